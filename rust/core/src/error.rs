@@ -1,0 +1,71 @@
+//! Every way in which the core refuses work. A message names the argument, what was expected and what came.
+
+use std::fmt;
+
+/// Why a call was refused or given up; nothing the caller owns has been changed in a way it could observe as a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Error {
+    /// An argument has the wrong size.
+    Shape {
+        /// Name of the argument.
+        argument: &'static str,
+        /// What was expected.
+        expected: String,
+        /// What came.
+        got: String,
+    },
+    /// An argument has a value that the law of the object forbids.
+    Value {
+        /// Name of the argument.
+        argument: &'static str,
+        /// The whole sentence after the name.
+        reason: String,
+    },
+    /// The device or the precision cannot serve this call.
+    Unsupported(String),
+    /// The caller's cancellation flag was raised during a long call.
+    Interrupted,
+}
+
+/// What a call unwinds with when scratch memory of so many bytes cannot be had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OutOfMemory(pub usize);
+
+/// Result of a checked call.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// A [`Error::Shape`] from its three parts.
+    pub fn shape(argument: &'static str, expected: impl fmt::Display, got: impl fmt::Display) -> Self {
+        Error::Shape { argument, expected: expected.to_string(), got: got.to_string() }
+    }
+
+    /// A [`Error::Value`] from its two parts.
+    pub fn value(argument: &'static str, reason: impl fmt::Display) -> Self {
+        Error::Value { argument, reason: reason.to_string() }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Shape { argument, expected, got } => {
+                write!(f, "{argument}: expected {expected}, got {got}")
+            }
+            Error::Value { argument, reason } => write!(f, "{argument} {reason}"),
+            Error::Unsupported(what) => write!(f, "unsupported: {what}"),
+            Error::Interrupted => write!(f, "interrupted"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+/// `Ok` if `got == expected`, else the shape error of `argument`.
+pub fn check_len(argument: &'static str, got: usize, expected: usize) -> Result<()> {
+    if got == expected {
+        Ok(())
+    } else {
+        Err(Error::shape(argument, format!("{expected} elements"), format!("{got}")))
+    }
+}

@@ -1,0 +1,82 @@
+//! Columns of extreme length brought to ordinary length. H(u) depends on the direction of u alone, so each column may be
+//! multiplied by a power of two, which is exact; with u' = c u the gradient is u_bar = c u'_bar. Without it 2 / ||u||^2, or
+//! a product of several, overflows or is flushed to zero long before ||u||^2 itself leaves the range of the type.
+
+use super::Buffer;
+use crate::scalar::{Real, Scalar};
+use num_traits::{Float, One, Zero};
+
+/// A copy of the vectors with ordinary lengths, and the factor of every column.
+pub struct Balanced<T: Scalar> {
+    /// (batch, n, m)
+    pub vectors: Buffer<T>,
+    scale: Vec<T::Real>,
+    m: usize,
+}
+
+/// None if all squared lengths are ordinary already: the copy is then not made.
+pub fn balance<T: Scalar>(vectors: &[T], batch: usize, n: usize, m: usize) -> Option<Balanced<T>> {
+    let size = n * m;
+    // the fourth root of the range of the type, on either side of 1
+    let reach = Float::sqrt(Float::sqrt(T::Real::max_value()));
+    let ordinary = |norm: &T::Real| *norm < reach && *norm > T::Real::one() / reach;
+    let mut norms = vec![T::Real::zero(); m];
+    let all = (0..batch).all(|b| {
+        norms.fill(T::Real::zero());
+        for row in vectors[b * size..(b + 1) * size].chunks_exact(m.max(1)) {
+            for (norm, x) in norms.iter_mut().zip(row) {
+                *norm += x.abs2();
+            }
+        }
+        norms.iter().all(ordinary)
+    });
+    if all {
+        return None;
+    }
+    let mut balanced = Buffer::<T>::scratch(vectors.len());
+    let mut scale = vec![T::Real::one(); batch * m];
+    for b in 0..batch {
+        let (from, to) = (&vectors[b * size..(b + 1) * size], &mut balanced[b * size..(b + 1) * size]);
+        for j in 0..m {
+            let column = (0..n).map(|i| from[i * m + j]);
+            let largest = column.fold(T::Real::zero(), |most, x| {
+                Float::max(Float::max(most, Float::abs(x.re())), Float::abs(x.im()))
+            });
+            // Zero, infinite and NaN columns stay what they are: they have no direction.
+            let c = if largest > T::Real::zero() && Float::is_finite(largest) {
+                power_of_two::<T::Real>(largest)
+            } else {
+                T::Real::one()
+            };
+            scale[b * m + j] = c;
+            for i in 0..n {
+                to[i * m + j] = from[i * m + j].scale(c);
+            }
+        }
+    }
+    Some(Balanced { vectors: balanced, scale, m })
+}
+
+/// 2^-e for a number in [2^e, 2^(e+1)), held to what the type can represent on both sides.
+fn power_of_two<R: Real>(x: R) -> R {
+    let limit = Float::log2(R::max_value()).f64() - 2.0;
+    R::of(2f64.powf((-Float::log2(x).f64().floor()).clamp(-limit, limit)))
+}
+
+impl<T: Scalar> Balanced<T> {
+    /// Turns the gradient of the balanced vectors into that of the given ones, in place.
+    pub fn pull(&self, bar: &mut [T]) {
+        let m = self.m;
+        if m == 0 || self.scale.is_empty() {
+            return;
+        }
+        let size = bar.len() / (self.scale.len() / m);
+        for (bar, scale) in bar.chunks_exact_mut(size.max(1)).zip(self.scale.chunks_exact(m)) {
+            for row in bar.chunks_exact_mut(m) {
+                for (x, c) in row.iter_mut().zip(scale) {
+                    *x = x.scale(*c);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! Orthogonal and unitary transformations as fast, differentiable building blocks: all the arithmetic of Isometry.
+//!
+//! Data flows one way: array, operator, kernel, result. [`scalar`] knows the four number types, [`operator`] says what an
+//! operator is, each folder of [`operators`] is one object, [`activation`] one file per nonlinearity, [`recurrence`] owns
+//! time, [`kernels`] holds what they share, [`parallel`] the threads.
+//!
+//! Rows: a vector lies in the last axis; `apply` is c = W x for every row. Gradients: for a real loss L the gradient with
+//! respect to z = x + iy is dL/dx + i dL/dy.
+
+pub mod activation;
+pub mod error;
+pub mod kernels;
+pub mod openmp;
+pub mod operator;
+pub mod operators;
+pub mod parallel;
+pub mod recurrence;
+pub mod scalar;
+
+pub use error::{Error, Result};
+pub use operator::{Operator, Side};
