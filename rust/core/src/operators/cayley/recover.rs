@@ -1,0 +1,282 @@
+//! The parameters of given matrices: with Z = W D^-1,  A = 2 S - I,  S = (I + Z)^-1, which exists unless Z has the
+//! eigenvalue -1. All in double precision.
+//!
+//! Choosing D so that no |A_ij| exceeds 1 (O'Dorney 2014; Kahan 2006): a greedy start by elimination on W + D, where
+//! d_k is the sign (phase) of the diagonal entry of the Schur complement, so that |det (I + Z)| >= 1; then steps that each
+//! multiply that determinant by more than 1. Multiplying the columns J of Z by 1 + c is a small update,
+//!
+//! ```text
+//! S' = S - Q_J (c^-1 I + Q_JJ)^-1 S^J,   Q = I - S.
+//! ```
+//!
+//! * flips of d_i and d_j (c = -2), factor |A_ij|^2, for the largest |A_ij| > 1
+//! * complex: theta_j <- theta_j - 2 atan(Im A_jj) (c = e^{2 i atan} - 1), factor |1 + A_jj|, until the diagonal is zero
+
+use super::triangle;
+use crate::error::{Error, Result, check_len};
+use crate::kernels::{Buffer, Operand, Product, invert_pivoted};
+use crate::parallel::{self, Member, Shared};
+use crate::scalar::{Real, Scalar};
+use std::sync::Mutex;
+
+/// How far above 1 an entry may stay.
+const SLACK: [f64; 2] = [1e-10, 1e-8];
+/// How far from zero a diagonal entry may stay when phases are chosen.
+const DIAGONAL: f64 = 1e-10;
+/// Sweeps over the phases, at most; each multiplies the determinant, and a few tens suffice.
+const SWEEPS: usize = 1000;
+
+/// Finds A, and D if `choose`, such that the transform of them is w (batch, n, n). `last` (batch, n) holds signs (real T)
+/// or phases (complex T): read, or written if `choose`. Writes `upper` (batch, n (n - 1) / 2) and, for a complex type,
+/// `diagonal` (batch, n). An error if some |W^H W - I| exceeds `tol`, or if there is no A for the given D.
+pub fn from_matrix<T: Scalar>(
+    w: &[T],
+    last: &mut [T::Real],
+    choose: bool,
+    upper: &mut [T],
+    diagonal: Option<&mut [T::Real]>,
+    (batch, n): (usize, usize),
+    tol: f64,
+    threads: usize,
+) -> Result<()> {
+    let name = if T::PARTS == 1 { "signs" } else { "phases" };
+    check_len("w", w.len(), batch * n * n)?;
+    check_len(name, last.len(), batch * n)?;
+    check_len("upper", upper.len(), batch * triangle::len(n))?;
+    if let Some(diagonal) = &diagonal {
+        check_len("diagonal", diagonal.len(), batch * n)?;
+    }
+    if n == 0 {
+        return Ok(());
+    }
+    let (last, upper) = (Shared(last.as_mut_ptr()), Shared(upper.as_mut_ptr()));
+    let diagonal = diagonal.map(|d| Shared(d.as_mut_ptr()));
+    let failure = Mutex::new(None::<(usize, Error)>);
+    let threads = parallel::worth(threads, batch * n * n * n * 4);
+    parallel::run(threads, |member| {
+        for b in member.share(batch, 1) {
+            // SAFETY: sizes were checked; the members take different matrices of exclusively borrowed arrays.
+            let (last, upper, diagonal) = unsafe {
+                (
+                    std::slice::from_raw_parts_mut(last.at(b * n), n),
+                    std::slice::from_raw_parts_mut(upper.at(b * triangle::len(n)), triangle::len(n)),
+                    diagonal.map(|d| std::slice::from_raw_parts_mut(d.at(b * n), n)),
+                )
+            };
+            if let Err(error) =
+                one(&w[b * n * n..(b + 1) * n * n], last, choose, upper, diagonal, (b, n), tol)
+            {
+                let mut failure = failure.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+                if failure.as_ref().is_none_or(|(first, _)| b < *first) {
+                    *failure = Some((b, error));
+                }
+                return;
+            }
+        }
+    });
+    match failure.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()) {
+        None => Ok(()),
+        Some((_, error)) => Err(error),
+    }
+}
+
+fn one<T: Scalar>(
+    w: &[T],
+    last: &mut [T::Real],
+    choose: bool,
+    upper: &mut [T],
+    diagonal: Option<&mut [T::Real]>,
+    (b, n): (usize, usize),
+    tol: f64,
+) -> Result<()> {
+    let w: Vec<T::Wide> = w.iter().map(|x| x.widen()).collect();
+    let defect = defect(&w, n);
+    if defect.is_nan() || tol.is_nan() || defect > tol {
+        let kind = if T::PARTS == 1 { "orthogonal" } else { "unitary" };
+        let what =
+            format!("must be {kind}: max |W^H W - I| of matrix {b} is {defect:.1e}, tolerance {tol:.1e}");
+        return Err(Error::value("w", what));
+    }
+    let mut d: Vec<T::Wide> = vec![T::Wide::default(); n];
+    if choose {
+        greedy(&w, &mut d, n);
+        improve(&w, &mut d, n);
+        for (last, d) in last.iter_mut().zip(&d) {
+            *last = T::Real::of(if T::PARTS == 1 { d.re() } else { d.im().atan2(d.re()) });
+        }
+    }
+    for (d, last) in d.iter_mut().zip(last.iter()) {
+        *d = if T::PARTS == 1 { T::Wide::real(last.f64()) } else { T::Wide::cis(last.f64()) };
+    }
+    let a = skew(&w, &d, n);
+    let largest = a.iter().map(|x| x.modulus()).fold(0.0, |m, x| if x <= m { m } else { x });
+    if largest.is_nan() || largest * n as f64 * T::Real::EPS.f64() > 1.0 {
+        let name = if T::PARTS == 1 { "signs" } else { "phases" };
+        let what = "do not fit: W D^-1 of matrix";
+        return Err(Error::value(
+            name,
+            format!("{what} {b} has the eigenvalue -1 to working precision, so no A exists"),
+        ));
+    }
+    let entry = |i: usize, j: usize| (a[i * n + j] - a[j * n + i].conj()).scale(0.5);
+    let mut e = 0;
+    for i in 0..n {
+        for j in i + 1..n {
+            upper[e] = T::narrow(entry(i, j));
+            e += 1;
+        }
+    }
+    if let Some(diagonal) = diagonal {
+        for j in 0..n {
+            diagonal[j] = T::Real::of(a[j * n + j].im());
+        }
+    }
+    Ok(())
+}
+
+/// max |W^H W - I|
+fn defect<W: Scalar<Real = f64>>(w: &[W], n: usize) -> f64 {
+    let gram = Buffer::<W>::scratch(n * n);
+    let scratch = Buffer::<f64>::scratch(Product::<W>::scratch(n, n));
+    let w = Operand::new(w.as_ptr(), n);
+    // SAFETY: two separate n x n matrices.
+    Member::alone(|solo| unsafe {
+        Product::new((n, n, n), w.h(), w, gram.ptr(), n).run(solo, scratch.ptr());
+    });
+    let mut worst = 0.0;
+    for (at, &x) in gram.iter().enumerate() {
+        let x = if at % (n + 1) == 0 { x - W::one() } else { x }.modulus();
+        // once NaN, always NaN
+        worst = if x <= worst { worst } else { x + 0.0 * worst };
+    }
+    worst
+}
+
+/// S = (I + W D^-1)^-1
+fn inverse<W: Scalar<Real = f64>>(w: &[W], d: &[W], n: usize) -> Vec<W> {
+    let mut s = w.to_vec();
+    for i in 0..n {
+        for j in 0..n {
+            s[i * n + j] *= d[j].conj();
+        }
+        s[i * n + i] += W::one();
+    }
+    invert_pivoted(&mut s, n);
+    s
+}
+
+/// A = 2 S - I
+fn skew<W: Scalar<Real = f64>>(w: &[W], d: &[W], n: usize) -> Vec<W> {
+    let mut a = inverse(w, d, n);
+    for i in 0..n {
+        for j in 0..n {
+            a[i * n + j] = a[i * n + j].scale(2.0);
+        }
+        a[i * n + i] -= W::one();
+    }
+    a
+}
+
+/// d_k = sign or phase of the diagonal entry of the Schur complement of W + D; +1 for 0.
+fn greedy<W: Scalar<Real = f64>>(w: &[W], d: &mut [W], n: usize) {
+    let mut m = w.to_vec();
+    for k in 0..n {
+        let pivot = m[k * n + k];
+        let size = pivot.modulus();
+        d[k] = if size == 0.0 {
+            W::one()
+        } else if W::PARTS == 1 {
+            W::real(pivot.re().signum())
+        } else {
+            pivot.scale(1.0 / size)
+        };
+        let pivot = pivot + d[k];
+        let (above, below) = m.split_at_mut((k + 1) * n);
+        let row = &above[k * n..];
+        for x in below.chunks_exact_mut(n) {
+            let f = x[k] / pivot;
+            for j in k + 1..n {
+                x[j] -= f * row[j];
+            }
+        }
+    }
+}
+
+/// Steps until no |A_ij| exceeds 1 + slack and, for phases, the diagonal of A is zero.
+fn improve<W: Scalar<Real = f64>>(w: &[W], d: &mut [W], n: usize) {
+    let slack = SLACK[W::PARTS - 1];
+    for _ in 0..SWEEPS {
+        let mut s = inverse(w, d, n);
+        let mut moved = false;
+        if W::PARTS == 2 {
+            for j in 0..n {
+                let g = 2.0 * s[j * n + j].im();
+                if g.abs() > DIAGONAL {
+                    let turn = W::cis(-2.0 * g.atan());
+                    d[j] *= turn;
+                    scale_columns(&mut s, n, &[j], turn.conj() - W::one());
+                    moved = true;
+                }
+            }
+            if moved {
+                continue;
+            }
+        }
+        // n flips at most before S is formed anew
+        for _ in 0..n {
+            let Some((i, j)) = largest(&s, n, slack) else { break };
+            for k in [i, j] {
+                d[k] = -d[k];
+            }
+            scale_columns(&mut s, n, &[i, j], W::real(-2.0));
+            moved = true;
+            if W::PARTS == 2 {
+                break;
+            }
+        }
+        if !moved {
+            return;
+        }
+    }
+}
+
+/// The first of the largest |A_ij| = 2 |S_ij| above the diagonal that exceeds 1 + slack.
+fn largest<W: Scalar<Real = f64>>(s: &[W], n: usize, slack: f64) -> Option<(usize, usize)> {
+    let (mut at, mut most) = (None, 1.0 + slack);
+    for i in 0..n {
+        for j in i + 1..n {
+            let size = 2.0 * s[i * n + j].modulus();
+            if size > most {
+                (at, most) = (Some((i, j)), size);
+            }
+        }
+    }
+    at
+}
+
+/// S after the columns J (one or two) of Z were multiplied by 1 + c.
+fn scale_columns<W: Scalar<Real = f64>>(s: &mut [W], n: usize, columns: &[usize], c: W) {
+    let rows: Vec<Vec<W>> = columns.iter().map(|&j| s[j * n..(j + 1) * n].to_vec()).collect();
+    let q = |s: &[W], i: usize, j: usize| if i == j { W::one() - s[i * n + j] } else { -s[i * n + j] };
+    // K = (c^-1 I + Q_JJ)^-1
+    let k = |a: usize, b: usize| q(s, columns[a], columns[b]) + if a == b { W::one() / c } else { W::zero() };
+    let inverse = if columns.len() == 1 {
+        [[W::one() / k(0, 0), W::zero()], [W::zero(), W::zero()]]
+    } else {
+        let det = W::one() / (k(0, 0) * k(1, 1) - k(0, 1) * k(1, 0));
+        [[k(1, 1) * det, -k(0, 1) * det], [-k(1, 0) * det, k(0, 0) * det]]
+    };
+    for i in 0..n {
+        let mut f = [W::zero(); 2];
+        for (b, f) in f.iter_mut().enumerate().take(columns.len()) {
+            for (a, &column) in columns.iter().enumerate() {
+                *f += q(s, i, column) * inverse[a][b];
+            }
+        }
+        for (f, row) in f.iter().zip(&rows) {
+            for j in 0..n {
+                s[i * n + j] -= *f * row[j];
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! e(W) = max |W^H W - I| / (n eps) <= 20 whatever ||A||, and the check sees every W that is worse.
+
+use super::reference::unitarity;
+use super::{Parameters, Random, for_all_types, relative};
+use crate::operator::Operator;
+use crate::scalar::{Real, Scalar};
+
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Dense,
+    /// One dominant row and column.
+    Row,
+    /// One dominant plane.
+    Plane,
+    /// Entries over many orders of magnitude.
+    Magnitudes,
+}
+
+/// A batch with ||A||_2 = norm for every matrix.
+fn parameters<T: Scalar>(batch: usize, n: usize, kind: Kind, norm: f64) -> Parameters<T> {
+    let mut p = Parameters::<T>::random(batch, n, 0, 1.0);
+    let mut random = Random::new(n * 7 + norm as usize);
+    let len = p.upper.len() / batch;
+    for b in 0..batch {
+        let chosen = ((random.next() + 1.0) * 0.5 * len as f64) as usize % len.max(1);
+        let mut e = 0;
+        for i in 0..n {
+            for j in i + 1..n {
+                let by = match kind {
+                    Kind::Dense => 1.0,
+                    Kind::Row => {
+                        if i == b % n || j == b % n {
+                            1.0
+                        } else {
+                            0.02
+                        }
+                    }
+                    Kind::Plane => {
+                        if e == chosen {
+                            1.0
+                        } else {
+                            0.01
+                        }
+                    }
+                    Kind::Magnitudes => (6.0 * random.next()).exp(),
+                };
+                p.upper[b * len + e] *= T::real(T::Real::of(by));
+                e += 1;
+            }
+        }
+        // power iteration on A^H A = -A A
+        let a = p.skew(b);
+        let mut x: Vec<T::Wide> = random.array(n, 1.0);
+        let mut size = 1.0;
+        for _ in 0..30 {
+            for _ in 0..2 {
+                x = (0..n).map(|i| (0..n).map(|j| a[i * n + j] * x[j]).sum()).collect();
+            }
+            size = x.iter().map(|x| x.abs2()).sum::<f64>().sqrt();
+            x.iter_mut().for_each(|x| *x = x.scale(1.0 / size));
+        }
+        let by = T::Real::of(norm / size.sqrt().max(1e-300));
+        p.upper[b * len..(b + 1) * len].iter_mut().for_each(|x| *x = x.scale(by));
+        if let Some(diagonal) = &mut p.diagonal {
+            diagonal[b * n..(b + 1) * n].iter_mut().for_each(|x| *x *= by);
+        }
+    }
+    p
+}
+
+fn law<T: Scalar>() {
+    let mut worst = (0.0, String::new());
+    for (n, batch) in
+        (2..14).map(|n| (n, 40)).chain([(16, 30), (31, 18), (32, 18), (40, 8), (64, 4), (65, 4), (100, 2)])
+    {
+        for kind in [Kind::Dense, Kind::Row, Kind::Plane, Kind::Magnitudes] {
+            for norm in [0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0, 1e5] {
+                let p = parameters::<T>(batch, n, kind, norm);
+                let mut w = vec![T::zero(); batch * n * n];
+                p.view().matrix(&mut w, 2).unwrap();
+                for b in 0..batch {
+                    let part = &w[b * n * n..(b + 1) * n * n];
+                    let e = unitarity(part, n);
+                    let what = format!("n {n} {kind:?} norm {norm}: e(W) {e:.1}");
+                    assert!(e <= 20.0, "{what}");
+                    if e > worst.0 {
+                        worst = (e, what);
+                    }
+                    if b < 4 {
+                        let error = relative(part, &p.matrix(b)) / T::Real::EPS.f64();
+                        assert!(
+                            error < 30.0 * (1.0 + norm) * n as f64,
+                            "n {n} {kind:?} norm {norm}: {error:.0} eps"
+                        );
+                    }
+                }
+            }
+        }
+    }
+    println!("worst of {}: {}", std::any::type_name::<T>(), worst.1);
+}
+
+#[test]
+fn orthogonal_for_every_norm() {
+    for_all_types!(law);
+}
+
+/// Beyond any condition number: still orthogonal or plainly not a number, and the call returns.
+fn extremes<T: Scalar>() {
+    for n in [2, 3, 4, 5, 8, 33, 70] {
+        for size in [1e8, 1e12, 1e18, 1e30, 3e38] {
+            let p = Parameters::<T>::random(3, n, 2, size);
+            let mut w = vec![T::zero(); 3 * n * n];
+            p.view().matrix(&mut w, 2).unwrap();
+            for w in w.chunks(n * n) {
+                let e = unitarity(w, n);
+                assert!(e <= 20.0 || e.is_infinite() || n % 2 == 1, "n {n} size {size:e}: e(W) {e:.1e}");
+            }
+        }
+    }
+}
+
+#[test]
+fn enormous_parameters_return() {
+    for_all_types!(extremes);
+}
+
+fn not_numbers<T: Scalar>() {
+    for n in [2, 3, 4, 5, 8, 17, 33, 70, 150] {
+        for bad in [f64::NAN, f64::INFINITY] {
+            for batch in [1, 20] {
+                let mut p = Parameters::<T>::random(batch, n, 1, 1.0);
+                let len = p.upper.len() / batch;
+                p.upper[(batch - 1) * len + len / 2] = T::real(T::Real::of(bad));
+                let mut w = vec![T::zero(); batch * n * n];
+                p.view().matrix(&mut w, 2).unwrap();
+                let (good, last) = w.split_at((batch - 1) * n * n);
+                assert!(good.iter().all(|x| x.finite()));
+                assert!(last.iter().all(|x| !x.finite()), "n {n} batch {batch}: {bad} must come out");
+            }
+        }
+    }
+}
+
+#[test]
+fn nan_in_nan_out() {
+    for_all_types!(not_numbers);
+}

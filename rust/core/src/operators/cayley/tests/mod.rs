@@ -1,0 +1,89 @@
+//! The transform against textbook elimination with pivoting in double precision.
+
+mod accuracy;
+mod gradients;
+mod inverse_map;
+mod reference;
+mod values;
+
+use crate::scalar::{Real, Scalar};
+
+/// Small deterministic numbers in (-1, 1).
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) fn new(seed: usize) -> Self {
+        Random((seed as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+    pub(super) fn next(&mut self) -> f64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as f64 / (1u64 << 52) as f64 - 1.0
+    }
+    pub(super) fn array<T: Scalar>(&mut self, n: usize, scale: f64) -> Vec<T> {
+        (0..n).map(|_| T::new(T::Real::of(self.next() * scale), T::Real::of(self.next() * scale))).collect()
+    }
+    pub(super) fn signs<R: Real>(&mut self, n: usize) -> Vec<R> {
+        (0..n).map(|_| R::of(self.next().signum())).collect()
+    }
+}
+
+/// Parameters of a batch, owned.
+pub(super) struct Parameters<T: Scalar> {
+    pub(super) upper: Vec<T>,
+    pub(super) diagonal: Option<Vec<T::Real>>,
+    pub(super) signs: Option<Vec<T::Real>>,
+    pub(super) phases: Option<Vec<T::Real>>,
+    pub(super) batch: usize,
+    pub(super) n: usize,
+}
+
+impl<T: Scalar> Parameters<T> {
+    /// `last`: 0 none, 1 signs, 2 phases (signs for a real type).
+    pub(super) fn random(batch: usize, n: usize, last: usize, scale: f64) -> Self {
+        let mut random = Random::new(batch * 1000 + n * 10 + last);
+        let last = if T::PARTS == 1 { last.min(1) } else { last };
+        Parameters {
+            upper: random.array(batch * super::triangle::len(n), scale),
+            diagonal: (T::PARTS == 2 && last != 1).then(|| random.array(batch * n, scale)),
+            signs: (last == 1).then(|| random.signs(batch * n)),
+            phases: (last == 2).then(|| random.array(batch * n, 3.0)),
+            batch,
+            n,
+        }
+    }
+
+    pub(super) fn last(&self) -> super::Last<'_, T::Real> {
+        match (&self.signs, &self.phases) {
+            (Some(x), _) => super::Last::Signs(x),
+            (_, Some(x)) => super::Last::Phases(x),
+            _ => super::Last::None,
+        }
+    }
+
+    pub(super) fn view(&self) -> super::Cayley<'_, T> {
+        super::Cayley::new(&self.upper, self.diagonal.as_deref(), self.last(), self.batch, self.n).unwrap()
+    }
+}
+
+/// ||x - y||_F / ||y||_F
+pub(super) fn relative<T: Scalar>(x: &[T], y: &[T::Wide]) -> f64 {
+    let (mut error, mut norm) = (0.0, 1e-6);
+    for (x, y) in x.iter().zip(y) {
+        error += (x.widen() - *y).abs2();
+        norm += y.abs2();
+    }
+    (error / norm).sqrt()
+}
+
+/// Runs a generic check for all four types.
+macro_rules! for_all_types {
+    ($check:ident $(, $arg:expr)*) => {
+        $check::<f32>($($arg),*);
+        $check::<f64>($($arg),*);
+        $check::<crate::scalar::c32>($($arg),*);
+        $check::<crate::scalar::c64>($($arg),*);
+    };
+}
+pub(super) use for_all_types;

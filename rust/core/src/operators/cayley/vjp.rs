@@ -1,0 +1,96 @@
+//! Gradients from W and W_bar alone; the formulas stand in `single`.
+
+use super::forward::{by_lanes, work};
+use super::single::Targets;
+use super::{Last, group, single, triangle};
+use crate::error::{Error, Result, check_len};
+use crate::kernels::{Buffer, lanes};
+use crate::parallel::{self, Member, Shared};
+use crate::scalar::Scalar;
+
+/// Arrays for the gradients that are wanted.
+#[derive(Debug, Default)]
+pub struct Gradients<'a, T: Scalar> {
+    /// (batch, n (n - 1) / 2)
+    pub upper: Option<&'a mut [T]>,
+    /// (batch, n), complex types only.
+    pub diagonal: Option<&'a mut [T::Real]>,
+    /// (batch, n), complex types only.
+    pub phases: Option<&'a mut [T::Real]>,
+}
+
+/// From W (batch, n, n), the result of [`super::Cayley`]'s `matrix`, and its cotangent of the same shape, the gradients of
+/// the parameters; `last` as it was given to [`super::Cayley::new`].
+pub fn matrix_vjp<T: Scalar>(
+    w: &[T],
+    last: Last<'_, T::Real>,
+    ct: &[T],
+    gradients: Gradients<'_, T>,
+    batch: usize,
+    n: usize,
+    threads: usize,
+) -> Result<()> {
+    check_len("w", w.len(), batch * n * n)?;
+    check_len("ct", ct.len(), batch * n * n)?;
+    last.check::<T>(batch, n)?;
+    let Gradients { upper, diagonal, phases } = gradients;
+    if let Some(x) = &upper {
+        check_len("upper_bar", x.len(), batch * triangle::len(n))?;
+    }
+    for (name, x) in [("diagonal_bar", &diagonal), ("phases_bar", &phases)] {
+        if let Some(x) = x {
+            if T::PARTS == 1 {
+                return Err(Error::value(name, "exists for a complex type only, got a real one"));
+            }
+            check_len(name, x.len(), batch * n)?;
+        }
+    }
+    if batch == 0 || n == 0 {
+        return Ok(());
+    }
+    let upper = upper.map(|x| Shared(x.as_mut_ptr()));
+    let diagonal = diagonal.map(|x| Shared(x.as_mut_ptr()));
+    let phases = phases.map(|x| Shared(x.as_mut_ptr()));
+    let targets = |b: usize| Targets {
+        upper: upper.map(|x| x.at(b * triangle::len(n))),
+        diagonal: diagonal.map(|x| x.at(b * n)),
+        phases: phases.map(|x| x.at(b * n)),
+    };
+    let inputs = |b: usize| (w[b * n * n..].as_ptr(), ct[b * n * n..].as_ptr());
+    let threads = parallel::worth(threads, work::<T>(batch, n, 2));
+    if by_lanes::<T>(batch, n) {
+        let width = lanes::<T::Real>();
+        parallel::run(threads, |member| {
+            let scratch = Buffer::<T::Real>::scratch(group::scratch::<T>(n));
+            for g in member.share(batch.div_ceil(width), 1) {
+                let (first, count) = (g * width, (batch - g * width).min(width));
+                // SAFETY: sizes were checked above; the members write different matrices.
+                unsafe {
+                    let to = targets(first);
+                    group::backward(inputs(first), (last, n), (first, count), to, scratch.ptr());
+                }
+            }
+        });
+        return Ok(());
+    }
+    let apart = batch >= threads;
+    let memory = Buffer::<T>::scratch(if apart { 0 } else { single::backward_shared(n) });
+    let shared = Shared(memory.ptr());
+    parallel::run(threads, |member| {
+        let scratch = Buffer::<T::Real>::scratch(single::backward_scratch::<T>(n));
+        // SAFETY: sizes were checked above; the members write different matrices or share one.
+        let one = |member: &Member<'_>, b: usize, shared: *mut T| unsafe {
+            single::backward(member, inputs(b), (last, b, n), targets(b), shared, scratch.ptr());
+        };
+        if apart {
+            let own = Buffer::<T>::scratch(single::backward_shared(n));
+            Member::alone(|solo| member.share(batch, 1).for_each(|b| one(solo, b, own.ptr())));
+        } else {
+            for b in 0..batch {
+                one(member, b, shared.at(0));
+                member.barrier();
+            }
+        }
+    });
+    Ok(())
+}

@@ -1,0 +1,96 @@
+//! Against sums in double precision, every type and side, for 1, 2 and 3 threads.
+
+use super::*;
+use crate::scalar::{Real, c32, c64};
+
+fn numbers<T: Scalar>(n: usize, seed: u64) -> Vec<T> {
+    let mut s = seed.wrapping_mul(0x9e3779b97f4a7c15) | 1;
+    let mut next = || {
+        s ^= s << 13;
+        s ^= s >> 7;
+        s ^= s << 17;
+        T::Real::of((s >> 40) as f64 / (1u64 << 23) as f64 - 1.0)
+    };
+    (0..n).map(|_| T::new(next(), next())).collect()
+}
+
+fn near<T: Scalar>(got: &[T], expected: &[T::Wide], terms: usize, what: &str) {
+    for (at, (a, e)) in got.iter().zip(expected).enumerate() {
+        let off = (a.widen() - *e).modulus();
+        assert!(off <= 8.0 * T::Real::EPS.f64() * (1.0 + terms as f64), "{what} at {at}: {off:e}");
+    }
+}
+
+fn check<T: Scalar>(batch: usize, p: usize, q: usize, rows: usize) {
+    let weight: Vec<T> = numbers(batch * p * q, 1);
+    let op = Dense::new(&weight, batch, p, q).unwrap();
+    let mut copy = vec![T::default(); weight.len()];
+    op.matrix(&mut copy, 1).unwrap();
+    assert_eq!(copy, weight);
+    for side in [Side::Forward, Side::Adjoint] {
+        let (from, into) = op.sizes(side);
+        let (x, ct): (Vec<T>, Vec<T>) = (numbers(batch * rows * from, 2), numbers(batch * rows * into, 3));
+        let zero = T::Wide::default();
+        let (mut out, mut x_bar) = (vec![zero; ct.len()], vec![zero; x.len()]);
+        let mut weight_bar = vec![zero; weight.len()];
+        for b in 0..batch {
+            for r in b * rows..(b + 1) * rows {
+                for i in 0..p {
+                    for j in 0..q {
+                        let at = (b * p + i) * q + j;
+                        let w = weight[at].widen();
+                        if side == Side::Forward {
+                            let (x, ct) = (x[r * q + j].widen(), ct[r * p + i].widen());
+                            out[r * p + i] += w * x;
+                            x_bar[r * q + j] += w.conj() * ct;
+                            weight_bar[at] += ct * x.conj();
+                        } else {
+                            let (x, ct) = (x[r * p + i].widen(), ct[r * q + j].widen());
+                            out[r * q + j] += w.conj() * x;
+                            x_bar[r * p + i] += w * ct;
+                            weight_bar[at] += x * ct.conj();
+                        }
+                    }
+                }
+            }
+        }
+        let mut first = None;
+        for threads in [1, 2, 3] {
+            let (mut a, mut b, mut c) =
+                (vec![T::one(); ct.len()], vec![T::one(); x.len()], vec![T::one(); weight.len()]);
+            op.apply(&x, rows, side, &mut a, threads).unwrap();
+            op.apply_vjp(&x, &ct, rows, side, Some(&mut c), Some(&mut b), threads).unwrap();
+            near(&a, &out, from, "out");
+            near(&b, &x_bar, into, "x_bar");
+            near(&c, &weight_bar, rows, "weight_bar");
+            let got = (a, b, c);
+            assert!(*first.get_or_insert_with(|| got.clone()) == got, "{threads} threads differ");
+        }
+    }
+}
+
+#[test]
+fn products_and_gradients() {
+    fn all<T: Scalar>() {
+        for (batch, p, q, rows) in
+            [(1, 5, 3, 4), (3, 16, 33, 7), (1, 1, 1, 0), (2, 40, 7, 1), (0, 3, 3, 3), (1, 150, 130, 90)]
+        {
+            check::<T>(batch, p, q, rows);
+        }
+    }
+    all::<f32>();
+    all::<f64>();
+    all::<c32>();
+    all::<c64>();
+}
+
+#[test]
+fn sizes_are_checked() {
+    assert!(Dense::new(&[0f32; 5], 1, 2, 3).is_err());
+    let weight = [0f32; 6];
+    let op = Dense::new(&weight, 1, 2, 3).unwrap();
+    assert!(op.apply(&[0.0; 2], 1, Side::Forward, &mut [0.0; 2], 1).is_err());
+    assert!(op.apply(&[0.0; 2], 1, Side::Adjoint, &mut [0.0; 3], 1).is_ok());
+    let bad = op.apply_vjp(&[0.0; 3], &[0.0; 2], 1, Side::Forward, Some(&mut [0.0; 5]), None, 1);
+    assert!(bad.unwrap_err().to_string().starts_with("weight_bar: expected 6"));
+}

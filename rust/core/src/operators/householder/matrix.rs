@@ -1,0 +1,215 @@
+//! W = E - U h with h = T^-1 U^H E, and its gradient, as products only. For the cotangent C_bar of W, with P = U T^-1 and
+//! Q = C_bar^H P:
+//!
+//! ```text
+//! L = -h Q (its lower triangle, half of its diagonal),
+//! U_bar = -E Q - U (L + L^H) - C_bar h^H,
+//! d_j = C_bar_jj - sum_k U_jk conj(Q_jk),   s_bar = Re d_{n-1},   theta_bar_j = Im(conj(e_j) d_j).
+//! ```
+
+use super::cpu::{Hand, Layout, members, over, symmetrize};
+use super::{Gradients, Householder, Last};
+use crate::kernels::{Operand, Product, Triangle, invert_work};
+use crate::parallel::Shared;
+use crate::scalar::Scalar;
+
+/// Where the arrays of one matrix stand in the working memory.
+struct Places {
+    e: usize,
+    ti: usize,
+    eu: usize,
+    h: usize,
+    work: usize,
+    p: usize,
+    l: usize,
+    ubar: usize,
+    len: usize,
+}
+
+impl<T: Scalar> Householder<'_, T> {
+    fn places(&self, backward: bool, saved: bool) -> Places {
+        let (n, m) = (self.n, self.m);
+        let mut all = Layout(0);
+        let fresh = |len: usize| if saved { 0 } else { len };
+        let last = |len: usize| if self.has_last() { len } else { 0 };
+        let back = |len: usize| if backward { len } else { 0 };
+        Places {
+            e: all.take(last(n)),
+            ti: all.take(fresh(m * m)),
+            eu: all.take(last(n * m)),
+            h: all.take(fresh(m * n)),
+            work: all.take(invert_work(m)),
+            p: all.take(back(n * m)),
+            l: all.take(back(m * m)),
+            ubar: all.take(back(n * m)),
+            len: all.0,
+        }
+    }
+
+    /// T^-1, E and h = T^-1 U^H E. Ends with a barrier.
+    ///
+    /// # Safety
+    /// `memory` has the length of `at`, ti and h m x m and m x n; all members come here.
+    unsafe fn factors(
+        &self,
+        hand: &Hand<'_, T>,
+        b: usize,
+        at: &Places,
+        memory: Shared<T>,
+        [ti, h]: [*mut T; 2],
+    ) {
+        let (n, m) = (self.n, self.m);
+        let columns = self.columns(b);
+        let mut eu = columns.operand();
+        // SAFETY: the areas are apart; each member writes its share of E^H U before the barriers in `inverse`.
+        unsafe {
+            if self.has_last() {
+                self.diagonal(hand, b, memory.at(at.e));
+                eu = Operand::new(memory.at(at.eu), m);
+                for i in hand.member.share(n, 4) {
+                    let e = (*memory.at(at.e + i)).conj();
+                    for j in 0..m {
+                        *memory.at(at.eu + i * m + j) = *columns.u.add(i * m + j) * e;
+                    }
+                }
+            }
+            columns.inverse(hand, ti, m, memory.at(at.work));
+            let product = Product::new((m, n, m), Operand::new(ti, m), eu.h(), h, n);
+            hand.mul(product.shapes(Triangle::Upper, Triangle::Full, Triangle::Full));
+        }
+        hand.barrier();
+    }
+
+    /// Multiply-adds of T^-1 and h.
+    fn cost_factors(&self) -> usize {
+        let (n, m) = (self.n, self.m);
+        m * m * (n + m / 6)
+    }
+
+    /// Elements per matrix that the forward may keep for the gradient: T^-1 and h.
+    pub(super) fn kept(&self) -> usize {
+        self.m * (self.m + self.n)
+    }
+
+    /// T^-1 and h of matrix b: kept ones, or their places in the working memory.
+    fn kept_or(&self, kept: Option<Shared<T>>, b: usize, at: &Places, memory: Shared<T>) -> [*mut T; 2] {
+        match kept {
+            Some(kept) => [0, self.m * self.m].map(|place| kept.at(b * self.kept() + place)),
+            None => [at.ti, at.h].map(|place| memory.at(place)),
+        }
+    }
+
+    pub(super) fn matrix_cpu(&self, out: &mut [T], keep: Option<&mut [T]>, threads: usize) {
+        let (n, m) = (self.n, self.m);
+        let at = self.places(false, keep.is_some());
+        let keep = keep.map(|keep| Shared(keep.as_mut_ptr()));
+        let out = Shared(out.as_mut_ptr());
+        let cost = self.cost_factors() + n * n * m;
+        let threads = members::<T>(self.batch, cost, threads);
+        over(self.batch, cost, threads, at.len, (n.max(m), n.max(m)), |hand, b, memory| {
+            // SAFETY: the arrays were checked to have their sizes; members write disjoint parts between barriers.
+            unsafe {
+                let [ti, h] = self.kept_or(keep, b, &at, memory);
+                self.factors(hand, b, &at, memory, [ti, h]);
+                let w = out.at(b * n * n);
+                let h = Operand::new(h, n);
+                hand.mul(Product::new((n, n, m), self.columns(b).operand(), h, w, n).alpha(-1.0));
+                hand.barrier();
+                for i in hand.member.share(n, 16) {
+                    *w.add(i * n + i) += if self.has_last() { *memory.at(at.e + i) } else { T::one() };
+                }
+            }
+        });
+    }
+
+    pub(super) fn matrix_vjp_cpu(
+        &self,
+        kept: Option<&[T]>,
+        ct: &[T],
+        gradients: Gradients<'_, T>,
+        threads: usize,
+    ) {
+        let (n, m) = (self.n, self.m);
+        let at = self.places(true, kept.is_some());
+        // only read where it was given
+        let kept = kept.map(|kept| Shared(kept.as_ptr().cast_mut()));
+        let Gradients { vectors, sign, phases } = gradients;
+        if vectors.is_none() && sign.is_none() && phases.is_none() {
+            return;
+        }
+        let vectors_bar = vectors.map(|x| Shared(x.as_mut_ptr()));
+        let last_bar = sign.or(phases).map(|x| Shared(x.as_mut_ptr()));
+        let (full, lower, upper) = (Triangle::Full, Triangle::Lower, Triangle::Upper);
+        let cost = self.cost_factors() + 2 * n * n * m + 2 * n * m * m;
+        let threads = members::<T>(self.batch, cost, threads);
+        over(self.batch, cost, threads, at.len, (n.max(m), n.max(m)), |hand, b, memory| {
+            let u = self.columns(b).operand();
+            let ct = Operand::new(ct[b * n * n..].as_ptr(), n);
+            let [ti, h] = self.kept_or(kept, b, &at, memory);
+            let [p, l] = [at.p, at.l].map(|at| memory.at(at));
+            let ubar = vectors_bar.map_or(memory.at(at.ubar), |all| all.at(b * n * m));
+            let (h_, p_, l_, ubar_) =
+                (Operand::new(h, n), Operand::new(p, m), Operand::new(l, m), Operand::new(ubar, m));
+            // SAFETY: as in `matrix_cpu`.
+            unsafe {
+                match kept {
+                    None => self.factors(hand, b, &at, memory, [ti, h]),
+                    Some(_) if self.has_last() => self.diagonal(hand, b, memory.at(at.e)),
+                    Some(_) => {}
+                }
+                let product = Product::new((n, m, m), u, Operand::new(ti, m), p, m);
+                hand.mul(product.shapes(full, upper, full));
+                hand.barrier();
+                hand.mul(Product::new((n, m, n), ct.h(), p_, ubar, m).alpha(-1.0));
+                hand.barrier();
+                if vectors_bar.is_some() {
+                    hand.mul(Product::new((m, m, n), h_, ubar_, l, m).shapes(full, full, lower));
+                    hand.barrier();
+                    symmetrize(hand, l, m, m);
+                }
+                if self.has_last() {
+                    self.last_gradient(hand, b, memory.at(at.e), ct.data, ubar, last_bar);
+                }
+                hand.barrier();
+                if vectors_bar.is_some() {
+                    // C is dealt to the members in the same way both times: no barrier between
+                    hand.mul(Product::new((n, m, m), u, l_, ubar, m).alpha(-1.0).add());
+                    hand.mul(Product::new((n, m, n), ct, h_.h(), ubar, m).alpha(-1.0).add());
+                }
+            }
+        });
+    }
+
+    /// Reads -Q in `ubar`, writes the gradient of the last factor, and turns -Q into -E Q.
+    ///
+    /// # Safety
+    /// The arrays of matrix b exist; `-Q` is complete.
+    unsafe fn last_gradient(
+        &self,
+        hand: &Hand<'_, T>,
+        b: usize,
+        e: *const T,
+        ct: *const T,
+        ubar: *mut T,
+        last_bar: Option<Shared<T::Real>>,
+    ) {
+        let (n, m) = (self.n, self.m);
+        for j in hand.member.share(n, 4) {
+            // SAFETY: row j belongs to this member.
+            unsafe {
+                let e = *e.add(j);
+                let mut d = *ct.add(j * n + j);
+                for k in 0..m {
+                    let minus_q = ubar.add(j * m + k);
+                    d += *self.columns(b).u.add(j * m + k) * (*minus_q).conj();
+                    *minus_q *= e;
+                }
+                match (last_bar, self.last) {
+                    (Some(bar), Last::Phases(_)) => *bar.at(b * n + j) = (e.conj() * d).im(),
+                    (Some(bar), Last::Sign(_)) if j + 1 == n => *bar.at(b) = d.re(),
+                    _ => {}
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! Products of Householder reflections, of any vectors u_j != 0 (spec section 3):
+//!
+//! ```text
+//! W = H(u_0) H(u_1) ... H(u_{m-1}) E,      H(u) = I - 2 u u^H / ||u||^2,
+//! W = (I - U T^-1 U^H) E,                  T = striu(U^H U) + diag(U^H U) / 2,
+//! ```
+//!
+//! E = I, diag(1, ..., 1, s) or diag(e^{i theta}). W is unitary wherever E is. Gradients are those of every entry of U
+//! (Theorem 2); they come from products alone and are finite for all vectors.
+
+mod apply;
+mod cpu;
+mod matrix;
+mod recover;
+mod sequential;
+#[cfg(test)]
+mod tests;
+
+pub use recover::from_matrix;
+
+use crate::error::{Error, Result, check_len};
+use crate::kernels::balance;
+use crate::operator::{Operator, Side};
+use crate::scalar::Scalar;
+use num_traits::Float;
+
+/// The last factor E.
+#[derive(Clone, Copy, Debug)]
+pub enum Last<'a, R> {
+    /// E = I
+    None,
+    /// E = diag(1, ..., 1, s), one s per matrix.
+    Sign(&'a [R]),
+    /// E = diag(e^{i theta}), n angles per matrix; complex types only.
+    Phases(&'a [R]),
+}
+
+/// A batch of products of reflections.
+#[derive(Clone, Copy, Debug)]
+pub struct Householder<'a, T: Scalar> {
+    vectors: &'a [T],
+    last: Last<'a, T::Real>,
+    batch: usize,
+    n: usize,
+    m: usize,
+}
+
+/// Where gradients go; `None` for those that are not wanted. Everything given is overwritten.
+#[derive(Debug)]
+pub struct Gradients<'a, T: Scalar> {
+    /// (batch, n, m)
+    pub vectors: Option<&'a mut [T]>,
+    /// (batch,)
+    pub sign: Option<&'a mut [T::Real]>,
+    /// (batch, n)
+    pub phases: Option<&'a mut [T::Real]>,
+}
+
+impl<T: Scalar> Default for Gradients<'_, T> {
+    fn default() -> Self {
+        Gradients { vectors: None, sign: None, phases: None }
+    }
+}
+
+impl<'a, T: Scalar> Householder<'a, T> {
+    /// A view of vectors (batch, n, m), row-major: the columns of each matrix U are the reflection vectors.
+    pub fn new(vectors: &'a [T], last: Last<'a, T::Real>, batch: usize, n: usize, m: usize) -> Result<Self> {
+        check_len("vectors", vectors.len(), batch * n * m)?;
+        match last {
+            Last::None => {}
+            Last::Sign(sign) => {
+                check_len("sign", sign.len(), batch)?;
+                if n == 0 && batch > 0 {
+                    return Err(Error::shape("vectors", "n >= 1 beside a sign", 0));
+                }
+            }
+            Last::Phases(phases) => {
+                check_len("phases", phases.len(), batch * n)?;
+                if T::PARTS == 1 {
+                    return Err(Error::value("phases", "need complex vectors, got real ones"));
+                }
+            }
+        }
+        Ok(Householder { vectors, last, batch, n, m })
+    }
+
+    /// The first (matrix, column) that is no reflection vector: its entries are finite, but its squared norm is zero,
+    /// subnormal or infinite in this precision.
+    pub fn check(&self) -> Option<(usize, usize)> {
+        let (n, m) = (self.n, self.m);
+        let mut norms = vec![<T::Real as num_traits::Zero>::zero(); m];
+        for b in 0..self.batch {
+            let u = &self.vectors[b * n * m..(b + 1) * n * m];
+            norms.fill(<T::Real as num_traits::Zero>::zero());
+            for row in u.chunks_exact(m.max(1)) {
+                for (norm, x) in norms.iter_mut().zip(row) {
+                    *norm += x.abs2();
+                }
+            }
+            for (j, norm) in norms.iter().enumerate() {
+                if !norm.is_normal() && (0..n).all(|i| u[i * m + j].finite()) {
+                    return Some((b, j));
+                }
+            }
+        }
+        None
+    }
+
+    /// Pulls the cotangent of the matrices, (batch, n, n), back to the parameters.
+    pub fn matrix_vjp(&self, ct: &[T], gradients: Gradients<'_, T>, threads: usize) -> Result<()> {
+        self.check_matrix("ct", ct)?;
+        self.check_gradients(&gradients)?;
+        self.balanced(gradients, |own, gradients| own.matrix_vjp_cpu(None, ct, gradients, threads));
+        Ok(())
+    }
+
+    /// Elements of `keep` in [`Householder::matrix_keeping`]: T^-1 and T^-1 U^H E of every matrix.
+    pub fn keep_len(&self) -> usize {
+        self.batch * self.kept()
+    }
+
+    /// [`Operator::matrix`] that keeps what the gradient would compute again: about a fifth of its time.
+    pub fn matrix_keeping(&self, out: &mut [T], keep: &mut [T], threads: usize) -> Result<()> {
+        self.check_matrix("out", out)?;
+        check_len("keep", keep.len(), self.keep_len())?;
+        self.balanced(Gradients::default(), |own, _| own.matrix_cpu(out, Some(keep), threads));
+        Ok(())
+    }
+
+    /// [`Householder::matrix_vjp`] from what [`Householder::matrix_keeping`] kept; the results are the same bits.
+    pub fn matrix_vjp_kept(
+        &self,
+        kept: &[T],
+        ct: &[T],
+        gradients: Gradients<'_, T>,
+        threads: usize,
+    ) -> Result<()> {
+        self.check_matrix("ct", ct)?;
+        check_len("kept", kept.len(), self.keep_len())?;
+        self.check_gradients(&gradients)?;
+        self.balanced(gradients, |own, gradients| own.matrix_vjp_cpu(Some(kept), ct, gradients, threads));
+        Ok(())
+    }
+
+    /// Pulls the cotangent of [`Operator::apply`], (batch, rows, n), back to the parameters and to x.
+    #[allow(clippy::too_many_arguments, reason = "the call of the seam, one to one")]
+    pub fn apply_vjp(
+        &self,
+        x: &[T],
+        ct: &[T],
+        rows: usize,
+        side: Side,
+        gradients: Gradients<'_, T>,
+        x_bar: Option<&mut [T]>,
+        threads: usize,
+    ) -> Result<()> {
+        let size = self.batch * rows * self.n;
+        check_len("x", x.len(), size)?;
+        check_len("ct", ct.len(), size)?;
+        if let Some(x_bar) = &x_bar {
+            check_len("x_bar", x_bar.len(), size)?;
+        }
+        self.check_gradients(&gradients)?;
+        self.balanced(gradients, |own, gradients| {
+            own.apply_vjp_cpu(x, ct, rows, side, gradients, x_bar, threads);
+        });
+        Ok(())
+    }
+
+    /// Runs `f` on the operator with columns of ordinary length, and turns the gradient it wrote back to the given ones.
+    fn balanced(&self, gradients: Gradients<'_, T>, f: impl FnOnce(&Householder<'_, T>, Gradients<'_, T>)) {
+        let Householder { vectors, last, batch, n, m } = *self;
+        let Some(balanced) = balance(vectors, batch, n, m) else { return f(self, gradients) };
+        let Gradients { vectors: mut bar, sign, phases } = gradients;
+        let own = Householder { vectors: &balanced.vectors, last, batch, n, m };
+        f(&own, Gradients { vectors: bar.as_deref_mut(), sign, phases });
+        if let Some(bar) = bar {
+            balanced.pull(bar);
+        }
+    }
+
+    fn check_gradients(&self, gradients: &Gradients<'_, T>) -> Result<()> {
+        if let Some(vectors) = &gradients.vectors {
+            check_len("vectors_bar", vectors.len(), self.vectors.len())?;
+        }
+        if let Some(sign) = &gradients.sign {
+            check_len("sign_bar", sign.len(), self.batch)?;
+            if !matches!(self.last, Last::Sign(_)) {
+                return Err(Error::value("sign_bar", "is wanted, but the product has no sign"));
+            }
+        }
+        if let Some(phases) = &gradients.phases {
+            check_len("phases_bar", phases.len(), self.batch * self.n)?;
+            if !matches!(self.last, Last::Phases(_)) {
+                return Err(Error::value("phases_bar", "is wanted, but the product has no phases"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<T: Scalar> Operator<T> for Householder<'_, T> {
+    fn batch(&self) -> usize {
+        self.batch
+    }
+
+    fn shape(&self) -> (usize, usize) {
+        (self.n, self.n)
+    }
+
+    fn matrix(&self, out: &mut [T], threads: usize) -> Result<()> {
+        self.check_matrix("out", out)?;
+        self.balanced(Gradients::default(), |own, _| own.matrix_cpu(out, None, threads));
+        Ok(())
+    }
+
+    fn apply(&self, x: &[T], rows: usize, side: Side, out: &mut [T], threads: usize) -> Result<()> {
+        self.check_rows(x, rows, side, out)?;
+        self.balanced(Gradients::default(), |own, _| own.apply_cpu(x, rows, side, out, threads));
+        Ok(())
+    }
+}

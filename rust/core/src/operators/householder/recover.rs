@@ -1,0 +1,139 @@
+//! Algorithm 2: the reflections of a given orthogonal or unitary matrix, n - 1 of them, by elimination (spec section 6).
+//!
+//! R = W; for k = 0, ..., n - 2, with x = R[k:, k]: u maps x to ||x|| e_0 (real; the opposite phase for complex numbers),
+//! R <- H(u) R. R ends as the last factor: diag(1, ..., 1, s), or a diagonal of phases. Everything in double precision.
+
+use crate::error::{Error, Result, check_len};
+use crate::kernels::{Buffer, Kernel, Operand, Product, Simd, dispatch};
+use crate::parallel::Member;
+use crate::scalar::Scalar;
+use num_traits::{One, Zero};
+
+/// Writes unit lower-trapezoidal `vectors` (batch, n, n - 1) and the last factor: a sign per matrix (batch) for real types,
+/// phases (batch, n) for complex ones, of `w` (batch, n, n). Fails, leaving both in an unspecified state, if
+/// max|W^H W - I| exceeds `tol` for any matrix.
+pub fn from_matrix<T: Scalar>(
+    w: &[T],
+    batch: usize,
+    n: usize,
+    tol: f64,
+    vectors: &mut [T],
+    last: &mut [T::Real],
+) -> Result<()> {
+    let (m, lasts) = (n.saturating_sub(1), if T::PARTS == 1 { usize::from(n > 0) } else { n });
+    check_len("w", w.len(), batch * n * n)?;
+    check_len("vectors", vectors.len(), batch * n * m)?;
+    check_len("last", last.len(), batch * lasts)?;
+    let (mut r, mut u) = (vec![T::Wide::zero(); n * n], vec![T::Wide::zero(); n]);
+    let mut row = vec![T::Wide::zero(); n];
+    for b in 0..batch {
+        for (wide, x) in r.iter_mut().zip(&w[b * n * n..]) {
+            *wide = x.widen();
+        }
+        check_unitary::<T>(&r, n, tol)?;
+        let vectors = &mut vectors[b * n * m..(b + 1) * n * m];
+        vectors.fill(T::zero());
+        for k in 0..m {
+            reflector(&r, n, k, &mut u);
+            for i in k..n {
+                vectors[i * m + k] = T::narrow(u[i]);
+            }
+            let step = Reflect { r: &mut r, u: &u, row: &mut row, n, k };
+            // SAFETY: the kernel touches its slices only, with checked indices.
+            unsafe { dispatch(step) };
+        }
+        for k in 0..lasts {
+            let corner = if T::PARTS == 1 { r[n * n - 1] } else { r[k * n + k] };
+            let value =
+                if T::PARTS == 1 { 1f64.copysign(corner.re()) } else { corner.im().atan2(corner.re()) };
+            last[b * lasts + k] = <T::Real as crate::scalar::Real>::of(value);
+        }
+    }
+    Ok(())
+}
+
+fn check_unitary<T: Scalar>(w: &[T::Wide], n: usize, tol: f64) -> Result<()> {
+    let gram = Buffer::<T::Wide>::scratch(n * n);
+    let scratch = Buffer::<f64>::scratch(Product::<T::Wide>::scratch(n, n));
+    let all = Operand::new(w.as_ptr(), n);
+    let product = Product::new((n, n, n), all.h(), all, gram.ptr(), n);
+    // SAFETY: W, its Gram matrix and the scratch are apart and have their sizes.
+    Member::alone(|member| unsafe { product.run(member, scratch.ptr()) });
+    let mut worst = 0.0;
+    for (at, value) in gram.iter().enumerate() {
+        let unit = if at % (n + 1) == 0 { T::Wide::one() } else { T::Wide::zero() };
+        let error = (*value - unit).modulus();
+        // a NaN stays the worst
+        if error > worst || error.is_nan() {
+            worst = error;
+        }
+        if worst.is_nan() {
+            break;
+        }
+    }
+    if worst <= tol {
+        return Ok(());
+    }
+    let kind = if T::PARTS == 1 { "orthogonal" } else { "unitary" };
+    Err(Error::value("w", format!("must be {kind}: max|W^H W - I| = {worst:.3e} exceeds {tol:.3e}")))
+}
+
+/// The unit vector u of step k, zero above row k.
+fn reflector<W: Scalar<Real = f64>>(r: &[W], n: usize, k: usize, u: &mut [W]) {
+    u.fill(W::zero());
+    for i in k..n {
+        u[i] = r[i * n + k];
+    }
+    let tail: f64 = u[k + 1..].iter().map(|x| x.abs2()).sum();
+    let head = u[k];
+    let norm = (head.abs2() + tail).sqrt();
+    if W::PARTS == 1 {
+        if tail == 0.0 && head.re() > 0.0 {
+            u.fill(W::zero());
+            u[n - 1] = W::one();
+            return;
+        }
+        // without cancellation
+        let first = if head.re() > 0.0 { -tail / (head.re() + norm) } else { head.re() - norm };
+        u[k] = W::real(first);
+    } else {
+        let size = head.modulus();
+        let phase = if size == 0.0 { W::one() } else { head.scale(1.0 / size) };
+        u[k] = head + phase.scale(norm);
+    }
+    let length = (u[k].abs2() + tail).sqrt();
+    for x in &mut u[k..] {
+        *x = x.scale(1.0 / length);
+    }
+}
+
+/// R[k:, k:] <- R - 2 u (u^H R).
+struct Reflect<'a, W> {
+    r: &'a mut [W],
+    u: &'a [W],
+    row: &'a mut [W],
+    n: usize,
+    k: usize,
+}
+
+impl<W: Scalar<Real = f64>> Kernel<f64> for Reflect<'_, W> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd<R = f64>>(self) {
+        let Reflect { r, u, row, n, k } = self;
+        row.fill(W::zero());
+        for i in k..n {
+            let f = u[i].conj();
+            for (sum, x) in row[k..].iter_mut().zip(&r[i * n + k..(i + 1) * n]) {
+                *sum += f * *x;
+            }
+        }
+        for i in k..n {
+            let f = u[i].scale(2.0);
+            for (x, y) in r[i * n + k..(i + 1) * n].iter_mut().zip(&row[k..]) {
+                *x -= f * *y;
+            }
+        }
+    }
+}
