@@ -1,0 +1,121 @@
+//! Nonlinearities of the recurrence, one file each: h = phi(z), z_bar = phi'(z)^H h_bar.
+//!
+//! | name | value | derivative at kinks |
+//! |---|---|---|
+//! | identity | z | - |
+//! | tanh | tanh z | - |
+//! | relu | max(z, 0) | 0 at z = 0 |
+//! | leaky_relu | max(slope z, z) | slope at z = 0 |
+//! | oplu | (max, min) of each pair (2i, 2i+1) | at a tie as if already ordered |
+//! | oplu_halves | (max, min) of each pair (i, i + n/2) | the same |
+//! | modrelu | (abs z + b) z / abs z where abs z + b > 0 and z != 0, else 0 | 0 wherever the value is 0 by this rule |
+//! | modrelu_realrep | modrelu of a[:n] + i a[n:] | as modrelu |
+//!
+//! On complex arrays all except modrelu act on the real and the imaginary part separately. NaN propagates through all.
+//! What acts within one vector register implements [`Elementwise`]; the others work on whole rows.
+
+mod batch;
+mod elementwise;
+mod identity;
+mod law;
+mod leaky_relu;
+mod modrelu;
+mod modrelu_realrep;
+mod oplu;
+mod oplu_halves;
+mod relu;
+mod sums;
+mod tanh;
+#[cfg(test)]
+pub(crate) mod tests;
+
+pub use batch::{activate, activate_vjp};
+pub use elementwise::Elementwise;
+pub use law::{Kind, Law, Source};
+pub use sums::Columns;
+pub use {
+    identity::Identity, leaky_relu::LeakyRelu, modrelu::Modrelu, modrelu::ModreluPairs, oplu::Oplu,
+    relu::Relu, tanh::Tanh,
+};
+
+use crate::error::{Error, Result, check_len};
+use crate::scalar::Scalar;
+
+/// The names that [`Activation::parse`] knows, in the order of the table.
+pub const NAMES: [&str; 8] =
+    ["identity", "tanh", "relu", "leaky_relu", "oplu", "oplu_halves", "modrelu", "modrelu_realrep"];
+
+/// One of the nonlinearities.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Activation {
+    /// z
+    Identity,
+    /// tanh z
+    Tanh,
+    /// max(z, 0)
+    Relu,
+    /// max(slope z, z)
+    LeakyRelu {
+        /// 0 <= slope < 1
+        slope: f64,
+    },
+    /// (max, min) of neighbours
+    Oplu,
+    /// (max, min) of the elements i and i + n/2
+    OpluHalves,
+    /// (|z| + b) z / |z|, with a real bias per element
+    Modrelu,
+    /// The same for complex numbers stored as halves of a real row, with a bias per number
+    ModreluRealrep,
+}
+
+impl Activation {
+    /// The activation of that name; `slope` concerns leaky_relu only.
+    pub fn parse(name: &str, slope: f64) -> Result<Self> {
+        Ok(match name {
+            "identity" => Activation::Identity,
+            "tanh" => Activation::Tanh,
+            "relu" => Activation::Relu,
+            "leaky_relu" if (0.0..1.0).contains(&slope) => Activation::LeakyRelu { slope },
+            "leaky_relu" => {
+                return Err(Error::value("slope", format!("must satisfy 0 <= slope < 1, got {slope}")));
+            }
+            "oplu" => Activation::Oplu,
+            "oplu_halves" => Activation::OpluHalves,
+            "modrelu" => Activation::Modrelu,
+            "modrelu_realrep" => Activation::ModreluRealrep,
+            _ => {
+                let names = NAMES.join(", ");
+                return Err(Error::value("activation", format!("must be one of {names}, got {name:?}")));
+            }
+        })
+    }
+
+    /// Biases of its own for rows of n elements: 0 for all but the modReLUs.
+    pub fn bias_units(self, n: usize) -> usize {
+        match self {
+            Activation::Modrelu => n,
+            Activation::ModreluRealrep => n / 2,
+            _ => 0,
+        }
+    }
+
+    /// Refuses odd rows where elements are paired, complex rows in the real representation, and a bias of the wrong size.
+    pub fn check<T: Scalar>(self, n: usize, bias: Option<&[T::Real]>) -> Result<()> {
+        let paired = matches!(self, Activation::Oplu | Activation::OpluHalves | Activation::ModreluRealrep);
+        if paired && n % 2 == 1 {
+            return Err(Error::shape("z", "an even number of features", n));
+        }
+        if self == Activation::ModreluRealrep && T::PARTS == 2 {
+            return Err(Error::value("z", "must be real for modrelu_realrep, got complex numbers"));
+        }
+        match (self.bias_units(n), bias) {
+            (0, None) => Ok(()),
+            (0, Some(_)) => {
+                Err(Error::value("activation_bias", "belongs to modrelu and modrelu_realrep only"))
+            }
+            (units, None) => Err(Error::shape("activation_bias", format!("{units} elements"), "none")),
+            (units, Some(bias)) => check_len("activation_bias", bias.len(), units),
+        }
+    }
+}

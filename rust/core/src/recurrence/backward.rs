@@ -1,0 +1,345 @@
+//! Backward through time: z_bar_t = phi'^H (W^H z_bar_{t+1} + h_bar_t), and the gradients gathered from it.
+//!
+//! Time is cut into chunks of some hundred rows (t, b). Within a chunk members go their own ways through the steps; then,
+//! after one barrier, they share the columns of the gradient products over all rows of the chunk. z_bar lives in two
+//! buffers used in turn, so that the steps of the next chunk may begin while others still gather this one.
+//! The derivative is read off h; where that loses something, z is computed anew by the kernel of the forward pass.
+
+use super::affine::{Affine, Finish};
+use super::context::{Context, Wanted};
+use super::gradients::{Gatherer, Gradients, Rows};
+use super::sequence::Sequence;
+use super::step::{Chunk, Step, Trace};
+use super::team::{Pace, Part, Poll, layout};
+use super::work::{Memory, Work};
+use crate::activation::{Kind, Source};
+use crate::error::{Error, Result, check_len};
+use crate::kernels::Buffer;
+use crate::parallel::{Member, run};
+use crate::scalar::{Scalar, parts};
+use std::ops::Range;
+
+/// Rows of a chunk, if a step has fewer. Tests have many chunks.
+const ROWS: usize = if cfg!(test) { 16 } else { 512 };
+
+/// Whether the backward pass of this sequence computes z anew with W.
+pub fn recomputes<T: Scalar>(sequence: &Sequence<'_, T>) -> bool {
+    !sequence.on_input
+        && !crate::activation::Law::new::<T>(sequence.activation, sequence.n, sequence.activation_bias)
+            .readable()
+}
+
+/// Steps of a chunk.
+fn span(batch: usize) -> usize {
+    (ROWS / batch).max(1)
+}
+
+/// Most rows that a chunk of this sequence can have.
+pub fn chunk_rows<T: Scalar>(sequence: &Sequence<'_, T>) -> usize {
+    span(sequence.batch).min(sequence.steps) * sequence.batch
+}
+
+/// Fills the gradients that are wanted from ct (T, B, n), which is ignored behind the end of a sequence.
+pub fn backward<T: Scalar>(
+    step: &dyn Step<T>,
+    sequence: &Sequence<'_, T>,
+    states: &[T],
+    ct: &[T],
+    gradients: Gradients<'_, T>,
+    threads: usize,
+    cancel: &(dyn Fn() -> bool + Sync),
+) -> Result<()> {
+    let Sequence { steps, batch, features, n, .. } = *sequence;
+    check_len("states", states.len(), steps * batch * n)?;
+    check_len("ct", ct.len(), steps * batch * n)?;
+    gradients.check(sequence)?;
+    let context = Context::new(sequence, step);
+    let gatherer = Gatherer::new(&context, gradients);
+    let memory = Memory::new(&context, chunk_rows(sequence), gatherer.wants_states());
+    let (threads, columns) = layout(step.work(), step.divisible(), batch, steps, threads);
+    let work = 2 * step.work() + n * features * T::PARTS * T::PARTS;
+    let poll = Poll::new(cancel, work * chunk_rows(sequence));
+    let pace = Pace::new(step.work() * batch);
+    let call = Call {
+        context: &context,
+        gatherer: &gatherer,
+        memory: &memory,
+        poll: &poll,
+        pace: &pace,
+        states,
+        ct,
+    };
+    run(threads, |member| {
+        let rows = chunk_rows(sequence);
+        let scratch = Buffer::scratch(step.scratch(rows).max(gatherer.scratch(rows)));
+        context.pack(member);
+        gatherer.pack(member);
+        // SAFETY: all members prepare together.
+        unsafe { step.prepare(scratch.ptr(), member) };
+        member.barrier();
+        let part = if columns {
+            Part::columns_of(member, batch)
+        } else {
+            Part::rows_of(member, context.schedule.share(member.id, member.count))
+        };
+        let above = Trace { bar: std::ptr::null(), kept: std::ptr::null_mut() };
+        let from = Progress { chunk: 0, step: 0, above };
+        if let Some(from) = call.walk(&part, from, scratch.ptr()).filter(|_| member.id == 0) {
+            Member::alone(|member| call.walk(&Part::rows_of(member, 0..batch), from, scratch.ptr()));
+        }
+    });
+    if poll.stopped() { Err(Error::Interrupted) } else { Ok(()) }
+}
+
+/// How far a member has come: the next step of a chunk, and the trace of the step done last.
+#[derive(Clone, Copy)]
+struct Progress<R> {
+    chunk: usize,
+    step: usize,
+    above: Trace<R>,
+}
+
+/// What the members of a call share.
+struct Call<'a, T: Scalar> {
+    context: &'a Context<'a, T>,
+    gatherer: &'a Gatherer<'a, T>,
+    memory: &'a Memory<T::Real>,
+    poll: &'a Poll<'a>,
+    pace: &'a Pace,
+    states: &'a [T],
+    ct: &'a [T],
+}
+
+impl<T: Scalar> Call<'_, T> {
+    /// The steps of the k-th chunk from the end of the recurrence.
+    fn chunk(&self, k: usize) -> Range<usize> {
+        let (steps, span) = (self.context.schedule.steps, span(self.context.sequence.batch));
+        let (late, early) = (steps - k * span, steps.saturating_sub((k + 1) * span));
+        if self.context.schedule.reverse { steps - late..steps - early } else { early..late }
+    }
+
+    /// Everything from there on; returns where member 0 is to go on alone, if so.
+    fn walk(
+        &self,
+        part: &Part<'_>,
+        from: Progress<T::Real>,
+        scratch: *mut T::Real,
+    ) -> Option<Progress<T::Real>> {
+        let Call { context, gatherer, .. } = *self;
+        let (states, ct) = (parts(self.states).as_ptr(), parts(self.ct).as_ptr());
+        let (member, span) = (part.member, span(context.sequence.batch));
+        let mut at = from;
+        while at.chunk * span < context.schedule.steps {
+            let (steps, work) = (self.chunk(at.chunk), self.memory.chunk(at.chunk));
+            let pass = Pass { context, gatherer, work, steps, part };
+            for step in at.step..pass.steps.len() {
+                let t = if context.schedule.reverse {
+                    pass.steps.start + step
+                } else {
+                    pass.steps.end - 1 - step
+                };
+                // SAFETY: members write their own rows, or columns with barriers between steps; the buffers of the
+                // chunk before are only read, those of this chunk were last read before the previous barrier.
+                unsafe { pass.step(t, states, ct, at.above) };
+                at.above = pass.trace(t);
+                if self.pace.alone(part, at.chunk * span + step) {
+                    // The others may still read this step's z_bar for the gradient of h0.
+                    member.barrier();
+                    return Some(Progress { step: step + 1, ..at });
+                }
+            }
+            member.barrier();
+            // SAFETY: all rows of the chunk are complete.
+            unsafe { pass.gather(states, scratch, at.chunk == 0) };
+            // The products of the chunk are no part of the pace of its steps.
+            part.start_clock();
+            if self.poll.leave(member, at.chunk) {
+                return None;
+            }
+            at = Progress { chunk: at.chunk + 1, step: 0, ..at };
+        }
+        member.barrier();
+        // SAFETY: every product is complete.
+        unsafe {
+            context.step.finish(scratch, member);
+            gatherer.finish(member);
+        }
+        None
+    }
+}
+
+/// One member's way through one chunk.
+struct Pass<'a, T: Scalar> {
+    context: &'a Context<'a, T>,
+    gatherer: &'a Gatherer<'a, T>,
+    work: Work<T::Real>,
+    steps: Range<usize>,
+    part: &'a Part<'a>,
+}
+
+impl<T: Scalar> Pass<'_, T> {
+    /// Rows of the chunk before step t.
+    fn before(&self, t: usize) -> usize {
+        self.context.schedule.rows(&(self.steps.start..t))
+    }
+
+    fn trace(&self, t: usize) -> Trace<T::Real> {
+        self.work.trace(self.before(t), self.context.width, self.context.step.kept())
+    }
+
+    /// z_bar of step t for this part; `above` is the trace of the step after it.
+    unsafe fn step(&self, t: usize, states: *const T::Real, ct: *const T::Real, above: Trace<T::Real>) {
+        let Pass { context, part, work, .. } = self;
+        let Context { schedule, law, step, width, .. } = context;
+        let (active, at) = (schedule.active(t), t * context.stride());
+        let trace = self.trace(t);
+        let rows = part.rows(0..active);
+        let columns = part.columns::<T::Real>(*width);
+        let z = work.z.wrapping_add(self.before(t) * width);
+        let (h, again) = (states.wrapping_add(at), !work.z.is_null());
+        let mut map = Affine::new(*width, context.sequence.batch, trace.bar.cast_mut());
+        (map.add, map.h) = (ct.wrapping_add(at), h);
+        map.ahead = if schedule.reverse { context.stride() as isize } else { -(context.stride() as isize) };
+        let fused = context.fused() && !again;
+        if fused && law.kind != Kind::Identity {
+            map.finish = Finish::Pull(law.kind);
+            (map.slope, map.own_bias) = (law.slope, law.bias());
+        }
+        // SAFETY: passed on from the caller.
+        unsafe {
+            if again {
+                context.advance(t, states, z, Wanted::Argument, part);
+            }
+            let continued = schedule.continued(t);
+            let late = part.rows(0..continued);
+            if !late.is_empty() {
+                step.backward(above, map, late, part);
+            }
+            map.run(part.rows(continued..active), columns.clone());
+            if context.on_input {
+                let out = work.input_bar.add(self.before(t) * width);
+                self.pull(z, Source::Argument, trace.bar, out, rows.clone());
+            } else if !fused {
+                let (y, from) = if again { (z.cast_const(), Source::Argument) } else { (h, Source::Value) };
+                self.pull(y, from, trace.bar, trace.bar.cast_mut(), rows.clone());
+            }
+            part.sync();
+            step.keep(trace, rows, part);
+            let starting = part.rows(schedule.continuing(t)..active);
+            if let Some(h0_bar) = self.gatherer.h0_bar().filter(|_| !starting.is_empty()) {
+                let map = Affine::new(*width, context.sequence.batch, h0_bar);
+                step.backward(trace, map, starting, part);
+            }
+            self.copy(t, states);
+        }
+    }
+
+    /// The pass of an activation that is not fused.
+    unsafe fn pull(
+        &self,
+        y: *const T::Real,
+        from: Source,
+        g: *const T::Real,
+        out: *mut T::Real,
+        rows: Range<usize>,
+    ) {
+        let (law, part) = (&self.context.law, self.part);
+        // SAFETY: passed on from the caller; a kind that needs whole rows waits for the columns of the others.
+        unsafe {
+            if !law.kind.by_rows() {
+                law.pull(y, from, g, out, rows, part.columns::<T::Real>(law.width));
+                return;
+            }
+            part.sync();
+            if part.leads() {
+                law.pull(y, from, g, out, rows, 0..law.width);
+            }
+            part.sync();
+        }
+    }
+
+    /// Some sequences end or start within the chunk, so that rows are copied to lie one after the other. (Where all
+    /// have the same length even the first step needs no copies: it is gathered apart.)
+    fn copied(&self) -> bool {
+        let Context { schedule, .. } = self.context;
+        let together = schedule.full(&(0..schedule.steps));
+        let seamless = schedule.full(&self.steps) && schedule.seamless(&self.steps);
+        !(together || seamless)
+    }
+
+    /// Copies this part's rows of what the gradients want.
+    unsafe fn copy(&self, t: usize, states: *const T::Real) {
+        let Pass { context, part, work, .. } = self;
+        if !self.copied() || !part.leads() {
+            return;
+        }
+        let (rows, before) = (part.rows(0..context.schedule.active(t)), self.before(t));
+        let [previous, x, h] = work.copies;
+        // SAFETY: passed on from the caller; a copy has room for the rows of the chunk.
+        unsafe {
+            put(context.x(t), x, context.sequence.features * T::PARTS, before, &rows);
+            if !h.is_null() {
+                put(states.add(t * context.stride()), h, context.width, before, &rows);
+            }
+            for (rows, source) in context.sources(t, states) {
+                put(source, previous, context.width, before, &part.rows(rows));
+            }
+        }
+    }
+
+    /// Adds the chunk to the gradients: this member's part.
+    unsafe fn gather(&self, states: *const T::Real, scratch: *mut T::Real, first: bool) {
+        let Pass { context, part, work, steps, .. } = self;
+        let Context { schedule, width, .. } = context;
+        let state = |t: usize| states.wrapping_add(t * context.stride());
+        let (member, copied) = (part.member, self.copied());
+        let gather = |steps: Range<usize>, previous: *const T::Real, first: bool| {
+            let (rows, trace) = (schedule.rows(&steps), self.trace(steps.start));
+            // SAFETY: passed on from the caller.
+            unsafe { context.step.gather(&Chunk { rows, trace, previous, first }, scratch, member) }
+        };
+        // The step of this chunk at which all start together.
+        let start = Some(schedule.step(0)).filter(|t| !copied && steps.contains(t));
+        let rest = match start {
+            Some(t) if t == steps.start => t + 1..steps.end,
+            Some(t) => steps.start..t,
+            None => steps.clone(),
+        };
+        let x = if copied { work.copies[1] } else { context.x(steps.start).cast_mut() };
+        let h = if copied { work.copies[2] } else { state(steps.start).cast_mut() };
+        let inputs = Rows {
+            first: steps.start,
+            rows: schedule.rows(steps),
+            bar: if context.on_input { work.input_bar } else { work.bar },
+            x,
+            y: if context.on_input { work.z } else { h },
+        };
+        let before = if copied {
+            work.copies[0].wrapping_add(self.before(rest.start) * width).cast_const()
+        } else {
+            // Rows ascend in t also backwards in time; for an empty rest any address will do.
+            let t = if schedule.reverse { rest.start + 1 } else { rest.start.max(1) - 1 };
+            state(t)
+        };
+        gather(rest, before, first);
+        if let (Some(t), Some(h0)) = (start, context.sequence.h0) {
+            member.barrier();
+            gather(t..t + 1, parts(h0).as_ptr(), false);
+        }
+        // SAFETY: passed on from the caller.
+        unsafe { self.gatherer.gather(&inputs, steps, scratch, first, member) }
+    }
+}
+
+/// Copies rows of a step to rows of a chunk, zeros where there is no source.
+unsafe fn put<R: Copy>(source: *const R, copy: *mut R, width: usize, before: usize, rows: &Range<usize>) {
+    let (to, count) = (copy.wrapping_add((before + rows.start) * width), rows.len() * width);
+    // SAFETY: passed on from the caller.
+    unsafe {
+        if count > 0 && source.is_null() {
+            to.write_bytes(0, count);
+        } else if count > 0 {
+            std::ptr::copy_nonoverlapping(source.add(rows.start * width), to, count);
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! What forward and backward share: the packed input weight, the activation, and one step from previous states to z or h.
+
+use super::affine::{Affine, Finish, cheap};
+use super::packed::Packed;
+use super::sequence::{Schedule, Sequence};
+use super::step::Step;
+use super::team::Part;
+use crate::activation::{Kind, Law};
+use crate::kernels::{Buffer, Operand};
+use crate::parallel::Member;
+use crate::scalar::{Scalar, parts};
+use std::ops::Range;
+
+/// What a step is to write.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// h
+    State,
+    /// The argument z of the activation.
+    Argument,
+}
+
+/// A checked sequence made ready for its steps.
+pub struct Context<'a, T: Scalar> {
+    pub sequence: Sequence<'a, T>,
+    pub schedule: Schedule,
+    pub law: Law<T::Real>,
+    pub step: &'a dyn Step<T>,
+    /// Real numbers per state.
+    pub width: usize,
+    /// phi acts on the input part only, and is not the identity.
+    pub on_input: bool,
+    input: Packed<T>,
+    /// b for whole vectors; empty without.
+    bias: Buffer<T::Real>,
+}
+
+impl<'a, T: Scalar> Context<'a, T> {
+    pub fn new(sequence: &Sequence<'a, T>, step: &'a dyn Step<T>) -> Self {
+        let width = sequence.n * T::PARTS;
+        let mut bias = Buffer::zeroed(if sequence.bias.is_some() { width + 64 } else { 0 });
+        if let Some(b) = sequence.bias {
+            bias[..width].copy_from_slice(parts(b));
+        }
+        let law = Law::new::<T>(sequence.activation, sequence.n, sequence.activation_bias);
+        Context {
+            sequence: *sequence,
+            schedule: Schedule::new(sequence),
+            on_input: sequence.on_input && law.kind != Kind::Identity,
+            law,
+            step,
+            width,
+            input: Packed::new(sequence.features, sequence.n),
+            bias,
+        }
+    }
+
+    /// Numbers of one time step of states.
+    pub fn stride(&self) -> usize {
+        self.sequence.batch * self.width
+    }
+
+    /// The activation ends the product kernel; otherwise it is a pass of its own.
+    pub fn fused(&self) -> bool {
+        cheap(self.law.kind)
+    }
+
+    /// Packs V; a barrier has to follow.
+    pub fn pack(&self, member: &Member<'_>) {
+        let Sequence { features, input_weight, .. } = self.sequence;
+        // SAFETY: V has n rows and d columns.
+        unsafe { self.input.fill(Operand::new(input_weight.as_ptr(), features).t(), member) }
+    }
+
+    /// x_t as real numbers.
+    pub fn x(&self, t: usize) -> *const T::Real {
+        let Sequence { x, batch, features, .. } = self.sequence;
+        parts(x)[t * batch * features * T::PARTS..].as_ptr()
+    }
+
+    /// The rows of step t that continue from states and those that start, each with its previous states at row 0.
+    pub fn sources(&self, t: usize, states: *const T::Real) -> [(Range<usize>, *const T::Real); 2] {
+        let (continuing, active) = (self.schedule.continuing(t), self.schedule.active(t));
+        let previous =
+            self.schedule.previous(t).map_or(std::ptr::null(), |s| states.wrapping_add(s * self.stride()));
+        let start = self.sequence.h0.map_or(std::ptr::null(), |h0| parts(h0).as_ptr());
+        [(0..continuing, previous), (continuing..active, start)]
+    }
+
+    /// One step for this part's rows and columns, to row 0 of the step at `out`.
+    ///
+    /// # Safety
+    /// The states of the previous step are complete for these rows; `out` has B rows.
+    pub unsafe fn advance(
+        &self,
+        t: usize,
+        states: *const T::Real,
+        out: *mut T::Real,
+        wanted: Wanted,
+        part: &Part<'_>,
+    ) {
+        let Context { law, width, .. } = self;
+        let mut map = Affine::new(*width, self.sequence.batch, out);
+        map.terms[0] = self.input.times(self.x(t));
+        map.bias = if self.bias.is_empty() { std::ptr::null() } else { self.bias.as_ptr() };
+        if wanted == Wanted::State && self.fused() && law.kind != Kind::Identity {
+            map.finish = Finish::Value(law.kind);
+            (map.slope, map.own_bias) = (law.slope, law.bias());
+        }
+        let rows = part.rows(0..self.schedule.active(t));
+        // SAFETY: passed on from the caller.
+        unsafe {
+            if self.on_input {
+                map.run(rows.clone(), part.columns::<T::Real>(*width));
+                if wanted == Wanted::Argument {
+                    return;
+                }
+                self.activate(out, rows, part);
+                map = Affine::new(*width, self.sequence.batch, out);
+                map.add = out;
+            }
+            for (rows, previous) in self.sources(t, states) {
+                let rows = part.rows(rows);
+                if rows.is_empty() {
+                    continue;
+                }
+                if previous.is_null() {
+                    map.run(rows, part.columns::<T::Real>(*width));
+                } else {
+                    self.step.forward(previous, map, rows, part);
+                }
+            }
+            if wanted == Wanted::State && !self.on_input {
+                self.activate(out, part.rows(0..self.schedule.active(t)), part);
+            }
+        }
+    }
+
+    /// The pass of an activation that is not fused.
+    unsafe fn activate(&self, rows_at: *mut T::Real, rows: Range<usize>, part: &Part<'_>) {
+        if self.fused() {
+            return;
+        }
+        let Context { law, width, .. } = self;
+        // SAFETY: passed on from the caller; a kind that needs whole rows waits for the columns of the others.
+        unsafe {
+            if !law.kind.by_rows() {
+                law.value(rows_at, rows_at, rows, part.columns::<T::Real>(*width));
+                return;
+            }
+            part.sync();
+            if part.leads() {
+                law.value(rows_at, rows_at, rows, 0..*width);
+            }
+            part.sync();
+        }
+    }
+}

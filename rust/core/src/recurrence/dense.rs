@@ -1,0 +1,103 @@
+//! A dense transition: h W^T forward, z_bar conj(W) backward, W_bar = Z_bar^T conj(H_prev).
+
+use super::affine::Affine;
+use super::packed::Packed;
+use super::step::{Chunk, Step, Trace};
+use super::team::Part;
+use crate::kernels::{Operand, Product, lanes};
+use crate::parallel::{Member, Shared};
+use crate::scalar::Scalar;
+use std::ops::Range;
+
+/// W (n, n) row-major, packed for both directions.
+pub struct DenseStep<'a, T: Scalar> {
+    n: usize,
+    weight: &'a [T],
+    forward: Option<Packed<T>>,
+    backward: Option<Packed<T>>,
+    bar: Option<Shared<T>>,
+}
+
+impl<'a, T: Scalar> DenseStep<'a, T> {
+    /// For a forward pass, or for a backward pass that fills `bar`; `again` packs W for recomputed steps there.
+    pub fn new(n: usize, weight: &'a [T], backward: bool, again: bool, bar: Option<&'a mut [T]>) -> Self {
+        let pack = |wanted: bool| wanted.then(|| Packed::new(n, n));
+        DenseStep {
+            n,
+            weight,
+            forward: pack(!backward || again),
+            backward: pack(backward),
+            bar: bar.map(|bar| Shared(bar.as_mut_ptr())),
+        }
+    }
+}
+
+impl<T: Scalar> Step<T> for DenseStep<'_, T> {
+    fn work(&self) -> usize {
+        self.n * self.n * T::PARTS * T::PARTS
+    }
+    fn divisible(&self) -> bool {
+        self.n * T::PARTS > 2 * lanes::<T::Real>()
+    }
+    fn kept(&self) -> usize {
+        0
+    }
+    fn scratch(&self, rows: usize) -> usize {
+        Product::<T>::scratch(self.n, rows)
+    }
+
+    unsafe fn prepare(&self, _scratch: *mut T::Real, member: &Member<'_>) {
+        let w = Operand::new(self.weight.as_ptr(), self.n);
+        // SAFETY: W has n rows and columns.
+        unsafe {
+            if let Some(packed) = &self.forward {
+                packed.fill(w.t(), member);
+            }
+            if let Some(packed) = &self.backward {
+                packed.fill(w.conj(), member);
+            }
+        }
+    }
+
+    unsafe fn forward(
+        &self,
+        previous: *const T::Real,
+        mut map: Affine<T::Real>,
+        rows: Range<usize>,
+        part: &Part<'_>,
+    ) {
+        if let Some(w) = &self.forward {
+            map.terms[1] = w.times(previous);
+        }
+        // SAFETY: passed on from the caller.
+        unsafe { map.run(rows, part.columns::<T::Real>(map.width)) }
+    }
+
+    unsafe fn backward(
+        &self,
+        trace: Trace<T::Real>,
+        mut map: Affine<T::Real>,
+        rows: Range<usize>,
+        part: &Part<'_>,
+    ) {
+        if let Some(w) = &self.backward {
+            map.terms[1] = w.times(trace.bar);
+        }
+        // SAFETY: passed on from the caller.
+        unsafe { map.run(rows, part.columns::<T::Real>(map.width)) }
+    }
+
+    unsafe fn keep(&self, _trace: Trace<T::Real>, _rows: Range<usize>, _part: &Part<'_>) {}
+
+    unsafe fn gather(&self, chunk: &Chunk<T::Real>, scratch: *mut T::Real, member: &Member<'_>) {
+        let (n, Some(bar)) = (self.n, self.bar) else { return };
+        let z_bar = Operand::new(chunk.trace.bar.cast::<T>(), n);
+        let previous = Operand::new(chunk.previous.cast::<T>(), n);
+        let product = Product::new((n, n, chunk.rows), z_bar.t(), previous.conj(), bar.0, n);
+        let product = if chunk.first { product } else { product.add() };
+        // SAFETY: `rows` rows of n elements at both pointers, n x n at `bar`.
+        unsafe { product.run(member, scratch) }
+    }
+
+    unsafe fn finish(&self, _scratch: *mut T::Real, _member: &Member<'_>) {}
+}

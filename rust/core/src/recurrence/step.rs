@@ -1,0 +1,70 @@
+//! What the driver asks of a transition: one step forward, one step backward, and the gradient of its parameters.
+
+use super::affine::Affine;
+use super::team::Part;
+use crate::parallel::Member;
+use crate::scalar::Scalar;
+use std::ops::Range;
+
+/// The cotangents z_bar of one step, and what the transition made of them ([`Step::keep`]); both at row 0 of the step.
+#[derive(Clone, Copy)]
+pub struct Trace<R> {
+    /// z_bar
+    pub bar: *const R,
+    /// Rows of [`Step::kept`] numbers.
+    pub kept: *mut R,
+}
+
+/// Rows of several steps, one after the other: what the gradients are gathered from.
+pub struct Chunk<R> {
+    /// How many.
+    pub rows: usize,
+    /// z_bar and what [`Step::keep`] made of it.
+    pub trace: Trace<R>,
+    /// The states before the step.
+    pub previous: *const R,
+    /// Nothing has been gathered before.
+    pub first: bool,
+}
+
+/// A transition W inside a recurrence. All members call `prepare`, `gather` and `finish` together; barriers before and
+/// after them are the driver's.
+///
+/// # Safety of its methods
+/// Pointers have the rows and columns that the arguments name; members write disjoint parts.
+#[allow(clippy::missing_safety_doc, reason = "one contract for all methods stands on the trait")]
+pub trait Step<T: Scalar>: Sync {
+    /// Multiply-adds of one step per row.
+    fn work(&self) -> usize;
+    /// A step has enough columns for members to share.
+    fn divisible(&self) -> bool;
+    /// Real numbers per row that [`Step::keep`] writes.
+    fn kept(&self) -> usize;
+    /// Real numbers of scratch that a member needs to gather up to `rows` rows.
+    fn scratch(&self, rows: usize) -> usize;
+
+    /// Packs operands.
+    unsafe fn prepare(&self, scratch: *mut T::Real, member: &Member<'_>);
+    /// Runs `map` with W previous added.
+    unsafe fn forward(
+        &self,
+        previous: *const T::Real,
+        map: Affine<T::Real>,
+        rows: Range<usize>,
+        part: &Part<'_>,
+    );
+    /// Runs `map` with W^H z_bar added.
+    unsafe fn backward(
+        &self,
+        trace: Trace<T::Real>,
+        map: Affine<T::Real>,
+        rows: Range<usize>,
+        part: &Part<'_>,
+    );
+    /// Computes what [`Step::backward`] and [`Step::gather`] want besides z_bar.
+    unsafe fn keep(&self, trace: Trace<T::Real>, rows: Range<usize>, part: &Part<'_>);
+    /// Adds the rows of a chunk to the gradient.
+    unsafe fn gather(&self, chunk: &Chunk<T::Real>, scratch: *mut T::Real, member: &Member<'_>);
+    /// Completes the gradient.
+    unsafe fn finish(&self, scratch: *mut T::Real, member: &Member<'_>);
+}

@@ -1,0 +1,172 @@
+//! How the members of a call share a sequence, and how they stop together when the caller asks for it.
+//!
+//! With at least two rows per member each takes rows of the batch and needs no synchronisation between steps. A smaller
+//! batch is shared by output columns, with a barrier per step, where a step is worth it.
+
+use crate::kernels::lanes;
+use crate::parallel::{Member, worth};
+use crate::scalar::Real;
+use std::cell::Cell;
+use std::ops::Range;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+/// Multiply-adds of a step from which the members share its columns: some 0.7 us of one core. Tests share everything.
+const COLUMNS: usize = if cfg!(test) { 1 } else { 40_000 };
+/// Multiply-adds between two questions whether to go on: a few milliseconds.
+const PATIENCE: usize = 200_000_000;
+
+/// Threads to enter with for steps of `work` multiply-adds per row, and whether they share columns instead of rows.
+pub fn layout(work: usize, divisible: bool, batch: usize, steps: usize, threads: usize) -> (usize, bool) {
+    let threads = if cfg!(test) { threads } else { worth(threads, work.saturating_mul(batch * steps)) };
+    if batch >= 2 * threads {
+        (threads, false)
+    } else if threads > 1 && divisible && work * batch >= COLUMNS {
+        (threads, true)
+    } else {
+        ((batch / 2).clamp(1, threads), false)
+    }
+}
+
+/// What one member does of every step.
+pub struct Part<'a> {
+    /// Who.
+    pub member: &'a Member<'a>,
+    /// Its rows of the batch.
+    pub rows: Range<usize>,
+    /// All members have all rows and share columns.
+    pub columns: bool,
+    clock: Cell<Instant>,
+}
+
+impl<'a> Part<'a> {
+    /// These rows, all columns.
+    pub fn rows_of(member: &'a Member<'a>, rows: Range<usize>) -> Self {
+        Part { member, rows, columns: false, clock: Cell::new(Instant::now()) }
+    }
+
+    /// All rows, shared by columns.
+    pub fn columns_of(member: &'a Member<'a>, batch: usize) -> Self {
+        Part { columns: member.count > 1, ..Part::rows_of(member, 0..batch) }
+    }
+
+    /// Its columns of rows of `width` numbers.
+    pub fn columns<R: Real>(&self, width: usize) -> Range<usize> {
+        if self.columns { self.member.share(width, 2 * lanes::<R>()) } else { 0..width }
+    }
+
+    /// Its rows among those.
+    pub fn rows(&self, of: Range<usize>) -> Range<usize> {
+        let start = self.rows.start.max(of.start);
+        start..self.rows.end.min(of.end).max(start)
+    }
+
+    /// The next look at the pace counts from here.
+    pub fn start_clock(&self) {
+        self.clock.set(Instant::now());
+    }
+
+    /// Does what cannot be shared by columns.
+    pub fn leads(&self) -> bool {
+        !self.columns || self.member.id == 0
+    }
+
+    /// Makes the columns of the others visible.
+    pub fn sync(&self) {
+        if self.columns {
+            self.member.barrier();
+        }
+    }
+}
+
+/// Asks the caller's flag from time to time. A stop takes effect one place later, after a barrier where there are
+/// any, so that all members leave at the same place.
+pub struct Poll<'a> {
+    cancel: &'a (dyn Fn() -> bool + Sync),
+    every: usize,
+    stop: AtomicUsize,
+}
+
+impl<'a> Poll<'a> {
+    /// For places of a loop that are `work` multiply-adds apart.
+    pub fn new(cancel: &'a (dyn Fn() -> bool + Sync), work: usize) -> Self {
+        Poll { cancel, every: (PATIENCE / work.max(1)).max(1), stop: AtomicUsize::new(usize::MAX) }
+    }
+
+    /// Whether to leave the loop, asked by every member at every place.
+    pub fn leave(&self, member: &Member<'_>, place: usize) -> bool {
+        let leave = self.stop.load(Relaxed) <= place;
+        if member.id == 0 && !leave && place % self.every == self.every - 1 && (self.cancel)() {
+            self.stop.store(place + 1, Relaxed);
+        }
+        leave
+    }
+
+    /// The flag was seen.
+    pub fn stopped(&self) -> bool {
+        self.stop.load(Relaxed) != usize::MAX
+    }
+}
+
+/// Whether sharing columns still pays. On a machine with other work to do the members may get the same core by turns,
+/// and every barrier then costs a time slice: a hundred steps of their own. The caller sees it and goes on alone.
+pub struct Pace {
+    limit: Duration,
+    alone: AtomicUsize,
+}
+
+impl Pace {
+    /// Steps between two looks at the clock.
+    const WINDOW: usize = 4;
+
+    /// For steps of `work` multiply-adds: slower than a fourth of one core is too slow.
+    pub fn new(work: usize) -> Self {
+        let alone = Duration::from_nanos((work / 20) as u64);
+        let limit = alone * (4 * Self::WINDOW as u32) + Duration::from_micros(200);
+        #[cfg(test)]
+        let limit = tests::limit(limit);
+        Pace { limit, alone: AtomicUsize::new(usize::MAX) }
+    }
+
+    /// Whether member 0 is to go on alone from here, asked by every member after the barrier of every step. As with
+    /// [`Poll`] all of them learn it at the same step.
+    pub fn alone(&self, part: &Part<'_>, place: usize) -> bool {
+        if !part.columns {
+            return false;
+        }
+        let alone = self.alone.load(Relaxed) <= place;
+        let look = part.member.id == 0 && !alone && place % Self::WINDOW == Self::WINDOW - 1;
+        if look && part.clock.replace(Instant::now()).elapsed() > self.limit {
+            self.alone.store(place + 1, Relaxed);
+        }
+        alone
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every third pass of the other tests gives up sharing at the first look.
+    pub fn limit(real: Duration) -> Duration {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        if COUNT.fetch_add(1, Relaxed).is_multiple_of(3) { Duration::ZERO } else { real }
+    }
+
+    #[test]
+    fn small_batches_share_columns_and_large_ones_rows() {
+        assert_eq!(layout(1 << 16, true, 50, 100, 2), (2, false));
+        assert_eq!(layout(1 << 16, true, 1, 100, 2), (2, true));
+        assert_eq!(layout(1 << 16, false, 1, 100, 2), (1, false));
+        assert_eq!(layout(1 << 16, false, 5, 100, 4), (2, false));
+        assert_eq!(layout(1 << 16, true, 1, 100, 1), (1, false));
+    }
+
+    #[test]
+    fn all_members_leave_at_the_same_place() {
+        let poll = Poll::new(&|| true, usize::MAX);
+        Member::alone(|member| assert_eq!((0..9).position(|place| poll.leave(member, place)), Some(1)));
+        assert!(poll.stopped());
+    }
+}

@@ -1,0 +1,114 @@
+//! Wanted and unwanted gradients, interruption, bad input, the plan.
+
+use super::super::*;
+use super::{fill, never};
+use crate::activation::Activation;
+use crate::error::Error;
+
+/// A small plain sequence for the tests of behaviour.
+fn plain<'a>(x: &'a [f32], v: &'a [f32], n: usize, batch: usize) -> Sequence<'a, f32> {
+    Sequence {
+        steps: x.len() / batch,
+        batch,
+        features: 1,
+        n,
+        x,
+        input_weight: v,
+        h0: None,
+        bias: None,
+        activation: Activation::Tanh,
+        activation_bias: None,
+        on_input: false,
+        lengths: None,
+        reverse: false,
+    }
+}
+
+#[test]
+fn any_subset_of_gradients_can_be_had() {
+    let (n, batch, steps) = (6, 2, 5);
+    let (x, v, w) = (fill::<f32>(steps * batch, 1.0, 1), fill::<f32>(n, 1.0, 2), fill::<f32>(n * n, 0.5, 3));
+    let sequence = plain(&x, &v, n, batch);
+    let mut states = vec![0.0; steps * batch * n];
+    forward_dense(&w, &sequence, &mut states, 1, &never).unwrap();
+    let ct = fill::<f32>(states.len(), 1.0, 4);
+    let run = |which: usize| {
+        let mut bars = [n * n, x.len(), n, batch * n, n].map(|len| vec![f32::NAN; len]);
+        let [wb, xb, vb, hb, bb] = &mut bars;
+        let wanted = |i: usize| which >> i & 1 == 1;
+        let gradients = Gradients {
+            x: wanted(1).then_some(&mut xb[..]),
+            input_weight: wanted(2).then_some(&mut vb[..]),
+            h0: wanted(3).then_some(&mut hb[..]),
+            bias: wanted(4).then_some(&mut bb[..]),
+            activation_bias: None,
+        };
+        backward_dense(&w, &sequence, &states, &ct, wanted(0).then_some(&mut wb[..]), gradients, 2, &never)
+            .unwrap();
+        bars
+    };
+    let all = run(31);
+    for which in 0..31 {
+        for (i, bar) in run(which).iter().enumerate() {
+            let untouched = bar.iter().all(|x| x.is_nan());
+            assert!(
+                if which >> i & 1 == 1 { *bar == all[i] } else { untouched },
+                "gradient {i} of {which:b}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_raised_flag_interrupts_all_members() {
+    for (batch, n) in [(1, 64), (4, 64)] {
+        let steps = 400_000_000 / (n * n * batch);
+        let (x, v) = (vec![0.0; steps * batch], vec![0.0; n]);
+        let w = vec![0.0; n * n];
+        let sequence = plain(&x, &v, n, batch);
+        let mut states = vec![0.0; steps * batch * n];
+        for threads in [1, 2] {
+            let result = forward_dense(&w, &sequence, &mut states, threads, &|| true);
+            assert_eq!(result, Err(Error::Interrupted));
+            let (bar, bars) = (None, Gradients::default());
+            let result = backward_dense(&w, &sequence, &states, &states, bar, bars, threads, &|| true);
+            assert_eq!(result, Err(Error::Interrupted));
+            assert_eq!(forward_dense(&w, &sequence, &mut states, threads, &never), Ok(()));
+        }
+    }
+}
+
+#[test]
+fn refusals_name_the_argument() {
+    let (n, batch) = (4, 2);
+    let (x, v, w) = (vec![0.0; 6], vec![0.0; n], vec![0.0; n * n]);
+    let good = plain(&x, &v, n, batch);
+    let mut states = vec![0.0; 6 * n];
+    let mut message = |sequence: Sequence<'_, f32>, w: &[f32]| {
+        forward_dense(w, &sequence, &mut states, 1, &never)
+            .map_err(|e| e.to_string())
+            .err()
+            .unwrap_or_default()
+    };
+    assert_eq!(message(good, &w), "");
+    assert!(message(good, &w[1..]).starts_with("weight"));
+    assert!(message(Sequence { steps: 0, ..good }, &w).starts_with("x"));
+    assert!(message(Sequence { x: &x[1..], ..good }, &w).starts_with("x"));
+    assert!(message(Sequence { input_weight: &[], ..good }, &w).starts_with("input_weight"));
+    assert!(message(Sequence { h0: Some(&x), ..good }, &w).starts_with("h0"));
+    assert!(message(Sequence { bias: Some(&x), ..good }, &w).starts_with("bias"));
+    assert!(message(Sequence { activation_bias: Some(&x), ..good }, &w).starts_with("activation_bias"));
+    for lengths in [&[3][..], &[0, 0], &[4, 1], &[1, 2]] {
+        assert!(message(Sequence { lengths: Some(lengths), ..good }, &w).starts_with("lengths"));
+    }
+}
+
+#[test]
+fn the_plan_follows_the_crossover() {
+    assert_eq!(plan(0, 8, 1, 1), Route::Factored);
+    assert_eq!(plan(39, 100, 100, 10), Route::Factored);
+    assert_eq!(plan(40, 100, 100, 10), Route::Dense);
+    assert_eq!(plan(49, 100, 10, 1), Route::Factored);
+    assert_eq!(plan(50, 100, 10, 1), Route::Dense);
+    assert_eq!(Route::Factored.name(), "factored");
+}

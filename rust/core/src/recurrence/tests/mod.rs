@@ -1,0 +1,278 @@
+//! Every activation, number type, direction and thread count against the textbook loop; bits across threads.
+
+mod behaviour;
+mod reference;
+
+use super::*;
+use crate::activation::Activation;
+use crate::activation::tests::all;
+use crate::scalar::{Real, c32, c64};
+use num_traits::{One, Zero};
+use reference::Problem;
+
+fn never() -> bool {
+    false
+}
+
+/// Small deterministic numbers.
+fn fill<T: Scalar>(count: usize, scale: f64, seed: u64) -> Vec<T> {
+    let mut s = seed.wrapping_mul(0x9e3779b97f4a7c15) | 1;
+    let mut next = || {
+        s ^= s << 13;
+        s ^= s >> 7;
+        s ^= s << 17;
+        T::Real::of(scale * ((s >> 40) as f64 / (1u64 << 23) as f64 - 1.0))
+    };
+    (0..count).map(|_| T::new(next(), next())).collect()
+}
+
+/// An array between two margins that nobody may touch.
+struct Guarded<T: Scalar>(Vec<T>);
+const MARGIN: usize = 40;
+impl<T: Scalar> Guarded<T> {
+    fn new(len: usize) -> Self {
+        let mut all = vec![T::real(T::Real::of(f64::NAN)); len + 2 * MARGIN];
+        all[..MARGIN].fill(T::one());
+        all[len + MARGIN..].fill(T::one());
+        Guarded(all)
+    }
+    fn inner(&mut self) -> &mut [T] {
+        let len = self.0.len();
+        &mut self.0[MARGIN..len - MARGIN]
+    }
+    fn take(self) -> Vec<T> {
+        let len = self.0.len();
+        let margins = self.0[..MARGIN].iter().chain(&self.0[len - MARGIN..]);
+        assert!(margins.copied().all(|x| x == T::one()), "written outside");
+        self.0[MARGIN..len - MARGIN].to_vec()
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    n: usize,
+    d: usize,
+    batch: usize,
+    steps: usize,
+    /// Reflections, or a dense W.
+    m: Option<usize>,
+    activation: Activation,
+    on_input: bool,
+    varied: bool,
+    reverse: bool,
+    h0: bool,
+    bias: bool,
+}
+
+/// All results of one run; equality is of bits up to the sign of zero.
+#[derive(PartialEq)]
+struct Results<T: Scalar> {
+    states: Vec<T>,
+    transition: Vec<T>,
+    sign: T::Real,
+    phases: Vec<T::Real>,
+    x: Vec<T>,
+    v: Vec<T>,
+    h0: Vec<T>,
+    bias: Vec<T>,
+    own: Vec<T::Real>,
+}
+
+fn close<T: Scalar>(what: &str, case: &Case, got: &[T], expected: &[T::Wide], tolerance: f64) {
+    assert_eq!(got.len(), expected.len());
+    let norm = |x: &mut dyn Iterator<Item = f64>| x.sum::<f64>().sqrt();
+    let error = norm(&mut got.iter().zip(expected).map(|(a, b)| (a.widen() - *b).abs2()));
+    let size = norm(&mut expected.iter().map(|b| b.abs2()));
+    assert!(error <= tolerance * size.max(1e-3), "{what}: error {error:e} of {size:e}, {case:?}");
+}
+
+fn check<T: Scalar>(case: Case) {
+    let Case { n, d, batch, steps, activation, .. } = case;
+    let widen = |x: &[T]| x.iter().map(|x| x.widen()).collect::<Vec<_>>();
+    let (mut x, mut ct) = (fill::<T>(steps * batch * d, 1.0, 1), fill::<T>(steps * batch * n, 1.0, 2));
+    let v = fill::<T>(n * d, 0.7, 3);
+    let h0 = fill::<T>(if case.h0 { batch * n } else { 0 }, 1.0, 4);
+    let bias = fill::<T>(if case.bias { n } else { 0 }, 0.3, 5);
+    let units = activation.bias_units(n);
+    // biases of both signs in half of the cases, so that complex modReLU takes both of its ways
+    let shift = T::Real::of(if case.varied { 0.0 } else { -0.31 });
+    let own: Vec<T::Real> = fill::<T::Real>(units, 0.3, 6).into_iter().map(|b| b + shift).collect();
+    let lengths: Vec<usize> = (0..batch)
+        .map(|b| if case.varied { (steps - (b * 2).min(steps - 1)).max(1) } else { steps })
+        .collect();
+    let phases = fill::<T::Real>(n, 3.0, 7);
+    let (mut sign, mut angles, mut factor) = (None, None, vec![T::Wide::one(); n]);
+    let (weight, m) = match case.m {
+        None => (fill::<T>(n * n, 1.2 / (n as f64 * T::PARTS as f64).sqrt(), 8), 0),
+        Some(m) => (fill::<T>(n * m, 1.0, 8), m),
+    };
+    if case.m.is_some() && case.h0 {
+        if T::PARTS == 2 && case.bias {
+            angles = Some(&phases[..]);
+            factor = phases.iter().map(|a| T::Wide::cis(a.f64())).collect();
+        } else {
+            sign = Some(T::Real::of(-0.5));
+            factor[n - 1] = T::Wide::real(-0.5);
+        }
+    }
+    let wide = widen(&weight);
+    let mut w = wide.clone();
+    if case.m.is_some() {
+        w = vec![T::Wide::default(); n * n];
+        for k in 0..n {
+            let mut e = vec![T::Wide::default(); n];
+            e[k] = T::Wide::one();
+            for (i, y) in reference::reflect(&wide, m, &factor, &e).into_iter().enumerate() {
+                w[i * n + k] = y;
+            }
+        }
+    }
+    let or_zeros = |x: &[T], len: usize| if x.is_empty() { vec![T::Wide::default(); len] } else { widen(x) };
+    let problem = Problem {
+        steps,
+        batch,
+        d,
+        n,
+        w,
+        x: widen(&x),
+        v: widen(&v),
+        h0: or_zeros(&h0, batch * n),
+        bias: or_zeros(&bias, n),
+        own: own.iter().map(|b| b.f64()).collect(),
+        activation,
+        on_input: case.on_input,
+        lengths: lengths.clone(),
+        reverse: case.reverse,
+    };
+    let (expected, bars) = (problem.forward(), problem.backward(&widen(&ct)));
+    // What lies behind the end of a sequence must not be read.
+    for (b, &length) in lengths.iter().enumerate() {
+        let nan = T::real(T::Real::of(f64::NAN));
+        for t in length..steps {
+            x[(t * batch + b) * d..][..d].fill(nan);
+            ct[(t * batch + b) * n..][..n].fill(nan);
+        }
+    }
+    let some = |x: &'_ [T]| -> Option<Vec<T>> { (!x.is_empty()).then(|| x.to_vec()) };
+    let (h0, bias) = (some(&h0), some(&bias));
+    let sequence = Sequence {
+        steps,
+        batch,
+        features: d,
+        n,
+        x: &x,
+        input_weight: &v,
+        h0: h0.as_deref(),
+        bias: bias.as_deref(),
+        activation,
+        activation_bias: (units > 0).then_some(&own[..]),
+        on_input: case.on_input,
+        lengths: case.varied.then_some(&lengths[..]),
+        reverse: case.reverse,
+    };
+    let transition = Reflections { vectors: &weight, m, sign, phases: angles };
+    let run = |threads: usize| {
+        let mut states = Guarded::new(steps * batch * n);
+        match case.m {
+            None => forward_dense(&weight, &sequence, states.inner(), threads, &never).unwrap(),
+            Some(_) => forward_reflections(&transition, &sequence, states.inner(), threads, &never).unwrap(),
+        }
+        let states = states.take();
+        let mut bar = Guarded::new(weight.len());
+        let (mut xb, mut vb) = (Guarded::new(x.len()), Guarded::new(v.len()));
+        let (mut hb, mut bb) = (Guarded::new(batch * n), Guarded::new(n));
+        let mut ob = Guarded::<T::Real>::new(units);
+        let (mut sb, mut pb) =
+            (T::Real::zero(), Guarded::<T::Real>::new(if angles.is_some() { n } else { 0 }));
+        let gradients = Gradients {
+            x: Some(xb.inner()),
+            input_weight: Some(vb.inner()),
+            h0: Some(hb.inner()),
+            bias: Some(bb.inner()),
+            activation_bias: (units > 0).then_some(ob.inner()),
+        };
+        match case.m {
+            None => {
+                let bar = Some(bar.inner());
+                backward_dense(&weight, &sequence, &states, &ct, bar, gradients, threads, &never).unwrap();
+            }
+            Some(_) => {
+                let bars = ReflectionGradients {
+                    vectors: Some(bar.inner()),
+                    sign: sign.is_some().then_some(&mut sb),
+                    phases: angles.is_some().then_some(pb.inner()),
+                };
+                backward_reflections(&transition, &sequence, &states, &ct, bars, gradients, threads, &never)
+                    .unwrap();
+            }
+        }
+        Results {
+            states,
+            transition: bar.take(),
+            sign: sb,
+            phases: pb.take(),
+            x: xb.take(),
+            v: vb.take(),
+            h0: hb.take(),
+            bias: bb.take(),
+            own: ob.take(),
+        }
+    };
+    let results = run(1);
+    for threads in [2, 3] {
+        assert!(run(threads) == results, "{threads} threads change the result: {case:?}");
+    }
+    let single = size_of::<T::Real>() == 4;
+    let tolerance = |single_one: f64, double: f64| if single { single_one } else { double };
+    close("states", &case, &results.states, &expected, tolerance(2e-5, 1e-12));
+    let tolerance = tolerance(1e-3, 1e-11);
+    match case.m {
+        None => close("weight", &case, &results.transition, &bars.w, tolerance),
+        Some(m) => {
+            let (u_bar, s_bar, p_bar) = reference::reflect_back(&wide, m, &factor, &bars.w);
+            close("vectors", &case, &results.transition, &u_bar, tolerance);
+            if sign.is_some() {
+                close("sign", &case, &[results.sign], &[s_bar], tolerance);
+            }
+            if angles.is_some() {
+                close("phases", &case, &results.phases, &p_bar, tolerance);
+            }
+        }
+    }
+    close("x", &case, &results.x, &bars.x, tolerance);
+    close("input weight", &case, &results.v, &bars.v, tolerance);
+    close("h0", &case, &results.h0, &bars.h0, tolerance);
+    close("bias", &case, &results.bias, &bars.bias, tolerance);
+    close("activation bias", &case, &results.own, &bars.own, tolerance);
+}
+
+/// All activations in all four variants of direction and lengths.
+fn sweep<T: Scalar>(n: usize, d: usize, batch: usize, steps: usize, m: Option<usize>) {
+    for (i, activation) in all::<T>().into_iter().enumerate() {
+        for variant in 0..8 {
+            let (on_input, varied, reverse) = (variant & 1 == 1, variant & 2 == 2, variant & 4 == 4);
+            let (h0, bias) = ((variant + i) % 3 != 0, (variant + i) % 2 == 0);
+            check::<T>(Case { n, d, batch, steps, m, activation, on_input, varied, reverse, h0, bias });
+        }
+    }
+}
+
+macro_rules! sweeps {
+    ($($name:ident: $t:ty;)*) => { $(
+        #[test]
+        fn $name() {
+            for (n, d, batch, steps) in [(2, 1, 1, 1), (6, 3, 5, 9), (38, 2, 1, 20), (36, 1, 3, 12), (70, 9, 2, 11), (34, 2, 13, 5)] {
+                sweep::<$t>(n, d, batch, steps, None);
+            }
+            for (n, m, batch, steps) in [(2, 0, 1, 2), (6, 3, 5, 9), (38, 35, 1, 20), (40, 7, 3, 12), (66, 40, 2, 6), (10, 17, 13, 5)] {
+                sweep::<$t>(n, 2, batch, steps, Some(m));
+            }
+        }
+    )* };
+}
+sweeps! {
+    follows_the_textbook_f32: f32;
+    follows_the_textbook_f64: f64;
+    follows_the_textbook_c32: c32;
+    follows_the_textbook_c64: c64;
+}
