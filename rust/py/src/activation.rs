@@ -1,0 +1,79 @@
+//! `activate*`: nonlinearities on rows.
+
+use crate::arrays::{Input, Number, Output, read, write};
+use crate::error::exception;
+use crate::{by_kind, gate};
+use isometry_core::activation::{self, Activation};
+use pyo3::prelude::*;
+
+type Array<'a, 'py> = &'a Bound<'py, PyAny>;
+type Optional<'py> = Option<Bound<'py, PyAny>>;
+
+/// The nonlinearity of that name.
+pub fn parse(name: &str, slope: f64) -> PyResult<Activation> {
+    Activation::parse(name, slope).map_err(exception)
+}
+
+/// phi(z) of every row.
+#[pyfunction]
+pub fn activate<'py>(
+    py: Python<'py>,
+    z: Bound<'py, PyAny>,
+    name: &str,
+    bias: Optional<'py>,
+    slope: f64,
+    out: Bound<'py, PyAny>,
+    threads: usize,
+) -> PyResult<()> {
+    fn call<'py, T: Number>(
+        py: Python<'py>,
+        (z, out): (Array<'_, 'py>, Array<'_, 'py>),
+        activation: Activation,
+        bias: &Optional<'py>,
+        threads: usize,
+    ) -> PyResult<()> {
+        let z = Input::<T>::new("z", z)?;
+        let [rows, n] = z.sizes("z")?;
+        let bias = bias.as_ref().map(|bias| Input::new("bias", bias)).transpose()?;
+        let mut out = Output::shaped("out", out, &[rows, n])?;
+        let (z, bias, out) = (z.slice(), read(&bias), out.slice());
+        gate::run(py, move || activation::activate(z, rows, n, activation, bias, out, threads))
+    }
+    by_kind!("z", &z, call(py, (&z, &out), parse(name, slope)?, &bias, threads))
+}
+
+/// Gradients of z and of the bias from the cotangent of phi(z).
+#[pyfunction]
+pub fn activate_vjp<'py>(
+    py: Python<'py>,
+    z: Bound<'py, PyAny>,
+    name: &str,
+    bias: Optional<'py>,
+    slope: f64,
+    ct: Bound<'py, PyAny>,
+    z_bar: Bound<'py, PyAny>,
+    bias_bar: Optional<'py>,
+    threads: usize,
+) -> PyResult<()> {
+    fn call<'py, T: Number>(
+        py: Python<'py>,
+        (z, ct, z_bar): (Array<'_, 'py>, Array<'_, 'py>, Array<'_, 'py>),
+        activation: Activation,
+        (bias, bias_bar): (&Optional<'py>, &Optional<'py>),
+        threads: usize,
+    ) -> PyResult<()> {
+        let z = Input::<T>::new("z", z)?;
+        let [rows, n] = z.sizes("z")?;
+        let bias = bias.as_ref().map(|bias| Input::<T::Real>::new("bias", bias)).transpose()?;
+        let ct = Input::shaped("ct", ct, &[rows, n])?;
+        let mut z_bar = Output::shaped("z_bar", z_bar, &[rows, n])?;
+        let units: Vec<usize> = bias.as_ref().map_or(vec![], |bias| bias.shape().to_vec());
+        let mut bias_bar = Output::optional("bias_bar", bias_bar.as_ref(), &units)?;
+        let (z, bias, ct, z_bar, bias_bar) =
+            (z.slice(), read(&bias), ct.slice(), z_bar.slice(), write(&mut bias_bar));
+        gate::run(py, move || {
+            activation::activate_vjp(z, rows, n, activation, bias, ct, z_bar, bias_bar, threads)
+        })
+    }
+    by_kind!("z", &z, call(py, (&z, &ct, &z_bar), parse(name, slope)?, (&bias, &bias_bar), threads))
+}

@@ -1,0 +1,41 @@
+//! What this build and this machine have.
+
+use isometry_core::activation::NAMES;
+use isometry_core::kernels::{self, Isa};
+use isometry_core::{openmp, parallel};
+use pyo3::exceptions::PyImportError;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+/// Constants of the module; refuses to load where `ISOMETRY_SIMD` asks for what the processor lacks.
+pub fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    kernels::chosen().map_err(|error| PyImportError::new_err(error.to_string()))?;
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add("ACTIVATIONS", PyTuple::new(module.py(), NAMES)?)
+}
+
+/// Threads that this machine lets this process have.
+#[pyfunction]
+pub fn available_parallelism() -> usize {
+    parallel::available()
+}
+
+/// Shares the OpenMP team of torch from now on, if this process has one; whether it has.
+#[pyfunction]
+pub fn adopt_openmp() -> bool {
+    openmp::adopt()
+}
+
+/// Version, target and instruction sets.
+#[pyfunction]
+pub fn config(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("version", env!("CARGO_PKG_VERSION"))?;
+    dict.set_item("target", format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS))?;
+    dict.set_item("simd", kernels::isa().name())?;
+    dict.set_item("simd_available", Isa::available().into_iter().map(Isa::name).collect::<Vec<_>>())?;
+    dict.set_item("optimised", !cfg!(debug_assertions))?;
+    dict.set_item("team", if openmp::adopted() { "openmp" } else { "own" })?;
+    dict.set_item("threads_available", parallel::available())?;
+    Ok(dict)
+}

@@ -1,0 +1,15 @@
+//! The table: what the core refuses -> the exception that Python sees.
+
+use isometry_core::Error;
+use pyo3::PyErr;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyNotImplementedError, PyValueError};
+
+/// The exception of an error of the core, its message unchanged.
+pub fn exception(error: Error) -> PyErr {
+    let message = error.to_string();
+    match error {
+        Error::Shape { .. } | Error::Value { .. } => PyValueError::new_err(message),
+        Error::Unsupported(_) => PyNotImplementedError::new_err(message),
+        Error::Interrupted => PyKeyboardInterrupt::new_err(()),
+    }
+}

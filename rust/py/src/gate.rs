@@ -1,0 +1,63 @@
+//! The gate: every call that computes leaves the interpreter here, runs, comes back and has its error mapped.
+
+use crate::error::exception;
+use isometry_core::error::OutOfMemory;
+use isometry_core::{Error, Result};
+use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
+use pyo3::prelude::*;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// How often a long call looks for a pending signal.
+const PATIENCE: Duration = Duration::from_millis(50);
+
+/// Runs `f` detached from the interpreter; a panic inside becomes a RuntimeError.
+pub fn run<R: Send>(py: Python<'_>, f: impl FnOnce() -> Result<R> + Send) -> PyResult<R> {
+    finish(py.detach(|| catch_unwind(AssertUnwindSafe(f))), None)
+}
+
+/// [`run`] for a long call: `f` gets a function that says whether a signal handler (ctrl-C) wants it to stop.
+pub fn run_interruptible<R: Send>(
+    py: Python<'_>,
+    f: impl FnOnce(&(dyn Fn() -> bool + Sync)) -> Result<R> + Send,
+) -> PyResult<R> {
+    let (raised, last) = (Mutex::new(None::<PyErr>), Mutex::new(Instant::now()));
+    let outcome = py.detach(|| {
+        let cancelled = || {
+            let Ok(mut last) = last.lock() else { return false };
+            if last.elapsed() < PATIENCE {
+                return false;
+            }
+            *last = Instant::now();
+            match Python::attach(|py| py.check_signals()) {
+                Ok(()) => false,
+                Err(error) => {
+                    if let Ok(mut raised) = raised.lock() {
+                        *raised = Some(error);
+                    }
+                    true
+                }
+            }
+        };
+        catch_unwind(AssertUnwindSafe(|| f(&cancelled)))
+    });
+    finish(outcome, raised.into_inner().ok().flatten())
+}
+
+fn finish<R>(outcome: std::thread::Result<Result<R>>, raised: Option<PyErr>) -> PyResult<R> {
+    match (outcome, raised) {
+        (Ok(Err(Error::Interrupted)), Some(error)) => Err(error),
+        (Ok(result), _) => result.map_err(exception),
+        (Err(panic), _) => {
+            if let Some(OutOfMemory(bytes)) = panic.downcast_ref() {
+                return Err(PyMemoryError::new_err(format!(
+                    "isometry needs {bytes} bytes of scratch memory"
+                )));
+            }
+            let text = panic.downcast_ref::<String>().map(String::as_str);
+            let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+            Err(PyRuntimeError::new_err(format!("internal error of isometry, please report it: {text}")))
+        }
+    }
+}
