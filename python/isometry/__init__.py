@@ -1,0 +1,36 @@
+"""Orthogonal and unitary transformations as fast, differentiable building blocks, on NumPy arrays.
+
+Vectors lie in the last axis; the field follows the dtype. `isometry.torch` has the same names on tensors.
+"""
+
+from isometry import metrics, tasks
+from isometry._core import __version__
+from isometry._threads import get_num_threads, set_num_threads
+from isometry.activations import activate, activate_vjp
+from isometry.config import show_config
+from isometry.metrics import orthogonality_error
+from isometry.operators import Cayley, Dense, Householder
+from isometry.realform import complex_matrix, complex_state, real_input, real_matrix, real_state
+from isometry.recurrence import recurrence, recurrence_vjp
+
+__all__ = [
+    "Cayley",
+    "Dense",
+    "Householder",
+    "__version__",
+    "activate",
+    "activate_vjp",
+    "complex_matrix",
+    "complex_state",
+    "get_num_threads",
+    "metrics",
+    "orthogonality_error",
+    "real_input",
+    "real_matrix",
+    "real_state",
+    "recurrence",
+    "recurrence_vjp",
+    "set_num_threads",
+    "show_config",
+    "tasks",
+]

@@ -1,0 +1,110 @@
+"""NumPy arrays on their way into the seam and back: dtypes, C order, folding, gradients in their argument's own
+shape."""
+
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isometry import _batch, _check, _core
+from isometry._check import Shape
+
+Array = NDArray[Any]
+DType = np.dtype[Any]
+
+FLOAT64: DType = np.dtype(np.float64)
+_REAL: dict[DType, DType] = {np.dtype(k): np.dtype(v) for k, v in _check.REAL.items()}
+_COMPLEX: dict[DType, DType] = {np.dtype(k): np.dtype(v) for k, v in _check.COMPLEX.items()}
+
+
+def taken(argument: str, value: object) -> Array:
+    """The value as an array of one of the four dtypes in native byte order; integers and bool become float64."""
+    a = np.asarray(value)
+    if a.dtype in _REAL:
+        return a
+    if a.dtype.kind in "biu":
+        return a.astype(FLOAT64)
+    _check.floating(argument, a.dtype.name)
+    return a.astype(a.dtype.newbyteorder("="))
+
+
+def taken_real(argument: str, value: object) -> Array:
+    """As `taken`, for an argument that must be real."""
+    a = taken(argument, value)
+    if a.dtype.kind == "c":
+        _check.real(argument, a.dtype.name)
+    return a
+
+
+def real_type(dtype: DType) -> DType:
+    """float32 of complex64, float64 of complex128."""
+    return _REAL[dtype]
+
+
+def complex_type(dtype: DType) -> DType:
+    """complex64 of float32, complex128 of float64."""
+    return _COMPLEX[dtype]
+
+
+def common(*arrays: Array | DType | None) -> DType:
+    """The dtype NumPy promotes to; arrays and dtypes that are None do not count."""
+    first: DType | None = None
+    for a in arrays:
+        if a is not None:
+            dtype = a if isinstance(a, np.dtype) else a.dtype
+            if first is None:
+                first = dtype
+            elif dtype != first:
+                first = np.result_type(first, dtype)
+    assert first is not None
+    return first
+
+
+def ready(a: Array, dtype: DType) -> Array:
+    """The array in the dtype, in C order and aligned: itself if it is so already, else a copy."""
+    flags = a.flags
+    if a.dtype == dtype and flags.c_contiguous and flags.aligned:
+        return a
+    return np.array(a, dtype=dtype, order="C")
+
+
+def finite(argument: str, a: Array | None) -> None:
+    """Refuse NaN and infinity."""
+    if a is not None and not _core.all_finite(ready(a, a.dtype)):
+        _check.not_finite(argument)
+
+
+def stacked(a: Array, rank: int, batch: Shape, dtype: DType) -> Array:
+    """The array broadcast to (*batch, core) and folded to (nb, core), core its last `rank` axes."""
+    core = a.shape[a.ndim - rank :]
+    if a.shape[: a.ndim - rank] != batch:
+        a = np.broadcast_to(a, (*batch, *core))
+    return ready(a, dtype).reshape((prod(batch), *core))
+
+
+def folded(x: Array, fold: _batch.Fold, dtype: DType) -> Array:
+    """Rows x (..., n) as (nb, k, n)."""
+    n = x.shape[-1]
+    if x.shape[:-1] != fold.full:
+        x = np.broadcast_to(x, (*fold.full, n))
+    if fold.perm is not None:
+        x = x.transpose(*fold.perm, len(fold.full))
+    return ready(x, dtype).reshape(fold.nb, fold.k, n)
+
+
+def unfolded(out: Array, fold: _batch.Fold) -> Array:
+    """The way back, to (*full, n)."""
+    out = out.reshape((*fold.permuted, out.shape[-1]))
+    if fold.inverse is None:
+        return out
+    return np.ascontiguousarray(out.transpose(*fold.inverse, len(fold.full)))
+
+
+def gradient(wide: Array, shape: Shape, dtype: DType) -> Array:
+    """A gradient as its argument's own: summed over broadcast axes, the real part for a real argument."""
+    if wide.shape != shape:
+        wide = wide.sum(axis=_batch.summed_axes(wide.shape, shape)).reshape(shape)
+    if dtype.kind == "f" and wide.dtype.kind == "c":
+        wide = wide.real
+    return ready(wide, dtype)

@@ -1,0 +1,304 @@
+"""The rules of shape, dtype, name and range, and their messages: each is written once, for both faces.
+
+Those of activations and the recurrence alone are in `_check_recurrence`, those of tasks in `_check_tasks`.
+
+Nothing here knows an array. Functions take shapes (tuples of int), dtype names ("float32") and plain values; they
+return what the caller needs next (a batch shape, a size) or None, and raise ValueError (shape, value) or TypeError
+(kind, dtype). Rules about the values inside an array come in two parts: the face computes the truth with its own
+arrays and calls the function named after the mistake (`zero_reflection`, `sign_range`, `not_finite`, ...), which
+raises.
+"""
+
+from math import isqrt
+from numbers import Real
+from typing import NoReturn
+
+Shape = tuple[int, ...]
+
+#: dtype name -> its real type, and its complex type; the keys are the dtypes served.
+REAL = {"float32": "float32", "float64": "float64", "complex64": "float32", "complex128": "float64"}
+COMPLEX = {"float32": "complex64", "float64": "complex128", "complex64": "complex64", "complex128": "complex128"}
+
+
+# ---------------------------------------------------------------- kinds, dtypes, counts
+
+
+def kind(argument: str, expected: str, value: object) -> NoReturn:
+    """The argument is not of the kind expected ("a torch.Tensor", "an operator")."""
+    raise TypeError(f"{argument} must be {expected}, not {type(value).__name__}")
+
+
+def floating(argument: str, dtype: str) -> None:
+    """The argument has one of the four dtypes served."""
+    if dtype not in REAL:
+        raise TypeError(f"{argument} must be float32, float64, complex64 or complex128, not {dtype}")
+
+
+def real(argument: str, dtype: str) -> None:
+    """The argument is float32 or float64."""
+    floating(argument, dtype)
+    if REAL[dtype] != dtype:
+        raise TypeError(f"{argument} must be real (float32 or float64), not {dtype}")
+
+
+def strided(argument: str, layout: object) -> NoReturn:
+    """Torch face: a sparse or otherwise packed tensor."""
+    raise TypeError(f"{argument} must be a dense (strided) tensor, not one of layout {layout}; call .to_dense()")
+
+
+def number(argument: str, value: object) -> float:
+    """The value of a Python or NumPy real number."""
+    if not isinstance(value, int | float | Real):
+        kind(argument, "a number", value)
+    try:
+        return float(value)
+    except OverflowError:
+        raise ValueError(f"{argument} must lie in the range of float64") from None
+
+
+def tolerance(tol: object) -> float:
+    """A number, tol >= 0; infinity accepts everything."""
+    value = number("tol", tol)
+    if not value >= 0:
+        raise ValueError(f"tol must be at least 0, not {value}")
+    return value
+
+
+def integer(argument: str, dtype: str) -> None:
+    """The argument is of a signed or unsigned integer type."""
+    if not dtype.startswith(("int", "uint")):
+        raise TypeError(f"{argument} must be integers, not {dtype}")
+
+
+def same_precision(argument: str, dtype: str, other: str, other_dtype: str) -> None:
+    """Torch face: two arguments have one precision (real may meet complex)."""
+    if REAL[dtype] != REAL[other_dtype]:
+        raise TypeError(f"{argument} is {dtype} and {other} is {other_dtype}: they must have the same precision")
+
+
+def field_of_result(argument: str, dtype: str, result: str) -> None:
+    """NumPy face: the cotangent of a real result (and its states) are real."""
+    if REAL[result] == result and REAL[dtype] != dtype:
+        raise TypeError(f"{argument} must be real because the result is ({result}), not {dtype}")
+
+
+def backend(name: str) -> None:
+    """The backend exists ("cpu" or "gpu") and serves this build, which has no GPU code."""
+    if name == "gpu":
+        raise NotImplementedError("backend 'gpu' cannot serve: this build has no GPU support; use backend='cpu'")
+    if name != "cpu":
+        raise ValueError(f"backend must be 'cpu' or 'gpu', not {name!r}")
+
+
+def count(argument: str, value: int, least: int) -> None:
+    """A number of things."""
+    if value < least:
+        raise ValueError(f"{argument} must be at least {least}, not {value}")
+
+
+# ---------------------------------------------------------------- shapes
+
+
+def broadcast(**shapes: Shape) -> Shape:
+    """The common shape of batch shapes under NumPy's rule; the message names the arguments that do not fit."""
+    result: Shape = ()
+    for shape in shapes.values():
+        if shape != result:
+            short, long = (shape, result) if len(shape) < len(result) else (result, shape)
+            extra = len(long) - len(short)
+            tail = []
+            for a, b in zip(short, long[extra:], strict=True):
+                if a != b and a != 1 and b != 1:
+                    listed = ", ".join(f"{k} {s}" for k, s in shapes.items())
+                    raise ValueError(
+                        f"the batch shapes of {', '.join(shapes)} must broadcast against each other, not {listed}"
+                    )
+                tail.append(b if a == 1 else a)
+            result = (*long[:extra], *tail)
+    return result
+
+
+def stack(argument: str, shape: Shape, rank: int, form: str) -> Shape:
+    """The leading axes of an argument whose last `rank` axes have the given form, e.g. "(*, n, m)"."""
+    if len(shape) < rank:
+        raise ValueError(f"{argument} must have shape {form}, not {shape}")
+    return shape[: len(shape) - rank]
+
+
+def last(argument: str, shape: Shape, n: int, form: str = "(*, n)") -> Shape:
+    """The leading axes of an argument whose last axis has length n."""
+    if not shape or shape[-1] != n:
+        raise ValueError(f"{argument} must have shape {form} with n = {n}, not {shape}")
+    return shape[:-1]
+
+
+def exact(argument: str, shape: Shape, expected: Shape, form: str = "") -> None:
+    """The argument has exactly this shape."""
+    if shape != expected:
+        raise ValueError(f"{argument} must have shape {f'{form} = ' if form else ''}{expected}, not {shape}")
+
+
+def square(argument: str, shape: Shape) -> Shape:
+    """The batch shape of a stack of square matrices, n >= 1."""
+    batch = stack(argument, shape, 2, "(*, n, n)")
+    if shape[-1] != shape[-2] or shape[-1] == 0:
+        raise ValueError(f"{argument} must be square, of shape (*, n, n) with n >= 1, not {shape}")
+    return batch
+
+
+def columns(argument: str, shape: Shape) -> None:
+    """A stack of matrices with at least one column."""
+    if len(shape) < 2 or shape[-1] == 0:
+        raise ValueError(f"{argument} must have shape (*, p, n) with n >= 1, not {shape}")
+
+
+def rows(argument: str, shape: Shape, features: int, batch_shape: Shape) -> Shape:
+    """The leading axes of the result of an operator on rows of the given shape."""
+    if not shape or shape[-1] != features:
+        raise ValueError(
+            f"{argument} must have shape (..., {features}), a vector of that length in the last axis, not {shape}"
+        )
+    if not batch_shape:
+        return shape[:-1]
+    try:
+        return broadcast(x=shape[:-1], operator=batch_shape)
+    except ValueError:
+        raise ValueError(
+            f"the leading axes {shape[:-1]} of {argument} must broadcast against the operator's batch_shape "
+            f"{batch_shape}; a stack of nb operators serves {argument} of shape (tokens, nb, n), and (nb, k, n) when "
+            "it is built from arrays with one more axis, as in Householder(vectors[:, None])"
+        ) from None
+
+
+# ---------------------------------------------------------------- operators
+
+
+def householder(vectors: Shape, sign: Shape | None = None, phases: Shape | None = None) -> Shape:
+    """Householder's batch shape from the shapes of its arguments."""
+    shapes = {"vectors": stack("vectors", vectors, 2, "(*, n, m)")}
+    if vectors[-2] == 0:
+        raise ValueError(f"vectors must have at least one row (shape (*, n, m) with n >= 1), not {vectors}")
+    if sign is not None and phases is not None:
+        raise ValueError("sign and phases must not be given together: either makes the last factor")
+    if sign is not None:
+        shapes["sign"] = sign
+    if phases is not None:
+        shapes["phases"] = last("phases", phases, vectors[-2])
+    return broadcast(**shapes)
+
+
+def trapezoid(u: Shape, sign: str) -> tuple[int, int]:
+    """(n, m) of the oRNN transition's array of shape (*, n, m), 1 <= m <= n, and the policy of its sign."""
+    stack("u", u, 2, "(*, n, m)")
+    n, m = u[-2:]
+    if not 1 <= m <= n:
+        raise ValueError(f"u must have shape (*, n, m) with 1 <= m <= n, not {u}")
+    if sign not in ("hard", "soft"):
+        raise ValueError(f"sign must be 'hard' or 'soft', not {sign!r}")
+    return n, m
+
+
+def reflections(m: int | None, n: int) -> int:
+    """The number of reflections of a random product of size n."""
+    count("n", n, 1)
+    if m is not None and not 0 <= m <= n:
+        raise ValueError(f"m must lie in 0..n = 0..{n}, not {m}")
+    return n - 1 if m is None else m
+
+
+def cayley(
+    upper: Shape,
+    diagonal: Shape | None = None,
+    signs: Shape | None = None,
+    phases: Shape | None = None,
+    *,
+    complex_upper: bool = False,
+) -> Shape:
+    """Cayley's batch shape from the shapes of its arguments; its size n is `packed_size(upper[-1])`."""
+    shapes = {"upper": stack("upper", upper, 1, "(*, n(n-1)/2)")}
+    n = packed_size(upper[-1])
+    if diagonal is not None:
+        if not complex_upper:
+            raise ValueError(
+                "diagonal must not be given with a real upper: a real skew-symmetric matrix has a zero diagonal"
+            )
+        shapes["diagonal"] = last("diagonal", diagonal, n)
+    return _with_last_factor(shapes, n, signs, phases)
+
+
+def cayley_matrix(w: Shape, signs: Shape | None, phases: Shape | None) -> Shape:
+    """The batch shape of the Cayley transforms of a stack of matrices with a last factor, given or chosen."""
+    return _with_last_factor({"w": square("w", w)}, w[-1], signs, phases)
+
+
+def _with_last_factor(shapes: dict[str, Shape], n: int, signs: Shape | None, phases: Shape | None) -> Shape:
+    if signs is not None and phases is not None:
+        raise ValueError("signs and phases must not be given together: either makes the last factor")
+    if signs is not None:
+        shapes["signs"] = last("signs", signs, n)
+    if phases is not None:
+        shapes["phases"] = last("phases", phases, n)
+    return broadcast(**shapes)
+
+
+def packed_size(length: int) -> int:
+    """The size n of a skew matrix from the length n(n-1)/2 of its packed strict upper triangle."""
+    n = (1 + isqrt(1 + 8 * length)) // 2
+    if n * (n - 1) // 2 != length:
+        raise ValueError(f"upper must have n(n-1)/2 entries in its last axis (0, 1, 3, 6, 10, ...), not {length}")
+    return n
+
+
+def negative_ones(number: int | None, n: int) -> int:
+    """The number of -1 in the last factor of a random Cayley transform of size n (default half of them)."""
+    count("n", n, 1)
+    if number is not None and not 0 <= number <= n:
+        raise ValueError(f"negative_ones must lie in 0..n = 0..{n}, not {number}")
+    return n // 2 if number is None else number
+
+
+def dense(weight: Shape) -> Shape:
+    """Dense's batch shape."""
+    batch = stack("weight", weight, 2, "(*, p, q)")
+    if 0 in weight[-2:]:
+        raise ValueError(f"weight must have shape (*, p, q) with p, q >= 1, not {weight}")
+    return batch
+
+
+def real_form(shape: Shape, rank: int) -> None:
+    """The argument is the real form of a complex state (rank 1) or matrix (rank 2): its last axes are even."""
+    form = "(..., 2n)" if rank == 1 else "(*, 2p, 2q)"
+    stack("r", shape, rank, form)
+    if any(size % 2 for size in shape[len(shape) - rank :]):
+        raise ValueError(f"r must have shape {form} with even sizes, not {shape}")
+
+
+# ---------------------------------------------------------------- values: called when the mistake has been found
+
+
+def not_finite(argument: str) -> NoReturn:
+    """NumPy face: NaN or infinity under check_finite."""
+    raise ValueError(f"{argument} must be finite, but contains NaN or infinity (check_finite=False lets them through)")
+
+
+def zero_reflection(batch: int, column: int, argument: str = "vectors") -> NoReturn:
+    """A reflection vector without a usable direction; `batch` is the flat index into the stack."""
+    raise ValueError(
+        f"{argument} must not contain a zero reflection vector nor one whose squared norm overflows or underflows to "
+        f"zero: column {column} of matrix {batch} does"
+    )
+
+
+def sign_range() -> NoReturn:
+    """S outside [-1, 1]."""
+    raise ValueError("sign must lie in [-1, 1]")
+
+
+def signs_values() -> NoReturn:
+    """Entries of the last factor that are not signs."""
+    raise ValueError("signs must be +1 or -1")
+
+
+def not_skew() -> NoReturn:
+    """A full matrix that is not skew."""
+    raise ValueError("a must be skew-symmetric (real) or skew-Hermitian (complex): a = -a^H")

@@ -1,0 +1,107 @@
+"""The rules of activations and of the recurrence, and their messages; written like those of `_check`."""
+
+from isometry import _check
+from isometry._check import Shape
+
+#: activation name -> (features must be even, features per entry of its own bias or 0 without one).
+ACTIVATIONS = {
+    "identity": (False, 0),
+    "tanh": (False, 0),
+    "relu": (False, 0),
+    "leaky_relu": (False, 0),
+    "oplu": (True, 0),
+    "oplu_halves": (True, 0),
+    "modrelu": (False, 1),
+    "modrelu_realrep": (True, 2),
+}
+
+
+def activation(name: str, argument: str = "name") -> None:
+    """The activation exists."""
+    if not isinstance(name, str):
+        _check.kind(argument, "a name", name)
+    if name not in ACTIVATIONS:
+        raise ValueError(f"{argument} must be one of {', '.join(map(repr, ACTIVATIONS))}, not {name!r}")
+
+
+def activation_units(
+    name: str,
+    features: int,
+    bias: Shape | None,
+    *,
+    complex_: bool = False,
+    argument: str = "bias",
+    features_of: str = "z",
+) -> int:
+    """The length of the activation's own bias (0 without one), after a check of the bias and of the features."""
+    even, per_unit = ACTIVATIONS[name]
+    if even and features % 2:
+        raise ValueError(f"{features_of} must have an even number of features with activation {name!r}, not {features}")
+    if complex_ and name == "modrelu_realrep":
+        raise ValueError(f"{features_of} must be real with activation 'modrelu_realrep'; complex states take 'modrelu'")
+    if not per_unit:
+        if bias is not None:
+            raise ValueError(
+                f"{argument} must not be given with activation {name!r}: only the modReLU activations have one"
+            )
+        return 0
+    if bias is None:
+        raise ValueError(f"{argument} must be given with activation {name!r}")
+    _check.exact(argument, bias, (features // per_unit,))
+    return features // per_unit
+
+
+def slope(value: float) -> None:
+    """A number, 0 <= slope < 1."""
+    if not 0 <= _check.number("slope", value) < 1:
+        raise ValueError(f"slope must lie in [0, 1), not {value}")
+
+
+def activation_input(shape: Shape) -> None:
+    """The argument of an activation has features."""
+    if not shape:
+        raise ValueError("z must have shape (..., n), not ()")
+
+
+def recurrence_transition(shape: Shape, batch_shape: Shape) -> int:
+    """The state size n of a transition: one square operator."""
+    if batch_shape:
+        raise ValueError(
+            f"transition must be one operator, of batch_shape (), not a stack of batch_shape {batch_shape}"
+        )
+    if shape[0] != shape[1]:
+        raise ValueError(f"transition must be square, of shape (n, n), not {shape}")
+    return shape[0]
+
+
+def recurrence(
+    n: int,
+    x: Shape,
+    input_weight: Shape,
+    h0: Shape | None = None,
+    bias: Shape | None = None,
+    *,
+    activation_on: str = "all",
+) -> tuple[int, int, int]:
+    """(T, B, d) of a recurrence with n states, after a check of its arguments."""
+    if len(x) != 3 or x[0] == 0 or x[1] == 0:
+        raise ValueError(f"x must have shape (T, B, d) with T >= 1 and B >= 1, not {x}")
+    steps, batch, features = x
+    if input_weight != (n, features):
+        raise ValueError(
+            f"input_weight must have shape (n, d) = ({n}, {features}), as transition and x have it, not {input_weight}"
+        )
+    if h0 is not None and h0 not in ((batch, n), (1, n), (n,)):
+        raise ValueError(f"h0 must have shape (B, n) = ({batch}, {n}) or (n,) = ({n},), not {h0}")
+    if bias is not None:
+        _check.exact("bias", bias, (n,), "(n,)")
+    if activation_on not in ("all", "input"):
+        raise ValueError(f"activation_on must be 'all' or 'input', not {activation_on!r}")
+    return steps, batch, features
+
+
+def lengths(shape: Shape, smallest: int, largest: int, steps: int, batch: int) -> None:
+    """Lengths of shape (B,) in 1..T, from their shape and extreme values."""
+    _check.exact("lengths", shape, (batch,), "(B,)")
+    if smallest < 1 or largest > steps:
+        raise ValueError(f"lengths must lie in 1..T = 1..{steps}, not {smallest if smallest < 1 else largest}")

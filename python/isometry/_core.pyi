@@ -1,0 +1,199 @@
+"""The seam: stateless functions on C-ordered, aligned arrays of one dtype T; R is its real type.
+
+Outputs (`out`, `states`, every `*_bar`) are allocated by the caller and fully overwritten; None where not wanted.
+`threads` is the budget. TypeError for a dtype, ValueError for a shape that does not fit.
+"""
+
+from typing import Any, Literal
+
+from numpy import floating, int64
+from numpy.typing import NDArray
+
+_T = NDArray[Any]
+_R = NDArray[floating[Any]]
+
+__all__ = [
+    "ACTIVATIONS",
+    "__version__",
+    "activate",
+    "activate_vjp",
+    "adopt_openmp",
+    "all_finite",
+    "available_parallelism",
+    "cayley_from_matrix",
+    "cayley_matrix",
+    "cayley_matrix_vjp",
+    "config",
+    "dense_apply",
+    "dense_apply_vjp",
+    "householder_apply",
+    "householder_apply_vjp",
+    "householder_check",
+    "householder_from_matrix",
+    "householder_matrix",
+    "householder_matrix_vjp",
+    "recurrence_dense",
+    "recurrence_dense_vjp",
+    "recurrence_plan",
+    "recurrence_reflections",
+    "recurrence_reflections_vjp",
+]
+
+__version__: str
+ACTIVATIONS: tuple[str, ...]
+
+def all_finite(array: _T) -> bool: ...
+def adopt_openmp() -> bool: ...
+def available_parallelism() -> int: ...
+def config() -> dict[str, Any]: ...
+
+# Householder: vectors (nb, n, m) T, sign (nb,) R, phases (nb, n) R
+
+def householder_matrix(
+    vectors: _T, sign: _R | None, phases: _R | None, out: _T, kept: _T | None, threads: int
+) -> None: ...  # kept (nb, m (m + n)): T^-1 and T^-1 U^H E, for the gradient
+def householder_matrix_vjp(
+    vectors: _T,
+    sign: _R | None,
+    phases: _R | None,
+    kept: _T | None,
+    ct: _T,
+    vectors_bar: _T | None,
+    sign_bar: _R | None,
+    phases_bar: _R | None,
+    threads: int,
+) -> None: ...
+def householder_apply(
+    vectors: _T, sign: _R | None, phases: _R | None, x: _T, out: _T, adjoint: bool, threads: int
+) -> None: ...
+def householder_apply_vjp(
+    vectors: _T,
+    sign: _R | None,
+    phases: _R | None,
+    x: _T,
+    ct: _T,
+    vectors_bar: _T | None,
+    sign_bar: _R | None,
+    phases_bar: _R | None,
+    x_bar: _T | None,
+    adjoint: bool,
+    threads: int,
+) -> None: ...
+def householder_check(vectors: _T) -> tuple[int, int] | None: ...
+def householder_from_matrix(w: _T, vectors: _T, last: _R, tol: float) -> None: ...
+
+# Cayley: upper (nb, n(n-1)/2) T, diagonal, signs, phases (nb, n) R, w (nb, n, n) T the forward result
+
+def cayley_matrix(
+    upper: _T, diagonal: _R | None, signs: _R | None, phases: _R | None, out: _T, threads: int
+) -> None: ...
+def cayley_matrix_vjp(
+    w: _T,
+    signs: _R | None,
+    phases: _R | None,
+    ct: _T,
+    upper_bar: _T | None,
+    diagonal_bar: _R | None,
+    phases_bar: _R | None,
+    threads: int,
+) -> None: ...
+def cayley_from_matrix(w: _T, last: _R, choose: bool, upper: _T, diagonal: _R | None, tol: float) -> None: ...
+
+# Dense: weight (nb, p, q) T, x (nb, k, q), out (nb, k, p); adjoint the other way round
+
+def dense_apply(weight: _T, x: _T, out: _T, adjoint: bool, threads: int) -> None: ...
+def dense_apply_vjp(
+    weight: _T, x: _T, ct: _T, weight_bar: _T | None, x_bar: _T | None, adjoint: bool, threads: int
+) -> None: ...
+
+# Activations: z (rows, n) T, bias (units,) R
+
+def activate(z: _T, name: str, bias: _R | None, slope: float, out: _T, threads: int) -> None: ...
+def activate_vjp(
+    z: _T, name: str, bias: _R | None, slope: float, ct: _T, z_bar: _T, bias_bar: _R | None, threads: int
+) -> None: ...
+
+# Recurrence: x (T, B, d), input_weight (n, d), h0 (B, n), bias (n,), states and ct (T, B, n);
+# lengths (B,) non-increasing
+
+def recurrence_plan(reflections: int, n: int, steps: int, batch: int) -> Literal["factored", "dense"]: ...
+def recurrence_dense(
+    weight: _T,
+    x: _T,
+    input_weight: _T,
+    h0: _T | None,
+    bias: _T | None,
+    activation: str,
+    activation_bias: _R | None,
+    slope: float,
+    on_input: bool,
+    lengths: NDArray[int64] | None,
+    reverse: bool,
+    states: _T,
+    threads: int,
+) -> None: ...
+def recurrence_dense_vjp(
+    weight: _T,
+    x: _T,
+    input_weight: _T,
+    h0: _T | None,
+    bias: _T | None,
+    activation: str,
+    activation_bias: _R | None,
+    slope: float,
+    on_input: bool,
+    lengths: NDArray[int64] | None,
+    reverse: bool,
+    states: _T,
+    ct: _T,
+    weight_bar: _T | None,
+    x_bar: _T | None,
+    input_weight_bar: _T | None,
+    h0_bar: _T | None,
+    bias_bar: _T | None,
+    activation_bias_bar: _R | None,
+    threads: int,
+) -> None: ...
+def recurrence_reflections(
+    vectors: _T,
+    sign: _R | None,
+    phases: _R | None,
+    x: _T,
+    input_weight: _T,
+    h0: _T | None,
+    bias: _T | None,
+    activation: str,
+    activation_bias: _R | None,
+    slope: float,
+    on_input: bool,
+    lengths: NDArray[int64] | None,
+    reverse: bool,
+    states: _T,
+    threads: int,
+) -> None: ...
+def recurrence_reflections_vjp(
+    vectors: _T,
+    sign: _R | None,
+    phases: _R | None,
+    x: _T,
+    input_weight: _T,
+    h0: _T | None,
+    bias: _T | None,
+    activation: str,
+    activation_bias: _R | None,
+    slope: float,
+    on_input: bool,
+    lengths: NDArray[int64] | None,
+    reverse: bool,
+    states: _T,
+    ct: _T,
+    vectors_bar: _T | None,
+    sign_bar: _R | None,
+    phases_bar: _R | None,
+    x_bar: _T | None,
+    input_weight_bar: _T | None,
+    h0_bar: _T | None,
+    bias_bar: _T | None,
+    activation_bias_bar: _R | None,
+    threads: int,
+) -> None: ...

@@ -1,0 +1,83 @@
+"""The thread budget: what the user set, else ISOMETRY_NUM_THREADS, else a default of the face that asks."""
+
+import operator
+import os
+
+from isometry import _core
+
+_VARIABLE = "ISOMETRY_NUM_THREADS"
+MOST = 1024  # more is a mistake, and no number that the system should be asked for
+_chosen: int | None = None
+
+
+def _from_environment() -> int | None:
+    text = os.environ.get(_VARIABLE, "").strip()
+    if not text:
+        return None
+    if not text.isdecimal() or len(text) > 9 or not 1 <= int(text) <= MOST:
+        raise ValueError(f"{_VARIABLE} must be a number of threads in 1..{MOST}, not {text!r}")
+    return int(text)
+
+
+# Read once: a call must not pay for a look into the environment.
+_environment = _from_environment()
+_cores = min(_core.available_parallelism(), MOST)
+
+
+def chosen() -> int | None:
+    """What the user asked for, by call or environment; None if nothing (the torch face then asks torch)."""
+    return _environment if _chosen is None else _chosen
+
+
+def set_num_threads(k: int) -> None:
+    """Set the number of threads a call may use, in both faces.
+
+    Results do not depend on it, to the last bit. Small calls run on the calling thread whatever the budget.
+
+    Parameters
+    ----------
+    k
+        The budget, 1 to 1024.
+
+    Raises
+    ------
+    TypeError
+        If `k` is not an integer.
+    ValueError
+        If `k` lies outside 1..1024.
+
+    Examples
+    --------
+    >>> import isometry as iso
+    >>> before = iso.get_num_threads()
+    >>> iso.set_num_threads(1)
+    >>> iso.get_num_threads()
+    1
+    >>> iso.set_num_threads(before)
+    """
+    global _chosen
+    try:
+        count = operator.index(k)
+    except TypeError:
+        raise TypeError(f"k must be an integer, not {type(k).__name__}") from None
+    if not 1 <= count <= MOST:
+        raise ValueError(f"k must lie in 1..{MOST}, not {count}")
+    _chosen = count
+
+
+def get_num_threads() -> int:
+    """Return the number of threads a call of the NumPy face may use.
+
+    Returns
+    -------
+    int
+        What `set_num_threads` set, else the environment variable ISOMETRY_NUM_THREADS, else the number of cores
+        available to the process.
+
+    Examples
+    --------
+    >>> import isometry as iso
+    >>> iso.get_num_threads() >= 1
+    True
+    """
+    return chosen() or _cores

@@ -1,0 +1,30 @@
+"""What is running: versions, the instruction set chosen, threads."""
+
+import platform
+
+import numpy as np
+
+from isometry import _core, _threads
+
+__all__ = ["show_config"]
+
+
+def show_config() -> None:
+    """Print the version of the package, the kernels chosen for this processor and the thread budget.
+
+    Examples
+    --------
+    >>> import isometry as iso
+    >>> iso.show_config()  # doctest: +ELLIPSIS
+    isometry ...
+    """
+    show(threads=_threads.get_num_threads())
+
+
+def show(**face: object) -> None:
+    """Print what both faces show, then the lines of the one that asks."""
+    lines = {"python": platform.python_version(), "numpy": np.__version__, **face}
+    print(f"isometry {_core.__version__}")
+    for name, value in {**_core.config(), **lines}.items():
+        if name != "version":
+            print(f"  {name}: {', '.join(map(str, value)) if isinstance(value, list | tuple) else value}")

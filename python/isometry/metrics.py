@@ -1,0 +1,56 @@
+"""Measures: how far a matrix is from having orthonormal columns."""
+
+from typing import Any
+
+import numpy as np
+
+from isometry import _check
+from isometry._arrays import finite, taken
+
+__all__ = ["orthogonality_error"]
+
+
+def orthogonality_error(w: Any, *, check_finite: bool = True) -> Any:
+    """Return how far the columns of a matrix are from orthonormal, in units of rounding.
+
+    e(W) = max|W^H W - I| / (n eps), n the number of columns and eps the machine epsilon of the dtype of w. Values of
+    order 1 are as good as the dtype allows; every hard parametrisation here stays below 20.
+
+    Parameters
+    ----------
+    w
+        Shape (*, p, n), n >= 1.
+    check_finite
+        Refuse NaN and infinity in w.
+
+    Returns
+    -------
+    float64 or numpy.ndarray
+        One value per matrix, shape (*).
+
+    Raises
+    ------
+    ValueError
+        If w has fewer than two axes or no column, or for NaN or infinity under `check_finite`.
+    TypeError
+        If w is of a dtype that is not served.
+
+    Notes
+    -----
+    The product is formed in double precision, so that the measure of a float32 matrix is not itself rounded. Costs
+    2 p n^2 operations.
+
+    Examples
+    --------
+    >>> import numpy as np, isometry as iso
+    >>> float(iso.orthogonality_error(np.eye(3)))
+    0.0
+    """
+    w = taken("w", w)
+    _check.columns("w", w.shape)
+    if check_finite:
+        finite("w", w)
+    n, eps = w.shape[-1], np.finfo(w.dtype).eps
+    wide = w.astype(np.result_type(w.dtype, np.float64))
+    gram = np.conj(np.swapaxes(wide, -1, -2)) @ wide
+    return np.abs(gram - np.eye(n)).max(axis=(-2, -1)) / (n * float(eps))

@@ -1,0 +1,7 @@
+"""The operators of the NumPy face, one module per object."""
+
+from isometry.operators.cayley import Cayley
+from isometry.operators.dense import Dense
+from isometry.operators.householder import Householder
+
+__all__ = ["Cayley", "Dense", "Householder"]

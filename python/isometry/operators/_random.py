@@ -1,0 +1,29 @@
+"""What the `random` constructors share: the dtype that decides the field, the generator, Haar matrices."""
+
+from typing import Any
+
+import numpy as np
+
+from isometry import _check
+from isometry._arrays import Array, DType
+
+
+def field(dtype: Any) -> DType:
+    """The dtype asked for, one of the four served."""
+    result: DType = np.dtype(dtype)
+    _check.floating("dtype", result.name)
+    return result.newbyteorder("=")
+
+
+def generator(rng: Any) -> np.random.Generator:
+    """The generator itself, or a new one from a seed."""
+    return np.random.default_rng(rng)
+
+
+def haar(rng: np.random.Generator, n: int, dtype: DType) -> Array:
+    """A Haar-distributed orthogonal or unitary matrix: Q of a Gaussian matrix times the phases of diag(R)."""
+    z = rng.standard_normal((n, n))
+    q, r = np.linalg.qr(z + 1j * rng.standard_normal((n, n)) if dtype.kind == "c" else z)
+    d = np.diagonal(r)
+    w: Array = (q * (d / np.abs(d))).astype(dtype)
+    return w

@@ -1,0 +1,262 @@
+"""Products of Householder reflections: W = H(U[:,0]) ... H(U[:,m-1]) E, H(u) = I - 2 u u^H / ||u||^2.
+
+The last factor E is I, diag(1, ..., 1, s) with s in [-1, 1], or diag(e^{i theta}).
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+
+from isometry import _check, _core, _tolerance
+from isometry._arrays import (
+    FLOAT64,
+    Array,
+    common,
+    finite,
+    real_type,
+    stacked,
+    taken,
+    taken_real,
+)
+from isometry.operators._base import Argument, Folded, Operator, last_factor
+from isometry.operators._random import field, generator
+
+__all__ = ["Householder"]
+
+
+class Householder(Operator):
+    """A product of Householder reflections with an optional last factor.
+
+    W = H(U[:,0]) H(U[:,1]) ... H(U[:,m-1]) E with H(u) = I - 2 u u^H / ||u||^2; a reflection depends on the direction
+    of its vector only. W is orthogonal or unitary, except for |sign| < 1. With m = n - 1 reflections and the last
+    factor every orthogonal (sign = +-1) or unitary (phases) matrix is reached.
+
+    Parameters
+    ----------
+    vectors
+        U, shape (*, n, m), real or complex: the reflection vectors are its columns; m = 0 is allowed, m > n too.
+    sign
+        s, real, shape (*): E = diag(1, ..., 1, s), s in [-1, 1]. A Python number takes the precision of `vectors`.
+    phases
+        theta in radians, real, shape (*, n): E = diag(e^{i theta}). W is complex.
+
+    Attributes
+    ----------
+    vectors, sign, phases
+        The arguments; None where not given.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit, a reflection vector is zero or its squared norm over- or underflows, sign lies outside
+        [-1, 1], or sign and phases are both given.
+    TypeError
+        If an array is of a dtype that is not served, or sign or phases is complex.
+
+    Notes
+    -----
+    `*` is an optional batch shape; those of the arguments broadcast against each other. `apply` on k rows costs about
+    4 n m k operations, `matrix` at most 4 n^2 m, `apply_vjp` 8 n m k + 2 n m^2; complex numbers take four times as
+    many. The gradients are those of Theorem 2 of the Householder paper (compact WY form). See `from_trapezoid` for the
+    transition of the oRNN.
+
+    Examples
+    --------
+    >>> import numpy as np, isometry as iso
+    >>> op = iso.Householder(np.array([[1.0, 0.0], [1.0, 2.0], [0.0, 1.0]]))
+    >>> op
+    Householder(shape=(3, 3), batch_shape=(), dtype=float64)
+    >>> y = op.apply([3.0, 4.0, 0.0])
+    >>> y.round(12), round(float(np.linalg.norm(y)), 12)
+    (array([ 2.4, -3. , -3.2]), 5.0)
+    """
+
+    __slots__ = ("phases", "sign", "vectors")
+
+    _arguments = (Argument("vectors", 2), Argument("sign", 0, real=True), Argument("phases", 1, real=True))
+
+    vectors: Array
+    sign: Array | None
+    phases: Array | None
+
+    def __init__(self, vectors: Any, *, sign: Any = None, phases: Any = None) -> None:
+        vectors = taken("vectors", vectors)
+        if sign is not None:
+            weak = isinstance(sign, int | float) and not isinstance(sign, np.generic)
+            sign = np.array(_check.number("sign", sign), real_type(vectors.dtype)) if weak else taken_real("sign", sign)
+        if phases is not None:
+            phases = taken_real("phases", phases)
+        shapes = (None if sign is None else sign.shape, None if phases is None else phases.shape)
+        batch = _check.householder(vectors.shape, *shapes)
+        if sign is not None and (np.abs(sign) > 1).any():
+            _check.sign_range()
+        n = vectors.shape[-2]
+        dtype = last_factor((vectors, sign), phases)
+        own = dtype if vectors.dtype.kind == "c" else real_type(dtype)
+        found = _core.householder_check(stacked(vectors, 2, vectors.shape[:-2], own))
+        if found is not None:
+            _check.zero_reflection(*found)
+        self._hold((n, n), batch, dtype, vectors, sign, phases)
+
+    def _form(self, p: Folded, out: Array, threads: int) -> None:
+        vectors, sign, phases = p
+        _core.householder_matrix(vectors, sign, phases, out, None, threads)
+
+    def _form_vjp(self, p: Folded, w: Array | None, ct: Array, bars: Folded, threads: int) -> None:  # noqa: ARG002
+        (vectors, sign, phases), (vectors_bar, sign_bar, phases_bar) = p, bars
+        _core.householder_matrix_vjp(vectors, sign, phases, None, ct, vectors_bar, sign_bar, phases_bar, threads)
+
+    def _act(self, p: Folded, x: Array, out: Array, adjoint: bool, threads: int) -> None:
+        vectors, sign, phases = p
+        _core.householder_apply(vectors, sign, phases, x, out, adjoint, threads)
+
+    def _act_vjp(self, p: Folded, x: Array, ct: Array, bars: Folded, x_bar: Array, threads: int) -> None:
+        (vectors, sign, phases), (vectors_bar, sign_bar, phases_bar) = p, bars
+        _core.householder_apply_vjp(
+            vectors, sign, phases, x, ct, vectors_bar, sign_bar, phases_bar, x_bar, False, threads
+        )
+
+    def _step_kernels(self, steps: int, batch: int) -> tuple[Callable[..., None], Callable[..., None]] | None:
+        n, m = self.vectors.shape[-2:]
+        if _core.recurrence_plan(m, n, steps, batch) != "factored":
+            return None
+        return _core.recurrence_reflections, _core.recurrence_reflections_vjp
+
+    @classmethod
+    def random(cls, n: int, m: int | None = None, *, rng: Any = None, dtype: Any = FLOAT64) -> "Householder":
+        """Draw a product of reflections.
+
+        Parameters
+        ----------
+        n
+            Size of the matrix.
+        m
+            Number of reflections, 0 <= m <= n, without a last factor. None: n - 1 reflections and the last factor, sign
+            +1 for a real and uniform phases in [-pi, pi) for a complex dtype.
+        rng
+            A `numpy.random.Generator`, or a seed.
+        dtype
+            float32, float64, complex64 or complex128; decides the field.
+
+        Returns
+        -------
+        Householder
+            With lower-trapezoidal vectors of length 1 whose entries were uniform on [-1, 1).
+
+        Raises
+        ------
+        ValueError
+            If n or m is out of range.
+        TypeError
+            If the dtype is not served.
+
+        Examples
+        --------
+        >>> import isometry as iso
+        >>> iso.Householder.random(8, rng=0).vectors.shape
+        (8, 7)
+        """
+        dtype, rng = field(dtype), generator(rng)
+        columns = _check.reflections(m, n)
+        draw = rng.uniform(-1.0, 1.0, (n, columns))
+        if dtype.kind == "c":
+            draw = draw + 1j * rng.uniform(-1.0, 1.0, (n, columns))
+        vectors = np.tril(draw)
+        vectors = (vectors / np.linalg.norm(vectors, axis=0)).astype(dtype)
+        if m is not None:
+            return cls(vectors)
+        if dtype.kind == "c":
+            return cls(vectors, phases=rng.uniform(-np.pi, np.pi, n).astype(real_type(dtype)))
+        return cls(vectors, sign=1.0)
+
+    @classmethod
+    def from_matrix(cls, w: Any, *, tol: float | None = None, check_finite: bool = True) -> "Householder":
+        """Factor an orthogonal or unitary matrix into n - 1 reflections and a last factor.
+
+        Algorithm 2 of the Householder paper in a form without cancellation; costs (4/3) n^3 operations.
+
+        Parameters
+        ----------
+        w
+            Shape (*, n, n), orthogonal (real) or unitary (complex).
+        tol
+            The largest entry of |W^H W - I| that is accepted; default n sqrt(eps).
+        check_finite
+            Refuse NaN and infinity in w.
+
+        Returns
+        -------
+        Householder
+            Of batch shape (*), with lower-trapezoidal vectors of length 1, and sign +-1 (real) or phases (complex).
+
+        Raises
+        ------
+        ValueError
+            If w is not square or not orthogonal (unitary) within tol, or tol is negative or NaN.
+
+        Examples
+        --------
+        >>> import numpy as np, isometry as iso
+        >>> w = np.array([[0.0, 1.0], [-1.0, 0.0]])
+        >>> np.allclose(iso.Householder.from_matrix(w).matrix(), w)
+        True
+        """
+        w = taken("w", w)
+        batch = _check.square("w", w.shape)
+        if check_finite:
+            finite("w", w)
+        dtype = common(w)
+        n, real = w.shape[-1], real_type(dtype)
+        q = stacked(w, 2, batch, dtype)
+        vectors = np.empty((len(q), n, n - 1), dtype)
+        last = np.empty((len(q), n) if dtype.kind == "c" else len(q), real)
+        _core.householder_from_matrix(q, vectors, last, _tolerance.unitary(tol, n, dtype.name))
+        vectors = vectors.reshape(*batch, n, n - 1)
+        if dtype.kind == "c":
+            return cls(vectors, phases=last.reshape(*batch, n))
+        return cls(vectors, sign=last.reshape(batch))
+
+    @classmethod
+    def from_trapezoid(cls, u: Any, *, sign: Literal["hard", "soft"] = "hard") -> "Householder":
+        """Build the transition of the oRNN from its trapezoidal array of parameters.
+
+        Column j holds the reflection vector u_{n-j} below j ignored entries. For m = n the last column holds the single
+        number u_1 = u[n-1, n-1], which gives the sign of the last factor diag(1, ..., 1, s).
+
+        Parameters
+        ----------
+        u
+            U, real, shape (*, n, m) with 1 <= m <= n; entries with row < column are ignored.
+        sign
+            For m = n. "hard": s = -1 if u_1 <= 0, else +1; the gradient under `sign` is that of s, to be used for u_1
+            (straight-through). "soft": s = u_1, which must lie in [-1, 1].
+
+        Returns
+        -------
+        Householder
+            With min(m, n - 1) vectors and, for m = n, the sign.
+
+        Raises
+        ------
+        ValueError
+            If m is not in 1..n, a column is zero, or a soft sign lies outside [-1, 1].
+        TypeError
+            If u is complex.
+
+        Examples
+        --------
+        >>> import numpy as np, isometry as iso
+        >>> iso.Householder.from_trapezoid(np.array([[1.0, 5.0], [0.0, -0.3]])).matrix() + 0.0
+        array([[-1.,  0.],
+               [ 0., -1.]])
+        """
+        u = taken_real("u", u)
+        n, m = _check.trapezoid(u.shape, sign)
+        vectors = np.tril(u)[..., : min(m, n - 1)]
+        if m < n:
+            return cls(vectors)
+        s = u[..., -1, -1].copy()
+        if sign == "hard":
+            s[...] = np.where(s > 0, 1.0, np.where(s <= 0, -1.0, s))  # NaN stays for check_finite to find
+        return cls(vectors, sign=s)

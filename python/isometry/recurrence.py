@@ -1,0 +1,333 @@
+"""The plain recurrent layer: h_t = phi(W h_{t-1} + V x_t + b), with any operator as W, and its VJP through time.
+
+Two routes. *Factored*: an operator that has kernels for it applies its factors at each step. *Dense*: W is formed once
+per call; on the way back the cotangent of W is gathered over all steps and pulled back once. The operator decides
+(`_step_kernels`).
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from isometry import _check, _check_recurrence, _core, _threads
+from isometry._arrays import Array, DType, common, finite, gradient, ready, real_type, taken, taken_real
+from isometry.operators._base import Folded, Operator
+
+__all__ = ["recurrence", "recurrence_vjp"]
+
+Given = dict[str, Array | None]
+
+
+def recurrence(
+    transition: Operator,
+    x: Any,
+    input_weight: Any,
+    *,
+    h0: Any = None,
+    bias: Any = None,
+    activation: str = "tanh",
+    activation_bias: Any = None,
+    slope: float = 0.1,
+    activation_on: Literal["all", "input"] = "all",
+    lengths: Any = None,
+    reverse: bool = False,
+    backend: str = "cpu",
+    check_finite: bool = True,
+) -> Array:
+    """Run a recurrent layer over a batch of sequences.
+
+    h_t = phi(W h_{t-1} + V x_t + b) for t = 0 .. T-1; with ``activation_on="input"``: h_t = W h_{t-1} + phi(V x_t + b).
+
+    Parameters
+    ----------
+    transition
+        W, one square operator of size n: `Householder`, `Cayley`, `Dense`, ...
+    x
+        The input, shape (T, B, d).
+    input_weight
+        V, shape (n, d).
+    h0
+        The initial state, shape (B, n), or (n,) for all sequences; None is zero.
+    bias
+        b, shape (n,).
+    activation
+        phi, a name of `activate`.
+    activation_bias
+        The own bias of the modReLU activations: real, shape (n,), or (n/2,) for "modrelu_realrep".
+    slope
+        Slope of "leaky_relu".
+    activation_on
+        "all", or "input" for the variant above.
+    lengths
+        Integers, shape (B,), in 1..T: the length of each sequence, in any order. States behind it are zero.
+    reverse
+        Run from the end of each sequence (its own, with `lengths`) to step 0: h0 is the state before its last step.
+    backend
+        "cpu".
+    check_finite
+        Refuse NaN and infinity in all arrays. Those that arise during the recurrence propagate.
+
+    Returns
+    -------
+    numpy.ndarray
+        The states, shape (T, B, n); complex if any of the arguments is.
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, T, B or n is 0, a name is unknown, or for NaN or infinity under `check_finite`.
+    TypeError
+        If transition is no operator, or an array is of a dtype that is not served.
+
+    Notes
+    -----
+    Costs T B (cost of W on one vector + 2 n d) operations; memory T B n. An operator is applied by its factors at each
+    step where that is cheaper than forming its matrix once.
+
+    Examples
+    --------
+    >>> import numpy as np, isometry as iso
+    >>> quarter_turn = iso.Cayley(np.array([1.0]))
+    >>> x = np.zeros((4, 1, 1))
+    >>> states = iso.recurrence(quarter_turn, x, np.zeros((2, 1)), h0=[1.0, 0.0], activation="identity")
+    >>> states[:, 0].round(12) + 0.0
+    array([[ 0.,  1.],
+           [-1.,  0.],
+           [ 0., -1.],
+           [ 1.,  0.]])
+    """
+    given = _given(x=x, input_weight=input_weight, h0=h0, bias=bias, activation_bias=activation_bias)
+    options = _Options(activation, slope, activation_on, lengths, reverse, backend, check_finite)
+    call = _prepared(transition, given, options, None)
+    states = np.empty(call.shape, call.dtype)
+    call.route.forward(*call.route.parameters, *call.arguments, *call.options, states, _threads.get_num_threads())
+    return _unsorted(states, call.order)
+
+
+def recurrence_vjp(
+    transition: Operator,
+    x: Any,
+    input_weight: Any,
+    states: Any,
+    ct: Any,
+    *,
+    h0: Any = None,
+    bias: Any = None,
+    activation: str = "tanh",
+    activation_bias: Any = None,
+    slope: float = 0.1,
+    activation_on: Literal["all", "input"] = "all",
+    lengths: Any = None,
+    reverse: bool = False,
+    backend: str = "cpu",
+    check_finite: bool = True,
+) -> dict[str, Any]:
+    """Pull a cotangent of the states of `recurrence` back to its arguments (backpropagation through time).
+
+    Parameters
+    ----------
+    transition, x, input_weight, h0, bias, activation, activation_bias, slope, activation_on, lengths, reverse, backend
+        As given to `recurrence`.
+    states
+        What `recurrence` returned, shape (T, B, n).
+    ct
+        The cotangent of the states, shape (T, B, n); ignored behind a sequence's length. That of the last state is
+        added to its entry.
+    check_finite
+        Refuse NaN and infinity in all arrays.
+
+    Returns
+    -------
+    dict
+        "transition": a dict as of `Operator.matrix_vjp`; "x", "input_weight", "h0", "bias", "activation_bias":
+        gradients in the shape and dtype of the argument, None where it was not given.
+
+    Raises
+    ------
+    ValueError
+        As `recurrence`, and if states or ct has the wrong shape.
+    TypeError
+        As `recurrence`, and if states or ct is complex where the result is real.
+
+    Examples
+    --------
+    >>> import numpy as np, isometry as iso
+    >>> op, x, v = iso.Householder(np.array([[1.0], [-1.0]])), np.ones((3, 1, 1)), np.ones((2, 1))
+    >>> states = iso.recurrence(op, x, v, activation="identity")
+    >>> grads = iso.recurrence_vjp(op, x, v, states, np.ones_like(states), activation="identity")
+    >>> grads["input_weight"].round(12), grads["h0"]
+    (array([[6.],
+           [6.]]), None)
+    """
+    given = _given(x=x, input_weight=input_weight, h0=h0, bias=bias, activation_bias=activation_bias)
+    options = _Options(activation, slope, activation_on, lengths, reverse, backend, check_finite)
+    states, ct = taken("states", states), taken("ct", ct)
+    call = _prepared(transition, given, options, {"states": states, "ct": ct})
+    route, order, dtype = call.route, call.order, call.dtype
+    bars = [None if a is None else np.empty_like(a) for a in (*call.arguments, call.options[1])]
+    kept = (ready(_sorted(a, order), dtype) for a in (states, ct))
+    threads = _threads.get_num_threads()
+    route.backward(*route.parameters, *call.arguments, *call.options, *kept, *route.bars, *bars, threads)
+
+    x_bar, weight_bar, h0_bar, bias_bar, activation_bias_bar = bars
+    if order is not None:
+        place = np.argsort(order)
+        x_bar, h0_bar = (None if a is None else a.take(place, axis) for a, axis in ((x_bar, 1), (h0_bar, 0)))
+    result = {
+        "x": x_bar,
+        "input_weight": weight_bar,
+        "h0": h0_bar,
+        "bias": bias_bar,
+        "activation_bias": activation_bias_bar,
+    }
+    return {"transition": route.pull(threads), **{name: _own(bar, given[name]) for name, bar in result.items()}}
+
+
+# ---------------------------------------------------------------- arguments
+
+
+def _given(**values: Any) -> Given:
+    """The arguments as arrays; the bias of the activation is real."""
+    take = {"activation_bias": taken_real}
+    return {k: None if v is None else take.get(k, taken)(k, v) for k, v in values.items()}
+
+
+class _Options(NamedTuple):
+    """The arguments that are not arrays of numbers of the layer."""
+
+    activation: str
+    slope: float
+    activation_on: str
+    lengths: Any
+    reverse: bool
+    backend: str
+    check_finite: bool
+
+
+class _Call(NamedTuple):
+    """What both directions pass to the seam."""
+
+    shape: tuple[int, int, int]  # of the states
+    dtype: DType
+    order: Array | None  # of the sequences, where it is not their own
+    route: "_Route"
+    arguments: tuple[Any, ...]  # x, input_weight, h0 (B, n), bias
+    options: tuple[Any, ...]  # activation, its bias, slope, on_input, lengths, reverse
+
+
+def _prepared(transition: Operator, given: Given, options: _Options, results: dict[str, Array] | None) -> _Call:
+    """Check everything, then bring it into the form of the seam; `results` are the states and their cotangent."""
+    if not isinstance(transition, Operator):
+        _check.kind("transition", "an operator (Householder, Cayley, Dense, ...)", transition)
+    activation = options.activation
+    _check.backend(options.backend)
+    _check_recurrence.activation(activation, "activation")
+    _check_recurrence.slope(options.slope)
+    shapes = {name: None if a is None else a.shape for name, a in given.items()}
+    own_bias_shape = shapes.pop("activation_bias")
+    n = _check_recurrence.recurrence_transition(transition.shape, transition.batch_shape)
+    steps, batch, _ = _check_recurrence.recurrence(n, **shapes, activation_on=options.activation_on)  # type: ignore[arg-type]
+    dtype = common(transition.dtype, *given.values())
+    _check_recurrence.activation_units(
+        activation,
+        n,
+        own_bias_shape,
+        complex_=dtype.kind == "c",
+        argument="activation_bias",
+        features_of="transition",
+    )
+    for name, a in (results or {}).items():
+        _check.exact(name, a.shape, (steps, batch, n), "(T, B, n)")
+        _check.field_of_result(name, a.dtype.name, dtype.name)
+    order, lengths = _order(options.lengths, steps, batch)
+    transition._check_held(options.check_finite)
+    if options.check_finite:
+        for name, array in (given | (results or {})).items():
+            finite(name, array)
+    if results is not None:
+        dtype = common(dtype, results["ct"])
+
+    own_bias = given["activation_bias"]
+    own_bias = None if own_bias is None else ready(own_bias, real_type(dtype))
+    on_input = options.activation_on == "input"
+    return _Call(
+        (steps, batch, n),
+        dtype,
+        order,
+        _route(transition, dtype, steps, batch),
+        _arguments(given, dtype, order, batch),
+        (activation, own_bias, float(options.slope), on_input, lengths, bool(options.reverse)),
+    )
+
+
+def _order(lengths: Any, steps: int, batch: int) -> tuple[Array | None, Array | None]:
+    """A stable order to non-increasing length, and the lengths in that order; None where there is nothing to do."""
+    if lengths is None:
+        return None, None
+    lengths = np.asarray(lengths)
+    _check.integer("lengths", lengths.dtype.name)
+    _check_recurrence.lengths(lengths.shape, int(lengths.min(initial=steps)), int(lengths.max(initial=1)), steps, batch)
+    lengths = lengths.astype(np.int64)
+    if (lengths == steps).all():
+        return None, None
+    if (np.diff(lengths) <= 0).all():
+        return None, np.ascontiguousarray(lengths)
+    order = np.argsort(-lengths, kind="stable")
+    return order, lengths[order]
+
+
+def _sorted(a: Array, order: Array | None) -> Array:
+    return a if order is None else a[:, order]
+
+
+def _unsorted(a: Array, order: Array | None) -> Array:
+    return a if order is None else a.take(np.argsort(order), 1)
+
+
+def _arguments(given: Given, dtype: DType, order: Array | None, batch: int) -> tuple[Any, ...]:
+    """x, input_weight, h0 (B, n) and bias as the seam takes them."""
+    x, weight, h0, bias = given["x"], given["input_weight"], given["h0"], given["bias"]
+    assert x is not None and weight is not None
+    if h0 is not None:
+        h0 = np.broadcast_to(h0, (batch, h0.shape[-1]))
+        h0 = ready(h0 if order is None else h0[order], dtype)
+    return ready(_sorted(x, order), dtype), ready(weight, dtype), h0, None if bias is None else ready(bias, dtype)
+
+
+def _own(bar: Array | None, argument: Array | None) -> Array | None:
+    return None if bar is None or argument is None else gradient(bar, argument.shape, argument.dtype)
+
+
+# ---------------------------------------------------------------- routes
+
+
+class _Route(NamedTuple):
+    """The kernels for one transition, what stands for W in their arguments, and the way from gradients to a dict."""
+
+    forward: Callable[..., None]
+    backward: Callable[..., None]
+    parameters: Folded
+    bars: Folded
+    pull: Callable[[int], dict[str, Array]]
+
+
+def _route(transition: Operator, dtype: DType, steps: int, batch: int) -> _Route:
+    p = transition._parameters(dtype)
+    bars = transition._bars(p)
+    kernels = transition._step_kernels(steps, batch)
+    if kernels is not None:
+        # One operator: the batch axis goes, but for a scalar, which stays of shape (1,).
+        single, single_bars = (
+            tuple(None if a is None else a.reshape(a.shape[1:] or (1,)) for a in each) for each in (p, bars)
+        )
+        return _Route(*kernels, single, single_bars, lambda _: transition._gradients(bars))
+
+    w = transition._matrices(p, dtype, _threads.get_num_threads())
+    w_bar = np.empty_like(w)
+
+    def pull(threads: int) -> dict[str, Array]:
+        transition._form_vjp(p, w, w_bar, bars, threads)
+        return transition._gradients(bars)
+
+    return _Route(_core.recurrence_dense, _core.recurrence_dense_vjp, (w[0],), (w_bar[0],), pull)

@@ -1,0 +1,48 @@
+"""Class numbers as indicator vectors."""
+
+from typing import Any
+
+import numpy as np
+
+from isometry import _check, _check_tasks
+from isometry._arrays import Array
+
+__all__ = ["one_hot"]
+
+
+def one_hot(ids: Any, classes: int) -> Array:
+    """Return indicator vectors of class numbers.
+
+    Parameters
+    ----------
+    ids
+        Integers of 0..classes-1, any shape (...).
+    classes
+        The number of classes, at least 1.
+
+    Returns
+    -------
+    numpy.ndarray
+        float64, shape (..., classes): 1 at the class, else 0.
+
+    Raises
+    ------
+    ValueError
+        If a number is out of range.
+    TypeError
+        If ids are not integers.
+
+    Examples
+    --------
+    >>> import isometry as iso
+    >>> iso.tasks.one_hot([2, 0], 3)
+    array([[0., 0., 1.],
+           [1., 0., 0.]])
+    """
+    ids = np.asarray(ids)
+    _check.integer("ids", ids.dtype.name)
+    _check.count("classes", classes, 1)
+    if ids.min(initial=0) < 0 or ids.max(initial=0) >= classes:
+        _check_tasks.outside("ids", 0, classes - 1)
+    indicator: Array = (ids[..., None] == np.arange(classes)).astype(np.float64)
+    return indicator

@@ -1,0 +1,55 @@
+"""Images as sequences of pixels."""
+
+from typing import Any
+
+import numpy as np
+
+from isometry import _check, _check_tasks
+from isometry._arrays import Array, finite, taken_real
+
+__all__ = ["pixels"]
+
+
+def pixels(images: Any, permutation: Any = None, *, check_finite: bool = True) -> Array:
+    """Read images pixel by pixel.
+
+    Parameters
+    ----------
+    images
+        Values 0..255, shape (B, height, width).
+    permutation
+        Integers, shape (height * width,): step t shows pixel permutation[t] of the row-by-row order.
+    check_finite
+        Refuse NaN and infinity in images.
+
+    Returns
+    -------
+    numpy.ndarray
+        float64, values divided by 255, shape (height * width, B, 1).
+
+    Raises
+    ------
+    ValueError
+        If images does not have three axes, or permutation does not contain each pixel once.
+    TypeError
+        If images is not real, or permutation not of integers.
+
+    Examples
+    --------
+    >>> import isometry as iso
+    >>> iso.tasks.pixels([[[0, 51], [102, 255]]], [3, 2, 1, 0])[:, 0, 0]
+    array([1. , 0.4, 0.2, 0. ])
+    """
+    images = taken_real("images", images)
+    _check_tasks.images(images.shape)
+    if check_finite:
+        finite("images", images)
+    x = images.reshape(len(images), images.shape[1] * images.shape[2]).T
+    if permutation is not None:
+        order = np.asarray(permutation)
+        _check.integer("permutation", order.dtype.name)
+        if order.shape != (len(x),) or not np.array_equal(np.sort(order), np.arange(len(x))):
+            _check_tasks.not_permutation(len(x))
+        x = x[order]
+    scaled: Array = x[..., None].astype(np.float64) / 255
+    return scaled
