@@ -1,0 +1,68 @@
+"""Orthogonal and unitary transformations on torch tensors, differentiable.
+
+The same names as in `isometry`, on tensors; recurrent layers are in `isometry.torch.nn`.
+"""
+
+import torch as _torch
+
+from .. import _core, _threads, config
+from .._core import __version__
+from .._threads import set_num_threads
+from .activations import activate
+from .operators import Cayley, Dense, Householder
+from .realform import complex_matrix, complex_state, orthogonality_error, real_input, real_matrix, real_state
+from .recurrence import recurrence
+
+from . import nn  # isort: skip  (the layers are written in terms of the names above)
+
+# torch's threads spin for milliseconds after each of its operations; the kernels run on them rather than against them.
+_core.adopt_openmp()
+
+
+def get_num_threads() -> int:
+    """The number of threads a call of the torch face may use.
+
+    Returns
+    -------
+    int
+        What `set_num_threads` or the environment variable ISOMETRY_NUM_THREADS set, else `torch.get_num_threads()`.
+
+    Examples
+    --------
+    >>> import isometry.torch as it
+    >>> it.get_num_threads() >= 1
+    True
+    """
+    return _threads.chosen() or _torch.get_num_threads()
+
+
+def show_config() -> None:
+    """Print the version of the package, the kernels chosen for this processor, torch's version and the thread budget.
+
+    Examples
+    --------
+    >>> import isometry.torch as it
+    >>> it.show_config()  # doctest: +ELLIPSIS
+    isometry ...
+    """
+    config.show(torch=_torch.__version__, threads=get_num_threads())
+
+
+__all__ = [
+    "Cayley",
+    "Dense",
+    "Householder",
+    "__version__",
+    "activate",
+    "complex_matrix",
+    "complex_state",
+    "get_num_threads",
+    "nn",
+    "orthogonality_error",
+    "real_input",
+    "real_matrix",
+    "real_state",
+    "recurrence",
+    "set_num_threads",
+    "show_config",
+]

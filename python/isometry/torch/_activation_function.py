@@ -1,0 +1,39 @@
+"""The differentiable kernel call of `activate`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+from torch.autograd import Function
+
+from .. import _core
+from . import reference
+from ._function import array, derived, formula_vjp, gradient, optional, room, threads
+
+
+class Activate(Function):
+    """phi(z) for z of shape (..., n)."""
+
+    @staticmethod
+    def forward(ctx: Any, z: Tensor, bias: Tensor | None, name: str, slope: float) -> Tensor:
+        ctx.save_for_backward(z, bias)
+        ctx.name, ctx.slope = name, slope
+        n = z.shape[-1]
+        out, f = room(z.shape, z.dtype, -1, n)
+        _core.activate(array(z, -1, n), name, optional(bias), slope, f, threads())
+        return out
+
+    @staticmethod
+    def backward(ctx: Any, ct: Tensor) -> tuple[Tensor | None, ...]:
+        z, bias = ctx.saved_tensors
+        name, slope, wanted, n = ctx.name, ctx.slope, ctx.needs_input_grad[:2], z.shape[-1]
+        if derived(ct):
+
+            def formula(z: Any, bias: Any) -> Tensor:
+                return reference.activate(z, name, bias, slope)
+
+            return (*formula_vjp(formula, (z, bias), wanted, ct), None, None)
+        (z_bar, rows_bar), (bias_bar, b_bar) = room(z.shape, z.dtype, -1, n), gradient(wanted[1], bias)
+        _core.activate_vjp(array(z, -1, n), name, optional(bias), slope, array(ct, -1, n), rows_bar, b_bar, threads())
+        return z_bar, bias_bar, None, None

@@ -1,0 +1,143 @@
+"""What every differentiable operation of the torch face shares: which route a call takes, and NumPy views of tensors.
+
+Eager tensors on the CPU go straight to a kernel, through one `torch.autograd.Function` per operation. Everything that
+watches or replaces torch operations (tracing, `torch.func`, forward mode, fake tensors, other devices) gets the
+formulas of `reference` instead: they are made of torch operations, so every mode of torch applies to them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from .. import _threads
+
+# Bytes. NumPy allocates faster, which shows below the first size, and from the second on it asks the system for huge
+# pages, which torch does not; between them torch's alignment to cache lines counts for more.
+_SMALL, _LARGE = 1 << 10, 1 << 22
+
+REAL_OF = {
+    torch.float32: torch.float32,
+    torch.float64: torch.float64,
+    torch.complex64: torch.float32,
+    torch.complex128: torch.float64,
+}
+COMPLEX_OF = {
+    torch.float32: torch.complex64,
+    torch.float64: torch.complex128,
+    torch.complex64: torch.complex64,
+    torch.complex128: torch.complex128,
+}
+_NUMPY_OF = {
+    torch.float32: np.float32,
+    torch.float64: np.float64,
+    torch.complex64: np.complex64,
+    torch.complex128: np.complex128,
+}
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """The name "float32" for torch.float32."""
+    return str(dtype).removeprefix("torch.")
+
+
+def watched() -> bool:
+    """Whether something follows torch operations one by one: then a kernel call would escape it, silently."""
+    return (
+        torch.compiler.is_compiling()
+        or torch._C._are_functorch_transforms_active()
+        or forward_ad._current_level >= 0
+        or torch._C._len_torch_dispatch_stack() > 0
+        or torch._C._get_tracing_state() is not None
+    )
+
+
+def formulas(*tensors: Tensor | None) -> bool:
+    """Whether these tensors are served by the formulas of `reference` instead of by a kernel."""
+    if watched():
+        return True
+    for t in tensors:
+        # A subclass (fake, distributed, nested, ...) has no memory of its own that NumPy could see; a Parameter has.
+        if t is not None and not (t.is_cpu and (type(t) is Tensor or type(t) is torch.nn.Parameter)):
+            return True
+    return False
+
+
+def visible(*tensors: Tensor | None) -> bool:
+    """Whether the values of these tensors can be looked at now."""
+    if (
+        torch.compiler.is_compiling()
+        or torch._C._are_functorch_transforms_active()
+        or torch._C._len_torch_dispatch_stack() > 0
+        or torch._C._get_tracing_state() is not None
+    ):
+        return False
+    plain = Tensor, torch.nn.Parameter
+    return all(t is None or (type(t) in plain and not t.is_meta) for t in tensors)
+
+
+def autocast(device: torch.device) -> bool:
+    """Whether autocast is on for this kind of device; torch refuses to say so of the meta device, where it is not."""
+    return device.type != "meta" and torch.is_autocast_enabled(device.type)
+
+
+def threads() -> int:
+    """The thread budget: the user's own setting, else torch's."""
+    return _threads.chosen() or torch.get_num_threads()
+
+
+def array(t: Tensor, *shape: int) -> np.ndarray:
+    """The values in C order, as an array of the given shape; a copy only where the layout needs one."""
+    # force=True detaches and resolves conjugated and negated views in one call.
+    a = np.ascontiguousarray(t.numpy(force=True))
+    return a.reshape(shape) if shape else a
+
+
+def optional(t: Tensor | None, *shape: int) -> np.ndarray | None:
+    """`array`, or None for None."""
+    return None if t is None else array(t, *shape)
+
+
+def room(shape: Sequence[int], dtype: torch.dtype, *folded: int) -> tuple[Tensor, np.ndarray]:
+    """An uninitialised contiguous tensor, and its memory as an array of the folded shape (its own if none is given)."""
+    size = math.prod(shape) * dtype.itemsize
+    if _SMALL < size < _LARGE:
+        t = torch.empty(shape, dtype=dtype)
+        a = t.numpy()
+    else:
+        a = np.empty(shape, _NUMPY_OF[dtype])
+        t = torch.from_numpy(a)
+    return t, a.reshape(folded) if folded else a
+
+
+def gradient(wanted: bool, like: Tensor | None, *folded: int) -> tuple[Tensor | None, np.ndarray | None]:
+    """`room` for the gradient of `like`, or twice None if nobody wants it."""
+    return room(like.shape, like.dtype, *folded) if wanted and like is not None else (None, None)
+
+
+def derived(ct: Tensor) -> bool:
+    """Whether a backward pass is itself to be differentiated: then it must consist of torch operations."""
+    # The last are the batches of torch.autograd.grad(is_grads_batched=True), which is no transform of torch.func.
+    return torch.is_grad_enabled() or formulas(ct) or torch._C._functorch.is_legacy_batchedtensor(ct)
+
+
+def formula_vjp(
+    formula: Callable[..., Tensor], inputs: Sequence[Tensor | None], wanted: Sequence[bool], ct: Tensor
+) -> list[Tensor | None]:
+    """Gradients of `formula(*inputs)` along `ct` for the wanted inputs, as differentiable functions of all of them."""
+    create = torch.is_grad_enabled()
+    with torch.enable_grad():
+        # Views stand in for the inputs, because one input may depend on another: these gradients are partial ones.
+        own = [t.view_as(t) if w and t is not None else t for t, w in zip(inputs, wanted, strict=True)]
+        places = [i for i, w in enumerate(wanted) if w and own[i] is not None]
+        out = formula(*own)
+        found = torch.autograd.grad(out, [own[i] for i in places], ct, create_graph=create, allow_unused=True)  # type: ignore[misc]
+    grads: list[Tensor | None] = [None] * len(inputs)
+    for i, g in zip(places, found, strict=True):
+        grads[i] = g
+    return grads

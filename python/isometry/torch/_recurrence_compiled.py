@@ -1,0 +1,98 @@
+"""The recurrence as one operation of a compiled graph.
+
+`torch.compile` must not unroll a loop over the time steps, nor can it look into a kernel: it sees the two operators
+`isometry::recurrence_dense` and `isometry::recurrence_dense_backward`, and a Function that ties them together. The
+operators have no derivative of their own, so that nobody can differentiate them the wrong way.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+from .. import _core
+from ._function import array, room, threads
+from ._recurrence_function import DRIVE, Setting, kernel_inputs, room_for
+
+
+@torch.library.custom_op("isometry::recurrence_dense", mutates_args=(), device_types="cpu")
+def _forward(
+    weight: Tensor,
+    x: Tensor,
+    input_weight: Tensor,
+    h0: Tensor | None,
+    bias: Tensor | None,
+    activation_bias: Tensor | None,
+    activation: str,
+    slope: float,
+    on_input: bool,
+    lengths: Tensor | None,
+    reverse: bool,
+) -> Tensor:
+    drive = x, input_weight, h0, bias, activation_bias
+    setting = Setting(activation, slope, on_input, lengths, reverse)
+    states, h = room((x.shape[0], x.shape[1], weight.shape[0]), x.dtype)
+    _core.recurrence_dense(array(weight), *kernel_inputs(drive, setting), h, threads())
+    return states
+
+
+@_forward.register_fake
+def _(weight: Tensor, x: Tensor, *_rest: Any) -> Tensor:
+    return x.new_empty((x.shape[0], x.shape[1], weight.shape[0]))
+
+
+@torch.library.custom_op("isometry::recurrence_dense_backward", mutates_args=(), device_types="cpu")
+def _backward(
+    weight: Tensor,
+    x: Tensor,
+    input_weight: Tensor,
+    h0: Tensor | None,
+    bias: Tensor | None,
+    activation_bias: Tensor | None,
+    activation: str,
+    slope: float,
+    on_input: bool,
+    lengths: Tensor | None,
+    reverse: bool,
+    states: Tensor,
+    ct: Tensor,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    drive = x, input_weight, h0, bias, activation_bias
+    setting = Setting(activation, slope, on_input, lengths, reverse)
+    weight_bar, w_bar = room(weight.shape, weight.dtype)
+    drive_bar, bars = room_for([True] * DRIVE, drive)
+    _core.recurrence_dense_vjp(
+        array(weight), *kernel_inputs(drive, setting), array(states), array(ct), w_bar, *bars, threads()
+    )
+    # An operator returns tensors only: the gradient of an absent argument is an empty one.
+    return tuple(torch.empty(0) if t is None else t for t in (weight_bar, *drive_bar))  # type: ignore[return-value]
+
+
+@_backward.register_fake
+def _(*arguments: Any) -> tuple[Tensor, ...]:
+    return tuple(torch.empty(0) if t is None else t.new_empty(t.shape) for t in arguments[:6])
+
+
+class RecurrenceCompiled(Function):
+    """The pair above; arguments in the operators' order."""
+
+    @staticmethod
+    def forward(*arguments: Any) -> Tensor:
+        return _forward(*arguments)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        weight, x, input_weight, h0, bias, activation_bias, activation, slope, on_input, lengths, reverse = inputs
+        ctx.save_for_backward(weight, x, input_weight, h0, bias, activation_bias, lengths, output)
+        ctx.setting = activation, slope, on_input, reverse
+
+    @staticmethod
+    def backward(ctx: Any, ct: Tensor) -> tuple[Tensor | None, ...]:
+        *given, lengths, states = ctx.saved_tensors
+        activation, slope, on_input, reverse = ctx.setting
+        bars = _backward(*given, activation, slope, on_input, lengths, reverse, states, ct)
+        grads = [None if t is None else bar for t, bar in zip(given, bars, strict=True)]
+        return (*grads, None, None, None, None, None)

@@ -1,0 +1,55 @@
+"""The activations of recurrent networks, element by element or pair by pair."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from .. import _check_recurrence
+from . import reference
+from ._activation_function import Activate
+from ._function import formulas
+from .operators._base import real_tensor, tensor
+
+
+def activate(z: Tensor, name: str, *, bias: Tensor | None = None, slope: float = 0.1) -> Tensor:
+    """phi(z), differentiable.
+
+    All activations but modReLU act on the real and the imaginary part of complex numbers separately.
+
+    Parameters
+    ----------
+    z : Tensor, shape (..., n)
+        Real or complex.
+    name : str
+        "identity"; "tanh"; "relu", max(z, 0); "leaky_relu", max(slope z, z); "oplu", (max, min) of each pair
+        (2i, 2i + 1); "oplu_halves", the same for each pair (i, i + n / 2); "modrelu", (|z| + bias) z / |z| where
+        |z| + bias > 0, else 0; "modrelu_realrep", modReLU of the complex numbers whose real and imaginary parts are
+        the two halves of z.
+    bias : Tensor, optional
+        The bias of modReLU, real, shape (n,), or (n / 2,) for "modrelu_realrep".
+    slope : float
+        The slope of "leaky_relu", in [0, 1).
+
+    Returns
+    -------
+    Tensor, shape (..., n)
+
+    Examples
+    --------
+    >>> import torch, isometry.torch as it
+    >>> it.activate(torch.tensor([-2.0, 3.0]), "modrelu", bias=torch.tensor([-1.0, -1.0]))
+    tensor([-1.,  2.])
+    """
+    z = tensor("z", z)
+    _check_recurrence.activation(name)
+    _check_recurrence.slope(slope)
+    _check_recurrence.activation_input(tuple(z.shape))
+    if bias is not None:
+        bias = real_tensor("bias", bias, "z", z.dtype, z.device)
+    shape = None if bias is None else tuple(bias.shape)
+    _check_recurrence.activation_units(name, z.shape[-1], shape, complex_=z.is_complex())
+    if not z.shape[-1]:
+        return z.clone()
+    if not z.numel() or formulas(z, bias):
+        return reference.activate(z, name, bias, slope)
+    return Activate.apply(z, bias, name, float(slope))

@@ -1,0 +1,8 @@
+"""Recurrent layers with orthogonal or unitary matrices, used as ``torch.nn.RNN`` is."""
+
+from .ornn import ORNN
+from .scornn import ScoRNN
+from .scurnn import ScuRNN
+from .unitary_ornn import UnitaryORNN
+
+__all__ = ["ORNN", "ScoRNN", "ScuRNN", "UnitaryORNN"]

@@ -1,0 +1,274 @@
+"""The contract of ``torch.nn.RNN``, written once for every recurrent layer of this package.
+
+A layer stacks ``num_layers`` recurrences, each run in one or two directions; what one recurrence computes is left to
+three hooks. With D directions, the recurrence of layer k and direction r is number ``D k + r`` of ``h_0`` and ``h_n``,
+its parameters carry the suffix ``_l{k}`` or ``_l{k}_reverse``, and it reads the D concatenated outputs of layer k - 1.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.nn.utils.rnn import PackedSequence
+
+from .._function import autocast
+from ._contract import check_constructor, check_hidden, check_input
+
+
+class LayerKeywords(TypedDict, total=False):
+    """The keywords that all layers share, with the meaning they have in ``torch.nn.RNN``."""
+
+    bias: bool
+    batch_first: bool
+    dropout: float
+    bidirectional: bool
+    trainable_h0: bool
+    device: torch.device | str | None
+    dtype: torch.dtype | None
+
+
+class RecurrentLayer(nn.Module):
+    """Shapes, packing, initial states, dropout, stacking, errors and representation of ``torch.nn.RNN``.
+
+    A subclass sets its own keywords as attributes, calls this constructor, and defines the hooks ``_shapes``,
+    ``_reset`` and ``_run``; ``_check_keywords`` and ``_fixed`` where it needs them. Nothing that depends on a
+    parameter is kept between calls, which is what ``functional_call``, ``deepcopy`` and optimisers rely on.
+    """
+
+    _own_keywords: tuple[str, ...] = ()
+    """Attributes shown by ``repr`` behind those of ``torch.nn.RNN``."""
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        trainable_h0: bool = False,
+        device: torch.device | str | None = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        check_constructor(input_size, hidden_size, num_layers, bias, batch_first, dropout)
+        if dtype is not None and not dtype.is_floating_point:
+            raise TypeError(f"dtype must be a real floating dtype (complex values are stored as pairs), not {dtype}")
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.bias = bias
+        self.batch_first = batch_first
+        self.dropout = float(dropout)
+        self.bidirectional = bidirectional
+        self.trainable_h0 = trainable_h0
+        self._check_keywords()
+
+        self._directions = 2 if bidirectional else 1
+        ways = ("", "_reverse")[: self._directions]
+        self._suffixes = [f"_l{k}{way}" for k in range(num_layers) for way in ways]
+        for number, suffix in enumerate(self._suffixes):
+            features = input_size if number < self._directions else hidden_size * self._directions
+            shapes = self._shapes(features)
+            if trainable_h0:
+                shapes["h0"] = self._stored(hidden_size)
+            self._names = list(shapes)
+            for name, shape in shapes.items():
+                self.register_parameter(name + suffix, nn.Parameter(torch.empty(shape, device=device, dtype=dtype)))
+            for name, value in self._fixed().items():
+                weight = getattr(self, "weight_ih" + suffix)
+                kind = weight.dtype if value.is_floating_point() else value.dtype
+                self.register_buffer(name + suffix, torch.empty_like(value, device=weight.device, dtype=kind))
+        self.reset_parameters()
+
+    # ------------------------------------------------------------ hooks
+
+    def _check_keywords(self) -> None:
+        """Checks, and completes, the subclass's own keywords; the sizes have been checked."""
+
+    def _shapes(self, features: int) -> dict[str, tuple[int, ...]]:
+        """Names and stored shapes of the parameters of one recurrence that reads ``features`` inputs."""
+        raise NotImplementedError
+
+    def _fixed(self) -> dict[str, Tensor]:
+        """Names and values, made on the CPU, of the buffers of one recurrence: what decides W and is not trained."""
+        return {}
+
+    def _reset(self, suffix: str) -> None:
+        """Draws the initial values of one recurrence; runs under ``no_grad``, and ``h0`` is zero already."""
+        raise NotImplementedError
+
+    def _run(self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool) -> Tensor:
+        """The states (T, B, n) of one recurrence on ``x`` (T, B, features), zero behind each sequence's length."""
+        raise NotImplementedError
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether the states are complex."""
+        return False
+
+    # ------------------------------------------------------------ parameters
+
+    @property
+    def all_weights(self) -> list[list[nn.Parameter]]:
+        """The parameters of each recurrence, in the order of ``h_n``."""
+        return [[getattr(self, name + suffix) for name in self._names] for suffix in self._suffixes]
+
+    def reset_parameters(self) -> None:
+        """Draw all initial values anew, and set the buffers; ``torch.manual_seed`` fixes them."""
+        with torch.no_grad():
+            for suffix in self._suffixes:
+                for name, value in self._fixed().items():
+                    getattr(self, name + suffix).copy_(value)
+                if self.trainable_h0:
+                    getattr(self, "h0" + suffix).zero_()
+                self._reset(suffix)
+
+    def flatten_parameters(self) -> None:
+        """Do nothing; kept because programs written for ``torch.nn.RNN`` call it."""
+
+    @property
+    def _weight_dtype(self) -> torch.dtype:
+        dtype: torch.dtype = self.weight_ih_l0.dtype
+        return dtype
+
+    def _stored(self, *shape: int) -> tuple[int, ...]:
+        """The stored shape of a quantity that has the states' field: pairs (real, imaginary) in a last axis."""
+        return (*shape, 2) if self.is_complex else shape
+
+    def _value(self, name: str) -> Tensor:
+        """A parameter that was stored by ``_stored``, as the real or complex tensor that it stands for."""
+        stored = getattr(self, name)
+        return torch.view_as_complex(stored.contiguous()) if self.is_complex else stored
+
+    def _suffix(self, layer: int, reverse: bool) -> str:
+        """The suffix of one recurrence; IndexError or ValueError for one that is not there."""
+        if not 0 <= layer < self.num_layers:
+            raise IndexError(f"layer should lie in 0..{self.num_layers - 1}, got {layer}")
+        if reverse and not self.bidirectional:
+            raise ValueError("reverse=True needs a bidirectional layer, got bidirectional=False")
+        return self._suffixes[layer * self._directions + int(reverse)]
+
+    # ------------------------------------------------------------ forward
+
+    def forward(self, input: Tensor | PackedSequence, hx: Tensor | None = None) -> tuple[Any, Tensor]:
+        """Run the layer; arguments and results are those of ``torch.nn.RNN``.
+
+        Parameters
+        ----------
+        input : Tensor or PackedSequence
+            (T, B, input_size), (B, T, input_size) with ``batch_first``, or (T, input_size) without a batch.
+        hx : Tensor, optional
+            Initial states (num_layers * directions, B, hidden_size), without B for unbatched input; by default zero,
+            or the trained ones with ``trainable_h0``.
+
+        Returns
+        -------
+        output : Tensor or PackedSequence
+            States of the last layer for every step, the directions concatenated in the last axis.
+        h_n : Tensor
+            Last state of every layer and direction, shaped as ``hx``.
+        """
+        if isinstance(input, PackedSequence):
+            return self._forward_packed(input, hx)
+        name = type(self).__name__
+        if input.dim() not in (2, 3):
+            raise ValueError(f"{name}: Expected input to be 2D or 3D, got {input.dim()}D tensor instead")
+        batched = input.dim() == 3
+        if hx is not None and hx.dim() != input.dim():
+            kind = "batched 3-D" if batched else "unbatched 2-D"
+            raise RuntimeError(f"For {kind} input, hx should also be {input.dim()}-D but got {hx.dim()}-D tensor")
+        time, batch = (1, 0) if self.batch_first else (0, 1)
+        x = input if batched else input.unsqueeze(batch)
+        if hx is not None and not batched:
+            hx = hx.unsqueeze(1)
+        self._check_forward(x, hx, 3, x.size(batch))
+        if x.size(time) == 0:
+            raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
+        output, last = self._stack(x.transpose(0, 1) if self.batch_first else x, hx, None)
+        output = output.transpose(0, 1) if self.batch_first else output
+        return (output, last) if batched else (output.squeeze(batch), last.squeeze(1))
+
+    def _forward_packed(self, input: PackedSequence, hx: Tensor | None) -> tuple[PackedSequence, Tensor]:
+        data, sizes, order, inverse = input
+        if hx is not None and order is not None:
+            hx = hx.index_select(1, order)
+        self._check_forward(data, hx, 2, int(sizes[0]))
+        steps, batch = len(sizes), int(sizes[0])
+        if data.size(0) == steps * batch:  # all sequences have one length
+            output, last = self._stack(data.unflatten(0, (steps, batch)), hx, None)
+            packed = output.flatten(0, 1)
+        else:
+            rows, lengths = _packed_rows(sizes)
+            rows = rows.to(data.device)
+            padded = data.new_zeros(steps * batch, self.input_size).index_copy(0, rows, data)
+            output, last = self._stack(padded.unflatten(0, (steps, batch)), hx, lengths)
+            packed = output.flatten(0, 1).index_select(0, rows)
+        return PackedSequence(packed, sizes, order, inverse), last if inverse is None else last.index_select(1, inverse)
+
+    def _check_forward(self, x: Tensor, hx: Tensor | None, dimensions: int, batch: int) -> None:
+        weight: Tensor = self.weight_ih_l0
+        check_input(type(self).__name__, x, weight, dimensions, self.input_size, self.is_complex)
+        check_hidden(x, hx, (len(self._suffixes), batch, self.hidden_size), self.is_complex)
+
+    def _stack(self, x: Tensor, hx: Tensor | None, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
+        """All layers and directions: x (T, B, d) -> (T, B, directions * n) and h_n (layers * directions, B, n)."""
+        x, hx = self._widened(x), None if hx is None else self._widened(hx)
+        if x.size(1) == 0:  # one sequence of zeros carries the empty batch, and its zero gradients, through
+            output, last = self._stack(F.pad(x, (0, 0, 0, 1)), None if hx is None else F.pad(hx, (0, 0, 0, 1)), None)
+            return output[:, :0], last[:, :0]
+        lasts: list[Tensor] = []
+        for layer in range(self.num_layers):
+            outputs = []
+            for direction in range(self._directions):
+                number = layer * self._directions + direction
+                suffix = self._suffixes[number]
+                h0 = self._value("h0" + suffix) if self.trainable_h0 and hx is None else None
+                h0 = h0 if hx is None else hx[number]
+                states = self._run(suffix, x, h0, lengths, bool(direction))
+                outputs.append(states)
+                lasts.append(_last_state(states, lengths, bool(direction)))
+            x = outputs[0] if self._directions == 1 else torch.cat(outputs, -1)
+            if self.dropout and self.training and layer < self.num_layers - 1:
+                x = _dropout(x, self.dropout)
+        return x, torch.stack(lasts)
+
+    def _widened(self, tensor: Tensor) -> Tensor:
+        """Under autocast half-precision values, as other modules return them, take the weights' precision."""
+        half = tensor.dtype in (torch.float16, torch.bfloat16)
+        if half and autocast(tensor.device):
+            return tensor.to(torch.promote_types(self._weight_dtype, torch.float32))
+        return tensor
+
+    def extra_repr(self) -> str:
+        parts = [f"{self.input_size}, {self.hidden_size}"]
+        defaults = {"num_layers": 1, "bias": True, "batch_first": False, "dropout": 0, "bidirectional": False}
+        parts += [f"{k}={getattr(self, k)}" for k, default in defaults.items() if getattr(self, k) != default]
+        parts += [f"{k}={getattr(self, k)!r}" for k in self._own_keywords]
+        return ", ".join(parts + (["trainable_h0=True"] if self.trainable_h0 else []))
+
+
+def _packed_rows(sizes: Tensor) -> tuple[Tensor, Tensor]:
+    """For batch sizes (T,): the row t B + b of every packed entry in the padded (T B,) array, and lengths (B,)."""
+    inside = torch.arange(int(sizes[0])) < sizes[:, None]
+    return inside.flatten().nonzero().squeeze(1), inside.sum(0)
+
+
+def _last_state(states: Tensor, lengths: Tensor | None, reverse: bool) -> Tensor:
+    """The state (B, n) that each recurrence computed last."""
+    if reverse:
+        return states[0]
+    if lengths is None:
+        return states[-1]
+    batch = torch.arange(states.size(1), device=states.device)
+    return states[lengths.to(states.device) - 1, batch]
+
+
+def _dropout(x: Tensor, p: float) -> Tensor:
+    """Dropout of whole units: the two parts of a complex one share their fate."""
+    return x * F.dropout(torch.ones_like(x.real), p) if x.is_complex() else F.dropout(x, p)

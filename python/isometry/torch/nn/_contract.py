@@ -1,0 +1,78 @@
+"""The checks of ``torch.nn.RNN``, in its order and in its words: programs and their tests may rely on both."""
+
+from __future__ import annotations
+
+import numbers
+import warnings
+from typing import Any
+
+from torch import Tensor
+
+from .._function import COMPLEX_OF, REAL_OF, autocast, dtype_name
+
+
+def check_constructor(
+    input_size: Any, hidden_size: Any, num_layers: Any, bias: Any, batch_first: Any, dropout: Any
+) -> None:
+    """Sizes and shared keywords."""
+    float(dropout)
+    if not isinstance(dropout, numbers.Number) or isinstance(dropout, bool) or not 0 <= dropout <= 1:  # type: ignore[operator]
+        raise ValueError(
+            "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
+        )
+    if dropout > 0 and num_layers == 1:  # type: ignore[operator]
+        warnings.warn(
+            "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
+            f"num_layers greater than 1, but got dropout={dropout} and num_layers={num_layers}",
+            stacklevel=5,
+        )
+    for name, value in (("bias", bias), ("batch_first", batch_first)):
+        if not isinstance(value, bool):
+            raise TypeError(f"{name} should be of type bool, got: {type(value).__name__}")
+    for name, value in (("input_size", input_size), ("hidden_size", hidden_size)):
+        if not isinstance(value, int):
+            raise TypeError(f"{name} should be of type int, got: {type(value).__name__}")
+        if value <= 0:
+            raise ValueError(f"{name} must be greater than zero")
+    if num_layers <= 0:
+        raise ValueError("num_layers must be greater than zero")
+
+
+def check_input(name: str, x: Tensor, weight: Tensor, dimensions: int, features: int, is_complex: bool) -> None:
+    """The input of a layer of the given class name; a complex layer takes complex input besides real."""
+    widened = autocast(x.device)
+    if weight.dtype not in REAL_OF and not widened:
+        raise TypeError(
+            f"{name} must have weights of dtype float32 or float64, not {dtype_name(weight.dtype)}: call .float() or "
+            ".double() on it, or use torch.autocast"
+        )
+    dtypes = (weight.dtype, COMPLEX_OF.get(weight.dtype)) if is_complex else (weight.dtype,)
+    if x.dtype not in dtypes and not widened:
+        raise ValueError(
+            f"{name} input dtype ({x.dtype}) does not match weight dtype ({weight.dtype}). "
+            f"Convert input: input.to({weight.dtype}), or convert model: model.to({x.dtype})"
+        )
+    if x.dim() != dimensions:
+        raise RuntimeError(f"input must have {dimensions} dimensions, got {x.dim()}")
+    if x.size(-1) != features:
+        raise RuntimeError(f"input.size(-1) must be equal to input_size. Expected {features}, got {x.size(-1)}")
+    _same_device(x, "parameter", weight)
+
+
+def check_hidden(x: Tensor, hx: Tensor | None, expected: tuple[int, int, int], is_complex: bool) -> None:
+    """The initial states that go with an input; complex ones would turn a real layer's output complex."""
+    if hx is None:
+        return
+    if tuple(hx.shape) != expected:
+        raise RuntimeError(f"Expected hidden size {expected}, got {list(hx.size())}")
+    if hx.is_complex() and not is_complex:
+        raise TypeError(f"hx must be real, as the states of this layer are, not {hx.dtype}")
+    _same_device(x, "hidden", hx)
+
+
+def _same_device(x: Tensor, what: str, other: Tensor) -> None:
+    if other.device != x.device:
+        raise RuntimeError(
+            f"Input and {what} tensors are not at the same device, "
+            f"found input tensor at {x.device} and {what} tensor at {other.device}"
+        )

@@ -1,0 +1,130 @@
+"""The plain recurrent layer h <- phi(W h + V x + b) with an orthogonal or unitary W of some parametrisation."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, Unpack
+
+import torch
+from torch import Tensor, nn
+
+from ... import _check_recurrence
+from ..recurrence import recurrence
+from ._base import LayerKeywords, RecurrentLayer
+
+
+class OrthogonalRNN(RecurrentLayer):
+    """A layer whose W is decided by a few free parameters; a subclass says by which, and how.
+
+    A subclass defines the hooks ``_transition_shapes``, ``_draw_transition`` and ``_transition``, and ``_fixed`` for
+    what decides W and is not trained; it sets ``is_complex`` where W is complex.
+    """
+
+    _own_keywords: tuple[str, ...] = ("nonlinearity",)
+    slope = 0.1
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int,
+        nonlinearity: str,
+        **keywords: Unpack[LayerKeywords],
+    ) -> None:
+        self.nonlinearity = nonlinearity
+        super().__init__(input_size, hidden_size, num_layers, **keywords)
+
+    # ------------------------------------------------------------ hooks
+
+    def _transition_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Names and stored shapes of the parameters of one W."""
+        raise NotImplementedError
+
+    def _draw_transition(self) -> dict[str, Tensor]:
+        """Initial values of the same names (complex ones as complex tensors), in float64 on the CPU."""
+        raise NotImplementedError
+
+    def _transition(self, suffix: str) -> Any:
+        """The operator W of one recurrence, built from its parameters."""
+        raise NotImplementedError
+
+    # ------------------------------------------------------------ W
+
+    def recurrent_parameters(self) -> Iterator[nn.Parameter]:
+        """Yield the parameters of W, of every layer and direction, for a learning rate of their own."""
+        for suffix in self._suffixes:
+            for name in self._transition_shapes():
+                yield getattr(self, name + suffix)
+
+    def recurrent_matrix(self, layer: int = 0, reverse: bool = False) -> Tensor:
+        """W (hidden_size, hidden_size) of one layer and direction, differentiable.
+
+        Raises
+        ------
+        IndexError
+            If the layer is not there.
+        ValueError
+            If ``reverse`` is asked of a layer that is not bidirectional.
+        """
+        matrix: Tensor = self._transition(self._suffix(layer, reverse)).matrix()
+        return matrix
+
+    # ------------------------------------------------------------ the contract's hooks
+
+    def _check_keywords(self) -> None:
+        _check_recurrence.activation(self.nonlinearity, "nonlinearity")
+        per_unit = _check_recurrence.ACTIVATIONS[self.nonlinearity][1]
+        bias = (self.hidden_size // per_unit,) if per_unit else None
+        # The length of modReLU's own bias, which takes the additive one's place; 0 without one.
+        self._biased_units = _check_recurrence.activation_units(
+            self.nonlinearity, self.hidden_size, bias, complex_=self.is_complex, features_of="hidden_size"
+        )
+
+    def _shapes(self, features: int) -> dict[str, tuple[int, ...]]:
+        n = self.hidden_size
+        shapes = {"weight_ih": self._stored(n, features), **self._transition_shapes()}
+        if self.bias:
+            shapes |= {"activation_bias": (self._biased_units,)} if self._biased_units else {"bias": self._stored(n)}
+        return shapes
+
+    def _reset(self, suffix: str) -> None:
+        weight = getattr(self, "weight_ih" + suffix)
+        bound = math.sqrt(6 / (weight.size(0) + weight.size(1)))
+        nn.init.uniform_(weight, -bound, bound)
+        if self.bias:
+            nn.init.zeros_(getattr(self, ("activation_bias" if self._biased_units else "bias") + suffix))
+        for name, value in self._draw_transition().items():
+            getattr(self, name + suffix).copy_(torch.view_as_real(value) if value.is_complex() else value)
+
+    def _run(self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool) -> Tensor:
+        weight = self._value("weight_ih" + suffix)
+        bias = activation_bias = None
+        if not self._biased_units:
+            bias = self._value("bias" + suffix) if self.bias else None
+        elif self.bias:
+            activation_bias = getattr(self, "activation_bias" + suffix)
+        else:  # modReLU is defined by its bias: without a trained one it is zero
+            activation_bias = torch.zeros(self._biased_units, dtype=self._weight_dtype, device=weight.device)
+        states: Tensor = recurrence(
+            self._transition(suffix),
+            x,
+            weight,
+            h0=h0,
+            bias=bias,
+            activation=self.nonlinearity,
+            activation_bias=activation_bias,
+            slope=self.slope,
+            lengths=lengths,
+            reverse=reverse,
+        )
+        return states
+
+
+def check_range(name: str, value: Any, low: int, high: int) -> int:
+    """An integer keyword within low..high."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name} should be of type int, got: {type(value).__name__}")
+    if not low <= value <= high:
+        raise ValueError(f"{name} must lie in {low}..{high}, not {value}")
+    return value

@@ -1,0 +1,116 @@
+"""oRNN: W is a product of real Householder reflections."""
+
+from __future__ import annotations
+
+from typing import Literal, Unpack
+
+import torch
+from torch import Tensor
+
+from ... import _check, _check_recurrence
+from ..operators.householder import Householder
+from ._base import LayerKeywords
+from ._orthogonal import OrthogonalRNN, check_range
+
+
+class ORNN(OrthogonalRNN):
+    r"""Recurrent layer whose matrix is a product of Householder reflections (oRNN).
+
+    .. math::
+
+        h_t = \phi(W h_{t-1} + V x_t + b), \qquad
+        W = H(u_n) H(u_{n-1}) \cdots H(u_{n-m+1}), \qquad H(u) = I - 2 u u^T / \|u\|^2,
+
+    where :math:`u_k` is zero in its first n - k places. With m = n the last factor is
+    :math:`\mathrm{diag}(1, \dots, 1, \pm 1)`, its sign that of the last entry :math:`u_1` of ``vectors``, and W reaches
+    every orthogonal matrix. W is orthogonal whatever the parameters are.
+
+    Parameters
+    ----------
+    input_size, hidden_size, num_layers
+        As in ``torch.nn.RNN``.
+    reflections : int, optional
+        Number m of reflections, 1..hidden_size; by default ``hidden_size``. Fewer are cheaper.
+    sign : {"hard", "soft"}
+        For m = n: s = sign(u_1) with a straight-through gradient, or s = u_1 clamped to [-1, 1] in the forward, for
+        which W is orthogonal only while abs(s) = 1.
+    nonlinearity : str
+        Any activation of :func:`isometry.torch.activate`. modReLU has its own bias in place of b.
+    slope : float
+        Slope of ``"leaky_relu"`` below zero, in [0, 1).
+    **keywords
+        ``bias``, ``batch_first``, ``dropout``, ``bidirectional``, ``device``, ``dtype`` as in ``torch.nn.RNN``;
+        ``trainable_h0`` (False): the initial states are parameters, used when none are passed.
+
+    Attributes
+    ----------
+    weight_ih_l{k}[_reverse] : Parameter
+        V (hidden_size, features).
+    vectors_l{k}[_reverse] : Parameter
+        U (hidden_size, reflections), a column for each vector; entries above the diagonal are ignored.
+    bias_l{k}[_reverse] or activation_bias_l{k}[_reverse] : Parameter
+        b, or modReLU's bias.
+
+    References
+    ----------
+    Mhammedi, Hellicar, Rahman, Bailey. Efficient orthogonal parametrisation of recurrent neural networks using
+    Householder reflections. ICML 2017.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import isometry.torch as it
+    >>> layer = it.nn.ORNN(3, 8, reflections=4)
+    >>> output, h_n = layer(torch.randn(20, 5, 3))
+    >>> output.shape, h_n.shape
+    (torch.Size([20, 5, 8]), torch.Size([1, 5, 8]))
+    >>> w = layer.recurrent_matrix()
+    >>> torch.allclose(w.T @ w, torch.eye(8), atol=1e-5)
+    True
+    """
+
+    _own_keywords = ("reflections", "sign", "nonlinearity", "slope")
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        reflections: int | None = None,
+        sign: Literal["hard", "soft"] = "hard",
+        nonlinearity: str = "leaky_relu",
+        slope: float = 0.1,
+        **keywords: Unpack[LayerKeywords],
+    ) -> None:
+        self.reflections = hidden_size if reflections is None else reflections
+        self.sign = sign
+        self.slope = slope
+        super().__init__(input_size, hidden_size, num_layers, nonlinearity, **keywords)
+
+    def _check_keywords(self) -> None:
+        super()._check_keywords()
+        check_range("reflections", self.reflections, 1, self.hidden_size)
+        _check.trapezoid((self.hidden_size, self.reflections), self.sign)
+        _check_recurrence.slope(self.slope)
+
+    def _transition_shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"vectors": (self.hidden_size, self.reflections)}
+
+    def _draw_transition(self) -> dict[str, Tensor]:
+        n, m = self.hidden_size, self.reflections
+        vectors = Householder.random(n, min(m, n - 1), dtype=torch.float64, device="cpu").vectors
+        if m < n:
+            return {"vectors": vectors}
+        last = torch.zeros(n, 1, dtype=torch.float64, device="cpu")
+        last[-1] = 1
+        return {"vectors": torch.cat((vectors, last), 1)}
+
+    def _transition(self, suffix: str) -> Householder:
+        u = getattr(self, "vectors" + suffix)
+        if self.reflections < self.hidden_size or self.sign == "hard":
+            return Householder.from_trapezoid(u)
+        last = u[-1, -1]
+        # s is the clamped value, its gradient that of u_1: a latent number that may leave [-1, 1] and come back.
+        sign = last.detach().clamp(-1, 1) + (last - last.detach())
+        return Householder(u[:, :-1].tril(), sign=sign)

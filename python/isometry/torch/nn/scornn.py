@@ -1,0 +1,97 @@
+"""scoRNN: W is a scaled Cayley transform of a skew-symmetric matrix."""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+import torch
+from torch import Tensor
+
+from ..operators.cayley import Cayley
+from ._base import LayerKeywords
+from ._orthogonal import OrthogonalRNN, check_range
+
+
+class ScoRNN(OrthogonalRNN):
+    r"""Recurrent layer whose matrix is a scaled Cayley transform (scoRNN).
+
+    .. math::
+
+        h_t = \phi(W h_{t-1} + V x_t), \qquad W = (I + A)^{-1} (I - A) D, \qquad A^T = -A,
+
+    with a fixed diagonal D, its last ``negative_ones`` entries -1 and the others 1. W is orthogonal whatever the
+    parameters are, and :math:`\det W = (-1)^{\rho}`.
+
+    Parameters
+    ----------
+    input_size, hidden_size, num_layers
+        As in ``torch.nn.RNN``.
+    negative_ones : int, optional
+        Number rho of entries -1 in D, 0..hidden_size; by default ``hidden_size // 2``. It decides how many eigenvalues
+        start in the left half plane.
+    nonlinearity : str
+        Any activation of :func:`isometry.torch.activate`. modReLU has its own bias; the others have an additive one.
+    **keywords
+        The keywords of :class:`ORNN` from ``bias`` on.
+
+    Attributes
+    ----------
+    weight_ih_l{k}[_reverse] : Parameter
+        V (hidden_size, features).
+    upper_l{k}[_reverse] : Parameter
+        The entries of A above the diagonal, row by row.
+    activation_bias_l{k}[_reverse] or bias_l{k}[_reverse] : Parameter
+        modReLU's bias, or with another activation b.
+    signs_l{k}[_reverse] : buffer
+        The diagonal of D.
+
+    References
+    ----------
+    Helfrich, Willmott, Ye. Orthogonal recurrent neural networks with scaled Cayley transform. ICML 2018.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import isometry.torch as it
+    >>> layer = it.nn.ScoRNN(3, 8, negative_ones=3)
+    >>> output, h_n = layer(torch.randn(20, 5, 3))
+    >>> output.shape, h_n.shape
+    (torch.Size([20, 5, 8]), torch.Size([1, 5, 8]))
+    >>> round(torch.linalg.det(layer.recurrent_matrix()).item(), 3)
+    -1.0
+    """
+
+    _own_keywords = ("negative_ones", "nonlinearity")
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        negative_ones: int | None = None,
+        nonlinearity: str = "modrelu",
+        **keywords: Unpack[LayerKeywords],
+    ) -> None:
+        self._negative_ones_given = negative_ones
+        super().__init__(input_size, hidden_size, num_layers, nonlinearity, **keywords)
+
+    def _check_keywords(self) -> None:
+        super()._check_keywords()
+        given = self._negative_ones_given
+        self.negative_ones = self.hidden_size // 2 if given is None else given
+        check_range("negative_ones", self.negative_ones, 0, self.hidden_size)
+
+    def _transition_shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"upper": (self.hidden_size * (self.hidden_size - 1) // 2,)}
+
+    def _fixed(self) -> dict[str, Tensor]:
+        signs = torch.ones(self.hidden_size, device="cpu")
+        signs[self.hidden_size - self.negative_ones :] = -1
+        return {"signs": signs}
+
+    def _draw_transition(self) -> dict[str, Tensor]:
+        return {"upper": Cayley.random(self.hidden_size, dtype=torch.float64, device="cpu").upper}
+
+    def _transition(self, suffix: str) -> Cayley:
+        return Cayley(getattr(self, "upper" + suffix), signs=getattr(self, "signs" + suffix))

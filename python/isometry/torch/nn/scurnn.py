@@ -1,0 +1,84 @@
+"""scuRNN: W is a complex scaled Cayley transform."""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+import torch
+from torch import Tensor
+
+from ..operators.cayley import Cayley
+from ._base import LayerKeywords
+from ._orthogonal import OrthogonalRNN
+
+
+class ScuRNN(OrthogonalRNN):
+    r"""Complex recurrent layer whose matrix is a scaled Cayley transform (scuRNN).
+
+    .. math::
+
+        h_t = \phi(W h_{t-1} + V x_t), \qquad
+        W = (I + A)^{-1} (I - A) \, \mathrm{diag}(e^{i\theta}), \qquad A^H = -A.
+
+    The phases theta are trained. The states and the output are complex; a real input is promoted.
+
+    Parameters
+    ----------
+    input_size, hidden_size, num_layers
+        As in ``torch.nn.RNN``.
+    nonlinearity : str
+        Any activation of :func:`isometry.torch.activate` that is defined for complex numbers.
+    **keywords
+        The keywords of :class:`ORNN` from ``bias`` on.
+
+    Attributes
+    ----------
+    weight_ih_l{k}[_reverse] : Parameter
+        V as pairs (hidden_size, features, 2).
+    upper_l{k}[_reverse] : Parameter
+        The entries of A above the diagonal, row by row, as pairs.
+    diagonal_l{k}[_reverse] : Parameter
+        The imaginary parts of the diagonal of A.
+    phases_l{k}[_reverse] : Parameter
+        theta (hidden_size,).
+    activation_bias_l{k}[_reverse] or bias_l{k}[_reverse] : Parameter
+        modReLU's bias (hidden_size,), or with another activation b as pairs (hidden_size, 2).
+
+    References
+    ----------
+    Maduranga, Helfrich, Ye. Complex unitary recurrent neural networks using scaled Cayley transform. AAAI 2019.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import isometry.torch as it
+    >>> layer = it.nn.ScuRNN(3, 8)
+    >>> output, h_n = layer(torch.randn(20, 5, 3))
+    >>> output.shape, output.dtype
+    (torch.Size([20, 5, 8]), torch.complex64)
+    """
+
+    is_complex = True
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        nonlinearity: str = "modrelu",
+        **keywords: Unpack[LayerKeywords],
+    ) -> None:
+        super().__init__(input_size, hidden_size, num_layers, nonlinearity, **keywords)
+
+    def _transition_shapes(self) -> dict[str, tuple[int, ...]]:
+        n = self.hidden_size
+        return {"upper": (n * (n - 1) // 2, 2), "diagonal": (n,), "phases": (n,)}
+
+    def _draw_transition(self) -> dict[str, Tensor]:
+        drawn = Cayley.random(self.hidden_size, dtype=torch.complex128, device="cpu")
+        return {"upper": drawn.upper, "diagonal": drawn.diagonal, "phases": drawn.phases}
+
+    def _transition(self, suffix: str) -> Cayley:
+        diagonal, phases = getattr(self, "diagonal" + suffix), getattr(self, "phases" + suffix)
+        return Cayley(self._value("upper" + suffix), diagonal=diagonal, phases=phases)

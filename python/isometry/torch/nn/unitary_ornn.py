@@ -1,0 +1,94 @@
+"""The unitary extension of the oRNN: W is a product of complex Householder reflections and a diagonal of phases."""
+
+from __future__ import annotations
+
+import math
+from typing import Unpack
+
+import torch
+from torch import Tensor
+
+from ..operators.householder import Householder
+from ._base import LayerKeywords
+from ._orthogonal import OrthogonalRNN, check_range
+
+
+class UnitaryORNN(OrthogonalRNN):
+    r"""Complex recurrent layer whose matrix is a product of Householder reflections and phases.
+
+    .. math::
+
+        h_t = \phi(W h_{t-1} + V x_t), \qquad
+        W = H(u_n) \cdots H(u_{n-k+1}) \, \mathrm{diag}(e^{i\theta}), \qquad H(u) = I - 2 u u^H / \|u\|^2.
+
+    With k = n - 1 every unitary W is reached. The states and the output are complex; a real input is promoted.
+
+    Parameters
+    ----------
+    input_size, hidden_size, num_layers
+        As in ``torch.nn.RNN``.
+    reflections : int, optional
+        Number k of reflections, 0..hidden_size - 1; by default ``hidden_size - 1``.
+    nonlinearity : str
+        Any activation of :func:`isometry.torch.activate` that is defined for complex numbers.
+    **keywords
+        The keywords of :class:`ORNN` from ``bias`` on.
+
+    Attributes
+    ----------
+    weight_ih_l{k}[_reverse] : Parameter
+        V as pairs (hidden_size, features, 2).
+    vectors_l{k}[_reverse] : Parameter
+        U as pairs (hidden_size, reflections, 2), lower trapezoidal.
+    phases_l{k}[_reverse] : Parameter
+        theta (hidden_size,).
+    activation_bias_l{k}[_reverse] or bias_l{k}[_reverse] : Parameter
+        modReLU's bias (hidden_size,), or with another activation b as pairs (hidden_size, 2).
+
+    References
+    ----------
+    Mhammedi, Hellicar, Rahman, Bailey. Efficient orthogonal parametrisation of recurrent neural networks using
+    Householder reflections. ICML 2017. Appendix on the unitary case.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import isometry.torch as it
+    >>> layer = it.nn.UnitaryORNN(3, 8)
+    >>> output, h_n = layer(torch.randn(20, 5, 3))
+    >>> output.shape, output.dtype
+    (torch.Size([20, 5, 8]), torch.complex64)
+    """
+
+    _own_keywords = ("reflections", "nonlinearity")
+    is_complex = True
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        reflections: int | None = None,
+        nonlinearity: str = "modrelu",
+        **keywords: Unpack[LayerKeywords],
+    ) -> None:
+        self._reflections_given = reflections
+        super().__init__(input_size, hidden_size, num_layers, nonlinearity, **keywords)
+
+    def _check_keywords(self) -> None:
+        super()._check_keywords()
+        given = self._reflections_given
+        self.reflections = self.hidden_size - 1 if given is None else given
+        check_range("reflections", self.reflections, 0, self.hidden_size - 1)
+
+    def _transition_shapes(self) -> dict[str, tuple[int, ...]]:
+        return {"vectors": (self.hidden_size, self.reflections, 2), "phases": (self.hidden_size,)}
+
+    def _draw_transition(self) -> dict[str, Tensor]:
+        vectors = Householder.random(self.hidden_size, self.reflections, dtype=torch.complex128, device="cpu").vectors
+        turns = torch.rand(self.hidden_size, dtype=torch.float64, device="cpu")
+        return {"vectors": vectors, "phases": math.pi * (2 * turns - 1)}
+
+    def _transition(self, suffix: str) -> Householder:
+        return Householder(self._value("vectors" + suffix).tril(), phases=getattr(self, "phases" + suffix))

@@ -1,0 +1,160 @@
+"""What the operators share: rows in any shape, dtype and layout to the canonical rows of a subclass, and back.
+
+apply(x):  c = W x,     apply_adjoint(x):  c = W^H x     for every vector in the last axis of x.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from ... import _batch, _check
+from .._function import COMPLEX_OF, REAL_OF, autocast, dtype_name
+
+_HALF = (torch.float16, torch.bfloat16)
+_DENSE = (torch.strided, torch.jagged)
+
+
+def tensor(name: str, value: object) -> Tensor:
+    """The argument as it is used: a floating or complex tensor; under autocast, half precision becomes float32."""
+    if not isinstance(value, Tensor):
+        _check.kind(name, "a torch.Tensor", value)
+    if value.layout not in _DENSE:
+        _check.strided(name, value.layout)
+    if value.dtype in REAL_OF:
+        return value
+    if value.dtype in _HALF and autocast(value.device):
+        return value.float()
+    _check.floating(name, dtype_name(value.dtype))
+    raise AssertionError(name)
+
+
+def real_tensor(name: str, value: object, beside: str, dtype: torch.dtype, device: torch.device) -> Tensor:
+    """A real argument that accompanies one of the given dtype; a Python number takes its precision."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return torch.tensor(_check.number(name, value), dtype=REAL_OF[dtype], device=device)
+    t = tensor(name, value)
+    if t.dtype is not REAL_OF[dtype]:
+        _check.real(name, dtype_name(t.dtype))
+        _check.same_precision(name, dtype_name(t.dtype), beside, dtype_name(dtype))
+    return t
+
+
+def stacked(t: Tensor, batch: tuple[int, ...], tail: int) -> Tensor:
+    """The argument with its batch axes broadcast to `batch` and flattened into one; its last `tail` axes stay."""
+    own = t.shape[t.dim() - tail :]
+    return t.expand(*batch, *own).reshape(math.prod(batch), *own)
+
+
+class Operator:
+    """A linear map given by arrays and a law. Immutable; whoever changes an array in place changes the operator."""
+
+    __slots__ = ("_batch_shape", "_dtype", "_shape")
+
+    _shape: tuple[int, int]
+    _batch_shape: tuple[int, ...]
+    _dtype: torch.dtype
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(n_out, n_in) of one operator."""
+        return self._shape
+
+    @property
+    def batch_shape(self) -> tuple[int, ...]:
+        """Shape of the stack of operators, () for one."""
+        return self._batch_shape
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """The dtype of W."""
+        return self._dtype
+
+    def __repr__(self) -> str:
+        stack = f", batch_shape={self._batch_shape}" if self._batch_shape else ""
+        return f"{type(self).__name__}(shape={self._shape}{stack}, dtype={self._dtype})"
+
+    def apply(self, x: Tensor, *, backend: str = "cpu") -> Tensor:
+        """W x for every vector in the last axis of x.
+
+        Parameters
+        ----------
+        x : Tensor, shape (..., n_in)
+            Its leading axes broadcast against `batch_shape`.
+        backend : {"cpu", "gpu"}
+            Where the kernels run.
+
+        Returns
+        -------
+        Tensor, shape (..., n_out)
+        """
+        return self._act(x, False, backend)
+
+    def apply_adjoint(self, x: Tensor, *, backend: str = "cpu") -> Tensor:
+        """W^H x for every vector in the last axis of x.
+
+        Parameters
+        ----------
+        x : Tensor, shape (..., n_out)
+            Its leading axes broadcast against `batch_shape`.
+        backend : {"cpu", "gpu"}
+            Where the kernels run.
+
+        Returns
+        -------
+        Tensor, shape (..., n_in)
+        """
+        return self._act(x, True, backend)
+
+    def matrix(self, *, backend: str = "cpu") -> Tensor:
+        """W, shape (*batch_shape, n_out, n_in).
+
+        Parameters
+        ----------
+        backend : {"cpu", "gpu"}
+            Where the kernels run.
+        """
+        if backend != "cpu":
+            _check.backend(backend)
+        w = self._matrix()
+        return w.reshape(*self._batch_shape, *self._shape) if self._batch_shape else w
+
+    def _matrix(self) -> Tensor:
+        """W, shape (n_out, n_in), or (nb, n_out, n_in) for a stack."""
+        raise NotImplementedError
+
+    def _rows(self, x: Tensor, adjoint: bool) -> Tensor:
+        """W x or W^H x for x of the operator's dtype and of shape (..., n), or (nb, k, n) for a stack."""
+        raise NotImplementedError
+
+    def _act(self, x: Tensor, adjoint: bool, backend: str) -> Tensor:
+        if backend != "cpu":
+            _check.backend(backend)
+        features = self._shape[not adjoint]
+        own = self._dtype
+        plain = isinstance(x, Tensor) and x.dtype is own and x.layout is torch.strided and not self._batch_shape
+        if plain and x.dim() and x.shape[-1] == features:
+            return self._rows(x, adjoint)
+        x = tensor("x", x)
+        _check.same_precision("x", dtype_name(x.dtype), "the operator", dtype_name(own))
+        plan = _batch.plan(self._batch_shape, tuple(x.shape), features)
+        if x.dtype is own:
+            return self._fold(x, plan, adjoint)
+        if own is COMPLEX_OF[own]:
+            return self._fold(x.to(own), plan, adjoint)
+        # A real W acts on the real and the imaginary part alike: both are rows of one call.
+        parts = torch.stack((x.real, x.imag)).reshape(2, *(1,) * (len(plan.full) + 1 - x.dim()), *x.shape)
+        real, imaginary = self._act(parts, adjoint, backend)
+        return torch.complex(real, imaginary)
+
+    def _fold(self, x: Tensor, plan: _batch.Fold, adjoint: bool) -> Tensor:
+        if not self._batch_shape:
+            return self._rows(x, adjoint)
+        x = x.expand(*plan.full, x.shape[-1])
+        if plan.perm is not None:
+            x = x.permute(*plan.perm, -1)
+        out = self._rows(x.reshape(plan.nb, plan.k, x.shape[-1]), adjoint)
+        out = out.reshape(*plan.permuted, out.shape[-1])
+        return out if plan.inverse is None else out.permute(*plan.inverse, -1)

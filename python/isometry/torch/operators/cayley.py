@@ -1,0 +1,277 @@
+"""The scaled Cayley transform of a skew matrix, W = (I + A)^{-1} (I - A) D."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ... import _check, _core, _tolerance
+from .. import reference
+from .._function import COMPLEX_OF, REAL_OF, array, dtype_name, formulas, room, visible
+from ._base import Operator, real_tensor, stacked, tensor
+from ._cayley_function import CayleyMatrix
+from ._dense_function import DenseApply
+
+
+class Cayley(Operator):
+    """W = (I + A)^{-1} (I - A) D for a skew-symmetric or skew-Hermitian A; orthogonal or unitary for all arguments.
+
+    `*` is an optional batch shape; those of several arguments broadcast. max|W^H W - I| stays below 20 n eps for ||A||
+    up to 1000. The range ends where double precision does: for odd n and ||A|| beyond 1/eps of float64, 4.5e15, a real
+    I + A is numerically singular.
+
+    Parameters
+    ----------
+    upper : Tensor, shape (*, n (n - 1) / 2)
+        A[i, j] for i < j, row by row, real or complex; A[j, i] = -conj(A[i, j]).
+    diagonal : Tensor, shape (*, n), optional
+        A[j, j] = i diagonal[j], real; only with a complex upper.
+    signs : Tensor, shape (*, n), optional
+        The diagonal of D, +1 or -1, fixed.
+    phases : Tensor, shape (*, n), optional
+        D = diag(exp(i phases)), real; they make W complex.
+
+    Raises
+    ------
+    ValueError
+        Shapes that do not fit, signs other than +1 and -1.
+    TypeError
+        Anything but tensors of one floating precision.
+
+    References
+    ----------
+    Helfrich, Willmott, Ye: Orthogonal recurrent neural networks with scaled Cayley transform, ICML 2018.
+    Maduranga, Helfrich, Ye: Complex unitary recurrent neural networks using scaled Cayley transform, AAAI 2019.
+
+    Examples
+    --------
+    >>> import torch, isometry.torch as it
+    >>> it.Cayley(torch.tensor([1.0])).matrix()
+    tensor([[ 0., -1.],
+            [ 1.,  0.]])
+    """
+
+    __slots__ = ("_diagonal", "_phases", "_regular", "_signs", "_upper")
+
+    def __init__(
+        self,
+        upper: Tensor,
+        *,
+        diagonal: Tensor | None = None,
+        signs: Tensor | None = None,
+        phases: Tensor | None = None,
+    ) -> None:
+        upper = tensor("upper", upper)
+        dtype, device = upper.dtype, upper.device
+        if diagonal is not None:
+            diagonal = real_tensor("diagonal", diagonal, "upper", dtype, device)
+        if signs is not None:
+            signs = real_tensor("signs", signs, "upper", dtype, device)
+        if phases is not None:
+            phases = real_tensor("phases", phases, "upper", dtype, device)
+            dtype = COMPLEX_OF[dtype]
+        self._upper = upper
+        self._diagonal = diagonal
+        self._signs = signs
+        self._phases = phases
+        self._dtype = dtype
+        self._batch_shape = _check.cayley(
+            tuple(upper.shape),
+            None if diagonal is None else tuple(diagonal.shape),
+            None if signs is None else tuple(signs.shape),
+            None if phases is None else tuple(phases.shape),
+            complex_upper=upper.is_complex(),
+        )
+        n = _check.packed_size(upper.shape[-1])
+        self._shape = (n, n)
+        self._regular = _look(signs) if signs is not None and visible(signs) else True
+
+    @property
+    def upper(self) -> Tensor:
+        """The strict upper triangle of A, row by row, shape (*, n (n - 1) / 2)."""
+        return self._upper
+
+    @property
+    def diagonal(self) -> Tensor | None:
+        """The diagonal of A divided by i, shape (*, n)."""
+        return self._diagonal
+
+    @property
+    def signs(self) -> Tensor | None:
+        """The diagonal of a real D, shape (*, n)."""
+        return self._signs
+
+    @property
+    def phases(self) -> Tensor | None:
+        """The angles of a complex D, shape (*, n)."""
+        return self._phases
+
+    def _matrix(self) -> Tensor:
+        upper, batch, n = self._upper, self._batch_shape, self._shape[0]
+        rest = self._diagonal, self._signs, self._phases
+        if upper.dtype is not self._dtype:
+            upper = upper.to(self._dtype)
+        if batch:
+            upper = stacked(upper, batch, 1)
+            rest = tuple(None if t is None else stacked(t, batch, 1) for t in rest)  # type: ignore[assignment]
+        if not upper.numel() or not self._regular or formulas(upper, *rest):
+            return reference.cayley_matrix(upper, *rest, n)
+        return CayleyMatrix.apply(upper, *rest, n)
+
+    def _rows(self, x: Tensor, adjoint: bool) -> Tensor:
+        w = self._matrix()
+        if not x.numel() or formulas(w, x):
+            return reference.dense_apply(w, x, adjoint)
+        return DenseApply.apply(w, x, adjoint)
+
+    @classmethod
+    def from_skew(cls, a: Tensor) -> Cayley:
+        """The operator of a full skew matrix; differentiable.
+
+        Parameters
+        ----------
+        a : Tensor, shape (*, n, n)
+            Skew-symmetric (real) or skew-Hermitian (complex), each matrix up to sqrt(eps) times its own largest entry.
+            Its strict upper triangle and, if it is complex, the imaginary part of its diagonal are used.
+
+        Examples
+        --------
+        >>> import torch, isometry.torch as it
+        >>> it.Cayley.from_skew(torch.tensor([[0.0, 2.0], [-2.0, 0.0]])).upper
+        tensor([2.])
+        """
+        a = tensor("a", a)
+        _check.square("a", tuple(a.shape))
+        n = a.shape[-1]
+        if visible(a):
+            values = a.detach()
+            size = values.abs().amax((-2, -1), keepdim=True)
+            if (values + values.mH).abs().gt(_tolerance.skew(dtype_name(a.dtype)) * size).any():
+                _check.not_skew()
+        row, column = torch.triu_indices(n, n, 1, device=a.device)
+        diagonal = a.diagonal(dim1=-2, dim2=-1).imag if a.is_complex() else None
+        return cls(a[..., row, column], diagonal=diagonal)
+
+    @classmethod
+    def from_matrix(
+        cls,
+        w: Tensor,
+        signs: Tensor | None = None,
+        phases: Tensor | None = None,
+        *,
+        tol: float | None = None,
+    ) -> Cayley:
+        """The skew matrix, and the last factor if none is given, of an orthogonal or unitary matrix.
+
+        A chosen last factor keeps every |A[i, j]| at most 1. Not differentiable.
+
+        Parameters
+        ----------
+        w : Tensor, shape (*, n, n)
+            Orthogonal (real) or unitary (complex).
+        signs : Tensor, shape (*, n), optional
+            The last factor; its batch shape broadcasts against that of w.
+        phases : Tensor, shape (*, n), optional
+            The same as phases, which make the transform complex; not together with signs.
+        tol : float, optional
+            The largest entry of |W^H W - I| that is accepted, by default n sqrt(eps).
+
+        Examples
+        --------
+        >>> import torch, isometry.torch as it
+        >>> it.Cayley.from_matrix(-torch.eye(2)).signs
+        tensor([-1., -1.])
+        """
+        w = tensor("w", w)
+        if signs is not None:
+            signs = real_tensor("signs", signs, "w", w.dtype, w.device).detach()
+        if phases is not None:
+            phases = real_tensor("phases", phases, "w", w.dtype, w.device).detach()
+        batch = _check.cayley_matrix(
+            tuple(w.shape),
+            None if signs is None else tuple(signs.shape),
+            None if phases is None else tuple(phases.shape),
+        )
+        if signs is not None:
+            _look(signs)
+        n, nb, real = w.shape[-1], math.prod(batch), REAL_OF[w.dtype]
+        dtype = w.dtype if phases is None else COMPLEX_OF[w.dtype]
+        bound = _tolerance.unitary(tol, n, dtype_name(dtype))
+        last, d = room((*batch, n), real, nb, n)
+        if phases is not None:
+            last.copy_(phases)
+        elif signs is not None:  # the seam takes a sign beside complex numbers as the phase 0 or pi
+            last.copy_((signs < 0).to(real) * math.pi if dtype.is_complex else signs)
+        upper, a = room((*batch, n * (n - 1) // 2), dtype, nb, n * (n - 1) // 2)
+        diagonal, g = room((*batch, n), real, nb, n) if dtype.is_complex else (None, None)
+        if nb:
+            q = array(w.to(dtype).expand(*batch, n, n), nb, n, n)
+            _core.cayley_from_matrix(q, d, signs is None and phases is None, a, g, bound)
+        upper, last = upper.to(w.device), last.to(w.device)
+        if diagonal is not None:
+            diagonal = diagonal.to(w.device)
+        if signs is not None or not dtype.is_complex:
+            return cls(upper, diagonal=diagonal, signs=last if signs is None else signs.clone())
+        return cls(upper, diagonal=diagonal, phases=last)
+
+    @classmethod
+    def random(
+        cls,
+        n: int,
+        *,
+        negative_ones: int | None = None,
+        rng: torch.Generator | None = None,
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | None = None,
+    ) -> Cayley:
+        """A of 2 x 2 blocks with A[2j, 2j + 1] = tan(t_j / 2), t_j uniform on [0, pi / 2).
+
+        Parameters
+        ----------
+        n : int
+            Size.
+        negative_ones : int, optional
+            Number of -1 at the end of a real D, by default n // 2. A complex D has phases uniform on [0, 2 pi).
+        rng : torch.Generator, optional
+            Source of the numbers, by default torch's own.
+        dtype : torch.dtype, optional
+            By default `torch.get_default_dtype()`.
+        device : torch.device, optional
+            Where the arrays are made.
+
+        Examples
+        --------
+        >>> import torch, isometry.torch as it
+        >>> it.Cayley.random(4, rng=torch.Generator().manual_seed(0)).signs
+        tensor([ 1.,  1., -1., -1.])
+        """
+        count = _check.negative_ones(negative_ones, n)
+        dtype = dtype or torch.get_default_dtype()
+        _check.floating("dtype", dtype_name(dtype))
+        real = REAL_OF[dtype]
+        t = torch.rand(n // 2, generator=rng, dtype=real, device=device) * (math.pi / 2)
+        a = torch.zeros(n, n, dtype=real, device=device)
+        even = 2 * torch.arange(n // 2, device=device)
+        a[even, even + 1] = torch.tan(t / 2)
+        row, column = torch.triu_indices(n, n, 1, device=device)
+        upper = a[row, column]
+        if dtype.is_complex:
+            angles = 2 * math.pi * torch.rand(n, generator=rng, dtype=real, device=device)
+            return cls(upper.to(dtype), diagonal=torch.zeros(n, dtype=real, device=device), phases=angles)
+        signs = torch.ones(n, dtype=real, device=device)
+        signs[n - count :] = -1
+        return cls(upper, signs=signs)
+
+
+def _look(signs: Tensor) -> bool:
+    """Refuse entries of D that are finite and not +1 or -1; whether all are signs: NaN is left to the formulas."""
+    size = np.abs(signs.numpy(force=True))
+    wrong = size != 1
+    if not wrong.any():
+        return True
+    if np.isfinite(size[wrong]).any():
+        _check.signs_values()
+    return False

@@ -1,0 +1,96 @@
+"""A matrix as an operator, W = weight."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ... import _check
+from .. import reference
+from .._function import dtype_name, formulas
+from ._base import Operator, stacked, tensor
+from ._dense_function import DenseApply
+
+
+class Dense(Operator):
+    """W = weight: any matrix, for instance the recurrent matrix of an unconstrained network.
+
+    Parameters
+    ----------
+    weight : Tensor, shape (*, p, q)
+        `*` is an optional batch shape.
+
+    Raises
+    ------
+    ValueError
+        Shapes that do not fit.
+    TypeError
+        Anything but a tensor of a floating or complex dtype.
+
+    Examples
+    --------
+    >>> import torch, isometry.torch as it
+    >>> it.Dense(torch.tensor([[1.0, 2.0]])).apply(torch.tensor([3.0, 4.0]))
+    tensor([11.])
+    """
+
+    __slots__ = ("_weight",)
+
+    def __init__(self, weight: Tensor) -> None:
+        weight = tensor("weight", weight)
+        self._weight = weight
+        self._batch_shape = _check.dense(tuple(weight.shape))
+        self._shape = (weight.shape[-2], weight.shape[-1])
+        self._dtype = weight.dtype
+
+    @property
+    def weight(self) -> Tensor:
+        """W, shape (*, p, q)."""
+        return self._weight
+
+    def _matrix(self) -> Tensor:
+        # A copy: no result shares memory with an argument.
+        return self._weight.clone(memory_format=torch.contiguous_format)
+
+    def _rows(self, x: Tensor, adjoint: bool) -> Tensor:
+        weight = stacked(self._weight, self._batch_shape, 2) if self._batch_shape else self._weight
+        if not x.numel() or formulas(weight, x):
+            return reference.dense_apply(weight, x, adjoint)
+        return DenseApply.apply(weight, x, adjoint)
+
+    @classmethod
+    def random(
+        cls,
+        n: int,
+        *,
+        rng: torch.Generator | None = None,
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | None = None,
+    ) -> Dense:
+        """A Haar-distributed orthogonal or unitary matrix: Q of a Gaussian matrix, times the phases of diag(R).
+
+        Parameters
+        ----------
+        n : int
+            Size.
+        rng : torch.Generator, optional
+            Source of the numbers, by default torch's own.
+        dtype : torch.dtype, optional
+            By default `torch.get_default_dtype()`.
+        device : torch.device, optional
+            Where the array is made.
+
+        Examples
+        --------
+        >>> import torch, isometry.torch as it
+        >>> it.Dense.random(3, dtype=torch.complex64).shape
+        (3, 3)
+        """
+        if n < 1:
+            raise ValueError(f"n must be at least 1, not {n}")
+        dtype = dtype or torch.get_default_dtype()
+        _check.floating("dtype", dtype_name(dtype))
+        # In double precision, so that W is orthogonal to rounding in single precision too.
+        wide = torch.complex128 if dtype.is_complex else torch.float64
+        q, r = torch.linalg.qr(torch.randn(n, n, generator=rng, dtype=wide, device=device))
+        return cls((q * r.diagonal().sgn()).to(dtype))

@@ -1,0 +1,164 @@
+"""Complex numbers as pairs of real ones: z -> [Re z | Im z], W -> [[Re W, -Im W], [Im W, Re W]]."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from .. import _check
+from ._function import dtype_name
+from .operators._base import tensor
+
+
+def _complex(name: str, value: Tensor) -> Tensor:
+    t = tensor(name, value)
+    return t if t.is_complex() else torch.complex(t, torch.zeros_like(t))
+
+
+def _real(r: Tensor, rank: int) -> Tensor:
+    t = tensor("r", r)
+    _check.real("r", dtype_name(t.dtype))
+    _check.real_form(tuple(t.shape), rank)
+    return t
+
+
+def real_matrix(w: Tensor) -> Tensor:
+    """[[Re W, -Im W], [Im W, Re W]]: orthogonal exactly if W is unitary.
+
+    Parameters
+    ----------
+    w : Tensor, shape (*, p, q)
+
+    Returns
+    -------
+    Tensor, shape (*, 2 p, 2 q)
+
+    Examples
+    --------
+    >>> import torch, isometry.torch as it
+    >>> it.real_matrix(torch.tensor([[1 + 2j]]))
+    tensor([[ 1., -2.],
+            [ 2.,  1.]])
+    """
+    z = _complex("w", w)
+    _check.stack("w", tuple(z.shape), 2, "(*, p, q)")
+    return torch.cat((torch.cat((z.real, -z.imag), -1), torch.cat((z.imag, z.real), -1)), -2)
+
+
+def real_state(z: Tensor) -> Tensor:
+    """[Re z | Im z].
+
+    Parameters
+    ----------
+    z : Tensor, shape (..., n)
+
+    Returns
+    -------
+    Tensor, shape (..., 2 n)
+
+    Examples
+    --------
+    >>> import torch, isometry.torch as it
+    >>> it.real_state(torch.tensor([1 + 2j]))
+    tensor([1., 2.])
+    """
+    v = _complex("z", z)
+    _check.stack("z", tuple(v.shape), 1, "(..., n)")
+    return torch.cat((v.real, v.imag), -1)
+
+
+def real_input(v: Tensor) -> Tensor:
+    """[Re V; Im V], the input weight that belongs to real input.
+
+    Parameters
+    ----------
+    v : Tensor, shape (*, n, d)
+
+    Returns
+    -------
+    Tensor, shape (*, 2 n, d)
+
+    Examples
+    --------
+    >>> import torch, isometry.torch as it
+    >>> it.real_input(torch.tensor([[1 + 2j]]))
+    tensor([[1.],
+            [2.]])
+    """
+    w = _complex("v", v)
+    _check.stack("v", tuple(w.shape), 2, "(*, n, d)")
+    return torch.cat((w.real, w.imag), -2)
+
+
+def complex_matrix(r: Tensor) -> Tensor:
+    """The inverse of `real_matrix`, from the left block column.
+
+    Parameters
+    ----------
+    r : Tensor, shape (*, 2 p, 2 q)
+        Real.
+
+    Returns
+    -------
+    Tensor, shape (*, p, q)
+
+    Examples
+    --------
+    >>> import torch, isometry.torch as it
+    >>> it.complex_matrix(torch.tensor([[1.0, -2.0], [2.0, 1.0]]))
+    tensor([[1.+2.j]])
+    """
+    t = _real(r, 2)
+    p, q = t.shape[-2] // 2, t.shape[-1] // 2
+    return torch.complex(t[..., :p, :q], t[..., p:, :q])
+
+
+def complex_state(r: Tensor) -> Tensor:
+    """The inverse of `real_state`.
+
+    Parameters
+    ----------
+    r : Tensor, shape (..., 2 n)
+        Real.
+
+    Returns
+    -------
+    Tensor, shape (..., n)
+
+    Examples
+    --------
+    >>> import torch, isometry.torch as it
+    >>> it.complex_state(torch.tensor([1.0, 2.0]))
+    tensor([1.+2.j])
+    """
+    t = _real(r, 1)
+    n = t.shape[-1] // 2
+    return torch.complex(t[..., :n], t[..., n:])
+
+
+def orthogonality_error(w: Tensor) -> Tensor:
+    """max |W^H W - I| / (n eps), n the number of columns, eps that of the dtype: of order 1 for an orthogonal W.
+
+    Parameters
+    ----------
+    w : Tensor, shape (*, p, n)
+
+    Returns
+    -------
+    Tensor, shape (*)
+        One real value per matrix.
+
+    Examples
+    --------
+    >>> import torch, isometry.torch as it
+    >>> it.orthogonality_error(torch.eye(3))
+    tensor(0.)
+    """
+    m = tensor("w", w)
+    _check.stack("w", tuple(m.shape), 2, "(*, p, n)")
+    n = m.shape[-1]
+    # In double precision: the product must not add its own rounding to the error it measures.
+    wide = m.to(torch.complex128 if m.is_complex() else torch.float64)
+    gap = wide.mH @ wide - torch.eye(n, dtype=wide.dtype, device=m.device)
+    error = gap.abs().amax((-2, -1)) / (n * torch.finfo(m.dtype).eps)
+    return error.to(m.dtype.to_real())

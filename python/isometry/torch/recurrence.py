@@ -1,0 +1,171 @@
+"""The plain recurrence, h_t = phi(W h_{t-1} + V x_t + b), over a whole sequence in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from .. import _check, _check_recurrence, _core
+from ._function import COMPLEX_OF, dtype_name, formulas, visible
+from ._recurrence_compiled import RecurrenceCompiled
+from ._recurrence_function import RecurrenceDense, RecurrenceReflections, Setting, formula
+from .operators import Householder, Operator
+from .operators._base import real_tensor, tensor
+
+
+def recurrence(
+    transition: Operator,
+    x: Tensor,
+    input_weight: Tensor,
+    *,
+    h0: Tensor | None = None,
+    bias: Tensor | None = None,
+    activation: str = "tanh",
+    activation_bias: Tensor | None = None,
+    slope: float = 0.1,
+    activation_on: str = "all",
+    lengths: Tensor | Sequence[int] | None = None,
+    reverse: bool = False,
+    backend: str = "cpu",
+) -> Tensor:
+    """All states of h_t = phi(W h_{t-1} + V x_t + b), t = 0 .. T - 1.
+
+    If any of W, V, b, x and h0 is complex, so are the states.
+
+    Parameters
+    ----------
+    transition : Operator
+        W, square, one operator.
+    x : Tensor, shape (T, B, d)
+        The input.
+    input_weight : Tensor, shape (n, d)
+        V.
+    h0 : Tensor, shape (B, n), (1, n) or (n,), optional
+        The state before the first step, zero if not given.
+    bias : Tensor, shape (n,), optional
+        b, the additive bias.
+    activation : str
+        phi, one of the names of `activate`.
+    activation_bias : Tensor, optional
+        The bias of modReLU.
+    slope : float
+        The slope of "leaky_relu".
+    activation_on : {"all", "input"}
+        "input" is the variant h_t = W h_{t-1} + phi(V x_t + b).
+    lengths : Tensor or sequence of int, shape (B,), optional
+        The length of each sequence, in 1..T; states behind it are zero.
+    reverse : bool
+        Whether each sequence is read from its own end; states keep the place of their input.
+    backend : {"cpu", "gpu"}
+        Where the kernels run.
+
+    Returns
+    -------
+    Tensor, shape (T, B, n)
+
+    Examples
+    --------
+    >>> import torch, isometry.torch as it
+    >>> turn = it.Cayley(torch.tensor([1.0]))
+    >>> x = torch.zeros(3, 1, 1)
+    >>> it.recurrence(turn, x, torch.ones(2, 1), h0=torch.tensor([1.0, 0.0]), activation="identity")[:, 0]
+    tensor([[ 0.,  1.],
+            [-1.,  0.],
+            [ 0., -1.]])
+    """
+    if backend != "cpu":
+        _check.backend(backend)
+    if not isinstance(transition, Operator):
+        _check.kind("transition", "an operator of isometry.torch", transition)
+    n = _check_recurrence.recurrence_transition(transition.shape, transition.batch_shape)
+    x, input_weight = tensor("x", x), tensor("input_weight", input_weight)
+    h0 = None if h0 is None else tensor("h0", h0)
+    bias = None if bias is None else tensor("bias", bias)
+    dtype = _common(transition, {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias})
+    if activation_bias is not None:
+        activation_bias = real_tensor("activation_bias", activation_bias, "the transition", dtype, x.device)
+    steps, batch, _ = _check_recurrence.recurrence(
+        n,
+        tuple(x.shape),
+        tuple(input_weight.shape),
+        None if h0 is None else tuple(h0.shape),
+        None if bias is None else tuple(bias.shape),
+        activation_on=activation_on,
+    )
+    _check_recurrence.activation(activation, "activation")
+    _check_recurrence.slope(slope)
+    _check_recurrence.activation_units(
+        activation,
+        n,
+        None if activation_bias is None else tuple(activation_bias.shape),
+        complex_=dtype.is_complex,
+        argument="activation_bias",
+        features_of="the transition",
+    )
+    if h0 is not None:
+        h0 = h0.to(dtype).expand(batch, n)
+    drive = x.to(dtype), input_weight.to(dtype), h0, None if bias is None else bias.to(dtype), activation_bias
+    ends, order = _order(lengths, steps, batch, x.device)
+    setting = Setting(activation, float(slope), activation_on == "input", ends, bool(reverse))
+    if order is None:
+        return _states(transition, drive, setting)
+    # The kernels want the longest sequence first.
+    rows = drive[0][:, order], drive[1], None if h0 is None else h0[order], *drive[3:]
+    return _states(transition, rows, setting)[:, order.argsort()]
+
+
+def _common(transition: Operator, given: dict[str, Tensor | None]) -> torch.dtype:
+    """The dtype of the states."""
+    dtype = transition.dtype
+    for name, t in given.items():
+        if t is not None and t.dtype is not dtype:
+            _check.same_precision(name, dtype_name(t.dtype), "the transition", dtype_name(dtype))
+            dtype = COMPLEX_OF[dtype]
+    return dtype
+
+
+def _order(
+    lengths: Tensor | Sequence[int] | None, steps: int, batch: int, device: torch.device
+) -> tuple[Tensor | None, Tensor | None]:
+    """The lengths, longest first, and the order of the batch that sorts them if it is not theirs."""
+    if lengths is None:
+        return None, None
+    ends = torch.as_tensor(lengths)
+    _check.integer("lengths", dtype_name(ends.dtype))
+    # A copy of our own: the backward pass reads it again.
+    ends = ends.to(device, torch.int64, copy=True)
+    if not visible(ends):
+        order = ends.argsort(descending=True, stable=True)
+        return ends[order], order
+    extremes = (int(ends.min()), int(ends.max())) if ends.numel() else (1, 1)
+    _check_recurrence.lengths(tuple(ends.shape), *extremes, steps, batch)
+    if bool((ends[1:] <= ends[:-1]).all()):
+        return ends, None
+    order = ends.argsort(descending=True, stable=True)
+    return ends[order], order
+
+
+def _states(transition: Operator, drive: tuple[Tensor | None, ...], setting: Setting) -> Tensor:
+    x = drive[0]
+    assert x is not None
+    if formulas(*drive, setting.lengths):
+        weight = transition.matrix().to(x.dtype)
+        # Inside a transform of torch.func, and in forward mode, the compiler gets the loop: its operators have neither
+        # tangents nor batches. It guards on what is read here, so a graph made outside of either is not used inside.
+        plain = not torch._C._are_functorch_transforms_active() and forward_ad._current_level < 0
+        if torch.compiler.is_compiling() and plain and x.device.type == "cpu":
+            name, slope, on_input, lengths, reverse = setting
+            return RecurrenceCompiled.apply(weight, *drive, name, slope, on_input, lengths, reverse)
+        return formula(weight, drive, setting)
+    if isinstance(transition, Householder):
+        vectors, sign, phases = transition.arguments(x.dtype)
+        plan = _core.recurrence_plan(vectors.shape[1], vectors.shape[0], x.shape[0], x.shape[1])
+        if plan == "factored" and vectors.numel() and not formulas(vectors, sign, phases):
+            return RecurrenceReflections.apply(vectors, sign, phases, *drive, setting)
+    weight = transition.matrix().to(x.dtype)
+    if formulas(weight):
+        return formula(weight, drive, setting)
+    return RecurrenceDense.apply(weight, *drive, setting)
