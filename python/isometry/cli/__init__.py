@@ -1,0 +1,45 @@
+"""The command line: `isometry train`, `isometry bench`, `isometry info`.
+
+Exit status: 0 success, 1 a failure, 2 a wrong argument, 130 after ctrl-C. Every message is one line on standard error.
+Torch and the other extras are imported only by the command that needs them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from isometry.cli.errors import Failure, UsageError
+from isometry.cli.parser import make_parser
+
+__all__ = ["main"]
+
+SUCCESS, FAILURE, USAGE, INTERRUPTED = 0, 1, 2, 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit status; `argv` defaults to the process's arguments."""
+    try:
+        options = make_parser().parse_args(argv)
+        return options.run(options)
+    except UsageError as error:
+        return _complain(error, USAGE)
+    except Failure as error:
+        return _complain(error, FAILURE)
+    except KeyboardInterrupt:
+        return _complain("interrupted", INTERRUPTED)
+    except BrokenPipeError:  # the reader of a pipe has gone; nothing more can be said to it, also not at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILURE
+    except SystemExit as leave:  # --help and --version
+        return leave.code if isinstance(leave.code, int) else SUCCESS
+    except Exception as error:
+        if os.environ.get("ISOMETRY_TRACEBACK"):
+            raise
+        return _complain(f"{type(error).__name__}: {error} (ISOMETRY_TRACEBACK=1 shows where)", FAILURE)
+
+
+def _complain(message: object, status: int) -> int:
+    print("isometry: " + " ".join(str(message).split()), file=sys.stderr)
+    return status

@@ -1,0 +1,53 @@
+"""Alternating runs: t(f) = median over rounds of (time of r calls of f) / r, all functions in every round.
+
+Only runs that alternate compare: on a virtual machine the clock of a whole minute drifts by tens of percent.
+"""
+
+from __future__ import annotations
+
+import gc
+import statistics
+import time
+from collections.abc import Callable, Mapping
+
+SAMPLE_SECONDS = 2e-3  # a sample repeats a short call until it is long enough for the clock
+WARMUP_CALLS = 2
+
+
+def alternate(
+    functions: Mapping[str, Callable[[], object]], seconds: float, *, min_rounds: int = 5
+) -> dict[str, float]:
+    """Median seconds per call of each function, over rounds that last `seconds` in all.
+
+    >>> medians = alternate({"nothing": lambda: None}, 0.01)
+    >>> 0 < medians["nothing"] < 1e-3
+    True
+    """
+    repeats = {}
+    for name, function in functions.items():
+        for _ in range(WARMUP_CALLS):
+            function()
+        repeats[name] = max(1, round(SAMPLE_SECONDS / max(_sample(function, 1), 1e-9)))
+    samples: dict[str, list[float]] = {name: [] for name in functions}
+    order = list(functions)
+    gc.collect()
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        start, rounds = time.perf_counter(), 0
+        while rounds < min_rounds or time.perf_counter() - start < seconds:
+            for name in order:
+                samples[name].append(_sample(functions[name], repeats[name]))
+            order.append(order.pop(0))  # nobody always runs after the same neighbour
+            rounds += 1
+    finally:
+        if enabled:
+            gc.enable()
+    return {name: statistics.median(times) for name, times in samples.items()}
+
+
+def _sample(function: Callable[[], object], repeats: int) -> float:
+    start = time.perf_counter()
+    for _ in range(repeats):
+        function()
+    return (time.perf_counter() - start) / repeats

@@ -1,0 +1,88 @@
+"""Memory of a scoRNN over T steps in units of T B n values: what stays between forward and backward, and the peak.
+
+The states alone are kept, and the backward needs working memory of constant size: both figures are 1. The cotangent
+of the states, which the loss makes, stands before the measurement starts. Each length runs in a process of its own; a
+figure is the difference between two lengths, which drops every constant. The peak is the kernel's VmHWM: ru_maxrss of a
+child starts at that of its parent, whose earlier rows may have taken more.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+
+from isometry.cli.bench.row import Figure
+
+N, BATCH = 190, 20
+LENGTHS = (3000, 9000)
+BOUND = 1.1
+
+
+def rows() -> Iterator[Figure]:
+    short, long = LENGTHS
+    found = {side: (measured(side, short), measured(side, long)) for side in ("isometry", "torch")}
+    size = (long - short) * BATCH * N * 4
+    for kind, text in (("held", "between forward and backward"), ("peak", "peak of forward and backward")):
+        slopes = {side: slope(pair[0][kind], pair[1][kind], size) for side, pair in found.items()}
+        theirs = slopes["torch"]
+        yield Figure(
+            name=f"memory of a scoRNN layer, {text}",
+            value=slopes["isometry"],
+            unit="T B n values" + ("" if theirs is None else f" (torch loop: {theirs:.1f})"),
+            bound=BOUND,
+            facts={**{f"slope {side}": value for side, value in slopes.items()}, "short": short, "long": long},
+        )
+
+
+def slope(short: int | None, long: int | None, size: int) -> float | None:
+    """Growth in units of size; None where the system does not tell: the states alone make it positive."""
+    if short is None or long is None or long <= short:
+        return None
+    return (long - short) / size
+
+
+def measured(side: str, steps: int) -> dict[str, int | None]:
+    """Bytes held after the forward and at the peak, from a process of its own."""
+    command = [sys.executable, "-m", "isometry.cli.bench.memory", side, str(steps)]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def memory(field: str) -> int | None:
+    """Bytes of this process in memory: now ("VmRSS"), at most so far ("VmHWM"); None where the system does not tell."""
+    try:
+        with open("/proc/self/status", encoding="ascii") as file:
+            return next((1024 * int(line.split()[1]) for line in file if line.startswith(field + ":")), None)
+    except OSError:
+        return None
+
+
+def growth(field: str, start: int | None) -> int | None:
+    now = memory(field)
+    return None if now is None or start is None else now - start
+
+
+def child(side: str, steps: int) -> dict[str, int | None]:
+    import torch
+
+    import isometry.torch as it
+    from isometry.cli.bench import recurrence
+
+    layer = it.nn.ScoRNN(1, N)
+    x, cotangent = torch.randn(steps, BATCH, 1), torch.ones(steps, BATCH, N)
+    layer(x[:64])[0].sum().backward()  # pools, libraries and workspaces exist before the measurement starts
+    start = memory("VmRSS")
+    if side == "isometry":
+        states = layer(x)[0]
+    else:
+        square, bias = (torch.randn(N, N) * 0.05).requires_grad_(), torch.zeros(N, requires_grad=True)
+        leaves = {"transition": square, "input_weight": torch.randn(N, 1, requires_grad=True), "bias": bias}
+        states = recurrence.loop(leaves, x, torch.ones(N))()
+    held = growth("VmRSS", start)
+    states.backward(cotangent)
+    return {"held": held, "peak": growth("VmHWM", start)}
+
+
+if __name__ == "__main__":
+    print(json.dumps(child(sys.argv[1], int(sys.argv[2]))))

@@ -1,0 +1,58 @@
+"""Print the versions, the CPU kernels chosen, the threads and the GPU adapters."""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import os
+import platform
+
+PACKAGES = ("numpy", "torch", "tqdm", "matplotlib", "safetensors", "scikit-learn")
+
+
+def run(_: argparse.Namespace) -> int:
+    for name, value in facts():
+        print(f"{name:18} {value}")
+    return 0
+
+
+def facts() -> list[tuple[str, str]]:
+    """(name, value) pairs in the order in which they are shown."""
+    import isometry
+    from isometry import _core
+
+    rows = [
+        ("isometry", isometry.__version__),
+        ("python", f"{platform.python_version()} on {platform.platform()}"),
+        ("processor", processor()),
+    ]
+    rows += [(name, _version(name)) for name in PACKAGES]
+    config = {name: _plain(value) for name, value in _core.config().items()}
+    config.pop("version", None)
+    rows += [(name.replace("_", " "), value) for name, value in config.items()]
+    rows += [
+        ("threads", f"{isometry.get_num_threads()} (of {_core.available_parallelism()} available)"),
+        ("gpu adapters", "none: this build has no GPU backend"),
+    ]
+    return rows
+
+
+def processor() -> str:
+    """The processor's own name, where the system tells it."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]
+    except OSError:
+        names = []
+    return f"{names[0] if names else platform.processor() or platform.machine()}, {os.cpu_count()} logical cores"
+
+
+def _plain(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"

@@ -1,0 +1,30 @@
+"""Ctrl-C during a training: the first one asks the loop to end after its iteration, the second one ends it at once."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType, TracebackType
+
+
+class Interrupt:
+    """A context manager; `requested` turns true with the first SIGINT, so that no update is left half done."""
+
+    requested = False
+
+    def __enter__(self) -> Interrupt:
+        self.installed = threading.current_thread() is threading.main_thread()
+        if self.installed:
+            self.previous = signal.signal(signal.SIGINT, self._handle)
+        return self
+
+    def _handle(self, _number: int, _frame: FrameType | None) -> None:
+        if self.requested:
+            raise KeyboardInterrupt
+        self.requested = True
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.installed:
+            signal.signal(signal.SIGINT, self.previous)

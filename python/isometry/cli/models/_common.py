@@ -1,0 +1,25 @@
+"""Keywords that every layer has, and initial values the papers add to section 25's."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import nn
+
+SHARED: dict[str, Any] = {"num_layers": 1, "bias": True, "dropout": 0.0}
+
+
+def spread_initial_state(layer: nn.Module, bound: float) -> None:
+    """A trained h0 starts uniform on +-bound (without one nothing happens)."""
+    import torch
+
+    for name, parameter in layer.named_parameters():
+        if name.startswith("h0"):
+            torch.nn.init.uniform_(parameter, -bound, bound)
+
+
+def ornn_bound(hidden: int) -> float:
+    """sqrt(3 / (2 n)), the bound of the oRNN's initial state."""
+    return math.sqrt(3 / (2 * hidden))
