@@ -1,0 +1,122 @@
+"""`isometry bench`: checks before it times, alternates, and writes what it prints."""
+
+import json
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from isometry.cli.bench import formulas, memory, report
+from isometry.cli.bench.harness import alternate
+from isometry.cli.bench.row import Bar, Figure, Row, differentiable, relative_error, worst
+
+
+def test_alternate_takes_every_function_in_every_round():
+    """Samples of the one lie between samples of the other, and the medians tell the slow one."""
+    calls = []
+    medians = alternate({"slow": lambda: (calls.append("s"), time.sleep(0.004)), "fast": lambda: calls.append("f")}, 0)
+    assert medians["slow"] > 0.003 > medians["fast"]
+    changes = sum(now != before for now, before in zip(calls[1:], calls, strict=False))
+    assert calls.count("s") >= 5 and changes >= 5
+
+
+def test_errors_are_judged_like_the_specification():
+    one = torch.ones(3, dtype=torch.float64)
+    assert relative_error(one.float(), one) == 0
+    assert relative_error(one * torch.nan, one) == relative_error(torch.ones(2), one) == float("inf")
+    error, where = worst(
+        {"value": one, "gradient of x": 1.01 * one}, {"value": one, "gradient of x": one}, (1.0, 0.001)
+    )
+    assert where == "gradient of x" and error == pytest.approx(10)
+    assert worst({"value": one}, {"value": one, "gradient of x": one}, (1.0, 1.0))[0] == float("inf")
+
+
+def row(ours=1.0, peer=1.0):
+    """A row whose sides multiply by factors: the reference multiplies by one."""
+
+    def side(name, factor, dtype=torch.float32):
+        leaf = torch.arange(1.0, 5.0, dtype=dtype).requires_grad_()
+        return differentiable(name, {"x": leaf}, lambda: factor * leaf, torch.ones(4, dtype=dtype))
+
+    reference = side("reference", 1.0, torch.float64).results
+    return Row("factors", side("isometry", ours), [side("torch", peer)], reference, [Bar("torch", 0.001, 1e6)], 4.0)
+
+
+def test_wrong_values_are_reported_and_never_timed(capsys):
+    entry = report.measure(row(ours=1.001), quick=True)
+    assert entry["wrong"] and "seconds" not in entry and "WRONG" in capsys.readouterr().out
+
+
+def test_a_wrong_peer_is_left_out(capsys):
+    entry = report.measure(row(peer=1.001), quick=True)
+    assert not entry["wrong"] and entry["bars"] == [] and "left out" in capsys.readouterr().out
+
+
+def test_marks(capsys):
+    entry = report.measure(row(), quick=True)
+    assert [bar["mark"] for bar in entry["bars"]] == ["pass"] and "pass" in capsys.readouterr().out
+    assert [report.judged("x", r, 2.0, 3.0)["mark"] for r in (1.9, 2.0, 3.0)] == ["MISS", "pass", "goal"]
+
+
+def test_geometric_mean_and_figures(capsys):
+    """The mean is over the best orthogonal variant alone; a figure passes below its bound."""
+    entries = [{"bars": [report.judged("best orthogonal", r, 1, 1), report.judged("other", 9, 1, 1)]} for r in (2, 18)]
+    bar = report.mean(entries)["bars"][0]
+    assert bar["ratio"] == pytest.approx(6) and bar["mark"] == "pass"
+    assert "geometric mean of 2" in capsys.readouterr().out
+    marks = [report.figure(Figure("memory", value, "units", 1.1))["bars"][0]["mark"] for value in (1.0, 1.2)]
+    assert marks == ["pass", "MISS"]
+
+
+def test_the_peers_compute_the_textbook():
+    """WY form, loop and householder_product give one W; the solve gives an orthogonal matrix with the packed A."""
+    torch.manual_seed(0)
+    u = torch.tril(torch.randn(6, 6))
+    w = torch.eye(6)
+    for k in reversed(range(6)):
+        w = w - 2 * torch.outer(u[:, k], u[:, k] @ w) / (u[:, k] @ u[:, k])
+    x = torch.randn(3, 6)
+    for found in (formulas.wy_matrix(u), formulas.householder_product(u)):
+        assert torch.allclose(found, w, atol=1e-5)
+    for found in (formulas.wy_apply(u, x), formulas.loop_apply(u, x)):
+        assert torch.allclose(found, x @ w.T, atol=1e-5)
+    p = torch.randn(2, 5, 5)
+    a, q = formulas.skew(p), formulas.cayley(formulas.skew(p))
+    eye = torch.eye(5)
+    assert torch.allclose(q @ q.mT, eye.expand(2, 5, 5), atol=1e-5)
+    assert torch.allclose((eye + a) @ q, eye - a, atol=1e-5)
+    assert torch.equal(formulas.packed(a)[0, :4], a[0, 0, 1:])
+
+
+def test_bench_writes_what_it_prints(isometry, tmp_path):
+    """The smallest group, from the command line: values checked, a line per row, JSON with the same marks."""
+    status, out, err = isometry("bench", "small", "--quick", "--threads", 1, "--json", "out.json")
+    assert (status, err) == (0, [])
+    found = json.loads((tmp_path / "out.json").read_text())
+    assert found["machine"]["threads"] == 1 and found["machine"]["quick"]
+    assert [entry["row"] for entry in found["rows"]] == ["small householder 8/2/B1", "small cayley 8"]
+    for entry in found["rows"]:
+        assert not entry["wrong"] and entry["row"] in out
+        assert set(entry["seconds"]) >= {"isometry", "torch.mm"} and entry["bars"][0]["mark"] in (
+            "goal",
+            "pass",
+            "MISS",
+        )
+
+
+def test_memory_that_cannot_be_measured_is_said_to_be(capsys):
+    """No figure comes from a peak that does not grow, as that of a child under a large parent, or is not told."""
+    assert memory.slope(10, 30, 10) == 2
+    assert memory.slope(30, 10, 10) is memory.slope(10, 10, 10) is memory.slope(None, 10, 10) is None
+    entry = report.figure(Figure("peak", None, "units", 1.1))
+    assert entry["bars"] == [] and capsys.readouterr().out == "peak: not available\n"
+
+
+def test_the_peak_does_not_know_the_parent():
+    """A process that starts under a large parent has a peak of its own, above what it holds."""
+    ballast = np.ones(100_000_000)
+    short, long = (memory.measured("isometry", steps) for steps in (200, 1000))
+    del ballast
+    if short["peak"] is not None:
+        assert memory.slope(short["peak"], long["peak"], 800 * memory.BATCH * memory.N * 4) == pytest.approx(1, abs=0.5)

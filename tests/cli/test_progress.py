@@ -1,0 +1,43 @@
+"""The bar on a terminal: loss, baseline, speed and the distance of W from orthogonality."""
+
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import sys
+import termios
+
+import pytest
+
+from cli_runs import TINY
+
+
+@pytest.mark.parametrize("columns", [140, 0])
+def test_a_terminal_gets_a_bar(tmp_path, columns):
+    """Also a terminal that does not know its width."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    options = [str(o) for o in ("train", "copying", "--model", "scornn", *TINY, "--iterations", 30)]
+    command = [sys.executable, "-m", "isometry", *options]
+    with subprocess.Popen(command, cwd=tmp_path, stdin=slave, stdout=slave, stderr=slave) as process:
+        os.close(slave)
+        shown = read_all(master)
+    assert process.returncode == 0
+    bar = next(line for line in reversed(shown.replace("\r", "\n").splitlines()) if "30/30" in line)
+    assert "copying-scornn-0: 100%" in bar and "it/s" in bar
+    assert all(word in bar for word in ("loss", "baseline", "e(W)")) or columns == 0
+
+
+def read_all(descriptor):
+    """Everything that is written to a terminal until its last writer closes it."""
+    chunks = []
+    while True:
+        try:
+            chunk = os.read(descriptor, 4096)
+        except OSError:  # Linux reports the closed other side as an error
+            chunk = b""
+        if not chunk:
+            os.close(descriptor)
+            return b"".join(chunks).decode()
+        chunks.append(chunk)

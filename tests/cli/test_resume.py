@@ -1,0 +1,94 @@
+"""`--resume` goes on bit by bit: after the last iteration, after ctrl-C, and after a kill."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+import torch
+
+from cli_runs import FILES, TINY, metrics, tensors
+
+CASES = [("copying", "scornn"), ("adding", "scornn"), ("copying", "scurnn"), ("adding", "lstm")]
+
+
+@pytest.mark.parametrize(("task", "model"), CASES)
+def test_a_resumed_run_equals_an_uninterrupted_one(isometry, tmp_path, task, model):
+    """Metrics and checkpoint agree to the last bit; with dropout torch's generator matters too."""
+    options = ("train", task, "--model", model, *TINY, "--set", "num_layers=2", "--set", "dropout=0.5")
+    isometry(*options, "--iterations", 24, "--out", "whole")
+    isometry(*options, "--iterations", 13, "--out", "cut")  # 13: a last row that the whole run does not have
+    status, _, err = isometry("train", "--resume", "cut", "--iterations", 24)
+    assert (status, err) == (0, [])
+    assert metrics(tmp_path / "cut") == metrics(tmp_path / "whole")
+    a, b = tensors(tmp_path / "cut"), tensors(tmp_path / "whole")
+    assert a.keys() == b.keys() and all(torch.equal(a[k], b[k]) for k in a)
+    assert (tmp_path / "cut" / "config.toml").read_text() == (tmp_path / "whole" / "config.toml").read_text()
+
+
+def test_resume_of_a_finished_run_says_so(isometry):
+    isometry("train", "copying", "--model", "rnn", *TINY, "--iterations", 2, "--out", "run")
+    status, out, err = isometry("train", "--resume", "run")
+    assert (status, err) == (0, []) and "2 iterations are done" in out
+
+
+def test_resume_takes_no_other_settings(isometry):
+    """What would change the numbers is refused, by an option or by --set; a folder without a run too."""
+    isometry("train", "copying", "--model", "scornn", *TINY, "--iterations", 2, "--out", "run")
+    for options in (("--hidden", 7), ("--lr", 0.5), ("--set", "negative_ones=1"), ("--out", "other"), ("--seed", 1)):
+        status, _, err = isometry("train", "--resume", "run", *options)
+        assert status == 2 and len(err) == 1, options
+    status, _, err = isometry("train", "--resume", "nowhere")
+    assert status == 2 and "nowhere" in err[0]
+
+
+def test_a_damaged_checkpoint_is_a_failure(isometry, tmp_path):
+    isometry("train", "copying", "--model", "scornn", *TINY, "--iterations", 2, "--out", "run")
+    path = tmp_path / "run" / "checkpoint.safetensors"
+    path.write_bytes(path.read_bytes()[:100])
+    status, _, err = isometry("train", "--resume", "run", "--iterations", 3)
+    assert status == 1 and len(err) == 1 and "checkpoint" in err[0]
+    path.unlink()
+    status, _, err = isometry("train", "--resume", "run", "--iterations", 3)
+    assert status == 1 and len(err) == 1 and "checkpoint" in err[0]
+
+
+def test_ctrl_c_ends_cleanly_and_the_run_goes_on(isometry, tmp_path):
+    """SIGINT: exit status 130, the four files, and a resumed run that equals an uninterrupted one."""
+    options = [str(o) for o in ("train", "copying", "--model", "scornn", *TINY, "--set", "log_every=1")]
+    command = [sys.executable, "-m", "isometry", *options, "--iterations", "1000000", "--out", "run"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "run" / "metrics.csv").exists() or len(metrics(tmp_path / "run")) < 3:
+            assert process.poll() is None and time.monotonic() < deadline, "the run did not start"
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert (process.returncode, err) == (130, "")
+    folder = tmp_path / "run"
+    assert {p.name for p in folder.iterdir()} == FILES
+    done = int(metrics(folder)[-1]["iteration"])
+    total = done + 3
+    assert isometry("train", "--resume", "run", "--iterations", total)[0] == 0
+    isometry(*options, "--iterations", total, "--out", "whole")
+    assert metrics(folder) == metrics(tmp_path / "whole")
+
+
+def test_a_killed_run_goes_on_from_its_last_checkpoint(isometry, tmp_path):
+    """Rows behind the checkpoint, and half a row, are dropped and computed again."""
+    options = ("train", "adding", "--model", "ornn", *TINY, "--set", "log_every=2")
+    isometry(*options, "--iterations", 6, "--out", "early")
+    isometry(*options, "--iterations", 12, "--out", "late")
+    shutil.copy(tmp_path / "early" / "checkpoint.safetensors", tmp_path / "late")
+    with open(tmp_path / "late" / "metrics.csv", "rb+") as file:
+        file.seek(-7, os.SEEK_END)
+        file.truncate()
+    assert isometry("train", "--resume", "late")[0] == 0
+    isometry(*options, "--iterations", 12, "--out", "whole")
+    assert metrics(tmp_path / "late") == metrics(tmp_path / "whole")

@@ -1,0 +1,105 @@
+"""`isometry train`: the folder it writes, the same run from a seed or a config, and every task with every model."""
+
+import math
+import tomllib
+
+import pytest
+import torch
+
+from cli_runs import FILES, TINY, metrics, tensors
+from isometry.cli import models, tasks
+
+PAIRS = [(task, model) for task in tasks.names() for model in models.names()]
+
+
+def small(task):
+    """Options of a small run; digits has a length of its own."""
+    return ("--hidden", 6, "--batch", 3, "--threads", 1) if task == "digits" else TINY
+
+
+@pytest.mark.parametrize(("task", "model"), PAIRS)
+def test_every_pair_trains(isometry, tmp_path, task, model):
+    """Each task with each model writes its folder, and its losses are numbers."""
+    status, out, err = isometry("train", task, "--model", model, *small(task), "--iterations", 2, "--out", "run")
+    assert (status, err) == (0, [])
+    assert {p.name for p in (tmp_path / "run").iterdir()} == FILES
+    rows = metrics(tmp_path / "run")
+    assert [row["iteration"] for row in rows] == ["1", "2"]
+    names = ["iteration", "loss", "baseline", "orthogonality_error", *extra_scores(task)]
+    assert all(list(row) == names and math.isfinite(float(row["loss"])) for row in rows)
+    error = float(rows[-1]["orthogonality_error"])
+    assert math.isnan(error) if model == "lstm" else error < 20 or model == "rnn"
+    assert "run: loss" in out.splitlines()[-1]
+
+
+def extra_scores(task):
+    return {"copying": ["recall"], "digits": ["accuracy"], "adding": []}[task]
+
+
+@pytest.mark.parametrize(
+    ("task", "length", "expected"),
+    [("copying", 1000, 0.020387), ("copying", 2000, 0.010294), ("adding", 400, 1 / 6), ("digits", None, math.log(10))],
+)
+def test_baselines(task, length, expected):
+    """The baselines of specification 23, as the papers print them."""
+    entry = tasks.find(task)
+    settings = type("Settings", (), {"length": length, "batch": 2, "seed": 0, "data_options": entry.keywords()})
+    assert entry.open(settings).baseline == pytest.approx(expected, rel=1e-4)
+
+
+def test_plain_lines_without_a_terminal(isometry):
+    """Output that is no terminal gets lines with loss, baseline, speed and e(W), at every tenth of the way."""
+    _, out, err = isometry("train", "copying", "--model", "scornn", *TINY, "--iterations", 30, "--out", "run")
+    assert err == []
+    lines = out.splitlines()[:-1]
+    assert [line.split()[1] for line in lines] == ["1/30", "10/30", "20/30", "30/30"]
+    assert all(word in line for line in lines for word in ("loss", "baseline", "e(W)", "it/s"))
+
+
+def test_a_seed_gives_the_same_run_again(isometry, tmp_path):
+    """Losses, errors and every tensor of the checkpoint agree to the last bit; another seed gives another run."""
+    for seed, out in ((3, "a"), (3, "b"), (4, "c")):
+        isometry("train", "adding", "--model", "scornn", *TINY, "--iterations", 12, "--seed", seed, "--out", out)
+    a, b, c = (metrics(tmp_path / name) for name in "abc")
+    assert a == b and a != c
+    first, second = tensors(tmp_path / "a"), tensors(tmp_path / "b")
+    assert first.keys() == second.keys() and all(torch.equal(first[k], second[k]) for k in first)
+
+
+def test_a_config_gives_the_same_run_again(isometry, tmp_path):
+    """config.toml holds everything: --config alone repeats the run, and an option overrules it."""
+    options = ("--set", "negative_ones=2", "--set", "optimizer=adam", "--set", "marker_offset=0", "--seed", 5)
+    isometry("train", "copying", "--model", "scornn", *TINY, *options, "--iterations", 4, "--out", "a")
+    status, _, err = isometry("train", "--config", tmp_path / "a" / "config.toml", "--out", "b")
+    assert (status, err) == (0, [])
+    assert metrics(tmp_path / "a") == metrics(tmp_path / "b")
+    assert (tmp_path / "a" / "config.toml").read_text() == (tmp_path / "b" / "config.toml").read_text()
+    isometry("train", "--config", tmp_path / "a" / "config.toml", "--hidden", 4, "--iterations", 1, "--out", "c")
+    found = tomllib.loads((tmp_path / "c" / "config.toml").read_text())
+    assert (found["hidden"], found["iterations"], found["seed"]) == (4, 1, 5)
+    assert found["layer"]["negative_ones"] == 2 and found["training"]["optimizer"] == "adam"
+
+
+def test_folders_are_never_overwritten(isometry, tmp_path):
+    """Without --out the second run gets a name of its own; --out with a run in it is refused."""
+    options = ("train", "copying", "--model", "rnn", *TINY, "--iterations", 1)
+    for _ in range(2):
+        assert isometry(*options)[0] == 0
+    assert {p.name for p in (tmp_path / "runs").iterdir()} == {"copying-rnn-0", "copying-rnn-0-2"}
+    status, _, err = isometry(*options, "--out", "runs/copying-rnn-0")
+    assert status == 2 and len(err) == 1 and "--resume" in err[0]
+
+
+def test_a_scornn_learns_the_copying_problem(isometry, tmp_path):
+    """With a short delay the loss falls well below the baseline within a few hundred updates."""
+    options = ("--hidden", 48, "--length", 10, "--batch", 20, "--recurrent-lr", 1e-3, "--iterations", 400)
+    isometry("train", "copying", "--model", "scornn", *options, "--out", "run")
+    last = metrics(tmp_path / "run")[-1]
+    assert float(last["loss"]) < 0.5 * float(last["baseline"]) and float(last["recall"]) > 0.5
+
+
+def test_a_loss_that_is_not_finite_ends_the_run(isometry):
+    """A rate that is far too large gives exit status 1 and one line."""
+    options = ("--hidden", 6, "--length", 5, "--iterations", 500, "--lr", 1e20, "--set", "optimizer=sgd")
+    status, _, err = isometry("train", "adding", "--model", "rnn", *options, "--set", "clip=0")
+    assert status == 1 and len(err) == 1 and "--lr" in err[0]

@@ -1,0 +1,86 @@
+"""Fixtures for all tests, and the two kinds of test that only run where they are asked for."""
+
+import os
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+from faces import FACES
+from registry import CASES
+
+settings.register_profile("repository", deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None)
+settings.load_profile("repository")
+
+collect_ignore = [] if os.environ.get("ISOMETRY_TEST_WHEEL") == "1" else ["test_wheel.py"]
+
+
+@pytest.fixture
+def seed(request):
+    """A generator of its own for every test, the same in every run."""
+    return np.random.default_rng(list(request.node.nodeid.encode()))
+
+
+def pytest_generate_tests(metafunc):
+    """`case`: every registry entry in every dtype; `face`: both ways in, so that each law is written once."""
+    if "face" in metafunc.fixturenames:
+        metafunc.parametrize("face", list(FACES))
+    if "case" in metafunc.fixturenames:
+        chosen = getattr(metafunc.function, "select", None)
+        metafunc.parametrize("case", list(filter(chosen, CASES)) if chosen else CASES, ids=str)
+
+
+@pytest.fixture
+def make(face, case, seed):
+    """make(n=6, batch=()) draws the case's operator for the face."""
+    return lambda n=6, batch=(): FACES[face].draw(case, seed, n, batch)
+
+
+class Poison:
+    """Counts the arrays that were handed out full of NaN."""
+
+    def __init__(self):
+        self.count = 0
+
+    def __call__(self, empty, fill):
+        def poisoned(*args, **kwargs):
+            out = empty(*args, **kwargs)
+            self.count += 1
+            fill(out)
+            return out
+
+        return poisoned
+
+
+def poison_numpy(a):
+    if a.dtype.kind in "fc":
+        a.fill(np.nan)
+
+
+def poison_torch(t):
+    if (t.is_floating_point() or t.is_complex()) and t.device.type == "cpu":
+        t.fill_(float("nan"))
+
+
+@pytest.fixture
+def poison(monkeypatch):
+    """Every output buffer either face takes from np.empty or torch.empty starts as NaN."""
+    import torch
+
+    poison = Poison()
+    for name in ("empty", "empty_like"):
+        monkeypatch.setattr(np, name, poison(getattr(np, name), poison_numpy))
+        monkeypatch.setattr(torch, name, poison(getattr(torch, name), poison_torch))
+    return poison
+
+
+@pytest.fixture
+def threads():
+    """Restores the thread budget of both faces."""
+    import isometry as iso
+    import isometry.torch as it
+
+    before = iso.get_num_threads(), it.get_num_threads()
+    yield
+    iso.set_num_threads(before[0])
+    it.set_num_threads(before[1])

@@ -1,0 +1,69 @@
+"""What tests of torch's differentiation modes share: points, a real score, and the modes a function is put through.
+
+Everything is in double precision; two ways to one number differ by rounding only.
+"""
+
+import numpy as np
+import torch
+from torch.autograd import gradcheck, gradgradcheck
+from torch.func import grad, jvp, vmap
+
+import reference as ref
+import tolerance
+from faces import tensor
+
+#: name -> (real function of one tensor, point) -> result.
+TRANSFORMS = {
+    "jvp": lambda f, at: jvp(f, (at,), (torch.ones_like(at),))[1],
+    "grad": lambda f, at: grad(f)(at),
+    "vmap": lambda f, at: vmap(f)(torch.stack([at, 2 * at - 1])),
+    "vmap of grad": lambda f, at: vmap(grad(f))(torch.stack([at, 2 * at - 1])),
+}
+
+
+def draw(rng, *shape, dtype=np.float64):
+    """Standard normal numbers."""
+    return tensor(ref.normal(rng, *shape, dtype=dtype))
+
+
+def leaves(tensors):
+    """Fresh copies that ask for a gradient."""
+    return [t.detach().clone().requires_grad_() for t in tensors]
+
+
+def score(out):
+    """A smooth real number that an orthogonal W does not leave constant."""
+    weight = torch.linspace(0.5, 2.0, out.shape[-1], dtype=torch.float64)
+    return (weight * (out.abs().square() + out.real)).sum()
+
+
+def gradients(f, at, **keywords):
+    """Gradients of the score of f at fresh leaves."""
+    at = leaves(at)
+    return torch.autograd.grad(score(f(*at)), at, **keywords)
+
+
+def same(found, expected, what="value"):
+    """One tensor, or every tensor of a sequence."""
+    if isinstance(expected, torch.Tensor):
+        found, expected = (found,), (expected,)
+    for a, b in zip(found, expected, strict=True):
+        assert a.dtype == b.dtype, f"{what} is {a.dtype}, expected {b.dtype}"
+        a, b = (t.detach().resolve_conj() for t in (a, b))
+        tolerance.close(a, b, tolerance.sequence_gradient("float64", 8, 4), what)
+
+
+def every_order(f, at):
+    """Reverse, forward and batched derivatives against differences, then those of the gradient."""
+    assert gradcheck(f, leaves(at), fast_mode=True, check_forward_ad=True, check_batched_grad=True)
+    assert gradgradcheck(f, leaves(at), fast_mode=True, check_fwd_over_rev=True)
+
+
+def every_member(f, at):
+    """vmap over all arguments together, and over each alone, against one call per member."""
+    many = [torch.stack([t, 1.5 * t + 0.1, 0.1 - t]) for t in at]
+    for mapped in (range(len(at)), *((k,) for k in range(len(at)))):
+        axes = tuple(0 if k in mapped else None for k in range(len(at)))
+        arguments = [many[k] if k in mapped else t for k, t in enumerate(at)]
+        alone = [f(*(many[k][i] if k in mapped else t for k, t in enumerate(at))) for i in range(3)]
+        same(vmap(f, in_dims=axes)(*arguments), torch.stack(alone), f"vmap over {axes}")

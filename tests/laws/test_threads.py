@@ -1,0 +1,91 @@
+"""One thread and many give the same bits, at sizes where the second thread really works."""
+
+import numpy as np
+import pytest
+
+import reference as ref
+from faces import FACES
+from registry import DTYPES, Case, upper, vectors, weight
+from tolerance import identical
+from workers import CORES, watched
+
+
+def calls(subject, rng, rows):
+    """Everything that may use threads: name -> a function without arguments that returns a list of arrays."""
+    n_out, n_in = subject.matrix().shape[-2:]
+    lead = (rows, *subject.batch_shape)
+    x, ct = (ref.normal(rng, *lead, k, dtype=subject.dtype) for k in (n_in, n_out))
+    w_bar = ref.normal(rng, *subject.batch_shape, n_out, n_in, dtype=subject.dtype)
+
+    def apply_vjp():
+        grads, x_bar = subject.apply_vjp(x, ct)
+        return [x_bar, *grads.values()]
+
+    found = {
+        "matrix": lambda: [subject.matrix()],
+        "matrix_vjp": lambda: list(subject.matrix_vjp(w_bar).values()),
+        "apply": lambda: [subject.apply(x)],
+        "apply_adjoint": lambda: [subject.apply_adjoint(ct)],
+        "apply_vjp": apply_vjp,
+    }
+    if n_in == n_out and not subject.batch_shape:
+        steps, v = (
+            ref.normal(rng, 10, rows // 10, 3, dtype=subject.dtype),
+            ref.normal(rng, n_in, 3, dtype=subject.dtype),
+        )
+        bar = np.ones((10, rows // 10, n_in), subject.dtype)
+
+        def recurrence_vjp():
+            g = subject.recurrence_vjp(steps, v, bar)
+            return [g["x"], g["input_weight"], *g["transition"].values()]
+
+        found |= {"recurrence": lambda: [subject.recurrence(steps, v)], "recurrence_vjp": recurrence_vjp}
+    return found
+
+
+def threaded(subject, rng, rows=300, budgets=(2, 3)):
+    for name, call in calls(subject, rng, rows).items():
+        subject.face.set_num_threads(1)
+        one = call()
+        for budget in budgets:
+            subject.face.set_num_threads(budget)
+            for a, b in zip(call(), one, strict=True):
+                identical(a, b, f"{name} with {budget} threads")
+
+
+def test_threads(make, seed, threads):  # noqa: ARG001  the fixture restores the budget
+    threaded(make(192), seed, rows=200)
+
+
+def test_threads_over_stacks(make, seed, threads):  # noqa: ARG001
+    threaded(make(40, (64,)), seed, rows=4)
+
+
+# name -> object, variant, arguments, rows
+LARGE = {
+    "householder": ("householder", "plain", lambda rng, dtype: vectors(rng, 192, dtype, (), 96), 200),
+    "householder stack": ("householder", "plain", lambda rng, dtype: vectors(rng, 40, dtype, (64,), 20), 20),
+    "cayley": ("cayley", "plain", lambda rng, dtype: upper(rng, 260, dtype, ()), 200),
+    "cayley stack": ("cayley", "plain", lambda rng, dtype: upper(rng, 40, dtype, (64,)), 20),
+    "dense": ("dense", "square", lambda rng, dtype: weight(rng, 400, 400, dtype, ()), 300),
+}
+IDLE = {("dense", "matrix"), ("dense", "matrix_vjp")}  # copies
+
+
+@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
+def test_the_second_thread_works(face, name, dtype, seed, threads):  # noqa: ARG001
+    stem, variant, draw, rows = LARGE[name]
+    subject = FACES[face](Case(stem, variant, dtype), draw(seed, dtype))
+    for what, call in calls(subject, seed, rows).items():
+        results = {}
+        for budget in (1, 2):
+            subject.face.set_num_threads(budget)
+            results[budget], helped = watched(call)
+            if budget > 1 and CORES > 1 and (name, what) not in IDLE:
+                assert helped, f"{what} with {budget} threads used one"
+            # torch's own copies around a call follow torch's own setting
+            if budget == 1 and subject.face.__name__ == "isometry":
+                assert not helped, f"{what} with one thread used more"
+        for a, b in zip(results[2], results[1], strict=True):
+            identical(a, b, f"{what} with two threads")

@@ -1,0 +1,29 @@
+"""The four layers, drawn for a test: D features in, N units, T steps of B sequences, in double precision."""
+
+import pytest
+import torch
+
+import isometry.torch as it
+import tolerance
+
+D, N, T, B = 3, 6, 5, 4
+LAYERS = {"ornn": it.nn.ORNN, "unitary-ornn": it.nn.UnitaryORNN, "scornn": it.nn.ScoRNN, "scurnn": it.nn.ScuRNN}
+COMPLEX = ("unitary-ornn", "scurnn")
+each_layer = pytest.mark.parametrize("name", LAYERS)
+
+
+def draw(*shape, seed=0, dtype=torch.float64):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def build(name, *args, seed=0, **keywords):
+    torch.manual_seed(seed)
+    layer = LAYERS[name](D, N, *args, **{"dtype": torch.float64, **keywords})
+    with torch.no_grad():
+        for p in layer.parameters():
+            p.add_(0.1 * torch.randn_like(p))
+    return layer
+
+
+def close(value, reference, what="value"):
+    tolerance.close(value.detach(), reference.detach(), tolerance.sequence("float64", N, T), what)

@@ -1,0 +1,320 @@
+"""What only the scaled Cayley transform promises: sections 7 to 9 of the specification, large ||A||, refusals."""
+
+import numpy as np
+import pytest
+import torch
+
+import isometry as iso
+import isometry.torch as it
+import reference as ref
+from registry import DTYPES, is_complex, real_of
+from tolerance import SLACK, TIGHT, UNITARITY, close, eps, forward, gradient, identical
+
+DTYPE = pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
+
+
+def packed(a):
+    return a[np.triu_indices(len(a), 1)]
+
+
+# ---------------------------------------------------------------- known values, edge sizes
+
+
+@DTYPE
+def test_zero_gives_the_identity(dtype):
+    for n in (1, 2, 3, 8, 40):
+        identical(iso.Cayley(np.zeros(n * (n - 1) // 2, dtype)).matrix(), np.eye(n, dtype=dtype))
+
+
+def test_one_dimension():
+    close(iso.Cayley(np.zeros(0), signs=[-1.0]).matrix(), [[-1.0]], 0.0)
+    g = np.array([0.5])
+    w = iso.Cayley(np.zeros(0, complex), diagonal=g, phases=np.array([0.3])).matrix()
+    close(w, [[np.exp(0.3j) * (1 - 0.5j) / (1 + 0.5j)]], TIGHT)
+
+
+def test_blocks_rotate_by_their_angle(seed):
+    """A[2j, 2j+1] = tan(t_j / 2) gives the eigenvalues e^{+-i t_j}."""
+    t = seed.uniform(0, np.pi / 2, 4)
+    a = np.zeros((9, 9))
+    a[np.arange(0, 8, 2), np.arange(1, 8, 2)] = np.tan(t / 2)
+    w = iso.Cayley(packed(a)).matrix()
+    expected = np.sort(np.r_[-t, 0, t])
+    close(np.sort(np.angle(np.linalg.eigvals(w))), expected, 10 * TIGHT)
+
+
+def test_determinant_counts_the_negative_signs(seed):
+    for rho in range(6):
+        signs = np.r_[np.ones(6 - rho), -np.ones(rho)]
+        w = iso.Cayley(ref.normal(seed, 15), signs=signs).matrix()
+        close(np.linalg.det(w), (-1.0) ** rho, 10 * TIGHT)
+
+
+@DTYPE
+def test_every_size_alone_and_in_stacks(dtype, seed):
+    """Both sides of every lane count and block size, one matrix and many."""
+    for n in range(1, 36):
+        for batch in (1, 7, 19):
+            upper = 0.5 * ref.normal(seed, batch, n * (n - 1) // 2, dtype=dtype) / np.sqrt(n).astype(real_of(dtype))
+            signs = seed.choice([-1.0, 1.0], n).astype(real_of(dtype))
+            w = iso.Cayley(upper, signs=signs).matrix()
+            for k in (0, batch - 1):
+                close(
+                    w[k],
+                    ref.cayley(upper[k], signs=signs),
+                    forward(dtype, max(n, 4)),
+                    f"n = {n}, member {k} of {batch}",
+                )
+
+
+@DTYPE
+def test_gradients_of_every_size(dtype, seed):
+    for n in (1, 2, 3, 5, 8, 15, 16, 17, 32, 33, 47, 65):
+        upper = 0.5 * ref.normal(seed, 5, n * (n - 1) // 2, dtype=dtype) / np.sqrt(n).astype(real_of(dtype))
+        ct = ref.normal(seed, 5, n, n, dtype=dtype)
+        grads = iso.Cayley(upper).matrix_vjp(ct)
+        for k in (0, 4):
+            expected = ref.cayley_vjp(ct[k], upper[k])["upper"]
+            close(grads["upper"][k], expected, gradient(dtype, max(n, 4)), f"n = {n}, member {k}", floor=1.0)
+
+
+# ---------------------------------------------------------------- large ||A||
+
+
+def dense_skew(rng, n, norm, dtype):
+    a = ref.skew(ref.normal(rng, n * (n - 1) // 2, dtype=np.result_type(dtype, np.float64)))
+    return a * (norm / np.linalg.norm(a, 2))
+
+
+def dominant_row(rng, n, norm, dtype):
+    """All the size in one row and column: the hard case for elimination without pivoting."""
+    a = dense_skew(rng, n, 0.5, dtype)
+    row = ref.normal(rng, n, dtype=a.dtype)
+    row[0] = 0
+    a[0], a[:, 0] = row, -row.conj()
+    a[0] *= norm / np.linalg.norm(row)
+    a[:, 0] *= norm / np.linalg.norm(row)
+    return a
+
+
+def late_row(rng, n, norm, dtype):
+    """The dominant row last, where elimination meets it with everything else done."""
+    return np.flip(dominant_row(rng, n, norm, dtype), (0, 1))
+
+
+LARGE = pytest.mark.parametrize("shape", [dense_skew, dominant_row, late_row], ids=lambda f: f.__name__)
+NORM = pytest.mark.parametrize("norm", [1.0, 4.9, 5.1, 10.0, 29.0, 31.0, 100.0, 1000.0])
+
+
+@DTYPE
+@LARGE
+@NORM
+def test_orthogonal_for_every_norm(dtype, shape, norm, seed):
+    """e(W) <= 20, alone and in a stack, and as close to the exact W as the condition cond(I + A) allows."""
+    for n in (2, 3, 5, 16, 33, 64, 100):
+        upper = np.stack([packed(shape(seed, n, norm, dtype)) for _ in range(3)]).astype(dtype)
+        for given in (upper[0], upper):
+            errors = iso.orthogonality_error(iso.Cayley(given).matrix())
+            assert np.all(errors <= UNITARITY), f"n = {n}: e(W) = {np.max(errors):.3g}"
+        condition = np.linalg.cond(np.eye(n) + ref.skew(upper[0]))
+        close(iso.Cayley(upper[0]).matrix(), ref.cayley(upper[0]), forward(dtype, n, condition), f"n = {n}")
+
+
+@DTYPE
+@LARGE
+@NORM
+def test_gradient_for_every_norm(dtype, shape, norm, seed):
+    """The gradient stays the exact one."""
+    for n in (2, 5, 16, 33):
+        upper = packed(shape(seed, n, norm, dtype)).astype(dtype)
+        ct = ref.normal(seed, n, n, dtype=dtype)
+        condition = np.linalg.cond(np.eye(n) + ref.skew(upper))
+        expected = ref.cayley_vjp(ct, upper)["upper"]
+        found = iso.Cayley(upper).matrix_vjp(ct)["upper"]
+        close(found, expected, gradient(dtype, n, condition), f"n = {n}", floor=np.linalg.norm(ct) / 30)
+
+
+def test_mixed_norms_in_one_stack(seed):
+    """One member of a stack that needs care does not spoil the others."""
+    upper = np.stack([packed(dense_skew(seed, 12, norm, np.float32)) for norm in (0.1, 1000.0, 1.0, 20.0, 0.0)])
+    upper = upper.astype(np.float32)
+    w = iso.Cayley(upper).matrix()
+    assert np.all(iso.orthogonality_error(w) <= UNITARITY)
+    for k, u in enumerate(upper):
+        condition = np.linalg.cond(np.eye(12) + ref.skew(u))
+        close(w[k], ref.cayley(u), forward(np.float32, 12, condition), f"member {k}")
+
+
+def test_large_norms_through_the_torch_face(seed):
+    for dtype in DTYPES:
+        upper = packed(dominant_row(seed, 40, 1000.0, dtype)).astype(dtype)
+        w = it.Cayley(torch.from_numpy(upper)).matrix().numpy()
+        assert ref.orthogonality_error(w) <= UNITARITY
+
+
+# ---------------------------------------------------------------- inverse maps
+
+
+@DTYPE
+def test_from_skew(dtype, seed):
+    for n in (1, 2, 5):
+        a = np.stack([dense_skew(seed, n, 1.0, dtype) if n > 1 else np.zeros((1, 1), dtype) for _ in range(2)]).astype(
+            dtype
+        )
+        op = iso.Cayley.from_skew(a)
+        assert op.dtype == dtype
+        for k in range(2):
+            i = np.eye(n)
+            close(op.matrix()[k], np.linalg.solve(i + ref.wide(a[k]), i - ref.wide(a[k])), forward(dtype, 4 * n))
+    with pytest.raises(ValueError, match="a"):
+        iso.Cayley.from_skew(np.ones((3, 3)))
+    with pytest.raises(ValueError, match="a"):
+        iso.Cayley.from_skew(np.zeros((3, 2)))
+
+
+def special(dtype):
+    rng = np.random.default_rng(5)
+    some = [np.eye(n) for n in (1, 2, 5)] + [-np.eye(n) for n in (1, 2, 3, 4)]
+    some += [np.diag([1.0, -1, 1]), np.eye(5)[[1, 2, 0, 4, 3]], np.eye(4)[::-1]]
+    some += [ref.haar(rng, n, dtype) for n in (1, 2, 3, 8, 32)]
+    return [w.astype(dtype) for w in some]
+
+
+@DTYPE
+def test_from_matrix_chooses_a_signature_with_small_entries(dtype):
+    """Section 9: every orthogonal W has a D with |A[i, j]| <= 1, and the operator gives W back."""
+    slack = SLACK[np.dtype(real_of(dtype)).char]
+    for w in special(dtype):
+        op = iso.Cayley.from_matrix(w)
+        assert op.dtype == dtype
+        if op.upper.size:
+            assert np.abs(op.upper).max() <= 1 + slack
+        if is_complex(dtype):
+            assert np.abs(op.diagonal).max() <= slack
+        else:
+            assert set(np.unique(op.signs)) <= {-1.0, 1.0}
+            assert np.prod(op.signs) == np.sign(np.linalg.det(w))
+        close(op.matrix(), w, 10 * forward(dtype, len(w)), "round trip")
+
+
+@DTYPE
+def test_from_matrix_with_a_given_factor(dtype, seed):
+    n = 6
+    a = dense_skew(seed, n, 1.0, dtype)
+    last = {"phases": seed.uniform(-3, 3, n).astype(real_of(dtype))} if is_complex(dtype) else {
+        "signs": np.array([1, -1, 1, 1, -1, 1], dtype)}  # fmt: skip
+    w = iso.Cayley.from_skew(a.astype(dtype))
+    w = iso.Cayley(w.upper, diagonal=w.diagonal, **last).matrix()
+    op = iso.Cayley.from_matrix(w, **last)
+    close(op.upper, packed(a), 10 * forward(dtype, n), "the only A there is")
+    close(op.matrix(), w, 10 * forward(dtype, n))
+
+
+def test_from_matrix_of_a_stack(seed):
+    stack = np.stack([ref.haar(seed, 5) for _ in range(6)]).reshape(2, 3, 5, 5)
+    op = iso.Cayley.from_matrix(stack)
+    assert op.batch_shape == (2, 3)
+    close(op.matrix(), stack, forward(np.float64, 50))
+
+
+@DTYPE
+def test_random_has_the_block_form(dtype):
+    op = iso.Cayley.random(9, rng=1, dtype=dtype)
+    a = ref.skew(op.upper)
+    blocks = a[np.arange(0, 8, 2), np.arange(1, 8, 2)]
+    assert np.count_nonzero(op.upper) == 4
+    assert np.all((blocks.real > 0) & (blocks.real < 1) & (blocks.imag == 0))
+    if is_complex(dtype):
+        assert not np.any(op.diagonal)
+        assert op.phases.shape == (9,)
+        assert np.all((op.phases >= 0) & (op.phases <= 2 * np.pi * (1 + eps(dtype))))
+
+
+# ---------------------------------------------------------------- refusals
+
+A = np.arange(6.0)
+
+
+@pytest.mark.parametrize(
+    "arguments,error,message",
+    [
+        ({"upper": np.zeros(4)}, ValueError, "upper"),
+        ({"upper": np.zeros(())}, ValueError, "upper"),
+        ({"upper": A, "diagonal": np.zeros(4)}, ValueError, "diagonal"),
+        ({"upper": A + 0j, "diagonal": np.zeros(5)}, ValueError, "diagonal"),
+        ({"upper": A + 0j, "diagonal": np.zeros(4, complex)}, (ValueError, TypeError), "diagonal"),
+        ({"upper": A, "signs": np.ones(5)}, ValueError, "signs"),
+        ({"upper": A, "signs": np.array([1, 1, 0.5, 1])}, ValueError, "signs"),
+        ({"upper": A, "signs": np.zeros(4)}, ValueError, "signs"),
+        ({"upper": A, "signs": np.ones(4), "phases": np.zeros(4)}, ValueError, "signs|phases"),
+        ({"upper": A, "phases": np.zeros(5)}, ValueError, "phases"),
+        ({"upper": A.astype(np.float16)}, TypeError, "float16"),
+        ({"upper": np.ones((2, 6)), "signs": np.ones((3, 4))}, ValueError, "signs|upper"),
+    ],
+)
+def test_refusals(arguments, error, message):
+    with pytest.raises(error, match=message):
+        iso.Cayley(**arguments)
+
+
+def test_refusals_of_matrices(seed):
+    q = ref.haar(seed, 4)
+    for w in (q[:3], 1.001 * q, np.ones((4, 4))):
+        with pytest.raises(ValueError, match="w|orthogonal"):
+            iso.Cayley.from_matrix(w)
+    with pytest.raises(ValueError, match="signs|eigenvalue"):
+        iso.Cayley.from_matrix(-np.eye(3), signs=np.ones(3))
+    with pytest.raises(ValueError, match="phases|eigenvalue"):
+        iso.Cayley.from_matrix(-np.eye(3) + 0j, phases=np.zeros(3))
+    with pytest.raises(ValueError, match="signs"):
+        iso.Cayley.from_matrix(q, signs=np.array([1, 1, 1, 3.0]))
+
+
+# ---------------------------------------------------------------- one rule for both faces
+
+FACES = pytest.mark.parametrize("api,array", [(iso, np.asarray), (it, torch.as_tensor)], ids=["numpy", "torch"])
+
+
+@FACES
+def test_skew_by_the_measure_of_each_matrix(api, array):
+    """The defect is judged against the largest entry of its own matrix: a large neighbour excuses nothing."""
+    good = np.array([[0.0, 1.0], [-1.0, 0.0]])
+    limit = np.sqrt(eps(np.float64))
+    for factor in (0.9, 1.1):
+        near = good + np.array([[0.0, 0.0], [factor * limit, 0.0]])
+        for a in (near, np.stack([1e12 * good, near])):
+            if factor < 1:
+                api.Cayley.from_skew(array(a))
+            else:
+                with pytest.raises(ValueError, match="a must be skew"):
+                    api.Cayley.from_skew(array(a))
+    assert tuple(api.Cayley.from_skew(array(np.zeros((0, 2, 2)))).upper.shape) == (0, 1)
+
+
+@FACES
+def test_from_matrix_with_a_last_factor_of_the_other_field(api, array, seed):
+    """A real matrix with phases, a complex one with signs, and last factors with a batch of their own."""
+    q, n = ref.haar(seed, 4), 4
+    signs, phases = np.array([1.0, np.linalg.det(q), 1, 1]).round(), seed.uniform(0, 6, (2, n))
+    for w, keywords, batch in (
+        (q, {"phases": phases}, (2,)),
+        (q + 0j, {"signs": signs}, ()),
+        (q, {"signs": signs}, ()),
+    ):
+        op = api.Cayley.from_matrix(array(w), **{k: array(v) for k, v in keywords.items()})
+        assert tuple(op.batch_shape) == batch
+        (name, given), (other,) = *keywords.items(), {"signs", "phases"} - set(keywords)
+        identical(np.asarray(getattr(op, name)), given)
+        assert getattr(op, other) is None
+        close(np.asarray(op.matrix()), np.broadcast_to(w, (*batch, n, n)), 1e-10)
+    with pytest.raises(ValueError, match="signs and phases"):
+        api.Cayley.from_matrix(array(q), array(signs), array(phases[0]))
+    with pytest.raises(ValueError, match="w, signs"):
+        api.Cayley.from_matrix(array(np.stack([q] * 3)), array(np.ones((2, n))))
+
+
+def test_signs_that_are_not_numbers_pass_the_torch_face():
+    signs = torch.tensor([1.0, torch.nan])
+    assert it.Cayley(torch.ones(1), signs=signs).matrix().isnan().any()
+    with pytest.raises(ValueError, match="signs"):
+        it.Cayley(torch.ones(1), signs=torch.tensor([torch.nan, 0.5]))

@@ -1,0 +1,69 @@
+"""What the documents show runs: the README's Python blocks, every docstring, the quickstarts."""
+
+import doctest
+import importlib
+import pkgutil
+import re
+import sys
+
+import pytest
+
+import isometry
+from subprocesses import ROOT, run
+
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+QUICKSTARTS = sorted((ROOT / "examples").glob("quickstart*.py"))
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def modules():
+    """Every module of the package except the programs."""
+    yield "isometry"
+    for found in pkgutil.walk_packages(isometry.__path__, "isometry."):
+        if not found.name.endswith("__main__"):
+            yield found.name
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_documents(path):
+    """All Python blocks of a document, one after the other in one namespace."""
+    blocks, names = BLOCK.findall(path.read_text()), {"__name__": path.stem}
+    for block in blocks:
+        exec(compile(block, str(path), "exec"), names)
+
+
+def test_the_readme_shows_both_faces():
+    blocks = BLOCK.findall((ROOT / "README.md").read_text())
+    assert any("import isometry as iso" in b for b in blocks)
+    assert any("import isometry.torch as it" in b for b in blocks)
+
+
+@pytest.mark.parametrize("name", list(modules()))
+def test_docstrings(name):
+    module = importlib.import_module(name)
+    failures, _ = doctest.testmod(module, optionflags=FLAGS, verbose=False)
+    assert failures == 0
+
+
+def public(module):
+    for name in dir(module):
+        value = getattr(module, name)
+        if not name.startswith("_") and callable(value) and getattr(value, "__module__", "").startswith("isometry"):
+            yield name, value
+
+
+@pytest.mark.parametrize("module", ["isometry", "isometry.torch", "isometry.torch.nn"])
+def test_every_public_name_has_an_example(module):
+    for name, value in public(importlib.import_module(module)):
+        assert value.__doc__, f"{module}.{name} has no docstring"
+        assert ">>>" in value.__doc__, f"{module}.{name} has no example"
+
+
+def test_there_are_quickstarts_for_both_faces():
+    assert [p.name for p in QUICKSTARTS] == ["quickstart_numpy.py", "quickstart_torch.py"]
+
+
+@pytest.mark.parametrize("path", QUICKSTARTS, ids=lambda p: p.name)
+def test_quickstarts(path, tmp_path):
+    run([sys.executable, str(path)], cwd=tmp_path)

@@ -1,0 +1,120 @@
+"""What both faces refuse, or take, by the same rule: tolerances, numbers, names, layouts of memory."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+import isometry as iso
+import isometry.torch as it
+from subprocesses import ROOT
+
+FACES = pytest.mark.parametrize("api,array", [(iso, np.asarray), (it, torch.as_tensor)], ids=["numpy", "torch"])
+HUGE = 10**400
+
+
+@FACES
+@pytest.mark.parametrize("kind", ["Householder", "Cayley"])
+def test_tolerance_of_from_matrix(api, array, kind):
+    take = getattr(api, kind).from_matrix
+    for wrong in (float("nan"), -1e-9, HUGE):
+        with pytest.raises(ValueError, match="tol"):
+            take(array(np.eye(3)), tol=wrong)
+    with pytest.raises(TypeError, match="tol"):
+        take(array(np.eye(3)), tol="small")
+    take(array(np.eye(3)), tol=0)
+    for factor in (0.9, 1.1):  # of n sqrt(eps), the default: |W^H W - I| = 2 d
+        w = array(np.eye(3) * (1 + factor * 3 * np.sqrt(np.finfo(float).eps) / 2))
+        if factor < 1:
+            take(w)
+        else:
+            with pytest.raises(ValueError, match="orthogonal"):
+                take(w)
+
+
+@FACES
+def test_numbers(api, array):
+    u = array(np.ones((3, 1)))
+    with pytest.raises(ValueError, match="sign"):
+        api.Householder(u, sign=HUGE)
+    with pytest.raises(ValueError, match="slope"):
+        api.activate(u, "leaky_relu", slope=HUGE)
+    for wrong in (array(np.array([0.1, 0.2])), "0.1", None):
+        with pytest.raises(TypeError, match="slope"):
+            api.activate(u, "leaky_relu", slope=wrong)
+        with pytest.raises(TypeError, match="slope"):
+            api.recurrence(api.Householder(u), array(np.ones((2, 1, 1))), u, activation="leaky_relu", slope=wrong)
+
+
+@FACES
+def test_names(api, array):
+    for wrong in (["tanh"], 3, None):
+        with pytest.raises(TypeError, match="name"):
+            api.activate(array(np.ones(2)), wrong)
+
+
+@FACES
+def test_activation_without_features(api, array):
+    z, bias = array(np.zeros((3, 0))), array(np.zeros(0))
+    for name in ("tanh", "oplu", "modrelu", "modrelu_realrep"):
+        assert api.activate(z, name, bias=bias if "modrelu" in name else None).shape == (3, 0)
+
+
+def test_gradient_of_an_activation_without_features():
+    z, bias = np.zeros((3, 0)), np.zeros(0)
+    z_bar, bias_bar = iso.activate_vjp(z, "modrelu", z, bias=bias)
+    assert z_bar.shape == (3, 0) and bias_bar.shape == (0,)
+    _, bias_bar = iso.activate_vjp(np.zeros((0, 2)), "modrelu", np.zeros((0, 2)), bias=np.ones(2))
+    assert np.array_equal(bias_bar, np.zeros(2))
+
+
+@FACES
+def test_threads(api, array):  # noqa: ARG001
+    before = api.get_num_threads()
+    for wrong in (0, 1025, 2**70):
+        with pytest.raises(ValueError, match=r"1\.\.1024"):
+            api.set_num_threads(wrong)
+    assert api.get_num_threads() == before
+
+
+def test_threads_of_the_environment():
+    environment = {**os.environ, "PYTHONPATH": str(ROOT / "python"), "ISOMETRY_NUM_THREADS": "9" * 30}
+    done = subprocess.run([sys.executable, "-c", "import isometry"], env=environment, capture_output=True, text=True)
+    assert "ISOMETRY_NUM_THREADS must be a number of threads in 1..1024" in done.stderr
+
+
+@FACES
+def test_what_is_running(api, array, capsys):  # noqa: ARG001
+    api.show_config()
+    out = capsys.readouterr().out
+    assert api.__version__ == iso.__version__ and api.__version__ in out
+    assert f"threads: {api.get_num_threads()}" in out
+    assert (f"torch: {torch.__version__}" in out) == (api is it)
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR")
+@pytest.mark.parametrize("convert", [torch.Tensor.to_sparse, torch.Tensor.to_sparse_csr, torch.Tensor.to_mkldnn])
+def test_dense_tensors_only(convert):
+    packed, u = convert(torch.eye(3)), torch.ones(3, 1)
+    for call, name in (
+        (it.Householder, "vectors"),
+        (it.Dense, "weight"),
+        (it.Householder(u).apply, "x"),
+        (it.Cayley.from_matrix, "w"),
+        (it.Cayley.from_skew, "a"),
+        (lambda z: it.activate(z, "tanh"), "z"),
+        (it.orthogonality_error, "w"),
+        (lambda v: it.recurrence(it.Householder(u), torch.ones(2, 1, 3), v), "input_weight"),
+    ):
+        with pytest.raises(TypeError, match=rf"^{name} must be a dense"):
+            call(packed)
+
+
+@pytest.mark.parametrize("layer", [it.nn.ORNN, it.nn.UnitaryORNN, it.nn.ScoRNN, it.nn.ScuRNN])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_layers(layer, dtype):
+    with pytest.raises(TypeError, match=rf"{layer.__name__}.*float32 or float64"):
+        layer(2, 4).to(dtype)(torch.ones(3, 1, 2, dtype=dtype))

@@ -1,0 +1,88 @@
+"""Ctrl-C during a long call ends it with KeyboardInterrupt within about a second, and the package works on."""
+
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+
+import pytest
+
+from subprocesses import environment
+
+LONG = """
+    import sys, time
+    import numpy as np
+    import isometry as iso
+
+    kind, backward, threads = sys.argv[1], sys.argv[2] == "backward", int(sys.argv[3])
+    n, batch = 1024, 4
+    rng = np.random.default_rng(0)
+    v = np.ones((n, 1)) / n
+    if kind == "factored":
+        op = iso.Householder(rng.standard_normal((n, 128)))
+    else:
+        op = iso.Dense(iso.Householder(rng.standard_normal((n, 1))).matrix())
+    iso.set_num_threads(threads)
+
+    def call(steps, wait=lambda: None):
+        x = np.ones((steps, batch, 1))
+        if not backward:
+            wait()
+            return iso.recurrence(op, x, v)
+        states = np.zeros((steps, batch, n))
+        ct = np.ones_like(states)
+        wait()
+        return iso.recurrence_vjp(op, x, v, states, ct)
+
+    if kind == "torch":
+        import torch
+        import isometry.torch as it
+
+        it.set_num_threads(threads)
+        weight, input_weight = torch.from_numpy(op.weight).requires_grad_(), torch.from_numpy(v)
+
+        def call(steps, wait=lambda: None):
+            x = torch.ones(steps, batch, 1, dtype=torch.float64)
+            if not backward:
+                wait()
+                return it.recurrence(it.Dense(weight), x, input_weight)
+            states = it.recurrence(it.Dense(weight), x, input_weight)
+            wait()
+            states.backward(torch.ones_like(states))
+
+    call(20)
+    start = time.perf_counter()
+    call(200)
+    per_step = (time.perf_counter() - start) / 200
+    limit = 60_000 if not backward else 10_000 if kind == "torch" else 30_000
+    steps = min(int(20 / per_step), limit)
+    try:
+        call(steps, lambda: print("ready", steps * per_step, flush=True))
+    except KeyboardInterrupt:
+        call(5)
+        print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+@pytest.mark.parametrize("kind,threads", [("dense", 1), ("dense", 2), ("factored", 2), ("torch", 2)])
+def test_interrupt(kind, direction, threads):
+    command = [sys.executable, "-c", textwrap.dedent(LONG), kind, direction, str(threads)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
+    ) as child:
+        try:
+            word, seconds = child.stdout.readline().split() or ("", "0")
+            assert word == "ready", child.stderr.read()
+            assert float(seconds) >= 3, f"the call would only take {seconds} s: too short to interrupt"
+            time.sleep(0.7)
+            start = time.perf_counter()
+            child.send_signal(signal.SIGINT)
+            out, err = child.communicate(timeout=30)
+        except BaseException:
+            child.kill()
+            raise
+    took = time.perf_counter() - start
+    assert out.strip() == "interrupted", f"{out}{err}"
+    assert took <= 1.5, f"{took:.2f} s from ctrl-C to the end of the process"

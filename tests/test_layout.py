@@ -1,0 +1,156 @@
+"""The tree is what the documents say: one stem per object in every tree, the import rule, small files."""
+
+import ast
+import sys
+import tomllib
+
+import pytest
+
+from registry import OBJECTS
+from subprocesses import ROOT
+
+MIRRORS = (
+    "rust/core/src/operators/{}/mod.rs",
+    "rust/py/src/{}.rs",
+    "python/isometry/operators/{}.py",
+    "python/isometry/torch/operators/{}.py",
+    "tests/objects/test_{}.py",
+    "docs/math/{}.md",
+)
+BUDGET = 400
+# path -> the reason why one thing needs more than the budget
+LONGER = {
+    "rust/core/src/operators/householder/tests.rs": "one file of unit tests per object, all on the same few helpers",
+    "rust/core/src/operators/householder/apply.rs": "the blocked product forward and back: one walk over panels",
+    "rust/core/src/kernels/product.rs": "one matrix product: its view, its packing loops and its tests",
+    "rust/core/src/parallel.rs": "the team of threads with its tests: one protocol, argued in one place",
+}
+TREES = {
+    "rust": ("*.rs", "*.wgsl"),
+    "python": ("*.py", "*.pyi"),
+    "tests": ("*.py",),
+    "examples": ("*.py",),
+    "benches": ("*.py", "*.rs"),
+}
+
+
+def sources():
+    for tree, suffixes in TREES.items():
+        for suffix in suffixes:
+            yield from (p for p in (ROOT / tree).rglob(suffix) if "target" not in p.parts)
+
+
+def imports(path):
+    """Dotted names of the modules a file imports, relative ones resolved."""
+    package = path.relative_to(ROOT / "python").with_suffix("").parts if path.is_relative_to(ROOT / "python") else ()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level] if node.level else ()
+            module = ".".join((*base, *([node.module] if node.module else [])))
+            yield module
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def within(name, package):
+    return name == package or name.startswith(package + ".")
+
+
+@pytest.mark.parametrize("mirror", MIRRORS)
+@pytest.mark.parametrize("stem", OBJECTS)
+def test_every_tree_has_the_stem(stem, mirror):
+    assert (ROOT / mirror.format(stem)).is_file()
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_every_tree_is_there(tree):
+    assert any(p.is_relative_to(ROOT / tree) for p in sources()), f"no sources in {tree}/"
+
+
+def test_no_object_is_missing_from_the_registry():
+    folders = {p.name for p in (ROOT / "rust/core/src/operators").iterdir() if p.is_dir()}
+    assert folders == set(OBJECTS)
+
+
+def test_the_reference_imports_numpy_alone():
+    assert set(imports(ROOT / "tests/reference.py")) == {"numpy"}
+
+
+def test_the_numpy_face_never_imports_torch():
+    face, exempt = ROOT / "python/isometry", ("torch", "cli")
+    for path in face.rglob("*.py"):
+        if path.relative_to(face).parts[0] not in exempt:
+            names = set(imports(path))
+            assert not any(within(n, "torch") or within(n, "isometry.torch") for n in names), path
+
+
+def test_the_torch_face_never_imports_the_operators_of_the_numpy_face():
+    for path in (ROOT / "python/isometry/torch").rglob("*.py"):
+        names = set(imports(path))
+        assert not any(within(n, "isometry.operators") or within(n, "isometry.recurrence") for n in names), path
+
+
+def test_objects_never_import_each_other():
+    for stem in OBJECTS:
+        others = [o for o in OBJECTS if o != stem]
+        for path in (ROOT / f"rust/core/src/operators/{stem}").glob("*.rs"):
+            text = path.read_text()
+            for other in others:
+                assert f"operators::{other}" not in text, f"{path} names {other}"
+                assert f"super::{other}" not in text.replace("super::super", ""), f"{path} names {other}"
+        for face in ("operators", "torch/operators"):
+            names = set(imports(ROOT / f"python/isometry/{face}/{stem}.py"))
+            for other in others:
+                assert not any(n.endswith(f"operators.{other}") for n in names), f"{face}/{stem} imports {other}"
+
+
+def test_the_core_knows_no_python():
+    manifest = tomllib.loads((ROOT / "rust/core/Cargo.toml").read_text())
+    names = {
+        name for key in ("dependencies", "dev-dependencies", "build-dependencies") for name in manifest.get(key, {})
+    }
+    assert not names & {"pyo3", "numpy"}
+
+
+def test_one_version():
+    workspace = tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
+    import isometry
+
+    assert isometry.__version__ == workspace
+    assert f"[{workspace}]" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_files_stay_small():
+    long = {str(p.relative_to(ROOT)): n for p in sources() if (n := len(p.read_text().splitlines())) > BUDGET}
+    unexcused = {path: n for path, n in long.items() if path not in LONGER}
+    assert not unexcused, f"over {BUDGET} lines without a reason in LONGER: {unexcused}"
+    assert set(LONGER) <= set(long), "an excuse that is no longer needed"
+
+
+def test_nothing_is_left_undone():
+    """No marker of missing work and no test that does not run."""
+    cut = (
+        "TO,DO",
+        "FIX,ME",
+        "to,do!(",
+        "unimpl,emented!(",
+        "pytest.,skip",
+        "mark.,xfail",
+        "mark.,skip",
+        "#[ig,nore",
+    )
+    words = [word.replace(",", "") for word in cut]
+    for path in sources():
+        text = path.read_text()
+        assert not [w for w in words if w in text], path
+
+
+def test_imports_are_cheap():
+    """`import isometry` loads NumPy and nothing heavy."""
+    from subprocesses import script
+
+    loaded = script("import sys, isometry; print(*{m.split('.')[0] for m in sys.modules})").split()
+    heavy = {"torch", "matplotlib", "tqdm", "sklearn", "scipy", "wgpu"}
+    assert not heavy & set(loaded)
+    assert sys.version_info >= (3, 11)

@@ -1,0 +1,51 @@
+"""Memory of a recurrence grows by T B n values, the states, and by nothing else."""
+
+import pytest
+
+from subprocesses import script
+
+GROWTH = """
+    import sys
+    import numpy as np
+    import isometry as iso
+
+    route, direction = sys.argv[1:]
+    n, batch, d = 128, 32, 2
+    rng = np.random.default_rng(0)
+    u = rng.standard_normal((n, 4 if route == "factored" else n)).astype(np.float32)
+    op, v = iso.Householder(u), rng.standard_normal((n, d)).astype(np.float32)
+
+    def field(name):
+        with open("/proc/self/status") as status:
+            return 1024 * int(next(line for line in status if line.startswith(name)).split()[1])
+
+    def peak(steps):
+        '''Bytes that the call itself adds at its highest point, its arguments not counted.'''
+        x = np.ones((steps, batch, d), np.float32)
+        if direction == "forward":
+            call = lambda: iso.recurrence(op, x, v)
+        else:
+            states = iso.recurrence(op, x, v)
+            ct = np.ones_like(states)
+            call = lambda: iso.recurrence_vjp(op, x, v, states, ct)
+        with open("/proc/self/clear_refs", "w") as clear:
+            clear.write("5")
+        before = field("VmRSS")
+        result = call()
+        return field("VmHWM") - before
+
+    peak(100)
+    short, long = 1000, 5000
+    growth = (peak(long) - peak(short)) / ((long - short) * batch * n * 4)
+    constant = peak(short)
+    print(growth, constant)
+"""
+
+
+@pytest.mark.parametrize("route", ["dense", "factored"])
+@pytest.mark.parametrize("direction", ["forward", "backward"])
+def test_memory(route, direction):
+    """In units of T B n values: 1 for the states, nothing more forward; backward only the gradient of x (d of n)."""
+    growth = float(script(GROWTH, route, direction).split()[0])
+    states, margin = (1.0 if direction == "forward" else 2 / 128), 0.1
+    assert growth <= states + margin, f"{growth:.2f} T B n values"

@@ -1,0 +1,268 @@
+"""The recurrent function against the loop of the reference: activations, lengths, direction, variants, both routes."""
+
+import numpy as np
+import pytest
+import torch
+
+import isometry as iso
+import isometry.torch as it
+import reference as ref
+from faces import FACES
+from isometry import _core
+from registry import DTYPES, Case, is_complex, real_of
+from tolerance import close, identical, sequence, sequence_gradient
+
+DTYPE = pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
+NAMES = pytest.mark.parametrize("name", ref.NAMES)
+TRANSITIONS = [("householder", "plain"), ("cayley", "signs"), ("dense", "square")]
+
+
+def units(name, n):
+    return {"modrelu": n, "modrelu_realrep": n // 2}.get(name)
+
+
+def arguments(rng, dtype, name, n=6, steps=5, batch=3, d=2):
+    draw = lambda *shape, dtype=dtype: (ref.normal(rng, *shape, dtype=dtype) / 2).astype(dtype)
+    keywords = {"h0": draw(batch, n), "activation": name}
+    if units(name, n) is None:
+        keywords["bias"] = draw(n)
+    else:
+        keywords["activation_bias"] = draw(units(name, n), dtype=real_of(dtype))
+    return draw(steps, batch, d), draw(n, d), keywords
+
+
+def compare(subject, rng, x, v, keywords):
+    """States and every gradient."""
+    w, steps = subject.reference(), len(x)
+    states = ref.recurrence(w, x, v, **keywords)
+    found = subject.recurrence(x, v, **keywords)
+    assert found.dtype == np.result_type(subject.dtype, x)
+    close(found, states, sequence(subject.dtype, subject.factors, steps), "states")
+    ct = ref.normal(rng, *states.shape, dtype=found.dtype)
+    grads, expected = subject.recurrence_vjp(x, v, ct, **keywords), ref.recurrence_vjp(w, x, v, ct, **keywords)
+    expected["transition"] = subject.reference_matrix_vjp(expected["w"])
+    tolerance, floor = sequence_gradient(subject.dtype, subject.factors, steps), subject.floor(ct)
+    for name in ("x", "input_weight", "h0", "bias", "activation_bias"):
+        if name in ("x", "input_weight") or keywords.get(name) is not None:
+            given = {"x": x, "input_weight": v}.get(name, keywords.get(name))
+            value = expected[name] if given.dtype.kind == "c" else np.real(expected[name])
+            assert grads[name].dtype == given.dtype
+            close(grads[name], value, tolerance, f"gradient of {name}", floor)
+        else:
+            assert grads.get(name) is None, f"{name} was not given"
+    for name, g in expected["transition"].items():
+        close(grads["transition"][name], g, tolerance, f"gradient of {name}", floor)
+
+
+def subject(face, transition, dtype, rng, n=6):
+    return FACES[face].draw(Case(*transition, dtype), rng, n)
+
+
+@DTYPE
+@NAMES
+def test_activations(face, dtype, name, seed):
+    if is_complex(dtype) and name == "modrelu_realrep":
+        dtype = real_of(dtype)
+    compare(subject(face, TRANSITIONS[0], dtype, seed), seed, *arguments(seed, dtype, name))
+
+
+@DTYPE
+@NAMES
+@pytest.mark.parametrize("reverse", [False, True], ids=["forward", "reverse"])
+def test_lengths_and_direction(face, dtype, name, reverse, seed):
+    if is_complex(dtype) and name == "modrelu_realrep":
+        dtype = real_of(dtype)
+    x, v, keywords = arguments(seed, dtype, name, batch=4)
+    keywords |= {"reverse": reverse, "lengths": np.array([5, 3, 3, 1])}
+    op = subject(face, TRANSITIONS[1], dtype, seed)
+    compare(op, seed, x, v, keywords)
+    states = op.recurrence(x, v, **keywords)
+    for s, length in enumerate(keywords["lengths"]):
+        assert not states[length:, s].any(), "states behind a sequence are zero"
+
+
+@DTYPE
+@pytest.mark.parametrize("reverse", [False, True], ids=["forward", "reverse"])
+def test_lengths_in_any_order(dtype, reverse, seed):
+    x, v, keywords = arguments(seed, dtype, "tanh", batch=5)
+    keywords |= {"reverse": reverse, "lengths": np.array([1, 5, 3, 5, 2])}
+    compare(subject("numpy", TRANSITIONS[0], dtype, seed), seed, x, v, keywords)
+
+
+@DTYPE
+@pytest.mark.parametrize("transition", TRANSITIONS, ids=lambda t: t[0])
+@pytest.mark.parametrize("name", ["tanh", "modrelu", "oplu", "relu"])
+def test_activation_on_the_input_only(face, dtype, transition, name, seed):
+    x, v, keywords = arguments(seed, dtype, name)
+    compare(subject(face, transition, dtype, seed), seed, x, v, {**keywords, "activation_on": "input"})
+    keywords |= {"activation_on": "input", "reverse": True, "lengths": np.array([5, 4, 2])}
+    compare(subject(face, transition, dtype, seed), seed, x, v, keywords)
+
+
+@DTYPE
+@pytest.mark.parametrize("transition", TRANSITIONS, ids=lambda t: t[0])
+@pytest.mark.parametrize("sizes", [(1, 1, 1, 1), (2, 1, 7, 1), (16, 9, 1, 3), (31, 3, 17, 2), (65, 4, 5, 20)], ids=str)
+def test_sizes(face, dtype, transition, sizes, seed):
+    n, steps, batch, d = sizes
+    x, v, keywords = arguments(seed, dtype, "modrelu", n, steps, batch, d)
+    compare(subject(face, transition, dtype, seed, n), seed, x, v, keywords)
+
+
+@DTYPE
+def test_one_initial_state_for_the_batch(face, dtype, seed):
+    x, v, keywords = arguments(seed, dtype, "tanh")
+    keywords["h0"] = keywords["h0"][0]
+    compare(subject(face, TRANSITIONS[0], dtype, seed), seed, x, v, keywords)
+    del keywords["h0"]
+    compare(subject(face, TRANSITIONS[0], dtype, seed), seed, x, v, keywords)
+
+
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_real_arguments_of_a_complex_transition(face, dtype, seed):
+    x, v, keywords = arguments(seed, real_of(dtype), "modrelu")
+    compare(subject(face, TRANSITIONS[0], dtype, seed), seed, x, v, keywords)
+
+
+def test_slope_reaches_the_kernel(face, seed):
+    x, v, keywords = arguments(seed, np.float64, "leaky_relu")
+    compare(subject(face, TRANSITIONS[0], np.float64, seed), seed, x, v, {**keywords, "slope": 0.4})
+
+
+# ---------------------------------------------------------------- the two routes
+
+
+def test_the_plan_chooses_by_the_number_of_reflections():
+    assert _core.recurrence_plan(4, 256, 100, 20) == "factored"
+    assert _core.recurrence_plan(256, 256, 100, 20) == "dense"
+
+
+@DTYPE
+@pytest.mark.parametrize("n,m", [(64, 2), (64, 63), (150, 8), (24, 12)])
+@pytest.mark.parametrize("name", ["tanh", "modrelu", "oplu"])
+def test_factored_and_dense_agree(dtype, n, m, name, seed):
+    """The reflections applied step by step, and the matrix formed once: the same states and gradients."""
+    u = ref.normal(seed, n, m, dtype=dtype)
+    x, v, keywords = arguments(seed, dtype, name, n, steps=12, batch=5)
+    keywords["lengths"] = np.array([12, 12, 9, 9, 2])
+    op = iso.Householder(u)
+    matrix = iso.Dense(op.matrix())
+    states, dense = (iso.recurrence(o, x, v, **keywords) for o in (op, matrix))
+    close(states, dense, sequence(dtype, m, 12))
+    ct = ref.normal(seed, *states.shape, dtype=dtype)
+    g, h = (iso.recurrence_vjp(o, x, v, s, ct, **keywords) for o, s in ((op, states), (matrix, dense)))
+    tolerance = sequence_gradient(dtype, m, 12)
+    for key in ("x", "input_weight", "h0"):
+        close(g[key], h[key], tolerance, f"gradient of {key}")
+    pulled = op.matrix_vjp(h["transition"]["weight"])["vectors"]
+    close(g["transition"]["vectors"], pulled, tolerance, "gradient of the vectors")
+
+
+@DTYPE
+def test_cotangents_behind_a_sequence_are_ignored(dtype, seed):
+    x, v, keywords = arguments(seed, dtype, "tanh")
+    keywords["lengths"] = np.array([5, 3, 1])
+    op = iso.Householder(ref.normal(seed, 6, 2, dtype=dtype))
+    states = iso.recurrence(op, x, v, **keywords)
+    ct = ref.normal(seed, *states.shape, dtype=dtype)
+    masked, loud = ct.copy(), ct.copy()
+    for s, length in enumerate(keywords["lengths"]):
+        masked[length:, s], loud[length:, s] = 0, 1e6
+    g, h = (iso.recurrence_vjp(op, x, v, states, c, **keywords) for c in (masked, loud))
+    for name in ("x", "input_weight", "h0", "bias"):
+        identical(g[name], h[name], f"gradient of {name}")
+    identical(g["transition"]["vectors"], h["transition"]["vectors"])
+
+
+def test_gradients_survive_a_thousand_steps(seed):
+    """An orthogonal W and the identity: the cotangent of the last step reaches h0 at its full length."""
+    for op in (iso.Householder.random(16, rng=1), iso.Cayley.random(16, rng=2)):
+        x, v, h0 = np.zeros((1000, 1, 2)), np.zeros((16, 2)), ref.normal(seed, 1, 16)
+        states = iso.recurrence(op, x, v, h0=h0, activation="identity")
+        ct = np.zeros_like(states)
+        ct[-1] = ref.normal(seed, 1, 16)
+        g = iso.recurrence_vjp(op, x, v, states, ct, h0=h0, activation="identity")
+        close(np.linalg.norm(g["h0"]), np.linalg.norm(ct), sequence(np.float64, 1, 1000))
+        close(np.linalg.norm(states[-1]), np.linalg.norm(h0), sequence(np.float64, 1, 1000))
+
+
+# ---------------------------------------------------------------- activations alone
+
+
+@DTYPE
+@NAMES
+@pytest.mark.parametrize("shape", [(6,), (3, 6), (2, 3, 6), (0, 6), (5, 70)], ids=str)
+def test_activate(dtype, name, shape, seed):
+    if is_complex(dtype) and name == "modrelu_realrep":
+        dtype = real_of(dtype)
+    z, ct = ref.normal(seed, *shape, dtype=dtype), ref.normal(seed, *shape, dtype=dtype)
+    z.reshape(-1)[: z.size // 7] = 0
+    u = units(name, shape[-1])
+    bias = None if u is None else (ref.normal(seed, u, dtype=real_of(dtype)) / 2).astype(real_of(dtype))
+    out = iso.activate(z, name, bias=bias)
+    assert out.dtype == dtype
+    close(out, ref.activate(z, name, bias), sequence(dtype, 1, 0))
+    z_bar, bias_bar = iso.activate_vjp(z, name, ct, bias=bias)
+    expected, expected_bias = ref.activate_vjp(z, name, ct, bias)
+    close(z_bar, expected, sequence_gradient(dtype, 1, 0))
+    assert (bias_bar is None) == (bias is None)
+    if bias is not None:
+        close(bias_bar, expected_bias, sequence_gradient(dtype, shape[0], 0))
+    tensors = torch.from_numpy(z), None if bias is None else torch.from_numpy(bias)
+    close(it.activate(tensors[0], name, bias=tensors[1]).numpy(), out, 0.0, "the torch face")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_tanh_to_the_last_digits(dtype):
+    """Small, moderate and saturated arguments of a vectorised tanh."""
+    size = np.concatenate([np.logspace(-30, 2, 4001), [0.0, 5.0, 20.0, 300.0]])
+    z = np.concatenate([size, -size]).astype(dtype)
+    found, exact = iso.activate(z[None], "tanh")[0], np.tanh(z.astype(np.float64))
+    scale = np.maximum(np.abs(exact), np.finfo(dtype).tiny)
+    worst = np.abs(found - exact) / scale
+    assert worst.max() <= sequence(dtype, 1, 0), f"relative error {worst.max():.2e} at {z[worst.argmax()]}"
+    assert np.all(np.abs(found) <= 1)
+
+
+@pytest.mark.parametrize(
+    "call,message",
+    [
+        (lambda z: iso.activate(z, "softplus"), "softplus|name"),
+        (lambda z: iso.activate(z[:, :5], "oplu"), "oplu|odd|even"),
+        (lambda z: iso.activate(z[:, :5], "oplu_halves"), "oplu|odd|even"),
+        (lambda z: iso.activate(z, "modrelu"), "bias"),
+        (lambda z: iso.activate(z, "modrelu", bias=np.zeros(5)), "bias"),
+        (lambda z: iso.activate(z, "modrelu_realrep", bias=np.zeros(6)), "bias"),
+        (lambda z: iso.activate(z, "tanh", bias=np.zeros(6)), "bias"),
+        (lambda z: iso.activate(z, "leaky_relu", slope=1.0), "slope"),
+        (lambda z: iso.activate(z, "leaky_relu", slope=-0.1), "slope"),
+        (lambda z: iso.activate_vjp(z, "tanh", z[:1]), "ct"),
+    ],
+)
+def test_refusals_of_activate(call, message):
+    with pytest.raises(ValueError, match=message):
+        call(np.ones((2, 6)))
+
+
+X, V = np.ones((5, 3, 2)), np.ones((4, 2))
+
+
+@pytest.mark.parametrize(
+    "keywords,message",
+    [
+        ({"lengths": np.array([5, 3])}, "lengths"),
+        ({"lengths": np.array([5, 3, 0])}, "lengths"),
+        ({"lengths": np.array([6, 3, 1])}, "lengths"),
+        ({"lengths": np.array([5, 3, -1])}, "lengths"),
+        ({"h0": np.ones((2, 4))}, "h0"),
+        ({"bias": np.ones(3)}, "bias"),
+        ({"activation": "swish"}, "activation"),
+        ({"activation": "modrelu"}, "activation_bias"),
+        ({"activation_bias": np.ones(4)}, "activation_bias"),
+        ({"activation_on": "output"}, "activation_on"),
+        ({"activation": "leaky_relu", "slope": 1.5}, "slope"),
+        ({"backend": "abacus"}, "backend"),
+    ],
+)
+def test_refusals_of_the_recurrence(keywords, message):
+    with pytest.raises(ValueError, match=message):
+        iso.recurrence(iso.Householder(np.ones((4, 1))), X, V, **keywords)

@@ -1,0 +1,150 @@
+"""The reference on values known by hand, and its gradients against differences: before it judges anything else."""
+
+import numpy as np
+import pytest
+
+import reference as ref
+from tolerance import DIFFERENCES, TIGHT, close
+
+KINDS = pytest.mark.parametrize("dtype", [np.float64, np.complex128], ids=["real", "complex"])
+
+
+def test_one_reflection():
+    close(ref.householder([[1.0], [1.0]]), [[0, -1], [-1, 0]], TIGHT)
+    close(ref.householder(np.array([[1.0], [1j]])), [[0, 1j], [-1j, 0]], TIGHT)
+    close(ref.householder([[3.0]]), [[-1.0]], TIGHT)
+
+
+def test_two_reflections_are_a_rotation_by_twice_the_angle():
+    angle = 0.3
+    u = np.array([[np.cos(angle), 1.0], [np.sin(angle), 0.0]])
+    c, s = np.cos(2 * angle), np.sin(2 * angle)
+    close(ref.householder(u), [[c, -s], [s, c]], TIGHT)
+
+
+def test_last_factors():
+    close(ref.householder(np.zeros((2, 0)), sign=-1.0), [[1, 0], [0, -1]], TIGHT)
+    close(ref.householder(np.zeros((2, 0)), phases=[0.0, np.pi / 2]), [[1, 0], [0, 1j]], TIGHT)
+
+
+def test_packing_goes_row_by_row():
+    close(ref.skew([1.0, 2, 3]), [[0, 1, 2], [-1, 0, 3], [-2, -3, 0]], TIGHT)
+    close(ref.skew(np.array([1 + 2j]), [5.0, 6.0]), [[5j, 1 + 2j], [-1 + 2j, 6j]], TIGHT)
+
+
+def test_cayley_of_one_entry_is_a_rotation():
+    """tan(t/2) gives the angle t: W = [[cos t, -sin t], [sin t, cos t]]."""
+    t = 0.7
+    close(ref.cayley([np.tan(t / 2)]), [[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]], TIGHT)
+    close(ref.cayley([0.0], signs=[1.0, -1.0]), [[1, 0], [0, -1]], TIGHT)
+    close(ref.cayley(np.zeros(1, complex), diagonal=[1.0, 0.0]), [[-1j, 0], [0, 1]], TIGHT)
+
+
+def test_activations_on_known_values():
+    z = np.array([-2.0, 1.0, 3.0, 3.0])
+    close(ref.activate(z, "relu"), [0, 1, 3, 3], TIGHT)
+    close(ref.activate(z, "leaky_relu"), [-0.2, 1, 3, 3], TIGHT)
+    close(ref.activate(z, "oplu"), [1, -2, 3, 3], TIGHT)
+    close(ref.activate(z, "oplu_halves"), [3, 3, -2, 1], TIGHT)
+    close(ref.activate(z, "modrelu", bias=np.full(4, -1.5)), [-0.5, 0, 1.5, 1.5], TIGHT)
+    close(ref.activate(np.array([3 + 4j, 0]), "modrelu", bias=np.array([5.0, 5.0])), [6 + 8j, 0], TIGHT)
+    close(ref.activate(np.array([3.0, 4.0]), "modrelu_realrep", bias=np.array([-2.5])), [1.5, 2.0], TIGHT)
+    close(ref.activate(np.array([-1 + 2j]), "relu"), [2j], TIGHT)
+
+
+def test_derivatives_at_kinks():
+    zero, one = np.zeros((1, 2)), np.ones((1, 2))
+    close(ref.activate_vjp(zero, "relu", one)[0], zero, 0.0)
+    close(ref.activate_vjp(zero, "leaky_relu", one)[0], 0.1 * one, TIGHT)
+    close(ref.activate_vjp(zero, "oplu", np.array([[1.0, 2.0]]))[0], [[1, 2]], 0.0)
+    z_bar, b_bar = ref.activate_vjp(zero, "modrelu", one, bias=np.ones(2))
+    close(z_bar, zero, 0.0)
+    close(b_bar, np.zeros(2), 0.0)
+
+
+def test_recurrence_by_hand():
+    """h_t = h_{t-1} + x_t counts; reversed it counts from the end, and each sequence from its own."""
+    x, one = np.ones((3, 2, 1)), np.eye(1)
+    run = lambda **k: ref.recurrence(one, x, one, activation="identity", **k)[..., 0]
+    close(run(), [[1, 1], [2, 2], [3, 3]], TIGHT)
+    close(run(h0=np.array([[1.0], [2.0]])), [[2, 3], [3, 4], [4, 5]], TIGHT)
+    close(run(lengths=[3, 1]), [[1, 1], [2, 0], [3, 0]], TIGHT)
+    close(run(lengths=[3, 2], reverse=True), [[3, 2], [2, 1], [1, 0]], TIGHT)
+
+
+def test_orthogonality_error_counts_in_units_of_n_eps():
+    w = np.eye(2)
+    w[0, 1] = 8 * np.finfo(float).eps
+    assert ref.orthogonality_error(w) == 4.0
+
+
+def draw(name, dtype, rng):
+    if name == "householder":
+        last = {"phases": rng.standard_normal(4)} if dtype == np.complex128 else {"sign": np.array(0.5)}
+        return {"vectors": ref.normal(rng, 4, 3, dtype=dtype), **last}
+    if name == "cayley":
+        extra = {"diagonal": rng.standard_normal(4), "phases": rng.standard_normal(4)} if dtype == np.complex128 else {}
+        return {"upper": ref.normal(rng, 6, dtype=dtype), **extra}
+    return {"weight": ref.normal(rng, 3, 4, dtype=dtype)}
+
+
+@KINDS
+@pytest.mark.parametrize("name", ["householder", "cayley", "dense"])
+def test_gradients_of_the_operators(name, dtype):
+    rng = np.random.default_rng(1)
+    at = draw(name, dtype, rng)
+    way = draw(name, dtype, rng)
+    matrix = getattr(ref, name)
+    ct = ref.normal(rng, *matrix(**at).shape, dtype=dtype)
+    grads = getattr(ref, name + "_vjp")(ct, **at)
+    assert set(grads) == set(at)
+    for key in at:
+        moved = lambda t, key=key: matrix(**{**at, key: at[key] + t * way[key]})
+        found = np.vdot(grads[key], way[key]).real
+        assert abs(found - ref.slope_along(moved, ct)) <= DIFFERENCES * max(1.0, abs(found)), key
+
+
+@KINDS
+@pytest.mark.parametrize("name", ref.NAMES)
+def test_gradients_of_the_activations(name, dtype):
+    dtype = np.float64 if name == "modrelu_realrep" else dtype
+    rng = np.random.default_rng(2)
+    z, way, ct = (ref.normal(rng, 3, 6, dtype=dtype) for _ in range(3))
+    units = {"modrelu": 6, "modrelu_realrep": 3}.get(name)
+    bias = None if units is None else 0.1 * rng.standard_normal(units)
+    bias_way = None if units is None else rng.standard_normal(units)
+    z_bar, bias_bar = ref.activate_vjp(z, name, ct, bias)
+    found = np.vdot(z_bar, way).real
+    expected = ref.slope_along(lambda t: ref.activate(z + t * way, name, bias), ct, 1e-4)
+    assert abs(found - expected) <= DIFFERENCES * max(1.0, abs(found))
+    if bias is not None:
+        found = bias_bar @ bias_way
+        expected = ref.slope_along(lambda t: ref.activate(z, name, bias + t * bias_way), ct, 1e-4)
+        assert abs(found - expected) <= DIFFERENCES * max(1.0, abs(found))
+
+
+@KINDS
+@pytest.mark.parametrize("activation_on", ["all", "input"])
+@pytest.mark.parametrize("reverse", [False, True])
+def test_gradients_of_the_recurrence(dtype, activation_on, reverse):
+    rng = np.random.default_rng(3)
+    shapes = {"w": (4, 4), "x": (5, 2, 3), "v": (4, 3), "h0": (2, 4), "bias": (4,)}
+    at = {k: ref.normal(rng, *s, dtype=dtype) / 2 for k, s in shapes.items()}
+    way = {k: ref.normal(rng, *s, dtype=dtype) for k, s in shapes.items()}
+    rest = {"activation": "tanh", "activation_on": activation_on, "lengths": [5, 3], "reverse": reverse}
+    ct = ref.normal(rng, 5, 2, 4, dtype=dtype)
+    ct[3:, 1] = 0
+    grads = ref.recurrence_vjp(at["w"], at["x"], at["v"], ct, at["h0"], at["bias"], **rest)
+    for key in shapes:
+
+        def moved(t, key=key):
+            p = {**at, key: at[key] + t * way[key]}
+            return ref.recurrence(p["w"], p["x"], p["v"], p["h0"], p["bias"], **rest)
+
+        found = np.vdot(grads[{"v": "input_weight"}.get(key, key)], way[key]).real
+        assert abs(found - ref.slope_along(moved, ct)) <= DIFFERENCES * max(1.0, abs(found)), key
+
+
+def test_haar_is_unitary():
+    for dtype in (np.float64, np.complex128):
+        assert ref.orthogonality_error(ref.haar(np.random.default_rng(4), 8, dtype)) <= 20

@@ -1,0 +1,115 @@
+"""Every instruction-set path of the kernels gives the same results; one that is not there says so."""
+
+import numpy as np
+import pytest
+
+from isometry import _core
+from registry import real_of
+from simd_work import expected
+from subprocesses import script
+from tolerance import close, forward, sequence_gradient
+
+PATHS = ("scalar", "avx2", "avx512")
+WORK = """
+    import sys
+    import numpy as np
+    import reference as ref
+    import isometry as iso
+    from isometry import _core
+    from registry import CASES, real_of
+
+    assert _core.config()["simd"] == sys.argv[1], _core.config()
+    results = {}
+    for c, case in enumerate(CASES):
+        if case.variant in ("wide", "tall"):
+            continue
+        rng = np.random.default_rng(c)
+        for n, batch in ((37, ()), (6, (21,))):
+            op = getattr(iso, case.object.cls)(**case.draw(rng, n, batch))
+            x, ct = (ref.normal(rng, 19, *batch, n, dtype=case.dtype) for _ in range(2))
+            grads, x_bar = op.apply_vjp(x, ct)
+            out = {"apply": op.apply(x), "adjoint": op.apply_adjoint(x), "matrix": op.matrix(), "x_bar": x_bar, **grads}
+            results.update({f"{c} {n} {k}": v for k, v in out.items()})
+        op = getattr(iso, case.object.cls)(**case.draw(rng, 37))
+        steps, v = ref.normal(rng, 6, 7, 3, dtype=case.dtype), ref.normal(rng, 37, 3, dtype=case.dtype)
+        for name in ("tanh", "modrelu"):
+            bias = 0.1 * ref.normal(rng, 37, dtype=real_of(case.dtype)) if name == "modrelu" else None
+            keywords = {"activation": name, "activation_bias": bias}
+            states = iso.recurrence(op, steps, v, **keywords)
+            g = iso.recurrence_vjp(op, steps, v, states, np.ones_like(states), **keywords)
+            flat = {"states": states, "x": g["x"], "v": g["input_weight"], **g["transition"]}
+            results.update({f"{c} {name} {k}": v for k, v in flat.items()})
+    np.savez(sys.argv[2], **results)
+"""
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory):
+    """The same work on every path this machine has."""
+    folder, found = tmp_path_factory.mktemp("simd"), {}
+    for path in _core.config()["simd_available"]:
+        script(WORK, path, folder / f"{path}.npz", ISOMETRY_SIMD=path)
+        with np.load(folder / f"{path}.npz") as file:
+            found[path] = dict(file)
+    return found
+
+
+def test_the_portable_path_is_always_there():
+    assert "scalar" in _core.config()["simd_available"]
+    assert set(_core.config()["simd_available"]) <= set(PATHS)
+
+
+def test_all_paths_agree(results):
+    """In double and single precision, against the portable path."""
+    for path, found in results.items():
+        assert set(found) == set(results["scalar"])
+        for key, value in found.items():
+            expected = results["scalar"][key]
+            assert value.dtype == expected.dtype
+            tolerance = sequence_gradient(real_of(value.dtype), 75, 6)
+            close(value, expected, tolerance, f"{path}: {key}", floor=1.0)
+
+
+LARGE = """
+    import sys
+    import numpy as np
+    from isometry import _core
+    from simd_work import results
+
+    assert _core.config()["simd"] == sys.argv[1], _core.config()
+    np.savez(sys.argv[2], **results())
+"""
+
+
+def test_every_path_is_right_at_large_sizes(tmp_path):
+    """Blocks, tails and aliased rows of every path, against the reference in double precision."""
+    wanted = expected()
+    for path in _core.config()["simd_available"]:
+        script(LARGE, path, tmp_path / "found.npz", ISOMETRY_SIMD=path)
+        with np.load(tmp_path / "found.npz") as file:
+            found = dict(file)
+        assert set(found) == set(wanted)
+        for key, (value, subject) in wanted.items():
+            assert found[key].dtype == subject.dtype, key
+            close(found[key], value, forward(subject.dtype, 4), f"{path}: {key}")
+
+
+@pytest.mark.parametrize("path", [*PATHS, "sse9"])
+def test_a_path_is_taken_or_refused(path):
+    """A path that is missing here, or unknown everywhere, is an error that names the variable and the choices."""
+    text = """
+        import numpy as np
+        import isometry as iso
+        from isometry import _core
+
+        iso.Householder(np.ones((4, 2))).matrix()
+        print(_core.config()["simd"])
+    """
+    done = script(text, check=False, ISOMETRY_SIMD=path)
+    if path in _core.config()["simd_available"]:
+        assert done.stdout.strip() == path, done.stderr
+    else:
+        assert done.returncode != 0
+        assert "ISOMETRY_SIMD" in done.stderr
+        assert path in done.stderr
+        assert "panicked" not in done.stderr

@@ -1,0 +1,64 @@
+"""The only place with small numbers: how far two results may lie apart, as epsilon of the type times a stated growth.
+
+Growth laws, observed constants rounded up: one operator applied to a row loses a few eps per factor, and the errors of
+independent factors add (SAFETY x factors x eps); a gradient passes the same factors twice more and sums over rows;
+a recurrence adds its steps. The relative error is that of section 2: Frobenius, with a floor for what cancels to zero.
+"""
+
+import numpy as np
+
+SAFETY = 16.0
+FLOOR = 0.03  # of the norm of the cotangent: below it a gradient counts as zero that came out as rounding noise
+SLACK = {"f": 1e-3, "d": 1e-7}  # by which entries of A may exceed 1 where section 9 chooses D, after A is recomputed
+UNITARITY = 20.0  # e(W) of section 2 for every hard parametrisation
+TIGHT = 1e-13  # float64 values known by hand
+DIFFERENCES = 1e-7  # five-point differences with step 1e-3 in float64, functions of size one
+
+
+def eps(dtype):
+    return float(np.finfo(dtype).eps)
+
+
+def forward(dtype, factors, condition=1.0):
+    """An operator with this many factors, applied once or formed."""
+    return SAFETY * eps(dtype) * max(factors, 1) * condition
+
+
+def gradient(dtype, factors, condition=1.0):
+    """One pass back through the same factors: three products where the forward has one."""
+    return 4 * forward(dtype, factors, condition)
+
+
+def sequence(dtype, factors, steps):
+    """States after so many steps."""
+    return forward(dtype, factors) * (1 + steps)
+
+
+def sequence_gradient(dtype, factors, steps):
+    return 4 * sequence(dtype, factors, steps)
+
+
+def distance(value, reference, floor=1e-3):
+    """||value - reference||_F / max(||reference||_F, floor); infinity for another shape or a NaN."""
+    value, reference = np.asarray(value), np.asarray(reference)
+    if value.shape != reference.shape:
+        return np.inf
+    gap = np.linalg.norm((value.astype(complex) - reference.astype(complex)).ravel())
+    error = gap / max(np.linalg.norm(reference.ravel()), floor)
+    return error if error <= np.inf else np.inf  # NaN compares false
+
+
+def close(value, reference, tolerance, what="value", floor=1e-3):
+    """Assert the shape and the distance; NaN fails."""
+    value, reference = np.asarray(value), np.asarray(reference)
+    assert value.shape == reference.shape, f"{what} has shape {value.shape}, expected {reference.shape}"
+    error = distance(value, reference, floor)
+    assert error <= tolerance, f"{what}: relative error {error:.2e} > {tolerance:.1e}"
+
+
+def identical(value, reference, what="value"):
+    """Assert equality to the last bit: type, shape and values, none of them NaN."""
+    value, reference = np.asarray(value), np.asarray(reference)
+    assert value.dtype == reference.dtype, f"{what} is {value.dtype}, expected {reference.dtype}"
+    assert value.shape == reference.shape, f"{what} has shape {value.shape}, expected {reference.shape}"
+    assert np.array_equal(value, reference), f"{what}: not the same bits, distance {distance(value, reference):.2e}"

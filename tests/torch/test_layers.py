@@ -1,0 +1,288 @@
+"""What the layers promise beyond torch.nn.RNN and the laws of their operators: parameters, options, training."""
+
+import subprocess
+import sys
+import textwrap
+
+import pytest
+import torch
+
+import isometry.torch as it
+import tolerance
+from layers import COMPLEX, LAYERS, B, D, N, T, build, close, draw, each_layer
+
+# ---------------------------------------------------------------- parameters
+
+STORED = {
+    ("ORNN", ()): {"weight_ih": (N, D), "vectors": (N, N), "bias": (N,)},
+    ("ORNN", (("reflections", 2), ("nonlinearity", "modrelu"))): {
+        "weight_ih": (N, D),
+        "vectors": (N, 2),
+        "activation_bias": (N,),
+    },
+    ("ORNN", (("nonlinearity", "modrelu_realrep"),)): {
+        "weight_ih": (N, D),
+        "vectors": (N, N),
+        "activation_bias": (N // 2,),
+    },
+    ("UnitaryORNN", ()): {
+        "weight_ih": (N, D, 2),
+        "vectors": (N, N - 1, 2),
+        "phases": (N,),
+        "activation_bias": (N,),
+    },
+    ("ScoRNN", ()): {"weight_ih": (N, D), "upper": (15,), "activation_bias": (N,), "signs": (N,)},
+    ("ScuRNN", (("nonlinearity", "tanh"),)): {
+        "weight_ih": (N, D, 2),
+        "upper": (15, 2),
+        "diagonal": (N,),
+        "phases": (N,),
+        "bias": (N, 2),
+    },
+}
+
+
+@pytest.mark.parametrize(("cls", "keywords"), STORED, ids=lambda v: v if isinstance(v, str) else str(len(v)))
+def test_names_and_shapes_of_the_state_dict(cls, keywords):
+    layer = getattr(it.nn, cls)(D, N, 2, bidirectional=True, trainable_h0=True, **dict(keywords))
+    stored = STORED[cls, keywords]
+    complex_ = len(stored["weight_ih"]) == 3
+    expected = {}
+    for k in range(2):
+        for way in ("", "_reverse"):
+            shapes = {**stored, "h0": (N, 2) if complex_ else (N,)}
+            if k:
+                shapes["weight_ih"] = (N, 2 * N, *stored["weight_ih"][2:])
+            expected |= {f"{key}_l{k}{way}": shape for key, shape in shapes.items()}
+    assert {key: tuple(value.shape) for key, value in layer.state_dict().items()} == expected
+    assert set(dict(layer.named_buffers())) == {key for key in expected if key.startswith("signs")}
+    without = {key for key in layer.state_dict() if "bias" not in key}
+    layer = getattr(it.nn, cls)(D, N, 2, bidirectional=True, trainable_h0=True, bias=False, **dict(keywords))
+    assert set(layer.state_dict()) == without
+
+
+def test_recurrent_parameters_are_those_of_the_transition():
+    expected = {"ornn": ["vectors"], "unitary-ornn": ["vectors", "phases"], "scornn": ["upper"]}
+    expected["scurnn"] = ["upper", "diagonal", "phases"]
+    for name, names in expected.items():
+        layer = build(name, 2, bidirectional=True, trainable_h0=True)
+        found = list(layer.recurrent_parameters())
+        wanted = [getattr(layer, k + end) for end in ("_l0", "_l0_reverse", "_l1", "_l1_reverse") for k in names]
+        assert len(found) == len(wanted)
+        assert all(a is b for a, b in zip(found, wanted, strict=True))
+
+
+@each_layer
+def test_initial_values(name):
+    """Section 25: input weights within sqrt(6 / (n + d)), biases and initial states zero, W orthogonal or unitary."""
+    torch.manual_seed(1)
+    layer = LAYERS[name](D, N, 2, trainable_h0=True)
+    for key, p in layer.named_parameters():
+        if key.startswith("weight_ih"):
+            bound = (6 / (N + p.shape[1])) ** 0.5
+            assert 0.5 * bound < p.abs().max() <= bound
+        elif "bias" in key or key.startswith("h0"):
+            assert not p.any()
+        else:
+            assert p.abs().sum() > 0 or key.startswith("diagonal")
+    before = {key: p.clone() for key, p in layer.named_parameters()}
+    torch.manual_seed(1)
+    layer.reset_parameters()
+    assert all(torch.equal(p, before[key]) for key, p in layer.named_parameters())
+
+
+def test_initial_vectors_of_the_ornn():
+    """oRNN with m = n: unit columns below a zero triangle, u_1 = +1."""
+    u = it.nn.ORNN(D, N, dtype=torch.float64).vectors_l0.detach()
+    assert u[-1, -1] == 1
+    assert not torch.triu(u, 1).any()
+    close(torch.linalg.vector_norm(u, dim=0), torch.ones(N, dtype=torch.float64), "column norms")
+
+
+@each_layer
+def test_a_layer_or_direction_that_is_not_there(name):
+    layer = build(name, 2)
+    for k in (2, -1):
+        with pytest.raises(IndexError, match="layer"):
+            layer.recurrent_matrix(layer=k)
+    with pytest.raises(ValueError, match="bidirectional"):
+        layer.recurrent_matrix(reverse=True)
+
+
+def test_refusals():
+    for cls, keywords, error, words in (
+        (it.nn.ORNN, {"reflections": 2.0}, TypeError, "reflections"),
+        (it.nn.UnitaryORNN, {"reflections": N}, ValueError, "reflections"),
+        (it.nn.UnitaryORNN, {"nonlinearity": "modrelu_realrep"}, ValueError, "real"),
+        (it.nn.ScoRNN, {"negative_ones": 0.5}, TypeError, "negative_ones"),
+        (it.nn.ScuRNN, {"nonlinearity": "sine"}, ValueError, "nonlinearity"),
+        (it.nn.ScuRNN, {"dtype": torch.complex64}, TypeError, "dtype"),
+        (it.nn.ScoRNN, {"slope": 0.2}, TypeError, "slope"),
+    ):
+        with pytest.raises(error, match=words):
+            cls(D, N, **keywords)
+
+
+def test_representation():
+    assert repr(it.nn.ORNN(D, N, 2, reflections=2, batch_first=True)) == (
+        "ORNN(3, 6, num_layers=2, batch_first=True, reflections=2, sign='hard', nonlinearity='leaky_relu', slope=0.1)"
+    )
+    assert repr(it.nn.ScoRNN(D, N, trainable_h0=True)) == (
+        "ScoRNN(3, 6, negative_ones=3, nonlinearity='modrelu', trainable_h0=True)"
+    )
+
+
+# ---------------------------------------------------------------- options
+
+
+def test_modrelu_without_a_bias_has_bias_zero():
+    for name in LAYERS:
+        layer, plain = (build(name, nonlinearity=kind, bias=False) for kind in ("modrelu", "identity"))
+        plain.load_state_dict(layer.state_dict())
+        x = draw(T, B, D)
+        close(layer(x)[0], plain(x)[0], "modReLU with bias zero is the identity")
+
+
+def test_soft_sign_is_clamped_and_comes_back():
+    """s = u_1 within [-1, 1]; outside it is +-1, and the gradient of s still moves u_1."""
+    layer = build("ornn", sign="soft")
+    ct = draw(N, N)
+    for u1, s in ((0.3, 0.3), (1.7, 1.0), (-40.0, -1.0)):
+        with torch.no_grad():
+            layer.vectors_l0[-1, -1] = u1
+        w = layer.recurrent_matrix()
+        expected = it.Householder(layer.vectors_l0.detach()[:, :-1].tril(), sign=s)
+        close(w, expected.matrix(), "W")
+        assert torch.autograd.grad((w * ct).sum(), layer.vectors_l0)[0][-1, -1] != 0
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_complex_input(name):
+    """A complex layer takes complex input too; a real one as if its imaginary part were zero."""
+    layer, x = build(name, 2), draw(T, B, D)
+    close(layer(x + 0j)[0], layer(x)[0])
+    assert layer(torch.complex(x, draw(T, B, D, seed=1)))[0].dtype == torch.complex128
+    with pytest.raises(ValueError, match="complex64"):
+        layer(x.to(torch.complex64))
+    with pytest.raises(ValueError, match="complex128"):
+        build("scornn")(x + 0j)
+    with pytest.raises(TypeError, match="hx must be real"):
+        build("scornn")(x, draw(1, B, N) + 0j)
+    for other in (torch.float32, torch.complex64):
+        with pytest.raises(TypeError, match="float64|complex128"):
+            layer(x, draw(2, B, N).to(other))
+
+
+@each_layer
+def test_autocast_computes_in_single_precision(name):
+    """Half-precision inputs and states, as other modules return them under autocast, are widened first."""
+    layer = build(name, 2, dtype=torch.float32)
+    x, h0 = draw(T, B, D, dtype=torch.float32), draw(2, B, N, dtype=torch.float32)
+    half, half_h0 = x.bfloat16(), h0.bfloat16()
+    with torch.autocast("cpu", torch.bfloat16):
+        out, last = layer(half, half_h0)
+    expected, expected_last = layer(half.float(), half_h0.float())
+    assert torch.equal(out, expected)
+    assert torch.equal(last, expected_last)
+
+
+@pytest.mark.parametrize("name", ["ornn", "scurnn"])
+def test_compiles_in_one_piece(name):
+    """No graph break, for two layers and directions."""
+    torch.compiler.reset()
+    layer, x = build(name, 2, bidirectional=True), draw(T, B, D)
+    close(torch.compile(layer, backend="aot_eager", fullgraph=True)(x)[0], layer(x)[0])
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_per_sample_gradients_of_complex_layers(name):
+    layer, x = build(name), draw(T, B, D)
+    parameters = {key: p.detach() for key, p in layer.named_parameters()}
+
+    def loss(parameters, x):
+        return torch.func.functional_call(layer, parameters, (x,))[0][-1].abs().square().sum()
+
+    every = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 1))(parameters, x[:, :, None])
+    layer(x)[0][-1].abs().square().sum().backward()
+    for key, p in layer.named_parameters():
+        tolerance.close(every[key].sum(0), p.grad, tolerance.sequence_gradient("float64", N, T), key)
+
+
+def test_dropout_takes_whole_complex_units():
+    layer = build("scurnn", 2, dropout=0.5, nonlinearity="identity", bias=False)
+    seen = []
+    layer._run, run = lambda suffix, x, *rest: seen.append(x) or run(suffix, x, *rest), layer._run
+    layer(draw(T, B, D))
+    gone = seen[1] == 0
+    assert 0.2 < gone.double().mean() < 0.8
+    assert (seen[1].real[~gone] != 0).all()
+    assert (seen[1].imag[~gone] != 0).all()
+
+
+# ---------------------------------------------------------------- training
+
+
+@each_layer
+def test_orthogonality_survives_training(name):
+    """e(W) in float32 after 2,000 steps of Adam."""
+    torch.manual_seed(0)
+    layer, head = LAYERS[name](2, 8), torch.nn.Linear(16 if name in COMPLEX else 8, 1)
+    start = layer.recurrent_matrix().detach()
+    optimizer = torch.optim.Adam([*layer.parameters(), *head.parameters()], lr=1e-2)
+    for _ in range(2000):
+        x = torch.rand(4, 4, 2)
+        h = layer(x)[1][0]
+        features = torch.cat([h.real, h.imag], -1) if h.is_complex() else h
+        loss = torch.nn.functional.mse_loss(head(features), x[..., 0].sum(0)[:, None])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    w = layer.recurrent_matrix().detach()
+    assert (w - start).abs().max() > 0.1, "training moved W"
+    assert it.orthogonality_error(w) < tolerance.UNITARITY
+
+
+DISTRIBUTED = """
+    import sys
+    import torch
+    import torch.distributed as dist
+    import isometry.torch as it
+    from torch.nn.parallel import DistributedDataParallel
+
+    rank, store = int(sys.argv[1]), sys.argv[2]
+    torch.set_num_threads(1)
+    if rank < 2:
+        dist.init_process_group("gloo", init_method="file://" + store, rank=rank, world_size=2)
+    torch.manual_seed(7)
+    layers = [cls(3, 6, 2, bidirectional=True, dtype=torch.float64) for cls in (it.nn.ORNN, it.nn.ScoRNN, it.nn.ScuRNN)]
+    x = torch.randn(5, 4, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    part = x[:, 2 * rank : 2 * rank + 2] if rank < 2 else x
+    for layer in layers:
+        model = DistributedDataParallel(layer) if rank < 2 else layer
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(3):
+            optimizer.zero_grad()
+            (out, last), (again, _) = model(part), model(part.flip(0))
+            (out.abs().square().mean() + last.real.mean() + again.real.mean()).backward()
+            optimizer.step()
+    torch.save([layer.state_dict() for layer in layers], sys.argv[3])
+    if rank < 2:
+        dist.destroy_process_group()
+"""
+
+
+def test_two_processes_train_as_one(tmp_path):
+    """DistributedDataParallel on half a batch each gives both the parameters that the whole batch gives."""
+    files = [tmp_path / f"{rank}.pt" for rank in range(3)]
+    command = [sys.executable, "-c", textwrap.dedent(DISTRIBUTED)]
+    runs = [subprocess.Popen([*command, str(r), str(tmp_path / "store"), str(f)]) for r, f in enumerate(files)]
+    try:
+        assert [run.wait(timeout=240) for run in runs] == [0, 0, 0]
+    finally:
+        for run in runs:
+            run.kill()
+    first, second, whole = (torch.load(f, weights_only=True) for f in files)
+    for a, b, c in zip(first, second, whole, strict=True):
+        for key in c:
+            assert torch.equal(a[key], b[key]), key
+            close(a[key], c[key], key)

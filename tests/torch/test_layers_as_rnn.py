@@ -1,0 +1,111 @@
+"""Layers in the place of torch.nn.RNN: the same numbers, shapes, packed sequences, edge cases and messages."""
+
+import pytest
+import torch
+from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
+
+import tolerance
+from layers import COMPLEX, B, D, N, T, build, close, draw, each_layer
+
+
+def elman(layer, **keywords):
+    """torch.nn.RNN with the same matrices and biases."""
+    twin = torch.nn.RNN(D, N, layer.num_layers, bidirectional=layer.bidirectional, dtype=torch.float64, **keywords)
+    with torch.no_grad():
+        for k in range(layer.num_layers):
+            for reverse in (False, True)[: 1 + layer.bidirectional]:
+                end = f"_l{k}" + "_reverse" * reverse
+                getattr(twin, "weight_ih" + end).copy_(getattr(layer, "weight_ih" + end))
+                getattr(twin, "weight_hh" + end).copy_(layer.recurrent_matrix(k, reverse))
+                getattr(twin, "bias_ih" + end).copy_(getattr(layer, "bias" + end))
+                getattr(twin, "bias_hh" + end).zero_()
+    return twin
+
+
+@pytest.mark.parametrize("name", ["ornn", "scornn"])
+@pytest.mark.parametrize("bidirectional", [False, True], ids=["one-way", "two-way"])
+@pytest.mark.parametrize("batch_first", [False, True], ids=["time-first", "batch-first"])
+def test_a_real_layer_is_torch_rnn_with_its_matrix(name, bidirectional, batch_first):
+    layer = build(name, 2, nonlinearity="tanh", bidirectional=bidirectional, batch_first=batch_first)
+    twin, states = elman(layer, batch_first=batch_first), 4 if bidirectional else 2
+    x, h0 = draw(B, T, D) if batch_first else draw(T, B, D), draw(states, B, N, seed=1)
+    for arguments in ((x,), (x, h0), (draw(T, D),), (draw(T, D), h0[:, 0])):
+        for found, expected in zip(layer(*arguments), twin(*arguments), strict=True):
+            close(found, expected)
+    for lengths in ([5, 4, 4, 1], [1, 4, 5, 4], [3, 3, 3, 3]):
+        packed = pack_sequence([draw(k, D, seed=k) for k in lengths], enforce_sorted=lengths[0] == 5)
+        (found, last), (expected, expected_last) = layer(packed, h0), twin(packed, h0)
+        close(found.data, expected.data, "packed output")
+        close(last, expected_last, "packed h_n")
+        for mine, theirs in zip(found[1:], expected[1:], strict=True):
+            assert (mine is None and theirs is None) or torch.equal(mine, theirs)
+
+
+@pytest.mark.parametrize("name", ["ornn", "scornn"])
+def test_gradients_are_those_of_torch_rnn(name):
+    layer = build(name, 2, nonlinearity="tanh", bidirectional=True)
+    twin = elman(layer)
+    lengths, ends = [1, 5, 3], [f"_l{k}{r}" for k in range(2) for r in ("", "_reverse")]
+    grads = []
+    for model in (layer, twin):
+        sequences = [draw(k, D, seed=k).requires_grad_() for k in lengths]
+        h0 = draw(4, 3, N, seed=1).requires_grad_()
+        out, last = model(pack_sequence(sequences, enforce_sorted=False), h0)
+        loss = (out.data * draw(*out.data.shape, seed=2)).sum() + (last * draw(*last.shape, seed=3)).sum()
+        weights = [getattr(model, "weight_ih" + end) for end in ends]
+        biases = [getattr(model, ("bias" if model is layer else "bias_ih") + end) for end in ends]
+        grads.append(torch.autograd.grad(loss, [*sequences, h0, *weights, *biases]))
+    for found, expected in zip(*grads, strict=True):
+        tolerance.close(found, expected, tolerance.sequence_gradient("float64", N, T), "gradient")
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_a_complex_layer_is_the_textbook_loop(name):
+    """Two layers, two directions, packed: every sequence alone, step by step, from the stored parameters."""
+    layer = build(name, 2, bidirectional=True, nonlinearity="tanh")
+    lengths, h0 = [2, 5, 1], torch.complex(draw(4, 3, N, seed=1), draw(4, 3, N, seed=2))
+    sequences = [draw(k, D, seed=k) for k in lengths]
+    packed, last = layer(pack_sequence(sequences, enforce_sorted=False), h0)
+    out, _ = pad_packed_sequence(packed)
+    for q, sequence in enumerate(sequences):
+        y = sequence + 0j
+        for k in range(2):
+            ways = []
+            for r, end in enumerate((f"_l{k}", f"_l{k}_reverse")):
+                v, b = (torch.view_as_complex(getattr(layer, kind + end)) for kind in ("weight_ih", "bias"))
+                w, h, states = layer.recurrent_matrix(k, bool(r)), h0[2 * k + r, q], []
+                for step in y.flip(0) if r else y:
+                    z = w @ h + v @ step + b
+                    h = torch.complex(z.real.tanh(), z.imag.tanh())
+                    states.append(h)
+                close(last[2 * k + r, q], h, "h_n")
+                ways.append(torch.stack(states[::-1] if r else states))
+            y = torch.cat(ways, -1)
+        close(out[: lengths[q], q], y, f"sequence {q}")
+
+
+@each_layer
+def test_an_empty_batch(name):
+    """torch.nn.RNN serves a batch of no sequences, with zero gradients; no steps are an error."""
+    layer, twin = build(name, 2, bidirectional=True), torch.nn.RNN(D, N, 2, bidirectional=True, dtype=torch.float64)
+    (out, last), (expected, expected_last) = layer(draw(T, 0, D)), twin(draw(T, 0, D))
+    assert out.shape == expected.shape
+    assert last.shape == expected_last.shape
+    out.abs().sum().backward()
+    assert all(p.grad is not None and not p.grad.any() for p in layer.parameters())
+    for model in (layer, twin):
+        with pytest.raises(RuntimeError, match="Expected sequence length to be larger than 0 in RNN"):
+            model(draw(0, B, D))
+
+
+@each_layer
+def test_devices_that_differ(name):
+    layer, twin = build(name), torch.nn.RNN(D, N, dtype=torch.float64)
+    far = torch.empty(T, B, D, dtype=torch.float64, device="meta")
+    for arguments in ((far,), (draw(T, B, D), torch.empty(1, B, N, dtype=torch.float64, device="meta"))):
+        messages = []
+        for model in (layer, twin):
+            with pytest.raises(RuntimeError, match="not at the same device") as info:
+                model(*arguments)
+            messages.append(str(info.value))
+        assert messages[0] == messages[1]

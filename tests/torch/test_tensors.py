@@ -1,0 +1,256 @@
+"""Tensors without values, without elements or of half precision, and programs that record what is done to tensors."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.func import jvp, vmap
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.nn.utils.rnn import PackedSequence
+
+import isometry.torch as it
+import tolerance
+from derivatives import draw, leaves, same
+from isometry.torch import reference
+from layers import LAYERS, B, D, N, T, build, each_layer
+
+#: What the package computes, and the shapes of the arguments.
+CALLS = {
+    "householder": (lambda u, x: it.Householder(u, sign=0.5).apply(x), [(6, 2), (3, 6)]),
+    "householder matrix": (lambda u, p: it.Householder(u, phases=p).matrix(), [(6, 2), (6,)]),
+    "trapezoid": (lambda u, x: it.Householder.from_trapezoid(u).apply_adjoint(x), [(4, 6, 6), (3, 4, 6)]),
+    "cayley": (lambda a, x: it.Cayley(a, signs=torch.ones_like(x[0])).apply(x), [(15,), (3, 6)]),
+    "cayley matrix": (lambda a, d, p: it.Cayley(a + 0j, diagonal=d, phases=p).matrix(), [(15,), (6,), (6,)]),
+    "dense": (lambda w, x: it.Dense(w).apply(x), [(4, 6), (3, 6)]),
+    "activation": (lambda z, b: it.activate(z, "modrelu", bias=b), [(3, 6), (6,)]),
+    "recurrence": (
+        lambda u, x, v, h, b: it.recurrence(it.Householder(u), x, v, h0=h, bias=b),
+        [(6, 2), (4, 3, 2), (6, 2), (3, 6), (6,)],
+    ),
+    "recurrence with lengths": (
+        lambda a, x, v: it.recurrence(it.Cayley(a), x, v, lengths=[2, 4, 1], reverse=True),
+        [(15,), (4, 3, 2), (6, 2)],
+    ),
+    "real form": (lambda w: it.real_matrix(w + 0j), [(3, 6)]),
+    "error": (it.orthogonality_error, [(4, 3, 3)]),
+}
+
+
+@pytest.fixture(params=CALLS)
+def program(request, seed):
+    """A function of tensors, and a point."""
+    f, shapes = CALLS[request.param]
+    return f, [draw(seed, *shape) for shape in shapes]
+
+
+# ---------------------------------------------------------------- tensors without values
+
+
+def test_fake_tensors(program):
+    """Shape and dtype of the result without its values, inside the mode and outside, where constants are real."""
+    f, at = program
+    with FakeTensorMode(allow_non_fake_inputs=True) as mode:
+        fake = [mode.from_tensor(t) for t in at]
+        inside = f(*fake)
+    expected = f(*at)
+    for found in (inside, f(*fake)):
+        assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+
+
+def test_meta_tensors(program):
+    """Shape and dtype of the result without its values, and a backward pass."""
+    f, at = program
+    expected, far = f(*at), leaves(t.to("meta") for t in at)
+    found = f(*far)
+    assert (found.shape, found.dtype, found.device.type) == (expected.shape, expected.dtype, "meta")
+    grads = torch.autograd.grad(found.abs().sum(), far)
+    assert [g.shape for g in grads] == [t.shape for t in far]
+
+
+@each_layer
+def test_layers_on_the_meta_device(name):
+    """Shapes of results and gradients before any memory is taken; then the layer moves and is initialised."""
+    layer = LAYERS[name](D, N, 2, bidirectional=True, trainable_h0=True, device="meta")
+    x = torch.empty(T, B, D, device="meta")
+    out, last = layer(x)
+    assert (out.shape, out.device.type) == ((T, B, 2 * N), "meta")
+    assert (last.shape, last.device.type) == ((4, B, N), "meta")
+    out.abs().sum().backward()
+    assert all(p.grad is not None for p in layer.parameters())
+    assert layer(x, torch.empty_like(last))[0].shape == out.shape
+    packed = PackedSequence(torch.empty(9, D, device="meta"), torch.tensor([3, 2, 2, 1, 1]))
+    out, last = layer(packed)
+    assert (out.data.shape, last.shape) == ((9, 2 * N), (4, 3, N))
+    layer.to_empty(device="cpu").reset_parameters()
+    assert layer(torch.ones(T, B, D))[0].isfinite().all()
+
+
+@each_layer
+def test_layers_made_under_the_meta_device(name):
+    """The context of torch.device reaches every parameter and buffer."""
+    with torch.device("meta"):
+        layer = LAYERS[name](D, N)
+    assert {t.device.type for t in layer.state_dict().values()} == {"meta"}
+
+
+def test_meta_tensors_of_half_precision_are_refused_like_others():
+    """torch knows no autocast on the meta device, and must not be asked."""
+    half = torch.ones(5, 2, dtype=torch.float16)
+    for t in (half, half.to("meta")):
+        with pytest.raises(TypeError, match="vectors must be float32"):
+            it.Householder(t)
+
+
+# ---------------------------------------------------------------- recorded programs
+
+
+@pytest.mark.parametrize("mode", ["real", "fake"])
+def test_make_fx(program, mode):
+    """The graph of one point gives the values at another."""
+    f, at = program
+    graph = make_fx(f, tracing_mode=mode)(*at)
+    moved = [1.5 * t + 0.1 for t in at]
+    same(graph(*moved), f(*moved))
+
+
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")  # the checks of shapes are Python, and stay behind
+def test_jit_trace(program):
+    """The trace of one point gives the values at another."""
+    f, at = program
+    trace = torch.jit.trace(f, tuple(at), check_trace=False)
+    moved = [1.5 * t + 0.1 for t in at]
+    same(trace(*moved), f(*moved))
+
+
+@each_layer
+def test_export_of_a_layer(name, seed):
+    """The program exported at one point gives the values at another."""
+    layer, x = build(name, 2, bidirectional=True), draw(seed, T, B, D)
+    same(torch.export.export(layer, (x,)).module()(2 * x), layer(2 * x))
+
+
+# ---------------------------------------------------------------- copies
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        it.Householder(torch.tensor([[1.0], [2.0]]), sign=0.5),
+        it.Cayley(torch.tensor([1 + 2j]), phases=torch.tensor([0.5, 1.0])),
+        it.Dense(torch.tensor([[1.0, 2.0]])),
+    ],
+    ids=lambda op: type(op).__name__,
+)
+def test_operators_are_copied_and_pickled_but_not_changed(op):
+    """A twin is the same operator; no attribute can be set."""
+    for twin in (copy.copy(op), copy.deepcopy(op), pickle.loads(pickle.dumps(op))):
+        assert repr(twin) == repr(op)
+        assert torch.equal(twin.matrix(), op.matrix())
+    for name in ("vectors", "upper", "weight", "shape", "dtype", "anything"):
+        with pytest.raises(AttributeError):
+            setattr(op, name, 1)
+
+
+# ---------------------------------------------------------------- shapes and dtypes
+
+
+@pytest.mark.parametrize(("lead", "stack"), [((4,), (3, 1)), ((), (3,)), ((2,), ())], ids=str)
+def test_real_operators_on_complex_vectors(lead, stack, seed):
+    """The real and the imaginary part alike, in every shape that broadcasts."""
+    x = draw(seed, *lead, 5, dtype=np.complex128)
+    op = it.Householder(draw(seed, *stack, 5, 2))
+    w = op.matrix().to(x.dtype)
+    same(op.apply(x), (w @ x[..., None])[..., 0])
+    same(op.apply_adjoint(x), (w.mT @ x[..., None])[..., 0])
+
+
+def test_no_rows_give_gradients_of_zero(seed):
+    """A batch of no vectors goes forward and back."""
+    u = draw(seed, 5, 2).requires_grad_()
+    y = it.Householder(u).apply(draw(seed, 0, 5))
+    y.sum().backward()
+    assert y.shape == (0, 5)
+    assert not u.grad.any()
+
+
+@pytest.mark.parametrize("cls", [it.Householder, it.Cayley, it.Dense])
+def test_stacks_of_no_operators(cls):
+    """Shapes as for any other number."""
+    shape = {it.Householder: (5, 2), it.Cayley: (10,), it.Dense: (5, 5)}[cls]
+    op = cls(torch.ones(0, *shape))
+    assert op.matrix().shape == (0, 5, 5)
+    assert op.apply(torch.ones(3, 0, 5)).shape == (3, 0, 5)
+
+
+def test_operators_without_parameters():
+    """No reflections and a matrix of one entry leave the last factor alone; no features leave the recurrence alone."""
+    assert it.Cayley(torch.ones(0)).matrix().tolist() == [[1.0]]
+    assert it.Cayley(torch.ones(2, 0), signs=-torch.ones(1)).matrix().tolist() == [[[-1.0]]] * 2
+    assert it.Householder(torch.ones(3, 0), sign=-1).apply(torch.ones(3)).tolist() == [1.0, 1.0, -1.0]
+    x, v = torch.ones(3, 2, 2), torch.ones(5, 2)
+    still = it.recurrence(it.Householder(torch.ones(5, 0)), x, v, activation="identity")
+    assert still[:, 0, 0].tolist() == [2.0, 4.0, 6.0]
+    assert not it.recurrence(it.Dense(torch.ones(5, 5)), x[..., :0], v[:, :0]).any()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128], ids=["real", "complex"])
+def test_from_skew_is_differentiable(dtype, seed):
+    """The packed entries carry the gradient back to the full matrix."""
+    a = draw(seed, 2, 4, 4, dtype=dtype)
+    (a,) = leaves([a - a.mH])
+    w = it.Cayley.from_skew(a).matrix()
+    same(w, reference.cayley(a))
+    w.abs().sum().backward()
+    assert a.grad.any()
+
+
+@pytest.mark.parametrize("shape", [(4, 4), (4, 3)], ids=["not skew", "not square"])
+def test_from_skew_refuses(shape, seed):
+    """What is not a skew matrix."""
+    with pytest.raises(ValueError, match="a must"):
+        it.Cayley.from_skew(draw(seed, *shape))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128], ids=["real", "complex"])
+@pytest.mark.parametrize("cls", [it.Householder, it.Cayley])
+def test_from_matrix_of_a_stack(cls, dtype, seed):
+    """Every member is given back."""
+    q = torch.linalg.qr(draw(seed, 2, 3, 4, 4, dtype=dtype))[0]
+    op = cls.from_matrix(q)
+    assert op.batch_shape == (2, 3)
+    same(op.matrix(), q)
+
+
+# ---------------------------------------------------------------- autocast
+
+U, V = torch.linspace(0.1, 1, 12).reshape(6, 2).cos(), torch.ones(6, 2)
+#: Functions of x (4, 3, 2).
+UNDER_AUTOCAST = {
+    "householder": lambda x: it.Householder(x.reshape(6, 4)).apply(U.mT),
+    "no reflections": lambda x: it.Householder(U[:, :0]).apply(x.reshape(4, 6)),
+    "cayley": lambda x: it.Cayley(x.flatten()[:15]).matrix(),
+    "dense": lambda x: it.Dense(U).apply_adjoint(x.reshape(4, 6)),
+    "activation": lambda x: it.activate(x, "tanh"),
+    "recurrence": lambda x: it.recurrence(it.Householder(U), x, V),
+    "error": lambda x: it.orthogonality_error(x),
+    "jvp": lambda x: jvp(lambda x: it.recurrence(it.Householder(U), x, V), (x,), (x,))[1],
+    "vmap": lambda x: vmap(it.Householder(U).apply)(x.reshape(4, 6)),
+    "compiled": lambda x: torch.compile(it.Householder(U).apply, backend="aot_eager", fullgraph=True)(x.reshape(4, 6)),
+}
+
+
+@pytest.mark.parametrize("call", UNDER_AUTOCAST)
+def test_autocast_leaves_single_precision(call, seed):
+    """Half-precision arguments, as other modules return them, are widened, and no product is narrowed on the way."""
+    torch.compiler.reset()
+    half = draw(seed, 4, 3, 2).bfloat16()
+    with torch.autocast("cpu", torch.bfloat16):
+        found = UNDER_AUTOCAST[call](half)
+        wide = UNDER_AUTOCAST[call](half.float())
+    expected = UNDER_AUTOCAST[call](half.float())
+    assert found.dtype == wide.dtype == expected.dtype == torch.float32
+    tolerance.close(found, expected, tolerance.sequence("float32", 6, 4), "of half-precision arguments")
+    tolerance.close(wide, expected, tolerance.sequence("float32", 6, 4), "of single-precision arguments")

@@ -1,0 +1,195 @@
+"""Operators and activations in every differentiation mode of torch: orders, directions, batches, compiled or not."""
+
+import numpy as np
+import pytest
+import torch
+from torch.autograd import forward_ad
+from torch.autograd.functional import hessian, jacobian
+from torch.utils.checkpoint import checkpoint
+
+import isometry.torch as it
+import reference as ref
+from derivatives import TRANSFORMS, draw, every_member, every_order, gradients, leaves, same, score
+from faces import tensor
+from isometry.torch import reference
+from registry import CASES, real_of
+
+DOUBLE = [case for case in CASES if real_of(case.dtype) is np.float64]
+each_operator = pytest.mark.parametrize("operator", DOUBLE, ids=str)
+each_real_operator = pytest.mark.parametrize(
+    "operator", [case for case in DOUBLE if case.variant in ("plain", "square") and case.dtype is np.float64], ids=str
+)
+each_call = pytest.mark.parametrize("call", ["matrix", "apply", "apply_adjoint"])
+each_transform = pytest.mark.parametrize("transform", TRANSFORMS)
+each_activation = pytest.mark.parametrize(
+    ("name", "dtype"),
+    [(name, np.float64) for name in ref.NAMES]
+    + [(name, np.complex128) for name in ref.NAMES if name != "modrelu_realrep"],
+    ids=lambda v: v if isinstance(v, str) else np.dtype(v).name,
+)
+
+
+def problem(case, call, rng, n=4):
+    """One method of an operator as a function of the operator's arguments and of x, and a point to differentiate at."""
+    at = {name: tensor(a) for name, a in case.draw(rng, n).items()}
+    fixed = {name: at.pop(name) for name in case.object.fixed if name in at}
+    build = getattr(it, case.object.cls)
+    if "sign" in at:
+        at["sign"] = 0.5 * at["sign"]  # inside the interval, so that differences may step to both sides
+    if call != "matrix":
+        n_out, n_in = build(**fixed, **at).shape
+        at["x"] = draw(rng, 2, n_in if call == "apply" else n_out, dtype=case.dtype)
+
+    def f(*tensors):
+        given = dict(zip(at, tensors, strict=True))
+        x = given.pop("x", None)
+        op = build(**fixed, **given)
+        return op.matrix() if x is None else getattr(op, call)(x)
+
+    return f, list(at.values())
+
+
+@pytest.fixture
+def rows(seed):
+    """Rows through three reflections, as a function of the vectors and the rows, and a point."""
+    return lambda u, x: it.Householder(u).apply(x), [draw(seed, 5, 3), draw(seed, 2, 5)]
+
+
+# ---------------------------------------------------------------- operators
+
+
+@each_call
+@each_operator
+def test_first_and_second_derivatives(operator, call, seed):
+    """Reverse, forward, batched, reverse over reverse and forward over reverse, against differences."""
+    every_order(*problem(operator, call, seed))
+
+
+@each_call
+@each_operator
+def test_vmap_equals_a_loop(operator, call, seed):
+    """Over every argument alone, and over all of them."""
+    every_member(*problem(operator, call, seed))
+
+
+@each_real_operator
+def test_every_way_to_a_jacobian(operator, seed):
+    """Row by row, vectorised, by torch.func in reverse and in forward mode."""
+    f, (at,) = problem(operator, "matrix", seed)
+    expected = jacobian(f, at)
+    same(jacobian(f, at, vectorize=True), expected, "vectorised")
+    same(jacobian(f, at, vectorize=True, strategy="forward-mode"), expected, "vectorised, forward mode")
+    same(torch.func.jacrev(f)(at), expected, "jacrev")
+    same(torch.func.jacfwd(f)(at), expected, "jacfwd")
+
+
+@each_real_operator
+def test_every_way_to_a_hessian(operator, seed):
+    """Row by row, vectorised, forward over reverse, by torch.func."""
+    f, (at, x) = problem(operator, "apply", seed)
+    loss = lambda at: score(f(at, x).pow(2))
+    expected = hessian(loss, at)
+    same(hessian(loss, at, vectorize=True), expected, "vectorised")
+    forward = hessian(loss, at, vectorize=True, outer_jacobian_strategy="forward-mode")
+    same(forward, expected, "vectorised, forward over reverse")
+    same(torch.func.hessian(loss)(at), expected, "torch.func")
+
+
+def test_a_dual_cotangent_of_a_graph_made_before(rows, seed):
+    """The backward pass is linear in its cotangent, also where that carries a tangent the forward pass never saw."""
+    f, at = rows
+    u, x = leaves(at)
+    y, way = f(u, x), draw(seed, 2, 5)
+    (expected,) = torch.autograd.grad(y, u, way, retain_graph=True)
+    with forward_ad.dual_level():
+        (found,) = torch.autograd.grad(y, u, forward_ad.make_dual(draw(seed, 2, 5), way))
+        same(forward_ad.unpack_dual(found).tangent, expected)
+
+
+def test_forward_over_reverse_is_reverse_over_reverse(rows, seed):
+    """A Hessian-vector product from dual numbers, and from the gradient of a gradient."""
+    f, at = rows
+    (u, x), way = leaves(at), draw(seed, 5, 3)
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(u, way)
+        (g,) = torch.autograd.grad(score(f(dual, x)), dual)
+        found = forward_ad.unpack_dual(g).tangent
+    (g,) = torch.autograd.grad(score(f(u, x)), u, create_graph=True)
+    same(found, torch.autograd.grad(g, u, way)[0])
+
+
+def test_one_argument_may_depend_on_another(seed):
+    """Second derivatives are partial ones inside the operation, total ones for the caller."""
+    ones = torch.ones(4, 4, dtype=torch.float64)
+    every_order(lambda u: it.Householder(u).apply(u.mT @ ones), [draw(seed, 4, 3)])
+
+
+def test_an_argument_changed_in_place_is_noticed(rows):
+    """The backward pass refuses what the forward pass has not seen."""
+    f, at = rows
+    u, x = leaves(at)
+    moved = x.detach()
+    y = f(u, moved)
+    moved.add_(1)
+    with pytest.raises(RuntimeError, match="inplace"):
+        y.sum().backward()
+
+
+@pytest.mark.parametrize("use_reentrant", [False, True], ids=["saved tensors", "reentrant"])
+def test_checkpointing(rows, use_reentrant):
+    """A forward pass that is computed again gives the same gradients."""
+    f, at = rows
+    found = leaves(at)
+    score(checkpoint(f, *found, use_reentrant=use_reentrant)).backward()
+    same([t.grad for t in found], gradients(f, at))
+
+
+def test_nothing_is_recorded_without_grad(rows):
+    """no_grad and inference_mode leave no graph."""
+    f, at = rows
+    for mode in (torch.no_grad, torch.inference_mode):
+        with mode():
+            assert f(*leaves(at)).grad_fn is None
+
+
+# ---------------------------------------------------------------- operators, compiled
+
+
+@each_transform
+@each_real_operator
+def test_a_compiled_transform(operator, transform, seed):
+    """No graph break where the transform is inside the compiled function."""
+    torch.compiler.reset()
+    f, (at, x) = problem(operator, "apply", seed)
+    whole = lambda at: TRANSFORMS[transform](lambda at: score(f(at, x)), at)
+    same(torch.compile(whole, backend="aot_eager", fullgraph=True)(at), whole(at))
+
+
+# ---------------------------------------------------------------- activations
+
+
+def activation(name, dtype, rng):
+    """phi of 3 rows of 6 numbers as a function of them and the bias, and a point away from every kink."""
+    units = {"modrelu": 6, "modrelu_realrep": 3}.get(name)
+    at = [draw(rng, 3, 6, dtype=dtype)] + ([] if units is None else [0.1 + 0.3 * draw(rng, units).abs()])
+    return lambda z, bias=None: it.activate(z, name, bias=bias), at
+
+
+@each_activation
+def test_derivatives_of_activations(name, dtype, seed):
+    """Reverse, forward, batched, and of the gradient, against differences."""
+    every_order(*activation(name, dtype, seed))
+
+
+@each_activation
+def test_vmap_of_activations(name, dtype, seed):
+    """Over the numbers and over the bias."""
+    every_member(*activation(name, dtype, seed))
+
+
+@each_activation
+def test_activations_by_kernel_and_by_formula(name, dtype, seed):
+    """What the modes above differentiate is what the kernel computes."""
+    f, at = activation(name, dtype, seed)
+    same(f(*at), reference.activate(at[0], name, *at[1:]))
+    same(gradients(f, at), gradients(f, at, create_graph=True), "gradient")
