@@ -1,0 +1,129 @@
+"""A scoRNN and an LSTM of as many parameters on the copying problem with delay 1,000: what `make demo` runs.
+
+Ten digits are shown, then a thousand blanks, then the network must give the digits back. A network without memory
+cannot do better than the baseline 10 ln 8 / 1020 = 0.0204. The scoRNN trains until the mean loss of its last ten
+updates is below a tenth of that (at most 600 updates); the LSTM then gets as many updates or as much time, whichever is
+less. Both write the run folder of `isometry train`; the folder above them holds one picture of both.
+
+    python examples/copying_problem.py [--delay 1000] [--out FOLDER]
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import deque
+from dataclasses import replace
+
+from isometry.cli import plots
+from isometry.cli.errors import Failure, UsageError
+from isometry.cli.loop import End, run_session
+from isometry.cli.run_folder import RunFolder
+from isometry.cli.session import Session, prepare
+from isometry.cli.settings import Settings, resolve
+
+SHARE, WINDOW, MOST = 0.1, 10, 600  # of the baseline; updates the loss is averaged over; updates at most
+LOG_EVERY = 5
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--delay", type=int, default=1000, help="blanks between the digits and the answer")
+    parser.add_argument("--iterations", type=int, default=MOST, help="updates of the scoRNN at most")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", help="folder (default runs/copying-demo-<seed>)")
+    options = parser.parse_args()
+    folder = RunFolder.create(f"copying-demo-{options.seed}", options.out)
+
+    scornn = session("scornn", options)
+    below = Below(SHARE * scornn.source.baseline)
+    end = train(scornn, folder, below)
+    lstm = session("lstm", options, iterations=scornn.iteration)
+    after = After(scornn.seconds)
+    train(lstm, folder, after)
+
+    columns = {name: RunFolder(folder.path / name).rows() for name in ("scornn", "lstm")}
+    plots.curves(folder.curves, columns, f"copying, delay {options.delay}", scornn.source.scores)
+    report([(scornn, below.mean), (lstm, after.mean)], folder)
+    if end is not End.STOPPED:
+        raise SystemExit(f"the scoRNN did not reach a tenth of the baseline in {scornn.iteration} updates")
+
+
+def session(model: str, options: argparse.Namespace, iterations: int | None = None) -> Session:
+    """A training with the papers' settings; n = 190 has 22 thousand parameters, as an LSTM with 68 units has."""
+    given = argparse.Namespace(
+        task="copying",
+        model=model,
+        length=options.delay,
+        seed=options.seed,
+        iterations=iterations or options.iterations,
+        assignments=[f"log_every={LOG_EVERY}"],
+    )
+    settings: Settings = resolve(given)
+    prepare(settings.threads)
+    return Session(settings)
+
+
+def train(run: Session, above: RunFolder, stop: Below | After) -> End:
+    """Train until `stop` holds; config.toml then names the updates that were made."""
+    folder = RunFolder.create("", str(above.path / run.settings.model))
+    folder.start_metrics(run.source.scores)
+    folder.write_config(run.settings.as_toml())
+    end = run_session(run, folder, stop=stop)
+    if end is End.INTERRUPTED:
+        raise SystemExit(130)
+    folder.write_config(replace(run.settings, iterations=run.iteration).as_toml())
+    return end
+
+
+class Smoothed:
+    """The mean of the last losses."""
+
+    def __init__(self) -> None:
+        self.losses: deque[float] = deque(maxlen=WINDOW)
+
+    @property
+    def mean(self) -> float:
+        return sum(self.losses) / len(self.losses)
+
+
+class Below(Smoothed):
+    """Holds once the mean of the last WINDOW losses is below a bound."""
+
+    def __init__(self, bound: float) -> None:
+        super().__init__()
+        self.bound = bound
+
+    def __call__(self, loss: float) -> bool:
+        self.losses.append(loss)
+        return len(self.losses) == WINDOW and self.mean < self.bound
+
+
+class After(Smoothed):
+    """Holds once so many seconds have gone by since the first update."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__()
+        self.deadline = time.perf_counter() + seconds
+
+    def __call__(self, loss: float) -> bool:
+        self.losses.append(loss)
+        return time.perf_counter() >= self.deadline
+
+
+def report(runs: list[tuple[Session, float]], folder: RunFolder) -> None:
+    """A small table of the runs with their final losses, and where the files are."""
+    baseline = runs[0][0].source.baseline
+    print(f"\n{'model':10} {'parameters':>10} {'updates':>8} {'seconds':>8} {'loss':>9} {'loss / baseline':>16}")
+    for run, loss in runs:
+        done = f"{run.parameters:10,} {run.iteration:8} {run.seconds:8.1f}"
+        print(f"{run.settings.model:10} {done} {loss:9.5f} {loss / baseline:16.3f}")
+    print(f"{'baseline':10} {'':10} {'':8} {'':8} {baseline:9.5f} {1.0:16.3f}")
+    print(f"loss: mean of the last {WINDOW} updates, in nats per step; curves in {folder.curves}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (Failure, UsageError) as error:
+        raise SystemExit(f"copying_problem: {error}") from error
