@@ -36,7 +36,7 @@ demo: build  ## train a scoRNN and an LSTM on the copying problem with delay 100
 test: lint  ## lint, then every Rust test on every instruction set of this processor, then every Python test
 	paths=$$("$(BIN)/python" -c 'import isometry._core as c; print(*c.config()["simd_available"])') && \
 	for path in $$paths; do \
-		echo "ISOMETRY_SIMD=$$path" && ISOMETRY_SIMD=$$path cargo test --locked -p isometry-core || exit 1; \
+		echo "ISOMETRY_SIMD=$$path" && ISOMETRY_SIMD=$$path cargo test --locked -p isometry-core --lib || exit 1; \
 	done
 	ISOMETRY_TEST_WHEEL=1 "$(BIN)/python" -m pytest -q
 

@@ -119,6 +119,36 @@ def test_data_loader_workers():
     )
 
 
+def test_fork_after_torch_shared_its_team():
+    """The parent's kernels ran on torch's OpenMP threads, which no child inherits."""
+    script(
+        """
+        import os
+        import torch
+        import isometry.torch as it
+        from isometry import _core
+
+        torch.set_num_threads(2)
+        assert _core.config()["team"] != "own"
+        u = torch.randn(256, 64, generator=torch.Generator().manual_seed(0))
+
+        def work():
+            vectors = u.clone().requires_grad_()
+            it.Householder(vectors).matrix().sum().backward()
+            return vectors.grad
+
+        expected = work()
+        pid = os.fork()
+        if pid == 0:
+            torch.set_num_threads(1)  # torch's own operations cannot use threads in a forked child
+            it.set_num_threads(2)
+            os._exit(0 if torch.equal(work(), expected) and _core.config()["team"] == "own" else 3)
+        assert os.waitpid(pid, 0)[1] == 0
+        assert torch.equal(work(), expected)
+        """
+    )
+
+
 def test_import_starts_no_thread_and_loads_no_torch():
     script(
         """

@@ -11,9 +11,12 @@ import pytest
 from subprocesses import environment
 
 LONG = """
-    import sys, time
+    import signal, sys, time
     import numpy as np
     import isometry as iso
+
+    # whoever runs the tests in the background may have it ignored
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
     kind, backward, threads = sys.argv[1], sys.argv[2] == "backward", int(sys.argv[3])
     n, batch = 1024, 4

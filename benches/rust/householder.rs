@@ -145,7 +145,7 @@ fn apply(n: usize, m: usize, rows: usize, threads: usize, budget: f64) {
     });
     report(&format!("apply vjp {n}/{m} B{rows} {threads} threads"), backward, threads, budget, || {
         let gradients = Gradients { vectors: Some(black_box(&mut bar)), ..Default::default() };
-        op.apply_vjp(&x, &ct, rows, Side::Forward, gradients, Some(&mut x_bar), threads).unwrap();
+        op.apply_vjp(None, &x, &ct, rows, Side::Forward, gradients, Some(&mut x_bar), threads).unwrap();
     });
 }
 

@@ -27,6 +27,7 @@ __all__ = [
     "dense_apply",
     "dense_apply_vjp",
     "householder_apply",
+    "householder_apply_kept",
     "householder_apply_vjp",
     "householder_check",
     "householder_from_matrix",
@@ -63,13 +64,22 @@ def householder_matrix_vjp(
     phases_bar: _R | None,
     threads: int,
 ) -> None: ...
+def householder_apply_kept(n: int, m: int, rows: int, last: bool) -> int: ...
 def householder_apply(
-    vectors: _T, sign: _R | None, phases: _R | None, x: _T, out: _T, adjoint: bool, threads: int
-) -> None: ...
+    vectors: _T,
+    sign: _R | None,
+    phases: _R | None,
+    x: _T,
+    out: _T,
+    kept: _T | None,
+    adjoint: bool,
+    threads: int,
+) -> None: ...  # kept (nb, householder_apply_kept(...)), unless that is 0: the forward pass, for the gradient of W x
 def householder_apply_vjp(
     vectors: _T,
     sign: _R | None,
     phases: _R | None,
+    kept: _T | None,
     x: _T,
     ct: _T,
     vectors_bar: _T | None,

@@ -109,12 +109,12 @@ class Householder(Operator):
 
     def _act(self, p: Folded, x: Array, out: Array, adjoint: bool, threads: int) -> None:
         vectors, sign, phases = p
-        _core.householder_apply(vectors, sign, phases, x, out, adjoint, threads)
+        _core.householder_apply(vectors, sign, phases, x, out, None, adjoint, threads)
 
     def _act_vjp(self, p: Folded, x: Array, ct: Array, bars: Folded, x_bar: Array, threads: int) -> None:
         (vectors, sign, phases), (vectors_bar, sign_bar, phases_bar) = p, bars
         _core.householder_apply_vjp(
-            vectors, sign, phases, x, ct, vectors_bar, sign_bar, phases_bar, x_bar, False, threads
+            vectors, sign, phases, None, x, ct, vectors_bar, sign_bar, phases_bar, x_bar, False, threads
         )
 
     def _step_kernels(self, steps: int, batch: int) -> tuple[Callable[..., None], Callable[..., None]] | None:

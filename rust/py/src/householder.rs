@@ -117,7 +117,13 @@ pub fn householder_matrix_vjp<'py>(
     by_kind!("vectors", &vectors, call(py, &vectors, [&sign, &phases], (&kept, &ct), bars, threads))
 }
 
-/// W x, or W^H x if `adjoint`, for rows x.
+/// Numbers per matrix that `householder_apply` can keep for its gradient; 0 where that does not pay.
+#[pyfunction]
+pub fn householder_apply_kept(n: usize, m: usize, rows: usize, last: bool) -> usize {
+    householder::apply_keep_len(n, m, rows, last)
+}
+
+/// W x, or W^H x if `adjoint`, for rows x; `kept` is room for what the gradient of W x would compute again.
 #[pyfunction]
 pub fn householder_apply<'py>(
     py: Python<'py>,
@@ -126,6 +132,7 @@ pub fn householder_apply<'py>(
     phases: Optional<'py>,
     x: Bound<'py, PyAny>,
     out: Bound<'py, PyAny>,
+    kept: Optional<'py>,
     adjoint: bool,
     threads: usize,
 ) -> PyResult<()> {
@@ -133,28 +140,35 @@ pub fn householder_apply<'py>(
         py: Python<'py>,
         vectors: Array<'_, 'py>,
         last: [&Optional<'py>; 2],
-        (x, out): (Array<'_, 'py>, Array<'_, 'py>),
+        (x, out, kept): (Array<'_, 'py>, Array<'_, 'py>, &Optional<'py>),
         adjoint: bool,
         threads: usize,
     ) -> PyResult<()> {
         let arrays = Arrays::<T>::new(vectors, last[0], last[1])?;
-        let [batch, n, _] = arrays.sizes;
+        let [batch, n, m] = arrays.sizes;
         let x = Input::new("x", x)?;
         let [_, rows, _] = x.sizes("x")?;
         let mut out = Output::shaped("out", out, &[batch, rows, n])?;
+        let len = householder::apply_keep_len(n, m, rows, last.iter().any(|last| last.is_some()));
+        let mut kept = Output::optional("kept", kept.as_ref(), &[batch, len])?;
         let (arrays, x, out) = (arrays.view(), x.slice(), out.slice());
-        gate::run(py, move || arrays?.apply(x, rows, side(adjoint), out, threads))
+        let kept = write(&mut kept).filter(|_| !adjoint);
+        gate::run(py, move || match kept {
+            Some(kept) => arrays?.apply_keeping(x, rows, out, kept, threads),
+            None => arrays?.apply(x, rows, side(adjoint), out, threads),
+        })
     }
-    by_kind!("vectors", &vectors, call(py, &vectors, [&sign, &phases], (&x, &out), adjoint, threads))
+    by_kind!("vectors", &vectors, call(py, &vectors, [&sign, &phases], (&x, &out, &kept), adjoint, threads))
 }
 
-/// Gradients of the parameters and of x from the cotangent of W x (or W^H x).
+/// Gradients of the parameters and of x from the cotangent of W x (or W^H x), and from what W x kept, if it did.
 #[pyfunction]
 pub fn householder_apply_vjp<'py>(
     py: Python<'py>,
     vectors: Bound<'py, PyAny>,
     sign: Optional<'py>,
     phases: Optional<'py>,
+    kept: Optional<'py>,
     x: Bound<'py, PyAny>,
     ct: Bound<'py, PyAny>,
     vectors_bar: Optional<'py>,
@@ -168,7 +182,7 @@ pub fn householder_apply_vjp<'py>(
         py: Python<'py>,
         vectors: Array<'_, 'py>,
         last: [&Optional<'py>; 2],
-        (x, ct): (Array<'_, 'py>, Array<'_, 'py>),
+        (kept, x, ct): (&Optional<'py>, Array<'_, 'py>, Array<'_, 'py>),
         bars: [&Optional<'py>; 3],
         x_bar: &Optional<'py>,
         adjoint: bool,
@@ -178,18 +192,20 @@ pub fn householder_apply_vjp<'py>(
         let [batch, n, m] = arrays.sizes;
         let x = Input::new("x", x)?;
         let [_, rows, _] = x.sizes("x")?;
+        let len = householder::apply_keep_len(n, m, rows, last.iter().any(|last| last.is_some()));
+        let kept = Input::optional("kept", kept.as_ref(), &[batch, len])?;
         let ct = Input::shaped("ct", ct, &[batch, rows, n])?;
         let mut outputs = Bars::<T>::new(bars, [&[batch, n, m], &[batch], &[batch, n]])?;
         let mut x_bar = Output::optional("x_bar", x_bar.as_ref(), &[batch, rows, n])?;
         let (arrays, x, ct, gradients) = (arrays.view(), x.slice(), ct.slice(), outputs.view());
-        let x_bar = write(&mut x_bar);
-        gate::run(py, move || arrays?.apply_vjp(x, ct, rows, side(adjoint), gradients, x_bar, threads))
+        let (kept, x_bar) = (read(&kept), write(&mut x_bar));
+        gate::run(py, move || arrays?.apply_vjp(kept, x, ct, rows, side(adjoint), gradients, x_bar, threads))
     }
     let bars = [&vectors_bar, &sign_bar, &phases_bar];
     by_kind!(
         "vectors",
         &vectors,
-        call(py, &vectors, [&sign, &phases], (&x, &ct), bars, &x_bar, adjoint, threads)
+        call(py, &vectors, [&sign, &phases], (&kept, &x, &ct), bars, &x_bar, adjoint, threads)
     )
 }
 

@@ -25,8 +25,8 @@ mod _core {
     use crate::dense::{dense_apply, dense_apply_vjp};
     #[pymodule_export]
     use crate::householder::{
-        householder_apply, householder_apply_vjp, householder_check, householder_from_matrix,
-        householder_matrix, householder_matrix_vjp,
+        householder_apply, householder_apply_kept, householder_apply_vjp, householder_check,
+        householder_from_matrix, householder_matrix, householder_matrix_vjp,
     };
     #[pymodule_export]
     use crate::recurrence::{

@@ -1,7 +1,8 @@
 """The two differentiable kernel calls of `Householder`: matrix and apply.
 
 Arguments come with no batch, vectors (n, m), or with one batch axis, (nb, n, m); all of one dtype. Saved are the
-arguments, and of a large matrix the triangle T^-1 and T^-1 U^H E, about a fifth of the work of its gradient.
+arguments and what the gradient would compute again: of a large matrix T^-1 and T^-1 U^H E, about a fifth of its work; of W x
+T^-1 and what each block of reflections is given, where those are few.
 """
 
 from __future__ import annotations
@@ -61,16 +62,21 @@ class HouseholderApply(Function):
     def forward(
         ctx: Any, vectors: Tensor, sign: Tensor | None, phases: Tensor | None, x: Tensor, adjoint: bool
     ) -> Tensor:
-        ctx.save_for_backward(vectors, sign, phases, x)
         ctx.adjoint = adjoint
-        u, s, p, nb, n, _ = _arrays(vectors, sign, phases)
+        u, s, p, nb, n, m = _arrays(vectors, sign, phases)
+        h = array(x, nb, -1, n)
         out, c = room(x.shape, x.dtype, nb, -1, n)
-        _core.householder_apply(u, s, p, array(x, nb, -1, n), c, adjoint, threads())
+        size = 0
+        if not adjoint and (ctx.needs_input_grad[0] or ctx.needs_input_grad[3]):
+            size = _core.householder_apply_kept(n, m, h.shape[1], s is not None or p is not None)
+        kept, k = room((nb, size), x.dtype) if size else (None, None)
+        _core.householder_apply(u, s, p, h, c, k, adjoint, threads())
+        ctx.save_for_backward(vectors, sign, phases, x, kept)
         return out
 
     @staticmethod
     def backward(ctx: Any, ct: Tensor) -> tuple[Tensor | None, ...]:
-        vectors, sign, phases, x = ctx.saved_tensors
+        vectors, sign, phases, x, kept = ctx.saved_tensors
         adjoint, wanted = ctx.adjoint, ctx.needs_input_grad[:4]
         if derived(ct):
 
@@ -84,5 +90,6 @@ class HouseholderApply(Function):
         phases_bar, p_bar = gradient(wanted[2], phases, nb, n)
         x_bar, h_bar = gradient(wanted[3], x, nb, -1, n)
         h, c_bar = array(x, nb, -1, n), array(ct, nb, -1, n)
-        _core.householder_apply_vjp(u, s, p, h, c_bar, u_bar, s_bar, p_bar, h_bar, adjoint, threads())
+        k = optional(kept)
+        _core.householder_apply_vjp(u, s, p, k, h, c_bar, u_bar, s_bar, p_bar, h_bar, adjoint, threads())
         return vectors_bar, sign_bar, phases_bar, x_bar, None

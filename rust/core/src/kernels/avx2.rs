@@ -34,6 +34,7 @@ macro_rules! lanes {
             type R = $r;
             type V = $v;
             const LANES: usize = $lanes;
+            const ROWS: usize = 6;
 
             #[inline(always)]
             unsafe fn splat(x: $r) -> $v {

@@ -22,6 +22,7 @@ macro_rules! lanes {
             type R = $r;
             type V = $v;
             const LANES: usize = $lanes;
+            const ROWS: usize = 8;
 
             #[inline(always)]
             unsafe fn splat(x: $r) -> $v {

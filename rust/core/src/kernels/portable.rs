@@ -24,6 +24,7 @@ unsafe impl<R: Real> Simd for Portable<R> {
     type R = R;
     type V = [R; 4];
     const LANES: usize = 4;
+    const ROWS: usize = 6;
 
     #[inline(always)]
     unsafe fn splat(x: R) -> [R; 4] {

@@ -18,7 +18,7 @@ use num_traits::One;
 /// Depth of a block of k, in elements: a panel of 256 x 32 numbers of f32 stays in the first-level cache.
 const KC: usize = 256;
 /// Height of a block of A: with KC columns it fills half of the second-level cache.
-const MC: usize = 85 * MAX_ROWS;
+const MC: usize = 64 * MAX_ROWS;
 /// A distance of rows that is a multiple of this many bytes puts the rows of a tile into the same cache sets.
 const ALIAS: usize = 2048;
 
@@ -115,8 +115,7 @@ impl<T: Scalar> Kernel<T::Real> for Run<T> {
         let panels = width.div_ceil(2 * S::LANES);
         // Few panels: deal rows instead, so that nobody idles; everybody packs the few panels for itself.
         let by_rows = count > 1 && panels < 2 * count && q.m >= 2 * panels;
-        let (blocks, cut) =
-            (q.m.div_ceil(MAX_ROWS), |id: usize, blocks: usize| blocks * id / count * MAX_ROWS);
+        let (blocks, cut) = (q.m.div_ceil(S::ROWS), |id: usize, blocks: usize| blocks * id / count * S::ROWS);
         let (i0, i1) =
             if by_rows { (cut(id, blocks).min(q.m), cut(id + 1, blocks).min(q.m)) } else { (0, q.m) };
         let mine = |panel: usize| {
@@ -211,7 +210,7 @@ unsafe fn one_panel<T: Scalar, S: Simd<R = T::Real>>(
         if b0 < b1 {
             pack_panel::<T, S>(q.b.at(b0, 0), q.a.conj, b1 - b0, q.n, col, packed);
         }
-        for (row, height) in tiles(i1 - i0, MAX_ROWS) {
+        for (row, height) in tiles(i1 - i0, S::ROWS) {
             let i = i0 + row;
             let outside = match q.shape[2] {
                 Triangle::Upper => i > j1,

@@ -6,8 +6,8 @@
 
 use super::simd::Simd;
 
-/// Tallest tile; 6 x 2 vectors reach 97-99 % of the peak on AVX2 and AVX-512.
-pub const MAX_ROWS: usize = 6;
+/// Tallest tile of any instruction set; [`Simd::ROWS`] is the tallest of one.
+pub const MAX_ROWS: usize = 8;
 
 /// acc[i][j] += sum_p a[i rs + p cs] b[p bs + j LANES], p < k.
 ///
@@ -153,7 +153,7 @@ pub fn tiles(rows: usize, max: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..count).map(move |i| (i * base + i.min(more), base + usize::from(i < more)))
 }
 
-/// Calls `$f::<S, MR, NV>(args)` for a row count of 1..=6 known at run time and NV of 2 (`$two`) or 1.
+/// Calls `$f::<S, MR, NV>(args)` for a row count of 1..=S::ROWS known at run time and NV of 2 (`$two`) or 1.
 #[macro_export]
 macro_rules! by_tile {
     ($rows:expr, $two:expr, $f:ident, $S:ty; $($arg:expr),*) => {
@@ -163,12 +163,16 @@ macro_rules! by_tile {
             (3, true) => $f::<$S, 3, 2>($($arg),*),
             (4, true) => $f::<$S, 4, 2>($($arg),*),
             (5, true) => $f::<$S, 5, 2>($($arg),*),
+            (7, true) if <$S>::ROWS >= 7 => $f::<$S, 7, 2>($($arg),*),
+            (8, true) if <$S>::ROWS >= 8 => $f::<$S, 8, 2>($($arg),*),
             (_, true) => $f::<$S, 6, 2>($($arg),*),
             (1, false) => $f::<$S, 1, 1>($($arg),*),
             (2, false) => $f::<$S, 2, 1>($($arg),*),
             (3, false) => $f::<$S, 3, 1>($($arg),*),
             (4, false) => $f::<$S, 4, 1>($($arg),*),
             (5, false) => $f::<$S, 5, 1>($($arg),*),
+            (7, false) if <$S>::ROWS >= 7 => $f::<$S, 7, 1>($($arg),*),
+            (8, false) if <$S>::ROWS >= 8 => $f::<$S, 8, 1>($($arg),*),
             (_, false) => $f::<$S, 6, 1>($($arg),*),
         }
     };

@@ -7,7 +7,7 @@
 
 use crate::activation::{Elementwise, Identity, Kind, LeakyRelu, Modrelu};
 use crate::by_tile;
-use crate::kernels::{Kernel, MAX_ROWS, Simd, dispatch, mac, mac_few, panel_width, tiles};
+use crate::kernels::{Kernel, Simd, dispatch, mac, mac_few, panel_width, tiles};
 use crate::scalar::Real;
 use std::ops::Range;
 
@@ -121,7 +121,7 @@ impl<R: Real> Kernel<R> for Sweep<'_, R> {
     unsafe fn run<S: Simd<R = R>>(self) {
         for col in self.columns.step_by(2 * S::LANES) {
             let two = panel_width::<S>(self.map.width, col) > S::LANES;
-            for (row, height) in tiles(self.rows.len(), MAX_ROWS) {
+            for (row, height) in tiles(self.rows.len(), S::ROWS) {
                 let row = self.rows.start + row;
                 // SAFETY: the contract of `Affine::run`.
                 unsafe { by_tile!(height, two, tile, S; self.map, row, col) }

@@ -10,7 +10,7 @@ use super::packed::Packed;
 use super::sequence::Sequence;
 use crate::activation::Columns;
 use crate::error::{Error, Result, check_len};
-use crate::kernels::{Buffer, Operand, Product, lanes};
+use crate::kernels::{Buffer, MAX_ROWS, Operand, Product, lanes};
 use crate::parallel::{Member, Shared};
 use crate::scalar::{Scalar, parts_mut};
 use std::ops::Range;
@@ -184,14 +184,14 @@ impl<'a, T: Scalar> Gatherer<'a, T> {
             if schedule.full(steps) {
                 let mut map = Affine::new(d, usize::MAX, x_bar.add(rows.first * batch * d));
                 map.terms[0] = self.input.times(rows.bar);
-                map.run(member.share(rows.rows, 6), 0..d);
+                map.run(member.share(rows.rows, MAX_ROWS), 0..d);
                 return;
             }
             for t in steps.clone() {
                 let (active, out) = (schedule.active(t), x_bar.add(t * batch * d));
                 let mut map = Affine::new(d, usize::MAX, out);
                 map.terms[0] = self.input.times(rows.bar.add(schedule.rows(&(steps.start..t)) * width));
-                map.run(member.share(active, 6), 0..d);
+                map.run(member.share(active, MAX_ROWS), 0..d);
                 if member.id == 0 {
                     out.add(active * d).write_bytes(0, (batch - active) * d);
                 }

@@ -24,7 +24,7 @@ use super::sequence::Sequence;
 use super::step::{Chunk, Step, Trace};
 use super::team::Part;
 use super::wy;
-use crate::kernels::{Buffer, Operand, Product, Triangle, lanes};
+use crate::kernels::{Buffer, MAX_ROWS, Operand, Product, Triangle, lanes};
 use crate::parallel::{Member, Shared};
 use crate::scalar::Scalar;
 use std::ops::Range;
@@ -301,7 +301,7 @@ impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
         };
         // SAFETY: passed on from the caller.
         unsafe {
-            inner.run(member.share(rows, 6), 0..self.width());
+            inner.run(member.share(rows, MAX_ROWS), 0..self.width());
             if !self.factor.is_empty() {
                 // Only the last element has a sign.
                 let (width, lanes) = (n * T::PARTS, lanes::<T::Real>());

@@ -10,7 +10,12 @@
 //! ```
 //!
 //! * flips of d_i and d_j (c = -2), factor |A_ij|^2, for the largest |A_ij| > 1
-//! * complex: theta_j <- theta_j - 2 atan(Im A_jj) (c = e^{2 i atan} - 1), factor |1 + A_jj|, until the diagonal is zero
+//! * complex: theta_j <- theta_j - 2 atan(Im A_jj) (c = e^{2 i atan} - 1), factor |1 + A_jj|, in sweeps over all j. They end
+//!   slowly, so Newton's method goes on where it brings the diagonal nearer to zero: with S + S^H = I,
+//!
+//! ```text
+//! d log|det (I + Z)| / d theta_j = -Im S_jj,   d^2 / d theta_j d theta_k = -|S_jk|^2.
+//! ```
 
 use super::triangle;
 use crate::error::{Error, Result, check_len};
@@ -208,19 +213,14 @@ fn improve<W: Scalar<Real = f64>>(w: &[W], d: &mut [W], n: usize) {
     for _ in 0..SWEEPS {
         let mut s = inverse(w, d, n);
         let mut moved = false;
-        if W::PARTS == 2 {
+        if W::PARTS == 2 && phases_off(&s, n) > DIAGONAL {
             for j in 0..n {
-                let g = 2.0 * s[j * n + j].im();
-                if g.abs() > DIAGONAL {
-                    let turn = W::cis(-2.0 * g.atan());
-                    d[j] *= turn;
-                    scale_columns(&mut s, n, &[j], turn.conj() - W::one());
-                    moved = true;
-                }
+                let turn = W::cis(-2.0 * (2.0 * s[j * n + j].im()).atan());
+                d[j] *= turn;
+                scale_columns(&mut s, n, &[j], turn.conj() - W::one());
             }
-            if moved {
-                continue;
-            }
+            newton(w, d, n);
+            continue;
         }
         // n flips at most before S is formed anew
         for _ in 0..n {
@@ -237,6 +237,34 @@ fn improve<W: Scalar<Real = f64>>(w: &[W], d: &mut [W], n: usize) {
         if !moved {
             return;
         }
+    }
+}
+
+/// max |Im A_jj|
+fn phases_off<W: Scalar<Real = f64>>(s: &[W], n: usize) -> f64 {
+    s.iter().step_by(n + 1).map(|x| 2.0 * x.im().abs()).fold(0.0, f64::max)
+}
+
+/// Steps of Newton's method on the phases, while each at least halves the diagonal of A.
+fn newton<W: Scalar<Real = f64>>(w: &[W], d: &mut [W], n: usize) {
+    let mut s = inverse(w, d, n);
+    let mut off = phases_off(&s, n);
+    while off > DIAGONAL {
+        let mut curvature: Vec<f64> = s.iter().map(|x| x.modulus().powi(2)).collect();
+        invert_pivoted(&mut curvature, n);
+        let step = |row: &[f64]| -> f64 { (0..n).map(|k| -row[k] * s[k * n + k].im()).sum() };
+        let steps: Vec<f64> = curvature.chunks_exact(n).map(step).collect();
+        if !steps.iter().all(|step| step.is_finite()) {
+            return;
+        }
+        let next: Vec<W> = d.iter().zip(&steps).map(|(&d, &step)| d * W::cis(step)).collect();
+        s = inverse(w, &next, n);
+        let left = phases_off(&s, n);
+        if left > off / 2.0 {
+            return;
+        }
+        d.copy_from_slice(&next);
+        off = left;
     }
 }
 

@@ -112,19 +112,29 @@ pub(super) fn each_alone<T: Scalar>(
     });
 }
 
-/// The columns of U from `first` on: n x m at `u`, rows `stride` apart.
+/// Some columns of U: n x m at `u`, rows `stride` apart. Of a trapezoid the rows from `top` on, the first that hold anything.
 #[derive(Clone, Copy)]
 pub(super) struct Columns<T> {
     pub u: *const T,
     pub stride: usize,
     pub n: usize,
     pub m: usize,
+    /// First row, counted in the whole of U.
+    pub top: usize,
+    /// `Lower` if only zeros stand above the diagonal.
+    pub shape: Triangle,
 }
 
 impl<T: Scalar> Columns<T> {
     /// `width` columns, or what is left, from `first` on.
     pub fn block(self, first: usize, width: usize) -> Self {
-        Columns { u: self.u.wrapping_add(first), m: width.min(self.m - first), ..self }
+        let top = if self.shape == Triangle::Lower { first } else { 0 };
+        let u = self.u.wrapping_add(top * self.stride + first);
+        Columns { u, n: self.n - top, m: width.min(self.m - first), top, ..self }
+    }
+    /// The shape of U^H.
+    pub fn shape_t(self) -> Triangle {
+        if self.shape == Triangle::Lower { Triangle::Upper } else { Triangle::Full }
     }
     pub fn operand(self) -> Operand<T> {
         Operand::new(self.u, self.stride)
@@ -137,11 +147,10 @@ impl<T: Scalar> Columns<T> {
     /// The arrays exist; all members come here.
     pub unsafe fn inverse(self, hand: &Hand<'_, T>, ti: *mut T, pitch: usize, work: *mut T) {
         let (n, m) = (self.n, self.m);
-        let (full, upper) = (Triangle::Full, Triangle::Upper);
         let gram = Product::new((m, m, n), self.operand().h(), self.operand(), ti, pitch);
         // SAFETY: U, ti and the scratch are apart; each member changes its own rows between the barriers.
         unsafe {
-            hand.mul(gram.shapes(full, full, upper));
+            hand.mul(gram.shapes(self.shape_t(), self.shape, Triangle::Upper));
             hand.barrier();
             for i in hand.member.share(m, 4) {
                 let row = std::slice::from_raw_parts_mut(ti.add(i * pitch), m);
@@ -181,7 +190,8 @@ pub(super) unsafe fn symmetrize<T: Scalar>(hand: &Hand<'_, T>, l: *mut T, pitch:
 impl<T: Scalar> Householder<'_, T> {
     pub(super) fn columns(&self, b: usize) -> Columns<T> {
         let (n, m) = (self.n, self.m);
-        Columns { u: self.vectors[b * n * m..].as_ptr(), stride: m, n, m }
+        let shape = if self.trapezoid { Triangle::Lower } else { Triangle::Full };
+        Columns { u: self.vectors[b * n * m..].as_ptr(), stride: m, n, m, top: 0, shape }
     }
 
     pub(super) fn has_last(&self) -> bool {

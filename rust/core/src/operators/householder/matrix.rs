@@ -75,7 +75,7 @@ impl<T: Scalar> Householder<'_, T> {
             }
             columns.inverse(hand, ti, m, memory.at(at.work));
             let product = Product::new((m, n, m), Operand::new(ti, m), eu.h(), h, n);
-            hand.mul(product.shapes(Triangle::Upper, Triangle::Full, Triangle::Full));
+            hand.mul(product.shapes(Triangle::Upper, columns.shape_t(), Triangle::Full));
         }
         hand.barrier();
     }
@@ -112,8 +112,9 @@ impl<T: Scalar> Householder<'_, T> {
                 let [ti, h] = self.kept_or(keep, b, &at, memory);
                 self.factors(hand, b, &at, memory, [ti, h]);
                 let w = out.at(b * n * n);
-                let h = Operand::new(h, n);
-                hand.mul(Product::new((n, n, m), self.columns(b).operand(), h, w, n).alpha(-1.0));
+                let (columns, h) = (self.columns(b), Operand::new(h, n));
+                let product = Product::new((n, n, m), columns.operand(), h, w, n).alpha(-1.0);
+                hand.mul(product.shapes(columns.shape, columns.shape_t(), Triangle::Full));
                 hand.barrier();
                 for i in hand.member.share(n, 16) {
                     *w.add(i * n + i) += if self.has_last() { *memory.at(at.e + i) } else { T::one() };
@@ -139,11 +140,12 @@ impl<T: Scalar> Householder<'_, T> {
         }
         let vectors_bar = vectors.map(|x| Shared(x.as_mut_ptr()));
         let last_bar = sign.or(phases).map(|x| Shared(x.as_mut_ptr()));
-        let (full, lower, upper) = (Triangle::Full, Triangle::Lower, Triangle::Upper);
+        const FULL: Triangle = Triangle::Full;
         let cost = self.cost_factors() + 2 * n * n * m + 2 * n * m * m;
         let threads = members::<T>(self.batch, cost, threads);
         over(self.batch, cost, threads, at.len, (n.max(m), n.max(m)), |hand, b, memory| {
-            let u = self.columns(b).operand();
+            let columns = self.columns(b);
+            let (u, shape, shape_t) = (columns.operand(), columns.shape, columns.shape_t());
             let ct = Operand::new(ct[b * n * n..].as_ptr(), n);
             let [ti, h] = self.kept_or(kept, b, &at, memory);
             let [p, l] = [at.p, at.l].map(|at| memory.at(at));
@@ -158,12 +160,13 @@ impl<T: Scalar> Householder<'_, T> {
                     Some(_) => {}
                 }
                 let product = Product::new((n, m, m), u, Operand::new(ti, m), p, m);
-                hand.mul(product.shapes(full, upper, full));
+                hand.mul(product.shapes(shape, Triangle::Upper, FULL));
                 hand.barrier();
                 hand.mul(Product::new((n, m, n), ct.h(), p_, ubar, m).alpha(-1.0));
                 hand.barrier();
                 if vectors_bar.is_some() {
-                    hand.mul(Product::new((m, m, n), h_, ubar_, l, m).shapes(full, full, lower));
+                    let product = Product::new((m, m, n), h_, ubar_, l, m);
+                    hand.mul(product.shapes(shape_t, FULL, Triangle::Lower));
                     hand.barrier();
                     symmetrize(hand, l, m, m);
                 }
@@ -173,8 +176,10 @@ impl<T: Scalar> Householder<'_, T> {
                 hand.barrier();
                 if vectors_bar.is_some() {
                     // C is dealt to the members in the same way both times: no barrier between
-                    hand.mul(Product::new((n, m, m), u, l_, ubar, m).alpha(-1.0).add());
-                    hand.mul(Product::new((n, m, n), ct, h_.h(), ubar, m).alpha(-1.0).add());
+                    let product = Product::new((n, m, m), u, l_, ubar, m).alpha(-1.0).add();
+                    hand.mul(product.shapes(shape, FULL, FULL));
+                    let product = Product::new((n, m, n), ct, h_.h(), ubar, m).alpha(-1.0).add();
+                    hand.mul(product.shapes(FULL, shape, FULL));
                 }
             }
         });

@@ -16,6 +16,7 @@ mod sequential;
 #[cfg(test)]
 mod tests;
 
+pub use apply::apply_keep_len;
 pub use recover::from_matrix;
 
 use crate::error::{Error, Result, check_len};
@@ -43,6 +44,8 @@ pub struct Householder<'a, T: Scalar> {
     batch: usize,
     n: usize,
     m: usize,
+    /// Nothing but zeros above the diagonal, as in the arrays of the oRNN: half of most products need not be computed.
+    trapezoid: bool,
 }
 
 /// Where gradients go; `None` for those that are not wanted. Everything given is overwritten.
@@ -81,7 +84,8 @@ impl<'a, T: Scalar> Householder<'a, T> {
                 }
             }
         }
-        Ok(Householder { vectors, last, batch, n, m })
+        let trapezoid = trapezoidal(vectors, n, m);
+        Ok(Householder { vectors, last, batch, n, m, trapezoid })
     }
 
     /// The first (matrix, column) that is no reflection vector: its entries are finite, but its squared norm is zero,
@@ -142,10 +146,34 @@ impl<'a, T: Scalar> Householder<'a, T> {
         Ok(())
     }
 
-    /// Pulls the cotangent of [`Operator::apply`], (batch, rows, n), back to the parameters and to x.
+    /// The forward side of [`Operator::apply`] that keeps ([`apply_keep_len`] elements of each matrix) what the gradient would compute again, its whole forward pass.
+    pub fn apply_keeping(
+        &self,
+        x: &[T],
+        rows: usize,
+        out: &mut [T],
+        keep: &mut [T],
+        threads: usize,
+    ) -> Result<()> {
+        self.check_rows(x, rows, Side::Forward, out)?;
+        self.check_keep(keep, rows)?;
+        self.balanced(Gradients::default(), |own, _| own.apply_keeping_cpu(x, rows, out, keep, threads));
+        Ok(())
+    }
+
+    fn check_keep(&self, keep: &[T], rows: usize) -> Result<()> {
+        match self.batch * apply_keep_len(self.n, self.m, rows, self.has_last()) {
+            0 => Err(Error::value("kept", "was given for a call that keeps nothing")),
+            len => check_len("kept", keep.len(), len),
+        }
+    }
+
+    /// Pulls the cotangent of [`Operator::apply`], (batch, rows, n), back to the parameters and to x; `kept` is what
+    /// [`Householder::apply_keeping`] kept, and changes no bit of the results.
     #[allow(clippy::too_many_arguments, reason = "the call of the seam, one to one")]
     pub fn apply_vjp(
         &self,
+        kept: Option<&[T]>,
         x: &[T],
         ct: &[T],
         rows: usize,
@@ -161,18 +189,22 @@ impl<'a, T: Scalar> Householder<'a, T> {
             check_len("x_bar", x_bar.len(), size)?;
         }
         self.check_gradients(&gradients)?;
+        if let Some(kept) = kept {
+            self.check_keep(kept, rows)?;
+        }
+        let kept = kept.filter(|_| side == Side::Forward);
         self.balanced(gradients, |own, gradients| {
-            own.apply_vjp_cpu(x, ct, rows, side, gradients, x_bar, threads);
+            own.apply_vjp_cpu(kept, x, ct, rows, side, gradients, x_bar, threads);
         });
         Ok(())
     }
 
     /// Runs `f` on the operator with columns of ordinary length, and turns the gradient it wrote back to the given ones.
     fn balanced(&self, gradients: Gradients<'_, T>, f: impl FnOnce(&Householder<'_, T>, Gradients<'_, T>)) {
-        let Householder { vectors, last, batch, n, m } = *self;
+        let Householder { vectors, last, batch, n, m, trapezoid } = *self;
         let Some(balanced) = balance(vectors, batch, n, m) else { return f(self, gradients) };
         let Gradients { vectors: mut bar, sign, phases } = gradients;
-        let own = Householder { vectors: &balanced.vectors, last, batch, n, m };
+        let own = Householder { vectors: &balanced.vectors, last, batch, n, m, trapezoid };
         f(&own, Gradients { vectors: bar.as_deref_mut(), sign, phases });
         if let Some(bar) = bar {
             balanced.pull(bar);
@@ -197,6 +229,16 @@ impl<'a, T: Scalar> Householder<'a, T> {
         }
         Ok(())
     }
+}
+
+/// Whether all entries above the diagonals of the (n, m) matrices are zero.
+fn trapezoidal<T: Scalar>(vectors: &[T], n: usize, m: usize) -> bool {
+    let zero = |x: &T| *x == T::zero();
+    m > 1
+        && n > 0
+        && vectors.chunks_exact(n * m).all(|u| {
+            u.chunks_exact(m).take(m).enumerate().all(|(i, row)| row[(i + 1).min(m)..].iter().all(zero))
+        })
 }
 
 impl<T: Scalar> Operator<T> for Householder<'_, T> {

@@ -213,20 +213,42 @@ fn teams(n: usize, m: usize) -> &'static [usize] {
 /// Values and gradients of one shape against the textbook, bit-identical for 1, 2 and 3 threads.
 fn check<T: Scalar>(batch: usize, n: usize, m: usize, rows: usize, kind: Kind) {
     let mut random = Random((n * 1000 + m * 10 + rows) as u64 * 0x9e3779b97f + 77);
-    let vectors: Vec<T> = random.array(batch * n * m);
+    let mut vectors: Vec<T> = random.array(batch * n * m);
+    check_vectors(&vectors, &mut random, (batch, n, m), rows, kind, batch == 0 && n > 0 && m > 1);
+    if 1 < m && m <= n && (n + rows).is_multiple_of(2) {
+        for (at, entry) in vectors.iter_mut().enumerate() {
+            if at % m > at / m % n {
+                *entry = T::zero();
+            }
+        }
+        check_vectors(&vectors, &mut random, (batch, n, m), rows, kind, true);
+    }
+}
+
+fn check_vectors<T: Scalar>(
+    vectors: &[T],
+    random: &mut Random,
+    (batch, n, m): (usize, usize, usize),
+    rows: usize,
+    kind: Kind,
+    trapezoid: bool,
+) {
     let (sign, phases) = (random.reals::<T::Real>(batch), random.reals::<T::Real>(batch * n));
     let last = match kind {
         Kind::None => Last::None,
         Kind::Sign => Last::Sign(&sign),
         Kind::Phases => Last::Phases(&phases),
     };
-    let op = Householder::new(&vectors, last, batch, n, m).unwrap();
+    let op = Householder::new(vectors, last, batch, n, m).unwrap();
+    assert_eq!(op.trapezoid, trapezoid);
     let lasts = if kind == Kind::Phases { batch * n } else { batch };
     let size = batch * rows * n;
     let (x, ct): (Vec<T>, Vec<T>) = (random.array(size), random.array(size));
     let eps = T::Real::EPS.f64();
     let growth = (1.0 + m as f64).sqrt() * (1.0 + rows as f64).sqrt().min(4.0) * 12.0;
-    let name = format!("batch {batch} n {n} m {m} rows {rows} {kind:?} {}", std::any::type_name::<T>());
+    let what = if trapezoid { "trapezoid" } else { "full" };
+    let name =
+        format!("{what} batch {batch} n {n} m {m} rows {rows} {kind:?} {}", std::any::type_name::<T>());
 
     for side in [Side::Forward, Side::Adjoint] {
         let expected = reference(&op, &x, &ct, rows, side);
@@ -243,7 +265,7 @@ fn check<T: Scalar>(batch: usize, n: usize, m: usize, rows: usize, kind: Kind) {
                 Kind::Sign => gradients.sign = Some(last_bar.out()),
                 Kind::Phases => gradients.phases = Some(last_bar.out()),
             }
-            op.apply_vjp(&x, &ct, rows, side, gradients, Some(x_bar.out()), threads).unwrap();
+            op.apply_vjp(None, &x, &ct, rows, side, gradients, Some(x_bar.out()), threads).unwrap();
             let got = [out.read().to_vec(), u_bar.read().to_vec(), x_bar.read().to_vec()];
             let got_last = last_bar.read().to_vec();
             match (&first, &first_last) {
@@ -272,13 +294,14 @@ fn check<T: Scalar>(batch: usize, n: usize, m: usize, rows: usize, kind: Kind) {
                 assert!(off < 8.0 * growth, "{name} {side:?} last: {off:.1} eps");
             }
         }
+        keeping_changes_no_bit(&op, (&x, &ct, rows), side, first.as_ref().unwrap(), &name);
         // each gradient alone is the same as together
         if let (Some(all), Some(last)) = (&first, &first_last) {
             let (mut u_bar, mut x_bar, mut last_bar) =
                 (Guarded::<T>::new(batch * n * m), Guarded::<T>::new(size), Guarded::<T::Real>::new(lasts));
             let only = Gradients { vectors: Some(u_bar.out()), ..Default::default() };
-            op.apply_vjp(&x, &ct, rows, side, only, None, 2).unwrap();
-            op.apply_vjp(&x, &ct, rows, side, Gradients::default(), Some(x_bar.out()), 1).unwrap();
+            op.apply_vjp(None, &x, &ct, rows, side, only, None, 2).unwrap();
+            op.apply_vjp(None, &x, &ct, rows, side, Gradients::default(), Some(x_bar.out()), 1).unwrap();
             assert_eq!((u_bar.read(), x_bar.read()), (&all[1][..], &all[2][..]), "{name} {side:?} alone");
             let mut only = Gradients::default();
             match kind {
@@ -286,11 +309,34 @@ fn check<T: Scalar>(batch: usize, n: usize, m: usize, rows: usize, kind: Kind) {
                 Kind::Sign => only.sign = Some(last_bar.out()),
                 Kind::Phases => only.phases = Some(last_bar.out()),
             }
-            op.apply_vjp(&x, &ct, rows, side, only, None, 2).unwrap();
+            op.apply_vjp(None, &x, &ct, rows, side, only, None, 2).unwrap();
             assert_eq!(last_bar.read(), &last[..], "{name} {side:?} last alone");
         }
     }
     check_matrix(&op, kind, &name, growth);
+}
+
+/// The forward pass that keeps, and the gradient from what it kept, equal those without.
+fn keeping_changes_no_bit<T: Scalar>(
+    op: &Householder<'_, T>,
+    (x, ct, rows): (&[T], &[T], usize),
+    side: Side,
+    [out, u_bar, x_bar]: &[Vec<T>; 3],
+    name: &str,
+) {
+    let len = op.batch * apply_keep_len(op.n, op.m, rows, op.has_last());
+    if side == Side::Adjoint || len == 0 {
+        return;
+    }
+    for &threads in teams(op.n, op.m) {
+        let (mut got, mut keep) = (Guarded::<T>::new(out.len()), Guarded::<T>::new(len));
+        op.apply_keeping(x, rows, got.out(), keep.out(), threads).unwrap();
+        assert_eq!(got.read(), &out[..], "{name}: keeping, {threads} threads");
+        let (mut u, mut bar) = (Guarded::<T>::new(u_bar.len()), Guarded::<T>::new(x_bar.len()));
+        let only = Gradients { vectors: Some(u.out()), ..Default::default() };
+        op.apply_vjp(Some(keep.read()), x, ct, rows, side, only, Some(bar.out()), threads).unwrap();
+        assert_eq!((u.read(), bar.read()), (&u_bar[..], &x_bar[..]), "{name}: kept, {threads} threads");
+    }
 }
 
 fn check_matrix<T: Scalar>(op: &Householder<'_, T>, kind: Kind, name: &str, growth: f64) {
@@ -483,7 +529,7 @@ fn lengths<T: Scalar<Real = f64>>() {
         for (rows, bar) in [(3, 1), (n, 2)] {
             let only = Gradients { vectors: Some(&mut bars[bar]), ..Default::default() };
             let (x, ct) = (&ct[..rows * n], &w[..rows * n]);
-            op.apply_vjp(x, ct, rows, Side::Forward, only, None, 1).unwrap();
+            op.apply_vjp(None, x, ct, rows, Side::Forward, only, None, 1).unwrap();
         }
         results.push((w, bars));
     }
