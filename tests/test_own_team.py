@@ -1,4 +1,4 @@
-"""Without torch the package runs on threads of its own: same bits for every number of them, from several callers at once."""
+"""Without torch the package runs on threads of its own: same bits for every number of them, and for several callers."""
 
 from subprocesses import script
 

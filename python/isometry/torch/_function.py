@@ -19,7 +19,7 @@ from .. import _threads
 
 # Bytes. NumPy allocates faster, which shows below the first size, and from the second on it asks the system for huge
 # pages, which torch does not; between them torch's alignment to cache lines counts for more.
-_SMALL, _LARGE = 1 << 10, 1 << 22
+_SMALL, _LARGE = 1 << 17, 1 << 22
 
 REAL_OF = {
     torch.float32: torch.float32,
@@ -77,8 +77,10 @@ def visible(*tensors: Tensor | None) -> bool:
         or torch._C._get_tracing_state() is not None
     ):
         return False
-    plain = Tensor, torch.nn.Parameter
-    return all(t is None or (type(t) in plain and not t.is_meta) for t in tensors)
+    for t in tensors:
+        if t is not None and (t.is_meta or not (type(t) is Tensor or type(t) is torch.nn.Parameter)):
+            return False
+    return True
 
 
 def autocast(device: torch.device) -> bool:

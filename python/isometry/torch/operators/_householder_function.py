@@ -1,8 +1,8 @@
 """The two differentiable kernel calls of `Householder`: matrix and apply.
 
 Arguments come with no batch, vectors (n, m), or with one batch axis, (nb, n, m); all of one dtype. Saved are the
-arguments and what the gradient would compute again: of a large matrix T^-1 and T^-1 U^H E, about a fifth of its work; of W x
-T^-1 and what each block of reflections is given, where those are few.
+arguments and what the gradient would compute again: of a large matrix T^-1 and T^-1 U^H E, about a fifth of its work;
+of W x T^-1 and what each block of reflections is given, where those are few.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 //! a product of several, overflows or is flushed to zero long before ||u||^2 itself leaves the range of the type.
 
 use super::Buffer;
+use super::norms::column_norms2;
 use crate::scalar::{Real, Scalar};
 use num_traits::{Float, One, Zero};
 
@@ -20,16 +21,7 @@ pub fn balance<T: Scalar>(vectors: &[T], batch: usize, n: usize, m: usize) -> Op
     // the fourth root of the range of the type, on either side of 1
     let reach = Float::sqrt(Float::sqrt(T::Real::max_value()));
     let ordinary = |norm: &T::Real| *norm < reach && *norm > T::Real::one() / reach;
-    let mut norms = vec![T::Real::zero(); m];
-    let all = (0..batch).all(|b| {
-        norms.fill(T::Real::zero());
-        for row in vectors[b * size..(b + 1) * size].chunks_exact(m.max(1)) {
-            for (norm, x) in norms.iter_mut().zip(row) {
-                *norm += x.abs2();
-            }
-        }
-        norms.iter().all(ordinary)
-    });
+    let all = (0..batch).all(|b| column_norms2(&vectors[b * size..(b + 1) * size], m).iter().all(ordinary));
     if all {
         return None;
     }

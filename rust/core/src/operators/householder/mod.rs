@@ -20,7 +20,7 @@ pub use apply::apply_keep_len;
 pub use recover::from_matrix;
 
 use crate::error::{Error, Result, check_len};
-use crate::kernels::balance;
+use crate::kernels::{balance, column_norms2};
 use crate::operator::{Operator, Side};
 use crate::scalar::Scalar;
 use num_traits::Float;
@@ -92,16 +92,9 @@ impl<'a, T: Scalar> Householder<'a, T> {
     /// subnormal or infinite in this precision.
     pub fn check(&self) -> Option<(usize, usize)> {
         let (n, m) = (self.n, self.m);
-        let mut norms = vec![<T::Real as num_traits::Zero>::zero(); m];
         for b in 0..self.batch {
             let u = &self.vectors[b * n * m..(b + 1) * n * m];
-            norms.fill(<T::Real as num_traits::Zero>::zero());
-            for row in u.chunks_exact(m.max(1)) {
-                for (norm, x) in norms.iter_mut().zip(row) {
-                    *norm += x.abs2();
-                }
-            }
-            for (j, norm) in norms.iter().enumerate() {
+            for (j, norm) in column_norms2(u, m).iter().enumerate() {
                 if !norm.is_normal() && (0..n).all(|i| u[i * m + j].finite()) {
                     return Some((b, j));
                 }
@@ -233,12 +226,13 @@ impl<'a, T: Scalar> Householder<'a, T> {
 
 /// Whether all entries above the diagonals of the (n, m) matrices are zero.
 fn trapezoidal<T: Scalar>(vectors: &[T], n: usize, m: usize) -> bool {
-    let zero = |x: &T| *x == T::zero();
+    // without an exit within a row, so that whole vectors are compared
+    let zero = |row: &[T]| row.iter().fold(true, |all, x| all & (*x == T::zero()));
     m > 1
         && n > 0
-        && vectors.chunks_exact(n * m).all(|u| {
-            u.chunks_exact(m).take(m).enumerate().all(|(i, row)| row[(i + 1).min(m)..].iter().all(zero))
-        })
+        && vectors
+            .chunks_exact(n * m)
+            .all(|u| u.chunks_exact(m).take(m).enumerate().all(|(i, row)| zero(&row[(i + 1).min(m)..])))
 }
 
 impl<T: Scalar> Operator<T> for Householder<'_, T> {

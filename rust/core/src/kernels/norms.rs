@@ -1,0 +1,82 @@
+//! Squared lengths of the columns of a row-major matrix.
+
+use super::dispatch::{Kernel, dispatch};
+use super::simd::Simd;
+use crate::scalar::{Scalar, parts};
+use num_traits::Zero;
+
+/// ||u_j||^2 for the columns j of u (rows of m elements), each summed from the first row to the last.
+pub fn column_norms2<T: Scalar>(u: &[T], m: usize) -> Vec<T::Real> {
+    let width = m * T::PARTS;
+    let mut sums = vec![T::Real::zero(); width];
+    if m > 0 {
+        let rows = u.len() / m;
+        // SAFETY: `rows` rows of `width` numbers exist at u, one row of them at `sums`.
+        unsafe { dispatch(Sums { u: parts(u).as_ptr(), rows, width, sums: sums.as_mut_ptr() }) };
+    }
+    sums.chunks_exact(T::PARTS).map(|parts| parts.iter().fold(T::Real::zero(), |sum, &x| sum + x)).collect()
+}
+
+struct Sums<R> {
+    u: *const R,
+    rows: usize,
+    width: usize,
+    sums: *mut R,
+}
+
+impl<R: crate::scalar::Real> Kernel<R> for Sums<R> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd<R = R>>(self) {
+        let Sums { u, rows, width, sums } = self;
+        // four vectors at a time: neighbouring cache lines of a row
+        for col in (0..width).step_by(4 * S::LANES) {
+            // SAFETY: the contract of `column_norms2`.
+            unsafe {
+                let mut acc = [S::zero(); 4];
+                for i in 0..rows {
+                    for j in 0..4 {
+                        let at = col + j * S::LANES;
+                        if at < width {
+                            let x = S::load_n(u.add(i * width + at), width - at);
+                            acc[j] = S::mul_add(x, x, acc[j]);
+                        }
+                    }
+                }
+                for j in 0..4 {
+                    let at = col + j * S::LANES;
+                    if at < width {
+                        S::store_n(sums.add(at), acc[j], width - at);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scalar::{Real, c32, c64};
+
+    fn check<T: Scalar>() {
+        for (rows, m) in [(0, 3), (5, 0), (1, 1), (7, 16), (3, 33), (40, 70), (2, 129)] {
+            let number = |e: usize| T::Real::of(((e * 37 + 11) % 64) as f64 / 8.0 - 4.0);
+            let u: Vec<T> = (0..rows * m).map(|e| T::new(number(e), number(e + 5))).collect();
+            // sums of small multiples of 1/64 are exact
+            let expected: Vec<T::Real> = (0..m)
+                .map(|j| (0..rows).map(|i| u[i * m + j].abs2()).fold(T::Real::zero(), |s, x| s + x))
+                .collect();
+            assert_eq!(column_norms2(&u, m), expected, "{rows} x {m}");
+        }
+    }
+
+    #[test]
+    fn squared_lengths_of_columns() {
+        check::<f32>();
+        check::<f64>();
+        check::<c32>();
+        check::<c64>();
+    }
+}
