@@ -35,6 +35,7 @@ macro_rules! lanes {
             type V = $v;
             const LANES: usize = $lanes;
             const ROWS: usize = 6;
+            const STEP_ROWS: usize = 6;
 
             #[inline(always)]
             unsafe fn splat(x: $r) -> $v {

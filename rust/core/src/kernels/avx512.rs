@@ -23,6 +23,7 @@ macro_rules! lanes {
             type V = $v;
             const LANES: usize = $lanes;
             const ROWS: usize = 8;
+            const STEP_ROWS: usize = 10;
 
             #[inline(always)]
             unsafe fn splat(x: $r) -> $v {

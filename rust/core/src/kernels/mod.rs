@@ -26,7 +26,7 @@ pub use balance::{Balanced, balance};
 pub use buffer::Buffer;
 pub use dispatch::{Isa, Kernel, chosen, dispatch, isa, lanes};
 pub use inverse::{inverse_scratch, inverse_shared, invert};
-pub use norms::column_norms2;
+pub use norms::{all_zero, column_norms2};
 pub use pack::{Operand, pack_panel, packed_len, panel_offset, panel_width};
 pub use pivoted::invert_pivoted;
 pub use portable::Portable;

@@ -1,4 +1,4 @@
-//! Squared lengths of the columns of a row-major matrix.
+//! Passes over arrays: squared lengths of the columns of a row-major matrix; whether all is zero.
 
 use super::dispatch::{Kernel, dispatch};
 use super::simd::Simd;
@@ -55,6 +55,36 @@ impl<R: crate::scalar::Real> Kernel<R> for Sums<R> {
     }
 }
 
+/// Whether every element is zero.
+pub fn all_zero<T: Scalar>(x: &[T]) -> bool {
+    let x = parts(x);
+    // SAFETY: reads the slice.
+    unsafe { dispatch(Zeros(x)) }
+}
+
+struct Zeros<'a, R>(&'a [R]);
+
+impl<R: crate::scalar::Real> Kernel<R> for Zeros<'_, R> {
+    type Output = bool;
+
+    #[inline(always)]
+    unsafe fn run<S: Simd<R = R>>(self) -> bool {
+        let (zero, one) = (R::zero(), num_traits::One::one());
+        // SAFETY: whole vectors, and a masked one, inside the slice; `lanes` holds one vector.
+        unsafe {
+            let mut found = S::zero();
+            for block in self.0.chunks(S::LANES) {
+                let x = S::load_n(block.as_ptr(), block.len());
+                // a NaN is not equal to zero either
+                found = S::add(found, S::select_eq(x, S::zero(), S::zero(), S::splat(one)));
+            }
+            let mut lanes = [zero; 16];
+            S::store(lanes.as_mut_ptr(), found);
+            lanes.iter().all(|&count| count == zero)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,6 +99,21 @@ mod tests {
                 .map(|j| (0..rows).map(|i| u[i * m + j].abs2()).fold(T::Real::zero(), |s, x| s + x))
                 .collect();
             assert_eq!(column_norms2(&u, m), expected, "{rows} x {m}");
+        }
+    }
+
+    #[test]
+    fn one_number_that_is_not_zero_is_found() {
+        for len in [0, 1, 15, 16, 17, 100] {
+            let mut x = vec![c32::default(); len];
+            assert!(all_zero(&x));
+            for at in 0..len {
+                for odd in [c32::new(0.0, 1e-30), c32::new(f32::NAN, 0.0)] {
+                    x[at] = odd;
+                    assert!(!all_zero(&x), "{at} of {len}");
+                }
+                x[at] = c32::new(-0.0, 0.0);
+            }
         }
     }
 

@@ -25,6 +25,7 @@ unsafe impl<R: Real> Simd for Portable<R> {
     type V = [R; 4];
     const LANES: usize = 4;
     const ROWS: usize = 6;
+    const STEP_ROWS: usize = 6;
 
     #[inline(always)]
     unsafe fn splat(x: R) -> [R; 4] {

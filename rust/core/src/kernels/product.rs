@@ -155,8 +155,10 @@ unsafe fn unalias<T: Scalar>(
     copy: *mut T::Real,
 ) -> Operand<T> {
     let (a, copy) = (q.a, copy.cast::<T>());
-    let stride = if a.cols == 1 { a.rows } else { a.cols } * size_of::<T>();
-    if !stride.is_multiple_of(ALIAS) || stride < 2 * ALIAS || i1 - i0 < 4 * MAX_ROWS {
+    // Down its columns A passes a cache line in every step of k, along its rows one per row of the tile.
+    let (stride, least) = if a.cols == 1 { (a.rows, 2 * ALIAS) } else { (a.cols, ALIAS) };
+    let stride = stride * size_of::<T>();
+    if !stride.is_multiple_of(ALIAS) || stride < least || i1 - i0 < 4 * MAX_ROWS {
         return a;
     }
     // SAFETY: the scratch of `Product::scratch` holds (m + 32) (KC + 32) elements; source and copy are apart.

@@ -19,6 +19,8 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
     /// Rows of the tallest register tile with two vectors of columns: at most [`MAX_ROWS`](crate::kernels::MAX_ROWS), and what
     /// the registers hold. Tall tiles read the left operand from fewer cache lines, short ones are enough to hide latencies.
     const ROWS: usize;
+    /// The same for a step of a recurrence, whose panels come from the second-level cache at every step: at most 10.
+    const STEP_ROWS: usize;
 
     /// All lanes equal to x.
     unsafe fn splat(x: Self::R) -> Self::V;

@@ -168,9 +168,19 @@ pub fn tiles(rows: usize, max: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..count).map(move |i| (i * base + i.min(more), base + usize::from(i < more)))
 }
 
-/// Calls `$f::<S, MR, NV>(args)` for a row count of 1..=S::ROWS known at run time and NV of 2 (`$two`) or 1.
+/// Calls `$f::<S, MR, NV>(args)` for a row count of 1..=S::ROWS known at run time and NV of 2 (`$two`) or 1; with `tall` at
+/// the end also for up to S::STEP_ROWS.
 #[macro_export]
 macro_rules! by_tile {
+    ($rows:expr, $two:expr, $f:ident, $S:ty; $($arg:expr),*; tall) => {
+        match ($rows, $two) {
+            (9, true) if <$S>::STEP_ROWS >= 9 => $f::<$S, 9, 2>($($arg),*),
+            (10, true) if <$S>::STEP_ROWS >= 10 => $f::<$S, 10, 2>($($arg),*),
+            (9, false) if <$S>::STEP_ROWS >= 9 => $f::<$S, 9, 1>($($arg),*),
+            (10, false) if <$S>::STEP_ROWS >= 10 => $f::<$S, 10, 1>($($arg),*),
+            (rows, two) => $crate::by_tile!(rows, two, $f, $S; $($arg),*),
+        }
+    };
     ($rows:expr, $two:expr, $f:ident, $S:ty; $($arg:expr),*) => {
         match ($rows, $two) {
             (1, true) => $f::<$S, 1, 2>($($arg),*),

@@ -11,6 +11,9 @@ use crate::kernels::{Kernel, Simd, dispatch, mac, mac_few, panel_width, tiles};
 use crate::scalar::Real;
 use std::ops::Range;
 
+/// Bytes after which addresses fall into the same set of a first-level cache.
+const PAGE: usize = 4096;
+
 /// One product A B of an affine map: rows of `depth` numbers, and the packed panels of B.
 #[derive(Clone, Copy)]
 pub struct Term<R> {
@@ -119,12 +122,19 @@ impl<R: Real> Kernel<R> for Sweep<'_, R> {
 
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(self) {
+        // the rows of a tall tile at distances of a page would share one set of the first-level cache
+        let paged = self
+            .map
+            .terms
+            .iter()
+            .any(|term| term.depth > 0 && (term.depth * size_of::<R>()).is_multiple_of(PAGE));
+        let tallest = if paged { S::ROWS } else { S::STEP_ROWS };
         for col in self.columns.step_by(2 * S::LANES) {
             let two = panel_width::<S>(self.map.width, col) > S::LANES;
-            for (row, height) in tiles(self.rows.len(), S::ROWS) {
+            for (row, height) in tiles(self.rows.len(), tallest) {
                 let row = self.rows.start + row;
                 // SAFETY: the contract of `Affine::run`.
-                unsafe { by_tile!(height, two, tile, S; self.map, row, col) }
+                unsafe { by_tile!(height, two, tile, S; self.map, row, col; tall) }
             }
         }
     }

@@ -20,7 +20,7 @@ pub use apply::apply_keep_len;
 pub use recover::from_matrix;
 
 use crate::error::{Error, Result, check_len};
-use crate::kernels::{balance, column_norms2};
+use crate::kernels::{all_zero, balance, column_norms2};
 use crate::operator::{Operator, Side};
 use crate::scalar::Scalar;
 use num_traits::Float;
@@ -44,7 +44,7 @@ pub struct Householder<'a, T: Scalar> {
     batch: usize,
     n: usize,
     m: usize,
-    /// Nothing but zeros above the diagonal, as in the arrays of the oRNN: half of most products need not be computed.
+    /// Known to hold nothing but zeros above the diagonal, as the arrays of the oRNN do: half of most products is then spared.
     trapezoid: bool,
 }
 
@@ -84,8 +84,7 @@ impl<'a, T: Scalar> Householder<'a, T> {
                 }
             }
         }
-        let trapezoid = trapezoidal(vectors, n, m);
-        Ok(Householder { vectors, last, batch, n, m, trapezoid })
+        Ok(Householder { vectors, last, batch, n, m, trapezoid: false })
     }
 
     /// The first (matrix, column) that is no reflection vector: its entries are finite, but its squared norm is zero,
@@ -192,10 +191,14 @@ impl<'a, T: Scalar> Householder<'a, T> {
         Ok(())
     }
 
-    /// Runs `f` on the operator with columns of ordinary length, and turns the gradient it wrote back to the given ones.
+    /// Runs `f` on the operator with columns of ordinary length, its shape looked at, and turns the gradient that f wrote back
+    /// to the given columns.
     fn balanced(&self, gradients: Gradients<'_, T>, f: impl FnOnce(&Householder<'_, T>, Gradients<'_, T>)) {
-        let Householder { vectors, last, batch, n, m, trapezoid } = *self;
-        let Some(balanced) = balance(vectors, batch, n, m) else { return f(self, gradients) };
+        let Householder { vectors, last, batch, n, m, .. } = *self;
+        let trapezoid = trapezoidal(vectors, n, m);
+        let Some(balanced) = balance(vectors, batch, n, m) else {
+            return f(&Householder { trapezoid, ..*self }, gradients);
+        };
         let Gradients { vectors: mut bar, sign, phases } = gradients;
         let own = Householder { vectors: &balanced.vectors, last, batch, n, m, trapezoid };
         f(&own, Gradients { vectors: bar.as_deref_mut(), sign, phases });
@@ -226,13 +229,8 @@ impl<'a, T: Scalar> Householder<'a, T> {
 
 /// Whether all entries above the diagonals of the (n, m) matrices are zero.
 fn trapezoidal<T: Scalar>(vectors: &[T], n: usize, m: usize) -> bool {
-    // without an exit within a row, so that whole vectors are compared
-    let zero = |row: &[T]| row.iter().fold(true, |all, x| all & (*x == T::zero()));
-    m > 1
-        && n > 0
-        && vectors
-            .chunks_exact(n * m)
-            .all(|u| u.chunks_exact(m).take(m).enumerate().all(|(i, row)| zero(&row[(i + 1).min(m)..])))
+    let above = |(i, row): (usize, &[T])| all_zero(&row[(i + 1).min(m)..]);
+    m > 1 && n > 0 && vectors.chunks_exact(n * m).all(|u| u.chunks_exact(m).take(m).enumerate().all(above))
 }
 
 impl<T: Scalar> Operator<T> for Householder<'_, T> {
