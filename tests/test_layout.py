@@ -21,7 +21,6 @@ BUDGET = 400
 # path -> the reason why one thing needs more than the budget
 LONGER = {
     "rust/core/src/operators/householder/tests.rs": "one file of unit tests per object, all on the same few helpers",
-    "rust/core/src/operators/householder/apply.rs": "the blocked product forward and back: one walk over panels",
     "rust/core/src/kernels/product.rs": "one matrix product: its view, its packing loops and its tests",
     "rust/core/src/parallel.rs": "the team of threads with its tests: one protocol, argued in one place",
 }

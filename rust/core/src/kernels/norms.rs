@@ -9,8 +9,7 @@ use num_traits::Zero;
 pub fn column_norms2<T: Scalar>(u: &[T], m: usize) -> Vec<T::Real> {
     let width = m * T::PARTS;
     let mut sums = vec![T::Real::zero(); width];
-    if m > 0 {
-        let rows = u.len() / m;
+    if let Some(rows) = u.len().checked_div(m) {
         // SAFETY: `rows` rows of `width` numbers exist at u, one row of them at `sums`.
         unsafe { dispatch(Sums { u: parts(u).as_ptr(), rows, width, sums: sums.as_mut_ptr() }) };
     }

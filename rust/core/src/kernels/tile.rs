@@ -12,6 +12,7 @@ pub const MAX_ROWS: usize = 8;
 /// The pointer, of whose origin the compiler knows nothing any more: it would otherwise find it again from the row of the
 /// tile, with a comparison and a multiplication, in every step of k (a fifth of the speed).
 #[inline(always)]
+#[allow(clippy::pointers_in_nomem_asm_block, reason = "there is no instruction that could follow it")]
 fn settled<R>(p: *const R) -> *const R {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     {

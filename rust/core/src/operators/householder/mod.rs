@@ -9,6 +9,8 @@
 //! (Theorem 2); they come from products alone and are finite for all vectors.
 
 mod apply;
+mod apply_vjp;
+mod blocks;
 mod cpu;
 mod matrix;
 mod recover;
@@ -16,7 +18,7 @@ mod sequential;
 #[cfg(test)]
 mod tests;
 
-pub use apply::apply_keep_len;
+pub use blocks::apply_keep_len;
 pub use recover::from_matrix;
 
 use crate::error::{Error, Result, check_len};

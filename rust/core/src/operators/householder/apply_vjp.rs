@@ -1,0 +1,286 @@
+//! The gradient of c = W x, back through the blocks. Of one block with input rows Y and output cotangent G (Theorem 2 for rows):
+//!
+//! ```text
+//! c = G conj(U) conj(T^-1),  M = (h^T conj(c)) * B^T,
+//! U_bar = U (M + M^H) - G^T conj(h) - Y^T conj(c),   G <- G - c U^T.
+//! ```
+//!
+//! The adjoint map is the same bilinear form: Re <ct, W^H x> = Re <W ct, x>, so its gradient is the forward one with x and
+//! ct exchanged, and x_bar = W ct.
+
+use super::blocks::{Blocks, Chunk, FULL, Trail, VJP_ROWS, Way, by_rows, few};
+use super::cpu::{Hand, Layout, each_alone, members, over, symmetrize};
+use super::sequential::Pull;
+use super::{Gradients, Householder, Last};
+use crate::kernels::{Operand, Product, Triangle, dispatch, tiles};
+use crate::operator::Side;
+use crate::parallel::Shared;
+use crate::scalar::Scalar;
+use num_traits::Zero;
+
+/// Arrays of the gradient.
+struct Saved {
+    q: usize,
+    c: usize,
+    g: [usize; 2],
+    l: usize,
+}
+
+/// Which gradients are wanted.
+struct Wants<T: Scalar> {
+    side: Side,
+    vectors: Option<Shared<T>>,
+    last: Option<Shared<T::Real>>,
+    x_bar: Option<Shared<T>>,
+}
+
+impl<T: Scalar> Wants<T> {
+    /// The cotangent of y = E x is needed.
+    fn cotangent(&self) -> bool {
+        self.last.is_some() || (self.side == Side::Forward && self.x_bar.is_some())
+    }
+}
+
+impl<T: Scalar> Householder<'_, T> {
+    #[allow(clippy::too_many_arguments, reason = "the call of the seam, one to one")]
+    pub(super) fn apply_vjp_cpu(
+        &self,
+        kept: Option<&[T]>,
+        x: &[T],
+        ct: &[T],
+        rows: usize,
+        side: Side,
+        gradients: Gradients<'_, T>,
+        x_bar: Option<&mut [T]>,
+        threads: usize,
+    ) {
+        let Gradients { mut vectors, sign, phases } = gradients;
+        let mut last = sign.or(phases);
+        // sums over rows start from zero, also over no rows at all
+        if let Some(last) = &mut last {
+            last.fill(T::Real::zero());
+        }
+        if rows == 0 {
+            if let Some(vectors) = &mut vectors {
+                vectors.fill(T::zero());
+            }
+            return;
+        }
+        let (x, ct) = if side == Side::Forward { (x, ct) } else { (ct, x) };
+        let n = self.n;
+        let wants = Wants {
+            side,
+            vectors: vectors.map(|x| Shared(x.as_mut_ptr())),
+            last: last.map(|x| Shared(x.as_mut_ptr())),
+            x_bar: x_bar.map(|x| Shared(x.as_mut_ptr())),
+        };
+        if few(rows) {
+            return self.pull_few(x, ct, rows, &wants, threads);
+        }
+        let cut = Blocks::new(self.m, rows);
+        let (width, blocks) = (cut.width, cut.count);
+        let tall = rows.min(VJP_ROWS);
+        let (mut at, trail) = (self.apply_places(cut, true), Trail::new(cut, tall, n, self.has_last()));
+        let mut all = Layout(at.len);
+        let ping = if blocks > 1 || wants.cotangent() { tall * n } else { 0 };
+        let own = all.take(if kept.is_some() { 0 } else { trail.len });
+        let saved = Saved {
+            q: all.take(tall * width),
+            c: all.take(tall * width),
+            g: [all.take(ping), all.take(if blocks > 1 { ping } else { 0 })],
+            l: all.take(blocks * width * width),
+        };
+        at.len = all.0;
+        // only read where it was given
+        let kept = kept.map(|kept| Shared(kept.as_ptr().cast_mut()));
+        let cost = self.cost_inverses(cut) + self.m * (5 * rows * n + 3 * rows * width / 2 + 2 * n * width);
+        let threads = members::<T>(self.batch, cost, threads);
+        let product = (n.max(self.m).max(tall), n.max(width).max(tall));
+        over(self.batch, cost, threads, at.len, product, |hand, b, memory: Shared<T>| {
+            let trace = Shared(kept.map_or(memory.at(own), |kept| kept.at(b * trail.len)));
+            let way = Way { cut, trail: &trail, kept: trace, e: memory.at(at.e), q: memory.at(saved.q) };
+            // SAFETY: the arrays were checked to have their sizes; members write disjoint parts between barriers.
+            unsafe {
+                match kept {
+                    None => self.inverses(hand, b, cut, &at, memory, Shared(trace.at(trail.ti))),
+                    Some(_) if self.has_last() => self.diagonal(hand, b, memory.at(at.e)),
+                    Some(_) => {}
+                }
+                for (row, height) in tiles(rows, VJP_ROWS) {
+                    let start = (b * rows + row) * n;
+                    let (x, ct) = (x[start..].as_ptr(), ct[start..].as_ptr());
+                    let chunk = Chunk { b, x, ct, rows: height, first: row == 0, start };
+                    if kept.is_none() {
+                        let adjoint = wants.side == Side::Adjoint;
+                        let x_bar = wants.x_bar.filter(|_| adjoint).map(|x_bar| x_bar.at(start));
+                        self.trace(hand, &way, &chunk, x_bar);
+                    }
+                    self.pull(hand, &way, &saved, &wants, memory, &chunk);
+                    hand.barrier();
+                }
+                let Some(vectors) = wants.vectors else { return };
+                for block in 0..blocks {
+                    let (l, m) = (memory.at(saved.l + block * width * width), self.m);
+                    symmetrize(hand, l, width, width.min(m - block * width));
+                }
+                hand.barrier();
+                for block in 0..blocks {
+                    let l = Operand::new(memory.at(saved.l + block * width * width), width);
+                    let columns = self.columns(b).block(block * width, width);
+                    let ubar = vectors.at((b * n + columns.top) * self.m + block * width);
+                    let sizes = (columns.n, columns.m, columns.m);
+                    let product = Product::new(sizes, columns.operand(), l, ubar, self.m).add();
+                    hand.mul(product.shapes(columns.shape, FULL, FULL));
+                }
+            }
+        });
+    }
+
+    /// The whole gradient of few rows, in the roles of the forward side.
+    fn pull_few(&self, x: &[T], ct: &[T], rows: usize, wants: &Wants<T>, threads: usize) {
+        let n = self.n;
+        let mut all = Layout(0);
+        let last = |len: usize| if self.has_last() { len } else { 0 };
+        let [e, y, g] = [last(n), last(rows * n), rows * n].map(|len| all.take(len));
+        let work = all.take(self.sizes(0, rows).work(2, 2));
+        let threads = self.members_few(6 * rows * n * self.m, threads);
+        each_alone(self.batch, threads, all.0, |hand: &Hand<'_, T>, b, memory: Shared<T>| {
+            let start = b * rows * n;
+            let (x, e) = (x[start..].as_ptr(), memory.at(e));
+            let mut g = memory.at(g);
+            let mut y = memory.at(y).cast_const();
+            let null = std::ptr::null_mut();
+            let mut c = null;
+            if let Some(x_bar) = wants.x_bar {
+                *(if wants.side == Side::Forward { &mut g } else { &mut c }) = x_bar.at(start);
+            }
+            let u_bar = wants.vectors.map_or(null, |all| all.at(b * n * self.m));
+            // SAFETY: as in `apply_few`.
+            unsafe {
+                if self.has_last() {
+                    self.diagonal(hand, b, e);
+                    self.scaled(hand, x, rows, e, false, y.cast_mut());
+                } else {
+                    y = x;
+                }
+                std::ptr::copy_nonoverlapping(ct[start..].as_ptr(), g, rows * n);
+                dispatch(Pull { sizes: self.sizes(b, rows), y, g, c, u_bar, work: memory.at(work) });
+                let chunk = Chunk { b, x, ct: ct[start..].as_ptr(), rows, first: true, start };
+                self.through_last(hand, wants, &chunk, e, g, y);
+            }
+        });
+    }
+
+    /// The part of the gradient that some rows give, once they were traced.
+    ///
+    /// # Safety
+    /// The arrays exist; the trail and E are complete; all members come here.
+    unsafe fn pull(
+        &self,
+        hand: &Hand<'_, T>,
+        way: &Way<'_, T>,
+        saved: &Saved,
+        wants: &Wants<T>,
+        memory: Shared<T>,
+        chunk: &Chunk<T>,
+    ) {
+        let (n, Blocks { width, count }, rows) = (self.n, way.cut, chunk.rows);
+        let top = count.max(1) - 1;
+        let x_bar = wants.x_bar.map(|x_bar| x_bar.at(chunk.start));
+        let c = memory.at(saved.c);
+        // SAFETY: the caller's contract; a barrier stands wherever one member reads what others wrote.
+        unsafe {
+            let mut g = chunk.ct;
+            for block in 0..count {
+                let columns = self.columns(chunk.b).block(block * width, width);
+                by_rows(hand, rows, |hand, own| {
+                    let at = own.start * width;
+                    let (q, c, g) = (way.q.add(at), c.add(at), g.add(own.start * n));
+                    self.coefficients(
+                        hand,
+                        columns,
+                        way.inverse(block),
+                        width,
+                        Side::Adjoint,
+                        g,
+                        own.len(),
+                        q,
+                        c,
+                    );
+                });
+                if let Some(vectors) = wants.vectors {
+                    let m = columns.m;
+                    let (h, c) = (Operand::new(way.h(block, rows), width), Operand::new(c, width));
+                    let l = memory.at(saved.l + block * width * width);
+                    let ubar = vectors.at(chunk.b * n * self.m + block * width);
+                    let add = |product: Product<T>| if chunk.first { product } else { product.add() };
+                    let l = Product::new((m, m, rows), h.t(), c.conj(), l, width);
+                    hand.mul(add(l.shapes(FULL, FULL, Triangle::Lower)));
+                    let y = Operand::new(self.input(way, chunk, block), n).t();
+                    let outer = |a, b| Product::new((n, m, rows), a, b, ubar, self.m).alpha(-1.0);
+                    hand.mul(add(outer(Operand::new(g, n).t(), h.conj())));
+                    hand.mul(outer(y, c.conj()).add());
+                }
+                if block < top || wants.cotangent() {
+                    let straight = x_bar.filter(|_| block == top && wants.side == Side::Forward);
+                    let next = straight.unwrap_or(memory.at(saved.g[block % 2]));
+                    by_rows(hand, rows, |hand, own| {
+                        let (at, c) = (own.start * n, c.add(own.start * width));
+                        self.subtract(hand, columns, g.add(at), c, width, own.len(), next.add(at));
+                    });
+                    g = next;
+                } else {
+                    hand.barrier();
+                }
+            }
+            self.through_last(hand, wants, chunk, way.e, g, self.input(way, chunk, top));
+        }
+    }
+
+    /// From the cotangent g of y = E x: the gradient of E, and x_bar = conj(E) g of the forward side.
+    ///
+    /// # Safety
+    /// The arrays exist; g is complete.
+    unsafe fn through_last(
+        &self,
+        hand: &Hand<'_, T>,
+        wants: &Wants<T>,
+        chunk: &Chunk<T>,
+        e: *const T,
+        g: *const T,
+        y: *const T,
+    ) {
+        let n = self.n;
+        let mine = hand.member.share(n, 16);
+        // SAFETY: the columns are this member's.
+        unsafe {
+            if let Some(last) = wants.last {
+                for i in 0..chunk.rows {
+                    for j in mine.clone() {
+                        let at = i * n + j;
+                        match self.last {
+                            Last::Phases(_) => {
+                                *last.at(chunk.b * n + j) += (*g.add(at) * (*y.add(at)).conj()).im()
+                            }
+                            Last::Sign(_) if j + 1 == n => {
+                                *last.at(chunk.b) += (*g.add(at) * (*chunk.x.add(at)).conj()).re()
+                            }
+                            _ => {}
+                        }
+                    }
+                }
+            }
+            let Some(x_bar) = wants.x_bar.filter(|_| wants.side == Side::Forward) else { return };
+            let x_bar = x_bar.at(chunk.start);
+            if std::ptr::eq(x_bar, g) && !self.has_last() {
+                return;
+            }
+            for i in 0..chunk.rows {
+                for j in mine.clone() {
+                    let by = if self.has_last() { (*e.add(j)).conj() } else { T::one() };
+                    *x_bar.add(i * n + j) = *g.add(i * n + j) * by;
+                }
+            }
+        }
+    }
+}

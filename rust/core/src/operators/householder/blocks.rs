@@ -1,0 +1,323 @@
+//! A product cut into blocks of columns, W = B_0 B_1 ... B_{p-1} E with B = I - U T^-1 U^H each, and what takes rows through
+//! them: a row block Y passes B by
+//!
+//! ```text
+//! q = Y conj(U),  h = q (T^-1)^T,  Y <- Y - h U^T        (B^H: h = q conj(T^-1)).
+//! ```
+
+use super::Householder;
+use super::cpu::{Columns, Hand, Layout, members};
+use super::sequential::Sizes;
+use crate::kernels::{Operand, Product, Triangle, invert_work};
+use crate::operator::Side;
+use crate::parallel::{Member, Shared};
+use crate::scalar::Scalar;
+use std::ops::Range;
+
+/// Up to so many rows, one reflection after the other.
+const FEW_ROWS: usize = 8;
+/// Rows per thread from which each takes its own ones, instead of sharing every product.
+pub(super) const APART_ROWS: usize = 16;
+/// Rows of a gradient that are worked on at a time.
+pub(super) const VJP_ROWS: usize = 1024;
+/// Most blocks whose inputs are kept for the gradient: beyond, the memory costs more than forming them again.
+const KEPT_BLOCKS: usize = 8;
+
+pub(super) const FULL: Triangle = Triangle::Full;
+
+/// How the columns are cut.
+#[derive(Clone, Copy)]
+pub(super) struct Blocks {
+    pub(super) width: usize,
+    pub(super) count: usize,
+}
+
+impl Blocks {
+    /// One block from m rows on, else blocks, whose T costs n width m instead of n m^2.
+    pub(super) fn new(m: usize, rows: usize) -> Self {
+        let width = match rows {
+            _ if rows >= m => m.max(1),
+            129.. => m.min(64),
+            _ => m.min(32),
+        };
+        Blocks { width, count: m.div_ceil(width) }
+    }
+
+    /// Elements of all T^-1.
+    pub(super) fn len(self) -> usize {
+        self.count * self.width * self.width
+    }
+
+    /// T^-1 of a block, rows `width` apart.
+    pub(super) fn inverse<T>(self, ti: Shared<T>, block: usize) -> *mut T {
+        ti.at(block * self.width * self.width)
+    }
+}
+
+/// Where the arrays of one matrix stand in the working memory.
+pub(super) struct Places {
+    pub(super) e: usize,
+    pub(super) ti: usize,
+    pub(super) work: usize,
+    pub(super) len: usize,
+}
+
+/// Where the gradient finds what the forward pass leaves behind: T^-1, and per block h and its input rows.
+pub(super) struct Trail {
+    pub(super) ti: usize,
+    pub(super) h: usize,
+    pub(super) y: usize,
+    pub(super) len: usize,
+}
+
+impl Trail {
+    /// For up to `tall` rows at a time. The input of the last block is x where there is no last factor.
+    pub(super) fn new(cut: Blocks, tall: usize, n: usize, last: bool) -> Self {
+        let slots = cut.count.max(1) - usize::from(!last);
+        let mut all = Layout(0);
+        Trail {
+            ti: all.take(cut.len()),
+            h: all.take(cut.count * tall * cut.width),
+            y: all.take(slots * tall * n),
+            len: all.0,
+        }
+    }
+}
+
+/// The arrays that lead from x to the result, and back.
+pub(super) struct Way<'a, T> {
+    pub(super) cut: Blocks,
+    pub(super) trail: &'a Trail,
+    /// Where the trail lies.
+    pub(super) kept: Shared<T>,
+    pub(super) e: *const T,
+    /// Working memory of rows x width.
+    pub(super) q: *mut T,
+}
+
+impl<T> Way<'_, T> {
+    pub(super) fn inverse(&self, block: usize) -> *mut T {
+        self.cut.inverse(Shared(self.kept.at(self.trail.ti)), block)
+    }
+
+    /// h of a block, for chunks of so many rows.
+    pub(super) fn h(&self, block: usize, rows: usize) -> *mut T {
+        self.kept.at(self.trail.h + block * rows * self.cut.width)
+    }
+}
+
+/// Some rows of matrix b, in the roles of the forward side.
+pub(super) struct Chunk<T> {
+    pub(super) b: usize,
+    pub(super) x: *const T,
+    pub(super) ct: *const T,
+    pub(super) rows: usize,
+    /// Sums over rows start here.
+    pub(super) first: bool,
+    /// Where the rows start in x_bar.
+    pub(super) start: usize,
+}
+
+/// Whether rows are so few that one reflection after the other is cheaper than T.
+pub(super) fn few(rows: usize) -> bool {
+    rows <= FEW_ROWS
+}
+
+/// Elements per matrix that [`Householder::apply_keeping`] keeps for so many rows of m reflections of n entries, with or
+/// without a last factor; 0 where keeping does not pay.
+pub fn apply_keep_len(n: usize, m: usize, rows: usize, last: bool) -> usize {
+    let cut = Blocks::new(m, rows);
+    let pays = !few(rows) && rows <= VJP_ROWS && cut.count <= KEPT_BLOCKS;
+    if pays { Trail::new(cut, rows, n, last).len } else { 0 }
+}
+
+/// Runs `f` on all rows: each member alone on its own, or, where rows are few, all together. Ends with a barrier.
+pub(super) fn by_rows<T: Scalar>(hand: &Hand<'_, T>, rows: usize, f: impl Fn(&Hand<'_, T>, Range<usize>)) {
+    if rows >= APART_ROWS * hand.member.count {
+        let own = hand.member.share(rows, 8);
+        Member::alone(|member| f(&Hand { member, scratch: hand.scratch }, own));
+    } else {
+        f(hand, 0..rows);
+    }
+    hand.barrier();
+}
+
+impl<T: Scalar> Householder<'_, T> {
+    pub(super) fn sizes(&self, b: usize, rows: usize) -> Sizes<T> {
+        Sizes { u: self.columns(b).u, n: self.n, m: self.m, rows }
+    }
+
+    /// One matrix per thread at a time; alone where there is less than one for each.
+    pub(super) fn members_few(&self, cost: usize, threads: usize) -> usize {
+        let threads = members::<T>(self.batch, cost, threads);
+        if self.batch < threads { 1 } else { threads }
+    }
+
+    pub(super) fn apply_places(&self, cut: Blocks, kept: bool) -> Places {
+        let mut all = Layout(0);
+        Places {
+            e: all.take(if self.has_last() { self.n } else { 0 }),
+            ti: all.take(if kept { 0 } else { cut.len() }),
+            work: all.take(invert_work(cut.width)),
+            len: all.0,
+        }
+    }
+
+    /// Multiply-adds of the triangular matrices of all blocks.
+    pub(super) fn cost_inverses(&self, cut: Blocks) -> usize {
+        self.m * cut.width * (self.n / 2 + cut.width / 6)
+    }
+
+    /// E and T^-1 of every block. Ends with a barrier.
+    ///
+    /// # Safety
+    /// `memory` has the length of `at`, ti that of the blocks; all members come here.
+    pub(super) unsafe fn inverses(
+        &self,
+        hand: &Hand<'_, T>,
+        b: usize,
+        cut: Blocks,
+        at: &Places,
+        memory: Shared<T>,
+        ti: Shared<T>,
+    ) {
+        // SAFETY: passed on.
+        unsafe {
+            if self.has_last() {
+                self.diagonal(hand, b, memory.at(at.e));
+            }
+            for block in 0..cut.count {
+                let columns = self.columns(b).block(block * cut.width, cut.width);
+                columns.inverse(hand, cut.inverse(ti, block), cut.width, memory.at(at.work));
+            }
+        }
+    }
+
+    /// out = E x or conj(E) x; a copy where there is no E. No barrier.
+    pub(super) unsafe fn scaled(
+        &self,
+        hand: &Hand<'_, T>,
+        x: *const T,
+        rows: usize,
+        e: *const T,
+        conj: bool,
+        out: *mut T,
+    ) {
+        let n = self.n;
+        for i in hand.member.share(rows, 1) {
+            for j in 0..n {
+                // SAFETY: the row is this member's; `e` is read only where there is one.
+                unsafe {
+                    let value = *x.add(i * n + j);
+                    let by = if self.has_last() { *e.add(j) } else { T::one() };
+                    *out.add(i * n + j) = value * if conj { by.conj() } else { by };
+                }
+            }
+        }
+    }
+
+    /// h = Y conj(U) (T^-1)^T, or Y conj(U) conj(T^-1). Ends with a barrier.
+    #[allow(clippy::too_many_arguments, reason = "the arrays of one step")]
+    pub(super) unsafe fn coefficients(
+        &self,
+        hand: &Hand<'_, T>,
+        columns: Columns<T>,
+        ti: *const T,
+        width: usize,
+        side: Side,
+        y: *const T,
+        rows: usize,
+        q: *mut T,
+        h: *mut T,
+    ) {
+        let m = columns.m;
+        let (y, ti) = (Operand::new(y.wrapping_add(columns.top), self.n), Operand::new(ti, width));
+        let (ti, shape) =
+            if side == Side::Forward { (ti.t(), Triangle::Lower) } else { (ti.conj(), Triangle::Upper) };
+        // SAFETY: the caller's contract.
+        unsafe {
+            let product = Product::new((rows, m, columns.n), y, columns.operand().conj(), q, width);
+            hand.mul(product.shapes(FULL, columns.shape, FULL));
+            hand.barrier();
+            let product = Product::new((rows, m, m), Operand::new(q, width), ti, h, width);
+            hand.mul(product.shapes(FULL, shape, FULL));
+        }
+        hand.barrier();
+    }
+
+    /// out = Y - h U^T. No barrier.
+    pub(super) unsafe fn subtract(
+        &self,
+        hand: &Hand<'_, T>,
+        columns: Columns<T>,
+        y: *const T,
+        h: *const T,
+        width: usize,
+        rows: usize,
+        out: *mut T,
+    ) {
+        let (n, top) = (self.n, columns.top);
+        let (h, u) = (Operand::new(h, width), columns.operand().t());
+        let product = Product::new((rows, columns.n, columns.m), h, u, out.wrapping_add(top), n).alpha(-1.0);
+        let product = product.onto(y.wrapping_add(top), n).shapes(FULL, columns.shape_t(), FULL);
+        // SAFETY: the caller's contract; the columns before `top` stay what they are.
+        unsafe {
+            hand.mul(product);
+            if !std::ptr::eq(y, out) && top > 0 {
+                for i in hand.member.share(rows, 1) {
+                    std::ptr::copy_nonoverlapping(y.add(i * n), out.add(i * n), top);
+                }
+            }
+        }
+    }
+
+    /// The input rows of a block.
+    pub(super) fn input(&self, way: &Way<'_, T>, chunk: &Chunk<T>, block: usize) -> *mut T {
+        if block + 1 >= way.cut.count && !self.has_last() {
+            return chunk.x.cast_mut();
+        }
+        way.kept.at(way.trail.y + block * chunk.rows * self.n)
+    }
+
+    /// Takes rows forward through all blocks, leaving h and the input of each behind; the result is formed if asked for.
+    /// Ends with a barrier.
+    ///
+    /// # Safety
+    /// The arrays exist; T^-1 and E are complete; all members come here.
+    pub(super) unsafe fn trace(
+        &self,
+        hand: &Hand<'_, T>,
+        way: &Way<'_, T>,
+        chunk: &Chunk<T>,
+        out: Option<*mut T>,
+    ) {
+        let (n, Blocks { width, count }) = (self.n, way.cut);
+        by_rows(hand, chunk.rows, |hand, own| {
+            let (from, rows) = (own.start, own.len());
+            let y = |block: usize| self.input(way, chunk, block).wrapping_add(from * n);
+            let out = out.map(|out| out.wrapping_add(from * n));
+            let x = chunk.x.wrapping_add(from * n);
+            // SAFETY: the caller's contract; a barrier stands wherever one member reads what others wrote.
+            unsafe {
+                if self.has_last() {
+                    self.scaled(hand, x, rows, way.e, false, y(count.max(1) - 1));
+                    hand.barrier();
+                }
+                for block in (0..count).rev() {
+                    let columns = self.columns(chunk.b).block(block * width, width);
+                    let h = way.h(block, chunk.rows).add(from * width);
+                    let (ti, q) = (way.inverse(block), way.q.add(from * width));
+                    self.coefficients(hand, columns, ti, width, Side::Forward, y(block), rows, q, h);
+                    let below = if block > 0 { Some(y(block - 1)) } else { out };
+                    if let Some(below) = below {
+                        self.subtract(hand, columns, y(block), h, width, rows, below);
+                        hand.barrier();
+                    }
+                }
+                if let (0, Some(out)) = (count, out) {
+                    self.scaled(hand, x, rows, way.e, false, out);
+                }
+            }
+        });
+    }
+}
