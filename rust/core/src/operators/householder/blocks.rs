@@ -37,7 +37,7 @@ impl Blocks {
     pub(super) fn new(m: usize, rows: usize) -> Self {
         let width = match rows {
             _ if rows >= m => m.max(1),
-            129.. => m.min(64),
+            64.. => m.min(64),
             _ => m.min(32),
         };
         Blocks { width, count: m.div_ceil(width) }
