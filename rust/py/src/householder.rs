@@ -3,7 +3,7 @@
 use crate::arrays::{Input, Number, Output, read, write};
 use crate::{by_kind, gate};
 use isometry_core::operators::householder::{self, Gradients, Householder, Last};
-use isometry_core::{Operator, Side};
+use isometry_core::{Error, Operator, Side};
 use pyo3::prelude::*;
 
 type Array<'a, 'py> = &'a Bound<'py, PyAny>;
@@ -152,8 +152,9 @@ pub fn householder_apply<'py>(
         let len = householder::apply_keep_len(n, m, rows, last.iter().any(|last| last.is_some()));
         let mut kept = Output::optional("kept", kept.as_ref(), &[batch, len])?;
         let (arrays, x, out) = (arrays.view(), x.slice(), out.slice());
-        let kept = write(&mut kept).filter(|_| !adjoint);
+        let kept = write(&mut kept);
         gate::run(py, move || match kept {
+            Some(_) if adjoint => Err(Error::value("kept", "belongs to W x, not to W^H x")),
             Some(kept) => arrays?.apply_keeping(x, rows, out, kept, threads),
             None => arrays?.apply(x, rows, side(adjoint), out, threads),
         })

@@ -17,6 +17,8 @@ mod product;
 mod simd;
 mod tile;
 mod triangular;
+mod unitarity;
+pub mod wy;
 
 #[cfg(target_arch = "x86_64")]
 pub use avx2::Avx2;
@@ -34,6 +36,7 @@ pub use product::{Product, Triangle};
 pub use simd::Simd;
 pub use tile::{MAX_ROWS, mac, mac_few, mac_pairs, tiles};
 pub use triangular::{invert_upper, invert_work};
+pub use unitarity::unitarity_defect;
 
 /// Elsewhere the wide vectors are the portable ones.
 #[cfg(not(target_arch = "x86_64"))]

@@ -33,6 +33,17 @@ pub enum Triangle {
     Upper,
 }
 
+impl Triangle {
+    /// The shape of the transposed matrix.
+    pub fn t(self) -> Self {
+        match self {
+            Triangle::Full => Triangle::Full,
+            Triangle::Lower => Triangle::Upper,
+            Triangle::Upper => Triangle::Lower,
+        }
+    }
+}
+
 /// One product: C (m x n) from A (m x k) and B (k x n).
 #[derive(Clone, Copy)]
 pub struct Product<T: Scalar> {

@@ -8,6 +8,7 @@
 mod affine;
 mod backward;
 mod context;
+mod cross;
 mod dense;
 mod forward;
 mod gradients;
@@ -22,7 +23,6 @@ mod team;
 #[cfg(test)]
 mod tests;
 mod work;
-mod wy;
 
 pub use gradients::Gradients;
 pub use pages::want_huge_pages;

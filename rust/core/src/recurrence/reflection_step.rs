@@ -18,13 +18,13 @@
 //! The kernels add, so that -Q and -p are what is kept; conj(E) U stands for both U^H E and E^H U.
 
 use super::affine::Affine;
+use super::cross::cross;
 use super::packed::Packed;
 use super::reflections::{ReflectionGradients, Reflections};
 use super::sequence::Sequence;
 use super::step::{Chunk, Step, Trace};
 use super::team::Part;
-use super::wy;
-use crate::kernels::{Buffer, MAX_ROWS, Operand, Product, Triangle, lanes};
+use crate::kernels::{Buffer, MAX_ROWS, Operand, Product, Triangle, invert_work, lanes, wy};
 use crate::parallel::{Member, Shared};
 use crate::scalar::Scalar;
 use std::ops::Range;
@@ -39,7 +39,7 @@ struct Sums<T: Scalar> {
     previous_p: Buffer<T>,
     /// -q^T conj(p) (m, m)
     q_p: Buffer<T>,
-    /// T^-1 of it, then M + M^H
+    /// -T^-1 of it, then M + M^H
     mixed: Buffer<T>,
     /// Sums of z_bar h and of z_bar times the other part of h, per real number.
     cross: [Buffer<T::Real>; 2],
@@ -60,8 +60,9 @@ pub struct ReflectionStep<'a, T: Scalar> {
     diagonal: [Buffer<T::Real>; 3],
     /// conj(E) U; empty for E = I.
     turned: Buffer<T>,
-    gram: Buffer<T>,
     inverse: Buffer<T>,
+    /// For the inverse.
+    work: Buffer<T>,
     negative_q: Buffer<T>,
     /// E conj(U) and -Q^T: the two products of a step.
     forward: [Packed<T>; 2],
@@ -110,8 +111,8 @@ impl<'a, T: Scalar> ReflectionStep<'a, T> {
             vectors: of.vectors,
             diagonal,
             turned,
-            gram: Buffer::scratch(m * m),
-            inverse: Buffer::zeroed(m * m),
+            inverse: Buffer::scratch(m * m),
+            work: Buffer::scratch(invert_work(m)),
             negative_q: Buffer::scratch(n * m),
             forward: pair(),
             backward: bars.is_some().then(pair),
@@ -160,8 +161,8 @@ impl<'a, T: Scalar> ReflectionStep<'a, T> {
         // SAFETY: passed on from the caller; barriers stand between writes and reads of different members.
         unsafe {
             let full = Triangle::Full;
-            let product = Product::new((m, m, m), inverse, q_p, sums.mixed.ptr(), m);
-            product.shapes(Triangle::Upper, full, full).run(member, scratch);
+            let product = Product::new((m, m, m), inverse, q_p, sums.mixed.ptr(), m).alpha(-1.0);
+            product.shapes(Triangle::Upper, full, Triangle::Lower).run(member, scratch);
             // E H_prev^T conj(p), whose sign is right already
             for i in member.share(n, 1) {
                 for j in 0..m {
@@ -170,9 +171,7 @@ impl<'a, T: Scalar> ReflectionStep<'a, T> {
                 }
             }
             member.barrier();
-            if member.id == 0 {
-                wy::hermitian(std::slice::from_raw_parts_mut(sums.mixed.ptr(), m * m), m);
-            }
+            wy::symmetrize(member, sums.mixed.ptr(), m, m);
             member.barrier();
             let (u, mixed) = (Operand::new(self.vectors.as_ptr(), m), Operand::new(sums.mixed.as_ptr(), m));
             Product::new((n, m, m), u, mixed, bar, m).add().run(member, scratch);
@@ -221,13 +220,7 @@ impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
         let full = Triangle::Full;
         // SAFETY: U has n rows and m columns; barriers stand between writes and reads of different members.
         unsafe {
-            let gram = Product::new((m, m, n), u.h(), u, self.gram.ptr(), m);
-            gram.shapes(full, full, Triangle::Upper).run(member, scratch);
-            member.barrier();
-            if member.id == 0 {
-                wy::invert(&self.gram, std::slice::from_raw_parts_mut(self.inverse.ptr(), m * m), m);
-            }
-            member.barrier();
+            wy::inverse(member, u, (n, m), full, self.inverse.ptr(), m, self.work.ptr(), scratch);
             let inverse = Operand::new(self.inverse.as_ptr(), m);
             let product = Product::new((n, m, m), u, inverse, self.negative_q.ptr(), m).alpha(-1.0);
             product.shapes(full, Triangle::Upper, full).run(member, scratch);
@@ -310,7 +303,7 @@ impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
                     Some(_) => 0..0,
                     None => member.share(width, lanes),
                 };
-                wy::cross(chunk, width, [sums.cross[0].ptr(), sums.cross[1].ptr()], columns);
+                cross(chunk, width, [sums.cross[0].ptr(), sums.cross[1].ptr()], columns);
             }
         }
         member.barrier();

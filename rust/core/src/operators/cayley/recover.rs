@@ -19,8 +19,8 @@
 
 use super::triangle;
 use crate::error::{Error, Result, check_len};
-use crate::kernels::{Buffer, Operand, Product, invert_pivoted};
-use crate::parallel::{self, Member, Shared};
+use crate::kernels::{invert_pivoted, unitarity_defect};
+use crate::parallel::{self, Shared};
 use crate::scalar::{Real, Scalar};
 use std::sync::Mutex;
 
@@ -95,7 +95,7 @@ fn one<T: Scalar>(
     tol: f64,
 ) -> Result<()> {
     let w: Vec<T::Wide> = w.iter().map(|x| x.widen()).collect();
-    let defect = defect(&w, n);
+    let defect = unitarity_defect(&w, n);
     if defect.is_nan() || tol.is_nan() || defect > tol {
         let kind = if T::PARTS == 1 { "orthogonal" } else { "unitary" };
         let what =
@@ -137,24 +137,6 @@ fn one<T: Scalar>(
         }
     }
     Ok(())
-}
-
-/// max |W^H W - I|
-fn defect<W: Scalar<Real = f64>>(w: &[W], n: usize) -> f64 {
-    let gram = Buffer::<W>::scratch(n * n);
-    let scratch = Buffer::<f64>::scratch(Product::<W>::scratch(n, n));
-    let w = Operand::new(w.as_ptr(), n);
-    // SAFETY: two separate n x n matrices.
-    Member::alone(|solo| unsafe {
-        Product::new((n, n, n), w.h(), w, gram.ptr(), n).run(solo, scratch.ptr());
-    });
-    let mut worst = 0.0;
-    for (at, &x) in gram.iter().enumerate() {
-        let x = if at % (n + 1) == 0 { x - W::one() } else { x }.modulus();
-        // once NaN, always NaN
-        worst = if x <= worst { worst } else { x + 0.0 * worst };
-    }
-    worst
 }
 
 /// S = (I + W D^-1)^-1

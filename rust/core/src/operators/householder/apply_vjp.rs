@@ -9,10 +9,10 @@
 //! ct exchanged, and x_bar = W ct.
 
 use super::blocks::{Blocks, Chunk, FULL, Trail, VJP_ROWS, Way, by_rows, few};
-use super::cpu::{Hand, Layout, each_alone, members, over, symmetrize};
+use super::cpu::{Hand, Layout, each_alone, members, over};
 use super::sequential::Pull;
 use super::{Gradients, Householder, Last};
-use crate::kernels::{Operand, Product, Triangle, dispatch, tiles};
+use crate::kernels::{Operand, Product, Triangle, dispatch, tiles, wy};
 use crate::operator::Side;
 use crate::parallel::Shared;
 use crate::scalar::Scalar;
@@ -121,7 +121,7 @@ impl<T: Scalar> Householder<'_, T> {
                 let Some(vectors) = wants.vectors else { return };
                 for block in 0..blocks {
                     let (l, m) = (memory.at(saved.l + block * width * width), self.m);
-                    symmetrize(hand, l, width, width.min(m - block * width));
+                    wy::symmetrize(hand.member, l, width, width.min(m - block * width));
                 }
                 hand.barrier();
                 for block in 0..blocks {

@@ -259,7 +259,7 @@ impl<T: Scalar> Householder<'_, T> {
         let (n, top) = (self.n, columns.top);
         let (h, u) = (Operand::new(h, width), columns.operand().t());
         let product = Product::new((rows, columns.n, columns.m), h, u, out.wrapping_add(top), n).alpha(-1.0);
-        let product = product.onto(y.wrapping_add(top), n).shapes(FULL, columns.shape_t(), FULL);
+        let product = product.onto(y.wrapping_add(top), n).shapes(FULL, columns.shape.t(), FULL);
         // SAFETY: the caller's contract; the columns before `top` stay what they are.
         unsafe {
             hand.mul(product);

@@ -1,9 +1,9 @@
 //! What forming, applying and both gradients share: the split of work over threads, T^-1, the last factor.
 
 use super::{Householder, Last};
-use crate::kernels::{Buffer, Operand, Product, Triangle, invert_upper};
+use crate::kernels::{Buffer, Operand, Product, Triangle, wy};
 use crate::parallel::{self, Member, Shared};
-use crate::scalar::{Real, Scalar};
+use crate::scalar::Scalar;
 
 /// One member of a call with its own scratch for products.
 pub(super) struct Hand<'a, T: Scalar> {
@@ -132,10 +132,6 @@ impl<T: Scalar> Columns<T> {
         let u = self.u.wrapping_add(top * self.stride + first);
         Columns { u, n: self.n - top, m: width.min(self.m - first), top, ..self }
     }
-    /// The shape of U^H.
-    pub fn shape_t(self) -> Triangle {
-        if self.shape == Triangle::Lower { Triangle::Upper } else { Triangle::Full }
-    }
     pub fn operand(self) -> Operand<T> {
         Operand::new(self.u, self.stride)
     }
@@ -146,43 +142,18 @@ impl<T: Scalar> Columns<T> {
     /// # Safety
     /// The arrays exist; all members come here.
     pub unsafe fn inverse(self, hand: &Hand<'_, T>, ti: *mut T, pitch: usize, work: *mut T) {
-        let (n, m) = (self.n, self.m);
-        let gram = Product::new((m, m, n), self.operand().h(), self.operand(), ti, pitch);
-        // SAFETY: U, ti and the scratch are apart; each member changes its own rows between the barriers.
+        // SAFETY: passed on.
         unsafe {
-            hand.mul(gram.shapes(self.shape_t(), self.shape, Triangle::Upper));
-            hand.barrier();
-            for i in hand.member.share(m, 4) {
-                let row = std::slice::from_raw_parts_mut(ti.add(i * pitch), m);
-                row[..i].fill(T::zero());
-                row[i] = T::real(row[i].re() * T::Real::of(0.5));
-            }
-            hand.barrier();
-            invert_upper(hand.member, ti, pitch, m, work, hand.scratch);
-        }
-    }
-}
-
-/// L -> L + L^H for an L whose lower triangle is in memory, its diagonal counting half. No barrier.
-///
-/// # Safety
-/// `l` holds m rows, `pitch` apart, that no other member changes outside its own share.
-pub(super) unsafe fn symmetrize<T: Scalar>(hand: &Hand<'_, T>, l: *mut T, pitch: usize, m: usize) {
-    const BLOCK: usize = 16;
-    for i0 in hand.member.share(m, BLOCK).step_by(BLOCK) {
-        for j0 in (0..=i0).step_by(BLOCK) {
-            for i in i0..(i0 + BLOCK).min(m) {
-                // SAFETY: (i, j) and its mirror belong to the owner of row i, i >= j.
-                unsafe {
-                    for j in j0..(j0 + BLOCK).min(i) {
-                        *l.add(j * pitch + i) = (*l.add(i * pitch + j)).conj();
-                    }
-                    if i0 == j0 {
-                        let diagonal = l.add(i * pitch + i);
-                        *diagonal = T::real((*diagonal).re());
-                    }
-                }
-            }
+            wy::inverse(
+                hand.member,
+                self.operand(),
+                (self.n, self.m),
+                self.shape,
+                ti,
+                pitch,
+                work,
+                hand.scratch,
+            );
         }
     }
 }

@@ -7,9 +7,9 @@
 //! d_j = C_bar_jj - sum_k U_jk conj(Q_jk),   s_bar = Re d_{n-1},   theta_bar_j = Im(conj(e_j) d_j).
 //! ```
 
-use super::cpu::{Hand, Layout, members, over, symmetrize};
+use super::cpu::{Hand, Layout, members, over};
 use super::{Gradients, Householder, Last};
-use crate::kernels::{Operand, Product, Triangle, invert_work};
+use crate::kernels::{Operand, Product, Triangle, invert_work, wy};
 use crate::parallel::Shared;
 use crate::scalar::Scalar;
 
@@ -75,7 +75,7 @@ impl<T: Scalar> Householder<'_, T> {
             }
             columns.inverse(hand, ti, m, memory.at(at.work));
             let product = Product::new((m, n, m), Operand::new(ti, m), eu.h(), h, n);
-            hand.mul(product.shapes(Triangle::Upper, columns.shape_t(), Triangle::Full));
+            hand.mul(product.shapes(Triangle::Upper, columns.shape.t(), Triangle::Full));
         }
         hand.barrier();
     }
@@ -114,7 +114,7 @@ impl<T: Scalar> Householder<'_, T> {
                 let w = out.at(b * n * n);
                 let (columns, h) = (self.columns(b), Operand::new(h, n));
                 let product = Product::new((n, n, m), columns.operand(), h, w, n).alpha(-1.0);
-                hand.mul(product.shapes(columns.shape, columns.shape_t(), Triangle::Full));
+                hand.mul(product.shapes(columns.shape, columns.shape.t(), Triangle::Full));
                 hand.barrier();
                 for i in hand.member.share(n, 16) {
                     *w.add(i * n + i) += if self.has_last() { *memory.at(at.e + i) } else { T::one() };
@@ -145,7 +145,7 @@ impl<T: Scalar> Householder<'_, T> {
         let threads = members::<T>(self.batch, cost, threads);
         over(self.batch, cost, threads, at.len, (n.max(m), n.max(m)), |hand, b, memory| {
             let columns = self.columns(b);
-            let (u, shape, shape_t) = (columns.operand(), columns.shape, columns.shape_t());
+            let (u, shape, shape_t) = (columns.operand(), columns.shape, columns.shape.t());
             let ct = Operand::new(ct[b * n * n..].as_ptr(), n);
             let [ti, h] = self.kept_or(kept, b, &at, memory);
             let [p, l] = [at.p, at.l].map(|at| memory.at(at));
@@ -168,7 +168,7 @@ impl<T: Scalar> Householder<'_, T> {
                     let product = Product::new((m, m, n), h_, ubar_, l, m);
                     hand.mul(product.shapes(shape_t, FULL, Triangle::Lower));
                     hand.barrier();
-                    symmetrize(hand, l, m, m);
+                    wy::symmetrize(hand.member, l, m, m);
                 }
                 if self.has_last() {
                     self.last_gradient(hand, b, memory.at(at.e), ct.data, ubar, last_bar);

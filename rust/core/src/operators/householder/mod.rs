@@ -140,7 +140,8 @@ impl<'a, T: Scalar> Householder<'a, T> {
         Ok(())
     }
 
-    /// The forward side of [`Operator::apply`] that keeps ([`apply_keep_len`] elements of each matrix) what the gradient would compute again, its whole forward pass.
+    /// The forward side of [`Operator::apply`] that keeps what the gradient would compute again, its whole forward pass:
+    /// [`apply_keep_len`] elements of each matrix.
     pub fn apply_keeping(
         &self,
         x: &[T],
@@ -185,8 +186,10 @@ impl<'a, T: Scalar> Householder<'a, T> {
         self.check_gradients(&gradients)?;
         if let Some(kept) = kept {
             self.check_keep(kept, rows)?;
+            if side == Side::Adjoint {
+                return Err(Error::value("kept", "belongs to W x, not to W^H x"));
+            }
         }
-        let kept = kept.filter(|_| side == Side::Forward);
         self.balanced(gradients, |own, gradients| {
             own.apply_vjp_cpu(kept, x, ct, rows, side, gradients, x_bar, threads);
         });

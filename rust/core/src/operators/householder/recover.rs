@@ -4,10 +4,9 @@
 //! R <- H(u) R. R ends as the last factor: diag(1, ..., 1, s), or a diagonal of phases. Everything in double precision.
 
 use crate::error::{Error, Result, check_len};
-use crate::kernels::{Buffer, Kernel, Operand, Product, Simd, dispatch};
-use crate::parallel::Member;
+use crate::kernels::{Kernel, Simd, dispatch, unitarity_defect};
 use crate::scalar::Scalar;
-use num_traits::{One, Zero};
+use num_traits::Zero;
 
 /// Writes unit lower-trapezoidal `vectors` (batch, n, n - 1) and the last factor: a sign per matrix (batch) for real types,
 /// phases (batch, n) for complex ones, of `w` (batch, n, n). Fails, leaving both in an unspecified state, if
@@ -53,24 +52,7 @@ pub fn from_matrix<T: Scalar>(
 }
 
 fn check_unitary<T: Scalar>(w: &[T::Wide], n: usize, tol: f64) -> Result<()> {
-    let gram = Buffer::<T::Wide>::scratch(n * n);
-    let scratch = Buffer::<f64>::scratch(Product::<T::Wide>::scratch(n, n));
-    let all = Operand::new(w.as_ptr(), n);
-    let product = Product::new((n, n, n), all.h(), all, gram.ptr(), n);
-    // SAFETY: W, its Gram matrix and the scratch are apart and have their sizes.
-    Member::alone(|member| unsafe { product.run(member, scratch.ptr()) });
-    let mut worst = 0.0;
-    for (at, value) in gram.iter().enumerate() {
-        let unit = if at % (n + 1) == 0 { T::Wide::one() } else { T::Wide::zero() };
-        let error = (*value - unit).modulus();
-        // a NaN stays the worst
-        if error > worst || error.is_nan() {
-            worst = error;
-        }
-        if worst.is_nan() {
-            break;
-        }
-    }
+    let worst = unitarity_defect(w, n);
     if worst <= tol {
         return Ok(());
     }

@@ -687,3 +687,29 @@ fn extreme_lengths_leave_the_matrix_and_divide_the_gradient() {
     check::<f64>(1e-150, 1e150);
     check::<c64>(1e-150, 1e150);
 }
+
+/// Skipping what is known to be zero leaves the matrix and its gradient what they are, also beyond one block of k.
+#[test]
+fn a_trapezoid_changes_no_bit_of_the_matrix() {
+    fn same<T: Scalar>(n: usize, m: usize) {
+        let mut random = Random(5);
+        let mut u: Vec<T> = random.array(n * m);
+        u.iter_mut().enumerate().filter(|(at, _)| at % m > at / m).for_each(|(_, entry)| *entry = T::zero());
+        let ct: Vec<T> = random.array(n * n);
+        let full = Householder::new(&u, Last::None, 1, n, m).unwrap();
+        let results = [false, true].map(|trapezoid| {
+            let op = Householder { trapezoid, ..full };
+            let (mut w, mut bar) = (vec![T::zero(); n * n], vec![T::zero(); n * m]);
+            op.matrix_cpu(&mut w, None, 2);
+            let gradients = Gradients { vectors: Some(&mut bar), ..Default::default() };
+            op.matrix_vjp_cpu(None, &ct, gradients, 2);
+            (w, bar)
+        });
+        assert!(results[0] == results[1], "n {n} m {m} {}", std::any::type_name::<T>());
+    }
+    for (n, m) in [(5, 4), (40, 40), (70, 33), (300, 290)] {
+        same::<f32>(n, m);
+        same::<f64>(n, m);
+        same::<c32>(n, m);
+    }
+}

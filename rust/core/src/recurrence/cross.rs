@@ -1,41 +1,9 @@
-//! Small pieces of the compact WY form: T^-1, M + M^H, and column sums of products.
+//! Column sums of products of two arrays of rows: what the gradient of a diagonal last factor needs.
 
 use super::step::Chunk;
 use crate::kernels::{Kernel, Simd, dispatch};
-use crate::scalar::{Real, Scalar};
+use crate::scalar::Real;
 use std::ops::Range;
-
-/// T^-1 (m, m) for T = striu(G) + diag(G) / 2, row by row from the last: x_i = (e_i - sum_{k>i} T_ik x_k) / T_ii.
-/// Only the upper triangle of G is read; below the diagonal stand zeros.
-pub fn invert<T: Scalar>(gram: &[T], inverse: &mut [T], m: usize) {
-    for i in (0..m).rev() {
-        let (head, below) = inverse[i * m..].split_at_mut(m);
-        let scale = T::Real::of(2.0) / gram[i * m + i].re();
-        head.fill(T::zero());
-        head[i] = T::one();
-        for k in i + 1..m {
-            let t = gram[i * m + k];
-            let row = &below[(k - i - 1) * m..][k..m];
-            for (x, &y) in head[k..].iter_mut().zip(row) {
-                *x -= t * y;
-            }
-        }
-        for x in &mut head[i..] {
-            *x = x.scale(scale);
-        }
-    }
-}
-
-/// From -T^-1 q p^H to M + M^H, M the lower triangle with half the diagonal, in place.
-pub fn hermitian<T: Scalar>(x: &mut [T], m: usize) {
-    for i in 0..m {
-        for j in 0..i {
-            let lower = -x[i * m + j];
-            (x[i * m + j], x[j * m + i]) = (lower, lower.conj());
-        }
-        x[i * m + i] = T::real(-x[i * m + i].re());
-    }
-}
 
 /// Adds, per real column, the sums over the rows of a chunk of z_bar h and of z_bar times the other part of h.
 ///

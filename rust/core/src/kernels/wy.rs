@@ -1,0 +1,63 @@
+//! The small matrices of the compact WY form of m reflections, W = I - U T^-1 U^H: T^-1, and L + L^H of their gradients.
+
+use super::pack::Operand;
+use super::product::{Product, Triangle};
+use super::triangular::invert_upper;
+use crate::parallel::Member;
+use crate::scalar::{Real, Scalar};
+
+/// `ti` (m x m, rows `pitch` apart) = T^-1 for T = striu(U^H U) + diag(U^H U) / 2, zeros below the diagonal, of U (n x m) of
+/// the given shape. Starts without and ends with a barrier.
+///
+/// # Safety
+/// The arrays exist and are apart; `work` holds [`super::invert_work`] elements of m, `scratch` those of [`Product::scratch`]
+/// (each member its own); all members come here.
+#[allow(clippy::too_many_arguments, reason = "the arrays of one inverse")]
+pub unsafe fn inverse<T: Scalar>(
+    member: &Member<'_>,
+    u: Operand<T>,
+    (n, m): (usize, usize),
+    shape: Triangle,
+    ti: *mut T,
+    pitch: usize,
+    work: *mut T,
+    scratch: *mut T::Real,
+) {
+    let gram = Product::new((m, m, n), u.h(), u, ti, pitch).shapes(shape.t(), shape, Triangle::Upper);
+    // SAFETY: passed on; each member changes its own rows between the barriers.
+    unsafe {
+        gram.run(member, scratch);
+        member.barrier();
+        for i in member.share(m, 4) {
+            let row = std::slice::from_raw_parts_mut(ti.add(i * pitch), m);
+            row[..i].fill(T::zero());
+            row[i] = T::real(row[i].re() * T::Real::of(0.5));
+        }
+        member.barrier();
+        invert_upper(member, ti, pitch, m, work, scratch);
+    }
+}
+
+/// L -> L + L^H for an L whose lower triangle is in memory, its diagonal counting half. No barrier.
+///
+/// # Safety
+/// `l` holds m rows, `pitch` apart, that no other member changes outside its own share.
+pub unsafe fn symmetrize<T: Scalar>(member: &Member<'_>, l: *mut T, pitch: usize, m: usize) {
+    const BLOCK: usize = 16;
+    for i0 in member.share(m, BLOCK).step_by(BLOCK) {
+        for j0 in (0..=i0).step_by(BLOCK) {
+            for i in i0..(i0 + BLOCK).min(m) {
+                // SAFETY: (i, j) and its mirror belong to the owner of row i, i >= j.
+                unsafe {
+                    for j in j0..(j0 + BLOCK).min(i) {
+                        *l.add(j * pitch + i) = (*l.add(i * pitch + j)).conj();
+                    }
+                    if i0 == j0 {
+                        let diagonal = l.add(i * pitch + i);
+                        *diagonal = T::real((*diagonal).re());
+                    }
+                }
+            }
+        }
+    }
+}
