@@ -5,6 +5,7 @@
 )]
 
 use super::simd::Simd;
+use std::arch::asm;
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
 
@@ -50,6 +51,18 @@ macro_rules! lanes {
                 unsafe {
                     if n >= $lanes { $storeu(p, v) } else { $mask_storeu(p, ((1u32 << n) - 1) as $mask, v) }
                 }
+            }
+            #[inline(always)]
+            unsafe fn held(v: $v) -> $v {
+                #[inline]
+                #[target_feature(enable = "avx512f")]
+                unsafe fn hold(v: $v) -> $v {
+                    let mut v = v;
+                    // no instruction; not `pure`, so that these keep their order
+                    unsafe { asm!("/* {0} */", inout(zmm_reg) v, options(nomem, nostack, preserves_flags)) };
+                    v
+                }
+                unsafe { hold(v) }
             }
             #[inline(always)]
             unsafe fn add(a: $v, b: $v) -> $v {

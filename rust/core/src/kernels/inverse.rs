@@ -1,46 +1,62 @@
 //! The inverse of one matrix whose leading minors are all far from zero (I + A with skew A), in place, without pivoting.
 //!
+//! Halves, whose work is in deep products,
+//!
 //! ```text
 //! X = S11 M12,  Y = M21 S11,  S22 = (M22 - M21 X)^-1,  S12 = -X S22,  S21 = -S22 Y,  S11 - S12 Y
 //! ```
 //!
-//! with S11 = M11^-1: all work is in products (2 n^3 in all) and in blocks of at most [`BASE`], which take four
-//! Gauss-Jordan pivots at a time. A complex block is an array of real rows of twice the width, where the row that a_re
-//! multiplies is r and the row that a_im multiplies is i r, as in the packed product.
+//! with S11 = M11^-1, wherever one member works alone or the matrix exceeds the caches; in between, for several members,
+//! Gauss-Jordan with a block of [`BLOCK`] pivots at a time,
+//!
+//! ```text
+//! D = M_kk^-1,  R = D M_k:,  M_i: <- M_i: - F_i R  (i != k),  M_k: <- R
+//! ```
+//!
+//! where F = M_:k is set aside and its place holds the identity, so that D and -F D end up there. The members own column
+//! panels, as the product deals them: whatever a member writes it reads again itself, but for F. The columns of the next
+//! block are updated and set aside before all others, so that one barrier per block suffices: between it and the next,
+//! everybody inverts the same small D for itself and works on its own columns. (Halves of 512 take 36 barriers, and members
+//! read what others wrote: a tenth of the time.)
 
-use super::dispatch::{Kernel, dispatch};
+use super::dispatch::dispatch;
+use super::eliminate::{Eliminate, eliminate_scratch};
 use super::pack::Operand;
 use super::product::Product;
-use super::simd::Simd;
 use crate::parallel::Member;
-use crate::scalar::{Scalar, parts_mut};
-use num_traits::{One, Zero};
+use crate::scalar::Scalar;
+use std::ops::{Range, RangeInclusive};
 
-/// Largest block that is eliminated directly.
-const BASE: usize = 64;
+/// Pivots of a block: as deep as its products are.
+const BLOCK: usize = 64;
 
-/// Largest block that one member inverts while the others wait: two threads would spend what they gain at barriers, and
-/// lose far more when another process holds a core.
-const SOLO: usize = 96;
+/// Copies of F: a member that runs ahead writes the next but one while another still reads the first.
+const COPIES: usize = 3;
 
-/// Where n is cut: at a multiple of the widest panel.
+/// Sizes that are inverted by blocks; smaller ones are not worth several members.
+const BY_BLOCKS: RangeInclusive<usize> = 209..=512;
+
+/// Where n is halved: at a multiple of the widest panel.
 fn cut(n: usize) -> usize {
     (n / 2).div_ceil(32) * 32
 }
 
 /// Elements of memory shared by all members.
 pub fn inverse_shared(n: usize) -> usize {
-    if n <= BASE {
-        return 0;
+    if n <= BLOCK {
+        0
+    } else if BY_BLOCKS.contains(&n) {
+        COPIES * n * BLOCK
+    } else {
+        let (n1, n2) = (cut(n), n - cut(n));
+        2 * n1 * n2 + inverse_shared(n1).max(inverse_shared(n2))
     }
-    let (n1, n2) = (cut(n), n - cut(n));
-    2 * n1 * n2 + inverse_shared(n1).max(inverse_shared(n2))
 }
 
 /// Real numbers of scratch of each member.
 pub fn inverse_scratch<T: Scalar>(n: usize) -> usize {
-    let base = BASE * (BASE * T::PARTS + 32 + 8) + 8 * BASE * T::PARTS + 256;
-    if n <= BASE { base } else { base.max(Product::<T>::scratch(n, n)) }
+    let small = eliminate_scratch::<T>(n.min(BLOCK));
+    if n <= BLOCK { small } else { BLOCK * BLOCK * T::PARTS + small.max(Product::<T>::scratch(n, n)) }
 }
 
 /// Replaces the n x n matrix at m (rows `ld` apart) by its inverse; ends with a barrier.
@@ -56,31 +72,40 @@ pub unsafe fn invert<T: Scalar>(
     shared: *mut T,
     scratch: *mut T::Real,
 ) {
-    // SAFETY: the blocks are disjoint, and barriers stand between dependent products.
+    // SAFETY: passed on from the caller.
     unsafe {
-        if n <= BASE {
+        if n <= BLOCK {
             if member.id == 0 {
-                dispatch(Base::<T> { m, ld, n, scratch });
+                dispatch(Eliminate::<T> { m, ld, n, scratch });
             }
             member.barrier();
-            return;
+        } else if BY_BLOCKS.contains(&n) {
+            blocks(member, m, ld, n, shared, scratch);
+        } else {
+            halves(member, m, ld, n, shared, scratch);
         }
-        if n <= SOLO && member.count > 1 {
-            if member.id == 0 {
-                Member::alone(|solo| invert(solo, m, ld, n, shared, scratch));
-            }
-            member.barrier();
-            return;
-        }
-        let (n1, n2) = (cut(n), n - cut(n));
-        let (m12, m21) = (m.wrapping_add(n1), m.wrapping_add(n1 * ld));
-        let m22 = m21.wrapping_add(n1);
-        let (x, y) = (shared, shared.wrapping_add(n1 * n2));
-        let rest = y.wrapping_add(n1 * n2);
-        let (a11, a12) = (Operand::new(m.cast_const(), ld), Operand::new(m12.cast_const(), ld));
-        let (a21, a22) = (Operand::new(m21.cast_const(), ld), Operand::new(m22.cast_const(), ld));
-        let (ax, ay) = (Operand::new(x.cast_const(), n2), Operand::new(y.cast_const(), n1));
+    }
+}
 
+/// [`invert`] by halves.
+unsafe fn halves<T: Scalar>(
+    member: &Member<'_>,
+    m: *mut T,
+    ld: usize,
+    n: usize,
+    shared: *mut T,
+    scratch: *mut T::Real,
+) {
+    let (n1, n2) = (cut(n), n - cut(n));
+    let (m12, m21) = (m.wrapping_add(n1), m.wrapping_add(n1 * ld));
+    let m22 = m21.wrapping_add(n1);
+    let (x, y) = (shared, shared.wrapping_add(n1 * n2));
+    let rest = y.wrapping_add(n1 * n2);
+    let (a11, a12) = (Operand::new(m.cast_const(), ld), Operand::new(m12.cast_const(), ld));
+    let (a21, a22) = (Operand::new(m21.cast_const(), ld), Operand::new(m22.cast_const(), ld));
+    let (ax, ay) = (Operand::new(x.cast_const(), n2), Operand::new(y.cast_const(), n1));
+    // SAFETY: the quarters are disjoint, and barriers stand between dependent products.
+    unsafe {
         invert(member, m, ld, n1, rest, scratch);
         Product::new((n1, n2, n1), a11, a12, x, n2).run(member, scratch);
         Product::new((n2, n1, n1), a21, a11, y, n1).run(member, scratch);
@@ -96,200 +121,181 @@ pub unsafe fn invert<T: Scalar>(
     }
 }
 
-struct Base<T: Scalar> {
+/// [`invert`] by blocks.
+unsafe fn blocks<T: Scalar>(
+    member: &Member<'_>,
     m: *mut T,
     ld: usize,
     n: usize,
+    shared: *mut T,
+    scratch: *mut T::Real,
+) {
+    // SAFETY: members write their own columns; F is complete at the barrier, and its copy is written again only after
+    // the barrier of the next block, which nobody passes before all have read it.
+    unsafe {
+        let (d, scratch) = (scratch.cast::<T>(), scratch.add(BLOCK * BLOCK * T::PARTS));
+        let step = Step { member, m, ld, n, d, scratch };
+        let copy = |k: usize| shared.wrapping_add(k / BLOCK % COPIES * n * BLOCK);
+        step.set_aside(0, 0..n, copy(0));
+        step.identity(0);
+        member.barrier();
+        for k in (0..n).step_by(BLOCK) {
+            let (end, f) = ((k + BLOCK).min(n), copy(k));
+            for i in 0..end - k {
+                std::ptr::copy_nonoverlapping(f.add((k + i) * BLOCK), d.add(i * (end - k)), end - k);
+            }
+            dispatch(Eliminate::<T> { m: d, ld: end - k, n: end - k, scratch });
+            let next = (end + BLOCK).min(n);
+            if end < n {
+                step.update(k, f, (end, next), Some(copy(end)));
+                member.barrier();
+            }
+            step.update(k, f, (0, end), None);
+            step.update(k, f, (next, n), None);
+        }
+        member.barrier();
+    }
+}
+
+struct Step<'a, T: Scalar> {
+    member: &'a Member<'a>,
+    m: *mut T,
+    ld: usize,
+    n: usize,
+    d: *mut T,
     scratch: *mut T::Real,
 }
 
-impl<T: Scalar> Kernel<T::Real> for Base<T> {
-    type Output = ();
+impl<T: Scalar> Step<'_, T> {
+    /// Copies `rows` of this member's columns of block k to F.
+    unsafe fn set_aside(&self, k: usize, rows: Range<usize>, f: *mut T) {
+        for columns in self.own((k, (k + BLOCK).min(self.n))) {
+            for i in rows.clone() {
+                let to = f.wrapping_add(i * BLOCK + columns.start - k);
+                // SAFETY: F has n rows of BLOCK elements.
+                unsafe {
+                    std::ptr::copy_nonoverlapping(self.m.add(i * self.ld + columns.start), to, columns.len())
+                };
+            }
+        }
+    }
 
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(self) {
-        let Base { m, ld, n, scratch } = self;
-        // SAFETY: `inverse_scratch` has room for the padded copy, the pivot columns and the pivot rows.
+    /// Leaves the identity in this member's columns of block k.
+    unsafe fn identity(&self, k: usize) {
+        for columns in self.own((k, (k + BLOCK).min(self.n))) {
+            // SAFETY: the caller of `invert` vouches for the matrix.
+            unsafe {
+                for i in 0..self.n {
+                    std::ptr::write_bytes(self.m.add(i * self.ld + columns.start), 0, columns.len());
+                }
+                for j in columns {
+                    *self.m.add(j * self.ld + j) = T::one();
+                }
+            }
+        }
+    }
+
+    fn own(&self, columns: (usize, usize)) -> impl Iterator<Item = Range<usize>> {
+        Product::<T>::own(self.member, self.n, columns)
+    }
+
+    /// R = D M_k: and M_i: - F_i R in this member's columns of the given ones, which are written to `aside`, the next F,
+    /// and leave the identity behind, or stay in place.
+    unsafe fn update(&self, k: usize, f: *const T, columns: (usize, usize), aside: Option<*mut T>) {
+        let Step { member, m, ld, n, d, scratch } = *self;
+        if columns.0 == columns.1 {
+            return;
+        }
+        let end = (k + BLOCK).min(n);
+        let r = m.wrapping_add(k * ld);
+        let (ad, ar) = (Operand::new(d.cast_const(), end - k), Operand::new(r.cast_const(), ld));
+        // column j of F is column columns.0 + j of the matrix
+        let (to, pitch) = aside.map_or((m, ld), |f| (f.wrapping_sub(columns.0), BLOCK));
+        // SAFETY: the caller of `invert` vouches for the memory; each product reads and writes the member's own columns.
         unsafe {
-            let rows = n.div_ceil(4) * 4;
-            let width = (rows * T::PARTS).div_ceil(S::LANES) * S::LANES;
-            let live = n * T::PARTS;
-            let work = scratch.add(rows * width);
-            if rows == n && width == live && ld == n {
-                return direct::<T, S>(m.cast(), rows, width, work);
+            Product::new((end - k, n, end - k), ad, ar, r, ld).columns(columns).run(member, scratch);
+            for (row, height) in [(0, k), (end, n - end)] {
+                let a = Operand::new(f.wrapping_add(row * BLOCK), BLOCK);
+                let (from, c) = (m.wrapping_add(row * ld), to.wrapping_add(row * pitch));
+                let product = Product::new((height, n, end - k), a, ar, c, pitch).onto(from, ld).alpha(-1.0);
+                product.columns(columns).run(member, scratch);
             }
-            for i in 0..rows {
-                let (to, from) = (scratch.add(i * width), m.wrapping_add(i * ld).cast::<S::R>());
-                for j in (0..width).step_by(S::LANES) {
-                    let v = if i < n && j < live { S::load_n(from.add(j), live - j) } else { S::zero() };
-                    S::store(to.add(j), v);
-                }
-                if i >= n {
-                    *to.add(i * T::PARTS) = One::one();
-                }
-            }
-            direct::<T, S>(scratch, rows, width, work);
-            for i in 0..n {
-                let (from, to) = (scratch.add(i * width), m.add(i * ld).cast::<S::R>());
-                for j in (0..live).step_by(S::LANES) {
-                    S::store_n(to.add(j), S::load(from.add(j)), live - j);
-                }
+            if let Some(f) = aside {
+                self.set_aside(columns.0, k..end, f);
+                self.identity(columns.0);
             }
         }
     }
 }
 
-/// [`eliminate`] with as many pivot rows in registers as they hold: 16 of 32 vectors, or 8 of 16.
-#[inline(always)]
-unsafe fn direct<T: Scalar, S: Simd<R = T::Real>>(m: *mut S::R, rows: usize, width: usize, work: *mut S::R) {
-    // SAFETY: passed on from the caller.
-    unsafe {
-        match (T::PARTS, size_of::<S::V>() == 64) {
-            (1, true) => eliminate::<T, S, 4, 4>(m, rows, width, work),
-            (1, false) => eliminate::<T, S, 4, 2>(m, rows, width, work),
-            (_, true) => eliminate::<T, S, 8, 2>(m, rows, width, work),
-            (_, false) => eliminate::<T, S, 8, 1>(m, rows, width, work),
-        }
-    }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernels::Buffer;
+    use crate::parallel::{self, Shared};
+    use crate::scalar::{Real, c32, c64};
 
-/// Gauss-Jordan on a padded matrix of `rows` rows of `width` real numbers; K = 4 PARTS real pivot rows at a time, C
-/// vectors of them in registers.
-#[inline(always)]
-unsafe fn eliminate<T: Scalar, S: Simd<R = T::Real>, const K: usize, const C: usize>(
-    m: *mut S::R,
-    rows: usize,
-    width: usize,
-    work: *mut S::R,
-) {
-    // SAFETY: every address lies in the matrix or in the (rows + width) K numbers at `work`.
-    unsafe {
-        let (columns, pivots) = (work, work.add(rows * K));
-        for k in (0..rows).step_by(4) {
-            // D = inverse of the pivot block; the block itself becomes the identity, so that D r ends up in its place
-            let mut d = [[T::default(); 4]; 4];
-            for i in 0..4 {
-                let block = m.add((k + i) * width + k * T::PARTS).cast::<T>();
-                for j in 0..4 {
-                    d[i][j] = *block.add(j);
-                    *block.add(j) = if i == j { T::one() } else { T::zero() };
-                }
-            }
-            invert4(&mut d);
-            for i in 0..rows {
-                // as whole arrays: one load and two stores
-                let x = m.add(i * width + k * T::PARTS).cast::<[S::R; K]>();
-                columns.add(i * K).cast::<[S::R; K]>().write(x.read());
-                if i / 4 != k / 4 {
-                    x.write([S::R::zero(); K]);
-                }
-            }
-            pivot_rows::<T, S, K>(m.add(k * width), width, &mut d, pivots);
-            let mut j = 0;
-            while j + C * S::LANES <= width {
-                update::<S, K, C>(m.add(j), rows, k, width, columns, pivots.add(j));
-                j += C * S::LANES;
-            }
-            while j < width {
-                update::<S, K, 1>(m.add(j), rows, k, width, columns, pivots.add(j));
-                j += S::LANES;
+    /// (I + A)^-1 (I + A) = I for a skew A of norm about 1, in the padded rows of a larger array, the same for any members.
+    fn check<T: Scalar>(n: usize) {
+        let ld = n + 3;
+        let mut matrix = vec![T::default(); n * ld];
+        let mut s = n as u64;
+        for i in 0..n {
+            matrix[i * ld + i] = T::one();
+            for j in 0..i {
+                let mut next = || {
+                    s = s.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                    T::Real::of(((s >> 40) as f64 / (1u64 << 23) as f64 - 1.0) / (n as f64).sqrt())
+                };
+                let a = T::new(next(), next());
+                (matrix[i * ld + j], matrix[j * ld + i]) = (a, -a.conj());
             }
         }
-    }
-}
-
-/// r <- D r for the four pivot rows; also written to `pivots` as K real rows (r, i r for a complex type).
-#[inline(always)]
-unsafe fn pivot_rows<T: Scalar, S: Simd<R = T::Real>, const K: usize>(
-    r: *mut S::R,
-    width: usize,
-    d: &mut [[T; 4]; 4],
-    pivots: *mut S::R,
-) {
-    // SAFETY: four rows exist at r, K rows at `pivots`.
-    unsafe {
-        let turn = S::alternate(-S::R::one(), S::R::one());
-        for j in (0..width).step_by(S::LANES) {
-            let mut old = [S::zero(); K];
-            for p in 0..4 {
-                let v = S::load(r.add(p * width + j));
-                old[p * T::PARTS] = v;
-                if T::PARTS == 2 {
-                    old[2 * p + 1] = S::mul(S::swap_pairs(v), turn);
-                }
+        let inverse = |threads| {
+            let mut out = matrix.clone();
+            for row in out.chunks_mut(ld) {
+                row[n..].fill(T::real(T::Real::of(7.0)));
             }
-            for i in 0..4 {
-                let factors = parts_mut(&mut d[i]);
-                let mut t = S::mul(S::splat(factors[0]), old[0]);
-                for q in 1..K {
-                    t = S::mul_add(S::splat(factors[q]), old[q], t);
+            let to = Shared(out.as_mut_ptr());
+            let memory = Buffer::<T>::scratch(inverse_shared(n));
+            let shared = Shared(memory.ptr());
+            parallel::run(threads, |member| {
+                let scratch = Buffer::<T::Real>::scratch(inverse_scratch::<T>(n));
+                // SAFETY: all sizes are those of n.
+                unsafe { invert(member, to.at(0), ld, n, shared.at(0), scratch.ptr()) };
+            });
+            out
+        };
+        let out = inverse(1);
+        for threads in [2, 3] {
+            assert!(inverse(threads) == out, "n = {n}, {threads} threads");
+        }
+        for (i, row) in out.chunks(ld).enumerate() {
+            assert!(
+                row[n..].iter().all(|x| *x == T::real(T::Real::of(7.0))),
+                "n = {n}: wrote behind row {i}"
+            );
+            // some columns of the product; each row of S is read whole
+            for j in [i, (i * 7 + 3) % n, n - 1] {
+                let mut sum = T::Wide::default();
+                for k in 0..n {
+                    sum += row[k].widen() * matrix[k * ld + j].widen();
                 }
-                S::store(r.add(i * width + j), t);
-                S::store(pivots.add(i * T::PARTS * width + j), t);
-                if T::PARTS == 2 {
-                    S::store(pivots.add((2 * i + 1) * width + j), S::mul(S::swap_pairs(t), turn));
-                }
+                let expected = f64::from(u8::from(i == j));
+                let error = (sum - T::Wide::real(expected)).modulus();
+                assert!(error < 20.0 * n as f64 * T::Real::EPS.f64(), "n = {n} at ({i}, {j}): {error:e}");
             }
         }
     }
-}
 
-/// x <- x - f r for C vectors of all rows but the pivot rows.
-#[inline(always)]
-unsafe fn update<S: Simd, const K: usize, const C: usize>(
-    m: *mut S::R,
-    rows: usize,
-    k: usize,
-    width: usize,
-    columns: *const S::R,
-    pivots: *const S::R,
-) {
-    // SAFETY: the caller vouches for the addresses.
-    unsafe {
-        let mut r = [[S::zero(); C]; K];
-        for q in 0..K {
-            for c in 0..C {
-                r[q][c] = S::load(pivots.add(q * width + c * S::LANES));
-            }
+    #[test]
+    fn the_product_with_the_inverse_is_the_identity() {
+        for n in [1, 2, 5, 63, 64, 65, 97, 190, 209, 256, 321] {
+            check::<f32>(n);
+            check::<f64>(n);
+            check::<c32>(n);
+            check::<c64>(n);
         }
-        for i in (0..k).chain(k + 4..rows) {
-            let (x, f) = (m.add(i * width), columns.add(i * K));
-            let mut t = [S::zero(); C];
-            for c in 0..C {
-                t[c] = S::load(x.add(c * S::LANES));
-            }
-            for q in 0..K {
-                let f = S::splat(*f.add(q));
-                for c in 0..C {
-                    t[c] = S::neg_mul_add(f, r[q][c], t[c]);
-                }
-            }
-            for c in 0..C {
-                S::store(x.add(c * S::LANES), t[c]);
-            }
-        }
-    }
-}
-
-/// Gauss-Jordan on one 4 x 4 block.
-#[inline(always)]
-fn invert4<T: Scalar>(d: &mut [[T; 4]; 4]) {
-    for q in 0..4 {
-        let r = d[q][q].conj().scale(T::Real::one() / d[q][q].abs2());
-        let r = if T::PARTS == 1 { T::one() / d[q][q] } else { r };
-        d[q][q] = T::one();
-        for j in 0..4 {
-            d[q][j] *= r;
-        }
-        let row = d[q];
-        for i in 0..4 {
-            if i != q {
-                let f = d[i][q];
-                d[i][q] = T::zero();
-                for j in 0..4 {
-                    d[i][j] -= f * row[j];
-                }
-            }
-        }
+        check::<f32>(600);
     }
 }

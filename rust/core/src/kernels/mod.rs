@@ -7,6 +7,7 @@ mod avx512;
 mod balance;
 mod buffer;
 mod dispatch;
+mod eliminate;
 mod inverse;
 pub mod lanes;
 mod norms;

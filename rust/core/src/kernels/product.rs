@@ -6,7 +6,7 @@
 //! The members of a call share the column panels of C, dealt in a snake so that triangular work balances; a C of few
 //! columns is shared by rows instead.
 
-use super::dispatch::{Kernel, dispatch};
+use super::dispatch::{Kernel, dispatch, lanes};
 use super::pack::{Operand, pack_panel, panel_width};
 use super::simd::Simd;
 use super::tile::{MAX_ROWS, mac, mac_few, mac_pairs, tiles};
@@ -14,6 +14,7 @@ use crate::by_tile;
 use crate::parallel::Member;
 use crate::scalar::{Real, Scalar};
 use num_traits::One;
+use std::ops::Range;
 
 /// Depth of a block of k, in elements: a panel of 256 x 32 numbers of f32 stays in the first-level cache.
 const KC: usize = 256;
@@ -59,6 +60,8 @@ pub struct Product<T: Scalar> {
     base: *const T,
     base_rows: usize,
     shape: [Triangle; 3],
+    /// The columns wanted, if not all are: then panels are dealt whatever their number.
+    span: Option<(usize, usize)>,
 }
 
 impl<T: Scalar> Product<T> {
@@ -72,7 +75,7 @@ impl<T: Scalar> Product<T> {
     ) -> Self {
         let shape = [Triangle::Full; 3];
         let base = std::ptr::null();
-        Product { m, n, k, a, b, c, c_rows, alpha: T::Real::one(), base, base_rows: 0, shape }
+        Product { m, n, k, a, b, c, c_rows, alpha: T::Real::one(), base, base_rows: 0, shape, span: None }
     }
     /// A real factor.
     pub fn alpha(self, alpha: f64) -> Self {
@@ -91,6 +94,25 @@ impl<T: Scalar> Product<T> {
         Product { shape: [a, b, c], ..self }
     }
 
+    /// Only the columns from `start` to before `end` of C, cut at multiples of 32 (or n). They are dealt as those of every
+    /// product of this width that names its columns: what a member wrote it may read again without a barrier.
+    pub fn columns(self, (start, end): (usize, usize)) -> Self {
+        Product { span: Some((start, end)), ..self }
+    }
+
+    /// The columns among `start..end` that are dealt to a member by a product of width n that names its columns.
+    pub fn own(
+        member: &Member<'_>,
+        n: usize,
+        (start, end): (usize, usize),
+    ) -> impl Iterator<Item = Range<usize>> {
+        let panel = 2 * lanes::<T::Real>() / T::PARTS;
+        let (id, count) = (member.id, member.count);
+        (start / panel..end.div_ceil(panel))
+            .filter(move |&p| dealt(p, count) == id)
+            .map(move |p| p * panel..((p + 1) * panel).min(n))
+    }
+
     /// Real numbers of scratch that one member needs for products up to m x n x k.
     pub fn scratch(m: usize, k: usize) -> usize {
         let panel = KC.min(k.max(1)) * T::PARTS * 32;
@@ -101,12 +123,18 @@ impl<T: Scalar> Product<T> {
     /// Runs this member's part. No barrier: the caller puts one before C is read by others.
     ///
     /// # Safety
-    /// The matrices exist in memory; C overlaps neither A nor B; all members of a call run the same product; `scratch`
+    /// The matrices exist in memory; C overlaps neither A nor B, but may be B if k and m are at most 256; all members of a call run the same product; `scratch`
     /// holds [`Product::scratch`] numbers, its own for each member.
     pub unsafe fn run(&self, member: &Member<'_>, scratch: *mut T::Real) {
         // SAFETY: the contract of the kernel is the one above.
         unsafe { dispatch(Run { product: *self, id: member.id, count: member.count, scratch }) }
     }
+}
+
+/// The member that column panel `panel` is dealt to: in a snake, so that triangular work balances.
+fn dealt(panel: usize, count: usize) -> usize {
+    let (lap, place) = (panel / count, panel % count);
+    if lap.is_multiple_of(2) { place } else { count - 1 - place }
 }
 
 struct Run<T: Scalar> {
@@ -125,17 +153,17 @@ impl<T: Scalar> Kernel<T::Real> for Run<T> {
         let width = q.n * T::PARTS;
         let panels = width.div_ceil(2 * S::LANES);
         // Few panels: deal rows instead, so that nobody idles; everybody packs the few panels for itself.
-        let by_rows = count > 1 && panels < 2 * count && q.m >= 2 * panels;
+        let by_rows = q.span.is_none() && count > 1 && panels < 2 * count && q.m >= 2 * panels;
         let (blocks, cut) = (q.m.div_ceil(S::ROWS), |id: usize, blocks: usize| blocks * id / count * S::ROWS);
         let (i0, i1) =
             if by_rows { (cut(id, blocks).min(q.m), cut(id + 1, blocks).min(q.m)) } else { (0, q.m) };
-        let mine = |panel: usize| {
-            let (lap, place) = (panel / count, panel % count);
-            by_rows || (if lap % 2 == 0 { place } else { count - 1 - place }) == id
-        };
+        let mine = |panel: usize| by_rows || dealt(panel, count) == id;
         if !by_rows && id >= panels {
             return;
         }
+        let (first, end) = q.span.map_or((0, panels), |(start, end)| {
+            (start * T::PARTS / (2 * S::LANES), (end * T::PARTS).div_ceil(2 * S::LANES))
+        });
         let last = q.k.saturating_sub(1) / KC;
         for block in 0..=last {
             let (k0, k1) = (block * KC, q.k.min((block + 1) * KC));
@@ -146,7 +174,7 @@ impl<T: Scalar> Kernel<T::Real> for Run<T> {
                     let mut local = q;
                     let copy = scratch.add(KC.min(q.k.max(1)) * 2 * S::LANES * T::PARTS);
                     local.a = unalias::<T>(&q, rows.0, rows.1, k0, k1, copy);
-                    for panel in (0..panels).filter(|&p| mine(p)) {
+                    for panel in (first..end).filter(|&p| mine(p)) {
                         one_panel::<T, S>(&local, panel * 2 * S::LANES, rows, (k0, k1), scratch);
                     }
                 }
@@ -319,6 +347,7 @@ impl<T: Scalar> AsTile for Tile<T> {
                     2 | 3 => mac_few::<S, MR, NV, 2>(&mut acc, k, a, rs, cs, b, bs),
                     // unit strides known at compile time save an addition per step
                     _ if cs == 1 => mac::<S, MR, NV>(&mut acc, k, a, rs, 1, b, bs),
+                    _ if rs == 1 => mac::<S, MR, NV>(&mut acc, k, a, 1, cs, b, bs),
                     _ => mac::<S, MR, NV>(&mut acc, k, a, rs, cs, b, bs),
                 }
             }

@@ -68,6 +68,12 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
     unsafe fn transpose(rows: &mut [Self::V]);
     /// Transposes LANES / 2 vectors of pairs (complex numbers) in place (the slice has exactly LANES / 2 entries).
     unsafe fn transpose_pairs(rows: &mut [Self::V]);
+    /// The same vector, in a register before whatever stands behind this in the program: compilers move a load next to its use,
+    /// where the multiplications of a tile wait for it. Nothing where registers are few.
+    #[inline(always)]
+    unsafe fn held(v: Self::V) -> Self::V {
+        v
+    }
     /// Asks for the cache line at p, for use soon.
     unsafe fn prefetch(p: *const Self::R);
 

@@ -25,6 +25,39 @@ fn settled<R>(p: *const R) -> *const R {
     p
 }
 
+/// Steps of k for which the addresses of the rows are computed once.
+const DEEP: usize = 4;
+
+/// t[i][j] += a[i rs] b[j LANES]
+#[inline(always)]
+unsafe fn step<S: Simd, const MR: usize, const NV: usize>(
+    t: &mut [[S::V; NV]; MR],
+    a: *const S::R,
+    rs: usize,
+    b: *const S::R,
+) {
+    // SAFETY: the caller vouches for the addresses.
+    unsafe {
+        let mut v = [S::zero(); NV];
+        for j in 0..NV {
+            v[j] = S::held(S::load(b.add(j * S::LANES)));
+        }
+        // all numbers of A first, as many as registers are left for
+        let mut x = [S::zero(); MR];
+        let half = if MR * (NV + 1) + NV > 31 { MR / 2 } else { MR };
+        for (from, to) in [(0, half), (half, MR)] {
+            for i in from..to {
+                x[i] = S::held(S::splat(*a.add(i * rs)));
+            }
+            for i in from..to {
+                for j in 0..NV {
+                    t[i][j] = S::mul_add(x[i], v[j], t[i][j]);
+                }
+            }
+        }
+    }
+}
+
 /// acc[i][j] += sum_p a[i rs + p cs] b[p bs + j LANES], p < k.
 ///
 /// # Safety
@@ -44,17 +77,15 @@ pub unsafe fn mac<S: Simd, const MR: usize, const NV: usize>(
         // A local copy: through the reference the accumulators would live in memory (a third of the speed).
         let mut t = *acc;
         let (mut a, mut b) = (settled(a), settled(b));
-        for _ in 0..k {
-            let mut v = [S::zero(); NV];
-            for j in 0..NV {
-                v[j] = S::load(b.add(j * S::LANES));
+        for _ in 0..k / DEEP {
+            for u in 0..DEEP {
+                step::<S, MR, NV>(&mut t, a.wrapping_add(u * cs), rs, b.wrapping_add(u * bs));
             }
-            for i in 0..MR {
-                let x = S::splat(*a.add(i * rs));
-                for j in 0..NV {
-                    t[i][j] = S::mul_add(x, v[j], t[i][j]);
-                }
-            }
+            a = a.wrapping_add(DEEP * cs);
+            b = b.wrapping_add(DEEP * bs);
+        }
+        for _ in 0..k % DEEP {
+            step::<S, MR, NV>(&mut t, a, rs, b);
             a = a.wrapping_add(cs);
             b = b.wrapping_add(bs);
         }

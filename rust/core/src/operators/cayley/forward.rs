@@ -53,7 +53,7 @@ pub(super) fn matrices<T: Scalar>(view: &Cayley<'_, T>, out: &mut [T], threads: 
         });
     } else if batch >= threads {
         parallel::run(threads, |member| {
-            let shared = Buffer::<T>::scratch(single::forward_shared(n));
+            let shared = Buffer::<T>::scratch(single::forward_shared::<T>(n));
             let scratch = Buffer::<T::Real>::scratch(single::forward_scratch::<T>(n));
             Member::alone(|solo| {
                 for b in member.share(batch, 1) {
@@ -92,7 +92,7 @@ pub(super) unsafe fn together<T: Scalar>(
     limits: Limits,
 ) -> bool {
     let n = view.n;
-    let memory = Buffer::<T>::scratch(single::forward_shared(n));
+    let memory = Buffer::<T>::scratch(single::forward_shared::<T>(n));
     let shared = Shared(memory.ptr());
     let good = AtomicBool::new(false);
     parallel::run(threads, |member| {

@@ -15,9 +15,17 @@ use crate::scalar::{Real, Scalar};
 use num_traits::{One, Zero};
 use std::ops::Range;
 
-/// Elements shared by the members for [`forward`]: the inverse's, and three measures of each row.
-pub(super) fn forward_shared(n: usize) -> usize {
-    inverse_shared(n) + 3 * n
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// Distance of the rows of S: whole cache lines.
+fn pitch<T: Scalar>(n: usize) -> usize {
+    n.next_multiple_of(LINE / size_of::<T>())
+}
+
+/// Elements shared by the members for [`forward`]: S, the inverse's, and three measures of each row.
+pub(super) fn forward_shared<T: Scalar>(n: usize) -> usize {
+    n * pitch::<T>(n) + inverse_shared(n) + 3 * n
 }
 
 /// Real numbers of each member for [`forward`].
@@ -43,19 +51,26 @@ pub(super) unsafe fn forward<T: Scalar>(
     let rows = member.share(n, BLOCK);
     // SAFETY: the members write different rows; barriers stand before they are read.
     unsafe {
+        let pitch = pitch::<T>(n);
+        // where W has whole lines S takes its place: fresh memory would cost more than the inverse gains by alignment
+        let fits = pitch == n && out.cast::<u8>().align_offset(LINE) == 0;
+        let m = if fits { out } else { shared };
+        let shared = shared.wrapping_add(n * pitch);
         let norms = shared.wrapping_add(inverse_shared(n)).cast::<T::Real>();
         dispatch(Unpack {
             upper: view.upper_of(b).as_ptr(),
             diagonal: view.diagonal_of(b).map(<[_]>::as_ptr),
             n,
             rows: rows.clone(),
-            out,
+            out: m,
+            pitch,
             norms,
         });
         member.barrier();
-        invert(member, out, n, n, shared, scratch);
+        invert(member, m, pitch, n, shared, scratch);
         let last = view.last.fill(b * n, n, scratch.cast::<T>());
-        dispatch(Finish { w: out, n, rows, last, columns: scratch.add(n * T::PARTS), norms: norms.add(n) });
+        let columns = scratch.add(n * T::PARTS);
+        dispatch(Finish { s: m, pitch, w: out, n, rows, last, columns, norms: norms.add(n) });
         member.barrier();
         let sum = |x: *const T::Real, n: usize| (0..n).map(|i| (*x.add(i)).f64()).sum::<f64>();
         let worst = (0..n).map(|i| (*norms.add(n + i)).f64()).fold(0.0, f64::max);
@@ -64,8 +79,11 @@ pub(super) unsafe fn forward<T: Scalar>(
     }
 }
 
-/// Rows of W = (2 S - I) D from S in place; | ||w_i||^2 - 1 | and |(W D^* z)_i|^2 of each.
+/// Rows of W = (2 S - I) D from S; | ||w_i||^2 - 1 | and |(W D^* z)_i|^2 of each.
 struct Finish<T: Scalar> {
+    s: *mut T,
+    /// Distance of the rows of S.
+    pitch: usize,
     w: *mut T,
     n: usize,
     rows: Range<usize>,
@@ -81,7 +99,7 @@ impl<T: Scalar> Kernel<T::Real> for Finish<T> {
 
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(self) {
-        let Finish { w, n, rows, last, columns, norms } = self;
+        let Finish { s, pitch, w, n, rows, last, columns, norms } = self;
         // SAFETY: the caller of `forward` vouches for the memory.
         unsafe {
             // per real column: z; what multiplies the column; what multiplies its neighbour (complex D)
@@ -100,13 +118,13 @@ impl<T: Scalar> Kernel<T::Real> for Finish<T> {
             // the sums of a row's lanes, for LANES rows at a time: row r of the transposed block holds lane r of all
             let mut block = ([S::zero(); 16], [S::zero(); 16]);
             for i in rows.clone() {
-                let row = w.add(i * n).cast::<S::R>();
+                let (from, row) = (s.add(i * pitch).cast::<S::R>(), w.add(i * n).cast::<S::R>());
                 // 2 (s - 1/2) rounds as 2 s - 1 does
-                let diagonal = row.add(i * T::PARTS);
+                let diagonal = from.add(i * T::PARTS);
                 *diagonal -= S::R::of(0.5);
                 let (mut squares, mut probes) = (S::zero(), S::zero());
                 for j in (0..live).step_by(S::LANES) {
-                    let mut v = S::mul(two, S::load_n(row.add(j), live - j));
+                    let mut v = S::mul(two, S::load_n(from.add(j), live - j));
                     squares = S::mul_add(v, v, squares);
                     probes = S::mul_add(v, S::load_n(z.add(j), live - j), probes);
                     if last.is_some() {
@@ -199,9 +217,9 @@ pub(super) unsafe fn backward<T: Scalar>(
         }
         member.barrier();
         let operand = |m: *const T| Operand::new(m, n);
-        Product::new((n, n, n), operand(ct).h(), operand(c), y, n).run(member, scratch);
-        member.barrier();
-        Product::new((n, n, n), operand(c), operand(y), z, n).run(member, scratch);
+        // whoever wrote a column of Y reads it
+        Product::new((n, n, n), operand(ct).h(), operand(c), y, n).columns((0, n)).run(member, scratch);
+        Product::new((n, n, n), operand(c), operand(y), z, n).columns((0, n)).run(member, scratch);
         member.barrier();
         for row in (member.id * BLOCK..n).step_by(BLOCK * member.count) {
             dispatch(PackGradient { z, last, n, row, upper: to.upper, diagonal: to.diagonal });

@@ -27,6 +27,8 @@ pub(super) struct Unpack<T: Scalar> {
     /// Starts at a multiple of [`BLOCK`], ends at one or at n.
     pub(super) rows: Range<usize>,
     pub(super) out: *mut T,
+    /// Distance of the rows of `out`; what lies between them and n is set to zero.
+    pub(super) pitch: usize,
     pub(super) norms: *mut T::Real,
 }
 
@@ -35,22 +37,24 @@ impl<T: Scalar> Kernel<T::Real> for Unpack<T> {
 
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(self) {
-        let Unpack { upper, diagonal, n, rows, out, norms } = self;
-        // SAFETY: whoever made the kernel vouches for a triangle of n (n - 1) / 2, a diagonal of n, a matrix of n n
-        // elements and a norm per block.
+        let Unpack { upper, diagonal, n, rows, out, pitch, norms } = self;
+        // SAFETY: whoever made the kernel vouches for a triangle of n (n - 1) / 2, a diagonal of n, a matrix of n rows and a norm per block.
         unsafe {
             let mut squares = S::zero();
             for i in rows.clone() {
                 let live = (n - 1 - i) * T::PARTS;
                 let from = upper.wrapping_add(offset(n, i).wrapping_add(i + 1)).cast::<S::R>();
-                let to = out.wrapping_add(i * n + i + 1).cast::<S::R>();
+                let to = out.wrapping_add(i * pitch + i + 1).cast::<S::R>();
                 for j in (0..live).step_by(S::LANES) {
                     let v = S::load_n(from.add(j), live - j);
                     squares = S::mul_add(v, v, squares);
                     S::store_n(to.add(j), v, live - j);
                 }
+                for j in n..pitch {
+                    *out.add(i * pitch + j) = T::default();
+                }
                 let g = diagonal.map_or(S::R::zero(), |d| *d.add(i));
-                *out.add(i * n + i) = T::new(S::R::one(), g);
+                *out.add(i * pitch + i) = T::new(S::R::one(), g);
                 squares = S::mul_add(S::splat(g), S::splat(g), squares);
                 if i % BLOCK == BLOCK - 1 || i + 1 == rows.end {
                     let mut lanes = [S::R::zero(); 16];
@@ -70,20 +74,20 @@ impl<T: Scalar> Kernel<T::Real> for Unpack<T> {
                         }
                         S::transpose(&mut block[..S::LANES]);
                         for i in ib..end {
-                            S::store(out.add(i * n + jb).cast(), S::sub(S::zero(), block[i - ib]));
+                            S::store(out.add(i * pitch + jb).cast(), S::sub(S::zero(), block[i - ib]));
                         }
                     } else {
                         for j in jb..jb + S::LANES {
                             let from = upper.wrapping_add(offset(n, j));
                             for i in ib..end {
-                                *out.add(i * n + j) = -(*from.wrapping_add(i)).conj();
+                                *out.add(i * pitch + j) = -(*from.wrapping_add(i)).conj();
                             }
                         }
                     }
                 }
                 for i in ib..end {
                     for j in ib..i {
-                        *out.add(i * n + j) = -(*upper.wrapping_add(offset(n, j).wrapping_add(i))).conj();
+                        *out.add(i * pitch + j) = -(*upper.wrapping_add(offset(n, j).wrapping_add(i))).conj();
                     }
                 }
             }
