@@ -1,16 +1,20 @@
 """The seam: stateless functions on C-ordered, aligned arrays of one dtype T; R is its real type.
 
+An array is NumPy's, or a tensor of the type given to `exchange_with`; that of a batch of one may lack its first axis.
 Outputs (`out`, `states`, every `*_bar`) are allocated by the caller and fully overwritten; None where not wanted.
 `threads` is the budget. TypeError for a dtype, ValueError for a shape that does not fit.
 """
 
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from numpy import floating, int64
 from numpy.typing import NDArray
 
-_T = NDArray[Any]
-_R = NDArray[floating[Any]]
+class _Tensor(Protocol):
+    def __dlpack_device__(self) -> Any: ...
+
+_T = NDArray[Any] | _Tensor
+_R = NDArray[floating[Any]] | _Tensor
 
 __all__ = [
     "ACTIVATIONS",
@@ -26,6 +30,7 @@ __all__ = [
     "config",
     "dense_apply",
     "dense_apply_vjp",
+    "exchange_with",
     "householder_apply",
     "householder_apply_kept",
     "householder_apply_vjp",
@@ -47,6 +52,7 @@ def all_finite(array: _T) -> bool: ...
 def adopt_openmp() -> bool: ...
 def available_parallelism() -> int: ...
 def config() -> dict[str, Any]: ...
+def exchange_with(kind: type) -> bool: ...  # tensors of that type are arrays too, if it has DLPack's C exchange
 
 # Householder: vectors (nb, n, m) T, sign (nb,) R, phases (nb, n) R
 

@@ -1,4 +1,4 @@
-"""What every differentiable operation of the torch face shares: which route a call takes, and NumPy views of tensors.
+"""What every differentiable operation of the torch face shares: which route a call takes, and arrays for the kernels.
 
 Eager tensors on the CPU go straight to a kernel, through one `torch.autograd.Function` per operation. Everything that
 watches or replaces torch operations (tracing, `torch.func`, forward mode, fake tensors, other devices) gets the
@@ -9,17 +9,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from .. import _threads
+from .. import _core, _threads
+
+# What a kernel takes.
+Array: TypeAlias = np.ndarray | Tensor
+
+# Whether kernels read tensors themselves, through DLPack's C exchange (torch from 2.10 on); else through NumPy views.
+_DIRECT = _core.exchange_with(torch.Tensor)
 
 # Bytes. NumPy allocates faster, which shows below the first size, and from the second on it asks the system for huge
 # pages, which torch does not; between them torch's alignment to cache lines counts for more.
 _SMALL, _LARGE = 1 << 17, 1 << 22
+_LINE = 64
 
 REAL_OF = {
     torch.float32: torch.float32,
@@ -93,31 +101,51 @@ def threads() -> int:
     return _threads.chosen() or torch.get_num_threads()
 
 
-def array(t: Tensor, *shape: int) -> np.ndarray:
-    """The values in C order, as an array of the given shape; a copy only where the layout needs one."""
-    # force=True detaches and resolves conjugated and negated views in one call.
-    a = np.ascontiguousarray(t.numpy(force=True))
-    return a.reshape(shape) if shape else a
+def array(t: Tensor, *shape: int) -> Array:
+    """The values in C order, as an array of the given shape; a copy only where the layout needs one.
+
+    A shape starts with the size of a batch, which a kernel does not miss if it is 1 (or -1, a count of rows).
+    """
+    if not _DIRECT:
+        # force=True detaches and resolves conjugated and negated views in one call.
+        a = np.ascontiguousarray(t.numpy(force=True))
+        return a.reshape(shape) if shape else a
+    if not t.is_contiguous() or t.is_conj() or t.is_neg():
+        t = t.detach().resolve_conj().resolve_neg().contiguous()
+    return t if _fits(t.shape, shape) else t.detach().reshape(shape)
 
 
-def optional(t: Tensor | None, *shape: int) -> np.ndarray | None:
+def _fits(own: Sequence[int], shape: tuple[int, ...]) -> bool:
+    """Whether a kernel that expects the second shape takes an array of the first."""
+    missing = len(shape) - len(own)
+    return not shape or (missing == 0 and shape[0] in (-1, own[0])) or (missing == 1 and shape[0] in (-1, 1))
+
+
+def optional(t: Tensor | None, *shape: int) -> Array | None:
     """`array`, or None for None."""
     return None if t is None else array(t, *shape)
 
 
-def room(shape: Sequence[int], dtype: torch.dtype, *folded: int) -> tuple[Tensor, np.ndarray]:
+def room(shape: Sequence[int], dtype: torch.dtype, *folded: int) -> tuple[Tensor, Array]:
     """An uninitialised contiguous tensor, and its memory as an array of the folded shape (its own if none is given)."""
     size = math.prod(shape) * dtype.itemsize
     if _SMALL < size < _LARGE:
         t = torch.empty(shape, dtype=dtype)
         a = t.numpy()
     else:
-        a = np.empty(shape, _NUMPY_OF[dtype])
+        a = np.empty(shape, _NUMPY_OF[dtype]) if size <= _SMALL else _aligned(shape, dtype, size)
         t = torch.from_numpy(a)
-    return t, a.reshape(folded) if folded else a
+    return t, a if _fits(a.shape, folded) else a.reshape(folded)
 
 
-def gradient(wanted: bool, like: Tensor | None, *folded: int) -> tuple[Tensor | None, np.ndarray | None]:
+def _aligned(shape: Sequence[int], dtype: torch.dtype, size: int) -> np.ndarray:
+    """An uninitialised array that starts on a cache line."""
+    memory = np.empty(size + _LINE, np.uint8)
+    start = -memory.__array_interface__["data"][0] % _LINE
+    return memory[start : start + size].view(_NUMPY_OF[dtype]).reshape(shape)
+
+
+def gradient(wanted: bool, like: Tensor | None, *folded: int) -> tuple[Tensor | None, Array | None]:
     """`room` for the gradient of `like`, or twice None if nobody wants it."""
     return room(like.shape, like.dtype, *folded) if wanted and like is not None else (None, None)
 

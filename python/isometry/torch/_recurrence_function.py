@@ -15,7 +15,7 @@ from torch.autograd import Function
 
 from .. import _core
 from . import reference
-from ._function import array, derived, formula_vjp, gradient, optional, room, threads
+from ._function import Array, array, derived, formula_vjp, gradient, optional, room, threads
 
 #: The number of differentiable arguments that follow those of the transition.
 DRIVE = 5
@@ -40,14 +40,13 @@ def formula(weight: Tensor, drive: Sequence[Any], setting: Setting) -> Tensor:
     )
 
 
-_Array = np.ndarray
-_Inputs = tuple[_Array, _Array, _Array | None, _Array | None, str, _Array | None, float, bool, _Array | None, bool]
+_Inputs = tuple[Array, Array, Array | None, Array | None, str, Array | None, float, bool, np.ndarray | None, bool]
 
 
 def kernel_inputs(drive: Sequence[Any], setting: Setting) -> _Inputs:
     """The arguments of a kernel from x to reverse."""
     x, input_weight, h0, bias, activation_bias = drive
-    lengths = None if setting.lengths is None else array(setting.lengths)
+    lengths = None if setting.lengths is None else setting.lengths.numpy(force=True)
     return (
         array(x),
         array(input_weight),
@@ -62,7 +61,7 @@ def kernel_inputs(drive: Sequence[Any], setting: Setting) -> _Inputs:
     )
 
 
-_Bars = tuple[_Array | None, _Array | None, _Array | None, _Array | None, _Array | None]
+_Bars = tuple[Array | None, Array | None, Array | None, Array | None, Array | None]
 
 
 def room_for(wanted: Sequence[bool], drive: Sequence[Any]) -> tuple[tuple[Tensor | None, ...], _Bars]:

@@ -1,17 +1,36 @@
-//! NumPy arrays <-> slices. An argument is C-contiguous, aligned and of the call's element type, or the call is refused.
+//! NumPy arrays and tensors <-> slices. An argument is C-contiguous, aligned and of the call's element type, or the call is
+//! refused. Where the shape starts with the size of a batch, an array without that axis is a batch of one.
 
-use isometry_core::scalar::Scalar;
+use crate::tensors::{Tensor, tensor};
+use isometry_core::scalar::{Scalar, c32, c64};
 use numpy::{Element, PyReadonlyArrayDyn, PyReadwriteArrayDyn, PyUntypedArray, PyUntypedArrayMethods, dtype};
 use numpy::{PyArrayDescrMethods, PyArrayDyn, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 /// An element type on both sides of the seam.
-pub trait Number: Scalar<Real: Element> + Element {}
-impl<T: Scalar<Real: Element> + Element> Number for T {}
+pub trait Number: Scalar<Real: Typed> + Typed {}
+impl<T: Scalar<Real: Typed> + Typed> Number for T {}
+
+/// An element type that has a [`Kind`].
+pub trait Typed: Element {
+    /// Its kind.
+    const KIND: Kind;
+    /// Its name in Python.
+    const NAME: &str;
+}
+macro_rules! typed {
+    ($($t:ty, $kind:ident, $name:literal);*) => {
+        $(impl Typed for $t {
+            const KIND: Kind = Kind::$kind;
+            const NAME: &str = $name;
+        })*
+    };
+}
+typed!(f32, F32, "float32"; f64, F64, "float64"; c32, C32, "complex64"; c64, C64, "complex128");
 
 /// The four element types, by the array that decides them.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// float32
     F32,
@@ -25,20 +44,27 @@ pub enum Kind {
 
 /// Which of the four element types an array has.
 pub fn kind(argument: &str, array: &Bound<'_, PyAny>) -> PyResult<Kind> {
-    let untyped = array.cast::<PyUntypedArray>().map_err(|_| {
-        PyTypeError::new_err(format!("{argument}: expected a NumPy array, got {}", name_of_type(array)))
-    })?;
+    let expected = "float32, float64, complex64 or complex128";
+    let Ok(untyped) = array.cast::<PyUntypedArray>() else {
+        return match tensor(argument, array)? {
+            Some(Tensor { kind: Some(kind), .. }) => Ok(kind),
+            Some(_) => Err(PyTypeError::new_err(format!("{argument}: expected a tensor of {expected}"))),
+            None => Err(PyTypeError::new_err(format!(
+                "{argument}: expected a NumPy array, got {}",
+                name_of_type(array)
+            ))),
+        };
+    };
     let (py, found) = (array.py(), untyped.dtype());
     if found.is_equiv_to(&dtype::<f32>(py)) {
         Ok(Kind::F32)
     } else if found.is_equiv_to(&dtype::<f64>(py)) {
         Ok(Kind::F64)
-    } else if found.is_equiv_to(&dtype::<isometry_core::scalar::c32>(py)) {
+    } else if found.is_equiv_to(&dtype::<c32>(py)) {
         Ok(Kind::C32)
-    } else if found.is_equiv_to(&dtype::<isometry_core::scalar::c64>(py)) {
+    } else if found.is_equiv_to(&dtype::<c64>(py)) {
         Ok(Kind::C64)
     } else {
-        let expected = "float32, float64, complex64 or complex128";
         Err(PyTypeError::new_err(format!("{argument}: expected an array of {expected}, got {found}")))
     }
 }
@@ -73,24 +99,55 @@ fn typed<'a, 'py, T: Element>(
     })
 }
 
-fn layout(argument: &str) -> PyErr {
+pub fn layout(argument: &str) -> PyErr {
     PyValueError::new_err(format!("{argument}: expected a C-contiguous, aligned array"))
 }
 
-/// An array that the call reads.
-pub struct Input<'py, T: Element>(PyReadonlyArrayDyn<'py, T>);
+/// The address of a tensor of the right element type.
+fn address<T: Typed>(argument: &str, tensor: &Tensor) -> PyResult<*mut T> {
+    if tensor.kind != Some(T::KIND) {
+        return Err(PyTypeError::new_err(format!("{argument}: expected a tensor of {}", T::NAME)));
+    }
+    let data = tensor.data.cast::<T>();
+    if tensor.shape.contains(&0) {
+        return Ok(std::ptr::NonNull::dangling().as_ptr());
+    }
+    if data.is_null() || !data.is_aligned() {
+        return Err(layout(argument));
+    }
+    Ok(data)
+}
 
-impl<'py, T: Element> Input<'py, T> {
+/// An array that the call reads.
+pub struct Input<'py, T: Element> {
+    data: *const T,
+    shape: Vec<usize>,
+    /// What keeps the memory alive, and from being written through NumPy.
+    _array: Held<'py, PyReadonlyArrayDyn<'py, T>>,
+}
+
+/// The owner of the memory.
+#[expect(dead_code, reason = "held, never looked at")]
+enum Held<'py, A> {
+    Array(A),
+    Tensor(Bound<'py, PyAny>),
+}
+
+impl<'py, T: Typed> Input<'py, T> {
     /// Borrows the array.
     pub fn new(argument: &str, array: &Bound<'py, PyAny>) -> PyResult<Self> {
+        if let Some(tensor) = tensor(argument, array)? {
+            let data = address::<T>(argument, &tensor)?;
+            return Ok(Input { data, shape: tensor.shape, _array: Held::Tensor(array.clone()) });
+        }
         let typed = typed::<T>(argument, array)?;
         if !typed.is_c_contiguous() {
             return Err(layout(argument));
         }
         let input =
             typed.try_readonly().map_err(|error| PyValueError::new_err(format!("{argument}: {error}")))?;
-        input.as_slice().map_err(|_| layout(argument))?;
-        Ok(Input(input))
+        let data = input.as_slice().map_err(|_| layout(argument))?.as_ptr();
+        Ok(Input { data, shape: input.shape().to_vec(), _array: Held::Array(input) })
     }
 
     /// Borrows the array and checks its shape.
@@ -108,35 +165,51 @@ impl<'py, T: Element> Input<'py, T> {
     ) -> PyResult<Option<Self>> {
         array.map(|array| Self::shaped(argument, array, shape)).transpose()
     }
+}
 
+impl<T: Element> Input<'_, T> {
     /// Sizes of the axes.
     pub fn shape(&self) -> &[usize] {
-        self.0.shape()
+        &self.shape
     }
 
-    /// Sizes of exactly N axes.
+    /// Sizes of exactly N axes, the first of which is a batch.
     pub fn sizes<const N: usize>(&self, argument: &str) -> PyResult<[usize; N]> {
-        self.shape().try_into().map_err(|_| {
-            PyValueError::new_err(format!(
+        let mut sizes = [1; N];
+        let lacking = N.checked_sub(self.shape.len()).filter(|&lacking| lacking <= 1);
+        let Some(lacking) = lacking else {
+            return Err(PyValueError::new_err(format!(
                 "{argument}: expected {N} dimensions, got shape {:?}",
-                self.shape()
-            ))
-        })
+                self.shape
+            )));
+        };
+        sizes[lacking..].copy_from_slice(&self.shape);
+        Ok(sizes)
     }
 
     /// The elements in C order.
     pub fn slice(&self) -> &[T] {
-        // Contiguity was checked when the array was borrowed; an empty slice only ever stands for an empty array.
-        self.0.as_slice().unwrap_or(&[])
+        // SAFETY: contiguity and alignment were checked when the array was borrowed, and it is still held.
+        unsafe { std::slice::from_raw_parts(self.data, self.shape.iter().product()) }
     }
 }
 
 /// An array that the call overwrites.
-pub struct Output<'py, T: Element>(PyReadwriteArrayDyn<'py, T>);
+pub struct Output<'py, T: Element> {
+    data: *mut T,
+    len: usize,
+    _array: Held<'py, PyReadwriteArrayDyn<'py, T>>,
+}
 
-impl<'py, T: Element> Output<'py, T> {
+impl<'py, T: Typed> Output<'py, T> {
     /// Borrows the array for writing and checks its shape.
     pub fn shaped(argument: &str, array: &Bound<'py, PyAny>, shape: &[usize]) -> PyResult<Self> {
+        let len = shape.iter().product();
+        if let Some(tensor) = tensor(argument, array)? {
+            expect(argument, &tensor.shape, shape)?;
+            let data = address::<T>(argument, &tensor)?;
+            return Ok(Output { data, len, _array: Held::Tensor(array.clone()) });
+        }
         let typed = typed::<T>(argument, array)?;
         expect(argument, typed.shape(), shape)?;
         if !typed.is_c_contiguous() {
@@ -144,8 +217,8 @@ impl<'py, T: Element> Output<'py, T> {
         }
         let mut output =
             typed.try_readwrite().map_err(|error| PyValueError::new_err(format!("{argument}: {error}")))?;
-        output.as_slice_mut().map_err(|_| layout(argument))?;
-        Ok(Output(output))
+        let data = output.as_slice_mut().map_err(|_| layout(argument))?.as_mut_ptr();
+        Ok(Output { data, len, _array: Held::Array(output) })
     }
 
     /// [`Output::shaped`] of an argument that may be None: a gradient that nobody wants.
@@ -156,10 +229,13 @@ impl<'py, T: Element> Output<'py, T> {
     ) -> PyResult<Option<Self>> {
         array.map(|array| Self::shaped(argument, array, shape)).transpose()
     }
+}
 
+impl<T: Element> Output<'_, T> {
     /// The elements in C order.
     pub fn slice(&mut self) -> &mut [T] {
-        self.0.as_slice_mut().unwrap_or(&mut [])
+        // SAFETY: as for an input; NumPy's borrow keeps others away, and for a tensor the caller of the seam vouches.
+        unsafe { std::slice::from_raw_parts_mut(self.data, self.len) }
     }
 }
 
@@ -185,7 +261,7 @@ pub fn write<'a, T: Element>(output: &'a mut Option<Output<'_, T>>) -> Option<&'
 }
 
 fn expect(argument: &str, found: &[usize], expected: &[usize]) -> PyResult<()> {
-    if found == expected {
+    if found == expected || (expected.first() == Some(&1) && found == &expected[1..]) {
         Ok(())
     } else {
         Err(PyValueError::new_err(format!("{argument}: expected shape {expected:?}, got {found:?}")))

@@ -9,6 +9,7 @@ mod error;
 mod gate;
 mod householder;
 mod recurrence;
+mod tensors;
 
 /// Private extension module of isometry; the public text is in the Python packages.
 #[pyo3::pymodule]
@@ -33,6 +34,8 @@ mod _core {
         recurrence_dense, recurrence_dense_vjp, recurrence_plan, recurrence_reflections,
         recurrence_reflections_vjp,
     };
+    #[pymodule_export]
+    use crate::tensors::exchange_with;
     use pyo3::prelude::*;
 
     #[pymodule_init]

@@ -68,7 +68,8 @@ class HouseholderApply(Function):
         out, c = room(x.shape, x.dtype, nb, -1, n)
         size = 0
         if not adjoint and (ctx.needs_input_grad[0] or ctx.needs_input_grad[3]):
-            size = _core.householder_apply_kept(n, m, h.shape[1], s is not None or p is not None)
+            rows = x.numel() // (nb * n)
+            size = _core.householder_apply_kept(n, m, rows, s is not None or p is not None)
         kept, k = room((nb, size), x.dtype) if size else (None, None)
         _core.householder_apply(u, s, p, h, c, k, adjoint, threads())
         ctx.save_for_backward(vectors, sign, phases, x, kept)
