@@ -175,6 +175,8 @@ def rows(argument: str, shape: Shape, features: int, batch_shape: Shape) -> Shap
 
 def householder(vectors: Shape, sign: Shape | None = None, phases: Shape | None = None) -> Shape:
     """Householder's batch shape from the shapes of its arguments."""
+    if sign is None and phases is None and len(vectors) == 2 and vectors[0]:
+        return ()
     shapes = {"vectors": stack("vectors", vectors, 2, "(*, n, m)")}
     if vectors[-2] == 0:
         raise ValueError(f"vectors must have at least one row (shape (*, n, m) with n >= 1), not {vectors}")

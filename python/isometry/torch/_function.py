@@ -110,15 +110,17 @@ def array(t: Tensor, *shape: int) -> Array:
         # force=True detaches and resolves conjugated and negated views in one call.
         a = np.ascontiguousarray(t.numpy(force=True))
         return a.reshape(shape) if shape else a
-    if not t.is_contiguous() or t.is_conj() or t.is_neg():
-        t = t.detach().resolve_conj().resolve_neg().contiguous()
+    if not t.is_contiguous() or t.is_conj() or t.is_neg() or not t.is_cpu:
+        t = t.detach().resolve_conj().resolve_neg().cpu().contiguous()
     return t if _fits(t.shape, shape) else t.detach().reshape(shape)
 
 
 def _fits(own: Sequence[int], shape: tuple[int, ...]) -> bool:
     """Whether a kernel that expects the second shape takes an array of the first."""
     missing = len(shape) - len(own)
-    return not shape or (missing == 0 and shape[0] in (-1, own[0])) or (missing == 1 and shape[0] in (-1, 1))
+    if missing == 1:
+        return shape[0] in (1, -1)
+    return not shape or (missing == 0 and shape[0] in (own[0], -1))
 
 
 def optional(t: Tensor | None, *shape: int) -> Array | None:

@@ -118,18 +118,17 @@ pub fn tensor(argument: &str, object: &Bound<'_, PyAny>) -> PyResult<Option<Tens
         _ => None,
     };
     let rank = usize::try_from(view.rank).unwrap_or(0);
-    let mut shape = vec![0; rank];
+    // SAFETY: `rank` numbers, which the object owns.
+    let shape: Vec<usize> =
+        (0..rank).map(|i| usize::try_from(unsafe { *view.shape.add(i) }).unwrap_or(0)).collect();
     let mut stride = 1;
-    for i in (0..rank).rev() {
-        // SAFETY: `rank` numbers at both, which the object owns; no strides stand for C order.
-        let (size, found) = unsafe {
-            (*view.shape.add(i), if view.strides.is_null() { stride } else { *view.strides.add(i) })
-        };
-        if size > 1 && found != stride {
+    for (i, &size) in shape.iter().enumerate().rev() {
+        // SAFETY: as above; no strides stand for C order.
+        let found = if view.strides.is_null() { stride } else { unsafe { *view.strides.add(i) } };
+        if size > 1 && found != stride && !shape.contains(&0) {
             return Err(crate::arrays::layout(argument));
         }
-        stride *= size.max(1);
-        shape[i] = usize::try_from(size).unwrap_or(0);
+        stride = stride.saturating_mul(i64::try_from(size).unwrap_or(i64::MAX));
     }
     let data = view.data.cast::<u8>().wrapping_add(usize::try_from(view.offset).unwrap_or(0)).cast();
     Ok(Some(Tensor { data, kind, shape }))

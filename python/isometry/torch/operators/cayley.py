@@ -269,9 +269,8 @@ class Cayley(Operator):
 def _look(signs: Tensor) -> bool:
     """Refuse entries of D that are finite and not +1 or -1; whether all are signs: NaN is left to the formulas."""
     size = np.abs(signs.numpy(force=True))
-    wrong = size != 1
-    if not wrong.any():
+    if np.count_nonzero(size == 1) == size.size:
         return True
-    if np.isfinite(size[wrong]).any():
+    if np.isfinite(size[size != 1]).any():
         _check.signs_values()
     return False

@@ -347,7 +347,6 @@ impl<T: Scalar> AsTile for Tile<T> {
                     2 | 3 => mac_few::<S, MR, NV, 2>(&mut acc, k, a, rs, cs, b, bs),
                     // unit strides known at compile time save an addition per step
                     _ if cs == 1 => mac::<S, MR, NV>(&mut acc, k, a, rs, 1, b, bs),
-                    _ if rs == 1 => mac::<S, MR, NV>(&mut acc, k, a, 1, cs, b, bs),
                     _ => mac::<S, MR, NV>(&mut acc, k, a, rs, cs, b, bs),
                 }
             }
