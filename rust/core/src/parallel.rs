@@ -50,6 +50,11 @@ impl Member<'_> {
         self.barrier.wait();
     }
 
+    /// This member in another role: for work that is shared without barriers, which it must not wait at.
+    pub fn among(&self, id: usize, count: usize) -> Self {
+        Member { id, count, barrier: self.barrier }
+    }
+
     /// This member's part of `0..n`, cut at multiples of `quantum`.
     pub fn share(&self, n: usize, quantum: usize) -> Range<usize> {
         let blocks = n.div_ceil(quantum);

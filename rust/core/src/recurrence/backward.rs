@@ -1,13 +1,15 @@
 //! Backward through time: z_bar_t = phi'^H (W^H z_bar_{t+1} + h_bar_t), and the gradients gathered from it.
 //!
 //! Time is cut into chunks of some hundred rows (t, b). Within a chunk members go their own ways through the steps; then,
-//! after one barrier, they share the columns of the gradient products over all rows of the chunk. z_bar lives in two
+//! after one barrier, they share the columns of the gradient products over all rows of the chunk, or of their half of the
+//! batch ([`super::halves`]), whose rows then stand apart from those of the other. z_bar lives in two
 //! buffers used in turn, so that the steps of the next chunk may begin while others still gather this one.
 //! The derivative is read off h; where that loses something, z is computed anew by the kernel of the forward pass.
 
 use super::affine::{Affine, Finish};
 use super::context::{Context, Wanted};
 use super::gradients::{Gatherer, Gradients, Rows};
+use super::halves::Half;
 use super::sequence::Sequence;
 use super::step::{Chunk, Step, Trace};
 use super::team::{Pace, Part, Poll, layout};
@@ -82,7 +84,7 @@ pub fn backward<T: Scalar>(
         } else {
             Part::rows_of(member, context.schedule.share(member.id, member.count))
         };
-        let above = Trace { bar: std::ptr::null(), kept: std::ptr::null_mut() };
+        let above = [Trace { bar: std::ptr::null(), kept: std::ptr::null_mut() }; 2];
         let from = Progress { chunk: 0, step: 0, above };
         if let Some(from) = call.walk(&part, from, scratch.ptr()).filter(|_| member.id == 0) {
             Member::alone(|member| call.walk(&Part::rows_of(member, 0..batch), from, scratch.ptr()));
@@ -91,12 +93,12 @@ pub fn backward<T: Scalar>(
     if poll.stopped() { Err(Error::Interrupted) } else { Ok(()) }
 }
 
-/// How far a member has come: the next step of a chunk, and the trace of the step done last.
+/// How far a member has come: the next step of a chunk, and the trace of the step done last in each half.
 #[derive(Clone, Copy)]
 struct Progress<R> {
     chunk: usize,
     step: usize,
-    above: Trace<R>,
+    above: [Trace<R>; 2],
 }
 
 /// What the members of a call share.
@@ -128,20 +130,19 @@ impl<T: Scalar> Call<'_, T> {
         let Call { context, gatherer, .. } = *self;
         let (states, ct) = (parts(self.states).as_ptr(), parts(self.ct).as_ptr());
         let (member, span) = (part.member, span(context.sequence.batch));
+        let halves = Half::all(context, part);
         let mut at = from;
         while at.chunk * span < context.schedule.steps {
             let (steps, work) = (self.chunk(at.chunk), self.memory.chunk(at.chunk));
-            let pass = Pass { context, gatherer, work, steps, part };
-            for step in at.step..pass.steps.len() {
-                let t = if context.schedule.reverse {
-                    pass.steps.start + step
-                } else {
-                    pass.steps.end - 1 - step
-                };
-                // SAFETY: members write their own rows, or columns with barriers between steps; the buffers of the
-                // chunk before are only read, those of this chunk were last read before the previous barrier.
-                unsafe { pass.step(t, states, ct, at.above) };
-                at.above = pass.trace(t);
+            let pass = |half| Pass { context, gatherer, work: &work, steps: &steps, half, part: &half.part };
+            for step in at.step..steps.len() {
+                let t = if context.schedule.reverse { steps.start + step } else { steps.end - 1 - step };
+                for half in &halves {
+                    // SAFETY: members write their own rows, or columns with barriers between steps; the buffers of the
+                    // chunk before are only read, those of this chunk were last read before the previous barrier.
+                    unsafe { pass(half).step(t, states, ct, at.above[half.index]) };
+                    at.above[half.index] = pass(half).trace(t);
+                }
                 if self.pace.alone(part, at.chunk * span + step) {
                     // The others may still read this step's z_bar for the gradient of h0.
                     member.barrier();
@@ -149,8 +150,10 @@ impl<T: Scalar> Call<'_, T> {
                 }
             }
             member.barrier();
-            // SAFETY: all rows of the chunk are complete.
-            unsafe { pass.gather(states, scratch, at.chunk == 0) };
+            for half in &halves {
+                // SAFETY: all rows of the chunk are complete.
+                unsafe { pass(half).gather(states, scratch, at.chunk == 0) };
+            }
             // The products of the chunk are no part of the pace of its steps.
             part.start_clock();
             if self.poll.leave(member, at.chunk) {
@@ -168,19 +171,29 @@ impl<T: Scalar> Call<'_, T> {
     }
 }
 
-/// One member's way through one chunk.
+/// One member's way through one chunk of a half of the batch.
 struct Pass<'a, T: Scalar> {
     context: &'a Context<'a, T>,
     gatherer: &'a Gatherer<'a, T>,
-    work: Work<T::Real>,
-    steps: Range<usize>,
+    work: &'a Work<T::Real>,
+    steps: &'a Range<usize>,
+    half: &'a Half<'a>,
     part: &'a Part<'a>,
 }
 
 impl<T: Scalar> Pass<'_, T> {
-    /// Rows of the chunk before step t.
+    /// Where the rows of the half begin in the chunk.
+    fn first(&self) -> usize {
+        self.steps.len() * self.half.rows.start
+    }
+
+    /// Where row 0 of step t would lie in the chunk.
     fn before(&self, t: usize) -> usize {
-        self.context.schedule.rows(&(self.steps.start..t))
+        if self.context.halves == 1 {
+            return self.context.schedule.rows(&(self.steps.start..t));
+        }
+        let Half { rows, .. } = self.half;
+        self.first() + (t - self.steps.start) * rows.len() - rows.start
     }
 
     fn trace(&self, t: usize) -> Trace<T::Real> {
@@ -263,8 +276,8 @@ impl<T: Scalar> Pass<'_, T> {
     fn copied(&self) -> bool {
         let Context { schedule, .. } = self.context;
         let together = schedule.full(&(0..schedule.steps));
-        let seamless = schedule.full(&self.steps) && schedule.seamless(&self.steps);
-        !(together || seamless)
+        let seamless = schedule.full(self.steps) && schedule.seamless(self.steps);
+        self.context.halves > 1 || !(together || seamless)
     }
 
     /// Copies this part's rows of what the gradients want.
@@ -292,30 +305,50 @@ impl<T: Scalar> Pass<'_, T> {
         let Pass { context, part, work, steps, .. } = self;
         let Context { schedule, width, .. } = context;
         let state = |t: usize| states.wrapping_add(t * context.stride());
-        let (member, copied) = (part.member, self.copied());
+        let (member, copied) = (&self.half.gatherer, self.copied());
+        let (begin, halved) = (self.first(), context.halves > 1);
+        let count = |steps: &Range<usize>| {
+            if halved { steps.len() * self.half.rows.len() } else { schedule.rows(steps) }
+        };
+        let bar = self.half.rows.start * width;
         let gather = |steps: Range<usize>, previous: *const T::Real, first: bool| {
-            let (rows, trace) = (schedule.rows(&steps), self.trace(steps.start));
+            let (rows, mut trace) = (count(&steps), self.trace(steps.start));
+            trace.bar = trace.bar.wrapping_add(bar);
+            let half = self.half.index;
             // SAFETY: passed on from the caller.
-            unsafe { context.step.gather(&Chunk { rows, trace, previous, first }, scratch, member) }
+            unsafe { context.step.gather(&Chunk { half, rows, trace, previous, first }, scratch, member) }
         };
         // The step of this chunk at which all start together.
         let start = Some(schedule.step(0)).filter(|t| !copied && steps.contains(t));
         let rest = match start {
             Some(t) if t == steps.start => t + 1..steps.end,
             Some(t) => steps.start..t,
-            None => steps.clone(),
+            None => steps.start..steps.end,
         };
-        let x = if copied { work.copies[1] } else { context.x(steps.start).cast_mut() };
-        let h = if copied { work.copies[2] } else { state(steps.start).cast_mut() };
+        let features = context.sequence.features * T::PARTS;
+        let x = if copied {
+            work.copies[1].wrapping_add(begin * features)
+        } else {
+            context.x(steps.start).cast_mut()
+        };
+        let h = match (halved, copied) {
+            (true, _) => state(steps.start).wrapping_add(bar),
+            (false, true) => work.copies[2].cast_const(),
+            (false, false) => state(steps.start),
+        };
+        let at = |array: *mut T::Real| array.wrapping_add(begin * width);
         let inputs = Rows {
+            half: self.half.index,
+            of: self.half.rows.clone(),
             first: steps.start,
-            rows: schedule.rows(steps),
-            bar: if context.on_input { work.input_bar } else { work.bar },
+            rows: count(steps),
+            bar: at(if context.on_input { work.input_bar } else { work.bar }),
             x,
-            y: if context.on_input { work.z } else { h },
+            y: if context.on_input { at(work.z) } else { h },
+            apart: if halved && !context.on_input { context.stride() } else { 0 },
         };
         let before = if copied {
-            work.copies[0].wrapping_add(self.before(rest.start) * width).cast_const()
+            work.copies[0].wrapping_add((self.before(rest.start) + self.half.rows.start) * width).cast_const()
         } else {
             // Rows ascend in t also backwards in time; for an empty rest any address will do.
             let t = if schedule.reverse { rest.start + 1 } else { rest.start.max(1) - 1 };
@@ -323,7 +356,7 @@ impl<T: Scalar> Pass<'_, T> {
         };
         gather(rest, before, first);
         if let (Some(t), Some(h0)) = (start, context.sequence.h0) {
-            member.barrier();
+            part.member.barrier();
             gather(t..t + 1, parts(h0).as_ptr(), false);
         }
         // SAFETY: passed on from the caller.

@@ -1,6 +1,7 @@
 //! What forward and backward share: the packed input weight, the activation, and one step from previous states to z or h.
 
 use super::affine::{Affine, Finish, cheap};
+use super::halves::halves;
 use super::packed::Packed;
 use super::sequence::{Schedule, Sequence};
 use super::step::Step;
@@ -30,6 +31,8 @@ pub struct Context<'a, T: Scalar> {
     pub width: usize,
     /// phi acts on the input part only, and is not the identity.
     pub on_input: bool,
+    /// In how many halves gradients are gathered: 2 or 1.
+    pub halves: usize,
     input: Packed<T>,
     /// b for whole vectors; empty without.
     bias: Buffer<T::Real>,
@@ -47,6 +50,7 @@ impl<'a, T: Scalar> Context<'a, T> {
             sequence: *sequence,
             schedule: Schedule::new(sequence),
             on_input: sequence.on_input && law.kind != Kind::Identity,
+            halves: if step.halved() { halves(sequence) } else { 1 },
             law,
             step,
             width,

@@ -1,10 +1,12 @@
 //! A dense transition: h W^T forward, z_bar conj(W) backward, W_bar = Z_bar^T conj(H_prev).
 
 use super::affine::Affine;
+use super::halves::halves;
 use super::packed::Packed;
+use super::sequence::Sequence;
 use super::step::{Chunk, Step, Trace};
 use super::team::Part;
-use crate::kernels::{Operand, Product, lanes};
+use crate::kernels::{Buffer, Operand, Product, lanes};
 use crate::parallel::{Member, Shared};
 use crate::scalar::Scalar;
 use std::ops::Range;
@@ -16,17 +18,27 @@ pub struct DenseStep<'a, T: Scalar> {
     forward: Option<Packed<T>>,
     backward: Option<Packed<T>>,
     bar: Option<Shared<T>>,
+    /// W_bar of the second half of a batch.
+    second: Buffer<T>,
 }
 
 impl<'a, T: Scalar> DenseStep<'a, T> {
     /// For a forward pass, or for a backward pass that fills `bar`; `again` packs W for recomputed steps there.
-    pub fn new(n: usize, weight: &'a [T], backward: bool, again: bool, bar: Option<&'a mut [T]>) -> Self {
+    pub fn new(
+        sequence: &Sequence<'_, T>,
+        weight: &'a [T],
+        backward: bool,
+        again: bool,
+        bar: Option<&'a mut [T]>,
+    ) -> Self {
+        let n = sequence.n;
         let pack = |wanted: bool| wanted.then(|| Packed::new(n, n));
         DenseStep {
             n,
             weight,
             forward: pack(!backward || again),
             backward: pack(backward),
+            second: Buffer::scratch(if bar.is_some() && halves(sequence) == 2 { n * n } else { 0 }),
             bar: bar.map(|bar| Shared(bar.as_mut_ptr())),
         }
     }
@@ -38,6 +50,9 @@ impl<T: Scalar> Step<T> for DenseStep<'_, T> {
     }
     fn divisible(&self) -> bool {
         self.n * T::PARTS > 2 * lanes::<T::Real>()
+    }
+    fn halved(&self) -> bool {
+        true
     }
     fn kept(&self) -> usize {
         0
@@ -91,13 +106,20 @@ impl<T: Scalar> Step<T> for DenseStep<'_, T> {
 
     unsafe fn gather(&self, chunk: &Chunk<T::Real>, scratch: *mut T::Real, member: &Member<'_>) {
         let (n, Some(bar)) = (self.n, self.bar) else { return };
+        let bar = if chunk.half == 0 { bar.0 } else { self.second.ptr() };
         let z_bar = Operand::new(chunk.trace.bar.cast::<T>(), n);
         let previous = Operand::new(chunk.previous.cast::<T>(), n);
-        let product = Product::new((n, n, chunk.rows), z_bar.t(), previous.conj(), bar.0, n);
+        let product = Product::new((n, n, chunk.rows), z_bar.t(), previous.conj(), bar, n);
         let product = if chunk.first { product } else { product.add() };
         // SAFETY: `rows` rows of n elements at both pointers, n x n at `bar`.
         unsafe { product.run(member, scratch) }
     }
 
-    unsafe fn finish(&self, _scratch: *mut T::Real, _member: &Member<'_>) {}
+    unsafe fn finish(&self, _scratch: *mut T::Real, member: &Member<'_>) {
+        let Some(bar) = self.bar.filter(|_| !self.second.is_empty()) else { return };
+        for at in member.share(self.second.len(), 64) {
+            // SAFETY: n x n at `bar`; members write different elements.
+            unsafe { *bar.at(at) += self.second[at] };
+        }
+    }
 }

@@ -54,8 +54,12 @@ impl<T: Scalar> Gradients<'_, T> {
     }
 }
 
-/// The rows of a chunk, one after the other.
+/// The rows of a half of the batch in a chunk, one after the other.
 pub struct Rows<R> {
+    /// Which half.
+    pub half: usize,
+    /// Its rows of the batch.
+    pub of: Range<usize>,
     /// First step.
     pub first: usize,
     /// How many rows.
@@ -66,6 +70,8 @@ pub struct Rows<R> {
     pub x: *const R,
     /// States, or arguments of the activation.
     pub y: *const R,
+    /// Numbers from those of one step to those of the next; 0 where they stand one after the other like the rows.
+    pub apart: usize,
 }
 
 /// Gathers chunk after chunk.
@@ -78,7 +84,7 @@ pub struct Gatherer<'a, T: Scalar> {
     activation_bias: Option<(Shared<T::Real>, usize)>,
     /// conj(V), for x_bar.
     input: Packed<T>,
-    /// X^T U_bar as real numbers.
+    /// X^T U_bar as real numbers; this and the sums of each half.
     gathered: Buffer<T::Real>,
     sums: Buffer<T::Real>,
     activation_sums: Buffer<T::Real>,
@@ -89,7 +95,7 @@ impl<'a, T: Scalar> Gatherer<'a, T> {
     pub fn new(context: &'a Context<'a, T>, gradients: Gradients<'a, T>) -> Self {
         let share = |bar: &mut [T]| Shared(bar.as_mut_ptr());
         let Sequence { features, n, .. } = context.sequence;
-        let zeroed = |wanted: bool, len: usize| Buffer::zeroed(if wanted { len } else { 0 });
+        let zeroed = |wanted: bool, len: usize| Buffer::zeroed(if wanted { context.halves * len } else { 0 });
         Gatherer {
             context,
             input: if gradients.x.is_some() { Packed::new(n, features) } else { Packed::new(0, 0) },
@@ -142,18 +148,20 @@ impl<'a, T: Scalar> Gatherer<'a, T> {
     ) {
         let Context { width, law, sequence, .. } = self.context;
         let d = sequence.features * T::PARTS;
+        let own =
+            |sums: &Buffer<T::Real>| sums.ptr().wrapping_add(rows.half * sums.len() / self.context.halves);
         let columns = |sums: &Buffer<T::Real>| Columns {
             bar: rows.bar,
             rows: rows.rows,
             width: *width,
-            sums: sums.ptr(),
+            sums: own(sums),
             add: !first,
         };
         // SAFETY: passed on from the caller.
         unsafe {
             if !self.gathered.is_empty() {
                 let (x, bar) = (Operand::new(rows.x, d), Operand::new(rows.bar, *width));
-                let product = Product::new((d, *width, rows.rows), x.t(), bar, self.gathered.ptr(), *width);
+                let product = Product::new((d, *width, rows.rows), x.t(), bar, own(&self.gathered), *width);
                 let product = if first { product } else { product.add() };
                 product.run(member, scratch);
             }
@@ -161,7 +169,12 @@ impl<'a, T: Scalar> Gatherer<'a, T> {
                 columns(&self.sums).plain(member.share(*width, lanes::<T::Real>()));
             }
             if !self.activation_sums.is_empty() {
-                columns(&self.activation_sums).along(rows.y, law.kind, law.bias_columns(member));
+                let each = if rows.apart == 0 { rows.rows } else { rows.of.len() };
+                for i in 0..rows.rows / each.max(1) {
+                    let (bar, add) = (rows.bar.add(i * each * width), !first || i > 0);
+                    let columns = Columns { bar, rows: each, add, ..columns(&self.activation_sums) };
+                    columns.along(rows.y.add(i * rows.apart), law.kind, law.bias_columns(member));
+                }
             }
             if let Some(x_bar) = self.x {
                 self.inputs(x_bar.0.cast(), rows, steps, member);
@@ -181,6 +194,14 @@ impl<'a, T: Scalar> Gatherer<'a, T> {
         let (batch, d) = (sequence.batch, sequence.features * T::PARTS);
         // SAFETY: passed on from the caller; the products of rows are independent of each other.
         unsafe {
+            if self.context.halves > 1 {
+                for (t, before) in steps.clone().zip((0..).step_by(rows.of.len())) {
+                    let mut map = Affine::new(d, usize::MAX, x_bar.add((t * batch + rows.of.start) * d));
+                    map.terms[0] = self.input.times(rows.bar.add(before * width));
+                    map.run(member.share(rows.of.len(), MAX_ROWS), 0..d);
+                }
+                return;
+            }
             if schedule.full(steps) {
                 let mut map = Affine::new(d, usize::MAX, x_bar.add(rows.first * batch * d));
                 map.terms[0] = self.input.times(rows.bar);
@@ -207,8 +228,15 @@ impl<'a, T: Scalar> Gatherer<'a, T> {
         if member.id != 0 {
             return;
         }
-        let Context { width, law, sequence, .. } = self.context;
+        let Context { width, law, sequence, halves, .. } = self.context;
         let Sequence { n, features, .. } = *sequence;
+        for sums in [&self.gathered, &self.sums, &self.activation_sums] {
+            let len = sums.len() / halves;
+            for at in 0..if *halves > 1 { len } else { 0 } {
+                // SAFETY: the other members write nothing any more.
+                unsafe { *sums.ptr().add(at) += sums[len + at] };
+            }
+        }
         // SAFETY: the sizes were checked; the other members write nothing any more.
         unsafe {
             if let Some(bar) = self.input_weight {
@@ -227,12 +255,12 @@ impl<'a, T: Scalar> Gatherer<'a, T> {
                 }
             }
             if let Some(bar) = self.bias {
-                parts_mut(std::slice::from_raw_parts_mut(bar.0, n)).copy_from_slice(&self.sums);
+                parts_mut(std::slice::from_raw_parts_mut(bar.0, n)).copy_from_slice(&self.sums[..*width]);
             }
             if let Some((bar, units)) = self.activation_bias {
                 Columns::<T::Real>::units(
                     law.kind,
-                    &self.activation_sums,
+                    &self.activation_sums[..*width],
                     std::slice::from_raw_parts_mut(bar.0, units),
                 );
             }

@@ -12,6 +12,7 @@ mod cross;
 mod dense;
 mod forward;
 mod gradients;
+mod halves;
 mod packed;
 mod pages;
 mod plan;
@@ -48,7 +49,7 @@ pub fn forward_dense<T: Scalar>(
 ) -> Result<()> {
     sequence.check()?;
     check_len("weight", weight.len(), sequence.n * sequence.n)?;
-    let step = DenseStep::new(sequence.n, weight, false, false, None);
+    let step = DenseStep::new(sequence, weight, false, false, None);
     forward::forward(&step, sequence, states, threads, cancel)
 }
 
@@ -66,7 +67,7 @@ pub fn backward_dense<T: Scalar>(
     sequence.check()?;
     check_len("weight", weight.len(), sequence.n * sequence.n)?;
     weight_bar.as_ref().map_or(Ok(()), |bar| check_len("weight_bar", bar.len(), weight.len()))?;
-    let step = DenseStep::new(sequence.n, weight, true, backward::recomputes(sequence), weight_bar);
+    let step = DenseStep::new(sequence, weight, true, backward::recomputes(sequence), weight_bar);
     backward::backward(&step, sequence, states, ct, gradients, threads, cancel)
 }
 

@@ -17,13 +17,15 @@ pub struct Trace<R> {
 
 /// Rows of several steps, one after the other: what the gradients are gathered from.
 pub struct Chunk<R> {
+    /// Which half of the batch they belong to; each has sums of its own.
+    pub half: usize,
     /// How many.
     pub rows: usize,
     /// z_bar and what [`Step::keep`] made of it.
     pub trace: Trace<R>,
     /// The states before the step.
     pub previous: *const R,
-    /// Nothing has been gathered before.
+    /// Nothing has been gathered before from this half.
     pub first: bool,
 }
 
@@ -38,6 +40,10 @@ pub trait Step<T: Scalar>: Sync {
     fn work(&self) -> usize;
     /// A step has enough columns for members to share.
     fn divisible(&self) -> bool;
+    /// Its gradient can be gathered by halves: [`Step::gather`] then has no barrier.
+    fn halved(&self) -> bool {
+        false
+    }
     /// Real numbers per row that [`Step::keep`] writes.
     fn kept(&self) -> usize;
     /// Real numbers of scratch that a member needs to gather up to `rows` rows.

@@ -51,6 +51,11 @@ impl<'a> Part<'a> {
         Part { columns: member.count > 1, ..Part::rows_of(member, 0..batch) }
     }
 
+    /// The same for these rows only.
+    pub fn of(&self, rows: Range<usize>) -> Part<'a> {
+        Part { rows, columns: self.columns, ..Part::rows_of(self.member, 0..0) }
+    }
+
     /// Its columns of rows of `width` numbers.
     pub fn columns<R: Real>(&self, width: usize) -> Range<usize> {
         if self.columns { self.member.share(width, 2 * lanes::<R>()) } else { 0..width }

@@ -32,7 +32,7 @@ impl<R: Real> Memory<R> {
     /// For chunks of up to `rows` rows; `states` says that the bias of modReLU wants the states.
     pub fn new<T: Scalar<Real = R>>(context: &Context<'_, T>, rows: usize, states: bool) -> Self {
         let (width, features) = (context.width, context.sequence.features * T::PARTS);
-        let varied = !context.schedule.full(&(0..context.schedule.steps));
+        let varied = context.halves > 1 || !context.schedule.full(&(0..context.schedule.steps));
         let some = |wanted: bool, width: usize| if wanted { width } else { 0 };
         let widths = [
             width,
@@ -41,7 +41,7 @@ impl<R: Real> Memory<R> {
             context.step.kept(),
             some(varied, width),
             some(varied, features),
-            some(varied && states, width),
+            some(varied && states && context.halves == 1, width),
         ];
         let total: usize = widths.iter().map(|&width| Self::room(rows, width)).sum();
         Memory { data: Buffer::scratch(2 * total), widths, rows }

@@ -1,0 +1,58 @@
+//! The batch in two halves whose gradients are summed apart: members that work on different halves then never read what
+//! another core wrote (at n = 190, B = 20 that was half the time of two cores). Whether there are halves depends on the sizes
+//! alone, so that the order of every sum does too.
+
+use super::context::Context;
+use super::sequence::Sequence;
+use super::team::Part;
+use crate::parallel::Member;
+use crate::scalar::Scalar;
+use std::ops::Range;
+
+/// Fewest rows of a batch that is halved: a half is to fill a register tile. Tests halve everything that they can.
+const ROWS: usize = if cfg!(test) { 4 } else { 16 };
+
+/// 2 where all sequences of a large enough batch have the same length, else 1.
+pub fn halves<T: Scalar>(sequence: &Sequence<'_, T>) -> usize {
+    let full = sequence.lengths.is_none_or(|lengths| lengths.iter().all(|&length| length == sequence.steps));
+    if full && sequence.batch >= ROWS { 2 } else { 1 }
+}
+
+/// One of the halves (or the whole batch), and this member's share of the work on it.
+pub struct Half<'a> {
+    /// Which.
+    pub index: usize,
+    /// Its rows of the batch.
+    pub rows: Range<usize>,
+    /// This member's rows among them.
+    pub part: Part<'a>,
+    /// This member among those who gather the gradients of the half; it is never to wait at a barrier.
+    pub gatherer: Member<'a>,
+}
+
+impl<'a> Half<'a> {
+    /// What this member has to do with each half.
+    pub fn all<T: Scalar>(context: &Context<'_, T>, part: &Part<'a>) -> Vec<Half<'a>> {
+        let (batch, member) = (context.sequence.batch, part.member);
+        if context.halves == 1 {
+            let gatherer = member.among(member.id, member.count);
+            return vec![Half { index: 0, rows: 0..batch, part: part.of(part.rows.clone()), gatherer }];
+        }
+        let cut = |index: usize| batch * index / 2;
+        (0..2)
+            .map(|index| (index, cut(index)..cut(index + 1)))
+            .filter_map(|(index, rows)| {
+                let own = part.rows(rows.clone());
+                let touches = |id: usize| {
+                    let theirs =
+                        if part.columns { 0..batch } else { context.schedule.share(id, member.count) };
+                    theirs.start.max(rows.start) < theirs.end.min(rows.end)
+                };
+                let first = (0..member.count).find(|&id| touches(id)).unwrap_or(0);
+                let count = (first..member.count).take_while(|&id| touches(id)).count();
+                let gatherer = || member.among(member.id - first, count);
+                (!own.is_empty()).then(|| Half { index, rows, part: part.of(own), gatherer: gatherer() })
+            })
+            .collect()
+    }
+}
