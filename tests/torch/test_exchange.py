@@ -1,0 +1,124 @@
+"""Tensors reach the kernels through DLPack's C exchange or through NumPy views: the same bits, the same refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import isometry.torch as it
+from isometry import _core
+from isometry.torch import _function
+
+DTYPES = (torch.float32, torch.float64, torch.complex64, torch.complex128)
+
+
+def householder(dtype: torch.dtype, batch: tuple[int, ...]) -> list[Tensor]:
+    torch.manual_seed(1)
+    u, x = (
+        torch.randn(*batch, 9, 3, dtype=dtype).requires_grad_(),
+        torch.randn(4, *batch, 9, dtype=dtype).requires_grad_(),
+    )
+    operator = it.Householder(u)
+    out = [operator.matrix(), operator.apply(x), operator.apply_adjoint(x)]
+    return [*out, *torch.autograd.grad(sum(y.abs().square().sum() * (i + 1) for i, y in enumerate(out)), (u, x))]
+
+
+def cayley(dtype: torch.dtype, batch: tuple[int, ...]) -> list[Tensor]:
+    torch.manual_seed(2)
+    upper, x = (
+        torch.randn(*batch, 10, dtype=dtype).requires_grad_(),
+        torch.randn(*batch, 5, dtype=dtype).requires_grad_(),
+    )
+    operator = it.Cayley(upper, signs=torch.tensor([1.0, -1, 1, 1, -1], dtype=torch.empty(0, dtype=dtype).real.dtype))
+    out = operator.matrix(), operator.apply(x)
+    return [
+        *out,
+        *torch.autograd.grad((out[0] * torch.randn_like(out[0])).sum().abs() + out[1].abs().sum(), (upper, x)),
+    ]
+
+
+def recurrence(dtype: torch.dtype, batch: tuple[int, ...]) -> list[Tensor]:
+    torch.manual_seed(3)
+    rows = batch[0] if batch else 1
+    x, v = torch.randn(6, rows, 2, dtype=dtype).requires_grad_(), torch.randn(7, 2, dtype=dtype).requires_grad_()
+    weight = torch.linalg.qr(torch.randn(7, 7, dtype=dtype))[0].requires_grad_()
+    states = it.recurrence(
+        it.Dense(weight), x, v, activation="modrelu", activation_bias=torch.zeros(7, dtype=x.real.dtype)
+    )
+    return [states, *torch.autograd.grad(states.abs().square().sum(), (x, v, weight))]
+
+
+@pytest.mark.parametrize("batch", [(), (3,), (1,)], ids=str)
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("work", [householder, cayley, recurrence], ids=lambda f: f.__name__)
+def test_both_routes_give_the_same_bits(
+    work: Callable[..., list[Tensor]], dtype: torch.dtype, batch: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    for direct in {_function._DIRECT, False}:
+        monkeypatch.setattr(_function, "_DIRECT", direct)
+        found.append(work(dtype, batch))
+    for first, second in zip(found[0], found[-1], strict=True):
+        assert first.shape == second.shape
+        assert torch.equal(first, second)
+
+
+def test_views_with_pending_conjugation_or_negation_are_read_right() -> None:
+    z = torch.randn(6, 2, dtype=torch.complex128)
+    assert torch.equal(it.Householder(z.conj()).matrix(), it.Householder(z.conj().resolve_conj()).matrix())
+    single = torch.randn(1, 1, dtype=torch.complex128).conj().imag
+    assert single.is_neg() and single.is_contiguous()
+    weight = torch.ones(1, 1, dtype=torch.float64)
+    assert torch.equal(it.Dense(weight).apply(single), single.resolve_neg())
+    wide = torch.randn(9, 12, dtype=torch.float64)
+    assert torch.equal(it.Householder(wide[:, ::4]).matrix(), it.Householder(wide[:, ::4].contiguous()).matrix())
+
+
+@pytest.mark.skipif(not _function._DIRECT, reason="this torch does not offer the exchange")
+class TestSeam:
+    """What the seam itself refuses of tensors."""
+
+    @pytest.mark.parametrize(
+        ("vectors", "error", "words"),
+        [
+            (torch.zeros(3, 2, dtype=torch.int64), TypeError, "float32, float64, complex64 or complex128"),
+            (torch.zeros(3, 2, dtype=torch.bfloat16), TypeError, "float32, float64, complex64 or complex128"),
+            (torch.ones(2, 3).T, ValueError, "C-contiguous"),
+            (torch.ones(3), ValueError, "3 dimensions"),
+            (torch.ones(1, 1, 3, 2), ValueError, "3 dimensions"),
+            (torch.ones(3, 2, device="meta"), (TypeError, ValueError, RuntimeError, BufferError), "."),
+        ],
+        ids=["int64", "bfloat16", "strided", "rank 1", "rank 4", "meta"],
+    )
+    def test_tensors_that_no_kernel_reads(self, vectors: Tensor, error: type, words: str) -> None:
+        with pytest.raises(error, match=words):
+            _core.householder_matrix(vectors, None, None, torch.empty(3, 3), None, 1)
+
+    @pytest.mark.parametrize(
+        ("out", "error"),
+        [
+            (torch.empty(3, 3, dtype=torch.float64), TypeError),
+            (torch.empty(3, 2), ValueError),
+            (torch.empty(2, 3, 3), ValueError),
+            (torch.empty(3, 6)[:, ::2], ValueError),
+            ([[0.0]], TypeError),
+        ],
+        ids=["dtype", "shape", "batch", "strided", "list"],
+    )
+    def test_results_that_do_not_fit(self, out: object, error: type) -> None:
+        with pytest.raises(error, match="out"):
+            _core.householder_matrix(torch.ones(3, 2), None, None, out, None, 1)
+
+    def test_arrays_and_tensors_mix(self) -> None:
+        out = np.empty((3, 3), np.float32)
+        _core.householder_matrix(torch.ones(1, 3, 2), None, None, out, None, 1)
+        np.testing.assert_array_equal(out, it.Householder(torch.ones(3, 2)).matrix().numpy())
+
+    def test_other_types_are_not_taken(self) -> None:
+        assert _core.exchange_with(torch.Tensor)
+        assert not _core.exchange_with(int)
+        assert not _core.exchange_with(np.ndarray)
