@@ -122,7 +122,9 @@ pub fn cayley_from_matrix<'py>(
         let mut upper = Output::shaped("upper", upper, &[batch, n * n.saturating_sub(1) / 2])?;
         let mut diagonal = Output::optional("diagonal", diagonal.as_ref(), &[batch, n])?;
         let (w, last, upper, diagonal) = (w.slice(), last.slice(), upper.slice(), write(&mut diagonal));
-        gate::run(py, move || cayley::from_matrix(w, last, choose, upper, diagonal, (batch, n), tol, 1))
+        gate::run_interruptible(py, move |cancel| {
+            cayley::from_matrix(w, last, choose, upper, diagonal, (batch, n), tol, 1, cancel)
+        })
     }
     by_kind!("w", &w, call(py, &w, (&last, choose), &upper, &diagonal, tol))
 }

@@ -8,27 +8,32 @@ use faer::MatRef;
 use faer::linalg::solvers::{DenseSolveCore, PartialPivLu};
 use faer::traits::ComplexField;
 
-/// Replaces the row-major n x n matrix by its inverse, on one thread. Not for NaN or infinite entries.
-pub fn invert_pivoted<W: Scalar<Real = f64>>(m: &mut [W], n: usize) {
+/// Replaces the row-major n x n matrix by its inverse, on one thread; returns log |det| of it. Not for NaN or infinite
+/// entries.
+pub fn invert_pivoted<W: Scalar<Real = f64>>(m: &mut [W], n: usize) -> f64 {
     let data = m.as_mut_ptr();
     // SAFETY: W is f64 or c64, told apart by the number of its parts; both have these layouts.
     unsafe {
         if W::PARTS == 1 {
-            invert(std::slice::from_raw_parts_mut(data.cast::<f64>(), m.len()), n);
+            invert(std::slice::from_raw_parts_mut(data.cast::<f64>(), m.len()), n, |x| x.abs())
         } else {
-            invert(std::slice::from_raw_parts_mut(data.cast::<c64>(), m.len()), n);
+            invert(std::slice::from_raw_parts_mut(data.cast::<c64>(), m.len()), n, |x| x.modulus())
         }
     }
 }
 
-fn invert<E: ComplexField + Copy>(m: &mut [E], n: usize) {
-    let inverse =
-        parallel::with_denormals(|| PartialPivLu::new(MatRef::from_row_major_slice(m, n, n)).inverse());
+fn invert<E: ComplexField + Copy>(m: &mut [E], n: usize, modulus: impl Fn(E) -> f64) -> f64 {
+    let (inverse, log) = parallel::with_denormals(|| {
+        let lu = PartialPivLu::new(MatRef::from_row_major_slice(m, n, n));
+        let log = (0..n).map(|i| modulus(lu.U()[(i, i)]).ln()).sum();
+        (lu.inverse(), log)
+    });
     for i in 0..n {
         for j in 0..n {
             m[i * n + j] = inverse[(i, j)];
         }
     }
+    log
 }
 
 #[cfg(test)]
@@ -43,7 +48,9 @@ mod tests {
                 .map(|e| if e == 0 { W::real(1e-9) } else { W::new(number(e), number(3 * e + 1)) })
                 .collect();
             let mut s = m.clone();
-            parallel::Member::alone(|_| invert_pivoted(&mut s, n));
+            let log = parallel::Member::alone(|_| invert_pivoted(&mut s, n));
+            let again = invert_pivoted(&mut s.clone(), n);
+            assert!((log + again).abs() < 1e-6, "n {n}: log |det| {log}, of the inverse {again}");
             for i in 0..n {
                 for j in 0..n {
                     let sum: W = (0..n).map(|p| m[i * n + p] * s[p * n + j]).sum();

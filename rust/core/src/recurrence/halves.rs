@@ -26,7 +26,7 @@ pub struct Half<'a> {
     pub rows: Range<usize>,
     /// This member's rows among them.
     pub part: Part<'a>,
-    /// This member among those who gather the gradients of the half; it is never to wait at a barrier.
+    /// This member among those who gather the gradients of the half; where there are two it must not wait at barriers.
     pub gatherer: Member<'a>,
 }
 

@@ -10,11 +10,12 @@
 //! ```
 //!
 //! * flips of d_i and d_j (c = -2), factor |A_ij|^2, for the largest |A_ij| > 1
-//! * complex: theta_j <- theta_j - 2 atan(Im A_jj) (c = e^{2 i atan} - 1), factor |1 + A_jj|, in sweeps over all j. They end
-//!   slowly, so Newton's method goes on where it brings the diagonal nearer to zero: with S + S^H = I,
+//! * complex: theta_j <- theta_j - 2 atan(Im A_jj) (c = e^{2 i atan} - 1), factor |1 + A_jj|, for all j in turn. Hundreds of such
+//!   sweeps would be needed, so Newton's method, damped by lambda, goes on (some tens of inverses): with S + S^H = I,
 //!
 //! ```text
-//! d log|det (I + Z)| / d theta_j = -Im S_jj,   d^2 / d theta_j d theta_k = -|S_jk|^2.
+//! d log|det (I + Z)| / d theta_j = -Im S_jj,   d^2 / d theta_j d theta_k = -|S_jk|^2,
+//! theta <- theta - (|S|^2 + lambda I)^-1 Im diag S.
 //! ```
 
 use super::triangle;
@@ -28,12 +29,12 @@ use std::sync::Mutex;
 const SLACK: [f64; 2] = [1e-10, 1e-8];
 /// How far from zero a diagonal entry may stay when phases are chosen.
 const DIAGONAL: f64 = 1e-10;
-/// Sweeps over the phases, at most; each multiplies the determinant, and a few tens suffice.
+/// Rounds of a sweep, Newton's steps and a flip, at most; each multiplies the determinant, and a few tens suffice.
 const SWEEPS: usize = 1000;
 
 /// Finds A, and D if `choose`, such that the transform of them is w (batch, n, n). `last` (batch, n) holds signs (real T)
 /// or phases (complex T): read, or written if `choose`. Writes `upper` (batch, n (n - 1) / 2) and, for a complex type,
-/// `diagonal` (batch, n). An error if some |W^H W - I| exceeds `tol`, or if there is no A for the given D.
+/// `diagonal` (batch, n). `cancel` is asked between inverses. An error if some |W^H W - I| exceeds `tol`, or if there is no A for the given D.
 pub fn from_matrix<T: Scalar>(
     w: &[T],
     last: &mut [T::Real],
@@ -43,6 +44,7 @@ pub fn from_matrix<T: Scalar>(
     (batch, n): (usize, usize),
     tol: f64,
     threads: usize,
+    cancel: &(dyn Fn() -> bool + Sync),
 ) -> Result<()> {
     let name = if T::PARTS == 1 { "signs" } else { "phases" };
     check_len("w", w.len(), batch * n * n)?;
@@ -69,7 +71,7 @@ pub fn from_matrix<T: Scalar>(
                 )
             };
             if let Err(error) =
-                one(&w[b * n * n..(b + 1) * n * n], last, choose, upper, diagonal, (b, n), tol)
+                one(&w[b * n * n..(b + 1) * n * n], last, choose, upper, diagonal, (b, n), tol, cancel)
             {
                 let mut failure = failure.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
                 if failure.as_ref().is_none_or(|(first, _)| b < *first) {
@@ -93,6 +95,7 @@ fn one<T: Scalar>(
     diagonal: Option<&mut [T::Real]>,
     (b, n): (usize, usize),
     tol: f64,
+    cancel: &(dyn Fn() -> bool + Sync),
 ) -> Result<()> {
     let w: Vec<T::Wide> = w.iter().map(|x| x.widen()).collect();
     let defect = unitarity_defect(&w, n);
@@ -105,7 +108,7 @@ fn one<T: Scalar>(
     let mut d: Vec<T::Wide> = vec![T::Wide::default(); n];
     if choose {
         greedy(&w, &mut d, n);
-        improve(&w, &mut d, n);
+        improve(&w, &mut d, n, cancel)?;
         for (last, d) in last.iter_mut().zip(&d) {
             *last = T::Real::of(if T::PARTS == 1 { d.re() } else { d.im().atan2(d.re()) });
         }
@@ -139,8 +142,8 @@ fn one<T: Scalar>(
     Ok(())
 }
 
-/// S = (I + W D^-1)^-1
-fn inverse<W: Scalar<Real = f64>>(w: &[W], d: &[W], n: usize) -> Vec<W> {
+/// S = (I + W D^-1)^-1 and log |det (I + W D^-1)|
+fn inverse<W: Scalar<Real = f64>>(w: &[W], d: &[W], n: usize) -> (Vec<W>, f64) {
     let mut s = w.to_vec();
     for i in 0..n {
         for j in 0..n {
@@ -148,13 +151,13 @@ fn inverse<W: Scalar<Real = f64>>(w: &[W], d: &[W], n: usize) -> Vec<W> {
         }
         s[i * n + i] += W::one();
     }
-    invert_pivoted(&mut s, n);
-    s
+    let log = invert_pivoted(&mut s, n);
+    (s, log)
 }
 
 /// A = 2 S - I
 fn skew<W: Scalar<Real = f64>>(w: &[W], d: &[W], n: usize) -> Vec<W> {
-    let mut a = inverse(w, d, n);
+    let mut a = inverse(w, d, n).0;
     for i in 0..n {
         for j in 0..n {
             a[i * n + j] = a[i * n + j].scale(2.0);
@@ -190,10 +193,18 @@ fn greedy<W: Scalar<Real = f64>>(w: &[W], d: &mut [W], n: usize) {
 }
 
 /// Steps until no |A_ij| exceeds 1 + slack and, for phases, the diagonal of A is zero.
-fn improve<W: Scalar<Real = f64>>(w: &[W], d: &mut [W], n: usize) {
+fn improve<W: Scalar<Real = f64>>(
+    w: &[W],
+    d: &mut [W],
+    n: usize,
+    cancel: &(dyn Fn() -> bool + Sync),
+) -> Result<()> {
     let slack = SLACK[W::PARTS - 1];
     for _ in 0..SWEEPS {
-        let mut s = inverse(w, d, n);
+        if cancel() {
+            return Err(Error::Interrupted);
+        }
+        let mut s = inverse(w, d, n).0;
         let mut moved = false;
         if W::PARTS == 2 && phases_off(&s, n) > DIAGONAL {
             for j in 0..n {
@@ -201,7 +212,7 @@ fn improve<W: Scalar<Real = f64>>(w: &[W], d: &mut [W], n: usize) {
                 d[j] *= turn;
                 scale_columns(&mut s, n, &[j], turn.conj() - W::one());
             }
-            newton(w, d, n);
+            newton(w, d, n, cancel)?;
             continue;
         }
         // n flips at most before S is formed anew
@@ -217,9 +228,10 @@ fn improve<W: Scalar<Real = f64>>(w: &[W], d: &mut [W], n: usize) {
             }
         }
         if !moved {
-            return;
+            break;
         }
     }
+    Ok(())
 }
 
 /// max |Im A_jj|
@@ -227,27 +239,44 @@ fn phases_off<W: Scalar<Real = f64>>(s: &[W], n: usize) -> f64 {
     s.iter().step_by(n + 1).map(|x| 2.0 * x.im().abs()).fold(0.0, f64::max)
 }
 
-/// Steps of Newton's method on the phases, while each at least halves the diagonal of A.
-fn newton<W: Scalar<Real = f64>>(w: &[W], d: &mut [W], n: usize) {
-    let mut s = inverse(w, d, n);
+/// Damped steps of Newton's method on the phases, each of which raises the determinant or, where that is flat to working
+/// precision, brings the diagonal of A nearer to zero.
+fn newton<W: Scalar<Real = f64>>(
+    w: &[W],
+    d: &mut [W],
+    n: usize,
+    cancel: &(dyn Fn() -> bool + Sync),
+) -> Result<()> {
+    let (mut s, mut log) = inverse(w, d, n);
     let mut off = phases_off(&s, n);
-    while off > DIAGONAL {
+    let mut damping = 1e-3;
+    while off > DIAGONAL && damping < 1e6 {
+        if cancel() {
+            return Err(Error::Interrupted);
+        }
         let mut curvature: Vec<f64> = s.iter().map(|x| x.modulus().powi(2)).collect();
+        for j in 0..n {
+            curvature[j * n + j] += damping;
+        }
         invert_pivoted(&mut curvature, n);
         let step = |row: &[f64]| -> f64 { (0..n).map(|k| -row[k] * s[k * n + k].im()).sum() };
-        let steps: Vec<f64> = curvature.chunks_exact(n).map(step).collect();
-        if !steps.iter().all(|step| step.is_finite()) {
-            return;
+        let next: Vec<W> =
+            d.iter().zip(curvature.chunks_exact(n)).map(|(&d, row)| d * W::cis(step(row))).collect();
+        if !next.iter().all(|x| x.modulus().is_finite()) {
+            damping *= 8.0;
+            continue;
         }
-        let next: Vec<W> = d.iter().zip(&steps).map(|(&d, &step)| d * W::cis(step)).collect();
-        s = inverse(w, &next, n);
-        let left = phases_off(&s, n);
-        if left > off / 2.0 {
-            return;
+        let (new, height) = inverse(w, &next, n);
+        let (left, flat) = (phases_off(&new, n), 1e-13 * n as f64);
+        if height > log + flat || (height > log - flat && left < off) {
+            d.copy_from_slice(&next);
+            (s, log, off) = (new, height, left);
+            damping = (damping / 8.0).max(1e-12);
+        } else {
+            damping *= 8.0;
         }
-        d.copy_from_slice(&next);
-        off = left;
     }
+    Ok(())
 }
 
 /// The first of the largest |A_ij| = 2 |S_ij| above the diagonal that exceeds 1 + slack.

@@ -12,7 +12,7 @@ fn round_trip<T: Scalar>(w: &[T], batch: usize, n: usize, bound: f64, what: &str
     let mut diagonal = vec![T::Real::of(9.0); batch * n];
     let tol = 1e4 * T::Real::EPS.f64();
     let d = (T::PARTS == 2).then_some(&mut diagonal[..]);
-    from_matrix(w, &mut last, true, &mut upper, d, (batch, n), tol, 2).unwrap();
+    from_matrix(w, &mut last, true, &mut upper, d, (batch, n), tol, 2, &|| false).unwrap();
     let slack = if T::PARTS == 1 { 1e-9 } else { 1e-7 } + 4.0 * T::Real::EPS.f64();
     for x in &upper {
         assert!(x.modulus().f64() <= 1.0 + slack, "{what}: |A_ij| = {:?}", x.modulus());
@@ -96,7 +96,7 @@ fn given<T: Scalar>() {
         let mut upper = vec![T::zero(); p.upper.len()];
         let mut diagonal = vec![T::Real::of(0.0); 3 * n];
         let d = (T::PARTS == 2).then_some(&mut diagonal[..]);
-        from_matrix(&w, &mut last, false, &mut upper, d, (3, n), 1e-3, 1).unwrap();
+        from_matrix(&w, &mut last, false, &mut upper, d, (3, n), 1e-3, 1, &|| false).unwrap();
         let bound = 4000.0 * n as f64 * T::Real::EPS.f64();
         let worst = upper.iter().zip(&p.upper).map(|(x, y)| (*x - *y).modulus().f64()).fold(0.0, f64::max);
         assert!(worst < bound, "{} n {n}: {worst:e}", std::any::type_name::<T>());
@@ -121,7 +121,9 @@ fn refusals<T: Scalar>() {
         let mut d = [ones; 2];
         let d = (T::PARTS == 2).then_some(&mut d[..]);
         let mut last = last;
-        from_matrix(&w.map(one), &mut last, choose, &mut upper, d, (1, 2), 1e-4, 1).unwrap_err().to_string()
+        from_matrix(&w.map(one), &mut last, choose, &mut upper, d, (1, 2), 1e-4, 1, &|| false)
+            .unwrap_err()
+            .to_string()
     };
     for w in [[-1.0, 0.0, 0.0, -1.0], [0.0, 1.0, 1.0, 0.0], [1.0, 0.0, 0.0, -1.0]] {
         let text = refuse(w, [ones; 2], false);
@@ -151,7 +153,7 @@ fn the_first_matrix_that_fails_is_named() {
     w[2] = c64::new(2.0, 0.0);
     w[4] = c64::new(3.0, 0.0);
     let (mut phases, mut diagonal) = ([0.0; 5], [0.0; 5]);
-    let error =
-        from_matrix(&w, &mut phases, true, &mut [], Some(&mut diagonal), (5, 1), 1e-8, 3).unwrap_err();
+    let error = from_matrix(&w, &mut phases, true, &mut [], Some(&mut diagonal), (5, 1), 1e-8, 3, &|| false)
+        .unwrap_err();
     assert!(error.to_string().contains("matrix 2"), "{error}");
 }
