@@ -123,8 +123,8 @@ impl<T: Scalar> Product<T> {
     /// Runs this member's part. No barrier: the caller puts one before C is read by others.
     ///
     /// # Safety
-    /// The matrices exist in memory; C overlaps neither A nor B, but may be B if k and m are at most 256; all members of a call run the same product; `scratch`
-    /// holds [`Product::scratch`] numbers, its own for each member.
+    /// The matrices exist in memory; C overlaps neither A nor B, but may be B if k and m are at most 256; all members of a
+    /// call run the same product; `scratch` holds [`Product::scratch`] numbers, its own for each member.
     pub unsafe fn run(&self, member: &Member<'_>, scratch: *mut T::Real) {
         // SAFETY: the contract of the kernel is the one above.
         unsafe { dispatch(Run { product: *self, id: member.id, count: member.count, scratch }) }

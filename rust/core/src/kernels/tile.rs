@@ -25,7 +25,7 @@ fn settled<R>(p: *const R) -> *const R {
     p
 }
 
-/// Steps of k for which the addresses of the rows are computed once. (The same sums; unit tests are compiled in half the time
+/// Steps of k for which the addresses of the rows are computed once. (The same sums, and less to compile for unit tests,
 /// without.)
 const DEEP: usize = if cfg!(debug_assertions) { 1 } else { 4 };
 

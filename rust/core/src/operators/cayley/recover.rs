@@ -34,7 +34,8 @@ const SWEEPS: usize = 1000;
 
 /// Finds A, and D if `choose`, such that the transform of them is w (batch, n, n). `last` (batch, n) holds signs (real T)
 /// or phases (complex T): read, or written if `choose`. Writes `upper` (batch, n (n - 1) / 2) and, for a complex type,
-/// `diagonal` (batch, n). `cancel` is asked between inverses. An error if some |W^H W - I| exceeds `tol`, or if there is no A for the given D.
+/// `diagonal` (batch, n). `cancel` is asked between inverses. An error if some |W^H W - I| exceeds `tol`, or if there is no
+/// A for the given D.
 pub fn from_matrix<T: Scalar>(
     w: &[T],
     last: &mut [T::Real],
