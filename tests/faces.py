@@ -11,8 +11,6 @@ import reference as ref
 from registry import Case, members
 from tolerance import FLOOR
 
-RECOVERED = ("vectors", "upper", "diagonal", "sign", "signs", "phases")  # what from_matrix may set
-
 
 @dataclass(frozen=True)
 class Subject:
@@ -42,9 +40,8 @@ class Subject:
         return self.case.factors(self.n)
 
     def batch_of(self, name):
-        tail = {"vectors": 2, "weight": 2, "sign": 0}.get(name, 1)
         shape = self.arguments[name].shape
-        return shape[: len(shape) - tail]
+        return shape[: len(shape) - self.case.object.arguments[name].rank]
 
     @property
     def batch_shape(self):
@@ -187,7 +184,7 @@ class NumpySubject(Subject):
 
     def from_matrix(self, w):
         op = getattr(self.face, self.case.object.cls).from_matrix(self.given(w))
-        return {k: a for k in RECOVERED if (a := getattr(op, k, None)) is not None}
+        return {k: a for k in self.case.object.arguments if (a := getattr(op, k)) is not None}
 
 
 # ---------------------------------------------------------------- torch
@@ -309,7 +306,7 @@ class TorchSubject(Subject):
 
     def from_matrix(self, w):
         op = getattr(self.face, self.case.object.cls).from_matrix(self.given(w))
-        return {k: array(a) for k in RECOVERED if (a := getattr(op, k, None)) is not None}
+        return {k: array(a) for k in self.case.object.arguments if (a := getattr(op, k)) is not None}
 
 
 FACES = {"numpy": NumpySubject, "torch": TorchSubject}

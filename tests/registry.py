@@ -35,13 +35,38 @@ class Variant:
 
 
 @dataclass(frozen=True)
+class Argument:
+    """One array argument: what its shape is without a batch, and what the fuzz tests try besides random arrays."""
+
+    shape: Callable  # (n, m) -> shape; m is free
+    real: bool = False  # of the real type also where W is complex
+    trainable: bool = True
+    special: Callable = lambda n: ()  # n -> values
+
+    @property
+    def rank(self):
+        return len(self.shape(1, 1))
+
+
+@dataclass(frozen=True)
 class Object:
     cls: str
+    arguments: Mapping[str, Argument]  # the first is required
     variants: Mapping[str, Variant]
     matrix: Callable  # arguments -> W of one operator, in double precision
     vjp: Callable  # (w_bar, arguments) -> gradients of one operator
-    fixed: tuple = ()  # arguments without a gradient
+    either: tuple = ()  # arguments of which only one may be given
+    rectangular: bool = False  # W is (m, n)
     unitary: bool = True
+
+    @property
+    def fixed(self):
+        """Arguments without a gradient."""
+        return tuple(name for name, argument in self.arguments.items() if not argument.trainable)
+
+    def square(self, n, m):
+        """The shape of the first argument of an n x n operator."""
+        return next(iter(self.arguments.values())).shape(n, n if self.rectangular else m)
 
 
 def signs(rng, n, dtype, batch):
@@ -64,6 +89,12 @@ def upper(rng, n, dtype, batch):
 
 HOUSEHOLDER = Object(
     cls="Householder",
+    arguments={
+        "vectors": Argument(lambda n, m: (n, m)),
+        "sign": Argument(lambda n, m: (), real=True, special=lambda n: (1.0, -1, 0.5, 2.0)),
+        "phases": Argument(lambda n, m: (n,), real=True),
+    },
+    either=("sign", "phases"),
     variants={
         "plain": Variant("rc", vectors),
         "many": Variant("rc", lambda rng, n, dtype, batch: vectors(rng, n, dtype, batch, 2 * n + 1), growth=2),
@@ -92,6 +123,15 @@ HOUSEHOLDER = Object(
 
 CAYLEY = Object(
     cls="Cayley",
+    arguments={
+        "upper": Argument(lambda n, m: (n * (n - 1) // 2,)),
+        "diagonal": Argument(lambda n, m: (n,), real=True),
+        "signs": Argument(
+            lambda n, m: (n,), real=True, trainable=False, special=lambda n: (np.where(np.arange(n) % 2, -1.0, 1.0),)
+        ),
+        "phases": Argument(lambda n, m: (n,), real=True),
+    },
+    either=("signs", "phases"),
     variants={
         "plain": Variant("rc", upper),
         "signs": Variant(
@@ -115,7 +155,6 @@ CAYLEY = Object(
     },
     matrix=ref.cayley,
     vjp=ref.cayley_vjp,
-    fixed=("signs",),
 )
 
 
@@ -125,6 +164,7 @@ def weight(rng, n_out, n_in, dtype, batch):
 
 DENSE = Object(
     cls="Dense",
+    arguments={"weight": Argument(lambda n, m: (m, n))},
     variants={
         "square": Variant("rc", lambda rng, n, dtype, batch: weight(rng, n, n, dtype, batch)),
         "wide": Variant("rc", lambda rng, n, dtype, batch: weight(rng, n - 2, n, dtype, batch)),
@@ -132,6 +172,7 @@ DENSE = Object(
     },
     matrix=ref.dense,
     vjp=ref.dense_vjp,
+    rectangular=True,
     unitary=False,
 )
 

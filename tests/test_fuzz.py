@@ -15,11 +15,14 @@ import fuzzing as fz
 import isometry as iso
 import isometry.torch as it
 from faces import LAYOUTS
+from registry import OBJECTS
 from tolerance import forward
 
 pytestmark = pytest.mark.timeout(240, method="thread")
 REFUSALS = (ValueError, TypeError, NotImplementedError)
 FLOATS = (np.float32, np.float64, np.complex64, np.complex128)
+CLASSES = [getattr(iso, entry.cls) for entry in OBJECTS.values()]
+objects = st.sampled_from(list(OBJECTS.values()))
 
 
 def attempt(function, *args, **keywords):
@@ -48,39 +51,37 @@ def good(a, shape=None):
 
 @st.composite
 def operators(draw):
-    """(class, arguments) of about the right shapes."""
-    n, lead = draw(fz.sizes), draw(fz.leads())
+    """An object and arguments of about the right shapes."""
+    n, m, lead = draw(fz.sizes), draw(fz.sizes), draw(fz.leads())
     dtype = draw(fz.dtypes)
-    half = n * (n - 1) // 2
-    real = {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
-    phases = fz.maybe(fz.arrays((*lead, n), real))
-    match draw(st.sampled_from(("Householder", "Cayley", "Dense"))):
-        case "Householder":
-            arguments = {"vectors": draw(fz.arrays((*lead, n, draw(fz.sizes)), dtype)), "phases": draw(phases)}
-            arguments["sign"] = draw(fz.maybe(st.one_of(st.sampled_from((1.0, -1, 0.5, 2.0)), fz.arrays(lead, real))))
-            return iso.Householder, arguments
-        case "Cayley":
-            arguments = {"upper": draw(fz.arrays((*lead, half), dtype)), "phases": draw(phases)}
-            arguments["diagonal"] = draw(fz.maybe(fz.arrays((*lead, n), real)))
-            signs = np.where(np.arange(n) % 2, -1.0, 1.0)
-            arguments["signs"] = draw(fz.maybe(st.one_of(st.just(signs), fz.arrays((*lead, n), real))))
-            return iso.Cayley, arguments
-        case _:
-            return iso.Dense, {"weight": draw(fz.arrays((*lead, draw(fz.sizes), n), dtype))}
+    entry = draw(objects)
+    arguments = {}
+    for name, argument in entry.arguments.items():
+        random = fz.arrays((*lead, *argument.shape(n, m)), real_of(dtype) if argument.real else dtype)
+        special = argument.special(n)
+        one = st.one_of(st.sampled_from(special), random) if special else random
+        arguments[name] = draw(fz.maybe(one) if arguments else one)
+    return entry, arguments
+
+
+def real_of(dtype):
+    return {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
 
 
 def built(chosen):
-    cls, arguments = chosen
+    entry, arguments = chosen
     keep = {k: a for k, a in arguments.items() if a is not None}
-    if "phases" in keep and len(keep) % 2:
-        keep.pop("sign", None), keep.pop("signs", None)
-    return attempt(cls, **keep), keep
+    both = [k for k in entry.either if k in keep]
+    if len(keep) % 2:
+        for name in both[:-1]:
+            del keep[name]
+    return attempt(getattr(iso, entry.cls), **keep), keep
 
 
 @settings(max_examples=1500)
 @given(st.data(), operators(), fz.flags)
 def test_operators(data, chosen, check):
-    op, arguments = built(chosen)
+    entry, (op, arguments) = chosen[0], built(chosen)
     if op is None:
         return
     n_out, n_in = op.shape
@@ -100,32 +101,32 @@ def test_operators(data, chosen, check):
     if result is not None:
         grads, x_bar = result
         good(x_bar, np.shape(x))
-        shaped(grads, arguments)
+        shaped(grads, arguments, entry)
     w_bar = data.draw(fz.arrays((*op.batch_shape, n_out, n_in), dtype))
     grads = attempt(op.matrix_vjp, w_bar, check_finite=check)
     if grads is not None:
-        shaped(grads, arguments)
+        shaped(grads, arguments, entry)
 
 
-def shaped(grads, arguments):
-    assert set(grads) == set(arguments) - {"signs"}
+def shaped(grads, arguments, entry):
+    assert set(grads) == set(arguments) - set(entry.fixed)
     for name, g in grads.items():
         assert np.shape(g) == np.shape(arguments[name]), name
         assert np.asarray(g).dtype in FLOATS
 
 
 @settings(max_examples=40)
-@given(st.data(), st.sampled_from(("Householder", "Cayley", "Dense")), st.integers(1, 120), st.integers(0, 2000),
-       st.sampled_from((*fz.REAL, *fz.COMPLEX)), st.integers(1, 3))  # fmt: skip
-def test_large(data, make, n, rows, dtype, budget):
+@given(st.data(), objects, st.integers(1, 120), st.integers(0, 2000), st.sampled_from((*fz.REAL, *fz.COMPLEX)),
+       st.integers(1, 3))  # fmt: skip
+def test_large(data, entry, n, rows, dtype, budget):
     """Sizes at which threads, tails of tiles and blocks come in; the values are right, not only of the right shape."""
-    wanted = {"Householder": (n, data.draw(st.integers(0, 150))), "Cayley": (n * (n - 1) // 2,), "Dense": (n, n)}[make]
+    wanted = entry.square(n, data.draw(st.integers(0, 150)))
     draw = lambda *shape: fz.values(np.random.default_rng(data.draw(fz.seeds)), shape, dtype)
     layout = lambda a: LAYOUTS[data.draw(st.sampled_from(sorted(LAYOUTS)))](a)
     before = iso.get_num_threads()
     iso.set_num_threads(budget)
     try:
-        op = getattr(iso, make)(layout(draw(*wanted)))
+        op = getattr(iso, entry.cls)(layout(draw(*wanted)))
         x, ct = draw(rows, n), draw(rows, n)
         w = good(op.matrix(), (n, n))
         size = 1e-3 + np.linalg.norm(w) * np.linalg.norm(x)
@@ -151,7 +152,7 @@ def layers(draw):
     n, steps, batch, d = (draw(st.integers(0, 4)) for _ in range(4))
     n = n + 1 if draw(fz.flags) else n
     dtype = draw(fz.dtypes)
-    real = {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
+    real = real_of(dtype)
     keywords = {
         "h0": draw(fz.maybe(st.one_of(fz.arrays((batch, n), dtype), fz.arrays((n,), dtype)))),
         "bias": draw(fz.maybe(fz.arrays((n,), dtype))),
@@ -175,9 +176,8 @@ def layers(draw):
 @given(st.data(), layers())
 def test_recurrence(data, layer):
     n, dtype, x, v, keywords = layer
-    make = data.draw(st.sampled_from(("Householder", "Cayley", "Dense")))
-    wanted = {"Householder": (n, data.draw(fz.sizes)), "Cayley": (n * (n - 1) // 2,), "Dense": (n, n)}[make]
-    op = attempt(getattr(iso, make), data.draw(fz.arrays(wanted, dtype)))
+    entry = data.draw(objects)
+    op = attempt(getattr(iso, entry.cls), data.draw(fz.arrays(entry.square(n, data.draw(fz.sizes)), dtype)))
     if op is None:
         return
     states = attempt(iso.recurrence, op, x, v, **keywords)
@@ -201,7 +201,7 @@ def test_recurrence(data, layer):
 @given(st.data(), fz.leads(), fz.sizes, fz.dtypes, fz.names, fz.flags)
 def test_activations(data, lead, n, dtype, name, check):
     z = data.draw(fz.arrays((*lead, n), dtype))
-    real = {"complex64": "float32", "complex128": "float64"}.get(dtype, dtype)
+    real = real_of(dtype)
     units = n // 2 if name == "modrelu_realrep" else n
     wants = str(name).startswith("modrelu") or data.draw(fz.rarely)
     bias = data.draw(fz.arrays((units,), real)) if wants else None
@@ -222,7 +222,8 @@ def test_matrices(data, lead, n, dtype):
     if isinstance(w, np.ndarray) and w.dtype.kind in "fc" and w.ndim >= 2 and w.shape[-1] == w.shape[-2] > 0:
         finite = np.clip(np.nan_to_num(w.real.astype(np.float64)), -9, 9)
         w = np.linalg.qr(finite)[0] if data.draw(fz.flags) else w
-    for call in (iso.Householder.from_matrix, iso.Cayley.from_matrix, iso.Cayley.from_skew):
+    inverses = [make.from_matrix for make in CLASSES if hasattr(make, "from_matrix")]
+    for call in (*inverses, iso.Cayley.from_skew):
         op = attempt(call, w)
         if op is not None:
             good(op.matrix(), np.shape(w))
@@ -238,8 +239,8 @@ def test_matrices(data, lead, n, dtype):
 def test_draws(data, n, m, seed):
     """Random operators and tasks, any size."""
     dtype = data.draw(fz.dtypes)
-    for call in (iso.Householder.random, iso.Cayley.random, iso.Dense.random):
-        op = attempt(call, n, rng=seed, dtype=dtype)
+    for make in CLASSES:
+        op = attempt(make.random, n, rng=seed, dtype=dtype)
         if op is not None:
             good(op.matrix(), (n, n))
     attempt(iso.Householder.random, n, m, rng=seed, dtype=dtype)
@@ -277,10 +278,10 @@ def pulled(out):
 @settings(max_examples=850)
 @given(st.data(), operators())
 def test_torch_operators(data, chosen):
-    cls, arguments = chosen
+    entry, arguments = chosen
     keep = tensors({k: a for k, a in arguments.items() if a is not None})
-    grown = {k: graded(t) if k != "signs" else t for k, t in keep.items()}
-    op = attempt(getattr(it, cls.__name__), **grown)
+    grown = {k: t if k in entry.fixed else graded(t) for k, t in keep.items()}
+    op = attempt(getattr(it, entry.cls), **grown)
     if op is None:
         return
     w = attempt(op.matrix)
@@ -304,7 +305,9 @@ def test_torch_recurrence(data, layer):
     n, dtype, x, v, keywords = layer
     keywords.pop("check_finite")
     keywords = {k: graded(tensor(a)) for k, a in keywords.items()}
-    op = attempt(it.Householder, graded(tensor(data.draw(fz.arrays((n, data.draw(fz.sizes)), dtype)))))
+    entry = data.draw(objects)
+    argument = data.draw(fz.arrays(entry.square(n, data.draw(fz.sizes)), dtype))
+    op = attempt(getattr(it, entry.cls), graded(tensor(argument)))
     if op is not None:
         states = attempt(it.recurrence, op, graded(tensor(x)), graded(tensor(v)), **keywords)
         if states is not None:

@@ -8,12 +8,11 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from .. import _check, _check_recurrence, _core
+from .. import _check, _check_recurrence
 from ._function import COMPLEX_OF, dtype_name, formulas, visible
 from ._recurrence_compiled import RecurrenceCompiled
-from ._recurrence_function import RecurrenceDense, RecurrenceReflections, Setting, formula
-from .operators import Householder, Operator
-from .operators._base import real_tensor, tensor
+from ._recurrence_function import RecurrenceDense, Setting, formula
+from .operators._base import Operator, real_tensor, tensor
 
 
 def recurrence(
@@ -160,11 +159,9 @@ def _states(transition: Operator, drive: tuple[Tensor | None, ...], setting: Set
             name, slope, on_input, lengths, reverse = setting
             return RecurrenceCompiled.apply(weight, *drive, name, slope, on_input, lengths, reverse)
         return formula(weight, drive, setting)
-    if isinstance(transition, Householder):
-        vectors, sign, phases = transition.arguments(x.dtype)
-        plan = _core.recurrence_plan(vectors.shape[1], vectors.shape[0], x.shape[0], x.shape[1])
-        if plan == "factored" and vectors.numel() and not formulas(vectors, sign, phases):
-            return RecurrenceReflections.apply(vectors, sign, phases, *drive, setting)
+    kernel = transition._step_kernel(x.dtype, x.shape[0], x.shape[1])
+    if kernel is not None:
+        return kernel.function.apply(*kernel.arguments, *drive, setting)
     weight = transition.matrix().to(x.dtype)
     if formulas(weight):
         return formula(weight, drive, setting)

@@ -6,9 +6,11 @@ apply(x):  c = W x,     apply_adjoint(x):  c = W^H x     for every vector in the
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch.autograd import Function
 
 from ... import _batch, _check
 from .._function import COMPLEX_OF, REAL_OF, autocast, dtype_name
@@ -46,6 +48,13 @@ def stacked(t: Tensor, batch: tuple[int, ...], tail: int) -> Tensor:
     """The argument with its batch axes broadcast to `batch` and flattened into one; its last `tail` axes stay."""
     own = t.shape[t.dim() - tail :]
     return t.expand(*batch, *own).reshape(math.prod(batch), *own)
+
+
+class StepKernel(NamedTuple):
+    """A recurrence that applies the factors of an operator at each step."""
+
+    function: type[Function]  # of the arguments, then those of every recurrence (`_recurrence_function`)
+    arguments: tuple[Tensor | None, ...]
 
 
 class Operator:
@@ -128,6 +137,11 @@ class Operator:
     def _rows(self, x: Tensor, adjoint: bool) -> Tensor:
         """W x or W^H x for x of the operator's dtype and of shape (..., n), or (nb, k, n) for a stack."""
         raise NotImplementedError
+
+    def _step_kernel(self, dtype: torch.dtype, steps: int, batch: int) -> StepKernel | None:
+        """The kernel of a recurrence in dtype, where applying the factors is cheaper than forming W once."""
+        del dtype, steps, batch
+        return None
 
     def _act(self, x: Tensor, adjoint: bool, backend: str) -> Tensor:
         if backend != "cpu":

@@ -11,8 +11,9 @@ from torch import Tensor
 from ... import _check, _core, _tolerance
 from .. import reference
 from .._function import COMPLEX_OF, REAL_OF, array, dtype_name, formulas, room, visible
-from ._base import Operator, real_tensor, stacked, tensor
+from ._base import Operator, StepKernel, real_tensor, stacked, tensor
 from ._householder_function import HouseholderApply, HouseholderMatrix
+from ._householder_recurrence import HouseholderRecurrence
 
 
 class Householder(Operator):
@@ -114,6 +115,14 @@ class Householder(Operator):
         if not vectors.numel() or not x.numel() or formulas(vectors, sign, phases, x):
             return reference.householder_apply(vectors, sign, phases, x, adjoint)
         return HouseholderApply.apply(vectors, sign, phases, x, adjoint)
+
+    def _step_kernel(self, dtype: torch.dtype, steps: int, batch: int) -> StepKernel | None:
+        vectors, sign, phases = self.arguments(dtype)
+        n, m = vectors.shape
+        factored = vectors.numel() and _core.recurrence_plan(m, n, steps, batch) == "factored"
+        if not factored or formulas(vectors, sign, phases):
+            return None
+        return StepKernel(HouseholderRecurrence, (vectors, sign, phases))
 
     @classmethod
     def from_trapezoid(cls, u: Tensor, *, sign: str = "hard") -> Householder:

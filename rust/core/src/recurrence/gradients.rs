@@ -230,11 +230,13 @@ impl<'a, T: Scalar> Gatherer<'a, T> {
         }
         let Context { width, law, sequence, halves, .. } = self.context;
         let Sequence { n, features, .. } = *sequence;
-        for sums in [&self.gathered, &self.sums, &self.activation_sums] {
-            let len = sums.len() / halves;
-            for at in 0..if *halves > 1 { len } else { 0 } {
-                // SAFETY: the other members write nothing any more.
-                unsafe { *sums.ptr().add(at) += sums[len + at] };
+        if *halves == 2 {
+            for sums in [&self.gathered, &self.sums, &self.activation_sums] {
+                let len = sums.len() / 2;
+                for at in 0..len {
+                    // SAFETY: the other members write nothing any more.
+                    unsafe { *sums.ptr().add(at) += sums[len + at] };
+                }
             }
         }
         // SAFETY: the sizes were checked; the other members write nothing any more.
