@@ -129,61 +129,35 @@ def activate_vjp(
     z: _T, name: str, bias: _R | None, slope: float, ct: _T, z_bar: _T, bias_bar: _R | None, threads: int
 ) -> None: ...
 
-# Recurrence: x (T, B, d), input_weight (n, d), h0 (B, n), bias (n,), states and ct (T, B, n);
-# lengths (B,) non-increasing
+# Recurrence: states and ct (T, B, n)
+
+# x (T, B, d), input_weight (n, d), h0 (B, n), bias (n,), activation, activation_bias (units,), slope, on_input,
+# lengths (B,) non-increasing, reverse
+_Sequence = tuple[_T, _T, _T | None, _T | None, str, _R | None, float, bool, NDArray[int64] | None, bool]
+# x, input_weight, h0, bias, activation_bias
+_SequenceBars = tuple[_T | None, _T | None, _T | None, _T | None, _R | None]
 
 def recurrence_plan(reflections: int, n: int, steps: int, batch: int) -> Literal["factored", "dense"]: ...
 def recurrence_dense(
     weight: _T,
-    x: _T,
-    input_weight: _T,
-    h0: _T | None,
-    bias: _T | None,
-    activation: str,
-    activation_bias: _R | None,
-    slope: float,
-    on_input: bool,
-    lengths: NDArray[int64] | None,
-    reverse: bool,
+    sequence: _Sequence,
     states: _T,
     threads: int,
 ) -> None: ...
 def recurrence_dense_vjp(
     weight: _T,
-    x: _T,
-    input_weight: _T,
-    h0: _T | None,
-    bias: _T | None,
-    activation: str,
-    activation_bias: _R | None,
-    slope: float,
-    on_input: bool,
-    lengths: NDArray[int64] | None,
-    reverse: bool,
+    sequence: _Sequence,
     states: _T,
     ct: _T,
     weight_bar: _T | None,
-    x_bar: _T | None,
-    input_weight_bar: _T | None,
-    h0_bar: _T | None,
-    bias_bar: _T | None,
-    activation_bias_bar: _R | None,
+    sequence_bars: _SequenceBars,
     threads: int,
 ) -> None: ...
 def recurrence_reflections(
     vectors: _T,
     sign: _R | None,
     phases: _R | None,
-    x: _T,
-    input_weight: _T,
-    h0: _T | None,
-    bias: _T | None,
-    activation: str,
-    activation_bias: _R | None,
-    slope: float,
-    on_input: bool,
-    lengths: NDArray[int64] | None,
-    reverse: bool,
+    sequence: _Sequence,
     states: _T,
     threads: int,
 ) -> None: ...
@@ -191,25 +165,12 @@ def recurrence_reflections_vjp(
     vectors: _T,
     sign: _R | None,
     phases: _R | None,
-    x: _T,
-    input_weight: _T,
-    h0: _T | None,
-    bias: _T | None,
-    activation: str,
-    activation_bias: _R | None,
-    slope: float,
-    on_input: bool,
-    lengths: NDArray[int64] | None,
-    reverse: bool,
+    sequence: _Sequence,
     states: _T,
     ct: _T,
     vectors_bar: _T | None,
     sign_bar: _R | None,
     phases_bar: _R | None,
-    x_bar: _T | None,
-    input_weight_bar: _T | None,
-    h0_bar: _T | None,
-    bias_bar: _T | None,
-    activation_bias_bar: _R | None,
+    sequence_bars: _SequenceBars,
     threads: int,
 ) -> None: ...

@@ -101,7 +101,7 @@ def recurrence(
     options = _Options(activation, slope, activation_on, lengths, reverse, backend, check_finite)
     call = _prepared(transition, given, options, None)
     states = np.empty(call.shape, call.dtype)
-    call.route.forward(*call.route.parameters, *call.arguments, *call.options, states, _threads.get_num_threads())
+    call.route.forward(*call.route.parameters, call.sequence, states, _threads.get_num_threads())
     return _unsorted(states, call.order)
 
 
@@ -165,10 +165,11 @@ def recurrence_vjp(
     states, ct = taken("states", states), taken("ct", ct)
     call = _prepared(transition, given, options, {"states": states, "ct": ct})
     route, order, dtype = call.route, call.order, call.dtype
-    bars = [None if a is None else np.empty_like(a) for a in (*call.arguments, call.options[1])]
+    x, weight, h0, bias, _, activation_bias, *_ = call.sequence
+    bars = tuple(None if a is None else np.empty_like(a) for a in (x, weight, h0, bias, activation_bias))
     kept = (ready(_sorted(a, order), dtype) for a in (states, ct))
     threads = _threads.get_num_threads()
-    route.backward(*route.parameters, *call.arguments, *call.options, *kept, *route.bars, *bars, threads)
+    route.backward(*route.parameters, call.sequence, *kept, *route.bars, bars, threads)
 
     x_bar, weight_bar, h0_bar, bias_bar, activation_bias_bar = bars
     if order is not None:
@@ -212,8 +213,7 @@ class _Call(NamedTuple):
     dtype: DType
     order: Array | None  # of the sequences, where it is not their own
     route: "_Route"
-    arguments: tuple[Any, ...]  # x, input_weight, h0 (B, n), bias
-    options: tuple[Any, ...]  # activation, its bias, slope, on_input, lengths, reverse
+    sequence: tuple[Any, ...]  # what is given beside the transition, in the order of `_core`
 
 
 def _prepared(transition: Operator, given: Given, options: _Options, results: dict[str, Array] | None) -> _Call:
@@ -256,8 +256,15 @@ def _prepared(transition: Operator, given: Given, options: _Options, results: di
         dtype,
         order,
         _route(transition, dtype, steps, batch),
-        _arguments(given, dtype, order, batch),
-        (activation, own_bias, float(options.slope), on_input, lengths, bool(options.reverse)),
+        (
+            *_arguments(given, dtype, order, batch),
+            activation,
+            own_bias,
+            float(options.slope),
+            on_input,
+            lengths,
+            bool(options.reverse),
+        ),
     )
 
 
@@ -286,7 +293,7 @@ def _unsorted(a: Array, order: Array | None) -> Array:
 
 
 def _arguments(given: Given, dtype: DType, order: Array | None, batch: int) -> tuple[Any, ...]:
-    """x, input_weight, h0 (B, n) and bias as the seam takes them."""
+    """x, input_weight, h0 (B, n) and bias as `_core` takes them."""
     x, weight, h0, bias = given["x"], given["input_weight"], given["h0"], given["bias"]
     assert x is not None and weight is not None
     if h0 is not None:

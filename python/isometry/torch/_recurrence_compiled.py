@@ -35,7 +35,7 @@ def _forward(
     drive = x, input_weight, h0, bias, activation_bias
     setting = Setting(activation, slope, on_input, lengths, reverse)
     states, h = room((x.shape[0], x.shape[1], weight.shape[0]), x.dtype)
-    _core.recurrence_dense(array(weight), *kernel_inputs(drive, setting), h, threads())
+    _core.recurrence_dense(array(weight), kernel_inputs(drive, setting), h, threads())
     return states
 
 
@@ -65,7 +65,7 @@ def _backward(
     weight_bar, w_bar = room(weight.shape, weight.dtype)
     drive_bar, bars = room_for([True] * DRIVE, drive)
     _core.recurrence_dense_vjp(
-        array(weight), *kernel_inputs(drive, setting), array(states), array(ct), w_bar, *bars, threads()
+        array(weight), kernel_inputs(drive, setting), array(states), array(ct), w_bar, bars, threads()
     )
     # An operator returns tensors only: the gradient of an absent argument is an empty one.
     return tuple(torch.empty(0) if t is None else t for t in (weight_bar, *drive_bar))  # type: ignore[return-value]

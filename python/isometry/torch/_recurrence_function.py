@@ -78,7 +78,7 @@ class RecurrenceDense(Function):
         drive, setting = rest[:DRIVE], rest[DRIVE]
         x = drive[0]
         states, h = room((*x.shape[:2], weight.shape[0]), x.dtype)
-        _core.recurrence_dense(array(weight), *kernel_inputs(drive, setting), h, threads())
+        _core.recurrence_dense(array(weight), kernel_inputs(drive, setting), h, threads())
         ctx.save_for_backward(weight, *drive, states)
         ctx.setting = setting
         return states
@@ -97,11 +97,11 @@ class RecurrenceDense(Function):
         drive_bar, bars = room_for(wanted[1:], drive)
         _core.recurrence_dense_vjp(
             array(weight),
-            *kernel_inputs(drive, setting),
+            kernel_inputs(drive, setting),
             array(states),
             array(ct),
             w_bar,
-            *bars,
+            bars,
             threads(),
         )
         return (weight_bar, *drive_bar, None)

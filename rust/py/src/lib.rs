@@ -9,6 +9,7 @@ mod error;
 mod gate;
 mod householder;
 mod recurrence;
+mod sequence;
 mod tensors;
 
 /// Private extension module of isometry; the public text is in the Python packages.

@@ -1,154 +1,21 @@
 //! `recurrence_*`: h <- phi(W h + V x + b) over a sequence, W dense or a product of reflections.
 
-use crate::activation::parse;
 use crate::arrays::{Input, Number, Output, read, write};
+use crate::sequence::{Arrays, Bars, Given, GivenBars};
 use crate::{by_kind, gate};
-use isometry_core::recurrence::{self, Gradients, ReflectionGradients, Reflections, Sequence};
-use numpy::PyReadonlyArray1;
+use isometry_core::recurrence::{self, ReflectionGradients, Reflections};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 type Any<'py> = Bound<'py, PyAny>;
 type Optional<'py> = Option<Bound<'py, PyAny>>;
 
-/// The arguments that both kinds of transition share, as they came.
-struct Given<'py> {
-    x: Any<'py>,
-    input_weight: Any<'py>,
-    h0: Optional<'py>,
-    bias: Optional<'py>,
-    activation: String,
-    activation_bias: Optional<'py>,
-    slope: f64,
-    on_input: bool,
-    lengths: Option<PyReadonlyArray1<'py, i64>>,
-    reverse: bool,
-}
-
-/// The same, borrowed and checked.
-struct Arrays<'py, T: Number> {
-    x: Input<'py, T>,
-    input_weight: Input<'py, T>,
-    h0: Option<Input<'py, T>>,
-    bias: Option<Input<'py, T>>,
-    activation: isometry_core::activation::Activation,
-    activation_bias: Option<Input<'py, T::Real>>,
-    on_input: bool,
-    lengths: Option<Vec<usize>>,
-    reverse: bool,
-    /// steps, batch, features, n
-    sizes: [usize; 4],
-}
-
-impl<'py, T: Number> Arrays<'py, T> {
-    fn new(given: &Given<'py>) -> PyResult<Self> {
-        let x = Input::new("x", &given.x)?;
-        let [steps, batch, features] = x.sizes("x")?;
-        let input_weight = Input::<T>::new("input_weight", &given.input_weight)?;
-        let [n, _] = input_weight.sizes("input_weight")?;
-        let activation_bias = given.activation_bias.as_ref();
-        let lengths = given.lengths.as_ref().map(|lengths| {
-            let convert = |&length: &i64| usize::try_from(length).ok();
-            let lengths: Option<Vec<usize>> = lengths.as_array().iter().map(convert).collect();
-            lengths.ok_or_else(|| PyValueError::new_err("lengths: expected no negative number"))
-        });
-        Ok(Arrays {
-            x,
-            input_weight,
-            h0: Input::optional("h0", given.h0.as_ref(), &[batch, n])?,
-            bias: Input::optional("bias", given.bias.as_ref(), &[n])?,
-            activation: parse(&given.activation, given.slope)?,
-            activation_bias: activation_bias.map(|bias| Input::new("activation_bias", bias)).transpose()?,
-            on_input: given.on_input,
-            lengths: lengths.transpose()?,
-            reverse: given.reverse,
-            sizes: [steps, batch, features, n],
-        })
-    }
-
-    fn view(&self) -> Sequence<'_, T> {
-        let [steps, batch, features, n] = self.sizes;
-        Sequence {
-            steps,
-            batch,
-            features,
-            n,
-            x: self.x.slice(),
-            input_weight: self.input_weight.slice(),
-            h0: read(&self.h0),
-            bias: read(&self.bias),
-            activation: self.activation,
-            activation_bias: read(&self.activation_bias),
-            on_input: self.on_input,
-            lengths: self.lengths.as_deref(),
-            reverse: self.reverse,
-        }
-    }
-
-    fn states_shape(&self) -> [usize; 3] {
-        let [steps, batch, _, n] = self.sizes;
-        [steps, batch, n]
-    }
-}
-
-/// The gradients that both kinds of transition share, as they came.
-struct GivenBars<'py> {
-    x: Optional<'py>,
-    input_weight: Optional<'py>,
-    h0: Optional<'py>,
-    bias: Optional<'py>,
-    activation_bias: Optional<'py>,
-}
-
-/// The same, borrowed and checked.
-struct ArrayBars<'py, T: Number> {
-    x: Option<Output<'py, T>>,
-    input_weight: Option<Output<'py, T>>,
-    h0: Option<Output<'py, T>>,
-    bias: Option<Output<'py, T>>,
-    activation_bias: Option<Output<'py, T::Real>>,
-}
-
-impl<'py, T: Number> ArrayBars<'py, T> {
-    fn new(given: &GivenBars<'py>, arrays: &Arrays<'py, T>) -> PyResult<Self> {
-        let [steps, batch, features, n] = arrays.sizes;
-        let units = arrays.activation_bias.as_ref().map_or(vec![], |bias| bias.shape().to_vec());
-        let input_weight = given.input_weight.as_ref();
-        Ok(ArrayBars {
-            x: Output::optional("x_bar", given.x.as_ref(), &[steps, batch, features])?,
-            input_weight: Output::optional("input_weight_bar", input_weight, &[n, features])?,
-            h0: Output::optional("h0_bar", given.h0.as_ref(), &[batch, n])?,
-            bias: Output::optional("bias_bar", given.bias.as_ref(), &[n])?,
-            activation_bias: Output::optional("activation_bias_bar", given.activation_bias.as_ref(), &units)?,
-        })
-    }
-
-    fn view(&mut self) -> Gradients<'_, T> {
-        Gradients {
-            x: write(&mut self.x),
-            input_weight: write(&mut self.input_weight),
-            h0: write(&mut self.h0),
-            bias: write(&mut self.bias),
-            activation_bias: write(&mut self.activation_bias),
-        }
-    }
-}
-
 /// States of the sequence for a transition given as a matrix.
 #[pyfunction]
 pub fn recurrence_dense<'py>(
     py: Python<'py>,
     weight: Any<'py>,
-    x: Any<'py>,
-    input_weight: Any<'py>,
-    h0: Optional<'py>,
-    bias: Optional<'py>,
-    activation: String,
-    activation_bias: Optional<'py>,
-    slope: f64,
-    on_input: bool,
-    lengths: Option<PyReadonlyArray1<'py, i64>>,
-    reverse: bool,
+    sequence: Given<'py>,
     states: Any<'py>,
     threads: usize,
 ) -> PyResult<()> {
@@ -168,9 +35,7 @@ pub fn recurrence_dense<'py>(
             recurrence::forward_dense(weight, &sequence, states, threads, cancel)
         })
     }
-    let given =
-        Given { x, input_weight, h0, bias, activation, activation_bias, slope, on_input, lengths, reverse };
-    by_kind!("weight", &weight, call(py, &weight, &given, &states, threads))
+    by_kind!("weight", &weight, call(py, &weight, &sequence, &states, threads))
 }
 
 /// Gradients of everything from the states and their cotangents, for a transition given as a matrix.
@@ -178,24 +43,11 @@ pub fn recurrence_dense<'py>(
 pub fn recurrence_dense_vjp<'py>(
     py: Python<'py>,
     weight: Any<'py>,
-    x: Any<'py>,
-    input_weight: Any<'py>,
-    h0: Optional<'py>,
-    bias: Optional<'py>,
-    activation: String,
-    activation_bias: Optional<'py>,
-    slope: f64,
-    on_input: bool,
-    lengths: Option<PyReadonlyArray1<'py, i64>>,
-    reverse: bool,
+    sequence: Given<'py>,
     states: Any<'py>,
     ct: Any<'py>,
     weight_bar: Optional<'py>,
-    x_bar: Optional<'py>,
-    input_weight_bar: Optional<'py>,
-    h0_bar: Optional<'py>,
-    bias_bar: Optional<'py>,
-    activation_bias_bar: Optional<'py>,
+    sequence_bars: GivenBars<'py>,
     threads: usize,
 ) -> PyResult<()> {
     fn call<'py, T: Number>(
@@ -212,23 +64,18 @@ pub fn recurrence_dense_vjp<'py>(
         let states = Input::shaped("states", states, &arrays.states_shape())?;
         let ct = Input::shaped("ct", ct, &arrays.states_shape())?;
         let mut weight_bar = Output::optional("weight_bar", weight_bar.as_ref(), &[n, n])?;
-        let mut bars = ArrayBars::new(bars, &arrays)?;
+        let mut bars = Bars::new(bars, &arrays)?;
         let (weight, sequence, states, ct) = (weight.slice(), arrays.view(), states.slice(), ct.slice());
         let (weight_bar, gradients) = (write(&mut weight_bar), bars.view());
         gate::run_interruptible(py, |cancel| {
             recurrence::backward_dense(weight, &sequence, states, ct, weight_bar, gradients, threads, cancel)
         })
     }
-    let given =
-        Given { x, input_weight, h0, bias, activation, activation_bias, slope, on_input, lengths, reverse };
-    let bars = GivenBars {
-        x: x_bar,
-        input_weight: input_weight_bar,
-        h0: h0_bar,
-        bias: bias_bar,
-        activation_bias: activation_bias_bar,
-    };
-    by_kind!("weight", &weight, call(py, (&weight, &weight_bar), &given, (&states, &ct), &bars, threads))
+    by_kind!(
+        "weight",
+        &weight,
+        call(py, (&weight, &weight_bar), &sequence, (&states, &ct), &sequence_bars, threads)
+    )
 }
 
 /// The arrays of a product of reflections, borrowed.
@@ -264,16 +111,7 @@ pub fn recurrence_reflections<'py>(
     vectors: Any<'py>,
     sign: Optional<'py>,
     phases: Optional<'py>,
-    x: Any<'py>,
-    input_weight: Any<'py>,
-    h0: Optional<'py>,
-    bias: Optional<'py>,
-    activation: String,
-    activation_bias: Optional<'py>,
-    slope: f64,
-    on_input: bool,
-    lengths: Option<PyReadonlyArray1<'py, i64>>,
-    reverse: bool,
+    sequence: Given<'py>,
     states: Any<'py>,
     threads: usize,
 ) -> PyResult<()> {
@@ -292,9 +130,7 @@ pub fn recurrence_reflections<'py>(
             recurrence::forward_reflections(&transition, &sequence, states, threads, cancel)
         })
     }
-    let given =
-        Given { x, input_weight, h0, bias, activation, activation_bias, slope, on_input, lengths, reverse };
-    by_kind!("vectors", &vectors, call(py, (&vectors, &sign, &phases), &given, &states, threads))
+    by_kind!("vectors", &vectors, call(py, (&vectors, &sign, &phases), &sequence, &states, threads))
 }
 
 /// Gradients of everything from the states and their cotangents, for a product of reflections.
@@ -304,26 +140,13 @@ pub fn recurrence_reflections_vjp<'py>(
     vectors: Any<'py>,
     sign: Optional<'py>,
     phases: Optional<'py>,
-    x: Any<'py>,
-    input_weight: Any<'py>,
-    h0: Optional<'py>,
-    bias: Optional<'py>,
-    activation: String,
-    activation_bias: Optional<'py>,
-    slope: f64,
-    on_input: bool,
-    lengths: Option<PyReadonlyArray1<'py, i64>>,
-    reverse: bool,
+    sequence: Given<'py>,
     states: Any<'py>,
     ct: Any<'py>,
     vectors_bar: Optional<'py>,
     sign_bar: Optional<'py>,
     phases_bar: Optional<'py>,
-    x_bar: Optional<'py>,
-    input_weight_bar: Optional<'py>,
-    h0_bar: Optional<'py>,
-    bias_bar: Optional<'py>,
-    activation_bias_bar: Optional<'py>,
+    sequence_bars: GivenBars<'py>,
     threads: usize,
 ) -> PyResult<()> {
     fn call<'py, T: Number>(
@@ -347,7 +170,7 @@ pub fn recurrence_reflections_vjp<'py>(
             sign: write(&mut sign).and_then(|sign| sign.first_mut()),
             phases: write(&mut phases),
         };
-        let mut bars = ArrayBars::new(bars, &arrays)?;
+        let mut bars = Bars::new(bars, &arrays)?;
         let (transition, sequence, states, ct) = (factors.view(), arrays.view(), states.slice(), ct.slice());
         let gradients = bars.view();
         gate::run_interruptible(py, |cancel| {
@@ -363,20 +186,11 @@ pub fn recurrence_reflections_vjp<'py>(
             )
         })
     }
-    let given =
-        Given { x, input_weight, h0, bias, activation, activation_bias, slope, on_input, lengths, reverse };
-    let bars = GivenBars {
-        x: x_bar,
-        input_weight: input_weight_bar,
-        h0: h0_bar,
-        bias: bias_bar,
-        activation_bias: activation_bias_bar,
-    };
     let own = [&vectors_bar, &sign_bar, &phases_bar];
     by_kind!(
         "vectors",
         &vectors,
-        call(py, ((&vectors, &sign, &phases), own), &given, (&states, &ct), &bars, threads)
+        call(py, ((&vectors, &sign, &phases), own), &sequence, (&states, &ct), &sequence_bars, threads)
     )
 }
 

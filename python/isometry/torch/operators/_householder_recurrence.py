@@ -25,7 +25,7 @@ class HouseholderRecurrence(Function):
         x = drive[0]
         states, h = room((*x.shape[:2], vectors.shape[0]), x.dtype)
         _core.recurrence_reflections(
-            array(vectors), optional(sign, 1), optional(phases), *kernel_inputs(drive, setting), h, threads()
+            array(vectors), optional(sign, 1), optional(phases), kernel_inputs(drive, setting), h, threads()
         )
         ctx.save_for_backward(vectors, sign, phases, *drive, states)
         ctx.setting = setting
@@ -49,13 +49,13 @@ class HouseholderRecurrence(Function):
             array(vectors),
             optional(sign, 1),
             optional(phases),
-            *kernel_inputs(drive, setting),
+            kernel_inputs(drive, setting),
             array(states),
             array(ct),
             u_bar,
             s_bar,
             p_bar,
-            *bars,
+            bars,
             threads(),
         )
         return (vectors_bar, sign_bar, phases_bar, *drive_bar, None)
