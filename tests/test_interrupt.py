@@ -69,18 +69,19 @@ LONG = """
 
 
 INVERSE_MAP = """
-    import signal
+    import signal, sys
     import numpy as np
     import isometry as iso
 
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    make, n = getattr(iso, sys.argv[1]), int(sys.argv[2])
     rng = np.random.default_rng(0)
-    w = np.linalg.qr(rng.standard_normal((700, 700)) + 1j * rng.standard_normal((700, 700)))[0]
+    w = np.linalg.qr(rng.standard_normal((n, n)) + 1j * rng.standard_normal((n, n)))[0]
     try:
         print("ready", 20, flush=True)
-        iso.Cayley.from_matrix(w)
+        make.from_matrix(w)
     except KeyboardInterrupt:
-        iso.Cayley.from_matrix(w[:1, :1] / abs(w[0, 0]))
+        make.from_matrix(w[:1, :1] / abs(w[0, 0]))
         print("interrupted", flush=True)
 """
 
@@ -91,8 +92,9 @@ def test_interrupt(kind, direction, threads):
     interrupt([sys.executable, "-c", textwrap.dedent(LONG), kind, direction, str(threads)])
 
 
-def test_the_search_for_phases_is_interrupted():
-    interrupt([sys.executable, "-c", textwrap.dedent(INVERSE_MAP)], between=2.0)
+@pytest.mark.parametrize("make,n", [("Cayley", 700), ("Householder", 1500)])
+def test_an_inverse_map_is_interrupted(make, n):
+    interrupt([sys.executable, "-c", textwrap.dedent(INVERSE_MAP), make, str(n)], between=2.0)
 
 
 def interrupt(command, between=0.5):

@@ -1,8 +1,11 @@
-"""Memory of a recurrence grows by T B n values, the states, and by nothing else."""
+"""Memory of a recurrence grows by T B n values, the states, and by nothing else; where none is left, a MemoryError."""
+
+import sys
+import textwrap
 
 import pytest
 
-from subprocesses import script
+from subprocesses import run, script
 
 GROWTH = """
     import sys
@@ -49,3 +52,33 @@ def test_memory(route, direction):
     growth = float(script(GROWTH, route, direction).split()[0])
     states, margin = (1.0 if direction == "forward" else 2 / 128), 0.1
     assert growth <= states + margin, f"{growth:.2f} T B n values"
+
+
+EXHAUSTED = """
+    import resource
+    import numpy as np
+    import isometry as iso
+
+    n = 600
+    op = iso.Cayley(np.zeros(n * (n - 1) // 2, np.float32))
+    right = lambda w: np.array_equal(w, np.eye(n))
+    assert right(op.matrix())  # the threads are there, with their stacks
+    before, found = resource.getrlimit(resource.RLIMIT_AS), set()
+    for room in range(0, 8 * n * n * 4, n * n // 4):
+        with open("/proc/self/statm") as statm:
+            size = int(statm.read().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (size + room, before[1]))
+        try:
+            found.add("right" if right(op.matrix()) else "wrong")
+        except MemoryError as error:
+            found.add("refused" if str(error).startswith("isometry needs") else "no room for W")
+        resource.setrlimit(resource.RLIMIT_AS, before)
+    print(*sorted(found - {"no room for W"}))
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_no_memory(threads):
+    """Wherever memory ends there is a clean error, nothing on stderr, and life goes on."""
+    done = run([sys.executable, "-c", textwrap.dedent(EXHAUSTED)], check=False, ISOMETRY_NUM_THREADS=str(threads))
+    assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["refused", "right"], "")

@@ -45,6 +45,19 @@ def test_more_reflections_than_dimensions(dtype, seed):
 
 
 @DTYPE
+@pytest.mark.parametrize("rows", [3, 16])
+def test_columns_that_become_zero_after_the_check_stay_inside_the_arrays(dtype, rows, seed):
+    """Whoever writes to the array of an operator may break its law: the result is not finite, and nothing worse."""
+    u = ref.normal(seed, 2, 100, dtype=dtype)
+    op = iso.Householder(u)
+    u[...] = np.tril(u)
+    x = ref.normal(seed, rows, 2, dtype=dtype)
+    with np.errstate(all="ignore"):
+        for out in (op.apply(x), op.apply_adjoint(x), op.matrix(), op.apply_vjp(x, x)[1]):
+            assert not np.isfinite(out).all()
+
+
+@DTYPE
 def test_parallel_columns_cancel(dtype, seed):
     u = ref.normal(seed, 6, 1, dtype=dtype)
     scale = np.array([[2.0, -0.5]], dtype) * (1j if is_complex(dtype) else 1)

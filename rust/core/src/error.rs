@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Why a call was refused or given up; nothing the caller owns has been changed in a way it could observe as a result.
+/// Why a call was refused, before it wrote anything, or given up: then its outputs hold nothing of use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// An argument has the wrong size.

@@ -26,7 +26,7 @@ fn size_of(packed: usize) -> usize {
     ((1.0 + (1.0 + 8.0 * packed as f64).sqrt()) / 2.0).round() as usize
 }
 
-/// W of a batch of skew matrices packed above the diagonal; the size n is that of `out`.
+/// W of a batch of skew matrices packed above the diagonal.
 #[pyfunction]
 pub fn cayley_matrix<'py>(
     py: Python<'py>,

@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// How often a long call looks for a pending signal.
-const PATIENCE: Duration = Duration::from_millis(50);
+const BETWEEN_SIGNALS: Duration = Duration::from_millis(50);
 
 /// Runs `f` detached from the interpreter; a panic inside becomes a RuntimeError.
 pub fn run<R: Send>(py: Python<'_>, f: impl FnOnce() -> Result<R> + Send) -> PyResult<R> {
@@ -26,7 +26,7 @@ pub fn run_interruptible<R: Send>(
     let outcome = py.detach(|| {
         let cancelled = || {
             let Ok(mut last) = last.lock() else { return false };
-            if last.elapsed() < PATIENCE {
+            if last.elapsed() < BETWEEN_SIGNALS {
                 return false;
             }
             *last = Instant::now();

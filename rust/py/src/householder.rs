@@ -272,7 +272,9 @@ pub fn householder_from_matrix<'py>(
         let own: &[usize] = if T::PARTS == 1 { &[batch] } else { &[batch, n] };
         let mut last = Output::<T::Real>::shaped("last", last, own)?;
         let (w, vectors, last) = (w.slice(), vectors.slice(), last.slice());
-        gate::run(py, move || householder::from_matrix(w, batch, n, tol, vectors, last))
+        gate::run_interruptible(py, move |cancel| {
+            householder::from_matrix(w, batch, n, tol, vectors, last, cancel)
+        })
     }
     by_kind!("w", &w, call(py, &w, &vectors, &last, tol))
 }

@@ -37,7 +37,7 @@ pub use product::{Product, Triangle};
 pub use simd::Simd;
 pub use tile::{MAX_ROWS, mac, mac_few, mac_pairs, tiles};
 pub use triangular::{invert_upper, invert_work};
-pub use unitarity::unitarity_defect;
+pub use unitarity::check_unitary;
 
 /// Elsewhere the wide vectors are the portable ones.
 #[cfg(not(target_arch = "x86_64"))]

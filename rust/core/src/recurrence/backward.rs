@@ -134,7 +134,9 @@ impl<T: Scalar> Call<'_, T> {
         let mut at = from;
         while at.chunk * span < context.schedule.steps {
             let (steps, work) = (self.chunk(at.chunk), self.memory.chunk(at.chunk));
-            let pass = |half| Pass { context, gatherer, work: &work, steps: &steps, half, part: &half.part };
+            let copied = copied(context, &steps);
+            let pass =
+                |half| Pass { context, gatherer, work: &work, steps: &steps, copied, half, part: &half.part };
             for step in at.step..steps.len() {
                 let t = if context.schedule.reverse { steps.start + step } else { steps.end - 1 - step };
                 for half in &halves {
@@ -171,12 +173,22 @@ impl<T: Scalar> Call<'_, T> {
     }
 }
 
+/// Whether the rows of a chunk are copied to lie one after the other: those of a half, and where some sequences end or
+/// start within the chunk. (Where all have the same length even the first step needs no copies: it is gathered apart.)
+fn copied<T: Scalar>(context: &Context<'_, T>, steps: &Range<usize>) -> bool {
+    let Context { schedule, halves, .. } = context;
+    let together = || schedule.full(&(0..schedule.steps));
+    let seamless = || schedule.full(steps) && schedule.seamless(steps);
+    *halves > 1 || !(together() || seamless())
+}
+
 /// One member's way through one chunk of a half of the batch.
 struct Pass<'a, T: Scalar> {
     context: &'a Context<'a, T>,
     gatherer: &'a Gatherer<'a, T>,
     work: &'a Work<T::Real>,
     steps: &'a Range<usize>,
+    copied: bool,
     half: &'a Half<'a>,
     part: &'a Part<'a>,
 }
@@ -271,19 +283,10 @@ impl<T: Scalar> Pass<'_, T> {
         }
     }
 
-    /// Some sequences end or start within the chunk, so that rows are copied to lie one after the other. (Where all
-    /// have the same length even the first step needs no copies: it is gathered apart.)
-    fn copied(&self) -> bool {
-        let Context { schedule, .. } = self.context;
-        let together = schedule.full(&(0..schedule.steps));
-        let seamless = schedule.full(self.steps) && schedule.seamless(self.steps);
-        self.context.halves > 1 || !(together || seamless)
-    }
-
     /// Copies this part's rows of what the gradients want.
     unsafe fn copy(&self, t: usize, states: *const T::Real) {
         let Pass { context, part, work, .. } = self;
-        if !self.copied() || !part.leads() {
+        if !self.copied || !part.leads() {
             return;
         }
         let (rows, before) = (part.rows(0..context.schedule.active(t)), self.before(t));
@@ -305,7 +308,7 @@ impl<T: Scalar> Pass<'_, T> {
         let Pass { context, part, work, steps, .. } = self;
         let Context { schedule, width, .. } = context;
         let state = |t: usize| states.wrapping_add(t * context.stride());
-        let (member, copied) = (&self.half.gatherer, self.copied());
+        let (member, copied) = (&self.half.gatherer, self.copied);
         let (begin, halved) = (self.first(), context.halves > 1);
         let count = |steps: &Range<usize>| {
             if halved { steps.len() * self.half.rows.len() } else { schedule.rows(steps) }

@@ -1,6 +1,6 @@
 //! h_t = phi(W h_{t-1} + V x_t + b) over time, and backward through it.
 //!
-//! One driver ([`forward`](self), [`backward`](self)) owns time, chunks, threads, lengths, direction and interruption; a
+//! One driver (`forward.rs`, `backward.rs`) owns time, chunks, threads, lengths, direction and interruption; a
 //! [`Step`] owns what is particular to the transition: packed operands, one step forward, one backward, gradients.
 //! Each state is summed in an order that depends on the sizes of the problem only, so that results are the same for any
 //! number of threads.

@@ -117,7 +117,7 @@ impl<'a, T: Scalar> ReflectionStep<'a, T> {
             forward: pair(),
             backward: bars.is_some().then(pair),
             q: Buffer::scratch(batch * m * T::PARTS),
-            sums: bars.map(|bars| Sums {
+            sums: bars.filter(ReflectionGradients::any).map(|bars| Sums {
                 q: Buffer::scratch(chunk * m * T::PARTS),
                 bar_q: Buffer::scratch(n * m),
                 previous_p: Buffer::scratch(n * m),
@@ -292,9 +292,12 @@ impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
             // SAFETY: passed on from the caller.
             unsafe { product.run(member, scratch) }
         };
+        let vectors = sums.vectors.is_some();
         // SAFETY: passed on from the caller.
         unsafe {
-            inner.run(member.share(rows, MAX_ROWS), 0..self.width());
+            if vectors {
+                inner.run(member.share(rows, MAX_ROWS), 0..self.width());
+            }
             if !self.factor.is_empty() {
                 // Only the last element has a sign.
                 let (width, lanes) = (n * T::PARTS, lanes::<T::Real>());
@@ -307,9 +310,11 @@ impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
             }
         }
         member.barrier();
-        run(Product::new((n, m, rows), bar.t(), q.conj(), sums.bar_q.ptr(), m));
         run(Product::new((n, m, rows), previous.t(), p.conj(), sums.previous_p.ptr(), m));
-        run(Product::new((m, m, rows), q.t(), p.conj(), sums.q_p.ptr(), m));
+        if vectors {
+            run(Product::new((n, m, rows), bar.t(), q.conj(), sums.bar_q.ptr(), m));
+            run(Product::new((m, m, rows), q.t(), p.conj(), sums.q_p.ptr(), m));
+        }
     }
 
     unsafe fn finish(&self, scratch: *mut T::Real, member: &Member<'_>) {

@@ -45,6 +45,11 @@ impl<T: Scalar> Reflections<'_, T> {
 }
 
 impl<T: Scalar> ReflectionGradients<'_, T> {
+    /// Whether one is wanted.
+    pub fn any(&self) -> bool {
+        self.vectors.is_some() || self.sign.is_some() || self.phases.is_some()
+    }
+
     /// Refuses sizes that do not fit, and gradients of what was not given.
     pub fn check(&self, of: &Reflections<'_, T>) -> Result<()> {
         self.vectors.as_ref().map_or(Ok(()), |bar| check_len("vectors_bar", bar.len(), of.vectors.len()))?;

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// Multiply-adds of a step from which the members share its columns: some 0.7 us of one core. Tests share everything.
 const COLUMNS: usize = if cfg!(test) { 1 } else { 40_000 };
 /// Multiply-adds between two questions whether to go on: a few milliseconds.
-const PATIENCE: usize = 200_000_000;
+const BETWEEN_POLLS: usize = 200_000_000;
 
 /// Threads to enter with for steps of `work` multiply-adds per row, and whether they share columns instead of rows.
 pub fn layout(work: usize, divisible: bool, batch: usize, steps: usize, threads: usize) -> (usize, bool) {
@@ -96,7 +96,7 @@ pub struct Poll<'a> {
 impl<'a> Poll<'a> {
     /// For places of a loop that are `work` multiply-adds apart.
     pub fn new(cancel: &'a (dyn Fn() -> bool + Sync), work: usize) -> Self {
-        Poll { cancel, every: (PATIENCE / work.max(1)).max(1), stop: AtomicUsize::new(usize::MAX) }
+        Poll { cancel, every: (BETWEEN_POLLS / work.max(1)).max(1), stop: AtomicUsize::new(usize::MAX) }
     }
 
     /// Whether to leave the loop, asked by every member at every place.

@@ -20,7 +20,7 @@
 
 use super::triangle;
 use crate::error::{Error, Result, check_len};
-use crate::kernels::{invert_pivoted, unitarity_defect};
+use crate::kernels::{check_unitary, invert_pivoted};
 use crate::parallel::{self, Shared};
 use crate::scalar::{Real, Scalar};
 use std::sync::Mutex;
@@ -99,13 +99,7 @@ fn one<T: Scalar>(
     cancel: &(dyn Fn() -> bool + Sync),
 ) -> Result<()> {
     let w: Vec<T::Wide> = w.iter().map(|x| x.widen()).collect();
-    let defect = unitarity_defect(&w, n);
-    if defect.is_nan() || tol.is_nan() || defect > tol {
-        let kind = if T::PARTS == 1 { "orthogonal" } else { "unitary" };
-        let what =
-            format!("must be {kind}: max |W^H W - I| of matrix {b} is {defect:.1e}, tolerance {tol:.1e}");
-        return Err(Error::value("w", what));
-    }
+    check_unitary(&w, n, b, tol)?;
     let mut d: Vec<T::Wide> = vec![T::Wide::default(); n];
     if choose {
         greedy(&w, &mut d, n);

@@ -21,7 +21,7 @@ impl<T: Scalar> Dense<'_, T> {
         threads: usize,
         f: impl Fn(usize) -> [Option<Product<T>>; N] + Sync,
     ) {
-        let threads = parallel::worth(threads, self.batch.saturating_mul(cost));
+        let threads = parallel::worth(threads, self.batch.saturating_mul(cost * T::PARTS * T::PARTS));
         let own = Product::<T>::scratch(rows, depth).next_multiple_of(16);
         let memory = Buffer::<T::Real>::scratch(threads * own);
         let memory = Shared(memory.ptr());

@@ -232,10 +232,11 @@ impl<'a, T: Scalar> Householder<'a, T> {
     }
 }
 
-/// Whether all entries above the diagonals of the (n, m) matrices are zero.
+/// Whether all entries above the diagonals of the (n, m) matrices are zero, and every column has an entry below: for m > n
+/// the last ones would be zero, blocks of columns without a row.
 fn trapezoidal<T: Scalar>(vectors: &[T], n: usize, m: usize) -> bool {
     let above = |(i, row): (usize, &[T])| all_zero(&row[(i + 1).min(m)..]);
-    m > 1 && n > 0 && vectors.chunks_exact(n * m).all(|u| u.chunks_exact(m).take(m).enumerate().all(above))
+    1 < m && m <= n && vectors.chunks_exact(n * m).all(|u| u.chunks_exact(m).take(m).enumerate().all(above))
 }
 
 impl<T: Scalar> Operator<T> for Householder<'_, T> {

@@ -4,13 +4,13 @@
 //! R <- H(u) R. R ends as the last factor: diag(1, ..., 1, s), or a diagonal of phases. Everything in double precision.
 
 use crate::error::{Error, Result, check_len};
-use crate::kernels::{Kernel, Simd, dispatch, unitarity_defect};
+use crate::kernels::{Kernel, Simd, check_unitary, dispatch};
 use crate::scalar::Scalar;
 use num_traits::Zero;
 
 /// Writes unit lower-trapezoidal `vectors` (batch, n, n - 1) and the last factor: a sign per matrix (batch) for real types,
 /// phases (batch, n) for complex ones, of `w` (batch, n, n). Fails, leaving both in an unspecified state, if
-/// max|W^H W - I| exceeds `tol` for any matrix.
+/// max|W^H W - I| exceeds `tol` for any matrix, or once `cancel`, asked before every reflection, says yes.
 pub fn from_matrix<T: Scalar>(
     w: &[T],
     batch: usize,
@@ -18,6 +18,7 @@ pub fn from_matrix<T: Scalar>(
     tol: f64,
     vectors: &mut [T],
     last: &mut [T::Real],
+    cancel: &dyn Fn() -> bool,
 ) -> Result<()> {
     let (m, lasts) = (n.saturating_sub(1), if T::PARTS == 1 { usize::from(n > 0) } else { n });
     check_len("w", w.len(), batch * n * n)?;
@@ -29,10 +30,13 @@ pub fn from_matrix<T: Scalar>(
         for (wide, x) in r.iter_mut().zip(&w[b * n * n..]) {
             *wide = x.widen();
         }
-        check_unitary::<T>(&r, n, tol)?;
+        check_unitary(&r, n, b, tol)?;
         let vectors = &mut vectors[b * n * m..(b + 1) * n * m];
         vectors.fill(T::zero());
         for k in 0..m {
+            if cancel() {
+                return Err(Error::Interrupted);
+            }
             reflector(&r, n, k, &mut u);
             for i in k..n {
                 vectors[i * m + k] = T::narrow(u[i]);
@@ -49,15 +53,6 @@ pub fn from_matrix<T: Scalar>(
         }
     }
     Ok(())
-}
-
-fn check_unitary<T: Scalar>(w: &[T::Wide], n: usize, tol: f64) -> Result<()> {
-    let worst = unitarity_defect(w, n);
-    if worst <= tol {
-        return Ok(());
-    }
-    let kind = if T::PARTS == 1 { "orthogonal" } else { "unitary" };
-    Err(Error::value("w", format!("must be {kind}: max|W^H W - I| = {worst:.3e} exceeds {tol:.3e}")))
 }
 
 /// The unit vector u of step k, zero above row k.
