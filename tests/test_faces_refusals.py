@@ -77,7 +77,21 @@ def test_threads(api, array):  # noqa: ARG001
     for wrong in (0, 1025, 2**70):
         with pytest.raises(ValueError, match=r"1\.\.1024"):
             api.set_num_threads(wrong)
+    for wrong in (True, 1.0, "2"):
+        with pytest.raises(TypeError, match="k must be an integer"):
+            api.set_num_threads(wrong)
     assert api.get_num_threads() == before
+
+
+@FACES
+def test_sizes_are_integers(api, array):  # noqa: ARG001
+    for call in (api.Householder.random, api.Cayley.random, api.Dense.random):
+        with pytest.raises(TypeError, match="n must be an integer, not float"):
+            call(4.0)
+    with pytest.raises(TypeError, match="m must be an integer"):
+        api.Householder.random(4, 2.0)
+    with pytest.raises(TypeError, match="negative_ones must be an integer"):
+        api.Cayley.random(4, negative_ones=True)
 
 
 def test_threads_of_the_environment():

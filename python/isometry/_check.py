@@ -11,6 +11,7 @@ raises.
 
 from math import isqrt
 from numbers import Real
+from operator import index
 from typing import NoReturn
 
 Shape = tuple[int, ...]
@@ -92,6 +93,8 @@ def backend(name: str) -> None:
 
 def count(argument: str, value: int, least: int) -> None:
     """A number of things."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{argument} must be an integer, not {type(value).__name__}")
     if value < least:
         raise ValueError(f"{argument} must be at least {least}, not {value}")
 
@@ -158,7 +161,7 @@ def rows(argument: str, shape: Shape, features: int, batch_shape: Shape) -> Shap
         raise ValueError(
             f"{argument} must have shape (..., {features}), a vector of that length in the last axis, not {shape}"
         )
-    if not batch_shape:
+    if batch_shape == ():
         return shape[:-1]
     try:
         return broadcast(x=shape[:-1], operator=batch_shape)
@@ -203,9 +206,12 @@ def trapezoid(u: Shape, sign: str) -> tuple[int, int]:
 def reflections(m: int | None, n: int) -> int:
     """The number of reflections of a random product of size n."""
     count("n", n, 1)
-    if m is not None and not 0 <= m <= n:
+    if m is None:
+        return n - 1
+    count("m", m, 0)
+    if m > n:
         raise ValueError(f"m must lie in 0..n = 0..{n}, not {m}")
-    return n - 1 if m is None else m
+    return m
 
 
 def cayley(
@@ -245,6 +251,7 @@ def _with_last_factor(shapes: dict[str, Shape], n: int, signs: Shape | None, pha
 
 def packed_size(length: int) -> int:
     """The size n of a skew matrix from the length n(n-1)/2 of its packed strict upper triangle."""
+    length = index(length)  # a symbolic size of torch.compile becomes a number: no root is taken of it
     n = (1 + isqrt(1 + 8 * length)) // 2
     if n * (n - 1) // 2 != length:
         raise ValueError(f"upper must have n(n-1)/2 entries in its last axis (0, 1, 3, 6, 10, ...), not {length}")
@@ -254,9 +261,12 @@ def packed_size(length: int) -> int:
 def negative_ones(number: int | None, n: int) -> int:
     """The number of -1 in the last factor of a random Cayley transform of size n (default half of them)."""
     count("n", n, 1)
-    if number is not None and not 0 <= number <= n:
+    if number is None:
+        return n // 2
+    count("negative_ones", number, 0)
+    if number > n:
         raise ValueError(f"negative_ones must lie in 0..n = 0..{n}, not {number}")
-    return n // 2 if number is None else number
+    return number
 
 
 def dense(weight: Shape) -> Shape:

@@ -56,13 +56,11 @@ def set_num_threads(k: int) -> None:
     >>> iso.set_num_threads(before)
     """
     global _chosen
-    try:
-        count = operator.index(k)
-    except TypeError:
-        raise TypeError(f"k must be an integer, not {type(k).__name__}") from None
-    if not 1 <= count <= MOST:
-        raise ValueError(f"k must lie in 1..{MOST}, not {count}")
-    _chosen = count
+    if isinstance(k, bool) or not hasattr(k, "__index__"):
+        raise TypeError(f"k must be an integer, not {type(k).__name__}")
+    if not 1 <= k <= MOST:
+        raise ValueError(f"k must lie in 1..{MOST}, not {k}")
+    _chosen = operator.index(k)
 
 
 def get_num_threads() -> int:

@@ -48,7 +48,7 @@ def recurrence(
     input_weight
         V, shape (n, d).
     h0
-        The initial state, shape (B, n), or (n,) for all sequences; None is zero.
+        The initial state, shape (B, n), or (1, n) or (n,) for all sequences; None is zero.
     bias
         b, shape (n,).
     activation

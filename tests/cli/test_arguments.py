@@ -33,6 +33,8 @@ WRONG = {
     "zero logging": ((*TRAIN, "--set", "log_every=0"), "log_every"),
     "batch above the data": (("train", "digits", "--model", "rnn", "--batch", "5000"), "batch"),
     "no such config": (("train", "--config", "none.toml"), "none.toml"),
+    "too many threads": ((*TRAIN, "--threads", "2000"), "--threads"),
+    "too many threads of the bench": (("bench", "small", "--threads", "2000"), "--threads"),
     "unknown group": (("bench", "everything"), "everything"),
 }
 
@@ -49,6 +51,7 @@ def test_wrong_argument(isometry, tmp_path, name):
 @pytest.mark.parametrize(
     ("text", "named"),
     [("hidden = ", "TOML"), ("size = 3", "size"), ("layer = 3", "layer"), ("hidden = true", "hidden"),
+     ("threads = 2000", "threads"),
      ("[layer]\nreflections = 3", "reflections")],
 )  # fmt: skip
 def test_wrong_config(isometry, tmp_path, text, named):

@@ -56,8 +56,9 @@ def test_a_damaged_checkpoint_is_a_failure(isometry, tmp_path):
     assert status == 1 and len(err) == 1 and "checkpoint" in err[0]
 
 
-def test_ctrl_c_ends_cleanly_and_the_run_goes_on(isometry, tmp_path):
-    """SIGINT: exit status 130, the four files, and a resumed run that equals an uninterrupted one."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_cleanly_and_the_run_goes_on(isometry, tmp_path, number):
+    """Exit status 130, the four files for whom the umask allows, and a resumed run that equals an uninterrupted one."""
     options = [str(o) for o in ("train", "copying", "--model", "scornn", *TINY, "--set", "log_every=1")]
     command = [sys.executable, "-m", "isometry", *options, "--iterations", "1000000", "--out", "run"]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -66,13 +67,14 @@ def test_ctrl_c_ends_cleanly_and_the_run_goes_on(isometry, tmp_path):
         while not (tmp_path / "run" / "metrics.csv").exists() or len(metrics(tmp_path / "run")) < 3:
             assert process.poll() is None and time.monotonic() < deadline, "the run did not start"
             time.sleep(0.02)
-        process.send_signal(signal.SIGINT)
+        process.send_signal(number)
         _, err = process.communicate(timeout=30)
     finally:
         process.kill()
     assert (process.returncode, err) == (130, "")
     folder = tmp_path / "run"
     assert {p.name for p in folder.iterdir()} == FILES
+    assert len({p.stat().st_mode for p in folder.iterdir()}) == 1
     done = int(metrics(folder)[-1]["iteration"])
     total = done + 3
     assert isometry("train", "--resume", "run", "--iterations", total)[0] == 0

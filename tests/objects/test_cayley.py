@@ -300,6 +300,8 @@ def test_from_matrix_with_a_last_factor_of_the_other_field(api, array, seed):
         (q, {"phases": phases}, (2,)),
         (q + 0j, {"signs": signs}, ()),
         (q, {"signs": signs}, ()),
+        (np.stack([q, q]), {"signs": signs}, (2,)),
+        (np.stack([q, q]) + 0j, {"phases": phases[:1]}, (2,)),
     ):
         op = api.Cayley.from_matrix(array(w), **{k: array(v) for k, v in keywords.items()})
         assert tuple(op.batch_shape) == batch

@@ -117,10 +117,21 @@ def test_refusals():
         (it.nn.ScoRNN, {"negative_ones": 0.5}, TypeError, "negative_ones"),
         (it.nn.ScuRNN, {"nonlinearity": "sine"}, ValueError, "nonlinearity"),
         (it.nn.ScuRNN, {"dtype": torch.complex64}, TypeError, "dtype"),
+        (it.nn.ScoRNN, {"dtype": torch.bfloat16}, TypeError, "float32 or float64"),
         (it.nn.ScoRNN, {"slope": 0.2}, TypeError, "slope"),
     ):
         with pytest.raises(error, match=words):
             cls(D, N, **keywords)
+    with pytest.raises(TypeError, match="hx must have the precision of the weights, torch.float64, not torch.float32"):
+        build("scornn")(draw(T, B, D), torch.zeros(1, B, N, dtype=torch.float32))
+
+
+def test_a_loaded_diagonal_is_the_layers_own():
+    layer = it.nn.ScoRNN(D, N, negative_ones=1)
+    layer.load_state_dict(it.nn.ScoRNN(D, N, negative_ones=4).state_dict())
+    assert layer.negative_ones == 4
+    layer.reset_parameters()
+    assert (layer.signs_l0 < 0).sum() == 4
 
 
 def test_representation():

@@ -155,14 +155,36 @@ def test_nothing_is_recorded_without_grad(rows):
 # ---------------------------------------------------------------- operators, compiled
 
 
+def in_one_piece(f):
+    torch.compiler.reset()
+    return torch.compile(f, backend="aot_eager", fullgraph=True)
+
+
 @each_transform
 @each_real_operator
 def test_a_compiled_transform(operator, transform, seed):
     """No graph break where the transform is inside the compiled function."""
-    torch.compiler.reset()
     f, (at, x) = problem(operator, "apply", seed)
     whole = lambda at: TRANSFORMS[transform](lambda at: score(f(at, x)), at)
-    same(torch.compile(whole, backend="aot_eager", fullgraph=True)(at), whole(at))
+    same(in_one_piece(whole)(at), whole(at))
+
+
+@each_operator
+def test_compiled_for_any_number_of_operators(operator, seed):
+    """The last batch of an epoch is a smaller one: the compiler then takes the sizes for unknowns."""
+    build = getattr(it, operator.object.cls)
+    fast = in_one_piece(lambda at, x: build(**at).apply(x))
+    for size in (5, 3, 2):
+        at = {name: tensor(a) for name, a in operator.draw(seed, 4, (size,)).items()}
+        x = draw(seed, size, 4)
+        same(fast(at, x), build(**at).apply(x))
+
+
+def test_compiled_for_any_size(seed):
+    fast = in_one_piece(lambda u: it.Cayley(u).matrix())
+    for n in (3, 4, 5):
+        u = draw(seed, n * (n - 1) // 2)
+        same(fast(u), it.Cayley(u).matrix())
 
 
 # ---------------------------------------------------------------- activations

@@ -43,6 +43,9 @@ def save(path: Path, session: Session) -> None:
     temporary = path.with_suffix(".partial")
     save_file = require("safetensors.torch").save_file
     save_file({name: value.clone() for name, value in tensors.items()}, temporary, {KEY: json.dumps(facts)})
+    umask = os.umask(0)
+    os.umask(umask)
+    temporary.chmod(0o666 & ~umask)  # safetensors writes for the owner alone
     os.replace(temporary, path)
 
 

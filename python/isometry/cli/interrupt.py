@@ -1,4 +1,7 @@
-"""Ctrl-C during a training: the first one asks the loop to end after its iteration, the second one ends it at once."""
+"""Ctrl-C, or SIGTERM from a queue or container, during a training.
+
+The first one asks the loop to end after its iteration, the second one ends it at once.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +11,14 @@ from types import FrameType, TracebackType
 
 
 class Interrupt:
-    """A context manager; `requested` turns true with the first SIGINT, so that no update is left half done."""
+    """A context manager; `requested` turns true with the first signal, so that no update is left half done."""
 
     requested = False
 
     def __enter__(self) -> Interrupt:
         self.installed = threading.current_thread() is threading.main_thread()
         if self.installed:
-            self.previous = signal.signal(signal.SIGINT, self._handle)
+            self.previous = {number: signal.signal(number, self._handle) for number in (signal.SIGINT, signal.SIGTERM)}
         return self
 
     def _handle(self, _number: int, _frame: FrameType | None) -> None:
@@ -27,4 +30,5 @@ class Interrupt:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self.installed:
-            signal.signal(signal.SIGINT, self.previous)
+            for number, handler in self.previous.items():
+                signal.signal(number, handler)

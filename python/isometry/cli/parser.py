@@ -6,6 +6,7 @@ import argparse
 import math
 from typing import NoReturn
 
+from isometry._threads import MOST
 from isometry.cli import bench, info, models, tasks, train
 from isometry.cli.errors import UsageError
 
@@ -25,6 +26,13 @@ def positive(text: str) -> int:
     return value
 
 
+def thread_count(text: str) -> int:
+    value = positive(text)
+    if value > MOST:
+        raise argparse.ArgumentTypeError(f"expected at most {MOST}, got {text}")
+    return value
+
+
 def natural(text: str) -> int:
     value = int(text)
     if value < 0:
@@ -40,7 +48,7 @@ def rate(text: str) -> float:
 
 
 # argparse names the function in "invalid ... value"
-positive.__name__ = natural.__name__ = "integer"
+positive.__name__ = natural.__name__ = thread_count.__name__ = "integer"
 rate.__name__ = "number"
 
 
@@ -72,7 +80,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lr", type=rate, metavar="X", help="learning rate")
     parser.add_argument("--recurrent-lr", type=rate, metavar="X", help="learning rate of the recurrent parameters")
     parser.add_argument("--seed", type=natural, metavar="N", help="the same seed gives the same run (default 0)")
-    parser.add_argument("--threads", type=positive, metavar="N", help="thread budget (default: the cores)")
+    parser.add_argument("--threads", type=thread_count, metavar="N", help="thread budget (default: the cores)")
     parser.add_argument("--backend", choices=("cpu", "gpu"), help="where the kernels run (default cpu)")
     parser.add_argument(
         "--set",
@@ -98,6 +106,6 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
         help="one of " + ", ".join(bench.names()) + " (default: all)",
     )
     parser.add_argument("--quick", action="store_true", help="fewer repetitions: a rough picture in about a minute")
-    parser.add_argument("--threads", type=positive, metavar="N", help="threads of both sides (default: the cores)")
+    parser.add_argument("--threads", type=thread_count, metavar="N", help="threads of both sides (default: the cores)")
     parser.add_argument("--json", metavar="FILE", help="write every figure to FILE")
     parser.set_defaults(run=bench.run)

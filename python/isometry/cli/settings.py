@@ -140,6 +140,7 @@ def _typed(name: str, value: Any, kind: type) -> Any:
 
 
 def _check(values: Mapping[str, Any], training: Mapping[str, Any]) -> None:
+    from isometry._threads import MOST
     from isometry.cli.optim import ALGORITHMS
 
     for name in ("hidden", "length", "iterations", "batch", "threads", "log_every"):
@@ -151,6 +152,8 @@ def _check(values: Mapping[str, Any], training: Mapping[str, Any]) -> None:
             raise UsageError(f"{name}: expected a finite number >= 0, got {value}")
         if name.endswith("optimizer") and value not in ALGORITHMS:
             raise UsageError(f"{name}: expected one of {', '.join(ALGORITHMS)}, got {value!r}")
+    if values["threads"] > MOST:
+        raise UsageError(f"threads: expected an integer of 1..{MOST}, got {values['threads']}")
     if values["seed"] < 0:
         raise UsageError(f"seed: expected an integer >= 0, got {values['seed']}")
     if values["backend"] not in ("cpu", "gpu"):

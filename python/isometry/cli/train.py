@@ -1,8 +1,9 @@
 """Train a recurrent network on a task.
 
 Settings not given are the papers'. The run's folder receives config.toml, metrics.csv, curves.png and
-checkpoint.safetensors; --resume FOLDER goes on from there bit by bit, also after ctrl-C, and with a larger
---iterations beyond the end. With another --threads torch's own operations may round differently.
+checkpoint.safetensors; --resume FOLDER goes on from there bit by bit, also after ctrl-C (or SIGTERM), and with a
+larger --iterations beyond the end. With another --threads torch's own operations may round differently.
+e(W) = max|W^H W - I| / (n eps) says how far W is from orthogonal; below 20 is rounding.
 """
 
 from __future__ import annotations

@@ -205,7 +205,7 @@ class Cayley(Operator):
             last = np.empty((*batch, n), real)
         else:  # the seam takes a sign beside complex numbers as the phase 0 or pi
             given_last = np.where(signs < 0, np.pi, 0.0) if complex_ and signs is not None else given
-            last = np.array(np.broadcast_to(given_last, (*batch, n)), real)
+            last = np.array(np.broadcast_to(given_last, (*batch, n)), real, order="C")
         q, bound = stacked(w, 2, batch, dtype), _tolerance.unitary(tol, n, dtype.name)
         upper = np.empty((len(q), packed), dtype)
         diagonal = np.empty((len(q), n), real) if complex_ else None

@@ -57,8 +57,8 @@ class RecurrentLayer(nn.Module):
     ) -> None:
         super().__init__()
         check_constructor(input_size, hidden_size, num_layers, bias, batch_first, dropout)
-        if dtype is not None and not dtype.is_floating_point:
-            raise TypeError(f"dtype must be a real floating dtype (complex values are stored as pairs), not {dtype}")
+        if dtype is not None and dtype not in (torch.float32, torch.float64):
+            raise TypeError(f"dtype must be float32 or float64 (complex values are stored as pairs), not {dtype}")
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.num_layers = num_layers
@@ -214,7 +214,7 @@ class RecurrentLayer(nn.Module):
     def _check_forward(self, x: Tensor, hx: Tensor | None, dimensions: int, batch: int) -> None:
         weight: Tensor = self.weight_ih_l0
         check_input(type(self).__name__, x, weight, dimensions, self.input_size, self.is_complex)
-        check_hidden(x, hx, (len(self._suffixes), batch, self.hidden_size), self.is_complex)
+        check_hidden(x, hx, weight, (len(self._suffixes), batch, self.hidden_size), self.is_complex)
 
     def _stack(self, x: Tensor, hx: Tensor | None, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
         """All layers and directions: x (T, B, d) -> (T, B, directions * n) and h_n (layers * directions, B, n)."""

@@ -59,7 +59,9 @@ def check_input(name: str, x: Tensor, weight: Tensor, dimensions: int, features:
     _same_device(x, "parameter", weight)
 
 
-def check_hidden(x: Tensor, hx: Tensor | None, expected: tuple[int, int, int], is_complex: bool) -> None:
+def check_hidden(
+    x: Tensor, hx: Tensor | None, weight: Tensor, expected: tuple[int, int, int], is_complex: bool
+) -> None:
     """The initial states that go with an input; complex ones would turn a real layer's output complex."""
     if hx is None:
         return
@@ -67,6 +69,8 @@ def check_hidden(x: Tensor, hx: Tensor | None, expected: tuple[int, int, int], i
         raise RuntimeError(f"Expected hidden size {expected}, got {list(hx.size())}")
     if hx.is_complex() and not is_complex:
         raise TypeError(f"hx must be real, as the states of this layer are, not {hx.dtype}")
+    if REAL_OF.get(hx.dtype) is not REAL_OF.get(weight.dtype) and not autocast(x.device):
+        raise TypeError(f"hx must have the precision of the weights, {weight.dtype}, not {hx.dtype}")
     _same_device(x, "hidden", hx)
 
 

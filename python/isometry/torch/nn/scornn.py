@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
@@ -81,6 +81,11 @@ class ScoRNN(OrthogonalRNN):
         given = self._negative_ones_given
         self.negative_ones = self.hidden_size // 2 if given is None else given
         check_range("negative_ones", self.negative_ones, 0, self.hidden_size)
+
+    def _load_from_state_dict(self, *arguments: Any) -> None:
+        super()._load_from_state_dict(*arguments)
+        if not self.signs_l0.is_meta:  # D is the loaded one from now on
+            self.negative_ones = int((self.signs_l0 < 0).sum())
 
     def _transition_shapes(self) -> dict[str, tuple[int, ...]]:
         return {"upper": (self.hidden_size * (self.hidden_size - 1) // 2,)}

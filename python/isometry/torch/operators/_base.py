@@ -148,8 +148,9 @@ class Operator:
             _check.backend(backend)
         features = self._shape[not adjoint]
         own = self._dtype
-        plain = isinstance(x, Tensor) and x.dtype is own and x.layout is torch.strided and not self._batch_shape
-        if plain and x.dim() and x.shape[-1] == features:
+        plain = isinstance(x, Tensor) and x.dtype is own and x.layout is torch.strided
+        # `not` of a tuple of symbolic sizes is none of what torch.compile can trace.
+        if plain and self._batch_shape == () and x.dim() and x.shape[-1] == features:
             return self._rows(x, adjoint)
         x = tensor("x", x)
         _check.same_precision("x", dtype_name(x.dtype), "the operator", dtype_name(own))
@@ -164,7 +165,7 @@ class Operator:
         return torch.complex(real, imaginary)
 
     def _fold(self, x: Tensor, plan: _batch.Fold, adjoint: bool) -> Tensor:
-        if not self._batch_shape:
+        if self._batch_shape == ():
             return self._rows(x, adjoint)
         x = x.expand(*plan.full, x.shape[-1])
         if plan.perm is not None:

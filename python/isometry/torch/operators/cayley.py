@@ -215,7 +215,7 @@ class Cayley(Operator):
             diagonal = diagonal.to(w.device)
         if signs is not None or not dtype.is_complex:
             return cls(upper, diagonal=diagonal, signs=last if signs is None else signs.clone())
-        return cls(upper, diagonal=diagonal, phases=last)
+        return cls(upper, diagonal=diagonal, phases=last if phases is None else phases.clone())
 
     @classmethod
     def random(

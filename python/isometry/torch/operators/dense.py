@@ -86,8 +86,7 @@ class Dense(Operator):
         >>> it.Dense.random(3, dtype=torch.complex64).shape
         (3, 3)
         """
-        if n < 1:
-            raise ValueError(f"n must be at least 1, not {n}")
+        _check.count("n", n, 1)
         dtype = dtype or torch.get_default_dtype()
         _check.floating("dtype", dtype_name(dtype))
         # In double precision, so that W is orthogonal to rounding in single precision too.
