@@ -34,6 +34,7 @@ macro_rules! lanes {
             type R = $r;
             type V = $v;
             const LANES: usize = $lanes;
+            const REGISTERS: usize = 16;
             const ROWS: usize = 6;
             const STEP_ROWS: usize = 6;
 

@@ -23,6 +23,7 @@ macro_rules! lanes {
             type R = $r;
             type V = $v;
             const LANES: usize = $lanes;
+            const REGISTERS: usize = 32;
             const ROWS: usize = 8;
             const STEP_ROWS: usize = 10;
 

@@ -24,6 +24,7 @@ unsafe impl<R: Real> Simd for Portable<R> {
     type R = R;
     type V = [R; 4];
     const LANES: usize = 4;
+    const REGISTERS: usize = 16;
     const ROWS: usize = 6;
     const STEP_ROWS: usize = 6;
 

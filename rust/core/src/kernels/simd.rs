@@ -16,6 +16,8 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
     type V: Copy;
     /// Elements per vector, a multiple of 2.
     const LANES: usize;
+    /// Vector registers.
+    const REGISTERS: usize;
     /// Rows of the tallest register tile with two vectors of columns: at most [`MAX_ROWS`](crate::kernels::MAX_ROWS), and what
     /// the registers hold. Tall tiles read the left operand from fewer cache lines, short ones are enough to hide latencies.
     const ROWS: usize;

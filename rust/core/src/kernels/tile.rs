@@ -43,14 +43,15 @@ unsafe fn step<S: Simd, const MR: usize, const NV: usize>(
         for j in 0..NV {
             v[j] = S::held(S::load(b.add(j * S::LANES)));
         }
-        // all numbers of A first, as many as registers are left for
+        // the numbers of A first, of as many rows as registers are left for
+        let free = (S::REGISTERS - 1).saturating_sub((MR + 1) * NV).clamp(1, MR);
+        let each = MR.div_ceil(MR.div_ceil(free));
         let mut x = [S::zero(); MR];
-        let half = if MR * (NV + 1) + NV > 31 { MR / 2 } else { MR };
-        for (from, to) in [(0, half), (half, MR)] {
-            for i in from..to {
+        for from in (0..MR).step_by(each) {
+            for i in from..(from + each).min(MR) {
                 x[i] = S::held(S::splat(*a.add(i * rs)));
             }
-            for i in from..to {
+            for i in from..(from + each).min(MR) {
                 for j in 0..NV {
                     t[i][j] = S::mul_add(x[i], v[j], t[i][j]);
                 }
