@@ -91,10 +91,15 @@ def backend(name: str) -> None:
         raise ValueError(f"backend must be 'cpu' or 'gpu', not {name!r}")
 
 
-def count(argument: str, value: int, least: int) -> None:
-    """A number of things."""
+def whole(argument: str, value: int) -> None:
+    """An integer of whatever type; a bool is none."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"{argument} must be an integer, not {type(value).__name__}")
+
+
+def count(argument: str, value: int, least: int) -> None:
+    """A number of things."""
+    whole(argument, value)
     if value < least:
         raise ValueError(f"{argument} must be at least {least}, not {value}")
 

@@ -3,7 +3,7 @@
 import operator
 import os
 
-from isometry import _core
+from isometry import _check, _core
 
 _VARIABLE = "ISOMETRY_NUM_THREADS"
 MOST = 1024  # more is a mistake, and no number that the system should be asked for
@@ -56,8 +56,7 @@ def set_num_threads(k: int) -> None:
     >>> iso.set_num_threads(before)
     """
     global _chosen
-    if isinstance(k, bool) or not hasattr(k, "__index__"):
-        raise TypeError(f"k must be an integer, not {type(k).__name__}")
+    _check.whole("k", k)
     if not 1 <= k <= MOST:
         raise ValueError(f"k must lie in 1..{MOST}, not {k}")
     _chosen = operator.index(k)

@@ -318,8 +318,8 @@ pub fn with_denormals<R>(f: impl FnOnce() -> R) -> R {
 
 /// Flushes denormal operands and results to zero while it lives (or not), then restores the mode it found.
 ///
-/// The compiler knows nothing of the mode and might move arithmetic across its change. It cannot here: what computes
-/// between the two is behind calls through pointers (a task, a kernel chosen at run time).
+/// The compiler knows nothing of the mode and might move arithmetic across its change: what computes is kept behind calls
+/// that it does not see through (a task by its pointer, a kernel by its `target_feature`), and a test looks at the result.
 struct FlushDenormals(u64);
 
 impl FlushDenormals {
