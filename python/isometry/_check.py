@@ -104,6 +104,14 @@ def count(argument: str, value: int, least: int) -> None:
         raise ValueError(f"{argument} must be at least {least}, not {value}")
 
 
+def within(argument: str, value: int, low: int, high: int) -> int:
+    """An integer of low..high, as Python's own."""
+    whole(argument, value)
+    if not low <= value <= high:
+        raise ValueError(f"{argument} must lie in {low}..{high}, not {value}")
+    return index(value)
+
+
 # ---------------------------------------------------------------- shapes
 
 
@@ -211,12 +219,7 @@ def trapezoid(u: Shape, sign: str) -> tuple[int, int]:
 def reflections(m: int | None, n: int) -> int:
     """The number of reflections of a random product of size n."""
     count("n", n, 1)
-    if m is None:
-        return n - 1
-    count("m", m, 0)
-    if m > n:
-        raise ValueError(f"m must lie in 0..n = 0..{n}, not {m}")
-    return m
+    return n - 1 if m is None else within("m", m, 0, n)
 
 
 def cayley(
@@ -266,12 +269,7 @@ def packed_size(length: int) -> int:
 def negative_ones(number: int | None, n: int) -> int:
     """The number of -1 in the last factor of a random Cayley transform of size n (default half of them)."""
     count("n", n, 1)
-    if number is None:
-        return n // 2
-    count("negative_ones", number, 0)
-    if number > n:
-        raise ValueError(f"negative_ones must lie in 0..n = 0..{n}, not {number}")
-    return number
+    return n // 2 if number is None else within("negative_ones", number, 0, n)
 
 
 def dense(weight: Shape) -> Shape:

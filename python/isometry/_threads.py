@@ -1,6 +1,5 @@
 """The thread budget: what the user set, else ISOMETRY_NUM_THREADS, else a default of the face that asks."""
 
-import operator
 import os
 
 from isometry import _check, _core
@@ -56,10 +55,7 @@ def set_num_threads(k: int) -> None:
     >>> iso.set_num_threads(before)
     """
     global _chosen
-    _check.whole("k", k)
-    if not 1 <= k <= MOST:
-        raise ValueError(f"k must lie in 1..{MOST}, not {k}")
-    _chosen = operator.index(k)
+    _chosen = _check.within("k", k, 1, MOST)
 
 
 def get_num_threads() -> int:

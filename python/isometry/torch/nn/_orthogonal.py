@@ -119,12 +119,3 @@ class OrthogonalRNN(RecurrentLayer):
             reverse=reverse,
         )
         return states
-
-
-def check_range(name: str, value: Any, low: int, high: int) -> int:
-    """An integer keyword within low..high."""
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{name} should be of type int, got: {type(value).__name__}")
-    if not low <= value <= high:
-        raise ValueError(f"{name} must lie in {low}..{high}, not {value}")
-    return value

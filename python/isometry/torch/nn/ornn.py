@@ -10,7 +10,7 @@ from torch import Tensor
 from ... import _check, _check_recurrence
 from ..operators.householder import Householder
 from ._base import LayerKeywords
-from ._orthogonal import OrthogonalRNN, check_range
+from ._orthogonal import OrthogonalRNN
 
 
 class ORNN(OrthogonalRNN):
@@ -90,7 +90,7 @@ class ORNN(OrthogonalRNN):
 
     def _check_keywords(self) -> None:
         super()._check_keywords()
-        check_range("reflections", self.reflections, 1, self.hidden_size)
+        self.reflections = _check.within("reflections", self.reflections, 1, self.hidden_size)
         _check.trapezoid((self.hidden_size, self.reflections), self.sign)
         _check_recurrence.slope(self.slope)
 

@@ -7,9 +7,10 @@ from typing import Any, Unpack
 import torch
 from torch import Tensor
 
+from ... import _check
 from ..operators.cayley import Cayley
 from ._base import LayerKeywords
-from ._orthogonal import OrthogonalRNN, check_range
+from ._orthogonal import OrthogonalRNN
 
 
 class ScoRNN(OrthogonalRNN):
@@ -80,7 +81,7 @@ class ScoRNN(OrthogonalRNN):
         super()._check_keywords()
         given = self._negative_ones_given
         self.negative_ones = self.hidden_size // 2 if given is None else given
-        check_range("negative_ones", self.negative_ones, 0, self.hidden_size)
+        self.negative_ones = _check.within("negative_ones", self.negative_ones, 0, self.hidden_size)
 
     def _load_from_state_dict(self, *arguments: Any) -> None:
         super()._load_from_state_dict(*arguments)

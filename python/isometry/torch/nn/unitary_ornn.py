@@ -8,9 +8,10 @@ from typing import Unpack
 import torch
 from torch import Tensor
 
+from ... import _check
 from ..operators.householder import Householder
 from ._base import LayerKeywords
-from ._orthogonal import OrthogonalRNN, check_range
+from ._orthogonal import OrthogonalRNN
 
 
 class UnitaryORNN(OrthogonalRNN):
@@ -80,7 +81,7 @@ class UnitaryORNN(OrthogonalRNN):
         super()._check_keywords()
         given = self._reflections_given
         self.reflections = self.hidden_size - 1 if given is None else given
-        check_range("reflections", self.reflections, 0, self.hidden_size - 1)
+        self.reflections = _check.within("reflections", self.reflections, 0, self.hidden_size - 1)
 
     def _transition_shapes(self) -> dict[str, tuple[int, ...]]:
         return {"vectors": (self.hidden_size, self.reflections, 2), "phases": (self.hidden_size,)}

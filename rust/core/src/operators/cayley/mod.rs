@@ -20,6 +20,7 @@ mod last;
 mod recover;
 mod repair;
 mod single;
+mod slabs;
 #[cfg(test)]
 mod tests;
 mod triangle;

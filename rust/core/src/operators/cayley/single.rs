@@ -7,6 +7,7 @@
 //! because 2 S = W D^* + I = C D^* and V = 2 S^H W_bar D^* S^H.
 
 use super::check::{Limits, probe, probe_norm2};
+use super::slabs::Slabs;
 use super::triangle::{BLOCK, PackGradient, Unpack};
 use super::{Cayley, Last};
 use crate::kernels::{Kernel, Operand, Product, Simd, dispatch, inverse_scratch, inverse_shared, invert};
@@ -158,9 +159,9 @@ impl<T: Scalar> Kernel<T::Real> for Finish<T> {
     }
 }
 
-/// Elements shared by the members for [`backward`]: C, W_bar^H C, Z.
-pub(super) fn backward_shared(n: usize) -> usize {
-    3 * n * n
+/// Elements shared by up to `threads` members for [`backward`]: Y and Z.
+pub(super) fn backward_shared<T: Scalar>(n: usize, threads: usize) -> usize {
+    (1..=threads).map(|count| 2 * count * Slabs::<T>::len(n, count)).max().unwrap_or(0)
 }
 
 /// Real numbers of each member for [`backward`].
@@ -206,23 +207,52 @@ pub(super) unsafe fn backward<T: Scalar>(
         if to.upper.is_none() && to.diagonal.is_none() {
             return;
         }
-        let (c, y, z) = (shared, shared.add(n * n), shared.add(2 * n * n));
+        let z = Slabs::new(shared, n, member.count);
+        let y = shared.wrapping_add((member.count + member.id) * Slabs::<T>::len(n, member.count));
         let last = last.fill(b * n, n, scratch.cast::<T>());
         let scratch = scratch.add(n * T::PARTS);
-        let rows = member.share(n, BLOCK);
-        let (start, count) = (rows.start * n, rows.len() * n);
-        std::ptr::copy_nonoverlapping(w.add(start), c.add(start), count);
-        for i in rows {
-            *c.add(i * n + i) += last.map_or(T::one(), |d| *d.add(i));
+        let own = z.columns(member.id);
+        if !own.is_empty() {
+            Member::alone(|solo| congruence(solo, (w, ct), (last, n), own.clone(), (y, z), scratch));
         }
-        member.barrier();
-        let operand = |m: *const T| Operand::new(m, n);
-        // whoever wrote a column of Y reads it
-        Product::new((n, n, n), operand(ct).h(), operand(c), y, n).columns((0, n)).run(member, scratch);
-        Product::new((n, n, n), operand(c), operand(y), z, n).columns((0, n)).run(member, scratch);
         member.barrier();
         for row in (member.id * BLOCK..n).step_by(BLOCK * member.count) {
             dispatch(PackGradient { z, last, n, row, upper: to.upper, diagonal: to.diagonal });
         }
+    }
+}
+
+/// The given columns of Z = W Y + D Y and of Y = W_bar^H (W + D), which lie in slabs of their own.
+///
+/// # Safety
+/// As [`backward`]; the columns are those of one slab of Z, and Y has room for them.
+unsafe fn congruence<T: Scalar>(
+    solo: &Member<'_>,
+    (w, ct): (*const T, *const T),
+    (last, n): (Option<*const T>, usize),
+    columns: Range<usize>,
+    (y, z): (*mut T, Slabs<T>),
+    scratch: *mut T::Real,
+) {
+    let (pitch, width, z) = (z.width(), columns.len(), z.at(0, columns.start));
+    let (ay, az) = (Operand::new(y.cast_const(), pitch), Operand::new(z.cast_const(), pitch));
+    // SAFETY: the caller vouches for the memory; nobody else touches these slabs.
+    unsafe {
+        // the columns of W + D, where those of Z will stand
+        for i in 0..n {
+            std::ptr::copy_nonoverlapping(w.add(i * n + columns.start), z.add(i * pitch), width);
+        }
+        for j in columns.clone() {
+            *z.add(j * pitch + j - columns.start) += last.map_or(T::one(), |d| *d.add(j));
+        }
+        Product::new((n, width, n), Operand::new(ct, n).h(), az, y, pitch).run(solo, scratch);
+        let product = Product::new((n, width, n), Operand::new(w, n), ay, z, pitch);
+        let Some(d) = last else { return product.onto(y, pitch).run(solo, scratch) };
+        for i in 0..n {
+            for j in i * pitch..i * pitch + width {
+                *z.add(j) = *d.add(i) * *y.add(j);
+            }
+        }
+        product.add().run(solo, scratch);
     }
 }

@@ -1,5 +1,6 @@
 //! Between the packed strict upper triangle and the rows of a full matrix, in blocks that are transposed in registers.
 
+use super::slabs::Slabs;
 use crate::kernels::{Kernel, Simd};
 use crate::scalar::{Real, Scalar};
 use num_traits::{One, Zero};
@@ -97,7 +98,7 @@ impl<T: Scalar> Kernel<T::Real> for Unpack<T> {
 
 /// The packed gradient of rows of U = Z D^* / 2: upper_bar = U_ij - conj(U_ji), diagonal_bar = Im U_jj.
 pub(super) struct PackGradient<T: Scalar> {
-    pub(super) z: *const T,
+    pub(super) z: Slabs<T>,
     /// d, or D = I.
     pub(super) last: Option<*const T>,
     pub(super) n: usize,
@@ -116,33 +117,38 @@ impl<T: Scalar> Kernel<T::Real> for PackGradient<T> {
         let half = S::R::of(0.5);
         // SAFETY: whoever made the kernel vouches for a matrix of n n elements, n factors, a triangle and a diagonal.
         unsafe {
-            let u = |i: usize, j: usize| {
-                let v = (*z.add(i * n + j)).scale(half);
+            let (pitch, end) = (z.width(), (row + BLOCK).min(n));
+            let u = |z: *const T, j: usize| {
+                let v = (*z).scale(half);
                 last.map_or(v, |d| v * (*d.add(j)).conj())
             };
-            let end = (row + BLOCK).min(n);
             if let Some(diagonal) = diagonal {
                 for j in row..end {
-                    *diagonal.add(j) = u(j, j).im();
+                    *diagonal.add(j) = u(z.at(j, j), j).im();
                 }
             }
             let Some(upper) = upper else { return };
-            let scalar = |i: usize, j: usize| {
-                *upper.wrapping_add(offset(n, i).wrapping_add(j)) = u(i, j) - u(j, i).conj();
-            };
             for ib in (row..end).step_by(S::LANES) {
                 let iend = (ib + S::LANES).min(end);
+                // Z of one block on the right of the diagonal, or on it, and of the one below that mirrors it
+                let scalar = |(i, j): (usize, usize), jb: usize, right: *const T, below: *const T| {
+                    let (right, below) =
+                        (right.add((i - ib) * pitch + j - jb), below.add((j - jb) * pitch + i - ib));
+                    *upper.wrapping_add(offset(n, i).wrapping_add(j)) = u(right, j) - u(below, i).conj();
+                };
+                let block = z.at(ib, ib);
                 for i in ib..iend {
                     for j in i + 1..iend {
-                        scalar(i, j);
+                        scalar((i, j), ib, block, block);
                     }
                 }
                 for jb in (iend..n).step_by(S::LANES) {
                     let live = (n - jb).min(S::LANES);
+                    let (right, below) = (z.at(ib, jb), z.at(jb, ib));
                     if T::PARTS == 2 {
                         for i in ib..iend {
                             for j in jb..jb + live {
-                                scalar(i, j);
+                                scalar((i, j), jb, right, below);
                             }
                         }
                         continue;
@@ -150,11 +156,12 @@ impl<T: Scalar> Kernel<T::Real> for PackGradient<T> {
                     // columns to the right exist, so that this block of rows is full
                     let mut block = [S::zero(); 16];
                     for q in 0..live {
-                        block[q] = S::load(z.add((jb + q) * n + ib).cast());
+                        block[q] = S::load(below.add(q * pitch).cast());
                     }
                     S::transpose(&mut block[..S::LANES]);
                     for i in ib..iend {
-                        let mut v = S::mul(S::splat(half), S::load_n(z.add(i * n + jb).cast(), live));
+                        let v = S::load_n(right.add((i - ib) * pitch).cast(), live);
+                        let mut v = S::mul(S::splat(half), v);
                         let mut w = S::mul(S::splat(half), block[i - ib]);
                         if let Some(d) = last {
                             v = S::mul(v, S::load_n(d.add(jb).cast(), live));

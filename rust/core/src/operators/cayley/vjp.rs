@@ -74,7 +74,7 @@ pub fn matrix_vjp<T: Scalar>(
         return Ok(());
     }
     let apart = batch >= threads;
-    let memory = Buffer::<T>::scratch(if apart { 0 } else { single::backward_shared(n) });
+    let memory = Buffer::<T>::scratch(if apart { 0 } else { single::backward_shared::<T>(n, threads) });
     let shared = Shared(memory.ptr());
     parallel::run(threads, |member| {
         let scratch = Buffer::<T::Real>::scratch(single::backward_scratch::<T>(n));
@@ -83,7 +83,7 @@ pub fn matrix_vjp<T: Scalar>(
             single::backward(member, inputs(b), (last, b, n), targets(b), shared, scratch.ptr());
         };
         if apart {
-            let own = Buffer::<T>::scratch(single::backward_shared(n));
+            let own = Buffer::<T>::scratch(single::backward_shared::<T>(n, 1));
             Member::alone(|solo| member.share(batch, 1).for_each(|b| one(solo, b, own.ptr())));
         } else {
             for b in 0..batch {
