@@ -60,5 +60,6 @@ class Progress:
 
 
 def _width() -> dict[str, int | bool]:
-    """The bar follows the terminal's width; a terminal that does not tell it (in some containers) gets 100 columns."""
-    return {"dynamic_ncols": True} if os.get_terminal_size(sys.stderr.fileno()).columns > 0 else {"ncols": 100}
+    """The bar follows the terminal's size; where that is not known (in some containers) tqdm would show nothing."""
+    told = all(os.get_terminal_size(sys.stderr.fileno()))
+    return {"dynamic_ncols": True} if told else {"ncols": 100, "nrows": 24}
