@@ -80,8 +80,8 @@ class UnitaryORNN(OrthogonalRNN):
     def _check_keywords(self) -> None:
         super()._check_keywords()
         given = self._reflections_given
-        self.reflections = self.hidden_size - 1 if given is None else given
-        self.reflections = _check.within("reflections", self.reflections, 0, self.hidden_size - 1)
+        most = self.hidden_size - 1
+        self.reflections = most if given is None else _check.within("reflections", given, 0, most)
 
     def _transition_shapes(self) -> dict[str, tuple[int, ...]]:
         return {"vectors": (self.hidden_size, self.reflections, 2), "phases": (self.hidden_size,)}
