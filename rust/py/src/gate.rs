@@ -1,8 +1,8 @@
 //! The gate: every call that computes leaves the interpreter here, runs, comes back and has its error mapped.
 
 use crate::error::exception;
+use isometry_core::Result;
 use isometry_core::error::OutOfMemory;
-use isometry_core::{Error, Result};
 use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
 use pyo3::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -47,8 +47,9 @@ pub fn run_interruptible<R: Send>(
 
 fn finish<R>(outcome: std::thread::Result<Result<R>>, raised: Option<PyErr>) -> PyResult<R> {
     match (outcome, raised) {
-        (Ok(Err(Error::Interrupted)), Some(error)) => Err(error),
-        (Ok(result), _) => result.map_err(exception),
+        // what a signal handler raised is passed on, whatever came of the call
+        (Ok(_), Some(error)) => Err(error),
+        (Ok(result), None) => result.map_err(exception),
         (Err(panic), _) => {
             if let Some(OutOfMemory(bytes)) = panic.downcast_ref() {
                 return Err(PyMemoryError::new_err(format!(
