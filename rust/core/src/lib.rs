@@ -15,7 +15,7 @@ pub mod operator;
 pub mod operators;
 pub mod parallel;
 pub mod recurrence;
-pub mod scalar;
 
 pub use error::{Error, Result};
+pub use isometry_kernels::scalar;
 pub use operator::{Operator, Side};

@@ -1,10 +1,11 @@
 //! Activations of whole arrays, and their gradients.
 
-use super::{Activation, Columns, Kind, Law, Source};
+use super::{Activation, Kind, Law, Source};
 use crate::error::{Error, Result, check_len};
 use crate::kernels::{Buffer, lanes};
 use crate::parallel::{Member, Shared, run, worth};
 use crate::scalar::{Real, Scalar, parts, parts_mut};
+use isometry_kernels::activation::{Along, Columns, units};
 use std::ops::Range;
 
 /// out = phi(z) for `rows` rows of n elements.
@@ -60,21 +61,28 @@ pub fn activate_vjp<T: Scalar>(
         unsafe {
             law.pull(y.at(0), Source::Argument, g.at(0), out.at(0), member.share(rows, 1), 0..law.width);
             if !sums.is_empty() {
-                member.barrier();
-                let columns =
-                    Columns { bar: out.at(0), rows, width: law.width, sums: sums.ptr(), add: false };
-                columns.along(y.at(0), law.kind, law.bias_columns(member));
+                let along = Along { phi: law.phi(), y: y.at(0), from: Source::Argument };
+                Columns {
+                    bar: g.at(0),
+                    along: Some(along),
+                    rows,
+                    width: law.width,
+                    sums: sums.ptr(),
+                    add: false,
+                    columns: law.bias_columns(member),
+                }
+                .call();
             }
         }
     });
     if let Some(bar) = bias_bar {
-        Columns::units(law.kind, &sums, bar);
+        units(law.kind, &sums, bar);
     }
     Ok(())
 }
 
 impl<R: Real> Law<R> {
-    /// This member's part of the columns of [`Columns::along`].
+    /// This member's part of the columns of the sums of its bias gradient.
     pub fn bias_columns(&self, member: &Member<'_>) -> Range<usize> {
         let halves = if self.kind == Kind::ModreluRealrep { 2 } else { 1 };
         member.share(self.width / halves, lanes::<R>())

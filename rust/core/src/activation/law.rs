@@ -1,91 +1,10 @@
-//! An activation made ready for rows of one width: its kind for this number type, its biases spread over the lanes, and
-//! the passes over finished rows: h = phi(z) and z_bar = phi'^H g.
+//! An activation made ready for rows of one width: its kind for this number type, and its biases spread over the lanes.
 
-use super::elementwise::Elementwise;
-use super::{
-    Activation, Identity, LeakyRelu, Modrelu, ModreluPairs, Oplu, Relu, Tanh, modrelu_realrep, oplu,
-    oplu_halves,
-};
-use crate::kernels::{Buffer, Kernel, Simd, dispatch};
+use super::{Activation, Kind, Source};
+use crate::kernels::Buffer;
 use crate::scalar::{Real, Scalar};
+use isometry_kernels::activation::{Pass, Phi};
 use std::ops::Range;
-
-/// What an activation is for real rows of [`Law::width`] numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// z
-    Identity,
-    /// tanh z
-    Tanh,
-    /// max(z, 0)
-    Relu,
-    /// max(slope z, z)
-    LeakyRelu,
-    /// modReLU of real numbers
-    Modrelu,
-    /// modReLU of complex numbers
-    ModreluPairs,
-    /// Neighbours ordered
-    Oplu,
-    /// Complex neighbours ordered
-    OpluComplex,
-    /// Halves of a row ordered
-    OpluHalves,
-    /// modReLU of (a_i, a_{i + n/2})
-    ModreluRealrep,
-}
-
-impl Kind {
-    /// Needs whole rows, not only a range of columns.
-    pub fn by_rows(self) -> bool {
-        matches!(self, Kind::OpluComplex | Kind::OpluHalves | Kind::ModreluRealrep)
-    }
-}
-
-/// What the y of a pull is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// The result h.
-    Value,
-    /// The argument z.
-    Argument,
-}
-
-/// Runs the block with `$A` naming the [`Elementwise`] of an elementwise kind.
-macro_rules! with_kind {
-    ($kind:expr, $A:ident => $body:block) => {
-        match $kind {
-            Kind::Identity => {
-                type $A = Identity;
-                $body
-            }
-            Kind::Tanh => {
-                type $A = Tanh;
-                $body
-            }
-            Kind::Relu => {
-                type $A = Relu;
-                $body
-            }
-            Kind::LeakyRelu => {
-                type $A = LeakyRelu;
-                $body
-            }
-            Kind::Modrelu => {
-                type $A = Modrelu;
-                $body
-            }
-            Kind::ModreluPairs => {
-                type $A = ModreluPairs;
-                $body
-            }
-            _ => {
-                type $A = Oplu;
-                $body
-            }
-        }
-    };
-}
 
 /// An activation made ready for rows of `width` real numbers.
 pub struct Law<R: Real> {
@@ -129,9 +48,20 @@ impl<R: Real> Law<R> {
         Law { kind, width, slope, bias: spread, growing }
     }
 
-    /// Start of the bias of every number of a row, padded to whole vectors; null without bias.
-    pub fn bias(&self) -> *const R {
-        if self.bias.is_empty() { std::ptr::null() } else { self.bias.as_ptr() }
+    /// As the kernels see it.
+    pub fn phi(&self) -> Phi<R> {
+        let Law { kind, width, slope, .. } = *self;
+        Phi {
+            kind,
+            width,
+            slope,
+            bias: if self.bias.is_empty() { std::ptr::null() } else { self.bias.as_ptr() },
+        }
+    }
+
+    /// Whether the gradient changes the direction of a number: then the part along it that the bias wants is lost in rounding.
+    pub fn turns(&self) -> bool {
+        matches!(self.kind, Kind::ModreluPairs | Kind::ModreluRealrep)
     }
 
     /// Whether the derivative can be read off h with full accuracy. OPLU forgets the order; the radius |h| - b of
@@ -149,18 +79,9 @@ impl<R: Real> Law<R> {
     /// # Safety
     /// Rows of `width` numbers lie one after the other at both pointers; columns start at a multiple of two vectors.
     pub unsafe fn value(&self, z: *const R, out: *mut R, rows: Range<usize>, columns: Range<usize>) {
-        // SAFETY: passed on from the caller.
-        unsafe {
-            dispatch(Pass {
-                law: self,
-                y: z,
-                g: std::ptr::null(),
-                from: Source::Argument,
-                out,
-                rows,
-                columns,
-            })
-        }
+        let (phi, from, g) = (self.phi(), Source::Argument, std::ptr::null());
+        // SAFETY: the rows and columns exist; the bias has whole vectors.
+        unsafe { Pass { phi, y: z, g, from, out, rows, columns }.call() }
     }
 
     /// out = phi'^H g, with the derivative from y; out may be g.
@@ -176,96 +97,7 @@ impl<R: Real> Law<R> {
         rows: Range<usize>,
         columns: Range<usize>,
     ) {
-        // SAFETY: passed on from the caller.
-        unsafe { dispatch(Pass { law: self, y, g, from, out, rows, columns }) }
-    }
-}
-
-struct Pass<'a, R: Real> {
-    law: &'a Law<R>,
-    y: *const R,
-    /// Null: the value is wanted.
-    g: *const R,
-    from: Source,
-    out: *mut R,
-    rows: Range<usize>,
-    columns: Range<usize>,
-}
-
-impl<R: Real> Kernel<R> for Pass<'_, R> {
-    type Output = ();
-
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(self) {
-        let Law { kind, width, slope, .. } = *self.law;
-        let bias = self.law.bias();
-        // SAFETY: the contract of `Law::value`.
-        unsafe {
-            if kind.by_rows() {
-                for row in self.rows {
-                    let at = row * width;
-                    self.law.row::<S>(self.y.add(at), self.g, at, self.out.add(at));
-                }
-                return;
-            }
-            let slope = S::splat(slope);
-            // Without a bias all rows are one.
-            let flat = bias.is_null() && self.columns.len() == width;
-            let (rows, columns, width) = if flat {
-                (0..1, self.rows.start * width..self.rows.end * width, 0)
-            } else {
-                (self.rows, self.columns, width)
-            };
-            with_kind!(kind, A => {
-                for row in rows {
-                    for col in columns.clone().step_by(S::LANES) {
-                        let (at, live) = (row * width + col, columns.end - col);
-                        let b = if bias.is_null() { S::zero() } else { S::load(bias.add(col)) };
-                        let y = S::load_n(self.y.add(at), live);
-                        let v = if self.g.is_null() {
-                            A::value::<S>(y, b, slope)
-                        } else {
-                            let g = S::load_n(self.g.add(at), live);
-                            match self.from {
-                                Source::Value => A::pull::<S>(y, b, slope, g),
-                                Source::Argument => A::pull_at::<S>(y, b, slope, g),
-                            }
-                        };
-                        S::store_n(self.out.add(at), v, live);
-                    }
-                }
-            });
-        }
-    }
-}
-
-impl<R: Real> Law<R> {
-    /// One row of a kind that pairs distant elements: the value, or the gradient where g is given.
-    #[inline(always)]
-    unsafe fn row<S: Simd<R = R>>(&self, y: *const R, g: *const R, at: usize, out: *mut R) {
-        let width = self.width;
-        // SAFETY: the contract of `Law::value`.
-        unsafe {
-            if self.kind == Kind::OpluComplex {
-                let g = if g.is_null() { g } else { g.add(at) };
-                return oplu::complex(y, g, out, width);
-            }
-            let half = width / 2;
-            for i in (0..half).step_by(S::LANES) {
-                let live = half - i;
-                let load = |p: *const R| [S::load_n(p.add(i), live), S::load_n(p.add(half + i), live)];
-                let z = load(y);
-                let realrep = self.kind == Kind::ModreluRealrep;
-                let b = if realrep { S::load(self.bias().add(i)) } else { S::zero() };
-                let v = match (g.is_null(), realrep) {
-                    (true, true) => modrelu_realrep::value::<S>(z, b),
-                    (true, false) => oplu_halves::value::<S>(z),
-                    (false, true) => modrelu_realrep::pull::<S>(z, b, load(g.add(at))),
-                    (false, false) => oplu_halves::pull::<S>(z, load(g.add(at))),
-                };
-                S::store_n(out.add(i), v[0], live);
-                S::store_n(out.add(half + i), v[1], live);
-            }
-        }
+        // SAFETY: the rows and columns exist; the bias has whole vectors.
+        unsafe { Pass { phi: self.phi(), y, g, from, out, rows, columns }.call() }
     }
 }

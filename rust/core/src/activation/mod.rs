@@ -1,4 +1,5 @@
-//! Nonlinearities of the recurrence, one file each: h = phi(z), z_bar = phi'(z)^H h_bar.
+//! Nonlinearities of the recurrence: h = phi(z), z_bar = phi'(z)^H h_bar. The formulas stand in [`isometry_kernels::activation`], one
+//! file each.
 //!
 //! | name | value | derivative at kinks |
 //! |---|---|---|
@@ -12,31 +13,15 @@
 //! | modrelu_realrep | modrelu of a[:n] + i a[n:] | as modrelu |
 //!
 //! On complex arrays all except modrelu act on the real and the imaginary part separately. NaN propagates through all.
-//! What acts within one vector register implements [`Elementwise`]; the others work on whole rows.
 
 mod batch;
-mod elementwise;
-mod identity;
 mod law;
-mod leaky_relu;
-mod modrelu;
-mod modrelu_realrep;
-mod oplu;
-mod oplu_halves;
-mod relu;
-mod sums;
-mod tanh;
 #[cfg(test)]
 pub(crate) mod tests;
 
 pub use batch::{activate, activate_vjp};
-pub use elementwise::Elementwise;
-pub use law::{Kind, Law, Source};
-pub use sums::Columns;
-pub use {
-    identity::Identity, leaky_relu::LeakyRelu, modrelu::Modrelu, modrelu::ModreluPairs, oplu::Oplu,
-    relu::Relu, tanh::Tanh,
-};
+pub use isometry_kernels::activation::{Kind, Source};
+pub use law::Law;
 
 use crate::error::{Error, Result, check_len};
 use crate::scalar::Scalar;

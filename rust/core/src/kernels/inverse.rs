@@ -19,12 +19,10 @@
 //! everybody inverts the same small D for itself and works on its own columns. (Halves of 512 take 36 barriers, and members
 //! read what others wrote: a tenth of the time.)
 
-use super::dispatch::dispatch;
-use super::eliminate::{Eliminate, eliminate_scratch};
-use super::pack::Operand;
-use super::product::Product;
+use super::{Operand, Product};
 use crate::parallel::Member;
 use crate::scalar::Scalar;
+use isometry_kernels::eliminate::{Eliminate, eliminate_scratch};
 use std::ops::{Range, RangeInclusive};
 
 /// Pivots of a block: as deep as its products are.
@@ -76,7 +74,7 @@ pub unsafe fn invert<T: Scalar>(
     unsafe {
         if n <= BLOCK {
             if member.id == 0 {
-                dispatch(Eliminate::<T> { m, ld, n, scratch });
+                Eliminate { m, ld, n, scratch }.call();
             }
             member.barrier();
         } else if BY_BLOCKS.contains(&n) {
@@ -144,7 +142,7 @@ unsafe fn blocks<T: Scalar>(
             for i in 0..end - k {
                 std::ptr::copy_nonoverlapping(f.add((k + i) * BLOCK), d.add(i * (end - k)), end - k);
             }
-            dispatch(Eliminate::<T> { m: d, ld: end - k, n: end - k, scratch });
+            Eliminate { m: d, ld: end - k, n: end - k, scratch }.call();
             let next = (end + BLOCK).min(n);
             if end < n {
                 step.update(k, f, (end, next), Some(copy(end)));

@@ -1,8 +1,7 @@
 //! Passes over arrays: squared lengths of the columns of a row-major matrix; whether all is zero.
 
-use super::dispatch::{Kernel, dispatch};
-use super::simd::Simd;
 use crate::scalar::{Scalar, parts};
+use isometry_kernels::norms::{Squares, Zeros};
 use num_traits::Zero;
 
 /// ||u_j||^2 for the columns j of u (rows of m elements), each summed from the first row to the last.
@@ -11,77 +10,16 @@ pub fn column_norms2<T: Scalar>(u: &[T], m: usize) -> Vec<T::Real> {
     let mut sums = vec![T::Real::zero(); width];
     if let Some(rows) = u.len().checked_div(m) {
         // SAFETY: `rows` rows of `width` numbers exist at u, one row of them at `sums`.
-        unsafe { dispatch(Sums { u: parts(u).as_ptr(), rows, width, sums: sums.as_mut_ptr() }) };
+        unsafe { Squares { u: parts(u).as_ptr(), rows, width, sums: sums.as_mut_ptr() }.call() };
     }
     sums.chunks_exact(T::PARTS).map(|parts| parts.iter().fold(T::Real::zero(), |sum, &x| sum + x)).collect()
-}
-
-struct Sums<R> {
-    u: *const R,
-    rows: usize,
-    width: usize,
-    sums: *mut R,
-}
-
-impl<R: crate::scalar::Real> Kernel<R> for Sums<R> {
-    type Output = ();
-
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(self) {
-        let Sums { u, rows, width, sums } = self;
-        // four vectors at a time: neighbouring cache lines of a row
-        for col in (0..width).step_by(4 * S::LANES) {
-            // SAFETY: the contract of `column_norms2`.
-            unsafe {
-                let mut acc = [S::zero(); 4];
-                for i in 0..rows {
-                    for j in 0..4 {
-                        let at = col + j * S::LANES;
-                        if at < width {
-                            let x = S::load_n(u.add(i * width + at), width - at);
-                            acc[j] = S::mul_add(x, x, acc[j]);
-                        }
-                    }
-                }
-                for j in 0..4 {
-                    let at = col + j * S::LANES;
-                    if at < width {
-                        S::store_n(sums.add(at), acc[j], width - at);
-                    }
-                }
-            }
-        }
-    }
 }
 
 /// Whether every element is zero.
 pub fn all_zero<T: Scalar>(x: &[T]) -> bool {
     let x = parts(x);
     // SAFETY: reads the slice.
-    unsafe { dispatch(Zeros(x)) }
-}
-
-struct Zeros<'a, R>(&'a [R]);
-
-impl<R: crate::scalar::Real> Kernel<R> for Zeros<'_, R> {
-    type Output = bool;
-
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(self) -> bool {
-        let (zero, one) = (R::zero(), num_traits::One::one());
-        // SAFETY: whole vectors, and a masked one, inside the slice; `lanes` holds one vector.
-        unsafe {
-            let mut found = S::zero();
-            for block in self.0.chunks(S::LANES) {
-                let x = S::load_n(block.as_ptr(), block.len());
-                // a NaN is not equal to zero either
-                found = S::add(found, S::select_eq(x, S::zero(), S::zero(), S::splat(one)));
-            }
-            let mut lanes = [zero; 16];
-            S::store(lanes.as_mut_ptr(), found);
-            lanes.iter().all(|&count| count == zero)
-        }
-    }
+    unsafe { Zeros { x: x.as_ptr(), len: x.len() }.call() }
 }
 
 #[cfg(test)]

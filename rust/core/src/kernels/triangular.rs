@@ -8,17 +8,10 @@
 //!
 //! All but the diagonal blocks is products.
 
-use super::dispatch::{Kernel, dispatch};
-use super::pack::Operand;
-use super::product::{Product, Triangle};
-use super::simd::Simd;
+use super::{Operand, Product, Triangle};
 use crate::parallel::Member;
 use crate::scalar::Scalar;
-use num_traits::{Float, One, Zero};
-use std::mem::MaybeUninit;
-
-/// Rows of a diagonal block that is inverted by elimination.
-const BASE: usize = 64;
+use isometry_kernels::upper::{BASE, Upper};
 
 /// Elements of `work` that [`invert_upper`] needs.
 pub fn invert_work(n: usize) -> usize {
@@ -43,7 +36,7 @@ pub unsafe fn invert_upper<T: Scalar>(
     for (q, b) in (0..n).step_by(BASE).enumerate() {
         if q % member.count == member.id {
             // SAFETY: the block lies inside T and belongs to this member.
-            unsafe { dispatch(Eliminate { t: block(b, b), stride, n: BASE.min(n - b) }) };
+            unsafe { Upper { t: block(b, b), stride, n: BASE.min(n - b) }.call() };
         }
     }
     member.barrier();
@@ -67,82 +60,6 @@ pub unsafe fn invert_upper<T: Scalar>(
         }
         member.barrier();
         w *= 2;
-    }
-}
-
-/// The inverse of one block of at most [`BASE`] rows.
-struct Eliminate<T> {
-    t: *mut T,
-    stride: usize,
-    n: usize,
-}
-
-impl<T: Scalar> Kernel<T::Real> for Eliminate<T> {
-    type Output = ();
-
-    /// From the last row up: x_i = x_i / t_ii, then x_j -= t_ji x_i for all rows j above, where X starts as the identity.
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(self) {
-        let (n, width) = (self.n, self.n * T::PARTS);
-        let pitch = width.next_multiple_of(S::LANES);
-        let mut room = [MaybeUninit::<S::R>::uninit(); BASE * BASE * 2];
-        let x = room.as_mut_ptr().cast::<S::R>();
-        let (one, zero) = (S::R::one(), S::R::zero());
-        // SAFETY: n rows of `pitch` numbers fit: a block has at most BASE rows of BASE PARTS numbers, a multiple of LANES.
-        unsafe {
-            for i in 0..n {
-                for v in (0..pitch).step_by(S::LANES) {
-                    S::store(x.add(i * pitch + v), S::zero());
-                }
-                *x.add(i * pitch + i * T::PARTS) = one;
-            }
-            for i in (0..n).rev() {
-                let r = reciprocal(*self.t.add(i * self.stride + i));
-                let first = i * T::PARTS / S::LANES * S::LANES;
-                for v in (first..pitch).step_by(S::LANES) {
-                    let at = x.add(i * pitch + v);
-                    let own = S::load(at);
-                    let mut row = S::mul(own, S::splat(r.re()));
-                    if T::PARTS == 2 {
-                        row = S::mul_add(S::swap_pairs(own), S::alternate(-r.im(), r.im()), row);
-                    }
-                    S::store(at, row);
-                    let turned = S::mul(S::swap_pairs(row), S::alternate(-one, one));
-                    for j in 0..i {
-                        let (f, at) = (*self.t.add(j * self.stride + i), x.add(j * pitch + v));
-                        let mut above = S::neg_mul_add(S::splat(f.re()), row, S::load(at));
-                        if T::PARTS == 2 {
-                            above = S::neg_mul_add(S::splat(f.im()), turned, above);
-                        }
-                        S::store(at, above);
-                    }
-                }
-            }
-            for i in 0..n {
-                let out = self.t.add(i * self.stride).cast::<S::R>();
-                for v in (0..width).step_by(S::LANES) {
-                    S::store_n(out.add(v), S::load(x.add(i * pitch + v)), width - v);
-                }
-                for j in 0..i {
-                    *self.t.add(i * self.stride + j) = T::real(zero);
-                }
-            }
-        }
-    }
-}
-
-/// 1 / z by Smith's method: |z|^2 of a complex diagonal may overflow or underflow where 1 / z does not.
-#[inline(always)]
-fn reciprocal<T: Scalar>(z: T) -> T {
-    let (x, y) = (z.re(), z.im());
-    if Float::abs(x) >= Float::abs(y) {
-        let (ratio, one) = (y / x, T::Real::one());
-        let scale = one / (x + y * ratio);
-        T::new(scale, -ratio * scale)
-    } else {
-        let (ratio, one) = (x / y, T::Real::one());
-        let scale = one / (x * ratio + y);
-        T::new(ratio * scale, -one * scale)
     }
 }
 

@@ -1,8 +1,6 @@
 //! The small matrices of the compact WY form of m reflections, W = I - U T^-1 U^H: T^-1, and L + L^H of their gradients.
 
-use super::pack::Operand;
-use super::product::{Product, Triangle};
-use super::triangular::invert_upper;
+use super::{Operand, Product, Triangle, invert_upper};
 use crate::parallel::Member;
 use crate::scalar::{Real, Scalar};
 

@@ -6,7 +6,6 @@
 //! buffers used in turn, so that the steps of the next chunk may begin while others still gather this one.
 //! The derivative is read off h; where that loses something, z is computed anew by the kernel of the forward pass.
 
-use super::affine::{Affine, Finish};
 use super::context::{Context, Wanted};
 use super::gradients::{Gatherer, Gradients, Rows};
 use super::halves::Half;
@@ -19,6 +18,7 @@ use crate::error::{Error, Result, check_len};
 use crate::kernels::Buffer;
 use crate::parallel::{Member, run};
 use crate::scalar::{Scalar, parts};
+use isometry_kernels::recurrence::{Affine, Finish};
 use std::ops::Range;
 
 /// Rows of a chunk, if a step has fewer. Tests have many chunks.
@@ -222,13 +222,16 @@ impl<T: Scalar> Pass<'_, T> {
         let columns = part.columns::<T::Real>(*width);
         let z = work.z.wrapping_add(self.before(t) * width);
         let (h, again) = (states.wrapping_add(at), !work.z.is_null());
-        let mut map = Affine::new(*width, context.sequence.batch, trace.bar.cast_mut());
-        (map.add, map.h) = (ct.wrapping_add(at), h);
+        let bar = trace.bar.cast_mut();
+        // h_bar, apart from z_bar where the bias of the activation wants it
+        let value_bar =
+            if work.value_bar.is_null() { bar } else { work.value_bar.wrapping_add(self.before(t) * width) };
+        let mut map = Affine::new(*width, context.sequence.batch, value_bar);
+        (map.add, map.h, map.to) = (ct.wrapping_add(at), h, bar);
         map.ahead = if schedule.reverse { context.stride() as isize } else { -(context.stride() as isize) };
         let fused = context.fused() && !again;
         if fused && law.kind != Kind::Identity {
-            map.finish = Finish::Pull(law.kind);
-            (map.slope, map.own_bias) = (law.slope, law.bias());
+            map.finish = Finish::Pull(law.phi());
         }
         // SAFETY: passed on from the caller.
         unsafe {
@@ -243,10 +246,10 @@ impl<T: Scalar> Pass<'_, T> {
             map.run(part.rows(continued..active), columns.clone());
             if context.on_input {
                 let out = work.input_bar.add(self.before(t) * width);
-                self.pull(z, Source::Argument, trace.bar, out, rows.clone());
+                self.pull(z, Source::Argument, bar, out, rows.clone());
             } else if !fused {
                 let (y, from) = if again { (z.cast_const(), Source::Argument) } else { (h, Source::Value) };
-                self.pull(y, from, trace.bar, trace.bar.cast_mut(), rows.clone());
+                self.pull(y, from, value_bar, bar, rows.clone());
             }
             part.sync();
             step.keep(trace, rows, part);
@@ -346,7 +349,10 @@ impl<T: Scalar> Pass<'_, T> {
             first: steps.start,
             rows: count(steps),
             bar: at(if context.on_input { work.input_bar } else { work.bar }),
+            // where phi acts on the input part alone, the cotangent of its values is that of the states
+            value_bar: at(if work.value_bar.is_null() { work.bar } else { work.value_bar }),
             x,
+            from: if context.on_input { Source::Argument } else { Source::Value },
             y: if context.on_input { at(work.z) } else { h },
             apart: if halved && !context.on_input { context.stride() } else { 0 },
         };

@@ -1,6 +1,5 @@
 //! What forward and backward share: the packed input weight, the activation, and one step from previous states to z or h.
 
-use super::affine::{Affine, Finish, cheap};
 use super::halves::halves;
 use super::packed::Packed;
 use super::sequence::{Schedule, Sequence};
@@ -10,6 +9,7 @@ use crate::activation::{Kind, Law};
 use crate::kernels::{Buffer, Operand};
 use crate::parallel::Member;
 use crate::scalar::{Scalar, parts};
+use isometry_kernels::recurrence::{Affine, Finish};
 use std::ops::Range;
 
 /// What a step is to write.
@@ -64,9 +64,9 @@ impl<'a, T: Scalar> Context<'a, T> {
         self.sequence.batch * self.width
     }
 
-    /// The activation ends the product kernel; otherwise it is a pass of its own.
+    /// The activation finishes the columns of a step; otherwise it is a pass over whole rows.
     pub fn fused(&self) -> bool {
-        cheap(self.law.kind)
+        !self.law.kind.by_rows()
     }
 
     /// Packs V; a barrier has to follow.
@@ -108,8 +108,7 @@ impl<'a, T: Scalar> Context<'a, T> {
         map.terms[0] = self.input.times(self.x(t));
         map.bias = if self.bias.is_empty() { std::ptr::null() } else { self.bias.as_ptr() };
         if wanted == Wanted::State && self.fused() && law.kind != Kind::Identity {
-            map.finish = Finish::Value(law.kind);
-            (map.slope, map.own_bias) = (law.slope, law.bias());
+            map.finish = Finish::Value(law.phi());
         }
         let rows = part.rows(0..self.schedule.active(t));
         // SAFETY: passed on from the caller.
@@ -119,7 +118,7 @@ impl<'a, T: Scalar> Context<'a, T> {
                 if wanted == Wanted::Argument {
                     return;
                 }
-                self.activate(out, rows, part);
+                law.value(out, out, rows, part.columns::<T::Real>(*width));
                 map = Affine::new(*width, self.sequence.batch, out);
                 map.add = out;
             }

@@ -1,6 +1,5 @@
 //! A dense transition: h W^T forward, z_bar conj(W) backward, W_bar = Z_bar^T conj(H_prev).
 
-use super::affine::Affine;
 use super::halves::halves;
 use super::packed::Packed;
 use super::sequence::Sequence;
@@ -9,6 +8,7 @@ use super::team::Part;
 use crate::kernels::{Buffer, Operand, Product, lanes};
 use crate::parallel::{Member, Shared};
 use crate::scalar::Scalar;
+use isometry_kernels::recurrence::Affine;
 use std::ops::Range;
 
 /// W (n, n) row-major, packed for both directions.

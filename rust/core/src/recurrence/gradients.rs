@@ -4,15 +4,16 @@
 //! V_bar is gathered as the real product X^T U_bar of (d, n) arrays of parts, whose lanes are full for any d, and
 //! combined into V_bar at the end.
 
-use super::affine::Affine;
 use super::context::Context;
 use super::packed::Packed;
 use super::sequence::Sequence;
-use crate::activation::Columns;
+use crate::activation::Source;
 use crate::error::{Error, Result, check_len};
 use crate::kernels::{Buffer, MAX_ROWS, Operand, Product, lanes};
 use crate::parallel::{Member, Shared};
 use crate::scalar::{Scalar, parts_mut};
+use isometry_kernels::activation::{Along, Columns, units};
+use isometry_kernels::recurrence::Affine;
 use std::ops::Range;
 
 /// Where the gradients go, each fully overwritten; None where one is not wanted.
@@ -66,10 +67,14 @@ pub struct Rows<R> {
     pub rows: usize,
     /// Cotangents of V x + b.
     pub bar: *const R,
+    /// Cotangents of the values of the activation.
+    pub value_bar: *const R,
     /// Inputs.
     pub x: *const R,
-    /// States, or arguments of the activation.
+    /// Values or arguments of the activation.
     pub y: *const R,
+    /// Which of both.
+    pub from: Source,
     /// Numbers from those of one step to those of the next; 0 where they stand one after the other like the rows.
     pub apart: usize,
 }
@@ -150,30 +155,41 @@ impl<'a, T: Scalar> Gatherer<'a, T> {
         let d = sequence.features * T::PARTS;
         let own =
             |sums: &Buffer<T::Real>| sums.ptr().wrapping_add(rows.half * sums.len() / self.context.halves);
-        let columns = |sums: &Buffer<T::Real>| Columns {
-            bar: rows.bar,
-            rows: rows.rows,
-            width: *width,
-            sums: own(sums),
-            add: !first,
-        };
+        let (width, add) = (*width, !first);
         // SAFETY: passed on from the caller.
         unsafe {
             if !self.gathered.is_empty() {
-                let (x, bar) = (Operand::new(rows.x, d), Operand::new(rows.bar, *width));
-                let product = Product::new((d, *width, rows.rows), x.t(), bar, own(&self.gathered), *width);
+                let (x, bar) = (Operand::new(rows.x, d), Operand::new(rows.bar, width));
+                let product = Product::new((d, width, rows.rows), x.t(), bar, own(&self.gathered), width);
                 let product = if first { product } else { product.add() };
                 product.run(member, scratch);
             }
             if !self.sums.is_empty() {
-                columns(&self.sums).plain(member.share(*width, lanes::<T::Real>()));
+                Columns {
+                    bar: rows.bar,
+                    along: None,
+                    rows: rows.rows,
+                    width,
+                    sums: own(&self.sums),
+                    add,
+                    columns: member.share(width, lanes::<T::Real>()),
+                }
+                .call();
             }
             if !self.activation_sums.is_empty() {
                 let each = if rows.apart == 0 { rows.rows } else { rows.of.len() };
                 for i in 0..rows.rows / each.max(1) {
-                    let (bar, add) = (rows.bar.add(i * each * width), !first || i > 0);
-                    let columns = Columns { bar, rows: each, add, ..columns(&self.activation_sums) };
-                    columns.along(rows.y.add(i * rows.apart), law.kind, law.bias_columns(member));
+                    let y = rows.y.add(i * rows.apart);
+                    Columns {
+                        bar: rows.value_bar.add(i * each * width),
+                        along: Some(Along { phi: law.phi(), y, from: rows.from }),
+                        rows: each,
+                        width,
+                        sums: own(&self.activation_sums),
+                        add: add || i > 0,
+                        columns: law.bias_columns(member),
+                    }
+                    .call();
                 }
             }
             if let Some(x_bar) = self.x {
@@ -259,11 +275,11 @@ impl<'a, T: Scalar> Gatherer<'a, T> {
             if let Some(bar) = self.bias {
                 parts_mut(std::slice::from_raw_parts_mut(bar.0, n)).copy_from_slice(&self.sums[..*width]);
             }
-            if let Some((bar, units)) = self.activation_bias {
-                Columns::<T::Real>::units(
+            if let Some((bar, count)) = self.activation_bias {
+                units(
                     law.kind,
                     &self.activation_sums[..*width],
-                    std::slice::from_raw_parts_mut(bar.0, units),
+                    std::slice::from_raw_parts_mut(bar.0, count),
                 );
             }
         }

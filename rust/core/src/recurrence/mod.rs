@@ -5,10 +5,8 @@
 //! Each state is summed in an order that depends on the sizes of the problem only, so that results are the same for any
 //! number of threads.
 
-mod affine;
 mod backward;
 mod context;
-mod cross;
 mod dense;
 mod forward;
 mod gradients;

@@ -17,8 +17,6 @@
 //!
 //! The kernels add, so that -Q and -p are what is kept; conj(E) U stands for both U^H E and E^H U.
 
-use super::affine::Affine;
-use super::cross::cross;
 use super::packed::Packed;
 use super::reflections::{ReflectionGradients, Reflections};
 use super::sequence::Sequence;
@@ -27,6 +25,7 @@ use super::team::Part;
 use crate::kernels::{Buffer, MAX_ROWS, Operand, Product, Triangle, invert_work, lanes, wy};
 use crate::parallel::{Member, Shared};
 use crate::scalar::Scalar;
+use isometry_kernels::recurrence::{Affine, Cross};
 use std::ops::Range;
 
 /// Where the sums over all rows of a backward pass stand.
@@ -306,7 +305,15 @@ impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
                     Some(_) => 0..0,
                     None => member.share(width, lanes),
                 };
-                cross(chunk, width, [sums.cross[0].ptr(), sums.cross[1].ptr()], columns);
+                Cross {
+                    bar: chunk.trace.bar,
+                    h: chunk.previous,
+                    rows: chunk.rows,
+                    width,
+                    sums: [sums.cross[0].ptr(), sums.cross[1].ptr()],
+                    columns,
+                }
+                .call();
             }
         }
         member.barrier();

@@ -1,9 +1,9 @@
 //! What the driver asks of a transition: one step forward, one step backward, and the gradient of its parameters.
 
-use super::affine::Affine;
 use super::team::Part;
 use crate::parallel::Member;
 use crate::scalar::Scalar;
+use isometry_kernels::recurrence::Affine;
 use std::ops::Range;
 
 /// The cotangents z_bar of one step, and what the transition made of them ([`Step::keep`]); both at row 0 of the step.

@@ -12,6 +12,8 @@ pub struct Work<R> {
     pub bar: *mut R,
     /// phi'^H z_bar where phi acts on the input part only.
     pub input_bar: *mut R,
+    /// h_bar where the bias of the activation wants it and z_bar does not tell it.
+    pub value_bar: *mut R,
     /// z where it is computed anew.
     pub z: *mut R,
     /// What the step keeps.
@@ -24,7 +26,7 @@ pub struct Work<R> {
 pub struct Memory<R: Real> {
     data: Buffer<R>,
     /// Numbers per row of each array of a chunk.
-    widths: [usize; 7],
+    widths: [usize; 8],
     rows: usize,
 }
 
@@ -37,6 +39,7 @@ impl<R: Real> Memory<R> {
         let widths = [
             width,
             some(context.on_input, width),
+            some(states && !context.on_input && context.law.turns(), width),
             some(context.on_input || !context.law.readable(), width),
             context.step.kept(),
             some(varied, width),
@@ -56,12 +59,12 @@ impl<R: Real> Memory<R> {
     pub fn chunk(&self, k: usize) -> Work<R> {
         let total: usize = self.widths.iter().map(|&width| Self::room(self.rows, width)).sum();
         let mut at = self.data.ptr().wrapping_add(k % 2 * total);
-        let [bar, input_bar, z, kept, a, b, c] = self.widths.map(|width| {
+        let [bar, input_bar, value_bar, z, kept, a, b, c] = self.widths.map(|width| {
             let here = at;
             at = at.wrapping_add(Self::room(self.rows, width));
             if width == 0 { std::ptr::null_mut() } else { here }
         });
-        Work { bar, input_bar, z, kept, copies: [a, b, c] }
+        Work { bar, input_bar, value_bar, z, kept, copies: [a, b, c] }
     }
 }
 

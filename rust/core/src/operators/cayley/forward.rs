@@ -1,10 +1,10 @@
 //! Which kernel forms the matrices of a batch, and how the members share them.
 
-use super::check::Limits;
 use super::{Cayley, group, repair, single};
 use crate::kernels::{Buffer, lanes};
 use crate::parallel::{self, Member, Shared};
 use crate::scalar::Scalar;
+use isometry_kernels::cayley::Limits;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Largest n with one matrix per lane.

@@ -1,30 +1,13 @@
-//! One matrix per lane: the same formulas as [`super::single`] on a whole group, padded to a multiple of 4 by the identity.
+//! One matrix per lane: the kernels of a group of neighbouring matrices, on the arrays of a batch.
 
-use super::check::{Limits, probe, probe_norm2};
-use super::single::Targets;
-use super::{Cayley, Last, triangle};
-use crate::kernels::lanes::{
-    Element, Left, add, conj, from_lanes, inverse_lanes, load, mul, product_lanes, scale, store, sub,
-    to_lanes,
-};
-use crate::kernels::{Kernel, Simd, dispatch};
-use crate::scalar::{Real, Scalar};
-use num_traits::{One, Zero};
-
-/// The most lanes of any vector.
-const MOST: usize = 16;
+use super::{Cayley, Last};
+use crate::scalar::Scalar;
+use isometry_kernels::cayley::group::{self, Backward, Forward, MOST};
+use isometry_kernels::cayley::{Limits, Targets};
 
 /// Real numbers of scratch for one group, forward or backward.
 pub(super) fn scratch<T: Scalar>(n: usize) -> usize {
-    let pad = n.div_ceil(4) * 4;
-    // matrices, packed triangle, rows of D, D, diagonal
-    MOST * T::PARTS * (3 * pad * pitch(pad) + triangle::len(n) + 4 * n)
-}
-
-/// Distance of rows: never a multiple of a quarter of the first-level cache's ways, where columns would evict each other.
-#[inline(always)]
-fn pitch(pad: usize) -> usize {
-    if pad < 16 { pad } else { pad + 4 }
+    MOST * T::PARTS * n + group::scratch::<T>(n)
 }
 
 /// Writes W of matrices `first..first + count` (at most one per lane) to `out`; bit b of the result: matrix first + b
@@ -39,144 +22,20 @@ pub(super) unsafe fn forward<T: Scalar>(
     scratch: *mut T::Real,
     limits: Limits,
 ) -> u32 {
-    // SAFETY: passed on from the caller.
-    unsafe { dispatch(Forward { view, first, count, out, scratch, limits }) }
-}
-
-struct Forward<'a, 'b, T: Scalar> {
-    view: &'a Cayley<'b, T>,
-    first: usize,
-    count: usize,
-    out: *mut T,
-    scratch: *mut T::Real,
-    limits: Limits,
-}
-
-impl<T: Scalar> Kernel<T::Real> for Forward<'_, '_, T> {
-    type Output = u32;
-
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(self) -> u32 {
-        // SAFETY: passed on from the caller; sizes known at compile time keep the smallest matrices in registers.
-        unsafe {
-            match (T::PARTS, self.view.n) {
-                (1, 4) => self.body::<S, 1>(4),
-                (1, 8) => self.body::<S, 1>(8),
-                (1, n) => self.body::<S, 1>(n),
-                (_, n) => self.body::<S, 2>(n),
-            }
+    let n = view.n;
+    // SAFETY: the view holds the matrices, `scratch` the factors and what the kernel wants.
+    unsafe {
+        Forward {
+            upper: view.upper_of(first).as_ptr(),
+            diagonal: view.diagonal_of(first).map(<[_]>::as_ptr),
+            last: view.last.fill(first * n, count * n, scratch.cast::<T>()),
+            n,
+            count,
+            out,
+            scratch: scratch.add(MOST * T::PARTS * n),
+            limits,
         }
-    }
-}
-
-impl<T: Scalar> Forward<'_, '_, T> {
-    #[inline(always)]
-    unsafe fn body<S: Simd<R = T::Real>, const P: usize>(self, n: usize) -> u32 {
-        let Forward { view, first, count, out, scratch, limits } = self;
-        let (pad, len, v) = (n.div_ceil(4) * 4, triangle::len(n), P * S::LANES);
-        let ld = pitch(pad);
-        // SAFETY: `scratch` has room for all parts.
-        unsafe {
-            let m = scratch;
-            let packed = m.add(pad * ld * v);
-            let factors = packed.add(len * v);
-            let diagonal = factors.add(n * v);
-            let rows = diagonal.add(n * v);
-            let at = |i: usize, j: usize| m.wrapping_add((i * ld + j) * v);
-
-            let upper = view.upper.as_ptr().wrapping_add(first * len).cast();
-            to_lanes::<S>(upper, len * P, len * P, count, packed, (1, 1));
-            if let Some(d) = view.diagonal {
-                to_lanes::<S>(d.as_ptr().add(first * n), n, n, count, diagonal, (1, 1));
-            }
-            let d = view.last.fill(first * n, count * n, rows.cast::<T>());
-            if let Some(d) = d {
-                to_lanes::<S>(d.cast(), n * P, n * P, count, factors, (1, 1));
-            }
-
-            // I + A
-            let (one, zero) = (S::splat(S::R::one()), S::zero());
-            let mut size = zero;
-            let mut e = packed;
-            for i in 0..pad {
-                let mut x = [zero; P];
-                x[0] = one;
-                if P == 2 && i < n && view.diagonal.is_some() {
-                    x[1] = S::load(diagonal.add(i * S::LANES));
-                    size = S::mul_add(x[1], x[1], size);
-                }
-                store::<S, P>(at(i, i), x);
-                for j in i + 1..pad {
-                    let mut x = [zero; P];
-                    if j < n {
-                        x = load::<S, P>(e);
-                        e = e.add(v);
-                    }
-                    store::<S, P>(at(i, j), x);
-                    for part in 0..P {
-                        size = S::mul_add(x[part], x[part], size);
-                    }
-                    x[0] = S::sub(zero, x[0]);
-                    store::<S, P>(at(j, i), x);
-                }
-            }
-            inverse_lanes::<S, P>(m, pad, ld);
-
-            // W = (2 S - I) D, moved together to rows of n
-            let mut z = [zero; 32];
-            for j in 0..n {
-                z[j] = S::splat(probe(j));
-            }
-            let (mut worst, mut probes) = (zero, zero);
-            let mut to = m;
-            for i in 0..n {
-                let mut norm = S::sub(zero, one);
-                let mut along = [zero; P];
-                for j in 0..n {
-                    let mut x = load::<S, P>(at(i, j));
-                    x = add::<S, P>(x, x);
-                    if i == j {
-                        x[0] = S::sub(x[0], one);
-                    }
-                    for part in 0..P {
-                        norm = S::mul_add(x[part], x[part], norm);
-                        along[part] = S::mul_add(x[part], z[j], along[part]);
-                    }
-                    if d.is_some() {
-                        x = mul::<S, P>(x, load::<S, P>(factors.add(j * v)));
-                    }
-                    store::<S, P>(to, x);
-                    to = to.add(v);
-                }
-                let norm = S::abs(norm);
-                worst = S::select_gt(worst, norm, worst, norm);
-                for part in 0..P {
-                    probes = S::mul_add(along[part], along[part], probes);
-                }
-            }
-            from_lanes::<S>(m, n * n * P, out.cast(), n * n * P, count);
-
-            // one rule for every lane, whether or not another lane of the group fails
-            let limit = S::splat(S::R::of(limits.deviation));
-            let probes = S::mul_add(probes, S::splat(S::R::of(1.0 / probe_norm2(n))), S::splat(-S::R::one()));
-            let mut bad = S::select_gt(limit, worst, zero, one);
-            bad = S::select_gt(limit, S::abs(probes), bad, one);
-            bad = S::select_gt(S::splat(S::R::of(limits.size)), size, bad, one);
-            let mut verdict = [S::R::zero(); MOST];
-            S::store(verdict.as_mut_ptr(), bad);
-            if verdict.iter().fold(S::R::zero(), |sum, &x| sum + x).is_zero() {
-                return 0;
-            }
-            let mut sizes = [S::R::zero(); MOST];
-            S::store(sizes.as_mut_ptr(), size);
-            let mut failed = 0;
-            for lane in 0..count {
-                // NaN cannot be repaired
-                let fails = !verdict[lane].is_zero() && !sizes[lane].f64().is_nan();
-                failed |= u32::from(fails) << lane;
-            }
-            failed
-        }
+        .call()
     }
 }
 
@@ -191,123 +50,10 @@ pub(super) unsafe fn backward<T: Scalar>(
     to: Targets<T>,
     scratch: *mut T::Real,
 ) {
-    // SAFETY: passed on from the caller.
-    unsafe { dispatch(Backward { w, ct, last, n, first, count, to, scratch }) }
-}
-
-struct Backward<'a, T: Scalar> {
-    w: *const T,
-    ct: *const T,
-    last: Last<'a, T::Real>,
-    n: usize,
-    first: usize,
-    count: usize,
-    to: Targets<T>,
-    scratch: *mut T::Real,
-}
-
-impl<T: Scalar> Kernel<T::Real> for Backward<'_, T> {
-    type Output = ();
-
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(self) {
-        // SAFETY: as in the forward.
-        unsafe {
-            match (T::PARTS, self.n) {
-                (1, 4) => self.body::<S, 1>(4),
-                (1, 8) => self.body::<S, 1>(8),
-                (1, n) => self.body::<S, 1>(n),
-                (_, n) => self.body::<S, 2>(n),
-            }
-        }
-    }
-}
-
-impl<T: Scalar> Backward<'_, T> {
-    #[inline(always)]
-    unsafe fn body<S: Simd<R = T::Real>, const P: usize>(self, n: usize) {
-        let Backward { w, ct, last, first, count, to, scratch, .. } = self;
-        let (pad, len, v) = (n.div_ceil(4) * 4, triangle::len(n), P * S::LANES);
-        let ld = pitch(pad);
-        // SAFETY: `scratch` has room for all parts.
-        unsafe {
-            let (c, g, y) = (scratch, scratch.add(pad * ld * v), scratch.add(2 * pad * ld * v));
-            let packed = scratch.add(3 * pad * ld * v);
-            let factors = packed.add(len * v);
-            let line = factors.add(n * v);
-            let rows = line.add(n * v);
-            let place = |i: usize, j: usize| (i * ld + j) * v;
-            let zero = S::zero();
-            if n < pad {
-                for e in 0..2 * pad * ld {
-                    store::<S, P>(c.add(e * v), [zero; P]);
-                }
-            }
-            to_lanes::<S>(w.cast(), n * n * P, n * n * P, count, c, (n * P, ld * P));
-            to_lanes::<S>(ct.cast(), n * n * P, n * n * P, count, g, (n * P, ld * P));
-            let d = last.fill(first * n, count * n, rows.cast::<T>());
-            if let Some(d) = d {
-                to_lanes::<S>(d.cast(), n * P, n * P, count, factors, (1, 1));
-            }
-            if let (2, Some(phases)) = (P, to.phases) {
-                for j in 0..n {
-                    let mut sum = zero;
-                    for i in 0..n {
-                        let (x, y) = (load::<S, P>(g.add(place(i, j))), load::<S, P>(c.add(place(i, j))));
-                        sum = S::neg_mul_add(x[0], y[P - 1], S::mul_add(x[P - 1], y[0], sum));
-                    }
-                    S::store(line.add(j * S::LANES), sum);
-                }
-                from_lanes::<S>(line, n, phases, n, count);
-            }
-            if to.upper.is_none() && to.diagonal.is_none() {
-                return;
-            }
-            let mut one = [zero; P];
-            one[0] = S::splat(S::R::one());
-            for j in 0..n {
-                let d = if d.is_some() { load::<S, P>(factors.add(j * v)) } else { one };
-                let p = c.add(place(j, j));
-                store::<S, P>(p, add::<S, P>(load::<S, P>(p), d));
-            }
-            product_lanes::<S, P>(Left::Adjoint, g, c, y, pad, ld);
-            product_lanes::<S, P>(Left::Plain, c, y, g, pad, ld);
-
-            let half = S::splat(S::R::of(0.5));
-            let d = |j: usize| d.is_some().then(|| factors.wrapping_add(j * v).cast_const());
-            if let Some(diagonal) = to.diagonal {
-                for j in 0..n {
-                    let x = without_last::<S, P>(g.add(place(j, j)), d(j));
-                    S::store(line.add(j * S::LANES), S::mul(half, x[P - 1]));
-                }
-                from_lanes::<S>(line, n, diagonal, n, count);
-            }
-            if let Some(upper) = to.upper {
-                let mut e = packed;
-                for i in 0..n {
-                    for j in i + 1..n {
-                        let x = without_last::<S, P>(g.add(place(i, j)), d(j));
-                        let y = conj::<S, P>(without_last::<S, P>(g.add(place(j, i)), d(i)));
-                        store::<S, P>(e, scale::<S, P>(sub::<S, P>(x, y), half));
-                        e = e.add(v);
-                    }
-                }
-                from_lanes::<S>(packed, len * P, upper.cast(), len * P, count);
-            }
-        }
-    }
-}
-
-/// The element at z times conj(d).
-// A function, not a closure: closures do not carry the instruction set of the function they stand in.
-#[inline(always)]
-unsafe fn without_last<S: Simd, const P: usize>(z: *const S::R, d: Option<*const S::R>) -> Element<S, P> {
-    // SAFETY: the caller vouches for the addresses.
+    // SAFETY: the arrays hold the matrices, `scratch` the factors and what the kernel wants.
     unsafe {
-        let x = load::<S, P>(z);
-        match d {
-            Some(d) => mul::<S, P>(x, conj::<S, P>(load::<S, P>(d))),
-            None => x,
-        }
+        let last = last.fill(first * n, count * n, scratch.cast::<T>());
+        let scratch = scratch.add(MOST * T::PARTS * n);
+        Backward { w, ct, last, n, count, to, scratch }.call();
     }
 }

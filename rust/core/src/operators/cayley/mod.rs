@@ -6,24 +6,21 @@
 //!
 //! A is given by its strict upper triangle, row by row, and for a complex type by the imaginary parts of its diagonal; the
 //! last factor D holds fixed signs or trainable phases. The inverse S is all products and no pivoting; each W is checked
-//! as it is finished (`check`), and the few that growth has spoilt are redone (`repair`).
+//! as it is finished ([`isometry_kernels::cayley::Limits`]), and the few that growth has spoilt are redone (`repair`).
 //!
 //! * `single`: one matrix, vectors along its rows, shared by the members of a call
 //! * `group`: one matrix per lane, for batches of small ones
 //! * `forward`, `vjp`: which of both, and how a batch is dealt
 //! * `recover`: the parameters of a given matrix
 
-mod check;
 mod forward;
 mod group;
 mod last;
 mod recover;
 mod repair;
 mod single;
-mod slabs;
 #[cfg(test)]
 mod tests;
-mod triangle;
 mod vjp;
 
 pub use last::Last;
@@ -35,6 +32,7 @@ use crate::kernels::{Buffer, Operand, Product};
 use crate::operator::{Operator, Side};
 use crate::parallel::{self, Member, Shared};
 use crate::scalar::Scalar;
+use isometry_kernels::cayley::triangle;
 
 /// A batch of n x n Cayley transforms: a borrowed view of their parameters.
 #[derive(Clone, Copy, Debug)]

@@ -2,11 +2,11 @@
 //! precision by LU with partial pivoting and Newton-Schulz steps W <- W (3 I - W^H W) / 2, which square the distance from
 //! the orthogonal matrices.
 
-use super::check::Limits;
 use super::{Cayley, Last, forward, group, triangle};
 use crate::kernels::{Buffer, Operand, Product, invert_pivoted, lanes};
 use crate::parallel::{Member, Shared};
 use crate::scalar::{Real, Scalar};
+use isometry_kernels::cayley::Limits;
 
 /// Newton-Schulz steps at most; one suffices below a condition of 1e8.
 const STEPS: usize = 6;

@@ -1,12 +1,12 @@
 //! Gradients from W and W_bar alone; the formulas stand in `single`.
 
 use super::forward::{by_lanes, work};
-use super::single::Targets;
 use super::{Last, group, single, triangle};
 use crate::error::{Error, Result, check_len};
 use crate::kernels::{Buffer, lanes};
 use crate::parallel::{self, Member, Shared};
 use crate::scalar::Scalar;
+use isometry_kernels::cayley::Targets;
 
 /// Arrays for the gradients that are wanted.
 #[derive(Debug, Default)]

@@ -3,11 +3,11 @@
 use super::Householder;
 use super::blocks::{APART_ROWS, Blocks, Chunk, Trail, Way, few};
 use super::cpu::{Hand, Layout, each_alone, members, over};
-use super::sequential::Pass;
-use crate::kernels::{dispatch, tiles};
+use crate::kernels::tiles;
 use crate::operator::Side;
 use crate::parallel::{Member, Shared};
 use crate::scalar::Scalar;
+use isometry_kernels::householder::Pass;
 
 /// Rows that one thread takes through all blocks of an apply.
 const APPLY_ROWS: usize = 256;
@@ -149,7 +149,7 @@ impl<T: Scalar> Householder<'_, T> {
                 } else {
                     std::ptr::copy_nonoverlapping(x, out, rows * n);
                 }
-                dispatch(Pass { sizes: self.sizes(b, rows), forward, y: out, work: memory.at(work) });
+                Pass { sizes: self.sizes(b, rows), forward, y: out, work: memory.at(work) }.call();
                 if !forward && self.has_last() {
                     self.scaled(hand, out, rows, e, true, out);
                 }

@@ -10,12 +10,12 @@
 
 use super::blocks::{Blocks, Chunk, FULL, Trail, VJP_ROWS, Way, by_rows, few};
 use super::cpu::{Hand, Layout, each_alone, members, over};
-use super::sequential::Pull;
 use super::{Gradients, Householder, Last};
-use crate::kernels::{Operand, Product, Triangle, dispatch, tiles, wy};
+use crate::kernels::{Operand, Product, Triangle, tiles, wy};
 use crate::operator::Side;
 use crate::parallel::Shared;
 use crate::scalar::Scalar;
+use isometry_kernels::householder::Pull;
 use num_traits::Zero;
 
 /// Arrays of the gradient.
@@ -164,7 +164,7 @@ impl<T: Scalar> Householder<'_, T> {
                     y = x;
                 }
                 std::ptr::copy_nonoverlapping(ct[start..].as_ptr(), g, rows * n);
-                dispatch(Pull { sizes: self.sizes(b, rows), y, g, c, u_bar, work: memory.at(work) });
+                Pull { sizes: self.sizes(b, rows), y, g, c, u_bar, work: memory.at(work) }.call();
                 let chunk = Chunk { b, x, ct: ct[start..].as_ptr(), rows, first: true, start };
                 self.through_last(hand, wants, &chunk, e, g, y);
             }

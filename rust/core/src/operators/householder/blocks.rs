@@ -7,11 +7,11 @@
 
 use super::Householder;
 use super::cpu::{Columns, Hand, Layout, members};
-use super::sequential::Sizes;
 use crate::kernels::{Operand, Product, Triangle, invert_work};
 use crate::operator::Side;
 use crate::parallel::{Member, Shared};
 use crate::scalar::Scalar;
+use isometry_kernels::householder::Sizes;
 use std::ops::Range;
 
 /// Up to so many rows, one reflection after the other.

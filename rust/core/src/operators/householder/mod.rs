@@ -14,7 +14,6 @@ mod blocks;
 mod cpu;
 mod matrix;
 mod recover;
-mod sequential;
 #[cfg(test)]
 mod tests;
 

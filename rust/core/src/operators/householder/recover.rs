@@ -4,8 +4,9 @@
 //! R <- H(u) R. R ends as the last factor: diag(1, ..., 1, s), or a diagonal of phases. Everything in double precision.
 
 use crate::error::{Error, Result, check_len};
-use crate::kernels::{Kernel, Simd, check_unitary, dispatch};
+use crate::kernels::check_unitary;
 use crate::scalar::Scalar;
+use isometry_kernels::householder::Reflect;
 use num_traits::Zero;
 
 /// Writes unit lower-trapezoidal `vectors` (batch, n, n - 1) and the last factor: a sign per matrix (batch) for real types,
@@ -41,9 +42,9 @@ pub fn from_matrix<T: Scalar>(
             for i in k..n {
                 vectors[i * m + k] = T::narrow(u[i]);
             }
-            let step = Reflect { r: &mut r, u: &u, row: &mut row, n, k };
-            // SAFETY: the kernel touches its slices only, with checked indices.
-            unsafe { dispatch(step) };
+            let step = Reflect { r: r.as_mut_ptr(), u: u.as_ptr(), row: row.as_mut_ptr(), n, k };
+            // SAFETY: three arrays of these sizes.
+            unsafe { step.call() };
         }
         for k in 0..lasts {
             let corner = if T::PARTS == 1 { r[n * n - 1] } else { r[k * n + k] };
@@ -81,36 +82,5 @@ fn reflector<W: Scalar<Real = f64>>(r: &[W], n: usize, k: usize, u: &mut [W]) {
     let length = (u[k].abs2() + tail).sqrt();
     for x in &mut u[k..] {
         *x = x.scale(1.0 / length);
-    }
-}
-
-/// R[k:, k:] <- R - 2 u (u^H R).
-struct Reflect<'a, W> {
-    r: &'a mut [W],
-    u: &'a [W],
-    row: &'a mut [W],
-    n: usize,
-    k: usize,
-}
-
-impl<W: Scalar<Real = f64>> Kernel<f64> for Reflect<'_, W> {
-    type Output = ();
-
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = f64>>(self) {
-        let Reflect { r, u, row, n, k } = self;
-        row.fill(W::zero());
-        for i in k..n {
-            let f = u[i].conj();
-            for (sum, x) in row[k..].iter_mut().zip(&r[i * n + k..(i + 1) * n]) {
-                *sum += f * *x;
-            }
-        }
-        for i in k..n {
-            let f = u[i].scale(2.0);
-            for (x, y) in r[i * n + k..(i + 1) * n].iter_mut().zip(&row[k..]) {
-                *x -= f * *y;
-            }
-        }
     }
 }

@@ -1,0 +1,31 @@
+//! The nonlinearities, one file each, within a vector register ([`Elementwise`]) or on whole rows; the pass over finished rows, and
+//! the column sums of bias gradients.
+
+mod elementwise;
+mod identity;
+mod leaky_relu;
+mod modrelu;
+mod modrelu_realrep;
+mod oplu;
+mod oplu_halves;
+mod phi;
+mod relu;
+mod sums;
+mod tanh;
+
+pub use elementwise::Elementwise;
+pub use phi::{Kind, Pass, Phi, Source};
+pub use sums::{Along, Columns, units};
+
+use crate::dispatch::compiled;
+use crate::scalar::Real;
+
+compiled! {
+    /// Passes of the nonlinearities, compiled for each real type.
+    ActivationKernels: Real for f32, f64; {
+        /// [`Pass`]
+        fn activation(Pass);
+        /// [`Columns`]
+        fn columns(Columns);
+    }
+}

@@ -1,0 +1,204 @@
+//! An activation as the kernels see it, and the pass over finished rows: h = phi(z), or z_bar = phi'^H g.
+
+use super::elementwise::Elementwise;
+use super::identity::Identity;
+use super::leaky_relu::LeakyRelu;
+use super::modrelu::{Modrelu, ModreluPairs};
+use super::oplu::{self, Oplu};
+use super::relu::Relu;
+use super::tanh::Tanh;
+use super::{modrelu_realrep, oplu_halves};
+use crate::dispatch::Kernel;
+use crate::scalar::Real;
+use crate::simd::Simd;
+use std::ops::Range;
+
+/// What an activation is for real rows of [`Phi::width`] numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// z
+    Identity,
+    /// tanh z
+    Tanh,
+    /// max(z, 0)
+    Relu,
+    /// max(slope z, z)
+    LeakyRelu,
+    /// modReLU of real numbers
+    Modrelu,
+    /// modReLU of complex numbers
+    ModreluPairs,
+    /// Neighbours ordered
+    Oplu,
+    /// Complex neighbours ordered
+    OpluComplex,
+    /// Halves of a row ordered
+    OpluHalves,
+    /// modReLU of (a_i, a_{i + n/2})
+    ModreluRealrep,
+}
+
+impl Kind {
+    /// Needs whole rows, not only a range of columns.
+    pub fn by_rows(self) -> bool {
+        matches!(self, Kind::OpluComplex | Kind::OpluHalves | Kind::ModreluRealrep)
+    }
+}
+
+/// What the y of a pull is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Source {
+    /// The result h.
+    Value,
+    /// The argument z.
+    Argument,
+}
+
+/// An activation of rows of `width` real numbers.
+#[derive(Clone, Copy)]
+pub struct Phi<R> {
+    /// What it does to the numbers of a row.
+    pub kind: Kind,
+    /// Real numbers per row.
+    pub width: usize,
+    /// That of leaky_relu.
+    pub slope: R,
+    /// Its own bias for every number of a row, padded to whole vectors; null without bias.
+    pub bias: *const R,
+}
+
+/// Runs the block with `$A` naming the [`Elementwise`] of an elementwise kind.
+macro_rules! with_kind {
+    ($kind:expr, $A:ident => $body:block) => {
+        match $kind {
+            Kind::Identity => {
+                type $A = Identity;
+                $body
+            }
+            Kind::Tanh => {
+                type $A = Tanh;
+                $body
+            }
+            Kind::Relu => {
+                type $A = Relu;
+                $body
+            }
+            Kind::LeakyRelu => {
+                type $A = LeakyRelu;
+                $body
+            }
+            Kind::Modrelu => {
+                type $A = Modrelu;
+                $body
+            }
+            Kind::ModreluPairs => {
+                type $A = ModreluPairs;
+                $body
+            }
+            _ => {
+                type $A = Oplu;
+                $body
+            }
+        }
+    };
+}
+
+/// out = phi(z), or phi'^H g with the derivative from y, on some rows and columns (all columns where [`Kind::by_rows`]); out may be
+/// the z or the g.
+///
+/// # Safety
+/// Rows of `width` numbers lie one after the other at all pointers; columns start at a multiple of two vectors.
+#[derive(Clone)]
+pub struct Pass<R> {
+    /// phi
+    pub phi: Phi<R>,
+    /// z, or what the derivative is taken from.
+    pub y: *const R,
+    /// g; null: the value is wanted.
+    pub g: *const R,
+    /// What y is.
+    pub from: Source,
+    /// Where the result goes.
+    pub out: *mut R,
+    /// Which rows.
+    pub rows: Range<usize>,
+    /// Which columns.
+    pub columns: Range<usize>,
+}
+
+impl<R: Real> Kernel<R> for Pass<R> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd<R = R>>(self) {
+        let Phi { kind, width, slope, bias } = self.phi;
+        // SAFETY: the contract of `Pass`.
+        unsafe {
+            if kind.by_rows() {
+                for row in self.rows {
+                    let at = row * width;
+                    self.phi.row::<S>(self.y.add(at), self.g, at, self.out.add(at));
+                }
+                return;
+            }
+            let slope = S::splat(slope);
+            // Without a bias all rows are one.
+            let flat = bias.is_null() && self.columns.len() == width;
+            let (rows, columns, width) = if flat {
+                (0..1, self.rows.start * width..self.rows.end * width, 0)
+            } else {
+                (self.rows, self.columns, width)
+            };
+            with_kind!(kind, A => {
+                for row in rows {
+                    for col in columns.clone().step_by(S::LANES) {
+                        let (at, live) = (row * width + col, columns.end - col);
+                        let b = if bias.is_null() { S::zero() } else { S::load(bias.add(col)) };
+                        let y = S::load_n(self.y.add(at), live);
+                        let v = if self.g.is_null() {
+                            A::value::<S>(y, b, slope)
+                        } else {
+                            let g = S::load_n(self.g.add(at), live);
+                            match self.from {
+                                Source::Value => A::pull::<S>(y, b, slope, g),
+                                Source::Argument => A::pull_at::<S>(y, b, slope, g),
+                            }
+                        };
+                        S::store_n(self.out.add(at), v, live);
+                    }
+                }
+            });
+        }
+    }
+}
+
+impl<R: Real> Phi<R> {
+    /// One row of a kind that pairs distant elements: the value, or the gradient where g is given.
+    #[inline(always)]
+    unsafe fn row<S: Simd<R = R>>(&self, y: *const R, g: *const R, at: usize, out: *mut R) {
+        let width = self.width;
+        // SAFETY: the contract of `Pass`.
+        unsafe {
+            if self.kind == Kind::OpluComplex {
+                let g = if g.is_null() { g } else { g.add(at) };
+                return oplu::complex(y, g, out, width);
+            }
+            let half = width / 2;
+            for i in (0..half).step_by(S::LANES) {
+                let live = half - i;
+                let load = |p: *const R| [S::load_n(p.add(i), live), S::load_n(p.add(half + i), live)];
+                let z = load(y);
+                let realrep = self.kind == Kind::ModreluRealrep;
+                let b = if realrep { S::load(self.bias.add(i)) } else { S::zero() };
+                let v = match (g.is_null(), realrep) {
+                    (true, true) => modrelu_realrep::value::<S>(z, b),
+                    (true, false) => oplu_halves::value::<S>(z),
+                    (false, true) => modrelu_realrep::pull::<S>(z, b, load(g.add(at))),
+                    (false, false) => oplu_halves::pull::<S>(z, load(g.add(at))),
+                };
+                S::store_n(out.add(i), v[0], live);
+                S::store_n(out.add(half + i), v[1], live);
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Which instruction set runs: detected once, or forced by `ISOMETRY_SIMD=scalar|avx2|avx512` so that tests cover each.
+
+use crate::scalar::Real;
+use crate::simd::Simd;
+use std::sync::OnceLock;
+
+/// The instruction sets that kernels are compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Isa {
+    /// Baseline of the target.
+    Scalar,
+    /// AVX2 with fused multiply-add.
+    Avx2,
+    /// AVX-512 F, DQ, VL, BW.
+    Avx512,
+}
+
+impl Isa {
+    /// The name that the environment variable uses.
+    pub fn name(self) -> &'static str {
+        match self {
+            Isa::Scalar => "scalar",
+            Isa::Avx2 => "avx2",
+            Isa::Avx512 => "avx512",
+        }
+    }
+
+    /// What this processor has, best last.
+    pub fn available() -> Vec<Isa> {
+        let mut found = vec![Isa::Scalar];
+        #[cfg(target_arch = "x86_64")]
+        {
+            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+                found.push(Isa::Avx2);
+                let wide = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq");
+                if wide && is_x86_feature_detected!("avx512vl") && is_x86_feature_detected!("avx512bw") {
+                    found.push(Isa::Avx512);
+                }
+            }
+        }
+        found
+    }
+
+    /// The forced one, or the best; the error says what there is.
+    fn choose(forced: Option<&str>) -> Result<Isa, String> {
+        let available = Isa::available();
+        let Some(name) = forced else { return Ok(available[available.len() - 1]) };
+        available.iter().copied().find(|isa| isa.name() == name).ok_or_else(|| {
+            let names: Vec<&str> = available.iter().map(|isa| isa.name()).collect();
+            format!("ISOMETRY_SIMD={name}: this processor has {}", names.join(", "))
+        })
+    }
+}
+
+static CHOSEN: OnceLock<Result<Isa, String>> = OnceLock::new();
+
+/// The instruction set of every kernel call of this process, or why the forced one cannot be had.
+pub fn chosen() -> Result<Isa, String> {
+    CHOSEN
+        .get_or_init(|| {
+            let forced = std::env::var("ISOMETRY_SIMD").ok().filter(|name| !name.is_empty());
+            Isa::choose(forced.as_deref())
+        })
+        .clone()
+}
+
+/// [`chosen`], or the baseline where the forced set is missing (the seam refuses to load in that case).
+#[inline]
+pub fn isa() -> Isa {
+    match CHOSEN.get() {
+        Some(Ok(isa)) => *isa,
+        _ => chosen().unwrap_or(Isa::Scalar),
+    }
+}
+
+/// A computation written once for all instruction sets. `run` must be `#[inline(always)]`.
+pub trait Kernel<R: Real> {
+    /// What the computation returns.
+    type Output;
+    /// The computation.
+    ///
+    /// # Safety
+    /// Runs only where the instruction set of S exists; the data of the kernel must satisfy its own contract.
+    unsafe fn run<S: Simd<R = R>>(self) -> Self::Output;
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2,fma")]
+#[inline(never)]
+pub(crate) unsafe fn on_avx512<R: Real, K: Kernel<R>>(kernel: K) -> K::Output {
+    // SAFETY: the features stand on this function; the rest is the contract of the kernel.
+    unsafe { kernel.run::<R::Avx512>() }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+#[inline(never)]
+pub(crate) unsafe fn on_avx2<R: Real, K: Kernel<R>>(kernel: K) -> K::Output {
+    // SAFETY: the features stand on this function; the rest is the contract of the kernel.
+    unsafe { kernel.run::<R::Avx2>() }
+}
+
+#[inline(never)]
+pub(crate) unsafe fn on_baseline<R: Real, K: Kernel<R>>(kernel: K) -> K::Output {
+    // SAFETY: every processor has the baseline; the rest is the contract of the kernel.
+    unsafe { kernel.run::<R::Portable>() }
+}
+
+/// Runs the kernel on the chosen instruction set.
+///
+/// # Safety
+/// The contract of the kernel's own data.
+#[inline(always)]
+pub(crate) unsafe fn dispatch<R: Real, K: Kernel<R>>(kernel: K) -> K::Output {
+    // SAFETY: `isa` only names instruction sets that were detected.
+    unsafe {
+        match isa() {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => on_avx512(kernel),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => on_avx2(kernel),
+            _ => on_baseline(kernel),
+        }
+    }
+}
+
+/// Declares a table of kernels, functions of an element type that other crates call, and compiles it here: once for every type
+/// named and every instruction set. (A generic function would be compiled anew in every crate that calls it.) `kernel.call()` then
+/// runs it for any type that has the table.
+macro_rules! compiled {
+    ($(#[$doc:meta])* $table:ident: $bound:ident for $($t:ty),+; $functions:tt) => {
+        compiled!(@table $(#[$doc])* $table $bound $functions);
+        $(compiled!(@of $t, $table $bound $functions);)+
+    };
+    (@table $(#[$doc:meta])* $table:ident $bound:ident {
+        $($(#[$line:meta])* fn $name:ident($kernel:ident) $(-> $out:ty)?;)+
+    }) => {
+        $(#[$doc])*
+        #[allow(clippy::missing_safety_doc, reason = "the contract of a kernel stands on its struct")]
+        pub trait $table: Sized {
+            $($(#[$line])* unsafe fn $name(kernel: $kernel<Self>) $(-> $out)? where Self: $bound;)+
+        }
+        $(
+            impl<T: $bound> $kernel<T> {
+                /// Runs the kernel.
+                ///
+                /// # Safety
+                /// What the struct asks for.
+                pub unsafe fn call(self) $(-> $out)? {
+                    // SAFETY: the contract of the kernel.
+                    unsafe { T::$name(self) }
+                }
+            }
+        )+
+    };
+    (@of $t:ty, $table:ident $bound:ident {
+        $($(#[$line:meta])* fn $name:ident($kernel:ident) $(-> $out:ty)?;)+
+    }) => {
+        impl $table for $t {
+            $(
+                #[inline(never)]
+                unsafe fn $name(kernel: $kernel<$t>) $(-> $out)? {
+                    // SAFETY: the contract of the kernel.
+                    unsafe { $crate::dispatch::dispatch(kernel) }
+                }
+            )+
+        }
+    };
+}
+pub(crate) use compiled;
+
+/// Lanes of a real type on the chosen instruction set.
+pub fn lanes<R: Real>() -> usize {
+    match isa() {
+        Isa::Avx512 => R::Avx512::LANES,
+        Isa::Avx2 => R::Avx2::LANES,
+        Isa::Scalar => R::Portable::LANES,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_instruction_set_is_an_error() {
+        assert!(Isa::choose(Some("mmx")).unwrap_err().contains("ISOMETRY_SIMD=mmx"));
+        assert_eq!(Isa::choose(Some("scalar")), Ok(Isa::Scalar));
+        assert_eq!(Isa::choose(None).unwrap(), *Isa::available().last().unwrap());
+    }
+}

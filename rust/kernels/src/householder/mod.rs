@@ -1,0 +1,22 @@
+//! Kernels of products of reflections: one reflection after the other.
+
+mod reflect;
+mod sequential;
+
+pub use reflect::Reflect;
+pub use sequential::{Pass, Pull, Sizes};
+
+use crate::dispatch::compiled;
+use crate::scalar::{Scalar, c32, c64};
+
+compiled! {
+    /// Reflections, compiled for each element type.
+    HouseholderKernels: Scalar for f32, f64, c32, c64; {
+        /// [`Pass`]
+        fn reflections(Pass);
+        /// [`Pull`]
+        fn reflections_pull(Pull);
+        /// [`Reflect`]
+        fn reflect(Reflect);
+    }
+}

@@ -1,0 +1,52 @@
+//! One reflection of a matrix from the left.
+
+use crate::dispatch::Kernel;
+use crate::scalar::{Real, Scalar};
+use crate::simd::Simd;
+
+/// R[k:, k:] <- R - 2 u (u^H R) for a unit vector u that is zero above row k.
+///
+/// # Safety
+/// r holds n x n elements, u and `row` n each; they are apart.
+pub struct Reflect<T> {
+    /// R
+    pub r: *mut T,
+    /// u
+    pub u: *const T,
+    /// Scratch.
+    pub row: *mut T,
+    /// n
+    pub n: usize,
+    /// k
+    pub k: usize,
+}
+
+impl<T: Scalar> Kernel<T::Real> for Reflect<T> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd<R = T::Real>>(self) {
+        let Reflect { n, k, .. } = self;
+        // SAFETY: the contract of `Reflect`.
+        let (r, u, row) = unsafe {
+            (
+                std::slice::from_raw_parts_mut(self.r, n * n),
+                std::slice::from_raw_parts(self.u, n),
+                std::slice::from_raw_parts_mut(self.row, n),
+            )
+        };
+        row.fill(T::zero());
+        for i in k..n {
+            let f = u[i].conj();
+            for (sum, x) in row[k..].iter_mut().zip(&r[i * n + k..(i + 1) * n]) {
+                *sum += f * *x;
+            }
+        }
+        for i in k..n {
+            let f = u[i].scale(T::Real::of(2.0));
+            for (x, y) in r[i * n + k..(i + 1) * n].iter_mut().zip(&row[k..]) {
+                *x -= f * *y;
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Passes over arrays: squared lengths of the columns of a row-major matrix; whether all is zero.
+
+use crate::dispatch::{Kernel, compiled};
+use crate::scalar::Real;
+use crate::simd::Simd;
+
+compiled! {
+    /// Passes, compiled for each real type.
+    NormKernels: Real for f32, f64; {
+        /// [`Squares`]
+        fn squares(Squares);
+        /// [`Zeros`]
+        fn zeros(Zeros) -> bool;
+    }
+}
+
+/// Sums of squares down the columns of `rows` rows of `width` numbers, each from the first row to the last.
+///
+/// # Safety
+/// The rows exist, and one row at `sums`.
+pub struct Squares<R> {
+    /// The rows.
+    pub u: *const R,
+    /// How many.
+    pub rows: usize,
+    /// Numbers in each.
+    pub width: usize,
+    /// Where the sums go.
+    pub sums: *mut R,
+}
+
+impl<R: Real> Kernel<R> for Squares<R> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd<R = R>>(self) {
+        let Squares { u, rows, width, sums } = self;
+        // four vectors at a time: neighbouring cache lines of a row
+        for col in (0..width).step_by(4 * S::LANES) {
+            // SAFETY: the contract of `Squares`.
+            unsafe {
+                let mut acc = [S::zero(); 4];
+                for i in 0..rows {
+                    for j in 0..4 {
+                        let at = col + j * S::LANES;
+                        if at < width {
+                            let x = S::load_n(u.add(i * width + at), width - at);
+                            acc[j] = S::mul_add(x, x, acc[j]);
+                        }
+                    }
+                }
+                for j in 0..4 {
+                    let at = col + j * S::LANES;
+                    if at < width {
+                        S::store_n(sums.add(at), acc[j], width - at);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Whether every number is zero.
+///
+/// # Safety
+/// The numbers exist.
+pub struct Zeros<R> {
+    /// The numbers.
+    pub x: *const R,
+    /// How many.
+    pub len: usize,
+}
+
+impl<R: Real> Kernel<R> for Zeros<R> {
+    type Output = bool;
+
+    #[inline(always)]
+    unsafe fn run<S: Simd<R = R>>(self) -> bool {
+        let (zero, one) = (R::zero(), num_traits::One::one());
+        // SAFETY: whole vectors, and a masked one, inside the slice; `lanes` holds one vector.
+        unsafe {
+            let mut found = S::zero();
+            for at in (0..self.len).step_by(S::LANES) {
+                let x = S::load_n(self.x.add(at), self.len - at);
+                // a NaN is not equal to zero either
+                found = S::add(found, S::select_eq(x, S::zero(), S::zero(), S::splat(one)));
+            }
+            let mut lanes = [zero; 16];
+            S::store(lanes.as_mut_ptr(), found);
+            lanes.iter().all(|&count| count == zero)
+        }
+    }
+}

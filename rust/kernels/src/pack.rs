@@ -1,0 +1,253 @@
+//! Packs the right-hand operand of a product into panels of two vectors of columns, `k` rows each.
+//!
+//! A panel row holds the columns of one element row; a complex element row becomes two real rows, what a_re and what
+//! a_im multiply: (b, i b), so that a complex product is a real one of twice the depth and twice the width.
+//! The last panel is one vector wide where that suffices; missing columns are zero.
+
+use crate::dispatch::{Kernel, compiled};
+use crate::scalar::{Scalar, c32, c64};
+use crate::simd::Simd;
+use num_traits::{One, Zero};
+
+/// A matrix in memory: element (i, j) at `data[i * rows + j * cols]`, conjugated when read if `conj`.
+#[derive(Clone, Copy)]
+pub struct Operand<T> {
+    /// Element (0, 0).
+    pub data: *const T,
+    /// Distance of neighbouring rows, in elements.
+    pub rows: usize,
+    /// Distance of neighbouring columns, in elements.
+    pub cols: usize,
+    /// Read the conjugate.
+    pub conj: bool,
+}
+
+impl<T> Operand<T> {
+    /// A row-major matrix with the given distance of rows.
+    pub fn new(data: *const T, stride: usize) -> Self {
+        Operand { data, rows: stride, cols: 1, conj: false }
+    }
+    /// Transposed.
+    pub fn t(self) -> Self {
+        Operand { rows: self.cols, cols: self.rows, ..self }
+    }
+    /// Element-wise conjugate.
+    pub fn conj(self) -> Self {
+        Operand { conj: !self.conj, ..self }
+    }
+    /// Conjugate transpose.
+    pub fn h(self) -> Self {
+        self.t().conj()
+    }
+    /// The block that starts at (i, j).
+    pub fn at(self, i: usize, j: usize) -> Self {
+        Operand { data: self.data.wrapping_add(i * self.rows + j * self.cols), ..self }
+    }
+}
+
+/// Width of the panel that starts at real column `col` of `width`: two vectors, or one if the rest fits.
+#[inline(always)]
+pub fn panel_width<S: Simd>(width: usize, col: usize) -> usize {
+    if width - col > S::LANES { 2 * S::LANES } else { S::LANES }
+}
+
+/// Where the panel of real column `col` (a multiple of two vectors) starts in the packed array of `depth` real rows.
+#[inline(always)]
+pub fn panel_offset(depth: usize, col: usize) -> usize {
+    col * depth
+}
+
+/// Real numbers of a packed k x n operand of T, `lanes` per vector.
+pub fn packed_len<T: Scalar>(k: usize, n: usize, lanes: usize) -> usize {
+    (n * T::PARTS).div_ceil(lanes) * lanes * k * T::PARTS
+}
+
+/// The panel of columns that starts at real column `col` of a k x n operand: `k PARTS` rows of [`panel_width`] numbers at `out`.
+/// `conj_a` says that the left operand is to be conjugated.
+///
+/// # Safety
+/// The operand has k rows and n columns in memory, `out` has room for the panel.
+pub(crate) struct Panel<T> {
+    pub b: Operand<T>,
+    pub conj_a: bool,
+    pub k: usize,
+    pub n: usize,
+    pub col: usize,
+    pub out: *mut T,
+}
+
+impl<T: Scalar> Kernel<T::Real> for Panel<T> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd<R = T::Real>>(self) {
+        let Panel { b, conj_a, k, n, col, out } = self;
+        let (width, out) = (panel_width::<S>(n * T::PARTS, col), out.cast());
+        // SAFETY: the contract of `Panel`.
+        unsafe {
+            match T::PARTS {
+                1 => pack_real::<T, S>(b, k, n, col, width, out),
+                _ => pack_complex::<T, S>(b, conj_a, k, n, col, width, out),
+            }
+        }
+    }
+}
+
+/// Every `count`-th panel, from the `id`-th on, of a k x n operand.
+///
+/// # Safety
+/// The operand has k rows and n columns in memory; `out` holds [`packed_len`] numbers; nobody reads them meanwhile.
+pub struct Pack<T: Scalar> {
+    /// The operand.
+    pub b: Operand<T>,
+    /// Its rows.
+    pub k: usize,
+    /// Its columns.
+    pub n: usize,
+    /// The panels.
+    pub out: *mut T::Real,
+    /// Which of the threads that share the panels this is.
+    pub id: usize,
+    /// How many there are.
+    pub count: usize,
+}
+
+impl<T: Scalar> Kernel<T::Real> for Pack<T> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd<R = T::Real>>(self) {
+        let Pack { b, k, n, out, id, count } = self;
+        for col in (id * 2 * S::LANES..n * T::PARTS).step_by(count * 2 * S::LANES) {
+            // SAFETY: the contract of `Pack`; `packed_len` leaves room for every panel.
+            unsafe {
+                let out = out.add(panel_offset(k * T::PARTS, col)).cast();
+                S::outlined(Panel { b, conj_a: false, k, n, col, out });
+            }
+        }
+    }
+}
+
+compiled! {
+    /// Packing, compiled for each element type.
+    PackKernels: Scalar for f32, f64, c32, c64; {
+        /// [`Pack`]
+        fn pack(Pack);
+    }
+}
+
+#[inline(always)]
+unsafe fn pack_real<T: Scalar, S: Simd<R = T::Real>>(
+    b: Operand<T>,
+    k: usize,
+    n: usize,
+    col: usize,
+    width: usize,
+    out: *mut S::R,
+) {
+    // SAFETY: the contract of `Panel`.
+    unsafe {
+        let data = b.data.cast::<S::R>();
+        if b.cols == 1 {
+            for p in 0..k {
+                for j in (0..width).step_by(S::LANES) {
+                    let live = n.saturating_sub(col + j);
+                    let v =
+                        if live > 0 { S::load_n(data.add(p * b.rows + col + j), live) } else { S::zero() };
+                    S::store(out.add(p * width + j), v);
+                }
+            }
+        } else if b.rows == 1 {
+            for j in (0..width).step_by(S::LANES) {
+                let live = n.saturating_sub(col + j).min(S::LANES);
+                for p in (0..k).step_by(S::LANES) {
+                    let deep = (k - p).min(S::LANES);
+                    let mut block = [S::zero(); 16];
+                    for c in 0..live {
+                        block[c] = S::load_n(data.add(p + (col + j + c) * b.cols), deep);
+                    }
+                    S::transpose(&mut block[..S::LANES]);
+                    for q in 0..deep {
+                        S::store(out.add((p + q) * width + j), block[q]);
+                    }
+                }
+            }
+        } else {
+            for p in 0..k {
+                for j in 0..width {
+                    let zero = S::R::zero();
+                    *out.add(p * width + j) =
+                        if col + j < n { *data.add(p * b.rows + (col + j) * b.cols) } else { zero };
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn pack_complex<T: Scalar, S: Simd<R = T::Real>>(
+    b: Operand<T>,
+    conj_a: bool,
+    k: usize,
+    n: usize,
+    col: usize,
+    width: usize,
+    out: *mut S::R,
+) {
+    // SAFETY: the contract of `Panel`.
+    unsafe {
+        let (one, zero) = (S::R::one(), S::R::zero());
+        // b' = b or conj(b): flip the odd lanes; +-i b': exchange neighbours, flip the even or the odd lanes
+        let own = if b.conj { S::alternate(one, -one) } else { S::splat(one) };
+        let turn = if conj_a { S::alternate(one, -one) } else { S::alternate(-one, one) };
+        if b.cols == 1 {
+            for p in 0..k {
+                let row = b.data.add(p * b.rows).cast::<S::R>();
+                for j in (0..width).step_by(S::LANES) {
+                    let live = (2 * n).saturating_sub(col + j);
+                    let v = if live > 0 { S::load_n(row.add(col + j), live) } else { S::zero() };
+                    let v = S::mul(v, own);
+                    S::store(out.add(2 * p * width + j), v);
+                    S::store(out.add((2 * p + 1) * width + j), S::mul(S::swap_pairs(v), turn));
+                }
+            }
+        } else if b.rows == 1 {
+            let side = S::LANES / 2;
+            for j in (0..width).step_by(S::LANES) {
+                let first = (col + j) / 2;
+                let live = n.saturating_sub(first).min(side);
+                for p in (0..k).step_by(side) {
+                    let deep = (k - p).min(side);
+                    let mut block = [S::zero(); 8];
+                    for c in 0..live {
+                        block[c] = S::load_n(b.data.add(p + (first + c) * b.cols).cast(), 2 * deep);
+                    }
+                    S::transpose_pairs(&mut block[..side]);
+                    for q in 0..deep {
+                        let v = S::mul(block[q], own);
+                        S::store(out.add(2 * (p + q) * width + j), v);
+                        S::store(out.add((2 * (p + q) + 1) * width + j), S::mul(S::swap_pairs(v), turn));
+                    }
+                }
+            }
+        } else {
+            for p0 in (0..k).step_by(16) {
+                for j in (0..width).step_by(2) {
+                    let c = (col + j) / 2;
+                    for p in p0..(p0 + 16).min(k) {
+                        let mut v =
+                            if c < n { *b.data.add(p * b.rows + c * b.cols) } else { T::new(zero, zero) };
+                        if b.conj {
+                            v = v.conj();
+                        }
+                        let row = out.add(2 * p * width + j);
+                        *row = v.re();
+                        *row.add(1) = v.im();
+                        *row.add(width) = if conj_a { v.im() } else { -v.im() };
+                        *row.add(width + 1) = if conj_a { -v.re() } else { v.re() };
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,268 @@
+//! C = base + alpha A B for matrices in memory, of any of the four element types.
+//!
+//! B is packed panel by panel ([`crate::pack`]), A is read in place, one number broadcast at a time, in any
+//! strides. Triangular operands are skipped by limiting the range of k of each tile (the skipped part must hold zeros:
+//! a tile may reach into it). k is cut into blocks of [`KC`], summed one after the other.
+//! The threads of a call share the column panels of C, dealt in a snake so that triangular work balances; a C of few
+//! columns is shared by rows instead.
+
+use crate::dispatch::{Kernel, compiled, lanes};
+use crate::pack::{Operand, Panel, panel_width};
+use crate::scalar::{Scalar, c32, c64};
+use crate::simd::Simd;
+use crate::tile::{MAX_ROWS, Term, Tile, compute, heights, tiles};
+use std::ops::Range;
+
+/// Depth of a block of k, in elements: a panel of 256 x 32 numbers of f32 stays in the first-level cache.
+const KC: usize = 256;
+/// Height of a block of A: with KC columns it fills half of the second-level cache.
+const MC: usize = 64 * MAX_ROWS;
+/// A distance of rows that is a multiple of this many bytes puts the rows of a tile into the same cache sets.
+const ALIAS: usize = 2048;
+
+/// Which part of a matrix can be non-zero (A, B) or is wanted (C).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Triangle {
+    /// Everything.
+    Full,
+    /// On and below the diagonal.
+    Lower,
+    /// On and above the diagonal.
+    Upper,
+}
+
+impl Triangle {
+    /// The shape of the transposed matrix.
+    pub fn t(self) -> Self {
+        match self {
+            Triangle::Full => Triangle::Full,
+            Triangle::Lower => Triangle::Upper,
+            Triangle::Upper => Triangle::Lower,
+        }
+    }
+}
+
+/// The part of one of `count` threads in C = base + alpha A B.
+///
+/// # Safety
+/// The matrices exist in memory; C overlaps neither A nor B, but may be B if k and m are at most 256; a base that overlaps C is
+/// C itself; all threads run the same product; `scratch` holds [`scratch_len`] numbers, its own for each thread.
+#[derive(Clone, Copy)]
+pub struct Multiply<T: Scalar> {
+    /// Rows of C.
+    pub m: usize,
+    /// Columns of C.
+    pub n: usize,
+    /// Columns of A, rows of B.
+    pub k: usize,
+    /// A
+    pub a: Operand<T>,
+    /// B
+    pub b: Operand<T>,
+    /// C, row-major.
+    pub c: *mut T,
+    /// Distance of its rows.
+    pub c_rows: usize,
+    /// alpha
+    pub alpha: T::Real,
+    /// What the product is added to (null: nothing), row-major.
+    pub base: *const T,
+    /// Distance of its rows.
+    pub base_rows: usize,
+    /// What of A, B and C counts. Zeros stand in memory outside the triangle of A and B; C outside is left unspecified.
+    pub shape: [Triangle; 3],
+    /// The columns wanted, if not all are: then panels are dealt whatever their number.
+    pub span: Option<(usize, usize)>,
+    /// Which of the threads this is.
+    pub id: usize,
+    /// How many there are.
+    pub count: usize,
+    /// Scratch.
+    pub scratch: *mut T::Real,
+}
+
+/// Real numbers of scratch that one thread needs for products of up to m rows and depth k.
+pub fn scratch_len<T: Scalar>(m: usize, k: usize) -> usize {
+    let panel = KC.min(k.max(1)) * T::PARTS * 32;
+    // the copy of a block of A with an odd distance of rows
+    panel + (m.min(MC) + 32) * (KC.min(k.max(1)) + 32) * T::PARTS
+}
+
+/// The columns among `start..end` that are dealt to one of `count` threads by a product of width n that names its columns.
+pub fn own_columns<T: Scalar>(
+    (id, count): (usize, usize),
+    n: usize,
+    (start, end): (usize, usize),
+) -> impl Iterator<Item = Range<usize>> {
+    let panel = 2 * lanes::<T::Real>() / T::PARTS;
+    (start / panel..end.div_ceil(panel))
+        .filter(move |&p| dealt(p, count) == id)
+        .map(move |p| p * panel..((p + 1) * panel).min(n))
+}
+
+/// The thread that column panel `panel` is dealt to: in a snake, so that triangular work balances.
+fn dealt(panel: usize, count: usize) -> usize {
+    let (lap, place) = (panel / count, panel % count);
+    if lap.is_multiple_of(2) { place } else { count - 1 - place }
+}
+
+compiled! {
+    /// Products, compiled for each element type.
+    ProductKernels: Scalar for f32, f64, c32, c64; {
+        /// [`Multiply`]
+        fn multiply(Multiply);
+    }
+}
+
+impl<T: Scalar> Kernel<T::Real> for Multiply<T> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd<R = T::Real>>(self) {
+        let Multiply { id, count, scratch, .. } = self;
+        let q = self;
+        let width = q.n * T::PARTS;
+        let panels = width.div_ceil(2 * S::LANES);
+        // Few panels: deal rows instead, so that nobody idles; everybody packs the few panels for itself.
+        let by_rows = q.span.is_none() && count > 1 && panels < 2 * count && q.m >= 2 * panels;
+        let (blocks, cut) = (q.m.div_ceil(S::ROWS), |id: usize, blocks: usize| blocks * id / count * S::ROWS);
+        let (i0, i1) =
+            if by_rows { (cut(id, blocks).min(q.m), cut(id + 1, blocks).min(q.m)) } else { (0, q.m) };
+        let mine = |panel: usize| by_rows || dealt(panel, count) == id;
+        if !by_rows && id >= panels {
+            return;
+        }
+        let (first, end) = q.span.map_or((0, panels), |(start, end)| {
+            (start * T::PARTS / (2 * S::LANES), (end * T::PARTS).div_ceil(2 * S::LANES))
+        });
+        let last = q.k.saturating_sub(1) / KC;
+        for block in 0..=last {
+            let (k0, k1) = (block * KC, q.k.min((block + 1) * KC));
+            for (row, height) in tiles(i1 - i0, MC) {
+                let rows = (i0 + row, i0 + row + height);
+                // SAFETY: the contract of `Multiply`; the panel takes KC.min(k) rows of the scratch.
+                unsafe {
+                    let mut local = q;
+                    let copy = scratch.add(KC.min(q.k.max(1)) * 2 * S::LANES * T::PARTS);
+                    local.a = unalias::<T>(&q, rows.0, rows.1, k0, k1, copy);
+                    for panel in (first..end).filter(|&p| mine(p)) {
+                        one_panel::<T, S>(&local, panel * 2 * S::LANES, rows, (k0, k1), scratch);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The block rows i0..i1, columns k0..k1 of A, copied to an odd distance of rows if its own would alias in the cache.
+#[inline(always)]
+unsafe fn unalias<T: Scalar>(
+    q: &Multiply<T>,
+    i0: usize,
+    i1: usize,
+    k0: usize,
+    k1: usize,
+    copy: *mut T::Real,
+) -> Operand<T> {
+    let (a, copy) = (q.a, copy.cast::<T>());
+    // Down its columns A passes a cache line in every step of k, along its rows one per row of the tile.
+    let (stride, least) = if a.cols == 1 { (a.rows, 2 * ALIAS) } else { (a.cols, ALIAS) };
+    let stride = stride * size_of::<T>();
+    if !stride.is_multiple_of(ALIAS) || stride < least || i1 - i0 < 4 * MAX_ROWS {
+        return a;
+    }
+    // SAFETY: the scratch of `scratch_len` holds (m + 32) (KC + 32) elements; source and copy are apart.
+    unsafe {
+        if a.cols == 1 {
+            let pitch = (k1 - k0) + 16;
+            for i in i0..i1 {
+                let to = copy.add((i - i0) * pitch);
+                std::ptr::copy_nonoverlapping(a.data.add(i * a.rows + k0), to, k1 - k0);
+            }
+            Operand { data: copy.wrapping_sub(i0 * pitch + k0), rows: pitch, ..a }
+        } else if a.rows == 1 {
+            let pitch = (i1 - i0) + 16;
+            for p in k0..k1 {
+                let to = copy.add((p - k0) * pitch);
+                std::ptr::copy_nonoverlapping(a.data.add(p * a.cols + i0), to, i1 - i0);
+            }
+            Operand { data: copy.wrapping_sub(k0 * pitch + i0), cols: pitch, ..a }
+        } else {
+            a
+        }
+    }
+}
+
+/// All row tiles of the panel of C at real column `col`, for one block of k.
+#[inline(always)]
+unsafe fn one_panel<T: Scalar, S: Simd<R = T::Real>>(
+    q: &Multiply<T>,
+    col: usize,
+    (i0, i1): (usize, usize),
+    (k0, k1): (usize, usize),
+    packed: *mut S::R,
+) {
+    let width = panel_width::<S>(q.n * T::PARTS, col);
+    // first and last element column of the panel
+    let (j0, j1) = (col / T::PARTS, (col + width).div_ceil(T::PARTS).min(q.n) - 1);
+    let (mut b0, mut b1) = (k0, k1);
+    match q.shape[1] {
+        Triangle::Upper => b1 = b1.min(j1 + 1),
+        Triangle::Lower => b0 = b0.max(j0),
+        Triangle::Full => {}
+    }
+    // the strides of A in real numbers; its complex elements are pairs of steps
+    let (rows, cols) = (q.a.rows * T::PARTS, q.a.cols * T::PARTS);
+    let (inner, outer) = if T::PARTS == 2 { (1, cols) } else { (cols, 2 * cols) };
+    // SAFETY: the contract of `Multiply`; the panel has at most KC rows.
+    unsafe {
+        if b0 < b1 {
+            let (b, out) = (q.b.at(b0, 0), packed.cast());
+            S::outlined(Panel { b, conj_a: q.a.conj, k: b1 - b0, n: q.n, col, out });
+        }
+        for (row, height) in heights::<S>(i1 - i0, S::ROWS) {
+            let i = i0 + row;
+            let outside = match q.shape[2] {
+                Triangle::Upper => i > j1,
+                Triangle::Lower => j0 > i + height - 1,
+                Triangle::Full => false,
+            };
+            if outside {
+                continue;
+            }
+            let (mut p0, mut p1) = (b0, b1);
+            match q.shape[0] {
+                Triangle::Lower => p1 = p1.min(i + height),
+                Triangle::Upper => p0 = p0.max(i),
+                Triangle::Full => {}
+            }
+            // An empty range still writes zeros in the first block.
+            let depth = p1.saturating_sub(p0);
+            if depth == 0 && k0 > 0 {
+                continue;
+            }
+            let p0 = p0.min(q.k.saturating_sub(1)).max(b0.min(q.k.saturating_sub(1)));
+            let (base, base_rows) = if k0 > 0 { (q.c.cast_const(), q.c_rows) } else { (q.base, q.base_rows) };
+            let base = match base.is_null() {
+                true => std::ptr::null(),
+                false => base.wrapping_add(i * base_rows).cast::<S::R>().wrapping_add(col),
+            };
+            let c = q.c.wrapping_add(i * q.c_rows).cast::<S::R>().wrapping_add(col);
+            let a = q.a.at(i, p0).data.cast();
+            let b = packed.wrapping_add(p0.saturating_sub(b0) * T::PARTS * width).cast_const();
+            let tile = Tile {
+                terms: [Term { a, rows, inner, outer, depth: depth * T::PARTS, b }, Term::NONE],
+                whole: q.m,
+                alpha: q.alpha,
+                base,
+                base_rows: base_rows * T::PARTS,
+                bias: std::ptr::null(),
+                c,
+                c_rows: q.c_rows * T::PARTS,
+                live: q.n * T::PARTS - col,
+                soon: [c.cast_const(), std::ptr::null()],
+            };
+            compute::<S>(&tile, height, width > S::LANES);
+        }
+    }
+}

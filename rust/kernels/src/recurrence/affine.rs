@@ -1,0 +1,214 @@
+//! The kernel of every step: rows of out = phi(base E + A_0 B_0 + A_1 B_1 + add + bias), or the gradient of phi.
+//!
+//! A_i are read in place by broadcast, B_i are packed, E is diagonal (one factor per real number, or a rotation of the
+//! pairs). A panel of columns is finished before the next begins: the tiles store their sums, and the activation is a pass over
+//! them while they are in the first-level cache, so that no activation is compiled into a tile. All rows are contiguous: a step
+//! of a sequence array (T, B, width) is used where it lies.
+
+use crate::activation::{Pass, Phi, Source};
+use crate::dispatch::Kernel;
+use crate::pack::panel_width;
+use crate::scalar::Real;
+use crate::simd::Simd;
+use crate::tile::{self, Tile, compute, heights};
+use std::ops::Range;
+
+/// Bytes after which addresses fall into the same set of a first-level cache.
+const PAGE: usize = 4096;
+
+/// One product A B of an affine map: rows of `depth` numbers, and the packed panels of B.
+#[derive(Clone, Copy)]
+pub struct Term<R> {
+    /// Row 0 of A.
+    pub a: *const R,
+    /// Numbers per row of A, rows of B.
+    pub depth: usize,
+    /// The packed panels of B.
+    pub b: *const R,
+}
+
+impl<R> Term<R> {
+    /// No product.
+    pub const NONE: Self = Term { a: std::ptr::null(), depth: 0, b: std::ptr::null() };
+}
+
+/// What happens to a sum.
+#[derive(Clone, Copy)]
+pub enum Finish<R> {
+    /// Nothing.
+    Plain,
+    /// phi(z)
+    Value(Phi<R>),
+    /// phi'^H g, read off the rows h.
+    Pull(Phi<R>),
+}
+
+/// The affine map; all pointers at row 0 of the step, null for what is absent.
+///
+/// # Safety
+/// Every pointer that is not null has the rows and columns; out overlaps none of the A (it may be `add`); columns start at a
+/// multiple of two vectors; an activation that finishes it needs no whole rows.
+#[derive(Clone, Copy)]
+pub struct Affine<R> {
+    /// Numbers per row of base, add, h and out.
+    pub width: usize,
+    /// Rows of the whole batch: decides the order of summation.
+    pub whole: usize,
+    /// The products.
+    pub terms: [Term<R>; 2],
+    /// Rows that E acts on.
+    pub base: *const R,
+    /// E: a factor per number, and the factor of the other number of its pair.
+    pub diagonal: [*const R; 2],
+    /// Rows to be added.
+    pub add: *const R,
+    /// A number per column to be added, padded to whole vectors.
+    pub bias: *const R,
+    /// The end of it.
+    pub finish: Finish<R>,
+    /// Rows that [`Finish::Pull`] reads.
+    pub h: *const R,
+    /// The sums.
+    pub out: *mut R,
+    /// Where [`Finish`] puts its result: `out` if null.
+    pub to: *mut R,
+    /// Where the rows of `add` and `h` of the next step lie, counted from these; 0 for no prefetch.
+    pub ahead: isize,
+}
+
+impl<R: Real> Affine<R> {
+    /// The zero map into rows of `width` numbers.
+    pub fn new(width: usize, whole: usize, out: *mut R) -> Self {
+        let none = std::ptr::null();
+        Affine {
+            width,
+            whole,
+            terms: [Term::NONE; 2],
+            base: none,
+            diagonal: [none; 2],
+            add: none,
+            bias: none,
+            finish: Finish::Plain,
+            h: none,
+            out,
+            to: std::ptr::null_mut(),
+            ahead: 0,
+        }
+    }
+
+    /// Computes these rows and columns.
+    ///
+    /// # Safety
+    /// That of [`Affine`].
+    #[inline]
+    pub unsafe fn run(&self, rows: Range<usize>, columns: Range<usize>) {
+        if !rows.is_empty() && !columns.is_empty() {
+            // SAFETY: the contract of `Affine`.
+            unsafe { Sweep { map: *self, rows, columns }.call() }
+        }
+    }
+}
+
+/// Some rows and columns of an affine map.
+///
+/// # Safety
+/// That of [`Affine`].
+pub struct Sweep<R> {
+    map: Affine<R>,
+    rows: Range<usize>,
+    columns: Range<usize>,
+}
+
+impl<R: Real> Kernel<R> for Sweep<R> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd<R = R>>(self) {
+        let q = &self.map;
+        // the rows of a tall tile at distances of a page would share one set of the first-level cache
+        let paged =
+            q.terms.iter().any(|term| term.depth > 0 && (term.depth * size_of::<R>()).is_multiple_of(PAGE));
+        let tallest = if paged { S::ROWS } else { S::STEP_ROWS };
+        let apart = !q.base.is_null() && !(q.add.is_null() && q.diagonal[0].is_null());
+        for col in self.columns.clone().step_by(2 * S::LANES) {
+            let width = panel_width::<S>(q.width, col);
+            // SAFETY: the contract of `Affine`.
+            unsafe {
+                if apart {
+                    start::<S>(q, self.rows.clone(), col..(col + width).min(q.width));
+                }
+                let base = match (apart, q.base.is_null()) {
+                    (true, _) => q.out.cast_const(),
+                    (false, true) => q.add,
+                    (false, false) => q.base,
+                };
+                for (row, height) in heights::<S>(self.rows.len(), tallest) {
+                    let row = self.rows.start + row;
+                    let at = row * q.width + col;
+                    let term = |i: usize| {
+                        let Term { a, depth, b } = q.terms[i];
+                        tile::Term::rows(
+                            a.wrapping_add(row * depth),
+                            depth,
+                            depth,
+                            b.wrapping_add(col * depth),
+                        )
+                    };
+                    let soon = |rows: *const R| {
+                        if q.ahead == 0 || rows.is_null() {
+                            std::ptr::null()
+                        } else {
+                            rows.wrapping_add(at).wrapping_offset(q.ahead)
+                        }
+                    };
+                    let tile = Tile {
+                        terms: [term(0), term(1)],
+                        whole: q.whole,
+                        alpha: num_traits::One::one(),
+                        base: if base.is_null() { base } else { base.add(at) },
+                        base_rows: q.width,
+                        bias: if q.bias.is_null() { q.bias } else { q.bias.add(col) },
+                        c: q.out.add(at),
+                        c_rows: q.width,
+                        live: q.width - col,
+                        soon: [soon(q.add), soon(q.h)],
+                    };
+                    compute::<S>(&tile, height, width > S::LANES);
+                }
+                let (phi, y, g) = match q.finish {
+                    Finish::Plain => continue,
+                    Finish::Value(phi) => (phi, q.out.cast_const(), std::ptr::null()),
+                    Finish::Pull(phi) => (phi, q.h, q.out.cast_const()),
+                };
+                let (from, rows) = (Source::Value, self.rows.clone());
+                let out = if q.to.is_null() { q.out } else { q.to };
+                S::outlined(Pass { phi, y, g, from, out, rows, columns: col..(col + width).min(q.width) });
+            }
+        }
+    }
+}
+
+/// out = base E + add
+#[inline(always)]
+unsafe fn start<S: Simd>(q: &Affine<S::R>, rows: Range<usize>, columns: Range<usize>) {
+    // SAFETY: the contract of `Affine`.
+    unsafe {
+        for row in rows {
+            for col in columns.clone().step_by(S::LANES) {
+                let (at, live) = (row * q.width + col, columns.end - col);
+                let mut v = S::load_n(q.base.add(at), live);
+                if !q.diagonal[0].is_null() {
+                    let other = S::swap_pairs(v);
+                    v = S::mul(v, S::load_n(q.diagonal[0].add(col), live));
+                    if !q.diagonal[1].is_null() {
+                        v = S::mul_add(other, S::load_n(q.diagonal[1].add(col), live), v);
+                    }
+                }
+                if !q.add.is_null() {
+                    v = S::add(v, S::load_n(q.add.add(at), live));
+                }
+                S::store_n(q.out.add(at), v, live);
+            }
+        }
+    }
+}

@@ -1,0 +1,52 @@
+//! Column sums of products of two arrays of rows: what the gradient of a diagonal last factor needs.
+
+use crate::dispatch::Kernel;
+use crate::scalar::Real;
+use crate::simd::Simd;
+use std::ops::Range;
+
+/// Adds, per real column, the sums over some rows of z_bar h and of z_bar times the other part of h.
+///
+/// # Safety
+/// All rows have `width` numbers, each of the sums too; columns start at a multiple of a vector.
+#[derive(Clone)]
+pub struct Cross<R> {
+    /// z_bar
+    pub bar: *const R,
+    /// h
+    pub h: *const R,
+    /// How many rows.
+    pub rows: usize,
+    /// Numbers in each.
+    pub width: usize,
+    /// Where the sums stand.
+    pub sums: [*mut R; 2],
+    /// Which columns.
+    pub columns: Range<usize>,
+}
+
+impl<R: Real> Kernel<R> for Cross<R> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd<R = R>>(self) {
+        // SAFETY: the contract of `Cross`.
+        unsafe {
+            for col in self.columns.clone().step_by(S::LANES) {
+                let live = self.columns.end - col;
+                let mut acc = [S::zero(); 2];
+                for row in 0..self.rows {
+                    let at = row * self.width + col;
+                    let z = S::load_n(self.bar.add(at), live);
+                    let h = S::load_n(self.h.add(at), live);
+                    acc[0] = S::mul_add(z, h, acc[0]);
+                    acc[1] = S::mul_add(z, S::swap_pairs(h), acc[1]);
+                }
+                for i in 0..2 {
+                    let sum = self.sums[i].add(col);
+                    S::store_n(sum, S::add(acc[i], S::load_n(sum, live)), live);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! The four number types: f32, f64 and their complex pairs, and the list of the kernels compiled for them.
+//!
+//! Kernels see a complex array as a real one of twice the width (re, im, re, im, ...): [`Scalar::PARTS`] real numbers
+//! per element. A complex product is then exactly a real product whose second operand is expanded while it is packed.
+
+use crate::activation::ActivationKernels;
+use crate::cayley::CayleyKernels;
+use crate::eliminate::EliminateKernels;
+use crate::householder::HouseholderKernels;
+use crate::norms::NormKernels;
+use crate::pack::PackKernels;
+use crate::portable::Portable;
+use crate::product::ProductKernels;
+use crate::recurrence::RecurrenceKernels;
+use crate::simd::Simd;
+use crate::upper::UpperKernels;
+use crate::{Avx2, Avx512};
+use num_complex::Complex;
+use num_traits::{Float, FloatConst, NumAssign};
+use std::fmt::Debug;
+use std::iter::Sum;
+use std::ops::Neg;
+
+/// Complex numbers over f32.
+#[allow(non_camel_case_types, reason = "c32 and c64 are the field's names beside f32 and f64")]
+pub type c32 = Complex<f32>;
+/// Complex numbers over f64.
+#[allow(non_camel_case_types, reason = "c32 and c64 are the field's names beside f32 and f64")]
+pub type c64 = Complex<f64>;
+
+/// f32 or f64, with the vector types that serve it on each instruction set.
+pub trait Real:
+    Scalar<Real = Self, Wide = f64>
+    + Float
+    + FloatConst
+    + PartialOrd
+    + ActivationKernels
+    + NormKernels
+    + RecurrenceKernels
+{
+    /// 512-bit vectors.
+    type Avx512: Simd<R = Self>;
+    /// 256-bit vectors with fused multiply-add.
+    type Avx2: Simd<R = Self>;
+    /// Plain arrays, compiled for the baseline of the target.
+    type Portable: Simd<R = Self>;
+    /// Machine epsilon.
+    const EPS: Self;
+    /// Nearest value of this type.
+    fn of(x: f64) -> Self;
+    /// The exact value.
+    fn f64(self) -> f64;
+}
+
+/// One of the four element types of an array.
+pub trait Scalar:
+    Copy
+    + Debug
+    + Default
+    + PartialEq
+    + Send
+    + Sync
+    + NumAssign
+    + Neg<Output = Self>
+    + Sum
+    + CayleyKernels
+    + EliminateKernels
+    + HouseholderKernels
+    + PackKernels
+    + ProductKernels
+    + UpperKernels
+    + 'static
+{
+    /// f32 or f64.
+    type Real: Real;
+    /// The double-precision type of the same field.
+    type Wide: Scalar<Real = f64, Wide = Self::Wide>;
+    /// Real numbers per element: 1, or 2 for a complex type.
+    const PARTS: usize;
+    /// re + i im; a real type drops im.
+    fn new(re: Self::Real, im: Self::Real) -> Self;
+    /// Real part.
+    fn re(self) -> Self::Real;
+    /// Imaginary part, 0 for a real type.
+    fn im(self) -> Self::Real;
+    /// Complex conjugate.
+    fn conj(self) -> Self;
+    /// The same number in double precision.
+    fn widen(self) -> Self::Wide;
+    /// The nearest number of this precision.
+    fn narrow(wide: Self::Wide) -> Self;
+
+    /// A real number as an element.
+    #[inline(always)]
+    fn real(re: Self::Real) -> Self {
+        Self::new(re, <Self::Real as num_traits::Zero>::zero())
+    }
+    /// |z|^2.
+    #[inline(always)]
+    fn abs2(self) -> Self::Real {
+        self.re() * self.re() + self.im() * self.im()
+    }
+    /// |z| without overflow.
+    #[inline(always)]
+    fn modulus(self) -> Self::Real {
+        self.re().hypot(self.im())
+    }
+    /// Product with a real number.
+    #[inline(always)]
+    fn scale(self, by: Self::Real) -> Self {
+        Self::new(self.re() * by, self.im() * by)
+    }
+    /// e^{i angle}; cos(angle) for a real type.
+    #[inline(always)]
+    fn cis(angle: Self::Real) -> Self {
+        Self::new(angle.cos(), angle.sin())
+    }
+    /// Neither part is NaN or infinite.
+    #[inline(always)]
+    fn finite(self) -> bool {
+        self.re().is_finite() && self.im().is_finite()
+    }
+}
+
+macro_rules! real {
+    ($t:ident) => {
+        impl Real for $t {
+            type Avx512 = Avx512<$t>;
+            type Avx2 = Avx2<$t>;
+            type Portable = Portable<$t>;
+            const EPS: $t = $t::EPSILON;
+            #[inline(always)]
+            fn of(x: f64) -> $t {
+                x as $t
+            }
+            #[inline(always)]
+            fn f64(self) -> f64 {
+                self as f64
+            }
+        }
+        impl Scalar for $t {
+            type Real = $t;
+            type Wide = f64;
+            const PARTS: usize = 1;
+            #[inline(always)]
+            fn new(re: $t, _im: $t) -> $t {
+                re
+            }
+            #[inline(always)]
+            fn re(self) -> $t {
+                self
+            }
+            #[inline(always)]
+            fn im(self) -> $t {
+                0.0
+            }
+            #[inline(always)]
+            fn conj(self) -> $t {
+                self
+            }
+            #[inline(always)]
+            fn widen(self) -> f64 {
+                self as f64
+            }
+            #[inline(always)]
+            fn narrow(wide: f64) -> $t {
+                wide as $t
+            }
+        }
+        impl Scalar for Complex<$t> {
+            type Real = $t;
+            type Wide = c64;
+            const PARTS: usize = 2;
+            #[inline(always)]
+            fn new(re: $t, im: $t) -> Self {
+                Complex { re, im }
+            }
+            #[inline(always)]
+            fn re(self) -> $t {
+                self.re
+            }
+            #[inline(always)]
+            fn im(self) -> $t {
+                self.im
+            }
+            #[inline(always)]
+            fn conj(self) -> Self {
+                Complex { re: self.re, im: -self.im }
+            }
+            #[inline(always)]
+            fn widen(self) -> c64 {
+                Complex { re: self.re as f64, im: self.im as f64 }
+            }
+            #[inline(always)]
+            fn narrow(wide: c64) -> Self {
+                Complex { re: wide.re as $t, im: wide.im as $t }
+            }
+        }
+    };
+}
+real!(f32);
+real!(f64);
+
+/// The array as real numbers, [`Scalar::PARTS`] per element.
+pub fn parts<T: Scalar>(x: &[T]) -> &[T::Real] {
+    // SAFETY: `Complex<R>` is `repr(C)` with two fields R, a real type is its own real type; length and alignment fit.
+    unsafe { std::slice::from_raw_parts(x.as_ptr().cast(), x.len() * T::PARTS) }
+}
+
+/// Whether every number is finite; stops at the first block that holds one that is not.
+pub fn all_finite<T: Scalar>(x: &[T]) -> bool {
+    parts(x).chunks(4096).all(|block| !block.iter().fold(false, |bad, v| bad | !v.is_finite()))
+}
+
+/// [`parts`] of an array that will be written.
+pub fn parts_mut<T: Scalar>(x: &mut [T]) -> &mut [T::Real] {
+    // SAFETY: as in `parts`; the exclusive borrow is passed on.
+    unsafe { std::slice::from_raw_parts_mut(x.as_mut_ptr().cast(), x.len() * T::PARTS) }
+}

@@ -1,0 +1,91 @@
+//! The vector layer: kernels are written once, generic over [`Simd`], as `#[inline(always)]` functions, and are
+//! instantiated inside one `#[target_feature]` function per instruction set ([`crate::dispatch`]).
+
+use crate::dispatch::Kernel;
+use crate::scalar::Real;
+
+/// Vectors of [`Simd::LANES`] real numbers on one instruction set.
+///
+/// # Safety
+/// Every method may only run on a processor that has the instruction set of the implementing type; pointers must be
+/// valid for the lanes that a method reads or writes, in any alignment.
+#[allow(clippy::missing_safety_doc, reason = "one contract for all methods stands on the trait")]
+pub unsafe trait Simd: Copy + Send + Sync + 'static {
+    /// Element type.
+    type R: Real;
+    /// A vector register (or an array of elements).
+    type V: Copy;
+    /// Elements per vector, a multiple of 2.
+    const LANES: usize;
+    /// Vector registers.
+    const REGISTERS: usize;
+    /// Rows of the tallest register tile with two vectors of columns: at most [`MAX_ROWS`](crate::tile::MAX_ROWS), and what
+    /// the registers hold. Tall tiles read the left operand from fewer cache lines, short ones are enough to hide latencies.
+    const ROWS: usize;
+    /// The same for a step of a recurrence, whose panels come from the second-level cache at every step: at most 10.
+    const STEP_ROWS: usize;
+
+    /// All lanes equal to x.
+    unsafe fn splat(x: Self::R) -> Self::V;
+    /// Lanes even, odd, even, odd, ...
+    unsafe fn alternate(even: Self::R, odd: Self::R) -> Self::V;
+    /// All lanes from memory.
+    unsafe fn load(p: *const Self::R) -> Self::V;
+    /// All lanes to memory.
+    unsafe fn store(p: *mut Self::R, v: Self::V);
+    /// The first n lanes (any n; more than LANES counts as LANES), the rest zero.
+    unsafe fn load_n(p: *const Self::R, n: usize) -> Self::V;
+    /// The first n lanes (any n), the rest of the memory untouched.
+    unsafe fn store_n(p: *mut Self::R, v: Self::V, n: usize);
+    /// a + b
+    unsafe fn add(a: Self::V, b: Self::V) -> Self::V;
+    /// a - b
+    unsafe fn sub(a: Self::V, b: Self::V) -> Self::V;
+    /// a b
+    unsafe fn mul(a: Self::V, b: Self::V) -> Self::V;
+    /// a / b
+    unsafe fn div(a: Self::V, b: Self::V) -> Self::V;
+    /// a b + c
+    unsafe fn mul_add(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    /// c - a b
+    unsafe fn neg_mul_add(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    /// |a|
+    unsafe fn abs(a: Self::V) -> Self::V;
+    /// sqrt(a)
+    unsafe fn sqrt(a: Self::V) -> Self::V;
+    /// Smaller of both; b where a is NaN.
+    unsafe fn min(a: Self::V, b: Self::V) -> Self::V;
+    /// |magnitude| with the sign bit of `sign`.
+    unsafe fn copysign(magnitude: Self::V, sign: Self::V) -> Self::V;
+    /// yes where a > b, else no (no where either is NaN).
+    unsafe fn select_gt(a: Self::V, b: Self::V, yes: Self::V, no: Self::V) -> Self::V;
+    /// yes where a == b, else no (no where either is NaN).
+    unsafe fn select_eq(a: Self::V, b: Self::V, yes: Self::V, no: Self::V) -> Self::V;
+    /// Neighbouring lanes exchanged: (1, 0, 3, 2, ...).
+    unsafe fn swap_pairs(a: Self::V) -> Self::V;
+    /// Nearest integer (ties to even).
+    unsafe fn round(a: Self::V) -> Self::V;
+    /// 2^k for lanes that hold integers k within the exponent range of normal numbers.
+    unsafe fn exp2_int(k: Self::V) -> Self::V;
+    /// Transposes LANES vectors in place (the slice has exactly LANES entries).
+    unsafe fn transpose(rows: &mut [Self::V]);
+    /// Transposes LANES / 2 vectors of pairs (complex numbers) in place (the slice has exactly LANES / 2 entries).
+    unsafe fn transpose_pairs(rows: &mut [Self::V]);
+    /// The same vector, in a register before whatever stands behind this in the program: compilers move a load next to its use,
+    /// where the multiplications of a tile wait for it. Nothing where registers are few.
+    #[inline(always)]
+    unsafe fn held(v: Self::V) -> Self::V {
+        v
+    }
+    /// Runs the kernel on this instruction set in a function of its own, one copy for all that call it.
+    unsafe fn outlined<K: Kernel<Self::R>>(kernel: K) -> K::Output;
+    /// Asks for the cache line at p, for use soon.
+    unsafe fn prefetch(p: *const Self::R);
+
+    /// All lanes zero.
+    #[inline(always)]
+    unsafe fn zero() -> Self::V {
+        // SAFETY: the instruction set exists, as for every method.
+        unsafe { Self::splat(num_traits::Zero::zero()) }
+    }
+}

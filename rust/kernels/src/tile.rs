@@ -1,0 +1,331 @@
+//! The register tile, the one inner loop of all products: C = base + alpha (A_0 B_0 + A_1 B_1) + bias for MR rows and NV vectors of
+//! columns, where A is read in place, one number broadcast at a time, and B is packed.
+//!
+//! Every element of the result is one chain of fused multiply-adds over k, whatever the height of the tile it falls
+//! in, so results do not depend on how rows are dealt to tiles or threads. Only when the *whole* problem has few rows is
+//! k unrolled into independent chains ([`mac_few`]), to hide the latency of the multiply-add.
+//!
+//! A tile is a function of its own, once per instruction set, real type, height and width; complex products are real ones of
+//! twice the depth whose steps come in pairs.
+
+use crate::dispatch::Kernel;
+use crate::scalar::Real;
+use crate::simd::Simd;
+
+/// Tallest tile of a product on any instruction set; [`Simd::ROWS`] is the tallest on one.
+pub const MAX_ROWS: usize = 8;
+
+/// One product A B. Step 2 q + r of k reads A at `a[i rows + q outer + r inner]`.
+#[derive(Clone, Copy)]
+pub struct Term<R> {
+    /// A of the first row and step.
+    pub a: *const R,
+    /// Distance of the rows of A.
+    pub rows: usize,
+    /// From an even step to the odd one behind it.
+    pub inner: usize,
+    /// From one even step to the next.
+    pub outer: usize,
+    /// Steps, each with a row of packed B.
+    pub depth: usize,
+    /// The packed panel.
+    pub b: *const R,
+}
+
+impl<R> Term<R> {
+    /// No product.
+    pub const NONE: Self =
+        Term { a: std::ptr::null(), rows: 0, inner: 1, outer: 2, depth: 0, b: std::ptr::null() };
+
+    /// Rows of `depth` neighbouring numbers, `rows` apart.
+    pub fn rows(a: *const R, rows: usize, depth: usize, b: *const R) -> Self {
+        Term { a, rows, inner: 1, outer: 2, depth, b }
+    }
+}
+
+/// A tile of [`MAX_ROWS`] rows or less.
+#[derive(Clone, Copy)]
+pub struct Tile<R> {
+    /// The products.
+    pub terms: [Term<R>; 2],
+    /// Rows of the whole problem: decides the order of summation for all its tiles.
+    pub whole: usize,
+    /// alpha
+    pub alpha: R,
+    /// What the products are added to; null for nothing.
+    pub base: *const R,
+    /// Distance of its rows.
+    pub base_rows: usize,
+    /// A number per column to be added, whole vectors; null for nothing.
+    pub bias: *const R,
+    /// C
+    pub c: *mut R,
+    /// Distance of its rows.
+    pub c_rows: usize,
+    /// Columns that C has from here on.
+    pub live: usize,
+    /// Rows to be fetched into the cache meanwhile, `c_rows` apart.
+    pub soon: [*const R; 2],
+}
+
+/// Calculates the tile of `height` rows at `tile` on two vectors of columns, or one.
+///
+/// # Safety
+/// All rows and columns exist, those of packed B for whole vectors; C overlaps neither A nor B; height is one of [`heights`].
+#[inline(always)]
+pub(crate) unsafe fn compute<S: Simd>(tile: &Tile<S::R>, height: usize, two: bool) {
+    macro_rules! of {
+        ($mr:literal) => {
+            // SAFETY: the contract of `compute`.
+            unsafe {
+                if two {
+                    S::outlined(Fixed::<S::R, $mr, 2>(tile))
+                } else {
+                    S::outlined(Fixed::<S::R, $mr, 1>(tile))
+                }
+            }
+        };
+    }
+    // a match on a constant keeps what an instruction set never runs from being compiled
+    match S::STEP_ROWS {
+        4 => match height {
+            1 => of!(1),
+            _ => of!(4),
+        },
+        6 => match height {
+            1 => of!(1),
+            2 => of!(2),
+            3 => of!(3),
+            4 => of!(4),
+            5 => of!(5),
+            _ => of!(6),
+        },
+        _ => match height {
+            1 => of!(1),
+            2 => of!(2),
+            3 => of!(3),
+            4 => of!(4),
+            5 => of!(5),
+            6 => of!(6),
+            7 => of!(7),
+            8 => of!(8),
+            9 => of!(9),
+            _ => of!(10),
+        },
+    }
+}
+
+/// Rows cut into as few parts of at most `max` rows as possible, as equal as possible: (first row, height) of each.
+#[inline(always)]
+pub fn tiles(rows: usize, max: usize) -> impl Iterator<Item = (usize, usize)> {
+    let count = rows.div_ceil(max);
+    // no rows: no tiles, whatever their height
+    let (base, more) = (rows / count.max(1), rows % count.max(1));
+    (0..count).map(move |i| (i * base + i.min(more), base + usize::from(i < more)))
+}
+
+/// Rows cut into register tiles of at most `max` rows: [`tiles`], or, where an instruction set has two heights only, tall ones and
+/// single rows.
+#[inline(always)]
+pub(crate) fn heights<S: Simd>(rows: usize, max: usize) -> impl Iterator<Item = (usize, usize)> {
+    let two = S::STEP_ROWS == 4;
+    let tall = if two { rows / max * max } else { 0 };
+    let rest = tiles(rows - tall, if two { 1 } else { max });
+    (0..tall).step_by(max).map(move |i| (i, max)).chain(rest.map(move |(i, height)| (tall + i, height)))
+}
+
+struct Fixed<'a, R, const MR: usize, const NV: usize>(&'a Tile<R>);
+
+impl<R: Real, const MR: usize, const NV: usize> Kernel<R> for Fixed<'_, R, MR, NV> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd<R = R>>(self) {
+        let q = self.0;
+        // SAFETY: the contract of `compute`.
+        unsafe {
+            for rows in q.soon {
+                for i in 0..if rows.is_null() { 0 } else { MR } {
+                    for j in 0..NV {
+                        S::prefetch(rows.wrapping_add(i * q.c_rows + j * S::LANES));
+                    }
+                }
+            }
+            let mut acc = [[S::zero(); NV]; MR];
+            for term in &q.terms {
+                if term.depth == 0 {
+                    continue;
+                }
+                // a match on a constant keeps taller tiles from being compiled for few rows
+                match MR {
+                    1 if q.whole == 1 => mac_few::<S, MR, NV, 4>(&mut acc, term),
+                    1..=3 if q.whole <= 3 => mac_few::<S, MR, NV, 2>(&mut acc, term),
+                    // unit strides known at compile time save an addition per step
+                    _ if term.inner == 1 && term.outer == 2 => {
+                        mac::<S, MR, NV>(&mut acc, &Term { inner: 1, outer: 2, ..*term })
+                    }
+                    _ => mac::<S, MR, NV>(&mut acc, term),
+                }
+            }
+            finish::<S, MR, NV>(q, &acc);
+        }
+    }
+}
+
+/// C = base + alpha acc + bias
+#[inline(always)]
+unsafe fn finish<S: Simd, const MR: usize, const NV: usize>(q: &Tile<S::R>, acc: &[[S::V; NV]; MR]) {
+    // SAFETY: the contract of `compute`; no column beyond `live` is touched but those of the bias, which has whole vectors.
+    unsafe {
+        let alpha = S::splat(q.alpha);
+        for j in 0..NV {
+            let live = q.live.saturating_sub(j * S::LANES);
+            if live == 0 {
+                continue;
+            }
+            let bias = if q.bias.is_null() { S::zero() } else { S::load(q.bias.add(j * S::LANES)) };
+            for i in 0..MR {
+                let v = if q.base.is_null() {
+                    S::mul(alpha, acc[i][j])
+                } else {
+                    S::mul_add(alpha, acc[i][j], S::load_n(q.base.add(i * q.base_rows + j * S::LANES), live))
+                };
+                let v = if q.bias.is_null() { v } else { S::add(v, bias) };
+                S::store_n(q.c.add(i * q.c_rows + j * S::LANES), v, live);
+            }
+        }
+    }
+}
+
+/// The pointer, of whose origin the compiler knows nothing any more: it would otherwise find it again from the row of the
+/// tile, with a comparison and a multiplication, in every step of k (5 to 10 % of a product).
+#[inline(always)]
+#[allow(clippy::pointers_in_nomem_asm_block, reason = "there is no instruction that could follow it")]
+fn settled<R>(p: *const R) -> *const R {
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    {
+        let mut p = p;
+        // SAFETY: no instruction at all.
+        unsafe { std::arch::asm!("/* {0} */", inout(reg) p, options(pure, nomem, nostack, preserves_flags)) };
+        p
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    p
+}
+
+/// Steps of k for which the addresses of the rows are computed once.
+const DEEP: usize = 4;
+
+/// t[i][j] += a[i rows] b[j LANES]
+#[inline(always)]
+unsafe fn step<S: Simd, const MR: usize, const NV: usize>(
+    t: &mut [[S::V; NV]; MR],
+    a: *const S::R,
+    rows: usize,
+    b: *const S::R,
+) {
+    // SAFETY: MR numbers exist at a, NV vectors at b.
+    unsafe {
+        let mut v = [S::zero(); NV];
+        for j in 0..NV {
+            v[j] = S::held(S::load(b.add(j * S::LANES)));
+        }
+        // the numbers of A first, of as many rows as registers are left for
+        let free = (S::REGISTERS - 1).saturating_sub((MR + 1) * NV).clamp(1, MR);
+        let each = MR.div_ceil(MR.div_ceil(free));
+        let mut x = [S::zero(); MR];
+        for from in (0..MR).step_by(each) {
+            for i in from..(from + each).min(MR) {
+                x[i] = S::held(S::splat(*a.add(i * rows)));
+            }
+            for i in from..(from + each).min(MR) {
+                for j in 0..NV {
+                    t[i][j] = S::mul_add(x[i], v[j], t[i][j]);
+                }
+            }
+        }
+    }
+}
+
+/// acc += A B, one step of k after the other.
+///
+/// # Safety
+/// The addressed numbers of A and B exist; the instruction set of S exists.
+#[inline(always)]
+unsafe fn mac<S: Simd, const MR: usize, const NV: usize>(acc: &mut [[S::V; NV]; MR], term: &Term<S::R>) {
+    let Term { rows, inner, outer, depth, .. } = *term;
+    let (mut a, mut b) = (settled(term.a), settled(term.b));
+    let at = |u: usize| u % 2 * inner + u / 2 * outer;
+    // SAFETY: step u of a round stands at `at(u)`, before the end of A and B.
+    unsafe {
+        // A local copy: through the reference the accumulators would live in memory (a third of the speed).
+        let mut t = *acc;
+        for _ in 0..depth / DEEP {
+            for u in 0..DEEP {
+                step::<S, MR, NV>(&mut t, a.wrapping_add(at(u)), rows, b.wrapping_add(u * NV * S::LANES));
+            }
+            a = a.wrapping_add(DEEP / 2 * outer);
+            b = b.wrapping_add(DEEP * NV * S::LANES);
+        }
+        for u in 0..depth % DEEP {
+            step::<S, MR, NV>(&mut t, a.wrapping_add(at(u)), rows, b.wrapping_add(u * NV * S::LANES));
+        }
+        *acc = t;
+    }
+}
+
+/// [`mac`] with k unrolled by U into independent accumulators, summed pairwise at the end.
+///
+/// # Safety
+/// As [`mac`].
+#[inline(always)]
+unsafe fn mac_few<S: Simd, const MR: usize, const NV: usize, const U: usize>(
+    acc: &mut [[S::V; NV]; MR],
+    term: &Term<S::R>,
+) {
+    let Term { rows, inner, outer, depth, .. } = *term;
+    let (mut a, mut b) = (settled(term.a), settled(term.b));
+    let at = |u: usize| u % 2 * inner + u / 2 * outer;
+    // SAFETY: as in `mac`.
+    unsafe {
+        let mut t = [[[S::zero(); NV]; MR]; U];
+        for _ in 0..depth / U {
+            for u in 0..U {
+                let (a, b) = (a.wrapping_add(at(u)), b.wrapping_add(u * NV * S::LANES));
+                for i in 0..MR {
+                    let x = S::splat(*a.add(i * rows));
+                    for j in 0..NV {
+                        t[u][i][j] = S::mul_add(x, S::load(b.add(j * S::LANES)), t[u][i][j]);
+                    }
+                }
+            }
+            a = a.wrapping_add(U / 2 * outer);
+            b = b.wrapping_add(U * NV * S::LANES);
+        }
+        for u in 0..depth % U {
+            let (a, b) = (a.wrapping_add(at(u)), b.wrapping_add(u * NV * S::LANES));
+            for i in 0..MR {
+                let x = S::splat(*a.add(i * rows));
+                for j in 0..NV {
+                    t[0][i][j] = S::mul_add(x, S::load(b.add(j * S::LANES)), t[0][i][j]);
+                }
+            }
+        }
+        let mut width = U;
+        while width > 1 {
+            width /= 2;
+            for u in 0..width {
+                for i in 0..MR {
+                    for j in 0..NV {
+                        t[u][i][j] = S::add(t[u][i][j], t[u + width][i][j]);
+                    }
+                }
+            }
+        }
+        for i in 0..MR {
+            for j in 0..NV {
+                acc[i][j] = S::add(acc[i][j], t[0][i][j]);
+            }
+        }
+    }
+}
