@@ -118,7 +118,7 @@ impl<'a, T: Scalar> Context<'a, T> {
                 if wanted == Wanted::Argument {
                     return;
                 }
-                law.value(out, out, rows, part.columns::<T::Real>(*width));
+                self.activate(out, rows, part);
                 map = Affine::new(*width, self.sequence.batch, out);
                 map.add = out;
             }

@@ -129,7 +129,7 @@ impl<R: Real> Kernel<R> for Sweep<R> {
         let paged =
             q.terms.iter().any(|term| term.depth > 0 && (term.depth * size_of::<R>()).is_multiple_of(PAGE));
         let tallest = if paged { S::ROWS } else { S::STEP_ROWS };
-        let apart = !q.base.is_null() && !(q.add.is_null() && q.diagonal[0].is_null());
+        let apart = !(q.base.is_null() || q.add.is_null() && q.diagonal[0].is_null());
         for col in self.columns.clone().step_by(2 * S::LANES) {
             let width = panel_width::<S>(q.width, col);
             // SAFETY: the contract of `Affine`.
