@@ -6,6 +6,7 @@
 
 use crate::dispatch::{Kernel, on_avx2};
 use crate::simd::Simd;
+use std::arch::asm;
 use std::arch::x86_64::*;
 use std::marker::PhantomData;
 
@@ -26,7 +27,7 @@ unsafe fn mask_pd(n: usize) -> __m256i {
 }
 
 macro_rules! lanes {
-    ($r:ident, $v:ident, $lanes:literal, $maskof:ident, $set1:ident, $loadu:ident, $storeu:ident, $maskload:ident,
+    ($r:ident, $v:ident, $lanes:literal, $fma_in_place:literal, $maskof:ident, $set1:ident, $loadu:ident, $storeu:ident, $maskload:ident,
      $maskstore:ident, $add:ident, $sub:ident, $mul:ident, $div:ident, $fmadd:ident, $fnmadd:ident, $sqrt:ident,
      $min:ident, $and:ident, $andnot:ident, $or:ident, $cmp:ident, $blendv:ident, $round:ident, $permute:ident,
      $swap:literal, $blend:ident, $odd:literal, $exp2:expr, $transpose:ident, $pairs:ident) => {
@@ -82,6 +83,19 @@ macro_rules! lanes {
             #[inline(always)]
             unsafe fn mul_add(a: $v, b: $v, c: $v) -> $v {
                 unsafe { $fmadd(a, b, c) }
+            }
+            #[inline(always)]
+            unsafe fn accumulate(acc: &mut $v, a: $v, b: $v) {
+                #[inline]
+                #[target_feature(enable = "avx2,fma")]
+                unsafe fn in_place(mut acc: $v, a: $v, b: $v) -> $v {
+                    unsafe {
+                        asm!($fma_in_place, inout(ymm_reg) acc, in(ymm_reg) a, in(ymm_reg) b,
+                             options(pure, nomem, nostack, preserves_flags))
+                    };
+                    acc
+                }
+                *acc = unsafe { in_place(*acc, a, b) };
             }
             #[inline(always)]
             unsafe fn neg_mul_add(a: $v, b: $v, c: $v) -> $v {
@@ -230,6 +244,7 @@ lanes!(
     f32,
     __m256,
     8,
+    "vfmadd231ps {0}, {1}, {2}",
     mask_ps,
     _mm256_set1_ps,
     _mm256_loadu_ps,
@@ -262,6 +277,7 @@ lanes!(
     f64,
     __m256d,
     4,
+    "vfmadd231pd {0}, {1}, {2}",
     mask_pd,
     _mm256_set1_pd,
     _mm256_loadu_pd,

@@ -15,7 +15,7 @@ use std::marker::PhantomData;
 pub struct Avx512<R>(PhantomData<R>);
 
 macro_rules! lanes {
-    ($r:ident, $v:ident, $lanes:literal, $mask:ident, $set1:ident, $loadu:ident, $storeu:ident, $maskz_loadu:ident,
+    ($r:ident, $v:ident, $lanes:literal, $fma_in_place:literal, $mask:ident, $set1:ident, $loadu:ident, $storeu:ident, $maskz_loadu:ident,
      $mask_storeu:ident, $add:ident, $sub:ident, $mul:ident, $div:ident, $fmadd:ident, $fnmadd:ident, $abs:ident,
      $sqrt:ident, $min:ident, $and:ident, $andnot:ident, $or:ident, $cmp:ident, $blend:ident, $roundscale:ident,
      $permute:ident, $swap:literal, $alternate:expr, $exp2:expr, $transpose:ident, $pairs:ident) => {
@@ -85,6 +85,19 @@ macro_rules! lanes {
             #[inline(always)]
             unsafe fn mul_add(a: $v, b: $v, c: $v) -> $v {
                 unsafe { $fmadd(a, b, c) }
+            }
+            #[inline(always)]
+            unsafe fn accumulate(acc: &mut $v, a: $v, b: $v) {
+                #[inline]
+                #[target_feature(enable = "avx512f")]
+                unsafe fn in_place(mut acc: $v, a: $v, b: $v) -> $v {
+                    unsafe {
+                        asm!($fma_in_place, inout(zmm_reg) acc, in(zmm_reg) a, in(zmm_reg) b,
+                             options(pure, nomem, nostack, preserves_flags))
+                    };
+                    acc
+                }
+                *acc = unsafe { in_place(*acc, a, b) };
             }
             #[inline(always)]
             unsafe fn neg_mul_add(a: $v, b: $v, c: $v) -> $v {
@@ -257,6 +270,7 @@ lanes!(
     f32,
     __m512,
     16,
+    "vfmadd231ps {0}, {1}, {2}",
     __mmask16,
     _mm512_set1_ps,
     _mm512_loadu_ps,
@@ -289,6 +303,7 @@ lanes!(
     f64,
     __m512d,
     8,
+    "vfmadd231pd {0}, {1}, {2}",
     __mmask8,
     _mm512_set1_pd,
     _mm512_loadu_pd,

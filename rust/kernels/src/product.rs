@@ -10,7 +10,7 @@ use crate::dispatch::{Kernel, compiled, lanes};
 use crate::pack::{Operand, Panel, panel_width};
 use crate::scalar::{Scalar, c32, c64};
 use crate::simd::Simd;
-use crate::tile::{MAX_ROWS, Term, Tile, compute, heights, tiles};
+use crate::tile::{Grid, MAX_ROWS, Term, compute, heights, tiles};
 use std::ops::Range;
 
 /// Depth of a block of k, in elements: a panel of 256 x 32 numbers of f32 stays in the first-level cache.
@@ -119,8 +119,8 @@ impl<T: Scalar> Kernel<T::Real> for Multiply<T> {
 
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(self) {
-        let Multiply { id, count, scratch, .. } = self;
-        let q = self;
+        let q = &self;
+        let Multiply { id, count, scratch, .. } = *q;
         let width = q.n * T::PARTS;
         let panels = width.div_ceil(2 * S::LANES);
         // Few panels: deal rows instead, so that nobody idles; everybody packs the few panels for itself.
@@ -142,11 +142,10 @@ impl<T: Scalar> Kernel<T::Real> for Multiply<T> {
                 let rows = (i0 + row, i0 + row + height);
                 // SAFETY: the contract of `Multiply`; the panel takes KC.min(k) rows of the scratch.
                 unsafe {
-                    let mut local = q;
                     let copy = scratch.add(KC.min(q.k.max(1)) * 2 * S::LANES * T::PARTS);
-                    local.a = unalias::<T>(&q, rows.0, rows.1, k0, k1, copy);
+                    let a = unalias::<T>(q, rows.0, rows.1, k0, k1, copy);
                     for panel in (first..end).filter(|&p| mine(p)) {
-                        one_panel::<T, S>(&local, panel * 2 * S::LANES, rows, (k0, k1), scratch);
+                        one_panel::<T, S>(q, a, panel * 2 * S::LANES, rows, (k0, k1), scratch);
                     }
                 }
             }
@@ -197,6 +196,7 @@ unsafe fn unalias<T: Scalar>(
 #[inline(always)]
 unsafe fn one_panel<T: Scalar, S: Simd<R = T::Real>>(
     q: &Multiply<T>,
+    a: Operand<T>,
     col: usize,
     (i0, i1): (usize, usize),
     (k0, k1): (usize, usize),
@@ -212,15 +212,15 @@ unsafe fn one_panel<T: Scalar, S: Simd<R = T::Real>>(
         Triangle::Full => {}
     }
     // the strides of A in real numbers; its complex elements are pairs of steps
-    let (rows, cols) = (q.a.rows * T::PARTS, q.a.cols * T::PARTS);
+    let (rows, cols) = (a.rows * T::PARTS, a.cols * T::PARTS);
     let (inner, outer) = if T::PARTS == 2 { (1, cols) } else { (cols, 2 * cols) };
     // SAFETY: the contract of `Multiply`; the panel has at most KC rows.
     unsafe {
         if b0 < b1 {
             let (b, out) = (q.b.at(b0, 0), packed.cast());
-            S::outlined(Panel { b, conj_a: q.a.conj, k: b1 - b0, n: q.n, col, out });
+            S::outlined(Panel { b, conj_a: a.conj, k: b1 - b0, n: q.n, col, out });
         }
-        for (row, height) in heights::<S>(i1 - i0, S::ROWS) {
+        let part = |row: usize, height: usize, count: usize| {
             let i = i0 + row;
             let outside = match q.shape[2] {
                 Triangle::Upper => i > j1,
@@ -228,7 +228,7 @@ unsafe fn one_panel<T: Scalar, S: Simd<R = T::Real>>(
                 Triangle::Full => false,
             };
             if outside {
-                continue;
+                return;
             }
             let (mut p0, mut p1) = (b0, b1);
             match q.shape[0] {
@@ -239,7 +239,7 @@ unsafe fn one_panel<T: Scalar, S: Simd<R = T::Real>>(
             // An empty range still writes zeros in the first block.
             let depth = p1.saturating_sub(p0);
             if depth == 0 && k0 > 0 {
-                continue;
+                return;
             }
             let p0 = p0.min(q.k.saturating_sub(1)).max(b0.min(q.k.saturating_sub(1)));
             let (base, base_rows) = if k0 > 0 { (q.c.cast_const(), q.c_rows) } else { (q.base, q.base_rows) };
@@ -248,11 +248,12 @@ unsafe fn one_panel<T: Scalar, S: Simd<R = T::Real>>(
                 false => base.wrapping_add(i * base_rows).cast::<S::R>().wrapping_add(col),
             };
             let c = q.c.wrapping_add(i * q.c_rows).cast::<S::R>().wrapping_add(col);
-            let a = q.a.at(i, p0).data.cast();
+            let a = a.at(i, p0).data.cast();
             let b = packed.wrapping_add(p0.saturating_sub(b0) * T::PARTS * width).cast_const();
-            let tile = Tile {
+            let grid = Grid {
                 terms: [Term { a, rows, inner, outer, depth: depth * T::PARTS, b }, Term::NONE],
                 whole: q.m,
+                panels: 1,
                 alpha: q.alpha,
                 base,
                 base_rows: base_rows * T::PARTS,
@@ -262,7 +263,18 @@ unsafe fn one_panel<T: Scalar, S: Simd<R = T::Real>>(
                 live: q.n * T::PARTS - col,
                 soon: [c.cast_const(), std::ptr::null()],
             };
-            compute::<S>(&tile, height, width > S::LANES);
+            compute::<S>(&grid, (0, height, count), width > S::LANES);
+        };
+        let whole = q.shape[0] == Triangle::Full && q.shape[2] == Triangle::Full;
+        for (row, height, count) in heights::<S>(i1 - i0, S::ROWS) {
+            if whole {
+                part(row, height, count);
+            } else {
+                // each tile has its own range of k, or none
+                for tile in 0..count {
+                    part(row + tile * height, height, 1);
+                }
+            }
         }
     }
 }

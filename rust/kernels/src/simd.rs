@@ -47,6 +47,13 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
     unsafe fn div(a: Self::V, b: Self::V) -> Self::V;
     /// a b + c
     unsafe fn mul_add(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    /// acc <- a b + acc in place. A compiler that is free to choose puts the sum where a or b stood, and then moves or spills the
+    /// sums of a tile at the end of its loop.
+    #[inline(always)]
+    unsafe fn accumulate(acc: &mut Self::V, a: Self::V, b: Self::V) {
+        // SAFETY: arithmetic of an instruction set that exists.
+        *acc = unsafe { Self::mul_add(a, b, *acc) };
+    }
     /// c - a b
     unsafe fn neg_mul_add(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
     /// |a|

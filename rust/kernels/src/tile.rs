@@ -43,13 +43,15 @@ impl<R> Term<R> {
     }
 }
 
-/// A tile of [`MAX_ROWS`] rows or less.
+/// Panels side by side and what stands to their left: a function call serves all tiles of one height.
 #[derive(Clone, Copy)]
-pub struct Tile<R> {
-    /// The products.
+pub struct Grid<R> {
+    /// The products; A of the first row, B of the first panel, the panels one behind the other.
     pub terms: [Term<R>; 2],
     /// Rows of the whole problem: decides the order of summation for all its tiles.
     pub whole: usize,
+    /// Panels side by side.
+    pub panels: usize,
     /// alpha
     pub alpha: R,
     /// What the products are added to; null for nothing.
@@ -64,24 +66,40 @@ pub struct Tile<R> {
     pub c_rows: usize,
     /// Columns that C has from here on.
     pub live: usize,
-    /// Rows to be fetched into the cache meanwhile, `c_rows` apart.
+    /// Rows to be fetched into the cache meanwhile, `c_rows` apart; null for none.
     pub soon: [*const R; 2],
 }
 
-/// Calculates the tile of `height` rows at `tile` on two vectors of columns, or one.
+/// All of `rows` rows of the grid, in tiles of at most `max`; its `count` does not matter.
+///
+/// # Safety
+/// That of [`compute`].
+#[inline(always)]
+pub(crate) unsafe fn compute_rows<S: Simd>(grid: &Grid<S::R>, rows: usize, max: usize, two: bool) {
+    for (row, height, count) in heights::<S>(rows, max) {
+        // SAFETY: these are some of the rows.
+        unsafe { compute::<S>(grid, (row, height, count), two) }
+    }
+}
+
+/// Calculates `count` tiles of `height` rows, from row `row` on, on panels of two vectors of columns, or one.
 ///
 /// # Safety
 /// All rows and columns exist, those of packed B for whole vectors; C overlaps neither A nor B; height is one of [`heights`].
 #[inline(always)]
-pub(crate) unsafe fn compute<S: Simd>(tile: &Tile<S::R>, height: usize, two: bool) {
+pub(crate) unsafe fn compute<S: Simd>(
+    grid: &Grid<S::R>,
+    (row, height, count): (usize, usize, usize),
+    two: bool,
+) {
     macro_rules! of {
         ($mr:literal) => {
             // SAFETY: the contract of `compute`.
             unsafe {
                 if two {
-                    S::outlined(Fixed::<S::R, $mr, 2>(tile))
+                    S::outlined(Fixed::<S::R, $mr, 2> { grid, row, count })
                 } else {
-                    S::outlined(Fixed::<S::R, $mr, 1>(tile))
+                    S::outlined(Fixed::<S::R, $mr, 1> { grid, row, count })
                 }
             }
         };
@@ -124,74 +142,116 @@ pub fn tiles(rows: usize, max: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..count).map(move |i| (i * base + i.min(more), base + usize::from(i < more)))
 }
 
-/// Rows cut into register tiles of at most `max` rows: [`tiles`], or, where an instruction set has two heights only, tall ones and
-/// single rows.
+/// Rows cut into register tiles of at most `max` rows, those of one height together: (first row, height, number of tiles).
+/// As few as possible and as equal as possible, or, where an instruction set has two heights only, tall ones and single rows.
 #[inline(always)]
-pub(crate) fn heights<S: Simd>(rows: usize, max: usize) -> impl Iterator<Item = (usize, usize)> {
-    let two = S::STEP_ROWS == 4;
-    let tall = if two { rows / max * max } else { 0 };
-    let rest = tiles(rows - tall, if two { 1 } else { max });
-    (0..tall).step_by(max).map(move |i| (i, max)).chain(rest.map(move |(i, height)| (tall + i, height)))
+pub(crate) fn heights<S: Simd>(rows: usize, max: usize) -> impl Iterator<Item = (usize, usize, usize)> {
+    let (tall, many, low, few) = if S::STEP_ROWS == 4 {
+        (max, rows / max, 1, rows % max)
+    } else {
+        let count = rows.div_ceil(max).max(1);
+        let (base, more) = (rows / count, rows % count);
+        (base + 1, more, base, if base == 0 { 0 } else { count - more })
+    };
+    [(0, tall, many), (tall * many, low, few)].into_iter().filter(|&(_, _, count)| count > 0)
 }
 
-struct Fixed<'a, R, const MR: usize, const NV: usize>(&'a Tile<R>);
+// Arguments lie in memory and are read number by number: a copy of what was just written number by number would wait for the
+// store buffer.
+struct Fixed<'a, R, const MR: usize, const NV: usize> {
+    grid: &'a Grid<R>,
+    row: usize,
+    count: usize,
+}
 
 impl<R: Real, const MR: usize, const NV: usize> Kernel<R> for Fixed<'_, R, MR, NV> {
     type Output = ();
 
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(self) {
-        let q = self.0;
-        // SAFETY: the contract of `compute`.
-        unsafe {
-            for rows in q.soon {
-                for i in 0..if rows.is_null() { 0 } else { MR } {
-                    for j in 0..NV {
-                        S::prefetch(rows.wrapping_add(i * q.c_rows + j * S::LANES));
+        let Fixed { grid: q, row: first, count } = self;
+        for panel in 0..q.panels {
+            let col = panel * NV * S::LANES;
+            let bias = if q.bias.is_null() { q.bias } else { q.bias.wrapping_add(col) };
+            for tile in 0..count {
+                let row = first + tile * MR;
+                // SAFETY: the contract of `compute`.
+                unsafe {
+                    for &rows in &q.soon {
+                        if !rows.is_null() {
+                            let rows = rows.wrapping_add(row * q.c_rows + col);
+                            for i in 0..MR {
+                                for j in 0..NV {
+                                    S::prefetch(rows.wrapping_add(i * q.c_rows + j * S::LANES));
+                                }
+                            }
+                        }
                     }
+                    let mut acc = [[S::zero(); NV]; MR];
+                    for term in &q.terms {
+                        if term.depth > 0 {
+                            let a = term.a.wrapping_add(row * term.rows);
+                            let b = term.b.wrapping_add(col * term.depth);
+                            sum::<S, MR, NV>(&mut acc, &Term { a, b, ..*term }, q.whole);
+                        }
+                    }
+                    let base = if q.base.is_null() { q.base } else { q.base.add(row * q.base_rows + col) };
+                    finish::<S, MR, NV>(q, &acc, base, bias, q.c.add(row * q.c_rows + col), q.live - col);
                 }
             }
-            let mut acc = [[S::zero(); NV]; MR];
-            for term in &q.terms {
-                if term.depth == 0 {
-                    continue;
-                }
-                // a match on a constant keeps taller tiles from being compiled for few rows
-                match MR {
-                    1 if q.whole == 1 => mac_few::<S, MR, NV, 4>(&mut acc, term),
-                    1..=3 if q.whole <= 3 => mac_few::<S, MR, NV, 2>(&mut acc, term),
-                    // unit strides known at compile time save an addition per step
-                    _ if term.inner == 1 && term.outer == 2 => {
-                        mac::<S, MR, NV>(&mut acc, &Term { inner: 1, outer: 2, ..*term })
-                    }
-                    _ => mac::<S, MR, NV>(&mut acc, term),
-                }
+        }
+    }
+}
+
+/// acc += A B
+#[inline(always)]
+unsafe fn sum<S: Simd, const MR: usize, const NV: usize>(
+    acc: &mut [[S::V; NV]; MR],
+    term: &Term<S::R>,
+    whole: usize,
+) {
+    // SAFETY: the contract of `compute`.
+    unsafe {
+        // a match on a constant keeps taller tiles from being compiled for few rows
+        match MR {
+            1 if whole == 1 => mac_few::<S, MR, NV, 4>(acc, term),
+            1..=3 if whole <= 3 => mac_few::<S, MR, NV, 2>(acc, term),
+            // unit strides known at compile time save an addition per step
+            _ if term.inner == 1 && term.outer == 2 => {
+                mac::<S, MR, NV>(acc, &Term { inner: 1, outer: 2, ..*term })
             }
-            finish::<S, MR, NV>(q, &acc);
+            _ => mac::<S, MR, NV>(acc, term),
         }
     }
 }
 
 /// C = base + alpha acc + bias
 #[inline(always)]
-unsafe fn finish<S: Simd, const MR: usize, const NV: usize>(q: &Tile<S::R>, acc: &[[S::V; NV]; MR]) {
+unsafe fn finish<S: Simd, const MR: usize, const NV: usize>(
+    q: &Grid<S::R>,
+    acc: &[[S::V; NV]; MR],
+    base: *const S::R,
+    bias: *const S::R,
+    c: *mut S::R,
+    live: usize,
+) {
     // SAFETY: the contract of `compute`; no column beyond `live` is touched but those of the bias, which has whole vectors.
     unsafe {
         let alpha = S::splat(q.alpha);
         for j in 0..NV {
-            let live = q.live.saturating_sub(j * S::LANES);
+            let live = live.saturating_sub(j * S::LANES);
             if live == 0 {
                 continue;
             }
-            let bias = if q.bias.is_null() { S::zero() } else { S::load(q.bias.add(j * S::LANES)) };
+            let own = if bias.is_null() { S::zero() } else { S::load(bias.add(j * S::LANES)) };
             for i in 0..MR {
-                let v = if q.base.is_null() {
+                let v = if base.is_null() {
                     S::mul(alpha, acc[i][j])
                 } else {
-                    S::mul_add(alpha, acc[i][j], S::load_n(q.base.add(i * q.base_rows + j * S::LANES), live))
+                    S::mul_add(alpha, acc[i][j], S::load_n(base.add(i * q.base_rows + j * S::LANES), live))
                 };
-                let v = if q.bias.is_null() { v } else { S::add(v, bias) };
-                S::store_n(q.c.add(i * q.c_rows + j * S::LANES), v, live);
+                let v = if bias.is_null() { v } else { S::add(v, own) };
+                S::store_n(c.add(i * q.c_rows + j * S::LANES), v, live);
             }
         }
     }
@@ -240,7 +300,7 @@ unsafe fn step<S: Simd, const MR: usize, const NV: usize>(
             }
             for i in from..(from + each).min(MR) {
                 for j in 0..NV {
-                    t[i][j] = S::mul_add(x[i], v[j], t[i][j]);
+                    S::accumulate(&mut t[i][j], x[i], v[j]);
                 }
             }
         }

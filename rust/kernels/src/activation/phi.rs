@@ -131,7 +131,7 @@ impl<R: Real> Kernel<R> for Pass<R> {
 
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(self) {
-        let Phi { kind, width, slope, bias } = self.phi;
+        let Phi { kind, width, bias, .. } = self.phi;
         // SAFETY: the contract of `Pass`.
         unsafe {
             if kind.by_rows() {
@@ -141,33 +141,67 @@ impl<R: Real> Kernel<R> for Pass<R> {
                 }
                 return;
             }
+            // Without a bias all rows are one, and its vectors may as well be rows.
+            if bias.is_null() && self.columns.len() == width && width > 0 {
+                let (first, len) = (self.rows.start * width, self.rows.len() * width);
+                let whole = len / S::LANES;
+                self.columns_of::<S>(first, whole, S::LANES, 0, S::LANES);
+                self.columns_of::<S>(first + whole * S::LANES, 1, 0, 0, len % S::LANES);
+                return;
+            }
+            for col in self.columns.clone().step_by(S::LANES) {
+                let first = self.rows.start * width + col;
+                self.columns_of::<S>(first, self.rows.len(), width, col, self.columns.end - col);
+            }
+        }
+    }
+}
+
+impl<R: Real> Pass<R> {
+    /// A vector of columns: the first `live` of them in `rows` rows, `width` apart, from number `first` on; its bias is that of
+    /// column `col`.
+    #[inline(always)]
+    unsafe fn columns_of<S: Simd<R = R>>(
+        &self,
+        first: usize,
+        rows: usize,
+        width: usize,
+        col: usize,
+        live: usize,
+    ) {
+        let Phi { kind, slope, bias, .. } = self.phi;
+        let (y, out) = (self.y.wrapping_add(first), self.out.wrapping_add(first));
+        let g = if self.g.is_null() { self.g } else { self.g.wrapping_add(first) };
+        // SAFETY: the contract of `Pass`; the bias has whole vectors.
+        unsafe {
             let slope = S::splat(slope);
-            // Without a bias all rows are one.
-            let flat = bias.is_null() && self.columns.len() == width;
-            let (rows, columns, width) = if flat {
-                (0..1, self.rows.start * width..self.rows.end * width, 0)
-            } else {
-                (self.rows, self.columns, width)
-            };
-            with_kind!(kind, A => {
-                for row in rows {
-                    for col in columns.clone().step_by(S::LANES) {
-                        let (at, live) = (row * width + col, columns.end - col);
-                        let b = if bias.is_null() { S::zero() } else { S::load(bias.add(col)) };
-                        let y = S::load_n(self.y.add(at), live);
-                        let v = if self.g.is_null() {
-                            A::value::<S>(y, b, slope)
-                        } else {
-                            let g = S::load_n(self.g.add(at), live);
-                            match self.from {
-                                Source::Value => A::pull::<S>(y, b, slope, g),
-                                Source::Argument => A::pull_at::<S>(y, b, slope, g),
+            let b = if bias.is_null() { S::zero() } else { S::load(bias.add(col)) };
+            macro_rules! each {
+                ($load:expr, $store:expr) => {
+                    with_kind!(kind, A => {
+                        if g.is_null() {
+                            for at in (0..rows).map(|row| row * width) {
+                                $store(out.wrapping_add(at), A::value::<S>($load(y.wrapping_add(at)), b, slope));
                             }
-                        };
-                        S::store_n(self.out.add(at), v, live);
-                    }
-                }
-            });
+                        } else if self.from == Source::Value {
+                            for at in (0..rows).map(|row| row * width) {
+                                let (y, g) = ($load(y.wrapping_add(at)), $load(g.wrapping_add(at)));
+                                $store(out.wrapping_add(at), A::pull::<S>(y, b, slope, g));
+                            }
+                        } else {
+                            for at in (0..rows).map(|row| row * width) {
+                                let (y, g) = ($load(y.wrapping_add(at)), $load(g.wrapping_add(at)));
+                                $store(out.wrapping_add(at), A::pull_at::<S>(y, b, slope, g));
+                            }
+                        }
+                    })
+                };
+            }
+            if live >= S::LANES {
+                each!(S::load, S::store);
+            } else if live > 0 {
+                each!(|p| S::load_n(p, live), |p, v| S::store_n(p, v, live));
+            }
         }
     }
 }

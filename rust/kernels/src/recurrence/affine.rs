@@ -1,18 +1,19 @@
 //! The kernel of every step: rows of out = phi(base E + A_0 B_0 + A_1 B_1 + add + bias), or the gradient of phi.
 //!
 //! A_i are read in place by broadcast, B_i are packed, E is diagonal (one factor per real number, or a rotation of the
-//! pairs). A panel of columns is finished before the next begins: the tiles store their sums, and the activation is a pass over
+//! pairs). Some panels of columns are finished before the next begin: the tiles store their sums, and the activation is a pass over
 //! them while they are in the first-level cache, so that no activation is compiled into a tile. All rows are contiguous: a step
 //! of a sequence array (T, B, width) is used where it lies.
 
 use crate::activation::{Pass, Phi, Source};
 use crate::dispatch::Kernel;
-use crate::pack::panel_width;
 use crate::scalar::Real;
 use crate::simd::Simd;
-use crate::tile::{self, Tile, compute, heights};
+use crate::tile::{self, Grid, compute_rows};
 use std::ops::Range;
 
+/// Numbers of packed B that some panels may have to be worked together, and of C: a part of the first-level cache.
+const TOGETHER: usize = 4096;
 /// Bytes after which addresses fall into the same set of a first-level cache.
 const PAGE: usize = 4096;
 
@@ -104,7 +105,7 @@ impl<R: Real> Affine<R> {
     pub unsafe fn run(&self, rows: Range<usize>, columns: Range<usize>) {
         if !rows.is_empty() && !columns.is_empty() {
             // SAFETY: the contract of `Affine`.
-            unsafe { Sweep { map: *self, rows, columns }.call() }
+            unsafe { Sweep { map: self, rows, columns }.call() }
         }
     }
 }
@@ -112,9 +113,9 @@ impl<R: Real> Affine<R> {
 /// Some rows and columns of an affine map.
 ///
 /// # Safety
-/// That of [`Affine`].
+/// That of [`Affine`], which exists.
 pub struct Sweep<R> {
-    map: Affine<R>,
+    map: *const Affine<R>,
     rows: Range<usize>,
     columns: Range<usize>,
 }
@@ -124,67 +125,83 @@ impl<R: Real> Kernel<R> for Sweep<R> {
 
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(self) {
-        let q = &self.map;
-        // the rows of a tall tile at distances of a page would share one set of the first-level cache
-        let paged =
-            q.terms.iter().any(|term| term.depth > 0 && (term.depth * size_of::<R>()).is_multiple_of(PAGE));
-        let tallest = if paged { S::ROWS } else { S::STEP_ROWS };
-        let apart = !(q.base.is_null() || q.add.is_null() && q.diagonal[0].is_null());
-        for col in self.columns.clone().step_by(2 * S::LANES) {
-            let width = panel_width::<S>(q.width, col);
-            // SAFETY: the contract of `Affine`.
-            unsafe {
-                if apart {
-                    start::<S>(q, self.rows.clone(), col..(col + width).min(q.width));
-                }
-                let base = match (apart, q.base.is_null()) {
-                    (true, _) => q.out.cast_const(),
-                    (false, true) => q.add,
-                    (false, false) => q.base,
-                };
-                for (row, height) in heights::<S>(self.rows.len(), tallest) {
-                    let row = self.rows.start + row;
-                    let at = row * q.width + col;
-                    let term = |i: usize| {
-                        let Term { a, depth, b } = q.terms[i];
-                        tile::Term::rows(
-                            a.wrapping_add(row * depth),
-                            depth,
-                            depth,
-                            b.wrapping_add(col * depth),
-                        )
-                    };
-                    let soon = |rows: *const R| {
-                        if q.ahead == 0 || rows.is_null() {
-                            std::ptr::null()
-                        } else {
-                            rows.wrapping_add(at).wrapping_offset(q.ahead)
-                        }
-                    };
-                    let tile = Tile {
-                        terms: [term(0), term(1)],
-                        whole: q.whole,
-                        alpha: num_traits::One::one(),
-                        base: if base.is_null() { base } else { base.add(at) },
-                        base_rows: q.width,
-                        bias: if q.bias.is_null() { q.bias } else { q.bias.add(col) },
-                        c: q.out.add(at),
-                        c_rows: q.width,
-                        live: q.width - col,
-                        soon: [soon(q.add), soon(q.h)],
-                    };
-                    compute::<S>(&tile, height, width > S::LANES);
-                }
+        let Sweep { map, rows, columns } = self;
+        // SAFETY: the contract of `Sweep`; groups of panels are finished one after the other.
+        unsafe {
+            let q = &*map;
+            // the rows of a tall tile at distances of a page would share one set of the first-level cache
+            let paged = |term: &Term<R>| term.depth > 0 && (term.depth * size_of::<R>()).is_multiple_of(PAGE);
+            let tallest = if q.terms.iter().any(paged) { S::ROWS } else { S::STEP_ROWS };
+            let panel = 2 * S::LANES;
+            let b = if rows.len() == 1 { 0 } else { q.terms[0].depth + q.terms[1].depth };
+            let group = (TOGETHER / (b.max(rows.len()) * panel)).max(1) * panel;
+            for start in columns.clone().step_by(group) {
+                let end = (start + group).min(columns.end);
+                // full panels, then a panel of one vector where that is enough
+                let last = start + (end - start) / panel * panel;
+                let last = if end - last > S::LANES { end } else { last };
+                let (whole, rest) = (start..last, last..end);
+                sums::<S>(q, &rows, whole, tallest, true);
+                sums::<S>(q, &rows, rest, tallest, false);
                 let (phi, y, g) = match q.finish {
                     Finish::Plain => continue,
                     Finish::Value(phi) => (phi, q.out.cast_const(), std::ptr::null()),
                     Finish::Pull(phi) => (phi, q.h, q.out.cast_const()),
                 };
-                let (from, rows) = (Source::Value, self.rows.clone());
                 let out = if q.to.is_null() { q.out } else { q.to };
-                S::outlined(Pass { phi, y, g, from, out, rows, columns: col..(col + width).min(q.width) });
+                let from = Source::Value;
+                S::outlined(Pass { phi, y, g, from, out, rows: rows.clone(), columns: start..end });
             }
         }
+    }
+}
+
+/// out = base E + A_0 B_0 + A_1 B_1 + add + bias on some panels of two vectors, or of one.
+#[inline(always)]
+unsafe fn sums<S: Simd>(
+    q: &Affine<S::R>,
+    rows: &Range<usize>,
+    columns: Range<usize>,
+    tallest: usize,
+    two: bool,
+) {
+    if columns.is_empty() {
+        return;
+    }
+    let col = columns.start;
+    let at = rows.start * q.width + col;
+    let panels = columns.len().div_ceil(if two { 2 * S::LANES } else { S::LANES });
+    let moved = |p: *const S::R, by: usize| if p.is_null() { p } else { p.wrapping_add(by) };
+    let soon =
+        |p: *const S::R| if q.ahead == 0 { std::ptr::null() } else { moved(p, at).wrapping_offset(q.ahead) };
+    let term = |i: usize| {
+        let Term { a, depth, b } = q.terms[i];
+        tile::Term::rows(a.wrapping_add(rows.start * depth), depth, depth, b.wrapping_add(col * depth))
+    };
+    // SAFETY: the contract of `Affine`.
+    unsafe {
+        let base = match (q.base.is_null(), q.add.is_null() && q.diagonal[0].is_null()) {
+            (true, _) => q.add,
+            (false, true) => q.base,
+            (false, false) => {
+                start::<S>(q, rows.clone(), columns);
+                q.out.cast_const()
+            }
+        };
+        let grid = Grid {
+            terms: [term(0), term(1)],
+            whole: q.whole,
+            panels,
+            alpha: num_traits::One::one(),
+            base: moved(base, at),
+            base_rows: q.width,
+            bias: moved(q.bias, col),
+            c: q.out.add(at),
+            c_rows: q.width,
+            live: q.width - col,
+            soon: [soon(q.add), soon(q.h)],
+        };
+        compute_rows::<S>(&grid, rows.len(), tallest, two);
     }
 }
 
