@@ -3,6 +3,7 @@
 mod balance;
 mod buffer;
 mod inverse;
+mod lu;
 mod norms;
 mod pivoted;
 mod product;
@@ -17,6 +18,7 @@ pub use isometry_kernels::pack::{Operand, packed_len};
 pub use isometry_kernels::product::Triangle;
 pub use isometry_kernels::tile::{MAX_ROWS, tiles};
 pub use isometry_kernels::{Isa, chosen, isa, lanes};
+pub use lu::Lu;
 pub use norms::{all_zero, column_norms2};
 pub use pivoted::invert_pivoted;
 pub use product::Product;

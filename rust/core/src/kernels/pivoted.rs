@@ -1,44 +1,27 @@
-//! The inverse of one matrix in double precision by LU with partial pivoting, for what elimination without pivoting
-//! cannot do. Denormal numbers are let through: faer keeps the index of a pivot in the bits of a float while it searches,
-//! and where denormals are flushed every complex pivot is the first row.
+//! The inverse of one matrix by LU with partial pivoting, for what elimination without pivoting cannot do.
 
-use crate::parallel;
-use crate::scalar::{Scalar, c64};
-use faer::MatRef;
-use faer::linalg::solvers::{DenseSolveCore, PartialPivLu};
-use faer::traits::ComplexField;
+use super::Buffer;
+use super::lu::Lu;
+use crate::parallel::Member;
+use crate::scalar::Scalar;
 
-/// Replaces the row-major n x n matrix by its inverse, on one thread; returns log |det| of it. Not for NaN or infinite
-/// entries.
-pub fn invert_pivoted<W: Scalar<Real = f64>>(m: &mut [W], n: usize) -> f64 {
-    let data = m.as_mut_ptr();
-    // SAFETY: W is f64 or c64, told apart by the number of its parts; both have these layouts.
-    unsafe {
-        if W::PARTS == 1 {
-            invert(std::slice::from_raw_parts_mut(data.cast::<f64>(), m.len()), n, |x| x.abs())
-        } else {
-            invert(std::slice::from_raw_parts_mut(data.cast::<c64>(), m.len()), n, |x| x.modulus())
-        }
-    }
-}
-
-fn invert<E: ComplexField + Copy>(m: &mut [E], n: usize, modulus: impl Fn(E) -> f64) -> f64 {
-    let (inverse, log) = parallel::with_denormals(|| {
-        let lu = PartialPivLu::new(MatRef::from_row_major_slice(m, n, n));
-        let log = (0..n).map(|i| modulus(lu.U()[(i, i)]).ln()).sum();
-        (lu.inverse(), log)
-    });
-    for i in 0..n {
-        for j in 0..n {
-            m[i * n + j] = inverse[(i, j)];
-        }
-    }
-    log
+/// Replaces the row-major n x n matrix by its inverse, on one thread; returns log |det| of it, which is finite unless the
+/// matrix is singular, holds a NaN or an infinity, or overflows: then the inverse is of no use.
+pub fn invert_pivoted<T: Scalar<Real = f64>>(m: &mut [T], n: usize) -> f64 {
+    assert!(n.checked_mul(n) == Some(m.len()), "{} elements are no {n} x {n} matrix", m.len());
+    let inverse = n * n * T::PARTS;
+    // one allocation, in numbers of f64: the inverse, as many pivots as rows, the scratch
+    let memory = Buffer::<f64>::scratch(inverse + n + Lu::<T>::scratch(n));
+    let pivots = memory.ptr().wrapping_add(inverse);
+    let lu = Lu { a: m.as_mut_ptr(), ld: n, n, pivots: pivots.cast::<usize>() };
+    // SAFETY: the matrix has n n elements, and a pivot needs no more room than an f64.
+    Member::alone(|member| unsafe { lu.invert(member, memory.ptr().cast(), pivots.wrapping_add(n)) })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scalar::c64;
 
     /// M of scattered numbers with small leading minors, times its inverse, is I.
     fn check<W: Scalar<Real = f64>>() {
@@ -48,7 +31,7 @@ mod tests {
                 .map(|e| if e == 0 { W::real(1e-9) } else { W::new(number(e), number(3 * e + 1)) })
                 .collect();
             let mut s = m.clone();
-            let log = parallel::Member::alone(|_| invert_pivoted(&mut s, n));
+            let log = invert_pivoted(&mut s, n);
             let again = invert_pivoted(&mut s.clone(), n);
             assert!((log + again).abs() < 1e-6, "n {n}: log |det| {log}, of the inverse {again}");
             for i in 0..n {
