@@ -3,7 +3,7 @@
 use super::{Activation, Columns, Kind, Law, Source};
 use crate::error::{Error, Result, check_len};
 use crate::kernels::{Buffer, lanes};
-use crate::parallel::{Member, Shared, run, worth};
+use crate::parallel::{Member, Shared, each, grain, run, worth};
 use crate::scalar::{Real, Scalar, parts, parts_mut};
 use std::ops::Range;
 
@@ -21,11 +21,18 @@ pub fn activate<T: Scalar>(
     check_len("z", z.len(), rows * n)?;
     check_len("out", out.len(), rows * n)?;
     let law = Law::new::<T>(activation, n, bias);
-    let (z, out) = (Shared(parts(z).as_ptr().cast_mut()), Shared(parts_mut(out).as_mut_ptr()));
-    run(worth(threads, 8 * rows * law.width), |member| {
-        // SAFETY: both arrays have `rows` rows of `width` numbers; members take different rows.
-        unsafe { law.value(z.at(0), out.at(0), member.share(rows, 1), 0..law.width) }
-    });
+    let threads = worth(threads, 8 * rows * law.width);
+    let part = (grain(rows, threads) * law.width).max(1);
+    let parts = parts(z).chunks(part).zip(parts_mut(out).chunks_mut(part));
+    each(
+        threads,
+        parts,
+        || (),
+        |(), _, (z, out)| {
+            // SAFETY: both are the same whole rows of `width` numbers.
+            unsafe { law.value(z.as_ptr(), out.as_mut_ptr(), 0..out.len() / law.width, 0..law.width) }
+        },
+    );
     Ok(())
 }
 
@@ -52,22 +59,29 @@ pub fn activate_vjp<T: Scalar>(
         }
         check_len("bias_bar", bar.len(), activation.bias_units(n))?;
     }
-    let sums = Buffer::zeroed(if bias_bar.is_some() { law.width } else { 0 });
-    let (y, g) = (Shared(parts(z).as_ptr().cast_mut()), Shared(parts(ct).as_ptr().cast_mut()));
-    let out = Shared(parts_mut(z_bar).as_mut_ptr());
-    run(worth(threads, 8 * rows * law.width), |member| {
-        // SAFETY: all arrays have `rows` rows of `width` numbers; members take different rows, then different columns.
-        unsafe {
-            law.pull(y.at(0), Source::Argument, g.at(0), out.at(0), member.share(rows, 1), 0..law.width);
-            if !sums.is_empty() {
-                member.barrier();
-                let columns =
-                    Columns { bar: out.at(0), rows, width: law.width, sums: sums.ptr(), add: false };
-                columns.along(y.at(0), law.kind, law.bias_columns(member));
+    let threads = worth(threads, 8 * rows * law.width);
+    let part = (grain(rows, threads) * law.width).max(1);
+    let rows_of = parts(z).chunks(part).zip(parts(ct).chunks(part)).zip(parts_mut(z_bar).chunks_mut(part));
+    each(
+        threads,
+        rows_of,
+        || (),
+        |(), _, ((z, ct), out)| {
+            let (rows, columns) = (0..out.len() / law.width, 0..law.width);
+            // SAFETY: all are the same whole rows of `width` numbers.
+            unsafe {
+                law.pull(z.as_ptr(), Source::Argument, ct.as_ptr(), out.as_mut_ptr(), rows, columns);
             }
-        }
-    });
+        },
+    );
     if let Some(bar) = bias_bar {
+        let sums = Buffer::zeroed(law.width);
+        let (y, z_bar) = (Shared(parts(z).as_ptr().cast_mut()), Shared(parts_mut(z_bar).as_mut_ptr()));
+        run(threads, &|member| {
+            let columns = Columns { bar: z_bar.at(0), rows, width: law.width, sums: sums.ptr(), add: false };
+            // SAFETY: both arrays have `rows` rows of `width` numbers, which nobody writes; members take different columns.
+            unsafe { columns.along(y.at(0), law.kind, law.bias_columns(member)) };
+        });
         Columns::units(law.kind, &sums, bar);
     }
     Ok(())
