@@ -129,7 +129,7 @@ def test_fork_after_torch_shared_its_team():
         from isometry import _core
 
         torch.set_num_threads(2)
-        assert _core.config()["team"] != "own"
+        assert _core.config()["team"] == "openmp"
         u = torch.randn(256, 64, generator=torch.Generator().manual_seed(0))
 
         def work():
@@ -142,7 +142,7 @@ def test_fork_after_torch_shared_its_team():
         if pid == 0:
             torch.set_num_threads(1)  # torch's own operations cannot use threads in a forked child
             it.set_num_threads(2)
-            os._exit(0 if torch.equal(work(), expected) and _core.config()["team"] == "own" else 3)
+            os._exit(0 if torch.equal(work(), expected) and _core.config()["team"] == "rayon" else 3)
         assert os.waitpid(pid, 0)[1] == 0
         assert torch.equal(work(), expected)
         """

@@ -22,7 +22,6 @@ BUDGET = 400
 LONGER = {
     "rust/core/src/operators/householder/tests.rs": "one file of unit tests per object, all on the same few helpers",
     "rust/core/src/kernels/product.rs": "one matrix product: its view, its packing loops and its tests",
-    "rust/core/src/parallel.rs": "the team of threads with its tests: one protocol, argued in one place",
 }
 TREES = {
     "rust": ("*.rs", "*.wgsl"),

@@ -74,7 +74,7 @@ fn product<T: Scalar>(m: usize, n: usize, k: usize, transposed: (bool, bool), th
         if transposed.1 { "T" } else { "N" }
     );
     report(&name, 2.0 * (m * n * k * T::PARTS * T::PARTS) as f64, threads, budget, || {
-        parallel::run(threads, |member| {
+        parallel::run(threads, &|member| {
             let a = if transposed.0 { Operand::new(a.at(0), m).t() } else { Operand::new(a.at(0), k) };
             let b = if transposed.1 { Operand::new(b.at(0), k).t() } else { Operand::new(b.at(0), n) };
             // SAFETY: the arrays and the scratch have the sizes of the product.

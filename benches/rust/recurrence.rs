@@ -222,7 +222,7 @@ fn peak(threads: usize) -> f64 {
     let start = Instant::now();
     let mut count = 0;
     while start.elapsed() < Duration::from_millis(3) {
-        parallel::run(threads, |member| {
+        parallel::run(threads, &|member| {
             let scratch = Buffer::scratch(Product::<f32>::scratch(n, n));
             let product =
                 Product::new((n, n, n), Operand::new(a.as_ptr(), n), Operand::new(b.as_ptr(), n), c.at(0), n);

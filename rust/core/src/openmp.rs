@@ -7,7 +7,9 @@
 
 use crate::parallel::{Call, Task};
 use std::ffi::{CStr, c_int, c_uint, c_void};
-use std::sync::OnceLock;
+use std::ptr::null_mut;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::{AtomicPtr, AtomicUsize};
 
 type Region = unsafe extern "C" fn(unsafe extern "C" fn(*mut c_void), *mut c_void, c_uint, c_uint);
 type Query = unsafe extern "C" fn() -> c_int;
@@ -20,22 +22,33 @@ struct Runtime {
     process: u32,
 }
 
-static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+/// Null, or what was found first, which is never freed. (A lock is what a fork could leave locked.)
+static RUNTIME: AtomicPtr<Runtime> = AtomicPtr::new(null_mut());
+
+/// That of this process or of one that it was forked from.
+fn known() -> Option<&'static Runtime> {
+    // SAFETY: null, or leaked by `adopt`.
+    unsafe { RUNTIME.load(Acquire).as_ref() }
+}
 
 /// Looks for an OpenMP runtime among the libraries of this process; from then on calls run on its team. Whether there is one.
 pub fn adopt() -> bool {
-    if RUNTIME.get().is_none()
+    if known().is_none()
         && let Some(runtime) = find()
     {
         // A second finder found the same.
-        let _ = RUNTIME.set(runtime);
+        let _ = RUNTIME.compare_exchange(null_mut(), Box::leak(Box::new(runtime)), AcqRel, Relaxed);
     }
     adopted()
 }
 
 /// Whether calls of this process run on a shared OpenMP team.
 pub fn adopted() -> bool {
-    RUNTIME.get().is_some_and(|runtime| runtime.process == std::process::id())
+    own().is_some()
+}
+
+fn own() -> Option<&'static Runtime> {
+    known().filter(|runtime| runtime.process == std::process::id())
 }
 
 #[cfg(unix)]
@@ -63,26 +76,135 @@ fn find() -> Option<Runtime> {
     None
 }
 
-/// Runs the task on up to `threads` members of the shared team; false if there is none.
-pub(crate) fn run(threads: usize, task: Task<'_>) -> bool {
-    let Some(runtime) = RUNTIME.get().filter(|runtime| runtime.process == std::process::id()) else {
-        return false;
-    };
-    let call = Call::new(task);
-    let data = (&raw const call).cast_mut().cast::<c_void>();
-    // SAFETY: the region returns when all members have left `enter`; the call lives until then.
-    unsafe { (runtime.region)(enter, data, threads as c_uint, 0) };
-    call.finish();
-    true
+/// Runs the task on up to `threads` members of the shared team, with barriers or without; false, and nothing done, if there
+/// is none.
+pub(crate) fn run(threads: usize, task: Task<'_>, barriers: bool) -> bool {
+    own().is_some_and(|runtime| runtime.run(threads, task, barriers))
 }
 
-/// One member's part. A panic stays inside the call.
+/// What the threads of a region are given.
+struct Work<'a> {
+    call: Call<'a>,
+    runtime: &'a Runtime,
+    threads: usize,
+    barriers: bool,
+    members: AtomicUsize,
+}
+
+impl Runtime {
+    fn run(&self, threads: usize, task: Task<'_>, barriers: bool) -> bool {
+        let work =
+            Work { call: Call::new(task), runtime: self, threads, barriers, members: AtomicUsize::new(0) };
+        let data = (&raw const work).cast_mut().cast::<c_void>();
+        let wanted = c_uint::try_from(threads).unwrap_or(c_uint::MAX);
+        // SAFETY: the region calls `enter` with this pointer and returns when all its threads have left it; the work, which
+        // they only share, lives longer.
+        unsafe { (self.region)(enter, data, wanted, 0) };
+        work.call.finish();
+        work.members.into_inner() > 0
+    }
+}
+
+/// One thread of a region.
 unsafe extern "C" fn enter(data: *mut c_void) {
-    // SAFETY: `run` passed a call that outlives the region.
-    let call = unsafe { &*data.cast::<Call<'_>>() };
-    if let Some(runtime) = RUNTIME.get() {
-        // SAFETY: queries without arguments, inside a region of this runtime.
-        let (id, count) = unsafe { ((runtime.id)(), (runtime.count)()) };
-        call.join(id as usize, count as usize);
+    // SAFETY: the pointer of `Runtime::run`, whose work outlives the region and is not written but through its atomics.
+    let work = unsafe { &*data.cast::<Work<'_>>() };
+    // SAFETY: functions without arguments that may be called anywhere.
+    let (id, count) = unsafe { ((work.runtime.id)(), (work.runtime.count)()) };
+    work.enter(usize::try_from(id).unwrap_or(usize::MAX), usize::try_from(count).unwrap_or(0));
+}
+
+impl Work<'_> {
+    /// Thread `id` of `count`. The runtime may give fewer threads than it was asked for (one, in a nested region), and some of
+    /// its settings more: those beyond do not take part, and nobody waits for them. Nor do more threads than it says there are.
+    fn enter(&self, id: usize, count: usize) {
+        let count = count.min(self.threads);
+        if id < count && self.members.fetch_add(1, Relaxed) < count {
+            self.call.join(id, if self.barriers { count } else { 1 });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+    use std::sync::atomic::AtomicBool;
+
+    thread_local! {
+        static PLACE: Cell<(c_int, c_int)> = const { Cell::new((0, 1)) };
+    }
+    unsafe extern "C" fn id() -> c_int {
+        PLACE.get().0
+    }
+    unsafe extern "C" fn count() -> c_int {
+        PLACE.get().1
+    }
+
+    type Entry = unsafe extern "C" fn(*mut c_void);
+
+    /// Runs a region on threads that are told these places.
+    fn region(entry: Entry, data: *mut c_void, places: impl Iterator<Item = (c_int, c_int)>) {
+        let data = crate::parallel::Shared(data);
+        std::thread::scope(|scope| {
+            for place in places {
+                scope.spawn(move || {
+                    PLACE.set(place);
+                    // SAFETY: what a runtime does.
+                    unsafe { entry(data.at(0)) };
+                });
+            }
+        });
+    }
+    unsafe extern "C" fn as_asked(entry: Entry, data: *mut c_void, threads: c_uint, _flags: c_uint) {
+        region(entry, data, (0..threads as c_int).map(|id| (id, threads as c_int)));
+    }
+    unsafe extern "C" fn one(entry: Entry, data: *mut c_void, _threads: c_uint, _flags: c_uint) {
+        region(entry, data, [(0, 1)].into_iter());
+    }
+    unsafe extern "C" fn fewer(entry: Entry, data: *mut c_void, _threads: c_uint, _flags: c_uint) {
+        region(entry, data, (0..2).map(|id| (id, 2)));
+    }
+    unsafe extern "C" fn more(entry: Entry, data: *mut c_void, _threads: c_uint, _flags: c_uint) {
+        region(entry, data, (0..7).map(|id| (6 - id, 7)));
+    }
+    unsafe extern "C" fn all_the_first(entry: Entry, data: *mut c_void, threads: c_uint, _flags: c_uint) {
+        region(entry, data, (0..threads).map(|_| (0, 1)));
+    }
+    unsafe extern "C" fn nonsense(entry: Entry, data: *mut c_void, threads: c_uint, _flags: c_uint) {
+        region(entry, data, (0..threads).map(|_| (-1, -1)));
+    }
+
+    #[test]
+    fn as_many_members_as_the_runtime_gives_and_no_more_than_were_asked_for() {
+        let regions: [(Region, usize); 6] =
+            [(as_asked, 4), (one, 1), (fewer, 2), (more, 4), (all_the_first, 1), (nonsense, 0)];
+        for (region, expected) in regions {
+            let runtime = Runtime { region, id, count, process: 0 };
+            let (members, ids) = (AtomicUsize::new(0), [const { AtomicBool::new(false) }; 4]);
+            let ran = runtime.run(
+                4,
+                &|member| {
+                    assert_eq!(member.count, expected);
+                    assert!(!ids[member.id].swap(true, Relaxed), "two have one place");
+                    members.fetch_add(1, Relaxed);
+                    member.barrier();
+                    assert_eq!(members.load(Relaxed), expected);
+                },
+                true,
+            );
+            assert_eq!(ran, expected > 0);
+            assert_eq!(members.into_inner(), expected);
+            let loose = AtomicUsize::new(0);
+            let ran = runtime.run(
+                4,
+                &|member| {
+                    assert_eq!(member.count, 1);
+                    loose.fetch_add(1, Relaxed);
+                },
+                false,
+            );
+            assert_eq!((ran, loose.into_inner()), (expected > 0, expected));
+        }
     }
 }

@@ -35,7 +35,7 @@ pub fn config(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     dict.set_item("simd", kernels::isa().name())?;
     dict.set_item("simd_available", Isa::available().into_iter().map(Isa::name).collect::<Vec<_>>())?;
     dict.set_item("optimised", !cfg!(debug_assertions))?;
-    dict.set_item("team", if openmp::adopted() { "openmp" } else { "own" })?;
+    dict.set_item("team", if openmp::adopted() { "openmp" } else { "rayon" })?;
     dict.set_item("threads_available", parallel::available())?;
     Ok(dict)
 }

@@ -3,7 +3,7 @@
 use super::{Activation, Kind, Law, Source};
 use crate::error::{Error, Result, check_len};
 use crate::kernels::{Buffer, lanes};
-use crate::parallel::{Member, Shared, run, worth};
+use crate::parallel::{Member, Shared, each, grain, run, worth};
 use crate::scalar::{Real, Scalar, parts, parts_mut};
 use isometry_kernels::activation::{Along, Columns, units};
 use std::ops::Range;
@@ -22,11 +22,18 @@ pub fn activate<T: Scalar>(
     check_len("z", z.len(), rows * n)?;
     check_len("out", out.len(), rows * n)?;
     let law = Law::new::<T>(activation, n, bias);
-    let (z, out) = (Shared(parts(z).as_ptr().cast_mut()), Shared(parts_mut(out).as_mut_ptr()));
-    run(worth(threads, 8 * rows * law.width), |member| {
-        // SAFETY: both arrays have `rows` rows of `width` numbers; members take different rows.
-        unsafe { law.value(z.at(0), out.at(0), member.share(rows, 1), 0..law.width) }
-    });
+    let threads = worth(threads, 8 * rows * law.width);
+    let part = (grain(rows, threads) * law.width).max(1);
+    let parts = parts(z).chunks(part).zip(parts_mut(out).chunks_mut(part));
+    each(
+        threads,
+        parts,
+        || (),
+        |(), _, (z, out)| {
+            // SAFETY: both are the same whole rows of `width` numbers.
+            unsafe { law.value(z.as_ptr(), out.as_mut_ptr(), 0..out.len() / law.width, 0..law.width) }
+        },
+    );
     Ok(())
 }
 
@@ -53,29 +60,38 @@ pub fn activate_vjp<T: Scalar>(
         }
         check_len("bias_bar", bar.len(), activation.bias_units(n))?;
     }
-    let sums = Buffer::zeroed(if bias_bar.is_some() { law.width } else { 0 });
-    let (y, g) = (Shared(parts(z).as_ptr().cast_mut()), Shared(parts(ct).as_ptr().cast_mut()));
-    let out = Shared(parts_mut(z_bar).as_mut_ptr());
-    run(worth(threads, 8 * rows * law.width), |member| {
-        // SAFETY: all arrays have `rows` rows of `width` numbers; members take different rows, then different columns.
-        unsafe {
-            law.pull(y.at(0), Source::Argument, g.at(0), out.at(0), member.share(rows, 1), 0..law.width);
-            if !sums.is_empty() {
-                let along = Along { phi: law.phi(), y: y.at(0), from: Source::Argument };
-                Columns {
-                    bar: g.at(0),
-                    along: Some(along),
-                    rows,
-                    width: law.width,
-                    sums: sums.ptr(),
-                    add: false,
-                    columns: law.bias_columns(member),
-                }
-                .call();
+    let threads = worth(threads, 8 * rows * law.width);
+    let part = (grain(rows, threads) * law.width).max(1);
+    let rows_of = parts(z).chunks(part).zip(parts(ct).chunks(part)).zip(parts_mut(z_bar).chunks_mut(part));
+    each(
+        threads,
+        rows_of,
+        || (),
+        |(), _, ((z, ct), out)| {
+            let (rows, columns) = (0..out.len() / law.width, 0..law.width);
+            // SAFETY: all are the same whole rows of `width` numbers.
+            unsafe {
+                law.pull(z.as_ptr(), Source::Argument, ct.as_ptr(), out.as_mut_ptr(), rows, columns);
             }
-        }
-    });
+        },
+    );
     if let Some(bar) = bias_bar {
+        let sums = Buffer::zeroed(law.width);
+        let (y, ct) = (Shared(parts(z).as_ptr().cast_mut()), Shared(parts(ct).as_ptr().cast_mut()));
+        run(threads, &|member| {
+            let along = Along { phi: law.phi(), y: y.at(0), from: Source::Argument };
+            let sums = Columns {
+                bar: ct.at(0),
+                along: Some(along),
+                rows,
+                width: law.width,
+                sums: sums.ptr(),
+                add: false,
+                columns: law.bias_columns(member),
+            };
+            // SAFETY: both arrays have `rows` rows of `width` numbers, which nobody writes; members take different columns.
+            unsafe { sums.call() };
+        });
         units(law.kind, &sums, bar);
     }
     Ok(())

@@ -257,7 +257,7 @@ mod tests {
             let to = Shared(out.as_mut_ptr());
             let memory = Buffer::<T>::scratch(inverse_shared(n));
             let shared = Shared(memory.ptr());
-            parallel::run(threads, |member| {
+            parallel::run(threads, &|member| {
                 let scratch = Buffer::<T::Real>::scratch(inverse_scratch::<T>(n));
                 // SAFETY: all sizes are those of n.
                 unsafe { invert(member, to.at(0), ld, n, shared.at(0), scratch.ptr()) };

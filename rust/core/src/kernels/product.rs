@@ -132,7 +132,7 @@ mod tests {
             // SAFETY: members of a product write disjoint parts of C.
             unsafe impl<T: Scalar> Sync for Wrap<T> {}
             let wrap = Wrap(product);
-            parallel::run(threads, |member| {
+            parallel::run(threads, &|member| {
                 let wrap = &wrap;
                 let s = Buffer::<T::Real>::scratch(Product::<T>::scratch(m, k));
                 // SAFETY: the operands have the sizes of the product.

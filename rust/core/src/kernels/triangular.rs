@@ -91,7 +91,7 @@ mod tests {
         let at = Shared(t.as_mut_ptr());
         let work = Buffer::<T>::scratch(invert_work(n));
         let work = Shared(work.ptr());
-        parallel::run(threads, |member| {
+        parallel::run(threads, &|member| {
             let scratch = Buffer::<T::Real>::scratch(Product::<T>::scratch(n, n));
             // SAFETY: the matrix and the scratch have the sizes asked for.
             unsafe { invert_upper(member, at.at(0), stride, n, work.at(0), scratch.ptr()) };

@@ -71,7 +71,7 @@ pub fn backward<T: Scalar>(
         states,
         ct,
     };
-    run(threads, |member| {
+    run(threads, &|member| {
         let rows = chunk_rows(sequence);
         let scratch = Buffer::scratch(step.scratch(rows).max(gatherer.scratch(rows)));
         context.pack(member);

@@ -27,7 +27,7 @@ pub fn forward<T: Scalar>(
     let states = Shared(parts_mut(states).as_mut_ptr());
     let (poll, pace) = (Poll::new(cancel, work * batch), Pace::new(work * batch));
     let call = Call { context: &context, states, poll: &poll, pace: &pace };
-    run(threads, |member| {
+    run(threads, &|member| {
         let scratch = Buffer::scratch(step.scratch(0));
         context.pack(member);
         // SAFETY: all members prepare together.

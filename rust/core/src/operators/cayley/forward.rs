@@ -35,7 +35,7 @@ pub(super) fn matrices<T: Scalar>(view: &Cayley<'_, T>, out: &mut [T], threads: 
     }
     if by_lanes::<T>(batch, n) {
         let width = lanes::<T::Real>();
-        parallel::run(threads, |member| {
+        parallel::run(threads, &|member| {
             let scratch = Buffer::<T::Real>::scratch(group::scratch::<T>(n));
             for g in member.share(batch.div_ceil(width), 1) {
                 let (first, count) = (g * width, (batch - g * width).min(width));
@@ -52,7 +52,7 @@ pub(super) fn matrices<T: Scalar>(view: &Cayley<'_, T>, out: &mut [T], threads: 
             }
         });
     } else if batch >= threads {
-        parallel::run(threads, |member| {
+        parallel::run(threads, &|member| {
             let shared = Buffer::<T>::scratch(single::forward_shared::<T>(n));
             let scratch = Buffer::<T::Real>::scratch(single::forward_scratch::<T>(n));
             Member::alone(|solo| {
@@ -95,7 +95,7 @@ pub(super) unsafe fn together<T: Scalar>(
     let memory = Buffer::<T>::scratch(single::forward_shared::<T>(n));
     let shared = Shared(memory.ptr());
     let good = AtomicBool::new(false);
-    parallel::run(threads, |member| {
+    parallel::run(threads, &|member| {
         let scratch = Buffer::<T::Real>::scratch(single::forward_scratch::<T>(n));
         // SAFETY: passed on from the caller; one scratch per member.
         let pass = unsafe { single::forward(member, view, b, to.at(0), shared.at(0), scratch.ptr(), limits) };

@@ -110,7 +110,7 @@ impl<T: Scalar> Operator<T> for Cayley<'_, T> {
             let w = if side == Side::Forward { w.t() } else { w.conj() };
             Product::new((rows, n, n), Operand::new(x[b * size..].as_ptr(), n), w, to.at(b * size), n)
         };
-        parallel::run(threads, |member| {
+        parallel::run(threads, &|member| {
             let scratch = Buffer::<T::Real>::scratch(Product::<T>::scratch(rows, n));
             if self.batch < member.count {
                 for b in 0..self.batch {

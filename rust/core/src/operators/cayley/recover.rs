@@ -61,7 +61,7 @@ pub fn from_matrix<T: Scalar>(
     let diagonal = diagonal.map(|d| Shared(d.as_mut_ptr()));
     let failure = Mutex::new(None::<(usize, Error)>);
     let threads = parallel::worth(threads, batch * n * n * n * 4);
-    parallel::run(threads, |member| {
+    parallel::run(threads, &|member| {
         for b in member.share(batch, 1) {
             // SAFETY: sizes were checked; the members take different matrices of exclusively borrowed arrays.
             let (last, upper, diagonal) = unsafe {

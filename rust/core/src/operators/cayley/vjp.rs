@@ -60,7 +60,7 @@ pub fn matrix_vjp<T: Scalar>(
     let threads = parallel::worth(threads, work::<T>(batch, n, 2));
     if by_lanes::<T>(batch, n) {
         let width = lanes::<T::Real>();
-        parallel::run(threads, |member| {
+        parallel::run(threads, &|member| {
             let scratch = Buffer::<T::Real>::scratch(group::scratch::<T>(n));
             for g in member.share(batch.div_ceil(width), 1) {
                 let (first, count) = (g * width, (batch - g * width).min(width));
@@ -76,7 +76,7 @@ pub fn matrix_vjp<T: Scalar>(
     let apart = batch >= threads;
     let memory = Buffer::<T>::scratch(if apart { 0 } else { single::backward_shared::<T>(n, threads) });
     let shared = Shared(memory.ptr());
-    parallel::run(threads, |member| {
+    parallel::run(threads, &|member| {
         let scratch = Buffer::<T::Real>::scratch(single::backward_scratch::<T>(n));
         // SAFETY: sizes were checked above; the members write different matrices or share one.
         let one = |member: &Member<'_>, b: usize, shared: *mut T| unsafe {

@@ -26,7 +26,7 @@ impl<T: Scalar> Dense<'_, T> {
         let memory = Buffer::<T::Real>::scratch(threads * own);
         let memory = Shared(memory.ptr());
         let apart = self.batch >= 2 * threads;
-        parallel::run(threads, |member| {
+        parallel::run(threads, &|member| {
             let scratch = memory.at(member.id * own);
             let all = |member: &Member<'_>, b: usize| {
                 for product in f(b).into_iter().flatten() {

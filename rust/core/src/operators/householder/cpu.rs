@@ -69,7 +69,7 @@ pub(super) fn over<T: Scalar>(
     let groups = if apart { threads } else { 1 };
     let memory = Buffer::<T>::scratch(groups * work + threads * own);
     let memory = Shared(memory.ptr());
-    parallel::run(threads, |member| {
+    parallel::run(threads, &|member| {
         let scratch = memory.at(groups * work + member.id * own).cast();
         if apart {
             let place = memory.at(member.id * work);
@@ -101,7 +101,7 @@ pub(super) fn each_alone<T: Scalar>(
     let work = work.next_multiple_of(16);
     let memory = Buffer::<T>::scratch(threads * work);
     let memory = Shared(memory.ptr());
-    parallel::run(threads, |member| {
+    parallel::run(threads, &|member| {
         let place = memory.at(member.id * work);
         let mine = member.share(batch, 1);
         Member::alone(|member| {

@@ -1,4 +1,4 @@
-"""Without torch the package runs on threads of its own: same bits for every number of them, and for several callers."""
+"""Without torch the threads come from a rayon pool: same bits for every number of them, and for several callers."""
 
 from subprocesses import script
 
@@ -10,7 +10,7 @@ WORK = """
     import isometry as iso
     from isometry import _core
 
-    assert _core.config()["team"] == "own"
+    assert _core.config()["team"] == "rayon"
     rng = np.random.default_rng(0)
 
     def normal(*shape, dtype):

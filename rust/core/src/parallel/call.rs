@@ -1,0 +1,48 @@
+//! What the caller shares with the other members for the length of one call.
+
+use super::denormals::FlushDenormals;
+use super::member::{Barrier, Broken, Member};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Mutex;
+
+/// What every member runs.
+pub(crate) type Task<'a> = &'a (dyn Fn(&Member<'_>) + Sync);
+
+/// A task, its barrier and its first panic.
+pub(crate) struct Call<'a> {
+    task: Task<'a>,
+    barrier: Barrier,
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
+}
+
+impl<'a> Call<'a> {
+    pub(crate) fn new(task: Task<'a>) -> Self {
+        Call { task, barrier: Barrier::new(), panic: Mutex::new(None) }
+    }
+
+    /// Runs member `id` of `count`, the same number in all members; a panic breaks the barrier so that nobody waits for it.
+    pub(crate) fn join(&self, id: usize, count: usize) {
+        self.barrier.expect(count);
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            let _mode = FlushDenormals::new();
+            (self.task)(&Member { id, count, barrier: &self.barrier });
+        }));
+        if let Err(panic) = outcome {
+            if !panic.is::<Broken>()
+                && let Ok(mut first) = self.panic.lock()
+            {
+                first.get_or_insert(panic);
+            }
+            self.barrier.break_up();
+        }
+    }
+
+    /// Lets a panic of any member out, once all are through.
+    pub(crate) fn finish(self) {
+        if let Some(panic) = self.panic.into_inner().ok().flatten() {
+            resume_unwind(panic);
+        }
+        assert!(!self.barrier.is_broken(), "another member of this call panicked");
+    }
+}
