@@ -131,6 +131,7 @@ def activate_vjp(
 
 def _taken(z: Any, name: str, bias: Any, slope: float, check_finite: bool) -> tuple[Array, Array | None, DType]:
     """z and the bias as arrays, checked, and the dtype of the result."""
+    check_finite = _check.flag("check_finite", check_finite)
     _check_recurrence.activation(name)
     _check_recurrence.slope(slope)
     z = taken("z", z)

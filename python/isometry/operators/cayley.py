@@ -140,7 +140,7 @@ class Cayley(Operator):
         """
         dtype, rng = field(dtype), generator(rng)
         real = real_type(dtype)
-        count = _check.negative_ones(negative_ones, n)
+        n, count = _check.negative_ones(negative_ones, n)
         upper = np.zeros(n * (n - 1) // 2, dtype)
         row = np.arange(0, n - 1, 2)  # A[r, r + 1] stands where row r begins in the packed triangle
         upper[row * n - row * (row + 1) // 2] = np.tan(rng.uniform(0.0, np.pi / 2, len(row)) / 2)
@@ -187,6 +187,7 @@ class Cayley(Operator):
         >>> op.signs, op.upper
         (array([-1., -1.]), array([0.]))
         """
+        check_finite = _check.flag("check_finite", check_finite)
         w = taken("w", w)
         signs, phases = (None if a is None else taken_real(k, a) for k, a in (("signs", signs), ("phases", phases)))
         given = signs if phases is None else phases
@@ -247,6 +248,7 @@ class Cayley(Operator):
         >>> iso.Cayley.from_skew(np.array([[0.0, 2.0], [-2.0, 0.0]])).upper
         array([2.])
         """
+        check_finite = _check.flag("check_finite", check_finite)
         a = taken("a", a)
         _check.square("a", a.shape)
         if check_finite:

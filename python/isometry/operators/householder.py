@@ -158,7 +158,7 @@ class Householder(Operator):
         (8, 7)
         """
         dtype, rng = field(dtype), generator(rng)
-        columns = _check.reflections(m, n)
+        n, columns = _check.reflections(m, n)
         draw = rng.uniform(-1.0, 1.0, (n, columns))
         if dtype.kind == "c":
             draw = draw + 1j * rng.uniform(-1.0, 1.0, (n, columns))
@@ -202,6 +202,7 @@ class Householder(Operator):
         >>> np.allclose(iso.Householder.from_matrix(w).matrix(), w)
         True
         """
+        check_finite = _check.flag("check_finite", check_finite)
         w = taken("w", w)
         batch = _check.square("w", w.shape)
         if check_finite:
