@@ -57,6 +57,10 @@ def activate(z: Any, name: str, *, bias: Any = None, slope: float = 0.1, check_f
     TypeError
         If an array is of a dtype that is not served, or the bias is complex.
 
+    Notes
+    -----
+    Denormal numbers count as zero, except in "identity".
+
     Examples
     --------
     >>> import isometry as iso

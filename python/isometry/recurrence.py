@@ -78,7 +78,8 @@ def recurrence(
     ValueError
         If shapes do not fit, T, B or n is 0, a name is unknown, or for NaN or infinity under `check_finite`.
     TypeError
-        If transition is no operator, or an array is of a dtype that is not served.
+        If transition is no operator, x or input_weight is None, an array is of a dtype that is not served, lengths are
+        no integers, or reverse or check_finite is no bool.
 
     Notes
     -----

@@ -52,8 +52,12 @@ class Cayley(Operator):
     (8/3) n^3 operations; its gradient costs 4 n^3 (Theorem 3.2 of the scaled-Cayley paper), a row 2 n^2. Complex
     numbers take four times as many.
 
-    max|W^H W - I| stays below 20 n eps for ||A|| up to 1000. The range ends where double precision does: for odd n and
-    ||A|| beyond 1/eps of float64, 4.5e15, a real I + A is numerically singular.
+    W is orthogonal or unitary for every finite value of the parameters, max|W^H W - I| below 20 n eps, or the call that
+    forms it raises a ValueError that names `upper`. The second happens where double precision ends: if A is singular,
+    as every real A of odd n is, so is I + A numerically for ||A|| around 1/eps of float64, 4.5e15, and beyond.
+
+    `signs` count in the dtype of W as every array does: float64 ones, as which integers and lists are read, make it
+    float64 beside a float32 `upper`.
 
     Examples
     --------

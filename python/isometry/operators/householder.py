@@ -49,8 +49,9 @@ class Householder(Operator):
     Raises
     ------
     ValueError
-        If the shapes do not fit, a reflection vector is zero or its squared norm over- or underflows, sign lies outside
-        [-1, 1], or sign and phases are both given.
+        If the shapes do not fit, a reflection vector is zero or its squared norm overflows or is denormal (its length
+        lies outside 1.1e-19..1.8e19 in float32, 1.5e-154..1.3e154 in float64), sign lies outside [-1, 1], or sign and
+        phases are both given.
     TypeError
         If an array is of a dtype that is not served, or sign or phases is complex.
 

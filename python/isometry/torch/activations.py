@@ -34,6 +34,10 @@ def activate(z: Tensor, name: str, *, bias: Tensor | None = None, slope: float =
     -------
     Tensor, shape (..., n)
 
+    Notes
+    -----
+    Denormal numbers count as zero in the kernels, except in "identity".
+
     Examples
     --------
     >>> import torch, isometry.torch as it

@@ -65,6 +65,14 @@ def recurrence(
     -------
     Tensor, shape (T, B, n)
 
+    Raises
+    ------
+    ValueError
+        Shapes that do not fit, T, B or n of 0, lengths outside 1..T, unknown names.
+    TypeError
+        A transition that is no operator, anything but tensors of one floating precision, lengths that are no integers,
+        a reverse that is no bool.
+
     Examples
     --------
     >>> import torch, isometry.torch as it

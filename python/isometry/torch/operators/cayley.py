@@ -23,9 +23,7 @@ _STEPS = 6
 class Cayley(Operator):
     """W = (I + A)^{-1} (I - A) D for a skew-symmetric or skew-Hermitian A; orthogonal or unitary for all arguments.
 
-    `*` is an optional batch shape; those of several arguments broadcast. max|W^H W - I| stays below 20 n eps for ||A||
-    up to 1000. The range ends where double precision does: for odd n and ||A|| beyond 1/eps of float64, 4.5e15, a real
-    I + A is numerically singular.
+    `*` is an optional batch shape; those of several arguments broadcast.
 
     Parameters
     ----------
@@ -43,7 +41,17 @@ class Cayley(Operator):
     ValueError
         Shapes that do not fit, signs other than +1 and -1.
     TypeError
-        Anything but tensors of one floating precision.
+        Anything but tensors of one floating precision, that of signs included.
+
+    Notes
+    -----
+    On the CPU, forward mode included, W is orthogonal or unitary for every finite value of the parameters,
+    max|W^H W - I| below 20 n eps, or the call that forms it raises a ValueError that names `upper`. The second happens
+    where double precision ends: if A is singular, as every real A of odd n is, so is I + A numerically for ||A|| around
+    1/eps of float64, 4.5e15, and beyond. NaN comes of NaN and infinity alone.
+
+    Inside torch.func, torch.compile and other recorders of programs, and on other devices, no value is looked at: W is
+    what torch.linalg.solve makes of I + A in the precision of the arguments, orthogonal up to about ||A|| eps.
 
     References
     ----------
