@@ -157,6 +157,18 @@ def test_factored_and_dense_agree(dtype, n, m, name, seed):
     close(g["transition"]["vectors"], pulled, tolerance, "gradient of the vectors")
 
 
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int32, np.uint64])
+def test_lengths_of_any_integer_type(kind, seed):
+    """T does not fit into the small ones."""
+    u, x, v = ref.normal(seed, 4, 2), ref.normal(seed, 300, 2, 3), ref.normal(seed, 4, 3)
+    lengths = np.array([7, 100])
+    expected = iso.recurrence(iso.Householder(u), x, v, lengths=lengths)
+    identical(iso.recurrence(iso.Householder(u), x, v, lengths=lengths.astype(kind)), expected)
+    tensors = (torch.from_numpy(a) for a in (u, x, v))
+    op, x, v = it.Householder(next(tensors)), *tensors
+    identical(it.recurrence(op, x, v, lengths=torch.from_numpy(lengths.astype(kind))).numpy(), expected)
+
+
 @DTYPE
 def test_cotangents_behind_a_sequence_are_ignored(dtype, seed):
     x, v, keywords = arguments(seed, dtype, "tanh")

@@ -18,9 +18,19 @@ _REAL: dict[DType, DType] = {np.dtype(k): np.dtype(v) for k, v in _check.REAL.it
 _COMPLEX: dict[DType, DType] = {np.dtype(k): np.dtype(v) for k, v in _check.COMPLEX.items()}
 
 
+def _read(argument: str, value: object) -> Array:
+    """The value as an array of whatever type."""
+    if value is None:
+        _check.kind(argument, "an array", value)
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        _check.unreadable(argument, error)
+
+
 def taken(argument: str, value: object) -> Array:
     """The value as an array of one of the four dtypes in native byte order; integers and bool become float64."""
-    a = np.asarray(value)
+    a = _read(argument, value)
     if a.dtype in _REAL:
         return a
     if a.dtype.kind in "biu":
@@ -34,6 +44,13 @@ def taken_real(argument: str, value: object) -> Array:
     a = taken(argument, value)
     if a.dtype.kind == "c":
         _check.real(argument, a.dtype.name)
+    return a
+
+
+def taken_integers(argument: str, value: object) -> Array:
+    """The value as an array of integers."""
+    a = _read(argument, value)
+    _check.integer(argument, a.dtype.name)
     return a
 
 

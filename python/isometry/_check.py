@@ -18,6 +18,8 @@ Shape = tuple[int, ...]
 
 #: dtype name -> its real type, and its complex type; the keys are the dtypes served.
 REAL = {"float32": "float32", "float64": "float64", "complex64": "float32", "complex128": "float64"}
+#: The largest count of anything. Beyond it lie mistakes, and integers too long to be printed.
+MOST = 2**31 - 1
 COMPLEX = {"float32": "complex64", "float64": "complex128", "complex64": "complex64", "complex128": "complex128"}
 
 
@@ -42,6 +44,12 @@ def real(argument: str, dtype: str) -> None:
         raise TypeError(f"{argument} must be real (float32 or float64), not {dtype}")
 
 
+def unreadable(argument: str, error: Exception) -> NoReturn:
+    """NumPy, or torch, makes no array of the argument and says why: rows of several lengths, an object, ..."""
+    refused = ValueError if isinstance(error, ValueError) else TypeError
+    raise refused(f"{argument} must be an array, or something to make one of: {error}") from error
+
+
 def strided(argument: str, layout: object) -> NoReturn:
     """Torch face: a sparse or otherwise packed tensor."""
     raise TypeError(f"{argument} must be a dense (strided) tensor, not one of layout {layout}; call .to_dense()")
@@ -57,6 +65,20 @@ def number(argument: str, value: object) -> float:
         raise ValueError(f"{argument} must lie in the range of float64") from None
 
 
+def flag(argument: str, value: object) -> bool:
+    """A bool, Python's or NumPy's: anything else has a truth value too, but "no" would count as true."""
+    # NumPy's type by its name (bool_ before NumPy 2): nothing here imports NumPy.
+    if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
+        kind(argument, "a bool", value)
+    return bool(value)
+
+
+def choice(argument: str, value: object, *known: str) -> None:
+    """One of a few names."""
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"{argument} must be {' or '.join(map(repr, known))}, not {value!r}")
+
+
 def tolerance(tol: object) -> float:
     """A number, tol >= 0; infinity accepts everything."""
     value = number("tol", tol)
@@ -68,7 +90,7 @@ def tolerance(tol: object) -> float:
 def integer(argument: str, dtype: str) -> None:
     """The argument is of a signed or unsigned integer type."""
     if not dtype.startswith(("int", "uint")):
-        raise TypeError(f"{argument} must be integers, not {dtype}")
+        raise TypeError(f"{argument} must be integers of at most 64 bits, not {dtype}")
 
 
 def same_precision(argument: str, dtype: str, other: str, other_dtype: str) -> None:
@@ -85,31 +107,44 @@ def field_of_result(argument: str, dtype: str, result: str) -> None:
 
 def backend(name: str) -> None:
     """The backend exists ("cpu" or "gpu") and serves this build, which has no GPU code."""
+    choice("backend", name, "cpu", "gpu")
     if name == "gpu":
         raise NotImplementedError("backend 'gpu' cannot serve: this build has no GPU support; use backend='cpu'")
-    if name != "cpu":
-        raise ValueError(f"backend must be 'cpu' or 'gpu', not {name!r}")
 
 
-def whole(argument: str, value: int) -> None:
-    """An integer of whatever type; a bool is none."""
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{argument} must be an integer, not {type(value).__name__}")
+def whole(argument: str, value: object) -> int:
+    """An integer of whatever type, as Python's own; a bool is none."""
+    if not isinstance(value, bool):
+        try:
+            return index(value)  # type: ignore[arg-type]
+        except TypeError:  # arrays have the method of an integer, and refuse to be one unless they hold just that
+            pass
+    raise TypeError(f"{argument} must be an integer, not {type(value).__name__}")
 
 
-def count(argument: str, value: int, least: int) -> None:
-    """A number of things."""
-    whole(argument, value)
-    if value < least:
-        raise ValueError(f"{argument} must be at least {least}, not {value}")
+def count(argument: str, value: int, least: int) -> int:
+    """A number of things, as Python's own integer."""
+    number = whole(argument, value)
+    if number < least:
+        told = f", not {number}" if number >= -MOST else ""
+        raise ValueError(f"{argument} must be at least {least}{told}")
+    if number > MOST:
+        too_many(argument)
+    return number
+
+
+def too_many(argument: str) -> NoReturn:
+    """A count that no memory could hold."""
+    raise ValueError(f"{argument} must be at most {MOST}")
 
 
 def within(argument: str, value: int, low: int, high: int) -> int:
     """An integer of low..high, as Python's own."""
-    whole(argument, value)
-    if not low <= value <= high:
-        raise ValueError(f"{argument} must lie in {low}..{high}, not {value}")
-    return index(value)
+    number = whole(argument, value)
+    if not low <= number <= high:
+        told = f", not {number}" if abs(number) <= MOST else ""
+        raise ValueError(f"{argument} must lie in {low}..{high}{told}")
+    return number
 
 
 # ---------------------------------------------------------------- shapes
@@ -211,15 +246,14 @@ def trapezoid(u: Shape, sign: str) -> tuple[int, int]:
     n, m = u[-2:]
     if not 1 <= m <= n:
         raise ValueError(f"u must have shape (*, n, m) with 1 <= m <= n, not {u}")
-    if sign not in ("hard", "soft"):
-        raise ValueError(f"sign must be 'hard' or 'soft', not {sign!r}")
+    choice("sign", sign, "hard", "soft")
     return n, m
 
 
-def reflections(m: int | None, n: int) -> int:
-    """The number of reflections of a random product of size n."""
-    count("n", n, 1)
-    return n - 1 if m is None else within("m", m, 0, n)
+def reflections(m: int | None, n: int) -> tuple[int, int]:
+    """(n, number of reflections) of a random product of size n."""
+    n = count("n", n, 1)
+    return n, n - 1 if m is None else within("m", m, 0, n)
 
 
 def cayley(
@@ -266,10 +300,10 @@ def packed_size(length: int) -> int:
     return n
 
 
-def negative_ones(number: int | None, n: int) -> int:
-    """The number of -1 in the last factor of a random Cayley transform of size n (default half of them)."""
-    count("n", n, 1)
-    return n // 2 if number is None else within("negative_ones", number, 0, n)
+def negative_ones(number: int | None, n: int) -> tuple[int, int]:
+    """(n, number of -1 in the last factor) of a random Cayley transform of size n; by default half of them."""
+    n = count("n", n, 1)
+    return n, n // 2 if number is None else within("negative_ones", number, 0, n)
 
 
 def dense(weight: Shape) -> Shape:
@@ -299,8 +333,9 @@ def not_finite(argument: str) -> NoReturn:
 def zero_reflection(batch: int, column: int, argument: str = "vectors") -> NoReturn:
     """A reflection vector without a usable direction; `batch` is the flat index into the stack."""
     raise ValueError(
-        f"{argument} must not contain a zero reflection vector nor one whose squared norm overflows or underflows to "
-        f"zero: column {column} of matrix {batch} does"
+        f"{argument} must not contain a zero reflection vector nor one whose squared norm overflows or is denormal "
+        f"(lengths may lie in 1.1e-19..1.8e19 in float32, in 1.5e-154..1.3e154 in float64): column {column} of matrix "
+        f"{batch} does"
     )
 
 
@@ -312,6 +347,14 @@ def sign_range() -> NoReturn:
 def signs_values() -> NoReturn:
     """Entries of the last factor that are not signs."""
     raise ValueError("signs must be +1 or -1")
+
+
+def singular_skew() -> NoReturn:
+    """A skew matrix so large that I + A has lost the I: what comes out is not orthogonal."""
+    raise ValueError(
+        "upper must give an A of a norm below 1/eps of float64, 4.5e15: with this one I + A is numerically singular, "
+        "and W would not be orthogonal"
+    )
 
 
 def not_skew() -> NoReturn:

@@ -95,13 +95,16 @@ def recurrence(
         raise ValueError(f"h0 must have shape (B, n) = ({batch}, {n}) or (n,) = ({n},), not {h0}")
     if bias is not None:
         _check.exact("bias", bias, (n,), "(n,)")
-    if activation_on not in ("all", "input"):
-        raise ValueError(f"activation_on must be 'all' or 'input', not {activation_on!r}")
+    _check.choice("activation_on", activation_on, "all", "input")
     return steps, batch, features
 
 
-def lengths(shape: Shape, smallest: int, largest: int, steps: int, batch: int) -> None:
-    """Lengths of shape (B,) in 1..T, from their shape and extreme values."""
+def lengths_shape(shape: Shape, batch: int) -> None:
+    """Lengths have the shape (B,)."""
     _check.exact("lengths", shape, (batch,), "(B,)")
+
+
+def lengths_range(smallest: int, largest: int, steps: int) -> None:
+    """Lengths lie in 1..T, by their extreme values."""
     if smallest < 1 or largest > steps:
         raise ValueError(f"lengths must lie in 1..T = 1..{steps}, not {smallest if smallest < 1 else largest}")

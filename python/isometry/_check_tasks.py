@@ -8,7 +8,7 @@ from isometry._check import Shape
 
 def variant(value: str, known: Iterable[str]) -> None:
     """The variant exists."""
-    if value not in known:
+    if not isinstance(value, str) or value not in known:
         raise ValueError(f"variant must be one of {', '.join(map(repr, known))}, not {value!r}")
 
 

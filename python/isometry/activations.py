@@ -57,6 +57,10 @@ def activate(z: Any, name: str, *, bias: Any = None, slope: float = 0.1, check_f
     TypeError
         If an array is of a dtype that is not served, or the bias is complex.
 
+    Notes
+    -----
+    Denormal numbers count as zero, except in "identity".
+
     Examples
     --------
     >>> import isometry as iso
@@ -131,6 +135,7 @@ def activate_vjp(
 
 def _taken(z: Any, name: str, bias: Any, slope: float, check_finite: bool) -> tuple[Array, Array | None, DType]:
     """z and the bias as arrays, checked, and the dtype of the result."""
+    check_finite = _check.flag("check_finite", check_finite)
     _check_recurrence.activation(name)
     _check_recurrence.slope(slope)
     z = taken("z", z)

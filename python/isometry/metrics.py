@@ -33,7 +33,7 @@ def orthogonality_error(w: Any, *, check_finite: bool = True) -> Any:
     ValueError
         If w has fewer than two axes or no column, or for NaN or infinity under `check_finite`.
     TypeError
-        If w is of a dtype that is not served.
+        If w is of a dtype that is not served, or check_finite is no bool.
 
     Notes
     -----
@@ -46,11 +46,13 @@ def orthogonality_error(w: Any, *, check_finite: bool = True) -> Any:
     >>> float(iso.orthogonality_error(np.eye(3)))
     0.0
     """
+    check_finite = _check.flag("check_finite", check_finite)
     w = taken("w", w)
     _check.columns("w", w.shape)
     if check_finite:
         finite("w", w)
     n, eps = w.shape[-1], np.finfo(w.dtype).eps
-    wide = w.astype(np.result_type(w.dtype, np.float64))
+    # A copy in C order: in another the product would be summed in another order.
+    wide = np.array(w, np.result_type(w.dtype, np.float64), order="C")
     gram = np.conj(np.swapaxes(wide, -1, -2)) @ wide
     return np.abs(gram - np.eye(n)).max(axis=(-2, -1)) / (n * float(eps))

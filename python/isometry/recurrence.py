@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from isometry import _check, _check_recurrence, _core, _threads
-from isometry._arrays import Array, DType, common, finite, gradient, ready, real_type, taken, taken_real
+from isometry._arrays import Array, DType, common, finite, gradient, ready, real_type, taken, taken_integers, taken_real
 from isometry.operators._base import Folded, Operator
 
 __all__ = ["recurrence", "recurrence_vjp"]
@@ -78,7 +78,8 @@ def recurrence(
     ValueError
         If shapes do not fit, T, B or n is 0, a name is unknown, or for NaN or infinity under `check_finite`.
     TypeError
-        If transition is no operator, or an array is of a dtype that is not served.
+        If transition is no operator, x or input_weight is None, an array is of a dtype that is not served, lengths are
+        no integers, or reverse or check_finite is no bool.
 
     Notes
     -----
@@ -188,10 +189,11 @@ def recurrence_vjp(
 # ---------------------------------------------------------------- arguments
 
 
-def _given(**values: Any) -> Given:
+def _given(x: Any, input_weight: Any, **optional: Any) -> Given:
     """The arguments as arrays; the bias of the activation is real."""
     take = {"activation_bias": taken_real}
-    return {k: None if v is None else take.get(k, taken)(k, v) for k, v in values.items()}
+    given: Given = {"x": taken("x", x), "input_weight": taken("input_weight", input_weight)}
+    return given | {k: None if v is None else take.get(k, taken)(k, v) for k, v in optional.items()}
 
 
 class _Options(NamedTuple):
@@ -220,7 +222,8 @@ def _prepared(transition: Operator, given: Given, options: _Options, results: di
     """Check everything, then bring it into the form of the seam; `results` are the states and their cotangent."""
     if not isinstance(transition, Operator):
         _check.kind("transition", "an operator (Householder, Cayley, Dense, ...)", transition)
-    activation = options.activation
+    activation, check_finite = options.activation, _check.flag("check_finite", options.check_finite)
+    reverse = _check.flag("reverse", options.reverse)
     _check.backend(options.backend)
     _check_recurrence.activation(activation, "activation")
     _check_recurrence.slope(options.slope)
@@ -241,8 +244,8 @@ def _prepared(transition: Operator, given: Given, options: _Options, results: di
         _check.exact(name, a.shape, (steps, batch, n), "(T, B, n)")
         _check.field_of_result(name, a.dtype.name, dtype.name)
     order, lengths = _order(options.lengths, steps, batch)
-    transition._check_held(options.check_finite)
-    if options.check_finite:
+    transition._check_held(check_finite)
+    if check_finite:
         for name, array in (given | (results or {})).items():
             finite(name, array)
     if results is not None:
@@ -263,7 +266,7 @@ def _prepared(transition: Operator, given: Given, options: _Options, results: di
             float(options.slope),
             on_input,
             lengths,
-            bool(options.reverse),
+            reverse,
         ),
     )
 
@@ -272,9 +275,9 @@ def _order(lengths: Any, steps: int, batch: int) -> tuple[Array | None, Array | 
     """A stable order to non-increasing length, and the lengths in that order; None where there is nothing to do."""
     if lengths is None:
         return None, None
-    lengths = np.asarray(lengths)
-    _check.integer("lengths", lengths.dtype.name)
-    _check_recurrence.lengths(lengths.shape, int(lengths.min(initial=steps)), int(lengths.max(initial=1)), steps, batch)
+    lengths = taken_integers("lengths", lengths)
+    _check_recurrence.lengths_shape(lengths.shape, batch)
+    _check_recurrence.lengths_range(int(lengths.min()), int(lengths.max()), steps)
     lengths = lengths.astype(np.int64)
     if (lengths == steps).all():
         return None, None

@@ -143,6 +143,35 @@ def test_representation():
     )
 
 
+EMPTY = [
+    (it.nn.UnitaryORNN, 4, {"reflections": 0}),
+    (it.nn.UnitaryORNN, 1, {}),
+    (it.nn.ScoRNN, 1, {}),
+    (it.nn.ScuRNN, 1, {}),
+    (it.nn.ORNN, 1, {}),
+]
+
+
+@pytest.mark.parametrize("cls,n,keywords", EMPTY)
+def test_transitions_with_arrays_of_no_entries(cls, n, keywords):
+    """They run, compiled too, and have gradients where there is anything to train; from NumPy as from torch."""
+    torch.manual_seed(0)
+    layer, twin = (cls(D, n, dtype=torch.float64, **keywords) for _ in range(2))
+    for key, p in twin.named_parameters():
+        p.data = torch.from_numpy(getattr(layer, key).detach().numpy().copy())
+    x = draw(T, B, D)
+    torch.compiler.reset()
+    fast = torch.compile(twin, backend="aot_eager", fullgraph=True)
+    outputs = [model(x)[0] for model in (layer, twin, fast)]
+    for model, out in zip((layer, twin), outputs, strict=False):
+        out.abs().square().sum().backward()
+        assert all(p.grad is not None and p.grad.shape == p.shape for p in model.parameters())
+    close(outputs[1], outputs[0])
+    close(outputs[2], outputs[0], "compiled")
+    for p, q in zip(layer.parameters(), twin.parameters(), strict=True):
+        assert torch.equal(p.grad, q.grad)
+
+
 # ---------------------------------------------------------------- options
 
 

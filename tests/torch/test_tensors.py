@@ -13,7 +13,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 import isometry.torch as it
 import tolerance
-from derivatives import draw, leaves, same
+from derivatives import draw, leaves, same, score
 from isometry.torch import reference
 from layers import LAYERS, B, D, N, T, build, each_layer
 
@@ -194,6 +194,53 @@ def test_operators_without_parameters():
     still = it.recurrence(it.Householder(torch.ones(5, 0)), x, v, activation="identity")
     assert still[:, 0, 0].tolist() == [2.0, 4.0, 6.0]
     assert not it.recurrence(it.Dense(torch.ones(5, 5)), x[..., :0], v[:, :0]).any()
+
+
+@pytest.mark.parametrize(
+    ("call", "stack", "keywords"),
+    [
+        ("matrix", (), {}),
+        ("apply", (3,), {"sign": -1.0}),
+        ("apply_adjoint", (), {"phases": torch.ones(4, dtype=torch.float64)}),
+    ],
+    ids=["matrix", "apply", "apply_adjoint"],
+)
+def test_no_reflections_stay_in_the_graph(call, stack, keywords, seed):
+    """Empty gradients of both orders, compiled too: a parameter that loses its path stops an optimiser, or a check."""
+    x = draw(seed, 2, *stack, 4)
+
+    def f(u):
+        op = it.Householder(u, **keywords)
+        return op.matrix() if call == "matrix" else getattr(op, call)(x)
+
+    def second(u):
+        return torch.func.grad(lambda u: torch.func.grad(lambda u: score(f(u)))(u).sum())(u)
+
+    torch.compiler.reset()
+    fast = torch.compile(f, backend="aot_eager", fullgraph=True)
+    for function in (f, fast):
+        (u,) = leaves([torch.zeros(*stack, 4, 0, dtype=torch.float64)])
+        out = function(u)
+        same(out, f(u.detach()))
+        out.abs().square().sum().backward()
+        assert u.grad.shape == u.shape
+    (first,) = torch.autograd.grad(score(f(u)), u, create_graph=True)
+    assert torch.autograd.grad(first.sum(), u)[0].shape == u.shape
+    for function in (second, torch.compile(second, backend="aot_eager", fullgraph=True)):
+        assert function(u.detach()).shape == u.shape
+
+
+def test_no_reflections_stay_in_the_graph_of_a_recurrence(seed):
+    (u,) = leaves([torch.zeros(5, 0, dtype=torch.float64)])
+    it.recurrence(it.Householder(u), draw(seed, 3, 2, 2), draw(seed, 5, 2)).sum().backward()
+    assert u.grad.shape == u.shape
+
+
+@pytest.mark.parametrize("name", ["modrelu", "modrelu_realrep"])
+def test_the_bias_of_no_features_stays_in_the_graph(name):
+    (bias,) = leaves([torch.zeros(0)])
+    it.activate(torch.zeros(3, 0), name, bias=bias).sum().backward()
+    assert bias.grad.shape == (0,)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128], ids=["real", "complex"])

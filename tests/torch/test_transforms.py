@@ -5,10 +5,12 @@ import pytest
 import torch
 from torch.autograd import forward_ad
 from torch.autograd.functional import hessian, jacobian
+from torch.func import jvp, vjp
 from torch.utils.checkpoint import checkpoint
 
 import isometry.torch as it
 import reference as ref
+import tolerance
 from derivatives import TRANSFORMS, draw, every_member, every_order, gradients, leaves, same, score
 from faces import tensor
 from isometry.torch import reference
@@ -207,6 +209,33 @@ def test_derivatives_of_activations(name, dtype, seed):
 def test_vmap_of_activations(name, dtype, seed):
     """Over the numbers and over the bias."""
     every_member(*activation(name, dtype, seed))
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-4, 1e-12, 1e-30])
+@pytest.mark.parametrize("name", ["modrelu", "modrelu_realrep"])
+def test_modrelu_of_small_numbers_by_formula(name, size, seed):
+    """b_bar = sum Re(conj(e) f_bar), e = z / |z|, is well conditioned for every |z|; z_bar only grows like b / |z|."""
+    z, ct = ((s * ref.normal(seed, 6, 5, dtype=np.complex64)).astype(np.complex64) for s in (size, 1))
+    if name == "modrelu_realrep":
+        z, ct = ref.as_real(z), ref.as_real(ct)
+    bias = np.full(5, 2, np.float32)
+    expected, expected_bias = ref.activate_vjp(z, name, ct, bias)
+    f = lambda z, bias: it.activate(z, name, bias=bias)
+    value, pull = vjp(f, tensor(z), tensor(bias))
+    bound = tolerance.sequence_gradient(np.float32, 6, 0)
+    tolerance.close(value, ref.activate(z, name, bias), bound, "value")
+    for found in (pull(tensor(ct)), gradient_in_a_graph(f, tensor(z), tensor(bias), tensor(ct))):
+        tolerance.close(found[0].detach(), expected, bound, "z_bar")
+        tolerance.close(found[1].detach(), expected_bias, bound, "b_bar", tolerance.FLOOR * np.linalg.norm(ct))
+    # Forward mode is the adjoint: along b the value moves by e.
+    moved = jvp(lambda bias: f(tensor(z), bias), (tensor(bias),), (torch.ones(5),))[1]
+    unit = ref.activate(z, name, bias) - ref.wide(z)
+    tolerance.close(moved, unit / 2, bound, "tangent of the bias")
+
+
+def gradient_in_a_graph(f, z, bias, ct):
+    at = leaves([z, bias])
+    return torch.autograd.grad(f(*at), at, ct, create_graph=True)
 
 
 @each_activation

@@ -215,6 +215,7 @@ class Operator:
 
     def _rows(self, x: Any, adjoint: bool, check_finite: bool, backend: str) -> Array:
         _check.backend(backend)
+        check_finite = _check.flag("check_finite", check_finite)
         x = taken("x", x)
         n_out, n_in = self.shape[::-1] if adjoint else self.shape
         fold = _batch.plan(self.batch_shape, x.shape, n_in)
@@ -254,6 +255,7 @@ class Operator:
                [1., 0.]])
         """
         _check.backend(backend)
+        check_finite = _check.flag("check_finite", check_finite)
         self._check_held(check_finite)
         w = self._matrices(self._parameters(self.dtype), self.dtype, _threads.get_num_threads())
         return w.reshape((*self.batch_shape, *self.shape))
@@ -300,6 +302,7 @@ class Operator:
                [ 0.,  0.]]), array([1., 2.]))
         """
         _check.backend(backend)
+        check_finite = _check.flag("check_finite", check_finite)
         x, ct = taken("x", x), taken("ct", ct)
         fold = _batch.plan(self.batch_shape, x.shape, self.shape[1])
         _check.exact("ct", ct.shape, (*fold.full, self.shape[0]))
@@ -346,6 +349,7 @@ class Operator:
         {'upper': array([-2.])}
         """
         _check.backend(backend)
+        check_finite = _check.flag("check_finite", check_finite)
         ct = taken("ct", ct)
         _check.exact("ct", ct.shape, (*self.batch_shape, *self.shape))
         _check.field_of_result("ct", ct.dtype.name, self.dtype.name)

@@ -10,14 +10,20 @@ from isometry._arrays import Array, DType
 
 def field(dtype: Any) -> DType:
     """The dtype asked for, one of the four served."""
-    result: DType = np.dtype(dtype)
+    try:
+        result: DType = np.dtype(dtype)
+    except (TypeError, ValueError):
+        _check.kind("dtype", "a NumPy dtype", dtype)
     _check.floating("dtype", result.name)
     return result.newbyteorder("=")
 
 
 def generator(rng: Any) -> np.random.Generator:
     """The generator itself, or a new one from a seed."""
-    return np.random.default_rng(rng)
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError):
+        _check.kind("rng", "a numpy.random.Generator, a seed (integers of at least 0) or None", rng)
 
 
 def haar(rng: np.random.Generator, n: int, dtype: DType) -> Array:

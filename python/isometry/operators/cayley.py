@@ -52,8 +52,12 @@ class Cayley(Operator):
     (8/3) n^3 operations; its gradient costs 4 n^3 (Theorem 3.2 of the scaled-Cayley paper), a row 2 n^2. Complex
     numbers take four times as many.
 
-    max|W^H W - I| stays below 20 n eps for ||A|| up to 1000. The range ends where double precision does: for odd n and
-    ||A|| beyond 1/eps of float64, 4.5e15, a real I + A is numerically singular.
+    W is orthogonal or unitary for every finite value of the parameters, max|W^H W - I| below 20 n eps, or the call that
+    forms it raises a ValueError that names `upper`. The second happens where double precision ends: if A is singular,
+    as every real A of odd n is, so is I + A numerically for ||A|| around 1/eps of float64, 4.5e15, and beyond.
+
+    `signs` count in the dtype of W as every array does: float64 ones, as which integers and lists are read, make it
+    float64 beside a float32 `upper`.
 
     Examples
     --------
@@ -140,7 +144,7 @@ class Cayley(Operator):
         """
         dtype, rng = field(dtype), generator(rng)
         real = real_type(dtype)
-        count = _check.negative_ones(negative_ones, n)
+        n, count = _check.negative_ones(negative_ones, n)
         upper = np.zeros(n * (n - 1) // 2, dtype)
         row = np.arange(0, n - 1, 2)  # A[r, r + 1] stands where row r begins in the packed triangle
         upper[row * n - row * (row + 1) // 2] = np.tan(rng.uniform(0.0, np.pi / 2, len(row)) / 2)
@@ -187,6 +191,7 @@ class Cayley(Operator):
         >>> op.signs, op.upper
         (array([-1., -1.]), array([0.]))
         """
+        check_finite = _check.flag("check_finite", check_finite)
         w = taken("w", w)
         signs, phases = (None if a is None else taken_real(k, a) for k, a in (("signs", signs), ("phases", phases)))
         given = signs if phases is None else phases
@@ -247,6 +252,7 @@ class Cayley(Operator):
         >>> iso.Cayley.from_skew(np.array([[0.0, 2.0], [-2.0, 0.0]])).upper
         array([2.])
         """
+        check_finite = _check.flag("check_finite", check_finite)
         a = taken("a", a)
         _check.square("a", a.shape)
         if check_finite:

@@ -101,5 +101,5 @@ class Dense(Operator):
         True
         """
         dtype = field(dtype)
-        _check.count("n", n, 1)
+        n = _check.count("n", n, 1)
         return cls(haar(generator(rng), n, dtype))

@@ -49,8 +49,9 @@ class Householder(Operator):
     Raises
     ------
     ValueError
-        If the shapes do not fit, a reflection vector is zero or its squared norm over- or underflows, sign lies outside
-        [-1, 1], or sign and phases are both given.
+        If the shapes do not fit, a reflection vector is zero or its squared norm overflows or is denormal (its length
+        lies outside 1.1e-19..1.8e19 in float32, 1.5e-154..1.3e154 in float64), sign lies outside [-1, 1], or sign and
+        phases are both given.
     TypeError
         If an array is of a dtype that is not served, or sign or phases is complex.
 
@@ -158,7 +159,7 @@ class Householder(Operator):
         (8, 7)
         """
         dtype, rng = field(dtype), generator(rng)
-        columns = _check.reflections(m, n)
+        n, columns = _check.reflections(m, n)
         draw = rng.uniform(-1.0, 1.0, (n, columns))
         if dtype.kind == "c":
             draw = draw + 1j * rng.uniform(-1.0, 1.0, (n, columns))
@@ -202,6 +203,7 @@ class Householder(Operator):
         >>> np.allclose(iso.Householder.from_matrix(w).matrix(), w)
         True
         """
+        check_finite = _check.flag("check_finite", check_finite)
         w = taken("w", w)
         batch = _check.square("w", w.shape)
         if check_finite:

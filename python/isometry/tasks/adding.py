@@ -6,6 +6,7 @@ import numpy as np
 
 from isometry import _check, _check_tasks
 from isometry._arrays import Array
+from isometry.operators._random import generator
 
 __all__ = ["adding"]
 
@@ -41,6 +42,8 @@ def adding(
     ------
     ValueError
         For too few steps, an empty batch or an unknown variant.
+    TypeError
+        If steps or batch is no integer, or rng neither generator nor seed.
 
     Examples
     --------
@@ -50,10 +53,10 @@ def adding(
     ((50, 3, 2), True)
     """
     _check_tasks.variant(variant, ("halves", "half_open"))
-    _check.count("steps", steps, 2 if variant == "halves" else 3)
-    _check.count("batch", batch, 1)
+    steps = _check.count("steps", steps, 2 if variant == "halves" else 3)
+    batch = _check.count("batch", batch, 1)
     first, half = (0, steps // 2) if variant == "halves" else (1, -(-steps // 2))
-    rng = np.random.default_rng(rng)
+    rng = generator(rng)
     values = rng.random((steps, batch))
     i, j = rng.integers(first, half, batch), rng.integers(half, steps, batch)
     column = np.arange(batch)

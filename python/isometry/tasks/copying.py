@@ -4,8 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from isometry import _check, _check_tasks
+from isometry import _check
 from isometry._arrays import Array
+from isometry.operators._random import generator
 
 __all__ = ["copying"]
 
@@ -41,6 +42,8 @@ def copying(steps: int, batch: int, rng: Any, *, marker_offset: int = 1) -> tupl
     ------
     ValueError
         For too few steps, an empty batch or another offset.
+    TypeError
+        If one of these is no integer, or rng neither generator nor seed.
 
     Examples
     --------
@@ -51,11 +54,10 @@ def copying(steps: int, batch: int, rng: Any, *, marker_offset: int = 1) -> tupl
     >>> print(*ids_out[:, 0])
     0 0 0 0 0 0 0 0 0 0 0 0 0 7 6 5 3 3 1 1 1 2 7
     """
-    _check.count("steps", steps, 1)
-    _check.count("batch", batch, 1)
-    if marker_offset not in (0, 1):
-        _check_tasks.outside("marker_offset", 0, 1)
-    digits = np.random.default_rng(rng).integers(1, 9, (DIGITS, batch))
+    steps = _check.count("steps", steps, 1)
+    batch = _check.count("batch", batch, 1)
+    marker_offset = _check.within("marker_offset", marker_offset, 0, 1)
+    digits = generator(rng).integers(1, 9, (DIGITS, batch))
     ids_in = np.full((steps + 2 * DIGITS, batch), BLANK, np.int64)
     ids_out = ids_in.copy()
     ids_in[:DIGITS] = ids_out[steps + DIGITS :] = digits

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from isometry import _check, _check_tasks
-from isometry._arrays import Array
+from isometry._arrays import Array, taken_integers
 
 __all__ = ["one_hot"]
 
@@ -30,7 +30,7 @@ def one_hot(ids: Any, classes: int) -> Array:
     ValueError
         If a number is out of range.
     TypeError
-        If ids are not integers.
+        If ids or classes are not integers.
 
     Examples
     --------
@@ -39,9 +39,8 @@ def one_hot(ids: Any, classes: int) -> Array:
     array([[0., 0., 1.],
            [1., 0., 0.]])
     """
-    ids = np.asarray(ids)
-    _check.integer("ids", ids.dtype.name)
-    _check.count("classes", classes, 1)
+    ids = taken_integers("ids", ids)
+    classes = _check.count("classes", classes, 1)
     if ids.min(initial=0) < 0 or ids.max(initial=0) >= classes:
         _check_tasks.outside("ids", 0, classes - 1)
     indicator: Array = (ids[..., None] == np.arange(classes)).astype(np.float64)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from isometry import _check, _check_tasks
-from isometry._arrays import Array, finite, taken_real
+from isometry._arrays import Array, finite, taken_integers, taken_real
 
 __all__ = ["pixels"]
 
@@ -32,7 +32,7 @@ def pixels(images: Any, permutation: Any = None, *, check_finite: bool = True) -
     ValueError
         If images does not have three axes, or permutation does not contain each pixel once.
     TypeError
-        If images is not real, or permutation not of integers.
+        If images is not real, permutation not of integers, or check_finite no bool.
 
     Examples
     --------
@@ -40,14 +40,14 @@ def pixels(images: Any, permutation: Any = None, *, check_finite: bool = True) -
     >>> iso.tasks.pixels([[[0, 51], [102, 255]]], [3, 2, 1, 0])[:, 0, 0]
     array([1. , 0.4, 0.2, 0. ])
     """
+    check_finite = _check.flag("check_finite", check_finite)
     images = taken_real("images", images)
     _check_tasks.images(images.shape)
     if check_finite:
         finite("images", images)
     x = images.reshape(len(images), images.shape[1] * images.shape[2]).T
     if permutation is not None:
-        order = np.asarray(permutation)
-        _check.integer("permutation", order.dtype.name)
+        order = taken_integers("permutation", permutation)
         if order.shape != (len(x),) or not np.array_equal(np.sort(order), np.arange(len(x))):
             _check_tasks.not_permutation(len(x))
         x = x[order]

@@ -34,6 +34,10 @@ def activate(z: Tensor, name: str, *, bias: Tensor | None = None, slope: float =
     -------
     Tensor, shape (..., n)
 
+    Notes
+    -----
+    Denormal numbers count as zero in the kernels, except in "identity".
+
     Examples
     --------
     >>> import torch, isometry.torch as it
@@ -48,8 +52,8 @@ def activate(z: Tensor, name: str, *, bias: Tensor | None = None, slope: float =
         bias = real_tensor("bias", bias, "z", z.dtype, z.device)
     shape = None if bias is None else tuple(bias.shape)
     _check_recurrence.activation_units(name, z.shape[-1], shape, complex_=z.is_complex())
-    if not z.shape[-1]:
-        return z.clone()
+    if not z.shape[-1]:  # the bias, empty too, stays in the graph by a sum of nothing
+        return z.clone() if bias is None else z + bias.sum()
     if not z.numel() or formulas(z, bias):
         return reference.activate(z, name, bias, slope)
     return Activate.apply(z, bias, name, float(slope))

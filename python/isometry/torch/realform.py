@@ -159,6 +159,8 @@ def orthogonality_error(w: Tensor) -> Tensor:
     n = m.shape[-1]
     # In double precision: the product must not add its own rounding to the error it measures.
     wide = m.to(torch.complex128 if m.is_complex() else torch.float64)
+    # A copy in C order: in another the product would be summed in another order.
+    wide = wide.resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
     gap = wide.mH @ wide - torch.eye(n, dtype=wide.dtype, device=m.device)
     error = gap.abs().amax((-2, -1)) / (n * torch.finfo(m.dtype).eps)
     return error.to(m.dtype.to_real())

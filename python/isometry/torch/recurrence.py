@@ -65,6 +65,14 @@ def recurrence(
     -------
     Tensor, shape (T, B, n)
 
+    Raises
+    ------
+    ValueError
+        Shapes that do not fit, T, B or n of 0, lengths outside 1..T, unknown names.
+    TypeError
+        A transition that is no operator, anything but tensors of one floating precision, lengths that are no integers,
+        a reverse that is no bool.
+
     Examples
     --------
     >>> import torch, isometry.torch as it
@@ -75,8 +83,9 @@ def recurrence(
             [-1.,  0.],
             [ 0., -1.]])
     """
-    if backend != "cpu":
+    if type(backend) is not str or backend != "cpu":
         _check.backend(backend)
+    reverse = _check.flag("reverse", reverse)
     if not isinstance(transition, Operator):
         _check.kind("transition", "an operator of isometry.torch", transition)
     n = _check_recurrence.recurrence_transition(transition.shape, transition.batch_shape)
@@ -108,7 +117,7 @@ def recurrence(
         h0 = h0.to(dtype).expand(batch, n)
     drive = x.to(dtype), input_weight.to(dtype), h0, None if bias is None else bias.to(dtype), activation_bias
     ends, order = _order(lengths, steps, batch, x.device)
-    setting = Setting(activation, float(slope), activation_on == "input", ends, bool(reverse))
+    setting = Setting(activation, float(slope), activation_on == "input", ends, reverse)
     if order is None:
         return _states(transition, drive, setting)
     # The kernels want the longest sequence first.
@@ -132,19 +141,28 @@ def _order(
     """The lengths, longest first, and the order of the batch that sorts them if it is not theirs."""
     if lengths is None:
         return None, None
-    ends = torch.as_tensor(lengths)
-    _check.integer("lengths", dtype_name(ends.dtype))
+    ends = _integers("lengths", lengths)
+    _check_recurrence.lengths_shape(tuple(ends.shape), batch)
     # A copy of our own: the backward pass reads it again.
     ends = ends.to(device, torch.int64, copy=True)
     if not visible(ends):
         order = ends.argsort(descending=True, stable=True)
         return ends[order], order
-    extremes = (int(ends.min()), int(ends.max())) if ends.numel() else (1, 1)
-    _check_recurrence.lengths(tuple(ends.shape), *extremes, steps, batch)
+    _check_recurrence.lengths_range(int(ends.min()), int(ends.max()), steps)
     if bool((ends[1:] <= ends[:-1]).all()):
         return ends, None
     order = ends.argsort(descending=True, stable=True)
     return ends[order], order
+
+
+def _integers(argument: str, value: object) -> Tensor:
+    """The value as a tensor of integers."""
+    try:
+        t = torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        _check.unreadable(argument, error)
+    _check.integer(argument, dtype_name(t.dtype))
+    return t
 
 
 def _states(transition: Operator, drive: tuple[Tensor | None, ...], setting: Setting) -> Tensor:

@@ -73,23 +73,17 @@ def householder_apply(
     if last is not None and vectors.dim() == 3:
         last = last.unsqueeze(-2)
     y = x if last is None or adjoint else x * last
-    if vectors.shape[-1]:
-        flat = y if vectors.dim() == 3 else y.reshape(-1, y.shape[-1])
-        y = _reflect(vectors, flat, adjoint).reshape(y.shape)
-    elif y is x:
-        y = x.clone()
+    # Without reflections too: the sum of no terms is zero, and its graph leads back to the vectors.
+    flat = y if vectors.dim() == 3 else y.reshape(-1, y.shape[-1])
+    y = _reflect(vectors, flat, adjoint).reshape(y.shape)
     return y * last.conj() if adjoint and last is not None else y
 
 
 @_full_precision
 def householder_matrix(vectors: Tensor, sign: Tensor | None, phases: Tensor | None) -> Tensor:
     """W = (I - U T^{-1} U^H) E, shape (..., n, n)."""
-    n, m = vectors.shape[-2:]
-    w = torch.eye(n, dtype=vectors.dtype, device=vectors.device)
-    if m:
-        w = w - vectors @ torch.linalg.solve_triangular(_triangle(vectors), vectors.mH, upper=True)
-    else:
-        w = w.expand(*vectors.shape[:-2], n, n).clone()
+    eye = torch.eye(vectors.shape[-2], dtype=vectors.dtype, device=vectors.device)
+    w = eye - vectors @ torch.linalg.solve_triangular(_triangle(vectors), vectors.mH, upper=True)
     last = _last_factor(vectors, sign, phases)
     return w if last is None else w * last.unsqueeze(-2)
 
@@ -158,10 +152,10 @@ def _modrelu(z: Tensor, bias: Tensor) -> Tensor:
     zero = z == 0
     # z / |z| is formed at 1 instead of 0, so that no derivative of the branch not taken is NaN.
     safe = torch.where(zero, torch.ones_like(z), z)
+    # With e = z / |z| the cotangent of the bias is Re(conj(e) f_bar), which |z| does not enter.
     size = safe.abs()
-    unit = safe.sgn() if z.is_complex() else safe.sign()
-    value = safe + bias * unit if not z.is_complex() else safe * (1 + bias / size)
-    return torch.where(zero | (size + bias <= 0), torch.zeros_like(z), value)
+    unit = safe / size if z.is_complex() else safe.sign()
+    return torch.where(zero | (size + bias <= 0), torch.zeros_like(z), safe + bias * unit)
 
 
 def _modrelu_realrep(z: Tensor, bias: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import PackedSequence
 
+from ... import _check
 from .._function import autocast
 from ._contract import check_constructor, check_hidden, check_input
 
@@ -57,7 +58,9 @@ class RecurrentLayer(nn.Module):
     ) -> None:
         super().__init__()
         check_constructor(input_size, hidden_size, num_layers, bias, batch_first, dropout)
-        if dtype is not None and dtype not in (torch.float32, torch.float64):
+        bidirectional = _check.flag("bidirectional", bidirectional)
+        trainable_h0 = _check.flag("trainable_h0", trainable_h0)
+        if dtype is not None and dtype is not torch.float32 and dtype is not torch.float64:
             raise TypeError(f"dtype must be float32 or float64 (complex values are stored as pairs), not {dtype}")
         self.input_size = input_size
         self.hidden_size = hidden_size
@@ -143,12 +146,17 @@ class RecurrentLayer(nn.Module):
 
     def _value(self, name: str) -> Tensor:
         """A parameter that was stored by ``_stored``, as the real or complex tensor that it stands for."""
-        stored = getattr(self, name)
-        return torch.view_as_complex(stored.contiguous()) if self.is_complex else stored
+        stored: Tensor = getattr(self, name)
+        if not self.is_complex:
+            return stored
+        # An empty tensor counts as contiguous whatever its strides are. Those of NumPy are zero: no pairs lie there.
+        pairs = stored.contiguous() if stored.numel() else stored.clone(memory_format=torch.contiguous_format)
+        return torch.view_as_complex(pairs)
 
     def _suffix(self, layer: int, reverse: bool) -> str:
         """The suffix of one recurrence; IndexError or ValueError for one that is not there."""
-        if not 0 <= layer < self.num_layers:
+        reverse = _check.flag("reverse", reverse)
+        if not 0 <= _check.whole("layer", layer) < self.num_layers:
             raise IndexError(f"layer should lie in 0..{self.num_layers - 1}, got {layer}")
         if reverse and not self.bidirectional:
             raise ValueError("reverse=True needs a bidirectional layer, got bidirectional=False")
@@ -174,8 +182,12 @@ class RecurrentLayer(nn.Module):
         h_n : Tensor
             Last state of every layer and direction, shaped as ``hx``.
         """
+        if hx is not None and not isinstance(hx, Tensor):
+            _check.kind("hx", "a torch.Tensor", hx)
         if isinstance(input, PackedSequence):
             return self._forward_packed(input, hx)
+        if not isinstance(input, Tensor):
+            _check.kind("input", "a torch.Tensor or a PackedSequence", input)
         name = type(self).__name__
         if input.dim() not in (2, 3):
             raise ValueError(f"{name}: Expected input to be 2D or 3D, got {input.dim()}D tensor instead")

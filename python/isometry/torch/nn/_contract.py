@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numbers
 import warnings
+from operator import index
 from typing import Any
 
 from torch import Tensor
 
+from ... import _check
 from .._function import COMPLEX_OF, REAL_OF, autocast, dtype_name
 
 
@@ -15,7 +17,12 @@ def check_constructor(
     input_size: Any, hidden_size: Any, num_layers: Any, bias: Any, batch_first: Any, dropout: Any
 ) -> None:
     """Sizes and shared keywords."""
-    float(dropout)
+    try:
+        float(dropout)
+    except OverflowError:
+        pass  # beyond 1, as said below
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"dropout: {error}") from None
     if not isinstance(dropout, numbers.Number) or isinstance(dropout, bool) or not 0 <= dropout <= 1:  # type: ignore[operator]
         raise ValueError(
             "dropout should be a number in range [0, 1] representing the probability of an element being zeroed"
@@ -34,8 +41,15 @@ def check_constructor(
             raise TypeError(f"{name} should be of type int, got: {type(value).__name__}")
         if value <= 0:
             raise ValueError(f"{name} must be greater than zero")
+    try:
+        num_layers = index(num_layers)
+    except TypeError:
+        raise TypeError(f"num_layers should be of type int, got: {type(num_layers).__name__}") from None
     if num_layers <= 0:
         raise ValueError("num_layers must be greater than zero")
+    for name, value in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
+        if value > _check.MOST:
+            _check.too_many(name)
 
 
 def check_input(name: str, x: Tensor, weight: Tensor, dimensions: int, features: int, is_complex: bool) -> None:

@@ -44,6 +44,18 @@ def real_tensor(name: str, value: object, beside: str, dtype: torch.dtype, devic
     return t
 
 
+def drawn(rng: object, dtype: object) -> torch.dtype:
+    """The dtype of random arguments, after a check of it and of their generator."""
+    if rng is not None and not isinstance(rng, torch.Generator):
+        _check.kind("rng", "a torch.Generator", rng)
+    if dtype is None:
+        dtype = torch.get_default_dtype()
+    if not isinstance(dtype, torch.dtype):
+        _check.kind("dtype", "a torch.dtype", dtype)
+    _check.floating("dtype", dtype_name(dtype))
+    return dtype
+
+
 def stacked(t: Tensor, batch: tuple[int, ...], tail: int) -> Tensor:
     """The argument with its batch axes broadcast to `batch` and flattened into one; its last `tail` axes stay."""
     own = t.shape[t.dim() - tail :]
@@ -125,7 +137,7 @@ class Operator:
         backend : {"cpu", "gpu"}
             Where the kernels run.
         """
-        if backend != "cpu":
+        if type(backend) is not str or backend != "cpu":
             _check.backend(backend)
         w = self._matrix()
         return w.reshape(*self._batch_shape, *self._shape) if self._batch_shape else w
@@ -144,7 +156,7 @@ class Operator:
         return None
 
     def _act(self, x: Tensor, adjoint: bool, backend: str) -> Tensor:
-        if backend != "cpu":
+        if type(backend) is not str or backend != "cpu":
             _check.backend(backend)
         features = self._shape[not adjoint]
         own = self._dtype

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import torch
@@ -11,17 +12,18 @@ from torch import Tensor
 from ... import _check, _core, _tolerance
 from .. import reference
 from .._function import COMPLEX_OF, REAL_OF, array, dtype_name, formulas, room, visible
-from ._base import Operator, real_tensor, stacked, tensor
+from ._base import Operator, drawn, real_tensor, stacked, tensor
 from ._cayley_function import CayleyMatrix
 from ._dense_function import DenseApply
+
+# Newton-Schulz steps at most: each squares the distance from unitary.
+_STEPS = 6
 
 
 class Cayley(Operator):
     """W = (I + A)^{-1} (I - A) D for a skew-symmetric or skew-Hermitian A; orthogonal or unitary for all arguments.
 
-    `*` is an optional batch shape; those of several arguments broadcast. max|W^H W - I| stays below 20 n eps for ||A||
-    up to 1000. The range ends where double precision does: for odd n and ||A|| beyond 1/eps of float64, 4.5e15, a real
-    I + A is numerically singular.
+    `*` is an optional batch shape; those of several arguments broadcast.
 
     Parameters
     ----------
@@ -39,7 +41,17 @@ class Cayley(Operator):
     ValueError
         Shapes that do not fit, signs other than +1 and -1.
     TypeError
-        Anything but tensors of one floating precision.
+        Anything but tensors of one floating precision, that of signs included.
+
+    Notes
+    -----
+    On the CPU, forward mode included, W is orthogonal or unitary for every finite value of the parameters,
+    max|W^H W - I| below 20 n eps, or the call that forms it raises a ValueError that names `upper`. The second happens
+    where double precision ends: if A is singular, as every real A of odd n is, so is I + A numerically for ||A|| around
+    1/eps of float64, 4.5e15, and beyond. NaN comes of NaN and infinity alone.
+
+    Inside torch.func, torch.compile and other recorders of programs, and on other devices, no value is looked at: W is
+    what torch.linalg.solve makes of I + A in the precision of the arguments, orthogonal up to about ||A|| eps.
 
     References
     ----------
@@ -118,7 +130,8 @@ class Cayley(Operator):
             upper = stacked(upper, batch, 1)
             rest = tuple(None if t is None else stacked(t, batch, 1) for t in rest)  # type: ignore[assignment]
         if not upper.numel() or not self._regular or formulas(upper, *rest):
-            return reference.cayley_matrix(upper, *rest, n)
+            seen = upper.numel() and upper.is_cpu and visible(upper, *rest)
+            return _matrix_seen(upper, rest, n) if seen else reference.cayley_matrix(upper, *rest, n)
         return CayleyMatrix.apply(upper, *rest, n)
 
     def _rows(self, x: Tensor, adjoint: bool) -> Tensor:
@@ -248,9 +261,8 @@ class Cayley(Operator):
         >>> it.Cayley.random(4, rng=torch.Generator().manual_seed(0)).signs
         tensor([ 1.,  1., -1., -1.])
         """
-        count = _check.negative_ones(negative_ones, n)
-        dtype = dtype or torch.get_default_dtype()
-        _check.floating("dtype", dtype_name(dtype))
+        n, count = _check.negative_ones(negative_ones, n)
+        dtype = drawn(rng, dtype)
         real = REAL_OF[dtype]
         t = torch.rand(n // 2, generator=rng, dtype=real, device=device) * (math.pi / 2)
         a = torch.zeros(n, n, dtype=real, device=device)
@@ -264,6 +276,36 @@ class Cayley(Operator):
         signs = torch.ones(n, dtype=real, device=device)
         signs[n - count :] = -1
         return cls(upper, signs=signs)
+
+
+def _matrix_seen(upper: Tensor, rest: Sequence[Tensor | None], n: int) -> Tensor:
+    """The formula where values can be seen (forward mode): W as orthogonal as the kernel makes it, or a ValueError.
+
+    In double precision, then W <- W (3 I - W^H W) / 2 while W is not orthogonal. NaN and infinity pass.
+    """
+    diagonal, signs, phases = (None if t is None else t.double() for t in rest)
+    try:
+        w = reference.cayley_matrix(
+            upper.to(torch.promote_types(upper.dtype, torch.float64)), diagonal, signs, phases, n
+        )
+    except torch.linalg.LinAlgError:
+        _check.singular_skew()
+    if not all(t is None or t.isfinite().all() for t in (upper, *rest)):
+        return w.to(upper.dtype)
+    eye = torch.eye(n, dtype=w.dtype, device=w.device)
+    for _ in range(_STEPS):
+        gap = w.mH @ w - eye
+        if _size(gap) <= n * torch.finfo(w.dtype).eps:
+            break
+        w = w - 0.5 * (w @ gap)
+    if not _size(w.mH @ w - eye) <= n * torch.finfo(upper.dtype).eps:
+        _check.singular_skew()
+    return w.to(upper.dtype)
+
+
+def _size(gap: Tensor) -> float:
+    """The largest modulus of an entry."""
+    return float(gap.detach().abs().max())
 
 
 def _look(signs: Tensor) -> bool:

@@ -7,8 +7,8 @@ from torch import Tensor
 
 from ... import _check
 from .. import reference
-from .._function import dtype_name, formulas
-from ._base import Operator, stacked, tensor
+from .._function import formulas
+from ._base import Operator, drawn, stacked, tensor
 from ._dense_function import DenseApply
 
 
@@ -86,9 +86,8 @@ class Dense(Operator):
         >>> it.Dense.random(3, dtype=torch.complex64).shape
         (3, 3)
         """
-        _check.count("n", n, 1)
-        dtype = dtype or torch.get_default_dtype()
-        _check.floating("dtype", dtype_name(dtype))
+        n = _check.count("n", n, 1)
+        dtype = drawn(rng, dtype)
         # In double precision, so that W is orthogonal to rounding in single precision too.
         wide = torch.complex128 if dtype.is_complex else torch.float64
         q, r = torch.linalg.qr(torch.randn(n, n, generator=rng, dtype=wide, device=device))

@@ -11,7 +11,7 @@ from torch import Tensor
 from ... import _check, _core, _tolerance
 from .. import reference
 from .._function import COMPLEX_OF, REAL_OF, array, dtype_name, formulas, room, visible
-from ._base import Operator, StepKernel, real_tensor, stacked, tensor
+from ._base import Operator, StepKernel, drawn, real_tensor, stacked, tensor
 from ._householder_function import HouseholderApply, HouseholderMatrix
 from ._householder_recurrence import HouseholderRecurrence
 
@@ -34,7 +34,8 @@ class Householder(Operator):
     Raises
     ------
     ValueError
-        Shapes that do not fit, a zero vector, a sign outside [-1, 1].
+        Shapes that do not fit, a sign outside [-1, 1], a zero vector or one whose squared norm overflows or is denormal
+        (a length outside 1.1e-19..1.8e19 in float32, 1.5e-154..1.3e154 in float64); where values can be seen.
     TypeError
         Anything but tensors of one floating precision.
 
@@ -220,9 +221,8 @@ class Householder(Operator):
         >>> it.Householder.random(4, rng=torch.Generator().manual_seed(0))
         Householder(shape=(4, 4), dtype=torch.float32)
         """
-        count = _check.reflections(m, n)
-        dtype = dtype or torch.get_default_dtype()
-        _check.floating("dtype", dtype_name(dtype))
+        n, count = _check.reflections(m, n)
+        dtype = drawn(rng, dtype)
         real = REAL_OF[dtype]
 
         def uniform(*shape: int) -> Tensor:

@@ -1,0 +1,45 @@
+"""The measure of section 2, through both faces: its value, and the same bits for every layout of its argument."""
+
+import numpy as np
+import pytest
+import torch
+from torch.func import vmap
+
+import isometry as iso
+import isometry.torch as it
+import reference as ref
+from faces import LAYOUTS, tensor, torch_layouts
+from registry import DTYPES
+from tolerance import close, forward, identical
+
+DTYPE = pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
+SHAPES = ((50, 21), (4, 5, 34, 34))
+
+
+@DTYPE
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_orthogonality_error(dtype, shape, seed):
+    """One value per matrix, as the reference has it."""
+    w = ref.normal(seed, *shape, dtype=dtype)
+    flat = w.reshape(-1, *shape[-2:])
+    expected = np.reshape([ref.orthogonality_error(one) for one in flat], shape[:-2])
+    close(iso.orthogonality_error(w), expected, forward(np.float64, shape[-2]))
+    close(it.orthogonality_error(tensor(w)), expected, forward(dtype, shape[-2]))
+
+
+@DTYPE
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_orthogonality_error_of_any_layout(dtype, shape, seed):
+    """Where W is orthogonal the measure is rounding, which shows each other order of summation."""
+    w = np.linalg.qr(ref.normal(seed, *shape, dtype=np.result_type(dtype, np.float64)))[0].astype(dtype)
+    expected = iso.orthogonality_error(w)
+    for layout, change in LAYOUTS.items():
+        identical(iso.orthogonality_error(change(w)), expected, layout)
+    expected = it.orthogonality_error(tensor(w))
+    for layout, change in torch_layouts().items():
+        identical(it.orthogonality_error(change(tensor(w))), expected, layout)
+
+
+def test_orthogonality_error_is_mapped(seed):
+    w = tensor(ref.normal(seed, 4, 5, 3, dtype=np.complex64))
+    assert torch.equal(vmap(it.orthogonality_error)(w), it.orthogonality_error(w))

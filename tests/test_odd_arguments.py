@@ -1,0 +1,149 @@
+"""Every argument of every public function, given what it is not: an error that names it, and no other argument."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+
+import isometry as iso
+import isometry.torch as it
+
+HUGE = 10**400
+#: What no argument is, but for those in SERVED.
+ODD = {
+    "nothing": None,
+    "text": "no",
+    "object": object(),
+    "fraction": 2.5,
+    "complex": 1j,
+    "huge": HUGE,
+    "rows of two lengths": [[1.0], [1.0, 2.0]],
+    "a hole": [None, 1],
+    "a huge entry": [HUGE, 1],
+    "texts": np.array(["a", "b"]),
+    "objects": np.array([object()]),
+    "a dictionary": {},
+}
+OPTIONAL = "diagonal signs phases sign h0 bias activation_bias lengths tol m rng dtype negative_ones permutation"
+#: argument -> the odd values that it takes.
+SERVED = {name: {"nothing"} for name in OPTIONAL.split()}
+SERVED |= {name: {"nothing"} for name in ("reflections", "hx")}
+SERVED["tol"] |= {"fraction"}
+SERVED["rng"] |= {"huge", "a huge entry"}  # seeds of the NumPy face
+
+U, A, Q = np.ones((4, 1)), np.ones(6), np.eye(4)
+X, V, Z = np.ones((3, 2, 2)), np.ones((4, 2)), np.ones((2, 4))
+
+
+def both(face, a):
+    """name -> (function, valid arguments) of what the two faces share; `a` makes an array of the face."""
+    op = face.Householder(a(U))
+    check = {"check_finite": True} if face is iso else {}
+    own = {"backend": "cpu", **check}
+    draw = {"rng": None, "dtype": None}
+    layer = {
+        "transition": op, "x": a(X), "input_weight": a(V), "h0": None, "bias": None, "activation": "tanh",
+        "activation_bias": None, "slope": 0.1, "activation_on": "all", "lengths": None, "reverse": False, **own,
+    }  # fmt: skip
+    return {
+        "Householder": (face.Householder, {"vectors": a(U), "sign": 1.0, "phases": None}),
+        "Cayley": (face.Cayley, {"upper": a(A), "diagonal": None, "signs": None, "phases": None}),
+        "Dense": (face.Dense, {"weight": a(U)}),
+        "apply": (op.apply, {"x": a(Z), **own}),
+        "apply_adjoint": (op.apply_adjoint, {"x": a(Z), **own}),
+        "matrix": (op.matrix, own),
+        "Householder.from_matrix": (face.Householder.from_matrix, {"w": a(Q), "tol": None, **check}),
+        "Householder.from_trapezoid": (face.Householder.from_trapezoid, {"u": a(U), "sign": "hard"}),
+        "Cayley.from_matrix": (
+            face.Cayley.from_matrix, {"w": a(Q), "signs": None, "phases": None, "tol": None, **check},
+        ),
+        "Cayley.from_skew": (face.Cayley.from_skew, {"a": a(0 * Q), **check}),
+        "Householder.random": (face.Householder.random, {"n": 4, "m": 2, **draw}),
+        "Cayley.random": (face.Cayley.random, {"n": 4, "negative_ones": 2, **draw}),
+        "Dense.random": (face.Dense.random, {"n": 4, **draw}),
+        "recurrence": (face.recurrence, layer),
+        "activate": (face.activate, {"z": a(Z), "name": "tanh", "bias": None, "slope": 0.1, **check}),
+        "orthogonality_error": (face.orthogonality_error, {"w": a(Q), **check}),
+        "real_matrix": (face.real_matrix, {"w": a(Z)}),
+        "real_state": (face.real_state, {"z": a(Z)}),
+        "real_input": (face.real_input, {"v": a(Z)}),
+        "complex_matrix": (face.complex_matrix, {"r": a(Z)}),
+        "complex_state": (face.complex_state, {"r": a(Z)}),
+        "set_num_threads": (face.set_num_threads, {"k": 1}),
+    }  # fmt: skip
+
+
+def numpy_alone():
+    op, own = iso.Householder(U), {"check_finite": True, "backend": "cpu"}
+    states = iso.recurrence(op, X, V)
+    layer = both(iso, np.asarray)["recurrence"][1]
+    return {
+        "apply_vjp": (op.apply_vjp, {"x": Z, "ct": Z, **own}),
+        "matrix_vjp": (op.matrix_vjp, {"ct": Q, **own}),
+        "recurrence_vjp": (iso.recurrence_vjp, {**layer, "states": states, "ct": states}),
+        "activate_vjp": (
+            iso.activate_vjp, {"z": Z, "name": "tanh", "ct": Z, "bias": None, "slope": 0.1, "check_finite": True},
+        ),
+        "adding": (iso.tasks.adding, {"steps": 5, "batch": 2, "rng": None, "variant": "halves"}),
+        "copying": (iso.tasks.copying, {"steps": 5, "batch": 2, "rng": None, "marker_offset": 1}),
+        "one_hot": (iso.tasks.one_hot, {"ids": [1, 2], "classes": 3}),
+        "pixels": (iso.tasks.pixels, {"images": np.ones((1, 2, 2)), "permutation": None, "check_finite": True}),
+    }  # fmt: skip
+
+
+def torch_alone():
+    shared = {
+        "input_size": 2, "hidden_size": 4, "num_layers": 1, "bias": True, "batch_first": False, "dropout": 0.0,
+        "bidirectional": False, "trainable_h0": False, "dtype": None, "nonlinearity": "tanh",
+    }  # fmt: skip
+    layer = it.nn.ORNN(2, 4)
+    return {
+        "ORNN": (it.nn.ORNN, {**shared, "reflections": 2, "sign": "hard", "slope": 0.1}),
+        "UnitaryORNN": (it.nn.UnitaryORNN, {**shared, "reflections": 2}),
+        "ScoRNN": (it.nn.ScoRNN, {**shared, "negative_ones": 2}),
+        "ScuRNN": (it.nn.ScuRNN, shared),
+        "forward": (layer.forward, {"input": torch.ones(3, 2, 2), "hx": None}),
+        "recurrent_matrix": (layer.recurrent_matrix, {"layer": 0, "reverse": False}),
+    }
+
+
+CALLS = {f"numpy, {name}": call for name, call in (both(iso, np.asarray) | numpy_alone()).items()}
+CALLS |= {f"torch, {name}": call for name, call in (both(it, torch.as_tensor) | torch_alone()).items()}
+ARGUMENTS = [(name, argument) for name, (_, given) in CALLS.items() for argument in given]
+FLAGS = [(name, argument) for name, argument in ARGUMENTS if type(CALLS[name][1][argument]) is bool]
+
+
+def served(name, argument):
+    if argument == "rng" and name.startswith("torch"):
+        return {"nothing"}
+    if argument == "sign" and "from_trapezoid" in name:
+        return set()
+    # modReLU's bias is an array, a layer's a flag
+    return set() if argument in ("bias", "sign") and "RNN" in name else SERVED.get(argument, set())
+
+
+@pytest.mark.parametrize("name,argument", ARGUMENTS)
+def test_an_odd_value_is_named(name, argument, threads):  # noqa: ARG001  set_num_threads is one of the calls
+    call, given = CALLS[name]
+    call(**given)
+    for kind, value in ODD.items():
+        if kind in served(name, argument):
+            call(**{**given, argument: value})
+            continue
+        errors = (TypeError, ValueError, IndexError) if argument == "layer" else (TypeError, ValueError)
+        with pytest.raises(errors) as info:
+            call(**{**given, argument: value})
+        message = str(info.value)
+        assert re.search(rf"(?<!\w){argument}(?!\w)", message), f"{kind}: {message}"
+
+
+@pytest.mark.parametrize("name,argument", FLAGS)
+def test_flags_are_bools(name, argument):
+    """NumPy's are as good as Python's; a number is none. torch.nn.RNN takes Python's alone for its own two."""
+    call, given = CALLS[name]
+    with pytest.raises(TypeError, match=argument):
+        call(**{**given, argument: int(given[argument])})
+    for value in (True, False) if argument in ("bias", "batch_first") else (True, False, np.True_, np.False_):
+        if not (argument == "reverse" and "matrix" in name):  # of a layer in one direction
+            call(**{**given, argument: value})
