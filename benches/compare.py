@@ -182,27 +182,23 @@ def collected(processes: Sequence[dict[str, Any]], of: Callable[[dict[str, Any]]
 
 def table(quantity: Quantity, a: Samples, b: Samples, beyond: float) -> int:
     """Print the rows that both builds have; how many of them B loses."""
-    unit = quantity.unit
-    print(
-        "\n"
-        + LIST.format(quantity.name, f"A {unit}", f"B {unit}", "B/A", "A/A", "least A", "least B", "B/A", "").rstrip()
-    )
-    ratios, words, blind = [], [], 0
-    for key in (key for key in a if key in b):
-        found = verdict(a[key], b[key], beyond, quantity.center)
-        if max(found.a, found.b) < quantity.least:
-            continue
-        ratios.append(found.ratio)
-        words.append(found.word)
-        blind += found.spread > beyond
-        numbers = [f"{x * quantity.factor:.4g}" for x in (found.a, found.b, found.least_a, found.least_b)]
-        print(LIST.format(": ".join(key), *numbers[:2], f"{found.ratio:.3f}", f"{found.spread:.1%}", *numbers[2:],
-                          f"{found.least_b / found.least_a:.3f}", found.word).rstrip())  # fmt: skip
-    if ratios:
-        mean = math.exp(statistics.fmean(map(math.log, ratios)))
-        print(f"{len(ratios)} rows, geometric mean of B/A {mean:.3f}; {words.count(WORSE)} worse by more than "
-              f"{beyond:.1%} and A/A; in {blind} A/A alone is more than {beyond:.1%}")  # fmt: skip
-    return words.count(WORSE)
+    found = {key: verdict(a[key], b[key], beyond, quantity.center) for key in a if key in b}
+    found = {key: row for key, row in found.items() if max(row.a, row.b) >= quantity.least}
+    if not found:
+        return 0
+    heads = (f"A {quantity.unit}", f"B {quantity.unit}", "B/A", "A/A", "least A", "least B", "B/A")
+    print("\n" + LIST.format(quantity.name, *heads, "").rstrip())
+    for key, row in found.items():
+        one, two, least_a, least_b = (f"{x * quantity.factor:.4g}" for x in (row.a, row.b, row.least_a, row.least_b))
+        ratios = f"{row.ratio:.3f}", f"{row.spread:.1%}", f"{row.least_b / row.least_a:.3f}"
+        columns = (one, two, *ratios[:2], least_a, least_b, ratios[2], row.word)
+        print(LIST.format(": ".join(key), *columns).rstrip())
+    mean = math.exp(statistics.fmean(math.log(row.ratio) for row in found.values()))
+    worse = sum(row.word == WORSE for row in found.values())
+    blind = sum(row.spread > beyond for row in found.values())
+    print(f"{len(found)} rows, geometric mean of B/A {mean:.3f}; {worse} worse by more than {beyond:.1%} and A/A; "
+          f"in {blind} A/A alone is more than {beyond:.1%}")  # fmt: skip
+    return worse
 
 
 def verdict(
