@@ -1,6 +1,6 @@
 """Two builds of the package against each other: is B slower than A, or does it take more memory?
 
-    python benches/compare.py A B [GROUP ...] [--rounds 5] [--threads N] [--only TEXT] [--full]
+    python benches/compare.py A B [GROUP ...] [--rounds 6] [--threads N] [--only TEXT] [--full]
 
 A build is a folder that holds the package `isometry` with its extension (the `python/` of a checkout), or an extension
 alone (`_core.abi3.so`), which then goes with the Python files of this checkout. Both are copied first, and both are
@@ -33,6 +33,7 @@ from typing import Any, NamedTuple
 
 PYTHON = Path(__file__).resolve().parents[1] / "python"
 GROUPS = ("recurrence", "householder", "apply", "cayley", "batches", "small", "training", "memory", "numpy")
+FEWEST = 4  # six splits into halves
 NO_SUCH_ROW = 2  # a wrong argument
 SPLITS, QUANTILE = 1000, 0.9
 WORSE = "WORSE"
@@ -88,15 +89,15 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("a", type=Path, metavar="A", help="the build to compare with: a folder or an extension")
     parser.add_argument("b", type=Path, metavar="B", help="the build in question")
     parser.add_argument("groups", nargs="*", default=list(GROUPS), metavar="GROUP", help="groups (default: all)")
-    parser.add_argument("--rounds", type=int, default=5, metavar="K", help="processes of each build and group, >= 2")
+    parser.add_argument("--rounds", type=int, default=6, metavar="K", help="processes of each build and group, >= 4")
     parser.add_argument("--threads", type=int, metavar="N", help="thread budget (default: the cores)")
     parser.add_argument("--only", metavar="TEXT", help="the rows alone that have TEXT in their name")
     parser.add_argument("--full", action="store_true", help="six times the samples of --quick in each process")
     parser.add_argument("--beyond", type=float, default=3.0, metavar="X", help="per cent that are let pass (default 3)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what every process found, samples included")
     options = parser.parse_args(arguments)
-    if options.rounds < 2:
-        parser.error("--rounds: the spread of A against itself needs at least 2")
+    if options.rounds < FEWEST:
+        parser.error(f"--rounds: the spread of A against itself needs at least {FEWEST}")
     return options
 
 

@@ -44,24 +44,30 @@ def turns(tmp_path, monkeypatch):
 def test_processes_of_both_builds_by_turns(tmp_path, turns, capsys):
     """A B, then B A, group by group; the same figures are no difference, and every sample is kept."""
     a, b = build(tmp_path / "old"), build(tmp_path / "new")
-    arguments = [str(a), str(b), "small", "cayley", "--rounds", "2", "--json", str(tmp_path / "all.json")]
+    arguments = [str(a), str(b), "small", "cayley", "--rounds", "4", "--json", str(tmp_path / "all.json")]
     assert compare.main(arguments) == 0
     first, second = ["old small", "new small"], ["old cayley", "new cayley"]
-    assert turns() == [*first, *second, *reversed(first), *reversed(second)]
+    assert turns() == 2 * [*first, *second, *reversed(first), *reversed(second)]
     out = capsys.readouterr().out
     assert "small: a row" in out and compare.WORSE not in out and "geometric mean of B/A 1.000" in out
     found = json.loads((tmp_path / "all.json").read_text())
-    assert [p["rows"][0]["samples"]["isometry"] for p in found["b"]] == [[1.0, 1.0, 9.0]] * 4
+    assert [p["rows"][0]["samples"]["isometry"] for p in found["b"]] == [[1.0, 1.0, 9.0]] * 8
 
 
 @pytest.mark.parametrize("change", [{"time": 1.1}, {"size": 11_000_000}, {"wrong": True}], ids=str)
 def test_what_is_slower_larger_or_wrong_is_said(tmp_path, turns, capsys, change):
     a, b = build(tmp_path / "old"), build(tmp_path / "new", **change)
-    assert compare.main([str(a), str(b), "small", "--rounds", "2"]) == 1
-    assert compare.main([str(b), str(a), "small", "--rounds", "2"]) == 0
+    assert compare.main([str(a), str(b), "small", "--rounds", "4"]) == 1
+    assert compare.main([str(b), str(a), "small", "--rounds", "4"]) == 0
     out = capsys.readouterr().out
     assert ("B is wrong: a row" in out) if "wrong" in change else (compare.WORSE in out and "better" in out)
-    assert len(turns()) == 8
+    assert len(turns()) == 16
+
+
+def test_too_few_rounds_say_nothing_of_the_spread(tmp_path, capsys):
+    with pytest.raises(SystemExit):
+        compare.main([str(tmp_path), str(tmp_path), "--rounds", "3"])
+    assert "--rounds" in capsys.readouterr().err
 
 
 def test_the_spread_of_a_build_against_itself():
@@ -81,9 +87,9 @@ def test_the_spread_of_a_build_against_itself():
 
 def test_memory_below_a_quarter_of_a_megabyte_is_not_compared(tmp_path, turns, capsys):
     a, b = build(tmp_path / "old", size=4096), build(tmp_path / "new", size=8192)
-    assert compare.main([str(a), str(b), "small", "--rounds", "2"]) == 0
+    assert compare.main([str(a), str(b), "small", "--rounds", "4"]) == 0
     out = capsys.readouterr().out
-    assert out.count("small: a row") == 1 and "MB" not in out and len(turns()) == 4
+    assert out.count("small: a row") == 1 and "MB" not in out and len(turns()) == 8
 
 
 def test_a_build_is_a_folder_or_an_extension(tmp_path):
