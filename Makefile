@@ -43,8 +43,8 @@ test: lint  ## lint, then every Rust test on every instruction set of this proce
 lint: build  ## rustfmt, clippy, ruff, mypy
 	cargo fmt --all --check
 	cargo clippy --release --locked --workspace --all-targets -- -D warnings
-	"$(BIN)/ruff" check python tests examples
-	"$(BIN)/ruff" format --check python tests examples
+	"$(BIN)/ruff" check python tests examples benches
+	"$(BIN)/ruff" format --check python tests examples benches
 	"$(BIN)/mypy"
 
 bench: build  ## speed against torch, side by side in one process, then the Rust benches

@@ -7,18 +7,33 @@ import numpy as np
 import pytest
 import torch
 
-from isometry.cli.bench import formulas, memory, report
+from isometry.cli.bench import autograd, formulas, harness, memory, report
+from isometry.cli.bench.autograd import differentiable
 from isometry.cli.bench.harness import alternate
-from isometry.cli.bench.row import Bar, Figure, Row, differentiable, relative_error, worst
+from isometry.cli.bench.measure import Settings, judged, measure
+from isometry.cli.bench.row import Bar, Figure, Row, relative_error, worst
+
+QUICK = Settings(1, quick=True)
 
 
 def test_alternate_takes_every_function_in_every_round():
-    """Samples of the one lie between samples of the other, and the medians tell the slow one."""
+    """Samples of the one lie between samples of the other, and they tell the slow one."""
     calls = []
-    medians = alternate({"slow": lambda: (calls.append("s"), time.sleep(0.004)), "fast": lambda: calls.append("f")}, 0)
-    assert medians["slow"] > 0.003 > medians["fast"]
+    samples = alternate({"slow": lambda: (calls.append("s"), time.sleep(0.004)), "fast": lambda: calls.append("f")}, 0)
+    assert len(samples["slow"]) == len(samples["fast"]) == 5
+    assert min(samples["slow"]) > 0.003 > np.median(samples["fast"])
     changes = sum(now != before for now, before in zip(calls[1:], calls, strict=False))
     assert calls.count("s") >= 5 and changes >= 5
+
+
+def test_a_pause_stands_before_every_sample(monkeypatch):
+    """And behind it one call that is not counted, where a sample repeats its call anyway."""
+    calls, pauses = [], []
+    monkeypatch.setattr(harness.time, "sleep", lambda seconds: (calls.append("pause"), pauses.append(seconds)))
+    alternate({"short": lambda: calls.append("call")}, 0, pause=0.5)
+    assert pauses == [0.5] * 5
+    runs = "".join("p" if c == "pause" else "c" for c in calls).split("p")[1:]
+    assert len({len(run) for run in runs}) == 1 and len(runs[0]) > 2
 
 
 def test_errors_are_judged_like_the_specification():
@@ -44,24 +59,32 @@ def row(ours=1.0, peer=1.0):
 
 
 def test_wrong_values_are_reported_and_never_timed(capsys):
-    entry = report.measure(row(ours=1.001), quick=True)
+    entry = measure(row(ours=1.001), autograd.frame(), QUICK)
     assert entry["wrong"] and "seconds" not in entry and "WRONG" in capsys.readouterr().out
 
 
 def test_a_wrong_peer_is_left_out(capsys):
-    entry = report.measure(row(peer=1.001), quick=True)
+    entry = measure(row(peer=1.001), autograd.frame(), QUICK)
     assert not entry["wrong"] and entry["bars"] == [] and "left out" in capsys.readouterr().out
 
 
 def test_marks(capsys):
-    entry = report.measure(row(), quick=True)
+    entry = measure(row(), autograd.frame(), QUICK)
     assert [bar["mark"] for bar in entry["bars"]] == ["pass"] and "pass" in capsys.readouterr().out
-    assert [report.judged("x", r, 2.0, 3.0)["mark"] for r in (1.9, 2.0, 3.0)] == ["MISS", "pass", "goal"]
+    assert [judged("x", r, 2.0, 3.0)["mark"] for r in (1.9, 2.0, 3.0)] == ["MISS", "pass", "goal"]
+
+
+def test_our_side_alone(capsys):
+    """No peer runs, nothing is judged, and the samples are there."""
+    entry = measure(row(), autograd.frame(), QUICK._replace(alone=True))
+    assert set(entry["samples"]) == {"isometry", "torch.mm"} and entry["bars"] == []
+    assert np.median(entry["samples"]["isometry"]) == pytest.approx(entry["seconds"]["isometry"], rel=1e-3)
+    assert capsys.readouterr().out.startswith("factors ")
 
 
 def test_geometric_mean_and_figures(capsys):
     """The mean is over the best orthogonal variant alone; a figure passes below its bound."""
-    entries = [{"bars": [report.judged("best orthogonal", r, 1, 1), report.judged("other", 9, 1, 1)]} for r in (2, 18)]
+    entries = [{"bars": [judged("best orthogonal", r, 1, 1), judged("other", 9, 1, 1)]} for r in (2, 18)]
     bar = report.mean(entries)["bars"][0]
     assert bar["ratio"] == pytest.approx(6) and bar["mark"] == "pass"
     assert "geometric mean of 2" in capsys.readouterr().out
@@ -103,6 +126,21 @@ def test_bench_writes_what_it_prints(isometry, tmp_path):
             "pass",
             "MISS",
         )
+
+
+def test_only_the_rows_asked_for(isometry, tmp_path):
+    """Those with the text in their name; a text that no row has is a wrong argument."""
+    status, _, _ = isometry("bench", "small", "--quick", "--only", "cayley", "--alone", "--json", "out.json")
+    assert status == 0
+    assert [entry["row"] for entry in json.loads((tmp_path / "out.json").read_text())["rows"]] == ["small cayley 8"]
+    status, _, err = isometry("bench", "small", "--quick", "--only", "large")
+    assert status == 2 and len(err) == 1 and "--only" in err[0] and "large" in err[0]
+
+
+def test_the_peak_of_a_call():
+    """What one call takes beyond what was there, whether it gives it back or not, however large the one before was."""
+    assert memory.memory("VmHWM") is None or memory.peak_of(lambda: np.ones(10**7)) == pytest.approx(8e7, rel=0.05)
+    assert memory.memory("VmHWM") is None or memory.peak_of(lambda: np.ones(10**6).sum()) == pytest.approx(8e6, rel=0.2)
 
 
 def test_memory_that_cannot_be_measured_is_said_to_be(capsys):

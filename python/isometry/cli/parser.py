@@ -105,7 +105,9 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
         choices=bench.names(),
         help="one of " + ", ".join(bench.names()) + " (default: all)",
     )
-    parser.add_argument("--quick", action="store_true", help="fewer repetitions: a rough picture in about a minute")
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions: a rough picture in a few minutes")
     parser.add_argument("--threads", type=thread_count, metavar="N", help="threads of both sides (default: the cores)")
+    parser.add_argument("--only", default="", metavar="TEXT", help="only the rows that have TEXT in their name")
+    parser.add_argument("--alone", action="store_true", help="only our side, without peers and ratios")
     parser.add_argument("--json", metavar="FILE", help="write every figure to FILE")
     parser.set_defaults(run=bench.run)

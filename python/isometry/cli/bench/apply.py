@@ -12,7 +12,8 @@ from torch import Tensor
 
 import isometry.torch as it
 from isometry.cli.bench import formulas
-from isometry.cli.bench.row import Bar, Candidate, Row, differentiable
+from isometry.cli.bench.autograd import differentiable
+from isometry.cli.bench.row import Bar, Candidate, Row
 
 SIZES = {  # (n, m, B): bar and goal against compact WY
     (128, 16, 50): (2.0, 3.5),

@@ -9,7 +9,8 @@ from torch import Tensor
 
 import isometry.torch as it
 from isometry.cli.bench import formulas
-from isometry.cli.bench.row import Bar, Candidate, Row, differentiable
+from isometry.cli.bench.autograd import differentiable
+from isometry.cli.bench.row import Bar, Candidate, Row
 
 SIZES = {190: (2.0, 3.5), 512: (2.0, 3.0), 1024: (2.0, 2.5)}
 # a solve adds about cond(I + A) to the error of the product (specification, section 2): here cond is below 4

@@ -1,4 +1,4 @@
-"""Alternating runs: t(f) = median over rounds of (time of r calls of f) / r, all functions in every round.
+"""Alternating runs: a sample is (time of r calls of f) / r, all functions in every round.
 
 Only runs that alternate compare: on a virtual machine the clock of a whole minute drifts by tens of percent.
 """
@@ -6,7 +6,6 @@ Only runs that alternate compare: on a virtual machine the clock of a whole minu
 from __future__ import annotations
 
 import gc
-import statistics
 import time
 from collections.abc import Callable, Mapping
 
@@ -15,12 +14,15 @@ WARMUP_CALLS = 2
 
 
 def alternate(
-    functions: Mapping[str, Callable[[], object]], seconds: float, *, min_rounds: int = 5
-) -> dict[str, float]:
-    """Median seconds per call of each function, over rounds that last `seconds` in all.
+    functions: Mapping[str, Callable[[], object]], seconds: float, *, min_rounds: int = 5, pause: float = 0.0
+) -> dict[str, list[float]]:
+    """Seconds per call of each function, a sample a round, over rounds that last `seconds` in all.
 
-    >>> medians = alternate({"nothing": lambda: None}, 0.01)
-    >>> 0 < medians["nothing"] < 1e-3
+    Before each sample the process rests for `pause` seconds, so that the threads of the function before have gone to
+    sleep; a short call is then made once untimed.
+
+    >>> samples = alternate({"nothing": lambda: None}, 0.01)
+    >>> 0 < min(samples["nothing"]) < 1e-3
     True
     """
     repeats = {}
@@ -37,13 +39,17 @@ def alternate(
         start, rounds = time.perf_counter(), 0
         while rounds < min_rounds or time.perf_counter() - start < seconds:
             for name in order:
+                if pause:
+                    time.sleep(pause)
+                    if repeats[name] > 1:
+                        functions[name]()
                 samples[name].append(_sample(functions[name], repeats[name]))
             order.append(order.pop(0))  # nobody always runs after the same neighbour
             rounds += 1
     finally:
         if enabled:
             gc.enable()
-    return {name: statistics.median(times) for name, times in samples.items()}
+    return samples
 
 
 def _sample(function: Callable[[], object], repeats: int) -> float:

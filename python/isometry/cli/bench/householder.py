@@ -13,7 +13,8 @@ from torch import Tensor
 
 import isometry.torch as it
 from isometry.cli.bench import formulas
-from isometry.cli.bench.row import Bar, Candidate, Row, differentiable
+from isometry.cli.bench.autograd import differentiable
+from isometry.cli.bench.row import Bar, Candidate, Row
 
 WY, PRODUCT = "torch compact WY", "torch.linalg.householder_product"
 SIZES = {  # (n, m): bars

@@ -4,14 +4,18 @@ The states alone are kept, and the backward needs working memory of constant siz
 of the states, which the loss makes, stands before the measurement starts. Each length runs in a process of its own; a
 figure is the difference between two lengths, which drops every constant. The peak is the kernel's VmHWM: ru_maxrss of a
 child starts at that of its parent, whose earlier rows may have taken more.
+
+`peak_of` measures the peak of one call of any row in the process that times it.
 """
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from isometry.cli.bench.row import Figure
 
@@ -20,19 +24,25 @@ LENGTHS = (3000, 9000)
 BOUND = 1.1
 
 
-def rows() -> Iterator[Figure]:
+def rows(alone: bool = False) -> Iterator[Figure]:
     short, long = LENGTHS
-    found = {side: (measured(side, short), measured(side, long)) for side in ("isometry", "torch")}
+    sides = ("isometry",) if alone else ("isometry", "torch")
+    found = {side: (measured(side, short), measured(side, long)) for side in sides}
     size = (long - short) * BATCH * N * 4
     for kind, text in (("held", "between forward and backward"), ("peak", "peak of forward and backward")):
         slopes = {side: slope(pair[0][kind], pair[1][kind], size) for side, pair in found.items()}
-        theirs = slopes["torch"]
+        theirs = slopes.get("torch")
         yield Figure(
             name=f"memory of a scoRNN layer, {text}",
             value=slopes["isometry"],
             unit="T B n values" + ("" if theirs is None else f" (torch loop: {theirs:.1f})"),
             bound=BOUND,
-            facts={**{f"slope {side}": value for side, value in slopes.items()}, "short": short, "long": long},
+            facts={
+                **{f"slope {side}": value for side, value in slopes.items()},
+                **{f"bytes {side}": pair[0][kind] for side, pair in found.items()},
+                "short": short,
+                "long": long,
+            },
         )
 
 
@@ -61,6 +71,21 @@ def memory(field: str) -> int | None:
 def growth(field: str, start: int | None) -> int | None:
     now = memory(field)
     return None if now is None or start is None else now - start
+
+
+def peak_of(call: Callable[[], object]) -> int | None:
+    """Bytes by which a second call raises the memory of this process at most; None where the system does not tell."""
+    call()
+    gc.collect()
+    try:
+        ctypes.CDLL(None).malloc_trim(0)  # what the first call freed would otherwise hide what the second one takes
+        with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
+            file.write("5")  # sets VmHWM back to VmRSS
+    except (AttributeError, OSError):
+        return None
+    start = memory("VmRSS")
+    call()
+    return growth("VmHWM", start)
 
 
 def child(side: str, steps: int) -> dict[str, int | None]:

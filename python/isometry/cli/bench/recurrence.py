@@ -6,7 +6,6 @@ Flops per pass: three products of 2 n^2 T B when W is dense, 12 n m T B when its
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -14,37 +13,16 @@ from torch import Tensor
 import isometry.torch as it
 from isometry import _core
 from isometry.cli.bench import formulas
-from isometry.cli.bench.row import Bar, Candidate, Row, differentiable
+from isometry.cli.bench.autograd import differentiable
+from isometry.cli.bench.row import Bar, Candidate, Row
+from isometry.cli.bench.workloads import RECURRENCES, Workload
 
 # through up to 1020 steps; a gradient jumps by up to 4e-3 where rounding moves one state across a kink, in torch too
 TOLERANCE = (2e-4, 1e-2)
-MEAN = (4.5, 6.5)  # bar and goal of the geometric mean of the ratios to the best orthogonal variant
-
-
-@dataclass(frozen=True)
-class Workload:
-    """m = 0 is the scoRNN (Cayley, modReLU), else m reflections and a leaky ReLU."""
-
-    name: str
-    n: int
-    m: int
-    batch: int
-    steps: int
-    inputs: int
-
-
-WORKLOADS = (
-    Workload("scornn-copy", 190, 0, 20, 1020, 10),
-    Workload("scornn-mnist", 170, 0, 50, 784, 1),
-    Workload("scornn-mnist512", 512, 0, 50, 784, 1),
-    Workload("ornn-add", 128, 16, 50, 400, 2),
-    Workload("ornn-mnist", 256, 32, 1, 784, 1),
-    Workload("ornn-ptb", 512, 510, 1, 118, 49),
-)
 
 
 def rows() -> Iterator[Row]:
-    for work in WORKLOADS:
+    for work in RECURRENCES:
         yield make_row(work)
 
 
@@ -78,7 +56,7 @@ def make_row(work: Workload) -> Row:
     plan = "dense" if m == 0 else _core.recurrence_plan(m, n, steps, batch)
     width = n if plan == "dense" else 2 * m
     return Row(
-        name=f"{work.name} n{n} m{m} B{batch} T{steps}",
+        name=str(work),
         ours=ours(work, initial, x, signs, cotangent),
         peers=peers,
         reference=reference,

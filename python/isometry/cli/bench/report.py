@@ -1,58 +1,50 @@
-"""Runs the rows: values first, then time; prints a table line by line and writes JSON."""
+"""Runs the groups and prints a table line by line; writes JSON."""
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
 import math
 import platform
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Sequence
+from importlib import import_module
 from typing import Any
-
-import torch
 
 import isometry
 from isometry import _core
-from isometry.cli.bench.harness import alternate
-from isometry.cli.bench.recurrence import MEAN
-from isometry.cli.bench.row import Figure, Row, worst
+from isometry.cli.bench.measure import HEADER, Settings, judged, measure
+from isometry.cli.bench.row import Figure
+from isometry.cli.errors import UsageError
 from isometry.cli.info import processor
 
-PEAK, PEAK_SIZE = "torch.mm", 512
-SECONDS, QUICK_SECONDS = 6.0, 1.0
-ROUNDS, QUICK_ROUNDS = 7, 3
-HEADER = (
-    f"{'row':36} {'ours ms':>9} {'peer ms':>9} {'ratio':>6} {'bar':>5} {'goal':>5}       {'share':>6}  plan    peer"
-)
+MEAN = (4.5, 6.5)  # bar and goal of the geometric mean of the recurrences' ratios to the best orthogonal variant
 
 
-def run(
-    groups: Sequence[str],
-    makers: Iterable[Callable[[], Iterator[Row | Figure]]],
-    *,
-    quick: bool,
-    json_file: str | None,
-) -> int:
+def run(groups: Sequence[str], settings: Settings, json_file: str | None) -> int:
     """Carry out the groups; exit status 1 if a value of ours is wrong."""
+    libraries = {"numpy": version("numpy"), "scipy": version("scipy")}
+    if any(group != "numpy" for group in groups):
+        libraries = {"torch": version("torch"), **libraries}
     machine = {
         "processor": processor(),
-        "threads": isometry.get_num_threads(),
+        "threads": settings.threads,
         "python": platform.python_version(),
-        "torch": torch.__version__,
+        **libraries,
         "isometry": isometry.__version__,
         "kernels": {k: str(v) for k, v in _core.config().items()},
         "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
-        "quick": quick,
+        "quick": settings.quick,
     }
-    print(f"isometry {machine['isometry']}, torch {machine['torch']}, {machine['processor']}")
-    print(f"{machine['threads']} threads, float32, forward and backward, kernels {_core.config().get('simd')}")
+    beside = ", ".join(f"{name} {found}" for name, found in libraries.items() if found)
+    print(f"isometry {machine['isometry']}, {beside}, {machine['processor']}")
+    print(f"{machine['threads']} threads, float32, kernels {_core.config().get('simd')}")
     entries: list[dict[str, Any]] = []
-    for group, maker in zip(groups, makers, strict=True):
+    for group in groups:
         print(f"\n{group}\n{HEADER}" if group != "memory" else f"\n{group}", flush=True)
-        found = [figure(r) if isinstance(r, Figure) else measure(r, quick) for r in maker()]
-        entries += [{"group": group, **entry} for entry in found]
-        if group == "recurrence":
-            entries.append({"group": group, **mean(found)})
+        entries += [{"group": group, **entry} for entry in measured(group, settings)]
+    if settings.only and not entries:
+        raise UsageError(f"bench: argument --only: no row of {', '.join(groups)} has {settings.only!r} in its name")
     wrong = [entry["row"] for entry in entries if entry["wrong"]]
     missed = [f"{e['row']} ({b['against']})" for e in entries for b in e["bars"] if b["mark"] == "MISS"]
     print(f"\nbars missed: {len(missed)}" + "".join(f"\n  {name}" for name in missed))
@@ -60,63 +52,26 @@ def run(
         print(f"wrong values: {len(wrong)}" + "".join(f"\n  {name}" for name in wrong))
     if json_file is not None:
         with open(json_file, "w", encoding="utf-8") as file:
-            json.dump({"machine": machine, "rows": entries}, file, indent=1)
+            json.dump({"machine": machine, "rows": entries}, file)
     return 1 if wrong else 0
 
 
-def measure(row: Row, quick: bool) -> dict[str, Any]:
-    """One row: check, time, print, and the entry for JSON."""
-    reference = row.reference()
-    errors = {}
-    for side in (row.ours, *row.peers):
-        if side.results is not None:
-            errors[side.name] = worst(side.results(), reference, row.tolerance)
-    del reference
-    entry: dict[str, Any] = {
-        "row": row.name,
-        "plan": row.plan,
-        "tolerance": row.tolerance,
-        "errors_in_tolerances": {name: error for name, (error, _) in errors.items()},
-        "wrong": errors[row.ours.name][0] > 1,
-        "bars": [],
-    }
-    if entry["wrong"]:
-        error, where = errors[row.ours.name]
-        print(f"{row.name:36} WRONG: the {where} is off by {error:.3g} tolerances; not timed", flush=True)
-        return entry
-    right = [peer for peer in row.peers if errors.get(peer.name, (0.0, ""))[0] <= 1]
-    a = torch.randn(PEAK_SIZE, PEAK_SIZE)
-    functions = {side.name: side.run for side in (row.ours, *right)} | {PEAK: lambda: a @ a}
-    seconds, rounds = (QUICK_SECONDS, QUICK_ROUNDS) if quick else (SECONDS, ROUNDS)
-    medians = alternate(functions, seconds, min_rounds=rounds)
-    own, peak = medians[row.ours.name], 2 * PEAK_SIZE**3 / medians[PEAK]
-    share = row.flops / own / peak
-    entry |= {"seconds": medians, "flops": row.flops, "peak_gflops": peak / 1e9, "share": share}
-    name = row.name
-    for bar in row.bars:
-        rivals = {peer.name: medians[peer.name] for peer in right if bar.peers is None or peer.name in bar.peers}
-        if rivals:
-            best = min(rivals, key=lambda rival: rivals[rival])
-            entry["bars"].append(judged(bar.label, rivals[best] / own, bar.bar, bar.goal) | {"peer": best})
-            ratio, mark = rivals[best] / own, entry["bars"][-1]["mark"]
-            print(f"{name:36} {own * 1e3:9.3f} {rivals[best] * 1e3:9.3f} {ratio:5.2f}x {bar.bar:5g} {bar.goal:5g} "
-                  f"{mark:5} {share:6.0%}  {row.plan:7} {best}", flush=True)  # fmt: skip
-        name = ""
-    if row.share is not None:
-        entry["bars"].append(judged("product peak", share, *row.share) | {"peer": PEAK})
-        print(f"{'':36} {'share of torch.mm':>19} {share:6.0%} {row.share[0]:5.0%} {row.share[1]:5.0%} "
-              f"{entry['bars'][-1]['mark']:5}", flush=True)  # fmt: skip
-    for peer in row.peers:
-        if peer not in right:
-            print(f"{'':36} left out, its {errors[peer.name][1]} is wrong: {peer.name}", flush=True)
-        elif all(peer.name != bar["peer"] for bar in entry["bars"]):
-            print(f"{'':36} {'':9} {medians[peer.name] * 1e3:9.3f}  also: {peer.name}", flush=True)
-    return entry
+def measured(group: str, settings: Settings) -> list[dict[str, Any]]:
+    """The entries of a group's rows, printed as they are found."""
+    if group == "numpy":
+        from isometry.cli.bench.numpy import process
 
+        return process.entries(settings)
+    from isometry.cli.bench import autograd
 
-def judged(against: str, ratio: float, bar: float, goal: float) -> dict[str, Any]:
-    mark = "goal" if ratio >= goal else "pass" if ratio >= bar else "MISS"
-    return {"against": against, "ratio": ratio, "bar": bar, "goal": goal, "mark": mark}
+    frame, module = autograd.frame(), import_module(f"isometry.cli.bench.{group}")
+    found = []
+    for row in module.rows(settings.alone) if group == "memory" else module.rows():
+        if settings.only in row.name:
+            found.append(figure(row) if isinstance(row, Figure) else measure(row, frame, settings))
+    if group == "recurrence" and not (settings.only or settings.alone):
+        found.append(mean(found))
+    return found
 
 
 def mean(entries: list[dict[str, Any]]) -> dict[str, Any]:
@@ -139,3 +94,10 @@ def figure(row: Figure) -> dict[str, Any]:
         bars = [{"against": "bound", "ratio": row.value, "bar": row.bound, "goal": row.bound, "mark": mark, "peer": ""}]
     print(f"{row.name}: {row.value:.2f} {row.unit}, at most {row.bound} {mark}", flush=True)
     return {"row": row.name, "plan": "", "wrong": False, "bars": bars, **row.facts}
+
+
+def version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None

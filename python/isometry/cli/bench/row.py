@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-import torch
-from torch import Tensor
+import numpy as np
 
-Results = dict[str, Tensor]
+# arrays, or tensors that NumPy can read: the frame needs no torch
+Results = dict[str, Any]
 # tolerances of the relative error against float64 for one operator (specification, section 2)
 VALUE, GRADIENT = 2e-5, 2e-4
 
@@ -34,7 +35,8 @@ class Bar:
 
 @dataclass(frozen=True)
 class Row:
-    """One comparison. `share` is (bar, goal) of the product peak, where the table has one."""
+    """One comparison. `share` is (bar, goal) of the product peak, where the table has one; `flops` is 0 where there are
+    no products."""
 
     name: str
     ours: Candidate
@@ -58,45 +60,17 @@ class Figure:
     facts: dict[str, float | None] = field(default_factory=dict)
 
 
-def differentiable(
-    name: str,
-    leaves: Mapping[str, Tensor],
-    forward: Callable[[], Tensor],
-    cotangent: Tensor,
-    pick: Mapping[str, Callable[[Tensor], Tensor]] | None = None,
-) -> Candidate:
-    """A candidate from its forward: loss sum(y * cotangent), gradients of the leaves.
-
-    `pick` brings a leaf's gradient into the form in which the sides of a row are compared.
-    """
-
-    def run() -> Tensor:
-        for leaf in leaves.values():
-            leaf.grad = None
-        value = forward()
-        (value * cotangent).sum().backward()
-        return value
-
-    def results() -> Results:
-        found = {"value": run().detach()}
-        for key, leaf in leaves.items():
-            assert leaf.grad is not None
-            found[f"gradient of {key}"] = pick[key](leaf.grad) if pick and key in pick else leaf.grad
-        return found
-
-    return Candidate(name, run, results)
-
-
-def relative_error(found: Tensor, reference: Tensor) -> float:
+def relative_error(found: Any, reference: Any) -> float:
     """||found - reference||_F / max(||reference||_F, 1e-3), infinity if a shape differs or a NaN occurs."""
+    found, reference = np.asarray(found), np.asarray(reference)
     if found.shape != reference.shape:
         return float("inf")
-    wide = found.detach().double() if not found.is_complex() else found.detach().to(torch.complex128)
-    error = float((wide - reference).norm() / max(float(reference.norm()), 1e-3))
+    wide = found.astype(np.result_type(found, np.float64))
+    error = float(np.linalg.norm(wide - reference)) / max(float(np.linalg.norm(reference)), 1e-3)
     return error if error == error else float("inf")
 
 
-def worst(found: Results, reference: Results, tolerance: tuple[float, float]) -> tuple[float, str]:
+def worst(found: Results, reference: Mapping[str, Any], tolerance: tuple[float, float]) -> tuple[float, str]:
     """The largest error in units of its tolerance, and where; above 1 the values are wrong."""
     ratios = {}
     for key, expected in reference.items():

@@ -112,7 +112,7 @@ fn on<T: Scalar>(
         let (x, y, logs) = (Shared(x.as_mut_ptr()), Shared(y.as_mut_ptr()), Shared(logs.as_mut_ptr()));
         let memory = Buffer::<T>::scratch(n * n);
         let memory = Shared(memory.ptr());
-        parallel::run(threads, |member| {
+        parallel::run(threads, &|member| {
             let scratch = Buffer::<T::Real>::scratch(Lu::<T>::scratch(n));
             let factors = Lu { a: lu.at(0), ld, n, pivots: pivots.at(0) };
             let copy = Lu { a: inverse.at(0), ..factors };

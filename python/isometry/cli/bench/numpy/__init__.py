@@ -1,0 +1,18 @@
+"""The NumPy face without torch: values and vector-Jacobian products (VJPs), a row each, beside NumPy and SciPy.
+
+The sizes are those of the other groups. A peer pulls back by the same formulas as ours, written with the products and
+solves of its library; the arrays of both sides are C-ordered. LAPACK is called through SciPy, which some
+environments have not; its peers are then left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from isometry.cli.bench.numpy import activation, cayley, householder, recurrence
+from isometry.cli.bench.row import Row
+
+
+def rows() -> Iterator[Row]:
+    for module in (householder, cayley, recurrence, activation):
+        yield from module.rows()

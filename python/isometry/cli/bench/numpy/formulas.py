@@ -1,0 +1,119 @@
+"""The operators and their pull-backs in plain NumPy, as a careful user would write them: the peers, and in float64 the
+reference. Products of reflections are W = I - U S U^T with S = T^-1, T = striu(U^T U) + diag(U^T U) / 2.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from isometry.cli.bench.numpy.sides import Array, Library
+
+
+def upper(gram: Array) -> Array:
+    """striu(M) + diag(M) / 2."""
+    result = np.triu(gram)
+    np.einsum("ii->i", result)[:] *= 0.5
+    return result
+
+
+def wy_matrix(u: Array, library: Library) -> Array:
+    w = u @ library.triangular(upper(u.T @ u), u.T, False)
+    np.negative(w, out=w)
+    np.einsum("ii->i", w)[:] += 1
+    return w
+
+
+def wy_matrix_vjp(u: Array, ct: Array, library: Library) -> Array:
+    """U_bar for dW = -dU P - Q dU^T + Q dT P with P = S U^T, Q = U S; dT = upper(dU^T U + U^T dU)."""
+    t = upper(u.T @ u)
+    p, q = library.triangular(t, u.T, False), library.triangular(t, u.T, True).T
+    g = ct @ p.T
+    m = upper(q.T @ g)
+    return u @ (m + m.T) - g - ct.T @ q
+
+
+def wy_apply(u: Array, x: Array, library: Library) -> Array:
+    """Rows of x times W^T."""
+    return x - library.triangular(upper(u.T @ u), (x @ u).T, False).T @ u.T
+
+
+def wy_apply_vjp(u: Array, x: Array, ct: Array, library: Library) -> tuple[Array, Array]:
+    """(U_bar, x_bar) for y = x - z U^T, z T^T = c, c = x U."""
+    t = upper(u.T @ u)
+    z = library.triangular(t, (x @ u).T, False).T
+    c_bar = -library.triangular(t, (ct @ u).T, True).T
+    m = upper(c_bar.T @ z)
+    return x.T @ c_bar - ct.T @ z - u @ (m + m.T), ct + c_bar @ u.T
+
+
+def loop_apply(u: Array, x: Array) -> Array:
+    """Rows of x times W^T, one reflection after the other."""
+    x, norms = x.copy(), np.einsum("ij,ij->j", u, u)
+    for k in range(u.shape[1] - 1, -1, -1):
+        x -= np.outer(x @ u[:, k], (2 / norms[k]) * u[:, k])
+    return x
+
+
+def skew(p: Array) -> Array:
+    """A from the strict upper triangle of p."""
+    a = np.triu(p, 1)
+    return a - np.swapaxes(a, -1, -2)
+
+
+def cayley_solve(p: Array, signs: Array | float) -> Array:
+    """W = (I + A)^-1 (I - A) D."""
+    a, eye = skew(p), np.eye(p.shape[-1], dtype=p.dtype)
+    w = np.linalg.solve(eye + a, eye - a)
+    w *= signs
+    return w
+
+
+def cayley_solve_vjp(p: Array, signs: Array | float, ct: Array) -> Array:
+    """A_bar for (I + A) dW D = -dA (I + W D), of which the packed gradient takes the upper triangle."""
+    a, eye = skew(p), np.eye(p.shape[-1], dtype=p.dtype)
+    w = np.linalg.solve(eye + a, eye - a)
+    y = np.linalg.solve(eye - a, ct * signs)
+    full = y @ np.swapaxes(w + eye, -1, -2)
+    return np.swapaxes(full, -1, -2) - full
+
+
+def cayley_inverse(p: Array, signs: Array | float, library: Library) -> Array:
+    """W = (2 (I + A)^-1 - I) D."""
+    w = library.inverse(np.eye(p.shape[-1], dtype=p.dtype) + skew(p))
+    w *= 2
+    np.einsum("...ii->...i", w)[...] -= 1
+    w *= signs
+    return w
+
+
+def cayley_inverse_vjp(p: Array, signs: Array | float, ct: Array, library: Library) -> Array:
+    """V^T - V with V = 2 S^T W_bar D S^T, S = (I + A)^-1 (Theorem 3.2 of the scaled-Cayley paper)."""
+    transposed = np.swapaxes(library.inverse(np.eye(p.shape[-1], dtype=p.dtype) + skew(p)), -1, -2)
+    v = transposed @ (ct * signs) @ transposed
+    v *= 2
+    return np.swapaxes(v, -1, -2) - v
+
+
+def packed(matrix: Array) -> Array:
+    """The strict upper triangle row by row (specification, section 7)."""
+    return matrix[(..., *np.triu_indices(matrix.shape[-1], 1))]
+
+
+def modrelu(z: Array, bias: Array, out: Array) -> Array:
+    """sign(z) max(|z| + b, 0), real; out may be z."""
+    size = np.abs(z)
+    size += bias
+    np.maximum(size, 0, out=size)
+    np.sign(z, out=out)
+    out *= size
+    return out
+
+
+def modrelu_vjp(z: Array, ct: Array, bias: Array) -> tuple[Array, Array]:
+    """(z_bar, b_bar): where modReLU is not 0, z_bar is the cotangent, and b_bar its part along sign(z)."""
+    bar = ct * (np.abs(z) + bias > 0)
+    return bar, (np.sign(z) * bar).sum(axis=tuple(range(z.ndim - 1)))
+
+
+def leaky_relu(z: Array, slope: float, out: Array) -> Array:
+    return np.maximum(z, slope * z, out=out)

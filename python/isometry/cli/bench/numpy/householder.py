@@ -1,0 +1,85 @@
+"""Products of reflections: the matrix, and m reflections applied to B rows.
+
+Flops: T n m^2, T^-1 m^3/3; T^-1 U^T n m^2, W 2 n^2 m, its pull-back n m^2 for U T^-1 and 4 n^2 m + 4 n m^2; rows
+4 n m B + m^2 B, their pull-back 10 n m B + 4 m^2 B + 3 n m^2 with T.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+import isometry
+from isometry.cli.bench.numpy import formulas, lapack
+from isometry.cli.bench.numpy.sides import Array, Arrays, Library, Problem, Side, libraries, normal, rows_of
+from isometry.cli.bench.row import Row
+from isometry.cli.bench.workloads import REFLECTIONS, ROWS
+
+LONGEST_LOOP = 128
+
+
+def rows() -> Iterator[Row]:
+    for n, m in REFLECTIONS:
+        yield from matrix_rows(n, m)
+    for n, m, batch in ROWS:
+        yield from apply_rows(f"householder apply {n}/{m}/B{batch}", n, m, batch)
+    yield from apply_rows("small householder 8/2/B1", 8, 2, 1)
+
+
+def matrix_rows(n: int, m: int) -> Iterator[Row]:
+    ours = Side(
+        "isometry",
+        lambda a: isometry.Householder(a["vectors"]).matrix(),
+        lambda a: isometry.Householder(a["vectors"]).matrix_vjp(a["ct"]),
+    )
+    return rows_of(
+        f"householder matrix {n}/{m}",
+        Problem(lambda rng: {"vectors": np.tril(normal(rng, n, m)), "ct": normal(rng, n, n)}),
+        ours,
+        [*map(matrix_by, libraries()), *lapack.orgqr()],
+        (2.0 * n * n * m + 2.0 * n * m * m + m**3 / 3, 4.0 * n * n * m + 7.0 * n * m * m + m**3 / 3),
+    )
+
+
+def matrix_by(library: Library) -> Side:
+    return Side(
+        f"{library.name} compact WY",
+        lambda a: formulas.wy_matrix(a["vectors"], library),
+        lambda a: {"vectors": formulas.wy_matrix_vjp(a["vectors"], a["ct"], library)},
+    )
+
+
+def apply_rows(name: str, n: int, m: int, batch: int) -> Iterator[Row]:
+    def back(a: Arrays) -> Arrays:
+        gradients, x = isometry.Householder(a["vectors"]).apply_vjp(a["x"], a["ct"])
+        return {**gradients, "x": x}
+
+    def draw(rng: np.random.Generator) -> Arrays:
+        return {"vectors": np.tril(normal(rng, n, m)), "x": normal(rng, batch, n), "ct": normal(rng, batch, n)}
+
+    peers = [*map(apply_by, libraries()), *lapack.ormqr()]
+    if m <= LONGEST_LOOP:
+        forward = lambda a: formulas.loop_apply(a["vectors"], a["x"])
+        peers.append(Side("numpy loop over reflections", forward, None))
+    return rows_of(
+        name,
+        Problem(draw),
+        Side("isometry", lambda a: isometry.Householder(a["vectors"]).apply(a["x"]), back),
+        peers,
+        (
+            4.0 * n * m * batch + 1.0 * m * m * batch + 1.0 * n * m * m,
+            10.0 * n * m * batch + 4.0 * m * m * batch + 3.0 * n * m * m,
+        ),
+    )
+
+
+def apply_by(library: Library) -> Side:
+    def forward(a: Arrays) -> Array:
+        return formulas.wy_apply(a["vectors"], a["x"], library)
+
+    def back(a: Arrays) -> Arrays:
+        vectors, x = formulas.wy_apply_vjp(a["vectors"], a["x"], a["ct"], library)
+        return {"vectors": vectors, "x": x}
+
+    return Side(f"{library.name} compact WY", forward, back)
