@@ -151,7 +151,7 @@ macro_rules! lanes {
                 unsafe { $pairs(rows) }
             }
             #[inline(always)]
-            unsafe fn outlined<K: Kernel<$r>>(kernel: K) -> K::Output {
+            unsafe fn outlined<K: Kernel<$r>>(kernel: &K) -> K::Output {
                 unsafe { on_avx512(kernel) }
             }
             #[inline(always)]

@@ -81,13 +81,13 @@ pub trait Kernel<R: Real> {
     ///
     /// # Safety
     /// Runs only where the instruction set of S exists; the data of the kernel must satisfy its own contract.
-    unsafe fn run<S: Simd<R = R>>(self) -> Self::Output;
+    unsafe fn run<S: Simd<R = R>>(&self) -> Self::Output;
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2,fma")]
 #[inline(never)]
-pub(crate) unsafe fn on_avx512<R: Real, K: Kernel<R>>(kernel: K) -> K::Output {
+pub(crate) unsafe fn on_avx512<R: Real, K: Kernel<R>>(kernel: &K) -> K::Output {
     // SAFETY: the features stand on this function; the rest is the contract of the kernel.
     unsafe { kernel.run::<R::Avx512>() }
 }
@@ -95,13 +95,13 @@ pub(crate) unsafe fn on_avx512<R: Real, K: Kernel<R>>(kernel: K) -> K::Output {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
 #[inline(never)]
-pub(crate) unsafe fn on_avx2<R: Real, K: Kernel<R>>(kernel: K) -> K::Output {
+pub(crate) unsafe fn on_avx2<R: Real, K: Kernel<R>>(kernel: &K) -> K::Output {
     // SAFETY: the features stand on this function; the rest is the contract of the kernel.
     unsafe { kernel.run::<R::Avx2>() }
 }
 
 #[inline(never)]
-pub(crate) unsafe fn on_baseline<R: Real, K: Kernel<R>>(kernel: K) -> K::Output {
+pub(crate) unsafe fn on_baseline<R: Real, K: Kernel<R>>(kernel: &K) -> K::Output {
     // SAFETY: every processor has the baseline; the rest is the contract of the kernel.
     unsafe { kernel.run::<R::Portable>() }
 }
@@ -111,7 +111,7 @@ pub(crate) unsafe fn on_baseline<R: Real, K: Kernel<R>>(kernel: K) -> K::Output 
 /// # Safety
 /// The contract of the kernel's own data.
 #[inline(always)]
-pub(crate) unsafe fn dispatch<R: Real, K: Kernel<R>>(kernel: K) -> K::Output {
+pub(crate) unsafe fn dispatch<R: Real, K: Kernel<R>>(kernel: &K) -> K::Output {
     // SAFETY: `isa` only names instruction sets that were detected.
     unsafe {
         match isa() {
@@ -138,7 +138,7 @@ macro_rules! compiled {
         $(#[$doc])*
         #[allow(clippy::missing_safety_doc, reason = "the contract of a kernel stands on its struct")]
         pub trait $table: Sized {
-            $($(#[$line])* unsafe fn $name(kernel: $kernel<Self>) $(-> $out)? where Self: $bound;)+
+            $($(#[$line])* unsafe fn $name(kernel: &$kernel<Self>) $(-> $out)? where Self: $bound;)+
         }
         $(
             impl<T: $bound> $kernel<T> {
@@ -146,7 +146,7 @@ macro_rules! compiled {
                 ///
                 /// # Safety
                 /// What the struct asks for.
-                pub unsafe fn call(self) $(-> $out)? {
+                pub unsafe fn call(&self) $(-> $out)? {
                     // SAFETY: the contract of the kernel.
                     unsafe { T::$name(self) }
                 }
@@ -159,7 +159,7 @@ macro_rules! compiled {
         impl $table for $t {
             $(
                 #[inline(never)]
-                unsafe fn $name(kernel: $kernel<$t>) $(-> $out)? {
+                unsafe fn $name(kernel: &$kernel<$t>) $(-> $out)? {
                     // SAFETY: the contract of the kernel.
                     unsafe { $crate::dispatch::dispatch(kernel) }
                 }

@@ -43,8 +43,8 @@ impl<T: Scalar> Kernel<T::Real> for Eliminate<T> {
     type Output = ();
 
     #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(self) {
-        let Eliminate { m, ld, n, scratch } = self;
+    unsafe fn run<S: Simd<R = T::Real>>(&self) {
+        let Eliminate { m, ld, n, scratch } = *self;
         // SAFETY: `eliminate_scratch` has room for the padded copy, the pivot columns and the pivot rows.
         unsafe {
             let rows = n.div_ceil(4) * 4;

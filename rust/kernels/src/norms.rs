@@ -33,8 +33,8 @@ impl<R: Real> Kernel<R> for Squares<R> {
     type Output = ();
 
     #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(self) {
-        let Squares { u, rows, width, sums } = self;
+    unsafe fn run<S: Simd<R = R>>(&self) {
+        let Squares { u, rows, width, sums } = *self;
         // four vectors at a time: neighbouring cache lines of a row
         for col in (0..width).step_by(4 * S::LANES) {
             // SAFETY: the contract of `Squares`.
@@ -75,7 +75,7 @@ impl<R: Real> Kernel<R> for Zeros<R> {
     type Output = bool;
 
     #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(self) -> bool {
+    unsafe fn run<S: Simd<R = R>>(&self) -> bool {
         let (zero, one) = (R::zero(), num_traits::One::one());
         // SAFETY: whole vectors, and a masked one, inside the slice; `lanes` holds one vector.
         unsafe {

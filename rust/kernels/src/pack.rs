@@ -80,8 +80,8 @@ impl<T: Scalar> Kernel<T::Real> for Panel<T> {
     type Output = ();
 
     #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(self) {
-        let Panel { b, conj_a, k, n, col, out } = self;
+    unsafe fn run<S: Simd<R = T::Real>>(&self) {
+        let Panel { b, conj_a, k, n, col, out } = *self;
         let (width, out) = (panel_width::<S>(n * T::PARTS, col), out.cast());
         // SAFETY: the contract of `Panel`.
         unsafe {
@@ -116,13 +116,13 @@ impl<T: Scalar> Kernel<T::Real> for Pack<T> {
     type Output = ();
 
     #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(self) {
-        let Pack { b, k, n, out, id, count } = self;
+    unsafe fn run<S: Simd<R = T::Real>>(&self) {
+        let Pack { b, k, n, out, id, count } = *self;
         for col in (id * 2 * S::LANES..n * T::PARTS).step_by(count * 2 * S::LANES) {
             // SAFETY: the contract of `Pack`; `packed_len` leaves room for every panel.
             unsafe {
                 let out = out.add(panel_offset(k * T::PARTS, col)).cast();
-                S::outlined(Panel { b, conj_a: false, k, n, col, out });
+                S::outlined(&Panel { b, conj_a: false, k, n, col, out });
             }
         }
     }

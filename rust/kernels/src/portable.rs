@@ -170,7 +170,7 @@ unsafe impl<R: Real> Simd for Portable<R> {
         rows[1] = [a[2], a[3], b[2], b[3]];
     }
     #[inline(always)]
-    unsafe fn outlined<K: Kernel<R>>(kernel: K) -> K::Output {
+    unsafe fn outlined<K: Kernel<R>>(kernel: &K) -> K::Output {
         // SAFETY: the contract of the kernel; the baseline is always there.
         unsafe { on_baseline(kernel) }
     }

@@ -118,8 +118,8 @@ impl<T: Scalar> Kernel<T::Real> for Multiply<T> {
     type Output = ();
 
     #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(self) {
-        let q = &self;
+    unsafe fn run<S: Simd<R = T::Real>>(&self) {
+        let q = self;
         let Multiply { id, count, scratch, .. } = *q;
         let width = q.n * T::PARTS;
         let panels = width.div_ceil(2 * S::LANES);
@@ -218,24 +218,25 @@ unsafe fn one_panel<T: Scalar, S: Simd<R = T::Real>>(
     unsafe {
         if b0 < b1 {
             let (b, out) = (q.b.at(b0, 0), packed.cast());
-            S::outlined(Panel { b, conj_a: a.conj, k: b1 - b0, n: q.n, col, out });
+            S::outlined(&Panel { b, conj_a: a.conj, k: b1 - b0, n: q.n, col, out });
         }
-        let part = |row: usize, height: usize, count: usize| {
+        // the range of k of a tile; none where C is not wanted
+        let range = |row: usize, height: usize| {
             let i = i0 + row;
             let outside = match q.shape[2] {
                 Triangle::Upper => i > j1,
                 Triangle::Lower => j0 > i + height - 1,
                 Triangle::Full => false,
             };
-            if outside {
-                return;
-            }
-            let (mut p0, mut p1) = (b0, b1);
             match q.shape[0] {
-                Triangle::Lower => p1 = p1.min(i + height),
-                Triangle::Upper => p0 = p0.max(i),
-                Triangle::Full => {}
+                _ if outside => None,
+                Triangle::Lower => Some((b0, b1.min(i + height))),
+                Triangle::Upper => Some((b0.max(i), b1)),
+                Triangle::Full => Some((b0, b1)),
             }
+        };
+        let part = |row: usize, height: usize, count: usize, (p0, p1): (usize, usize)| {
+            let i = i0 + row;
             // An empty range still writes zeros in the first block.
             let depth = p1.saturating_sub(p0);
             if depth == 0 && k0 > 0 {
@@ -265,14 +266,17 @@ unsafe fn one_panel<T: Scalar, S: Simd<R = T::Real>>(
             };
             compute::<S>(&grid, (0, height, count), width > S::LANES);
         };
-        let whole = q.shape[0] == Triangle::Full && q.shape[2] == Triangle::Full;
         for (row, height, count) in heights::<S>(i1 - i0, S::ROWS) {
-            if whole {
-                part(row, height, count);
-            } else {
-                // each tile has its own range of k, or none
-                for tile in 0..count {
-                    part(row + tile * height, height, 1);
+            // tiles below each other with the same range are one call
+            let mut tile = 0;
+            while tile < count {
+                let (first, own) = (tile, range(row + tile * height, height));
+                tile += 1;
+                while tile < count && range(row + tile * height, height) == own {
+                    tile += 1;
+                }
+                if let Some(own) = own {
+                    part(row + first * height, height, tile - first, own);
                 }
             }
         }

@@ -85,7 +85,7 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
         v
     }
     /// Runs the kernel on this instruction set in a function of its own, one copy for all that call it.
-    unsafe fn outlined<K: Kernel<Self::R>>(kernel: K) -> K::Output;
+    unsafe fn outlined<K: Kernel<Self::R>>(kernel: &K) -> K::Output;
     /// Asks for the cache line at p, for use soon.
     unsafe fn prefetch(p: *const Self::R);
 

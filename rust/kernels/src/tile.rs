@@ -97,9 +97,9 @@ pub(crate) unsafe fn compute<S: Simd>(
             // SAFETY: the contract of `compute`.
             unsafe {
                 if two {
-                    S::outlined(Fixed::<S::R, $mr, 2> { grid, row, count })
+                    S::outlined(&Fixed::<S::R, $mr, 2> { grid, row, count })
                 } else {
-                    S::outlined(Fixed::<S::R, $mr, 1> { grid, row, count })
+                    S::outlined(&Fixed::<S::R, $mr, 1> { grid, row, count })
                 }
             }
         };
@@ -168,8 +168,8 @@ impl<R: Real, const MR: usize, const NV: usize> Kernel<R> for Fixed<'_, R, MR, N
     type Output = ();
 
     #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(self) {
-        let Fixed { grid: q, row: first, count } = self;
+    unsafe fn run<S: Simd<R = R>>(&self) {
+        let Fixed { grid: q, row: first, count } = *self;
         for panel in 0..q.panels {
             let col = panel * NV * S::LANES;
             let bias = if q.bias.is_null() { q.bias } else { q.bias.wrapping_add(col) };

@@ -35,7 +35,7 @@ impl<T: Scalar> Kernel<T::Real> for Upper<T> {
 
     /// From the last row up: x_i = x_i / t_ii, then x_j -= t_ji x_i for all rows j above, where X starts as the identity.
     #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(self) {
+    unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let (n, width) = (self.n, self.n * T::PARTS);
         let pitch = width.next_multiple_of(S::LANES);
         let mut room = [MaybeUninit::<S::R>::uninit(); BASE * BASE * 2];

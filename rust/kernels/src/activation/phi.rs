@@ -130,12 +130,12 @@ impl<R: Real> Kernel<R> for Pass<R> {
     type Output = ();
 
     #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(self) {
+    unsafe fn run<S: Simd<R = R>>(&self) {
         let Phi { kind, width, bias, .. } = self.phi;
         // SAFETY: the contract of `Pass`.
         unsafe {
             if kind.by_rows() {
-                for row in self.rows {
+                for row in self.rows.clone() {
                     let at = row * width;
                     self.phi.row::<S>(self.y.add(at), self.g, at, self.out.add(at));
                 }

@@ -58,8 +58,8 @@ impl<R: Real> Kernel<R> for Columns<R> {
     type Output = ();
 
     #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(self) {
-        let Columns { bar, along, rows, width, sums, add, columns } = self;
+    unsafe fn run<S: Simd<R = R>>(&self) {
+        let Columns { bar, along, rows, width, sums, add, ref columns } = *self;
         // SAFETY: the contract of `Columns`; the bias of an activation has whole vectors.
         unsafe {
             for col in columns.clone().step_by(S::LANES) {

@@ -34,8 +34,8 @@ impl<T: Scalar> Kernel<T::Real> for Finish<T> {
     type Output = ();
 
     #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(self) {
-        let Finish { s, pitch, w, n, rows, last, columns, norms } = self;
+    unsafe fn run<S: Simd<R = T::Real>>(&self) {
+        let Finish { s, pitch, w, n, ref rows, last, columns, norms } = *self;
         // SAFETY: the contract of `Finish`.
         unsafe {
             // per real column: z; what multiplies the column; what multiplies its neighbour (complex D)

@@ -55,7 +55,7 @@ impl<T: Scalar> Kernel<T::Real> for Forward<T> {
     type Output = u32;
 
     #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(self) -> u32 {
+    unsafe fn run<S: Simd<R = T::Real>>(&self) -> u32 {
         // SAFETY: the contract of the kernel; sizes known at compile time keep the smallest matrices in registers.
         unsafe {
             match T::PARTS {
@@ -64,10 +64,7 @@ impl<T: Scalar> Kernel<T::Real> for Forward<T> {
                     8 => self.body::<S, 1>(8),
                     n => self.body::<S, 1>(n),
                 },
-                _ => {
-                    let n = self.n;
-                    self.body::<S, 2>(n)
-                }
+                _ => self.body::<S, 2>(self.n),
             }
         }
     }
@@ -75,8 +72,8 @@ impl<T: Scalar> Kernel<T::Real> for Forward<T> {
 
 impl<T: Scalar> Forward<T> {
     #[inline(always)]
-    unsafe fn body<S: Simd<R = T::Real>, const P: usize>(self, n: usize) -> u32 {
-        let Forward { upper, diagonal: skew, last, count, out, scratch, limits, .. } = self;
+    unsafe fn body<S: Simd<R = T::Real>, const P: usize>(&self, n: usize) -> u32 {
+        let Forward { upper, diagonal: skew, last, count, out, scratch, limits, .. } = *self;
         let (pad, len, v) = (n.div_ceil(4) * 4, triangle::len(n), P * S::LANES);
         let ld = pitch(pad);
         // SAFETY: `scratch` has room for all parts.
@@ -206,7 +203,7 @@ impl<T: Scalar> Kernel<T::Real> for Backward<T> {
     type Output = ();
 
     #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(self) {
+    unsafe fn run<S: Simd<R = T::Real>>(&self) {
         // SAFETY: as in the forward.
         unsafe {
             match T::PARTS {
@@ -215,10 +212,7 @@ impl<T: Scalar> Kernel<T::Real> for Backward<T> {
                     8 => self.body::<S, 1>(8),
                     n => self.body::<S, 1>(n),
                 },
-                _ => {
-                    let n = self.n;
-                    self.body::<S, 2>(n)
-                }
+                _ => self.body::<S, 2>(self.n),
             }
         }
     }
@@ -226,8 +220,8 @@ impl<T: Scalar> Kernel<T::Real> for Backward<T> {
 
 impl<T: Scalar> Backward<T> {
     #[inline(always)]
-    unsafe fn body<S: Simd<R = T::Real>, const P: usize>(self, n: usize) {
-        let Backward { w, ct, last, count, to, scratch, .. } = self;
+    unsafe fn body<S: Simd<R = T::Real>, const P: usize>(&self, n: usize) {
+        let Backward { w, ct, last, count, to, scratch, .. } = *self;
         let (pad, len, v) = (n.div_ceil(4) * 4, triangle::len(n), P * S::LANES);
         let ld = pitch(pad);
         // SAFETY: `scratch` has room for all parts.

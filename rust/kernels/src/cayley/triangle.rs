@@ -46,8 +46,8 @@ impl<T: Scalar> Kernel<T::Real> for Unpack<T> {
     type Output = ();
 
     #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(self) {
-        let Unpack { upper, diagonal, n, rows, out, pitch, norms } = self;
+    unsafe fn run<S: Simd<R = T::Real>>(&self) {
+        let Unpack { upper, diagonal, n, ref rows, out, pitch, norms } = *self;
         // SAFETY: the contract of `Unpack`.
         unsafe {
             let mut squares = S::zero();
@@ -128,8 +128,8 @@ impl<T: Scalar> Kernel<T::Real> for PackGradient<T> {
     type Output = ();
 
     #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(self) {
-        let PackGradient { z, last, n, row, upper, diagonal } = self;
+    unsafe fn run<S: Simd<R = T::Real>>(&self) {
+        let PackGradient { z, last, n, row, upper, diagonal } = *self;
         let half = S::R::of(0.5);
         // SAFETY: the contract of `PackGradient`.
         unsafe {

@@ -25,8 +25,8 @@ impl<T: Scalar> Kernel<T::Real> for Reflect<T> {
     type Output = ();
 
     #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(self) {
-        let Reflect { n, k, .. } = self;
+    unsafe fn run<S: Simd<R = T::Real>>(&self) {
+        let Reflect { n, k, .. } = *self;
         // SAFETY: the contract of `Reflect`.
         let (r, u, row) = unsafe {
             (

@@ -256,8 +256,8 @@ impl<T: Scalar> Kernel<T::Real> for Pass<T> {
     type Output = ();
 
     #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(self) {
-        let Pass { sizes: q, forward, y, work } = self;
+    unsafe fn run<S: Simd<R = T::Real>>(&self) {
+        let Pass { sizes: q, forward, y, work } = *self;
         let (m, pitch) = (q.m, q.pitch());
         let ut = work.cast::<S::R>();
         let states = ut.wrapping_add(m * pitch);
@@ -284,8 +284,8 @@ impl<T: Scalar> Kernel<T::Real> for Pull<T> {
     type Output = ();
 
     #[inline(always)]
-    unsafe fn run<S: Simd<R = T::Real>>(self) {
-        let Pull { sizes: q, y, g, c, u_bar, work } = self;
+    unsafe fn run<S: Simd<R = T::Real>>(&self) {
+        let Pull { sizes: q, y, g, c, u_bar, work } = *self;
         let (n, m, pitch, rows) = (q.n, q.m, q.pitch(), q.rows);
         let ut = work.cast::<S::R>();
         let bar = ut.wrapping_add(m * pitch);

@@ -124,8 +124,8 @@ impl<R: Real> Kernel<R> for Sweep<R> {
     type Output = ();
 
     #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(self) {
-        let Sweep { map, rows, columns } = self;
+    unsafe fn run<S: Simd<R = R>>(&self) {
+        let Sweep { map, ref rows, ref columns } = *self;
         // SAFETY: the contract of `Sweep`; groups of panels are finished one after the other.
         unsafe {
             let q = &*map;
@@ -141,8 +141,8 @@ impl<R: Real> Kernel<R> for Sweep<R> {
                 let last = start + (end - start) / panel * panel;
                 let last = if end - last > S::LANES { end } else { last };
                 let (whole, rest) = (start..last, last..end);
-                sums::<S>(q, &rows, whole, tallest, true);
-                sums::<S>(q, &rows, rest, tallest, false);
+                sums::<S>(q, rows, whole, tallest, true);
+                sums::<S>(q, rows, rest, tallest, false);
                 let (phi, y, g) = match q.finish {
                     Finish::Plain => continue,
                     Finish::Value(phi) => (phi, q.out.cast_const(), std::ptr::null()),
@@ -150,7 +150,7 @@ impl<R: Real> Kernel<R> for Sweep<R> {
                 };
                 let out = if q.to.is_null() { q.out } else { q.to };
                 let from = Source::Value;
-                S::outlined(Pass { phi, y, g, from, out, rows: rows.clone(), columns: start..end });
+                S::outlined(&Pass { phi, y, g, from, out, rows: rows.clone(), columns: start..end });
             }
         }
     }

@@ -29,7 +29,7 @@ impl<R: Real> Kernel<R> for Cross<R> {
     type Output = ();
 
     #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(self) {
+    unsafe fn run<S: Simd<R = R>>(&self) {
         // SAFETY: the contract of `Cross`.
         unsafe {
             for col in self.columns.clone().step_by(S::LANES) {
