@@ -196,7 +196,7 @@ impl<R: Real, const MR: usize, const NV: usize> Kernel<R> for Fixed<'_, R, MR, N
                         }
                     }
                     let base = if q.base.is_null() { q.base } else { q.base.add(row * q.base_rows + col) };
-                    finish::<S, MR, NV>(q, &acc, base, bias, q.c.add(row * q.c_rows + col), q.live - col);
+                    finish::<S, MR, NV>(q, &mut acc, base, bias, q.c.add(row * q.c_rows + col), q.live - col);
                 }
             }
         }
@@ -229,7 +229,7 @@ unsafe fn sum<S: Simd, const MR: usize, const NV: usize>(
 #[inline(always)]
 unsafe fn finish<S: Simd, const MR: usize, const NV: usize>(
     q: &Grid<S::R>,
-    acc: &[[S::V; NV]; MR],
+    acc: &mut [[S::V; NV]; MR],
     base: *const S::R,
     bias: *const S::R,
     c: *mut S::R,
@@ -238,21 +238,62 @@ unsafe fn finish<S: Simd, const MR: usize, const NV: usize>(
     // SAFETY: the contract of `compute`; no column beyond `live` is touched but those of the bias, which has whole vectors.
     unsafe {
         let alpha = S::splat(q.alpha);
-        for j in 0..NV {
-            let live = live.saturating_sub(j * S::LANES);
-            if live == 0 {
-                continue;
-            }
-            let own = if bias.is_null() { S::zero() } else { S::load(bias.add(j * S::LANES)) };
-            for i in 0..MR {
-                let v = if base.is_null() {
+        if live < NV * S::LANES {
+            return edge::<S, MR, NV>(q, *acc, base, bias, c, live);
+        }
+        // short loops, which are unrolled: the sums stay in registers
+        for i in 0..MR {
+            for j in 0..NV {
+                acc[i][j] = if base.is_null() {
                     S::mul(alpha, acc[i][j])
                 } else {
-                    S::mul_add(alpha, acc[i][j], S::load_n(base.add(i * q.base_rows + j * S::LANES), live))
+                    S::mul_add(alpha, acc[i][j], S::load(base.add(i * q.base_rows + j * S::LANES)))
                 };
-                let v = if bias.is_null() { v } else { S::add(v, own) };
-                S::store_n(c.add(i * q.c_rows + j * S::LANES), v, live);
             }
+        }
+        if !bias.is_null() {
+            for j in 0..NV {
+                let bias = S::load(bias.add(j * S::LANES));
+                for i in 0..MR {
+                    acc[i][j] = S::add(acc[i][j], bias);
+                }
+            }
+        }
+        for i in 0..MR {
+            for j in 0..NV {
+                S::store(c.add(i * q.c_rows + j * S::LANES), acc[i][j]);
+            }
+        }
+    }
+}
+
+/// [`finish`] at the ragged right edge, in a loop that is not unrolled over a copy of the sums in memory.
+#[inline(always)]
+unsafe fn edge<S: Simd, const MR: usize, const NV: usize>(
+    q: &Grid<S::R>,
+    acc: [[S::V; NV]; MR],
+    base: *const S::R,
+    bias: *const S::R,
+    c: *mut S::R,
+    live: usize,
+) {
+    // SAFETY: as in `finish`.
+    unsafe {
+        let alpha = S::splat(q.alpha);
+        for place in 0..std::hint::black_box(MR * NV) {
+            let (i, col) = (place / NV, place % NV * S::LANES);
+            if col >= live {
+                continue;
+            }
+            let mut v = S::mul(alpha, acc[i][place % NV]);
+            if !base.is_null() {
+                let base = S::load_n(base.add(i * q.base_rows + col), live - col);
+                v = S::mul_add(alpha, acc[i][place % NV], base);
+            }
+            if !bias.is_null() {
+                v = S::add(v, S::load(bias.add(col)));
+            }
+            S::store_n(c.add(i * q.c_rows + col), v, live - col);
         }
     }
 }
@@ -321,9 +362,11 @@ unsafe fn mac<S: Simd, const MR: usize, const NV: usize>(acc: &mut [[S::V; NV]; 
         // A local copy: through the reference the accumulators would live in memory (a third of the speed).
         let mut t = *acc;
         for _ in 0..depth / DEEP {
-            for u in 0..DEEP {
-                step::<S, MR, NV>(&mut t, a.wrapping_add(at(u)), rows, b.wrapping_add(u * NV * S::LANES));
-            }
+            // not a loop: the compiler does not unroll one
+            step::<S, MR, NV>(&mut t, a, rows, b);
+            step::<S, MR, NV>(&mut t, a.wrapping_add(at(1)), rows, b.wrapping_add(NV * S::LANES));
+            step::<S, MR, NV>(&mut t, a.wrapping_add(at(2)), rows, b.wrapping_add(2 * NV * S::LANES));
+            step::<S, MR, NV>(&mut t, a.wrapping_add(at(3)), rows, b.wrapping_add(3 * NV * S::LANES));
             a = a.wrapping_add(DEEP / 2 * outer);
             b = b.wrapping_add(DEEP * NV * S::LANES);
         }
