@@ -16,6 +16,8 @@ pub mod operators;
 pub mod parallel;
 pub mod recurrence;
 pub mod scalar;
+pub mod scratch;
+pub mod sizes;
 
 pub use error::{Error, Result};
 pub use operator::{Operator, Side};

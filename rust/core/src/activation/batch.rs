@@ -1,10 +1,13 @@
 //! Activations of whole arrays, and their gradients.
 
 use super::{Activation, Columns, Kind, Law, Source};
-use crate::error::{Error, Result, check_len};
-use crate::kernels::{Buffer, lanes};
+use crate::error::{Error, Result};
+use crate::kernels::lanes;
 use crate::parallel::{Member, Shared, run, worth};
 use crate::scalar::{Real, Scalar, parts, parts_mut};
+use crate::scratch::{Region, Scratch, most};
+use crate::sizes::{check_len, work};
+use num_traits::Zero;
 use std::ops::Range;
 
 /// out = phi(z) for `rows` rows of n elements.
@@ -18,11 +21,14 @@ pub fn activate<T: Scalar>(
     threads: usize,
 ) -> Result<()> {
     activation.check::<T>(n, bias)?;
-    check_len("z", z.len(), rows * n)?;
-    check_len("out", out.len(), rows * n)?;
-    let law = Law::new::<T>(activation, n, bias);
+    check_len("z", z.len(), &[rows, n])?;
+    check_len("out", out.len(), &[rows, n])?;
+    if out.is_empty() {
+        return Ok(());
+    }
+    let law = Law::new::<T>(activation, n, bias)?;
     let (z, out) = (Shared(parts(z).as_ptr().cast_mut()), Shared(parts_mut(out).as_mut_ptr()));
-    run(worth(threads, 8 * rows * law.width), |member| {
+    run(worth(most(threads), work(&[8, rows, law.width])), |member| {
         // SAFETY: both arrays have `rows` rows of `width` numbers; members take different rows.
         unsafe { law.value(z.at(0), out.at(0), member.share(rows, 1), 0..law.width) }
     });
@@ -42,20 +48,26 @@ pub fn activate_vjp<T: Scalar>(
     threads: usize,
 ) -> Result<()> {
     activation.check::<T>(n, bias)?;
-    check_len("z", z.len(), rows * n)?;
-    check_len("ct", ct.len(), rows * n)?;
-    check_len("z_bar", z_bar.len(), rows * n)?;
-    let law = Law::new::<T>(activation, n, bias);
+    check_len("z", z.len(), &[rows, n])?;
+    check_len("ct", ct.len(), &[rows, n])?;
+    check_len("z_bar", z_bar.len(), &[rows, n])?;
     if let Some(bar) = &bias_bar {
         if bias.is_none() {
             return Err(Error::shape("bias_bar", "none", format!("{} elements", bar.len())));
         }
-        check_len("bias_bar", bar.len(), activation.bias_units(n))?;
+        check_len("bias_bar", bar.len(), &[activation.bias_units(n)])?;
     }
-    let sums = Buffer::zeroed(if bias_bar.is_some() { law.width } else { 0 });
+    if z.is_empty() {
+        bias_bar.into_iter().for_each(|bar| bar.fill(T::Real::zero()));
+        return Ok(());
+    }
+    let law = Law::new::<T>(activation, n, bias)?;
+    let sums = Scratch::new(|arena| -> Region<T::Real> {
+        arena.take(&[if bias_bar.is_some() { law.width } else { 0 }])
+    })?;
     let (y, g) = (Shared(parts(z).as_ptr().cast_mut()), Shared(parts(ct).as_ptr().cast_mut()));
     let out = Shared(parts_mut(z_bar).as_mut_ptr());
-    run(worth(threads, 8 * rows * law.width), |member| {
+    run(worth(most(threads), work(&[8, rows, law.width])), |member| {
         // SAFETY: all arrays have `rows` rows of `width` numbers; members take different rows, then different columns.
         unsafe {
             law.pull(y.at(0), Source::Argument, g.at(0), out.at(0), member.share(rows, 1), 0..law.width);
@@ -68,7 +80,9 @@ pub fn activate_vjp<T: Scalar>(
         }
     });
     if let Some(bar) = bias_bar {
-        Columns::units(law.kind, &sums, bar);
+        // SAFETY: the columns of all members make up the sums.
+        let sums = unsafe { std::slice::from_raw_parts(sums.ptr(), sums.len()) };
+        Columns::units(law.kind, sums, bar);
     }
     Ok(())
 }

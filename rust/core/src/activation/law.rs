@@ -6,6 +6,7 @@ use super::{
     Activation, Identity, LeakyRelu, Modrelu, ModreluPairs, Oplu, Relu, Tanh, modrelu_realrep, oplu,
     oplu_halves,
 };
+use crate::error::Result;
 use crate::kernels::{Buffer, Kernel, Simd, dispatch};
 use crate::scalar::{Real, Scalar};
 use std::ops::Range;
@@ -102,7 +103,7 @@ pub struct Law<R: Real> {
 
 impl<R: Real> Law<R> {
     /// For rows of n elements of T; the arguments have passed [`Activation::check`].
-    pub fn new<T: Scalar<Real = R>>(activation: Activation, n: usize, bias: Option<&[R]>) -> Self {
+    pub fn new<T: Scalar<Real = R>>(activation: Activation, n: usize, bias: Option<&[R]>) -> Result<Self> {
         let kind = match activation {
             Activation::Identity => Kind::Identity,
             Activation::Tanh => Kind::Tanh,
@@ -117,7 +118,7 @@ impl<R: Real> Law<R> {
         };
         let slope = if let Activation::LeakyRelu { slope } = activation { R::of(slope) } else { R::zero() };
         let width = n * T::PARTS;
-        let mut spread = Buffer::zeroed(if bias.is_some() { width + 64 } else { 0 });
+        let mut spread = Buffer::zeroed(if bias.is_some() { width + 64 } else { 0 })?;
         let growing = bias.is_some_and(|bias| bias.iter().any(|&b| b > R::zero()));
         for (i, &b) in bias.unwrap_or(&[]).iter().enumerate() {
             match kind {
@@ -126,7 +127,7 @@ impl<R: Real> Law<R> {
                 _ => spread[i] = b,
             }
         }
-        Law { kind, width, slope, bias: spread, growing }
+        Ok(Law { kind, width, slope, bias: spread, growing })
     }
 
     /// Start of the bias of every number of a row, padded to whole vectors; null without bias.

@@ -38,8 +38,9 @@ pub use {
     relu::Relu, tanh::Tanh,
 };
 
-use crate::error::{Error, Result, check_len};
+use crate::error::{Error, Result};
 use crate::scalar::Scalar;
+use crate::sizes::check_len;
 
 /// The names that [`Activation::parse`] knows, in the order of the table.
 pub const NAMES: [&str; 8] =
@@ -115,7 +116,7 @@ impl Activation {
                 Err(Error::value("activation_bias", "belongs to modrelu and modrelu_realrep only"))
             }
             (units, None) => Err(Error::shape("activation_bias", format!("{units} elements"), "none")),
-            (units, Some(bias)) => check_len("activation_bias", bias.len(), units),
+            (units, Some(bias)) => check_len("activation_bias", bias.len(), &[units]),
         }
     }
 }

@@ -28,7 +28,7 @@ pub use avx512::Avx512;
 pub use balance::{Balanced, balance};
 pub use buffer::Buffer;
 pub use dispatch::{Isa, Kernel, chosen, dispatch, isa, lanes};
-pub use inverse::{inverse_scratch, inverse_shared, invert};
+pub use inverse::{InverseOwn, inverse_shared, invert};
 pub use norms::{all_zero, column_norms2};
 pub use pack::{Operand, pack_panel, packed_len, panel_offset, panel_width};
 pub use pivoted::invert_pivoted;
@@ -37,7 +37,7 @@ pub use product::{Product, Triangle};
 pub use simd::Simd;
 pub use tile::{MAX_ROWS, mac, mac_few, mac_pairs, tiles};
 pub use triangular::{invert_upper, invert_work};
-pub use unitarity::check_unitary;
+pub use unitarity::Unitarity;
 
 /// Elsewhere the wide vectors are the portable ones.
 #[cfg(not(target_arch = "x86_64"))]

@@ -1,21 +1,22 @@
 //! Right-hand operands of the steps, packed once per call by all members together.
 
 use super::affine::Term;
-use crate::kernels::{Buffer, Kernel, Operand, Simd, dispatch, lanes, pack_panel, packed_len, panel_offset};
+use crate::kernels::{Kernel, Operand, Simd, dispatch, lanes, pack_panel, packed_len, panel_offset};
 use crate::parallel::Member;
 use crate::scalar::Scalar;
+use crate::scratch::{Arena, Region};
 
 /// A k x n operand in panels of two vectors of columns.
 pub struct Packed<T: Scalar> {
     k: usize,
     n: usize,
-    data: Buffer<T::Real>,
+    data: Region<T::Real>,
 }
 
 impl<T: Scalar> Packed<T> {
     /// Room for a k x n operand.
-    pub fn new(k: usize, n: usize) -> Self {
-        Packed { k, n, data: Buffer::scratch(packed_len::<T>(k, n, lanes::<T::Real>())) }
+    pub fn new(arena: &mut Arena, k: usize, n: usize) -> Self {
+        Packed { k, n, data: arena.take(&[packed_len::<T>(k, n, lanes::<T::Real>())]) }
     }
 
     /// Packs this member's panels of b; a barrier has to follow.
@@ -30,7 +31,7 @@ impl<T: Scalar> Packed<T> {
 
     /// The product of the rows at `a` with this operand.
     pub fn times(&self, a: *const T::Real) -> Term<T::Real> {
-        Term { a, depth: self.k * T::PARTS, b: self.data.as_ptr() }
+        Term { a, depth: self.k * T::PARTS, b: self.data.ptr() }
     }
 }
 

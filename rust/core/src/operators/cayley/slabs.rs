@@ -3,6 +3,7 @@
 //! In columns of one row-major matrix two products take a tenth longer at n = 100 to 1000, also where members share no
 //! cache line: presumably the prefetcher of one core fetches what the other writes.
 
+use crate::scratch::Region;
 use std::ops::Range;
 
 /// Columns of a slab come in multiples of this: whole cache lines, and whole panels of a product.
@@ -17,17 +18,14 @@ pub(super) struct Slabs<T> {
 }
 
 impl<T> Slabs<T> {
-    fn width_of(n: usize, count: usize) -> usize {
+    /// Columns of each of `count` slabs.
+    pub(super) fn width_of(n: usize, count: usize) -> usize {
         n.div_ceil(COLUMNS).div_ceil(count) * COLUMNS
     }
 
-    /// Elements of one slab.
-    pub(super) fn len(n: usize, count: usize) -> usize {
-        n * Self::width_of(n, count)
-    }
-
-    pub(super) fn new(data: *mut T, n: usize, count: usize) -> Self {
-        Slabs { data, n, width: Self::width_of(n, count) }
+    /// Slabs of n rows of `width` elements, in room for all of them.
+    pub(super) fn new(data: Region<T>, n: usize, width: usize) -> Self {
+        Slabs { data: data.ptr(), n, width }
     }
 
     /// Distance of the rows of a slab; a multiple of 32.
