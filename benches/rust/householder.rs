@@ -1,11 +1,12 @@
 //! Products of reflections, float32: values are checked first, then forward and gradient are timed against the flops and
 //! the multiply-add peak of one thread, measured in the same breath. `cargo bench --bench householder [filter] [threads]`.
 
-use isometry_core::kernels::{Buffer, Operand, Product};
+use isometry_core::kernels::{Operand, Product};
 use isometry_core::operator::{Operator, Side};
 use isometry_core::operators::householder::{Gradients, Householder, Last};
 use isometry_core::parallel::{self, Shared};
 use isometry_core::scalar::{Scalar, c32};
+use isometry_core::scratch::Scratch;
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -64,9 +65,7 @@ fn product<T: Scalar>(m: usize, n: usize, k: usize, transposed: (bool, bool), th
     // f64 of two arbitrary f32 are numbers of any size, which cost the same
     let (a, b) = (Shared(a.as_ptr().cast_mut().cast::<T>()), Shared(b.as_ptr().cast_mut().cast::<T>()));
     let c = Shared(c.as_mut_ptr().cast::<T>());
-    let own = Product::<T>::scratch(m, k).next_multiple_of(16);
-    let scratch = Buffer::<T::Real>::scratch(own * threads);
-    let scratch = Shared(scratch.ptr());
+    let room = Scratch::new(|arena| arena.regions(threads, &[Product::<T>::scratch(m, k)])).unwrap();
     let name = format!(
         "product {} {m}x{n}x{k} {}{} {threads} threads",
         std::any::type_name::<T>().rsplit("::").next().unwrap_or(""),
@@ -78,7 +77,7 @@ fn product<T: Scalar>(m: usize, n: usize, k: usize, transposed: (bool, bool), th
             let a = if transposed.0 { Operand::new(a.at(0), m).t() } else { Operand::new(a.at(0), k) };
             let b = if transposed.1 { Operand::new(b.at(0), k).t() } else { Operand::new(b.at(0), n) };
             // SAFETY: the arrays and the scratch have the sizes of the product.
-            unsafe { Product::new((m, n, k), a, b, c.at(0), n).run(member, scratch.at(member.id * own)) };
+            unsafe { Product::new((m, n, k), a, b, c.at(0), n).run(member, room.of(member.id).ptr()) };
         });
     });
 }
@@ -116,7 +115,7 @@ fn matrix(n: usize, m: usize, threads: usize, budget: f64) {
     report(&format!("matrix {n}/{m} {threads} threads"), forward, threads, budget, || {
         op.matrix(black_box(&mut w), threads).unwrap();
     });
-    let mut keep = vec![0f32; op.keep_len()];
+    let mut keep = vec![0f32; op.keep_len().unwrap()];
     op.matrix_keeping(&mut w, &mut keep, threads).unwrap();
     let less = backward - 2.0 * nf * mf * mf - mf * mf * mf / 3.0;
     report(&format!("matrix vjp kept {n}/{m} {threads} threads"), less, threads, budget, || {

@@ -5,12 +5,13 @@
 //! the runs in the same process.
 
 use isometry_core::activation::Activation;
-use isometry_core::kernels::{Buffer, Operand, Product, isa};
+use isometry_core::kernels::{Operand, Product, isa};
 use isometry_core::parallel;
 use isometry_core::recurrence::{
     Gradients, ReflectionGradients, Reflections, Sequence, backward_dense, backward_reflections,
     forward_dense, forward_reflections,
 };
+use isometry_core::scratch::Scratch;
 use std::time::{Duration, Instant};
 
 struct Work {
@@ -219,15 +220,15 @@ fn peak(threads: usize) -> f64 {
     let n = 384;
     let (a, b) = (fill(n * n, 1.0, 1), fill(n * n, 1.0, 2));
     let c = parallel::Shared(vec![0f32; n * n].leak().as_mut_ptr());
+    let room = Scratch::new(|arena| arena.regions(threads, &[Product::<f32>::scratch(n, n)])).unwrap();
     let start = Instant::now();
     let mut count = 0;
     while start.elapsed() < Duration::from_millis(3) {
         parallel::run(threads, &|member| {
-            let scratch = Buffer::scratch(Product::<f32>::scratch(n, n));
             let product =
                 Product::new((n, n, n), Operand::new(a.as_ptr(), n), Operand::new(b.as_ptr(), n), c.at(0), n);
             // SAFETY: three n x n arrays; the members run the same product.
-            unsafe { product.run(member, scratch.ptr()) }
+            unsafe { product.run(member, room.of(member.id).ptr()) }
         });
         count += 1;
     }

@@ -25,11 +25,12 @@ pub enum Error {
     Unsupported(String),
     /// The caller's cancellation flag was raised during a long call.
     Interrupted,
+    /// Scratch memory cannot be had.
+    OutOfMemory {
+        /// So much was asked for; `usize::MAX` where it is even more.
+        bytes: usize,
+    },
 }
-
-/// What a call unwinds with when scratch memory of so many bytes cannot be had.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OutOfMemory(pub usize);
 
 /// Result of a checked call.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -55,17 +56,9 @@ impl fmt::Display for Error {
             Error::Value { argument, reason } => write!(f, "{argument} {reason}"),
             Error::Unsupported(what) => write!(f, "unsupported: {what}"),
             Error::Interrupted => write!(f, "interrupted"),
+            Error::OutOfMemory { bytes } => write!(f, "isometry needs {bytes} bytes of scratch memory"),
         }
     }
 }
 
 impl std::error::Error for Error {}
-
-/// `Ok` if `got == expected`, else the shape error of `argument`.
-pub fn check_len(argument: &'static str, got: usize, expected: usize) -> Result<()> {
-    if got == expected {
-        Ok(())
-    } else {
-        Err(Error::shape(argument, format!("{expected} elements"), format!("{got}")))
-    }
-}

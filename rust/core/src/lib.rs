@@ -15,6 +15,8 @@ pub mod operator;
 pub mod operators;
 pub mod parallel;
 pub mod recurrence;
+pub mod scratch;
+pub mod sizes;
 
 pub use error::{Error, Result};
 pub use isometry_kernels::scalar;

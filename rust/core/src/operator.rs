@@ -3,8 +3,9 @@
 //! A row x holds a vector in its last axis; `apply` gives c = W x for every row, that is C = X W^T for the array.
 //! A batched operator of `batch()` matrices takes `batch()` groups of `rows` rows each.
 
-use crate::error::{Result, check_len};
+use crate::error::Result;
 use crate::scalar::Scalar;
+use crate::sizes::check_len;
 
 /// Which of W and W^H acts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,13 +31,13 @@ pub trait Operator<T: Scalar>: Sync {
     fn check_rows(&self, x: &[T], rows: usize, side: Side, out: &[T]) -> Result<()> {
         let (p, q) = self.shape();
         let (into, from) = if side == Side::Forward { (p, q) } else { (q, p) };
-        check_len("x", x.len(), self.batch() * rows * from)?;
-        check_len("out", out.len(), self.batch() * rows * into)
+        check_len("x", x.len(), &[self.batch(), rows, from])?;
+        check_len("out", out.len(), &[self.batch(), rows, into])
     }
 
     /// Checks the size of the array of [`Operator::matrix`].
     fn check_matrix(&self, argument: &'static str, matrix: &[T]) -> Result<()> {
         let (p, q) = self.shape();
-        check_len(argument, matrix.len(), self.batch() * p * q)
+        check_len(argument, matrix.len(), &[self.batch(), p, q])
     }
 }

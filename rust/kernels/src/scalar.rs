@@ -52,14 +52,22 @@ pub trait Real:
     fn f64(self) -> f64;
 }
 
+/// Types of which every pattern of bits is a value.
+///
+/// # Safety
+/// As the name says.
+pub unsafe trait Plain: Copy + Send + Sync {}
+// SAFETY: integers.
+unsafe impl Plain for u32 {}
+// SAFETY: integers.
+unsafe impl Plain for usize {}
+
 /// One of the four element types of an array.
 pub trait Scalar:
-    Copy
+    Plain
     + Debug
     + Default
     + PartialEq
-    + Send
-    + Sync
     + NumAssign
     + Neg<Output = Self>
     + Sum
@@ -138,6 +146,10 @@ macro_rules! real {
                 self as f64
             }
         }
+        // SAFETY: a floating-point number.
+        unsafe impl Plain for $t {}
+        // SAFETY: two floating-point numbers.
+        unsafe impl Plain for Complex<$t> {}
         impl Scalar for $t {
             type Real = $t;
             type Wide = f64;

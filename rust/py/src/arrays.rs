@@ -3,6 +3,7 @@
 
 use crate::tensors::{Tensor, tensor};
 use isometry_core::scalar::{Scalar, c32, c64};
+use isometry_core::sizes::work;
 use numpy::{Element, PyReadonlyArrayDyn, PyReadwriteArrayDyn, PyUntypedArray, PyUntypedArrayMethods, dtype};
 use numpy::{PyArrayDescrMethods, PyArrayDyn, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -190,7 +191,7 @@ impl<T: Element> Input<'_, T> {
     /// The elements in C order.
     pub fn slice(&self) -> &[T] {
         // SAFETY: contiguity and alignment were checked when the array was borrowed, and it is still held.
-        unsafe { std::slice::from_raw_parts(self.data, self.shape.iter().product()) }
+        unsafe { std::slice::from_raw_parts(self.data, work(&self.shape)) }
     }
 }
 
@@ -204,7 +205,7 @@ pub struct Output<'py, T: Element> {
 impl<'py, T: Typed> Output<'py, T> {
     /// Borrows the array for writing and checks its shape.
     pub fn shaped(argument: &str, array: &Bound<'py, PyAny>, shape: &[usize]) -> PyResult<Self> {
-        let len = shape.iter().product();
+        let len = work(shape);
         if let Some(tensor) = tensor(argument, array)? {
             expect(argument, &tensor.shape, shape)?;
             let data = address::<T>(argument, &tensor)?;

@@ -1,9 +1,11 @@
 //! `cayley_*`: the scaled Cayley transform.
 
 use crate::arrays::{Input, Number, Output, read, write};
+use crate::error::exception;
 use crate::{by_kind, gate};
 use isometry_core::Operator;
 use isometry_core::operators::cayley::{self, Cayley, Gradients, Last};
+use isometry_core::sizes::{size, triangles};
 use pyo3::prelude::*;
 
 type Array<'a, 'py> = &'a Bound<'py, PyAny>;
@@ -24,6 +26,11 @@ fn last<'a, R: numpy::Element>(
 fn size_of(packed: usize) -> usize {
     // n = (1 + sqrt(1 + 8 packed)) / 2, exact for every length that fits in memory
     ((1.0 + (1.0 + 8.0 * packed as f64).sqrt()) / 2.0).round() as usize
+}
+
+/// n (n - 1) / 2
+fn triangle(n: usize) -> PyResult<usize> {
+    size("upper", &triangles(1, n)).map_err(exception)
 }
 
 /// W of a batch of skew matrices packed above the diagonal.
@@ -84,7 +91,7 @@ pub fn cayley_matrix_vjp<'py>(
         let signs = Input::optional("signs", signs.as_ref(), &[batch, n])?;
         let phases = Input::optional("phases", phases.as_ref(), &[batch, n])?;
         let ct = Input::shaped("ct", ct, &[batch, n, n])?;
-        let packed = n * n.saturating_sub(1) / 2;
+        let packed = triangle(n)?;
         let mut upper = Output::optional("upper_bar", upper.as_ref(), &[batch, packed])?;
         let mut diagonal = Output::optional("diagonal_bar", diagonal.as_ref(), &[batch, n])?;
         let mut phase = Output::optional("phases_bar", phase.as_ref(), &[batch, n])?;
@@ -119,7 +126,7 @@ pub fn cayley_from_matrix<'py>(
         let w = Input::<T>::new("w", w)?;
         let [batch, n, _] = w.sizes("w")?;
         let mut last = Output::shaped("last", last, &[batch, n])?;
-        let mut upper = Output::shaped("upper", upper, &[batch, n * n.saturating_sub(1) / 2])?;
+        let mut upper = Output::shaped("upper", upper, &[batch, triangle(n)?])?;
         let mut diagonal = Output::optional("diagonal", diagonal.as_ref(), &[batch, n])?;
         let (w, last, upper, diagonal) = (w.slice(), last.slice(), upper.slice(), write(&mut diagonal));
         gate::run_interruptible(py, move |cancel| {

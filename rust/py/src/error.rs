@@ -2,7 +2,7 @@
 
 use isometry_core::Error;
 use pyo3::PyErr;
-use pyo3::exceptions::{PyKeyboardInterrupt, PyNotImplementedError, PyValueError};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyNotImplementedError, PyValueError};
 
 /// The exception of an error of the core, its message unchanged.
 pub fn exception(error: Error) -> PyErr {
@@ -11,5 +11,6 @@ pub fn exception(error: Error) -> PyErr {
         Error::Shape { .. } | Error::Value { .. } => PyValueError::new_err(message),
         Error::Unsupported(_) => PyNotImplementedError::new_err(message),
         Error::Interrupted => PyKeyboardInterrupt::new_err(()),
+        Error::OutOfMemory { .. } => PyMemoryError::new_err(message),
     }
 }

@@ -2,8 +2,7 @@
 
 use crate::error::exception;
 use isometry_core::Result;
-use isometry_core::error::OutOfMemory;
-use pyo3::exceptions::{PyMemoryError, PyRuntimeError};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -46,16 +45,13 @@ pub fn run_interruptible<R: Send>(
 }
 
 fn finish<R>(outcome: std::thread::Result<Result<R>>, raised: Option<PyErr>) -> PyResult<R> {
-    match (outcome, raised) {
-        // what a signal handler raised is passed on, whatever came of the call
-        (Ok(_), Some(error)) => Err(error),
-        (Ok(result), None) => result.map_err(exception),
-        (Err(panic), _) => {
-            if let Some(OutOfMemory(bytes)) = panic.downcast_ref() {
-                return Err(PyMemoryError::new_err(format!(
-                    "isometry needs {bytes} bytes of scratch memory"
-                )));
-            }
+    // what a signal handler raised is passed on, whatever came of the call
+    if let Some(error) = raised {
+        return Err(error);
+    }
+    match outcome {
+        Ok(result) => result.map_err(exception),
+        Err(panic) => {
             let text = panic.downcast_ref::<String>().map(String::as_str);
             let text = text.or(panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
             Err(PyRuntimeError::new_err(format!("internal error of isometry, please report it: {text}")))

@@ -1,8 +1,10 @@
 //! `householder_*`: products of reflections.
 
 use crate::arrays::{Input, Number, Output, read, write};
+use crate::error::exception;
 use crate::{by_kind, gate};
 use isometry_core::operators::householder::{self, Gradients, Householder, Last};
+use isometry_core::sizes::size;
 use isometry_core::{Error, Operator, Side};
 use pyo3::prelude::*;
 
@@ -45,6 +47,11 @@ pub fn last<'a, R: numpy::Element>(
     }
 }
 
+/// Numbers per matrix that `householder_matrix` can keep for its gradient.
+fn kept_len(n: usize, m: usize) -> PyResult<usize> {
+    size("kept", &[m, m.saturating_add(n)]).map_err(exception)
+}
+
 fn side(adjoint: bool) -> Side {
     if adjoint { Side::Adjoint } else { Side::Forward }
 }
@@ -70,7 +77,7 @@ pub fn householder_matrix<'py>(
         let arrays = Arrays::<T>::new(vectors, last[0], last[1])?;
         let [batch, n, m] = arrays.sizes;
         let mut out = Output::shaped("out", out, &[batch, n, n])?;
-        let mut kept = Output::optional("kept", kept.as_ref(), &[batch, m * (m + n)])?;
+        let mut kept = Output::optional("kept", kept.as_ref(), &[batch, kept_len(n, m)?])?;
         let (arrays, out, kept) = (arrays.view(), out.slice(), write(&mut kept));
         gate::run(py, move || match kept {
             Some(kept) => arrays?.matrix_keeping(out, kept, threads),
@@ -104,7 +111,7 @@ pub fn householder_matrix_vjp<'py>(
     ) -> PyResult<()> {
         let arrays = Arrays::<T>::new(vectors, last[0], last[1])?;
         let [batch, n, m] = arrays.sizes;
-        let kept = Input::optional("kept", kept.as_ref(), &[batch, m * (m + n)])?;
+        let kept = Input::optional("kept", kept.as_ref(), &[batch, kept_len(n, m)?])?;
         let ct = Input::shaped("ct", ct, &[batch, n, n])?;
         let mut outputs = Bars::<T>::new(bars, [&[batch, n, m], &[batch], &[batch, n]])?;
         let (arrays, kept, ct, gradients) = (arrays.view(), read(&kept), ct.slice(), outputs.view());
@@ -119,8 +126,8 @@ pub fn householder_matrix_vjp<'py>(
 
 /// Numbers per matrix that `householder_apply` can keep for its gradient; 0 where that does not pay.
 #[pyfunction]
-pub fn householder_apply_kept(n: usize, m: usize, rows: usize, last: bool) -> usize {
-    householder::apply_keep_len(n, m, rows, last)
+pub fn householder_apply_kept(n: usize, m: usize, rows: usize, last: bool) -> PyResult<usize> {
+    householder::apply_keep_len(n, m, rows, last).map_err(exception)
 }
 
 /// W x, or W^H x if `adjoint`, for rows x; `kept` is room for what the gradient of W x would compute again.
@@ -149,7 +156,7 @@ pub fn householder_apply<'py>(
         let x = Input::new("x", x)?;
         let [_, rows, _] = x.sizes("x")?;
         let mut out = Output::shaped("out", out, &[batch, rows, n])?;
-        let len = householder::apply_keep_len(n, m, rows, last.iter().any(|last| last.is_some()));
+        let len = householder_apply_kept(n, m, rows, last.iter().any(|last| last.is_some()))?;
         let mut kept = Output::optional("kept", kept.as_ref(), &[batch, len])?;
         let (arrays, x, out) = (arrays.view(), x.slice(), out.slice());
         let kept = write(&mut kept);
@@ -193,7 +200,7 @@ pub fn householder_apply_vjp<'py>(
         let [batch, n, m] = arrays.sizes;
         let x = Input::new("x", x)?;
         let [_, rows, _] = x.sizes("x")?;
-        let len = householder::apply_keep_len(n, m, rows, last.iter().any(|last| last.is_some()));
+        let len = householder_apply_kept(n, m, rows, last.iter().any(|last| last.is_some()))?;
         let kept = Input::optional("kept", kept.as_ref(), &[batch, len])?;
         let ct = Input::shaped("ct", ct, &[batch, rows, n])?;
         let mut outputs = Bars::<T>::new(bars, [&[batch, n, m], &[batch], &[batch, n]])?;
@@ -245,7 +252,7 @@ pub fn householder_check(vectors: Bound<'_, PyAny>) -> PyResult<Option<(usize, u
         let vectors = Input::<T>::new("vectors", vectors)?;
         let [batch, n, m] = vectors.sizes("vectors")?;
         let numbers = vectors.slice();
-        gate::run(py, || Ok(Householder::new(numbers, Last::None, batch, n, m)?.check()))
+        gate::run(py, || Householder::new(numbers, Last::None, batch, n, m)?.check())
     }
     by_kind!("vectors", &vectors, call(&vectors))
 }

@@ -1,11 +1,14 @@
 //! Activations of whole arrays, and their gradients.
 
 use super::{Activation, Kind, Law, Source};
-use crate::error::{Error, Result, check_len};
-use crate::kernels::{Buffer, lanes};
+use crate::error::{Error, Result};
+use crate::kernels::lanes;
 use crate::parallel::{Member, Shared, each, grain, run, worth};
 use crate::scalar::{Real, Scalar, parts, parts_mut};
+use crate::scratch::{Region, Scratch, most};
+use crate::sizes::{check_len, work};
 use isometry_kernels::activation::{Along, Columns, units};
+use num_traits::Zero;
 use std::ops::Range;
 
 /// out = phi(z) for `rows` rows of n elements.
@@ -19,11 +22,14 @@ pub fn activate<T: Scalar>(
     threads: usize,
 ) -> Result<()> {
     activation.check::<T>(n, bias)?;
-    check_len("z", z.len(), rows * n)?;
-    check_len("out", out.len(), rows * n)?;
-    let law = Law::new::<T>(activation, n, bias);
-    let threads = worth(threads, 8 * rows * law.width);
-    let part = (grain(rows, threads) * law.width).max(1);
+    check_len("z", z.len(), &[rows, n])?;
+    check_len("out", out.len(), &[rows, n])?;
+    if out.is_empty() {
+        return Ok(());
+    }
+    let law = Law::new::<T>(activation, n, bias)?;
+    let threads = worth(most(threads), work(&[8, rows, law.width]));
+    let part = grain(rows, threads) * law.width;
     let parts = parts(z).chunks(part).zip(parts_mut(out).chunks_mut(part));
     each(
         threads,
@@ -50,18 +56,25 @@ pub fn activate_vjp<T: Scalar>(
     threads: usize,
 ) -> Result<()> {
     activation.check::<T>(n, bias)?;
-    check_len("z", z.len(), rows * n)?;
-    check_len("ct", ct.len(), rows * n)?;
-    check_len("z_bar", z_bar.len(), rows * n)?;
-    let law = Law::new::<T>(activation, n, bias);
+    check_len("z", z.len(), &[rows, n])?;
+    check_len("ct", ct.len(), &[rows, n])?;
+    check_len("z_bar", z_bar.len(), &[rows, n])?;
     if let Some(bar) = &bias_bar {
         if bias.is_none() {
             return Err(Error::shape("bias_bar", "none", format!("{} elements", bar.len())));
         }
-        check_len("bias_bar", bar.len(), activation.bias_units(n))?;
+        check_len("bias_bar", bar.len(), &[activation.bias_units(n)])?;
     }
-    let threads = worth(threads, 8 * rows * law.width);
-    let part = (grain(rows, threads) * law.width).max(1);
+    if z.is_empty() {
+        bias_bar.into_iter().for_each(|bar| bar.fill(T::Real::zero()));
+        return Ok(());
+    }
+    let law = Law::new::<T>(activation, n, bias)?;
+    let sums = Scratch::new(|arena| -> Region<T::Real> {
+        arena.take(&[if bias_bar.is_some() { law.width } else { 0 }])
+    })?;
+    let threads = worth(most(threads), work(&[8, rows, law.width]));
+    let part = grain(rows, threads) * law.width;
     let rows_of = parts(z).chunks(part).zip(parts(ct).chunks(part)).zip(parts_mut(z_bar).chunks_mut(part));
     each(
         threads,
@@ -76,11 +89,10 @@ pub fn activate_vjp<T: Scalar>(
         },
     );
     if let Some(bar) = bias_bar {
-        let sums = Buffer::zeroed(law.width);
         let (y, ct) = (Shared(parts(z).as_ptr().cast_mut()), Shared(parts(ct).as_ptr().cast_mut()));
         run(threads, &|member| {
             let along = Along { phi: law.phi(), y: y.at(0), from: Source::Argument };
-            let sums = Columns {
+            let columns = Columns {
                 bar: ct.at(0),
                 along: Some(along),
                 rows,
@@ -90,9 +102,11 @@ pub fn activate_vjp<T: Scalar>(
                 columns: law.bias_columns(member),
             };
             // SAFETY: both arrays have `rows` rows of `width` numbers, which nobody writes; members take different columns.
-            unsafe { sums.call() };
+            unsafe { columns.call() };
         });
-        units(law.kind, &sums, bar);
+        // SAFETY: the columns of all members make up the sums.
+        let sums = unsafe { std::slice::from_raw_parts(sums.ptr(), sums.len()) };
+        units(law.kind, sums, bar);
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! An activation made ready for rows of one width: its kind for this number type, and its biases spread over the lanes.
 
 use super::{Activation, Kind, Source};
+use crate::error::Result;
 use crate::kernels::Buffer;
 use crate::scalar::{Real, Scalar};
 use isometry_kernels::activation::{Pass, Phi};
@@ -21,7 +22,7 @@ pub struct Law<R: Real> {
 
 impl<R: Real> Law<R> {
     /// For rows of n elements of T; the arguments have passed [`Activation::check`].
-    pub fn new<T: Scalar<Real = R>>(activation: Activation, n: usize, bias: Option<&[R]>) -> Self {
+    pub fn new<T: Scalar<Real = R>>(activation: Activation, n: usize, bias: Option<&[R]>) -> Result<Self> {
         let kind = match activation {
             Activation::Identity => Kind::Identity,
             Activation::Tanh => Kind::Tanh,
@@ -36,7 +37,7 @@ impl<R: Real> Law<R> {
         };
         let slope = if let Activation::LeakyRelu { slope } = activation { R::of(slope) } else { R::zero() };
         let width = n * T::PARTS;
-        let mut spread = Buffer::zeroed(if bias.is_some() { width + 64 } else { 0 });
+        let mut spread = Buffer::zeroed(if bias.is_some() { width + 64 } else { 0 })?;
         let growing = bias.is_some_and(|bias| bias.iter().any(|&b| b > R::zero()));
         for (i, &b) in bias.unwrap_or(&[]).iter().enumerate() {
             match kind {
@@ -45,7 +46,7 @@ impl<R: Real> Law<R> {
                 _ => spread[i] = b,
             }
         }
-        Law { kind, width, slope, bias: spread, growing }
+        Ok(Law { kind, width, slope, bias: spread, growing })
     }
 
     /// As the kernels see it.

@@ -23,8 +23,9 @@ pub use batch::{activate, activate_vjp};
 pub use isometry_kernels::activation::{Kind, Source};
 pub use law::Law;
 
-use crate::error::{Error, Result, check_len};
+use crate::error::{Error, Result};
 use crate::scalar::Scalar;
+use crate::sizes::check_len;
 
 /// The names that [`Activation::parse`] knows, in the order of the table.
 pub const NAMES: [&str; 8] =
@@ -100,7 +101,7 @@ impl Activation {
                 Err(Error::value("activation_bias", "belongs to modrelu and modrelu_realrep only"))
             }
             (units, None) => Err(Error::shape("activation_bias", format!("{units} elements"), "none")),
-            (units, Some(bias)) => check_len("activation_bias", bias.len(), units),
+            (units, Some(bias)) => check_len("activation_bias", bias.len(), &[units]),
         }
     }
 }

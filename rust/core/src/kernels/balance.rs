@@ -4,29 +4,35 @@
 
 use super::Buffer;
 use super::norms::column_norms2;
+use crate::error::Result;
 use crate::scalar::{Real, Scalar};
+use crate::sizes::check_len;
 use num_traits::{Float, One, Zero};
 
 /// A copy of the vectors with ordinary lengths, and the factor of every column.
 pub struct Balanced<T: Scalar> {
     /// (batch, n, m)
     pub vectors: Buffer<T>,
-    scale: Vec<T::Real>,
+    scale: Buffer<T::Real>,
     m: usize,
 }
 
 /// None if all squared lengths are ordinary already: the copy is then not made.
-pub fn balance<T: Scalar>(vectors: &[T], batch: usize, n: usize, m: usize) -> Option<Balanced<T>> {
+pub fn balance<T: Scalar>(vectors: &[T], batch: usize, n: usize, m: usize) -> Result<Option<Balanced<T>>> {
+    check_len("vectors", vectors.len(), &[batch, n, m])?;
+    if vectors.is_empty() {
+        return Ok(None);
+    }
     let size = n * m;
     // the fourth root of the range of the type, on either side of 1
     let reach = Float::sqrt(Float::sqrt(T::Real::max_value()));
     let ordinary = |norm: &T::Real| *norm < reach && *norm > T::Real::one() / reach;
-    let all = (0..batch).all(|b| column_norms2(&vectors[b * size..(b + 1) * size], m).iter().all(ordinary));
-    if all {
-        return None;
+    let mut room = Buffer::<T>::zeroed(m)?;
+    if vectors.chunks_exact(size).all(|u| column_norms2(u, &mut room).iter().all(ordinary)) {
+        return Ok(None);
     }
-    let mut balanced = Buffer::<T>::scratch(vectors.len());
-    let mut scale = vec![T::Real::one(); batch * m];
+    let mut balanced = Buffer::<T>::zeroed(vectors.len())?;
+    let mut scale = Buffer::<T::Real>::zeroed(batch * m)?;
     for b in 0..batch {
         let (from, to) = (&vectors[b * size..(b + 1) * size], &mut balanced[b * size..(b + 1) * size]);
         for j in 0..m {
@@ -46,7 +52,7 @@ pub fn balance<T: Scalar>(vectors: &[T], batch: usize, n: usize, m: usize) -> Op
             }
         }
     }
-    Some(Balanced { vectors: balanced, scale, m })
+    Ok(Some(Balanced { vectors: balanced, scale, m }))
 }
 
 /// 2^-e for a number in [2^e, 2^(e+1)), held to what the type can represent on both sides.
@@ -59,11 +65,8 @@ impl<T: Scalar> Balanced<T> {
     /// Turns the gradient of the balanced vectors into that of the given ones, in place.
     pub fn pull(&self, bar: &mut [T]) {
         let m = self.m;
-        if m == 0 || self.scale.is_empty() {
-            return;
-        }
-        let size = bar.len() / (self.scale.len() / m);
-        for (bar, scale) in bar.chunks_exact_mut(size.max(1)).zip(self.scale.chunks_exact(m)) {
+        let size = self.vectors.len() / (self.scale.len() / m);
+        for (bar, scale) in bar.chunks_exact_mut(size).zip(self.scale.chunks_exact(m)) {
             for row in bar.chunks_exact_mut(m) {
                 for (x, c) in row.iter_mut().zip(scale) {
                     *x = x.scale(*c);

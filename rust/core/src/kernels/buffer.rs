@@ -1,22 +1,14 @@
-//! Scratch memory aligned to cache lines. Taken once per call, never inside a time loop. Where there is not enough, the call
-//! unwinds with [`OutOfMemory`], which the seam turns into Python's MemoryError.
+//! Memory that is written when it is taken: what lives longer than the regions of a call, or is read as a slice.
 
-use crate::error::OutOfMemory;
-use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
+use crate::error::{Error, Result};
+use crate::scratch::Plain;
+use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ops::{Deref, DerefMut};
-use std::panic::resume_unwind;
-
-/// Numbers for which every bit pattern is a value.
-///
-/// # Safety
-/// Holds for f32, f64 and their complex pairs.
-pub unsafe trait Plain: Copy + Send + Sync {}
-// SAFETY: the four element types are made of f32 and f64.
-unsafe impl<T: crate::scalar::Scalar> Plain for T {}
+use std::ptr::NonNull;
 
 /// A heap array of plain numbers, aligned to 64 bytes.
 pub struct Buffer<T: Plain> {
-    data: *mut T,
+    data: NonNull<T>,
     len: usize,
 }
 
@@ -26,62 +18,58 @@ unsafe impl<T: Plain> Send for Buffer<T> {}
 unsafe impl<T: Plain> Sync for Buffer<T> {}
 
 impl<T: Plain> Buffer<T> {
-    fn layout(len: usize) -> Layout {
-        let bytes = len.max(1).checked_mul(size_of::<T>());
-        let layout = bytes.and_then(|bytes| Layout::from_size_align(bytes, 64).ok());
-        layout.unwrap_or_else(|| resume_unwind(Box::new(OutOfMemory(bytes.unwrap_or(usize::MAX)))))
+    fn layout(len: usize) -> Option<Layout> {
+        Layout::from_size_align(len.checked_mul(size_of::<T>())?, 64.max(align_of::<T>())).ok()
     }
 
     /// `len` zeros.
-    pub fn zeroed(len: usize) -> Self {
-        let layout = Self::layout(len);
-        // SAFETY: the layout has a positive size; zero bytes are valid numbers.
-        let data = unsafe { alloc_zeroed(layout) }.cast::<T>();
-        if data.is_null() {
-            resume_unwind(Box::new(OutOfMemory(layout.size())))
+    pub fn zeroed(len: usize) -> Result<Self> {
+        let lack = || Error::OutOfMemory { bytes: len.saturating_mul(size_of::<T>()) };
+        let layout = Self::layout(len).ok_or_else(lack)?;
+        if layout.size() == 0 {
+            return Ok(Buffer { data: NonNull::dangling(), len });
         }
-        Buffer { data, len }
-    }
-
-    /// `len` numbers that the caller writes before it reads them; in builds with debug assertions they start as NaN patterns.
-    pub fn scratch(len: usize) -> Self {
-        let layout = Self::layout(len);
         // SAFETY: the layout has a positive size.
-        let data = unsafe { alloc(layout) };
-        if data.is_null() {
-            resume_unwind(Box::new(OutOfMemory(layout.size())))
-        }
-        if cfg!(debug_assertions) {
-            // SAFETY: the allocation has that many bytes; all-ones is a NaN in every real type.
-            unsafe { data.write_bytes(0xff, layout.size()) };
-        }
-        Buffer { data: data.cast(), len }
+        let data = unsafe { alloc_zeroed(layout) };
+        Ok(Buffer { data: NonNull::new(data.cast()).ok_or_else(lack)?, len })
     }
 
-    /// Start of the memory, for kernels whose threads write disjoint parts.
+    /// `len` NaN patterns: for tests of kernels, which are to write before they read.
+    #[cfg(test)]
+    pub fn scratch(len: usize) -> Self {
+        let buffer = Self::zeroed(len).expect("memory for a test");
+        // SAFETY: the memory is the buffer's; every pattern of bits is a plain number.
+        unsafe { buffer.ptr().write_bytes(0xff, len) };
+        buffer
+    }
+
+    /// Start of the memory.
+    #[cfg(test)]
     pub fn ptr(&self) -> *mut T {
-        self.data
+        self.data.as_ptr()
     }
 }
 
 impl<T: Plain> Deref for Buffer<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
-        // SAFETY: the memory holds `len` numbers; any bit pattern is one.
-        unsafe { std::slice::from_raw_parts(self.data, self.len) }
+        // SAFETY: `len` numbers, written when the memory was taken.
+        unsafe { std::slice::from_raw_parts(self.data.as_ptr(), self.len) }
     }
 }
 
 impl<T: Plain> DerefMut for Buffer<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as in `deref`, borrowed exclusively.
-        unsafe { std::slice::from_raw_parts_mut(self.data, self.len) }
+        unsafe { std::slice::from_raw_parts_mut(self.data.as_ptr(), self.len) }
     }
 }
 
 impl<T: Plain> Drop for Buffer<T> {
     fn drop(&mut self) {
-        // SAFETY: allocated with this layout.
-        unsafe { dealloc(self.data.cast(), Self::layout(self.len)) }
+        if let Some(layout) = Self::layout(self.len).filter(|layout| layout.size() > 0) {
+            // SAFETY: allocated with this layout.
+            unsafe { dealloc(self.data.as_ptr().cast(), layout) };
+        }
     }
 }

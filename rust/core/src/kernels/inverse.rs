@@ -22,6 +22,7 @@
 use super::{Operand, Product};
 use crate::parallel::Member;
 use crate::scalar::Scalar;
+use crate::scratch::{Arena, Frame, Region};
 use isometry_kernels::eliminate::{Eliminate, eliminate_scratch};
 use std::ops::{Range, RangeInclusive};
 
@@ -39,48 +40,92 @@ fn cut(n: usize) -> usize {
     (n / 2).div_ceil(32) * 32
 }
 
-/// Elements of memory shared by all members.
-pub fn inverse_shared(n: usize) -> usize {
-    if n <= BLOCK {
-        0
-    } else if BY_BLOCKS.contains(&n) {
-        COPIES * n * BLOCK
-    } else {
-        let (n1, n2) = (cut(n), n - cut(n));
-        2 * n1 * n2 + inverse_shared(n1).max(inverse_shared(n2))
+/// Memory that all members of an inverse share.
+pub fn inverse_shared<T: Scalar>(arena: &mut Arena, n: usize) -> Frame {
+    arena.frame(|arena| carve_shared::<T>(arena, n))
+}
+
+fn carve_shared<T: Scalar>(arena: &mut Arena, n: usize) {
+    if BY_BLOCKS.contains(&n) {
+        copies::<T>(arena, n);
+    } else if n > BLOCK {
+        Halves::<T>::carve(arena, n);
     }
 }
 
-/// Real numbers of scratch of each member.
-pub fn inverse_scratch<T: Scalar>(n: usize) -> usize {
-    let small = eliminate_scratch::<T>(n.min(BLOCK));
-    if n <= BLOCK { small } else { BLOCK * BLOCK * T::PARTS + small.max(Product::<T>::scratch(n, n)) }
+/// F of the blocks, one after the other.
+fn copies<T: Scalar>(arena: &mut Arena, n: usize) -> [Region<T>; COPIES] {
+    [(); COPIES].map(|()| arena.take(&[n, BLOCK]))
+}
+
+/// X and Y, and what the inverses of the two halves share, one after the other.
+struct Halves<T> {
+    x: Region<T>,
+    y: Region<T>,
+    rest: Frame,
+}
+
+impl<T: Scalar> Halves<T> {
+    fn carve(arena: &mut Arena, n: usize) -> Self {
+        let (n1, n2) = (cut(n), n - cut(n));
+        let rest = |arena: &mut Arena| {
+            for n in [n1, n2] {
+                arena.reusing(|arena| carve_shared::<T>(arena, n));
+            }
+        };
+        Halves { x: arena.take(&[n1, n2]), y: arena.take(&[n2, n1]), rest: arena.frame(rest) }
+    }
+}
+
+/// Memory of one member of an inverse.
+pub struct InverseOwn<T: Scalar> {
+    /// D
+    d: Region<T>,
+    scratch: Region<T::Real>,
+}
+impl<T: Scalar> Clone for InverseOwn<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T: Scalar> Copy for InverseOwn<T> {}
+
+impl<T: Scalar> InverseOwn<T> {
+    /// For n x n matrices.
+    pub fn carve(arena: &mut Arena, n: usize) -> Self {
+        let small = eliminate_scratch::<T>(n.min(BLOCK));
+        if n <= BLOCK {
+            return InverseOwn { d: arena.take(&[0]), scratch: arena.take(&[small]) };
+        }
+        let scratch = arena.take(&[small.max(Product::<T>::scratch(n, n))]);
+        InverseOwn { d: arena.take(&[BLOCK, BLOCK]), scratch }
+    }
 }
 
 /// Replaces the n x n matrix at m (rows `ld` apart) by its inverse; ends with a barrier.
 ///
 /// # Safety
-/// The matrix, [`inverse_shared`] elements at `shared` (the same for all members) and [`inverse_scratch`] numbers at
-/// `scratch` (each member its own) exist; all members of the call run the same inverse.
+/// The matrix exists; `shared` is [`inverse_shared`] for n, the same for all members, `own` each member's own, for n or more;
+/// all members of the call run the same inverse.
 pub unsafe fn invert<T: Scalar>(
     member: &Member<'_>,
     m: *mut T,
     ld: usize,
     n: usize,
-    shared: *mut T,
-    scratch: *mut T::Real,
+    shared: Frame,
+    own: InverseOwn<T>,
 ) {
-    // SAFETY: passed on from the caller.
+    // SAFETY: each way is run by all members on the same matrix, which is not touched by others meanwhile.
     unsafe {
         if n <= BLOCK {
             if member.id == 0 {
-                Eliminate { m, ld, n, scratch }.call();
+                Eliminate { m, ld, n, scratch: own.scratch.ptr() }.call();
             }
             member.barrier();
         } else if BY_BLOCKS.contains(&n) {
-            blocks(member, m, ld, n, shared, scratch);
+            blocks(member, m, ld, n, copies(&mut shared.arena(), n), own);
         } else {
-            halves(member, m, ld, n, shared, scratch);
+            halves(member, m, ld, n, Halves::carve(&mut shared.arena(), n), own);
         }
     }
 }
@@ -91,26 +136,26 @@ unsafe fn halves<T: Scalar>(
     m: *mut T,
     ld: usize,
     n: usize,
-    shared: *mut T,
-    scratch: *mut T::Real,
+    shared: Halves<T>,
+    own: InverseOwn<T>,
 ) {
     let (n1, n2) = (cut(n), n - cut(n));
+    let (x, y, rest) = (shared.x.ptr(), shared.y.ptr(), shared.rest);
+    let scratch = own.scratch.ptr();
     let (m12, m21) = (m.wrapping_add(n1), m.wrapping_add(n1 * ld));
     let m22 = m21.wrapping_add(n1);
-    let (x, y) = (shared, shared.wrapping_add(n1 * n2));
-    let rest = y.wrapping_add(n1 * n2);
     let (a11, a12) = (Operand::new(m.cast_const(), ld), Operand::new(m12.cast_const(), ld));
     let (a21, a22) = (Operand::new(m21.cast_const(), ld), Operand::new(m22.cast_const(), ld));
     let (ax, ay) = (Operand::new(x.cast_const(), n2), Operand::new(y.cast_const(), n1));
     // SAFETY: the quarters are disjoint, and barriers stand between dependent products.
     unsafe {
-        invert(member, m, ld, n1, rest, scratch);
+        invert(member, m, ld, n1, rest, own);
         Product::new((n1, n2, n1), a11, a12, x, n2).run(member, scratch);
         Product::new((n2, n1, n1), a21, a11, y, n1).run(member, scratch);
         member.barrier();
         Product::new((n2, n2, n1), a21, ax, m22, ld).alpha(-1.0).add().run(member, scratch);
         member.barrier();
-        invert(member, m22, ld, n2, rest, scratch);
+        invert(member, m22, ld, n2, rest, own);
         Product::new((n1, n2, n2), ax, a22, m12, ld).alpha(-1.0).run(member, scratch);
         Product::new((n2, n1, n2), a22, ay, m21, ld).alpha(-1.0).run(member, scratch);
         member.barrier();
@@ -125,15 +170,15 @@ unsafe fn blocks<T: Scalar>(
     m: *mut T,
     ld: usize,
     n: usize,
-    shared: *mut T,
-    scratch: *mut T::Real,
+    copies: [Region<T>; COPIES],
+    own: InverseOwn<T>,
 ) {
     // SAFETY: members write their own columns; F is complete at the barrier, and its copy is written again only after
     // the barrier of the next block, which nobody passes before all have read it.
     unsafe {
-        let (d, scratch) = (scratch.cast::<T>(), scratch.add(BLOCK * BLOCK * T::PARTS));
+        let (d, scratch) = (own.d.ptr(), own.scratch.ptr());
         let step = Step { member, m, ld, n, d, scratch };
-        let copy = |k: usize| shared.wrapping_add(k / BLOCK % COPIES * n * BLOCK);
+        let copy = |k: usize| copies[k / BLOCK % COPIES].ptr();
         step.set_aside(0, 0..n, copy(0));
         step.identity(0);
         member.barrier();
@@ -170,7 +215,7 @@ impl<T: Scalar> Step<'_, T> {
         for columns in self.own((k, (k + BLOCK).min(self.n))) {
             for i in rows.clone() {
                 let to = f.wrapping_add(i * BLOCK + columns.start - k);
-                // SAFETY: F has n rows of BLOCK elements.
+                // SAFETY: F has n rows of BLOCK elements, the matrix n rows; the columns are this member's.
                 unsafe {
                     std::ptr::copy_nonoverlapping(self.m.add(i * self.ld + columns.start), to, columns.len())
                 };
@@ -181,7 +226,7 @@ impl<T: Scalar> Step<'_, T> {
     /// Leaves the identity in this member's columns of block k.
     unsafe fn identity(&self, k: usize) {
         for columns in self.own((k, (k + BLOCK).min(self.n))) {
-            // SAFETY: the caller of `invert` vouches for the matrix.
+            // SAFETY: the matrix has n rows; the columns are this member's.
             unsafe {
                 for i in 0..self.n {
                     std::ptr::write_bytes(self.m.add(i * self.ld + columns.start), 0, columns.len());
@@ -209,7 +254,7 @@ impl<T: Scalar> Step<'_, T> {
         let (ad, ar) = (Operand::new(d.cast_const(), end - k), Operand::new(r.cast_const(), ld));
         // column j of F is column columns.0 + j of the matrix
         let (to, pitch) = aside.map_or((m, ld), |f| (f.wrapping_sub(columns.0), BLOCK));
-        // SAFETY: the caller of `invert` vouches for the memory; each product reads and writes the member's own columns.
+        // SAFETY: the matrix has n rows, F and the next F have too; each product reads and writes the member's own columns, and F.
         unsafe {
             Product::new((end - k, n, end - k), ad, ar, r, ld).columns(columns).run(member, scratch);
             for (row, height) in [(0, k), (end, n - end)] {
@@ -229,9 +274,9 @@ impl<T: Scalar> Step<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::Buffer;
     use crate::parallel::{self, Shared};
     use crate::scalar::{Real, c32, c64};
+    use crate::scratch::Scratch;
 
     /// (I + A)^-1 (I + A) = I for a skew A of norm about 1, in the padded rows of a larger array, the same for any members.
     fn check<T: Scalar>(n: usize) {
@@ -255,12 +300,13 @@ mod tests {
                 row[n..].fill(T::real(T::Real::of(7.0)));
             }
             let to = Shared(out.as_mut_ptr());
-            let memory = Buffer::<T>::scratch(inverse_shared(n));
-            let shared = Shared(memory.ptr());
+            let own = |arena: &mut Arena| InverseOwn::<T>::carve(arena, n);
+            let room = Scratch::new(|arena| (inverse_shared::<T>(arena, n), arena.frames(threads, own)));
+            let (shared, all) = *room.as_deref().unwrap();
             parallel::run(threads, &|member| {
-                let scratch = Buffer::<T::Real>::scratch(inverse_scratch::<T>(n));
+                let own = own(&mut all.of(member.id).arena());
                 // SAFETY: all sizes are those of n.
-                unsafe { invert(member, to.at(0), ld, n, shared.at(0), scratch.ptr()) };
+                unsafe { invert(member, to.at(0), ld, n, shared, own) };
             });
             out
         };

@@ -13,14 +13,14 @@ pub mod wy;
 
 pub use balance::{Balanced, balance};
 pub use buffer::Buffer;
-pub use inverse::{inverse_scratch, inverse_shared, invert};
+pub use inverse::{InverseOwn, inverse_shared, invert};
 pub use isometry_kernels::pack::{Operand, packed_len};
 pub use isometry_kernels::product::Triangle;
 pub use isometry_kernels::tile::{MAX_ROWS, tiles};
 pub use isometry_kernels::{Isa, chosen, isa, lanes};
 pub use lu::Lu;
 pub use norms::{all_zero, column_norms2};
-pub use pivoted::invert_pivoted;
+pub use pivoted::Pivoted;
 pub use product::Product;
 pub use triangular::{invert_upper, invert_work};
-pub use unitarity::check_unitary;
+pub use unitarity::Unitarity;

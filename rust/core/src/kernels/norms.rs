@@ -1,18 +1,22 @@
 //! Passes over arrays: squared lengths of the columns of a row-major matrix; whether all is zero.
 
-use crate::scalar::{Scalar, parts};
+use crate::scalar::{Scalar, parts, parts_mut};
 use isometry_kernels::norms::{Squares, Zeros};
 use num_traits::Zero;
 
-/// ||u_j||^2 for the columns j of u (rows of m elements), each summed from the first row to the last.
-pub fn column_norms2<T: Scalar>(u: &[T], m: usize) -> Vec<T::Real> {
-    let width = m * T::PARTS;
-    let mut sums = vec![T::Real::zero(); width];
+/// ||u_j||^2 for the columns j of u (rows of as many elements as `room` has), each summed from the first row to the last.
+pub fn column_norms2<'a, T: Scalar>(u: &[T], room: &'a mut [T]) -> &'a [T::Real] {
+    let m = room.len();
+    let sums = parts_mut(room);
+    let width = sums.len();
     if let Some(rows) = u.len().checked_div(m) {
         // SAFETY: `rows` rows of `width` numbers exist at u, one row of them at `sums`.
         unsafe { Squares { u: parts(u).as_ptr(), rows, width, sums: sums.as_mut_ptr() }.call() };
     }
-    sums.chunks_exact(T::PARTS).map(|parts| parts.iter().fold(T::Real::zero(), |sum, &x| sum + x)).collect()
+    for j in 0..m {
+        sums[j] = sums[j * T::PARTS..(j + 1) * T::PARTS].iter().fold(T::Real::zero(), |sum, &x| sum + x);
+    }
+    &sums[..m]
 }
 
 /// Whether every element is zero.
@@ -35,7 +39,7 @@ mod tests {
             let expected: Vec<T::Real> = (0..m)
                 .map(|j| (0..rows).map(|i| u[i * m + j].abs2()).fold(T::Real::zero(), |s, x| s + x))
                 .collect();
-            assert_eq!(column_norms2(&u, m), expected, "{rows} x {m}");
+            assert_eq!(column_norms2(&u, &mut vec![T::one(); m]), expected, "{rows} x {m}");
         }
     }
 

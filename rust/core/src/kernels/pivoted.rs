@@ -1,27 +1,52 @@
 //! The inverse of one matrix by LU with partial pivoting, for what elimination without pivoting cannot do.
 
-use super::Buffer;
 use super::lu::Lu;
 use crate::parallel::Member;
 use crate::scalar::Scalar;
+use crate::scratch::{Arena, Region};
 
-/// Replaces the row-major n x n matrix by its inverse, on one thread; returns log |det| of it, which is finite unless the
-/// matrix is singular, holds a NaN or an infinity, or overflows: then the inverse is of no use.
-pub fn invert_pivoted<T: Scalar<Real = f64>>(m: &mut [T], n: usize) -> f64 {
-    assert!(n.checked_mul(n) == Some(m.len()), "{} elements are no {n} x {n} matrix", m.len());
-    let inverse = n * n * T::PARTS;
-    // one allocation, in numbers of f64: the inverse, as many pivots as rows, the scratch
-    let memory = Buffer::<f64>::scratch(inverse + n + Lu::<T>::scratch(n));
-    let pivots = memory.ptr().wrapping_add(inverse);
-    let lu = Lu { a: m.as_mut_ptr(), ld: n, n, pivots: pivots.cast::<usize>() };
-    // SAFETY: the matrix has n n elements, and a pivot needs no more room than an f64.
-    Member::alone(|member| unsafe { lu.invert(member, memory.ptr().cast(), pivots.wrapping_add(n)) })
+/// Room for the inverse of a matrix.
+#[derive(Clone, Copy)]
+pub struct Pivoted {
+    inverse: Region<f64>,
+    pivots: Region<usize>,
+    scratch: Region<f64>,
+}
+
+impl Pivoted {
+    /// For n x n matrices of T, or of real numbers.
+    pub fn carve<T: Scalar<Real = f64>>(arena: &mut Arena, n: usize) -> Self {
+        Pivoted {
+            inverse: arena.take(&[n, n, T::PARTS]),
+            pivots: arena.take(&[n]),
+            scratch: arena.take(&[Lu::<T>::scratch(n)]),
+        }
+    }
+
+    /// Replaces the row-major n x n matrix by its inverse, on one thread; returns log |det| of it, which is finite unless the
+    /// matrix is singular, holds a NaN or an infinity, or overflows: then the inverse is of no use.
+    ///
+    /// # Safety
+    /// The memory of the room lives, and nobody else uses it meanwhile.
+    pub unsafe fn invert<T: Scalar<Real = f64>>(self, m: &mut [T], n: usize) -> f64 {
+        let size = n * n;
+        assert!(
+            size == m.len() && size * T::PARTS <= self.inverse.len(),
+            "{} elements of {n} x {n}",
+            m.len()
+        );
+        assert!(Lu::<T>::scratch(n) <= self.scratch.len() && n <= self.pivots.len());
+        let lu = Lu { a: m.as_mut_ptr(), ld: n, n, pivots: self.pivots.ptr() };
+        // SAFETY: the matrix has n n elements, and the room was seen to have what it needs.
+        Member::alone(|member| unsafe { lu.invert(member, self.inverse.ptr().cast(), self.scratch.ptr()) })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::scalar::c64;
+    use crate::scratch::Scratch;
 
     /// M of scattered numbers with small leading minors, times its inverse, is I.
     fn check<W: Scalar<Real = f64>>() {
@@ -31,8 +56,12 @@ mod tests {
                 .map(|e| if e == 0 { W::real(1e-9) } else { W::new(number(e), number(3 * e + 1)) })
                 .collect();
             let mut s = m.clone();
-            let log = invert_pivoted(&mut s, n);
-            let again = invert_pivoted(&mut s.clone(), n);
+            let room = Scratch::new(|arena| Pivoted::carve::<W>(arena, n)).unwrap();
+            // SAFETY: nobody else uses the room.
+            let (log, again) = unsafe {
+                let log = room.invert(&mut s, n);
+                (log, room.invert(&mut s.clone(), n))
+            };
             assert!((log + again).abs() < 1e-6, "n {n}: log |det| {log}, of the inverse {again}");
             for i in 0..n {
                 for j in 0..n {

@@ -11,11 +11,28 @@
 use super::{Operand, Product, Triangle};
 use crate::parallel::Member;
 use crate::scalar::Scalar;
+use crate::scratch::{Arena, Frame};
 use isometry_kernels::upper::{BASE, Upper};
 
-/// Elements of `work` that [`invert_upper`] needs.
-pub fn invert_work(n: usize) -> usize {
-    if n > BASE { n * n / 4 } else { 0 }
+/// The pairs of blocks of w rows (the second may have fewer, and has at least one) that are joined: first row, rows of the
+/// second.
+fn pairs(n: usize, w: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..n.saturating_sub(w)).step_by(2 * w).map(move |b| (b, w.min(n - b - w)))
+}
+
+/// The sizes of the blocks that are joined.
+fn widths(n: usize) -> impl Iterator<Item = usize> {
+    std::iter::successors(Some(BASE), |w| w.checked_mul(2)).take_while(move |&w| w < n)
+}
+
+/// Room for [`invert_upper`]: T12 X22 of every pair.
+pub fn invert_work<T: Scalar>(arena: &mut Arena, n: usize) -> Frame {
+    let products = |arena: &mut Arena, w| {
+        for (_, n2) in pairs(n, w) {
+            arena.take::<T>(&[w, n2]);
+        }
+    };
+    arena.frame(|arena| widths(n).for_each(|w| arena.reusing(|arena| products(arena, w))))
 }
 
 /// Inverts T (n x n, row-major with distance `stride`, zeros below the diagonal in memory). Ends with a barrier; the
@@ -23,13 +40,13 @@ pub fn invert_work(n: usize) -> usize {
 ///
 /// # Safety
 /// The matrix exists in memory; all members of the call come here with the same arguments but their own `scratch`
-/// ([`Product::scratch`] for n x n); `work` holds [`invert_work`] elements.
+/// ([`Product::scratch`] for n x n); `work` is [`invert_work`] for n.
 pub unsafe fn invert_upper<T: Scalar>(
     member: &Member<'_>,
     t: *mut T,
     stride: usize,
     n: usize,
-    work: *mut T,
+    work: Frame,
     scratch: *mut T::Real,
 ) {
     let block = |i: usize, j: usize| t.wrapping_add(i * stride + j);
@@ -40,35 +57,34 @@ pub unsafe fn invert_upper<T: Scalar>(
         }
     }
     member.barrier();
-    let mut w = BASE;
-    while w < n {
-        let pairs = || (0..n - w).step_by(2 * w).map(|b| (b, w.min(n - b - w)));
-        for (b, n2) in pairs() {
+    for w in widths(n) {
+        let mut arena = work.arena();
+        for (b, n2) in pairs(n, w) {
             let (t12, x22) =
                 (Operand::new(block(b, b + w), stride), Operand::new(block(b + w, b + w), stride));
-            let x = Product::new((w, n2, n2), t12, x22, work.wrapping_add(b / 2 * w), n2).alpha(-1.0);
+            let x = Product::new((w, n2, n2), t12, x22, arena.take(&[w, n2]).ptr(), n2).alpha(-1.0);
             // SAFETY: blocks of T and of `work` are apart; the areas of different pairs do not meet.
             unsafe { x.shapes(Triangle::Full, Triangle::Upper, Triangle::Full).run(member, scratch) };
         }
         member.barrier();
-        for (b, n2) in pairs() {
-            let (x11, x) =
-                (Operand::new(block(b, b), stride), Operand::new(work.wrapping_add(b / 2 * w), n2));
+        let mut arena = work.arena();
+        for (b, n2) in pairs(n, w) {
+            let x = Operand::new(arena.take::<T>(&[w, n2]).ptr().cast_const(), n2);
+            let x11 = Operand::new(block(b, b).cast_const(), stride);
             let t12 = Product::new((w, n2, w), x11, x, block(b, b + w), stride);
-            // SAFETY: as above.
+            // SAFETY: as above; the barrier stands between what members wrote to `work` and what is read of it.
             unsafe { t12.shapes(Triangle::Upper, Triangle::Full, Triangle::Full).run(member, scratch) };
         }
         member.barrier();
-        w *= 2;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kernels::Buffer;
     use crate::parallel::{self, Shared};
     use crate::scalar::{Real, c32, c64};
+    use crate::scratch::Scratch;
 
     fn check<T: Scalar>(n: usize, threads: usize) {
         let stride = n + 3;
@@ -89,12 +105,14 @@ mod tests {
         }
         let before = t.clone();
         let at = Shared(t.as_mut_ptr());
-        let work = Buffer::<T>::scratch(invert_work(n));
-        let work = Shared(work.ptr());
+        let room = |arena: &mut Arena| {
+            (invert_work::<T>(arena, n), arena.regions::<T::Real>(threads, &[Product::<T>::scratch(n, n)]))
+        };
+        let room = Scratch::new(room).unwrap();
         parallel::run(threads, &|member| {
-            let scratch = Buffer::<T::Real>::scratch(Product::<T>::scratch(n, n));
+            let (work, scratch) = (room.0, room.1.of(member.id));
             // SAFETY: the matrix and the scratch have the sizes asked for.
-            unsafe { invert_upper(member, at.at(0), stride, n, work.at(0), scratch.ptr()) };
+            unsafe { invert_upper(member, at.at(0), stride, n, work, scratch.ptr()) };
         });
         for i in 0..n {
             for j in 0..n {

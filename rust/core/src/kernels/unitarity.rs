@@ -1,36 +1,58 @@
 //! How far a matrix is from unitary.
 
-use super::{Buffer, Operand, Product};
+use super::{Operand, Product};
 use crate::error::{Error, Result};
 use crate::parallel::Member;
 use crate::scalar::Scalar;
+use crate::scratch::{Arena, Region};
 
-/// Refuses matrix `b` of the argument "w", here n x n in double precision, unless max |W^H W - I| <= tol.
-pub fn check_unitary<W: Scalar<Real = f64>>(w: &[W], n: usize, b: usize, tol: f64) -> Result<()> {
-    let defect = unitarity_defect(w, n);
-    if defect <= tol {
-        return Ok(());
-    }
-    let kind = if W::PARTS == 1 { "orthogonal" } else { "unitary" };
-    let what = format!("must be {kind}: max |W^H W - I| of matrix {b} is {defect:.1e}, tolerance {tol:.1e}");
-    Err(Error::value("w", what))
+/// Room for the check of a matrix.
+#[derive(Clone, Copy)]
+pub struct Unitarity<W: Scalar<Real = f64>> {
+    n: usize,
+    gram: Region<W>,
+    scratch: Region<f64>,
 }
 
-/// max |W^H W - I| of the n x n matrix, NaN if there is one in W.
-fn unitarity_defect<W: Scalar<Real = f64>>(w: &[W], n: usize) -> f64 {
-    assert_eq!(w.len(), n * n, "n x n numbers");
-    let gram = Buffer::<W>::scratch(n * n);
-    let scratch = Buffer::<f64>::scratch(Product::<W>::scratch(n, n));
-    let w = Operand::new(w.as_ptr(), n);
-    // SAFETY: two separate n x n matrices.
-    Member::alone(|solo| unsafe {
-        Product::new((n, n, n), w.h(), w, gram.ptr(), n).run(solo, scratch.ptr());
-    });
-    let mut worst = 0.0;
-    for (at, &x) in gram.iter().enumerate() {
-        let x = if at % (n + 1) == 0 { x - W::one() } else { x }.modulus();
-        // once NaN, always NaN
-        worst = if x <= worst { worst } else { x + 0.0 * worst };
+impl<W: Scalar<Real = f64>> Unitarity<W> {
+    /// For n x n matrices.
+    pub fn carve(arena: &mut Arena, n: usize) -> Self {
+        Unitarity { n, gram: arena.take(&[n, n]), scratch: arena.take(&[Product::<W>::scratch(n, n)]) }
     }
-    worst
+
+    /// Refuses matrix `b` of the argument "w" unless max |W^H W - I| <= tol.
+    ///
+    /// # Safety
+    /// The memory of the room lives, and nobody else uses it meanwhile.
+    pub unsafe fn check(self, w: &[W], b: usize, tol: f64) -> Result<()> {
+        // SAFETY: the contract above.
+        let defect = unsafe { self.defect(w) };
+        if defect <= tol {
+            return Ok(());
+        }
+        let kind = if W::PARTS == 1 { "orthogonal" } else { "unitary" };
+        let what =
+            format!("must be {kind}: max |W^H W - I| of matrix {b} is {defect:.1e}, tolerance {tol:.1e}");
+        Err(Error::value("w", what))
+    }
+
+    /// max |W^H W - I|, NaN if there is one in W.
+    unsafe fn defect(self, w: &[W]) -> f64 {
+        let Unitarity { n, gram, scratch } = self;
+        assert_eq!(w.len(), n * n, "n x n numbers");
+        let w = Operand::new(w.as_ptr(), n);
+        // SAFETY: two separate n x n matrices; the room is this call's.
+        Member::alone(|solo| unsafe {
+            Product::new((n, n, n), w.h(), w, gram.ptr(), n).run(solo, scratch.ptr());
+        });
+        let mut worst = 0.0;
+        for at in 0..n * n {
+            // SAFETY: the product has written all n n elements.
+            let x = unsafe { *gram.at(at) };
+            let x = if at % (n + 1) == 0 { x - W::one() } else { x }.modulus();
+            // once NaN, always NaN
+            worst = if x <= worst { worst } else { x + 0.0 * worst };
+        }
+        worst
+    }
 }

@@ -3,12 +3,13 @@
 use super::{Operand, Product, Triangle, invert_upper};
 use crate::parallel::Member;
 use crate::scalar::{Real, Scalar};
+use crate::scratch::Frame;
 
 /// `ti` (m x m, rows `pitch` apart) = T^-1 for T = striu(U^H U) + diag(U^H U) / 2, zeros below the diagonal, of U (n x m) of
 /// the given shape. Starts without and ends with a barrier.
 ///
 /// # Safety
-/// The arrays exist and are apart; `work` holds [`super::invert_work`] elements of m, `scratch` those of [`Product::scratch`]
+/// The arrays exist and are apart; `work` is [`super::invert_work`] for m, `scratch` holds the numbers of [`Product::scratch`]
 /// (each member its own); all members come here.
 #[allow(clippy::too_many_arguments, reason = "the arrays of one inverse")]
 pub unsafe fn inverse<T: Scalar>(
@@ -18,18 +19,22 @@ pub unsafe fn inverse<T: Scalar>(
     shape: Triangle,
     ti: *mut T,
     pitch: usize,
-    work: *mut T,
+    work: Frame,
     scratch: *mut T::Real,
 ) {
     let gram = Product::new((m, m, n), u.h(), u, ti, pitch).shapes(shape.t(), shape, Triangle::Upper);
-    // SAFETY: passed on; each member changes its own rows between the barriers.
+    // SAFETY: T^-1 has m rows; each member changes its own ones between the barriers. The product writes the diagonal and what
+    // stands above it.
     unsafe {
         gram.run(member, scratch);
         member.barrier();
         for i in member.share(m, 4) {
-            let row = std::slice::from_raw_parts_mut(ti.add(i * pitch), m);
-            row[..i].fill(T::zero());
-            row[i] = T::real(row[i].re() * T::Real::of(0.5));
+            let row = ti.add(i * pitch);
+            for j in 0..i {
+                *row.add(j) = T::zero();
+            }
+            let diagonal = row.add(i);
+            *diagonal = T::real((*diagonal).re() * T::Real::of(0.5));
         }
         member.barrier();
         invert_upper(member, ti, pitch, m, work, scratch);

@@ -6,30 +6,26 @@
 //! buffers used in turn, so that the steps of the next chunk may begin while others still gather this one.
 //! The derivative is read off h; where that loses something, z is computed anew by the kernel of the forward pass.
 
-use super::context::{Context, Wanted};
-use super::gradients::{Gatherer, Gradients, Rows};
+use super::context::{Context, Setting, Wanted};
+use super::gradients::{Gathered, Gatherer, Gradients, Rows, Wants};
 use super::halves::Half;
+use super::packed::Packed;
 use super::sequence::Sequence;
 use super::step::{Chunk, Step, Trace};
 use super::team::{Pace, Part, Poll, layout};
-use super::work::{Memory, Work};
+use super::work::Work;
 use crate::activation::{Kind, Source};
-use crate::error::{Error, Result, check_len};
-use crate::kernels::Buffer;
+use crate::error::{Error, Result};
+use crate::kernels::Product;
 use crate::parallel::{Member, run};
 use crate::scalar::{Scalar, parts};
+use crate::scratch::{Arena, Region, Regions};
+use crate::sizes::work;
 use isometry_kernels::recurrence::{Affine, Finish};
 use std::ops::Range;
 
 /// Rows of a chunk, if a step has fewer. Tests have many chunks.
 const ROWS: usize = if cfg!(test) { 16 } else { 512 };
-
-/// Whether the backward pass of this sequence computes z anew with W.
-pub fn recomputes<T: Scalar>(sequence: &Sequence<'_, T>) -> bool {
-    !sequence.on_input
-        && !crate::activation::Law::new::<T>(sequence.activation, sequence.n, sequence.activation_bias)
-            .readable()
-}
 
 /// Steps of a chunk.
 fn span(batch: usize) -> usize {
@@ -41,53 +37,86 @@ pub fn chunk_rows<T: Scalar>(sequence: &Sequence<'_, T>) -> usize {
     span(sequence.batch).min(sequence.steps) * sequence.batch
 }
 
-/// Fills the gradients that are wanted from ct (T, B, n), which is ignored behind the end of a sequence.
-pub fn backward<T: Scalar>(
-    step: &dyn Step<T>,
-    sequence: &Sequence<'_, T>,
-    states: &[T],
-    ct: &[T],
-    gradients: Gradients<'_, T>,
+/// The members of a backward pass and their memory.
+pub struct Room<T: Scalar> {
+    input: Packed<T>,
+    gathered: Gathered<T>,
+    chunks: [Work<T::Real>; 2],
+    own: Regions<T::Real>,
     threads: usize,
+    /// They share columns instead of rows.
+    columns: bool,
+}
+
+impl<T: Scalar> Room<T> {
+    /// For up to `threads` members and the gradients that are wanted.
+    pub fn carve(
+        arena: &mut Arena,
+        setting: &Setting<'_, T>,
+        step: &dyn Step<T>,
+        wants: Wants,
+        threads: usize,
+    ) -> Self {
+        let Sequence { steps, batch, features, .. } = setting.sequence;
+        let rows = chunk_rows(&setting.sequence);
+        let (threads, columns) = layout(step.work(), step.divisible(), batch, steps, threads);
+        let own = step.scratch(rows).max(Product::<T::Real>::scratch(features * T::PARTS, rows));
+        Room {
+            input: setting.input(arena),
+            gathered: Gathered::carve(arena, setting, setting.halves(step), wants),
+            chunks: [(); 2].map(|()| Work::carve(arena, setting, step, rows, wants[3])),
+            own: arena.regions(threads, &[own]),
+            threads,
+            columns,
+        }
+    }
+}
+
+/// Fills the gradients that are wanted from ct (T, B, n), which is ignored behind the end of a sequence. All were checked.
+///
+/// # Safety
+/// The memory of the room lives, was cut for these gradients, and nobody else uses it.
+pub unsafe fn backward<T: Scalar>(
+    step: &dyn Step<T>,
+    room: &Room<T>,
+    setting: &Setting<'_, T>,
+    (states, ct): (&[T], &[T]),
+    gradients: Gradients<'_, T>,
     cancel: &(dyn Fn() -> bool + Sync),
 ) -> Result<()> {
-    let Sequence { steps, batch, features, n, .. } = *sequence;
-    check_len("states", states.len(), steps * batch * n)?;
-    check_len("ct", ct.len(), steps * batch * n)?;
-    gradients.check(sequence)?;
-    let context = Context::new(sequence, step);
-    let gatherer = Gatherer::new(&context, gradients);
-    let memory = Memory::new(&context, chunk_rows(sequence), gatherer.wants_states());
-    let (threads, columns) = layout(step.work(), step.divisible(), batch, steps, threads);
-    let work = 2 * step.work() + n * features * T::PARTS * T::PARTS;
-    let poll = Poll::new(cancel, work * chunk_rows(sequence));
-    let pace = Pace::new(step.work() * batch);
+    let Sequence { batch, features, n, .. } = setting.sequence;
+    let context = Context::new(setting, step, &room.input);
+    // SAFETY: the contract above.
+    let gatherer = unsafe { Gatherer::new(&context, &room.gathered, gradients) };
+    let (own, input) = (step.work(), work(&[n, features, T::PARTS, T::PARTS]));
+    let all = own.saturating_mul(2).saturating_add(input);
+    let poll = Poll::new(cancel, all.saturating_mul(chunk_rows(&setting.sequence)));
+    let pace = Pace::new(own.saturating_mul(batch));
     let call = Call {
         context: &context,
         gatherer: &gatherer,
-        memory: &memory,
+        chunks: &room.chunks,
         poll: &poll,
         pace: &pace,
         states,
         ct,
     };
-    run(threads, &|member| {
-        let rows = chunk_rows(sequence);
-        let scratch = Buffer::scratch(step.scratch(rows).max(gatherer.scratch(rows)));
+    run(room.threads, &|member| {
+        let scratch = room.own.of(member.id).ptr();
         context.pack(member);
         gatherer.pack(member);
-        // SAFETY: all members prepare together.
-        unsafe { step.prepare(scratch.ptr(), member) };
+        // SAFETY: all members prepare together, each with scratch of its own.
+        unsafe { step.prepare(scratch, member) };
         member.barrier();
-        let part = if columns {
+        let part = if room.columns {
             Part::columns_of(member, batch)
         } else {
             Part::rows_of(member, context.schedule.share(member.id, member.count))
         };
         let above = [Trace { bar: std::ptr::null(), kept: std::ptr::null_mut() }; 2];
         let from = Progress { chunk: 0, step: 0, above };
-        if let Some(from) = call.walk(&part, from, scratch.ptr()).filter(|_| member.id == 0) {
-            Member::alone(|member| call.walk(&Part::rows_of(member, 0..batch), from, scratch.ptr()));
+        if let Some(from) = call.walk(&part, from, scratch).filter(|_| member.id == 0) {
+            Member::alone(|member| call.walk(&Part::rows_of(member, 0..batch), from, scratch));
         }
     });
     if poll.stopped() { Err(Error::Interrupted) } else { Ok(()) }
@@ -105,7 +134,7 @@ struct Progress<R> {
 struct Call<'a, T: Scalar> {
     context: &'a Context<'a, T>,
     gatherer: &'a Gatherer<'a, T>,
-    memory: &'a Memory<T::Real>,
+    chunks: &'a [Work<T::Real>; 2],
     poll: &'a Poll<'a>,
     pace: &'a Pace,
     states: &'a [T],
@@ -133,13 +162,12 @@ impl<T: Scalar> Call<'_, T> {
         let halves = Half::all(context, part);
         let mut at = from;
         while at.chunk * span < context.schedule.steps {
-            let (steps, work) = (self.chunk(at.chunk), self.memory.chunk(at.chunk));
+            let (steps, work) = (self.chunk(at.chunk), &self.chunks[at.chunk % 2]);
             let copied = copied(context, &steps);
-            let pass =
-                |half| Pass { context, gatherer, work: &work, steps: &steps, copied, half, part: &half.part };
+            let pass = |half| Pass { context, gatherer, work, steps: &steps, copied, half, part: &half.part };
             for step in at.step..steps.len() {
                 let t = if context.schedule.reverse { steps.start + step } else { steps.end - 1 - step };
-                for half in &halves {
+                for half in halves.iter().flatten() {
                     // SAFETY: members write their own rows, or columns with barriers between steps; the buffers of the
                     // chunk before are only read, those of this chunk were last read before the previous barrier.
                     unsafe { pass(half).step(t, states, ct, at.above[half.index]) };
@@ -152,7 +180,7 @@ impl<T: Scalar> Call<'_, T> {
                 }
             }
             member.barrier();
-            for half in &halves {
+            for half in halves.iter().flatten() {
                 // SAFETY: all rows of the chunk are complete.
                 unsafe { pass(half).gather(states, scratch, at.chunk == 0) };
             }
@@ -176,10 +204,10 @@ impl<T: Scalar> Call<'_, T> {
 /// Whether the rows of a chunk are copied to lie one after the other: those of a half, and where some sequences end or
 /// start within the chunk. (Where all have the same length even the first step needs no copies: it is gathered apart.)
 fn copied<T: Scalar>(context: &Context<'_, T>, steps: &Range<usize>) -> bool {
-    let Context { schedule, halves, .. } = context;
+    let (schedule, halves) = (&context.schedule, context.halves);
     let together = || schedule.full(&(0..schedule.steps));
     let seamless = || schedule.full(steps) && schedule.seamless(steps);
-    *halves > 1 || !(together() || seamless())
+    halves > 1 || !(together() || seamless())
 }
 
 /// One member's way through one chunk of a half of the batch.
@@ -213,19 +241,24 @@ impl<T: Scalar> Pass<'_, T> {
     }
 
     /// z_bar of step t for this part; `above` is the trace of the step after it.
+    ///
+    /// # Safety
+    /// The arrays have the rows of the sequence; what the step after t left for this part is complete; nobody else writes this
+    /// part's rows and columns of the chunk.
     unsafe fn step(&self, t: usize, states: *const T::Real, ct: *const T::Real, above: Trace<T::Real>) {
         let Pass { context, part, work, .. } = self;
-        let Context { schedule, law, step, width, .. } = context;
+        let Setting { schedule, law, width, .. } = context.setting;
+        let step = context.step;
         let (active, at) = (schedule.active(t), t * context.stride());
         let trace = self.trace(t);
         let rows = part.rows(0..active);
         let columns = part.columns::<T::Real>(*width);
-        let z = work.z.wrapping_add(self.before(t) * width);
-        let (h, again) = (states.wrapping_add(at), !work.z.is_null());
+        let z = work.z.ptr().wrapping_add(self.before(t) * width);
+        let (h, again) = (states.wrapping_add(at), !work.z.is_empty());
         let bar = trace.bar.cast_mut();
         // h_bar, apart from z_bar where the bias of the activation wants it
         let value_bar =
-            if work.value_bar.is_null() { bar } else { work.value_bar.wrapping_add(self.before(t) * width) };
+            if work.value_bar.is_empty() { bar } else { work.value_bar.at(self.before(t) * width) };
         let mut map = Affine::new(*width, context.sequence.batch, value_bar);
         (map.add, map.h, map.to) = (ct.wrapping_add(at), h, bar);
         map.ahead = if schedule.reverse { context.stride() as isize } else { -(context.stride() as isize) };
@@ -233,7 +266,7 @@ impl<T: Scalar> Pass<'_, T> {
         if fused && law.kind != Kind::Identity {
             map.finish = Finish::Pull(law.phi());
         }
-        // SAFETY: passed on from the caller.
+        // SAFETY: the contract above; the step and what it wants of the steps beside it are complete for these rows.
         unsafe {
             if again {
                 context.advance(t, states, z, Wanted::Argument, part);
@@ -245,7 +278,7 @@ impl<T: Scalar> Pass<'_, T> {
             }
             map.run(part.rows(continued..active), columns.clone());
             if context.on_input {
-                let out = work.input_bar.add(self.before(t) * width);
+                let out = work.input_bar.at(self.before(t) * width);
                 self.pull(z, Source::Argument, bar, out, rows.clone());
             } else if !fused {
                 let (y, from) = if again { (z.cast_const(), Source::Argument) } else { (h, Source::Value) };
@@ -263,6 +296,9 @@ impl<T: Scalar> Pass<'_, T> {
     }
 
     /// The pass of an activation that is not fused.
+    ///
+    /// # Safety
+    /// As [`Pass::step`].
     unsafe fn pull(
         &self,
         y: *const T::Real,
@@ -272,7 +308,7 @@ impl<T: Scalar> Pass<'_, T> {
         rows: Range<usize>,
     ) {
         let (law, part) = (&self.context.law, self.part);
-        // SAFETY: passed on from the caller; a kind that needs whole rows waits for the columns of the others.
+        // SAFETY: the contract above; a kind that needs whole rows waits for the columns of the others.
         unsafe {
             if !law.kind.by_rows() {
                 law.pull(y, from, g, out, rows, part.columns::<T::Real>(law.width));
@@ -287,6 +323,9 @@ impl<T: Scalar> Pass<'_, T> {
     }
 
     /// Copies this part's rows of what the gradients want.
+    ///
+    /// # Safety
+    /// As [`Pass::step`].
     unsafe fn copy(&self, t: usize, states: *const T::Real) {
         let Pass { context, part, work, .. } = self;
         if !self.copied || !part.leads() {
@@ -294,22 +333,25 @@ impl<T: Scalar> Pass<'_, T> {
         }
         let (rows, before) = (part.rows(0..context.schedule.active(t)), self.before(t));
         let [previous, x, h] = work.copies;
-        // SAFETY: passed on from the caller; a copy has room for the rows of the chunk.
+        // SAFETY: the contract above; a copy has room for the rows of the chunk.
         unsafe {
-            put(context.x(t), x, context.sequence.features * T::PARTS, before, &rows);
-            if !h.is_null() {
-                put(states.add(t * context.stride()), h, context.width, before, &rows);
+            put(context.x(t), x.ptr(), context.sequence.features * T::PARTS, before, &rows);
+            if !h.is_empty() {
+                put(states.add(t * context.stride()), h.ptr(), context.width, before, &rows);
             }
             for (rows, source) in context.sources(t, states) {
-                put(source, previous, context.width, before, &part.rows(rows));
+                put(source, previous.ptr(), context.width, before, &part.rows(rows));
             }
         }
     }
 
     /// Adds the chunk to the gradients: this member's part.
+    ///
+    /// # Safety
+    /// All rows of the chunk are complete; all members come here, each with scratch of its own.
     unsafe fn gather(&self, states: *const T::Real, scratch: *mut T::Real, first: bool) {
         let Pass { context, part, work, steps, .. } = self;
-        let Context { schedule, width, .. } = context;
+        let Setting { schedule, width, .. } = context.setting;
         let state = |t: usize| states.wrapping_add(t * context.stride());
         let (member, copied) = (&self.half.gatherer, self.copied);
         let (begin, halved) = (self.first(), context.halves > 1);
@@ -321,7 +363,7 @@ impl<T: Scalar> Pass<'_, T> {
             let (rows, mut trace) = (count(&steps), self.trace(steps.start));
             trace.bar = trace.bar.wrapping_add(bar);
             let half = self.half.index;
-            // SAFETY: passed on from the caller.
+            // SAFETY: the contract above; the rows of the chunk stand at both addresses.
             unsafe { context.step.gather(&Chunk { half, rows, trace, previous, first }, scratch, member) }
         };
         // The step of this chunk at which all start together.
@@ -332,17 +374,13 @@ impl<T: Scalar> Pass<'_, T> {
             None => steps.start..steps.end,
         };
         let features = context.sequence.features * T::PARTS;
-        let x = if copied {
-            work.copies[1].wrapping_add(begin * features)
-        } else {
-            context.x(steps.start).cast_mut()
-        };
+        let x = if copied { work.copies[1].at(begin * features) } else { context.x(steps.start).cast_mut() };
         let h = match (halved, copied) {
             (true, _) => state(steps.start).wrapping_add(bar),
-            (false, true) => work.copies[2].cast_const(),
+            (false, true) => work.copies[2].ptr().cast_const(),
             (false, false) => state(steps.start),
         };
-        let at = |array: *mut T::Real| array.wrapping_add(begin * width);
+        let at = |array: Region<T::Real>| array.at(begin * width);
         let inputs = Rows {
             half: self.half.index,
             of: self.half.rows.clone(),
@@ -350,14 +388,14 @@ impl<T: Scalar> Pass<'_, T> {
             rows: count(steps),
             bar: at(if context.on_input { work.input_bar } else { work.bar }),
             // where phi acts on the input part alone, the cotangent of its values is that of the states
-            value_bar: at(if work.value_bar.is_null() { work.bar } else { work.value_bar }),
+            value_bar: at(if work.value_bar.is_empty() { work.bar } else { work.value_bar }),
             x,
             from: if context.on_input { Source::Argument } else { Source::Value },
             y: if context.on_input { at(work.z) } else { h },
             apart: if halved && !context.on_input { context.stride() } else { 0 },
         };
         let before = if copied {
-            work.copies[0].wrapping_add((self.before(rest.start) + self.half.rows.start) * width).cast_const()
+            work.copies[0].at((self.before(rest.start) + self.half.rows.start) * width).cast_const()
         } else {
             // Rows ascend in t also backwards in time; for an empty rest any address will do.
             let t = if schedule.reverse { rest.start + 1 } else { rest.start.max(1) - 1 };
@@ -368,15 +406,18 @@ impl<T: Scalar> Pass<'_, T> {
             part.member.barrier();
             gather(t..t + 1, parts(h0).as_ptr(), false);
         }
-        // SAFETY: passed on from the caller.
+        // SAFETY: the contract above.
         unsafe { self.gatherer.gather(&inputs, steps, scratch, first, member) }
     }
 }
 
 /// Copies rows of a step to rows of a chunk, zeros where there is no source.
+///
+/// # Safety
+/// The rows exist at the source, if there is one, and in the chunk, where nobody else touches them.
 unsafe fn put<R: Copy>(source: *const R, copy: *mut R, width: usize, before: usize, rows: &Range<usize>) {
     let (to, count) = (copy.wrapping_add((before + rows.start) * width), rows.len() * width);
-    // SAFETY: passed on from the caller.
+    // SAFETY: the contract above.
     unsafe {
         if count > 0 && source.is_null() {
             to.write_bytes(0, count);

@@ -6,11 +6,13 @@ use super::sequence::{Schedule, Sequence};
 use super::step::Step;
 use super::team::Part;
 use crate::activation::{Kind, Law};
+use crate::error::Result;
 use crate::kernels::{Buffer, Operand};
 use crate::parallel::Member;
 use crate::scalar::{Scalar, parts};
+use crate::scratch::Arena;
 use isometry_kernels::recurrence::{Affine, Finish};
-use std::ops::Range;
+use std::ops::{Deref, Range};
 
 /// What a step is to write.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -21,42 +23,73 @@ pub enum Wanted {
     Argument,
 }
 
-/// A checked sequence made ready for its steps.
-pub struct Context<'a, T: Scalar> {
+/// A checked sequence made ready: which rows take part when, the activation, the biases.
+pub struct Setting<'a, T: Scalar> {
     pub sequence: Sequence<'a, T>,
     pub schedule: Schedule,
     pub law: Law<T::Real>,
-    pub step: &'a dyn Step<T>,
     /// Real numbers per state.
     pub width: usize,
     /// phi acts on the input part only, and is not the identity.
     pub on_input: bool,
-    /// In how many halves gradients are gathered: 2 or 1.
-    pub halves: usize,
-    input: Packed<T>,
     /// b for whole vectors; empty without.
     bias: Buffer<T::Real>,
 }
 
-impl<'a, T: Scalar> Context<'a, T> {
-    pub fn new(sequence: &Sequence<'a, T>, step: &'a dyn Step<T>) -> Self {
+impl<'a, T: Scalar> Setting<'a, T> {
+    pub fn new(sequence: &Sequence<'a, T>) -> Result<Self> {
         let width = sequence.n * T::PARTS;
-        let mut bias = Buffer::zeroed(if sequence.bias.is_some() { width + 64 } else { 0 });
+        let mut bias = Buffer::zeroed(if sequence.bias.is_some() { width + 64 } else { 0 })?;
         if let Some(b) = sequence.bias {
             bias[..width].copy_from_slice(parts(b));
         }
-        let law = Law::new::<T>(sequence.activation, sequence.n, sequence.activation_bias);
-        Context {
+        let law = Law::new::<T>(sequence.activation, sequence.n, sequence.activation_bias)?;
+        Ok(Setting {
             sequence: *sequence,
-            schedule: Schedule::new(sequence),
+            schedule: Schedule::new(sequence)?,
             on_input: sequence.on_input && law.kind != Kind::Identity,
-            halves: if step.halved() { halves(sequence) } else { 1 },
             law,
-            step,
             width,
-            input: Packed::new(sequence.features, sequence.n),
             bias,
-        }
+        })
+    }
+
+    /// Whether a backward pass computes z anew with W.
+    pub fn recomputes(&self) -> bool {
+        !self.sequence.on_input && !self.law.readable()
+    }
+
+    /// Room for V, packed.
+    pub fn input(&self, arena: &mut Arena) -> Packed<T> {
+        Packed::new(arena, self.sequence.features, self.sequence.n)
+    }
+
+    /// In how many halves gradients are gathered: 2 or 1.
+    pub fn halves(&self, step: &dyn Step<T>) -> usize {
+        if step.halved() { halves(&self.sequence) } else { 1 }
+    }
+}
+
+/// A setting with its transition.
+pub struct Context<'a, T: Scalar> {
+    pub setting: &'a Setting<'a, T>,
+    pub step: &'a dyn Step<T>,
+    /// In how many halves gradients are gathered: 2 or 1.
+    pub halves: usize,
+    input: &'a Packed<T>,
+}
+
+impl<'a, T: Scalar> Deref for Context<'a, T> {
+    type Target = Setting<'a, T>;
+    fn deref(&self) -> &Setting<'a, T> {
+        self.setting
+    }
+}
+
+impl<'a, T: Scalar> Context<'a, T> {
+    /// With the room of [`Setting::input`].
+    pub fn new(setting: &'a Setting<'a, T>, step: &'a dyn Step<T>, input: &'a Packed<T>) -> Self {
+        Context { setting, step, halves: setting.halves(step), input }
     }
 
     /// Numbers of one time step of states.
@@ -72,7 +105,7 @@ impl<'a, T: Scalar> Context<'a, T> {
     /// Packs V; a barrier has to follow.
     pub fn pack(&self, member: &Member<'_>) {
         let Sequence { features, input_weight, .. } = self.sequence;
-        // SAFETY: V has n rows and d columns.
+        // SAFETY: V has n rows and d columns; all members pack it, and a barrier follows.
         unsafe { self.input.fill(Operand::new(input_weight.as_ptr(), features).t(), member) }
     }
 
@@ -94,7 +127,7 @@ impl<'a, T: Scalar> Context<'a, T> {
     /// One step for this part's rows and columns, to row 0 of the step at `out`.
     ///
     /// # Safety
-    /// The states of the previous step are complete for these rows; `out` has B rows.
+    /// The states of the previous step are complete for these rows; `out` has B rows, and only this part writes those that are its.
     pub unsafe fn advance(
         &self,
         t: usize,
@@ -103,7 +136,7 @@ impl<'a, T: Scalar> Context<'a, T> {
         wanted: Wanted,
         part: &Part<'_>,
     ) {
-        let Context { law, width, .. } = self;
+        let Setting { law, width, .. } = self.setting;
         let mut map = Affine::new(*width, self.sequence.batch, out);
         map.terms[0] = self.input.times(self.x(t));
         map.bias = if self.bias.is_empty() { std::ptr::null() } else { self.bias.as_ptr() };
@@ -111,7 +144,7 @@ impl<'a, T: Scalar> Context<'a, T> {
             map.finish = Finish::Value(law.phi());
         }
         let rows = part.rows(0..self.schedule.active(t));
-        // SAFETY: passed on from the caller.
+        // SAFETY: the contract above; x_t, h0 and the packed V have the rows and columns of the sequence.
         unsafe {
             if self.on_input {
                 map.run(rows.clone(), part.columns::<T::Real>(*width));
@@ -140,12 +173,15 @@ impl<'a, T: Scalar> Context<'a, T> {
     }
 
     /// The pass of an activation that is not fused.
+    ///
+    /// # Safety
+    /// The rows exist, and only this part writes those that are its.
     unsafe fn activate(&self, rows_at: *mut T::Real, rows: Range<usize>, part: &Part<'_>) {
         if self.fused() {
             return;
         }
-        let Context { law, width, .. } = self;
-        // SAFETY: passed on from the caller; a kind that needs whole rows waits for the columns of the others.
+        let Setting { law, width, .. } = self.setting;
+        // SAFETY: the rows exist, and only this part writes them; a kind that needs whole rows waits for the columns of the others.
         unsafe {
             if !law.kind.by_rows() {
                 law.value(rows_at, rows_at, rows, part.columns::<T::Real>(*width));

@@ -5,9 +5,11 @@ use super::packed::Packed;
 use super::sequence::Sequence;
 use super::step::{Chunk, Step, Trace};
 use super::team::Part;
-use crate::kernels::{Buffer, Operand, Product, lanes};
+use crate::kernels::{Operand, Product, lanes};
 use crate::parallel::{Member, Shared};
 use crate::scalar::Scalar;
+use crate::scratch::{Arena, Region};
+use crate::sizes;
 use isometry_kernels::recurrence::Affine;
 use std::ops::Range;
 
@@ -19,34 +21,30 @@ pub struct DenseStep<'a, T: Scalar> {
     backward: Option<Packed<T>>,
     bar: Option<Shared<T>>,
     /// W_bar of the second half of a batch.
-    second: Buffer<T>,
+    second: Region<T>,
 }
 
 impl<'a, T: Scalar> DenseStep<'a, T> {
     /// For a forward pass, or for a backward pass that fills `bar`; `again` packs W for recomputed steps there.
-    pub fn new(
+    pub fn carve(
+        arena: &mut Arena,
         sequence: &Sequence<'_, T>,
         weight: &'a [T],
         backward: bool,
         again: bool,
-        bar: Option<&'a mut [T]>,
+        bar: Option<Shared<T>>,
     ) -> Self {
         let n = sequence.n;
-        let pack = |wanted: bool| wanted.then(|| Packed::new(n, n));
-        DenseStep {
-            n,
-            weight,
-            forward: pack(!backward || again),
-            backward: pack(backward),
-            second: Buffer::scratch(if bar.is_some() && halves(sequence) == 2 { n * n } else { 0 }),
-            bar: bar.map(|bar| Shared(bar.as_mut_ptr())),
-        }
+        let mut pack = |wanted: bool| wanted.then(|| Packed::new(arena, n, n));
+        let (forward, backward) = (pack(!backward || again), pack(backward));
+        let second = usize::from(bar.is_some() && halves(sequence) == 2);
+        DenseStep { n, weight, forward, backward, second: arena.take(&[second, n, n]), bar }
     }
 }
 
 impl<T: Scalar> Step<T> for DenseStep<'_, T> {
     fn work(&self) -> usize {
-        self.n * self.n * T::PARTS * T::PARTS
+        sizes::work(&[self.n, self.n, T::PARTS, T::PARTS])
     }
     fn divisible(&self) -> bool {
         self.n * T::PARTS > 2 * lanes::<T::Real>()
@@ -63,7 +61,7 @@ impl<T: Scalar> Step<T> for DenseStep<'_, T> {
 
     unsafe fn prepare(&self, _scratch: *mut T::Real, member: &Member<'_>) {
         let w = Operand::new(self.weight.as_ptr(), self.n);
-        // SAFETY: W has n rows and columns.
+        // SAFETY: W has n rows and columns; all members pack it, and a barrier follows.
         unsafe {
             if let Some(packed) = &self.forward {
                 packed.fill(w.t(), member);
@@ -84,7 +82,7 @@ impl<T: Scalar> Step<T> for DenseStep<'_, T> {
         if let Some(w) = &self.forward {
             map.terms[1] = w.times(previous);
         }
-        // SAFETY: passed on from the caller.
+        // SAFETY: the map and the packed W have n columns; this part's rows exist, and nobody else writes its columns of them.
         unsafe { map.run(rows, part.columns::<T::Real>(map.width)) }
     }
 
@@ -98,7 +96,7 @@ impl<T: Scalar> Step<T> for DenseStep<'_, T> {
         if let Some(w) = &self.backward {
             map.terms[1] = w.times(trace.bar);
         }
-        // SAFETY: passed on from the caller.
+        // SAFETY: the map and the packed W have n columns; this part's rows exist, and nobody else writes its columns of them.
         unsafe { map.run(rows, part.columns::<T::Real>(map.width)) }
     }
 
@@ -111,15 +109,15 @@ impl<T: Scalar> Step<T> for DenseStep<'_, T> {
         let previous = Operand::new(chunk.previous.cast::<T>(), n);
         let product = Product::new((n, n, chunk.rows), z_bar.t(), previous.conj(), bar, n);
         let product = if chunk.first { product } else { product.add() };
-        // SAFETY: `rows` rows of n elements at both pointers, n x n at `bar`.
+        // SAFETY: `rows` rows of n elements at both pointers, n x n at `bar`; members write different parts of it.
         unsafe { product.run(member, scratch) }
     }
 
     unsafe fn finish(&self, _scratch: *mut T::Real, member: &Member<'_>) {
         let Some(bar) = self.bar.filter(|_| !self.second.is_empty()) else { return };
         for at in member.share(self.second.len(), 64) {
-            // SAFETY: n x n at `bar`; members write different elements.
-            unsafe { *bar.at(at) += self.second[at] };
+            // SAFETY: n x n at both, the second complete; members write different elements.
+            unsafe { *bar.at(at) += *self.second.at(at) };
         }
     }
 }

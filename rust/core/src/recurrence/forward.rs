@@ -1,39 +1,60 @@
 //! h_t = phi(W h_{t-1} + V x_t + b) for all t, written where the caller wants it: nothing else is kept.
 
-use super::context::{Context, Wanted};
+use super::context::{Context, Setting, Wanted};
+use super::packed::Packed;
 use super::pages::want_huge_pages;
 use super::sequence::Sequence;
 use super::step::Step;
 use super::team::{Pace, Part, Poll, layout};
-use crate::error::{Error, Result, check_len};
-use crate::kernels::Buffer;
+use crate::error::{Error, Result};
 use crate::parallel::{Member, Shared, run};
 use crate::scalar::{Scalar, parts_mut};
+use crate::scratch::{Arena, Regions};
+use crate::sizes::work;
 
-/// Fills states (T, B, n); zeros behind the end of a sequence.
+/// The members of a forward pass and their memory.
+pub struct Room<T: Scalar> {
+    input: Packed<T>,
+    own: Regions<T::Real>,
+    threads: usize,
+    /// They share columns instead of rows.
+    columns: bool,
+    /// Multiply-adds of one step per row.
+    work: usize,
+}
+
+impl<T: Scalar> Room<T> {
+    /// For up to `threads` members.
+    pub fn carve(arena: &mut Arena, setting: &Setting<'_, T>, step: &dyn Step<T>, threads: usize) -> Self {
+        let Sequence { steps, batch, features, n, .. } = setting.sequence;
+        let work = step.work().saturating_add(work(&[n, features, T::PARTS, T::PARTS]));
+        let (threads, columns) = layout(work, step.divisible(), batch, steps, threads);
+        let own = arena.regions(threads, &[step.scratch(0)]);
+        Room { input: setting.input(arena), own, threads, columns, work }
+    }
+}
+
+/// Fills states (T, B, n), which were checked; zeros behind the end of a sequence.
 pub fn forward<T: Scalar>(
     step: &dyn Step<T>,
-    sequence: &Sequence<'_, T>,
+    room: &Room<T>,
+    setting: &Setting<'_, T>,
     states: &mut [T],
-    threads: usize,
     cancel: &(dyn Fn() -> bool + Sync),
 ) -> Result<()> {
-    let Sequence { steps, batch, features, n, .. } = *sequence;
-    check_len("states", states.len(), steps * batch * n)?;
-    let context = Context::new(sequence, step);
-    let work = step.work() + n * features * T::PARTS * T::PARTS;
-    let (threads, columns) = layout(work, step.divisible(), batch, steps, threads);
+    let batch = setting.sequence.batch;
+    let context = Context::new(setting, step, &room.input);
+    let work = room.work.saturating_mul(batch);
     want_huge_pages(states);
     let states = Shared(parts_mut(states).as_mut_ptr());
-    let (poll, pace) = (Poll::new(cancel, work * batch), Pace::new(work * batch));
+    let (poll, pace) = (Poll::new(cancel, work), Pace::new(work));
     let call = Call { context: &context, states, poll: &poll, pace: &pace };
-    run(threads, &|member| {
-        let scratch = Buffer::scratch(step.scratch(0));
+    run(room.threads, &|member| {
         context.pack(member);
-        // SAFETY: all members prepare together.
-        unsafe { step.prepare(scratch.ptr(), member) };
+        // SAFETY: all members prepare together, each with scratch of its own.
+        unsafe { step.prepare(room.own.of(member.id).ptr(), member) };
         member.barrier();
-        let part = if columns {
+        let part = if room.columns {
             Part::columns_of(member, batch)
         } else {
             Part::rows_of(member, context.schedule.share(member.id, member.count))

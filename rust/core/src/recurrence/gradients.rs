@@ -4,14 +4,16 @@
 //! V_bar is gathered as the real product X^T U_bar of (d, n) arrays of parts, whose lanes are full for any d, and
 //! combined into V_bar at the end.
 
-use super::context::Context;
+use super::context::{Context, Setting};
 use super::packed::Packed;
 use super::sequence::Sequence;
 use crate::activation::Source;
-use crate::error::{Error, Result, check_len};
-use crate::kernels::{Buffer, MAX_ROWS, Operand, Product, lanes};
+use crate::error::{Error, Result};
+use crate::kernels::{MAX_ROWS, Operand, Product, lanes};
 use crate::parallel::{Member, Shared};
 use crate::scalar::{Scalar, parts_mut};
+use crate::scratch::{Arena, Region};
+use crate::sizes::check_len;
 use isometry_kernels::activation::{Along, Columns, units};
 use isometry_kernels::recurrence::Affine;
 use std::ops::Range;
@@ -37,11 +39,11 @@ impl<T: Scalar> Gradients<'_, T> {
         let Sequence { steps, batch, features, n, .. } = *sequence;
         let units = sequence.activation.bias_units(n);
         let sizes = [
-            ("x_bar", self.x.as_ref().map(|bar| bar.len()), steps * batch * features),
-            ("input_weight_bar", self.input_weight.as_ref().map(|bar| bar.len()), n * features),
-            ("h0_bar", self.h0.as_ref().map(|bar| bar.len()), batch * n),
-            ("bias_bar", self.bias.as_ref().map(|bar| bar.len()), n),
-            ("activation_bias_bar", self.activation_bias.as_ref().map(|bar| bar.len()), units),
+            ("x_bar", self.x.as_ref().map(|bar| bar.len()), &[steps, batch, features][..]),
+            ("input_weight_bar", self.input_weight.as_ref().map(|bar| bar.len()), &[n, features]),
+            ("h0_bar", self.h0.as_ref().map(|bar| bar.len()), &[batch, n]),
+            ("bias_bar", self.bias.as_ref().map(|bar| bar.len()), &[n]),
+            ("activation_bias_bar", self.activation_bias.as_ref().map(|bar| bar.len()), &[units]),
         ];
         for (name, got, expected) in sizes {
             if let Some(got) = got {
@@ -52,6 +54,11 @@ impl<T: Scalar> Gradients<'_, T> {
             return Err(Error::value("activation_bias_bar", "belongs to modrelu and modrelu_realrep only"));
         }
         Ok(())
+    }
+
+    pub(super) fn wants(&self) -> Wants {
+        let Gradients { x, input_weight, bias, activation_bias, .. } = self;
+        [x.is_some(), input_weight.is_some(), bias.is_some(), activation_bias.is_some()]
     }
 }
 
@@ -79,6 +86,32 @@ pub struct Rows<R> {
     pub apart: usize,
 }
 
+/// The memory of a [`Gatherer`]; empty where a gradient is not wanted.
+pub struct Gathered<T: Scalar> {
+    /// conj(V), for x_bar.
+    input: Packed<T>,
+    /// X^T U_bar as real numbers; this and the sums of each half.
+    products: Region<T::Real>,
+    sums: Region<T::Real>,
+    activation_sums: Region<T::Real>,
+}
+
+/// Which of [`Gradients`] are wanted: x, input_weight, bias, activation_bias.
+pub type Wants = [bool; 4];
+
+impl<T: Scalar> Gathered<T> {
+    /// For sums of each of the halves.
+    pub fn carve(arena: &mut Arena, setting: &Setting<'_, T>, halves: usize, wants: Wants) -> Self {
+        let Sequence { features, n, .. } = setting.sequence;
+        let [x, input_weight, bias, activation_bias] = wants;
+        let products = arena.take(&[usize::from(input_weight), halves, features, T::PARTS, setting.width]);
+        let [sums, activation_sums] =
+            [bias, activation_bias].map(|wanted| arena.take(&[usize::from(wanted), halves, setting.width]));
+        let input = if x { Packed::new(arena, n, features) } else { Packed::new(arena, 0, 0) };
+        Gathered { input, products, sums, activation_sums }
+    }
+}
+
 /// Gathers chunk after chunk.
 pub struct Gatherer<'a, T: Scalar> {
     context: &'a Context<'a, T>,
@@ -87,26 +120,27 @@ pub struct Gatherer<'a, T: Scalar> {
     input_weight: Option<Shared<T>>,
     bias: Option<Shared<T>>,
     activation_bias: Option<(Shared<T::Real>, usize)>,
-    /// conj(V), for x_bar.
-    input: Packed<T>,
-    /// X^T U_bar as real numbers; this and the sums of each half.
-    gathered: Buffer<T::Real>,
-    sums: Buffer<T::Real>,
-    activation_sums: Buffer<T::Real>,
+    gathered: &'a Gathered<T>,
 }
 
 impl<'a, T: Scalar> Gatherer<'a, T> {
     /// For gradients that have passed their check.
-    pub fn new(context: &'a Context<'a, T>, gradients: Gradients<'a, T>) -> Self {
+    ///
+    /// # Safety
+    /// The memory lives, was cut for these gradients, and nobody else uses it.
+    pub unsafe fn new(
+        context: &'a Context<'a, T>,
+        gathered: &'a Gathered<T>,
+        gradients: Gradients<'a, T>,
+    ) -> Self {
+        for sums in [gathered.products, gathered.sums, gathered.activation_sums] {
+            // SAFETY: the contract above.
+            unsafe { sums.zeroed() };
+        }
         let share = |bar: &mut [T]| Shared(bar.as_mut_ptr());
-        let Sequence { features, n, .. } = context.sequence;
-        let zeroed = |wanted: bool, len: usize| Buffer::zeroed(if wanted { context.halves * len } else { 0 });
         Gatherer {
             context,
-            input: if gradients.x.is_some() { Packed::new(n, features) } else { Packed::new(0, 0) },
-            gathered: zeroed(gradients.input_weight.is_some(), features * T::PARTS * context.width),
-            sums: zeroed(gradients.bias.is_some(), context.width),
-            activation_sums: zeroed(gradients.activation_bias.is_some(), context.width),
+            gathered,
             x: gradients.x.map(share),
             h0: gradients.h0.map(share),
             input_weight: gradients.input_weight.map(share),
@@ -115,34 +149,24 @@ impl<'a, T: Scalar> Gatherer<'a, T> {
         }
     }
 
-    /// Whether [`Rows::y`] will be read.
-    pub fn wants_states(&self) -> bool {
-        self.activation_bias.is_some()
-    }
-
     /// The gradient of h0 as real numbers.
     pub fn h0_bar(&self) -> Option<*mut T::Real> {
         self.h0.map(|bar| bar.0.cast())
-    }
-
-    /// Real numbers of scratch that a member needs for chunks of up to `rows` rows.
-    pub fn scratch(&self, rows: usize) -> usize {
-        Product::<T::Real>::scratch(self.context.sequence.features * T::PARTS, rows)
     }
 
     /// Packs this member's part of conj(V); a barrier has to follow.
     pub fn pack(&self, member: &Member<'_>) {
         let Sequence { features, input_weight, .. } = self.context.sequence;
         if self.x.is_some() {
-            // SAFETY: V has n rows and d columns.
-            unsafe { self.input.fill(Operand::new(input_weight.as_ptr(), features).conj(), member) }
+            // SAFETY: V has n rows and d columns; all members pack it, and a barrier follows.
+            unsafe { self.gathered.input.fill(Operand::new(input_weight.as_ptr(), features).conj(), member) }
         }
     }
 
     /// Adds a chunk: this member's part.
     ///
     /// # Safety
-    /// The rows are complete; all members gather together.
+    /// The rows are complete; all members gather together, each with numbers of scratch for its products.
     pub unsafe fn gather(
         &self,
         rows: &Rows<T::Real>,
@@ -151,32 +175,32 @@ impl<'a, T: Scalar> Gatherer<'a, T> {
         first: bool,
         member: &Member<'_>,
     ) {
-        let Context { width, law, sequence, .. } = self.context;
+        let Setting { width, law, sequence, .. } = self.context.setting;
+        let Gathered { products, sums, activation_sums, .. } = *self.gathered;
         let d = sequence.features * T::PARTS;
-        let own =
-            |sums: &Buffer<T::Real>| sums.ptr().wrapping_add(rows.half * sums.len() / self.context.halves);
+        let own = |sums: Region<T::Real>| sums.at(rows.half * (sums.len() / self.context.halves));
         let (width, add) = (*width, !first);
-        // SAFETY: passed on from the caller.
+        // SAFETY: the contract above; the members write different columns of the sums, and different rows of x_bar.
         unsafe {
-            if !self.gathered.is_empty() {
+            if !products.is_empty() {
                 let (x, bar) = (Operand::new(rows.x, d), Operand::new(rows.bar, width));
-                let product = Product::new((d, width, rows.rows), x.t(), bar, own(&self.gathered), width);
+                let product = Product::new((d, width, rows.rows), x.t(), bar, own(products), width);
                 let product = if first { product } else { product.add() };
                 product.run(member, scratch);
             }
-            if !self.sums.is_empty() {
+            if !sums.is_empty() {
                 Columns {
                     bar: rows.bar,
                     along: None,
                     rows: rows.rows,
                     width,
-                    sums: own(&self.sums),
+                    sums: own(sums),
                     add,
                     columns: member.share(width, lanes::<T::Real>()),
                 }
                 .call();
             }
-            if !self.activation_sums.is_empty() {
+            if !activation_sums.is_empty() {
                 let each = if rows.apart == 0 { rows.rows } else { rows.of.len() };
                 for i in 0..rows.rows / each.max(1) {
                     let y = rows.y.add(i * rows.apart);
@@ -185,7 +209,7 @@ impl<'a, T: Scalar> Gatherer<'a, T> {
                         along: Some(Along { phi: law.phi(), y, from: rows.from }),
                         rows: each,
                         width,
-                        sums: own(&self.activation_sums),
+                        sums: own(activation_sums),
                         add: add || i > 0,
                         columns: law.bias_columns(member),
                     }
@@ -199,6 +223,9 @@ impl<'a, T: Scalar> Gatherer<'a, T> {
     }
 
     /// x_bar = U_bar conj(V) for this member's rows of the chunk.
+    ///
+    /// # Safety
+    /// As [`Gatherer::gather`].
     unsafe fn inputs(
         &self,
         x_bar: *mut T::Real,
@@ -206,28 +233,29 @@ impl<'a, T: Scalar> Gatherer<'a, T> {
         steps: &Range<usize>,
         member: &Member<'_>,
     ) {
-        let Context { schedule, width, sequence, .. } = self.context;
+        let Setting { schedule, width, sequence, .. } = self.context.setting;
         let (batch, d) = (sequence.batch, sequence.features * T::PARTS);
-        // SAFETY: passed on from the caller; the products of rows are independent of each other.
+        // SAFETY: the contract above; the products of rows are independent of each other.
         unsafe {
             if self.context.halves > 1 {
                 for (t, before) in steps.clone().zip((0..).step_by(rows.of.len())) {
                     let mut map = Affine::new(d, usize::MAX, x_bar.add((t * batch + rows.of.start) * d));
-                    map.terms[0] = self.input.times(rows.bar.add(before * width));
+                    map.terms[0] = self.gathered.input.times(rows.bar.add(before * width));
                     map.run(member.share(rows.of.len(), MAX_ROWS), 0..d);
                 }
                 return;
             }
             if schedule.full(steps) {
                 let mut map = Affine::new(d, usize::MAX, x_bar.add(rows.first * batch * d));
-                map.terms[0] = self.input.times(rows.bar);
+                map.terms[0] = self.gathered.input.times(rows.bar);
                 map.run(member.share(rows.rows, MAX_ROWS), 0..d);
                 return;
             }
             for t in steps.clone() {
                 let (active, out) = (schedule.active(t), x_bar.add(t * batch * d));
                 let mut map = Affine::new(d, usize::MAX, out);
-                map.terms[0] = self.input.times(rows.bar.add(schedule.rows(&(steps.start..t)) * width));
+                map.terms[0] =
+                    self.gathered.input.times(rows.bar.add(schedule.rows(&(steps.start..t)) * width));
                 map.run(member.share(active, MAX_ROWS), 0..d);
                 if member.id == 0 {
                     out.add(active * d).write_bytes(0, (batch - active) * d);
@@ -244,25 +272,26 @@ impl<'a, T: Scalar> Gatherer<'a, T> {
         if member.id != 0 {
             return;
         }
-        let Context { width, law, sequence, halves, .. } = self.context;
+        let Setting { width, law, sequence, .. } = self.context.setting;
+        let Gathered { products, sums, activation_sums, .. } = *self.gathered;
         let Sequence { n, features, .. } = *sequence;
-        if *halves == 2 {
-            for sums in [&self.gathered, &self.sums, &self.activation_sums] {
-                let len = sums.len() / 2;
-                for at in 0..len {
-                    // SAFETY: the other members write nothing any more.
-                    unsafe { *sums.ptr().add(at) += sums[len + at] };
+        // SAFETY: the sizes were checked, the sums were zeros at first; the other members are through with all of it.
+        unsafe {
+            if self.context.halves == 2 {
+                for sums in [products, sums, activation_sums] {
+                    let len = sums.len() / 2;
+                    for at in 0..len {
+                        *sums.at(at) += *sums.at(len + at);
+                    }
                 }
             }
-        }
-        // SAFETY: the sizes were checked; the other members write nothing any more.
-        unsafe {
+            let row = |sums: Region<T::Real>| std::slice::from_raw_parts(sums.ptr(), *width);
             if let Some(bar) = self.input_weight {
                 let bar = std::slice::from_raw_parts_mut(bar.0, n * features);
                 for i in 0..n {
                     for j in 0..features {
                         let part =
-                            |p: usize, q: usize| self.gathered[(j * T::PARTS + p) * width + i * T::PARTS + q];
+                            |p: usize, q: usize| *products.at((j * T::PARTS + p) * width + i * T::PARTS + q);
                         // conj(x) u = (x_re u_re + x_im u_im) + i (x_re u_im - x_im u_re)
                         bar[i * features + j] = if T::PARTS == 1 {
                             T::real(part(0, 0))
@@ -273,14 +302,11 @@ impl<'a, T: Scalar> Gatherer<'a, T> {
                 }
             }
             if let Some(bar) = self.bias {
-                parts_mut(std::slice::from_raw_parts_mut(bar.0, n)).copy_from_slice(&self.sums[..*width]);
+                parts_mut(std::slice::from_raw_parts_mut(bar.0, n)).copy_from_slice(row(sums));
             }
             if let Some((bar, count)) = self.activation_bias {
-                units(
-                    law.kind,
-                    &self.activation_sums[..*width],
-                    std::slice::from_raw_parts_mut(bar.0, count),
-                );
+                let bar = std::slice::from_raw_parts_mut(bar.0, count);
+                units(law.kind, row(activation_sums), bar);
             }
         }
     }

@@ -31,28 +31,28 @@ pub struct Half<'a> {
 }
 
 impl<'a> Half<'a> {
-    /// What this member has to do with each half.
-    pub fn all<T: Scalar>(context: &Context<'_, T>, part: &Part<'a>) -> Vec<Half<'a>> {
+    /// What this member has to do with each half; None where it has nothing to do with it.
+    pub fn all<T: Scalar>(context: &Context<'_, T>, part: &Part<'a>) -> [Option<Half<'a>>; 2] {
         let (batch, member) = (context.sequence.batch, part.member);
         if context.halves == 1 {
             let gatherer = member.among(member.id, member.count);
-            return vec![Half { index: 0, rows: 0..batch, part: part.of(part.rows.clone()), gatherer }];
+            return [
+                Some(Half { index: 0, rows: 0..batch, part: part.of(part.rows.clone()), gatherer }),
+                None,
+            ];
         }
         let cut = |index: usize| batch * index / 2;
-        (0..2)
-            .map(|index| (index, cut(index)..cut(index + 1)))
-            .filter_map(|(index, rows)| {
-                let own = part.rows(rows.clone());
-                let touches = |id: usize| {
-                    let theirs =
-                        if part.columns { 0..batch } else { context.schedule.share(id, member.count) };
-                    theirs.start.max(rows.start) < theirs.end.min(rows.end)
-                };
-                let first = (0..member.count).find(|&id| touches(id)).unwrap_or(0);
-                let count = (first..member.count).take_while(|&id| touches(id)).count();
-                let gatherer = || member.among(member.id - first, count);
-                (!own.is_empty()).then(|| Half { index, rows, part: part.of(own), gatherer: gatherer() })
-            })
-            .collect()
+        [0, 1].map(|index| {
+            let rows = cut(index)..cut(index + 1);
+            let own = part.rows(rows.clone());
+            let touches = |id: usize| {
+                let theirs = if part.columns { 0..batch } else { context.schedule.share(id, member.count) };
+                theirs.start.max(rows.start) < theirs.end.min(rows.end)
+            };
+            let first = (0..member.count).find(|&id| touches(id)).unwrap_or(0);
+            let count = (first..member.count).take_while(|&id| touches(id)).count();
+            let gatherer = || member.among(member.id - first, count);
+            (!own.is_empty()).then(|| Half { index, rows, part: part.of(own), gatherer: gatherer() })
+        })
     }
 }

@@ -29,11 +29,15 @@ pub use plan::{Route, plan};
 pub use reflections::{ReflectionGradients, Reflections};
 pub use sequence::Sequence;
 
-use crate::error::{Result, check_len};
+use crate::error::Result;
 use crate::kernels::balance;
+use crate::parallel::Shared;
 use crate::scalar::Scalar;
+use crate::scratch::Scratch;
+use crate::sizes::check_len;
+use context::Setting;
 use dense::DenseStep;
-use reflection_step::ReflectionStep;
+use reflection_step::{Bars, ReflectionStep};
 
 /// States (T, B, n) of a recurrence with a dense W (n, n); zeros behind the end of a sequence.
 ///
@@ -46,9 +50,15 @@ pub fn forward_dense<T: Scalar>(
     cancel: &(dyn Fn() -> bool + Sync),
 ) -> Result<()> {
     sequence.check()?;
-    check_len("weight", weight.len(), sequence.n * sequence.n)?;
-    let step = DenseStep::new(sequence, weight, false, false, None);
-    forward::forward(&step, sequence, states, threads, cancel)
+    check_len("weight", weight.len(), &[sequence.n, sequence.n])?;
+    sequence.check_states("states", states)?;
+    let setting = Setting::new(sequence)?;
+    let room = Scratch::new(|arena| {
+        let step = DenseStep::carve(arena, sequence, weight, false, false, None);
+        let room = forward::Room::carve(arena, &setting, &step, threads);
+        (step, room)
+    })?;
+    forward::forward(&room.0, &room.1, &setting, states, cancel)
 }
 
 /// The gradients of [`forward_dense`] for the cotangent ct (T, B, n) of its states; what is None is not computed.
@@ -63,10 +73,21 @@ pub fn backward_dense<T: Scalar>(
     cancel: &(dyn Fn() -> bool + Sync),
 ) -> Result<()> {
     sequence.check()?;
-    check_len("weight", weight.len(), sequence.n * sequence.n)?;
-    weight_bar.as_ref().map_or(Ok(()), |bar| check_len("weight_bar", bar.len(), weight.len()))?;
-    let step = DenseStep::new(sequence, weight, true, backward::recomputes(sequence), weight_bar);
-    backward::backward(&step, sequence, states, ct, gradients, threads, cancel)
+    check_len("weight", weight.len(), &[sequence.n, sequence.n])?;
+    weight_bar.as_ref().map_or(Ok(()), |bar| check_len("weight_bar", bar.len(), &[weight.len()]))?;
+    sequence.check_states("states", states)?;
+    sequence.check_states("ct", ct)?;
+    gradients.check(sequence)?;
+    let wants = gradients.wants();
+    let setting = Setting::new(sequence)?;
+    let bar = weight_bar.map(|bar| Shared(bar.as_mut_ptr()));
+    let room = Scratch::new(|arena| {
+        let step = DenseStep::carve(arena, sequence, weight, true, setting.recomputes(), bar);
+        let room = backward::Room::carve(arena, &setting, &step, wants, threads);
+        (step, room)
+    })?;
+    // SAFETY: the memory was cut for this call.
+    unsafe { backward::backward(&room.0, &room.1, &setting, (states, ct), gradients, cancel) }
 }
 
 /// States (T, B, n) of a recurrence with a product of reflections, applied factor by factor.
@@ -79,11 +100,19 @@ pub fn forward_reflections<T: Scalar>(
 ) -> Result<()> {
     sequence.check()?;
     transition.check(sequence.n)?;
-    let balanced = balance(transition.vectors, 1, sequence.n, transition.m);
+    sequence.check_states("states", states)?;
+    let balanced = balance(transition.vectors, 1, sequence.n, transition.m)?;
     let vectors = balanced.as_ref().map_or(transition.vectors, |balanced| &balanced.vectors);
     let own = Reflections { vectors, ..*transition };
-    let step = ReflectionStep::new(&own, sequence, None);
-    forward::forward(&step, sequence, states, threads, cancel)
+    let setting = Setting::new(sequence)?;
+    let room = Scratch::new(|arena| {
+        let step = ReflectionStep::carve(arena, &own, sequence, None);
+        let room = forward::Room::carve(arena, &setting, &step, threads);
+        (step, room)
+    })?;
+    // SAFETY: the memory was cut for this call.
+    unsafe { room.0.fill() };
+    forward::forward(&room.0, &room.1, &setting, states, cancel)
 }
 
 /// The gradients of [`forward_reflections`]; what is None is not computed.
@@ -100,14 +129,26 @@ pub fn backward_reflections<T: Scalar>(
     sequence.check()?;
     transition.check(sequence.n)?;
     bars.check(transition)?;
-    let balanced = balance(transition.vectors, 1, sequence.n, transition.m);
+    sequence.check_states("states", states)?;
+    sequence.check_states("ct", ct)?;
+    gradients.check(sequence)?;
+    let wants = gradients.wants();
+    let balanced = balance(transition.vectors, 1, sequence.n, transition.m)?;
     let vectors = balanced.as_ref().map_or(transition.vectors, |balanced| &balanced.vectors);
     let own = Reflections { vectors, ..*transition };
+    let setting = Setting::new(sequence)?;
     let ReflectionGradients { vectors: mut bar, sign, phases } = bars;
-    let step_bars = ReflectionGradients { vectors: bar.as_deref_mut(), sign, phases };
-    let step = ReflectionStep::new(&own, sequence, Some(step_bars));
-    backward::backward(&step, sequence, states, ct, gradients, threads, cancel)?;
-    drop(step);
+    let bars = Bars::new(ReflectionGradients { vectors: bar.as_deref_mut(), sign, phases });
+    let room = Scratch::new(|arena| {
+        let step = ReflectionStep::carve(arena, &own, sequence, Some(bars));
+        let room = backward::Room::carve(arena, &setting, &step, wants, threads);
+        (step, room)
+    })?;
+    // SAFETY: the memory was cut for this call.
+    unsafe {
+        room.0.fill();
+        backward::backward(&room.0, &room.1, &setting, (states, ct), gradients, cancel)?;
+    }
     if let (Some(balanced), Some(bar)) = (&balanced, bar) {
         balanced.pull(bar);
     }

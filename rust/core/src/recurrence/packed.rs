@@ -1,8 +1,9 @@
 //! Right-hand operands of the steps, packed once per call by all members together.
 
-use crate::kernels::{Buffer, Operand, lanes, packed_len};
+use crate::kernels::{Operand, lanes, packed_len};
 use crate::parallel::Member;
 use crate::scalar::Scalar;
+use crate::scratch::{Arena, Region};
 use isometry_kernels::pack::Pack;
 use isometry_kernels::recurrence::Term;
 
@@ -10,13 +11,13 @@ use isometry_kernels::recurrence::Term;
 pub struct Packed<T: Scalar> {
     k: usize,
     n: usize,
-    data: Buffer<T::Real>,
+    data: Region<T::Real>,
 }
 
 impl<T: Scalar> Packed<T> {
     /// Room for a k x n operand.
-    pub fn new(k: usize, n: usize) -> Self {
-        Packed { k, n, data: Buffer::scratch(packed_len::<T>(k, n, lanes::<T::Real>())) }
+    pub fn new(arena: &mut Arena, k: usize, n: usize) -> Self {
+        Packed { k, n, data: arena.take(&[packed_len::<T>(k, n, lanes::<T::Real>())]) }
     }
 
     /// Packs this member's panels of b; a barrier has to follow.
@@ -31,6 +32,6 @@ impl<T: Scalar> Packed<T> {
 
     /// The product of the rows at `a` with this operand.
     pub fn times(&self, a: *const T::Real) -> Term<T::Real> {
-        Term { a, depth: self.k * T::PARTS, b: self.data.as_ptr() }
+        Term { a, depth: self.k * T::PARTS, b: self.data.ptr() }
     }
 }

@@ -24,7 +24,9 @@ impl Route {
 
 /// The cheaper route for m reflections in n dimensions over T steps of B sequences.
 pub fn plan(m: usize, n: usize, steps: usize, batch: usize) -> Route {
-    let few = steps.saturating_mul(batch) < 2 * n;
+    // exact for all numbers
+    let [m, n, steps, batch] = [m, n, steps, batch].map(|count| count as u128);
+    let few = steps * batch < 2 * n;
     let factored = m == 0 || if few { 2 * m < n } else { 5 * m < 2 * n };
     if factored { Route::Factored } else { Route::Dense }
 }

@@ -22,29 +22,52 @@ use super::reflections::{ReflectionGradients, Reflections};
 use super::sequence::Sequence;
 use super::step::{Chunk, Step, Trace};
 use super::team::Part;
-use crate::kernels::{Buffer, MAX_ROWS, Operand, Product, Triangle, invert_work, lanes, wy};
+use crate::kernels::{MAX_ROWS, Operand, Product, Triangle, invert_work, lanes, wy};
 use crate::parallel::{Member, Shared};
 use crate::scalar::Scalar;
+use crate::scratch::{Arena, Frame, Region};
+use crate::sizes;
 use isometry_kernels::recurrence::{Affine, Cross};
 use std::ops::Range;
 
 /// Where the sums over all rows of a backward pass stand.
 struct Sums<T: Scalar> {
     /// q of the rows of a chunk.
-    q: Buffer<T::Real>,
+    q: Region<T::Real>,
     /// Z_bar^T conj(q) (n, m)
-    bar_q: Buffer<T>,
+    bar_q: Region<T>,
     /// -H_prev^T conj(p) (n, m)
-    previous_p: Buffer<T>,
+    previous_p: Region<T>,
     /// -q^T conj(p) (m, m)
-    q_p: Buffer<T>,
+    q_p: Region<T>,
     /// -T^-1 of it, then M + M^H
-    mixed: Buffer<T>,
+    mixed: Region<T>,
     /// Sums of z_bar h and of z_bar times the other part of h, per real number.
-    cross: [Buffer<T::Real>; 2],
+    cross: [Region<T::Real>; 2],
+    bars: Bars<T>,
+}
+
+/// Where the gradients go.
+#[derive(Clone, Copy)]
+pub struct Bars<T: Scalar> {
     vectors: Option<Shared<T>>,
     sign: Option<Shared<T::Real>>,
     phases: Option<Shared<T::Real>>,
+}
+
+impl<T: Scalar> Bars<T> {
+    /// In these arrays, which have their sizes.
+    pub fn new(bars: ReflectionGradients<'_, T>) -> Self {
+        Bars {
+            vectors: bars.vectors.map(|bar| Shared(bar.as_mut_ptr())),
+            sign: bars.sign.map(|bar| Shared(std::ptr::from_mut(bar))),
+            phases: bars.phases.map(|bar| Shared(bar.as_mut_ptr())),
+        }
+    }
+
+    fn any(&self) -> bool {
+        self.vectors.is_some() || self.sign.is_some() || self.phases.is_some()
+    }
 }
 
 /// [`Reflections`] inside a recurrence.
@@ -52,82 +75,94 @@ pub struct ReflectionStep<'a, T: Scalar> {
     n: usize,
     m: usize,
     batch: usize,
-    vectors: &'a [T],
+    of: Reflections<'a, T>,
     /// E; empty for I.
-    factor: Vec<T>,
+    factor: Region<T>,
     /// E and E^H as the kernel wants them: a factor per real number, and of the other number of its pair.
-    diagonal: [Buffer<T::Real>; 3],
+    diagonal: [Region<T::Real>; 3],
     /// conj(E) U; empty for E = I.
-    turned: Buffer<T>,
-    inverse: Buffer<T>,
+    turned: Region<T>,
+    inverse: Region<T>,
     /// For the inverse.
-    work: Buffer<T>,
-    negative_q: Buffer<T>,
+    work: Frame,
+    negative_q: Region<T>,
     /// E conj(U) and -Q^T: the two products of a step.
     forward: [Packed<T>; 2],
     /// -conj(Q) and (conj(E) U)^T: those of a step backward.
     backward: Option<[Packed<T>; 2]>,
     /// q of one step.
-    q: Buffer<T::Real>,
+    q: Region<T::Real>,
     sums: Option<Sums<T>>,
 }
 
 impl<'a, T: Scalar> ReflectionStep<'a, T> {
-    /// For a forward pass, or for a backward pass that fills `bars`.
-    pub fn new(
+    /// For a forward pass, or for a backward pass that fills `bars`; [`ReflectionStep::fill`] comes next.
+    pub fn carve(
+        arena: &mut Arena,
         of: &Reflections<'a, T>,
         sequence: &Sequence<'_, T>,
-        bars: Option<ReflectionGradients<'a, T>>,
+        bars: Option<Bars<T>>,
     ) -> Self {
         let (n, m, batch) = (sequence.n, of.m, sequence.batch);
-        let one = T::one();
-        let factor: Vec<T> = match (of.sign, of.phases) {
-            (Some(s), _) => (0..n).map(|i| if i + 1 == n { T::real(s) } else { one }).collect(),
-            (None, Some(phases)) => phases.iter().map(|&angle| T::cis(angle)).collect(),
-            _ => Vec::new(),
-        };
-        let width = factor.len() * T::PARTS;
-        let mut diagonal = [(); 3].map(|()| Buffer::zeroed(width));
-        for (i, e) in factor.iter().enumerate() {
-            for part in 0..T::PARTS {
-                let at = i * T::PARTS + part;
-                let turn = if part == 0 { -e.im() } else { e.im() };
-                (diagonal[0][at], diagonal[1][at], diagonal[2][at]) = (e.re(), turn, -turn);
-            }
-        }
-        let mut turned = Buffer::zeroed(if factor.is_empty() { 0 } else { n * m });
-        for (i, e) in factor.iter().enumerate() {
-            for j in 0..m {
-                turned[i * m + j] = e.conj() * of.vectors[i * m + j];
-            }
-        }
-        let pair = || [Packed::new(n, m), Packed::new(m, n)];
+        let last = usize::from(of.sign.is_some() || of.phases.is_some());
         let chunk = super::backward::chunk_rows(sequence);
+        let pair = |arena: &mut Arena| [Packed::new(arena, n, m), Packed::new(arena, m, n)];
         ReflectionStep {
             n,
             m,
             batch,
-            vectors: of.vectors,
-            diagonal,
-            turned,
-            inverse: Buffer::scratch(m * m),
-            work: Buffer::scratch(invert_work(m)),
-            negative_q: Buffer::scratch(n * m),
-            forward: pair(),
-            backward: bars.is_some().then(pair),
-            q: Buffer::scratch(batch * m * T::PARTS),
-            sums: bars.filter(ReflectionGradients::any).map(|bars| Sums {
-                q: Buffer::scratch(chunk * m * T::PARTS),
-                bar_q: Buffer::scratch(n * m),
-                previous_p: Buffer::scratch(n * m),
-                q_p: Buffer::scratch(m * m),
-                mixed: Buffer::scratch(m * m),
-                cross: [(); 2].map(|()| Buffer::zeroed(n * T::PARTS)),
-                vectors: bars.vectors.map(|bar| Shared(bar.as_mut_ptr())),
-                sign: bars.sign.map(|bar| Shared(std::ptr::from_mut(bar))),
-                phases: bars.phases.map(|bar| Shared(bar.as_mut_ptr())),
+            of: *of,
+            factor: arena.take(&[last, n]),
+            diagonal: [(); 3].map(|()| arena.take(&[last, n, T::PARTS])),
+            turned: arena.take(&[last, n, m]),
+            inverse: arena.take(&[m, m]),
+            work: invert_work::<T>(arena, m),
+            negative_q: arena.take(&[n, m]),
+            forward: pair(arena),
+            backward: bars.is_some().then(|| pair(arena)),
+            q: arena.take(&[batch, m, T::PARTS]),
+            sums: bars.filter(Bars::any).map(|bars| Sums {
+                q: arena.take(&[chunk, m, T::PARTS]),
+                bar_q: arena.take(&[n, m]),
+                previous_p: arena.take(&[n, m]),
+                q_p: arena.take(&[m, m]),
+                mixed: arena.take(&[m, m]),
+                cross: [(); 2].map(|()| arena.take(&[n, T::PARTS])),
+                bars,
             }),
-            factor,
+        }
+    }
+
+    /// Writes E and what comes of it, and the zeros of sums.
+    ///
+    /// # Safety
+    /// The memory lives, and nobody else uses it yet.
+    pub unsafe fn fill(&self) {
+        let (n, m, one) = (self.n, self.m, T::one());
+        let factor = |i: usize| match (self.of.sign, self.of.phases) {
+            (Some(s), _) if i + 1 == n => T::real(s),
+            (None, Some(phases)) => T::cis(phases[i]),
+            _ => one,
+        };
+        // SAFETY: the contract above; every index lies in its region.
+        unsafe {
+            for cross in self.sums.iter().flat_map(|sums| sums.cross) {
+                cross.zeroed();
+            }
+            for i in 0..self.factor.len() {
+                let e = factor(i);
+                self.factor.at(i).write(e);
+                for part in 0..T::PARTS {
+                    let at = i * T::PARTS + part;
+                    let turn = if part == 0 { -e.im() } else { e.im() };
+                    for (diagonal, value) in self.diagonal.iter().zip([e.re(), turn, -turn]) {
+                        diagonal.at(at).write(value);
+                    }
+                }
+                for j in 0..m {
+                    self.turned.at(i * m + j).write(e.conj() * self.of.vectors[i * m + j]);
+                }
+            }
         }
     }
 
@@ -142,22 +177,25 @@ impl<'a, T: Scalar> ReflectionStep<'a, T> {
         let other = &self.diagonal[if adjoint { 2 } else { 1 }];
         match (self.factor.is_empty(), T::PARTS) {
             (true, _) => [none; 2],
-            (false, 1) => [self.diagonal[0].as_ptr(), none],
-            _ => [self.diagonal[0].as_ptr(), other.as_ptr()],
+            (false, 1) => [self.diagonal[0].ptr(), none],
+            _ => [self.diagonal[0].ptr(), other.ptr()],
         }
     }
 
     /// conj(E) U
     fn turned(&self) -> Operand<T> {
-        let data = if self.turned.is_empty() { self.vectors.as_ptr() } else { self.turned.as_ptr() };
+        let data = if self.factor.is_empty() { self.of.vectors.as_ptr() } else { self.turned.ptr() };
         Operand::new(data, self.m)
     }
 
     /// U_bar from the sums.
+    ///
+    /// # Safety
+    /// The sums are complete, `bar` has n m elements; all members come here, each with scratch of its own.
     unsafe fn vectors_bar(&self, sums: &Sums<T>, bar: *mut T, scratch: *mut T::Real, member: &Member<'_>) {
         let (n, m) = (self.n, self.m);
-        let [inverse, q_p] = [&self.inverse, &sums.q_p].map(|x| Operand::new(x.as_ptr(), m));
-        // SAFETY: passed on from the caller; barriers stand between writes and reads of different members.
+        let [inverse, q_p] = [self.inverse, sums.q_p].map(|x| Operand::new(x.ptr().cast_const(), m));
+        // SAFETY: the contract above; barriers stand between writes and reads of different members.
         unsafe {
             let full = Triangle::Full;
             let product = Product::new((m, m, m), inverse, q_p, sums.mixed.ptr(), m).alpha(-1.0);
@@ -165,39 +203,41 @@ impl<'a, T: Scalar> ReflectionStep<'a, T> {
             // E H_prev^T conj(p), whose sign is right already
             for i in member.share(n, 1) {
                 for j in 0..m {
-                    let f = sums.previous_p[i * m + j];
-                    *bar.add(i * m + j) = if self.factor.is_empty() { f } else { self.factor[i] * f };
+                    let f = *sums.previous_p.ptr().add(i * m + j);
+                    bar.add(i * m + j).write(if self.factor.is_empty() { f } else { *self.factor.at(i) * f });
                 }
             }
             member.barrier();
             wy::symmetrize(member, sums.mixed.ptr(), m, m);
             member.barrier();
-            let (u, mixed) = (Operand::new(self.vectors.as_ptr(), m), Operand::new(sums.mixed.as_ptr(), m));
+            let (u, mixed) = (Operand::new(self.of.vectors.as_ptr(), m), Operand::new(sums.mixed.ptr(), m));
             Product::new((n, m, m), u, mixed, bar, m).add().run(member, scratch);
-            let bar_q = Operand::new(sums.bar_q.as_ptr(), m);
+            let bar_q = Operand::new(sums.bar_q.ptr().cast_const(), m);
             let product = Product::new((n, m, m), bar_q, inverse.h(), bar, m).alpha(-1.0).add();
             product.shapes(full, Triangle::Lower, full).run(member, scratch);
         }
     }
 
     /// S_j
-    fn crossed(&self, sums: &Sums<T>, j: usize) -> T {
-        let [same, other] = &sums.cross;
+    ///
+    /// # Safety
+    /// The sums are complete, and nobody writes them.
+    unsafe fn crossed(&self, sums: &Sums<T>, j: usize) -> T {
         let at = j * T::PARTS;
-        let direct = if T::PARTS == 1 {
-            T::real(same[at])
-        } else {
-            T::new(same[at] + same[at + 1], other[at + 1] - other[at])
-        };
+        // SAFETY: the contract above; the product has written all of H_prev^T conj(p).
+        let [same, other] = sums.cross.map(|sum| move |part: usize| unsafe { *sum.at(at + part) });
+        let direct =
+            if T::PARTS == 1 { T::real(same(0)) } else { T::new(same(0) + same(1), other(1) - other(0)) };
         let row = j * self.m..(j + 1) * self.m;
-        let mixed = self.vectors[row.clone()].iter().zip(&sums.previous_p[row]);
-        direct + mixed.map(|(&u, f)| u * f.conj()).sum::<T>()
+        // SAFETY: as above.
+        let f = |at: usize| unsafe { *sums.previous_p.at(at) };
+        direct + row.map(|at| self.of.vectors[at] * f(at).conj()).sum::<T>()
     }
 }
 
 impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
     fn work(&self) -> usize {
-        2 * self.n * self.m * T::PARTS * T::PARTS
+        sizes::work(&[2, self.n, self.m, T::PARTS, T::PARTS])
     }
     fn divisible(&self) -> bool {
         self.width() > 2 * lanes::<T::Real>()
@@ -214,13 +254,13 @@ impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
         if m == 0 {
             return;
         }
-        let u = Operand::new(self.vectors.as_ptr(), m);
-        let q = Operand::new(self.negative_q.as_ptr(), m);
+        let u = Operand::new(self.of.vectors.as_ptr(), m);
+        let q = Operand::new(self.negative_q.ptr().cast_const(), m);
         let full = Triangle::Full;
         // SAFETY: U has n rows and m columns; barriers stand between writes and reads of different members.
         unsafe {
-            wy::inverse(member, u, (n, m), full, self.inverse.ptr(), m, self.work.ptr(), scratch);
-            let inverse = Operand::new(self.inverse.as_ptr(), m);
+            wy::inverse(member, u, (n, m), full, self.inverse.ptr(), m, self.work, scratch);
+            let inverse = Operand::new(self.inverse.ptr().cast_const(), m);
             let product = Product::new((n, m, m), u, inverse, self.negative_q.ptr(), m).alpha(-1.0);
             product.shapes(full, Triangle::Upper, full).run(member, scratch);
             member.barrier();
@@ -243,8 +283,8 @@ impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
         let mut inner = Affine::new(self.width(), self.batch, self.q.ptr());
         inner.terms[0] = self.forward[0].times(previous);
         (map.base, map.diagonal) = (previous, self.diagonal(false));
-        map.terms[1] = self.forward[1].times(self.q.as_ptr());
-        // SAFETY: passed on from the caller.
+        map.terms[1] = self.forward[1].times(self.q.ptr());
+        // SAFETY: this part's rows and columns of q and of the map exist, and nobody else writes them; `sync` shows those of others.
         unsafe {
             inner.run(rows.clone(), part.columns::<T::Real>(self.width()));
             part.sync();
@@ -263,7 +303,7 @@ impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
         if let Some(backward) = &self.backward {
             map.terms[1] = backward[1].times(trace.kept);
         }
-        // SAFETY: passed on from the caller.
+        // SAFETY: z_bar and p are complete for these rows; nobody else writes this part's rows and columns of the result.
         unsafe { map.run(rows, part.columns::<T::Real>(map.width)) }
     }
 
@@ -272,7 +312,7 @@ impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
         if let Some(backward) = &self.backward {
             map.terms[0] = backward[0].times(trace.bar);
         }
-        // SAFETY: passed on from the caller.
+        // SAFETY: z_bar is complete for these rows; nobody else writes this part's rows and columns of p.
         unsafe { map.run(rows, part.columns::<T::Real>(self.width())) }
         part.sync();
     }
@@ -283,16 +323,16 @@ impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
         let bar = Operand::new(chunk.trace.bar.cast::<T>(), n);
         let previous = Operand::new(chunk.previous.cast::<T>(), n);
         let p = Operand::new(chunk.trace.kept.cast_const().cast::<T>(), m);
-        let q = Operand::new(sums.q.as_ptr().cast::<T>(), m);
+        let q = Operand::new(sums.q.ptr().cast_const().cast::<T>(), m);
         let mut inner = Affine::new(self.width(), usize::MAX, sums.q.ptr());
         inner.terms[0] = self.forward[0].times(chunk.previous);
         let run = |product: Product<T>| {
             let product = if chunk.first { product } else { product.add() };
-            // SAFETY: passed on from the caller.
+            // SAFETY: the rows of the chunk and, after the barrier, q are complete; members write different parts of a sum.
             unsafe { product.run(member, scratch) }
         };
-        let vectors = sums.vectors.is_some();
-        // SAFETY: passed on from the caller.
+        let vectors = sums.bars.vectors.is_some();
+        // SAFETY: the rows of the chunk are complete; members write different rows of q and different columns of the sums.
         unsafe {
             if vectors {
                 inner.run(member.share(rows, MAX_ROWS), 0..self.width());
@@ -300,7 +340,7 @@ impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
             if !self.factor.is_empty() {
                 // Only the last element has a sign.
                 let (width, lanes) = (n * T::PARTS, lanes::<T::Real>());
-                let columns = match sums.sign {
+                let columns = match sums.bars.sign {
                     Some(_) if member.id == 0 => (width - 1) / lanes * lanes..width,
                     Some(_) => 0..0,
                     None => member.share(width, lanes),
@@ -326,18 +366,18 @@ impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
 
     unsafe fn finish(&self, scratch: *mut T::Real, member: &Member<'_>) {
         let (Some(sums), n) = (&self.sums, self.n) else { return };
-        // SAFETY: passed on from the caller; the scalars are written by one member.
+        // SAFETY: the sums are complete; the scalars are written by one member, and read by none.
         unsafe {
-            if let Some(bar) = sums.vectors.filter(|_| self.m > 0) {
+            if let Some(bar) = sums.bars.vectors.filter(|_| self.m > 0) {
                 self.vectors_bar(sums, bar.0, scratch, member);
             }
             if member.id == 0 {
-                if let Some(bar) = sums.sign {
+                if let Some(bar) = sums.bars.sign {
                     *bar.0 = self.crossed(sums, n - 1).re();
                 }
-                if let Some(bar) = sums.phases {
+                if let Some(bar) = sums.bars.phases {
                     for j in 0..n {
-                        *bar.at(j) = (self.factor[j].conj() * self.crossed(sums, j)).im();
+                        *bar.at(j) = ((*self.factor.at(j)).conj() * self.crossed(sums, j)).im();
                     }
                 }
             }

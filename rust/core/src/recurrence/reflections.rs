@@ -1,7 +1,8 @@
 //! A product of m reflections and a last factor as the transition of a recurrence: what the caller gives and wants.
 
-use crate::error::{Error, Result, check_len};
+use crate::error::{Error, Result};
 use crate::scalar::Scalar;
+use crate::sizes::check_len;
 
 /// W = H(U[:,0]) ... H(U[:,m-1]) E with E = I, diag(1, ..., 1, s) or diag(e^{i theta}).
 #[derive(Clone, Copy)]
@@ -30,9 +31,9 @@ pub struct ReflectionGradients<'a, T: Scalar> {
 impl<T: Scalar> Reflections<'_, T> {
     /// Refuses sizes that do not fit n.
     pub fn check(&self, n: usize) -> Result<()> {
-        check_len("vectors", self.vectors.len(), n * self.m)?;
+        check_len("vectors", self.vectors.len(), &[n, self.m])?;
         if let Some(phases) = self.phases {
-            check_len("phases", phases.len(), n)?;
+            check_len("phases", phases.len(), &[n])?;
             if T::PARTS == 1 {
                 return Err(Error::value("phases", "belong to complex vectors only"));
             }
@@ -52,9 +53,11 @@ impl<T: Scalar> ReflectionGradients<'_, T> {
 
     /// Refuses sizes that do not fit, and gradients of what was not given.
     pub fn check(&self, of: &Reflections<'_, T>) -> Result<()> {
-        self.vectors.as_ref().map_or(Ok(()), |bar| check_len("vectors_bar", bar.len(), of.vectors.len()))?;
+        self.vectors
+            .as_ref()
+            .map_or(Ok(()), |bar| check_len("vectors_bar", bar.len(), &[of.vectors.len()]))?;
         let phases = of.phases.map_or(0, <[_]>::len);
-        self.phases.as_ref().map_or(Ok(()), |bar| check_len("phases_bar", bar.len(), phases))?;
+        self.phases.as_ref().map_or(Ok(()), |bar| check_len("phases_bar", bar.len(), &[phases]))?;
         if self.sign.is_some() && of.sign.is_none() {
             return Err(Error::value("sign_bar", "was asked for, but no sign was given"));
         }

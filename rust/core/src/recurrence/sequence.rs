@@ -4,8 +4,10 @@
 //! own end: a step then has rows that continue and, behind them, rows that start from h0.
 
 use crate::activation::Activation;
-use crate::error::{Error, Result, check_len};
+use crate::error::{Error, Result};
+use crate::kernels::Buffer;
 use crate::scalar::Scalar;
+use crate::sizes::check_len;
 use std::ops::Range;
 
 /// The inputs of a recurrence besides its transition: h_t = phi(W h_{t-1} + V x_t + b), or W h_{t-1} + phi(V x_t + b).
@@ -47,12 +49,12 @@ impl<T: Scalar> Sequence<'_, T> {
             let got = format!("{steps} steps of {batch} sequences with {n} states");
             return Err(Error::shape("x", "at least one step, one sequence and one state", got));
         }
-        check_len("x", self.x.len(), steps * batch * features)?;
-        check_len("input_weight", self.input_weight.len(), n * features)?;
-        self.h0.map_or(Ok(()), |h0| check_len("h0", h0.len(), batch * n))?;
-        self.bias.map_or(Ok(()), |bias| check_len("bias", bias.len(), n))?;
+        check_len("x", self.x.len(), &[steps, batch, features])?;
+        check_len("input_weight", self.input_weight.len(), &[n, features])?;
+        self.h0.map_or(Ok(()), |h0| check_len("h0", h0.len(), &[batch, n]))?;
+        self.bias.map_or(Ok(()), |bias| check_len("bias", bias.len(), &[n]))?;
         if let Some(lengths) = self.lengths {
-            check_len("lengths", lengths.len(), batch)?;
+            check_len("lengths", lengths.len(), &[batch])?;
             if let Some(&wrong) = lengths.iter().find(|&&length| length == 0 || length > steps) {
                 return Err(Error::value("lengths", format!("must lie in 1..{steps}, got {wrong}")));
             }
@@ -62,6 +64,11 @@ impl<T: Scalar> Sequence<'_, T> {
             }
         }
         self.activation.check::<T>(n, self.activation_bias)
+    }
+
+    /// Refuses states (T, B, n), or their cotangents, of another size.
+    pub fn check_states(&self, argument: &'static str, states: &[T]) -> Result<()> {
+        check_len(argument, states.len(), &[self.steps, self.batch, self.n])
     }
 }
 
@@ -74,25 +81,28 @@ pub struct Schedule {
     /// From the end to the beginning.
     pub reverse: bool,
     /// Rows of each step.
-    active: Vec<usize>,
+    active: Buffer<usize>,
     /// Rows of all steps before each step, and of all steps.
-    before: Vec<usize>,
+    before: Buffer<usize>,
     /// Steps of each sequence.
-    lengths: Vec<usize>,
+    lengths: Buffer<usize>,
 }
 
 impl Schedule {
     /// The schedule of a checked sequence.
-    pub fn new<T: Scalar>(sequence: &Sequence<'_, T>) -> Self {
+    pub fn new<T: Scalar>(sequence: &Sequence<'_, T>) -> Result<Self> {
         let Sequence { steps, batch, reverse, .. } = *sequence;
-        let lengths = sequence.lengths.map_or_else(|| vec![steps; batch], <[usize]>::to_vec);
-        let active: Vec<usize> = (0..steps).map(|t| lengths.partition_point(|&length| length > t)).collect();
-        let mut before = vec![0];
-        before.extend(active.iter().scan(0, |sum, rows| {
-            *sum += rows;
-            Some(*sum)
-        }));
-        Schedule { steps, batch, reverse, active, before, lengths }
+        let mut lengths = Buffer::zeroed(batch)?;
+        match sequence.lengths {
+            Some(given) => lengths.copy_from_slice(given),
+            None => lengths.fill(steps),
+        }
+        let (mut active, mut before) = (Buffer::zeroed(steps)?, Buffer::zeroed(steps + 1)?);
+        for t in 0..steps {
+            active[t] = lengths.partition_point(|&length| length > t);
+            before[t + 1] = before[t] + active[t];
+        }
+        Ok(Schedule { steps, batch, reverse, active, before, lengths })
     }
 
     /// Rows of step t.

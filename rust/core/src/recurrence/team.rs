@@ -6,6 +6,8 @@
 use crate::kernels::lanes;
 use crate::parallel::{Member, worth};
 use crate::scalar::Real;
+use crate::scratch::most;
+use crate::sizes;
 use std::cell::Cell;
 use std::ops::Range;
 use std::sync::atomic::AtomicUsize;
@@ -19,10 +21,11 @@ const BETWEEN_POLLS: usize = 200_000_000;
 
 /// Threads to enter with for steps of `work` multiply-adds per row, and whether they share columns instead of rows.
 pub fn layout(work: usize, divisible: bool, batch: usize, steps: usize, threads: usize) -> (usize, bool) {
-    let threads = if cfg!(test) { threads } else { worth(threads, work.saturating_mul(batch * steps)) };
+    let all = sizes::work(&[work, batch, steps]);
+    let threads = if cfg!(test) { threads } else { worth(most(threads), all) };
     if batch >= 2 * threads {
         (threads, false)
-    } else if threads > 1 && divisible && work * batch >= COLUMNS {
+    } else if threads > 1 && divisible && work.saturating_mul(batch) >= COLUMNS {
         (threads, true)
     } else {
         ((batch / 2).clamp(1, threads), false)

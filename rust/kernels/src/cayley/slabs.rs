@@ -17,18 +17,14 @@ pub struct Slabs<T> {
 }
 
 impl<T> Slabs<T> {
-    fn width_of(n: usize, count: usize) -> usize {
+    /// Columns of each of `count` slabs.
+    pub fn width_of(n: usize, count: usize) -> usize {
         n.div_ceil(COLUMNS).div_ceil(count) * COLUMNS
     }
 
-    /// Elements of one slab.
-    pub fn len(n: usize, count: usize) -> usize {
-        n * Self::width_of(n, count)
-    }
-
-    /// Slabs at `data`.
-    pub fn new(data: *mut T, n: usize, count: usize) -> Self {
-        Slabs { data, n, width: Self::width_of(n, count) }
+    /// Slabs of n rows of `width` elements at `data`, where there is room for all of them.
+    pub fn new(data: *mut T, n: usize, width: usize) -> Self {
+        Slabs { data, n, width }
     }
 
     /// Distance of the rows of a slab; a multiple of 32.

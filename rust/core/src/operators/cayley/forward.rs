@@ -1,9 +1,13 @@
 //! Which kernel forms the matrices of a batch, and how the members share them.
 
-use super::{Cayley, group, repair, single};
+use super::single::{self, ForwardShared};
+use super::{Cayley, group, repair};
+use crate::error::Result;
 use crate::kernels::{Buffer, lanes};
 use crate::parallel::{self, Member, Shared};
 use crate::scalar::Scalar;
+use crate::scratch::{Arena, Frame, Frames, Scratch, most};
+use crate::sizes;
 use isometry_kernels::cayley::Limits;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
@@ -12,96 +16,143 @@ pub(super) const LANES_MOST: usize = 32;
 
 /// Whether a batch is worked one matrix per lane: empty lanes cost as much as full ones.
 pub(super) fn by_lanes<T: Scalar>(batch: usize, n: usize) -> bool {
-    n <= LANES_MOST && batch * 2 > lanes::<T::Real>()
+    n <= LANES_MOST && batch.saturating_mul(2) > lanes::<T::Real>()
 }
 
 /// Multiply-adds of a batch, times `cubes` n^3, as real ones.
 pub(super) fn work<T: Scalar>(batch: usize, n: usize, cubes: usize) -> usize {
-    batch.saturating_mul(cubes * n * n * n).saturating_mul(T::PARTS * T::PARTS)
+    sizes::work(&[batch, cubes, n, n, n, T::PARTS, T::PARTS])
 }
 
-/// Writes all W; `out` has the right size.
-pub(super) fn matrices<T: Scalar>(view: &Cayley<'_, T>, out: &mut [T], threads: usize) {
+/// Writes all W.
+///
+/// # Safety
+/// The matrices of the view exist at `out`, and nobody else touches them.
+pub(super) unsafe fn matrices<T: Scalar>(view: &Cayley<'_, T>, out: Shared<T>, threads: usize) -> Result<()> {
     let (batch, n) = (view.batch, view.n);
     if batch == 0 || n == 0 {
-        return;
+        return Ok(());
     }
-    let out = Shared(out.as_mut_ptr());
-    let limits = Limits::own::<T>(n);
-    let mut threads = parallel::worth(threads, work::<T>(batch, n, 1));
+    let mut threads = parallel::worth(most(threads), work::<T>(batch, n, 1));
     if batch < threads {
         // one matrix on several members: a dozen barriers need some 100 us of work between them
         threads = parallel::worth(threads, work::<T>(1, n, 1) / 25);
     }
-    if by_lanes::<T>(batch, n) {
-        let width = lanes::<T::Real>();
-        parallel::run(threads, &|member| {
-            let scratch = Buffer::<T::Real>::scratch(group::scratch::<T>(n));
-            for g in member.share(batch.div_ceil(width), 1) {
-                let (first, count) = (g * width, (batch - g * width).min(width));
-                let to = out.at(first * n * n);
-                // SAFETY: the members write different matrices of the exclusively borrowed output.
-                unsafe {
-                    let failed = group::forward(view, (first, count), to, scratch.ptr(), limits);
-                    if failed != 0 {
-                        let which: Vec<usize> =
-                            (0..count).filter(|b| failed >> b & 1 == 1).map(|b| first + b).collect();
-                        repair::in_lanes(view, &which, out);
-                    }
-                }
-            }
-        });
-    } else if batch >= threads {
-        parallel::run(threads, &|member| {
-            let shared = Buffer::<T>::scratch(single::forward_shared::<T>(n));
-            let scratch = Buffer::<T::Real>::scratch(single::forward_scratch::<T>(n));
-            Member::alone(|solo| {
-                for b in member.share(batch, 1) {
-                    let to = out.at(b * n * n);
-                    // SAFETY: as above.
-                    unsafe {
-                        if !single::forward(solo, view, b, to, shared.ptr(), scratch.ptr(), limits) {
-                            repair::alone(view, b, to, 1);
-                        }
-                    }
-                }
-            });
-        });
-    } else {
-        for b in 0..batch {
-            let to = Shared(out.at(b * n * n));
-            // SAFETY: as above.
-            unsafe {
-                if !together(view, b, to, threads, limits) {
-                    repair::alone(view, b, to.at(0), threads);
-                }
-            }
+    // SAFETY: the contract above.
+    unsafe {
+        if by_lanes::<T>(batch, n) {
+            in_groups(view, out, threads)
+        } else if batch >= threads {
+            each_alone(view, out, threads)
+        } else {
+            together(view, out, threads)
         }
     }
 }
 
-/// One matrix on all members; false if it fails the check.
-///
-/// # Safety
-/// n n elements exist at `to`.
-pub(super) unsafe fn together<T: Scalar>(
-    view: &Cayley<'_, T>,
-    b: usize,
-    to: Shared<T>,
-    threads: usize,
-    limits: Limits,
-) -> bool {
-    let n = view.n;
-    let memory = Buffer::<T>::scratch(single::forward_shared::<T>(n));
-    let shared = Shared(memory.ptr());
-    let good = AtomicBool::new(false);
+/// [`matrices`], one matrix per lane.
+unsafe fn in_groups<T: Scalar>(view: &Cayley<'_, T>, out: Shared<T>, threads: usize) -> Result<()> {
+    let (batch, n, width) = (view.batch, view.n, lanes::<T::Real>());
+    let groups = batch.div_ceil(width);
+    let room = Scratch::new(|arena| {
+        (arena.take::<u32>(&[groups]), arena.regions(threads, &[group::scratch::<T>(n)]))
+    })?;
+    let limits = Limits::own::<T>(n);
     parallel::run(threads, &|member| {
-        let scratch = Buffer::<T::Real>::scratch(single::forward_scratch::<T>(n));
-        // SAFETY: passed on from the caller; one scratch per member.
-        let pass = unsafe { single::forward(member, view, b, to.at(0), shared.at(0), scratch.ptr(), limits) };
-        if member.id == 0 {
-            good.store(pass, Relaxed);
+        let (verdicts, own) = *room;
+        let scratch = own.of(member.id).ptr();
+        for g in member.share(groups, 1) {
+            let (first, count) = (g * width, (batch - g * width).min(width));
+            // SAFETY: the members write different matrices of the output, and different verdicts.
+            unsafe {
+                let failed = group::forward(view, (first, count), out.at(first * n * n), scratch, limits);
+                *verdicts.at(g) = failed;
+            }
         }
     });
-    good.into_inner()
+    // SAFETY: every group has its verdict.
+    let failed = |b: usize| unsafe { *room.0.at(b / width) } >> (b % width) & 1 == 1;
+    let which = all(batch, failed)?;
+    // SAFETY: the matrices exist at `out`.
+    unsafe { repair::in_groups(view, &which, out, threads) }
+}
+
+/// [`matrices`], dealt to the members.
+unsafe fn each_alone<T: Scalar>(view: &Cayley<'_, T>, out: Shared<T>, threads: usize) -> Result<()> {
+    let (batch, n) = (view.batch, view.n);
+    let carve = |arena: &mut Arena| (ForwardShared::carve(arena, n), single::forward_own::<T>(arena, n));
+    let room = Scratch::new(|arena| (arena.take::<u32>(&[batch]), arena.frames(threads, carve)))?;
+    let limits = Limits::own::<T>(n);
+    parallel::run(threads, &|member| {
+        let (verdicts, own) = *room;
+        let (shared, own) = carve(&mut own.of(member.id).arena());
+        Member::alone(|solo| {
+            for b in member.share(batch, 1) {
+                // SAFETY: the members write different matrices of the output, and different verdicts.
+                unsafe {
+                    let good = single::forward(solo, view, b, out.at(b * n * n), shared, own, limits);
+                    *verdicts.at(b) = u32::from(!good);
+                }
+            }
+        });
+    });
+    // SAFETY: every matrix has its verdict.
+    let which = all(batch, |b| unsafe { *room.0.at(b) } == 1)?;
+    // SAFETY: the matrices exist at `out`.
+    unsafe { repair::alone(view, &which, out, threads) }
+}
+
+/// The matrices of which that is true.
+fn all(batch: usize, failed: impl Fn(usize) -> bool) -> Result<Buffer<usize>> {
+    let failed = || (0..batch).filter(|&b| failed(b));
+    let mut which = Buffer::zeroed(failed().count())?;
+    which.iter_mut().zip(failed()).for_each(|(place, b)| *place = b);
+    Ok(which)
+}
+
+/// [`matrices`], one after the other on all members.
+unsafe fn together<T: Scalar>(view: &Cayley<'_, T>, out: Shared<T>, threads: usize) -> Result<()> {
+    let n = view.n;
+    let room = Scratch::new(|arena| Team::<T>::carve(arena, n, threads))?;
+    for b in 0..view.batch {
+        // SAFETY: the matrix exists at `out`.
+        unsafe {
+            if !room.run(view, b, out.at(b * n * n), Limits::own::<T>(n)) {
+                repair::alone(view, &[b], out, threads)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The members of a call on one matrix after the other, and their memory.
+pub(super) struct Team<T: Scalar> {
+    threads: usize,
+    shared: ForwardShared<T>,
+    own: Frames,
+}
+
+impl<T: Scalar> Team<T> {
+    /// For n x n matrices.
+    pub(super) fn carve(arena: &mut Arena, n: usize, threads: usize) -> Self {
+        let own = arena.frames(threads, |arena| single::forward_own::<T>(arena, n));
+        Team { threads, shared: ForwardShared::carve(arena, n), own }
+    }
+
+    /// Writes W of matrix b; false if it fails the check.
+    ///
+    /// # Safety
+    /// n n elements exist at `to`, which nobody else touches; the memory of the team lives and is free.
+    pub(super) unsafe fn run(&self, view: &Cayley<'_, T>, b: usize, to: *mut T, limits: Limits) -> bool {
+        let (to, good) = (Shared(to), AtomicBool::new(false));
+        parallel::run(self.threads, &|member| {
+            let own: Frame = single::forward_own::<T>(&mut self.own.of(member.id).arena(), view.n);
+            // SAFETY: the contract above; each member has memory of its own.
+            let pass = unsafe { single::forward(member, view, b, to.at(0), self.shared, own, limits) };
+            if member.id == 0 {
+                good.store(pass, Relaxed);
+            }
+        });
+        good.into_inner()
+    }
 }

@@ -1,7 +1,8 @@
 //! The last factor D = diag(d) of W = (2 S - I) D: nothing, signs, or phases d = e^{i theta}.
 
-use crate::error::{Error, Result, check_len};
+use crate::error::{Error, Result};
 use crate::scalar::{Real, Scalar};
+use crate::sizes::check_len;
 
 /// D, one row of n numbers per matrix.
 #[derive(Clone, Copy, Debug)]
@@ -20,7 +21,7 @@ impl<R: Real> Last<'_, R> {
         match self {
             Last::None => Ok(()),
             Last::Signs(signs) => {
-                check_len("signs", signs.len(), batch * n)?;
+                check_len("signs", signs.len(), &[batch, n])?;
                 match signs.iter().position(|s| s.abs() != R::one()) {
                     None => Ok(()),
                     Some(at) => {
@@ -32,7 +33,7 @@ impl<R: Real> Last<'_, R> {
             Last::Phases(_) if T::PARTS == 1 => {
                 Err(Error::value("phases", "need a complex type, got a real one: use signs"))
             }
-            Last::Phases(phases) => check_len("phases", phases.len(), batch * n),
+            Last::Phases(phases) => check_len("phases", phases.len(), &[batch, n]),
         }
     }
 

@@ -27,11 +27,13 @@ pub use last::Last;
 pub use recover::from_matrix;
 pub use vjp::{Gradients, matrix_vjp};
 
-use crate::error::{Error, Result, check_len};
-use crate::kernels::{Buffer, Operand, Product};
+use crate::error::{Error, Result};
+use crate::kernels::{Operand, Product};
 use crate::operator::{Operator, Side};
 use crate::parallel::{self, Member, Shared};
 use crate::scalar::Scalar;
+use crate::scratch::{Region, Scratch, most};
+use crate::sizes::{check_len, triangles, work};
 use isometry_kernels::cayley::triangle;
 
 /// A batch of n x n Cayley transforms: a borrowed view of their parameters.
@@ -54,12 +56,12 @@ impl<'a, T: Scalar> Cayley<'a, T> {
         batch: usize,
         n: usize,
     ) -> Result<Self> {
-        check_len("upper", upper.len(), batch * triangle::len(n))?;
+        check_len("upper", upper.len(), &triangles(batch, n))?;
         if let Some(diagonal) = diagonal {
             if T::PARTS == 1 {
                 return Err(Error::value("diagonal", "must not be given for a real type: A[j, j] = 0"));
             }
-            check_len("diagonal", diagonal.len(), batch * n)?;
+            check_len("diagonal", diagonal.len(), &[batch, n])?;
         }
         last.check::<T>(batch, n)?;
         Ok(Cayley { upper, diagonal, last, batch, n })
@@ -88,40 +90,45 @@ impl<T: Scalar> Operator<T> for Cayley<'_, T> {
 
     fn matrix(&self, out: &mut [T], threads: usize) -> Result<()> {
         self.check_matrix("out", out)?;
-        forward::matrices(self, out, threads);
-        Ok(())
+        // SAFETY: the matrices fill `out`, which is borrowed exclusively.
+        unsafe { forward::matrices(self, Shared(out.as_mut_ptr()), threads) }
     }
 
     fn apply(&self, x: &[T], rows: usize, side: Side, out: &mut [T], threads: usize) -> Result<()> {
         self.check_rows(x, rows, side, out)?;
         let n = self.n;
-        if rows == 0 || n == 0 {
+        if out.is_empty() {
             return Ok(());
         }
-        let mut w = Buffer::<T>::scratch(self.batch * n * n);
-        self.matrix(&mut w, threads)?;
-        let (w, size) = (&w, rows * n);
+        let work = work(&[self.batch, rows, n, n, T::PARTS, T::PARTS]);
+        let members = parallel::worth(most(threads), work);
+        let room = Scratch::new(|arena| {
+            let w: Region<T> = arena.take(&[self.batch, n, n]);
+            (w, arena.regions(members, &[Product::<T>::scratch(rows, n)]))
+        })?;
+        let (w, own) = *room;
+        // SAFETY: the region holds all matrices.
+        unsafe { forward::matrices(self, Shared(w.ptr()), threads)? };
+        let size = rows * n;
         let to = Shared(out.as_mut_ptr());
-        let work = (self.batch * rows * n * n).saturating_mul(T::PARTS * T::PARTS);
-        let threads = parallel::worth(threads, work);
         let product = |b: usize| {
-            let w = Operand::new(w[b * n * n..].as_ptr(), n);
+            let w = Operand::new(w.at(b * n * n).cast_const(), n);
             // rows: c = W x is C = X W^T, c = W^H x is C = X conj(W)
             let w = if side == Side::Forward { w.t() } else { w.conj() };
             Product::new((rows, n, n), Operand::new(x[b * size..].as_ptr(), n), w, to.at(b * size), n)
         };
-        parallel::run(threads, &|member| {
-            let scratch = Buffer::<T::Real>::scratch(Product::<T>::scratch(rows, n));
+        parallel::run(members, &|member| {
+            let scratch = own.of(member.id).ptr();
             if self.batch < member.count {
                 for b in 0..self.batch {
                     // SAFETY: the slices hold the matrices; `out` is borrowed exclusively; one scratch per member.
-                    unsafe { product(b).run(member, scratch.ptr()) };
+                    unsafe { product(b).run(member, scratch) };
                 }
             } else {
                 Member::alone(|solo| {
                     for b in member.share(self.batch, 1) {
                         // SAFETY: as above; the members write different matrices.
-                        unsafe { product(b).run(solo, scratch.ptr()) };
+                        unsafe { product(b).run(solo, scratch) };
                     }
                 });
             }

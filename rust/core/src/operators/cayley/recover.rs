@@ -19,10 +19,12 @@
 //! ```
 
 use super::triangle;
-use crate::error::{Error, Result, check_len};
-use crate::kernels::{check_unitary, invert_pivoted};
+use crate::error::{Error, Result};
+use crate::kernels::{Pivoted, Unitarity};
 use crate::parallel::{self, Shared};
 use crate::scalar::{Real, Scalar};
+use crate::scratch::{Arena, Region, Scratch, most};
+use crate::sizes::{check_len, triangles, work};
 use std::sync::Mutex;
 
 /// How far above 1 an entry may stay.
@@ -48,20 +50,24 @@ pub fn from_matrix<T: Scalar>(
     cancel: &(dyn Fn() -> bool + Sync),
 ) -> Result<()> {
     let name = if T::PARTS == 1 { "signs" } else { "phases" };
-    check_len("w", w.len(), batch * n * n)?;
-    check_len(name, last.len(), batch * n)?;
-    check_len("upper", upper.len(), batch * triangle::len(n))?;
+    check_len("w", w.len(), &[batch, n, n])?;
+    check_len(name, last.len(), &[batch, n])?;
+    check_len("upper", upper.len(), &triangles(batch, n))?;
     if let Some(diagonal) = &diagonal {
-        check_len("diagonal", diagonal.len(), batch * n)?;
+        check_len("diagonal", diagonal.len(), &[batch, n])?;
     }
-    if n == 0 {
+    if w.is_empty() {
         return Ok(());
     }
     let (last, upper) = (Shared(last.as_mut_ptr()), Shared(upper.as_mut_ptr()));
     let diagonal = diagonal.map(|d| Shared(d.as_mut_ptr()));
     let failure = Mutex::new(None::<(usize, Error)>);
-    let threads = parallel::worth(threads, batch * n * n * n * 4);
+    let threads = parallel::worth(most(threads), work(&[batch, 4, n, n, n])).min(batch);
+    let carve = |arena: &mut Arena| Room::<T::Wide>::carve(arena, n);
+    let room = Scratch::new(|arena| arena.frames(threads, carve))?;
     parallel::run(threads, &|member| {
+        // SAFETY: the memory is this member's.
+        let mut work = unsafe { carve(&mut room.of(member.id).arena()).work(n) };
         for b in member.share(batch, 1) {
             // SAFETY: sizes were checked; the members take different matrices of exclusively borrowed arrays.
             let (last, upper, diagonal) = unsafe {
@@ -71,9 +77,10 @@ pub fn from_matrix<T: Scalar>(
                     diagonal.map(|d| std::slice::from_raw_parts_mut(d.at(b * n), n)),
                 )
             };
-            if let Err(error) =
-                one(&w[b * n * n..(b + 1) * n * n], last, choose, upper, diagonal, (b, n), tol, cancel)
-            {
+            for (wide, x) in work.w.iter_mut().zip(&w[b * n * n..]) {
+                *wide = x.widen();
+            }
+            if let Err(error) = one::<T>(&mut work, last, choose, upper, diagonal, b, tol, cancel) {
                 let mut failure = failure.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
                 if failure.as_ref().is_none_or(|(first, _)| b < *first) {
                     *failure = Some((b, error));
@@ -88,30 +95,80 @@ pub fn from_matrix<T: Scalar>(
     }
 }
 
+/// Memory of one member.
+struct Room<W: Scalar<Real = f64>> {
+    matrices: [Region<W>; 3],
+    rows: [Region<W>; 4],
+    curvature: Region<f64>,
+    unitarity: Unitarity<W>,
+    pivoted: Pivoted,
+}
+
+/// What one matrix needs: W and D, S and the next S, the next D, two rows, and the curvature of log|det (I + Z)|.
+struct Work<'a, W: Scalar<Real = f64>> {
+    n: usize,
+    w: &'a mut [W],
+    d: &'a mut [W],
+    s: &'a mut [W],
+    t: &'a mut [W],
+    next: &'a mut [W],
+    rows: [&'a mut [W]; 2],
+    curvature: &'a mut [f64],
+    unitarity: Unitarity<W>,
+    pivoted: Pivoted,
+}
+
+impl<W: Scalar<Real = f64>> Room<W> {
+    fn carve(arena: &mut Arena, n: usize) -> Self {
+        Room {
+            matrices: [(); 3].map(|()| arena.take(&[n, n])),
+            rows: [(); 4].map(|()| arena.take(&[n])),
+            curvature: arena.take(&[W::PARTS - 1, n, n]),
+            unitarity: Unitarity::carve(arena, n),
+            pivoted: Pivoted::carve::<W>(arena, n),
+        }
+    }
+
+    /// # Safety
+    /// The memory lives for 'a, and nobody else uses it.
+    unsafe fn work<'a>(self, n: usize) -> Work<'a, W> {
+        // SAFETY: the contract above; the regions are apart.
+        unsafe {
+            let [w, s, t] = self.matrices.map(|region| region.zeroed());
+            let [d, next, first, second] = self.rows.map(|region| region.zeroed());
+            let (rows, curvature) = ([first, second], self.curvature.zeroed());
+            Work { n, w, d, s, t, next, rows, curvature, unitarity: self.unitarity, pivoted: self.pivoted }
+        }
+    }
+}
+
 fn one<T: Scalar>(
-    w: &[T],
+    work: &mut Work<'_, T::Wide>,
     last: &mut [T::Real],
     choose: bool,
     upper: &mut [T],
     diagonal: Option<&mut [T::Real]>,
-    (b, n): (usize, usize),
+    b: usize,
     tol: f64,
     cancel: &(dyn Fn() -> bool + Sync),
 ) -> Result<()> {
-    let w: Vec<T::Wide> = w.iter().map(|x| x.widen()).collect();
-    check_unitary(&w, n, b, tol)?;
-    let mut d: Vec<T::Wide> = vec![T::Wide::default(); n];
+    let n = work.n;
+    // SAFETY: the room is this member's.
+    unsafe { work.unitarity.check(work.w, b, tol)? };
     if choose {
-        greedy(&w, &mut d, n);
-        improve(&w, &mut d, n, cancel)?;
-        for (last, d) in last.iter_mut().zip(&d) {
+        work.t.copy_from_slice(work.w);
+        greedy(work.t, work.d, n);
+        work.improve(cancel)?;
+        for (last, d) in last.iter_mut().zip(&*work.d) {
             *last = T::Real::of(if T::PARTS == 1 { d.re() } else { d.im().atan2(d.re()) });
         }
     }
-    for (d, last) in d.iter_mut().zip(last.iter()) {
+    for (d, last) in work.d.iter_mut().zip(last.iter()) {
         *d = if T::PARTS == 1 { T::Wide::real(last.f64()) } else { T::Wide::cis(last.f64()) };
     }
-    let a = skew(&w, &d, n);
+    // SAFETY: the room is this matrix's.
+    unsafe { skew(work.w, work.d, n, work.s, work.pivoted) };
+    let a = &*work.s;
     let largest = a.iter().map(|x| x.modulus()).fold(0.0, |m, x| if x <= m { m } else { x });
     if largest.is_nan() || largest * n as f64 * T::Real::EPS.f64() > 1.0 {
         let name = if T::PARTS == 1 { "signs" } else { "phases" };
@@ -137,34 +194,40 @@ fn one<T: Scalar>(
     Ok(())
 }
 
-/// S = (I + W D^-1)^-1 and log |det (I + W D^-1)|
-fn inverse<W: Scalar<Real = f64>>(w: &[W], d: &[W], n: usize) -> (Vec<W>, f64) {
-    let mut s = w.to_vec();
+/// S = (I + W D^-1)^-1; returns log |det (I + W D^-1)|.
+///
+/// # Safety
+/// The room is for n x n matrices, and nobody else uses it.
+unsafe fn inverse<W: Scalar<Real = f64>>(w: &[W], d: &[W], n: usize, s: &mut [W], room: Pivoted) -> f64 {
+    s.copy_from_slice(w);
     for i in 0..n {
         for j in 0..n {
             s[i * n + j] *= d[j].conj();
         }
         s[i * n + i] += W::one();
     }
-    let log = invert_pivoted(&mut s, n);
-    (s, log)
+    // SAFETY: the contract above.
+    unsafe { room.invert(s, n) }
 }
 
 /// A = 2 S - I
-fn skew<W: Scalar<Real = f64>>(w: &[W], d: &[W], n: usize) -> Vec<W> {
-    let mut a = inverse(w, d, n).0;
+///
+/// # Safety
+/// As [`inverse`].
+unsafe fn skew<W: Scalar<Real = f64>>(w: &[W], d: &[W], n: usize, a: &mut [W], room: Pivoted) {
+    // SAFETY: the contract above.
+    // SAFETY: the room is this matrix's.
+    unsafe { inverse(w, d, n, a, room) };
     for i in 0..n {
         for j in 0..n {
             a[i * n + j] = a[i * n + j].scale(2.0);
         }
         a[i * n + i] -= W::one();
     }
-    a
 }
 
-/// d_k = sign or phase of the diagonal entry of the Schur complement of W + D; +1 for 0.
-fn greedy<W: Scalar<Real = f64>>(w: &[W], d: &mut [W], n: usize) {
-    let mut m = w.to_vec();
+/// d_k = sign or phase of the diagonal entry of the Schur complement of W + D; +1 for 0. `m` holds W, and is used up.
+fn greedy<W: Scalar<Real = f64>>(m: &mut [W], d: &mut [W], n: usize) {
     for k in 0..n {
         let pivot = m[k * n + k];
         let size = pivot.modulus();
@@ -187,91 +250,9 @@ fn greedy<W: Scalar<Real = f64>>(w: &[W], d: &mut [W], n: usize) {
     }
 }
 
-/// Steps until no |A_ij| exceeds 1 + slack and, for phases, the diagonal of A is zero.
-fn improve<W: Scalar<Real = f64>>(
-    w: &[W],
-    d: &mut [W],
-    n: usize,
-    cancel: &(dyn Fn() -> bool + Sync),
-) -> Result<()> {
-    let slack = SLACK[W::PARTS - 1];
-    for _ in 0..SWEEPS {
-        if cancel() {
-            return Err(Error::Interrupted);
-        }
-        let mut s = inverse(w, d, n).0;
-        let mut moved = false;
-        if W::PARTS == 2 && phases_off(&s, n) > DIAGONAL {
-            for j in 0..n {
-                let turn = W::cis(-2.0 * (2.0 * s[j * n + j].im()).atan());
-                d[j] *= turn;
-                scale_columns(&mut s, n, &[j], turn.conj() - W::one());
-            }
-            newton(w, d, n, cancel)?;
-            continue;
-        }
-        // n flips at most before S is formed anew
-        for _ in 0..n {
-            let Some((i, j)) = largest(&s, n, slack) else { break };
-            for k in [i, j] {
-                d[k] = -d[k];
-            }
-            scale_columns(&mut s, n, &[i, j], W::real(-2.0));
-            moved = true;
-            if W::PARTS == 2 {
-                break;
-            }
-        }
-        if !moved {
-            break;
-        }
-    }
-    Ok(())
-}
-
 /// max |Im A_jj|
 fn phases_off<W: Scalar<Real = f64>>(s: &[W], n: usize) -> f64 {
     s.iter().step_by(n + 1).map(|x| 2.0 * x.im().abs()).fold(0.0, f64::max)
-}
-
-/// Damped steps of Newton's method on the phases, each of which raises the determinant or, where that is flat to working
-/// precision, brings the diagonal of A nearer to zero.
-fn newton<W: Scalar<Real = f64>>(
-    w: &[W],
-    d: &mut [W],
-    n: usize,
-    cancel: &(dyn Fn() -> bool + Sync),
-) -> Result<()> {
-    let (mut s, mut log) = inverse(w, d, n);
-    let mut off = phases_off(&s, n);
-    let mut damping = 1e-3;
-    while off > DIAGONAL && damping < 1e6 {
-        if cancel() {
-            return Err(Error::Interrupted);
-        }
-        let mut curvature: Vec<f64> = s.iter().map(|x| x.modulus().powi(2)).collect();
-        for j in 0..n {
-            curvature[j * n + j] += damping;
-        }
-        invert_pivoted(&mut curvature, n);
-        let step = |row: &[f64]| -> f64 { (0..n).map(|k| -row[k] * s[k * n + k].im()).sum() };
-        let next: Vec<W> =
-            d.iter().zip(curvature.chunks_exact(n)).map(|(&d, row)| d * W::cis(step(row))).collect();
-        if !next.iter().all(|x| x.modulus().is_finite()) {
-            damping *= 8.0;
-            continue;
-        }
-        let (new, height) = inverse(w, &next, n);
-        let (left, flat) = (phases_off(&new, n), 1e-13 * n as f64);
-        if height > log + flat || (height > log - flat && left < off) {
-            d.copy_from_slice(&next);
-            (s, log, off) = (new, height, left);
-            damping = (damping / 8.0).max(1e-12);
-        } else {
-            damping *= 8.0;
-        }
-    }
-    Ok(())
 }
 
 /// The first of the largest |A_ij| = 2 |S_ij| above the diagonal that exceeds 1 + slack.
@@ -288,28 +269,116 @@ fn largest<W: Scalar<Real = f64>>(s: &[W], n: usize, slack: f64) -> Option<(usiz
     at
 }
 
-/// S after the columns J (one or two) of Z were multiplied by 1 + c.
-fn scale_columns<W: Scalar<Real = f64>>(s: &mut [W], n: usize, columns: &[usize], c: W) {
-    let rows: Vec<Vec<W>> = columns.iter().map(|&j| s[j * n..(j + 1) * n].to_vec()).collect();
-    let q = |s: &[W], i: usize, j: usize| if i == j { W::one() - s[i * n + j] } else { -s[i * n + j] };
-    // K = (c^-1 I + Q_JJ)^-1
-    let k = |a: usize, b: usize| q(s, columns[a], columns[b]) + if a == b { W::one() / c } else { W::zero() };
-    let inverse = if columns.len() == 1 {
-        [[W::one() / k(0, 0), W::zero()], [W::zero(), W::zero()]]
-    } else {
-        let det = W::one() / (k(0, 0) * k(1, 1) - k(0, 1) * k(1, 0));
-        [[k(1, 1) * det, -k(0, 1) * det], [-k(1, 0) * det, k(0, 0) * det]]
-    };
-    for i in 0..n {
-        let mut f = [W::zero(); 2];
-        for (b, f) in f.iter_mut().enumerate().take(columns.len()) {
-            for (a, &column) in columns.iter().enumerate() {
-                *f += q(s, i, column) * inverse[a][b];
+impl<W: Scalar<Real = f64>> Work<'_, W> {
+    /// Steps until no |A_ij| exceeds 1 + slack and, for phases, the diagonal of A is zero.
+    fn improve(&mut self, cancel: &(dyn Fn() -> bool + Sync)) -> Result<()> {
+        let (n, slack) = (self.n, SLACK[W::PARTS - 1]);
+        for _ in 0..SWEEPS {
+            if cancel() {
+                return Err(Error::Interrupted);
+            }
+            // SAFETY: the room is this matrix's.
+            unsafe { inverse(self.w, self.d, n, self.s, self.pivoted) };
+            let mut moved = false;
+            if W::PARTS == 2 && phases_off(self.s, n) > DIAGONAL {
+                for j in 0..n {
+                    let turn = W::cis(-2.0 * (2.0 * self.s[j * n + j].im()).atan());
+                    self.d[j] *= turn;
+                    self.scale_columns(&[j], turn.conj() - W::one());
+                }
+                self.newton(cancel)?;
+                continue;
+            }
+            // n flips at most before S is formed anew
+            for _ in 0..n {
+                let Some((i, j)) = largest(self.s, n, slack) else { break };
+                for k in [i, j] {
+                    self.d[k] = -self.d[k];
+                }
+                self.scale_columns(&[i, j], W::real(-2.0));
+                moved = true;
+                if W::PARTS == 2 {
+                    break;
+                }
+            }
+            if !moved {
+                break;
             }
         }
-        for (f, row) in f.iter().zip(&rows) {
+        Ok(())
+    }
+
+    /// Damped steps of Newton's method on the phases, each of which raises the determinant or, where that is flat to working
+    /// precision, brings the diagonal of A nearer to zero.
+    fn newton(&mut self, cancel: &(dyn Fn() -> bool + Sync)) -> Result<()> {
+        let n = self.n;
+        // SAFETY: the room is this matrix's.
+        let mut log = unsafe { inverse(self.w, self.d, n, self.s, self.pivoted) };
+        let mut off = phases_off(self.s, n);
+        let mut damping = 1e-3;
+        while off > DIAGONAL && damping < 1e6 {
+            if cancel() {
+                return Err(Error::Interrupted);
+            }
+            for (curvature, x) in self.curvature.iter_mut().zip(&*self.s) {
+                *curvature = x.modulus().powi(2);
+            }
             for j in 0..n {
-                s[i * n + j] -= *f * row[j];
+                self.curvature[j * n + j] += damping;
+            }
+            // SAFETY: the room is this matrix's.
+            unsafe { self.pivoted.invert(self.curvature, n) };
+            let s = &*self.s;
+            let step = |row: &[f64]| -> f64 { (0..n).map(|k| -row[k] * s[k * n + k].im()).sum() };
+            for ((next, &d), row) in self.next.iter_mut().zip(&*self.d).zip(self.curvature.chunks_exact(n)) {
+                *next = d * W::cis(step(row));
+            }
+            if !self.next.iter().all(|x| x.modulus().is_finite()) {
+                damping *= 8.0;
+                continue;
+            }
+            // SAFETY: the room is this matrix's.
+            let height = unsafe { inverse(self.w, self.next, n, self.t, self.pivoted) };
+            let (left, flat) = (phases_off(self.t, n), 1e-13 * n as f64);
+            if height > log + flat || (height > log - flat && left < off) {
+                self.d.copy_from_slice(self.next);
+                std::mem::swap(&mut self.s, &mut self.t);
+                (log, off) = (height, left);
+                damping = (damping / 8.0).max(1e-12);
+            } else {
+                damping *= 8.0;
+            }
+        }
+        Ok(())
+    }
+
+    /// S after the columns J (one or two) of Z were multiplied by 1 + c.
+    fn scale_columns(&mut self, columns: &[usize], c: W) {
+        let (n, s) = (self.n, &mut *self.s);
+        for (row, &j) in self.rows.iter_mut().zip(columns) {
+            row.copy_from_slice(&s[j * n..(j + 1) * n]);
+        }
+        let q = |s: &[W], i: usize, j: usize| if i == j { W::one() - s[i * n + j] } else { -s[i * n + j] };
+        // K = (c^-1 I + Q_JJ)^-1
+        let k =
+            |a: usize, b: usize| q(s, columns[a], columns[b]) + if a == b { W::one() / c } else { W::zero() };
+        let inverse = if columns.len() == 1 {
+            [[W::one() / k(0, 0), W::zero()], [W::zero(), W::zero()]]
+        } else {
+            let det = W::one() / (k(0, 0) * k(1, 1) - k(0, 1) * k(1, 0));
+            [[k(1, 1) * det, -k(0, 1) * det], [-k(1, 0) * det, k(0, 0) * det]]
+        };
+        for i in 0..n {
+            let mut f = [W::zero(); 2];
+            for (b, f) in f.iter_mut().enumerate().take(columns.len()) {
+                for (a, &column) in columns.iter().enumerate() {
+                    *f += q(s, i, column) * inverse[a][b];
+                }
+            }
+            for (f, row) in f.iter().zip(&self.rows).take(columns.len()) {
+                for j in 0..n {
+                    s[i * n + j] -= *f * row[j];
+                }
             }
         }
     }

@@ -2,99 +2,150 @@
 //! precision by LU with partial pivoting and Newton-Schulz steps W <- W (3 I - W^H W) / 2, which square the distance from
 //! the orthogonal matrices.
 
-use super::{Cayley, Last, forward, group, triangle};
-use crate::kernels::{Buffer, Operand, Product, invert_pivoted, lanes};
-use crate::parallel::{Member, Shared};
+use super::forward::{Team, work};
+use super::{Cayley, Last, group, triangle};
+use crate::error::Result;
+use crate::kernels::{Operand, Pivoted, Product, lanes};
+use crate::parallel::{self, Member, Shared};
 use crate::scalar::{Real, Scalar};
+use crate::scratch::{Arena, Region, Scratch};
+use crate::sizes::triangles;
 use isometry_kernels::cayley::Limits;
 
 /// Newton-Schulz steps at most; one suffices below a condition of 1e8.
 const STEPS: usize = 6;
 
-/// Parameters of some matrices in double precision.
+/// Parameters of up to `count` matrices, and the matrices, in double precision.
 struct Widened<T: Scalar> {
-    upper: Vec<T::Wide>,
-    diagonal: Option<Vec<f64>>,
-    last: Option<Vec<f64>>,
-    phases: bool,
-    batch: usize,
-    n: usize,
+    upper: Region<T::Wide>,
+    diagonal: Region<f64>,
+    last: Region<f64>,
+    w: Region<T::Wide>,
 }
 
 impl<T: Scalar> Widened<T> {
-    fn new(view: &Cayley<'_, T>, which: &[usize]) -> Self {
-        let n = view.n;
-        let rows = |x: &[T::Real]| {
-            which.iter().flat_map(|b| &x[b * n..(b + 1) * n]).map(|x| x.f64()).collect::<Vec<f64>>()
-        };
+    fn carve(arena: &mut Arena, view: &Cayley<'_, T>, count: usize) -> Self {
+        let (n, some) = (view.n, |wanted: bool| usize::from(wanted));
         Widened {
-            upper: which.iter().flat_map(|&b| view.upper_of(b)).map(|x| x.widen()).collect(),
-            diagonal: view.diagonal.map(rows),
-            last: view.last.numbers().map(rows),
-            phases: matches!(view.last, Last::Phases(_)),
-            batch: which.len(),
-            n,
+            upper: arena.take(&triangles(count, n)),
+            diagonal: arena.take(&[some(view.diagonal.is_some()), count, n]),
+            last: arena.take(&[some(view.last.numbers().is_some()), count, n]),
+            w: arena.take(&[count, n, n]),
         }
     }
 
-    fn view(&self) -> Cayley<'_, T::Wide> {
-        let last = match &self.last {
-            None => Last::None,
-            Some(x) if self.phases => Last::Phases(x),
-            Some(x) => Last::Signs(x),
+    /// The matrices `which`, and zeros where they will stand.
+    ///
+    /// # Safety
+    /// The memory lives for 'a, and nobody else uses it; it has room for so many.
+    unsafe fn fill<'a>(
+        &self,
+        view: &Cayley<'_, T>,
+        which: &[usize],
+    ) -> (Cayley<'a, T::Wide>, &'a mut [T::Wide]) {
+        let n = view.n;
+        // SAFETY: the contract above.
+        let (upper, diagonal, last, w) =
+            unsafe { (self.upper.zeroed(), self.diagonal.zeroed(), self.last.zeroed(), self.w.zeroed()) };
+        let triangles = which.iter().flat_map(|&b| view.upper_of(b));
+        upper.iter_mut().zip(triangles).for_each(|(wide, x)| *wide = x.widen());
+        for (wide, x) in [(&mut *diagonal, view.diagonal), (&mut *last, view.last.numbers())] {
+            let rows = which.iter().flat_map(|b| x.map_or(&[][..], |x| &x[b * n..(b + 1) * n]));
+            wide.iter_mut().zip(rows).for_each(|(wide, x)| *wide = x.f64());
+        }
+        let last = match view.last {
+            Last::None => Last::None,
+            Last::Signs(_) => Last::Signs(&*last),
+            Last::Phases(_) => Last::Phases(&*last),
         };
-        let diagonal = self.diagonal.as_deref();
-        Cayley { upper: &self.upper, diagonal, last, batch: self.batch, n: self.n }
+        let diagonal = view.diagonal.map(|_| &*diagonal);
+        (Cayley { upper, diagonal, last, batch: which.len(), n }, &mut w[..which.len() * n * n])
     }
 }
 
 /// Redoes the matrices `which` of a batch that is worked one matrix per lane.
 ///
 /// # Safety
-/// n n elements of each of the matrices exist at `out`.
-pub(super) unsafe fn in_lanes<T: Scalar>(view: &Cayley<'_, T>, which: &[usize], out: Shared<T>) {
-    let n = view.n;
-    let widened = Widened::new(view, which);
-    let wide = widened.view();
-    let mut w = Buffer::<T::Wide>::scratch(which.len() * n * n);
-    let (width, double) = (lanes::<f64>(), is_double::<T>());
-    let scratch = Buffer::<f64>::scratch(group::scratch::<T::Wide>(n));
-    for first in (0..which.len()).step_by(width) {
-        let count = (which.len() - first).min(width);
-        let failed = if double {
-            u32::MAX
-        } else {
-            let to = w.ptr().wrapping_add(first * n * n);
-            // SAFETY: the buffers hold `count` matrices from `first` on.
-            unsafe { group::forward(&wide, (first, count), to, scratch.ptr(), Limits::rounded::<T>(n)) }
-        };
-        for b in (0..count).filter(|b| failed >> b & 1 == 1).map(|b| first + b) {
-            pivoted(&wide, b, &mut w[b * n * n..(b + 1) * n * n]);
+/// The matrices of the view exist at `out`, and nobody else touches them.
+pub(super) unsafe fn in_groups<T: Scalar>(
+    view: &Cayley<'_, T>,
+    which: &[usize],
+    out: Shared<T>,
+    threads: usize,
+) -> Result<()> {
+    let (n, width) = (view.n, lanes::<f64>());
+    let groups = which.len().div_ceil(width);
+    if groups == 0 {
+        return Ok(());
+    }
+    let threads = threads.min(groups);
+    let carve = |arena: &mut Arena| {
+        let scratch = arena.take(&[group::scratch::<T::Wide>(n)]);
+        (Widened::carve(arena, view, width), Polish::carve(arena, n), scratch)
+    };
+    let room = Scratch::new(|arena| arena.frames(threads, carve))?;
+    parallel::run(threads, &|member| {
+        let (widened, polish, scratch) = carve(&mut room.of(member.id).arena());
+        for g in member.share(groups, 1) {
+            let which = &which[g * width..which.len().min((g + 1) * width)];
+            // SAFETY: the memory is this member's; the matrices of its groups exist at `out`.
+            unsafe {
+                let (wide, w) = widened.fill(view, which);
+                let (group, limits) = ((0, which.len()), Limits::rounded::<T>(n));
+                let failed = match is_double::<T>() {
+                    true => u32::MAX,
+                    false => group::forward(&wide, group, w.as_mut_ptr(), scratch.ptr(), limits),
+                };
+                for (place, &b) in which.iter().enumerate() {
+                    let w = &mut w[place * n * n..(place + 1) * n * n];
+                    if failed >> place & 1 == 1 {
+                        pivoted(&wide, place, w, &polish);
+                    }
+                    round(w, out.at(b * n * n));
+                }
+            }
         }
-    }
-    for (b, w) in which.iter().zip(w.chunks_exact(n * n)) {
-        // SAFETY: passed on from the caller.
-        unsafe { round(w, out.at(b * n * n)) };
-    }
+    });
+    Ok(())
 }
 
-/// Redoes matrix b alone, on up to `threads` members.
+/// Redoes the matrices `which`: dealt to the members, or, where there are few, one after the other on all of them.
 ///
 /// # Safety
-/// n n elements exist at `out`.
-pub(super) unsafe fn alone<T: Scalar>(view: &Cayley<'_, T>, b: usize, out: *mut T, threads: usize) {
+/// As [`in_groups`].
+pub(super) unsafe fn alone<T: Scalar>(
+    view: &Cayley<'_, T>,
+    which: &[usize],
+    out: Shared<T>,
+    threads: usize,
+) -> Result<()> {
     let n = view.n;
-    let widened = Widened::new(view, &[b]);
-    let wide = widened.view();
-    let mut w = Buffer::<T::Wide>::scratch(n * n);
-    // SAFETY: the buffer holds the matrix.
-    let good = !is_double::<T>()
-        && unsafe { forward::together(&wide, 0, Shared(w.ptr()), threads, Limits::rounded::<T>(n)) };
-    if !good {
-        pivoted(&wide, 0, &mut w);
+    if which.is_empty() {
+        return Ok(());
     }
-    // SAFETY: passed on from the caller.
-    unsafe { round(&w, out) };
+    let inner = parallel::worth(threads, work::<T::Wide>(1, n, 1) / 25);
+    let (members, inner) = if which.len() >= threads { (threads, 1) } else { (1, inner) };
+    let carve = |arena: &mut Arena| {
+        let team = Team::<T::Wide>::carve(arena, n, inner);
+        (Widened::carve(arena, view, 1), Polish::carve(arena, n), team)
+    };
+    let room = Scratch::new(|arena| arena.frames(members, carve))?;
+    parallel::run(members, &|member| {
+        let (widened, polish, team) = carve(&mut room.of(member.id).arena());
+        for place in member.share(which.len(), 1) {
+            let b = which[place];
+            // SAFETY: the memory is this member's; its matrices exist at `out`.
+            unsafe {
+                let (wide, w) = widened.fill(view, &[b]);
+                let limits = Limits::rounded::<T>(n);
+                if is_double::<T>() || !team.run(&wide, 0, w.as_mut_ptr(), limits) {
+                    pivoted(&wide, 0, w, &polish);
+                }
+                round(w, out.at(b * n * n));
+            }
+        }
+    });
+    Ok(())
 }
 
 fn is_double<T: Scalar>() -> bool {
@@ -105,13 +156,16 @@ fn is_double<T: Scalar>() -> bool {
 /// There is room for all of w at `out`.
 unsafe fn round<T: Scalar>(w: &[T::Wide], out: *mut T) {
     for (i, &x) in w.iter().enumerate() {
-        // SAFETY: the caller vouches for the room.
-        unsafe { *out.add(i) = T::narrow(x) };
+        // SAFETY: the contract above.
+        unsafe { out.add(i).write(T::narrow(x)) };
     }
 }
 
 /// W of matrix b by partial pivoting, then Newton-Schulz steps until W^H W = I to working precision.
-fn pivoted<W: Scalar<Real = f64>>(view: &Cayley<'_, W>, b: usize, w: &mut [W]) {
+///
+/// # Safety
+/// The memory of `room` lives, and nobody else uses it.
+unsafe fn pivoted<W: Scalar<Real = f64>>(view: &Cayley<'_, W>, b: usize, w: &mut [W], room: &Polish<W>) {
     let n = view.n;
     let upper = view.upper_of(b);
     let diagonal = view.diagonal_of(b);
@@ -131,14 +185,16 @@ fn pivoted<W: Scalar<Real = f64>>(view: &Cayley<'_, W>, b: usize, w: &mut [W]) {
             w[j * n + i] = -x.conj();
         }
     }
-    invert_pivoted(w, n);
+    // SAFETY: the contract above.
+    unsafe { room.pivoted.invert(w, n) };
     for i in 0..n {
         for j in 0..n {
             w[i * n + j] = w[i * n + j].scale(2.0 * t);
         }
         w[i * n + i] -= W::one();
     }
-    polish(w, n);
+    // SAFETY: the contract above.
+    unsafe { room.polish(w, n) };
     for i in 0..n {
         for j in 0..n {
             w[i * n + j] *= view.last.factor::<W>(b * n + j);
@@ -150,31 +206,52 @@ fn largest(a: f64, b: f64) -> f64 {
     if b <= a { a } else { b }
 }
 
-/// Newton-Schulz steps, as long as they help.
-fn polish<W: Scalar<Real = f64>>(w: &mut [W], n: usize) {
-    let mut gram = Buffer::<W>::scratch(n * n);
-    let mut next = Buffer::<W>::scratch(n * n);
-    let scratch = Buffer::<f64>::scratch(Product::<W>::scratch(n, n));
-    for step in 0..=STEPS {
-        let operand = Operand::new(w.as_ptr(), n);
-        // SAFETY: three separate n x n matrices.
-        Member::alone(|solo| unsafe {
-            Product::new((n, n, n), operand.h(), operand, gram.ptr(), n).run(solo, scratch.ptr());
-        });
-        let mut worst = 0.0;
-        for i in 0..n {
-            gram[i * n + i] -= W::one();
-            worst = gram[i * n..(i + 1) * n].iter().map(|x| x.modulus()).fold(worst, largest);
+/// Room for the inverse and for Newton-Schulz steps.
+struct Polish<W: Scalar<Real = f64>> {
+    pivoted: Pivoted,
+    gram: Region<W>,
+    next: Region<W>,
+    scratch: Region<f64>,
+}
+
+impl<W: Scalar<Real = f64>> Polish<W> {
+    fn carve(arena: &mut Arena, n: usize) -> Self {
+        let [gram, next] = [(); 2].map(|()| arena.take(&[n, n]));
+        Polish {
+            pivoted: Pivoted::carve::<W>(arena, n),
+            gram,
+            next,
+            scratch: arena.take(&[Product::<W>::scratch(n, n)]),
         }
-        if step == STEPS || !(worst > 2.0 * n as f64 * f64::EPS && worst < 1.0) {
-            return;
+    }
+
+    /// Steps as long as they help.
+    ///
+    /// # Safety
+    /// The memory lives, and nobody else uses it.
+    unsafe fn polish(&self, w: &mut [W], n: usize) {
+        let scratch = self.scratch.ptr();
+        // SAFETY: the contract above.
+        let (gram, next) = unsafe { (self.gram.zeroed(), self.next.zeroed()) };
+        for step in 0..=STEPS {
+            let operand = Operand::new(w.as_ptr(), n);
+            let product = Product::new((n, n, n), operand.h(), operand, gram.as_mut_ptr(), n);
+            // SAFETY: separate n x n matrices.
+            Member::alone(|solo| unsafe { product.run(solo, scratch) });
+            let mut worst = 0.0;
+            for i in 0..n {
+                gram[i * n + i] -= W::one();
+                worst = gram[i * n..(i + 1) * n].iter().map(|x| x.modulus()).fold(worst, largest);
+            }
+            if step == STEPS || !(worst > 2.0 * n as f64 * f64::EPS && worst < 1.0) {
+                return;
+            }
+            next.copy_from_slice(w);
+            let to = next.as_mut_ptr();
+            let product = Product::new((n, n, n), operand, Operand::new(gram.as_ptr(), n), to, n);
+            // SAFETY: as above. W (3 I - W^H W) / 2 = W - W (W^H W - I) / 2
+            Member::alone(|solo| unsafe { product.alpha(-0.5).add().run(solo, scratch) });
+            w.copy_from_slice(next);
         }
-        next.copy_from_slice(w);
-        // SAFETY: as above. W (3 I - W^H W) / 2 = W - W (W^H W - I) / 2
-        Member::alone(|solo| unsafe {
-            let gram = Operand::new(gram.ptr().cast_const(), n);
-            Product::new((n, n, n), operand, gram, next.ptr(), n).alpha(-0.5).add().run(solo, scratch.ptr());
-        });
-        w.copy_from_slice(&next);
     }
 }

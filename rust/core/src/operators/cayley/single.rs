@@ -7,9 +7,10 @@
 //! because 2 S = W D^* + I = C D^* and V = 2 S^H W_bar D^* S^H.
 
 use super::{Cayley, Last};
-use crate::kernels::{Operand, Product, inverse_scratch, inverse_shared, invert};
+use crate::kernels::{InverseOwn, Operand, Product, inverse_shared, invert};
 use crate::parallel::Member;
 use crate::scalar::{Real, Scalar};
+use crate::scratch::{Arena, Frame, Region, Regions};
 use isometry_kernels::cayley::triangle::BLOCK;
 use isometry_kernels::cayley::{Finish, Limits, PackGradient, Slabs, Targets, Unpack, probe_norm2};
 use num_traits::Zero;
@@ -23,28 +24,54 @@ fn pitch<T: Scalar>(n: usize) -> usize {
     n.next_multiple_of(LINE / size_of::<T>())
 }
 
-/// Elements shared by the members for [`forward`]: S, the inverse's, and three measures of each row.
-pub(super) fn forward_shared<T: Scalar>(n: usize) -> usize {
-    n * pitch::<T>(n) + inverse_shared(n) + 3 * n
+/// What the members of [`forward`] share.
+#[derive(Clone, Copy)]
+pub(super) struct ForwardShared<T: Scalar> {
+    s: Region<T>,
+    inverse: Frame,
+    /// Squared norm of the triangle in each block of rows.
+    sizes: Region<T::Real>,
+    /// n deviations, n probes.
+    norms: Region<T::Real>,
 }
 
-/// Real numbers of each member for [`forward`].
-pub(super) fn forward_scratch<T: Scalar>(n: usize) -> usize {
-    inverse_scratch::<T>(n).max(4 * n * T::PARTS)
+impl<T: Scalar> ForwardShared<T> {
+    /// For n x n matrices.
+    pub(super) fn carve(arena: &mut Arena, n: usize) -> Self {
+        ForwardShared {
+            s: arena.take(&[n, pitch::<T>(n)]),
+            inverse: inverse_shared::<T>(arena, n),
+            sizes: arena.take(&[n.div_ceil(BLOCK)]),
+            norms: arena.take(&[2, n]),
+        }
+    }
+}
+
+/// Memory of each member of [`forward`], for its inverse first, then for what finishes W.
+pub(super) fn forward_own<T: Scalar>(arena: &mut Arena, n: usize) -> Frame {
+    arena.frame(|arena| {
+        arena.reusing(|arena| InverseOwn::<T>::carve(arena, n));
+        arena.reusing(|arena| finishing::<T>(arena, n));
+    })
+}
+
+/// The diagonal of D, and what a row of W is multiplied by: three numbers per real column.
+fn finishing<T: Scalar>(arena: &mut Arena, n: usize) -> (Region<T>, Region<T::Real>) {
+    (arena.take(&[n]), arena.take(&[3, n, T::PARTS]))
 }
 
 /// Writes W of matrix b to `out`; false if it fails the check. All members return the same.
 ///
 /// # Safety
-/// n n elements exist at `out`, [`forward_shared`] at `shared`, [`forward_scratch`] numbers at `scratch` (each member its
-/// own); all members call it with the same matrix.
+/// n n elements exist at `out`; `shared` is the same for all members, `own` ([`forward_own`]) each member's own, both for n; all
+/// members call it with the same matrix.
 pub(super) unsafe fn forward<T: Scalar>(
     member: &Member<'_>,
     view: &Cayley<'_, T>,
     b: usize,
     out: *mut T,
-    shared: *mut T,
-    scratch: *mut T::Real,
+    shared: ForwardShared<T>,
+    own: Frame,
     limits: Limits,
 ) -> bool {
     let n = view.n;
@@ -54,9 +81,8 @@ pub(super) unsafe fn forward<T: Scalar>(
         let pitch = pitch::<T>(n);
         // where W has whole lines S takes its place: fresh memory would cost more than the inverse gains by alignment
         let fits = pitch == n && out.cast::<u8>().align_offset(LINE) == 0;
-        let m = if fits { out } else { shared };
-        let shared = shared.wrapping_add(n * pitch);
-        let norms = shared.wrapping_add(inverse_shared(n)).cast::<T::Real>();
+        let m = if fits { out } else { shared.s.ptr() };
+        let (sizes, norms) = (shared.sizes.ptr(), shared.norms.ptr());
         Unpack {
             upper: view.upper_of(b).as_ptr(),
             diagonal: view.diagonal_of(b).map(<[_]>::as_ptr),
@@ -64,44 +90,63 @@ pub(super) unsafe fn forward<T: Scalar>(
             rows: rows.clone(),
             out: m,
             pitch,
-            norms,
+            norms: sizes,
         }
         .call();
         member.barrier();
-        invert(member, m, pitch, n, shared, scratch);
-        let last = view.last.fill(b * n, n, scratch.cast::<T>());
-        let columns = scratch.add(n * T::PARTS);
-        Finish { s: m, pitch, w: out, n, rows, last, columns, norms: norms.add(n) }.call();
+        invert(member, m, pitch, n, shared.inverse, InverseOwn::carve(&mut own.arena(), n));
+        let (last, columns) = finishing::<T>(&mut own.arena(), n);
+        let last = view.last.fill(b * n, n, last.ptr());
+        Finish { s: m, pitch, w: out, n, rows, last, columns: columns.ptr(), norms }.call();
         member.barrier();
         let sum = |x: *const T::Real, n: usize| (0..n).map(|i| (*x.add(i)).f64()).sum::<f64>();
-        let worst = (0..n).map(|i| (*norms.add(n + i)).f64()).fold(0.0, f64::max);
-        let probe = sum(norms.add(2 * n), n) / probe_norm2(n);
-        limits.pass(worst, (probe - 1.0).abs(), sum(norms, n.div_ceil(BLOCK)))
+        let worst = (0..n).map(|i| (*norms.add(i)).f64()).fold(0.0, f64::max);
+        let probe = sum(norms.add(n), n) / probe_norm2(n);
+        limits.pass(worst, (probe - 1.0).abs(), sum(sizes, n.div_ceil(BLOCK)))
     }
 }
 
-/// Elements shared by up to `threads` members for [`backward`]: Y and Z.
-pub(super) fn backward_shared<T: Scalar>(n: usize, threads: usize) -> usize {
-    (1..=threads).map(|count| 2 * count * Slabs::<T>::len(n, count)).max().unwrap_or(0)
+/// What up to `threads` members of [`backward`] share: Z and Y, in as many slabs as members come. Nothing for no member.
+pub(super) fn backward_shared<T: Scalar>(arena: &mut Arena, n: usize, threads: usize) -> Frame {
+    arena.frame(|arena| {
+        for count in 1..=threads {
+            arena.reusing(|arena| slabs::<T>(arena, n, count));
+        }
+    })
 }
 
-/// Real numbers of each member for [`backward`].
-pub(super) fn backward_scratch<T: Scalar>(n: usize) -> usize {
-    Product::<T>::scratch(n, n) + n * T::PARTS
+/// Z, and Y of each member.
+fn slabs<T>(arena: &mut Arena, n: usize, count: usize) -> (Slabs<T>, Regions<T>) {
+    let width = Slabs::<T>::width_of(n, count);
+    (Slabs::new(arena.take(&[count, n, width]).ptr(), n, width), arena.regions(count, &[n, width]))
+}
+
+/// Memory of each member of [`backward`].
+#[derive(Clone, Copy)]
+pub(super) struct BackwardOwn<T: Scalar> {
+    last: Region<T>,
+    scratch: Region<T::Real>,
+}
+
+impl<T: Scalar> BackwardOwn<T> {
+    /// For n x n matrices.
+    pub(super) fn carve(arena: &mut Arena, n: usize) -> Self {
+        BackwardOwn { last: arena.take(&[n]), scratch: arena.take(&[Product::<T>::scratch(n, n)]) }
+    }
 }
 
 /// The gradients of matrix b of `last` from its W and W_bar; ends without a barrier.
 ///
 /// # Safety
-/// n n elements exist at `w` and `ct`, the targets and [`backward_shared`] elements at `shared`, [`backward_scratch`]
-/// numbers at `scratch` (each member its own); all members call it with the same matrix.
+/// n n elements exist at `w` and `ct`, and the targets; `shared` is [`backward_shared`] for all members and the same for them,
+/// `own` each member's own, both for n; all members call it with the same matrix.
 pub(super) unsafe fn backward<T: Scalar>(
     member: &Member<'_>,
     (w, ct): (*const T, *const T),
     (last, b, n): (Last<'_, T::Real>, usize, usize),
     to: Targets<T>,
-    shared: *mut T,
-    scratch: *mut T::Real,
+    shared: Frame,
+    own: BackwardOwn<T>,
 ) {
     // SAFETY: the members write different rows, columns or panels; barriers stand before they are read.
     unsafe {
@@ -120,13 +165,12 @@ pub(super) unsafe fn backward<T: Scalar>(
         if to.upper.is_none() && to.diagonal.is_none() {
             return;
         }
-        let z = Slabs::new(shared, n, member.count);
-        let y = shared.wrapping_add((member.count + member.id) * Slabs::<T>::len(n, member.count));
-        let last = last.fill(b * n, n, scratch.cast::<T>());
-        let scratch = scratch.add(n * T::PARTS);
-        let own = z.columns(member.id);
-        if !own.is_empty() {
-            Member::alone(|solo| congruence(solo, (w, ct), (last, n), own.clone(), (y, z), scratch));
+        let (z, y) = slabs(&mut shared.arena(), n, member.count);
+        let (y, scratch) = (y.of(member.id).ptr(), own.scratch.ptr());
+        let last = last.fill(b * n, n, own.last.ptr());
+        let columns = z.columns(member.id);
+        if !columns.is_empty() {
+            Member::alone(|solo| congruence(solo, (w, ct), (last, n), columns.clone(), (y, z), scratch));
         }
         member.barrier();
         for row in (member.id * BLOCK..n).step_by(BLOCK * member.count) {
@@ -138,7 +182,8 @@ pub(super) unsafe fn backward<T: Scalar>(
 /// The given columns of Z = W Y + D Y and of Y = W_bar^H (W + D), which lie in slabs of their own.
 ///
 /// # Safety
-/// As [`backward`]; the columns are those of one slab of Z, and Y has room for them.
+/// n n elements exist at `w` and `ct`, n factors where there are any, the numbers of [`Product::scratch`] at `scratch`; the
+/// columns are those of one slab of Z, Y has room for them, and nobody else touches either.
 unsafe fn congruence<T: Scalar>(
     solo: &Member<'_>,
     (w, ct): (*const T, *const T),
@@ -149,11 +194,12 @@ unsafe fn congruence<T: Scalar>(
 ) {
     let (pitch, width, z) = (z.width(), columns.len(), z.at(0, columns.start));
     let (ay, az) = (Operand::new(y.cast_const(), pitch), Operand::new(z.cast_const(), pitch));
-    // SAFETY: the caller vouches for the memory; nobody else touches these slabs.
+    // SAFETY: the contract above.
     unsafe {
-        // the columns of W + D, where those of Z will stand
+        // the columns of W + D, where those of Z will stand; the last slab is filled up, since whole vectors are read later
         for i in 0..n {
             std::ptr::copy_nonoverlapping(w.add(i * n + columns.start), z.add(i * pitch), width);
+            z.add(i * pitch + width).write_bytes(0, pitch - width);
         }
         for j in columns.clone() {
             *z.add(j * pitch + j - columns.start) += last.map_or(T::one(), |d| *d.add(j));

@@ -1,11 +1,14 @@
 //! Gradients from W and W_bar alone; the formulas stand in `single`.
 
 use super::forward::{by_lanes, work};
-use super::{Last, group, single, triangle};
-use crate::error::{Error, Result, check_len};
-use crate::kernels::{Buffer, lanes};
+use super::single::{self, BackwardOwn};
+use super::{Last, group, triangle};
+use crate::error::{Error, Result};
+use crate::kernels::lanes;
 use crate::parallel::{self, Member, Shared};
 use crate::scalar::Scalar;
+use crate::scratch::{Arena, Frame, Scratch, most};
+use crate::sizes::{check_len, triangles};
 use isometry_kernels::cayley::Targets;
 
 /// Arrays for the gradients that are wanted.
@@ -30,19 +33,19 @@ pub fn matrix_vjp<T: Scalar>(
     n: usize,
     threads: usize,
 ) -> Result<()> {
-    check_len("w", w.len(), batch * n * n)?;
-    check_len("ct", ct.len(), batch * n * n)?;
+    check_len("w", w.len(), &[batch, n, n])?;
+    check_len("ct", ct.len(), &[batch, n, n])?;
     last.check::<T>(batch, n)?;
     let Gradients { upper, diagonal, phases } = gradients;
     if let Some(x) = &upper {
-        check_len("upper_bar", x.len(), batch * triangle::len(n))?;
+        check_len("upper_bar", x.len(), &triangles(batch, n))?;
     }
     for (name, x) in [("diagonal_bar", &diagonal), ("phases_bar", &phases)] {
         if let Some(x) = x {
             if T::PARTS == 1 {
                 return Err(Error::value(name, "exists for a complex type only, got a real one"));
             }
-            check_len(name, x.len(), batch * n)?;
+            check_len(name, x.len(), &[batch, n])?;
         }
     }
     if batch == 0 || n == 0 {
@@ -57,37 +60,44 @@ pub fn matrix_vjp<T: Scalar>(
         phases: phases.map(|x| x.at(b * n)),
     };
     let inputs = |b: usize| (w[b * n * n..].as_ptr(), ct[b * n * n..].as_ptr());
-    let threads = parallel::worth(threads, work::<T>(batch, n, 2));
+    let threads = parallel::worth(most(threads), work::<T>(batch, n, 2));
     if by_lanes::<T>(batch, n) {
         let width = lanes::<T::Real>();
+        let room = Scratch::new(|arena| arena.regions(threads, &[group::scratch::<T>(n)]))?;
         parallel::run(threads, &|member| {
-            let scratch = Buffer::<T::Real>::scratch(group::scratch::<T>(n));
+            let scratch = room.of(member.id).ptr();
             for g in member.share(batch.div_ceil(width), 1) {
                 let (first, count) = (g * width, (batch - g * width).min(width));
                 // SAFETY: sizes were checked above; the members write different matrices.
                 unsafe {
                     let to = targets(first);
-                    group::backward(inputs(first), (last, n), (first, count), to, scratch.ptr());
+                    group::backward(inputs(first), (last, n), (first, count), to, scratch);
                 }
             }
         });
         return Ok(());
     }
     let apart = batch >= threads;
-    let memory = Buffer::<T>::scratch(if apart { 0 } else { single::backward_shared::<T>(n, threads) });
-    let shared = Shared(memory.ptr());
+    let own = |arena: &mut Arena| {
+        let alone = single::backward_shared::<T>(arena, n, usize::from(apart));
+        (BackwardOwn::carve(arena, n), alone)
+    };
+    let room = Scratch::new(|arena| {
+        let shared = single::backward_shared::<T>(arena, n, if apart { 0 } else { threads });
+        (shared, arena.frames(threads, own))
+    })?;
     parallel::run(threads, &|member| {
-        let scratch = Buffer::<T::Real>::scratch(single::backward_scratch::<T>(n));
+        let (shared, owns) = *room;
+        let (own, alone) = own(&mut owns.of(member.id).arena());
         // SAFETY: sizes were checked above; the members write different matrices or share one.
-        let one = |member: &Member<'_>, b: usize, shared: *mut T| unsafe {
-            single::backward(member, inputs(b), (last, b, n), targets(b), shared, scratch.ptr());
+        let one = |member: &Member<'_>, b: usize, shared: Frame| unsafe {
+            single::backward(member, inputs(b), (last, b, n), targets(b), shared, own);
         };
         if apart {
-            let own = Buffer::<T>::scratch(single::backward_shared::<T>(n, 1));
-            Member::alone(|solo| member.share(batch, 1).for_each(|b| one(solo, b, own.ptr())));
+            Member::alone(|solo| member.share(batch, 1).for_each(|b| one(solo, b, alone)));
         } else {
             for b in 0..batch {
-                one(member, b, shared.at(0));
+                one(member, b, shared);
                 member.barrier();
             }
         }

@@ -1,10 +1,13 @@
 //! The products of a dense operator; a batch is dealt over the threads, a single matrix shared inside the product.
 
 use super::Dense;
-use crate::kernels::{Buffer, Operand, Product};
+use crate::error::Result;
+use crate::kernels::{Operand, Product};
 use crate::operator::Side;
 use crate::parallel::{self, Member, Shared};
 use crate::scalar::Scalar;
+use crate::scratch::{Scratch, most};
+use crate::sizes::work;
 
 impl<T: Scalar> Dense<'_, T> {
     /// W as it stands to the right of rows: W^T or conj(W).
@@ -20,14 +23,12 @@ impl<T: Scalar> Dense<'_, T> {
         (rows, depth): (usize, usize),
         threads: usize,
         f: impl Fn(usize) -> [Option<Product<T>>; N] + Sync,
-    ) {
-        let threads = parallel::worth(threads, self.batch.saturating_mul(cost * T::PARTS * T::PARTS));
-        let own = Product::<T>::scratch(rows, depth).next_multiple_of(16);
-        let memory = Buffer::<T::Real>::scratch(threads * own);
-        let memory = Shared(memory.ptr());
+    ) -> Result<()> {
+        let threads = parallel::worth(most(threads), work(&[self.batch, cost, T::PARTS, T::PARTS]));
+        let own = Scratch::new(|arena| arena.regions(threads, &[Product::<T>::scratch(rows, depth)]))?;
         let apart = self.batch >= 2 * threads;
         parallel::run(threads, &|member| {
-            let scratch = memory.at(member.id * own);
+            let scratch = own.of(member.id).ptr();
             let all = |member: &Member<'_>, b: usize| {
                 for product in f(b).into_iter().flatten() {
                     // SAFETY: sizes were checked when the view and the call were; results are apart from each other
@@ -42,16 +43,27 @@ impl<T: Scalar> Dense<'_, T> {
                 (0..self.batch).for_each(|b| all(member, b));
             }
         });
+        Ok(())
     }
 
-    pub(super) fn apply_cpu(&self, x: &[T], rows: usize, side: Side, out: &mut [T], threads: usize) {
+    pub(super) fn apply_cpu(
+        &self,
+        x: &[T],
+        rows: usize,
+        side: Side,
+        out: &mut [T],
+        threads: usize,
+    ) -> Result<()> {
+        if out.is_empty() {
+            return Ok(());
+        }
         let (from, into) = self.sizes(side);
         let out = Shared(out.as_mut_ptr());
-        self.products(rows * self.p * self.q, (rows, from), threads, |b| {
+        self.products(work(&[rows, self.p, self.q]), (rows, from), threads, |b| {
             let x = Operand::new(x[b * rows * from..].as_ptr(), from);
             let out = out.at(b * rows * into);
             [Some(Product::new((rows, into, from), x, self.right(b, side), out, into))]
-        });
+        })
     }
 
     #[allow(clippy::too_many_arguments, reason = "the call of the seam, one to one")]
@@ -64,13 +76,16 @@ impl<T: Scalar> Dense<'_, T> {
         weight_bar: Option<&mut [T]>,
         x_bar: Option<&mut [T]>,
         threads: usize,
-    ) {
+    ) -> Result<()> {
         let (p, q, (from, into)) = (self.p, self.q, self.sizes(side));
-        let (weight_bar, x_bar) =
-            (weight_bar.map(|x| Shared(x.as_mut_ptr())), x_bar.map(|x| Shared(x.as_mut_ptr())));
-        let wanted = usize::from(weight_bar.is_some()) + usize::from(x_bar.is_some());
+        let wanted = |bar: &mut [T]| (!bar.is_empty()).then(|| Shared(bar.as_mut_ptr()));
+        let (weight_bar, x_bar) = (weight_bar.and_then(wanted), x_bar.and_then(wanted));
+        let count = usize::from(weight_bar.is_some()) + usize::from(x_bar.is_some());
+        if count == 0 {
+            return Ok(());
+        }
         let size = (rows.max(p), rows.max(p).max(q));
-        self.products(wanted * rows * p * q, size, threads, |b| {
+        self.products(work(&[count, rows, p, q]), size, threads, |b| {
             let x = Operand::new(x[b * rows * from..].as_ptr(), from);
             let ct = Operand::new(ct[b * rows * into..].as_ptr(), into);
             let (left, right) = if side == Side::Forward { (ct, x) } else { (x, ct) };
@@ -83,6 +98,6 @@ impl<T: Scalar> Dense<'_, T> {
                     Product::new((rows, from, into), ct, self.right(b, back), bar, from)
                 }),
             ]
-        });
+        })
     }
 }

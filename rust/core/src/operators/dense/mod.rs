@@ -7,9 +7,10 @@ mod cpu;
 #[cfg(test)]
 mod tests;
 
-use crate::error::{Result, check_len};
+use crate::error::Result;
 use crate::operator::{Operator, Side};
 use crate::scalar::Scalar;
+use crate::sizes::check_len;
 
 /// A batch of matrices.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +24,7 @@ pub struct Dense<'a, T: Scalar> {
 impl<'a, T: Scalar> Dense<'a, T> {
     /// A view of matrices (batch, p, q), row-major.
     pub fn new(weight: &'a [T], batch: usize, p: usize, q: usize) -> Result<Self> {
-        check_len("weight", weight.len(), batch * p * q)?;
+        check_len("weight", weight.len(), &[batch, p, q])?;
         Ok(Dense { weight, batch, p, q })
     }
 
@@ -45,16 +46,15 @@ impl<'a, T: Scalar> Dense<'a, T> {
         threads: usize,
     ) -> Result<()> {
         let (from, into) = self.sizes(side);
-        check_len("x", x.len(), self.batch * rows * from)?;
-        check_len("ct", ct.len(), self.batch * rows * into)?;
+        check_len("x", x.len(), &[self.batch, rows, from])?;
+        check_len("ct", ct.len(), &[self.batch, rows, into])?;
         if let Some(weight_bar) = &weight_bar {
-            check_len("weight_bar", weight_bar.len(), self.weight.len())?;
+            check_len("weight_bar", weight_bar.len(), &[self.weight.len()])?;
         }
         if let Some(x_bar) = &x_bar {
-            check_len("x_bar", x_bar.len(), x.len())?;
+            check_len("x_bar", x_bar.len(), &[x.len()])?;
         }
-        self.apply_vjp_cpu(x, ct, rows, side, weight_bar, x_bar, threads);
-        Ok(())
+        self.apply_vjp_cpu(x, ct, rows, side, weight_bar, x_bar, threads)
     }
 }
 
@@ -75,7 +75,6 @@ impl<T: Scalar> Operator<T> for Dense<'_, T> {
 
     fn apply(&self, x: &[T], rows: usize, side: Side, out: &mut [T], threads: usize) -> Result<()> {
         self.check_rows(x, rows, side, out)?;
-        self.apply_cpu(x, rows, side, out, threads);
-        Ok(())
+        self.apply_cpu(x, rows, side, out, threads)
     }
 }

@@ -2,46 +2,56 @@
 
 use super::Householder;
 use super::blocks::{APART_ROWS, Blocks, Chunk, Trail, Way, few};
-use super::cpu::{Hand, Layout, each_alone, members, over};
+use super::cpu::{Hand, each_alone, members, over};
+use crate::error::Result;
 use crate::kernels::tiles;
 use crate::operator::Side;
 use crate::parallel::{Member, Shared};
 use crate::scalar::Scalar;
+use crate::scratch::{Arena, Frame, Region};
+use crate::sizes::work;
 use isometry_kernels::householder::Pass;
 
 /// Rows that one thread takes through all blocks of an apply.
 const APPLY_ROWS: usize = 256;
 
 impl<T: Scalar> Householder<'_, T> {
-    pub(super) fn apply_cpu(&self, x: &[T], rows: usize, side: Side, out: &mut [T], threads: usize) {
+    pub(super) fn apply_cpu(
+        &self,
+        x: &[T],
+        rows: usize,
+        side: Side,
+        out: &mut [T],
+        threads: usize,
+    ) -> Result<()> {
         let n = self.n;
         if few(rows) {
             return self.apply_few(x, rows, side, out, threads);
         }
         let cut = Blocks::new(self.m, rows);
-        let mut at = self.apply_places(cut, false);
-        let cost = self.cost_inverses(cut) + rows * self.m * (2 * n + cut.width / 2);
+        let cost = self.cost_apply(cut, rows);
         let threads = members::<T>(self.batch, cost, threads);
         // whole rows for each thread, or, where rows are few, all threads inside the products
         let apart = rows >= APART_ROWS * threads;
         let tall = if apart { rows.div_ceil(threads).clamp(8, APPLY_ROWS) } else { rows };
-        let mut all = Layout(at.len);
-        let area = 2 * (tall * cut.width).next_multiple_of(16);
-        let areas = all.take(area * if apart { threads } else { 1 });
-        at.len = all.0;
+        let area = |arena: &mut Arena| [(); 2].map(|()| arena.take(&[tall, cut.width]));
+        let carve = |arena: &mut Arena| {
+            let areas = arena.frames(if apart { threads } else { 1 }, area);
+            (self.apply_places(arena, cut, false), areas)
+        };
         let out = Shared(out.as_mut_ptr());
         let product = (n.max(self.m).max(tall), n.max(cut.width));
-        over(self.batch, cost, threads, at.len, product, |hand, b, memory: Shared<T>| {
+        over(self.batch, cost, threads, product, carve, |hand, b, (at, areas)| {
             let x = &x[b * rows * n..(b + 1) * rows * n];
-            let (out, ti, e) = (out.at(b * rows * n), Shared(memory.at(at.ti)), memory.at(at.e).cast_const());
+            let (out, ti, e) = (out.at(b * rows * n), at.ti, at.e.ptr().cast_const());
+            let own = area(&mut areas.of(if apart { hand.member.id } else { 0 }).arena());
             // SAFETY: the arrays were checked to have their sizes; members write disjoint parts between barriers.
             unsafe {
-                self.inverses(hand, b, cut, &at, memory, ti);
+                self.inverses(hand, b, cut, at, ti);
                 if !apart {
-                    self.pass(hand, b, cut, ti, e, side, x.as_ptr(), rows, out, memory.at(areas));
+                    self.pass(hand, b, cut, ti, e, side, x.as_ptr(), rows, out, own);
                     return;
                 }
-                let own = memory.at(areas + hand.member.id * area);
                 Member::alone(|member| {
                     let solo = Hand { member, scratch: hand.scratch };
                     for (i, (row, height)) in tiles(rows, tall).enumerate() {
@@ -52,7 +62,12 @@ impl<T: Scalar> Householder<'_, T> {
                     }
                 });
             }
-        });
+        })
+    }
+
+    /// Multiply-adds of taking rows through all blocks.
+    fn cost_apply(&self, cut: Blocks, rows: usize) -> usize {
+        self.cost_inverses(cut).saturating_add(work(&[rows, self.m, 2 * self.n + cut.width / 2]))
     }
 
     /// The forward side, with the trail that the gradient follows back.
@@ -63,50 +78,52 @@ impl<T: Scalar> Householder<'_, T> {
         out: &mut [T],
         keep: &mut [T],
         threads: usize,
-    ) {
+    ) -> Result<()> {
         let n = self.n;
         let cut = Blocks::new(self.m, rows);
-        let (mut at, trail) = (self.apply_places(cut, true), Trail::new(cut, rows, n, self.has_last()));
-        let mut all = Layout(at.len);
-        let q = all.take(rows * cut.width);
-        at.len = all.0;
+        let kept = keep.len() / self.batch;
         let (out, keep) = (Shared(out.as_mut_ptr()), Shared(keep.as_mut_ptr()));
-        let cost = self.cost_inverses(cut) + rows * self.m * (2 * n + cut.width / 2);
+        let cost = self.cost_apply(cut, rows);
         let threads = members::<T>(self.batch, cost, threads);
         let product = (n.max(self.m).max(rows), n.max(cut.width));
-        over(self.batch, cost, threads, at.len, product, |hand, b, memory: Shared<T>| {
+        let carve = |arena: &mut Arena| {
+            let q: Region<T> = arena.take(&[rows, cut.width]);
+            (self.apply_places(arena, cut, true), q)
+        };
+        over(self.batch, cost, threads, product, carve, |hand, b, (at, q)| {
             let start = b * rows * n;
-            let kept = Shared(keep.at(b * trail.len));
+            let mut kept = Frame::over(keep.at(b * kept), kept).arena();
+            let trail = Trail::carve(&mut kept, cut, rows, n, self.has_last());
             let chunk = Chunk { b, x: x[start..].as_ptr(), ct: std::ptr::null(), rows, first: true, start };
             // SAFETY: the arrays were checked to have their sizes; members write disjoint parts between barriers.
             unsafe {
-                self.inverses(hand, b, cut, &at, memory, Shared(kept.at(trail.ti)));
-                let way = Way { cut, trail: &trail, kept, e: memory.at(at.e), q: memory.at(q) };
+                self.inverses(hand, b, cut, at, trail.ti);
+                let way = Way { cut, trail, e: at.e.ptr(), q: q.ptr() };
                 self.trace(hand, &way, &chunk, Some(out.at(start)));
             }
-        });
+        })
     }
 
     /// Takes rows through W or W^H.
     ///
     /// # Safety
-    /// x and out have `rows` rows, `area` room for two arrays of rows x width; T^-1 and E are complete.
+    /// x and out have `rows` rows, the two areas room for rows x width; T^-1 and E are complete.
     #[allow(clippy::too_many_arguments, reason = "the arrays of one pass")]
     unsafe fn pass(
         &self,
         hand: &Hand<'_, T>,
         b: usize,
         cut: Blocks,
-        ti: Shared<T>,
+        ti: Region<T>,
         e: *const T,
         side: Side,
         x: *const T,
         rows: usize,
         out: *mut T,
-        area: *mut T,
+        [q, h]: [Region<T>; 2],
     ) {
-        let (q, h) = (area, area.wrapping_add((rows * cut.width).next_multiple_of(16)));
-        // SAFETY: the caller's contract; a barrier stands wherever one member reads what others wrote.
+        let (q, h) = (q.ptr(), h.ptr());
+        // SAFETY: the contract above; a barrier stands wherever one member reads what others wrote.
         unsafe {
             let mut source = x;
             if side == Side::Forward && self.has_last() || cut.count == 0 {
@@ -129,16 +146,18 @@ impl<T: Scalar> Householder<'_, T> {
         }
     }
 
-    fn apply_few(&self, x: &[T], rows: usize, side: Side, out: &mut [T], threads: usize) {
+    fn apply_few(&self, x: &[T], rows: usize, side: Side, out: &mut [T], threads: usize) -> Result<()> {
         let n = self.n;
-        let mut all = Layout(0);
-        let e = all.take(if self.has_last() { n } else { 0 });
-        let work = all.take(self.sizes(0, rows).work(1, 1));
+        let carve = |arena: &mut Arena| {
+            let e: Region<T> = arena.take(&[if self.has_last() { n } else { 0 }]);
+            let room: Region<T> = arena.take(&[self.sizes(0, rows).work(1, 1)]);
+            (e, room)
+        };
         let out = Shared(out.as_mut_ptr());
-        let threads = self.members_few(2 * rows * n * self.m, threads);
-        each_alone(self.batch, threads, all.0, |hand: &Hand<'_, T>, b, memory: Shared<T>| {
+        let threads = self.members_few(work(&[2, rows, n, self.m]), threads);
+        each_alone(self.batch, threads, carve, |hand: &Hand<'_, T>, b, &(e, room)| {
             let (x, out) = (x[b * rows * n..].as_ptr(), out.at(b * rows * n));
-            let (e, forward) = (memory.at(e), side == Side::Forward);
+            let (e, forward) = (e.ptr(), side == Side::Forward);
             // SAFETY: the arrays were checked to have their sizes; this member owns matrix b.
             unsafe {
                 if self.has_last() {
@@ -149,11 +168,11 @@ impl<T: Scalar> Householder<'_, T> {
                 } else {
                     std::ptr::copy_nonoverlapping(x, out, rows * n);
                 }
-                Pass { sizes: self.sizes(b, rows), forward, y: out, work: memory.at(work) }.call();
+                Pass { sizes: self.sizes(b, rows), forward, y: out, work: room.ptr() }.call();
                 if !forward && self.has_last() {
                     self.scaled(hand, out, rows, e, true, out);
                 }
             }
-        });
+        })
     }
 }

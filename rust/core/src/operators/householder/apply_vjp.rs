@@ -9,21 +9,26 @@
 //! ct exchanged, and x_bar = W ct.
 
 use super::blocks::{Blocks, Chunk, FULL, Trail, VJP_ROWS, Way, by_rows, few};
-use super::cpu::{Hand, Layout, each_alone, members, over};
+use super::cpu::{Hand, each_alone, members, over};
 use super::{Gradients, Householder, Last};
+use crate::error::Result;
 use crate::kernels::{Operand, Product, Triangle, tiles, wy};
 use crate::operator::Side;
 use crate::parallel::Shared;
 use crate::scalar::Scalar;
+use crate::scratch::{Arena, Frame, Region};
+use crate::sizes::work;
 use isometry_kernels::householder::Pull;
 use num_traits::Zero;
 
-/// Arrays of the gradient.
-struct Saved {
-    q: usize,
-    c: usize,
-    g: [usize; 2],
-    l: usize,
+/// Arrays of the gradient; empty where they are not needed.
+struct Saved<T> {
+    /// Of [`Trail`], where nothing was kept.
+    trail: Frame,
+    q: Region<T>,
+    c: Region<T>,
+    g: [Region<T>; 2],
+    l: Region<T>,
 }
 
 /// Which gradients are wanted.
@@ -53,7 +58,7 @@ impl<T: Scalar> Householder<'_, T> {
         gradients: Gradients<'_, T>,
         x_bar: Option<&mut [T]>,
         threads: usize,
-    ) {
+    ) -> Result<()> {
         let Gradients { mut vectors, sign, phases } = gradients;
         let mut last = sign.or(phases);
         // sums over rows start from zero, also over no rows at all
@@ -64,7 +69,7 @@ impl<T: Scalar> Householder<'_, T> {
             if let Some(vectors) = &mut vectors {
                 vectors.fill(T::zero());
             }
-            return;
+            return Ok(());
         }
         let (x, ct) = if side == Side::Forward { (x, ct) } else { (ct, x) };
         let n = self.n;
@@ -80,30 +85,38 @@ impl<T: Scalar> Householder<'_, T> {
         let cut = Blocks::new(self.m, rows);
         let (width, blocks) = (cut.width, cut.count);
         let tall = rows.min(VJP_ROWS);
-        let (mut at, trail) = (self.apply_places(cut, true), Trail::new(cut, tall, n, self.has_last()));
-        let mut all = Layout(at.len);
-        let ping = if blocks > 1 || wants.cotangent() { tall * n } else { 0 };
-        let own = all.take(if kept.is_some() { 0 } else { trail.len });
-        let saved = Saved {
-            q: all.take(tall * width),
-            c: all.take(tall * width),
-            g: [all.take(ping), all.take(if blocks > 1 { ping } else { 0 })],
-            l: all.take(blocks * width * width),
+        let trail = |arena: &mut Arena| Trail::<T>::carve(arena, cut, tall, n, self.has_last());
+        let carve = |arena: &mut Arena| {
+            let ping = usize::from(blocks > 1 || wants.cotangent());
+            let pong = usize::from(blocks > 1);
+            let saved = Saved {
+                trail: arena.frame(|arena| kept.is_none().then(|| trail(arena))),
+                q: arena.take(&[tall, width]),
+                c: arena.take(&[tall, width]),
+                g: [ping, pong].map(|wanted| arena.take(&[wanted, tall, n])),
+                l: arena.take(&cut.sizes()),
+            };
+            (self.apply_places(arena, cut, true), saved)
         };
-        at.len = all.0;
         // only read where it was given
-        let kept = kept.map(|kept| Shared(kept.as_ptr().cast_mut()));
-        let cost = self.cost_inverses(cut) + self.m * (5 * rows * n + 3 * rows * width / 2 + 2 * n * width);
+        let kept = kept.map(|kept| (Shared(kept.as_ptr().cast_mut()), kept.len() / self.batch));
+        let all = [
+            self.cost_inverses(cut),
+            work(&[5, rows, self.m, n]),
+            work(&[2, rows, self.m, width]),
+            work(&[2, n, self.m, width]),
+        ];
+        let cost = all.into_iter().fold(0, usize::saturating_add);
         let threads = members::<T>(self.batch, cost, threads);
         let product = (n.max(self.m).max(tall), n.max(width).max(tall));
-        over(self.batch, cost, threads, at.len, product, |hand, b, memory: Shared<T>| {
-            let trace = Shared(kept.map_or(memory.at(own), |kept| kept.at(b * trail.len)));
-            let way = Way { cut, trail: &trail, kept: trace, e: memory.at(at.e), q: memory.at(saved.q) };
+        over(self.batch, cost, threads, product, carve, |hand, b, (at, saved)| {
+            let frame = kept.map_or(saved.trail, |(kept, len)| Frame::over(kept.at(b * len), len));
+            let way = Way { cut, trail: trail(&mut frame.arena()), e: at.e.ptr(), q: saved.q.ptr() };
             // SAFETY: the arrays were checked to have their sizes; members write disjoint parts between barriers.
             unsafe {
                 match kept {
-                    None => self.inverses(hand, b, cut, &at, memory, Shared(trace.at(trail.ti))),
-                    Some(_) if self.has_last() => self.diagonal(hand, b, memory.at(at.e)),
+                    None => self.inverses(hand, b, cut, at, way.trail.ti),
+                    Some(_) if self.has_last() => self.diagonal(hand, b, at.e.ptr()),
                     Some(_) => {}
                 }
                 for (row, height) in tiles(rows, VJP_ROWS) {
@@ -115,17 +128,17 @@ impl<T: Scalar> Householder<'_, T> {
                         let x_bar = wants.x_bar.filter(|_| adjoint).map(|x_bar| x_bar.at(start));
                         self.trace(hand, &way, &chunk, x_bar);
                     }
-                    self.pull(hand, &way, &saved, &wants, memory, &chunk);
+                    self.pull(hand, &way, saved, &wants, &chunk);
                     hand.barrier();
                 }
                 let Some(vectors) = wants.vectors else { return };
                 for block in 0..blocks {
-                    let (l, m) = (memory.at(saved.l + block * width * width), self.m);
+                    let (l, m) = (cut.inverse(saved.l, block), self.m);
                     wy::symmetrize(hand.member, l, width, width.min(m - block * width));
                 }
                 hand.barrier();
                 for block in 0..blocks {
-                    let l = Operand::new(memory.at(saved.l + block * width * width), width);
+                    let l = Operand::new(cut.inverse(saved.l, block), width);
                     let columns = self.columns(b).block(block * width, width);
                     let ubar = vectors.at((b * n + columns.top) * self.m + block * width);
                     let sizes = (columns.n, columns.m, columns.m);
@@ -133,22 +146,22 @@ impl<T: Scalar> Householder<'_, T> {
                     hand.mul(product.shapes(columns.shape, FULL, FULL));
                 }
             }
-        });
+        })
     }
 
     /// The whole gradient of few rows, in the roles of the forward side.
-    fn pull_few(&self, x: &[T], ct: &[T], rows: usize, wants: &Wants<T>, threads: usize) {
+    fn pull_few(&self, x: &[T], ct: &[T], rows: usize, wants: &Wants<T>, threads: usize) -> Result<()> {
         let n = self.n;
-        let mut all = Layout(0);
-        let last = |len: usize| if self.has_last() { len } else { 0 };
-        let [e, y, g] = [last(n), last(rows * n), rows * n].map(|len| all.take(len));
-        let work = all.take(self.sizes(0, rows).work(2, 2));
-        let threads = self.members_few(6 * rows * n * self.m, threads);
-        each_alone(self.batch, threads, all.0, |hand: &Hand<'_, T>, b, memory: Shared<T>| {
+        let carve = |arena: &mut Arena| {
+            let last = usize::from(self.has_last());
+            [[last, n, 1], [last, rows, n], [1, rows, n], [1, 1, self.sizes(0, rows).work(2, 2)]]
+                .map(|sizes| arena.take(&sizes))
+        };
+        let threads = self.members_few(work(&[6, rows, n, self.m]), threads);
+        each_alone(self.batch, threads, carve, |hand: &Hand<'_, T>, b, &[e, y, g, room]: &[Region<T>; 4]| {
             let start = b * rows * n;
-            let (x, e) = (x[start..].as_ptr(), memory.at(e));
-            let mut g = memory.at(g);
-            let mut y = memory.at(y).cast_const();
+            let (x, e) = (x[start..].as_ptr(), e.ptr());
+            let (mut g, mut y) = (g.ptr(), y.ptr().cast_const());
             let null = std::ptr::null_mut();
             let mut c = null;
             if let Some(x_bar) = wants.x_bar {
@@ -164,11 +177,11 @@ impl<T: Scalar> Householder<'_, T> {
                     y = x;
                 }
                 std::ptr::copy_nonoverlapping(ct[start..].as_ptr(), g, rows * n);
-                Pull { sizes: self.sizes(b, rows), y, g, c, u_bar, work: memory.at(work) }.call();
+                Pull { sizes: self.sizes(b, rows), y, g, c, u_bar, work: room.ptr() }.call();
                 let chunk = Chunk { b, x, ct: ct[start..].as_ptr(), rows, first: true, start };
                 self.through_last(hand, wants, &chunk, e, g, y);
             }
-        });
+        })
     }
 
     /// The part of the gradient that some rows give, once they were traced.
@@ -178,17 +191,16 @@ impl<T: Scalar> Householder<'_, T> {
     unsafe fn pull(
         &self,
         hand: &Hand<'_, T>,
-        way: &Way<'_, T>,
-        saved: &Saved,
+        way: &Way<T>,
+        saved: &Saved<T>,
         wants: &Wants<T>,
-        memory: Shared<T>,
         chunk: &Chunk<T>,
     ) {
         let (n, Blocks { width, count }, rows) = (self.n, way.cut, chunk.rows);
         let top = count.max(1) - 1;
         let x_bar = wants.x_bar.map(|x_bar| x_bar.at(chunk.start));
-        let c = memory.at(saved.c);
-        // SAFETY: the caller's contract; a barrier stands wherever one member reads what others wrote.
+        let c = saved.c.ptr();
+        // SAFETY: the contract above; a barrier stands wherever one member reads what others wrote.
         unsafe {
             let mut g = chunk.ct;
             for block in 0..count {
@@ -211,7 +223,7 @@ impl<T: Scalar> Householder<'_, T> {
                 if let Some(vectors) = wants.vectors {
                     let m = columns.m;
                     let (h, c) = (Operand::new(way.h(block, rows), width), Operand::new(c, width));
-                    let l = memory.at(saved.l + block * width * width);
+                    let l = way.cut.inverse(saved.l, block);
                     let ubar = vectors.at(chunk.b * n * self.m + block * width);
                     let add = |product: Product<T>| if chunk.first { product } else { product.add() };
                     let l = Product::new((m, m, rows), h.t(), c.conj(), l, width);
@@ -223,7 +235,7 @@ impl<T: Scalar> Householder<'_, T> {
                 }
                 if block < top || wants.cotangent() {
                     let straight = x_bar.filter(|_| block == top && wants.side == Side::Forward);
-                    let next = straight.unwrap_or(memory.at(saved.g[block % 2]));
+                    let next = straight.unwrap_or(saved.g[block % 2].ptr());
                     by_rows(hand, rows, |hand, own| {
                         let (at, c) = (own.start * n, c.add(own.start * width));
                         self.subtract(hand, columns, g.add(at), c, width, own.len(), next.add(at));

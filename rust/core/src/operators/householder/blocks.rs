@@ -6,11 +6,14 @@
 //! ```
 
 use super::Householder;
-use super::cpu::{Columns, Hand, Layout, members};
+use super::cpu::{Columns, Hand, members};
+use crate::error::{Error, Result};
 use crate::kernels::{Operand, Product, Triangle, invert_work};
 use crate::operator::Side;
-use crate::parallel::{Member, Shared};
+use crate::parallel::Member;
 use crate::scalar::Scalar;
+use crate::scratch::{Arena, Frame, Region};
+use crate::sizes::{MOST, work};
 use isometry_kernels::householder::Sizes;
 use std::ops::Range;
 
@@ -43,66 +46,63 @@ impl Blocks {
         Blocks { width, count: m.div_ceil(width) }
     }
 
-    /// Elements of all T^-1.
-    pub(super) fn len(self) -> usize {
-        self.count * self.width * self.width
+    /// Sizes of all T^-1.
+    pub(super) fn sizes(self) -> [usize; 3] {
+        [self.count, self.width, self.width]
     }
 
     /// T^-1 of a block, rows `width` apart.
-    pub(super) fn inverse<T>(self, ti: Shared<T>, block: usize) -> *mut T {
+    pub(super) fn inverse<T>(self, ti: Region<T>, block: usize) -> *mut T {
         ti.at(block * self.width * self.width)
     }
 }
 
-/// Where the arrays of one matrix stand in the working memory.
-pub(super) struct Places {
-    pub(super) e: usize,
-    pub(super) ti: usize,
-    pub(super) work: usize,
-    pub(super) len: usize,
+/// The working arrays of one matrix; empty where they are not needed.
+pub(super) struct Places<T> {
+    pub(super) e: Region<T>,
+    pub(super) ti: Region<T>,
+    pub(super) work: Frame,
 }
 
-/// Where the gradient finds what the forward pass leaves behind: T^-1, and per block h and its input rows.
-pub(super) struct Trail {
-    pub(super) ti: usize,
-    pub(super) h: usize,
-    pub(super) y: usize,
-    pub(super) len: usize,
+/// What the forward pass leaves behind for the gradient: T^-1, and per block h and its input rows.
+#[derive(Clone, Copy)]
+pub(super) struct Trail<T> {
+    pub(super) ti: Region<T>,
+    pub(super) h: Region<T>,
+    pub(super) y: Region<T>,
 }
 
-impl Trail {
-    /// For up to `tall` rows at a time. The input of the last block is x where there is no last factor.
-    pub(super) fn new(cut: Blocks, tall: usize, n: usize, last: bool) -> Self {
+impl<T> Trail<T> {
+    /// For up to `tall` rows at a time. The input of the last block is x where there is no last factor. Each array is whole cache
+    /// lines of the smallest type, so that the number of elements is the same for all types.
+    pub(super) fn carve(arena: &mut Arena, cut: Blocks, tall: usize, n: usize, last: bool) -> Self {
         let slots = cut.count.max(1) - usize::from(!last);
-        let mut all = Layout(0);
+        let mut array = |sizes: &[usize]| arena.take(&[work(sizes).div_ceil(16), 16]);
         Trail {
-            ti: all.take(cut.len()),
-            h: all.take(cut.count * tall * cut.width),
-            y: all.take(slots * tall * n),
-            len: all.0,
+            ti: array(&cut.sizes()),
+            h: array(&[cut.count, tall, cut.width]),
+            y: array(&[slots, tall, n]),
         }
     }
 }
 
 /// The arrays that lead from x to the result, and back.
-pub(super) struct Way<'a, T> {
+pub(super) struct Way<T> {
     pub(super) cut: Blocks,
-    pub(super) trail: &'a Trail,
-    /// Where the trail lies.
-    pub(super) kept: Shared<T>,
+    pub(super) trail: Trail<T>,
     pub(super) e: *const T,
     /// Working memory of rows x width.
     pub(super) q: *mut T,
 }
 
-impl<T> Way<'_, T> {
+impl<T> Way<T> {
     pub(super) fn inverse(&self, block: usize) -> *mut T {
-        self.cut.inverse(Shared(self.kept.at(self.trail.ti)), block)
+        self.cut.inverse(self.trail.ti, block)
     }
 
     /// h of a block, for chunks of so many rows.
     pub(super) fn h(&self, block: usize, rows: usize) -> *mut T {
-        self.kept.at(self.trail.h + block * rows * self.cut.width)
+        self.trail.h.at(block * rows * self.cut.width)
     }
 }
 
@@ -125,10 +125,18 @@ pub(super) fn few(rows: usize) -> bool {
 
 /// Elements per matrix that [`Householder::apply_keeping`] keeps for so many rows of m reflections of n entries, with or
 /// without a last factor; 0 where keeping does not pay.
-pub fn apply_keep_len(n: usize, m: usize, rows: usize, last: bool) -> usize {
+pub fn apply_keep_len(n: usize, m: usize, rows: usize, last: bool) -> Result<usize> {
     let cut = Blocks::new(m, rows);
     let pays = !few(rows) && rows <= VJP_ROWS && cut.count <= KEPT_BLOCKS;
-    if pays { Trail::new(cut, rows, n, last).len } else { 0 }
+    if !pays {
+        return Ok(0);
+    }
+    let len = Arena::elements::<f32, _>(|arena| Trail::<f32>::carve(arena, cut, rows, n, last));
+    if len <= MOST {
+        return Ok(len);
+    }
+    let got = format!("{m} reflections of {n} entries for {rows} rows");
+    Err(Error::shape("kept", "sizes whose product fits in memory", got))
 }
 
 /// Runs `f` on all rows: each member alone on its own, or, where rows are few, all together. Ends with a barrier.
@@ -153,47 +161,47 @@ impl<T: Scalar> Householder<'_, T> {
         if self.batch < threads { 1 } else { threads }
     }
 
-    pub(super) fn apply_places(&self, cut: Blocks, kept: bool) -> Places {
-        let mut all = Layout(0);
+    pub(super) fn apply_places(&self, arena: &mut Arena, cut: Blocks, kept: bool) -> Places<T> {
         Places {
-            e: all.take(if self.has_last() { self.n } else { 0 }),
-            ti: all.take(if kept { 0 } else { cut.len() }),
-            work: all.take(invert_work(cut.width)),
-            len: all.0,
+            e: arena.take(&[if self.has_last() { self.n } else { 0 }]),
+            ti: if kept { arena.take(&[0]) } else { arena.take(&cut.sizes()) },
+            work: invert_work::<T>(arena, cut.width),
         }
     }
 
     /// Multiply-adds of the triangular matrices of all blocks.
     pub(super) fn cost_inverses(&self, cut: Blocks) -> usize {
-        self.m * cut.width * (self.n / 2 + cut.width / 6)
+        work(&[self.m, cut.width, self.n / 2 + cut.width / 6])
     }
 
     /// E and T^-1 of every block. Ends with a barrier.
     ///
     /// # Safety
-    /// `memory` has the length of `at`, ti that of the blocks; all members come here.
+    /// The places are those of this cut, ti has its sizes; all members come here.
     pub(super) unsafe fn inverses(
         &self,
         hand: &Hand<'_, T>,
         b: usize,
         cut: Blocks,
-        at: &Places,
-        memory: Shared<T>,
-        ti: Shared<T>,
+        at: &Places<T>,
+        ti: Region<T>,
     ) {
-        // SAFETY: passed on.
+        // SAFETY: E has n elements, each block of ti room for its T^-1; nobody reads either before the barriers inside.
         unsafe {
             if self.has_last() {
-                self.diagonal(hand, b, memory.at(at.e));
+                self.diagonal(hand, b, at.e.ptr());
             }
             for block in 0..cut.count {
                 let columns = self.columns(b).block(block * cut.width, cut.width);
-                columns.inverse(hand, cut.inverse(ti, block), cut.width, memory.at(at.work));
+                columns.inverse(hand, cut.inverse(ti, block), cut.width, at.work);
             }
         }
     }
 
     /// out = E x or conj(E) x; a copy where there is no E. No barrier.
+    ///
+    /// # Safety
+    /// x and out have `rows` rows of n, e has n elements where there is an E; out is x or apart from it.
     pub(super) unsafe fn scaled(
         &self,
         hand: &Hand<'_, T>,
@@ -217,6 +225,10 @@ impl<T: Scalar> Householder<'_, T> {
     }
 
     /// h = Y conj(U) (T^-1)^T, or Y conj(U) conj(T^-1). Ends with a barrier.
+    ///
+    /// # Safety
+    /// y has `rows` rows of n, ti those of the block, q and h `rows` rows, all `width` apart; the arrays are apart from each
+    /// other and complete; all members of the hand come here.
     #[allow(clippy::too_many_arguments, reason = "the arrays of one step")]
     pub(super) unsafe fn coefficients(
         &self,
@@ -234,7 +246,7 @@ impl<T: Scalar> Householder<'_, T> {
         let (y, ti) = (Operand::new(y.wrapping_add(columns.top), self.n), Operand::new(ti, width));
         let (ti, shape) =
             if side == Side::Forward { (ti.t(), Triangle::Lower) } else { (ti.conj(), Triangle::Upper) };
-        // SAFETY: the caller's contract.
+        // SAFETY: the contract above; a barrier stands between the products.
         unsafe {
             let product = Product::new((rows, m, columns.n), y, columns.operand().conj(), q, width);
             hand.mul(product.shapes(FULL, columns.shape, FULL));
@@ -246,6 +258,9 @@ impl<T: Scalar> Householder<'_, T> {
     }
 
     /// out = Y - h U^T. No barrier.
+    ///
+    /// # Safety
+    /// y and out have `rows` rows of n, and are the same or apart; h has `rows` rows, `width` apart, and is complete.
     pub(super) unsafe fn subtract(
         &self,
         hand: &Hand<'_, T>,
@@ -260,7 +275,7 @@ impl<T: Scalar> Householder<'_, T> {
         let (h, u) = (Operand::new(h, width), columns.operand().t());
         let product = Product::new((rows, columns.n, columns.m), h, u, out.wrapping_add(top), n).alpha(-1.0);
         let product = product.onto(y.wrapping_add(top), n).shapes(FULL, columns.shape.t(), FULL);
-        // SAFETY: the caller's contract; the columns before `top` stay what they are.
+        // SAFETY: the contract above; the columns before `top` stay what they are.
         unsafe {
             hand.mul(product);
             if !std::ptr::eq(y, out) && top > 0 {
@@ -272,11 +287,11 @@ impl<T: Scalar> Householder<'_, T> {
     }
 
     /// The input rows of a block.
-    pub(super) fn input(&self, way: &Way<'_, T>, chunk: &Chunk<T>, block: usize) -> *mut T {
+    pub(super) fn input(&self, way: &Way<T>, chunk: &Chunk<T>, block: usize) -> *mut T {
         if block + 1 >= way.cut.count && !self.has_last() {
             return chunk.x.cast_mut();
         }
-        way.kept.at(way.trail.y + block * chunk.rows * self.n)
+        way.trail.y.at(block * chunk.rows * self.n)
     }
 
     /// Takes rows forward through all blocks, leaving h and the input of each behind; the result is formed if asked for.
@@ -287,7 +302,7 @@ impl<T: Scalar> Householder<'_, T> {
     pub(super) unsafe fn trace(
         &self,
         hand: &Hand<'_, T>,
-        way: &Way<'_, T>,
+        way: &Way<T>,
         chunk: &Chunk<T>,
         out: Option<*mut T>,
     ) {
@@ -297,7 +312,8 @@ impl<T: Scalar> Householder<'_, T> {
             let y = |block: usize| self.input(way, chunk, block).wrapping_add(from * n);
             let out = out.map(|out| out.wrapping_add(from * n));
             let x = chunk.x.wrapping_add(from * n);
-            // SAFETY: the caller's contract; a barrier stands wherever one member reads what others wrote.
+            // SAFETY: the arrays have the rows of the chunk, of which each call here takes its own; a barrier stands wherever one
+            // member reads what others wrote.
             unsafe {
                 if self.has_last() {
                     self.scaled(hand, x, rows, way.e, false, y(count.max(1) - 1));

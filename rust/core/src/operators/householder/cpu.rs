@@ -1,9 +1,12 @@
 //! What forming, applying and both gradients share: the split of work over threads, T^-1, the last factor.
 
 use super::{Householder, Last};
-use crate::kernels::{Buffer, Operand, Product, Triangle, wy};
-use crate::parallel::{self, Member, Shared};
+use crate::error::Result;
+use crate::kernels::{Operand, Product, Triangle, wy};
+use crate::parallel::{self, Member};
 use crate::scalar::Scalar;
+use crate::scratch::{Arena, Frame, Scratch, most};
+use crate::sizes::work;
 
 /// One member of a call with its own scratch for products.
 pub(super) struct Hand<'a, T: Scalar> {
@@ -15,24 +18,14 @@ impl<T: Scalar> Hand<'_, T> {
     /// This member's part of a product.
     ///
     /// # Safety
-    /// As [`Product::run`].
+    /// As [`Product::run`], but for the scratch, which has the size of the largest product of the call.
     #[inline]
     pub unsafe fn mul(&self, product: Product<T>) {
-        // SAFETY: passed on; the scratch was sized for the largest product of the call.
+        // SAFETY: the contract above.
         unsafe { product.run(self.member, self.scratch) }
     }
     pub fn barrier(&self) {
         self.member.barrier();
-    }
-}
-
-/// Offsets of arrays in one block of memory, each at a multiple of a cache line.
-pub(super) struct Layout(pub usize);
-impl Layout {
-    pub fn take(&mut self, len: usize) -> usize {
-        let at = self.0;
-        self.0 += len.next_multiple_of(16);
-        at
     }
 }
 
@@ -42,74 +35,68 @@ pub(super) fn members<T: Scalar>(batch: usize, cost: usize, threads: usize) -> u
         return threads.max(1);
     }
     let wide = T::PARTS * T::PARTS * size_of::<T::Real>() / size_of::<f32>();
-    threads.min(batch.saturating_mul(cost).saturating_mul(wide) / ENTRY + 1).max(1)
+    most(threads).min(work(&[batch, cost, wide]) / ENTRY + 1)
 }
 
 /// Multiply-adds of float32, about 30 us, from which on a call with several barriers gains by another thread.
 const ENTRY: usize = 2_000_000;
 
-/// Runs `f(hand, matrix, work)` for every matrix of the batch: whole matrices dealt over the members where there are many,
+/// Runs `f(hand, matrix, places)` for every matrix of the batch: whole matrices dealt over the members where there are many,
 /// all members inside one matrix after the other where there are few. `cost` is the multiply-adds of one matrix, `threads`
-/// comes from [`members`], `work` is the elements that f needs for one matrix, `product` the (rows, depth) of its largest
-/// product.
-pub(super) fn over<T: Scalar>(
+/// comes from [`members`], `carve` cuts what f needs for one matrix, `product` is the (rows, depth) of its largest product.
+pub(super) fn over<T: Scalar, P>(
     batch: usize,
     cost: usize,
     threads: usize,
-    work: usize,
     product: (usize, usize),
-    f: impl Fn(&Hand<'_, T>, usize, Shared<T>) + Sync,
-) {
-    if batch == 0 {
-        return;
-    }
+    carve: impl Fn(&mut Arena) -> P + Sync,
+    f: impl Fn(&Hand<'_, T>, usize, &P) + Sync,
+) -> Result<()> {
     let apart = threads > 1 && (batch >= 4 * threads || (batch >= threads && cost < 2_000_000));
-    let own = Product::<T>::scratch(product.0, product.1).div_ceil(T::PARTS).next_multiple_of(16);
-    let work = work.next_multiple_of(16);
     let groups = if apart { threads } else { 1 };
-    let memory = Buffer::<T>::scratch(groups * work + threads * own);
-    let memory = Shared(memory.ptr());
+    let room = Scratch::new(|arena| {
+        let own = Product::<T>::scratch(product.0, product.1);
+        (arena.frames(groups, &carve), arena.regions(threads, &[own]))
+    })?;
     parallel::run(threads, &|member| {
-        let scratch = memory.at(groups * work + member.id * own).cast();
+        let (places, scratch) = *room;
+        let scratch = scratch.of(member.id).ptr();
+        let places = carve(&mut places.of(if apart { member.id } else { 0 }).arena());
         if apart {
-            let place = memory.at(member.id * work);
             let mine = member.share(batch, 1);
             Member::alone(|member| {
                 for b in mine {
-                    f(&Hand { member, scratch }, b, Shared(place));
+                    f(&Hand { member, scratch }, b, &places);
                 }
             });
         } else {
             for b in 0..batch {
-                f(&Hand { member, scratch }, b, memory);
+                f(&Hand { member, scratch }, b, &places);
                 member.barrier();
             }
         }
     });
+    Ok(())
 }
 
 /// [`over`] with whole matrices dealt over the threads, without products.
-pub(super) fn each_alone<T: Scalar>(
+pub(super) fn each_alone<T: Scalar, P>(
     batch: usize,
     threads: usize,
-    work: usize,
-    f: impl Fn(&Hand<'_, T>, usize, Shared<T>) + Sync,
-) {
-    if batch == 0 {
-        return;
-    }
-    let work = work.next_multiple_of(16);
-    let memory = Buffer::<T>::scratch(threads * work);
-    let memory = Shared(memory.ptr());
+    carve: impl Fn(&mut Arena) -> P + Sync,
+    f: impl Fn(&Hand<'_, T>, usize, &P) + Sync,
+) -> Result<()> {
+    let room = Scratch::new(|arena| arena.frames(threads, &carve))?;
     parallel::run(threads, &|member| {
-        let place = memory.at(member.id * work);
+        let places = carve(&mut room.of(member.id).arena());
         let mine = member.share(batch, 1);
         Member::alone(|member| {
             for b in mine {
-                f(&Hand { member, scratch: std::ptr::null_mut() }, b, Shared(place));
+                f(&Hand { member, scratch: std::ptr::null_mut() }, b, &places);
             }
         });
     });
+    Ok(())
 }
 
 /// Some columns of U: n x m at `u`, rows `stride` apart. Of a trapezoid the rows from `top` on, the first that hold anything.
@@ -136,13 +123,13 @@ impl<T: Scalar> Columns<T> {
         Operand::new(self.u, self.stride)
     }
 
-    /// `ti` (m x m, rows `pitch` apart) = T^-1, zeros below the diagonal. `work` holds [`crate::kernels::invert_work`] of m.
+    /// `ti` (m x m, rows `pitch` apart) = T^-1, zeros below the diagonal. `work` is [`crate::kernels::invert_work`] of m.
     /// Starts without and ends with a barrier.
     ///
     /// # Safety
     /// The arrays exist; all members come here.
-    pub unsafe fn inverse(self, hand: &Hand<'_, T>, ti: *mut T, pitch: usize, work: *mut T) {
-        // SAFETY: passed on.
+    pub unsafe fn inverse(self, hand: &Hand<'_, T>, ti: *mut T, pitch: usize, work: Frame) {
+        // SAFETY: the contract above; the scratch of the hand serves every product of the call.
         unsafe {
             wy::inverse(
                 hand.member,

@@ -7,73 +7,66 @@
 //! d_j = C_bar_jj - sum_k U_jk conj(Q_jk),   s_bar = Re d_{n-1},   theta_bar_j = Im(conj(e_j) d_j).
 //! ```
 
-use super::cpu::{Hand, Layout, members, over};
+use super::cpu::{Hand, members, over};
 use super::{Gradients, Householder, Last};
+use crate::error::Result;
 use crate::kernels::{Operand, Product, Triangle, invert_work, wy};
 use crate::parallel::Shared;
 use crate::scalar::Scalar;
+use crate::scratch::{Arena, Frame, Region};
+use crate::sizes::work;
 
-/// Where the arrays of one matrix stand in the working memory.
-struct Places {
-    e: usize,
-    ti: usize,
-    eu: usize,
-    h: usize,
-    work: usize,
-    p: usize,
-    l: usize,
-    ubar: usize,
-    len: usize,
+/// The arrays of one matrix; empty where they are not needed.
+struct Places<T> {
+    e: Region<T>,
+    ti: Region<T>,
+    eu: Region<T>,
+    h: Region<T>,
+    work: Frame,
+    p: Region<T>,
+    l: Region<T>,
+    ubar: Region<T>,
 }
 
 impl<T: Scalar> Householder<'_, T> {
-    fn places(&self, backward: bool, saved: bool) -> Places {
+    fn places(&self, arena: &mut Arena, backward: bool, saved: bool) -> Places<T> {
         let (n, m) = (self.n, self.m);
-        let mut all = Layout(0);
-        let fresh = |len: usize| if saved { 0 } else { len };
-        let last = |len: usize| if self.has_last() { len } else { 0 };
-        let back = |len: usize| if backward { len } else { 0 };
+        let last = self.has_last();
+        let mut some = |wanted: bool, sizes: [usize; 2]| arena.take(if wanted { &sizes } else { &[0] });
         Places {
-            e: all.take(last(n)),
-            ti: all.take(fresh(m * m)),
-            eu: all.take(last(n * m)),
-            h: all.take(fresh(m * n)),
-            work: all.take(invert_work(m)),
-            p: all.take(back(n * m)),
-            l: all.take(back(m * m)),
-            ubar: all.take(back(n * m)),
-            len: all.0,
+            e: some(last, [n, 1]),
+            ti: some(!saved, [m, m]),
+            eu: some(last, [n, m]),
+            h: some(!saved, [m, n]),
+            p: some(backward, [n, m]),
+            l: some(backward, [m, m]),
+            ubar: some(backward, [n, m]),
+            work: invert_work::<T>(arena, m),
         }
     }
 
     /// T^-1, E and h = T^-1 U^H E. Ends with a barrier.
     ///
     /// # Safety
-    /// `memory` has the length of `at`, ti and h m x m and m x n; all members come here.
-    unsafe fn factors(
-        &self,
-        hand: &Hand<'_, T>,
-        b: usize,
-        at: &Places,
-        memory: Shared<T>,
-        [ti, h]: [*mut T; 2],
-    ) {
+    /// The places are those of a call without saved factors or of one that keeps them at ti and h, m x m and m x n; all members
+    /// come here.
+    unsafe fn factors(&self, hand: &Hand<'_, T>, b: usize, at: &Places<T>, [ti, h]: [*mut T; 2]) {
         let (n, m) = (self.n, self.m);
         let columns = self.columns(b);
         let mut eu = columns.operand();
         // SAFETY: the areas are apart; each member writes its share of E^H U before the barriers in `inverse`.
         unsafe {
             if self.has_last() {
-                self.diagonal(hand, b, memory.at(at.e));
-                eu = Operand::new(memory.at(at.eu), m);
+                self.diagonal(hand, b, at.e.ptr());
+                eu = Operand::new(at.eu.ptr(), m);
                 for i in hand.member.share(n, 4) {
-                    let e = (*memory.at(at.e + i)).conj();
+                    let e = (*at.e.ptr().add(i)).conj();
                     for j in 0..m {
-                        *memory.at(at.eu + i * m + j) = *columns.u.add(i * m + j) * e;
+                        *at.eu.ptr().add(i * m + j) = *columns.u.add(i * m + j) * e;
                     }
                 }
             }
-            columns.inverse(hand, ti, m, memory.at(at.work));
+            columns.inverse(hand, ti, m, at.work);
             let product = Product::new((m, n, m), Operand::new(ti, m), eu.h(), h, n);
             hand.mul(product.shapes(Triangle::Upper, columns.shape.t(), Triangle::Full));
         }
@@ -83,44 +76,44 @@ impl<T: Scalar> Householder<'_, T> {
     /// Multiply-adds of T^-1 and h.
     fn cost_factors(&self) -> usize {
         let (n, m) = (self.n, self.m);
-        m * m * (n + m / 6)
+        work(&[m, m, n + m / 6])
     }
 
-    /// Elements per matrix that the forward may keep for the gradient: T^-1 and h.
-    pub(super) fn kept(&self) -> usize {
-        self.m * (self.m + self.n)
+    /// Sizes per matrix of what the forward may keep for the gradient: T^-1 and h.
+    pub(super) fn kept(&self) -> [usize; 2] {
+        [self.m, self.m + self.n]
     }
 
     /// T^-1 and h of matrix b: kept ones, or their places in the working memory.
-    fn kept_or(&self, kept: Option<Shared<T>>, b: usize, at: &Places, memory: Shared<T>) -> [*mut T; 2] {
+    fn kept_or(&self, kept: Option<Shared<T>>, b: usize, at: &Places<T>) -> [*mut T; 2] {
         match kept {
-            Some(kept) => [0, self.m * self.m].map(|place| kept.at(b * self.kept() + place)),
-            None => [at.ti, at.h].map(|place| memory.at(place)),
+            Some(kept) => [0, self.m * self.m].map(|place| kept.at(b * work(&self.kept()) + place)),
+            None => [at.ti.ptr(), at.h.ptr()],
         }
     }
 
-    pub(super) fn matrix_cpu(&self, out: &mut [T], keep: Option<&mut [T]>, threads: usize) {
+    pub(super) fn matrix_cpu(&self, out: &mut [T], keep: Option<&mut [T]>, threads: usize) -> Result<()> {
         let (n, m) = (self.n, self.m);
-        let at = self.places(false, keep.is_some());
         let keep = keep.map(|keep| Shared(keep.as_mut_ptr()));
         let out = Shared(out.as_mut_ptr());
-        let cost = self.cost_factors() + n * n * m;
+        let cost = self.cost_factors().saturating_add(work(&[n, n, m]));
         let threads = members::<T>(self.batch, cost, threads);
-        over(self.batch, cost, threads, at.len, (n.max(m), n.max(m)), |hand, b, memory| {
+        let carve = |arena: &mut Arena| self.places(arena, false, keep.is_some());
+        over(self.batch, cost, threads, (n.max(m), n.max(m)), carve, |hand, b, at| {
             // SAFETY: the arrays were checked to have their sizes; members write disjoint parts between barriers.
             unsafe {
-                let [ti, h] = self.kept_or(keep, b, &at, memory);
-                self.factors(hand, b, &at, memory, [ti, h]);
+                let [ti, h] = self.kept_or(keep, b, at);
+                self.factors(hand, b, at, [ti, h]);
                 let w = out.at(b * n * n);
                 let (columns, h) = (self.columns(b), Operand::new(h, n));
                 let product = Product::new((n, n, m), columns.operand(), h, w, n).alpha(-1.0);
                 hand.mul(product.shapes(columns.shape, columns.shape.t(), Triangle::Full));
                 hand.barrier();
                 for i in hand.member.share(n, 16) {
-                    *w.add(i * n + i) += if self.has_last() { *memory.at(at.e + i) } else { T::one() };
+                    *w.add(i * n + i) += if self.has_last() { *at.e.ptr().add(i) } else { T::one() };
                 }
             }
-        });
+        })
     }
 
     pub(super) fn matrix_vjp_cpu(
@@ -129,34 +122,34 @@ impl<T: Scalar> Householder<'_, T> {
         ct: &[T],
         gradients: Gradients<'_, T>,
         threads: usize,
-    ) {
+    ) -> Result<()> {
         let (n, m) = (self.n, self.m);
-        let at = self.places(true, kept.is_some());
         // only read where it was given
         let kept = kept.map(|kept| Shared(kept.as_ptr().cast_mut()));
         let Gradients { vectors, sign, phases } = gradients;
         if vectors.is_none() && sign.is_none() && phases.is_none() {
-            return;
+            return Ok(());
         }
         let vectors_bar = vectors.map(|x| Shared(x.as_mut_ptr()));
         let last_bar = sign.or(phases).map(|x| Shared(x.as_mut_ptr()));
         const FULL: Triangle = Triangle::Full;
-        let cost = self.cost_factors() + 2 * n * n * m + 2 * n * m * m;
+        let cost = self.cost_factors().saturating_add(work(&[2, n, m, n + m]));
         let threads = members::<T>(self.batch, cost, threads);
-        over(self.batch, cost, threads, at.len, (n.max(m), n.max(m)), |hand, b, memory| {
+        let carve = |arena: &mut Arena| self.places(arena, true, kept.is_some());
+        over(self.batch, cost, threads, (n.max(m), n.max(m)), carve, |hand, b, at| {
             let columns = self.columns(b);
             let (u, shape, shape_t) = (columns.operand(), columns.shape, columns.shape.t());
             let ct = Operand::new(ct[b * n * n..].as_ptr(), n);
-            let [ti, h] = self.kept_or(kept, b, &at, memory);
-            let [p, l] = [at.p, at.l].map(|at| memory.at(at));
-            let ubar = vectors_bar.map_or(memory.at(at.ubar), |all| all.at(b * n * m));
+            let [ti, h] = self.kept_or(kept, b, at);
+            let (p, l) = (at.p.ptr(), at.l.ptr());
+            let ubar = vectors_bar.map_or(at.ubar.ptr(), |all| all.at(b * n * m));
             let (h_, p_, l_, ubar_) =
                 (Operand::new(h, n), Operand::new(p, m), Operand::new(l, m), Operand::new(ubar, m));
             // SAFETY: as in `matrix_cpu`.
             unsafe {
                 match kept {
-                    None => self.factors(hand, b, &at, memory, [ti, h]),
-                    Some(_) if self.has_last() => self.diagonal(hand, b, memory.at(at.e)),
+                    None => self.factors(hand, b, at, [ti, h]),
+                    Some(_) if self.has_last() => self.diagonal(hand, b, at.e.ptr()),
                     Some(_) => {}
                 }
                 let product = Product::new((n, m, m), u, Operand::new(ti, m), p, m);
@@ -171,7 +164,7 @@ impl<T: Scalar> Householder<'_, T> {
                     wy::symmetrize(hand.member, l, m, m);
                 }
                 if self.has_last() {
-                    self.last_gradient(hand, b, memory.at(at.e), ct.data, ubar, last_bar);
+                    self.last_gradient(hand, b, at.e.ptr(), ct.data, ubar, last_bar);
                 }
                 hand.barrier();
                 if vectors_bar.is_some() {
@@ -182,7 +175,7 @@ impl<T: Scalar> Householder<'_, T> {
                     hand.mul(product.shapes(FULL, shape, FULL));
                 }
             }
-        });
+        })
     }
 
     /// Reads -Q in `ubar`, writes the gradient of the last factor, and turns -Q into -E Q.

@@ -20,10 +20,11 @@ mod tests;
 pub use blocks::apply_keep_len;
 pub use recover::from_matrix;
 
-use crate::error::{Error, Result, check_len};
-use crate::kernels::{all_zero, balance, column_norms2};
+use crate::error::{Error, Result};
+use crate::kernels::{Buffer, all_zero, balance, column_norms2};
 use crate::operator::{Operator, Side};
 use crate::scalar::Scalar;
+use crate::sizes::{check_len, size};
 use num_traits::Float;
 
 /// The last factor E.
@@ -69,17 +70,17 @@ impl<T: Scalar> Default for Gradients<'_, T> {
 impl<'a, T: Scalar> Householder<'a, T> {
     /// A view of vectors (batch, n, m), row-major: the columns of each matrix U are the reflection vectors.
     pub fn new(vectors: &'a [T], last: Last<'a, T::Real>, batch: usize, n: usize, m: usize) -> Result<Self> {
-        check_len("vectors", vectors.len(), batch * n * m)?;
+        check_len("vectors", vectors.len(), &[batch, n, m])?;
         match last {
             Last::None => {}
             Last::Sign(sign) => {
-                check_len("sign", sign.len(), batch)?;
+                check_len("sign", sign.len(), &[batch])?;
                 if n == 0 && batch > 0 {
                     return Err(Error::shape("vectors", "n >= 1 beside a sign", 0));
                 }
             }
             Last::Phases(phases) => {
-                check_len("phases", phases.len(), batch * n)?;
+                check_len("phases", phases.len(), &[batch, n])?;
                 if T::PARTS == 1 {
                     return Err(Error::value("phases", "need complex vectors, got real ones"));
                 }
@@ -90,38 +91,40 @@ impl<'a, T: Scalar> Householder<'a, T> {
 
     /// The first (matrix, column) that is no reflection vector: its entries are finite, but its squared norm is zero,
     /// subnormal or infinite in this precision.
-    pub fn check(&self) -> Option<(usize, usize)> {
+    pub fn check(&self) -> Result<Option<(usize, usize)>> {
         let (n, m) = (self.n, self.m);
-        for b in 0..self.batch {
-            let u = &self.vectors[b * n * m..(b + 1) * n * m];
-            for (j, norm) in column_norms2(u, m).iter().enumerate() {
+        if self.vectors.is_empty() {
+            return Ok((self.batch > 0 && m > 0).then_some((0, 0)));
+        }
+        let mut room = Buffer::zeroed(m)?;
+        for (b, u) in self.vectors.chunks_exact(n * m).enumerate() {
+            for (j, norm) in column_norms2(u, &mut room).iter().enumerate() {
                 if !norm.is_normal() && (0..n).all(|i| u[i * m + j].finite()) {
-                    return Some((b, j));
+                    return Ok(Some((b, j)));
                 }
             }
         }
-        None
+        Ok(None)
     }
 
     /// Pulls the cotangent of the matrices, (batch, n, n), back to the parameters.
     pub fn matrix_vjp(&self, ct: &[T], gradients: Gradients<'_, T>, threads: usize) -> Result<()> {
         self.check_matrix("ct", ct)?;
         self.check_gradients(&gradients)?;
-        self.balanced(gradients, |own, gradients| own.matrix_vjp_cpu(None, ct, gradients, threads));
-        Ok(())
+        self.balanced(gradients, |own, gradients| own.matrix_vjp_cpu(None, ct, gradients, threads))
     }
 
     /// Elements of `keep` in [`Householder::matrix_keeping`]: T^-1 and T^-1 U^H E of every matrix.
-    pub fn keep_len(&self) -> usize {
-        self.batch * self.kept()
+    pub fn keep_len(&self) -> Result<usize> {
+        let [rows, columns] = self.kept();
+        size("keep", &[self.batch, rows, columns])
     }
 
     /// [`Operator::matrix`] that keeps what the gradient would compute again: about a fifth of its time.
     pub fn matrix_keeping(&self, out: &mut [T], keep: &mut [T], threads: usize) -> Result<()> {
         self.check_matrix("out", out)?;
-        check_len("keep", keep.len(), self.keep_len())?;
-        self.balanced(Gradients::default(), |own, _| own.matrix_cpu(out, Some(keep), threads));
-        Ok(())
+        check_len("keep", keep.len(), &[self.keep_len()?])?;
+        self.balanced(Gradients::default(), |own, _| own.matrix_cpu(out, Some(keep), threads))
     }
 
     /// [`Householder::matrix_vjp`] from what [`Householder::matrix_keeping`] kept; the results are the same bits.
@@ -133,10 +136,9 @@ impl<'a, T: Scalar> Householder<'a, T> {
         threads: usize,
     ) -> Result<()> {
         self.check_matrix("ct", ct)?;
-        check_len("kept", kept.len(), self.keep_len())?;
+        check_len("kept", kept.len(), &[self.keep_len()?])?;
         self.check_gradients(&gradients)?;
-        self.balanced(gradients, |own, gradients| own.matrix_vjp_cpu(Some(kept), ct, gradients, threads));
-        Ok(())
+        self.balanced(gradients, |own, gradients| own.matrix_vjp_cpu(Some(kept), ct, gradients, threads))
     }
 
     /// The forward side of [`Operator::apply`] that keeps what the gradient would compute again, its whole forward pass:
@@ -151,14 +153,13 @@ impl<'a, T: Scalar> Householder<'a, T> {
     ) -> Result<()> {
         self.check_rows(x, rows, Side::Forward, out)?;
         self.check_keep(keep, rows)?;
-        self.balanced(Gradients::default(), |own, _| own.apply_keeping_cpu(x, rows, out, keep, threads));
-        Ok(())
+        self.balanced(Gradients::default(), |own, _| own.apply_keeping_cpu(x, rows, out, keep, threads))
     }
 
     fn check_keep(&self, keep: &[T], rows: usize) -> Result<()> {
-        match self.batch * apply_keep_len(self.n, self.m, rows, self.has_last()) {
+        match apply_keep_len(self.n, self.m, rows, self.has_last())? {
             0 => Err(Error::value("kept", "was given for a call that keeps nothing")),
-            len => check_len("kept", keep.len(), len),
+            len => check_len("kept", keep.len(), &[self.batch, len]),
         }
     }
 
@@ -176,11 +177,11 @@ impl<'a, T: Scalar> Householder<'a, T> {
         x_bar: Option<&mut [T]>,
         threads: usize,
     ) -> Result<()> {
-        let size = self.batch * rows * self.n;
-        check_len("x", x.len(), size)?;
-        check_len("ct", ct.len(), size)?;
+        let sizes = [self.batch, rows, self.n];
+        check_len("x", x.len(), &sizes)?;
+        check_len("ct", ct.len(), &sizes)?;
         if let Some(x_bar) = &x_bar {
-            check_len("x_bar", x_bar.len(), size)?;
+            check_len("x_bar", x_bar.len(), &sizes)?;
         }
         self.check_gradients(&gradients)?;
         if let Some(kept) = kept {
@@ -190,39 +191,46 @@ impl<'a, T: Scalar> Householder<'a, T> {
             }
         }
         self.balanced(gradients, |own, gradients| {
-            own.apply_vjp_cpu(kept, x, ct, rows, side, gradients, x_bar, threads);
-        });
-        Ok(())
+            own.apply_vjp_cpu(kept, x, ct, rows, side, gradients, x_bar, threads)
+        })
     }
 
     /// Runs `f` on the operator with columns of ordinary length, its shape looked at, and turns the gradient that f wrote back
-    /// to the given columns.
-    fn balanced(&self, gradients: Gradients<'_, T>, f: impl FnOnce(&Householder<'_, T>, Gradients<'_, T>)) {
+    /// to the given columns. Matrices without entries need nothing.
+    fn balanced(
+        &self,
+        gradients: Gradients<'_, T>,
+        f: impl FnOnce(&Householder<'_, T>, Gradients<'_, T>) -> Result<()>,
+    ) -> Result<()> {
         let Householder { vectors, last, batch, n, m, .. } = *self;
+        if batch == 0 || n == 0 {
+            return Ok(());
+        }
         let trapezoid = trapezoidal(vectors, n, m);
-        let Some(balanced) = balance(vectors, batch, n, m) else {
+        let Some(balanced) = balance(vectors, batch, n, m)? else {
             return f(&Householder { trapezoid, ..*self }, gradients);
         };
         let Gradients { vectors: mut bar, sign, phases } = gradients;
         let own = Householder { vectors: &balanced.vectors, last, batch, n, m, trapezoid };
-        f(&own, Gradients { vectors: bar.as_deref_mut(), sign, phases });
+        f(&own, Gradients { vectors: bar.as_deref_mut(), sign, phases })?;
         if let Some(bar) = bar {
             balanced.pull(bar);
         }
+        Ok(())
     }
 
     fn check_gradients(&self, gradients: &Gradients<'_, T>) -> Result<()> {
         if let Some(vectors) = &gradients.vectors {
-            check_len("vectors_bar", vectors.len(), self.vectors.len())?;
+            check_len("vectors_bar", vectors.len(), &[self.vectors.len()])?;
         }
         if let Some(sign) = &gradients.sign {
-            check_len("sign_bar", sign.len(), self.batch)?;
+            check_len("sign_bar", sign.len(), &[self.batch])?;
             if !matches!(self.last, Last::Sign(_)) {
                 return Err(Error::value("sign_bar", "is wanted, but the product has no sign"));
             }
         }
         if let Some(phases) = &gradients.phases {
-            check_len("phases_bar", phases.len(), self.batch * self.n)?;
+            check_len("phases_bar", phases.len(), &[self.batch, self.n])?;
             if !matches!(self.last, Last::Phases(_)) {
                 return Err(Error::value("phases_bar", "is wanted, but the product has no phases"));
             }
@@ -249,13 +257,14 @@ impl<T: Scalar> Operator<T> for Householder<'_, T> {
 
     fn matrix(&self, out: &mut [T], threads: usize) -> Result<()> {
         self.check_matrix("out", out)?;
-        self.balanced(Gradients::default(), |own, _| own.matrix_cpu(out, None, threads));
-        Ok(())
+        self.balanced(Gradients::default(), |own, _| own.matrix_cpu(out, None, threads))
     }
 
     fn apply(&self, x: &[T], rows: usize, side: Side, out: &mut [T], threads: usize) -> Result<()> {
         self.check_rows(x, rows, side, out)?;
-        self.balanced(Gradients::default(), |own, _| own.apply_cpu(x, rows, side, out, threads));
-        Ok(())
+        if out.is_empty() {
+            return Ok(());
+        }
+        self.balanced(Gradients::default(), |own, _| own.apply_cpu(x, rows, side, out, threads))
     }
 }

@@ -3,11 +3,12 @@
 //! R = W; for k = 0, ..., n - 2, with x = R[k:, k]: u maps x to ||x|| e_0 (real; the opposite phase for complex numbers),
 //! R <- H(u) R. R ends as the last factor: diag(1, ..., 1, s), or a diagonal of phases. Everything in double precision.
 
-use crate::error::{Error, Result, check_len};
-use crate::kernels::check_unitary;
+use crate::error::{Error, Result};
+use crate::kernels::Unitarity;
 use crate::scalar::Scalar;
+use crate::scratch::{Arena, Region, Scratch};
+use crate::sizes::check_len;
 use isometry_kernels::householder::Reflect;
-use num_traits::Zero;
 
 /// Writes unit lower-trapezoidal `vectors` (batch, n, n - 1) and the last factor: a sign per matrix (batch) for real types,
 /// phases (batch, n) for complex ones, of `w` (batch, n, n). Fails, leaving both in an unspecified state, if
@@ -22,23 +23,33 @@ pub fn from_matrix<T: Scalar>(
     cancel: &dyn Fn() -> bool,
 ) -> Result<()> {
     let (m, lasts) = (n.saturating_sub(1), if T::PARTS == 1 { usize::from(n > 0) } else { n });
-    check_len("w", w.len(), batch * n * n)?;
-    check_len("vectors", vectors.len(), batch * n * m)?;
-    check_len("last", last.len(), batch * lasts)?;
-    let (mut r, mut u) = (vec![T::Wide::zero(); n * n], vec![T::Wide::zero(); n]);
-    let mut row = vec![T::Wide::zero(); n];
+    check_len("w", w.len(), &[batch, n, n])?;
+    check_len("vectors", vectors.len(), &[batch, n, m])?;
+    check_len("last", last.len(), &[batch, lasts])?;
+    if w.is_empty() {
+        return Ok(());
+    }
+    let carve = |arena: &mut Arena| {
+        let all: [Region<T::Wide>; 3] = [[n, n], [n, 1], [n, 1]].map(|sizes| arena.take(&sizes));
+        (all, Unitarity::<T::Wide>::carve(arena, n))
+    };
+    let room = Scratch::new(carve)?;
+    let (all, unitarity) = *room;
+    // SAFETY: each region is used here alone, while the memory lives.
+    let [r, u, row] = all.map(|region| unsafe { region.zeroed() });
     for b in 0..batch {
         for (wide, x) in r.iter_mut().zip(&w[b * n * n..]) {
             *wide = x.widen();
         }
-        check_unitary(&r, n, b, tol)?;
+        // SAFETY: as above.
+        unsafe { unitarity.check(r, b, tol)? };
         let vectors = &mut vectors[b * n * m..(b + 1) * n * m];
         vectors.fill(T::zero());
         for k in 0..m {
             if cancel() {
                 return Err(Error::Interrupted);
             }
-            reflector(&r, n, k, &mut u);
+            reflector(r, n, k, u);
             for i in k..n {
                 vectors[i * m + k] = T::narrow(u[i]);
             }

@@ -1,0 +1,117 @@
+//! Scratch memory: one allocation per call, cut into regions by a function that is written once and runs twice, first to
+//! measure, then on memory of exactly that size. What a call reserves is so what it uses, and a region that does not fit is found
+//! in release builds too.
+//!
+//! ```text
+//! let scratch = Scratch::new(|arena| Places { e: arena.take(&[n]), own: arena.regions(threads, &[k, m]) })?;
+//! ```
+//!
+//! Memory is taken before threads are entered, so that a lack of it is [`Error::OutOfMemory`] and nothing has to unwind. Nobody
+//! has written a region yet: it is a raw pointer and a length, never a `&[T]`. It starts at a cache line of its own; regions of
+//! members and arrays that follow each other therefore share none.
+//!
+//! A part whose cut is known only inside (a recursion; as many slabs as members came) is reserved as a [`Frame`], measured by
+//! the function that cuts it later.
+//!
+//! While [`guard`] is on, as in unit tests, memory starts as NaN patterns, and a line of them stands behind every region and
+//! is looked at when the memory is given back.
+
+mod arena;
+mod region;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+pub use arena::Arena;
+pub use isometry_kernels::scalar::Plain;
+pub use region::{Frame, Frames, Region, Regions};
+
+use crate::error::{Error, Result};
+use crate::parallel;
+use region::LINE;
+use std::alloc::{Layout, alloc, dealloc};
+use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use watch::{FRESH, Guard, Watch};
+
+static GUARDED: AtomicBool = AtomicBool::new(cfg!(any(test, debug_assertions)));
+
+/// Whether the scratch of calls from now on is guarded.
+pub fn guard(on: bool) {
+    GUARDED.store(on, Relaxed);
+}
+
+/// Members that a call reserves memory for: it never has more than the machine runs at a time. (Unit tests want every split.)
+pub fn most(threads: usize) -> usize {
+    if cfg!(test) { threads } else { threads.min(parallel::available()) }.max(1)
+}
+
+/// The memory of one call, cut into places.
+pub struct Scratch<P> {
+    places: P,
+    _memory: Memory,
+}
+
+impl<P> Scratch<P> {
+    /// Measures, allocates, cuts.
+    pub fn new(carve: impl Fn(&mut Arena) -> P) -> Result<Self> {
+        let guarded = GUARDED.load(Relaxed);
+        let bytes = Arena::measured(guarded, &carve);
+        let memory = Memory::new(bytes, guarded)?;
+        let guard = memory.watch.map_or(Guard::Off, Guard::On);
+        let places = carve(&mut Arena::cutting(memory.start, bytes, guard));
+        Ok(Scratch { places, _memory: memory })
+    }
+}
+
+impl<P> Deref for Scratch<P> {
+    type Target = P;
+    fn deref(&self) -> &P {
+        &self.places
+    }
+}
+
+struct Memory {
+    start: *mut u8,
+    layout: Layout,
+    watch: Option<&'static Watch>,
+}
+// SAFETY: the memory is owned, the watch locked.
+unsafe impl Send for Memory {}
+// SAFETY: nothing is done through a shared reference.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    fn new(bytes: usize, guarded: bool) -> Result<Self> {
+        let lack = Error::OutOfMemory { bytes };
+        let Ok(layout) = Layout::from_size_align(bytes, LINE) else { return Err(lack) };
+        let watch = guarded.then(Watch::new);
+        if bytes == 0 {
+            return Ok(Memory { start: std::ptr::without_provenance_mut(LINE), layout, watch });
+        }
+        // SAFETY: the layout has a positive size.
+        let start = unsafe { alloc(layout) };
+        if start.is_null() {
+            return Err(lack);
+        }
+        if guarded {
+            // SAFETY: the allocation has that many bytes.
+            unsafe { start.write_bytes(FRESH, bytes) };
+        }
+        Ok(Memory { start, layout, watch })
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        let intact = self.watch.is_none_or(Watch::close);
+        if self.layout.size() > 0 {
+            // SAFETY: allocated with this layout.
+            unsafe { dealloc(self.start, self.layout) };
+        }
+        assert!(
+            intact || std::thread::panicking(),
+            "something was written behind a region of scratch memory"
+        );
+    }
+}
