@@ -133,6 +133,7 @@ LAYOUTS = {
 
 
 class NumpySubject(Subject):
+    mixes = True  # arguments of several precisions
     layouts = tuple(LAYOUTS)
 
     @property
@@ -224,6 +225,7 @@ def array(t):
 
 
 class TorchSubject(Subject):
+    mixes = False
     recorded: ClassVar = False  # whether gradients are computed so that they can be differentiated again
     layouts = ("plain", "transposed", "strided", "offset", "conjugate bit", "negative bit")
 
