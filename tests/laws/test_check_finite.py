@@ -47,11 +47,14 @@ def refuses(call, arguments, inverse=False):
     for name, a in arguments.items():
         for bad in bad_values(a):
             given = {**arguments, name: spoiled(a, bad)}
+            bounded = bad in BOUNDED.get(name, ())
             message = refused(call, given, True)
             assert message is not None, f"{bad} in {name} was not refused"
-            assert message.startswith(f"{name} must"), f"{bad} in {name}: {message}"
+            assert message.startswith(f"{name} must" if bounded else f"{name} must be finite"), (
+                f"{bad} in {name}: {message}"
+            )
             message = refused(call, given, False)
-            if inverse or bad in BOUNDED.get(name, ()):
+            if inverse or bounded:
                 assert message is not None and message.startswith(name), f"{bad} in {name}: {message}"
             else:
                 assert message is None, f"{bad} in {name}: {message}"
