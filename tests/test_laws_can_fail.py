@@ -19,7 +19,7 @@ from laws.test_dense import dense
 from laws.test_devices import unseen, unseen_layer
 from laws.test_formulas import agree, agree_beside, agree_over_time
 from laws.test_layouts import same_bits, untouched
-from laws.test_precision import arguments_mix, layer_mixes, rows_mix
+from laws.test_precision import activations_mix, arguments_mix, layer_mixes, rows_mix
 from laws.test_recurrence import bptt, cut, loop
 from laws.test_threads import threaded
 from laws.test_training import pair, together
@@ -143,7 +143,7 @@ def test_the_law_of_check_finite_in_methods(at, seed):
     rejects(propagates, packages.LosesNan.draw(at, seed, 4), seed)
 
 
-@pytest.mark.parametrize("law", [arguments_mix, rows_mix, layer_mixes])
+@pytest.mark.parametrize("law", [arguments_mix, rows_mix, layer_mixes, activations_mix])
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -58,6 +58,9 @@ class FirstArgumentDecides(NumpySubject):
     def recurrence(self, x, v, **keywords):
         return cast(super().recurrence(x, v, **keywords), self.dtype)
 
+    def activate(self, z, name, bias=None):
+        return super().activate(z, name, bias).astype(z.dtype)
+
 
 class GradientsOfOneDtype(NumpySubject):
     """As wide as the widest."""
@@ -72,6 +75,10 @@ class GradientsOfOneDtype(NumpySubject):
     def recurrence_vjp(self, x, v, ct, **keywords):
         grads = super().recurrence_vjp(x, v, ct, **keywords)
         return {**grads, "bias": grads["bias"].astype(np.complex128)}
+
+    def activate_vjp(self, z, name, ct, bias=None):
+        z_bar, bias_bar = super().activate_vjp(z, name, ct, bias)
+        return z_bar, bias_bar.astype(z_bar.real.dtype)
 
 
 class PromotesInSilence(NumpySubject):
@@ -95,6 +102,9 @@ class RefusesWithoutNames(TorchSubject):
 
     def recurrence(self, x, v, **keywords):
         return self.named(super().recurrence, x, v, **keywords)
+
+    def activate(self, z, name, bias=None):
+        return self.named(super().activate, z, name, bias)
 
 
 # ---------------------------------------------------------------- copies: twins of a Cayley, of a layer

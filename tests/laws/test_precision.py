@@ -1,10 +1,13 @@
 """Arguments of several dtypes: the NumPy face promotes as NumPy does; the torch face refuses a second precision by
 name, and lets real meet complex. A gradient has the dtype of its argument."""
 
+import itertools
+
 import numpy as np
 
 import reference as ref
-from registry import DTYPES, is_complex, real_of
+from faces import FACES
+from registry import CASES, DTYPES, is_complex, real_of
 from tolerance import close, sequence_gradient
 
 
@@ -129,6 +132,24 @@ def layer_mixes(subject, rng):
                 gradients_agree(subject, grads, expected, given, ct, tolerance)
 
 
+def activations_mix(subject, rng):
+    """modReLU's bias beside the numbers it acts on."""
+    plain, units = ref.normal(rng, 2, 6), 0.1 + 0.1 * np.abs(ref.normal(rng, 6))
+    for dtype, real in itertools.product(DTYPES, (np.float32, np.float64)):
+        z, bias = cast(plain, dtype), units.astype(real)
+        arguments = {"z": z, "bias": bias}
+        out = result_of(subject, arguments, "bias", lambda z=z, bias=bias: subject.activate(z, "modrelu", bias))
+        if out is not None:
+            assert out.dtype == np.result_type(z, bias), f"activate of {z.dtype} and {bias.dtype} is {out.dtype}"
+            close(out, ref.activate(z, "modrelu", bias), bound(subject, z, bias), "activate")
+            ct = ref.normal(rng, *out.shape, dtype=out.dtype)
+            found = subject.activate_vjp(z, "modrelu", ct, bias)
+            grads, expected = (
+                dict(zip(arguments, each, strict=True)) for each in (found, ref.activate_vjp(z, "modrelu", ct, bias))
+            )
+            gradients_agree(subject, grads, expected, arguments, ct, bound(subject, z, bias))
+
+
 def test_arguments(make, seed):
     arguments_mix(make(6), seed)
 
@@ -146,3 +167,7 @@ def test_layers(make, seed):
 
 # What a recurrence does with W does not depend on how W came about.
 test_layers.select = lambda case: case.variant in ("plain", "square")
+
+
+def test_activations(face, seed):
+    activations_mix(FACES[face].draw(CASES[0], seed), seed)
