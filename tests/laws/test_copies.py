@@ -134,3 +134,7 @@ def test_a_state_dict_is_the_layer(name, keywords):
         return other
 
     duplicated_layer(build(name, 2, bidirectional=True, **keywords), loaded)
+
+
+def test_no_layer_is_left_out():
+    assert {type(build(name)).__name__ for name, _ in LAYERS} == set(it.nn.__all__)
