@@ -134,12 +134,13 @@ def _order(
         return None, None
     ends = torch.as_tensor(lengths)
     _check.integer("lengths", dtype_name(ends.dtype))
+    ends = ends.to(torch.int64)
     seen = visible(ends)
     extremes = (int(ends.min()), int(ends.max())) if seen and ends.numel() else (1, 1)
     _check_recurrence.lengths(tuple(ends.shape), *extremes, steps, batch)
     falling = seen and bool((ends[1:] <= ends[:-1]).all())
     # A copy of our own: the backward pass reads it again.
-    ends = ends.to(device, torch.int64, copy=True)
+    ends = ends.to(device, copy=True)
     if falling:
         return ends, None
     order = ends.argsort(descending=True, stable=True)
