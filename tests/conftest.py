@@ -1,4 +1,4 @@
-"""Fixtures for all tests, and the two kinds of test that only run where they are asked for."""
+"""Fixtures for all tests, and how many threads those have that run beside others."""
 
 import os
 
@@ -12,7 +12,12 @@ from registry import CASES
 settings.register_profile("repository", deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None)
 settings.load_profile("repository")
 
-collect_ignore = [] if os.environ.get("ISOMETRY_TEST_WHEEL") == "1" else ["test_wheel.py"]
+
+def pytest_configure(config):
+    """Workers of pytest-xdist share the cores: two threads in each would wait for time slices at every barrier."""
+    if getattr(config.option, "numprocesses", None):
+        for name in ("OMP_NUM_THREADS", "ISOMETRY_NUM_THREADS"):
+            os.environ.setdefault(name, "1")
 
 
 @pytest.fixture

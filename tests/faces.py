@@ -4,6 +4,7 @@ A `Subject` is one operator under test. `layout` rewrites the memory of every ar
 """
 
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -132,6 +133,7 @@ LAYOUTS = {
 
 
 class NumpySubject(Subject):
+    mixes = True  # arguments of several precisions
     layouts = tuple(LAYOUTS)
 
     @property
@@ -223,6 +225,8 @@ def array(t):
 
 
 class TorchSubject(Subject):
+    mixes = False
+    recorded: ClassVar = False  # whether gradients are computed so that they can be differentiated again
     layouts = ("plain", "transposed", "strided", "offset", "conjugate bit", "negative bit")
 
     @property
@@ -230,6 +234,9 @@ class TorchSubject(Subject):
         import isometry.torch
 
         return isometry.torch
+
+    def home(self, t):
+        return array(t)
 
     def given(self, a):
         if a is None:
@@ -246,19 +253,19 @@ class TorchSubject(Subject):
         return build(**(leaves or {k: self.given(a) for k, a in self.arguments.items()}))
 
     def matrix(self):
-        return array(self.operator().matrix())
+        return self.home(self.operator().matrix())
 
     def apply(self, x):
-        return array(self.operator().apply(self.given(x)))
+        return self.home(self.operator().apply(self.given(x)))
 
     def apply_adjoint(self, y):
-        return array(self.operator().apply_adjoint(self.given(y)))
+        return self.home(self.operator().apply_adjoint(self.given(y)))
 
     def pulled(self, out, inputs, ct):
         import torch
 
-        grads = torch.autograd.grad(out, list(inputs.values()), self.given(ct))
-        return {k: array(g) for k, g in zip(inputs, grads, strict=True)}
+        grads = torch.autograd.grad(out, list(inputs.values()), self.given(ct), create_graph=self.recorded)
+        return {k: self.home(g) for k, g in zip(inputs, grads, strict=True)}
 
     def trainable(self, leaves):
         return {k: t for k, t in leaves.items() if t.requires_grad}
@@ -281,7 +288,7 @@ class TorchSubject(Subject):
 
     def recurrence(self, x, v, **keywords):
         states = self.face.recurrence(self.operator(), self.given(x), self.given(v), **self.keywords(keywords))
-        return array(states)
+        return self.home(states)
 
     def recurrence_vjp(self, x, v, ct, **keywords):
         leaves, keywords = self.leaves(), self.keywords(keywords, grad=True)
@@ -295,7 +302,7 @@ class TorchSubject(Subject):
         return {**dict.fromkeys(extra), **grads}
 
     def activate(self, z, name, bias=None):
-        return array(self.face.activate(self.given(z), name, bias=self.given(bias)))
+        return self.home(self.face.activate(self.given(z), name, bias=self.given(bias)))
 
     def activate_vjp(self, z, name, ct, bias=None):
         leaves = {"z": self.given(z).requires_grad_()}
@@ -306,7 +313,7 @@ class TorchSubject(Subject):
 
     def from_matrix(self, w):
         op = getattr(self.face, self.case.object.cls).from_matrix(self.given(w))
-        return {k: array(a) for k in self.case.object.arguments if (a := getattr(op, k)) is not None}
+        return {k: self.home(a) for k in self.case.object.arguments if (a := getattr(op, k)) is not None}
 
 
 FACES = {"numpy": NumpySubject, "torch": TorchSubject}

@@ -4,12 +4,12 @@ import doctest
 import importlib
 import pkgutil
 import re
-import sys
+import runpy
 
 import pytest
 
 import isometry
-from subprocesses import ROOT, run
+from subprocesses import ROOT
 
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -65,5 +65,7 @@ def test_there_are_quickstarts_for_both_faces():
 
 
 @pytest.mark.parametrize("path", QUICKSTARTS, ids=lambda p: p.name)
-def test_quickstarts(path, tmp_path):
-    run([sys.executable, str(path)], cwd=tmp_path)
+def test_quickstarts(path, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    runpy.run_path(str(path), run_name="__main__")
+    assert capsys.readouterr().out

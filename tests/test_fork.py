@@ -7,6 +7,8 @@ import pytest
 
 from subprocesses import run, script
 
+pytestmark = pytest.mark.alone
+
 CHILD = """
     import numpy as np
     import isometry as iso

@@ -10,6 +10,8 @@ import pytest
 
 from subprocesses import environment
 
+pytestmark = pytest.mark.alone
+
 LONG = """
     import signal, sys, time
     import numpy as np
@@ -62,7 +64,7 @@ LONG = """
     took(20)
     per_step = min(took(50) for _ in range(4)) / 50  # a stall of the machine must not make the long call a short one
     limit = 60_000 if not backward else 10_000 if kind == "torch" else 30_000
-    steps = min(int(20 / per_step), limit)
+    steps = min(int(8 / per_step), limit)
     try:
         call(steps, lambda: print("ready", steps * per_step, flush=True))
     except KeyboardInterrupt:

@@ -1,18 +1,31 @@
 """Every law accepts a right operator made of the reference, and rejects the wrong ones it exists to catch."""
 
+import copy
+from importlib import import_module
+
 import numpy as np
 import pytest
 
+from elsewhere import Elsewhere, ElsewhereSubject
+from faces import FACES, NumpySubject, TorchSubject
 from laws import broken
+from laws import broken_packages as packages
 from laws.test_adjoint import adjoint
 from laws.test_batch import broadcast, stacked
 from laws.test_buffers import overwritten
+from laws.test_check_finite import functions, methods, of_method, propagates, refuses
+from laws.test_copies import duplicated, duplicated_layer
 from laws.test_dense import dense
+from laws.test_devices import unseen, unseen_layer
+from laws.test_formulas import agree, agree_beside, agree_over_time
 from laws.test_layouts import same_bits, untouched
+from laws.test_precision import activations_mix, arguments_mix, layer_mixes, rows_mix
 from laws.test_recurrence import bptt, cut, loop
 from laws.test_threads import threaded
+from laws.test_training import pair, together
 from laws.test_unitary import unitary
 from laws.test_vjp import differences, vjp
+from layers import LAYERS, build
 from registry import Case
 
 REAL = Case("householder", "sign", np.float64)
@@ -96,3 +109,117 @@ def test_the_law_of_buffers(at, seed, poison, monkeypatch):
 def test_the_law_of_buffers_rejects_an_unwritten_cell(at, wrong, seed, poison, monkeypatch):
     with pytest.raises(AssertionError), np.errstate(all="ignore"):
         overwritten(wrong.draw(at, seed), seed, poison, monkeypatch)
+
+
+# ---------------------------------------------------------------- laws of the package, not of an operator
+
+
+def rejects(law, *arguments):
+    with pytest.raises(AssertionError), np.errstate(all="ignore"):
+        law(*arguments)
+
+
+CARELESS = [packages.never_looks, packages.always_looks, packages.overlooks_infinity, packages.names_nobody]
+
+
+@pytest.mark.parametrize("name", functions(np.random.default_rng(0), np.complex128))
+def test_the_law_of_check_finite(name, seed):
+    """Of every function: one that looks at nothing, or always, or that forgets any one argument."""
+    arguments, call = functions(seed, np.complex128)[name]
+    inverse = name.endswith("from_matrix")
+    refuses(call, arguments, inverse)
+    for wrong in (*CARELESS, *map(packages.overlooks, arguments)):
+        if not (inverse and wrong is packages.always_looks):  # an inverse map cannot but look
+            rejects(refuses, wrong(call), arguments, inverse)
+
+
+@pytest.mark.parametrize("at", BROAD, ids=str)
+def test_the_law_of_check_finite_in_methods(at, seed):
+    subject = NumpySubject.draw(at, seed, 4)
+    for method, rest in methods(subject, seed).items():
+        arguments = {**subject.arguments, **rest}
+        for wrong in (*CARELESS, *map(packages.overlooks, arguments)):
+            rejects(refuses, wrong(of_method(subject, method)), arguments)
+    rejects(propagates, packages.LosesNan.draw(at, seed, 4), seed)
+
+
+@pytest.mark.parametrize("law", [arguments_mix, rows_mix, layer_mixes, activations_mix])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        packages.FirstArgumentDecides,
+        packages.GradientsOfOneDtype,
+        packages.PromotesInSilence,
+        packages.RefusesWithoutNames,
+    ],
+)
+@pytest.mark.parametrize("at", [REAL, COMPLEX_SINGLE], ids=str)
+def test_the_laws_of_precision(law, wrong, at, seed):
+    rejects(law, wrong.draw(at, seed, 6), seed)
+
+
+@pytest.mark.parametrize("at", BROAD, ids=str)
+def test_the_law_of_formulas(at, seed):
+    kernel = TorchSubject.draw(at, seed, 6)
+    twin = lambda cls: cls(at, kernel.arguments, n=6)
+    for law in (agree, agree_beside, agree_over_time):
+        law(kernel, twin(broken.Textbook), seed)
+    wrongs = (broken.Transposed, broken.Scaled, broken.NanInOneCell, broken.ZeroGradient, broken.ScaledGradient)
+    for wrong in (*wrongs, *((broken.UnconjugatedGradient, broken.Unconjugated) if at in TWISTED else ())):
+        rejects(agree, kernel, twin(wrong), seed)
+        rejects(agree_over_time, kernel, twin(wrong), seed)
+    for wrong in (broken.Scaled, broken.NanInOneCell):
+        rejects(agree_beside, kernel, twin(wrong), seed)
+
+
+# module -> the layers whose forward it serves
+LOOKING = {"operators.householder": ["ornn", "unitary-ornn"], "operators.cayley": ["scornn"], "recurrence": LAYERS}
+
+
+@pytest.mark.parametrize("module", LOOKING)
+def test_the_law_of_devices(module, seed, monkeypatch):
+    """A package that looks at the values of whatever it is given, in one module."""
+    monkeypatch.setattr(import_module(f"isometry.torch.{module}"), "visible", packages.looks_everywhere)
+    for name in LOOKING[module]:
+        with Elsewhere() as device:
+            rejects(unseen_layer, build(name, num_layers=2, bidirectional=True, trainable_h0=True), device)
+    for case in (REAL, COMPLEX) if module == "operators.householder" else (Case("cayley", "signs", np.float32),):
+        if module != "recurrence":
+            with Elsewhere() as device:
+                rejects(unseen, ElsewhereSubject.draw(case, seed, 5), seed, device)
+
+
+TWINS = (packages.itself, packages.of_the_first_argument, packages.with_changed_values, packages.unfrozen, copy.copy)
+
+
+def test_the_law_of_copies(face, seed):
+    subject = FACES[face].draw(Case("cayley", "diagonal, phases", np.complex64), seed, 4)
+    duplicated(subject, seed, copy.deepcopy)
+    for wrong in TWINS:
+        rejects(duplicated, subject, seed, wrong)
+    rejects(duplicated, subject, seed, copy.deepcopy, False)
+
+
+@pytest.mark.parametrize(
+    "wrong", [packages.itself, copy.copy, packages.drawn_anew, packages.without_buffers, packages.all_trainable]
+)
+def test_the_law_of_copies_of_layers(wrong):
+    layer = build("scornn", 2, bidirectional=True, trainable_h0=True, negative_ones=2)
+    next(layer.parameters()).requires_grad_(False)
+    rejects(duplicated_layer, layer, wrong)
+
+
+@pytest.mark.parametrize("name", ["ornn", "scurnn"])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        packages.gradients_in_half_precision,
+        packages.gradients_scaled,
+        packages.states_in_half_precision,
+        packages.stands_still,
+    ],
+    ids=["gradients in half precision", "gradients scaled", "states in half precision", "stands still"],
+)
+def test_the_law_of_training(name, wrong):
+    layer, twin = pair(name)
+    rejects(together, wrong(layer), wrong(twin) if wrong is packages.stands_still else twin)

@@ -1,6 +1,7 @@
 """The tree is what the documents say: one stem per object in every tree, the import rule, small files."""
 
 import ast
+import symtable
 import sys
 import tomllib
 
@@ -142,6 +143,22 @@ def test_nothing_is_left_undone():
     for path in sources():
         text = path.read_text()
         assert not [w for w in words if w in text], path
+
+
+def strays(text):
+    """What pytest would take for a test of this module although it is not written there as one."""
+    for symbol in symtable.symtable(text, "module", "exec").get_symbols():
+        bound = symbol.is_assigned() or symbol.is_imported()
+        if bound and not symbol.is_namespace() and symbol.get_name().lower().startswith("test"):
+            yield symbol.get_name()
+
+
+def test_nothing_but_a_test_is_collected():
+    """A loop variable or an import that bears a test's name runs it once more."""
+    assert list(strays("for test in (f, g):\n    pass\nfrom laws import test_a")) == ["test", "test_a"]
+    assert not list(strays("def test_a(test):\n    test_b = test"))
+    for path in (ROOT / "tests").rglob("test_*.py"):
+        assert not list(strays(path.read_text())), path
 
 
 def test_imports_are_cheap():

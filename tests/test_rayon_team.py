@@ -1,6 +1,10 @@
 """Without torch the threads come from a rayon pool: same bits for every number of them, and for several callers."""
 
+import pytest
+
 from subprocesses import script
+
+pytestmark = pytest.mark.alone
 
 WORK = """
     import sys

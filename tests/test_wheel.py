@@ -1,4 +1,4 @@
-"""The wheel serves an environment with numpy alone, and the sdist is complete. `make test` runs this."""
+"""The wheel serves an environment with numpy alone, and the sdist is complete."""
 
 import json
 import shutil
@@ -11,7 +11,7 @@ import pytest
 
 from subprocesses import ROOT, run
 
-pytestmark = pytest.mark.timeout(1500)
+pytestmark = [pytest.mark.timeout(1500), pytest.mark.long, pytest.mark.alone]
 BUILD = 1200  # seconds for a release build of the extension from nothing
 
 USE = """
@@ -38,38 +38,38 @@ print(iso.__version__)
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory):
-    """(wheel, sdist), built once."""
-    out = tmp_path_factory.mktemp("dist")
-    maturin = [sys.executable, "-m", "maturin", "build", "--release", "--out", str(out)]
-    run([*maturin, "--sdist"], timeout=BUILD, cwd=ROOT)
-    return next(out.glob("*.whl")), next(out.glob("*.tar.gz"))
+def wheel(tmp_path_factory):
+    """Built once, from what is compiled already."""
+    out = tmp_path_factory.mktemp("wheel")
+    run([sys.executable, "-m", "maturin", "build", "--release", "--out", str(out)], timeout=BUILD, cwd=ROOT)
+    return next(out.glob("*.whl"))
 
 
-def test_the_wheel_serves_numpy_alone(built, tmp_path):
+def test_the_wheel_serves_numpy_alone(wheel, tmp_path):
     venv = tmp_path / "empty"
     run([sys.executable, "-m", "venv", str(venv)])
     python = venv / "bin" / "python"
     # without our own path, or pip would take this environment's numpy for its own
-    run([str(python), "-m", "pip", "install", "--quiet", str(built[0])], timeout=300, PYTHONPATH=None)
+    run([str(python), "-m", "pip", "install", "--quiet", str(wheel)], timeout=300, PYTHONPATH=None)
     out = run([str(python), "-c", USE], cwd=tmp_path, PYTHONPATH=None)
-    assert out.strip() in built[0].name
+    assert out.strip() in wheel.name
     run([str(venv / "bin" / "isometry"), "info"], cwd=tmp_path, PYTHONPATH=None)
 
 
-def test_the_wheel_is_abi3_and_small(built):
-    assert "cp311-abi3" in built[0].name
-    assert built[0].stat().st_size < 8 * 2**20
-    names = zipfile.ZipFile(built[0]).namelist()
+def test_the_wheel_is_abi3_and_small(wheel):
+    assert "cp311-abi3" in wheel.name
+    assert wheel.stat().st_size < 8 * 2**20
+    names = zipfile.ZipFile(wheel).namelist()
     for name in ("isometry/_core.pyi", "isometry/py.typed", "isometry/torch/__init__.py"):
         assert name in names
     assert any("LICENSE-MIT" in n for n in names)
     assert any("LICENSE-APACHE" in n for n in names)
 
 
-def test_a_wheel_can_be_built_from_the_sdist(built, tmp_path):
+def test_a_wheel_can_be_built_from_the_sdist(tmp_path):
     """In an empty directory; the build folder is shared so that only our own crates are compiled again."""
-    with tarfile.open(built[1]) as archive:
+    run([sys.executable, "-m", "maturin", "sdist", "--out", str(tmp_path)], timeout=BUILD, cwd=ROOT)
+    with tarfile.open(next(tmp_path.glob("*.tar.gz"))) as archive:
         archive.extractall(tmp_path, filter="data")
     source = next(p for p in tmp_path.iterdir() if p.is_dir())
     assert (source / "Cargo.lock").exists()

@@ -38,6 +38,11 @@ def sequence_gradient(dtype, factors, steps):
     return 4 * sequence(dtype, factors, steps)
 
 
+def training(dtype, updates):
+    """Losses over so many small steps of descent: the roundings of the gradients are independent of each other."""
+    return SAFETY * eps(dtype) * np.sqrt(updates)
+
+
 def distance(value, reference, floor=1e-3):
     """||value - reference||_F / max(||reference||_F, floor); infinity for another shape or a NaN."""
     value, reference = np.asarray(value), np.asarray(reference)

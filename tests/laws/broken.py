@@ -66,7 +66,9 @@ class Textbook(Subject):
         x, v, ct, keywords = self.layer(x, v, ct, **keywords)
         grads = ref.recurrence_vjp(self.w(), x, v, ct, **keywords)
         grads["x"] = self.finish(grads["x"])
-        return {**grads, "transition": self.gradients(self.reference_matrix_vjp(grads.pop("w")))}
+        grads |= dict.fromkeys(k for k in ("h0", "bias") if keywords.get(k) is None)
+        grads["transition"] = self.gradients(self.reference_matrix_vjp(grads.pop("w")))
+        return grads
 
     def activate(self, z, name, bias=None):
         return self.finish(ref.activate(self.given(z), name, self.given(bias)))

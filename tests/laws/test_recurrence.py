@@ -71,5 +71,4 @@ def square(case):
     return case.variant not in ("wide", "tall")
 
 
-for test in (test_recurrence_equals_a_loop, test_recurrence_cut_in_two, test_recurrence_vjp):
-    test.select = square
+test_recurrence_equals_a_loop.select = test_recurrence_cut_in_two.select = test_recurrence_vjp.select = square

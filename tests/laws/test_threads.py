@@ -9,6 +9,8 @@ from registry import DTYPES, Case, upper, vectors, weight
 from tolerance import identical
 from workers import CORES, watched
 
+pytestmark = pytest.mark.alone  # a thread that does not get a core in time is not waited for
+
 
 def calls(subject, rng, rows):
     """Everything that may use threads: name -> a function without arguments that returns a list of arrays."""

@@ -2,11 +2,11 @@
 
 import subprocess
 import sys
-import textwrap
 
 import pytest
 import torch
 
+import distributed_work
 import isometry.torch as it
 import tolerance
 from layers import COMPLEX, LAYERS, B, D, N, T, build, close, draw, each_layer
@@ -262,6 +262,7 @@ def test_dropout_takes_whole_complex_units():
 # ---------------------------------------------------------------- training
 
 
+@pytest.mark.long
 @each_layer
 def test_orthogonality_survives_training(name):
     """e(W) in float32 after 2,000 steps of Adam."""
@@ -282,46 +283,18 @@ def test_orthogonality_survives_training(name):
     assert it.orthogonality_error(w) < tolerance.UNITARITY
 
 
-DISTRIBUTED = """
-    import sys
-    import torch
-    import torch.distributed as dist
-    import isometry.torch as it
-    from torch.nn.parallel import DistributedDataParallel
-
-    rank, store = int(sys.argv[1]), sys.argv[2]
-    torch.set_num_threads(1)
-    if rank < 2:
-        dist.init_process_group("gloo", init_method="file://" + store, rank=rank, world_size=2)
-    torch.manual_seed(7)
-    layers = [cls(3, 6, 2, bidirectional=True, dtype=torch.float64) for cls in (it.nn.ORNN, it.nn.ScoRNN, it.nn.ScuRNN)]
-    x = torch.randn(5, 4, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    part = x[:, 2 * rank : 2 * rank + 2] if rank < 2 else x
-    for layer in layers:
-        model = DistributedDataParallel(layer) if rank < 2 else layer
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-        for _ in range(3):
-            optimizer.zero_grad()
-            (out, last), (again, _) = model(part), model(part.flip(0))
-            (out.abs().square().mean() + last.real.mean() + again.real.mean()).backward()
-            optimizer.step()
-    torch.save([layer.state_dict() for layer in layers], sys.argv[3])
-    if rank < 2:
-        dist.destroy_process_group()
-"""
-
-
 def test_two_processes_train_as_one(tmp_path):
     """DistributedDataParallel on half a batch each gives both the parameters that the whole batch gives."""
-    files = [tmp_path / f"{rank}.pt" for rank in range(3)]
-    command = [sys.executable, "-c", textwrap.dedent(DISTRIBUTED)]
-    runs = [subprocess.Popen([*command, str(r), str(tmp_path / "store"), str(f)]) for r, f in enumerate(files)]
+    files = [tmp_path / f"{rank}.pt" for rank in range(2)]
+    command = [sys.executable, distributed_work.__file__, str(tmp_path / "store")]
+    runs = [subprocess.Popen([*command, str(r), str(f)]) for r, f in enumerate(files)]
     try:
-        assert [run.wait(timeout=240) for run in runs] == [0, 0, 0]
+        whole = distributed_work.trained()
+        assert [run.wait(timeout=240) for run in runs] == [0, 0]
     finally:
         for run in runs:
             run.kill()
-    first, second, whole = (torch.load(f, weights_only=True) for f in files)
+    first, second = (torch.load(f, weights_only=True) for f in files)
     for a, b, c in zip(first, second, whole, strict=True):
         for key in c:
             assert torch.equal(a[key], b[key]), key

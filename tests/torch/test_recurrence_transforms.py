@@ -23,6 +23,14 @@ OPTIONS = {
 }
 each_route = pytest.mark.parametrize("route", ROUTES)
 each_option = pytest.mark.parametrize("option", OPTIONS)
+# Each option alone belongs to the long run where all of them at once say the same.
+each_main_option = pytest.mark.parametrize(
+    "option",
+    [
+        option if option in ("plain", "lengths", "everything") else pytest.param(option, marks=pytest.mark.long)
+        for option in OPTIONS
+    ],
+)
 each_length = pytest.mark.parametrize("option", [name for name, given in OPTIONS.items() if "lengths" in given])
 each_transform = pytest.mark.parametrize("transform", TRANSFORMS)
 
@@ -58,7 +66,7 @@ def of_vectors(f, at):
 
 
 @each_route
-@each_option
+@each_main_option
 def test_first_and_second_derivatives(option, route, seed):
     """Every order and direction of complex states."""
     every_order(*problem(seed, route, dtype=np.complex128, **OPTIONS[option]))
@@ -147,7 +155,7 @@ def same_when_compiled(f, at):
     same(vmap(f)(*(t[None] for t in at))[0], fast(*at), "vmap")
 
 
-@each_option
+@each_main_option
 def test_compiled_in_one_piece(option, seed):
     """The loop over the steps is one operator of the graph."""
     same_when_compiled(*problem(seed, **OPTIONS[option]))

@@ -1,8 +1,5 @@
 """Tensors without values, without elements or of half precision, and programs that record what is done to tensors."""
 
-import copy
-import pickle
-
 import numpy as np
 import pytest
 import torch
@@ -130,28 +127,6 @@ def test_export_of_a_layer(name, seed):
     """The program exported at one point gives the values at another."""
     layer, x = build(name, 2, bidirectional=True), draw(seed, T, B, D)
     same(torch.export.export(layer, (x,)).module()(2 * x), layer(2 * x))
-
-
-# ---------------------------------------------------------------- copies
-
-
-@pytest.mark.parametrize(
-    "op",
-    [
-        it.Householder(torch.tensor([[1.0], [2.0]]), sign=0.5),
-        it.Cayley(torch.tensor([1 + 2j]), phases=torch.tensor([0.5, 1.0])),
-        it.Dense(torch.tensor([[1.0, 2.0]])),
-    ],
-    ids=lambda op: type(op).__name__,
-)
-def test_operators_are_copied_and_pickled_but_not_changed(op):
-    """A twin is the same operator; no attribute can be set."""
-    for twin in (copy.copy(op), copy.deepcopy(op), pickle.loads(pickle.dumps(op))):
-        assert repr(twin) == repr(op)
-        assert torch.equal(twin.matrix(), op.matrix())
-    for name in ("vectors", "upper", "weight", "shape", "dtype", "anything"):
-        with pytest.raises(AttributeError):
-            setattr(op, name, 1)
 
 
 # ---------------------------------------------------------------- shapes and dtypes

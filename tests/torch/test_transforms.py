@@ -21,6 +21,11 @@ each_operator = pytest.mark.parametrize("operator", DOUBLE, ids=str)
 each_real_operator = pytest.mark.parametrize(
     "operator", [case for case in DOUBLE if case.variant in ("plain", "square") and case.dtype is np.float64], ids=str
 )
+# Where one call takes half a second: of each object the last variant of either field, the others in the long run.
+LAST = {(case.stem, case.dtype): case for case in DOUBLE}.values()
+each_last_operator = pytest.mark.parametrize(
+    "operator", [case if case in LAST else pytest.param(case, marks=pytest.mark.long) for case in DOUBLE], ids=str
+)
 each_call = pytest.mark.parametrize("call", ["matrix", "apply", "apply_adjoint"])
 each_transform = pytest.mark.parametrize("transform", TRANSFORMS)
 each_activation = pytest.mark.parametrize(
@@ -171,7 +176,7 @@ def test_a_compiled_transform(operator, transform, seed):
     same(in_one_piece(whole)(at), whole(at))
 
 
-@each_operator
+@each_last_operator
 def test_compiled_for_any_number_of_operators(operator, seed):
     """The last batch of an epoch is a smaller one: the compiler then takes the sizes for unknowns."""
     build = getattr(it, operator.object.cls)

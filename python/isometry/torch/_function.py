@@ -77,7 +77,7 @@ def formulas(*tensors: Tensor | None) -> bool:
 
 
 def visible(*tensors: Tensor | None) -> bool:
-    """Whether the values of these tensors can be looked at now."""
+    """Whether the values of these tensors can be looked at now; a device would have to stop for it and send them."""
     if (
         torch.compiler.is_compiling()
         or torch._C._are_functorch_transforms_active()
@@ -86,7 +86,7 @@ def visible(*tensors: Tensor | None) -> bool:
     ):
         return False
     for t in tensors:
-        if t is not None and (t.is_meta or not (type(t) is Tensor or type(t) is torch.nn.Parameter)):
+        if t is not None and not (t.is_cpu and (type(t) is Tensor or type(t) is torch.nn.Parameter)):
             return False
     return True
 

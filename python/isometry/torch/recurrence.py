@@ -143,13 +143,14 @@ def _order(
         return None, None
     ends = _integers("lengths", lengths)
     _check_recurrence.lengths_shape(tuple(ends.shape), batch)
+    ends = ends.to(torch.int64)
+    seen = visible(ends)
+    if seen:
+        _check_recurrence.lengths_range(int(ends.min()), int(ends.max()), steps)
+    falling = seen and bool((ends[1:] <= ends[:-1]).all())
     # A copy of our own: the backward pass reads it again.
-    ends = ends.to(device, torch.int64, copy=True)
-    if not visible(ends):
-        order = ends.argsort(descending=True, stable=True)
-        return ends[order], order
-    _check_recurrence.lengths_range(int(ends.min()), int(ends.max()), steps)
-    if bool((ends[1:] <= ends[:-1]).all()):
+    ends = ends.to(device, copy=True)
+    if falling:
         return ends, None
     order = ends.argsort(descending=True, stable=True)
     return ends[order], order

@@ -112,7 +112,11 @@ def skew(upper: Tensor, diagonal: Tensor | None, n: int) -> Tensor:
 def cayley(a: Tensor) -> Tensor:
     """(I + A)^{-1} (I - A)."""
     eye = torch.eye(a.shape[-1], dtype=a.dtype, device=a.device)
-    return torch.linalg.solve(eye + a, eye - a)
+    if a.is_cpu:
+        return torch.linalg.solve(eye + a, eye - a)
+    # `solve` waits for a device, to raise where a pivot is zero: here I + A is singular to rounding only.
+    solution: Tensor = torch.linalg.solve_ex(eye + a, eye - a)[0]
+    return solution
 
 
 @_full_precision

@@ -76,8 +76,8 @@ class Householder(Operator):
         )
         n = vectors.shape[-2]
         self._shape = (n, n)
-        if visible(vectors, last):
-            _look(vectors, last)
+        # A number is looked at before it goes to the device of the vectors.
+        _look(vectors, sign if isinstance(sign, (int, float)) else last)
 
     @property
     def vectors(self) -> Tensor:
@@ -238,14 +238,15 @@ class Householder(Operator):
         return cls(u, sign=torch.ones((), dtype=real, device=device))
 
 
-def _look(vectors: Tensor, sign: Tensor | None) -> None:
-    """Refuse values that no product of reflections can have; NaN and infinity pass."""
-    if sign is not None and (np.abs(sign.numpy(force=True)) > 1).any():
+def _look(vectors: Tensor, sign: Tensor | float | None) -> None:
+    """Refuse values that no product of reflections can have, where they can be seen; NaN and infinity pass."""
+    if isinstance(sign, Tensor):
+        if visible(sign) and (np.abs(sign.numpy(force=True)) > 1).any():
+            _check.sign_range()
+    elif sign is not None and abs(sign) > 1:
         _check.sign_range()
-    if not vectors.numel():
-        return
-    n, m = vectors.shape[-2:]
-    # Tensors of a device are fetched: the check is a reduction either way.
-    found = _core.householder_check(array(vectors, -1, n, m))
-    if found is not None:
-        _check.zero_reflection(*found)
+    if vectors.numel() and visible(vectors):
+        n, m = vectors.shape[-2:]
+        found = _core.householder_check(array(vectors, -1, n, m))
+        if found is not None:
+            _check.zero_reflection(*found)

@@ -1,0 +1,187 @@
+"""What a package can do wrong with arguments, dtypes, devices, copies and layers; the laws must reject each."""
+
+import copy
+
+import numpy as np
+import torch
+
+from faces import NumpySubject, TorchSubject
+from laws.test_precision import cast
+
+# ---------------------------------------------------------------- check_finite: changes of call(arguments, check)
+
+
+def never_looks(call):
+    return lambda arguments, _: call(arguments, False)
+
+
+def always_looks(call):
+    return lambda arguments, _: call(arguments, True)
+
+
+def overlooks_infinity(call):
+    return lambda arguments, check: call(arguments, check and any(np.isnan(a).any() for a in arguments.values()))
+
+
+def overlooks(name):
+    """Looks at every argument but this one."""
+    return lambda call: lambda arguments, check: call(arguments, check and np.isfinite(arguments[name]).all())
+
+
+def names_nobody(call):
+    def wrong(arguments, check):
+        try:
+            return call(arguments, check)
+        except ValueError:
+            raise ValueError("an argument must be finite") from None
+
+    return wrong
+
+
+class LosesNan(TorchSubject):
+    def apply(self, x):
+        return np.nan_to_num(super().apply(x))
+
+
+# ---------------------------------------------------------------- mixed precision
+
+
+class FirstArgumentDecides(NumpySubject):
+    """W has the dtype of the operator's first argument, rows that of W."""
+
+    def matrix(self):
+        return super().matrix().astype(next(iter(self.arguments.values())).dtype)
+
+    def apply(self, x):
+        return cast(super().apply(x), self.dtype)
+
+    def recurrence(self, x, v, **keywords):
+        return cast(super().recurrence(x, v, **keywords), self.dtype)
+
+    def activate(self, z, name, bias=None):
+        return super().activate(z, name, bias).astype(z.dtype)
+
+
+class GradientsOfOneDtype(NumpySubject):
+    """As wide as the widest."""
+
+    def matrix_vjp(self, ct):
+        return {k: g.astype(ct.dtype) for k, g in super().matrix_vjp(ct).items()}
+
+    def apply_vjp(self, x, ct):
+        grads, x_bar = super().apply_vjp(x, ct)
+        return {k: g.astype(np.complex128) for k, g in grads.items()}, x_bar
+
+    def recurrence_vjp(self, x, v, ct, **keywords):
+        grads = super().recurrence_vjp(x, v, ct, **keywords)
+        return {**grads, "bias": grads["bias"].astype(np.complex128)}
+
+    def activate_vjp(self, z, name, ct, bias=None):
+        z_bar, bias_bar = super().activate_vjp(z, name, ct, bias)
+        return z_bar, bias_bar.astype(z_bar.real.dtype)
+
+
+class PromotesInSilence(NumpySubject):
+    """Where mixed precisions are to be refused."""
+
+    mixes = False
+
+
+class RefusesWithoutNames(TorchSubject):
+    def named(self, call, *arguments, **keywords):
+        try:
+            return call(*arguments, **keywords)
+        except TypeError:
+            raise TypeError("dtypes differ") from None
+
+    def matrix(self):
+        return self.named(super().matrix)
+
+    def apply(self, x):
+        return self.named(super().apply, x)
+
+    def recurrence(self, x, v, **keywords):
+        return self.named(super().recurrence, x, v, **keywords)
+
+    def activate(self, z, name, bias=None):
+        return self.named(super().activate, z, name, bias)
+
+
+# ---------------------------------------------------------------- copies: twins of a Cayley, of a layer
+
+
+def itself(value):
+    return value
+
+
+def of_the_first_argument(op):
+    return type(op)(op.upper)
+
+
+def with_changed_values(op):
+    """The representation tells nothing of it."""
+    twin = copy.deepcopy(op)
+    twin.upper[..., 0] *= 2
+    return twin
+
+
+def unfrozen(op):
+    """Of the same name and state, but its attributes can be set."""
+    twin = copy.deepcopy(op)
+    free = type(type(op).__name__, (type(op),), {"__setattr__": object.__setattr__})
+    return free(twin.upper, diagonal=twin.diagonal, phases=twin.phases)
+
+
+def drawn_anew(layer):
+    twin = copy.deepcopy(layer)
+    twin.reset_parameters()
+    return twin
+
+
+def without_buffers(layer):
+    """The diagonal of D is left as another layer's."""
+    twin = copy.deepcopy(layer)
+    for buffer in twin.buffers():
+        buffer.fill_(1)
+    return twin
+
+
+def all_trainable(layer):
+    return copy.deepcopy(layer).requires_grad_()
+
+
+# ---------------------------------------------------------------- layers in single precision
+
+
+def on_gradients(change):
+    """A layer whose gradients pass through `change`."""
+
+    def broken(layer):
+        for p in layer.parameters():
+            p.register_hook(change)
+        return layer
+
+    return broken
+
+
+gradients_in_half_precision = on_gradients(lambda g: g.bfloat16().float())
+gradients_scaled = on_gradients(lambda g: 1.001 * g)
+
+
+def states_in_half_precision(layer):
+    layer.register_forward_hook(lambda _, __, out: (out[0], out[1] + (out[1].abs().bfloat16() - out[1].abs()).detach()))
+    return layer
+
+
+def stands_still(layer):
+    for p in layer.recurrent_parameters():
+        p.requires_grad_(False)
+    return layer
+
+
+# ---------------------------------------------------------------- devices
+
+
+def looks_everywhere(*tensors):  # noqa: ARG001
+    """In the place of `visible`."""
+    return not torch.compiler.is_compiling()

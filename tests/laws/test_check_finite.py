@@ -1,0 +1,185 @@
+"""NaN and infinity: refused by the name of the argument in the NumPy face, let through where check_finite is off and
+in the torch face."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import isometry as iso
+import reference as ref
+from faces import NumpySubject, TorchSubject
+from registry import DTYPES, OBJECTS, is_complex, real_of
+
+N = 4
+#: What no setting lets through: it lies outside the range of the argument.
+BOUNDED = {"sign": (np.inf, -np.inf), "signs": (np.nan, np.inf, -np.inf)}
+
+
+def bad_values(a):
+    yield from (np.nan, np.inf, -np.inf)
+    if a.dtype.kind == "c":
+        yield complex(0, np.nan)
+
+
+def spoiled(a, bad):
+    a = a.copy()
+    a[(-1,) * a.ndim] = bad
+    return a
+
+
+def refused(call, *arguments):
+    """The message of a ValueError, None where there is none."""
+    try:
+        with np.errstate(all="ignore"):
+            call(*arguments)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def refuses(call, arguments, inverse=False):
+    """call(arguments, check_finite) refuses each argument that is not finite, and takes it where it is not to look.
+
+    An inverse map cannot take it: it then says of the same argument that it does not fit.
+    """
+    assert refused(call, arguments, True) is None
+    for name, a in arguments.items():
+        for bad in bad_values(a):
+            given = {**arguments, name: spoiled(a, bad)}
+            bounded = bad in BOUNDED.get(name, ())
+            message = refused(call, given, True)
+            assert message is not None, f"{bad} in {name} was not refused"
+            assert message.startswith(f"{name} must" if bounded else f"{name} must be finite"), (
+                f"{bad} in {name}: {message}"
+            )
+            message = refused(call, given, False)
+            if inverse or bounded:
+                assert message is not None and message.startswith(name), f"{bad} in {name}: {message}"
+            else:
+                assert message is None, f"{bad} in {name}: {message}"
+
+
+# ---------------------------------------------------------------- operators
+
+
+def methods(subject, rng):
+    """Method -> what it takes beside the arguments of the operator."""
+    n_out, n_in = subject.reference().shape[-2:]
+    draw = lambda *shape: ref.normal(rng, *shape, dtype=subject.dtype)
+    return {
+        "matrix": {},
+        "apply": {"x": draw(2, n_in)},
+        "apply_adjoint": {"x": draw(2, n_out)},
+        "apply_vjp": {"x": draw(2, n_in), "ct": draw(2, n_out)},
+        "matrix_vjp": {"ct": draw(n_out, n_in)},
+    }
+
+
+def of_method(subject, method):
+    def call(arguments, check_finite):
+        held = {k: arguments[k] for k in subject.arguments}
+        rest = [a for k, a in arguments.items() if k not in held]
+        op = subject.with_arguments(**held).operator()
+        if check_finite:  # what was let through once is looked at when it is asked for
+            getattr(op, method)(*rest, check_finite=False)
+            getattr(op, method)(*rest)
+        getattr(op, method)(*rest, check_finite=check_finite)
+
+    return call
+
+
+def test_methods(case, seed):
+    subject = NumpySubject.draw(case, seed, N)
+    for method, rest in methods(subject, seed).items():
+        refuses(of_method(subject, method), {**subject.arguments, **rest})
+
+
+# ---------------------------------------------------------------- functions
+
+
+def layer(rng, dtype):
+    """A Householder and what a recurrence of it takes."""
+    draw = lambda *shape: ref.normal(rng, *shape, dtype=dtype)
+    arguments = {"vectors": draw(N, 2), "x": draw(3, 2, 2), "input_weight": draw(N, 2), "h0": draw(2, N)}
+    return arguments | {"bias": draw(N), "activation_bias": ref.normal(rng, N, dtype=real_of(dtype))}
+
+
+def run(function, a, *results, **more):
+    rest = {k: a[k] for k in ("h0", "bias", "activation_bias")}
+    op = iso.Householder(a["vectors"])
+    return function(op, a["x"], a["input_weight"], *results, activation="modrelu", **rest, **more)
+
+
+def skew(rng, dtype):
+    a = ref.normal(rng, N, N, dtype=dtype)
+    return a - a.conj().T
+
+
+def functions(rng, dtype):
+    """Public name -> arguments, and a call of them."""
+    draw = lambda *shape: ref.normal(rng, *shape, dtype=dtype)
+    real = lambda *shape: ref.normal(rng, *shape, dtype=real_of(dtype))
+    w, z = ref.cayley(draw(N * (N - 1) // 2)).astype(dtype), {"z": draw(2, N)}
+    bias, results = {"bias": real(N)}, {"states": draw(3, 2, N), "ct": draw(3, 2, N)}
+    last = {"phases": real(N)} if is_complex(dtype) else {"signs": np.ones(N, dtype)}
+    return {
+        "activate": (z | bias, lambda a, c: iso.activate(a["z"], "modrelu", bias=a["bias"], check_finite=c)),
+        "activate_vjp": (
+            {**z, "ct": draw(2, N), **bias},
+            lambda a, c: iso.activate_vjp(a["z"], "modrelu", a["ct"], bias=a["bias"], check_finite=c),
+        ),
+        "orthogonality_error": ({"w": w}, lambda a, c: iso.orthogonality_error(**a, check_finite=c)),
+        "recurrence": (layer(rng, dtype), lambda a, c: run(iso.recurrence, a, check_finite=c)),
+        "recurrence_vjp": (
+            layer(rng, dtype) | results,
+            lambda a, c: run(iso.recurrence_vjp, a, a["states"], a["ct"], check_finite=c),
+        ),
+        "Householder.from_matrix": ({"w": w}, lambda a, c: iso.Householder.from_matrix(**a, check_finite=c)),
+        "Cayley.from_matrix": ({"w": w, **last}, lambda a, c: iso.Cayley.from_matrix(**a, check_finite=c)),
+        "Cayley.from_skew": ({"a": skew(rng, dtype)}, lambda a, c: iso.Cayley.from_skew(**a, check_finite=c)),
+    }
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
+def test_functions(dtype, seed):
+    for name, (arguments, call) in functions(seed, dtype).items():
+        refuses(call, arguments, inverse=name.endswith("from_matrix"))
+
+
+def test_no_function_is_left_out(seed):
+    """Every public function and method with the keyword is called above."""
+    takes = lambda f: inspect.isroutine(f) and "check_finite" in inspect.signature(f).parameters
+    public = {name for name in iso.__all__ if takes(getattr(iso, name))}
+    for cls in (getattr(iso, entry.cls) for entry in OBJECTS.values()):
+        names = [name for name in dir(cls) if not name.startswith("_")]
+        public |= {f"{cls.__name__}.{name}" for name in names if takes(getattr(cls, name))}
+    called = set(functions(seed, np.float64))
+    for case in OBJECTS.values():
+        called |= {f"{case.cls}.{method}" for method in ("matrix", "apply", "apply_adjoint", "apply_vjp", "matrix_vjp")}
+    assert called == public
+
+
+# ---------------------------------------------------------------- torch
+
+
+def propagates(subject, rng):
+    """No argument is refused, and what is not finite is seen in the result."""
+    n_out, n_in = subject.reference().shape[-2:]
+    x, y = (ref.normal(rng, 2, n, dtype=subject.dtype) for n in (n_in, n_out))
+    for name, a in {**subject.arguments, "x": x}.items():
+        for bad in bad_values(a):
+            if name == "sign" and np.isinf(bad):
+                continue  # out of its range
+            wrong = spoiled(a, bad)
+            if name == "x":
+                results = [subject.apply(wrong)]
+            else:
+                op = subject.with_arguments(**{name: wrong})
+                results = [op.matrix(), op.apply(x), op.apply_adjoint(y)]
+            for result in results:
+                assert not np.isfinite(result).all(), f"{bad} in {name} is lost"
+
+
+def test_torch_lets_them_through(case, seed):
+    propagates(TorchSubject.draw(case, seed, N), seed)

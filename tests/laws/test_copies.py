@@ -1,0 +1,140 @@
+"""A copy, a deep copy and what comes out of a pickle are the same operator, or layer, on memory of their own."""
+
+import copy
+import io
+import pickle
+
+import pytest
+import torch
+
+import isometry.torch as it
+import reference as ref
+from layers import B, D, N, T, build, draw
+from tolerance import identical
+
+SHALLOW = {"copy": copy.copy}
+DEEP = {"deepcopy": copy.deepcopy} | {
+    f"pickle {protocol}": lambda value, protocol=protocol: pickle.loads(pickle.dumps(value, protocol))
+    for protocol in (2, pickle.HIGHEST_PROTOCOL)
+}
+
+
+def memory(value):
+    """Where an array or a tensor lies."""
+    return value.data_ptr() if isinstance(value, torch.Tensor) else value.__array_interface__["data"][0]
+
+
+def frozen(op, name):
+    try:
+        setattr(op, name, 1)
+    except AttributeError:
+        return True
+    return False
+
+
+def duplicated(subject, rng, duplicate, deep=True):
+    """The twin of an operator: its class, arguments and results, bit by bit, and as immutable."""
+    op = subject.operator()
+    twin, x = duplicate(op), subject.given(ref.normal(rng, 2, *subject.batch_shape, op.shape[1], dtype=subject.dtype))
+    assert type(twin) is type(op) and repr(twin) == repr(op)
+    for name in subject.case.object.arguments:
+        mine, own = getattr(op, name), getattr(twin, name)
+        assert (mine is None) == (own is None), f"{name} appears or is lost"
+        if mine is not None:
+            assert type(own) is type(mine)
+            identical(own, mine, name)
+            assert (memory(own) != memory(mine)) == (deep and own.nbytes > 0), f"memory of {name}"
+    for found, expected in ((twin.matrix(), op.matrix()), (twin.apply(x), op.apply(x))):
+        identical(found, expected, "a result")
+    for name in (*subject.case.object.arguments, "shape", "dtype", "anything"):
+        assert frozen(twin, name), f"{name} of the twin can be set"
+
+
+def test_operators(make, seed):
+    for duplicate in SHALLOW.values():
+        duplicated(make(), seed, duplicate, deep=False)
+    for duplicate in DEEP.values():
+        duplicated(make(), seed, duplicate)
+        duplicated(make(4, (2, 1)), seed, duplicate)
+
+
+def test_an_operator_that_is_trained_stays_so():
+    """Its twin's tensors are leaves of their own."""
+    for op in (it.Householder(torch.nn.Parameter(torch.ones(3, 1))), it.Cayley(torch.ones(3, requires_grad=True))):
+        name = "vectors" if isinstance(op, it.Householder) else "upper"
+        mine = getattr(op, name)
+        for duplicate in DEEP.values():
+            twin = duplicate(op)
+            own = getattr(twin, name)
+            (twin.matrix() ** 3).sum().backward()
+            assert own.requires_grad and own.is_leaf and type(own) is type(mine)
+            assert own.grad is not None and mine.grad is None
+
+
+# ---------------------------------------------------------------- layers
+
+LAYERS = [
+    ("ornn", {}),
+    ("ornn", {"sign": "soft", "bias": False}),
+    ("ornn", {"reflections": 2, "nonlinearity": "modrelu_realrep"}),
+    ("unitary-ornn", {"reflections": 3}),
+    ("scornn", {"negative_ones": 1}),
+    ("scurnn", {"nonlinearity": "tanh"}),
+]
+
+
+def saved(layer):
+    """Through a file of torch."""
+    file = io.BytesIO()
+    torch.save(layer, file)
+    file.seek(0)
+    return torch.load(file, weights_only=False)
+
+
+def trained(layer):
+    """States, gradients and the parameters after a step of training."""
+    x, h0 = draw(T, B, D), draw(4, B, N)
+    layer.zero_grad()
+    out, last = layer(x, h0)
+    (out.abs().square().sum() + layer(x)[1].abs().sum()).backward()
+    grads = [p.grad for p in layer.parameters() if p.grad is not None]
+    torch.optim.SGD(layer.parameters(), lr=0.01).step()
+    return [out, last, *grads, *layer.state_dict().values()]
+
+
+def duplicated_layer(layer, duplicate):
+    """The twin has the same representation, state and training, and the layer does not see it train."""
+    twin = duplicate(layer)
+    assert type(twin) is type(layer) and repr(twin) == repr(layer)
+    assert [k for k, _ in twin.named_parameters()] == [k for k, _ in layer.named_parameters()]
+    assert [p.requires_grad for p in twin.parameters()] == [p.requires_grad for p in layer.parameters()]
+    before = {k: t.clone() for k, t in layer.state_dict().items()}
+    found = trained(twin)
+    for k, t in layer.state_dict().items():
+        assert torch.equal(t, before[k]), f"{k} has changed with the twin's"
+    for a, b in zip(found, trained(layer), strict=True):
+        identical(a.detach(), b.detach(), "of the twin")
+
+
+@pytest.mark.parametrize("duplicate", [*DEEP.values(), saved], ids=[*DEEP, "torch.save"])
+@pytest.mark.parametrize(("name", "keywords"), LAYERS, ids=lambda v: v if isinstance(v, str) else "-".join(v))
+def test_layers(name, keywords, duplicate):
+    layer = build(name, 2, bidirectional=True, trainable_h0=True, **keywords)
+    next(layer.parameters()).requires_grad_(False)
+    duplicated_layer(layer, duplicate)
+
+
+@pytest.mark.parametrize(("name", "keywords"), LAYERS, ids=lambda v: v if isinstance(v, str) else "-".join(v))
+def test_a_state_dict_is_the_layer(name, keywords):
+    """Another layer that loads it is the same from then on."""
+
+    def loaded(layer):
+        other = build(name, 2, seed=5, bidirectional=True, **keywords)
+        other.load_state_dict(pickle.loads(pickle.dumps(layer.state_dict())))
+        return other
+
+    duplicated_layer(build(name, 2, bidirectional=True, **keywords), loaded)
+
+
+def test_no_layer_is_left_out():
+    assert {type(build(name)).__name__ for name, _ in LAYERS} == set(it.nn.__all__)

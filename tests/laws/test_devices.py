@@ -1,0 +1,129 @@
+"""No value is looked at of tensors that are not on the CPU: each look would stop the device and send to the host.
+
+Only `from_matrix` fetches its matrix: it computes on the host.
+"""
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.utils.rnn import PackedSequence
+
+import isometry.torch as it
+import reference as ref
+from elsewhere import DEVICE, Elsewhere, ElsewhereSubject
+from laws.calls import others
+from layers import B, D, N, T, build, draw, each_layer
+
+
+def unseen(subject, rng, device):
+    """Every call of the operator, the activations and a recurrence."""
+    n_out, n_in = subject.reference().shape[-2:]
+    lead = subject.batch_shape
+    x, ct = (ref.normal(rng, 3, *lead, k, dtype=subject.dtype) for k in (n_in, n_out))
+    w_bar = ref.normal(rng, *lead, n_out, n_in, dtype=subject.dtype)
+    calls = {
+        "the operator": lambda s: s.operator(),
+        "matrix": lambda s: s.matrix(),
+        "apply": lambda s: s.apply(x),
+        "apply_adjoint": lambda s: s.apply_adjoint(ct),
+        "apply_vjp": lambda s: s.apply_vjp(x, ct),
+        "matrix_vjp": lambda s: s.matrix_vjp(w_bar),
+        **others(subject, rng),
+    }
+    for name, call in calls.items():
+        device.fetched.clear()
+        call(subject)
+        allowed = ["cpu"] if name == "from_matrix" else []
+        assert device.fetched == allowed, f"{name} fetched values: {device.fetched}"
+
+
+@pytest.fixture
+def device():
+    with Elsewhere() as device:
+        yield device
+
+
+def test_operators(case, device, seed):
+    unseen(ElsewhereSubject.draw(case, seed, 5), seed, device)
+    unseen(ElsewhereSubject.draw(case, seed, 4, (3,)), seed, device)
+
+
+# Whether a value is looked at does not depend on the dtype: one for each variant.
+test_operators.select = lambda case: (
+    case.dtype is (np.float32 if "r" in case.object.variants[case.variant].fields else np.complex64)
+)
+
+LAYER = {"num_layers": 2, "bidirectional": True, "trainable_h0": True}
+
+
+def unseen_layer(layer, device):
+    """Forward with states and without, of packed sequences, and back; and W."""
+    layer, send = device.send(layer), device.send
+    x, lengths = send(draw(T, B, D)), torch.tensor([B, B, 2, 1, 1])
+    packed = PackedSequence(send(draw(int(lengths.sum()), D)), lengths)
+    for arguments in ((x,), (x, send(draw(4, B, N))), (x[:, 0],), (packed,)):
+        out, last = layer(*arguments)
+        out = out.data if isinstance(out, PackedSequence) else out
+        assert out.device == last.device == DEVICE
+        (out.abs().square().sum() + last.abs().sum()).backward()
+    assert layer.recurrent_matrix().device == DEVICE
+    layer.reset_parameters()
+    assert not device.fetched, f"a layer fetched values: {device.fetched}"
+
+
+@each_layer
+def test_layers(name, device):
+    unseen_layer(build(name, **LAYER), device)
+
+
+@pytest.mark.parametrize("keywords", [{"sign": "soft"}, {"reflections": 2}, {"nonlinearity": "modrelu"}], ids=str)
+def test_layers_with_other_keywords(keywords, device):
+    unseen_layer(build("ornn", **LAYER, **keywords), device)
+
+
+def test_other_ways_to_an_operator(device, seed):
+    """From a skew matrix, from a trapezoid, with a Python number beside tensors."""
+    a, u = ref.normal(seed, 4, 4), ref.normal(seed, 4, 4)
+    it.Cayley.from_skew(device.send(torch.from_numpy(a - a.T))).matrix()
+    u = device.send(torch.from_numpy(u))
+    it.Householder.from_trapezoid(u).matrix()
+    assert it.Householder(u, sign=-1).matrix().device == DEVICE
+    with pytest.raises(ValueError, match="sign"):
+        it.Householder(u, sign=1.5)
+    it.orthogonality_error(u)
+    assert not device.fetched
+
+
+def test_lengths(device, seed):
+    """Those on the device go unseen, their number is checked; those on the CPU, as torch packs them, are checked."""
+    op = it.Householder(device.send(torch.from_numpy(ref.normal(seed, 4, 2))))
+    x, v = (device.send(torch.from_numpy(ref.normal(seed, *shape))) for shape in ((5, 3, 2), (4, 2)))
+    run = lambda lengths: it.recurrence(op, x, v, lengths=lengths)
+    here = run([2, 5, 3])
+    there = run(device.send(torch.tensor([2, 5, 3])))
+    with pytest.raises(ValueError, match="lengths"):
+        run([2, 6, 3])
+    with pytest.raises(ValueError, match="lengths"):
+        run(device.send(torch.tensor([2])))
+    assert not device.fetched
+    here, there = (np.asarray(t.tolist()) for t in (here, there))
+    assert np.array_equal(here, there) and not here[2:, 0].any()
+
+
+def test_the_stand_in_tells_what_is_fetched(device):
+    """Every way to a value is counted, and nothing else."""
+    t = device.send(torch.ones(3))
+    assert (t.device, t.is_cuda, t.is_cpu, type(t), t.shape) == (DEVICE, True, False, torch.Tensor, (3,))
+    assert (2 * t[:2]).device == torch.eye(2, device=DEVICE).device == t.new_zeros(1).device == DEVICE
+    assert torch.ones(3).device.type == "cpu"
+    assert not device.fetched
+    looks = (
+        bool, float, int, torch.Tensor.item, torch.Tensor.numpy, torch.Tensor.cpu, torch.Tensor.tolist, np.asarray,
+        lambda t: t.to("cpu"), lambda t: t.to(torch.device("cpu")), lambda t: t.to(torch.ones(1)),
+        lambda t: torch.equal(t, t), lambda t: 1 in t, torch.nonzero,
+    )  # fmt: skip
+    for k, look in enumerate(looks, 1):
+        look(t[0])
+        assert len(device.fetched) >= k, look
+    with pytest.raises(RuntimeError, match="same device"):
+        t + torch.ones(3)

@@ -1,0 +1,50 @@
+"""A layer trained in single precision goes the way of its twin in double precision."""
+
+import copy
+
+import torch
+
+import isometry.torch as it
+import tolerance
+from layers import B, D, N, T, build, draw, each_layer
+
+UPDATES = 30
+
+
+def losses(layer, head):
+    """Descent on the states' last, step by step; a small rate, so that errors add up and do not grow."""
+    optimizer, found = torch.optim.SGD([*layer.parameters(), *head.parameters()], lr=0.01), []
+    for seed in range(UPDATES):
+        x = draw(T, B, D, seed=seed).to(head.weight.dtype)
+        last = layer(x)[1][0]
+        features = torch.cat([last.real, last.imag], -1) if last.is_complex() else last
+        loss = (head(features) - x.sum((0, 2))[:, None].tanh()).square().mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        found.append(loss.item())
+    return torch.tensor(found)
+
+
+def together(layer, twin):
+    """All losses of a layer in single and of its twin in double precision; training moves W and leaves it unitary."""
+    torch.manual_seed(0)
+    heads = [torch.nn.Linear(2 * N if layer.is_complex else N, 1)]
+    heads.append(copy.deepcopy(heads[0]).double())
+    before = layer.recurrent_matrix().detach()
+    found, expected = (losses(*both) for both in zip((layer, twin), heads, strict=True))
+    tolerance.close(found, expected, tolerance.training("float32", UPDATES), "losses")
+    after = layer.recurrent_matrix().detach()
+    assert (after - before).abs().max() > 1e-3, "training moves W"
+    assert it.orthogonality_error(after) < tolerance.UNITARITY
+
+
+def pair(name):
+    """A layer in single precision, and its twin."""
+    layer = build(name, dtype=torch.float32)
+    return layer, copy.deepcopy(layer).double()
+
+
+@each_layer
+def test_training(name):
+    together(*pair(name))
