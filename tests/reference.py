@@ -191,7 +191,7 @@ def activate_vjp(z, name, ct, bias=None, slope=0.1):
         e = z / r
         along = np.real(e.conj() * ct)
         z_bar = np.where(active, ct + bias / r * (ct - e * along), 0)
-        return z_bar, np.where(active, along, 0).reshape(-1, z.shape[-1]).sum(axis=0)
+        return z_bar, np.where(active, along, 0).sum(axis=tuple(range(z.ndim - 1)))
     if name in ("oplu", "oplu_halves"):
         i, j = pairs(z.shape[-1], name)
 

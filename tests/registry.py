@@ -7,7 +7,7 @@ A variant is a function (rng, n, dtype, batch) -> arguments, `dtype` being the t
 
 import itertools
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -36,12 +36,18 @@ class Variant:
 
 @dataclass(frozen=True)
 class Argument:
-    """One array argument: what its shape is without a batch, and what the fuzz tests try besides random arrays."""
+    """One array argument: its shape without a batch, and what the fuzz draws and spoils."""
 
     shape: Callable  # (n, m) -> shape; m is free
+    fill: Callable  # (rng, shape, dtype) -> random values of order 1, for which the law is well conditioned
     real: bool = False  # of the real type also where W is complex
     trainable: bool = True
-    special: Callable = lambda n: ()  # n -> values
+    turns: bool = False  # makes W complex though it is real
+    needs_complex: bool = False  # is given beside a complex first argument only
+    soft: bool = False  # W is orthogonal for some of its values only
+    directions: bool = False  # only the direction of each column counts: the gradient is inverse to the length
+    powers: tuple = (0, 0)  # by which powers of two the values may be multiplied
+    refused: Mapping[str, Callable] = field(default_factory=dict)  # mistake -> (values -> values that are refused)
 
     @property
     def rank(self):
@@ -57,6 +63,7 @@ class Object:
     vjp: Callable  # (w_bar, arguments) -> gradients of one operator
     either: tuple = ()  # arguments of which only one may be given
     rectangular: bool = False  # W is (m, n)
+    condition: Callable = lambda **arguments: 1.0  # of W with respect to its arguments
     unitary: bool = True
 
     @property
@@ -69,30 +76,70 @@ class Object:
         return next(iter(self.arguments.values())).shape(n, n if self.rectangular else m)
 
 
+def coins(rng, shape, dtype):
+    return rng.choice(np.array([-1.0, 1.0]), shape).astype(dtype)
+
+
+def turns(rng, shape, dtype):
+    return rng.uniform(-np.pi, np.pi, shape).astype(dtype)
+
+
+def halves(rng, shape, dtype):
+    return 0.5 * ref.normal(rng, *shape, dtype=dtype)
+
+
+def long_columns(rng, shape, dtype):
+    """Columns at least one long: the gradient of a column grows like 1 / length."""
+    u = ref.normal(rng, *shape, dtype=dtype)
+    return (u + u / np.linalg.norm(u, axis=-2, keepdims=True)).astype(dtype)
+
+
+def soft_sign(rng, shape, dtype):
+    """Of -1..1, often one of the ends."""
+    return np.clip(rng.uniform(-2, 2, shape), -1, 1).astype(dtype)
+
+
+def last(value, a):
+    """The array with its last column set to the value."""
+    a = a.copy()
+    a[..., -1] = value
+    return a
+
+
 def signs(rng, n, dtype, batch):
-    return rng.choice(np.array([-1.0, 1.0]), (*batch, n)).astype(real_of(dtype))
+    return coins(rng, (*batch, n), real_of(dtype))
 
 
 def angles(rng, n, dtype, batch):
-    return rng.uniform(-np.pi, np.pi, (*batch, n)).astype(real_of(dtype))
+    return turns(rng, (*batch, n), real_of(dtype))
 
 
 def vectors(rng, n, dtype, batch, m=3):
-    """Columns at least one long: the gradient of a column grows like 1 / length."""
-    u = ref.normal(rng, *batch, n, m, dtype=dtype)
-    return {"vectors": (u + u / np.linalg.norm(u, axis=-2, keepdims=True)).astype(dtype)}
+    return {"vectors": long_columns(rng, (*batch, n, m), dtype)}
 
 
 def upper(rng, n, dtype, batch):
-    return {"upper": 0.5 * ref.normal(rng, *batch, n * (n - 1) // 2, dtype=dtype)}
+    return {"upper": halves(rng, (*batch, n * (n - 1) // 2), dtype)}
 
 
 HOUSEHOLDER = Object(
     cls="Householder",
     arguments={
-        "vectors": Argument(lambda n, m: (n, m)),
-        "sign": Argument(lambda n, m: (), real=True, special=lambda n: (1.0, -1, 0.5, 2.0)),
-        "phases": Argument(lambda n, m: (n,), real=True),
+        "vectors": Argument(
+            lambda n, m: (n, m),
+            long_columns,
+            directions=True,
+            powers=(-40, 40),
+            refused={"a zero column": lambda a: last(0.0, a)},
+        ),
+        "sign": Argument(
+            lambda n, m: (),
+            soft_sign,
+            real=True,
+            soft=True,
+            refused={"beyond 1": lambda a: np.full_like(a, 1.001), "below -1": lambda a: np.full_like(a, -1.5)},
+        ),
+        "phases": Argument(lambda n, m: (n,), turns, real=True, turns=True, powers=(-20, 6)),
     },
     either=("sign", "phases"),
     variants={
@@ -124,14 +171,19 @@ HOUSEHOLDER = Object(
 CAYLEY = Object(
     cls="Cayley",
     arguments={
-        "upper": Argument(lambda n, m: (n * (n - 1) // 2,)),
-        "diagonal": Argument(lambda n, m: (n,), real=True),
+        "upper": Argument(lambda n, m: (n * (n - 1) // 2,), halves, powers=(-20, 6)),
+        "diagonal": Argument(lambda n, m: (n,), halves, real=True, needs_complex=True, powers=(-20, 6)),
         "signs": Argument(
-            lambda n, m: (n,), real=True, trainable=False, special=lambda n: (np.where(np.arange(n) % 2, -1.0, 1.0),)
+            lambda n, m: (n,),
+            coins,
+            real=True,
+            trainable=False,
+            refused={"zero": lambda a: last(0.0, a), "no sign": lambda a: last(-1.01, a)},
         ),
-        "phases": Argument(lambda n, m: (n,), real=True),
+        "phases": Argument(lambda n, m: (n,), turns, real=True, turns=True, powers=(-20, 6)),
     },
     either=("signs", "phases"),
+    condition=lambda upper, diagonal=0.0, **others: 1 + sum(np.abs(a).max(initial=0) for a in (upper, diagonal)),
     variants={
         "plain": Variant("rc", upper),
         "signs": Variant(
@@ -158,13 +210,17 @@ CAYLEY = Object(
 )
 
 
+def any_matrix(rng, shape, dtype):
+    return ref.normal(rng, *shape, dtype=dtype) / np.sqrt(shape[-1]).astype(real_of(dtype))
+
+
 def weight(rng, n_out, n_in, dtype, batch):
-    return {"weight": ref.normal(rng, *batch, n_out, n_in, dtype=dtype) / np.sqrt(n_in).astype(real_of(dtype))}
+    return {"weight": any_matrix(rng, (*batch, n_out, n_in), dtype)}
 
 
 DENSE = Object(
     cls="Dense",
-    arguments={"weight": Argument(lambda n, m: (m, n))},
+    arguments={"weight": Argument(lambda n, m: (m, n), any_matrix, powers=(-30, 30))},
     variants={
         "square": Variant("rc", lambda rng, n, dtype, batch: weight(rng, n, n, dtype, batch)),
         "wide": Variant("rc", lambda rng, n, dtype, batch: weight(rng, n - 2, n, dtype, batch)),

@@ -9,6 +9,7 @@ import numpy as np
 
 SAFETY = 16.0
 FLOOR = 0.03  # of the norm of the cotangent: below it a gradient counts as zero that came out as rounding noise
+KINK = 256.0  # times eps: nearer to a kink two sums in different order may fall on different sides
 SLACK = {"f": 1e-3, "d": 1e-7}  # by which entries of A may exceed 1 where section 9 chooses D, after A is recomputed
 UNITARITY = 20.0  # e(W) of section 2 for every hard parametrisation
 TIGHT = 1e-13  # float64 values known by hand
@@ -59,6 +60,14 @@ def close(value, reference, tolerance, what="value", floor=1e-3):
     assert value.shape == reference.shape, f"{what} has shape {value.shape}, expected {reference.shape}"
     error = distance(value, reference, floor)
     assert error <= tolerance, f"{what}: relative error {error:.2e} > {tolerance:.1e}"
+
+
+def each_close(value, reference, tolerance, size, what="value"):
+    """Assert that each entry is near relative to its own size; NaN fails."""
+    gap = np.abs(np.asarray(value).astype(complex) - np.asarray(reference).astype(complex))
+    bound = tolerance * np.broadcast_to(size, gap.shape)
+    wrong = ~(gap <= bound)
+    assert not wrong.any(), f"{what}: off by {gap[wrong][0]:.2e} > {bound[wrong][0]:.1e} in {wrong.sum()} entries"
 
 
 def identical(value, reference, what="value"):

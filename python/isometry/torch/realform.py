@@ -155,7 +155,7 @@ def orthogonality_error(w: Tensor) -> Tensor:
     tensor(0.)
     """
     m = tensor("w", w)
-    _check.stack("w", tuple(m.shape), 2, "(*, p, n)")
+    _check.columns("w", tuple(m.shape))
     n = m.shape[-1]
     # In double precision: the product must not add its own rounding to the error it measures.
     wide = m.to(torch.complex128 if m.is_complex() else torch.float64)

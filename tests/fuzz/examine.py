@@ -1,0 +1,77 @@
+"""The verdict on one example: a valid call gives what the reference says, one with a mistake is refused as promised."""
+
+import re
+
+import numpy as np
+
+from fuzz import activations, constructors, faults, measures, operators, recurrences
+from fuzz.choices import Choices
+from fuzz.draw import LARGE
+
+
+def large(choices, face):
+    """Any of these calls at sizes where threads, blocks and the tails of tiles come in."""
+    make = choices.of((operators.methods, recurrences.recurrences, activations.activations))
+    call = make(choices, face, LARGE)
+    call.threads = choices.between(1, 3)
+    return call
+
+
+# name -> the calls that are drawn
+FAMILIES = {
+    "operators": operators.methods,
+    "recurrences": recurrences.recurrences,
+    "activations": activations.activations,
+    "constructors": constructors.constructors,
+    "measures": measures.measures,
+    "extremes": operators.extremes,
+    "unchecked": operators.unchecked,
+    "large": large,
+}
+ALWAYS_VALID = ("extremes", "unchecked", "large")
+
+
+def drawn(family, face, choices, spoiled):
+    """A call and, if asked for, its spoiled form, where there is one."""
+    with np.errstate(all="ignore"):
+        call = FAMILIES[family](choices, face)
+        return call, faults.inject(call, face, choices) if spoiled else None
+
+
+def example(family, face, data):
+    """Draw a call from the bytes and examine it, or its spoiled form, on the package behind the face."""
+    choices = Choices(data)
+    call, spoiled = drawn(family, face, choices, family not in ALWAYS_VALID and choices.once_in(2))
+    if spoiled:
+        refused(face, call, spoiled)
+    else:
+        served(face, call)
+
+
+def served(face, call):
+    """The result has the parts expected, each as it must be."""
+    with np.errstate(all="ignore"):
+        expected = call.expected()
+    try:
+        found = face.run(call)
+        assert set(found) == set(expected), f"gives {sorted(found)}, expected {sorted(expected)}"
+        for part, wanted in expected.items():
+            wanted.check(found[part], part)
+    except AssertionError as error:
+        raise AssertionError(f"{call}: {error}") from error
+    except Exception as error:
+        if not (isinstance(error, ValueError) and call.may_refuse and re.search(call.may_refuse, str(error))):
+            raise AssertionError(f"{call}: refused with {type(error).__name__}: {error}") from error
+
+
+def refused(face, call, spoiled):
+    """The error is of exactly the type promised and its message names what is wrong."""
+    expected = f"{' or '.join(kind.__name__ for kind in spoiled.raises)} with a message like {spoiled.says!r}"
+    try:
+        face.run(call, spoiled.arguments)
+    except Exception as error:
+        if type(error) not in spoiled.raises or not re.search(spoiled.says, str(error), re.DOTALL):
+            told = f"{type(error).__name__}: {error}, expected {expected}"
+            raise AssertionError(f"{call} with {spoiled.title}: {told}") from error
+    else:
+        raise AssertionError(f"{call} with {spoiled.title}: accepted, expected {expected}")

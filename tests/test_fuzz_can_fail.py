@@ -1,0 +1,46 @@
+"""The fuzz makes every mistake of its tables, and rejects every broken package by a call that the real one passes."""
+
+import numpy as np
+import pytest
+
+from fuzz import examine, faults, packages
+from fuzz.broken import BROKEN
+from fuzz.choices import LENGTH, Choices
+
+MOST = 4000  # examples until the fault must have been seen
+
+
+def passes(family, face, data):
+    try:
+        examine.example(family, face, data)
+    except AssertionError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    "family,place,wrap,names",
+    [pytest.param(*row[1:4], row[4:], id=f"{row[0]}-{row[2].args[0]}-{row[1]}") for row in BROKEN],
+)
+def test_the_fuzz_rejects(family, place, wrap, names):
+    name = place.args[0]
+    real, wrong = packages.real(name), packages.FACES[name](place(wrap, *names))
+    rng = np.random.default_rng(0)
+    examples = (rng.bytes(LENGTH) for _ in range(MOST))
+    with packages.one_thread():
+        assert any(not passes(family, wrong, data) and passes(family, real, data) for data in examples), "accepted"
+
+
+@pytest.mark.parametrize("name", packages.FACES)
+def test_every_mistake_is_made(name):
+    """No row of the tables is one that fits no call."""
+    face, rng, made = packages.real(name), np.random.default_rng(0), set()
+    for family in set(examine.FAMILIES) - set(examine.ALWAYS_VALID):
+        for _ in range(MOST // 2):
+            _, spoiled = examine.drawn(family, face, Choices(rng.bytes(LENGTH)), spoiled=True)
+            made |= {id(spoiled.fault)} if spoiled else set()
+    missing = [fault for fault in (*faults.ARRAYS, faults.UNWELCOME) if name in fault.faces and id(fault) not in made]
+    foreign = ("steps", "batch", "variant", "marker_offset", "classes", "ids", "permutation", "check_finite")
+    values = {k: rows for k, rows in faults.VALUES.items() if name == "numpy" or k not in foreign}
+    missing += [(k, wrong) for k, rows in values.items() for wrong in rows if id(wrong) not in made]
+    assert not missing
