@@ -71,8 +71,11 @@ unsafe fn in_groups<T: Scalar>(view: &Cayley<'_, T>, out: Shared<T>, threads: us
         }
     });
     // SAFETY: every group has its verdict.
-    let failed = |b: usize| unsafe { *room.0.at(b / width) } >> (b % width) & 1 == 1;
-    let which = all(batch, failed)?;
+    let verdict = |g: usize| unsafe { *room.0.at(g) };
+    if (0..groups).all(|g| verdict(g) == 0) {
+        return Ok(());
+    }
+    let which = all(batch, |b| verdict(b / width) >> (b % width) & 1 == 1)?;
     // SAFETY: the matrices exist at `out`.
     unsafe { repair::in_groups(view, &which, out, threads) }
 }

@@ -4,16 +4,47 @@
 
 use super::forward::{Team, work};
 use super::{Cayley, Last, group, triangle};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::kernels::{Operand, Pivoted, Product, lanes};
 use crate::parallel::{self, Member, Shared};
 use crate::scalar::{Real, Scalar};
 use crate::scratch::{Arena, Region, Scratch};
 use crate::sizes::triangles;
 use isometry_kernels::cayley::Limits;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Newton-Schulz steps at most; one suffices below a condition of 1e8.
 const STEPS: usize = 6;
+
+/// The first matrix that is not orthogonal to working precision after all.
+struct Lost(AtomicUsize);
+
+impl Lost {
+    fn none() -> Self {
+        Lost(AtomicUsize::new(usize::MAX))
+    }
+
+    /// Matrix b of element type T, with max |W^H W - I| as measured in double precision; NaN comes from parameters that are not
+    /// finite, and stays.
+    fn see<T: Scalar>(&self, b: usize, n: usize, defect: f64) {
+        if defect > 4.0 * (n + 1) as f64 * T::Real::EPS.f64() {
+            self.0.fetch_min(b, Relaxed);
+        }
+    }
+
+    fn verdict(self) -> Result<()> {
+        match self.0.into_inner() {
+            usize::MAX => Ok(()),
+            b => Err(Error::value(
+                "upper",
+                format!(
+                    "of matrix {b} is too large: I + A is singular to double precision, and no orthogonal W \
+                     can be computed from it"
+                ),
+            )),
+        }
+    }
+}
 
 /// Parameters of up to `count` matrices, and the matrices, in double precision.
 struct Widened<T: Scalar> {
@@ -84,6 +115,7 @@ pub(super) unsafe fn in_groups<T: Scalar>(
         (Widened::carve(arena, view, width), Polish::carve(arena, n), scratch)
     };
     let room = Scratch::new(|arena| arena.frames(threads, carve))?;
+    let lost = Lost::none();
     parallel::run(threads, &|member| {
         let (widened, polish, scratch) = carve(&mut room.of(member.id).arena());
         for g in member.share(groups, 1) {
@@ -99,14 +131,14 @@ pub(super) unsafe fn in_groups<T: Scalar>(
                 for (place, &b) in which.iter().enumerate() {
                     let w = &mut w[place * n * n..(place + 1) * n * n];
                     if failed >> place & 1 == 1 {
-                        pivoted(&wide, place, w, &polish);
+                        lost.see::<T>(b, n, pivoted(&wide, place, w, &polish));
                     }
                     round(w, out.at(b * n * n));
                 }
             }
         }
     });
-    Ok(())
+    lost.verdict()
 }
 
 /// Redoes the matrices `which`: dealt to the members, or, where there are few, one after the other on all of them.
@@ -130,6 +162,7 @@ pub(super) unsafe fn alone<T: Scalar>(
         (Widened::carve(arena, view, 1), Polish::carve(arena, n), team)
     };
     let room = Scratch::new(|arena| arena.frames(members, carve))?;
+    let lost = Lost::none();
     parallel::run(members, &|member| {
         let (widened, polish, team) = carve(&mut room.of(member.id).arena());
         for place in member.share(which.len(), 1) {
@@ -139,13 +172,13 @@ pub(super) unsafe fn alone<T: Scalar>(
                 let (wide, w) = widened.fill(view, &[b]);
                 let limits = Limits::rounded::<T>(n);
                 if is_double::<T>() || !team.run(&wide, 0, w.as_mut_ptr(), limits) {
-                    pivoted(&wide, 0, w, &polish);
+                    lost.see::<T>(b, n, pivoted(&wide, 0, w, &polish));
                 }
                 round(w, out.at(b * n * n));
             }
         }
     });
-    Ok(())
+    lost.verdict()
 }
 
 fn is_double<T: Scalar>() -> bool {
@@ -161,11 +194,17 @@ unsafe fn round<T: Scalar>(w: &[T::Wide], out: *mut T) {
     }
 }
 
-/// W of matrix b by partial pivoting, then Newton-Schulz steps until W^H W = I to working precision.
+/// W of matrix b by partial pivoting, then Newton-Schulz steps until W^H W = I to working precision; returns max |W^H W - I|, NaN if
+/// a parameter is not finite.
 ///
 /// # Safety
 /// The memory of `room` lives, and nobody else uses it.
-unsafe fn pivoted<W: Scalar<Real = f64>>(view: &Cayley<'_, W>, b: usize, w: &mut [W], room: &Polish<W>) {
+unsafe fn pivoted<W: Scalar<Real = f64>>(
+    view: &Cayley<'_, W>,
+    b: usize,
+    w: &mut [W],
+    room: &Polish<W>,
+) -> f64 {
     let n = view.n;
     let upper = view.upper_of(b);
     let diagonal = view.diagonal_of(b);
@@ -173,7 +212,7 @@ unsafe fn pivoted<W: Scalar<Real = f64>>(view: &Cayley<'_, W>, b: usize, w: &mut
     let largest = diagonal.into_iter().flatten().map(|x| x.abs()).fold(largest, self::largest);
     if !largest.is_finite() {
         w.fill(W::new(f64::NAN, f64::NAN));
-        return;
+        return f64::NAN;
     }
     // (I + A)^-1 = (I / t + A / t)^-1 / t with t = max(1, |A|_max): nothing overflows
     let t = 1.0 / largest;
@@ -194,12 +233,13 @@ unsafe fn pivoted<W: Scalar<Real = f64>>(view: &Cayley<'_, W>, b: usize, w: &mut
         w[i * n + i] -= W::one();
     }
     // SAFETY: the contract above.
-    unsafe { room.polish(w, n) };
+    let defect = unsafe { room.polish(w, n) };
     for i in 0..n {
         for j in 0..n {
             w[i * n + j] *= view.last.factor::<W>(b * n + j);
         }
     }
+    defect
 }
 
 fn largest(a: f64, b: f64) -> f64 {
@@ -225,11 +265,11 @@ impl<W: Scalar<Real = f64>> Polish<W> {
         }
     }
 
-    /// Steps as long as they help.
+    /// Steps as long as they help; returns max |W^H W - I|, infinite where W is not finite.
     ///
     /// # Safety
     /// The memory lives, and nobody else uses it.
-    unsafe fn polish(&self, w: &mut [W], n: usize) {
+    unsafe fn polish(&self, w: &mut [W], n: usize) -> f64 {
         let scratch = self.scratch.ptr();
         // SAFETY: the contract above.
         let (gram, next) = unsafe { (self.gram.zeroed(), self.next.zeroed()) };
@@ -243,8 +283,11 @@ impl<W: Scalar<Real = f64>> Polish<W> {
                 gram[i * n + i] -= W::one();
                 worst = gram[i * n..(i + 1) * n].iter().map(|x| x.modulus()).fold(worst, largest);
             }
+            if !w.iter().all(|x| x.finite()) {
+                return f64::INFINITY;
+            }
             if step == STEPS || !(worst > 2.0 * n as f64 * f64::EPS && worst < 1.0) {
-                return;
+                return worst;
             }
             next.copy_from_slice(w);
             let to = next.as_mut_ptr();
@@ -253,5 +296,6 @@ impl<W: Scalar<Real = f64>> Polish<W> {
             Member::alone(|solo| unsafe { product.alpha(-0.5).add().run(solo, scratch) });
             w.copy_from_slice(next);
         }
+        f64::INFINITY
     }
 }

@@ -105,16 +105,19 @@ fn orthogonal_for_every_norm() {
     for_all_types!(law);
 }
 
-/// Beyond any condition number: still orthogonal or plainly not a number, and the call returns.
+/// Beyond any condition number: orthogonal, or refused by name.
 fn extremes<T: Scalar>() {
     for n in [2, 3, 4, 5, 8, 33, 70] {
         for size in [1e8, 1e12, 1e18, 1e30, 3e38] {
             let p = Parameters::<T>::random(3, n, 2, size);
             let mut w = vec![T::zero(); 3 * n * n];
-            p.view().matrix(&mut w, 2).unwrap();
+            if let Err(error) = p.view().matrix(&mut w, 2) {
+                assert!(error.to_string().starts_with("upper of matrix "), "{error}");
+                continue;
+            }
             for w in w.chunks(n * n) {
                 let e = unitarity(w, n);
-                assert!(e <= 20.0 || e.is_infinite() || n % 2 == 1, "n {n} size {size:e}: e(W) {e:.1e}");
+                assert!(e <= 20.0, "n {n} size {size:e}: e(W) {e:.1e}");
             }
         }
     }
