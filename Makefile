@@ -9,10 +9,10 @@ export VIRTUAL_ENV := $(VENV)
 export PYO3_PYTHON := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help env build demo test lint bench wheel docs clean
+.PHONY: help env build demo test test-all rust-tests python-tests valgrind lint bench wheel docs clean
 
 help:  ## this list
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Isometry needs Python 3.11 or later, found " + sys.version)'
@@ -33,12 +33,31 @@ build: $(VENV)/.built  ## the package in that environment, Rust in release mode
 demo: build  ## train a scoRNN and an LSTM on the copying problem with delay 1000; about three minutes
 	"$(BIN)/python" examples/copying_problem.py
 
-test: lint  ## lint, then every Rust test on every instruction set of this processor, then every Python test
+test: lint rust-tests python-tests  ## what a change must pass, in minutes: lint, the Rust tests on every instruction set, the Python tests
+
+test-all: lint rust-tests  ## and what takes longer: wheel and sdist, the whole fuzz, training, every transform, valgrind
+	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal -m "not alone"
+	"$(BIN)/python" -m pytest -q -m alone
+	$(MAKE) valgrind
+
+# Tests run the kernels as they are shipped: the same profile, so the same build.
+rust-tests: build
+	cargo test --release --locked -p isometry-core --no-run
 	paths=$$("$(BIN)/python" -c 'import isometry._core as c; print(*c.config()["simd_available"])') && \
 	for path in $$paths; do \
-		echo "ISOMETRY_SIMD=$$path" && ISOMETRY_SIMD=$$path cargo test --locked -p isometry-core --lib || exit 1; \
+		echo "ISOMETRY_SIMD=$$path" && ISOMETRY_SIMD=$$path cargo test --release --locked -q -p isometry-core || exit 1; \
 	done
-	ISOMETRY_TEST_WHEEL=1 "$(BIN)/python" -m pytest -q
+
+python-tests: build
+	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal -m "not alone and not long"
+	"$(BIN)/python" -m pytest -q -m "alone and not long"
+
+valgrind: build  ## the Rust tests of kernels and small sizes under valgrind, portable and AVX2 (it knows no AVX-512)
+	@command -v valgrind > /dev/null || { echo "make valgrind needs valgrind (apt install valgrind)"; exit 1; }
+	test=$$(cargo test --release --locked -p isometry-core --lib --no-run --message-format json | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p') && \
+	for path in scalar avx2; do \
+		ISOMETRY_SIMD=$$path valgrind -q --error-exitcode=9 "$$test" --test-threads 1 kernels:: activation:: dense:: recurrence::tests::behaviour || exit 1; \
+	done
 
 lint: build  ## rustfmt, clippy, ruff, mypy
 	cargo fmt --all --check
