@@ -13,6 +13,7 @@ mod gradients;
 mod halves;
 mod packed;
 mod pages;
+mod pass;
 mod plan;
 mod reflection_step;
 mod reflections;

@@ -38,8 +38,8 @@ impl Lost {
             b => Err(Error::value(
                 "upper",
                 format!(
-                    "of matrix {b} is too large: I + A is singular to double precision, and no orthogonal W \
-                     can be computed from it"
+                    "must give an A of a norm below 1/eps of float64, 4.5e15: with that of matrix {b} I + A is numerically \
+                     singular, and W would not be orthogonal"
                 ),
             )),
         }

@@ -112,7 +112,7 @@ fn extremes<T: Scalar>() {
             let p = Parameters::<T>::random(3, n, 2, size);
             let mut w = vec![T::zero(); 3 * n * n];
             if let Err(error) = p.view().matrix(&mut w, 2) {
-                assert!(error.to_string().starts_with("upper of matrix "), "{error}");
+                assert!(error.to_string().starts_with("upper must give an A "), "{error}");
                 continue;
             }
             for w in w.chunks(n * n) {

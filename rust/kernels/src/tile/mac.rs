@@ -1,0 +1,142 @@
+//! The loop over k of a tile: acc (MR x NV vectors) += A (one number broadcast at a time) B (packed rows of NV vectors).
+
+use super::Term;
+use crate::simd::Simd;
+
+/// The pointer, of whose origin the compiler knows nothing any more: it would otherwise find it again from the row of the
+/// tile, with a comparison and a multiplication, in every step of k (5 to 10 % of a product).
+#[inline(always)]
+#[allow(clippy::pointers_in_nomem_asm_block, reason = "there is no instruction that could follow it")]
+fn settled<R>(p: *const R) -> *const R {
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+    {
+        let mut p = p;
+        // SAFETY: no instruction at all.
+        unsafe { std::arch::asm!("/* {0} */", inout(reg) p, options(pure, nomem, nostack, preserves_flags)) };
+        p
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    p
+}
+
+/// Steps of k for which the addresses of the rows are computed once.
+const DEEP: usize = 4;
+
+/// t[i][j] += a[i rows] b[j LANES]
+#[inline(always)]
+unsafe fn step<S: Simd, const MR: usize, const NV: usize>(
+    t: &mut [[S::V; NV]; MR],
+    a: *const S::R,
+    rows: usize,
+    b: *const S::R,
+) {
+    // SAFETY: MR numbers exist at a, NV vectors at b.
+    unsafe {
+        let mut v = [S::zero(); NV];
+        for j in 0..NV {
+            v[j] = S::held(S::load(b.add(j * S::LANES)));
+        }
+        // the numbers of A first, of as many rows as registers are left for
+        let free = (S::REGISTERS - 1).saturating_sub((MR + 1) * NV).clamp(1, MR);
+        let each = MR.div_ceil(MR.div_ceil(free));
+        let mut x = [S::zero(); MR];
+        for from in (0..MR).step_by(each) {
+            for i in from..(from + each).min(MR) {
+                x[i] = S::held(S::splat(*a.add(i * rows)));
+            }
+            for i in from..(from + each).min(MR) {
+                for j in 0..NV {
+                    S::accumulate(&mut t[i][j], x[i], v[j]);
+                }
+            }
+        }
+    }
+}
+
+/// acc += A B, one step of k after the other.
+///
+/// # Safety
+/// The addressed numbers of A and B exist; the instruction set of S exists.
+#[inline(always)]
+pub(super) unsafe fn mac<S: Simd, const MR: usize, const NV: usize>(
+    acc: &mut [[S::V; NV]; MR],
+    term: &Term<S::R>,
+) {
+    let Term { rows, inner, outer, depth, .. } = *term;
+    let (mut a, mut b) = (settled(term.a), settled(term.b));
+    let at = |u: usize| u % 2 * inner + u / 2 * outer;
+    // SAFETY: step u of a round stands at `at(u)`, before the end of A and B.
+    unsafe {
+        // A local copy: through the reference the accumulators would live in memory (a third of the speed).
+        let mut t = *acc;
+        for _ in 0..depth / DEEP {
+            // not a loop: the compiler does not unroll one
+            step::<S, MR, NV>(&mut t, a, rows, b);
+            step::<S, MR, NV>(&mut t, a.wrapping_add(at(1)), rows, b.wrapping_add(NV * S::LANES));
+            step::<S, MR, NV>(&mut t, a.wrapping_add(at(2)), rows, b.wrapping_add(2 * NV * S::LANES));
+            step::<S, MR, NV>(&mut t, a.wrapping_add(at(3)), rows, b.wrapping_add(3 * NV * S::LANES));
+            a = a.wrapping_add(DEEP / 2 * outer);
+            b = b.wrapping_add(DEEP * NV * S::LANES);
+        }
+        for u in 0..depth % DEEP {
+            step::<S, MR, NV>(&mut t, a.wrapping_add(at(u)), rows, b.wrapping_add(u * NV * S::LANES));
+        }
+        *acc = t;
+    }
+}
+
+/// [`mac`] with k unrolled by U into independent accumulators, summed pairwise at the end.
+///
+/// # Safety
+/// As [`mac`].
+#[inline(always)]
+pub(super) unsafe fn mac_few<S: Simd, const MR: usize, const NV: usize, const U: usize>(
+    acc: &mut [[S::V; NV]; MR],
+    term: &Term<S::R>,
+) {
+    let Term { rows, inner, outer, depth, .. } = *term;
+    let (mut a, mut b) = (settled(term.a), settled(term.b));
+    let at = |u: usize| u % 2 * inner + u / 2 * outer;
+    // SAFETY: as in `mac`.
+    unsafe {
+        let mut t = [[[S::zero(); NV]; MR]; U];
+        for _ in 0..depth / U {
+            for u in 0..U {
+                let (a, b) = (a.wrapping_add(at(u)), b.wrapping_add(u * NV * S::LANES));
+                for i in 0..MR {
+                    let x = S::splat(*a.add(i * rows));
+                    for j in 0..NV {
+                        t[u][i][j] = S::mul_add(x, S::load(b.add(j * S::LANES)), t[u][i][j]);
+                    }
+                }
+            }
+            a = a.wrapping_add(U / 2 * outer);
+            b = b.wrapping_add(U * NV * S::LANES);
+        }
+        for u in 0..depth % U {
+            let (a, b) = (a.wrapping_add(at(u)), b.wrapping_add(u * NV * S::LANES));
+            for i in 0..MR {
+                let x = S::splat(*a.add(i * rows));
+                for j in 0..NV {
+                    t[0][i][j] = S::mul_add(x, S::load(b.add(j * S::LANES)), t[0][i][j]);
+                }
+            }
+        }
+        let mut width = U;
+        while width > 1 {
+            width /= 2;
+            for u in 0..width {
+                for i in 0..MR {
+                    for j in 0..NV {
+                        t[u][i][j] = S::add(t[u][i][j], t[u + width][i][j]);
+                    }
+                }
+            }
+        }
+        for i in 0..MR {
+            for j in 0..NV {
+                acc[i][j] = S::add(acc[i][j], t[0][i][j]);
+            }
+        }
+    }
+}
