@@ -30,10 +30,10 @@ mod tanh;
 pub(crate) mod tests;
 
 pub use batch::{activate, activate_vjp};
-pub use elementwise::Elementwise;
-pub use law::{Kind, Law, Source};
-pub use sums::Columns;
-pub use {
+pub(crate) use elementwise::Elementwise;
+pub(crate) use law::{Kind, Law, Source};
+pub(crate) use sums::Columns;
+pub(crate) use {
     identity::Identity, leaky_relu::LeakyRelu, modrelu::Modrelu, modrelu::ModreluPairs, oplu::Oplu,
     relu::Relu, tanh::Tanh,
 };

@@ -19,25 +19,26 @@ mod simd;
 mod tile;
 mod triangular;
 mod unitarity;
-pub mod wy;
+pub(crate) mod wy;
 
 #[cfg(target_arch = "x86_64")]
 pub use avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 pub use avx512::Avx512;
-pub use balance::{Balanced, balance};
-pub use buffer::Buffer;
+pub(crate) use balance::balance;
+pub(crate) use buffer::Buffer;
 pub use dispatch::{Isa, Kernel, chosen, dispatch, isa, lanes};
-pub use inverse::{InverseOwn, inverse_shared, invert};
-pub use norms::{all_zero, column_norms2};
-pub use pack::{Operand, pack_panel, packed_len, panel_offset, panel_width};
-pub use pivoted::invert_pivoted;
+pub(crate) use inverse::{InverseOwn, inverse_shared, invert};
+pub(crate) use norms::{all_zero, column_norms2};
+pub use pack::Operand;
+pub(crate) use pack::{pack_panel, packed_len, panel_offset, panel_width};
+pub(crate) use pivoted::invert_pivoted;
 pub use portable::Portable;
 pub use product::{Product, Triangle};
 pub use simd::Simd;
-pub use tile::{MAX_ROWS, mac, mac_few, mac_pairs, tiles};
-pub use triangular::{invert_upper, invert_work};
-pub use unitarity::Unitarity;
+pub(crate) use tile::{MAX_ROWS, mac, mac_few, tiles};
+pub(crate) use triangular::invert_work;
+pub(crate) use unitarity::Unitarity;
 
 /// Elsewhere the wide vectors are the portable ones.
 #[cfg(not(target_arch = "x86_64"))]

@@ -26,7 +26,6 @@ mod tests;
 mod work;
 
 pub use gradients::Gradients;
-pub use pages::want_huge_pages;
 pub use plan::{Route, plan};
 pub use reflections::{ReflectionGradients, Reflections};
 pub use sequence::Sequence;

@@ -32,14 +32,14 @@ impl Watch {
     pub(super) fn enter(&self, start: *mut u8, behind: Range<*mut u8>) {
         let mut guarded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let guarded = guarded.as_mut().expect("scratch memory that is in use");
-        if guarded.contains(&behind) {
-            return;
-        }
         guarded.retain(|old| {
-            let over = start < old.end && old.start < behind.end;
+            let over = *old != behind && start < old.end && old.start < behind.end;
             assert!(!over || is_fresh(old), "something was written behind a region of scratch memory");
             !over
         });
+        if guarded.contains(&behind) {
+            return;
+        }
         // SAFETY: these bytes of the memory stand behind a region that was cut within it.
         unsafe { behind.start.write_bytes(FRESH, behind.end.addr() - behind.start.addr()) };
         guarded.push(behind);
