@@ -20,8 +20,8 @@ mod law;
 pub(crate) mod tests;
 
 pub use batch::{activate, activate_vjp};
-pub use isometry_kernels::activation::{Kind, Source};
-pub use law::Law;
+pub(crate) use isometry_kernels::activation::{Kind, Source};
+pub(crate) use law::Law;
 
 use crate::error::{Error, Result};
 use crate::scalar::Scalar;

@@ -7,69 +7,18 @@
 //! The derivative is read off h; where that loses something, z is computed anew by the kernel of the forward pass.
 
 use super::context::{Context, Setting};
-use super::gradients::{Gathered, Gatherer, Gradients, Wants};
+use super::gradients::{Gatherer, Gradients};
 use super::halves::Half;
-use super::packed::Packed;
 use super::pass::Pass;
 use super::sequence::Sequence;
 use super::step::{Step, Trace};
-use super::team::{Pace, Part, Poll, layout};
-use super::work::Work;
+use super::team::{Pace, Part, Poll};
+use super::work::{Room, Work, chunk_rows, span};
 use crate::error::{Error, Result};
-use crate::kernels::Product;
 use crate::parallel::{Member, run};
 use crate::scalar::{Scalar, parts};
-use crate::scratch::{Arena, Regions};
 use crate::sizes::work;
 use std::ops::Range;
-
-/// Rows of a chunk, if a step has fewer. Tests have many chunks.
-const ROWS: usize = if cfg!(test) { 16 } else { 512 };
-
-/// Steps of a chunk.
-fn span(batch: usize) -> usize {
-    (ROWS / batch).max(1)
-}
-
-/// Most rows that a chunk of this sequence can have.
-pub fn chunk_rows<T: Scalar>(sequence: &Sequence<'_, T>) -> usize {
-    span(sequence.batch).min(sequence.steps) * sequence.batch
-}
-
-/// The members of a backward pass and their memory.
-pub struct Room<T: Scalar> {
-    input: Packed<T>,
-    gathered: Gathered<T>,
-    chunks: [Work<T::Real>; 2],
-    own: Regions<T::Real>,
-    threads: usize,
-    /// They share columns instead of rows.
-    columns: bool,
-}
-
-impl<T: Scalar> Room<T> {
-    /// For up to `threads` members and the gradients that are wanted.
-    pub fn carve(
-        arena: &mut Arena,
-        setting: &Setting<'_, T>,
-        step: &dyn Step<T>,
-        wants: Wants,
-        threads: usize,
-    ) -> Self {
-        let Sequence { steps, batch, features, .. } = setting.sequence;
-        let rows = chunk_rows(&setting.sequence);
-        let (threads, columns) = layout(step.work(), step.divisible(), batch, steps, threads);
-        let own = step.scratch(rows).max(Product::<T::Real>::scratch(features * T::PARTS, rows));
-        Room {
-            input: setting.input(arena),
-            gathered: Gathered::carve(arena, setting, setting.halves(step), wants),
-            chunks: [(); 2].map(|()| Work::carve(arena, setting, step, rows, wants[3])),
-            own: arena.regions(threads, &[own]),
-            threads,
-            columns,
-        }
-    }
-}
 
 /// Fills the gradients that are wanted from ct (T, B, n), which is ignored behind the end of a sequence. All were checked.
 ///

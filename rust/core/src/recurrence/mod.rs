@@ -25,7 +25,6 @@ mod tests;
 mod work;
 
 pub use gradients::Gradients;
-pub use pages::want_huge_pages;
 pub use plan::{Route, plan};
 pub use reflections::{ReflectionGradients, Reflections};
 pub use sequence::Sequence;
@@ -84,7 +83,7 @@ pub fn backward_dense<T: Scalar>(
     let bar = weight_bar.map(|bar| Shared(bar.as_mut_ptr()));
     let room = Scratch::new(|arena| {
         let step = DenseStep::carve(arena, sequence, weight, true, setting.recomputes(), bar);
-        let room = backward::Room::carve(arena, &setting, &step, wants, threads);
+        let room = work::Room::carve(arena, &setting, &step, wants, threads);
         (step, room)
     })?;
     // SAFETY: the memory was cut for this call.
@@ -142,7 +141,7 @@ pub fn backward_reflections<T: Scalar>(
     let bars = Bars::new(ReflectionGradients { vectors: bar.as_deref_mut(), sign, phases });
     let room = Scratch::new(|arena| {
         let step = ReflectionStep::carve(arena, &own, sequence, Some(bars));
-        let room = backward::Room::carve(arena, &setting, &step, wants, threads);
+        let room = work::Room::carve(arena, &setting, &step, wants, threads);
         (step, room)
     })?;
     // SAFETY: the memory was cut for this call.

@@ -105,7 +105,7 @@ impl<'a, T: Scalar> ReflectionStep<'a, T> {
     ) -> Self {
         let (n, m, batch) = (sequence.n, of.m, sequence.batch);
         let last = usize::from(of.sign.is_some() || of.phases.is_some());
-        let chunk = super::backward::chunk_rows(sequence);
+        let chunk = super::work::chunk_rows(sequence);
         let pair = |arena: &mut Arena| [Packed::new(arena, n, m), Packed::new(arena, m, n)];
         ReflectionStep {
             n,

@@ -1,9 +1,64 @@
-//! What a chunk of a backward pass keeps; two of them are used in turn.
+//! The memory of a backward pass: what its members need, and two chunks that are used in turn.
 
 use super::context::Setting;
+use super::gradients::{Gathered, Wants};
+use super::packed::Packed;
+use super::sequence::Sequence;
 use super::step::{Step, Trace};
+use super::team::layout;
+use crate::kernels::Product;
 use crate::scalar::{Real, Scalar};
-use crate::scratch::{Arena, Region};
+use crate::scratch::{Arena, Region, Regions};
+
+/// Rows of a chunk, if a step has fewer. Tests have many chunks.
+const ROWS: usize = if cfg!(test) { 16 } else { 512 };
+
+/// Steps of a chunk.
+pub fn span(batch: usize) -> usize {
+    (ROWS / batch).max(1)
+}
+
+/// Most rows that a chunk of this sequence can have.
+pub fn chunk_rows<T: Scalar>(sequence: &Sequence<'_, T>) -> usize {
+    span(sequence.batch).min(sequence.steps) * sequence.batch
+}
+
+/// The members of a backward pass and their memory.
+pub struct Room<T: Scalar> {
+    pub input: Packed<T>,
+    pub gathered: Gathered<T>,
+    /// Used in turn.
+    pub chunks: [Work<T::Real>; 2],
+    /// Scratch of each member.
+    pub own: Regions<T::Real>,
+    pub threads: usize,
+    /// They share columns instead of rows.
+    pub columns: bool,
+}
+
+impl<T: Scalar> Room<T> {
+    /// For up to `threads` members and the gradients that are wanted.
+    pub fn carve(
+        arena: &mut Arena,
+        setting: &Setting<'_, T>,
+        step: &dyn Step<T>,
+        wants: Wants,
+        threads: usize,
+    ) -> Self {
+        let Sequence { steps, batch, features, .. } = setting.sequence;
+        let rows = chunk_rows(&setting.sequence);
+        let (threads, columns) = layout(step.work(), step.divisible(), batch, steps, threads);
+        let own = step.scratch(rows).max(Product::<T::Real>::scratch(features * T::PARTS, rows));
+        Room {
+            input: setting.input(arena),
+            gathered: Gathered::carve(arena, setting, setting.halves(step), wants),
+            chunks: [(); 2].map(|()| Work::carve(arena, setting, step, rows, wants[3])),
+            own: arena.regions(threads, &[own]),
+            threads,
+            columns,
+        }
+    }
+}
 
 /// What a chunk keeps, row after row; empty where it is not needed.
 pub struct Work<R> {

@@ -32,13 +32,12 @@ impl Watch {
     pub(super) fn enter(&self, start: *mut u8, behind: Range<*mut u8>) {
         let mut guarded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let guarded = guarded.as_mut().expect("scratch memory that is in use");
-        let known = guarded.contains(&behind);
         guarded.retain(|old| {
             let over = *old != behind && start < old.end && old.start < behind.end;
             assert!(!over || is_fresh(old), "something was written behind a region of scratch memory");
             !over
         });
-        if known {
+        if guarded.contains(&behind) {
             return;
         }
         // SAFETY: these bytes of the memory stand behind a region that was cut within it.

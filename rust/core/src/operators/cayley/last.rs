@@ -67,8 +67,8 @@ impl<R: Real> Last<'_, R> {
     ) -> Option<*const T> {
         self.numbers()?;
         for i in 0..len {
-            // SAFETY: the caller vouches for the room.
-            unsafe { *out.add(i) = self.factor(first + i) };
+            // SAFETY: the contract above.
+            unsafe { out.add(i).write(self.factor(first + i)) };
         }
         Some(out)
     }

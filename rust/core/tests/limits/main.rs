@@ -1,0 +1,132 @@
+//! Every public function with sizes at the limits of usize and with arrays of wrong lengths: refused with an error, or, where
+//! the arrays have the sizes (`isometry_core::sizes` has the rule for empty ones), done at once. Never a crash, a panic or a
+//! hang.
+
+mod lengths;
+mod operators;
+mod sequences;
+
+use isometry_core::operators::householder::{Householder, Last};
+use isometry_core::recurrence::{Reflections, forward_reflections};
+use isometry_core::scalar::{Scalar, all_finite, c64, parts, parts_mut};
+use isometry_core::scratch::{self, Arena, Scratch};
+use isometry_core::sizes::{MOST, size, work};
+use isometry_core::{Error, Operator, Result, Side, kernels, parallel};
+use operators::gradients;
+use sequences::sequence;
+use std::time::{Duration, Instant};
+
+const SIZES: [usize; 9] = [0, 1, 2, 1 << 16, 1 << 32, 1 << 44, 1 << 58, 1 << 63, usize::MAX];
+const LENGTHS: [usize; 3] = [0, 1, 2];
+const SIDES: [Side; 2] = [Side::Forward, Side::Adjoint];
+
+/// Every choice of N sizes.
+fn choices<const N: usize>() -> impl Iterator<Item = [usize; N]> {
+    (0..SIZES.len().pow(N as u32)).map(|choice| {
+        let mut left = choice;
+        [(); N].map(|()| {
+            let digit = left % SIZES.len();
+            left /= SIZES.len();
+            SIZES[digit]
+        })
+    })
+}
+
+/// Whether `len` elements are an array of these sizes.
+fn fits(len: usize, sizes: &[usize]) -> bool {
+    let product = sizes.iter().try_fold(1u128, |product, &size| product.checked_mul(size.max(1) as u128));
+    let elements = if sizes.contains(&0) { 0 } else { product.unwrap_or(u128::MAX) };
+    product.is_some_and(|product| product <= MOST as u128) && elements == len as u128
+}
+
+/// The call returned at once, with an error exactly where an array does not fit.
+#[track_caller]
+fn expect<R: std::fmt::Debug>(what: &str, sizes: &[usize], fits: bool, call: impl FnOnce() -> Result<R>) {
+    let start = Instant::now();
+    let outcome = call();
+    assert!(start.elapsed() < Duration::from_secs(5), "{what} with {sizes:?}: {:?}", start.elapsed());
+    assert_eq!(outcome.is_ok(), fits, "{what} with {sizes:?}: {outcome:?}");
+}
+
+/// The same for a call whose arrays may fit for several reasons: it returns at once.
+#[track_caller]
+fn returns<R: std::fmt::Debug>(what: &str, sizes: &[usize], call: impl FnOnce() -> Result<R>) {
+    let start = Instant::now();
+    let outcome = call();
+    assert!(start.elapsed() < Duration::from_secs(5), "{what} with {sizes:?}: {outcome:?}");
+}
+
+/// So many ones.
+fn ones<T: Scalar>(len: usize) -> Vec<T> {
+    vec![T::one(); len]
+}
+
+fn real<T: Scalar>(len: usize) -> Vec<T::Real> {
+    ones(len)
+}
+
+const THREADS: usize = usize::MAX;
+
+fn never() -> bool {
+    false
+}
+
+fn all<T: Scalar>() {
+    scratch::guard(true);
+    operators::dense::<T>();
+    operators::householder::<T>();
+    operators::cayley::<T>();
+    sequences::activations::<T>();
+    sequences::recurrences::<T>();
+    lengths::wrong_lengths::<T>();
+}
+
+#[test]
+fn real_calls_at_the_limits() {
+    all::<f32>();
+}
+
+#[test]
+fn complex_calls_at_the_limits() {
+    all::<c64>();
+}
+
+#[test]
+fn memory_that_no_machine_has_is_an_error() {
+    // T of 2^22 columns would have more bytes than a process has addresses
+    let m = 1 << 22;
+    let vectors = ones::<c64>(m);
+    let view = Householder::new(&vectors, Last::None, 1, 1, m).unwrap();
+    let lack = |outcome: Result<()>| matches!(outcome, Err(Error::OutOfMemory { bytes }) if bytes >= 1 << 47);
+    assert!(lack(view.matrix(&mut ones(1), THREADS)));
+    assert!(lack(view.matrix_vjp(&ones(1), gradients(&mut ones(m)), THREADS)));
+    let (x, v) = (ones::<c64>(1), ones(1));
+    let given = sequence([1, 1, 1, 1], &x, &v);
+    let factors = Reflections { vectors: &vectors, m, sign: None, phases: None };
+    assert!(lack(forward_reflections(&factors, &given, &mut ones(1), THREADS, &never)));
+    for sizes in choices::<2>().filter(|sizes| sizes.iter().any(|&size| size > MOST) && !sizes.contains(&0)) {
+        assert!(lack(Scratch::new(|arena| arena.take::<f64>(&sizes)).map(drop)));
+        assert!(lack(Scratch::new(|arena| arena.regions::<u32>(usize::MAX, &sizes)).map(drop)));
+        let frame = |arena: &mut Arena| arena.frame(|arena| arena.take::<u32>(&sizes));
+        assert!(lack(Scratch::new(frame).map(drop)));
+    }
+}
+
+#[test]
+fn the_rest_takes_any_number() {
+    for sizes @ [a, b] in choices() {
+        assert_eq!(size("x", &sizes).is_ok(), fits(size("x", &sizes).unwrap_or(0), &sizes));
+        assert!(work(&sizes) <= a.saturating_mul(b));
+        assert!(parallel::worth(a, b) >= 1 && scratch::most(a) <= parallel::available());
+        assert!(kernels::Product::<f32>::scratch(a, b) < 1 << 20);
+    }
+    let members = std::sync::atomic::AtomicUsize::new(0);
+    parallel::run(THREADS, &|member| {
+        assert!(member.id < member.count && member.count <= parallel::available());
+        members.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    });
+    assert!(members.into_inner() <= parallel::available());
+    let mut numbers = [c64::new(1.0, 2.0)];
+    assert_eq!((parts(&numbers).len(), parts_mut(&mut numbers).len()), (2, 2));
+    assert!(all_finite(&numbers) && all_finite::<f32>(&[]) && parts::<f32>(&[]).is_empty());
+}
