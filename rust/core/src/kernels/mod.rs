@@ -25,3 +25,15 @@ pub(crate) use pivoted::Pivoted;
 pub use product::Product;
 pub(crate) use triangular::{invert_upper, invert_work};
 pub(crate) use unitarity::Unitarity;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_instruction_set_is_an_error() {
+        assert!(Isa::choose(Some("mmx")).unwrap_err().contains("ISOMETRY_SIMD=mmx"));
+        assert_eq!(Isa::choose(Some("scalar")), Ok(Isa::Scalar));
+        assert_eq!(Isa::choose(None).unwrap(), *Isa::available().last().unwrap());
+    }
+}

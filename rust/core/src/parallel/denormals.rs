@@ -1,30 +1,18 @@
 //! Denormal numbers, which are flushed for the length of a call.
 
-/// Runs `f` with the denormal numbers that the members of a call do without: for libraries whose arithmetic needs them.
-pub fn with_denormals<R>(f: impl FnOnce() -> R) -> R {
-    let _mode = FlushDenormals::set(false);
-    f()
-}
-
-/// Flushes denormal operands and results to zero while it lives (or not), then restores the mode it found.
+/// Flushes denormal operands and results to zero while it lives, then restores the mode it found.
 ///
 /// The compiler knows nothing of the mode and might move arithmetic across its change: what computes is kept behind calls
 /// that it does not see through (a task by its pointer, a kernel by its `target_feature`), and a test looks at the result.
 pub(super) struct FlushDenormals(u64);
 
-impl FlushDenormals {
-    pub fn new() -> Self {
-        Self::set(true)
-    }
-}
-
 #[cfg(target_arch = "x86_64")]
 impl FlushDenormals {
-    fn set(flush: bool) -> Self {
+    pub fn new() -> Self {
         let mut mode = 0u32;
         // SAFETY: stores and loads the control register of vector arithmetic; only the bits FTZ and DAZ change.
         unsafe { std::arch::asm!("stmxcsr [{}]", in(reg) &raw mut mode, options(nostack)) };
-        let flushed = if flush { mode | 0x8040 } else { mode & !0x8040 };
+        let flushed = mode | 0x8040;
         // SAFETY: as above.
         unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &raw const flushed, options(nostack)) };
         FlushDenormals(mode.into())
@@ -42,12 +30,12 @@ impl Drop for FlushDenormals {
 
 #[cfg(target_arch = "aarch64")]
 impl FlushDenormals {
-    fn set(flush: bool) -> Self {
+    pub fn new() -> Self {
         let mode: u64;
         // SAFETY: reads and writes the control register of vector arithmetic; only the bit FZ changes.
         unsafe {
             std::arch::asm!("mrs {}, fpcr", out(reg) mode, options(nomem, nostack));
-            let flushed = if flush { mode | 1 << 24 } else { mode & !(1 << 24) };
+            let flushed = mode | 1 << 24;
             std::arch::asm!("msr fpcr, {}", in(reg) flushed, options(nomem, nostack));
         }
         FlushDenormals(mode)
@@ -64,7 +52,7 @@ impl Drop for FlushDenormals {
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 impl FlushDenormals {
-    fn set(_flush: bool) -> Self {
+    pub fn new() -> Self {
         FlushDenormals(0)
     }
 }

@@ -24,7 +24,6 @@ mod team;
 mod tests;
 
 pub(crate) use call::{Call, Task};
-pub use denormals::with_denormals;
 pub use each::{Cut, cut, each, grain};
 pub use member::Member;
 pub use shared::Shared;

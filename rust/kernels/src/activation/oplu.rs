@@ -47,7 +47,7 @@ impl Elementwise for Oplu {
 pub(super) unsafe fn complex<R: Real>(z: *const R, g: *const R, out: *mut R, width: usize) {
     for i in (0..width).step_by(4) {
         for (first, second) in [(i, i + 2), (i + 1, i + 3)] {
-            // SAFETY: passed on from the caller; both numbers are read before either is written.
+            // SAFETY: the rows have `width` numbers, a multiple of 4; both numbers are read before either is written.
             unsafe {
                 let (a, b) = (*z.add(first), *z.add(second));
                 let (p, q) = if g.is_null() { (a, b) } else { (*g.add(first), *g.add(second)) };
