@@ -17,10 +17,12 @@ pub struct Arena {
 
 impl Arena {
     /// Of this memory.
+    #[inline]
     pub(super) fn cutting(start: *mut u8, bytes: usize, guard: Guard) -> Self {
         Arena { start, at: 0, most: 0, end: bytes, guard }
     }
 
+    #[inline]
     fn measuring(guarded: bool) -> Self {
         let guard = if guarded { Guard::Measured } else { Guard::Off };
         let start = std::ptr::without_provenance_mut(LINE);
@@ -28,6 +30,7 @@ impl Arena {
     }
 
     /// Bytes that the function takes; `usize::MAX` where they are beyond counting.
+    #[inline]
     pub(super) fn measured<P>(guarded: bool, carve: impl FnOnce(&mut Arena) -> P) -> usize {
         let mut arena = Arena::measuring(guarded);
         carve(&mut arena);
@@ -35,6 +38,7 @@ impl Arena {
     }
 
     /// Elements of T that an array must have in which the function cuts its regions ([`Frame::over`]).
+    #[inline]
     pub fn elements<T, P>(carve: impl FnOnce(&mut Arena) -> P) -> usize {
         Arena::measured(false, carve) / size_of::<T>()
     }
@@ -51,6 +55,7 @@ impl Arena {
         Region { start: start.cast(), len }
     }
 
+    #[inline]
     fn advance(&mut self, bytes: usize) {
         let gap = if matches!(self.guard, Guard::Off) { 0 } else { LINE };
         let from = self.at;
@@ -65,6 +70,7 @@ impl Arena {
     }
 
     /// The same room for each of `count` members.
+    #[inline]
     pub fn regions<T>(&mut self, count: usize, sizes: &[usize]) -> Regions<T> {
         let Frames { all, stride, guard } = self.frames(count, |arena| arena.take::<T>(sizes));
         let regions = Regions { all, stride, len: work(sizes), _type: PhantomData };
@@ -78,17 +84,20 @@ impl Arena {
     }
 
     /// Memory that this function will cut.
+    #[inline]
     pub fn frame<P>(&mut self, carve: impl FnOnce(&mut Arena) -> P) -> Frame {
         self.frames(1, carve).of(0)
     }
 
     /// Memory that this function will cut for each of `count` members.
+    #[inline]
     pub fn frames<P>(&mut self, count: usize, carve: impl FnOnce(&mut Arena) -> P) -> Frames {
         let stride = Arena::measured(!matches!(self.guard, Guard::Off), carve) / LINE;
         Frames { all: self.take(&[count, stride]), stride, guard: self.guard }
     }
 
     /// What the function takes is free again after it: for arrays that are not needed at the same time.
+    #[inline]
     pub fn reusing<P>(&mut self, carve: impl FnOnce(&mut Arena) -> P) -> P {
         let at = self.at;
         let places = carve(self);

@@ -42,6 +42,7 @@ pub fn guard(on: bool) {
 }
 
 /// Members that a call reserves memory for: it never has more than the machine runs at a time. (Unit tests want every split.)
+#[inline]
 pub fn most(threads: usize) -> usize {
     if cfg!(test) { threads } else { threads.min(parallel::available()) }.max(1)
 }
@@ -82,6 +83,7 @@ unsafe impl Send for Memory {}
 unsafe impl Sync for Memory {}
 
 impl Memory {
+    #[inline]
     fn new(bytes: usize, guarded: bool) -> Result<Self> {
         let lack = Error::OutOfMemory { bytes };
         let Ok(layout) = Layout::from_size_align(bytes, LINE) else { return Err(lack) };

@@ -14,6 +14,7 @@ pub struct Region<T> {
     pub(super) len: usize,
 }
 impl<T> Clone for Region<T> {
+    #[inline]
     fn clone(&self) -> Self {
         *self
     }
@@ -26,11 +27,13 @@ unsafe impl<T> Sync for Region<T> {}
 
 impl<T> Region<T> {
     /// Elements.
+    #[inline]
     pub fn len(self) -> usize {
         self.len
     }
 
     /// Has no room.
+    #[inline]
     pub fn is_empty(self) -> bool {
         self.len == 0
     }
@@ -42,6 +45,7 @@ impl<T> Region<T> {
     }
 
     /// Where it starts; null if it has no room.
+    #[inline]
     pub fn or_null(self) -> *mut T {
         if self.len == 0 { std::ptr::null_mut() } else { self.start }
     }
@@ -57,6 +61,7 @@ impl<T> Region<T> {
     ///
     /// # Safety
     /// The memory lives for 'a, and nobody else touches the region meanwhile.
+    #[inline]
     pub unsafe fn zeroed<'a>(self) -> &'a mut [T]
     where
         T: Plain,
@@ -78,6 +83,7 @@ pub struct Regions<T> {
     pub(super) _type: PhantomData<Region<T>>,
 }
 impl<T> Clone for Regions<T> {
+    #[inline]
     fn clone(&self) -> Self {
         *self
     }
@@ -86,6 +92,7 @@ impl<T> Copy for Regions<T> {}
 
 impl<T> Regions<T> {
     /// That of member `id`.
+    #[inline]
     pub fn of(self, id: usize) -> Region<T> {
         Region { start: part(self.all, self.stride, id).start.cast(), len: self.len }
     }
@@ -100,12 +107,14 @@ pub struct Frame {
 
 impl Frame {
     /// Memory of the caller's, `len` elements of T. It is not guarded.
+    #[inline]
     pub fn over<T>(start: *mut T, len: usize) -> Self {
         let lines = len.saturating_mul(size_of::<T>()) / LINE;
         Frame { all: Region { start: start.cast(), len: lines }, guard: Guard::Off }
     }
 
     /// Cuts it from its start.
+    #[inline]
     pub fn arena(self) -> Arena {
         let Frame { all: Region { start, len }, guard } = self;
         Arena::cutting(start.cast(), len * LINE, guard)
@@ -122,6 +131,7 @@ pub struct Frames {
 
 impl Frames {
     /// That of member `id`.
+    #[inline]
     pub fn of(self, id: usize) -> Frame {
         Frame { all: part(self.all, self.stride, id), guard: self.guard }
     }
