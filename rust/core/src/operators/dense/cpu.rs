@@ -78,7 +78,7 @@ impl<T: Scalar> Dense<'_, T> {
         threads: usize,
     ) -> Result<()> {
         let (p, q, (from, into)) = (self.p, self.q, self.sizes(side));
-        let wanted = |bar: &mut [T]| (!bar.is_empty()).then(|| Shared(bar.as_mut_ptr()));
+        let wanted = |bar: &mut [T]| (!bar.is_empty()).then_some(Shared(bar.as_mut_ptr()));
         let (weight_bar, x_bar) = (weight_bar.and_then(wanted), x_bar.and_then(wanted));
         let count = usize::from(weight_bar.is_some()) + usize::from(x_bar.is_some());
         if count == 0 {
