@@ -45,7 +45,7 @@ impl Arena {
 
     /// Bytes that were taken at a time; `usize::MAX` where they are beyond counting.
     pub(super) fn bytes(&self) -> usize {
-        self.most
+        if self.most > isize::MAX as usize { usize::MAX } else { self.most }
     }
 
     /// Elements of T that an array must have in which the function cuts its regions ([`Frame::over`]).
