@@ -2,6 +2,8 @@
 
 use crate::activation::parse;
 use crate::arrays::{Input, Number, Output, read, write};
+use crate::error::exception;
+use isometry_core::Error;
 use isometry_core::recurrence::{Gradients, Sequence};
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;
@@ -52,9 +54,14 @@ impl<'py, T: Number> Arrays<'py, T> {
         let input_weight = Input::<T>::new("input_weight", input_weight)?;
         let [n, _] = input_weight.sizes("input_weight")?;
         let lengths = lengths.as_ref().map(|lengths| {
-            let convert = |&length: &i64| usize::try_from(length).ok();
-            let lengths: Option<Vec<usize>> = lengths.as_array().iter().map(convert).collect();
-            lengths.ok_or_else(|| PyValueError::new_err("lengths: expected no negative number"))
+            let (given, mut lengths) = (lengths.as_array(), Vec::new());
+            let bytes = given.len().saturating_mul(size_of::<usize>());
+            lengths.try_reserve_exact(given.len()).map_err(|_| exception(Error::OutOfMemory { bytes }))?;
+            for &length in given {
+                let negative = |_| PyValueError::new_err("lengths: expected no negative number");
+                lengths.push(usize::try_from(length).map_err(negative)?);
+            }
+            Ok::<Vec<usize>, PyErr>(lengths)
         });
         Ok(Arrays {
             x,

@@ -9,6 +9,9 @@ use crate::scalar::{Real, Scalar};
 use crate::sizes::check_len;
 use num_traits::{Float, One, Zero};
 
+/// Columns whose lengths need no allocation: in small calls one would be felt.
+const FEW: usize = 32;
+
 /// A copy of the vectors with ordinary lengths, and the factor of every column.
 pub struct Balanced<T: Scalar> {
     /// (batch, n, m)
@@ -27,8 +30,9 @@ pub fn balance<T: Scalar>(vectors: &[T], batch: usize, n: usize, m: usize) -> Re
     // the fourth root of the range of the type, on either side of 1
     let reach = Float::sqrt(Float::sqrt(T::Real::max_value()));
     let ordinary = |norm: &T::Real| *norm < reach && *norm > T::Real::one() / reach;
-    let mut room = Buffer::<T>::zeroed(m)?;
-    if vectors.chunks_exact(size).all(|u| column_norms2(u, &mut room).iter().all(ordinary)) {
+    let (mut few, mut many) = ([T::zero(); FEW], Buffer::zeroed(if m > FEW { m } else { 0 })?);
+    let room = if m > FEW { &mut many[..] } else { &mut few[..m] };
+    if vectors.chunks_exact(size).all(|u| column_norms2(u, room).iter().all(ordinary)) {
         return Ok(None);
     }
     let mut balanced = Buffer::<T>::zeroed(vectors.len())?;

@@ -13,34 +13,48 @@ pub struct Arena {
     most: usize,
     end: usize,
     guard: Guard,
+    /// Strides of the first frames, in the order in which they were measured, and how many frames there were so far: the second
+    /// run need not measure them again.
+    strides: [usize; FRAMES],
+    frames: usize,
 }
+
+/// Frames whose sizes are remembered.
+const FRAMES: usize = 4;
 
 impl Arena {
     /// Of this memory.
     #[inline]
     pub(super) fn cutting(start: *mut u8, bytes: usize, guard: Guard) -> Self {
-        Arena { start, at: 0, most: 0, end: bytes, guard }
+        // more than any stride: not known
+        Arena { start, at: 0, most: 0, end: bytes, guard, strides: [usize::MAX; FRAMES], frames: 0 }
     }
 
+    /// Of this memory, by the same function that `self` has measured.
     #[inline]
-    fn measuring(guarded: bool) -> Self {
+    pub(super) fn again(self, start: *mut u8, guard: Guard) -> Self {
+        Arena { strides: self.strides, ..Arena::cutting(start, self.most, guard) }
+    }
+
+    /// After the function has taken what it needs.
+    #[inline]
+    pub(super) fn measured<P>(guarded: bool, carve: impl FnOnce(&mut Arena) -> P) -> Self {
         let guard = if guarded { Guard::Measured } else { Guard::Off };
-        let start = std::ptr::without_provenance_mut(LINE);
-        Arena::cutting(start, usize::MAX, guard)
+        let mut arena = Arena::cutting(std::ptr::without_provenance_mut(LINE), usize::MAX, guard);
+        carve(&mut arena);
+        arena
     }
 
-    /// Bytes that the function takes; `usize::MAX` where they are beyond counting.
+    /// Bytes that were taken at a time; `usize::MAX` where they are beyond counting.
     #[inline]
-    pub(super) fn measured<P>(guarded: bool, carve: impl FnOnce(&mut Arena) -> P) -> usize {
-        let mut arena = Arena::measuring(guarded);
-        carve(&mut arena);
-        arena.most
+    pub(super) fn bytes(&self) -> usize {
+        if self.most > isize::MAX as usize { usize::MAX } else { self.most }
     }
 
     /// Elements of T that an array must have in which the function cuts its regions ([`Frame::over`]).
     #[inline]
     pub fn elements<T, P>(carve: impl FnOnce(&mut Arena) -> P) -> usize {
-        Arena::measured(false, carve) / size_of::<T>()
+        Arena::measured(false, carve).bytes() / size_of::<T>()
     }
 
     /// Room for an array of these sizes.
@@ -57,12 +71,22 @@ impl Arena {
 
     #[inline]
     fn advance(&mut self, bytes: usize) {
-        let gap = if matches!(self.guard, Guard::Off) { 0 } else { LINE };
         let from = self.at;
-        let lines = bytes.checked_next_multiple_of(LINE).unwrap_or(usize::MAX);
-        self.at = from.saturating_add(lines).saturating_add(gap);
+        // whole lines, or more than there can be
+        self.at = from.saturating_add(bytes).saturating_add(LINE - 1) & !(LINE - 1);
+        if !matches!(self.guard, Guard::Off) {
+            self.watched(from, bytes);
+        }
         self.most = self.most.max(self.at);
         assert!(self.at <= self.end, "scratch was measured {} bytes and is cut at {}", self.end, self.at);
+    }
+
+    #[cold]
+    fn watched(&mut self, from: usize, bytes: usize) {
+        self.at = self.at.saturating_add(LINE);
+        if self.at > self.end {
+            return;
+        }
         if let Guard::On(watch) = self.guard {
             let [start, behind, end] = [from, from + bytes, self.at].map(|at| self.start.wrapping_add(at));
             watch.enter(start, behind..end);
@@ -92,7 +116,17 @@ impl Arena {
     /// Memory that this function will cut for each of `count` members.
     #[inline]
     pub fn frames<P>(&mut self, count: usize, carve: impl FnOnce(&mut Arena) -> P) -> Frames {
-        let stride = Arena::measured(!matches!(self.guard, Guard::Off), carve) / LINE;
+        let place = self.frames;
+        self.frames += 1;
+        let known = self.strides.get(place).copied().unwrap_or(usize::MAX);
+        let stride = if known < usize::MAX {
+            known
+        } else {
+            Arena::measured(!matches!(self.guard, Guard::Off), carve).bytes() / LINE
+        };
+        if let Some(strides) = self.strides.get_mut(place) {
+            *strides = stride;
+        }
         Frames { all: self.take(&[count, stride]), stride, guard: self.guard }
     }
 

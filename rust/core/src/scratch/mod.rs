@@ -57,10 +57,10 @@ impl<P> Scratch<P> {
     /// Measures, allocates, cuts.
     pub fn new(carve: impl Fn(&mut Arena) -> P) -> Result<Self> {
         let guarded = GUARDED.load(Relaxed);
-        let bytes = Arena::measured(guarded, &carve);
-        let memory = Memory::new(bytes, guarded)?;
+        let measured = Arena::measured(guarded, &carve);
+        let memory = Memory::new(measured.bytes(), guarded)?;
         let guard = memory.watch.map_or(Guard::Off, Guard::On);
-        let places = carve(&mut Arena::cutting(memory.start, bytes, guard));
+        let places = carve(&mut measured.again(memory.start, guard));
         Ok(Scratch { places, _memory: memory })
     }
 }

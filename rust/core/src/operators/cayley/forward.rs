@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::kernels::{Buffer, lanes};
 use crate::parallel::{self, Member, Shared};
 use crate::scalar::Scalar;
-use crate::scratch::{Arena, Frame, Frames, Scratch, most};
+use crate::scratch::{Arena, Frames, Scratch, most};
 use crate::sizes;
 use isometry_kernels::cayley::Limits;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -83,12 +83,15 @@ unsafe fn in_groups<T: Scalar>(view: &Cayley<'_, T>, out: Shared<T>, threads: us
 /// [`matrices`], dealt to the members.
 unsafe fn each_alone<T: Scalar>(view: &Cayley<'_, T>, out: Shared<T>, threads: usize) -> Result<()> {
     let (batch, n) = (view.batch, view.n);
-    let carve = |arena: &mut Arena| (ForwardShared::carve(arena, n), single::forward_own::<T>(arena, n));
-    let room = Scratch::new(|arena| (arena.take::<u32>(&[batch]), arena.frames(threads, carve)))?;
+    let shared = |arena: &mut Arena| ForwardShared::carve(arena, n);
+    let room = Scratch::new(|arena| {
+        let own = arena.frames(threads, |arena| single::forward_own::<T>(arena, n));
+        (arena.take::<u32>(&[batch]), arena.frames(threads, shared), own)
+    })?;
     let limits = Limits::own::<T>(n);
     parallel::run(threads, &|member| {
-        let (verdicts, own) = *room;
-        let (shared, own) = carve(&mut own.of(member.id).arena());
+        let (verdicts, shares, own) = *room;
+        let (shared, own) = (shared(&mut shares.of(member.id).arena()), own.of(member.id));
         Member::alone(|solo| {
             for b in member.share(batch, 1) {
                 // SAFETY: the members write different matrices of the output, and different verdicts.
@@ -149,7 +152,7 @@ impl<T: Scalar> Team<T> {
     pub(super) unsafe fn run(&self, view: &Cayley<'_, T>, b: usize, to: *mut T, limits: Limits) -> bool {
         let (to, good) = (Shared(to), AtomicBool::new(false));
         parallel::run(self.threads, &|member| {
-            let own: Frame = single::forward_own::<T>(&mut self.own.of(member.id).arena(), view.n);
+            let own = self.own.of(member.id);
             // SAFETY: the contract above; each member has memory of its own.
             let pass = unsafe { single::forward(member, view, b, to.at(0), self.shared, own, limits) };
             if member.id == 0 {

@@ -47,12 +47,10 @@ impl<T: Scalar> ForwardShared<T> {
     }
 }
 
-/// Memory of each member of [`forward`], for its inverse first, then for what finishes W.
-pub(super) fn forward_own<T: Scalar>(arena: &mut Arena, n: usize) -> Frame {
-    arena.frame(|arena| {
-        arena.reusing(|arena| InverseOwn::<T>::carve(arena, n));
-        arena.reusing(|arena| finishing::<T>(arena, n));
-    })
+/// Memory of each member of [`forward`], to be cut for its inverse first, then for what finishes W.
+pub(super) fn forward_own<T: Scalar>(arena: &mut Arena, n: usize) {
+    arena.reusing(|arena| InverseOwn::<T>::carve(arena, n));
+    arena.reusing(|arena| finishing::<T>(arena, n));
 }
 
 /// The diagonal of D, and what a row of W is multiplied by: three numbers per real column.
@@ -63,7 +61,7 @@ fn finishing<T: Scalar>(arena: &mut Arena, n: usize) -> (Region<T>, Region<T::Re
 /// Writes W of matrix b to `out`; false if it fails the check. All members return the same.
 ///
 /// # Safety
-/// n n elements exist at `out`; `shared` is the same for all members, `own` ([`forward_own`]) each member's own, both for n; all
+/// n n elements exist at `out`; `shared` is the same for all members, `own` is for [`forward_own`], each member's own, both for n; all
 /// members call it with the same matrix.
 pub(super) unsafe fn forward<T: Scalar>(
     member: &Member<'_>,
