@@ -215,15 +215,24 @@ unsafe fn sum<S: Simd, const MR: usize, const NV: usize>(
 ) {
     // SAFETY: the contract of `compute`.
     unsafe {
-        // a match on a constant keeps taller tiles from being compiled for few rows
+        // matches on a constant keep taller tiles from being compiled for few rows
         match MR {
-            1 if whole == 1 => mac_few::<S, MR, NV, 4>(acc, term),
-            1..=3 if whole <= 3 => mac_few::<S, MR, NV, 2>(acc, term),
-            // unit strides known at compile time save an addition per step
-            _ if term.inner == 1 && term.outer == 2 => {
-                mac::<S, MR, NV>(acc, &Term { inner: 1, outer: 2, ..*term })
-            }
-            _ => mac::<S, MR, NV>(acc, term),
+            1 => match whole {
+                1 => return mac_few::<S, MR, NV, 4>(acc, term),
+                2 | 3 => return mac_few::<S, MR, NV, 2>(acc, term),
+                _ => {}
+            },
+            2 | 3 => match whole {
+                2 | 3 => return mac_few::<S, MR, NV, 2>(acc, term),
+                _ => {}
+            },
+            _ => {}
+        }
+        // unit strides known at compile time save an addition per step
+        if term.inner == 1 && term.outer == 2 {
+            mac::<S, MR, NV>(acc, &Term { inner: 1, outer: 2, ..*term });
+        } else {
+            mac::<S, MR, NV>(acc, term);
         }
     }
 }
