@@ -63,7 +63,10 @@ unsafe impl Plain for u32 {}
 unsafe impl Plain for usize {}
 
 /// One of the four element types of an array.
-pub trait Scalar:
+///
+/// # Safety
+/// An element is [`Scalar::PARTS`] numbers of [`Scalar::Real`] in memory, the real part first, and nothing else.
+pub unsafe trait Scalar:
     Plain
     + Debug
     + Default
@@ -150,7 +153,8 @@ macro_rules! real {
         unsafe impl Plain for $t {}
         // SAFETY: two floating-point numbers.
         unsafe impl Plain for Complex<$t> {}
-        impl Scalar for $t {
+        // SAFETY: a real number is its own part.
+        unsafe impl Scalar for $t {
             type Real = $t;
             type Wide = f64;
             const PARTS: usize = 1;
@@ -179,7 +183,8 @@ macro_rules! real {
                 wide as $t
             }
         }
-        impl Scalar for Complex<$t> {
+        // SAFETY: `Complex` is `repr(C)` with two fields of its real type.
+        unsafe impl Scalar for Complex<$t> {
             type Real = $t;
             type Wide = c64;
             const PARTS: usize = 2;

@@ -54,6 +54,9 @@ pub enum Source {
     Argument,
 }
 
+/// Numbers that are worked together: a part of the first-level cache.
+const TOGETHER: usize = 4096;
+
 /// An activation of rows of `width` real numbers.
 #[derive(Clone, Copy)]
 pub struct Phi<R> {
@@ -149,9 +152,13 @@ impl<R: Real> Kernel<R> for Pass<R> {
                 self.columns_of::<S>(first + whole * S::LANES, 1, 0, 0, len % S::LANES);
                 return;
             }
-            for col in self.columns.clone().step_by(S::LANES) {
-                let first = self.rows.start * width + col;
-                self.columns_of::<S>(first, self.rows.len(), width, col, self.columns.end - col);
+            // down the columns of so many rows that they stay in the first-level cache
+            let tall = (TOGETHER / self.columns.len().max(1)).max(1);
+            for row in self.rows.clone().step_by(tall) {
+                let rows = tall.min(self.rows.end - row);
+                for col in self.columns.clone().step_by(S::LANES) {
+                    self.columns_of::<S>(row * width + col, rows, width, col, self.columns.end - col);
+                }
             }
         }
     }

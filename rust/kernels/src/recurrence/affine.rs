@@ -9,10 +9,10 @@ use crate::activation::{Pass, Phi, Source};
 use crate::dispatch::Kernel;
 use crate::scalar::Real;
 use crate::simd::Simd;
-use crate::tile::{self, Grid, compute_rows};
+use crate::tile::{self, Grid, compute_rows, heights};
 use std::ops::Range;
 
-/// Numbers of packed B that some panels may have to be worked together, and of C: a part of the first-level cache.
+/// Numbers of C that are summed before they are finished: a part of the first-level cache.
 const TOGETHER: usize = 4096;
 /// Bytes after which addresses fall into the same set of a first-level cache.
 const PAGE: usize = 4096;
@@ -133,16 +133,20 @@ impl<R: Real> Kernel<R> for Sweep<R> {
             let paged = |term: &Term<R>| term.depth > 0 && (term.depth * size_of::<R>()).is_multiple_of(PAGE);
             let tallest = if q.terms.iter().any(paged) { S::ROWS } else { S::STEP_ROWS };
             let panel = 2 * S::LANES;
-            let b = if rows.len() == 1 { 0 } else { q.terms[0].depth + q.terms[1].depth };
-            let group = (TOGETHER / (b.max(rows.len()) * panel)).max(1) * panel;
+            // rows of one height are one call for any number of panels; else a panel stays in the cache for the next call
+            let alike = heights::<S>(rows.len(), tallest).count() == 1;
+            let group = (TOGETHER / (rows.len() * panel)).max(1) * panel;
             for start in columns.clone().step_by(group) {
                 let end = (start + group).min(columns.end);
-                // full panels, then a panel of one vector where that is enough
-                let last = start + (end - start) / panel * panel;
-                let last = if end - last > S::LANES { end } else { last };
-                let (whole, rest) = (start..last, last..end);
-                sums::<S>(q, rows, whole, tallest, true);
-                sums::<S>(q, rows, rest, tallest, false);
+                let step = if alike { group } else { panel };
+                for from in (start..end).step_by(step) {
+                    let to = (from + step).min(end);
+                    // full panels, then a panel of one vector where that is enough
+                    let last = from + (to - from) / panel * panel;
+                    let last = if to - last > S::LANES { to } else { last };
+                    sums::<S>(q, rows, from..last, tallest, true);
+                    sums::<S>(q, rows, last..to, tallest, false);
+                }
                 let (phi, y, g) = match q.finish {
                     Finish::Plain => continue,
                     Finish::Value(phi) => (phi, q.out.cast_const(), std::ptr::null()),
