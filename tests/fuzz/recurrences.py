@@ -188,7 +188,8 @@ class Layer:
     def gradients(self, ct):
         grads, dtype = ref.recurrence_vjp(self.drawn.w, ct=ct, **self.given), self.dtype
         size = float(np.linalg.norm(ct)) + 1e-3 / tol.FLOOR
-        own = self.drawn.pulled_back(grads["w"], dtype, size)
+        # the cotangent of W is the sum of terms z_bar h^H, which may cancel
+        own = self.drawn.pulled_back(grads["w"], dtype, size * max(1.0, float(np.linalg.norm(self.states))))
         steps = (1 + self.steps) * self.amplification
         found = {f"transition.{k}": replace(part, tolerance=part.tolerance * steps) for k, part in own.items()}
         for name, a in self.arrays.items():
