@@ -172,7 +172,7 @@ impl<'a, T: Scalar> Context<'a, T> {
         }
     }
 
-    /// The pass of an activation that is not fused.
+    /// The pass of an activation that is not fused, over whole rows.
     ///
     /// # Safety
     /// The rows exist, and only this part writes those that are its.
@@ -181,17 +181,11 @@ impl<'a, T: Scalar> Context<'a, T> {
             return;
         }
         let Setting { law, width, .. } = self.setting;
-        // SAFETY: the rows exist, and only this part writes them; a kind that needs whole rows waits for the columns of the others.
-        unsafe {
-            if !law.kind.by_rows() {
-                law.value(rows_at, rows_at, rows, part.columns::<T::Real>(*width));
-                return;
-            }
-            part.sync();
-            if part.leads() {
-                law.value(rows_at, rows_at, rows, 0..*width);
-            }
-            part.sync();
+        part.sync();
+        if part.leads() {
+            // SAFETY: the rows exist with the columns of all members, and only this part writes them.
+            unsafe { law.value(rows_at, rows_at, rows, 0..*width) }
         }
+        part.sync();
     }
 }

@@ -14,6 +14,7 @@ mod sums;
 mod tanh;
 
 pub use elementwise::Elementwise;
+pub(crate) use phi::TOGETHER;
 pub use phi::{Kind, Pass, Phi, Source};
 pub use sums::{Along, Columns, units};
 

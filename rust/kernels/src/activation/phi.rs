@@ -54,8 +54,8 @@ pub enum Source {
     Argument,
 }
 
-/// Numbers that are worked together: a part of the first-level cache.
-const TOGETHER: usize = 4096;
+/// Numbers of a block of work: a part of the first-level cache.
+pub(crate) const TOGETHER: usize = 4096;
 
 /// An activation of rows of `width` real numbers.
 #[derive(Clone, Copy)]
@@ -111,7 +111,6 @@ macro_rules! with_kind {
 ///
 /// # Safety
 /// Rows of `width` numbers lie one after the other at all pointers; columns start at a multiple of two vectors.
-#[derive(Clone)]
 pub struct Pass<R> {
     /// phi
     pub phi: Phi<R>,
@@ -152,7 +151,7 @@ impl<R: Real> Kernel<R> for Pass<R> {
                 self.columns_of::<S>(first + whole * S::LANES, 1, 0, 0, len % S::LANES);
                 return;
             }
-            // down the columns of so many rows that they stay in the first-level cache
+            // down the columns of as many rows as the first-level cache holds
             let tall = (TOGETHER / self.columns.len().max(1)).max(1);
             for row in self.rows.clone().step_by(tall) {
                 let rows = tall.min(self.rows.end - row);
@@ -165,8 +164,7 @@ impl<R: Real> Kernel<R> for Pass<R> {
 }
 
 impl<R: Real> Pass<R> {
-    /// A vector of columns: the first `live` of them in `rows` rows, `width` apart, from number `first` on; its bias is that of
-    /// column `col`.
+    /// The first `live` columns of a vector in `rows` rows, `width` apart, from number `first` on; the bias is that of column `col`.
     #[inline(always)]
     unsafe fn columns_of<S: Simd<R = R>>(
         &self,
@@ -176,41 +174,71 @@ impl<R: Real> Pass<R> {
         col: usize,
         live: usize,
     ) {
+        // SAFETY: the contract of `Pass`.
+        unsafe {
+            if live >= S::LANES {
+                self.each::<S, true>(first, rows, width, col, live);
+            } else if live > 0 {
+                self.each::<S, false>(first, rows, width, col, live);
+            }
+        }
+    }
+
+    /// [`Pass::columns_of`] for whole vectors, or for fewer columns.
+    #[inline(always)]
+    unsafe fn each<S: Simd<R = R>, const WHOLE: bool>(
+        &self,
+        first: usize,
+        rows: usize,
+        width: usize,
+        col: usize,
+        live: usize,
+    ) {
         let Phi { kind, slope, bias, .. } = self.phi;
         let (y, out) = (self.y.wrapping_add(first), self.out.wrapping_add(first));
-        let g = if self.g.is_null() { self.g } else { self.g.wrapping_add(first) };
         // SAFETY: the contract of `Pass`; the bias has whole vectors.
         unsafe {
             let slope = S::splat(slope);
             let b = if bias.is_null() { S::zero() } else { S::load(bias.add(col)) };
-            macro_rules! each {
-                ($load:expr, $store:expr) => {
-                    with_kind!(kind, A => {
-                        if g.is_null() {
-                            for at in (0..rows).map(|row| row * width) {
-                                $store(out.wrapping_add(at), A::value::<S>($load(y.wrapping_add(at)), b, slope));
-                            }
-                        } else if self.from == Source::Value {
-                            for at in (0..rows).map(|row| row * width) {
-                                let (y, g) = ($load(y.wrapping_add(at)), $load(g.wrapping_add(at)));
-                                $store(out.wrapping_add(at), A::pull::<S>(y, b, slope, g));
-                            }
-                        } else {
-                            for at in (0..rows).map(|row| row * width) {
-                                let (y, g) = ($load(y.wrapping_add(at)), $load(g.wrapping_add(at)));
-                                $store(out.wrapping_add(at), A::pull_at::<S>(y, b, slope, g));
-                            }
-                        }
-                    })
-                };
-            }
-            if live >= S::LANES {
-                each!(S::load, S::store);
-            } else if live > 0 {
-                each!(|p| S::load_n(p, live), |p, v| S::store_n(p, v, live));
-            }
+            with_kind!(kind, A => {
+                if self.g.is_null() {
+                    for at in (0..rows).map(|row| row * width) {
+                        let v = A::value::<S>(load::<S, WHOLE>(y.wrapping_add(at), live), b, slope);
+                        store::<S, WHOLE>(out.wrapping_add(at), v, live);
+                    }
+                    return;
+                }
+                let g = self.g.wrapping_add(first);
+                if self.from == Source::Value {
+                    for at in (0..rows).map(|row| row * width) {
+                        let g = load::<S, WHOLE>(g.wrapping_add(at), live);
+                        let v = A::pull::<S>(load::<S, WHOLE>(y.wrapping_add(at), live), b, slope, g);
+                        store::<S, WHOLE>(out.wrapping_add(at), v, live);
+                    }
+                } else {
+                    for at in (0..rows).map(|row| row * width) {
+                        let g = load::<S, WHOLE>(g.wrapping_add(at), live);
+                        let v = A::pull_at::<S>(load::<S, WHOLE>(y.wrapping_add(at), live), b, slope, g);
+                        store::<S, WHOLE>(out.wrapping_add(at), v, live);
+                    }
+                }
+            });
         }
     }
+}
+
+/// A whole vector, or its first n lanes. (A function: a closure does not inherit the instruction set.)
+#[inline(always)]
+unsafe fn load<S: Simd, const WHOLE: bool>(p: *const S::R, n: usize) -> S::V {
+    // SAFETY: these numbers exist at p.
+    unsafe { if WHOLE { S::load(p) } else { S::load_n(p, n) } }
+}
+
+/// The reverse of [`load`].
+#[inline(always)]
+unsafe fn store<S: Simd, const WHOLE: bool>(p: *mut S::R, v: S::V, n: usize) {
+    // SAFETY: these numbers exist at p.
+    unsafe { if WHOLE { S::store(p, v) } else { S::store_n(p, v, n) } }
 }
 
 impl<R: Real> Phi<R> {

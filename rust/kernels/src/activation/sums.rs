@@ -13,7 +13,6 @@ use std::ops::Range;
 ///
 /// # Safety
 /// The rows exist; nobody else writes these columns of `sums`; columns start at a multiple of a vector.
-#[derive(Clone)]
 pub struct Columns<R> {
     /// Cotangents, row after row.
     pub bar: *const R,

@@ -5,15 +5,13 @@
 //! them while they are in the first-level cache, so that no activation is compiled into a tile. All rows are contiguous: a step
 //! of a sequence array (T, B, width) is used where it lies.
 
-use crate::activation::{Pass, Phi, Source};
+use crate::activation::{Pass, Phi, Source, TOGETHER};
 use crate::dispatch::Kernel;
 use crate::scalar::Real;
 use crate::simd::Simd;
 use crate::tile::{self, Grid, compute_rows, heights};
 use std::ops::Range;
 
-/// Numbers of C that are summed before they are finished: a part of the first-level cache.
-const TOGETHER: usize = 4096;
 /// Bytes after which addresses fall into the same set of a first-level cache.
 const PAGE: usize = 4096;
 

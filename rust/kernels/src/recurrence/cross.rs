@@ -9,7 +9,6 @@ use std::ops::Range;
 ///
 /// # Safety
 /// All rows have `width` numbers, each of the sums too; columns start at a multiple of a vector.
-#[derive(Clone)]
 pub struct Cross<R> {
     /// z_bar
     pub bar: *const R,

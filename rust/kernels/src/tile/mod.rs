@@ -46,7 +46,7 @@ impl<R> Term<R> {
     }
 }
 
-/// Panels side by side and what stands to their left: a function call serves all tiles of one height.
+/// Panels of packed B side by side, and the rows of A that they are multiplied by: one function call serves all tiles of a height.
 #[derive(Clone, Copy)]
 pub struct Grid<R> {
     /// The products; A of the first row, B of the first panel, the panels one behind the other.
@@ -73,7 +73,7 @@ pub struct Grid<R> {
     pub soon: [*const R; 2],
 }
 
-/// All of `rows` rows of the grid, in tiles of at most `max`; its `count` does not matter.
+/// The first `rows` rows of the grid, in tiles of at most `max` rows.
 ///
 /// # Safety
 /// That of [`compute`].
@@ -85,7 +85,7 @@ pub(crate) unsafe fn compute_rows<S: Simd>(grid: &Grid<S::R>, rows: usize, max: 
     }
 }
 
-/// Calculates `count` tiles of `height` rows, from row `row` on, on panels of two vectors of columns, or one.
+/// Computes `count` tiles of `height` rows, from row `row` on, on panels of two vectors of columns, or one.
 ///
 /// # Safety
 /// All rows and columns exist, those of packed B for whole vectors; C overlaps neither A nor B; height is one of [`heights`].

@@ -21,11 +21,12 @@
 use super::triangle;
 use crate::error::{Error, Result};
 use crate::kernels::{Pivoted, Unitarity};
-use crate::parallel::{self, Shared};
+use crate::parallel::{self, cut};
 use crate::scalar::{Real, Scalar};
 use crate::scratch::{Arena, Region, Scratch, most};
 use crate::sizes::{check_len, triangles, work};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// How far above 1 an entry may stay.
 const SLACK: [f64; 2] = [1e-10, 1e-8];
@@ -59,36 +60,37 @@ pub fn from_matrix<T: Scalar>(
     if w.is_empty() {
         return Ok(());
     }
-    let (last, upper) = (Shared(last.as_mut_ptr()), Shared(upper.as_mut_ptr()));
-    let diagonal = diagonal.map(|d| Shared(d.as_mut_ptr()));
     let failure = Mutex::new(None::<(usize, Error)>);
     let threads = parallel::worth(most(threads), work(&[batch, 4, n, n, n])).min(batch);
     let carve = |arena: &mut Arena| Room::<T::Wide>::carve(arena, n);
     let room = Scratch::new(|arena| arena.frames(threads, carve))?;
-    parallel::run(threads, &|member| {
-        // SAFETY: the memory is this member's.
-        let mut work = unsafe { carve(&mut room.of(member.id).arena()).work(n) };
-        for b in member.share(batch, 1) {
-            // SAFETY: sizes were checked; the members take different matrices of exclusively borrowed arrays.
-            let (last, upper, diagonal) = unsafe {
-                (
-                    std::slice::from_raw_parts_mut(last.at(b * n), n),
-                    std::slice::from_raw_parts_mut(upper.at(b * triangle::len(n)), triangle::len(n)),
-                    diagonal.map(|d| std::slice::from_raw_parts_mut(d.at(b * n), n)),
-                )
-            };
-            for (wide, x) in work.w.iter_mut().zip(&w[b * n * n..]) {
-                *wide = x.widen();
-            }
-            if let Err(error) = one::<T>(&mut work, last, choose, upper, diagonal, b, tol, cancel) {
-                let mut failure = failure.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-                if failure.as_ref().is_none_or(|(first, _)| b < *first) {
-                    *failure = Some((b, error));
-                }
+    let rooms = AtomicUsize::new(0);
+    // a triangle may be empty, the diagonal missing
+    let parts = w.chunks_exact(n * n).zip(last.chunks_exact_mut(n));
+    let parts = parts.zip(cut(Some(upper), triangle::len(n), batch)).zip(cut(diagonal, n, batch));
+    parallel::each(
+        threads,
+        parts,
+        // SAFETY: each thread takes a frame of its own, of as many as there are threads.
+        || unsafe { carve(&mut room.of(rooms.fetch_add(1, Relaxed)).arena()).work(n) },
+        |work, b, (((w, last), upper), diagonal)| {
+            let first = || failure.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+            // the error of the first matrix that fails is returned: those behind it are left out
+            if first().as_ref().is_some_and(|(first, _)| *first < b) {
                 return;
             }
-        }
-    });
+            for (wide, x) in work.w.iter_mut().zip(w) {
+                *wide = x.widen();
+            }
+            let upper = upper.unwrap_or_default();
+            if let Err(error) = one::<T>(work, last, choose, upper, diagonal, b, tol, cancel) {
+                let mut first = first();
+                if first.as_ref().is_none_or(|(first, _)| b < *first) {
+                    *first = Some((b, error));
+                }
+            }
+        },
+    );
     match failure.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner()) {
         None => Ok(()),
         Some((_, error)) => Err(error),
@@ -216,7 +218,6 @@ unsafe fn inverse<W: Scalar<Real = f64>>(w: &[W], d: &[W], n: usize, s: &mut [W]
 /// As [`inverse`].
 unsafe fn skew<W: Scalar<Real = f64>>(w: &[W], d: &[W], n: usize, a: &mut [W], room: Pivoted) {
     // SAFETY: the contract above.
-    // SAFETY: the room is this matrix's.
     unsafe { inverse(w, d, n, a, room) };
     for i in 0..n {
         for j in 0..n {
