@@ -1,4 +1,4 @@
-//! What the caller shares with the other members for the length of one call.
+//! What the members of one call share.
 
 use super::denormals::FlushDenormals;
 use super::member::{Barrier, Broken, Member};
@@ -21,7 +21,8 @@ impl<'a> Call<'a> {
         Call { task, barrier: Barrier::new(), panic: Mutex::new(None) }
     }
 
-    /// Runs member `id` of `count`, the same number in all members; a panic breaks the barrier so that nobody waits for it.
+    /// Runs member `id` of `count`; `count` is the same for all members. A panic breaks the barrier, so that no member
+    /// waits forever.
     pub(crate) fn join(&self, id: usize, count: usize) {
         self.barrier.expect(count);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
@@ -38,7 +39,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Lets a panic of any member out, once all are through.
+    /// Resumes the first panic of any member, once all members have returned.
     pub(crate) fn finish(self) {
         if let Some(panic) = self.panic.into_inner().ok().flatten() {
             resume_unwind(panic);

@@ -1,9 +1,10 @@
-//! Denormal numbers, which are flushed for the length of a call.
+//! Flushing denormal numbers to zero for the duration of a call.
 
-/// Flushes denormal operands and results to zero while it lives, then restores the mode it found.
+/// Flushes denormal operands and results to zero for its lifetime, then restores the previous mode.
 ///
-/// The compiler knows nothing of the mode and might move arithmetic across its change: what computes is kept behind calls
-/// that it does not see through (a task by its pointer, a kernel by its `target_feature`), and a test looks at the result.
+/// The compiler does not model the mode and may move arithmetic across its change. All arithmetic therefore stands behind
+/// calls that are opaque to the compiler (a task by its pointer, a kernel by its `target_feature`), and a test checks the
+/// result.
 pub(super) struct FlushDenormals(u64);
 
 #[cfg(target_arch = "x86_64")]
@@ -23,7 +24,7 @@ impl FlushDenormals {
 impl Drop for FlushDenormals {
     fn drop(&mut self) {
         let mode = self.0 as u32;
-        // SAFETY: restores the register that `new` found.
+        // SAFETY: restores the register that `new` saved.
         unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &raw const mode, options(nostack)) };
     }
 }
@@ -45,7 +46,7 @@ impl FlushDenormals {
 #[cfg(target_arch = "aarch64")]
 impl Drop for FlushDenormals {
     fn drop(&mut self) {
-        // SAFETY: restores the register that `new` found.
+        // SAFETY: restores the register that `new` saved.
         unsafe { std::arch::asm!("msr fpcr, {}", in(reg) self.0, options(nomem, nostack)) };
     }
 }

@@ -1,14 +1,15 @@
-//! Work on a batch: parts that need nothing of each other, dealt over the threads as they get done.
+//! Work on a batch: independent parts, distributed dynamically over the threads.
 
 use super::enter;
 use std::sync::Mutex;
 
-/// Runs `f(state, i, part)` for every part, the i-th of `parts`, on up to `threads` threads; returns when all are through.
-/// Each thread makes a `state`, its scratch say, when it gets its first part. A panic comes out here once.
+/// Runs `f(state, i, part)` for every part, the i-th of `parts`, on up to `threads` threads; returns when all parts are
+/// done. Each thread makes its own `state`, for example its scratch, before its first part. A panic is propagated to the
+/// caller once.
 ///
-/// Parts are what the caller may write, so they are cut with the borrow checker looking on: `out.chunks_mut(n)`, several arrays
-/// by `zip`, arrays that may be missing or of length 0 by [`cut`]. The caller takes them from the front and the others from
-/// the back: in calls that follow each other a part tends to find the core that has it in its cache.
+/// Parts are the mutable outputs, split by safe code: `out.chunks_mut(n)`, several arrays by `zip`, arrays that may be
+/// missing or of length 0 by [`cut`]. The caller takes parts from the front and the other threads from the back, so that in
+/// consecutive calls a part tends to run on the core that has it in its cache.
 ///
 /// ```
 /// let (mut squares, mut sums) = ([0; 10], [0; 5]);
@@ -31,7 +32,7 @@ pub fn each<P, S>(
     let threads = threads.min(parts.len());
     let parts = Mutex::new(parts.enumerate());
     let take = |front: bool| {
-        // poisoned: cutting panicked in another thread, and that panic comes out
+        // poisoned: the iterator panicked in another thread, and that panic is propagated
         let mut parts = parts.lock().ok()?;
         if front { parts.next() } else { parts.next_back() }
     };
@@ -43,15 +44,17 @@ pub fn each<P, S>(
     });
 }
 
-/// How many of `count` small things, rows say, make one part: four parts for each thread, so that one that comes late finds work.
+/// Items (rows, for example) per part when `count` small items are split: four parts per thread, so that late threads find
+/// work.
 pub fn grain(count: usize, threads: usize) -> usize {
     if threads > 1 { count.div_ceil(4 * threads) } else { count }
 }
 
-/// `count` consecutive parts of `len` elements, possibly 0, of an array that holds them; of no array as many times None.
+/// Splits an array into `count` consecutive parts of `len` elements (possibly 0); yields `None` `count` times without an
+/// array.
 ///
 /// # Panics
-/// If the array is shorter.
+/// If the array has fewer than `count * len` elements.
 pub fn cut<T>(array: Option<&mut [T]>, len: usize, count: usize) -> Cut<'_, T> {
     Cut { rest: array.map(|all| &mut all[..len.saturating_mul(count)]), len, count }
 }
