@@ -12,9 +12,10 @@ from subprocesses import ROOT
 
 MIRRORS = (
     "rust/core/src/operators/{}/mod.rs",
-    "rust/py/src/{}.rs",
+    "python/isometry/_objects/{}.py",
     "python/isometry/operators/{}.py",
     "python/isometry/torch/operators/{}.py",
+    "python/isometry/torch/formulas/{}.py",
     "tests/objects/test_{}.py",
     "docs/math/{}.md",
 )

@@ -28,7 +28,7 @@ ODD = {
 OPTIONAL = "diagonal signs phases sign h0 bias activation_bias lengths tol m rng dtype negative_ones permutation"
 #: argument -> the odd values that it takes.
 SERVED = {name: {"nothing"} for name in OPTIONAL.split()}
-SERVED |= {name: {"nothing"} for name in ("reflections", "hx")}
+SERVED |= {name: {"nothing"} for name in ("reflections", "hx", "backend")}
 SERVED["tol"] |= {"fraction"}
 SERVED["rng"] |= {"huge", "a huge entry"}  # seeds of the NumPy face
 
@@ -80,6 +80,7 @@ def numpy_alone():
     layer = both(iso, np.asarray)["recurrence"][1]
     return {
         "apply_vjp": (op.apply_vjp, {"x": Z, "ct": Z, **own}),
+        "apply_adjoint_vjp": (op.apply_adjoint_vjp, {"y": Z, "ct": Z, **own}),
         "matrix_vjp": (op.matrix_vjp, {"ct": Q, **own}),
         "recurrence_vjp": (iso.recurrence_vjp, {**layer, "states": states, "ct": states}),
         "activate_vjp": (

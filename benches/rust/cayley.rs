@@ -2,9 +2,10 @@
 //! Arguments: `c32`, `f64`, `c64` for another type than f32, `1` for one thread, `norm=30` for larger A, a word of a row's
 //! name to choose it.
 
-use isometry_core::operators::cayley::{Cayley, Gradients, Last, matrix_vjp};
+use isometry_core::argument::Bar;
+use isometry_core::operators::{Last, cayley::Cayley};
 use isometry_core::scalar::{Real, Scalar, c32, c64};
-use isometry_core::{Operator, kernels};
+use isometry_core::{Budget, Cpu, kernels};
 use std::time::Instant;
 
 fn numbers<T: Scalar>(n: usize, scale: f64) -> Vec<T> {
@@ -65,16 +66,16 @@ fn row<T: Scalar>(batch: usize, n: usize, norm: f64, threads: usize) {
     let ct: Vec<T> = numbers(batch * n * n, 1.0);
     let (mut w, mut grad) = (vec![T::default(); batch * n * n], vec![T::default(); batch * len]);
     let view = Cayley::new(&upper, None, Last::None, batch, n).unwrap();
-    view.matrix(&mut w, threads).unwrap();
+    let budget = Budget::of(threads);
+    view.matrix(&mut w, None, &budget).unwrap();
     for b in [0, batch / 2, batch - 1] {
         let r = residual(&upper[b * len..(b + 1) * len], &w[b * n * n..(b + 1) * n * n], n);
         let bound = 200.0 * norm * norm.max(1.0) * (n as f64).sqrt() * T::Real::EPS.f64();
         assert!(r < bound, "{batch} x {n}: residual {r:e}");
     }
-    let (forward, least) = time(0.4, || view.matrix(&mut w, threads).unwrap());
+    let (forward, least) = time(0.4, || view.matrix(&mut w, None, &budget).unwrap());
     let (backward, least_backward) = time(0.4, || {
-        let gradients = Gradients { upper: Some(&mut grad), diagonal: None, phases: None };
-        matrix_vjp(&w, Last::None, &ct, gradients, batch, n, threads).unwrap();
+        view.matrix_vjp(Some(&w), &ct, &mut [Bar::Own(&mut grad)], &budget).unwrap();
     });
     let flops = 2e-6 * (batch * n * n * n * T::PARTS * T::PARTS) as f64;
     println!(

@@ -2,8 +2,9 @@
 //! the multiply-add peak of one thread, measured in the same breath. `cargo bench --bench householder [filter] [threads]`.
 
 use isometry_core::kernels::{Operand, Product};
-use isometry_core::operator::{Operator, Side};
-use isometry_core::operators::householder::{Gradients, Householder, Last};
+use isometry_core::argument::Bar;
+use isometry_core::operators::{Last, householder::Householder};
+use isometry_core::{Budget, Cpu, Side};
 use isometry_core::parallel::{self, Shared};
 use isometry_core::scalar::{Scalar, c32};
 use isometry_core::scratch::Scratch;
@@ -90,8 +91,9 @@ fn far(a: &[f32], b: &[f32]) -> f32 {
 fn matrix(n: usize, m: usize, threads: usize, budget: f64) {
     let (vectors, ct) = (numbers(n * m, 3), numbers(n * n, 4));
     let op = Householder::new(&vectors, Last::None, 1, n, m).unwrap();
+    let call = Budget::of(threads);
     let (mut w, mut bar) = (vec![0f32; n * n], vec![0f32; n * m]);
-    op.matrix(&mut w, threads).unwrap();
+    op.matrix(&mut w, None, &call).unwrap();
     // one column of W by reflections in double precision
     let mut y = vec![0f64; n];
     y[n / 2] = 1.0;
@@ -113,38 +115,39 @@ fn matrix(n: usize, m: usize, threads: usize, budget: f64) {
     let forward = 2.0 * nf * mf * mf + mf * mf * mf / 3.0 + 2.0 * nf * nf * mf;
     let backward = 2.0 * nf * mf * mf + mf * mf * mf / 3.0 + 4.0 * nf * nf * mf + 4.0 * nf * mf * mf;
     report(&format!("matrix {n}/{m} {threads} threads"), forward, threads, budget, || {
-        op.matrix(black_box(&mut w), threads).unwrap();
+        op.matrix(black_box(&mut w), None, &call).unwrap();
     });
-    let mut keep = vec![0f32; op.keep_len().unwrap()];
-    op.matrix_keeping(&mut w, &mut keep, threads).unwrap();
+    let mut keep = vec![0f32; m * (m + n)];
+    op.matrix(&mut w, Some(&mut keep), &call).unwrap();
     let less = backward - 2.0 * nf * mf * mf - mf * mf * mf / 3.0;
     report(&format!("matrix vjp kept {n}/{m} {threads} threads"), less, threads, budget, || {
-        let gradients = Gradients { vectors: Some(black_box(&mut bar)), ..Default::default() };
-        op.matrix_vjp_kept(&keep, &ct, gradients, threads).unwrap();
+        let bars = &mut [Bar::Own(black_box(&mut bar))];
+        op.matrix_vjp(Some(&keep), &ct, bars, &call).unwrap();
     });
     report(&format!("matrix vjp {n}/{m} {threads} threads"), backward, threads, budget, || {
-        let gradients = Gradients { vectors: Some(black_box(&mut bar)), ..Default::default() };
-        op.matrix_vjp(&ct, gradients, threads).unwrap();
+        let bars = &mut [Bar::Own(black_box(&mut bar))];
+        op.matrix_vjp(None, &ct, bars, &call).unwrap();
     });
 }
 
 fn apply(n: usize, m: usize, rows: usize, threads: usize, budget: f64) {
     let (vectors, x, ct) = (numbers(n * m, 3), numbers(rows * n, 4), numbers(rows * n, 5));
     let op = Householder::new(&vectors, Last::None, 1, n, m).unwrap();
+    let call = Budget::of(threads);
     let (mut out, mut bar, mut x_bar) = (vec![0f32; rows * n], vec![0f32; n * m], vec![0f32; rows * n]);
-    op.apply(&x, rows, Side::Forward, &mut out, threads).unwrap();
+    op.apply(&x, rows, Side::Forward, &mut out, None, &call).unwrap();
     let mut back = vec![0f32; rows * n];
-    op.apply(&out, rows, Side::Adjoint, &mut back, threads).unwrap();
+    op.apply(&out, rows, Side::Adjoint, &mut back, None, &call).unwrap();
     assert!(far(&back, &x) < 1e-3, "apply {n}/{m}: W^H W x is off by {}", far(&back, &x));
     let (nf, mf, k) = (n as f64, m as f64, rows as f64);
     let forward = nf * mf * mf + mf * mf * mf / 3.0 + 4.0 * nf * mf * k + mf * mf * k;
     let backward = 10.0 * nf * mf * k + 3.0 * mf * mf * k + 3.0 * nf * mf * mf + mf * mf * mf / 3.0;
     report(&format!("apply {n}/{m} B{rows} {threads} threads"), forward, threads, budget, || {
-        op.apply(&x, rows, Side::Forward, black_box(&mut out), threads).unwrap();
+        op.apply(&x, rows, Side::Forward, black_box(&mut out), None, &call).unwrap();
     });
     report(&format!("apply vjp {n}/{m} B{rows} {threads} threads"), backward, threads, budget, || {
-        let gradients = Gradients { vectors: Some(black_box(&mut bar)), ..Default::default() };
-        op.apply_vjp(None, &x, &ct, rows, Side::Forward, gradients, Some(&mut x_bar), threads).unwrap();
+        let bars = &mut [Bar::Own(black_box(&mut bar))];
+        op.apply_vjp(None, &x, &ct, rows, Side::Forward, bars, Some(&mut x_bar), &call).unwrap();
     });
 }
 

@@ -4,12 +4,13 @@ Vectors lie in the last axis; the field follows the dtype. `isometry.torch` has 
 """
 
 from isometry import metrics, tasks
+from isometry._backend import use_backend
 from isometry._core import __version__
 from isometry._threads import get_num_threads, set_num_threads
 from isometry.activations import activate, activate_vjp
 from isometry.config import show_config
 from isometry.metrics import orthogonality_error
-from isometry.operators import Cayley, Dense, Householder
+from isometry.operators import Cayley, Dense, Householder, Operator
 from isometry.realform import complex_matrix, complex_state, real_input, real_matrix, real_state
 from isometry.recurrence import recurrence, recurrence_vjp
 
@@ -17,6 +18,7 @@ __all__ = [
     "Cayley",
     "Dense",
     "Householder",
+    "Operator",
     "__version__",
     "activate",
     "activate_vjp",
@@ -33,4 +35,5 @@ __all__ = [
     "set_num_threads",
     "show_config",
     "tasks",
+    "use_backend",
 ]

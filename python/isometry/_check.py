@@ -9,7 +9,6 @@ arrays and calls the function named after the mistake (`zero_reflection`, `sign_
 raises.
 """
 
-from math import isqrt
 from numbers import Real
 from operator import index
 from typing import NoReturn
@@ -221,99 +220,6 @@ def rows(argument: str, shape: Shape, features: int, batch_shape: Shape) -> Shap
         ) from None
 
 
-# ---------------------------------------------------------------- operators
-
-
-def householder(vectors: Shape, sign: Shape | None = None, phases: Shape | None = None) -> Shape:
-    """Householder's batch shape from the shapes of its arguments."""
-    if sign is None and phases is None and len(vectors) == 2 and vectors[0]:
-        return ()
-    shapes = {"vectors": stack("vectors", vectors, 2, "(*, n, m)")}
-    if vectors[-2] == 0:
-        raise ValueError(f"vectors must have at least one row (shape (*, n, m) with n >= 1), not {vectors}")
-    if sign is not None and phases is not None:
-        raise ValueError("sign and phases must not be given together: either makes the last factor")
-    if sign is not None:
-        shapes["sign"] = sign
-    if phases is not None:
-        shapes["phases"] = last("phases", phases, vectors[-2])
-    return broadcast(**shapes)
-
-
-def trapezoid(u: Shape, sign: str) -> tuple[int, int]:
-    """(n, m) of the oRNN transition's array of shape (*, n, m), 1 <= m <= n, and the policy of its sign."""
-    stack("u", u, 2, "(*, n, m)")
-    n, m = u[-2:]
-    if not 1 <= m <= n:
-        raise ValueError(f"u must have shape (*, n, m) with 1 <= m <= n, not {u}")
-    choice("sign", sign, "hard", "soft")
-    return n, m
-
-
-def reflections(m: int | None, n: int) -> tuple[int, int]:
-    """(n, number of reflections) of a random product of size n."""
-    n = count("n", n, 1)
-    return n, n - 1 if m is None else within("m", m, 0, n)
-
-
-def cayley(
-    upper: Shape,
-    diagonal: Shape | None = None,
-    signs: Shape | None = None,
-    phases: Shape | None = None,
-    *,
-    complex_upper: bool = False,
-) -> Shape:
-    """Cayley's batch shape from the shapes of its arguments; its size n is `packed_size(upper[-1])`."""
-    shapes = {"upper": stack("upper", upper, 1, "(*, n(n-1)/2)")}
-    n = packed_size(upper[-1])
-    if diagonal is not None:
-        if not complex_upper:
-            raise ValueError(
-                "diagonal must not be given with a real upper: a real skew-symmetric matrix has a zero diagonal"
-            )
-        shapes["diagonal"] = last("diagonal", diagonal, n)
-    return _with_last_factor(shapes, n, signs, phases)
-
-
-def cayley_matrix(w: Shape, signs: Shape | None, phases: Shape | None) -> Shape:
-    """The batch shape of the Cayley transforms of a stack of matrices with a last factor, given or chosen."""
-    return _with_last_factor({"w": square("w", w)}, w[-1], signs, phases)
-
-
-def _with_last_factor(shapes: dict[str, Shape], n: int, signs: Shape | None, phases: Shape | None) -> Shape:
-    if signs is not None and phases is not None:
-        raise ValueError("signs and phases must not be given together: either makes the last factor")
-    if signs is not None:
-        shapes["signs"] = last("signs", signs, n)
-    if phases is not None:
-        shapes["phases"] = last("phases", phases, n)
-    return broadcast(**shapes)
-
-
-def packed_size(length: int) -> int:
-    """The size n of a skew matrix from the length n(n-1)/2 of its packed strict upper triangle."""
-    length = index(length)  # a symbolic size of torch.compile becomes a number: no root is taken of it
-    n = (1 + isqrt(1 + 8 * length)) // 2
-    if n * (n - 1) // 2 != length:
-        raise ValueError(f"upper must have n(n-1)/2 entries in its last axis (0, 1, 3, 6, 10, ...), not {length}")
-    return n
-
-
-def negative_ones(number: int | None, n: int) -> tuple[int, int]:
-    """(n, number of -1 in the last factor) of a random Cayley transform of size n; by default half of them."""
-    n = count("n", n, 1)
-    return n, n // 2 if number is None else within("negative_ones", number, 0, n)
-
-
-def dense(weight: Shape) -> Shape:
-    """Dense's batch shape."""
-    batch = stack("weight", weight, 2, "(*, p, q)")
-    if 0 in weight[-2:]:
-        raise ValueError(f"weight must have shape (*, p, q) with p, q >= 1, not {weight}")
-    return batch
-
-
 def real_form(shape: Shape, rank: int) -> None:
     """The argument is the real form of a complex state (rank 1) or matrix (rank 2): its last axes are even."""
     form = "(..., 2n)" if rank == 1 else "(*, 2p, 2q)"
@@ -328,35 +234,3 @@ def real_form(shape: Shape, rank: int) -> None:
 def not_finite(argument: str) -> NoReturn:
     """NumPy face: NaN or infinity under check_finite."""
     raise ValueError(f"{argument} must be finite, but contains NaN or infinity (check_finite=False lets them through)")
-
-
-def zero_reflection(batch: int, column: int, argument: str = "vectors") -> NoReturn:
-    """A reflection vector without a usable direction; `batch` is the flat index into the stack."""
-    raise ValueError(
-        f"{argument} must not contain a zero reflection vector nor one whose squared norm overflows or is denormal "
-        f"(lengths may lie in 1.1e-19..1.8e19 in float32, in 1.5e-154..1.3e154 in float64): column {column} of matrix "
-        f"{batch} does"
-    )
-
-
-def sign_range() -> NoReturn:
-    """S outside [-1, 1]."""
-    raise ValueError("sign must lie in [-1, 1]")
-
-
-def signs_values() -> NoReturn:
-    """Entries of the last factor that are not signs."""
-    raise ValueError("signs must be +1 or -1")
-
-
-def singular_skew() -> NoReturn:
-    """A skew matrix so large that I + A has lost the I: what comes out is not orthogonal."""
-    raise ValueError(
-        "upper must give an A of a norm below 1/eps of float64, 4.5e15: with this one I + A is numerically singular, "
-        "and W would not be orthogonal"
-    )
-
-
-def not_skew() -> NoReturn:
-    """A full matrix that is not skew."""
-    raise ValueError("a must be skew-symmetric (real) or skew-Hermitian (complex): a = -a^H")

@@ -18,6 +18,7 @@ _R = NDArray[floating[Any]] | _Tensor
 
 __all__ = [
     "ACTIVATIONS",
+    "OBJECTS",
     "__version__",
     "activate",
     "activate_vjp",
@@ -25,19 +26,14 @@ __all__ = [
     "all_finite",
     "available_parallelism",
     "cayley_from_matrix",
-    "cayley_matrix",
-    "cayley_matrix_vjp",
     "config",
-    "dense_apply",
-    "dense_apply_vjp",
     "exchange_with",
-    "householder_apply",
-    "householder_apply_kept",
-    "householder_apply_vjp",
-    "householder_check",
     "householder_from_matrix",
-    "householder_matrix",
-    "householder_matrix_vjp",
+    "operator_apply",
+    "operator_apply_vjp",
+    "operator_check",
+    "operator_matrix",
+    "operator_matrix_vjp",
     "recurrence_dense",
     "recurrence_dense_vjp",
     "recurrence_plan",
@@ -47,6 +43,7 @@ __all__ = [
 
 __version__: str
 ACTIVATIONS: tuple[str, ...]
+OBJECTS: dict[str, tuple[tuple[str, str, bool, bool, str, bool], ...]]  # name, axes, real, trained, group, list
 
 def all_finite(array: _T) -> bool: ...
 def adopt_openmp() -> bool: ...
@@ -54,73 +51,36 @@ def available_parallelism() -> int: ...
 def config() -> dict[str, Any]: ...
 def exchange_with(kind: type) -> bool: ...  # tensors of that type are arrays too, if it has DLPack's C exchange
 
-# Householder: vectors (nb, n, m) T, sign (nb,) R, phases (nb, n) R
+# Operators: the arguments of an object in the order of OBJECTS, those of the matrix's type T and real ones R, each with
+# the batch as its first axis. A forward call that is asked to save returns what its backward may start from, an array
+# or `out` itself, or None. `bars` has the shapes of the arguments.
 
-def householder_matrix(
-    vectors: _T, sign: _R | None, phases: _R | None, out: _T, kept: _T | None, threads: int
-) -> None: ...  # kept (nb, m (m + n)): T^-1 and T^-1 U^H E, for the gradient
-def householder_matrix_vjp(
-    vectors: _T,
-    sign: _R | None,
-    phases: _R | None,
-    kept: _T | None,
-    ct: _T,
-    vectors_bar: _T | None,
-    sign_bar: _R | None,
-    phases_bar: _R | None,
-    threads: int,
+_Arguments = tuple[_T | _R | None, ...]
+
+def operator_check(object: str, arguments: _Arguments) -> None: ...  # values; each array with a batch of its own
+def operator_matrix(object: str, arguments: _Arguments, out: _T, save: bool, threads: int) -> Any: ...
+def operator_matrix_vjp(
+    object: str, arguments: _Arguments, saved: _T | None, ct: _T, bars: _Arguments, threads: int
 ) -> None: ...
-def householder_apply_kept(n: int, m: int, rows: int, last: bool) -> int: ...
-def householder_apply(
-    vectors: _T,
-    sign: _R | None,
-    phases: _R | None,
-    x: _T,
-    out: _T,
-    kept: _T | None,
-    adjoint: bool,
-    threads: int,
-) -> None: ...  # kept (nb, householder_apply_kept(...)), unless that is 0: the forward pass, for the gradient of W x
-def householder_apply_vjp(
-    vectors: _T,
-    sign: _R | None,
-    phases: _R | None,
-    kept: _T | None,
+def operator_apply(
+    object: str, arguments: _Arguments, x: _T, out: _T, adjoint: bool, save: bool, threads: int
+) -> Any: ...  # x (nb, k, n), or of any shape (..., n) for one operator
+def operator_apply_vjp(
+    object: str,
+    arguments: _Arguments,
+    saved: _T | None,
     x: _T,
     ct: _T,
-    vectors_bar: _T | None,
-    sign_bar: _R | None,
-    phases_bar: _R | None,
+    bars: _Arguments,
     x_bar: _T | None,
     adjoint: bool,
     threads: int,
 ) -> None: ...
-def householder_check(vectors: _T) -> tuple[int, int] | None: ...
+
+# Inverse maps: w (nb, n, n) T, last (nb,) or (nb, n) R, tol the largest entry of |W^H W - I| accepted
+
 def householder_from_matrix(w: _T, vectors: _T, last: _R, tol: float) -> None: ...
-
-# Cayley: upper (nb, n(n-1)/2) T, diagonal, signs, phases (nb, n) R, w (nb, n, n) T the forward result
-
-def cayley_matrix(
-    upper: _T, diagonal: _R | None, signs: _R | None, phases: _R | None, out: _T, threads: int
-) -> None: ...
-def cayley_matrix_vjp(
-    w: _T,
-    signs: _R | None,
-    phases: _R | None,
-    ct: _T,
-    upper_bar: _T | None,
-    diagonal_bar: _R | None,
-    phases_bar: _R | None,
-    threads: int,
-) -> None: ...
 def cayley_from_matrix(w: _T, last: _R, choose: bool, upper: _T, diagonal: _R | None, tol: float) -> None: ...
-
-# Dense: weight (nb, p, q) T, x (nb, k, q), out (nb, k, p); adjoint the other way round
-
-def dense_apply(weight: _T, x: _T, out: _T, adjoint: bool, threads: int) -> None: ...
-def dense_apply_vjp(
-    weight: _T, x: _T, ct: _T, weight_bar: _T | None, x_bar: _T | None, adjoint: bool, threads: int
-) -> None: ...
 
 # Activations: z (rows, n) T, bias (units,) R
 

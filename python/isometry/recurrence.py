@@ -6,13 +6,16 @@ per call; on the way back the cotangent of W is gathered over all steps and pull
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from isometry import _check, _check_recurrence, _core, _threads
 from isometry._arrays import Array, DType, common, finite, gradient, ready, real_type, taken, taken_integers, taken_real
-from isometry.operators._base import Folded, Operator
+from isometry._backend import serve
+from isometry.operators._declared import Declared
+from isometry.operators._operator import Operator
 
 __all__ = ["recurrence", "recurrence_vjp"]
 
@@ -32,7 +35,7 @@ def recurrence(
     activation_on: Literal["all", "input"] = "all",
     lengths: Any = None,
     reverse: bool = False,
-    backend: str = "cpu",
+    backend: str | None = None,
     check_finite: bool = True,
 ) -> Array:
     """Run a recurrent layer over a batch of sequences.
@@ -64,7 +67,7 @@ def recurrence(
     reverse
         Run from the end of each sequence (its own, with `lengths`) to step 0: h0 is the state before its last step.
     backend
-        "cpu".
+        "cpu", or None: that of `use_backend`.
     check_finite
         Refuse NaN and infinity in all arrays. Those that arise during the recurrence propagate.
 
@@ -121,7 +124,7 @@ def recurrence_vjp(
     activation_on: Literal["all", "input"] = "all",
     lengths: Any = None,
     reverse: bool = False,
-    backend: str = "cpu",
+    backend: str | None = None,
     check_finite: bool = True,
 ) -> dict[str, Any]:
     """Pull a cotangent of the states of `recurrence` back to its arguments (backpropagation through time).
@@ -183,7 +186,7 @@ def recurrence_vjp(
         "bias": bias_bar,
         "activation_bias": activation_bias_bar,
     }
-    return {"transition": route.pull(threads), **{name: _own(bar, given[name]) for name, bar in result.items()}}
+    return {"transition": route.pull(), **{name: _own(bar, given[name]) for name, bar in result.items()}}
 
 
 # ---------------------------------------------------------------- arguments
@@ -204,7 +207,7 @@ class _Options(NamedTuple):
     activation_on: str
     lengths: Any
     reverse: bool
-    backend: str
+    backend: str | None
     check_finite: bool
 
 
@@ -224,7 +227,7 @@ def _prepared(transition: Operator, given: Given, options: _Options, results: di
         _check.kind("transition", "an operator (Householder, Cayley, Dense, ...)", transition)
     activation, check_finite = options.activation, _check.flag("check_finite", options.check_finite)
     reverse = _check.flag("reverse", options.reverse)
-    _check.backend(options.backend)
+    serve(options.backend)
     _check_recurrence.activation(activation, "activation")
     _check_recurrence.slope(options.slope)
     shapes = {name: None if a is None else a.shape for name, a in given.items()}
@@ -317,27 +320,23 @@ class _Route(NamedTuple):
 
     forward: Callable[..., None]
     backward: Callable[..., None]
-    parameters: Folded
-    bars: Folded
-    pull: Callable[[int], dict[str, Array]]
+    parameters: tuple[Any, ...]
+    bars: tuple[Any, ...]
+    pull: Callable[[], dict[str, Any]]
 
 
 def _route(transition: Operator, dtype: DType, steps: int, batch: int) -> _Route:
-    p = transition._parameters(dtype)
-    bars = transition._bars(p)
     kernels = transition._step_kernels(steps, batch)
     if kernels is not None:
+        assert isinstance(transition, Declared)
+        p = transition._parameters(dtype)
+        bars = transition._bars(p)
         # One operator: the batch axis goes, but for a scalar, which stays of shape (1,).
         single, single_bars = (
             tuple(None if a is None else a.reshape(a.shape[1:] or (1,)) for a in each) for each in (p, bars)
         )
-        return _Route(*kernels, single, single_bars, lambda _: transition._gradients(bars))
-
-    w = transition._matrices(p, dtype, _threads.get_num_threads())
+        return _Route(*kernels, single, single_bars, lambda: transition._gradients(bars))
+    w = transition._matrices(dtype)
     w_bar = np.empty_like(w)
-
-    def pull(threads: int) -> dict[str, Array]:
-        transition._form_vjp(p, w, w_bar, bars, threads)
-        return transition._gradients(bars)
-
+    pull = partial(transition._pull_matrices, w, w_bar)
     return _Route(_core.recurrence_dense, _core.recurrence_dense_vjp, (w[0],), (w_bar[0],), pull)

@@ -257,7 +257,7 @@ VALUES = {
     "activation_on": tuple(Wrong(value) for value in ("output", "", None, 0)),
     "reverse": tuple(Wrong(value, TypeError) for value in ("no", None, 2.5, [], np.ones(2))),
     "backend": (
-        *(Wrong(value) for value in ("abacus", None, "CPU")),
+        *(Wrong(value) for value in ("abacus", "CPU")),
         Wrong("gpu", NotImplementedError, "^backend 'gpu' cannot serve"),
     ),
     "lengths": (

@@ -13,7 +13,7 @@ import reference as ref
 import tolerance
 from derivatives import TRANSFORMS, draw, every_member, every_order, gradients, leaves, same, score
 from faces import tensor
-from isometry.torch import reference
+from isometry.torch import formulas
 from registry import CASES, real_of
 
 DOUBLE = [case for case in CASES if real_of(case.dtype) is np.float64]
@@ -247,5 +247,5 @@ def gradient_in_a_graph(f, z, bias, ct):
 def test_activations_by_kernel_and_by_formula(name, dtype, seed):
     """What the modes above differentiate is what the kernel computes."""
     f, at = activation(name, dtype, seed)
-    same(f(*at), reference.activate(at[0], name, *at[1:]))
+    same(f(*at), formulas.activation.activate(at[0], name, *at[1:]))
     same(gradients(f, at), gradients(f, at, create_graph=True), "gradient")

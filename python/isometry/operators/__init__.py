@@ -1,7 +1,8 @@
 """The operators of the NumPy face, one module per object."""
 
+from isometry.operators._operator import Operator
 from isometry.operators.cayley import Cayley
 from isometry.operators.dense import Dense
 from isometry.operators.householder import Householder
 
-__all__ = ["Cayley", "Dense", "Householder"]
+__all__ = ["Cayley", "Dense", "Householder", "Operator"]

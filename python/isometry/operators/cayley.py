@@ -1,21 +1,20 @@
-"""The scaled Cayley transform: W = (I + A)^{-1} (I - A) D with A skew-Hermitian, D = diag(+-1) or diag(e^{i theta}).
-
-A is packed by its strict upper triangle, row by row, A[j, i] = -conj(A[i, j]), and A[j, j] = i diagonal[j].
-"""
+"""`Cayley` on NumPy arrays; the definition stands in `isometry._objects.cayley`."""
 
 from typing import Any
 
 import numpy as np
 
 from isometry import _check, _core, _tolerance
-from isometry._arrays import FLOAT64, Array, finite, real_type, stacked, taken, taken_real
-from isometry.operators._base import Argument, Folded, Operator, last_factor
+from isometry._arrays import FLOAT64, Array, finite, ready, real_type, stacked, taken, taken_real
+from isometry._objects.cayley import CAYLEY, FROM_MATRIX, not_skew, real_upper
+from isometry._objects.cayley import negative_ones as split
+from isometry.operators._declared import Declared, promoted
 from isometry.operators._random import field, generator
 
 __all__ = ["Cayley"]
 
 
-class Cayley(Operator):
+class Cayley(Declared, declaration=CAYLEY):
     """The scaled Cayley transform of a skew-symmetric or skew-Hermitian matrix.
 
     W = (I + A)^{-1} (I - A) D is orthogonal or unitary for every A. With signs, every orthogonal matrix is reached with
@@ -70,14 +69,7 @@ class Cayley(Operator):
            [1., 0.]])
     """
 
-    __slots__ = ("diagonal", "phases", "signs", "upper")
-
-    _arguments = (
-        Argument("upper", 1),
-        Argument("diagonal", 1, real=True),
-        Argument("signs", 1, real=True, trainable=False),
-        Argument("phases", 1, real=True),
-    )
+    __slots__ = ()
 
     upper: Array
     diagonal: Array | None
@@ -85,26 +77,9 @@ class Cayley(Operator):
     phases: Array | None
 
     def __init__(self, upper: Any, *, diagonal: Any = None, signs: Any = None, phases: Any = None) -> None:
-        upper = taken("upper", upper)
-        rest = [
-            None if a is None else taken_real(name, a)
-            for name, a in (("diagonal", diagonal), ("signs", signs), ("phases", phases))
-        ]
-        shapes = [None if a is None else a.shape for a in rest]
-        batch = _check.cayley(upper.shape, *shapes, complex_upper=upper.dtype.kind == "c")
-        if rest[1] is not None and not (np.abs(rest[1]) == 1).all():
-            _check.signs_values()
-        n = _check.packed_size(upper.shape[-1])
-        self._hold((n, n), batch, last_factor((upper, *rest[:2]), rest[2]), upper, *rest)
-
-    def _form(self, p: Folded, out: Array, threads: int) -> None:
-        upper, diagonal, signs, phases = p
-        _core.cayley_matrix(upper, diagonal, signs, phases, out, threads)
-
-    def _form_vjp(self, p: Folded, w: Array | None, ct: Array, bars: Folded, threads: int) -> None:
-        (_, _, signs, phases), (upper_bar, diagonal_bar, _, phases_bar) = p, bars
-        w = self._matrices(p, ct.dtype, threads) if w is None else w
-        _core.cayley_matrix_vjp(w, signs, phases, ct, upper_bar, diagonal_bar, phases_bar, threads)
+        self._hold(upper, diagonal, signs, phases)
+        if diagonal is not None and self.upper.dtype.kind != "c":
+            real_upper()
 
     @classmethod
     def random(cls, n: int, *, negative_ones: int | None = None, rng: Any = None, dtype: Any = FLOAT64) -> "Cayley":
@@ -144,7 +119,7 @@ class Cayley(Operator):
         """
         dtype, rng = field(dtype), generator(rng)
         real = real_type(dtype)
-        n, count = _check.negative_ones(negative_ones, n)
+        n, count = split(negative_ones, n)
         upper = np.zeros(n * (n - 1) // 2, dtype)
         row = np.arange(0, n - 1, 2)  # A[r, r + 1] stands where row r begins in the packed triangle
         upper[row * n - row * (row + 1) // 2] = np.tan(rng.uniform(0.0, np.pi / 2, len(row)) / 2)
@@ -195,15 +170,15 @@ class Cayley(Operator):
         w = taken("w", w)
         signs, phases = (None if a is None else taken_real(k, a) for k, a in (("signs", signs), ("phases", phases)))
         given = signs if phases is None else phases
-        batch = _check.cayley_matrix(w.shape, *(None if a is None else a.shape for a in (signs, phases)))
+        _, batch = FROM_MATRIX.check(w.shape, *(None if a is None else a.shape for a in (signs, phases)))
         n = w.shape[-1]
         packed = n * (n - 1) // 2
         if check_finite:
             for name, a in (("w", w), ("signs", signs), ("phases", phases)):
                 finite(name, a)
-        if signs is not None and not (np.abs(signs) == 1).all():
-            _check.signs_values()
-        dtype = last_factor((w, signs), phases)
+        if signs is not None:
+            _core.operator_check("cayley", (None, None, ready(signs, signs.dtype), None))
+        dtype = promoted(FROM_MATRIX.arguments, [w, signs, phases])
         complex_, real = dtype.kind == "c", real_type(dtype)
 
         if given is None:
@@ -259,7 +234,7 @@ class Cayley(Operator):
             finite("a", a)
         defect, size = np.abs(a + np.conj(np.swapaxes(a, -1, -2))), np.abs(a).max((-2, -1), keepdims=True)
         if (defect > _tolerance.skew(a.dtype.name) * size).any():
-            _check.not_skew()
+            not_skew()
         n = a.shape[-1]
         upper = a[(..., *np.triu_indices(n, 1))]
         if a.dtype.kind != "c":

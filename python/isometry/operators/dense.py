@@ -1,16 +1,17 @@
-"""Any matrix as an operator: W = weight."""
+"""`Dense` on NumPy arrays: any matrix as an operator, W = weight."""
 
 from typing import Any
 
-from isometry import _check, _core
-from isometry._arrays import FLOAT64, Array, common, taken
-from isometry.operators._base import Argument, Folded, Operator
+from isometry import _check
+from isometry._arrays import FLOAT64, Array
+from isometry._objects.dense import DENSE
+from isometry.operators._declared import Declared
 from isometry.operators._random import field, generator, haar
 
 __all__ = ["Dense"]
 
 
-class Dense(Operator):
+class Dense(Declared, declaration=DENSE):
     """A matrix, or a stack of matrices, with the methods of every operator.
 
     Parameters
@@ -41,33 +42,12 @@ class Dense(Operator):
     array([3., 7.])
     """
 
-    __slots__ = ("weight",)
-
-    _arguments = (Argument("weight", 2),)
+    __slots__ = ()
 
     weight: Array
 
     def __init__(self, weight: Any) -> None:
-        weight = taken("weight", weight)
-        batch = _check.dense(weight.shape)
-        p, q = weight.shape[-2:]
-        self._hold((p, q), batch, common(weight), weight)
-
-    def _form(self, p: Folded, out: Array, threads: int) -> None:  # noqa: ARG002
-        (weight,) = p
-        out[...] = weight
-
-    def _form_vjp(self, p: Folded, w: Array | None, ct: Array, bars: Folded, threads: int) -> None:  # noqa: ARG002
-        (weight_bar,) = bars
-        weight_bar[...] = ct
-
-    def _act(self, p: Folded, x: Array, out: Array, adjoint: bool, threads: int) -> None:
-        (weight,) = p
-        _core.dense_apply(weight, x, out, adjoint, threads)
-
-    def _act_vjp(self, p: Folded, x: Array, ct: Array, bars: Folded, x_bar: Array, threads: int) -> None:
-        (weight,), (weight_bar,) = p, bars
-        _core.dense_apply_vjp(weight, x, ct, weight_bar, x_bar, False, threads)
+        self._hold(weight)
 
     @classmethod
     def random(cls, n: int, *, rng: Any = None, dtype: Any = FLOAT64) -> "Dense":

@@ -1,31 +1,19 @@
-"""Products of Householder reflections: W = H(U[:,0]) ... H(U[:,m-1]) E, H(u) = I - 2 u u^H / ||u||^2.
+"""`Householder` on NumPy arrays; the definition stands in `isometry._objects.householder`."""
 
-The last factor E is I, diag(1, ..., 1, s) with s in [-1, 1], or diag(e^{i theta}).
-"""
-
-from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
 
 from isometry import _check, _core, _tolerance
-from isometry._arrays import (
-    FLOAT64,
-    Array,
-    common,
-    finite,
-    real_type,
-    stacked,
-    taken,
-    taken_real,
-)
-from isometry.operators._base import Argument, Folded, Operator, last_factor
+from isometry._arrays import FLOAT64, Array, common, finite, real_type, stacked, taken, taken_real
+from isometry._objects.householder import HOUSEHOLDER, reflections, trapezoid
+from isometry.operators._declared import Declared
 from isometry.operators._random import field, generator
 
 __all__ = ["Householder"]
 
 
-class Householder(Operator):
+class Householder(Declared, declaration=HOUSEHOLDER):
     """A product of Householder reflections with an optional last factor.
 
     W = H(U[:,0]) H(U[:,1]) ... H(U[:,m-1]) E with H(u) = I - 2 u u^H / ||u||^2; a reflection depends on the direction
@@ -73,52 +61,16 @@ class Householder(Operator):
     (array([ 2.4, -3. , -3.2]), 5.0)
     """
 
-    __slots__ = ("phases", "sign", "vectors")
-
-    _arguments = (Argument("vectors", 2), Argument("sign", 0, real=True), Argument("phases", 1, real=True))
+    __slots__ = ()
 
     vectors: Array
     sign: Array | None
     phases: Array | None
 
     def __init__(self, vectors: Any, *, sign: Any = None, phases: Any = None) -> None:
-        vectors = taken("vectors", vectors)
-        if sign is not None:
-            weak = isinstance(sign, int | float) and not isinstance(sign, np.generic)
-            sign = np.array(_check.number("sign", sign), real_type(vectors.dtype)) if weak else taken_real("sign", sign)
-        if phases is not None:
-            phases = taken_real("phases", phases)
-        shapes = (None if sign is None else sign.shape, None if phases is None else phases.shape)
-        batch = _check.householder(vectors.shape, *shapes)
-        if sign is not None and (np.abs(sign) > 1).any():
-            _check.sign_range()
-        n = vectors.shape[-2]
-        dtype = last_factor((vectors, sign), phases)
-        own = dtype if vectors.dtype.kind == "c" else real_type(dtype)
-        found = _core.householder_check(stacked(vectors, 2, vectors.shape[:-2], own))
-        if found is not None:
-            _check.zero_reflection(*found)
-        self._hold((n, n), batch, dtype, vectors, sign, phases)
+        self._hold(vectors, sign, phases)
 
-    def _form(self, p: Folded, out: Array, threads: int) -> None:
-        vectors, sign, phases = p
-        _core.householder_matrix(vectors, sign, phases, out, None, threads)
-
-    def _form_vjp(self, p: Folded, w: Array | None, ct: Array, bars: Folded, threads: int) -> None:  # noqa: ARG002
-        (vectors, sign, phases), (vectors_bar, sign_bar, phases_bar) = p, bars
-        _core.householder_matrix_vjp(vectors, sign, phases, None, ct, vectors_bar, sign_bar, phases_bar, threads)
-
-    def _act(self, p: Folded, x: Array, out: Array, adjoint: bool, threads: int) -> None:
-        vectors, sign, phases = p
-        _core.householder_apply(vectors, sign, phases, x, out, None, adjoint, threads)
-
-    def _act_vjp(self, p: Folded, x: Array, ct: Array, bars: Folded, x_bar: Array, threads: int) -> None:
-        (vectors, sign, phases), (vectors_bar, sign_bar, phases_bar) = p, bars
-        _core.householder_apply_vjp(
-            vectors, sign, phases, None, x, ct, vectors_bar, sign_bar, phases_bar, x_bar, False, threads
-        )
-
-    def _step_kernels(self, steps: int, batch: int) -> tuple[Callable[..., None], Callable[..., None]] | None:
+    def _step_kernels(self, steps: int, batch: int) -> Any:
         n, m = self.vectors.shape[-2:]
         if _core.recurrence_plan(m, n, steps, batch) != "factored":
             return None
@@ -159,7 +111,7 @@ class Householder(Operator):
         (8, 7)
         """
         dtype, rng = field(dtype), generator(rng)
-        n, columns = _check.reflections(m, n)
+        n, columns = reflections(m, n)
         draw = rng.uniform(-1.0, 1.0, (n, columns))
         if dtype.kind == "c":
             draw = draw + 1j * rng.uniform(-1.0, 1.0, (n, columns))
@@ -254,7 +206,7 @@ class Householder(Operator):
                [ 0., -1.]])
         """
         u = taken_real("u", u)
-        n, m = _check.trapezoid(u.shape, sign)
+        n, m = trapezoid(u.shape, sign)
         vectors = np.tril(u)[..., : min(m, n - 1)]
         if m < n:
             return cls(vectors)

@@ -6,10 +6,11 @@ The same names as in `isometry`, on tensors; recurrent layers are in `isometry.t
 import torch as _torch
 
 from .. import _core, _threads, config
+from .._backend import use_backend
 from .._core import __version__
 from .._threads import set_num_threads
 from .activations import activate
-from .operators import Cayley, Dense, Householder
+from .operators import Cayley, Dense, Householder, Operator
 from .realform import complex_matrix, complex_state, orthogonality_error, real_input, real_matrix, real_state
 from .recurrence import recurrence
 
@@ -52,6 +53,7 @@ __all__ = [
     "Cayley",
     "Dense",
     "Householder",
+    "Operator",
     "__version__",
     "activate",
     "complex_matrix",
@@ -65,4 +67,5 @@ __all__ = [
     "recurrence",
     "set_num_threads",
     "show_config",
+    "use_backend",
 ]

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from .. import _core
-from . import reference
+from . import formulas
 from ._function import array, derived, formula_vjp, gradient, optional, room, threads
 
 
@@ -31,7 +31,7 @@ class Activate(Function):
         if derived(ct):
 
             def formula(z: Any, bias: Any) -> Tensor:
-                return reference.activate(z, name, bias, slope)
+                return formulas.activation.activate(z, name, bias, slope)
 
             return (*formula_vjp(formula, (z, bias), wanted, ct), None, None)
         (z_bar, rows_bar), (bias_bar, b_bar) = room(z.shape, z.dtype, -1, n), gradient(wanted[1], bias)

@@ -65,7 +65,7 @@ def watched() -> bool:
     )
 
 
-def formulas(*tensors: Tensor | None) -> bool:
+def by_formula(*tensors: Tensor | None) -> bool:
     """Whether these tensors are served by the formulas of `reference` instead of by a kernel."""
     if watched():
         return True
@@ -155,7 +155,7 @@ def gradient(wanted: bool, like: Tensor | None, *folded: int) -> tuple[Tensor | 
 def derived(ct: Tensor) -> bool:
     """Whether a backward pass is itself to be differentiated: then it must consist of torch operations."""
     # The last are the batches of torch.autograd.grad(is_grads_batched=True), which is no transform of torch.func.
-    return torch.is_grad_enabled() or formulas(ct) or torch._C._functorch.is_legacy_batchedtensor(ct)
+    return torch.is_grad_enabled() or by_formula(ct) or torch._C._functorch.is_legacy_batchedtensor(ct)
 
 
 def formula_vjp(

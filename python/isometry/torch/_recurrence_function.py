@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from .. import _core
-from . import reference
+from . import formulas
 from ._function import Array, array, derived, formula_vjp, gradient, optional, room, threads
 
 #: The number of differentiable arguments that follow those of the transition.
@@ -35,7 +35,7 @@ def formula(weight: Tensor, drive: Sequence[Any], setting: Setting) -> Tensor:
     """The states by the textbook loop."""
     x, input_weight, h0, bias, activation_bias = drive
     activation, slope, on_input, lengths, reverse = setting
-    return reference.recurrence(
+    return formulas.recurrence.states(
         weight, x, input_weight, h0, bias, activation, activation_bias, slope, on_input, lengths, reverse
     )
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from torch import Tensor
 
 from .. import _check_recurrence
-from . import reference
+from . import formulas
 from ._activation_function import Activate
-from ._function import formulas
-from .operators._base import real_tensor, tensor
+from ._function import by_formula
+from .operators._operator import real_tensor, tensor
 
 
 def activate(z: Tensor, name: str, *, bias: Tensor | None = None, slope: float = 0.1) -> Tensor:
@@ -54,6 +54,6 @@ def activate(z: Tensor, name: str, *, bias: Tensor | None = None, slope: float =
     _check_recurrence.activation_units(name, z.shape[-1], shape, complex_=z.is_complex())
     if not z.shape[-1]:  # the bias, empty too, stays in the graph by a sum of nothing
         return z.clone() if bias is None else z + bias.sum()
-    if not z.numel() or formulas(z, bias):
-        return reference.activate(z, name, bias, slope)
+    if not z.numel() or by_formula(z, bias):
+        return formulas.activation.activate(z, name, bias, slope)
     return Activate.apply(z, bias, name, float(slope))

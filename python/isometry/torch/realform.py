@@ -7,7 +7,7 @@ from torch import Tensor
 
 from .. import _check
 from ._function import dtype_name
-from .operators._base import tensor
+from .operators._operator import tensor
 
 
 def _complex(name: str, value: Tensor) -> Tensor:

@@ -9,10 +9,11 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from .. import _check, _check_recurrence
-from ._function import COMPLEX_OF, dtype_name, formulas, visible
+from .._backend import serve
+from ._function import COMPLEX_OF, by_formula, dtype_name, visible
 from ._recurrence_compiled import RecurrenceCompiled
 from ._recurrence_function import RecurrenceDense, Setting, formula
-from .operators._base import Operator, real_tensor, tensor
+from .operators._operator import Operator, real_tensor, tensor
 
 
 def recurrence(
@@ -28,7 +29,7 @@ def recurrence(
     activation_on: str = "all",
     lengths: Tensor | Sequence[int] | None = None,
     reverse: bool = False,
-    backend: str = "cpu",
+    backend: str | None = None,
 ) -> Tensor:
     """All states of h_t = phi(W h_{t-1} + V x_t + b), t = 0 .. T - 1.
 
@@ -58,8 +59,8 @@ def recurrence(
         The length of each sequence, in 1..T; states behind it are zero.
     reverse : bool
         Whether each sequence is read from its own end; states keep the place of their input.
-    backend : {"cpu", "gpu"}
-        Where the kernels run.
+    backend : {"cpu", "gpu"}, optional
+        Where the kernels run; by default as `use_backend` says.
 
     Returns
     -------
@@ -83,8 +84,7 @@ def recurrence(
             [-1.,  0.],
             [ 0., -1.]])
     """
-    if type(backend) is not str or backend != "cpu":
-        _check.backend(backend)
+    serve(backend)
     reverse = _check.flag("reverse", reverse)
     if not isinstance(transition, Operator):
         _check.kind("transition", "an operator of isometry.torch", transition)
@@ -169,7 +169,7 @@ def _integers(argument: str, value: object) -> Tensor:
 def _states(transition: Operator, drive: tuple[Tensor | None, ...], setting: Setting) -> Tensor:
     x = drive[0]
     assert x is not None
-    if formulas(*drive, setting.lengths):
+    if by_formula(*drive, setting.lengths):
         weight = transition.matrix().to(x.dtype)
         # Inside a transform of torch.func, and in forward mode, the compiler gets the loop: its operators have neither
         # tangents nor batches. It guards on what is read here, so a graph made outside of either is not used inside.
@@ -182,6 +182,6 @@ def _states(transition: Operator, drive: tuple[Tensor | None, ...], setting: Set
     if kernel is not None:
         return kernel.function.apply(*kernel.arguments, *drive, setting)
     weight = transition.matrix().to(x.dtype)
-    if formulas(weight):
+    if by_formula(weight):
         return formula(weight, drive, setting)
     return RecurrenceDense.apply(weight, *drive, setting)

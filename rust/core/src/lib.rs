@@ -8,6 +8,8 @@
 //! respect to z = x + iy is dL/dx + i dL/dy.
 
 pub mod activation;
+pub mod argument;
+pub mod budget;
 pub mod error;
 pub mod kernels;
 pub mod openmp;
@@ -18,6 +20,7 @@ pub mod recurrence;
 pub mod scratch;
 pub mod sizes;
 
+pub use budget::Budget;
 pub use error::{Error, Result};
 pub use isometry_kernels::scalar;
-pub use operator::{Operator, Side};
+pub use operator::{Cpu, Operator, Saves, Side};

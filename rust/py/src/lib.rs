@@ -4,10 +4,10 @@ mod activation;
 mod arrays;
 mod cayley;
 mod config;
-mod dense;
 mod error;
 mod gate;
 mod householder;
+mod operator;
 mod recurrence;
 mod sequence;
 mod tensors;
@@ -20,15 +20,14 @@ mod _core {
     #[pymodule_export]
     use crate::arrays::all_finite;
     #[pymodule_export]
-    use crate::cayley::{cayley_from_matrix, cayley_matrix, cayley_matrix_vjp};
+    use crate::cayley::cayley_from_matrix;
     #[pymodule_export]
     use crate::config::{adopt_openmp, available_parallelism, config};
     #[pymodule_export]
-    use crate::dense::{dense_apply, dense_apply_vjp};
+    use crate::householder::householder_from_matrix;
     #[pymodule_export]
-    use crate::householder::{
-        householder_apply, householder_apply_kept, householder_apply_vjp, householder_check,
-        householder_from_matrix, householder_matrix, householder_matrix_vjp,
+    use crate::operator::{
+        operator_apply, operator_apply_vjp, operator_check, operator_matrix, operator_matrix_vjp,
     };
     #[pymodule_export]
     use crate::recurrence::{

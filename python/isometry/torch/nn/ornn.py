@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ... import _check, _check_recurrence
+from ..._objects.householder import trapezoid
 from ..operators.householder import Householder
 from ._base import LayerKeywords
 from ._orthogonal import OrthogonalRNN
@@ -91,7 +92,7 @@ class ORNN(OrthogonalRNN):
     def _check_keywords(self) -> None:
         super()._check_keywords()
         self.reflections = _check.within("reflections", self.reflections, 1, self.hidden_size)
-        _check.trapezoid((self.hidden_size, self.reflections), self.sign)
+        trapezoid((self.hidden_size, self.reflections), self.sign)
         _check_recurrence.slope(self.slope)
 
     def _transition_shapes(self) -> dict[str, tuple[int, ...]]:

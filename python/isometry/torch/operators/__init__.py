@@ -1,6 +1,6 @@
 """The operators of the torch face, one module each."""
 
-from ._base import Operator
+from ._operator import Operator
 from .cayley import Cayley
 from .dense import Dense
 from .householder import Householder

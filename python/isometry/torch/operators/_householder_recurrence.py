@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from ... import _core
-from .. import reference
+from .. import formulas
 from .._function import array, derived, formula_vjp, gradient, optional, room, threads
 from .._recurrence_function import DRIVE, formula, kernel_inputs, room_for
 
@@ -38,7 +38,7 @@ class HouseholderRecurrence(Function):
         if derived(ct):
 
             def states_of(vectors: Any, sign: Any, phases: Any, *drive: Any) -> Tensor:
-                return formula(reference.householder_matrix(vectors, sign, phases), drive, setting)
+                return formula(formulas.householder.matrix(vectors, sign, phases), drive, setting)
 
             return (*formula_vjp(states_of, (vectors, sign, phases, *drive), wanted, ct), None)
         vectors_bar, u_bar = gradient(wanted[0], vectors)

@@ -1,26 +1,26 @@
-"""The scaled Cayley transform of a skew matrix, W = (I + A)^{-1} (I - A) D."""
+"""`Cayley` on tensors; the definition stands in `isometry._objects.cayley`."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from ... import _check, _core, _tolerance
-from .. import reference
-from .._function import COMPLEX_OF, REAL_OF, array, dtype_name, formulas, room, visible
-from ._base import Operator, drawn, real_tensor, stacked, tensor
-from ._cayley_function import CayleyMatrix
-from ._dense_function import DenseApply
+from ..._objects.cayley import CAYLEY, FROM_MATRIX, not_skew, real_upper, singular_skew
+from ..._objects.cayley import negative_ones as split
+from .. import formulas
+from .._function import COMPLEX_OF, REAL_OF, array, dtype_name, room, visible
+from ._declared import Arguments, Declared
+from ._operator import drawn, real_tensor, tensor
 
 # Newton-Schulz steps at most: each squares the distance from unitary.
 _STEPS = 6
 
 
-class Cayley(Operator):
+class Cayley(Declared, declaration=CAYLEY, matrix=formulas.cayley.matrix):
     """W = (I + A)^{-1} (I - A) D for a skew-symmetric or skew-Hermitian A; orthogonal or unitary for all arguments.
 
     `*` is an optional batch shape; those of several arguments broadcast.
@@ -66,7 +66,12 @@ class Cayley(Operator):
             [ 1.,  0.]])
     """
 
-    __slots__ = ("_diagonal", "_phases", "_regular", "_signs", "_upper")
+    __slots__ = ()
+
+    upper: Tensor
+    diagonal: Tensor | None
+    signs: Tensor | None
+    phases: Tensor | None
 
     def __init__(
         self,
@@ -76,69 +81,19 @@ class Cayley(Operator):
         signs: Tensor | None = None,
         phases: Tensor | None = None,
     ) -> None:
-        upper = tensor("upper", upper)
-        dtype, device = upper.dtype, upper.device
-        if diagonal is not None:
-            diagonal = real_tensor("diagonal", diagonal, "upper", dtype, device)
-        if signs is not None:
-            signs = real_tensor("signs", signs, "upper", dtype, device)
-        if phases is not None:
-            phases = real_tensor("phases", phases, "upper", dtype, device)
-            dtype = COMPLEX_OF[dtype]
-        self._upper = upper
-        self._diagonal = diagonal
-        self._signs = signs
-        self._phases = phases
-        self._dtype = dtype
-        self._batch_shape = _check.cayley(
-            tuple(upper.shape),
-            None if diagonal is None else tuple(diagonal.shape),
-            None if signs is None else tuple(signs.shape),
-            None if phases is None else tuple(phases.shape),
-            complex_upper=upper.is_complex(),
-        )
-        n = _check.packed_size(upper.shape[-1])
-        self._shape = (n, n)
-        self._regular = _look(signs) if signs is not None and visible(signs) else True
+        self._hold(upper, diagonal, signs, phases)
+        if diagonal is not None and not upper.is_complex():
+            real_upper()
 
-    @property
-    def upper(self) -> Tensor:
-        """The strict upper triangle of A, row by row, shape (*, n (n - 1) / 2)."""
-        return self._upper
+    def _by_formula(self, arguments: Arguments) -> Tensor:
+        upper, *rest = arguments
+        assert upper is not None
+        if upper.numel() and upper.is_cpu and visible(*arguments):
+            return _matrix_seen(upper, rest)
+        return formulas.cayley.matrix(*arguments)
 
-    @property
-    def diagonal(self) -> Tensor | None:
-        """The diagonal of A divided by i, shape (*, n)."""
-        return self._diagonal
-
-    @property
-    def signs(self) -> Tensor | None:
-        """The diagonal of a real D, shape (*, n)."""
-        return self._signs
-
-    @property
-    def phases(self) -> Tensor | None:
-        """The angles of a complex D, shape (*, n)."""
-        return self._phases
-
-    def _matrix(self) -> Tensor:
-        upper, batch, n = self._upper, self._batch_shape, self._shape[0]
-        rest = self._diagonal, self._signs, self._phases
-        if upper.dtype is not self._dtype:
-            upper = upper.to(self._dtype)
-        if batch:
-            upper = stacked(upper, batch, 1)
-            rest = tuple(None if t is None else stacked(t, batch, 1) for t in rest)  # type: ignore[assignment]
-        if not upper.numel() or not self._regular or formulas(upper, *rest):
-            seen = upper.numel() and upper.is_cpu and visible(upper, *rest)
-            return _matrix_seen(upper, rest, n) if seen else reference.cayley_matrix(upper, *rest, n)
-        return CayleyMatrix.apply(upper, *rest, n)
-
-    def _rows(self, x: Tensor, adjoint: bool) -> Tensor:
-        w = self._matrix()
-        if not x.numel() or formulas(w, x):
-            return reference.dense_apply(w, x, adjoint)
-        return DenseApply.apply(w, x, adjoint)
+    def _rows_by_formula(self, arguments: Arguments, x: Tensor, adjoint: bool) -> Tensor:
+        return formulas.dense.apply(self._by_formula(arguments), x, adjoint)
 
     @classmethod
     def from_skew(cls, a: Tensor) -> Cayley:
@@ -163,7 +118,7 @@ class Cayley(Operator):
             values = a.detach()
             size = values.abs().amax((-2, -1), keepdim=True)
             if (values + values.mH).abs().gt(_tolerance.skew(dtype_name(a.dtype)) * size).any():
-                _check.not_skew()
+                not_skew()
         row, column = torch.triu_indices(n, n, 1, device=a.device)
         diagonal = a.diagonal(dim1=-2, dim2=-1).imag if a.is_complex() else None
         return cls(a[..., row, column], diagonal=diagonal)
@@ -203,13 +158,9 @@ class Cayley(Operator):
             signs = real_tensor("signs", signs, "w", w.dtype, w.device).detach()
         if phases is not None:
             phases = real_tensor("phases", phases, "w", w.dtype, w.device).detach()
-        batch = _check.cayley_matrix(
-            tuple(w.shape),
-            None if signs is None else tuple(signs.shape),
-            None if phases is None else tuple(phases.shape),
-        )
+        _, batch = FROM_MATRIX.check(w.shape, *(None if t is None else t.shape for t in (signs, phases)))
         if signs is not None:
-            _look(signs)
+            _core.operator_check("cayley", (None, None, array(signs), None))
         n, nb, real = w.shape[-1], math.prod(batch), REAL_OF[w.dtype]
         dtype = w.dtype if phases is None else COMPLEX_OF[w.dtype]
         bound = _tolerance.unitary(tol, n, dtype_name(dtype))
@@ -261,7 +212,7 @@ class Cayley(Operator):
         >>> it.Cayley.random(4, rng=torch.Generator().manual_seed(0)).signs
         tensor([ 1.,  1., -1., -1.])
         """
-        n, count = _check.negative_ones(negative_ones, n)
+        n, count = split(negative_ones, n)
         dtype = drawn(rng, dtype)
         real = REAL_OF[dtype]
         t = torch.rand(n // 2, generator=rng, dtype=real, device=device) * (math.pi / 2)
@@ -278,20 +229,20 @@ class Cayley(Operator):
         return cls(upper, signs=signs)
 
 
-def _matrix_seen(upper: Tensor, rest: Sequence[Tensor | None], n: int) -> Tensor:
+def _matrix_seen(upper: Tensor, rest: Sequence[Tensor | None]) -> Tensor:
     """The formula where values can be seen (forward mode): W as orthogonal as the kernel makes it, or a ValueError.
 
     In double precision, then W <- W (3 I - W^H W) / 2 while W is not orthogonal. NaN and infinity pass.
     """
     diagonal, signs, phases = (None if t is None else t.double() for t in rest)
     try:
-        w = reference.cayley_matrix(
-            upper.to(torch.promote_types(upper.dtype, torch.float64)), diagonal, signs, phases, n
-        )
+        wide = upper.to(torch.promote_types(upper.dtype, torch.float64))
+        w = formulas.cayley.matrix(wide, diagonal, signs, phases)
     except torch.linalg.LinAlgError:
-        _check.singular_skew()
+        singular_skew()
     if not all(t is None or t.isfinite().all() for t in (upper, *rest)):
         return w.to(upper.dtype)
+    n = w.shape[-1]
     eye = torch.eye(n, dtype=w.dtype, device=w.device)
     for _ in range(_STEPS):
         gap = w.mH @ w - eye
@@ -299,20 +250,10 @@ def _matrix_seen(upper: Tensor, rest: Sequence[Tensor | None], n: int) -> Tensor
             break
         w = w - 0.5 * (w @ gap)
     if not _size(w.mH @ w - eye) <= n * torch.finfo(upper.dtype).eps:
-        _check.singular_skew()
+        singular_skew()
     return w.to(upper.dtype)
 
 
 def _size(gap: Tensor) -> float:
     """The largest modulus of an entry."""
     return float(gap.detach().abs().max())
-
-
-def _look(signs: Tensor) -> bool:
-    """Refuse entries of D that are finite and not +1 or -1; whether all are signs: NaN is left to the formulas."""
-    size = np.abs(signs.numpy(force=True))
-    if np.count_nonzero(size == 1) == size.size:
-        return True
-    if np.isfinite(size[size != 1]).any():
-        _check.signs_values()
-    return False

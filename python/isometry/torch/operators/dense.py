@@ -1,4 +1,4 @@
-"""A matrix as an operator, W = weight."""
+"""`Dense` on tensors: a matrix as an operator, W = weight."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import torch
 from torch import Tensor
 
 from ... import _check
-from .. import reference
-from .._function import formulas
-from ._base import Operator, drawn, stacked, tensor
-from ._dense_function import DenseApply
+from ..._objects.dense import DENSE
+from .. import formulas
+from ._declared import Arguments, Declared
+from ._operator import drawn
 
 
-class Dense(Operator):
+class Dense(Declared, declaration=DENSE, matrix=formulas.dense.matrix, apply=formulas.dense.apply):
     """W = weight: any matrix, for instance the recurrent matrix of an unconstrained network.
 
     Parameters
@@ -34,29 +34,15 @@ class Dense(Operator):
     tensor([11.])
     """
 
-    __slots__ = ("_weight",)
+    __slots__ = ()
+
+    weight: Tensor
 
     def __init__(self, weight: Tensor) -> None:
-        weight = tensor("weight", weight)
-        self._weight = weight
-        self._batch_shape = _check.dense(tuple(weight.shape))
-        self._shape = (weight.shape[-2], weight.shape[-1])
-        self._dtype = weight.dtype
+        self._hold(weight)
 
-    @property
-    def weight(self) -> Tensor:
-        """W, shape (*, p, q)."""
-        return self._weight
-
-    def _matrix(self) -> Tensor:
-        # A copy: no result shares memory with an argument.
-        return self._weight.clone(memory_format=torch.contiguous_format)
-
-    def _rows(self, x: Tensor, adjoint: bool) -> Tensor:
-        weight = stacked(self._weight, self._batch_shape, 2) if self._batch_shape else self._weight
-        if not x.numel() or formulas(weight, x):
-            return reference.dense_apply(weight, x, adjoint)
-        return DenseApply.apply(weight, x, adjoint)
+    def _matrix(self, arguments: Arguments) -> Tensor:
+        return self._by_formula(arguments)
 
     @classmethod
     def random(

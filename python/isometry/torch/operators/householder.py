@@ -1,22 +1,24 @@
-"""Products of Householder reflections, W = H(u_0) ... H(u_{m-1}) E with H(u) = I - 2 u u^H / ||u||^2."""
+"""`Householder` on tensors; the definition stands in `isometry._objects.householder`."""
 
 from __future__ import annotations
 
 import math
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from ... import _check, _core, _tolerance
-from .. import reference
-from .._function import COMPLEX_OF, REAL_OF, array, dtype_name, formulas, room, visible
-from ._base import Operator, StepKernel, drawn, real_tensor, stacked, tensor
-from ._householder_function import HouseholderApply, HouseholderMatrix
+from ..._objects.householder import HOUSEHOLDER, reflections, trapezoid
+from .. import formulas
+from .._function import REAL_OF, array, by_formula, dtype_name, room
+from ._declared import Declared
 from ._householder_recurrence import HouseholderRecurrence
+from ._operator import StepKernel, drawn, tensor
 
 
-class Householder(Operator):
+class Householder(
+    Declared, declaration=HOUSEHOLDER, matrix=formulas.householder.matrix, apply=formulas.householder.apply
+):
     """W = H(u_0) ... H(u_{m-1}) E, the product of m reflections and a last factor.
 
     H(u) = I - 2 u u^H / ||u||^2. E is I, diag(1, ..., 1, sign) or diag(exp(i phases)). W is orthogonal (unitary) for
@@ -56,74 +58,20 @@ class Householder(Operator):
     tensor([ 4., -3.], grad_fn=<HouseholderApplyBackward>)
     """
 
-    __slots__ = ("_phases", "_sign", "_vectors")
+    __slots__ = ()
+
+    vectors: Tensor
+    sign: Tensor | None
+    phases: Tensor | None
 
     def __init__(self, vectors: Tensor, *, sign: Tensor | float | None = None, phases: Tensor | None = None) -> None:
-        vectors = tensor("vectors", vectors)
-        dtype = vectors.dtype
-        last = None if sign is None else real_tensor("sign", sign, "vectors", dtype, vectors.device)
-        if phases is not None:
-            phases = real_tensor("phases", phases, "vectors", dtype, vectors.device)
-            dtype = COMPLEX_OF[dtype]
-        self._vectors = vectors
-        self._sign = last
-        self._phases = phases
-        self._dtype = dtype
-        self._batch_shape = _check.householder(
-            tuple(vectors.shape),
-            None if last is None else tuple(last.shape),
-            None if phases is None else tuple(phases.shape),
-        )
-        n = vectors.shape[-2]
-        self._shape = (n, n)
-        # A number is looked at before it goes to the device of the vectors.
-        _look(vectors, sign if isinstance(sign, (int, float)) else last)
-
-    @property
-    def vectors(self) -> Tensor:
-        """The reflection vectors, shape (*, n, m)."""
-        return self._vectors
-
-    @property
-    def sign(self) -> Tensor | None:
-        """The last entry of E, shape (*)."""
-        return self._sign
-
-    @property
-    def phases(self) -> Tensor | None:
-        """The angles of E, shape (*, n)."""
-        return self._phases
-
-    def arguments(self, dtype: torch.dtype) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """(vectors, sign, phases) with vectors of the given dtype and with no batch axis or a single one."""
-        vectors, sign, phases, batch = self._vectors, self._sign, self._phases, self._batch_shape
-        if vectors.dtype is not dtype:
-            vectors = vectors.to(dtype)
-        if batch:
-            vectors = stacked(vectors, batch, 2)
-            sign = None if sign is None else stacked(sign, batch, 0)
-            phases = None if phases is None else stacked(phases, batch, 1)
-        return vectors, sign, phases
-
-    def _matrix(self) -> Tensor:
-        vectors, sign, phases = self.arguments(self._dtype)
-        if not vectors.numel() or formulas(vectors, sign, phases):
-            return reference.householder_matrix(vectors, sign, phases)
-        return HouseholderMatrix.apply(vectors, sign, phases)
-
-    def _rows(self, x: Tensor, adjoint: bool) -> Tensor:
-        vectors, sign, phases = self.arguments(self._dtype)
-        if not vectors.numel() or not x.numel() or formulas(vectors, sign, phases, x):
-            return reference.householder_apply(vectors, sign, phases, x, adjoint)
-        return HouseholderApply.apply(vectors, sign, phases, x, adjoint)
+        self._hold(vectors, sign, phases)
 
     def _step_kernel(self, dtype: torch.dtype, steps: int, batch: int) -> StepKernel | None:
-        vectors, sign, phases = self.arguments(dtype)
-        n, m = vectors.shape
-        factored = vectors.numel() and _core.recurrence_plan(m, n, steps, batch) == "factored"
-        if not factored or formulas(vectors, sign, phases):
-            return None
-        return StepKernel(HouseholderRecurrence, (vectors, sign, phases))
+        arguments = self.arguments(dtype)
+        n, m = self.vectors.shape
+        factored = m > 0 and _core.recurrence_plan(m, n, steps, batch) == "factored"
+        return StepKernel(HouseholderRecurrence, arguments) if factored and not by_formula(*arguments) else None
 
     @classmethod
     def from_trapezoid(cls, u: Tensor, *, sign: str = "hard") -> Householder:
@@ -148,7 +96,7 @@ class Householder(Operator):
         """
         u = tensor("u", u)
         _check.real("u", dtype_name(u.dtype))
-        n, m = _check.trapezoid(tuple(u.shape), sign)
+        n, m = trapezoid(tuple(u.shape), sign)
         lower = u.tril()
         if m < n:
             return cls(lower)
@@ -221,7 +169,7 @@ class Householder(Operator):
         >>> it.Householder.random(4, rng=torch.Generator().manual_seed(0))
         Householder(shape=(4, 4), dtype=torch.float32)
         """
-        n, count = _check.reflections(m, n)
+        n, count = reflections(m, n)
         dtype = drawn(rng, dtype)
         real = REAL_OF[dtype]
 
@@ -236,17 +184,3 @@ class Householder(Operator):
         if dtype.is_complex:
             return cls(u, phases=math.pi * uniform(n))
         return cls(u, sign=torch.ones((), dtype=real, device=device))
-
-
-def _look(vectors: Tensor, sign: Tensor | float | None) -> None:
-    """Refuse values that no product of reflections can have, where they can be seen; NaN and infinity pass."""
-    if isinstance(sign, Tensor):
-        if visible(sign) and (np.abs(sign.numpy(force=True)) > 1).any():
-            _check.sign_range()
-    elif sign is not None and abs(sign) > 1:
-        _check.sign_range()
-    if vectors.numel() and visible(vectors):
-        n, m = vectors.shape[-2:]
-        found = _core.householder_check(array(vectors, -1, n, m))
-        if found is not None:
-            _check.zero_reflection(*found)

@@ -7,6 +7,7 @@ mod lu;
 mod norms;
 mod pivoted;
 mod product;
+mod rows;
 mod triangular;
 mod unitarity;
 pub(crate) mod wy;
@@ -23,6 +24,7 @@ pub use lu::Lu;
 pub(crate) use norms::{all_zero, column_norms2};
 pub(crate) use pivoted::Pivoted;
 pub use product::Product;
+pub(crate) use rows::Matrices;
 pub(crate) use triangular::{invert_upper, invert_work};
 pub(crate) use unitarity::Unitarity;
 

@@ -1,5 +1,47 @@
-//! One folder per object: definition and law in `mod.rs`, the arithmetic beside it.
+//! The objects, one folder each: definition and law in `mod.rs`, the arithmetic beside it. Their list stands here.
 
-pub mod cayley;
-pub mod dense;
-pub mod householder;
+mod last;
+pub(crate) mod through_matrix;
+
+pub use last::Last;
+
+use crate::argument::{Argument, Given};
+use crate::error::{Error, Result};
+use crate::operator::Cpu;
+use crate::scalar::Scalar;
+
+macro_rules! objects {
+    ($($module:ident $view:ident $($checked:ident)?;)*) => {
+        $(pub mod $module;)*
+
+        /// Every object: its name and its arguments.
+        pub const OBJECTS: &[(&str, &[Argument])] = &[$((stringify!($module), $module::ARGUMENTS)),*];
+
+        /// A view of the arguments of the object of that name.
+        pub fn view<'a, T: Scalar>(object: &str, given: &[Given<'a, T>]) -> Result<Box<dyn Cpu<T> + 'a>> {
+            match object {
+                $(stringify!($module) => Ok(Box::new($module::$view::of(given)?)),)*
+                _ => Err(unknown(object)),
+            }
+        }
+
+        /// Refuses values that the law of the object forbids, each array by itself, whatever its batch. NaN passes.
+        pub fn check_values<T: Scalar>(object: &str, given: &[Given<'_, T>]) -> Result<()> {
+            match object {
+                $($(stringify!($module) => $module::$checked(given),)?)*
+                _ => Ok(()),
+            }
+        }
+    };
+}
+
+objects! {
+    cayley Cayley check_values;
+    dense Dense;
+    householder Householder check_values;
+}
+
+fn unknown(object: &str) -> Error {
+    let known: Vec<_> = OBJECTS.iter().map(|(name, _)| *name).collect();
+    Error::value("object", format!("must be one of {}, not {object}", known.join(", ")))
+}

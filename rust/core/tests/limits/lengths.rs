@@ -1,13 +1,12 @@
 //! Valid calls with one array too long or too short.
 
-use crate::operators::gradients;
 use crate::sequences::sequence;
 use crate::{never, ones};
-use isometry_core::operators::cayley;
-use isometry_core::operators::householder::{self, Householder};
+use isometry_core::argument::Bar;
+use isometry_core::operators::{Last, cayley::Cayley, householder::Householder};
 use isometry_core::recurrence::{self, Gradients, Sequence};
 use isometry_core::scalar::{Real, Scalar};
-use isometry_core::{Error, Operator, Result, Side};
+use isometry_core::{Budget, Cpu, Error, Result, Side};
 
 /// One valid call with one array after the other too long or too short: each is refused by name.
 pub fn wrong_lengths<T: Scalar>() {
@@ -24,26 +23,29 @@ pub fn wrong_lengths<T: Scalar>() {
         }
     }
     let (batch, n, m, rows) = (2, 6, 3, 9);
+    let two = Budget::of(2);
     let (square, some, packed) = (batch * n * n, batch * rows * n, batch * n * (n - 1) / 2);
     let vectors: Vec<T> = (0..batch * n * m).map(|i| T::real(T::Real::of((i % 5 + 1) as f64))).collect();
-    let view = Householder::new(&vectors, householder::Last::None, batch, n, m).unwrap();
+    let view = Householder::new(&vectors, Last::None, batch, n, m).unwrap();
     let names = ["x", "ct", "vectors_bar", "x_bar"];
     each([some, some, vectors.len(), some], names, |[x, ct, bar, x_bar]| {
         let (mut bar, mut x_bar) = (ones(bar), ones(x_bar));
-        let (bar, x_bar) = (gradients(&mut bar), Some(&mut x_bar[..]));
-        view.apply_vjp(None, &ones(x), &ones(ct), rows, Side::Forward, bar, x_bar, 2)
+        let (bars, x_bar) = (&mut [Bar::Own(&mut bar)], Some(&mut x_bar[..]));
+        view.apply_vjp(None, &ones(x), &ones(ct), rows, Side::Forward, bars, x_bar, &two)
     });
-    each([some, some], ["x", "out"], |[x, out]| view.apply(&ones(x), rows, Side::Adjoint, &mut ones(out), 2));
-    each([square, view.keep_len().unwrap()], ["out", "keep"], |[out, keep]| {
-        view.matrix_keeping(&mut ones(out), &mut ones(keep), 2)
+    each([some, some], ["x", "out"], |[x, out]| {
+        view.apply(&ones(x), rows, Side::Adjoint, &mut ones(out), None, &two)
+    });
+    each([square, batch * m * (m + n)], ["out", "saved"], |[out, saved]| {
+        view.matrix(&mut ones(out), Some(&mut ones(saved)), &two)
     });
     each([square, vectors.len()], ["ct", "vectors_bar"], |[ct, bar]| {
-        view.matrix_vjp(&ones(ct), gradients(&mut ones(bar)), 2)
+        view.matrix_vjp(None, &ones(ct), &mut [Bar::Own(&mut ones(bar))], &two)
     });
-    each([square, square, packed], ["w", "ct", "upper_bar"], |[w, ct, bar]| {
-        let mut bar = ones(bar);
-        let gradients = cayley::Gradients { upper: Some(&mut bar[..]), ..Default::default() };
-        cayley::matrix_vjp(&ones::<T>(w), cayley::Last::None, &ones(ct), gradients, batch, n, 2)
+    let upper = ones::<T>(packed);
+    let view = Cayley::new(&upper, None, Last::None, batch, n).unwrap();
+    each([square, square, packed], ["saved", "ct", "upper_bar"], |[w, ct, bar]| {
+        view.matrix_vjp(Some(&ones::<T>(w)), &ones(ct), &mut [Bar::Own(&mut ones(bar))], &two)
     });
     let steps = 4;
     let states = steps * batch * n;

@@ -1,15 +1,14 @@
 //! The operators.
 
 use crate::{LENGTHS, SIDES, THREADS, choices, expect, fits, never, ones, real, returns};
-use isometry_core::Operator;
-use isometry_core::Side;
-use isometry_core::operators::cayley::{self, Cayley};
-use isometry_core::operators::dense::Dense;
-use isometry_core::operators::householder::{self, Householder};
+use isometry_core::argument::Bar;
+use isometry_core::operators::{Last, cayley, cayley::Cayley, dense::Dense, householder, householder::Householder};
+use isometry_core::{Budget, Cpu, Side};
 use isometry_core::scalar::Scalar;
-use isometry_core::sizes::triangles;
+use isometry_core::sizes::{size, triangles};
 
 pub fn dense<T: Scalar>() {
+    let budget = Budget::of(THREADS);
     for sizes @ [batch, p, q, rows] in choices() {
         for (weights, len) in LENGTHS.into_iter().flat_map(|a| LENGTHS.map(|b| (a, b))) {
             let (weight, x) = (ones::<T>(weights), ones::<T>(len));
@@ -19,74 +18,71 @@ pub fn dense<T: Scalar>() {
                 expect("Dense::new", &sizes, good, || Dense::new(&weight, batch, p, q));
             }
             let Ok(op) = Dense::new(&weight, batch, p, q) else { continue };
-            expect("matrix", &sizes, true, || op.matrix(&mut bar, THREADS));
-            expect("matrix", &sizes, false, || op.matrix(&mut ones(weights + 1), THREADS));
+            expect("matrix", &sizes, true, || op.matrix(&mut bar, None, &budget));
+            expect("matrix", &sizes, false, || op.matrix(&mut ones(weights + 1), None, &budget));
             for side in SIDES {
                 let good = fits(len, &[batch, rows, p]) && fits(len, &[batch, rows, q]);
-                expect("apply", &sizes, good, || op.apply(&x, rows, side, &mut out, THREADS));
+                expect("apply", &sizes, good, || op.apply(&x, rows, side, &mut out, None, &budget));
                 expect("apply_vjp", &sizes, good, || {
-                    let (bar, out) = (Some(&mut bar[..]), Some(&mut out[..]));
-                    op.apply_vjp(&x, &x, rows, side, bar, out, THREADS)
+                    let (bars, out) = (&mut [Bar::Own(&mut bar)], Some(&mut out[..]));
+                    op.apply_vjp(None, &x, &x, rows, side, bars, out, &budget)
                 });
                 for (from, into) in [(len, len + 1), (len + 1, len)] {
                     let (a, b) = if side == Side::Forward { (q, p) } else { (p, q) };
                     let good = fits(from, &[batch, rows, a]) && fits(into, &[batch, rows, b]);
                     let (x, mut out) = (ones::<T>(from), ones::<T>(into));
-                    expect("apply", &sizes, good, || op.apply(&x, rows, side, &mut out, THREADS));
+                    expect("apply", &sizes, good, || op.apply(&x, rows, side, &mut out, None, &budget));
                 }
             }
         }
     }
 }
 
-/// Of the vectors alone.
-pub fn gradients<T: Scalar>(bar: &mut [T]) -> householder::Gradients<'_, T> {
-    householder::Gradients { vectors: Some(bar), ..Default::default() }
-}
-
 pub fn householder<T: Scalar>() {
+    let budget = Budget::of(THREADS);
     for sizes @ [batch, n, m, rows] in choices() {
         for (given, len) in LENGTHS.into_iter().flat_map(|a| LENGTHS.map(|b| (a, b))) {
             let (vectors, x) = (ones::<T>(given), ones::<T>(len));
             let (mut bar, mut out) = (ones::<T>(given), ones::<T>(len));
-            let none = householder::Last::None;
+            let none = Last::None;
             if rows == 0 {
                 let good = fits(given, &[batch, n, m]);
                 expect("Householder::new", &sizes, good, || Householder::new(&vectors, none, batch, n, m));
                 let numbers = real::<T>(len);
-                for last in [householder::Last::Sign(&numbers), householder::Last::Phases(&numbers)] {
+                for last in [Last::Sign(&numbers), Last::Phases(&numbers)] {
                     returns("Householder::new", &sizes, || Householder::new(&vectors, last, batch, n, m));
                 }
             }
             let Ok(op) = Householder::new(&vectors, none, batch, n, m) else { continue };
             let square = fits(len, &[batch, n, n]);
             expect("check", &sizes, true, || op.check());
-            expect("matrix", &sizes, square, || op.matrix(&mut out, THREADS));
-            expect("matrix_vjp", &sizes, square, || op.matrix_vjp(&x, gradients(&mut bar), THREADS));
-            returns("keep_len", &sizes, || op.keep_len());
+            expect("matrix", &sizes, square, || op.matrix(&mut out, None, &budget));
+            expect("matrix_vjp", &sizes, square, || {
+                op.matrix_vjp(None, &x, &mut [Bar::Own(&mut bar)], &budget)
+            });
+            returns("matrix_saves", &sizes, || op.matrix_saves());
             for kept in [0, 1, 2, 6, 8] {
-                let good = square && fits(kept, &[batch, m, m.saturating_add(n)]);
-                let mut keep = ones::<T>(kept);
-                expect("matrix_keeping", &sizes, good, || op.matrix_keeping(&mut out, &mut keep, THREADS));
-                expect("matrix_vjp_kept", &sizes, good, || {
-                    op.matrix_vjp_kept(&keep, &x, gradients(&mut bar), THREADS)
+                let good = square && m > 0 && fits(kept, &[batch, m, m.saturating_add(n)]);
+                let mut saved = ones::<T>(kept);
+                let mut matrix = |saved| op.matrix(&mut out, Some(saved), &budget);
+                expect("matrix saving", &sizes, good, || matrix(&mut saved));
+                expect("matrix_vjp saved", &sizes, good, || {
+                    op.matrix_vjp(Some(&saved), &x, &mut [Bar::Own(&mut bar)], &budget)
                 });
-                returns("apply_keeping", &sizes, || op.apply_keeping(&x, rows, &mut out, &mut keep, THREADS));
+                let mut apply = |saved| op.apply(&x, rows, Side::Forward, &mut out, Some(saved), &budget);
+                returns("apply saving", &sizes, || apply(&mut saved));
             }
             let good = fits(len, &[batch, rows, n]);
             for side in SIDES {
-                expect("apply", &sizes, good, || op.apply(&x, rows, side, &mut out, THREADS));
+                expect("apply", &sizes, good, || op.apply(&x, rows, side, &mut out, None, &budget));
                 expect("apply_vjp", &sizes, good, || {
                     let out = Some(&mut out[..]);
-                    op.apply_vjp(None, &x, &x, rows, side, gradients(&mut bar), out, THREADS)
+                    op.apply_vjp(None, &x, &x, rows, side, &mut [Bar::Own(&mut bar)], out, &budget)
                 });
                 returns("apply_vjp", &sizes, || {
-                    op.apply_vjp(Some(&x), &x, &x, rows, side, gradients(&mut bar), None, THREADS)
+                    op.apply_vjp(Some(&x), &x, &x, rows, side, &mut [Bar::Own(&mut bar)], None, &budget)
                 });
             }
-        }
-        for last in [false, true] {
-            returns("apply_keep_len", &sizes, || householder::apply_keep_len(n, m, rows, last));
         }
     }
     for sizes @ [batch, n] in choices() {
@@ -106,23 +102,20 @@ pub fn householder<T: Scalar>() {
 }
 
 pub fn cayley<T: Scalar>() {
+    let budget = Budget::of(THREADS);
     for sizes @ [batch, n, rows] in choices() {
         for (packed, len) in LENGTHS.into_iter().flat_map(|a| LENGTHS.map(|b| (a, b))) {
             let (upper, x) = (ones::<T>(packed), ones::<T>(len));
             let (mut bar, mut out) = (ones::<T>(packed), ones::<T>(len));
-            let none = cayley::Last::None;
+            let none = Last::None;
             let good = fits(packed, &triangles(batch, n));
             if rows == 0 {
                 expect("Cayley::new", &sizes, good, || Cayley::new(&upper, None, none, batch, n));
                 let numbers = real::<T>(len);
-                for last in [cayley::Last::Signs(&numbers), cayley::Last::Phases(&numbers)] {
+                for last in [Last::Signs(&numbers), Last::Phases(&numbers)] {
                     returns("Cayley::new", &sizes, || Cayley::new(&upper, Some(&numbers), last, batch, n));
                 }
                 let square = fits(len, &[batch, n, n]);
-                expect("cayley::matrix_vjp", &sizes, square && good, || {
-                    let gradients = cayley::Gradients { upper: Some(&mut bar), ..Default::default() };
-                    cayley::matrix_vjp(&x, none, &x, gradients, batch, n, THREADS)
-                });
                 for lasts in LENGTHS {
                     let mut last = vec![<T::Real as num_traits::Zero>::zero(); lasts];
                     let good = good && square && fits(lasts, &[batch, n]);
@@ -134,10 +127,21 @@ pub fn cayley<T: Scalar>() {
                 }
             }
             let Ok(op) = Cayley::new(&upper, None, none, batch, n) else { continue };
-            expect("matrix", &sizes, fits(len, &[batch, n, n]), || op.matrix(&mut out, THREADS));
+            let square = fits(len, &[batch, n, n]);
+            expect("matrix", &sizes, square, || op.matrix(&mut out, None, &budget));
+            for saved in [None, Some(&x[..])] {
+                expect("matrix_vjp", &sizes, square, || {
+                    op.matrix_vjp(saved, &x, &mut [Bar::Own(&mut bar)], &budget)
+                });
+            }
             for side in SIDES {
                 let good = fits(len, &[batch, rows, n]);
-                expect("apply", &sizes, good, || op.apply(&x, rows, side, &mut out, THREADS));
+                let known = size("saved", &[n, n]).is_ok();
+                expect("apply", &sizes, good && known, || op.apply(&x, rows, side, &mut out, None, &budget));
+                returns("apply_vjp", &sizes, || {
+                    let (bars, out) = (&mut [Bar::Own(&mut bar)], Some(&mut out[..]));
+                    op.apply_vjp(None, &x, &x, rows, side, bars, out, &budget)
+                });
             }
         }
     }

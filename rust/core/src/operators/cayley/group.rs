@@ -28,7 +28,7 @@ pub(super) unsafe fn forward<T: Scalar>(
         Forward {
             upper: view.upper_of(first).as_ptr(),
             diagonal: view.diagonal_of(first).map(<[_]>::as_ptr),
-            last: view.last.fill(first * n, count * n, scratch.cast::<T>()),
+            last: view.last.fill(first, count, n, scratch.cast::<T>()),
             n,
             count,
             out,
@@ -52,7 +52,7 @@ pub(super) unsafe fn backward<T: Scalar>(
 ) {
     // SAFETY: the arrays hold the matrices, `scratch` the factors and what the kernel wants.
     unsafe {
-        let last = last.fill(first * n, count * n, scratch.cast::<T>());
+        let last = last.fill(first, count, n, scratch.cast::<T>());
         let scratch = scratch.add(MOST * T::PARTS * n);
         Backward { w, ct, last, n, count, to, scratch }.call();
     }

@@ -15,7 +15,6 @@
 
 mod forward;
 mod group;
-mod last;
 mod recover;
 mod repair;
 mod single;
@@ -23,18 +22,27 @@ mod single;
 mod tests;
 mod vjp;
 
-pub use last::Last;
 pub use recover::from_matrix;
-pub use vjp::{Gradients, matrix_vjp};
 
+use super::last::{Last, check_signs};
+use crate::argument;
+use crate::argument::{Argument, Array, Bar, Given, all};
+use crate::budget::Budget;
 use crate::error::{Error, Result};
-use crate::kernels::{Operand, Product};
-use crate::operator::{Operator, Side};
-use crate::parallel::{self, Member, Shared};
+use crate::kernels::Buffer;
+use crate::operator::{Cpu, Operator, Saves};
+use crate::parallel::Shared;
 use crate::scalar::Scalar;
-use crate::scratch::{Region, Scratch, most};
 use crate::sizes::{check_len, triangles, work};
 use isometry_kernels::cayley::triangle;
+
+/// The arguments; D is I, diag(signs) or diag(e^{i phases}).
+pub const ARGUMENTS: &[Argument] = &[
+    argument!("upper", "n(n-1)/2"),
+    argument!("diagonal", "n", real),
+    argument!("signs", "n", real, fixed, group "last"),
+    argument!("phases", "n", real, group "last"),
+];
 
 /// A batch of n x n Cayley transforms: a borrowed view of their parameters.
 #[derive(Clone, Copy, Debug)]
@@ -64,7 +72,18 @@ impl<'a, T: Scalar> Cayley<'a, T> {
             check_len("diagonal", diagonal.len(), &[batch, n])?;
         }
         last.check::<T>(batch, n)?;
+        if let Last::Signs(signs) = last {
+            check_signs(signs)?;
+        }
         Ok(Cayley { upper, diagonal, last, batch, n })
+    }
+
+    /// A view of [`ARGUMENTS`].
+    pub fn of(given: &[Given<'a, T>]) -> Result<Self> {
+        let [upper, diagonal, signs, phases] = all(given)?;
+        let [batch, packed] = upper.sizes("upper")?;
+        let last = Last::of(Last::Signs, signs, phases)?;
+        Self::new(upper.own("upper")?, diagonal.real(), last, batch, size_of(packed))
     }
 
     /// The strict upper triangle of matrix b.
@@ -79,60 +98,63 @@ impl<'a, T: Scalar> Cayley<'a, T> {
     }
 }
 
+/// The size n of a skew matrix with `packed` = n (n - 1) / 2 entries above the diagonal, if there is one.
+fn size_of(packed: usize) -> usize {
+    // n = (1 + sqrt(1 + 8 packed)) / 2, exact for every length that fits in memory
+    ((1.0 + (1.0 + 8.0 * packed as f64).sqrt()) / 2.0).round() as usize
+}
+
+/// Refuses finite signs other than +1 and -1.
+pub fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
+    let [_, _, signs, _] = all(given)?;
+    signs.real().map_or(Ok(()), check_signs)
+}
+
 impl<T: Scalar> Operator<T> for Cayley<'_, T> {
     fn batch(&self) -> usize {
         self.batch
     }
-
     fn shape(&self) -> (usize, usize) {
         (self.n, self.n)
     }
+    fn arguments(&self) -> &'static [Argument] {
+        ARGUMENTS
+    }
+    fn argument(&self, i: usize) -> Array<'_, T> {
+        match i {
+            0 => Array::Own(self.upper),
+            1 => self.diagonal.map_or(Array::None, Array::Real),
+            _ => self.last.array(i == 3),
+        }
+    }
+}
 
-    fn matrix(&self, out: &mut [T], threads: usize) -> Result<()> {
-        self.check_matrix("out", out)?;
-        // SAFETY: the matrices fill `out`, which is borrowed exclusively.
-        unsafe { forward::matrices(self, Shared(out.as_mut_ptr()), threads) }
+impl<T: Scalar> Cpu<T> for Cayley<'_, T> {
+    fn matrix_saves(&self) -> Result<Saves> {
+        Ok(Saves::Result)
     }
 
-    fn apply(&self, x: &[T], rows: usize, side: Side, out: &mut [T], threads: usize) -> Result<()> {
-        self.check_rows(x, rows, side, out)?;
-        let n = self.n;
-        if out.is_empty() {
-            return Ok(());
+    fn matrix(&self, out: &mut [T], _saved: Option<&mut [T]>, budget: &Budget<'_>) -> Result<()> {
+        self.check_matrix("out", out)?;
+        // SAFETY: the matrices fill `out`, which is borrowed exclusively.
+        unsafe { forward::matrices(self, Shared(out.as_mut_ptr()), budget.threads) }
+    }
+
+    fn matrix_vjp(
+        &self,
+        saved: Option<&[T]>,
+        ct: &[T],
+        bars: &mut [Bar<'_, T>],
+        budget: &Budget<'_>,
+    ) -> Result<()> {
+        self.check_matrix("ct", ct)?;
+        self.check_saved(saved, Saves::Result)?;
+        self.check_bars(bars)?;
+        let again = if saved.is_none() { work(&[self.batch, self.n, self.n]) } else { 0 };
+        let mut again = Buffer::zeroed(again)?;
+        if saved.is_none() {
+            self.matrix(&mut again, None, budget)?;
         }
-        let work = work(&[self.batch, rows, n, n, T::PARTS, T::PARTS]);
-        let members = parallel::worth(most(threads), work);
-        let room = Scratch::new(|arena| {
-            let w: Region<T> = arena.take(&[self.batch, n, n]);
-            (w, arena.regions(members, &[Product::<T>::scratch(rows, n)]))
-        })?;
-        let (w, own) = *room;
-        // SAFETY: the region holds all matrices.
-        unsafe { forward::matrices(self, Shared(w.ptr()), threads)? };
-        let size = rows * n;
-        let to = Shared(out.as_mut_ptr());
-        let product = |b: usize| {
-            let w = Operand::new(w.at(b * n * n).cast_const(), n);
-            // rows: c = W x is C = X W^T, c = W^H x is C = X conj(W)
-            let w = if side == Side::Forward { w.t() } else { w.conj() };
-            Product::new((rows, n, n), Operand::new(x[b * size..].as_ptr(), n), w, to.at(b * size), n)
-        };
-        parallel::run(members, &|member| {
-            let scratch = own.of(member.id).ptr();
-            if self.batch < member.count {
-                for b in 0..self.batch {
-                    // SAFETY: the slices hold the matrices; `out` is borrowed exclusively; one scratch per member.
-                    unsafe { product(b).run(member, scratch) };
-                }
-            } else {
-                Member::alone(|solo| {
-                    for b in member.share(self.batch, 1) {
-                        // SAFETY: as above; the members write different matrices.
-                        unsafe { product(b).run(solo, scratch) };
-                    }
-                });
-            }
-        });
-        Ok(())
+        vjp::matrix_vjp(self, saved.unwrap_or(&again), ct, bars, budget.threads)
     }
 }

@@ -85,7 +85,7 @@ impl<T: Scalar> Widened<T> {
             wide.iter_mut().zip(rows).for_each(|(wide, x)| *wide = x.f64());
         }
         let last = match view.last {
-            Last::None => Last::None,
+            Last::None | Last::Sign(_) => Last::None,
             Last::Signs(_) => Last::Signs(&*last),
             Last::Phases(_) => Last::Phases(&*last),
         };
@@ -236,7 +236,7 @@ unsafe fn pivoted<W: Scalar<Real = f64>>(
     let defect = unsafe { room.polish(w, n) };
     for i in 0..n {
         for j in 0..n {
-            w[i * n + j] *= view.last.factor::<W>(b * n + j);
+            w[i * n + j] *= view.last.factor::<W>(b, j, n);
         }
     }
     defect

@@ -94,7 +94,7 @@ pub(super) unsafe fn forward<T: Scalar>(
         member.barrier();
         invert(member, m, pitch, n, shared.inverse, InverseOwn::carve(&mut own.arena(), n));
         let (last, columns) = finishing::<T>(&mut own.arena(), n);
-        let last = view.last.fill(b * n, n, last.ptr());
+        let last = view.last.fill(b, 1, n, last.ptr());
         Finish { s: m, pitch, w: out, n, rows, last, columns: columns.ptr(), norms }.call();
         member.barrier();
         let sum = |x: *const T::Real, n: usize| (0..n).map(|i| (*x.add(i)).f64()).sum::<f64>();
@@ -165,7 +165,7 @@ pub(super) unsafe fn backward<T: Scalar>(
         }
         let (z, y) = slabs(&mut shared.arena(), n, member.count);
         let (y, scratch) = (y.of(member.id).ptr(), own.scratch.ptr());
-        let last = last.fill(b * n, n, own.last.ptr());
+        let last = last.fill(b, 1, n, own.last.ptr());
         let columns = z.columns(member.id);
         if !columns.is_empty() {
             Member::alone(|solo| congruence(solo, (w, ct), (last, n), columns.clone(), (y, z), scratch));

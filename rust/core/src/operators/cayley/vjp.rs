@@ -2,52 +2,28 @@
 
 use super::forward::{by_lanes, work};
 use super::single::{self, BackwardOwn};
-use super::{Last, group, triangle};
-use crate::error::{Error, Result};
+use super::{Cayley, group, triangle};
+use crate::argument::Bar;
+use crate::error::Result;
 use crate::kernels::lanes;
 use crate::parallel::{self, Member, Shared};
 use crate::scalar::Scalar;
 use crate::scratch::{Arena, Frame, Scratch, most};
-use crate::sizes::{check_len, triangles};
 use isometry_kernels::cayley::Targets;
 
-/// Arrays for the gradients that are wanted.
-#[derive(Debug, Default)]
-pub struct Gradients<'a, T: Scalar> {
-    /// (batch, n (n - 1) / 2)
-    pub upper: Option<&'a mut [T]>,
-    /// (batch, n), complex types only.
-    pub diagonal: Option<&'a mut [T::Real]>,
-    /// (batch, n), complex types only.
-    pub phases: Option<&'a mut [T::Real]>,
-}
-
-/// From W (batch, n, n), the result of [`super::Cayley`]'s `matrix`, and its cotangent of the same shape, the gradients of
-/// the parameters; `last` as it was given to [`super::Cayley::new`].
-pub fn matrix_vjp<T: Scalar>(
+/// From W (batch, n, n) and its cotangent of the same shape, which were checked, the gradients of the parameters.
+pub(super) fn matrix_vjp<T: Scalar>(
+    view: &Cayley<'_, T>,
     w: &[T],
-    last: Last<'_, T::Real>,
     ct: &[T],
-    gradients: Gradients<'_, T>,
-    batch: usize,
-    n: usize,
+    bars: &mut [Bar<'_, T>],
     threads: usize,
 ) -> Result<()> {
-    check_len("w", w.len(), &[batch, n, n])?;
-    check_len("ct", ct.len(), &[batch, n, n])?;
-    last.check::<T>(batch, n)?;
-    let Gradients { upper, diagonal, phases } = gradients;
-    if let Some(x) = &upper {
-        check_len("upper_bar", x.len(), &triangles(batch, n))?;
-    }
-    for (name, x) in [("diagonal_bar", &diagonal), ("phases_bar", &phases)] {
-        if let Some(x) = x {
-            if T::PARTS == 1 {
-                return Err(Error::value(name, "exists for a complex type only, got a real one"));
-            }
-            check_len(name, x.len(), &[batch, n])?;
-        }
-    }
+    let Cayley { last, batch, n, .. } = *view;
+    let mut bars = bars.iter_mut().map(Bar::again);
+    let upper = bars.next().and_then(Bar::own);
+    let mut real = || bars.next().and_then(Bar::real);
+    let (diagonal, _, phases) = (real(), real(), real());
     if batch == 0 || n == 0 {
         return Ok(());
     }

@@ -1,80 +1,109 @@
-//! A plain matrix, without any law: c = W x for W of any shape (p, q).
-//!
-//! Rows: C = X W^T, and for the adjoint side C = X conj(W). With the cotangent C_bar: X_bar = C_bar conj(W) and
-//! W_bar = C_bar^T conj(X); for the adjoint side X_bar = C_bar W^T and W_bar = X^T conj(C_bar).
+//! A plain matrix, without any law: c = W x for W of any shape (p, q). The products stand in [`crate::kernels`].
 
-mod cpu;
 #[cfg(test)]
 mod tests;
 
+use crate::argument;
+use crate::argument::{Argument, Array, Bar, Given, all};
+use crate::budget::Budget;
 use crate::error::Result;
-use crate::operator::{Operator, Side};
+use crate::kernels::Matrices;
+use crate::operator::{Cpu, Operator, Saves, Side};
 use crate::scalar::Scalar;
 use crate::sizes::check_len;
 
+/// The arguments.
+pub const ARGUMENTS: &[Argument] = &[argument!("weight", "p q")];
+
 /// A batch of matrices.
 #[derive(Clone, Copy, Debug)]
-pub struct Dense<'a, T: Scalar> {
-    weight: &'a [T],
-    batch: usize,
-    p: usize,
-    q: usize,
-}
+pub struct Dense<'a, T: Scalar>(Matrices<'a, T>);
 
 impl<'a, T: Scalar> Dense<'a, T> {
     /// A view of matrices (batch, p, q), row-major.
     pub fn new(weight: &'a [T], batch: usize, p: usize, q: usize) -> Result<Self> {
         check_len("weight", weight.len(), &[batch, p, q])?;
-        Ok(Dense { weight, batch, p, q })
+        Ok(Dense(Matrices { data: weight, batch, p, q }))
     }
 
-    /// (features in, features out) of a side.
-    fn sizes(&self, side: Side) -> (usize, usize) {
-        if side == Side::Forward { (self.q, self.p) } else { (self.p, self.q) }
-    }
-
-    /// Pulls the cotangent of [`Operator::apply`] back to the matrices and to x. What is given is overwritten.
-    #[allow(clippy::too_many_arguments, reason = "the call of the seam, one to one")]
-    pub fn apply_vjp(
-        &self,
-        x: &[T],
-        ct: &[T],
-        rows: usize,
-        side: Side,
-        weight_bar: Option<&mut [T]>,
-        x_bar: Option<&mut [T]>,
-        threads: usize,
-    ) -> Result<()> {
-        let (from, into) = self.sizes(side);
-        check_len("x", x.len(), &[self.batch, rows, from])?;
-        check_len("ct", ct.len(), &[self.batch, rows, into])?;
-        if let Some(weight_bar) = &weight_bar {
-            check_len("weight_bar", weight_bar.len(), &[self.weight.len()])?;
-        }
-        if let Some(x_bar) = &x_bar {
-            check_len("x_bar", x_bar.len(), &[x.len()])?;
-        }
-        self.apply_vjp_cpu(x, ct, rows, side, weight_bar, x_bar, threads)
+    /// A view of [`ARGUMENTS`].
+    pub fn of(given: &[Given<'a, T>]) -> Result<Self> {
+        let [weight] = all(given)?;
+        let [batch, p, q] = weight.sizes("weight")?;
+        Self::new(weight.own("weight")?, batch, p, q)
     }
 }
 
 impl<T: Scalar> Operator<T> for Dense<'_, T> {
     fn batch(&self) -> usize {
-        self.batch
+        self.0.batch
     }
-
     fn shape(&self) -> (usize, usize) {
-        (self.p, self.q)
+        (self.0.p, self.0.q)
     }
+    fn arguments(&self) -> &'static [Argument] {
+        ARGUMENTS
+    }
+    fn argument(&self, _i: usize) -> Array<'_, T> {
+        Array::Own(self.0.data)
+    }
+}
 
-    fn matrix(&self, out: &mut [T], _threads: usize) -> Result<()> {
+impl<T: Scalar> Cpu<T> for Dense<'_, T> {
+    fn matrix(&self, out: &mut [T], _saved: Option<&mut [T]>, _budget: &Budget<'_>) -> Result<()> {
         self.check_matrix("out", out)?;
-        out.copy_from_slice(self.weight);
+        out.copy_from_slice(self.0.data);
         Ok(())
     }
 
-    fn apply(&self, x: &[T], rows: usize, side: Side, out: &mut [T], threads: usize) -> Result<()> {
+    fn matrix_vjp(
+        &self,
+        _saved: Option<&[T]>,
+        ct: &[T],
+        bars: &mut [Bar<'_, T>],
+        _budget: &Budget<'_>,
+    ) -> Result<()> {
+        self.check_matrix("ct", ct)?;
+        self.check_bars(bars)?;
+        if let [Bar::Own(weight)] = bars {
+            weight.copy_from_slice(ct);
+        }
+        Ok(())
+    }
+
+    fn apply_saves(&self, _rows: usize, _side: Side) -> Result<Saves> {
+        Ok(Saves::Elements(0))
+    }
+
+    fn apply(
+        &self,
+        x: &[T],
+        rows: usize,
+        side: Side,
+        out: &mut [T],
+        saved: Option<&mut [T]>,
+        budget: &Budget<'_>,
+    ) -> Result<()> {
         self.check_rows(x, rows, side, out)?;
-        self.apply_cpu(x, rows, side, out, threads)
+        self.check_saved(saved.as_deref(), Saves::Elements(0))?;
+        self.0.apply(x, rows, side, out, budget.threads)
+    }
+
+    fn apply_vjp(
+        &self,
+        saved: Option<&[T]>,
+        x: &[T],
+        ct: &[T],
+        rows: usize,
+        side: Side,
+        bars: &mut [Bar<'_, T>],
+        x_bar: Option<&mut [T]>,
+        budget: &Budget<'_>,
+    ) -> Result<()> {
+        self.check_pull(x, ct, rows, side, x_bar.as_deref())?;
+        self.check_saved(saved, Saves::Elements(0))?;
+        self.check_bars(bars)?;
+        let weight = bars.first_mut().and_then(|bar| bar.again().own());
+        self.0.apply_vjp(x, ct, rows, side, weight, x_bar, budget.threads)
     }
 }

@@ -25,10 +25,10 @@ fn check<T: Scalar>(batch: usize, p: usize, q: usize, rows: usize) {
     let weight: Vec<T> = numbers(batch * p * q, 1);
     let op = Dense::new(&weight, batch, p, q).unwrap();
     let mut copy = vec![T::default(); weight.len()];
-    op.matrix(&mut copy, 1).unwrap();
+    op.matrix(&mut copy, None, &Budget::of(1)).unwrap();
     assert_eq!(copy, weight);
     for side in [Side::Forward, Side::Adjoint] {
-        let (from, into) = op.sizes(side);
+        let (from, into) = op.features(side);
         let (x, ct): (Vec<T>, Vec<T>) = (numbers(batch * rows * from, 2), numbers(batch * rows * into, 3));
         let zero = T::Wide::default();
         let (mut out, mut x_bar) = (vec![zero; ct.len()], vec![zero; x.len()]);
@@ -58,8 +58,9 @@ fn check<T: Scalar>(batch: usize, p: usize, q: usize, rows: usize) {
         for threads in [1, 2, 3] {
             let (mut a, mut b, mut c) =
                 (vec![T::one(); ct.len()], vec![T::one(); x.len()], vec![T::one(); weight.len()]);
-            op.apply(&x, rows, side, &mut a, threads).unwrap();
-            op.apply_vjp(&x, &ct, rows, side, Some(&mut c), Some(&mut b), threads).unwrap();
+            let budget = &Budget::of(threads);
+            op.apply(&x, rows, side, &mut a, None, budget).unwrap();
+            op.apply_vjp(None, &x, &ct, rows, side, &mut [Bar::Own(&mut c)], Some(&mut b), budget).unwrap();
             near(&a, &out, from, "out");
             near(&b, &x_bar, into, "x_bar");
             near(&c, &weight_bar, rows, "weight_bar");
@@ -89,8 +90,10 @@ fn sizes_are_checked() {
     assert!(Dense::new(&[0f32; 5], 1, 2, 3).is_err());
     let weight = [0f32; 6];
     let op = Dense::new(&weight, 1, 2, 3).unwrap();
-    assert!(op.apply(&[0.0; 2], 1, Side::Forward, &mut [0.0; 2], 1).is_err());
-    assert!(op.apply(&[0.0; 2], 1, Side::Adjoint, &mut [0.0; 3], 1).is_ok());
-    let bad = op.apply_vjp(&[0.0; 3], &[0.0; 2], 1, Side::Forward, Some(&mut [0.0; 5]), None, 1);
+    let one = Budget::of(1);
+    assert!(op.apply(&[0.0; 2], 1, Side::Forward, &mut [0.0; 2], None, &one).is_err());
+    assert!(op.apply(&[0.0; 2], 1, Side::Adjoint, &mut [0.0; 3], None, &one).is_ok());
+    let short = &mut [Bar::Own(&mut [0.0; 5])];
+    let bad = op.apply_vjp(None, &[0.0; 3], &[0.0; 2], 1, Side::Forward, short, None, &one);
     assert!(bad.unwrap_err().to_string().starts_with("weight_bar: expected 6"));
 }

@@ -59,8 +59,7 @@ impl<T: Scalar> Householder<'_, T> {
         x_bar: Option<&mut [T]>,
         threads: usize,
     ) -> Result<()> {
-        let Gradients { mut vectors, sign, phases } = gradients;
-        let mut last = sign.or(phases);
+        let Gradients { mut vectors, mut last } = gradients;
         // sums over rows start from zero, also over no rows at all
         if let Some(last) = &mut last {
             last.fill(T::Real::zero());

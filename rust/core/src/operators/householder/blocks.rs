@@ -125,7 +125,7 @@ pub(super) fn few(rows: usize) -> bool {
 
 /// Elements per matrix that [`Householder::apply_keeping`] keeps for so many rows of m reflections of n entries, with or
 /// without a last factor; 0 where keeping does not pay.
-pub fn apply_keep_len(n: usize, m: usize, rows: usize, last: bool) -> Result<usize> {
+pub(crate) fn apply_keep_len(n: usize, m: usize, rows: usize, last: bool) -> Result<usize> {
     let cut = Blocks::new(m, rows);
     let pays = !few(rows) && rows <= VJP_ROWS && cut.count <= KEPT_BLOCKS;
     if !pays {
@@ -136,7 +136,7 @@ pub fn apply_keep_len(n: usize, m: usize, rows: usize, last: bool) -> Result<usi
         return Ok(len);
     }
     let got = format!("{m} reflections of {n} entries for {rows} rows");
-    Err(Error::shape("kept", "sizes whose product fits in memory", got))
+    Err(Error::shape("saved", "sizes whose product fits in memory", got))
 }
 
 /// Runs `f` on all rows: each member alone on its own, or, where rows are few, all together. Ends with a barrier.

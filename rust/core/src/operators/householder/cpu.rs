@@ -156,16 +156,6 @@ impl<T: Scalar> Householder<'_, T> {
         !matches!(self.last, Last::None)
     }
 
-    /// Entry i of the diagonal of E of matrix b.
-    #[inline]
-    pub(super) fn last_at(&self, b: usize, i: usize) -> T {
-        match self.last {
-            Last::Sign(sign) if i + 1 == self.n => T::real(sign[b]),
-            Last::Phases(phases) => T::cis(phases[b * self.n + i]),
-            _ => T::one(),
-        }
-    }
-
     /// The diagonal of E into `e` (n). Each member writes its share; a barrier follows.
     ///
     /// # Safety
@@ -173,7 +163,7 @@ impl<T: Scalar> Householder<'_, T> {
     pub(super) unsafe fn diagonal(&self, hand: &Hand<'_, T>, b: usize, e: *mut T) {
         for i in hand.member.share(self.n, 16) {
             // SAFETY: inside the array, own share.
-            unsafe { e.add(i).write(self.last_at(b, i)) };
+            unsafe { e.add(i).write(self.last.factor(b, i, self.n)) };
         }
         hand.barrier();
     }

@@ -126,12 +126,12 @@ impl<T: Scalar> Householder<'_, T> {
         let (n, m) = (self.n, self.m);
         // only read where it was given
         let kept = kept.map(|kept| Shared(kept.as_ptr().cast_mut()));
-        let Gradients { vectors, sign, phases } = gradients;
-        if vectors.is_none() && sign.is_none() && phases.is_none() {
+        let Gradients { vectors, last } = gradients;
+        if vectors.is_none() && last.is_none() {
             return Ok(());
         }
         let vectors_bar = vectors.map(|x| Shared(x.as_mut_ptr()));
-        let last_bar = sign.or(phases).map(|x| Shared(x.as_mut_ptr()));
+        let last_bar = last.map(|x| Shared(x.as_mut_ptr()));
         const FULL: Triangle = Triangle::Full;
         let cost = self.cost_factors().saturating_add(work(&[2, n, m, n + m]));
         let threads = members::<T>(self.batch, cost, threads);

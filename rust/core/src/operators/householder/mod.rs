@@ -17,26 +17,26 @@ mod recover;
 #[cfg(test)]
 mod tests;
 
-pub use blocks::apply_keep_len;
+pub(crate) use blocks::apply_keep_len;
 pub use recover::from_matrix;
 
+use super::last::Last;
+use crate::argument;
+use crate::argument::{Argument, Array, Bar, Given, all};
+use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::kernels::{Buffer, all_zero, balance, column_norms2};
-use crate::operator::{Operator, Side};
+use crate::operator::{Cpu, Operator, Saves, Side};
 use crate::scalar::Scalar;
 use crate::sizes::{check_len, size};
-use num_traits::Float;
+use num_traits::{Float, One};
 
-/// The last factor E.
-#[derive(Clone, Copy, Debug)]
-pub enum Last<'a, R> {
-    /// E = I
-    None,
-    /// E = diag(1, ..., 1, s), one s per matrix.
-    Sign(&'a [R]),
-    /// E = diag(e^{i theta}), n angles per matrix; complex types only.
-    Phases(&'a [R]),
-}
+/// The arguments; E is I, diag(1, ..., 1, sign) or diag(e^{i phases}).
+pub const ARGUMENTS: &[Argument] = &[
+    argument!("vectors", "n m"),
+    argument!("sign", "", real, group "last"),
+    argument!("phases", "n", real, group "last"),
+];
 
 /// A batch of products of reflections.
 #[derive(Clone, Copy, Debug)]
@@ -50,43 +50,19 @@ pub struct Householder<'a, T: Scalar> {
     trapezoid: bool,
 }
 
-/// Where gradients go; `None` for those that are not wanted. Everything given is overwritten.
-#[derive(Debug)]
-pub struct Gradients<'a, T: Scalar> {
-    /// (batch, n, m)
-    pub vectors: Option<&'a mut [T]>,
-    /// (batch,)
-    pub sign: Option<&'a mut [T::Real]>,
-    /// (batch, n)
-    pub phases: Option<&'a mut [T::Real]>,
-}
-
-impl<T: Scalar> Default for Gradients<'_, T> {
-    fn default() -> Self {
-        Gradients { vectors: None, sign: None, phases: None }
-    }
-}
-
 impl<'a, T: Scalar> Householder<'a, T> {
     /// A view of vectors (batch, n, m), row-major: the columns of each matrix U are the reflection vectors.
     pub fn new(vectors: &'a [T], last: Last<'a, T::Real>, batch: usize, n: usize, m: usize) -> Result<Self> {
         check_len("vectors", vectors.len(), &[batch, n, m])?;
-        match last {
-            Last::None => {}
-            Last::Sign(sign) => {
-                check_len("sign", sign.len(), &[batch])?;
-                if n == 0 && batch > 0 {
-                    return Err(Error::shape("vectors", "n >= 1 beside a sign", 0));
-                }
-            }
-            Last::Phases(phases) => {
-                check_len("phases", phases.len(), &[batch, n])?;
-                if T::PARTS == 1 {
-                    return Err(Error::value("phases", "need complex vectors, got real ones"));
-                }
-            }
-        }
+        last.check::<T>(batch, n)?;
         Ok(Householder { vectors, last, batch, n, m, trapezoid: false })
+    }
+
+    /// A view of [`ARGUMENTS`].
+    pub fn of(given: &[Given<'a, T>]) -> Result<Self> {
+        let [vectors, sign, phases] = all(given)?;
+        let [batch, n, m] = vectors.sizes("vectors")?;
+        Self::new(vectors.own("vectors")?, Last::of(Last::Sign, sign, phases)?, batch, n, m)
     }
 
     /// The first (matrix, column) that is no reflection vector: its entries are finite, but its squared norm is zero,
@@ -107,99 +83,11 @@ impl<'a, T: Scalar> Householder<'a, T> {
         Ok(None)
     }
 
-    /// Pulls the cotangent of the matrices, (batch, n, n), back to the parameters.
-    pub fn matrix_vjp(&self, ct: &[T], gradients: Gradients<'_, T>, threads: usize) -> Result<()> {
-        self.check_matrix("ct", ct)?;
-        self.check_gradients(&gradients)?;
-        self.balanced(gradients, |own, gradients| own.matrix_vjp_cpu(None, ct, gradients, threads))
-    }
-
-    /// Elements of `keep` in [`Householder::matrix_keeping`]: T^-1 and T^-1 U^H E of every matrix.
-    pub fn keep_len(&self) -> Result<usize> {
-        let [rows, columns] = self.kept();
-        size("keep", &[self.batch, rows, columns])
-    }
-
-    /// [`Operator::matrix`] that keeps what the gradient would compute again: about a fifth of its time.
-    pub fn matrix_keeping(&self, out: &mut [T], keep: &mut [T], threads: usize) -> Result<()> {
-        self.check_matrix("out", out)?;
-        check_len("keep", keep.len(), &[self.keep_len()?])?;
-        self.balanced(Gradients::default(), |own, _| own.matrix_cpu(out, Some(keep), threads))
-    }
-
-    /// [`Householder::matrix_vjp`] from what [`Householder::matrix_keeping`] kept; the results are the same bits.
-    pub fn matrix_vjp_kept(
-        &self,
-        kept: &[T],
-        ct: &[T],
-        gradients: Gradients<'_, T>,
-        threads: usize,
-    ) -> Result<()> {
-        self.check_matrix("ct", ct)?;
-        check_len("kept", kept.len(), &[self.keep_len()?])?;
-        self.check_gradients(&gradients)?;
-        self.balanced(gradients, |own, gradients| own.matrix_vjp_cpu(Some(kept), ct, gradients, threads))
-    }
-
-    /// The forward side of [`Operator::apply`] that keeps what the gradient would compute again, its whole forward pass:
-    /// [`apply_keep_len`] elements of each matrix.
-    pub fn apply_keeping(
-        &self,
-        x: &[T],
-        rows: usize,
-        out: &mut [T],
-        keep: &mut [T],
-        threads: usize,
-    ) -> Result<()> {
-        self.check_rows(x, rows, Side::Forward, out)?;
-        self.check_keep(keep, rows)?;
-        self.balanced(Gradients::default(), |own, _| own.apply_keeping_cpu(x, rows, out, keep, threads))
-    }
-
-    fn check_keep(&self, keep: &[T], rows: usize) -> Result<()> {
-        match apply_keep_len(self.n, self.m, rows, self.has_last())? {
-            0 => Err(Error::value("kept", "was given for a call that keeps nothing")),
-            len => check_len("kept", keep.len(), &[self.batch, len]),
-        }
-    }
-
-    /// Pulls the cotangent of [`Operator::apply`], (batch, rows, n), back to the parameters and to x; `kept` is what
-    /// [`Householder::apply_keeping`] kept, and changes no bit of the results.
-    #[allow(clippy::too_many_arguments, reason = "the call of the seam, one to one")]
-    pub fn apply_vjp(
-        &self,
-        kept: Option<&[T]>,
-        x: &[T],
-        ct: &[T],
-        rows: usize,
-        side: Side,
-        gradients: Gradients<'_, T>,
-        x_bar: Option<&mut [T]>,
-        threads: usize,
-    ) -> Result<()> {
-        let sizes = [self.batch, rows, self.n];
-        check_len("x", x.len(), &sizes)?;
-        check_len("ct", ct.len(), &sizes)?;
-        if let Some(x_bar) = &x_bar {
-            check_len("x_bar", x_bar.len(), &sizes)?;
-        }
-        self.check_gradients(&gradients)?;
-        if let Some(kept) = kept {
-            self.check_keep(kept, rows)?;
-            if side == Side::Adjoint {
-                return Err(Error::value("kept", "belongs to W x, not to W^H x"));
-            }
-        }
-        self.balanced(gradients, |own, gradients| {
-            own.apply_vjp_cpu(kept, x, ct, rows, side, gradients, x_bar, threads)
-        })
-    }
-
     /// Runs `f` on the operator with columns of ordinary length, its shape looked at, and turns the gradient that f wrote back
     /// to the given columns. Matrices without entries need nothing.
     fn balanced(
         &self,
-        gradients: Gradients<'_, T>,
+        bars: &mut [Bar<'_, T>],
         f: impl FnOnce(&Householder<'_, T>, Gradients<'_, T>) -> Result<()>,
     ) -> Result<()> {
         let Householder { vectors, last, batch, n, m, .. } = *self;
@@ -208,34 +96,52 @@ impl<'a, T: Scalar> Householder<'a, T> {
         }
         let trapezoid = trapezoidal(vectors, n, m);
         let Some(balanced) = balance(vectors, batch, n, m)? else {
-            return f(&Householder { trapezoid, ..*self }, gradients);
+            return f(&Householder { trapezoid, ..*self }, Gradients::of(bars));
         };
-        let Gradients { vectors: mut bar, sign, phases } = gradients;
         let own = Householder { vectors: &balanced.vectors, last, batch, n, m, trapezoid };
-        f(&own, Gradients { vectors: bar.as_deref_mut(), sign, phases })?;
-        if let Some(bar) = bar {
+        f(&own, Gradients::of(bars))?;
+        if let Some(Bar::Own(bar)) = bars.first_mut() {
             balanced.pull(bar);
         }
         Ok(())
     }
+}
 
-    fn check_gradients(&self, gradients: &Gradients<'_, T>) -> Result<()> {
-        if let Some(vectors) = &gradients.vectors {
-            check_len("vectors_bar", vectors.len(), &[self.vectors.len()])?;
-        }
-        if let Some(sign) = &gradients.sign {
-            check_len("sign_bar", sign.len(), &[self.batch])?;
-            if !matches!(self.last, Last::Sign(_)) {
-                return Err(Error::value("sign_bar", "is wanted, but the product has no sign"));
-            }
-        }
-        if let Some(phases) = &gradients.phases {
-            check_len("phases_bar", phases.len(), &[self.batch, self.n])?;
-            if !matches!(self.last, Last::Phases(_)) {
-                return Err(Error::value("phases_bar", "is wanted, but the product has no phases"));
-            }
-        }
-        Ok(())
+/// Where gradients go; `None` for those that are not wanted.
+#[derive(Default)]
+struct Gradients<'a, T: Scalar> {
+    /// (batch, n, m)
+    vectors: Option<&'a mut [T]>,
+    /// Of the sign (batch,) or of the phases (batch, n).
+    last: Option<&'a mut [T::Real]>,
+}
+
+impl<'a, T: Scalar> Gradients<'a, T> {
+    fn of(bars: &'a mut [Bar<'_, T>]) -> Self {
+        let mut bars = bars.iter_mut().map(Bar::again);
+        Gradients { vectors: bars.next().and_then(Bar::own), last: bars.find_map(Bar::real) }
+    }
+}
+
+/// Refuses values that no product of reflections has: a sign outside [-1, 1], a vector without a direction. NaN passes.
+pub fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
+    let [vectors, sign, _] = all(given)?;
+    if sign.real().is_some_and(|sign| sign.iter().any(|s| s.abs() > T::Real::one())) {
+        return Err(Error::value("sign", "must lie in [-1, 1]"));
+    }
+    if matches!(vectors.array, Array::None) {
+        return Ok(());
+    }
+    let [batch, n, m] = vectors.sizes("vectors")?;
+    match Householder::new(vectors.own("vectors")?, Last::None, batch, n, m)?.check()? {
+        None => Ok(()),
+        Some((b, j)) => Err(Error::value(
+            "vectors",
+            format!(
+                "must not contain a zero reflection vector nor one whose squared norm overflows or is denormal (lengths \
+                 may lie in 1.1e-19..1.8e19 in float32, in 1.5e-154..1.3e154 in float64): column {j} of matrix {b} does"
+            ),
+        )),
     }
 }
 
@@ -250,21 +156,82 @@ impl<T: Scalar> Operator<T> for Householder<'_, T> {
     fn batch(&self) -> usize {
         self.batch
     }
-
     fn shape(&self) -> (usize, usize) {
         (self.n, self.n)
     }
+    fn arguments(&self) -> &'static [Argument] {
+        ARGUMENTS
+    }
+    fn argument(&self, i: usize) -> Array<'_, T> {
+        if i == 0 { Array::Own(self.vectors) } else { self.last.array(i == 2) }
+    }
+}
 
-    fn matrix(&self, out: &mut [T], threads: usize) -> Result<()> {
-        self.check_matrix("out", out)?;
-        self.balanced(Gradients::default(), |own, _| own.matrix_cpu(out, None, threads))
+impl<T: Scalar> Cpu<T> for Householder<'_, T> {
+    /// T^-1 and T^-1 U^H E of every matrix: about a fifth of the time of the gradient.
+    fn matrix_saves(&self) -> Result<Saves> {
+        Ok(Saves::Elements(size("saved", &self.kept())?))
     }
 
-    fn apply(&self, x: &[T], rows: usize, side: Side, out: &mut [T], threads: usize) -> Result<()> {
+    fn matrix(&self, out: &mut [T], saved: Option<&mut [T]>, budget: &Budget<'_>) -> Result<()> {
+        self.check_matrix("out", out)?;
+        self.check_saved(saved.as_deref(), self.matrix_saves()?)?;
+        self.balanced(&mut [], |own, _| own.matrix_cpu(out, saved, budget.threads))
+    }
+
+    fn matrix_vjp(
+        &self,
+        saved: Option<&[T]>,
+        ct: &[T],
+        bars: &mut [Bar<'_, T>],
+        budget: &Budget<'_>,
+    ) -> Result<()> {
+        self.check_matrix("ct", ct)?;
+        self.check_saved(saved, self.matrix_saves()?)?;
+        self.check_bars(bars)?;
+        self.balanced(bars, |own, gradients| own.matrix_vjp_cpu(saved, ct, gradients, budget.threads))
+    }
+
+    /// The whole forward pass of W x, where that pays.
+    fn apply_saves(&self, rows: usize, side: Side) -> Result<Saves> {
+        let pays = side == Side::Forward;
+        Ok(Saves::Elements(if pays { apply_keep_len(self.n, self.m, rows, self.has_last())? } else { 0 }))
+    }
+
+    fn apply(
+        &self,
+        x: &[T],
+        rows: usize,
+        side: Side,
+        out: &mut [T],
+        saved: Option<&mut [T]>,
+        budget: &Budget<'_>,
+    ) -> Result<()> {
         self.check_rows(x, rows, side, out)?;
-        if out.is_empty() {
-            return Ok(());
-        }
-        self.balanced(Gradients::default(), |own, _| own.apply_cpu(x, rows, side, out, threads))
+        self.check_saved(saved.as_deref(), self.apply_saves(rows, side)?)?;
+        self.balanced(&mut [], |own, _| match saved {
+            Some(saved) => own.apply_keeping_cpu(x, rows, out, saved, budget.threads),
+            None if out.is_empty() => Ok(()),
+            None => own.apply_cpu(x, rows, side, out, budget.threads),
+        })
+    }
+
+    fn apply_vjp(
+        &self,
+        saved: Option<&[T]>,
+        x: &[T],
+        ct: &[T],
+        rows: usize,
+        side: Side,
+        bars: &mut [Bar<'_, T>],
+        x_bar: Option<&mut [T]>,
+        budget: &Budget<'_>,
+    ) -> Result<()> {
+        self.check_pull(x, ct, rows, side, x_bar.as_deref())?;
+        self.check_saved(saved, self.apply_saves(rows, side)?)?;
+        self.check_bars(bars)?;
+        self.balanced(bars, |own, gradients| {
+            own.apply_vjp_cpu(saved, x, ct, rows, side, gradients, x_bar, budget.threads)
+        })
     }
 }

@@ -38,7 +38,7 @@ impl<W: Scalar<Real = f64, Wide = W>> Textbook<W> {
         let columns = (0..m).map(|j| (0..n).map(|i| at(i, j)).collect()).collect();
         let mut e = vec![W::one(); n];
         match op.last {
-            Last::None => {}
+            Last::None | Last::Signs(_) => {}
             Last::Sign(sign) => e[n - 1] = W::real(sign[b].f64()),
             Last::Phases(phases) => {
                 for (e, angle) in e.iter_mut().zip(&phases[b * n..]) {
@@ -138,7 +138,7 @@ fn reference<T: Scalar>(
                 }
             }
             match op.last {
-                Last::None => {}
+                Last::None | Last::Signs(_) => {}
                 Last::Sign(_) => last[0] += (g[n - 1].conj() * into[n - 1]).re(),
                 Last::Phases(_) => {
                     for j in 0..n {
@@ -258,14 +258,10 @@ fn check_vectors<T: Scalar>(
             let (mut out, mut u_bar, mut x_bar) =
                 (Guarded::<T>::new(size), Guarded::new(batch * n * m), Guarded::new(size));
             let mut last_bar = Guarded::<T::Real>::new(lasts);
-            op.apply(&x, rows, side, out.out(), threads).unwrap();
-            let mut gradients = Gradients { vectors: Some(u_bar.out()), ..Default::default() };
-            match kind {
-                Kind::None => {}
-                Kind::Sign => gradients.sign = Some(last_bar.out()),
-                Kind::Phases => gradients.phases = Some(last_bar.out()),
-            }
-            op.apply_vjp(None, &x, &ct, rows, side, gradients, Some(x_bar.out()), threads).unwrap();
+            op.apply(&x, rows, side, out.out(), None, &Budget::of(threads)).unwrap();
+            let bars = &mut bars(Bar::Own(u_bar.out()), kind, last_bar.out());
+            let budget = Budget::of(threads);
+            op.apply_vjp(None, &x, &ct, rows, side, bars, Some(x_bar.out()), &budget).unwrap();
             let got = [out.read().to_vec(), u_bar.read().to_vec(), x_bar.read().to_vec()];
             let got_last = last_bar.read().to_vec();
             match (&first, &first_last) {
@@ -299,21 +295,28 @@ fn check_vectors<T: Scalar>(
         if let (Some(all), Some(last)) = (&first, &first_last) {
             let (mut u_bar, mut x_bar, mut last_bar) =
                 (Guarded::<T>::new(batch * n * m), Guarded::<T>::new(size), Guarded::<T::Real>::new(lasts));
-            let only = Gradients { vectors: Some(u_bar.out()), ..Default::default() };
-            op.apply_vjp(None, &x, &ct, rows, side, only, None, 2).unwrap();
-            op.apply_vjp(None, &x, &ct, rows, side, Gradients::default(), Some(x_bar.out()), 1).unwrap();
+            let (one, two) = (Budget::of(1), Budget::of(2));
+            op.apply_vjp(None, &x, &ct, rows, side, &mut [Bar::Own(u_bar.out())], None, &two).unwrap();
+            op.apply_vjp(None, &x, &ct, rows, side, &mut [], Some(x_bar.out()), &one).unwrap();
             assert_eq!((u_bar.read(), x_bar.read()), (&all[1][..], &all[2][..]), "{name} {side:?} alone");
-            let mut only = Gradients::default();
-            match kind {
-                Kind::None => continue,
-                Kind::Sign => only.sign = Some(last_bar.out()),
-                Kind::Phases => only.phases = Some(last_bar.out()),
+            if kind == Kind::None {
+                continue;
             }
-            op.apply_vjp(None, &x, &ct, rows, side, only, None, 2).unwrap();
+            let only = &mut bars(Bar::None, kind, last_bar.out());
+            op.apply_vjp(None, &x, &ct, rows, side, only, None, &two).unwrap();
             assert_eq!(last_bar.read(), &last[..], "{name} {side:?} last alone");
         }
     }
     check_matrix(&op, kind, &name, growth);
+}
+
+/// Room for the gradients of the vectors and of the last factor.
+fn bars<'a, T: Scalar>(vectors: Bar<'a, T>, kind: Kind, last: &'a mut [T::Real]) -> [Bar<'a, T>; 3] {
+    match kind {
+        Kind::None => [vectors, Bar::None, Bar::None],
+        Kind::Sign => [vectors, Bar::Real(last), Bar::None],
+        Kind::Phases => [vectors, Bar::None, Bar::Real(last)],
+    }
 }
 
 /// The forward pass that keeps, and the gradient from what it kept, equal those without.
@@ -330,11 +333,12 @@ fn keeping_changes_no_bit<T: Scalar>(
     }
     for &threads in teams(op.n, op.m) {
         let (mut got, mut keep) = (Guarded::<T>::new(out.len()), Guarded::<T>::new(len));
-        op.apply_keeping(x, rows, got.out(), keep.out(), threads).unwrap();
+        let budget = Budget::of(threads);
+        op.apply(x, rows, side, got.out(), Some(keep.out()), &budget).unwrap();
         assert_eq!(got.read(), &out[..], "{name}: keeping, {threads} threads");
         let (mut u, mut bar) = (Guarded::<T>::new(u_bar.len()), Guarded::<T>::new(x_bar.len()));
-        let only = Gradients { vectors: Some(u.out()), ..Default::default() };
-        op.apply_vjp(Some(keep.read()), x, ct, rows, side, only, Some(bar.out()), threads).unwrap();
+        let only = &mut [Bar::Own(u.out())];
+        op.apply_vjp(Some(keep.read()), x, ct, rows, side, only, Some(bar.out()), &budget).unwrap();
         assert_eq!((u.read(), bar.read()), (&u_bar[..], &x_bar[..]), "{name}: kept, {threads} threads");
     }
 }
@@ -358,20 +362,22 @@ fn check_matrix<T: Scalar>(op: &Householder<'_, T>, kind: Kind, name: &str, grow
     for &threads in teams(n, m) {
         let (mut w, mut u_bar) = (Guarded::<T>::new(batch * n * n), Guarded::<T>::new(batch * n * m));
         let mut last_bar = Guarded::<T::Real>::new(if kind == Kind::Phases { batch * n } else { batch });
-        op.matrix(w.out(), threads).unwrap();
-        let mut gradients = Gradients { vectors: Some(u_bar.out()), ..Default::default() };
-        match kind {
-            Kind::None => last_bar.out().fill(T::Real::of(0.0)),
-            Kind::Sign => gradients.sign = Some(last_bar.out()),
-            Kind::Phases => gradients.phases = Some(last_bar.out()),
+        op.matrix(w.out(), None, &Budget::of(threads)).unwrap();
+        if kind == Kind::None {
+            last_bar.out().fill(T::Real::of(0.0));
         }
-        op.matrix_vjp(&ct, gradients, threads).unwrap();
+        let budget = Budget::of(threads);
+        let both = &mut bars(Bar::Own(u_bar.out()), kind, last_bar.out());
+        op.matrix_vjp(None, &ct, both, &budget).unwrap();
         let got = (w.read().to_vec(), u_bar.read().to_vec(), last_bar.read().to_vec());
+        let saves = op.matrix_saves().unwrap();
+        assert_eq!(saves, Saves::Elements(m * (m + n)));
         let (mut keep, mut again) =
-            (Guarded::<T>::new(op.keep_len().unwrap()), Guarded::<T>::new(batch * n * m));
-        op.matrix_keeping(w.out(), keep.out(), threads).unwrap();
-        let only = Gradients { vectors: Some(again.out()), ..Default::default() };
-        op.matrix_vjp_kept(keep.read(), &ct, only, threads).unwrap();
+            (Guarded::<T>::new(batch * m * (m + n)), Guarded::<T>::new(batch * n * m));
+        let room = (m > 0).then(|| keep.out());
+        op.matrix(w.out(), room, &budget).unwrap();
+        let kept = (m > 0).then(|| keep.read());
+        op.matrix_vjp(kept, &ct, &mut [Bar::Own(again.out())], &budget).unwrap();
         assert!(got.0 == w.read() && got.1 == again.read(), "{name} kept");
         if let Some(first) = &first {
             assert!(*first == got, "{name} matrix: {threads} threads differ");
@@ -480,7 +486,7 @@ fn matrices_are_unitary_to_rounding() {
         let vectors: Vec<T> = Random(n as u64 + 1).array(n * n);
         let op = Householder::new(&vectors, Last::None, 1, n, n).unwrap();
         let mut w = vec![T::default(); n * n];
-        op.matrix(&mut w, 2).unwrap();
+        op.matrix(&mut w, None, &Budget::of(2)).unwrap();
         let e = unitarity(&w, n);
         assert!(e <= 20.0, "n {n} {}: e(W) = {e}", std::any::type_name::<T>());
     }
@@ -502,7 +508,7 @@ fn parallel_columns_are_harmless() {
     }
     let op = Householder::new(&vectors, Last::None, 1, n, m).unwrap();
     let mut w = vec![0f32; n * n];
-    op.matrix(&mut w, 1).unwrap();
+    op.matrix(&mut w, None, &Budget::of(1)).unwrap();
     assert!(unitarity(&w, n) <= 20.0);
 }
 
@@ -524,13 +530,14 @@ fn lengths<T: Scalar<Real = f64>>() {
         let op = Householder::new(vectors, Last::None, 1, n, m).unwrap();
         assert_eq!(op.check(), Ok(None));
         let (mut w, mut bars) = (vec![T::default(); n * n], vec![vec![T::default(); n * m]; 3]);
-        op.matrix(&mut w, 1).unwrap();
+        op.matrix(&mut w, None, &Budget::of(1)).unwrap();
         assert!(unitarity(&w, n) <= 20.0);
-        op.matrix_vjp(&ct, Gradients { vectors: Some(&mut bars[0]), ..Default::default() }, 1).unwrap();
+        let one = Budget::of(1);
+        op.matrix_vjp(None, &ct, &mut [Bar::Own(&mut bars[0])], &one).unwrap();
         for (rows, bar) in [(3, 1), (n, 2)] {
-            let only = Gradients { vectors: Some(&mut bars[bar]), ..Default::default() };
+            let only = &mut [Bar::Own(&mut bars[bar])];
             let (x, ct) = (&ct[..rows * n], &w[..rows * n]);
-            op.apply_vjp(None, x, ct, rows, Side::Forward, only, None, 1).unwrap();
+            op.apply_vjp(None, x, ct, rows, Side::Forward, only, None, &one).unwrap();
         }
         results.push((w, bars));
     }
@@ -582,11 +589,12 @@ fn sizes_and_kinds_are_checked() {
     assert!(Householder::new(&v, Last::Sign(&[1.0]), 2, 3, 2).is_err());
     assert!(Householder::new(&v, Last::Phases(&[0.0; 6]), 2, 3, 2).is_err());
     let op = Householder::new(&v, Last::None, 2, 3, 2).unwrap();
-    assert!(op.matrix(&mut [0.0; 17], 1).is_err());
-    assert!(op.apply(&[0.0; 12], 2, Side::Forward, &mut [0.0; 11], 1).is_err());
+    let one = Budget::of(1);
+    assert!(op.matrix(&mut [0.0; 17], None, &one).is_err());
+    assert!(op.apply(&[0.0; 12], 2, Side::Forward, &mut [0.0; 11], None, &one).is_err());
     let mut bar = [0.0; 2];
-    let wrong = Gradients { sign: Some(&mut bar), ..Default::default() };
-    assert!(op.matrix_vjp(&[0.0; 18], wrong, 1).is_err());
+    let wrong = &mut [Bar::None, Bar::Real(&mut bar)];
+    assert!(op.matrix_vjp(None, &[0.0; 18], wrong, &one).is_err());
 }
 
 fn round_trip<T: Scalar>(w: &[T], n: usize, bound: f64) {
@@ -608,7 +616,7 @@ fn round_trip<T: Scalar>(w: &[T], n: usize, bound: f64) {
         assert_eq!(sign[0].f64().abs(), 1.0);
     }
     let mut back = vec![T::default(); n * n];
-    Householder::new(&vectors, last, 1, n, m).unwrap().matrix(&mut back, 1).unwrap();
+    Householder::new(&vectors, last, 1, n, m).unwrap().matrix(&mut back, None, &Budget::of(1)).unwrap();
     for (a, b) in back.iter().zip(w) {
         let off = (a.widen() - b.widen()).modulus() / T::Real::EPS.f64();
         assert!(off <= bound * n as f64, "n {n}: off by {off} eps");
@@ -622,7 +630,7 @@ fn recovered_reflections_give_the_matrix_back() {
             let vectors: Vec<T> = Random(n as u64).array(n * n);
             let op = Householder::new(&vectors, Last::None, 1, n, n).unwrap();
             let mut w = vec![T::default(); n * n];
-            op.matrix(&mut w, 1).unwrap();
+            op.matrix(&mut w, None, &Budget::of(1)).unwrap();
             round_trip(&w, n, 20.0);
             for signs in [1.0, -1.0] {
                 let mut w = vec![T::default(); n * n];
@@ -669,8 +677,8 @@ fn extreme_lengths_leave_the_matrix_and_divide_the_gradient() {
         let run = |u: &[T]| {
             let op = Householder::new(u, Last::None, 1, n, m).unwrap();
             let (mut w, mut bar) = (vec![T::default(); n * n], vec![T::default(); n * m]);
-            op.matrix(&mut w, 1).unwrap();
-            op.matrix_vjp(&ct, Gradients { vectors: Some(&mut bar), ..Default::default() }, 1).unwrap();
+            op.matrix(&mut w, None, &Budget::of(1)).unwrap();
+            op.matrix_vjp(None, &ct, &mut [Bar::Own(&mut bar)], &Budget::of(1)).unwrap();
             (w, bar)
         };
         let ((w, bar), (other, divided)) = (run(&u), run(&scaled));
@@ -702,7 +710,7 @@ fn a_trapezoid_changes_no_bit_of_the_matrix() {
             let op = Householder { trapezoid, ..full };
             let (mut w, mut bar) = (vec![T::zero(); n * n], vec![T::zero(); n * m]);
             op.matrix_cpu(&mut w, None, 2).unwrap();
-            let gradients = Gradients { vectors: Some(&mut bar), ..Default::default() };
+            let gradients = Gradients { vectors: Some(&mut bar), last: None };
             op.matrix_vjp_cpu(None, &ct, gradients, 2).unwrap();
             (w, bar)
         });

@@ -2,7 +2,7 @@
 
 use super::reference::unitarity;
 use super::{Parameters, Random, for_all_types, relative};
-use crate::operator::Operator;
+use crate::{Budget, Cpu};
 use crate::scalar::{Real, Scalar};
 
 #[derive(Clone, Copy, Debug)]
@@ -77,7 +77,7 @@ fn law<T: Scalar>() {
             for norm in [0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0, 1e5] {
                 let p = parameters::<T>(batch, n, kind, norm);
                 let mut w = vec![T::zero(); batch * n * n];
-                p.view().matrix(&mut w, 2).unwrap();
+                p.view().matrix(&mut w, None, &Budget::of(2)).unwrap();
                 for b in 0..batch {
                     let part = &w[b * n * n..(b + 1) * n * n];
                     let e = unitarity(part, n);
@@ -111,7 +111,7 @@ fn extremes<T: Scalar>() {
         for size in [1e8, 1e12, 1e18, 1e30, 3e38] {
             let p = Parameters::<T>::random(3, n, 2, size);
             let mut w = vec![T::zero(); 3 * n * n];
-            if let Err(error) = p.view().matrix(&mut w, 2) {
+            if let Err(error) = p.view().matrix(&mut w, None, &Budget::of(2)) {
                 assert!(error.to_string().starts_with("upper must give an A "), "{error}");
                 continue;
             }
@@ -136,7 +136,7 @@ fn not_numbers<T: Scalar>() {
                 let len = p.upper.len() / batch;
                 p.upper[(batch - 1) * len + len / 2] = T::real(T::Real::of(bad));
                 let mut w = vec![T::zero(); batch * n * n];
-                p.view().matrix(&mut w, 2).unwrap();
+                p.view().matrix(&mut w, None, &Budget::of(2)).unwrap();
                 let (good, last) = w.split_at((batch - 1) * n * n);
                 assert!(good.iter().all(|x| x.finite()));
                 assert!(last.iter().all(|x| !x.finite()), "n {n} batch {batch}: {bad} must come out");

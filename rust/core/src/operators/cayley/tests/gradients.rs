@@ -2,8 +2,10 @@
 
 use super::reference::{adjoint, product};
 use super::{Parameters, Random, for_all_types, relative};
-use crate::operator::Operator;
-use crate::operators::cayley::{Gradients, Last, matrix_vjp};
+use crate::argument::Bar;
+use crate::operators::cayley::Cayley;
+use crate::operators::Last;
+use crate::{Budget, Cpu};
 use crate::scalar::{Real, Scalar, c64};
 
 /// Gradients of matrix b: upper, diagonal, phases.
@@ -32,19 +34,21 @@ fn check<T: Scalar>(batch: usize, n: usize, last: usize, threads: usize) {
     let len = p.upper.len();
     let ct: Vec<T> = Random::new(n + batch).array(batch * n * n, 1.0);
     let mut w = vec![T::zero(); batch * n * n];
-    p.view().matrix(&mut w, threads).unwrap();
+    p.view().matrix(&mut w, None, &Budget::of(threads)).unwrap();
     let pad = 64;
     let canary = T::real(T::Real::of(7.0));
     let mut upper = vec![canary; len + 2 * pad];
     let mut rows = [vec![canary.re(); batch * n + 2 * pad], vec![canary.re(); batch * n + 2 * pad]];
     let [diagonal, phases] = &mut rows;
-    let complex = T::PARTS == 2;
-    let gradients = Gradients {
-        upper: Some(&mut upper[pad..pad + len]),
-        diagonal: complex.then(|| &mut diagonal[pad..pad + batch * n]),
-        phases: complex.then(|| &mut phases[pad..pad + batch * n]),
-    };
-    matrix_vjp(&w, p.last(), &ct, gradients, batch, n, threads).unwrap();
+    let (has_diagonal, has_phases) = (p.diagonal.is_some(), p.phases.is_some());
+        let bars = &mut [
+        Bar::Own(&mut upper[pad..pad + len]),
+        if has_diagonal { Bar::Real(&mut diagonal[pad..pad + batch * n]) } else { Bar::None },
+        Bar::None,
+        if has_phases { Bar::Real(&mut phases[pad..pad + batch * n]) } else { Bar::None },
+    ];
+    let view = p.view();
+    view.matrix_vjp(Some(&w), &ct, bars, &Budget::of(threads)).unwrap();
     let ends = |at: usize, len: usize| at < pad || at >= pad + len;
     assert!((0..upper.len()).filter(|&e| ends(e, len)).all(|e| upper[e] == canary));
     for rows in &rows {
@@ -57,23 +61,22 @@ fn check<T: Scalar>(batch: usize, n: usize, last: usize, threads: usize) {
         let scale = T::Real::EPS.f64();
         let error = relative(&upper[pad + b * m..pad + (b + 1) * m], &u) / scale;
         assert!(error < bound, "upper_bar batch {batch} n {n} last {last} matrix {b}: {error:.1} eps");
-        if complex {
-            for (rows, expected, name) in [(&rows[0], g, "diagonal_bar"), (&rows[1], t, "phases_bar")] {
-                let error = relative(&rows[pad + b * n..pad + (b + 1) * n], &expected) / scale;
-                assert!(error < bound, "{name} batch {batch} n {n} last {last} matrix {b}: {error:.1} eps");
-            }
+        let real = [(has_diagonal, &rows[0], g, "diagonal_bar"), (has_phases, &rows[1], t, "phases_bar")];
+        for (_, rows, expected, name) in real.into_iter().filter(|(given, ..)| *given) {
+            let error = relative(&rows[pad + b * n..pad + (b + 1) * n], &expected) / scale;
+            assert!(error < bound, "{name} batch {batch} n {n} last {last} matrix {b}: {error:.1} eps");
         }
     }
-    // one gradient alone is the same
+    // one gradient alone, or without W at hand, is the same
     let mut alone = vec![canary; len];
-    let gradients =
-        Gradients { upper: Some(&mut alone), ..Gradients { upper: None, diagonal: None, phases: None } };
-    matrix_vjp(&w, p.last(), &ct, gradients, batch, n, 1).unwrap();
+    view.matrix_vjp(Some(&w), &ct, &mut [Bar::Own(&mut alone)], &Budget::of(1)).unwrap();
     assert!(alone == upper[pad..pad + len]);
-    if complex {
+    view.matrix_vjp(None, &ct, &mut [Bar::Own(&mut alone)], &Budget::of(1)).unwrap();
+    assert!(alone == upper[pad..pad + len]);
+    if has_phases {
         let mut alone = vec![canary.re(); batch * n];
-        let gradients = Gradients { upper: None, diagonal: None, phases: Some(&mut alone) };
-        matrix_vjp(&w, p.last(), &ct, gradients, batch, n, 3).unwrap();
+        let bars = &mut [Bar::None, Bar::None, Bar::None, Bar::Real(&mut alone)];
+        view.matrix_vjp(Some(&w), &ct, bars, &Budget::of(3)).unwrap();
         assert!(alone == rows[1][pad..pad + batch * n]);
     }
 }
@@ -130,13 +133,13 @@ fn threads<T: Scalar>() {
     for (batch, n) in [(700, 4), (200, 13), (70, 32), (20, 40), (1, 150), (2, 200)] {
         let p = Parameters::<T>::random(batch, n, 2, 0.5);
         let mut w = vec![T::zero(); batch * n * n];
-        p.view().matrix(&mut w, 2).unwrap();
+        p.view().matrix(&mut w, None, &Budget::of(2)).unwrap();
         let ct: Vec<T> = Random::new(n).array(batch * n * n, 1.0);
         let results: Vec<Vec<T>> = [1, 2, 3]
             .map(|threads| {
                 let mut upper = vec![T::zero(); p.upper.len()];
-                let gradients = Gradients { upper: Some(&mut upper), diagonal: None, phases: None };
-                matrix_vjp(&w, p.last(), &ct, gradients, batch, n, threads).unwrap();
+                let bars = &mut [Bar::Own(&mut upper)];
+                p.view().matrix_vjp(Some(&w), &ct, bars, &Budget::of(threads)).unwrap();
                 upper
             })
             .into();
@@ -151,11 +154,17 @@ fn threads_do_not_change_a_bit() {
 
 #[test]
 fn bad_arguments_are_named() {
-    let (w, mut row) = ([0.0f32; 4], [0.0f32; 2]);
-    let gradients = Gradients { upper: None, diagonal: Some(&mut row), phases: None };
-    let error = matrix_vjp(&w, Last::None, &w, gradients, 1, 2, 1).unwrap_err().to_string();
-    assert!(error.starts_with("diagonal_bar exists for a complex type only"));
-    let gradients = Gradients { upper: Some(&mut row), diagonal: None, phases: None };
-    let error = matrix_vjp(&w, Last::None, &w, gradients, 1, 2, 1).unwrap_err().to_string();
-    assert_eq!(error, "upper_bar: expected 1 elements, got 2");
+    let (upper, w, mut row) = ([0.0f32], [0.0f32; 4], [0.0f32; 2]);
+    let view = Cayley::new(&upper, None, Last::None, 1, 2).unwrap();
+    let refused = |bars: &mut [Bar<'_, f32>]| {
+        view.matrix_vjp(Some(&w), &w, bars, &Budget::of(1)).unwrap_err().to_string()
+    };
+    let error = refused(&mut [Bar::None, Bar::Real(&mut row)]);
+    assert_eq!(error, "diagonal_bar is wanted, but there is no such argument");
+    assert_eq!(refused(&mut [Bar::Own(&mut row)]), "upper_bar: expected 1 elements, got 2");
+    let signs = [1.0; 2];
+    let view = Cayley::new(&upper, None, Last::Signs(&signs), 1, 2).unwrap();
+    let bars = &mut [Bar::None, Bar::None, Bar::Real(&mut row)];
+    let error = view.matrix_vjp(Some(&w), &w, bars, &Budget::of(1)).unwrap_err().to_string();
+    assert_eq!(error, "signs_bar is wanted, but the argument is fixed");
 }

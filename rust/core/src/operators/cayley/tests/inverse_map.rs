@@ -1,8 +1,9 @@
 //! Parameters of given matrices: round trips, bounds on the entries, and refusals.
 
 use super::{Parameters, for_all_types};
-use crate::operator::Operator;
-use crate::operators::cayley::{Cayley, Last, from_matrix};
+use crate::{Budget, Cpu};
+use crate::operators::cayley::{Cayley, from_matrix};
+use crate::operators::Last;
 use crate::scalar::{Real, Scalar, c64};
 
 /// Recovers, checks |A_ij| <= 1 (if chosen), transforms again and compares.
@@ -38,7 +39,7 @@ fn again<T: Scalar>(
         Cayley::new(upper, Some(diagonal), Last::Phases(last), batch, n).unwrap()
     };
     let mut back = vec![T::zero(); w.len()];
-    view.matrix(&mut back, 2).unwrap();
+    view.matrix(&mut back, None, &Budget::of(2)).unwrap();
     let worst = w.iter().zip(&back).map(|(x, y)| (*x - *y).modulus().f64()).fold(0.0, f64::max);
     let (worst, name) = (worst / T::Real::EPS.f64(), std::any::type_name::<T>());
     assert!(worst <= bound, "{name} {what}: off by {worst:.1} eps");
@@ -49,7 +50,7 @@ fn random<T: Scalar>() {
         for scale in [0.1, 1.0, 30.0] {
             let p = Parameters::<T>::random(batch, n, 2, scale);
             let mut w = vec![T::zero(); batch * n * n];
-            p.view().matrix(&mut w, 2).unwrap();
+            p.view().matrix(&mut w, None, &Budget::of(2)).unwrap();
             round_trip(&w, batch, n, 60.0 * n as f64, &format!("random n {n} scale {scale}"));
         }
     }
@@ -91,7 +92,7 @@ fn given<T: Scalar>() {
     for n in [1, 2, 5, 12, 33] {
         let p = Parameters::<T>::random(3, n, 2, 1.0);
         let mut w = vec![T::zero(); 3 * n * n];
-        p.view().matrix(&mut w, 2).unwrap();
+        p.view().matrix(&mut w, None, &Budget::of(2)).unwrap();
         let mut last = p.signs.clone().or(p.phases.clone()).unwrap();
         let mut upper = vec![T::zero(); p.upper.len()];
         let mut diagonal = vec![T::Real::of(0.0); 3 * n];

@@ -2,10 +2,10 @@
 
 use super::reference::unitarity;
 use super::{Parameters, Random, for_all_types, relative};
-use crate::operator::{Operator, Side};
-use crate::operators::cayley::Last;
+use crate::operator::Side;
+use crate::operators::Last;
 use crate::scalar::{Real, Scalar};
-use crate::{Error, operators::cayley::Cayley};
+use crate::{Budget, Cpu, Error, operators::cayley::Cayley};
 
 /// An array that ends where the memory of the process ends, so that touching what lies behind it is fatal.
 struct Guarded<T> {
@@ -59,7 +59,7 @@ fn check<T: Scalar>(batch: usize, n: usize, last: usize, threads: usize) {
     let mut diagonal = p.diagonal.as_ref().map(|d| Guarded::new(d));
     let diagonal = diagonal.as_mut().map(|d| &*d.slice());
     let view = Cayley::new(upper.slice(), diagonal, p.last(), batch, n).unwrap();
-    view.matrix(w.slice(), threads).unwrap();
+    view.matrix(w.slice(), None, &Budget::of(threads)).unwrap();
     w.check();
     for b in 0..batch {
         let w = &w.slice()[b * n * n..(b + 1) * n * n];
@@ -94,11 +94,11 @@ fn identity<T: Scalar>() {
     for (batch, n) in [(1, 1), (3, 2), (40, 7), (20, 16), (1, 33), (2, 64), (1, 150)] {
         let mut p = Parameters::<T>::random(batch, n, 0, 0.0);
         let mut w = vec![T::zero(); batch * n * n];
-        p.view().matrix(&mut w, 2).unwrap();
+        p.view().matrix(&mut w, None, &Budget::of(2)).unwrap();
         let delta = |e: usize| T::real(T::Real::of(f64::from(u8::from(e / n % n == e % n))));
         assert!((0..w.len()).all(|e| w[e] == delta(e)), "W(0) = I, n {n}");
         p.signs = Some(Random::new(n).signs(batch * n));
-        p.view().matrix(&mut w, 2).unwrap();
+        p.view().matrix(&mut w, None, &Budget::of(2)).unwrap();
         let signs = p.signs.as_ref().unwrap();
         let at = |e: usize| delta(e).scale(signs[e / (n * n) * n + e % n]);
         assert!((0..w.len()).all(|e| w[e] == at(e)), "W(0) = D, n {n}");
@@ -122,10 +122,10 @@ fn threads<T: Scalar>() {
     ] {
         let p = Parameters::<T>::random(batch, n, 2, scale);
         let mut one = vec![T::zero(); batch * n * n];
-        p.view().matrix(&mut one, 1).unwrap();
+        p.view().matrix(&mut one, None, &Budget::of(1)).unwrap();
         for threads in [2, 3, 5] {
             let mut more = vec![T::zero(); batch * n * n];
-            p.view().matrix(&mut more, threads).unwrap();
+            p.view().matrix(&mut more, None, &Budget::of(threads)).unwrap();
             assert!(one == more, "batch {batch} n {n}: {threads} threads change the result");
         }
     }
@@ -142,7 +142,7 @@ fn neighbours<T: Scalar>() {
         let mut p = Parameters::<T>::random(batch, n, 2, 1.0);
         let len = p.upper.len() / batch;
         let mut before = vec![T::zero(); batch * n * n];
-        p.view().matrix(&mut before, 1).unwrap();
+        p.view().matrix(&mut before, None, &Budget::of(1)).unwrap();
         for (e, x) in p.upper.iter_mut().enumerate() {
             if (e / len).is_multiple_of(2) {
                 // neighbours that fail the check, and one that holds NaN
@@ -150,7 +150,7 @@ fn neighbours<T: Scalar>() {
             }
         }
         let mut after = vec![T::zero(); batch * n * n];
-        p.view().matrix(&mut after, 1).unwrap();
+        p.view().matrix(&mut after, None, &Budget::of(1)).unwrap();
         for b in 0..batch {
             let part = b * n * n..(b + 1) * n * n;
             if b % 2 == 1 {
@@ -175,7 +175,7 @@ fn applies<T: Scalar>() {
         let x: Vec<T> = Random::new(n).array(batch * rows * n, 1.0);
         for side in [Side::Forward, Side::Adjoint] {
             let mut out = vec![T::zero(); batch * rows * n];
-            p.view().apply(&x, rows, side, &mut out, 2).unwrap();
+            p.view().apply(&x, rows, side, &mut out, None, &Budget::of(2)).unwrap();
             let mut expected = vec![T::Wide::default(); batch * rows * n];
             for b in 0..batch {
                 let w = p.matrix(b);

@@ -1,4 +1,4 @@
-"""What the operators share: rows in any shape, dtype and layout to the canonical rows of a subclass, and back.
+"""What all operators share: rows in any shape, dtype and layout to the canonical rows of a kernel, and back.
 
 apply(x):  c = W x,     apply_adjoint(x):  c = W^H x     for every vector in the last axis of x.
 """
@@ -13,7 +13,9 @@ from torch import Tensor
 from torch.autograd import Function
 
 from ... import _batch, _check
-from .._function import COMPLEX_OF, REAL_OF, autocast, dtype_name
+from ..._backend import serve
+from .._function import COMPLEX_OF, REAL_OF, autocast, by_formula, dtype_name
+from ._functions import THROUGH_MATRIX
 
 _HALF = (torch.float16, torch.bfloat16)
 _DENSE = (torch.strided, torch.jagged)
@@ -33,7 +35,9 @@ def tensor(name: str, value: object) -> Tensor:
     raise AssertionError(name)
 
 
-def real_tensor(name: str, value: object, beside: str, dtype: torch.dtype, device: torch.device) -> Tensor:
+def real_tensor(
+    name: str, value: object, beside: str, dtype: torch.dtype, device: torch.device | str = "cpu"
+) -> Tensor:
     """A real argument that accompanies one of the given dtype; a Python number takes its precision."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return torch.tensor(_check.number(name, value), dtype=REAL_OF[dtype], device=device)
@@ -70,13 +74,37 @@ class StepKernel(NamedTuple):
 
 
 class Operator:
-    """A linear map given by arrays and a law. Immutable; whoever changes an array in place changes the operator."""
+    """A linear map on the last axis, or a stack of them.
+
+    Notes
+    -----
+    A subclass of one's own calls ``super().__init__(shape=, dtype=, batch_shape=())`` and defines
+    ``matrix(self, *, backend=None, check_finite=True)``, in torch operations where it is to be differentiable.
+    Everything else follows: it is applied through its matrix and serves `recurrence`.
+
+    Examples
+    --------
+    >>> import torch, isometry.torch as it
+    >>> class Scaling(it.Operator):
+    ...     def __init__(self, factor, n):
+    ...         super().__init__(shape=(n, n), dtype=factor.dtype)
+    ...         self.factor = factor
+    ...     def matrix(self, *, backend=None, check_finite=True):
+    ...         return self.factor * torch.eye(self.shape[0])
+    >>> Scaling(torch.tensor(2.0), 3).apply(torch.ones(3))
+    tensor([2., 2., 2.])
+    """
 
     __slots__ = ("_batch_shape", "_dtype", "_shape")
 
     _shape: tuple[int, int]
     _batch_shape: tuple[int, ...]
     _dtype: torch.dtype
+
+    def __init__(self, *, shape: tuple[int, int], dtype: torch.dtype, batch_shape: tuple[int, ...] = ()) -> None:
+        self._shape = shape
+        self._batch_shape = batch_shape
+        self._dtype = dtype
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -97,15 +125,15 @@ class Operator:
         stack = f", batch_shape={self._batch_shape}" if self._batch_shape else ""
         return f"{type(self).__name__}(shape={self._shape}{stack}, dtype={self._dtype})"
 
-    def apply(self, x: Tensor, *, backend: str = "cpu") -> Tensor:
+    def apply(self, x: Tensor, *, backend: str | None = None) -> Tensor:
         """W x for every vector in the last axis of x.
 
         Parameters
         ----------
         x : Tensor, shape (..., n_in)
             Its leading axes broadcast against `batch_shape`.
-        backend : {"cpu", "gpu"}
-            Where the kernels run.
+        backend : {"cpu", "gpu"}, optional
+            Where the kernels run; by default as `use_backend` says.
 
         Returns
         -------
@@ -113,15 +141,15 @@ class Operator:
         """
         return self._act(x, False, backend)
 
-    def apply_adjoint(self, x: Tensor, *, backend: str = "cpu") -> Tensor:
+    def apply_adjoint(self, x: Tensor, *, backend: str | None = None) -> Tensor:
         """W^H x for every vector in the last axis of x.
 
         Parameters
         ----------
         x : Tensor, shape (..., n_out)
             Its leading axes broadcast against `batch_shape`.
-        backend : {"cpu", "gpu"}
-            Where the kernels run.
+        backend : {"cpu", "gpu"}, optional
+            Where the kernels run; by default as `use_backend` says.
 
         Returns
         -------
@@ -129,35 +157,34 @@ class Operator:
         """
         return self._act(x, True, backend)
 
-    def matrix(self, *, backend: str = "cpu") -> Tensor:
+    def matrix(self, *, backend: str | None = None, check_finite: bool = True) -> Tensor:
         """W, shape (*batch_shape, n_out, n_in).
 
         Parameters
         ----------
-        backend : {"cpu", "gpu"}
-            Where the kernels run.
+        backend : {"cpu", "gpu"}, optional
+            Where the kernels run; by default as `use_backend` says.
+        check_finite : bool
+            Without effect: NaN and infinity pass. For programs that serve both faces.
         """
-        if type(backend) is not str or backend != "cpu":
-            _check.backend(backend)
-        w = self._matrix()
-        return w.reshape(*self._batch_shape, *self._shape) if self._batch_shape else w
-
-    def _matrix(self) -> Tensor:
-        """W, shape (n_out, n_in), or (nb, n_out, n_in) for a stack."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} must define matrix()")
 
     def _rows(self, x: Tensor, adjoint: bool) -> Tensor:
         """W x or W^H x for x of the operator's dtype and of shape (..., n), or (nb, k, n) for a stack."""
-        raise NotImplementedError
+        w = self.matrix()
+        if self._batch_shape:
+            w = w.reshape(-1, *self._shape)
+        if not x.numel() or by_formula(w, x):
+            return THROUGH_MATRIX.apply_formula(w, x, adjoint)
+        return THROUGH_MATRIX.apply.apply(adjoint, self._shape[adjoint], x, w)  # type: ignore[no-any-return]
 
     def _step_kernel(self, dtype: torch.dtype, steps: int, batch: int) -> StepKernel | None:
         """The kernel of a recurrence in dtype, where applying the factors is cheaper than forming W once."""
         del dtype, steps, batch
         return None
 
-    def _act(self, x: Tensor, adjoint: bool, backend: str) -> Tensor:
-        if type(backend) is not str or backend != "cpu":
-            _check.backend(backend)
+    def _act(self, x: Tensor, adjoint: bool, backend: str | None) -> Tensor:
+        serve(backend)
         features = self._shape[not adjoint]
         own = self._dtype
         plain = isinstance(x, Tensor) and x.dtype is own and x.layout is torch.strided

@@ -1,18 +1,41 @@
-//! The products of a dense operator; a batch is dealt over the threads, a single matrix shared inside the product.
+//! Rows times a batch of matrices: C = X W^T for c = W x, C = X conj(W) for c = W^H x, and the gradients,
+//!
+//! ```text
+//! X_bar = C_bar conj(W),   W_bar = C_bar^T conj(X);   adjoint: X_bar = C_bar W^T,   W_bar = X^T conj(C_bar).
+//! ```
+//!
+//! A batch is dealt over the threads, a single matrix shared inside the product.
 
-use super::Dense;
+use super::{Operand, Product};
 use crate::error::Result;
-use crate::kernels::{Operand, Product};
 use crate::operator::Side;
 use crate::parallel::{self, Member, Shared};
 use crate::scalar::Scalar;
 use crate::scratch::{Scratch, most};
 use crate::sizes::work;
 
-impl<T: Scalar> Dense<'_, T> {
+/// A batch of matrices (batch, p, q).
+#[derive(Clone, Copy, Debug)]
+pub struct Matrices<'a, T> {
+    /// The elements.
+    pub data: &'a [T],
+    /// How many.
+    pub batch: usize,
+    /// Rows of each.
+    pub p: usize,
+    /// Columns of each.
+    pub q: usize,
+}
+
+impl<T: Scalar> Matrices<'_, T> {
+    /// (features in, features out) of a side.
+    fn sizes(&self, side: Side) -> (usize, usize) {
+        if side == Side::Forward { (self.q, self.p) } else { (self.p, self.q) }
+    }
+
     /// W as it stands to the right of rows: W^T or conj(W).
     fn right(&self, b: usize, side: Side) -> Operand<T> {
-        let w = Operand::new(self.weight[b * self.p * self.q..].as_ptr(), self.q);
+        let w = Operand::new(self.data[b * self.p * self.q..].as_ptr(), self.q);
         if side == Side::Forward { w.t() } else { w.conj() }
     }
 
@@ -46,7 +69,8 @@ impl<T: Scalar> Dense<'_, T> {
         Ok(())
     }
 
-    pub(super) fn apply_cpu(
+    /// x (batch, rows, from) -> out (batch, rows, into). The arrays have their sizes.
+    pub fn apply(
         &self,
         x: &[T],
         rows: usize,
@@ -66,8 +90,9 @@ impl<T: Scalar> Dense<'_, T> {
         })
     }
 
-    #[allow(clippy::too_many_arguments, reason = "the call of the seam, one to one")]
-    pub(super) fn apply_vjp_cpu(
+    /// The gradients that are wanted. The arrays have their sizes.
+    #[allow(clippy::too_many_arguments, reason = "the arrays of one call")]
+    pub fn apply_vjp(
         &self,
         x: &[T],
         ct: &[T],

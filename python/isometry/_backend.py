@@ -1,0 +1,45 @@
+"""The backend of calls: named by a keyword, else by `use_backend`, else the CPU."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from isometry import _check
+
+_BACKEND = ContextVar("isometry_backend", default="cpu")
+
+
+@contextmanager
+def use_backend(name: str) -> Iterator[None]:
+    """Make a backend the default of all calls in a block, of both faces and of the layers.
+
+    Parameters
+    ----------
+    name
+        "cpu" or "gpu". The keyword `backend=` of a call wins over it.
+
+    Raises
+    ------
+    ValueError
+        If there is no such backend.
+    NotImplementedError
+        If it cannot serve.
+
+    Examples
+    --------
+    >>> import isometry as iso
+    >>> with iso.use_backend("cpu"):
+    ...     w = iso.Cayley.random(4, rng=0).matrix()
+    """
+    _check.backend(name)
+    token = _BACKEND.set(name)
+    try:
+        yield
+    finally:
+        _BACKEND.reset(token)
+
+
+def serve(backend: str | None) -> None:
+    """Refuse a backend that does not exist or cannot serve."""
+    if type(backend) is not str or backend != "cpu":
+        _check.backend(_BACKEND.get() if backend is None else backend)

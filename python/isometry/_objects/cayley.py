@@ -1,0 +1,57 @@
+"""The scaled Cayley transform: W = (I + A)^{-1} (I - A) D with A skew-Hermitian, D = diag(signs) or diag(e^{i phases}).
+
+A is packed by its strict upper triangle, row by row, A[j, i] = -conj(A[i, j]), and A[j, j] = i diagonal[j].
+"""
+
+from typing import NoReturn
+
+from isometry import _check
+from isometry._objects._declaration import Argument, Declaration
+
+CAYLEY = Declaration(
+    "Cayley",
+    "cayley",
+    (
+        Argument("upper", "n(n-1)/2"),
+        Argument("diagonal", "n", real=True),
+        Argument("signs", "n", real=True, trained=False, group="last"),
+        Argument("phases", "n", real=True, group="last", angles=True),
+    ),
+    checked=("signs",),
+    saves_matrix=True,
+)
+
+#: What a matrix w has beside it in `from_matrix`.
+FROM_MATRIX = Declaration(
+    "Cayley",
+    "cayley",
+    (
+        Argument("w", "n n"),
+        Argument("signs", "n", real=True, trained=False, group="last"),
+        Argument("phases", "n", real=True, group="last", angles=True),
+    ),
+)
+
+
+def real_upper() -> NoReturn:
+    """A diagonal beside a real triangle."""
+    raise ValueError("diagonal must not be given with a real upper: a real skew-symmetric matrix has a zero diagonal")
+
+
+def negative_ones(number: int | None, n: int) -> tuple[int, int]:
+    """(n, number of -1 in the last factor) of a random Cayley transform of size n; by default half of them."""
+    n = _check.count("n", n, 1)
+    return n, n // 2 if number is None else _check.within("negative_ones", number, 0, n)
+
+
+def singular_skew() -> NoReturn:
+    """A skew matrix so large that I + A has lost the I: what comes out is not orthogonal."""
+    raise ValueError(
+        "upper must give an A of a norm below 1/eps of float64, 4.5e15: with this one I + A is numerically singular, "
+        "and W would not be orthogonal"
+    )
+
+
+def not_skew() -> NoReturn:
+    """A full matrix that is not skew."""
+    raise ValueError("a must be skew-symmetric (real) or skew-Hermitian (complex): a = -a^H")

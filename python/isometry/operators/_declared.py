@@ -1,0 +1,171 @@
+"""Operators made from a declaration: they hold its arguments, check them when built, and act by the kernels."""
+
+from typing import Any, ClassVar, NoReturn
+
+import numpy as np
+
+from isometry import _check, _core, _threads
+from isometry._arrays import Array, DType, common, finite, gradient, ready, real_type, stacked, taken, taken_real
+from isometry._backend import serve
+from isometry._objects._declaration import Argument, Declaration
+from isometry.operators._operator import Gradients, Operator
+
+#: Arrays of shape (nb, ...), one per argument in the order of the declaration; None where not given or not wanted.
+Folded = tuple[Any, ...]
+
+
+class Declared(Operator):
+    """An operator of the package: immutable, with references to the arrays it was built from."""
+
+    __slots__ = ("_arrays", "_finite")
+
+    _declaration: ClassVar[Declaration]
+
+    _arrays: tuple[Array | None, ...]
+    _finite: bool
+
+    def __init_subclass__(cls, *, declaration: Declaration | None = None) -> None:
+        if declaration is None:  # a user's subclass of an object
+            return
+        cls._declaration = declaration
+        for i, argument in enumerate(declaration.arguments):
+            setattr(cls, argument.name, _held(i, argument))
+
+    def _hold(self, *values: Any) -> None:
+        """Take and check the arguments, and set everything there is to set."""
+        declaration = self._declaration
+        arrays: list[Array | None] = []
+        for argument, value in zip(declaration.arguments, values, strict=True):
+            arrays.append(None if value is None and arrays else _taken(argument, value, arrays))
+        shapes = (None if a is None else a.shape for a in arrays)
+        shape, batch_shape = declaration.known(*shapes)  # type: ignore[operator]
+        dtype = promoted(declaration.arguments, arrays)
+        self._check_values(arrays, dtype)
+        put = object.__setattr__
+        put(self, "shape", shape)
+        put(self, "batch_shape", batch_shape)
+        put(self, "dtype", dtype)
+        put(self, "_finite", False)
+        put(self, "_arrays", tuple(arrays))
+
+    def _check_values(self, arrays: list[Array | None], dtype: DType) -> None:
+        """Refuse values that the law forbids."""
+        real = real_type(dtype)
+        own = dtype if any(a is not None and a.dtype.kind == "c" for a in arrays) else real
+        checked = self._declaration.checked
+        seen = tuple(
+            ready(a, real if t.real else own) if a is not None and t.name in checked else None
+            for t, a in zip(self._declaration.arguments, arrays, strict=True)
+        )
+        if any(a is not None for a in seen):
+            _core.operator_check(self._declaration.stem, seen)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"{name} cannot be set: a {type(self).__name__} is immutable")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{name} cannot be deleted: a {type(self).__name__} is immutable")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (type(self), dict(zip(self._declaration.names, self._arrays, strict=True)))
+
+    # -------------------------------------------------------- folded arrays
+
+    def _check_held(self, check_finite: bool) -> None:
+        if check_finite and not self._finite:
+            for name, array in zip(self._declaration.names, self._arrays, strict=True):
+                finite(name, array)
+            object.__setattr__(self, "_finite", True)
+
+    def _parameters(self, dtype: DType) -> Folded:
+        """The arguments broadcast to the batch and folded to (nb, ...), for arithmetic in dtype."""
+        return tuple(
+            None if a is None else stacked(a, t.rank, self.batch_shape, real_type(dtype) if t.real else dtype)
+            for t, a in zip(self._declaration.arguments, self._arrays, strict=True)
+        )
+
+    def _bars(self, p: Folded) -> Folded:
+        """Room for the gradients of what was given and is trainable."""
+        arguments = self._declaration.arguments
+        return tuple(
+            np.empty_like(a) if t.trained and a is not None else None for t, a in zip(arguments, p, strict=True)
+        )
+
+    def _gradients(self, bars: Folded) -> Gradients:
+        """The gradients under the arguments' names, in their own shapes and dtypes."""
+        result = {}
+        for argument, own, bar in zip(self._declaration.arguments, self._arrays, bars, strict=True):
+            if bar is not None and own is not None:
+                core = bar.shape[bar.ndim - argument.rank :]
+                result[argument.name] = gradient(bar.reshape((*self.batch_shape, *core)), own.shape, own.dtype)
+        return result
+
+    # -------------------------------------------------------- hooks
+
+    def _act(self, x: Array, out: Array, adjoint: bool) -> None:
+        p, threads = self._parameters(x.dtype), _threads.get_num_threads()
+        _core.operator_apply(self._declaration.stem, p, x, out, adjoint, False, threads)
+
+    def _pull(self, x: Array, ct: Array, x_bar: Array, adjoint: bool) -> Gradients:
+        p, threads = self._parameters(x.dtype), _threads.get_num_threads()
+        bars = self._bars(p)
+        _core.operator_apply_vjp(self._declaration.stem, p, None, x, ct, bars, x_bar, adjoint, threads)
+        return self._gradients(bars)
+
+    def _matrices(self, dtype: DType) -> Array:
+        p = self._parameters(dtype)
+        out = np.empty((next(a.shape[0] for a in p if a is not None), *self.shape), dtype)
+        _core.operator_matrix(self._declaration.stem, p, out, False, _threads.get_num_threads())
+        return out
+
+    def _pull_matrices(self, w: Array | None, w_bar: Array) -> Gradients:
+        p, stem = self._parameters(w_bar.dtype), self._declaration.stem
+        bars = self._bars(p)
+        saved = w if self._declaration.saves_matrix else None
+        _core.operator_matrix_vjp(stem, p, saved, w_bar, bars, _threads.get_num_threads())
+        return self._gradients(bars)
+
+    # -------------------------------------------------------- methods
+
+    def matrix(self, *, backend: str | None = None, check_finite: bool = True) -> Array:
+        serve(backend)
+        self._check_held(_check.flag("check_finite", check_finite))
+        return self._matrices(self.dtype).reshape((*self.batch_shape, *self.shape))
+
+    def matrix_vjp(self, ct: Any, *, backend: str | None = None, check_finite: bool = True) -> Gradients:
+        serve(backend)
+        check_finite = _check.flag("check_finite", check_finite)
+        ct = taken("ct", ct)
+        _check.exact("ct", ct.shape, (*self.batch_shape, *self.shape))
+        _check.field_of_result("ct", ct.dtype.name, self.dtype.name)
+        self._check_held(check_finite)
+        if check_finite:
+            finite("ct", ct)
+        return self._pull_matrices(None, stacked(ct, 2, self.batch_shape, common(self.dtype, ct)))
+
+
+def _held(i: int, argument: Argument) -> property:
+    """The property that gives an argument back."""
+    text = f"The argument `{argument.name}`, shape {argument.form()}; None if it was not given."
+    return property(lambda op: op._arrays[i], doc=text)
+
+
+def _taken(argument: Argument, value: Any, before: list[Array | None]) -> Array:
+    """The argument as an array; a Python number takes the precision of the first one."""
+    if not argument.real:
+        return taken(argument.name, value)
+    if before and before[0] is not None and isinstance(value, int | float) and not isinstance(value, np.generic):
+        return np.array(_check.number(argument.name, value), real_type(before[0].dtype))
+    return taken_real(argument.name, value)
+
+
+def promoted(arguments: tuple[Argument, ...], arrays: list[Array | None]) -> DType:
+    """The dtype of W: that of its arrays, complex where angles are given."""
+    result = common(*arrays)
+    turned = any(t.angles and a is not None for t, a in zip(arguments, arrays, strict=True))
+    return np.result_type(result, np.complex64) if turned else result
+
+
+def _rebuild(cls: type[Declared], arguments: dict[str, Array | None]) -> Declared:
+    first, *rest = arguments.items()
+    return cls(first[1], **dict(rest))  # type: ignore[call-arg,arg-type]

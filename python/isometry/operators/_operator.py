@@ -1,0 +1,336 @@
+"""What all operators share: c = W x on rows, the adjoint W^H, and their vector-Jacobian products.
+
+Broadcasting, promotion, finiteness and the shape of each gradient are decided here, once. A subclass that gives
+`matrix` and `matrix_vjp` alone is applied through its matrix; those of the package act by kernels of their own
+(`_declared`).
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from isometry import _batch, _check, _core, _threads
+from isometry._arrays import Array, DType, common, finite, folded, gradient, stacked, taken, unfolded
+from isometry._backend import serve
+from isometry._check import Shape
+
+Gradients = dict[str, Any]
+
+
+class Operator:
+    """A linear map on the last axis, or a stack of them.
+
+    Attributes
+    ----------
+    shape
+        (n_out, n_in) of each matrix.
+    batch_shape
+        The shape of the stack, () for one operator.
+    dtype
+        The NumPy dtype of the matrix.
+
+    Notes
+    -----
+    A subclass of one's own calls ``super().__init__(shape=, dtype=, batch_shape=())`` and defines
+    ``matrix(self, *, backend=None, check_finite=True)`` and, if it is to have gradients,
+    ``matrix_vjp(self, ct, *, backend=None, check_finite=True)``. Everything else follows: it is applied through its
+    matrix and serves `recurrence`.
+
+    Examples
+    --------
+    >>> import numpy as np, isometry as iso
+    >>> class Scaling(iso.Operator):
+    ...     def __init__(self, factor, n):
+    ...         super().__init__(shape=(n, n), dtype=np.float64)
+    ...         self.factor = factor
+    ...     def matrix(self, *, backend=None, check_finite=True):
+    ...         return self.factor * np.eye(self.shape[0])
+    >>> Scaling(2.0, 3).apply([1.0, 2.0, 3.0])
+    array([2., 4., 6.])
+    """
+
+    __slots__ = ("batch_shape", "dtype", "shape")
+
+    shape: tuple[int, int]
+    batch_shape: Shape
+    dtype: DType
+
+    def __init__(self, *, shape: tuple[int, int], dtype: Any, batch_shape: Shape = ()) -> None:
+        self.shape = shape
+        self.batch_shape = batch_shape
+        self.dtype = np.dtype(dtype)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(shape={self.shape}, batch_shape={self.batch_shape}, dtype={self.dtype})"
+
+    # -------------------------------------------------------- hooks: folded arrays (nb, ...) of one dtype
+
+    def _check_held(self, check_finite: bool) -> None:
+        """Refuse NaN in the arrays held, at the first call that asks for it."""
+
+    def _act(self, x: Array, out: Array, adjoint: bool) -> None:
+        """W x, or W^H x, for rows x (nb, k, n) into out."""
+        w = self._matrices(x.dtype)
+        _core.operator_apply("dense", (w,), x, out, adjoint, False, _threads.get_num_threads())
+
+    def _pull(self, x: Array, ct: Array, x_bar: Array, adjoint: bool) -> Gradients:
+        """The gradients of the arguments, and that of x into x_bar."""
+        w = self._matrices(x.dtype)
+        w_bar = np.empty_like(w)
+        threads = _threads.get_num_threads()
+        _core.operator_apply_vjp("dense", (w,), None, x, ct, (w_bar,), x_bar, adjoint, threads)
+        return self._pull_matrices(w, w_bar)
+
+    def _matrices(self, dtype: DType) -> Array:
+        """W as (nb, n_out, n_in)."""
+        return stacked(self.matrix(check_finite=False), 2, self.batch_shape, dtype)
+
+    def _pull_matrices(self, w: Array, w_bar: Array) -> Gradients:
+        """The gradients of the arguments from that of W, where W is at hand."""
+        del w
+        w_bar = w_bar.reshape((*self.batch_shape, *self.shape))
+        return self.matrix_vjp(w_bar if self.dtype.kind == "c" else w_bar.real, check_finite=False)
+
+    def _step_kernels(self, steps: int, batch: int) -> tuple[Callable[..., None], Callable[..., None]] | None:
+        """The recurrence and its VJP that apply the factors at each step, where that is cheaper than forming W once."""
+        del steps, batch
+        return None
+
+    # -------------------------------------------------------- methods
+
+    def apply(self, x: Any, *, backend: str | None = None, check_finite: bool = True) -> Array:
+        """Apply the operator to every vector of x: c = W x.
+
+        Parameters
+        ----------
+        x
+            Vectors in the last axis, shape (..., n_in). The leading axes broadcast against `batch_shape`.
+        backend
+            "cpu", or None: that of `use_backend`.
+        check_finite
+            Refuse NaN and infinity in x and in the arrays held by the operator.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (..., n_out), a new array of the promoted dtype.
+
+        Raises
+        ------
+        ValueError
+            If the shapes do not fit, or for NaN or infinity under `check_finite`.
+        TypeError
+            If x is of a dtype that is not served.
+
+        Examples
+        --------
+        >>> import numpy as np, isometry as iso
+        >>> swap = iso.Householder(np.array([[1.0], [-1.0]]))
+        >>> swap.apply([[1.0, 2.0], [3.0, 4.0]]).round(12)
+        array([[2., 1.],
+               [4., 3.]])
+        """
+        return self._apply(x, False, backend, check_finite)
+
+    def apply_adjoint(self, x: Any, *, backend: str | None = None, check_finite: bool = True) -> Array:
+        """Apply the conjugate transpose to every vector of x: W^H x.
+
+        Parameters
+        ----------
+        x
+            Vectors in the last axis, shape (..., n_out). The leading axes broadcast against `batch_shape`.
+        backend
+            "cpu", or None: that of `use_backend`.
+        check_finite
+            Refuse NaN and infinity in x and in the arrays held by the operator.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (..., n_in), a new array of the promoted dtype.
+
+        Raises
+        ------
+        ValueError
+            If the shapes do not fit, or for NaN or infinity under `check_finite`.
+        TypeError
+            If x is of a dtype that is not served.
+
+        Examples
+        --------
+        >>> import numpy as np, isometry as iso
+        >>> op = iso.Cayley.random(4, rng=0)
+        >>> x = np.arange(4.0)
+        >>> np.allclose(op.apply_adjoint(op.apply(x)), x)
+        True
+        """
+        return self._apply(x, True, backend, check_finite)
+
+    def _apply(self, x: Any, adjoint: bool, backend: str | None, check_finite: bool) -> Array:
+        serve(backend)
+        check_finite = _check.flag("check_finite", check_finite)
+        x = taken("x", x)
+        n_out, n_in = self.shape[::-1] if adjoint else self.shape
+        fold = _batch.plan(self.batch_shape, x.shape, n_in)
+        self._check_held(check_finite)
+        if check_finite:
+            finite("x", x)
+        dtype = common(self.dtype, x)
+        out = np.empty((fold.nb, fold.k, n_out), dtype)
+        self._act(folded(x, fold, dtype), out, adjoint)
+        return unfolded(out, fold)
+
+    def matrix(self, *, backend: str | None = None, check_finite: bool = True) -> Array:
+        """Return the matrix W.
+
+        Parameters
+        ----------
+        backend
+            "cpu", or None: that of `use_backend`.
+        check_finite
+            Refuse NaN and infinity in the arrays held by the operator.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (*batch_shape, n_out, n_in), a new array.
+
+        Raises
+        ------
+        ValueError
+            For NaN or infinity under `check_finite`.
+
+        Examples
+        --------
+        >>> import numpy as np, isometry as iso
+        >>> iso.Householder(np.array([[1.0], [-1.0]])).matrix().round(12) + 0.0
+        array([[0., 1.],
+               [1., 0.]])
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define matrix()")
+
+    def apply_vjp(
+        self, x: Any, ct: Any, *, backend: str | None = None, check_finite: bool = True
+    ) -> tuple[Gradients, Array]:
+        """Pull a cotangent of `apply(x)` back to the arguments of the operator and to x.
+
+        Every gradient p_bar satisfies Re sum(conj(p_bar) dp) = Re sum(conj(ct) d apply(x)), PyTorch's convention.
+
+        Parameters
+        ----------
+        x
+            Vectors as given to `apply`, shape (..., n_in).
+        ct
+            The cotangent, of the shape of `apply(x)`.
+        backend
+            "cpu", or None: that of `use_backend`.
+        check_finite
+            Refuse NaN and infinity in x, in ct and in the arrays held by the operator.
+
+        Returns
+        -------
+        grads : dict
+            Argument name -> gradient, for every trainable array argument that was given, in its own shape and dtype.
+        x_bar : numpy.ndarray
+            The gradient of x, in its shape and dtype; the real part where x is real.
+
+        Raises
+        ------
+        ValueError
+            If the shapes do not fit, or for NaN or infinity under `check_finite`.
+        TypeError
+            If an array is of a dtype that is not served, or ct is complex where the result is real.
+
+        Examples
+        --------
+        >>> import numpy as np, isometry as iso
+        >>> op = iso.Dense(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        >>> grads, x_bar = op.apply_vjp([1.0, 10.0], [1.0, 0.0])
+        >>> grads["weight"], x_bar
+        (array([[ 1., 10.],
+               [ 0.,  0.]]), array([1., 2.]))
+        """
+        return self._apply_vjp("x", x, ct, False, backend, check_finite)
+
+    def apply_adjoint_vjp(
+        self, y: Any, ct: Any, *, backend: str | None = None, check_finite: bool = True
+    ) -> tuple[Gradients, Array]:
+        """Pull a cotangent of `apply_adjoint(y)` back to the arguments of the operator and to y.
+
+        Parameters
+        ----------
+        y
+            Vectors as given to `apply_adjoint`, shape (..., n_out).
+        ct
+            The cotangent, of the shape of `apply_adjoint(y)`.
+        backend, check_finite
+            As for `apply_vjp`.
+
+        Returns
+        -------
+        grads : dict
+            As from `apply_vjp`.
+        y_bar : numpy.ndarray
+            The gradient of y, in its shape and dtype; the real part where y is real.
+
+        Examples
+        --------
+        >>> import numpy as np, isometry as iso
+        >>> op = iso.Dense(np.array([[1.0, 2.0], [3.0, 4.0]]))
+        >>> op.apply_adjoint_vjp([1.0, 10.0], [1.0, 0.0])[1]
+        array([1., 3.])
+        """
+        return self._apply_vjp("y", y, ct, True, backend, check_finite)
+
+    def _apply_vjp(
+        self, name: str, x: Any, ct: Any, adjoint: bool, backend: str | None, check_finite: bool
+    ) -> tuple[Gradients, Array]:
+        serve(backend)
+        check_finite = _check.flag("check_finite", check_finite)
+        x, ct = taken(name, x), taken("ct", ct)
+        n_out, n_in = self.shape[::-1] if adjoint else self.shape
+        fold = _batch.plan(self.batch_shape, x.shape, n_in, name)
+        _check.exact("ct", ct.shape, (*fold.full, n_out))
+        dtype = common(self.dtype, x)
+        _check.field_of_result("ct", ct.dtype.name, dtype.name)
+        self._check_held(check_finite)
+        if check_finite:
+            finite(name, x)
+            finite("ct", ct)
+        dtype = common(dtype, ct)
+        x_bar = np.empty((fold.nb, fold.k, n_in), dtype)
+        grads = self._pull(folded(x, fold, dtype), folded(ct, fold, dtype), x_bar, adjoint)
+        return grads, gradient(unfolded(x_bar, fold), x.shape, x.dtype)
+
+    def matrix_vjp(self, ct: Any, *, backend: str | None = None, check_finite: bool = True) -> Gradients:
+        """Pull a cotangent of `matrix()` back to the arguments of the operator.
+
+        Parameters
+        ----------
+        ct
+            The cotangent, shape (*batch_shape, n_out, n_in).
+        backend
+            "cpu", or None: that of `use_backend`.
+        check_finite
+            Refuse NaN and infinity in ct and in the arrays held by the operator.
+
+        Returns
+        -------
+        dict
+            Argument name -> gradient, for every trainable array argument that was given, in its own shape and dtype.
+
+        Raises
+        ------
+        ValueError
+            If the shape does not fit, or for NaN or infinity under `check_finite`.
+        TypeError
+            If ct is of a dtype that is not served, or complex where the matrix is real.
+
+        Examples
+        --------
+        >>> import numpy as np, isometry as iso
+        >>> iso.Cayley(np.zeros(1)).matrix_vjp([[0.0, 1.0], [0.0, 0.0]])
+        {'upper': array([-2.])}
+        """
+        raise NotImplementedError(f"{type(self).__name__} defines no matrix_vjp()")

@@ -1,0 +1,28 @@
+"""Formulas keep the precision of their arguments, whatever autocast wants."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import ParamSpec
+
+import torch
+from torch import Tensor
+
+from .._function import autocast
+
+P = ParamSpec("P")
+
+
+def full_precision(formula: Callable[P, Tensor]) -> Callable[P, Tensor]:
+    """The formula in the precision of its arguments; autocast would compute its products in half precision."""
+
+    @functools.wraps(formula)
+    def exact(*args: P.args, **kwargs: P.kwargs) -> Tensor:
+        device = next(a.device for a in args if isinstance(a, Tensor))
+        if not autocast(device):
+            return formula(*args, **kwargs)
+        with torch.autocast(device.type, enabled=False):
+            return formula(*args, **kwargs)
+
+    return exact

@@ -1,0 +1,54 @@
+"""The activations by name; the table stands in docs/api/numpy.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+
+def _oplu(z: Tensor, halves: bool) -> Tensor:
+    """(max, min) of each pair; a tie counts as ordered."""
+    n = z.shape[-1]
+    a, b = z.split(n // 2, -1) if halves else z.unflatten(-1, (n // 2, 2)).unbind(-1)
+    swap = b > a
+    high, low = torch.where(swap, b, a), torch.where(swap, a, b)
+    return torch.cat((high, low), -1) if halves else torch.stack((high, low), -1).flatten(-2)
+
+
+def _modrelu(z: Tensor, bias: Tensor) -> Tensor:
+    """(|z| + b) z / |z| where |z| + b > 0 and z != 0, else 0; NaN stays."""
+    zero = z == 0
+    # z / |z| is formed at 1 instead of 0, so that no derivative of the branch not taken is NaN.
+    safe = torch.where(zero, torch.ones_like(z), z)
+    # With e = z / |z| the cotangent of the bias is Re(conj(e) f_bar), which |z| does not enter.
+    size = safe.abs()
+    unit = safe / size if z.is_complex() else safe.sign()
+    return torch.where(zero | (size + bias <= 0), torch.zeros_like(z), safe + bias * unit)
+
+
+def _modrelu_realrep(z: Tensor, bias: Tensor) -> Tensor:
+    """modReLU of a[:n] + i a[n:]."""
+    out = _modrelu(torch.complex(*z.split(z.shape[-1] // 2, -1)), bias)
+    return torch.cat((out.real, out.imag), -1)
+
+
+def activate(z: Tensor, name: str, bias: Tensor | None = None, slope: float = 0.1) -> Tensor:
+    """The activation of that name."""
+    if name == "identity":
+        return z.clone()
+    if name == "modrelu":
+        assert bias is not None
+        return _modrelu(z, bias)
+    if z.is_complex():
+        return torch.complex(activate(z.real, name, bias, slope), activate(z.imag, name, bias, slope))
+    if name == "modrelu_realrep":
+        assert bias is not None
+        return _modrelu_realrep(z, bias)
+    if name == "leaky_relu":
+        return torch.where(z > 0, z, slope * z)
+    if name in ("oplu", "oplu_halves"):
+        return _oplu(z, name == "oplu_halves")
+    elementwise: dict[str, Callable[[Tensor], Tensor]] = {"tanh": torch.tanh, "relu": torch.relu}
+    return elementwise[name](z)

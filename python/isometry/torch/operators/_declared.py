@@ -1,0 +1,125 @@
+"""Operators made from a declaration: they hold its arguments, check them when built, and act by the kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import torch
+from torch import Tensor
+
+from ... import _check, _core
+from ..._backend import serve
+from ..._objects._declaration import Argument, Declaration
+from .._function import COMPLEX_OF, array, by_formula, visible
+from ._functions import Functions, functions
+from ._operator import Operator, real_tensor, stacked, tensor
+
+Arguments = tuple[Tensor | None, ...]
+
+
+class Declared(Operator):
+    """An operator of the package. Immutable; whoever changes an array in place changes the operator."""
+
+    __slots__ = ("_arrays",)
+
+    _declaration: ClassVar[Declaration]
+    _functions: ClassVar[Functions]
+    _arrays: Arguments
+
+    def __init_subclass__(
+        cls,
+        *,
+        declaration: Declaration | None = None,
+        matrix: Callable[..., Tensor] | None = None,
+        apply: Callable[..., Tensor] | None = None,
+    ) -> None:
+        if declaration is None or matrix is None:  # a user's subclass of an object
+            return
+        cls._declaration = declaration
+        cls._functions = functions(declaration, matrix, apply)
+        for i, argument in enumerate(declaration.arguments):
+            setattr(cls, argument.name, _held(i, argument))
+
+    def _hold(self, first: Any, *rest: Any) -> None:
+        """Take and check the arguments, and set everything there is to set."""
+        declaration = self._declaration
+        held = tensor(declaration.arguments[0].name, first)
+        dtype = own = held.dtype
+        arrays: list[Tensor | None] = [held]
+        shapes: list[tuple[int, ...] | None] = [held.shape]
+        for argument, value in zip(declaration.arguments[1:], rest, strict=True):
+            if value is None:
+                arrays.append(None)
+                shapes.append(None)
+                continue
+            t = real_tensor(argument.name, value, declaration.arguments[0].name, own)
+            arrays.append(t)
+            shapes.append(t.shape)
+            if argument.angles:
+                dtype = COMPLEX_OF[own]
+        check = declaration.check if torch.compiler.is_compiling() else declaration.known
+        self._shape, self._batch_shape = check(*shapes)  # type: ignore[operator]
+        self._dtype = dtype
+        if declaration.checked:
+            self._check_values(arrays)
+        if held.device.type != "cpu":  # a Python number goes where the first array is, once it was looked at
+            numbers = [isinstance(value, (int, float)) for value in (first, *rest)]
+            arrays = [t.to(held.device) if n and t is not None else t for t, n in zip(arrays, numbers, strict=True)]
+        self._arrays = tuple(arrays)
+
+    def _check_values(self, arrays: list[Tensor | None]) -> None:
+        """Refuse values that the law forbids, where they can be seen; NaN passes."""
+        seen = [
+            array(t) if t is not None and t.numel() and name in self._declaration.checked and visible(t) else None
+            for name, t in zip(self._declaration.names, arrays, strict=True)
+        ]
+        if any(t is not None for t in seen):
+            _core.operator_check(self._declaration.stem, tuple(seen))
+
+    def arguments(self, dtype: torch.dtype) -> Arguments:
+        """The arguments, those of the matrix's type in the given dtype, with no batch axis or a single one."""
+        arrays, batch = self._arrays, self._batch_shape
+        first = arrays[0]
+        if not batch and first is not None and first.dtype is dtype:
+            return arrays
+        made = []
+        for argument, t in zip(self._declaration.arguments, arrays, strict=True):
+            if t is not None:
+                t = t if argument.real or t.dtype is dtype else t.to(dtype)
+                t = stacked(t, batch, argument.rank) if batch else t
+            made.append(t)
+        return tuple(made)
+
+    def matrix(self, *, backend: str | None = None, check_finite: bool = True) -> Tensor:
+        serve(backend)
+        _check.flag("check_finite", check_finite)
+        w = self._matrix(self.arguments(self._dtype))
+        return w.reshape(*self._batch_shape, *self._shape) if self._batch_shape else w
+
+    def _matrix(self, arguments: Arguments) -> Tensor:
+        """W, shape (n_out, n_in), or (nb, n_out, n_in) for a stack."""
+        if 0 in [t.numel() for t in arguments if t is not None] or by_formula(*arguments):
+            return self._by_formula(arguments)
+        return self._functions.matrix.apply(self._shape, *arguments)  # type: ignore[no-any-return]
+
+    def _by_formula(self, arguments: Arguments) -> Tensor:
+        """W by the formula."""
+        return self._functions.matrix_formula(*arguments)
+
+    def _rows(self, x: Tensor, adjoint: bool) -> Tensor:
+        arguments = self.arguments(self._dtype)
+        if not x.numel() or 0 in [t.numel() for t in arguments if t is not None] or by_formula(x, *arguments):
+            return self._rows_by_formula(arguments, x, adjoint)
+        features = self._shape[adjoint]
+        return self._functions.apply.apply(adjoint, features, x, *arguments)  # type: ignore[no-any-return]
+
+    def _rows_by_formula(self, arguments: Arguments, x: Tensor, adjoint: bool) -> Tensor:
+        """W x or W^H x by the formula."""
+        return self._functions.apply_formula(*arguments, x, adjoint)
+
+
+def _held(i: int, argument: Argument) -> property:
+    """The property that gives an argument back."""
+    text = f"The argument `{argument.name}`, shape {argument.form()}; None if it was not given."
+    return property(lambda op: op._arrays[i], doc=text)

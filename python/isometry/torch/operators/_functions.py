@@ -1,0 +1,139 @@
+"""The differentiable kernel calls of an object, made from its declaration: its matrix, and rows W x or W^H x.
+
+Arguments come with no batch or with one batch axis, all of one dtype and its real type. Saved are the arguments and
+what the kernel's forward returns for its backward. Gradients of gradients follow the formula.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+from ... import _core
+from ..._objects._declaration import Declaration
+from ..._objects.dense import DENSE
+from .. import formulas
+from .._function import Array, array, derived, formula_vjp, room, threads
+
+# From this many numbers in the first argument on it pays to save what the gradient of a matrix would compute again.
+_LARGE = 1024
+
+
+class Functions(NamedTuple):
+    """An object's kernel calls and its formulas."""
+
+    matrix: type[Function]  # of (n_out, n_in), then the arguments
+    apply: type[Function]  # of adjoint, features of the result and x, then the arguments
+    matrix_formula: Callable[..., Tensor]  # of the arguments
+    apply_formula: Callable[..., Tensor]  # of the arguments, x and adjoint
+
+
+def functions(
+    declaration: Declaration, matrix: Callable[..., Tensor], apply: Callable[..., Tensor] | None = None
+) -> Functions:
+    """The calls of an object whose matrix has that formula; it is applied by `apply`, or through its matrix."""
+
+    def through_matrix(*given: Any) -> Tensor:
+        *arguments, x, adjoint = given
+        return formulas.dense.apply(matrix(*arguments), x, adjoint)
+
+    apply = apply or through_matrix
+    return Functions(_matrix(declaration, matrix), _apply(declaration, apply), matrix, apply)
+
+
+def _made(name: str, forward: Any, backward: Any, text: str) -> type[Function]:
+    """A Function; its name is what users see as `grad_fn`."""
+    parts = {"forward": staticmethod(forward), "backward": staticmethod(backward), "__doc__": text}
+    return type(name, (Function,), parts)
+
+
+def _matrix(declaration: Declaration, formula: Callable[..., Tensor]) -> type[Function]:
+    stem, trained, always = declaration.stem, _trained(declaration), declaration.saves_matrix
+
+    def forward(ctx: Any, shape: tuple[int, int], *arguments: Tensor | None) -> Tensor:
+        first = arguments[0]
+        assert first is not None
+        stack = first.shape[: first.dim() - declaration.arguments[0].rank]
+        out, w = room((*stack, *shape), first.dtype)
+        save = True in ctx.needs_input_grad and (always or first.numel() >= _LARGE)
+        saved = _core.operator_matrix(stem, arrays(arguments), w, save, threads())
+        ctx.save_for_backward(*arguments, _tensor(saved, w, out))
+        return out
+
+    def backward(ctx: Any, ct: Tensor) -> tuple[Tensor | None, ...]:
+        *arguments, saved = ctx.saved_tensors
+        wanted = _wanted(ctx.needs_input_grad[1:], trained)
+        if derived(ct):
+            return (None, *formula_vjp(formula, arguments, wanted, ct))
+        grads, bars = rooms(wanted, arguments)
+        kept = None if saved is None else array(saved)
+        _core.operator_matrix_vjp(stem, arrays(arguments), kept, array(ct), bars, threads())
+        return (None, *grads)
+
+    return _made(f"{declaration.name}Matrix", forward, backward, f"W of `{declaration.name}`.")
+
+
+def _apply(declaration: Declaration, formula: Callable[..., Tensor]) -> type[Function]:
+    stem, trained = declaration.stem, (True, *_trained(declaration))
+
+    def forward(ctx: Any, adjoint: bool, features: int, x: Tensor, *arguments: Tensor | None) -> Tensor:
+        out, c = room((*x.shape[:-1], features), x.dtype)
+        save = True in ctx.needs_input_grad
+        saved = _core.operator_apply(stem, arrays(arguments), array(x), c, adjoint, save, threads())
+        ctx.adjoint = adjoint
+        ctx.save_for_backward(x, *arguments, _tensor(saved, c, out))
+        return out
+
+    def backward(ctx: Any, ct: Tensor) -> tuple[Tensor | None, ...]:
+        x, *arguments, saved = ctx.saved_tensors
+        adjoint, wanted = ctx.adjoint, _wanted(ctx.needs_input_grad[2:], trained)
+        if derived(ct):
+
+            def of_x(x: Tensor, *arguments: Tensor) -> Tensor:
+                return formula(*arguments, x, adjoint)
+
+            return (None, None, *formula_vjp(of_x, (x, *arguments), wanted, ct))
+        (x_bar, *grads), (h_bar, *bars) = rooms(wanted, (x, *arguments))
+        kept = None if saved is None else array(saved)
+        given, h, c = arrays(arguments), array(x), array(ct)
+        _core.operator_apply_vjp(stem, given, kept, h, c, tuple(bars), h_bar, adjoint, threads())
+        return (None, None, x_bar, *grads)
+
+    return _made(f"{declaration.name}Apply", forward, backward, f"Rows W x or W^H x of `{declaration.name}`.")
+
+
+def _trained(declaration: Declaration) -> tuple[bool, ...]:
+    return tuple(argument.trained for argument in declaration.arguments)
+
+
+def _wanted(asked: Sequence[bool], trained: tuple[bool, ...]) -> tuple[bool, ...]:
+    """The gradients to compute; a list of arguments is trained like its first."""
+    return tuple(a and t for a, t in zip(asked, trained + trained[-1:] * (len(asked) - len(trained)), strict=True))
+
+
+def arrays(tensors: Sequence[Tensor | None]) -> tuple[Array | None, ...]:
+    """What a kernel takes for each, None for None."""
+    return tuple([None if t is None else array(t) for t in tensors])
+
+
+def rooms(
+    wanted: Sequence[bool], like: Sequence[Tensor | None]
+) -> tuple[tuple[Tensor | None, ...], tuple[Array | None, ...]]:
+    """Room for the gradients that are wanted of tensors like these: as tensors, and as a kernel takes it."""
+    made = [room(t.shape, t.dtype) if w and t is not None else (None, None) for w, t in zip(wanted, like, strict=True)]
+    return tuple([t for t, _ in made]), tuple([a for _, a in made])
+
+
+def _tensor(saved: Any, result: Array, out: Tensor) -> Tensor | None:
+    """What a kernel returned for its backward, as a tensor: its result, or an array of its own."""
+    if saved is None:
+        return None
+    return out if saved is result else torch.from_numpy(saved)
+
+
+#: The calls that apply any operator through its matrix.
+THROUGH_MATRIX = functions(DENSE, formulas.dense.matrix, formulas.dense.apply)

@@ -1,0 +1,182 @@
+//! The arguments of an object: one list per object says what they are; every device, the seam and Python read it.
+//!
+//! Arrays are borrowed. A batch of operators has its size as the first axis of every array; the arrays of a single operator
+//! may lack that axis.
+
+use crate::error::{Error, Result};
+use crate::scalar::Scalar;
+use crate::sizes::{check_len, work};
+
+/// One array argument of an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Argument {
+    /// Its name, and in error messages the name of its gradient.
+    pub name: &'static str,
+    /// Name of the gradient in error messages.
+    pub bar: &'static str,
+    /// The axes behind the batch, in the object's sizes: "n m", "n(n-1)/2", "" for a number.
+    pub axes: &'static str,
+    /// Real numbers, also where the matrix is complex.
+    pub real: bool,
+    /// It has a gradient.
+    pub trained: bool,
+    /// Arguments of one group are not given together.
+    pub group: &'static str,
+    /// Any number of such arrays.
+    pub list: bool,
+}
+
+/// An [`Argument`]: `argument!("name", "axes")` of the type of the matrix, then any of `real`, `fixed`, `list`,
+/// `group "name"`.
+#[macro_export]
+macro_rules! argument {
+    ($name:literal, $axes:literal $(, $key:ident $($value:literal)?)*) => {{
+        #[allow(unused_mut, reason = "an argument without keywords")]
+        let mut argument = $crate::argument::Argument {
+            name: $name,
+            bar: concat!($name, "_bar"),
+            axes: $axes,
+            real: false,
+            trained: true,
+            group: "",
+            list: false,
+        };
+        $($crate::argument!(@ argument $key $($value)?);)*
+        argument
+    }};
+    (@ $argument:ident real) => { $argument.real = true };
+    (@ $argument:ident fixed) => { $argument.trained = false };
+    (@ $argument:ident list) => { $argument.list = true };
+    (@ $argument:ident group $value:literal) => { $argument.group = $value };
+}
+
+impl Argument {
+    /// Number of axes behind the batch.
+    pub fn rank(&self) -> usize {
+        self.axes.split_whitespace().count()
+    }
+}
+
+/// The array of an argument, by its field.
+#[derive(Clone, Copy, Debug)]
+pub enum Array<'a, T: Scalar> {
+    /// Not given.
+    None,
+    /// Of the type of the matrix.
+    Own(&'a [T]),
+    /// Of its real type.
+    Real(&'a [T::Real]),
+}
+
+impl<T: Scalar> Array<'_, T> {
+    /// Number of elements.
+    pub fn len(&self) -> Option<usize> {
+        match self {
+            Array::None => None,
+            Array::Own(array) => Some(array.len()),
+            Array::Real(array) => Some(array.len()),
+        }
+    }
+}
+
+/// Room for the gradient of an argument; what is given is overwritten.
+#[derive(Debug, Default)]
+pub enum Bar<'a, T: Scalar> {
+    /// Not wanted.
+    #[default]
+    None,
+    /// Of the type of the matrix.
+    Own(&'a mut [T]),
+    /// Of its real type.
+    Real(&'a mut [T::Real]),
+}
+
+impl<'a, T: Scalar> Bar<'a, T> {
+    /// The same room for a shorter time.
+    pub fn again(&mut self) -> Bar<'_, T> {
+        match self {
+            Bar::None => Bar::None,
+            Bar::Own(bar) => Bar::Own(bar),
+            Bar::Real(bar) => Bar::Real(bar),
+        }
+    }
+
+    /// The room of a gradient of the type of the matrix, if it is wanted.
+    pub fn own(self) -> Option<&'a mut [T]> {
+        if let Bar::Own(bar) = self { Some(bar) } else { None }
+    }
+
+    /// The room of a real gradient, if it is wanted.
+    pub fn real(self) -> Option<&'a mut [T::Real]> {
+        if let Bar::Real(bar) = self { Some(bar) } else { None }
+    }
+}
+
+/// An argument as it comes from outside: an array and its shape.
+#[derive(Clone, Copy, Debug)]
+pub struct Given<'a, T: Scalar> {
+    /// Sizes of the axes.
+    pub shape: &'a [usize],
+    /// The elements.
+    pub array: Array<'a, T>,
+}
+
+impl<'a, T: Scalar> Given<'a, T> {
+    /// Sizes of exactly N axes: the leading axes, the batch, count as one; 1 where there are none.
+    pub fn sizes<const N: usize>(&self, argument: &'static str) -> Result<[usize; N]> {
+        let Some(batch) = (self.shape.len() + 1).checked_sub(N) else {
+            let axes = N - 1;
+            return Err(Error::shape(argument, format!("{axes} axes or more"), format!("{:?}", self.shape)));
+        };
+        let mut sizes = [work(&self.shape[..batch]); N];
+        sizes[1..].copy_from_slice(&self.shape[batch..]);
+        check_len(argument, self.array.len().unwrap_or(0), &sizes)?;
+        Ok(sizes)
+    }
+
+    /// The elements of an argument of the type of the matrix.
+    pub fn own(&self, argument: &'static str) -> Result<&'a [T]> {
+        if let Array::Own(array) = self.array { Ok(array) } else { Err(missing(argument)) }
+    }
+
+    /// The elements of a real argument, if it is given.
+    pub fn real(&self) -> Option<&'a [T::Real]> {
+        if let Array::Real(array) = self.array { Some(array) } else { None }
+    }
+}
+
+fn missing(argument: &'static str) -> Error {
+    Error::value(argument, "must be given, of the type of the matrix")
+}
+
+/// The arguments of an object that has N of them.
+pub fn all<'g, 'a, T: Scalar, const N: usize>(given: &'g [Given<'a, T>]) -> Result<&'g [Given<'a, T>; N]> {
+    let wrong = |_| Error::shape("arguments", format!("{N} arrays"), given.len());
+    given.try_into().map_err(wrong)
+}
+
+/// Refuses gradients that do not fit the arguments: of another number or field, of other lengths, of what was not given or
+/// is not trained.
+pub fn check_bars<'a, T: Scalar>(
+    arguments: &'static [Argument],
+    held: impl Fn(usize) -> Array<'a, T>,
+    bars: &[Bar<'_, T>],
+) -> Result<()> {
+    for (i, bar) in bars.iter().enumerate() {
+        let Some(argument) = arguments.get(i).or(arguments.last().filter(|last| last.list)) else {
+            return Err(Error::shape("bars", format!("at most {} gradients", arguments.len()), bars.len()));
+        };
+        let held = held(i);
+        let got = match (bar, held) {
+            (Bar::None, _) => continue,
+            (Bar::Own(bar), Array::Own(_)) => bar.len(),
+            (Bar::Real(bar), Array::Real(_)) => bar.len(),
+            _ => return Err(Error::value(argument.bar, "is wanted, but there is no such argument")),
+        };
+        if !argument.trained {
+            return Err(Error::value(argument.bar, "is wanted, but the argument is fixed"));
+        }
+        check_len(argument.bar, got, &[held.len().unwrap_or(0)])?;
+    }
+    Ok(())
+}

@@ -1,0 +1,71 @@
+//! Applying an operator through its matrix: W is formed, then multiplied; its gradient is that of W, pulled back.
+
+use crate::argument::Bar;
+use crate::budget::Budget;
+use crate::error::Result;
+use crate::kernels::{Buffer, Matrices};
+use crate::operator::{Cpu, Saves, Side};
+use crate::scalar::Scalar;
+use crate::sizes::work;
+
+/// [`Cpu::apply`]; what is saved is W. The arrays were checked.
+pub fn apply<T: Scalar, O: Cpu<T> + ?Sized>(
+    operator: &O,
+    x: &[T],
+    rows: usize,
+    side: Side,
+    out: &mut [T],
+    saved: Option<&mut [T]>,
+    budget: &Budget<'_>,
+) -> Result<()> {
+    if out.is_empty() && saved.is_none() {
+        return Ok(());
+    }
+    let mut own = Buffer::zeroed(if saved.is_none() { elements(operator) } else { 0 })?;
+    let w = saved.unwrap_or(&mut own);
+    operator.matrix(w, None, budget)?;
+    matrices(operator, w).apply(x, rows, side, out, budget.threads)
+}
+
+/// [`Cpu::apply_vjp`]; the arrays were checked.
+#[allow(clippy::too_many_arguments, reason = "the arrays of one call")]
+pub fn apply_vjp<T: Scalar, O: Cpu<T> + ?Sized>(
+    operator: &O,
+    saved: Option<&[T]>,
+    x: &[T],
+    ct: &[T],
+    rows: usize,
+    side: Side,
+    bars: &mut [Bar<'_, T>],
+    x_bar: Option<&mut [T]>,
+    budget: &Budget<'_>,
+) -> Result<()> {
+    let wanted = bars.iter().any(|bar| !matches!(bar, Bar::None));
+    if !wanted && x_bar.as_ref().is_none_or(|x_bar| x_bar.is_empty()) {
+        return Ok(());
+    }
+    let mut own = Buffer::zeroed(if saved.is_none() { elements(operator) } else { 0 })?;
+    if saved.is_none() {
+        operator.matrix(&mut own, None, budget)?;
+    }
+    let w = saved.unwrap_or(&own);
+    let mut w_bar = Buffer::zeroed(if wanted { elements(operator) } else { 0 })?;
+    let room = wanted.then_some(&mut w_bar[..]);
+    matrices(operator, w).apply_vjp(x, ct, rows, side, room, x_bar, budget.threads)?;
+    if wanted {
+        let start = (operator.matrix_saves()? == Saves::Result).then_some(w);
+        operator.matrix_vjp(start, &w_bar, bars, budget)?;
+    }
+    Ok(())
+}
+
+/// Elements of all matrices, which a view has checked to fit in memory.
+fn elements<T: Scalar, O: Cpu<T> + ?Sized>(operator: &O) -> usize {
+    let (p, q) = operator.shape();
+    work(&[operator.batch(), p, q])
+}
+
+fn matrices<'a, T: Scalar, O: Cpu<T> + ?Sized>(operator: &O, data: &'a [T]) -> Matrices<'a, T> {
+    let (p, q) = operator.shape();
+    Matrices { data, batch: operator.batch(), p, q }
+}
