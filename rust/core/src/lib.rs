@@ -15,9 +15,11 @@ pub mod operator;
 pub mod operators;
 pub mod parallel;
 pub mod recurrence;
+pub mod rows;
 pub mod scratch;
 pub mod sizes;
 
 pub use error::{Error, Result};
 pub use isometry_kernels::scalar;
 pub use operator::{Operator, Side};
+pub use rows::Rows;
