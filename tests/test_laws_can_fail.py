@@ -173,7 +173,7 @@ def test_the_law_of_formulas(at, seed):
 
 
 # module -> the layers whose forward it serves
-LOOKING = {"operators.householder": ["ornn", "unitary-ornn"], "operators.cayley": ["scornn"], "recurrence": LAYERS}
+LOOKING = {"operators._declared": ["ornn", "unitary-ornn", "scornn"], "recurrence": LAYERS}
 
 
 @pytest.mark.parametrize("module", LOOKING)
@@ -183,7 +183,7 @@ def test_the_law_of_devices(module, seed, monkeypatch):
     for name in LOOKING[module]:
         with Elsewhere() as device:
             rejects(unseen_layer, build(name, num_layers=2, bidirectional=True, trainable_h0=True), device)
-    for case in (REAL, COMPLEX) if module == "operators.householder" else (Case("cayley", "signs", np.float32),):
+    for case in (REAL, COMPLEX, Case("cayley", "signs", np.float32)):
         if module != "recurrence":
             with Elsewhere() as device:
                 rejects(unseen, ElsewhereSubject.draw(case, seed, 5), seed, device)

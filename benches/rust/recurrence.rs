@@ -8,8 +8,7 @@ use isometry_core::activation::Activation;
 use isometry_core::kernels::{Operand, Product, isa};
 use isometry_core::parallel;
 use isometry_core::recurrence::{
-    Gradients, ReflectionGradients, Reflections, Sequence, backward_dense, backward_reflections,
-    forward_dense, forward_reflections,
+    self, Gradients, ReflectionGradients, Reflections, Sequence, Transition, TransitionVjp,
 };
 use isometry_core::scratch::Scratch;
 use std::time::{Duration, Instant};
@@ -105,12 +104,12 @@ impl Work {
     fn forward(&self, data: &mut Data, threads: usize) {
         let Data { transition, x, v, bias, states, .. } = data;
         let sequence = self.sequence(x, v, bias);
-        if self.m > 0 {
-            let of = Reflections { vectors: transition, m: self.m, sign: None, phases: None };
-            forward_reflections(&of, &sequence, states, threads, &never).unwrap();
+        let transition = if self.m > 0 {
+            Transition::Reflections(Reflections { vectors: transition, m: self.m, sign: None, phases: None })
         } else {
-            forward_dense(transition, &sequence, states, threads, &never).unwrap();
-        }
+            Transition::Dense(transition)
+        };
+        recurrence::forward(&transition, &sequence, states, threads, &never).unwrap();
     }
 
     fn backward(&self, data: &mut Data, threads: usize) {
@@ -122,15 +121,15 @@ impl Work {
         } else {
             gradients.bias = Some(bias_bar);
         }
-        if self.m > 0 {
+        let vjp = if self.m > 0 {
             let of = Reflections { vectors: transition, m: self.m, sign: None, phases: None };
             let bars =
                 ReflectionGradients { vectors: Some(transition_bar), ..ReflectionGradients::default() };
-            backward_reflections(&of, &sequence, states, ct, bars, gradients, threads, &never).unwrap();
+            TransitionVjp::Reflections(of, bars)
         } else {
-            let bar = Some(&mut transition_bar[..]);
-            backward_dense(transition, &sequence, states, ct, bar, gradients, threads, &never).unwrap();
-        }
+            TransitionVjp::Dense(transition, Some(&mut transition_bar[..]))
+        };
+        recurrence::backward(vjp, &sequence, states, ct, gradients, threads, &never).unwrap();
     }
 
     /// Largest relative error of the states and of V_bar over the first steps of a batch against a loop in f64.

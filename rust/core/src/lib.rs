@@ -17,6 +17,7 @@ pub mod operator;
 pub mod operators;
 pub mod parallel;
 pub mod recurrence;
+pub mod rows;
 pub mod scratch;
 pub mod sizes;
 
@@ -24,3 +25,4 @@ pub use budget::Budget;
 pub use error::{Error, Result};
 pub use isometry_kernels::scalar;
 pub use operator::{Cpu, Operator, Saves, Side};
+pub use rows::Rows;

@@ -3,7 +3,7 @@
 use crate::arrays::{Input, Number, Output, read, write};
 use crate::sequence::{Arrays, Bars, Given, GivenBars};
 use crate::{by_kind, gate};
-use isometry_core::recurrence::{self, ReflectionGradients, Reflections};
+use isometry_core::recurrence::{self, ReflectionGradients, Reflections, Transition, TransitionVjp};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -32,7 +32,7 @@ pub fn recurrence_dense<'py>(
         let mut states = Output::shaped("states", states, &arrays.states_shape())?;
         let (weight, sequence, states) = (weight.slice(), arrays.view(), states.slice());
         gate::run_interruptible(py, |cancel| {
-            recurrence::forward_dense(weight, &sequence, states, threads, cancel)
+            recurrence::forward(&Transition::Dense(weight), &sequence, states, threads, cancel)
         })
     }
     by_kind!("weight", &weight, call(py, &weight, &sequence, &states, threads))
@@ -66,9 +66,9 @@ pub fn recurrence_dense_vjp<'py>(
         let mut weight_bar = Output::optional("weight_bar", weight_bar.as_ref(), &[n, n])?;
         let mut bars = Bars::new(bars, &arrays)?;
         let (weight, sequence, states, ct) = (weight.slice(), arrays.view(), states.slice(), ct.slice());
-        let (weight_bar, gradients) = (write(&mut weight_bar), bars.view());
+        let (vjp, gradients) = (TransitionVjp::Dense(weight, write(&mut weight_bar)), bars.view());
         gate::run_interruptible(py, |cancel| {
-            recurrence::backward_dense(weight, &sequence, states, ct, weight_bar, gradients, threads, cancel)
+            recurrence::backward(vjp, &sequence, states, ct, gradients, threads, cancel)
         })
     }
     by_kind!(
@@ -125,9 +125,10 @@ pub fn recurrence_reflections<'py>(
         let arrays = Arrays::<T>::new(given)?;
         let factors = Factors::<T>::new(factors, arrays.sizes[3])?;
         let mut states = Output::shaped("states", states, &arrays.states_shape())?;
-        let (transition, sequence, states) = (factors.view(), arrays.view(), states.slice());
+        let (transition, sequence) = (Transition::Reflections(factors.view()), arrays.view());
+        let states = states.slice();
         gate::run_interruptible(py, |cancel| {
-            recurrence::forward_reflections(&transition, &sequence, states, threads, cancel)
+            recurrence::forward(&transition, &sequence, states, threads, cancel)
         })
     }
     by_kind!("vectors", &vectors, call(py, (&vectors, &sign, &phases), &sequence, &states, threads))
@@ -171,19 +172,10 @@ pub fn recurrence_reflections_vjp<'py>(
             phases: write(&mut phases),
         };
         let mut bars = Bars::new(bars, &arrays)?;
-        let (transition, sequence, states, ct) = (factors.view(), arrays.view(), states.slice(), ct.slice());
-        let gradients = bars.view();
+        let (sequence, states, ct) = (arrays.view(), states.slice(), ct.slice());
+        let (vjp, gradients) = (TransitionVjp::Reflections(factors.view(), own), bars.view());
         gate::run_interruptible(py, |cancel| {
-            recurrence::backward_reflections(
-                &transition,
-                &sequence,
-                states,
-                ct,
-                own,
-                gradients,
-                threads,
-                cancel,
-            )
+            recurrence::backward(vjp, &sequence, states, ct, gradients, threads, cancel)
         })
     }
     let own = [&vectors_bar, &sign_bar, &phases_bar];

@@ -1,128 +1,92 @@
-//! Backward through time: z_bar_t = phi'^H (W^H z_bar_{t+1} + h_bar_t), and the gradients gathered from it.
+//! Backward through time: the cotangents of every step, and the gradients gathered from them.
 //!
-//! Time is cut into chunks of some hundred rows (t, b). Within a chunk members go their own ways through the steps; then,
-//! after one barrier, they share the columns of the gradient products over all rows of the chunk, or of their half of the
-//! batch ([`super::halves`]), whose rows then stand apart from those of the other. z_bar lives in two
-//! buffers used in turn, so that the steps of the next chunk may begin while others still gather this one.
-//! The derivative is read off h; where that loses something, z is computed anew by the kernel of the forward pass.
+//! Within a chunk members go their own ways through the steps; then, after one barrier, they share the columns of the gradient
+//! products over all rows of the chunk, or of their half of the batch ([`super::halves`]), whose rows then stand apart from those
+//! of the other.
 
-use super::context::{Context, Setting};
-use super::gradients::{Gatherer, Gradients};
+use super::cell::Pull;
+use super::chunk::{Chunk, Place, chunk_rows, copied, span};
 use super::halves::Half;
-use super::pass::Pass;
-use super::sequence::Sequence;
-use super::step::{Step, Trace};
-use super::team::{Pace, Part, Poll};
-use super::work::{Room, Work, chunk_rows, span};
+use super::schedule::Schedule;
+use super::team::{Pace, Part, Poll, Room};
 use crate::error::{Error, Result};
 use crate::parallel::{Member, run};
-use crate::scalar::{Scalar, parts};
-use crate::sizes::work;
+use crate::scalar::Real;
 use std::ops::Range;
 
-/// Fills the gradients that are wanted from ct (T, B, n), which is ignored behind the end of a sequence. All were checked.
+/// Walks a cell back through time; its gradients are then complete.
 ///
 /// # Safety
-/// The memory of the room lives, was cut for these gradients, and nobody else uses it.
-pub unsafe fn backward<T: Scalar>(
-    step: &dyn Step<T>,
-    room: &Room<T>,
-    setting: &Setting<'_, T>,
-    (states, ct): (&[T], &[T]),
-    gradients: Gradients<'_, T>,
+/// The memory of the room and of the cell lives, was cut for this call, and nobody else uses it.
+pub unsafe fn backward<R: Real>(
+    cell: &dyn Pull<R>,
+    room: &Room<R>,
+    schedule: &Schedule,
     cancel: &(dyn Fn() -> bool + Sync),
 ) -> Result<()> {
-    let Sequence { batch, features, n, .. } = setting.sequence;
-    let context = Context::new(setting, step, &room.input);
-    // SAFETY: the contract above.
-    let gatherer = unsafe { Gatherer::new(&context, &room.gathered, gradients) };
-    let (own, input) = (step.work(), work(&[n, features, T::PARTS, T::PARTS]));
-    let all = own.saturating_mul(2).saturating_add(input);
-    let poll = Poll::new(cancel, all.saturating_mul(chunk_rows(&setting.sequence)));
-    let pace = Pace::new(own.saturating_mul(batch));
-    let call = Call {
-        context: &context,
-        gatherer: &gatherer,
-        chunks: &room.chunks,
-        poll: &poll,
-        pace: &pace,
-        states,
-        ct,
-    };
+    let [back, forth] = cell.work();
+    let all = back.saturating_add(forth);
+    let poll = Poll::new(cancel, all.saturating_mul(chunk_rows(schedule)));
+    let pace = Pace::new(back.saturating_mul(schedule.batch));
+    let call = Call { cell, schedule, poll: &poll, pace: &pace };
     run(room.threads, &|member| {
-        let scratch = room.own.of(member.id).ptr();
-        context.pack(member);
-        gatherer.pack(member);
+        let scratch = room.scratch(member);
         // SAFETY: all members prepare together, each with scratch of its own.
-        unsafe { step.prepare(scratch, member) };
+        unsafe { cell.prepare(scratch, member) };
         member.barrier();
-        let part = if room.columns {
-            Part::columns_of(member, batch)
-        } else {
-            Part::rows_of(member, context.schedule.share(member.id, member.count))
-        };
-        let above = [Trace { bar: std::ptr::null(), kept: std::ptr::null_mut() }; 2];
-        let from = Progress { chunk: 0, step: 0, above };
+        let part = room.part(member, schedule);
+        let from = Progress { chunk: 0, step: 0, above: [None; 2] };
         if let Some(from) = call.walk(&part, from, scratch).filter(|_| member.id == 0) {
-            Member::alone(|member| call.walk(&Part::rows_of(member, 0..batch), from, scratch));
+            Member::alone(|member| call.walk(&Part::rows_of(member, 0..schedule.batch), from, scratch));
         }
     });
     if poll.stopped() { Err(Error::Interrupted) } else { Ok(()) }
 }
 
-/// How far a member has come: the next step of a chunk, and the trace of the step done last in each half.
+/// How far a member has come: the next step of a chunk, and the place of the step done last in each half.
 #[derive(Clone, Copy)]
-struct Progress<R> {
+struct Progress {
     chunk: usize,
     step: usize,
-    above: [Trace<R>; 2],
+    above: [Option<Place>; 2],
 }
 
 /// What the members of a call share.
-struct Call<'a, T: Scalar> {
-    context: &'a Context<'a, T>,
-    gatherer: &'a Gatherer<'a, T>,
-    chunks: &'a [Work<T::Real>; 2],
+struct Call<'a, R: Real> {
+    cell: &'a dyn Pull<R>,
+    schedule: &'a Schedule,
     poll: &'a Poll<'a>,
     pace: &'a Pace,
-    states: &'a [T],
-    ct: &'a [T],
 }
 
-impl<T: Scalar> Call<'_, T> {
+impl<R: Real> Call<'_, R> {
     /// The steps of the k-th chunk from the end of the recurrence.
-    fn chunk(&self, k: usize) -> Range<usize> {
-        let (steps, span) = (self.context.schedule.steps, span(self.context.sequence.batch));
+    fn steps(&self, k: usize) -> Range<usize> {
+        let (steps, span) = (self.schedule.steps, span(self.schedule.batch));
         let (late, early) = (steps - k * span, steps.saturating_sub((k + 1) * span));
-        if self.context.schedule.reverse { steps - late..steps - early } else { early..late }
+        if self.schedule.reverse { steps - late..steps - early } else { early..late }
     }
 
     /// Everything from there on; returns where member 0 is to go on alone, if so.
-    fn walk(
-        &self,
-        part: &Part<'_>,
-        from: Progress<T::Real>,
-        scratch: *mut T::Real,
-    ) -> Option<Progress<T::Real>> {
-        let Call { context, gatherer, .. } = *self;
-        let (states, ct) = (parts(self.states).as_ptr(), parts(self.ct).as_ptr());
-        let (member, span) = (part.member, span(context.sequence.batch));
-        let halves = Half::all(context, part);
+    fn walk(&self, part: &Part<'_>, from: Progress, scratch: *mut R) -> Option<Progress> {
+        let Call { cell, schedule, .. } = *self;
+        let (member, span, count) = (part.member, span(schedule.batch), cell.halves());
+        let halves = Half::all(schedule, count, part);
         let mut at = from;
-        while at.chunk * span < context.schedule.steps {
-            let (steps, work) = (self.chunk(at.chunk), &self.chunks[at.chunk % 2]);
-            let copied = copied(context, &steps);
-            let pass = |half| Pass { context, gatherer, work, steps: &steps, copied, half, part: &half.part };
+        while at.chunk * span < schedule.steps {
+            let steps = &self.steps(at.chunk);
+            let (index, copied) = (at.chunk, copied(schedule, count, steps));
+            let chunk = |half| Chunk { schedule, halves: count, index, steps, copied, half };
             for step in at.step..steps.len() {
-                let t = if context.schedule.reverse { steps.start + step } else { steps.end - 1 - step };
+                let t = if schedule.reverse { steps.start + step } else { steps.end - 1 - step };
                 for half in halves.iter().flatten() {
                     // SAFETY: members write their own rows, or columns with barriers between steps; the buffers of the
                     // chunk before are only read, those of this chunk were last read before the previous barrier.
-                    unsafe { pass(half).step(t, states, ct, at.above[half.index]) };
-                    at.above[half.index] = pass(half).trace(t);
+                    unsafe { cell.pull(t, at.above[half.index], &chunk(half), scratch) };
+                    at.above[half.index] = Some(chunk(half).place(t));
                 }
                 if self.pace.alone(part, at.chunk * span + step) {
-                    // The others may still read this step's z_bar for the gradient of h0.
+                    // The others may still read this step's cotangents for the gradient of h0.
                     member.barrier();
                     return Some(Progress { step: step + 1, ..at });
                 }
@@ -130,7 +94,7 @@ impl<T: Scalar> Call<'_, T> {
             member.barrier();
             for half in halves.iter().flatten() {
                 // SAFETY: all rows of the chunk are complete.
-                unsafe { pass(half).gather(states, scratch, at.chunk == 0) };
+                unsafe { cell.gather(&chunk(half), scratch) };
             }
             // The products of the chunk are no part of the pace of its steps.
             part.start_clock();
@@ -141,19 +105,7 @@ impl<T: Scalar> Call<'_, T> {
         }
         member.barrier();
         // SAFETY: every product is complete.
-        unsafe {
-            context.step.finish(scratch, member);
-            gatherer.finish(member);
-        }
+        unsafe { cell.finish(scratch, member) };
         None
     }
-}
-
-/// Whether the rows of a chunk are copied to lie one after the other: those of a half, and where some sequences end or
-/// start within the chunk. (Where all have the same length even the first step needs no copies: it is gathered apart.)
-fn copied<T: Scalar>(context: &Context<'_, T>, steps: &Range<usize>) -> bool {
-    let (schedule, halves) = (&context.schedule, context.halves);
-    let together = || schedule.full(&(0..schedule.steps));
-    let seamless = || schedule.full(steps) && schedule.seamless(steps);
-    halves > 1 || !(together() || seamless())
 }

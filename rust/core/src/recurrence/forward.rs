@@ -1,91 +1,59 @@
-//! h_t = phi(W h_{t-1} + V x_t + b) for all t, written where the caller wants it: nothing else is kept.
+//! Forward through time: the states of all steps, written where the caller wants them.
 
-use super::context::{Context, Setting, Wanted};
-use super::packed::Packed;
-use super::pages::want_huge_pages;
-use super::sequence::Sequence;
-use super::step::Step;
-use super::team::{Pace, Part, Poll, layout};
+use super::cell::Cell;
+use super::schedule::Schedule;
+use super::team::{Pace, Part, Poll, Room};
 use crate::error::{Error, Result};
 use crate::parallel::{Member, Shared, run};
-use crate::scalar::{Scalar, parts_mut};
-use crate::scratch::{Arena, Regions};
-use crate::sizes::work;
+use crate::scalar::Real;
 
-/// The members of a forward pass and their memory.
-pub struct Room<T: Scalar> {
-    input: Packed<T>,
-    own: Regions<T::Real>,
-    threads: usize,
-    /// They share columns instead of rows.
-    columns: bool,
-    /// Multiply-adds of one step per row.
-    work: usize,
-}
-
-impl<T: Scalar> Room<T> {
-    /// For up to `threads` members.
-    pub fn carve(arena: &mut Arena, setting: &Setting<'_, T>, step: &dyn Step<T>, threads: usize) -> Self {
-        let Sequence { steps, batch, features, n, .. } = setting.sequence;
-        let work = step.work().saturating_add(work(&[n, features, T::PARTS, T::PARTS]));
-        let (threads, columns) = layout(work, step.divisible(), batch, steps, threads);
-        let own = arena.regions(threads, &[step.scratch(0)]);
-        Room { input: setting.input(arena), own, threads, columns, work }
-    }
-}
-
-/// Fills states (T, B, n), which were checked; zeros behind the end of a sequence.
-pub fn forward<T: Scalar>(
-    step: &dyn Step<T>,
-    room: &Room<T>,
-    setting: &Setting<'_, T>,
-    states: &mut [T],
+/// Fills states (T, B, width), which were checked; zeros behind the end of a sequence.
+pub fn forward<R: Real>(
+    cell: &dyn Cell<R>,
+    room: &Room<R>,
+    schedule: &Schedule,
+    states: &mut [R],
     cancel: &(dyn Fn() -> bool + Sync),
 ) -> Result<()> {
-    let batch = setting.sequence.batch;
-    let context = Context::new(setting, step, &room.input);
-    let work = room.work.saturating_mul(batch);
-    want_huge_pages(states);
-    let states = Shared(parts_mut(states).as_mut_ptr());
+    let work = cell.work().saturating_mul(schedule.batch);
+    let states = Shared(states.as_mut_ptr());
     let (poll, pace) = (Poll::new(cancel, work), Pace::new(work));
-    let call = Call { context: &context, states, poll: &poll, pace: &pace };
+    let call = Call { cell, schedule, states, poll: &poll, pace: &pace };
     run(room.threads, &|member| {
-        context.pack(member);
+        let scratch = room.scratch(member);
         // SAFETY: all members prepare together, each with scratch of its own.
-        unsafe { step.prepare(room.own.of(member.id).ptr(), member) };
+        unsafe { cell.prepare(scratch, member) };
         member.barrier();
-        let part = if room.columns {
-            Part::columns_of(member, batch)
-        } else {
-            Part::rows_of(member, context.schedule.share(member.id, member.count))
-        };
-        if let Some(k) = call.walk(&part, 0).filter(|_| member.id == 0) {
-            Member::alone(|member| call.walk(&Part::rows_of(member, 0..batch), k));
+        let part = room.part(member, schedule);
+        if let Some(k) = call.walk(&part, 0, scratch).filter(|_| member.id == 0) {
+            Member::alone(|member| call.walk(&Part::rows_of(member, 0..schedule.batch), k, scratch));
         }
     });
     if poll.stopped() { Err(Error::Interrupted) } else { Ok(()) }
 }
 
-struct Call<'a, T: Scalar> {
-    context: &'a Context<'a, T>,
-    states: Shared<T::Real>,
+struct Call<'a, R: Real> {
+    cell: &'a dyn Cell<R>,
+    schedule: &'a Schedule,
+    states: Shared<R>,
     poll: &'a Poll<'a>,
     pace: &'a Pace,
 }
 
-impl<T: Scalar> Call<'_, T> {
+impl<R: Real> Call<'_, R> {
     /// The steps from the k-th on; returns where member 0 is to go on alone, if so.
-    fn walk(&self, part: &Part<'_>, from: usize) -> Option<usize> {
-        let Call { context, states, .. } = *self;
-        for k in from..context.schedule.steps {
-            let t = context.schedule.step(k);
-            let out = states.at(t * context.stride());
+    fn walk(&self, part: &Part<'_>, from: usize, scratch: *mut R) -> Option<usize> {
+        let Call { cell, schedule, states, .. } = *self;
+        let width = cell.width();
+        for k in from..schedule.steps {
+            let t = schedule.step(k);
             // SAFETY: the rows of this member were finished by itself in the step before, or by all, after a barrier.
             unsafe {
-                context.advance(t, states.0, out, Wanted::State, part);
-                let behind = part.rows(context.schedule.active(t)..context.schedule.batch);
+                cell.advance(t, states.0, part, scratch);
+                let behind = part.rows(schedule.active(t)..schedule.batch);
                 if part.leads() {
-                    out.add(behind.start * context.width).write_bytes(0, behind.len() * context.width);
+                    let first = t * schedule.batch + behind.start;
+                    states.at(first * width).write_bytes(0, behind.len() * width);
                 }
             }
             part.sync();

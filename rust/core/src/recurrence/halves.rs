@@ -2,20 +2,17 @@
 //! another core wrote (at n = 190, B = 20 that was half the time of two cores). Whether there are halves depends on the sizes
 //! alone, so that the order of every sum does too.
 
-use super::context::Context;
-use super::sequence::Sequence;
+use super::schedule::Schedule;
 use super::team::Part;
 use crate::parallel::Member;
-use crate::scalar::Scalar;
 use std::ops::Range;
 
 /// Fewest rows of a batch that is halved: a half is to fill a register tile. Tests halve everything that they can.
 const ROWS: usize = if cfg!(test) { 4 } else { 16 };
 
 /// 2 where all sequences of a large enough batch have the same length, else 1.
-pub fn halves<T: Scalar>(sequence: &Sequence<'_, T>) -> usize {
-    let full = sequence.lengths.is_none_or(|lengths| lengths.iter().all(|&length| length == sequence.steps));
-    if full && sequence.batch >= ROWS { 2 } else { 1 }
+pub fn halves(schedule: &Schedule) -> usize {
+    if schedule.batch >= ROWS && schedule.full(&(0..schedule.steps)) { 2 } else { 1 }
 }
 
 /// One of the halves (or the whole batch), and this member's share of the work on it.
@@ -32,9 +29,9 @@ pub struct Half<'a> {
 
 impl<'a> Half<'a> {
     /// What this member has to do with each half; None where it has nothing to do with it.
-    pub fn all<T: Scalar>(context: &Context<'_, T>, part: &Part<'a>) -> [Option<Half<'a>>; 2] {
-        let (batch, member) = (context.sequence.batch, part.member);
-        if context.halves == 1 {
+    pub fn all(schedule: &Schedule, halves: usize, part: &Part<'a>) -> [Option<Half<'a>>; 2] {
+        let (batch, member) = (schedule.batch, part.member);
+        if halves == 1 {
             let gatherer = member.among(member.id, member.count);
             return [
                 Some(Half { index: 0, rows: 0..batch, part: part.of(part.rows.clone()), gatherer }),
@@ -46,7 +43,7 @@ impl<'a> Half<'a> {
             let rows = cut(index)..cut(index + 1);
             let own = part.rows(rows.clone());
             let touches = |id: usize| {
-                let theirs = if part.columns { 0..batch } else { context.schedule.share(id, member.count) };
+                let theirs = if part.columns { 0..batch } else { schedule.share(id, member.count) };
                 theirs.start.max(rows.start) < theirs.end.min(rows.end)
             };
             let first = (0..member.count).find(|&id| touches(id)).unwrap_or(0);

@@ -32,6 +32,11 @@ impl<T: Scalar> Packed<T> {
 
     /// The product of the rows at `a` with this operand.
     pub fn times(&self, a: *const T::Real) -> Term<T::Real> {
-        Term { a, depth: self.k * T::PARTS, b: self.data.ptr() }
+        self.times_apart(a, self.k * T::PARTS)
+    }
+
+    /// The same where the rows are `rows` numbers apart.
+    pub fn times_apart(&self, a: *const T::Real, rows: usize) -> Term<T::Real> {
+        Term { a, rows, depth: self.k * T::PARTS, b: self.data.ptr() }
     }
 }

@@ -3,10 +3,11 @@
 //! With at least two rows per member each takes rows of the batch and needs no synchronisation between steps. A smaller
 //! batch is shared by output columns, with a barrier per step, where a step is worth it.
 
+use super::schedule::Schedule;
 use crate::kernels::lanes;
 use crate::parallel::{Member, worth};
 use crate::scalar::Real;
-use crate::scratch::most;
+use crate::scratch::{Arena, Regions, most};
 use crate::sizes;
 use std::cell::Cell;
 use std::ops::Range;
@@ -29,6 +30,44 @@ pub fn layout(work: usize, divisible: bool, batch: usize, steps: usize, threads:
         (threads, true)
     } else {
         ((batch / 2).clamp(1, threads), false)
+    }
+}
+
+/// The members of a pass and their scratch.
+pub struct Room<R> {
+    own: Regions<R>,
+    /// Threads to enter with.
+    pub threads: usize,
+    /// They share columns instead of rows.
+    columns: bool,
+}
+
+impl<R> Room<R> {
+    /// For up to `threads` members and steps of `work` multiply-adds per row, whose columns can be shared if they are `divisible`;
+    /// each member has `own` numbers of scratch.
+    pub fn carve(
+        arena: &mut Arena,
+        schedule: &Schedule,
+        (work, divisible): (usize, bool),
+        own: usize,
+        threads: usize,
+    ) -> Self {
+        let (threads, columns) = layout(work, divisible, schedule.batch, schedule.steps, threads);
+        Room { own: arena.regions(threads, &[own]), threads, columns }
+    }
+
+    /// The scratch of a member.
+    pub fn scratch(&self, member: &Member<'_>) -> *mut R {
+        self.own.of(member.id).ptr()
+    }
+
+    /// What a member does of every step.
+    pub fn part<'a>(&self, member: &'a Member<'a>, schedule: &Schedule) -> Part<'a> {
+        if self.columns {
+            Part::columns_of(member, schedule.batch)
+        } else {
+            Part::rows_of(member, schedule.share(member.id, member.count))
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use crate::sequences::sequence;
 use crate::{never, ones};
 use isometry_core::argument::Bar;
 use isometry_core::operators::{Last, cayley::Cayley, householder::Householder};
-use isometry_core::recurrence::{self, Gradients, Sequence};
+use isometry_core::recurrence::{self, Gradients, Sequence, Transition, TransitionVjp};
 use isometry_core::scalar::{Real, Scalar};
 use isometry_core::{Budget, Cpu, Error, Result, Side};
 
@@ -56,7 +56,7 @@ pub fn wrong_lengths<T: Scalar>() {
         let lengths = vec![steps; lengths];
         let given = sequence([steps, batch, m, n], &x, &v);
         let given = Sequence { h0: Some(&h0), bias: Some(&bias), lengths: Some(&lengths), ..given };
-        recurrence::forward_dense(&ones(weight), &given, &mut ones(states), 2, &never)
+        recurrence::forward(&Transition::Dense(&ones(weight)), &given, &mut ones(states), 2, &never)
     });
     let names = ["states", "ct", "weight_bar", "x_bar", "input_weight_bar", "h0_bar", "bias_bar"];
     let lens = [states, states, n * n, steps * batch * m, n * m, batch * n, n];
@@ -73,7 +73,7 @@ pub fn wrong_lengths<T: Scalar>() {
             activation_bias: None,
         };
         let (weight, states, ct) = (ones(n * n), ones(states), ones(ct));
-        let own = Some(&mut own[..]);
-        recurrence::backward_dense(&weight, &given, &states, &ct, own, bars, 2, &never)
+        let vjp = TransitionVjp::Dense(&weight, Some(&mut own[..]));
+        recurrence::backward(vjp, &given, &states, &ct, bars, 2, &never)
     });
 }

@@ -2,7 +2,9 @@
 
 use crate::{LENGTHS, SIZES, THREADS, choices, expect, fits, never, ones, real};
 use isometry_core::activation::{Activation, NAMES, activate, activate_vjp};
-use isometry_core::recurrence::{self, Gradients, ReflectionGradients, Reflections, Sequence};
+use isometry_core::recurrence::{
+    self, Gradients, ReflectionGradients, Reflections, Sequence, Transition, TransitionVjp,
+};
 use isometry_core::scalar::Scalar;
 
 pub fn activations<T: Scalar>() {
@@ -62,15 +64,15 @@ pub fn recurrences<T: Scalar>() {
             expect("check_states", &sizes, one, || given.check_states("states", &states));
             let mut out = states.clone();
             let weight = ones::<T>(1);
-            expect("forward_dense", &sizes, good && one, || {
-                recurrence::forward_dense(&weight, &given, &mut out, THREADS, &never)
+            expect("forward, dense", &sizes, good && one, || {
+                recurrence::forward(&Transition::Dense(&weight), &given, &mut out, THREADS, &never)
             });
             let (mut own, mut x_bar, mut v_bar) = (ones::<T>(1), x.clone(), v.clone());
-            expect("backward_dense", &sizes, good && one, || {
+            expect("backward, dense", &sizes, good && one, || {
                 let bars =
                     Gradients { x: Some(&mut x_bar), input_weight: Some(&mut v_bar), ..Default::default() };
-                let own = Some(&mut own[..]);
-                recurrence::backward_dense(&weight, &given, &states, &states, own, bars, THREADS, &never)
+                let vjp = TransitionVjp::Dense(&weight, Some(&mut own[..]));
+                recurrence::backward(vjp, &given, &states, &states, bars, THREADS, &never)
             });
             if good {
                 let bars = Gradients { x: Some(&mut x_bar), bias: Some(&mut out), ..Default::default() };
@@ -84,18 +86,17 @@ pub fn recurrences<T: Scalar>() {
                     let fitting = fits(vectors.len(), &[n, m]);
                     expect("Reflections::check", &sizes, fitting, || given_factors.check(n));
                     let good = good && one && fitting;
-                    expect("forward_reflections", &sizes, good, || {
-                        recurrence::forward_reflections(&given_factors, &given, &mut out, THREADS, &never)
+                    expect("forward, reflections", &sizes, good, || {
+                        let transition = Transition::Reflections(given_factors);
+                        recurrence::forward(&transition, &given, &mut out, THREADS, &never)
                     });
                     let mut bar = vectors.clone();
                     let own = ReflectionGradients { vectors: Some(&mut bar), ..Default::default() };
                     assert!(own.any() && own.check(&given_factors).is_ok());
-                    expect("backward_reflections", &sizes, good, || {
+                    expect("backward, reflections", &sizes, good, || {
                         let (bars, states) = (Gradients::default(), &states);
-                        let factors = &given_factors;
-                        recurrence::backward_reflections(
-                            factors, &given, states, states, own, bars, THREADS, &never,
-                        )
+                        let vjp = TransitionVjp::Reflections(given_factors, own);
+                        recurrence::backward(vjp, &given, states, states, bars, THREADS, &never)
                     });
                 }
             }

@@ -20,6 +20,8 @@ const PAGE: usize = 4096;
 pub struct Term<R> {
     /// Row 0 of A.
     pub a: *const R,
+    /// Distance of the rows of A.
+    pub rows: usize,
     /// Numbers per row of A, rows of B.
     pub depth: usize,
     /// The packed panels of B.
@@ -28,7 +30,7 @@ pub struct Term<R> {
 
 impl<R> Term<R> {
     /// No product.
-    pub const NONE: Self = Term { a: std::ptr::null(), depth: 0, b: std::ptr::null() };
+    pub const NONE: Self = Term { a: std::ptr::null(), rows: 0, depth: 0, b: std::ptr::null() };
 }
 
 /// What happens to a sum.
@@ -128,7 +130,7 @@ impl<R: Real> Kernel<R> for Sweep<R> {
         unsafe {
             let q = &*map;
             // the rows of a tall tile at distances of a page would share one set of the first-level cache
-            let paged = |term: &Term<R>| term.depth > 0 && (term.depth * size_of::<R>()).is_multiple_of(PAGE);
+            let paged = |term: &Term<R>| term.depth > 0 && (term.rows * size_of::<R>()).is_multiple_of(PAGE);
             let tallest = if q.terms.iter().any(paged) { S::ROWS } else { S::STEP_ROWS };
             let panel = 2 * S::LANES;
             // rows of one height are one call for any number of panels; else a panel stays in the cache for the next call
@@ -177,8 +179,8 @@ unsafe fn sums<S: Simd>(
     let soon =
         |p: *const S::R| if q.ahead == 0 { std::ptr::null() } else { moved(p, at).wrapping_offset(q.ahead) };
     let term = |i: usize| {
-        let Term { a, depth, b } = q.terms[i];
-        tile::Term::rows(a.wrapping_add(rows.start * depth), depth, depth, b.wrapping_add(col * depth))
+        let Term { a, rows: apart, depth, b } = q.terms[i];
+        tile::Term::rows(a.wrapping_add(rows.start * apart), apart, depth, b.wrapping_add(col * depth))
     };
     // SAFETY: the contract of `Affine`.
     unsafe {

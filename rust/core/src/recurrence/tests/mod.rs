@@ -2,13 +2,15 @@
 
 mod behaviour;
 mod reference;
+mod shears;
 
 use super::*;
 use crate::activation::Activation;
 use crate::activation::tests::all;
-use crate::scalar::{Real, c32, c64};
+use crate::scalar::{Real, Scalar, c32, c64, parts_mut};
 use num_traits::{One, Zero};
 use reference::Problem;
+use shears::Shears;
 
 fn never() -> bool {
     false
@@ -48,14 +50,22 @@ impl<T: Scalar> Guarded<T> {
     }
 }
 
+/// The transition of a case.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    Dense,
+    /// So many of them.
+    Reflections(usize),
+    Shears,
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Case {
     n: usize,
     d: usize,
     batch: usize,
     steps: usize,
-    /// Reflections, or a dense W.
-    m: Option<usize>,
+    kind: Kind,
     activation: Activation,
     on_input: bool,
     varied: bool,
@@ -102,11 +112,12 @@ fn check<T: Scalar>(case: Case) {
         .collect();
     let phases = fill::<T::Real>(n, 3.0, 7);
     let (mut sign, mut angles, mut factor) = (None, None, vec![T::Wide::one(); n]);
-    let (weight, m) = match case.m {
-        None => (fill::<T>(n * n, 1.2 / (n as f64 * T::PARTS as f64).sqrt(), 8), 0),
-        Some(m) => (fill::<T>(n * m, 1.0, 8), m),
+    let (weight, m) = match case.kind {
+        Kind::Dense => (fill::<T>(n * n, 1.2 / (n as f64 * T::PARTS as f64).sqrt(), 8), 0),
+        Kind::Reflections(m) => (fill::<T>(n * m, 1.0, 8), m),
+        Kind::Shears => (fill::<T>(2 * (n - 1), 0.4, 8), 0),
     };
-    if case.m.is_some() && case.h0 {
+    if matches!(case.kind, Kind::Reflections(_)) && case.h0 {
         if T::PARTS == 2 && case.bias {
             angles = Some(&phases[..]);
             factor = phases.iter().map(|a| T::Wide::cis(a.f64())).collect();
@@ -117,15 +128,19 @@ fn check<T: Scalar>(case: Case) {
     }
     let wide = widen(&weight);
     let mut w = wide.clone();
-    if case.m.is_some() {
-        w = vec![T::Wide::default(); n * n];
-        for k in 0..n {
-            let mut e = vec![T::Wide::default(); n];
-            e[k] = T::Wide::one();
-            for (i, y) in reference::reflect(&wide, m, &factor, &e).into_iter().enumerate() {
-                w[i * n + k] = y;
+    match case.kind {
+        Kind::Dense => {}
+        Kind::Reflections(_) => {
+            w = vec![T::Wide::default(); n * n];
+            for k in 0..n {
+                let mut e = vec![T::Wide::default(); n];
+                e[k] = T::Wide::one();
+                for (i, y) in reference::reflect(&wide, m, &factor, &e).into_iter().enumerate() {
+                    w[i * n + k] = y;
+                }
             }
         }
+        Kind::Shears => w = shears::matrix(&wide, n),
     }
     let or_zeros = |x: &[T], len: usize| if x.is_empty() { vec![T::Wide::default(); len] } else { widen(x) };
     let problem = Problem {
@@ -170,13 +185,16 @@ fn check<T: Scalar>(case: Case) {
         lengths: case.varied.then_some(&lengths[..]),
         reverse: case.reverse,
     };
-    let transition = Reflections { vectors: &weight, m, sign, phases: angles };
+    let reflections = Reflections { vectors: &weight, m, sign, phases: angles };
+    let shears = Shears::new(&weight, n);
+    let transition = match case.kind {
+        Kind::Dense => Transition::Dense(&weight),
+        Kind::Reflections(_) => Transition::Reflections(reflections),
+        Kind::Shears => Transition::Rows(&shears),
+    };
     let run = |threads: usize| {
         let mut states = Guarded::new(steps * batch * n);
-        match case.m {
-            None => forward_dense(&weight, &sequence, states.inner(), threads, &never).unwrap(),
-            Some(_) => forward_reflections(&transition, &sequence, states.inner(), threads, &never).unwrap(),
-        }
+        forward(&transition, &sequence, states.inner(), threads, &never).unwrap();
         let states = states.take();
         let mut bar = Guarded::new(weight.len());
         let (mut xb, mut vb) = (Guarded::new(x.len()), Guarded::new(v.len()));
@@ -191,21 +209,19 @@ fn check<T: Scalar>(case: Case) {
             bias: Some(bb.inner()),
             activation_bias: (units > 0).then_some(ob.inner()),
         };
-        match case.m {
-            None => {
-                let bar = Some(bar.inner());
-                backward_dense(&weight, &sequence, &states, &ct, bar, gradients, threads, &never).unwrap();
-            }
-            Some(_) => {
+        let vjp = match case.kind {
+            Kind::Dense => TransitionVjp::Dense(&weight, Some(bar.inner())),
+            Kind::Shears => TransitionVjp::Rows(&shears, Some(parts_mut(bar.inner()))),
+            Kind::Reflections(_) => {
                 let bars = ReflectionGradients {
                     vectors: Some(bar.inner()),
                     sign: sign.is_some().then_some(&mut sb),
                     phases: angles.is_some().then_some(pb.inner()),
                 };
-                backward_reflections(&transition, &sequence, &states, &ct, bars, gradients, threads, &never)
-                    .unwrap();
+                TransitionVjp::Reflections(reflections, bars)
             }
-        }
+        };
+        backward(vjp, &sequence, &states, &ct, gradients, threads, &never).unwrap();
         Results {
             states,
             transition: bar.take(),
@@ -226,9 +242,12 @@ fn check<T: Scalar>(case: Case) {
     let tolerance = |single_one: f64, double: f64| if single { single_one } else { double };
     close("states", &case, &results.states, &expected, tolerance(2e-5, 1e-12));
     let tolerance = tolerance(1e-3, 1e-11);
-    match case.m {
-        None => close("weight", &case, &results.transition, &bars.w, tolerance),
-        Some(m) => {
+    match case.kind {
+        Kind::Dense => close("weight", &case, &results.transition, &bars.w, tolerance),
+        Kind::Shears => {
+            close("shears", &case, &results.transition, &shears::pull(&wide, n, &bars.w), tolerance);
+        }
+        Kind::Reflections(m) => {
             let (u_bar, s_bar, p_bar) = reference::reflect_back(&wide, m, &factor, &bars.w);
             close("vectors", &case, &results.transition, &u_bar, tolerance);
             if sign.is_some() {
@@ -247,12 +266,12 @@ fn check<T: Scalar>(case: Case) {
 }
 
 /// All activations in all four variants of direction and lengths.
-fn sweep<T: Scalar>(n: usize, d: usize, batch: usize, steps: usize, m: Option<usize>) {
+fn sweep<T: Scalar>(n: usize, d: usize, batch: usize, steps: usize, kind: Kind) {
     for (i, activation) in all::<T>().into_iter().enumerate() {
         for variant in 0..8 {
             let (on_input, varied, reverse) = (variant & 1 == 1, variant & 2 == 2, variant & 4 == 4);
             let (h0, bias) = ((variant + i) % 3 != 0, (variant + i) % 2 == 0);
-            check::<T>(Case { n, d, batch, steps, m, activation, on_input, varied, reverse, h0, bias });
+            check::<T>(Case { n, d, batch, steps, kind, activation, on_input, varied, reverse, h0, bias });
         }
     }
 }
@@ -262,10 +281,13 @@ macro_rules! sweeps {
         #[test]
         fn $name() {
             for (n, d, batch, steps) in [(2, 1, 1, 1), (6, 3, 5, 9), (38, 2, 1, 20), (36, 1, 3, 12), (70, 9, 2, 11), (34, 2, 13, 5)] {
-                sweep::<$t>(n, d, batch, steps, None);
+                sweep::<$t>(n, d, batch, steps, Kind::Dense);
             }
             for (n, m, batch, steps) in [(2, 0, 1, 2), (6, 3, 5, 9), (38, 35, 1, 20), (40, 7, 3, 12), (66, 40, 2, 6), (10, 17, 13, 5)] {
-                sweep::<$t>(n, 2, batch, steps, Some(m));
+                sweep::<$t>(n, 2, batch, steps, Kind::Reflections(m));
+            }
+            for (n, d, batch, steps) in [(6, 3, 5, 9), (38, 2, 1, 20), (36, 1, 3, 12), (34, 2, 40, 3)] {
+                sweep::<$t>(n, d, batch, steps, Kind::Shears);
             }
         }
     )* };

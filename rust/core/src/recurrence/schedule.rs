@@ -1,76 +1,12 @@
-//! What a recurrence is given, checked, and which rows of it take part in which step.
+//! Which rows of a batch of sequences take part in which step.
 //!
 //! Lengths do not increase, so step t concerns the first `active(t)` rows. Backwards in time each sequence starts at its
 //! own end: a step then has rows that continue and, behind them, rows that start from h0.
 
-use crate::activation::Activation;
 use crate::error::{Error, Result};
 use crate::kernels::Buffer;
-use crate::scalar::Scalar;
 use crate::sizes::check_len;
 use std::ops::Range;
-
-/// The inputs of a recurrence besides its transition: h_t = phi(W h_{t-1} + V x_t + b), or W h_{t-1} + phi(V x_t + b).
-#[derive(Clone, Copy)]
-pub struct Sequence<'a, T: Scalar> {
-    /// T
-    pub steps: usize,
-    /// B
-    pub batch: usize,
-    /// d
-    pub features: usize,
-    /// State size.
-    pub n: usize,
-    /// (T, B, d)
-    pub x: &'a [T],
-    /// V (n, d)
-    pub input_weight: &'a [T],
-    /// (B, n), zeros if absent
-    pub h0: Option<&'a [T]>,
-    /// b (n)
-    pub bias: Option<&'a [T]>,
-    /// phi
-    pub activation: Activation,
-    /// Of the modReLUs, one per feature.
-    pub activation_bias: Option<&'a [T::Real]>,
-    /// phi acts on V x_t + b only.
-    pub on_input: bool,
-    /// Steps of each sequence, not increasing; all T if absent.
-    pub lengths: Option<&'a [usize]>,
-    /// From the end of each sequence to its beginning.
-    pub reverse: bool,
-}
-
-impl<T: Scalar> Sequence<'_, T> {
-    /// Refuses sizes that do not fit.
-    pub fn check(&self) -> Result<()> {
-        let Sequence { steps, batch, features, n, .. } = *self;
-        if steps == 0 || batch == 0 || n == 0 {
-            let got = format!("{steps} steps of {batch} sequences with {n} states");
-            return Err(Error::shape("x", "at least one step, one sequence and one state", got));
-        }
-        check_len("x", self.x.len(), &[steps, batch, features])?;
-        check_len("input_weight", self.input_weight.len(), &[n, features])?;
-        self.h0.map_or(Ok(()), |h0| check_len("h0", h0.len(), &[batch, n]))?;
-        self.bias.map_or(Ok(()), |bias| check_len("bias", bias.len(), &[n]))?;
-        if let Some(lengths) = self.lengths {
-            check_len("lengths", lengths.len(), &[batch])?;
-            if let Some(&wrong) = lengths.iter().find(|&&length| length == 0 || length > steps) {
-                return Err(Error::value("lengths", format!("must lie in 1..{steps}, got {wrong}")));
-            }
-            if let Some(pair) = lengths.windows(2).find(|pair| pair[0] < pair[1]) {
-                let reason = format!("must not increase, got {} before {}", pair[0], pair[1]);
-                return Err(Error::value("lengths", reason));
-            }
-        }
-        self.activation.check::<T>(n, self.activation_bias)
-    }
-
-    /// Refuses states (T, B, n), or their cotangents, of another size.
-    pub fn check_states(&self, argument: &'static str, states: &[T]) -> Result<()> {
-        check_len(argument, states.len(), &[self.steps, self.batch, self.n])
-    }
-}
 
 /// Which rows take part when.
 pub struct Schedule {
@@ -89,11 +25,24 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// The schedule of a checked sequence.
-    pub fn new<T: Scalar>(sequence: &Sequence<'_, T>) -> Result<Self> {
-        let Sequence { steps, batch, reverse, .. } = *sequence;
+    /// Refuses lengths that are no steps of the sequences, or increase.
+    pub fn check(steps: usize, batch: usize, lengths: Option<&[usize]>) -> Result<()> {
+        let Some(lengths) = lengths else { return Ok(()) };
+        check_len("lengths", lengths.len(), &[batch])?;
+        if let Some(&wrong) = lengths.iter().find(|&&length| length == 0 || length > steps) {
+            return Err(Error::value("lengths", format!("must lie in 1..{steps}, got {wrong}")));
+        }
+        if let Some(pair) = lengths.windows(2).find(|pair| pair[0] < pair[1]) {
+            let reason = format!("must not increase, got {} before {}", pair[0], pair[1]);
+            return Err(Error::value("lengths", reason));
+        }
+        Ok(())
+    }
+
+    /// For lengths that have passed their check; all are T if absent.
+    pub fn new(steps: usize, batch: usize, given: Option<&[usize]>, reverse: bool) -> Result<Self> {
         let mut lengths = Buffer::zeroed(batch)?;
-        match sequence.lengths {
+        match given {
             Some(given) => lengths.copy_from_slice(given),
             None => lengths.fill(steps),
         }

@@ -1,10 +1,8 @@
 //! A dense transition: h W^T forward, z_bar conj(W) backward, W_bar = Z_bar^T conj(H_prev).
 
-use super::halves::halves;
-use super::packed::Packed;
-use super::sequence::Sequence;
-use super::step::{Chunk, Step, Trace};
-use super::team::Part;
+use super::super::packed::Packed;
+use super::super::team::Part;
+use super::step::{Gather, Step, Trace};
 use crate::kernels::{Operand, Product, lanes};
 use crate::parallel::{Member, Shared};
 use crate::scalar::Scalar;
@@ -25,19 +23,18 @@ pub struct DenseStep<'a, T: Scalar> {
 }
 
 impl<'a, T: Scalar> DenseStep<'a, T> {
-    /// For a forward pass, or for a backward pass that fills `bar`; `again` packs W for recomputed steps there.
+    /// For a forward pass, or for a backward pass that fills `bar` from so many halves; `again` packs W for recomputed steps there.
     pub fn carve(
         arena: &mut Arena,
-        sequence: &Sequence<'_, T>,
+        n: usize,
         weight: &'a [T],
         backward: bool,
         again: bool,
-        bar: Option<Shared<T>>,
+        (bar, halves): (Option<Shared<T>>, usize),
     ) -> Self {
-        let n = sequence.n;
         let mut pack = |wanted: bool| wanted.then(|| Packed::new(arena, n, n));
         let (forward, backward) = (pack(!backward || again), pack(backward));
-        let second = usize::from(bar.is_some() && halves(sequence) == 2);
+        let second = usize::from(bar.is_some() && halves == 2);
         DenseStep { n, weight, forward, backward, second: arena.take(&[second, n, n]), bar }
     }
 }
@@ -48,12 +45,6 @@ impl<T: Scalar> Step<T> for DenseStep<'_, T> {
     }
     fn divisible(&self) -> bool {
         self.n * T::PARTS > 2 * lanes::<T::Real>()
-    }
-    fn halved(&self) -> bool {
-        true
-    }
-    fn kept(&self) -> usize {
-        0
     }
     fn scratch(&self, rows: usize) -> usize {
         Product::<T>::scratch(self.n, rows)
@@ -78,6 +69,7 @@ impl<T: Scalar> Step<T> for DenseStep<'_, T> {
         mut map: Affine<T::Real>,
         rows: Range<usize>,
         part: &Part<'_>,
+        _scratch: *mut T::Real,
     ) {
         if let Some(w) = &self.forward {
             map.terms[1] = w.times(previous);
@@ -92,6 +84,7 @@ impl<T: Scalar> Step<T> for DenseStep<'_, T> {
         mut map: Affine<T::Real>,
         rows: Range<usize>,
         part: &Part<'_>,
+        _scratch: *mut T::Real,
     ) {
         if let Some(w) = &self.backward {
             map.terms[1] = w.times(trace.bar);
@@ -100,9 +93,7 @@ impl<T: Scalar> Step<T> for DenseStep<'_, T> {
         unsafe { map.run(rows, part.columns::<T::Real>(map.width)) }
     }
 
-    unsafe fn keep(&self, _trace: Trace<T::Real>, _rows: Range<usize>, _part: &Part<'_>) {}
-
-    unsafe fn gather(&self, chunk: &Chunk<T::Real>, scratch: *mut T::Real, member: &Member<'_>) {
+    unsafe fn gather(&self, chunk: &Gather<T::Real>, scratch: *mut T::Real, member: &Member<'_>) {
         let (n, Some(bar)) = (self.n, self.bar) else { return };
         let bar = if chunk.half == 0 { bar.0 } else { self.second.ptr() };
         let z_bar = Operand::new(chunk.trace.bar.cast::<T>(), n);

@@ -17,11 +17,12 @@
 //!
 //! The kernels add, so that -Q and -p are what is kept; conj(E) U stands for both U^H E and E^H U.
 
-use super::packed::Packed;
+use super::super::chunk::chunk_rows;
+use super::super::packed::Packed;
+use super::super::schedule::Schedule;
+use super::super::team::Part;
 use super::reflections::{ReflectionGradients, Reflections};
-use super::sequence::Sequence;
-use super::step::{Chunk, Step, Trace};
-use super::team::Part;
+use super::step::{Gather, Step, Trace};
 use crate::kernels::{MAX_ROWS, Operand, Product, Triangle, invert_work, lanes, wy};
 use crate::parallel::{Member, Shared};
 use crate::scalar::Scalar;
@@ -96,16 +97,17 @@ pub struct ReflectionStep<'a, T: Scalar> {
 }
 
 impl<'a, T: Scalar> ReflectionStep<'a, T> {
-    /// For a forward pass, or for a backward pass that fills `bars`; [`ReflectionStep::fill`] comes next.
+    /// For a forward pass, or for a backward pass that fills `bars`.
     pub fn carve(
         arena: &mut Arena,
         of: &Reflections<'a, T>,
-        sequence: &Sequence<'_, T>,
+        n: usize,
+        schedule: &Schedule,
         bars: Option<Bars<T>>,
     ) -> Self {
-        let (n, m, batch) = (sequence.n, of.m, sequence.batch);
+        let (m, batch) = (of.m, schedule.batch);
         let last = usize::from(of.sign.is_some() || of.phases.is_some());
-        let chunk = super::work::chunk_rows(sequence);
+        let chunk = chunk_rows(schedule);
         let pair = |arena: &mut Arena| [Packed::new(arena, n, m), Packed::new(arena, m, n)];
         ReflectionStep {
             n,
@@ -130,39 +132,6 @@ impl<'a, T: Scalar> ReflectionStep<'a, T> {
                 cross: [(); 2].map(|()| arena.take(&[n, T::PARTS])),
                 bars,
             }),
-        }
-    }
-
-    /// Writes E and what comes of it, and the zeros of sums.
-    ///
-    /// # Safety
-    /// The memory lives, and nobody else uses it yet.
-    pub unsafe fn fill(&self) {
-        let (n, m, one) = (self.n, self.m, T::one());
-        let factor = |i: usize| match (self.of.sign, self.of.phases) {
-            (Some(s), _) if i + 1 == n => T::real(s),
-            (None, Some(phases)) => T::cis(phases[i]),
-            _ => one,
-        };
-        // SAFETY: the contract above; every index lies in its region.
-        unsafe {
-            for cross in self.sums.iter().flat_map(|sums| sums.cross) {
-                cross.zeroed();
-            }
-            for i in 0..self.factor.len() {
-                let e = factor(i);
-                self.factor.at(i).write(e);
-                for part in 0..T::PARTS {
-                    let at = i * T::PARTS + part;
-                    let turn = if part == 0 { -e.im() } else { e.im() };
-                    for (diagonal, value) in self.diagonal.iter().zip([e.re(), turn, -turn]) {
-                        diagonal.at(at).write(value);
-                    }
-                }
-                for j in 0..m {
-                    self.turned.at(i * m + j).write(e.conj() * self.of.vectors[i * m + j]);
-                }
-            }
         }
     }
 
@@ -249,6 +218,36 @@ impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
         Product::<T>::scratch(self.n.max(self.m), self.n.max(self.m).max(rows))
     }
 
+    /// Writes E and what comes of it, and the zeros of sums.
+    unsafe fn fill(&self) {
+        let (n, m, one) = (self.n, self.m, T::one());
+        let factor = |i: usize| match (self.of.sign, self.of.phases) {
+            (Some(s), _) if i + 1 == n => T::real(s),
+            (None, Some(phases)) => T::cis(phases[i]),
+            _ => one,
+        };
+        // SAFETY: nobody else uses the memory yet; every index lies in its region.
+        unsafe {
+            for cross in self.sums.iter().flat_map(|sums| sums.cross) {
+                cross.zeroed();
+            }
+            for i in 0..self.factor.len() {
+                let e = factor(i);
+                self.factor.at(i).write(e);
+                for part in 0..T::PARTS {
+                    let at = i * T::PARTS + part;
+                    let turn = if part == 0 { -e.im() } else { e.im() };
+                    for (diagonal, value) in self.diagonal.iter().zip([e.re(), turn, -turn]) {
+                        diagonal.at(at).write(value);
+                    }
+                }
+                for j in 0..m {
+                    self.turned.at(i * m + j).write(e.conj() * self.of.vectors[i * m + j]);
+                }
+            }
+        }
+    }
+
     unsafe fn prepare(&self, scratch: *mut T::Real, member: &Member<'_>) {
         let (n, m) = (self.n, self.m);
         if m == 0 {
@@ -279,6 +278,7 @@ impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
         mut map: Affine<T::Real>,
         rows: Range<usize>,
         part: &Part<'_>,
+        _scratch: *mut T::Real,
     ) {
         let mut inner = Affine::new(self.width(), self.batch, self.q.ptr());
         inner.terms[0] = self.forward[0].times(previous);
@@ -298,6 +298,7 @@ impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
         mut map: Affine<T::Real>,
         rows: Range<usize>,
         part: &Part<'_>,
+        _scratch: *mut T::Real,
     ) {
         (map.base, map.diagonal) = (trace.bar, self.diagonal(true));
         if let Some(backward) = &self.backward {
@@ -317,7 +318,7 @@ impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
         part.sync();
     }
 
-    unsafe fn gather(&self, chunk: &Chunk<T::Real>, scratch: *mut T::Real, member: &Member<'_>) {
+    unsafe fn gather(&self, chunk: &Gather<T::Real>, scratch: *mut T::Real, member: &Member<'_>) {
         let Some(sums) = &self.sums else { return };
         let (n, m, rows) = (self.n, self.m, chunk.rows);
         let bar = Operand::new(chunk.trace.bar.cast::<T>(), n);

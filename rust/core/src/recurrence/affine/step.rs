@@ -1,6 +1,6 @@
-//! What the driver asks of a transition: one step forward, one step backward, and the gradient of its parameters.
+//! What the affine cell asks of a transition: one step forward, one step backward, and the gradient of its parameters.
 
-use super::team::Part;
+use super::super::team::Part;
 use crate::parallel::Member;
 use crate::scalar::Scalar;
 use isometry_kernels::recurrence::Affine;
@@ -16,7 +16,7 @@ pub struct Trace<R> {
 }
 
 /// Rows of several steps, one after the other: what the gradients are gathered from.
-pub struct Chunk<R> {
+pub struct Gather<R> {
     /// Which half of the batch they belong to; each has sums of its own.
     pub half: usize,
     /// How many.
@@ -40,15 +40,15 @@ pub trait Step<T: Scalar>: Sync {
     fn work(&self) -> usize;
     /// A step has enough columns for members to share.
     fn divisible(&self) -> bool;
-    /// Its gradient can be gathered by halves: [`Step::gather`] then has no barrier.
-    fn halved(&self) -> bool {
-        false
-    }
     /// Real numbers per row that [`Step::keep`] writes.
-    fn kept(&self) -> usize;
-    /// Real numbers of scratch that a member needs to gather up to `rows` rows.
+    fn kept(&self) -> usize {
+        0
+    }
+    /// Real numbers of scratch that a member needs for its steps, and to gather up to `rows` rows.
     fn scratch(&self, rows: usize) -> usize;
 
+    /// Writes what the call begins with, before there are members.
+    unsafe fn fill(&self) {}
     /// Packs operands.
     unsafe fn prepare(&self, scratch: *mut T::Real, member: &Member<'_>);
     /// Runs `map` with W previous added.
@@ -58,6 +58,7 @@ pub trait Step<T: Scalar>: Sync {
         map: Affine<T::Real>,
         rows: Range<usize>,
         part: &Part<'_>,
+        scratch: *mut T::Real,
     );
     /// Runs `map` with W^H z_bar added.
     unsafe fn backward(
@@ -66,11 +67,12 @@ pub trait Step<T: Scalar>: Sync {
         map: Affine<T::Real>,
         rows: Range<usize>,
         part: &Part<'_>,
+        scratch: *mut T::Real,
     );
     /// Computes what [`Step::backward`] and [`Step::gather`] want besides z_bar.
-    unsafe fn keep(&self, trace: Trace<T::Real>, rows: Range<usize>, part: &Part<'_>);
+    unsafe fn keep(&self, _trace: Trace<T::Real>, _rows: Range<usize>, _part: &Part<'_>) {}
     /// Adds the rows of a chunk to the gradient.
-    unsafe fn gather(&self, chunk: &Chunk<T::Real>, scratch: *mut T::Real, member: &Member<'_>);
+    unsafe fn gather(&self, rows: &Gather<T::Real>, scratch: *mut T::Real, member: &Member<'_>);
     /// Completes the gradient.
     unsafe fn finish(&self, scratch: *mut T::Real, member: &Member<'_>);
 }

@@ -1,0 +1,208 @@
+//! The affine cell h_t = phi(W h_{t-1} + V x_t + b), or W h_{t-1} + phi(V x_t + b): a step forward.
+//!
+//! What is particular to the transition W is a [`Step`](step::Step): packed operands, its product forward and backward, gradients.
+
+mod dense;
+mod gradients;
+mod pull;
+mod reflection_step;
+mod reflections;
+mod rows_step;
+mod sequence;
+mod step;
+mod transition;
+mod work;
+
+pub use gradients::Gradients;
+pub use reflections::{ReflectionGradients, Reflections};
+pub use sequence::Sequence;
+pub use transition::{Transition, TransitionVjp, backward, forward};
+
+use super::cell::Cell;
+use super::packed::Packed;
+use super::schedule::Schedule;
+use super::team::Part;
+use super::timeline::Timeline;
+use crate::activation::{Kind, Law};
+use crate::error::Result;
+use crate::kernels::{Buffer, Operand};
+use crate::parallel::Member;
+use crate::scalar::{Scalar, parts};
+use crate::scratch::Arena;
+use crate::sizes::work;
+use isometry_kernels::recurrence::{Affine, Finish};
+use std::ops::{Deref, Range};
+use step::Step;
+
+/// What a step is to write.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    /// h
+    State,
+    /// The argument z of the activation.
+    Argument,
+}
+
+/// A checked sequence made ready: which rows take part when, the activation, the biases.
+struct Setting<'a, T: Scalar> {
+    sequence: Sequence<'a, T>,
+    line: Timeline<'a, T::Real>,
+    law: Law<T::Real>,
+    /// phi acts on the input part only, and is not the identity.
+    on_input: bool,
+    /// b for whole vectors; empty without.
+    bias: Buffer<T::Real>,
+}
+
+impl<'a, T: Scalar> Setting<'a, T> {
+    fn new(sequence: &Sequence<'a, T>) -> Result<Self> {
+        let Sequence { steps, batch, features, lengths, reverse, .. } = *sequence;
+        let width = sequence.n * T::PARTS;
+        let mut bias = Buffer::zeroed(if sequence.bias.is_some() { width + 64 } else { 0 })?;
+        if let Some(b) = sequence.bias {
+            bias[..width].copy_from_slice(parts(b));
+        }
+        let law = Law::new::<T>(sequence.activation, sequence.n, sequence.activation_bias)?;
+        let line = Timeline {
+            schedule: Schedule::new(steps, batch, lengths, reverse)?,
+            x: parts(sequence.x),
+            features: features * T::PARTS,
+            h0: sequence.h0.map(parts),
+            width,
+        };
+        let on_input = sequence.on_input && law.kind != Kind::Identity;
+        Ok(Setting { sequence: *sequence, line, on_input, law, bias })
+    }
+
+    /// Whether a backward pass computes z anew with W.
+    fn recomputes(&self) -> bool {
+        !self.sequence.on_input && !self.law.readable()
+    }
+
+    /// Room for V, packed.
+    fn input(&self, arena: &mut Arena) -> Packed<T> {
+        Packed::new(arena, self.sequence.features, self.sequence.n)
+    }
+
+    /// V
+    fn weight(&self) -> Operand<T> {
+        Operand::new(self.sequence.input_weight.as_ptr(), self.sequence.features)
+    }
+
+    /// Multiply-adds of V x per row.
+    fn work(&self) -> usize {
+        let Sequence { n, features, .. } = self.sequence;
+        work(&[n, features, T::PARTS, T::PARTS])
+    }
+}
+
+/// A setting with its transition.
+struct AffineCell<'a, T: Scalar> {
+    setting: &'a Setting<'a, T>,
+    step: &'a dyn Step<T>,
+    /// In the room of [`Setting::input`].
+    input: &'a Packed<T>,
+}
+
+impl<'a, T: Scalar> Deref for AffineCell<'a, T> {
+    type Target = Setting<'a, T>;
+    fn deref(&self) -> &Setting<'a, T> {
+        self.setting
+    }
+}
+
+impl<T: Scalar> AffineCell<'_, T> {
+    /// The activation finishes the columns of a step; otherwise it is a pass over whole rows.
+    fn fused(&self) -> bool {
+        !self.law.kind.by_rows()
+    }
+
+    /// One step for this part's rows and columns, to row 0 of the step at `out`.
+    ///
+    /// # Safety
+    /// The states of the previous step are complete for these rows; `out` has B rows, and only this part writes those that are its.
+    unsafe fn write(
+        &self,
+        t: usize,
+        states: *const T::Real,
+        out: *mut T::Real,
+        wanted: Wanted,
+        part: &Part<'_>,
+        scratch: *mut T::Real,
+    ) {
+        let Setting { law, line, .. } = self.setting;
+        let (width, batch) = (line.width, line.schedule.batch);
+        let mut map = Affine::new(width, batch, out);
+        map.terms[0] = self.input.times(line.x(t));
+        map.bias = if self.bias.is_empty() { std::ptr::null() } else { self.bias.as_ptr() };
+        if wanted == Wanted::State && self.fused() && law.kind != Kind::Identity {
+            map.finish = Finish::Value(law.phi());
+        }
+        let rows = part.rows(0..line.schedule.active(t));
+        // SAFETY: the contract above; x_t, h0 and the packed V have the rows and columns of the sequence.
+        unsafe {
+            if self.on_input {
+                map.run(rows.clone(), part.columns::<T::Real>(width));
+                if wanted == Wanted::Argument {
+                    return;
+                }
+                self.activate(out, rows, part);
+                map = Affine::new(width, batch, out);
+                map.add = out;
+            }
+            for (rows, previous) in line.sources(t, states) {
+                let rows = part.rows(rows);
+                if rows.is_empty() {
+                    continue;
+                }
+                if previous.is_null() {
+                    map.run(rows, part.columns::<T::Real>(width));
+                } else {
+                    self.step.forward(previous, map, rows, part, scratch);
+                }
+            }
+            if wanted == Wanted::State && !self.on_input {
+                self.activate(out, part.rows(0..line.schedule.active(t)), part);
+            }
+        }
+    }
+
+    /// The pass of an activation that is not fused, over whole rows.
+    ///
+    /// # Safety
+    /// The rows exist, and only this part writes those that are its.
+    unsafe fn activate(&self, rows_at: *mut T::Real, rows: Range<usize>, part: &Part<'_>) {
+        if self.fused() {
+            return;
+        }
+        part.sync();
+        if part.leads() {
+            // SAFETY: the rows exist with the columns of all members, and only this part writes them.
+            unsafe { self.law.value(rows_at, rows_at, rows, 0..self.line.width) }
+        }
+        part.sync();
+    }
+}
+
+impl<T: Scalar> Cell<T::Real> for AffineCell<'_, T> {
+    fn width(&self) -> usize {
+        self.line.width
+    }
+    fn work(&self) -> usize {
+        self.step.work().saturating_add(self.setting.work())
+    }
+
+    unsafe fn prepare(&self, scratch: *mut T::Real, member: &Member<'_>) {
+        // SAFETY: V has n rows and d columns; all members pack it, and a barrier follows.
+        unsafe {
+            self.input.fill(self.weight().t(), member);
+            self.step.prepare(scratch, member);
+        }
+    }
+
+    unsafe fn advance(&self, t: usize, states: *mut T::Real, part: &Part<'_>, scratch: *mut T::Real) {
+        let out = states.wrapping_add(t * self.line.stride());
+        // SAFETY: the contract of the trait.
+        unsafe { self.write(t, states, out, Wanted::State, part, scratch) }
+    }
+}

@@ -1,0 +1,60 @@
+//! What a recurrence is given besides its transition, checked.
+
+use super::super::schedule::Schedule;
+use crate::activation::Activation;
+use crate::error::{Error, Result};
+use crate::scalar::Scalar;
+use crate::sizes::check_len;
+
+/// The inputs of a recurrence besides its transition: h_t = phi(W h_{t-1} + V x_t + b), or W h_{t-1} + phi(V x_t + b).
+#[derive(Clone, Copy)]
+pub struct Sequence<'a, T: Scalar> {
+    /// T
+    pub steps: usize,
+    /// B
+    pub batch: usize,
+    /// d
+    pub features: usize,
+    /// State size.
+    pub n: usize,
+    /// (T, B, d)
+    pub x: &'a [T],
+    /// V (n, d)
+    pub input_weight: &'a [T],
+    /// (B, n), zeros if absent
+    pub h0: Option<&'a [T]>,
+    /// b (n)
+    pub bias: Option<&'a [T]>,
+    /// phi
+    pub activation: Activation,
+    /// Of the modReLUs, one per feature.
+    pub activation_bias: Option<&'a [T::Real]>,
+    /// phi acts on V x_t + b only.
+    pub on_input: bool,
+    /// Steps of each sequence, not increasing; all T if absent.
+    pub lengths: Option<&'a [usize]>,
+    /// From the end of each sequence to its beginning.
+    pub reverse: bool,
+}
+
+impl<T: Scalar> Sequence<'_, T> {
+    /// Refuses sizes that do not fit.
+    pub fn check(&self) -> Result<()> {
+        let Sequence { steps, batch, features, n, .. } = *self;
+        if steps == 0 || batch == 0 || n == 0 {
+            let got = format!("{steps} steps of {batch} sequences with {n} states");
+            return Err(Error::shape("x", "at least one step, one sequence and one state", got));
+        }
+        check_len("x", self.x.len(), &[steps, batch, features])?;
+        check_len("input_weight", self.input_weight.len(), &[n, features])?;
+        self.h0.map_or(Ok(()), |h0| check_len("h0", h0.len(), &[batch, n]))?;
+        self.bias.map_or(Ok(()), |bias| check_len("bias", bias.len(), &[n]))?;
+        Schedule::check(steps, batch, self.lengths)?;
+        self.activation.check::<T>(n, self.activation_bias)
+    }
+
+    /// Refuses states (T, B, n), or their cotangents, of another size.
+    pub fn check_states(&self, argument: &'static str, states: &[T]) -> Result<()> {
+        check_len(argument, states.len(), &[self.steps, self.batch, self.n])
+    }
+}

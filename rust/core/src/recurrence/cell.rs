@@ -1,0 +1,49 @@
+//! What the driver asks of a cell: a step forward, a step backward, and the gradients gathered from many steps.
+//!
+//! A cell owns all arrays but the states: packed operands, what it saves per step, the two chunk buffers of a backward pass, sums
+//! of gradients. The driver says which rows of which step are whose, and when what is complete.
+
+use super::chunk::{Chunk, Place};
+use super::team::Part;
+use crate::parallel::Member;
+use crate::scalar::Real;
+
+/// A step of a recurrence from the states before it to the states after it. All members call `prepare` together; barriers before
+/// and after it are the driver's. Each member has scratch of its own.
+///
+/// # Safety of its methods
+/// Pointers have the rows that the arguments name; members write disjoint parts.
+#[allow(clippy::missing_safety_doc, reason = "one contract for all methods stands on the trait")]
+pub trait Cell<R: Real>: Sync {
+    /// Real numbers of a state.
+    fn width(&self) -> usize;
+    /// Multiply-adds of one step per row.
+    fn work(&self) -> usize;
+
+    /// Packs operands.
+    unsafe fn prepare(&self, scratch: *mut R, member: &Member<'_>);
+    /// Writes this part of the states of step t; those of the step before are complete.
+    unsafe fn advance(&self, t: usize, states: *mut R, part: &Part<'_>, scratch: *mut R);
+}
+
+/// A step backward. All members call `prepare`, `gather` and `finish` together, with barriers of the driver around them.
+///
+/// # Safety of its methods
+/// As [`Cell`].
+#[allow(clippy::missing_safety_doc, reason = "one contract for all methods stands on the trait")]
+pub trait Pull<R: Real>: Sync {
+    /// Multiply-adds per row of a step backward and of one forward.
+    fn work(&self) -> [usize; 2];
+    /// In how many halves of the batch gradients are summed: 2 or 1. Where there are two, `gather` has no barrier.
+    fn halves(&self) -> usize;
+
+    /// Packs operands.
+    unsafe fn prepare(&self, scratch: *mut R, member: &Member<'_>);
+    /// Writes this part of the cotangents of step t into the buffer of its chunk. `above` is where those of the step after it stand;
+    /// they are complete for the rows that have a step after t.
+    unsafe fn pull(&self, t: usize, above: Option<Place>, chunk: &Chunk<'_>, scratch: *mut R);
+    /// Adds the rows of a chunk to the gradients.
+    unsafe fn gather(&self, chunk: &Chunk<'_>, scratch: *mut R);
+    /// Completes the gradients.
+    unsafe fn finish(&self, scratch: *mut R, member: &Member<'_>);
+}

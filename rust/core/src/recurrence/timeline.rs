@@ -1,0 +1,151 @@
+//! The arrays that the steps of every cell read, as real numbers: inputs, initial states, and where the states before a step stand.
+
+use super::chunk::{Chunk, chunk_rows};
+use super::halves::halves;
+use super::schedule::Schedule;
+use crate::scalar::Real;
+use crate::scratch::{Arena, Region};
+use std::ops::Range;
+
+/// Inputs and initial states of the sequences of a batch.
+pub struct Timeline<'a, R> {
+    pub schedule: Schedule,
+    /// (T, B, features)
+    pub x: &'a [R],
+    /// Numbers of an input.
+    pub features: usize,
+    /// (B, width), zeros if absent
+    pub h0: Option<&'a [R]>,
+    /// Numbers of a state.
+    pub width: usize,
+}
+
+/// The states before the steps of a chunk: those of some steps one after the other, then those of the step at which all start.
+pub struct Before<R> {
+    pub rest: (Range<usize>, *const R),
+    pub start: Option<(Range<usize>, *const R)>,
+}
+
+impl<R: Real> Timeline<'_, R> {
+    /// Numbers of one time step of states.
+    pub fn stride(&self) -> usize {
+        self.schedule.batch * self.width
+    }
+
+    /// x_t
+    pub fn x(&self, t: usize) -> *const R {
+        self.x[t * self.schedule.batch * self.features..].as_ptr()
+    }
+
+    /// The rows of step t that continue from states and those that start, each with its previous states at row 0; null for zeros.
+    pub fn sources(&self, t: usize, states: *const R) -> [(Range<usize>, *const R); 2] {
+        let (continuing, active) = (self.schedule.continuing(t), self.schedule.active(t));
+        let previous =
+            self.schedule.previous(t).map_or(std::ptr::null(), |s| states.wrapping_add(s * self.stride()));
+        let start = self.h0.map_or(std::ptr::null(), <[R]>::as_ptr);
+        [(0..continuing, previous), (continuing..active, start)]
+    }
+
+    /// The inputs of a chunk, row after row.
+    pub fn inputs(&self, chunk: &Chunk<'_>, copies: &Copies<R>) -> *const R {
+        if chunk.copied {
+            copies.x.at(chunk.begin() * self.features).cast_const()
+        } else {
+            self.x(chunk.steps.start)
+        }
+    }
+
+    /// The states before the steps of a chunk.
+    pub fn before(&self, chunk: &Chunk<'_>, copies: &Copies<R>, states: *const R) -> Before<R> {
+        let (Chunk { steps, half, .. }, schedule) = (chunk, &self.schedule);
+        if chunk.copied {
+            let row = chunk.row(steps.start) + half.rows.start;
+            let rest = ((*steps).clone(), copies.previous.at(row * self.width).cast_const());
+            return Before { rest, start: None };
+        }
+        let start = Some(schedule.step(0)).filter(|t| steps.contains(t));
+        let rest = match start {
+            Some(t) if t == steps.start => t + 1..steps.end,
+            Some(t) => steps.start..t,
+            None => steps.start..steps.end,
+        };
+        // Rows ascend in t also backwards in time; for an empty rest any address will do.
+        let t = if schedule.reverse { rest.start + 1 } else { rest.start.max(1) - 1 };
+        let start = start.zip(self.h0).map(|(t, h0)| (t..t + 1, h0.as_ptr()));
+        Before { rest: (rest, states.wrapping_add(t * self.stride())), start }
+    }
+}
+
+/// Copies of what the gradients of a chunk want in rows one after the other ([`Chunk::copied`]).
+pub struct Copies<R> {
+    /// The states before the steps.
+    pub previous: Region<R>,
+    /// The inputs.
+    pub x: Region<R>,
+    /// The states.
+    pub states: Region<R>,
+}
+
+impl<R: Real> Copies<R> {
+    /// Room for those of a chunk, where there can be any; of states only if they are wanted.
+    pub fn carve(arena: &mut Arena, line: &Timeline<'_, R>, halves: usize, states: bool) -> Self {
+        let rows = chunk_rows(&line.schedule);
+        let varied = halves > 1 || !line.schedule.full(&(0..line.schedule.steps));
+        let mut array = |wanted: bool, width: usize| rows_apart(arena, wanted, rows, width);
+        Copies {
+            previous: array(varied, line.width),
+            x: array(varied, line.features),
+            states: array(varied && states, line.width),
+        }
+    }
+
+    /// Copies this member's rows of step t.
+    ///
+    /// # Safety
+    /// The arrays have the rows of the timeline; nobody else writes this member's rows of the chunk.
+    pub unsafe fn put(&self, line: &Timeline<'_, R>, chunk: &Chunk<'_>, t: usize, states: *const R) {
+        let part = chunk.part();
+        if !chunk.copied || !part.leads() {
+            return;
+        }
+        let (rows, before) = (part.rows(0..line.schedule.active(t)), chunk.row(t));
+        // SAFETY: the contract above; a copy has room for the rows of the chunk.
+        unsafe {
+            put(line.x(t), self.x.ptr(), line.features, before, &rows);
+            if !self.states.is_empty() {
+                put(states.add(t * line.stride()), self.states.ptr(), line.width, before, &rows);
+            }
+            for (rows, source) in line.sources(t, states) {
+                put(source, self.previous.ptr(), line.width, before, &part.rows(rows));
+            }
+        }
+    }
+}
+
+/// An array of a chunk, if it is wanted: `rows` rows, and 16 numbers more between it and the next.
+pub fn rows_apart<R>(arena: &mut Arena, wanted: bool, rows: usize, width: usize) -> Region<R> {
+    let array: Region<R> = arena.take(&[usize::from(wanted), rows, width]);
+    arena.take::<R>(&[if array.is_empty() { 0 } else { 16 }]);
+    array
+}
+
+/// In how many halves the gradients of a cell are summed that can do with either.
+pub fn in_halves(schedule: &Schedule, halved: bool) -> usize {
+    if halved { halves(schedule) } else { 1 }
+}
+
+/// Copies rows of a step to rows of a chunk, zeros where there is no source.
+///
+/// # Safety
+/// The rows exist at the source, if there is one, and in the chunk, where nobody else touches them.
+unsafe fn put<R: Copy>(source: *const R, copy: *mut R, width: usize, before: usize, rows: &Range<usize>) {
+    let (to, count) = (copy.wrapping_add((before + rows.start) * width), rows.len() * width);
+    // SAFETY: the contract above.
+    unsafe {
+        if count > 0 && source.is_null() {
+            to.write_bytes(0, count);
+        } else if count > 0 {
+            std::ptr::copy_nonoverlapping(source.add(rows.start * width), to, count);
+        }
+    }
+}
