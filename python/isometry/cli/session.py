@@ -60,6 +60,8 @@ class Session:
             self._scores(values.detach(), target)
         with blamed(self.settings, f"{task}: evaluate"):
             self._evaluated()
+        with blamed(self.settings, f"{model}: recurrent_matrix"):
+            self.orthogonality_error()
         self.network.train()
 
     def step(self) -> float:
@@ -108,10 +110,10 @@ class Session:
         layer = self.network.layer
         if not hasattr(layer, "recurrent_matrix"):
             return float("nan")
-        sides = (False, True) if getattr(layer, "bidirectional", False) else (False,)
+        sides: tuple[tuple[bool, ...], ...] = ((), (True,)) if getattr(layer, "bidirectional", False) else ((),)
         count = getattr(layer, "num_layers", 1)
-        places = [(k, reverse) for k in range(count) for reverse in sides]
-        matrices = [layer.recurrent_matrix(*((k, reverse) if reverse else (k,))) for k, reverse in places]
+        places = [(k, *side) for k in range(count) for side in sides] if count > 1 or len(sides) > 1 else [()]
+        matrices = [layer.recurrent_matrix(*place) for place in places]
         if not all(torch.isfinite(w).all() for w in matrices):
             return float("nan")
         return max(float(isometry.orthogonality_error(w.numpy(force=True))) for w in matrices)

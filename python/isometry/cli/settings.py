@@ -108,7 +108,8 @@ class Settings(dict[str, Any]):
         name = ALIASES.get(word, word)
         if name in SETTINGS or any(name in self[table] for table in TABLES):
             return UsageError(f"{self.option(name)} {rest}")
-        return UsageError(f"{where}: {error}")
+        kind = "" if isinstance(error, ValueError | TypeError) else f"{type(error).__name__}: "
+        return UsageError(f"{where}: {kind}{error}")
 
     def as_toml(self) -> str:
         """The text of config.toml; `read` gives the same table back."""
