@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
@@ -57,9 +58,9 @@ class Session:
         if not isinstance(loss, Tensor) or loss.dim() or not loss.requires_grad:
             raise UsageError(f"{task}: loss must give a differentiable tensor of shape ()")
         with blamed(self.settings, f"{task}: score"):
-            self._scores(values.detach(), target)
+            self._scores("score", values.detach(), target)
         with blamed(self.settings, f"{task}: evaluate"):
-            self._evaluated()
+            self._scores("evaluate", self.network)
         with blamed(self.settings, f"{model}: recurrent_matrix"):
             self.orthogonality_error()
         self.network.train()
@@ -78,13 +79,16 @@ class Session:
             optimizer.step()
         self.iteration += 1
         self.count += 1
-        found = {"loss": loss.item()} | self._scores(values.detach(), target)
+        found = {"loss": loss.item()} | self._scores("score", values.detach(), target)
         self.sums = {name: self.sums.get(name, 0.0) + value for name, value in found.items()}
         return found["loss"]
 
     def row(self) -> dict[str, float]:
         """A row of metrics.csv: loss and scores are means of the batches since `start_row`, the rest holds now."""
         means = {name: total / self.count for name, total in self.sums.items()}
+        self.network.eval()
+        held_out = self._scores("evaluate", self.network)
+        self.network.train()
         return {
             "iteration": self.iteration,
             "loss": means.pop("loss"),
@@ -92,7 +96,7 @@ class Session:
             "seconds": self.seconds,
             "orthogonality_error": self.orthogonality_error(),
             **means,
-            **self._evaluated(),
+            **held_out,
         }
 
     def start_row(self) -> None:
@@ -119,23 +123,10 @@ class Session:
         return max(float(isometry.orthogonality_error(w.numpy(force=True))) for w in matrices)
 
     @torch.no_grad()
-    def _scores(self, values: Tensor, target: Tensor) -> dict[str, float]:
-        """The task's scores of one batch."""
-        score = getattr(self.task, "score", None)
-        return {} if score is None else {name: float(value) for name, value in score(values, target).items()}
-
-    @torch.no_grad()
-    def _evaluated(self) -> dict[str, float]:
-        """The task's scores on held-out data; no random number is drawn."""
-        evaluate = getattr(self.task, "evaluate", None)
-        if evaluate is None:
-            return {}
-        was = self.network.training
-        self.network.eval()
-        try:
-            return {name: float(value) for name, value in evaluate(self.network).items()}
-        finally:
-            self.network.train(was)
+    def _scores(self, method: str, *arguments: Any) -> dict[str, float]:
+        """What the task's `score` (of a batch) or `evaluate` (on held-out data) finds, where it has one."""
+        found = getattr(self.task, method)(*arguments) if hasattr(self.task, method) else {}
+        return {name: float(value) for name, value in found.items()}
 
 
 @contextmanager
