@@ -13,14 +13,14 @@ from __future__ import annotations
 import argparse
 import time
 from collections import deque
-from dataclasses import replace
 
+import isometry
 from isometry.cli import plots
 from isometry.cli.errors import Failure, UsageError
 from isometry.cli.loop import End, run_session
+from isometry.cli.resolve import resolve
 from isometry.cli.run_folder import RunFolder
-from isometry.cli.session import Session, prepare
-from isometry.cli.settings import Settings, resolve
+from isometry.cli.session import Session, prepared
 
 SHARE, WINDOW, MOST = 0.1, 10, 600  # of the baseline; updates the loss is averaged over; updates at most
 LOG_EVERY = 5
@@ -35,15 +35,16 @@ def main() -> None:
     options = parser.parse_args()
     folder = RunFolder.create(f"copying-demo-{options.seed}", options.out)
 
-    scornn = session("scornn", options)
-    below = Below(SHARE * scornn.source.baseline)
-    end = train(scornn, folder, below)
-    lstm = session("lstm", options, iterations=scornn.iteration)
-    after = After(scornn.seconds)
-    train(lstm, folder, after)
+    with prepared(isometry.get_num_threads()):
+        scornn = session("scornn", options)
+        below = Below(SHARE * scornn.baseline)
+        end = train(scornn, folder, below)
+        lstm = session("lstm", options, iterations=scornn.iteration)
+        after = After(scornn.seconds)
+        train(lstm, folder, after)
 
-    columns = {name: RunFolder(folder.path / name).rows() for name in ("scornn", "lstm")}
-    plots.curves(folder.curves, columns, f"copying, delay {options.delay}", scornn.source.scores)
+    columns = {name: RunFolder(folder.path / name).columns() for name in ("scornn", "lstm")}
+    plots.curves(folder.curves, columns, f"Copying problem, delay {options.delay:,}: scoRNN and LSTM")
     report([(scornn, below.mean), (lstm, after.mean)], folder)
     if end is not End.STOPPED:
         raise SystemExit(f"the scoRNN did not reach a tenth of the baseline in {scornn.iteration} updates")
@@ -51,28 +52,19 @@ def main() -> None:
 
 def session(model: str, options: argparse.Namespace, iterations: int | None = None) -> Session:
     """A training with the papers' settings; n = 190 has 22 thousand parameters, as an LSTM with 68 units has."""
-    given = argparse.Namespace(
-        task="copying",
-        model=model,
-        length=options.delay,
-        seed=options.seed,
-        iterations=iterations or options.iterations,
-        assignments=[f"log_every={LOG_EVERY}"],
-    )
-    settings: Settings = resolve(given)
-    prepare(settings.threads)
-    return Session(settings)
+    given = {"task": "copying", "model": model, "length": options.delay, "seed": options.seed, "log_every": LOG_EVERY}
+    return Session(resolve(given | {"iterations": iterations or options.iterations}))
 
 
 def train(run: Session, above: RunFolder, stop: Below | After) -> End:
     """Train until `stop` holds; config.toml then names the updates that were made."""
-    folder = RunFolder.create("", str(above.path / run.settings.model))
-    folder.start_metrics(run.source.scores)
-    folder.write_config(run.settings.as_toml())
+    folder = RunFolder.create("", str(above.path / run.settings["model"]))
+    folder.config.write_text(run.settings.as_toml())
     end = run_session(run, folder, stop=stop)
     if end is End.INTERRUPTED:
         raise SystemExit(130)
-    folder.write_config(replace(run.settings, iterations=run.iteration).as_toml())
+    run.settings["iterations"] = run.iteration
+    folder.config.write_text(run.settings.as_toml())
     return end
 
 
@@ -113,11 +105,11 @@ class After(Smoothed):
 
 def report(runs: list[tuple[Session, float]], folder: RunFolder) -> None:
     """A small table of the runs with their final losses, and where the files are."""
-    baseline = runs[0][0].source.baseline
+    baseline = runs[0][0].baseline
     print(f"\n{'model':10} {'parameters':>10} {'updates':>8} {'seconds':>8} {'loss':>9} {'loss / baseline':>16}")
     for run, loss in runs:
         done = f"{run.parameters:10,} {run.iteration:8} {run.seconds:8.1f}"
-        print(f"{run.settings.model:10} {done} {loss:9.5f} {loss / baseline:16.3f}")
+        print(f"{run.settings['model']:10} {done} {loss:9.5f} {loss / baseline:16.3f}")
     print(f"{'baseline':10} {'':10} {'':8} {'':8} {baseline:9.5f} {1.0:16.3f}")
     print(f"loss: mean of the last {WINDOW} updates, in nats per step; curves in {folder.curves}")
 

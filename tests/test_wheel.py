@@ -60,7 +60,7 @@ def test_the_wheel_is_abi3_and_small(wheel):
     assert "cp311-abi3" in wheel.name
     assert wheel.stat().st_size < 8 * 2**20
     names = zipfile.ZipFile(wheel).namelist()
-    for name in ("isometry/_core.pyi", "isometry/py.typed", "isometry/torch/__init__.py"):
+    for name in ("isometry/_core.pyi", "isometry/py.typed", "isometry/torch/__init__.py", "isometry/cli/papers.toml"):
         assert name in names
     assert any("LICENSE-MIT" in n for n in names)
     assert any("LICENSE-APACHE" in n for n in names)

@@ -13,6 +13,7 @@ from isometry.metrics import orthogonality_error
 from isometry.operators import Cayley, Dense, Householder, Operator
 from isometry.realform import complex_matrix, complex_state, real_input, real_matrix, real_state
 from isometry.recurrence import recurrence, recurrence_vjp
+from isometry.runs import load_run
 
 __all__ = [
     "Cayley",
@@ -25,6 +26,7 @@ __all__ = [
     "complex_matrix",
     "complex_state",
     "get_num_threads",
+    "load_run",
     "metrics",
     "orthogonality_error",
     "real_input",

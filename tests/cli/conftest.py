@@ -1,9 +1,10 @@
 """A command of the line in this process, in an empty folder, with the process's own settings restored afterwards."""
 
+import sys
+
 import pytest
 import torch
 
-from isometry import _threads
 from isometry.cli import main
 
 
@@ -11,8 +12,8 @@ from isometry.cli import main
 def isometry(tmp_path, monkeypatch, capfd):
     """isometry("train", ...) -> (exit status, standard output, lines on standard error)."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(_threads, "_chosen", None)
-    threads, generator = torch.get_num_threads(), torch.get_rng_state()
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    generator = torch.get_rng_state()
 
     def call(*arguments):
         status = main([str(a) for a in arguments])
@@ -20,6 +21,4 @@ def isometry(tmp_path, monkeypatch, capfd):
         return status, captured.out, captured.err.splitlines()
 
     yield call
-    torch.set_num_threads(threads)
-    torch.set_flush_denormal(False)
     torch.set_rng_state(generator)

@@ -1,10 +1,14 @@
 """Wrong arguments: exit status 2 and one line that names the argument, before anything is computed or written."""
 
 import sys
+import warnings
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from cli_runs import TINY
+from isometry.cli.errors import PACKAGES
 
 TRAIN = ("train", "copying", "--model", "scornn")
 WRONG = {
@@ -22,16 +26,25 @@ WRONG = {
     "unknown option": ((*TRAIN, "--speed", "9"), "--speed"),
     "unknown backend": ((*TRAIN, "--backend", "tpu"), "tpu"),
     "length of digits": (("train", "digits", "--model", "rnn", "--length", "5"), "--length"),
+    "too short": (("train", "adding", "--model", "scornn", "--length", "1"), "--length must be at least 2, not 1"),
+    "size that the activation refuses": (
+        ("train", "adding", "--model", "ornn", "--hidden", "7", "--set", "nonlinearity=oplu"),
+        "--hidden must have an even number",
+    ),
+    "task twice": ((*TRAIN, "--task", "adding"), "--task"),
+    "no such data": (("train", "--task", "own:Reader", "--model", "rnn", "--data", "x.csv"), "--data x.csv"),
+    "gpu": ((*TRAIN, "--backend", "gpu"), "--backend gpu"),
     "data of copying": ((*TRAIN, "--data", "x.csv"), "--data"),
     "set without value": ((*TRAIN, "--set", "negative_ones"), "negative_ones"),
     "unknown keyword": ((*TRAIN, "--set", "reflections=3"), "reflections"),
-    "keyword of another type": ((*TRAIN, "--set", "negative_ones=many"), "negative_ones"),
-    "keyword out of range": ((*TRAIN, *TINY, "--set", "negative_ones=1000"), "negative_ones"),
+    "keyword of another type": ((*TRAIN, "--set", "negative_ones=many"), "--set negative_ones must"),
+    "keyword out of range": ((*TRAIN, *TINY, "--set", "negative_ones=1000"), "--set negative_ones must"),
     "unknown nonlinearity": ((*TRAIN, *TINY, "--set", "nonlinearity=cubic"), "cubic"),
-    "task keyword out of range": ((*TRAIN, *TINY, "--set", "marker_offset=7"), "marker_offset"),
+    "task keyword out of range": ((*TRAIN, *TINY, "--set", "marker_offset=7"), "--set marker_offset must"),
     "unknown optimiser": ((*TRAIN, "--set", "optimizer=magic"), "optimizer"),
-    "zero logging": ((*TRAIN, "--set", "log_every=0"), "log_every"),
-    "batch above the data": (("train", "digits", "--model", "rnn", "--batch", "5000"), "batch"),
+    "zero logging": ((*TRAIN, "--set", "log_every=0"), "--set log_every must"),
+    "zero logging as an option": ((*TRAIN, "--log-every", "0"), "--log-every must"),
+    "batch above the data": (("train", "digits", "--model", "rnn", "--batch", "5000"), "--batch must"),
     "no such config": (("train", "--config", "none.toml"), "none.toml"),
     "too many threads": ((*TRAIN, "--threads", "2000"), "--threads"),
     "too many threads of the bench": (("bench", "small", "--threads", "2000"), "--threads"),
@@ -39,9 +52,26 @@ WRONG = {
 }
 
 
+class Reader:
+    """A task that reads a file."""
+
+    inputs = outputs = 1
+
+    def __init__(self, *, data):
+        self.text = Path(data).read_text()
+
+    def draw(self, rng):
+        return rng.random((1, 1, 1)), rng.random((1, 1, 1))
+
+    def loss(self, values, target):
+        return (values - target).square().mean()
+
+
 @pytest.mark.parametrize("name", WRONG)
-def test_wrong_argument(isometry, tmp_path, name):
+def test_wrong_argument(isometry, tmp_path, monkeypatch, name):
     arguments, named = WRONG[name]
+    if "own:Reader" in arguments:
+        monkeypatch.setitem(sys.modules, "own", SimpleNamespace(Reader=Reader))
     status, out, err = isometry(*arguments)
     assert status == 2 and out == "" and len(err) == 1
     assert named in err[0] and err[0].startswith("isometry: ")
@@ -50,9 +80,10 @@ def test_wrong_argument(isometry, tmp_path, name):
 
 @pytest.mark.parametrize(
     ("text", "named"),
-    [("hidden = ", "TOML"), ("size = 3", "size"), ("layer = 3", "layer"), ("hidden = true", "hidden"),
-     ("threads = 2000", "threads"),
-     ("[layer]\nreflections = 3", "reflections")],
+    [("hidden = ", "TOML"), ("size = 3", "size"), ("layer = 3", "layer"), ("hidden = true", "c.toml: hidden must"),
+     ("threads = 2000", "c.toml: threads must"), ("length = 0", "c.toml: length must"),
+     ("[layer]\nnegative_ones = 1000", "c.toml: negative_ones must"),
+     ("[layer]\nreflections = 3", "c.toml: reflections is no keyword")],
 )  # fmt: skip
 def test_wrong_config(isometry, tmp_path, text, named):
     (tmp_path / "c.toml").write_text(f'task = "copying"\nmodel = "scornn"\n{text}\n')
@@ -66,17 +97,19 @@ def test_help_and_version(isometry):
         assert (status, err) == (0, []) and "isometry" in out
 
 
-def test_the_gpu_is_a_failure_not_a_wrong_argument(isometry):
-    status, _, err = isometry(*TRAIN, "--backend", "gpu")
-    assert status == 1 and len(err) == 1 and "backend" in err[0]
+def test_a_warning_is_one_line(isometry):
+    with warnings.catch_warnings():
+        warnings.simplefilter("always")
+        status, _, err = isometry(*TRAIN, *TINY, "--set", "dropout=0.5", "--iterations", "1")
+    assert status == 0 and len(err) == 1 and err[0].startswith("isometry: warning: dropout")
 
 
-@pytest.mark.parametrize("module", ["torch", "tqdm", "matplotlib", "safetensors", "sklearn"])
+@pytest.mark.parametrize("module", PACKAGES)
 def test_a_missing_extra_says_what_to_install(isometry, monkeypatch, tmp_path, module):
     """One line with the package's name and the extra, exit status 1, nothing written."""
     monkeypatch.setitem(sys.modules, module, None)
     status, out, err = isometry("train", "digits", "--model", "rnn", "--iterations", "1")
     assert status == 1 and out == "" and len(err) == 1
     assert "pip install isometry[train]" in err[0]
-    assert {"sklearn": "scikit-learn"}.get(module, module) in err[0]
+    assert f"needs {PACKAGES[module]}, which" in err[0]
     assert list(tmp_path.iterdir()) == []

@@ -24,6 +24,8 @@ def test_a_resumed_run_equals_an_uninterrupted_one(isometry, tmp_path, task, mod
     status, _, err = isometry("train", "--resume", "cut", "--iterations", 24)
     assert (status, err) == (0, [])
     assert metrics(tmp_path / "cut") == metrics(tmp_path / "whole")
+    rows = [row["iteration"] for row in metrics(tmp_path / "cut")]
+    assert rows == ["1", "10", "20", "24"], "the mean of the row 20 begins before the cut"
     a, b = tensors(tmp_path / "cut"), tensors(tmp_path / "whole")
     assert a.keys() == b.keys() and all(torch.equal(a[k], b[k]) for k in a)
     assert (tmp_path / "cut" / "config.toml").read_text() == (tmp_path / "whole" / "config.toml").read_text()
@@ -40,7 +42,7 @@ def test_resume_takes_no_other_settings(isometry):
     isometry("train", "copying", "--model", "scornn", *TINY, "--iterations", 2, "--out", "run")
     for options in (("--hidden", 7), ("--lr", 0.5), ("--set", "negative_ones=1"), ("--out", "other"), ("--seed", 1)):
         status, _, err = isometry("train", "--resume", "run", *options)
-        assert status == 2 and len(err) == 1, options
+        assert status == 2 and len(err) == 1 and "--resume" in err[0], options
     status, _, err = isometry("train", "--resume", "nowhere")
     assert status == 2 and "nowhere" in err[0]
 
@@ -59,7 +61,7 @@ def test_a_damaged_checkpoint_is_a_failure(isometry, tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_cleanly_and_the_run_goes_on(isometry, tmp_path, number):
     """Exit status 130, the four files for whom the umask allows, and a resumed run that equals an uninterrupted one."""
-    options = [str(o) for o in ("train", "copying", "--model", "scornn", *TINY, "--set", "log_every=1")]
+    options = [str(o) for o in ("train", "copying", "--model", "scornn", *TINY, "--log-every", 1)]
     command = [sys.executable, "-m", "isometry", *options, "--iterations", "1000000", "--out", "run"]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
@@ -68,10 +70,10 @@ def test_a_signal_ends_cleanly_and_the_run_goes_on(isometry, tmp_path, number):
             assert process.poll() is None and time.monotonic() < deadline, "the run did not start"
             time.sleep(0.02)
         process.send_signal(number)
-        _, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=30)
     finally:
         process.kill()
-    assert (process.returncode, err) == (130, "")
+    assert (process.returncode, err) == (130, "") and out.endswith("isometry train --resume run\n")
     folder = tmp_path / "run"
     assert {p.name for p in folder.iterdir()} == FILES
     assert len({p.stat().st_mode for p in folder.iterdir()}) == 1
@@ -84,7 +86,7 @@ def test_a_signal_ends_cleanly_and_the_run_goes_on(isometry, tmp_path, number):
 
 def test_a_killed_run_goes_on_from_its_last_checkpoint(isometry, tmp_path):
     """Rows behind the checkpoint, and half a row, are dropped and computed again."""
-    options = ("train", "adding", "--model", "ornn", *TINY, "--set", "log_every=2")
+    options = ("train", "adding", "--model", "ornn", *TINY, "--log-every", 2)
     isometry(*options, "--iterations", 6, "--out", "early")
     isometry(*options, "--iterations", 12, "--out", "late")
     shutil.copy(tmp_path / "early" / "checkpoint.safetensors", tmp_path / "late")

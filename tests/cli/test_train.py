@@ -7,9 +7,11 @@ import pytest
 import torch
 
 from cli_runs import FILES, TINY, metrics, tensors
-from isometry.cli import models, tasks
+from isometry.cli import registry
+from isometry.cli.build import make_task
+from isometry.cli.resolve import resolve
 
-PAIRS = [(task, model) for task in tasks.names() for model in models.names()]
+PAIRS = [(task, model) for task in registry.names("task") for model in registry.names("model")]
 
 
 def small(task):
@@ -36,22 +38,36 @@ def extra_scores(task):
     return {"copying": ["recall"], "digits": ["accuracy"], "adding": []}[task]
 
 
+def test_a_row_is_the_mean_of_its_batches(isometry, tmp_path):
+    """Loss and score are means since the row before, e(W) is that of the moment."""
+    options = ("train", "copying", "--model", "scornn", *TINY, "--iterations", 13)
+    isometry(*options, "--log-every", 1, "--out", "every")
+    isometry(*options, "--log-every", 5, "--out", "fifth")
+    every, fifth = metrics(tmp_path / "every"), metrics(tmp_path / "fifth")
+    assert [row["iteration"] for row in fifth] == ["1", "5", "10", "13"]
+    for row, first, last in zip(fifth, (1, 2, 6, 11), (1, 5, 10, 13), strict=True):
+        for name in ("loss", "recall"):
+            batches = [float(one[name]) for one in every[first - 1 : last]]
+            assert float(row[name]) == pytest.approx(sum(batches) / len(batches), rel=1e-12)
+        assert row["orthogonality_error"] == every[last - 1]["orthogonality_error"]
+
+
 @pytest.mark.parametrize(
     ("task", "length", "expected"),
     [("copying", 1000, 0.020387), ("copying", 2000, 0.010294), ("adding", 400, 1 / 6), ("digits", None, math.log(10))],
 )
 def test_baselines(task, length, expected):
-    """The baselines of specification 23, as the papers print them."""
-    entry = tasks.find(task)
-    settings = type("Settings", (), {"length": length, "batch": 2, "seed": 0, "data_options": entry.keywords()})
-    assert entry.open(settings).baseline == pytest.approx(expected, rel=1e-4)
+    """As the papers print them."""
+    settings = resolve({"task": task, "model": "rnn", "length": length, "batch": 2})
+    assert make_task(settings).baseline == pytest.approx(expected, rel=1e-4)
 
 
 def test_plain_lines_without_a_terminal(isometry):
     """Output that is no terminal gets lines with loss, baseline, speed and e(W), at every tenth of the way."""
     _, out, err = isometry("train", "copying", "--model", "scornn", *TINY, "--iterations", 30, "--out", "run")
     assert err == []
-    lines = out.splitlines()[:-1]
+    first, *lines, last = out.splitlines()
+    assert first == "run: 144 parameters" and last.startswith("run: loss")
     assert [line.split()[1] for line in lines] == ["1/30", "10/30", "20/30", "30/30"]
     assert all(word in line for line in lines for word in ("loss", "baseline", "e(W)", "it/s"))
 
@@ -68,7 +84,7 @@ def test_a_seed_gives_the_same_run_again(isometry, tmp_path):
 
 def test_a_config_gives_the_same_run_again(isometry, tmp_path):
     """config.toml holds everything: --config alone repeats the run, and an option overrules it."""
-    options = ("--set", "negative_ones=2", "--set", "optimizer=adam", "--set", "marker_offset=0", "--seed", 5)
+    options = ("--set", "negative_ones=2", "--optimizer", "adam", "--set", "marker_offset=0", "--seed", 5)
     isometry("train", "copying", "--model", "scornn", *TINY, *options, "--iterations", 4, "--out", "a")
     status, _, err = isometry("train", "--config", tmp_path / "a" / "config.toml", "--out", "b")
     assert (status, err) == (0, [])
@@ -77,7 +93,7 @@ def test_a_config_gives_the_same_run_again(isometry, tmp_path):
     isometry("train", "--config", tmp_path / "a" / "config.toml", "--hidden", 4, "--iterations", 1, "--out", "c")
     found = tomllib.loads((tmp_path / "c" / "config.toml").read_text())
     assert (found["hidden"], found["iterations"], found["seed"]) == (4, 1, 5)
-    assert found["layer"]["negative_ones"] == 2 and found["training"]["optimizer"] == "adam"
+    assert found["layer"]["negative_ones"] == 2 and found["optimizer"] == "adam"
 
 
 def test_folders_are_never_overwritten(isometry, tmp_path):
@@ -100,6 +116,6 @@ def test_a_scornn_learns_the_copying_problem(isometry, tmp_path):
 
 def test_a_loss_that_is_not_finite_ends_the_run(isometry):
     """A rate that is far too large gives exit status 1 and one line."""
-    options = ("--hidden", 6, "--length", 5, "--iterations", 500, "--lr", 1e20, "--set", "optimizer=sgd")
-    status, _, err = isometry("train", "adding", "--model", "rnn", *options, "--set", "clip=0")
+    options = ("--hidden", 6, "--length", 5, "--iterations", 500, "--lr", 1e20, "--optimizer", "sgd")
+    status, _, err = isometry("train", "adding", "--model", "rnn", *options, "--clip", 0)
     assert status == 1 and len(err) == 1 and "--lr" in err[0]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 
 from isometry.cli.errors import Failure, UsageError
@@ -22,11 +23,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit status; `argv` defaults to the process's arguments."""
     try:
         options = make_parser().parse_args(argv)
-        return options.run(options)
-    except UsageError as error:
-        return _complain(error, USAGE)
-    except Failure as error:
-        return _complain(error, FAILURE)
+        with warnings.catch_warnings():
+            warnings.showwarning = _warn
+            status: int = options.run(options)
+            return status
+    except (UsageError, Failure) as error:
+        if os.environ.get("ISOMETRY_TRACEBACK"):
+            raise
+        return _complain(error, USAGE if isinstance(error, UsageError) else FAILURE)
     except KeyboardInterrupt:
         return _complain("interrupted", INTERRUPTED)
     except BrokenPipeError:  # the reader of a pipe has gone; nothing more can be said to it, also not at exit
@@ -38,6 +42,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if os.environ.get("ISOMETRY_TRACEBACK"):
             raise
         return _complain(f"{type(error).__name__}: {error} (ISOMETRY_TRACEBACK=1 shows where)", FAILURE)
+
+
+def _warn(message: Warning | str, *_: object, **__: object) -> None:
+    _complain(f"warning: {message}", SUCCESS)
 
 
 def _complain(message: object, status: int) -> int:

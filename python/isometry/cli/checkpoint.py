@@ -4,7 +4,8 @@
     optimizer.<k>.<i>.<name>   state of optimiser k for its i-th parameter (running squares, step counts, ...)
     torch_rng                  state of torch's generator
 
-and in the file's metadata, as JSON: iteration, seconds, the state of the NumPy generator that draws the batches.
+and in the file's metadata, as JSON: iteration, seconds, the sums of the row of metrics.csv that has begun, the state of
+the NumPy generator that draws the batches, and the sizes of the network.
 """
 
 from __future__ import annotations
@@ -15,44 +16,49 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
 from torch import Tensor
 
-from isometry.cli.errors import Failure, require
+from isometry.cli.build import make_layer
+from isometry.cli.errors import Failure
+from isometry.cli.network import Network
 from isometry.cli.session import Session
+from isometry.cli.settings import Settings
 
-KEY, FORMAT = "isometry", 1
+KEY, FORMAT = "isometry", 2
 
 
 def save(path: Path, session: Session) -> None:
     """Write the checkpoint; the old one stays until the new one is complete."""
-    tensors = {f"network.{name}": value.contiguous() for name, value in session.network.state_dict().items()}
+    tensors = {f"network.{name}": value for name, value in session.network.state_dict().items()}
     tensors["torch_rng"] = torch.get_rng_state()
     scalars: dict[str, Any] = {}
     for name, value in _optimizer_state(session):
-        if isinstance(value, Tensor):
-            tensors[name] = value.contiguous()
-        else:
-            scalars[name] = value
+        (tensors if isinstance(value, Tensor) else scalars)[name] = value
     facts = {
         "format": FORMAT,
         "iteration": session.iteration,
         "seconds": session.seconds,
+        "sums": session.sums,
+        "count": session.count,
         "numpy_rng": session.rng.bit_generator.state,
         "scalars": scalars,
+        "network": session.network.sizes,
     }
     temporary = path.with_suffix(".partial")
-    save_file = require("safetensors.torch").save_file
-    save_file({name: value.clone() for name, value in tensors.items()}, temporary, {KEY: json.dumps(facts)})
+    copies = {name: value.clone(memory_format=torch.contiguous_format) for name, value in tensors.items()}
+    save_file(copies, temporary, {KEY: json.dumps(facts)})
     umask = os.umask(0)
     os.umask(umask)
     temporary.chmod(0o666 & ~umask)  # safetensors writes for the owner alone
     os.replace(temporary, path)
 
 
-def load(path: Path, session: Session) -> None:
-    """Bring a fresh session of the same settings into the state that was saved."""
+def read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The facts and the tensors of a checkpoint."""
     try:
-        with require("safetensors").safe_open(path, framework="pt") as file:
+        with safe_open(path, framework="pt") as file:
             facts = json.loads((file.metadata() or {})[KEY])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except FileNotFoundError as error:
@@ -61,10 +67,16 @@ def load(path: Path, session: Session) -> None:
         raise Failure(f"{path}: not a checkpoint of isometry: {error}") from error
     if facts["format"] != FORMAT:
         raise Failure(f"{path}: expected checkpoint format {FORMAT}, got {facts['format']}")
+    return facts, tensors
+
+
+def load(path: Path, session: Session) -> None:
+    """Bring a fresh session of the same settings into the state that was saved."""
+    facts, tensors = read(path)
     try:
-        session.network.load_state_dict(_below(tensors, "network."))
+        session.network.load_state_dict(below(tensors, "network."))
         for k, optimizer in enumerate(session.optimizers):
-            merged = _below(tensors, f"optimizer.{k}.") | _below(facts["scalars"], f"optimizer.{k}.")
+            merged = below(tensors, f"optimizer.{k}.") | below(facts["scalars"], f"optimizer.{k}.")
             state: dict[int, dict[str, Any]] = {}
             for name, value in merged.items():
                 index, _, entry = name.partition(".")
@@ -76,6 +88,24 @@ def load(path: Path, session: Session) -> None:
     except (KeyError, RuntimeError, ValueError, TypeError) as error:
         raise Failure(f"{path}: does not fit this run's config.toml: {error}") from error
     session.iteration, session.seconds = facts["iteration"], facts["seconds"]
+    session.sums, session.count = facts["sums"], facts["count"]
+
+
+def load_network(path: Path, settings: Settings) -> Network:
+    """The trained network alone, in the state of evaluation."""
+    facts, tensors = read(path)
+    with torch.random.fork_rng(devices=[]):
+        network = Network(make_layer(settings, facts["network"]["inputs"]), **facts["network"])
+    try:
+        network.load_state_dict(below(tensors, "network."))
+    except RuntimeError as error:
+        raise Failure(f"{path}: does not fit this run's config.toml: {error}") from error
+    return network.eval()
+
+
+def below(table: dict[str, Any], prefix: str) -> dict[str, Any]:
+    """The entries whose name begins with the prefix, without it."""
+    return {name.removeprefix(prefix): value for name, value in table.items() if name.startswith(prefix)}
 
 
 def _optimizer_state(session: Session) -> list[tuple[str, Any]]:
@@ -85,7 +115,3 @@ def _optimizer_state(session: Session) -> list[tuple[str, Any]]:
         for index, entries in optimizer.state_dict()["state"].items()
         for name, value in entries.items()
     ]
-
-
-def _below(table: dict[str, Any], prefix: str) -> dict[str, Any]:
-    return {name.removeprefix(prefix): value for name, value in table.items() if name.startswith(prefix)}

@@ -1,34 +1,40 @@
-"""The two ways a command ends badly, and the import of an optional package."""
+"""The two ways a command ends badly, and the packages that it may lack."""
 
 from __future__ import annotations
 
-import importlib
-from types import ModuleType
+import importlib.util
+from collections.abc import Iterable
 
 
-class UsageError(Exception):
+class UsageError(ValueError):
     """An argument is wrong: exit status 2."""
 
 
-class Failure(Exception):
+class Failure(RuntimeError):
     """The arguments are right but the work cannot be done: exit status 1."""
 
 
-# where a module comes from, when its distribution has another name
-DISTRIBUTIONS = {"sklearn": "scikit-learn"}
+# optional packages: the module that is imported -> the distribution that is installed
+PACKAGES = {
+    "torch": "torch",
+    "tqdm": "tqdm",
+    "matplotlib": "matplotlib",
+    "safetensors": "safetensors",
+    "tomli_w": "tomli-w",
+    "sklearn": "scikit-learn",
+}
 
 
-def require(*modules: str, command: str = "train") -> ModuleType:
-    """Import optional modules and return the first; a missing one is a Failure that says what to install."""
-    imported = []
-    for name in modules:
-        try:
-            imported.append(importlib.import_module(name))
-        except ModuleNotFoundError as error:
-            missing = (error.name or name).split(".")[0]
-            if missing != name.split(".")[0]:
-                raise
-            package = DISTRIBUTIONS.get(missing, missing)
-            message = f"isometry {command} needs {package}, which is not installed: pip install isometry[train]"
-            raise Failure(message) from error
-    return imported[0]
+def missing(modules: Iterable[str], user: str, extra: str = "train") -> str | None:
+    """What to say of the modules that are not installed, None if all are; imports none of them."""
+    absent = [PACKAGES.get(name, name) for name in modules if importlib.util.find_spec(name) is None]
+    if not absent:
+        return None
+    verb = "is" if len(absent) == 1 else "are"
+    return f"{user} needs {' and '.join(absent)}, which {verb} not installed: pip install isometry[{extra}]"
+
+
+def require(modules: Iterable[str], command: str, extra: str = "train") -> None:
+    """A Failure if one of the modules is not installed."""
+    if lack := missing(modules, f"isometry {command}", extra):
+        raise Failure(lack)

@@ -7,7 +7,7 @@ import importlib.metadata
 import os
 import platform
 
-PACKAGES = ("numpy", "torch", "tqdm", "matplotlib", "safetensors", "scikit-learn")
+from isometry.cli.errors import PACKAGES
 
 
 def run(_: argparse.Namespace) -> int:
@@ -26,7 +26,7 @@ def facts() -> list[tuple[str, str]]:
         ("python", f"{platform.python_version()} on {platform.platform()}"),
         ("processor", processor()),
     ]
-    rows += [(name, _version(name)) for name in PACKAGES]
+    rows += [(name, _version(name)) for name in ("numpy", *PACKAGES.values())]
     config = {name: _plain(value) for name, value in _core.config().items()}
     config.pop("version", None)
     rows += [(name.replace("_", " "), value) for name, value in config.items()]

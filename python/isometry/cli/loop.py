@@ -28,33 +28,33 @@ class End(Enum):
 def run_session(session: Session, folder: RunFolder, *, stop: Callable[[float], bool] | None = None) -> End:
     """Train up to settings.iterations, or until `stop(loss)` holds after an iteration; the folder is kept complete."""
     settings, end = session.settings, End.FINISHED
-    total, log_every = settings.iterations, settings.training["log_every"]
+    total = settings["iterations"]
     started = time.perf_counter() - session.seconds
     saved = float("-inf")
-    with (
-        Interrupt() as interrupt,
-        Progress(settings.label, total, session.iteration, session.source.baseline) as progress,
-    ):
-        while session.iteration < total:
+    with Interrupt() as interrupt, Progress(settings.label, total, session.iteration) as progress:
+        while session.iteration < total and end is End.FINISHED:
             if time.perf_counter() - saved >= CHECKPOINT_SECONDS:  # the first one before the first step
                 checkpoint.save(folder.checkpoint, session)
                 saved = time.perf_counter()
             loss = session.step()
             session.seconds = time.perf_counter() - started
+            k = session.iteration
             if not math.isfinite(loss):
-                raise Failure(f"the loss is {loss} at iteration {session.iteration}; try a smaller --lr")
+                raise Failure(f"the loss is {loss} at iteration {k}; try a smaller --lr")
             if interrupt.requested:
                 end = End.INTERRUPTED
             elif stop is not None and stop(loss):
                 end = End.STOPPED
-            error = None
-            k = session.iteration
-            if k == 1 or k % log_every == 0 or k == total or end is not End.FINISHED:
-                error = session.orthogonality_error()
-                folder.append([k, loss, session.source.baseline, session.seconds, error, *session.scores()])
-            progress.update(k, loss, error)
-            if end is not End.FINISHED:
-                break
+            row = None
+            regular = k == 1 or k % settings["log_every"] == 0
+            if regular or k == total or end is not End.FINISHED:
+                row = session.row()
+                folder.append(row)
+            if regular:  # a run that goes on from an odd last row makes the row that an uninterrupted one has
+                session.start_row()
+            progress.update(k, row)
         checkpoint.save(folder.checkpoint, session)
-        plots.curves(folder.curves, {settings.model: folder.rows()}, settings.label, session.source.scores)
+        layer = type(session.network.layer).__name__
+        title = f"{session.title}: {layer} with {settings['hidden']} units"
+        plots.curves(folder.curves, {settings.label: folder.columns()}, title)
     return end

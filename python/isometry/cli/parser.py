@@ -1,14 +1,13 @@
-"""Arguments of the commands. What an option is by default depends on task and model: see settings.py."""
+"""Arguments of the commands; those of `isometry train` come from the table of settings."""
 
 from __future__ import annotations
 
 import argparse
-import math
 from typing import NoReturn
 
-from isometry._threads import MOST
-from isometry.cli import bench, info, models, tasks, train
+from isometry.cli import bench, info, registry, train
 from isometry.cli.errors import UsageError
+from isometry.cli.settings import SETTINGS, option
 
 
 class Parser(argparse.ArgumentParser):
@@ -19,37 +18,13 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{command + ': ' if command else ''}{message}; --help lists the options")
 
 
-def positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"expected an integer >= 1, got {text}")
-    return value
-
-
 def thread_count(text: str) -> int:
-    value = positive(text)
-    if value > MOST:
-        raise argparse.ArgumentTypeError(f"expected at most {MOST}, got {text}")
+    setting = SETTINGS["threads"]
+    try:
+        value: int = setting.check(setting.parse(text), "")
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error).strip()) from error
     return value
-
-
-def natural(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"expected an integer >= 0, got {text}")
-    return value
-
-
-def rate(text: str) -> float:
-    value = float(text)
-    if not (math.isfinite(value) and value >= 0):
-        raise argparse.ArgumentTypeError(f"expected a finite number >= 0, got {text}")
-    return value
-
-
-# argparse names the function in "invalid ... value"
-positive.__name__ = natural.__name__ = thread_count.__name__ = "integer"
-rate.__name__ = "number"
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -71,26 +46,21 @@ def _described(module: object) -> dict:
 
 
 def _add_train(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("task", nargs="?", metavar="TASK", choices=tasks.names(), help=", ".join(tasks.names()))
-    parser.add_argument("--model", metavar="NAME", choices=models.names(), help=", ".join(models.names()))
-    parser.add_argument("--hidden", type=positive, metavar="N", help="size of the state")
-    parser.add_argument("--length", type=positive, metavar="N", help="the task's T: steps of adding, delay of copying")
-    parser.add_argument("--iterations", type=positive, metavar="N", help="parameter updates in all")
-    parser.add_argument("--batch", type=positive, metavar="N", help="sequences per update")
-    parser.add_argument("--lr", type=rate, metavar="X", help="learning rate")
-    parser.add_argument("--recurrent-lr", type=rate, metavar="X", help="learning rate of the recurrent parameters")
-    parser.add_argument("--seed", type=natural, metavar="N", help="the same seed gives the same run (default 0)")
-    parser.add_argument("--threads", type=thread_count, metavar="N", help="thread budget (default: the cores)")
-    parser.add_argument("--backend", choices=("cpu", "gpu"), help="where the kernels run (default cpu)")
+    """Values stay text: resolve.py reads and checks them, with the names that they have here."""
+    own = f" or {registry.OWN}"
+    parser.add_argument("task", nargs="?", metavar="TASK", help=", ".join(registry.names("task")) + own)
+    parser.add_argument("--task", dest="task_option", metavar="TASK", help="the same as an option")
+    parser.add_argument("--model", metavar="NAME", help=", ".join(registry.names("model")) + own)
+    for name, setting in SETTINGS.items():
+        shown = "" if setting.default is None or callable(setting.default) else f" (default {setting.default})"
+        metavar = "|".join(setting.among) or {int: "N", float: "X", str: "PATH"}[setting.kind]
+        parser.add_argument(option(name), metavar=metavar, help=setting.help + shown)
     parser.add_argument(
         "--set",
         action="append",
-        default=[],
         metavar="KEY=VALUE",
-        dest="assignments",
-        help="a keyword of the layer, the task or the training: reflections=16; may be repeated",
+        help="a keyword of the layer or the task: reflections=16; may be repeated",
     )
-    parser.add_argument("--data", metavar="PATH", help="data file of a task that reads one")
     parser.add_argument("--out", metavar="FOLDER", help="the run's folder (default runs/<task>-<model>-<seed>)")
     parser.add_argument("--resume", metavar="FOLDER", help="go on with the run in FOLDER")
     parser.add_argument("--config", metavar="FILE.toml", help="start from the settings of a config.toml")

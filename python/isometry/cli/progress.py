@@ -6,22 +6,22 @@ import math
 import os
 import sys
 import time
+from collections.abc import Mapping
 from types import TracebackType
-
-from isometry.cli.errors import require
 
 LINE_SECONDS = 10.0  # without a terminal: a line at least so often, and at every tenth of the way
 
 
 class Progress:
-    """Shows loss, baseline, speed and the distance of W from orthogonality; use as a context manager."""
+    """Shows loss, baseline, e(W), scores and speed, as the last row has them; use as a context manager."""
 
-    def __init__(self, label: str, total: int, done: int, baseline: float) -> None:
-        self.label, self.total, self.done, self.baseline = label, total, done, baseline
-        self.error = float("nan")
+    def __init__(self, label: str, total: int, done: int) -> None:
+        self.label, self.total, self.done = label, total, done
         self.bar = None
         if sys.stderr.isatty():
-            self.bar = require("tqdm").tqdm(total=total, initial=done, desc=label, unit="it", **_width())
+            from tqdm import tqdm
+
+            self.bar = tqdm(total=total, initial=done, desc=label, unit="it", **_width())
         self.started = self.last_line = time.perf_counter()
         self.first, self.shown = done, 0
 
@@ -34,16 +34,15 @@ class Progress:
         if self.bar is not None:
             self.bar.close()
 
-    def update(self, iteration: int, loss: float, error: float | None) -> None:
-        """After every iteration; `error` is e(W) where it has just been measured."""
-        if error is not None:
-            self.error = error
+    def update(self, iteration: int, row: Mapping[str, float] | None) -> None:
+        """After every iteration, with the row of metrics.csv where one has just been written."""
         if self.bar is not None:
-            self.bar.set_postfix_str(f"{self._figures(loss)}", refresh=False)
+            if row is not None:
+                self.bar.set_postfix_str(figures(row), refresh=False)
             self.bar.update(iteration - self.done)
-        elif error is not None and self._due(iteration):
+        elif row is not None and self._due(iteration):
             speed = (iteration - self.first) / max(time.perf_counter() - self.started, 1e-9)
-            print(f"{self.label}  {iteration}/{self.total}  {self._figures(loss)}  {speed:.1f} it/s", flush=True)
+            print(f"{self.label}  {iteration}/{self.total}  {figures(row)}  {speed:.1f} it/s", flush=True)
             self.last_line = time.perf_counter()
         self.done = iteration
 
@@ -54,12 +53,15 @@ class Progress:
             self.shown = iteration
         return due
 
-    def _figures(self, loss: float) -> str:
-        distance = "" if math.isnan(self.error) else f" e(W) {self.error:.2g}"
-        return f"loss {loss:.4g} baseline {self.baseline:.4g}{distance}"
+
+def figures(row: Mapping[str, float]) -> str:
+    """The figures of a row, without those that are not there."""
+    names = {name: {"orthogonality_error": "e(W)"}.get(name, name) for name in row}
+    shown = {names[name]: value for name, value in row.items() if name not in ("iteration", "seconds")}
+    return " ".join(f"{name} {value:.3g}" for name, value in shown.items() if not math.isnan(value))
 
 
 def _width() -> dict[str, int | bool]:
     """The bar follows the terminal's size; where that is not known (in some containers) tqdm would show nothing."""
     told = all(os.get_terminal_size(sys.stderr.fileno()))
-    return {"dynamic_ncols": True} if told else {"ncols": 100, "nrows": 24}
+    return {"dynamic_ncols": True} if told else {"ncols": 110, "nrows": 24}

@@ -1,19 +1,20 @@
 """The folder of a run: config.toml, metrics.csv, curves.png, checkpoint.safetensors.
 
-metrics.csv has one row for the first iteration, every `log_every`-th and the last: iteration, loss of that batch,
-baseline, seconds since the start, orthogonality_error (largest e(W) in units of n eps, nan for a network without a
-recurrent matrix), then the task's scores. Numbers are written so that they read back exactly.
+metrics.csv has a row for the first iteration, every `log_every`-th and the last: iteration; loss, the mean of the
+batches since the row before; baseline; seconds since the start; orthogonality_error, the largest e(W) in units of n eps
+(nan for a network without a recurrent matrix); then the task's scores, which are means too, but for those on held-out
+data. Numbers are written so that they read back exactly.
 """
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from isometry.cli.errors import Failure, UsageError
 
-COLUMNS = ("iteration", "loss", "baseline", "seconds", "orthogonality_error")
+COLUMNS = 5  # those that every run has, before the task's scores
 
 
 class RunFolder:
@@ -32,41 +33,41 @@ class RunFolder:
         path = Path(out) if out is not None else _free(Path("runs") / label)
         if path.exists() and (not path.is_dir() or (path / "config.toml").exists()):
             reason = "holds a run already; --resume goes on with it" if path.is_dir() else "is not a folder"
-            raise UsageError(f"--out: {path} {reason}")
+            raise UsageError(f"--out {path} {reason}")
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise Failure(f"--out: {path}: {error.strerror or error}") from error
+            raise Failure(f"--out {path}: {error.strerror or error}") from error
+        (path / "metrics.csv").unlink(missing_ok=True)
         return cls(path)
 
-    def write_config(self, text: str) -> None:
-        self.config.write_text(text, encoding="utf-8")
-
-    def start_metrics(self, scores: Sequence[str]) -> None:
-        with open(self.metrics, "w", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerow([*COLUMNS, *scores])
-
-    def append(self, row: Sequence[float]) -> None:
-        iteration, loss, baseline, seconds, *rest = row
+    def append(self, row: Mapping[str, float]) -> None:
+        """Add a row; the first one writes the names."""
+        texts = {name: repr(float(value)) for name, value in row.items()}
+        texts |= {"iteration": str(row["iteration"]), "seconds": f"{row['seconds']:.3f}"}
         with open(self.metrics, "a", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerow([int(iteration), repr(loss), repr(baseline), f"{seconds:.3f}", *map(repr, rest)])
+            lines = [list(texts)] if file.tell() == 0 else []
+            csv.writer(file).writerows([*lines, list(texts.values())])
 
-    def rows(self) -> dict[str, list[float]]:
+    def columns(self) -> dict[str, list[float]]:
         """The columns of metrics.csv."""
-        with open(self.metrics, newline="", encoding="utf-8") as file:
-            reader = csv.reader(file)
-            names = next(reader)
-            table = [[float(cell) for cell in row] for row in reader if len(row) == len(names)]
-        return {name: [row[k] for row in table] for k, name in enumerate(names)}
+        names, rows = self._rows()
+        return {name: [float(row[k]) for row in rows] for k, name in enumerate(names)}
 
     def rewind(self, iteration: int, log_every: int) -> None:
         """Keep what an uninterrupted run would have logged up to `iteration`: drop later rows and an odd last one."""
-        with open(self.metrics, newline="", encoding="utf-8") as file:
-            header, *rows = csv.reader(file)
-        whole = (row for row in rows if len(row) == len(header))
-        kept = [row for row in whole if int(row[0]) <= iteration and (row[0] == "1" or int(row[0]) % log_every == 0)]
+        names, rows = self._rows()
+        kept = [row for row in rows if int(row[0]) <= iteration and (row[0] == "1" or int(row[0]) % log_every == 0)]
         with open(self.metrics, "w", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerows([header, *kept])
+            csv.writer(file).writerows([names, *kept] if kept else [])
+
+    def _rows(self) -> tuple[list[str], list[list[str]]]:
+        """The names and the complete rows; no file, as before the first row, has none."""
+        if not self.metrics.is_file():
+            return [], []
+        with open(self.metrics, newline="", encoding="utf-8") as file:
+            names, *rows = list(csv.reader(file)) or [[]]
+        return names, [row for row in rows if len(row) == len(names)]
 
 
 def _free(path: Path) -> Path:

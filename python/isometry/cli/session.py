@@ -1,42 +1,26 @@
 """A training in progress: network, optimisers, random generators; one `step` is one parameter update.
 
-Everything that decides the next step is part of the session's state (checkpoint.py writes it), so a session that is
-restored goes on bit by bit as if it had never stopped.
+Everything that decides the next step and the next row of metrics.csv is part of the session's state (checkpoint.py
+writes it), so a session that is restored goes on bit by bit as if it had never stopped.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 import isometry
-from isometry.cli import models, tasks
+from isometry import _threads
+from isometry.cli.build import as_batch, blamed, make_layer, make_task
 from isometry.cli.errors import UsageError
+from isometry.cli.network import Network
 from isometry.cli.optim import make_optimizers
 from isometry.cli.settings import Settings
-
-
-class Network(nn.Module):
-    """A recurrent layer and its readout o = Y h + c, Y uniform on +-sqrt(6 / (features + outputs)), c = 0.
-
-    A complex state enters the readout as [Re h | Im h].
-    """
-
-    def __init__(self, layer: nn.Module, hidden: int, outputs: int, *, complex_state: bool, last_only: bool) -> None:
-        super().__init__()
-        self.layer, self.last_only = layer, last_only
-        self.readout = nn.Linear(2 * hidden if complex_state else hidden, outputs)
-        nn.init.xavier_uniform_(self.readout.weight)
-        nn.init.zeros_(self.readout.bias)
-
-    def forward(self, x: Tensor) -> Tensor:
-        states, _ = self.layer(x)
-        if self.last_only:
-            states = states[-1]
-        if states.is_complex():
-            states = torch.cat([states.real, states.imag], -1)
-        return self.readout(states)
 
 
 class Session:
@@ -44,41 +28,80 @@ class Session:
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
-        self.model = models.find(settings.model)
-        torch.manual_seed(settings.seed)
-        self.rng = np.random.default_rng(settings.seed)
+        torch.manual_seed(settings["seed"])
+        self.rng = np.random.default_rng(settings["seed"])
         self.iteration, self.seconds = 0, 0.0
-        try:
-            self.source = tasks.find(settings.task).open(settings)
-            self.network = self._build()
-            self.source.draw(np.random.default_rng(settings.seed))  # a wrong keyword of the task fails here
-        except (ValueError, TypeError) as error:
-            raise UsageError(f"{settings.task} with {settings.model}: {error}") from error
-        groups = self.model.groups(self.network.layer)
-        self.optimizers = make_optimizers(settings, self.network.parameters(), groups)
+        self.sums: dict[str, float] = {}  # of the losses and scores since the last row of metrics.csv
+        self.count = 0
+        self.task = make_task(settings)
+        layer = make_layer(settings, self.task.inputs)
+        with blamed(settings, f"--model {settings['model']}"):
+            last_only = getattr(self.task, "last_only", False)
+            self.network = Network(layer, self.task.inputs, self.task.outputs, last_only=last_only)
+        self.optimizers = make_optimizers(settings, self.network, layer)
+        self.baseline = float(getattr(self.task, "baseline", "nan"))
+        self.title = getattr(self.task, "title", type(self.task).__name__)
+        self._rehearse()
 
-    def _build(self) -> Network:
-        layer = self.model.build(self.source.inputs, self.settings.hidden, self.settings.layer)
-        with torch.no_grad():
-            states, _ = layer(torch.zeros(1, 1, self.source.inputs))
-        size, kind = states.shape[-1], states.is_complex()
-        return Network(layer, size, self.source.outputs, complex_state=kind, last_only=self.source.last_only)
+    def _rehearse(self) -> None:
+        """One batch without an update: what a class of the user's cannot do is said before anything is written."""
+        task, model = f"--task {self.settings['task']}", f"--model {self.settings['model']}"
+        with blamed(self.settings, f"{task}: draw"):
+            x, target = as_batch(self.task.draw(np.random.default_rng(self.settings["seed"])))
+        if x.dim() != 3 or x.shape[2] != self.task.inputs:
+            raise UsageError(f"{task}: draw must give x of shape (T, B, {self.task.inputs}), not {tuple(x.shape)}")
+        self.network.eval()
+        with blamed(self.settings, model):
+            values = self.network(x)
+        with blamed(self.settings, f"{task}: loss"):
+            loss = self.task.loss(values, target)
+        if not isinstance(loss, Tensor) or loss.dim() or not loss.requires_grad:
+            raise UsageError(f"{task}: loss must give a differentiable tensor of shape ()")
+        with blamed(self.settings, f"{task}: score"):
+            self._scores("score", values.detach(), target)
+        with blamed(self.settings, f"{task}: evaluate"):
+            self._scores("evaluate", self.network)
+        with blamed(self.settings, f"{model}: recurrent_matrix"):
+            self.orthogonality_error()
+        self.network.train()
 
     def step(self) -> float:
         """One update on a fresh batch; returns the batch's loss before the update."""
-        x, target = self.source.draw(self.rng)
+        x, target = as_batch(self.task.draw(self.rng))
         for optimizer in self.optimizers:
             optimizer.zero_grad(set_to_none=True)
         values = self.network(x)
-        loss = self.source.loss(values, target)
+        loss = self.task.loss(values, target)
         loss.backward()
-        if clip := self.settings.training["clip"]:
+        if clip := self.settings["clip"]:
             nn.utils.clip_grad_norm_(self.network.parameters(), clip)
         for optimizer in self.optimizers:
             optimizer.step()
         self.iteration += 1
-        self._last = values.detach(), target
-        return loss.item()
+        self.count += 1
+        found = {"loss": loss.item()} | self._scores("score", values.detach(), target)
+        self.sums = {name: self.sums.get(name, 0.0) + value for name, value in found.items()}
+        return found["loss"]
+
+    def row(self) -> dict[str, float]:
+        """A row of metrics.csv: loss and scores are means of the batches since `start_row`, the rest holds now."""
+        means = {name: total / self.count for name, total in self.sums.items()}
+        self.network.eval()
+        held_out = self._scores("evaluate", self.network)
+        self.network.train()
+        return {
+            "iteration": self.iteration,
+            "loss": means.pop("loss"),
+            "baseline": self.baseline,
+            "seconds": self.seconds,
+            "orthogonality_error": self.orthogonality_error(),
+            **means,
+            **held_out,
+        }
+
+    def start_row(self) -> None:
+        """The next row's means begin here."""
+        self.sums, self.count = {}, 0
 
     @property
     def parameters(self) -> int:
@@ -87,24 +110,36 @@ class Session:
 
     @torch.no_grad()
     def orthogonality_error(self) -> float:
-        """The largest e(W) of the recurrent matrices in units of n eps, NaN where there is none."""
-        matrices = self.model.matrices(self.network.layer)
+        """The largest e(W) of the layer's recurrent matrices in units of n eps, NaN where there is none."""
+        layer = self.network.layer
+        if not hasattr(layer, "recurrent_matrix"):
+            return float("nan")
+        sides: tuple[tuple[bool, ...], ...] = ((), (True,)) if getattr(layer, "bidirectional", False) else ((),)
+        count = getattr(layer, "num_layers", 1)
+        places = [(k, *side) for k in range(count) for side in sides] if count > 1 or len(sides) > 1 else [()]
+        matrices = [layer.recurrent_matrix(*place) for place in places]
         if not all(torch.isfinite(w).all() for w in matrices):
             return float("nan")
-        return max((float(isometry.orthogonality_error(w.numpy(force=True))) for w in matrices), default=float("nan"))
+        return max(float(isometry.orthogonality_error(w.numpy(force=True))) for w in matrices)
 
     @torch.no_grad()
-    def scores(self) -> list[float]:
-        """The task's scores after a step."""
-        self.network.eval()
-        try:
-            return self.source.score(self.network, *self._last)
-        finally:
-            self.network.train()
+    def _scores(self, method: str, *arguments: Any) -> dict[str, float]:
+        """What the task's `score` (of a batch) or `evaluate` (on held-out data) finds, where it has one."""
+        found = getattr(self.task, method)(*arguments) if hasattr(self.task, method) else {}
+        return {name: float(value) for name, value in found.items()}
 
 
-def prepare(threads: int) -> None:
-    """Thread budgets of both sides, and denormals to zero: decaying states otherwise slow the CPU down many times."""
+@contextmanager
+def prepared(threads: int) -> Iterator[None]:
+    """Thread budgets of both sides, and denormals as zero: decaying states otherwise slow the CPU down many times."""
+    before, chosen = torch.get_num_threads(), _threads._chosen
+    flushed = bool(np.float64(5e-324) * 1.0 == 0.0)
     torch.set_num_threads(threads)
     isometry.set_num_threads(threads)
     torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+        _threads._chosen = chosen
+        torch.set_flush_denormal(flushed)

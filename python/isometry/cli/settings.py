@@ -1,168 +1,150 @@
-"""Everything that decides a run, resolved: options over the config file over the papers' defaults.
+"""The table of settings, which parser, config.toml and checks read, and config.toml itself.
 
-    option or --set  >  --config FILE  >  model's default for the task  >  task's default  >  general default
-
-A keyword of the layer, the task or the training belongs to exactly one table; `--set KEY=VALUE` finds it by its name.
+Beside them stand the keywords of the layer and of the task, which are those of their constructors.
 """
 
 from __future__ import annotations
 
-import argparse
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+import math
+import tomllib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from isometry.cli import models, tasks, toml
-from isometry.cli.errors import Failure, UsageError
+import isometry
+from isometry._threads import MOST
+from isometry.cli.errors import UsageError
+from isometry.cli.optim import ALGORITHMS
 
-# the names an option or a config file's top level may give, with the type of each
-SCALARS = {
-    "hidden": int, "length": int, "iterations": int, "batch": int, "lr": float, "recurrent_lr": float,
-    "seed": int, "threads": int, "backend": str, "data": str,
-}  # fmt: skip
-TABLES = ("layer", "data_options", "training")
-SCHEMA = {"task", "model", "isometry", *SCALARS, *TABLES}
-# keywords of the training itself; clip is the largest norm of the gradient (0: none), a run is logged and its W
-# measured every log_every iterations
-TRAINING: dict[str, Any] = {"optimizer": "adam", "recurrent_optimizer": "adam", "clip": 0.0, "log_every": 10}
-# further groups of parameters a model may have bring GROUP_optimizer and GROUP_lr
-GENERAL = {"hidden": 128, "lr": 1e-3, "recurrent_lr": 1e-4, "seed": 0, "backend": "cpu"}
+TABLES = ("layer", "task_options")  # keywords of the model's and of the task's class
+# a constructor's own names for settings, as its messages have them
+ALIASES = {"hidden_size": "hidden", "steps": "length"}
 
 
 @dataclass(frozen=True)
-class Settings:
-    """One run. `length` is None for a task without one, `data` for a task that reads no file."""
+class Setting:
+    """One option of `isometry train` and one name of config.toml; a `default` may be a function that finds it out."""
 
-    task: str
-    model: str
-    hidden: int
-    length: int | None
-    iterations: int
-    batch: int
-    lr: float
-    recurrent_lr: float
-    seed: int
-    threads: int
-    backend: str
-    data: str | None
-    layer: dict[str, Any] = field(default_factory=dict)
-    data_options: dict[str, Any] = field(default_factory=dict)
-    training: dict[str, Any] = field(default_factory=dict)
+    kind: type
+    help: str
+    default: Any = None
+    least: float = -math.inf
+    most: float = math.inf
+    among: tuple[str, ...] = ()
+
+    @property
+    def value(self) -> Any:
+        """The default itself."""
+        return self.default() if callable(self.default) else self.default
+
+    @property
+    def expected(self) -> str:
+        if self.among:
+            return f"one of {', '.join(self.among)}"
+        if self.kind is str:
+            return "text"
+        noun = "an integer" if self.kind is int else "a finite number"
+        return f"{noun} >= {self.least}" if self.most == math.inf else f"{noun} of {self.least}..{self.most}"
+
+    def parse(self, text: str) -> Any:
+        """The value of a word of the command line; what does not read as one stays text, for `check` to refuse."""
+        try:
+            value: object = self.kind(text)
+            return value
+        except ValueError:
+            return text
+
+    def check(self, value: Any, option: str) -> Any:
+        """The value in its type: an integer is a number too, but a bool is neither."""
+        if self.kind is float and type(value) is int:
+            value = float(value)
+        right = type(value) is self.kind and (not self.among or value in self.among)
+        if not right or (self.kind is not str and not (math.isfinite(value) and self.least <= value <= self.most)):
+            raise UsageError(f"{option} must be {self.expected}, not {value!r}")
+        return value
+
+
+SETTINGS = {
+    "hidden": Setting(int, "size of the state", 128, least=1),
+    "length": Setting(int, "the task's T: steps of adding, delay of copying", least=1),
+    "iterations": Setting(int, "parameter updates in all", 2000, least=1),
+    "batch": Setting(int, "sequences per update", 50, least=1),
+    "lr": Setting(float, "learning rate", 1e-3, least=0),
+    "recurrent_lr": Setting(float, "learning rate of the recurrent parameters", 1e-4, least=0),
+    "phases_lr": Setting(float, "learning rate of trained phases (default: as recurrent)", least=0),
+    "optimizer": Setting(str, "optimiser", "adam", among=tuple(ALGORITHMS)),
+    "recurrent_optimizer": Setting(str, "optimiser of the recurrent parameters", "adam", among=tuple(ALGORITHMS)),
+    "phases_optimizer": Setting(str, "optimiser of trained phases (default: as recurrent)", among=tuple(ALGORITHMS)),
+    "clip": Setting(float, "largest norm of the gradient; 0 is none", 0.0, least=0),
+    "h0_bound": Setting(float, "a trained initial state starts uniform on +-X", 0.0, least=0),
+    "log_every": Setting(int, "updates per row of metrics.csv", 10, least=1),
+    "seed": Setting(int, "the same seed gives the same run", 0, least=0),
+    "threads": Setting(int, "thread budget (default: the cores)", isometry.get_num_threads, least=1, most=MOST),
+    "backend": Setting(str, "where the kernels run", "cpu", among=("cpu", "gpu")),
+    "data": Setting(str, "data file of a task that reads one"),
+}
+
+
+class Settings(dict[str, Any]):
+    """The table of config.toml, complete; `origins` says what the user typed for a name."""
+
+    def __init__(self, *arguments: Any, **values: Any) -> None:
+        super().__init__(*arguments, **values)
+        self.origins: dict[str, str] = {}
 
     @property
     def label(self) -> str:
-        return f"{self.task}-{self.model}-{self.seed}"
+        """task-model-seed, of one's own class its name."""
+        task, model = (self[kind].rpartition(":")[2].lower() for kind in ("task", "model"))
+        return f"{task}-{model}-{self['seed']}"
+
+    def option(self, name: str) -> str:
+        """How the user says this name."""
+        return self.origins.get(name, option(name) if name in ("task", "model", *SETTINGS) else f"--set {name}")
+
+    def blame(self, error: Exception, where: str) -> UsageError:
+        """An error of a constructor or a draw, which begins with an argument's name, in terms of the option for it."""
+        word, _, rest = str(error).partition(" ")
+        name = ALIASES.get(word, word)
+        if name in SETTINGS or any(name in self[table] for table in TABLES):
+            return UsageError(f"{self.option(name)} {rest}")
+        kind = "" if isinstance(error, ValueError | TypeError) else f"{type(error).__name__}: "
+        return UsageError(f"{where}: {kind}{error}")
 
     def as_toml(self) -> str:
-        """The text of config.toml; `read` gives the same settings back."""
-        from isometry import __version__
+        """The text of config.toml; `read` gives the same table back."""
+        import tomli_w
 
-        table = {f.name: getattr(self, f.name) for f in fields(self)}
-        return toml.dumps({"isometry": __version__} | {k: v for k, v in table.items() if v is not None})
+        return tomli_w.dumps({"isometry": isometry.__version__} | {k: v for k, v in self.items() if v is not None})
+
+
+def option(name: str) -> str:
+    """The option for a setting."""
+    return "TASK" if name == "task" else "--" + name.replace("_", "-")
 
 
 def read(path: str | Path) -> dict[str, Any]:
-    """The tables of a config file, checked for names that mean nothing."""
+    """The table of a config file, checked for names that mean nothing."""
     try:
-        table = toml.loads(Path(path).read_text(encoding="utf-8"))
+        table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
-        raise UsageError(f"{path}: {error.strerror or error}") from error
-    except (ValueError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: not a TOML file: {error}") from error
+        raise UsageError(f"--config {path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise UsageError(f"--config {path} is not a TOML file: {error}") from error
+    table.pop("isometry", None)
     for name, value in table.items():
-        if name not in SCHEMA:
+        if name not in {"task", "model", *SETTINGS, *TABLES}:
             raise UsageError(f"{path}: unknown name {name!r}")
         if (name in TABLES) != isinstance(value, dict):
-            raise UsageError(f"{path}: {name}: expected {'a table' if name in TABLES else 'a value'}, got {value!r}")
+            raise UsageError(f"{path}: {name} must be {'a table' if name in TABLES else 'a value'}, not {value!r}")
     return table
 
 
-def resolve(options: argparse.Namespace, config: Mapping[str, Any] | None = None) -> Settings:
-    """Complete the options of `isometry train`, given on the command line or in a config, by the defaults."""
-    given = dict(config or {})
-    given |= {k: v for k in ("task", "model", *SCALARS) if (v := getattr(options, k, None)) is not None}
-    task = _known("task", given.get("task"), tasks)
-    model = _known("model", given.get("model"), models)
-    if given.get("length") is not None and task.defaults()["length"] is None:
-        raise UsageError(f"--length: the task {task.name} has no length to choose")
-    if given.get("data") is not None and not task.reads_file:
-        raise UsageError(f"--data: the task {task.name} reads no file")
-    length = given.get("length", task.defaults()["length"])
-    defaults = GENERAL | TRAINING | {"threads": _threads()} | task.defaults() | model.defaults(task.name)
-    values = {name: _typed(name, given.get(name, defaults.get(name)), kind) for name, kind in SCALARS.items()}
-    known = {
-        "layer": model.keywords(models.Setting(task.name, length, values["hidden"])),
-        "data_options": task.keywords(),
-        "training": {k: v for k, v in defaults.items() if k in TRAINING or k.endswith(("_optimizer", "_lr"))},
-    }
-    known["training"].pop("recurrent_lr")  # an option of its own
-    for name in TABLES:
-        for key, value in given.get(name, {}).items():
-            _assign(known, key, value, only=name)
-    for assignment in getattr(options, "assignments", []):
-        key, equals, text = assignment.partition("=")
-        if not equals:
-            raise UsageError(f"--set: expected KEY=VALUE, got {assignment!r}")
-        _assign(known, key.strip(), toml.value(text.strip()))
-    _check(values, known["training"])
-    return Settings(task=task.name, model=model.name, **values, **known)
-
-
-def _known(kind: str, name: object, registry: Any) -> Any:
-    option = "TASK" if kind == "task" else "--model"
-    if name is None:
-        raise UsageError(f"{option} is missing; expected one of {', '.join(registry.names())}")
-    if name not in registry.names():
-        raise UsageError(f"{kind}: expected one of {', '.join(registry.names())}, got {name!r}")
-    return registry.find(name)
-
-
-def _assign(known: Mapping[str, dict[str, Any]], key: str, value: Any, only: str | None = None) -> None:
-    for table in [only] if only else TABLES:
-        if key in known[table]:
-            known[table][key] = _typed(key, value, type(known[table][key]))
-            return
-    names = sorted(name for table in ([only] if only else TABLES) for name in known[table])
-    raise UsageError(f"{only or '--set'}: unknown keyword {key!r}; known here: {', '.join(names)}")
-
-
-def _typed(name: str, value: Any, kind: type) -> Any:
-    """The value in its keyword's type; an integer is a number too, but a bool is neither."""
-    if value is None:
-        return None
-    if kind is float and type(value) is int:
-        return float(value)
-    if type(value) is not kind:
-        expected = {int: "an integer", float: "a number", bool: "true or false", str: "a name"}[kind]
-        raise UsageError(f"{name}: expected {expected}, got {value!r}")
-    return value
-
-
-def _check(values: Mapping[str, Any], training: Mapping[str, Any]) -> None:
-    from isometry._threads import MOST
-    from isometry.cli.optim import ALGORITHMS
-
-    for name in ("hidden", "length", "iterations", "batch", "threads", "log_every"):
-        value = training[name] if name in training else values[name]
-        if value is not None and value < 1:
-            raise UsageError(f"{name}: expected an integer >= 1, got {value}")
-    for name, value in {**values, **training}.items():
-        if (name == "clip" or name.endswith("lr")) and not 0 <= value < float("inf"):
-            raise UsageError(f"{name}: expected a finite number >= 0, got {value}")
-        if name.endswith("optimizer") and value not in ALGORITHMS:
-            raise UsageError(f"{name}: expected one of {', '.join(ALGORITHMS)}, got {value!r}")
-    if values["threads"] > MOST:
-        raise UsageError(f"threads: expected an integer of 1..{MOST}, got {values['threads']}")
-    if values["seed"] < 0:
-        raise UsageError(f"seed: expected an integer >= 0, got {values['seed']}")
-    if values["backend"] not in ("cpu", "gpu"):
-        raise UsageError(f"backend: expected cpu or gpu, got {values['backend']!r}")
-    if values["backend"] == "gpu":
-        raise Failure("backend: this build has no GPU backend; isometry info lists what there is")
-
-
-def _threads() -> int:
-    from isometry import get_num_threads
-
-    return get_num_threads()
+def literal(text: str) -> Any:
+    """The value of KEY=VALUE: a TOML value where it reads as one, else the text itself."""
+    try:
+        found = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        return text
+    value = found["value"]
+    return value if len(found) == 1 and isinstance(value, bool | int | float | str | list) else text

@@ -1,86 +1,79 @@
 """Train a recurrent network on a task.
 
-Settings not given are the papers'. The run's folder receives config.toml, metrics.csv, curves.png and
-checkpoint.safetensors; --resume FOLDER goes on from there bit by bit, also after ctrl-C (or SIGTERM), and with a
-larger --iterations beyond the end. With another --threads torch's own operations may round differently.
+Settings not given are the papers' for this task and model; the defaults below hold where no paper says more.
+The run's folder receives config.toml, metrics.csv, curves.png and checkpoint.safetensors; --resume FOLDER goes on
+from there bit by bit, also after ctrl-C (or SIGTERM), and with a larger --iterations beyond the end. With another
+--threads torch's own operations may round differently.
 e(W) = max|W^H W - I| / (n eps) says how far W is from orthogonal; below 20 is rounding.
 """
 
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
+import sys
 from pathlib import Path
 
-from isometry.cli import settings, tasks
-from isometry.cli.errors import UsageError, require
+from isometry.cli.errors import UsageError
+from isometry.cli.progress import figures
+from isometry.cli.resolve import resolve
 from isometry.cli.run_folder import RunFolder
 from isometry.cli.settings import Settings
 
-EXTRAS = ("torch", "numpy", "tqdm", "matplotlib", "safetensors")
 # Settings that --resume may change. Another number of threads leaves what the kernels of this package compute as it is,
 # but torch's own operations may then round differently.
-CHANGEABLE = {"iterations", "threads"}
+CHANGEABLE = ("iterations", "threads")
 
 
 def run(options: argparse.Namespace) -> int:
     """Carry out `isometry train` and return the exit status."""
-    if options.resume is not None:
-        if options.out is not None or options.config is not None:
-            raise UsageError("--resume goes on in its own folder with its own settings: leave --out and --config away")
-        folder = RunFolder(Path(options.resume))
-        if not folder.config.is_file():
-            raise UsageError(f"--resume: {folder.path} holds no run (no config.toml)")
-        chosen = _resumed(options, folder)
-    else:
-        chosen = settings.resolve(options, settings.read(options.config) if options.config is not None else None)
-    require(*EXTRAS, *tasks.find(chosen.task).extras)
-    return _train(chosen, options)
+    if "" not in sys.path:
+        sys.path.append("")  # one's own classes stand in the working folder; `python -m` looks there anyway
+    if options.task is None:
+        options.task = options.task_option
+    elif options.task_option is not None:
+        raise UsageError("--task: the task stands in TASK already; give one of the two")
+    if options.resume is None:
+        return _train(resolve(vars(options), options.config), None, options.out)
+    if options.out is not None or options.config is not None:
+        raise UsageError("--resume goes on in its own folder with its own settings: leave --out and --config away")
+    folder = RunFolder(Path(options.resume))
+    if not folder.config.is_file():
+        raise UsageError(f"--resume: {folder.path} holds no run (no config.toml)")
+    before, after = resolve({}, folder.config), resolve(vars(options), folder.config)
+    for name in before.keys() - CHANGEABLE:
+        if before[name] != after[name]:
+            raise UsageError(
+                f"--resume goes on with the settings of {folder.path}: only --iterations and --threads may change"
+            )
+    return _train(after, folder, None)
 
 
-def _resumed(options: argparse.Namespace, folder: RunFolder) -> Settings:
-    """The run's own settings, with those of the options that may change."""
-    config = settings.read(folder.config)
-    empty = argparse.Namespace(assignments=[])
-    before = settings.resolve(empty, config)
-    after = settings.resolve(options, config)
-    allowed = replace(before, iterations=after.iterations, threads=after.threads)
-    if after != allowed:
-        raise UsageError(
-            f"--resume: only {' and '.join(sorted(CHANGEABLE))} may change; {folder.path} has its settings"
-        )
-    return after
-
-
-def _train(chosen: Settings, options: argparse.Namespace) -> int:
+def _train(settings: Settings, folder: RunFolder | None, out: str | None) -> int:
     from isometry.cli import INTERRUPTED, SUCCESS, checkpoint  # these import torch
     from isometry.cli.loop import End, run_session
-    from isometry.cli.session import Session, prepare
+    from isometry.cli.session import Session, prepared
 
-    prepare(chosen.threads)
-    session = Session(chosen)
-    if options.resume is not None:
-        folder = RunFolder(Path(options.resume))
-        checkpoint.load(folder.checkpoint, session)
-        if session.iteration >= chosen.iterations:
-            print(f"{folder.path}: {session.iteration} iterations are done; --iterations N goes on to N")
-            return SUCCESS
-        folder.rewind(session.iteration, chosen.training["log_every"])
-    else:
-        folder = RunFolder.create(chosen.label, options.out)
-        folder.start_metrics(session.source.scores)
-    folder.write_config(chosen.as_toml())
-    end = run_session(session, folder)
+    with prepared(settings["threads"]):
+        session = Session(settings)
+        if folder is None:
+            folder = RunFolder.create(settings.label, out)
+        else:
+            checkpoint.load(folder.checkpoint, session)
+            if session.iteration >= settings["iterations"]:
+                print(f"{folder.path}: {session.iteration} iterations are done; --iterations N goes on to N")
+                return SUCCESS
+            folder.rewind(session.iteration, settings["log_every"])
+        folder.config.write_text(settings.as_toml(), encoding="utf-8")
+        print(f"{folder.path}: {session.parameters:,} parameters", flush=True)
+        end = run_session(session, folder)
     print(summary(folder))
-    return INTERRUPTED if end is End.INTERRUPTED else SUCCESS
+    if end is not End.INTERRUPTED:
+        return SUCCESS
+    print(f"interrupted; this goes on: isometry train --resume {folder.path}")
+    return INTERRUPTED
 
 
 def summary(folder: RunFolder) -> str:
     """One line about the run as its last row has it."""
-    rows = folder.rows()
-    last = {name: column[-1] for name, column in rows.items()}
-    extra = "".join(f", {name} {last[name]:.4g}" for name in list(rows)[5:])
-    return (
-        f"{folder.path}: loss {last['loss']:.4g} (baseline {last['baseline']:.4g}){extra} "
-        f"after {last['iteration']:.0f} iterations, {last['seconds']:.1f} s"
-    )
+    last = {name: column[-1] for name, column in folder.columns().items()}
+    return f"{folder.path}: {figures(last)} after {last['iteration']:.0f} iterations, {last['seconds']:.1f} s"

@@ -31,9 +31,10 @@ def run(options: argparse.Namespace) -> int:
 
     groups = [options.group] if options.group else list(GROUPS)
     settings = Settings(options.threads or isometry.get_num_threads(), options.quick, options.alone, options.only)
-    if groups != ["numpy"]:
-        require("torch", command="bench")
-        from isometry.cli.session import prepare
+    if groups == ["numpy"]:
+        return report.run(groups, settings, options.json)
+    require(["torch"], "bench", extra="torch")
+    from isometry.cli.session import prepared
 
-        prepare(settings.threads)
-    return report.run(groups, settings, options.json)
+    with prepared(settings.threads):
+        return report.run(groups, settings, options.json)

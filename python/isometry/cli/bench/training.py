@@ -13,7 +13,8 @@ from torch import Tensor, nn
 import isometry.torch as it
 from isometry.cli.bench import formulas, recurrence
 from isometry.cli.bench.row import Bar, Candidate, Results, Row
-from isometry.cli.tasks.copying import CopyingSource
+from isometry.cli.build import as_batch
+from isometry.cli.tasks.copying import Copying
 
 N, BATCH, DELAY = 190, 20, 1000
 TOLERANCE = (1e-4, 2e-3)  # of the loss; of the gradients, through 1,020 steps
@@ -22,8 +23,8 @@ ALPHA, RATE, RECURRENT_RATE = 0.9, 1e-3, 1e-4
 
 def rows() -> Iterator[Row]:
     torch.manual_seed(0)
-    source = CopyingSource(DELAY, BATCH, 1)
-    x, target = source.draw(np.random.default_rng(0))
+    source = Copying(length=DELAY, batch=BATCH)
+    x, target = as_batch(source.draw(np.random.default_rng(0)))
     layer = it.nn.ScoRNN(source.inputs, N)
     readout = nn.Linear(N, source.outputs)
     nn.init.xavier_uniform_(readout.weight)

@@ -1,20 +1,4 @@
-"""The tasks that `isometry train` knows: one file each, and one line in this list."""
+"""The tasks with a name: one class in one file each, and a table in papers.toml.
 
-from isometry.cli.tasks._base import Task
-from isometry.cli.tasks.adding import Adding
-from isometry.cli.tasks.copying import Copying
-from isometry.cli.tasks.digits import Digits
-
-TASKS: tuple[Task, ...] = (
-    Adding(),
-    Copying(),
-    Digits(),
-)
-
-
-def names() -> tuple[str, ...]:
-    return tuple(task.name for task in TASKS)
-
-
-def find(name: str) -> Task:
-    return next(task for task in TASKS if task.name == name)
+What a task is stands in docs/api/command-line.md; a user's own is the same.
+"""

@@ -8,64 +8,45 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
 
 import isometry
-from isometry.cli.errors import require
-from isometry.cli.tasks._base import Source, Task
-
-if TYPE_CHECKING:
-    from numpy.random import Generator
-    from torch import Tensor
-
-    from isometry.cli.settings import Settings
 
 TRAINING_SHARE, BRIGHTEST, CLASSES = 0.8, 16, 10
 SPLIT = 1  # keeps the generator of the split apart from that of the batches
 
 
-class Digits(Task):
-    name = "digits"
-    extras = ("sklearn",)
-
-    def defaults(self) -> dict[str, Any]:
-        return {"length": None, "batch": 50, "iterations": 2000}
-
-    def open(self, settings: Settings) -> Source:
-        return DigitsSource(settings.batch, settings.seed)
-
-
-class DigitsSource(Source):
+class Digits:
     inputs, outputs, last_only = 1, CLASSES, True
     baseline = math.log(CLASSES)
-    scores = ("accuracy",)
+    title = "Handwritten digits, pixel by pixel"
 
-    def __init__(self, batch: int, seed: int) -> None:
-        import torch
+    def __init__(self, *, batch: int, seed: int) -> None:
+        from sklearn.datasets import load_digits
 
-        data = require("sklearn.datasets").load_digits()
+        data = load_digits()
         pixels = isometry.tasks.pixels(data.images * (255 / BRIGHTEST))  # (64, images, 1), values 0..1
-        count = pixels.shape[1]
-        order = np.random.default_rng((seed, SPLIT)).permutation(count)
-        cut = int(TRAINING_SHARE * count)
-        x, labels = torch.from_numpy(pixels).float(), torch.from_numpy(data.target).long()
+        order = np.random.default_rng((seed, SPLIT)).permutation(pixels.shape[1])
+        cut = int(TRAINING_SHARE * order.size)
         if batch > cut:
-            raise ValueError(f"batch: expected at most {cut}, the images to train on, got {batch}")
+            raise ValueError(f"batch must be at most {cut}, the number of images to train on, not {batch}")
         self.batch = batch
+        x, labels = torch.from_numpy(pixels).float(), torch.from_numpy(data.target).long()
         self.x, self.labels = x[:, order[:cut]].contiguous(), labels[order[:cut]]
         self.held_x, self.held_labels = x[:, order[cut:]].contiguous(), labels[order[cut:]]
 
-    def draw(self, rng: Generator) -> tuple[Tensor, Tensor]:
+    def draw(self, rng: Any) -> tuple[Tensor, Tensor]:
         chosen = rng.choice(self.labels.shape[0], self.batch, replace=False)
         return self.x[:, chosen].contiguous(), self.labels[chosen]
 
     def loss(self, values: Tensor, target: Tensor) -> Tensor:
-        from torch.nn.functional import cross_entropy
-
         return cross_entropy(values, target)
 
-    def score(self, network: Callable[[Tensor], Tensor], values: Tensor, target: Tensor) -> list[float]:  # noqa: ARG002
+    def evaluate(self, network: Callable[[Tensor], Tensor]) -> dict[str, float]:
         right = network(self.held_x).argmax(-1) == self.held_labels
-        return [right.float().mean().item()]
+        return {"accuracy": right.float().mean().item()}

@@ -1,0 +1,46 @@
+"""torch's own LSTM and RNN with the initial values that long sequences need."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from torch import Tensor, nn
+
+
+class Baseline(nn.RNNBase):
+    """What tells the recurrent parameters apart."""
+
+    def recurrent_parameters(self) -> Iterator[nn.Parameter]:
+        """The matrices that multiply the state."""
+        return (p for name, p in self.named_parameters() if name.startswith("weight_hh"))
+
+
+class LSTM(Baseline, nn.LSTM):
+    """torch.nn.LSTM whose biases start at zero, but for the forget gate's."""
+
+    def __init__(self, *sizes: int, forget_bias: float = 1.0, **keywords: Any) -> None:
+        super().__init__(*sizes, **keywords)
+        n = self.hidden_size
+        for name, parameter in self.named_parameters():
+            if name.startswith("bias"):  # gates in the order input, forget, cell, output; the two biases add up
+                nn.init.zeros_(parameter)
+                if name.startswith("bias_ih"):
+                    nn.init.constant_(parameter[n : 2 * n], forget_bias)
+
+
+class RNN(Baseline, nn.RNN):
+    """torch.nn.RNN whose recurrent matrix starts orthogonal, and is then free; biases start at zero."""
+
+    def __init__(self, *sizes: int, nonlinearity: str = "tanh", **keywords: Any) -> None:
+        super().__init__(*sizes, nonlinearity=nonlinearity, **keywords)
+        for name, parameter in self.named_parameters():
+            if name.startswith("weight_hh"):
+                nn.init.orthogonal_(parameter)
+            elif name.startswith("bias"):
+                nn.init.zeros_(parameter)
+
+    def recurrent_matrix(self, layer: int = 0, reverse: bool = False) -> Tensor:
+        """The free W of one layer and direction."""
+        matrix: Tensor = getattr(self, f"weight_hh_l{layer}{'_reverse' if reverse else ''}")
+        return matrix

@@ -1,0 +1,55 @@
+"""Task and layer of a run, from their classes; what goes wrong there is said in terms of the options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from isometry.cli import registry
+from isometry.cli.errors import UsageError
+from isometry.cli.settings import Settings
+
+
+@contextmanager
+def blamed(settings: Settings, where: str) -> Iterator[None]:
+    """An error inside is a wrong argument: of the option whose name it begins with, else of `where`."""
+    try:
+        yield
+    except Exception as error:
+        raise settings.blame(error, where) from error
+
+
+def make_task(settings: Settings) -> Any:
+    """The task, which takes those of length, batch, seed and data that its constructor names."""
+    entry = registry.find("task", settings["task"])
+    taken = entry.keywords().take(registry.TAKEN)
+    where = f"--task {settings['task']}"
+    with blamed(settings, where):
+        task = entry.load()(**{name: settings[name] for name in taken}, **settings["task_options"])
+    for name in ("inputs", "outputs"):
+        if type(getattr(task, name, None)) is not int:
+            raise UsageError(f"{where}: {type(task).__name__} lacks the integer {name}")
+    return task
+
+
+def make_layer(settings: Settings, inputs: int) -> nn.Module:
+    """The layer, drawn from torch's generator; a trained initial state starts uniform on +-h0_bound."""
+    where = f"--model {settings['model']}"
+    with blamed(settings, where):
+        found = registry.find("model", settings["model"]).load()
+        layer: nn.Module = found(inputs, settings["hidden"], **settings["layer"])
+    if settings["h0_bound"]:
+        for name, parameter in layer.named_parameters():
+            if name.startswith("h0"):
+                nn.init.uniform_(parameter, -settings["h0_bound"], settings["h0_bound"])
+    return layer
+
+
+def as_batch(drawn: Any) -> tuple[Tensor, Tensor]:
+    """Inputs and targets as tensors, of NumPy arrays too; real numbers in single precision."""
+    x, target = (torch.as_tensor(part) for part in drawn)
+    return x.float(), target.float() if target.dtype is torch.float64 else target

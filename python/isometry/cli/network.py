@@ -1,0 +1,40 @@
+"""The network that is trained: a recurrent layer and a linear readout."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class Network(nn.Module):
+    """A recurrent layer and its readout o = Y h + c, Y uniform on +-sqrt(6 / (features + outputs)), c = 0.
+
+    A complex state enters the readout as [Re h | Im h]. The layer maps x (T, B, inputs) to a tuple that begins with its
+    states (T, B, features).
+    """
+
+    def __init__(self, layer: nn.Module, inputs: int, outputs: int, *, last_only: bool) -> None:
+        super().__init__()
+        self.layer, self.last_only = layer, last_only
+        self.sizes = {"inputs": inputs, "outputs": outputs, "last_only": last_only}  # what makes it again
+        layer.eval()
+        with torch.no_grad():
+            found = layer(torch.zeros(2, 1, inputs))
+        layer.train()
+        states = found[0] if isinstance(found, tuple) and found else None
+        if not isinstance(states, Tensor) or states.shape[:2] != (2, 1) or states.dim() != 3:
+            what = tuple(states.shape) if isinstance(states, Tensor) else type(found).__name__
+            raise TypeError(f"forward must return (states, last), states of shape (T, B, features), not {what}")
+        features = states.shape[-1] * (2 if states.is_complex() else 1)
+        self.readout = nn.Linear(features, outputs)
+        nn.init.xavier_uniform_(self.readout.weight)
+        nn.init.zeros_(self.readout.bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        states = self.layer(x)[0]
+        if self.last_only:
+            states = states[-1]
+        if states.is_complex():
+            states = torch.cat([states.real, states.imag], -1)
+        values: Tensor = self.readout(states)
+        return values

@@ -1,0 +1,136 @@
+"""A user's own task and model: the example of the documents, and what a class that lacks something is told."""
+
+import doctest
+import re
+import shlex
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import isometry as iso
+from cli_runs import FILES, TINY, metrics
+from subprocesses import ROOT
+
+DOCUMENT = (ROOT / "docs/api/command-line.md").read_text()
+
+
+def test_the_example_of_the_documents(isometry, tmp_path):
+    """own.py, the command and the session with load_run, as they are printed; the run resumes too."""
+    (tmp_path / "own.py").write_text(re.search(r"^```python\n(.*?)^```$", DOCUMENT, re.M | re.S)[1])
+    command = re.search(r"^    isometry (train --task own:First .*)$", DOCUMENT, re.M)[1]
+    try:
+        status, _, err = isometry(*shlex.split(command), "--threads", 1)
+        assert (status, err) == (0, [])
+        folder = tmp_path / "runs/first-turning-0"
+        assert {p.name for p in folder.iterdir()} == FILES
+        first, *_, last = metrics(folder)
+        assert float(last["right"]) > 0.9 and float(last["loss"]) < 0.5 * float(first["loss"])
+        assert float(last["orthogonality_error"]) < 20
+        session = re.search(r"^```pycon\n(.*?)^```$", DOCUMENT, re.M | re.S)[1]
+        test = doctest.DocTestParser().get_doctest(session, {}, "command-line.md", None, 0)
+        assert len(test.examples) > 5 and doctest.DocTestRunner().run(test).failed == 0
+        assert isometry("train", "--resume", folder, "--iterations", 210)[0] == 0
+        assert metrics(folder)[-1]["iteration"] == "210"
+    finally:
+        del sys.modules["own"]
+
+
+def test_a_layer_of_torch_with_a_task_of_ours(isometry, tmp_path):
+    assert isometry("train", "copying", "--model", "torch.nn:GRU", *TINY, "--iterations", 2, "--out", "run")[0] == 0
+    run = iso.load_run(tmp_path / "run")
+    assert type(run.layer) is nn.GRU and run.settings["model"] == "torch.nn:GRU"
+    assert np.isnan(run.metrics["orthogonality_error"]).all()
+
+
+class Noise:
+    """A task without anything optional."""
+
+    inputs = outputs = 2
+
+    def draw(self, rng):
+        x = rng.standard_normal((4, 3, 2))
+        return x, x
+
+    def loss(self, values, target):
+        return (values - target).square().mean()
+
+
+class Plain(nn.Module):
+    """A model without anything optional."""
+
+    def __init__(self, inputs, hidden):
+        super().__init__()
+        self.linear = nn.Linear(inputs, hidden)
+
+    def forward(self, x):
+        return (self.linear(x),)
+
+
+def variant(base, **changes):
+    return type(base.__name__, (base,), changes)
+
+
+def no_matrix(_):
+    raise RuntimeError("no matrix today")
+
+
+def test_what_is_optional_may_be_absent(isometry, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "mine", SimpleNamespace(Noise=Noise, Plain=Plain))
+    options = ("--task", "mine:Noise", "--model", "mine:Plain", "--hidden", 3, "--iterations", 3)
+    status, out, err = isometry("train", *options, "--out", "run")
+    assert (status, err) == (0, []) and "baseline" not in out and "e(W)" not in out
+    assert "batch" not in (tmp_path / "run/config.toml").read_text()
+    assert torch.equal(iso.load_run(tmp_path / "run").network(torch.zeros(4, 1, 2)).isnan().any(), torch.tensor(False))
+
+
+LACKING = {
+    "no draw": (variant(Noise, draw=None), Plain, "--task mine:Noise: Noise lacks the method draw"),
+    "no loss": (variant(Noise, loss=None, draw=None), Plain, "the method draw and the method loss"),
+    "no inputs": (variant(Noise, inputs=None), Plain, "lacks the integer inputs"),
+    "another shape": (variant(Noise, inputs=3), Plain, "draw must give x of shape (T, B, 3), not (4, 3, 2)"),
+    "no pair": (variant(Noise, draw=lambda *_: 3), Plain, "--task mine:Noise: draw: "),
+    "loss of many": (variant(Noise, loss=lambda _, v, t: v - t), Plain, "tensor of shape ()"),
+    "loss cut off": (variant(Noise, loss=lambda _, v, __: v.detach().sum()), Plain, "differentiable"),
+    "bad score": (variant(Noise, score=lambda *_: 3), Plain, "--task mine:Noise: score: "),
+    "no module": (Noise, Noise, "--model mine:Noise: Noise must be a subclass of torch.nn.Module"),
+    "no sizes": (Noise, variant(Plain, __init__=lambda _: None), "--model mine:Plain: "),
+    "no tuple": (Noise, variant(Plain, forward=lambda _, x: x), "forward must return (states, last)"),
+    "other states": (Noise, variant(Plain, forward=lambda _, x: (x[0],)), "not (1, 2)"),
+    "no matrix": (Noise, variant(Plain, recurrent_matrix=no_matrix), "recurrent_matrix: RuntimeError: no matrix today"),
+}
+
+
+@pytest.mark.parametrize("name", LACKING)
+def test_what_a_class_lacks(isometry, monkeypatch, tmp_path, name):
+    """Exit status 2 and one line that says it, before anything is written."""
+    task, model, said = LACKING[name]
+    monkeypatch.setitem(sys.modules, "mine", SimpleNamespace(**{c.__name__: c for c in (task, model)}))
+    options = ("--task", f"mine:{task.__name__}", "--model", f"mine:{model.__name__}", "--hidden", 3)
+    status, out, err = isometry("train", *options)
+    assert (status, out) == (2, "") and len(err) == 1 and said in err[0]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_keyword_without_a_default_is_asked_for(isometry, monkeypatch):
+    class Scaled(Noise):
+        def __init__(self, *, length, scale):
+            self.length, self.scale = length, scale
+
+    monkeypatch.setitem(sys.modules, "mine", SimpleNamespace(Scaled=Scaled))
+    options = ("train", "--task", "mine:Scaled", "--model", "rnn", "--hidden", 3, "--iterations", 1)
+    assert "--length is missing" in isometry(*options)[2][0]
+    assert "--set scale=VALUE is missing" in isometry(*options, "--length", 3)[2][0]
+    assert isometry(*options, "--length", 3, "--set", "scale=2")[0] == 0
+
+
+def test_a_module_that_is_not_there(isometry, tmp_path):
+    (tmp_path / "broken_module.py").write_text("import nothing_of_this_name\n")
+    for module, said in (("no_such_module", "no_such_module"), ("broken_module", "nothing_of_this_name")):
+        status, _, err = isometry("train", "copying", "--model", f"{module}:Cell")
+        assert status == 2 and len(err) == 1 and f"--model {module}:Cell" in err[0] and said in err[0]
+    status, _, err = isometry("train", "copying", "--model", "math:Cell")
+    assert status == 2 and "math has no class Cell" in err[0]

@@ -1,0 +1,68 @@
+"""curves.png: what is drawn, and its smoothing."""
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from isometry.cli import plots
+
+ROWS = np.arange(1, 201)
+COLUMNS = {
+    "iteration": ROWS,
+    "loss": np.exp(-ROWS / 50),
+    "baseline": [0.5] * 200,
+    "seconds": ROWS,
+    "orthogonality_error": np.full(200, 0.3),
+    "recall": ROWS / 200,
+}
+
+
+@pytest.fixture
+def drawn(monkeypatch, tmp_path):
+    """drawn(runs) -> the figure that was saved."""
+    figures = []
+    save = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda self, *a, **k: (figures.append(self), save(self, *a, **k)))
+
+    def draw(runs):
+        plots.curves(tmp_path / "curves.png", runs, "Copying problem, delay 5")
+        assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
+        return figures[-1]
+
+    return draw
+
+
+def test_panels(drawn):
+    """Loss with its baseline, the score, e(W) with the border of rounding; a title in words."""
+    axes = drawn({"a": COLUMNS}).axes
+    assert [axis.get_ylabel() for axis in axes] == ["loss", "recall", "e(W) in n eps"]
+    assert axes[0].get_title() == "Copying problem, delay 5"
+    assert [axis.get_yscale() for axis in axes] == ["log", "linear", "log"]
+    assert axes[0].lines[2].get_ydata()[0] == 0.5 and axes[2].lines[2].get_ydata()[0] == plots.ROUNDING
+
+
+def test_raw_curves_are_faint_behind_the_smoothed_ones(drawn):
+    noisy = COLUMNS | {"loss": COLUMNS["loss"] * np.where(ROWS % 2, 1.2, 0.8)}
+    raw, smooth = drawn({"a": noisy}).axes[0].lines[:2]
+    assert raw.get_alpha() < 0.5 and smooth.get_alpha() is None
+    assert np.array_equal(raw.get_ydata(), noisy["loss"])
+    steps = [np.abs(np.diff(np.log(line.get_ydata()))).mean() for line in (raw, smooth)]
+    assert steps[1] < 0.5 * steps[0]
+
+
+def test_runs_of_which_one_has_no_matrix_and_one_no_score(drawn):
+    none = COLUMNS | {"orthogonality_error": np.full(200, np.nan)}
+    bare = {name: column for name, column in none.items() if name != "recall"}
+    axes = drawn({"a": COLUMNS, "b": none, "c": bare}).axes
+    assert [text.get_text() for text in axes[0].get_legend().get_texts()] == ["a", "b", "c", "baseline 0.5"]
+    assert len(axes) == 3 and len(drawn({"b": bare}).axes) == 1
+
+
+def test_smoothing_keeps_lines_and_ends():
+    """A line stays a line, a power law of a logarithmic axis too; the first and the last value stay."""
+    line = np.linspace(1, 3, 300)
+    assert np.allclose(plots.smooth(line, False), line) and np.allclose(plots.smooth(10**line, True), 10**line)
+    noise = np.random.default_rng(0).random(300)
+    found = plots.smooth(noise, False)
+    assert np.allclose(found[[0, -1]], noise[[0, -1]]) and found.std() < 0.6 * noise.std()
+    assert np.allclose(found[150], noise[147:154].mean())
