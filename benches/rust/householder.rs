@@ -1,13 +1,13 @@
 //! Products of reflections, float32: values are checked first, then forward and gradient are timed against the flops and
 //! the multiply-add peak of one thread, measured in the same breath. `cargo bench --bench householder [filter] [threads]`.
 
-use isometry_core::kernels::{Operand, Product};
 use isometry_core::argument::Bar;
+use isometry_core::kernels::{Operand, Product};
 use isometry_core::operators::{Last, householder::Householder};
-use isometry_core::{Budget, Cpu, Side};
 use isometry_core::parallel::{self, Shared};
 use isometry_core::scalar::{Scalar, c32};
 use isometry_core::scratch::Scratch;
+use isometry_core::{Budget, Cpu, Side};
 use std::hint::black_box;
 use std::time::Instant;
 

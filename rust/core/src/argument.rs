@@ -70,7 +70,7 @@ pub enum Array<'a, T: Scalar> {
 
 impl<T: Scalar> Array<'_, T> {
     /// Number of elements.
-    pub fn len(&self) -> Option<usize> {
+    pub fn elements(&self) -> Option<usize> {
         match self {
             Array::None => None,
             Array::Own(array) => Some(array.len()),
@@ -130,7 +130,7 @@ impl<'a, T: Scalar> Given<'a, T> {
         };
         let mut sizes = [work(&self.shape[..batch]); N];
         sizes[1..].copy_from_slice(&self.shape[batch..]);
-        check_len(argument, self.array.len().unwrap_or(0), &sizes)?;
+        check_len(argument, self.array.elements().unwrap_or(0), &sizes)?;
         Ok(sizes)
     }
 
@@ -176,7 +176,7 @@ pub fn check_bars<'a, T: Scalar>(
         if !argument.trained {
             return Err(Error::value(argument.bar, "is wanted, but the argument is fixed"));
         }
-        check_len(argument.bar, got, &[held.len().unwrap_or(0)])?;
+        check_len(argument.bar, got, &[held.elements().unwrap_or(0)])?;
     }
     Ok(())
 }

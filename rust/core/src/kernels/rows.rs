@@ -70,14 +70,7 @@ impl<T: Scalar> Matrices<'_, T> {
     }
 
     /// x (batch, rows, from) -> out (batch, rows, into). The arrays have their sizes.
-    pub fn apply(
-        &self,
-        x: &[T],
-        rows: usize,
-        side: Side,
-        out: &mut [T],
-        threads: usize,
-    ) -> Result<()> {
+    pub fn apply(&self, x: &[T], rows: usize, side: Side, out: &mut [T], threads: usize) -> Result<()> {
         if out.is_empty() {
             return Ok(());
         }

@@ -99,8 +99,7 @@ impl<'a, R: Real> Last<'a, R> {
 
 /// Refuses finite entries other than +1 and -1; NaN and infinity pass, and show in W.
 pub fn check_signs<R: Real>(signs: &[R]) -> Result<()> {
-    if signs.iter().all(|s| s.abs() == R::one() || !s.is_finite()) {
-        return Ok(());
-    }
-    Err(Error::value("signs", "must be +1 or -1"))
+    let wrong = signs.iter().position(|s| s.abs() != R::one() && s.is_finite());
+    let Some(at) = wrong else { return Ok(()) };
+    Err(Error::value("signs", format!("must be +1 or -1, got {:?} at index {at}", signs[at])))
 }

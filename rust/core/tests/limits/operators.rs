@@ -2,10 +2,12 @@
 
 use crate::{LENGTHS, SIDES, THREADS, choices, expect, fits, never, ones, real, returns};
 use isometry_core::argument::Bar;
-use isometry_core::operators::{Last, cayley, cayley::Cayley, dense::Dense, householder, householder::Householder};
-use isometry_core::{Budget, Cpu, Side};
+use isometry_core::operators::{
+    Last, cayley, cayley::Cayley, dense::Dense, householder, householder::Householder,
+};
 use isometry_core::scalar::Scalar;
 use isometry_core::sizes::{size, triangles};
+use isometry_core::{Budget, Cpu, Side};
 
 pub fn dense<T: Scalar>() {
     let budget = Budget::of(THREADS);
