@@ -132,8 +132,9 @@ def test_slope_reaches_the_kernel(face, seed):
 
 
 def test_the_plan_chooses_by_the_number_of_reflections():
-    assert _core.recurrence_plan(4, 256, 100, 20) == "factored"
-    assert _core.recurrence_plan(256, 256, 100, 20) == "dense"
+    for m, route in ((4, "factored"), (256, "dense")):
+        vectors = np.ones((256, m), np.float32)
+        assert _core.recurrence_route("householder", (vectors, None, None), 100, 20) == route
 
 
 @DTYPE

@@ -5,12 +5,13 @@
 //! the runs in the same process.
 
 use isometry_core::activation::Activation;
+use isometry_core::argument::Bar;
 use isometry_core::kernels::{Operand, Product, isa};
+use isometry_core::operators::{Last, dense::Dense, householder::Householder};
 use isometry_core::parallel;
-use isometry_core::recurrence::{
-    self, Gradients, ReflectionGradients, Reflections, Sequence, Transition, TransitionVjp,
-};
+use isometry_core::recurrence::{self, Gradients, Sequence};
 use isometry_core::scratch::Scratch;
+use isometry_core::{Budget, Cpu};
 use std::time::{Duration, Instant};
 
 struct Work {
@@ -34,10 +35,6 @@ const WORK: [Work; 6] = [
     Work { name: "pixels256", n: 256, m: 32, batch: 1, steps: 784, d: 1, modrelu: false, goal: [0.53, 0.85] },
     Work { name: "letters", n: 512, m: 0, batch: 1, steps: 118, d: 49, modrelu: false, goal: [0.63, 0.90] },
 ];
-
-fn never() -> bool {
-    false
-}
 
 fn fill(count: usize, scale: f32, seed: u64) -> Vec<f32> {
     let mut s = seed.wrapping_mul(0x9e3779b97f4a7c15) | 1;
@@ -104,12 +101,17 @@ impl Work {
     fn forward(&self, data: &mut Data, threads: usize) {
         let Data { transition, x, v, bias, states, .. } = data;
         let sequence = self.sequence(x, v, bias);
-        let transition = if self.m > 0 {
-            Transition::Reflections(Reflections { vectors: transition, m: self.m, sign: None, phases: None })
+        let operator = self.operator(transition);
+        recurrence::forward(&*operator, &sequence, states, &Budget::of(threads)).unwrap();
+    }
+
+    /// W.
+    fn operator<'a>(&self, transition: &'a [f32]) -> Box<dyn Cpu<f32> + 'a> {
+        if self.m > 0 {
+            Box::new(Householder::new(transition, Last::None, 1, self.n, self.m).unwrap())
         } else {
-            Transition::Dense(transition)
-        };
-        recurrence::forward(&transition, &sequence, states, threads, &never).unwrap();
+            Box::new(Dense::new(transition, 1, self.n, self.n).unwrap())
+        }
     }
 
     fn backward(&self, data: &mut Data, threads: usize) {
@@ -121,15 +123,9 @@ impl Work {
         } else {
             gradients.bias = Some(bias_bar);
         }
-        let vjp = if self.m > 0 {
-            let of = Reflections { vectors: transition, m: self.m, sign: None, phases: None };
-            let bars =
-                ReflectionGradients { vectors: Some(transition_bar), ..ReflectionGradients::default() };
-            TransitionVjp::Reflections(of, bars)
-        } else {
-            TransitionVjp::Dense(transition, Some(&mut transition_bar[..]))
-        };
-        recurrence::backward(vjp, &sequence, states, ct, gradients, threads, &never).unwrap();
+        let (operator, own) = (self.operator(transition), &mut [Bar::Own(transition_bar)]);
+        recurrence::backward(&*operator, own, &sequence, states, ct, gradients, &Budget::of(threads))
+            .unwrap();
     }
 
     /// Largest relative error of the states and of V_bar over the first steps of a batch against a loop in f64.

@@ -34,11 +34,9 @@ __all__ = [
     "operator_check",
     "operator_matrix",
     "operator_matrix_vjp",
-    "recurrence_dense",
-    "recurrence_dense_vjp",
-    "recurrence_plan",
-    "recurrence_reflections",
-    "recurrence_reflections_vjp",
+    "recurrence",
+    "recurrence_route",
+    "recurrence_vjp",
 ]
 
 __version__: str
@@ -95,42 +93,17 @@ def activate_vjp(
 # lengths (B,) non-increasing, reverse
 _Sequence = tuple[_T, _T, _T | None, _T | None, str, _R | None, float, bool, NDArray[int64] | None, bool]
 # x, input_weight, h0, bias, activation_bias
-_SequenceBars = tuple[_T | None, _T | None, _T | None, _T | None, _R | None]
+_SequenceBars = tuple[_T | _R | None, ...]
 
-def recurrence_plan(reflections: int, n: int, steps: int, batch: int) -> Literal["factored", "dense"]: ...
-def recurrence_dense(
-    weight: _T,
-    sequence: _Sequence,
-    states: _T,
-    threads: int,
-) -> None: ...
-def recurrence_dense_vjp(
-    weight: _T,
+def recurrence_route(object: str, arguments: _Arguments, steps: int, batch: int) -> Literal["factored", "dense"]: ...
+def recurrence(object: str, arguments: _Arguments, sequence: _Sequence, states: _T, threads: int) -> None: ...
+def recurrence_vjp(
+    object: str,
+    arguments: _Arguments,
     sequence: _Sequence,
     states: _T,
     ct: _T,
-    weight_bar: _T | None,
-    sequence_bars: _SequenceBars,
-    threads: int,
-) -> None: ...
-def recurrence_reflections(
-    vectors: _T,
-    sign: _R | None,
-    phases: _R | None,
-    sequence: _Sequence,
-    states: _T,
-    threads: int,
-) -> None: ...
-def recurrence_reflections_vjp(
-    vectors: _T,
-    sign: _R | None,
-    phases: _R | None,
-    sequence: _Sequence,
-    states: _T,
-    ct: _T,
-    vectors_bar: _T | None,
-    sign_bar: _R | None,
-    phases_bar: _R | None,
+    bars: _Arguments,
     sequence_bars: _SequenceBars,
     threads: int,
 ) -> None: ...

@@ -105,7 +105,8 @@ def recurrence(
     options = _Options(activation, slope, activation_on, lengths, reverse, backend, check_finite)
     call = _prepared(transition, given, options, None)
     states = np.empty(call.shape, call.dtype)
-    call.route.forward(*call.route.parameters, call.sequence, states, _threads.get_num_threads())
+    route = call.route
+    _core.recurrence(route.object, route.arguments, call.sequence, states, _threads.get_num_threads())
     return _unsorted(states, call.order)
 
 
@@ -171,9 +172,9 @@ def recurrence_vjp(
     route, order, dtype = call.route, call.order, call.dtype
     x, weight, h0, bias, _, activation_bias, *_ = call.sequence
     bars = tuple(None if a is None else np.empty_like(a) for a in (x, weight, h0, bias, activation_bias))
-    kept = (ready(_sorted(a, order), dtype) for a in (states, ct))
+    states, ct = (ready(_sorted(a, order), dtype) for a in (states, ct))
     threads = _threads.get_num_threads()
-    route.backward(*route.parameters, call.sequence, *kept, *route.bars, bars, threads)
+    _core.recurrence_vjp(route.object, route.arguments, call.sequence, states, ct, route.bars, bars, threads)
 
     x_bar, weight_bar, h0_bar, bias_bar, activation_bias_bar = bars
     if order is not None:
@@ -316,27 +317,20 @@ def _own(bar: Array | None, argument: Array | None) -> Array | None:
 
 
 class _Route(NamedTuple):
-    """The kernels for one transition, what stands for W in their arguments, and the way from gradients to a dict."""
+    """An object of the core with its arguments, room for their gradients, and the way from those to a dict."""
 
-    forward: Callable[..., None]
-    backward: Callable[..., None]
-    parameters: tuple[Any, ...]
+    object: str
+    arguments: tuple[Any, ...]
     bars: tuple[Any, ...]
     pull: Callable[[], dict[str, Any]]
 
 
 def _route(transition: Operator, dtype: DType, steps: int, batch: int) -> _Route:
-    kernels = transition._step_kernels(steps, batch)
-    if kernels is not None:
-        assert isinstance(transition, Declared)
-        p = transition._parameters(dtype)
-        bars = transition._bars(p)
-        # One operator: the batch axis goes, but for a scalar, which stays of shape (1,).
-        single, single_bars = (
-            tuple(None if a is None else a.reshape(a.shape[1:] or (1,)) for a in each) for each in (p, bars)
-        )
-        return _Route(*kernels, single, single_bars, lambda: transition._gradients(bars))
+    if isinstance(transition, Declared):
+        stem, p = transition._declaration.stem, transition._parameters(dtype)
+        if _core.recurrence_route(stem, p, steps, batch) == "factored":
+            bars = transition._bars(p)
+            return _Route(stem, p, bars, partial(transition._gradients, bars))
     w = transition._matrices(dtype)
     w_bar = np.empty_like(w)
-    pull = partial(transition._pull_matrices, w, w_bar)
-    return _Route(_core.recurrence_dense, _core.recurrence_dense_vjp, (w[0],), (w_bar[0],), pull)
+    return _Route("dense", (w,), (w_bar,), partial(transition._pull_matrices, w, w_bar))

@@ -38,7 +38,8 @@ each_transform = pytest.mark.parametrize("transform", TRANSFORMS)
 def problem(rng, route="dense", name="modrelu", dtype=np.float64, **keywords):
     """The states as a function of vectors, x, V, h0, b and the activation's bias, and a point."""
     reflections = ROUTES[route]
-    assert _core.recurrence_plan(reflections, N, STEPS, BATCH) == route
+    vectors = np.ones((N, reflections), dtype)
+    assert _core.recurrence_route("householder", (vectors, None, None), STEPS, BATCH) == route
     at = [
         draw(rng, N, reflections, dtype=dtype),
         draw(rng, STEPS, BATCH, FEATURES),

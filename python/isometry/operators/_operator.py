@@ -5,7 +5,6 @@ Broadcasting, promotion, finiteness and the shape of each gradient are decided h
 (`_declared`).
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -91,11 +90,6 @@ class Operator:
         del w
         w_bar = w_bar.reshape((*self.batch_shape, *self.shape))
         return self.matrix_vjp(w_bar if self.dtype.kind == "c" else w_bar.real, check_finite=False)
-
-    def _step_kernels(self, steps: int, batch: int) -> tuple[Callable[..., None], Callable[..., None]] | None:
-        """The recurrence and its VJP that apply the factors at each step, where that is cheaper than forming W once."""
-        del steps, batch
-        return None
 
     # -------------------------------------------------------- methods
 

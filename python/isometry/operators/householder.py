@@ -70,12 +70,6 @@ class Householder(Declared, declaration=HOUSEHOLDER):
     def __init__(self, vectors: Any, *, sign: Any = None, phases: Any = None) -> None:
         self._hold(vectors, sign, phases)
 
-    def _step_kernels(self, steps: int, batch: int) -> Any:
-        n, m = self.vectors.shape[-2:]
-        if _core.recurrence_plan(m, n, steps, batch) != "factored":
-            return None
-        return _core.recurrence_reflections, _core.recurrence_reflections_vjp
-
     @classmethod
     def random(cls, n: int, m: int | None = None, *, rng: Any = None, dtype: Any = FLOAT64) -> "Householder":
         """Draw a product of reflections.

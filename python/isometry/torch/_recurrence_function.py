@@ -1,7 +1,7 @@
-"""The differentiable kernel call of `recurrence` for a dense W, and what those that apply factors share with it.
+"""The differentiable kernel call of `recurrence`.
 
-Arguments of all of them, after those of the transition, in this order (`DRIVE`): x (T, B, d), input_weight (n, d),
-h0 (B, n), bias (n,), activation_bias (units,), then the plain values of `Setting`. Saved are arguments and states.
+Tensors: x (T, B, d), input_weight (n, d), h0 (B, n), bias (n,), activation_bias (units,), `DRIVE` of them, then the
+arguments of the transition. Saved are these and the states.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from torch.autograd import Function
 
 from .. import _core
 from . import formulas
-from ._function import Array, array, derived, formula_vjp, gradient, optional, room, threads
+from ._function import Array, array, derived, formula_vjp, optional, room, threads
+from .operators._functions import Functions, arrays, rooms, trained_only
 
-#: The number of differentiable arguments that follow those of the transition.
+#: The number of tensors before those of the transition.
 DRIVE = 5
 
 
@@ -61,47 +62,36 @@ def kernel_inputs(drive: Sequence[Any], setting: Setting) -> _Inputs:
     )
 
 
-_Bars = tuple[Array | None, Array | None, Array | None, Array | None, Array | None]
-
-
-def room_for(wanted: Sequence[bool], drive: Sequence[Any]) -> tuple[tuple[Tensor | None, ...], _Bars]:
-    """Room for the gradients of x, input_weight, h0, bias and activation_bias: tensors, and their arrays."""
-    x, v, h, b, a = (gradient(w, t) for w, t in zip(wanted, drive, strict=True))
-    return (x[0], v[0], h[0], b[0], a[0]), (x[1], v[1], h[1], b[1], a[1])
-
-
-class RecurrenceDense(Function):
-    """States (T, B, n) of h <- phi(W h + V x_t + b) for a dense W."""
+class Recurrence(Function):
+    """States (T, B, n) of h <- phi(W h + V x_t + b) for an object that serves step by step, or a dense W."""
 
     @staticmethod
-    def forward(ctx: Any, weight: Tensor, *rest: Any) -> Tensor:
-        drive, setting = rest[:DRIVE], rest[DRIVE]
-        x = drive[0]
-        states, h = room((*x.shape[:2], weight.shape[0]), x.dtype)
-        _core.recurrence_dense(array(weight), kernel_inputs(drive, setting), h, threads())
-        ctx.save_for_backward(weight, *drive, states)
-        ctx.setting = setting
+    def forward(ctx: Any, functions: Functions, setting: Setting, *tensors: Tensor | None) -> Tensor:
+        drive, arguments = tensors[:DRIVE], tensors[DRIVE:]
+        x, input_weight = tensors[:2]
+        assert x is not None and input_weight is not None
+        states, h = room((*x.shape[:2], input_weight.shape[0]), x.dtype)
+        stem = functions.declaration.stem
+        _core.recurrence(stem, arrays(arguments), kernel_inputs(drive, setting), h, threads())
+        ctx.save_for_backward(*tensors, states)
+        ctx.functions, ctx.setting = functions, setting
         return states
 
     @staticmethod
     def backward(ctx: Any, ct: Tensor) -> tuple[Tensor | None, ...]:
-        weight, *drive, states = ctx.saved_tensors
-        setting, wanted = ctx.setting, ctx.needs_input_grad[: 1 + DRIVE]
+        *tensors, states = ctx.saved_tensors
+        functions, setting = ctx.functions, ctx.setting
+        trained = (*(True,) * DRIVE, *(argument.trained for argument in functions.declaration.arguments))
+        wanted = trained_only(ctx.needs_input_grad[2:], trained)
         if derived(ct):
 
-            def states_of(weight: Any, *drive: Any) -> Tensor:
-                return formula(weight, drive, setting)
+            def states_of(*tensors: Any) -> Tensor:
+                return formula(functions.matrix_formula(*tensors[DRIVE:]), tensors[:DRIVE], setting)
 
-            return (*formula_vjp(states_of, (weight, *drive), wanted, ct), None)
-        weight_bar, w_bar = gradient(wanted[0], weight)
-        drive_bar, bars = room_for(wanted[1:], drive)
-        _core.recurrence_dense_vjp(
-            array(weight),
-            kernel_inputs(drive, setting),
-            array(states),
-            array(ct),
-            w_bar,
-            bars,
-            threads(),
-        )
-        return (weight_bar, *drive_bar, None)
+            return (None, None, *formula_vjp(states_of, tensors, wanted, ct))
+        drive, arguments = tensors[:DRIVE], tensors[DRIVE:]
+        grads, bars = rooms(wanted, tensors)
+        given, inputs = arrays(arguments), kernel_inputs(drive, setting)
+        stem, h, h_bar = functions.declaration.stem, array(states), array(ct)
+        _core.recurrence_vjp(stem, given, inputs, h, h_bar, bars[DRIVE:], bars[:DRIVE], threads())
+        return (None, None, *grads)

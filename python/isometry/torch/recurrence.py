@@ -12,7 +12,8 @@ from .. import _check, _check_recurrence
 from .._backend import serve
 from ._function import COMPLEX_OF, by_formula, dtype_name, visible
 from ._recurrence_compiled import RecurrenceCompiled
-from ._recurrence_function import RecurrenceDense, Setting, formula
+from ._recurrence_function import Recurrence, Setting, formula
+from .operators._functions import THROUGH_MATRIX
 from .operators._operator import Operator, real_tensor, tensor
 
 
@@ -178,10 +179,11 @@ def _states(transition: Operator, drive: tuple[Tensor | None, ...], setting: Set
             name, slope, on_input, lengths, reverse = setting
             return RecurrenceCompiled.apply(weight, *drive, name, slope, on_input, lengths, reverse)
         return formula(weight, drive, setting)
-    kernel = transition._step_kernel(x.dtype, x.shape[0], x.shape[1])
-    if kernel is not None:
-        return kernel.function.apply(*kernel.arguments, *drive, setting)
+    steps = transition._steps(x.dtype, x.shape[0], x.shape[1])
+    if steps is not None:
+        functions, arguments = steps
+        return Recurrence.apply(functions, setting, *drive, *arguments)  # type: ignore[no-any-return]
     weight = transition.matrix().to(x.dtype)
     if by_formula(weight):
         return formula(weight, drive, setting)
-    return RecurrenceDense.apply(weight, *drive, setting)
+    return Recurrence.apply(THROUGH_MATRIX, setting, *drive, weight)  # type: ignore[no-any-return]

@@ -7,6 +7,7 @@ use crate::argument::{Argument, Array, Bar, check_bars};
 use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::operators::through_matrix;
+use crate::recurrence::{Route, Transition};
 use crate::scalar::Scalar;
 use crate::sizes::{check_len, size};
 
@@ -39,6 +40,12 @@ pub trait Operator<T: Scalar>: Sync {
     fn arguments(&self) -> &'static [Argument];
     /// The array of the i-th argument.
     fn argument(&self, i: usize) -> Array<'_, T>;
+
+    /// Whether the i-th argument has a gradient.
+    fn trained(&self, i: usize) -> bool {
+        let arguments = self.arguments();
+        arguments.get(i).or(arguments.last()).is_some_and(|argument| argument.trained)
+    }
 
     /// Sizes of a row (n_in, n_out) on one side.
     fn features(&self, side: Side) -> (usize, usize) {
@@ -101,6 +108,16 @@ pub trait Cpu<T: Scalar>: Operator<T> {
         bars: &mut [Bar<'_, T>],
         budget: &Budget<'_>,
     ) -> Result<()>;
+
+    /// How it serves as the transition of a recurrence, step by step; None where it is to go through its matrix.
+    fn transition(&self) -> Option<Transition<'_, T>> {
+        None
+    }
+
+    /// The cheaper way for a recurrence of so many steps and sequences.
+    fn route(&self, _steps: usize, _batch: usize) -> Route {
+        Route::Dense
+    }
 
     /// What [`Cpu::apply`] saves: W, where it goes through the matrix.
     fn apply_saves(&self, _rows: usize, _side: Side) -> Result<Saves> {

@@ -30,10 +30,7 @@ mod _core {
         operator_apply, operator_apply_vjp, operator_check, operator_matrix, operator_matrix_vjp,
     };
     #[pymodule_export]
-    use crate::recurrence::{
-        recurrence_dense, recurrence_dense_vjp, recurrence_plan, recurrence_reflections,
-        recurrence_reflections_vjp,
-    };
+    use crate::recurrence::{recurrence, recurrence_route, recurrence_vjp};
     #[pymodule_export]
     use crate::tensors::exchange_with;
     use pyo3::prelude::*;

@@ -32,7 +32,7 @@ fn nth(arguments: &'static [Argument], i: usize) -> PyResult<&'static Argument> 
 }
 
 /// The element type of the matrices, which the first array given decides.
-fn first<'py>(arguments: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+pub fn first<'py>(arguments: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
     let given = arguments.iter().find(|array| !array.is_none());
     given.ok_or_else(|| PyTypeError::new_err("arguments: expected an array"))
 }

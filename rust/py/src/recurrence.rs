@@ -1,193 +1,107 @@
-//! `recurrence_*`: h <- phi(W h + V x + b) over a sequence, W dense or a product of reflections.
+//! `recurrence*`: h <- phi(W h + V x + b) over a sequence, W any operator that serves step by step.
 
-use crate::arrays::{Input, Number, Output, read, write};
+use crate::arrays::{Input, Number, Output};
+use crate::error::exception;
+use crate::operator::{Arguments, Bars as OwnBars};
 use crate::sequence::{Arrays, Bars, Given, GivenBars};
 use crate::{by_kind, gate};
-use isometry_core::recurrence::{self, ReflectionGradients, Reflections, Transition, TransitionVjp};
-use pyo3::exceptions::PyValueError;
+use isometry_core::operators::view;
+use isometry_core::{Budget, recurrence as core};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
-type Any<'py> = Bound<'py, PyAny>;
-type Optional<'py> = Option<Bound<'py, PyAny>>;
+type Any<'a, 'py> = &'a Bound<'py, PyAny>;
 
-/// States of the sequence for a transition given as a matrix.
+/// States of the sequence, with the transition applied as the object does it step by step.
 #[pyfunction]
-pub fn recurrence_dense<'py>(
+pub fn recurrence<'py>(
     py: Python<'py>,
-    weight: Any<'py>,
+    object: &str,
+    arguments: Bound<'py, PyTuple>,
     sequence: Given<'py>,
-    states: Any<'py>,
+    states: Bound<'py, PyAny>,
     threads: usize,
 ) -> PyResult<()> {
     fn call<'py, T: Number>(
         py: Python<'py>,
-        weight: &Any<'py>,
+        (object, arguments): (&str, &Bound<'py, PyTuple>),
         given: &Given<'py>,
-        states: &Any<'py>,
+        states: Any<'_, 'py>,
         threads: usize,
     ) -> PyResult<()> {
         let arrays = Arrays::<T>::new(given)?;
-        let n = arrays.sizes[3];
-        let weight = Input::shaped("weight", weight, &[n, n])?;
+        let arguments = Arguments::new(object, arguments)?;
+        let own = arguments.given();
+        let operator = view(object, &own).map_err(exception)?;
         let mut states = Output::shaped("states", states, &arrays.states_shape())?;
-        let (weight, sequence, states) = (weight.slice(), arrays.view(), states.slice());
+        let (sequence, states) = (arrays.view(), states.slice());
         gate::run_interruptible(py, |cancel| {
-            recurrence::forward(&Transition::Dense(weight), &sequence, states, threads, cancel)
+            core::forward(&*operator, &sequence, states, &Budget { threads, cancel })
         })
     }
-    by_kind!("weight", &weight, call(py, &weight, &sequence, &states, threads))
+    let given = (object, &arguments);
+    by_kind!("x", &sequence.0, call(py, given, &sequence, &states, threads))
 }
 
-/// Gradients of everything from the states and their cotangents, for a transition given as a matrix.
+/// Gradients of everything from the states and their cotangents.
 #[pyfunction]
-pub fn recurrence_dense_vjp<'py>(
+pub fn recurrence_vjp<'py>(
     py: Python<'py>,
-    weight: Any<'py>,
+    object: &str,
+    arguments: Bound<'py, PyTuple>,
     sequence: Given<'py>,
-    states: Any<'py>,
-    ct: Any<'py>,
-    weight_bar: Optional<'py>,
+    states: Bound<'py, PyAny>,
+    ct: Bound<'py, PyAny>,
+    bars: Bound<'py, PyTuple>,
     sequence_bars: GivenBars<'py>,
     threads: usize,
 ) -> PyResult<()> {
     fn call<'py, T: Number>(
         py: Python<'py>,
-        (weight, weight_bar): (&Any<'py>, &Optional<'py>),
+        (object, arguments): (&str, &Bound<'py, PyTuple>),
         given: &Given<'py>,
-        (states, ct): (&Any<'py>, &Any<'py>),
-        bars: &GivenBars<'py>,
+        (states, ct): (Any<'_, 'py>, Any<'_, 'py>),
+        (bars, sequence_bars): (&Bound<'py, PyTuple>, &GivenBars<'py>),
         threads: usize,
     ) -> PyResult<()> {
         let arrays = Arrays::<T>::new(given)?;
-        let n = arrays.sizes[3];
-        let weight = Input::shaped("weight", weight, &[n, n])?;
+        let arguments = Arguments::new(object, arguments)?;
+        let mut bars = OwnBars::new(object, &arguments, bars)?;
+        let (own, mut bars) = (arguments.given(), bars.view());
+        let operator = view(object, &own).map_err(exception)?;
         let states = Input::shaped("states", states, &arrays.states_shape())?;
         let ct = Input::shaped("ct", ct, &arrays.states_shape())?;
-        let mut weight_bar = Output::optional("weight_bar", weight_bar.as_ref(), &[n, n])?;
-        let mut bars = Bars::new(bars, &arrays)?;
-        let (weight, sequence, states, ct) = (weight.slice(), arrays.view(), states.slice(), ct.slice());
-        let (vjp, gradients) = (TransitionVjp::Dense(weight, write(&mut weight_bar)), bars.view());
+        let mut sequence_bars = Bars::new(sequence_bars, &arrays)?;
+        let (sequence, states, ct, gradients) =
+            (arrays.view(), states.slice(), ct.slice(), sequence_bars.view());
         gate::run_interruptible(py, |cancel| {
-            recurrence::backward(vjp, &sequence, states, ct, gradients, threads, cancel)
+            let budget = Budget { threads, cancel };
+            core::backward(&*operator, &mut bars, &sequence, states, ct, gradients, &budget)
         })
     }
-    by_kind!(
-        "weight",
-        &weight,
-        call(py, (&weight, &weight_bar), &sequence, (&states, &ct), &sequence_bars, threads)
-    )
+    let (given, results) = ((object, &arguments), (&states, &ct));
+    let bars = (&bars, &sequence_bars);
+    by_kind!("x", &sequence.0, call(py, given, &sequence, results, bars, threads))
 }
 
-/// The arrays of a product of reflections, borrowed.
-struct Factors<'py, T: Number> {
-    vectors: Input<'py, T>,
-    sign: Option<Input<'py, T::Real>>,
-    phases: Option<Input<'py, T::Real>>,
-    m: usize,
-}
-
-impl<'py, T: Number> Factors<'py, T> {
-    fn new((vectors, sign, phases): (&Any<'py>, &Optional<'py>, &Optional<'py>), n: usize) -> PyResult<Self> {
-        let vectors = Input::new("vectors", vectors)?;
-        let [rows, m] = vectors.sizes("vectors")?;
-        if rows != n {
-            return Err(PyValueError::new_err(format!("vectors: expected {n} rows, got {rows}")));
-        }
-        let sign = Input::optional("sign", sign.as_ref(), &[1])?;
-        let phases = Input::optional("phases", phases.as_ref(), &[n])?;
-        Ok(Factors { vectors, sign, phases, m })
-    }
-
-    fn view(&self) -> Reflections<'_, T> {
-        let sign = read(&self.sign).and_then(|sign| sign.first().copied());
-        Reflections { vectors: self.vectors.slice(), m: self.m, sign, phases: read(&self.phases) }
-    }
-}
-
-/// States of the sequence for a product of reflections, applied factor by factor.
+/// "factored" or "dense": the cheaper route of an object for so many steps and sequences.
 #[pyfunction]
-pub fn recurrence_reflections<'py>(
-    py: Python<'py>,
-    vectors: Any<'py>,
-    sign: Optional<'py>,
-    phases: Optional<'py>,
-    sequence: Given<'py>,
-    states: Any<'py>,
-    threads: usize,
-) -> PyResult<()> {
-    fn call<'py, T: Number>(
-        py: Python<'py>,
-        factors: (&Any<'py>, &Optional<'py>, &Optional<'py>),
-        given: &Given<'py>,
-        states: &Any<'py>,
-        threads: usize,
-    ) -> PyResult<()> {
-        let arrays = Arrays::<T>::new(given)?;
-        let factors = Factors::<T>::new(factors, arrays.sizes[3])?;
-        let mut states = Output::shaped("states", states, &arrays.states_shape())?;
-        let (transition, sequence) = (Transition::Reflections(factors.view()), arrays.view());
-        let states = states.slice();
-        gate::run_interruptible(py, |cancel| {
-            recurrence::forward(&transition, &sequence, states, threads, cancel)
-        })
+pub fn recurrence_route(
+    object: &str,
+    arguments: Bound<'_, PyTuple>,
+    steps: usize,
+    batch: usize,
+) -> PyResult<&'static str> {
+    fn call<T: Number>(
+        object: &str,
+        arguments: &Bound<'_, PyTuple>,
+        (steps, batch): (usize, usize),
+    ) -> PyResult<&'static str> {
+        let arguments = Arguments::<T>::new(object, arguments)?;
+        let own = arguments.given();
+        let operator = view(object, &own).map_err(exception)?;
+        Ok(if operator.transition().is_none() { "dense" } else { operator.route(steps, batch).name() })
     }
-    by_kind!("vectors", &vectors, call(py, (&vectors, &sign, &phases), &sequence, &states, threads))
-}
-
-/// Gradients of everything from the states and their cotangents, for a product of reflections.
-#[pyfunction]
-pub fn recurrence_reflections_vjp<'py>(
-    py: Python<'py>,
-    vectors: Any<'py>,
-    sign: Optional<'py>,
-    phases: Optional<'py>,
-    sequence: Given<'py>,
-    states: Any<'py>,
-    ct: Any<'py>,
-    vectors_bar: Optional<'py>,
-    sign_bar: Optional<'py>,
-    phases_bar: Optional<'py>,
-    sequence_bars: GivenBars<'py>,
-    threads: usize,
-) -> PyResult<()> {
-    fn call<'py, T: Number>(
-        py: Python<'py>,
-        (factors, factor_bars): ((&Any<'py>, &Optional<'py>, &Optional<'py>), [&Optional<'py>; 3]),
-        given: &Given<'py>,
-        (states, ct): (&Any<'py>, &Any<'py>),
-        bars: &GivenBars<'py>,
-        threads: usize,
-    ) -> PyResult<()> {
-        let arrays = Arrays::<T>::new(given)?;
-        let n = arrays.sizes[3];
-        let factors = Factors::<T>::new(factors, n)?;
-        let states = Input::shaped("states", states, &arrays.states_shape())?;
-        let ct = Input::shaped("ct", ct, &arrays.states_shape())?;
-        let mut vectors = Output::optional("vectors_bar", factor_bars[0].as_ref(), &[n, factors.m])?;
-        let mut sign = Output::optional("sign_bar", factor_bars[1].as_ref(), &[1])?;
-        let mut phases = Output::optional("phases_bar", factor_bars[2].as_ref(), &[n])?;
-        let own = ReflectionGradients {
-            vectors: write(&mut vectors),
-            sign: write(&mut sign).and_then(|sign| sign.first_mut()),
-            phases: write(&mut phases),
-        };
-        let mut bars = Bars::new(bars, &arrays)?;
-        let (sequence, states, ct) = (arrays.view(), states.slice(), ct.slice());
-        let (vjp, gradients) = (TransitionVjp::Reflections(factors.view(), own), bars.view());
-        gate::run_interruptible(py, |cancel| {
-            recurrence::backward(vjp, &sequence, states, ct, gradients, threads, cancel)
-        })
-    }
-    let own = [&vectors_bar, &sign_bar, &phases_bar];
-    by_kind!(
-        "vectors",
-        &vectors,
-        call(py, ((&vectors, &sign, &phases), own), &sequence, (&states, &ct), &sequence_bars, threads)
-    )
-}
-
-/// "factored" or "dense": the cheaper route for these sizes.
-#[pyfunction]
-pub fn recurrence_plan(reflections: usize, n: usize, steps: usize, batch: usize) -> &'static str {
-    recurrence::plan(reflections, n, steps, batch).name()
+    let deciding = crate::operator::first(&arguments)?;
+    by_kind!("arguments", &deciding, call(object, &arguments, (steps, batch)))
 }

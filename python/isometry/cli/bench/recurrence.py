@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 import isometry.torch as it
-from isometry import _core
 from isometry.cli.bench import formulas
 from isometry.cli.bench.autograd import differentiable
 from isometry.cli.bench.row import Bar, Candidate, Row
@@ -53,7 +52,7 @@ def make_row(work: Workload) -> Row:
         peers.append(differentiable("torch loop, WY factors", leaves, wy_loop(leaves, x), cotangent))
     orthogonal = tuple(peer.name for peer in peers)
     peers.append(unconstrained(work, x, cotangent))
-    plan = "dense" if m == 0 else _core.recurrence_plan(m, n, steps, batch)
+    plan = work.route
     width = n if plan == "dense" else 2 * m
     return Row(
         name=str(work),

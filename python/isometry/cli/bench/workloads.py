@@ -19,6 +19,11 @@ class Workload:
     def __str__(self) -> str:
         return f"{self.name} n{self.n} m{self.m} B{self.batch} T{self.steps}"
 
+    @property
+    def route(self) -> str:
+        """How the core serves it; written out, because the bench also measures other builds of the package."""
+        return "factored" if 0 < 5 * self.m < 2 * self.n else "dense"
+
 
 RECURRENCES = (
     Workload("scornn-copy", 190, 0, 20, 1020, 10),

@@ -12,10 +12,8 @@ from ... import _check, _core
 from ..._backend import serve
 from ..._objects._declaration import Argument, Declaration
 from .._function import COMPLEX_OF, array, by_formula, visible
-from ._functions import Functions, functions
-from ._operator import Operator, real_tensor, stacked, tensor
-
-Arguments = tuple[Tensor | None, ...]
+from ._functions import Functions, arrays, functions
+from ._operator import Arguments, Operator, real_tensor, stacked, tensor
 
 
 class Declared(Operator):
@@ -46,15 +44,15 @@ class Declared(Operator):
         declaration = self._declaration
         held = tensor(declaration.arguments[0].name, first)
         dtype = own = held.dtype
-        arrays: list[Tensor | None] = [held]
+        given: list[Tensor | None] = [held]
         shapes: list[tuple[int, ...] | None] = [held.shape]
         for argument, value in zip(declaration.arguments[1:], rest, strict=True):
             if value is None:
-                arrays.append(None)
+                given.append(None)
                 shapes.append(None)
                 continue
             t = real_tensor(argument.name, value, declaration.arguments[0].name, own)
-            arrays.append(t)
+            given.append(t)
             shapes.append(t.shape)
             if argument.angles:
                 dtype = COMPLEX_OF[own]
@@ -62,29 +60,28 @@ class Declared(Operator):
         self._shape, self._batch_shape = check(*shapes)  # type: ignore[operator]
         self._dtype = dtype
         if declaration.checked:
-            self._check_values(arrays)
+            self._check_values(given)
         if held.device.type != "cpu":  # a Python number goes where the first array is, once it was looked at
             numbers = [isinstance(value, (int, float)) for value in (first, *rest)]
-            arrays = [t.to(held.device) if n and t is not None else t for t, n in zip(arrays, numbers, strict=True)]
-        self._arrays = tuple(arrays)
+            given = [t.to(held.device) if n and t is not None else t for t, n in zip(given, numbers, strict=True)]
+        self._arrays = tuple(given)
 
-    def _check_values(self, arrays: list[Tensor | None]) -> None:
+    def _check_values(self, given: list[Tensor | None]) -> None:
         """Refuse values that the law forbids, where they can be seen; NaN passes."""
         seen = [
             array(t) if t is not None and t.numel() and name in self._declaration.checked and visible(t) else None
-            for name, t in zip(self._declaration.names, arrays, strict=True)
+            for name, t in zip(self._declaration.names, given, strict=True)
         ]
         if any(t is not None for t in seen):
             _core.operator_check(self._declaration.stem, tuple(seen))
 
     def arguments(self, dtype: torch.dtype) -> Arguments:
         """The arguments, those of the matrix's type in the given dtype, with no batch axis or a single one."""
-        arrays, batch = self._arrays, self._batch_shape
-        first = arrays[0]
+        batch, first = self._batch_shape, self._arrays[0]
         if not batch and first is not None and first.dtype is dtype:
-            return arrays
+            return self._arrays
         made = []
-        for argument, t in zip(self._declaration.arguments, arrays, strict=True):
+        for argument, t in zip(self._declaration.arguments, self._arrays, strict=True):
             if t is not None:
                 t = t if argument.real or t.dtype is dtype else t.to(dtype)
                 t = stacked(t, batch, argument.rank) if batch else t
@@ -113,6 +110,13 @@ class Declared(Operator):
             return self._rows_by_formula(arguments, x, adjoint)
         features = self._shape[adjoint]
         return self._functions.apply.apply(adjoint, features, x, *arguments)  # type: ignore[no-any-return]
+
+    def _steps(self, dtype: torch.dtype, steps: int, batch: int) -> tuple[Functions, Arguments] | None:
+        arguments = self.arguments(dtype)
+        if 0 in [t.numel() for t in arguments if t is not None] or by_formula(*arguments):
+            return None
+        route = _core.recurrence_route(self._declaration.stem, arrays(arguments), steps, batch)
+        return (self._functions, arguments) if route == "factored" else None
 
     def _rows_by_formula(self, arguments: Arguments, x: Tensor, adjoint: bool) -> Tensor:
         """W x or W^H x by the formula."""

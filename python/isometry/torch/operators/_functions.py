@@ -26,6 +26,7 @@ _LARGE = 1024
 class Functions(NamedTuple):
     """An object's kernel calls and its formulas."""
 
+    declaration: Declaration
     matrix: type[Function]  # of (n_out, n_in), then the arguments
     apply: type[Function]  # of adjoint, features of the result and x, then the arguments
     matrix_formula: Callable[..., Tensor]  # of the arguments
@@ -42,7 +43,7 @@ def functions(
         return formulas.dense.apply(matrix(*arguments), x, adjoint)
 
     apply = apply or through_matrix
-    return Functions(_matrix(declaration, matrix), _apply(declaration, apply), matrix, apply)
+    return Functions(declaration, _matrix(declaration, matrix), _apply(declaration, apply), matrix, apply)
 
 
 def _made(name: str, forward: Any, backward: Any, text: str) -> type[Function]:
@@ -66,7 +67,7 @@ def _matrix(declaration: Declaration, formula: Callable[..., Tensor]) -> type[Fu
 
     def backward(ctx: Any, ct: Tensor) -> tuple[Tensor | None, ...]:
         *arguments, saved = ctx.saved_tensors
-        wanted = _wanted(ctx.needs_input_grad[1:], trained)
+        wanted = trained_only(ctx.needs_input_grad[1:], trained)
         if derived(ct):
             return (None, *formula_vjp(formula, arguments, wanted, ct))
         grads, bars = rooms(wanted, arguments)
@@ -90,7 +91,7 @@ def _apply(declaration: Declaration, formula: Callable[..., Tensor]) -> type[Fun
 
     def backward(ctx: Any, ct: Tensor) -> tuple[Tensor | None, ...]:
         x, *arguments, saved = ctx.saved_tensors
-        adjoint, wanted = ctx.adjoint, _wanted(ctx.needs_input_grad[2:], trained)
+        adjoint, wanted = ctx.adjoint, trained_only(ctx.needs_input_grad[2:], trained)
         if derived(ct):
 
             def of_x(x: Tensor, *arguments: Tensor) -> Tensor:
@@ -110,7 +111,7 @@ def _trained(declaration: Declaration) -> tuple[bool, ...]:
     return tuple(argument.trained for argument in declaration.arguments)
 
 
-def _wanted(asked: Sequence[bool], trained: tuple[bool, ...]) -> tuple[bool, ...]:
+def trained_only(asked: Sequence[bool], trained: tuple[bool, ...]) -> tuple[bool, ...]:
     """The gradients to compute; a list of arguments is trained like its first."""
     return tuple(a and t for a, t in zip(asked, trained + trained[-1:] * (len(asked) - len(trained)), strict=True))
 

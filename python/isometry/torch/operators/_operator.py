@@ -6,16 +6,16 @@ apply(x):  c = W x,     apply_adjoint(x):  c = W^H x     for every vector in the
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd import Function
 
 from ... import _batch, _check
 from ..._backend import serve
 from .._function import COMPLEX_OF, REAL_OF, autocast, by_formula, dtype_name
-from ._functions import THROUGH_MATRIX
+from ._functions import THROUGH_MATRIX, Functions
+
+Arguments = tuple[Tensor | None, ...]
 
 _HALF = (torch.float16, torch.bfloat16)
 _DENSE = (torch.strided, torch.jagged)
@@ -64,13 +64,6 @@ def stacked(t: Tensor, batch: tuple[int, ...], tail: int) -> Tensor:
     """The argument with its batch axes broadcast to `batch` and flattened into one; its last `tail` axes stay."""
     own = t.shape[t.dim() - tail :]
     return t.expand(*batch, *own).reshape(math.prod(batch), *own)
-
-
-class StepKernel(NamedTuple):
-    """A recurrence that applies the factors of an operator at each step."""
-
-    function: type[Function]  # of the arguments, then those of every recurrence (`_recurrence_function`)
-    arguments: tuple[Tensor | None, ...]
 
 
 class Operator:
@@ -178,8 +171,8 @@ class Operator:
             return THROUGH_MATRIX.apply_formula(w, x, adjoint)
         return THROUGH_MATRIX.apply.apply(adjoint, self._shape[adjoint], x, w)  # type: ignore[no-any-return]
 
-    def _step_kernel(self, dtype: torch.dtype, steps: int, batch: int) -> StepKernel | None:
-        """The kernel of a recurrence in dtype, where applying the factors is cheaper than forming W once."""
+    def _steps(self, dtype: torch.dtype, steps: int, batch: int) -> tuple[Functions, Arguments] | None:
+        """The object that serves a recurrence in dtype step by step, where that is cheaper than forming W once."""
         del dtype, steps, batch
         return None
 

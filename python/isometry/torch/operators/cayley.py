@@ -13,8 +13,8 @@ from ..._objects.cayley import CAYLEY, FROM_MATRIX, not_skew, real_upper, singul
 from ..._objects.cayley import negative_ones as split
 from .. import formulas
 from .._function import COMPLEX_OF, REAL_OF, array, dtype_name, room, visible
-from ._declared import Arguments, Declared
-from ._operator import drawn, real_tensor, tensor
+from ._declared import Declared
+from ._operator import Arguments, drawn, real_tensor, tensor
 
 # Newton-Schulz steps at most: each squares the distance from unitary.
 _STEPS = 6

@@ -8,8 +8,8 @@ from torch import Tensor
 from ... import _check
 from ..._objects.dense import DENSE
 from .. import formulas
-from ._declared import Arguments, Declared
-from ._operator import drawn
+from ._declared import Declared
+from ._operator import Arguments, drawn
 
 
 class Dense(Declared, declaration=DENSE, matrix=formulas.dense.matrix, apply=formulas.dense.apply):

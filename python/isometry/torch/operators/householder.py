@@ -10,10 +10,9 @@ from torch import Tensor
 from ... import _check, _core, _tolerance
 from ..._objects.householder import HOUSEHOLDER, reflections, trapezoid
 from .. import formulas
-from .._function import REAL_OF, array, by_formula, dtype_name, room
+from .._function import REAL_OF, array, dtype_name, room
 from ._declared import Declared
-from ._householder_recurrence import HouseholderRecurrence
-from ._operator import StepKernel, drawn, tensor
+from ._operator import drawn, tensor
 
 
 class Householder(
@@ -66,12 +65,6 @@ class Householder(
 
     def __init__(self, vectors: Tensor, *, sign: Tensor | float | None = None, phases: Tensor | None = None) -> None:
         self._hold(vectors, sign, phases)
-
-    def _step_kernel(self, dtype: torch.dtype, steps: int, batch: int) -> StepKernel | None:
-        arguments = self.arguments(dtype)
-        n, m = self.vectors.shape
-        factored = m > 0 and _core.recurrence_plan(m, n, steps, batch) == "factored"
-        return StepKernel(HouseholderRecurrence, arguments) if factored and not by_formula(*arguments) else None
 
     @classmethod
     def from_trapezoid(cls, u: Tensor, *, sign: str = "hard") -> Householder:

@@ -12,7 +12,7 @@ mod triangular;
 mod unitarity;
 pub(crate) mod wy;
 
-pub(crate) use balance::balance;
+pub(crate) use balance::{Balanced, balance};
 pub(crate) use buffer::Buffer;
 pub(crate) use inverse::{InverseOwn, inverse_shared, invert};
 pub use isometry_kernels::pack::Operand;

@@ -21,7 +21,5 @@ mod team;
 mod tests;
 mod timeline;
 
-pub use affine::{
-    Gradients, ReflectionGradients, Reflections, Sequence, Transition, TransitionVjp, backward, forward,
-};
+pub use affine::{Gradients, Sequence, Transition, backward, forward};
 pub use plan::{Route, plan};

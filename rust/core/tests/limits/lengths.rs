@@ -1,10 +1,10 @@
 //! Valid calls with one array too long or too short.
 
+use crate::ones;
 use crate::sequences::sequence;
-use crate::{never, ones};
 use isometry_core::argument::Bar;
-use isometry_core::operators::{Last, cayley::Cayley, householder::Householder};
-use isometry_core::recurrence::{self, Gradients, Sequence, Transition, TransitionVjp};
+use isometry_core::operators::{Last, cayley::Cayley, dense::Dense, householder::Householder};
+use isometry_core::recurrence::{self, Gradients, Sequence};
 use isometry_core::scalar::{Real, Scalar};
 use isometry_core::{Budget, Cpu, Error, Result, Side};
 
@@ -56,7 +56,7 @@ pub fn wrong_lengths<T: Scalar>() {
         let lengths = vec![steps; lengths];
         let given = sequence([steps, batch, m, n], &x, &v);
         let given = Sequence { h0: Some(&h0), bias: Some(&bias), lengths: Some(&lengths), ..given };
-        recurrence::forward(&Transition::Dense(&ones(weight)), &given, &mut ones(states), 2, &never)
+        recurrence::forward(&Dense::new(&ones(weight), 1, n, n)?, &given, &mut ones(states), &two)
     });
     let names = ["states", "ct", "weight_bar", "x_bar", "input_weight_bar", "h0_bar", "bias_bar"];
     let lens = [states, states, n * n, steps * batch * m, n * m, batch * n, n];
@@ -73,7 +73,7 @@ pub fn wrong_lengths<T: Scalar>() {
             activation_bias: None,
         };
         let (weight, states, ct) = (ones(n * n), ones(states), ones(ct));
-        let vjp = TransitionVjp::Dense(&weight, Some(&mut own[..]));
-        recurrence::backward(vjp, &given, &states, &ct, bars, 2, &never)
+        let dense = Dense::new(&weight, 1, n, n)?;
+        recurrence::backward(&dense, &mut [Bar::Own(&mut own)], &given, &states, &ct, bars, &two)
     });
 }

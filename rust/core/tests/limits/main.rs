@@ -8,7 +8,7 @@ mod sequences;
 
 use isometry_core::argument::Bar;
 use isometry_core::operators::{Last, householder::Householder};
-use isometry_core::recurrence::{self, Reflections, Transition};
+use isometry_core::recurrence;
 use isometry_core::scalar::{Scalar, all_finite, c64, parts, parts_mut};
 use isometry_core::scratch::{self, Arena, Scratch};
 use isometry_core::sizes::{MOST, size, work};
@@ -102,14 +102,7 @@ fn memory_that_no_machine_has_is_an_error() {
     assert!(lack(view.matrix_vjp(None, &ones(1), &mut [Bar::Own(&mut ones(m))], &Budget::of(THREADS))));
     let (x, v) = (ones::<c64>(1), ones(1));
     let given = sequence([1, 1, 1, 1], &x, &v);
-    let factors = Reflections { vectors: &vectors, m, sign: None, phases: None };
-    assert!(lack(recurrence::forward(
-        &Transition::Reflections(factors),
-        &given,
-        &mut ones(1),
-        THREADS,
-        &never
-    )));
+    assert!(lack(recurrence::forward(&view, &given, &mut ones(1), &Budget::of(THREADS))));
     for sizes in choices::<2>().filter(|sizes| sizes.iter().any(|&size| size > MOST) && !sizes.contains(&0)) {
         assert!(lack(Scratch::new(|arena| arena.take::<f64>(&sizes)).map(drop)));
         assert!(lack(Scratch::new(|arena| arena.regions::<u32>(usize::MAX, &sizes)).map(drop)));

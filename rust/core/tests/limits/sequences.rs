@@ -1,10 +1,11 @@
 //! Activations and recurrences.
 
-use crate::{LENGTHS, SIZES, THREADS, choices, expect, fits, never, ones, real};
+use crate::{LENGTHS, SIZES, THREADS, choices, expect, fits, ones, real};
+use isometry_core::Budget;
 use isometry_core::activation::{Activation, NAMES, activate, activate_vjp};
-use isometry_core::recurrence::{
-    self, Gradients, ReflectionGradients, Reflections, Sequence, Transition, TransitionVjp,
-};
+use isometry_core::argument::Bar;
+use isometry_core::operators::{Last, dense::Dense, householder::Householder};
+use isometry_core::recurrence::{self, Gradients, Sequence};
 use isometry_core::scalar::Scalar;
 
 pub fn activations<T: Scalar>() {
@@ -53,6 +54,7 @@ pub fn sequence<'a, T: Scalar>(sizes: [usize; 4], x: &'a [T], v: &'a [T]) -> Seq
 }
 
 pub fn recurrences<T: Scalar>() {
+    let budget = Budget::of(THREADS);
     for sizes @ [steps, batch, features, n] in choices() {
         let whole = steps > 0 && batch > 0 && n > 0;
         for (len, given) in LENGTHS.into_iter().flat_map(|a| LENGTHS.map(|b| (a, b))) {
@@ -64,15 +66,16 @@ pub fn recurrences<T: Scalar>() {
             expect("check_states", &sizes, one, || given.check_states("states", &states));
             let mut out = states.clone();
             let weight = ones::<T>(1);
-            expect("forward, dense", &sizes, good && one, || {
-                recurrence::forward(&Transition::Dense(&weight), &given, &mut out, THREADS, &never)
+            let square = fits(1, &[n, n]);
+            expect("forward, dense", &sizes, good && one && square, || {
+                recurrence::forward(&Dense::new(&weight, 1, n, n)?, &given, &mut out, &budget)
             });
             let (mut own, mut x_bar, mut v_bar) = (ones::<T>(1), x.clone(), v.clone());
-            expect("backward, dense", &sizes, good && one, || {
+            expect("backward, dense", &sizes, good && one && square, || {
                 let bars =
                     Gradients { x: Some(&mut x_bar), input_weight: Some(&mut v_bar), ..Default::default() };
-                let vjp = TransitionVjp::Dense(&weight, Some(&mut own[..]));
-                recurrence::backward(vjp, &given, &states, &states, bars, THREADS, &never)
+                let (dense, own) = (Dense::new(&weight, 1, n, n)?, &mut [Bar::Own(&mut own)]);
+                recurrence::backward(&dense, own, &given, &states, &states, bars, &budget)
             });
             if good {
                 let bars = Gradients { x: Some(&mut x_bar), bias: Some(&mut out), ..Default::default() };
@@ -81,22 +84,15 @@ pub fn recurrences<T: Scalar>() {
             for m in SIZES {
                 for vectors in [0, 1] {
                     let vectors = ones::<T>(vectors);
-                    let (sign, phases) = (None, None);
-                    let given_factors = Reflections { vectors: &vectors, m, sign, phases };
-                    let fitting = fits(vectors.len(), &[n, m]);
-                    expect("Reflections::check", &sizes, fitting, || given_factors.check(n));
-                    let good = good && one && fitting;
+                    let factors = || Householder::new(&vectors, Last::None, 1, n, m);
+                    let good = good && one && fits(vectors.len(), &[1, n, m]);
                     expect("forward, reflections", &sizes, good, || {
-                        let transition = Transition::Reflections(given_factors);
-                        recurrence::forward(&transition, &given, &mut out, THREADS, &never)
+                        recurrence::forward(&factors()?, &given, &mut out, &budget)
                     });
                     let mut bar = vectors.clone();
-                    let own = ReflectionGradients { vectors: Some(&mut bar), ..Default::default() };
-                    assert!(own.any() && own.check(&given_factors).is_ok());
                     expect("backward, reflections", &sizes, good, || {
-                        let (bars, states) = (Gradients::default(), &states);
-                        let vjp = TransitionVjp::Reflections(given_factors, own);
-                        recurrence::backward(vjp, &given, states, states, bars, THREADS, &never)
+                        let (bars, own, states) = (Gradients::default(), &mut [Bar::Own(&mut bar)], &states);
+                        recurrence::backward(&factors()?, own, &given, states, states, bars, &budget)
                     });
                 }
             }

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 import isometry
-from isometry import _core
 from isometry.cli.bench.numpy import formulas
 from isometry.cli.bench.numpy.sides import NUMPY, Array, Arrays, Problem, Side, half_signs, libraries, normal, rows_of
 from isometry.cli.bench.row import Row
@@ -33,7 +32,7 @@ def rows() -> Iterator[Row]:
 
 
 def make_rows(work: Workload) -> Iterator[Row]:
-    plan = "dense" if work.m == 0 else _core.recurrence_plan(work.m, work.n, work.steps, work.batch)
+    plan = work.route
     flops = 2.0 * work.n * (work.n if plan == "dense" else 2 * work.m) * work.batch * work.steps
     peers = [Side("numpy loop, dense W", partial(loop, dense), partial(loop_vjp, dense))]
     if 0 < work.m <= LONGEST_FACTORS:

@@ -9,6 +9,7 @@ use crate::budget::Budget;
 use crate::error::Result;
 use crate::kernels::Matrices;
 use crate::operator::{Cpu, Operator, Saves, Side};
+use crate::recurrence::Transition;
 use crate::scalar::Scalar;
 use crate::sizes::check_len;
 
@@ -69,6 +70,10 @@ impl<T: Scalar> Cpu<T> for Dense<'_, T> {
             weight.copy_from_slice(ct);
         }
         Ok(())
+    }
+
+    fn transition(&self) -> Option<Transition<'_, T>> {
+        Some(Transition::Dense(self.0.data))
     }
 
     fn apply_saves(&self, _rows: usize, _side: Side) -> Result<Saves> {

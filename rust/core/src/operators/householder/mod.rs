@@ -27,6 +27,7 @@ use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::kernels::{Buffer, all_zero, balance, column_norms2};
 use crate::operator::{Cpu, Operator, Saves, Side};
+use crate::recurrence::{Route, Transition, plan};
 use crate::scalar::Scalar;
 use crate::sizes::{check_len, size};
 use num_traits::{Float, One};
@@ -63,6 +64,29 @@ impl<'a, T: Scalar> Householder<'a, T> {
         let [vectors, sign, phases] = all(given)?;
         let [batch, n, m] = vectors.sizes("vectors")?;
         Self::new(vectors.own("vectors")?, Last::of(Last::Sign, sign, phases)?, batch, n, m)
+    }
+
+    /// U of all matrices.
+    pub(crate) fn vectors(&self) -> &'a [T] {
+        self.vectors
+    }
+
+    /// m
+    pub(crate) fn count(&self) -> usize {
+        self.m
+    }
+
+    /// E
+    pub(crate) fn last(&self) -> Last<'a, T::Real> {
+        self.last
+    }
+
+    /// The same product of other vectors, if there are any.
+    pub(crate) fn with_vectors<'b>(self, vectors: Option<&'b [T]>) -> Householder<'b, T>
+    where
+        'a: 'b,
+    {
+        Householder { vectors: vectors.unwrap_or(self.vectors), ..self }
     }
 
     /// The first (matrix, column) that is no reflection vector: its entries are finite, but its squared norm is zero,
@@ -190,6 +214,14 @@ impl<T: Scalar> Cpu<T> for Householder<'_, T> {
         self.check_saved(saved, self.matrix_saves()?)?;
         self.check_bars(bars)?;
         self.balanced(bars, |own, gradients| own.matrix_vjp_cpu(saved, ct, gradients, budget.threads))
+    }
+
+    fn transition(&self) -> Option<Transition<'_, T>> {
+        Some(Transition::Reflections(*self))
+    }
+
+    fn route(&self, steps: usize, batch: usize) -> Route {
+        plan(self.m, self.n, steps, batch)
     }
 
     /// The whole forward pass of W x, where that pays.

@@ -6,7 +6,6 @@ mod dense;
 mod gradients;
 mod pull;
 mod reflection_step;
-mod reflections;
 mod rows_step;
 mod sequence;
 mod step;
@@ -14,9 +13,8 @@ mod transition;
 mod work;
 
 pub use gradients::Gradients;
-pub use reflections::{ReflectionGradients, Reflections};
 pub use sequence::Sequence;
-pub use transition::{Transition, TransitionVjp, backward, forward};
+pub use transition::{Transition, backward, forward};
 
 use super::cell::Cell;
 use super::packed::Packed;

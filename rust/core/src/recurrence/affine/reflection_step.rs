@@ -21,9 +21,12 @@ use super::super::chunk::chunk_rows;
 use super::super::packed::Packed;
 use super::super::schedule::Schedule;
 use super::super::team::Part;
-use super::reflections::{ReflectionGradients, Reflections};
 use super::step::{Gather, Step, Trace};
+use crate::argument::Bar;
 use crate::kernels::{MAX_ROWS, Operand, Product, Triangle, invert_work, lanes, wy};
+use crate::operator::Operator;
+use crate::operators::Last;
+use crate::operators::householder::Householder;
 use crate::parallel::{Member, Shared};
 use crate::scalar::Scalar;
 use crate::scratch::{Arena, Frame, Region};
@@ -57,13 +60,13 @@ pub struct Bars<T: Scalar> {
 }
 
 impl<T: Scalar> Bars<T> {
-    /// In these arrays, which have their sizes.
-    pub fn new(bars: ReflectionGradients<'_, T>) -> Self {
-        Bars {
-            vectors: bars.vectors.map(|bar| Shared(bar.as_mut_ptr())),
-            sign: bars.sign.map(|bar| Shared(std::ptr::from_mut(bar))),
-            phases: bars.phases.map(|bar| Shared(bar.as_mut_ptr())),
-        }
+    /// Those of a product that were checked against it.
+    pub fn new(of: &Householder<'_, T>, bars: &mut [Bar<'_, T>]) -> Self {
+        let mut bars = bars.iter_mut().map(Bar::again);
+        let vectors = bars.next().and_then(Bar::own).map(|bar| Shared(bar.as_mut_ptr()));
+        let last = bars.find_map(Bar::real).map(|bar| Shared(bar.as_mut_ptr()));
+        let sign = matches!(of.last(), Last::Sign(_));
+        Bars { vectors, sign: last.filter(|_| sign), phases: last.filter(|_| !sign) }
     }
 
     fn any(&self) -> bool {
@@ -71,12 +74,12 @@ impl<T: Scalar> Bars<T> {
     }
 }
 
-/// [`Reflections`] inside a recurrence.
+/// [`Householder`] inside a recurrence.
 pub struct ReflectionStep<'a, T: Scalar> {
     n: usize,
     m: usize,
     batch: usize,
-    of: Reflections<'a, T>,
+    of: Householder<'a, T>,
     /// E; empty for I.
     factor: Region<T>,
     /// E and E^H as the kernel wants them: a factor per real number, and of the other number of its pair.
@@ -100,20 +103,19 @@ impl<'a, T: Scalar> ReflectionStep<'a, T> {
     /// For a forward pass, or for a backward pass that fills `bars`.
     pub fn carve(
         arena: &mut Arena,
-        of: &Reflections<'a, T>,
-        n: usize,
+        of: Householder<'a, T>,
         schedule: &Schedule,
         bars: Option<Bars<T>>,
     ) -> Self {
-        let (m, batch) = (of.m, schedule.batch);
-        let last = usize::from(of.sign.is_some() || of.phases.is_some());
+        let (n, m, batch) = (of.shape().0, of.count(), schedule.batch);
+        let last = usize::from(of.last().numbers().is_some());
         let chunk = chunk_rows(schedule);
         let pair = |arena: &mut Arena| [Packed::new(arena, n, m), Packed::new(arena, m, n)];
         ReflectionStep {
             n,
             m,
             batch,
-            of: *of,
+            of,
             factor: arena.take(&[last, n]),
             diagonal: [(); 3].map(|()| arena.take(&[last, n, T::PARTS])),
             turned: arena.take(&[last, n, m]),
@@ -153,7 +155,7 @@ impl<'a, T: Scalar> ReflectionStep<'a, T> {
 
     /// conj(E) U
     fn turned(&self) -> Operand<T> {
-        let data = if self.factor.is_empty() { self.of.vectors.as_ptr() } else { self.turned.ptr() };
+        let data = if self.factor.is_empty() { self.of.vectors().as_ptr() } else { self.turned.ptr() };
         Operand::new(data, self.m)
     }
 
@@ -179,7 +181,7 @@ impl<'a, T: Scalar> ReflectionStep<'a, T> {
             member.barrier();
             wy::symmetrize(member, sums.mixed.ptr(), m, m);
             member.barrier();
-            let (u, mixed) = (Operand::new(self.of.vectors.as_ptr(), m), Operand::new(sums.mixed.ptr(), m));
+            let (u, mixed) = (Operand::new(self.of.vectors().as_ptr(), m), Operand::new(sums.mixed.ptr(), m));
             Product::new((n, m, m), u, mixed, bar, m).add().run(member, scratch);
             let bar_q = Operand::new(sums.bar_q.ptr().cast_const(), m);
             let product = Product::new((n, m, m), bar_q, inverse.h(), bar, m).alpha(-1.0).add();
@@ -200,7 +202,7 @@ impl<'a, T: Scalar> ReflectionStep<'a, T> {
         let row = j * self.m..(j + 1) * self.m;
         // SAFETY: as above.
         let f = |at: usize| unsafe { *sums.previous_p.at(at) };
-        direct + row.map(|at| self.of.vectors[at] * f(at).conj()).sum::<T>()
+        direct + row.map(|at| self.of.vectors()[at] * f(at).conj()).sum::<T>()
     }
 }
 
@@ -220,19 +222,14 @@ impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
 
     /// Writes E and what comes of it, and the zeros of sums.
     unsafe fn fill(&self) {
-        let (n, m, one) = (self.n, self.m, T::one());
-        let factor = |i: usize| match (self.of.sign, self.of.phases) {
-            (Some(s), _) if i + 1 == n => T::real(s),
-            (None, Some(phases)) => T::cis(phases[i]),
-            _ => one,
-        };
+        let (n, m) = (self.n, self.m);
         // SAFETY: nobody else uses the memory yet; every index lies in its region.
         unsafe {
             for cross in self.sums.iter().flat_map(|sums| sums.cross) {
                 cross.zeroed();
             }
             for i in 0..self.factor.len() {
-                let e = factor(i);
+                let e: T = self.of.last().factor(0, i, n);
                 self.factor.at(i).write(e);
                 for part in 0..T::PARTS {
                     let at = i * T::PARTS + part;
@@ -242,7 +239,7 @@ impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
                     }
                 }
                 for j in 0..m {
-                    self.turned.at(i * m + j).write(e.conj() * self.of.vectors[i * m + j]);
+                    self.turned.at(i * m + j).write(e.conj() * self.of.vectors()[i * m + j]);
                 }
             }
         }
@@ -253,7 +250,7 @@ impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
         if m == 0 {
             return;
         }
-        let u = Operand::new(self.of.vectors.as_ptr(), m);
+        let u = Operand::new(self.of.vectors().as_ptr(), m);
         let q = Operand::new(self.negative_q.ptr().cast_const(), m);
         let full = Triangle::Full;
         // SAFETY: U has n rows and m columns; barriers stand between writes and reads of different members.

@@ -15,66 +15,52 @@ use super::reflection_step::{Bars, ReflectionStep};
 use super::rows_step::RowsStep;
 use super::step::Step;
 use super::work::Work;
-use super::{AffineCell, Gradients, ReflectionGradients, Reflections, Sequence, Setting};
+use super::{AffineCell, Gradients, Sequence, Setting};
+use crate::argument::{Array, Bar};
+use crate::budget::Budget;
 use crate::error::{Error, Result};
-use crate::kernels::balance;
+use crate::kernels::{Balanced, Buffer, balance};
+use crate::operator::{Cpu, Operator};
+use crate::operators::householder::Householder;
 use crate::parallel::Shared;
 use crate::rows::Rows;
 use crate::scalar::{Scalar, parts, parts_mut};
 use crate::scratch::{Arena, Region, Scratch};
 use crate::sizes::check_len;
 
-/// W of a recurrence.
+/// How an operator serves as W of a recurrence.
 #[derive(Clone, Copy)]
 pub enum Transition<'a, T: Scalar> {
     /// A matrix (n, n).
     Dense(&'a [T]),
     /// A product of reflections, applied factor by factor.
-    Reflections(Reflections<'a, T>),
+    Reflections(Householder<'a, T>),
     /// An operator on rows, applied step by step.
     Rows(&'a dyn Rows<T>),
 }
 
-/// W, and where the gradients of its parameters go; None where they are not wanted.
-pub enum TransitionVjp<'a, T: Scalar> {
-    /// W (n, n) and its gradient.
-    Dense(&'a [T], Option<&'a mut [T]>),
-    /// The reflections and their gradients.
-    Reflections(Reflections<'a, T>, ReflectionGradients<'a, T>),
-    /// An operator and [`Rows::sums`] numbers.
-    Rows(&'a dyn Rows<T>, Option<&'a mut [T::Real]>),
-}
-
-impl<T: Scalar> Transition<'_, T> {
-    fn check(&self, n: usize) -> Result<()> {
-        match self {
-            Transition::Dense(weight) => check_len("weight", weight.len(), &[n, n]),
-            Transition::Reflections(reflections) => reflections.check(n),
-            Transition::Rows(rows) if rows.size() == (n, n) => Ok(()),
+impl<'a, T: Scalar> Transition<'a, T> {
+    /// Of an operator of n states.
+    fn of(operator: &'a dyn Cpu<T>, n: usize) -> Result<Self> {
+        let (batch, shape) = (operator.batch(), operator.shape());
+        if batch != 1 || shape != (n, n) {
+            let got = format!("{batch} of {} x {}", shape.0, shape.1);
+            return Err(Error::shape("transition", format!("one operator {n} x {n}"), got));
+        }
+        let lacking =
+            || Error::Unsupported("this operator serves a recurrence through its matrix only".into());
+        let transition = operator.transition().ok_or_else(lacking)?;
+        match transition {
+            Transition::Dense(weight) => check_len("weight", weight.len(), &[n, n])?,
+            Transition::Reflections(own) => check_len("vectors", own.vectors().len(), &[n, own.count()])?,
             Transition::Rows(rows) => {
                 let (p, q) = rows.size();
-                Err(Error::shape("transition", format!("{n} x {n}"), format!("{p} x {q}")))
+                check_len("transition", p, &[n])?;
+                check_len("transition", q, &[n])?;
+                check_len("sums", rows.sums(), &[trained(operator)])?;
             }
         }
-    }
-}
-
-impl<T: Scalar> TransitionVjp<'_, T> {
-    fn check(&self, n: usize) -> Result<()> {
-        match self {
-            TransitionVjp::Dense(weight, bar) => {
-                Transition::Dense(weight).check(n)?;
-                bar.as_ref().map_or(Ok(()), |bar| check_len("weight_bar", bar.len(), &[weight.len()]))
-            }
-            TransitionVjp::Reflections(reflections, bars) => {
-                reflections.check(n)?;
-                bars.check(reflections)
-            }
-            TransitionVjp::Rows(rows, bar) => {
-                Transition::Rows(*rows).check(n)?;
-                bar.as_ref().map_or(Ok(()), |bar| check_len("sums", bar.len(), &[rows.sums()]))
-            }
-        }
+        Ok(transition)
     }
 }
 
@@ -99,38 +85,31 @@ impl<'a, T: Scalar> Steps<'a, T> {
 /// What a backward pass does with a transition: addresses in place of borrows.
 enum Wanted<'a, T: Scalar> {
     Dense(&'a [T], Option<Shared<T>>),
-    Reflections(Reflections<'a, T>, Bars<T>),
+    Reflections(Householder<'a, T>, Bars<T>),
     Rows(&'a dyn Rows<T>, Option<Shared<T::Real>>),
 }
 
-/// States (T, B, n) of a recurrence; zeros behind the end of a sequence.
-///
-/// `cancel` is asked every few milliseconds; when it says yes the call ends with [`Error::Interrupted`].
+/// States (T, B, n) of a recurrence with an operator as W; zeros behind the end of a sequence.
 pub fn forward<T: Scalar>(
-    transition: &Transition<'_, T>,
+    operator: &dyn Cpu<T>,
     sequence: &Sequence<'_, T>,
     states: &mut [T],
-    threads: usize,
-    cancel: &(dyn Fn() -> bool + Sync),
+    budget: &Budget<'_>,
 ) -> Result<()> {
     sequence.check()?;
     let n = sequence.n;
-    transition.check(n)?;
+    let transition = Transition::of(operator, n)?;
     sequence.check_states("states", states)?;
     let setting = Setting::new(sequence)?;
     let schedule = &setting.line.schedule;
-    let balanced = match transition {
-        Transition::Reflections(reflections) => balance(reflections.vectors, 1, n, reflections.m)?,
-        _ => None,
-    };
-    let steps = |arena: &mut Arena| match *transition {
+    let balanced = balanced(&transition)?;
+    let steps = |arena: &mut Arena| match transition {
         Transition::Dense(weight) => {
             Steps::Dense(DenseStep::carve(arena, n, weight, false, false, (None, 1)))
         }
         Transition::Reflections(own) => {
-            let vectors = balanced.as_ref().map_or(own.vectors, |balanced| &balanced.vectors);
-            let own = Reflections { vectors, ..own };
-            Steps::Reflections(ReflectionStep::carve(arena, &own, n, schedule, None))
+            let own = own.with_vectors(balanced.as_ref().map(|balanced| &*balanced.vectors));
+            Steps::Reflections(ReflectionStep::carve(arena, own, schedule, None))
         }
         Transition::Rows(rows) => Steps::Rows(RowsStep::carve(arena, rows, schedule, None)),
     };
@@ -138,7 +117,8 @@ pub fn forward<T: Scalar>(
         let (steps, input) = (steps(arena), setting.input(arena));
         let cell = AffineCell { setting: &setting, step: steps.step(), input: &input };
         let step = steps.step();
-        let room = Room::carve(arena, schedule, (cell.work(), step.divisible()), step.scratch(0), threads);
+        let work = (cell.work(), step.divisible());
+        let room = Room::carve(arena, schedule, work, step.scratch(0), budget.threads);
         (steps, input, room)
     })?;
     let (steps, input, room) = &*room;
@@ -146,51 +126,56 @@ pub fn forward<T: Scalar>(
     unsafe { steps.step().fill() };
     let cell = AffineCell { setting: &setting, step: steps.step(), input };
     want_huge_pages(states);
-    forth::forward(&cell, room, schedule, parts_mut(states), cancel)
+    forth::forward(&cell, room, schedule, parts_mut(states), budget.cancel)
 }
 
-/// The gradients of [`forward`] for the cotangent ct (T, B, n) of its states, which is ignored behind the end of a sequence; what
-/// is None is not computed.
+/// The gradients of [`forward`] for the cotangent ct (T, B, n) of its states, which is ignored behind the end of a sequence:
+/// those of the operator's arguments into `bars`. What is not wanted is not computed.
+#[allow(clippy::too_many_arguments, reason = "the arrays of one call")]
 pub fn backward<T: Scalar>(
-    transition: TransitionVjp<'_, T>,
+    operator: &dyn Cpu<T>,
+    bars: &mut [Bar<'_, T>],
     sequence: &Sequence<'_, T>,
     states: &[T],
     ct: &[T],
     gradients: Gradients<'_, T>,
-    threads: usize,
-    cancel: &(dyn Fn() -> bool + Sync),
+    budget: &Budget<'_>,
 ) -> Result<()> {
     sequence.check()?;
     let n = sequence.n;
-    transition.check(n)?;
+    let transition = Transition::of(operator, n)?;
+    operator.check_bars(bars)?;
     sequence.check_states("states", states)?;
     sequence.check_states("ct", ct)?;
     gradients.check(sequence)?;
     let setting = Setting::new(sequence)?;
     let schedule = &setting.line.schedule;
-    let balanced = match &transition {
-        TransitionVjp::Reflections(reflections, _) => balance(reflections.vectors, 1, n, reflections.m)?,
-        _ => None,
-    };
-    let mut vectors_bar = None;
+    let balanced = balanced(&transition)?;
+    let mut sums = Buffer::zeroed(match transition {
+        Transition::Rows(rows) => rows.sums(),
+        _ => 0,
+    })?;
     let wanted = match transition {
-        TransitionVjp::Dense(weight, bar) => Wanted::Dense(weight, bar.map(|bar| Shared(bar.as_mut_ptr()))),
-        TransitionVjp::Reflections(own, bars) => {
-            let vectors = balanced.as_ref().map_or(own.vectors, |balanced| &balanced.vectors);
-            let ReflectionGradients { vectors: bar, sign, phases } = bars;
-            vectors_bar = bar;
-            let bars = ReflectionGradients { vectors: vectors_bar.as_deref_mut(), sign, phases };
-            Wanted::Reflections(Reflections { vectors, ..own }, Bars::new(bars))
+        Transition::Dense(weight) => {
+            let bar = bars.first_mut().and_then(|bar| bar.again().own());
+            Wanted::Dense(weight, bar.map(|bar| Shared(bar.as_mut_ptr())))
         }
-        TransitionVjp::Rows(rows, bar) => Wanted::Rows(rows, bar.map(|bar| Shared(bar.as_mut_ptr()))),
+        Transition::Reflections(own) => {
+            let own = own.with_vectors(balanced.as_ref().map(|balanced| &*balanced.vectors));
+            Wanted::Reflections(own, Bars::new(&own, bars))
+        }
+        Transition::Rows(rows) => {
+            let any = bars.iter().any(|bar| !matches!(bar, Bar::None));
+            Wanted::Rows(rows, any.then(|| Shared(sums.as_mut_ptr())))
+        }
     };
     let steps = |arena: &mut Arena| match wanted {
         Wanted::Dense(weight, bar) => {
             let halves = in_halves(schedule, true);
             Steps::Dense(DenseStep::carve(arena, n, weight, true, setting.recomputes(), (bar, halves)))
         }
-        Wanted::Reflections(ref own, bars) => {
-            Steps::Reflections(ReflectionStep::carve(arena, own, n, schedule, Some(bars)))
+        Wanted::Reflections(own, bars) => {
+            Steps::Reflections(ReflectionStep::carve(arena, own, schedule, Some(bars)))
         }
         Wanted::Rows(rows, bar) => Steps::Rows(RowsStep::carve(arena, rows, schedule, bar)),
     };
@@ -201,12 +186,12 @@ pub fn backward<T: Scalar>(
         let places = Places::carve(arena, &setting, steps.step(), halves, wants);
         let (step, rows) = (steps.step(), chunk_rows(schedule));
         let own = step.scratch(rows).max(Gathered::<T>::scratch(&setting.line, rows));
-        let room = Room::carve(arena, schedule, (step.work(), step.divisible()), own, threads);
+        let room = Room::carve(arena, schedule, (step.work(), step.divisible()), own, budget.threads);
         (steps, places, room)
     })?;
     let (steps, places, room) = &*room;
     let Gradients { x, input_weight, h0, bias, activation_bias } = gradients;
-    let bars = InputBars { x, weight: input_weight, bias };
+    let inputs = InputBars { x, weight: input_weight, bias };
     let cell = AffineCell { setting: &setting, step: steps.step(), input: &places.input };
     // SAFETY: the memory was cut for this call and these gradients; V lives.
     unsafe {
@@ -218,15 +203,60 @@ pub fn backward<T: Scalar>(
             states: parts(states).as_ptr(),
             ct: parts(ct).as_ptr(),
             h0_bar: h0.map(|bar| parts_mut(bar).as_mut_ptr()),
-            inputs: Gatherer::new(&setting.line, (setting.weight(), n), &places.gathered, bars),
+            inputs: Gatherer::new(&setting.line, (setting.weight(), n), &places.gathered, inputs),
             own_bias: BiasGatherer::new(&setting.law, halves, places.own_bias, activation_bias),
         };
-        back::backward(&pull, room, schedule, cancel)?;
+        back::backward(&pull, room, schedule, budget.cancel)?;
     }
-    if let (Some(balanced), Some(bar)) = (&balanced, vectors_bar) {
+    if let (Some(balanced), Some(Bar::Own(bar))) = (&balanced, bars.first_mut()) {
         balanced.pull(bar);
     }
+    deal(&sums, operator, bars);
     Ok(())
+}
+
+/// A copy of the vectors with ordinary lengths, where some are not.
+fn balanced<T: Scalar>(transition: &Transition<'_, T>) -> Result<Option<Balanced<T>>> {
+    match transition {
+        Transition::Reflections(own) => balance(own.vectors(), 1, own.shape().0, own.count()),
+        _ => Ok(None),
+    }
+}
+
+/// Copies the sums of [`Rows::sums`], the gradients of all trained arguments one behind the other, to where they are wanted.
+fn deal<T: Scalar>(sums: &[T::Real], operator: &dyn Cpu<T>, bars: &mut [Bar<'_, T>]) {
+    if sums.is_empty() {
+        return;
+    }
+    let mut rest = sums;
+    for (i, bar) in bars.iter_mut().enumerate() {
+        let (own, behind) = rest.split_at(numbers(operator, i));
+        rest = behind;
+        match bar {
+            Bar::None => {}
+            Bar::Own(bar) => parts_mut(bar).copy_from_slice(own),
+            Bar::Real(bar) => bar.copy_from_slice(own),
+        }
+    }
+}
+
+/// Real numbers of the gradient of the i-th argument.
+fn numbers<T: Scalar>(operator: &dyn Cpu<T>, i: usize) -> usize {
+    match operator.argument(i) {
+        _ if !operator.trained(i) => 0,
+        Array::None => 0,
+        Array::Own(array) => parts(array).len(),
+        Array::Real(array) => array.len(),
+    }
+}
+
+/// Real numbers of the gradients of all arguments.
+fn trained<T: Scalar>(operator: &dyn Cpu<T>) -> usize {
+    let listed = operator.arguments().last().is_some_and(|last| last.list);
+    let given = |i: &usize| !matches!(operator.argument(*i), Array::None);
+    let count = operator.arguments().len();
+    let rest = (count..).take_while(given).take_while(|_| listed);
+    (0..count).chain(rest).map(|i| numbers(operator, i)).sum()
 }
 
 /// The memory of a backward pass besides that of its transition.

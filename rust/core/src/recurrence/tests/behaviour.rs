@@ -1,10 +1,13 @@
 //! Wanted and unwanted gradients, interruption, bad input, the plan.
 
 use super::super::*;
+use super::fill;
 use super::shears::Shears;
-use super::{fill, never};
 use crate::activation::Activation;
-use crate::error::Error;
+use crate::argument::Bar;
+use crate::budget::Budget;
+use crate::error::{Error, Result};
+use crate::operators::dense::Dense;
 
 /// A small plain sequence for the tests of behaviour.
 fn plain<'a>(x: &'a [f32], v: &'a [f32], n: usize, batch: usize) -> Sequence<'a, f32> {
@@ -31,7 +34,8 @@ fn any_subset_of_gradients_can_be_had() {
     let (x, v, w) = (fill::<f32>(steps * batch, 1.0, 1), fill::<f32>(n, 1.0, 2), fill::<f32>(n * n, 0.5, 3));
     let sequence = plain(&x, &v, n, batch);
     let mut states = vec![0.0; steps * batch * n];
-    forward(&Transition::Dense(&w), &sequence, &mut states, 1, &never).unwrap();
+    let dense = Dense::new(&w, 1, n, n).unwrap();
+    forward(&dense, &sequence, &mut states, &Budget::of(1)).unwrap();
     let ct = fill::<f32>(states.len(), 1.0, 4);
     let run = |which: usize| {
         let mut bars = [n * n, x.len(), n, batch * n, n].map(|len| vec![f32::NAN; len]);
@@ -44,16 +48,8 @@ fn any_subset_of_gradients_can_be_had() {
             bias: wanted(4).then_some(&mut bb[..]),
             activation_bias: None,
         };
-        backward(
-            TransitionVjp::Dense(&w, wanted(0).then_some(&mut wb[..])),
-            &sequence,
-            &states,
-            &ct,
-            gradients,
-            2,
-            &never,
-        )
-        .unwrap();
+        let own = &mut [if wanted(0) { Bar::Own(wb) } else { Bar::None }];
+        backward(&dense, own, &sequence, &states, &ct, gradients, &Budget::of(2)).unwrap();
         bars
     };
     let all = run(31);
@@ -77,12 +73,13 @@ fn a_raised_flag_interrupts_all_members() {
         let sequence = plain(&x, &v, n, batch);
         let mut states = vec![0.0; steps * batch * n];
         for threads in [1, 2] {
-            let result = forward(&Transition::Dense(&w), &sequence, &mut states, threads, &|| true);
+            let (dense, raised) = (Dense::new(&w, 1, n, n).unwrap(), Budget { threads, cancel: &|| true });
+            let result = forward(&dense, &sequence, &mut states, &raised);
             assert_eq!(result, Err(Error::Interrupted));
-            let (vjp, bars) = (TransitionVjp::Dense(&w, None), Gradients::default());
-            let result = backward(vjp, &sequence, &states, &states, bars, threads, &|| true);
+            let bars = Gradients::default();
+            let result = backward(&dense, &mut [], &sequence, &states, &states, bars, &raised);
             assert_eq!(result, Err(Error::Interrupted));
-            assert_eq!(forward(&Transition::Dense(&w), &sequence, &mut states, threads, &never), Ok(()));
+            assert_eq!(forward(&dense, &sequence, &mut states, &Budget::of(threads)), Ok(()));
         }
     }
 }
@@ -94,17 +91,16 @@ fn refusals_name_the_argument() {
     let good = plain(&x, &v, n, batch);
     let mut states = vec![0.0; 6 * n];
     let mut message = |sequence: Sequence<'_, f32>, w: &[f32]| {
-        forward(&Transition::Dense(w), &sequence, &mut states, 1, &never)
-            .map_err(|e| e.to_string())
-            .err()
-            .unwrap_or_default()
+        let mut run =
+            || -> Result<()> { forward(&Dense::new(w, 1, n, n)?, &sequence, &mut states, &Budget::of(1)) };
+        run().map_err(|e| e.to_string()).err().unwrap_or_default()
     };
     assert_eq!(message(good, &w), "");
     assert!(message(good, &w[1..]).starts_with("weight"));
     let (parameters, mut states) = (vec![0.0; 2 * n], vec![0.0; 6 * n]);
     let wide = Shears::new(&parameters, n + 1);
-    let refusal = forward(&Transition::Rows(&wide), &good, &mut states, 1, &never).unwrap_err().to_string();
-    assert!(refusal.starts_with("transition: expected 4 x 4, got 5 x 5"), "{refusal}");
+    let refusal = forward(&wide, &good, &mut states, &Budget::of(1)).unwrap_err().to_string();
+    assert!(refusal.starts_with("transition: expected one operator 4 x 4, got 1 of 5 x 5"), "{refusal}");
     assert!(message(Sequence { steps: 0, ..good }, &w).starts_with("x"));
     assert!(message(Sequence { x: &x[1..], ..good }, &w).starts_with("x"));
     assert!(message(Sequence { input_weight: &[], ..good }, &w).starts_with("input_weight"));

@@ -7,14 +7,15 @@ mod shears;
 use super::*;
 use crate::activation::Activation;
 use crate::activation::tests::all;
-use crate::scalar::{Real, Scalar, c32, c64, parts_mut};
+use crate::argument::Bar;
+use crate::budget::Budget;
+use crate::operator::Cpu;
+use crate::operators::dense::Dense;
+use crate::operators::{Last, householder::Householder};
+use crate::scalar::{Real, Scalar, c32, c64};
 use num_traits::{One, Zero};
 use reference::Problem;
 use shears::Shears;
-
-fn never() -> bool {
-    false
-}
 
 /// Small deterministic numbers.
 fn fill<T: Scalar>(count: usize, scale: f64, seed: u64) -> Vec<T> {
@@ -185,23 +186,28 @@ fn check<T: Scalar>(case: Case) {
         lengths: case.varied.then_some(&lengths[..]),
         reverse: case.reverse,
     };
-    let reflections = Reflections { vectors: &weight, m, sign, phases: angles };
-    let shears = Shears::new(&weight, n);
-    let transition = match case.kind {
-        Kind::Dense => Transition::Dense(&weight),
-        Kind::Reflections(_) => Transition::Reflections(reflections),
-        Kind::Shears => Transition::Rows(&shears),
+    let signs = sign.map(|s| [s]);
+    let last = match (&signs, angles) {
+        (Some(sign), _) => Last::Sign(sign),
+        (None, Some(angles)) => Last::Phases(angles),
+        (None, None) => Last::None,
+    };
+    let operator: Box<dyn Cpu<T> + '_> = match case.kind {
+        Kind::Dense => Box::new(Dense::new(&weight, 1, n, n).unwrap()),
+        Kind::Reflections(_) => Box::new(Householder::new(&weight, last, 1, n, m).unwrap()),
+        Kind::Shears => Box::new(Shears::new(&weight, n)),
     };
     let run = |threads: usize| {
         let mut states = Guarded::new(steps * batch * n);
-        forward(&transition, &sequence, states.inner(), threads, &never).unwrap();
+        let budget = Budget::of(threads);
+        forward(&*operator, &sequence, states.inner(), &budget).unwrap();
         let states = states.take();
         let mut bar = Guarded::new(weight.len());
         let (mut xb, mut vb) = (Guarded::new(x.len()), Guarded::new(v.len()));
         let (mut hb, mut bb) = (Guarded::new(batch * n), Guarded::new(n));
         let mut ob = Guarded::<T::Real>::new(units);
         let (mut sb, mut pb) =
-            (T::Real::zero(), Guarded::<T::Real>::new(if angles.is_some() { n } else { 0 }));
+            ([T::Real::zero()], Guarded::<T::Real>::new(if angles.is_some() { n } else { 0 }));
         let gradients = Gradients {
             x: Some(xb.inner()),
             input_weight: Some(vb.inner()),
@@ -209,23 +215,17 @@ fn check<T: Scalar>(case: Case) {
             bias: Some(bb.inner()),
             activation_bias: (units > 0).then_some(ob.inner()),
         };
-        let vjp = match case.kind {
-            Kind::Dense => TransitionVjp::Dense(&weight, Some(bar.inner())),
-            Kind::Shears => TransitionVjp::Rows(&shears, Some(parts_mut(bar.inner()))),
-            Kind::Reflections(_) => {
-                let bars = ReflectionGradients {
-                    vectors: Some(bar.inner()),
-                    sign: sign.is_some().then_some(&mut sb),
-                    phases: angles.is_some().then_some(pb.inner()),
-                };
-                TransitionVjp::Reflections(reflections, bars)
-            }
+        let vectors = Bar::Own(bar.inner());
+        let own = &mut match (sign, angles) {
+            (Some(_), _) => vec![vectors, Bar::Real(&mut sb)],
+            (None, Some(_)) => vec![vectors, Bar::None, Bar::Real(pb.inner())],
+            (None, None) => vec![vectors],
         };
-        backward(vjp, &sequence, &states, &ct, gradients, threads, &never).unwrap();
+        backward(&*operator, own, &sequence, &states, &ct, gradients, &budget).unwrap();
         Results {
             states,
             transition: bar.take(),
-            sign: sb,
+            sign: sb[0],
             phases: pb.take(),
             x: xb.take(),
             v: vb.take(),

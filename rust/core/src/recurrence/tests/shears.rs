@@ -1,6 +1,11 @@
 //! An operator that has rows alone: W = B A with A = I + diag(a) above the diagonal and B = I + diag(b) below it.
 
-use crate::operator::Side;
+use crate::argument;
+use crate::argument::{Argument, Array, Bar};
+use crate::budget::Budget;
+use crate::error::{Error, Result};
+use crate::operator::{Cpu, Operator, Side};
+use crate::recurrence::Transition;
 use crate::rows::Rows;
 use crate::scalar::{Scalar, parts};
 
@@ -45,6 +50,41 @@ impl<'a, T: Scalar> Shears<'a, T> {
         for i in 0..self.n - 1 {
             y[i] += self.b(i).conj() * y[i + 1];
         }
+    }
+}
+
+const ARGUMENTS: &[Argument] = &[argument!("parameters", "k")];
+
+impl<T: Scalar> Operator<T> for Shears<'_, T> {
+    fn batch(&self) -> usize {
+        1
+    }
+    fn shape(&self) -> (usize, usize) {
+        (self.n, self.n)
+    }
+    fn arguments(&self) -> &'static [Argument] {
+        ARGUMENTS
+    }
+    fn argument(&self, _i: usize) -> Array<'_, T> {
+        Array::Own(self.parameters)
+    }
+}
+
+impl<T: Scalar> Cpu<T> for Shears<'_, T> {
+    fn matrix(&self, _out: &mut [T], _saved: Option<&mut [T]>, _budget: &Budget<'_>) -> Result<()> {
+        Err(Error::Unsupported("rows alone".into()))
+    }
+    fn matrix_vjp(
+        &self,
+        _saved: Option<&[T]>,
+        _ct: &[T],
+        _bars: &mut [Bar<'_, T>],
+        _budget: &Budget<'_>,
+    ) -> Result<()> {
+        Err(Error::Unsupported("rows alone".into()))
+    }
+    fn transition(&self) -> Option<Transition<'_, T>> {
+        Some(Transition::Rows(self))
     }
 }
 
