@@ -1,10 +1,10 @@
-//! Backward through time: z_bar_t = phi'^H (W^H z_bar_{t+1} + h_bar_t), and the gradients gathered from it.
+//! Backward through time: z_bar_t = phi'^H (W^H z_bar_{t+1} + h_bar_t), and the gradients accumulated from it.
 //!
-//! Time is cut into chunks of some hundred rows (t, b). Within a chunk members go their own ways through the steps; then,
-//! after one barrier, they share the columns of the gradient products over all rows of the chunk, or of their half of the
-//! batch ([`super::halves`]), whose rows then stand apart from those of the other. z_bar lives in two
-//! buffers used in turn, so that the steps of the next chunk may begin while others still gather this one.
-//! The derivative is read off h; where that loses something, z is computed anew by the kernel of the forward pass.
+//! Time is cut into chunks of a few hundred rows (t, b). Within a chunk each member runs its own rows through the steps.
+//! After one barrier the members share the columns of the gradient products over all rows of the chunk, or over the rows
+//! of their half of the batch ([`super::halves`]), which are stored separately. z_bar is double-buffered, so that the
+//! steps of the next chunk can begin while other members still gather this one. The derivative is computed from h; where
+//! h does not determine it accurately, z is recomputed by the kernel of the forward pass.
 
 use super::context::{Context, Setting};
 use super::gradients::{Gatherer, Gradients};
@@ -20,10 +20,11 @@ use crate::scalar::{Scalar, parts};
 use crate::sizes::work;
 use std::ops::Range;
 
-/// Fills the gradients that are wanted from ct (T, B, n), which is ignored behind the end of a sequence. All were checked.
+/// Fills the requested gradients from ct (T, B, n), which is ignored past the end of a sequence. All arguments are
+/// checked.
 ///
 /// # Safety
-/// The memory of the room lives, was cut for these gradients, and nobody else uses it.
+/// The memory of the room is alive, was carved for these gradients, and is not otherwise in use.
 pub unsafe fn backward<T: Scalar>(
     step: &dyn Step<T>,
     room: &Room<T>,
@@ -34,7 +35,7 @@ pub unsafe fn backward<T: Scalar>(
 ) -> Result<()> {
     let Sequence { batch, features, n, .. } = setting.sequence;
     let context = Context::new(setting, step, &room.input);
-    // SAFETY: the contract above.
+    // SAFETY: the room was carved for these gradients and is used by this call only.
     let gatherer = unsafe { Gatherer::new(&context, &room.gathered, gradients) };
     let (own, input) = (step.work(), work(&[n, features, T::PARTS, T::PARTS]));
     let all = own.saturating_mul(2).saturating_add(input);
@@ -53,7 +54,7 @@ pub unsafe fn backward<T: Scalar>(
         let scratch = room.own.of(member.id).ptr();
         context.pack(member);
         gatherer.pack(member);
-        // SAFETY: all members prepare together, each with scratch of its own.
+        // SAFETY: all members prepare together, each with its own scratch.
         unsafe { step.prepare(scratch, member) };
         member.barrier();
         let part = if room.columns {
@@ -70,7 +71,7 @@ pub unsafe fn backward<T: Scalar>(
     if poll.stopped() { Err(Error::Interrupted) } else { Ok(()) }
 }
 
-/// How far a member has come: the next step of a chunk, and the trace of the step done last in each half.
+/// The progress of a member: the next step of a chunk, and the trace of the last step done in each half.
 #[derive(Clone, Copy)]
 struct Progress<R> {
     chunk: usize,
@@ -97,7 +98,7 @@ impl<T: Scalar> Call<'_, T> {
         if self.context.schedule.reverse { steps - late..steps - early } else { early..late }
     }
 
-    /// Everything from there on; returns where member 0 is to go on alone, if so.
+    /// Runs all chunks from there on; returns the position from which member 0 continues alone, if any.
     fn walk(
         &self,
         part: &Part<'_>,
@@ -116,13 +117,14 @@ impl<T: Scalar> Call<'_, T> {
             for step in at.step..steps.len() {
                 let t = if context.schedule.reverse { steps.start + step } else { steps.end - 1 - step };
                 for half in halves.iter().flatten() {
-                    // SAFETY: members write their own rows, or columns with barriers between steps; the buffers of the
-                    // chunk before are only read, those of this chunk were last read before the previous barrier.
+                    // SAFETY: members write disjoint rows, or disjoint columns with barriers between steps. The buffers
+                    // of the previous chunk are only read; those of this chunk were last read before the previous
+                    // barrier.
                     unsafe { pass(half).step(t, states, ct, at.above[half.index]) };
                     at.above[half.index] = pass(half).trace(t);
                 }
                 if self.pace.alone(part, at.chunk * span + step) {
-                    // The others may still read this step's z_bar for the gradient of h0.
+                    // Other members may still read this step's z_bar for the gradient of h0.
                     member.barrier();
                     return Some(Progress { step: step + 1, ..at });
                 }
@@ -132,7 +134,7 @@ impl<T: Scalar> Call<'_, T> {
                 // SAFETY: all rows of the chunk are complete.
                 unsafe { pass(half).gather(states, scratch, at.chunk == 0) };
             }
-            // The products of the chunk are no part of the pace of its steps.
+            // The products of the chunk do not count towards the pace of its steps.
             part.start_clock();
             if self.poll.leave(member, at.chunk) {
                 return None;
@@ -140,7 +142,7 @@ impl<T: Scalar> Call<'_, T> {
             at = Progress { chunk: at.chunk + 1, step: 0, ..at };
         }
         member.barrier();
-        // SAFETY: every product is complete.
+        // SAFETY: all products are complete.
         unsafe {
             context.step.finish(scratch, member);
             gatherer.finish(member);
@@ -149,8 +151,8 @@ impl<T: Scalar> Call<'_, T> {
     }
 }
 
-/// Whether the rows of a chunk are copied to lie one after the other: those of a half, and where some sequences end or
-/// start within the chunk. (Where all have the same length even the first step needs no copies: it is gathered apart.)
+/// Whether the rows of a chunk are copied to be contiguous: those of a half, and where sequences end or start within the
+/// chunk. (If all lengths are equal even the first step needs no copies: it is gathered separately.)
 fn copied<T: Scalar>(context: &Context<'_, T>, steps: &Range<usize>) -> bool {
     let (schedule, halves) = (&context.schedule, context.halves);
     let together = || schedule.full(&(0..schedule.steps));

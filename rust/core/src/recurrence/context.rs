@@ -1,4 +1,4 @@
-//! What forward and backward share: the packed input weight, the activation, and one step from previous states to z or h.
+//! Shared by forward and backward: the packed input weight, the activation, and one step from previous states to z or h.
 
 use super::halves::halves;
 use super::packed::Packed;
@@ -14,7 +14,7 @@ use crate::scratch::Arena;
 use isometry_kernels::recurrence::{Affine, Finish};
 use std::ops::{Deref, Range};
 
-/// What a step is to write.
+/// What a step writes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
     /// h
@@ -23,16 +23,16 @@ pub enum Wanted {
     Argument,
 }
 
-/// A checked sequence made ready: which rows take part when, the activation, the biases.
+/// A checked sequence, prepared: the rows active in each step, the activation, the biases.
 pub struct Setting<'a, T: Scalar> {
     pub sequence: Sequence<'a, T>,
     pub schedule: Schedule,
     pub law: Law<T::Real>,
     /// Real numbers per state.
     pub width: usize,
-    /// phi acts on the input part only, and is not the identity.
+    /// phi acts on the input term only, and is not the identity.
     pub on_input: bool,
-    /// b for whole vectors; empty without.
+    /// b for whole vectors; empty if there is none.
     bias: Buffer<T::Real>,
 }
 
@@ -54,17 +54,17 @@ impl<'a, T: Scalar> Setting<'a, T> {
         })
     }
 
-    /// Whether a backward pass computes z anew with W.
+    /// Whether a backward pass recomputes z with W.
     pub fn recomputes(&self) -> bool {
         !self.sequence.on_input && !self.law.readable()
     }
 
-    /// Room for V, packed.
+    /// Room for packed V.
     pub fn input(&self, arena: &mut Arena) -> Packed<T> {
         Packed::new(arena, self.sequence.features, self.sequence.n)
     }
 
-    /// In how many halves gradients are gathered: 2 or 1.
+    /// The number of halves in which gradients are gathered: 2 or 1.
     pub fn halves(&self, step: &dyn Step<T>) -> usize {
         if step.halved() { halves(&self.sequence) } else { 1 }
     }
@@ -74,7 +74,7 @@ impl<'a, T: Scalar> Setting<'a, T> {
 pub struct Context<'a, T: Scalar> {
     pub setting: &'a Setting<'a, T>,
     pub step: &'a dyn Step<T>,
-    /// In how many halves gradients are gathered: 2 or 1.
+    /// The number of halves in which gradients are gathered: 2 or 1.
     pub halves: usize,
     input: &'a Packed<T>,
 }
@@ -87,22 +87,22 @@ impl<'a, T: Scalar> Deref for Context<'a, T> {
 }
 
 impl<'a, T: Scalar> Context<'a, T> {
-    /// With the room of [`Setting::input`].
+    /// `input` comes from [`Setting::input`].
     pub fn new(setting: &'a Setting<'a, T>, step: &'a dyn Step<T>, input: &'a Packed<T>) -> Self {
         Context { setting, step, halves: setting.halves(step), input }
     }
 
-    /// Numbers of one time step of states.
+    /// Numbers in one time step of states.
     pub fn stride(&self) -> usize {
         self.sequence.batch * self.width
     }
 
-    /// The activation finishes the columns of a step; otherwise it is a pass over whole rows.
+    /// Whether the activation is the epilogue of a step's product; otherwise it is a pass over whole rows.
     pub fn fused(&self) -> bool {
         !self.law.kind.by_rows()
     }
 
-    /// Packs V; a barrier has to follow.
+    /// Packs V; must be followed by a barrier.
     pub fn pack(&self, member: &Member<'_>) {
         let Sequence { features, input_weight, .. } = self.sequence;
         // SAFETY: V has n rows and d columns; all members pack it, and a barrier follows.
@@ -115,7 +115,7 @@ impl<'a, T: Scalar> Context<'a, T> {
         parts(x)[t * batch * features * T::PARTS..].as_ptr()
     }
 
-    /// The rows of step t that continue from states and those that start, each with its previous states at row 0.
+    /// The rows of step t that continue and those that start, each with row 0 of its previous states.
     pub fn sources(&self, t: usize, states: *const T::Real) -> [(Range<usize>, *const T::Real); 2] {
         let (continuing, active) = (self.schedule.continuing(t), self.schedule.active(t));
         let previous =
@@ -124,10 +124,11 @@ impl<'a, T: Scalar> Context<'a, T> {
         [(0..continuing, previous), (continuing..active, start)]
     }
 
-    /// One step for this part's rows and columns, to row 0 of the step at `out`.
+    /// One step for this part's rows and columns; `out` is row 0 of the step.
     ///
     /// # Safety
-    /// The states of the previous step are complete for these rows; `out` has B rows, and only this part writes those that are its.
+    /// The previous states of these rows are complete; `out` has B rows, and this part's rows are written by no other
+    /// member.
     pub unsafe fn advance(
         &self,
         t: usize,
@@ -144,7 +145,7 @@ impl<'a, T: Scalar> Context<'a, T> {
             map.finish = Finish::Value(law.phi());
         }
         let rows = part.rows(0..self.schedule.active(t));
-        // SAFETY: the contract above; x_t, h0 and the packed V have the rows and columns of the sequence.
+        // SAFETY: the contract above; x_t, h0 and the packed V have the sequence's rows and columns.
         unsafe {
             if self.on_input {
                 map.run(rows.clone(), part.columns::<T::Real>(*width));
@@ -175,7 +176,7 @@ impl<'a, T: Scalar> Context<'a, T> {
     /// The pass of an activation that is not fused, over whole rows.
     ///
     /// # Safety
-    /// The rows exist, and only this part writes those that are its.
+    /// The rows exist, and this part's rows are written by no other member.
     unsafe fn activate(&self, rows_at: *mut T::Real, rows: Range<usize>, part: &Part<'_>) {
         if self.fused() {
             return;
@@ -183,7 +184,7 @@ impl<'a, T: Scalar> Context<'a, T> {
         let Setting { law, width, .. } = self.setting;
         part.sync();
         if part.leads() {
-            // SAFETY: the rows exist with the columns of all members, and only this part writes them.
+            // SAFETY: the rows exist in full width, and no other member writes them.
             unsafe { law.value(rows_at, rows_at, rows, 0..*width) }
         }
         part.sync();

@@ -1,4 +1,4 @@
-//! h_t = phi(W h_{t-1} + V x_t + b) for all t, written where the caller wants it: nothing else is kept.
+//! h_t = phi(W h_{t-1} + V x_t + b) for all t, written to the caller's array; nothing else is kept.
 
 use super::context::{Context, Setting, Wanted};
 use super::packed::Packed;
@@ -17,7 +17,7 @@ pub struct Room<T: Scalar> {
     input: Packed<T>,
     own: Regions<T::Real>,
     threads: usize,
-    /// They share columns instead of rows.
+    /// Whether members share columns instead of rows.
     columns: bool,
     /// Multiply-adds of one step per row.
     work: usize,
@@ -34,7 +34,7 @@ impl<T: Scalar> Room<T> {
     }
 }
 
-/// Fills states (T, B, n), which were checked; zeros behind the end of a sequence.
+/// Fills states (T, B, n), whose size is checked; zeros past the end of a sequence.
 pub fn forward<T: Scalar>(
     step: &dyn Step<T>,
     room: &Room<T>,
@@ -51,7 +51,7 @@ pub fn forward<T: Scalar>(
     let call = Call { context: &context, states, poll: &poll, pace: &pace };
     run(room.threads, &|member| {
         context.pack(member);
-        // SAFETY: all members prepare together, each with scratch of its own.
+        // SAFETY: all members prepare together, each with its own scratch.
         unsafe { step.prepare(room.own.of(member.id).ptr(), member) };
         member.barrier();
         let part = if room.columns {
@@ -74,13 +74,13 @@ struct Call<'a, T: Scalar> {
 }
 
 impl<T: Scalar> Call<'_, T> {
-    /// The steps from the k-th on; returns where member 0 is to go on alone, if so.
+    /// The steps from the k-th on; returns the step from which member 0 continues alone, if any.
     fn walk(&self, part: &Part<'_>, from: usize) -> Option<usize> {
         let Call { context, states, .. } = *self;
         for k in from..context.schedule.steps {
             let t = context.schedule.step(k);
             let out = states.at(t * context.stride());
-            // SAFETY: the rows of this member were finished by itself in the step before, or by all, after a barrier.
+            // SAFETY: the previous step of these rows was written by this member, or by all members before a barrier.
             unsafe {
                 context.advance(t, states.0, out, Wanted::State, part);
                 let behind = part.rows(context.schedule.active(t)..context.schedule.batch);

@@ -1,8 +1,8 @@
-//! The gradients that do not concern the transition: V_bar = U_bar^T conj(X), x_bar = U_bar conj(V), sums for the biases,
-//! where U_bar is the cotangent of V x + b.
+//! The gradients other than those of the transition: V_bar = U_bar^T conj(X), x_bar = U_bar conj(V), sums for the
+//! biases, where U_bar is the cotangent of V x + b.
 //!
-//! V_bar is gathered as the real product X^T U_bar of (d, n) arrays of parts, whose lanes are full for any d, and
-//! combined into V_bar at the end.
+//! V_bar is accumulated as the real product X^T U_bar of (d, n) arrays of real and imaginary parts, which fills the
+//! lanes for any d, and is combined at the end.
 
 use super::context::{Context, Setting};
 use super::packed::Packed;
@@ -18,7 +18,7 @@ use isometry_kernels::activation::{Along, Columns, units};
 use isometry_kernels::recurrence::Affine;
 use std::ops::Range;
 
-/// Where the gradients go, each fully overwritten; None where one is not wanted.
+/// The outputs, each fully overwritten; None for gradients not requested.
 #[derive(Default)]
 pub struct Gradients<'a, T: Scalar> {
     /// (T, B, d)
@@ -34,7 +34,7 @@ pub struct Gradients<'a, T: Scalar> {
 }
 
 impl<T: Scalar> Gradients<'_, T> {
-    /// Refuses sizes that do not fit the sequence.
+    /// Returns an error for sizes that do not fit the sequence.
     pub fn check(&self, sequence: &Sequence<'_, T>) -> Result<()> {
         let Sequence { steps, batch, features, n, .. } = *sequence;
         let units = sequence.activation.bias_units(n);
@@ -62,15 +62,15 @@ impl<T: Scalar> Gradients<'_, T> {
     }
 }
 
-/// The rows of a half of the batch in a chunk, one after the other.
+/// The rows of a half of the batch in a chunk, contiguous.
 pub struct Rows<R> {
-    /// Which half.
+    /// Index of the half.
     pub half: usize,
     /// Its rows of the batch.
     pub of: Range<usize>,
     /// First step.
     pub first: usize,
-    /// How many rows.
+    /// Number of rows.
     pub rows: usize,
     /// Cotangents of V x + b.
     pub bar: *const R,
@@ -80,27 +80,27 @@ pub struct Rows<R> {
     pub x: *const R,
     /// Values or arguments of the activation.
     pub y: *const R,
-    /// Which of both.
+    /// Whether `y` holds values or arguments.
     pub from: Source,
-    /// Numbers from those of one step to those of the next; 0 where they stand one after the other like the rows.
+    /// Stride between steps, in numbers; 0 if the steps are contiguous like the rows.
     pub apart: usize,
 }
 
-/// The memory of a [`Gatherer`]; empty where a gradient is not wanted.
+/// The memory of a [`Gatherer`]; empty for gradients not requested.
 pub struct Gathered<T: Scalar> {
     /// conj(V), for x_bar.
     input: Packed<T>,
-    /// X^T U_bar as real numbers; this and the sums of each half.
+    /// X^T U_bar as real numbers; this and the sums exist once per half.
     products: Region<T::Real>,
     sums: Region<T::Real>,
     activation_sums: Region<T::Real>,
 }
 
-/// Which of [`Gradients`] are wanted: x, input_weight, bias, activation_bias.
+/// Which of [`Gradients`] are requested: x, input_weight, bias, activation_bias.
 pub type Wants = [bool; 4];
 
 impl<T: Scalar> Gathered<T> {
-    /// For sums of each of the halves.
+    /// With separate sums for each half.
     pub fn carve(arena: &mut Arena, setting: &Setting<'_, T>, halves: usize, wants: Wants) -> Self {
         let Sequence { features, n, .. } = setting.sequence;
         let [x, input_weight, bias, activation_bias] = wants;
@@ -112,7 +112,7 @@ impl<T: Scalar> Gathered<T> {
     }
 }
 
-/// Gathers chunk after chunk.
+/// Accumulates the gradients chunk by chunk.
 pub struct Gatherer<'a, T: Scalar> {
     context: &'a Context<'a, T>,
     x: Option<Shared<T>>,
@@ -124,10 +124,10 @@ pub struct Gatherer<'a, T: Scalar> {
 }
 
 impl<'a, T: Scalar> Gatherer<'a, T> {
-    /// For gradients that have passed their check.
+    /// For gradients that passed [`Gradients::check`].
     ///
     /// # Safety
-    /// The memory lives, was cut for these gradients, and nobody else uses it.
+    /// The memory is alive, was carved for these gradients, and is not otherwise in use.
     pub unsafe fn new(
         context: &'a Context<'a, T>,
         gathered: &'a Gathered<T>,
@@ -154,7 +154,7 @@ impl<'a, T: Scalar> Gatherer<'a, T> {
         self.h0.map(|bar| bar.0.cast())
     }
 
-    /// Packs this member's part of conj(V); a barrier has to follow.
+    /// Packs this member's part of conj(V); must be followed by a barrier.
     pub fn pack(&self, member: &Member<'_>) {
         let Sequence { features, input_weight, .. } = self.context.sequence;
         if self.x.is_some() {
@@ -166,7 +166,7 @@ impl<'a, T: Scalar> Gatherer<'a, T> {
     /// Adds a chunk: this member's part.
     ///
     /// # Safety
-    /// The rows are complete; all members gather together, each with numbers of scratch for its products.
+    /// The rows are complete; all members gather together, each with its own scratch for the products.
     pub unsafe fn gather(
         &self,
         rows: &Rows<T::Real>,
@@ -180,7 +180,7 @@ impl<'a, T: Scalar> Gatherer<'a, T> {
         let d = sequence.features * T::PARTS;
         let own = |sums: Region<T::Real>| sums.at(rows.half * (sums.len() / self.context.halves));
         let (width, add) = (*width, !first);
-        // SAFETY: the contract above; the members write different columns of the sums, and different rows of x_bar.
+        // SAFETY: the contract above; members write disjoint columns of the sums and disjoint rows of x_bar.
         unsafe {
             if !products.is_empty() {
                 let (x, bar) = (Operand::new(rows.x, d), Operand::new(rows.bar, width));
@@ -235,7 +235,7 @@ impl<'a, T: Scalar> Gatherer<'a, T> {
     ) {
         let Setting { schedule, width, sequence, .. } = self.context.setting;
         let (batch, d) = (sequence.batch, sequence.features * T::PARTS);
-        // SAFETY: the contract above; the products of rows are independent of each other.
+        // SAFETY: the contract above; the products of different rows are independent.
         unsafe {
             if self.context.halves > 1 {
                 for (t, before) in steps.clone().zip((0..).step_by(rows.of.len())) {
@@ -264,7 +264,7 @@ impl<'a, T: Scalar> Gatherer<'a, T> {
         }
     }
 
-    /// Writes what was gathered.
+    /// Writes the accumulated gradients.
     ///
     /// # Safety
     /// Every chunk has been gathered by all members.
@@ -275,7 +275,7 @@ impl<'a, T: Scalar> Gatherer<'a, T> {
         let Setting { width, law, sequence, .. } = self.context.setting;
         let Gathered { products, sums, activation_sums, .. } = *self.gathered;
         let Sequence { n, features, .. } = *sequence;
-        // SAFETY: the sizes were checked, the sums were zeros at first; the other members are through with all of it.
+        // SAFETY: sizes were checked, the sums started from zero, and all other members have finished with them.
         unsafe {
             if self.context.halves == 2 {
                 for sums in [products, sums, activation_sums] {

@@ -1,6 +1,6 @@
-//! The batch in two halves whose gradients are summed apart: members that work on different halves then never read what
-//! another core wrote (at n = 190, B = 20 that was half the time of two cores). Whether there are halves depends on the sizes
-//! alone, so that the order of every sum does too.
+//! The batch in two halves with separate gradient sums: members that work on different halves then never read data
+//! written by another core (at n = 190, B = 20 such reads took half the time of two cores). The split depends on the
+//! sizes alone, so the order of every sum does too.
 
 use super::context::Context;
 use super::sequence::Sequence;
@@ -9,29 +9,29 @@ use crate::parallel::Member;
 use crate::scalar::Scalar;
 use std::ops::Range;
 
-/// Fewest rows of a batch that is halved: a half is to fill a register tile. Tests halve everything that they can.
+/// Fewest rows of a batch that is halved, so that a half fills a register tile. Tests halve every batch they can.
 const ROWS: usize = if cfg!(test) { 4 } else { 16 };
 
-/// 2 where all sequences of a large enough batch have the same length, else 1.
+/// 2 if the batch is large enough and all sequences have the same length, else 1.
 pub fn halves<T: Scalar>(sequence: &Sequence<'_, T>) -> usize {
     let full = sequence.lengths.is_none_or(|lengths| lengths.iter().all(|&length| length == sequence.steps));
     if full && sequence.batch >= ROWS { 2 } else { 1 }
 }
 
-/// One of the halves (or the whole batch), and this member's share of the work on it.
+/// One half (or the whole batch), and this member's share of the work on it.
 pub struct Half<'a> {
-    /// Which.
+    /// Its index.
     pub index: usize,
     /// Its rows of the batch.
     pub rows: Range<usize>,
     /// This member's rows among them.
     pub part: Part<'a>,
-    /// This member among those who gather the gradients of the half; where there are two it must not wait at barriers.
+    /// This member among those that gather the half's gradients; with two halves it must not wait at barriers.
     pub gatherer: Member<'a>,
 }
 
 impl<'a> Half<'a> {
-    /// What this member has to do with each half; None where it has nothing to do with it.
+    /// This member's work on each half; None if it has none.
     pub fn all<T: Scalar>(context: &Context<'_, T>, part: &Part<'a>) -> [Option<Half<'a>>; 2] {
         let (batch, member) = (context.sequence.batch, part.member);
         if context.halves == 1 {

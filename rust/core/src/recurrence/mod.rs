@@ -1,9 +1,8 @@
 //! h_t = phi(W h_{t-1} + V x_t + b) over time, and backward through it.
 //!
-//! One driver (`forward.rs`, `backward.rs`) owns time, chunks, threads, lengths, direction and interruption; a
-//! [`Step`] owns what is particular to the transition: packed operands, one step forward, one backward, gradients.
-//! Each state is summed in an order that depends on the sizes of the problem only, so that results are the same for any
-//! number of threads.
+//! One driver (`forward.rs`, `backward.rs`) handles time, chunks, threads, lengths, direction and interruption; a
+//! [`Step`] is specific to the transition: packed operands, one step forward, one backward, gradients. The order of
+//! summation of each state depends on the problem sizes only, so that results are the same for any number of threads.
 
 mod backward;
 mod context;
@@ -39,9 +38,9 @@ use context::Setting;
 use dense::DenseStep;
 use reflection_step::{Bars, ReflectionStep};
 
-/// States (T, B, n) of a recurrence with a dense W (n, n); zeros behind the end of a sequence.
+/// States (T, B, n) of a recurrence with a dense W (n, n); zeros past the end of a sequence.
 ///
-/// `cancel` is asked every few milliseconds; when it says yes the call ends with [`crate::Error::Interrupted`].
+/// `cancel` is called every few milliseconds; once it returns true the call ends with [`crate::Error::Interrupted`].
 pub fn forward_dense<T: Scalar>(
     weight: &[T],
     sequence: &Sequence<'_, T>,
@@ -61,7 +60,7 @@ pub fn forward_dense<T: Scalar>(
     forward::forward(&room.0, &room.1, &setting, states, cancel)
 }
 
-/// The gradients of [`forward_dense`] for the cotangent ct (T, B, n) of its states; what is None is not computed.
+/// The gradients of [`forward_dense`] for the cotangent ct (T, B, n) of its states; None fields are not computed.
 pub fn backward_dense<T: Scalar>(
     weight: &[T],
     sequence: &Sequence<'_, T>,
@@ -86,7 +85,7 @@ pub fn backward_dense<T: Scalar>(
         let room = work::Room::carve(arena, &setting, &step, wants, threads);
         (step, room)
     })?;
-    // SAFETY: the memory was cut for this call.
+    // SAFETY: the memory was carved for this call.
     unsafe { backward::backward(&room.0, &room.1, &setting, (states, ct), gradients, cancel) }
 }
 
@@ -110,12 +109,12 @@ pub fn forward_reflections<T: Scalar>(
         let room = forward::Room::carve(arena, &setting, &step, threads);
         (step, room)
     })?;
-    // SAFETY: the memory was cut for this call.
+    // SAFETY: the memory was carved for this call.
     unsafe { room.0.fill() };
     forward::forward(&room.0, &room.1, &setting, states, cancel)
 }
 
-/// The gradients of [`forward_reflections`]; what is None is not computed.
+/// The gradients of [`forward_reflections`]; None fields are not computed.
 pub fn backward_reflections<T: Scalar>(
     transition: &Reflections<'_, T>,
     sequence: &Sequence<'_, T>,
@@ -144,7 +143,7 @@ pub fn backward_reflections<T: Scalar>(
         let room = work::Room::carve(arena, &setting, &step, wants, threads);
         (step, room)
     })?;
-    // SAFETY: the memory was cut for this call.
+    // SAFETY: the memory was carved for this call.
     unsafe {
         room.0.fill();
         backward::backward(&room.0, &room.1, &setting, (states, ct), gradients, cancel)?;

@@ -1,4 +1,4 @@
-//! One member's way backward through the steps of one chunk: z_bar of each, then the chunk's part of the gradients.
+//! One member's backward pass through the steps of one chunk: z_bar of each, then the chunk's part of the gradients.
 
 use super::context::{Context, Setting, Wanted};
 use super::gradients::{Gatherer, Rows};
@@ -12,7 +12,7 @@ use crate::scratch::Region;
 use isometry_kernels::recurrence::{Affine, Finish};
 use std::ops::Range;
 
-/// One member's way through one chunk of a half of the batch.
+/// One member's work on one chunk of a half of the batch.
 pub(super) struct Pass<'a, T: Scalar> {
     pub(super) context: &'a Context<'a, T>,
     pub(super) gatherer: &'a Gatherer<'a, T>,
@@ -24,12 +24,12 @@ pub(super) struct Pass<'a, T: Scalar> {
 }
 
 impl<T: Scalar> Pass<'_, T> {
-    /// Where the rows of the half begin in the chunk.
+    /// Offset of the half's first row in the chunk.
     fn first(&self) -> usize {
         self.steps.len() * self.half.rows.start
     }
 
-    /// Where row 0 of step t would lie in the chunk.
+    /// Offset at which row 0 of step t would lie in the chunk.
     fn before(&self, t: usize) -> usize {
         if self.context.halves == 1 {
             return self.context.schedule.rows(&(self.steps.start..t));
@@ -42,11 +42,11 @@ impl<T: Scalar> Pass<'_, T> {
         self.work.trace(self.before(t), self.context.width, self.context.step.kept())
     }
 
-    /// z_bar of step t for this part; `above` is the trace of the step after it.
+    /// z_bar of step t for this part; `above` is the trace of step t + 1.
     ///
     /// # Safety
-    /// The arrays have the rows of the sequence; what the step after t left for this part is complete; nobody else writes this
-    /// part's rows and columns of the chunk.
+    /// The arrays have the rows of the sequence; step t + 1 is complete for this part; this part's rows and columns of
+    /// the chunk are not accessed by other members.
     pub(super) unsafe fn step(
         &self,
         t: usize,
@@ -64,7 +64,7 @@ impl<T: Scalar> Pass<'_, T> {
         let z = work.z.ptr().wrapping_add(self.before(t) * width);
         let (h, again) = (states.wrapping_add(at), !work.z.is_empty());
         let bar = trace.bar.cast_mut();
-        // h_bar, apart from z_bar where the bias of the activation wants it
+        // h_bar, stored separately from z_bar if the gradient of the activation's bias needs it
         let value_bar =
             if work.value_bar.is_empty() { bar } else { work.value_bar.at(self.before(t) * width) };
         let mut map = Affine::new(*width, context.sequence.batch, value_bar);
@@ -74,7 +74,7 @@ impl<T: Scalar> Pass<'_, T> {
         if fused && law.kind != Kind::Identity {
             map.finish = Finish::Pull(law.phi());
         }
-        // SAFETY: the contract above; the step and what it wants of the steps beside it are complete for these rows.
+        // SAFETY: the contract above; step t + 1 and the adjacent states are complete for these rows.
         unsafe {
             if again {
                 context.advance(t, states, z, Wanted::Argument, part);
@@ -116,7 +116,7 @@ impl<T: Scalar> Pass<'_, T> {
         rows: Range<usize>,
     ) {
         let (law, part) = (&self.context.law, self.part);
-        // SAFETY: the contract above; a kind that needs whole rows waits for the columns of the others.
+        // SAFETY: the contract above; an activation that needs whole rows first synchronises with the other columns.
         unsafe {
             if !law.kind.by_rows() {
                 law.pull(y, from, g, out, rows, part.columns::<T::Real>(law.width));
@@ -130,7 +130,7 @@ impl<T: Scalar> Pass<'_, T> {
         }
     }
 
-    /// Copies this part's rows of what the gradients want.
+    /// Copies this part's rows of the arrays that the gradients read.
     ///
     /// # Safety
     /// As [`Pass::step`].
@@ -141,7 +141,7 @@ impl<T: Scalar> Pass<'_, T> {
         }
         let (rows, before) = (part.rows(0..context.schedule.active(t)), self.before(t));
         let [previous, x, h] = work.copies;
-        // SAFETY: the contract above; a copy has room for the rows of the chunk.
+        // SAFETY: the contract above; the copies have room for the rows of the chunk.
         unsafe {
             put(context.x(t), x.ptr(), context.sequence.features * T::PARTS, before, &rows);
             if !h.is_empty() {
@@ -156,7 +156,7 @@ impl<T: Scalar> Pass<'_, T> {
     /// Adds the chunk to the gradients: this member's part.
     ///
     /// # Safety
-    /// All rows of the chunk are complete; all members come here, each with scratch of its own.
+    /// All rows of the chunk are complete; every member calls this, each with its own scratch.
     pub(super) unsafe fn gather(&self, states: *const T::Real, scratch: *mut T::Real, first: bool) {
         let Pass { context, part, work, steps, .. } = self;
         let Setting { schedule, width, .. } = context.setting;
@@ -171,10 +171,10 @@ impl<T: Scalar> Pass<'_, T> {
             let (rows, mut trace) = (count(&steps), self.trace(steps.start));
             trace.bar = trace.bar.wrapping_add(bar);
             let half = self.half.index;
-            // SAFETY: the contract above; the rows of the chunk stand at both addresses.
+            // SAFETY: the contract above; both pointers address the rows of the chunk.
             unsafe { context.step.gather(&Chunk { half, rows, trace, previous, first }, scratch, member) }
         };
-        // The step of this chunk at which all start together.
+        // The step of this chunk at which all sequences start.
         let start = Some(schedule.step(0)).filter(|t| !copied && steps.contains(t));
         let rest = match start {
             Some(t) if t == steps.start => t + 1..steps.end,
@@ -195,7 +195,7 @@ impl<T: Scalar> Pass<'_, T> {
             first: steps.start,
             rows: count(steps),
             bar: at(if context.on_input { work.input_bar } else { work.bar }),
-            // where phi acts on the input part alone, the cotangent of its values is that of the states
+            // if phi acts on the input term only, the cotangent of its values is that of the states
             value_bar: at(if work.value_bar.is_empty() { work.bar } else { work.value_bar }),
             x,
             from: if context.on_input { Source::Argument } else { Source::Value },
@@ -205,7 +205,7 @@ impl<T: Scalar> Pass<'_, T> {
         let before = if copied {
             work.copies[0].at((self.before(rest.start) + self.half.rows.start) * width).cast_const()
         } else {
-            // Rows ascend in t also backwards in time; for an empty rest any address will do.
+            // Rows are in ascending t in both directions; if the rest is empty the address is unused.
             let t = if schedule.reverse { rest.start + 1 } else { rest.start.max(1) - 1 };
             state(t)
         };
@@ -219,10 +219,10 @@ impl<T: Scalar> Pass<'_, T> {
     }
 }
 
-/// Copies rows of a step to rows of a chunk, zeros where there is no source.
+/// Copies rows of a step into the chunk; without a source it writes zeros.
 ///
 /// # Safety
-/// The rows exist at the source, if there is one, and in the chunk, where nobody else touches them.
+/// The rows exist in the source, if there is one, and in the chunk, where no other member accesses them.
 unsafe fn put<R: Copy>(source: *const R, copy: *mut R, width: usize, before: usize, rows: &Range<usize>) {
     let (to, count) = (copy.wrapping_add((before + rows.start) * width), rows.len() * width);
     // SAFETY: the contract above.

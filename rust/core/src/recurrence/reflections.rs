@@ -1,4 +1,4 @@
-//! A product of m reflections and a last factor as the transition of a recurrence: what the caller gives and wants.
+//! A product of m reflections and a last factor as the transition of a recurrence: parameters and gradients.
 
 use crate::error::{Error, Result};
 use crate::scalar::Scalar;
@@ -17,19 +17,19 @@ pub struct Reflections<'a, T: Scalar> {
     pub phases: Option<&'a [T::Real]>,
 }
 
-/// Where the gradients of [`Reflections`] go; None where one is not wanted.
+/// The gradients of [`Reflections`]; None for those not requested.
 #[derive(Default)]
 pub struct ReflectionGradients<'a, T: Scalar> {
     /// (n, m)
     pub vectors: Option<&'a mut [T]>,
-    /// Of s.
+    /// s_bar
     pub sign: Option<&'a mut T::Real>,
     /// (n)
     pub phases: Option<&'a mut [T::Real]>,
 }
 
 impl<T: Scalar> Reflections<'_, T> {
-    /// Refuses sizes that do not fit n.
+    /// Returns an error for sizes that do not fit n.
     pub fn check(&self, n: usize) -> Result<()> {
         check_len("vectors", self.vectors.len(), &[n, self.m])?;
         if let Some(phases) = self.phases {
@@ -46,12 +46,12 @@ impl<T: Scalar> Reflections<'_, T> {
 }
 
 impl<T: Scalar> ReflectionGradients<'_, T> {
-    /// Whether one is wanted.
+    /// Whether any is requested.
     pub fn any(&self) -> bool {
         self.vectors.is_some() || self.sign.is_some() || self.phases.is_some()
     }
 
-    /// Refuses sizes that do not fit, and gradients of what was not given.
+    /// Returns an error for sizes that do not fit, and for gradients of absent parameters.
     pub fn check(&self, of: &Reflections<'_, T>) -> Result<()> {
         self.vectors
             .as_ref()

@@ -1,7 +1,7 @@
-//! What a recurrence is given, checked, and which rows of it take part in which step.
+//! The checked inputs of a recurrence, and the rows that take part in each step.
 //!
-//! Lengths do not increase, so step t concerns the first `active(t)` rows. Backwards in time each sequence starts at its
-//! own end: a step then has rows that continue and, behind them, rows that start from h0.
+//! Lengths do not increase, so the rows of step t are the first `active(t)`. Backwards in time each sequence starts at
+//! its own end: a step then has rows that continue, followed by rows that start from h0.
 
 use crate::activation::Activation;
 use crate::error::{Error, Result};
@@ -31,18 +31,18 @@ pub struct Sequence<'a, T: Scalar> {
     pub bias: Option<&'a [T]>,
     /// phi
     pub activation: Activation,
-    /// Of the modReLUs, one per feature.
+    /// Bias of the modReLUs, one number per feature.
     pub activation_bias: Option<&'a [T::Real]>,
     /// phi acts on V x_t + b only.
     pub on_input: bool,
-    /// Steps of each sequence, not increasing; all T if absent.
+    /// Steps of each sequence, non-increasing; all T if absent.
     pub lengths: Option<&'a [usize]>,
-    /// From the end of each sequence to its beginning.
+    /// Whether time runs from the end of each sequence to its beginning.
     pub reverse: bool,
 }
 
 impl<T: Scalar> Sequence<'_, T> {
-    /// Refuses sizes that do not fit.
+    /// Returns an error for sizes that do not fit.
     pub fn check(&self) -> Result<()> {
         let Sequence { steps, batch, features, n, .. } = *self;
         if steps == 0 || batch == 0 || n == 0 {
@@ -66,25 +66,25 @@ impl<T: Scalar> Sequence<'_, T> {
         self.activation.check::<T>(n, self.activation_bias)
     }
 
-    /// Refuses states (T, B, n), or their cotangents, of another size.
+    /// Returns an error for states (T, B, n), or their cotangents, of another size.
     pub fn check_states(&self, argument: &'static str, states: &[T]) -> Result<()> {
         check_len(argument, states.len(), &[self.steps, self.batch, self.n])
     }
 }
 
-/// Which rows take part when.
+/// The rows that take part in each step.
 pub struct Schedule {
     /// T
     pub steps: usize,
     /// B
     pub batch: usize,
-    /// From the end to the beginning.
+    /// Whether time runs backwards.
     pub reverse: bool,
-    /// Rows of each step.
+    /// Number of rows of each step.
     active: Buffer<usize>,
-    /// Rows of all steps before each step, and of all steps.
+    /// Prefix sums of `active`.
     before: Buffer<usize>,
-    /// Steps of each sequence.
+    /// Number of steps of each sequence.
     lengths: Buffer<usize>,
 }
 
@@ -130,7 +130,7 @@ impl Schedule {
         if self.reverse { self.steps - 1 - k } else { k }
     }
 
-    /// Rows of step t that continue; the others up to `active(t)` start from h0.
+    /// Rows of step t that continue; the others, up to `active(t)`, start from h0.
     pub fn continuing(&self, t: usize) -> usize {
         self.previous(t).map_or(0, |s| self.active[s].min(self.active[t]))
     }
@@ -140,22 +140,22 @@ impl Schedule {
         self.next(t).map_or(0, |s| self.active[s].min(self.active[t]))
     }
 
-    /// All rows take part in all these steps.
+    /// Whether all rows take part in all these steps.
     pub fn full(&self, steps: &Range<usize>) -> bool {
         self.rows(steps) == steps.len() * self.batch
     }
 
-    /// No row starts in these steps.
+    /// Whether no row starts in these steps.
     pub fn seamless(&self, steps: &Range<usize>) -> bool {
         steps.clone().all(|t| self.continuing(t) == self.active[t])
     }
 
-    /// The rows of one of `count` members, cut so that each has about the same number of steps.
+    /// The rows of member `id` of `count`, balanced by their number of steps.
     pub fn share(&self, id: usize, count: usize) -> Range<usize> {
         let total = self.before[self.steps];
         let cut = |id: usize| {
             let mut sum = 0;
-            // A row goes to the side on which its middle falls.
+            // A row goes to the side that contains its middle.
             self.lengths
                 .iter()
                 .take_while(|&&length| {

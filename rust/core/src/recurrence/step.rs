@@ -1,4 +1,4 @@
-//! What the driver asks of a transition: one step forward, one step backward, and the gradient of its parameters.
+//! The driver's interface to a transition: one step forward, one step backward, and the gradient of its parameters.
 
 use super::team::Part;
 use crate::parallel::Member;
@@ -6,7 +6,7 @@ use crate::scalar::Scalar;
 use isometry_kernels::recurrence::Affine;
 use std::ops::Range;
 
-/// The cotangents z_bar of one step, and what the transition made of them ([`Step::keep`]); both at row 0 of the step.
+/// The cotangents z_bar of one step and the data that [`Step::keep`] derived from them; both at row 0 of the step.
 #[derive(Clone, Copy)]
 pub struct Trace<R> {
     /// z_bar
@@ -15,22 +15,22 @@ pub struct Trace<R> {
     pub kept: *mut R,
 }
 
-/// Rows of several steps, one after the other: what the gradients are gathered from.
+/// Rows of several steps, contiguous, from which the gradients are accumulated.
 pub struct Chunk<R> {
-    /// Which half of the batch they belong to; each has sums of its own.
+    /// The half of the batch they belong to; each half has its own sums.
     pub half: usize,
-    /// How many.
+    /// Number of rows.
     pub rows: usize,
-    /// z_bar and what [`Step::keep`] made of it.
+    /// z_bar and the output of [`Step::keep`].
     pub trace: Trace<R>,
     /// The states before the step.
     pub previous: *const R,
-    /// Nothing has been gathered before from this half.
+    /// Whether this is the first chunk of this half.
     pub first: bool,
 }
 
-/// A transition W inside a recurrence. All members call `prepare`, `gather` and `finish` together; barriers before and
-/// after them are the driver's.
+/// A transition W inside a recurrence. All members call `prepare`, `gather` and `finish` together; the driver places
+/// barriers before and after them.
 ///
 /// # Safety of its methods
 /// Pointers have the rows and columns that the arguments name; members write disjoint parts.
@@ -38,9 +38,9 @@ pub struct Chunk<R> {
 pub trait Step<T: Scalar>: Sync {
     /// Multiply-adds of one step per row.
     fn work(&self) -> usize;
-    /// A step has enough columns for members to share.
+    /// Whether a step has enough columns for members to share.
     fn divisible(&self) -> bool;
-    /// Its gradient can be gathered by halves: [`Step::gather`] then has no barrier.
+    /// Whether its gradient can be gathered by halves: [`Step::gather`] then has no barrier.
     fn halved(&self) -> bool {
         false
     }
@@ -67,7 +67,7 @@ pub trait Step<T: Scalar>: Sync {
         rows: Range<usize>,
         part: &Part<'_>,
     );
-    /// Computes what [`Step::backward`] and [`Step::gather`] want besides z_bar.
+    /// Computes what [`Step::backward`] and [`Step::gather`] need besides z_bar.
     unsafe fn keep(&self, trace: Trace<T::Real>, rows: Range<usize>, part: &Part<'_>);
     /// Adds the rows of a chunk to the gradient.
     unsafe fn gather(&self, chunk: &Chunk<T::Real>, scratch: *mut T::Real, member: &Member<'_>);

@@ -1,4 +1,4 @@
-//! The memory of a backward pass: what its members need, and two chunks that are used in turn.
+//! The memory of a backward pass: scratch of its members, and two chunks used in turn.
 
 use super::context::Setting;
 use super::gradients::{Gathered, Wants};
@@ -10,7 +10,7 @@ use crate::kernels::Product;
 use crate::scalar::{Real, Scalar};
 use crate::scratch::{Arena, Region, Regions};
 
-/// Rows of a chunk, if a step has fewer. Tests have many chunks.
+/// Most rows of a chunk, unless one step has more. Small in tests, so that there are many chunks.
 const ROWS: usize = if cfg!(test) { 16 } else { 512 };
 
 /// Steps of a chunk.
@@ -32,12 +32,12 @@ pub struct Room<T: Scalar> {
     /// Scratch of each member.
     pub own: Regions<T::Real>,
     pub threads: usize,
-    /// They share columns instead of rows.
+    /// Whether members share columns instead of rows.
     pub columns: bool,
 }
 
 impl<T: Scalar> Room<T> {
-    /// For up to `threads` members and the gradients that are wanted.
+    /// For up to `threads` members and the requested gradients.
     pub fn carve(
         arena: &mut Arena,
         setting: &Setting<'_, T>,
@@ -60,24 +60,24 @@ impl<T: Scalar> Room<T> {
     }
 }
 
-/// What a chunk keeps, row after row; empty where it is not needed.
+/// The data of a chunk, row by row; empty where not needed.
 pub struct Work<R> {
-    /// z_bar, what W sees.
+    /// z_bar, the cotangent that W^H is applied to.
     pub bar: Region<R>,
-    /// phi'^H z_bar where phi acts on the input part only.
+    /// phi'^H z_bar if phi acts on the input term only.
     pub input_bar: Region<R>,
-    /// h_bar where the bias of the activation wants it and z_bar does not tell it.
+    /// h_bar if the gradient of the activation's bias needs it and it cannot be recovered from z_bar.
     pub value_bar: Region<R>,
-    /// z where it is computed anew.
+    /// z if it is recomputed.
     pub z: Region<R>,
-    /// What the step keeps.
+    /// The output of [`super::step::Step::keep`].
     pub kept: Region<R>,
-    /// Copies of the states before the step, of the inputs, and of the states, where rows are missing between them.
+    /// Copies of the previous states, the inputs, and the states, where their rows are not contiguous.
     pub copies: [Region<R>; 3],
 }
 
 impl<R: Real> Work<R> {
-    /// For chunks of up to `rows` rows; `states` says that the bias of modReLU wants the states.
+    /// For chunks of up to `rows` rows; `states` says that the gradient of modReLU's bias needs the states.
     pub fn carve<T: Scalar<Real = R>>(
         arena: &mut Arena,
         setting: &Setting<'_, T>,
@@ -90,7 +90,7 @@ impl<R: Real> Work<R> {
         let varied = halves > 1 || !setting.schedule.full(&(0..setting.schedule.steps));
         let mut array = |wanted: bool, width: usize| {
             let array: Region<R> = arena.take(&[usize::from(wanted), rows, width]);
-            // apart from the next by 16 numbers more
+            // padding of 16 numbers before the next array
             arena.take::<R>(&[if array.is_empty() { 0 } else { 16 }]);
             array
         };
