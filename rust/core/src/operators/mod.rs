@@ -1,4 +1,4 @@
-//! One folder per object: definition and law in `mod.rs`, the arithmetic beside it.
+//! One folder per operator: definition in `mod.rs`, the arithmetic beside it.
 
 pub mod cayley;
 pub mod dense;

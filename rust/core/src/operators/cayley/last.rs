@@ -1,10 +1,10 @@
-//! The last factor D = diag(d) of W = (2 S - I) D: nothing, signs, or phases d = e^{i theta}.
+//! The last factor D = diag(d) of W = (2 S - I) D: identity, signs, or phases d = e^{i theta}.
 
 use crate::error::{Error, Result};
 use crate::scalar::{Real, Scalar};
 use crate::sizes::check_len;
 
-/// D, one row of n numbers per matrix.
+/// D, n numbers per matrix.
 #[derive(Clone, Copy, Debug)]
 pub enum Last<'a, R> {
     /// D = I
@@ -16,7 +16,7 @@ pub enum Last<'a, R> {
 }
 
 impl<R: Real> Last<'_, R> {
-    /// Size and values, for `batch` matrices of element type T.
+    /// Checks size and values for `batch` matrices of element type T.
     pub(super) fn check<T: Scalar<Real = R>>(&self, batch: usize, n: usize) -> Result<()> {
         match self {
             Last::None => Ok(()),
@@ -55,10 +55,10 @@ impl<R: Real> Last<'_, R> {
         }
     }
 
-    /// Writes `len` factors from index `first` on; `None` if D = I, else `out`.
+    /// Writes `len` factors from index `first` on to `out` and returns it; `None` if D = I.
     ///
     /// # Safety
-    /// `len` elements exist at `out`.
+    /// `out` has `len` elements.
     pub(super) unsafe fn fill<T: Scalar<Real = R>>(
         &self,
         first: usize,

@@ -4,13 +4,14 @@
 //! W = (I + A)^-1 (I - A) D = (2 S - I) D,   S = (I + A)^-1,   A^H = -A.
 //! ```
 //!
-//! A is given by its strict upper triangle, row by row, and for a complex type by the imaginary parts of its diagonal; the
-//! last factor D holds fixed signs or trainable phases. The inverse S is all products and no pivoting; each W is checked
-//! as it is finished ([`isometry_kernels::cayley::Limits`]), and the few that growth has spoilt are redone (`repair`).
+//! A is given by its strict upper triangle, row by row, and for a complex type by the imaginary parts of its diagonal;
+//! the last factor D holds fixed signs or trainable phases. The inverse S consists of matrix products, without pivoting;
+//! each W is checked in its epilogue ([`isometry_kernels::cayley::Limits`]), and the few with too large a growth factor
+//! are recomputed (`repair`).
 //!
-//! * `single`: one matrix, vectors along its rows, shared by the members of a call
+//! * `single`: one matrix, vectorised along its rows, shared by the members of a call
 //! * `group`: one matrix per lane, for batches of small ones
-//! * `forward`, `vjp`: which of both, and how a batch is dealt
+//! * `forward`, `vjp`: the choice between the two, and the distribution of a batch
 //! * `recover`: the parameters of a given matrix
 
 mod forward;
@@ -47,8 +48,8 @@ pub struct Cayley<'a, T: Scalar> {
 }
 
 impl<'a, T: Scalar> Cayley<'a, T> {
-    /// `upper` (batch, n (n - 1) / 2), `diagonal` (batch, n) the imaginary parts of the diagonal of a complex A, `last` the
-    /// factor D.
+    /// `upper` is (batch, n (n - 1) / 2), `diagonal` (batch, n) the imaginary parts of the diagonal of a complex A,
+    /// `last` the factor D.
     pub fn new(
         upper: &'a [T],
         diagonal: Option<&'a [T::Real]>,
@@ -90,7 +91,7 @@ impl<T: Scalar> Operator<T> for Cayley<'_, T> {
 
     fn matrix(&self, out: &mut [T], threads: usize) -> Result<()> {
         self.check_matrix("out", out)?;
-        // SAFETY: the matrices fill `out`, which is borrowed exclusively.
+        // SAFETY: `out` has the size of all matrices and is borrowed exclusively.
         unsafe { forward::matrices(self, Shared(out.as_mut_ptr()), threads) }
     }
 
@@ -107,7 +108,7 @@ impl<T: Scalar> Operator<T> for Cayley<'_, T> {
             (w, arena.regions(members, &[Product::<T>::scratch(rows, n)]))
         })?;
         let (w, own) = *room;
-        // SAFETY: the region holds all matrices.
+        // SAFETY: the region has the size of all matrices.
         unsafe { forward::matrices(self, Shared(w.ptr()), threads)? };
         let size = rows * n;
         let to = Shared(out.as_mut_ptr());
@@ -121,13 +122,14 @@ impl<T: Scalar> Operator<T> for Cayley<'_, T> {
             let scratch = own.of(member.id).ptr();
             if self.batch < member.count {
                 for b in 0..self.batch {
-                    // SAFETY: the slices hold the matrices; `out` is borrowed exclusively; one scratch per member.
+                    // SAFETY: the slices hold the matrices; `out` is borrowed exclusively; each member has its own
+                    // scratch.
                     unsafe { product(b).run(member, scratch) };
                 }
             } else {
                 Member::alone(|solo| {
                     for b in member.share(self.batch, 1) {
-                        // SAFETY: as above; the members write different matrices.
+                        // SAFETY: as above; members write disjoint matrices.
                         unsafe { product(b).run(solo, scratch) };
                     }
                 });

@@ -1,4 +1,4 @@
-//! Gradients from W and W_bar alone; the formulas stand in `single`.
+//! Gradients from W and W_bar alone; for the formulas see `single`.
 
 use super::forward::{by_lanes, work};
 use super::single::{self, BackwardOwn};
@@ -11,7 +11,7 @@ use crate::scratch::{Arena, Frame, Scratch, most};
 use crate::sizes::{check_len, triangles};
 use isometry_kernels::cayley::Targets;
 
-/// Arrays for the gradients that are wanted.
+/// Arrays of the requested gradients.
 #[derive(Debug, Default)]
 pub struct Gradients<'a, T: Scalar> {
     /// (batch, n (n - 1) / 2)
@@ -22,8 +22,8 @@ pub struct Gradients<'a, T: Scalar> {
     pub phases: Option<&'a mut [T::Real]>,
 }
 
-/// From W (batch, n, n), the result of [`super::Cayley`]'s `matrix`, and its cotangent of the same shape, the gradients of
-/// the parameters; `last` as it was given to [`super::Cayley::new`].
+/// The gradients of the parameters from W (batch, n, n), the result of [`super::Cayley`]'s `matrix`, and its cotangent
+/// of the same shape; `last` as given to [`super::Cayley::new`].
 pub fn matrix_vjp<T: Scalar>(
     w: &[T],
     last: Last<'_, T::Real>,
@@ -68,7 +68,7 @@ pub fn matrix_vjp<T: Scalar>(
             let scratch = room.of(member.id).ptr();
             for g in member.share(batch.div_ceil(width), 1) {
                 let (first, count) = (g * width, (batch - g * width).min(width));
-                // SAFETY: sizes were checked above; the members write different matrices.
+                // SAFETY: sizes were checked above; members write disjoint matrices.
                 unsafe {
                     let to = targets(first);
                     group::backward(inputs(first), (last, n), (first, count), to, scratch);
@@ -89,7 +89,7 @@ pub fn matrix_vjp<T: Scalar>(
     parallel::run(threads, &|member| {
         let (shared, owns) = *room;
         let (own, alone) = own(&mut owns.of(member.id).arena());
-        // SAFETY: sizes were checked above; the members write different matrices or share one.
+        // SAFETY: sizes were checked above; members write disjoint matrices or share one.
         let one = |member: &Member<'_>, b: usize, shared: Frame| unsafe {
             single::backward(member, inputs(b), (last, b, n), targets(b), shared, own);
         };

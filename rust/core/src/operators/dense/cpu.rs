@@ -1,4 +1,4 @@
-//! The products of a dense operator; a batch is dealt over the threads, a single matrix shared inside the product.
+//! The products of a dense operator: the matrices of a batch are distributed over threads, a single one is shared.
 
 use super::Dense;
 use crate::error::Result;
@@ -10,13 +10,13 @@ use crate::scratch::{Scratch, most};
 use crate::sizes::work;
 
 impl<T: Scalar> Dense<'_, T> {
-    /// W as it stands to the right of rows: W^T or conj(W).
+    /// W as the right-hand operand of rows: W^T or conj(W).
     fn right(&self, b: usize, side: Side) -> Operand<T> {
         let w = Operand::new(self.weight[b * self.p * self.q..].as_ptr(), self.q);
         if side == Side::Forward { w.t() } else { w.conj() }
     }
 
-    /// Runs `f(b)`, a few products of `cost` multiply-adds together, for every matrix.
+    /// Runs the products `f(b)`, `cost` multiply-adds together, for every matrix.
     fn products<const N: usize>(
         &self,
         cost: usize,
@@ -31,8 +31,8 @@ impl<T: Scalar> Dense<'_, T> {
             let scratch = own.of(member.id).ptr();
             let all = |member: &Member<'_>, b: usize| {
                 for product in f(b).into_iter().flatten() {
-                    // SAFETY: sizes were checked when the view and the call were; results are apart from each other
-                    // and from the arguments, so no barrier is needed.
+                    // SAFETY: sizes were checked for the view and the call; results do not overlap each other or the
+                    // arguments, so no barrier is needed.
                     unsafe { product.run(member, scratch) };
                 }
             };

@@ -1,4 +1,4 @@
-//! A plain matrix, without any law: c = W x for W of any shape (p, q).
+//! A plain matrix without structure: c = W x for W of any shape (p, q).
 //!
 //! Rows: C = X W^T, and for the adjoint side C = X conj(W). With the cotangent C_bar: X_bar = C_bar conj(W) and
 //! W_bar = C_bar^T conj(X); for the adjoint side X_bar = C_bar W^T and W_bar = X^T conj(C_bar).
@@ -33,7 +33,7 @@ impl<'a, T: Scalar> Dense<'a, T> {
         if side == Side::Forward { (self.q, self.p) } else { (self.p, self.q) }
     }
 
-    /// Pulls the cotangent of [`Operator::apply`] back to the matrices and to x. What is given is overwritten.
+    /// The VJP of [`Operator::apply`] with respect to the matrices and x. Given outputs are overwritten.
     #[allow(clippy::too_many_arguments, reason = "the call of the seam, one to one")]
     pub fn apply_vjp(
         &self,

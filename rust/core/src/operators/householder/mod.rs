@@ -1,4 +1,4 @@
-//! Products of Householder reflections, of any vectors u_j != 0 (spec section 3):
+//! Products of Householder reflections for any vectors u_j != 0 (docs/math/householder.md):
 //!
 //! ```text
 //! W = H(u_0) H(u_1) ... H(u_{m-1}) E,      H(u) = I - 2 u u^H / ||u||^2,
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! E = I, diag(1, ..., 1, s) or diag(e^{i theta}). W is unitary wherever E is. Gradients are those of every entry of U
-//! (Theorem 2); they come from products alone and are finite for all vectors.
+//! (Mhammedi et al. 2017, Theorem 2); they consist of products alone and are finite for all vectors.
 
 mod apply;
 mod apply_vjp;
@@ -46,11 +46,11 @@ pub struct Householder<'a, T: Scalar> {
     batch: usize,
     n: usize,
     m: usize,
-    /// Known to hold nothing but zeros above the diagonal, as the arrays of the oRNN do: half of most products is then spared.
+    /// Whether all entries above the diagonal are zero, as in the oRNN: that saves half of most products.
     trapezoid: bool,
 }
 
-/// Where gradients go; `None` for those that are not wanted. Everything given is overwritten.
+/// Outputs of the gradients; `None` for those not requested. Given arrays are overwritten.
 #[derive(Debug)]
 pub struct Gradients<'a, T: Scalar> {
     /// (batch, n, m)
@@ -89,8 +89,8 @@ impl<'a, T: Scalar> Householder<'a, T> {
         Ok(Householder { vectors, last, batch, n, m, trapezoid: false })
     }
 
-    /// The first (matrix, column) that is no reflection vector: its entries are finite, but its squared norm is zero,
-    /// subnormal or infinite in this precision.
+    /// The first (matrix, column) that is not a valid reflection vector: its entries are finite, but its squared norm is
+    /// zero, subnormal or infinite in this precision.
     pub fn check(&self) -> Result<Option<(usize, usize)>> {
         let (n, m) = (self.n, self.m);
         if self.vectors.is_empty() {
@@ -107,7 +107,7 @@ impl<'a, T: Scalar> Householder<'a, T> {
         Ok(None)
     }
 
-    /// Pulls the cotangent of the matrices, (batch, n, n), back to the parameters.
+    /// The VJP of the matrices: from their cotangent (batch, n, n) to the parameters.
     pub fn matrix_vjp(&self, ct: &[T], gradients: Gradients<'_, T>, threads: usize) -> Result<()> {
         self.check_matrix("ct", ct)?;
         self.check_gradients(&gradients)?;
@@ -120,14 +120,14 @@ impl<'a, T: Scalar> Householder<'a, T> {
         size("keep", &[self.batch, rows, columns])
     }
 
-    /// [`Operator::matrix`] that keeps what the gradient would compute again: about a fifth of its time.
+    /// [`Operator::matrix`] that also saves factors for backward, about a fifth of the gradient's time.
     pub fn matrix_keeping(&self, out: &mut [T], keep: &mut [T], threads: usize) -> Result<()> {
         self.check_matrix("out", out)?;
         check_len("keep", keep.len(), &[self.keep_len()?])?;
         self.balanced(Gradients::default(), |own, _| own.matrix_cpu(out, Some(keep), threads))
     }
 
-    /// [`Householder::matrix_vjp`] from what [`Householder::matrix_keeping`] kept; the results are the same bits.
+    /// [`Householder::matrix_vjp`] from the output of [`Householder::matrix_keeping`], with bitwise equal results.
     pub fn matrix_vjp_kept(
         &self,
         kept: &[T],
@@ -141,8 +141,8 @@ impl<'a, T: Scalar> Householder<'a, T> {
         self.balanced(gradients, |own, gradients| own.matrix_vjp_cpu(Some(kept), ct, gradients, threads))
     }
 
-    /// The forward side of [`Operator::apply`] that keeps what the gradient would compute again, its whole forward pass:
-    /// [`apply_keep_len`] elements of each matrix.
+    /// The forward side of [`Operator::apply`] that also saves its intermediate results for backward: [`apply_keep_len`]
+    /// elements of each matrix.
     pub fn apply_keeping(
         &self,
         x: &[T],
@@ -163,8 +163,8 @@ impl<'a, T: Scalar> Householder<'a, T> {
         }
     }
 
-    /// Pulls the cotangent of [`Operator::apply`], (batch, rows, n), back to the parameters and to x; `kept` is what
-    /// [`Householder::apply_keeping`] kept, and changes no bit of the results.
+    /// The VJP of [`Operator::apply`]: from the cotangent (batch, rows, n) to the parameters and x. `kept` is the output
+    /// of [`Householder::apply_keeping`]; the results are bitwise the same without it.
     #[allow(clippy::too_many_arguments, reason = "the call of the seam, one to one")]
     pub fn apply_vjp(
         &self,
@@ -195,8 +195,8 @@ impl<'a, T: Scalar> Householder<'a, T> {
         })
     }
 
-    /// Runs `f` on the operator with columns of ordinary length, its shape looked at, and turns the gradient that f wrote back
-    /// to the given columns. Matrices without entries need nothing.
+    /// Runs `f` on the operator with columns scaled to moderate norms and its shape detected, and converts the gradient
+    /// that f wrote to the given columns. Matrices without entries are skipped.
     fn balanced(
         &self,
         gradients: Gradients<'_, T>,
@@ -239,8 +239,8 @@ impl<'a, T: Scalar> Householder<'a, T> {
     }
 }
 
-/// Whether all entries above the diagonals of the (n, m) matrices are zero, and every column has an entry below: for m > n
-/// the last ones would be zero, blocks of columns without a row.
+/// Whether all entries above the diagonals of the (n, m) matrices are zero, and every column has an entry below: if m >
+/// n the last ones would be zero, blocks of columns without a row.
 fn trapezoidal<T: Scalar>(vectors: &[T], n: usize, m: usize) -> bool {
     let above = |(i, row): (usize, &[T])| all_zero(&row[(i + 1).min(m)..]);
     1 < m && m <= n && vectors.chunks_exact(n * m).all(|u| u.chunks_exact(m).take(m).enumerate().all(above))

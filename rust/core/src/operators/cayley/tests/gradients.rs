@@ -1,4 +1,4 @@
-//! The gradients against V = 2 S^H W_bar D^* S^H written out, and the formula itself against differences.
+//! The gradients against V = 2 S^H W_bar D^* S^H written out, and the formula itself against finite differences.
 
 use super::reference::{adjoint, product};
 use super::{Parameters, Random, for_all_types, relative};
@@ -64,7 +64,7 @@ fn check<T: Scalar>(batch: usize, n: usize, last: usize, threads: usize) {
             }
         }
     }
-    // one gradient alone is the same
+    // a gradient requested alone is the same
     let mut alone = vec![canary; len];
     let gradients =
         Gradients { upper: Some(&mut alone), ..Gradients { upper: None, diagonal: None, phases: None } };
