@@ -1,13 +1,13 @@
-//! What an operator is: data plus a law, and what it does to a batch of rows.
+//! The operator trait: a batch of matrices, applied to rows.
 //!
-//! A row x holds a vector in its last axis; `apply` gives c = W x for every row, that is C = X W^T for the array.
-//! A batched operator of `batch()` matrices takes `batch()` groups of `rows` rows each.
+//! A row x is a vector in the last axis; `apply` gives c = W x for every row, that is C = X W^T for the array. An
+//! operator of `batch()` matrices takes `batch()` groups of `rows` rows each.
 
 use crate::error::Result;
 use crate::scalar::Scalar;
 use crate::sizes::check_len;
 
-/// Which of W and W^H acts.
+/// Whether W or W^H is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// c = W x
@@ -16,7 +16,7 @@ pub enum Side {
     Adjoint,
 }
 
-/// A batch of linear operators; a borrowed view made per call, its law checked when it was made.
+/// A batch of linear operators: a borrowed view created per call, validated on creation.
 pub trait Operator<T: Scalar>: Sync {
     /// Number of matrices.
     fn batch(&self) -> usize;

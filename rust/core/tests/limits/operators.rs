@@ -39,7 +39,7 @@ pub fn dense<T: Scalar>() {
     }
 }
 
-/// Of the vectors alone.
+/// The gradient of the vectors alone.
 pub fn gradients<T: Scalar>(bar: &mut [T]) -> householder::Gradients<'_, T> {
     householder::Gradients { vectors: Some(bar), ..Default::default() }
 }
