@@ -15,7 +15,7 @@ pub enum Left {
 /// C = A B or A^H B for LANES interleaved n x n matrices, n a multiple of 4, rows `ld` elements apart.
 ///
 /// # Safety
-/// n ld P vectors exist at a, b and c, and c overlaps neither a nor b; the instruction set of S exists.
+/// n ld P vectors exist at a, b and c, and c overlaps neither a nor b; the processor supports S.
 #[inline(always)]
 pub unsafe fn product_lanes<S: Simd, const P: usize>(
     left: Left,
@@ -25,7 +25,7 @@ pub unsafe fn product_lanes<S: Simd, const P: usize>(
     n: usize,
     ld: usize,
 ) {
-    // SAFETY: the contract of this function.
+    // SAFETY: the caller ensures that the processor supports S.
     unsafe {
         match S::REGISTERS {
             32 => match P {
