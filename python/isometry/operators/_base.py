@@ -1,8 +1,9 @@
-"""What all operators share: c = W x on rows, the adjoint W^H, and their vector-Jacobian products.
+"""Shared by all operators: c = W x on rows, the adjoint W^H, and their vector-Jacobian products.
 
-A subclass is data plus a law. It lists its arguments (`_arguments`), checks them when built, and maps folded arrays
-(nb, ...) of one dtype to the stateless functions of the seam in the four hooks `_form`, `_form_vjp`, `_act`,
-`_act_vjp`. Broadcasting, promotion, finiteness, threads and the shape of each gradient are decided here, once.
+A subclass defines its data and its matrix. It lists its arguments (`_arguments`), checks them when built, and maps
+folded arrays (nb, ...) of one dtype to the stateless functions of the extension in the four hooks `_form`,
+`_form_vjp`, `_act`, `_act_vjp`. Broadcasting, promotion, finiteness, threads and the shapes of gradients are handled
+here.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +15,7 @@ from isometry import _batch, _check, _core, _threads
 from isometry._arrays import Array, DType, common, finite, folded, gradient, real_type, stacked, taken, unfolded
 from isometry._check import Shape
 
-#: Arrays of shape (nb, ...), one per argument in the order of `_arguments`; None where not given or not wanted.
+#: Arrays of shape (nb, ...), one per argument in the order of `_arguments`; None where not given or not requested.
 Folded = tuple[Any, ...]
 
 
@@ -22,16 +23,16 @@ class Argument(NamedTuple):
     """One array argument of an operator."""
 
     name: str
-    rank: int  # trailing axes that are not batch
-    real: bool = False  # of the real type also when W is complex
+    rank: int  # trailing axes, after the batch axes
+    real: bool = False  # of the real type even if W is complex
     trainable: bool = True
 
 
 class Operator:
     """A linear map on the last axis, or a stack of them.
 
-    Operators are immutable and hold references to the arrays they were built from. The class itself is not built by
-    users; see `Householder`, `Cayley`, `Dense`.
+    Operators are immutable and hold references to the arrays they were built from. Users do not instantiate this
+    class; see `Householder`, `Cayley`, `Dense`.
 
     Attributes
     ----------
@@ -55,7 +56,7 @@ class Operator:
     # -------------------------------------------------------- data
 
     def _hold(self, shape: tuple[int, int], batch_shape: Shape, dtype: DType, *arrays: Array | None) -> None:
-        """Set everything there is to set, once."""
+        """Set all attributes, once."""
         put = object.__setattr__
         put(self, "shape", shape)
         put(self, "batch_shape", batch_shape)
@@ -83,7 +84,7 @@ class Operator:
         raise NotImplementedError
 
     def _form_vjp(self, p: Folded, w: Array | None, ct: Array, bars: Folded, threads: int) -> None:
-        """The gradients of the arguments from ct (nb, n_out, n_in) into bars; w is the matrix where it is at hand."""
+        """The gradients of the arguments from ct (nb, n_out, n_in) into bars; w is the matrix if it is available."""
         raise NotImplementedError
 
     def _act(self, p: Folded, x: Array, out: Array, adjoint: bool, threads: int) -> None:
@@ -99,14 +100,14 @@ class Operator:
         self._form_vjp(p, w, w_bar, bars, threads)
 
     def _step_kernels(self, steps: int, batch: int) -> tuple[Callable[..., None], Callable[..., None]] | None:
-        """The recurrence and its VJP that apply the factors at each step, where that is cheaper than forming W once."""
+        """The recurrence and its VJP that apply the factors at each step, if that is cheaper than forming W once."""
         del steps, batch
         return None
 
     # -------------------------------------------------------- folded arrays
 
     def _check_held(self, check_finite: bool) -> None:
-        """Refuse NaN in the arrays held, at the first call that asks for it."""
+        """Reject NaN and infinity in the arrays held, at the first call that requests it."""
         if check_finite and not self._finite:
             for argument in self._arguments:
                 finite(argument.name, getattr(self, argument.name))
@@ -121,7 +122,7 @@ class Operator:
         return tuple(held)
 
     def _bars(self, p: Folded) -> Folded:
-        """Room for the gradients of what was given and is trainable."""
+        """Room for the gradients of the given trainable arguments."""
         return tuple(
             np.empty_like(a) if t.trainable and a is not None else None for t, a in zip(self._arguments, p, strict=True)
         )
@@ -153,7 +154,7 @@ class Operator:
         x
             Vectors in the last axis, shape (..., n_in). The leading axes broadcast against `batch_shape`.
         check_finite
-            Refuse NaN and infinity in x and in the arrays held by the operator.
+            Reject NaN and infinity in x and in the arrays held by the operator.
         backend
             "cpu".
 
@@ -167,7 +168,7 @@ class Operator:
         ValueError
             If the shapes do not fit, or for NaN or infinity under `check_finite`.
         TypeError
-            If x is of a dtype that is not served.
+            If x has an unsupported dtype.
 
         Examples
         --------
@@ -187,7 +188,7 @@ class Operator:
         x
             Vectors in the last axis, shape (..., n_out). The leading axes broadcast against `batch_shape`.
         check_finite
-            Refuse NaN and infinity in x and in the arrays held by the operator.
+            Reject NaN and infinity in x and in the arrays held by the operator.
         backend
             "cpu".
 
@@ -201,7 +202,7 @@ class Operator:
         ValueError
             If the shapes do not fit, or for NaN or infinity under `check_finite`.
         TypeError
-            If x is of a dtype that is not served.
+            If x has an unsupported dtype.
 
         Examples
         --------
@@ -233,7 +234,7 @@ class Operator:
         Parameters
         ----------
         check_finite
-            Refuse NaN and infinity in the arrays held by the operator.
+            Reject NaN and infinity in the arrays held by the operator.
         backend
             "cpu".
 
@@ -274,23 +275,23 @@ class Operator:
         ct
             The cotangent, of the shape of `apply(x)`.
         check_finite
-            Refuse NaN and infinity in x, in ct and in the arrays held by the operator.
+            Reject NaN and infinity in x, in ct and in the arrays held by the operator.
         backend
             "cpu".
 
         Returns
         -------
         grads : dict
-            Argument name -> gradient, for every trainable array argument that was given, in its own shape and dtype.
+            Argument name -> gradient, for every given trainable array argument, in its own shape and dtype.
         x_bar : numpy.ndarray
-            The gradient of x, in its shape and dtype; the real part where x is real.
+            The gradient of x, in its shape and dtype; the real part if x is real.
 
         Raises
         ------
         ValueError
             If the shapes do not fit, or for NaN or infinity under `check_finite`.
         TypeError
-            If an array is of a dtype that is not served, or ct is complex where the result is real.
+            If an array has an unsupported dtype, or ct is complex but the result real.
 
         Examples
         --------
@@ -326,21 +327,21 @@ class Operator:
         ct
             The cotangent, shape (*batch_shape, n_out, n_in).
         check_finite
-            Refuse NaN and infinity in ct and in the arrays held by the operator.
+            Reject NaN and infinity in ct and in the arrays held by the operator.
         backend
             "cpu".
 
         Returns
         -------
         dict
-            Argument name -> gradient, for every trainable array argument that was given, in its own shape and dtype.
+            Argument name -> gradient, for every given trainable array argument, in its own shape and dtype.
 
         Raises
         ------
         ValueError
             If the shape does not fit, or for NaN or infinity under `check_finite`.
         TypeError
-            If ct is of a dtype that is not served, or complex where the matrix is real.
+            If ct has an unsupported dtype, or is complex but the matrix real.
 
         Examples
         --------
@@ -371,6 +372,6 @@ def _rebuild(cls: type[Operator], arguments: dict[str, Array | None]) -> Operato
 
 
 def last_factor(others: Sequence[Array | None], phases: Array | None) -> DType:
-    """The dtype of W: that of its arrays, complex where phases are given."""
+    """The dtype of W: that of its arrays, complex if phases are given."""
     result = common(*others, phases)
     return result if phases is None else np.result_type(result, np.complex64)

@@ -1,4 +1,4 @@
-//! `dense_*`: matrices as they are.
+//! `dense_*`: plain matrices.
 
 use crate::arrays::{Input, Number, Output, write};
 use crate::{by_kind, gate};

@@ -35,7 +35,7 @@ impl<'py, T: Number> Arrays<'py, T> {
     }
 }
 
-/// The last factor from whichever array was given.
+/// The last factor from the array that was given.
 pub fn last<'a, R: numpy::Element>(
     sign: &'a Option<Input<'_, R>>,
     phases: &'a Option<Input<'_, R>>,
@@ -47,7 +47,7 @@ pub fn last<'a, R: numpy::Element>(
     }
 }
 
-/// Numbers per matrix that `householder_matrix` can keep for its gradient.
+/// Numbers per matrix that `householder_matrix` can save for backward.
 fn kept_len(n: usize, m: usize) -> PyResult<usize> {
     size("kept", &[m, m.saturating_add(n)]).map_err(exception)
 }
@@ -56,7 +56,7 @@ fn side(adjoint: bool) -> Side {
     if adjoint { Side::Adjoint } else { Side::Forward }
 }
 
-/// W of a batch of products; `kept` is room for what its gradient would compute again.
+/// W of a batch of products; `kept` is room for factors saved for backward.
 #[pyfunction]
 pub fn householder_matrix<'py>(
     py: Python<'py>,
@@ -87,7 +87,7 @@ pub fn householder_matrix<'py>(
     by_kind!("vectors", &vectors, call(py, &vectors, [&sign, &phases], (&out, &kept), threads))
 }
 
-/// Gradients of the parameters from the cotangent of W, and from what the forward call kept, if it did.
+/// Gradients of the parameters from the cotangent of W, and from the saved factors, if any.
 #[pyfunction]
 pub fn householder_matrix_vjp<'py>(
     py: Python<'py>,
@@ -124,13 +124,13 @@ pub fn householder_matrix_vjp<'py>(
     by_kind!("vectors", &vectors, call(py, &vectors, [&sign, &phases], (&kept, &ct), bars, threads))
 }
 
-/// Numbers per matrix that `householder_apply` can keep for its gradient; 0 where that does not pay.
+/// Numbers per matrix that `householder_apply` can save for backward; 0 where that does not pay.
 #[pyfunction]
 pub fn householder_apply_kept(n: usize, m: usize, rows: usize, last: bool) -> PyResult<usize> {
     householder::apply_keep_len(n, m, rows, last).map_err(exception)
 }
 
-/// W x, or W^H x if `adjoint`, for rows x; `kept` is room for what the gradient of W x would compute again.
+/// W x, or W^H x if `adjoint`, for rows x; `kept` is room for what the gradient of W x needs again.
 #[pyfunction]
 pub fn householder_apply<'py>(
     py: Python<'py>,
@@ -169,7 +169,7 @@ pub fn householder_apply<'py>(
     by_kind!("vectors", &vectors, call(py, &vectors, [&sign, &phases], (&x, &out, &kept), adjoint, threads))
 }
 
-/// Gradients of the parameters and of x from the cotangent of W x (or W^H x), and from what W x kept, if it did.
+/// Gradients of the parameters and of x from the cotangent of W x (or W^H x), and from the saved data, if any.
 #[pyfunction]
 pub fn householder_apply_vjp<'py>(
     py: Python<'py>,

@@ -18,7 +18,7 @@ pub struct Modrelu;
 impl Elementwise for Modrelu {
     #[inline(always)]
     unsafe fn value<S: Simd>(z: S::V, b: S::V, _slope: S::V) -> S::V {
-        // SAFETY: arithmetic; the caller ensures that the processor supports S. A NaN is neither above zero nor equal to it and stays.
+        // SAFETY: arithmetic; the processor supports S. NaN compares neither greater nor equal, and so stays.
         unsafe {
             let t = S::add(S::abs(z), b);
             let h = S::select_gt(S::zero(), t, S::zero(), S::copysign(t, z));

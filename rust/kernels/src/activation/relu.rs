@@ -14,7 +14,7 @@ impl Elementwise for Relu {
     }
     #[inline(always)]
     unsafe fn pull<S: Simd>(h: S::V, _b: S::V, _slope: S::V, g: S::V) -> S::V {
-        // SAFETY: arithmetic; the caller ensures that the processor supports S. An h that is not positive is 0, the derivative, or NaN.
+        // SAFETY: arithmetic; the processor supports S. Unless h > 0, h is NaN or 0, which is the derivative.
         unsafe { S::select_gt(h, S::zero(), g, h) }
     }
 }
