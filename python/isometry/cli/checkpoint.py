@@ -24,7 +24,7 @@ KEY, FORMAT = "isometry", 1
 
 
 def save(path: Path, session: Session) -> None:
-    """Write the checkpoint; the old one stays until the new one is complete."""
+    """Write the checkpoint; the old one is replaced only once the new one is complete."""
     tensors = {f"network.{name}": value.contiguous() for name, value in session.network.state_dict().items()}
     tensors["torch_rng"] = torch.get_rng_state()
     scalars: dict[str, Any] = {}
@@ -45,19 +45,19 @@ def save(path: Path, session: Session) -> None:
     save_file({name: value.clone() for name, value in tensors.items()}, temporary, {KEY: json.dumps(facts)})
     umask = os.umask(0)
     os.umask(umask)
-    temporary.chmod(0o666 & ~umask)  # safetensors writes for the owner alone
+    temporary.chmod(0o666 & ~umask)  # safetensors creates files readable by the owner only
     os.replace(temporary, path)
 
 
 def load(path: Path, session: Session) -> None:
-    """Bring a fresh session of the same settings into the state that was saved."""
+    """Restore the saved state in a fresh session of the same settings."""
     try:
         with require("safetensors").safe_open(path, framework="pt") as file:
             facts = json.loads((file.metadata() or {})[KEY])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except FileNotFoundError as error:
         raise Failure(f"{path}: no checkpoint to go on from") from error
-    except Exception as error:  # safetensors has an exception class of its own for a damaged file
+    except Exception as error:  # safetensors has its own exception class for a damaged file
         raise Failure(f"{path}: not a checkpoint of isometry: {error}") from error
     if facts["format"] != FORMAT:
         raise Failure(f"{path}: expected checkpoint format {FORMAT}, got {facts['format']}")

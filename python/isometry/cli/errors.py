@@ -1,4 +1,4 @@
-"""The two ways a command ends badly, and the import of an optional package."""
+"""The two kinds of failure of a command, and the import of an optional package."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Failure(Exception):
     """The arguments are right but the work cannot be done: exit status 1."""
 
 
-# where a module comes from, when its distribution has another name
+# distributions whose name differs from that of their module
 DISTRIBUTIONS = {"sklearn": "scikit-learn"}
 
 

@@ -18,7 +18,7 @@ CHECKPOINT_SECONDS = 60.0
 
 
 class End(Enum):
-    """Why a loop ended."""
+    """The reason why a loop ended."""
 
     FINISHED = "finished"
     STOPPED = "stopped"  # by the caller's condition
@@ -26,7 +26,7 @@ class End(Enum):
 
 
 def run_session(session: Session, folder: RunFolder, *, stop: Callable[[float], bool] | None = None) -> End:
-    """Train up to settings.iterations, or until `stop(loss)` holds after an iteration; the folder is kept complete."""
+    """Train up to settings.iterations, or until `stop(loss)` holds after an iteration; keeps the folder complete."""
     settings, end = session.settings, End.FINISHED
     total, log_every = settings.iterations, settings.training["log_every"]
     started = time.perf_counter() - session.seconds
@@ -36,7 +36,7 @@ def run_session(session: Session, folder: RunFolder, *, stop: Callable[[float], 
         Progress(settings.label, total, session.iteration, session.source.baseline) as progress,
     ):
         while session.iteration < total:
-            if time.perf_counter() - saved >= CHECKPOINT_SECONDS:  # the first one before the first step
+            if time.perf_counter() - saved >= CHECKPOINT_SECONDS:  # the first one is before the first step
                 checkpoint.save(folder.checkpoint, session)
                 saved = time.perf_counter()
             loss = session.step()

@@ -1,7 +1,7 @@
 """The optimisers of the papers, by name, one per group of parameters.
 
-torch's RMSprop with alpha 0.9 starts its accumulator at 0 and adds eps outside the root; TensorFlow's, which some
-papers used, starts at 1. Adagrad starts at 0.1, as in TensorFlow.
+torch's RMSprop with alpha 0.9 starts its accumulator at 0 and adds eps outside the root; TensorFlow's, used in some
+papers, starts at 1. Adagrad starts at 0.1, as in TensorFlow.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ ALGORITHMS: dict[str, Callable[[list, float], Any]] = {
 def make_optimizers(
     settings: Settings, parameters: Iterable[nn.Parameter], groups: dict[str, list[nn.Parameter]]
 ) -> list[torch.optim.Optimizer]:
-    """One optimiser for the parameters outside the groups, then one for each group that has any."""
+    """One optimiser for the parameters outside the groups, then one for each non-empty group."""
     grouped = {id(p) for members in groups.values() for p in members}
     main = [p for p in parameters if id(p) not in grouped]
     optimizers = [ALGORITHMS[settings.training["optimizer"]](main, settings.lr)]

@@ -1,4 +1,4 @@
-"""Arguments of the commands. What an option is by default depends on task and model: see settings.py."""
+"""Arguments of the commands. Defaults depend on task and model: see settings.py."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def rate(text: str) -> float:
     return value
 
 
-# argparse names the function in "invalid ... value"
+# argparse shows the function's name in "invalid ... value"
 positive.__name__ = natural.__name__ = thread_count.__name__ = "integer"
 rate.__name__ = "number"
 
 
 def make_parser() -> argparse.ArgumentParser:
-    """The parser of `isometry`; each command sets `run`, the function that carries it out."""
+    """The parser of `isometry`; each command sets `run`, the function that executes it."""
     from isometry import __version__
 
     parser = Parser(prog="isometry", description="Orthogonal and unitary recurrent networks: train, measure, inspect.")

@@ -1,4 +1,4 @@
-"""curves.png: the losses of one or several runs with the baseline, and the scores where the task has some."""
+"""curves.png: the losses of one or several runs with the baseline, and the task's scores if it has any."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run shows while it runs: a bar on a terminal, plain lines elsewhere."""
+"""Progress display of a run: a bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import TracebackType
 
 from isometry.cli.errors import require
 
-LINE_SECONDS = 10.0  # without a terminal: a line at least so often, and at every tenth of the way
+LINE_SECONDS = 10.0  # without a terminal: a line at least this often, and at every tenth of the iterations
 
 
 class Progress:
@@ -35,7 +35,7 @@ class Progress:
             self.bar.close()
 
     def update(self, iteration: int, loss: float, error: float | None) -> None:
-        """After every iteration; `error` is e(W) where it has just been measured."""
+        """Called after every iteration; `error` is e(W) if it has just been measured."""
         if error is not None:
             self.error = error
         if self.bar is not None:
@@ -60,6 +60,6 @@ class Progress:
 
 
 def _width() -> dict[str, int | bool]:
-    """The bar follows the terminal's size; where that is not known (in some containers) tqdm would show nothing."""
+    """The bar follows the terminal's width; if that is unknown (in some containers) tqdm would show nothing."""
     told = all(os.get_terminal_size(sys.stderr.fileno()))
     return {"dynamic_ncols": True} if told else {"ncols": 100, "nrows": 24}

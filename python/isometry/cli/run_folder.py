@@ -2,7 +2,7 @@
 
 metrics.csv has one row for the first iteration, every `log_every`-th and the last: iteration, loss of that batch,
 baseline, seconds since the start, orthogonality_error (largest e(W) in units of n eps, nan for a network without a
-recurrent matrix), then the task's scores. Numbers are written so that they read back exactly.
+recurrent matrix), then the task's scores. Numbers are written so that they are read back exactly.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ class RunFolder:
         return {name: [row[k] for row in table] for k, name in enumerate(names)}
 
     def rewind(self, iteration: int, log_every: int) -> None:
-        """Keep what an uninterrupted run would have logged up to `iteration`: drop later rows and an odd last one."""
+        """Keep what an uninterrupted run would have logged up to `iteration`: drop later rows and an off-schedule
+        last one."""
         with open(self.metrics, newline="", encoding="utf-8") as file:
             header, *rows = csv.reader(file)
         whole = (row for row in rows if len(row) == len(header))
@@ -70,7 +71,7 @@ class RunFolder:
 
 
 def _free(path: Path) -> Path:
-    """The path itself or its first free successor path-2, path-3, ..."""
+    """The path itself or the first free one of path-2, path-3, ..."""
     candidate, k = path, 1
     while candidate.exists():
         k += 1

@@ -1,7 +1,7 @@
 """A training in progress: network, optimisers, random generators; one `step` is one parameter update.
 
-Everything that decides the next step is part of the session's state (checkpoint.py writes it), so a session that is
-restored goes on bit by bit as if it had never stopped.
+Everything that determines the next step is part of the session's state (checkpoint.py writes it), so a restored
+session continues bit by bit as if it had not stopped.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from isometry.cli.settings import Settings
 class Network(nn.Module):
     """A recurrent layer and its readout o = Y h + c, Y uniform on +-sqrt(6 / (features + outputs)), c = 0.
 
-    A complex state enters the readout as [Re h | Im h].
+    The readout reads a complex state as [Re h | Im h].
     """
 
     def __init__(self, layer: nn.Module, hidden: int, outputs: int, *, complex_state: bool, last_only: bool) -> None:
@@ -82,12 +82,12 @@ class Session:
 
     @property
     def parameters(self) -> int:
-        """How many numbers are trained (of a trapezoid the stored ones)."""
+        """The number of trained parameters (of a trapezoid the stored ones)."""
         return sum(p.numel() for p in self.network.parameters())
 
     @torch.no_grad()
     def orthogonality_error(self) -> float:
-        """The largest e(W) of the recurrent matrices in units of n eps, NaN where there is none."""
+        """The largest e(W) of the recurrent matrices in units of n eps, NaN if there are none."""
         matrices = self.model.matrices(self.network.layer)
         if not all(torch.isfinite(w).all() for w in matrices):
             return float("nan")
@@ -104,7 +104,8 @@ class Session:
 
 
 def prepare(threads: int) -> None:
-    """Thread budgets of both sides, and denormals to zero: decaying states otherwise slow the CPU down many times."""
+    """Set the thread budgets of both sides, and flush denormals: decaying states otherwise slow the CPU down many
+    times."""
     torch.set_num_threads(threads)
     isometry.set_num_threads(threads)
     torch.set_flush_denormal(True)

@@ -1,4 +1,4 @@
-"""Everything that decides a run, resolved: options over the config file over the papers' defaults.
+"""The settings of a run: options take precedence over the config file, and this over the papers' defaults.
 
     option or --set  >  --config FILE  >  model's default for the task  >  task's default  >  general default
 
@@ -16,7 +16,7 @@ from typing import Any
 from isometry.cli import models, tasks, toml
 from isometry.cli.errors import Failure, UsageError
 
-# the names an option or a config file's top level may give, with the type of each
+# names allowed as options and at the top level of a config file, with their types
 SCALARS = {
     "hidden": int, "length": int, "iterations": int, "batch": int, "lr": float, "recurrent_lr": float,
     "seed": int, "threads": int, "backend": str, "data": str,
@@ -26,7 +26,7 @@ SCHEMA = {"task", "model", "isometry", *SCALARS, *TABLES}
 # keywords of the training itself; clip is the largest norm of the gradient (0: none), a run is logged and its W
 # measured every log_every iterations
 TRAINING: dict[str, Any] = {"optimizer": "adam", "recurrent_optimizer": "adam", "clip": 0.0, "log_every": 10}
-# further groups of parameters a model may have bring GROUP_optimizer and GROUP_lr
+# models with further parameter groups add GROUP_optimizer and GROUP_lr
 GENERAL = {"hidden": 128, "lr": 1e-3, "recurrent_lr": 1e-4, "seed": 0, "backend": "cpu"}
 
 
@@ -55,7 +55,7 @@ class Settings:
         return f"{self.task}-{self.model}-{self.seed}"
 
     def as_toml(self) -> str:
-        """The text of config.toml; `read` gives the same settings back."""
+        """The text of config.toml; `read` returns the same settings."""
         from isometry import __version__
 
         table = {f.name: getattr(self, f.name) for f in fields(self)}
@@ -63,7 +63,7 @@ class Settings:
 
 
 def read(path: str | Path) -> dict[str, Any]:
-    """The tables of a config file, checked for names that mean nothing."""
+    """The tables of a config file, checked for unknown names."""
     try:
         table = toml.loads(Path(path).read_text(encoding="utf-8"))
     except OSError as error:
@@ -79,7 +79,7 @@ def read(path: str | Path) -> dict[str, Any]:
 
 
 def resolve(options: argparse.Namespace, config: Mapping[str, Any] | None = None) -> Settings:
-    """Complete the options of `isometry train`, given on the command line or in a config, by the defaults."""
+    """Complete the options of `isometry train`, from the command line or a config, with the defaults."""
     given = dict(config or {})
     given |= {k: v for k in ("task", "model", *SCALARS) if (v := getattr(options, k, None)) is not None}
     task = _known("task", given.get("task"), tasks)
@@ -96,7 +96,7 @@ def resolve(options: argparse.Namespace, config: Mapping[str, Any] | None = None
         "data_options": task.keywords(),
         "training": {k: v for k, v in defaults.items() if k in TRAINING or k.endswith(("_optimizer", "_lr"))},
     }
-    known["training"].pop("recurrent_lr")  # an option of its own
+    known["training"].pop("recurrent_lr")  # has its own option
     for name in TABLES:
         for key, value in given.get(name, {}).items():
             _assign(known, key, value, only=name)
@@ -128,7 +128,7 @@ def _assign(known: Mapping[str, dict[str, Any]], key: str, value: Any, only: str
 
 
 def _typed(name: str, value: Any, kind: type) -> Any:
-    """The value in its keyword's type; an integer is a number too, but a bool is neither."""
+    """The value in its keyword's type; an integer is accepted as a float, a bool as neither."""
     if value is None:
         return None
     if kind is float and type(value) is int:

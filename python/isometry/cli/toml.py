@@ -1,4 +1,4 @@
-"""The part of TOML that a run's settings need: writing scalars and tables of scalars (the library only reads)."""
+"""The part of TOML that a run's settings need: writing scalars and tables of scalars (tomllib only reads)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ loads = tomllib.loads
 
 
 def dumps(table: Mapping[str, Any]) -> str:
-    """Scalars first, then one section per inner table; `loads` gives the same table back."""
+    """Scalars first, then one section per inner table; `loads` returns the same table."""
     lines = [f"{name} = {_scalar(v)}" for name, v in table.items() if not isinstance(v, Mapping)]
     for name, inner in table.items():
         if isinstance(inner, Mapping):
@@ -21,7 +21,7 @@ def dumps(table: Mapping[str, Any]) -> str:
 
 
 def value(text: str) -> bool | int | float | str:
-    """The value of KEY=VALUE: a TOML scalar where it reads as one, else the text itself."""
+    """The value of KEY=VALUE: a TOML scalar if it parses as one, else the text itself."""
     try:
         found = loads(f"value = {text}")
     except tomllib.TOMLDecodeError:

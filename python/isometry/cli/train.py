@@ -1,9 +1,9 @@
 """Train a recurrent network on a task.
 
 Settings not given are the papers'. The run's folder receives config.toml, metrics.csv, curves.png and
-checkpoint.safetensors; --resume FOLDER goes on from there bit by bit, also after ctrl-C (or SIGTERM), and with a
-larger --iterations beyond the end. With another --threads torch's own operations may round differently.
-e(W) = max|W^H W - I| / (n eps) says how far W is from orthogonal; below 20 is rounding.
+checkpoint.safetensors; --resume FOLDER continues a run bit by bit, also after ctrl-C (or SIGTERM), and with a larger
+--iterations beyond its end. With another --threads torch's own operations may round differently. e(W) = max|W^H W -
+I| / (n eps) is the distance of W from orthogonal; below 20 it is rounding.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from isometry.cli.run_folder import RunFolder
 from isometry.cli.settings import Settings
 
 EXTRAS = ("torch", "numpy", "tqdm", "matplotlib", "safetensors")
-# Settings that --resume may change. Another number of threads leaves what the kernels of this package compute as it is,
-# but torch's own operations may then round differently.
+# Settings that --resume may change. The results of this package's kernels do not depend on the number of threads, but
+# torch's own operations may then round differently.
 CHANGEABLE = {"iterations", "threads"}
 
 
 def run(options: argparse.Namespace) -> int:
-    """Carry out `isometry train` and return the exit status."""
+    """Run `isometry train` and return the exit status."""
     if options.resume is not None:
         if options.out is not None or options.config is not None:
             raise UsageError("--resume goes on in its own folder with its own settings: leave --out and --config away")
@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _resumed(options: argparse.Namespace, folder: RunFolder) -> Settings:
-    """The run's own settings, with those of the options that may change."""
+    """The run's own settings, with the changeable options replaced."""
     config = settings.read(folder.config)
     empty = argparse.Namespace(assignments=[])
     before = settings.resolve(empty, config)
@@ -76,7 +76,7 @@ def _train(chosen: Settings, options: argparse.Namespace) -> int:
 
 
 def summary(folder: RunFolder) -> str:
-    """One line about the run as its last row has it."""
+    """One line about the run from its last row."""
     rows = folder.rows()
     last = {name: column[-1] for name, column in rows.items()}
     extra = "".join(f", {name} {last[name]:.4g}" for name in list(rows)[5:])

@@ -1,7 +1,7 @@
-"""The differentiable kernel call of `recurrence` for a dense W, and what those that apply factors share with it.
+"""The differentiable kernel call of `recurrence` for a dense W, and what it shares with the factored ones.
 
-Arguments of all of them, after those of the transition, in this order (`DRIVE`): x (T, B, d), input_weight (n, d),
-h0 (B, n), bias (n,), activation_bias (units,), then the plain values of `Setting`. Saved are arguments and states.
+Their arguments, after those of the transition, in this order (`DRIVE`): x (T, B, d), input_weight (n, d), h0 (B, n),
+bias (n,), activation_bias (units,), then the plain values of `Setting`. Arguments and states are saved for backward.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from .. import _core
 from . import reference
 from ._function import Array, array, derived, formula_vjp, gradient, optional, room, threads
 
-#: The number of differentiable arguments that follow those of the transition.
+#: The number of differentiable arguments after those of the transition.
 DRIVE = 5
 
 
 class Setting(NamedTuple):
-    """What a recurrence computes, apart from its tensors."""
+    """The parameters of a recurrence that are not tensors."""
 
     activation: str
     slope: float
@@ -32,7 +32,7 @@ class Setting(NamedTuple):
 
 
 def formula(weight: Tensor, drive: Sequence[Any], setting: Setting) -> Tensor:
-    """The states by the textbook loop."""
+    """The states, by the textbook loop."""
     x, input_weight, h0, bias, activation_bias = drive
     activation, slope, on_input, lengths, reverse = setting
     return reference.recurrence(

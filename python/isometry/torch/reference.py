@@ -1,12 +1,12 @@
 """The textbook formulas in torch operations, differentiable in every mode of torch.
 
-    W = I - U T^{-1} U^H,  T = striu(U^H U) + diag(U^H U) / 2      product of Householder reflections (section 3)
-    W = (I + A)^{-1} (I - A) D                                     scaled Cayley transform (sections 7, 8)
-    h_t = phi(W h_{t-1} + V x_t + b)                               recurrence (section 19)
+    W = I - U T^{-1} U^H,  T = striu(U^H U) + diag(U^H U) / 2      product of Householder reflections W = (I + A)^{-1}
+    (I - A) D                                     scaled Cayley transform h_t = phi(W h_{t-1} + V x_t + b)
+    recurrence
 
-They serve tensors that are not on the CPU, forward mode, second derivatives, `torch.func` and
-`torch.compile`; everything else runs in the kernels, against which they are tested. Operators come without batch,
-with x of shape (..., n), or with one batch axis, (nb, n, m), with x of shape (nb, k, n).
+They are used for tensors that are not on the CPU, forward mode, second derivatives, `torch.func` and `torch.compile`;
+everything else runs in the kernels, which are tested against them. Operators have no batch axis, with x of shape
+(..., n), or one, (nb, n, m), with x of shape (nb, k, n). For derivations see docs/math.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ P = ParamSpec("P")
 
 
 def _full_precision(formula: Callable[P, Tensor]) -> Callable[P, Tensor]:
-    """The formula in the precision of its arguments; autocast would compute its products in half precision."""
+    """The formula in the precision of its arguments, since autocast would compute products in half precision."""
 
     @functools.wraps(formula)
     def exact(*args: P.args, **kwargs: P.kwargs) -> Tensor:
@@ -73,7 +73,7 @@ def householder_apply(
     if last is not None and vectors.dim() == 3:
         last = last.unsqueeze(-2)
     y = x if last is None or adjoint else x * last
-    # Without reflections too: the sum of no terms is zero, and its graph leads back to the vectors.
+    # Also for m = 0: the sum over no terms is zero, and its graph contains the vectors.
     flat = y if vectors.dim() == 3 else y.reshape(-1, y.shape[-1])
     y = _reflect(vectors, flat, adjoint).reshape(y.shape)
     return y * last.conj() if adjoint and last is not None else y
@@ -114,7 +114,7 @@ def cayley(a: Tensor) -> Tensor:
     eye = torch.eye(a.shape[-1], dtype=a.dtype, device=a.device)
     if a.is_cpu:
         return torch.linalg.solve(eye + a, eye - a)
-    # `solve` waits for a device, to raise where a pivot is zero: here I + A is singular to rounding only.
+    # `solve` synchronises with the device to raise for a zero pivot; here I + A is singular through rounding only.
     solution: Tensor = torch.linalg.solve_ex(eye + a, eye - a)[0]
     return solution
 
@@ -152,11 +152,11 @@ def _oplu(z: Tensor, halves: bool) -> Tensor:
 
 
 def _modrelu(z: Tensor, bias: Tensor) -> Tensor:
-    """(|z| + b) z / |z| where |z| + b > 0 and z != 0, else 0; NaN stays."""
+    """(|z| + b) z / |z| where |z| + b > 0 and z != 0, else 0; NaN propagates."""
     zero = z == 0
-    # z / |z| is formed at 1 instead of 0, so that no derivative of the branch not taken is NaN.
+    # z / |z| is evaluated at 1 instead of 0, so that the unused branch has no NaN derivative.
     safe = torch.where(zero, torch.ones_like(z), z)
-    # With e = z / |z| the cotangent of the bias is Re(conj(e) f_bar), which |z| does not enter.
+    # With e = z / |z| the cotangent of the bias is Re(conj(e) f_bar), which does not depend on |z|.
     size = safe.abs()
     unit = safe / size if z.is_complex() else safe.sign()
     return torch.where(zero | (size + bias <= 0), torch.zeros_like(z), safe + bias * unit)
@@ -169,7 +169,7 @@ def _modrelu_realrep(z: Tensor, bias: Tensor) -> Tensor:
 
 
 def activate(z: Tensor, name: str, bias: Tensor | None = None, slope: float = 0.1) -> Tensor:
-    """The activation `name` of section 18."""
+    """The activation `name`."""
     if name == "identity":
         return z.clone()
     if name == "modrelu":
@@ -209,7 +209,7 @@ def recurrence(
     steps, batch = x.shape[:2]
     if lengths is not None:
         inside = torch.arange(steps, device=x.device)[:, None, None] < lengths[:, None]
-        # What lies behind a sequence's end must not reach a gradient, not even as 0 * NaN.
+        # Data past the end of a sequence must not reach a gradient, not even as 0 * NaN.
         x = torch.where(inside, x, torch.zeros_like(x))
     drive = x @ input_weight.mT
     drive = drive if bias is None else drive + bias

@@ -1,4 +1,4 @@
-"""The networks that `isometry train` knows: one file each, and one line in this list."""
+"""The networks of `isometry train`: one file each, and one line in this list."""
 
 from isometry.cli.models._base import Model, Setting
 from isometry.cli.models.lstm import LSTM

@@ -1,7 +1,7 @@
-"""What a model is to the command line: a recurrent layer, the papers' settings for it, and its parameter groups.
+"""The models of the command line: a recurrent layer, the papers' settings for it, and its parameter groups.
 
-Settings are plain dictionaries. Names that `defaults` may give: hidden, batch, iterations, lr, recurrent_lr, and those
-of `settings.TRAINING` (optimizer, recurrent_optimizer, clip, ...). A name that is absent falls back to the task's
+Settings are plain dictionaries. Names that `defaults` may give: hidden, batch, iterations, lr, recurrent_lr, and
+those of `settings.TRAINING` (optimizer, recurrent_optimizer, clip, ...). An absent name falls back to the task's
 default, then to the general one.
 """
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Setting:
-    """What the values of keywords by default may depend on."""
+    """The inputs of the default values of keywords."""
 
     task: str
     length: int | None
@@ -34,15 +34,15 @@ class Model:
         raise NotImplementedError
 
     def keywords(self, at: Setting) -> dict[str, Any]:
-        """The layer's own keywords with their values by default; `--set` accepts these names."""
+        """The layer's own keywords with their default values; `--set` accepts these names."""
         raise NotImplementedError
 
     def build(self, inputs: int, hidden: int, keywords: Mapping[str, Any]) -> nn.Module:
-        """The layer, freshly initialised from torch's generator; called as torch.nn.RNN is."""
+        """The layer, freshly initialised from torch's generator; called like torch.nn.RNN."""
         raise NotImplementedError
 
     def groups(self, layer: nn.Module) -> dict[str, list[nn.Parameter]]:
-        """Parameters with a learning rate of their own, by group; the rest forms the group "main"."""
+        """Parameters with a separate learning rate, by group; the rest forms the group "main"."""
         raise NotImplementedError
 
     def matrices(self, layer: nn.Module) -> list[Tensor]:
@@ -68,7 +68,7 @@ class IsometryModel(Model):
 
 
 class TorchModel(Model):
-    """A layer of `torch.nn`: the baselines. Its recurrent parameters are the matrices weight_hh."""
+    """A layer of `torch.nn`, as a baseline. Its recurrent parameters are the matrices weight_hh."""
 
     def groups(self, layer: nn.Module) -> dict[str, list[nn.Parameter]]:
         return {"recurrent": [p for name, p in layer.named_parameters() if name.startswith("weight_hh")]}

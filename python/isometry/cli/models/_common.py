@@ -1,4 +1,4 @@
-"""Keywords that every layer has, and initial values the papers add to section 25's."""
+"""Keywords common to all layers, and the papers' additional initial values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SHARED: dict[str, Any] = {"num_layers": 1, "bias": True, "dropout": 0.0}
 
 
 def spread_initial_state(layer: nn.Module, bound: float) -> None:
-    """A trained h0 starts uniform on +-bound (without one nothing happens)."""
+    """Initialise a trained h0 uniformly on +-bound (no effect without one)."""
     import torch
 
     for name, parameter in layer.named_parameters():

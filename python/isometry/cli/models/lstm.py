@@ -1,7 +1,7 @@
 """torch's own LSTM with as many parameters as the scoRNN: 68 units for copying (22k), 60 for adding and images (15k).
 
-Gradients are clipped to norm 1, biases start at zero but for the forget gate's: 1; in the adding problem [C] 2 up to
-200 steps, 4 up to 400, 0 above.
+Gradients are clipped to norm 1, biases start at zero except for the forget gate's: 1; in the adding problem [C] 2 up
+to 200 steps, 4 up to 400, 0 above.
 """
 
 from __future__ import annotations

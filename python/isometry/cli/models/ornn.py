@@ -1,7 +1,7 @@
 """oRNN: h_t = phi(W h_{t-1} + V x_t + b), W a product of m Householder reflections [M]. Adam throughout.
 
-Adding: n = 128, m = 16, lr 0.01, leaky ReLU. Images: lr 1e-3 at batch 50. Copying works with OPLU, the paper gives no
-sizes: here those of adding, at lr 1e-3. h0 is trained and starts uniform on +-sqrt(3 / (2 n)).
+Adding: n = 128, m = 16, lr 0.01, leaky ReLU. Images: lr 1e-3 at batch 50. Copying uses OPLU; the paper gives no
+sizes, so those of adding are used, at lr 1e-3. h0 is trained and starts uniform on +-sqrt(3 / (2 n)).
 """
 
 from __future__ import annotations

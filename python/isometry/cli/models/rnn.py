@@ -1,6 +1,6 @@
-"""torch's own RNN, its recurrent matrix free: 54 units for adding and images [M], 138 for copying (22k parameters).
+"""torch's own RNN with a free recurrent matrix: 54 units for adding and images [M], 138 for copying (22k parameters).
 
-The matrix starts orthogonal, as plain RNNs for long sequences do; gradients are clipped to norm 1.
+The matrix starts orthogonal, as usual for plain RNNs on long sequences; gradients are clipped to norm 1.
 """
 
 from __future__ import annotations

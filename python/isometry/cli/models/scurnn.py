@@ -1,6 +1,6 @@
 """scuRNN: the complex scoRNN, W = (I + A)^-1 (I - A) D with A skew-Hermitian and D = diag(e^{i theta}) trained.
 
-Three rates: Adam 1e-3 outside, RMSprop 1e-4 for A, Adagrad for theta (1e-3, for copying 1e-4). h0 is trained and
+Three rates: Adam 1e-3 for the rest, RMSprop 1e-4 for A, Adagrad for theta (1e-3, for copying 1e-4). h0 is trained and
 starts uniform on +-0.01. n = 130 for copying, 116 for adding and images.
 """
 

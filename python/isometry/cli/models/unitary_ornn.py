@@ -1,6 +1,6 @@
 """The unitary oRNN: complex reflections and a trained diagonal of phases, modReLU [M, section 3].
 
-No paper trains it; settings are the oRNN's with the scuRNN's size and rates (the recurrent one a tenth of the other).
+No paper trains it; it uses the oRNN's settings with the scuRNN's size and rates (recurrent: a tenth of the other).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tasks that `isometry train` knows: one file each, and one line in this list."""
+"""The tasks of `isometry train`: one file each, and one line in this list."""
 
 from isometry.cli.tasks._base import Task
 from isometry.cli.tasks.adding import Adding

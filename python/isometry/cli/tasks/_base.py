@@ -1,4 +1,4 @@
-"""What a task is to the command line: batches, a loss with a baseline, and scores (specification 23 and 24)."""
+"""The tasks of the command line: batches, a loss with a baseline, and scores."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 class Source:
-    """A task with all its settings: draws batches and judges the readout's values.
+    """A task with all its settings: draws batches and evaluates the readout.
 
-    inputs and outputs are the feature counts, `last_only` says whether the readout sees the last state alone,
+    inputs and outputs are the feature counts, `last_only` says whether the readout reads the last state only,
     `baseline` is the loss of the best guess without memory.
     """
 
@@ -33,7 +33,7 @@ class Source:
         raise NotImplementedError
 
     def score(self, network: Callable[[Tensor], Tensor], values: Tensor, target: Tensor) -> list[float]:  # noqa: ARG002
-        """The values of `scores`, from the last batch or from held-out data; no random number is drawn."""
+        """The values of `scores`, from the last batch or from held-out data; draws no random numbers."""
         return []
 
 
@@ -41,15 +41,15 @@ class Task:
     """One entry of the registry; a subclass is one file."""
 
     name: ClassVar[str]
-    extras: ClassVar[tuple[str, ...]] = ()  # modules it needs beyond those of every training
+    extras: ClassVar[tuple[str, ...]] = ()  # modules needed beyond those of every training
     reads_file: ClassVar[bool] = False
 
     def defaults(self) -> dict[str, Any]:
-        """length (None: it has no meaning), batch and iterations."""
+        """length (None if the task has none), batch and iterations."""
         raise NotImplementedError
 
     def keywords(self) -> dict[str, Any]:
-        """The task's own keywords with their values by default; `--set` accepts these names."""
+        """The task's own keywords with their default values; `--set` accepts these names."""
         return {}
 
     def open(self, settings: Settings) -> Source:

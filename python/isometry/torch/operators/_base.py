@@ -1,4 +1,4 @@
-"""What the operators share: rows in any shape, dtype and layout to the canonical rows of a subclass, and back.
+"""Shared by the operators: conversion of rows of any shape, dtype and layout to the subclass's form, and back.
 
 apply(x):  c = W x,     apply_adjoint(x):  c = W^H x     for every vector in the last axis of x.
 """
@@ -20,7 +20,7 @@ _DENSE = (torch.strided, torch.jagged)
 
 
 def tensor(name: str, value: object) -> Tensor:
-    """The argument as it is used: a floating or complex tensor; under autocast, half precision becomes float32."""
+    """The argument as a floating or complex tensor; under autocast, half precision becomes float32."""
     if not isinstance(value, Tensor):
         _check.kind(name, "a torch.Tensor", value)
     if value.layout not in _DENSE:
@@ -34,7 +34,7 @@ def tensor(name: str, value: object) -> Tensor:
 
 
 def real_tensor(name: str, value: object, beside: str, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """A real argument that accompanies one of the given dtype; a Python number takes its precision."""
+    """A real argument next to one of the given dtype; a Python number takes its precision."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return torch.tensor(_check.number(name, value), dtype=REAL_OF[dtype], device=device)
     t = tensor(name, value)
@@ -45,7 +45,7 @@ def real_tensor(name: str, value: object, beside: str, dtype: torch.dtype, devic
 
 
 def drawn(rng: object, dtype: object) -> torch.dtype:
-    """The dtype of random arguments, after a check of it and of their generator."""
+    """The dtype of random arguments, after checking it and their generator."""
     if rng is not None and not isinstance(rng, torch.Generator):
         _check.kind("rng", "a torch.Generator", rng)
     if dtype is None:
@@ -70,7 +70,7 @@ class StepKernel(NamedTuple):
 
 
 class Operator:
-    """A linear map given by arrays and a law. Immutable; whoever changes an array in place changes the operator."""
+    """A linear map defined by arrays. Immutable, but changing an array in place changes the operator."""
 
     __slots__ = ("_batch_shape", "_dtype", "_shape")
 
@@ -151,7 +151,7 @@ class Operator:
         raise NotImplementedError
 
     def _step_kernel(self, dtype: torch.dtype, steps: int, batch: int) -> StepKernel | None:
-        """The kernel of a recurrence in dtype, where applying the factors is cheaper than forming W once."""
+        """The kernel of a recurrence in dtype, if applying the factors is cheaper than forming W once."""
         del dtype, steps, batch
         return None
 
@@ -161,7 +161,7 @@ class Operator:
         features = self._shape[not adjoint]
         own = self._dtype
         plain = isinstance(x, Tensor) and x.dtype is own and x.layout is torch.strided
-        # `not` of a tuple of symbolic sizes is none of what torch.compile can trace.
+        # torch.compile cannot trace `not` of a tuple of symbolic sizes.
         if plain and self._batch_shape == () and x.dim() and x.shape[-1] == features:
             return self._rows(x, adjoint)
         x = tensor("x", x)
@@ -171,7 +171,7 @@ class Operator:
             return self._fold(x, plan, adjoint)
         if own is COMPLEX_OF[own]:
             return self._fold(x.to(own), plan, adjoint)
-        # A real W acts on the real and the imaginary part alike: both are rows of one call.
+        # A real W acts on real and imaginary parts separately: both are rows of one call.
         parts = torch.stack((x.real, x.imag)).reshape(2, *(1,) * (len(plan.full) + 1 - x.dim()), *x.shape)
         real, imaginary = self._act(parts, adjoint, backend)
         return torch.complex(real, imaginary)

@@ -1,7 +1,7 @@
 """The differentiable kernel call of `Cayley`: its matrix.
 
-Arguments come with no batch, upper (n (n - 1) / 2,), or with one batch axis; upper real or complex, the others real.
-Saved are the arguments and W, from which the backward gets 2 S = W D^H + I.
+Arguments have no batch axis, upper (n (n - 1) / 2,), or one; upper is real or complex, the others real. Saved for
+backward are the arguments and W, which gives 2 S = W D^H + I.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The differentiable kernel call of a dense W, which also applies the operators that form their matrix first.
+"""The differentiable kernel call of a dense W, also used by operators that form their matrix first.
 
-Arguments come with no batch, weight (p, q), or with one batch axis, (nb, p, q); all of one dtype.
+Arguments have no batch axis, weight (p, q), or one, (nb, p, q); all of one dtype.
 """
 
 from __future__ import annotations

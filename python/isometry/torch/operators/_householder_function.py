@@ -1,8 +1,8 @@
 """The two differentiable kernel calls of `Householder`: matrix and apply.
 
-Arguments come with no batch, vectors (n, m), or with one batch axis, (nb, n, m); all of one dtype. Saved are the
-arguments and what the gradient would compute again: of a large matrix T^-1 and T^-1 U^H E, about a fifth of its work;
-of W x T^-1 and what each block of reflections is given, where those are few.
+Arguments have no batch axis, vectors (n, m), or one, (nb, n, m); all of one dtype. Saved for backward are the
+arguments and, if it pays, intermediate results: of a large matrix T^-1 and T^-1 U^H E, about a fifth of the
+gradient's work; of W x T^-1 and the input of each block of reflections, if there are few blocks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ... import _core
 from .. import reference
 from .._function import array, derived, formula_vjp, gradient, optional, room, threads
 
-# From this many numbers on it pays to keep what the gradient would compute again.
+# From this many numbers on it pays to save intermediate results for backward.
 _LARGE = 1024
 
 

@@ -13,7 +13,7 @@ from ._dense_function import DenseApply
 
 
 class Dense(Operator):
-    """W = weight: any matrix, for instance the recurrent matrix of an unconstrained network.
+    """W = weight: any matrix, for example the recurrent matrix of an unconstrained network.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class Dense(Operator):
     ValueError
         Shapes that do not fit.
     TypeError
-        Anything but a tensor of a floating or complex dtype.
+        Other arguments than a tensor of a floating or complex dtype.
 
     Examples
     --------
@@ -74,11 +74,11 @@ class Dense(Operator):
         n : int
             Size.
         rng : torch.Generator, optional
-            Source of the numbers, by default torch's own.
+            The random generator, by default torch's own.
         dtype : torch.dtype, optional
             By default `torch.get_default_dtype()`.
         device : torch.device, optional
-            Where the array is made.
+            The device of the array.
 
         Examples
         --------

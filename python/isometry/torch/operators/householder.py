@@ -34,10 +34,10 @@ class Householder(Operator):
     Raises
     ------
     ValueError
-        Shapes that do not fit, a sign outside [-1, 1], a zero vector or one whose squared norm overflows or is denormal
-        (a length outside 1.1e-19..1.8e19 in float32, 1.5e-154..1.3e154 in float64); where values can be seen.
+        Shapes that do not fit, a sign outside [-1, 1], a zero vector or one whose squared norm overflows or is
+        denormal (a norm outside 1.1e-19..1.8e19 in float32, 1.5e-154..1.3e154 in float64); if values can be read.
     TypeError
-        Anything but tensors of one floating precision.
+        Arguments that are not tensors of the same floating-point precision.
 
     References
     ----------
@@ -76,7 +76,7 @@ class Householder(Operator):
         )
         n = vectors.shape[-2]
         self._shape = (n, n)
-        # A number is looked at before it goes to the device of the vectors.
+        # A number is checked before it is moved to the device of the vectors.
         _look(vectors, sign if isinstance(sign, (int, float)) else last)
 
     @property
@@ -95,7 +95,7 @@ class Householder(Operator):
         return self._phases
 
     def arguments(self, dtype: torch.dtype) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """(vectors, sign, phases) with vectors of the given dtype and with no batch axis or a single one."""
+        """(vectors, sign, phases) with vectors of the given dtype and at most one batch axis."""
         vectors, sign, phases, batch = self._vectors, self._sign, self._phases, self._batch_shape
         if vectors.dtype is not dtype:
             vectors = vectors.to(dtype)
@@ -130,7 +130,7 @@ class Householder(Operator):
         """The transition of the oRNN from its lower-trapezoidal array, 1 <= m <= n.
 
         For m < n the columns of u are the reflection vectors. For m = n the last column holds the single number u_1,
-        which is no reflection vector: W = H(u_0) ... H(u_{n-2}) diag(1, ..., 1, s).
+        which is not a reflection vector: W = H(u_0) ... H(u_{n-2}) diag(1, ..., 1, s).
 
         Parameters
         ----------
@@ -167,7 +167,7 @@ class Householder(Operator):
         w : Tensor, shape (*, n, n)
             Orthogonal (real) or unitary (complex).
         tol : float, optional
-            The largest entry of |W^H W - I| that is accepted, by default n sqrt(eps).
+            The largest entry of |W^H W - I| accepted, by default n sqrt(eps).
 
         Examples
         --------
@@ -209,11 +209,11 @@ class Householder(Operator):
             Number of reflections, without a last factor. By default n - 1 reflections and a last factor: sign +1, or
             phases uniform on [-pi, pi) for a complex dtype.
         rng : torch.Generator, optional
-            Source of the numbers, by default torch's own.
+            The random generator, by default torch's own.
         dtype : torch.dtype, optional
             By default `torch.get_default_dtype()`.
         device : torch.device, optional
-            Where the arrays are made.
+            The device of the arrays.
 
         Examples
         --------
@@ -239,7 +239,7 @@ class Householder(Operator):
 
 
 def _look(vectors: Tensor, sign: Tensor | float | None) -> None:
-    """Refuse values that no product of reflections can have, where they can be seen; NaN and infinity pass."""
+    """Reject values that a product of reflections cannot have, if they can be read; NaN and infinity pass."""
     if isinstance(sign, Tensor):
         if visible(sign) and (np.abs(sign.numpy(force=True)) > 1).any():
             _check.sign_range()
