@@ -1,9 +1,9 @@
-"""A scoRNN and an LSTM of as many parameters on the copying problem with delay 1,000: what `make demo` runs.
+"""A scoRNN and an LSTM with as many parameters on the copying problem with delay 1,000; run by `make demo`.
 
-Ten digits are shown, then a thousand blanks, then the network must give the digits back. A network without memory
+Ten digits are shown, then a thousand blanks, then the network must reproduce the digits. A network without memory
 cannot do better than the baseline 10 ln 8 / 1020 = 0.0204. The scoRNN trains until the mean loss of its last ten
-updates is below a tenth of that (at most 600 updates); the LSTM then gets as many updates or as much time, whichever is
-less. Both write the run folder of `isometry train`; the folder above them holds one picture of both.
+updates is below a tenth of that (at most 600 updates); the LSTM then gets as many updates or as much time, whichever
+is less. Both write the run folder of `isometry train`; its parent folder holds one picture of both.
 
     python examples/copying_problem.py [--delay 1000] [--out FOLDER]
 """
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def session(model: str, options: argparse.Namespace, iterations: int | None = None) -> Session:
-    """A training with the papers' settings; n = 190 has 22 thousand parameters, as an LSTM with 68 units has."""
+    """A training with the papers' settings; n = 190 has 22 thousand parameters, like an LSTM with 68 units."""
     given = argparse.Namespace(
         task="copying",
         model=model,
@@ -65,7 +65,7 @@ def session(model: str, options: argparse.Namespace, iterations: int | None = No
 
 
 def train(run: Session, above: RunFolder, stop: Below | After) -> End:
-    """Train until `stop` holds; config.toml then names the updates that were made."""
+    """Train until `stop` holds; config.toml then records the number of updates."""
     folder = RunFolder.create("", str(above.path / run.settings.model))
     folder.start_metrics(run.source.scores)
     folder.write_config(run.settings.as_toml())
@@ -100,7 +100,7 @@ class Below(Smoothed):
 
 
 class After(Smoothed):
-    """Holds once so many seconds have gone by since the first update."""
+    """Holds once this many seconds have passed since the first update."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__()
@@ -112,7 +112,7 @@ class After(Smoothed):
 
 
 def report(runs: list[tuple[Session, float]], folder: RunFolder) -> None:
-    """A small table of the runs with their final losses, and where the files are."""
+    """A small table of the runs with their final losses, and the location of the files."""
     baseline = runs[0][0].source.baseline
     print(f"\n{'model':10} {'parameters':>10} {'updates':>8} {'seconds':>8} {'loss':>9} {'loss / baseline':>16}")
     for run, loss in runs:

@@ -1,4 +1,4 @@
-"""`--resume` goes on bit by bit: after the last iteration, after ctrl-C, and after a kill."""
+"""`--resume` continues bit by bit: after the last iteration, after ctrl-C, and after a kill."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ CASES = [("copying", "scornn"), ("adding", "scornn"), ("copying", "scurnn"), ("a
 
 @pytest.mark.parametrize(("task", "model"), CASES)
 def test_a_resumed_run_equals_an_uninterrupted_one(isometry, tmp_path, task, model):
-    """Metrics and checkpoint agree to the last bit; with dropout torch's generator matters too."""
+    """Metrics and checkpoint are bitwise equal; with dropout torch's generator matters too."""
     options = ("train", task, "--model", model, *TINY, "--set", "num_layers=2", "--set", "dropout=0.5")
     isometry(*options, "--iterations", 24, "--out", "whole")
     isometry(*options, "--iterations", 13, "--out", "cut")  # 13: a last row that the whole run does not have
@@ -36,7 +36,7 @@ def test_resume_of_a_finished_run_says_so(isometry):
 
 
 def test_resume_takes_no_other_settings(isometry):
-    """What would change the numbers is refused, by an option or by --set; a folder without a run too."""
+    """Changes that would affect the numbers are errors, by an option or by --set; so is a folder without a run."""
     isometry("train", "copying", "--model", "scornn", *TINY, "--iterations", 2, "--out", "run")
     for options in (("--hidden", 7), ("--lr", 0.5), ("--set", "negative_ones=1"), ("--out", "other"), ("--seed", 1)):
         status, _, err = isometry("train", "--resume", "run", *options)
@@ -58,7 +58,7 @@ def test_a_damaged_checkpoint_is_a_failure(isometry, tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_cleanly_and_the_run_goes_on(isometry, tmp_path, number):
-    """Exit status 130, the four files for whom the umask allows, and a resumed run that equals an uninterrupted one."""
+    """Exit status 130, the four files with umask permissions, and a resumed run that equals an uninterrupted one."""
     options = [str(o) for o in ("train", "copying", "--model", "scornn", *TINY, "--set", "log_every=1")]
     command = [sys.executable, "-m", "isometry", *options, "--iterations", "1000000", "--out", "run"]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -83,7 +83,7 @@ def test_a_signal_ends_cleanly_and_the_run_goes_on(isometry, tmp_path, number):
 
 
 def test_a_killed_run_goes_on_from_its_last_checkpoint(isometry, tmp_path):
-    """Rows behind the checkpoint, and half a row, are dropped and computed again."""
+    """Rows after the checkpoint, and an incomplete row, are dropped and recomputed."""
     options = ("train", "adding", "--model", "ornn", *TINY, "--set", "log_every=2")
     isometry(*options, "--iterations", 6, "--out", "early")
     isometry(*options, "--iterations", 12, "--out", "late")

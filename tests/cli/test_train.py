@@ -1,4 +1,4 @@
-"""`isometry train`: the folder it writes, the same run from a seed or a config, and every task with every model."""
+"""`isometry train`: its folder, the same run from a seed or a config, and every task with every model."""
 
 import math
 import tomllib
@@ -13,13 +13,13 @@ PAIRS = [(task, model) for task in tasks.names() for model in models.names()]
 
 
 def small(task):
-    """Options of a small run; digits has a length of its own."""
+    """Options of a small run; digits has a fixed length."""
     return ("--hidden", 6, "--batch", 3, "--threads", 1) if task == "digits" else TINY
 
 
 @pytest.mark.parametrize(("task", "model"), PAIRS)
 def test_every_pair_trains(isometry, tmp_path, task, model):
-    """Each task with each model writes its folder, and its losses are numbers."""
+    """Each task with each model writes its folder, and its losses are finite."""
     status, out, err = isometry("train", task, "--model", model, *small(task), "--iterations", 2, "--out", "run")
     assert (status, err) == (0, [])
     assert {p.name for p in (tmp_path / "run").iterdir()} == FILES
@@ -41,14 +41,15 @@ def extra_scores(task):
     [("copying", 1000, 0.020387), ("copying", 2000, 0.010294), ("adding", 400, 1 / 6), ("digits", None, math.log(10))],
 )
 def test_baselines(task, length, expected):
-    """The baselines of specification 23, as the papers print them."""
+    """The baselines, as printed in the papers."""
     entry = tasks.find(task)
     settings = type("Settings", (), {"length": length, "batch": 2, "seed": 0, "data_options": entry.keywords()})
     assert entry.open(settings).baseline == pytest.approx(expected, rel=1e-4)
 
 
 def test_plain_lines_without_a_terminal(isometry):
-    """Output that is no terminal gets lines with loss, baseline, speed and e(W), at every tenth of the way."""
+    """Output other than a terminal gets lines with loss, baseline, speed and e(W), at every tenth of the
+    iterations."""
     _, out, err = isometry("train", "copying", "--model", "scornn", *TINY, "--iterations", 30, "--out", "run")
     assert err == []
     lines = out.splitlines()[:-1]
@@ -57,7 +58,7 @@ def test_plain_lines_without_a_terminal(isometry):
 
 
 def test_a_seed_gives_the_same_run_again(isometry, tmp_path):
-    """Losses, errors and every tensor of the checkpoint agree to the last bit; another seed gives another run."""
+    """Losses, errors and every tensor of the checkpoint are bitwise equal; another seed gives another run."""
     for seed, out in ((3, "a"), (3, "b"), (4, "c")):
         isometry("train", "adding", "--model", "scornn", *TINY, "--iterations", 12, "--seed", seed, "--out", out)
     a, b, c = (metrics(tmp_path / name) for name in "abc")
@@ -67,7 +68,7 @@ def test_a_seed_gives_the_same_run_again(isometry, tmp_path):
 
 
 def test_a_config_gives_the_same_run_again(isometry, tmp_path):
-    """config.toml holds everything: --config alone repeats the run, and an option overrules it."""
+    """config.toml is complete: --config alone repeats the run, and an option overrides it."""
     options = ("--set", "negative_ones=2", "--set", "optimizer=adam", "--set", "marker_offset=0", "--seed", 5)
     isometry("train", "copying", "--model", "scornn", *TINY, *options, "--iterations", 4, "--out", "a")
     status, _, err = isometry("train", "--config", tmp_path / "a" / "config.toml", "--out", "b")
@@ -81,7 +82,7 @@ def test_a_config_gives_the_same_run_again(isometry, tmp_path):
 
 
 def test_folders_are_never_overwritten(isometry, tmp_path):
-    """Without --out the second run gets a name of its own; --out with a run in it is refused."""
+    """Without --out the second run gets another name; --out with a run in it is an error."""
     options = ("train", "copying", "--model", "rnn", *TINY, "--iterations", 1)
     for _ in range(2):
         assert isometry(*options)[0] == 0
