@@ -40,7 +40,7 @@ class RecurrentLayer(nn.Module):
     """
 
     _own_keywords: tuple[str, ...] = ()
-    """Attributes shown by ``repr`` behind those of ``torch.nn.RNN``."""
+    """Attributes shown by ``repr`` after those of ``torch.nn.RNN``."""
 
     def __init__(
         self,

@@ -38,7 +38,7 @@ pub fn invert_work<T: Scalar>(arena: &mut Arena, n: usize) -> Frame {
 /// caller must place one before.
 ///
 /// # Safety
-/// The matrix exists in memory; all members of the call call this with the same arguments except their own `scratch`
+/// The matrix exists in memory; all members of the call run this with the same arguments except their own `scratch`
 /// ([`Product::scratch`] for n x n); `work` is [`invert_work`] for n.
 pub unsafe fn invert_upper<T: Scalar>(
     member: &Member<'_>,

@@ -25,7 +25,7 @@ impl<W: Scalar<Real = f64>> Unitarity<W> {
     /// # Safety
     /// The memory of the room is alive, and not otherwise in use.
     pub unsafe fn check(self, w: &[W], b: usize, tol: f64) -> Result<()> {
-        // SAFETY: the contract above.
+        // SAFETY: the workspace is alive and not otherwise in use.
         let defect = unsafe { self.defect(w) };
         if defect <= tol {
             return Ok(());

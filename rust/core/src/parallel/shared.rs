@@ -10,7 +10,7 @@ impl<T> Clone for Shared<T> {
 impl<T> Copy for Shared<T> {}
 // SAFETY: dereferencing is unsafe, and its callers guarantee disjoint parts.
 unsafe impl<T> Send for Shared<T> {}
-// SAFETY: as above.
+// SAFETY: dereferencing is unsafe, and its callers guarantee disjoint parts.
 unsafe impl<T> Sync for Shared<T> {}
 impl<T> Shared<T> {
     /// The pointer advanced by `offset` elements.

@@ -134,7 +134,7 @@ impl<'a, T: Scalar> Gatherer<'a, T> {
         gradients: Gradients<'a, T>,
     ) -> Self {
         for sums in [gathered.products, gathered.sums, gathered.activation_sums] {
-            // SAFETY: the contract above.
+            // SAFETY: the sums are alive and not otherwise in use.
             unsafe { sums.zeroed() };
         }
         let share = |bar: &mut [T]| Shared(bar.as_mut_ptr());

@@ -214,7 +214,7 @@ impl<T: Scalar> Pass<'_, T> {
             part.member.barrier();
             gather(t..t + 1, parts(h0).as_ptr(), false);
         }
-        // SAFETY: the contract above.
+        // SAFETY: all rows of the chunk are complete; all members call this, each with its own scratch.
         unsafe { self.gatherer.gather(&inputs, steps, scratch, first, member) }
     }
 }
@@ -225,7 +225,7 @@ impl<T: Scalar> Pass<'_, T> {
 /// The rows exist in the source, if there is one, and in the chunk, where no other member accesses them.
 unsafe fn put<R: Copy>(source: *const R, copy: *mut R, width: usize, before: usize, rows: &Range<usize>) {
     let (to, count) = (copy.wrapping_add((before + rows.start) * width), rows.len() * width);
-    // SAFETY: the contract above.
+    // SAFETY: the rows exist in source and chunk, and no other member accesses those of the chunk.
     unsafe {
         if count > 0 && source.is_null() {
             to.write_bytes(0, count);

@@ -22,7 +22,7 @@ impl<T> Clone for Region<T> {
 impl<T> Copy for Region<T> {}
 // SAFETY: only an address; code that dereferences it guarantees disjoint or synchronised accesses.
 unsafe impl<T> Send for Region<T> {}
-// SAFETY: as above.
+// SAFETY: only an address; code that dereferences it guarantees disjoint or synchronised accesses.
 unsafe impl<T> Sync for Region<T> {}
 
 impl<T> Region<T> {

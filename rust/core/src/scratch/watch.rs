@@ -18,7 +18,7 @@ pub(super) enum Guard {
 pub(super) struct Watch(Mutex<Option<Vec<Range<*mut u8>>>>);
 // SAFETY: listed ranges lie in live memory, and are accessed under the lock only.
 unsafe impl Send for Watch {}
-// SAFETY: as above.
+// SAFETY: listed ranges are accessed under the lock only.
 unsafe impl Sync for Watch {}
 
 impl Watch {

@@ -205,7 +205,7 @@ impl<T: Scalar> Kernel<T::Real> for Backward<T> {
 
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        // SAFETY: the contract of `Backward`.
+        // SAFETY: the arrays hold `count` matrices, `scratch` the numbers of [`scratch`] (contract of `Backward`).
         unsafe {
             match T::PARTS {
                 1 => match self.n {

@@ -133,7 +133,7 @@ unsafe fn inner<T: Scalar, S: Simd<R = T::Real>>(u: *const S::R, y: *const S::R,
 /// y <- y + f u
 #[inline(always)]
 unsafe fn add_to<T: Scalar, S: Simd<R = T::Real>>(u: *const S::R, f: T, y: *mut S::R, pitch: usize) {
-    // SAFETY: as in `inner`.
+    // SAFETY: both rows hold `pitch` numbers, a multiple of every vector's width.
     unsafe {
         for v in (0..pitch).step_by(S::LANES) {
             S::store(y.add(v), scaled_add::<T, S>(S::load(u.add(v)), f, S::load(y.add(v))));

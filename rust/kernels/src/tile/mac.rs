@@ -97,7 +97,7 @@ pub(super) unsafe fn mac_few<S: Simd, const MR: usize, const NV: usize, const U:
     let Term { rows, inner, outer, depth, .. } = *term;
     let (mut a, mut b) = (settled(term.a), settled(term.b));
     let at = |u: usize| u % 2 * inner + u / 2 * outer;
-    // SAFETY: as in `mac`.
+    // SAFETY: the addressed numbers of A and B exist (contract of `mac`).
     unsafe {
         let mut t = [[[S::zero(); NV]; MR]; U];
         for _ in 0..depth / U {

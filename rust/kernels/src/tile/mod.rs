@@ -291,7 +291,7 @@ unsafe fn edge<S: Simd, const MR: usize, const NV: usize>(
     c: *mut S::R,
     live: usize,
 ) {
-    // SAFETY: as in `finish`.
+    // SAFETY: the rows and columns up to `live` exist (contract of `compute`).
     unsafe {
         let alpha = S::splat(q.alpha);
         for place in 0..std::hint::black_box(MR * NV) {

@@ -63,7 +63,7 @@ impl<T: Scalar> Lu<T> {
     ///
     /// # Safety
     /// The matrix, the pivots (both common to all members) and [`Lu::scratch`] numbers at `scratch` (separate for each
-    /// member) exist; all members of the call call this.
+    /// member) exist; all members of the call run this.
     pub unsafe fn factor(&self, member: &Member<'_>, scratch: *mut T::Real) {
         let Lu { a, ld, n, pivots } = *self;
         let (panel, scratch) = (scratch.cast::<T>(), scratch.wrapping_add(n * PITCH * T::PARTS));
@@ -116,7 +116,7 @@ impl<T: Scalar> Lu<T> {
     ) {
         let t = Operand::new(self.a.cast_const(), self.ld).h();
         let u = Triangular { member, t, unit: false, b, ld: ldb, columns, identity: false, scratch };
-        // SAFETY: as in `solve`.
+        // SAFETY: the contract above; every member works on its own columns.
         unsafe {
             u.lower(0, self.n);
             Triangular { unit: true, ..u }.upper(0, self.n);

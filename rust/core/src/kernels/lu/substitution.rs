@@ -53,7 +53,7 @@ impl<T: Scalar> Triangular<'_, T> {
 
     /// Rows r0..r1 of an upper triangle.
     pub unsafe fn upper(&self, r0: usize, r1: usize) {
-        // SAFETY: as in `lower`.
+        // SAFETY: the triangle and its right-hand sides have these rows.
         unsafe {
             if r1 - r0 <= LEAF {
                 return self.substitute(r0, r1, false);
@@ -133,7 +133,7 @@ impl<T: Scalar> Triangular<'_, T> {
             if !self.unit {
                 sum = sum.map(|x| divisors[i].divide(x));
             }
-            // SAFETY: as in `load`.
+            // SAFETY: each row has `live` columns.
             unsafe { std::ptr::copy_nonoverlapping(sum.as_ptr(), x.add(i * self.ld), live) };
         }
     }

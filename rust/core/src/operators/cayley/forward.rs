@@ -38,7 +38,7 @@ pub(super) unsafe fn matrices<T: Scalar>(view: &Cayley<'_, T>, out: Shared<T>, t
         // one matrix on several members: a dozen barriers pay from some 100 us of work
         threads = parallel::worth(threads, work::<T>(1, n, 1) / 25);
     }
-    // SAFETY: the contract above.
+    // SAFETY: `out` has room for all matrices and is not accessed by others.
     unsafe {
         if by_lanes::<T>(batch, n) {
             in_groups(view, out, threads)

@@ -67,7 +67,7 @@ impl<R: Real> Last<'_, R> {
     ) -> Option<*const T> {
         self.numbers()?;
         for i in 0..len {
-            // SAFETY: the contract above.
+            // SAFETY: `out` has `len` elements.
             unsafe { out.add(i).write(self.factor(first + i)) };
         }
         Some(out)

@@ -209,7 +209,7 @@ unsafe fn inverse<W: Scalar<Real = f64>>(w: &[W], d: &[W], n: usize, s: &mut [W]
         }
         s[i * n + i] += W::one();
     }
-    // SAFETY: the contract above.
+    // SAFETY: the workspace is for n x n matrices and not otherwise in use.
     unsafe { room.invert(s, n) }
 }
 
@@ -218,7 +218,7 @@ unsafe fn inverse<W: Scalar<Real = f64>>(w: &[W], d: &[W], n: usize, s: &mut [W]
 /// # Safety
 /// As [`inverse`].
 unsafe fn skew<W: Scalar<Real = f64>>(w: &[W], d: &[W], n: usize, a: &mut [W], room: Pivoted) {
-    // SAFETY: the contract above.
+    // SAFETY: the workspace is for n x n matrices and not otherwise in use.
     unsafe { inverse(w, d, n, a, room) };
     for i in 0..n {
         for j in 0..n {

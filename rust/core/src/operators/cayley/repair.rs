@@ -75,7 +75,7 @@ impl<T: Scalar> Widened<T> {
         which: &[usize],
     ) -> (Cayley<'a, T::Wide>, &'a mut [T::Wide]) {
         let n = view.n;
-        // SAFETY: the contract above.
+        // SAFETY: the regions are alive, disjoint and not otherwise in use.
         let (upper, diagonal, last, w) =
             unsafe { (self.upper.zeroed(), self.diagonal.zeroed(), self.last.zeroed(), self.w.zeroed()) };
         let triangles = which.iter().flat_map(|&b| view.upper_of(b));
@@ -189,7 +189,7 @@ fn is_double<T: Scalar>() -> bool {
 /// `out` has room for all of w.
 unsafe fn round<T: Scalar>(w: &[T::Wide], out: *mut T) {
     for (i, &x) in w.iter().enumerate() {
-        // SAFETY: the contract above.
+        // SAFETY: `out` has room for all of w.
         unsafe { out.add(i).write(T::narrow(x)) };
     }
 }
@@ -224,7 +224,7 @@ unsafe fn pivoted<W: Scalar<Real = f64>>(
             w[j * n + i] = -x.conj();
         }
     }
-    // SAFETY: the contract above.
+    // SAFETY: the workspace is for n x n matrices and not otherwise in use.
     unsafe { room.pivoted.invert(w, n) };
     for i in 0..n {
         for j in 0..n {
@@ -232,7 +232,7 @@ unsafe fn pivoted<W: Scalar<Real = f64>>(
         }
         w[i * n + i] -= W::one();
     }
-    // SAFETY: the contract above.
+    // SAFETY: the workspace is for n x n matrices and not otherwise in use.
     let defect = unsafe { room.polish(w, n) };
     for i in 0..n {
         for j in 0..n {
@@ -271,7 +271,7 @@ impl<W: Scalar<Real = f64>> Polish<W> {
     /// The memory is alive, and not otherwise in use.
     unsafe fn polish(&self, w: &mut [W], n: usize) -> f64 {
         let scratch = self.scratch.ptr();
-        // SAFETY: the contract above.
+        // SAFETY: the regions are alive, disjoint and not otherwise in use.
         let (gram, next) = unsafe { (self.gram.zeroed(), self.next.zeroed()) };
         for step in 0..=STEPS {
             let operand = Operand::new(w.as_ptr(), n);

@@ -192,7 +192,7 @@ unsafe fn congruence<T: Scalar>(
 ) {
     let (pitch, width, z) = (z.width(), columns.len(), z.at(0, columns.start));
     let (ay, az) = (Operand::new(y.cast_const(), pitch), Operand::new(z.cast_const(), pitch));
-    // SAFETY: the contract above.
+    // SAFETY: all arrays have room for these columns, and no other member accesses those of Z and Y.
     unsafe {
         // the columns of W + D in the place of Z; the last slab is padded, since whole vectors are read later
         for i in 0..n {

@@ -169,7 +169,7 @@ impl<T: Scalar> Householder<'_, T> {
                 *(if wants.side == Side::Forward { &mut g } else { &mut c }) = x_bar.at(start);
             }
             let u_bar = wants.vectors.map_or(null, |all| all.at(b * n * self.m));
-            // SAFETY: as in `apply_few`.
+            // SAFETY: the arrays' sizes were checked; matrix b belongs to this member only.
             unsafe {
                 if self.has_last() {
                     self.diagonal(hand, b, e);

@@ -21,7 +21,7 @@ impl<T: Scalar> Hand<'_, T> {
     /// As [`Product::run`], except for the scratch, which has the size of the largest product of the call.
     #[inline]
     pub unsafe fn mul(&self, product: Product<T>) {
-        // SAFETY: the contract above.
+        // SAFETY: the caller upholds the contract of `run`; the scratch is large enough for every product of the call.
         unsafe { product.run(self.member, self.scratch) }
     }
     pub fn barrier(&self) {

@@ -145,7 +145,7 @@ impl<T: Scalar> Householder<'_, T> {
             let ubar = vectors_bar.map_or(at.ubar.ptr(), |all| all.at(b * n * m));
             let (h_, p_, l_, ubar_) =
                 (Operand::new(h, n), Operand::new(p, m), Operand::new(l, m), Operand::new(ubar, m));
-            // SAFETY: as in `matrix_cpu`.
+            // SAFETY: the arrays' sizes were checked; members write disjoint parts between barriers.
             unsafe {
                 match kept {
                     None => self.factors(hand, b, at, [ti, h]),

@@ -41,7 +41,7 @@ pub fn from_matrix<T: Scalar>(
         for (wide, x) in r.iter_mut().zip(&w[b * n * n..]) {
             *wide = x.widen();
         }
-        // SAFETY: as above.
+        // SAFETY: the workspace is used only here, while the memory is alive.
         unsafe { unitarity.check(r, b, tol)? };
         let vectors = &mut vectors[b * n * m..(b + 1) * n * m];
         vectors.fill(T::zero());
