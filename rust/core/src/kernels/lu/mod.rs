@@ -39,8 +39,7 @@ const PITCH: usize = BLOCK + LEAF;
 /// Elements of a row that a substitution keeps in registers.
 const STRIP: usize = 8;
 
-/// An n x n matrix in memory (row stride `ld`) with n pivots: row i was exchanged with row `pivots[i]`, for i = 0, 1,
-/// ...
+/// An n x n matrix in memory (row stride `ld`) with n pivots: row i was exchanged with row `pivots[i]`, i = 0, 1, ...
 #[derive(Clone, Copy)]
 pub struct Lu<T> {
     /// A, later its factors.
@@ -133,8 +132,8 @@ impl<T: Scalar> Lu<T> {
         let Lu { a, ld, n, pivots } = *self;
         let t = Operand::new(a.cast_const(), ld);
         let l = Triangular { member, t, unit: true, b: x, ld: n, columns: n, identity: true, scratch };
-        // SAFETY: members write their own columns of X; A is written after the barrier. Each member's scratch holds n
-        // places: PITCH numbers of at least four bytes per row.
+        // SAFETY: members write their own columns of X; after the barrier X is only read, and each member writes its
+        // rows of A. Each member's scratch holds n places: PITCH numbers of at least four bytes per row.
         unsafe {
             self.factor(member, scratch);
             for own in runs(Product::<T>::own(member, n, (0, n))) {
