@@ -1,4 +1,4 @@
-# Everything a developer runs. `make` alone lists the targets; a machine needs git, a C toolchain, Rust and Python 3.11+, nothing else.
+# Developer commands; `make` alone lists the targets. Requirements: git, a C toolchain, Rust and Python 3.11+.
 
 PYTHON ?= python3
 VENV   ?= $(CURDIR)/.venv
@@ -33,14 +33,14 @@ build: $(VENV)/.built  ## the package in that environment, Rust in release mode
 demo: build  ## train a scoRNN and an LSTM on the copying problem with delay 1000; about three minutes
 	"$(BIN)/python" examples/copying_problem.py
 
-test: lint rust-tests python-tests  ## what a change must pass, in minutes: lint, the Rust tests on every instruction set, the Python tests
+test: lint rust-tests python-tests  ## required for every change, takes minutes: lint, the Rust tests on every instruction set, the Python tests
 
-test-all: lint rust-tests  ## and what takes longer: wheel and sdist, the whole fuzz, training, every transform, valgrind
+test-all: lint rust-tests  ## also the slow tests: wheel and sdist, the whole fuzz, training, every transform, valgrind
 	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal -m "not alone"
 	"$(BIN)/python" -m pytest -q -m alone
 	$(MAKE) valgrind
 
-# Tests run the kernels as they are shipped: the same profile, so the same build.
+# Tests run the shipped kernels: the same profile, hence the same build.
 rust-tests: build
 	cargo test --release --locked -p isometry-core --no-run
 	paths=$$("$(BIN)/python" -c 'import isometry._core as c; print(*c.config()["simd_available"])') && \
@@ -52,7 +52,7 @@ python-tests: build
 	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal -m "not alone and not long"
 	"$(BIN)/python" -m pytest -q -m "alone and not long"
 
-valgrind: build  ## the Rust tests of kernels and small sizes under valgrind, portable and AVX2 (it knows no AVX-512)
+valgrind: build  ## the Rust tests of kernels and small sizes under valgrind, portable and AVX2 (it does not support AVX-512)
 	@command -v valgrind > /dev/null || { echo "make valgrind needs valgrind (apt install valgrind)"; exit 1; }
 	test=$$(cargo test --release --locked -p isometry-core --lib --no-run --message-format json | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p') && \
 	for path in scalar avx2; do \
@@ -76,7 +76,7 @@ wheel: env  ## an abi3 wheel and an sdist in dist/
 docs: build  ## the documentation is plain Markdown: check its links and run its examples
 	"$(BIN)/python" -m pytest -q tests/test_examples.py tests/test_docs.py
 
-clean:  ## remove what was built; the environment stays
+clean:  ## remove build outputs; keeps the environment
 	cargo clean
 	rm -rf dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	rm -f "$(VENV)/.built"

@@ -1,17 +1,17 @@
-"""Two builds of the package against each other: is B slower than A, or does it take more memory?
+"""Two builds of the package against each other: is B slower than A, or does it use more memory?
 
     python benches/compare.py A B [GROUP ...] [--rounds 6] [--threads N] [--only TEXT] [--full]
 
-A build is a folder that holds the package `isometry` with its extension (the `python/` of a checkout), or an extension
-alone (`_core.abi3.so`), which then goes with the Python files of this checkout. Both are copied first, and both are
-measured by the bench of this checkout, so that an older build needs no such group itself.
+A build is a folder that holds the package `isometry` with its extension (the `python/` of a checkout), or an
+extension alone (`_core.abi3.so`), which is then combined with the Python files of this checkout. Both are copied
+first, and both are measured by the bench of this checkout, so that an older build need not have the group itself.
 
-Every round runs `isometry bench GROUP --alone` once for each build, in processes of their own, by turns: A B, B A, A B.
-A process counts by the median of its samples, a build by the median of its processes. "A/A" is what A shows against
-itself: all ways to split its processes into two halves, the ratio of their medians, and of |ratio - 1| the 90 %
-quantile. A row is WORSE where B/A exceeds 1 by more than that and --beyond together; then the exit status is 1. The
-minima, which a busy machine moves least, stand beside it. Memory is judged by minima: what a kernel adds to it, as
-pages of 2 MB, is no property of a build.
+Every round runs `isometry bench GROUP --alone` once for each build, in separate, alternating processes: A B, B A, A
+B. A process is represented by the median of its samples, a build by the median of its processes. "A/A" is the spread
+of A against itself: for all splits of its processes into halves the ratio of their medians, and of |ratio - 1| the 90
+% quantile. A row is WORSE if B/A exceeds 1 by more than that and --beyond together; then the exit status is 1. The
+minima, which are least affected by a busy machine, are shown too. Memory is judged by minima: what the operating
+system adds in pages of 2 MB is not a property of a build.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 PYTHON = Path(__file__).resolve().parents[1] / "python"
 GROUPS = ("recurrence", "householder", "apply", "cayley", "batches", "small", "training", "memory", "numpy")
 FEWEST = 4  # six splits into halves
-NO_SUCH_ROW = 2  # a wrong argument
+NO_SUCH_ROW = 2  # an invalid argument
 SPLITS, QUANTILE = 1000, 0.9
 WORSE = "WORSE"
 LIST = "{:60} {:>10} {:>10} {:>7} {:>6}  {:>10} {:>10} {:>7}  {}"
@@ -44,7 +44,7 @@ Samples = dict[Key, list[list[float]]]  # for each process
 
 
 class Verdict(NamedTuple):
-    """One row: medians of both builds, their ratio, the spread of A, minima, and what that says."""
+    """One row: medians of both builds, their ratio, the spread of A, minima, and the verdict."""
 
     a: float
     b: float
@@ -105,7 +105,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def assemble(build: Path, folder: Path) -> None:
-    """Copy a build into folder/isometry, with the command line, and so the bench, of this checkout."""
+    """Copy a build into folder/isometry, with the command line, and hence the bench, of this checkout."""
     source, package = (build if build.is_dir() else PYTHON) / "isometry", folder / "isometry"
     shutil.copytree(source, package, ignore=shutil.ignore_patterns("cli", "__pycache__"))
     shutil.copytree(PYTHON / "isometry/cli", package / "cli", ignore=shutil.ignore_patterns("__pycache__"))
@@ -118,7 +118,7 @@ def assemble(build: Path, folder: Path) -> None:
 
 
 def run(side: Path, group: str, options: argparse.Namespace) -> dict[str, Any]:
-    """One process of a build: what `isometry bench GROUP --json` writes."""
+    """One process of a build: the output of `isometry bench GROUP --json`."""
     file = side / "found.json"
     command = [sys.executable, "-m", "isometry", "bench", group, "--alone", "--json", str(file)]
     command += [] if options.full else ["--quick"]
@@ -135,7 +135,7 @@ def run(side: Path, group: str, options: argparse.Namespace) -> dict[str, Any]:
     return found
 
 
-# ---------------------------------------------------------------- what was found
+# ---------------------------------------------------------------- results
 
 
 def times(entry: dict[str, Any]) -> list[float] | None:
@@ -143,7 +143,7 @@ def times(entry: dict[str, Any]) -> list[float] | None:
 
 
 def peaks(entry: dict[str, Any]) -> list[float] | None:
-    """Bytes that one call takes, or that a whole process of the group `memory` takes."""
+    """Bytes used in one call, or in a whole process of the group `memory`."""
     bytes_ = entry.get("peak_bytes", entry.get("bytes isometry"))
     return None if not bytes_ else [bytes_]
 
@@ -154,14 +154,14 @@ def slopes(entry: dict[str, Any]) -> list[float] | None:
 
 
 class Quantity(NamedTuple):
-    """What a table compares; `of` takes it from an entry, and `center` makes one number of those of all processes."""
+    """A compared quantity; `of` reads it from an entry, and `center` combines those of all processes."""
 
     name: str
     unit: str
     factor: float
     of: Callable[[dict[str, Any]], list[float] | None]
     center: Callable[[Sequence[float]], float]
-    least: float  # where both builds stay below it there is nothing to compare
+    least: float  # if both builds are below it they are not compared
 
 
 QUANTITIES = (
@@ -182,7 +182,7 @@ def collected(processes: Sequence[dict[str, Any]], of: Callable[[dict[str, Any]]
 
 
 def table(quantity: Quantity, a: Samples, b: Samples, beyond: float) -> int:
-    """Print the rows that both builds have; how many of them B loses."""
+    """Print the rows that both builds have; returns the number of those where B is worse."""
     found = {key: verdict(a[key], b[key], beyond, quantity.center) for key in a if key in b}
     found = {key: row for key, row in found.items() if max(row.a, row.b) >= quantity.least}
     if not found:
@@ -208,7 +208,7 @@ def verdict(
     beyond: float,
     center: Callable[[Sequence[float]], float] = statistics.median,
 ) -> Verdict:
-    """Judge a row by the samples of each process of A and of B."""
+    """Judge a row by the samples of each process of A and B."""
     own, other = ([statistics.median(samples) for samples in side] for side in (a, b))
     one, two, noise = center(own), center(other), spread(own, center)
     ratio, allowed = two / one, beyond + noise
@@ -223,7 +223,7 @@ def spread(values: Sequence[float], center: Callable[[Sequence[float]], float] =
 
 
 def halves(values: Sequence[float]) -> Iterator[tuple[list[float], list[float]]]:
-    """All splits into halves, or a thousand of them where there are more."""
+    """All splits into halves, or a thousand of them if there are more."""
     places, half = range(len(values)), len(values) // 2
     chosen: Iterator[tuple[int, ...]] = itertools.combinations(places, half)
     if math.comb(len(values), half) > SPLITS:

@@ -1,9 +1,9 @@
-"""A scoRNN and an LSTM of as many parameters on the copying problem with delay 1,000: what `make demo` runs.
+"""A scoRNN and an LSTM with as many parameters on the copying problem with delay 1,000; run by `make demo`.
 
-Ten digits are shown, then a thousand blanks, then the network must give the digits back. A network without memory
+Ten digits are shown, then a thousand blanks, then the network must reproduce the digits. A network without memory
 cannot do better than the baseline 10 ln 8 / 1020 = 0.0204. The scoRNN trains until the mean loss of its last ten
-updates is below a tenth of that (at most 600 updates); the LSTM then gets as many updates or as much time, whichever is
-less. Both write the run folder of `isometry train`; the folder above them holds one picture of both.
+updates is below a tenth of that (at most 600 updates); the LSTM then gets as many updates or as much time, whichever
+is less. Both write the run folder of `isometry train`; its parent folder holds one picture of both.
 
     python examples/copying_problem.py [--delay 1000] [--out FOLDER]
 """
@@ -92,7 +92,7 @@ class Below(Smoothed):
 
 
 class After(Smoothed):
-    """Holds once so many seconds have gone by since the first update."""
+    """Holds once this many seconds have passed since the first update."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__()

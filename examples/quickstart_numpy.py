@@ -1,4 +1,4 @@
-"""The NumPy face in a minute: build operators, apply them, take gradients, run a recurrence.
+"""The NumPy face in a minute: build operators, apply them, compute gradients, run a recurrence.
 
 Run with `python examples/quickstart_numpy.py`.
 """
@@ -9,7 +9,7 @@ import isometry as iso
 
 rng = np.random.default_rng(0)
 
-# A product of 16 Householder reflections on R^128: orthogonal for every value of its vectors.
+# A product of 16 Householder reflections on R^128: orthogonal for all vectors.
 reflections = iso.Householder.random(128, 16, rng=rng)
 x = rng.standard_normal((50, 128))  # 50 vectors, each in the last axis
 turned = reflections.apply(x)

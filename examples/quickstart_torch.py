@@ -1,4 +1,4 @@
-"""The torch face in a minute: a recurrent layer where torch.nn.RNN stood, and an operator inside any model.
+"""The torch face in a minute: a recurrent layer in place of torch.nn.RNN, and an operator inside any model.
 
 Run with `python examples/quickstart_torch.py`.
 """
@@ -9,7 +9,7 @@ import isometry.torch as it
 
 torch.manual_seed(0)
 
-# The scoRNN has torch.nn.RNN's contract; its recurrent matrix is orthogonal for every value of its parameters.
+# The scoRNN has torch.nn.RNN's interface; its recurrent matrix is orthogonal for all parameters.
 layer = it.nn.ScoRNN(input_size=2, hidden_size=64)
 readout = torch.nn.Linear(64, 1)
 slow = list(layer.recurrent_parameters())
@@ -34,7 +34,7 @@ for iteration in range(30):
 w = layer.recurrent_matrix()
 print("still orthogonal:", bool((w.mT @ w - torch.eye(64)).abs().max() < 1e-4))
 
-# An operator on its own is differentiable in everything it was given.
+# An operator on its own is differentiable with respect to all its arguments.
 vectors = torch.randn(16, 4, requires_grad=True)
 it.Householder(vectors).apply(torch.randn(10, 16)).square().sum().backward()
 print("gradient:", tuple(vectors.grad.shape))

@@ -1,4 +1,4 @@
-"""Small runs, and what their folders hold."""
+"""Small runs, and the contents of their folders."""
 
 import csv
 
@@ -7,7 +7,7 @@ FILES = {"config.toml", "metrics.csv", "curves.png", "checkpoint.safetensors"}
 
 
 def metrics(folder):
-    """The rows of metrics.csv as they are written, without the seconds."""
+    """The rows of metrics.csv as written, without the seconds."""
     with open(folder / "metrics.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     return [{k: v for k, v in row.items() if k != "seconds"} for row in rows]

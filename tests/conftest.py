@@ -1,4 +1,4 @@
-"""Fixtures for all tests, and how many threads those have that run beside others."""
+"""Fixtures for all tests, and the number of threads of concurrent workers."""
 
 import os
 
@@ -22,12 +22,12 @@ def pytest_configure(config):
 
 @pytest.fixture
 def seed(request):
-    """A generator of its own for every test, the same in every run."""
+    """A separate generator for every test, the same in every run."""
     return np.random.default_rng(list(request.node.nodeid.encode()))
 
 
 def pytest_generate_tests(metafunc):
-    """`case`: every registry entry in every dtype; `face`: both ways in, so that each law is written once."""
+    """`case`: every registry entry in every dtype; `face`: both faces, so that each law is written once."""
     if "face" in metafunc.fixturenames:
         metafunc.parametrize("face", list(FACES))
     if "case" in metafunc.fixturenames:
@@ -42,7 +42,7 @@ def make(face, case, seed):
 
 
 class Poison:
-    """Counts the arrays that were handed out full of NaN."""
+    """Counts the arrays handed out filled with NaN."""
 
     def __init__(self):
         self.count = 0

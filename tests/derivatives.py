@@ -1,6 +1,6 @@
-"""What tests of torch's differentiation modes share: points, a real score, and the modes a function is put through.
+"""Shared by tests of torch's differentiation modes: points, a real score, and the modes applied to a function.
 
-Everything is in double precision; two ways to one number differ by rounding only.
+Everything is in double precision; two computations of the same number differ by rounding only.
 """
 
 import numpy as np
@@ -27,12 +27,12 @@ def draw(rng, *shape, dtype=np.float64):
 
 
 def leaves(tensors):
-    """Fresh copies that ask for a gradient."""
+    """Fresh copies that require a gradient."""
     return [t.detach().clone().requires_grad_() for t in tensors]
 
 
 def score(out):
-    """A smooth real number that an orthogonal W does not leave constant."""
+    """A smooth real number that is not constant for orthogonal W."""
     weight = torch.linspace(0.5, 2.0, out.shape[-1], dtype=torch.float64)
     return (weight * (out.abs().square() + out.real)).sum()
 

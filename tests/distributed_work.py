@@ -1,4 +1,4 @@
-"""What test_layers.py trains on a whole batch, and as a program with half of it in each of two processes."""
+"""The training of test_layers.py on a whole batch, and as a program with half of it in each of two processes."""
 
 import sys
 
@@ -10,7 +10,7 @@ import isometry.torch as it
 
 
 def trained(rank=None):
-    """State dicts of three layers after three steps on all of a batch, or on the half that belongs to a rank."""
+    """State dicts of three layers after three steps on the whole batch, or on the half of a rank."""
     torch.manual_seed(7)
     layers = [cls(3, 6, 2, bidirectional=True, dtype=torch.float64) for cls in (it.nn.ORNN, it.nn.ScoRNN, it.nn.ScuRNN)]
     x = torch.randn(5, 4, 3, generator=torch.Generator().manual_seed(1), dtype=torch.float64)

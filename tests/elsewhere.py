@@ -1,8 +1,8 @@
-"""A stand-in for a CUDA device: tensors of the plain types that say they lie there, and a list of what was fetched.
+"""A substitute for a CUDA device: tensors of the plain types that report this device, and a list of fetched values.
 
-Their memory is the CPU's, so what torch computes with them is right. Inside `with Elsewhere() as device:` torch's
-operations are watched: results of tensors sent there lie there too, tensors of both places do not mix, and
-`device.fetched` names each operation for which a real device would have to finish its work and send values to the host.
+Their memory is the CPU's, so torch computes correctly with them. Inside `with Elsewhere() as device:` torch's
+operations are monitored: results of tensors sent there are there too, tensors of both places do not mix, and
+`device.fetched` names each operation for which a real device would have to synchronise and send values to the host.
 """
 
 import torch
@@ -16,13 +16,13 @@ ANSWERS = {Tensor.device.__get__: DEVICE, Tensor.is_cpu.__get__: False, Tensor.i
 FETCHES = {
     "numpy", "cpu", "item", "tolist", "equal", "allclose", "is_nonzero", "nonzero", "masked_select", "unique",
     "data_ptr", "__bool__", "__int__", "__float__", "__complex__", "__index__", "__contains__", "__array__",
-    "__dlpack__", "linalg_solve", "linalg_inv",  # the last two raise where a pivot is zero
+    "__dlpack__", "linalg_solve", "linalg_inv",  # the last two raise for a zero pivot
 }  # fmt: skip
-CROSSINGS = {"to", "copy_", "__getitem__", "__get__"}  # may be given tensors of both places
+CROSSINGS = {"to", "copy_", "__getitem__", "__get__"}  # accept tensors of both places
 
 
 class Elsewhere(TorchFunctionMode):
-    """The device, while it is entered."""
+    """The device, active while entered."""
 
     def __init__(self):
         super().__init__()
@@ -30,7 +30,7 @@ class Elsewhere(TorchFunctionMode):
 
     @staticmethod
     def send(value):
-        """A tensor, or a module with all its parameters and buffers, as one of the device."""
+        """A tensor, or a module with all its parameters and buffers, moved to the device."""
         for t in value.state_dict(keep_vars=True).values() if isinstance(value, torch.nn.Module) else (value,):
             t.is_elsewhere = True
         return value
@@ -65,7 +65,7 @@ def is_place(value):
 
 
 def destination(name, args, kwargs):
-    """The device that a call names, None if it names none."""
+    """The device named in a call, or None."""
     place = kwargs.get("device") or next((a for a in args if isinstance(a, torch.device)), None)
     if name == "to" and place is None and isinstance(args[1], Tensor | str):
         place = args[1] if isinstance(args[1], str) else DEVICE if is_far(args[1]) else HERE
@@ -89,5 +89,5 @@ class ElsewhereSubject(TorchSubject):
         return t if t is None else Elsewhere.send(t)
 
     def home(self, t):
-        with torch._C.DisableTorchFunction():  # the test looks, not the package
+        with torch._C.DisableTorchFunction():  # the test reads the values, not the package
             return array(t)

@@ -30,7 +30,7 @@ class Subject:
     def with_layout(self, layout):
         return replace(self, layout=layout)
 
-    # ------------------------------------------------------------ what the reference says
+    # ------------------------------------------------------------ the reference's results
 
     @property
     def dtype(self):
@@ -63,7 +63,7 @@ class Subject:
         return np.stack(w).reshape(*self.batch_shape, *w[0].shape)
 
     def reference_matrix_vjp(self, w_bar):
-        """Gradients of all trainable arguments, summed over what was broadcast, real where the argument is."""
+        """Gradients of all trainable arguments, summed over broadcast axes, real if the argument is."""
         total = {k: np.zeros(a.shape, complex) for k, a in self.arguments.items() if k not in self.case.object.fixed}
         for index in members(self.batch_shape):
             grads = self.case.object.vjp(w_bar[index], **self.member(index))

@@ -1,4 +1,4 @@
-"""Textbook NumPy in double precision, straight from the specification; slow, plain and independent of the package.
+"""Textbook NumPy in double precision, directly from the definitions; slow, plain and independent of the package.
 
 Arrays in are widened to float64 or complex128. An operator W is one matrix (n_out, n_in); states are rows, C = H W^T.
 The gradient of a real loss L in z = x + i y is dL/dx + i dL/dy: Re sum conj(p_bar) dp = Re sum conj(c_bar) dc.
@@ -12,7 +12,7 @@ def wide(a):
     return a.astype(np.complex128 if a.dtype.kind == "c" else np.float64)
 
 
-# ---------------------------------------------------------------- products of reflections (sections 3 to 5)
+# ---------------------------------------------------------------- products of reflections
 
 
 def reflection(u):
@@ -68,7 +68,7 @@ def householder_vjp(w_bar, vectors, sign=None, phases=None):
     return grads
 
 
-# ---------------------------------------------------------------- scaled Cayley transform (sections 7 and 8)
+# ---------------------------------------------------------------- scaled Cayley transform
 
 
 def size_of_packed(length):
@@ -100,7 +100,7 @@ def cayley(upper, diagonal=None, signs=None, phases=None):
 
 
 def cayley_vjp(w_bar, upper, diagonal=None, signs=None, phases=None):
-    """A_bar = -2 S^H W_bar D^H S^H with S = (I + A)^{-1}; from it the packed gradients of sections 7 and 8."""
+    """A_bar = -2 S^H W_bar D^H S^H with S = (I + A)^{-1}; returns the packed gradients."""
     a, w_bar = skew(upper, diagonal), wide(w_bar)
     s = np.linalg.inv(np.eye(len(a)) + a)
     d = last_factor(len(a), signs, phases)
@@ -114,7 +114,7 @@ def cayley_vjp(w_bar, upper, diagonal=None, signs=None, phases=None):
     return grads
 
 
-# ---------------------------------------------------------------- a matrix as it is
+# ---------------------------------------------------------------- dense matrices
 
 
 def dense(weight):
@@ -125,7 +125,7 @@ def dense_vjp(w_bar, weight):  # noqa: ARG001  every *_vjp takes the cotangent, 
     return {"weight": wide(w_bar)}
 
 
-# ---------------------------------------------------------------- activations (section 18)
+# ---------------------------------------------------------------- activations
 
 NAMES = ("identity", "tanh", "relu", "leaky_relu", "oplu", "oplu_halves", "modrelu", "modrelu_realrep")
 
@@ -211,7 +211,7 @@ def activate_vjp(z, name, ct, bias=None, slope=0.1):
     return on_parts(lambda a, g: slopes[name](a) * g, z, ct), None
 
 
-# ---------------------------------------------------------------- the plain recurrent layer (section 19)
+# ---------------------------------------------------------------- the plain recurrent layer
 
 
 def order_of_steps(length, reverse):
@@ -219,7 +219,7 @@ def order_of_steps(length, reverse):
 
 
 def preactivation(w, x, v, h, b):
-    """z_t = W h_{t-1} + V x_t + b for one sequence, the two parts apart."""
+    """z_t = W h_{t-1} + V x_t + b for one sequence, its two terms separately."""
     return w @ h, v @ x + (0 if b is None else b)
 
 
@@ -290,7 +290,7 @@ def recurrence_vjp(
 
 
 def orthogonality_error(w):
-    """max|W^H W - I| / (n eps), section 2, for one matrix in its own precision."""
+    """max|W^H W - I| / (n eps) for one matrix in its own precision."""
     eps, w = np.finfo(np.asarray(w).dtype).eps, wide(w)
     return np.abs(w.conj().T @ w - np.eye(w.shape[1])).max() / (w.shape[1] * eps)
 

@@ -1,8 +1,8 @@
-"""Every object once: how to draw a random one, its dense reference and that reference's gradient.
+"""Every object once: how to draw a random one, its dense reference and the reference's gradient.
 
 Adding an object means adding one `Object` to OBJECTS; the laws then run on all its variants, in every dtype, through
-both faces.
-A variant is a function (rng, n, dtype, batch) -> arguments, `dtype` being the type of the operator it makes.
+both faces. A variant is a function (rng, n, dtype, batch) -> arguments, where `dtype` is the type of the resulting
+operator.
 """
 
 import itertools
@@ -27,7 +27,7 @@ def is_complex(dtype):
 
 @dataclass(frozen=True)
 class Variant:
-    """One set of options: for which fields ("r", "c") it exists, and how its arguments are drawn."""
+    """One set of options: the fields ("r", "c") it exists for, and how its arguments are drawn."""
 
     fields: str
     draw: Callable
@@ -36,18 +36,18 @@ class Variant:
 
 @dataclass(frozen=True)
 class Argument:
-    """One array argument: its shape without a batch, and what the fuzz draws and spoils."""
+    """One array argument: its shape without a batch, and how the fuzz draws and corrupts it."""
 
     shape: Callable  # (n, m) -> shape; m is free
-    fill: Callable  # (rng, shape, dtype) -> random values of order 1, for which the law is well conditioned
-    real: bool = False  # of the real type also where W is complex
+    fill: Callable  # (rng, shape, dtype) -> random, well-conditioned values of order 1
+    real: bool = False  # of the real type even if W is complex
     trainable: bool = True
-    turns: bool = False  # makes W complex though it is real
-    needs_complex: bool = False  # is given beside a complex first argument only
+    turns: bool = False  # real, but makes W complex
+    needs_complex: bool = False  # only valid with a complex first argument
     soft: bool = False  # W is orthogonal for some of its values only
-    directions: bool = False  # only the direction of each column counts: the gradient is inverse to the length
-    powers: tuple = (0, 0)  # by which powers of two the values may be multiplied
-    refused: Mapping[str, Callable] = field(default_factory=dict)  # mistake -> (values -> values that are refused)
+    directions: bool = False  # only the direction of each column matters: the gradient is inverse to the norm
+    powers: tuple = (0, 0)  # range of powers of two by which the values may be multiplied
+    refused: Mapping[str, Callable] = field(default_factory=dict)  # mistake -> (values -> invalid values)
 
     @property
     def rank(self):
@@ -61,7 +61,7 @@ class Object:
     variants: Mapping[str, Variant]
     matrix: Callable  # arguments -> W of one operator, in double precision
     vjp: Callable  # (w_bar, arguments) -> gradients of one operator
-    either: tuple = ()  # arguments of which only one may be given
+    either: tuple = ()  # mutually exclusive arguments
     rectangular: bool = False  # W is (m, n)
     condition: Callable = lambda **arguments: 1.0  # of W with respect to its arguments
     unitary: bool = True
@@ -89,13 +89,13 @@ def halves(rng, shape, dtype):
 
 
 def long_columns(rng, shape, dtype):
-    """Columns at least one long: the gradient of a column grows like 1 / length."""
+    """Columns of norm at least one: the gradient of a column grows like 1 / norm."""
     u = ref.normal(rng, *shape, dtype=dtype)
     return (u + u / np.linalg.norm(u, axis=-2, keepdims=True)).astype(dtype)
 
 
 def soft_sign(rng, shape, dtype):
-    """Of -1..1, often one of the ends."""
+    """In -1..1, often one of the ends."""
     return np.clip(rng.uniform(-2, 2, shape), -1, 1).astype(dtype)
 
 
@@ -255,7 +255,7 @@ class Case:
         return {k: np.asarray(a) for k, a in arguments.items()}
 
     def factors(self, n):
-        """How many factors the product has, for the tolerance."""
+        """The number of factors of the product, for the tolerance."""
         return max(n * self.object.variants[self.variant].growth, 4)
 
 

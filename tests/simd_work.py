@@ -1,6 +1,6 @@
-"""What test_simd_paths.py computes on every path: sizes beyond the small tiles, with their values in double precision.
+"""The computation of test_simd_paths.py on every path: sizes beyond the small tiles, with values in double precision.
 
-Run by `script` in a process of its own per path; the reference is computed once, by the test.
+Run by `script` in a separate process per path; the reference is computed once, by the test.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ from faces import NumpySubject
 from registry import DTYPES, Case, upper, vectors, weight
 
 # n = 70: several tiles and a tail. n = 300: blocks of the inverse, and a product deeper than one block of 256.
-# n = 512: rows a power of two apart, which fall on the same lines of the cache.
+# n = 512: row stride a power of two, so that rows share cache sets.
 SIZES = [(stem, n, dtype) for stem in ("householder", "cayley") for n in (70, 300) for dtype in DTYPES]
 SIZES += [(stem, 512, np.float32) for stem in ("householder", "dense")]
 STEPS, BATCH = 5, 6
@@ -59,7 +59,8 @@ def product(u):
 
 
 def product_vjp(w_bar, u):
-    """The product rule of reference.householder_vjp, the cotangent of a factor made from that of the one before it."""
+    """The product rule of reference.householder_vjp, with the cotangent of each factor from that of the previous
+    one."""
     reflect = lambda column, g: g - np.outer(column * (2 / np.vdot(column, column).real), column.conj() @ g)
     g = w_bar
     for column in u.T[:0:-1]:

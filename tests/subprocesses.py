@@ -1,4 +1,4 @@
-"""Running a script in an interpreter of its own, under a watchdog."""
+"""Running a script in a separate interpreter, under a watchdog."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def environment(**changes):
-    """The same import path as this process, with some variables set, or removed where None."""
+    """The same import path as this process, with some variables set, or removed if None."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p), "PYTHONWARNINGS": "ignore"}
     env.update({k: v for k, v in changes.items() if v is not None})
     return {k: v for k, v in env.items() if changes.get(k, "") is not None}

@@ -1,4 +1,4 @@
-"""benches/compare.py: two builds by turns, and a verdict that knows how far one build differs from itself."""
+"""benches/compare.py: alternating runs of two builds, judged against the spread of one build."""
 
 import importlib.util
 import json
@@ -42,7 +42,7 @@ def turns(tmp_path, monkeypatch):
 
 
 def test_processes_of_both_builds_by_turns(tmp_path, turns, capsys):
-    """A B, then B A, group by group; the same figures are no difference, and every sample is kept."""
+    """A B, then B A, group by group; equal figures are no difference, and every sample is kept."""
     a, b = build(tmp_path / "old"), build(tmp_path / "new")
     arguments = [str(a), str(b), "small", "cayley", "--rounds", "4", "--json", str(tmp_path / "all.json")]
     assert compare.main(arguments) == 0
@@ -71,7 +71,7 @@ def test_too_few_rounds_say_nothing_of_the_spread(tmp_path, capsys):
 
 
 def test_the_spread_of_a_build_against_itself():
-    """Of 1, 1, 1.2, 1.2 the splits give 1 and, in two of six, 1.2; no row is flagged below that and 3 % together."""
+    """For 1, 1, 1.2, 1.2 the splits give 1 and, in two of six, 1.2; no row is flagged below that and 3 % together."""
     assert compare.spread([1.0, 1.0]) == 0 and compare.spread([1.0, 1.0, 1.2, 1.2]) == pytest.approx(0.2)
     noisy, steady = [[1.0], [1.0], [1.2], [1.2]], [[1.0]] * 4
     assert compare.verdict(noisy, [[1.3]] * 4, 0.03).word == ""

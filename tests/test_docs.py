@@ -1,4 +1,4 @@
-"""Links between the documents lead somewhere."""
+"""Links between the documents have existing targets."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What the documents show runs: the README's Python blocks, every docstring, the quickstarts."""
+"""The documented code runs: the README's Python blocks, every docstring, the quickstarts."""
 
 import doctest
 import importlib
@@ -27,7 +27,7 @@ def modules():
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
 def test_documents(path):
-    """All Python blocks of a document, one after the other in one namespace."""
+    """All Python blocks of a document, one after another in one namespace."""
     blocks, names = BLOCK.findall(path.read_text()), {"__name__": path.stem}
     for block in blocks:
         exec(compile(block, str(path), "exec"), names)

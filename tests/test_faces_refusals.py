@@ -1,4 +1,4 @@
-"""What both faces refuse, or take, by the same rule: tolerances, numbers, names, layouts of memory."""
+"""Values that both faces reject, or accept, by the same rule: tolerances, numbers, names, memory layouts."""
 
 import os
 import subprocess

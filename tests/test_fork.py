@@ -1,4 +1,5 @@
-"""After a parallel call in the parent, a forked child computes the right result; one that hangs is killed and fails."""
+"""After a parallel call in the parent, a forked child computes the right result; a hanging one is killed and
+fails."""
 
 import sys
 import textwrap
@@ -78,7 +79,7 @@ def test_fork_of_a_fork():
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_multiprocessing(method, tmp_path):
-    """Two children at once, both of them parallel inside."""
+    """Two concurrent children, each with parallel calls."""
     main = tmp_path / "child_main.py"
     main.write_text(textwrap.dedent(CHILD) + textwrap.dedent(POOL))
     run([sys.executable, str(main), method])
@@ -122,7 +123,7 @@ def test_data_loader_workers():
 
 
 def test_fork_after_torch_shared_its_team():
-    """The parent's kernels ran on torch's OpenMP threads, which no child inherits."""
+    """The parent's kernels ran on torch's OpenMP threads, which children do not inherit."""
     script(
         """
         import os

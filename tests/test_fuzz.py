@@ -1,7 +1,7 @@
-"""Calls drawn at random: a valid one gives what the reference says, one with a single mistake is refused as promised.
+"""Random calls: a valid one gives the reference's result, one with a single mistake raises the documented error.
 
-A panic or a crash is no refusal; the watchdog prints where a hang is. Hypothesis reports the bytes of the simplest
-example that fails; `examine.example(family, packages.real(package), data)` repeats it.
+A panic or a crash is not an error; the watchdog prints where a hang is. Hypothesis reports the bytes of the simplest
+failing example; `examine.example(family, packages.real(package), data)` repeats it.
 """
 
 import pytest
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fuzz import examine, packages
 from fuzz.choices import LENGTH
 
-# family -> examples for each face; the long form has LONG times as many, more than 200,000 in all
+# family -> examples per face; the long form has LONG times as many, more than 200,000 in all
 EXAMPLES = {
     "operators": 8000,
     "recurrences": 6000,
@@ -23,7 +23,7 @@ EXAMPLES = {
     "large": 120,
 }
 LONG = 4
-# The torch face looks for no NaN.
+# The torch face does not check for NaN.
 CASES = [(family, name) for name in packages.FACES for family in EXAMPLES if (family, name) != ("unchecked", "torch")]
 every_family = pytest.mark.parametrize("family,package", CASES)
 
@@ -51,5 +51,5 @@ def test_fuzz(family, package):
 @pytest.mark.long
 @pytest.mark.timeout(1800, method="thread")
 def test_fuzz_long(family, package):
-    """Other examples in every run."""
+    """Different examples in every run."""
     explore(family, package, LONG * EXAMPLES[family])

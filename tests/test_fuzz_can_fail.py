@@ -7,7 +7,7 @@ from fuzz import examine, faults, packages
 from fuzz.broken import BROKEN
 from fuzz.choices import LENGTH, Choices
 
-MOST = 4000  # examples until the fault must have been seen
+MOST = 4000  # examples within which the fault must be detected
 
 
 def passes(family, face, data):
@@ -33,7 +33,7 @@ def test_the_fuzz_rejects(family, place, wrap, names):
 
 @pytest.mark.parametrize("name", packages.FACES)
 def test_every_mistake_is_made(name):
-    """No row of the tables is one that fits no call."""
+    """Every row of the tables fits some call."""
     face, rng, made = packages.real(name), np.random.default_rng(0), set()
     for family in set(examine.FAMILIES) - set(examine.ALWAYS_VALID):
         for _ in range(MOST // 2):

@@ -1,4 +1,4 @@
-"""Ctrl-C during a long call ends it with KeyboardInterrupt within about a second, and the package works on."""
+"""Ctrl-C during a long call raises KeyboardInterrupt within about a second, and the package remains usable."""
 
 import signal
 import subprocess
@@ -105,7 +105,7 @@ def test_an_inverse_map_is_interrupted(make, n):
 
 
 def interrupt(command, between=0.5):
-    """Sends ctrl-C to the command once it is ready; it is to catch KeyboardInterrupt within a second and `between`."""
+    """Sends ctrl-C to the command once it is ready; it must raise KeyboardInterrupt within a second and `between`."""
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
     ) as child:
@@ -115,7 +115,7 @@ def interrupt(command, between=0.5):
             assert float(seconds) >= 3, f"the call would only take {seconds} s: too short to interrupt"
             time.sleep(0.7)
             assert child.poll() is None, f"the call that should take {seconds} s ended before ctrl-C"
-            # one clock for all processes; the end of the process is torch's and the operating system's
+            # one clock for all processes; the time to exit is torch's and the operating system's
             start = time.monotonic()
             child.send_signal(signal.SIGINT)
             out, err = child.communicate(timeout=30)

@@ -1,4 +1,4 @@
-"""Every law accepts a right operator made of the reference, and rejects the wrong ones it exists to catch."""
+"""Every law accepts a correct operator made of the reference, and rejects the wrong ones it exists to detect."""
 
 import copy
 from importlib import import_module
@@ -81,7 +81,7 @@ REJECT = [
 
 
 def laws(case):
-    """Every law that has something to say about the case."""
+    """Every law that applies to the case."""
     skip = {unitary: not case.object.unitary, differences: case not in DOUBLE}
     skip |= dict.fromkeys((loop, cut, bptt), case.variant in ("wide", "tall"))
     return [(law, extra, batch) for law, extra, batch, _, _ in TABLE if not skip.get(law, False)]
@@ -124,12 +124,12 @@ CARELESS = [packages.never_looks, packages.always_looks, packages.overlooks_infi
 
 @pytest.mark.parametrize("name", functions(np.random.default_rng(0), np.complex128))
 def test_the_law_of_check_finite(name, seed):
-    """Of every function: one that looks at nothing, or always, or that forgets any one argument."""
+    """For every function: variants that never check, always check, or omit any one argument."""
     arguments, call = functions(seed, np.complex128)[name]
     inverse = name.endswith("from_matrix")
     refuses(call, arguments, inverse)
     for wrong in (*CARELESS, *map(packages.overlooks, arguments)):
-        if not (inverse and wrong is packages.always_looks):  # an inverse map cannot but look
+        if not (inverse and wrong is packages.always_looks):  # an inverse map always checks
             rejects(refuses, wrong(call), arguments, inverse)
 
 
@@ -178,7 +178,7 @@ LOOKING = {"operators._declared": ["ornn", "unitary-ornn", "scornn"], "recurrenc
 
 @pytest.mark.parametrize("module", LOOKING)
 def test_the_law_of_devices(module, seed, monkeypatch):
-    """A package that looks at the values of whatever it is given, in one module."""
+    """A package in which one module reads the values of all its arguments."""
     monkeypatch.setattr(import_module(f"isometry.torch.{module}"), "visible", packages.looks_everywhere)
     for name in LOOKING[module]:
         with Elsewhere() as device:

@@ -1,4 +1,4 @@
-"""The tree is what the documents say: one stem per object in every tree, the import rule, small files."""
+"""The tree matches the documents: one stem per object in every tree, the import rule, small files."""
 
 import ast
 import symtable
@@ -20,7 +20,7 @@ MIRRORS = (
     "docs/math/{}.md",
 )
 BUDGET = 400
-# path -> the reason why one thing needs more than the budget
+# path -> the reason for exceeding the limit
 LONGER = {
     "rust/core/src/operators/householder/tests.rs": "one file of unit tests per object, all on the same few helpers",
 }
@@ -146,7 +146,7 @@ def test_nothing_is_left_undone():
 
 
 def strays(text):
-    """What pytest would take for a test of this module although it is not written there as one."""
+    """Names that pytest would collect as tests of this module although they are not defined there as tests."""
     for symbol in symtable.symtable(text, "module", "exec").get_symbols():
         bound = symbol.is_assigned() or symbol.is_imported()
         if bound and not symbol.is_namespace() and symbol.get_name().lower().startswith("test"):
@@ -154,7 +154,7 @@ def strays(text):
 
 
 def test_nothing_but_a_test_is_collected():
-    """A loop variable or an import that bears a test's name runs it once more."""
+    """A loop variable or an import with a test's name would run it again."""
     assert list(strays("for test in (f, g):\n    pass\nfrom laws import test_a")) == ["test", "test_a"]
     assert not list(strays("def test_a(test):\n    test_b = test"))
     for path in (ROOT / "tests").rglob("test_*.py"):

@@ -1,4 +1,4 @@
-"""Memory of a recurrence grows by T B n values, the states, and by nothing else; where none is left, a MemoryError."""
+"""Memory of a recurrence grows by T B n values, the states, only; if memory runs out, a MemoryError."""
 
 import sys
 import textwrap
@@ -81,6 +81,6 @@ EXHAUSTED = """
 
 @pytest.mark.parametrize("threads", [1, 2])
 def test_no_memory(threads):
-    """Wherever memory ends there is a clean error, nothing on stderr, and life goes on."""
+    """Wherever an allocation fails there is a clean error, nothing on stderr, and later calls work."""
     done = run([sys.executable, "-c", textwrap.dedent(EXHAUSTED)], check=False, ISOMETRY_NUM_THREADS=str(threads))
     assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["refused", "right"], "")

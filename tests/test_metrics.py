@@ -1,4 +1,4 @@
-"""The measure of section 2, through both faces: its value, and the same bits for every layout of its argument."""
+"""The orthogonality error, through both faces: its value, bitwise equal for every layout of its argument."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ SHAPES = ((50, 21), (4, 5, 34, 34))
 @DTYPE
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_orthogonality_error(dtype, shape, seed):
-    """One value per matrix, as the reference has it."""
+    """One value per matrix, equal to the reference's."""
     w = ref.normal(seed, *shape, dtype=dtype)
     flat = w.reshape(-1, *shape[-2:])
     expected = np.reshape([ref.orthogonality_error(one) for one in flat], shape[:-2])
@@ -30,7 +30,7 @@ def test_orthogonality_error(dtype, shape, seed):
 @DTYPE
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_orthogonality_error_of_any_layout(dtype, shape, seed):
-    """Where W is orthogonal the measure is rounding, which shows each other order of summation."""
+    """For an orthogonal W the measure is rounding, which reveals any change in the order of summation."""
     w = np.linalg.qr(ref.normal(seed, *shape, dtype=np.result_type(dtype, np.float64)))[0].astype(dtype)
     expected = iso.orthogonality_error(w)
     for layout, change in LAYOUTS.items():

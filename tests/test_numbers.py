@@ -1,4 +1,4 @@
-"""What the interface says of numbers that are hardly any: denormal ones, the lengths of vectors, mixed precision."""
+"""Documented behaviour for unusual numbers: denormals, the norms of vectors, mixed precision."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def denormals(dtype, *shape):
 @FACES
 @DTYPE
 def test_denormal_numbers_count_as_zero(api, array, dtype, seed):
-    """In every kernel that computes: an operator on rows, a recurrence, an activation."""
+    """In every computing kernel: an operator on rows, a recurrence, an activation."""
     u, a, w = (ref.normal(seed, *shape, dtype=dtype) for shape in ((6, 2), (15,), (6, 6)))
     x, v, h0 = denormals(dtype, 4, 3, 6), np.eye(6, dtype=dtype), denormals(dtype, 3, 6)
     assert np.count_nonzero(x) == x.size
@@ -49,7 +49,7 @@ def test_what_is_copied_keeps_denormal_numbers(api, array, dtype):
 @FACES
 @DTYPE
 def test_the_lengths_that_reflection_vectors_may_have(api, array, dtype, seed):
-    """The squared norm is an ordinary number of the type, on both sides."""
+    """The squared norm is a normal number of the type, at both ends of the range."""
     u = ref.normal(seed, 5, 1, dtype=dtype)
     u /= np.linalg.norm(u)
     for length, inside in zip(
@@ -67,7 +67,7 @@ def test_the_lengths_that_reflection_vectors_may_have(api, array, dtype, seed):
 
 @REAL
 def test_signs_promote_as_every_array_does(dtype):
-    """NumPy face: float64 ones, as which integers are read, make W float64; those of a float32 W are float32."""
+    """NumPy face: float64 signs, as which integers are read, make W float64; those of a float32 W are float32."""
     upper = np.ones(3, np.float32)
     for signs in ([1, 1, -1], [1.0, 1.0, -1.0], np.array([1, 1, -1]), np.array([1.0, 1.0, -1.0])):
         op = iso.Cayley(upper, signs=signs)

@@ -1,4 +1,5 @@
-"""Every argument of every public function, given what it is not: an error that names it, and no other argument."""
+"""Every argument of every public function, given a value of the wrong kind: an error that names only this
+argument."""
 
 import re
 
@@ -10,7 +11,7 @@ import isometry as iso
 import isometry.torch as it
 
 HUGE = 10**400
-#: What no argument is, but for those in SERVED.
+#: Values that no argument accepts, except for those in SERVED.
 ODD = {
     "nothing": None,
     "text": "no",
@@ -26,7 +27,7 @@ ODD = {
     "a dictionary": {},
 }
 OPTIONAL = "diagonal signs phases sign h0 bias activation_bias lengths tol m rng dtype negative_ones permutation"
-#: argument -> the odd values that it takes.
+#: argument -> the odd values that it accepts.
 SERVED = {name: {"nothing"} for name in OPTIONAL.split()}
 SERVED |= {name: {"nothing"} for name in ("reflections", "hx", "backend")}
 SERVED["tol"] |= {"fraction"}
@@ -37,7 +38,7 @@ X, V, Z = np.ones((3, 2, 2)), np.ones((4, 2)), np.ones((2, 4))
 
 
 def both(face, a):
-    """name -> (function, valid arguments) of what the two faces share; `a` makes an array of the face."""
+    """name -> (function, valid arguments) of the functions common to both faces; `a` makes an array of the face."""
     op = face.Householder(a(U))
     check = {"check_finite": True} if face is iso else {}
     own = {"backend": "cpu", **check}
@@ -141,7 +142,7 @@ def test_an_odd_value_is_named(name, argument, threads):  # noqa: ARG001  set_nu
 
 @pytest.mark.parametrize("name,argument", FLAGS)
 def test_flags_are_bools(name, argument):
-    """NumPy's are as good as Python's; a number is none. torch.nn.RNN takes Python's alone for its own two."""
+    """NumPy's are accepted like Python's; a number is not. torch.nn.RNN accepts only Python's for its own two."""
     call, given = CALLS[name]
     with pytest.raises(TypeError, match=argument):
         call(**{**given, argument: int(given[argument])})

@@ -1,4 +1,4 @@
-"""Without torch the threads come from a rayon pool: same bits for every number of them, and for several callers."""
+"""Without torch the threads come from a rayon pool: bitwise equal for every thread count and for several callers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The recurrent function against the loop of the reference: activations, lengths, direction, variants, both routes."""
+"""The recurrent function against the reference's loop: activations, lengths, direction, variants, both routes."""
 
 import numpy as np
 import pytest
@@ -160,7 +160,7 @@ def test_factored_and_dense_agree(dtype, n, m, name, seed):
 
 @pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int32, np.uint64])
 def test_lengths_of_any_integer_type(kind, seed):
-    """T does not fit into the small ones."""
+    """Small types cannot represent T."""
     u, x, v = ref.normal(seed, 4, 2), ref.normal(seed, 300, 2, 3), ref.normal(seed, 4, 3)
     lengths = np.array([7, 100])
     expected = iso.recurrence(iso.Householder(u), x, v, lengths=lengths)
@@ -187,7 +187,7 @@ def test_cotangents_behind_a_sequence_are_ignored(dtype, seed):
 
 
 def test_gradients_survive_a_thousand_steps(seed):
-    """An orthogonal W and the identity: the cotangent of the last step reaches h0 at its full length."""
+    """For an orthogonal W and the identity the cotangent of the last step reaches h0 with its norm preserved."""
     for op in (iso.Householder.random(16, rng=1), iso.Cayley.random(16, rng=2)):
         x, v, h0 = np.zeros((1000, 1, 2)), np.zeros((16, 2)), ref.normal(seed, 1, 16)
         states = iso.recurrence(op, x, v, h0=h0, activation="identity")

@@ -1,4 +1,4 @@
-"""The reference on values known by hand, and its gradients against differences: before it judges anything else."""
+"""The reference on values known by hand, and its gradients against finite differences."""
 
 import numpy as np
 import pytest
@@ -63,7 +63,7 @@ def test_derivatives_at_kinks():
 
 
 def test_recurrence_by_hand():
-    """h_t = h_{t-1} + x_t counts; reversed it counts from the end, and each sequence from its own."""
+    """h_t = h_{t-1} + x_t counts; reversed it counts from the end, in each sequence from its own."""
     x, one = np.ones((3, 2, 1)), np.eye(1)
     run = lambda **k: ref.recurrence(one, x, one, activation="identity", **k)[..., 0]
     close(run(), [[1, 1], [2, 2], [3, 3]], TIGHT)

@@ -1,4 +1,4 @@
-"""Every instruction-set path of the kernels gives the same results; one that is not there says so."""
+"""All instruction-set paths of the kernels give the same results; an unavailable one raises an error."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ WORK = """
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
-    """The same work on every path this machine has."""
+    """The same work on every path of this machine."""
     folder, found = tmp_path_factory.mktemp("simd"), {}
     for path in _core.config()["simd_available"]:
         script(WORK, path, folder / f"{path}.npz", ISOMETRY_SIMD=path)
@@ -96,7 +96,7 @@ def test_every_path_is_right_at_large_sizes(tmp_path):
 
 @pytest.mark.parametrize("path", [*PATHS, "sse9"])
 def test_a_path_is_taken_or_refused(path):
-    """A path that is missing here, or unknown everywhere, is an error that names the variable and the choices."""
+    """A path that is missing here, or unknown, is an error that names the variable and the choices."""
     text = """
         import numpy as np
         import isometry as iso

@@ -1,4 +1,4 @@
-"""The type stub of the compiled module says what the module has."""
+"""The type stub of the compiled module matches the module."""
 
 import sys
 

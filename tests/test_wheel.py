@@ -1,4 +1,4 @@
-"""The wheel serves an environment with numpy alone, and the sdist is complete."""
+"""The wheel works in an environment with numpy alone, and the sdist is complete."""
 
 import json
 import shutil
@@ -12,7 +12,7 @@ import pytest
 from subprocesses import ROOT, run
 
 pytestmark = [pytest.mark.timeout(1500), pytest.mark.long, pytest.mark.alone]
-BUILD = 1200  # seconds for a release build of the extension from nothing
+BUILD = 1200  # seconds for a release build of the extension from scratch
 
 USE = """
 import importlib.util, sys
@@ -39,7 +39,7 @@ print(iso.__version__)
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """Built once, from what is compiled already."""
+    """Built once, reusing compiled artefacts."""
     out = tmp_path_factory.mktemp("wheel")
     run([sys.executable, "-m", "maturin", "build", "--release", "--out", str(out)], timeout=BUILD, cwd=ROOT)
     return next(out.glob("*.whl"))
@@ -49,7 +49,7 @@ def test_the_wheel_serves_numpy_alone(wheel, tmp_path):
     venv = tmp_path / "empty"
     run([sys.executable, "-m", "venv", str(venv)])
     python = venv / "bin" / "python"
-    # without our own path, or pip would take this environment's numpy for its own
+    # without our own path, so that pip does not use this environment's numpy
     run([str(python), "-m", "pip", "install", "--quiet", str(wheel)], timeout=300, PYTHONPATH=None)
     out = run([str(python), "-c", USE], cwd=tmp_path, PYTHONPATH=None)
     assert out.strip() in wheel.name

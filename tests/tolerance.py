@@ -1,17 +1,17 @@
-"""The only place with small numbers: how far two results may lie apart, as epsilon of the type times a stated growth.
+"""All tolerances: how far two results may differ, as epsilon of the type times a stated growth.
 
-Growth laws, observed constants rounded up: one operator applied to a row loses a few eps per factor, and the errors of
-independent factors add (SAFETY x factors x eps); a gradient passes the same factors twice more and sums over rows;
-a recurrence adds its steps. The relative error is that of section 2: Frobenius, with a floor for what cancels to zero.
+Growth laws, observed constants rounded up: one operator applied to a row loses a few eps per factor, and the errors
+of independent factors add (SAFETY x factors x eps); a gradient passes the same factors twice more and sums over rows;
+a recurrence adds its steps. The relative error is in Frobenius norm, with a floor for quantities that cancel to zero.
 """
 
 import numpy as np
 
 SAFETY = 16.0
-FLOOR = 0.03  # of the norm of the cotangent: below it a gradient counts as zero that came out as rounding noise
-KINK = 256.0  # times eps: nearer to a kink two sums in different order may fall on different sides
-SLACK = {"f": 1e-3, "d": 1e-7}  # by which entries of A may exceed 1 where section 9 chooses D, after A is recomputed
-UNITARITY = 20.0  # e(W) of section 2 for every hard parametrisation
+FLOOR = 0.03  # of the norm of the cotangent: a gradient below it is rounding noise and counts as zero
+KINK = 256.0  # times eps: closer to a kink, sums in different order may be on different sides
+SLACK = {"f": 1e-3, "d": 1e-7}  # by which entries of A may exceed 1 for a chosen D, after A is recomputed
+UNITARITY = 20.0  # e(W) for every hard parametrisation
 TIGHT = 1e-13  # float64 values known by hand
 DIFFERENCES = 1e-7  # five-point differences with step 1e-3 in float64, functions of size one
 
@@ -31,7 +31,7 @@ def gradient(dtype, factors, condition=1.0):
 
 
 def sequence(dtype, factors, steps):
-    """States after so many steps."""
+    """States after `steps` steps."""
     return forward(dtype, factors) * (1 + steps)
 
 
@@ -40,7 +40,7 @@ def sequence_gradient(dtype, factors, steps):
 
 
 def training(dtype, updates):
-    """Losses over so many small steps of descent: the roundings of the gradients are independent of each other."""
+    """Losses over `updates` small steps of descent: the roundings of the gradients are independent."""
     return SAFETY * eps(dtype) * np.sqrt(updates)
 
 
@@ -63,7 +63,7 @@ def close(value, reference, tolerance, what="value", floor=1e-3):
 
 
 def each_close(value, reference, tolerance, size, what="value"):
-    """Assert that each entry is near relative to its own size; NaN fails."""
+    """Assert that each entry is close relative to its own size; NaN fails."""
     gap = np.abs(np.asarray(value).astype(complex) - np.asarray(reference).astype(complex))
     bound = tolerance * np.broadcast_to(size, gap.shape)
     wrong = ~(gap <= bound)
@@ -71,7 +71,7 @@ def each_close(value, reference, tolerance, size, what="value"):
 
 
 def identical(value, reference, what="value"):
-    """Assert equality to the last bit: type, shape and values, none of them NaN."""
+    """Assert bitwise equality: type, shape and values, none of them NaN."""
     value, reference = np.asarray(value), np.asarray(reference)
     assert value.dtype == reference.dtype, f"{what} is {value.dtype}, expected {reference.dtype}"
     assert value.shape == reference.shape, f"{what} has shape {value.shape}, expected {reference.shape}"

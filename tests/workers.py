@@ -1,4 +1,4 @@
-"""Did a call use other threads than its own? Asked of the kernel, which counts the time that each thread has run."""
+"""Whether a call used other threads than its own, from the kernel's counts of each thread's run time."""
 
 import threading
 import time
@@ -21,7 +21,7 @@ def workers():
                     asleep &= (task / "stat").read_text().rsplit(")", 1)[1].split()[0] == "S"
                     ran[task.name] = int((task / "schedstat").read_text().split()[0])
             except OSError:
-                continue  # a thread of somebody else that has just ended
+                continue  # a thread that has just ended
         if asleep:
             return ran
         time.sleep(1e-4)

@@ -1,6 +1,6 @@
 //! Times of the Cayley transform, forward and backward, after a check of the values: `cargo bench --bench cayley`.
-//! Arguments: `c32`, `f64`, `c64` for another type than f32, `1` for one thread, `norm=30` for larger A, a word of a row's
-//! name to choose it.
+//! Arguments: `c32`, `f64`, `c64` for another type than f32, `1` for one thread, `norm=30` for larger A, part of a row's
+//! name to select it.
 
 use isometry_core::argument::Bar;
 use isometry_core::operators::{Last, cayley::Cayley};

@@ -1,5 +1,5 @@
 //! Products of reflections, float32: values are checked first, then forward and gradient are timed against the flops and
-//! the multiply-add peak of one thread, measured in the same breath. `cargo bench --bench householder [filter] [threads]`.
+//! the multiply-add peak of one thread, measured alongside. `cargo bench --bench householder [filter] [threads]`.
 
 use isometry_core::argument::Bar;
 use isometry_core::kernels::{Operand, Product};
@@ -23,13 +23,13 @@ fn numbers(n: usize, seed: u64) -> Vec<f32> {
     (0..n).map(|_| next()).collect()
 }
 
-/// Seconds: of this thread's own processor time for one thread (other processes do not count), of the clock otherwise.
+/// Seconds: processor time of this thread for one thread (excluding other processes), wall-clock time otherwise.
 fn seconds(threads: usize, start: Instant) -> f64 {
     if threads > 1 {
         return start.elapsed().as_secs_f64();
     }
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: writes the struct it is given.
+    // SAFETY: `now` is writable.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut now) };
     now.tv_sec as f64 + now.tv_nsec as f64 * 1e-9
 }
@@ -63,7 +63,7 @@ fn report(name: &str, flops: f64, threads: usize, budget: f64, f: impl FnMut()) 
 fn product<T: Scalar>(m: usize, n: usize, k: usize, transposed: (bool, bool), threads: usize, budget: f64) {
     let parts = T::PARTS * size_of::<T::Real>() / 4;
     let (a, b, mut c) = (numbers(m * k * parts, 1), numbers(k * n * parts, 2), vec![0f32; m * n * parts]);
-    // f64 of two arbitrary f32 are numbers of any size, which cost the same
+    // two arbitrary f32 read as one f64 give numbers of any magnitude, at the same cost
     let (a, b) = (Shared(a.as_ptr().cast_mut().cast::<T>()), Shared(b.as_ptr().cast_mut().cast::<T>()));
     let c = Shared(c.as_mut_ptr().cast::<T>());
     let room = Scratch::new(|arena| arena.regions(threads, &[Product::<T>::scratch(m, k)])).unwrap();

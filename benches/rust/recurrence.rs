@@ -1,8 +1,8 @@
 //! The recurrence on six workloads of the literature, f32: `cargo bench --bench recurrence [-- filter [threads]]`.
 //!
 //! Values are checked against a loop in f64 first. Times are the median and the minimum over alternating runs, forward
-//! and backward with the gradients of the transition, V and the biases; shares are of a matrix product measured between
-//! the runs in the same process.
+//! and backward with the gradients of the transition, V and the biases; shares are relative to a matrix product measured
+//! between the runs in the same process.
 
 use isometry_core::activation::Activation;
 use isometry_core::argument::Bar;
@@ -23,7 +23,7 @@ struct Work {
     steps: usize,
     d: usize,
     modrelu: bool,
-    /// Forward and backward of the prototypes on two threads, in ms.
+    /// Forward and backward times of the prototypes on two threads, in ms.
     goal: [f64; 2],
 }
 
@@ -228,7 +228,7 @@ fn peak(threads: usize) -> f64 {
         count += 1;
     }
     let rate = 2e-9 * (n * n * n * count) as f64 / start.elapsed().as_secs_f64();
-    // SAFETY: leaked above with this length, and nobody uses it any more.
+    // SAFETY: leaked above with this length, and not used any more.
     drop(unsafe { Vec::from_raw_parts(c.at(0), n * n, n * n) });
     rate
 }
@@ -256,7 +256,7 @@ fn main() {
             let start = Instant::now();
             while start.elapsed() < Duration::from_millis(2500) || times[0].len() < 3 {
                 times[2].push(peak(threads));
-                // several short calls in a row, as a training loop makes them
+                // several short calls in a row, as in a training loop
                 for _ in 0..if times[0].last().is_some_and(|&ms| ms < 2.0) { 20 } else { 1 } {
                     let now = Instant::now();
                     work.forward(&mut data, threads);

@@ -1,6 +1,7 @@
 """Orthogonal and unitary transformations as fast, differentiable building blocks, on NumPy arrays.
 
-Vectors lie in the last axis; the field follows the dtype. `isometry.torch` has the same names on tensors.
+Vectors are in the last axis; the dtype determines the field. `isometry.torch` has the same names on tensors.
+
 """
 
 from isometry import metrics, tasks

@@ -1,4 +1,4 @@
-"""NumPy arrays on their way into the seam and back: dtypes, C order, folding, gradients in their argument's own
+"""Conversion of NumPy arrays for the extension and back: dtypes, C order, folding, gradients in their argument's
 shape."""
 
 from math import prod
@@ -19,7 +19,7 @@ _COMPLEX: dict[DType, DType] = {np.dtype(k): np.dtype(v) for k, v in _check.COMP
 
 
 def _read(argument: str, value: object) -> Array:
-    """The value as an array of whatever type."""
+    """The value as an array of any type."""
     if value is None:
         _check.kind(argument, "an array", value)
     try:
@@ -65,7 +65,7 @@ def complex_type(dtype: DType) -> DType:
 
 
 def common(*arrays: Array | DType | None) -> DType:
-    """The dtype NumPy promotes to; arrays and dtypes that are None do not count."""
+    """The dtype NumPy promotes to; None arguments are ignored."""
     first: DType | None = None
     for a in arrays:
         if a is not None:
@@ -79,7 +79,7 @@ def common(*arrays: Array | DType | None) -> DType:
 
 
 def ready(a: Array, dtype: DType) -> Array:
-    """The array in the dtype, in C order and aligned: itself if it is so already, else a copy."""
+    """The array in the dtype, in C order and aligned: itself if it already is, else a copy."""
     flags = a.flags
     if a.dtype == dtype and flags.c_contiguous and flags.aligned:
         return a
@@ -87,7 +87,7 @@ def ready(a: Array, dtype: DType) -> Array:
 
 
 def finite(argument: str, a: Array | None) -> None:
-    """Refuse NaN and infinity."""
+    """Reject NaN and infinity."""
     if a is not None and not _core.all_finite(ready(a, a.dtype)):
         _check.not_finite(argument)
 
@@ -111,7 +111,7 @@ def folded(x: Array, fold: _batch.Fold, dtype: DType) -> Array:
 
 
 def unfolded(out: Array, fold: _batch.Fold) -> Array:
-    """The way back, to (*full, n)."""
+    """The inverse of `folded`, to (*full, n)."""
     out = out.reshape((*fold.permuted, out.shape[-1]))
     if fold.inverse is None:
         return out
@@ -119,7 +119,7 @@ def unfolded(out: Array, fold: _batch.Fold) -> Array:
 
 
 def gradient(wide: Array, shape: Shape, dtype: DType) -> Array:
-    """A gradient as its argument's own: summed over broadcast axes, the real part for a real argument."""
+    """A gradient in the form of its argument: summed over broadcast axes, the real part for a real argument."""
     if wide.shape != shape:
         wide = wide.sum(axis=_batch.summed_axes(wide.shape, shape)).reshape(shape)
     if dtype.kind == "f" and wide.dtype.kind == "c":

@@ -1,12 +1,13 @@
-"""How a stack of operators meets a stack of rows: the fold to (nb, k, n) that the kernels take, for both faces.
+"""Pairing of a stack of operators with a stack of rows: the fold to (nb, k, n) that the kernels take, for both faces.
 
 The leading axes of x broadcast against the operator's batch shape. An axis along which the operator changes is a
-*batch* axis, every other one a *row* axis. With the batch axes moved to the front and both groups flattened, row j of
-block b is served by operator b:
+*batch* axis, every other one a *row* axis. After moving the batch axes to the front and flattening both groups,
+operator b applies to every row j of block b:
 
     x (*full, n)  ->  permute to (*batch axes, *row axes, n)  ->  (nb, k, n)
 
-Nothing here knows an array: shapes in, a plan out.
+This module handles shapes only, not arrays.
+
 """
 
 from math import prod
@@ -22,13 +23,14 @@ class Fold(NamedTuple):
     full: Shape  #: leading axes of the result
     nb: int  #: operators
     k: int  #: rows per operator
-    perm: tuple[int, ...] | None  #: order of the leading axes, batch axes first; None: as they are
-    inverse: tuple[int, ...] | None  #: the way back
-    permuted: Shape  #: `full` in the order of `perm`: the kernel's result is (*permuted, n) before the way back
+    perm: tuple[int, ...] | None  #: order of the leading axes, batch axes first; None: unchanged
+    inverse: tuple[int, ...] | None  #: the inverse permutation
+    permuted: Shape  #: `full` in the order of `perm`: the kernel's result is (*permuted, n) before the inverse
 
 
 def plan(op_batch: Shape, x_shape: Shape, features: int, argument: str = "x") -> Fold:
-    """The fold of rows x (..., features) for an operator of batch shape `op_batch`; refuses shapes that do not fit."""
+    """The fold of rows x (..., features) for an operator of batch shape `op_batch`; raises for shapes that do not
+    fit."""
     full = _check.rows(argument, x_shape, features, op_batch)
     if not op_batch:
         return Fold(full, 1, prod(full), None, None, full)

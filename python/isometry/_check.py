@@ -1,11 +1,11 @@
-"""The rules of shape, dtype, name and range, and their messages: each is written once, for both faces.
+"""Checks of shape, dtype, name and range, and their messages, shared by both faces.
 
 Those of activations and the recurrence alone are in `_check_recurrence`, those of tasks in `_check_tasks`.
 
-Nothing here knows an array. Functions take shapes (tuples of int), dtype names ("float32") and plain values; they
-return what the caller needs next (a batch shape, a size) or None, and raise ValueError (shape, value) or TypeError
-(kind, dtype). Rules about the values inside an array come in two parts: the face computes the truth with its own
-arrays and calls the function named after the mistake (`zero_reflection`, `sign_range`, `not_finite`, ...), which
+This module does not handle arrays. Functions take shapes (tuples of int), dtype names ("float32") and plain values;
+they return what the caller needs next (a batch shape, a size) or None, and raise ValueError (shape, value) or
+TypeError (kind, dtype). Checks of the values in an array have two parts: the face evaluates the condition on its own
+arrays and calls the function named after the error (`zero_reflection`, `sign_range`, `not_finite`, ...), which
 raises.
 """
 
@@ -15,9 +15,9 @@ from typing import NoReturn
 
 Shape = tuple[int, ...]
 
-#: dtype name -> its real type, and its complex type; the keys are the dtypes served.
+#: dtype name -> its real type, and its complex type; the keys are the supported dtypes.
 REAL = {"float32": "float32", "float64": "float64", "complex64": "float32", "complex128": "float64"}
-#: The largest count of anything. Beyond it lie mistakes, and integers too long to be printed.
+#: The largest count of anything. Larger values are mistakes, or integers too long to print.
 MOST = 2**31 - 1
 COMPLEX = {"float32": "complex64", "float64": "complex128", "complex64": "complex64", "complex128": "complex128"}
 
@@ -26,12 +26,12 @@ COMPLEX = {"float32": "complex64", "float64": "complex128", "complex64": "comple
 
 
 def kind(argument: str, expected: str, value: object) -> NoReturn:
-    """The argument is not of the kind expected ("a torch.Tensor", "an operator")."""
+    """The argument is not of the expected kind ("a torch.Tensor", "an operator")."""
     raise TypeError(f"{argument} must be {expected}, not {type(value).__name__}")
 
 
 def floating(argument: str, dtype: str) -> None:
-    """The argument has one of the four dtypes served."""
+    """The argument has one of the four supported dtypes."""
     if dtype not in REAL:
         raise TypeError(f"{argument} must be float32, float64, complex64 or complex128, not {dtype}")
 
@@ -44,7 +44,7 @@ def real(argument: str, dtype: str) -> None:
 
 
 def unreadable(argument: str, error: Exception) -> NoReturn:
-    """NumPy, or torch, makes no array of the argument and says why: rows of several lengths, an object, ..."""
+    """NumPy, or torch, cannot make an array of the argument, and says why: rows of several lengths, an object, ..."""
     refused = ValueError if isinstance(error, ValueError) else TypeError
     raise refused(f"{argument} must be an array, or something to make one of: {error}") from error
 
@@ -65,8 +65,8 @@ def number(argument: str, value: object) -> float:
 
 
 def flag(argument: str, value: object) -> bool:
-    """A bool, Python's or NumPy's: anything else has a truth value too, but "no" would count as true."""
-    # NumPy's type by its name (bool_ before NumPy 2): nothing here imports NumPy.
+    """A bool, Python's or NumPy's: other values have a truth value too, but "no" would count as true."""
+    # NumPy's type by its name (bool_ before NumPy 2), since this module does not import NumPy.
     if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
         kind(argument, "a bool", value)
     return bool(value)
@@ -93,26 +93,26 @@ def integer(argument: str, dtype: str) -> None:
 
 
 def same_precision(argument: str, dtype: str, other: str, other_dtype: str) -> None:
-    """Torch face: two arguments have one precision (real may meet complex)."""
+    """Torch face: two arguments have the same precision (real may be combined with complex)."""
     if REAL[dtype] != REAL[other_dtype]:
         raise TypeError(f"{argument} is {dtype} and {other} is {other_dtype}: they must have the same precision")
 
 
 def field_of_result(argument: str, dtype: str, result: str) -> None:
-    """NumPy face: the cotangent of a real result (and its states) are real."""
+    """NumPy face: the cotangent of a real result (and the states) must be real."""
     if REAL[result] == result and REAL[dtype] != dtype:
         raise TypeError(f"{argument} must be real because the result is ({result}), not {dtype}")
 
 
 def backend(name: str) -> None:
-    """The backend exists ("cpu" or "gpu") and serves this build, which has no GPU code."""
+    """The backend exists ("cpu" or "gpu") and is supported by this build, which has no GPU code."""
     choice("backend", name, "cpu", "gpu")
     if name == "gpu":
         raise NotImplementedError("backend 'gpu' cannot serve: this build has no GPU support; use backend='cpu'")
 
 
 def whole(argument: str, value: object) -> int:
-    """An integer of whatever type, as Python's own; a bool is none."""
+    """An integer of any type, as Python's own; a bool is not one."""
     if not isinstance(value, bool):
         try:
             return index(value)  # type: ignore[arg-type]
@@ -228,7 +228,7 @@ def real_form(shape: Shape, rank: int) -> None:
         raise ValueError(f"r must have shape {form} with even sizes, not {shape}")
 
 
-# ---------------------------------------------------------------- values: called when the mistake has been found
+# ---------------------------------------------------------------- values: called when an error has been found
 
 
 def not_finite(argument: str) -> NoReturn:

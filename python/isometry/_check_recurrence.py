@@ -1,4 +1,4 @@
-"""The rules of activations and of the recurrence, and their messages; written like those of `_check`."""
+"""Checks of activations and of the recurrence, and their messages, in the style of `_check`."""
 
 from isometry import _check
 from isometry._check import Shape
@@ -58,7 +58,7 @@ def slope(value: float) -> None:
 
 
 def activation_input(shape: Shape) -> None:
-    """The argument of an activation has features."""
+    """The argument of an activation has a feature axis."""
     if not shape:
         raise ValueError("z must have shape (..., n), not ()")
 
@@ -105,6 +105,6 @@ def lengths_shape(shape: Shape, batch: int) -> None:
 
 
 def lengths_range(smallest: int, largest: int, steps: int) -> None:
-    """Lengths lie in 1..T, by their extreme values."""
+    """All lengths are in 1..T, given the smallest and the largest."""
     if smallest < 1 or largest > steps:
         raise ValueError(f"lengths must lie in 1..T = 1..{steps}, not {smallest if smallest < 1 else largest}")

@@ -1,4 +1,4 @@
-"""The rules of the tasks' arguments, and their messages; written like those of `_check`, which holds all others."""
+"""Checks of the tasks' arguments, and their messages, in the style of `_check`, which has all others."""
 
 from collections.abc import Iterable
 from typing import NoReturn
@@ -19,7 +19,7 @@ def images(shape: Shape) -> None:
 
 
 def not_permutation(n: int) -> NoReturn:
-    """Not an order of 0..n-1."""
+    """Not a permutation of 0..n-1."""
     raise ValueError(f"permutation must contain each of 0..{n - 1} once, in shape ({n},)")
 
 

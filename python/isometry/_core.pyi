@@ -1,8 +1,8 @@
-"""The seam: stateless functions on C-ordered, aligned arrays of one dtype T; R is its real type.
+"""The extension module: stateless functions on C-ordered, aligned arrays of one dtype T; R is its real type.
 
-An array is NumPy's, or a tensor of the type given to `exchange_with`; that of a batch of one may lack its first axis.
-Outputs (`out`, `states`, every `*_bar`) are allocated by the caller and fully overwritten; None where not wanted.
-`threads` is the budget. TypeError for a dtype, ValueError for a shape that does not fit.
+An array is NumPy's, or a tensor of the type given to `exchange_with`; for a batch of one the first axis may be
+omitted. Outputs (`out`, `states`, every `*_bar`) are allocated by the caller and fully overwritten; None if not
+requested. `threads` is the budget. TypeError for a dtype, ValueError for a shape that does not fit.
 """
 
 from typing import Any, Literal, Protocol

@@ -1,11 +1,11 @@
-"""The thread budget: what the user set, else ISOMETRY_NUM_THREADS, else a default of the face that asks."""
+"""The thread budget: the user's setting, else ISOMETRY_NUM_THREADS, else a default of the calling face."""
 
 import os
 
 from isometry import _check, _core
 
 _VARIABLE = "ISOMETRY_NUM_THREADS"
-MOST = 1024  # more is a mistake, and no number that the system should be asked for
+MOST = 1024  # more is a mistake, and should not be requested from the system
 _chosen: int | None = None
 
 
@@ -18,20 +18,20 @@ def _from_environment() -> int | None:
     return int(text)
 
 
-# Read once: a call must not pay for a look into the environment.
+# Read once: a lookup in the environment would slow down every call.
 _environment = _from_environment()
 _cores = min(_core.available_parallelism(), MOST)
 
 
 def chosen() -> int | None:
-    """What the user asked for, by call or environment; None if nothing (the torch face then asks torch)."""
+    """The user's setting, by call or environment; None if there is none (the torch face then uses torch's)."""
     return _environment if _chosen is None else _chosen
 
 
 def set_num_threads(k: int) -> None:
     """Set the number of threads a call may use, in both faces.
 
-    Results do not depend on it, to the last bit. Small calls run on the calling thread whatever the budget.
+    Results do not depend on it, bit by bit. Small calls run on the calling thread whatever the budget.
 
     Parameters
     ----------

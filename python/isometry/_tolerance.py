@@ -1,4 +1,4 @@
-"""How far a matrix may be from what an inverse map takes it for; one rule for both faces."""
+"""The deviation that inverse maps accept; one rule for both faces."""
 
 from isometry import _check
 

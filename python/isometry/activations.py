@@ -38,11 +38,11 @@ def activate(z: Any, name: str, *, bias: Any = None, slope: float = 0.1, check_f
     name
         One of the names above.
     bias
-        b of the modReLU activations, and only of these: real, shape (n,), for "modrelu_realrep" (n/2,).
+        b of the modReLU activations, for these only: real, shape (n,), for "modrelu_realrep" (n/2,).
     slope
         Slope of "leaky_relu" for negative z, 0 <= slope < 1.
     check_finite
-        Refuse NaN and infinity in z and bias.
+        Reject NaN and infinity in z and bias.
 
     Returns
     -------
@@ -52,14 +52,14 @@ def activate(z: Any, name: str, *, bias: Any = None, slope: float = 0.1, check_f
     Raises
     ------
     ValueError
-        For an unknown name, an odd n where pairs are needed, a bias missing, of the wrong length or not wanted, a slope
-        out of range, or NaN or infinity under `check_finite`.
+        For an unknown name, an odd n where pairs are needed, a bias missing, of the wrong length or not applicable, a
+        slope out of range, or NaN or infinity under `check_finite`.
     TypeError
-        If an array is of a dtype that is not served, or the bias is complex.
+        If an array has an unsupported dtype, or the bias is complex.
 
     Notes
     -----
-    Denormal numbers count as zero, except in "identity".
+    Denormal numbers are treated as zero, except in "identity".
 
     Examples
     --------
@@ -93,7 +93,7 @@ def activate_vjp(
     ct
         The cotangent, of the shape of z.
     check_finite
-        Refuse NaN and infinity in z, ct and bias.
+        Reject NaN and infinity in z, ct and bias.
 
     Returns
     -------

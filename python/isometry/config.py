@@ -1,4 +1,4 @@
-"""What is running: versions, the instruction set chosen, threads."""
+"""The configuration in use: versions, instruction set, threads."""
 
 import platform
 
@@ -10,7 +10,7 @@ __all__ = ["show_config"]
 
 
 def show_config() -> None:
-    """Print the version of the package, the kernels chosen for this processor and the thread budget.
+    """Print the version of the package, the instruction set of the kernels and the thread budget.
 
     Examples
     --------
@@ -22,7 +22,7 @@ def show_config() -> None:
 
 
 def show(**face: object) -> None:
-    """Print what both faces show, then the lines of the one that asks."""
+    """Print the lines common to both faces, then those of the calling face."""
     lines = {"python": platform.python_version(), "numpy": np.__version__, **face}
     print(f"isometry {_core.__version__}")
     for name, value in {**_core.config(), **lines}.items():

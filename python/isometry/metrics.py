@@ -1,4 +1,4 @@
-"""Measures: how far a matrix is from having orthonormal columns."""
+"""Measures: the distance of a matrix from orthonormal columns."""
 
 from typing import Any
 
@@ -11,17 +11,17 @@ __all__ = ["orthogonality_error"]
 
 
 def orthogonality_error(w: Any, *, check_finite: bool = True) -> Any:
-    """Return how far the columns of a matrix are from orthonormal, in units of rounding.
+    """Return the distance of a matrix from orthonormal columns, in units of rounding.
 
     e(W) = max|W^H W - I| / (n eps), n the number of columns and eps the machine epsilon of the dtype of w. Values of
-    order 1 are as good as the dtype allows; every hard parametrisation here stays below 20.
+    order 1 are as good as the dtype allows; every hard parametrisation of this package stays below 20.
 
     Parameters
     ----------
     w
         Shape (*, p, n), n >= 1.
     check_finite
-        Refuse NaN and infinity in w.
+        Reject NaN and infinity in w.
 
     Returns
     -------
@@ -33,12 +33,12 @@ def orthogonality_error(w: Any, *, check_finite: bool = True) -> Any:
     ValueError
         If w has fewer than two axes or no column, or for NaN or infinity under `check_finite`.
     TypeError
-        If w is of a dtype that is not served, or check_finite is no bool.
+        If w has an unsupported dtype, or check_finite is not a bool.
 
     Notes
     -----
-    The product is formed in double precision, so that the measure of a float32 matrix is not itself rounded. Costs
-    2 p n^2 operations.
+    The product is formed in double precision, so that the measure of a float32 matrix is not itself rounded. Costs 2
+    p n^2 operations.
 
     Examples
     --------
@@ -52,7 +52,7 @@ def orthogonality_error(w: Any, *, check_finite: bool = True) -> Any:
     if check_finite:
         finite("w", w)
     n, eps = w.shape[-1], np.finfo(w.dtype).eps
-    # A copy in C order: in another the product would be summed in another order.
+    # A copy in C order, because other layouts change the order of summation.
     wide = np.array(w, np.result_type(w.dtype, np.float64), order="C")
     gram = np.conj(np.swapaxes(wide, -1, -2)) @ wide
     return np.abs(gram - np.eye(n)).max(axis=(-2, -1)) / (n * float(eps))

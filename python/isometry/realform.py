@@ -31,7 +31,7 @@ def real_matrix(w: Any) -> Array:
     ValueError
         If w has fewer than two axes.
     TypeError
-        If w is of a dtype that is not served.
+        If w has an unsupported dtype.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def real_state(z: Any) -> Array:
     ValueError
         If z has no axis.
     TypeError
-        If z is of a dtype that is not served.
+        If z has an unsupported dtype.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def real_input(v: Any) -> Array:
     ValueError
         If v has fewer than two axes.
     TypeError
-        If v is of a dtype that is not served.
+        If v has an unsupported dtype.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def complex_matrix(r: Any) -> Array:
     Parameters
     ----------
     r
-        Real, shape (*, 2p, 2q). Its left half is read.
+        Real, shape (*, 2p, 2q). Only its left half is read.
 
     Returns
     -------
@@ -126,7 +126,7 @@ def complex_matrix(r: Any) -> Array:
     ValueError
         If r has fewer than two axes or an odd size.
     TypeError
-        If r is complex or of a dtype that is not served.
+        If r is complex or has an unsupported dtype.
 
     Examples
     --------
@@ -158,7 +158,7 @@ def complex_state(r: Any) -> Array:
     ValueError
         If r has no axis or an odd number of features.
     TypeError
-        If r is complex or of a dtype that is not served.
+        If r is complex or has an unsupported dtype.
 
     Examples
     --------

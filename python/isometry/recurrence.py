@@ -1,7 +1,7 @@
 """The plain recurrent layer: h_t = phi(W h_{t-1} + V x_t + b), with any operator as W, and its VJP through time.
 
-Two routes. *Factored*: an operator that has kernels for it applies its factors at each step. *Dense*: W is formed once
-per call; on the way back the cotangent of W is gathered over all steps and pulled back once. The operator decides
+Two routes. *Factored*: an operator with kernels for it applies its factors at each step. *Dense*: W is formed once
+per call; in backward its cotangent is summed over all steps and pulled back once. The operator decides
 (`_step_kernels`).
 """
 
@@ -57,19 +57,19 @@ def recurrence(
     activation
         phi, a name of `activate`.
     activation_bias
-        The own bias of the modReLU activations: real, shape (n,), or (n/2,) for "modrelu_realrep".
+        The bias of the modReLU activations: real, shape (n,), or (n/2,) for "modrelu_realrep".
     slope
         Slope of "leaky_relu".
     activation_on
         "all", or "input" for the variant above.
     lengths
-        Integers, shape (B,), in 1..T: the length of each sequence, in any order. States behind it are zero.
+        Integers, shape (B,), in 1..T: the length of each sequence, in any order. States past its end are zero.
     reverse
-        Run from the end of each sequence (its own, with `lengths`) to step 0: h0 is the state before its last step.
+        Run from the end of each sequence (its own, with `lengths`) to step 0: h0 enters its last step.
     backend
         "cpu", or None: that of `use_backend`.
     check_finite
-        Refuse NaN and infinity in all arrays. Those that arise during the recurrence propagate.
+        Reject NaN and infinity in all arrays. Those that arise during the recurrence propagate.
 
     Returns
     -------
@@ -81,13 +81,13 @@ def recurrence(
     ValueError
         If shapes do not fit, T, B or n is 0, a name is unknown, or for NaN or infinity under `check_finite`.
     TypeError
-        If transition is no operator, x or input_weight is None, an array is of a dtype that is not served, lengths are
-        no integers, or reverse or check_finite is no bool.
+        If transition is not an operator, x or input_weight is None, an array has an unsupported dtype, lengths are
+        not integers, or reverse or check_finite is not a bool.
 
     Notes
     -----
-    Costs T B (cost of W on one vector + 2 n d) operations; memory T B n. An operator is applied by its factors at each
-    step where that is cheaper than forming its matrix once.
+    Costs T B (cost of W on one vector + 2 n d) operations; memory T B n. An operator is applied by its factors at
+    each step if that is cheaper than forming its matrix once.
 
     Examples
     --------
@@ -135,25 +135,25 @@ def recurrence_vjp(
     transition, x, input_weight, h0, bias, activation, activation_bias, slope, activation_on, lengths, reverse, backend
         As given to `recurrence`.
     states
-        What `recurrence` returned, shape (T, B, n).
+        The result of `recurrence`, shape (T, B, n).
     ct
-        The cotangent of the states, shape (T, B, n); ignored behind a sequence's length. That of the last state is
-        added to its entry.
+        The cotangent of the states, shape (T, B, n); ignored past the end of a sequence. The cotangent of the last
+        state is added to its entry.
     check_finite
-        Refuse NaN and infinity in all arrays.
+        Reject NaN and infinity in all arrays.
 
     Returns
     -------
     dict
         "transition": a dict as of `Operator.matrix_vjp`; "x", "input_weight", "h0", "bias", "activation_bias":
-        gradients in the shape and dtype of the argument, None where it was not given.
+        gradients in the shape and dtype of the argument, None if it was not given.
 
     Raises
     ------
     ValueError
         As `recurrence`, and if states or ct has the wrong shape.
     TypeError
-        As `recurrence`, and if states or ct is complex where the result is real.
+        As `recurrence`, and if states or ct is complex but the result real.
 
     Examples
     --------
@@ -201,7 +201,7 @@ def _given(x: Any, input_weight: Any, **optional: Any) -> Given:
 
 
 class _Options(NamedTuple):
-    """The arguments that are not arrays of numbers of the layer."""
+    """The arguments that are not numeric arrays of the layer."""
 
     activation: str
     slope: float
@@ -213,17 +213,17 @@ class _Options(NamedTuple):
 
 
 class _Call(NamedTuple):
-    """What both directions pass to the seam."""
+    """The arguments that both directions pass to the extension."""
 
     shape: tuple[int, int, int]  # of the states
     dtype: DType
-    order: Array | None  # of the sequences, where it is not their own
+    order: Array | None  # of the sequences, if they are not sorted already
     route: "_Route"
-    sequence: tuple[Any, ...]  # what is given beside the transition, in the order of `_core`
+    sequence: tuple[Any, ...]  # the arguments besides the transition, in the order of `_core`
 
 
 def _prepared(transition: Operator, given: Given, options: _Options, results: dict[str, Array] | None) -> _Call:
-    """Check everything, then bring it into the form of the seam; `results` are the states and their cotangent."""
+    """Check all arguments and convert them for the extension; `results` are the states and their cotangent."""
     if not isinstance(transition, Operator):
         _check.kind("transition", "an operator (Householder, Cayley, Dense, ...)", transition)
     activation, check_finite = options.activation, _check.flag("check_finite", options.check_finite)
@@ -276,7 +276,7 @@ def _prepared(transition: Operator, given: Given, options: _Options, results: di
 
 
 def _order(lengths: Any, steps: int, batch: int) -> tuple[Array | None, Array | None]:
-    """A stable order to non-increasing length, and the lengths in that order; None where there is nothing to do."""
+    """A stable order to non-increasing length, and the lengths in that order; None if sorting is not needed."""
     if lengths is None:
         return None, None
     lengths = taken_integers("lengths", lengths)
@@ -300,7 +300,7 @@ def _unsorted(a: Array, order: Array | None) -> Array:
 
 
 def _arguments(given: Given, dtype: DType, order: Array | None, batch: int) -> tuple[Any, ...]:
-    """x, input_weight, h0 (B, n) and bias as `_core` takes them."""
+    """x, input_weight, h0 (B, n) and bias in the form `_core` takes."""
     x, weight, h0, bias = given["x"], given["input_weight"], given["h0"], given["bias"]
     assert x is not None and weight is not None
     if h0 is not None:

@@ -1,4 +1,4 @@
-"""A command of the line in this process, in an empty folder, with the process's own settings restored afterwards."""
+"""Runs a command in this process, in an empty folder, and restores the process's settings afterwards."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Wrong arguments: exit status 2 and one line that names the argument, before anything is computed or written."""
+"""Invalid arguments: exit status 2 and one line that names the argument, before anything is computed or written."""
 
 import sys
 import warnings

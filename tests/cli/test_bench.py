@@ -1,4 +1,4 @@
-"""`isometry bench`: checks before it times, alternates, and writes what it prints."""
+"""`isometry bench`: checks before timing, alternates, and writes what it prints."""
 
 import json
 import time
@@ -17,7 +17,7 @@ QUICK = Settings(1, quick=True)
 
 
 def test_alternate_takes_every_function_in_every_round():
-    """Samples of the one lie between samples of the other, and they tell the slow one."""
+    """Samples of the functions alternate, and the slow one is recognised."""
     calls = []
     samples = alternate({"slow": lambda: (calls.append("s"), time.sleep(0.004)), "fast": lambda: calls.append("f")}, 0)
     assert len(samples["slow"]) == len(samples["fast"]) == 5
@@ -27,7 +27,7 @@ def test_alternate_takes_every_function_in_every_round():
 
 
 def test_a_pause_stands_before_every_sample(monkeypatch):
-    """And behind it one call that is not counted, where a sample repeats its call anyway."""
+    """After it one call is not counted, if a sample repeats its call anyway."""
     calls, pauses = [], []
     monkeypatch.setattr(harness.time, "sleep", lambda seconds: (calls.append("pause"), pauses.append(seconds)))
     alternate({"short": lambda: calls.append("call")}, 0, pause=0.5)
@@ -48,7 +48,7 @@ def test_errors_are_judged_like_the_specification():
 
 
 def row(ours=1.0, peer=1.0):
-    """A row whose sides multiply by factors: the reference multiplies by one."""
+    """A row whose sides multiply by factors; the reference multiplies by one."""
 
     def side(name, factor, dtype=torch.float32):
         leaf = torch.arange(1.0, 5.0, dtype=dtype).requires_grad_()
@@ -75,7 +75,7 @@ def test_marks(capsys):
 
 
 def test_our_side_alone(capsys):
-    """No peer runs, nothing is judged, and the samples are there."""
+    """No peer runs, nothing is judged, and the samples are present."""
     entry = measure(row(), autograd.frame(), QUICK._replace(alone=True))
     assert set(entry["samples"]) == {"isometry", "torch.mm"} and entry["bars"] == []
     assert np.median(entry["samples"]["isometry"]) == pytest.approx(entry["seconds"]["isometry"], rel=1e-3)
@@ -83,7 +83,7 @@ def test_our_side_alone(capsys):
 
 
 def test_geometric_mean_and_figures(capsys):
-    """The mean is over the best orthogonal variant alone; a figure passes below its bound."""
+    """The mean is over the best orthogonal variant only; a figure passes below its bound."""
     entries = [{"bars": [judged("best orthogonal", r, 1, 1), judged("other", 9, 1, 1)]} for r in (2, 18)]
     bar = report.mean(entries)["bars"][0]
     assert bar["ratio"] == pytest.approx(6) and bar["mark"] == "pass"
@@ -129,7 +129,7 @@ def test_bench_writes_what_it_prints(isometry, tmp_path):
 
 
 def test_only_the_rows_asked_for(isometry, tmp_path):
-    """Those with the text in their name; a text that no row has is a wrong argument."""
+    """Those with the text in their name; a text without matching row is an invalid argument."""
     status, _, _ = isometry("bench", "small", "--quick", "--only", "cayley", "--alone", "--json", "out.json")
     assert status == 0
     assert [entry["row"] for entry in json.loads((tmp_path / "out.json").read_text())["rows"]] == ["small cayley 8"]
@@ -138,13 +138,13 @@ def test_only_the_rows_asked_for(isometry, tmp_path):
 
 
 def test_the_peak_of_a_call():
-    """What one call takes beyond what was there, whether it gives it back or not, however large the one before was."""
+    """The memory that one call adds, whether it is freed or not, however large the previous call was."""
     assert memory.memory("VmHWM") is None or memory.peak_of(lambda: np.ones(10**7)) == pytest.approx(8e7, rel=0.05)
     assert memory.memory("VmHWM") is None or memory.peak_of(lambda: np.ones(10**6).sum()) == pytest.approx(8e6, rel=0.2)
 
 
 def test_memory_that_cannot_be_measured_is_said_to_be(capsys):
-    """No figure comes from a peak that does not grow, as that of a child under a large parent, or is not told."""
+    """No figure is derived from a peak that does not grow, as in a child of a large parent, or is not reported."""
     assert memory.slope(10, 30, 10) == 2
     assert memory.slope(30, 10, 10) is memory.slope(10, 10, 10) is memory.slope(None, 10, 10) is None
     entry = report.figure(Figure("peak", None, "units", 1.1))
@@ -152,7 +152,7 @@ def test_memory_that_cannot_be_measured_is_said_to_be(capsys):
 
 
 def test_the_peak_does_not_know_the_parent():
-    """A process that starts under a large parent has a peak of its own, above what it holds."""
+    """A process started by a large parent has its own peak, above its current memory."""
     ballast = np.ones(100_000_000)
     short, long = (memory.measured("isometry", steps) for steps in (200, 1000))
     del ballast

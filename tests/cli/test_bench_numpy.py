@@ -1,4 +1,4 @@
-"""`isometry bench numpy`: every side computes the textbook, and neither torch nor SciPy is needed."""
+"""`isometry bench numpy`: every side computes the textbook formulas, and neither torch nor SciPy is needed."""
 
 import json
 import sys
@@ -34,7 +34,7 @@ ROWS_OF = {
 
 @pytest.mark.parametrize("name", ROWS_OF)
 def test_every_side_of_a_row_computes_the_same(name):
-    """A value and a pull-back; ours is judged like the peers, and each has results to be judged by."""
+    """A value and a VJP; ours is judged like the peers, and each has results to compare."""
     value, back = ROWS_OF[name]()
     assert back.name == f"{value.name} vjp"
     for row in (value, back):
@@ -124,7 +124,7 @@ sys.meta_path[sys.meta_path.index(PathFinder)] = Others
 
 
 def test_it_runs_where_neither_torch_nor_scipy_is_installed(tmp_path):
-    """From the command line, in the format of the other groups; the other groups say what is missing."""
+    """From the command line, in the format of the other groups; the other groups name what is missing."""
     (tmp_path / "sitecustomize.py").write_text(HIDING)
     paths = {"PYTHONPATH": f"{tmp_path}:{':'.join(p for p in sys.path if p)}"}
     command = [sys.executable, "-m", "isometry", "bench"]
@@ -143,7 +143,7 @@ def test_it_runs_where_neither_torch_nor_scipy_is_installed(tmp_path):
 
 
 def test_its_process_has_the_bench_s_budget_of_threads(monkeypatch):
-    """BLAS reads the number when NumPy is loaded; what ends badly there ends badly here."""
+    """BLAS reads the number when NumPy is loaded; a failure of that process is a failure here."""
     seen, statuses = [], [process.INTERRUPTED, -9]
 
     def started(command, env, check):

@@ -25,7 +25,7 @@ ON_EACH = """
 
 
 def test_a_terminal_gets_a_bar(tmp_path):
-    """Also a terminal that does not know its size, or half of it."""
+    """Including a terminal that does not report its size, or only half of it."""
     masters, slaves = zip(*(pty.openpty() for _ in SIZES), strict=True)
     for slave, (rows, columns) in zip(slaves, SIZES, strict=True):
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -43,7 +43,7 @@ def test_a_terminal_gets_a_bar(tmp_path):
 
 
 def read_all(descriptor):
-    """Everything that is written to a terminal until its last writer closes it."""
+    """Everything written to a terminal until its last writer closes it."""
     chunks = []
     while True:
         try:

@@ -1,4 +1,4 @@
-"""`--resume` goes on bit by bit: after the last iteration, after ctrl-C, and after a kill."""
+"""`--resume` continues bit by bit: after the last iteration, after ctrl-C, and after a kill."""
 
 import os
 import shutil
@@ -17,7 +17,7 @@ CASES = [("copying", "scornn"), ("adding", "scornn"), ("copying", "scurnn"), ("a
 
 @pytest.mark.parametrize(("task", "model"), CASES)
 def test_a_resumed_run_equals_an_uninterrupted_one(isometry, tmp_path, task, model):
-    """Metrics and checkpoint agree to the last bit; with dropout torch's generator matters too."""
+    """Metrics and checkpoint are bitwise equal; with dropout torch's generator matters too."""
     options = ("train", task, "--model", model, *TINY, "--set", "num_layers=2", "--set", "dropout=0.5")
     isometry(*options, "--iterations", 24, "--out", "whole")
     isometry(*options, "--iterations", 13, "--out", "cut")  # 13: a last row that the whole run does not have
@@ -38,7 +38,7 @@ def test_resume_of_a_finished_run_says_so(isometry):
 
 
 def test_resume_takes_no_other_settings(isometry):
-    """What would change the numbers is refused, by an option or by --set; a folder without a run too."""
+    """Changes that would affect the numbers are errors, by an option or by --set; so is a folder without a run."""
     isometry("train", "copying", "--model", "scornn", *TINY, "--iterations", 2, "--out", "run")
     for options in (("--hidden", 7), ("--lr", 0.5), ("--set", "negative_ones=1"), ("--out", "other"), ("--seed", 1)):
         status, _, err = isometry("train", "--resume", "run", *options)

@@ -1,4 +1,4 @@
-"""Defaults are the papers', and config.toml reads back as it was written."""
+"""Defaults are the papers', and config.toml is read back unchanged."""
 
 import tomllib
 

@@ -1,4 +1,4 @@
-"""`isometry train`: the folder it writes, the same run from a seed or a config, and every task with every model."""
+"""`isometry train`: its folder, the same run from a seed or a config, and every task with every model."""
 
 import math
 import tomllib
@@ -15,13 +15,13 @@ PAIRS = [(task, model) for task in registry.names("task") for model in registry.
 
 
 def small(task):
-    """Options of a small run; digits has a length of its own."""
+    """Options of a small run; digits has a fixed length."""
     return ("--hidden", 6, "--batch", 3, "--threads", 1) if task == "digits" else TINY
 
 
 @pytest.mark.parametrize(("task", "model"), PAIRS)
 def test_every_pair_trains(isometry, tmp_path, task, model):
-    """Each task with each model writes its folder, and its losses are numbers."""
+    """Each task with each model writes its folder, and its losses are finite."""
     status, out, err = isometry("train", task, "--model", model, *small(task), "--iterations", 2, "--out", "run")
     assert (status, err) == (0, [])
     assert {p.name for p in (tmp_path / "run").iterdir()} == FILES
@@ -63,7 +63,8 @@ def test_baselines(task, length, expected):
 
 
 def test_plain_lines_without_a_terminal(isometry):
-    """Output that is no terminal gets lines with loss, baseline, speed and e(W), at every tenth of the way."""
+    """Output other than a terminal gets lines with loss, baseline, speed and e(W), at every tenth of the
+    iterations."""
     _, out, err = isometry("train", "copying", "--model", "scornn", *TINY, "--iterations", 30, "--out", "run")
     assert err == []
     first, *lines, last = out.splitlines()
@@ -73,7 +74,7 @@ def test_plain_lines_without_a_terminal(isometry):
 
 
 def test_a_seed_gives_the_same_run_again(isometry, tmp_path):
-    """Losses, errors and every tensor of the checkpoint agree to the last bit; another seed gives another run."""
+    """Losses, errors and every tensor of the checkpoint are bitwise equal; another seed gives another run."""
     for seed, out in ((3, "a"), (3, "b"), (4, "c")):
         isometry("train", "adding", "--model", "scornn", *TINY, "--iterations", 12, "--seed", seed, "--out", out)
     a, b, c = (metrics(tmp_path / name) for name in "abc")
@@ -97,7 +98,7 @@ def test_a_config_gives_the_same_run_again(isometry, tmp_path):
 
 
 def test_folders_are_never_overwritten(isometry, tmp_path):
-    """Without --out the second run gets a name of its own; --out with a run in it is refused."""
+    """Without --out the second run gets another name; --out with a run in it is an error."""
     options = ("train", "copying", "--model", "rnn", *TINY, "--iterations", 1)
     for _ in range(2):
         assert isometry(*options)[0] == 0

@@ -1,4 +1,4 @@
-"""Activations and their gradients on rows of any magnitude, judged entry by entry."""
+"""Activations and their gradients on rows of any magnitude, checked entry by entry."""
 
 import numpy as np
 
@@ -51,7 +51,7 @@ def activations(choices, face, sizes=draw.SMALL):
 
 
 def numbers(choices, types, shape):
-    """Rows of many magnitudes; now and then some entries are zero, of either sign, or equal their neighbours."""
+    """Rows of many magnitudes; sometimes entries are zero, of either sign, or equal adjacent ones."""
     z = draw.scaled(types.numbers(*shape), draw.powers(choices, (*shape[:-1], 1), -40, 20))
     if choices.once_in(4):
         z = np.where(choices.rng.random(shape) < 0.3, choices.rng.choice([0.0, -0.0], shape), z).astype(z.dtype)
@@ -61,7 +61,7 @@ def numbers(choices, types, shape):
 
 
 def biased(choices, types, z, name):
-    """z and a bias of modReLU, |z| + b nowhere so near zero that rounding decides its sign."""
+    """z and a bias of modReLU, with |z| + b not so close to zero that rounding determines its sign."""
     n = z.shape[-1]
     bias = draw.scaled(types.numbers(units(name, n), real=True), draw.powers(choices, (), -20, 4))
     if name == "modrelu_realrep" and n:
@@ -77,7 +77,7 @@ def moved(z, bias):
 
 
 def shape_of(z, name, bias):
-    """|z| and |b| entry by entry, 0 where the activation has no bias."""
+    """|z| and |b| entry by entry, 0 if the activation has no bias."""
     if bias is None:
         return np.abs(z), 0.0
     if name == "modrelu_realrep":

@@ -1,6 +1,6 @@
-"""Packages that are wrong in one way, wrapped around the real one; the fuzz must reject each of them.
+"""Packages with one fault each, wrapped around the real one; the fuzz must reject each of them.
 
-`BROKEN` is a table: what is wrong, which family of calls must notice, and which functions pass through what.
+`BROKEN` is a table: the fault, the family of calls that must detect it, and the functions it affects.
 """
 
 import functools
@@ -48,11 +48,11 @@ def methods(face, wrap, *names):
     return package(face, **changes)
 
 
-# ---------------------------------------------------------------- ways to be wrong
+# ---------------------------------------------------------------- kinds of faults
 
 
 def on_results(change):
-    """Arrays of the result pass through `change`, also those in tuples and dictionaries."""
+    """Arrays of the result pass through `change`, including those in tuples and dictionaries."""
 
     def through(result):
         if isinstance(result, dict):
@@ -65,7 +65,7 @@ def on_results(change):
 
 
 def with_keywords(change):
-    """Keywords pass through `change` on their way in."""
+    """Input keywords pass through `change`."""
     return lambda function: lambda *args, **keywords: function(*args, **change(dict(keywords)))
 
 
@@ -98,7 +98,7 @@ def on_errors(change):
 
 
 def forgiving(*kinds):
-    """A refusal becomes a result."""
+    """An error becomes a result."""
 
     def wrap(function):
         def broken(*args, **keywords):
@@ -153,7 +153,7 @@ def contiguous(a):
 
 
 def finite(a):
-    """NaN and infinity become numbers, without a word."""
+    """NaN and infinity silently become numbers."""
     return np.nan_to_num(a) if isinstance(a, np.ndarray) and a.dtype.kind in "fc" else a
 
 
@@ -162,7 +162,7 @@ def real_part(a):
 
 
 def scaled(a):
-    """Off by a thousandth, of the same type."""
+    """Relative error of a thousandth, of the same type."""
     return a * 1.001
 
 
@@ -174,7 +174,7 @@ def last_missing(a):
 
 
 def with_first_row(function):
-    """Counts the first row of a batch only in the gradients of the arguments."""
+    """Counts only the first row of a batch in the gradients of the arguments."""
 
     def broken(self, x, ct, **keywords):
         only = np.array(ct, copy=True)
@@ -185,7 +185,7 @@ def with_first_row(function):
 
 
 def first_of_the_stack(function):
-    """Every operator of a stack does what the first one does."""
+    """Every operator of a stack acts as the first one."""
 
     def broken(self, **keywords):
         w = function(self, **keywords)
@@ -209,7 +209,7 @@ def negated(w):
 
 
 def reseeded(function):
-    """Draws from a source of its own."""
+    """Draws from a separate random source."""
 
     def broken(cls, *args, rng=None, **keywords):
         return function(cls, *args, rng=np.random.default_rng(), **keywords)
@@ -235,7 +235,7 @@ def detached(function):
 
 
 def both_factors(function):
-    """Takes a sign beside phases, and drops it."""
+    """Accepts a sign together with phases, and drops it."""
 
     def broken(self, *args, **keywords):
         if {"sign", "phases"} <= set(keywords):
@@ -246,7 +246,7 @@ def both_factors(function):
 
 
 def itself(function):
-    """Hands a real argument back as the result."""
+    """Returns a real argument itself as the result."""
     return lambda **keywords: keywords["z"] if keywords["name"] == "identity" else function(**keywords)
 
 
@@ -263,9 +263,9 @@ ACTIVATIONS, MEASURES, UNCHECKED = "activations", "measures", "unchecked"
 IN_METHODS, IN_FUNCTIONS = (functools.partial(place, "numpy") for place in (methods, functions))
 TORCH_METHODS, TORCH_FUNCTIONS = (functools.partial(place, "torch") for place in (methods, functions))
 
-# what is wrong, the family that must notice, where it is, how, in which functions
+# fault, the family that must detect it, location, method, functions
 BROKEN = (
-    # refuses what is valid
+    # rejects valid arguments
     ("every constructor refuses", OPERATORS, IN_METHODS, refuses, "__init__"),
     ("every constructor refuses", LAYERS, IN_METHODS, refuses, "__init__"),
     ("every constructor refuses", LARGE, IN_METHODS, refuses, "__init__"),
@@ -316,7 +316,7 @@ BROKEN = (
     ("lengths ignored on the way back", LAYERS, IN_FUNCTIONS, without("lengths"), "recurrence_vjp"),
     ("gradient scaled", LAYERS, IN_FUNCTIONS, enlarged, "recurrence_vjp"),
     ("an argument without gradient", LAYERS, TORCH_FUNCTIONS, detached, "recurrence"),
-    # gives another type, or memory that is not its own
+    # returns another type, or memory of an argument
     ("always complex", OPERATORS, IN_METHODS, complex_, "apply"),
     ("always complex", ACTIVATIONS, IN_FUNCTIONS, complex_, "activate"),
     ("an argument is overwritten", OPERATORS, IN_METHODS, spoils("x"), "apply"),
@@ -324,7 +324,7 @@ BROKEN = (
     ("an argument is returned", ACTIVATIONS, IN_FUNCTIONS, itself, "activate"),
     ("an argument is returned", ACTIVATIONS, TORCH_FUNCTIONS, itself, "activate"),
     ("strides ignored", OPERATORS, IN_METHODS, on_array("x", contiguous), "apply"),
-    # takes what is wrong
+    # accepts invalid arguments
     ("NaN taken for a number", OPERATORS, IN_METHODS, on_array("x", finite), "apply"),
     ("NaN taken for a number", LAYERS, IN_FUNCTIONS, on_array("x", finite), "recurrence"),
     ("NaN accepted", ACTIVATIONS, IN_FUNCTIONS, always(check_finite=False), "activate"),
@@ -339,7 +339,7 @@ BROKEN = (
     ("any shape", OPERATORS, TORCH_METHODS, accepts, "apply"),
     ("exclusive arguments", OPERATORS, IN_METHODS, both_factors, "__init__"),
     ("exclusive arguments", OPERATORS, TORCH_METHODS, both_factors, "__init__"),
-    # refuses it in another way
+    # raises the wrong error
     ("argument not named", OPERATORS, IN_METHODS, nameless, *METHODS),
     ("argument not named", OPERATORS, TORCH_METHODS, nameless, "__init__"),
     ("argument not named", LAYERS, TORCH_FUNCTIONS, nameless, "recurrence"),

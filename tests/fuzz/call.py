@@ -1,4 +1,4 @@
-"""One valid call: the function, its arguments, what its result must be, what could be wrong with each argument."""
+"""One valid call: the function, its arguments, the required result, the possible faults of each argument."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -8,19 +8,19 @@ import numpy as np
 import reference as ref
 import tolerance as tol
 
-# ---------------------------------------------------------------- values that each face has in its own form
+# ---------------------------------------------------------------- values with a form per face
 
 
 @dataclass(frozen=True)
 class Raw:
-    """Handed over as it is: neither made a tensor nor given a layout."""
+    """Passed unchanged: neither made a tensor nor given a layout."""
 
     value: object
 
 
 @dataclass(frozen=True)
 class Seed:
-    """A source of random numbers."""
+    """A random seed or generator."""
 
     number: int
 
@@ -41,17 +41,17 @@ def never(shape):
 
 @dataclass(frozen=True)
 class Numbers:
-    """An array of numbers: which shapes and types are served in its place, all other arguments left as they are."""
+    """An array of numbers: the shapes and types that are valid in its place, all other arguments unchanged."""
 
-    rank: int  # with fewer axes it is refused
-    fits: Callable = never  # shape -> whether another shape than its own would be no mistake of this argument
-    blames: Mapping[int, str] = field(default_factory=dict)  # axis -> who is named when it has another length
+    rank: int  # fewer axes are an error
+    fits: Callable = never  # shape -> whether another shape than its own is valid too
+    blames: Mapping[int, str] = field(default_factory=dict)  # axis -> argument named if it has another length
     real: bool = False
-    real_as_result: bool = False  # NumPy face: must be real where the result is
+    real_as_result: bool = False  # NumPy face: must be real if the result is
     required: bool = True
-    precision: bool = True  # torch face: must be the precision of other arguments
-    refused: Mapping[str, Callable] = field(default_factory=dict)  # mistake -> (values -> values that are refused)
-    says: str = ""  # what is named in the message about these, if not the argument
+    precision: bool = True  # torch face: must have the precision of other arguments
+    refused: Mapping[str, Callable] = field(default_factory=dict)  # mistake -> (values -> invalid values)
+    says: str = ""  # the name in the message about these, if not the argument's
 
 
 # ---------------------------------------------------------------- results
@@ -59,7 +59,7 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Close:
-    """A value by its relative error in Frobenius norm, measured after a multiplication by `units`."""
+    """A value by its relative error in Frobenius norm, measured after scaling by `units`."""
 
     value: np.ndarray
     dtype: np.dtype
@@ -75,7 +75,7 @@ class Close:
 
 @dataclass(frozen=True)
 class Elementwise:
-    """A value by the error of each entry relative to a size of its own."""
+    """A value by the error of each entry relative to a given size."""
 
     value: np.ndarray
     dtype: np.dtype
@@ -104,7 +104,7 @@ class Orthogonal:
 
 @dataclass(frozen=True)
 class Slope:
-    """A gradient by its product with two directions, its own and a random one: the slope of the loss along them."""
+    """A gradient by its product with two directions, itself and a random one: the slope of the loss along them."""
 
     argument: np.ndarray
     loss: Callable  # direction -> slope
@@ -123,7 +123,7 @@ class Slope:
 
 @dataclass(frozen=True)
 class WithNan:
-    """What comes of a NaN that was let through."""
+    """A result of arguments with NaN."""
 
     shape: tuple
     dtype: np.dtype
@@ -144,25 +144,25 @@ def alike(found, value, dtype, what):
 
 @dataclass
 class Call:
-    """`function` on the package, on a class of it (`cls`), or on an operator built from the arguments in `held`.
+    """`function` of the package, of a class of it (`cls`), or of an operator built from the arguments in `held`.
 
-    A function of the package with arguments in `held` takes the operator made of them as `transition`.
+    A function of the package with arguments in `held` takes the operator built from them as `transition`.
     """
 
     function: str
     arguments: dict
     sites: dict  # argument -> Numbers, for the arrays among them
-    expected: Callable  # () -> {part of the result: what it must be}
+    expected: Callable  # () -> {part of the result: its requirement}
     on: str = "package"  # or "class", "operator"
     cls: str = ""
     held: tuple = ()
     options: tuple = ()  # keywords with a table of wrong values, given or not
-    unwelcome: dict = field(default_factory=dict)  # argument that was not given -> value that must not be added
+    unwelcome: dict = field(default_factory=dict)  # absent argument -> value that must not be added
     wanted: tuple = ()  # arguments with a gradient
-    complex: bool = False  # whether the result is
-    sizes: dict = field(default_factory=dict)  # letters of the shapes that wrong values are made of
-    may_refuse: str = ""  # the message with which the call may also be refused
-    checks: bool = True  # NumPy face: whether it takes check_finite
+    complex: bool = False  # whether the result is complex
+    sizes: dict = field(default_factory=dict)  # letters of the shapes of wrong values
+    may_refuse: str = ""  # message of an error that is also acceptable
+    checks: bool = True  # NumPy face: whether it has check_finite
     layouts: dict = field(default_factory=dict)  # argument -> number of a memory layout
     threads: int = 1
 

@@ -1,6 +1,7 @@
-"""One example is one string of bytes, so that Hypothesis draws it at once and shrinks it well.
+"""One example is one string of bytes, which Hypothesis draws at once and shrinks well.
 
-Every choice takes the next byte, zero being the simplest; numbers come from a generator that the first four bytes seed.
+Every choice takes the next byte, zero being the simplest; numbers come from a generator seeded by the first four
+bytes.
 """
 
 import numpy as np
@@ -9,7 +10,7 @@ LENGTH = 128
 
 
 class Choices:
-    """A string of bytes read from its beginning; behind its end every choice is the simplest one."""
+    """A string of bytes read from its beginning; past its end every choice is the simplest one."""
 
     def __init__(self, data):
         self.rng = np.random.Generator(np.random.PCG64(int.from_bytes(data[:4], "little")))
@@ -26,5 +27,5 @@ class Choices:
         return options[self.below(len(options))]
 
     def once_in(self, count):
-        """True once in so many examples."""
+        """True with probability 1 / count."""
         return self.below(count) == count - 1

@@ -1,4 +1,4 @@
-"""Operators made of a matrix, of another parametrisation, or at random: their matrix is the one promised."""
+"""Operators from a matrix, from another parametrisation, or random ones: their matrix is as documented."""
 
 import inspect
 
@@ -21,7 +21,7 @@ def constructors(choices, face):
 
 
 def makers_of(face, make):
-    """The objects that have the constructor."""
+    """The classes with this constructor."""
     name = {inverse: "from_matrix", drawn_at_random: "random"}[make]
     return [k for k, entry in OBJECTS.items() if hasattr(getattr(face.package, entry.cls), name)]
 
@@ -35,11 +35,11 @@ def stack(function, batch, n):
 
 
 def squares(shape):
-    """Whether it is that of a stack of square matrices."""
+    """Whether it is the shape of a stack of square matrices."""
     return len(shape) > 1 and shape[-1] == shape[-2] > 0
 
 
-# ---------------------------------------------------------------- of a matrix
+# ---------------------------------------------------------------- from a matrix
 
 
 def inverse(choices, face, stem):
@@ -50,7 +50,7 @@ def inverse(choices, face, stem):
     factors = [k for k in inspect.signature(method).parameters if k in entry.arguments]
     arguments, sites, unwelcome = {}, {}, {}
     if factors and choices.once_in(2):
-        # With any last factor the rest exists for matrices that were made with it.
+        # With any last factor the others exist for matrices built from it.
         drawn, given, known = operator(choices, face, types, n, 1, stem=stem, hard=True, calm=True)
         w = drawn.w.astype(drawn.dtype)
         arguments = {k: a for k, a in given.items() if k in factors}
@@ -136,7 +136,7 @@ def trapezoid(choices, face):
 
 
 def registry_columns(choices, types, lead, n, m):
-    """Columns that are far from zero below the diagonal; for m = n the last number lies in -1..1."""
+    """Columns that are far from zero below the diagonal; for m = n the last number is in -1..1."""
     u = types.numbers(*lead, n, m, real=True)
     own = np.arange(m)
     u[..., own, own] += np.copysign(1, u[..., own, own])
@@ -149,7 +149,7 @@ def registry_columns(choices, types, lead, n, m):
 
 
 def drawn_at_random(choices, face, stem):
-    """random: orthogonal, of the dtype asked for, the same from the same seed."""
+    """random: orthogonal, of the requested dtype, reproducible from a seed."""
     entry, n = OBJECTS[stem], draw.SMALL.size(choices)
     dtype = np.dtype(choices.of((np.float64, np.float32, np.complex128, np.complex64)))
     arguments = {"n": n, "dtype": Kind(dtype.name), "rng": Seed(choices.below(256))}

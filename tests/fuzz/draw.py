@@ -14,7 +14,7 @@ OTHER = {F4: F8, F8: F4, C8: C16, C16: C8}
 
 
 class Types:
-    """The dtypes of one call: mostly one, real beside complex, and in the NumPy face both precisions."""
+    """The dtypes of one call: mostly one, real with complex, and in the NumPy face both precisions."""
 
     def __init__(self, choices, face):
         self.choices, self.base = choices, choices.of((F8, F4, C16, C8))
@@ -31,7 +31,7 @@ class Types:
 
 
 def coarsest(*dtypes):
-    """The type of the largest rounding error among them."""
+    """The one with the largest rounding error."""
     return max(dtypes, key=lambda dtype: np.finfo(dtype).eps)
 
 
@@ -40,10 +40,10 @@ class Sizes:
     """The ranges from which sizes are drawn."""
 
     n: tuple = (1, 6)
-    wide: tuple = (7, 24)  # now and then n lies in this range, beyond the width of the kernels' vectors
+    wide: tuple = (7, 24)  # sometimes n is in this range, beyond the width of the kernels' vectors
     m: tuple = (0, 5)
     leads: tuple = ((), ("*",), (), ("*", "*"))  # leading axes
-    rows: tuple = (1, 2, 3, 2, 1, 3, 2, 0)  # their lengths; nothing at all now and then
+    rows: tuple = (1, 2, 3, 2, 1, 3, 2, 0)  # their lengths; sometimes zero
     steps: tuple = (1, 4)
     batch: tuple = (1, 3)
 
@@ -55,7 +55,7 @@ class Sizes:
 
 
 SMALL = Sizes()
-# Where threads, blocks and the tails of tiles come in.
+# Sizes at which threads, blocks and the tails of tiles are used.
 LARGE = Sizes((25, 80), (81, 110), (0, 70), (("*",),), (40, 7, 300, 0, 130, 1), (2, 8), (1, 9))
 
 
@@ -83,19 +83,19 @@ def powers(choices, shape, low=-20, high=20):
 
 
 def exactly(shape, **keywords):
-    """An array that no other shape can stand in for."""
+    """An array that admits no other shape."""
     return Numbers(rank=len(shape), **keywords)
 
 
 def cotangent(choices, types, face, result, shape):
-    """Of the result's own type; in the NumPy face of any that fits."""
+    """Of the result's own type; in the NumPy face of any valid one."""
     if face.mixes and choices.once_in(3):
         return types.numbers(*shape, real=not is_complex(result))
     return ref.normal(choices.rng, *shape, dtype=result)
 
 
 def finished(choices, face, call):
-    """The call with a memory layout for every argument, and with keywords that change nothing."""
+    """The call with a memory layout for every argument, and with keywords that have no effect."""
     if choices.once_in(2):
         call.layouts = {k: choices.below(face.ways) for k in call.arguments}
     if "backend" in call.options and choices.once_in(4):

@@ -1,4 +1,4 @@
-"""The verdict on one example: a valid call gives what the reference says, one with a mistake is refused as promised."""
+"""The verdict on one example: a valid call gives the reference's result, one with a mistake the documented error."""
 
 import re
 
@@ -10,7 +10,7 @@ from fuzz.draw import LARGE
 
 
 def large(choices, face):
-    """Any of these calls at sizes where threads, blocks and the tails of tiles come in."""
+    """Any of these calls at sizes at which threads, blocks and the tails of tiles are used."""
     make = choices.of((operators.methods, recurrences.recurrences, activations.activations))
     call = make(choices, face, LARGE)
     call.threads = choices.between(1, 3)
@@ -32,14 +32,14 @@ ALWAYS_VALID = ("extremes", "unchecked", "large")
 
 
 def drawn(family, face, choices, spoiled):
-    """A call and, if asked for, its spoiled form, where there is one."""
+    """A call and, if requested, its corrupted form, if there is one."""
     with np.errstate(all="ignore"):
         call = FAMILIES[family](choices, face)
         return call, faults.inject(call, face, choices) if spoiled else None
 
 
 def example(family, face, data):
-    """Draw a call from the bytes and examine it, or its spoiled form, on the package behind the face."""
+    """Draw a call from the bytes and examine it, or its corrupted form, on the package of the face."""
     choices = Choices(data)
     call, spoiled = drawn(family, face, choices, family not in ALWAYS_VALID and choices.once_in(2))
     if spoiled:
@@ -49,7 +49,7 @@ def example(family, face, data):
 
 
 def served(face, call):
-    """The result has the parts expected, each as it must be."""
+    """The result has the expected parts, each correct."""
     with np.errstate(all="ignore"):
         expected = call.expected()
     try:
@@ -65,7 +65,7 @@ def served(face, call):
 
 
 def refused(face, call, spoiled):
-    """The error is of exactly the type promised and its message names what is wrong."""
+    """The error has exactly the documented type and its message names the faulty argument."""
     expected = f"{' or '.join(kind.__name__ for kind in spoiled.raises)} with a message like {spoiled.says!r}"
     try:
         face.run(call, spoiled.arguments)

@@ -1,6 +1,6 @@
-"""What can be wrong with one argument, as data: how it changes a valid call, which error the documentation promises.
+"""The possible faults of one argument, as data: the change of a valid call and the documented error.
 
-`ARRAYS` holds the mistakes of any array of numbers, `VALUES` the wrong values of all other arguments.
+`ARRAYS` holds the faults of any array of numbers, `VALUES` the wrong values of all other arguments.
 """
 
 from collections.abc import Callable
@@ -22,10 +22,10 @@ SERVED = "float32, float64, complex64 or complex128, not"
 
 @dataclass(frozen=True)
 class Fault:
-    """One mistake in one argument; `{}` in `says` is the argument to be named."""
+    """One fault in one argument; `{}` in `says` is the argument to be named."""
 
     name: str
-    change: Callable  # (call, argument, choices) -> a wrong value, or None where this mistake cannot be made
+    change: Callable  # (call, argument, choices) -> a wrong value, or None if the fault does not apply
     raises: type | tuple = ValueError
     says: str = "^{} must "
     faces: tuple = BOTH
@@ -50,7 +50,7 @@ def other_length(call, name, choices):
 
 
 def blamed_for_length(call, name, changed):
-    """Where only one axis counts for another argument, that one is named."""
+    """If only one axis matters for another argument, that one is named."""
     before, after = call.arguments[name].shape, changed.shape
     axis = next(k for k in range(-1, -len(before) - 1, -1) if before[k] != after[k])
     return call.sites[name].blames.get(axis, name)
@@ -73,14 +73,14 @@ def more_axes(call, name, choices):
 
 
 def transition(call, name):
-    """The object that a recurrence is run over, if this is its first argument."""
+    """The transition of a recurrence, if this is its first argument."""
     entry = next((e for e in OBJECTS.values() if e.cls == call.cls), None)
     first = call.on == "package" and entry is not None and name == next(iter(entry.arguments))
     return entry if first else None
 
 
 def stacked(call, name, choices):
-    """Two operators where one is wanted."""
+    """Two operators instead of one."""
     return np.stack([call.arguments[name]] * 2) if transition(call, name) else None
 
 
@@ -98,7 +98,7 @@ def numbers(choices, shape, dtype):
 
 
 def as_type(*kinds):
-    """The same numbers in a type that is not served."""
+    """The same numbers in an unsupported type."""
 
     def change(call, name, choices):
         kind = choices.of(kinds)
@@ -126,7 +126,7 @@ def made_complex(call, name, choices):
 
 
 def complex_beside_real(call, name, choices):
-    """A cotangent, or states, that the real result cannot have."""
+    """A complex cotangent, or complex states, for a real result."""
     return call.arguments[name].astype(complex) if call.sites[name].real_as_result and not call.complex else None
 
 
@@ -166,7 +166,7 @@ def not_finite(call, name, choices):
 
 
 def refused(call, name, choices):
-    """A value that the registry or the call says is refused."""
+    """A value that the registry or the call declares invalid."""
     site, a = call.sites[name], call.arguments[name]
     if not site.refused or not np.size(a):
         return None
@@ -197,7 +197,7 @@ ARRAYS = (
 )
 
 
-# ---------------------------------------------------------------- arguments that are no arrays of numbers
+# ---------------------------------------------------------------- arguments that are not arrays of numbers
 
 
 @dataclass(frozen=True)
@@ -220,7 +220,7 @@ EVEN = "^(the )?(z|transition) must have an even number"
 
 
 def without_bias(name, fits):
-    """An activation that is wrong for this call, where no bias of an activation was given that would be wrong too."""
+    """An activation that is wrong for this call, without a bias that would be wrong too."""
 
     def value(call):
         own = "bias" if "name" in call.options else "activation_bias"
@@ -230,7 +230,7 @@ def without_bias(name, fits):
 
 
 def lengths(change):
-    """Lengths that were right but for one."""
+    """Lengths with one wrong entry."""
 
     def value(call):
         return np.array(change(np.full(call.sizes["B"], call.sizes["T"]), call.sizes["T"]))
@@ -314,11 +314,11 @@ def unwelcome(call, name, choices):
 UNWELCOME = Fault("an argument too many", unwelcome, says=r"\b{}\b.* must not be given")
 
 
-# ---------------------------------------------------------------- one of them
+# ---------------------------------------------------------------- choosing one
 
 
 def possible(call, face):
-    """Every (argument, mistake) of a call."""
+    """Every (argument, fault) of a call."""
     arrays = [name for name in call.sites if name not in face.foreign]
     found = [(name, fault) for name in arrays for fault in ARRAYS if face.name in fault.faces]
     options = (*call.options, "check_finite") if call.checks and face.checks else call.options
@@ -327,7 +327,7 @@ def possible(call, face):
 
 
 class Spoiled(NamedTuple):
-    """The arguments of a call with one mistake, and how it must be refused."""
+    """The arguments of a call with one fault, and the required error."""
 
     arguments: dict
     title: str
@@ -337,7 +337,7 @@ class Spoiled(NamedTuple):
 
 
 def inject(call, face, choices):
-    """The call with one mistake; None if none was found in a few tries."""
+    """The call with one fault; None if none was found in a few tries."""
     faults = possible(call, face)
     for _ in range(8 if faults else 0):
         name, fault = choices.of(faults)

@@ -35,7 +35,7 @@ def left_blocks(r):
 
 
 def unblocked(ct):
-    """The adjoint of `blocks`: the real part from the diagonal, the imaginary one from below less that from above."""
+    """The adjoint of `blocks`: the real part from the diagonal, the imaginary one from below minus above."""
     p, q = ct.shape[-2] // 2, ct.shape[-1] // 2
     real, imaginary = ct[..., :p, :q] + ct[..., p:, q:], ct[..., p:, :q] - ct[..., :p, q:]
     return real + 1j * imaginary
@@ -92,7 +92,7 @@ def real_form(choices, face):
 
 
 def orthogonality(choices, face):
-    """Of any matrices, and of orthogonal ones in single precision, whose error is not that of the product."""
+    """For arbitrary matrices, and for orthogonal ones in single precision, whose error is not that of the product."""
     types, lead = draw.Types(choices, face), draw.SMALL.leading(choices)
     p, n = choices.between(0, 5), choices.between(1, 5)
     w = types.numbers(*lead, p, n)
@@ -115,7 +115,7 @@ def orthogonality(choices, face):
 
 
 def threads(choices, face):
-    """The budget that was set is the budget."""
+    """The budget that was set is returned."""
     k = choices.between(1, 4)
     return Call(
         "set_num_threads",
@@ -131,7 +131,7 @@ def threads(choices, face):
 
 
 def source(choices):
-    """A seed and the generator that the documentation says is made of it."""
+    """A seed and the generator that it stands for according to the documentation."""
     number = choices.below(256)
     return Seed(number), np.random.default_rng(number)
 

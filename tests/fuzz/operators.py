@@ -15,7 +15,7 @@ FUNCTIONS = ("matrix", "apply", "apply_adjoint", "apply_vjp", "matrix_vjp")
 
 
 class Drawn(Subject):
-    """An operator with what the reference says of it; a stack may be empty."""
+    """An operator with the reference's results; a stack may be empty."""
 
     def __init__(self, stem, arguments, n, m, units, silent):
         # The variants are for the laws: here the arguments themselves are drawn.
@@ -38,7 +38,7 @@ class Drawn(Subject):
 
     @property
     def recurring(self):
-        """How often the same direction comes back in the factors, at least."""
+        """A lower bound on how often the same direction recurs in the factors."""
         return max(1.0, self.m / self.n)
 
     @property
@@ -70,7 +70,7 @@ class Drawn(Subject):
     def pulled_back(self, w_bar, dtype, size):
         """Gradients of the arguments, each with its own tolerance; `size` is that of the cotangent of W."""
         names = [k for k in self.arguments if k not in (*self.entry.fixed, *self.silent)]
-        # What cancels leaves more rounding noise where the same few directions come back in many factors.
+        # Cancellation leaves more rounding noise if the same few directions recur in many factors.
         floor = tol.FLOOR * size * self.recurring
         kinds = {k: draw.coarsest(self.arguments[k].dtype, dtype) for k in names}
         losses = {k: tol.gradient(kind, self.factors, self.condition) for k, kind in kinds.items()}
@@ -92,7 +92,7 @@ class Drawn(Subject):
 
 
 def operator(choices, face, types, n, m, full=(), stem=None, square=False, hard=False, calm=False):
-    """An operator, the arguments as they are given, and what could be wrong with each of them."""
+    """An operator, its arguments as given, and the possible faults of each."""
     stem = stem or choices.of(list(OBJECTS))
     entry = OBJECTS[stem]
     m = n if square and entry.rectangular else max(m, 1) if entry.rectangular else m
@@ -102,7 +102,7 @@ def operator(choices, face, types, n, m, full=(), stem=None, square=False, hard=
         argument = entry.arguments[name]
         if argument.needs_complex and not is_complex(first):
             continue
-        # What is fixed has the precision of the first argument.
+        # Arguments without gradient have the precision of the first argument.
         dtype = types.pick(argument.real) if argument.trainable else real_of(first)
         first = first or dtype
         shape = (*draw.part(choices, full), *argument.shape(n, m))
@@ -123,7 +123,7 @@ def operator(choices, face, types, n, m, full=(), stem=None, square=False, hard=
 
 
 def chosen(choices, entry, hard):
-    """Names of arguments that go together, the first among them."""
+    """Names of arguments that are valid together, including the first."""
     names = []
     for name, argument in entry.arguments.items():
         alone = name in entry.either and any(k in entry.either for k in names)
@@ -141,7 +141,7 @@ def shapes(stem):
 
 
 def site(drawn, name):
-    """What is known of an operator's argument from the registry alone."""
+    """The properties of an operator's argument that follow from the registry alone."""
     entry, n, m = drawn.entry, drawn.n, drawn.m
     argument = entry.arguments[name]
     is_first = name == next(iter(entry.arguments))
@@ -164,7 +164,7 @@ def site(drawn, name):
 
 
 def unwelcome(choices, drawn):
-    """Arguments that were not given and must not be, with values for them."""
+    """Absent arguments that must not be given, with values for them."""
     entry, given = drawn.entry, drawn.arguments
     first = next(iter(given.values())).dtype
     result = {}
@@ -204,7 +204,7 @@ def methods(choices, face, sizes=draw.SMALL):
 
 
 def arguments(choices, face, types, drawn, call, full):
-    """What the method takes beside the operator, and what it gives."""
+    """The arguments of the method besides the operator, and its result."""
     batch, (n_out, n_in), dtype = drawn.batch_shape, drawn.shape, drawn.dtype
     if call.function == "matrix":
         call.expected = lambda: {"value": Close(drawn.w, dtype, drawn.forward(dtype), tol.FLOOR * drawn.norm)}
@@ -259,7 +259,7 @@ def pulled(drawn, x, ct, dtype):
 
 
 def unchecked(choices, face):
-    """NaN in one argument, let through by check_finite=False: it must be in the result."""
+    """NaN in one argument, accepted with check_finite=False: it must appear in the result."""
     call = methods(choices, face)
     value = call.expected().get("value")
     places = [k for k in (*call.wanted, "x") if k in call.arguments and np.size(call.arguments[k])]
@@ -275,7 +275,7 @@ def unchecked(choices, face):
 
 
 def extremes(choices, face):
-    """Parameters of any magnitude: an orthogonal matrix, or a refusal that names them."""
+    """Parameters of any magnitude: an orthogonal matrix, or an error that names them."""
     types, stems = draw.Types(choices, face), [k for k, entry in OBJECTS.items() if entry.unitary]
     n, m = draw.SMALL.size(choices), choices.between(*draw.SMALL.m)
     drawn, given, sites = operator(choices, face, types, n, m, stem=choices.of(stems), hard=True, calm=True)

@@ -1,6 +1,6 @@
-"""The two faces behind one interface: a call goes to a package, handed in, and comes back as named NumPy arrays.
+"""The two faces behind one interface: calls a given package and returns named NumPy arrays.
 
-The package may be the real one or a stand-in. No argument may change, whether the call is served or refused.
+The package may be the real one or a broken one. No argument may change, whether the call succeeds or raises.
 """
 
 import contextlib
@@ -55,7 +55,7 @@ class Face:
             assert not changed, f"{', '.join(changed)} modified"
 
     def apart(self, found, given):
-        """No result lies in the memory of an argument; torch may hand a cotangent on as a gradient."""
+        """No result shares memory with an argument; torch may return a cotangent as a gradient."""
         for name, a in given.items():
             memory = None if name in self.foreign else self.memory(a)
             shared = [k for k, r in found.items() if memory is not None and np.may_share_memory(memory, r)]
@@ -66,7 +66,7 @@ class Face:
         return None if memory is None else memory.tobytes()
 
     def served(self, call, given):
-        """The function to be called; what it is called with stays in `given`."""
+        """The function to call; its arguments stay in `given`."""
         if call.on == "package":
             if call.held:
                 held = {k: given.pop(k) for k in call.held if k in given}
@@ -79,7 +79,7 @@ class Face:
         return getattr(owner, self.function(call))
 
     def again(self, call, served, first):
-        """A second draw from the same seed has the same bits."""
+        """A second draw from the same seed is bitwise equal."""
         second = served(**{k: self.dressed(a, call.layouts.get(k, 0)) for k, a in call.arguments.items()})
         assert self.same(first.matrix(), second.matrix()), "not reproducible from its seed"
 
@@ -91,7 +91,7 @@ class NumpyFace(Face):
     grades_numbers = True  # has gradients of arguments that are Python numbers
     layouts = tuple(LAYOUTS.values())
     ways = len(layouts) + 1  # and as a list
-    foreign = ()  # arguments that the package does not see
+    foreign = ()  # arguments not passed to the package
 
     def dressed(self, value, layout):
         if isinstance(value, Raw):
@@ -103,7 +103,7 @@ class NumpyFace(Face):
         if not isinstance(value, np.ndarray) or not value.ndim:
             return value
         if layout >= len(self.layouts):
-            # A list has float64 or complex128, whichever NumPy reads into it.
+            # A list has float64 or complex128, the types NumPy reads into it.
             return value.tolist() if value.size and value.dtype in (np.float64, np.complex128) else value
         return self.layouts[layout](value)
 

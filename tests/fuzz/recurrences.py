@@ -1,4 +1,4 @@
-"""The plain recurrent layer over every object, with everything it takes."""
+"""The plain recurrent layer over every object, with all its options."""
 
 from dataclasses import dataclass, replace
 
@@ -13,8 +13,8 @@ from registry import is_complex, real_of
 
 OPTIONS = ("transition", "activation", "slope", "activation_on", "lengths", "reverse", "backend")
 GRADED = ("x", "input_weight", "h0", "bias", "activation_bias")
-TRIES = 6  # draws until none lies too near a kink
-AMPLIFIED = 50.0  # by which modReLU may enlarge an error, beyond which no tolerance says anything
+TRIES = 6  # draws to avoid values too close to a kink
+AMPLIFIED = 50.0  # largest error amplification by modReLU for which a tolerance is meaningful
 
 
 def recurrences(choices, face, sizes=draw.SMALL):
@@ -62,7 +62,7 @@ def differentiated(choices, types, face, call, layer):
 
 
 def options(choices, n, steps, batch, complex_):
-    """The keywords that are no arrays of real numbers."""
+    """The keywords that are not arrays of real numbers."""
     paired = ("oplu", "oplu_halves", "modrelu_realrep") if n % 2 else ("modrelu_realrep",) if complex_ else ()
     keywords = {"activation": choices.of(["tanh", *(name for name in ref.NAMES if name not in paired)])}
     if choices.once_in(2):
@@ -78,12 +78,12 @@ def options(choices, n, steps, batch, complex_):
 
 
 def units(activation, n):
-    """How long the activation's own bias is; None without one."""
+    """The length of the activation's own bias; None without one."""
     return {"modrelu": n, "modrelu_realrep": n // 2}.get(activation)
 
 
 def arrays(types, n, steps, batch, d, keywords, with_bias, with_h0, kind_of_h0, exponent):
-    """Inputs and weights whose magnitudes make up for each other, biases and an initial state of order 1."""
+    """Inputs and weights whose magnitudes compensate each other, biases and an initial state of order 1."""
     drawn = {
         "x": draw.scaled(types.numbers(steps, batch, d), exponent),
         "input_weight": draw.scaled(types.numbers(n, d), -exponent),
@@ -100,7 +100,7 @@ def arrays(types, n, steps, batch, d, keywords, with_bias, with_h0, kind_of_h0, 
 
 @dataclass(frozen=True)
 class States(Close):
-    """The states of a layer; exactly zero behind the end of a sequence."""
+    """The states of a layer; exactly zero past the end of a sequence."""
 
     behind: np.ndarray | None = None
 
@@ -110,7 +110,7 @@ class States(Close):
 
 
 class Layer:
-    """A transition, the arrays and the keywords of one call, and what the reference makes of them."""
+    """A transition, the arrays and the keywords of one call, and the reference's results."""
 
     def __init__(self, drawn, arrays, keywords, exponent):
         self.drawn, self.arrays, self.keywords, self.exponent = drawn, arrays, keywords, exponent
@@ -130,7 +130,7 @@ class Layer:
     # ------------------------------------------------------------ what the reference can judge
 
     def sums(self):
-        """What the activation is applied to, all steps of one sequence, for every sequence."""
+        """The arguments of the activation: all steps of one sequence, for every sequence."""
         x, v, states = ref.wide(self.arrays["x"]), ref.wide(self.arrays["input_weight"]), self.states
         b, reverse = ref.wide(self.arrays.get("bias", 0.0)), self.keywords.get("reverse", False)
         for s, length in enumerate(self.lengths):
@@ -140,7 +140,7 @@ class Layer:
             yield drive + before @ self.drawn.w.T if self.keywords.get("activation_on", "all") == "all" else drive
 
     def judged(self):
-        """Whether every sum lies farther from the kinks of the activation than its rounding error."""
+        """Whether every sum is farther from the kinks of the activation than its rounding error."""
         near = tol.KINK * np.finfo(self.dtype).eps * self.steps
         return all(distance > near for z in self.sums() for distance in self.distances(z)) and (
             self.amplification < AMPLIFIED
@@ -165,7 +165,7 @@ class Layer:
 
     @property
     def amplification(self):
-        """By how much the steps can enlarge an error: ||W|| and, across the direction of a complex z, 1 + b / |z|."""
+        """Error amplification of the steps: ||W|| and, across the direction of a complex z, 1 + b / |z|."""
         name, most = self.keywords["activation"], max(1.0, np.linalg.norm(self.drawn.w, 2)) ** self.steps
         turning = (name == "modrelu" and self.dtype.kind == "c") or name == "modrelu_realrep"
         if not turning:
@@ -199,7 +199,7 @@ class Layer:
             found[name] = Close(value, a.dtype, loss, tol.FLOOR * size, unit)
         return found
 
-    # ------------------------------------------------------------ what could be wrong
+    # ------------------------------------------------------------ possible faults
 
     def sites(self):
         n, batch = self.n, self.batch

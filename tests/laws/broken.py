@@ -1,4 +1,4 @@
-"""A right operator made of the reference alone, and the wrong ones that the laws must reject."""
+"""A correct operator made of the reference alone, and the wrong ones that the laws must reject."""
 
 import types
 from typing import ClassVar
@@ -10,7 +10,7 @@ from faces import LAYOUTS, Subject
 
 
 class Textbook(Subject):
-    """Obeys every law. The wrong ones override one of its small methods."""
+    """Satisfies every law. The wrong ones override one of its small methods."""
 
     layouts = tuple(LAYOUTS)
     budget: ClassVar = [1]
@@ -78,7 +78,7 @@ class Textbook(Subject):
         return self.finish(z_bar), bias_bar
 
     def from_matrix(self, w):
-        """As good as an inverse for laws that only compare bits."""
+        """A sufficient substitute for an inverse in laws that only compare bits."""
         return {"weight": self.finish(self.given(w))}
 
 
@@ -152,7 +152,7 @@ class RowsNotSummed(Textbook):
 
 
 class StridesIgnored(Textbook):
-    """Reads the memory behind the array as if it were contiguous."""
+    """Reads the memory of an array as if it were contiguous."""
 
     def given(self, a):
         if np.ndim(a) == 0:

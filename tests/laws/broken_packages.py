@@ -1,4 +1,4 @@
-"""What a package can do wrong with arguments, dtypes, devices, copies and layers; the laws must reject each."""
+"""Faults of a package with arguments, dtypes, devices, copies and layers; the laws must reject each."""
 
 import copy
 
@@ -24,7 +24,7 @@ def overlooks_infinity(call):
 
 
 def overlooks(name):
-    """Looks at every argument but this one."""
+    """Checks every argument except this one."""
     return lambda call: lambda arguments, check: call(arguments, check and np.isfinite(arguments[name]).all())
 
 
@@ -63,7 +63,7 @@ class FirstArgumentDecides(NumpySubject):
 
 
 class GradientsOfOneDtype(NumpySubject):
-    """As wide as the widest."""
+    """Of the widest dtype."""
 
     def matrix_vjp(self, ct):
         return {k: g.astype(ct.dtype) for k, g in super().matrix_vjp(ct).items()}
@@ -82,7 +82,7 @@ class GradientsOfOneDtype(NumpySubject):
 
 
 class PromotesInSilence(NumpySubject):
-    """Where mixed precisions are to be refused."""
+    """Promotes where mixed precisions must be rejected."""
 
     mixes = False
 
@@ -119,14 +119,14 @@ def of_the_first_argument(op):
 
 
 def with_changed_values(op):
-    """The representation tells nothing of it."""
+    """Changed values that do not show in the representation."""
     twin = copy.deepcopy(op)
     twin.upper[..., 0] *= 2
     return twin
 
 
 def unfrozen(op):
-    """Of the same name and state, but its attributes can be set."""
+    """Of the same name and state, but with mutable attributes."""
     twin = copy.deepcopy(op)
     free = type(type(op).__name__, (type(op),), {"__setattr__": object.__setattr__})
     return free(twin.upper, diagonal=twin.diagonal, phases=twin.phases)
@@ -139,7 +139,7 @@ def drawn_anew(layer):
 
 
 def without_buffers(layer):
-    """The diagonal of D is left as another layer's."""
+    """The diagonal of D is not copied."""
     twin = copy.deepcopy(layer)
     for buffer in twin.buffers():
         buffer.fill_(1)
@@ -183,5 +183,5 @@ def stands_still(layer):
 
 
 def looks_everywhere(*tensors):  # noqa: ARG001
-    """In the place of `visible`."""
+    """Replaces `visible`."""
     return not torch.compiler.is_compiling()

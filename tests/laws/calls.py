@@ -1,4 +1,4 @@
-"""What the laws of buffers and layouts call beside the operator's own methods."""
+"""The calls of the laws of buffers and layouts besides the operator's own methods."""
 
 import reference as ref
 from registry import real_of
@@ -7,7 +7,8 @@ ACTIVATIONS = ("tanh", "relu", "oplu", "modrelu")
 
 
 def others(subject, rng):
-    """name -> a function of a subject that gives a list of arrays: recurrence, activate, from_matrix and gradients."""
+    """name -> a function of a subject that returns a list of arrays: recurrence, activate, from_matrix and
+    gradients."""
     lead, dtype = subject.batch_shape, subject.dtype
     n_out, n_in = subject.matrix().shape[-2:]
     draw = lambda *shape: ref.normal(rng, *shape, dtype=dtype) / 2

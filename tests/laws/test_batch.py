@@ -27,7 +27,7 @@ def stacked(subject, rng):
 
 
 def broadcast(subject, rng, lead):
-    """The leading axes of x against the operator's own."""
+    """Leading axes of x with the operator's own."""
     w = subject.reference()
     x = ref.normal(rng, *lead, w.shape[-1], dtype=subject.dtype)
     full = np.broadcast_shapes(subject.batch_shape, lead)
@@ -59,7 +59,7 @@ def test_leading_axes_broadcast(make, seed):
 
 
 def test_arguments_of_different_stacks_broadcast(make, seed):
-    """Any one argument may carry the stack alone."""
+    """Any single argument may have the batch axes."""
     plain, wide = make(4), make(4, (3,))
     for name in plain.arguments:
         broadcast(plain.with_arguments(**{name: wide.arguments[name]}), seed, (3,))

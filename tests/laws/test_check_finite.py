@@ -1,5 +1,5 @@
-"""NaN and infinity: refused by the name of the argument in the NumPy face, let through where check_finite is off and
-in the torch face."""
+"""NaN and infinity: an error that names the argument in the NumPy face, accepted with check_finite off and in the
+torch face."""
 
 import inspect
 
@@ -29,7 +29,7 @@ def spoiled(a, bad):
 
 
 def refused(call, *arguments):
-    """The message of a ValueError, None where there is none."""
+    """The message of a ValueError, None if there is none."""
     try:
         with np.errstate(all="ignore"):
             call(*arguments)
@@ -39,9 +39,9 @@ def refused(call, *arguments):
 
 
 def refuses(call, arguments, inverse=False):
-    """call(arguments, check_finite) refuses each argument that is not finite, and takes it where it is not to look.
+    """call(arguments, check_finite) rejects each argument that is not finite, and accepts it without the check.
 
-    An inverse map cannot take it: it then says of the same argument that it does not fit.
+    An inverse map cannot accept it: it then raises another error for the same argument.
     """
     assert refused(call, arguments, True) is None
     for name, a in arguments.items():
@@ -64,7 +64,7 @@ def refuses(call, arguments, inverse=False):
 
 
 def methods(subject, rng):
-    """Method -> what it takes beside the arguments of the operator."""
+    """Method -> its arguments besides those of the operator."""
     n_out, n_in = subject.reference().shape[-2:]
     draw = lambda *shape: ref.normal(rng, *shape, dtype=subject.dtype)
     return {
@@ -82,7 +82,7 @@ def of_method(subject, method):
         held = {k: arguments[k] for k in subject.arguments}
         rest = [a for k, a in arguments.items() if k not in held]
         op = subject.with_arguments(**held).operator()
-        if check_finite:  # what was let through once is looked at when it is asked for
+        if check_finite:  # a value accepted without the check is rejected by a later call with it
             getattr(op, method)(*rest, check_finite=False)
             getattr(op, method)(*rest)
         getattr(op, method)(*rest, check_finite=check_finite)
@@ -100,7 +100,7 @@ def test_methods(case, seed):
 
 
 def layer(rng, dtype):
-    """A Householder and what a recurrence of it takes."""
+    """A Householder and the arguments of a recurrence of it."""
     draw = lambda *shape: ref.normal(rng, *shape, dtype=dtype)
     arguments = {"vectors": draw(N, 2), "x": draw(3, 2, 2), "input_weight": draw(N, 2), "h0": draw(2, N)}
     return arguments | {"bias": draw(N), "activation_bias": ref.normal(rng, N, dtype=real_of(dtype))}
@@ -118,7 +118,7 @@ def skew(rng, dtype):
 
 
 def functions(rng, dtype):
-    """Public name -> arguments, and a call of them."""
+    """Public name -> arguments, and a call with them."""
     draw = lambda *shape: ref.normal(rng, *shape, dtype=dtype)
     real = lambda *shape: ref.normal(rng, *shape, dtype=real_of(dtype))
     w, z = ref.cayley(draw(N * (N - 1) // 2)).astype(dtype), {"z": draw(2, N)}
@@ -165,7 +165,7 @@ def test_no_function_is_left_out(seed):
 
 
 def propagates(subject, rng):
-    """No argument is refused, and what is not finite is seen in the result."""
+    """No argument is rejected, and non-finite values appear in the result."""
     n_out, n_in = subject.reference().shape[-2:]
     x, y = (ref.normal(rng, 2, n, dtype=subject.dtype) for n in (n_in, n_out))
     for name, a in {**subject.arguments, "x": x}.items():

@@ -1,4 +1,4 @@
-"""A copy, a deep copy and what comes out of a pickle are the same operator, or layer, on memory of their own."""
+"""A copy, a deep copy and an unpickled object are the same operator, or layer, in separate memory."""
 
 import copy
 import io
@@ -20,7 +20,7 @@ DEEP = {"deepcopy": copy.deepcopy} | {
 
 
 def memory(value):
-    """Where an array or a tensor lies."""
+    """The address of an array or a tensor."""
     return value.data_ptr() if isinstance(value, torch.Tensor) else value.__array_interface__["data"][0]
 
 
@@ -33,7 +33,7 @@ def frozen(op, name):
 
 
 def duplicated(subject, rng, duplicate, deep=True):
-    """The twin of an operator: its class, arguments and results, bit by bit, and as immutable."""
+    """The copy of an operator: its class, arguments and results, bit by bit, and as immutable."""
     op = subject.operator()
     twin, x = duplicate(op), subject.given(ref.normal(rng, 2, *subject.batch_shape, op.shape[1], dtype=subject.dtype))
     assert type(twin) is type(op) and repr(twin) == repr(op)
@@ -59,7 +59,7 @@ def test_operators(make, seed):
 
 
 def test_an_operator_that_is_trained_stays_so():
-    """Its twin's tensors are leaves of their own."""
+    """The tensors of the copy are leaves too."""
     for op in (it.Householder(torch.nn.Parameter(torch.ones(3, 1))), it.Cayley(torch.ones(3, requires_grad=True))):
         name = "vectors" if isinstance(op, it.Householder) else "upper"
         mine = getattr(op, name)
@@ -103,7 +103,7 @@ def trained(layer):
 
 
 def duplicated_layer(layer, duplicate):
-    """The twin has the same representation, state and training, and the layer does not see it train."""
+    """The copy has the same representation, state and training, and training it does not affect the layer."""
     twin = duplicate(layer)
     assert type(twin) is type(layer) and repr(twin) == repr(layer)
     assert [k for k, _ in twin.named_parameters()] == [k for k, _ in layer.named_parameters()]

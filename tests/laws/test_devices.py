@@ -1,4 +1,4 @@
-"""No value is looked at of tensors that are not on the CPU: each look would stop the device and send to the host.
+"""Values of tensors that are not on the CPU are not read: each read would synchronise with the device.
 
 Only `from_matrix` fetches its matrix: it computes on the host.
 """
@@ -48,7 +48,7 @@ def test_operators(case, device, seed):
     unseen(ElsewhereSubject.draw(case, seed, 4, (3,)), seed, device)
 
 
-# Whether a value is looked at does not depend on the dtype: one for each variant.
+# Whether a value is read does not depend on the dtype: one for each variant.
 test_operators.select = lambda case: (
     case.dtype is (np.float32 if "r" in case.object.variants[case.variant].fields else np.complex64)
 )
@@ -57,7 +57,7 @@ LAYER = {"num_layers": 2, "bidirectional": True, "trainable_h0": True}
 
 
 def unseen_layer(layer, device):
-    """Forward with states and without, of packed sequences, and back; and W."""
+    """Forward with and without states, with packed sequences, and backward; and W."""
     layer, send = device.send(layer), device.send
     x, lengths = send(draw(T, B, D)), torch.tensor([B, B, 2, 1, 1])
     packed = PackedSequence(send(draw(int(lengths.sum()), D)), lengths)
@@ -82,7 +82,7 @@ def test_layers_with_other_keywords(keywords, device):
 
 
 def test_other_ways_to_an_operator(device, seed):
-    """From a skew matrix, from a trapezoid, with a Python number beside tensors."""
+    """From a skew matrix, from a trapezoid, with a Python number and tensors."""
     a, u = ref.normal(seed, 4, 4), ref.normal(seed, 4, 4)
     it.Cayley.from_skew(device.send(torch.from_numpy(a - a.T))).matrix()
     u = device.send(torch.from_numpy(u))
@@ -95,7 +95,8 @@ def test_other_ways_to_an_operator(device, seed):
 
 
 def test_lengths(device, seed):
-    """Those on the device go unseen, their number is checked; those on the CPU, as torch packs them, are checked."""
+    """Values on the device are not read, their number is checked; those on the CPU, as torch packs them, are
+    checked."""
     op = it.Householder(device.send(torch.from_numpy(ref.normal(seed, 4, 2))))
     x, v = (device.send(torch.from_numpy(ref.normal(seed, *shape))) for shape in ((5, 3, 2), (4, 2)))
     run = lambda lengths: it.recurrence(op, x, v, lengths=lengths)
@@ -111,7 +112,7 @@ def test_lengths(device, seed):
 
 
 def test_the_stand_in_tells_what_is_fetched(device):
-    """Every way to a value is counted, and nothing else."""
+    """Every way to read a value is counted, and nothing else."""
     t = device.send(torch.ones(3))
     assert (t.device, t.is_cuda, t.is_cpu, type(t), t.shape) == (DEVICE, True, False, torch.Tensor, (3,))
     assert (2 * t[:2]).device == torch.eye(2, device=DEVICE).device == t.new_zeros(1).device == DEVICE

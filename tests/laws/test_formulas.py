@@ -1,6 +1,6 @@
-"""The formulas of isometry.torch.reference give what the kernels give: values, and gradients in reverse mode.
+"""The formulas of isometry.torch.reference agree with the kernels: values, and gradients in reverse mode.
 
-They serve tensors on other devices, and on the CPU the gradient whose own gradient is asked for.
+They are used for tensors on other devices, and on the CPU for gradients that are themselves differentiated.
 """
 
 import numpy as np
@@ -81,7 +81,7 @@ def agree_over_time(kernel, formula, rng):
 
 @pytest.fixture(params=["elsewhere", "recorded"])
 def formula(request):
-    """The kind of subject that the formulas serve."""
+    """The kind of subject that uses the formulas."""
     if request.param == "recorded":
         yield RecordedSubject
         return
@@ -105,5 +105,5 @@ def test_formulas_of_the_recurrence(case, formula, seed):
     agree_over_time(*drawn(case, formula, seed, 6))
 
 
-# What a recurrence does with W does not depend on how W came about.
+# A recurrence does not depend on how W is constructed.
 test_formulas_of_the_recurrence.select = lambda case: case.variant in ("plain", "square")

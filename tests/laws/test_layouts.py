@@ -1,4 +1,4 @@
-"""Results are the same bits for every memory layout of every argument, and no argument is modified."""
+"""Results are bitwise equal for every memory layout of every argument, and no argument is modified."""
 
 import numpy as np
 

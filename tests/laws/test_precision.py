@@ -1,5 +1,5 @@
-"""Arguments of several dtypes: the NumPy face promotes as NumPy does; the torch face refuses a second precision by
-name, and lets real meet complex. A gradient has the dtype of its argument."""
+"""Arguments of several dtypes: the NumPy face promotes as NumPy does; the torch face rejects a second precision by
+name, and allows real with complex. A gradient has the dtype of its argument."""
 
 import itertools
 
@@ -19,7 +19,7 @@ def other(dtype):
 
 
 def cast(a, dtype):
-    """The array in a dtype of either field; what becomes complex gets an imaginary part."""
+    """The array in a dtype of either field; a conversion to complex adds an imaginary part."""
     if is_complex(dtype) and a.dtype.kind != "c":
         a = a + 0.5j * a[..., ::-1]
     return (a if is_complex(dtype) else a.real).astype(dtype)
@@ -31,7 +31,7 @@ def taken(a):
 
 
 def result_of(subject, arguments, name, call):
-    """What the call gives, or None where the face refuses to mix these dtypes, naming the argument and them."""
+    """The result of the call, or None if the face rejects the mix of dtypes, naming the argument and them."""
     dtypes = [a.dtype for a in arguments.values()]
     if subject.mixes or (all(d.kind in "fc" for d in dtypes) and len({real_of(d) for d in dtypes}) == 1):
         return call()
@@ -46,7 +46,7 @@ def result_of(subject, arguments, name, call):
 
 
 def bound(subject, *arrays):
-    """The tolerance of the least precise."""
+    """The tolerance of the least precise dtype."""
     lowest = max((real_of(a.dtype) for a in arrays if a.dtype.kind in "fc"), key=lambda d: np.finfo(d).eps)
     return sequence_gradient(lowest, subject.factors, 3)
 
@@ -65,7 +65,7 @@ def gradients_agree(subject, grads, expected, arguments, ct, tolerance):
 
 
 def arguments_mix(subject, rng):
-    """Every argument of the operator in the other precision, beside the rest."""
+    """Every argument of the operator in the other precision, with the rest unchanged."""
     first, second, *_ = subject.arguments
     for name, a in subject.arguments.items():
         arguments = {**subject.arguments, name: a.astype(other(a.dtype))}
@@ -82,7 +82,7 @@ def arguments_mix(subject, rng):
 
 
 def rows_mix(subject, rng):
-    """Rows and their cotangents in every dtype that is served, integers among the rows."""
+    """Rows and their cotangents in every supported dtype, including integer rows."""
     w = subject.reference()
     plain = ref.normal(rng, 2, w.shape[-1])
     rows = [cast(plain, dtype) for dtype in DTYPES] + [np.round(4 * plain).astype(dtype) for dtype in (np.int32, bool)]
@@ -105,7 +105,7 @@ def rows_mix(subject, rng):
 
 
 def layer_mixes(subject, rng):
-    """Every argument of a recurrence in every other dtype that it may have, beside the rest."""
+    """Every argument of a recurrence in every other valid dtype, with the rest unchanged."""
     n = subject.n
     draw = lambda *shape: ref.normal(rng, *shape, dtype=subject.dtype) / 2
     plain = {"x": draw(3, 2, 2), "input_weight": draw(n, 2), "h0": draw(2, n), "bias": draw(n)}
@@ -133,7 +133,7 @@ def layer_mixes(subject, rng):
 
 
 def activations_mix(subject, rng):
-    """modReLU's bias beside the numbers it acts on."""
+    """modReLU's bias in another dtype than its input."""
     plain, units = ref.normal(rng, 2, 6), 0.1 + 0.1 * np.abs(ref.normal(rng, 6))
     for dtype, real in itertools.product(DTYPES, (np.float32, np.float64)):
         z, bias = cast(plain, dtype), units.astype(real)
@@ -165,7 +165,7 @@ def test_layers(make, seed):
     layer_mixes(make(6), seed)
 
 
-# What a recurrence does with W does not depend on how W came about.
+# A recurrence does not depend on how W is constructed.
 test_layers.select = lambda case: case.variant in ("plain", "square")
 
 

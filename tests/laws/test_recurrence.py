@@ -1,4 +1,4 @@
-"""recurrence equals a loop of single steps, forward and back, and a sequence cut in two equals the whole."""
+"""recurrence equals a loop of single steps, forward and backward, and a sequence cut in two equals the whole."""
 
 import numpy as np
 

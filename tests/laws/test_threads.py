@@ -1,4 +1,4 @@
-"""One thread and many give the same bits, at sizes where the second thread really works."""
+"""Results of one thread and of many are bitwise equal, at sizes where the second thread is used."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from registry import DTYPES, Case, upper, vectors, weight
 from tolerance import identical
 from workers import CORES, watched
 
-pytestmark = pytest.mark.alone  # a thread that does not get a core in time is not waited for
+pytestmark = pytest.mark.alone  # a thread that gets no core in time is not used
 
 
 def calls(subject, rng, rows):
@@ -86,7 +86,7 @@ def test_the_second_thread_works(face, name, dtype, seed, threads):  # noqa: ARG
             results[budget], helped = watched(call)
             if budget > 1 and CORES > 1 and (name, what) not in IDLE:
                 assert helped, f"{what} with {budget} threads used one"
-            # torch's own copies around a call follow torch's own setting
+            # torch's own copies around a call use torch's own setting
             if budget == 1 and subject.face.__name__ == "isometry":
                 assert not helped, f"{what} with one thread used more"
         for a, b in zip(results[2], results[1], strict=True):

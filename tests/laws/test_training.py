@@ -1,4 +1,4 @@
-"""A layer trained in single precision goes the way of its twin in double precision."""
+"""Training in single precision follows the same layer in double precision."""
 
 import copy
 
@@ -12,7 +12,7 @@ UPDATES = 30
 
 
 def losses(layer, head):
-    """Descent on the states' last, step by step; a small rate, so that errors add up and do not grow."""
+    """Descent on the states' last, step by step; at a small rate, so that errors add up and do not grow."""
     optimizer, found = torch.optim.SGD([*layer.parameters(), *head.parameters()], lr=0.01), []
     for seed in range(UPDATES):
         x = draw(T, B, D, seed=seed).to(head.weight.dtype)
@@ -27,7 +27,8 @@ def losses(layer, head):
 
 
 def together(layer, twin):
-    """All losses of a layer in single and of its twin in double precision; training moves W and leaves it unitary."""
+    """All losses of a layer in single and of its copy in double precision; training changes W and keeps it
+    unitary."""
     torch.manual_seed(0)
     heads = [torch.nn.Linear(2 * N if layer.is_complex else N, 1)]
     heads.append(copy.deepcopy(heads[0]).double())
@@ -40,7 +41,7 @@ def together(layer, twin):
 
 
 def pair(name):
-    """A layer in single precision, and its twin."""
+    """A layer in single precision, and its copy in double precision."""
     layer = build(name, dtype=torch.float32)
     return layer, copy.deepcopy(layer).double()
 

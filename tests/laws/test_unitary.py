@@ -1,4 +1,4 @@
-"""W^H W = I within e(W) <= 20, and apply keeps norms."""
+"""W^H W = I within e(W) <= 20, and apply preserves norms."""
 
 import numpy as np
 

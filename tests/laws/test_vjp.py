@@ -1,4 +1,4 @@
-"""Gradients are those of the explicit formulas, and in double precision those of differences, each argument alone."""
+"""Gradients agree with the explicit formulas and, in double precision, with differences, each argument alone."""
 
 import numpy as np
 

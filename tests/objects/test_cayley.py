@@ -1,4 +1,4 @@
-"""What only the scaled Cayley transform promises: sections 7 to 9 of the specification, large ||A||, refusals."""
+"""Specific properties of the scaled Cayley transform (docs/math/cayley.md), large ||A||, errors."""
 
 import numpy as np
 import pytest
@@ -88,7 +88,7 @@ def dense_skew(rng, n, norm, dtype):
 
 
 def dominant_row(rng, n, norm, dtype):
-    """All the size in one row and column: the hard case for elimination without pivoting."""
+    """The norm is concentrated in one row and column: the hard case for elimination without pivoting."""
     a = dense_skew(rng, n, 0.5, dtype)
     row = ref.normal(rng, n, dtype=a.dtype)
     row[0] = 0
@@ -99,7 +99,7 @@ def dominant_row(rng, n, norm, dtype):
 
 
 def late_row(rng, n, norm, dtype):
-    """The dominant row last, where elimination meets it with everything else done."""
+    """The dominant row comes last, after everything else is eliminated."""
     return np.flip(dominant_row(rng, n, norm, dtype), (0, 1))
 
 
@@ -111,7 +111,7 @@ NORM = pytest.mark.parametrize("norm", [1.0, 4.9, 5.1, 10.0, 29.0, 31.0, 100.0, 
 @LARGE
 @NORM
 def test_orthogonal_for_every_norm(dtype, shape, norm, seed):
-    """e(W) <= 20, alone and in a stack, and as close to the exact W as the condition cond(I + A) allows."""
+    """e(W) <= 20, alone and in a stack, and as close to the exact W as cond(I + A) allows."""
     for n in (2, 3, 5, 16, 33, 64, 100):
         upper = np.stack([packed(shape(seed, n, norm, dtype)) for _ in range(3)]).astype(dtype)
         for given in (upper[0], upper):
@@ -125,7 +125,7 @@ def test_orthogonal_for_every_norm(dtype, shape, norm, seed):
 @LARGE
 @NORM
 def test_gradient_for_every_norm(dtype, shape, norm, seed):
-    """The gradient stays the exact one."""
+    """The gradient remains exact."""
     for n in (2, 5, 16, 33):
         upper = packed(shape(seed, n, norm, dtype)).astype(dtype)
         ct = ref.normal(seed, n, n, dtype=dtype)
@@ -136,7 +136,7 @@ def test_gradient_for_every_norm(dtype, shape, norm, seed):
 
 
 def test_mixed_norms_in_one_stack(seed):
-    """One member of a stack that needs care does not spoil the others."""
+    """A matrix of a stack that needs repair does not affect the others."""
     upper = np.stack([packed(dense_skew(seed, 12, norm, np.float32)) for norm in (0.1, 1000.0, 1.0, 20.0, 0.0)])
     upper = upper.astype(np.float32)
     w = iso.Cayley(upper).matrix()
@@ -183,7 +183,7 @@ def test_forward_mode_of_large_norms(dtype, size, seed):
 @DTYPE
 @pytest.mark.parametrize("size", [1e12, 1e16, 1e20, 1e30])
 def test_forward_mode_of_any_size(dtype, size, seed):
-    """Orthogonal for every finite value, or refused with a word about upper."""
+    """Orthogonal for every finite value, or an error that names upper."""
     for n in SIZES:
         upper = (real_of(dtype)(size) * ref.normal(seed, n * (n - 1) // 2, dtype=dtype)).astype(dtype)
         try:
@@ -232,7 +232,7 @@ def special(dtype):
 
 @DTYPE
 def test_from_matrix_chooses_a_signature_with_small_entries(dtype):
-    """Section 9: every orthogonal W has a D with |A[i, j]| <= 1, and the operator gives W back."""
+    """Every orthogonal W has a D with |A[i, j]| <= 1, and the operator reproduces W."""
     slack = SLACK[np.dtype(real_of(dtype)).char]
     for w in special(dtype):
         op = iso.Cayley.from_matrix(w)
@@ -280,7 +280,7 @@ def test_random_has_the_block_form(dtype):
         assert np.all((op.phases >= 0) & (op.phases <= 2 * np.pi * (1 + eps(dtype))))
 
 
-# ---------------------------------------------------------------- refusals
+# ---------------------------------------------------------------- errors
 
 A = np.arange(6.0)
 
@@ -327,7 +327,7 @@ FACES = pytest.mark.parametrize("api,array", [(iso, np.asarray), (it, torch.as_t
 
 @FACES
 def test_skew_by_the_measure_of_each_matrix(api, array):
-    """The defect is judged against the largest entry of its own matrix: a large neighbour excuses nothing."""
+    """The defect is relative to the largest entry of its own matrix, independent of others in the stack."""
     good = np.array([[0.0, 1.0], [-1.0, 0.0]])
     limit = np.sqrt(eps(np.float64))
     for factor in (0.9, 1.1):
@@ -343,7 +343,7 @@ def test_skew_by_the_measure_of_each_matrix(api, array):
 
 @FACES
 def test_from_matrix_with_a_last_factor_of_the_other_field(api, array, seed):
-    """A real matrix with phases, a complex one with signs, and last factors with a batch of their own."""
+    """A real matrix with phases, a complex one with signs, and last factors with a separate batch."""
     q, n = ref.haar(seed, 4), 4
     signs, phases = np.array([1.0, np.linalg.det(q), 1, 1]).round(), seed.uniform(0, 6, (2, n))
     for w, keywords, batch in (

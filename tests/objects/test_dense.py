@@ -1,4 +1,4 @@
-"""What only the plain matrix promises: any rectangle, batched products of every size, and its refusals."""
+"""Specific properties of the dense operator: any rectangle, batched products of every size, and its errors."""
 
 import numpy as np
 import pytest

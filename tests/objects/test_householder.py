@@ -1,4 +1,4 @@
-"""What only the product of reflections promises: sections 3 to 6 of the specification, and its refusals."""
+"""Specific properties of products of reflections (docs/math/householder.md), and their errors."""
 
 import numpy as np
 import pytest
@@ -47,7 +47,7 @@ def test_more_reflections_than_dimensions(dtype, seed):
 @DTYPE
 @pytest.mark.parametrize("rows", [3, 16])
 def test_columns_that_become_zero_after_the_check_stay_inside_the_arrays(dtype, rows, seed):
-    """Whoever writes to the array of an operator may break its law: the result is not finite, and nothing worse."""
+    """Writing to the array of an operator may invalidate it: the result is then not finite, without memory errors."""
     u = ref.normal(seed, 2, 100, dtype=dtype)
     op = iso.Householder(u)
     u[...] = np.tril(u)
@@ -193,7 +193,7 @@ def test_the_sign_of_the_trapezoid_passes_its_gradient_straight_through():
     close(u.grad[:, 0], expected["vectors"][:, 0], TIGHT)
 
 
-# ---------------------------------------------------------------- refusals
+# ---------------------------------------------------------------- errors
 
 U = np.arange(1.0, 9).reshape(4, 2)
 PARALLEL_ZERO = np.array([[1.0, 0], [2, 0], [3, 0], [4, 0]])

@@ -1,4 +1,4 @@
-"""Tests in this folder are many calls on tiny tensors, which a second thread only delays."""
+"""Tests in this folder make many calls on tiny tensors, which a second thread only delays."""
 
 import pytest
 import torch

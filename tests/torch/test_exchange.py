@@ -1,4 +1,4 @@
-"""Tensors reach the kernels through DLPack's C exchange or through NumPy views: the same bits, the same refusals."""
+"""Tensors passed through DLPack's C exchange or through NumPy views: bitwise equal results, the same errors."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_views_with_pending_conjugation_or_negation_are_read_right() -> None:
 
 
 class TestSeam:
-    """What the seam itself refuses of tensors; all of them where torch does not offer the exchange."""
+    """Tensors that the extension itself rejects; all of them if torch does not offer the exchange."""
 
     @pytest.mark.parametrize(
         ("vectors", "error", "words"),

@@ -1,4 +1,4 @@
-"""What the layers promise beyond torch.nn.RNN and the laws of their operators: parameters, options, training."""
+"""Properties of the layers beyond torch.nn.RNN and the laws of their operators: parameters, options, training."""
 
 import subprocess
 import sys
@@ -74,7 +74,7 @@ def test_recurrent_parameters_are_those_of_the_transition():
 
 @each_layer
 def test_initial_values(name):
-    """Section 25: input weights within sqrt(6 / (n + d)), biases and initial states zero, W orthogonal or unitary."""
+    """Input weights within sqrt(6 / (n + d)), biases and initial states zero, W orthogonal or unitary."""
     torch.manual_seed(1)
     layer = LAYERS[name](D, N, 2, trainable_h0=True)
     for key, p in layer.named_parameters():
@@ -154,7 +154,7 @@ EMPTY = [
 
 @pytest.mark.parametrize("cls,n,keywords", EMPTY)
 def test_transitions_with_arrays_of_no_entries(cls, n, keywords):
-    """They run, compiled too, and have gradients where there is anything to train; from NumPy as from torch."""
+    """They run, compiled too, and have gradients if there is anything to train; from NumPy as from torch."""
     torch.manual_seed(0)
     layer, twin = (cls(D, n, dtype=torch.float64, **keywords) for _ in range(2))
     for key, p in twin.named_parameters():
@@ -198,7 +198,7 @@ def test_soft_sign_is_clamped_and_comes_back():
 
 @pytest.mark.parametrize("name", COMPLEX)
 def test_complex_input(name):
-    """A complex layer takes complex input too; a real one as if its imaginary part were zero."""
+    """A complex layer accepts complex input; real input is treated as complex with imaginary part zero."""
     layer, x = build(name, 2), draw(T, B, D)
     close(layer(x + 0j)[0], layer(x)[0])
     assert layer(torch.complex(x, draw(T, B, D, seed=1)))[0].dtype == torch.complex128
@@ -284,7 +284,7 @@ def test_orthogonality_survives_training(name):
 
 
 def test_two_processes_train_as_one(tmp_path):
-    """DistributedDataParallel on half a batch each gives both the parameters that the whole batch gives."""
+    """DistributedDataParallel on half a batch each gives both the parameters of the whole batch."""
     files = [tmp_path / f"{rank}.pt" for rank in range(2)]
     command = [sys.executable, distributed_work.__file__, str(tmp_path / "store")]
     runs = [subprocess.Popen([*command, str(r), str(f)]) for r, f in enumerate(files)]

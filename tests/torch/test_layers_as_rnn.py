@@ -1,4 +1,4 @@
-"""Layers in the place of torch.nn.RNN: the same numbers, shapes, packed sequences, edge cases and messages."""
+"""Layers in place of torch.nn.RNN: the same numbers, shapes, packed sequences, edge cases and messages."""
 
 import pytest
 import torch
@@ -86,7 +86,7 @@ def test_a_complex_layer_is_the_textbook_loop(name):
 
 @each_layer
 def test_an_empty_batch(name):
-    """torch.nn.RNN serves a batch of no sequences, with zero gradients; no steps are an error."""
+    """torch.nn.RNN accepts an empty batch, with zero gradients; zero steps are an error."""
     layer, twin = build(name, 2, bidirectional=True), torch.nn.RNN(D, N, 2, bidirectional=True, dtype=torch.float64)
     (out, last), (expected, expected_last) = layer(draw(T, 0, D)), twin(draw(T, 0, D))
     assert out.shape == expected.shape

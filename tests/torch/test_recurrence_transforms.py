@@ -23,7 +23,7 @@ OPTIONS = {
 }
 each_route = pytest.mark.parametrize("route", ROUTES)
 each_option = pytest.mark.parametrize("option", OPTIONS)
-# Each option alone belongs to the long run where all of them at once say the same.
+# Single options are tested in the long run; the short one tests all of them at once.
 each_main_option = pytest.mark.parametrize(
     "option",
     [
@@ -76,12 +76,12 @@ def test_first_and_second_derivatives(option, route, seed):
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128], ids=["real", "complex"])
 @pytest.mark.parametrize("name", ["tanh", "leaky_relu", "oplu"])
 def test_derivatives_through_activations(name, dtype, seed):
-    """Every order and direction through what acts on real and imaginary parts."""
+    """Every order and direction through activations on real and imaginary parts."""
     every_order(*problem(seed, "factored", name, dtype, **OPTIONS["lengths"]))
 
 
 def test_derivatives_through_modrelu_of_pairs(seed):
-    """Every order and direction of real states that stand for complex ones."""
+    """Every order and direction of real states that represent complex ones."""
     every_order(*problem(seed, "factored", "modrelu_realrep", **OPTIONS["everything"]))
 
 
@@ -113,7 +113,7 @@ def test_transforms_agree_with_autograd(option, route, seed):
 @each_route
 @each_length
 def test_a_sequence_does_not_see_its_neighbours(option, route, seed):
-    """Each sequence, cut to its length, gives the same states alone; behind its length they are zero."""
+    """Each sequence, cut to its length, gives the same states alone; past its end they are zero."""
     keywords = OPTIONS[option]
     f, (vectors, x, v, h0, *biases) = problem(seed, route, **keywords)
     states = f(vectors, x, v, h0, *biases)
@@ -129,7 +129,7 @@ def test_a_sequence_does_not_see_its_neighbours(option, route, seed):
 @each_length
 @pytest.mark.parametrize("create_graph", [False, True], ids=["kernel", "formula"])
 def test_padding_reaches_nothing(option, route, create_graph, seed):
-    """NaN behind the length of a sequence changes no state and no gradient."""
+    """NaN past the end of a sequence changes no state and no gradient."""
     f, at = problem(seed, route, **OPTIONS[option])
     padded = [at[0], at[1].clone(), *at[2:]]
     for b, length in enumerate(OPTIONS[option]["lengths"]):
@@ -142,7 +142,7 @@ def test_padding_reaches_nothing(option, route, create_graph, seed):
 
 
 def compiled(f, fullgraph=True):
-    """By the compiler's front and middle, from a clean slate."""
+    """Compiled by the compiler's front end and middle end, after a reset."""
     torch.compiler.reset()
     return torch.compile(f, backend="aot_eager", fullgraph=fullgraph)
 
@@ -163,7 +163,7 @@ def test_compiled_in_one_piece(option, seed):
 
 
 def test_compiled_with_lengths_in_a_tensor(seed):
-    """Their order is found in the graph."""
+    """Their order is computed in the graph."""
     same_when_compiled(*problem(seed, lengths=torch.tensor([1, 3]), reverse=True))
 
 
@@ -194,7 +194,7 @@ def test_a_transform_of_a_compiled_function(transform, seed):
 
 @pytest.mark.parametrize("trained", [False, True], ids=["constant", "trained"])
 def test_dual_numbers_through_a_function_compiled_before(trained, seed):
-    """A graph made without tangents is not used for them, where it would lose them without a word."""
+    """A graph compiled without tangents is not used for them, as it would silently drop them."""
     f, at = problem(seed)
     loss = of_vectors(f, at)
     fast, way = compiled(loss, fullgraph=False), torch.ones_like(at[0])

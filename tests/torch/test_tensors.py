@@ -1,4 +1,4 @@
-"""Tensors without values, without elements or of half precision, and programs that record what is done to tensors."""
+"""Tensors without values, without elements or of half precision, and programs that record tensor operations."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from derivatives import draw, leaves, same, score
 from isometry.torch import formulas
 from layers import LAYERS, B, D, N, T, build, each_layer
 
-#: What the package computes, and the shapes of the arguments.
+#: The calls of the package, and the shapes of their arguments.
 CALLS = {
     "householder": (lambda u, x: it.Householder(u, sign=0.5).apply(x), [(6, 2), (3, 6)]),
     "householder matrix": (lambda u, p: it.Householder(u, phases=p).matrix(), [(6, 2), (6,)]),
@@ -69,7 +69,7 @@ def test_meta_tensors(program):
 
 @each_layer
 def test_layers_on_the_meta_device(name):
-    """Shapes of results and gradients before any memory is taken; then the layer moves and is initialised."""
+    """Shapes of results and gradients before memory is allocated; then the layer is moved and initialised."""
     layer = LAYERS[name](D, N, 2, bidirectional=True, trainable_h0=True, device="meta")
     x = torch.empty(T, B, D, device="meta")
     out, last = layer(x)
@@ -94,7 +94,7 @@ def test_layers_made_under_the_meta_device(name):
 
 
 def test_meta_tensors_of_half_precision_are_refused_like_others():
-    """torch knows no autocast on the meta device, and must not be asked."""
+    """torch has no autocast on the meta device, and must not be queried for it."""
     half = torch.ones(5, 2, dtype=torch.float16)
     for t in (half, half.to("meta")):
         with pytest.raises(TypeError, match="vectors must be float32"):
@@ -113,7 +113,7 @@ def test_make_fx(program, mode):
     same(graph(*moved), f(*moved))
 
 
-@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")  # the checks of shapes are Python, and stay behind
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")  # the checks of shapes are Python and are not traced
 def test_jit_trace(program):
     """The trace of one point gives the values at another."""
     f, at = program
@@ -134,7 +134,7 @@ def test_export_of_a_layer(name, seed):
 
 @pytest.mark.parametrize(("lead", "stack"), [((4,), (3, 1)), ((), (3,)), ((2,), ())], ids=str)
 def test_real_operators_on_complex_vectors(lead, stack, seed):
-    """The real and the imaginary part alike, in every shape that broadcasts."""
+    """Real and imaginary parts separately, in every shape that broadcasts."""
     x = draw(seed, *lead, 5, dtype=np.complex128)
     op = it.Householder(draw(seed, *stack, 5, 2))
     w = op.matrix().to(x.dtype)
@@ -143,7 +143,7 @@ def test_real_operators_on_complex_vectors(lead, stack, seed):
 
 
 def test_no_rows_give_gradients_of_zero(seed):
-    """A batch of no vectors goes forward and back."""
+    """An empty batch runs forward and backward."""
     u = draw(seed, 5, 2).requires_grad_()
     y = it.Householder(u).apply(draw(seed, 0, 5))
     y.sum().backward()
@@ -153,7 +153,7 @@ def test_no_rows_give_gradients_of_zero(seed):
 
 @pytest.mark.parametrize("cls", [it.Householder, it.Cayley, it.Dense])
 def test_stacks_of_no_operators(cls):
-    """Shapes as for any other number."""
+    """Shapes as for any other count."""
     shape = {it.Householder: (5, 2), it.Cayley: (10,), it.Dense: (5, 5)}[cls]
     op = cls(torch.ones(0, *shape))
     assert op.matrix().shape == (0, 5, 5)
@@ -161,7 +161,7 @@ def test_stacks_of_no_operators(cls):
 
 
 def test_operators_without_parameters():
-    """No reflections and a matrix of one entry leave the last factor alone; no features leave the recurrence alone."""
+    """Without reflections, or with a 1 x 1 matrix, only the last factor remains; without features, the recurrence."""
     assert it.Cayley(torch.ones(0)).matrix().tolist() == [[1.0]]
     assert it.Cayley(torch.ones(2, 0), signs=-torch.ones(1)).matrix().tolist() == [[[-1.0]]] * 2
     assert it.Householder(torch.ones(3, 0), sign=-1).apply(torch.ones(3)).tolist() == [1.0, 1.0, -1.0]
@@ -181,7 +181,8 @@ def test_operators_without_parameters():
     ids=["matrix", "apply", "apply_adjoint"],
 )
 def test_no_reflections_stay_in_the_graph(call, stack, keywords, seed):
-    """Empty gradients of both orders, compiled too: a parameter that loses its path stops an optimiser, or a check."""
+    """Empty gradients of both orders, compiled too: a parameter missing from the graph breaks optimisers and
+    checks."""
     x = draw(seed, 2, *stack, 4)
 
     def f(u):
@@ -231,7 +232,7 @@ def test_from_skew_is_differentiable(dtype, seed):
 
 @pytest.mark.parametrize("shape", [(4, 4), (4, 3)], ids=["not skew", "not square"])
 def test_from_skew_refuses(shape, seed):
-    """What is not a skew matrix."""
+    """Matrices that are not skew."""
     with pytest.raises(ValueError, match="a must"):
         it.Cayley.from_skew(draw(seed, *shape))
 
@@ -239,7 +240,7 @@ def test_from_skew_refuses(shape, seed):
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128], ids=["real", "complex"])
 @pytest.mark.parametrize("cls", [it.Householder, it.Cayley])
 def test_from_matrix_of_a_stack(cls, dtype, seed):
-    """Every member is given back."""
+    """Every matrix is reproduced."""
     q = torch.linalg.qr(draw(seed, 2, 3, 4, 4, dtype=dtype))[0]
     op = cls.from_matrix(q)
     assert op.batch_shape == (2, 3)

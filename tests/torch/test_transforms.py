@@ -21,7 +21,7 @@ each_operator = pytest.mark.parametrize("operator", DOUBLE, ids=str)
 each_real_operator = pytest.mark.parametrize(
     "operator", [case for case in DOUBLE if case.variant in ("plain", "square") and case.dtype is np.float64], ids=str
 )
-# Where one call takes half a second: of each object the last variant of either field, the others in the long run.
+# For slow calls (half a second): of each object the last variant of either field, the others in the long run.
 LAST = {(case.stem, case.dtype): case for case in DOUBLE}.values()
 each_last_operator = pytest.mark.parametrize(
     "operator", [case if case in LAST else pytest.param(case, marks=pytest.mark.long) for case in DOUBLE], ids=str
@@ -42,7 +42,7 @@ def problem(case, call, rng, n=4):
     fixed = {name: at.pop(name) for name in case.object.fixed if name in at}
     build = getattr(it, case.object.cls)
     if "sign" in at:
-        at["sign"] = 0.5 * at["sign"]  # inside the interval, so that differences may step to both sides
+        at["sign"] = 0.5 * at["sign"]  # in the interior, so that differences can step in both directions
     if call != "matrix":
         n_out, n_in = build(**fixed, **at).shape
         at["x"] = draw(rng, 2, n_in if call == "apply" else n_out, dtype=case.dtype)
@@ -103,7 +103,7 @@ def test_every_way_to_a_hessian(operator, seed):
 
 
 def test_a_dual_cotangent_of_a_graph_made_before(rows, seed):
-    """The backward pass is linear in its cotangent, also where that carries a tangent the forward pass never saw."""
+    """The backward pass is linear in its cotangent, also if that carries a tangent unknown to the forward pass."""
     f, at = rows
     u, x = leaves(at)
     y, way = f(u, x), draw(seed, 2, 5)
@@ -126,13 +126,13 @@ def test_forward_over_reverse_is_reverse_over_reverse(rows, seed):
 
 
 def test_one_argument_may_depend_on_another(seed):
-    """Second derivatives are partial ones inside the operation, total ones for the caller."""
+    """Second derivatives are partial inside the operation, total for the caller."""
     ones = torch.ones(4, 4, dtype=torch.float64)
     every_order(lambda u: it.Householder(u).apply(u.mT @ ones), [draw(seed, 4, 3)])
 
 
 def test_an_argument_changed_in_place_is_noticed(rows):
-    """The backward pass refuses what the forward pass has not seen."""
+    """Backward raises if an argument was changed after the forward pass."""
     f, at = rows
     u, x = leaves(at)
     moved = x.detach()
@@ -144,7 +144,7 @@ def test_an_argument_changed_in_place_is_noticed(rows):
 
 @pytest.mark.parametrize("use_reentrant", [False, True], ids=["saved tensors", "reentrant"])
 def test_checkpointing(rows, use_reentrant):
-    """A forward pass that is computed again gives the same gradients."""
+    """A recomputed forward pass gives the same gradients."""
     f, at = rows
     found = leaves(at)
     score(checkpoint(f, *found, use_reentrant=use_reentrant)).backward()
@@ -152,7 +152,7 @@ def test_checkpointing(rows, use_reentrant):
 
 
 def test_nothing_is_recorded_without_grad(rows):
-    """no_grad and inference_mode leave no graph."""
+    """no_grad and inference_mode record no graph."""
     f, at = rows
     for mode in (torch.no_grad, torch.inference_mode):
         with mode():
@@ -170,7 +170,7 @@ def in_one_piece(f):
 @each_transform
 @each_real_operator
 def test_a_compiled_transform(operator, transform, seed):
-    """No graph break where the transform is inside the compiled function."""
+    """No graph break for a transform inside the compiled function."""
     f, (at, x) = problem(operator, "apply", seed)
     whole = lambda at: TRANSFORMS[transform](lambda at: score(f(at, x)), at)
     same(in_one_piece(whole)(at), whole(at))
@@ -178,7 +178,7 @@ def test_a_compiled_transform(operator, transform, seed):
 
 @each_last_operator
 def test_compiled_for_any_number_of_operators(operator, seed):
-    """The last batch of an epoch is a smaller one: the compiler then takes the sizes for unknowns."""
+    """The last batch of an epoch is smaller: the compiler then treats the sizes as symbolic."""
     build = getattr(it, operator.object.cls)
     fast = in_one_piece(lambda at, x: build(**at).apply(x))
     for size in (5, 3, 2):
@@ -219,7 +219,8 @@ def test_vmap_of_activations(name, dtype, seed):
 @pytest.mark.parametrize("size", [1.0, 1e-4, 1e-12, 1e-30])
 @pytest.mark.parametrize("name", ["modrelu", "modrelu_realrep"])
 def test_modrelu_of_small_numbers_by_formula(name, size, seed):
-    """b_bar = sum Re(conj(e) f_bar), e = z / |z|, is well conditioned for every |z|; z_bar only grows like b / |z|."""
+    """b_bar = sum Re(conj(e) f_bar), e = z / |z|, is well conditioned for every |z|; z_bar only grows like b /
+    |z|."""
     z, ct = ((s * ref.normal(seed, 6, 5, dtype=np.complex64)).astype(np.complex64) for s in (size, 1))
     if name == "modrelu_realrep":
         z, ct = ref.as_real(z), ref.as_real(ct)
@@ -245,7 +246,7 @@ def gradient_in_a_graph(f, z, bias, ct):
 
 @each_activation
 def test_activations_by_kernel_and_by_formula(name, dtype, seed):
-    """What the modes above differentiate is what the kernel computes."""
+    """The kernel agrees with the formula that the modes above differentiate."""
     f, at = activation(name, dtype, seed)
     same(f(*at), formulas.activation.activate(at[0], name, *at[1:]))
     same(gradients(f, at), gradients(f, at, create_graph=True), "gradient")

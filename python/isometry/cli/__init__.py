@@ -1,7 +1,7 @@
 """The command line: `isometry train`, `isometry bench`, `isometry info`.
 
-Exit status: 0 success, 1 a failure, 2 a wrong argument, 130 after ctrl-C. Every message is one line on standard error.
-Torch and the other extras are imported only by the command that needs them.
+Exit status: 0 success, 1 a failure, 2 a wrong argument, 130 after ctrl-C. Every message is one line on standard
+error. Torch and the other extras are imported only by the commands that need them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _complain(error, USAGE if isinstance(error, UsageError) else FAILURE)
     except KeyboardInterrupt:
         return _complain("interrupted", INTERRUPTED)
-    except BrokenPipeError:  # the reader of a pipe has gone; nothing more can be said to it, also not at exit
+    except BrokenPipeError:  # the reader of a pipe has gone; nothing more may be written, not even at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILURE
     except SystemExit as leave:  # --help and --version

@@ -51,7 +51,7 @@ def save(path: Path, session: Session) -> None:
     save_file(copies, temporary, {KEY: json.dumps(facts)})
     umask = os.umask(0)
     os.umask(umask)
-    temporary.chmod(0o666 & ~umask)  # safetensors writes for the owner alone
+    temporary.chmod(0o666 & ~umask)  # safetensors creates files readable by the owner only
     os.replace(temporary, path)
 
 
@@ -63,7 +63,7 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except FileNotFoundError as error:
         raise Failure(f"{path}: no checkpoint to go on from") from error
-    except Exception as error:  # safetensors has an exception class of its own for a damaged file
+    except Exception as error:  # safetensors has its own exception class for a damaged file
         raise Failure(f"{path}: not a checkpoint of isometry: {error}") from error
     if facts["format"] != FORMAT:
         raise Failure(f"{path}: expected checkpoint format {FORMAT}, got {facts['format']}")

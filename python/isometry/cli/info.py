@@ -1,4 +1,4 @@
-"""Print the versions, the CPU kernels chosen, the threads and the GPU adapters."""
+"""Print the versions, the instruction set of the kernels, the threads and the GPU adapters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def run(_: argparse.Namespace) -> int:
 
 
 def facts() -> list[tuple[str, str]]:
-    """(name, value) pairs in the order in which they are shown."""
+    """(name, value) pairs in display order."""
     import isometry
     from isometry import _core
 
@@ -38,7 +38,7 @@ def facts() -> list[tuple[str, str]]:
 
 
 def processor() -> str:
-    """The processor's own name, where the system tells it."""
+    """The name of the processor, if the system reports it."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8") as file:
             names = [line.split(":", 1)[1].strip() for line in file if line.startswith("model name")]

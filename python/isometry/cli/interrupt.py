@@ -1,6 +1,6 @@
-"""Ctrl-C, or SIGTERM from a queue or container, during a training.
+"""Ctrl-C, or SIGTERM from a queue or container, during training.
 
-The first one asks the loop to end after its iteration, the second one ends it at once.
+The first one ends the loop after the current iteration, the second one at once.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from types import FrameType, TracebackType
 
 
 class Interrupt:
-    """A context manager; `requested` turns true with the first signal, so that no update is left half done."""
+    """A context manager; `requested` becomes true with the first signal, so that no update is left half done."""
 
     requested = False
 

@@ -18,7 +18,7 @@ CHECKPOINT_SECONDS = 60.0
 
 
 class End(Enum):
-    """Why a loop ended."""
+    """The reason why a loop ended."""
 
     FINISHED = "finished"
     STOPPED = "stopped"  # by the caller's condition
@@ -26,7 +26,7 @@ class End(Enum):
 
 
 def run_session(session: Session, folder: RunFolder, *, stop: Callable[[float], bool] | None = None) -> End:
-    """Train up to settings.iterations, or until `stop(loss)` holds after an iteration; the folder is kept complete."""
+    """Train up to settings.iterations, or until `stop(loss)` holds after an iteration; keeps the folder complete."""
     settings, end = session.settings, End.FINISHED
     total = settings["iterations"]
     started = time.perf_counter() - session.seconds

@@ -1,4 +1,4 @@
-"""What a run shows while it runs: a bar on a terminal, plain lines elsewhere."""
+"""Progress display of a run: a bar on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -62,6 +62,6 @@ def figures(row: Mapping[str, float]) -> str:
 
 
 def _width() -> dict[str, int | bool]:
-    """The bar follows the terminal's size; where that is not known (in some containers) tqdm would show nothing."""
+    """The bar follows the terminal's width; if that is unknown (in some containers) tqdm would show nothing."""
     told = all(os.get_terminal_size(sys.stderr.fileno()))
     return {"dynamic_ncols": True} if told else {"ncols": 110, "nrows": 24}

@@ -71,7 +71,7 @@ class RunFolder:
 
 
 def _free(path: Path) -> Path:
-    """The path itself or its first free successor path-2, path-3, ..."""
+    """The path itself or the first free one of path-2, path-3, ..."""
     candidate, k = path, 1
     while candidate.exists():
         k += 1

@@ -105,7 +105,7 @@ class Session:
 
     @property
     def parameters(self) -> int:
-        """How many numbers are trained (of a trapezoid the stored ones)."""
+        """The number of trained parameters (of a trapezoid the stored ones)."""
         return sum(p.numel() for p in self.network.parameters())
 
     @torch.no_grad()

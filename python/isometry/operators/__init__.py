@@ -1,4 +1,4 @@
-"""The operators of the NumPy face, one module per object."""
+"""The operators of the NumPy face, one module each."""
 
 from isometry.operators._operator import Operator
 from isometry.operators.cayley import Cayley

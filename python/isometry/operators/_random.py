@@ -1,4 +1,4 @@
-"""What the `random` constructors share: the dtype that decides the field, the generator, Haar matrices."""
+"""Shared by the `random` constructors: the dtype, which determines the field, the generator, Haar matrices."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from isometry._arrays import Array, DType
 
 
 def field(dtype: Any) -> DType:
-    """The dtype asked for, one of the four served."""
+    """The requested dtype, one of the four supported."""
     try:
         result: DType = np.dtype(dtype)
     except (TypeError, ValueError):

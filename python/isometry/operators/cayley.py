@@ -35,7 +35,7 @@ class Cayley(Declared, declaration=CAYLEY):
     Attributes
     ----------
     upper, diagonal, signs, phases
-        The arguments; None where not given.
+        The arguments; None if not given.
 
     Raises
     ------
@@ -43,20 +43,21 @@ class Cayley(Declared, declaration=CAYLEY):
         If the shapes do not fit, signs are not +-1, diagonal is given with a real upper, or signs and phases are both
         given.
     TypeError
-        If an array is of a dtype that is not served, or diagonal, signs or phases is complex.
+        If an array has an unsupported dtype, or diagonal, signs or phases is complex.
 
     Notes
     -----
-    `*` is an optional batch shape; those of the arguments broadcast against each other. Every method forms W first, in
-    (8/3) n^3 operations; its gradient costs 4 n^3 (Theorem 3.2 of the scaled-Cayley paper), a row 2 n^2. Complex
+    `*` is an optional batch shape; those of the arguments broadcast against each other. Every method forms W first,
+    in (8/3) n^3 operations; its gradient costs 4 n^3 (Theorem 3.2 of the scaled-Cayley paper), a row 2 n^2. Complex
     numbers take four times as many.
 
-    W is orthogonal or unitary for every finite value of the parameters, max|W^H W - I| below 20 n eps, or the call that
-    forms it raises a ValueError that names `upper`. The second happens where double precision ends: if A is singular,
-    as every real A of odd n is, so is I + A numerically for ||A|| around 1/eps of float64, 4.5e15, and beyond.
+    For every finite value of the parameters W is orthogonal or unitary, with max|W^H W - I| below 20 n eps, or the
+    call that forms it raises a ValueError that names `upper`. The error marks the limit of double precision: if A is
+    singular, as every real A of odd n is, I + A is numerically singular for ||A|| around 1/eps of float64, 4.5e15,
+    and beyond.
 
-    `signs` count in the dtype of W as every array does: float64 ones, as which integers and lists are read, make it
-    float64 beside a float32 `upper`.
+    `signs` take part in dtype promotion like every array: integers and lists are read as float64, so with them a
+    float32 `upper` gives a float64 W.
 
     Examples
     --------
@@ -85,18 +86,19 @@ class Cayley(Declared, declaration=CAYLEY):
     def random(cls, n: int, *, negative_ones: int | None = None, rng: Any = None, dtype: Any = FLOAT64) -> "Cayley":
         """Draw a scaled Cayley transform of block form (the initialisation of the scoRNN, after Henaff).
 
-        A is zero but for A[2j, 2j+1] = tan(t_j / 2), t_j uniform on [0, pi/2): W D has the eigenvalues e^{+-i t_j}.
+        A is zero except for A[2j, 2j+1] = tan(t_j / 2), t_j uniform on [0, pi/2): W D has the eigenvalues e^{+-i
+        t_j}.
 
         Parameters
         ----------
         n
             Size of the matrix.
         negative_ones
-            For a real dtype: how many of the last entries of D are -1; default n // 2.
+            For a real dtype: the number of -1 at the end of D; default n // 2.
         rng
             A `numpy.random.Generator`, or a seed.
         dtype
-            float32, float64, complex64 or complex128; decides the field. For a complex dtype A has the same real
+            float32, float64, complex64 or complex128; determines the field. For a complex dtype A has the same real
             entries, a zero diagonal, and D has phases uniform on [0, 2 pi).
 
         Returns
@@ -109,7 +111,7 @@ class Cayley(Declared, declaration=CAYLEY):
         ValueError
             If n or negative_ones is out of range.
         TypeError
-            If the dtype is not served.
+            If the dtype is not supported.
 
         Examples
         --------
@@ -121,7 +123,7 @@ class Cayley(Declared, declaration=CAYLEY):
         real = real_type(dtype)
         n, count = split(negative_ones, n)
         upper = np.zeros(n * (n - 1) // 2, dtype)
-        row = np.arange(0, n - 1, 2)  # A[r, r + 1] stands where row r begins in the packed triangle
+        row = np.arange(0, n - 1, 2)  # A[r, r + 1] is the first element of row r in the packed triangle
         upper[row * n - row * (row + 1) // 2] = np.tan(rng.uniform(0.0, np.pi / 2, len(row)) / 2)
         if dtype.kind == "c":
             return cls(upper, diagonal=np.zeros(n, real), phases=rng.uniform(0.0, 2 * np.pi, n).astype(real))
@@ -133,9 +135,9 @@ class Cayley(Declared, declaration=CAYLEY):
     ) -> "Cayley":
         """Recover A (and the last factor, if not given) from an orthogonal or unitary matrix.
 
-        A = 2 (I + W D^{-1})^{-1} - I. Without `signs` and `phases` a last factor is chosen such that |A[i, j]| <= 1 for
-        all entries up to rounding (O'Dorney; Kahan), which every matrix allows. Costs (8/3) n^3 operations and O(n^2)
-        per sign flipped.
+        A = 2 (I + W D^{-1})^{-1} - I. Without `signs` and `phases` a last factor is chosen such that |A[i, j]| <= 1
+        for all entries up to rounding (O'Dorney; Kahan), which is possible for every matrix. Costs (8/3) n^3
+        operations and O(n^2) per flipped sign.
 
         Parameters
         ----------
@@ -146,12 +148,12 @@ class Cayley(Declared, declaration=CAYLEY):
         tol
             The largest entry of |W^H W - I| that is accepted; default n sqrt(eps).
         check_finite
-            Refuse NaN and infinity in the arguments.
+            Reject NaN and infinity in the arguments.
 
         Returns
         -------
         Cayley
-            With the last factor given, else with signs for a real w and phases for a complex one.
+            With the given last factor, else with signs for a real w and phases for a complex one.
 
         Raises
         ------
@@ -183,7 +185,7 @@ class Cayley(Declared, declaration=CAYLEY):
 
         if given is None:
             last = np.empty((*batch, n), real)
-        else:  # the seam takes a sign beside complex numbers as the phase 0 or pi
+        else:  # for complex numbers the extension takes signs as phases 0 or pi
             given_last = np.where(signs < 0, np.pi, 0.0) if complex_ and signs is not None else given
             last = np.array(np.broadcast_to(given_last, (*batch, n)), real, order="C")
         q, bound = stacked(w, 2, batch, dtype), _tolerance.unitary(tol, n, dtype.name)
@@ -209,7 +211,7 @@ class Cayley(Declared, declaration=CAYLEY):
         a
             A, shape (*, n, n), each matrix A = -A^H up to sqrt(eps) times its own largest entry.
         check_finite
-            Refuse NaN and infinity in a.
+            Reject NaN and infinity in a.
 
         Returns
         -------

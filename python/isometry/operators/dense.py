@@ -29,7 +29,7 @@ class Dense(Declared, declaration=DENSE):
     ValueError
         If the shape does not fit.
     TypeError
-        If the array is of a dtype that is not served.
+        If the array has an unsupported dtype.
 
     Notes
     -----
@@ -60,7 +60,7 @@ class Dense(Declared, declaration=DENSE):
         rng
             A `numpy.random.Generator`, or a seed.
         dtype
-            float32, float64, complex64 or complex128; decides the field.
+            float32, float64, complex64 or complex128; determines the field.
 
         Returns
         -------
@@ -72,7 +72,7 @@ class Dense(Declared, declaration=DENSE):
         ValueError
             If n < 1.
         TypeError
-            If the dtype is not served.
+            If the dtype is not supported.
 
         Examples
         --------

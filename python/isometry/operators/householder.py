@@ -16,9 +16,9 @@ __all__ = ["Householder"]
 class Householder(Declared, declaration=HOUSEHOLDER):
     """A product of Householder reflections with an optional last factor.
 
-    W = H(U[:,0]) H(U[:,1]) ... H(U[:,m-1]) E with H(u) = I - 2 u u^H / ||u||^2; a reflection depends on the direction
-    of its vector only. W is orthogonal or unitary, except for |sign| < 1. With m = n - 1 reflections and the last
-    factor every orthogonal (sign = +-1) or unitary (phases) matrix is reached.
+    W = H(U[:,0]) H(U[:,1]) ... H(U[:,m-1]) E with H(u) = I - 2 u u^H / ||u||^2; a reflection depends only on the
+    direction of its vector. W is orthogonal or unitary, except for |sign| < 1. With m = n - 1 reflections and the
+    last factor every orthogonal (sign = +-1) or unitary (phases) matrix is reached.
 
     Parameters
     ----------
@@ -32,23 +32,23 @@ class Householder(Declared, declaration=HOUSEHOLDER):
     Attributes
     ----------
     vectors, sign, phases
-        The arguments; None where not given.
+        The arguments; None if not given.
 
     Raises
     ------
     ValueError
-        If the shapes do not fit, a reflection vector is zero or its squared norm overflows or is denormal (its length
-        lies outside 1.1e-19..1.8e19 in float32, 1.5e-154..1.3e154 in float64), sign lies outside [-1, 1], or sign and
+        If the shapes do not fit, a reflection vector is zero or its squared norm overflows or is denormal (its norm
+        is outside 1.1e-19..1.8e19 in float32, 1.5e-154..1.3e154 in float64), sign is outside [-1, 1], or sign and
         phases are both given.
     TypeError
-        If an array is of a dtype that is not served, or sign or phases is complex.
+        If an array has an unsupported dtype, or sign or phases is complex.
 
     Notes
     -----
     `*` is an optional batch shape; those of the arguments broadcast against each other. `apply` on k rows costs about
     4 n m k operations, `matrix` at most 4 n^2 m, `apply_vjp` 8 n m k + 2 n m^2; complex numbers take four times as
-    many. The gradients are those of Theorem 2 of the Householder paper (compact WY form). See `from_trapezoid` for the
-    transition of the oRNN.
+    many. The gradients are those of Theorem 2 of the Householder paper (compact WY form). See `from_trapezoid` for
+    the transition of the oRNN.
 
     Examples
     --------
@@ -84,7 +84,7 @@ class Householder(Declared, declaration=HOUSEHOLDER):
         rng
             A `numpy.random.Generator`, or a seed.
         dtype
-            float32, float64, complex64 or complex128; decides the field.
+            float32, float64, complex64 or complex128; determines the field.
 
         Returns
         -------
@@ -96,7 +96,7 @@ class Householder(Declared, declaration=HOUSEHOLDER):
         ValueError
             If n or m is out of range.
         TypeError
-            If the dtype is not served.
+            If the dtype is not supported.
 
         Examples
         --------
@@ -128,9 +128,9 @@ class Householder(Declared, declaration=HOUSEHOLDER):
         w
             Shape (*, n, n), orthogonal (real) or unitary (complex).
         tol
-            The largest entry of |W^H W - I| that is accepted; default n sqrt(eps).
+            The largest entry of |W^H W - I| accepted; default n sqrt(eps).
         check_finite
-            Refuse NaN and infinity in w.
+            Reject NaN and infinity in w.
 
         Returns
         -------
@@ -169,8 +169,8 @@ class Householder(Declared, declaration=HOUSEHOLDER):
     def from_trapezoid(cls, u: Any, *, sign: Literal["hard", "soft"] = "hard") -> "Householder":
         """Build the transition of the oRNN from its trapezoidal array of parameters.
 
-        Column j holds the reflection vector u_{n-j} below j ignored entries. For m = n the last column holds the single
-        number u_1 = u[n-1, n-1], which gives the sign of the last factor diag(1, ..., 1, s).
+        Column j holds the reflection vector u_{n-j} below j ignored entries. For m = n the last column holds the
+        single number u_1 = u[n-1, n-1], which determines the sign of the last factor diag(1, ..., 1, s).
 
         Parameters
         ----------
@@ -188,7 +188,7 @@ class Householder(Declared, declaration=HOUSEHOLDER):
         Raises
         ------
         ValueError
-            If m is not in 1..n, a column is zero, or a soft sign lies outside [-1, 1].
+            If m is not in 1..n, a column is zero, or a soft sign is outside [-1, 1].
         TypeError
             If u is complex.
 
@@ -206,5 +206,5 @@ class Householder(Declared, declaration=HOUSEHOLDER):
             return cls(vectors)
         s = u[..., -1, -1].copy()
         if sign == "hard":
-            s[...] = np.where(s > 0, 1.0, np.where(s <= 0, -1.0, s))  # NaN stays for check_finite to find
+            s[...] = np.where(s > 0, 1.0, np.where(s <= 0, -1.0, s))  # NaN is kept and reported by check_finite
         return cls(vectors, sign=s)

@@ -17,7 +17,7 @@ def adding(
     """Draw a batch of the adding problem.
 
     Each step of a sequence holds a number uniform on [0, 1) and a mark, which is 1 at two steps i < j. The target is
-    the sum of the two marked numbers. Always answering 1 has the expected squared error 1/6.
+    the sum of the two marked numbers. The constant answer 1 has the expected squared error 1/6.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def adding(
     ValueError
         For too few steps, an empty batch or an unknown variant.
     TypeError
-        If steps or batch is no integer, or rng neither generator nor seed.
+        If steps or batch is not an integer, or rng neither a generator nor a seed.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The copying problem: remember ten digits over a long stretch of blanks."""
+"""The copying problem: remember ten digits over a long sequence of blanks."""
 
 from typing import Any
 
@@ -17,8 +17,9 @@ BLANK, MARKER = 0, 9
 def copying(steps: int, batch: int, rng: Any, *, marker_offset: int = 1) -> tuple[Array, Array]:
     """Draw a batch of the copying problem.
 
-    The input is ten digits of 1..8, then blanks (0) up to length T + 20, with one marker (9) that asks for the answer.
-    The target is T + 10 blanks, then the digits. Blanks, then uniform guesses have the loss 10 ln 8 / (T + 20) nats.
+    The input is ten digits of 1..8, then blanks (0) up to length T + 20, with one marker (9) that requests the
+    answer. The target is T + 10 blanks, then the digits. Blanks and then uniform guesses have the loss 10 ln 8 / (T +
+    20) nats.
 
     Parameters
     ----------
@@ -29,7 +30,7 @@ def copying(steps: int, batch: int, rng: Any, *, marker_offset: int = 1) -> tupl
     rng
         A `numpy.random.Generator`, or a seed. Draws ``integers(1, 9, (10, B))``.
     marker_offset
-        1: the marker stands one step before the first answer, at step T + 9. 0: at step T + 10.
+        1: the marker is one step before the first answer, at step T + 9. 0: at step T + 10.
 
     Returns
     -------
@@ -43,7 +44,7 @@ def copying(steps: int, batch: int, rng: Any, *, marker_offset: int = 1) -> tupl
     ValueError
         For too few steps, an empty batch or another offset.
     TypeError
-        If one of these is no integer, or rng neither generator nor seed.
+        If one of these is not an integer, or rng neither a generator nor a seed.
 
     Examples
     --------

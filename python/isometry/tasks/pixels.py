@@ -20,7 +20,7 @@ def pixels(images: Any, permutation: Any = None, *, check_finite: bool = True) -
     permutation
         Integers, shape (height * width,): step t shows pixel permutation[t] of the row-by-row order.
     check_finite
-        Refuse NaN and infinity in images.
+        Reject NaN and infinity in images.
 
     Returns
     -------
@@ -32,7 +32,7 @@ def pixels(images: Any, permutation: Any = None, *, check_finite: bool = True) -
     ValueError
         If images does not have three axes, or permutation does not contain each pixel once.
     TypeError
-        If images is not real, permutation not of integers, or check_finite no bool.
+        If images are not real, permutation is not of integers, or check_finite is not a bool.
 
     Examples
     --------

@@ -14,9 +14,9 @@ from .operators import Cayley, Dense, Householder, Operator
 from .realform import complex_matrix, complex_state, orthogonality_error, real_input, real_matrix, real_state
 from .recurrence import recurrence
 
-from . import nn  # isort: skip  (the layers are written in terms of the names above)
+from . import nn  # isort: skip  (the layers import the names above)
 
-# torch's threads spin for milliseconds after each of its operations; the kernels run on them rather than against them.
+# torch's threads spin for milliseconds after each of its operations; sharing its team avoids competing for the cores.
 _core.adopt_openmp()
 
 
@@ -38,7 +38,7 @@ def get_num_threads() -> int:
 
 
 def show_config() -> None:
-    """Print the version of the package, the kernels chosen for this processor, torch's version and the thread budget.
+    """Print the version of the package, the instruction set of the kernels, torch's version and the thread budget.
 
     Examples
     --------

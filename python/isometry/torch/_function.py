@@ -1,8 +1,8 @@
-"""What every differentiable operation of the torch face shares: which route a call takes, and arrays for the kernels.
+"""Shared by all differentiable operations of the torch face: the choice of route, and arrays for the kernels.
 
-Eager tensors on the CPU go straight to a kernel, through one `torch.autograd.Function` per operation. Everything that
-watches or replaces torch operations (tracing, `torch.func`, forward mode, fake tensors, other devices) gets the
-formulas of `reference` instead: they are made of torch operations, so every mode of torch applies to them.
+Eager tensors on the CPU go straight to a kernel, through one `torch.autograd.Function` per operation. Modes that
+observe or replace torch operations (tracing, `torch.func`, forward mode, fake tensors, other devices) get the
+formulas of `reference` instead, which consist of torch operations, so every mode of torch applies to them.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from torch.autograd import forward_ad
 
 from .. import _core, _threads
 
-# What a kernel takes.
+# The array type of the kernels.
 Array: TypeAlias = np.ndarray | Tensor
 
-# Whether kernels read tensors themselves, through DLPack's C exchange (torch from 2.10 on); else through NumPy views.
+# Whether kernels read tensors directly, through DLPack's C exchange (torch from 2.10 on); else through NumPy views.
 _DIRECT = _core.exchange_with(torch.Tensor)
 
-# Bytes. NumPy allocates faster, which shows below the first size, and from the second on it asks the system for huge
-# pages, which torch does not; between them torch's alignment to cache lines counts for more.
+# Bytes. Up to _SMALL NumPy allocates faster; from _LARGE on NumPy requests huge pages, which torch does not; in
+# between torch's alignment to cache lines matters more.
 _SMALL, _LARGE = 1 << 17, 1 << 22
 _LINE = 64
 
@@ -50,12 +50,12 @@ _NUMPY_OF = {
 
 
 def dtype_name(dtype: torch.dtype) -> str:
-    """The name "float32" for torch.float32."""
+    """The name of a dtype: "float32" for torch.float32."""
     return str(dtype).removeprefix("torch.")
 
 
 def watched() -> bool:
-    """Whether something follows torch operations one by one: then a kernel call would escape it, silently."""
+    """Whether a mode tracks single torch operations: a kernel call would silently escape it."""
     return (
         torch.compiler.is_compiling()
         or torch._C._are_functorch_transforms_active()
@@ -70,14 +70,14 @@ def by_formula(*tensors: Tensor | None) -> bool:
     if watched():
         return True
     for t in tensors:
-        # A subclass (fake, distributed, nested, ...) has no memory of its own that NumPy could see; a Parameter has.
+        # A subclass (fake, distributed, nested, ...) has no memory that NumPy could read; a Parameter has.
         if t is not None and not (t.is_cpu and (type(t) is Tensor or type(t) is torch.nn.Parameter)):
             return True
     return False
 
 
 def visible(*tensors: Tensor | None) -> bool:
-    """Whether the values of these tensors can be looked at now; a device would have to stop for it and send them."""
+    """Whether the values of these tensors can be read now; on a device that would force a synchronisation."""
     if (
         torch.compiler.is_compiling()
         or torch._C._are_functorch_transforms_active()
@@ -92,19 +92,19 @@ def visible(*tensors: Tensor | None) -> bool:
 
 
 def autocast(device: torch.device) -> bool:
-    """Whether autocast is on for this kind of device; torch refuses to say so of the meta device, where it is not."""
+    """Whether autocast is on for this kind of device; torch raises for the meta device, where it is off."""
     return device.type != "meta" and torch.is_autocast_enabled(device.type)
 
 
 def threads() -> int:
-    """The thread budget: the user's own setting, else torch's."""
+    """The thread budget: the user's setting, else torch's."""
     return _threads.chosen() or torch.get_num_threads()
 
 
 def array(t: Tensor, *shape: int) -> Array:
-    """The values in C order, as an array of the given shape; a copy only where the layout needs one.
+    """The values in C order, as an array of the given shape; a copy only if the layout requires it.
 
-    A shape starts with the size of a batch, which a kernel does not miss if it is 1 (or -1, a count of rows).
+    A shape starts with the batch axis; the kernels do not need it if it is 1 (or -1, a count of rows).
     """
     if not _DIRECT:
         # force=True detaches and resolves conjugated and negated views in one call.
@@ -116,7 +116,7 @@ def array(t: Tensor, *shape: int) -> Array:
 
 
 def _fits(own: Sequence[int], shape: tuple[int, ...]) -> bool:
-    """Whether a kernel that expects the second shape takes an array of the first."""
+    """Whether a kernel that expects the second shape accepts an array of the first."""
     missing = len(shape) - len(own)
     if missing == 1:
         return shape[0] in (1, -1)
@@ -148,7 +148,7 @@ def _aligned(shape: Sequence[int], dtype: torch.dtype, size: int) -> np.ndarray:
 
 
 def gradient(wanted: bool, like: Tensor | None, *folded: int) -> tuple[Tensor | None, Array | None]:
-    """`room` for the gradient of `like`, or twice None if nobody wants it."""
+    """`room` for the gradient of `like`, or (None, None) if it is not requested."""
     return room(like.shape, like.dtype, *folded) if wanted and like is not None else (None, None)
 
 
@@ -161,10 +161,11 @@ def derived(ct: Tensor) -> bool:
 def formula_vjp(
     formula: Callable[..., Tensor], inputs: Sequence[Tensor | None], wanted: Sequence[bool], ct: Tensor
 ) -> list[Tensor | None]:
-    """Gradients of `formula(*inputs)` along `ct` for the wanted inputs, as differentiable functions of all of them."""
+    """Gradients of `formula(*inputs)` along `ct` for the requested inputs, as differentiable functions of all of
+    them."""
     create = torch.is_grad_enabled()
     with torch.enable_grad():
-        # Views stand in for the inputs, because one input may depend on another: these gradients are partial ones.
+        # Views replace the inputs, because one input may depend on another: these gradients are partial derivatives.
         own = [t.view_as(t) if w and t is not None else t for t, w in zip(inputs, wanted, strict=True)]
         places = [i for i, w in enumerate(wanted) if w and own[i] is not None]
         out = formula(*own)

@@ -1,8 +1,8 @@
 """The recurrence as one operation of a compiled graph.
 
-`torch.compile` must not unroll a loop over the time steps, nor can it look into a kernel: it sees the two operators
-`isometry::recurrence_dense` and `isometry::recurrence_dense_backward`, and a Function that ties them together. The
-operators have no derivative of their own, so that nobody can differentiate them the wrong way.
+`torch.compile` must not unroll a loop over the time steps and cannot trace a kernel: it sees the two operators
+`isometry::recurrence_dense` and `isometry::recurrence_dense_backward`, and a Function that connects them. The
+operators have no derivative of their own, so they cannot be differentiated incorrectly.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _(*arguments: Any) -> tuple[Tensor, ...]:
 
 
 class RecurrenceCompiled(Function):
-    """The pair above; arguments in the operators' order."""
+    """The pair of operators; arguments in their order."""
 
     @staticmethod
     def forward(*arguments: Any) -> Tensor:

@@ -23,7 +23,7 @@ DRIVE = 5
 
 
 class Setting(NamedTuple):
-    """What a recurrence computes, apart from its tensors."""
+    """The parameters of a recurrence that are not tensors."""
 
     activation: str
     slope: float
@@ -33,7 +33,7 @@ class Setting(NamedTuple):
 
 
 def formula(weight: Tensor, drive: Sequence[Any], setting: Setting) -> Tensor:
-    """The states by the textbook loop."""
+    """The states, by the textbook loop."""
     x, input_weight, h0, bias, activation_bias = drive
     activation, slope, on_input, lengths, reverse = setting
     return formulas.recurrence.states(

@@ -1,4 +1,4 @@
-"""The activations of recurrent networks, element by element or pair by pair."""
+"""The activations of recurrent networks, on elements or on pairs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .operators._operator import real_tensor, tensor
 def activate(z: Tensor, name: str, *, bias: Tensor | None = None, slope: float = 0.1) -> Tensor:
     """phi(z), differentiable.
 
-    All activations but modReLU act on the real and the imaginary part of complex numbers separately.
+    For complex numbers all activations but modReLU act on the real and the imaginary part separately.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def activate(z: Tensor, name: str, *, bias: Tensor | None = None, slope: float =
 
     Notes
     -----
-    Denormal numbers count as zero in the kernels, except in "identity".
+    Denormal numbers are treated as zero in the kernels, except in "identity".
 
     Examples
     --------
@@ -52,7 +52,7 @@ def activate(z: Tensor, name: str, *, bias: Tensor | None = None, slope: float =
         bias = real_tensor("bias", bias, "z", z.dtype, z.device)
     shape = None if bias is None else tuple(bias.shape)
     _check_recurrence.activation_units(name, z.shape[-1], shape, complex_=z.is_complex())
-    if not z.shape[-1]:  # the bias, empty too, stays in the graph by a sum of nothing
+    if not z.shape[-1]:  # an empty sum keeps the bias, empty too, in the graph
         return z.clone() if bias is None else z + bias.sum()
     if not z.numel() or by_formula(z, bias):
         return formulas.activation.activate(z, name, bias, slope)

@@ -1,4 +1,4 @@
-"""Complex numbers as pairs of real ones: z -> [Re z | Im z], W -> [[Re W, -Im W], [Im W, Re W]]."""
+"""Real forms of complex arrays: z -> [Re z | Im z], W -> [[Re W, -Im W], [Im W, Re W]]."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _real(r: Tensor, rank: int) -> Tensor:
 
 
 def real_matrix(w: Tensor) -> Tensor:
-    """[[Re W, -Im W], [Im W, Re W]]: orthogonal exactly if W is unitary.
+    """[[Re W, -Im W], [Im W, Re W]]: orthogonal if and only if W is unitary.
 
     Parameters
     ----------
@@ -68,7 +68,7 @@ def real_state(z: Tensor) -> Tensor:
 
 
 def real_input(v: Tensor) -> Tensor:
-    """[Re V; Im V], the input weight that belongs to real input.
+    """[Re V; Im V], the input weight for real input.
 
     Parameters
     ----------
@@ -157,9 +157,9 @@ def orthogonality_error(w: Tensor) -> Tensor:
     m = tensor("w", w)
     _check.columns("w", tuple(m.shape))
     n = m.shape[-1]
-    # In double precision: the product must not add its own rounding to the error it measures.
+    # In double precision, so that the rounding of the product does not add to the error it measures.
     wide = m.to(torch.complex128 if m.is_complex() else torch.float64)
-    # A copy in C order: in another the product would be summed in another order.
+    # A copy in C order, because other layouts change the order of summation.
     wide = wide.resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
     gap = wide.mH @ wide - torch.eye(n, dtype=wide.dtype, device=m.device)
     error = gap.abs().amax((-2, -1)) / (n * torch.finfo(m.dtype).eps)

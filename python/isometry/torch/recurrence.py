@@ -57,7 +57,7 @@ def recurrence(
     activation_on : {"all", "input"}
         "input" is the variant h_t = W h_{t-1} + phi(V x_t + b).
     lengths : Tensor or sequence of int, shape (B,), optional
-        The length of each sequence, in 1..T; states behind it are zero.
+        The length of each sequence, in 1..T; states past its end are zero.
     reverse : bool
         Whether each sequence is read from its own end; states keep the place of their input.
     backend : {"cpu", "gpu"}, optional
@@ -72,8 +72,8 @@ def recurrence(
     ValueError
         Shapes that do not fit, T, B or n of 0, lengths outside 1..T, unknown names.
     TypeError
-        A transition that is no operator, anything but tensors of one floating precision, lengths that are no integers,
-        a reverse that is no bool.
+        A transition that is not an operator, other arguments than tensors of the same floating-point precision,
+        lengths that are not integers, a reverse that is not a bool.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def recurrence(
     setting = Setting(activation, float(slope), activation_on == "input", ends, reverse)
     if order is None:
         return _states(transition, drive, setting)
-    # The kernels want the longest sequence first.
+    # The kernels require the longest sequence first.
     rows = drive[0][:, order], drive[1], None if h0 is None else h0[order], *drive[3:]
     return _states(transition, rows, setting)[:, order.argsort()]
 
@@ -139,7 +139,7 @@ def _common(transition: Operator, given: dict[str, Tensor | None]) -> torch.dtyp
 def _order(
     lengths: Tensor | Sequence[int] | None, steps: int, batch: int, device: torch.device
 ) -> tuple[Tensor | None, Tensor | None]:
-    """The lengths, longest first, and the order of the batch that sorts them if it is not theirs."""
+    """The lengths, longest first, and the sorting order of the batch if it is not sorted already."""
     if lengths is None:
         return None, None
     ends = _integers("lengths", lengths)
@@ -149,7 +149,7 @@ def _order(
     if seen:
         _check_recurrence.lengths_range(int(ends.min()), int(ends.max()), steps)
     falling = seen and bool((ends[1:] <= ends[:-1]).all())
-    # A copy of our own: the backward pass reads it again.
+    # A separate copy, because the backward pass reads it again.
     ends = ends.to(device, copy=True)
     if falling:
         return ends, None
@@ -172,8 +172,9 @@ def _states(transition: Operator, drive: tuple[Tensor | None, ...], setting: Set
     assert x is not None
     if by_formula(*drive, setting.lengths):
         weight = transition.matrix().to(x.dtype)
-        # Inside a transform of torch.func, and in forward mode, the compiler gets the loop: its operators have neither
-        # tangents nor batches. It guards on what is read here, so a graph made outside of either is not used inside.
+        # Inside a transform of torch.func, and in forward mode, the compiler gets the loop: its operators have
+        # neither tangents nor batches. It guards on the values read here, so a graph traced outside these modes is
+        # not reused inside them.
         plain = not torch._C._are_functorch_transforms_active() and forward_ad._current_level < 0
         if torch.compiler.is_compiling() and plain and x.device.type == "cpu":
             name, slope, on_input, lengths, reverse = setting

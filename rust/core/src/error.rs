@@ -1,8 +1,8 @@
-//! Every way in which the core refuses work. A message names the argument, what was expected and what came.
+//! The errors of the core. A message names the argument, the expected value and the actual one.
 
 use std::fmt;
 
-/// Why a call was refused, before it wrote anything, or given up: then its outputs hold nothing of use.
+/// Why a call was refused, before it wrote anything, or given up: its outputs are then unspecified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// An argument has the wrong size.
@@ -11,23 +11,23 @@ pub enum Error {
         argument: &'static str,
         /// What was expected.
         expected: String,
-        /// What came.
+        /// The actual size.
         got: String,
     },
-    /// An argument has a value that the law of the object forbids.
+    /// An argument has a value that the operator's definition excludes.
     Value {
         /// Name of the argument.
         argument: &'static str,
-        /// The whole sentence after the name.
+        /// The rest of the sentence after the name.
         reason: String,
     },
-    /// The device or the precision cannot serve this call.
+    /// The device or the precision does not support this call.
     Unsupported(String),
     /// The caller's cancellation flag was raised during a long call.
     Interrupted,
-    /// Scratch memory cannot be had.
+    /// Scratch memory cannot be allocated.
     OutOfMemory {
-        /// So much was asked for; `usize::MAX` where it is even more.
+        /// Requested size; `usize::MAX` if it is larger.
         bytes: usize,
     },
 }
@@ -36,12 +36,12 @@ pub enum Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// A [`Error::Shape`] from its three parts.
+    /// An [`Error::Shape`] from its three parts.
     pub fn shape(argument: &'static str, expected: impl fmt::Display, got: impl fmt::Display) -> Self {
         Error::Shape { argument, expected: expected.to_string(), got: got.to_string() }
     }
 
-    /// A [`Error::Value`] from its two parts.
+    /// An [`Error::Value`] from its two parts.
     pub fn value(argument: &'static str, reason: impl fmt::Display) -> Self {
         Error::Value { argument, reason: reason.to_string() }
     }

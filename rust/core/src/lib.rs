@@ -1,10 +1,10 @@
 //! Orthogonal and unitary transformations as fast, differentiable building blocks: all the arithmetic of Isometry.
 //!
-//! Data flows one way: array, operator, kernel, result. [`scalar`] knows the four number types, [`operator`] says what an
-//! operator is, each folder of [`operators`] is one object, [`activation`] one file per nonlinearity, [`recurrence`] owns
-//! time, [`kernels`] holds what they share, [`parallel`] the threads.
+//! Data flows one way: array, operator, kernel, result. [`scalar`] defines the four number types, [`operator`] the
+//! operator trait; each folder of [`operators`] is one operator, [`activation`] the nonlinearities, [`recurrence`] the
+//! loop over time, [`kernels`] their shared parts, [`parallel`] the threads.
 //!
-//! Rows: a vector lies in the last axis; `apply` is c = W x for every row. Gradients: for a real loss L the gradient with
+//! A row is a vector in the last axis; `apply` is c = W x for every row. Gradients: for a real loss L the gradient with
 //! respect to z = x + iy is dL/dx + i dL/dy.
 
 pub mod activation;

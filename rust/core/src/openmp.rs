@@ -1,9 +1,10 @@
-//! The OpenMP team that torch keeps in this process, shared instead of fought.
+//! Use of the OpenMP team that torch runs in this process.
 //!
-//! After a parallel region the threads of libgomp spin for some 6 ms. A team of our own would find their cores taken after
-//! every parallel operation of torch, and each barrier would cost a time slice (a product of 32 reflections at n = 256:
-//! 2.2 ms instead of 0.1). Entered through the same runtime from the same thread, the spinning threads are the members.
-//! `GOMP_parallel` and the two queries are the stable interface that compilers emit calls to; libiomp5 has them too.
+//! After a parallel region the threads of libgomp spin for some 6 ms. A team of our own would find their cores busy
+//! after every parallel operation of torch, and each barrier would cost a time slice (a product of 32 reflections at n =
+//! 256: 2.2 ms instead of 0.1). If a call enters the same runtime from the same thread, the spinning threads are its
+//! members. `GOMP_parallel` and the two queries are the stable interface that compilers emit calls to; libiomp5 has them
+//! too.
 
 use crate::parallel::{Call, Task};
 use std::ffi::{CStr, c_int, c_uint, c_void};
@@ -14,7 +15,7 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize};
 type Region = unsafe extern "C" fn(unsafe extern "C" fn(*mut c_void), *mut c_void, c_uint, c_uint);
 type Query = unsafe extern "C" fn() -> c_int;
 
-/// Entry points of the runtime, and the process that found them: a forked child has no team to share.
+/// Entry points of the runtime, and the id of the process that found them: a forked child has no team to share.
 struct Runtime {
     region: Region,
     id: Query,
@@ -22,21 +23,22 @@ struct Runtime {
     process: u32,
 }
 
-/// Null, or what was found first, which is never freed. (A lock is what a fork could leave locked.)
+/// Null, or the first runtime found, which is never freed. (Not a lock, which a fork could leave locked.)
 static RUNTIME: AtomicPtr<Runtime> = AtomicPtr::new(null_mut());
 
-/// That of this process or of one that it was forked from.
+/// The runtime of this process or of one it was forked from.
 fn known() -> Option<&'static Runtime> {
     // SAFETY: null, or leaked by `adopt`.
     unsafe { RUNTIME.load(Acquire).as_ref() }
 }
 
-/// Looks for an OpenMP runtime among the libraries of this process; from then on calls run on its team. Whether there is one.
+/// Looks for an OpenMP runtime among the loaded libraries; from then on calls run on its team. Returns whether there is
+/// one.
 pub fn adopt() -> bool {
     if known().is_none()
         && let Some(runtime) = find()
     {
-        // A second finder found the same.
+        // Concurrent calls find the same runtime, so the first store is kept.
         let _ = RUNTIME.compare_exchange(null_mut(), Box::leak(Box::new(runtime)), AcqRel, Relaxed);
     }
     adopted()
@@ -54,7 +56,7 @@ fn own() -> Option<&'static Runtime> {
 #[cfg(unix)]
 fn find() -> Option<Runtime> {
     let symbol = |name: &CStr| {
-        // SAFETY: asks the dynamic linker for a name; nothing is loaded.
+        // SAFETY: the name ends with NUL; `dlsym` looks it up and loads nothing.
         let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
         (!found.is_null()).then_some(found)
     };
@@ -76,13 +78,13 @@ fn find() -> Option<Runtime> {
     None
 }
 
-/// Runs the task on up to `threads` members of the shared team, with barriers or without; false, and nothing done, if there
-/// is none.
+/// Runs the task on up to `threads` members of the shared team, with or without barriers. Returns false without effect
+/// if there is none.
 pub(crate) fn run(threads: usize, task: Task<'_>, barriers: bool) -> bool {
     own().is_some_and(|runtime| runtime.run(threads, task, barriers))
 }
 
-/// What the threads of a region are given.
+/// The argument of a region's threads.
 struct Work<'a> {
     call: Call<'a>,
     runtime: &'a Runtime,
@@ -97,8 +99,8 @@ impl Runtime {
             Work { call: Call::new(task), runtime: self, threads, barriers, members: AtomicUsize::new(0) };
         let data = (&raw const work).cast_mut().cast::<c_void>();
         let wanted = c_uint::try_from(threads).unwrap_or(c_uint::MAX);
-        // SAFETY: the region calls `enter` with this pointer and returns when all its threads have left it; the work, which
-        // they only share, lives longer.
+        // SAFETY: the region calls `enter` with this pointer and returns after all its threads have left it; `work`
+        // outlives it and is only shared.
         unsafe { (self.region)(enter, data, wanted, 0) };
         work.call.finish();
         work.members.into_inner() > 0
@@ -107,16 +109,17 @@ impl Runtime {
 
 /// One thread of a region.
 unsafe extern "C" fn enter(data: *mut c_void) {
-    // SAFETY: the pointer of `Runtime::run`, whose work outlives the region and is not written but through its atomics.
+    // SAFETY: the pointer from `Runtime::run`, whose `Work` outlives the region and is modified through atomics only.
     let work = unsafe { &*data.cast::<Work<'_>>() };
-    // SAFETY: functions without arguments that may be called anywhere.
+    // SAFETY: functions without arguments that may be called from any thread.
     let (id, count) = unsafe { ((work.runtime.id)(), (work.runtime.count)()) };
     work.enter(usize::try_from(id).unwrap_or(usize::MAX), usize::try_from(count).unwrap_or(0));
 }
 
 impl Work<'_> {
-    /// Thread `id` of `count`. The runtime may give fewer threads than it was asked for (one, in a nested region), and some of
-    /// its settings more: those beyond do not take part, and nobody waits for them. Nor do more threads than it says there are.
+    /// Thread `id` of `count`. The runtime may provide fewer threads than requested (one, in a nested region), or, with
+    /// some settings, more; surplus threads do not take part and are not waited for, even if there are more of them than
+    /// `count`.
     fn enter(&self, id: usize, count: usize) {
         let count = count.min(self.threads);
         if id < count && self.members.fetch_add(1, Relaxed) < count {
@@ -143,14 +146,14 @@ mod tests {
 
     type Entry = unsafe extern "C" fn(*mut c_void);
 
-    /// Runs a region on threads that are told these places.
+    /// Runs a region on threads with the given (id, count).
     fn region(entry: Entry, data: *mut c_void, places: impl Iterator<Item = (c_int, c_int)>) {
         let data = crate::parallel::Shared(data);
         std::thread::scope(|scope| {
             for place in places {
                 scope.spawn(move || {
                     PLACE.set(place);
-                    // SAFETY: what a runtime does.
+                    // SAFETY: called like a runtime calls it, with the pointer it was given.
                     unsafe { entry(data.at(0)) };
                 });
             }

@@ -1,7 +1,7 @@
 //! What an operator is: arguments and a law, and what it does to a batch of rows.
 //!
-//! A row x holds a vector in its last axis; `apply` gives c = W x for every row, that is C = X W^T for the array.
-//! A batched operator of `batch()` matrices takes `batch()` groups of `rows` rows each.
+//! A row x is a vector in the last axis; `apply` gives c = W x for every row, that is C = X W^T for the array. An
+//! operator of `batch()` matrices takes `batch()` groups of `rows` rows each.
 
 use crate::argument::{Argument, Array, Bar, check_bars};
 use crate::budget::Budget;
@@ -11,7 +11,7 @@ use crate::recurrence::{Route, Transition};
 use crate::scalar::Scalar;
 use crate::sizes::{check_len, size};
 
-/// Which of W and W^H acts.
+/// Whether W or W^H is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     /// c = W x

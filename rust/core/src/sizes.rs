@@ -1,12 +1,12 @@
 //! Sizes of arrays, multiplied with overflow checks.
 //!
-//! The rule, which is NumPy's: the product of an array's sizes, zeros left out, is at most [`MOST`], also where a zero makes the
-//! array empty; else the call is refused with [`Error::Shape`]. A call all of whose outputs are empty returns at once and looks
-//! at nothing else. Work is then bounded by memory that exists, whatever the sizes say.
+//! The rule, which is NumPy's: the product of an array's sizes, zeros left out, is at most [`MOST`], even if a zero
+//! makes the array empty; else the call returns [`Error::Shape`]. A call whose outputs are all empty returns at once
+//! without further checks. So work is bounded by existing memory, whatever the sizes.
 
 use crate::error::{Error, Result};
 
-/// Elements of an array at most: no array has more than `isize::MAX` bytes, and an element has up to 16.
+/// Most elements of an array: no array has more than `isize::MAX` bytes, and an element has up to 16.
 pub const MOST: usize = isize::MAX as usize / 16;
 
 /// The number of elements of an array of these sizes.
@@ -34,13 +34,13 @@ pub fn check_len(argument: &'static str, got: usize, sizes: &[usize]) -> Result<
     }
 }
 
-/// The product of multiply-adds counted along several axes, or the largest number: what estimates of work need.
+/// The product of multiply-adds counted along several axes, saturating: for estimates of work.
 #[inline]
 pub fn work(counts: &[usize]) -> usize {
     counts.iter().fold(1, |product: usize, &count| product.saturating_mul(count))
 }
 
-/// The sizes of what stands above the diagonals of `batch` n x n matrices: their product is batch n (n - 1) / 2.
+/// The sizes of the strict upper triangles of `batch` n x n matrices: their product is batch n (n - 1) / 2.
 #[inline]
 pub fn triangles(batch: usize, n: usize) -> [usize; 3] {
     if n.is_multiple_of(2) { [batch, n / 2, n.saturating_sub(1)] } else { [batch, n, n / 2] }

@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 #[derive(Clone, Copy)]
 pub struct Avx2<R>(PhantomData<R>);
 
-/// The sign bits of the first n of 8 (f32) or 4 (f64) lanes: a window into ones followed by zeros.
+/// Sign bits of the first n of 8 (f32) or 4 (f64) lanes: a window into ones followed by zeros.
 static MASK: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
 
 #[inline(always)]
@@ -31,7 +31,7 @@ macro_rules! lanes {
      $maskstore:ident, $add:ident, $sub:ident, $mul:ident, $div:ident, $fmadd:ident, $fnmadd:ident, $sqrt:ident,
      $min:ident, $and:ident, $andnot:ident, $or:ident, $cmp:ident, $blendv:ident, $round:ident, $permute:ident,
      $swap:literal, $blend:ident, $odd:literal, $exp2:expr, $transpose:ident, $pairs:ident) => {
-        // SAFETY: dispatch runs this type only where the instruction set was detected; pointers are the caller's duty.
+        // SAFETY: dispatch runs this type only if the instruction set was detected; callers guarantee valid pointers.
         unsafe impl Simd for Avx2<$r> {
             type R = $r;
             type V = $v;
@@ -215,7 +215,7 @@ unsafe fn transpose_pd(r: &mut [__m256d]) {
     }
 }
 
-/// 4 x 4 pairs of f32, which move like single f64.
+/// 4 x 4 pairs of f32, moved like single f64.
 #[inline(always)]
 unsafe fn pairs_ps(r: &mut [__m256]) {
     unsafe {

@@ -19,7 +19,7 @@ macro_rules! lanes {
      $mask_storeu:ident, $add:ident, $sub:ident, $mul:ident, $div:ident, $fmadd:ident, $fnmadd:ident, $abs:ident,
      $sqrt:ident, $min:ident, $and:ident, $andnot:ident, $or:ident, $cmp:ident, $blend:ident, $roundscale:ident,
      $permute:ident, $swap:literal, $alternate:expr, $exp2:expr, $transpose:ident, $pairs:ident) => {
-        // SAFETY: dispatch runs this type only where the instruction set was detected; pointers are the caller's duty.
+        // SAFETY: dispatch runs this type only if the instruction set was detected; callers guarantee valid pointers.
         unsafe impl Simd for Avx512<$r> {
             type R = $r;
             type V = $v;
@@ -60,7 +60,7 @@ macro_rules! lanes {
                 #[target_feature(enable = "avx512f")]
                 unsafe fn hold(v: $v) -> $v {
                     let mut v = v;
-                    // no instruction; not `pure`, so that these keep their order
+                    // emits no instruction; not `pure`, so that these keep their order
                     unsafe { asm!("/* {0} */", inout(zmm_reg) v, options(nomem, nostack, preserves_flags)) };
                     v
                 }
@@ -238,7 +238,7 @@ unsafe fn transpose_pd(r: &mut [__m512d]) {
     }
 }
 
-/// 8 x 8 pairs of f32, which move like single f64.
+/// 8 x 8 pairs of f32, moved like single f64.
 #[inline(always)]
 unsafe fn pairs_ps(r: &mut [__m512]) {
     unsafe {

@@ -1,4 +1,4 @@
-//! Which instruction set runs: detected once, or forced by `ISOMETRY_SIMD=scalar|avx2|avx512` so that tests cover each.
+//! The instruction set in use: detected once, or forced by `ISOMETRY_SIMD=scalar|avx2|avx512` so that tests cover each.
 
 use crate::scalar::Real;
 use crate::simd::Simd;
@@ -16,7 +16,7 @@ pub enum Isa {
 }
 
 impl Isa {
-    /// The name that the environment variable uses.
+    /// The name used in the environment variable.
     pub fn name(self) -> &'static str {
         match self {
             Isa::Scalar => "scalar",
@@ -25,7 +25,7 @@ impl Isa {
         }
     }
 
-    /// What this processor has, best last.
+    /// The instruction sets of this processor, best last.
     pub fn available() -> Vec<Isa> {
         let mut found = vec![Isa::Scalar];
         #[cfg(target_arch = "x86_64")]
@@ -41,7 +41,7 @@ impl Isa {
         found
     }
 
-    /// The forced one, or the best; the error says what there is.
+    /// The forced one, or the best; the error lists those available.
     pub fn choose(forced: Option<&str>) -> Result<Isa, String> {
         let available = Isa::available();
         let Some(name) = forced else { return Ok(available[available.len() - 1]) };
@@ -54,7 +54,7 @@ impl Isa {
 
 static CHOSEN: OnceLock<Result<Isa, String>> = OnceLock::new();
 
-/// The instruction set of every kernel call of this process, or why the forced one cannot be had.
+/// The instruction set of every kernel call of this process, or why the forced one is not available.
 pub fn chosen() -> Result<Isa, String> {
     CHOSEN
         .get_or_init(|| {
@@ -64,7 +64,7 @@ pub fn chosen() -> Result<Isa, String> {
         .clone()
 }
 
-/// [`chosen`], or the baseline where the forced set is missing (the seam refuses to load in that case).
+/// [`chosen`], or the baseline if the forced set is missing (the extension module then refuses to load).
 #[inline]
 pub fn isa() -> Isa {
     match CHOSEN.get() {
@@ -75,12 +75,12 @@ pub fn isa() -> Isa {
 
 /// A computation written once for all instruction sets. `run` must be `#[inline(always)]`.
 pub trait Kernel<R: Real> {
-    /// What the computation returns.
+    /// The result of the computation.
     type Output;
     /// The computation.
     ///
     /// # Safety
-    /// Runs only where the instruction set of S exists; the data of the kernel must satisfy its own contract.
+    /// The processor has the instruction set of S; the kernel's data satisfies its own contract.
     unsafe fn run<S: Simd<R = R>>(&self) -> Self::Output;
 }
 
@@ -88,7 +88,7 @@ pub trait Kernel<R: Real> {
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,avx512bw,avx2,fma")]
 #[inline(never)]
 pub(crate) unsafe fn on_avx512<R: Real, K: Kernel<R>>(kernel: &K) -> K::Output {
-    // SAFETY: the features stand on this function; the rest is the contract of the kernel.
+    // SAFETY: this function enables the features; the caller upholds the contract of the kernel.
     unsafe { kernel.run::<R::Avx512>() }
 }
 
@@ -96,20 +96,20 @@ pub(crate) unsafe fn on_avx512<R: Real, K: Kernel<R>>(kernel: &K) -> K::Output {
 #[target_feature(enable = "avx2,fma")]
 #[inline(never)]
 pub(crate) unsafe fn on_avx2<R: Real, K: Kernel<R>>(kernel: &K) -> K::Output {
-    // SAFETY: the features stand on this function; the rest is the contract of the kernel.
+    // SAFETY: this function enables the features; the caller upholds the contract of the kernel.
     unsafe { kernel.run::<R::Avx2>() }
 }
 
 #[inline(never)]
 pub(crate) unsafe fn on_baseline<R: Real, K: Kernel<R>>(kernel: &K) -> K::Output {
-    // SAFETY: every processor has the baseline; the rest is the contract of the kernel.
+    // SAFETY: every processor has the baseline; the caller upholds the contract of the kernel.
     unsafe { kernel.run::<R::Portable>() }
 }
 
 /// Runs the kernel on the chosen instruction set.
 ///
 /// # Safety
-/// The contract of the kernel's own data.
+/// The kernel's data satisfies its own contract.
 #[inline(always)]
 pub(crate) unsafe fn dispatch<R: Real, K: Kernel<R>>(kernel: &K) -> K::Output {
     // SAFETY: `isa` only names instruction sets that were detected.
@@ -124,8 +124,8 @@ pub(crate) unsafe fn dispatch<R: Real, K: Kernel<R>>(kernel: &K) -> K::Output {
     }
 }
 
-/// Declares a table of kernels, functions of an element type that other crates call, and compiles it here: once for every type
-/// named and every instruction set. (A generic function would be compiled anew in every crate that calls it.) `kernel.call()` then
+/// Declares a table of kernels, functions of an element type that other crates call, and compiles it here, once per type
+/// and instruction set. (A generic function would be compiled again in every crate that calls it.) `kernel.call()` then
 /// runs it for any type that has the table.
 macro_rules! compiled {
     ($(#[$doc:meta])* $table:ident: $bound:ident for $($t:ty),+; $functions:tt) => {
@@ -145,9 +145,9 @@ macro_rules! compiled {
                 /// Runs the kernel.
                 ///
                 /// # Safety
-                /// What the struct asks for.
+                /// That of the struct.
                 pub unsafe fn call(&self) $(-> $out)? {
-                    // SAFETY: the contract of the kernel.
+                    // SAFETY: the caller upholds the contract of the kernel.
                     unsafe { T::$name(self) }
                 }
             }
@@ -160,7 +160,7 @@ macro_rules! compiled {
             $(
                 #[inline(never)]
                 unsafe fn $name(kernel: &$kernel<$t>) $(-> $out)? {
-                    // SAFETY: the contract of the kernel.
+                    // SAFETY: the caller upholds the contract of the kernel.
                     unsafe { $crate::dispatch::dispatch(kernel) }
                 }
             )+
@@ -169,7 +169,7 @@ macro_rules! compiled {
 }
 pub(crate) use compiled;
 
-/// Lanes of a real type on the chosen instruction set.
+/// Number of lanes of a real type on the chosen instruction set.
 pub fn lanes<R: Real>() -> usize {
     match isa() {
         Isa::Avx512 => R::Avx512::LANES,

@@ -1,8 +1,8 @@
 //! The inverse of one small matrix whose leading minors are all far from zero, in place, without pivoting: Gauss-Jordan,
 //! four pivots at a time.
 //!
-//! A complex matrix is an array of real rows of twice the width, where the row that a_re multiplies is r and the row that
-//! a_im multiplies is i r, as in the packed product.
+//! A complex matrix is an array of real rows of twice the width, where a_re multiplies the row r and a_im the row i r,
+//! as in the packed product.
 
 use crate::dispatch::{Kernel, compiled};
 use crate::scalar::{Scalar, c32, c64, parts_mut};
@@ -15,15 +15,15 @@ pub fn eliminate_scratch<T: Scalar>(n: usize) -> usize {
     n * (n * T::PARTS + 32 + 8) + 8 * n * T::PARTS + 256
 }
 
-/// Replaces the n x n matrix at m by its inverse. Rows that are whole vectors are worked in place: finite
-/// numbers must then stand behind the n columns.
+/// Replaces the n x n matrix at m by its inverse. Rows that are whole vectors are processed in place: any padding after
+/// the n columns must then be finite.
 ///
 /// # Safety
-/// The matrix exists, and [`eliminate_scratch`] numbers at `scratch`.
+/// The matrix exists; `scratch` has the numbers of [`eliminate_scratch`].
 pub struct Eliminate<T: Scalar> {
     /// The matrix.
     pub m: *mut T,
-    /// Distance of its rows.
+    /// Row stride.
     pub ld: usize,
     /// n
     pub n: usize,
@@ -75,12 +75,12 @@ impl<T: Scalar> Kernel<T::Real> for Eliminate<T> {
     }
 }
 
-/// [`eliminate`] with as many pivot rows in registers as they hold: 16 of 32 vectors, or 8 of 16.
+/// [`eliminate`] with as many pivot rows as fit in registers: 16 of 32 vectors, or 8 of 16.
 #[inline(always)]
 unsafe fn direct<T: Scalar, S: Simd<R = T::Real>>(m: *mut S::R, rows: usize, width: usize, work: *mut S::R) {
     // SAFETY: the matrix and `work` are those of `Eliminate`.
     unsafe {
-        // matches on constants: nothing is compiled that does not run
+        // matches on constants: unreachable branches are not compiled
         match T::PARTS {
             1 => match S::REGISTERS {
                 32 => eliminate::<T, S, 4, 4>(m, rows, width, work),
@@ -103,11 +103,11 @@ unsafe fn eliminate<T: Scalar, S: Simd<R = T::Real>, const K: usize, const C: us
     width: usize,
     work: *mut S::R,
 ) {
-    // SAFETY: every address lies in the matrix or in the (rows + width) K numbers at `work`.
+    // SAFETY: every address is within the matrix or the (rows + width) K numbers at `work`.
     unsafe {
         let (columns, pivots) = (work, work.add(rows * K));
         for k in (0..rows).step_by(4) {
-            // D = inverse of the pivot block; the block itself becomes the identity, so that D r ends up in its place
+            // D = inverse of the pivot block; the block itself becomes the identity, so that D r results in its place
             let mut d = [[T::default(); 4]; 4];
             for i in 0..4 {
                 let block = m.add((k + i) * width + k * T::PARTS).cast::<T>();
@@ -147,7 +147,7 @@ unsafe fn pivot_rows<T: Scalar, S: Simd<R = T::Real>, const K: usize>(
     d: &mut [[T; 4]; 4],
     pivots: *mut S::R,
 ) {
-    // SAFETY: four rows exist at r, K rows at `pivots`.
+    // SAFETY: r has four rows, `pivots` K rows.
     unsafe {
         let turn = S::alternate(-S::R::one(), S::R::one());
         for j in (0..width).step_by(S::LANES) {
@@ -185,7 +185,7 @@ unsafe fn update<S: Simd, const K: usize, const C: usize>(
     columns: *const S::R,
     pivots: *const S::R,
 ) {
-    // SAFETY: all rows of the matrix, of the pivot columns and of the pivot rows have these vectors.
+    // SAFETY: all rows of the matrix, the pivot columns and the pivot rows have these vectors.
     unsafe {
         let mut r = [[S::zero(); C]; K];
         for q in 0..K {

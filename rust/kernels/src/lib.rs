@@ -1,8 +1,9 @@
-//! The inner loops of isometry-core on vectors of every instruction set, for pointers whose sizes others have checked.
+//! The inner loops of isometry-core, vectorised for every instruction set, on pointers whose sizes the caller has
+//! checked.
 //!
-//! A kernel is a struct of its arguments and a computation that is generic over [`simd::Simd`]; the table that its file declares
-//! (`compiled!`) compiles it here, once per instruction set and element type, and [`scalar::Scalar`] carries all tables. Crates that
-//! call `T::multiply(..)` link to that code: they neither see nor compile it again.
+//! A kernel is a struct of its arguments and a computation that is generic over [`simd::Simd`]; the table declared in
+//! its file (`compiled!`) compiles it here, once per instruction set and element type, and [`scalar::Scalar`] has all
+//! tables as supertraits. Crates that call `T::multiply(..)` link to that code and do not compile it again.
 //!
 //! A complex array is a real one of twice the width.
 
@@ -33,9 +34,9 @@ pub use avx512::Avx512;
 pub use dispatch::{Isa, Kernel, chosen, isa, lanes};
 pub use portable::Portable;
 
-/// Elsewhere the wide vectors are the portable ones.
+/// On other targets the wide vectors are the portable ones.
 #[cfg(not(target_arch = "x86_64"))]
 pub type Avx512<R> = Portable<R>;
-/// Elsewhere the wide vectors are the portable ones.
+/// On other targets the wide vectors are the portable ones.
 #[cfg(not(target_arch = "x86_64"))]
 pub type Avx2<R> = Portable<R>;

@@ -1,4 +1,4 @@
-//! Passes over arrays: squared lengths of the columns of a row-major matrix; whether all is zero.
+//! Passes over arrays: squared norms of the columns of a row-major matrix; whether an array is zero.
 
 use crate::dispatch::{Kernel, compiled};
 use crate::scalar::Real;
@@ -17,15 +17,15 @@ compiled! {
 /// Sums of squares down the columns of `rows` rows of `width` numbers, each from the first row to the last.
 ///
 /// # Safety
-/// The rows exist, and one row at `sums`.
+/// The rows exist; `sums` has room for one row.
 pub struct Squares<R> {
     /// The rows.
     pub u: *const R,
-    /// How many.
+    /// Number of rows.
     pub rows: usize,
     /// Numbers in each.
     pub width: usize,
-    /// Where the sums go.
+    /// The sums.
     pub sums: *mut R,
 }
 
@@ -35,9 +35,9 @@ impl<R: Real> Kernel<R> for Squares<R> {
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let Squares { u, rows, width, sums } = *self;
-        // four vectors at a time: neighbouring cache lines of a row
+        // four vectors at a time: consecutive cache lines of a row
         for col in (0..width).step_by(4 * S::LANES) {
-            // SAFETY: the contract of `Squares`.
+            // SAFETY: the rows and `sums` exist (contract of `Squares`).
             unsafe {
                 let mut acc = [S::zero(); 4];
                 for i in 0..rows {
@@ -63,11 +63,11 @@ impl<R: Real> Kernel<R> for Squares<R> {
 /// Whether every number is zero.
 ///
 /// # Safety
-/// The numbers exist.
+/// x points to `len` numbers.
 pub struct Zeros<R> {
     /// The numbers.
     pub x: *const R,
-    /// How many.
+    /// Number of them.
     pub len: usize,
 }
 
@@ -77,12 +77,12 @@ impl<R: Real> Kernel<R> for Zeros<R> {
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) -> bool {
         let (zero, one) = (R::zero(), num_traits::One::one());
-        // SAFETY: whole vectors, and a masked one, inside the slice; `lanes` holds one vector.
+        // SAFETY: whole vectors, and a masked one, within the slice; `lanes` holds one vector.
         unsafe {
             let mut found = S::zero();
             for at in (0..self.len).step_by(S::LANES) {
                 let x = S::load_n(self.x.add(at), self.len - at);
-                // a NaN is not equal to zero either
+                // NaN is not equal to zero either
                 found = S::add(found, S::select_eq(x, S::zero(), S::zero(), S::splat(one)));
             }
             let mut lanes = [zero; 16];

@@ -1,8 +1,8 @@
 //! Packs the right-hand operand of a product into panels of two vectors of columns, `k` rows each.
 //!
-//! A panel row holds the columns of one element row; a complex element row becomes two real rows, what a_re and what
-//! a_im multiply: (b, i b), so that a complex product is a real one of twice the depth and twice the width.
-//! The last panel is one vector wide where that suffices; missing columns are zero.
+//! A panel row holds the columns of one row of elements; a complex row becomes two real ones, the factors of a_re and
+//! a_im: (b, i b), so that a complex product is a real one of twice the depth and twice the width. The last panel is one
+//! vector wide if that suffices; missing columns are zero.
 
 use crate::dispatch::{Kernel, compiled};
 use crate::scalar::{Scalar, c32, c64};
@@ -14,16 +14,16 @@ use num_traits::{One, Zero};
 pub struct Operand<T> {
     /// Element (0, 0).
     pub data: *const T,
-    /// Distance of neighbouring rows, in elements.
+    /// Row stride, in elements.
     pub rows: usize,
-    /// Distance of neighbouring columns, in elements.
+    /// Column stride, in elements.
     pub cols: usize,
-    /// Read the conjugate.
+    /// Whether the conjugate is read.
     pub conj: bool,
 }
 
 impl<T> Operand<T> {
-    /// A row-major matrix with the given distance of rows.
+    /// A row-major matrix with the given row stride.
     pub fn new(data: *const T, stride: usize) -> Self {
         Operand { data, rows: stride, cols: 1, conj: false }
     }
@@ -51,7 +51,7 @@ pub fn panel_width<S: Simd>(width: usize, col: usize) -> usize {
     if width - col > S::LANES { 2 * S::LANES } else { S::LANES }
 }
 
-/// Where the panel of real column `col` (a multiple of two vectors) starts in the packed array of `depth` real rows.
+/// Offset of the panel of real column `col` (a multiple of two vectors) in the packed array of `depth` real rows.
 #[inline(always)]
 pub fn panel_offset(depth: usize, col: usize) -> usize {
     col * depth
@@ -62,11 +62,11 @@ pub fn packed_len<T: Scalar>(k: usize, n: usize, lanes: usize) -> usize {
     (n * T::PARTS).div_ceil(lanes) * lanes * k * T::PARTS
 }
 
-/// The panel of columns that starts at real column `col` of a k x n operand: `k PARTS` rows of [`panel_width`] numbers at `out`.
-/// `conj_a` says that the left operand is to be conjugated.
+/// The panel that starts at real column `col` of a k x n operand: `k PARTS` rows of [`panel_width`] numbers at `out`.
+/// With `conj_a` the left operand of the product is conjugated.
 ///
 /// # Safety
-/// The operand has k rows and n columns in memory, `out` has room for the panel.
+/// The operand is a readable k x n matrix, `out` has room for the panel.
 pub(crate) struct Panel<T> {
     pub b: Operand<T>,
     pub conj_a: bool,
@@ -83,7 +83,7 @@ impl<T: Scalar> Kernel<T::Real> for Panel<T> {
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let Panel { b, conj_a, k, n, col, out } = *self;
         let (width, out) = (panel_width::<S>(n * T::PARTS, col), out.cast());
-        // SAFETY: the contract of `Panel`.
+        // SAFETY: the operand is a readable k x n matrix, `out` has room for the panel (contract of `Panel`).
         unsafe {
             match T::PARTS {
                 1 => pack_real::<T, S>(b, k, n, col, width, out),
@@ -93,10 +93,10 @@ impl<T: Scalar> Kernel<T::Real> for Panel<T> {
     }
 }
 
-/// Every `count`-th panel, from the `id`-th on, of a k x n operand.
+/// Every `count`-th panel, starting with the `id`-th, of a k x n operand.
 ///
 /// # Safety
-/// The operand has k rows and n columns in memory; `out` holds [`packed_len`] numbers; nobody reads them meanwhile.
+/// The operand is a readable k x n matrix; `out` holds [`packed_len`] numbers, which are not read meanwhile.
 pub struct Pack<T: Scalar> {
     /// The operand.
     pub b: Operand<T>,
@@ -106,9 +106,9 @@ pub struct Pack<T: Scalar> {
     pub n: usize,
     /// The panels.
     pub out: *mut T::Real,
-    /// Which of the threads that share the panels this is.
+    /// Index of this thread among those that share the panels.
     pub id: usize,
-    /// How many there are.
+    /// Number of these threads.
     pub count: usize,
 }
 
@@ -119,7 +119,7 @@ impl<T: Scalar> Kernel<T::Real> for Pack<T> {
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let Pack { b, k, n, out, id, count } = *self;
         for col in (id * 2 * S::LANES..n * T::PARTS).step_by(count * 2 * S::LANES) {
-            // SAFETY: the contract of `Pack`; `packed_len` leaves room for every panel.
+            // SAFETY: the operand is a readable k x n matrix; `out` holds `packed_len` numbers, enough for every panel.
             unsafe {
                 let out = out.add(panel_offset(k * T::PARTS, col)).cast();
                 S::outlined(&Panel { b, conj_a: false, k, n, col, out });
@@ -145,7 +145,7 @@ unsafe fn pack_real<T: Scalar, S: Simd<R = T::Real>>(
     width: usize,
     out: *mut S::R,
 ) {
-    // SAFETY: the contract of `Panel`.
+    // SAFETY: the operand is a readable k x n matrix, `out` has room for the panel (contract of `Panel`).
     unsafe {
         let data = b.data.cast::<S::R>();
         if b.cols == 1 {
@@ -194,10 +194,10 @@ unsafe fn pack_complex<T: Scalar, S: Simd<R = T::Real>>(
     width: usize,
     out: *mut S::R,
 ) {
-    // SAFETY: the contract of `Panel`.
+    // SAFETY: the operand is a readable k x n matrix, `out` has room for the panel (contract of `Panel`).
     unsafe {
         let (one, zero) = (S::R::one(), S::R::zero());
-        // b' = b or conj(b): flip the odd lanes; +-i b': exchange neighbours, flip the even or the odd lanes
+        // b' = b or conj(b): flip the odd lanes; +-i b': exchange the lanes of each pair, flip the even or the odd lanes
         let own = if b.conj { S::alternate(one, -one) } else { S::splat(one) };
         let turn = if conj_a { S::alternate(one, -one) } else { S::alternate(-one, one) };
         if b.cols == 1 {

@@ -1,5 +1,6 @@
-//! Vectors as arrays of four elements in plain Rust: the baseline of every target, and the oracle of the other two. On aarch64 it
-//! is the only path: four f32 are one register of NEON, and the multiply-add is fused. Two heights of tiles keep it small.
+//! Vectors as arrays of four elements in plain Rust: the baseline of every target, and the reference for the other two.
+//! On aarch64 it is the only path: four f32 are one NEON register, and the multiply-add is fused. It has only two tile
+//! heights, to limit code size.
 
 use crate::dispatch::{Kernel, on_baseline};
 use crate::scalar::Real;
@@ -7,7 +8,7 @@ use crate::simd::Simd;
 use num_traits::Float;
 use std::marker::PhantomData;
 
-/// Arrays of four elements; the compiler maps them to what the baseline of the target has.
+/// Arrays of four elements, which the compiler maps to the baseline instructions of the target.
 #[derive(Clone, Copy)]
 pub struct Portable<R>(PhantomData<R>);
 
@@ -21,7 +22,7 @@ fn zip<R: Copy>(a: [R; 4], b: [R; 4], f: impl Fn(R, R) -> R) -> [R; 4] {
     [f(a[0], b[0]), f(a[1], b[1]), f(a[2], b[2]), f(a[3], b[3])]
 }
 
-/// a b + c, rounded once where the baseline has the instruction; elsewhere it would be a library call.
+/// a b + c, rounded once if the baseline has the instruction; otherwise it would be a library call.
 #[inline(always)]
 fn fused<R: Real>(a: R, b: R, c: R) -> R {
     if cfg!(any(target_arch = "aarch64", target_feature = "fma")) {
@@ -31,7 +32,7 @@ fn fused<R: Real>(a: R, b: R, c: R) -> R {
     }
 }
 
-// SAFETY: plain Rust; only the pointer methods carry obligations, which are the trait's.
+// SAFETY: plain Rust; only the pointer methods have preconditions, which are the trait's.
 unsafe impl<R: Real> Simd for Portable<R> {
     type R = R;
     type V = [R; 4];
@@ -50,19 +51,19 @@ unsafe impl<R: Real> Simd for Portable<R> {
     }
     #[inline(always)]
     unsafe fn load(p: *const R) -> [R; 4] {
-        // SAFETY: the caller vouches for four elements.
+        // SAFETY: the caller guarantees four elements at p.
         unsafe { p.cast::<[R; 4]>().read_unaligned() }
     }
     #[inline(always)]
     unsafe fn store(p: *mut R, v: [R; 4]) {
-        // SAFETY: the caller vouches for four elements.
+        // SAFETY: the caller guarantees four elements at p.
         unsafe { p.cast::<[R; 4]>().write_unaligned(v) }
     }
     #[inline(always)]
     unsafe fn load_n(p: *const R, n: usize) -> [R; 4] {
         let mut v = [R::of(0.0); 4];
         for i in 0..n.min(4) {
-            // SAFETY: the caller vouches for n elements.
+            // SAFETY: the caller guarantees n elements at p.
             v[i] = unsafe { *p.add(i) };
         }
         v
@@ -70,7 +71,7 @@ unsafe impl<R: Real> Simd for Portable<R> {
     #[inline(always)]
     unsafe fn store_n(p: *mut R, v: [R; 4], n: usize) {
         for i in 0..n.min(4) {
-            // SAFETY: the caller vouches for n elements.
+            // SAFETY: the caller guarantees n elements at p.
             unsafe { *p.add(i) = v[i] };
         }
     }
@@ -145,7 +146,7 @@ unsafe impl<R: Real> Simd for Portable<R> {
     }
     #[inline(always)]
     unsafe fn round(a: [R; 4]) -> [R; 4] {
-        // Adding and taking away 1.5 2^p rounds to the nearest integer, ties to even (|x| < 2^(p-1)).
+        // Adding and subtracting 1.5 2^p rounds to the nearest integer, ties to even (|x| < 2^(p-1)).
         let big = R::of(1.5) / R::EPS;
         map(a, |x| (x + big) - big)
     }
@@ -171,7 +172,7 @@ unsafe impl<R: Real> Simd for Portable<R> {
     }
     #[inline(always)]
     unsafe fn outlined<K: Kernel<R>>(kernel: &K) -> K::Output {
-        // SAFETY: the contract of the kernel; the baseline is always there.
+        // SAFETY: every processor has the baseline; the caller upholds the contract of the kernel.
         unsafe { on_baseline(kernel) }
     }
     #[inline(always)]

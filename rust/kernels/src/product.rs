@@ -1,10 +1,10 @@
 //! C = base + alpha A B for matrices in memory, of any of the four element types.
 //!
-//! B is packed panel by panel ([`crate::pack`]), A is read in place, one number broadcast at a time, in any
-//! strides. Triangular operands are skipped by limiting the range of k of each tile (the skipped part must hold zeros:
-//! a tile may reach into it). k is cut into blocks of [`KC`], summed one after the other.
-//! The threads of a call share the column panels of C, dealt in a snake so that triangular work balances; a C of few
-//! columns is shared by rows instead.
+//! B is packed panel by panel ([`crate::pack`]); A is read in place with any strides, one number broadcast at a time.
+//! Zeros of triangular operands are skipped by limiting the range of k of each tile (memory must hold these zeros, as a
+//! tile may extend into them). k is cut into blocks of [`KC`], summed one after another. The threads of a call share the
+//! column panels of C, assigned in snake order so that triangular work is balanced; a C of few columns is shared by rows
+//! instead.
 
 use crate::dispatch::{Kernel, compiled, lanes};
 use crate::pack::{Operand, Panel, panel_width};
@@ -13,14 +13,14 @@ use crate::simd::Simd;
 use crate::tile::{Grid, MAX_ROWS, Term, compute, heights, tiles};
 use std::ops::Range;
 
-/// Depth of a block of k, in elements: a panel of 256 x 32 numbers of f32 stays in the first-level cache.
+/// Depth of a block of k, in elements: a panel of 256 x 32 numbers of f32 fits in the first-level cache.
 const KC: usize = 256;
 /// Height of a block of A: with KC columns it fills half of the second-level cache.
 const MC: usize = 64 * MAX_ROWS;
-/// A distance of rows that is a multiple of this many bytes puts the rows of a tile into the same cache sets.
+/// Row strides that are a multiple of this many bytes map the rows of a tile to the same cache sets.
 const ALIAS: usize = 2048;
 
-/// Which part of a matrix can be non-zero (A, B) or is wanted (C).
+/// The part of a matrix that can be non-zero (A, B) or is computed (C).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Triangle {
     /// Everything.
@@ -42,11 +42,12 @@ impl Triangle {
     }
 }
 
-/// The part of one of `count` threads in C = base + alpha A B.
+/// The share of one of `count` threads in C = base + alpha A B.
 ///
 /// # Safety
-/// The matrices exist in memory; C overlaps neither A nor B, but may be B if k and m are at most 256; a base that overlaps C is
-/// C itself; all threads run the same product; `scratch` holds [`scratch_len`] numbers, its own for each thread.
+/// The matrices exist in memory; C overlaps neither A nor B, but may be B if k and m are at most 256; a base that
+/// overlaps C is C itself; all threads run the same product; `scratch` holds [`scratch_len`] numbers, separate for each
+/// thread.
 #[derive(Clone, Copy)]
 pub struct Multiply<T: Scalar> {
     /// Rows of C.
@@ -61,34 +62,34 @@ pub struct Multiply<T: Scalar> {
     pub b: Operand<T>,
     /// C, row-major.
     pub c: *mut T,
-    /// Distance of its rows.
+    /// Row stride of C.
     pub c_rows: usize,
     /// alpha
     pub alpha: T::Real,
-    /// What the product is added to (null: nothing), row-major.
+    /// The addend (null: none), row-major.
     pub base: *const T,
-    /// Distance of its rows.
+    /// Row stride of the base.
     pub base_rows: usize,
-    /// What of A, B and C counts. Zeros stand in memory outside the triangle of A and B; C outside is left unspecified.
+    /// Shapes of A, B and C. A and B must hold zeros outside their triangles; C is unspecified outside its own.
     pub shape: [Triangle; 3],
-    /// The columns wanted, if not all are: then panels are dealt whatever their number.
+    /// The columns to compute, if not all: panels are then assigned by columns whatever their number.
     pub span: Option<(usize, usize)>,
-    /// Which of the threads this is.
+    /// Index of this thread.
     pub id: usize,
-    /// How many there are.
+    /// Number of threads.
     pub count: usize,
     /// Scratch.
     pub scratch: *mut T::Real,
 }
 
-/// Real numbers of scratch that one thread needs for products of up to m rows and depth k.
+/// Real numbers of scratch per thread for products of up to m rows and depth k.
 pub fn scratch_len<T: Scalar>(m: usize, k: usize) -> usize {
     let panel = KC.min(k.max(1)) * T::PARTS * 32;
-    // the copy of a block of A with an odd distance of rows
+    // the copy of a block of A with an odd row stride
     panel + (m.min(MC) + 32) * (KC.min(k.max(1)) + 32) * T::PARTS
 }
 
-/// The columns among `start..end` that are dealt to one of `count` threads by a product of width n that names its columns.
+/// The columns among `start..end` assigned to one of `count` threads by a product of width n that names its columns.
 pub fn own_columns<T: Scalar>(
     (id, count): (usize, usize),
     n: usize,
@@ -100,7 +101,7 @@ pub fn own_columns<T: Scalar>(
         .map(move |p| p * panel..((p + 1) * panel).min(n))
 }
 
-/// The thread that column panel `panel` is dealt to: in a snake, so that triangular work balances.
+/// The thread that column panel `panel` is assigned to, in snake order, so that triangular work is balanced.
 fn dealt(panel: usize, count: usize) -> usize {
     let (lap, place) = (panel / count, panel % count);
     if lap.is_multiple_of(2) { place } else { count - 1 - place }
@@ -123,7 +124,7 @@ impl<T: Scalar> Kernel<T::Real> for Multiply<T> {
         let Multiply { id, count, scratch, .. } = *q;
         let width = q.n * T::PARTS;
         let panels = width.div_ceil(2 * S::LANES);
-        // Few panels: deal rows instead, so that nobody idles; everybody packs the few panels for itself.
+        // Few panels: share rows instead, so that no thread is idle; every thread packs the few panels itself.
         let by_rows = q.span.is_none() && count > 1 && panels < 2 * count && q.m >= 2 * panels;
         let (blocks, cut) = (q.m.div_ceil(S::ROWS), |id: usize, blocks: usize| blocks * id / count * S::ROWS);
         let (i0, i1) =
@@ -153,7 +154,7 @@ impl<T: Scalar> Kernel<T::Real> for Multiply<T> {
     }
 }
 
-/// The block rows i0..i1, columns k0..k1 of A, copied to an odd distance of rows if its own would alias in the cache.
+/// Rows i0..i1, columns k0..k1 of A, copied to an odd row stride if its own strides would alias in the cache.
 #[inline(always)]
 unsafe fn unalias<T: Scalar>(
     q: &Multiply<T>,
@@ -164,13 +165,13 @@ unsafe fn unalias<T: Scalar>(
     copy: *mut T::Real,
 ) -> Operand<T> {
     let (a, copy) = (q.a, copy.cast::<T>());
-    // Down its columns A passes a cache line in every step of k, along its rows one per row of the tile.
+    // Strided along k, A touches a new cache line in every step; contiguous along k, one line per row of the tile.
     let (stride, least) = if a.cols == 1 { (a.rows, 2 * ALIAS) } else { (a.cols, ALIAS) };
     let stride = stride * size_of::<T>();
     if !stride.is_multiple_of(ALIAS) || stride < least || i1 - i0 < 4 * MAX_ROWS {
         return a;
     }
-    // SAFETY: the scratch of `scratch_len` holds (m + 32) (KC + 32) elements; source and copy are apart.
+    // SAFETY: the scratch of `scratch_len` holds (m + 32) (KC + 32) elements; source and copy do not overlap.
     unsafe {
         if a.cols == 1 {
             let pitch = (k1 - k0) + 16;
@@ -220,7 +221,7 @@ unsafe fn one_panel<T: Scalar, S: Simd<R = T::Real>>(
             let (b, out) = (q.b.at(b0, 0), packed.cast());
             S::outlined(&Panel { b, conj_a: a.conj, k: b1 - b0, n: q.n, col, out });
         }
-        // the range of k of a tile; none where C is not wanted
+        // the range of k of a tile; empty where C is not computed
         let range = |row: usize, height: usize| {
             let i = i0 + row;
             let outside = match q.shape[2] {
@@ -237,7 +238,7 @@ unsafe fn one_panel<T: Scalar, S: Simd<R = T::Real>>(
         };
         let part = |row: usize, height: usize, count: usize, (p0, p1): (usize, usize)| {
             let i = i0 + row;
-            // An empty range still writes zeros in the first block.
+            // An empty range must still write zeros in the first block.
             let depth = p1.saturating_sub(p0);
             if depth == 0 && k0 > 0 {
                 return;
@@ -267,7 +268,7 @@ unsafe fn one_panel<T: Scalar, S: Simd<R = T::Real>>(
             compute::<S>(&grid, (0, height, count), width > S::LANES);
         };
         for (row, height, count) in heights::<S>(i1 - i0, S::ROWS) {
-            // tiles below each other with the same range are one call
+            // vertically adjacent tiles with the same range are one call
             let mut tile = 0;
             while tile < count {
                 let (first, own) = (tile, range(row + tile * height, height));

@@ -1,7 +1,7 @@
 //! The four number types: f32, f64 and their complex pairs, and the list of the kernels compiled for them.
 //!
-//! Kernels see a complex array as a real one of twice the width (re, im, re, im, ...): [`Scalar::PARTS`] real numbers
-//! per element. A complex product is then exactly a real product whose second operand is expanded while it is packed.
+//! Kernels treat a complex array as a real one of twice the width (re, im, re, im, ...): [`Scalar::PARTS`] real numbers
+//! per element. A complex product is then exactly a real product whose second operand is expanded during packing.
 
 use crate::activation::ActivationKernels;
 use crate::cayley::CayleyKernels;
@@ -28,7 +28,7 @@ pub type c32 = Complex<f32>;
 #[allow(non_camel_case_types, reason = "c32 and c64 are the field's names beside f32 and f64")]
 pub type c64 = Complex<f64>;
 
-/// f32 or f64, with the vector types that serve it on each instruction set.
+/// f32 or f64, with its vector types for each instruction set.
 pub trait Real:
     Scalar<Real = Self, Wide = f64>
     + Float
@@ -52,14 +52,14 @@ pub trait Real:
     fn f64(self) -> f64;
 }
 
-/// Types of which every pattern of bits is a value.
+/// Types for which every bit pattern is a value.
 ///
 /// # Safety
-/// As the name says.
+/// Every bit pattern of the type's size is a valid value.
 pub unsafe trait Plain: Copy + Send + Sync {}
-// SAFETY: integers.
+// SAFETY: every bit pattern is an integer.
 unsafe impl Plain for u32 {}
-// SAFETY: integers.
+// SAFETY: every bit pattern is an integer.
 unsafe impl Plain for usize {}
 
 /// One of the four element types of an array.
@@ -126,7 +126,7 @@ pub unsafe trait Scalar:
     fn cis(angle: Self::Real) -> Self {
         Self::new(angle.cos(), angle.sin())
     }
-    /// Neither part is NaN or infinite.
+    /// Whether both parts are finite.
     #[inline(always)]
     fn finite(self) -> bool {
         self.re().is_finite() && self.im().is_finite()
@@ -149,11 +149,11 @@ macro_rules! real {
                 self as f64
             }
         }
-        // SAFETY: a floating-point number.
+        // SAFETY: every bit pattern is a floating-point number.
         unsafe impl Plain for $t {}
-        // SAFETY: two floating-point numbers.
+        // SAFETY: two floating-point numbers, without padding.
         unsafe impl Plain for Complex<$t> {}
-        // SAFETY: a real number is its own part.
+        // SAFETY: a real number is one number of its own type.
         unsafe impl Scalar for $t {
             type Real = $t;
             type Wide = f64;

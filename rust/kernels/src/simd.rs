@@ -7,8 +7,8 @@ use crate::scalar::Real;
 /// Vectors of [`Simd::LANES`] real numbers on one instruction set.
 ///
 /// # Safety
-/// Every method may only run on a processor that has the instruction set of the implementing type; pointers must be
-/// valid for the lanes that a method reads or writes, in any alignment.
+/// Methods may only run on a processor that has the instruction set of the implementing type; pointers must be valid for
+/// the lanes that a method reads or writes, in any alignment.
 #[allow(clippy::missing_safety_doc, reason = "one contract for all methods stands on the trait")]
 pub unsafe trait Simd: Copy + Send + Sync + 'static {
     /// Element type.
@@ -19,10 +19,12 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
     const LANES: usize;
     /// Vector registers.
     const REGISTERS: usize;
-    /// Rows of the tallest register tile with two vectors of columns: at most [`MAX_ROWS`](crate::tile::MAX_ROWS), and what
-    /// the registers hold. Tall tiles read the left operand from fewer cache lines, short ones are enough to hide latencies.
+    /// Rows of the tallest register tile with two vectors of columns: at most [`MAX_ROWS`](crate::tile::MAX_ROWS),
+    /// limited by the registers. Tall tiles read the left operand from fewer cache lines, short ones suffice to hide
+    /// latencies.
     const ROWS: usize;
-    /// The same for a step of a recurrence, whose panels come from the second-level cache at every step: at most 10.
+    /// The same for a step of a recurrence, which reads its panels from the second-level cache in every step: at most
+    /// 10.
     const STEP_ROWS: usize;
 
     /// All lanes equal to x.
@@ -35,7 +37,7 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
     unsafe fn store(p: *mut Self::R, v: Self::V);
     /// The first n lanes (any n; more than LANES counts as LANES), the rest zero.
     unsafe fn load_n(p: *const Self::R, n: usize) -> Self::V;
-    /// The first n lanes (any n), the rest of the memory untouched.
+    /// The first n lanes (any n); the rest of the memory is not written.
     unsafe fn store_n(p: *mut Self::R, v: Self::V, n: usize);
     /// a + b
     unsafe fn add(a: Self::V, b: Self::V) -> Self::V;
@@ -47,11 +49,11 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
     unsafe fn div(a: Self::V, b: Self::V) -> Self::V;
     /// a b + c
     unsafe fn mul_add(a: Self::V, b: Self::V, c: Self::V) -> Self::V;
-    /// acc <- a b + acc in place. A compiler that is free to choose puts the sum where a or b stood, and then moves or spills the
-    /// sums of a tile at the end of its loop.
+    /// acc <- a b + acc in place. Otherwise the compiler may put the sum in the register of a or b, and then moves or
+    /// spills the sums of a tile at the end of its loop.
     #[inline(always)]
     unsafe fn accumulate(acc: &mut Self::V, a: Self::V, b: Self::V) {
-        // SAFETY: arithmetic of an instruction set that exists.
+        // SAFETY: arithmetic only; the caller ensures that the processor supports it.
         *acc = unsafe { Self::mul_add(a, b, *acc) };
     }
     /// c - a b
@@ -60,7 +62,7 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
     unsafe fn abs(a: Self::V) -> Self::V;
     /// sqrt(a)
     unsafe fn sqrt(a: Self::V) -> Self::V;
-    /// Smaller of both; b where a is NaN.
+    /// The smaller of both; b where a is NaN.
     unsafe fn min(a: Self::V, b: Self::V) -> Self::V;
     /// |magnitude| with the sign bit of `sign`.
     unsafe fn copysign(magnitude: Self::V, sign: Self::V) -> Self::V;
@@ -68,7 +70,7 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
     unsafe fn select_gt(a: Self::V, b: Self::V, yes: Self::V, no: Self::V) -> Self::V;
     /// yes where a == b, else no (no where either is NaN).
     unsafe fn select_eq(a: Self::V, b: Self::V, yes: Self::V, no: Self::V) -> Self::V;
-    /// Neighbouring lanes exchanged: (1, 0, 3, 2, ...).
+    /// Adjacent lanes exchanged: (1, 0, 3, 2, ...).
     unsafe fn swap_pairs(a: Self::V) -> Self::V;
     /// Nearest integer (ties to even).
     unsafe fn round(a: Self::V) -> Self::V;
@@ -78,21 +80,21 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
     unsafe fn transpose(rows: &mut [Self::V]);
     /// Transposes LANES / 2 vectors of pairs (complex numbers) in place (the slice has exactly LANES / 2 entries).
     unsafe fn transpose_pairs(rows: &mut [Self::V]);
-    /// The same vector, in a register before whatever stands behind this in the program: compilers move a load next to its use,
-    /// where the multiplications of a tile wait for it. Nothing where registers are few.
+    /// The same vector, in a register before any code that follows: compilers move a load next to its use, where the
+    /// multiplications of a tile wait for it. No effect if registers are few.
     #[inline(always)]
     unsafe fn held(v: Self::V) -> Self::V {
         v
     }
-    /// Runs the kernel on this instruction set in a function of its own, one copy for all that call it.
+    /// Runs the kernel on this instruction set in a separate function, one copy shared by all callers.
     unsafe fn outlined<K: Kernel<Self::R>>(kernel: &K) -> K::Output;
-    /// Asks for the cache line at p, for use soon.
+    /// Prefetches the cache line at p.
     unsafe fn prefetch(p: *const Self::R);
 
     /// All lanes zero.
     #[inline(always)]
     unsafe fn zero() -> Self::V {
-        // SAFETY: the instruction set exists, as for every method.
+        // SAFETY: the caller ensures that the processor supports it.
         unsafe { Self::splat(num_traits::Zero::zero()) }
     }
 }

@@ -9,16 +9,16 @@ use std::mem::MaybeUninit;
 /// Rows of the largest block.
 pub const BASE: usize = 64;
 
-/// Replaces an upper triangular block of at most [`BASE`] rows by its inverse; what stands below its diagonal becomes zero.
+/// Replaces an upper triangular block of at most [`BASE`] rows by its inverse; entries below the diagonal become zero.
 ///
 /// # Safety
-/// The block exists.
+/// The block is valid for reads and writes.
 pub struct Upper<T> {
     /// The block.
     pub t: *mut T,
-    /// Distance of its rows.
+    /// Row stride.
     pub stride: usize,
-    /// Its rows.
+    /// Number of rows.
     pub n: usize,
 }
 
@@ -41,7 +41,8 @@ impl<T: Scalar> Kernel<T::Real> for Upper<T> {
         let mut room = [MaybeUninit::<S::R>::uninit(); BASE * BASE * 2];
         let x = room.as_mut_ptr().cast::<S::R>();
         let (one, zero) = (S::R::one(), S::R::zero());
-        // SAFETY: n rows of `pitch` numbers fit: a block has at most BASE rows of BASE PARTS numbers, a multiple of LANES.
+        // SAFETY: the buffer has room for n rows of `pitch` numbers: at most BASE rows of BASE PARTS numbers, a multiple
+        // of LANES.
         unsafe {
             for i in 0..n {
                 for v in (0..pitch).step_by(S::LANES) {

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 type Array<'a, 'py> = &'a Bound<'py, PyAny>;
 type Optional<'py> = Option<Bound<'py, PyAny>>;
 
-/// The nonlinearity of that name.
+/// The nonlinearity of this name.
 pub fn parse(name: &str, slope: f64) -> PyResult<Activation> {
     Activation::parse(name, slope).map_err(exception)
 }

@@ -1,5 +1,5 @@
-//! NumPy arrays and tensors <-> slices. An argument is C-contiguous, aligned and of the call's element type, or the call is
-//! refused. Where the shape starts with the size of a batch, an array without that axis is a batch of one.
+//! NumPy arrays and tensors <-> slices. An argument must be C-contiguous, aligned and of the call's element type, else
+//! the call raises. If the shape starts with a batch axis, an array without it is a batch of one.
 
 use crate::tensors::{Tensor, tensor};
 use isometry_core::scalar::{Scalar, c32, c64};
@@ -9,7 +9,7 @@ use numpy::{PyArrayDescrMethods, PyArrayDyn, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
-/// An element type on both sides of the seam.
+/// An element type of both NumPy and the core.
 pub trait Number: Scalar<Real: Typed> + Typed {}
 impl<T: Scalar<Real: Typed> + Typed> Number for T {}
 
@@ -30,7 +30,7 @@ macro_rules! typed {
 }
 typed!(f32, F32, "float32"; f64, F64, "float64"; c32, C32, "complex64"; c64, C64, "complex128");
 
-/// The four element types, by the array that decides them.
+/// The four element types; the dtype of an array selects one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// float32
@@ -43,7 +43,7 @@ pub enum Kind {
     C64,
 }
 
-/// Which of the four element types an array has.
+/// The element type of an array.
 pub fn kind(argument: &str, array: &Bound<'_, PyAny>) -> PyResult<Kind> {
     let expected = "float32, float64, complex64 or complex128";
     let Ok(untyped) = array.cast::<PyUntypedArray>() else {
@@ -123,7 +123,7 @@ fn address<T: Typed>(argument: &str, tensor: &Tensor) -> PyResult<*mut T> {
 pub struct Input<'py, T: Element> {
     data: *const T,
     shape: Vec<usize>,
-    /// What keeps the memory alive, and from being written through NumPy.
+    /// Keeps the memory alive and read-only for NumPy.
     _array: Held<'py, PyReadonlyArrayDyn<'py, T>>,
 }
 
@@ -222,7 +222,7 @@ impl<'py, T: Typed> Output<'py, T> {
         Ok(Output { data, len, _array: Held::Array(output) })
     }
 
-    /// [`Output::shaped`] of an argument that may be None: a gradient that nobody wants.
+    /// [`Output::shaped`] of an argument that may be None, for a gradient that is not requested.
     pub fn optional(
         argument: &str,
         array: Option<&Bound<'py, PyAny>>,
@@ -235,7 +235,8 @@ impl<'py, T: Typed> Output<'py, T> {
 impl<T: Element> Output<'_, T> {
     /// The elements in C order.
     pub fn slice(&mut self) -> &mut [T] {
-        // SAFETY: as for an input; NumPy's borrow keeps others away, and for a tensor the caller of the seam vouches.
+        // SAFETY: as for an input; NumPy's borrow excludes other accesses, for a tensor the caller of the extension
+        // guarantees it.
         unsafe { std::slice::from_raw_parts_mut(self.data, self.len) }
     }
 }

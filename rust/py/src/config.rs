@@ -1,4 +1,4 @@
-//! What this build and this machine have.
+//! Properties of this build and machine.
 
 use isometry_core::activation::NAMES;
 use isometry_core::kernels::{self, Isa};
@@ -7,7 +7,7 @@ use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
-/// Constants of the module; refuses to load where `ISOMETRY_SIMD` asks for what the processor lacks.
+/// Constants of the module; loading fails if the processor does not support the set forced by `ISOMETRY_SIMD`.
 pub fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
     kernels::chosen().map_err(|error| PyImportError::new_err(error.to_string()))?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
@@ -15,13 +15,13 @@ pub fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("ACTIVATIONS", PyTuple::new(module.py(), NAMES)?)
 }
 
-/// Threads that this machine lets this process have.
+/// The number of threads available to this process.
 #[pyfunction]
 pub fn available_parallelism() -> usize {
     parallel::available()
 }
 
-/// Shares the OpenMP team of torch from now on, if this process has one; whether it has.
+/// Uses torch's OpenMP team from now on, if this process has one; returns whether it has.
 #[pyfunction]
 pub fn adopt_openmp() -> bool {
     openmp::adopt()

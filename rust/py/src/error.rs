@@ -1,4 +1,4 @@
-//! The table: what the core refuses -> the exception that Python sees.
+//! Maps errors of the core to Python exceptions.
 
 use isometry_core::Error;
 use pyo3::PyErr;

@@ -1,4 +1,4 @@
-//! The gate: every call that computes leaves the interpreter here, runs, comes back and has its error mapped.
+//! Runs every computing call outside the interpreter lock, and maps its error.
 
 use crate::error::exception;
 use isometry_core::Result;
@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// How often a long call looks for a pending signal.
+/// How often a long call checks for pending signals.
 const BETWEEN_SIGNALS: Duration = Duration::from_millis(50);
 
 /// Runs `f` detached from the interpreter; a panic inside becomes a RuntimeError.
@@ -16,7 +16,7 @@ pub fn run<R: Send>(py: Python<'_>, f: impl FnOnce() -> Result<R> + Send) -> PyR
     finish(py.detach(|| catch_unwind(AssertUnwindSafe(f))), None)
 }
 
-/// [`run`] for a long call: `f` gets a function that says whether a signal handler (ctrl-C) wants it to stop.
+/// [`run`] for a long call: `f` gets a function that returns true once a signal handler (ctrl-C) has raised.
 pub fn run_interruptible<R: Send>(
     py: Python<'_>,
     f: impl FnOnce(&(dyn Fn() -> bool + Sync)) -> Result<R> + Send,
@@ -45,7 +45,7 @@ pub fn run_interruptible<R: Send>(
 }
 
 fn finish<R>(outcome: std::thread::Result<Result<R>>, raised: Option<PyErr>) -> PyResult<R> {
-    // what a signal handler raised is passed on, whatever came of the call
+    // an exception of a signal handler takes precedence over the result of the call
     if let Some(error) = raised {
         return Err(error);
     }

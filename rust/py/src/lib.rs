@@ -1,4 +1,4 @@
-//! `isometry._core`: a list of stateless functions. Arrays in, arrays out, no mathematics, no policy.
+//! `isometry._core`: stateless functions on arrays, without mathematics or policy.
 
 mod activation;
 mod arrays;
@@ -12,7 +12,7 @@ mod recurrence;
 mod sequence;
 mod tensors;
 
-/// Private extension module of isometry; the public text is in the Python packages.
+/// Private extension module of isometry; the public documentation is in the Python packages.
 #[pyo3::pymodule]
 mod _core {
     #[pymodule_export]

@@ -1,4 +1,4 @@
-//! What every recurrence over a sequence is given beside its transition, and the gradients of that.
+//! The arguments of every recurrence besides its transition, and their gradients.
 
 use crate::activation::parse;
 use crate::arrays::{Input, Number, Output, read, write};
@@ -26,7 +26,7 @@ pub type Given<'py> = (
     bool,
 );
 
-/// Room for the gradients of x, input_weight, h0, bias, activation_bias; None where nobody wants one.
+/// Room for the gradients of x, input_weight, h0, bias, activation_bias; None for those not requested.
 pub type GivenBars<'py> = (Optional<'py>, Optional<'py>, Optional<'py>, Optional<'py>, Optional<'py>);
 
 /// [`Given`], borrowed and checked.
@@ -131,7 +131,7 @@ impl<'py, T: Number> Bars<'py, T> {
         })
     }
 
-    /// Where they go.
+    /// The outputs.
     pub fn view(&mut self) -> Gradients<'_, T> {
         Gradients {
             x: write(&mut self.x),

@@ -1,5 +1,5 @@
-//! Tensors of a framework that offers DLPack's C exchange (torch from 2.10 on): some 50 ns for the address and the sizes of
-//! one, where a NumPy view of it costs 1.5 us in Python.
+//! Tensors of a framework with DLPack's C exchange (torch from 2.10 on): reading the address and sizes of one takes some
+//! 50 ns, a NumPy view of it 1.5 us in Python.
 //!
 //! <https://dmlc.github.io/dlpack/latest/python_spec.html>: the type has an attribute `__dlpack_c_exchange_api__`, a capsule
 //! that holds a table of functions.
@@ -41,7 +41,7 @@ struct Table {
     allocate: *const c_void,
     managed_from_object: *const c_void,
     managed_to_object: *const c_void,
-    /// Fills a view whose owner stays the object.
+    /// Fills a view; the object keeps ownership.
     view: Option<unsafe extern "C" fn(*mut ffi::PyObject, *mut DlTensor) -> c_int>,
     stream: *const c_void,
 }
@@ -53,8 +53,8 @@ struct Exchange {
 
 static EXCHANGE: PyOnceLock<Exchange> = PyOnceLock::new();
 
-/// From now on takes objects of this type as arrays; whether the type offers what that needs. Whoever passes such objects
-/// vouches that those a call writes overlap no others.
+/// From now on accepts objects of this type as arrays; returns whether the type supports it. The caller guarantees that
+/// objects a call writes overlap no others.
 #[pyfunction]
 pub fn exchange_with(kind: Bound<'_, PyType>) -> PyResult<bool> {
     let py = kind.py();
@@ -69,7 +69,7 @@ pub fn exchange_with(kind: Bound<'_, PyType>) -> PyResult<bool> {
         drop(PyErr::take(py));
         return Ok(false);
     }
-    // SAFETY: every version of the table starts with its version and the table of an older one, or null.
+    // SAFETY: every version of the table starts with its version and a pointer to the table of an older one, or null.
     let view = unsafe {
         while (*table).major != MAJOR {
             table = (*table).previous;
@@ -99,7 +99,7 @@ pub fn tensor(argument: &str, object: &Bound<'_, PyAny>) -> PyResult<Option<Tens
         return Ok(None);
     }
     let mut view = std::mem::MaybeUninit::<DlTensor>::uninit();
-    // SAFETY: the object has the type that the function came from; on success it has filled the view.
+    // SAFETY: the function belongs to the type of the object; on success it has filled the view.
     let view = unsafe {
         if (exchange.view)(object.as_ptr(), view.as_mut_ptr()) != 0 {
             return Err(PyErr::take(py)
@@ -118,12 +118,12 @@ pub fn tensor(argument: &str, object: &Bound<'_, PyAny>) -> PyResult<Option<Tens
         _ => None,
     };
     let rank = usize::try_from(view.rank).unwrap_or(0);
-    // SAFETY: `rank` numbers, which the object owns.
+    // SAFETY: `rank` numbers owned by the object.
     let shape: Vec<usize> =
         (0..rank).map(|i| usize::try_from(unsafe { *view.shape.add(i) }).unwrap_or(0)).collect();
     let mut stride = 1;
     for (i, &size) in shape.iter().enumerate().rev() {
-        // SAFETY: as above; no strides stand for C order.
+        // SAFETY: as above; null strides mean C order.
         let found = if view.strides.is_null() { stride } else { unsafe { *view.strides.add(i) } };
         if size > 1 && found != stride && !shape.contains(&0) {
             return Err(crate::arrays::layout(argument));

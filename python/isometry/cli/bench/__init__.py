@@ -1,12 +1,12 @@
-"""Speed against torch: every row builds both sides in one process, checks values and gradients against float64,
-then takes alternating runs and prints the ratio of the medians.
+"""Speed against torch: every row builds both sides in one process, checks values and gradients against float64, then
+takes alternating runs and prints the ratio of the medians.
 
-Both sides run forward and backward in float32 with torch's autograd and the same loss around them. The peer of a row is
-the fastest fair variant in torch. "share" is the part of the rate of torch.mm (n = 512, same process, same moment) that
-our side reaches on the row's own flops. A row whose values are wrong is reported and never timed.
+Both sides run forward and backward in float32 with torch's autograd and the same loss. The peer of a row is the
+fastest fair variant in torch. "share" is the rate of our side on the row's own flops relative to that of torch.mm (n
+= 512, same process, same time). A row with wrong values is reported and not timed.
 
-The group numpy needs no torch: values and vector-Jacobian products of the NumPy face, a row each, beside NumPy and,
-where it is installed, SciPy; "share" is that of numpy.matmul.
+The group numpy needs no torch: values and vector-Jacobian products of the NumPy face, a row each, against NumPy and,
+if installed, SciPy; "share" is relative to numpy.matmul.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import argparse
 
 from isometry.cli.errors import require
 
-# the groups, each a module here with a function rows()
+# the groups, each a module in this package with a function rows()
 GROUPS = ("recurrence", "householder", "apply", "cayley", "batches", "small", "training", "memory", "numpy")
 
 
@@ -24,7 +24,7 @@ def names() -> tuple[str, ...]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Carry out `isometry bench` and return the exit status: 1 if some value is wrong."""
+    """Run `isometry bench` and return the exit status: 1 if some value is wrong."""
     import isometry
     from isometry.cli.bench import report
     from isometry.cli.bench.measure import Settings

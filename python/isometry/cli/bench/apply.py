@@ -30,7 +30,7 @@ def rows() -> Iterator[Row]:
 
 
 def make_row(name: str, n: int, m: int, batch: int, bar: float, goal: float) -> Row:
-    """The row of one size; the operator is built anew in every call."""
+    """The row of one size; the operator is rebuilt in every call."""
     torch.manual_seed(0)
     u, x, cotangent = torch.tril(torch.randn(n, m)), torch.randn(batch, n), torch.randn(batch, n)
 

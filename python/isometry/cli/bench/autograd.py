@@ -1,4 +1,4 @@
-"""The side of torch: a candidate from its forward, by autograd, and the product that all rows are measured by."""
+"""The torch side: a candidate from its forward, by autograd, and the reference product of all rows."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def differentiable(
 ) -> Candidate:
     """A candidate from its forward: loss sum(y * cotangent), gradients of the leaves.
 
-    `pick` brings a leaf's gradient into the form in which the sides of a row are compared.
+    `pick` converts a leaf's gradient to the form in which the sides of a row are compared.
     """
 
     def run() -> Tensor:

@@ -13,7 +13,7 @@ from isometry.cli.bench.autograd import differentiable
 from isometry.cli.bench.row import Bar, Candidate, Row
 
 SIZES = {190: (2.0, 3.5), 512: (2.0, 3.0), 1024: (2.0, 2.5)}
-# a solve adds about cond(I + A) to the error of the product (specification, section 2): here cond is below 4
+# a solve adds about cond(I + A) to the error of the product; here cond is below 4
 TOLERANCE = (2e-5, 4e-4)
 
 
@@ -25,7 +25,7 @@ def rows() -> Iterator[Row]:
 
 
 def make_row(name: str, shape: tuple[int, ...], signs: Tensor | None, bar: float, goal: float) -> Row:
-    """The row of one matrix or one batch; ours reads the packed triangle, the peer a full square."""
+    """The row of one matrix or one batch; our side reads the packed triangle, the peer a full square."""
     torch.manual_seed(0)
     p, cotangent = torch.randn(*shape) * 0.05, torch.randn(*shape)
     mine = formulas.packed(p).requires_grad_()
@@ -49,7 +49,7 @@ def make_row(name: str, shape: tuple[int, ...], signs: Tensor | None, bar: float
 
 
 def reference(p: Tensor, signs: Tensor | None, cotangent: Tensor) -> dict[str, Tensor]:
-    """Float64 on one thread and one matrix at a time, its residual checked: torch's batched solve is wrong with
+    """Float64 on one thread, one matrix at a time, with the residual checked: torch's batched solve is wrong with
     several threads on some CPUs."""
     square = p.double().reshape(-1, *p.shape[-2:])
     last = 1.0 if signs is None else signs.double()

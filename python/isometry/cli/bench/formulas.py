@@ -1,4 +1,4 @@
-"""The same objects in plain torch, as a careful user would write them: the peers, and in float64 the reference."""
+"""The same operators in plain torch, as a careful user would write them: the peers, and the float64 reference."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def wy_apply(u: Tensor, x: Tensor) -> Tensor:
 
 
 def loop_apply(u: Tensor, x: Tensor) -> Tensor:
-    """Rows of x times W^T, one reflection after the other."""
+    """Rows of x times W^T, one reflection after another."""
     norms = (u * u).sum(0)
     for k in range(u.shape[1] - 1, -1, -1):
         x = x - (2 / norms[k]) * torch.outer(x @ u[:, k], u[:, k])
@@ -50,7 +50,7 @@ def cayley(a: Tensor, signs: Tensor | float = 1.0) -> Tensor:
 
 
 def packed(matrix: Tensor) -> Tensor:
-    """The strict upper triangle row by row (specification, section 7)."""
+    """The strict upper triangle, row by row."""
     i, j = torch.triu_indices(matrix.shape[-1], matrix.shape[-1], 1)
     return matrix[..., i, j]
 

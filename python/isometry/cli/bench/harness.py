@@ -1,6 +1,6 @@
 """Alternating runs: a sample is (time of r calls of f) / r, all functions in every round.
 
-Only runs that alternate compare: on a virtual machine the clock of a whole minute drifts by tens of percent.
+Only alternating runs compare: on a virtual machine the clock drifts by tens of percent over a minute.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ def alternate(
 ) -> dict[str, list[float]]:
     """Seconds per call of each function, a sample a round, over rounds that last `seconds` in all.
 
-    Before each sample the process rests for `pause` seconds, so that the threads of the function before have gone to
-    sleep; a short call is then made once untimed.
+    Before each sample the process rests for `pause` seconds, so that the threads of the previous function have gone
+    to sleep; a short call is then made once untimed.
 
     >>> samples = alternate({"nothing": lambda: None}, 0.01)
     >>> 0 < min(samples["nothing"]) < 1e-3
@@ -44,7 +44,7 @@ def alternate(
                     if repeats[name] > 1:
                         functions[name]()
                 samples[name].append(_sample(functions[name], repeats[name]))
-            order.append(order.pop(0))  # nobody always runs after the same neighbour
+            order.append(order.pop(0))  # no function always runs after the same one
             rounds += 1
     finally:
         if enabled:

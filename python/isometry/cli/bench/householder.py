@@ -31,13 +31,13 @@ def rows() -> Iterator[Row]:
 
 
 def make_row(n: int, m: int, bars: list[Bar]) -> Row:
-    """The row of one size; the operator is built anew in every call."""
+    """The row of one size; the operator is rebuilt in every call."""
     torch.manual_seed(0)
     u, cotangent = torch.tril(torch.randn(n, m)), torch.randn(n, n)
 
     def side(name: str, matrix: Callable[[Tensor], Tensor], dtype: torch.dtype = torch.float32) -> Candidate:
         leaf = u.to(dtype, copy=True).requires_grad_()
-        # a peer that knows only trapezoids has no gradient above the diagonal
+        # a peer restricted to trapezoids has no gradient above the diagonal
         pick = {"vectors": torch.tril}
         return differentiable(name, {"vectors": leaf}, lambda: matrix(leaf), cotangent.to(dtype), pick)
 
@@ -57,7 +57,7 @@ def make_row(n: int, m: int, bars: list[Bar]) -> Row:
 
 
 def orgqr(u: Tensor, cotangent: Tensor) -> Candidate:
-    """torch-householder forms the first m columns only: not the same work, shown for comparison."""
+    """torch-householder forms the first m columns only: different work, shown for comparison."""
     import torch_householder
 
     leaf = u.clone().requires_grad_()

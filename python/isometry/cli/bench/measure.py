@@ -1,4 +1,4 @@
-"""One row: its values are checked, then it is timed, printed and written down. Needs no torch."""
+"""One row: its values are checked, then it is timed, printed and recorded. Needs no torch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HEADER = (
 
 
 class Settings(NamedTuple):
-    """What the user asked for."""
+    """The user's options."""
 
     threads: int
     quick: bool = False
@@ -30,7 +30,7 @@ class Settings(NamedTuple):
 
 @dataclass(frozen=True)
 class Frame:
-    """What the rows of a group are timed beside: `product` multiplies two float32 matrices of size PEAK_SIZE."""
+    """The reference of a group's rows: `product` multiplies two float32 matrices of size PEAK_SIZE."""
 
     peak: str
     product: Callable[[], object]
@@ -39,7 +39,7 @@ class Frame:
 
 
 def measure(row: Row, frame: Frame, settings: Settings) -> dict[str, Any]:
-    """Check, time and print a row; the entry for JSON. `samples` are seconds per call, of ours and of every peer."""
+    """Check, time and print a row; returns its JSON entry. `samples` are seconds per call, ours and of every peer."""
     peers = [] if settings.alone else row.peers
     reference = row.reference()
     errors = {}

@@ -1,9 +1,9 @@
-"""Memory of a scoRNN over T steps in units of T B n values: what stays between forward and backward, and the peak.
+"""Memory of a scoRNN over T steps in units of T B n values: what is held between forward and backward, and the peak.
 
-The states alone are kept, and the backward needs working memory of constant size: both figures are 1. The cotangent
-of the states, which the loss makes, stands before the measurement starts. Each length runs in a process of its own; a
-figure is the difference between two lengths, which drops every constant. The peak is the kernel's VmHWM: ru_maxrss of a
-child starts at that of its parent, whose earlier rows may have taken more.
+Only the states are kept, and backward needs workspace of constant size: both figures are 1. The cotangent of the
+states, created by the loss, is allocated before the measurement. Each length runs in its own process; a figure is the
+difference between two lengths, which cancels all constants. The peak is the kernel's VmHWM: ru_maxrss of a child
+starts at its parent's, whose earlier rows may have used more.
 
 `peak_of` measures the peak of one call of any row in the process that times it.
 """
@@ -47,20 +47,20 @@ def rows(alone: bool = False) -> Iterator[Figure]:
 
 
 def slope(short: int | None, long: int | None, size: int) -> float | None:
-    """Growth in units of size; None where the system does not tell: the states alone make it positive."""
+    """Growth in units of size; None if the system does not report it: the states alone make it positive."""
     if short is None or long is None or long <= short:
         return None
     return (long - short) / size
 
 
 def measured(side: str, steps: int) -> dict[str, int | None]:
-    """Bytes held after the forward and at the peak, from a process of its own."""
+    """Bytes held after the forward and at the peak, from a separate process."""
     command = [sys.executable, "-m", "isometry.cli.bench.memory", side, str(steps)]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def memory(field: str) -> int | None:
-    """Bytes of this process in memory: now ("VmRSS"), at most so far ("VmHWM"); None where the system does not tell."""
+    """Resident bytes of this process: now ("VmRSS") or at most so far ("VmHWM"); None if not reported."""
     try:
         with open("/proc/self/status", encoding="ascii") as file:
             return next((1024 * int(line.split()[1]) for line in file if line.startswith(field + ":")), None)
@@ -74,13 +74,13 @@ def growth(field: str, start: int | None) -> int | None:
 
 
 def peak_of(call: Callable[[], object]) -> int | None:
-    """Bytes by which a second call raises the memory of this process at most; None where the system does not tell."""
+    """Bytes by which a second call raises the peak memory of this process; None if not reported."""
     call()
     gc.collect()
     try:
-        ctypes.CDLL(None).malloc_trim(0)  # what the first call freed would otherwise hide what the second one takes
+        ctypes.CDLL(None).malloc_trim(0)  # otherwise memory freed by the first call would hide the second's
         with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
-            file.write("5")  # sets VmHWM back to VmRSS
+            file.write("5")  # resets VmHWM to VmRSS
     except (AttributeError, OSError):
         return None
     start = memory("VmRSS")
@@ -96,7 +96,7 @@ def child(side: str, steps: int) -> dict[str, int | None]:
 
     layer = it.nn.ScoRNN(1, N)
     x, cotangent = torch.randn(steps, BATCH, 1), torch.ones(steps, BATCH, N)
-    layer(x[:64])[0].sum().backward()  # pools, libraries and workspaces exist before the measurement starts
+    layer(x[:64])[0].sum().backward()  # pools, libraries and workspaces are created before the measurement
     start = memory("VmRSS")
     if side == "isometry":
         states = layer(x)[0]

@@ -1,6 +1,6 @@
 """The six recurrences: h_t = phi(W h_{t-1} + V x_t), forward and backward, all states in the loss.
 
-Flops per pass: three products of 2 n^2 T B when W is dense, 12 n m T B when its m factors are applied.
+Flops per pass: three products of 2 n^2 T B if W is dense, 12 n m T B if its m factors are applied.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from isometry.cli.bench.autograd import differentiable
 from isometry.cli.bench.row import Bar, Candidate, Row
 from isometry.cli.bench.workloads import RECURRENCES, Workload
 
-# through up to 1020 steps; a gradient jumps by up to 4e-3 where rounding moves one state across a kink, in torch too
+# through up to 1020 steps; a gradient jumps by up to 4e-3 if rounding moves one state across a kink, in torch too
 TOLERANCE = (2e-4, 1e-2)
 
 
@@ -116,7 +116,7 @@ def wy_loop(leaves: dict[str, Tensor], x: Tensor) -> Callable[[], Tensor]:
 
 
 def unconstrained(work: Workload, x: Tensor, cotangent: Tensor) -> Candidate:
-    """torch's fused RNN with a free matrix: another function, so there is no value to compare."""
+    """torch's fused RNN with a free matrix: a different function, so values are not compared."""
     layer = torch.nn.RNN(work.inputs, work.n, nonlinearity="relu")
     torch.nn.init.orthogonal_(layer.weight_hh_l0)
 

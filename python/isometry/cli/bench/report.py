@@ -22,7 +22,7 @@ MEAN = (4.5, 6.5)  # bar and goal of the geometric mean of the recurrences' rati
 
 
 def run(groups: Sequence[str], settings: Settings, json_file: str | None) -> int:
-    """Carry out the groups; exit status 1 if a value of ours is wrong."""
+    """Run the groups; exit status 1 if a value of ours is wrong."""
     libraries = {"numpy": version("numpy"), "scipy": version("scipy")}
     if any(group != "numpy" for group in groups):
         libraries = {"torch": version("torch"), **libraries}
@@ -57,7 +57,7 @@ def run(groups: Sequence[str], settings: Settings, json_file: str | None) -> int
 
 
 def measured(group: str, settings: Settings) -> list[dict[str, Any]]:
-    """The entries of a group's rows, printed as they are found."""
+    """The entries of a group's rows, printed as they are measured."""
     if group == "numpy":
         from isometry.cli.bench.numpy import process
 

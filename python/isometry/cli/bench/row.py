@@ -1,4 +1,4 @@
-"""What a row of the bench is: our side, the peers, a float64 reference, and what counts as enough."""
+"""A row of the bench: our side, the peers, a float64 reference, and the ratios to reach."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 
-# arrays, or tensors that NumPy can read: the frame needs no torch
+# arrays, or tensors that NumPy can read, so that measuring needs no torch
 Results = dict[str, Any]
-# tolerances of the relative error against float64 for one operator (specification, section 2)
+# tolerances of the relative error against float64 for one operator
 VALUE, GRADIENT = 2e-5, 2e-4
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One side: `run` is timed; `results` gives its values and gradients (None: another function, nothing to check)."""
+    """One side: `run` is timed; `results` gives its values and gradients (None: a different function, not
+    checked)."""
 
     name: str
     run: Callable[[], object]
@@ -35,8 +36,8 @@ class Bar:
 
 @dataclass(frozen=True)
 class Row:
-    """One comparison. `share` is (bar, goal) of the product peak, where the table has one; `flops` is 0 where there are
-    no products."""
+    """One comparison. `share` is (bar, goal) of the product peak, if the table has one; `flops` is 0 if there are no
+    products."""
 
     name: str
     ours: Candidate
@@ -51,7 +52,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Figure:
-    """A measured number that must not exceed a bound; None where this machine cannot measure it."""
+    """A measured number that must not exceed a bound; None if this machine cannot measure it."""
 
     name: str
     value: float | None
@@ -71,7 +72,7 @@ def relative_error(found: Any, reference: Any) -> float:
 
 
 def worst(found: Results, reference: Mapping[str, Any], tolerance: tuple[float, float]) -> tuple[float, str]:
-    """The largest error in units of its tolerance, and where; above 1 the values are wrong."""
+    """The largest error in units of its tolerance, and its name; above 1 the values are wrong."""
     ratios = {}
     for key, expected in reference.items():
         bound = tolerance[0] if key == "value" else tolerance[1]

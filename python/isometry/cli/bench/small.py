@@ -1,4 +1,4 @@
-"""One small call, its operator built anew: what the path through Python costs."""
+"""One small call, with its operator rebuilt: the overhead of the path through Python."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""One whole training step of a scoRNN on the copying problem (n = 190, batch 20, 1,020 steps): forward, loss, backward,
-RMSprop. The peer trains the same matrix with the loop of recurrence.py, the same readout, loss and optimiser.
+"""One whole training step of a scoRNN on the copying problem (n = 190, batch 20, 1,020 steps): forward, loss,
+backward, RMSprop. The peer trains the same matrix with the loop of recurrence.py, the same readout, loss and
+optimiser.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def rows() -> Iterator[Row]:
 
 
 def initial(layer: nn.Module, readout: nn.Linear) -> dict[str, Tensor]:
-    """The starting values, with the packed skew matrix unpacked into a square."""
+    """The initial values, with the packed skew matrix unpacked into a square."""
     recurrent = list(layer.recurrent_parameters())
     square = torch.zeros(N, N)
     i, j = torch.triu_indices(N, N, 1)
@@ -86,7 +87,7 @@ def step(
     loss: Callable[[Tensor, Tensor], Tensor],
     pick: dict[str, Callable[[Tensor], Tensor]],
 ) -> Candidate:
-    """A candidate whose run changes its own parameters; its results are those of the starting values."""
+    """A candidate whose run changes its own parameters; its results are those of the initial values."""
     rest = [p for k, p in leaves.items() if k != "transition"]
     groups = [{"params": rest}, {"params": [leaves["transition"]], "lr": RECURRENT_RATE}]
     optimizer = torch.optim.RMSprop(groups, lr=RATE, alpha=ALPHA)

@@ -1,4 +1,4 @@
-"""What both faces are measured on: the recurrences of the papers and the sizes of the operators."""
+"""The workloads of both faces: the recurrences of the papers and the sizes of the operators."""
 
 from __future__ import annotations
 
@@ -34,6 +34,6 @@ RECURRENCES = (
     Workload("ornn-ptb", 512, 510, 1, 118, 49),
 )
 REFLECTIONS = ((512, 512), (1024, 1024), (128, 16), (256, 32))  # n, m of a matrix
-ROWS = ((128, 16, 50), (256, 32, 1), (512, 128, 64), (1024, 256, 256))  # n, m, and the rows W is applied to
+ROWS = ((128, 16, 50), (256, 32, 1), (512, 128, 64), (1024, 256, 256))  # n, m, and the number of rows
 CAYLEY = (190, 512, 1024)
 BATCHES = ((128, 32), (64, 64), (512, 8), (4096, 4), (8192, 16))  # matrices, n

@@ -1,6 +1,6 @@
 """Adding: the sum of the two marked values of a sequence of `length` steps.
 
-Loss: mean squared error of the readout of the last state; baseline 1/6, the error of always answering 1.
+Loss: mean squared error of the readout of the last state; baseline 1/6, the error of the constant answer 1.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Copying: ten digits, a delay of `length` steps, then the ten digits again.
 
-Loss: cross-entropy over all T + 20 steps; baseline 10 ln 8 / (T + 20), blanks and then guesses. Score: the share of
-the ten answer steps that are right.
+Loss: cross-entropy over all T + 20 steps; baseline 10 ln 8 / (T + 20), blanks and then guesses. Score: the fraction
+of correct answers in the ten answer steps.
 """
 
 from __future__ import annotations

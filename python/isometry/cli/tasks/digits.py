@@ -18,7 +18,7 @@ from torch.nn.functional import cross_entropy
 import isometry
 
 TRAINING_SHARE, BRIGHTEST, CLASSES = 0.8, 16, 10
-SPLIT = 1  # keeps the generator of the split apart from that of the batches
+SPLIT = 1  # gives the split and the batches separate generators
 
 
 class Digits:

@@ -1,4 +1,4 @@
-"""Recurrent layers with orthogonal or unitary matrices, used as ``torch.nn.RNN`` is."""
+"""Recurrent layers with orthogonal or unitary matrices, used like ``torch.nn.RNN``."""
 
 from .ornn import ORNN
 from .scornn import ScoRNN

@@ -1,8 +1,8 @@
-"""The contract of ``torch.nn.RNN``, written once for every recurrent layer of this package.
+"""The interface of ``torch.nn.RNN``, implemented once for every recurrent layer of this package.
 
-A layer stacks ``num_layers`` recurrences, each run in one or two directions; what one recurrence computes is left to
-three hooks. With D directions, the recurrence of layer k and direction r is number ``D k + r`` of ``h_0`` and ``h_n``,
-its parameters carry the suffix ``_l{k}`` or ``_l{k}_reverse``, and it reads the D concatenated outputs of layer k - 1.
+A layer stacks ``num_layers`` recurrences, each run in one or two directions; three hooks define what one recurrence
+computes. With D directions, the recurrence of layer k and direction r is number ``D k + r`` of ``h_0`` and ``h_n``,
+its parameters have the suffix ``_l{k}`` or ``_l{k}_reverse``, and it reads the D concatenated outputs of layer k - 1.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ._contract import check_constructor, check_hidden, check_input
 
 
 class LayerKeywords(TypedDict, total=False):
-    """The keywords that all layers share, with the meaning they have in ``torch.nn.RNN``."""
+    """The keywords shared by all layers, as in ``torch.nn.RNN``."""
 
     bias: bool
     batch_first: bool
@@ -35,12 +35,12 @@ class RecurrentLayer(nn.Module):
     """Shapes, packing, initial states, dropout, stacking, errors and representation of ``torch.nn.RNN``.
 
     A subclass sets its own keywords as attributes, calls this constructor, and defines the hooks ``_shapes``,
-    ``_reset`` and ``_run``; ``_check_keywords`` and ``_fixed`` where it needs them. Nothing that depends on a
-    parameter is kept between calls, which is what ``functional_call``, ``deepcopy`` and optimisers rely on.
+    ``_reset`` and ``_run``, and ``_check_keywords`` and ``_fixed`` if needed. Nothing that depends on a parameter is
+    kept between calls, as ``functional_call``, ``deepcopy`` and optimisers require.
     """
 
     _own_keywords: tuple[str, ...] = ()
-    """Attributes shown by ``repr`` behind those of ``torch.nn.RNN``."""
+    """Attributes shown by ``repr`` after those of ``torch.nn.RNN``."""
 
     def __init__(
         self,
@@ -92,22 +92,22 @@ class RecurrentLayer(nn.Module):
     # ------------------------------------------------------------ hooks
 
     def _check_keywords(self) -> None:
-        """Checks, and completes, the subclass's own keywords; the sizes have been checked."""
+        """Checks and completes the subclass's own keywords; the sizes are already checked."""
 
     def _shapes(self, features: int) -> dict[str, tuple[int, ...]]:
         """Names and stored shapes of the parameters of one recurrence that reads ``features`` inputs."""
         raise NotImplementedError
 
     def _fixed(self) -> dict[str, Tensor]:
-        """Names and values, made on the CPU, of the buffers of one recurrence: what decides W and is not trained."""
+        """Names and values, on the CPU, of the buffers of one recurrence: untrained data that determines W."""
         return {}
 
     def _reset(self, suffix: str) -> None:
-        """Draws the initial values of one recurrence; runs under ``no_grad``, and ``h0`` is zero already."""
+        """Draws the initial values of one recurrence; runs under ``no_grad``, with ``h0`` already zero."""
         raise NotImplementedError
 
     def _run(self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool) -> Tensor:
-        """The states (T, B, n) of one recurrence on ``x`` (T, B, features), zero behind each sequence's length."""
+        """The states (T, B, n) of one recurrence on ``x`` (T, B, features), zero past the end of each sequence."""
         raise NotImplementedError
 
     @property
@@ -123,7 +123,7 @@ class RecurrentLayer(nn.Module):
         return [[getattr(self, name + suffix) for name in self._names] for suffix in self._suffixes]
 
     def reset_parameters(self) -> None:
-        """Draw all initial values anew, and set the buffers; ``torch.manual_seed`` fixes them."""
+        """Draw all initial values again, and set the buffers; ``torch.manual_seed`` makes them reproducible."""
         with torch.no_grad():
             for suffix in self._suffixes:
                 for name, value in self._fixed().items():
@@ -133,7 +133,7 @@ class RecurrentLayer(nn.Module):
                 self._reset(suffix)
 
     def flatten_parameters(self) -> None:
-        """Do nothing; kept because programs written for ``torch.nn.RNN`` call it."""
+        """Do nothing; provided for programs written for ``torch.nn.RNN``."""
 
     @property
     def _weight_dtype(self) -> torch.dtype:
@@ -141,20 +141,21 @@ class RecurrentLayer(nn.Module):
         return dtype
 
     def _stored(self, *shape: int) -> tuple[int, ...]:
-        """The stored shape of a quantity that has the states' field: pairs (real, imaginary) in a last axis."""
+        """The stored shape of a quantity with the states' field: pairs (real, imaginary) in a last axis."""
         return (*shape, 2) if self.is_complex else shape
 
     def _value(self, name: str) -> Tensor:
-        """A parameter that was stored by ``_stored``, as the real or complex tensor that it stands for."""
+        """A parameter stored by ``_stored``, as the real or complex tensor it represents."""
         stored: Tensor = getattr(self, name)
         if not self.is_complex:
             return stored
-        # An empty tensor counts as contiguous whatever its strides are. Those of NumPy are zero: no pairs lie there.
+        # An empty tensor counts as contiguous whatever its strides. NumPy's are zero, which cannot be viewed as
+        # pairs.
         pairs = stored.contiguous() if stored.numel() else stored.clone(memory_format=torch.contiguous_format)
         return torch.view_as_complex(pairs)
 
     def _suffix(self, layer: int, reverse: bool) -> str:
-        """The suffix of one recurrence; IndexError or ValueError for one that is not there."""
+        """The suffix of one recurrence; IndexError or ValueError if it does not exist."""
         reverse = _check.flag("reverse", reverse)
         if not 0 <= _check.whole("layer", layer) < self.num_layers:
             raise IndexError(f"layer should lie in 0..{self.num_layers - 1}, got {layer}")
@@ -212,7 +213,7 @@ class RecurrentLayer(nn.Module):
             hx = hx.index_select(1, order)
         self._check_forward(data, hx, 2, int(sizes[0]))
         steps, batch = len(sizes), int(sizes[0])
-        if data.size(0) == steps * batch:  # all sequences have one length
+        if data.size(0) == steps * batch:  # all sequences have the same length
             output, last = self._stack(data.unflatten(0, (steps, batch)), hx, None)
             packed = output.flatten(0, 1)
         else:
@@ -231,7 +232,7 @@ class RecurrentLayer(nn.Module):
     def _stack(self, x: Tensor, hx: Tensor | None, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
         """All layers and directions: x (T, B, d) -> (T, B, directions * n) and h_n (layers * directions, B, n)."""
         x, hx = self._widened(x), None if hx is None else self._widened(hx)
-        if x.size(1) == 0:  # one sequence of zeros carries the empty batch, and its zero gradients, through
+        if x.size(1) == 0:  # an empty batch is computed as one sequence of zeros, which gives zero gradients
             output, last = self._stack(F.pad(x, (0, 0, 0, 1)), None if hx is None else F.pad(hx, (0, 0, 0, 1)), None)
             return output[:, :0], last[:, :0]
         lasts: list[Tensor] = []
@@ -251,7 +252,7 @@ class RecurrentLayer(nn.Module):
         return x, torch.stack(lasts)
 
     def _widened(self, tensor: Tensor) -> Tensor:
-        """Under autocast half-precision values, as other modules return them, take the weights' precision."""
+        """Under autocast, converts half-precision values, as other modules return them, to the weights' precision."""
         half = tensor.dtype in (torch.float16, torch.bfloat16)
         if half and autocast(tensor.device):
             return tensor.to(torch.promote_types(self._weight_dtype, torch.float32))
@@ -282,5 +283,5 @@ def _last_state(states: Tensor, lengths: Tensor | None, reverse: bool) -> Tensor
 
 
 def _dropout(x: Tensor, p: float) -> Tensor:
-    """Dropout of whole units: the two parts of a complex one share their fate."""
+    """Dropout of whole units: the two parts of a complex number are dropped together."""
     return x * F.dropout(torch.ones_like(x.real), p) if x.is_complex() else F.dropout(x, p)

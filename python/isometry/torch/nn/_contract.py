@@ -1,4 +1,4 @@
-"""The checks of ``torch.nn.RNN``, in its order and in its words: programs and their tests may rely on both."""
+"""The checks of ``torch.nn.RNN``, in its order and wording: programs and their tests may rely on both."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def check_constructor(
     try:
         float(dropout)
     except OverflowError:
-        pass  # beyond 1, as said below
+        pass  # checked to be at most 1 below
     except (TypeError, ValueError) as error:
         raise type(error)(f"dropout: {error}") from None
     if not isinstance(dropout, numbers.Number) or isinstance(dropout, bool) or not 0 <= dropout <= 1:  # type: ignore[operator]
@@ -53,7 +53,7 @@ def check_constructor(
 
 
 def check_input(name: str, x: Tensor, weight: Tensor, dimensions: int, features: int, is_complex: bool) -> None:
-    """The input of a layer of the given class name; a complex layer takes complex input besides real."""
+    """The input of a layer of the given class name; a complex layer accepts real and complex input."""
     widened = autocast(x.device)
     if weight.dtype not in REAL_OF and not widened:
         raise TypeError(
@@ -76,7 +76,7 @@ def check_input(name: str, x: Tensor, weight: Tensor, dimensions: int, features:
 def check_hidden(
     x: Tensor, hx: Tensor | None, weight: Tensor, expected: tuple[int, int, int], is_complex: bool
 ) -> None:
-    """The initial states that go with an input; complex ones would turn a real layer's output complex."""
+    """The initial states for an input; complex ones would make a real layer's output complex."""
     if hx is None:
         return
     if tuple(hx.shape) != expected:

@@ -15,10 +15,10 @@ from ._base import LayerKeywords, RecurrentLayer
 
 
 class OrthogonalRNN(RecurrentLayer):
-    """A layer whose W is decided by a few free parameters; a subclass says by which, and how.
+    """A layer whose W is a function of a few free parameters, defined by a subclass.
 
     A subclass defines the hooks ``_transition_shapes``, ``_draw_transition`` and ``_transition``, and ``_fixed`` for
-    what decides W and is not trained; it sets ``is_complex`` where W is complex.
+    untrained data that determines W; it sets ``is_complex`` if W is complex.
     """
 
     _own_keywords: tuple[str, ...] = ("nonlinearity",)
@@ -52,7 +52,7 @@ class OrthogonalRNN(RecurrentLayer):
     # ------------------------------------------------------------ W
 
     def recurrent_parameters(self) -> Iterator[nn.Parameter]:
-        """Yield the parameters of W, of every layer and direction, for a learning rate of their own."""
+        """Yield the parameters of W, of every layer and direction, for a separate learning rate."""
         for suffix in self._suffixes:
             for name in self._transition_shapes():
                 yield getattr(self, name + suffix)
@@ -63,20 +63,20 @@ class OrthogonalRNN(RecurrentLayer):
         Raises
         ------
         IndexError
-            If the layer is not there.
+            If the layer does not exist.
         ValueError
-            If ``reverse`` is asked of a layer that is not bidirectional.
+            If ``reverse`` is given for a layer that is not bidirectional.
         """
         matrix: Tensor = self._transition(self._suffix(layer, reverse)).matrix()
         return matrix
 
-    # ------------------------------------------------------------ the contract's hooks
+    # ------------------------------------------------------------ hooks of the base class
 
     def _check_keywords(self) -> None:
         _check_recurrence.activation(self.nonlinearity, "nonlinearity")
         per_unit = _check_recurrence.ACTIVATIONS[self.nonlinearity][1]
         bias = (self.hidden_size // per_unit,) if per_unit else None
-        # The length of modReLU's own bias, which takes the additive one's place; 0 without one.
+        # The length of modReLU's own bias, which replaces the additive one; 0 for other activations.
         self._biased_units = _check_recurrence.activation_units(
             self.nonlinearity, self.hidden_size, bias, complex_=self.is_complex, features_of="hidden_size"
         )
@@ -104,7 +104,7 @@ class OrthogonalRNN(RecurrentLayer):
             bias = self._value("bias" + suffix) if self.bias else None
         elif self.bias:
             activation_bias = getattr(self, "activation_bias" + suffix)
-        else:  # modReLU is defined by its bias: without a trained one it is zero
+        else:  # modReLU needs a bias: zero if it is not trained
             activation_bias = torch.zeros(self._biased_units, dtype=self._weight_dtype, device=weight.device)
         states: Tensor = recurrence(
             self._transition(suffix),

@@ -22,9 +22,9 @@ class ORNN(OrthogonalRNN):
         h_t = \phi(W h_{t-1} + V x_t + b), \qquad
         W = H(u_n) H(u_{n-1}) \cdots H(u_{n-m+1}), \qquad H(u) = I - 2 u u^T / \|u\|^2,
 
-    where :math:`u_k` is zero in its first n - k places. With m = n the last factor is
-    :math:`\mathrm{diag}(1, \dots, 1, \pm 1)`, its sign that of the last entry :math:`u_1` of ``vectors``, and W reaches
-    every orthogonal matrix. W is orthogonal whatever the parameters are.
+    where :math:`u_k` is zero in its first n - k entries. With m = n the last factor is :math:`\mathrm{diag}(1, \dots,
+    1, \pm 1)`, its sign that of the last entry :math:`u_1` of ``vectors``, and W reaches every orthogonal matrix. W
+    is orthogonal for all parameters.
 
     Parameters
     ----------
@@ -33,12 +33,12 @@ class ORNN(OrthogonalRNN):
     reflections : int, optional
         Number m of reflections, 1..hidden_size; by default ``hidden_size``. Fewer are cheaper.
     sign : {"hard", "soft"}
-        For m = n: s = sign(u_1) with a straight-through gradient, or s = u_1 clamped to [-1, 1] in the forward, for
-        which W is orthogonal only while abs(s) = 1.
+        For m = n: s = sign(u_1) with a straight-through gradient, or s = u_1 clamped to [-1, 1] in forward, for which
+        W is orthogonal only while abs(s) = 1.
     nonlinearity : str
         Any activation of :func:`isometry.torch.activate`. modReLU has its own bias in place of b.
     slope : float
-        Slope of ``"leaky_relu"`` below zero, in [0, 1).
+        Slope of ``"leaky_relu"`` for negative arguments, in [0, 1).
     **keywords
         ``bias``, ``batch_first``, ``dropout``, ``bidirectional``, ``device``, ``dtype`` as in ``torch.nn.RNN``;
         ``trainable_h0`` (False): the initial states are parameters, used when none are passed.
@@ -48,7 +48,7 @@ class ORNN(OrthogonalRNN):
     weight_ih_l{k}[_reverse] : Parameter
         V (hidden_size, features).
     vectors_l{k}[_reverse] : Parameter
-        U (hidden_size, reflections), a column for each vector; entries above the diagonal are ignored.
+        U (hidden_size, reflections), one vector per column; entries above the diagonal are ignored.
     bias_l{k}[_reverse] or activation_bias_l{k}[_reverse] : Parameter
         b, or modReLU's bias.
 
@@ -112,6 +112,6 @@ class ORNN(OrthogonalRNN):
         if self.reflections < self.hidden_size or self.sign == "hard":
             return Householder.from_trapezoid(u)
         last = u[-1, -1]
-        # s is the clamped value, its gradient that of u_1: a latent number that may leave [-1, 1] and come back.
+        # s is the clamped value with the gradient of u_1, so that u_1 can leave [-1, 1] and return.
         sign = last.detach().clamp(-1, 1) + (last - last.detach())
         return Householder(u[:, :-1].tril(), sign=sign)

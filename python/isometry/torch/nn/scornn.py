@@ -20,16 +20,16 @@ class ScoRNN(OrthogonalRNN):
 
         h_t = \phi(W h_{t-1} + V x_t), \qquad W = (I + A)^{-1} (I - A) D, \qquad A^T = -A,
 
-    with a fixed diagonal D, its last ``negative_ones`` entries -1 and the others 1. W is orthogonal whatever the
-    parameters are, and :math:`\det W = (-1)^{\rho}`.
+    with a fixed diagonal D, its last ``negative_ones`` entries -1 and the others 1. W is orthogonal for all
+    parameters, and :math:`\det W = (-1)^{\rho}`.
 
     Parameters
     ----------
     input_size, hidden_size, num_layers
         As in ``torch.nn.RNN``.
     negative_ones : int, optional
-        Number rho of entries -1 in D, 0..hidden_size; by default ``hidden_size // 2``. It decides how many eigenvalues
-        start in the left half plane.
+        Number rho of entries -1 in D, 0..hidden_size; by default ``hidden_size // 2``. It determines how many
+        eigenvalues start in the left half plane.
     nonlinearity : str
         Any activation of :func:`isometry.torch.activate`. modReLU has its own bias; the others have an additive one.
     **keywords
@@ -42,7 +42,7 @@ class ScoRNN(OrthogonalRNN):
     upper_l{k}[_reverse] : Parameter
         The entries of A above the diagonal, row by row.
     activation_bias_l{k}[_reverse] or bias_l{k}[_reverse] : Parameter
-        modReLU's bias, or with another activation b.
+        modReLU's bias, or b with another activation.
     signs_l{k}[_reverse] : buffer
         The diagonal of D.
 
@@ -85,7 +85,7 @@ class ScoRNN(OrthogonalRNN):
 
     def _load_from_state_dict(self, *arguments: Any) -> None:
         super()._load_from_state_dict(*arguments)
-        if not self.signs_l0.is_meta:  # D is the loaded one from now on
+        if not self.signs_l0.is_meta:  # D is determined by the loaded buffers
             self.negative_ones = int((self.signs_l0 < 0).sum())
 
     def _transition_shapes(self) -> dict[str, tuple[int, ...]]:

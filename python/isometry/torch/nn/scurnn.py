@@ -42,7 +42,7 @@ class ScuRNN(OrthogonalRNN):
     phases_l{k}[_reverse] : Parameter
         theta (hidden_size,).
     activation_bias_l{k}[_reverse] or bias_l{k}[_reverse] : Parameter
-        modReLU's bias (hidden_size,), or with another activation b as pairs (hidden_size, 2).
+        modReLU's bias (hidden_size,), or b as pairs (hidden_size, 2) with another activation.
 
     References
     ----------

@@ -22,7 +22,7 @@ _DENSE = (torch.strided, torch.jagged)
 
 
 def tensor(name: str, value: object) -> Tensor:
-    """The argument as it is used: a floating or complex tensor; under autocast, half precision becomes float32."""
+    """The argument as a floating or complex tensor; under autocast, half precision becomes float32."""
     if not isinstance(value, Tensor):
         _check.kind(name, "a torch.Tensor", value)
     if value.layout not in _DENSE:
@@ -49,7 +49,7 @@ def real_tensor(
 
 
 def drawn(rng: object, dtype: object) -> torch.dtype:
-    """The dtype of random arguments, after a check of it and of their generator."""
+    """The dtype of random arguments, after checking it and their generator."""
     if rng is not None and not isinstance(rng, torch.Generator):
         _check.kind("rng", "a torch.Generator", rng)
     if dtype is None:
@@ -181,7 +181,7 @@ class Operator:
         features = self._shape[not adjoint]
         own = self._dtype
         plain = isinstance(x, Tensor) and x.dtype is own and x.layout is torch.strided
-        # `not` of a tuple of symbolic sizes is none of what torch.compile can trace.
+        # torch.compile cannot trace `not` of a tuple of symbolic sizes.
         if plain and self._batch_shape == () and x.dim() and x.shape[-1] == features:
             return self._rows(x, adjoint)
         x = tensor("x", x)
@@ -191,7 +191,7 @@ class Operator:
             return self._fold(x, plan, adjoint)
         if own is COMPLEX_OF[own]:
             return self._fold(x.to(own), plan, adjoint)
-        # A real W acts on the real and the imaginary part alike: both are rows of one call.
+        # A real W acts on real and imaginary parts separately: both are rows of one call.
         parts = torch.stack((x.real, x.imag)).reshape(2, *(1,) * (len(plan.full) + 1 - x.dim()), *x.shape)
         real, imaginary = self._act(parts, adjoint, backend)
         return torch.complex(real, imaginary)

@@ -16,7 +16,7 @@ from .._function import COMPLEX_OF, REAL_OF, array, dtype_name, room, visible
 from ._declared import Declared
 from ._operator import Arguments, drawn, real_tensor, tensor
 
-# Newton-Schulz steps at most: each squares the distance from unitary.
+# Most Newton-Schulz steps; each squares the distance from unitary.
 _STEPS = 6
 
 
@@ -41,17 +41,17 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formulas.cayley.matrix):
     ValueError
         Shapes that do not fit, signs other than +1 and -1.
     TypeError
-        Anything but tensors of one floating precision, that of signs included.
+        Arguments, including signs, that are not tensors of the same floating-point precision.
 
     Notes
     -----
-    On the CPU, forward mode included, W is orthogonal or unitary for every finite value of the parameters,
-    max|W^H W - I| below 20 n eps, or the call that forms it raises a ValueError that names `upper`. The second happens
-    where double precision ends: if A is singular, as every real A of odd n is, so is I + A numerically for ||A|| around
-    1/eps of float64, 4.5e15, and beyond. NaN comes of NaN and infinity alone.
+    On the CPU, forward mode included, for every finite value of the parameters W is orthogonal or unitary, with
+    max|W^H W - I| below 20 n eps, or the call that forms it raises a ValueError that names `upper`. The error marks
+    the limit of double precision: if A is singular, as every real A of odd n is, I + A is numerically singular for
+    ||A|| around 1/eps of float64, 4.5e15, and beyond. NaN arises from NaN and infinity only.
 
-    Inside torch.func, torch.compile and other recorders of programs, and on other devices, no value is looked at: W is
-    what torch.linalg.solve makes of I + A in the precision of the arguments, orthogonal up to about ||A|| eps.
+    Inside torch.func, torch.compile and other tracers, and on other devices, values are not checked: W is the result
+    of torch.linalg.solve for I + A in the precision of the arguments, orthogonal up to about ||A|| eps.
 
     References
     ----------
@@ -102,8 +102,8 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formulas.cayley.matrix):
         Parameters
         ----------
         a : Tensor, shape (*, n, n)
-            Skew-symmetric (real) or skew-Hermitian (complex), each matrix up to sqrt(eps) times its own largest entry.
-            Its strict upper triangle and, if it is complex, the imaginary part of its diagonal are used.
+            Skew-symmetric (real) or skew-Hermitian (complex), each matrix up to sqrt(eps) times its own largest
+            entry. Its strict upper triangle and, if complex, the imaginary part of its diagonal are used.
 
         Examples
         --------
@@ -145,7 +145,7 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formulas.cayley.matrix):
         phases : Tensor, shape (*, n), optional
             The same as phases, which make the transform complex; not together with signs.
         tol : float, optional
-            The largest entry of |W^H W - I| that is accepted, by default n sqrt(eps).
+            The largest entry of |W^H W - I| accepted, by default n sqrt(eps).
 
         Examples
         --------
@@ -167,7 +167,7 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formulas.cayley.matrix):
         last, d = room((*batch, n), real, nb, n)
         if phases is not None:
             last.copy_(phases)
-        elif signs is not None:  # the seam takes a sign beside complex numbers as the phase 0 or pi
+        elif signs is not None:  # for complex numbers the extension takes signs as phases 0 or pi
             last.copy_((signs < 0).to(real) * math.pi if dtype.is_complex else signs)
         upper, a = room((*batch, n * (n - 1) // 2), dtype, nb, n * (n - 1) // 2)
         diagonal, g = room((*batch, n), real, nb, n) if dtype.is_complex else (None, None)
@@ -200,11 +200,11 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formulas.cayley.matrix):
         negative_ones : int, optional
             Number of -1 at the end of a real D, by default n // 2. A complex D has phases uniform on [0, 2 pi).
         rng : torch.Generator, optional
-            Source of the numbers, by default torch's own.
+            The random generator, by default torch's own.
         dtype : torch.dtype, optional
             By default `torch.get_default_dtype()`.
         device : torch.device, optional
-            Where the arrays are made.
+            The device of the arrays.
 
         Examples
         --------
@@ -232,7 +232,7 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formulas.cayley.matrix):
 def _matrix_seen(upper: Tensor, rest: Sequence[Tensor | None]) -> Tensor:
     """The formula where values can be seen (forward mode): W as orthogonal as the kernel makes it, or a ValueError.
 
-    In double precision, then W <- W (3 I - W^H W) / 2 while W is not orthogonal. NaN and infinity pass.
+    Computed in double precision, then W <- W (3 I - W^H W) / 2 until W is orthogonal. NaN and infinity pass.
     """
     diagonal, signs, phases = (None if t is None else t.double() for t in rest)
     try:

@@ -25,7 +25,7 @@ class Dense(Declared, declaration=DENSE, matrix=formulas.dense.matrix, apply=for
     ValueError
         Shapes that do not fit.
     TypeError
-        Anything but a tensor of a floating or complex dtype.
+        Other arguments than a tensor of a floating or complex dtype.
 
     Examples
     --------
@@ -60,11 +60,11 @@ class Dense(Declared, declaration=DENSE, matrix=formulas.dense.matrix, apply=for
         n : int
             Size.
         rng : torch.Generator, optional
-            Source of the numbers, by default torch's own.
+            The random generator, by default torch's own.
         dtype : torch.dtype, optional
             By default `torch.get_default_dtype()`.
         device : torch.device, optional
-            Where the array is made.
+            The device of the array.
 
         Examples
         --------

@@ -35,10 +35,10 @@ class Householder(
     Raises
     ------
     ValueError
-        Shapes that do not fit, a sign outside [-1, 1], a zero vector or one whose squared norm overflows or is denormal
-        (a length outside 1.1e-19..1.8e19 in float32, 1.5e-154..1.3e154 in float64); where values can be seen.
+        Shapes that do not fit, a sign outside [-1, 1], a zero vector or one whose squared norm overflows or is
+        denormal (a norm outside 1.1e-19..1.8e19 in float32, 1.5e-154..1.3e154 in float64); if values can be read.
     TypeError
-        Anything but tensors of one floating precision.
+        Arguments that are not tensors of the same floating-point precision.
 
     References
     ----------
@@ -71,7 +71,7 @@ class Householder(
         """The transition of the oRNN from its lower-trapezoidal array, 1 <= m <= n.
 
         For m < n the columns of u are the reflection vectors. For m = n the last column holds the single number u_1,
-        which is no reflection vector: W = H(u_0) ... H(u_{n-2}) diag(1, ..., 1, s).
+        which is not a reflection vector: W = H(u_0) ... H(u_{n-2}) diag(1, ..., 1, s).
 
         Parameters
         ----------
@@ -108,7 +108,7 @@ class Householder(
         w : Tensor, shape (*, n, n)
             Orthogonal (real) or unitary (complex).
         tol : float, optional
-            The largest entry of |W^H W - I| that is accepted, by default n sqrt(eps).
+            The largest entry of |W^H W - I| accepted, by default n sqrt(eps).
 
         Examples
         --------
@@ -150,11 +150,11 @@ class Householder(
             Number of reflections, without a last factor. By default n - 1 reflections and a last factor: sign +1, or
             phases uniform on [-pi, pi) for a complex dtype.
         rng : torch.Generator, optional
-            Source of the numbers, by default torch's own.
+            The random generator, by default torch's own.
         dtype : torch.dtype, optional
             By default `torch.get_default_dtype()`.
         device : torch.device, optional
-            Where the arrays are made.
+            The device of the arrays.
 
         Examples
         --------

@@ -36,7 +36,7 @@ pub fn activate<T: Scalar>(
         parts,
         || (),
         |(), _, (z, out)| {
-            // SAFETY: both are the same whole rows of `width` numbers.
+            // SAFETY: input and output are the same number of whole rows of `width` numbers.
             unsafe { law.value(z.as_ptr(), out.as_mut_ptr(), 0..out.len() / law.width, 0..law.width) }
         },
     );
@@ -82,7 +82,7 @@ pub fn activate_vjp<T: Scalar>(
         || (),
         |(), _, ((z, ct), out)| {
             let (rows, columns) = (0..out.len() / law.width, 0..law.width);
-            // SAFETY: all are the same whole rows of `width` numbers.
+            // SAFETY: all arrays are the same number of whole rows of `width` numbers.
             unsafe {
                 law.pull(z.as_ptr(), Source::Argument, ct.as_ptr(), out.as_mut_ptr(), rows, columns);
             }
@@ -101,10 +101,10 @@ pub fn activate_vjp<T: Scalar>(
                 add: false,
                 columns: law.bias_columns(member),
             };
-            // SAFETY: both arrays have `rows` rows of `width` numbers, which nobody writes; members take different columns.
+            // SAFETY: both arrays have `rows` rows of `width` numbers, not being written; members take disjoint columns.
             unsafe { columns.call() };
         });
-        // SAFETY: the columns of all members make up the sums.
+        // SAFETY: the members together have written all columns of the sums.
         let sums = unsafe { std::slice::from_raw_parts(sums.ptr(), sums.len()) };
         units(law.kind, sums, bar);
     }
@@ -112,7 +112,7 @@ pub fn activate_vjp<T: Scalar>(
 }
 
 impl<R: Real> Law<R> {
-    /// This member's part of the columns of the sums of its bias gradient.
+    /// This member's columns of the sums of its bias gradient.
     pub fn bias_columns(&self, member: &Member<'_>) -> Range<usize> {
         let halves = if self.kind == Kind::ModreluRealrep { 2 } else { 1 };
         member.share(self.width / halves, lanes::<R>())

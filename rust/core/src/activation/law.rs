@@ -1,4 +1,4 @@
-//! An activation made ready for rows of one width: its kind for this number type, and its biases spread over the lanes.
+//! An activation prepared for rows of one width: its kind for this number type, and its biases expanded per real number.
 
 use super::{Activation, Kind, Source};
 use crate::error::Result;
@@ -7,15 +7,15 @@ use crate::scalar::{Real, Scalar};
 use isometry_kernels::activation::{Pass, Phi};
 use std::ops::Range;
 
-/// An activation made ready for rows of `width` real numbers.
+/// An activation prepared for rows of `width` real numbers.
 pub struct Law<R: Real> {
-    /// What it does to the numbers of a row.
+    /// The kernel's kind.
     pub kind: Kind,
     /// Real numbers per row.
     pub width: usize,
-    /// That of leaky_relu.
+    /// The slope of leaky_relu.
     pub slope: R,
-    /// Its own bias for every number of a row, then zeros for whole vectors; empty without bias.
+    /// The bias of every number of a row, then zeros up to whole vectors; empty without bias.
     bias: Buffer<R>,
     growing: bool,
 }
@@ -49,7 +49,7 @@ impl<R: Real> Law<R> {
         Ok(Law { kind, width, slope, bias: spread, growing })
     }
 
-    /// As the kernels see it.
+    /// The form used by the kernels.
     pub fn phi(&self) -> Phi<R> {
         let Law { kind, width, slope, .. } = *self;
         Phi {
@@ -60,13 +60,14 @@ impl<R: Real> Law<R> {
         }
     }
 
-    /// Whether the gradient changes the direction of a number: then the part along it that the bias wants is lost in rounding.
+    /// Whether the pullback rotates a number: the component along it, which the bias gradient needs, is then lost in
+    /// rounding.
     pub fn turns(&self) -> bool {
         matches!(self.kind, Kind::ModreluPairs | Kind::ModreluRealrep)
     }
 
-    /// Whether the derivative can be read off h with full accuracy. OPLU forgets the order; the radius |h| - b of
-    /// a complex modReLU loses digits for b > 0.
+    /// Whether the derivative can be computed from h with full accuracy. OPLU does not preserve the order; the radius
+    /// |h| - b of a complex modReLU loses digits for b > 0.
     pub fn readable(&self) -> bool {
         match self.kind {
             Kind::Oplu | Kind::OpluComplex | Kind::OpluHalves | Kind::ModreluRealrep => false,
@@ -75,13 +76,13 @@ impl<R: Real> Law<R> {
         }
     }
 
-    /// out = phi(z) on these rows and columns (all columns where [`Kind::by_rows`]); out may be z.
+    /// out = phi(z) on these rows and columns (all columns if [`Kind::by_rows`]); out may be z.
     ///
     /// # Safety
-    /// Rows of `width` numbers lie one after the other at both pointers; columns start at a multiple of two vectors.
+    /// Rows of `width` numbers are contiguous at both pointers; columns start at a multiple of two vectors.
     pub unsafe fn value(&self, z: *const R, out: *mut R, rows: Range<usize>, columns: Range<usize>) {
         let (phi, from, g) = (self.phi(), Source::Argument, std::ptr::null());
-        // SAFETY: the rows and columns exist; the bias has whole vectors.
+        // SAFETY: the rows and columns exist; the bias is padded to whole vectors.
         unsafe { Pass { phi, y: z, g, from, out, rows, columns }.call() }
     }
 
@@ -98,7 +99,7 @@ impl<R: Real> Law<R> {
         rows: Range<usize>,
         columns: Range<usize>,
     ) {
-        // SAFETY: the rows and columns exist; the bias has whole vectors.
+        // SAFETY: the rows and columns exist; the bias is padded to whole vectors.
         unsafe { Pass { phi: self.phi(), y, g, from, out, rows, columns }.call() }
     }
 }

@@ -1,5 +1,5 @@
-//! Nonlinearities of the recurrence: h = phi(z), z_bar = phi'(z)^H h_bar. The formulas stand in [`isometry_kernels::activation`], one
-//! file each.
+//! Nonlinearities of the recurrence: h = phi(z), z_bar = phi'(z)^H h_bar. The formulas are in
+//! [`isometry_kernels::activation`], one file each.
 //!
 //! | name | value | derivative at kinks |
 //! |---|---|---|
@@ -27,7 +27,7 @@ use crate::error::{Error, Result};
 use crate::scalar::Scalar;
 use crate::sizes::check_len;
 
-/// The names that [`Activation::parse`] knows, in the order of the table.
+/// The names accepted by [`Activation::parse`], in the order of the table.
 pub const NAMES: [&str; 8] =
     ["identity", "tanh", "relu", "leaky_relu", "oplu", "oplu_halves", "modrelu", "modrelu_realrep"];
 
@@ -45,7 +45,7 @@ pub enum Activation {
         /// 0 <= slope < 1
         slope: f64,
     },
-    /// (max, min) of neighbours
+    /// (max, min) of each pair (2i, 2i+1)
     Oplu,
     /// (max, min) of the elements i and i + n/2
     OpluHalves,
@@ -56,7 +56,7 @@ pub enum Activation {
 }
 
 impl Activation {
-    /// The activation of that name; `slope` concerns leaky_relu only.
+    /// The activation of this name; `slope` is for leaky_relu only.
     pub fn parse(name: &str, slope: f64) -> Result<Self> {
         Ok(match name {
             "identity" => Activation::Identity,
@@ -77,7 +77,7 @@ impl Activation {
         })
     }
 
-    /// Biases of its own for rows of n elements: 0 for all but the modReLUs.
+    /// Number of biases for rows of n elements: 0 for all but the modReLUs.
     pub fn bias_units(self, n: usize) -> usize {
         match self {
             Activation::Modrelu => n,
@@ -86,7 +86,8 @@ impl Activation {
         }
     }
 
-    /// Refuses odd rows where elements are paired, complex rows in the real representation, and a bias of the wrong size.
+    /// Returns an error for odd rows of paired elements, complex rows in the real representation, or a bias of the wrong
+    /// size.
     pub fn check<T: Scalar>(self, n: usize, bias: Option<&[T::Real]>) -> Result<()> {
         let paired = matches!(self, Activation::Oplu | Activation::OpluHalves | Activation::ModreluRealrep);
         if paired && n % 2 == 1 {

@@ -97,7 +97,7 @@ pub(crate) fn pull<W: Scalar<Real = f64>>(
     (z_bar, vec![])
 }
 
-/// Every activation that rows of n elements allow.
+/// Every activation that is valid for rows of n elements.
 pub(crate) fn all<T: Scalar>() -> Vec<Activation> {
     let names = NAMES.iter().filter(|name| T::PARTS == 1 || **name != "modrelu_realrep");
     names.map(|name| Activation::parse(name, 0.1).unwrap()).collect()

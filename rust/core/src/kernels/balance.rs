@@ -1,6 +1,6 @@
-//! Columns of extreme length brought to ordinary length. H(u) depends on the direction of u alone, so each column may be
-//! multiplied by a power of two, which is exact; with u' = c u the gradient is u_bar = c u'_bar. Without it 2 / ||u||^2, or
-//! a product of several, overflows or is flushed to zero long before ||u||^2 itself leaves the range of the type.
+//! Rescales columns of extreme norm. H(u) depends on the direction of u alone, so each column may be multiplied by a
+//! power of two, which is exact; with u' = c u the gradient is u_bar = c u'_bar. Otherwise 2 / ||u||^2, or a product of
+//! several, overflows or is flushed to zero long before ||u||^2 itself leaves the range of the type.
 
 use super::Buffer;
 use super::norms::column_norms2;
@@ -9,10 +9,10 @@ use crate::scalar::{Real, Scalar};
 use crate::sizes::check_len;
 use num_traits::{Float, One, Zero};
 
-/// Columns whose lengths need no allocation: in small calls one would be felt.
+/// Columns whose norms need no allocation, which would be noticeable in small calls.
 const FEW: usize = 32;
 
-/// A copy of the vectors with ordinary lengths, and the factor of every column.
+/// A copy of the vectors with moderate norms, and the factor of every column.
 pub struct Balanced<T: Scalar> {
     /// (batch, n, m)
     pub vectors: Buffer<T>,
@@ -20,7 +20,7 @@ pub struct Balanced<T: Scalar> {
     m: usize,
 }
 
-/// None if all squared lengths are ordinary already: the copy is then not made.
+/// None if all squared norms are moderate already: no copy is made.
 pub fn balance<T: Scalar>(vectors: &[T], batch: usize, n: usize, m: usize) -> Result<Option<Balanced<T>>> {
     check_len("vectors", vectors.len(), &[batch, n, m])?;
     if vectors.is_empty() {
@@ -44,7 +44,7 @@ pub fn balance<T: Scalar>(vectors: &[T], batch: usize, n: usize, m: usize) -> Re
             let largest = column.fold(T::Real::zero(), |most, x| {
                 Float::max(Float::max(most, Float::abs(x.re())), Float::abs(x.im()))
             });
-            // Zero, infinite and NaN columns stay what they are: they have no direction.
+            // Zero, infinite and NaN columns have no direction and are left unchanged.
             let c = if largest > T::Real::zero() && Float::is_finite(largest) {
                 power_of_two::<T::Real>(largest)
             } else {
@@ -59,14 +59,14 @@ pub fn balance<T: Scalar>(vectors: &[T], batch: usize, n: usize, m: usize) -> Re
     Ok(Some(Balanced { vectors: balanced, scale, m }))
 }
 
-/// 2^-e for a number in [2^e, 2^(e+1)), held to what the type can represent on both sides.
+/// 2^-e for a number in [2^e, 2^(e+1)), limited to the range of the type on both sides.
 fn power_of_two<R: Real>(x: R) -> R {
     let limit = Float::log2(R::max_value()).f64() - 2.0;
     R::of(2f64.powf((-Float::log2(x).f64().floor()).clamp(-limit, limit)))
 }
 
 impl<T: Scalar> Balanced<T> {
-    /// Turns the gradient of the balanced vectors into that of the given ones, in place.
+    /// Converts the gradient of the balanced vectors into that of the given ones, in place.
     pub fn pull(&self, bar: &mut [T]) {
         let m = self.m;
         let size = self.vectors.len() / (self.scale.len() / m);

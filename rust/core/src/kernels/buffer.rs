@@ -1,4 +1,4 @@
-//! Memory that is written when it is taken: what lives longer than the regions of a call, or is read as a slice.
+//! Initialised memory, for data that outlives the regions of a call or is read as a slice.
 
 use crate::error::{Error, Result};
 use crate::scratch::Plain;
@@ -34,11 +34,11 @@ impl<T: Plain> Buffer<T> {
         Ok(Buffer { data: NonNull::new(data.cast()).ok_or_else(lack)?, len })
     }
 
-    /// `len` NaN patterns: for tests of kernels, which are to write before they read.
+    /// `len` NaN patterns: for tests of kernels, which must write before they read.
     #[cfg(test)]
     pub fn scratch(len: usize) -> Self {
         let buffer = Self::zeroed(len).expect("memory for a test");
-        // SAFETY: the memory is the buffer's; every pattern of bits is a plain number.
+        // SAFETY: the buffer owns the memory; every bit pattern is a valid plain number.
         unsafe { buffer.ptr().write_bytes(0xff, len) };
         buffer
     }
@@ -53,7 +53,7 @@ impl<T: Plain> Buffer<T> {
 impl<T: Plain> Deref for Buffer<T> {
     type Target = [T];
     fn deref(&self) -> &[T] {
-        // SAFETY: `len` numbers, written when the memory was taken.
+        // SAFETY: `len` numbers, initialised on allocation.
         unsafe { std::slice::from_raw_parts(self.data.as_ptr(), self.len) }
     }
 }

@@ -1,23 +1,23 @@
 //! The inverse of one matrix whose leading minors are all far from zero (I + A with skew A), in place, without pivoting.
 //!
-//! Halves, whose work is in deep products,
+//! By halves, with nearly all work in deep products,
 //!
 //! ```text
 //! X = S11 M12,  Y = M21 S11,  S22 = (M22 - M21 X)^-1,  S12 = -X S22,  S21 = -S22 Y,  S11 - S12 Y
 //! ```
 //!
-//! with S11 = M11^-1, wherever one member works alone or the matrix exceeds the caches; in between, for several members,
-//! Gauss-Jordan with a block of [`BLOCK`] pivots at a time,
+//! where S11 = M11^-1, if one member works alone or the matrix exceeds the caches; for sizes in between and several
+//! members, by Gauss-Jordan with a block of [`BLOCK`] pivots at a time,
 //!
 //! ```text
 //! D = M_kk^-1,  R = D M_k:,  M_i: <- M_i: - F_i R  (i != k),  M_k: <- R
 //! ```
 //!
-//! where F = M_:k is set aside and its place holds the identity, so that D and -F D end up there. The members own column
-//! panels, as the product deals them: whatever a member writes it reads again itself, but for F. The columns of the next
-//! block are updated and set aside before all others, so that one barrier per block suffices: between it and the next,
-//! everybody inverts the same small D for itself and works on its own columns. (Halves of 512 take 36 barriers, and members
-//! read what others wrote: a tenth of the time.)
+//! where F = M_:k is copied and replaced by the identity, so that D and -F D result there. Members own column panels, as
+//! in the product: each reads only what it wrote itself, except for F. The columns of the next block are updated and
+//! copied first, so that one barrier per block suffices: between barriers every member inverts the same small D
+//! redundantly and works on its own columns. (At n = 512 halves take 36 barriers, and members read data of other
+//! members: a tenth of the time.)
 
 use super::{Operand, Product};
 use crate::parallel::Member;
@@ -26,16 +26,16 @@ use crate::scratch::{Arena, Frame, Region};
 use isometry_kernels::eliminate::{Eliminate, eliminate_scratch};
 use std::ops::{Range, RangeInclusive};
 
-/// Pivots of a block: as deep as its products are.
+/// Pivots of a block: the depth of its products.
 const BLOCK: usize = 64;
 
-/// Copies of F: a member that runs ahead writes the next but one while another still reads the first.
+/// Copies of F: a member may write the copy after next while another still reads the first.
 const COPIES: usize = 3;
 
-/// Sizes that are inverted by blocks; smaller ones are not worth several members.
+/// Sizes inverted by blocks; smaller ones do not pay for several members.
 const BY_BLOCKS: RangeInclusive<usize> = 209..=512;
 
-/// Where n is halved: at a multiple of the widest panel.
+/// Where n is halved: a multiple of the widest panel.
 fn cut(n: usize) -> usize {
     (n / 2).div_ceil(32) * 32
 }
@@ -53,12 +53,12 @@ fn carve_shared<T: Scalar>(arena: &mut Arena, n: usize) {
     }
 }
 
-/// F of the blocks, one after the other.
+/// F of the blocks, contiguous.
 fn copies<T: Scalar>(arena: &mut Arena, n: usize) -> [Region<T>; COPIES] {
     [(); COPIES].map(|()| arena.take(&[n, BLOCK]))
 }
 
-/// X and Y, and what the inverses of the two halves share, one after the other.
+/// X and Y, and the memory shared in the inverses of the two halves, contiguous.
 struct Halves<T> {
     x: Region<T>,
     y: Region<T>,
@@ -102,11 +102,11 @@ impl<T: Scalar> InverseOwn<T> {
     }
 }
 
-/// Replaces the n x n matrix at m (rows `ld` apart) by its inverse; ends with a barrier.
+/// Replaces the n x n matrix at m (row stride `ld`) by its inverse; ends with a barrier.
 ///
 /// # Safety
-/// The matrix exists; `shared` is [`inverse_shared`] for n, the same for all members, `own` each member's own, for n or more;
-/// all members of the call run the same inverse.
+/// The matrix exists; `shared` is [`inverse_shared`] for n, common to all members, `own` separate for each, for n or
+/// more; all members of the call run the same inverse.
 pub unsafe fn invert<T: Scalar>(
     member: &Member<'_>,
     m: *mut T,
@@ -115,7 +115,7 @@ pub unsafe fn invert<T: Scalar>(
     shared: Frame,
     own: InverseOwn<T>,
 ) {
-    // SAFETY: each way is run by all members on the same matrix, which is not touched by others meanwhile.
+    // SAFETY: all members run the same branch on the same matrix, which is not accessed by others.
     unsafe {
         if n <= BLOCK {
             if member.id == 0 {
@@ -147,7 +147,7 @@ unsafe fn halves<T: Scalar>(
     let (a11, a12) = (Operand::new(m.cast_const(), ld), Operand::new(m12.cast_const(), ld));
     let (a21, a22) = (Operand::new(m21.cast_const(), ld), Operand::new(m22.cast_const(), ld));
     let (ax, ay) = (Operand::new(x.cast_const(), n2), Operand::new(y.cast_const(), n1));
-    // SAFETY: the quarters are disjoint, and barriers stand between dependent products.
+    // SAFETY: the quarters are disjoint, and barriers separate dependent products.
     unsafe {
         invert(member, m, ld, n1, rest, own);
         Product::new((n1, n2, n1), a11, a12, x, n2).run(member, scratch);
@@ -174,7 +174,7 @@ unsafe fn blocks<T: Scalar>(
     own: InverseOwn<T>,
 ) {
     // SAFETY: members write their own columns; F is complete at the barrier, and its copy is written again only after
-    // the barrier of the next block, which nobody passes before all have read it.
+    // the barrier of the next block, when all members have read it.
     unsafe {
         let (d, scratch) = (own.d.ptr(), own.scratch.ptr());
         let step = Step { member, m, ld, n, d, scratch };
@@ -215,7 +215,7 @@ impl<T: Scalar> Step<'_, T> {
         for columns in self.own((k, (k + BLOCK).min(self.n))) {
             for i in rows.clone() {
                 let to = f.wrapping_add(i * BLOCK + columns.start - k);
-                // SAFETY: F has n rows of BLOCK elements, the matrix n rows; the columns are this member's.
+                // SAFETY: F has n rows of BLOCK elements, the matrix n rows; the columns belong to this member.
                 unsafe {
                     std::ptr::copy_nonoverlapping(self.m.add(i * self.ld + columns.start), to, columns.len())
                 };
@@ -223,10 +223,10 @@ impl<T: Scalar> Step<'_, T> {
         }
     }
 
-    /// Leaves the identity in this member's columns of block k.
+    /// Writes the identity to this member's columns of block k.
     unsafe fn identity(&self, k: usize) {
         for columns in self.own((k, (k + BLOCK).min(self.n))) {
-            // SAFETY: the matrix has n rows; the columns are this member's.
+            // SAFETY: the matrix has n rows; the columns belong to this member.
             unsafe {
                 for i in 0..self.n {
                     std::ptr::write_bytes(self.m.add(i * self.ld + columns.start), 0, columns.len());
@@ -242,8 +242,8 @@ impl<T: Scalar> Step<'_, T> {
         Product::<T>::own(self.member, self.n, columns)
     }
 
-    /// R = D M_k: and M_i: - F_i R in this member's columns of the given ones, which are written to `aside`, the next F,
-    /// and leave the identity behind, or stay in place.
+    /// R = D M_k: and M_i: - F_i R in this member's columns of the given ones. They are either written to `aside`, the
+    /// next F, and replaced by the identity, or updated in place.
     unsafe fn update(&self, k: usize, f: *const T, columns: (usize, usize), aside: Option<*mut T>) {
         let Step { member, m, ld, n, d, scratch } = *self;
         if columns.0 == columns.1 {
@@ -254,7 +254,7 @@ impl<T: Scalar> Step<'_, T> {
         let (ad, ar) = (Operand::new(d.cast_const(), end - k), Operand::new(r.cast_const(), ld));
         // column j of F is column columns.0 + j of the matrix
         let (to, pitch) = aside.map_or((m, ld), |f| (f.wrapping_sub(columns.0), BLOCK));
-        // SAFETY: the matrix has n rows, F and the next F have too; each product reads and writes the member's own columns, and F.
+        // SAFETY: the matrix, F and the next F have n rows; each product accesses the member's own columns, and reads F.
         unsafe {
             Product::new((end - k, n, end - k), ad, ar, r, ld).columns(columns).run(member, scratch);
             for (row, height) in [(0, k), (end, n - end)] {
@@ -278,7 +278,8 @@ mod tests {
     use crate::scalar::{Real, c32, c64};
     use crate::scratch::Scratch;
 
-    /// (I + A)^-1 (I + A) = I for a skew A of norm about 1, in the padded rows of a larger array, the same for any members.
+    /// (I + A)^-1 (I + A) = I for a skew A of norm about 1, in the padded rows of a larger array; equal for any member
+    /// count.
     fn check<T: Scalar>(n: usize) {
         let ld = n + 3;
         let mut matrix = vec![T::default(); n * ld];
@@ -319,7 +320,7 @@ mod tests {
                 row[n..].iter().all(|x| *x == T::real(T::Real::of(7.0))),
                 "n = {n}: wrote behind row {i}"
             );
-            // some columns of the product; each row of S is read whole
+            // some columns of the product; they read all of each row of S
             for j in [i, (i * 7 + 3) % n, n - 1] {
                 let mut sum = T::Wide::default();
                 for k in 0..n {

@@ -1,4 +1,4 @@
-//! What the operators share on top of the kernels: products and inverses on the threads of a call, memory, checks of arrays.
+//! Shared by the operators: products and inverses on the threads of a call, memory, checks of arrays.
 
 mod balance;
 mod buffer;

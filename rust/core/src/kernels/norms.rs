@@ -1,10 +1,10 @@
-//! Passes over arrays: squared lengths of the columns of a row-major matrix; whether all is zero.
+//! Passes over arrays: squared norms of the columns of a row-major matrix; whether an array is zero.
 
 use crate::scalar::{Scalar, parts, parts_mut};
 use isometry_kernels::norms::{Squares, Zeros};
 use num_traits::Zero;
 
-/// ||u_j||^2 for the columns j of u (rows of as many elements as `room` has), each summed from the first row to the last.
+/// ||u_j||^2 for the columns j of u (rows of `room.len()` elements), each summed from the first row to the last.
 pub fn column_norms2<'a, T: Scalar>(u: &[T], room: &'a mut [T]) -> &'a [T::Real] {
     let m = room.len();
     let sums = parts_mut(room);

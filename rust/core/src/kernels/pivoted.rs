@@ -1,11 +1,12 @@
-//! The inverse of one matrix by LU with partial pivoting, for what elimination without pivoting cannot do.
+//! The inverse of one matrix by LU with partial pivoting, for matrices that elimination without pivoting does not
+//! handle.
 
 use super::lu::Lu;
 use crate::parallel::Member;
 use crate::scalar::Scalar;
 use crate::scratch::{Arena, Region};
 
-/// Room for the inverse of a matrix.
+/// Workspace of the inverse of a matrix.
 #[derive(Clone, Copy)]
 pub struct Pivoted {
     inverse: Region<f64>,
@@ -23,11 +24,11 @@ impl Pivoted {
         }
     }
 
-    /// Replaces the row-major n x n matrix by its inverse, on one thread; returns log |det| of it, which is finite unless the
-    /// matrix is singular, holds a NaN or an infinity, or overflows: then the inverse is of no use.
+    /// Replaces the row-major n x n matrix by its inverse, on one thread; returns log |det|, which is finite unless the
+    /// matrix is singular, contains NaN or infinity, or overflows: then the inverse is meaningless.
     ///
     /// # Safety
-    /// The memory of the room lives, and nobody else uses it meanwhile.
+    /// The memory of the room is alive, and not otherwise in use.
     pub unsafe fn invert<T: Scalar<Real = f64>>(self, m: &mut [T], n: usize) -> f64 {
         let size = n * n;
         assert!(
@@ -37,7 +38,7 @@ impl Pivoted {
         );
         assert!(Lu::<T>::scratch(n) <= self.scratch.len() && n <= self.pivots.len());
         let lu = Lu { a: m.as_mut_ptr(), ld: n, n, pivots: self.pivots.ptr() };
-        // SAFETY: the matrix has n n elements, and the room was seen to have what it needs.
+        // SAFETY: the matrix has n n elements; the room was checked to be large enough.
         Member::alone(|member| unsafe { lu.invert(member, self.inverse.ptr().cast(), self.scratch.ptr()) })
     }
 }
@@ -48,7 +49,7 @@ mod tests {
     use crate::scalar::c64;
     use crate::scratch::Scratch;
 
-    /// M of scattered numbers with small leading minors, times its inverse, is I.
+    /// M of pseudo-random numbers with small leading minors, times its inverse, is I.
     fn check<W: Scalar<Real = f64>>() {
         for n in [1, 2, 3, 5, 8, 17, 40, 100] {
             let number = |e: usize| ((e * e * 7 + e * 13 + 5) % 101) as f64 / 50.0 - 1.0;
@@ -57,7 +58,7 @@ mod tests {
                 .collect();
             let mut s = m.clone();
             let room = Scratch::new(|arena| Pivoted::carve::<W>(arena, n)).unwrap();
-            // SAFETY: nobody else uses the room.
+            // SAFETY: the room is not otherwise in use.
             let (log, again) = unsafe {
                 let log = room.invert(&mut s, n);
                 (log, room.invert(&mut s.clone(), n))

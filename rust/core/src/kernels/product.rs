@@ -12,7 +12,7 @@ use std::ops::Range;
 pub struct Product<T: Scalar>(Multiply<T>);
 
 impl<T: Scalar> Product<T> {
-    /// C = A B; `c` is row-major with the given distance of rows. Sizes are (m, n, k).
+    /// C = A B; `c` is row-major with the given row stride. Sizes are (m, n, k).
     pub fn new(
         (m, n, k): (usize, usize, usize),
         a: Operand<T>,
@@ -42,7 +42,7 @@ impl<T: Scalar> Product<T> {
     pub fn alpha(self, alpha: f64) -> Self {
         Product(Multiply { alpha: T::Real::of(alpha), ..self.0 })
     }
-    /// Adds to what C holds.
+    /// Adds to the contents of C.
     pub fn add(self) -> Self {
         Product(Multiply { base: self.0.c, base_rows: self.0.c_rows, ..self.0 })
     }
@@ -50,32 +50,32 @@ impl<T: Scalar> Product<T> {
     pub fn onto(self, base: *const T, rows: usize) -> Self {
         Product(Multiply { base, base_rows: rows, ..self.0 })
     }
-    /// Shapes of A, B and C. Zeros outside a triangle must stand in memory for A and B; C outside is left unspecified.
+    /// Shapes of A, B and C. A and B must hold zeros outside their triangles; C is unspecified outside its own.
     pub fn shapes(self, a: Triangle, b: Triangle, c: Triangle) -> Self {
         Product(Multiply { shape: [a, b, c], ..self.0 })
     }
 
-    /// Only the columns from `start` to before `end` of C, cut at multiples of 32 (or n). They are dealt as those of every
-    /// product of this width that names its columns: what a member wrote it may read again without a barrier.
+    /// Only columns `start..end` of C, split at multiples of 32 (or n). All products of this width that name their
+    /// columns distribute them identically, so a member may read what it wrote itself without a barrier.
     pub fn columns(self, (start, end): (usize, usize)) -> Self {
         Product(Multiply { span: Some((start, end)), ..self.0 })
     }
 
-    /// The columns among `start..end` that are dealt to a member by a product of width n that names its columns.
+    /// The columns among `start..end` assigned to a member by a product of width n that names its columns.
     pub fn own(member: &Member<'_>, n: usize, span: (usize, usize)) -> impl Iterator<Item = Range<usize>> {
         own_columns::<T>((member.id, member.count), n, span)
     }
 
-    /// Real numbers of scratch that one member needs for products up to m x n x k.
+    /// Real numbers of scratch per member for products up to m x n x k.
     pub fn scratch(m: usize, k: usize) -> usize {
         scratch_len::<T>(m, k)
     }
 
-    /// Runs this member's part. No barrier: the caller puts one before C is read by others.
+    /// Runs this member's part. No barrier: the caller must place one before others read C.
     ///
     /// # Safety
-    /// The matrices exist in memory; C overlaps neither A nor B, but may be B if k and m are at most 256; all members of a
-    /// call run the same product; `scratch` holds [`Product::scratch`] numbers, its own for each member.
+    /// The matrices exist in memory; C overlaps neither A nor B, but may be B if k and m are at most 256; all members of
+    /// a call run the same product; `scratch` holds [`Product::scratch`] numbers, separate for each member.
     pub unsafe fn run(&self, member: &Member<'_>, scratch: *mut T::Real) {
         // SAFETY: the contract of `Multiply` is the one above.
         unsafe { Multiply { id: member.id, count: member.count, scratch, ..self.0 }.call() }
@@ -122,7 +122,7 @@ mod tests {
                 (oa, ob) = (oa.conj(), if tb { ob.conj() } else { ob });
             }
             let add = ca;
-            // SAFETY: nobody else holds the cell now.
+            // SAFETY: there is no other reference to the cell now.
             let out = unsafe { (*c.get()).as_mut_ptr() };
             let mut product = Product::new((m, n, k), oa, ob, out, rc).alpha(-0.5);
             if add {

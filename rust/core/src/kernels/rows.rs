@@ -39,7 +39,7 @@ impl<T: Scalar> Matrices<'_, T> {
         if side == Side::Forward { w.t() } else { w.conj() }
     }
 
-    /// Runs `f(b)`, a few products of `cost` multiply-adds together, for every matrix.
+    /// Runs the products `f(b)`, `cost` multiply-adds together, for every matrix.
     fn products<const N: usize>(
         &self,
         cost: usize,
@@ -54,8 +54,8 @@ impl<T: Scalar> Matrices<'_, T> {
             let scratch = own.of(member.id).ptr();
             let all = |member: &Member<'_>, b: usize| {
                 for product in f(b).into_iter().flatten() {
-                    // SAFETY: sizes were checked when the view and the call were; results are apart from each other
-                    // and from the arguments, so no barrier is needed.
+                    // SAFETY: sizes were checked for the view and the call; results do not overlap each other or the
+                    // arguments, so no barrier is needed.
                     unsafe { product.run(member, scratch) };
                 }
             };

@@ -1,4 +1,4 @@
-//! How far a matrix is from unitary.
+//! The distance of a matrix from unitary.
 
 use super::{Operand, Product};
 use crate::error::{Error, Result};
@@ -6,7 +6,7 @@ use crate::parallel::Member;
 use crate::scalar::Scalar;
 use crate::scratch::{Arena, Region};
 
-/// Room for the check of a matrix.
+/// Workspace of the check of a matrix.
 #[derive(Clone, Copy)]
 pub struct Unitarity<W: Scalar<Real = f64>> {
     n: usize,
@@ -20,12 +20,12 @@ impl<W: Scalar<Real = f64>> Unitarity<W> {
         Unitarity { n, gram: arena.take(&[n, n]), scratch: arena.take(&[Product::<W>::scratch(n, n)]) }
     }
 
-    /// Refuses matrix `b` of the argument "w" unless max |W^H W - I| <= tol.
+    /// Returns an error that names matrix `b` of the argument "w" unless max |W^H W - I| <= tol.
     ///
     /// # Safety
-    /// The memory of the room lives, and nobody else uses it meanwhile.
+    /// The memory of the room is alive, and not otherwise in use.
     pub unsafe fn check(self, w: &[W], b: usize, tol: f64) -> Result<()> {
-        // SAFETY: the contract above.
+        // SAFETY: the workspace is alive and not otherwise in use.
         let defect = unsafe { self.defect(w) };
         if defect <= tol {
             return Ok(());
@@ -36,12 +36,12 @@ impl<W: Scalar<Real = f64>> Unitarity<W> {
         Err(Error::value("w", what))
     }
 
-    /// max |W^H W - I|, NaN if there is one in W.
+    /// max |W^H W - I|, NaN if W contains NaN.
     unsafe fn defect(self, w: &[W]) -> f64 {
         let Unitarity { n, gram, scratch } = self;
         assert_eq!(w.len(), n * n, "n x n numbers");
         let w = Operand::new(w.as_ptr(), n);
-        // SAFETY: two separate n x n matrices; the room is this call's.
+        // SAFETY: two disjoint n x n matrices; the room is used by this call only.
         Member::alone(|solo| unsafe {
             Product::new((n, n, n), w.h(), w, gram.ptr(), n).run(solo, scratch.ptr());
         });
@@ -50,7 +50,7 @@ impl<W: Scalar<Real = f64>> Unitarity<W> {
             // SAFETY: the product has written all n n elements.
             let x = unsafe { *gram.at(at) };
             let x = if at % (n + 1) == 0 { x - W::one() } else { x }.modulus();
-            // once NaN, always NaN
+            // NaN persists
             worst = if x <= worst { worst } else { x + 0.0 * worst };
         }
         worst

@@ -5,12 +5,12 @@ use crate::parallel::Member;
 use crate::scalar::{Real, Scalar};
 use crate::scratch::Frame;
 
-/// `ti` (m x m, rows `pitch` apart) = T^-1 for T = striu(U^H U) + diag(U^H U) / 2, zeros below the diagonal, of U (n x m) of
-/// the given shape. Starts without and ends with a barrier.
+/// `ti` (m x m, row stride `pitch`) = T^-1 for T = striu(U^H U) + diag(U^H U) / 2, zeros below the diagonal, for U (n x
+/// m) of the given shape. Starts without and ends with a barrier.
 ///
 /// # Safety
-/// The arrays exist and are apart; `work` is [`super::invert_work`] for m, `scratch` holds the numbers of [`Product::scratch`]
-/// (each member its own); all members come here.
+/// The arrays exist and do not overlap; `work` is [`super::invert_work`] for m, `scratch` holds the numbers of
+/// [`Product::scratch`] (separate for each member); all members call this.
 #[allow(clippy::too_many_arguments, reason = "the arrays of one inverse")]
 pub unsafe fn inverse<T: Scalar>(
     member: &Member<'_>,
@@ -23,8 +23,8 @@ pub unsafe fn inverse<T: Scalar>(
     scratch: *mut T::Real,
 ) {
     let gram = Product::new((m, m, n), u.h(), u, ti, pitch).shapes(shape.t(), shape, Triangle::Upper);
-    // SAFETY: T^-1 has m rows; each member changes its own ones between the barriers. The product writes the diagonal and what
-    // stands above it.
+    // SAFETY: T^-1 has m rows; each member changes its own rows between the barriers. The product writes the diagonal
+    // and the entries above it.
     unsafe {
         gram.run(member, scratch);
         member.barrier();
@@ -41,10 +41,10 @@ pub unsafe fn inverse<T: Scalar>(
     }
 }
 
-/// L -> L + L^H for an L whose lower triangle is in memory, its diagonal counting half. No barrier.
+/// L <- L + L^H for an L whose lower triangle is in memory, with its diagonal halved. No barrier.
 ///
 /// # Safety
-/// `l` holds m rows, `pitch` apart, that no other member changes outside its own share.
+/// `l` has m rows with stride `pitch`; no other member changes entries of this member's share.
 pub unsafe fn symmetrize<T: Scalar>(member: &Member<'_>, l: *mut T, pitch: usize, m: usize) {
     const BLOCK: usize = 16;
     for i0 in member.share(m, BLOCK).step_by(BLOCK) {

@@ -1,4 +1,4 @@
-//! What the members of one call share.
+//! State shared by the members of one call.
 
 use super::denormals::FlushDenormals;
 use super::member::{Barrier, Broken, Member};
@@ -6,7 +6,7 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
 
-/// What every member runs.
+/// The function that every member runs.
 pub(crate) type Task<'a> = &'a (dyn Fn(&Member<'_>) + Sync);
 
 /// A task, its barrier and its first panic.

@@ -1,20 +1,20 @@
-//! Flushing denormal numbers to zero for the duration of a call.
+//! Flushing of denormal numbers to zero for the duration of a call.
 
 /// Flushes denormal operands and results to zero for its lifetime, then restores the previous mode.
 ///
-/// The compiler does not model the mode and may move arithmetic across its change. All arithmetic therefore stands behind
-/// calls that are opaque to the compiler (a task by its pointer, a kernel by its `target_feature`), and a test checks the
-/// result.
+/// The compiler does not model the mode and may move arithmetic across its change. All arithmetic is therefore in calls
+/// that are opaque to the compiler (a task through its pointer, a kernel through its `target_feature`); a test checks
+/// the result.
 pub(super) struct FlushDenormals(u64);
 
 #[cfg(target_arch = "x86_64")]
 impl FlushDenormals {
     pub fn new() -> Self {
         let mut mode = 0u32;
-        // SAFETY: stores and loads the control register of vector arithmetic; only the bits FTZ and DAZ change.
+        // SAFETY: stores the SIMD control register to `mode`.
         unsafe { std::arch::asm!("stmxcsr [{}]", in(reg) &raw mut mode, options(nostack)) };
         let flushed = mode | 0x8040;
-        // SAFETY: as above.
+        // SAFETY: loads the SIMD control register; only the bits FTZ and DAZ change.
         unsafe { std::arch::asm!("ldmxcsr [{}]", in(reg) &raw const flushed, options(nostack)) };
         FlushDenormals(mode.into())
     }
@@ -33,7 +33,7 @@ impl Drop for FlushDenormals {
 impl FlushDenormals {
     pub fn new() -> Self {
         let mode: u64;
-        // SAFETY: reads and writes the control register of vector arithmetic; only the bit FZ changes.
+        // SAFETY: reads and writes the SIMD control register; only the bit FZ changes.
         unsafe {
             std::arch::asm!("mrs {}, fpcr", out(reg) mode, options(nomem, nostack));
             let flushed = mode | 1 << 24;

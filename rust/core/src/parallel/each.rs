@@ -4,12 +4,12 @@ use super::enter;
 use std::sync::Mutex;
 
 /// Runs `f(state, i, part)` for every part, the i-th of `parts`, on up to `threads` threads; returns when all parts are
-/// done. Each thread makes its own `state`, for example its scratch, before its first part. A panic is propagated to the
-/// caller once.
+/// done. Each thread creates its own `state`, for example its scratch, before its first part. A panic is propagated to
+/// the caller once.
 ///
-/// Parts are the mutable outputs, split by safe code: `out.chunks_mut(n)`, several arrays by `zip`, arrays that may be
-/// missing or of length 0 by [`cut`]. The caller takes parts from the front and the other threads from the back, so that in
-/// consecutive calls a part tends to run on the core that has it in its cache.
+/// Parts are the mutable outputs, split by safe code: `out.chunks_mut(n)`, several arrays by `zip`, optional or empty
+/// arrays by [`cut`]. The caller takes parts from the front and the other threads from the back, so that in consecutive
+/// calls a part tends to run on the core whose cache holds it.
 ///
 /// ```
 /// let (mut squares, mut sums) = ([0; 10], [0; 5]);
@@ -44,14 +44,14 @@ pub fn each<P, S>(
     });
 }
 
-/// Items (rows, for example) per part when `count` small items are split: four parts per thread, so that late threads find
-/// work.
+/// Items (rows, for example) per part when `count` small items are split: four parts per thread, so that threads that
+/// start late still find work.
 pub fn grain(count: usize, threads: usize) -> usize {
     if threads > 1 { count.div_ceil(4 * threads) } else { count }
 }
 
-/// Splits an array into `count` consecutive parts of `len` elements (possibly 0); yields `None` `count` times without an
-/// array.
+/// Splits an array into `count` consecutive parts of `len` elements (possibly 0); without an array yields `None` `count`
+/// times.
 ///
 /// # Panics
 /// If the array has fewer than `count * len` elements.

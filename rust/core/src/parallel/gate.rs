@@ -1,8 +1,8 @@
-//! Where a caller and the jobs of a pool meet: jobs that come while the gate is open join the call behind it.
+//! Assigns the jobs of a pool to calls: a job that arrives while the gate is open joins the current call.
 //!
-//! A job owns nothing of a call and knows none: it comes, joins whatever call is open, lingers for the next one, and leaves. So
-//! one that comes late finds a closed gate, or a later call that has room. All that it looks at before it has joined is one
-//! word of the gate, which is never freed. The caller goes no further while a job that has joined is inside.
+//! A job is not tied to a call: it joins whatever call is open, waits briefly for the next one, and returns. One that
+//! arrives late finds a closed gate, or a later call with room for it. Before it has joined, it accesses only the state
+//! word of the gate, which is never freed. The caller does not return while a job is inside the call.
 
 use super::call::Call;
 use super::spin::Spin;
@@ -11,13 +11,13 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize};
 use std::time::Duration;
 
-/// How long a caller waits for jobs before it starts with those who came: a sleeping thread needs 20 to 50 us.
+/// How long a caller waits for jobs before it starts without the missing ones: a sleeping thread needs 20 to 50 us.
 const PATIENCE: Duration = Duration::from_micros(60);
-/// How long a job that took part stays for the next call: waking a sleeping thread costs 100 times what a barrier does.
+/// How long a job waits for the next call: waking a sleeping thread costs 100 times as much as a barrier.
 const LINGER: Duration = Duration::from_micros(60);
 
-/// The word of the gate counts jobs inside the call, places that the call has for them, and jobs that were sent and have not
-/// left, 16 bits each; one bit says that the gate is open.
+/// The state word counts jobs inside the call, free places in the call, and jobs spawned that have not returned, 16 bits
+/// each; one bit says that the gate is open.
 const INSIDE: u64 = 1;
 const PLACE: u64 = 1 << 16;
 const JOB: u64 = 1 << 32;
@@ -36,13 +36,13 @@ fn has_room(word: u64) -> bool {
     word & OPEN != 0 && inside(word) < places(word)
 }
 
-/// One call at a time, and the jobs that serve it.
+/// Serves one call at a time, with its jobs.
 pub(super) struct Gate {
     word: AtomicU64,
-    /// A caller has the gate.
+    /// Whether a caller holds the gate.
     taken: AtomicBool,
     call: AtomicPtr<Call<'static>>,
-    /// Members of the open call once they are known, until then 0.
+    /// Members of the open call once their number is fixed, 0 before.
     count: AtomicUsize,
 }
 
@@ -56,9 +56,9 @@ impl Gate {
         }
     }
 
-    /// Runs the call on this thread and on up to `most` jobs, for as many of which as are not about `send` is called; false,
-    /// and nothing done, if another caller has the gate. With `barriers` only jobs that come within a moment take part: one
-    /// that a busy machine does not let run would hold up every barrier for a time slice.
+    /// Runs the call on this thread and on up to `most` jobs; `send` is called for each job that has to be spawned.
+    /// Returns false without effect if another caller holds the gate. With `barriers` only jobs that arrive in time take
+    /// part: one that is not scheduled on a busy machine would delay every barrier by a time slice.
     pub fn run(&self, call: &Call<'_>, most: usize, barriers: bool, send: impl Fn()) -> bool {
         if self.taken.swap(true, Acquire) {
             return false;
@@ -83,17 +83,17 @@ impl Gate {
         true
     }
 
-    /// A job: joins the open call and those that follow soon.
+    /// The body of a job: joins the open call and those that follow soon.
     pub fn serve(&self) {
         let mut spin = Spin::over();
         loop {
             if let Ok(word) = self.change(|word| has_room(word).then_some(word + INSIDE)) {
-                // SAFETY: the caller wrote the pointer before it opened the gate, and the call behind it lives until this job
-                // is no longer inside (`Opened`).
+                // SAFETY: the caller stored the pointer before it opened the gate, and keeps the call alive until this
+                // job has left it (`Opened`).
                 let call = unsafe { &*self.call.load(Relaxed) };
                 Spin::until(|| self.count.load(Acquire) != 0);
                 call.join(inside(word) + 1, self.count.load(Relaxed));
-                // without barriers a member returns when nothing is left to take: nobody need come any more
+                // without barriers a member returns when no parts are left, so no more jobs are needed
                 let _ = self.change(|word| Some((word & !OPEN) - INSIDE));
                 spin = Spin::new();
             } else if !spin.turn(LINGER) && self.change(|word| (!has_room(word)).then(|| word - JOB)).is_ok()
@@ -103,18 +103,18 @@ impl Gate {
         }
     }
 
-    /// The word before it was closed.
+    /// Closes the gate; returns the previous word.
     fn close(&self) -> u64 {
         self.word.fetch_and(!OPEN, AcqRel)
     }
 
-    /// The word before a change; an error if it was not to be changed.
+    /// Changes the word and returns its previous value; an error if `to` returns None.
     fn change(&self, to: impl Fn(u64) -> Option<u64>) -> Result<u64, u64> {
         self.word.fetch_update(AcqRel, Relaxed, to)
     }
 }
 
-/// Closes the gate and waits for the jobs inside, also if the caller unwinds.
+/// Closes the gate on drop, also when the caller unwinds, and waits for the jobs inside.
 struct Opened<'a>(&'a Gate);
 
 impl Drop for Opened<'_> {

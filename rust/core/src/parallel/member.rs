@@ -23,18 +23,18 @@ impl Member<'_> {
         f(&Member { id: 0, count: 1, barrier: &Barrier::new() })
     }
 
-    /// Waits for all members; what any of them wrote before is visible to all after.
+    /// Waits for all members; writes of any member before it are visible to all members after it.
     #[inline]
     pub fn barrier(&self) {
         self.barrier.wait();
     }
 
-    /// This member in another role: for work that is shared without barriers, which it must not wait at.
+    /// This member with another id and count: for work that is shared without barriers, at which it must not wait.
     pub fn among(&self, id: usize, count: usize) -> Self {
         Member { id, count, barrier: self.barrier }
     }
 
-    /// This member's part of `0..n`, cut at multiples of `quantum`.
+    /// This member's part of `0..n`, split at multiples of `quantum`.
     pub fn share(&self, n: usize, quantum: usize) -> Range<usize> {
         let blocks = n.div_ceil(quantum);
         let cut = |id: usize| (blocks * id / self.count * quantum).min(n);
@@ -42,10 +42,10 @@ impl Member<'_> {
     }
 }
 
-/// What a member unwinds with that waits for one that panicked.
+/// The panic payload of a member whose barrier was broken by the panic of another.
 pub(super) struct Broken;
 
-/// A place where all members of a call wait for each other.
+/// The barrier of the members of a call.
 pub(super) struct Barrier {
     count: AtomicUsize,
     waiting: AtomicUsize,
@@ -64,17 +64,17 @@ impl Barrier {
         }
     }
 
-    /// For so many; said by each of them before it waits.
+    /// Sets the number of members; called by each of them before it waits.
     pub fn expect(&self, count: usize) {
         self.count.store(count, Relaxed);
     }
 
-    /// Lets everybody go who waits or comes: a member will not come.
+    /// Releases all present and future waiters, because a member will not arrive.
     pub fn break_up(&self) {
         self.broken.store(true, Relaxed);
     }
 
-    /// Whether a member did not come.
+    /// Whether the barrier was broken.
     pub fn is_broken(&self) -> bool {
         self.broken.load(Relaxed)
     }
@@ -94,7 +94,7 @@ impl Barrier {
         let mut spin = Spin::new();
         while self.round.load(Acquire) == round {
             if self.is_broken() {
-                // no panic of its own: nothing is to be reported twice
+                // not a panic of its own, so it is not reported again
                 resume_unwind(Box::new(Broken));
             }
             spin.turn_or_yield();

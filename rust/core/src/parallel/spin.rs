@@ -1,15 +1,15 @@
-//! Waiting without sleep, for what is a few microseconds away.
+//! Busy waiting for events expected within microseconds.
 
 use std::time::{Duration, Instant};
 
-/// One wait. A turn takes 10 to 50 ns, by the processor's make, so the clock decides when patience is over.
+/// One wait. A turn takes 10 to 50 ns, depending on the processor, so the timeout is measured with the clock.
 pub(super) struct Spin {
     turns: u32,
     end: Option<Instant>,
     over: bool,
 }
 
-/// Turns between two looks at the clock, which cost about two turns each.
+/// Turns between two readings of the clock, each of which costs about two turns.
 const BETWEEN_LOOKS: u32 = 32;
 
 impl Spin {
@@ -17,7 +17,7 @@ impl Spin {
         Spin { turns: 0, end: None, over: false }
     }
 
-    /// A wait whose patience is over from the start.
+    /// A wait whose timeout has already passed.
     pub fn over() -> Self {
         Spin { over: true, ..Spin::new() }
     }
@@ -34,7 +34,7 @@ impl Spin {
         !self.over
     }
 
-    /// Turns until `done`. An early yield lets a busy machine take the core away for a whole time slice, so it comes late.
+    /// Spins until `done`. It yields late, since after a yield a busy machine may not return the core for a time slice.
     #[inline]
     pub fn until(done: impl Fn() -> bool) {
         let mut spin = Spin::new();
@@ -43,7 +43,7 @@ impl Spin {
         }
     }
 
-    /// One turn of a wait that has no end of its own.
+    /// One turn of a wait without timeout.
     #[inline]
     pub fn turn_or_yield(&mut self) {
         if !self.turn(BEFORE_YIELD) {

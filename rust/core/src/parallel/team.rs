@@ -1,8 +1,8 @@
 //! The threads of this process: one rayon pool, on which jobs are spawned that serve a [`Gate`].
 //!
-//! The pool belongs to a process: after `fork` the child finds another process id and makes its own; the parent's, of whose
-//! threads the child has none, is leaked as it is, whoever held what of it. No lock stands before it that a fork could leave
-//! locked.
+//! The pool belongs to a process: after `fork` the child finds a different process id and creates its own. The parent's
+//! pool, whose threads do not exist in the child, is leaked in whatever state it is. There is no lock that a fork could
+//! leave locked.
 
 use super::available;
 use super::call::{Call, Task};
@@ -18,11 +18,11 @@ struct Team {
     gate: Gate,
 }
 
-/// The team of this process, or of one that it was forked from. Teams are never freed.
+/// The team of this process, or of one it was forked from. Teams are never freed.
 static TEAM: AtomicPtr<Team> = AtomicPtr::new(null_mut());
 
-/// Runs the task on up to `threads` members, with barriers or without; false, and nothing done, if there is nobody to work
-/// with: another caller has the team, or there are no threads to be had.
+/// Runs the task on up to `threads` members, with or without barriers. Returns false without effect if another caller
+/// has the team or no threads can be created.
 pub(super) fn run(threads: usize, task: Task<'_>, barriers: bool) -> bool {
     let Some(team) = team() else { return false };
     let call = Call::new(task);
@@ -35,7 +35,7 @@ pub(super) fn run(threads: usize, task: Task<'_>, barriers: bool) -> bool {
 fn team() -> Option<&'static Team> {
     let process = std::process::id();
     let known = TEAM.load(Acquire);
-    // SAFETY: null, or a team that was leaked.
+    // SAFETY: null, or a leaked team, which is never freed.
     if let Some(team) = unsafe { known.as_ref() }
         && team.process == process
     {
@@ -43,18 +43,18 @@ fn team() -> Option<&'static Team> {
     }
     let made = Box::into_raw(Box::new(Team { process, pool: pool()?, gate: Gate::new() }));
     match TEAM.compare_exchange(known, made, AcqRel, Acquire) {
-        // SAFETY: leaked by this.
+        // SAFETY: the team was leaked here, so it is never freed.
         Ok(_) => Some(unsafe { &*made }),
         Err(other) => {
-            // SAFETY: nobody else has seen it; its threads, which have nothing to do, go.
+            // SAFETY: the pointer was not published, so this is its only owner; dropping the pool ends its idle threads.
             drop(unsafe { Box::from_raw(made) });
-            // SAFETY: another thread made and leaked it.
+            // SAFETY: another thread published this team, which is never freed.
             Some(unsafe { &*other })
         }
     }
 }
 
-/// A pool of as many threads as can be had, up to one less than the machine has: the caller is a member too.
+/// A pool of as many threads as can be created, up to one less than the machine has: the caller is a member too.
 fn pool() -> Option<ThreadPool> {
     let most = if cfg!(test) { 7 } else { available() - 1 };
     let build = |count| {

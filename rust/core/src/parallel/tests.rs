@@ -1,4 +1,4 @@
-//! Other tests use the team at the same time: a call that finds it busy runs alone, which proves nothing and must be right.
+//! Other tests use the team concurrently: a call that finds it busy runs alone; it must be correct but proves nothing.
 
 use super::call::Call;
 use super::gate::Gate;
@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-/// Repeats a call until it has proven something.
+/// Repeats a call until it has exercised the team.
 fn until(mut proven: impl FnMut() -> bool) {
     let start = Instant::now();
     while !proven() {
@@ -27,7 +27,7 @@ fn count(threads: usize) -> usize {
     most.into_inner()
 }
 
-/// Sums by both forms; the number of members that the first had.
+/// Sums by both entry points; returns the number of members of the first.
 fn sums(threads: usize) -> usize {
     let (sum, members) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let add = |i| {
@@ -56,7 +56,7 @@ fn every_member_runs_once_and_barriers_order_them() {
                 second.fetch_add(member.id + 1, Relaxed);
             });
             let n = first.load(Relaxed);
-            // A call starts with the jobs that came in time.
+            // A call starts with the jobs that arrived in time.
             assert!((1..=threads).contains(&n));
             assert_eq!(second.load(Relaxed), n * (n + 1) / 2);
             n == threads
@@ -196,7 +196,7 @@ fn a_panic_in_each_comes_out_once() {
     let me = std::thread::current().id();
     for ours in [false, true] {
         let guilty = || (std::thread::current().id() == me) == ours;
-        // in a part, then in the cutting, which leaves the lock poisoned
+        // a panic in a part, then in the iterator, which poisons the lock
         until(|| {
             let doing = |(): &mut (), _, _| {
                 assert!(!guilty(), "meant to happen");
@@ -223,14 +223,14 @@ fn a_late_job_returns_and_finds_nothing_of_the_call() {
         let send = || {
             sent.fetch_add(1, Relaxed);
         };
-        // nobody comes in time
+        // no job arrives in time
         let task = |member: &Member<'_>| {
             assert_eq!((member.id, member.count), (0, 1));
             ran.fetch_add(1, Relaxed);
         };
         assert!(gate.run(&Call::new(&task), 2, barriers, send));
         assert_eq!((ran.into_inner(), sent.into_inner()), (1, 2));
-        // the two come when the call is no more
+        // the two jobs arrive after the call has ended
         gate.serve();
         gate.serve();
     }
@@ -269,22 +269,22 @@ fn a_gate_has_one_caller() {
     }
 }
 
-/// Runs `child` in a forked process, which must end well within ten seconds.
+/// Runs `child` in a forked process, which must exit successfully within ten seconds.
 #[cfg(target_os = "linux")]
 fn in_a_child(child: impl Fn() -> bool) {
-    // SAFETY: the child calls `child`, whose memory it has a copy of, and ends without coming back.
+    // SAFETY: the child runs `child` on its copy of the memory and exits without returning.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0);
     if pid == 0 {
         let fine = catch_unwind(AssertUnwindSafe(child)).unwrap_or(false);
-        // SAFETY: ends the process.
+        // SAFETY: `_exit` may be called after a fork.
         unsafe { libc::_exit(if fine { 0 } else { 3 }) };
     }
     let (start, mut status) = (Instant::now(), -1);
-    // SAFETY: asks after our own child.
+    // SAFETY: `pid` is a child of this process, `status` is writable.
     while unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) } == 0 {
         if start.elapsed() > Duration::from_secs(10) {
-            // SAFETY: as above.
+            // SAFETY: `pid` is a child that has not been reaped.
             unsafe { libc::kill(pid, libc::SIGKILL) };
         }
         std::thread::sleep(Duration::from_millis(1));
@@ -321,13 +321,13 @@ fn where_no_threads_are_to_be_had_the_caller_works_alone() {
     in_a_child(|| {
         let held = std::fs::read_to_string("/proc/self/statm").unwrap();
         let pages: u64 = held.split(' ').next().unwrap().parse().unwrap();
-        // SAFETY: a question.
+        // SAFETY: `sysconf` has no preconditions.
         let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as u64;
         // room for less than the stack of one thread
         let limit = libc::rlimit { rlim_cur: pages * page + (1 << 20), rlim_max: libc::RLIM_INFINITY };
-        // SAFETY: the limit holds for this child alone.
+        // SAFETY: the struct is initialised; the limit applies to this child process only.
         assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_AS, &raw const limit) }, 0);
-        // stacks of threads that have ended are kept for the next ones
+        // glibc reuses the stacks of ended threads
         while std::thread::Builder::new()
             .spawn(|| {
                 loop {

@@ -96,7 +96,7 @@ impl<R: Real> Call<'_, R> {
                 // SAFETY: all rows of the chunk are complete.
                 unsafe { cell.gather(&chunk(half), scratch) };
             }
-            // The products of the chunk are no part of the pace of its steps.
+            // The products of the chunk do not count towards the pace of its steps.
             part.start_clock();
             if self.poll.leave(member, at.chunk) {
                 return None;

@@ -1,13 +1,13 @@
-//! The batch in two halves whose gradients are summed apart: members that work on different halves then never read what
-//! another core wrote (at n = 190, B = 20 that was half the time of two cores). Whether there are halves depends on the sizes
-//! alone, so that the order of every sum does too.
+//! The batch in two halves with separate gradient sums: members that work on different halves then never read data
+//! written by another core (at n = 190, B = 20 such reads took half the time of two cores). The split depends on the
+//! sizes alone, so the order of every sum does too.
 
 use super::schedule::Schedule;
 use super::team::Part;
 use crate::parallel::Member;
 use std::ops::Range;
 
-/// Fewest rows of a batch that is halved: a half is to fill a register tile. Tests halve everything that they can.
+/// Fewest rows of a batch that is halved, so that a half fills a register tile. Tests halve every batch they can.
 const ROWS: usize = if cfg!(test) { 4 } else { 16 };
 
 /// 2 where all sequences of a large enough batch have the same length, else 1.
@@ -15,15 +15,15 @@ pub fn halves(schedule: &Schedule) -> usize {
     if schedule.batch >= ROWS && schedule.full(&(0..schedule.steps)) { 2 } else { 1 }
 }
 
-/// One of the halves (or the whole batch), and this member's share of the work on it.
+/// One half (or the whole batch), and this member's share of the work on it.
 pub struct Half<'a> {
-    /// Which.
+    /// Its index.
     pub index: usize,
     /// Its rows of the batch.
     pub rows: Range<usize>,
     /// This member's rows among them.
     pub part: Part<'a>,
-    /// This member among those who gather the gradients of the half; where there are two it must not wait at barriers.
+    /// This member among those that gather the half's gradients; with two halves it must not wait at barriers.
     pub gatherer: Member<'a>,
 }
 

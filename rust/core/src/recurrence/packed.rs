@@ -20,13 +20,13 @@ impl<T: Scalar> Packed<T> {
         Packed { k, n, data: arena.take(&[packed_len::<T>(k, n, lanes::<T::Real>())]) }
     }
 
-    /// Packs this member's panels of b; a barrier has to follow.
+    /// Packs this member's panels of b; must be followed by a barrier.
     ///
     /// # Safety
-    /// The operand has k rows and n columns in memory; all members pack the same operand; nobody reads meanwhile.
+    /// The operand is a readable k x n matrix; all members pack the same operand; the packed data is not read meanwhile.
     pub unsafe fn fill(&self, b: Operand<T>, member: &Member<'_>) {
         let Packed { k, n, .. } = *self;
-        // SAFETY: the operand exists; members fill different panels, for which there is room.
+        // SAFETY: the operand exists; members fill disjoint panels, for which there is room.
         unsafe { Pack { b, k, n, out: self.data.ptr(), id: member.id, count: member.count }.call() }
     }
 

@@ -1,6 +1,6 @@
-//! Large pages for large outputs: the first touch of fresh memory costs 2 us per 4 KiB page, a tenth of a long sequence.
+//! Large pages for large outputs: first-touch faults cost 2 us per 4 KiB page, a tenth of the time of a long sequence.
 
-/// Asks for large pages behind an array of at least 4 MiB that is about to be written.
+/// Requests large pages for an array of at least 4 MiB that is about to be written.
 #[cfg(target_os = "linux")]
 pub fn want_huge_pages<T>(array: &mut [T]) {
     const PAGE: usize = 4096;
@@ -13,6 +13,6 @@ pub fn want_huge_pages<T>(array: &mut [T]) {
     }
 }
 
-/// Elsewhere the system decides.
+/// On other systems: no effect.
 #[cfg(not(target_os = "linux"))]
 pub fn want_huge_pages<T>(_array: &mut [T]) {}

@@ -1,7 +1,8 @@
-//! Which route serves a product of reflections inside a recurrence.
+//! The route of a product of reflections inside a recurrence.
 //!
-//! Factored steps cost 4 n m per state against 2 n^2; the shorter inner products shift the measured crossover to 0.4 n,
-//! almost whatever the batch and n. Forming W and pulling W_bar back costs as much as some n steps: to n/2 when T B < 2 n.
+//! Factored steps cost 4 n m per state, dense ones 2 n^2; the shorter inner products of the former put the measured
+//! crossover at m = 0.4 n, nearly independent of batch and n. Forming W and pulling W_bar back cost about n steps, which
+//! moves it to n/2 if T B < 2 n.
 
 /// How a transition is applied step by step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +14,7 @@ pub enum Route {
 }
 
 impl Route {
-    /// "factored" or "dense".
+    /// `factored` or `dense`.
     pub fn name(self) -> &'static str {
         match self {
             Route::Factored => "factored",
@@ -24,7 +25,7 @@ impl Route {
 
 /// The cheaper route for m reflections in n dimensions over T steps of B sequences.
 pub fn plan(m: usize, n: usize, steps: usize, batch: usize) -> Route {
-    // exact for all numbers
+    // u128: the products below cannot overflow
     let [m, n, steps, batch] = [m, n, steps, batch].map(|count| count as u128);
     let few = steps * batch < 2 * n;
     let factored = m == 0 || if few { 2 * m < n } else { 5 * m < 2 * n };

@@ -1,7 +1,7 @@
 //! Which rows of a batch of sequences take part in which step.
 //!
-//! Lengths do not increase, so step t concerns the first `active(t)` rows. Backwards in time each sequence starts at its
-//! own end: a step then has rows that continue and, behind them, rows that start from h0.
+//! Lengths do not increase, so the rows of step t are the first `active(t)`. Backwards in time each sequence starts at
+//! its own end: a step then has rows that continue, followed by rows that start from h0.
 
 use crate::error::{Error, Result};
 use crate::kernels::Buffer;
@@ -14,13 +14,13 @@ pub struct Schedule {
     pub steps: usize,
     /// B
     pub batch: usize,
-    /// From the end to the beginning.
+    /// Whether time runs backwards.
     pub reverse: bool,
-    /// Rows of each step.
+    /// Number of rows of each step.
     active: Buffer<usize>,
-    /// Rows of all steps before each step, and of all steps.
+    /// Prefix sums of `active`.
     before: Buffer<usize>,
-    /// Steps of each sequence.
+    /// Number of steps of each sequence.
     lengths: Buffer<usize>,
 }
 
@@ -79,7 +79,7 @@ impl Schedule {
         if self.reverse { self.steps - 1 - k } else { k }
     }
 
-    /// Rows of step t that continue; the others up to `active(t)` start from h0.
+    /// Rows of step t that continue; the others, up to `active(t)`, start from h0.
     pub fn continuing(&self, t: usize) -> usize {
         self.previous(t).map_or(0, |s| self.active[s].min(self.active[t]))
     }
@@ -89,22 +89,22 @@ impl Schedule {
         self.next(t).map_or(0, |s| self.active[s].min(self.active[t]))
     }
 
-    /// All rows take part in all these steps.
+    /// Whether all rows take part in all these steps.
     pub fn full(&self, steps: &Range<usize>) -> bool {
         self.rows(steps) == steps.len() * self.batch
     }
 
-    /// No row starts in these steps.
+    /// Whether no row starts in these steps.
     pub fn seamless(&self, steps: &Range<usize>) -> bool {
         steps.clone().all(|t| self.continuing(t) == self.active[t])
     }
 
-    /// The rows of one of `count` members, cut so that each has about the same number of steps.
+    /// The rows of member `id` of `count`, balanced by their number of steps.
     pub fn share(&self, id: usize, count: usize) -> Range<usize> {
         let total = self.before[self.steps];
         let cut = |id: usize| {
             let mut sum = 0;
-            // A row goes to the side on which its middle falls.
+            // A row goes to the side that contains its middle.
             self.lengths
                 .iter()
                 .take_while(|&&length| {

@@ -1,7 +1,7 @@
-//! How the members of a call share a sequence, and how they stop together when the caller asks for it.
+//! Work sharing within a sequence, and the common stop of all members when the caller cancels.
 //!
-//! With at least two rows per member each takes rows of the batch and needs no synchronisation between steps. A smaller
-//! batch is shared by output columns, with a barrier per step, where a step is worth it.
+//! With at least two rows per member each takes rows of the batch, without synchronisation between steps. A smaller
+//! batch is shared by output columns, with a barrier per step, if a step is long enough.
 
 use super::schedule::Schedule;
 use crate::kernels::lanes;
@@ -15,12 +15,12 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// Multiply-adds of a step from which the members share its columns: some 0.7 us of one core. Tests share everything.
+/// Multiply-adds of a step from which members share its columns: some 0.7 us of one core. Tests always share.
 const COLUMNS: usize = if cfg!(test) { 1 } else { 40_000 };
-/// Multiply-adds between two questions whether to go on: a few milliseconds.
+/// Multiply-adds between two polls of the cancel flag: a few milliseconds.
 const BETWEEN_POLLS: usize = 200_000_000;
 
-/// Threads to enter with for steps of `work` multiply-adds per row, and whether they share columns instead of rows.
+/// The number of threads for steps of `work` multiply-adds per row, and whether they share columns instead of rows.
 pub fn layout(work: usize, divisible: bool, batch: usize, steps: usize, threads: usize) -> (usize, bool) {
     let all = sizes::work(&[work, batch, steps]);
     let threads = if cfg!(test) { threads } else { worth(most(threads), all) };
@@ -73,11 +73,11 @@ impl<R> Room<R> {
 
 /// What one member does of every step.
 pub struct Part<'a> {
-    /// Who.
+    /// The member.
     pub member: &'a Member<'a>,
     /// Its rows of the batch.
     pub rows: Range<usize>,
-    /// All members have all rows and share columns.
+    /// Whether all members have all rows and share columns.
     pub columns: bool,
     clock: Cell<Instant>,
 }
@@ -93,7 +93,7 @@ impl<'a> Part<'a> {
         Part { columns: member.count > 1, ..Part::rows_of(member, 0..batch) }
     }
 
-    /// The same for these rows only.
+    /// The same, restricted to these rows.
     pub fn of(&self, rows: Range<usize>) -> Part<'a> {
         Part { rows, columns: self.columns, ..Part::rows_of(self.member, 0..0) }
     }
@@ -103,23 +103,23 @@ impl<'a> Part<'a> {
         if self.columns { self.member.share(width, 2 * lanes::<R>()) } else { 0..width }
     }
 
-    /// Its rows among those.
+    /// Its rows among `of`.
     pub fn rows(&self, of: Range<usize>) -> Range<usize> {
         let start = self.rows.start.max(of.start);
         start..self.rows.end.min(of.end).max(start)
     }
 
-    /// The next look at the pace counts from here.
+    /// Restarts the measurement of the pace.
     pub fn start_clock(&self) {
         self.clock.set(Instant::now());
     }
 
-    /// Does what cannot be shared by columns.
+    /// Whether it does the work that cannot be shared by columns.
     pub fn leads(&self) -> bool {
         !self.columns || self.member.id == 0
     }
 
-    /// Makes the columns of the others visible.
+    /// Makes the columns of the other members visible.
     pub fn sync(&self) {
         if self.columns {
             self.member.barrier();
@@ -127,8 +127,8 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Asks the caller's flag from time to time. A stop takes effect one place later, after a barrier where there are
-/// any, so that all members leave at the same place.
+/// Polls the caller's cancel flag. A stop takes effect one place later, after a barrier if there are any, so that all
+/// members leave at the same place.
 pub struct Poll<'a> {
     cancel: &'a (dyn Fn() -> bool + Sync),
     every: usize,
@@ -141,7 +141,7 @@ impl<'a> Poll<'a> {
         Poll { cancel, every: (BETWEEN_POLLS / work.max(1)).max(1), stop: AtomicUsize::new(usize::MAX) }
     }
 
-    /// Whether to leave the loop, asked by every member at every place.
+    /// Whether to leave the loop; called by every member at every place.
     pub fn leave(&self, member: &Member<'_>, place: usize) -> bool {
         let leave = self.stop.load(Relaxed) <= place;
         if member.id == 0 && !leave && place % self.every == self.every - 1 && (self.cancel)() {
@@ -150,24 +150,24 @@ impl<'a> Poll<'a> {
         leave
     }
 
-    /// The flag was seen.
+    /// Whether the flag was seen.
     pub fn stopped(&self) -> bool {
         self.stop.load(Relaxed) != usize::MAX
     }
 }
 
-/// Whether sharing columns still pays. On a machine with other work to do the members may get the same core by turns,
-/// and every barrier then costs a time slice: a hundred steps of their own. The caller sees it and goes on alone.
+/// Whether sharing columns still pays. On a busy machine members may share a core, and every barrier then costs a time
+/// slice: some hundred steps. The caller detects this and continues alone.
 pub struct Pace {
     limit: Duration,
     alone: AtomicUsize,
 }
 
 impl Pace {
-    /// Steps between two looks at the clock.
+    /// Steps between two readings of the clock.
     const WINDOW: usize = 4;
 
-    /// For steps of `work` multiply-adds: slower than a fourth of one core is too slow.
+    /// For steps of `work` multiply-adds; the limit is a fourth of one core's speed.
     pub fn new(work: usize) -> Self {
         let alone = Duration::from_nanos((work / 20) as u64);
         let limit = alone * (4 * Self::WINDOW as u32) + Duration::from_micros(200);
@@ -176,8 +176,8 @@ impl Pace {
         Pace { limit, alone: AtomicUsize::new(usize::MAX) }
     }
 
-    /// Whether member 0 is to go on alone from here, asked by every member after the barrier of every step. As with
-    /// [`Poll`] all of them learn it at the same step.
+    /// Whether member 0 is to continue alone from here; called by every member after the barrier of every step. As with
+    /// [`Poll`], all members learn it at the same step.
     pub fn alone(&self, part: &Part<'_>, place: usize) -> bool {
         if !part.columns {
             return false;
@@ -195,7 +195,7 @@ impl Pace {
 mod tests {
     use super::*;
 
-    /// Every third pass of the other tests gives up sharing at the first look.
+    /// Every third pass of the other tests stops sharing at the first reading.
     pub fn limit(real: Duration) -> Duration {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         if COUNT.fetch_add(1, Relaxed).is_multiple_of(3) { Duration::ZERO } else { real }

@@ -1,42 +1,42 @@
-//! Cuts memory into regions, or measures what they need: the same function does both.
+//! Carves memory into regions, or measures their total size: the same function does both.
 
 use super::region::{Frame, Frames, LINE, Region, Regions, part};
 use super::watch::Guard;
 use crate::sizes::work;
 use std::marker::PhantomData;
 
-/// Cuts memory into regions, or measures what they need.
+/// Carves memory into regions, or measures their total size.
 pub struct Arena {
     start: *mut u8,
     at: usize,
-    /// The furthest that `at` came.
+    /// Maximum of `at`.
     most: usize,
     end: usize,
     guard: Guard,
-    /// Strides of the first frames, in the order in which they were measured, and how many frames there were so far: the second
-    /// run need not measure them again.
+    /// Strides of the first frames, in order of measurement, and the number of frames so far: the second run need not
+    /// measure them again.
     strides: [usize; FRAMES],
     frames: usize,
 }
 
-/// Frames whose sizes are remembered.
+/// Frames whose strides are recorded.
 const FRAMES: usize = 4;
 
 impl Arena {
-    /// Of this memory.
+    /// Carves this memory.
     #[inline]
     pub(super) fn cutting(start: *mut u8, bytes: usize, guard: Guard) -> Self {
-        // more than any stride: not known
+        // larger than any stride: not known
         Arena { start, at: 0, most: 0, end: bytes, guard, strides: [usize::MAX; FRAMES], frames: 0 }
     }
 
-    /// Of this memory, by the same function that `self` has measured.
+    /// Carves this memory by the same function that `self` measured.
     #[inline]
     pub(super) fn again(self, start: *mut u8, guard: Guard) -> Self {
         Arena { strides: self.strides, ..Arena::cutting(start, self.most, guard) }
     }
 
-    /// After the function has taken what it needs.
+    /// After running the function to measure what it takes.
     #[inline]
     pub(super) fn measured<P>(guarded: bool, carve: impl FnOnce(&mut Arena) -> P) -> Self {
         let guard = if guarded { Guard::Measured } else { Guard::Off };
@@ -45,13 +45,13 @@ impl Arena {
         arena
     }
 
-    /// Bytes that were taken at a time; `usize::MAX` where they are beyond counting.
+    /// Most bytes in use at a time; `usize::MAX` if they exceed the address space.
     #[inline]
     pub(super) fn bytes(&self) -> usize {
         if self.most > isize::MAX as usize { usize::MAX } else { self.most }
     }
 
-    /// Elements of T that an array must have in which the function cuts its regions ([`Frame::over`]).
+    /// Elements of T that an array needs for the function to carve its regions from it ([`Frame::over`]).
     #[inline]
     pub fn elements<T, P>(carve: impl FnOnce(&mut Arena) -> P) -> usize {
         Arena::measured(false, carve).bytes() / size_of::<T>()
@@ -72,7 +72,7 @@ impl Arena {
     #[inline]
     fn advance(&mut self, bytes: usize) {
         let from = self.at;
-        // whole lines, or more than there can be
+        // whole lines, saturating
         self.at = from.saturating_add(bytes).saturating_add(LINE - 1) & !(LINE - 1);
         if !matches!(self.guard, Guard::Off) {
             self.watched(from, bytes);
@@ -99,7 +99,7 @@ impl Arena {
         let Frames { all, stride, guard } = self.frames(count, |arena| arena.take::<T>(sizes));
         let regions = Regions { all, stride, len: work(sizes), _type: PhantomData };
         if let Guard::On(_) = guard {
-            // their guarded lines
+            // their guard lines
             for id in 0..count {
                 Frame { all: part(all, stride, id), guard }.arena().take::<T>(sizes);
             }
@@ -107,13 +107,13 @@ impl Arena {
         regions
     }
 
-    /// Memory that this function will cut.
+    /// Memory that this function carves later.
     #[inline]
     pub fn frame<P>(&mut self, carve: impl FnOnce(&mut Arena) -> P) -> Frame {
         self.frames(1, carve).of(0)
     }
 
-    /// Memory that this function will cut for each of `count` members.
+    /// Memory that this function carves later for each of `count` members.
     #[inline]
     pub fn frames<P>(&mut self, count: usize, carve: impl FnOnce(&mut Arena) -> P) -> Frames {
         let place = self.frames;
@@ -130,7 +130,7 @@ impl Arena {
         Frames { all: self.take(&[count, stride]), stride, guard: self.guard }
     }
 
-    /// What the function takes is free again after it: for arrays that are not needed at the same time.
+    /// Memory taken by the function is reused afterwards: for arrays that are not needed at the same time.
     #[inline]
     pub fn reusing<P>(&mut self, carve: impl FnOnce(&mut Arena) -> P) -> P {
         let at = self.at;

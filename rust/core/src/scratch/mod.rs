@@ -1,20 +1,20 @@
-//! Scratch memory: one allocation per call, cut into regions by a function that is written once and runs twice, first to
-//! measure, then on memory of exactly that size. What a call reserves is so what it uses, and a region that does not fit is found
-//! in release builds too.
+//! Scratch memory: one allocation per call, carved into regions by a function that is written once and runs twice, first
+//! to measure, then on memory of exactly that size. So reserved and used sizes agree, and a region that does not fit is
+//! detected in release builds too.
 //!
 //! ```text
 //! let scratch = Scratch::new(|arena| Places { e: arena.take(&[n]), own: arena.regions(threads, &[k, m]) })?;
 //! ```
 //!
-//! Memory is taken before threads are entered, so that a lack of it is [`Error::OutOfMemory`] and nothing has to unwind. Nobody
-//! has written a region yet: it is a raw pointer and a length, never a `&[T]`. It starts at a cache line of its own; regions of
-//! members and arrays that follow each other therefore share none.
+//! Memory is allocated before threads start, so that a lack of it is [`Error::OutOfMemory`] and nothing has to unwind.
+//! Regions are uninitialised: raw pointers and lengths, never `&[T]`. Each starts at a cache line, so regions of members
+//! and consecutive arrays share no line.
 //!
-//! A part whose cut is known only inside (a recursion; as many slabs as members came) is reserved as a [`Frame`], measured by
-//! the function that cuts it later.
+//! A part that is carved later (in a recursion; one slab per member present) is reserved as a [`Frame`], measured by the
+//! function that carves it.
 //!
-//! While [`guard`] is on, as in unit tests, memory starts as NaN patterns, and a line of them stands behind every region and
-//! is looked at when the memory is given back.
+//! While [`guard`] is on, as in unit tests, memory starts as NaN patterns, and each region is followed by a guard line
+//! that is checked when the memory is freed.
 
 mod arena;
 mod region;
@@ -36,25 +36,25 @@ use watch::{FRESH, Guard, Watch};
 
 static GUARDED: AtomicBool = AtomicBool::new(cfg!(any(test, debug_assertions)));
 
-/// Whether the scratch of calls from now on is guarded.
+/// Switches guarding on or off for the scratch of later calls.
 pub fn guard(on: bool) {
     GUARDED.store(on, Relaxed);
 }
 
-/// Members that a call reserves memory for: it never has more than the machine runs at a time. (Unit tests want every split.)
+/// Members that memory is reserved for: at most as many as the machine runs at a time. (Unit tests cover every split.)
 #[inline]
 pub fn most(threads: usize) -> usize {
     if cfg!(test) { threads } else { threads.min(parallel::available()) }.max(1)
 }
 
-/// The memory of one call, cut into places.
+/// The memory of one call, carved into places.
 pub struct Scratch<P> {
     places: P,
     _memory: Memory,
 }
 
 impl<P> Scratch<P> {
-    /// Measures, allocates, cuts.
+    /// Measures, allocates, carves.
     pub fn new(carve: impl Fn(&mut Arena) -> P) -> Result<Self> {
         let guarded = GUARDED.load(Relaxed);
         let measured = Arena::measured(guarded, &carve);
@@ -77,9 +77,9 @@ struct Memory {
     layout: Layout,
     watch: Option<&'static Watch>,
 }
-// SAFETY: the memory is owned, the watch locked.
+// SAFETY: the memory is owned; the watch is behind a lock.
 unsafe impl Send for Memory {}
-// SAFETY: nothing is done through a shared reference.
+// SAFETY: shared references give no access to the memory.
 unsafe impl Sync for Memory {}
 
 impl Memory {
@@ -97,7 +97,7 @@ impl Memory {
             return Err(lack);
         }
         if guarded {
-            // SAFETY: the allocation has that many bytes.
+            // SAFETY: the allocation has `bytes` bytes.
             unsafe { start.write_bytes(FRESH, bytes) };
         }
         Ok(Memory { start, layout, watch })

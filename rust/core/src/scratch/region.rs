@@ -1,4 +1,4 @@
-//! Pieces of scratch memory that nobody has written yet.
+//! Uninitialised pieces of scratch memory.
 
 use super::Plain;
 use super::arena::Arena;
@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 /// Bytes of a cache line.
 pub(super) const LINE: usize = 64;
 
-/// Room for `len` elements that nobody has written yet; empty where nothing is needed.
+/// Uninitialised room for `len` elements; empty if not needed.
 pub struct Region<T> {
     pub(super) start: *mut T,
     pub(super) len: usize,
@@ -20,53 +20,53 @@ impl<T> Clone for Region<T> {
     }
 }
 impl<T> Copy for Region<T> {}
-// SAFETY: an address; whoever dereferences it vouches for who writes what when.
+// SAFETY: only an address; code that dereferences it guarantees disjoint or synchronised accesses.
 unsafe impl<T> Send for Region<T> {}
-// SAFETY: as above.
+// SAFETY: only an address; code that dereferences it guarantees disjoint or synchronised accesses.
 unsafe impl<T> Sync for Region<T> {}
 
 impl<T> Region<T> {
-    /// Elements.
+    /// Number of elements.
     #[inline]
     pub fn len(self) -> usize {
         self.len
     }
 
-    /// Has no room.
+    /// Whether its length is 0.
     #[inline]
     pub fn is_empty(self) -> bool {
         self.len == 0
     }
 
-    /// Where it starts.
+    /// Pointer to its first element.
     #[inline]
     pub fn ptr(self) -> *mut T {
         self.start
     }
 
-    /// Where it starts; null if it has no room.
+    /// Pointer to its first element; null if it is empty.
     #[inline]
     pub fn or_null(self) -> *mut T {
         if self.len == 0 { std::ptr::null_mut() } else { self.start }
     }
 
-    /// Where the element `offset` stands, which may be the end.
+    /// Pointer to the element `offset`, which may be one past the end.
     #[inline]
     pub fn at(self, offset: usize) -> *mut T {
         assert!(offset <= self.len, "{offset} elements into a region of {}", self.len);
         self.start.wrapping_add(offset)
     }
 
-    /// The elements as zeros.
+    /// Zeroes the elements and returns them.
     ///
     /// # Safety
-    /// The memory lives for 'a, and nobody else touches the region meanwhile.
+    /// The memory is alive for 'a, and the region is not accessed otherwise.
     #[inline]
     pub unsafe fn zeroed<'a>(self) -> &'a mut [T]
     where
         T: Plain,
     {
-        // SAFETY: the contract above; zeros are values of a plain type.
+        // SAFETY: the contract above; zero bits are a valid value of a plain type.
         unsafe {
             self.start.write_bytes(0, self.len);
             std::slice::from_raw_parts_mut(self.start, self.len)
@@ -77,7 +77,7 @@ impl<T> Region<T> {
 /// A region for each member of a call.
 pub struct Regions<T> {
     pub(super) all: Region<Line>,
-    /// Lines from one to the next.
+    /// Stride in lines.
     pub(super) stride: usize,
     pub(super) len: usize,
     pub(super) _type: PhantomData<Region<T>>,
@@ -91,14 +91,14 @@ impl<T> Clone for Regions<T> {
 impl<T> Copy for Regions<T> {}
 
 impl<T> Regions<T> {
-    /// That of member `id`.
+    /// The region of member `id`.
     #[inline]
     pub fn of(self, id: usize) -> Region<T> {
         Region { start: part(self.all, self.stride, id).start.cast(), len: self.len }
     }
 }
 
-/// Memory that is cut later, by the function that measured it.
+/// Memory that is carved later, by the function that measured it.
 #[derive(Clone, Copy)]
 pub struct Frame {
     pub(super) all: Region<Line>,
@@ -106,14 +106,14 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Memory of the caller's, `len` elements of T. It is not guarded.
+    /// The caller's memory, `len` elements of T. It is not guarded.
     #[inline]
     pub fn over<T>(start: *mut T, len: usize) -> Self {
         let lines = len.saturating_mul(size_of::<T>()) / LINE;
         Frame { all: Region { start: start.cast(), len: lines }, guard: Guard::Off }
     }
 
-    /// Cuts it from its start.
+    /// Carves it from its start.
     #[inline]
     pub fn arena(self) -> Arena {
         let Frame { all: Region { start, len }, guard } = self;
@@ -130,7 +130,7 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// That of member `id`.
+    /// The frame of member `id`.
     #[inline]
     pub fn of(self, id: usize) -> Frame {
         Frame { all: part(self.all, self.stride, id), guard: self.guard }

@@ -1,4 +1,4 @@
-//! What is measured is what is cut, and what is written beside it is seen.
+//! Measured and carved sizes agree, and writes past a region are detected.
 
 use super::*;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -65,7 +65,7 @@ fn what_is_written_behind_a_region_is_seen() {
     for member in [false, true] {
         let scratch = Scratch::new(carve).unwrap();
         let end = if member { scratch.own.of(1).at(17) } else { scratch.head.at(21).cast() };
-        // SAFETY: the guarded line lies within the memory, which nobody else uses.
+        // SAFETY: the guard line lies within the memory, which is not otherwise in use.
         unsafe { end.write(0) };
         assert!(catch_unwind(AssertUnwindSafe(|| drop(scratch))).is_err());
     }

@@ -1,12 +1,12 @@
-//! Memory behind regions that nobody may write, while tests want it.
+//! Guard lines behind regions, for tests.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-/// Every byte of guarded memory before it is written: a NaN in every real type.
+/// Every byte of guarded memory before it is written: NaN in every real type.
 pub(super) const FRESH: u8 = 0xff;
 
-/// Whether at least a line behind every region is guarded, and who remembers where.
+/// Whether at least a line behind every region is guarded, and where this is recorded.
 #[derive(Clone, Copy)]
 pub(super) enum Guard {
     Off,
@@ -14,21 +14,21 @@ pub(super) enum Guard {
     On(&'static Watch),
 }
 
-/// What is guarded of a memory; nothing any more once it was given back.
+/// The guarded ranges of a memory; None once it was freed.
 pub(super) struct Watch(Mutex<Option<Vec<Range<*mut u8>>>>);
-// SAFETY: what is listed lies in memory that exists, and is touched under the lock alone.
+// SAFETY: listed ranges lie in live memory, and are accessed under the lock only.
 unsafe impl Send for Watch {}
-// SAFETY: as above.
+// SAFETY: listed ranges are accessed under the lock only.
 unsafe impl Sync for Watch {}
 
 impl Watch {
-    /// One that stays, little as it is: whoever cuts memory that is gone is to find it.
+    /// Leaked (it is small), so that carving freed memory is detected.
     pub(super) fn new() -> &'static Self {
         Box::leak(Box::new(Watch(Mutex::new(Some(Vec::new())))))
     }
 
-    /// A region from `start` to the guarded bytes `behind` takes the place of what stood there. Every member that cuts a frame
-    /// comes here with the same regions.
+    /// Records a region from `start` to the guard bytes `behind`, replacing records it overlaps. Every member that
+    /// carves a frame calls this with the same regions.
     pub(super) fn enter(&self, start: *mut u8, behind: Range<*mut u8>) {
         let mut guarded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let guarded = guarded.as_mut().expect("scratch memory that is in use");
@@ -40,21 +40,21 @@ impl Watch {
         if guarded.contains(&behind) {
             return;
         }
-        // SAFETY: these bytes of the memory stand behind a region that was cut within it.
+        // SAFETY: these bytes of the memory follow a region that was carved within it.
         unsafe { behind.start.write_bytes(FRESH, behind.end.addr() - behind.start.addr()) };
         guarded.push(behind);
     }
 
-    /// Before the memory is given back: whether all guarded bytes are what they were.
+    /// Called before the memory is freed: whether all guard bytes are intact.
     pub(super) fn close(&self) -> bool {
         let guarded = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         guarded.iter().flatten().all(is_fresh)
     }
 }
 
-/// Whether guarded bytes are what they were at first.
+/// Whether guard bytes are intact.
 fn is_fresh(bytes: &Range<*mut u8>) -> bool {
     let len = bytes.end.addr() - bytes.start.addr();
-    // SAFETY: bytes of memory that is still allocated, all of which have been written.
+    // SAFETY: the bytes are allocated and initialised.
     (0..len).all(|at| unsafe { bytes.start.add(at).read() } == FRESH)
 }

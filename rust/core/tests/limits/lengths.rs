@@ -8,7 +8,7 @@ use isometry_core::recurrence::{self, Gradients, Sequence};
 use isometry_core::scalar::{Real, Scalar};
 use isometry_core::{Budget, Cpu, Error, Result, Side};
 
-/// One valid call with one array after the other too long or too short: each is refused by name.
+/// A valid call with each array in turn too long or too short: the error names the array.
 pub fn wrong_lengths<T: Scalar>() {
     fn each<const N: usize>(lens: [usize; N], names: [&str; N], call: impl Fn([usize; N]) -> Result<()>) {
         assert_eq!(call(lens), Ok(()), "{names:?}");

@@ -1,6 +1,5 @@
-//! Every public function with sizes at the limits of usize and with arrays of wrong lengths: refused with an error, or, where
-//! the arrays have the sizes (`isometry_core::sizes` has the rule for empty ones), done at once. Never a crash, a panic or a
-//! hang.
+//! Every public function with sizes at the limits of usize and with arrays of wrong lengths: an error or, if the arrays
+//! have the sizes (for empty ones see `isometry_core::sizes`), an immediate return; never a crash, a panic or a hang.
 
 mod lengths;
 mod operators;
@@ -20,7 +19,7 @@ const SIZES: [usize; 9] = [0, 1, 2, 1 << 16, 1 << 32, 1 << 44, 1 << 58, 1 << 63,
 const LENGTHS: [usize; 3] = [0, 1, 2];
 const SIDES: [Side; 2] = [Side::Forward, Side::Adjoint];
 
-/// Every choice of N sizes.
+/// All choices of N sizes.
 fn choices<const N: usize>() -> impl Iterator<Item = [usize; N]> {
     (0..SIZES.len().pow(N as u32)).map(|choice| {
         let mut left = choice;
@@ -32,14 +31,14 @@ fn choices<const N: usize>() -> impl Iterator<Item = [usize; N]> {
     })
 }
 
-/// Whether `len` elements are an array of these sizes.
+/// Whether an array of these sizes has `len` elements.
 fn fits(len: usize, sizes: &[usize]) -> bool {
     let product = sizes.iter().try_fold(1u128, |product, &size| product.checked_mul(size.max(1) as u128));
     let elements = if sizes.contains(&0) { 0 } else { product.unwrap_or(u128::MAX) };
     product.is_some_and(|product| product <= MOST as u128) && elements == len as u128
 }
 
-/// The call returned at once, with an error exactly where an array does not fit.
+/// The call returned at once, with an error if and only if an array does not fit.
 #[track_caller]
 fn expect<R: std::fmt::Debug>(what: &str, sizes: &[usize], fits: bool, call: impl FnOnce() -> Result<R>) {
     let start = Instant::now();
@@ -48,7 +47,7 @@ fn expect<R: std::fmt::Debug>(what: &str, sizes: &[usize], fits: bool, call: imp
     assert_eq!(outcome.is_ok(), fits, "{what} with {sizes:?}: {outcome:?}");
 }
 
-/// The same for a call whose arrays may fit for several reasons: it returns at once.
+/// The same for a call whose arrays may fit for several reasons: only the immediate return is checked.
 #[track_caller]
 fn returns<R: std::fmt::Debug>(what: &str, sizes: &[usize], call: impl FnOnce() -> Result<R>) {
     let start = Instant::now();
@@ -56,7 +55,7 @@ fn returns<R: std::fmt::Debug>(what: &str, sizes: &[usize], call: impl FnOnce() 
     assert!(start.elapsed() < Duration::from_secs(5), "{what} with {sizes:?}: {outcome:?}");
 }
 
-/// So many ones.
+/// An array of ones.
 fn ones<T: Scalar>(len: usize) -> Vec<T> {
     vec![T::one(); len]
 }
@@ -93,7 +92,7 @@ fn complex_calls_at_the_limits() {
 
 #[test]
 fn memory_that_no_machine_has_is_an_error() {
-    // T of 2^22 columns would have more bytes than a process has addresses
+    // T of 2^22 columns would exceed the address space
     let m = 1 << 22;
     let vectors = ones::<c64>(m);
     let view = Householder::new(&vectors, Last::None, 1, 1, m).unwrap();

@@ -1,59 +1,59 @@
-//! What a nonlinearity is that acts within a vector register: on single lanes, or on pairs of neighbouring lanes.
+//! The trait of nonlinearities that act within a vector register: on single lanes, or on pairs of adjacent lanes.
 
 use crate::simd::Simd;
 
 /// h = phi(z) and its gradient, written once for all instruction sets. `b` is the activation's own bias, `slope` that of
-/// leaky_relu; who has none ignores them. Vectors start at even lanes of a row, so that pairs stay together.
+/// leaky_relu; ignored by the other kinds. Vectors start at even lanes of a row, so pairs are not split.
 #[allow(clippy::missing_safety_doc, reason = "one contract for all methods: the instruction set of S exists")]
 pub trait Elementwise {
     /// h = phi(z)
     unsafe fn value<S: Simd>(z: S::V, b: S::V, slope: S::V) -> S::V;
 
-    /// z_bar = phi'(z)^H g, with the derivative read off h.
+    /// z_bar = phi'(z)^H g, with the derivative computed from h.
     unsafe fn pull<S: Simd>(h: S::V, b: S::V, slope: S::V, g: S::V) -> S::V;
 
     /// The same with the derivative computed from z.
     #[inline(always)]
     unsafe fn pull_at<S: Simd>(z: S::V, b: S::V, slope: S::V, g: S::V) -> S::V {
-        // SAFETY: arithmetic of an instruction set that exists.
+        // SAFETY: arithmetic; the caller ensures that the processor supports S.
         unsafe { Self::pull::<S>(Self::value::<S>(z, b, slope), b, slope, g) }
     }
 
-    /// What the gradient of the bias takes of the cotangent f_bar of phi(z): b_bar = Re(conj(e) f_bar) with the e returned, which is 0
-    /// where the value is 0; y is h, or z if `argument`. Only for who has a bias.
+    /// The factor e in b_bar = Re(conj(e) f_bar), where f_bar is the cotangent of phi(z); 0 where the value is 0. y is
+    /// h, or z if `argument`. Only called for kinds with a bias.
     #[inline(always)]
     unsafe fn direction<S: Simd>(_y: S::V, _b: S::V, _argument: bool) -> S::V {
-        // SAFETY: arithmetic of an instruction set that exists.
+        // SAFETY: arithmetic; the caller ensures that the processor supports S.
         unsafe { S::zero() }
     }
 }
 
-/// Larger of both; NaN where either is.
+/// The larger of both; NaN if either is NaN.
 ///
 /// # Safety
-/// The instruction set of S exists.
+/// The processor supports S.
 #[inline(always)]
 pub(super) unsafe fn larger<S: Simd>(a: S::V, b: S::V) -> S::V {
-    // SAFETY: arithmetic of an instruction set that exists.
+    // SAFETY: arithmetic; the caller ensures that the processor supports S.
     unsafe { keep_nan::<S>(a, S::select_gt(a, b, a, b)) }
 }
 
-/// Smaller of both; NaN where either is.
+/// The smaller of both; NaN if either is NaN.
 ///
 /// # Safety
-/// The instruction set of S exists.
+/// The processor supports S.
 #[inline(always)]
 pub(super) unsafe fn smaller<S: Simd>(a: S::V, b: S::V) -> S::V {
-    // SAFETY: arithmetic of an instruction set that exists.
+    // SAFETY: arithmetic; the caller ensures that the processor supports S.
     unsafe { keep_nan::<S>(a, S::select_gt(a, b, b, keep_nan::<S>(b, a))) }
 }
 
-/// v, but y where y is NaN.
+/// v; y in lanes where y is NaN.
 ///
 /// # Safety
-/// The instruction set of S exists.
+/// The processor supports S.
 #[inline(always)]
 pub(super) unsafe fn keep_nan<S: Simd>(y: S::V, v: S::V) -> S::V {
-    // SAFETY: arithmetic of an instruction set that exists.
+    // SAFETY: arithmetic; the caller ensures that the processor supports S.
     unsafe { S::select_eq(y, y, v, y) }
 }

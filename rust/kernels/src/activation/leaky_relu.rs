@@ -10,12 +10,12 @@ pub struct LeakyRelu;
 impl Elementwise for LeakyRelu {
     #[inline(always)]
     unsafe fn value<S: Simd>(z: S::V, _b: S::V, slope: S::V) -> S::V {
-        // SAFETY: arithmetic of an instruction set that exists.
+        // SAFETY: arithmetic; the caller ensures that the processor supports S.
         unsafe { S::select_gt(z, S::zero(), z, S::mul(slope, z)) }
     }
     #[inline(always)]
     unsafe fn pull<S: Simd>(h: S::V, _b: S::V, slope: S::V, g: S::V) -> S::V {
-        // SAFETY: arithmetic of an instruction set that exists. z and h have the same sign.
+        // SAFETY: arithmetic; the caller ensures that the processor supports S. z and h have the same sign.
         unsafe { keep_nan::<S>(h, S::select_gt(h, S::zero(), g, S::mul(slope, g))) }
     }
 }

@@ -1,5 +1,5 @@
-//! The nonlinearities, one file each, within a vector register ([`Elementwise`]) or on whole rows; the pass over finished rows, and
-//! the column sums of bias gradients.
+//! The nonlinearities, one file each, within a vector register ([`Elementwise`]) or on whole rows; the pass over
+//! complete rows, and the column sums of bias gradients.
 
 mod elementwise;
 mod identity;

@@ -1,11 +1,11 @@
-//! h = (|z| + b) e with e = z / |z| where |z| + b > 0 and z != 0, else 0. There
+//! h = (|z| + b) e with e = z / |z| where |z| + b > 0 and z != 0, else 0. Where h != 0
 //!
 //! ```text
 //! z_bar = h_bar + (b / |z|) (h_bar - e Re(conj(e) h_bar)),      b_bar = sum Re(conj(e) h_bar),
 //! ```
 //!
-//! for real numbers z_bar = h_bar, b_bar = sum sign(z) h_bar. (In exact numbers Re(conj(e) z_bar) is the same, but the part b / |z|
-//! has to cancel in it.)
+//! for real numbers z_bar = h_bar, b_bar = sum sign(z) h_bar. (In exact arithmetic Re(conj(e) z_bar) is the same, but
+//! the terms in b / |z| would have to cancel.)
 
 use super::Elementwise;
 use super::elementwise::keep_nan;
@@ -18,7 +18,7 @@ pub struct Modrelu;
 impl Elementwise for Modrelu {
     #[inline(always)]
     unsafe fn value<S: Simd>(z: S::V, b: S::V, _slope: S::V) -> S::V {
-        // SAFETY: arithmetic of an instruction set that exists. A NaN is neither above zero nor equal to it and stays.
+        // SAFETY: arithmetic; the processor supports S. NaN compares neither greater nor equal, and so stays.
         unsafe {
             let t = S::add(S::abs(z), b);
             let h = S::select_gt(S::zero(), t, S::zero(), S::copysign(t, z));
@@ -27,23 +27,23 @@ impl Elementwise for Modrelu {
     }
     #[inline(always)]
     unsafe fn pull<S: Simd>(h: S::V, _b: S::V, _slope: S::V, g: S::V) -> S::V {
-        // SAFETY: arithmetic of an instruction set that exists.
+        // SAFETY: arithmetic; the caller ensures that the processor supports S.
         unsafe { S::select_eq(h, S::zero(), S::zero(), keep_nan::<S>(h, g)) }
     }
     #[inline(always)]
     unsafe fn direction<S: Simd>(y: S::V, b: S::V, argument: bool) -> S::V {
-        // SAFETY: arithmetic of an instruction set that exists.
+        // SAFETY: arithmetic; the caller ensures that the processor supports S.
         unsafe { live::<S>(S::copysign(S::splat(S::R::of(1.0)), y), S::abs(y), b, argument) }
     }
 }
 
-/// modReLU of complex numbers, real and imaginary part in neighbouring lanes (the bias in both).
+/// modReLU of complex numbers, real and imaginary part in adjacent lanes (the bias in both).
 pub struct ModreluPairs;
 
 impl Elementwise for ModreluPairs {
     #[inline(always)]
     unsafe fn value<S: Simd>(z: S::V, b: S::V, _slope: S::V) -> S::V {
-        // SAFETY: arithmetic of an instruction set that exists.
+        // SAFETY: arithmetic; the caller ensures that the processor supports S.
         unsafe {
             let (e, r) = polar::<S>(z, S::swap_pairs(z));
             grow::<S>(e, r, b)
@@ -51,7 +51,7 @@ impl Elementwise for ModreluPairs {
     }
     #[inline(always)]
     unsafe fn pull<S: Simd>(h: S::V, b: S::V, _slope: S::V, g: S::V) -> S::V {
-        // SAFETY: arithmetic of an instruction set that exists.
+        // SAFETY: arithmetic; the caller ensures that the processor supports S.
         unsafe {
             let (e, size) = polar::<S>(h, S::swap_pairs(h));
             let p = S::mul(e, g);
@@ -60,7 +60,7 @@ impl Elementwise for ModreluPairs {
     }
     #[inline(always)]
     unsafe fn pull_at<S: Simd>(z: S::V, b: S::V, _slope: S::V, g: S::V) -> S::V {
-        // SAFETY: arithmetic of an instruction set that exists.
+        // SAFETY: arithmetic; the caller ensures that the processor supports S.
         unsafe {
             let (e, r) = polar::<S>(z, S::swap_pairs(z));
             let p = S::mul(e, g);
@@ -70,7 +70,7 @@ impl Elementwise for ModreluPairs {
     }
     #[inline(always)]
     unsafe fn direction<S: Simd>(y: S::V, b: S::V, argument: bool) -> S::V {
-        // SAFETY: arithmetic of an instruction set that exists.
+        // SAFETY: arithmetic; the caller ensures that the processor supports S.
         unsafe {
             let (e, r) = polar::<S>(y, S::swap_pairs(y));
             live::<S>(e, r, b, argument)
@@ -78,18 +78,18 @@ impl Elementwise for ModreluPairs {
     }
 }
 
-/// Of the complex number whose parts stand in y and `other`: y / r and r, without overflow; 0 and 0 for the number 0.
+/// For the complex number with parts in y and `other`: y / r and r, without overflow; 0 and 0 for the number 0.
 ///
 /// # Safety
-/// The instruction set of S exists.
+/// The processor supports S.
 #[inline(always)]
 pub(super) unsafe fn polar<S: Simd>(y: S::V, other: S::V) -> (S::V, S::V) {
-    // SAFETY: arithmetic of an instruction set that exists.
+    // SAFETY: arithmetic; the caller ensures that the processor supports S.
     unsafe {
         let (a, b) = (S::abs(y), S::abs(other));
         let top = S::select_gt(a, b, a, b);
         let (u, v) = (S::div(y, top), S::div(other, top));
-        // The order of the two squares must not depend on the lane: both parts see the same radius.
+        // The order of the two squares must not depend on the lane, so that both parts get the same radius.
         let (p, q) = (S::mul(u, u), S::mul(v, v));
         let s = S::sqrt(S::add(p, q));
         let none = S::zero();
@@ -100,10 +100,10 @@ pub(super) unsafe fn polar<S: Simd>(y: S::V, other: S::V) -> (S::V, S::V) {
 /// e where the value is not 0, else 0: r is the radius of the value, or of its argument.
 ///
 /// # Safety
-/// The instruction set of S exists.
+/// The processor supports S.
 #[inline(always)]
 pub(super) unsafe fn live<S: Simd>(e: S::V, r: S::V, b: S::V, argument: bool) -> S::V {
-    // SAFETY: arithmetic of an instruction set that exists.
+    // SAFETY: arithmetic; the caller ensures that the processor supports S.
     unsafe {
         let size = if argument { S::select_eq(r, S::zero(), S::zero(), S::add(r, b)) } else { r };
         S::select_gt(size, S::zero(), e, keep_nan::<S>(size, S::zero()))
@@ -113,10 +113,10 @@ pub(super) unsafe fn live<S: Simd>(e: S::V, r: S::V, b: S::V, argument: bool) ->
 /// (r + b) e where r + b > 0, else 0.
 ///
 /// # Safety
-/// The instruction set of S exists.
+/// The processor supports S.
 #[inline(always)]
 pub(super) unsafe fn grow<S: Simd>(e: S::V, r: S::V, b: S::V) -> S::V {
-    // SAFETY: arithmetic of an instruction set that exists.
+    // SAFETY: arithmetic; the caller ensures that the processor supports S.
     unsafe {
         let t = S::add(r, b);
         S::select_gt(S::zero(), t, S::zero(), S::mul(t, e))
@@ -126,10 +126,10 @@ pub(super) unsafe fn grow<S: Simd>(e: S::V, r: S::V, b: S::V) -> S::V {
 /// g + (b / r) (g - e along), along = Re(conj(e) g); 0 where `live` is not positive.
 ///
 /// # Safety
-/// The instruction set of S exists.
+/// The processor supports S.
 #[inline(always)]
 pub(super) unsafe fn turn<S: Simd>(e: S::V, live: S::V, r: S::V, b: S::V, g: S::V, along: S::V) -> S::V {
-    // SAFETY: arithmetic of an instruction set that exists.
+    // SAFETY: arithmetic; the caller ensures that the processor supports S.
     unsafe {
         let z = S::mul_add(S::div(b, r), S::neg_mul_add(e, along, g), g);
         S::select_gt(live, S::zero(), z, keep_nan::<S>(live, S::zero()))

@@ -6,10 +6,10 @@ use crate::simd::Simd;
 /// h for the two halves.
 ///
 /// # Safety
-/// The instruction set of S exists.
+/// The processor supports S.
 #[inline(always)]
 pub(super) unsafe fn value<S: Simd>(z: [S::V; 2], b: S::V) -> [S::V; 2] {
-    // SAFETY: arithmetic of an instruction set that exists.
+    // SAFETY: arithmetic; the caller ensures that the processor supports S.
     unsafe {
         let ((e, r), (f, _)) = (polar::<S>(z[0], z[1]), polar::<S>(z[1], z[0]));
         [grow::<S>(e, r, b), grow::<S>(f, r, b)]
@@ -19,10 +19,10 @@ pub(super) unsafe fn value<S: Simd>(z: [S::V; 2], b: S::V) -> [S::V; 2] {
 /// z_bar for the two halves at z.
 ///
 /// # Safety
-/// The instruction set of S exists.
+/// The processor supports S.
 #[inline(always)]
 pub(super) unsafe fn pull<S: Simd>(z: [S::V; 2], b: S::V, g: [S::V; 2]) -> [S::V; 2] {
-    // SAFETY: arithmetic of an instruction set that exists.
+    // SAFETY: arithmetic; the caller ensures that the processor supports S.
     unsafe {
         let ((e, r), (f, _)) = (polar::<S>(z[0], z[1]), polar::<S>(z[1], z[0]));
         let along = S::add(S::mul(e, g[0]), S::mul(f, g[1]));
@@ -34,10 +34,10 @@ pub(super) unsafe fn pull<S: Simd>(z: [S::V; 2], b: S::V, g: [S::V; 2]) -> [S::V
 /// [`Elementwise::direction`](super::Elementwise::direction) for the two halves.
 ///
 /// # Safety
-/// The instruction set of S exists.
+/// The processor supports S.
 #[inline(always)]
 pub(super) unsafe fn direction<S: Simd>(y: [S::V; 2], b: S::V, argument: bool) -> [S::V; 2] {
-    // SAFETY: arithmetic of an instruction set that exists.
+    // SAFETY: arithmetic; the caller ensures that the processor supports S.
     unsafe {
         let ((e, r), (f, _)) = (polar::<S>(y[0], y[1]), polar::<S>(y[1], y[0]));
         [live::<S>(e, r, b, argument), live::<S>(f, r, b, argument)]

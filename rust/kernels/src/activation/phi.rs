@@ -1,4 +1,4 @@
-//! An activation as the kernels see it, and the pass over finished rows: h = phi(z), or z_bar = phi'^H g.
+//! An activation as the kernels use it, and the pass over complete rows: h = phi(z), or z_bar = phi'^H g.
 
 use super::elementwise::Elementwise;
 use super::identity::Identity;
@@ -13,7 +13,7 @@ use crate::scalar::Real;
 use crate::simd::Simd;
 use std::ops::Range;
 
-/// What an activation is for real rows of [`Phi::width`] numbers.
+/// The kind of an activation of real rows of [`Phi::width`] numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// z
@@ -28,24 +28,24 @@ pub enum Kind {
     Modrelu,
     /// modReLU of complex numbers
     ModreluPairs,
-    /// Neighbours ordered
+    /// (max, min) of adjacent numbers
     Oplu,
-    /// Complex neighbours ordered
+    /// (max, min) of adjacent complex numbers, per part
     OpluComplex,
-    /// Halves of a row ordered
+    /// (max, min) across the halves of a row
     OpluHalves,
     /// modReLU of (a_i, a_{i + n/2})
     ModreluRealrep,
 }
 
 impl Kind {
-    /// Needs whole rows, not only a range of columns.
+    /// Whether it needs whole rows, not only a range of columns.
     pub fn by_rows(self) -> bool {
         matches!(self, Kind::OpluComplex | Kind::OpluHalves | Kind::ModreluRealrep)
     }
 }
 
-/// What the y of a pull is.
+/// The meaning of y in a pull.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
     /// The result h.
@@ -54,23 +54,23 @@ pub enum Source {
     Argument,
 }
 
-/// Numbers of a block of work: a part of the first-level cache.
+/// Numbers of a block of work: they fit in the first-level cache.
 pub(crate) const TOGETHER: usize = 4096;
 
 /// An activation of rows of `width` real numbers.
 #[derive(Clone, Copy)]
 pub struct Phi<R> {
-    /// What it does to the numbers of a row.
+    /// The kind.
     pub kind: Kind,
     /// Real numbers per row.
     pub width: usize,
-    /// That of leaky_relu.
+    /// The slope of leaky_relu.
     pub slope: R,
-    /// Its own bias for every number of a row, padded to whole vectors; null without bias.
+    /// The bias of every number of a row, padded to whole vectors; null without bias.
     pub bias: *const R,
 }
 
-/// Runs the block with `$A` naming the [`Elementwise`] of an elementwise kind.
+/// Expands the block with `$A` as the [`Elementwise`] type of an elementwise kind.
 macro_rules! with_kind {
     ($kind:expr, $A:ident => $body:block) => {
         match $kind {
@@ -106,25 +106,25 @@ macro_rules! with_kind {
     };
 }
 
-/// out = phi(z), or phi'^H g with the derivative from y, on some rows and columns (all columns where [`Kind::by_rows`]); out may be
-/// the z or the g.
+/// out = phi(z), or phi'^H g with the derivative from y, on some rows and columns (all columns if [`Kind::by_rows`]);
+/// out may be z or g.
 ///
 /// # Safety
-/// Rows of `width` numbers lie one after the other at all pointers; columns start at a multiple of two vectors.
+/// Rows of `width` numbers are contiguous at all pointers; columns start at a multiple of two vectors.
 pub struct Pass<R> {
     /// phi
     pub phi: Phi<R>,
-    /// z, or what the derivative is taken from.
+    /// z, or the source of the derivative.
     pub y: *const R,
-    /// g; null: the value is wanted.
+    /// g; null to compute the value.
     pub g: *const R,
-    /// What y is.
+    /// Whether y is h or z.
     pub from: Source,
-    /// Where the result goes.
+    /// The result.
     pub out: *mut R,
-    /// Which rows.
+    /// The rows.
     pub rows: Range<usize>,
-    /// Which columns.
+    /// The columns.
     pub columns: Range<usize>,
 }
 
@@ -134,7 +134,7 @@ impl<R: Real> Kernel<R> for Pass<R> {
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let Phi { kind, width, bias, .. } = self.phi;
-        // SAFETY: the contract of `Pass`.
+        // SAFETY: the rows and columns exist at all pointers (contract of `Pass`).
         unsafe {
             if kind.by_rows() {
                 for row in self.rows.clone() {
@@ -143,7 +143,7 @@ impl<R: Real> Kernel<R> for Pass<R> {
                 }
                 return;
             }
-            // Without a bias all rows are one, and its vectors may as well be rows.
+            // Without a bias contiguous whole rows are treated as one row, so that vectors may cross row boundaries.
             if bias.is_null() && self.columns.len() == width && width > 0 {
                 let (first, len) = (self.rows.start * width, self.rows.len() * width);
                 let whole = len / S::LANES;
@@ -151,7 +151,7 @@ impl<R: Real> Kernel<R> for Pass<R> {
                 self.columns_of::<S>(first + whole * S::LANES, 1, 0, 0, len % S::LANES);
                 return;
             }
-            // down the columns of as many rows as the first-level cache holds
+            // down the columns of as many rows as fit in the first-level cache
             let tall = (TOGETHER / self.columns.len().max(1)).max(1);
             for row in self.rows.clone().step_by(tall) {
                 let rows = tall.min(self.rows.end - row);
@@ -164,7 +164,8 @@ impl<R: Real> Kernel<R> for Pass<R> {
 }
 
 impl<R: Real> Pass<R> {
-    /// The first `live` columns of a vector in `rows` rows, `width` apart, from number `first` on; the bias is that of column `col`.
+    /// The first `live` columns of a vector in `rows` rows, stride `width`, from number `first` on; the bias starts at
+    /// column `col`.
     #[inline(always)]
     unsafe fn columns_of<S: Simd<R = R>>(
         &self,
@@ -174,7 +175,7 @@ impl<R: Real> Pass<R> {
         col: usize,
         live: usize,
     ) {
-        // SAFETY: the contract of `Pass`.
+        // SAFETY: the rows and columns exist at all pointers (contract of `Pass`).
         unsafe {
             if live >= S::LANES {
                 self.each::<S, true>(first, rows, width, col, live);
@@ -196,7 +197,7 @@ impl<R: Real> Pass<R> {
     ) {
         let Phi { kind, slope, bias, .. } = self.phi;
         let (y, out) = (self.y.wrapping_add(first), self.out.wrapping_add(first));
-        // SAFETY: the contract of `Pass`; the bias has whole vectors.
+        // SAFETY: the rows and columns exist at all pointers (contract of `Pass`); the bias is padded to whole vectors.
         unsafe {
             let slope = S::splat(slope);
             let b = if bias.is_null() { S::zero() } else { S::load(bias.add(col)) };
@@ -230,23 +231,23 @@ impl<R: Real> Pass<R> {
 /// A whole vector, or its first n lanes. (A function: a closure does not inherit the instruction set.)
 #[inline(always)]
 unsafe fn load<S: Simd, const WHOLE: bool>(p: *const S::R, n: usize) -> S::V {
-    // SAFETY: these numbers exist at p.
+    // SAFETY: p points to a whole vector, or to n numbers.
     unsafe { if WHOLE { S::load(p) } else { S::load_n(p, n) } }
 }
 
-/// The reverse of [`load`].
+/// The inverse of [`load`].
 #[inline(always)]
 unsafe fn store<S: Simd, const WHOLE: bool>(p: *mut S::R, v: S::V, n: usize) {
-    // SAFETY: these numbers exist at p.
+    // SAFETY: p points to a whole vector, or to n numbers.
     unsafe { if WHOLE { S::store(p, v) } else { S::store_n(p, v, n) } }
 }
 
 impl<R: Real> Phi<R> {
-    /// One row of a kind that pairs distant elements: the value, or the gradient where g is given.
+    /// One row of a kind that pairs distant elements: the value, or the gradient if g is given.
     #[inline(always)]
     unsafe fn row<S: Simd<R = R>>(&self, y: *const R, g: *const R, at: usize, out: *mut R) {
         let width = self.width;
-        // SAFETY: the contract of `Pass`.
+        // SAFETY: the rows exist at all pointers in full width (contract of `Pass`).
         unsafe {
             if self.kind == Kind::OpluComplex {
                 let g = if g.is_null() { g } else { g.add(at) };

@@ -9,12 +9,12 @@ pub struct Relu;
 impl Elementwise for Relu {
     #[inline(always)]
     unsafe fn value<S: Simd>(z: S::V, _b: S::V, _slope: S::V) -> S::V {
-        // SAFETY: arithmetic of an instruction set that exists. A NaN is not below zero and stays.
+        // SAFETY: arithmetic; the caller ensures that the processor supports S. A NaN is not below zero and stays.
         unsafe { S::select_gt(S::zero(), z, S::zero(), z) }
     }
     #[inline(always)]
     unsafe fn pull<S: Simd>(h: S::V, _b: S::V, _slope: S::V, g: S::V) -> S::V {
-        // SAFETY: arithmetic of an instruction set that exists. An h that is not positive is 0, the derivative, or NaN.
+        // SAFETY: arithmetic; the processor supports S. Unless h > 0, h is NaN or 0, which is the derivative.
         unsafe { S::select_gt(h, S::zero(), g, h) }
     }
 }

@@ -9,14 +9,14 @@ use crate::scalar::Real;
 use crate::simd::Simd;
 use std::ops::Range;
 
-/// Column sums over rows, in an order that depends on their number only.
+/// Column sums over rows, in an order that depends only on the number of rows.
 ///
 /// # Safety
-/// The rows exist; nobody else writes these columns of `sums`; columns start at a multiple of a vector.
+/// The rows exist; these columns of `sums` are written by no other thread; columns start at a multiple of a vector.
 pub struct Columns<R> {
     /// Cotangents, row after row.
     pub bar: *const R,
-    /// What is summed of them: all, or with an activation that has a bias, what its direction takes.
+    /// If given, the summand is Re(conj(e) bar) for an activation with a bias; otherwise bar itself.
     pub along: Option<Along<R>>,
     /// Number of rows.
     pub rows: usize,
@@ -24,24 +24,24 @@ pub struct Columns<R> {
     pub width: usize,
     /// One sum per number of a row.
     pub sums: *mut R,
-    /// Adds to what `sums` holds.
+    /// Whether to add to `sums`.
     pub add: bool,
-    /// Which columns; of the first half where an activation pairs halves.
+    /// The columns; of the first half if the activation pairs halves.
     pub columns: Range<usize>,
 }
 
-/// An activation whose bias gradient is wanted from the cotangents of its values.
+/// An activation whose bias gradient is computed from the cotangents of its values.
 #[derive(Clone, Copy)]
 pub struct Along<R> {
     /// The activation.
     pub phi: Phi<R>,
     /// Rows of values or arguments.
     pub y: *const R,
-    /// Which of both.
+    /// Whether `y` holds values or arguments.
     pub from: Source,
 }
 
-/// The bias gradient from the sums of all columns: pairs and halves add up.
+/// The bias gradient from the sums of all columns: pairs and halves are added.
 pub fn units<R: Real>(kind: Kind, sums: &[R], bar: &mut [R]) {
     let half = sums.len() / 2;
     for (i, b) in bar.iter_mut().enumerate() {
@@ -59,7 +59,8 @@ impl<R: Real> Kernel<R> for Columns<R> {
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let Columns { bar, along, rows, width, sums, add, ref columns } = *self;
-        // SAFETY: the contract of `Columns`; the bias of an activation has whole vectors.
+        // SAFETY: the rows and these columns of `sums` exist (contract of `Columns`); biases are padded to whole
+        // vectors.
         unsafe {
             for col in columns.clone().step_by(S::LANES) {
                 let live = columns.end - col;
@@ -99,7 +100,7 @@ impl<R: Real> Kernel<R> for Columns<R> {
     }
 }
 
-/// Writes or adds the first n lanes of the sum of four.
+/// Writes or adds the first n lanes of the sum of four vectors.
 #[inline(always)]
 unsafe fn put<S: Simd>(at: *mut S::R, acc: [S::V; 4], n: usize, add: bool) {
     // SAFETY: n numbers exist at `at`.

@@ -30,18 +30,18 @@ impl Elementwise for Tanh {
     #[inline(always)]
     unsafe fn value<S: Simd>(z: S::V, _b: S::V, _slope: S::V) -> S::V {
         let double = size_of::<S::R>() == 8;
-        // From these arguments on tanh rounds to 1; terms of the series below eps / 4; ln 2 in two parts, the first
-        // short enough that its multiples are exact.
+        // From these arguments on tanh rounds to 1; Taylor terms below eps / 4 are skipped; ln 2 in two parts, the first
+        // short enough for exact multiples.
         let (limit, skip) = if double { (20.0, 0) } else { (10.0, 6) };
         let (high, low) = if double {
             (6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10)
         } else {
             (0.693359375, -2.121_944_4e-4)
         };
-        // SAFETY: arithmetic of an instruction set that exists.
+        // SAFETY: arithmetic; the caller ensures that the processor supports S.
         unsafe {
             let c = |x: f64| S::splat(S::R::of(x));
-            // `min` returns its second argument where one is NaN
+            // `min` returns its second argument if one is NaN
             let size = S::min(c(limit), S::abs(z));
             let y = S::add(size, size);
             let k = S::round(S::mul(y, c(std::f64::consts::LOG2_E)));
@@ -58,7 +58,7 @@ impl Elementwise for Tanh {
     }
     #[inline(always)]
     unsafe fn pull<S: Simd>(h: S::V, _b: S::V, _slope: S::V, g: S::V) -> S::V {
-        // SAFETY: arithmetic of an instruction set that exists.
+        // SAFETY: arithmetic; the caller ensures that the processor supports S.
         unsafe { S::mul(S::neg_mul_add(h, h, S::splat(S::R::of(1.0))), g) }
     }
 }

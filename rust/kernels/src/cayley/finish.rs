@@ -1,4 +1,4 @@
-//! From the inverse to the transform, and how far that is from orthogonal.
+//! From the inverse to the transform, and its distance from orthogonal.
 
 use super::check::probe;
 use crate::dispatch::Kernel;
@@ -7,22 +7,22 @@ use crate::simd::Simd;
 use num_traits::One;
 use std::ops::Range;
 
-/// Rows of W = (2 S - I) D from S; | ||w_i||^2 - 1 | and |(W D^* z)_i|^2 of each.
+/// Rows of W = (2 S - I) D from S; | ||w_i||^2 - 1 | and |(W D^* z)_i|^2 of each row.
 ///
 /// # Safety
-/// The arrays exist; nobody else touches these rows.
+/// The arrays exist; these rows are not accessed by others.
 pub struct Finish<T: Scalar> {
     /// S
     pub s: *mut T,
-    /// Distance of the rows of S.
+    /// Row stride of S.
     pub pitch: usize,
     /// W
     pub w: *mut T,
     /// n
     pub n: usize,
-    /// Which rows.
+    /// The rows.
     pub rows: Range<usize>,
-    /// d; D = I without.
+    /// d; None for D = I.
     pub last: Option<*const T>,
     /// Room for 3 n PARTS numbers.
     pub columns: *mut T::Real,
@@ -36,9 +36,9 @@ impl<T: Scalar> Kernel<T::Real> for Finish<T> {
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let Finish { s, pitch, w, n, ref rows, last, columns, norms } = *self;
-        // SAFETY: the contract of `Finish`.
+        // SAFETY: the arrays exist, and these rows are accessed here only (contract of `Finish`).
         unsafe {
-            // per real column: z; what multiplies the column; what multiplies its neighbour (complex D)
+            // per real column: z, the factor of the column, the factor of the other part of its element (complex D)
             let (z, own, other) = (columns, columns.add(n * T::PARTS), columns.add(2 * n * T::PARTS));
             for j in 0..n {
                 let d = last.map_or(T::one(), |d| *d.add(j));
@@ -51,11 +51,11 @@ impl<T: Scalar> Kernel<T::Real> for Finish<T> {
             }
             let two = S::splat(S::R::of(2.0));
             let live = n * T::PARTS;
-            // the sums of a row's lanes, for LANES rows at a time: row r of the transposed block holds lane r of all
+            // per-lane sums, for LANES rows at a time: row r of the transposed block holds lane r of all
             let mut block = ([S::zero(); 16], [S::zero(); 16]);
             for i in rows.clone() {
                 let (from, row) = (s.add(i * pitch).cast::<S::R>(), w.add(i * n).cast::<S::R>());
-                // 2 (s - 1/2) rounds as 2 s - 1 does
+                // 2 (s - 1/2) rounds like 2 s - 1
                 let diagonal = from.add(i * T::PARTS);
                 *diagonal -= S::R::of(0.5);
                 let (mut squares, mut probes) = (S::zero(), S::zero());

@@ -1,4 +1,4 @@
-//! One matrix per lane: the formulas of one matrix on a whole group, padded to a multiple of 4 by the identity.
+//! One matrix per lane: the formulas of a single matrix on a whole group, padded to a multiple of 4 with the identity.
 
 use super::Targets;
 use super::check::{Limits, probe, probe_norm2};
@@ -12,7 +12,7 @@ use crate::scalar::{Real, Scalar};
 use crate::simd::Simd;
 use num_traits::{One, Zero};
 
-/// The most lanes of any vector.
+/// Most lanes of any vector.
 pub const MOST: usize = 16;
 
 /// Real numbers of scratch for one group, forward or backward.
@@ -22,32 +22,33 @@ pub fn scratch<T: Scalar>(n: usize) -> usize {
     MOST * T::PARTS * (3 * pad * pitch(pad) + triangle::len(n) + 2 * n)
 }
 
-/// Distance of rows: never a multiple of a quarter of the first-level cache's ways, where columns would evict each other.
+/// Row stride: never a multiple of a quarter of the first-level cache's ways, at which columns would evict each other.
 #[inline(always)]
 fn pitch(pad: usize) -> usize {
     if pad < 16 { pad } else { pad + 4 }
 }
 
-/// Writes W of `count` neighbouring matrices, at most one per lane; bit b of the result: matrix b fails the check.
+/// Writes W of `count` consecutive matrices, at most one per lane; bit b of the result is set if matrix b fails the
+/// check.
 ///
 /// # Safety
-/// The arrays hold `count` matrices, and [`scratch`] numbers are at `scratch`.
+/// The arrays hold `count` matrices, `scratch` the numbers of [`scratch`].
 pub struct Forward<T: Scalar> {
     /// The strict upper triangles.
     pub upper: *const T,
     /// Imaginary parts of the diagonals.
     pub diagonal: Option<*const T::Real>,
-    /// The factors d, n per matrix; D = I without.
+    /// The factors d, n per matrix; None for D = I.
     pub last: Option<*const T>,
     /// n
     pub n: usize,
-    /// How many.
+    /// Number of matrices.
     pub count: usize,
-    /// Gets the W.
+    /// W
     pub out: *mut T,
     /// Scratch.
     pub scratch: *mut T::Real,
-    /// What each W must satisfy.
+    /// Bounds that each W must satisfy.
     pub limits: Limits,
 }
 
@@ -56,7 +57,7 @@ impl<T: Scalar> Kernel<T::Real> for Forward<T> {
 
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) -> u32 {
-        // SAFETY: the contract of the kernel; sizes known at compile time keep the smallest matrices in registers.
+        // SAFETY: the contract of `Forward`; for the smallest n, known at compile time, matrices stay in registers.
         unsafe {
             match T::PARTS {
                 1 => match self.n {
@@ -120,7 +121,7 @@ impl<T: Scalar> Forward<T> {
             }
             inverse_lanes::<S, P>(m, pad, ld);
 
-            // W = (2 S - I) D, moved together to rows of n
+            // W = (2 S - I) D, compacted to rows of n
             let mut z = [zero; 32];
             for j in 0..n {
                 z[j] = S::splat(probe(j));
@@ -154,7 +155,7 @@ impl<T: Scalar> Forward<T> {
             }
             from_lanes::<S>(m, n * n * P, out.cast(), n * n * P, count);
 
-            // one rule for every lane, whether or not another lane of the group fails
+            // the same rule for every lane, whether or not another matrix of the group fails
             let limit = S::splat(S::R::of(limits.deviation));
             let probes = S::mul_add(probes, S::splat(S::R::of(1.0 / probe_norm2(n))), S::splat(-S::R::one()));
             let mut bad = S::select_gt(limit, worst, zero, one);
@@ -178,22 +179,22 @@ impl<T: Scalar> Forward<T> {
     }
 }
 
-/// The gradients of `count` neighbouring matrices from their W and W_bar.
+/// The gradients of `count` consecutive matrices from their W and W_bar.
 ///
 /// # Safety
-/// The arrays and the targets hold `count` matrices, and [`scratch`] numbers are at `scratch`.
+/// The arrays and the targets hold `count` matrices, `scratch` the numbers of [`scratch`].
 pub struct Backward<T: Scalar> {
     /// W
     pub w: *const T,
     /// W_bar
     pub ct: *const T,
-    /// The factors d, n per matrix; D = I without.
+    /// The factors d, n per matrix; None for D = I.
     pub last: Option<*const T>,
     /// n
     pub n: usize,
-    /// How many.
+    /// Number of matrices.
     pub count: usize,
-    /// Where the gradients go.
+    /// Outputs of the gradients.
     pub to: Targets<T>,
     /// Scratch.
     pub scratch: *mut T::Real,
@@ -204,7 +205,7 @@ impl<T: Scalar> Kernel<T::Real> for Backward<T> {
 
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        // SAFETY: as in the forward.
+        // SAFETY: the arrays hold `count` matrices, `scratch` the numbers of [`scratch`] (contract of `Backward`).
         unsafe {
             match T::PARTS {
                 1 => match self.n {
@@ -292,10 +293,10 @@ impl<T: Scalar> Backward<T> {
 }
 
 /// The element at z times conj(d).
-// A function, not a closure: closures do not carry the instruction set of the function they stand in.
+// A function, not a closure: closures do not inherit target features.
 #[inline(always)]
 unsafe fn without_last<S: Simd, const P: usize>(z: *const S::R, d: Option<*const S::R>) -> Element<S, P> {
-    // SAFETY: an element exists at z, and at d.
+    // SAFETY: z points to an element, and so does d.
     unsafe {
         let x = load::<S, P>(z);
         match d {

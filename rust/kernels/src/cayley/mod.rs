@@ -15,7 +15,7 @@ use crate::dispatch::compiled;
 use crate::scalar::{Scalar, c32, c64};
 use group::{Backward, Forward};
 
-/// Where the gradients of one matrix go, or of several neighbours.
+/// Outputs of the gradients of one matrix, or of several consecutive ones.
 #[derive(Clone, Copy)]
 pub struct Targets<T: Scalar> {
     /// (n (n - 1) / 2)

@@ -1,14 +1,14 @@
-//! A square matrix whose columns are dealt to the members of a call, those of each in memory of its own.
+//! A square matrix whose columns are distributed over the members of a call, those of each in its own memory.
 //!
-//! In columns of one row-major matrix two products take a tenth longer at n = 100 to 1000, also where members share no
-//! cache line: presumably the prefetcher of one core fetches what the other writes.
+//! With columns of a single row-major matrix two products take a tenth longer at n = 100 to 1000, even if members share
+//! no cache line: presumably the prefetcher of one core fetches lines that another writes.
 
 use std::ops::Range;
 
-/// Columns of a slab come in multiples of this: whole cache lines, and whole panels of a product.
+/// Columns of a slab are a multiple of this: whole cache lines, and whole panels of a product.
 const COLUMNS: usize = 32;
 
-/// n columns in `count` slabs, one behind the other: element (i, j) lies at row i of slab j / width.
+/// n columns in `count` contiguous slabs: element (i, j) is in row i of slab j / width.
 #[derive(Clone, Copy)]
 pub struct Slabs<T> {
     data: *mut T,
@@ -22,22 +22,22 @@ impl<T> Slabs<T> {
         n.div_ceil(COLUMNS).div_ceil(count) * COLUMNS
     }
 
-    /// Slabs of n rows of `width` elements at `data`, where there is room for all of them.
+    /// Slabs of n rows of `width` elements at `data`, which has room for all of them.
     pub fn new(data: *mut T, n: usize, width: usize) -> Self {
         Slabs { data, n, width }
     }
 
-    /// Distance of the rows of a slab; a multiple of 32.
+    /// Row stride of a slab; a multiple of 32.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// The columns of slab `id`; none if there are fewer.
+    /// The columns of slab `id`; empty if there are fewer slabs.
     pub fn columns(&self, id: usize) -> Range<usize> {
         (id * self.width).min(self.n)..((id + 1) * self.width).min(self.n)
     }
 
-    /// Where element (i, j) lies; so do those behind it up to the next multiple of 32.
+    /// Pointer to element (i, j); valid for the elements after it up to the next multiple of 32.
     #[inline(always)]
     pub fn at(&self, i: usize, j: usize) -> *mut T {
         let slab = j / self.width;

@@ -1,4 +1,4 @@
-//! Between the packed strict upper triangle and the rows of a full matrix, in blocks that are transposed in registers.
+//! Conversion between the packed strict upper triangle and rows of a full matrix, in blocks transposed in registers.
 
 use super::slabs::Slabs;
 use crate::dispatch::Kernel;
@@ -15,7 +15,7 @@ pub fn len(n: usize) -> usize {
     n * n.saturating_sub(1) / 2
 }
 
-/// Element (i, j), i < j, lies at `offset(n, i) + j` (wrapping).
+/// Element (i, j), i < j, is at `offset(n, i) + j` (wrapping).
 #[inline(always)]
 pub fn offset(n: usize, i: usize) -> usize {
     (i * (2 * n - i - 1) / 2).wrapping_sub(i + 1)
@@ -24,7 +24,7 @@ pub fn offset(n: usize, i: usize) -> usize {
 /// Writes rows of I + A, and for each block of rows the squared norm of its part of the triangle (and diagonal).
 ///
 /// # Safety
-/// There are a triangle of n (n - 1) / 2, a diagonal of n if one is given, a matrix of n rows and a norm per block.
+/// The triangle has n (n - 1) / 2 elements, the diagonal n if given, the matrix n rows; there is a norm per block.
 pub struct Unpack<T: Scalar> {
     /// The strict upper triangle, row by row.
     pub upper: *const T,
@@ -36,7 +36,7 @@ pub struct Unpack<T: Scalar> {
     pub rows: Range<usize>,
     /// I + A
     pub out: *mut T,
-    /// Distance of the rows of `out`; what lies between them and n is set to zero.
+    /// Row stride of `out`; columns from n up to it are set to zero.
     pub pitch: usize,
     /// One per block.
     pub norms: *mut T::Real,
@@ -48,7 +48,7 @@ impl<T: Scalar> Kernel<T::Real> for Unpack<T> {
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let Unpack { upper, diagonal, n, ref rows, out, pitch, norms } = *self;
-        // SAFETY: the contract of `Unpack`.
+        // SAFETY: the triangle, the diagonal, the rows and the norms exist (contract of `Unpack`).
         unsafe {
             let mut squares = S::zero();
             for i in rows.clone() {
@@ -108,19 +108,19 @@ impl<T: Scalar> Kernel<T::Real> for Unpack<T> {
 /// The packed gradient of rows of U = Z D^* / 2: upper_bar = U_ij - conj(U_ji), diagonal_bar = Im U_jj.
 ///
 /// # Safety
-/// There are a matrix of n n elements, n factors if given, and the targets.
+/// The matrix has n n elements, the factors n if given, and the targets exist.
 pub struct PackGradient<T: Scalar> {
     /// Z
     pub z: Slabs<T>,
-    /// d, or D = I.
+    /// d; None for D = I.
     pub last: Option<*const T>,
     /// n
     pub n: usize,
     /// First row of a block of [`BLOCK`].
     pub row: usize,
-    /// Gets upper_bar.
+    /// upper_bar
     pub upper: Option<*mut T>,
-    /// Gets diagonal_bar.
+    /// diagonal_bar
     pub diagonal: Option<*mut T::Real>,
 }
 
@@ -131,7 +131,7 @@ impl<T: Scalar> Kernel<T::Real> for PackGradient<T> {
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let PackGradient { z, last, n, row, upper, diagonal } = *self;
         let half = S::R::of(0.5);
-        // SAFETY: the contract of `PackGradient`.
+        // SAFETY: the matrix, the factors and the targets exist (contract of `PackGradient`).
         unsafe {
             let (pitch, end) = (z.width(), (row + BLOCK).min(n));
             let u = |z: *const T, j: usize| {
@@ -146,7 +146,7 @@ impl<T: Scalar> Kernel<T::Real> for PackGradient<T> {
             let Some(upper) = upper else { return };
             for ib in (row..end).step_by(S::LANES) {
                 let iend = (ib + S::LANES).min(end);
-                // Z of one block on the right of the diagonal, or on it, and of the one below that mirrors it
+                // Z of a block on or right of the diagonal, and of its mirror image below
                 let scalar = |(i, j): (usize, usize), jb: usize, right: *const T, below: *const T| {
                     let (right, below) =
                         (right.add((i - ib) * pitch + j - jb), below.add((j - jb) * pitch + i - ib));
@@ -169,7 +169,7 @@ impl<T: Scalar> Kernel<T::Real> for PackGradient<T> {
                         }
                         continue;
                     }
-                    // columns to the right exist, so that this block of rows is full
+                    // there are columns to the right, so this block of rows is full
                     let mut block = [S::zero(); 16];
                     for q in 0..live {
                         block[q] = S::load(below.add(q * pitch).cast());

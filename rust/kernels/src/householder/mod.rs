@@ -1,4 +1,4 @@
-//! Kernels of products of reflections: one reflection after the other.
+//! Kernels of products of reflections, applied one after another.
 
 mod reflect;
 mod sequential;

@@ -7,7 +7,7 @@ use crate::simd::Simd;
 /// R[k:, k:] <- R - 2 u (u^H R) for a unit vector u that is zero above row k.
 ///
 /// # Safety
-/// r holds n x n elements, u and `row` n each; they are apart.
+/// r holds n x n elements, u and `row` n each; they do not overlap.
 pub struct Reflect<T> {
     /// R
     pub r: *mut T,
@@ -27,7 +27,7 @@ impl<T: Scalar> Kernel<T::Real> for Reflect<T> {
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let Reflect { n, k, .. } = *self;
-        // SAFETY: the contract of `Reflect`.
+        // SAFETY: r, u and `row` have the sizes of `Reflect` and do not overlap.
         let (r, u, row) = unsafe {
             (
                 std::slice::from_raw_parts_mut(self.r, n * n),

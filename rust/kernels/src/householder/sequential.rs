@@ -1,25 +1,25 @@
-//! Few rows: one reflection after the other, 4 n m flops a row, where T alone would cost n m^2.
+//! For few rows: one reflection after another at 4 n m flops per row, where T alone would cost n m^2.
 //!
 //! ```text
 //! h_j = (2 / N_j) u_j^H y,  y <- y - h_j u_j,                      N_j = ||u_j||^2.
 //! ```
 //!
-//! Gradient (Algorithm 1, for complex numbers too), j = 0, ..., m - 1, from g = C_bar and H = C, each reflection undone on
-//! the way:
+//! Gradient (Algorithm 1 of Mhammedi et al. 2017, for complex numbers too), j = 0, ..., m - 1, starting from g = C_bar
+//! and H = C and undoing each reflection in turn:
 //!
 //! ```text
 //! c_j = (2 / N_j) u_j^H g,   U_bar_j = -conj(h_j) g - conj(c_j) H - i Im(conj(c_j) h_j) u_j,
 //! g <- g - c_j u_j,   H <- H + h_j u_j.
 //! ```
 //!
-//! Columns of U are copied to rows first. Rows do not meet, so a row's result does not depend on the others.
+//! Columns of U are first copied to rows. Rows are processed independently, so results do not depend on other rows.
 
 use crate::dispatch::Kernel;
 use crate::scalar::{Real, Scalar};
 use crate::simd::Simd;
 use num_traits::Zero;
 
-/// Sizes of one matrix, and U as the caller has it.
+/// Sizes of one matrix, and the caller's U.
 #[derive(Clone, Copy)]
 pub struct Sizes<T> {
     /// U (n, m)
@@ -28,16 +28,16 @@ pub struct Sizes<T> {
     pub n: usize,
     /// m
     pub m: usize,
-    /// Rows that pass the reflections.
+    /// Rows that the reflections are applied to.
     pub rows: usize,
 }
 
 impl<T: Scalar> Sizes<T> {
-    /// Real numbers from one row of a working array to the next: whole vectors of any width.
+    /// Stride of rows in the working arrays, in real numbers: whole vectors of any width.
     fn pitch(&self) -> usize {
         (self.n * T::PARTS).next_multiple_of(16)
     }
-    /// Elements of working memory: `arrays` of U's size, `states` of x's size, the factors 2 / N and the numbers h.
+    /// Elements of workspace: `arrays` of U's size, `states` of x's size, the factors 2 / N and the numbers h.
     pub fn work(&self, arrays: usize, states: usize) -> usize {
         let reals = self.pitch() * (self.m * arrays + self.rows * states);
         (reals + self.m.next_multiple_of(16)).div_ceil(T::PARTS) + self.rows * self.m + 16
@@ -47,22 +47,22 @@ impl<T: Scalar> Sizes<T> {
 /// y <- W y, or W^H y, without the last factor.
 ///
 /// # Safety
-/// The arrays exist with the sizes named, and [`Sizes::work`] of (1, 1) elements at `work`.
+/// The arrays have these sizes; `work` has the elements of [`Sizes::work`] for (1, 1).
 pub struct Pass<T: Scalar> {
     /// U
     pub sizes: Sizes<T>,
-    /// W, not W^H.
+    /// Whether W is applied, not W^H.
     pub forward: bool,
     /// The rows.
     pub y: *mut T,
-    /// Working memory.
+    /// Workspace.
     pub work: *mut T,
 }
 
-/// Both sweeps of the gradient; y holds E x, g the cotangent of the output. Afterwards g holds the cotangent of y.
+/// Both sweeps of the gradient; y holds E x, g the cotangent of the output, and afterwards that of y.
 ///
 /// # Safety
-/// The arrays exist with the sizes named, and [`Sizes::work`] of (2, 2) elements at `work`.
+/// The arrays have these sizes; `work` has the elements of [`Sizes::work`] for (2, 2).
 pub struct Pull<T: Scalar> {
     /// U
     pub sizes: Sizes<T>,
@@ -70,11 +70,11 @@ pub struct Pull<T: Scalar> {
     pub y: *const T,
     /// The cotangent.
     pub g: *mut T,
-    /// Gets W x; null if nobody wants it.
+    /// W x; null if not requested.
     pub c: *mut T,
-    /// Gets the gradient of U; null if nobody wants it.
+    /// The gradient of U; null if not requested.
     pub u_bar: *mut T,
-    /// Working memory.
+    /// Workspace.
     pub work: *mut T,
 }
 
@@ -133,7 +133,7 @@ unsafe fn inner<T: Scalar, S: Simd<R = T::Real>>(u: *const S::R, y: *const S::R,
 /// y <- y + f u
 #[inline(always)]
 unsafe fn add_to<T: Scalar, S: Simd<R = T::Real>>(u: *const S::R, f: T, y: *mut S::R, pitch: usize) {
-    // SAFETY: as in `inner`.
+    // SAFETY: both rows hold `pitch` numbers, a multiple of every vector's width.
     unsafe {
         for v in (0..pitch).step_by(S::LANES) {
             S::store(y.add(v), scaled_add::<T, S>(S::load(u.add(v)), f, S::load(y.add(v))));
@@ -141,11 +141,11 @@ unsafe fn add_to<T: Scalar, S: Simd<R = T::Real>>(u: *const S::R, f: T, y: *mut 
     }
 }
 
-/// Rows of n elements, packed, to rows of `pitch` numbers, padded with zeros.
+/// Copies packed rows of n elements to rows of `pitch` numbers, padded with zeros.
 #[inline(always)]
 unsafe fn spread<T: Scalar, S: Simd<R = T::Real>>(x: *const T, q: &Sizes<T>, out: *mut S::R) {
     let (width, pitch) = (q.n * T::PARTS, q.pitch());
-    // SAFETY: both arrays exist with the sizes named.
+    // SAFETY: both arrays have the sizes of `q`.
     unsafe {
         for r in 0..q.rows {
             let row = x.add(r * q.n).cast::<S::R>();
@@ -158,11 +158,11 @@ unsafe fn spread<T: Scalar, S: Simd<R = T::Real>>(x: *const T, q: &Sizes<T>, out
     }
 }
 
-/// The reverse of [`spread`].
+/// The inverse of [`spread`].
 #[inline(always)]
 unsafe fn gather<T: Scalar>(x: *const T::Real, q: &Sizes<T>, out: *mut T) {
     for r in 0..q.rows {
-        // SAFETY: both arrays exist with the sizes named.
+        // SAFETY: both arrays have the sizes of `q`.
         unsafe { std::ptr::copy_nonoverlapping(x.add(r * q.pitch()).cast::<T>(), out.add(r * q.n), q.n) };
     }
 }
@@ -180,7 +180,7 @@ unsafe fn scaled_add<T: Scalar, S: Simd<R = T::Real>>(a: S::V, f: T, b: S::V) ->
     }
 }
 
-/// Columns of U as padded rows, and 2 / N of each.
+/// Columns of U as padded rows, and the factor 2 / N of each.
 #[inline(always)]
 unsafe fn transposed<T: Scalar, S: Simd<R = T::Real>>(q: &Sizes<T>, ut: *mut S::R, factors: *mut S::R) {
     let (n, m, pitch, width) = (q.n, q.m, q.pitch(), q.n * T::PARTS);
@@ -211,7 +211,7 @@ unsafe fn flip<T: Scalar, S: Simd<R = T::Real>>(
     out_rows: usize,
 ) {
     const BLOCK: usize = 16;
-    // SAFETY: both arrays exist with the sizes named.
+    // SAFETY: `a` has n x m elements, `out` m x n.
     unsafe {
         for i0 in (0..n).step_by(BLOCK) {
             for j0 in (0..m).step_by(BLOCK) {

@@ -8,10 +8,10 @@ pub type Element<S, const P: usize> = [<S as Simd>::V; P];
 /// The element at p.
 ///
 /// # Safety
-/// P vectors exist at p; the instruction set of S exists.
+/// p points to P vectors; the processor supports S.
 #[inline(always)]
 pub unsafe fn load<S: Simd, const P: usize>(p: *const S::R) -> Element<S, P> {
-    // SAFETY: the contract of this function: the addressed vectors exist.
+    // SAFETY: the caller ensures that the vectors exist and S is supported.
     unsafe {
         let mut x = [S::zero(); P];
         for part in 0..P {
@@ -27,7 +27,7 @@ pub unsafe fn load<S: Simd, const P: usize>(p: *const S::R) -> Element<S, P> {
 /// As [`load`].
 #[inline(always)]
 pub unsafe fn store<S: Simd, const P: usize>(p: *mut S::R, x: Element<S, P>) {
-    // SAFETY: the contract of this function: the addressed vectors exist.
+    // SAFETY: the caller ensures that the vectors exist and S is supported.
     unsafe {
         for part in 0..P {
             S::store(p.add(part * S::LANES), x[part]);
@@ -38,11 +38,11 @@ pub unsafe fn store<S: Simd, const P: usize>(p: *mut S::R, x: Element<S, P>) {
 /// a + b
 ///
 /// # Safety
-/// The instruction set of S exists.
+/// The processor supports S.
 #[inline(always)]
 pub unsafe fn add<S: Simd, const P: usize>(a: Element<S, P>, mut b: Element<S, P>) -> Element<S, P> {
     for part in 0..P {
-        // SAFETY: the contract of this function.
+        // SAFETY: the caller ensures that the processor supports S.
         b[part] = unsafe { S::add(a[part], b[part]) };
     }
     b
@@ -51,11 +51,11 @@ pub unsafe fn add<S: Simd, const P: usize>(a: Element<S, P>, mut b: Element<S, P
 /// a - b
 ///
 /// # Safety
-/// The instruction set of S exists.
+/// The processor supports S.
 #[inline(always)]
 pub unsafe fn sub<S: Simd, const P: usize>(a: Element<S, P>, mut b: Element<S, P>) -> Element<S, P> {
     for part in 0..P {
-        // SAFETY: the contract of this function.
+        // SAFETY: the caller ensures that the processor supports S.
         b[part] = unsafe { S::sub(a[part], b[part]) };
     }
     b
@@ -64,11 +64,11 @@ pub unsafe fn sub<S: Simd, const P: usize>(a: Element<S, P>, mut b: Element<S, P
 /// conj(a)
 ///
 /// # Safety
-/// The instruction set of S exists.
+/// The processor supports S.
 #[inline(always)]
 pub unsafe fn conj<S: Simd, const P: usize>(mut a: Element<S, P>) -> Element<S, P> {
     if P == 2 {
-        // SAFETY: the contract of this function.
+        // SAFETY: the caller ensures that the processor supports S.
         a[P - 1] = unsafe { S::sub(S::zero(), a[P - 1]) };
     }
     a
@@ -77,11 +77,11 @@ pub unsafe fn conj<S: Simd, const P: usize>(mut a: Element<S, P>) -> Element<S, 
 /// a times a real number of each lane
 ///
 /// # Safety
-/// The instruction set of S exists.
+/// The processor supports S.
 #[inline(always)]
 pub unsafe fn scale<S: Simd, const P: usize>(mut a: Element<S, P>, by: S::V) -> Element<S, P> {
     for part in 0..P {
-        // SAFETY: the contract of this function.
+        // SAFETY: the caller ensures that the processor supports S.
         a[part] = unsafe { S::mul(a[part], by) };
     }
     a
@@ -90,10 +90,10 @@ pub unsafe fn scale<S: Simd, const P: usize>(mut a: Element<S, P>, by: S::V) -> 
 /// a b
 ///
 /// # Safety
-/// The instruction set of S exists.
+/// The processor supports S.
 #[inline(always)]
 pub unsafe fn mul<S: Simd, const P: usize>(a: Element<S, P>, b: Element<S, P>) -> Element<S, P> {
-    // SAFETY: the contract of this function.
+    // SAFETY: the caller ensures that the processor supports S.
     unsafe {
         let mut c = b;
         c[0] = S::mul(a[0], b[0]);
@@ -108,14 +108,14 @@ pub unsafe fn mul<S: Simd, const P: usize>(a: Element<S, P>, b: Element<S, P>) -
 /// a b + c
 ///
 /// # Safety
-/// The instruction set of S exists.
+/// The processor supports S.
 #[inline(always)]
 pub unsafe fn mul_add<S: Simd, const P: usize>(
     a: Element<S, P>,
     b: Element<S, P>,
     mut c: Element<S, P>,
 ) -> Element<S, P> {
-    // SAFETY: the contract of this function.
+    // SAFETY: the caller ensures that the processor supports S.
     unsafe {
         c[0] = S::mul_add(a[0], b[0], c[0]);
         if P == 2 {
@@ -130,14 +130,14 @@ pub unsafe fn mul_add<S: Simd, const P: usize>(
 /// c - a b
 ///
 /// # Safety
-/// The instruction set of S exists.
+/// The processor supports S.
 #[inline(always)]
 pub unsafe fn neg_mul_add<S: Simd, const P: usize>(
     a: Element<S, P>,
     b: Element<S, P>,
     mut c: Element<S, P>,
 ) -> Element<S, P> {
-    // SAFETY: the contract of this function.
+    // SAFETY: the caller ensures that the processor supports S.
     unsafe {
         c[0] = S::neg_mul_add(a[0], b[0], c[0]);
         if P == 2 {
@@ -152,14 +152,14 @@ pub unsafe fn neg_mul_add<S: Simd, const P: usize>(
 /// conj(a) b + c
 ///
 /// # Safety
-/// The instruction set of S exists.
+/// The processor supports S.
 #[inline(always)]
 pub unsafe fn conj_mul_add<S: Simd, const P: usize>(
     a: Element<S, P>,
     b: Element<S, P>,
     mut c: Element<S, P>,
 ) -> Element<S, P> {
-    // SAFETY: the contract of this function.
+    // SAFETY: the caller ensures that the processor supports S.
     unsafe {
         c[0] = S::mul_add(a[0], b[0], c[0]);
         if P == 2 {
@@ -174,10 +174,10 @@ pub unsafe fn conj_mul_add<S: Simd, const P: usize>(
 /// 1 / a
 ///
 /// # Safety
-/// The instruction set of S exists.
+/// The processor supports S.
 #[inline(always)]
 pub unsafe fn reciprocal<S: Simd, const P: usize>(mut a: Element<S, P>) -> Element<S, P> {
-    // SAFETY: the contract of this function.
+    // SAFETY: the caller ensures that the processor supports S.
     unsafe {
         let one = S::splat(num_traits::One::one());
         if P == 1 {

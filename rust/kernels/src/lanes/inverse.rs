@@ -4,19 +4,19 @@
 //! pivot rows r <- D r,  other rows x <- x - f r (f their pivot columns),  pivot columns f <- -f D,  P <- D.
 //! ```
 //!
-//! Four pivots at a time: a store per vector serves four multiply-adds, so that stores do not limit the loop.
+//! Four pivots at a time: four multiply-adds per store of a vector, so that stores do not limit the loop.
 
 use super::element::{Element, load, mul, mul_add, neg_mul_add, reciprocal, store, sub};
 use crate::simd::Simd;
 
-/// Inverts LANES interleaved n x n matrices, n a multiple of 4, rows `ld` elements apart.
+/// Inverts LANES interleaved n x n matrices, n a multiple of 4, row stride `ld` elements.
 ///
 /// # Safety
-/// n ld P vectors exist at m; the instruction set of S exists.
+/// n ld P vectors exist at m; the processor supports S.
 #[inline(always)]
 pub unsafe fn inverse_lanes<S: Simd, const P: usize>(m: *mut S::R, n: usize, ld: usize) {
-    // The columns of the pivot rows that are held in registers: 16 of 32 vectors, or 8 of 16.
-    // SAFETY: the contract of this function: the addressed vectors exist.
+    // Vectors of the pivot rows held in registers: 16 of 32, or 8 of 16.
+    // SAFETY: the caller ensures that the vectors exist and S is supported.
     unsafe {
         match S::REGISTERS {
             32 => match P {
@@ -33,7 +33,7 @@ pub unsafe fn inverse_lanes<S: Simd, const P: usize>(m: *mut S::R, n: usize, ld:
 
 #[inline(always)]
 unsafe fn inverse<S: Simd, const P: usize, const H: usize>(m: *mut S::R, n: usize, ld: usize) {
-    // SAFETY: every address lies in the n ld P vectors.
+    // SAFETY: every address is within the n ld P vectors.
     unsafe {
         let at = |i: usize, j: usize| m.wrapping_add((i * ld + j) * P * S::LANES);
         for k in (0..n).step_by(4) {
@@ -96,7 +96,7 @@ unsafe fn inverse<S: Simd, const P: usize, const H: usize>(m: *mut S::R, n: usiz
 
 #[inline(always)]
 unsafe fn pivot_columns<S: Simd, const P: usize>(x: *const S::R) -> [Element<S, P>; 4] {
-    // SAFETY: four elements exist at x.
+    // SAFETY: x points to four elements.
     unsafe {
         let mut f = [[S::zero(); P]; 4];
         for q in 0..4 {
@@ -109,7 +109,7 @@ unsafe fn pivot_columns<S: Simd, const P: usize>(x: *const S::R) -> [Element<S, 
 /// Gauss-Jordan on a 4 x 4 block in registers.
 #[inline(always)]
 unsafe fn invert4<S: Simd, const P: usize>(d: &mut [[Element<S, P>; 4]; 4]) {
-    // SAFETY: the contract of this function.
+    // SAFETY: the caller ensures that the processor supports S.
     unsafe {
         let zero = [S::zero(); P];
         let mut p = *d;

@@ -1,8 +1,8 @@
 //! One matrix per lane: element (i, j) of LANES matrices is one vector (real) or two (complex: real parts, then
-//! imaginary parts). Every lane runs the same arithmetic, so a matrix's result does not depend on its neighbours.
+//! imaginary parts). Every lane runs the same arithmetic, so the result of a matrix does not depend on the others.
 //!
-//! A group lies in memory as `(row, column, part, lane)`. [`to_lanes`] and [`from_lanes`] change between this and one
-//! row-major array per matrix, by transposing LANES x LANES blocks in registers.
+//! The memory order of a group is `(row, column, part, lane)`. [`to_lanes`] and [`from_lanes`] convert between this and
+//! one row-major array per matrix, by transposing LANES x LANES blocks in registers.
 
 mod element;
 mod inverse;
@@ -14,11 +14,11 @@ pub use product::{Left, product_lanes};
 
 use crate::simd::Simd;
 
-/// Reads `count` rows of `len` numbers, `ld` apart, into `len` vectors; lanes from `count` on are zero. Vector e goes to
-/// place (e / row) pitch + e % row.
+/// Reads `count` rows of `len` numbers, stride `ld`, into `len` vectors; lanes from `count` on are zero. Vector e is
+/// stored at index (e / row) pitch + e % row.
 ///
 /// # Safety
-/// The rows and the places exist; the instruction set of S exists.
+/// The rows and the places exist; the processor supports S.
 #[inline(always)]
 pub unsafe fn to_lanes<S: Simd>(
     src: *const S::R,
@@ -28,7 +28,7 @@ pub unsafe fn to_lanes<S: Simd>(
     out: *mut S::R,
     (row, pitch): (usize, usize),
 ) {
-    // SAFETY: the contract of this function: the addressed vectors exist.
+    // SAFETY: the caller ensures that the vectors exist and S is supported.
     unsafe {
         let (mut start, mut column) = (0, 0);
         for e in (0..len).step_by(S::LANES) {
@@ -60,7 +60,7 @@ unsafe fn read<S: Simd, const ALL: bool>(
     live: usize,
     count: usize,
 ) -> [S::V; 16] {
-    // SAFETY: the contract of this function.
+    // SAFETY: the caller ensures that the processor supports S.
     unsafe {
         let mut block = [S::zero(); 16];
         for i in 0..S::LANES {
@@ -74,13 +74,13 @@ unsafe fn read<S: Simd, const ALL: bool>(
     }
 }
 
-/// Writes `len` vectors back to `count` rows of `len` numbers, `ld` apart.
+/// Writes `len` vectors back to `count` rows of `len` numbers, stride `ld`.
 ///
 /// # Safety
 /// As [`to_lanes`].
 #[inline(always)]
 pub unsafe fn from_lanes<S: Simd>(src: *const S::R, len: usize, dst: *mut S::R, ld: usize, count: usize) {
-    // SAFETY: the contract of this function: the addressed vectors exist.
+    // SAFETY: the caller ensures that the vectors exist and S is supported.
     unsafe {
         for e in (0..len).step_by(S::LANES) {
             let live = (len - e).min(S::LANES);
@@ -109,7 +109,7 @@ unsafe fn write<S: Simd, const ALL: bool>(
     live: usize,
     count: usize,
 ) {
-    // SAFETY: the contract of this function.
+    // SAFETY: the caller ensures that the processor supports S.
     unsafe {
         for i in 0..S::LANES {
             if ALL || i < count {

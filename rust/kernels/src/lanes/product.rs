@@ -3,7 +3,7 @@
 use super::element::{conj_mul_add, load, mul_add, store};
 use crate::simd::Simd;
 
-/// How the left factor is read.
+/// Whether the left factor is conjugate-transposed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
     /// A
@@ -12,10 +12,10 @@ pub enum Left {
     Adjoint,
 }
 
-/// C = A B or A^H B for LANES interleaved n x n matrices, n a multiple of 4, rows `ld` elements apart.
+/// C = A B or A^H B for LANES interleaved n x n matrices, n a multiple of 4, row stride `ld` elements.
 ///
 /// # Safety
-/// n ld P vectors exist at a, b and c, and c overlaps neither a nor b; the instruction set of S exists.
+/// a, b and c have n ld P vectors each, and c overlaps neither a nor b; the processor supports S.
 #[inline(always)]
 pub unsafe fn product_lanes<S: Simd, const P: usize>(
     left: Left,
@@ -25,7 +25,7 @@ pub unsafe fn product_lanes<S: Simd, const P: usize>(
     n: usize,
     ld: usize,
 ) {
-    // SAFETY: the contract of this function.
+    // SAFETY: the caller ensures that the processor supports S.
     unsafe {
         match S::REGISTERS {
             32 => match P {
@@ -49,7 +49,7 @@ unsafe fn blocks<S: Simd, const P: usize, const M: usize, const N: usize>(
     n: usize,
     ld: usize,
 ) {
-    // SAFETY: every address lies in the n ld P vectors of its matrix.
+    // SAFETY: every address is within the n ld P vectors of its matrix.
     unsafe {
         let v = P * S::LANES;
         for i in (0..n).step_by(M) {

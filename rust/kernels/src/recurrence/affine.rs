@@ -1,9 +1,9 @@
 //! The kernel of every step: rows of out = phi(base E + A_0 B_0 + A_1 B_1 + add + bias), or the gradient of phi.
 //!
 //! A_i are read in place by broadcast, B_i are packed, E is diagonal (one factor per real number, or a rotation of the
-//! pairs). Some panels of columns are finished before the next begin: the tiles store their sums, and the activation is a pass over
-//! them while they are in the first-level cache, so that no activation is compiled into a tile. All rows are contiguous: a step
-//! of a sequence array (T, B, width) is used where it lies.
+//! pairs). Columns are processed in groups of panels: the tiles store their sums, then the activation runs as a pass
+//! over them while they are in the first-level cache, so that no activation is compiled into a tile. All rows are
+//! contiguous: a step of a sequence array (T, B, width) is used in place.
 
 use crate::activation::{Pass, Phi, Source, TOGETHER};
 use crate::dispatch::Kernel;
@@ -12,7 +12,7 @@ use crate::simd::Simd;
 use crate::tile::{self, Grid, compute_rows, heights};
 use std::ops::Range;
 
-/// Bytes after which addresses fall into the same set of a first-level cache.
+/// Addresses this many bytes apart map to the same set of a first-level cache.
 const PAGE: usize = 4096;
 
 /// One product A B of an affine map: rows of `depth` numbers, and the packed panels of B.
@@ -33,47 +33,47 @@ impl<R> Term<R> {
     pub const NONE: Self = Term { a: std::ptr::null(), rows: 0, depth: 0, b: std::ptr::null() };
 }
 
-/// What happens to a sum.
+/// The epilogue of a sum.
 #[derive(Clone, Copy)]
 pub enum Finish<R> {
     /// Nothing.
     Plain,
     /// phi(z)
     Value(Phi<R>),
-    /// phi'^H g, read off the rows h.
+    /// phi'^H g, with the derivative from the rows h.
     Pull(Phi<R>),
 }
 
-/// The affine map; all pointers at row 0 of the step, null for what is absent.
+/// The affine map; all pointers at row 0 of the step, null if absent.
 ///
 /// # Safety
-/// Every pointer that is not null has the rows and columns; out overlaps none of the A (it may be `add`); columns start at a
-/// multiple of two vectors; an activation that finishes it needs no whole rows.
+/// Every non-null pointer has the rows and columns; out overlaps none of the A (it may be `add`); columns start at a
+/// multiple of two vectors; an activation in the epilogue does not need whole rows.
 #[derive(Clone, Copy)]
 pub struct Affine<R> {
     /// Numbers per row of base, add, h and out.
     pub width: usize,
-    /// Rows of the whole batch: decides the order of summation.
+    /// Rows of the whole batch: determines the order of summation.
     pub whole: usize,
     /// The products.
     pub terms: [Term<R>; 2],
-    /// Rows that E acts on.
+    /// Rows that E is applied to.
     pub base: *const R,
-    /// E: a factor per number, and the factor of the other number of its pair.
+    /// E: a factor per number, and the factor of the other part of its pair.
     pub diagonal: [*const R; 2],
-    /// Rows to be added.
+    /// Rows to add.
     pub add: *const R,
-    /// A number per column to be added, padded to whole vectors.
+    /// A number per column to add, padded to whole vectors.
     pub bias: *const R,
-    /// The end of it.
+    /// The epilogue.
     pub finish: Finish<R>,
     /// Rows that [`Finish::Pull`] reads.
     pub h: *const R,
     /// The sums.
     pub out: *mut R,
-    /// Where [`Finish`] puts its result: `out` if null.
+    /// Output of [`Finish`]: `out` if null.
     pub to: *mut R,
-    /// Where the rows of `add` and `h` of the next step lie, counted from these; 0 for no prefetch.
+    /// Offset from the rows of `add` and `h` to those of the next step, for prefetch; 0 for none.
     pub ahead: isize,
 }
 
@@ -104,7 +104,7 @@ impl<R: Real> Affine<R> {
     #[inline]
     pub unsafe fn run(&self, rows: Range<usize>, columns: Range<usize>) {
         if !rows.is_empty() && !columns.is_empty() {
-            // SAFETY: the contract of `Affine`.
+            // SAFETY: `self` satisfies the contract of `Affine`, guaranteed by the caller.
             unsafe { Sweep { map: self, rows, columns }.call() }
         }
     }
@@ -126,14 +126,15 @@ impl<R: Real> Kernel<R> for Sweep<R> {
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
         let Sweep { map, ref rows, ref columns } = *self;
-        // SAFETY: the contract of `Sweep`; groups of panels are finished one after the other.
+        // SAFETY: the map satisfies the contract of `Affine`; groups of panels are completed one after another.
         unsafe {
             let q = &*map;
             // the rows of a tall tile at distances of a page would share one set of the first-level cache
             let paged = |term: &Term<R>| term.depth > 0 && (term.rows * size_of::<R>()).is_multiple_of(PAGE);
             let tallest = if q.terms.iter().any(paged) { S::ROWS } else { S::STEP_ROWS };
             let panel = 2 * S::LANES;
-            // rows of one height are one call for any number of panels; else a panel stays in the cache for the next call
+            // rows of one height are one call for any number of panels; otherwise a panel stays in the cache for the
+            // next call
             let alike = heights::<S>(rows.len(), tallest).count() == 1;
             let group = (TOGETHER / (rows.len() * panel)).max(1) * panel;
             for start in columns.clone().step_by(group) {
@@ -141,7 +142,7 @@ impl<R: Real> Kernel<R> for Sweep<R> {
                 let step = if alike { group } else { panel };
                 for from in (start..end).step_by(step) {
                     let to = (from + step).min(end);
-                    // full panels, then a panel of one vector where that is enough
+                    // full panels, then a panel of one vector if that suffices
                     let last = from + (to - from) / panel * panel;
                     let last = if to - last > S::LANES { to } else { last };
                     sums::<S>(q, rows, from..last, tallest, true);
@@ -182,7 +183,7 @@ unsafe fn sums<S: Simd>(
         let Term { a, rows: apart, depth, b } = q.terms[i];
         tile::Term::rows(a.wrapping_add(rows.start * apart), apart, depth, b.wrapping_add(col * depth))
     };
-    // SAFETY: the contract of `Affine`.
+    // SAFETY: the rows and panels exist (contract of `Affine`).
     unsafe {
         let base = match (q.base.is_null(), q.add.is_null() && q.diagonal[0].is_null()) {
             (true, _) => q.add,
@@ -212,7 +213,7 @@ unsafe fn sums<S: Simd>(
 /// out = base E + add
 #[inline(always)]
 unsafe fn start<S: Simd>(q: &Affine<S::R>, rows: Range<usize>, columns: Range<usize>) {
-    // SAFETY: the contract of `Affine`.
+    // SAFETY: the rows and columns exist (contract of `Affine`).
     unsafe {
         for row in rows {
             for col in columns.clone().step_by(S::LANES) {

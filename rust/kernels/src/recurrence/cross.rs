@@ -1,26 +1,26 @@
-//! Column sums of products of two arrays of rows: what the gradient of a diagonal last factor needs.
+//! Column sums of products of two arrays of rows, for the gradient of a diagonal last factor.
 
 use crate::dispatch::Kernel;
 use crate::scalar::Real;
 use crate::simd::Simd;
 use std::ops::Range;
 
-/// Adds, per real column, the sums over some rows of z_bar h and of z_bar times the other part of h.
+/// Adds, per real column, the sums over some rows of z_bar h, and of z_bar with the parts of h swapped.
 ///
 /// # Safety
-/// All rows have `width` numbers, each of the sums too; columns start at a multiple of a vector.
+/// All rows and each of the sums have `width` numbers; columns start at a multiple of a vector.
 pub struct Cross<R> {
     /// z_bar
     pub bar: *const R,
     /// h
     pub h: *const R,
-    /// How many rows.
+    /// Number of rows.
     pub rows: usize,
     /// Numbers in each.
     pub width: usize,
-    /// Where the sums stand.
+    /// The sums.
     pub sums: [*mut R; 2],
-    /// Which columns.
+    /// The columns.
     pub columns: Range<usize>,
 }
 
@@ -29,7 +29,7 @@ impl<R: Real> Kernel<R> for Cross<R> {
 
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
-        // SAFETY: the contract of `Cross`.
+        // SAFETY: the rows and the sums have these columns (contract of `Cross`).
         unsafe {
             for col in self.columns.clone().step_by(S::LANES) {
                 let live = self.columns.end - col;

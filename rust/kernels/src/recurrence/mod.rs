@@ -1,4 +1,4 @@
-//! What the steps of every recurrence are made of.
+//! Kernels of the steps of all recurrences.
 
 mod affine;
 mod cross;

@@ -3,7 +3,7 @@
 use super::Term;
 use crate::simd::Simd;
 
-/// The pointer, of whose origin the compiler knows nothing any more: it would otherwise find it again from the row of the
+/// The same pointer, with its origin hidden from the compiler, which would otherwise recompute it from the row of the
 /// tile, with a comparison and a multiplication, in every step of k (5 to 10 % of a product).
 #[inline(always)]
 #[allow(clippy::pointers_in_nomem_asm_block, reason = "there is no instruction that could follow it")]
@@ -11,7 +11,7 @@ fn settled<R>(p: *const R) -> *const R {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     {
         let mut p = p;
-        // SAFETY: no instruction at all.
+        // SAFETY: emits no instruction.
         unsafe { std::arch::asm!("/* {0} */", inout(reg) p, options(pure, nomem, nostack, preserves_flags)) };
         p
     }
@@ -19,7 +19,7 @@ fn settled<R>(p: *const R) -> *const R {
     p
 }
 
-/// Steps of k for which the addresses of the rows are computed once.
+/// Steps of k that share one computation of the row addresses.
 const DEEP: usize = 4;
 
 /// t[i][j] += a[i rows] b[j LANES]
@@ -30,13 +30,13 @@ unsafe fn step<S: Simd, const MR: usize, const NV: usize>(
     rows: usize,
     b: *const S::R,
 ) {
-    // SAFETY: MR numbers exist at a, NV vectors at b.
+    // SAFETY: a has MR numbers, b NV vectors.
     unsafe {
         let mut v = [S::zero(); NV];
         for j in 0..NV {
             v[j] = S::held(S::load(b.add(j * S::LANES)));
         }
-        // the numbers of A first, of as many rows as registers are left for
+        // first the numbers of A, for as many rows as there are registers left
         let free = (S::REGISTERS - 1).saturating_sub((MR + 1) * NV).clamp(1, MR);
         let each = MR.div_ceil(MR.div_ceil(free));
         let mut x = [S::zero(); MR];
@@ -53,10 +53,10 @@ unsafe fn step<S: Simd, const MR: usize, const NV: usize>(
     }
 }
 
-/// acc += A B, one step of k after the other.
+/// acc += A B, one step of k after another.
 ///
 /// # Safety
-/// The addressed numbers of A and B exist; the instruction set of S exists.
+/// The addressed numbers of A and B exist; the processor supports S.
 #[inline(always)]
 pub(super) unsafe fn mac<S: Simd, const MR: usize, const NV: usize>(
     acc: &mut [[S::V; NV]; MR],
@@ -65,12 +65,12 @@ pub(super) unsafe fn mac<S: Simd, const MR: usize, const NV: usize>(
     let Term { rows, inner, outer, depth, .. } = *term;
     let (mut a, mut b) = (settled(term.a), settled(term.b));
     let at = |u: usize| u % 2 * inner + u / 2 * outer;
-    // SAFETY: step u of a round stands at `at(u)`, before the end of A and B.
+    // SAFETY: step u of a round is at `at(u)`, before the end of A and B.
     unsafe {
-        // A local copy: through the reference the accumulators would live in memory (a third of the speed).
+        // A local copy: through the reference the accumulators would be kept in memory (a third of the speed).
         let mut t = *acc;
         for _ in 0..depth / DEEP {
-            // not a loop: the compiler does not unroll one
+            // not a loop, because the compiler does not unroll it
             step::<S, MR, NV>(&mut t, a, rows, b);
             step::<S, MR, NV>(&mut t, a.wrapping_add(at(1)), rows, b.wrapping_add(NV * S::LANES));
             step::<S, MR, NV>(&mut t, a.wrapping_add(at(2)), rows, b.wrapping_add(2 * NV * S::LANES));
@@ -97,7 +97,7 @@ pub(super) unsafe fn mac_few<S: Simd, const MR: usize, const NV: usize, const U:
     let Term { rows, inner, outer, depth, .. } = *term;
     let (mut a, mut b) = (settled(term.a), settled(term.b));
     let at = |u: usize| u % 2 * inner + u / 2 * outer;
-    // SAFETY: as in `mac`.
+    // SAFETY: the addressed numbers of A and B exist (contract of `mac`).
     unsafe {
         let mut t = [[[S::zero(); NV]; MR]; U];
         for _ in 0..depth / U {

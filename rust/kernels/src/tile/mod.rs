@@ -1,11 +1,11 @@
-//! The register tile, the one inner loop of all products: C = base + alpha (A_0 B_0 + A_1 B_1) + bias for MR rows and NV vectors of
-//! columns, where A is read in place, one number broadcast at a time, and B is packed.
+//! The register tile, the inner loop of all products: C = base + alpha (A_0 B_0 + A_1 B_1) + bias for MR rows and NV
+//! vectors of columns, where A is read in place, one number broadcast at a time, and B is packed.
 //!
-//! Every element of the result is one chain of fused multiply-adds over k, whatever the height of the tile it falls
-//! in, so results do not depend on how rows are dealt to tiles or threads. Only when the *whole* problem has few rows is
-//! k unrolled into independent chains ([`mac_few`]), to hide the latency of the multiply-add.
+//! Every element of the result is one chain of fused multiply-adds over k, whatever the height of its tile, so results
+//! do not depend on how rows are assigned to tiles or threads. Only if the *whole* problem has few rows, the loop over k
+//! is unrolled with several independent accumulators ([`mac_few`]), to hide the latency of the multiply-add.
 //!
-//! A tile is a function of its own, once per instruction set, real type, height and width; complex products are real ones of
+//! A tile is a separate function per instruction set, real type, height and width; complex products are real ones of
 //! twice the depth whose steps come in pairs.
 
 mod mac;
@@ -15,7 +15,7 @@ use crate::scalar::Real;
 use crate::simd::Simd;
 use mac::{mac, mac_few};
 
-/// Tallest tile of a product on any instruction set; [`Simd::ROWS`] is the tallest on one.
+/// Tallest tile of a product on any instruction set; [`Simd::ROWS`] is the tallest on a given one.
 pub const MAX_ROWS: usize = 8;
 
 /// One product A B. Step 2 q + r of k reads A at `a[i rows + q outer + r inner]`.
@@ -23,11 +23,11 @@ pub const MAX_ROWS: usize = 8;
 pub struct Term<R> {
     /// A of the first row and step.
     pub a: *const R,
-    /// Distance of the rows of A.
+    /// Row stride of A.
     pub rows: usize,
-    /// From an even step to the odd one behind it.
+    /// Stride from an even step to the following odd one.
     pub inner: usize,
-    /// From one even step to the next.
+    /// Stride from one even step to the next.
     pub outer: usize,
     /// Steps, each with a row of packed B.
     pub depth: usize,
@@ -40,36 +40,36 @@ impl<R> Term<R> {
     pub const NONE: Self =
         Term { a: std::ptr::null(), rows: 0, inner: 1, outer: 2, depth: 0, b: std::ptr::null() };
 
-    /// Rows of `depth` neighbouring numbers, `rows` apart.
+    /// Contiguous rows of `depth` numbers, row stride `rows`.
     pub fn rows(a: *const R, rows: usize, depth: usize, b: *const R) -> Self {
         Term { a, rows, inner: 1, outer: 2, depth, b }
     }
 }
 
-/// Panels of packed B side by side, and the rows of A that they are multiplied by: one function call serves all tiles of a height.
+/// Adjacent panels of packed B, and the rows of A that multiply them: one function call serves all tiles of a height.
 #[derive(Clone, Copy)]
 pub struct Grid<R> {
-    /// The products; A of the first row, B of the first panel, the panels one behind the other.
+    /// The products; A of the first row, B of the first panel, the panels contiguous.
     pub terms: [Term<R>; 2],
-    /// Rows of the whole problem: decides the order of summation for all its tiles.
+    /// Rows of the whole problem: determines the order of summation for all its tiles.
     pub whole: usize,
-    /// Panels side by side.
+    /// Number of panels.
     pub panels: usize,
     /// alpha
     pub alpha: R,
-    /// What the products are added to; null for nothing.
+    /// The addend of the products; null for none.
     pub base: *const R,
-    /// Distance of its rows.
+    /// Row stride of the base.
     pub base_rows: usize,
-    /// A number per column to be added, whole vectors; null for nothing.
+    /// A number per column to add, whole vectors; null for none.
     pub bias: *const R,
     /// C
     pub c: *mut R,
-    /// Distance of its rows.
+    /// Row stride of C.
     pub c_rows: usize,
     /// Columns that C has from here on.
     pub live: usize,
-    /// Rows to be fetched into the cache meanwhile, `c_rows` apart; null for none.
+    /// Rows to prefetch meanwhile, stride `c_rows`; null for none.
     pub soon: [*const R; 2],
 }
 
@@ -80,7 +80,7 @@ pub struct Grid<R> {
 #[inline(always)]
 pub(crate) unsafe fn compute_rows<S: Simd>(grid: &Grid<S::R>, rows: usize, max: usize, two: bool) {
     for (row, height, count) in heights::<S>(rows, max) {
-        // SAFETY: these are some of the rows.
+        // SAFETY: these rows are among those of the grid.
         unsafe { compute::<S>(grid, (row, height, count), two) }
     }
 }
@@ -88,7 +88,8 @@ pub(crate) unsafe fn compute_rows<S: Simd>(grid: &Grid<S::R>, rows: usize, max: 
 /// Computes `count` tiles of `height` rows, from row `row` on, on panels of two vectors of columns, or one.
 ///
 /// # Safety
-/// All rows and columns exist, those of packed B for whole vectors; C overlaps neither A nor B; height is one of [`heights`].
+/// All rows and columns exist, those of packed B as whole vectors; C overlaps neither A nor B; height is one of
+/// [`heights`].
 #[inline(always)]
 pub(crate) unsafe fn compute<S: Simd>(
     grid: &Grid<S::R>,
@@ -97,7 +98,7 @@ pub(crate) unsafe fn compute<S: Simd>(
 ) {
     macro_rules! of {
         ($mr:literal) => {
-            // SAFETY: the contract of `compute`.
+            // SAFETY: the rows and columns exist (contract of `compute`).
             unsafe {
                 if two {
                     S::outlined(&Fixed::<S::R, $mr, 2> { grid, row, count })
@@ -107,7 +108,7 @@ pub(crate) unsafe fn compute<S: Simd>(
             }
         };
     }
-    // a match on a constant keeps what an instruction set never runs from being compiled
+    // a match on a constant, so that tiles an instruction set never runs are not compiled for it
     match S::STEP_ROWS {
         4 => match height {
             1 => of!(1),
@@ -136,7 +137,7 @@ pub(crate) unsafe fn compute<S: Simd>(
     }
 }
 
-/// Rows cut into as few parts of at most `max` rows as possible, as equal as possible: (first row, height) of each.
+/// Splits rows into as few parts of at most `max` rows as possible, as equal as possible: (first row, height) of each.
 #[inline(always)]
 pub fn tiles(rows: usize, max: usize) -> impl Iterator<Item = (usize, usize)> {
     let count = rows.div_ceil(max);
@@ -145,8 +146,8 @@ pub fn tiles(rows: usize, max: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..count).map(move |i| (i * base + i.min(more), base + usize::from(i < more)))
 }
 
-/// Rows cut into register tiles of at most `max` rows, those of one height together: (first row, height, number of tiles).
-/// As few as possible and as equal as possible, or, where an instruction set has two heights only, tall ones and single rows.
+/// Splits rows into register tiles of at most `max` rows, grouped by height: (first row, height, number of tiles). As
+/// few and as equal as possible or, if an instruction set has only two heights, tall ones and single rows.
 #[inline(always)]
 pub(crate) fn heights<S: Simd>(rows: usize, max: usize) -> impl Iterator<Item = (usize, usize, usize)> {
     let (tall, many, low, few) = if S::STEP_ROWS == 4 {
@@ -159,7 +160,7 @@ pub(crate) fn heights<S: Simd>(rows: usize, max: usize) -> impl Iterator<Item = 
     [(0, tall, many), (tall * many, low, few)].into_iter().filter(|&(_, _, count)| count > 0)
 }
 
-// Arguments lie in memory and are read number by number: a copy of what was just written number by number would wait for the
+// Arguments are read from memory one number at a time: a wide copy of numbers just written one by one would stall on the
 // store buffer.
 struct Fixed<'a, R, const MR: usize, const NV: usize> {
     grid: &'a Grid<R>,
@@ -178,7 +179,7 @@ impl<R: Real, const MR: usize, const NV: usize> Kernel<R> for Fixed<'_, R, MR, N
             let bias = if q.bias.is_null() { q.bias } else { q.bias.wrapping_add(col) };
             for tile in 0..count {
                 let row = first + tile * MR;
-                // SAFETY: the contract of `compute`.
+                // SAFETY: the rows and columns exist (contract of `compute`).
                 unsafe {
                     for &rows in &q.soon {
                         if !rows.is_null() {
@@ -213,9 +214,9 @@ unsafe fn sum<S: Simd, const MR: usize, const NV: usize>(
     term: &Term<S::R>,
     whole: usize,
 ) {
-    // SAFETY: the contract of `compute`.
+    // SAFETY: A and B of the term have these rows and columns (contract of `compute`).
     unsafe {
-        // matches on a constant keep taller tiles from being compiled for few rows
+        // matches on a constant, so that taller tiles are not compiled for few rows
         match MR {
             1 => match whole {
                 1 => return mac_few::<S, MR, NV, 4>(acc, term),
@@ -228,7 +229,7 @@ unsafe fn sum<S: Simd, const MR: usize, const NV: usize>(
             },
             _ => {}
         }
-        // unit strides known at compile time save an addition per step
+        // unit strides as compile-time constants save an addition per step
         if term.inner == 1 && term.outer == 2 {
             mac::<S, MR, NV>(acc, &Term { inner: 1, outer: 2, ..*term });
         } else {
@@ -247,13 +248,14 @@ unsafe fn finish<S: Simd, const MR: usize, const NV: usize>(
     c: *mut S::R,
     live: usize,
 ) {
-    // SAFETY: the contract of `compute`; no column beyond `live` is touched but those of the bias, which has whole vectors.
+    // SAFETY: the contract of `compute`; only columns up to `live` are accessed, except in the bias, which has whole
+    // vectors.
     unsafe {
         let alpha = S::splat(q.alpha);
         if live < NV * S::LANES {
             return edge::<S, MR, NV>(q, *acc, base, bias, c, live);
         }
-        // short loops, which are unrolled: the sums stay in registers
+        // short loops, which are unrolled, so that the sums stay in registers
         for i in 0..MR {
             for j in 0..NV {
                 acc[i][j] = if base.is_null() {
@@ -279,7 +281,7 @@ unsafe fn finish<S: Simd, const MR: usize, const NV: usize>(
     }
 }
 
-/// [`finish`] at the ragged right edge, in a loop that is not unrolled over a copy of the sums in memory.
+/// [`finish`] at the ragged right edge: a loop that is not unrolled, over a copy of the sums in memory.
 #[inline(always)]
 unsafe fn edge<S: Simd, const MR: usize, const NV: usize>(
     q: &Grid<S::R>,
@@ -289,7 +291,7 @@ unsafe fn edge<S: Simd, const MR: usize, const NV: usize>(
     c: *mut S::R,
     live: usize,
 ) {
-    // SAFETY: as in `finish`.
+    // SAFETY: the rows and columns up to `live` exist (contract of `compute`).
     unsafe {
         let alpha = S::splat(q.alpha);
         for place in 0..std::hint::black_box(MR * NV) {

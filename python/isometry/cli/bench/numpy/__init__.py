@@ -1,8 +1,8 @@
-"""The NumPy face without torch: values and vector-Jacobian products (VJPs), a row each, beside NumPy and SciPy.
+"""The NumPy face without torch: values and vector-Jacobian products (VJPs), a row each, against NumPy and SciPy.
 
-The sizes are those of the other groups. A peer pulls back by the same formulas as ours, written with the products and
-solves of its library; the arrays of both sides are C-ordered. LAPACK is called through SciPy, which some
-environments have not; its peers are then left out.
+The sizes are those of the other groups. A peer's VJP uses the same formulas as ours, written with the products and
+solves of its library; the arrays of both sides are C-ordered. LAPACK is called through SciPy; without SciPy its peers
+are left out.
 """
 
 from __future__ import annotations

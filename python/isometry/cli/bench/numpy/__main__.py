@@ -1,4 +1,4 @@
-"""The process of the group: settings and the file for the entries are its arguments (process.py)."""
+"""The process of the group: its arguments are the settings and the file for the entries (process.py)."""
 
 from __future__ import annotations
 

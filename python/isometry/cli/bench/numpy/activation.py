@@ -1,4 +1,4 @@
-"""modReLU on rows of its own, which the recurrences fuse into their steps: no products, only memory."""
+"""modReLU on separate rows, which the recurrences fuse into their steps: no products, only memory."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from isometry.cli.bench.numpy.sides import Arrays, Problem, Side, normal, rows_o
 from isometry.cli.bench.row import Row
 
 SIZES = ((20, 190), (4000, 512))  # rows, n
-CUT = -0.4  # a bias that takes a third of the entries to 0
+CUT = -0.4  # a bias that maps a third of the entries to 0
 
 
 def rows() -> Iterator[Row]:

@@ -1,4 +1,4 @@
-"""The Cayley transform of one matrix and of batches: 2 n^3 flops, its gradient 4 n^3 behind the matrix."""
+"""The Cayley transform of one matrix and of batches: 2 n^3 flops, its gradient from the matrix 4 n^3."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from isometry.cli.bench.numpy.sides import (
 from isometry.cli.bench.row import Row
 from isometry.cli.bench.workloads import BATCHES, CAYLEY
 
-# a solve adds about cond(I + A) to the error of the product (specification, section 2): here cond is below 4
+# a solve adds about cond(I + A) to the error of the product; here cond is below 4
 TOLERANCE = (2e-5, 4e-4)
 
 
@@ -36,7 +36,7 @@ def rows() -> Iterator[Row]:
 
 
 def make_rows(name: str, shape: tuple[int, ...], signs: Array | None) -> Iterator[Row]:
-    """The rows of one matrix or one batch; ours reads the packed triangle, a peer a full square."""
+    """The rows of one matrix or one batch; our side reads the packed triangle, a peer a full square."""
 
     def draw(rng: np.random.Generator) -> Arrays:
         p = normal(rng, *shape) * np.float32(0.05)
@@ -76,7 +76,7 @@ SOLVE = Side(
 
 
 def _checked(a: Arrays) -> Array:
-    """W with its residual checked, since batched solves have been wrong on some CPUs."""
+    """W with its residual checked, since batched solves are wrong on some CPUs."""
     w, skew, eye = (
         formulas.cayley_inverse(a["square"], a["signs"], NUMPY),
         formulas.skew(a["square"]),
@@ -89,7 +89,7 @@ def _checked(a: Arrays) -> Array:
 
 
 def _checked_back(a: Arrays) -> Arrays:
-    """V^T - V as in formulas.cayley_inverse_vjp, its inverse taken from the checked W: 2 S = W D + I."""
+    """V^T - V as in formulas.cayley_inverse_vjp, with the inverse from the checked W: 2 S = W D + I."""
     s = (_checked(a) * a["signs"] + np.eye(a["square"].shape[-1])) / 2
     transposed = np.swapaxes(s, -1, -2)
     v = 2 * transposed @ (a["ct"] * a["signs"]) @ transposed

@@ -1,4 +1,4 @@
-"""The operators and their pull-backs in plain NumPy, as a careful user would write them: the peers, and in float64 the
+"""The operators and their VJPs in plain NumPy, as a careful user would write them: the peers, and the float64
 reference. Products of reflections are W = I - U S U^T with S = T^-1, T = striu(U^T U) + diag(U^T U) / 2.
 """
 
@@ -47,7 +47,7 @@ def wy_apply_vjp(u: Array, x: Array, ct: Array, library: Library) -> tuple[Array
 
 
 def loop_apply(u: Array, x: Array) -> Array:
-    """Rows of x times W^T, one reflection after the other."""
+    """Rows of x times W^T, one reflection after another."""
     x, norms = x.copy(), np.einsum("ij,ij->j", u, u)
     for k in range(u.shape[1] - 1, -1, -1):
         x -= np.outer(x @ u[:, k], (2 / norms[k]) * u[:, k])
@@ -69,7 +69,7 @@ def cayley_solve(p: Array, signs: Array | float) -> Array:
 
 
 def cayley_solve_vjp(p: Array, signs: Array | float, ct: Array) -> Array:
-    """A_bar for (I + A) dW D = -dA (I + W D), of which the packed gradient takes the upper triangle."""
+    """A_bar for (I + A) dW D = -dA (I + W D); the packed gradient is its upper triangle."""
     a, eye = skew(p), np.eye(p.shape[-1], dtype=p.dtype)
     w = np.linalg.solve(eye + a, eye - a)
     y = np.linalg.solve(eye - a, ct * signs)
@@ -95,7 +95,7 @@ def cayley_inverse_vjp(p: Array, signs: Array | float, ct: Array, library: Libra
 
 
 def packed(matrix: Array) -> Array:
-    """The strict upper triangle row by row (specification, section 7)."""
+    """The strict upper triangle, row by row."""
     return matrix[(..., *np.triu_indices(matrix.shape[-1], 1))]
 
 

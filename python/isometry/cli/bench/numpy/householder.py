@@ -1,7 +1,7 @@
 """Products of reflections: the matrix, and m reflections applied to B rows.
 
-Flops: T n m^2, T^-1 m^3/3; T^-1 U^T n m^2, W 2 n^2 m, its pull-back n m^2 for U T^-1 and 4 n^2 m + 4 n m^2; rows
-4 n m B + m^2 B, their pull-back 10 n m B + 4 m^2 B + 3 n m^2 with T.
+Flops: T n m^2, T^-1 m^3/3; T^-1 U^T n m^2, W 2 n^2 m, its VJP n m^2 for U T^-1 and 4 n^2 m + 4 n m^2; rows 4 n m B +
+m^2 B, their VJP 10 n m B + 4 m^2 B + 3 n m^2 with T.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""LAPACK's own products of reflections, through SciPy: values only, of lower-trapezoidal vectors."""
+"""LAPACK's own products of reflections, through SciPy: values only, for lower-trapezoidal vectors."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import numpy as np
 
 from isometry.cli.bench.numpy.sides import Array, Arrays, Side, has_scipy
 
-BLOCK = 64  # rows of workspace: LAPACK then takes its blocked route
+BLOCK = 64  # rows of workspace, for which LAPACK uses its blocked route
 
 
 def orgqr() -> list[Side]:
-    """W by ?orgqr; no side without SciPy."""
+    """W by ?orgqr; empty without SciPy."""
     if not has_scipy():
         return []
     from scipy.linalg import lapack
@@ -26,7 +26,7 @@ def orgqr() -> list[Side]:
 
 
 def ormqr() -> list[Side]:
-    """Rows times W^T by ?ormqr, whose columns are these rows; no side without SciPy."""
+    """Rows times W^T by ?ormqr, whose columns are these rows; empty without SciPy."""
     if not has_scipy():
         return []
     from scipy.linalg import lapack

@@ -1,8 +1,9 @@
-"""The group runs in a process of its own: there torch, where installed, cannot lend its threads to the NumPy face, and
-the number of BLAS's threads, which is read when NumPy is loaded, is that of the bench.
+"""The group runs in a separate process: there torch, if installed, does not lend its threads to the NumPy face, and
+the number of BLAS threads, which is read when NumPy is loaded, is that of the bench.
 
-A thread of OpenBLAS spins for 2^26 cycles after each operation, beside whatever runs next; here for 2^20, which is
-longer than the gaps between the operations of a peer, and each sample starts behind a pause in which it falls asleep.
+A thread of OpenBLAS spins for 2^26 cycles after each operation, competing with whatever runs next; here for 2^20,
+which exceeds the gaps between the operations of a peer, and each sample starts after a pause in which it falls
+asleep.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ INTERRUPTED = 130
 
 
 def entries(settings: Settings) -> list[dict[str, Any]]:
-    """The entries of the group's rows; the process prints them as they are found."""
+    """The entries of the group's rows; the process prints them as they are measured."""
     environment = os.environ | SPIN | dict.fromkeys(BUDGETS, str(settings.threads))
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "entries.json"

@@ -1,7 +1,7 @@
 """The six recurrences: all states of a sequence, and back-propagation through time from these states.
 
-Flops: a product of 2 n^2 T B when W is dense and two of them on the way back; 4 n m T B and 8 n m T B when its m
-factors are applied.
+Flops: a product of 2 n^2 T B if W is dense and two of them in backward; 4 n m T B and 8 n m T B if its m factors are
+applied.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from isometry.cli.bench.row import Row
 from isometry.cli.bench.workloads import RECURRENCES, Workload
 
 SLOPE = 0.1
-# through up to 1020 steps; all sides pull back from the same states, so that they see the same side of every kink
+# through up to 1020 steps; all sides start backward from the same states, hence on the same side of every kink
 TOLERANCE = (2e-4, 1e-3)
 LONGEST_FACTORS = 64
 
@@ -50,7 +50,7 @@ def make_rows(work: Workload) -> Iterator[Row]:
 
 
 def draw(work: Workload, rng: np.random.Generator) -> Arrays:
-    """A scoRNN has a square, its packed triangle and signs in place of reflection vectors."""
+    """A scoRNN has a square, its packed triangle and signs instead of reflection vectors."""
     n, m = work.n, work.m
     drawn = {"input_weight": normal(rng, n, work.inputs) * np.float32(0.1), "bias": np.zeros(n, np.float32)}
     if m == 0:
@@ -66,7 +66,7 @@ def draw(work: Workload, rng: np.random.Generator) -> Arrays:
 
 
 def arguments(a: Arrays) -> tuple[isometry.Cayley | isometry.Householder, dict[str, Any]]:
-    """The operator, built anew, and what says the activation."""
+    """The operator, rebuilt, and the arguments of the activation."""
     if "upper" in a:
         own = {"activation": "modrelu", "activation_bias": a["bias"]}
         return isometry.Cayley(a["upper"], signs=a["signs"]), own
@@ -100,7 +100,7 @@ def dense(a: Arrays) -> tuple[Product, Product]:
 
 
 def factored(a: Arrays) -> tuple[Product, Product]:
-    """The same for few reflections: h - (h U) (S^T U^T), 4 n m flops a row instead of 2 n^2."""
+    """The same for few reflections: h - (h U) (S^T U^T), 4 n m flops per row instead of 2 n^2."""
     u, library = a["vectors"], libraries()[-1]
     t = formulas.upper(u.T @ u)
     right, left = (library.triangular(t, u.T, transposed) for transposed in (True, False))
@@ -108,7 +108,7 @@ def factored(a: Arrays) -> tuple[Product, Product]:
 
 
 def loop(route: Callable[[Arrays], tuple[Product, Product]], a: Arrays) -> Array:
-    """One product and the activation per step, written where the state will lie."""
+    """One product and the activation per step, written to the place of the state."""
     times_transposed, _ = route(a)
     modrelu, bias = "square" in a, a["bias"]
     states = a["x"] @ a["input_weight"].T
@@ -122,7 +122,7 @@ def loop(route: Callable[[Arrays], tuple[Product, Product]], a: Arrays) -> Array
 
 
 def loop_vjp(route: Callable[[Arrays], tuple[Product, Product]], a: Arrays) -> Arrays:
-    """z_bar step by step, then one product for each gradient; a state shows on which side of a kink it lies."""
+    """z_bar step by step, then one product per gradient; a state determines on which side of a kink it is."""
     _, times = route(a)
     modrelu, states = "square" in a, a["states"]
     real = states.dtype.type

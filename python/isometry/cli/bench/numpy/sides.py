@@ -1,4 +1,4 @@
-"""What the two rows of a problem are made of: arrays, and sides that compute a value and its pull-back from them."""
+"""The parts of the two rows of a problem: arrays, and sides that compute a value and its VJP from them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ BARS = [Bar("best of NumPy and SciPy", 1.0, 2.0)]
 
 
 class Side(NamedTuple):
-    """`forward` gives the value, `back` the gradients under the names of the arrays; None where a side has no such."""
+    """`forward` gives the value, `back` the gradients under the names of the arrays; None if a side does not have
+    it."""
 
     name: str
     forward: Callable[[Arrays], Array] | None
@@ -25,7 +26,7 @@ class Side(NamedTuple):
 
 
 class Problem:
-    """The arrays of one size, float32, drawn when first asked for: a row that is left out costs nothing."""
+    """The arrays of one size, float32, drawn on first use: a skipped row costs nothing."""
 
     def __init__(self, draw: Callable[[np.random.Generator], Arrays]) -> None:
         self.draw = draw
@@ -60,9 +61,9 @@ def rows_of(
     tolerance: tuple[float, float] = (VALUE, GRADIENT),
     plan: str = "",
 ) -> Iterator[Row]:
-    """The row of the value and the row of the pull-back; the reference (by default the first peer) computes in float64.
+    """The row of the value and the row of the VJP; the reference (by default the first peer) computes in float64.
 
-    `pick` brings a peer's gradient into the form of ours before they are compared.
+    `pick` converts a peer's gradient to the form of ours for the comparison.
     """
     exact = reference or peers[0]
     for back, label in enumerate((name, f"{name} vjp")):
@@ -87,7 +88,7 @@ def candidate(side: Side, problem: Problem, back: int, pick: Mapping[str, Callab
 def results(
     side: Side, problem: Problem, back: int, pick: Mapping[str, Callable[[Array], Array]], *, wide: bool = False
 ) -> Results:
-    """What a side computes, under the names that row.py judges by."""
+    """The results of a side, under the names used in row.py."""
     arrays = problem.wide if wide else problem.drawn
     if not back:
         assert side.forward is not None
@@ -99,7 +100,7 @@ def results(
 class Library(NamedTuple):
     """`triangular(t, b, transposed)` solves t x = b, or t^T x = b, for an upper triangular t.
 
-    NumPy's solves and inverses compute in double precision whatever they are given, SciPy's do not.
+    NumPy's solves and inverses always compute in double precision, SciPy's do not.
     """
 
     name: str
@@ -107,7 +108,7 @@ class Library(NamedTuple):
     inverse: Callable[[Array], Array]
 
     def takes_stacks(self) -> bool:
-        """Whether `inverse` serves a stack of matrices."""
+        """Whether `inverse` accepts a stack of matrices."""
         try:
             return self.inverse(np.eye(2)[None]).shape == (1, 2, 2)
         except ValueError:
@@ -115,7 +116,7 @@ class Library(NamedTuple):
 
 
 def _numpy_triangular(t: Array, b: Array, transposed: bool) -> Array:
-    return np.linalg.solve(t.T if transposed else t, b)  # NumPy has no solve for triangles
+    return np.linalg.solve(t.T if transposed else t, b)  # NumPy has no triangular solve
 
 
 NUMPY = Library("numpy", _numpy_triangular, np.linalg.inv)
@@ -126,7 +127,7 @@ def has_scipy() -> bool:
 
 
 def libraries() -> list[Library]:
-    """NumPy, and SciPy where it is installed."""
+    """NumPy, and SciPy if it is installed."""
     if not has_scipy():
         return [NUMPY]
     from scipy import linalg

@@ -1,4 +1,4 @@
-//! The elimination: halves of columns down to blocks, halves of a block's copy down to leaves, a leaf column by column.
+//! The elimination: columns are halved down to blocks, a block's copy down to leaves, a leaf goes column by column.
 
 use super::substitution::{Divisor, Triangular};
 use super::{BLOCK, LEAF, PITCH, cut, exchange};
@@ -8,14 +8,15 @@ use crate::scalar::Scalar;
 use num_traits::{Float, Zero};
 use std::ops::Range;
 
-/// The elimination of the columns of a matrix of at least as many rows.
+/// The elimination of the columns of a matrix with at least as many rows.
 pub(super) struct Elimination<'a, T: Scalar> {
     pub member: &'a Member<'a>,
     pub a: *mut T,
     pub ld: usize,
     pub rows: usize,
     pub pivots: *mut usize,
-    /// Room for the copy of a block; null in that copy itself, whose member works alone and whose columns end with a leaf.
+    /// Room for the copy of a block; null inside that copy, where one member works alone and the recursion ends with a
+    /// leaf.
     pub panel: *mut T,
     pub scratch: *mut T::Real,
 }
@@ -25,7 +26,7 @@ impl<T: Scalar> Elimination<'_, T> {
         self.a.wrapping_add(i * self.ld + j)
     }
 
-    /// Factors the columns from j0 to before j1 below row j0, and exchanges their rows alone.
+    /// Factors columns j0..j1 below row j0; row exchanges apply to these columns only.
     pub unsafe fn columns(&self, j0: usize, j1: usize) {
         let unit = if self.panel.is_null() { LEAF } else { BLOCK };
         // SAFETY: every block lies in the matrix; members write their own columns between barriers.
@@ -43,14 +44,14 @@ impl<T: Scalar> Elimination<'_, T> {
         }
     }
 
-    /// A member that works alone must not wait for those of its call.
+    /// The barrier, skipped where one member works alone.
     fn meet(&self) {
         if self.member.count > 1 {
             self.member.barrier();
         }
     }
 
-    /// Exchanges rows of `columns` as the pivots `range` say.
+    /// Exchanges rows of `columns` by the pivots `range`.
     unsafe fn exchange(&self, range: Range<usize>, columns: Range<usize>) {
         // SAFETY: the pivots are rows of the matrix.
         unsafe {
@@ -59,12 +60,12 @@ impl<T: Scalar> Elimination<'_, T> {
         }
     }
 
-    /// What the factored columns from j0 to before `mid` do to those from there to before j1.
+    /// Updates columns mid..j1 with the factored columns j0..mid.
     unsafe fn right(&self, j0: usize, mid: usize, j1: usize) {
         let Elimination { member, ld, scratch, .. } = *self;
         let (columns, b) = (j1 - mid, self.at(j0, mid));
         let t = |i: usize| Operand::new(self.at(i, j0).cast_const(), ld);
-        // SAFETY: the blocks lie in the matrix and do not meet.
+        // SAFETY: the blocks lie in the matrix and are disjoint.
         unsafe {
             self.exchange(j0..mid, mid..j1);
             let l = Triangular { member, t: t(j0), unit: true, b, ld, columns, identity: false, scratch };
@@ -90,7 +91,7 @@ impl<T: Scalar> Elimination<'_, T> {
             scratch: self.scratch,
         };
         if self.member.id == 0 {
-            // SAFETY: the panel has room for all rows; matrix and copy are apart.
+            // SAFETY: the panel has room for all rows; matrix and copy are disjoint.
             unsafe {
                 for i in 0..rows {
                     std::ptr::copy_nonoverlapping(self.at(j0 + i, j0), copy.at(i, 0), width);
@@ -106,12 +107,12 @@ impl<T: Scalar> Elimination<'_, T> {
         self.meet();
     }
 
-    /// At most [`LEAF`] columns, one by one; those that are missing hold zeros and keep them.
+    /// At most [`LEAF`] columns, one by one; missing ones are zero and stay zero.
     unsafe fn leaf(&self, j0: usize, j1: usize) {
         let row = |i: usize| self.at(i, j0).cast::<[T; LEAF]>();
         for j in 0..j1 - j0 {
             let top = j0 + j;
-            // SAFETY: the rows lie in the matrix, LEAF columns wide; a row below is not the pivot row.
+            // SAFETY: the rows lie in the matrix, LEAF columns wide; the rows below exclude the pivot row.
             unsafe {
                 let pivot = self.largest(top, top);
                 *self.pivots.add(top) = pivot;
@@ -134,7 +135,7 @@ impl<T: Scalar> Elimination<'_, T> {
         }
     }
 
-    /// The row of the first of the largest entries of column j from row `top` on.
+    /// The row of the largest entry of column j from row `top` on, the first of equal ones.
     unsafe fn largest(&self, top: usize, j: usize) -> usize {
         // SAFETY: the entries lie in the matrix.
         let size = |i: usize| unsafe { size(*self.at(i, j)) };

@@ -1,5 +1,5 @@
-//! P A = L U by elimination with partial pivoting, and what it serves: A^-1 B, A^-H B, A^-1, log |det A|. L is unit lower
-//! triangular, U upper triangular; both take the place of A.
+//! P A = L U by elimination with partial pivoting, and its uses: A^-1 B, A^-H B, A^-1, log |det A|. L is unit lower
+//! triangular, U upper triangular; both overwrite A.
 //!
 //! Columns are halved, so that nearly all work is in deep products:
 //!
@@ -8,14 +8,14 @@
 //!    [A21] = [L21] U11,  [A12; A22] <- P1 [A12; A22],  U12 = L11^-1 A12,  A22 <- A22 - L21 U12,  P2 A22 = L22 U22,  L21 <- P2 L21
 //! ```
 //!
-//! [`BLOCK`] columns are factored by one member, in a copy whose rows stand close together, and are halved on; [`LEAF`] columns
-//! are eliminated one by one. Triangular systems are halved likewise. The members share the columns right of a block, and
-//! those of right-hand sides, as a product deals them; what a member writes between two barriers it reads again itself.
+//! [`BLOCK`] columns are factored by one member, in a compact copy, and are halved further; [`LEAF`] columns are
+//! eliminated one by one. Triangular systems are halved likewise. Members share the columns right of a block, and those
+//! of right-hand sides, as in a product; between two barriers a member reads only what it wrote itself.
 //!
-//! The pivot of a column is the first entry whose |re| + |im| is largest: |L_ij| <= 1, or sqrt 2 for a complex type. A column
-//! without a pivot leaves its zeros in L and a zero on the diagonal of U; then P A = L U still, log |det| is -inf, and
-//! solutions hold infinities or NaN. So do the factors of a matrix with a NaN or an infinity, whose log |det| is not finite
-//! either. Nothing is scaled: where A or what grows out of it overflows, so does the result.
+//! The pivot of a column is the first entry whose |re| + |im| is largest: |L_ij| <= 1, or sqrt 2 for a complex type. A
+//! column without a pivot leaves zeros in L and a zero on the diagonal of U; P A = L U still holds, log |det| is -inf,
+//! and solutions contain infinities or NaN. So do the factors of a matrix with NaN or infinity, and its log |det| is not
+//! finite. There is no scaling: if A or an intermediate result overflows, so does the result.
 
 mod elimination;
 mod substitution;
@@ -32,61 +32,60 @@ use substitution::Triangular;
 
 /// Columns that one member factors alone.
 const BLOCK: usize = 32;
-/// Columns of a block that are eliminated one by one; rows of a triangle that are substituted one by one.
+/// Columns of a block that are eliminated one by one; rows of a triangle in a substitution.
 const LEAF: usize = 8;
-/// Distance of the rows of the copy of a block: whole leaves, and no power of two.
+/// Row stride of the copy of a block: whole leaves, and not a power of two.
 const PITCH: usize = BLOCK + LEAF;
 /// Elements of a row that a substitution keeps in registers.
 const STRIP: usize = 8;
 
-/// An n x n matrix in memory (rows `ld` apart) with n numbers for the pivots: row i was exchanged with row `pivots[i]`, for
-/// i = 0, 1, ...
+/// An n x n matrix in memory (row stride `ld`) with n pivots: row i was exchanged with row `pivots[i]`, i = 0, 1, ...
 #[derive(Clone, Copy)]
 pub struct Lu<T> {
     /// A, later its factors.
     pub a: *mut T,
-    /// Distance of rows.
+    /// Row stride.
     pub ld: usize,
     /// Rows and columns.
     pub n: usize,
-    /// The rows that the pivots came from.
+    /// Rows of the pivots.
     pub pivots: *mut usize,
 }
 
 impl<T: Scalar> Lu<T> {
-    /// Real numbers of scratch of each member.
+    /// Real numbers of scratch per member.
     pub fn scratch(n: usize) -> usize {
         n * PITCH * T::PARTS + Product::<T>::scratch(n, n)
     }
 
-    /// Replaces A by L and U. Ends with a barrier; the caller puts one before.
+    /// Replaces A by L and U. Ends with a barrier; the caller must place one before.
     ///
     /// # Safety
-    /// The matrix, the pivots (the same for all members) and [`Lu::scratch`] numbers at `scratch` (each member its own)
-    /// exist; all members of the call come here.
+    /// The matrix, the pivots (both common to all members) and [`Lu::scratch`] numbers at `scratch` (separate for each
+    /// member) exist; all members of the call run this.
     pub unsafe fn factor(&self, member: &Member<'_>, scratch: *mut T::Real) {
         let Lu { a, ld, n, pivots } = *self;
         let (panel, scratch) = (scratch.cast::<T>(), scratch.wrapping_add(n * PITCH * T::PARTS));
-        // SAFETY: the caller vouches for the memory; the panel has n rows of PITCH elements.
+        // SAFETY: the contract above; the panel has n rows of PITCH elements.
         unsafe { Elimination { member, a, ld, rows: n, pivots, panel, scratch }.columns(0, n) };
     }
 
     /// log |det A| of the factors.
     ///
     /// # Safety
-    /// [`Lu::factor`] has run, and nobody writes.
+    /// [`Lu::factor`] has run, and the factors are not being written.
     pub unsafe fn log_abs_det(&self) -> f64 {
         // SAFETY: the diagonal lies in the matrix.
         let size = |i: usize| unsafe { *self.a.add(i * self.ld + i) }.modulus().f64();
-        // the logarithm of a denormal number is anything where these are flushed
+        // the logarithm of a denormal number is unreliable while denormals are flushed
         (0..self.n).map(size).map(|size| if size == 0.0 { f64::NEG_INFINITY } else { size.ln() }).sum()
     }
 
-    /// B <- A^-1 B by the factors, for n rows of `columns` numbers at b (rows `ldb` apart). Ends with a barrier; the caller
-    /// puts one before.
+    /// B <- A^-1 B from the factors, for n rows of `columns` numbers at b (row stride `ldb`). Ends with a barrier; the
+    /// caller must place one before.
     ///
     /// # Safety
-    /// [`Lu::factor`] has run; the rest as there.
+    /// [`Lu::factor`] has run; otherwise as there, and b has its rows.
     pub unsafe fn solve(
         &self,
         member: &Member<'_>,
@@ -95,7 +94,7 @@ impl<T: Scalar> Lu<T> {
     ) {
         let t = Operand::new(self.a.cast_const(), self.ld);
         let l = Triangular { member, t, unit: true, b, ld: ldb, columns, identity: false, scratch };
-        // SAFETY: the caller vouches for the memory; every member works on its own columns.
+        // SAFETY: the contract above; every member works on its own columns.
         unsafe {
             exchange(member, b, ldb, columns, (0..self.n).map(|i| (i, *self.pivots.add(i))));
             l.lower(0, self.n);
@@ -116,7 +115,7 @@ impl<T: Scalar> Lu<T> {
     ) {
         let t = Operand::new(self.a.cast_const(), self.ld).h();
         let u = Triangular { member, t, unit: false, b, ld: ldb, columns, identity: false, scratch };
-        // SAFETY: as in `solve`.
+        // SAFETY: the contract above; every member works on its own columns.
         unsafe {
             u.lower(0, self.n);
             Triangular { unit: true, ..u }.upper(0, self.n);
@@ -125,16 +124,16 @@ impl<T: Scalar> Lu<T> {
         member.barrier();
     }
 
-    /// Replaces A by A^-1 = U^-1 L^-1 P; returns log |det A|. Ends with a barrier; the caller puts one before.
+    /// Replaces A by A^-1 = U^-1 L^-1 P; returns log |det A|. Ends with a barrier; the caller must place one before.
     ///
     /// # Safety
-    /// n n elements exist at x, the same for all members; the rest as for [`Lu::factor`].
+    /// x has n n elements, common to all members; otherwise as for [`Lu::factor`].
     pub unsafe fn invert(&self, member: &Member<'_>, x: *mut T, scratch: *mut T::Real) -> f64 {
         let Lu { a, ld, n, pivots } = *self;
         let t = Operand::new(a.cast_const(), ld);
         let l = Triangular { member, t, unit: true, b: x, ld: n, columns: n, identity: true, scratch };
-        // SAFETY: members write their own columns of X; its rows and A are written behind the barrier. Every member has its
-        // scratch, which holds n places: PITCH numbers of four bytes at least for each.
+        // SAFETY: members write their own columns of X; after the barrier X is only read, and each member writes its
+        // rows of A. Each member's scratch holds n places: PITCH numbers of at least four bytes per row.
         unsafe {
             self.factor(member, scratch);
             for own in runs(Product::<T>::own(member, n, (0, n))) {
@@ -164,7 +163,7 @@ impl<T: Scalar> Lu<T> {
     }
 }
 
-/// Neighbouring ranges joined.
+/// Joins adjacent ranges.
 fn runs(ranges: impl Iterator<Item = Range<usize>>) -> impl Iterator<Item = Range<usize>> {
     let mut ranges = ranges.peekable();
     from_fn(move || {
@@ -176,7 +175,7 @@ fn runs(ranges: impl Iterator<Item = Range<usize>>) -> impl Iterator<Item = Rang
     })
 }
 
-/// Exchanges pairs of rows, one after the other, in this member's columns of a matrix of that many.
+/// Exchanges pairs of rows, one after another, in this member's columns of a matrix with `columns` columns.
 unsafe fn exchange<T: Scalar>(
     member: &Member<'_>,
     b: *mut T,
@@ -187,13 +186,13 @@ unsafe fn exchange<T: Scalar>(
     for own in runs(Product::<T>::own(member, columns, (0, columns))) {
         for (i, j) in pairs.clone().filter(|(i, j)| i != j) {
             let row = |i: usize| b.wrapping_add(i * ld + own.start);
-            // SAFETY: two different rows of the matrix that the caller vouches for.
+            // SAFETY: two different rows of the matrix.
             unsafe { std::ptr::swap_nonoverlapping(row(i), row(j), own.len()) };
         }
     }
 }
 
-/// Where a length is halved: at a multiple of `unit`.
+/// Where a length is halved: a multiple of `unit`.
 fn cut(length: usize, unit: usize) -> usize {
     (length / 2).div_ceil(unit) * unit
 }

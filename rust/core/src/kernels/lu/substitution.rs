@@ -1,4 +1,4 @@
-//! Triangular systems of many right-hand sides: halves, whose coupling is a product, down to [`LEAF`] rows that are
+//! Triangular systems with many right-hand sides: halves, coupled by a product, down to [`LEAF`] rows that are
 //! substituted one by one.
 
 use super::{BLOCK, LEAF, STRIP, cut, runs};
@@ -13,12 +13,12 @@ use std::ops::Range;
 pub(super) struct Triangular<'a, T: Scalar> {
     pub member: &'a Member<'a>,
     pub t: Operand<T>,
-    /// The diagonal holds something else, and ones are meant.
+    /// The diagonal is taken as ones, whatever memory holds.
     pub unit: bool,
     pub b: *mut T,
     pub ld: usize,
     pub columns: usize,
-    /// X starts as the identity: row i has nothing behind column i.
+    /// X starts as the identity: row i is zero after column i.
     pub identity: bool,
     pub scratch: *mut T::Real,
 }
@@ -32,12 +32,12 @@ impl<T: Scalar> Triangular<'_, T> {
         cut(length, if length > BLOCK { BLOCK } else { LEAF })
     }
 
-    /// Where the columns end that the rows before `row` reach, at a multiple of 32.
+    /// The end of the columns that the rows before `row` reach, a multiple of 32.
     fn end(&self, row: usize) -> usize {
         if self.identity { row.next_multiple_of(32).min(self.columns) } else { self.columns }
     }
 
-    /// The rows from r0 to before r1, for a lower triangle.
+    /// Rows r0..r1 of a lower triangle.
     pub unsafe fn lower(&self, r0: usize, r1: usize) {
         // SAFETY: the triangle and its right-hand sides have these rows.
         unsafe {
@@ -51,9 +51,9 @@ impl<T: Scalar> Triangular<'_, T> {
         }
     }
 
-    /// The rows from r0 to before r1, for an upper triangle.
+    /// Rows r0..r1 of an upper triangle.
     pub unsafe fn upper(&self, r0: usize, r1: usize) {
-        // SAFETY: as in `lower`.
+        // SAFETY: the triangle and its right-hand sides have these rows.
         unsafe {
             if r1 - r0 <= LEAF {
                 return self.substitute(r0, r1, false);
@@ -72,11 +72,11 @@ impl<T: Scalar> Triangular<'_, T> {
             (self.t.at(rows.start, solved.start), Operand::new(self.row(solved.start).cast_const(), self.ld));
         let size = (rows.len(), self.columns, solved.len());
         let product = Product::new(size, t, x, self.row(rows.start), self.ld).alpha(-1.0).add();
-        // SAFETY: the rows are apart, T and X too.
+        // SAFETY: the rows of X are disjoint, and T and X do not overlap.
         unsafe { product.columns((0, end)).run(self.member, self.scratch) };
     }
 
-    /// At most [`LEAF`] rows, one after the other.
+    /// At most [`LEAF`] rows, one after another.
     unsafe fn substitute(&self, r0: usize, r1: usize, lower: bool) {
         let n = r1 - r0;
         let mut t = [[T::default(); LEAF]; LEAF];
@@ -117,7 +117,7 @@ impl<T: Scalar> Triangular<'_, T> {
     ) {
         let load = |i: usize| {
             let mut row = [T::default(); STRIP];
-            // SAFETY: `live` columns exist.
+            // SAFETY: each row has `live` columns.
             unsafe { std::ptr::copy_nonoverlapping(x.add(i * self.ld), row.as_mut_ptr(), live) };
             row
         };
@@ -133,7 +133,7 @@ impl<T: Scalar> Triangular<'_, T> {
             if !self.unit {
                 sum = sum.map(|x| divisors[i].divide(x));
             }
-            // SAFETY: as in `load`.
+            // SAFETY: each row has `live` columns.
             unsafe { std::ptr::copy_nonoverlapping(sum.as_ptr(), x.add(i * self.ld), live) };
         }
     }

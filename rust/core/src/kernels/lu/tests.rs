@@ -1,4 +1,4 @@
-//! Every test asks for the same bits from one, two and three members, with sentinels behind the rows.
+//! Every test requires bitwise equal results for one, two and three members, and unchanged padding after each row.
 
 use super::*;
 use crate::kernels::Buffer;
@@ -7,7 +7,7 @@ use crate::scalar::{c32, c64};
 use std::f64::consts::LN_2;
 
 const SIZES: [usize; 13] = [0, 1, 2, 3, 8, 9, 31, 32, 33, 64, 65, 100, 200];
-/// Numbers behind the rows.
+/// Numbers of padding after each row.
 const PAD: usize = 3;
 
 /// A row-major n x m matrix.
@@ -25,7 +25,7 @@ impl<T: Scalar> Matrix<T> {
     fn identity(n: usize) -> Self {
         Self::new(n, n, |i, j| T::real(T::Real::of(f64::from(u8::from(i == j)))))
     }
-    /// Scattered numbers between -1 and 1.
+    /// Pseudo-random numbers between -1 and 1.
     fn scattered(n: usize, m: usize, seed: u64) -> Self {
         let mut s = seed.wrapping_mul(0x9e3779b97f4a7c15) | 1;
         let mut next = || {
@@ -51,7 +51,7 @@ impl<T: Scalar> Matrix<T> {
     fn adjoint(&self) -> Self {
         Self::new(self.m, self.n, |i, j| self.at(j, i).conj())
     }
-    /// The textbook's product.
+    /// The textbook product.
     fn times(&self, other: &Self) -> Self {
         let mut product = Self::new(self.n, other.m, |_, _| T::default());
         for i in 0..self.n {
@@ -69,7 +69,7 @@ impl<T: Scalar> Matrix<T> {
         }
         self
     }
-    /// With columns of sentinels.
+    /// With columns of padding.
     fn padded(&self) -> Vec<T> {
         let sentinel = [T::real(T::Real::of(7.0)); PAD];
         (0..self.n).flat_map(|i| self.x[i * self.m..][..self.m].iter().copied().chain(sentinel)).collect()
@@ -88,7 +88,7 @@ impl<T: Scalar> Matrix<T> {
     }
 }
 
-/// The factors of A, and what they give for a right-hand side.
+/// The factors of A, and the solutions for a right-hand side.
 struct Outcome<T> {
     l: Matrix<T>,
     u: Matrix<T>,
@@ -132,7 +132,7 @@ fn on<T: Scalar>(
     (lu, pivots, [x, y, inverse], logs)
 }
 
-/// The same bits, NaN included.
+/// Bitwise equality, including NaN.
 fn same<T: Scalar>(x: &[T], y: &[T]) -> bool {
     let bits = |x: &[T]| -> Vec<[u64; 2]> {
         x.iter().map(|x| [x.re().f64().to_bits(), x.im().f64().to_bits()]).collect()
@@ -216,7 +216,7 @@ fn factors_solutions_and_inverses_leave_small_residuals() {
             let random = Matrix::<T>::scattered(n, n, n as u64 + 1);
             let tiny = T::real(T::Real::of(1e-9));
             check(&random, "random");
-            // the leading minors of rows 0 and 1 are tiny, and the first two rows nearly the same
+            // the leading minors of rows 0 and 1 are tiny, and the first two rows nearly equal
             let near = |i: usize, j: usize| match (i, j) {
                 (0, 0) => tiny,
                 (1, _) if n > 2 => random.at(0, j) + if j == 2 { tiny } else { T::default() },
@@ -234,7 +234,7 @@ fn factors_solutions_and_inverses_leave_small_residuals() {
 fn permutations_and_growth_are_known() {
     fn all<T: Scalar>() {
         for n in SIZES {
-            // 7 is no divisor of any size but 0
+            // 7 divides none of the sizes except 0
             let scaled = |x: f64| T::real(T::Real::of(x));
             let out = check(
                 &Matrix::<T>::new(n, n, |i, j| scaled(if j == (i * 7 + 3) % n { 4.0 } else { 0.0 })),
@@ -242,7 +242,7 @@ fn permutations_and_growth_are_known() {
             );
             assert!((out.log - 2.0 * LN_2 * n as f64).abs() < 1e-12 * (n + 1) as f64);
             assert!(out.u == Matrix::new(n, n, |i, j| scaled(if i == j { 4.0 } else { 0.0 })));
-            // Wilkinson: U_in = 2^i, which f32 holds up to n = 128
+            // Wilkinson: U_in = 2^i, which f32 represents up to n = 128
             let n = n.min(100);
             let wilkinson = |i: usize, j: usize| match (i, j) {
                 _ if j + 1 == n || i == j => 1.0,
@@ -261,7 +261,7 @@ fn permutations_and_growth_are_known() {
     every!(all);
 }
 
-/// Column by column, whole rows.
+/// Column by column, with whole rows.
 fn textbook<W: Scalar<Real = f64>>(a: &Matrix<W>) -> (Matrix<W>, Vec<usize>) {
     let (n, mut a, mut pivots) = (a.n, a.clone(), vec![]);
     for k in 0..n {

@@ -1,4 +1,4 @@
-//! One matrix per lane: the kernels of a group of neighbouring matrices, on the arrays of a batch.
+//! One matrix per lane: the kernels for a group of consecutive matrices, on the arrays of a batch.
 
 use super::{Cayley, Last};
 use crate::scalar::Scalar;
@@ -10,11 +10,11 @@ pub(super) fn scratch<T: Scalar>(n: usize) -> usize {
     MOST * T::PARTS * n + group::scratch::<T>(n)
 }
 
-/// Writes W of matrices `first..first + count` (at most one per lane) to `out`; bit b of the result: matrix first + b
-/// fails the check.
+/// Writes W of matrices `first..first + count` (at most one per lane) to `out`; bit b of the result is set if matrix
+/// first + b fails the check.
 ///
 /// # Safety
-/// count n n elements exist at `out`, [`scratch`] numbers at `scratch`.
+/// `out` has count n n elements, `scratch` the numbers of [`scratch`].
 pub(super) unsafe fn forward<T: Scalar>(
     view: &Cayley<'_, T>,
     (first, count): (usize, usize),
@@ -23,7 +23,7 @@ pub(super) unsafe fn forward<T: Scalar>(
     limits: Limits,
 ) -> u32 {
     let n = view.n;
-    // SAFETY: the view holds the matrices, `scratch` the factors and what the kernel wants.
+    // SAFETY: the view holds the matrices, `scratch` the factors and the kernel's workspace.
     unsafe {
         Forward {
             upper: view.upper_of(first).as_ptr(),
@@ -42,7 +42,7 @@ pub(super) unsafe fn forward<T: Scalar>(
 /// The gradients of matrices `first..first + count` from their W and W_bar at `w` and `ct`.
 ///
 /// # Safety
-/// count n n elements exist at `w` and `ct`, the targets of `count` matrices, [`scratch`] numbers at `scratch`.
+/// `w` and `ct` have count n n elements, the targets `count` matrices, `scratch` the numbers of [`scratch`].
 pub(super) unsafe fn backward<T: Scalar>(
     (w, ct): (*const T, *const T),
     (last, n): (Last<'_, T::Real>, usize),
@@ -50,7 +50,7 @@ pub(super) unsafe fn backward<T: Scalar>(
     to: Targets<T>,
     scratch: *mut T::Real,
 ) {
-    // SAFETY: the arrays hold the matrices, `scratch` the factors and what the kernel wants.
+    // SAFETY: the arrays hold the matrices, `scratch` the factors and the kernel's workspace.
     unsafe {
         let last = last.fill(first, count, n, scratch.cast::<T>());
         let scratch = scratch.add(MOST * T::PARTS * n);

@@ -4,13 +4,14 @@
 //! W = (I + A)^-1 (I - A) D = (2 S - I) D,   S = (I + A)^-1,   A^H = -A.
 //! ```
 //!
-//! A is given by its strict upper triangle, row by row, and for a complex type by the imaginary parts of its diagonal; the
-//! last factor D holds fixed signs or trainable phases. The inverse S is all products and no pivoting; each W is checked
-//! as it is finished ([`isometry_kernels::cayley::Limits`]), and the few that growth has spoilt are redone (`repair`).
+//! A is given by its strict upper triangle, row by row, and for a complex type by the imaginary parts of its diagonal;
+//! the last factor D holds fixed signs or trainable phases. The inverse S consists of matrix products, without pivoting;
+//! each W is checked in its epilogue ([`isometry_kernels::cayley::Limits`]), and the few with too large a growth factor
+//! are recomputed (`repair`).
 //!
-//! * `single`: one matrix, vectors along its rows, shared by the members of a call
+//! * `single`: one matrix, vectorised along its rows, shared by the members of a call
 //! * `group`: one matrix per lane, for batches of small ones
-//! * `forward`, `vjp`: which of both, and how a batch is dealt
+//! * `forward`, `vjp`: the choice between the two, and the distribution of a batch
 //! * `recover`: the parameters of a given matrix
 
 mod forward;
@@ -55,8 +56,8 @@ pub struct Cayley<'a, T: Scalar> {
 }
 
 impl<'a, T: Scalar> Cayley<'a, T> {
-    /// `upper` (batch, n (n - 1) / 2), `diagonal` (batch, n) the imaginary parts of the diagonal of a complex A, `last` the
-    /// factor D.
+    /// `upper` is (batch, n (n - 1) / 2), `diagonal` (batch, n) the imaginary parts of the diagonal of a complex A,
+    /// `last` the factor D.
     pub fn new(
         upper: &'a [T],
         diagonal: Option<&'a [T::Real]>,

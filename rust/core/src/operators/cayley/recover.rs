@@ -1,17 +1,18 @@
 //! The parameters of given matrices: with Z = W D^-1,  A = 2 S - I,  S = (I + Z)^-1, which exists unless Z has the
 //! eigenvalue -1. All in double precision.
 //!
-//! Choosing D so that no |A_ij| exceeds 1 (O'Dorney 2014; Kahan 2006): a greedy start by elimination on W + D, where
-//! d_k is the sign (phase) of the diagonal entry of the Schur complement, so that |det (I + Z)| >= 1; then steps that each
-//! multiply that determinant by more than 1. Multiplying the columns J of Z by 1 + c is a small update,
+//! D is chosen so that no |A_ij| exceeds 1 (O'Dorney 2014; Kahan 2006): a greedy start by elimination on W + D, where
+//! d_k is the sign (phase) of the diagonal entry of the Schur complement, so that |det (I + Z)| >= 1; then steps that
+//! each multiply that determinant by more than 1. Multiplying the columns J of Z by 1 + c is a low-rank update,
 //!
 //! ```text
 //! S' = S - Q_J (c^-1 I + Q_JJ)^-1 S^J,   Q = I - S.
 //! ```
 //!
 //! * flips of d_i and d_j (c = -2), factor |A_ij|^2, for the largest |A_ij| > 1
-//! * complex: theta_j <- theta_j - 2 atan(Im A_jj) (c = e^{2 i atan} - 1), factor |1 + A_jj|, for all j in turn. Hundreds of such
-//!   sweeps would be needed, so Newton's method, damped by lambda, goes on (some tens of inverses): with S + S^H = I,
+//! * complex: theta_j <- theta_j - 2 atan(Im A_jj) (c = e^{2 i atan} - 1), factor |1 + A_jj|, for each j in turn. This
+//!   alone would need hundreds of sweeps, so Newton's method, damped by lambda, takes over (some tens of inverses): with
+//!   S + S^H = I,
 //!
 //! ```text
 //! d log|det (I + Z)| / d theta_j = -Im S_jj,   d^2 / d theta_j d theta_k = -|S_jk|^2,
@@ -28,17 +29,17 @@ use crate::sizes::{check_len, triangles, work};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// How far above 1 an entry may stay.
+/// How far an entry may exceed 1.
 const SLACK: [f64; 2] = [1e-10, 1e-8];
-/// How far from zero a diagonal entry may stay when phases are chosen.
+/// Largest modulus of a diagonal entry of A when phases are chosen.
 const DIAGONAL: f64 = 1e-10;
-/// Rounds of a sweep, Newton's steps and a flip, at most; each multiplies the determinant, and a few tens suffice.
+/// Most rounds of a sweep, Newton steps and a flip; each round raises the determinant, and a few tens suffice.
 const SWEEPS: usize = 1000;
 
-/// Finds A, and D if `choose`, such that the transform of them is w (batch, n, n). `last` (batch, n) holds signs (real T)
-/// or phases (complex T): read, or written if `choose`. Writes `upper` (batch, n (n - 1) / 2) and, for a complex type,
-/// `diagonal` (batch, n). `cancel` is asked between inverses. An error if some |W^H W - I| exceeds `tol`, or if there is no
-/// A for the given D.
+/// Finds A, and D if `choose`, such that their transform is w (batch, n, n). `last` (batch, n) holds signs (real T) or
+/// phases (complex T): read, or written if `choose`. Writes `upper` (batch, n (n - 1) / 2) and, for a complex type,
+/// `diagonal` (batch, n). `cancel` is called between inverses. Returns an error if some |W^H W - I| exceeds `tol`, or if
+/// there is no A for the given D.
 pub fn from_matrix<T: Scalar>(
     w: &[T],
     last: &mut [T::Real],
@@ -65,17 +66,17 @@ pub fn from_matrix<T: Scalar>(
     let carve = |arena: &mut Arena| Room::<T::Wide>::carve(arena, n);
     let room = Scratch::new(|arena| arena.frames(threads, carve))?;
     let rooms = AtomicUsize::new(0);
-    // a triangle may be empty, the diagonal missing
+    // the triangle may be empty, the diagonal absent
     let parts = w.chunks_exact(n * n).zip(last.chunks_exact_mut(n));
     let parts = parts.zip(cut(Some(upper), triangle::len(n), batch)).zip(cut(diagonal, n, batch));
     parallel::each(
         threads,
         parts,
-        // SAFETY: each thread takes a frame of its own, of as many as there are threads.
+        // SAFETY: each thread takes one frame; there are as many frames as threads.
         || unsafe { carve(&mut room.of(rooms.fetch_add(1, Relaxed)).arena()).work(n) },
         |work, b, (((w, last), upper), diagonal)| {
             let first = || failure.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            // the error of the first matrix that fails is returned: those behind it are left out
+            // the error of the first failing matrix is returned, so matrices after it are skipped
             if first().as_ref().is_some_and(|(first, _)| *first < b) {
                 return;
             }
@@ -106,7 +107,7 @@ struct Room<W: Scalar<Real = f64>> {
     pivoted: Pivoted,
 }
 
-/// What one matrix needs: W and D, S and the next S, the next D, two rows, and the curvature of log|det (I + Z)|.
+/// Workspace of one matrix: W and D, S and the next S, the next D, two rows, and the curvature of log|det (I + Z)|.
 struct Work<'a, W: Scalar<Real = f64>> {
     n: usize,
     w: &'a mut [W],
@@ -132,9 +133,9 @@ impl<W: Scalar<Real = f64>> Room<W> {
     }
 
     /// # Safety
-    /// The memory lives for 'a, and nobody else uses it.
+    /// The memory is alive for 'a, and not otherwise in use.
     unsafe fn work<'a>(self, n: usize) -> Work<'a, W> {
-        // SAFETY: the contract above; the regions are apart.
+        // SAFETY: the contract above; the regions are disjoint.
         unsafe {
             let [w, s, t] = self.matrices.map(|region| region.zeroed());
             let [d, next, first, second] = self.rows.map(|region| region.zeroed());
@@ -155,7 +156,7 @@ fn one<T: Scalar>(
     cancel: &(dyn Fn() -> bool + Sync),
 ) -> Result<()> {
     let n = work.n;
-    // SAFETY: the room is this member's.
+    // SAFETY: the workspace is used by this member only.
     unsafe { work.unitarity.check(work.w, b, tol)? };
     if choose {
         work.t.copy_from_slice(work.w);
@@ -168,7 +169,7 @@ fn one<T: Scalar>(
     for (d, last) in work.d.iter_mut().zip(last.iter()) {
         *d = if T::PARTS == 1 { T::Wide::real(last.f64()) } else { T::Wide::cis(last.f64()) };
     }
-    // SAFETY: the room is this matrix's.
+    // SAFETY: the workspace is used for this matrix only.
     unsafe { skew(work.w, work.d, n, work.s, work.pivoted) };
     let a = &*work.s;
     let largest = a.iter().map(|x| x.modulus()).fold(0.0, |m, x| if x <= m { m } else { x });
@@ -199,7 +200,7 @@ fn one<T: Scalar>(
 /// S = (I + W D^-1)^-1; returns log |det (I + W D^-1)|.
 ///
 /// # Safety
-/// The room is for n x n matrices, and nobody else uses it.
+/// The workspace is for n x n matrices, and not otherwise in use.
 unsafe fn inverse<W: Scalar<Real = f64>>(w: &[W], d: &[W], n: usize, s: &mut [W], room: Pivoted) -> f64 {
     s.copy_from_slice(w);
     for i in 0..n {
@@ -208,7 +209,7 @@ unsafe fn inverse<W: Scalar<Real = f64>>(w: &[W], d: &[W], n: usize, s: &mut [W]
         }
         s[i * n + i] += W::one();
     }
-    // SAFETY: the contract above.
+    // SAFETY: the workspace is for n x n matrices and not otherwise in use.
     unsafe { room.invert(s, n) }
 }
 
@@ -217,7 +218,7 @@ unsafe fn inverse<W: Scalar<Real = f64>>(w: &[W], d: &[W], n: usize, s: &mut [W]
 /// # Safety
 /// As [`inverse`].
 unsafe fn skew<W: Scalar<Real = f64>>(w: &[W], d: &[W], n: usize, a: &mut [W], room: Pivoted) {
-    // SAFETY: the contract above.
+    // SAFETY: the workspace is for n x n matrices and not otherwise in use.
     unsafe { inverse(w, d, n, a, room) };
     for i in 0..n {
         for j in 0..n {
@@ -227,7 +228,7 @@ unsafe fn skew<W: Scalar<Real = f64>>(w: &[W], d: &[W], n: usize, a: &mut [W], r
     }
 }
 
-/// d_k = sign or phase of the diagonal entry of the Schur complement of W + D; +1 for 0. `m` holds W, and is used up.
+/// d_k = sign or phase of the diagonal entry of the Schur complement of W + D; +1 for 0. `m` holds W and is overwritten.
 fn greedy<W: Scalar<Real = f64>>(m: &mut [W], d: &mut [W], n: usize) {
     for k in 0..n {
         let pivot = m[k * n + k];
@@ -256,7 +257,7 @@ fn phases_off<W: Scalar<Real = f64>>(s: &[W], n: usize) -> f64 {
     s.iter().step_by(n + 1).map(|x| 2.0 * x.im().abs()).fold(0.0, f64::max)
 }
 
-/// The first of the largest |A_ij| = 2 |S_ij| above the diagonal that exceeds 1 + slack.
+/// Position of the largest |A_ij| = 2 |S_ij| above the diagonal, the first of equal ones, if it exceeds 1 + slack.
 fn largest<W: Scalar<Real = f64>>(s: &[W], n: usize, slack: f64) -> Option<(usize, usize)> {
     let (mut at, mut most) = (None, 1.0 + slack);
     for i in 0..n {
@@ -271,14 +272,14 @@ fn largest<W: Scalar<Real = f64>>(s: &[W], n: usize, slack: f64) -> Option<(usiz
 }
 
 impl<W: Scalar<Real = f64>> Work<'_, W> {
-    /// Steps until no |A_ij| exceeds 1 + slack and, for phases, the diagonal of A is zero.
+    /// Iterates until no |A_ij| exceeds 1 + slack and, for phases, the diagonal of A is zero.
     fn improve(&mut self, cancel: &(dyn Fn() -> bool + Sync)) -> Result<()> {
         let (n, slack) = (self.n, SLACK[W::PARTS - 1]);
         for _ in 0..SWEEPS {
             if cancel() {
                 return Err(Error::Interrupted);
             }
-            // SAFETY: the room is this matrix's.
+            // SAFETY: the workspace is used for this matrix only.
             unsafe { inverse(self.w, self.d, n, self.s, self.pivoted) };
             let mut moved = false;
             if W::PARTS == 2 && phases_off(self.s, n) > DIAGONAL {
@@ -290,7 +291,7 @@ impl<W: Scalar<Real = f64>> Work<'_, W> {
                 self.newton(cancel)?;
                 continue;
             }
-            // n flips at most before S is formed anew
+            // at most n flips before S is recomputed
             for _ in 0..n {
                 let Some((i, j)) = largest(self.s, n, slack) else { break };
                 for k in [i, j] {
@@ -309,11 +310,11 @@ impl<W: Scalar<Real = f64>> Work<'_, W> {
         Ok(())
     }
 
-    /// Damped steps of Newton's method on the phases, each of which raises the determinant or, where that is flat to working
-    /// precision, brings the diagonal of A nearer to zero.
+    /// Damped Newton steps on the phases, each of which raises the determinant or, where that is flat to working
+    /// precision, reduces the diagonal of A.
     fn newton(&mut self, cancel: &(dyn Fn() -> bool + Sync)) -> Result<()> {
         let n = self.n;
-        // SAFETY: the room is this matrix's.
+        // SAFETY: the workspace is used for this matrix only.
         let mut log = unsafe { inverse(self.w, self.d, n, self.s, self.pivoted) };
         let mut off = phases_off(self.s, n);
         let mut damping = 1e-3;
@@ -327,7 +328,7 @@ impl<W: Scalar<Real = f64>> Work<'_, W> {
             for j in 0..n {
                 self.curvature[j * n + j] += damping;
             }
-            // SAFETY: the room is this matrix's.
+            // SAFETY: the workspace is used for this matrix only.
             unsafe { self.pivoted.invert(self.curvature, n) };
             let s = &*self.s;
             let step = |row: &[f64]| -> f64 { (0..n).map(|k| -row[k] * s[k * n + k].im()).sum() };
@@ -338,7 +339,7 @@ impl<W: Scalar<Real = f64>> Work<'_, W> {
                 damping *= 8.0;
                 continue;
             }
-            // SAFETY: the room is this matrix's.
+            // SAFETY: the workspace is used for this matrix only.
             let height = unsafe { inverse(self.w, self.next, n, self.t, self.pivoted) };
             let (left, flat) = (phases_off(self.t, n), 1e-13 * n as f64);
             if height > log + flat || (height > log - flat && left < off) {
@@ -353,7 +354,7 @@ impl<W: Scalar<Real = f64>> Work<'_, W> {
         Ok(())
     }
 
-    /// S after the columns J (one or two) of Z were multiplied by 1 + c.
+    /// Updates S for columns J (one or two) of Z multiplied by 1 + c.
     fn scale_columns(&mut self, columns: &[usize], c: W) {
         let (n, s) = (self.n, &mut *self.s);
         for (row, &j) in self.rows.iter_mut().zip(columns) {

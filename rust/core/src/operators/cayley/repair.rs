@@ -1,6 +1,6 @@
-//! The matrices that elimination without pivoting has spoilt: single precision is redone in double and rounded, double
-//! precision by LU with partial pivoting and Newton-Schulz steps W <- W (3 I - W^H W) / 2, which square the distance from
-//! the orthogonal matrices.
+//! Recomputes the matrices that elimination without pivoting left inaccurate: single precision in double precision, then
+//! rounded; double precision by LU with partial pivoting and Newton-Schulz steps W <- W (3 I - W^H W) / 2, each of which
+//! squares the distance from the orthogonal matrices.
 
 use super::forward::{Team, work};
 use super::{Cayley, Last, group, triangle};
@@ -13,10 +13,10 @@ use crate::sizes::triangles;
 use isometry_kernels::cayley::Limits;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Newton-Schulz steps at most; one suffices below a condition of 1e8.
+/// Most Newton-Schulz steps; one suffices below a condition of 1e8.
 const STEPS: usize = 6;
 
-/// The first matrix that is not orthogonal to working precision after all.
+/// The first matrix that is still not orthogonal to working precision.
 struct Lost(AtomicUsize);
 
 impl Lost {
@@ -24,8 +24,8 @@ impl Lost {
         Lost(AtomicUsize::new(usize::MAX))
     }
 
-    /// Matrix b of element type T, with max |W^H W - I| as measured in double precision; NaN comes from parameters that are not
-    /// finite, and stays.
+    /// Records matrix b of element type T, with max |W^H W - I| as measured in double precision. NaN stems from
+    /// non-finite parameters and is not an error.
     fn see<T: Scalar>(&self, b: usize, n: usize, defect: f64) {
         if defect > 4.0 * (n + 1) as f64 * T::Real::EPS.f64() {
             self.0.fetch_min(b, Relaxed);
@@ -65,17 +65,17 @@ impl<T: Scalar> Widened<T> {
         }
     }
 
-    /// The matrices `which`, and zeros where they will stand.
+    /// The parameters of the matrices `which`, and zeros for the matrices.
     ///
     /// # Safety
-    /// The memory lives for 'a, and nobody else uses it; it has room for so many.
+    /// The memory is alive for 'a, not otherwise in use, and has room for `which`.
     unsafe fn fill<'a>(
         &self,
         view: &Cayley<'_, T>,
         which: &[usize],
     ) -> (Cayley<'a, T::Wide>, &'a mut [T::Wide]) {
         let n = view.n;
-        // SAFETY: the contract above.
+        // SAFETY: the regions are alive, disjoint and not otherwise in use.
         let (upper, diagonal, last, w) =
             unsafe { (self.upper.zeroed(), self.diagonal.zeroed(), self.last.zeroed(), self.w.zeroed()) };
         let triangles = which.iter().flat_map(|&b| view.upper_of(b));
@@ -94,10 +94,10 @@ impl<T: Scalar> Widened<T> {
     }
 }
 
-/// Redoes the matrices `which` of a batch that is worked one matrix per lane.
+/// Recomputes the matrices `which` of a batch that is computed with one matrix per lane.
 ///
 /// # Safety
-/// The matrices of the view exist at `out`, and nobody else touches them.
+/// `out` has room for all matrices of the view and is not accessed by others.
 pub(super) unsafe fn in_groups<T: Scalar>(
     view: &Cayley<'_, T>,
     which: &[usize],
@@ -120,7 +120,7 @@ pub(super) unsafe fn in_groups<T: Scalar>(
         let (widened, polish, scratch) = carve(&mut room.of(member.id).arena());
         for g in member.share(groups, 1) {
             let which = &which[g * width..which.len().min((g + 1) * width)];
-            // SAFETY: the memory is this member's; the matrices of its groups exist at `out`.
+            // SAFETY: each member has its own memory; the matrices of its groups lie within `out`.
             unsafe {
                 let (wide, w) = widened.fill(view, which);
                 let (group, limits) = ((0, which.len()), Limits::rounded::<T>(n));
@@ -141,7 +141,7 @@ pub(super) unsafe fn in_groups<T: Scalar>(
     lost.verdict()
 }
 
-/// Redoes the matrices `which`: dealt to the members, or, where there are few, one after the other on all of them.
+/// Recomputes the matrices `which`: distributed over the members or, if there are few, one after another on all members.
 ///
 /// # Safety
 /// As [`in_groups`].
@@ -167,7 +167,7 @@ pub(super) unsafe fn alone<T: Scalar>(
         let (widened, polish, team) = carve(&mut room.of(member.id).arena());
         for place in member.share(which.len(), 1) {
             let b = which[place];
-            // SAFETY: the memory is this member's; its matrices exist at `out`.
+            // SAFETY: each member has its own memory; its matrices lie within `out`.
             unsafe {
                 let (wide, w) = widened.fill(view, &[b]);
                 let limits = Limits::rounded::<T>(n);
@@ -186,19 +186,19 @@ fn is_double<T: Scalar>() -> bool {
 }
 
 /// # Safety
-/// There is room for all of w at `out`.
+/// `out` has room for all of w.
 unsafe fn round<T: Scalar>(w: &[T::Wide], out: *mut T) {
     for (i, &x) in w.iter().enumerate() {
-        // SAFETY: the contract above.
+        // SAFETY: `out` has room for all of w.
         unsafe { out.add(i).write(T::narrow(x)) };
     }
 }
 
-/// W of matrix b by partial pivoting, then Newton-Schulz steps until W^H W = I to working precision; returns max |W^H W - I|, NaN if
-/// a parameter is not finite.
+/// W of matrix b by partial pivoting, then Newton-Schulz steps until W^H W = I to working precision; returns max |W^H W
+/// - I|, NaN if a parameter is not finite.
 ///
 /// # Safety
-/// The memory of `room` lives, and nobody else uses it.
+/// The memory of `room` is alive, and not otherwise in use.
 unsafe fn pivoted<W: Scalar<Real = f64>>(
     view: &Cayley<'_, W>,
     b: usize,
@@ -214,7 +214,7 @@ unsafe fn pivoted<W: Scalar<Real = f64>>(
         w.fill(W::new(f64::NAN, f64::NAN));
         return f64::NAN;
     }
-    // (I + A)^-1 = (I / t + A / t)^-1 / t with t = max(1, |A|_max): nothing overflows
+    // (I + A)^-1 = (I / t + A / t)^-1 / t with t = max(1, |A|_max) does not overflow
     let t = 1.0 / largest;
     for i in 0..n {
         w[i * n + i] = W::new(t, diagonal.map_or(0.0, |d| d[i] * t));
@@ -224,7 +224,7 @@ unsafe fn pivoted<W: Scalar<Real = f64>>(
             w[j * n + i] = -x.conj();
         }
     }
-    // SAFETY: the contract above.
+    // SAFETY: the workspace is for n x n matrices and not otherwise in use.
     unsafe { room.pivoted.invert(w, n) };
     for i in 0..n {
         for j in 0..n {
@@ -232,7 +232,7 @@ unsafe fn pivoted<W: Scalar<Real = f64>>(
         }
         w[i * n + i] -= W::one();
     }
-    // SAFETY: the contract above.
+    // SAFETY: the workspace is for n x n matrices and not otherwise in use.
     let defect = unsafe { room.polish(w, n) };
     for i in 0..n {
         for j in 0..n {
@@ -246,7 +246,7 @@ fn largest(a: f64, b: f64) -> f64 {
     if b <= a { a } else { b }
 }
 
-/// Room for the inverse and for Newton-Schulz steps.
+/// Workspace of the inverse and of Newton-Schulz steps.
 struct Polish<W: Scalar<Real = f64>> {
     pivoted: Pivoted,
     gram: Region<W>,
@@ -265,18 +265,18 @@ impl<W: Scalar<Real = f64>> Polish<W> {
         }
     }
 
-    /// Steps as long as they help; returns max |W^H W - I|, infinite where W is not finite.
+    /// Iterates while the defect decreases; returns max |W^H W - I|, infinite if W is not finite.
     ///
     /// # Safety
-    /// The memory lives, and nobody else uses it.
+    /// The memory is alive, and not otherwise in use.
     unsafe fn polish(&self, w: &mut [W], n: usize) -> f64 {
         let scratch = self.scratch.ptr();
-        // SAFETY: the contract above.
+        // SAFETY: the regions are alive, disjoint and not otherwise in use.
         let (gram, next) = unsafe { (self.gram.zeroed(), self.next.zeroed()) };
         for step in 0..=STEPS {
             let operand = Operand::new(w.as_ptr(), n);
             let product = Product::new((n, n, n), operand.h(), operand, gram.as_mut_ptr(), n);
-            // SAFETY: separate n x n matrices.
+            // SAFETY: disjoint n x n matrices.
             Member::alone(|solo| unsafe { product.run(solo, scratch) });
             let mut worst = 0.0;
             for i in 0..n {

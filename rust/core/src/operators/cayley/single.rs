@@ -1,4 +1,4 @@
-//! One matrix, shared by the members of a call: W, and its gradient from W alone in products without transposition,
+//! One matrix, shared by the members of a call: W, and its gradient from W alone by products without transposition,
 //!
 //! ```text
 //! C = W + D,  Z = C (W_bar^H C),  U = V^H = Z D^* / 2,  upper_bar = U_ij - conj(U_ji),  diagonal_bar = Im U_jj,
@@ -19,7 +19,7 @@ use std::ops::Range;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Distance of the rows of S: whole cache lines.
+/// Row stride of S: whole cache lines.
 fn pitch<T: Scalar>(n: usize) -> usize {
     n.next_multiple_of(LINE / size_of::<T>())
 }
@@ -29,7 +29,7 @@ fn pitch<T: Scalar>(n: usize) -> usize {
 pub(super) struct ForwardShared<T: Scalar> {
     s: Region<T>,
     inverse: Frame,
-    /// Squared norm of the triangle in each block of rows.
+    /// Squared norm of the triangle, per block of rows.
     sizes: Region<T::Real>,
     /// n deviations, n probes.
     norms: Region<T::Real>,
@@ -47,22 +47,22 @@ impl<T: Scalar> ForwardShared<T> {
     }
 }
 
-/// Memory of each member of [`forward`], to be cut for its inverse first, then for what finishes W.
+/// Memory of each member of [`forward`], carved for its inverse first, then for the epilogue of W.
 pub(super) fn forward_own<T: Scalar>(arena: &mut Arena, n: usize) {
     arena.reusing(|arena| InverseOwn::<T>::carve(arena, n));
     arena.reusing(|arena| finishing::<T>(arena, n));
 }
 
-/// The diagonal of D, and what a row of W is multiplied by: three numbers per real column.
+/// The diagonal of D, and the factors of a row of W: three numbers per real column.
 fn finishing<T: Scalar>(arena: &mut Arena, n: usize) -> (Region<T>, Region<T::Real>) {
     (arena.take(&[n]), arena.take(&[3, n, T::PARTS]))
 }
 
-/// Writes W of matrix b to `out`; false if it fails the check. All members return the same.
+/// Writes W of matrix b to `out`; false if it fails the check, on all members alike.
 ///
 /// # Safety
-/// n n elements exist at `out`; `shared` is the same for all members, `own` is for [`forward_own`], each member's own, both for n; all
-/// members call it with the same matrix.
+/// `out` has n n elements; `shared` is common to all members, `own` ([`forward_own`]) is separate for each, both for n;
+/// all members call this with the same matrix.
 pub(super) unsafe fn forward<T: Scalar>(
     member: &Member<'_>,
     view: &Cayley<'_, T>,
@@ -74,10 +74,10 @@ pub(super) unsafe fn forward<T: Scalar>(
 ) -> bool {
     let n = view.n;
     let rows = member.share(n, BLOCK);
-    // SAFETY: the members write different rows; barriers stand before they are read.
+    // SAFETY: members write disjoint rows; barriers separate writes from reads by other members.
     unsafe {
         let pitch = pitch::<T>(n);
-        // where W has whole lines S takes its place: fresh memory would cost more than the inverse gains by alignment
+        // if the rows of W are whole cache lines S is stored there: fresh memory costs more than alignment gains
         let fits = pitch == n && out.cast::<u8>().align_offset(LINE) == 0;
         let m = if fits { out } else { shared.s.ptr() };
         let (sizes, norms) = (shared.sizes.ptr(), shared.norms.ptr());
@@ -104,7 +104,7 @@ pub(super) unsafe fn forward<T: Scalar>(
     }
 }
 
-/// What up to `threads` members of [`backward`] share: Z and Y, in as many slabs as members come. Nothing for no member.
+/// Shared by up to `threads` members of [`backward`]: Z and Y, in as many slabs as there are members. Empty for none.
 pub(super) fn backward_shared<T: Scalar>(arena: &mut Arena, n: usize, threads: usize) -> Frame {
     arena.frame(|arena| {
         for count in 1..=threads {
@@ -133,11 +133,11 @@ impl<T: Scalar> BackwardOwn<T> {
     }
 }
 
-/// The gradients of matrix b of `last` from its W and W_bar; ends without a barrier.
+/// The gradients of matrix b of `last` from its W and W_bar; does not end with a barrier.
 ///
 /// # Safety
-/// n n elements exist at `w` and `ct`, and the targets; `shared` is [`backward_shared`] for all members and the same for them,
-/// `own` each member's own, both for n; all members call it with the same matrix.
+/// `w`, `ct` and the targets have n n elements; `shared` ([`backward_shared`]) is common to all members, `own` separate
+/// for each, both for n; all members call this with the same matrix.
 pub(super) unsafe fn backward<T: Scalar>(
     member: &Member<'_>,
     (w, ct): (*const T, *const T),
@@ -146,7 +146,7 @@ pub(super) unsafe fn backward<T: Scalar>(
     shared: Frame,
     own: BackwardOwn<T>,
 ) {
-    // SAFETY: the members write different rows, columns or panels; barriers stand before they are read.
+    // SAFETY: members write disjoint rows, columns or panels; barriers separate writes from reads by other members.
     unsafe {
         if let Some(phases) = to.phases {
             // theta_bar_j = sum_i Im(W_bar_ij conj(W_ij))
@@ -177,11 +177,11 @@ pub(super) unsafe fn backward<T: Scalar>(
     }
 }
 
-/// The given columns of Z = W Y + D Y and of Y = W_bar^H (W + D), which lie in slabs of their own.
+/// The given columns of Z = W Y + D Y and of Y = W_bar^H (W + D), each in its own slab.
 ///
 /// # Safety
-/// n n elements exist at `w` and `ct`, n factors where there are any, the numbers of [`Product::scratch`] at `scratch`; the
-/// columns are those of one slab of Z, Y has room for them, and nobody else touches either.
+/// `w` and `ct` have n n elements, the factors n if present, `scratch` the numbers of [`Product::scratch`]; the columns
+/// are those of one slab of Z, Y has room for them, and neither is accessed by others.
 unsafe fn congruence<T: Scalar>(
     solo: &Member<'_>,
     (w, ct): (*const T, *const T),
@@ -192,9 +192,9 @@ unsafe fn congruence<T: Scalar>(
 ) {
     let (pitch, width, z) = (z.width(), columns.len(), z.at(0, columns.start));
     let (ay, az) = (Operand::new(y.cast_const(), pitch), Operand::new(z.cast_const(), pitch));
-    // SAFETY: the contract above.
+    // SAFETY: all arrays have room for these columns, and no other member accesses those of Z and Y.
     unsafe {
-        // the columns of W + D, where those of Z will stand; the last slab is filled up, since whole vectors are read later
+        // the columns of W + D in the place of Z; the last slab is padded, since whole vectors are read later
         for i in 0..n {
             std::ptr::copy_nonoverlapping(w.add(i * n + columns.start), z.add(i * pitch), width);
             z.add(i * pitch + width).write_bytes(0, pitch - width);

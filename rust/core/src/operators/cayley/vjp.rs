@@ -1,4 +1,4 @@
-//! Gradients from W and W_bar alone; the formulas stand in `single`.
+//! Gradients from W and W_bar alone; for the formulas see `single`.
 
 use super::forward::{by_lanes, work};
 use super::single::{self, BackwardOwn};
@@ -44,7 +44,7 @@ pub(super) fn matrix_vjp<T: Scalar>(
             let scratch = room.of(member.id).ptr();
             for g in member.share(batch.div_ceil(width), 1) {
                 let (first, count) = (g * width, (batch - g * width).min(width));
-                // SAFETY: sizes were checked above; the members write different matrices.
+                // SAFETY: sizes were checked above; members write disjoint matrices.
                 unsafe {
                     let to = targets(first);
                     group::backward(inputs(first), (last, n), (first, count), to, scratch);
@@ -65,7 +65,7 @@ pub(super) fn matrix_vjp<T: Scalar>(
     parallel::run(threads, &|member| {
         let (shared, owns) = *room;
         let (own, alone) = own(&mut owns.of(member.id).arena());
-        // SAFETY: sizes were checked above; the members write different matrices or share one.
+        // SAFETY: sizes were checked above; members write disjoint matrices or share one.
         let one = |member: &Member<'_>, b: usize, shared: Frame| unsafe {
             single::backward(member, inputs(b), (last, b, n), targets(b), shared, own);
         };

@@ -1,4 +1,4 @@
-//! Against sums in double precision, every type and side, for 1, 2 and 3 threads.
+//! Against sums in double precision, for every type and side and 1, 2 and 3 threads.
 
 use super::*;
 use crate::scalar::{Real, c32, c64};

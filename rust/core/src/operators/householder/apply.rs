@@ -1,4 +1,4 @@
-//! c = W x for rows without forming W: block after block, or one reflection after the other where rows are few.
+//! c = W x for rows without forming W: block by block, or reflection by reflection for few rows.
 
 use super::Householder;
 use super::blocks::{APART_ROWS, Blocks, Chunk, Trail, Way, few};
@@ -12,7 +12,7 @@ use crate::scratch::{Arena, Frame, Region};
 use crate::sizes::work;
 use isometry_kernels::householder::Pass;
 
-/// Rows that one thread takes through all blocks of an apply.
+/// Rows that one thread takes through all blocks at a time.
 const APPLY_ROWS: usize = 256;
 
 impl<T: Scalar> Householder<'_, T> {
@@ -31,7 +31,7 @@ impl<T: Scalar> Householder<'_, T> {
         let cut = Blocks::new(self.m, rows);
         let cost = self.cost_apply(cut, rows);
         let threads = members::<T>(self.batch, cost, threads);
-        // whole rows for each thread, or, where rows are few, all threads inside the products
+        // whole rows per thread or, for few rows, all threads inside the products
         let apart = rows >= APART_ROWS * threads;
         let tall = if apart { rows.div_ceil(threads).clamp(8, APPLY_ROWS) } else { rows };
         let area = |arena: &mut Arena| [(); 2].map(|()| arena.take(&[tall, cut.width]));
@@ -45,7 +45,7 @@ impl<T: Scalar> Householder<'_, T> {
             let x = &x[b * rows * n..(b + 1) * rows * n];
             let (out, ti, e) = (out.at(b * rows * n), at.ti, at.e.ptr().cast_const());
             let own = area(&mut areas.of(if apart { hand.member.id } else { 0 }).arena());
-            // SAFETY: the arrays were checked to have their sizes; members write disjoint parts between barriers.
+            // SAFETY: the arrays' sizes were checked; members write disjoint parts between barriers.
             unsafe {
                 self.inverses(hand, b, cut, at, ti);
                 if !apart {
@@ -65,12 +65,12 @@ impl<T: Scalar> Householder<'_, T> {
         })
     }
 
-    /// Multiply-adds of taking rows through all blocks.
+    /// Multiply-adds of applying all blocks to the rows.
     fn cost_apply(&self, cut: Blocks, rows: usize) -> usize {
         self.cost_inverses(cut).saturating_add(work(&[rows, self.m, 2 * self.n + cut.width / 2]))
     }
 
-    /// The forward side, with the trail that the gradient follows back.
+    /// The forward map, with the trail that the gradient reads.
     pub(super) fn apply_keeping_cpu(
         &self,
         x: &[T],
@@ -95,7 +95,7 @@ impl<T: Scalar> Householder<'_, T> {
             let mut kept = Frame::over(keep.at(b * kept), kept).arena();
             let trail = Trail::carve(&mut kept, cut, rows, n, self.has_last());
             let chunk = Chunk { b, x: x[start..].as_ptr(), ct: std::ptr::null(), rows, first: true, start };
-            // SAFETY: the arrays were checked to have their sizes; members write disjoint parts between barriers.
+            // SAFETY: the arrays' sizes were checked; members write disjoint parts between barriers.
             unsafe {
                 self.inverses(hand, b, cut, at, trail.ti);
                 let way = Way { cut, trail, e: at.e.ptr(), q: q.ptr() };
@@ -104,10 +104,10 @@ impl<T: Scalar> Householder<'_, T> {
         })
     }
 
-    /// Takes rows through W or W^H.
+    /// Applies W or W^H to rows.
     ///
     /// # Safety
-    /// x and out have `rows` rows, the two areas room for rows x width; T^-1 and E are complete.
+    /// x and out have `rows` rows, the two work areas rows x width elements; T^-1 and E are complete.
     #[allow(clippy::too_many_arguments, reason = "the arrays of one pass")]
     unsafe fn pass(
         &self,
@@ -123,7 +123,7 @@ impl<T: Scalar> Householder<'_, T> {
         [q, h]: [Region<T>; 2],
     ) {
         let (q, h) = (q.ptr(), h.ptr());
-        // SAFETY: the contract above; a barrier stands wherever one member reads what others wrote.
+        // SAFETY: the contract above; barriers separate writes from reads by other members.
         unsafe {
             let mut source = x;
             if side == Side::Forward && self.has_last() || cut.count == 0 {
@@ -158,7 +158,7 @@ impl<T: Scalar> Householder<'_, T> {
         each_alone(self.batch, threads, carve, |hand: &Hand<'_, T>, b, &(e, room)| {
             let (x, out) = (x[b * rows * n..].as_ptr(), out.at(b * rows * n));
             let (e, forward) = (e.ptr(), side == Side::Forward);
-            // SAFETY: the arrays were checked to have their sizes; this member owns matrix b.
+            // SAFETY: the arrays' sizes were checked; matrix b belongs to this member only.
             unsafe {
                 if self.has_last() {
                     self.diagonal(hand, b, e);

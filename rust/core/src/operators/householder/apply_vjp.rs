@@ -1,4 +1,5 @@
-//! The gradient of c = W x, back through the blocks. Of one block with input rows Y and output cotangent G (Theorem 2 for rows):
+//! The gradient of c = W x, backward through the blocks. For a block with input rows Y and output cotangent G (Theorem
+//! 2):
 //!
 //! ```text
 //! c = G conj(U) conj(T^-1),  M = (h^T conj(c)) * B^T,
@@ -21,9 +22,9 @@ use crate::sizes::work;
 use isometry_kernels::householder::Pull;
 use num_traits::Zero;
 
-/// Arrays of the gradient; empty where they are not needed.
+/// The arrays of the gradient; empty where not needed.
 struct Saved<T> {
-    /// Of [`Trail`], where nothing was kept.
+    /// The [`Trail`], if none was kept.
     trail: Frame,
     q: Region<T>,
     c: Region<T>,
@@ -31,7 +32,7 @@ struct Saved<T> {
     l: Region<T>,
 }
 
-/// Which gradients are wanted.
+/// Which gradients are requested.
 struct Wants<T: Scalar> {
     side: Side,
     vectors: Option<Shared<T>>,
@@ -40,7 +41,7 @@ struct Wants<T: Scalar> {
 }
 
 impl<T: Scalar> Wants<T> {
-    /// The cotangent of y = E x is needed.
+    /// Whether the cotangent of y = E x is needed.
     fn cotangent(&self) -> bool {
         self.last.is_some() || (self.side == Side::Forward && self.x_bar.is_some())
     }
@@ -97,7 +98,7 @@ impl<T: Scalar> Householder<'_, T> {
             };
             (self.apply_places(arena, cut, true), saved)
         };
-        // only read where it was given
+        // only read if given
         let kept = kept.map(|kept| (Shared(kept.as_ptr().cast_mut()), kept.len() / self.batch));
         let all = [
             self.cost_inverses(cut),
@@ -111,7 +112,7 @@ impl<T: Scalar> Householder<'_, T> {
         over(self.batch, cost, threads, product, carve, |hand, b, (at, saved)| {
             let frame = kept.map_or(saved.trail, |(kept, len)| Frame::over(kept.at(b * len), len));
             let way = Way { cut, trail: trail(&mut frame.arena()), e: at.e.ptr(), q: saved.q.ptr() };
-            // SAFETY: the arrays were checked to have their sizes; members write disjoint parts between barriers.
+            // SAFETY: the arrays' sizes were checked; members write disjoint parts between barriers.
             unsafe {
                 match kept {
                     None => self.inverses(hand, b, cut, at, way.trail.ti),
@@ -148,7 +149,7 @@ impl<T: Scalar> Householder<'_, T> {
         })
     }
 
-    /// The whole gradient of few rows, in the roles of the forward side.
+    /// The whole gradient for few rows, in terms of the forward map.
     fn pull_few(&self, x: &[T], ct: &[T], rows: usize, wants: &Wants<T>, threads: usize) -> Result<()> {
         let n = self.n;
         let carve = |arena: &mut Arena| {
@@ -167,7 +168,7 @@ impl<T: Scalar> Householder<'_, T> {
                 *(if wants.side == Side::Forward { &mut g } else { &mut c }) = x_bar.at(start);
             }
             let u_bar = wants.vectors.map_or(null, |all| all.at(b * n * self.m));
-            // SAFETY: as in `apply_few`.
+            // SAFETY: the arrays' sizes were checked; matrix b belongs to this member only.
             unsafe {
                 if self.has_last() {
                     self.diagonal(hand, b, e);
@@ -183,10 +184,10 @@ impl<T: Scalar> Householder<'_, T> {
         })
     }
 
-    /// The part of the gradient that some rows give, once they were traced.
+    /// The contribution of some rows to the gradient, after [`Householder::trace`].
     ///
     /// # Safety
-    /// The arrays exist; the trail and E are complete; all members come here.
+    /// The arrays have their sizes; the trail and E are complete; all members call this.
     unsafe fn pull(
         &self,
         hand: &Hand<'_, T>,
@@ -199,7 +200,7 @@ impl<T: Scalar> Householder<'_, T> {
         let top = count.max(1) - 1;
         let x_bar = wants.x_bar.map(|x_bar| x_bar.at(chunk.start));
         let c = saved.c.ptr();
-        // SAFETY: the contract above; a barrier stands wherever one member reads what others wrote.
+        // SAFETY: the contract above; barriers separate writes from reads by other members.
         unsafe {
             let mut g = chunk.ct;
             for block in 0..count {
@@ -248,10 +249,10 @@ impl<T: Scalar> Householder<'_, T> {
         }
     }
 
-    /// From the cotangent g of y = E x: the gradient of E, and x_bar = conj(E) g of the forward side.
+    /// From the cotangent g of y = E x: the gradient of E, and x_bar = conj(E) g of the forward map.
     ///
     /// # Safety
-    /// The arrays exist; g is complete.
+    /// The arrays have their sizes; g is complete.
     unsafe fn through_last(
         &self,
         hand: &Hand<'_, T>,
@@ -263,7 +264,7 @@ impl<T: Scalar> Householder<'_, T> {
     ) {
         let n = self.n;
         let mine = hand.member.share(n, 16);
-        // SAFETY: the columns are this member's.
+        // SAFETY: the columns belong to this member only.
         unsafe {
             if let Some(last) = wants.last {
                 for i in 0..chunk.rows {

@@ -1,5 +1,5 @@
-//! A product cut into blocks of columns, W = B_0 B_1 ... B_{p-1} E with B = I - U T^-1 U^H each, and what takes rows through
-//! them: a row block Y passes B by
+//! A product cut into blocks of columns, W = B_0 B_1 ... B_{p-1} E with B = I - U T^-1 U^H each, and their application:
+//! B maps a block of rows Y by
 //!
 //! ```text
 //! q = Y conj(U),  h = q (T^-1)^T,  Y <- Y - h U^T        (B^H: h = q conj(T^-1)).
@@ -17,18 +17,18 @@ use crate::sizes::{MOST, work};
 use isometry_kernels::householder::Sizes;
 use std::ops::Range;
 
-/// Up to so many rows, one reflection after the other.
+/// Up to this many rows, reflections are applied one at a time.
 const FEW_ROWS: usize = 8;
-/// Rows per thread from which each takes its own ones, instead of sharing every product.
+/// Rows per thread from which each thread takes its own rows instead of sharing every product.
 pub(super) const APART_ROWS: usize = 16;
-/// Rows of a gradient that are worked on at a time.
+/// Rows per pass of the gradient.
 pub(super) const VJP_ROWS: usize = 1024;
-/// Most blocks whose inputs are kept for the gradient: beyond, the memory costs more than forming them again.
+/// Most blocks whose inputs are kept for the gradient: beyond, memory costs more than recomputing them.
 const KEPT_BLOCKS: usize = 8;
 
 pub(super) const FULL: Triangle = Triangle::Full;
 
-/// How the columns are cut.
+/// The partition of the columns.
 #[derive(Clone, Copy)]
 pub(super) struct Blocks {
     pub(super) width: usize,
@@ -36,7 +36,7 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// One block from m rows on, else blocks, whose T costs n width m instead of n m^2.
+    /// One block if rows >= m, else several, whose T costs n width m instead of n m^2.
     pub(super) fn new(m: usize, rows: usize) -> Self {
         let width = match rows {
             _ if rows >= m => m.max(1),
@@ -51,20 +51,20 @@ impl Blocks {
         [self.count, self.width, self.width]
     }
 
-    /// T^-1 of a block, rows `width` apart.
+    /// T^-1 of a block, with row stride `width`.
     pub(super) fn inverse<T>(self, ti: Region<T>, block: usize) -> *mut T {
         ti.at(block * self.width * self.width)
     }
 }
 
-/// The working arrays of one matrix; empty where they are not needed.
+/// The working arrays of one matrix; empty where not needed.
 pub(super) struct Places<T> {
     pub(super) e: Region<T>,
     pub(super) ti: Region<T>,
     pub(super) work: Frame,
 }
 
-/// What the forward pass leaves behind for the gradient: T^-1, and per block h and its input rows.
+/// Saved for backward: T^-1, and per block h and its input rows.
 #[derive(Clone, Copy)]
 pub(super) struct Trail<T> {
     pub(super) ti: Region<T>,
@@ -73,8 +73,8 @@ pub(super) struct Trail<T> {
 }
 
 impl<T> Trail<T> {
-    /// For up to `tall` rows at a time. The input of the last block is x where there is no last factor. Each array is whole cache
-    /// lines of the smallest type, so that the number of elements is the same for all types.
+    /// For up to `tall` rows at a time. The input of the last block is x if there is no last factor. Each array is whole
+    /// cache lines of the smallest type, so that the number of elements is the same for all types.
     pub(super) fn carve(arena: &mut Arena, cut: Blocks, tall: usize, n: usize, last: bool) -> Self {
         let slots = cut.count.max(1) - usize::from(!last);
         let mut array = |sizes: &[usize]| arena.take(&[work(sizes).div_ceil(16), 16]);
@@ -86,12 +86,12 @@ impl<T> Trail<T> {
     }
 }
 
-/// The arrays that lead from x to the result, and back.
+/// The arrays of the map from x to the result, and of its gradient.
 pub(super) struct Way<T> {
     pub(super) cut: Blocks,
     pub(super) trail: Trail<T>,
     pub(super) e: *const T,
-    /// Working memory of rows x width.
+    /// Workspace of rows x width.
     pub(super) q: *mut T,
 }
 
@@ -100,30 +100,30 @@ impl<T> Way<T> {
         self.cut.inverse(self.trail.ti, block)
     }
 
-    /// h of a block, for chunks of so many rows.
+    /// h of a block, for chunks of `rows` rows.
     pub(super) fn h(&self, block: usize, rows: usize) -> *mut T {
         self.trail.h.at(block * rows * self.cut.width)
     }
 }
 
-/// Some rows of matrix b, in the roles of the forward side.
+/// Some rows of matrix b, in terms of the forward map.
 pub(super) struct Chunk<T> {
     pub(super) b: usize,
     pub(super) x: *const T,
     pub(super) ct: *const T,
     pub(super) rows: usize,
-    /// Sums over rows start here.
+    /// Whether these are the first rows of the sums.
     pub(super) first: bool,
-    /// Where the rows start in x_bar.
+    /// Offset of the rows in x_bar.
     pub(super) start: usize,
 }
 
-/// Whether rows are so few that one reflection after the other is cheaper than T.
+/// Whether applying reflections one at a time is cheaper than T for this many rows.
 pub(super) fn few(rows: usize) -> bool {
     rows <= FEW_ROWS
 }
 
-/// Elements per matrix that [`Householder::apply_keeping`] keeps for so many rows of m reflections of n entries, with or
+/// Elements per matrix that [`Householder::apply_keeping`] keeps for `rows` rows of m reflections of n entries, with or
 /// without a last factor; 0 where keeping does not pay.
 pub(crate) fn apply_keep_len(n: usize, m: usize, rows: usize, last: bool) -> Result<usize> {
     let cut = Blocks::new(m, rows);
@@ -139,7 +139,7 @@ pub(crate) fn apply_keep_len(n: usize, m: usize, rows: usize, last: bool) -> Res
     Err(Error::shape("saved", "sizes whose product fits in memory", got))
 }
 
-/// Runs `f` on all rows: each member alone on its own, or, where rows are few, all together. Ends with a barrier.
+/// Runs `f` on all rows: each member on its own, or, for few rows, all members together. Ends with a barrier.
 pub(super) fn by_rows<T: Scalar>(hand: &Hand<'_, T>, rows: usize, f: impl Fn(&Hand<'_, T>, Range<usize>)) {
     if rows >= APART_ROWS * hand.member.count {
         let own = hand.member.share(rows, 8);
@@ -155,7 +155,7 @@ impl<T: Scalar> Householder<'_, T> {
         Sizes { u: self.columns(b).u, n: self.n, m: self.m, rows }
     }
 
-    /// One matrix per thread at a time; alone where there is less than one for each.
+    /// Threads that each take one matrix at a time; one thread if there are fewer matrices than threads.
     pub(super) fn members_few(&self, cost: usize, threads: usize) -> usize {
         let threads = members::<T>(self.batch, cost, threads);
         if self.batch < threads { 1 } else { threads }
@@ -177,7 +177,7 @@ impl<T: Scalar> Householder<'_, T> {
     /// E and T^-1 of every block. Ends with a barrier.
     ///
     /// # Safety
-    /// The places are those of this cut, ti has its sizes; all members come here.
+    /// The arrays are those of this partition, ti has its sizes; all members call this.
     pub(super) unsafe fn inverses(
         &self,
         hand: &Hand<'_, T>,
@@ -186,7 +186,7 @@ impl<T: Scalar> Householder<'_, T> {
         at: &Places<T>,
         ti: Region<T>,
     ) {
-        // SAFETY: E has n elements, each block of ti room for its T^-1; nobody reads either before the barriers inside.
+        // SAFETY: E has n elements, each block of ti room for its T^-1; neither is read before the barriers inside.
         unsafe {
             if self.has_last() {
                 self.diagonal(hand, b, at.e.ptr());
@@ -198,10 +198,10 @@ impl<T: Scalar> Householder<'_, T> {
         }
     }
 
-    /// out = E x or conj(E) x; a copy where there is no E. No barrier.
+    /// out = E x or conj(E) x; a copy if there is no E. No barrier.
     ///
     /// # Safety
-    /// x and out have `rows` rows of n, e has n elements where there is an E; out is x or apart from it.
+    /// x and out have `rows` rows of n, e has n elements if there is an E; out is x or does not overlap it.
     pub(super) unsafe fn scaled(
         &self,
         hand: &Hand<'_, T>,
@@ -214,7 +214,7 @@ impl<T: Scalar> Householder<'_, T> {
         let n = self.n;
         for i in hand.member.share(rows, 1) {
             for j in 0..n {
-                // SAFETY: the row is this member's; `e` is read only where there is one.
+                // SAFETY: the row belongs to this member; `e` is read only if there is an E.
                 unsafe {
                     let value = *x.add(i * n + j);
                     let by = if self.has_last() { *e.add(j) } else { T::one() };
@@ -227,8 +227,8 @@ impl<T: Scalar> Householder<'_, T> {
     /// h = Y conj(U) (T^-1)^T, or Y conj(U) conj(T^-1). Ends with a barrier.
     ///
     /// # Safety
-    /// y has `rows` rows of n, ti those of the block, q and h `rows` rows, all `width` apart; the arrays are apart from each
-    /// other and complete; all members of the hand come here.
+    /// y has `rows` rows of n, ti those of the block, q and h `rows` rows, all with row stride `width`; the arrays are
+    /// complete and do not overlap; all members of the hand call this.
     #[allow(clippy::too_many_arguments, reason = "the arrays of one step")]
     pub(super) unsafe fn coefficients(
         &self,
@@ -246,7 +246,7 @@ impl<T: Scalar> Householder<'_, T> {
         let (y, ti) = (Operand::new(y.wrapping_add(columns.top), self.n), Operand::new(ti, width));
         let (ti, shape) =
             if side == Side::Forward { (ti.t(), Triangle::Lower) } else { (ti.conj(), Triangle::Upper) };
-        // SAFETY: the contract above; a barrier stands between the products.
+        // SAFETY: the contract above; barriers separate the products.
         unsafe {
             let product = Product::new((rows, m, columns.n), y, columns.operand().conj(), q, width);
             hand.mul(product.shapes(FULL, columns.shape, FULL));
@@ -260,7 +260,7 @@ impl<T: Scalar> Householder<'_, T> {
     /// out = Y - h U^T. No barrier.
     ///
     /// # Safety
-    /// y and out have `rows` rows of n, and are the same or apart; h has `rows` rows, `width` apart, and is complete.
+    /// y and out have `rows` rows of n, and are equal or disjoint; h has `rows` rows, stride `width`, and is complete.
     pub(super) unsafe fn subtract(
         &self,
         hand: &Hand<'_, T>,
@@ -275,7 +275,7 @@ impl<T: Scalar> Householder<'_, T> {
         let (h, u) = (Operand::new(h, width), columns.operand().t());
         let product = Product::new((rows, columns.n, columns.m), h, u, out.wrapping_add(top), n).alpha(-1.0);
         let product = product.onto(y.wrapping_add(top), n).shapes(FULL, columns.shape.t(), FULL);
-        // SAFETY: the contract above; the columns before `top` stay what they are.
+        // SAFETY: the contract above; the columns before `top` are not changed.
         unsafe {
             hand.mul(product);
             if !std::ptr::eq(y, out) && top > 0 {
@@ -294,11 +294,11 @@ impl<T: Scalar> Householder<'_, T> {
         way.trail.y.at(block * chunk.rows * self.n)
     }
 
-    /// Takes rows forward through all blocks, leaving h and the input of each behind; the result is formed if asked for.
-    /// Ends with a barrier.
+    /// Applies all blocks to the rows, saving h and the input of each; the result is formed if requested. Ends with a
+    /// barrier.
     ///
     /// # Safety
-    /// The arrays exist; T^-1 and E are complete; all members come here.
+    /// The arrays have their sizes; T^-1 and E are complete; all members call this.
     pub(super) unsafe fn trace(
         &self,
         hand: &Hand<'_, T>,
@@ -312,8 +312,8 @@ impl<T: Scalar> Householder<'_, T> {
             let y = |block: usize| self.input(way, chunk, block).wrapping_add(from * n);
             let out = out.map(|out| out.wrapping_add(from * n));
             let x = chunk.x.wrapping_add(from * n);
-            // SAFETY: the arrays have the rows of the chunk, of which each call here takes its own; a barrier stands wherever one
-            // member reads what others wrote.
+            // SAFETY: the arrays have the rows of the chunk, of which each call takes its own; barriers separate writes
+            // from reads by other members.
             unsafe {
                 if self.has_last() {
                     self.scaled(hand, x, rows, way.e, false, y(count.max(1) - 1));

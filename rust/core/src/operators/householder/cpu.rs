@@ -1,4 +1,4 @@
-//! What forming, applying and both gradients share: the split of work over threads, T^-1, the last factor.
+//! Shared by the matrix, its application and both gradients: work sharing over threads, T^-1, the last factor.
 
 use super::{Householder, Last};
 use crate::error::Result;
@@ -18,10 +18,10 @@ impl<T: Scalar> Hand<'_, T> {
     /// This member's part of a product.
     ///
     /// # Safety
-    /// As [`Product::run`], but for the scratch, which has the size of the largest product of the call.
+    /// As [`Product::run`], except for the scratch, which has the size of the largest product of the call.
     #[inline]
     pub unsafe fn mul(&self, product: Product<T>) {
-        // SAFETY: the contract above.
+        // SAFETY: the caller upholds the contract of `run`; the scratch is large enough for every product of the call.
         unsafe { product.run(self.member, self.scratch) }
     }
     pub fn barrier(&self) {
@@ -29,7 +29,7 @@ impl<T: Scalar> Hand<'_, T> {
     }
 }
 
-/// Threads worth entering for a batch of this cost each; in unit tests all, so that small shapes cover every split.
+/// Threads worth using for a batch at this cost per matrix; all in unit tests, so that small shapes cover every split.
 pub(super) fn members<T: Scalar>(batch: usize, cost: usize, threads: usize) -> usize {
     if cfg!(test) {
         return threads.max(1);
@@ -38,12 +38,12 @@ pub(super) fn members<T: Scalar>(batch: usize, cost: usize, threads: usize) -> u
     most(threads).min(work(&[batch, cost, wide]) / ENTRY + 1)
 }
 
-/// Multiply-adds of float32, about 30 us, from which on a call with several barriers gains by another thread.
+/// Multiply-adds of float32, about 30 us, from which another thread pays in a call with several barriers.
 const ENTRY: usize = 2_000_000;
 
-/// Runs `f(hand, matrix, places)` for every matrix of the batch: whole matrices dealt over the members where there are many,
-/// all members inside one matrix after the other where there are few. `cost` is the multiply-adds of one matrix, `threads`
-/// comes from [`members`], `carve` cuts what f needs for one matrix, `product` is the (rows, depth) of its largest product.
+/// Runs `f(hand, matrix, places)` for every matrix of the batch: many matrices are distributed over the members, few are
+/// computed one after another by all members. `cost` is the multiply-adds of one matrix, `threads` comes from
+/// [`members`], `carve` carves the workspace of one matrix, `product` is the (rows, depth) of its largest product.
 pub(super) fn over<T: Scalar, P>(
     batch: usize,
     cost: usize,
@@ -79,7 +79,7 @@ pub(super) fn over<T: Scalar, P>(
     Ok(())
 }
 
-/// [`over`] with whole matrices dealt over the threads, without products.
+/// [`over`] with whole matrices distributed over the threads, without products.
 pub(super) fn each_alone<T: Scalar, P>(
     batch: usize,
     threads: usize,
@@ -99,21 +99,21 @@ pub(super) fn each_alone<T: Scalar, P>(
     Ok(())
 }
 
-/// Some columns of U: n x m at `u`, rows `stride` apart. Of a trapezoid the rows from `top` on, the first that hold anything.
+/// Some columns of U: n x m at `u`, row stride `stride`; for a trapezoid from row `top` on, the first that is not zero.
 #[derive(Clone, Copy)]
 pub(super) struct Columns<T> {
     pub u: *const T,
     pub stride: usize,
     pub n: usize,
     pub m: usize,
-    /// First row, counted in the whole of U.
+    /// First row, as an index into the whole of U.
     pub top: usize,
-    /// `Lower` if only zeros stand above the diagonal.
+    /// `Lower` if the entries above the diagonal are zero.
     pub shape: Triangle,
 }
 
 impl<T: Scalar> Columns<T> {
-    /// `width` columns, or what is left, from `first` on.
+    /// `width` columns from `first` on, or as many as there are.
     pub fn block(self, first: usize, width: usize) -> Self {
         let top = if self.shape == Triangle::Lower { first } else { 0 };
         let u = self.u.wrapping_add(top * self.stride + first);
@@ -123,13 +123,13 @@ impl<T: Scalar> Columns<T> {
         Operand::new(self.u, self.stride)
     }
 
-    /// `ti` (m x m, rows `pitch` apart) = T^-1, zeros below the diagonal. `work` is [`crate::kernels::invert_work`] of m.
-    /// Starts without and ends with a barrier.
+    /// `ti` (m x m, row stride `pitch`) = T^-1, zeros below the diagonal. `work` is [`crate::kernels::invert_work`] of
+    /// m. Starts without and ends with a barrier.
     ///
     /// # Safety
-    /// The arrays exist; all members come here.
+    /// The arrays have their sizes; all members call this.
     pub unsafe fn inverse(self, hand: &Hand<'_, T>, ti: *mut T, pitch: usize, work: Frame) {
-        // SAFETY: the contract above; the scratch of the hand serves every product of the call.
+        // SAFETY: the contract above; the hand's scratch is large enough for every product of the call.
         unsafe {
             wy::inverse(
                 hand.member,
@@ -159,7 +159,7 @@ impl<T: Scalar> Householder<'_, T> {
     /// The diagonal of E into `e` (n). Each member writes its share; a barrier follows.
     ///
     /// # Safety
-    /// `e` holds n elements.
+    /// `e` has n elements.
     pub(super) unsafe fn diagonal(&self, hand: &Hand<'_, T>, b: usize, e: *mut T) {
         for i in hand.member.share(self.n, 16) {
             // SAFETY: inside the array, own share.

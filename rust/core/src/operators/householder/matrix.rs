@@ -1,5 +1,5 @@
-//! W = E - U h with h = T^-1 U^H E, and its gradient, as products only. For the cotangent C_bar of W, with P = U T^-1 and
-//! Q = C_bar^H P:
+//! W = E - U h with h = T^-1 U^H E, and its gradient, as products only. For the cotangent C_bar of W, with P = U T^-1
+//! and Q = C_bar^H P:
 //!
 //! ```text
 //! L = -h Q (its lower triangle, half of its diagonal),
@@ -16,7 +16,7 @@ use crate::scalar::Scalar;
 use crate::scratch::{Arena, Frame, Region};
 use crate::sizes::work;
 
-/// The arrays of one matrix; empty where they are not needed.
+/// The arrays of one matrix; empty where not needed.
 struct Places<T> {
     e: Region<T>,
     ti: Region<T>,
@@ -48,13 +48,13 @@ impl<T: Scalar> Householder<'_, T> {
     /// T^-1, E and h = T^-1 U^H E. Ends with a barrier.
     ///
     /// # Safety
-    /// The places are those of a call without saved factors or of one that keeps them at ti and h, m x m and m x n; all members
-    /// come here.
+    /// The arrays are those of a call without saved factors, or of one that saves them at ti and h, m x m and m x n; all
+    /// members call this.
     unsafe fn factors(&self, hand: &Hand<'_, T>, b: usize, at: &Places<T>, [ti, h]: [*mut T; 2]) {
         let (n, m) = (self.n, self.m);
         let columns = self.columns(b);
         let mut eu = columns.operand();
-        // SAFETY: the areas are apart; each member writes its share of E^H U before the barriers in `inverse`.
+        // SAFETY: the areas are disjoint; each member writes its share of E^H U before the barriers in `inverse`.
         unsafe {
             if self.has_last() {
                 self.diagonal(hand, b, at.e.ptr());
@@ -79,12 +79,12 @@ impl<T: Scalar> Householder<'_, T> {
         work(&[m, m, n + m / 6])
     }
 
-    /// Sizes per matrix of what the forward may keep for the gradient: T^-1 and h.
+    /// Sizes per matrix of the factors saved for backward: T^-1 and h.
     pub(super) fn kept(&self) -> [usize; 2] {
         [self.m, self.m + self.n]
     }
 
-    /// T^-1 and h of matrix b: kept ones, or their places in the working memory.
+    /// T^-1 and h of matrix b: the saved ones, or their place in the workspace.
     fn kept_or(&self, kept: Option<Shared<T>>, b: usize, at: &Places<T>) -> [*mut T; 2] {
         match kept {
             Some(kept) => [0, self.m * self.m].map(|place| kept.at(b * work(&self.kept()) + place)),
@@ -100,7 +100,7 @@ impl<T: Scalar> Householder<'_, T> {
         let threads = members::<T>(self.batch, cost, threads);
         let carve = |arena: &mut Arena| self.places(arena, false, keep.is_some());
         over(self.batch, cost, threads, (n.max(m), n.max(m)), carve, |hand, b, at| {
-            // SAFETY: the arrays were checked to have their sizes; members write disjoint parts between barriers.
+            // SAFETY: the arrays' sizes were checked; members write disjoint parts between barriers.
             unsafe {
                 let [ti, h] = self.kept_or(keep, b, at);
                 self.factors(hand, b, at, [ti, h]);
@@ -124,7 +124,7 @@ impl<T: Scalar> Householder<'_, T> {
         threads: usize,
     ) -> Result<()> {
         let (n, m) = (self.n, self.m);
-        // only read where it was given
+        // only read if given
         let kept = kept.map(|kept| Shared(kept.as_ptr().cast_mut()));
         let Gradients { vectors, last } = gradients;
         if vectors.is_none() && last.is_none() {
@@ -145,7 +145,7 @@ impl<T: Scalar> Householder<'_, T> {
             let ubar = vectors_bar.map_or(at.ubar.ptr(), |all| all.at(b * n * m));
             let (h_, p_, l_, ubar_) =
                 (Operand::new(h, n), Operand::new(p, m), Operand::new(l, m), Operand::new(ubar, m));
-            // SAFETY: as in `matrix_cpu`.
+            // SAFETY: the arrays' sizes were checked; members write disjoint parts between barriers.
             unsafe {
                 match kept {
                     None => self.factors(hand, b, at, [ti, h]),
@@ -168,7 +168,7 @@ impl<T: Scalar> Householder<'_, T> {
                 }
                 hand.barrier();
                 if vectors_bar.is_some() {
-                    // C is dealt to the members in the same way both times: no barrier between
+                    // C is distributed over the members in the same way both times, so no barrier is needed in between
                     let product = Product::new((n, m, m), u, l_, ubar, m).alpha(-1.0).add();
                     hand.mul(product.shapes(shape, FULL, FULL));
                     let product = Product::new((n, m, n), ct, h_.h(), ubar, m).alpha(-1.0).add();
@@ -181,7 +181,7 @@ impl<T: Scalar> Householder<'_, T> {
     /// Reads -Q in `ubar`, writes the gradient of the last factor, and turns -Q into -E Q.
     ///
     /// # Safety
-    /// The arrays of matrix b exist; `-Q` is complete.
+    /// The arrays of matrix b have their sizes; `-Q` is complete.
     unsafe fn last_gradient(
         &self,
         hand: &Hand<'_, T>,
@@ -193,7 +193,7 @@ impl<T: Scalar> Householder<'_, T> {
     ) {
         let (n, m) = (self.n, self.m);
         for j in hand.member.share(n, 4) {
-            // SAFETY: row j belongs to this member.
+            // SAFETY: row j belongs to this member only.
             unsafe {
                 let e = *e.add(j);
                 let mut d = *ct.add(j * n + j);

@@ -1,4 +1,4 @@
-//! Products of Householder reflections, of any vectors u_j != 0 (spec section 3):
+//! Products of Householder reflections for any vectors u_j != 0 (docs/math/householder.md):
 //!
 //! ```text
 //! W = H(u_0) H(u_1) ... H(u_{m-1}) E,      H(u) = I - 2 u u^H / ||u||^2,
@@ -6,7 +6,7 @@
 //! ```
 //!
 //! E = I, diag(1, ..., 1, s) or diag(e^{i theta}). W is unitary wherever E is. Gradients are those of every entry of U
-//! (Theorem 2); they come from products alone and are finite for all vectors.
+//! (Mhammedi et al. 2017, Theorem 2); they consist of products alone and are finite for all vectors.
 
 mod apply;
 mod apply_vjp;
@@ -47,7 +47,7 @@ pub struct Householder<'a, T: Scalar> {
     batch: usize,
     n: usize,
     m: usize,
-    /// Known to hold nothing but zeros above the diagonal, as the arrays of the oRNN do: half of most products is then spared.
+    /// Whether all entries above the diagonal are zero, as in the oRNN: that saves half of most products.
     trapezoid: bool,
 }
 
@@ -169,8 +169,8 @@ pub fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
     }
 }
 
-/// Whether all entries above the diagonals of the (n, m) matrices are zero, and every column has an entry below: for m > n
-/// the last ones would be zero, blocks of columns without a row.
+/// Whether all entries above the diagonals of the (n, m) matrices are zero, and every column has an entry below: if m >
+/// n the last ones would be zero, blocks of columns without a row.
 fn trapezoidal<T: Scalar>(vectors: &[T], n: usize, m: usize) -> bool {
     let above = |(i, row): (usize, &[T])| all_zero(&row[(i + 1).min(m)..]);
     1 < m && m <= n && vectors.chunks_exact(n * m).all(|u| u.chunks_exact(m).take(m).enumerate().all(above))

@@ -1,7 +1,7 @@
-//! Algorithm 2: the reflections of a given orthogonal or unitary matrix, n - 1 of them, by elimination (spec section 6).
+//! Algorithm 2 of Mhammedi et al. 2017: n - 1 reflections of an orthogonal or unitary matrix (docs/math/householder.md).
 //!
-//! R = W; for k = 0, ..., n - 2, with x = R[k:, k]: u maps x to ||x|| e_0 (real; the opposite phase for complex numbers),
-//! R <- H(u) R. R ends as the last factor: diag(1, ..., 1, s), or a diagonal of phases. Everything in double precision.
+//! R = W; for k = 0, ..., n - 2, with x = R[k:, k]: u maps x to ||x|| e_0 (real; with the opposite phase if complex), R
+//! <- H(u) R. R becomes the last factor: diag(1, ..., 1, s), or a diagonal of phases. All in double precision.
 
 use crate::error::{Error, Result};
 use crate::kernels::Unitarity;
@@ -10,9 +10,9 @@ use crate::scratch::{Arena, Region, Scratch};
 use crate::sizes::check_len;
 use isometry_kernels::householder::Reflect;
 
-/// Writes unit lower-trapezoidal `vectors` (batch, n, n - 1) and the last factor: a sign per matrix (batch) for real types,
-/// phases (batch, n) for complex ones, of `w` (batch, n, n). Fails, leaving both in an unspecified state, if
-/// max|W^H W - I| exceeds `tol` for any matrix, or once `cancel`, asked before every reflection, says yes.
+/// Writes unit lower-trapezoidal `vectors` (batch, n, n - 1) and the last factor of `w` (batch, n, n): a sign per matrix
+/// (batch) for real types, phases (batch, n) for complex ones. Fails, with the outputs unspecified, if max|W^H W - I|
+/// exceeds `tol` for any matrix, or once `cancel`, called before every reflection, returns true.
 pub fn from_matrix<T: Scalar>(
     w: &[T],
     batch: usize,
@@ -35,13 +35,13 @@ pub fn from_matrix<T: Scalar>(
     };
     let room = Scratch::new(carve)?;
     let (all, unitarity) = *room;
-    // SAFETY: each region is used here alone, while the memory lives.
+    // SAFETY: each region is used only here, while the memory is alive.
     let [r, u, row] = all.map(|region| unsafe { region.zeroed() });
     for b in 0..batch {
         for (wide, x) in r.iter_mut().zip(&w[b * n * n..]) {
             *wide = x.widen();
         }
-        // SAFETY: as above.
+        // SAFETY: the workspace is used only here, while the memory is alive.
         unsafe { unitarity.check(r, b, tol)? };
         let vectors = &mut vectors[b * n * m..(b + 1) * n * m];
         vectors.fill(T::zero());
@@ -54,7 +54,7 @@ pub fn from_matrix<T: Scalar>(
                 vectors[i * m + k] = T::narrow(u[i]);
             }
             let step = Reflect { r: r.as_mut_ptr(), u: u.as_ptr(), row: row.as_mut_ptr(), n, k };
-            // SAFETY: three arrays of these sizes.
+            // SAFETY: the three arrays have the sizes of the step.
             unsafe { step.call() };
         }
         for k in 0..lasts {

@@ -1,4 +1,4 @@
-//! Against the textbook in double precision: reflections one at a time, Algorithm 1 in its symmetric complex form.
+//! Against the textbook in double precision: one reflection at a time, Algorithm 1 in its symmetric complex form.
 
 use super::*;
 use crate::scalar::{Real, c32, c64};
@@ -157,7 +157,7 @@ fn reference<T: Scalar>(
     all
 }
 
-/// ||a - ref|| / max(||ref||, 1e-3), in float32 gradients against a share of the cotangent too.
+/// ||a - ref|| / max(||ref||, 1e-3); for float32 gradients also against a fraction of the cotangent.
 fn distance<T: Scalar>(a: &[T], expected: &[T::Wide], floor: f64) -> f64 {
     assert_eq!(a.len(), expected.len());
     let (mut off, mut size) = (0.0, 0.0);
@@ -168,7 +168,7 @@ fn distance<T: Scalar>(a: &[T], expected: &[T::Wide], floor: f64) -> f64 {
     off.sqrt() / size.sqrt().max(floor).max(1e-3)
 }
 
-/// A slice with guards on both sides that must survive.
+/// A slice with guards on both sides.
 struct Guarded<T: Scalar>(Vec<T>);
 impl<T: Scalar> Guarded<T> {
     const GUARD: usize = 19;
@@ -201,7 +201,7 @@ enum Kind {
     Phases,
 }
 
-/// Thread counts tried for a shape: barriers are slow where cores are busy, so not all for every shape.
+/// Thread counts tried for a shape: barriers are slow on busy cores, so not all for every shape.
 fn teams(n: usize, m: usize) -> &'static [usize] {
     match (n + 3 * m) % 8 {
         0 => &[1, 2, 3],
@@ -210,7 +210,7 @@ fn teams(n: usize, m: usize) -> &'static [usize] {
     }
 }
 
-/// Values and gradients of one shape against the textbook, bit-identical for 1, 2 and 3 threads.
+/// Values and gradients of one shape against the textbook, bitwise equal for 1, 2 and 3 threads.
 fn check<T: Scalar>(batch: usize, n: usize, m: usize, rows: usize, kind: Kind) {
     let mut random = Random((n * 1000 + m * 10 + rows) as u64 * 0x9e3779b97f + 77);
     let mut vectors: Vec<T> = random.array(batch * n * m);
@@ -280,7 +280,7 @@ fn check_vectors<T: Scalar>(
             assert!(off < growth, "{name} {side:?} out: {off:.1} eps");
             let off = distance(&got[2], &expected.x_bar, 0.0) / eps;
             assert!(off < growth, "{name} {side:?} x_bar: {off:.1} eps");
-            // gradients cancel (Re u^H U_bar = 0): their errors are measured against the cotangent too
+            // gradients cancel (Re u^H U_bar = 0), so errors are also measured against the cotangent
             let off = distance(&got[1], &expected.vectors, norm) / eps;
             assert!(off < 8.0 * growth, "{name} {side:?} vectors: {off:.1} eps");
             if kind != Kind::None {
@@ -291,7 +291,7 @@ fn check_vectors<T: Scalar>(
             }
         }
         keeping_changes_no_bit(&op, (&x, &ct, rows), side, first.as_ref().unwrap(), &name);
-        // each gradient alone is the same as together
+        // a gradient requested alone equals the one requested with others
         if let (Some(all), Some(last)) = (&first, &first_last) {
             let (mut u_bar, mut x_bar, mut last_bar) =
                 (Guarded::<T>::new(batch * n * m), Guarded::<T>::new(size), Guarded::<T::Real>::new(lasts));
@@ -345,7 +345,7 @@ fn keeping_changes_no_bit<T: Scalar>(
 
 fn check_matrix<T: Scalar>(op: &Householder<'_, T>, kind: Kind, name: &str, growth: f64) {
     let (batch, n, m, eps) = (op.batch, op.n, op.m, T::Real::EPS.f64());
-    // columns of W as rows of x: apply to the identity, transposed
+    // columns of W as rows of x: apply to the transposed identity
     let mut identity = vec![T::default(); batch * n * n];
     for b in 0..batch {
         for i in 0..n {
@@ -541,7 +541,7 @@ fn lengths<T: Scalar<Real = f64>>() {
         }
         results.push((w, bars));
     }
-    // powers of two: every rounding is the same
+    // for powers of two every rounding is the same
     assert_eq!(results[0].0, results[1].0);
     for (plain, scaled) in results[0].1.iter().zip(&results[1].1) {
         for at in 0..n * m {
@@ -664,7 +664,7 @@ fn what_is_not_orthogonal_is_refused() {
     assert!(error.starts_with("w must be unitary") && error.ends_with("tolerance 1.0e-3"), "{error}");
 }
 
-/// Columns near the ends of the range of the type, where 2 / ||u||^2 itself is no ordinary number.
+/// Columns near the ends of the type's range, where 2 / ||u||^2 is not a normal number.
 #[test]
 fn extreme_lengths_leave_the_matrix_and_divide_the_gradient() {
     fn check<T: Scalar>(small: f64, large: f64) {
@@ -697,7 +697,7 @@ fn extreme_lengths_leave_the_matrix_and_divide_the_gradient() {
     check::<c64>(1e-150, 1e150);
 }
 
-/// Skipping what is known to be zero leaves the matrix and its gradient what they are, also beyond one block of k.
+/// Skipping known zeros does not change the matrix or its gradient, also beyond one block of k.
 #[test]
 fn a_trapezoid_changes_no_bit_of_the_matrix() {
     fn same<T: Scalar>(n: usize, m: usize) {

@@ -74,7 +74,8 @@ impl<T: Scalar> Step<T> for DenseStep<'_, T> {
         if let Some(w) = &self.forward {
             map.terms[1] = w.times(previous);
         }
-        // SAFETY: the map and the packed W have n columns; this part's rows exist, and nobody else writes its columns of them.
+        // SAFETY: the map and the packed W have n columns; this part's rows exist, and no other member writes its
+        // columns of them.
         unsafe { map.run(rows, part.columns::<T::Real>(map.width)) }
     }
 
@@ -89,7 +90,8 @@ impl<T: Scalar> Step<T> for DenseStep<'_, T> {
         if let Some(w) = &self.backward {
             map.terms[1] = w.times(trace.bar);
         }
-        // SAFETY: the map and the packed W have n columns; this part's rows exist, and nobody else writes its columns of them.
+        // SAFETY: the map and the packed W have n columns; this part's rows exist, and no other member writes its
+        // columns of them.
         unsafe { map.run(rows, part.columns::<T::Real>(map.width)) }
     }
 
@@ -100,14 +102,14 @@ impl<T: Scalar> Step<T> for DenseStep<'_, T> {
         let previous = Operand::new(chunk.previous.cast::<T>(), n);
         let product = Product::new((n, n, chunk.rows), z_bar.t(), previous.conj(), bar, n);
         let product = if chunk.first { product } else { product.add() };
-        // SAFETY: `rows` rows of n elements at both pointers, n x n at `bar`; members write different parts of it.
+        // SAFETY: `rows` rows of n elements at both pointers, n x n at `bar`; members write disjoint parts of it.
         unsafe { product.run(member, scratch) }
     }
 
     unsafe fn finish(&self, _scratch: *mut T::Real, member: &Member<'_>) {
         let Some(bar) = self.bar.filter(|_| !self.second.is_empty()) else { return };
         for at in member.share(self.second.len(), 64) {
-            // SAFETY: n x n at both, the second complete; members write different elements.
+            // SAFETY: n x n at both, the second complete; members write disjoint elements.
             unsafe { *bar.at(at) += *self.second.at(at) };
         }
     }

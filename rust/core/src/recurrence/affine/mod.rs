@@ -32,7 +32,7 @@ use isometry_kernels::recurrence::{Affine, Finish};
 use std::ops::{Deref, Range};
 use step::Step;
 
-/// What a step is to write.
+/// What a step writes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wanted {
     /// h
@@ -168,7 +168,7 @@ impl<T: Scalar> AffineCell<'_, T> {
     /// The pass of an activation that is not fused, over whole rows.
     ///
     /// # Safety
-    /// The rows exist, and only this part writes those that are its.
+    /// The rows exist, and this part's rows are written by no other member.
     unsafe fn activate(&self, rows_at: *mut T::Real, rows: Range<usize>, part: &Part<'_>) {
         if self.fused() {
             return;

@@ -15,7 +15,7 @@
 //! s_bar = Re S_{n-1},    theta_bar_j = Im(e^{-i theta_j} S_j).
 //! ```
 //!
-//! The kernels add, so that -Q and -p are what is kept; conj(E) U stands for both U^H E and E^H U.
+//! The kernels add, so -Q and -p are stored; conj(E) U serves for both U^H E and E^H U.
 
 use super::super::chunk::chunk_rows;
 use super::super::packed::Packed;
@@ -34,7 +34,7 @@ use crate::sizes;
 use isometry_kernels::recurrence::{Affine, Cross};
 use std::ops::Range;
 
-/// Where the sums over all rows of a backward pass stand.
+/// The sums over all rows of a backward pass.
 struct Sums<T: Scalar> {
     /// q of the rows of a chunk.
     q: Region<T::Real>,
@@ -44,14 +44,14 @@ struct Sums<T: Scalar> {
     previous_p: Region<T>,
     /// -q^T conj(p) (m, m)
     q_p: Region<T>,
-    /// -T^-1 of it, then M + M^H
+    /// -T^-1 q_p, then M + M^H
     mixed: Region<T>,
-    /// Sums of z_bar h and of z_bar times the other part of h, per real number.
+    /// Sums of z_bar h, and of z_bar with the parts of h swapped, per real number.
     cross: [Region<T::Real>; 2],
     bars: Bars<T>,
 }
 
-/// Where the gradients go.
+/// Outputs of the gradients.
 #[derive(Clone, Copy)]
 pub struct Bars<T: Scalar> {
     vectors: Option<Shared<T>>,
@@ -82,17 +82,17 @@ pub struct ReflectionStep<'a, T: Scalar> {
     of: Householder<'a, T>,
     /// E; empty for I.
     factor: Region<T>,
-    /// E and E^H as the kernel wants them: a factor per real number, and of the other number of its pair.
+    /// E and E^H as kernel factors: per real number, the factor of itself and that of the other part of its pair.
     diagonal: [Region<T::Real>; 3],
     /// conj(E) U; empty for E = I.
     turned: Region<T>,
     inverse: Region<T>,
-    /// For the inverse.
+    /// Workspace of the triangular inverse.
     work: Frame,
     negative_q: Region<T>,
     /// E conj(U) and -Q^T: the two products of a step.
     forward: [Packed<T>; 2],
-    /// -conj(Q) and (conj(E) U)^T: those of a step backward.
+    /// -conj(Q) and (conj(E) U)^T: the two products of a backward step.
     backward: Option<[Packed<T>; 2]>,
     /// q of one step.
     q: Region<T::Real>,
@@ -142,7 +142,7 @@ impl<'a, T: Scalar> ReflectionStep<'a, T> {
         self.m * T::PARTS
     }
 
-    /// E, or E^H, for the kernel.
+    /// E, or E^H, as kernel factors.
     fn diagonal(&self, adjoint: bool) -> [*const T::Real; 2] {
         let none = std::ptr::null();
         let other = &self.diagonal[if adjoint { 2 } else { 1 }];
@@ -162,16 +162,16 @@ impl<'a, T: Scalar> ReflectionStep<'a, T> {
     /// U_bar from the sums.
     ///
     /// # Safety
-    /// The sums are complete, `bar` has n m elements; all members come here, each with scratch of its own.
+    /// The sums are complete, `bar` has n m elements; every member calls this, each with its own scratch.
     unsafe fn vectors_bar(&self, sums: &Sums<T>, bar: *mut T, scratch: *mut T::Real, member: &Member<'_>) {
         let (n, m) = (self.n, self.m);
         let [inverse, q_p] = [self.inverse, sums.q_p].map(|x| Operand::new(x.ptr().cast_const(), m));
-        // SAFETY: the contract above; barriers stand between writes and reads of different members.
+        // SAFETY: the contract above; barriers separate writes from reads by other members.
         unsafe {
             let full = Triangle::Full;
             let product = Product::new((m, m, m), inverse, q_p, sums.mixed.ptr(), m).alpha(-1.0);
             product.shapes(Triangle::Upper, full, Triangle::Lower).run(member, scratch);
-            // E H_prev^T conj(p), whose sign is right already
+            // E H_prev^T conj(p), already with the right sign
             for i in member.share(n, 1) {
                 for j in 0..m {
                     let f = *sums.previous_p.ptr().add(i * m + j);
@@ -192,15 +192,15 @@ impl<'a, T: Scalar> ReflectionStep<'a, T> {
     /// S_j
     ///
     /// # Safety
-    /// The sums are complete, and nobody writes them.
+    /// The sums are complete, and are not being written.
     unsafe fn crossed(&self, sums: &Sums<T>, j: usize) -> T {
         let at = j * T::PARTS;
-        // SAFETY: the contract above; the product has written all of H_prev^T conj(p).
+        // SAFETY: the contract above; every part is within the sums.
         let [same, other] = sums.cross.map(|sum| move |part: usize| unsafe { *sum.at(at + part) });
         let direct =
             if T::PARTS == 1 { T::real(same(0)) } else { T::new(same(0) + same(1), other(1) - other(0)) };
         let row = j * self.m..(j + 1) * self.m;
-        // SAFETY: as above.
+        // SAFETY: the contract above; the product has written all of H_prev^T conj(p).
         let f = |at: usize| unsafe { *sums.previous_p.at(at) };
         direct + row.map(|at| self.of.vectors()[at] * f(at).conj()).sum::<T>()
     }
@@ -253,7 +253,7 @@ impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
         let u = Operand::new(self.of.vectors().as_ptr(), m);
         let q = Operand::new(self.negative_q.ptr().cast_const(), m);
         let full = Triangle::Full;
-        // SAFETY: U has n rows and m columns; barriers stand between writes and reads of different members.
+        // SAFETY: U has n rows and m columns; barriers separate writes from reads by other members.
         unsafe {
             wy::inverse(member, u, (n, m), full, self.inverse.ptr(), m, self.work, scratch);
             let inverse = Operand::new(self.inverse.ptr().cast_const(), m);
@@ -281,7 +281,8 @@ impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
         inner.terms[0] = self.forward[0].times(previous);
         (map.base, map.diagonal) = (previous, self.diagonal(false));
         map.terms[1] = self.forward[1].times(self.q.ptr());
-        // SAFETY: this part's rows and columns of q and of the map exist, and nobody else writes them; `sync` shows those of others.
+        // SAFETY: this part's rows and columns of q and the map exist and are written by no other member; `sync`
+        // publishes the rest.
         unsafe {
             inner.run(rows.clone(), part.columns::<T::Real>(self.width()));
             part.sync();
@@ -301,7 +302,7 @@ impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
         if let Some(backward) = &self.backward {
             map.terms[1] = backward[1].times(trace.kept);
         }
-        // SAFETY: z_bar and p are complete for these rows; nobody else writes this part's rows and columns of the result.
+        // SAFETY: z_bar and p are complete for these rows; this part's rows and columns are written by no other member.
         unsafe { map.run(rows, part.columns::<T::Real>(map.width)) }
     }
 
@@ -310,7 +311,7 @@ impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
         if let Some(backward) = &self.backward {
             map.terms[0] = backward[0].times(trace.bar);
         }
-        // SAFETY: z_bar is complete for these rows; nobody else writes this part's rows and columns of p.
+        // SAFETY: z_bar is complete for these rows; this part's rows and columns of p are written by no other member.
         unsafe { map.run(rows, part.columns::<T::Real>(self.width())) }
         part.sync();
     }
@@ -326,11 +327,12 @@ impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
         inner.terms[0] = self.forward[0].times(chunk.previous);
         let run = |product: Product<T>| {
             let product = if chunk.first { product } else { product.add() };
-            // SAFETY: the rows of the chunk and, after the barrier, q are complete; members write different parts of a sum.
+            // SAFETY: the rows of the chunk and, after the barrier, q are complete; members write disjoint parts of a
+            // sum.
             unsafe { product.run(member, scratch) }
         };
         let vectors = sums.bars.vectors.is_some();
-        // SAFETY: the rows of the chunk are complete; members write different rows of q and different columns of the sums.
+        // SAFETY: the rows of the chunk are complete; members write disjoint rows of q and disjoint columns of the sums.
         unsafe {
             if vectors {
                 inner.run(member.share(rows, MAX_ROWS), 0..self.width());
@@ -364,7 +366,7 @@ impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
 
     unsafe fn finish(&self, scratch: *mut T::Real, member: &Member<'_>) {
         let (Some(sums), n) = (&self.sums, self.n) else { return };
-        // SAFETY: the sums are complete; the scalars are written by one member, and read by none.
+        // SAFETY: the sums are complete; one member writes the scalars, none reads them.
         unsafe {
             if let Some(bar) = sums.bars.vectors.filter(|_| self.m > 0) {
                 self.vectors_bar(sums, bar.0, scratch, member);

@@ -6,7 +6,7 @@ use crate::scalar::Scalar;
 use isometry_kernels::recurrence::Affine;
 use std::ops::Range;
 
-/// The cotangents z_bar of one step, and what the transition made of them ([`Step::keep`]); both at row 0 of the step.
+/// The cotangents z_bar of one step and the data that [`Step::keep`] derived from them; both at row 0 of the step.
 #[derive(Clone, Copy)]
 pub struct Trace<R> {
     /// z_bar
@@ -19,18 +19,18 @@ pub struct Trace<R> {
 pub struct Gather<R> {
     /// Which half of the batch they belong to; each has sums of its own.
     pub half: usize,
-    /// How many.
+    /// Number of rows.
     pub rows: usize,
-    /// z_bar and what [`Step::keep`] made of it.
+    /// z_bar and the output of [`Step::keep`].
     pub trace: Trace<R>,
     /// The states before the step.
     pub previous: *const R,
-    /// Nothing has been gathered before from this half.
+    /// Whether this is the first chunk of this half.
     pub first: bool,
 }
 
-/// A transition W inside a recurrence. All members call `prepare`, `gather` and `finish` together; barriers before and
-/// after them are the driver's.
+/// A transition W inside a recurrence. All members call `prepare`, `gather` and `finish` together; the driver places
+/// barriers before and after them.
 ///
 /// # Safety of its methods
 /// Pointers have the rows and columns that the arguments name; members write disjoint parts.
@@ -38,7 +38,7 @@ pub struct Gather<R> {
 pub trait Step<T: Scalar>: Sync {
     /// Multiply-adds of one step per row.
     fn work(&self) -> usize;
-    /// A step has enough columns for members to share.
+    /// Whether a step has enough columns for members to share.
     fn divisible(&self) -> bool;
     /// Real numbers per row that [`Step::keep`] writes.
     fn kept(&self) -> usize {

@@ -1,4 +1,4 @@
-//! Wanted and unwanted gradients, interruption, bad input, the plan.
+//! Requested and unrequested gradients, interruption, invalid input, the plan.
 
 use super::super::*;
 use super::fill;

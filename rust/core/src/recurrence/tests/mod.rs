@@ -1,4 +1,4 @@
-//! Every activation, number type, direction and thread count against the textbook loop; bits across threads.
+//! Every activation, number type, direction and thread count against the textbook loop; bitwise equality across threads.
 
 mod behaviour;
 mod reference;
@@ -29,7 +29,7 @@ fn fill<T: Scalar>(count: usize, scale: f64, seed: u64) -> Vec<T> {
     (0..count).map(|_| T::new(next(), next())).collect()
 }
 
-/// An array between two margins that nobody may touch.
+/// An array between two guard margins.
 struct Guarded<T: Scalar>(Vec<T>);
 const MARGIN: usize = 40;
 impl<T: Scalar> Guarded<T> {
@@ -75,7 +75,7 @@ struct Case {
     bias: bool,
 }
 
-/// All results of one run; equality is of bits up to the sign of zero.
+/// All results of one run; equality is bitwise up to the sign of zero.
 #[derive(PartialEq)]
 struct Results<T: Scalar> {
     states: Vec<T>,
@@ -105,7 +105,7 @@ fn check<T: Scalar>(case: Case) {
     let h0 = fill::<T>(if case.h0 { batch * n } else { 0 }, 1.0, 4);
     let bias = fill::<T>(if case.bias { n } else { 0 }, 0.3, 5);
     let units = activation.bias_units(n);
-    // biases of both signs in half of the cases, so that complex modReLU takes both of its ways
+    // biases of both signs in half of the cases, so that complex modReLU takes both branches
     let shift = T::Real::of(if case.varied { 0.0 } else { -0.31 });
     let own: Vec<T::Real> = fill::<T::Real>(units, 0.3, 6).into_iter().map(|b| b + shift).collect();
     let lengths: Vec<usize> = (0..batch)
@@ -161,7 +161,7 @@ fn check<T: Scalar>(case: Case) {
         reverse: case.reverse,
     };
     let (expected, bars) = (problem.forward(), problem.backward(&widen(&ct)));
-    // What lies behind the end of a sequence must not be read.
+    // Data past the end of a sequence must not be read.
     for (b, &length) in lengths.iter().enumerate() {
         let nan = T::real(T::Real::of(f64::NAN));
         for t in length..steps {

@@ -22,7 +22,7 @@ pub struct Problem<W> {
     pub reverse: bool,
 }
 
-/// Everything a backward pass can give.
+/// All outputs of a backward pass.
 pub struct Bars<W> {
     pub w: Vec<W>,
     pub x: Vec<W>,
@@ -126,7 +126,7 @@ pub fn reflect<W: Scalar<Real = f64>>(u: &[W], m: usize, factor: &[W], x: &[W]) 
     y
 }
 
-/// y <- H(u_j) y, and the factor h_j.
+/// y <- H(u_j) y; returns the factor h_j.
 fn one<W: Scalar<Real = f64>>(u: &[W], m: usize, j: usize, y: &mut [W]) -> W {
     let norm: f64 = (0..y.len()).map(|i| u[i * m + j].abs2()).sum();
     let dot: W = (0..y.len()).map(|i| u[i * m + j].conj() * y[i]).sum();
@@ -137,7 +137,7 @@ fn one<W: Scalar<Real = f64>>(u: &[W], m: usize, j: usize, y: &mut [W]) -> W {
     h
 }
 
-/// The gradients of U, s and theta from that of the matrix: Algorithm 1 on every column of I.
+/// The gradients of U, s and theta from that of the matrix: Algorithm 1 of Mhammedi et al. 2017 on every column of I.
 pub fn reflect_back<W: Scalar<Real = f64>>(
     u: &[W],
     m: usize,

@@ -1,4 +1,4 @@
-//! e(W) = max |W^H W - I| / (n eps) <= 20 whatever ||A||, and the check sees every W that is worse.
+//! e(W) = max |W^H W - I| / (n eps) <= 20 for any ||A||, and the check detects every W that is worse.
 
 use super::reference::unitarity;
 use super::{Parameters, Random, for_all_types, relative};
@@ -105,7 +105,7 @@ fn orthogonal_for_every_norm() {
     for_all_types!(law);
 }
 
-/// Beyond any condition number: orthogonal, or refused by name.
+/// Beyond any condition number W is orthogonal, or the error names the argument.
 fn extremes<T: Scalar>() {
     for n in [2, 3, 4, 5, 8, 33, 70] {
         for size in [1e8, 1e12, 1e18, 1e30, 3e38] {

@@ -1,4 +1,4 @@
-//! The gradients against V = 2 S^H W_bar D^* S^H written out, and the formula itself against differences.
+//! The gradients against V = 2 S^H W_bar D^* S^H written out, and the formula itself against finite differences.
 
 use super::reference::{adjoint, product};
 use super::{Parameters, Random, for_all_types, relative};

@@ -6,7 +6,7 @@ use crate::operators::cayley::{Cayley, from_matrix};
 use crate::operators::Last;
 use crate::scalar::{Real, Scalar, c64};
 
-/// Recovers, checks |A_ij| <= 1 (if chosen), transforms again and compares.
+/// Recovers, checks |A_ij| <= 1 (if D is chosen), transforms again and compares.
 fn round_trip<T: Scalar>(w: &[T], batch: usize, n: usize, bound: f64, what: &str) {
     let mut last = vec![T::Real::of(9.0); batch * n];
     let mut upper = vec![T::zero(); batch * n * n.saturating_sub(1) / 2];

@@ -1,4 +1,4 @@
-//! W equals the reference, for every size, batch, thread count and last factor, and nothing outside is touched.
+//! W equals the reference for every size, batch, thread count and last factor, without out-of-bounds access.
 
 use super::reference::unitarity;
 use super::{Parameters, Random, for_all_types, relative};
@@ -7,7 +7,7 @@ use crate::operators::Last;
 use crate::scalar::{Real, Scalar};
 use crate::{Budget, Cpu, Error, operators::cayley::Cayley};
 
-/// An array that ends where the memory of the process ends, so that touching what lies behind it is fatal.
+/// An array that ends at an inaccessible page, so that an access past its end is fatal.
 struct Guarded<T> {
     map: *mut u8,
     size: usize,
@@ -29,18 +29,18 @@ impl<T: Scalar> Guarded<T> {
             assert_eq!(libc::mprotect(map.add(size - 4096).cast(), 4096, libc::PROT_NONE), 0);
             let data = map.add(size - 4096 - bytes).cast::<T>();
             std::ptr::copy_nonoverlapping(values.as_ptr(), data, values.len());
-            // canaries in front
+            // canaries before the array
             std::slice::from_raw_parts_mut(map, size - 4096 - bytes).fill(0xa5);
             Guarded { map, size, data, len: values.len() }
         }
     }
     fn slice(&mut self) -> &mut [T] {
-        // SAFETY: the array inside the mapping; each test takes one at a time.
+        // SAFETY: the array lies within the mapping; each test takes one reference at a time.
         unsafe { std::slice::from_raw_parts_mut(self.data, self.len) }
     }
     fn check(&self) {
         let front = self.size - 4096 - self.len * size_of::<T>();
-        // SAFETY: the canaries inside the mapping.
+        // SAFETY: the canaries lie within the mapping.
         assert!(unsafe { std::slice::from_raw_parts(self.map, front) }.iter().all(|&x| x == 0xa5));
     }
 }
@@ -145,7 +145,7 @@ fn neighbours<T: Scalar>() {
         p.view().matrix(&mut before, None, &Budget::of(1)).unwrap();
         for (e, x) in p.upper.iter_mut().enumerate() {
             if (e / len).is_multiple_of(2) {
-                // neighbours that fail the check, and one that holds NaN
+                // matrices that fail the check next to others, and one that holds NaN
                 *x *= T::real(T::Real::of(if e / len == 4 { f64::NAN } else { 1e3 }));
             }
         }
