@@ -1,20 +1,25 @@
 """Operators made from a declaration: they hold its arguments, check them when built, and act by the kernels."""
 
-from typing import Any, ClassVar, NoReturn
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from isometry import _check, _core, _threads
+from isometry import _check, _check_expression, _core, _threads
 from isometry._arrays import Array, DType, common, finite, gradient, ready, real_type, stacked, taken, taken_real
-from isometry._backend import serve
+from isometry._expression import converted, sizes
+from isometry._index import Key, picked
 from isometry._objects._declaration import Argument, Declaration
-from isometry.operators._operator import Gradients, Operator
+from isometry.operators._immutable import Immutable
+from isometry.operators._operator import Gradients
+from isometry.operators._random import field
 
 #: Arrays of shape (nb, ...), one per argument in the order of the declaration; None where not given or not wanted.
 Folded = tuple[Any, ...]
 
 
-class Declared(Operator):
+class Declared(Immutable):
     """An operator of the package: immutable, with references to the arrays it was built from."""
 
     __slots__ = ("_arrays", "_finite")
@@ -59,12 +64,6 @@ class Declared(Operator):
         )
         if any(a is not None for a in seen):
             _core.operator_check(self._declaration.stem, seen)
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"{name} cannot be set: a {type(self).__name__} is immutable")
-
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"{name} cannot be deleted: a {type(self).__name__} is immutable")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), dict(zip(self._declaration.names, self._arrays, strict=True)))
@@ -125,23 +124,29 @@ class Declared(Operator):
         _core.operator_matrix_vjp(stem, p, saved, w_bar, bars, _threads.get_num_threads())
         return self._gradients(bars)
 
-    # -------------------------------------------------------- methods
+    # -------------------------------------------------------- expressions
 
-    def matrix(self, *, backend: str | None = None, check_finite: bool = True) -> Array:
-        serve(backend)
-        self._check_held(_check.flag("check_finite", check_finite))
-        return self._matrices(self.dtype).reshape((*self.batch_shape, *self.shape))
+    def _parts(self) -> list[str]:
+        shapes = [None if a is None else a.shape for a in self._arrays]
+        return [*sizes(self._declaration, shapes), *self._common_parts()]
 
-    def matrix_vjp(self, ct: Any, *, backend: str | None = None, check_finite: bool = True) -> Gradients:
-        serve(backend)
-        check_finite = _check.flag("check_finite", check_finite)
-        ct = taken("ct", ct)
-        _check.exact("ct", ct.shape, (*self.batch_shape, *self.shape))
-        _check.field_of_result("ct", ct.dtype.name, self.dtype.name)
-        self._check_held(check_finite)
-        if check_finite:
-            finite("ct", ct)
-        return self._pull_matrices(None, stacked(ct, 2, self.batch_shape, common(self.dtype, ct)))
+    def astype(self, dtype: DTypeLike) -> Self:
+        own, target = self.dtype.name, field(dtype).name
+        _check_expression.conversion(own, target)
+        return self._remade(lambda t, a: a.astype(converted(own, a.dtype.name, target, t.real), copy=False))
+
+    def _picked(self, key: Key) -> Self:
+        return self._remade(lambda t, a: picked(a, a.shape[: a.ndim - t.rank], key))
+
+    def _remade(self, change: Callable[[Argument, Array], Array]) -> Self:
+        """The same law on changed arrays; the operator itself where nothing changes."""
+        arguments = self._declaration.flat(len(self._arrays))
+        made = [None if a is None else change(t, a) for t, a in zip(arguments, self._arrays, strict=True)]
+        if all(a is b for a, b in zip(made, self._arrays, strict=True)):
+            return self
+        operator = self.__new__(type(self))
+        operator._hold(*made)
+        return operator
 
 
 def _held(i: int, argument: Argument) -> property:

@@ -10,7 +10,7 @@ from .._backend import use_backend
 from .._core import __version__
 from .._threads import set_num_threads
 from .activations import activate
-from .operators import Cayley, Dense, Householder, Operator
+from .operators import Adjoint, Cayley, Composition, Dense, Householder, Operator
 from .realform import complex_matrix, complex_state, orthogonality_error, real_input, real_matrix, real_state
 from .recurrence import recurrence
 
@@ -50,7 +50,9 @@ def show_config() -> None:
 
 
 __all__ = [
+    "Adjoint",
     "Cayley",
+    "Composition",
     "Dense",
     "Householder",
     "Operator",

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 
 from ... import _check, _core
 from ..._backend import serve
+from ..._expression import sizes
+from ..._index import Key, picked
 from ..._objects._declaration import Argument, Declaration
 from .._function import COMPLEX_OF, array, by_formula, visible
+from ._expressions import kind_of
 from ._functions import Functions, arrays, functions
 from ._operator import Arguments, Operator, real_tensor, stacked, tensor
 
@@ -121,6 +124,50 @@ class Declared(Operator):
     def _rows_by_formula(self, arguments: Arguments, x: Tensor, adjoint: bool) -> Tensor:
         """W x or W^H x by the formula."""
         return self._functions.apply_formula(*arguments, x, adjoint)
+
+    # -------------------------------------------------------- expressions
+
+    def _parts(self) -> list[str]:
+        shapes = [None if t is None else tuple(t.shape) for t in self._arrays]
+        parts = [*sizes(self._declaration, shapes), *self._common_parts()]
+        return parts if self.device.type == "cpu" else [*parts, f"device='{self.device}'"]
+
+    def _picked(self, key: Key) -> Self:
+        return self._remade(
+            lambda argument, t: picked(t, tuple(t.shape[: t.dim() - argument.rank]), key, torch.from_numpy)
+        )
+
+    @property
+    def device(self) -> torch.device:
+        """Where the arguments are: on the device of the first."""
+        first = self._arrays[0]
+        assert first is not None
+        return first.device
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether one of the arguments requires its gradient."""
+        return any(t is not None and t.requires_grad for t in self._arrays)
+
+    def detach(self) -> Self:
+        return self._remade(lambda _, t: t.detach())
+
+    def _moved(self, dtype: torch.dtype | None, device: torch.device | None) -> Self:
+        def moved(argument: Argument, t: Tensor) -> Tensor:
+            t = t if dtype is None else t.to(kind_of(self._dtype, t.dtype, dtype, argument.real))
+            return t if device is None else t.to(device)
+
+        return self._remade(moved)
+
+    def _remade(self, change: Callable[[Argument, Tensor], Tensor]) -> Self:
+        """The same law on changed tensors; the operator itself where nothing changes."""
+        arguments = self._declaration.flat(len(self._arrays))
+        made = [None if t is None else change(a, t) for a, t in zip(arguments, self._arrays, strict=True)]
+        if all(a is b for a, b in zip(made, self._arrays, strict=True)):
+            return self
+        operator = self.__new__(type(self))
+        operator._hold(*made)
+        return operator
 
 
 def _held(i: int, argument: Argument) -> property:
