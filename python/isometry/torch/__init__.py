@@ -9,6 +9,7 @@ from .. import _core, _threads, config
 from .._core import __version__
 from .._threads import set_num_threads
 from .activations import activate
+from .gru import gru
 from .operators import Cayley, Dense, Householder
 from .realform import complex_matrix, complex_state, orthogonality_error, real_input, real_matrix, real_state
 from .recurrence import recurrence
@@ -57,6 +58,7 @@ __all__ = [
     "complex_matrix",
     "complex_state",
     "get_num_threads",
+    "gru",
     "nn",
     "orthogonality_error",
     "real_input",

@@ -7,6 +7,7 @@ mod config;
 mod dense;
 mod error;
 mod gate;
+mod gru;
 mod householder;
 mod recurrence;
 mod sequence;
@@ -25,6 +26,8 @@ mod _core {
     use crate::config::{adopt_openmp, available_parallelism, config};
     #[pymodule_export]
     use crate::dense::{dense_apply, dense_apply_vjp};
+    #[pymodule_export]
+    use crate::gru::{gru, gru_vjp};
     #[pymodule_export]
     use crate::householder::{
         householder_apply, householder_apply_kept, householder_apply_vjp, householder_check,
