@@ -5,8 +5,8 @@
 use super::super::cell::{Cell, Pull};
 use super::super::chunk::{Chunk, Place};
 use super::super::inputs::Gatherer;
+use super::super::modrelu::{BiasGatherer, Values};
 use super::super::team::Part;
-use super::gradients::{BiasGatherer, Values};
 use super::step::{Gather, Trace};
 use super::work::Work;
 use super::{AffineCell, Setting, Wanted};

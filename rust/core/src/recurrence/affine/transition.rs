@@ -3,13 +3,14 @@
 use super::super::cell::Cell;
 use super::super::chunk::chunk_rows;
 use super::super::inputs::{Gathered, Gatherer, InputBars};
+use super::super::modrelu::BiasGatherer;
 use super::super::packed::Packed;
 use super::super::pages::want_huge_pages;
 use super::super::team::Room;
 use super::super::timeline::in_halves;
 use super::super::{backward as back, forward as forth};
 use super::dense::DenseStep;
-use super::gradients::{BiasGatherer, Wants};
+use super::gradients::Wants;
 use super::pull::AffinePull;
 use super::reflection_step::{Bars, ReflectionStep};
 use super::rows_step::RowsStep;
