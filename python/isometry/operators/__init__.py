@@ -6,5 +6,6 @@ from isometry.operators._operator import Operator
 from isometry.operators.cayley import Cayley
 from isometry.operators.dense import Dense
 from isometry.operators.householder import Householder
+from isometry.operators.kronecker import Kronecker
 
-__all__ = ["Adjoint", "Cayley", "Composition", "Dense", "Householder", "Operator"]
+__all__ = ["Adjoint", "Cayley", "Composition", "Dense", "Householder", "Kronecker", "Operator"]

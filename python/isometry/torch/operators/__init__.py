@@ -6,5 +6,6 @@ from ._operator import Operator
 from .cayley import Cayley
 from .dense import Dense
 from .householder import Householder
+from .kronecker import Kronecker
 
-__all__ = ["Adjoint", "Cayley", "Composition", "Dense", "Householder", "Operator"]
+__all__ = ["Adjoint", "Cayley", "Composition", "Dense", "Householder", "Kronecker", "Operator"]

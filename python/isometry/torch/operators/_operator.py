@@ -49,6 +49,22 @@ def real_tensor(
     return t
 
 
+def beside(name: str, value: object, dtype: torch.dtype) -> Tensor:
+    """A further argument of the matrix's type, real or complex, of the precision of the first."""
+    t = tensor(name, value)
+    if t.dtype is not dtype:
+        _check.same_precision(name, dtype_name(t.dtype), name, dtype_name(dtype))
+    return t
+
+
+def haar(n: int, rng: torch.Generator | None, dtype: torch.dtype, device: torch.device | str | None) -> Tensor:
+    """A Haar-distributed orthogonal or unitary matrix: Q of a Gaussian matrix, times the phases of diag(R)."""
+    # In double precision, so that W is orthogonal to rounding in single precision too.
+    wide = torch.complex128 if dtype.is_complex else torch.float64
+    q, r = torch.linalg.qr(torch.randn(n, n, generator=rng, dtype=wide, device=device))
+    return (q * r.diagonal().sgn()).to(dtype)
+
+
 def drawn(rng: object, dtype: object) -> torch.dtype:
     """The dtype of random arguments, after checking it and their generator."""
     if rng is not None and not isinstance(rng, torch.Generator):

@@ -116,19 +116,32 @@ pub fn multiplied_out<T: Scalar>(factors: &[Factor<'_, T>], out: &mut [T]) {
     }
 }
 
-/// Adds to the gradient of factor f what the gradient `bar` (p, q) of the product says: every entry of the product is one
-/// entry of each factor, multiplied.
+/// Adds to the gradient of factor f what the gradient `bar` (p, q) of the product L (x) W_f (x) R says:
+///
+/// ```text
+/// (W_f)_bar[r, c] += sum over (a, b), (i, j) of bar[(a r i), (b c j)] conj(L[a, b]) conj(R[i, j]).
+/// ```
 pub fn pull<T: Scalar>(factors: &[Factor<'_, T>], f: usize, bar: &[T], gradient: &mut [T]) {
-    let (rows, columns) = (below(factors, |factor| factor.p), below(factors, |factor| factor.q));
-    let q: usize = factors.iter().map(|factor| factor.q).product();
-    for (at, &bar) in bar.iter().enumerate() {
-        let (row, column) = (at / q, at % q);
-        let place = |g: usize| {
-            let factor = &factors[g];
-            row / rows[g] % factor.p * factor.q + column / columns[g] % factor.q
-        };
-        let others = (0..factors.len()).filter(|&g| g != f);
-        gradient[place(f)] += others.fold(bar, |product, g| product * factors[g].elements[place(g)].conj());
+    let Factor { p, q, .. } = factors[f];
+    let sizes = |factors: &[Factor<'_, T>]| {
+        factors.iter().fold((1, 1), |(p, q), factor| (p * factor.p, q * factor.q))
+    };
+    let product = |factors: &[Factor<'_, T>]| {
+        let (p, q) = sizes(factors);
+        let mut product = vec![T::zero(); p * q];
+        multiplied_out(factors, &mut product);
+        (p, q, product)
+    };
+    let ((tall, wide, left), (rows, columns, right)) = (product(&factors[..f]), product(&factors[f + 1..]));
+    for (a, r, i) in (0..tall).flat_map(|a| (0..p).flat_map(move |r| (0..rows).map(move |i| (a, r, i)))) {
+        let mut line = bar[((a * p + r) * rows + i) * wide * q * columns..].chunks_exact(columns);
+        let right = &right[i * columns..(i + 1) * columns];
+        for left in &left[a * wide..(a + 1) * wide] {
+            for gradient in &mut gradient[r * q..(r + 1) * q] {
+                let own = line.next().into_iter().flatten().zip(right);
+                *gradient += left.conj() * own.map(|(bar, right)| *bar * right.conj()).sum::<T>();
+            }
+        }
     }
 }
 
