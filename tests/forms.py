@@ -16,6 +16,12 @@ def hermitian(w):
     return np.swapaxes(np.conj(w), -1, -2)
 
 
+def of_matrices(key):
+    """What a key of the batch axes is for the matrices: their own axes follow behind one `...`."""
+    parts = key if isinstance(key, tuple) else (key,)
+    return (*parts, *(() if any(part is ... for part in parts) else (...,)), slice(None), slice(None))
+
+
 class OfAdjoint:
     def operator(self, *leaves):
         return super().operator(*leaves).H

@@ -7,7 +7,7 @@ import numpy as np
 
 import reference as ref
 from faces import LAYOUTS, Subject
-from forms import OfAdjoint, OfProduct, hermitian
+from forms import OfAdjoint, OfProduct, hermitian, of_matrices
 
 
 class Textbook(Subject):
@@ -54,7 +54,7 @@ class Textbook(Subject):
         return self.finish(ref.wide(self.given(x)) @ self.w())
 
     def picked(self, key):
-        w = self.w()[key]
+        w = self.w()[of_matrices(key)]
         return self.finish(w), w.shape[:-2]
 
     def apply_vjp(self, x, ct):
@@ -264,8 +264,9 @@ class ProductInWrongOrder(OfProduct, Textbook):
 class ProductForgetsAGradient(OfProduct, Textbook):
     """That of the factor that stands twice, where it stands last."""
 
-    def reference_matrix_vjp(self, w_bar):
-        return Subject.reference_matrix_vjp(self, w_bar @ Subject.reference(self) @ hermitian(self.middle()))
+    def matrix_vjp(self, ct):
+        first = self.given(ct) @ Subject.reference(self) @ hermitian(self.middle())
+        return self.gradients(Subject.reference_matrix_vjp(self, first))
 
 
 class ColumnsTakenForRows(Textbook):
@@ -280,7 +281,7 @@ class RightProductWithTheAdjoint(Textbook):
 
 class IndexedAlongTheLastAxis(Textbook):
     def picked(self, key):
-        w = np.moveaxis(self.w(), len(self.batch_shape) - 1, 0)[key]
+        w = np.moveaxis(self.w(), len(self.batch_shape) - 1, 0)[of_matrices(key)]
         return self.finish(w), w.shape[:-2]
 
 
@@ -289,5 +290,5 @@ class FirstOfAStack(Textbook):
 
     def picked(self, key):
         w = self.w()
-        w = np.broadcast_to(w[(0,) * len(self.batch_shape)], w.shape)[key]
+        w = np.broadcast_to(w[(0,) * len(self.batch_shape)], w.shape)[of_matrices(key)]
         return self.finish(w), w.shape[:-2]

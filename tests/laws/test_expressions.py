@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import reference as ref
-from forms import FORMS, formed
+from forms import FORMS, formed, of_matrices
 from laws.test_adjoint import adjoint
 from laws.test_batch import broadcast, stacked
 from laws.test_buffers import overwritten
@@ -46,15 +46,18 @@ def picks(subject, rng):
     w = subject.matrix()
     for key in KEYS:
         found, batch = subject.picked(key)
-        expected = w[(*_open(key), slice(None), slice(None))]
+        expected = w[of_matrices(key)]
         assert tuple(batch) == expected.shape[:-2], f"op[{key}] has batch_shape {batch}"
         close(found, expected, forward(subject.dtype, subject.factors), f"op[{key}]")
 
 
-def _open(key):
-    """The key with one `...`, behind which the axes of the matrices follow."""
-    parts = key if isinstance(key, tuple) else (key,)
-    return parts if any(part is ... for part in parts) else (*parts, ...)
+def refused(call, *arguments):
+    """The message of a TypeError, empty where there is none."""
+    try:
+        call(*arguments)
+    except TypeError as error:
+        return str(error)
+    return ""
 
 
 def converts(subject, rng):
@@ -62,8 +65,7 @@ def converts(subject, rng):
     x = ref.normal(rng, 2, *subject.batch_shape, subject.reference().shape[-1], dtype=subject.dtype)
     for dtype in (np.float32, np.float64, np.complex64, np.complex128):
         if is_complex(subject.dtype) and not is_complex(dtype):
-            with pytest.raises(TypeError, match="dtype must be complex"):
-                subject.converted(dtype)
+            assert "dtype must be complex" in refused(subject.converted, dtype)
             continue
         op = subject.converted(dtype)
         w = np.asarray(op)
