@@ -85,7 +85,7 @@ def numpy_alone():
         "apply_vjp": (op.apply_vjp, {"x": Z, "ct": Z, **own}),
         "apply_adjoint_vjp": (op.apply_adjoint_vjp, {"y": Z, "ct": Z, **own}),
         "matrix_vjp": (op.matrix_vjp, {"ct": Q, **own}),
-        "recurrence_vjp": (iso.recurrence_vjp, {**layer, "states": states, "ct": states}),
+        "recurrence_vjp": (iso.recurrence_vjp, {**layer, "states": states, "ct": states, "check_states": False}),
         "activate_vjp": (
             iso.activate_vjp, {"z": Z, "name": "tanh", "ct": Z, "bias": None, "slope": 0.1, "check_finite": True},
         ),

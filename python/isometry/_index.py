@@ -95,19 +95,21 @@ def picked(thing: Any, own: Shape, key: Key, convert: Callable[[Indices], Any] =
     lead = len(key.batch) - len(own)
     sizes = (1,) * lead + own
     made: list[Any] = []
-    axis = front = 0
+    axis = 0
     for entry in key.entries:
         if entry is not None:
             if axis < lead or (sizes[axis] == 1 and key.batch[axis] != 1):
                 entry = 0 if isinstance(entry, int) else slice(None) if isinstance(entry, slice) else _first(key.rank)
             axis += 1
-            front += axis <= lead and not isinstance(entry, int)
         made.append(convert(entry) if isinstance(entry, np.ndarray) else entry)
     if not lead:
         return thing[(*made, ...)]
     taken = thing[(None,) * lead][(*made, ...)]
     # Axes of size 1 in front mean nothing, and are not added to an array that did without them.
-    return taken if key.rank else taken[(*(0,) * front, ...)]
+    axes = sum(e is None or isinstance(e, slice) for e in made) + key.rank
+    left = taken.batch_shape if hasattr(taken, "batch_shape") else taken.shape[:axes]
+    ones = next((i for i, size in enumerate(left) if size != 1), len(left))
+    return taken[(*(0,) * ones, ...)] if ones else taken
 
 
 def _first(rank: int) -> Indices:

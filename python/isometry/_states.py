@@ -12,6 +12,8 @@ from isometry._arrays import Array
 _OFF = 1e-2
 #: ... and this part of them may be: near a jump of modReLU rounding decides.
 _ALLOWED = 1e-2
+#: In units of eps of the summands: what is left where they cancel is rounding.
+_ROUNDED = 16.0
 
 
 def checked(states: Array, sequence: tuple[Any, ...], run: Callable[[tuple[Any, ...], Array], None]) -> None:
@@ -31,11 +33,18 @@ def checked(states: Array, sequence: tuple[Any, ...], run: Callable[[tuple[Any, 
     inputs = np.concatenate([x[first, own], x[last, own]])[None]
     rest = bias, activation, activation_bias, slope, on_input, None, False
     run((inputs, weight, np.concatenate([start, before]), *rest), found)
+    summands = (_largest(before), _largest(x) * _largest(weight) * weight.shape[1], _largest(bias))
+    with np.errstate(all="ignore"):  # what is not finite, where that is let through, is not off
+        rounding = _ROUNDED * np.finfo(states.dtype).eps * sum(summands)
     for name, given, made in zip(("first", "last"), (first, last), np.split(found[0], 2), strict=True):
-        with np.errstate(all="ignore"):  # what is not finite, where that is let through, is not off
-            off = np.abs(states[given, own] - made) > _OFF * np.abs(made).max()
+        with np.errstate(all="ignore"):
+            off = np.abs(states[given, own] - made) > _OFF * _largest(made) + rounding
         if off.sum() > _ALLOWED * off.size:
             _check_recurrence.other_states(name, off.mean(), _left(sequence))
+
+
+def _largest(a: Array | None) -> float:
+    return 0.0 if a is None else float(np.abs(a).max(initial=0.0))
 
 
 def _left(sequence: tuple[Any, ...]) -> list[str]:
