@@ -34,6 +34,7 @@ class Setting(NamedTuple):
 
 @reference._full_precision
 def formula(
+    setting: Setting,
     x: Tensor,
     w: Tensor,
     u: Tensor,
@@ -41,7 +42,6 @@ def formula(
     h0: Tensor | None,
     hidden_bias: Tensor | None,
     activation_bias: Tensor | None,
-    setting: Setting,
 ) -> Tensor:
     """The states by the textbook loop."""
     after, activation, slope, lengths, reverse = setting
@@ -134,7 +134,7 @@ class Gru(Function):
         if derived(ct):
 
             def states_of(*tensors: Any) -> Tensor:
-                return formula(*tensors, setting=setting)
+                return formula(setting, *tensors)
 
             return (*formula_vjp(states_of, tensors, wanted, ct), None)
         return (*_backward(tensors, setting, states, saved, ct, wanted), None)

@@ -16,7 +16,7 @@ import argparse
 from isometry.cli.errors import require
 
 # the groups, each a module here with a function rows()
-GROUPS = ("recurrence", "householder", "apply", "cayley", "batches", "small", "training", "memory", "numpy")
+GROUPS = ("recurrence", "gru", "householder", "apply", "cayley", "batches", "small", "training", "memory", "numpy")
 
 
 def names() -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 //! the arrays have the sizes (`isometry_core::sizes` has the rule for empty ones), done at once. Never a crash, a panic or a
 //! hang.
 
+mod gru;
 mod lengths;
 mod operators;
 mod sequences;
@@ -84,6 +85,7 @@ fn all<T: Scalar>() {
 #[test]
 fn real_calls_at_the_limits() {
     all::<f32>();
+    gru::grus::<f32>();
 }
 
 #[test]
