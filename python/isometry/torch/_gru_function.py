@@ -35,6 +35,7 @@ class Setting(NamedTuple):
 
 @full_precision
 def formula(
+    setting: Setting,
     x: Tensor,
     w: Tensor,
     u: Tensor,
@@ -42,7 +43,6 @@ def formula(
     h0: Tensor | None,
     hidden_bias: Tensor | None,
     activation_bias: Tensor | None,
-    setting: Setting,
 ) -> Tensor:
     """The states by the textbook loop."""
     after, activation, slope, lengths, reverse = setting
@@ -135,7 +135,7 @@ class Gru(Function):
         if derived(ct):
 
             def states_of(*tensors: Any) -> Tensor:
-                return formula(*tensors, setting=setting)
+                return formula(setting, *tensors)
 
             return (*formula_vjp(states_of, tensors, wanted, ct), None)
         return (*_backward(tensors, setting, states, saved, ct, wanted), None)

@@ -146,4 +146,4 @@ def _states(tensors: tuple[Tensor | None, ...], setting: Setting) -> Tensor:
     if torch.compiler.is_compiling() and plain and x.device.type == "cpu":
         states: Tensor = GruCompiled.apply(*tensors, *setting)[0]
         return states
-    return formula(*tensors, setting=setting)  # type: ignore[arg-type]
+    return formula(setting, *tensors)  # type: ignore[arg-type]

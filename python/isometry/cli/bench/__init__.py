@@ -18,6 +18,7 @@ from isometry.cli.errors import require
 # the groups, each a module in this package with a function rows()
 GROUPS = (
     "recurrence",
+    "gru",
     "householder",
     "apply",
     "cayley",

@@ -51,11 +51,12 @@ pub struct Blend<R> {
     pub area: Area,
 }
 
-/// [`Blend`] backward: with the cotangent g of h, c_bar = g (1 - z), that of the argument of z is g (h' - c) z (1 - z), and g z is
+/// [`Blend`] backward: with the cotangent g of h, the sum of two arrays, c_bar = g (1 - z), that of the argument of z is g (h' - c) z (1 - z), and g z is
 /// what h' gets directly.
 ///
 /// # Safety
-/// All pointers are at row 0 of the step and have the area; h' may be null for zeros; what is written overlaps nothing else.
+/// All pointers are at row 0 of the step and have the area; h' and one part of g may be null for zeros; what is written overlaps
+/// nothing else but that part.
 pub struct BlendPull<R> {
     /// z and r.
     pub gates: *const R,
@@ -63,8 +64,8 @@ pub struct BlendPull<R> {
     pub previous: *const R,
     /// c
     pub c: *const R,
-    /// g
-    pub g: *const R,
+    /// The parts of g.
+    pub g: [*const R; 2],
     /// c_bar
     pub c_bar: *mut R,
     /// g z
@@ -172,7 +173,7 @@ impl<R: Real> Kernel<R> for BlendPull<R> {
             unsafe {
                 let z = S::load_n(self.gates.add(2 * row * n + col), live);
                 let (h, c) = (or_zero::<S>(self.previous, at, live), S::load_n(self.c.add(at), live));
-                let g = S::load_n(self.g.add(at), live);
+                let g = S::add(S::load_n(self.g[0].add(at), live), or_zero::<S>(self.g[1], at, live));
                 let carry = S::mul(g, z);
                 S::store_n(self.carry.add(at), carry, live);
                 let c_bar = S::sub(g, carry);

@@ -83,21 +83,22 @@ impl<'a, R: Real> GruPull<'a, R> {
         self.places.chunks[place.turn].bars.at(place.row * self.pitch())
     }
 
-    /// What the states before a step get of it: `add` + carry + W_zr^T (z', r'), and for "after" + W_h^T q.
+    /// What the states before a step get of it: carry + W_zr^T (z', r'), and for "after" + W_h^T q. Meanwhile some rows of n numbers
+    /// are fetched into the cache.
     ///
     /// # Safety
     /// The bars of the step are complete for these rows; nobody else writes these columns of `out`.
     unsafe fn previous(
         &self,
         bars: *const R,
-        add: *const R,
+        soon: [*const R; 2],
         out: *mut R,
         rows: Range<usize>,
         columns: Range<usize>,
     ) {
         let (Gru { n, batch, reset, .. }, pitch) = (self.setting.gru, self.pitch());
         let mut map = Affine::new(n, batch, out);
-        (map.base, map.add) = (self.places.carry.ptr(), add);
+        (map.add, map.soon) = (self.places.carry.ptr(), soon);
         map.terms[0] = self.places.w[0].times_apart(bars, pitch);
         if reset == Reset::After {
             map.terms[1] = self.places.w[1].times_apart(bars.wrapping_add(3 * n), pitch);
@@ -213,15 +214,18 @@ impl<R: Real> Pull<R> for GruPull<'_, R> {
             let continued = schedule.continued(t);
             let late = part.rows(0..continued);
             if let Some(above) = above.filter(|_| !late.is_empty()) {
-                self.previous(self.bars(above), ct, g, late, columns.clone());
+                // this part's rows of gates as twice as many of n numbers
+                let first = gates.wrapping_add(late.start * n).cast_const();
+                let soon = [first, first.wrapping_add(late.len() * n)];
+                self.previous(self.bars(above), soon, g, late, columns.clone());
             }
-            let mut plain = Affine::new(n, gru.batch, g);
-            plain.add = ct;
-            plain.run(part.rows(continued..active), columns.clone());
             let c = self.candidate(t, rows.clone(), part, &columns);
-            for (rows, previous) in &sources {
-                let area = area(rows);
-                BlendPull { gates, previous: *previous, c, g, c_bar, carry, bars, pitch, area }.call();
+            for (all, previous) in &sources {
+                for (rows, g) in [(0..continued, g.cast_const()), (continued..active, std::ptr::null())] {
+                    let g = [ct, g];
+                    let area = area(&(rows.start.max(all.start)..rows.end.min(all.end)));
+                    BlendPull { gates, previous: *previous, c, g, c_bar, carry, bars, pitch, area }.call();
+                }
             }
             self.copy(c_bar, work.value_bar, row, &rows, &columns);
             self.copy(self.saved.c(t), work.value, row, &rows, &columns);
@@ -230,6 +234,7 @@ impl<R: Real> Pull<R> for GruPull<'_, R> {
                 part.sync();
                 let mut map = Affine::new(n, gru.batch, places.turned.ptr());
                 map.terms[0] = places.w[1].times(c_bar);
+                map.soon = [ct, self.saved.c(t)].map(|rows| line.earlier(rows, line.stride()));
                 map.run(rows.clone(), columns.clone());
             }
             let value = work.reset.or_null().wrapping_add(if work.reset.is_empty() { 0 } else { row * n });
@@ -247,7 +252,7 @@ impl<R: Real> Pull<R> for GruPull<'_, R> {
             part.sync();
             let starting = part.rows(schedule.continuing(t)..active);
             if let Some(h0_bar) = self.h0_bar.filter(|_| !starting.is_empty()) {
-                self.previous(bars, std::ptr::null(), h0_bar.0, starting, columns.clone());
+                self.previous(bars, [std::ptr::null(); 2], h0_bar.0, starting, columns.clone());
             }
             work.copies.put(line, chunk, t, self.states);
         }
