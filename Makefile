@@ -9,10 +9,10 @@ export VIRTUAL_ENV := $(VENV)
 export PYO3_PYTHON := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help env build demo test test-all rust-tests python-tests valgrind lint bench wheel docs clean
+.PHONY: help env build demo test test-all rust-tests python-tests valgrind lint bench measurements figures wheel docs clean
 
 help:  ## this list
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-9s %s\n", $$1, $$2}'
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Isometry needs Python 3.11 or later, found " + sys.version)'
@@ -30,7 +30,7 @@ env: $(VENV)/.installed  ## the virtual environment with torch and all tools
 
 build: $(VENV)/.built  ## the package in that environment, Rust in release mode
 
-demo: build  ## train a scoRNN and an LSTM on the copying problem with delay 1000; about three minutes
+demo: build  ## train a scoRNN and an LSTM on the copying problem with delay 1000; half a minute once built
 	"$(BIN)/python" examples/copying_problem.py
 
 test: lint rust-tests python-tests  ## required for every change, takes minutes: lint, the Rust tests on every instruction set, the Python tests
@@ -69,6 +69,13 @@ lint: build  ## rustfmt, clippy, ruff, mypy
 bench: build  ## speed against torch, side by side in one process, then the Rust benches
 	"$(BIN)/isometry" bench
 	cargo bench --locked -p isometry-core
+
+measurements: build  ## measure what the README shows, some ten minutes on an idle machine, and draw it; also: pip install geotorch
+	"$(BIN)/python" benches/measure.py
+	$(MAKE) figures
+
+figures: build  ## draw the README's pictures and write its tables from the measured files in docs/figures
+	"$(BIN)/python" benches/figures.py
 
 wheel: env  ## an abi3 wheel and an sdist in dist/
 	"$(BIN)/maturin" build --release --sdist --out dist

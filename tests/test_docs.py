@@ -1,17 +1,105 @@
-"""Links between the documents have existing targets."""
+"""Documents: every link, anchor and image exists, and the README's tables are those of the measured files."""
 
 import re
+import sys
+from functools import cache
 
 import pytest
 
 from subprocesses import ROOT
 
-LINK = re.compile(r"\[[^\]]*\]\(([^)#\s]+)(?:#[^)]*)?\)")
-DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+DOCUMENTS = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+    *sorted((ROOT / "benches").glob("*.md")),
+]
+CODE = re.compile(r"^```[\s\S]*?^```$|^(?:    .*\n)+|`[^`\n]*`", re.MULTILINE)
+LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ +(.*)$", re.MULTILINE)
+LARGEST = {".png": 300_000, ".svg": 300_000, ".csv": 100_000, ".json": 100_000}  # bytes of a file in docs/figures
+
+
+def links(text):
+    """The targets of a document's links and images; code has none."""
+    return LINK.findall(CODE.sub(lambda code: "code" if code[0].startswith("`") else "", text))
+
+
+def anchors(text):
+    """The names that headings get on GitHub: lower case, punctuation dropped, spaces to hyphens."""
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    return {re.sub(r"[^\w\- ]", "", title.strip().lower()).replace(" ", "-") for title in HEADING.findall(text)}
+
+
+def broken(path, target):
+    """Whether a link of the document leads nowhere."""
+    file, _, anchor = target.partition("#")
+    to = path.parent / file if file else path
+    return not to.exists() or (anchor and (to.suffix != ".md" or anchor not in anchors(to.read_text())))
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
 def test_links(path):
-    for target in LINK.findall(path.read_text()):
-        if "://" not in target and not target.startswith("mailto:"):
-            assert (path.parent / target).exists(), f"{path.name} points to {target}"
+    inside = [target for target in links(path.read_text()) if "://" not in target and not target.startswith("mailto:")]
+    assert not [target for target in inside if broken(path, target)]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
+def test_links_out_are_secure(path):
+    assert not [target for target in links(path.read_text()) if "://" in target and not target.startswith("https://")]
+
+
+def test_a_broken_link_is_found():
+    text = "# One's own: a *title*\n\n![a [b] c](x.png) [d](y.md#e-f)\n\n    [code](z.md)\n\n`[code](z.md)` [g](#one)\n"
+    assert links(text) == ["x.png", "y.md#e-f", "#one"]
+    assert anchors(text + "```\n# a comment\n```\n") == {"ones-own-a-title"}
+    readme = ROOT / "README.md"
+    assert not broken(readme, "#install") and not broken(readme, "docs/api/README.md")
+    assert broken(readme, "#no-such-heading") and broken(readme, "no-such-file.md") and broken(readme, "Makefile#help")
+
+
+def test_every_document_is_in_the_index():
+    """From the README one reaches every document."""
+    seen, ahead = set(), [ROOT / "README.md"]
+    while ahead:
+        path = ahead.pop()
+        if path not in seen:
+            seen.add(path)
+            ahead += [(path.parent / t.partition("#")[0]).resolve() for t in links(path.read_text()) if ".md" in t]
+    assert set(DOCUMENTS) <= seen
+
+
+@cache
+def drawing():
+    """benches/figures.py as a module."""
+    sys.path.insert(0, str(ROOT / "benches"))
+    try:
+        import figures
+    finally:
+        sys.path.remove(str(ROOT / "benches"))
+    return figures
+
+
+def test_the_tables_of_the_readme_are_those_of_the_measured_files():
+    text = (ROOT / "README.md").read_text()
+    assert drawing().filled(text, drawing().tables()) == text, "run `make figures`"
+
+
+def test_the_pictures_are_drawn_from_the_measured_files(tmp_path):
+    drawing().draw_speeds(tmp_path / "speeds.png", drawing().read("speeds.json"))
+    drawing().draw_copying(tmp_path / "copying.png")
+    assert all((tmp_path / name).stat().st_size > 10_000 for name in ("speeds.png", "copying.png"))
+
+
+def test_the_figures_are_small_and_used():
+    text = "".join(path.read_text() for path in [*DOCUMENTS, ROOT / "benches/measure.py", ROOT / "benches/figures.py"])
+    for path in (ROOT / "docs/figures").iterdir():
+        assert path.stat().st_size < LARGEST[path.suffix], path
+        name = re.sub(r"-.*\.csv$", "-", path.name)
+        assert name in text, f"{path} is not used"
+
+
+def test_a_disturbed_row_does_not_count():
+    quiet, disturbed = {"spread": 1.1, "others": 0.01}, {"spread": 1.1, "others": 0.4}
+    counts = drawing().counts
+    assert counts(quiet, {"threads": 2}) and not counts(disturbed, {"threads": 2})
+    assert counts(disturbed, {"threads": 1}) and not counts(quiet | {"spread": 2.0}, {"threads": 1})

@@ -1,4 +1,4 @@
-"""The documented code runs: the README's Python blocks, every docstring, the quickstarts."""
+"""The documented code runs: the Python blocks of the documents, every docstring, the quickstarts."""
 
 import doctest
 import importlib
@@ -12,7 +12,7 @@ import isometry
 from subprocesses import ROOT
 
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 QUICKSTARTS = sorted((ROOT / "examples").glob("quickstart*.py"))
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 

@@ -66,3 +66,11 @@ def test_smoothing_keeps_lines_and_ends():
     found = plots.smooth(noise, False)
     assert np.allclose(found[[0, -1]], noise[[0, -1]]) and found.std() < 0.6 * noise.std()
     assert np.allclose(found[150], noise[147:154].mean())
+
+
+def test_minor_ticks_carry_numbers_within_a_decade_only(drawn):
+    """The column e(W) = 0.3 lies on an axis that goes up to the border of rounding."""
+    narrow = COLUMNS | {"loss": 1 + np.exp(-ROWS / 50)}
+    axes = drawn({"a": narrow}).axes
+    assert axes[0].yaxis.get_minor_formatter()(1.5) == "1.5"
+    assert axes[2].yaxis.get_minor_formatter()(2.0) == ""

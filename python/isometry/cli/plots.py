@@ -57,7 +57,6 @@ def _panel(axis: Any, name: str, runs: Mapping[str, Columns], label: str) -> Non
     if log:
         axis.set_yscale("log")
         axis.yaxis.set_major_formatter("{x:g}")
-        axis.yaxis.set_minor_formatter("{x:g}" if finite.max() < 10 * finite.min() else "")
     baseline = next((c["baseline"][0] for c in runs.values() if c["baseline"]), np.nan)
     if name == "loss" and np.isfinite(baseline):
         axis.axhline(baseline, color="0.35", linestyle="--", linewidth=1, label=f"baseline {baseline:.3g}")
@@ -68,6 +67,9 @@ def _panel(axis: Any, name: str, runs: Mapping[str, Columns], label: str) -> Non
         axis.set_ylim(top=max(2 * ROUNDING, 1.5 * finite.max()))
     elif finite.size and finite.min() >= 0 and finite.max() <= 1:
         axis.set_ylim(-0.03, 1.03)
+    if log:  # within a decade the minor ticks carry the numbers
+        low, high = axis.get_ylim()
+        axis.yaxis.set_minor_formatter("{x:g}" if high < 10 * low else "")
     axis.set_ylabel(label)
     axis.grid(color="0.92")
     axis.spines[["top", "right"]].set_visible(False)

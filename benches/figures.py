@@ -1,0 +1,188 @@
+"""Draws the README's pictures and writes its tables from the measured files of docs/figures; run by `make figures`.
+
+    python benches/figures.py
+
+docs/figures/speeds.png      ratios of `isometry bench`, from speeds.json
+docs/figures/copying.png     curves of the copying problem, from copying-MODEL.csv
+README.md                    the lines between `<!-- NAME -->` and `<!-- /NAME -->`, from speeds.json and beside.json
+
+`benches/measure.py` makes the measured files.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from measure import counts
+
+from isometry.cli import plots
+
+ROOT = Path(__file__).resolve().parents[1]
+FIGURES = ROOT / "docs/figures"
+README = ROOT / "README.md"
+RUNS = {"scornn": "scoRNN", "lstm": "LSTM"}
+OURS, PEER, INK = "#0072b2", "#999999", "0.25"
+TITLES = {
+    "recurrence": "recurrent layer, against the best loop over the same matrix",
+    "householder": "matrix of m reflections of R^n",
+    "apply": "m reflections of R^n applied to B rows",
+    "cayley": "matrix of a Cayley transform",
+    "batches": "batch of small Cayley transforms",
+    "small": "one small call, its operator built anew",
+}
+SIDES = {
+    "isometry Cayley": "**Isometry**, Cayley",
+    "isometry Householder": "**Isometry**, Householder",
+    "torch cayley": 'torch, `"cayley"`',
+    "torch householder": 'torch, `"householder"`',
+    "torch matrix_exp": 'torch, `"matrix_exp"`',
+    "geotorch cayley": 'geotorch, `"cayley"`',
+    "geotorch expm": 'geotorch, `"expm"`',
+}
+
+
+def read(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((FIGURES / name).read_text(encoding="utf-8"))
+    return found
+
+
+def columns(path: Path) -> dict[str, list[float]]:
+    """The columns of a metrics.csv."""
+    with open(path, newline="", encoding="utf-8") as file:
+        names, *rows = csv.reader(file)
+    return {name: [float(row[k]) for row in rows] for k, name in enumerate(names)}
+
+
+def ratios(group: str, found: dict[str, Any]) -> list[tuple[str, float]]:
+    """(row, ratio to the fastest torch variant of the same function) of a group, for the rows that count."""
+    rows = [row for row in found["rows"] if row["group"] == group and counts(row, found["machine"])]
+    return [(row["row"], row["bars"][0]["ratio"]) for row in rows]
+
+
+def draw_speeds(path: Path, found: dict[str, Any]) -> None:
+    """Ratios as bars from 1 on a logarithmic axis, by group."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    groups = {group: pairs for group in TITLES if (pairs := ratios(group, found))}
+    lines = sum(1 + len(pairs) for pairs in groups.values())
+    figure = Figure(figsize=(8, 0.7 + 0.24 * lines), layout="constrained")
+    FigureCanvasAgg(figure)
+    axis = figure.subplots()
+    ticks: list[tuple[int, str]] = []
+    y = 0
+    for group, pairs in groups.items():
+        axis.text(0.995, y, TITLES[group], ha="left", va="center", fontsize=8.5, weight="bold", color=INK)
+        y += 1
+        for name, ratio in pairs:
+            axis.barh(y, ratio - 1, left=1, height=0.72, color=OURS if ratio >= 1 else PEER)
+            axis.text(max(ratio, 1) * 1.02, y, f"{ratio:.1f}x", va="center", fontsize=8, color=INK)
+            ticks.append((y, short(group, name)))
+            y += 1
+    axis.set_xscale("log")
+    axis.set_xlim(min(1.0, *(r for pairs in groups.values() for _, r in pairs)), None)
+    axis.set_ylim(y - 0.4, -0.7)
+    axis.set_yticks([at for at, _ in ticks], [label for _, label in ticks], fontsize=8)
+    axis.set_xticks([1, 2, 5, 10, 20], ["1", "2", "5", "10", "20"])
+    axis.minorticks_off()
+    axis.tick_params(axis="y", length=0)
+    axis.grid(axis="x", color="0.92")
+    axis.set_axisbelow(True)
+    axis.spines[["top", "right", "left"]].set_visible(False)
+    machine = found["machine"]
+    axis.set_xlabel("times as fast as the fastest torch formulation, forward and backward, float32\n"
+                    f"{machine['processor']}, {threads(machine)}, torch {machine['torch']}", fontsize=8.5)  # fmt: skip
+    figure.savefig(path, dpi=130)
+
+
+def short(group: str, name: str) -> str:
+    """The row's name without what the title of its group says, its sizes by name."""
+    for words in ("householder matrix ", "householder apply ", "cayley batch ", "small ", "cayley "):
+        name = name.removeprefix(words)
+    if group == "recurrence":
+        return name.replace(" m0", "")
+    if group == "cayley":
+        return f"n = {name}"
+    if group == "batches":
+        return "{} of n = {}".format(*name.split("x"))
+    return re.sub(r"(\d+)/(\d+)(/B(\d+))?", lambda m: f"n {m[1]}, m {m[2]}" + (f", B {m[4]}" if m[4] else ""), name)
+
+
+def draw_copying(path: Path) -> None:
+    """Loss and distance from orthogonality of the runs of the copying problem."""
+    runs = {title: columns(FIGURES / f"copying-{model}.csv") for model, title in RUNS.items()}
+    plots.curves(path, runs, "Copying problem, delay 1,000")
+
+
+def speeds_table(found: dict[str, Any]) -> list[str]:
+    """A line per group: the range of the ratios."""
+    lines = ["| | times as fast as the fastest torch formulation | command |", "|---|---|---|"]
+    for group, title in TITLES.items():
+        values = sorted(ratio for _, ratio in ratios(group, found))
+        if values:
+            lines.append(f"| {title} | {span(values)} | `isometry bench {group}` |")
+    return [*lines, "", f"*{where(found['machine'])}*"]
+
+
+def span(values: list[float]) -> str:
+    """The range of some ratios."""
+    low, high = (f"{value:.1f}" for value in (values[0], values[-1]))
+    return low if low == high else f"{low} to {high}"
+
+
+def beside_table(found: dict[str, Any]) -> list[str]:
+    """Milliseconds of every side, the fastest of a column in bold."""
+    sides = {name: row for name, row in found["milliseconds"].items() if name in SIDES}
+    names = list(next(iter(sides.values())))
+    best = {column: min(row[column] for row in sides.values()) for column in names}
+    lines = [f"| ms per forward and backward | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
+    for name, row in sides.items():
+        cells = (f"**{figure(row[c])}**" if row[c] == best[c] else figure(row[c]) for c in names)
+        lines.append(f"| {SIDES[name]} | {' | '.join(cells)} |")
+    return [*lines, "", f"*{where(found['machine'])}*"]
+
+
+def figure(milliseconds: float) -> str:
+    """Two digits, or all of them before the point."""
+    digits = 2 if milliseconds < 1 else 1 if milliseconds < 10 else 0
+    return f"{milliseconds:.{digits}f}"
+
+
+def threads(machine: dict[str, Any]) -> str:
+    return "one thread" if machine["threads"] == 1 else f"{machine['threads']} threads"
+
+
+def where(machine: dict[str, Any]) -> str:
+    """The machine and the versions of a measurement."""
+    versions = [f"{name} {machine[name]}" for name in ("isometry", "torch", "geotorch") if machine.get(name)]
+    return f"{machine['processor']}, {threads(machine)}, {', '.join(versions)}, {machine['time'][:10]}"
+
+
+def filled(text: str, tables: dict[str, list[str]]) -> str:
+    """The text with each table between its two marks."""
+    for name, lines in tables.items():
+        block = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
+        body = "\n".join(lines) + "\n"
+        text, count = block.subn(lambda found, body=body: found[1] + body + found[2], text)
+        if count != 1:
+            raise ValueError(f"README.md must have one block <!-- {name} --> ... <!-- /{name} -->, not {count}")
+    return text
+
+
+def tables() -> dict[str, list[str]]:
+    """The README's tables, by their marks."""
+    return {"speeds": speeds_table(read("speeds.json")), "beside": beside_table(read("beside.json"))}
+
+
+def main() -> None:
+    draw_speeds(FIGURES / "speeds.png", read("speeds.json"))
+    draw_copying(FIGURES / "copying.png")
+    README.write_text(filled(README.read_text(encoding="utf-8"), tables()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

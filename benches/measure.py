@@ -1,0 +1,151 @@
+"""Measures what the README shows and writes it to docs/figures; run by `make measurements`, on an idle machine.
+
+    python benches/measure.py [speeds] [beside] [copying] [--threads N]
+
+speeds     `isometry bench` by groups: docs/figures/speeds.json, medians and quartiles of every row
+beside     `benches/beside.py`, Isometry beside torch's parametrisation and geotorch: docs/figures/beside.json
+copying    `isometry train copying` of each model: docs/figures/copying-MODEL.csv, its metrics.csv
+
+Without names it measures all three. `make figures` draws the pictures and writes the README's tables from these files.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+FIGURES = ROOT / "docs/figures"
+GROUPS = ("recurrence", "householder", "apply", "cayley", "batches", "small")
+MODELS = ("scornn", "lstm")
+TRIES, STEADY, QUIET = (
+    3,
+    1.3,
+    0.05,
+)  # of a row; its largest spread, and the largest share of the machine that others use
+TRAINING = ("--length", "1000", "--iterations", "1000", "--log-every", "10", "--seed", "0")
+
+
+def isometry(*arguments: str) -> None:
+    """One command of the command line, of this Python."""
+    subprocess.run([sys.executable, "-m", "isometry", *arguments], check=True)
+
+
+def speeds(threads: int, folder: Path) -> None:
+    """Every row of the bench, a disturbed one again: the steadiest of a few tries stands."""
+    machine: dict[str, Any] = {}
+    rows: list[dict[str, Any]] = []
+    for group in GROUPS:
+        machine, found = bench(group, "", threads, folder)
+        for row in found:
+            for _ in range(TRIES - 1):
+                if counts(row, machine):
+                    break
+                again = [other for other in bench(group, row["row"], threads, folder)[1] if other["row"] == row["row"]]
+                row = min(row, *again, key=lambda one: (not counts(one, machine), one["spread"]))
+            rows.append(row)
+        write(FIGURES / "speeds.json", {"machine": machine, "rows": rows})
+    disturbed = [row["row"] for row in rows if not counts(row, machine)]
+    print(f"\ndisturbed rows, which no picture shows: {', '.join(disturbed) or 'none'}")
+
+
+def bench(group: str, only: str, threads: int, folder: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The machine and the rows of a group, run in a process of its own."""
+    file = folder / f"{group}.json"
+    before = busy()
+    isometry("bench", group, "--only", only, "--threads", str(threads), "--json", str(file))
+    others = others_since(before)
+    found = json.loads(file.read_text())
+    return found["machine"], [summary(row) | {"others": others} for row in found["rows"] if "samples" in row]
+
+
+def counts(row: dict[str, Any], machine: dict[str, Any]) -> bool:
+    """Whether nothing disturbed a row: its samples agree and, for several threads, the cores were free.
+
+    A barrier waits for a thread that has lost its core, and torch's threads spin meanwhile: on a busy machine the ratio
+    itself is wrong.
+    """
+    return bool(row["spread"] <= STEADY and (machine["threads"] == 1 or row["others"] <= QUIET))
+
+
+def busy() -> tuple[float, float, float]:
+    """Seconds that all cores have been busy, that our children have been, and that have passed on all cores."""
+    user, nice, system, idle, wait, *rest = map(int, Path("/proc/stat").read_text().splitlines()[0].split()[1:9])
+    ticks, own = os.sysconf("SC_CLK_TCK"), os.times()
+    working = user + nice + system + sum(rest)
+    return working / ticks, own.children_user + own.children_system, (working + idle + wait) / ticks
+
+
+def others_since(before: tuple[float, float, float]) -> float:
+    """The share of the machine that other processes have used since then."""
+    working, own, passed = (now - then for now, then in zip(busy(), before, strict=True))
+    return rounded(max(0.0, working - own) / max(passed, 1e-9))
+
+
+def summary(row: dict[str, Any]) -> dict[str, Any]:
+    """A row without its samples: the quartiles of every side in milliseconds, and their spread.
+
+    The spread is the larger ratio of the third to the first quartile, of our side and the peer of the ratio.
+    """
+    sides = {name: [1e3 * t for t in statistics.quantiles(times, n=4)] for name, times in row["samples"].items()}
+    kept = {key: row[key] for key in ("group", "row", "plan", "ours", "share")}
+    bars = [{key: bar[key] for key in ("against", "peer", "ratio")} for bar in row["bars"]]
+    spread = max(sides[side][2] / sides[side][0] for side in (row["ours"], bars[0]["peer"]))
+    return rounded(kept | {"spread": spread, "bars": bars, "quartiles_ms": sides})
+
+
+def rounded(value: Any) -> Any:
+    """Numbers to four digits."""
+    if isinstance(value, dict):
+        return {key: rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [rounded(item) for item in value]
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
+def beside(threads: int, folder: Path) -> None:
+    """The comparison with torch's parametrisation and geotorch."""
+    file = folder / "beside.json"
+    command = [sys.executable, str(ROOT / "benches/beside.py"), "--threads", str(threads), "--json", str(file)]
+    subprocess.run(command, check=True)
+    write(FIGURES / "beside.json", rounded(json.loads(file.read_text())))
+
+
+def copying(threads: int, folder: Path) -> None:
+    """The runs of the curves."""
+    for model in MODELS:
+        out = folder / model
+        isometry("train", "copying", "--model", model, *TRAINING, "--threads", str(threads), "--out", str(out))
+        shutil.copyfile(out / "metrics.csv", FIGURES / f"copying-{model}.csv")
+
+
+def write(path: Path, value: Any) -> None:
+    path.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
+
+
+MEASUREMENTS = {"speeds": speeds, "beside": beside, "copying": copying}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="*", help=", ".join(MEASUREMENTS))
+    parser.add_argument("--threads", type=int, default=2)
+    options = parser.parse_args()
+    if unknown := set(options.what) - set(MEASUREMENTS):
+        parser.error(f"no measurement {', '.join(sorted(unknown))}; there are {', '.join(MEASUREMENTS)}")
+    FIGURES.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder:
+        for name in options.what or MEASUREMENTS:
+            MEASUREMENTS[name](options.threads, Path(folder))
+
+
+if __name__ == "__main__":
+    main()
