@@ -105,10 +105,13 @@ def short(group: str, name: str) -> str:
         name = name.removeprefix(words)
     if group == "recurrence":
         return name.replace(" m0", "")
+    if group == "small" and name.isdecimal():
+        return f"Cayley, n {name}"
     if group == "cayley":
-        return f"n = {name}"
+        return f"n {name}"
     if group == "batches":
-        return "{} of n = {}".format(*name.split("x"))
+        return "{} of n {}".format(*name.split("x"))
+    name = name.replace("householder ", "Householder, ")
     return re.sub(r"(\d+)/(\d+)(/B(\d+))?", lambda m: f"n {m[1]}, m {m[2]}" + (f", B {m[4]}" if m[4] else ""), name)
 
 
@@ -158,7 +161,9 @@ def threads(machine: dict[str, Any]) -> str:
 
 def where(machine: dict[str, Any]) -> str:
     """The machine and the versions of a measurement."""
-    versions = [f"{name} {machine[name]}" for name in ("isometry", "torch", "geotorch") if machine.get(name)]
+    versions = [
+        f"{name} {machine[name].partition('+')[0]}" for name in ("isometry", "torch", "geotorch") if machine.get(name)
+    ]
     return f"{machine['processor']}, {threads(machine)}, {', '.join(versions)}, {machine['time'][:10]}"
 
 
