@@ -160,6 +160,19 @@ class NumpySubject(Subject):
     def apply_adjoint(self, y):
         return self.operator().apply_adjoint(self.given(y))
 
+    def times(self, x):
+        return self.operator() @ self.given(x)
+
+    def beside(self, x):
+        return self.given(x) @ self.operator()
+
+    def picked(self, key):
+        op = self.operator()[key]
+        return op.matrix(), op.batch_shape
+
+    def converted(self, dtype):
+        return self.operator().astype(dtype)
+
     def apply_vjp(self, x, ct):
         return self.operator().apply_vjp(self.given(x), self.given(ct))
 
@@ -260,6 +273,21 @@ class TorchSubject(Subject):
 
     def apply_adjoint(self, y):
         return self.home(self.operator().apply_adjoint(self.given(y)))
+
+    def times(self, x):
+        return self.home(self.operator() @ self.given(x))
+
+    def beside(self, x):
+        return self.home(self.given(x) @ self.operator())
+
+    def picked(self, key):
+        op = self.operator()[key]
+        return self.home(op.matrix()), op.batch_shape
+
+    def converted(self, dtype):
+        import torch
+
+        return self.operator().to(getattr(torch, np.dtype(dtype).name))
 
     def pulled(self, out, inputs, ct):
         import torch

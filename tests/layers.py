@@ -1,4 +1,4 @@
-"""The four layers, drawn for a test: D features in, N units, T steps of B sequences, in double precision."""
+"""The layers, drawn for a test: D features in, N units, T steps of B sequences, in double precision."""
 
 import pytest
 import torch
@@ -9,7 +9,11 @@ import tolerance
 D, N, T, B = 3, 6, 5, 4
 LAYERS = {"ornn": it.nn.ORNN, "unitary-ornn": it.nn.UnitaryORNN, "scornn": it.nn.ScoRNN, "scurnn": it.nn.ScuRNN}
 COMPLEX = ("unitary-ornn", "scurnn")
+# without an orthogonal matrix
+GATED = {"gru": it.nn.GRU}
+KINDS = {**LAYERS, **GATED}
 each_layer = pytest.mark.parametrize("name", LAYERS)
+each_kind = pytest.mark.parametrize("name", KINDS)
 
 
 def draw(*shape, seed=0, dtype=torch.float64):
@@ -18,7 +22,7 @@ def draw(*shape, seed=0, dtype=torch.float64):
 
 def build(name, *args, seed=0, **keywords):
     torch.manual_seed(seed)
-    layer = LAYERS[name](D, N, *args, **{"dtype": torch.float64, **keywords})
+    layer = KINDS[name](D, N, *args, **{"dtype": torch.float64, **keywords})
     with torch.no_grad():
         for p in layer.parameters():
             p.add_(0.1 * torch.randn_like(p))

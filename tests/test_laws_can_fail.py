@@ -8,6 +8,7 @@ import pytest
 
 from elsewhere import Elsewhere, ElsewhereSubject
 from faces import FACES, NumpySubject, TorchSubject
+from forms import FORMS
 from laws import broken
 from laws import broken_packages as packages
 from laws.test_adjoint import adjoint
@@ -17,6 +18,7 @@ from laws.test_check_finite import functions, methods, of_method, propagates, re
 from laws.test_copies import duplicated, duplicated_layer
 from laws.test_dense import dense
 from laws.test_devices import unseen, unseen_layer
+from laws.test_expressions import converts, picks, products
 from laws.test_formulas import agree, agree_beside, agree_over_time
 from laws.test_layouts import same_bits, untouched
 from laws.test_precision import activations_mix, arguments_mix, layer_mixes, rows_mix
@@ -109,6 +111,42 @@ def test_the_law_of_buffers(at, seed, poison, monkeypatch):
 def test_the_law_of_buffers_rejects_an_unwritten_cell(at, wrong, seed, poison, monkeypatch):
     with pytest.raises(AssertionError), np.errstate(all="ignore"):
         overwritten(wrong.draw(at, seed), seed, poison, monkeypatch)
+
+
+# ---------------------------------------------------------------- laws of operators in expressions
+
+EXPRESSIONS = [
+    (dense, ONE, TWISTED, (broken.AdjointForgetsToConjugate,)),
+    (dense, ONE, BROAD, (broken.AdjointForgetsToTranspose, broken.ProductInWrongOrder)),
+    (dense, STACK, BROAD, (broken.AdjointForgetsToTranspose, broken.ProductInWrongOrder)),
+    (adjoint, ONE, (), ()),
+    (vjp, ONE, BROAD, (broken.AdjointGradientOfTheOriginal, broken.ProductForgetsAGradient)),
+    (products, ONE, BROAD, (broken.Transposed, broken.ColumnsTakenForRows)),
+    (products, ONE, TWISTED, (broken.RightProductWithTheAdjoint, broken.Unconjugated)),
+    (products, STACK, BROAD, (broken.BatchIndexIgnored,)),
+    (picks, (2, 3), BROAD, (broken.IndexedAlongTheLastAxis, broken.FirstOfAStack)),
+]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_textbook_of_each_form_obeys(form, case, seed):
+    textbook = type(form, (FORMS[form], broken.Textbook), {})
+    for law, batch, _, _ in EXPRESSIONS:
+        law(textbook.draw(case, seed, 6, batch), seed)
+        law(broken.Textbook.draw(case, seed, 6, batch), seed)
+
+
+@pytest.mark.parametrize("law,batch,cases,wrongs", EXPRESSIONS, ids=lambda value: getattr(value, "__name__", ""))
+def test_the_laws_of_expressions(law, batch, cases, wrongs, seed):
+    for wrong in wrongs:
+        for at in cases:
+            rejects(law, wrong.draw(at, seed, 6, batch), seed)
+
+
+@pytest.mark.parametrize("at", BROAD, ids=str)
+def test_the_law_of_conversions(at, seed):
+    for wrong in (packages.ConvertsNothing, packages.ConvertsToDense, packages.DropsTheImaginaryPart):
+        rejects(converts, wrong.draw(at, seed, 6), seed)
 
 
 # ---------------------------------------------------------------- laws of the package, not of an operator

@@ -7,7 +7,7 @@ import tomllib
 
 import pytest
 
-from registry import OBJECTS
+from isometry._core import OBJECTS
 from subprocesses import ROOT
 
 MIRRORS = (

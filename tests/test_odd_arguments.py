@@ -26,7 +26,9 @@ ODD = {
     "objects": np.array([object()]),
     "a dictionary": {},
 }
-OPTIONAL = "diagonal signs phases sign h0 bias activation_bias lengths tol m rng dtype negative_ones permutation"
+OPTIONAL = (
+    "diagonal signs phases sign h0 b bias activation_bias hidden_bias lengths tol m rng dtype negative_ones permutation"
+)
 #: argument -> the odd values that it accepts.
 SERVED = {name: {"nothing"} for name in OPTIONAL.split()}
 SERVED |= {name: {"nothing"} for name in ("reflections", "hx", "backend")}
@@ -83,7 +85,7 @@ def numpy_alone():
         "apply_vjp": (op.apply_vjp, {"x": Z, "ct": Z, **own}),
         "apply_adjoint_vjp": (op.apply_adjoint_vjp, {"y": Z, "ct": Z, **own}),
         "matrix_vjp": (op.matrix_vjp, {"ct": Q, **own}),
-        "recurrence_vjp": (iso.recurrence_vjp, {**layer, "states": states, "ct": states}),
+        "recurrence_vjp": (iso.recurrence_vjp, {**layer, "states": states, "ct": states, "check_states": False}),
         "activate_vjp": (
             iso.activate_vjp, {"z": Z, "name": "tanh", "ct": Z, "bias": None, "slope": 0.1, "check_finite": True},
         ),
@@ -100,7 +102,15 @@ def torch_alone():
         "bidirectional": False, "trainable_h0": False, "dtype": None, "nonlinearity": "tanh",
     }  # fmt: skip
     layer = it.nn.ORNN(2, 4)
+    gated = {k: v for k, v in shared.items() if k != "nonlinearity"}
+    x, w, u = torch.ones(3, 2, 2), torch.ones(3, 4, 4), torch.ones(3, 4, 2)
+    rest = {
+        "h0": None, "reset": "before", "activation": "tanh", "activation_bias": None, "hidden_bias": None,
+        "slope": 0.1, "lengths": None, "reverse": False, "backend": "cpu",
+    }  # fmt: skip
     return {
+        "gru": (it.gru, {"x": x, "w": w, "u": u, "b": None, **rest}),
+        "GRU": (it.nn.GRU, {**gated, "reset": "before"}),
         "ORNN": (it.nn.ORNN, {**shared, "reflections": 2, "sign": "hard", "slope": 0.1}),
         "UnitaryORNN": (it.nn.UnitaryORNN, {**shared, "reflections": 2}),
         "ScoRNN": (it.nn.ScoRNN, {**shared, "negative_ones": 2}),
@@ -122,7 +132,7 @@ def served(name, argument):
     if argument == "sign" and "from_trapezoid" in name:
         return set()
     # modReLU's bias is an array, a layer's a flag
-    return set() if argument in ("bias", "sign") and "RNN" in name else SERVED.get(argument, set())
+    return set() if argument in ("bias", "sign") and ("RNN" in name or "GRU" in name) else SERVED.get(argument, set())
 
 
 @pytest.mark.parametrize("name,argument", ARGUMENTS)

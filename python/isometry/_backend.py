@@ -1,7 +1,7 @@
 """The backend of calls: named by a keyword, else by `use_backend`, else the CPU."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 
 from isometry import _check
@@ -9,8 +9,7 @@ from isometry import _check
 _BACKEND = ContextVar("isometry_backend", default="cpu")
 
 
-@contextmanager
-def use_backend(name: str) -> Iterator[None]:
+def use_backend(name: str) -> AbstractContextManager[None]:
     """Make a backend the default of all calls in a block, of both faces and of the layers.
 
     Parameters
@@ -32,6 +31,11 @@ def use_backend(name: str) -> Iterator[None]:
     ...     w = iso.Cayley.random(4, rng=0).matrix()
     """
     _check.backend(name)
+    return _within(name)
+
+
+@contextmanager
+def _within(name: str) -> Iterator[None]:
     token = _BACKEND.set(name)
     try:
         yield

@@ -1,5 +1,7 @@
 """Checks of activations and of the recurrence, and their messages, in the style of `_check`."""
 
+from typing import NoReturn
+
 from isometry import _check
 from isometry._check import Shape
 
@@ -108,3 +110,12 @@ def lengths_range(smallest: int, largest: int, steps: int) -> None:
     """All lengths are in 1..T, given the smallest and the largest."""
     if smallest < 1 or largest > steps:
         raise ValueError(f"lengths must lie in 1..T = 1..{steps}, not {smallest if smallest < 1 else largest}")
+
+
+def other_states(step: str, share: float, left: list[str]) -> NoReturn:
+    """The states are not those of a recurrence with these arguments, in this share of a step's entries."""
+    raise ValueError(
+        f"states must be what recurrence returns for the same arguments and keywords, but {share:.0%} of the entries "
+        f"of the {step} step are not: was one of {', '.join(left)}, which have their default values here, given to it? "
+        "(check_states=False lets them through)"
+    )

@@ -28,6 +28,8 @@ __all__ = [
     "cayley_from_matrix",
     "config",
     "exchange_with",
+    "gru",
+    "gru_vjp",
     "householder_from_matrix",
     "operator_apply",
     "operator_apply_vjp",
@@ -107,3 +109,11 @@ def recurrence_vjp(
     sequence_bars: _SequenceBars,
     threads: int,
 ) -> None: ...
+
+# GRU: x, w (3, n, n), u (3, n, d), b (3, n), h0 (B, n), hidden_bias (n,), reset after, activation, activation_bias,
+# slope, lengths (B,) not increasing, reverse; saved (3, or 4 with reset after, T, B, n) is what the gradient reads too.
+_Gru = tuple[_R, _R, _R, _R | None, _R | None, _R | None, bool, str, _R | None, float, NDArray[int64] | None, bool]
+_GruBars = tuple[_R | None, _R | None, _R | None, _R | None, _R | None, _R | None, _R | None]
+
+def gru(given: _Gru, states: _R, saved: _R | None, threads: int) -> None: ...
+def gru_vjp(given: _Gru, states: _R, saved: _R, ct: _R, bars: _GruBars, threads: int) -> None: ...

@@ -5,9 +5,8 @@ Complex arrays: all but modReLU act on the real and the imaginary part separatel
     modrelu(z) = (|z| + b) z / |z| where |z| + b > 0 and z != 0, else 0.
 """
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from isometry import _check, _check_recurrence, _core, _threads
 from isometry._arrays import Array, DType, common, finite, gradient, ready, real_type, taken, taken_real
@@ -15,7 +14,9 @@ from isometry._arrays import Array, DType, common, finite, gradient, ready, real
 __all__ = ["activate", "activate_vjp"]
 
 
-def activate(z: Any, name: str, *, bias: Any = None, slope: float = 0.1, check_finite: bool = True) -> Array:
+def activate(
+    z: ArrayLike, name: str, *, bias: ArrayLike | None = None, slope: float = 0.1, check_finite: bool = True
+) -> Array:
     """Apply an activation to the last axis of an array.
 
     ==================  =============================================================================
@@ -80,7 +81,13 @@ def activate(z: Any, name: str, *, bias: Any = None, slope: float = 0.1, check_f
 
 
 def activate_vjp(
-    z: Any, name: str, ct: Any, *, bias: Any = None, slope: float = 0.1, check_finite: bool = True
+    z: ArrayLike,
+    name: str,
+    ct: ArrayLike,
+    *,
+    bias: ArrayLike | None = None,
+    slope: float = 0.1,
+    check_finite: bool = True,
 ) -> tuple[Array, Array | None]:
     """Pull a cotangent of `activate` back to z and to the bias.
 
@@ -133,7 +140,9 @@ def activate_vjp(
     return gradient(z_bar.reshape(z.shape), z.shape, z.dtype), own_bias_bar
 
 
-def _taken(z: Any, name: str, bias: Any, slope: float, check_finite: bool) -> tuple[Array, Array | None, DType]:
+def _taken(
+    z: ArrayLike, name: str, bias: ArrayLike | None, slope: float, check_finite: bool
+) -> tuple[Array, Array | None, DType]:
     """z and the bias as arrays, checked, and the dtype of the result."""
     check_finite = _check.flag("check_finite", check_finite)
     _check_recurrence.activation(name)

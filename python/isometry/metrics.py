@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from isometry import _check
 from isometry._arrays import finite, taken
@@ -10,7 +11,7 @@ from isometry._arrays import finite, taken
 __all__ = ["orthogonality_error"]
 
 
-def orthogonality_error(w: Any, *, check_finite: bool = True) -> Any:
+def orthogonality_error(w: ArrayLike, *, check_finite: bool = True) -> Any:
     """Return the distance of a matrix from orthonormal columns, in units of rounding.
 
     e(W) = max|W^H W - I| / (n eps), n the number of columns and eps the machine epsilon of the dtype of w. Values of

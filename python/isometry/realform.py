@@ -3,9 +3,8 @@
 W is unitary iff its image is orthogonal; the images are exactly the real matrices that commute with [[0, -I], [I, 0]].
 """
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from isometry import _check
 from isometry._arrays import Array, complex_type, taken, taken_real
@@ -13,7 +12,7 @@ from isometry._arrays import Array, complex_type, taken, taken_real
 __all__ = ["complex_matrix", "complex_state", "real_input", "real_matrix", "real_state"]
 
 
-def real_matrix(w: Any) -> Array:
+def real_matrix(w: ArrayLike) -> Array:
     """Return the real form of a complex matrix.
 
     Parameters
@@ -45,7 +44,7 @@ def real_matrix(w: Any) -> Array:
     return np.concatenate([np.concatenate([w.real, -w.imag], -1), np.concatenate([w.imag, w.real], -1)], -2)
 
 
-def real_state(z: Any) -> Array:
+def real_state(z: ArrayLike) -> Array:
     """Return the real form of complex states.
 
     Parameters
@@ -76,7 +75,7 @@ def real_state(z: Any) -> Array:
     return np.concatenate([z.real, z.imag], -1)
 
 
-def real_input(v: Any) -> Array:
+def real_input(v: ArrayLike) -> Array:
     """Return the real form of a complex input matrix that acts on real input.
 
     Parameters
@@ -108,7 +107,7 @@ def real_input(v: Any) -> Array:
     return np.concatenate([v.real, v.imag], -2)
 
 
-def complex_matrix(r: Any) -> Array:
+def complex_matrix(r: ArrayLike) -> Array:
     """Return the complex matrix of a real form; the inverse of `real_matrix`.
 
     Parameters
@@ -140,7 +139,7 @@ def complex_matrix(r: Any) -> Array:
     return _joined(r[..., :p, :q], r[..., p:, :q])
 
 
-def complex_state(r: Any) -> Array:
+def complex_state(r: ArrayLike) -> Array:
     """Return the complex states of a real form; the inverse of `real_state`.
 
     Parameters

@@ -10,10 +10,12 @@ from functools import partial
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from isometry import _check, _check_recurrence, _core, _threads
 from isometry._arrays import Array, DType, common, finite, gradient, ready, real_type, taken, taken_integers, taken_real
 from isometry._backend import serve
+from isometry._states import checked
 from isometry.operators._declared import Declared
 from isometry.operators._operator import Operator
 
@@ -24,16 +26,16 @@ Given = dict[str, Array | None]
 
 def recurrence(
     transition: Operator,
-    x: Any,
-    input_weight: Any,
+    x: ArrayLike,
+    input_weight: ArrayLike,
     *,
-    h0: Any = None,
-    bias: Any = None,
+    h0: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
     activation: str = "tanh",
-    activation_bias: Any = None,
+    activation_bias: ArrayLike | None = None,
     slope: float = 0.1,
     activation_on: Literal["all", "input"] = "all",
-    lengths: Any = None,
+    lengths: ArrayLike | None = None,
     reverse: bool = False,
     backend: str | None = None,
     check_finite: bool = True,
@@ -112,21 +114,22 @@ def recurrence(
 
 def recurrence_vjp(
     transition: Operator,
-    x: Any,
-    input_weight: Any,
-    states: Any,
-    ct: Any,
+    x: ArrayLike,
+    input_weight: ArrayLike,
+    states: ArrayLike,
+    ct: ArrayLike,
     *,
-    h0: Any = None,
-    bias: Any = None,
+    h0: ArrayLike | None = None,
+    bias: ArrayLike | None = None,
     activation: str = "tanh",
-    activation_bias: Any = None,
+    activation_bias: ArrayLike | None = None,
     slope: float = 0.1,
     activation_on: Literal["all", "input"] = "all",
-    lengths: Any = None,
+    lengths: ArrayLike | None = None,
     reverse: bool = False,
     backend: str | None = None,
     check_finite: bool = True,
+    check_states: bool = True,
 ) -> dict[str, Any]:
     """Pull a cotangent of the states of `recurrence` back to its arguments (backpropagation through time).
 
@@ -141,6 +144,9 @@ def recurrence_vjp(
         state is added to its entry.
     check_finite
         Reject NaN and infinity in all arrays.
+    check_states
+        Reject states that these arguments and keywords did not make: the first and the last step are recomputed, and
+        more than a hundredth of the entries of one are off by more than 1e-2 of its largest. It costs two steps.
 
     Returns
     -------
@@ -151,7 +157,7 @@ def recurrence_vjp(
     Raises
     ------
     ValueError
-        As `recurrence`, and if states or ct has the wrong shape.
+        As `recurrence`, and if states or ct has the wrong shape, or under `check_states`.
     TypeError
         As `recurrence`, and if states or ct is complex but the result real.
 
@@ -174,6 +180,9 @@ def recurrence_vjp(
     bars = tuple(None if a is None else np.empty_like(a) for a in (x, weight, h0, bias, activation_bias))
     states, ct = (ready(_sorted(a, order), dtype) for a in (states, ct))
     threads = _threads.get_num_threads()
+    if _check.flag("check_states", check_states):
+        remake = partial(_core.recurrence, route.object, route.arguments)
+        checked(states, call.sequence, lambda step, out: remake(step, out, threads))
     _core.recurrence_vjp(route.object, route.arguments, call.sequence, states, ct, route.bars, bars, threads)
 
     x_bar, weight_bar, h0_bar, bias_bar, activation_bias_bar = bars
@@ -193,7 +202,7 @@ def recurrence_vjp(
 # ---------------------------------------------------------------- arguments
 
 
-def _given(x: Any, input_weight: Any, **optional: Any) -> Given:
+def _given(x: ArrayLike, input_weight: ArrayLike, **optional: ArrayLike | None) -> Given:
     """The arguments as arrays; the bias of the activation is real."""
     take = {"activation_bias": taken_real}
     given: Given = {"x": taken("x", x), "input_weight": taken("input_weight", input_weight)}
@@ -206,7 +215,7 @@ class _Options(NamedTuple):
     activation: str
     slope: float
     activation_on: str
-    lengths: Any
+    lengths: ArrayLike | None
     reverse: bool
     backend: str | None
     check_finite: bool
@@ -275,7 +284,7 @@ def _prepared(transition: Operator, given: Given, options: _Options, results: di
     )
 
 
-def _order(lengths: Any, steps: int, batch: int) -> tuple[Array | None, Array | None]:
+def _order(lengths: ArrayLike | None, steps: int, batch: int) -> tuple[Array | None, Array | None]:
     """A stable order to non-increasing length, and the lengths in that order; None if sorting is not needed."""
     if lengths is None:
         return None, None

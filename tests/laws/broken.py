@@ -7,6 +7,7 @@ import numpy as np
 
 import reference as ref
 from faces import LAYOUTS, Subject
+from forms import OfAdjoint, OfProduct, hermitian, of_matrices
 
 
 class Textbook(Subject):
@@ -45,6 +46,16 @@ class Textbook(Subject):
 
     def apply_adjoint(self, y):
         return self.finish(np.einsum("...ij,...j->...i", self.w_adjoint(), ref.wide(self.given(y))))
+
+    def times(self, x):
+        return self.finish(self.w() @ ref.wide(self.given(x)))
+
+    def beside(self, x):
+        return self.finish(ref.wide(self.given(x)) @ self.w())
+
+    def picked(self, key):
+        w = self.w()[of_matrices(key)]
+        return self.finish(w), w.shape[:-2]
 
     def apply_vjp(self, x, ct):
         grads, x_bar = self.reference_apply_vjp(self.given(x), self.given(ct))
@@ -220,3 +231,64 @@ class StateGradientZero(Textbook):
     def recurrence_vjp(self, x, v, ct, **keywords):
         grads = super().recurrence_vjp(x, v, ct, **keywords)
         return {**grads, "h0": np.zeros_like(grads["h0"])}
+
+
+# ---------------------------------------------------------------- expressions
+
+
+class AdjointForgetsToConjugate(OfAdjoint, Textbook):
+    def w(self):
+        return super().w().conj()
+
+
+class AdjointForgetsToTranspose(OfAdjoint, Textbook):
+    def w(self):
+        return np.swapaxes(super().w(), -1, -2)
+
+
+class AdjointGradientOfTheOriginal(OfAdjoint, Textbook):
+    """Pulls the cotangent back as it is."""
+
+    def matrix_vjp(self, ct):
+        return self.gradients(super().reference_matrix_vjp(hermitian(self.given(ct))))
+
+
+class ProductInWrongOrder(OfProduct, Textbook):
+    """W^H R W."""
+
+    def w(self):
+        w = Subject.reference(self)
+        return hermitian(w) @ self.middle() @ w
+
+
+class ProductForgetsAGradient(OfProduct, Textbook):
+    """That of the factor that stands twice, where it stands last."""
+
+    def matrix_vjp(self, ct):
+        first = self.given(ct) @ Subject.reference(self) @ hermitian(self.middle())
+        return self.gradients(Subject.reference_matrix_vjp(self, first))
+
+
+class ColumnsTakenForRows(Textbook):
+    def times(self, x):
+        return super().times(np.swapaxes(x, -1, -2) if x.ndim > 1 and x.shape[-1] == x.shape[-2] else x)
+
+
+class RightProductWithTheAdjoint(Textbook):
+    def beside(self, x):
+        return self.finish(ref.wide(self.given(x)) @ self.w().conj())
+
+
+class IndexedAlongTheLastAxis(Textbook):
+    def picked(self, key):
+        w = np.moveaxis(self.w(), len(self.batch_shape) - 1, 0)[of_matrices(key)]
+        return self.finish(w), w.shape[:-2]
+
+
+class FirstOfAStack(Textbook):
+    """Every member is the first."""
+
+    def picked(self, key):
+        w = self.w()
+        w = np.broadcast_to(w[(0,) * len(self.batch_shape)], w.shape)[of_matrices(key)]
+        return self.finish(w), w.shape[:-2]

@@ -107,6 +107,30 @@ class RefusesWithoutNames(TorchSubject):
         return self.named(super().activate, z, name, bias)
 
 
+# ---------------------------------------------------------------- conversions
+
+
+class ConvertsNothing(NumpySubject):
+    def converted(self, dtype):
+        super().converted(dtype)
+        return self.operator()
+
+
+class ConvertsToDense(NumpySubject):
+    """The same matrix, but no longer the law."""
+
+    def converted(self, dtype):
+        return self.face.Dense(super().converted(dtype).matrix())
+
+
+class DropsTheImaginaryPart(NumpySubject):
+    """Takes every dtype; of a real operator each, as it should."""
+
+    def converted(self, dtype):
+        w = self.face.Dense(self.matrix())
+        return self.face.Dense(w.weight.real.astype(dtype)) if np.dtype(dtype).kind == "f" else w.astype(dtype)
+
+
 # ---------------------------------------------------------------- copies: twins of a Cayley, of a layer
 
 

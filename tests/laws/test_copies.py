@@ -80,6 +80,7 @@ LAYERS = [
     ("unitary-ornn", {"reflections": 3}),
     ("scornn", {"negative_ones": 1}),
     ("scurnn", {"nonlinearity": "tanh"}),
+    ("gru", {"reset": "after"}),
 ]
 
 

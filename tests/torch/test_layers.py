@@ -9,7 +9,7 @@ import torch
 import distributed_work
 import isometry.torch as it
 import tolerance
-from layers import COMPLEX, LAYERS, B, D, N, T, build, close, draw, each_layer
+from layers import COMPLEX, LAYERS, B, D, N, T, build, close, draw, each_kind, each_layer
 
 # ---------------------------------------------------------------- parameters
 
@@ -213,7 +213,7 @@ def test_complex_input(name):
             layer(x, draw(2, B, N).to(other))
 
 
-@each_layer
+@each_kind
 def test_autocast_computes_in_single_precision(name):
     """Half-precision inputs and states, as other modules return them under autocast, are widened first."""
     layer = build(name, 2, dtype=torch.float32)

@@ -5,7 +5,7 @@ import torch
 from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
 import tolerance
-from layers import COMPLEX, B, D, N, T, build, close, draw, each_layer
+from layers import COMPLEX, B, D, N, T, build, close, draw, each_kind
 
 
 def elman(layer, **keywords):
@@ -84,7 +84,7 @@ def test_a_complex_layer_is_the_textbook_loop(name):
         close(out[: lengths[q], q], y, f"sequence {q}")
 
 
-@each_layer
+@each_kind
 def test_an_empty_batch(name):
     """torch.nn.RNN accepts an empty batch, with zero gradients; zero steps are an error."""
     layer, twin = build(name, 2, bidirectional=True), torch.nn.RNN(D, N, 2, bidirectional=True, dtype=torch.float64)
@@ -98,7 +98,7 @@ def test_an_empty_batch(name):
             model(draw(0, B, D))
 
 
-@each_layer
+@each_kind
 def test_devices_that_differ(name):
     layer, twin = build(name), torch.nn.RNN(D, N, dtype=torch.float64)
     far = torch.empty(T, B, D, dtype=torch.float64, device="meta")

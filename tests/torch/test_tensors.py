@@ -12,7 +12,7 @@ import isometry.torch as it
 import tolerance
 from derivatives import draw, leaves, same, score
 from isometry.torch import formulas
-from layers import LAYERS, B, D, N, T, build, each_layer
+from layers import KINDS, B, D, N, T, build, each_kind
 
 #: The calls of the package, and the shapes of their arguments.
 CALLS = {
@@ -67,10 +67,10 @@ def test_meta_tensors(program):
     assert [g.shape for g in grads] == [t.shape for t in far]
 
 
-@each_layer
+@each_kind
 def test_layers_on_the_meta_device(name):
     """Shapes of results and gradients before memory is allocated; then the layer is moved and initialised."""
-    layer = LAYERS[name](D, N, 2, bidirectional=True, trainable_h0=True, device="meta")
+    layer = KINDS[name](D, N, 2, bidirectional=True, trainable_h0=True, device="meta")
     x = torch.empty(T, B, D, device="meta")
     out, last = layer(x)
     assert (out.shape, out.device.type) == ((T, B, 2 * N), "meta")
@@ -85,11 +85,11 @@ def test_layers_on_the_meta_device(name):
     assert layer(torch.ones(T, B, D))[0].isfinite().all()
 
 
-@each_layer
+@each_kind
 def test_layers_made_under_the_meta_device(name):
     """The context of torch.device reaches every parameter and buffer."""
     with torch.device("meta"):
-        layer = LAYERS[name](D, N)
+        layer = KINDS[name](D, N)
     assert {t.device.type for t in layer.state_dict().values()} == {"meta"}
 
 
@@ -122,7 +122,7 @@ def test_jit_trace(program):
     same(trace(*moved), f(*moved))
 
 
-@each_layer
+@each_kind
 def test_export_of_a_layer(name, seed):
     """The program exported at one point gives the values at another."""
     layer, x = build(name, 2, bidirectional=True), draw(seed, T, B, D)

@@ -1,5 +1,6 @@
 """What an object is, said once: its arguments, their shapes, and what follows from them for every face and layer."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import isqrt
@@ -83,6 +84,14 @@ class Declaration:
             batches[name] = self._bind(argument, shape, sizes)
         rows, columns = self.matrix
         return (sizes[rows], sizes[columns]), _check.broadcast(**batches)
+
+    def sizes(self, given: Iterable[tuple[Argument, Shape]]) -> dict[str, int]:
+        """The sizes that arguments of these shapes bind; those of a list are its own."""
+        sizes: dict[str, int] = {}
+        for argument, shape in given:
+            if not argument.list:
+                self._bind(argument, shape, sizes)
+        return sizes
 
     def _bind(self, argument: Argument, shape: Shape, sizes: dict[str, int]) -> Shape:
         """Bind or check the sizes of one argument, and return its batch shape."""

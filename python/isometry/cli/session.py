@@ -111,7 +111,7 @@ class Session:
     @torch.no_grad()
     def orthogonality_error(self) -> float:
         """The largest e(W) of the layer's recurrent matrices in units of n eps, NaN where there is none."""
-        layer = self.network.layer
+        layer: Any = self.network.layer
         if not hasattr(layer, "recurrent_matrix"):
             return float("nan")
         sides: tuple[tuple[bool, ...], ...] = ((), (True,)) if getattr(layer, "bidirectional", False) else ((),)

@@ -1,8 +1,11 @@
 """The operators of the NumPy face, one module each."""
 
+from isometry.operators._adjoint import Adjoint
+from isometry.operators._composition import Composition
 from isometry.operators._operator import Operator
 from isometry.operators.cayley import Cayley
 from isometry.operators.dense import Dense
 from isometry.operators.householder import Householder
+from isometry.operators.kronecker import Kronecker
 
-__all__ = ["Cayley", "Dense", "Householder", "Operator"]
+__all__ = ["Adjoint", "Cayley", "Composition", "Dense", "Householder", "Kronecker", "Operator"]

@@ -1,20 +1,25 @@
 """Operators made from a declaration: they hold its arguments, check them when built, and act by the kernels."""
 
-from typing import Any, ClassVar, NoReturn
+from collections.abc import Callable
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import DTypeLike
 
-from isometry import _check, _core, _threads
+from isometry import _check, _check_expression, _core, _threads
 from isometry._arrays import Array, DType, common, finite, gradient, ready, real_type, stacked, taken, taken_real
-from isometry._backend import serve
+from isometry._expression import converted, sizes
+from isometry._index import Key, picked
 from isometry._objects._declaration import Argument, Declaration
-from isometry.operators._operator import Gradients, Operator
+from isometry.operators._immutable import Immutable
+from isometry.operators._operator import Gradients
+from isometry.operators._random import field
 
 #: Arrays of shape (nb, ...), one per argument in the order of the declaration; None where not given or not wanted.
 Folded = tuple[Any, ...]
 
 
-class Declared(Operator):
+class Declared(Immutable):
     """An operator of the package: immutable, with references to the arrays it was built from."""
 
     __slots__ = ("_arrays", "_finite")
@@ -34,12 +39,13 @@ class Declared(Operator):
     def _hold(self, *values: Any) -> None:
         """Take and check the arguments, and set everything there is to set."""
         declaration = self._declaration
+        arguments = declaration.flat(len(values))
         arrays: list[Array | None] = []
-        for argument, value in zip(declaration.arguments, values, strict=True):
+        for argument, value in zip(arguments, values, strict=True):
             arrays.append(None if value is None and arrays else _taken(argument, value, arrays))
         shapes = (None if a is None else a.shape for a in arrays)
         shape, batch_shape = declaration.known(*shapes)  # type: ignore[operator]
-        dtype = promoted(declaration.arguments, arrays)
+        dtype = promoted(arguments, arrays)
         self._check_values(arrays, dtype)
         put = object.__setattr__
         put(self, "shape", shape)
@@ -55,49 +61,50 @@ class Declared(Operator):
         checked = self._declaration.checked
         seen = tuple(
             ready(a, real if t.real else own) if a is not None and t.name in checked else None
-            for t, a in zip(self._declaration.arguments, arrays, strict=True)
+            for t, a in zip(self._declaration.flat(len(arrays)), arrays, strict=True)
         )
         if any(a is not None for a in seen):
             _core.operator_check(self._declaration.stem, seen)
 
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"{name} cannot be set: a {type(self).__name__} is immutable")
-
-    def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"{name} cannot be deleted: a {type(self).__name__} is immutable")
-
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), dict(zip(self._declaration.names, self._arrays, strict=True)))
+        return _rebuild, (type(self), {name: getattr(self, name) for name in self._declaration.names})
+
+    @property
+    def _flat(self) -> tuple[Argument, ...]:
+        """The argument that each array belongs to."""
+        return self._declaration.flat(len(self._arrays))
 
     # -------------------------------------------------------- folded arrays
 
     def _check_held(self, check_finite: bool) -> None:
         if check_finite and not self._finite:
-            for name, array in zip(self._declaration.names, self._arrays, strict=True):
-                finite(name, array)
+            for argument, array in zip(self._flat, self._arrays, strict=True):
+                finite(argument.name, array)
             object.__setattr__(self, "_finite", True)
 
     def _parameters(self, dtype: DType) -> Folded:
         """The arguments broadcast to the batch and folded to (nb, ...), for arithmetic in dtype."""
         return tuple(
             None if a is None else stacked(a, t.rank, self.batch_shape, real_type(dtype) if t.real else dtype)
-            for t, a in zip(self._declaration.arguments, self._arrays, strict=True)
+            for t, a in zip(self._flat, self._arrays, strict=True)
         )
 
     def _bars(self, p: Folded) -> Folded:
         """Room for the gradients of what was given and is trainable."""
-        arguments = self._declaration.arguments
-        return tuple(
-            np.empty_like(a) if t.trained and a is not None else None for t, a in zip(arguments, p, strict=True)
-        )
+        given = zip(self._flat, p, strict=True)
+        return tuple(np.empty_like(a) if t.trained and a is not None else None for t, a in given)
 
     def _gradients(self, bars: Folded) -> Gradients:
         """The gradients under the arguments' names, in their own shapes and dtypes."""
-        result = {}
-        for argument, own, bar in zip(self._declaration.arguments, self._arrays, bars, strict=True):
+        result: Gradients = {}
+        for argument, own, bar in zip(self._flat, self._arrays, bars, strict=True):
             if bar is not None and own is not None:
                 core = bar.shape[bar.ndim - argument.rank :]
-                result[argument.name] = gradient(bar.reshape((*self.batch_shape, *core)), own.shape, own.dtype)
+                grad = gradient(bar.reshape((*self.batch_shape, *core)), own.shape, own.dtype)
+                if argument.list:
+                    result.setdefault(argument.name, []).append(grad)
+                else:
+                    result[argument.name] = grad
         return result
 
     # -------------------------------------------------------- hooks
@@ -125,28 +132,35 @@ class Declared(Operator):
         _core.operator_matrix_vjp(stem, p, saved, w_bar, bars, _threads.get_num_threads())
         return self._gradients(bars)
 
-    # -------------------------------------------------------- methods
+    # -------------------------------------------------------- expressions
 
-    def matrix(self, *, backend: str | None = None, check_finite: bool = True) -> Array:
-        serve(backend)
-        self._check_held(_check.flag("check_finite", check_finite))
-        return self._matrices(self.dtype).reshape((*self.batch_shape, *self.shape))
+    def _parts(self) -> list[str]:
+        shapes = [None if a is None else a.shape for a in self._arrays]
+        return [*sizes(self._declaration, shapes), *self._common_parts()]
 
-    def matrix_vjp(self, ct: Any, *, backend: str | None = None, check_finite: bool = True) -> Gradients:
-        serve(backend)
-        check_finite = _check.flag("check_finite", check_finite)
-        ct = taken("ct", ct)
-        _check.exact("ct", ct.shape, (*self.batch_shape, *self.shape))
-        _check.field_of_result("ct", ct.dtype.name, self.dtype.name)
-        self._check_held(check_finite)
-        if check_finite:
-            finite("ct", ct)
-        return self._pull_matrices(None, stacked(ct, 2, self.batch_shape, common(self.dtype, ct)))
+    def astype(self, dtype: DTypeLike) -> Self:
+        own, target = self.dtype.name, field(dtype).name
+        _check_expression.conversion(own, target)
+        return self._remade(lambda t, a: a.astype(converted(own, a.dtype.name, target, t.real), copy=False))
+
+    def _picked(self, key: Key) -> Self:
+        return self._remade(lambda t, a: picked(a, a.shape[: a.ndim - t.rank], key))
+
+    def _remade(self, change: Callable[[Argument, Array], Array]) -> Self:
+        """The same law on changed arrays; the operator itself where nothing changes."""
+        made = [None if a is None else change(t, a) for t, a in zip(self._flat, self._arrays, strict=True)]
+        if all(a is b for a, b in zip(made, self._arrays, strict=True)):
+            return self
+        operator = self.__new__(type(self))
+        operator._hold(*made)
+        return operator
 
 
 def _held(i: int, argument: Argument) -> property:
     """The property that gives an argument back."""
     text = f"The argument `{argument.name}`, shape {argument.form()}; None if it was not given."
+    if argument.list:
+        return property(lambda op: op._arrays[i:], doc=f"The argument `{argument.name}`, a tuple.")
     return property(lambda op: op._arrays[i], doc=text)
 
 

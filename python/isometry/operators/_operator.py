@@ -8,16 +8,20 @@ Broadcasting, promotion, finiteness and the shape of each gradient are decided h
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
-from isometry import _batch, _check, _core, _threads
+from isometry import _batch, _check, _check_expression, _core, _threads
 from isometry._arrays import Array, DType, common, finite, folded, gradient, stacked, taken, unfolded
 from isometry._backend import serve
 from isometry._check import Shape
+from isometry._expression import Expression
+from isometry.operators._expressions import Expressions
+from isometry.operators._random import field
 
 Gradients = dict[str, Any]
 
 
-class Operator:
+class Operator(Expressions):
     """A linear map on the last axis, or a stack of them.
 
     Attributes
@@ -34,7 +38,13 @@ class Operator:
     A subclass of one's own calls ``super().__init__(shape=, dtype=, batch_shape=())`` and defines
     ``matrix(self, *, backend=None, check_finite=True)`` and, if it is to have gradients,
     ``matrix_vjp(self, ct, *, backend=None, check_finite=True)``. Everything else follows: it is applied through its
-    matrix and serves `recurrence`.
+    matrix, composes, has an adjoint and serves `recurrence`. Conversions and members of a stack are a TypeError unless
+    it defines ``astype`` and ``__getitem__``.
+
+    In expressions ``op(x)`` is ``op.apply(x)``, on vectors in the last axis; ``op @ x`` and ``x @ op`` are what
+    NumPy's matmul makes of ``op.matrix()`` and x; ``op1 @ op2`` is a `Composition`, ``op.H`` an `Adjoint`, ``op.T`` the
+    same for a real operator; ``len(op)``, ``op[i]`` and iteration run along the batch axes of a stack;
+    ``np.asarray(op)`` is the matrix. None of the products forms the matrix where the factors are cheaper.
 
     Examples
     --------
@@ -55,13 +65,9 @@ class Operator:
     batch_shape: Shape
     dtype: DType
 
-    def __init__(self, *, shape: tuple[int, int], dtype: Any, batch_shape: Shape = ()) -> None:
-        self.shape = shape
-        self.batch_shape = batch_shape
-        self.dtype = np.dtype(dtype)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(shape={self.shape}, batch_shape={self.batch_shape}, dtype={self.dtype})"
+    def __init__(self, *, shape: tuple[int, int], dtype: DTypeLike, batch_shape: Shape = ()) -> None:
+        self.shape, self.batch_shape = _check_expression.sizes(shape, batch_shape)
+        self.dtype = field(dtype)
 
     # -------------------------------------------------------- hooks: folded arrays (nb, ...) of one dtype
 
@@ -81,11 +87,17 @@ class Operator:
         _core.operator_apply_vjp("dense", (w,), None, x, ct, (w_bar,), x_bar, adjoint, threads)
         return self._pull_matrices(w, w_bar)
 
+    def _beside_rows(self) -> Shape:
+        """The batch shape against (..., k) for k rows beside the batch."""
+        return (*self.batch_shape, 1) if self.batch_shape else ()
+
     def _matrices(self, dtype: DType) -> Array:
         """W as (nb, n_out, n_in)."""
-        return stacked(self.matrix(check_finite=False), 2, self.batch_shape, dtype)
+        w = taken("matrix()", self.matrix(check_finite=False))
+        _check.exact("matrix()", w.shape, (*self.batch_shape, *self.shape))
+        return stacked(w, 2, self.batch_shape, dtype)
 
-    def _pull_matrices(self, w: Array, w_bar: Array) -> Gradients:
+    def _pull_matrices(self, w: Array | None, w_bar: Array) -> Gradients:
         """The gradients of the arguments from that of W, where W is at hand."""
         del w
         w_bar = w_bar.reshape((*self.batch_shape, *self.shape))
@@ -93,7 +105,7 @@ class Operator:
 
     # -------------------------------------------------------- methods
 
-    def apply(self, x: Any, *, backend: str | None = None, check_finite: bool = True) -> Array:
+    def apply(self, x: ArrayLike, *, backend: str | None = None, check_finite: bool = True) -> Array:
         """Apply the operator to every vector of x: c = W x.
 
         Parameters
@@ -127,7 +139,7 @@ class Operator:
         """
         return self._apply(x, False, backend, check_finite)
 
-    def apply_adjoint(self, x: Any, *, backend: str | None = None, check_finite: bool = True) -> Array:
+    def apply_adjoint(self, x: ArrayLike, *, backend: str | None = None, check_finite: bool = True) -> Array:
         """Apply the conjugate transpose to every vector of x: W^H x.
 
         Parameters
@@ -161,12 +173,17 @@ class Operator:
         """
         return self._apply(x, True, backend, check_finite)
 
-    def _apply(self, x: Any, adjoint: bool, backend: str | None, check_finite: bool) -> Array:
+    def _apply(
+        self, x: ArrayLike, adjoint: bool, backend: str | None, check_finite: bool, columns: bool = False
+    ) -> Array:
+        """W x or W^H x; with `columns` the last but one axis of x is none of a batch."""
         serve(backend)
         check_finite = _check.flag("check_finite", check_finite)
+        if isinstance(x, Expression):
+            _check_expression.not_rows(type(x).__name__)
         x = taken("x", x)
         n_out, n_in = self.shape[::-1] if adjoint else self.shape
-        fold = _batch.plan(self.batch_shape, x.shape, n_in)
+        fold = _batch.plan(self._beside_rows() if columns else self.batch_shape, x.shape, n_in)
         self._check_held(check_finite)
         if check_finite:
             finite("x", x)
@@ -205,7 +222,7 @@ class Operator:
         raise NotImplementedError(f"{type(self).__name__} must define matrix()")
 
     def apply_vjp(
-        self, x: Any, ct: Any, *, backend: str | None = None, check_finite: bool = True
+        self, x: ArrayLike, ct: ArrayLike, *, backend: str | None = None, check_finite: bool = True
     ) -> tuple[Gradients, Array]:
         """Pull a cotangent of `apply(x)` back to the arguments of the operator and to x.
 
@@ -248,7 +265,7 @@ class Operator:
         return self._apply_vjp("x", x, ct, False, backend, check_finite)
 
     def apply_adjoint_vjp(
-        self, y: Any, ct: Any, *, backend: str | None = None, check_finite: bool = True
+        self, y: ArrayLike, ct: ArrayLike, *, backend: str | None = None, check_finite: bool = True
     ) -> tuple[Gradients, Array]:
         """Pull a cotangent of `apply_adjoint(y)` back to the arguments of the operator and to y.
 
@@ -278,7 +295,7 @@ class Operator:
         return self._apply_vjp("y", y, ct, True, backend, check_finite)
 
     def _apply_vjp(
-        self, name: str, x: Any, ct: Any, adjoint: bool, backend: str | None, check_finite: bool
+        self, name: str, x: ArrayLike, ct: ArrayLike, adjoint: bool, backend: str | None, check_finite: bool
     ) -> tuple[Gradients, Array]:
         serve(backend)
         check_finite = _check.flag("check_finite", check_finite)
@@ -297,7 +314,7 @@ class Operator:
         grads = self._pull(folded(x, fold, dtype), folded(ct, fold, dtype), x_bar, adjoint)
         return grads, gradient(unfolded(x_bar, fold), x.shape, x.dtype)
 
-    def matrix_vjp(self, ct: Any, *, backend: str | None = None, check_finite: bool = True) -> Gradients:
+    def matrix_vjp(self, ct: ArrayLike, *, backend: str | None = None, check_finite: bool = True) -> Gradients:
         """Pull a cotangent of `matrix()` back to the arguments of the operator.
 
         Parameters

@@ -1,14 +1,18 @@
 """Shared by the `random` constructors: the dtype, which determines the field, the generator, Haar matrices."""
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from isometry import _check
 from isometry._arrays import Array, DType
 
+#: What `numpy.random.default_rng` takes.
+Seed = int | Sequence[int] | np.random.SeedSequence | np.random.BitGenerator | np.random.Generator | None
 
-def field(dtype: Any) -> DType:
+
+def field(dtype: DTypeLike) -> DType:
     """The requested dtype, one of the four supported."""
     try:
         result: DType = np.dtype(dtype)
@@ -18,7 +22,7 @@ def field(dtype: Any) -> DType:
     return result.newbyteorder("=")
 
 
-def generator(rng: Any) -> np.random.Generator:
+def generator(rng: Seed) -> np.random.Generator:
     """The generator itself, or a new one from a seed."""
     try:
         return np.random.default_rng(rng)

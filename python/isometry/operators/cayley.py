@@ -3,13 +3,14 @@
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from isometry import _check, _core, _tolerance
 from isometry._arrays import FLOAT64, Array, finite, ready, real_type, stacked, taken, taken_real
 from isometry._objects.cayley import CAYLEY, FROM_MATRIX, not_skew, real_upper
 from isometry._objects.cayley import negative_ones as split
 from isometry.operators._declared import Declared, promoted
-from isometry.operators._random import field, generator
+from isometry.operators._random import Seed, field, generator
 
 __all__ = ["Cayley"]
 
@@ -77,13 +78,22 @@ class Cayley(Declared, declaration=CAYLEY):
     signs: Array | None
     phases: Array | None
 
-    def __init__(self, upper: Any, *, diagonal: Any = None, signs: Any = None, phases: Any = None) -> None:
+    def __init__(
+        self,
+        upper: ArrayLike,
+        *,
+        diagonal: ArrayLike | None = None,
+        signs: ArrayLike | None = None,
+        phases: ArrayLike | None = None,
+    ) -> None:
         self._hold(upper, diagonal, signs, phases)
         if diagonal is not None and self.upper.dtype.kind != "c":
             real_upper()
 
     @classmethod
-    def random(cls, n: int, *, negative_ones: int | None = None, rng: Any = None, dtype: Any = FLOAT64) -> "Cayley":
+    def random(
+        cls, n: int, *, negative_ones: int | None = None, rng: Seed = None, dtype: DTypeLike = FLOAT64
+    ) -> "Cayley":
         """Draw a scaled Cayley transform of block form (the initialisation of the scoRNN, after Henaff).
 
         A is zero except for A[2j, 2j+1] = tan(t_j / 2), t_j uniform on [0, pi/2): W D has the eigenvalues e^{+-i
@@ -131,7 +141,13 @@ class Cayley(Declared, declaration=CAYLEY):
 
     @classmethod
     def from_matrix(
-        cls, w: Any, signs: Any = None, phases: Any = None, *, tol: float | None = None, check_finite: bool = True
+        cls,
+        w: ArrayLike,
+        signs: ArrayLike | None = None,
+        phases: ArrayLike | None = None,
+        *,
+        tol: float | None = None,
+        check_finite: bool = True,
     ) -> "Cayley":
         """Recover A (and the last factor, if not given) from an orthogonal or unitary matrix.
 
@@ -203,7 +219,7 @@ class Cayley(Declared, declaration=CAYLEY):
         return cls(upper.reshape(*batch, packed), **keywords)
 
     @classmethod
-    def from_skew(cls, a: Any, *, check_finite: bool = True) -> "Cayley":
+    def from_skew(cls, a: ArrayLike, *, check_finite: bool = True) -> "Cayley":
         """Build the transform from a full skew-symmetric or skew-Hermitian matrix.
 
         Parameters

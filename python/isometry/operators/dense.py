@@ -1,12 +1,12 @@
 """`Dense` on NumPy arrays: any matrix as an operator, W = weight."""
 
-from typing import Any
+from numpy.typing import ArrayLike, DTypeLike
 
 from isometry import _check
 from isometry._arrays import FLOAT64, Array
 from isometry._objects.dense import DENSE
 from isometry.operators._declared import Declared
-from isometry.operators._random import field, generator, haar
+from isometry.operators._random import Seed, field, generator, haar
 
 __all__ = ["Dense"]
 
@@ -46,11 +46,11 @@ class Dense(Declared, declaration=DENSE):
 
     weight: Array
 
-    def __init__(self, weight: Any) -> None:
+    def __init__(self, weight: ArrayLike) -> None:
         self._hold(weight)
 
     @classmethod
-    def random(cls, n: int, *, rng: Any = None, dtype: Any = FLOAT64) -> "Dense":
+    def random(cls, n: int, *, rng: Seed = None, dtype: DTypeLike = FLOAT64) -> "Dense":
         """Draw a Haar-distributed orthogonal or unitary matrix.
 
         Parameters

@@ -1,14 +1,15 @@
 """`Householder` on NumPy arrays; the definition stands in `isometry._objects.householder`."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from isometry import _check, _core, _tolerance
 from isometry._arrays import FLOAT64, Array, common, finite, real_type, stacked, taken, taken_real
 from isometry._objects.householder import HOUSEHOLDER, reflections, trapezoid
 from isometry.operators._declared import Declared
-from isometry.operators._random import field, generator
+from isometry.operators._random import Seed, field, generator
 
 __all__ = ["Householder"]
 
@@ -55,7 +56,7 @@ class Householder(Declared, declaration=HOUSEHOLDER):
     >>> import numpy as np, isometry as iso
     >>> op = iso.Householder(np.array([[1.0, 0.0], [1.0, 2.0], [0.0, 1.0]]))
     >>> op
-    Householder(shape=(3, 3), batch_shape=(), dtype=float64)
+    Householder(n=3, m=2, dtype=float64)
     >>> y = op.apply([3.0, 4.0, 0.0])
     >>> y.round(12), round(float(np.linalg.norm(y)), 12)
     (array([ 2.4, -3. , -3.2]), 5.0)
@@ -67,11 +68,11 @@ class Householder(Declared, declaration=HOUSEHOLDER):
     sign: Array | None
     phases: Array | None
 
-    def __init__(self, vectors: Any, *, sign: Any = None, phases: Any = None) -> None:
+    def __init__(self, vectors: ArrayLike, *, sign: ArrayLike | None = None, phases: ArrayLike | None = None) -> None:
         self._hold(vectors, sign, phases)
 
     @classmethod
-    def random(cls, n: int, m: int | None = None, *, rng: Any = None, dtype: Any = FLOAT64) -> "Householder":
+    def random(cls, n: int, m: int | None = None, *, rng: Seed = None, dtype: DTypeLike = FLOAT64) -> "Householder":
         """Draw a product of reflections.
 
         Parameters
@@ -118,7 +119,7 @@ class Householder(Declared, declaration=HOUSEHOLDER):
         return cls(vectors, sign=1.0)
 
     @classmethod
-    def from_matrix(cls, w: Any, *, tol: float | None = None, check_finite: bool = True) -> "Householder":
+    def from_matrix(cls, w: ArrayLike, *, tol: float | None = None, check_finite: bool = True) -> "Householder":
         """Factor an orthogonal or unitary matrix into n - 1 reflections and a last factor.
 
         Algorithm 2 of the Householder paper in a form without cancellation; costs (4/3) n^3 operations.
@@ -166,7 +167,7 @@ class Householder(Declared, declaration=HOUSEHOLDER):
         return cls(vectors, sign=last.reshape(batch))
 
     @classmethod
-    def from_trapezoid(cls, u: Any, *, sign: Literal["hard", "soft"] = "hard") -> "Householder":
+    def from_trapezoid(cls, u: ArrayLike, *, sign: Literal["hard", "soft"] = "hard") -> "Householder":
         """Build the transition of the oRNN from its trapezoidal array of parameters.
 
         Column j holds the reflection vector u_{n-j} below j ignored entries. For m = n the last column holds the

@@ -1,18 +1,18 @@
 """The adding problem: the sum of the two marked numbers of a sequence."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from isometry import _check, _check_tasks
 from isometry._arrays import Array
-from isometry.operators._random import generator
+from isometry.operators._random import Seed, generator
 
 __all__ = ["adding"]
 
 
 def adding(
-    steps: int, batch: int, rng: Any, *, variant: Literal["halves", "half_open"] = "halves"
+    steps: int, batch: int, rng: Seed, *, variant: Literal["halves", "half_open"] = "halves"
 ) -> tuple[Array, Array]:
     """Draw a batch of the adding problem.
 

@@ -1,12 +1,10 @@
 """The copying problem: remember ten digits over a long sequence of blanks."""
 
-from typing import Any
-
 import numpy as np
 
 from isometry import _check
 from isometry._arrays import Array
-from isometry.operators._random import generator
+from isometry.operators._random import Seed, generator
 
 __all__ = ["copying"]
 
@@ -14,7 +12,7 @@ DIGITS = 10
 BLANK, MARKER = 0, 9
 
 
-def copying(steps: int, batch: int, rng: Any, *, marker_offset: int = 1) -> tuple[Array, Array]:
+def copying(steps: int, batch: int, rng: Seed, *, marker_offset: int = 1) -> tuple[Array, Array]:
     """Draw a batch of the copying problem.
 
     The input is ten digits of 1..8, then blanks (0) up to length T + 20, with one marker (9) that requests the

@@ -1,8 +1,7 @@
 """Class numbers as indicator vectors."""
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from isometry import _check, _check_tasks
 from isometry._arrays import Array, taken_integers
@@ -10,7 +9,7 @@ from isometry._arrays import Array, taken_integers
 __all__ = ["one_hot"]
 
 
-def one_hot(ids: Any, classes: int) -> Array:
+def one_hot(ids: ArrayLike, classes: int) -> Array:
     """Return indicator vectors of class numbers.
 
     Parameters

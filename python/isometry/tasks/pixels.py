@@ -1,8 +1,7 @@
 """Images as sequences of pixels."""
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from isometry import _check, _check_tasks
 from isometry._arrays import Array, finite, taken_integers, taken_real
@@ -10,7 +9,7 @@ from isometry._arrays import Array, finite, taken_integers, taken_real
 __all__ = ["pixels"]
 
 
-def pixels(images: Any, permutation: Any = None, *, check_finite: bool = True) -> Array:
+def pixels(images: ArrayLike, permutation: ArrayLike | None = None, *, check_finite: bool = True) -> Array:
     """Read images pixel by pixel.
 
     Parameters

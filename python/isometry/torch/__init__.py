@@ -10,7 +10,8 @@ from .._backend import use_backend
 from .._core import __version__
 from .._threads import set_num_threads
 from .activations import activate
-from .operators import Cayley, Dense, Householder, Operator
+from .gru import gru
+from .operators import Adjoint, Cayley, Composition, Dense, Householder, Kronecker, Operator
 from .realform import complex_matrix, complex_state, orthogonality_error, real_input, real_matrix, real_state
 from .recurrence import recurrence
 
@@ -50,15 +51,19 @@ def show_config() -> None:
 
 
 __all__ = [
+    "Adjoint",
     "Cayley",
+    "Composition",
     "Dense",
     "Householder",
+    "Kronecker",
     "Operator",
     "__version__",
     "activate",
     "complex_matrix",
     "complex_state",
     "get_num_threads",
+    "gru",
     "nn",
     "orthogonality_error",
     "real_input",

@@ -169,7 +169,8 @@ def formula_vjp(
         own = [t.view_as(t) if w and t is not None else t for t, w in zip(inputs, wanted, strict=True)]
         places = [i for i, w in enumerate(wanted) if w and own[i] is not None]
         out = formula(*own)
-        found = torch.autograd.grad(out, [own[i] for i in places], ct, create_graph=create, allow_unused=True)  # type: ignore[misc]
+        asked = [t for i in places if (t := own[i]) is not None]
+        found = torch.autograd.grad(out, asked, ct, create_graph=create, allow_unused=True)
     grads: list[Tensor | None] = [None] * len(inputs)
     for i, g in zip(places, found, strict=True):
         grads[i] = g

@@ -41,12 +41,6 @@ pub trait Operator<T: Scalar>: Sync {
     /// The array of the i-th argument.
     fn argument(&self, i: usize) -> Array<'_, T>;
 
-    /// Whether the i-th argument has a gradient.
-    fn trained(&self, i: usize) -> bool {
-        let arguments = self.arguments();
-        arguments.get(i).or(arguments.last()).is_some_and(|argument| argument.trained)
-    }
-
     /// Sizes of a row (n_in, n_out) on one side.
     fn features(&self, side: Side) -> (usize, usize) {
         let (p, q) = self.shape();

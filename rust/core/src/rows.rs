@@ -1,5 +1,6 @@
 //! What one member of a team does with an operator on rows.
 
+use crate::argument::Bar;
 use crate::operator::Side;
 use crate::scalar::Scalar;
 
@@ -19,8 +20,10 @@ pub trait Rows<T: Scalar>: Sync {
     fn work(&self) -> usize;
     /// Real numbers that a member needs for up to `rows` rows.
     fn scratch(&self, rows: usize) -> usize;
-    /// Real numbers of the gradient of all trained parameters.
+    /// Real numbers that the gradients of all arguments are summed in.
     fn sums(&self) -> usize;
+    /// The gradients of the arguments from these sums; `bars` were checked.
+    fn deal(&self, sums: &[T::Real], bars: &mut [Bar<'_, T>]);
 
     /// Writes W x or W^H x of `rows` rows to `out`.
     unsafe fn apply_rows(&self, x: *const T, rows: usize, side: Side, out: *mut T, scratch: *mut T::Real);

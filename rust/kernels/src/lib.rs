@@ -16,6 +16,7 @@ pub mod cayley;
 mod dispatch;
 pub mod eliminate;
 pub mod householder;
+pub mod kronecker;
 mod lanes;
 pub mod norms;
 pub mod pack;

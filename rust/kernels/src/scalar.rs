@@ -7,6 +7,7 @@ use crate::activation::ActivationKernels;
 use crate::cayley::CayleyKernels;
 use crate::eliminate::EliminateKernels;
 use crate::householder::HouseholderKernels;
+use crate::kronecker::KroneckerKernels;
 use crate::norms::NormKernels;
 use crate::pack::PackKernels;
 use crate::portable::Portable;
@@ -77,6 +78,7 @@ pub unsafe trait Scalar:
     + CayleyKernels
     + EliminateKernels
     + HouseholderKernels
+    + KroneckerKernels
     + PackKernels
     + ProductKernels
     + UpperKernels

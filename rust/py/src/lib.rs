@@ -6,6 +6,7 @@ mod cayley;
 mod config;
 mod error;
 mod gate;
+mod gru;
 mod householder;
 mod operator;
 mod recurrence;
@@ -25,6 +26,8 @@ mod _core {
     use crate::config::{adopt_openmp, available_parallelism, config};
     #[pymodule_export]
     use crate::householder::householder_from_matrix;
+    #[pymodule_export]
+    use crate::gru::{gru, gru_vjp};
     #[pymodule_export]
     use crate::operator::{
         operator_apply, operator_apply_vjp, operator_check, operator_matrix, operator_matrix_vjp,

@@ -29,6 +29,19 @@ pub type Given<'py> = (
 /// Room for the gradients of x, input_weight, h0, bias, activation_bias; None for those not requested.
 pub type GivenBars<'py> = (Optional<'py>, Optional<'py>, Optional<'py>, Optional<'py>, Optional<'py>);
 
+/// The lengths of sequences.
+pub fn counts(lengths: &Option<PyReadonlyArray1<'_, i64>>) -> PyResult<Option<Vec<usize>>> {
+    let Some(lengths) = lengths else { return Ok(None) };
+    let (given, mut counts) = (lengths.as_array(), Vec::new());
+    let bytes = given.len().saturating_mul(size_of::<usize>());
+    counts.try_reserve_exact(given.len()).map_err(|_| exception(Error::OutOfMemory { bytes }))?;
+    for &length in given {
+        let negative = |_| PyValueError::new_err("lengths: expected no negative number");
+        counts.push(usize::try_from(length).map_err(negative)?);
+    }
+    Ok(Some(counts))
+}
+
 /// [`Given`], borrowed and checked.
 pub struct Arrays<'py, T: Number> {
     x: Input<'py, T>,
@@ -53,16 +66,6 @@ impl<'py, T: Number> Arrays<'py, T> {
         let [steps, batch, features] = x.sizes("x")?;
         let input_weight = Input::<T>::new("input_weight", input_weight)?;
         let [n, _] = input_weight.sizes("input_weight")?;
-        let lengths = lengths.as_ref().map(|lengths| {
-            let (given, mut lengths) = (lengths.as_array(), Vec::new());
-            let bytes = given.len().saturating_mul(size_of::<usize>());
-            lengths.try_reserve_exact(given.len()).map_err(|_| exception(Error::OutOfMemory { bytes }))?;
-            for &length in given {
-                let negative = |_| PyValueError::new_err("lengths: expected no negative number");
-                lengths.push(usize::try_from(length).map_err(negative)?);
-            }
-            Ok::<Vec<usize>, PyErr>(lengths)
-        });
         Ok(Arrays {
             x,
             input_weight,
@@ -74,7 +77,7 @@ impl<'py, T: Number> Arrays<'py, T> {
                 .map(|bias| Input::new("activation_bias", bias))
                 .transpose()?,
             on_input: *on_input,
-            lengths: lengths.transpose()?,
+            lengths: counts(lengths)?,
             reverse: *reverse,
             sizes: [steps, batch, features, n],
         })

@@ -16,7 +16,19 @@ import argparse
 from isometry.cli.errors import require
 
 # the groups, each a module in this package with a function rows()
-GROUPS = ("recurrence", "householder", "apply", "cayley", "batches", "small", "training", "memory", "numpy")
+GROUPS = (
+    "recurrence",
+    "gru",
+    "householder",
+    "apply",
+    "cayley",
+    "batches",
+    "kronecker",
+    "small",
+    "training",
+    "memory",
+    "numpy",
+)
 
 
 def names() -> tuple[str, ...]:

@@ -23,7 +23,7 @@ def differentiable(
     cotangent: Tensor,
     pick: Mapping[str, Callable[[Tensor], Tensor]] | None = None,
 ) -> Candidate:
-    """A candidate from its forward: loss sum(y * cotangent), gradients of the leaves.
+    """A candidate from its forward: loss Re sum(y * cotangent), gradients of the leaves.
 
     `pick` converts a leaf's gradient to the form in which the sides of a row are compared.
     """
@@ -32,7 +32,7 @@ def differentiable(
         for leaf in leaves.values():
             leaf.grad = None
         value = forward()
-        (value * cotangent).sum().backward()
+        (value * cotangent).sum().real.backward()
         return value
 
     def results() -> Results:

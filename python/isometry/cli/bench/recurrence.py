@@ -118,7 +118,7 @@ def wy_loop(leaves: dict[str, Tensor], x: Tensor) -> Callable[[], Tensor]:
 def unconstrained(work: Workload, x: Tensor, cotangent: Tensor) -> Candidate:
     """torch's fused RNN with a free matrix: a different function, so values are not compared."""
     layer = torch.nn.RNN(work.inputs, work.n, nonlinearity="relu")
-    torch.nn.init.orthogonal_(layer.weight_hh_l0)
+    torch.nn.init.orthogonal_(layer.get_parameter("weight_hh_l0"))
 
     def run() -> None:
         layer.zero_grad()

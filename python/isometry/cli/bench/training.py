@@ -6,6 +6,7 @@ optimiser.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -36,8 +37,9 @@ def rows() -> Iterator[Row]:
         return layer(x)[0]
 
     recurrent = list(layer.recurrent_parameters())
-    leaves = dict(zip(("input_weight", "bias", "readout", "offset"), rest_of(layer, readout, recurrent), strict=True))
-    mine = step("isometry", {"transition": recurrent[0]} | leaves, states, target, source.loss, {})
+    names = ("transition", "input_weight", "bias", "readout", "offset")
+    leaves: dict[str, Tensor] = dict(zip(names, (recurrent[0], *rest_of(layer, readout, recurrent)), strict=True))
+    mine = step("isometry", leaves, states, target, source.loss, {})
     yield Row(
         name=f"training step scoRNN n{N} B{BATCH} T{DELAY + 20}",
         ours=mine,
@@ -50,7 +52,7 @@ def rows() -> Iterator[Row]:
     )
 
 
-def initial(layer: nn.Module, readout: nn.Linear) -> dict[str, Tensor]:
+def initial(layer: it.nn.ScoRNN, readout: nn.Linear) -> dict[str, Tensor]:
     """The initial values, with the packed skew matrix unpacked into a square."""
     recurrent = list(layer.recurrent_parameters())
     square = torch.zeros(N, N)
@@ -66,7 +68,7 @@ def rest_of(layer: nn.Module, readout: nn.Linear, recurrent: list[nn.Parameter])
     own = [p for p in layer.parameters() if not any(p is q for q in recurrent)]
     matrix = next(p for p in own if p.dim() == 2)
     vector = next(p for p in own if p.dim() == 1)
-    return [matrix, vector, readout.weight, readout.bias]
+    return [matrix, vector, *readout.parameters()]
 
 
 def by_loop(
@@ -89,7 +91,7 @@ def step(
 ) -> Candidate:
     """A candidate whose run changes its own parameters; its results are those of the initial values."""
     rest = [p for k, p in leaves.items() if k != "transition"]
-    groups = [{"params": rest}, {"params": [leaves["transition"]], "lr": RECURRENT_RATE}]
+    groups: list[dict[str, Any]] = [{"params": rest}, {"params": [leaves["transition"]], "lr": RECURRENT_RATE}]
     optimizer = torch.optim.RMSprop(groups, lr=RATE, alpha=ALPHA)
 
     def backward() -> Tensor:

@@ -42,6 +42,8 @@ class RecurrentLayer(nn.Module):
     _own_keywords: tuple[str, ...] = ()
     """Attributes shown by ``repr`` after those of ``torch.nn.RNN``."""
 
+    weight_ih_l0: nn.Parameter
+
     def __init__(
         self,
         input_size: int,
@@ -184,7 +186,7 @@ class RecurrentLayer(nn.Module):
             Last state of every layer and direction, shaped as ``hx``.
         """
         if hx is not None and not isinstance(hx, Tensor):
-            _check.kind("hx", "a torch.Tensor", hx)
+            _check.kind("hx", "a torch.Tensor, the states of all layers and directions stacked", hx)
         if isinstance(input, PackedSequence):
             return self._forward_packed(input, hx)
         if not isinstance(input, Tensor):

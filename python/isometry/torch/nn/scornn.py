@@ -83,6 +83,8 @@ class ScoRNN(OrthogonalRNN):
         self.negative_ones = self.hidden_size // 2 if given is None else given
         self.negative_ones = _check.within("negative_ones", self.negative_ones, 0, self.hidden_size)
 
+    signs_l0: Tensor
+
     def _load_from_state_dict(self, *arguments: Any) -> None:
         super()._load_from_state_dict(*arguments)
         if not self.signs_l0.is_meta:  # D is determined by the loaded buffers

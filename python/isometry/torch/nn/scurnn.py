@@ -77,7 +77,8 @@ class ScuRNN(OrthogonalRNN):
 
     def _draw_transition(self) -> dict[str, Tensor]:
         drawn = Cayley.random(self.hidden_size, dtype=torch.complex128, device="cpu")
-        return {"upper": drawn.upper, "diagonal": drawn.diagonal, "phases": drawn.phases}
+        parts = {"upper": drawn.upper, "diagonal": drawn.diagonal, "phases": drawn.phases}
+        return {name: t for name, t in parts.items() if t is not None}
 
     def _transition(self, suffix: str) -> Cayley:
         diagonal, phases = getattr(self, "diagonal" + suffix), getattr(self, "phases" + suffix)

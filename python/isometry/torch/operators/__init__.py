@@ -1,8 +1,11 @@
 """The operators of the torch face, one module each."""
 
+from ._adjoint import Adjoint
+from ._composition import Composition
 from ._operator import Operator
 from .cayley import Cayley
 from .dense import Dense
 from .householder import Householder
+from .kronecker import Kronecker
 
-__all__ = ["Cayley", "Dense", "Householder", "Operator"]
+__all__ = ["Adjoint", "Cayley", "Composition", "Dense", "Householder", "Kronecker", "Operator"]

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
 
 from ... import _check, _core
 from ..._backend import serve
+from ..._expression import sizes
+from ..._index import Key, picked
 from ..._objects._declaration import Argument, Declaration
 from .._function import COMPLEX_OF, array, by_formula, visible
+from ._expressions import kind_of
 from ._functions import Functions, arrays, functions
-from ._operator import Arguments, Operator, real_tensor, stacked, tensor
+from ._operator import Arguments, Operator, beside, real_tensor, stacked, tensor
 
 
 class Declared(Operator):
@@ -39,22 +42,26 @@ class Declared(Operator):
         for i, argument in enumerate(declaration.arguments):
             setattr(cls, argument.name, _held(i, argument))
 
-    def _hold(self, first: Any, *rest: Any) -> None:
+    def _hold(self, *values: Any) -> None:
         """Take and check the arguments, and set everything there is to set."""
         declaration = self._declaration
-        held = tensor(declaration.arguments[0].name, first)
+        if not values:
+            declaration.check()
+        first, *rest = values
+        name = declaration.arguments[0].name
+        held = tensor(name, first)
         dtype = own = held.dtype
         given: list[Tensor | None] = [held]
         shapes: list[tuple[int, ...] | None] = [held.shape]
-        for argument, value in zip(declaration.arguments[1:], rest, strict=True):
+        for argument, value in zip(declaration.flat(1 + len(rest))[1:], rest, strict=True):
             if value is None:
                 given.append(None)
                 shapes.append(None)
                 continue
-            t = real_tensor(argument.name, value, declaration.arguments[0].name, own)
+            t = real_tensor(argument.name, value, name, own) if argument.real else beside(argument.name, value, own)
             given.append(t)
             shapes.append(t.shape)
-            if argument.angles:
+            if argument.angles or t.is_complex():
                 dtype = COMPLEX_OF[own]
         check = declaration.check if torch.compiler.is_compiling() else declaration.known
         self._shape, self._batch_shape = check(*shapes)  # type: ignore[operator]
@@ -68,9 +75,10 @@ class Declared(Operator):
 
     def _check_values(self, given: list[Tensor | None]) -> None:
         """Refuse values that the law forbids, where they can be seen; NaN passes."""
+        checked = self._declaration.checked
         seen = [
-            array(t) if t is not None and t.numel() and name in self._declaration.checked and visible(t) else None
-            for name, t in zip(self._declaration.names, given, strict=True)
+            array(t) if t is not None and t.numel() and a.name in checked and visible(t) else None
+            for a, t in zip(self._declaration.flat(len(given)), given, strict=True)
         ]
         if any(t is not None for t in seen):
             _core.operator_check(self._declaration.stem, tuple(seen))
@@ -78,10 +86,10 @@ class Declared(Operator):
     def arguments(self, dtype: torch.dtype) -> Arguments:
         """The arguments, those of the matrix's type in the given dtype, with no batch axis or a single one."""
         batch, first = self._batch_shape, self._arrays[0]
-        if not batch and first is not None and first.dtype is dtype:
+        if not batch and first is not None and first.dtype is dtype and not self._declaration.arguments[-1].list:
             return self._arrays
         made = []
-        for argument, t in zip(self._declaration.arguments, self._arrays, strict=True):
+        for argument, t in zip(self._declaration.flat(len(self._arrays)), self._arrays, strict=True):
             if t is not None:
                 t = t if argument.real or t.dtype is dtype else t.to(dtype)
                 t = stacked(t, batch, argument.rank) if batch else t
@@ -122,8 +130,54 @@ class Declared(Operator):
         """W x or W^H x by the formula."""
         return self._functions.apply_formula(*arguments, x, adjoint)
 
+    # -------------------------------------------------------- expressions
+
+    def _parts(self) -> list[str]:
+        shapes = [None if t is None else tuple(t.shape) for t in self._arrays]
+        parts = [*sizes(self._declaration, shapes), *self._common_parts()]
+        return parts if self.device.type == "cpu" else [*parts, f"device='{self.device}'"]
+
+    def _picked(self, key: Key) -> Self:
+        return self._remade(
+            lambda argument, t: picked(t, tuple(t.shape[: t.dim() - argument.rank]), key, torch.from_numpy)
+        )
+
+    @property
+    def device(self) -> torch.device:
+        """Where the arguments are: on the device of the first."""
+        first = self._arrays[0]
+        assert first is not None
+        return first.device
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether one of the arguments requires its gradient."""
+        return any(t is not None and t.requires_grad for t in self._arrays)
+
+    def detach(self) -> Self:
+        return self._remade(lambda _, t: t.detach())
+
+    def _moved(self, dtype: torch.dtype | None, device: torch.device | None) -> Self:
+        def moved(argument: Argument, t: Tensor) -> Tensor:
+            t = t if dtype is None else t.to(kind_of(self._dtype, t.dtype, dtype, argument.real))
+            return t if device is None else t.to(device)
+
+        return self._remade(moved)
+
+    def _remade(self, change: Callable[[Argument, Tensor], Tensor]) -> Self:
+        """The same law on changed tensors; the operator itself where nothing changes."""
+        arguments = self._declaration.flat(len(self._arrays))
+        made = [None if t is None else change(a, t) for a, t in zip(arguments, self._arrays, strict=True)]
+        if all(a is b for a, b in zip(made, self._arrays, strict=True)):
+            return self
+        operator = self.__new__(type(self))
+        operator._hold(*made)
+        return operator
+
 
 def _held(i: int, argument: Argument) -> property:
     """The property that gives an argument back."""
     text = f"The argument `{argument.name}`, shape {argument.form()}; None if it was not given."
+    if argument.list:
+        return property(lambda op: op._arrays[i:], doc=f"The argument `{argument.name}`, a tuple.")
     return property(lambda op: op._arrays[i], doc=text)

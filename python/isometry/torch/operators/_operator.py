@@ -10,9 +10,10 @@ import math
 import torch
 from torch import Tensor
 
-from ... import _batch, _check
+from ... import _batch, _check, _check_expression
 from ..._backend import serve
 from .._function import COMPLEX_OF, REAL_OF, autocast, by_formula, dtype_name
+from ._expressions import Expressions
 from ._functions import THROUGH_MATRIX, Functions
 
 Arguments = tuple[Tensor | None, ...]
@@ -48,6 +49,22 @@ def real_tensor(
     return t
 
 
+def beside(name: str, value: object, dtype: torch.dtype) -> Tensor:
+    """A further argument of the matrix's type, real or complex, of the precision of the first."""
+    t = tensor(name, value)
+    if t.dtype is not dtype:
+        _check.same_precision(name, dtype_name(t.dtype), name, dtype_name(dtype))
+    return t
+
+
+def haar(n: int, rng: torch.Generator | None, dtype: torch.dtype, device: torch.device | str | None) -> Tensor:
+    """A Haar-distributed orthogonal or unitary matrix: Q of a Gaussian matrix, times the phases of diag(R)."""
+    # In double precision, so that W is orthogonal to rounding in single precision too.
+    wide = torch.complex128 if dtype.is_complex else torch.float64
+    q, r = torch.linalg.qr(torch.randn(n, n, generator=rng, dtype=wide, device=device))
+    return (q * r.diagonal().sgn()).to(dtype)
+
+
 def drawn(rng: object, dtype: object) -> torch.dtype:
     """The dtype of random arguments, after checking it and their generator."""
     if rng is not None and not isinstance(rng, torch.Generator):
@@ -66,14 +83,20 @@ def stacked(t: Tensor, batch: tuple[int, ...], tail: int) -> Tensor:
     return t.expand(*batch, *own).reshape(math.prod(batch), *own)
 
 
-class Operator:
+class Operator(Expressions):
     """A linear map on the last axis, or a stack of them.
 
     Notes
     -----
     A subclass of one's own calls ``super().__init__(shape=, dtype=, batch_shape=())`` and defines
     ``matrix(self, *, backend=None, check_finite=True)``, in torch operations where it is to be differentiable.
-    Everything else follows: it is applied through its matrix and serves `recurrence`.
+    Everything else follows: it is applied through its matrix, composes, has an adjoint and serves `recurrence`.
+    Conversions and members of a stack are a TypeError unless it defines ``to``, ``detach`` and ``__getitem__``.
+
+    In expressions ``op(x)`` is ``op.apply(x)``, on vectors in the last axis; ``op @ x`` and ``x @ op`` are what matmul
+    makes of ``op.matrix()`` and x; ``op1 @ op2`` is a `Composition`, ``op.H`` an `Adjoint`, ``op.T`` the same for a
+    real operator; ``len(op)``, ``op[i]`` and iteration run along the batch axes of a stack; ``np.asarray(op)`` is the
+    matrix where no gradient is recorded. None of the products forms the matrix where the factors are cheaper.
 
     Examples
     --------
@@ -95,8 +118,10 @@ class Operator:
     _dtype: torch.dtype
 
     def __init__(self, *, shape: tuple[int, int], dtype: torch.dtype, batch_shape: tuple[int, ...] = ()) -> None:
-        self._shape = shape
-        self._batch_shape = batch_shape
+        if not isinstance(dtype, torch.dtype):
+            _check.kind("dtype", "a torch.dtype", dtype)
+        _check.floating("dtype", dtype_name(dtype))
+        self._shape, self._batch_shape = _check_expression.sizes(shape, batch_shape)
         self._dtype = dtype
 
     @property
@@ -113,10 +138,6 @@ class Operator:
     def dtype(self) -> torch.dtype:
         """The dtype of W."""
         return self._dtype
-
-    def __repr__(self) -> str:
-        stack = f", batch_shape={self._batch_shape}" if self._batch_shape else ""
-        return f"{type(self).__name__}(shape={self._shape}{stack}, dtype={self._dtype})"
 
     def apply(self, x: Tensor, *, backend: str | None = None) -> Tensor:
         """W x for every vector in the last axis of x.
@@ -164,7 +185,8 @@ class Operator:
 
     def _rows(self, x: Tensor, adjoint: bool) -> Tensor:
         """W x or W^H x for x of the operator's dtype and of shape (..., n), or (nb, k, n) for a stack."""
-        w = self.matrix()
+        w = tensor("matrix()", self.matrix())
+        _check.exact("matrix()", tuple(w.shape), (*self._batch_shape, *self._shape))
         if self._batch_shape:
             w = w.reshape(-1, *self._shape)
         if not x.numel() or by_formula(w, x):
@@ -176,7 +198,8 @@ class Operator:
         del dtype, steps, batch
         return None
 
-    def _act(self, x: Tensor, adjoint: bool, backend: str | None) -> Tensor:
+    def _act(self, x: Tensor, adjoint: bool, backend: str | None, columns: bool = False) -> Tensor:
+        """W x or W^H x; with `columns` the last but one axis of x is none of a batch."""
         serve(backend)
         features = self._shape[not adjoint]
         own = self._dtype
@@ -186,14 +209,15 @@ class Operator:
             return self._rows(x, adjoint)
         x = tensor("x", x)
         _check.same_precision("x", dtype_name(x.dtype), "the operator", dtype_name(own))
-        plan = _batch.plan(self._batch_shape, tuple(x.shape), features)
+        batch = (*self._batch_shape, 1) if columns and self._batch_shape else self._batch_shape
+        plan = _batch.plan(batch, tuple(x.shape), features)
         if x.dtype is own:
             return self._fold(x, plan, adjoint)
         if own is COMPLEX_OF[own]:
             return self._fold(x.to(own), plan, adjoint)
         # A real W acts on real and imaginary parts separately: both are rows of one call.
         parts = torch.stack((x.real, x.imag)).reshape(2, *(1,) * (len(plan.full) + 1 - x.dim()), *x.shape)
-        real, imaginary = self._act(parts, adjoint, backend)
+        real, imaginary = self._act(parts, adjoint, backend, columns)
         return torch.complex(real, imaginary)
 
     def _fold(self, x: Tensor, plan: _batch.Fold, adjoint: bool) -> Tensor:

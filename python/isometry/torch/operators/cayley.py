@@ -90,7 +90,7 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formulas.cayley.matrix):
         assert upper is not None
         if upper.numel() and upper.is_cpu and visible(*arguments):
             return _matrix_seen(upper, rest)
-        return formulas.cayley.matrix(*arguments)
+        return formulas.cayley.matrix(upper, *rest)
 
     def _rows_by_formula(self, arguments: Arguments, x: Tensor, adjoint: bool) -> Tensor:
         return formulas.dense.apply(self._by_formula(arguments), x, adjoint)
@@ -238,7 +238,7 @@ def _matrix_seen(upper: Tensor, rest: Sequence[Tensor | None]) -> Tensor:
     try:
         wide = upper.to(torch.promote_types(upper.dtype, torch.float64))
         w = formulas.cayley.matrix(wide, diagonal, signs, phases)
-    except torch.linalg.LinAlgError:
+    except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
         singular_skew()
     if not all(t is None or t.isfinite().all() for t in (upper, *rest)):
         return w.to(upper.dtype)

@@ -9,7 +9,7 @@ from ... import _check
 from ..._objects.dense import DENSE
 from .. import formulas
 from ._declared import Declared
-from ._operator import Arguments, drawn
+from ._operator import Arguments, drawn, haar
 
 
 class Dense(Declared, declaration=DENSE, matrix=formulas.dense.matrix, apply=formulas.dense.apply):
@@ -73,8 +73,4 @@ class Dense(Declared, declaration=DENSE, matrix=formulas.dense.matrix, apply=for
         (3, 3)
         """
         n = _check.count("n", n, 1)
-        dtype = drawn(rng, dtype)
-        # In double precision, so that W is orthogonal to rounding in single precision too.
-        wide = torch.complex128 if dtype.is_complex else torch.float64
-        q, r = torch.linalg.qr(torch.randn(n, n, generator=rng, dtype=wide, device=device))
-        return cls((q * r.diagonal().sgn()).to(dtype))
+        return cls(haar(n, rng, drawn(rng, dtype), device))

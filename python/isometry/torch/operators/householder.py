@@ -160,7 +160,7 @@ class Householder(
         --------
         >>> import torch, isometry.torch as it
         >>> it.Householder.random(4, rng=torch.Generator().manual_seed(0))
-        Householder(shape=(4, 4), dtype=torch.float32)
+        Householder(n=4, m=3, last='sign', dtype=torch.float32)
         """
         n, count = reflections(m, n)
         dtype = drawn(rng, dtype)

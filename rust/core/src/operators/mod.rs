@@ -1,5 +1,6 @@
 //! The objects, one folder each: definition and law in `mod.rs`, the arithmetic beside it. Their list stands here.
 
+pub(crate) mod by_rows;
 mod last;
 pub(crate) mod through_matrix;
 
@@ -39,6 +40,7 @@ objects! {
     cayley Cayley check_values;
     dense Dense;
     householder Householder check_values;
+    kronecker Kronecker;
 }
 
 fn unknown(object: &str) -> Error {

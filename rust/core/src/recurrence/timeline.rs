@@ -37,6 +37,12 @@ impl<R: Real> Timeline<'_, R> {
         self.x[t * self.schedule.batch * self.features..].as_ptr()
     }
 
+    /// Where an array of which every step has `stride` numbers stands one step earlier in the direction of the recurrence. Backwards
+    /// it is read next; at the first step it is no part of the array, and to be fetched only.
+    pub fn earlier(&self, rows: *const R, stride: usize) -> *const R {
+        if self.schedule.reverse { rows.wrapping_add(stride) } else { rows.wrapping_sub(stride) }
+    }
+
     /// The rows of step t that continue from states and those that start, each with its previous states at row 0; null for zeros.
     pub fn sources(&self, t: usize, states: *const R) -> [(Range<usize>, *const R); 2] {
         let (continuing, active) = (self.schedule.continuing(t), self.schedule.active(t));

@@ -1,6 +1,7 @@
 //! Every public function with sizes at the limits of usize and with arrays of wrong lengths: an error or, if the arrays
 //! have the sizes (for empty ones see `isometry_core::sizes`), an immediate return; never a crash, a panic or a hang.
 
+mod gru;
 mod lengths;
 mod operators;
 mod sequences;
@@ -83,6 +84,7 @@ fn all<T: Scalar>() {
 #[test]
 fn real_calls_at_the_limits() {
     all::<f32>();
+    gru::grus::<f32>();
 }
 
 #[test]

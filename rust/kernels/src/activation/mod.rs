@@ -2,6 +2,7 @@
 //! complete rows, and the column sums of bias gradients.
 
 mod elementwise;
+mod exponential;
 mod identity;
 mod leaky_relu;
 mod modrelu;
@@ -10,6 +11,7 @@ mod oplu;
 mod oplu_halves;
 mod phi;
 mod relu;
+mod sigmoid;
 mod sums;
 mod tanh;
 

@@ -6,6 +6,7 @@ use super::leaky_relu::LeakyRelu;
 use super::modrelu::{Modrelu, ModreluPairs};
 use super::oplu::{self, Oplu};
 use super::relu::Relu;
+use super::sigmoid::Sigmoid;
 use super::tanh::Tanh;
 use super::{modrelu_realrep, oplu_halves};
 use crate::dispatch::Kernel;
@@ -20,6 +21,8 @@ pub enum Kind {
     Identity,
     /// tanh z
     Tanh,
+    /// 1 / (1 + e^-z), of gates
+    Sigmoid,
     /// max(z, 0)
     Relu,
     /// max(slope z, z)
@@ -80,6 +83,10 @@ macro_rules! with_kind {
             }
             Kind::Tanh => {
                 type $A = Tanh;
+                $body
+            }
+            Kind::Sigmoid => {
+                type $A = Sigmoid;
                 $body
             }
             Kind::Relu => {

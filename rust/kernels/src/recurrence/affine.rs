@@ -73,8 +73,8 @@ pub struct Affine<R> {
     pub out: *mut R,
     /// Output of [`Finish`]: `out` if null.
     pub to: *mut R,
-    /// Offset from the rows of `add` and `h` to those of the next step, for prefetch; 0 for none.
-    pub ahead: isize,
+    /// Rows of `width` numbers that the next step reads, prefetched meanwhile: row 0 of two arrays; null for none.
+    pub soon: [*const R; 2],
 }
 
 impl<R: Real> Affine<R> {
@@ -93,7 +93,7 @@ impl<R: Real> Affine<R> {
             h: none,
             out,
             to: std::ptr::null_mut(),
-            ahead: 0,
+            soon: [none; 2],
         }
     }
 
@@ -177,8 +177,6 @@ unsafe fn sums<S: Simd>(
     let at = rows.start * q.width + col;
     let panels = columns.len().div_ceil(if two { 2 * S::LANES } else { S::LANES });
     let moved = |p: *const S::R, by: usize| if p.is_null() { p } else { p.wrapping_add(by) };
-    let soon =
-        |p: *const S::R| if q.ahead == 0 { std::ptr::null() } else { moved(p, at).wrapping_offset(q.ahead) };
     let term = |i: usize| {
         let Term { a, rows: apart, depth, b } = q.terms[i];
         tile::Term::rows(a.wrapping_add(rows.start * apart), apart, depth, b.wrapping_add(col * depth))
@@ -204,7 +202,7 @@ unsafe fn sums<S: Simd>(
             c: q.out.add(at),
             c_rows: q.width,
             live: q.width - col,
-            soon: [soon(q.add), soon(q.h)],
+            soon: q.soon.map(|rows| moved(rows, at)),
         };
         compute_rows::<S>(&grid, rows.len(), tallest, two);
     }

@@ -2,9 +2,11 @@
 
 mod affine;
 mod cross;
+mod gates;
 
 pub use affine::{Affine, Finish, Sweep, Term};
 pub use cross::Cross;
+pub use gates::{Area, Blend, BlendPull, Reset, ResetPull};
 
 use crate::dispatch::compiled;
 use crate::scalar::Real;
@@ -16,5 +18,13 @@ compiled! {
         fn affine(Sweep);
         /// [`Cross`]
         fn cross(Cross);
+        /// [`Reset`]
+        fn reset(Reset);
+        /// [`Blend`]
+        fn blend(Blend);
+        /// [`BlendPull`]
+        fn blend_pull(BlendPull);
+        /// [`ResetPull`]
+        fn reset_pull(ResetPull);
     }
 }

@@ -5,8 +5,8 @@
 use super::super::cell::{Cell, Pull};
 use super::super::chunk::{Chunk, Place};
 use super::super::inputs::Gatherer;
+use super::super::modrelu::{BiasGatherer, Values};
 use super::super::team::Part;
-use super::gradients::{BiasGatherer, Values};
 use super::step::{Gather, Trace};
 use super::work::Work;
 use super::{AffineCell, Setting, Wanted};
@@ -66,7 +66,7 @@ impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
         let value_bar = if work.value_bar.is_empty() { bar } else { work.value_bar.at(row * width) };
         let mut map = Affine::new(width, schedule.batch, value_bar);
         (map.add, map.h, map.to) = (ct.wrapping_add(at), h, bar);
-        map.ahead = if schedule.reverse { line.stride() as isize } else { -(line.stride() as isize) };
+        map.soon = [map.add, h].map(|rows| line.earlier(rows, line.stride()));
         let fused = cell.fused() && !again;
         if fused && law.kind != Kind::Identity {
             map.finish = Finish::Pull(law.phi());

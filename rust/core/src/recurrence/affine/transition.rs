@@ -3,20 +3,21 @@
 use super::super::cell::Cell;
 use super::super::chunk::chunk_rows;
 use super::super::inputs::{Gathered, Gatherer, InputBars};
+use super::super::modrelu::BiasGatherer;
 use super::super::packed::Packed;
 use super::super::pages::want_huge_pages;
 use super::super::team::Room;
 use super::super::timeline::in_halves;
 use super::super::{backward as back, forward as forth};
 use super::dense::DenseStep;
-use super::gradients::{BiasGatherer, Wants};
+use super::gradients::Wants;
 use super::pull::AffinePull;
 use super::reflection_step::{Bars, ReflectionStep};
 use super::rows_step::RowsStep;
 use super::step::Step;
 use super::work::Work;
 use super::{AffineCell, Gradients, Sequence, Setting};
-use crate::argument::{Array, Bar};
+use crate::argument::Bar;
 use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::kernels::{Balanced, Buffer, balance};
@@ -57,7 +58,6 @@ impl<'a, T: Scalar> Transition<'a, T> {
                 let (p, q) = rows.size();
                 check_len("transition", p, &[n])?;
                 check_len("transition", q, &[n])?;
-                check_len("sums", rows.sums(), &[trained(operator)])?;
             }
         }
         Ok(transition)
@@ -211,7 +211,9 @@ pub fn backward<T: Scalar>(
     if let (Some(balanced), Some(Bar::Own(bar))) = (&balanced, bars.first_mut()) {
         balanced.pull(bar);
     }
-    deal(&sums, operator, bars);
+    if let Transition::Rows(rows) = transition {
+        rows.deal(&sums, bars);
+    }
     Ok(())
 }
 
@@ -221,42 +223,6 @@ fn balanced<T: Scalar>(transition: &Transition<'_, T>) -> Result<Option<Balanced
         Transition::Reflections(own) => balance(own.vectors(), 1, own.shape().0, own.count()),
         _ => Ok(None),
     }
-}
-
-/// Copies the sums of [`Rows::sums`], the gradients of all trained arguments one behind the other, to where they are wanted.
-fn deal<T: Scalar>(sums: &[T::Real], operator: &dyn Cpu<T>, bars: &mut [Bar<'_, T>]) {
-    if sums.is_empty() {
-        return;
-    }
-    let mut rest = sums;
-    for (i, bar) in bars.iter_mut().enumerate() {
-        let (own, behind) = rest.split_at(numbers(operator, i));
-        rest = behind;
-        match bar {
-            Bar::None => {}
-            Bar::Own(bar) => parts_mut(bar).copy_from_slice(own),
-            Bar::Real(bar) => bar.copy_from_slice(own),
-        }
-    }
-}
-
-/// Real numbers of the gradient of the i-th argument.
-fn numbers<T: Scalar>(operator: &dyn Cpu<T>, i: usize) -> usize {
-    match operator.argument(i) {
-        _ if !operator.trained(i) => 0,
-        Array::None => 0,
-        Array::Own(array) => parts(array).len(),
-        Array::Real(array) => array.len(),
-    }
-}
-
-/// Real numbers of the gradients of all arguments.
-fn trained<T: Scalar>(operator: &dyn Cpu<T>) -> usize {
-    let listed = operator.arguments().last().is_some_and(|last| last.list);
-    let given = |i: &usize| !matches!(operator.argument(*i), Array::None);
-    let count = operator.arguments().len();
-    let rest = (count..).take_while(given).take_while(|_| listed);
-    (0..count).chain(rest).map(|i| numbers(operator, i)).sum()
 }
 
 /// The memory of a backward pass besides that of its transition.

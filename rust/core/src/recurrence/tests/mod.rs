@@ -17,8 +17,12 @@ use num_traits::{One, Zero};
 use reference::Problem;
 use shears::Shears;
 
+pub fn never() -> bool {
+    false
+}
+
 /// Small deterministic numbers.
-fn fill<T: Scalar>(count: usize, scale: f64, seed: u64) -> Vec<T> {
+pub fn fill<T: Scalar>(count: usize, scale: f64, seed: u64) -> Vec<T> {
     let mut s = seed.wrapping_mul(0x9e3779b97f4a7c15) | 1;
     let mut next = || {
         s ^= s << 13;
@@ -30,20 +34,20 @@ fn fill<T: Scalar>(count: usize, scale: f64, seed: u64) -> Vec<T> {
 }
 
 /// An array between two guard margins.
-struct Guarded<T: Scalar>(Vec<T>);
+pub struct Guarded<T: Scalar>(Vec<T>);
 const MARGIN: usize = 40;
 impl<T: Scalar> Guarded<T> {
-    fn new(len: usize) -> Self {
+    pub fn new(len: usize) -> Self {
         let mut all = vec![T::real(T::Real::of(f64::NAN)); len + 2 * MARGIN];
         all[..MARGIN].fill(T::one());
         all[len + MARGIN..].fill(T::one());
         Guarded(all)
     }
-    fn inner(&mut self) -> &mut [T] {
+    pub fn inner(&mut self) -> &mut [T] {
         let len = self.0.len();
         &mut self.0[MARGIN..len - MARGIN]
     }
-    fn take(self) -> Vec<T> {
+    pub fn take(self) -> Vec<T> {
         let len = self.0.len();
         let margins = self.0[..MARGIN].iter().chain(&self.0[len - MARGIN..]);
         assert!(margins.copied().all(|x| x == T::one()), "written outside");

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::operator::{Cpu, Operator, Side};
 use crate::recurrence::Transition;
 use crate::rows::Rows;
-use crate::scalar::{Scalar, parts};
+use crate::scalar::{Scalar, parts, parts_mut};
 
 /// a and b, n - 1 each, one behind the other.
 pub struct Shears<'a, T> {
@@ -100,6 +100,12 @@ impl<T: Scalar> Rows<T> for Shears<'_, T> {
     }
     fn sums(&self) -> usize {
         parts(self.parameters).len()
+    }
+
+    fn deal(&self, sums: &[T::Real], bars: &mut [Bar<'_, T>]) {
+        if let [Bar::Own(bar)] = bars {
+            parts_mut(bar).copy_from_slice(sums);
+        }
     }
 
     unsafe fn apply_rows(&self, x: *const T, rows: usize, side: Side, out: *mut T, _scratch: *mut T::Real) {

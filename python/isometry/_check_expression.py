@@ -1,0 +1,132 @@
+"""The rules of operators in expressions, and their messages; written like those of `_check`."""
+
+from itertools import pairwise
+from typing import NoReturn
+
+from isometry import _check
+from isometry._check import Shape
+
+
+def operator(argument: str, expected: type, value: object) -> None:
+    """The argument is an operator of the face at hand."""
+    if not isinstance(value, expected):
+        _check.kind(argument, "an operator of the same face", value)
+
+
+def sizes(shape: object, batch_shape: object) -> tuple[tuple[int, int], Shape]:
+    """The shapes that a subclass by the user gives, as tuples of Python's own integers."""
+    pair = _sizes("shape", shape)
+    if len(pair) != 2:
+        raise ValueError(f"shape must be (n_out, n_in), not {pair}")
+    return (pair[0], pair[1]), _sizes("batch_shape", batch_shape)
+
+
+def _sizes(argument: str, value: object) -> Shape:
+    if not isinstance(value, tuple | list):
+        _check.kind(argument, "a tuple of integers", value)
+    return tuple(_check.count(argument, size, 0) for size in value)
+
+
+def not_rows(name: str) -> NoReturn:
+    """An operator stands where vectors are expected."""
+    raise TypeError(f"x must be an array of vectors, not the operator {name}; the product of two operators is A @ B")
+
+
+def columns(shape: Shape, n: int, batch: Shape, right: bool) -> None:
+    """The array of a product fits by numpy.matmul's rule: right of the operator n rows, left of it n columns."""
+    form = "(..., n, k)" if right else "(..., k, n)"
+    if not shape or shape[-2 if right and len(shape) > 1 else -1] != n:
+        side = "operator @ x" if right else "x @ operator"
+        raise ValueError(f"x must have shape (n,) or {form} with n = {n} in {side}, not {shape}")
+    if batch and len(shape) > 1:
+        _check.broadcast(x=shape[:-2], operator=batch)
+
+
+def factors(shapes: list[Shape]) -> None:
+    """The matrices of a product: at least one, and each as wide as the next is high."""
+    if not shapes:
+        raise ValueError("operators must be at least one")
+    for left, right in pairwise(shapes):
+        if left[1] != right[0]:
+            raise ValueError(f"operators must fit to each other: a matrix of shape {left} meets one of shape {right}")
+
+
+def no_stack(name: str) -> NoReturn:
+    """A single operator stands where a stack is needed."""
+    raise TypeError(f"a single {name}, of batch_shape (), has no length and no members")
+
+
+def a_stack(name: str, batch: Shape) -> NoReturn:
+    """A stack stands where SciPy needs a single operator."""
+    raise TypeError(f"SciPy takes a single operator, not a stack of batch_shape {batch}: use a member of this {name}")
+
+
+def undefined(name: str, what: str) -> NoReturn:
+    """A subclass of `Operator` by the user that does not define a conversion."""
+    raise TypeError(f"{name} does not define {what}; a subclass of Operator gives it itself")
+
+
+def no_transpose(name: str, dtype: str) -> NoReturn:
+    """The transpose of a complex operator."""
+    raise AttributeError(f"{name} of {dtype} has no T: use H, the conjugate transpose")
+
+
+def conversion(own: str, target: str) -> None:
+    """The operator of dtype `own` converts to `target`: any precision, real to complex, but not complex to real."""
+    _check.floating("dtype", target)
+    if _check.REAL[target] == target and _check.REAL[own] != own:
+        raise TypeError(f"dtype must be complex for an operator of {own}, not {target}: a real part is not of its law")
+
+
+def computed() -> NoReturn:
+    """`np.asarray(op, copy=False)`."""
+    raise ValueError("copy must not be False: the matrix of an operator is computed, never a view")
+
+
+def recorded(name: str) -> NoReturn:
+    """Torch face: an array of an operator whose gradients are recorded."""
+    raise RuntimeError(f"{name} requires grad, which an array cannot carry: use np.asarray(op.detach())")
+
+
+def elsewhere(device: str) -> NoReturn:
+    """Torch face: an array of an operator on another device."""
+    raise TypeError(f"the operator is on {device}, an array is in the memory of the CPU: use np.asarray(op.to('cpu'))")
+
+
+# ---------------------------------------------------------------- keys
+
+
+def key(part: object) -> NoReturn:
+    """Something that no batch axis is indexed by."""
+    raise IndexError(
+        "the batch axes of operators are indexed by integers, slices, ..., None, and arrays of integers or bool, "
+        f"not by {type(part).__name__}"
+    )
+
+
+def too_many(count: int, batch: Shape) -> NoReturn:
+    """More indices than batch axes."""
+    raise IndexError(f"too many indices: {count} for operators of batch_shape {batch}")
+
+
+def two_ellipses() -> NoReturn:
+    """More than one `...`."""
+    raise IndexError("an index can have only a single ellipsis ('...')")
+
+
+def bounds(smallest: int, largest: int, axis: int, size: int) -> None:
+    """Indices lie in -size .. size - 1, by their extreme values."""
+    if smallest < -size or largest >= size:
+        wrong = smallest if smallest < -size else largest
+        raise IndexError(f"index {wrong} is out of bounds for batch axis {axis} with size {size}")
+
+
+def mask(shape: Shape, sizes: Shape) -> None:
+    """A boolean array has the shape of the axes that it indexes."""
+    if shape != sizes:
+        raise IndexError(f"a boolean index must have the shape {sizes} of the batch axes it indexes, not {shape}")
+
+
+def index_arrays(shapes: list[Shape]) -> NoReturn:
+    """Index arrays that do not broadcast."""
+    raise IndexError(f"index arrays must broadcast against each other, not {', '.join(map(str, shapes))}")

@@ -1,0 +1,105 @@
+"""What an operator of either face is in an expression, apart from arrays: a stack, a truth value, a line of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from isometry import _check, _check_expression, _index
+from isometry._check import Shape
+from isometry._objects._declaration import Declaration
+
+
+class Expression:
+    """The part of `Operator` that both faces share.
+
+    Examples
+    --------
+    >>> import numpy as np, isometry as iso
+    >>> stack = iso.Dense(np.arange(12.0).reshape(3, 2, 2))
+    >>> len(stack), stack[1].matrix().tolist()
+    (3, [[4.0, 5.0], [6.0, 7.0]])
+    >>> [op.batch_shape for op in stack[1:]], stack[..., None].batch_shape
+    ([(), ()], (3, 1))
+    """
+
+    __slots__ = ()
+
+    # NumPy leaves `array @ operator` to the operator.
+    __array_ufunc__: ClassVar[None] = None
+
+    if TYPE_CHECKING:
+
+        @property
+        def shape(self) -> tuple[int, int]: ...
+
+        @property
+        def batch_shape(self) -> Shape: ...
+
+        @property
+        def dtype(self) -> Any: ...
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __len__(self) -> int:
+        if not self.batch_shape:
+            _check_expression.no_stack(type(self).__name__)
+        return self.batch_shape[0]
+
+    def __iter__(self) -> Iterator[Self]:
+        return (self[i] for i in range(len(self)))
+
+    def __getitem__(self, key: Any) -> Self:
+        if not self.batch_shape:
+            _check_expression.no_stack(type(self).__name__)
+        return self._picked(_index.parsed(key, self.batch_shape))
+
+    def _picked(self, key: _index.Key) -> Self:
+        """The members that a key names."""
+        del key
+        _check_expression.undefined(type(self).__name__, "__getitem__")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(self._parts())})"
+
+    def _parts(self) -> list[str]:
+        """What the representation shows."""
+        return [f"shape={self.shape}", *self._common_parts()]
+
+    def _common_parts(self) -> list[str]:
+        """Batch shape and dtype."""
+        stack = [f"batch_shape={self.batch_shape}"] if self.batch_shape else []
+        return [*stack, f"dtype={self.dtype}"]
+
+
+def sizes(declaration: Declaration, shapes: Sequence[Shape | None]) -> list[str]:
+    """The sizes and the last factor of an object whose arguments have these shapes, None where not given.
+
+    Examples
+    --------
+    >>> from isometry._objects.householder import HOUSEHOLDER
+    >>> sizes(HOUSEHOLDER, [(4, 2), None, (4,)])
+    ['n=4', 'm=2', "last='phases'"]
+    """
+    arguments = declaration.flat(len(shapes))
+    given = [(argument, shape) for argument, shape in zip(arguments, shapes, strict=True) if shape is not None]
+    parts = [f"{axis}={size}" for axis, size in declaration.sizes(given).items()]
+    lists = [tuple(shape) for argument, shape in given if argument.list]
+    parts += [f"{declaration.arguments[-1].name}={lists}"] if lists else []
+    return parts + [f"last={argument.name!r}" for argument, _ in given if argument.group == "last"]
+
+
+def converted(operator: str, array: str, target: str, real: bool = False) -> str:
+    """The dtype of an array when its operator is converted to `target`; `real` arguments and precisions are kept apart.
+
+    A real operator that becomes complex takes its arrays along; in a complex one every array keeps its field.
+
+    Examples
+    --------
+    >>> converted("complex128", "float64", "complex64"), converted("float64", "float64", "complex64")
+    ('float32', 'complex64')
+    """
+    turned = _check.REAL[operator] == operator and not real
+    complex_ = _check.REAL[array] != array or (turned and _check.REAL[target] != target)
+    return target if complex_ else _check.REAL[target]

@@ -1,0 +1,117 @@
+"""Indexing a stack of operators: from a key of its batch axes to one for each array, or operator, that it is made of.
+
+Keys mean what they mean for the batch axes of `matrix()`. An array with fewer batch axes than the stack, or with size 1
+where the stack has more, stays broadcast: along such an axis a key takes nothing from it.
+"""
+
+from collections.abc import Callable
+from operator import index
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isometry import _check_expression
+from isometry._check import Shape
+
+Indices = NDArray[np.intp]
+
+
+class Key(NamedTuple):
+    """A key, brought to one entry per batch axis, and None for every new axis."""
+
+    batch: Shape  #: of the stack
+    entries: tuple[Any, ...]  #: int, slice, None, or Indices of `rank` axes; with any Indices there is no int
+    rank: int  #: axes of the index arrays, 0 if there are none
+
+
+def parsed(key: Any, batch: Shape) -> Key:
+    """The key of a stack of this batch shape; IndexError where it does not fit."""
+    parts = [_part(part) for part in (key if isinstance(key, tuple) else (key,))]
+    taken = sum(_axes(part) for part in parts)
+    if taken > len(batch):
+        _check_expression.too_many(taken, batch)
+    open_ = [i for i, part in enumerate(parts) if part is Ellipsis]
+    if len(open_) > 1:
+        _check_expression.two_ellipses()
+    at = open_[0] if open_ else len(parts)
+    parts[at : at + 1] = [slice(None)] * (len(batch) - taken)
+    entries: list[Any] = []
+    axis = 0
+    for part in parts:
+        sizes = batch[axis : axis + _axes(part)]
+        if isinstance(part, np.ndarray) and part.dtype == bool:
+            _check_expression.mask(part.shape, sizes)
+            entries.extend(part.nonzero())
+        else:
+            if isinstance(part, int):
+                _check_expression.bounds(part, part, axis, sizes[0])
+            elif isinstance(part, np.ndarray) and part.size:
+                _check_expression.bounds(int(part.min()), int(part.max()), axis, sizes[0])
+            entries.append(part)
+        axis += len(sizes)
+    shapes = [e.shape for e in entries if isinstance(e, np.ndarray)]
+    if not shapes:
+        return Key(batch, tuple(entries), 0)
+    try:
+        rank = len(np.broadcast_shapes(*shapes))
+    except ValueError:
+        _check_expression.index_arrays(shapes)
+    # Beside an array NumPy takes an integer for an array too, when it decides where the indexed axes go.
+    wide = (e if e is None or isinstance(e, slice) else np.array(e, np.intp, ndmin=rank) for e in entries)
+    return Key(batch, tuple(wide), rank)
+
+
+def _part(part: Any) -> Any:
+    """One part of a key as Python's int, a slice, None, ..., or an array of integers or bool with axes."""
+    if part is None or part is Ellipsis or isinstance(part, slice):
+        return part
+    if isinstance(part, bool | np.bool_):
+        _check_expression.key(part)
+    if not isinstance(part, list) and not getattr(part, "ndim", 0):
+        try:
+            return index(part)
+        except TypeError:
+            _check_expression.key(part)
+    a = np.asarray(part.cpu() if hasattr(part, "cpu") else part)
+    if not a.size and isinstance(part, list):
+        a = a.astype(np.intp)
+    if a.dtype.kind not in "biu" or not a.ndim:
+        _check_expression.key(part)
+    return a
+
+
+def _axes(part: Any) -> int:
+    """How many batch axes a part of a key indexes."""
+    if part is None or part is Ellipsis:
+        return 0
+    return part.ndim if isinstance(part, np.ndarray) and part.dtype == bool else 1
+
+
+def picked(thing: Any, own: Shape, key: Key, convert: Callable[[Indices], Any] = np.asarray) -> Any:
+    """What the key takes from an array or operator of the stack whose own batch shape is `own`."""
+    if not own:
+        return thing
+    lead = len(key.batch) - len(own)
+    sizes = (1,) * lead + own
+    made: list[Any] = []
+    axis = 0
+    for entry in key.entries:
+        if entry is not None:
+            if axis < lead or (sizes[axis] == 1 and key.batch[axis] != 1):
+                entry = 0 if isinstance(entry, int) else slice(None) if isinstance(entry, slice) else _first(key.rank)
+            axis += 1
+        made.append(convert(entry) if isinstance(entry, np.ndarray) else entry)
+    if not lead:
+        return thing[(*made, ...)]
+    taken = thing[(None,) * lead][(*made, ...)]
+    # Axes of size 1 in front mean nothing, and are not added to an array that did without them.
+    axes = sum(e is None or isinstance(e, slice) for e in made) + key.rank
+    left = taken.batch_shape if hasattr(taken, "batch_shape") else taken.shape[:axes]
+    ones = next((i for i, size in enumerate(left) if size != 1), len(left))
+    return taken[(*(0,) * ones, ...)] if ones else taken
+
+
+def _first(rank: int) -> Indices:
+    """Indices of the only entry of a broadcast axis."""
+    return np.zeros((1,) * rank, np.intp)

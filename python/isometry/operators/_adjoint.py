@@ -1,0 +1,99 @@
+"""`Adjoint` on NumPy arrays: W^H of an operator W, by the operator's own kernels."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from isometry import _check_expression
+from isometry._arrays import Array, DType
+from isometry._index import Key
+from isometry.operators._immutable import Immutable
+from isometry.operators._operator import Gradients, Operator
+
+__all__ = ["Adjoint"]
+
+
+class Adjoint(Immutable):
+    """The conjugate transpose of an operator, ``op.H``: c = W^H x.
+
+    Parameters
+    ----------
+    operator
+        W, an operator or a stack.
+
+    Attributes
+    ----------
+    operator
+        The argument.
+
+    Raises
+    ------
+    TypeError
+        If it is no operator of this face.
+
+    Notes
+    -----
+    Gradients carry the names of the original's arguments, and are theirs: `matrix_vjp` pulls the conjugate transpose
+    of the cotangent back through W. The adjoint of an adjoint, ``op.H.H``, is the original itself.
+
+    Examples
+    --------
+    >>> import numpy as np, isometry as iso
+    >>> op = iso.Householder(np.array([[1.0], [2.0], [2.0]]), sign=-1.0)
+    >>> op.H
+    Adjoint(Householder(n=3, m=1, last='sign', dtype=float64))
+    >>> np.allclose(op.H(op([1.0, 2.0, 3.0])), [1.0, 2.0, 3.0]), op.H.H is op
+    (True, True)
+    >>> sorted(op.H.matrix_vjp(np.eye(3)))
+    ['sign', 'vectors']
+    """
+
+    __slots__ = ("operator",)
+
+    operator: Operator
+
+    def __init__(self, operator: Operator) -> None:
+        _check_expression.operator("operator", Operator, operator)
+        self._put(operator=operator, shape=operator.shape[::-1], batch_shape=operator.batch_shape, dtype=operator.dtype)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.operator,)
+
+    def _parts(self) -> list[str]:
+        return [repr(self.operator)]
+
+    @property
+    def H(self) -> Operator:
+        """The original operator."""
+        return self.operator
+
+    def astype(self, dtype: DTypeLike) -> "Adjoint":
+        operator = self.operator.astype(dtype)
+        return self if operator is self.operator else Adjoint(operator)
+
+    def _picked(self, key: Key) -> "Adjoint":
+        return Adjoint(self.operator[key.entries])
+
+    # -------------------------------------------------------- hooks
+
+    def _check_held(self, check_finite: bool) -> None:
+        self.operator._check_held(check_finite)
+
+    def _act(self, x: Array, out: Array, adjoint: bool) -> None:
+        self.operator._act(x, out, not adjoint)
+
+    def _pull(self, x: Array, ct: Array, x_bar: Array, adjoint: bool) -> Gradients:
+        return self.operator._pull(x, ct, x_bar, not adjoint)
+
+    def _matrices(self, dtype: DType) -> Array:
+        return _transposed(self.operator._matrices(dtype))
+
+    def _pull_matrices(self, w: Array | None, w_bar: Array) -> Gradients:
+        return self.operator._pull_matrices(None if w is None else _transposed(w), _transposed(w_bar))
+
+
+def _transposed(w: Array) -> Array:
+    """W^H of each matrix, in C order."""
+    turned = np.ascontiguousarray(w.swapaxes(-1, -2))
+    return turned.conj() if turned.dtype.kind == "c" else turned

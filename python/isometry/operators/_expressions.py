@@ -1,0 +1,202 @@
+"""Operators in expressions on NumPy arrays: calls, products, transposes, conversions, SciPy's protocol."""
+
+from typing import TYPE_CHECKING, Any, Self, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from isometry import _check_expression
+from isometry._arrays import Array, taken
+from isometry._expression import Expression
+
+if TYPE_CHECKING:
+    from isometry.operators._composition import Composition
+    from isometry.operators._operator import Operator
+
+
+class Expressions(Expression):
+    """The expressions of `Operator`, each by way of its methods."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def _apply(
+            self, x: ArrayLike, adjoint: bool, backend: str | None, check_finite: bool, columns: bool = False
+        ) -> Array: ...
+
+        def apply(self, x: ArrayLike, *, backend: str | None = None, check_finite: bool = True) -> Array: ...
+
+        def matrix(self, *, backend: str | None = None, check_finite: bool = True) -> Array: ...
+
+    def __call__(self, x: ArrayLike, *, backend: str | None = None, check_finite: bool = True) -> Array:
+        return self.apply(x, backend=backend, check_finite=check_finite)
+
+    # -------------------------------------------------------- products
+
+    @overload
+    def __matmul__(self, other: "Operator") -> "Composition": ...  # type: ignore[overload-overlap]
+
+    @overload
+    def __matmul__(self, other: ArrayLike) -> Array: ...
+
+    def __matmul__(self, other: Any) -> Any:
+        if isinstance(other, Expression):
+            from isometry.operators._composition import Composition
+
+            return Composition(self, other)  # type: ignore[arg-type]
+        return self._on_columns(other, False)
+
+    def __rmatmul__(self, other: ArrayLike) -> Array:
+        # x W = (W^H x^H)^H: rows through the adjoint, conjugated before and after where W is complex.
+        x = taken("x", other)
+        _check_expression.columns(x.shape, self.shape[0], self.batch_shape, False)
+        if self.dtype.kind != "c":
+            return self._apply(x, True, None, True, x.ndim > 1)
+        out = self._apply(x.conj() if x.dtype.kind == "c" else x, True, None, True, x.ndim > 1)
+        return np.conjugate(out, out=out)
+
+    def _on_columns(self, other: ArrayLike, adjoint: bool) -> Array:
+        """W x or W^H x for a vector or for columns, by the rule of numpy.matmul."""
+        x = taken("x", other)
+        _check_expression.columns(x.shape, self.shape[not adjoint], self.batch_shape, True)
+        if x.ndim == 1:
+            return self._apply(x, adjoint, None, True)
+        return np.ascontiguousarray(self._apply(x.swapaxes(-1, -2), adjoint, None, True, True).swapaxes(-1, -2))
+
+    # -------------------------------------------------------- transposes
+
+    @property
+    def H(self) -> "Operator":
+        """The conjugate transpose W^H, an operator itself; ``op.H.H is op``.
+
+        Examples
+        --------
+        >>> import numpy as np, isometry as iso
+        >>> iso.Dense(np.array([[1.0, 2.0j]])).H.matrix()
+        array([[1.-0.j],
+               [0.-2.j]])
+        """
+        from isometry.operators._adjoint import Adjoint
+
+        return Adjoint(self)  # type: ignore[arg-type]
+
+    @property
+    def T(self) -> "Operator":
+        """The transpose of a real operator, an operator itself; AttributeError for a complex one, which has `H`.
+
+        Examples
+        --------
+        >>> import numpy as np, isometry as iso
+        >>> iso.Dense(np.array([[1.0, 2.0]])).T.matrix()
+        array([[1.],
+               [2.]])
+        """
+        if self.dtype.kind == "c":
+            _check_expression.no_transpose(type(self).__name__, self.dtype.name)
+        return self.H
+
+    # -------------------------------------------------------- conversions
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
+        if copy is False:
+            _check_expression.computed()
+        w = self.matrix()
+        return w if dtype is None else w.astype(dtype, copy=False)
+
+    def astype(self, dtype: DTypeLike) -> Self:
+        """Convert to another precision, or from real to complex: the same law on converted arrays.
+
+        Parameters
+        ----------
+        dtype
+            float32, float64, complex64 or complex128.
+
+        Returns
+        -------
+        Operator
+            Of the same class and of that dtype; the operator itself where nothing changes.
+
+        Raises
+        ------
+        TypeError
+            If the dtype is not served, or real for a complex operator, or for a subclass of one's own that does not
+            define this method.
+
+        Examples
+        --------
+        >>> import isometry as iso
+        >>> iso.Cayley.random(4, rng=0).astype("float32")
+        Cayley(n=4, last='signs', dtype=float32)
+        """
+        del dtype
+        _check_expression.undefined(type(self).__name__, "astype()")
+
+    # -------------------------------------------------------- SciPy
+
+    def matvec(self, x: ArrayLike) -> Array:
+        """W x for one vector: with the next three what `scipy.sparse.linalg.aslinearoperator` asks for.
+
+        Parameters
+        ----------
+        x
+            Shape (n_in,) or (n_in, 1).
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (n_out,) or (n_out, 1).
+
+        Raises
+        ------
+        TypeError
+            If the operator is a stack.
+
+        Examples
+        --------
+        >>> import numpy as np, isometry as iso
+        >>> iso.Dense(np.array([[1.0, 2.0], [3.0, 4.0]])).matvec([[1.0], [1.0]])
+        array([[3.],
+               [7.]])
+        """
+        return self._single(x, False)
+
+    def rmatvec(self, x: ArrayLike) -> Array:
+        """W^H x for one vector, shape (n_out,) or (n_out, 1).
+
+        Examples
+        --------
+        >>> import numpy as np, isometry as iso
+        >>> iso.Dense(np.array([[1.0, 2.0], [3.0, 4.0]])).rmatvec([1.0, 1.0])
+        array([4., 6.])
+        """
+        return self._single(x, True)
+
+    def matmat(self, x: ArrayLike) -> Array:
+        """W X for columns, shape (n_in, k).
+
+        Examples
+        --------
+        >>> import numpy as np, isometry as iso
+        >>> iso.Dense(np.array([[1.0, 2.0], [3.0, 4.0]])).matmat(np.eye(2))
+        array([[1., 2.],
+               [3., 4.]])
+        """
+        return self._single(x, False)
+
+    def rmatmat(self, x: ArrayLike) -> Array:
+        """W^H X for columns, shape (n_out, k).
+
+        Examples
+        --------
+        >>> import numpy as np, isometry as iso
+        >>> iso.Dense(np.array([[1.0, 2.0], [3.0, 4.0]])).rmatmat(np.eye(2))
+        array([[1., 3.],
+               [2., 4.]])
+        """
+        return self._single(x, True)
+
+    def _single(self, x: ArrayLike, adjoint: bool) -> Array:
+        if self.batch_shape:
+            _check_expression.a_stack(type(self).__name__, self.batch_shape)
+        return self._on_columns(x, adjoint)

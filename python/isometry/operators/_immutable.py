@@ -1,0 +1,42 @@
+"""What the operators of the package share: nothing of them can be set, and their hooks give matrix and gradient."""
+
+from typing import NoReturn
+
+from numpy.typing import ArrayLike
+
+from isometry import _check
+from isometry._arrays import Array, common, finite, stacked, taken
+from isometry._backend import serve
+from isometry.operators._operator import Gradients, Operator
+
+
+class Immutable(Operator):
+    """An operator with the hooks `_matrices` and `_pull_matrices`; its constructor sets the attributes by `_put`."""
+
+    __slots__ = ()
+
+    def _put(self, **attributes: object) -> None:
+        for name, value in attributes.items():
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError(f"{name} cannot be set: a {type(self).__name__} is immutable")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{name} cannot be deleted: a {type(self).__name__} is immutable")
+
+    def matrix(self, *, backend: str | None = None, check_finite: bool = True) -> Array:
+        serve(backend)
+        self._check_held(_check.flag("check_finite", check_finite))
+        return self._matrices(self.dtype).reshape((*self.batch_shape, *self.shape))
+
+    def matrix_vjp(self, ct: ArrayLike, *, backend: str | None = None, check_finite: bool = True) -> Gradients:
+        serve(backend)
+        check_finite = _check.flag("check_finite", check_finite)
+        ct = taken("ct", ct)
+        _check.exact("ct", ct.shape, (*self.batch_shape, *self.shape))
+        _check.field_of_result("ct", ct.dtype.name, self.dtype.name)
+        self._check_held(check_finite)
+        if check_finite:
+            finite("ct", ct)
+        return self._pull_matrices(None, stacked(ct, 2, self.batch_shape, common(self.dtype, ct)))

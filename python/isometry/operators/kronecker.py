@@ -1,0 +1,99 @@
+"""`Kronecker` on NumPy arrays; the definition stands in `isometry._objects.kronecker`."""
+
+from collections.abc import Sequence
+
+from numpy.typing import ArrayLike, DTypeLike
+
+from isometry._arrays import FLOAT64, Array
+from isometry._objects.kronecker import KRONECKER, listed, sizes
+from isometry.operators._declared import Declared
+from isometry.operators._random import Seed, field, generator, haar
+
+__all__ = ["Kronecker"]
+
+
+class Kronecker(Declared, declaration=KRONECKER):
+    """A Kronecker product W = W_0 (x) W_1 (x) ... (x) W_{F-1}, applied factor by factor.
+
+    W[(r_0 .. r_{F-1}), (c_0 .. c_{F-1})] = W_0[r_0, c_0] ... W_{F-1}[r_{F-1}, c_{F-1}] with the index of factor 0
+    slowest, as in `numpy.kron`. W is orthogonal or unitary if all factors are.
+
+    Parameters
+    ----------
+    factors
+        A sequence of at least one matrix (p_f, q_f), p_f, q_f >= 1, real or complex.
+
+    Attributes
+    ----------
+    factors
+        The matrices, a tuple.
+
+    Raises
+    ------
+    ValueError
+        If there is no factor, or one is not a matrix with at least one row and one column.
+    TypeError
+        If factors is no sequence, or one is of a dtype that is not supported.
+
+    Notes
+    -----
+    `apply` costs sum_f (prod_{g<=f} q_g) (prod_{g>=f} p_g) multiply-adds per row, 2 n log2 n for factors 2 x 2, instead
+    of p q; `apply_vjp` three times that. Small neighbouring factors are multiplied out first.
+
+    Examples
+    --------
+    >>> import numpy as np, isometry as iso
+    >>> hadamard = np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2.0)
+    >>> op = iso.Kronecker([hadamard] * 2)
+    >>> op
+    Kronecker(factors=[(2, 2), (2, 2)], dtype=float64)
+    >>> op.apply([1.0, 0.0, 0.0, 0.0]).round(12)
+    array([0.5, 0.5, 0.5, 0.5])
+    """
+
+    __slots__ = ()
+
+    factors: tuple[Array, ...]
+
+    def __init__(self, factors: Sequence[ArrayLike]) -> None:
+        self._hold(*listed(factors))
+
+    @classmethod
+    def random(
+        cls, n: int, *, factor_sizes: Sequence[int] | None = None, rng: Seed = None, dtype: DTypeLike = FLOAT64
+    ) -> "Kronecker":
+        """Draw Haar-distributed orthogonal or unitary factors.
+
+        Parameters
+        ----------
+        n
+            Size of the matrix.
+        factor_sizes
+            Sizes of the square factors, whose product is n; default: the prime factors of n.
+        rng
+            A `numpy.random.Generator`, or a seed.
+        dtype
+            float32, float64, complex64 or complex128; determines the field.
+
+        Returns
+        -------
+        Kronecker
+            Of shape (n, n).
+
+        Raises
+        ------
+        ValueError
+            If n < 1, or the sizes do not multiply up to n.
+        TypeError
+            If the dtype is not supported.
+
+        Examples
+        --------
+        >>> import isometry as iso
+        >>> [factor.shape for factor in iso.Kronecker.random(12, rng=0).factors]
+        [(2, 2), (2, 2), (3, 3)]
+        """
+        dtype = field(dtype)
+        factors = sizes(n, factor_sizes)
+        rng = generator(rng)
+        return cls([haar(rng, size, dtype) for size in factors])

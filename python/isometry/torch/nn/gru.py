@@ -1,0 +1,92 @@
+"""GRU: the gated recurrent unit with free matrices."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, Unpack
+
+from torch import Tensor, nn
+
+from ... import _check
+from ..gru import gru
+from ._base import LayerKeywords, RecurrentLayer
+
+
+class GRU(RecurrentLayer):
+    r"""Gated recurrent layer (GRU), its matrices not orthogonal: the baseline beside the orthogonal layers.
+
+    .. math::
+
+        z_t = \sigma(W_z h_{t-1} + U_z x_t + b_z), \qquad r_t = \sigma(W_r h_{t-1} + U_r x_t + b_r), \\
+        c_t = \tanh(W_h (r_t * h_{t-1}) + U_h x_t + b_h), \qquad h_t = z_t * h_{t-1} + (1 - z_t) * c_t.
+
+    With ``reset="after"`` :math:`c_t = \tanh(r_t * (W_h h_{t-1}) + U_h x_t + b_h)`, which is that of ``torch.nn.GRU``
+    without its second bias.
+
+    Parameters
+    ----------
+    input_size, hidden_size, num_layers
+        As in ``torch.nn.GRU``.
+    reset : {"before", "after"}
+        Whether the reset gate acts on the state before W_h, or on the product after it.
+    **keywords
+        The keywords of :class:`ORNN` from ``bias`` on.
+
+    Attributes
+    ----------
+    weight_hh_l{k}[_reverse] : Parameter
+        W_z, W_r and W_h (3, hidden_size, hidden_size).
+    weight_ih_l{k}[_reverse] : Parameter
+        U_z, U_r and U_h (3, hidden_size, features).
+    bias_l{k}[_reverse] : Parameter
+        b_z, b_r and b_h (3, hidden_size).
+
+    References
+    ----------
+    Cho et al. Learning phrase representations using RNN encoder-decoder for statistical machine translation.
+    EMNLP 2014.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import isometry.torch as it
+    >>> layer = it.nn.GRU(3, 8)
+    >>> output, h_n = layer(torch.randn(20, 5, 3))
+    >>> output.shape, h_n.shape
+    (torch.Size([20, 5, 8]), torch.Size([1, 5, 8]))
+    """
+
+    _own_keywords = ("reset",)
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        reset: Literal["before", "after"] = "before",
+        **keywords: Unpack[LayerKeywords],
+    ) -> None:
+        self.reset = reset
+        super().__init__(input_size, hidden_size, num_layers, **keywords)
+
+    def _check_keywords(self) -> None:
+        _check.choice("reset", self.reset, "before", "after")
+
+    def _shapes(self, features: int) -> dict[str, tuple[int, ...]]:
+        n = self.hidden_size
+        shapes: dict[str, tuple[int, ...]] = {"weight_hh": (3, n, n), "weight_ih": (3, n, features)}
+        return shapes | {"bias": (3, n)} if self.bias else shapes
+
+    def _reset(self, suffix: str) -> None:
+        for name in ("weight_hh", "weight_ih"):
+            weight = getattr(self, name + suffix)
+            bound = math.sqrt(6 / (weight.size(1) + weight.size(2)))
+            nn.init.uniform_(weight, -bound, bound)
+        if self.bias:
+            nn.init.zeros_(getattr(self, "bias" + suffix))
+
+    def _run(self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool) -> Tensor:
+        w, u = getattr(self, "weight_hh" + suffix), getattr(self, "weight_ih" + suffix)
+        b = getattr(self, "bias" + suffix) if self.bias else None
+        return gru(x, w, u, b, h0=h0, reset=self.reset, lengths=lengths, reverse=reverse)

@@ -1,0 +1,188 @@
+"""Operators in expressions on tensors: calls, products, transposes, conversions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self, overload
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ... import _check, _check_expression
+from ..._expression import Expression, converted
+from .._function import dtype_name
+
+if TYPE_CHECKING:
+    from ._composition import Composition
+    from ._operator import Operator
+
+
+class Expressions(Expression):
+    """The expressions of `Operator`, each by way of its methods."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def _act(self, x: Tensor, adjoint: bool, backend: str | None, columns: bool = False) -> Tensor: ...
+
+        def matrix(self, *, backend: str | None = None, check_finite: bool = True) -> Tensor: ...
+
+    def __call__(self, x: Tensor, *, backend: str | None = None) -> Tensor:
+        return self._act(x, False, backend)
+
+    # -------------------------------------------------------- products
+
+    @overload
+    def __matmul__(self, other: Operator) -> Composition: ...
+
+    @overload
+    def __matmul__(self, other: Tensor) -> Tensor: ...
+
+    def __matmul__(self, other: Any) -> Any:
+        if isinstance(other, Expression):
+            from ._composition import Composition
+
+            return Composition(self, other)  # type: ignore[arg-type]
+        self._check_columns(other, self.shape[1], True)
+        if other.dim() == 1:
+            return self._act(other, False, None)
+        return self._act(other.mT, False, None, True).mT.contiguous()
+
+    def __rmatmul__(self, other: Tensor) -> Tensor:
+        # x W = (W^H x^H)^H: rows through the adjoint, conjugated before and after where W is complex.
+        self._check_columns(other, self.shape[0], False)
+        if not self.dtype.is_complex:
+            return self._act(other, True, None, other.dim() > 1)
+        return self._act(other.conj(), True, None, other.dim() > 1).conj_physical()
+
+    def _check_columns(self, x: Any, n: int, right: bool) -> None:
+        if not isinstance(x, Tensor):
+            _check.kind("x", "a torch.Tensor", x)
+        _check_expression.columns(tuple(x.shape), n, self.batch_shape, right)
+
+    # -------------------------------------------------------- transposes
+
+    @property
+    def H(self) -> Operator:
+        """The conjugate transpose W^H, an operator itself; ``op.H.H is op``.
+
+        Examples
+        --------
+        >>> import torch, isometry.torch as it
+        >>> it.Dense(torch.tensor([[1.0, 2.0j]])).H.matrix()
+        tensor([[1.-0.j],
+                [0.-2.j]])
+        """
+        from ._adjoint import Adjoint
+
+        return Adjoint(self)  # type: ignore[arg-type]
+
+    @property
+    def T(self) -> Operator:
+        """The transpose of a real operator, an operator itself; AttributeError for a complex one, which has `H`.
+
+        Examples
+        --------
+        >>> import torch, isometry.torch as it
+        >>> it.Dense(torch.tensor([[1.0, 2.0]])).T.matrix()
+        tensor([[1.],
+                [2.]])
+        """
+        if self.dtype.is_complex:
+            _check_expression.no_transpose(type(self).__name__, dtype_name(self.dtype))
+        return self.H
+
+    # -------------------------------------------------------- tensors held
+
+    @property
+    def device(self) -> torch.device:
+        """Where the tensors of the operator are."""
+        return self.matrix().device
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether gradients of its matrix are recorded for one of its arguments."""
+        return self.matrix().requires_grad
+
+    def detach(self) -> Self:
+        """Return the same operator on detached tensors: nothing is recorded for them, the memory is shared.
+
+        Examples
+        --------
+        >>> import torch, isometry.torch as it
+        >>> op = it.Cayley(torch.ones(3, requires_grad=True))
+        >>> op.requires_grad, op.detach().requires_grad
+        (True, False)
+        """
+        _check_expression.undefined(type(self).__name__, "detach()")
+
+    def to(
+        self,
+        *targets: torch.dtype | torch.device | str | int,
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | int | None = None,
+    ) -> Self:
+        """Convert to another precision, from real to complex, or to another device: the same law, differentiably.
+
+        Parameters
+        ----------
+        *targets : torch.dtype or torch.device
+            A dtype, a device (or its name), or both, as of `torch.Tensor.to`; each may be given by name instead.
+        dtype : torch.dtype, optional
+            float32, float64, complex64 or complex128.
+        device : torch.device, optional
+            Where the arguments go.
+
+        Returns
+        -------
+        Operator
+            Of the same class; the operator itself where nothing changes.
+
+        Raises
+        ------
+        TypeError
+            A dtype that is not served, or a real one for a complex operator; a subclass of one's own that does not
+            define this method.
+
+        Examples
+        --------
+        >>> import torch, isometry.torch as it
+        >>> it.Cayley(torch.ones(3)).to(torch.complex128)
+        Cayley(n=3, dtype=torch.complex128)
+        """
+        for target in targets:
+            if isinstance(target, torch.dtype):
+                dtype = target
+            else:
+                device = target
+        if dtype is not None and not isinstance(dtype, torch.dtype):
+            _check.kind("dtype", "a torch.dtype", dtype)
+        if dtype is not None:
+            _check_expression.conversion(dtype_name(self.dtype), dtype_name(dtype))
+        return self._moved(dtype, None if device is None else torch.device(device))
+
+    def _moved(self, dtype: torch.dtype | None, device: torch.device | None) -> Self:
+        """`to`, after its checks."""
+        del dtype, device
+        _check_expression.undefined(type(self).__name__, "to()")
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy is False:
+            _check_expression.computed()
+        if self.requires_grad:
+            _check_expression.recorded(type(self).__name__)
+        w = self.matrix()
+        if w.device.type != "cpu":
+            _check_expression.elsewhere(str(w.device))
+        return np.array(w.resolve_conj().numpy(), dtype)
+
+
+def kind_of(
+    operator: torch.dtype, own: torch.dtype, target: torch.dtype | None, real: bool = False
+) -> torch.dtype | None:
+    """The dtype of a part of an operator of dtype `operator` when that is converted to `target`."""
+    if target is None:
+        return None
+    found: torch.dtype = getattr(torch, converted(dtype_name(operator), dtype_name(own), dtype_name(target), real))
+    return found

@@ -1,0 +1,84 @@
+"""`Kronecker` on tensors; the definition stands in `isometry._objects.kronecker`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from ..._objects.kronecker import KRONECKER, listed, sizes
+from .. import formulas
+from ._declared import Declared
+from ._operator import drawn, haar
+
+
+class Kronecker(Declared, declaration=KRONECKER, matrix=formulas.kronecker.matrix, apply=formulas.kronecker.apply):
+    """W = W_0 (x) W_1 (x) ... (x) W_{F-1}, a Kronecker product applied factor by factor.
+
+    The index of factor 0 is slowest, as in `torch.kron`. W is orthogonal or unitary if all factors are.
+
+    Parameters
+    ----------
+    factors : sequence of Tensor, shapes (p_f, q_f)
+        At least one, p_f, q_f >= 1.
+
+    Raises
+    ------
+    ValueError
+        No factor, or one that is not a matrix with at least one row and one column.
+    TypeError
+        Factors that are no sequence, or not tensors of one floating precision.
+
+    References
+    ----------
+    Jose, Cisse, Fleuret: Kronecker recurrent units, ICML 2018.
+
+    Examples
+    --------
+    >>> import torch, isometry.torch as it
+    >>> swap = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
+    >>> it.Kronecker([swap, torch.eye(2)]).apply(torch.arange(4.0))
+    tensor([2., 3., 0., 1.])
+    """
+
+    __slots__ = ()
+
+    factors: tuple[Tensor, ...]
+
+    def __init__(self, factors: Sequence[Tensor]) -> None:
+        self._hold(*listed(factors))
+
+    @classmethod
+    def random(
+        cls,
+        n: int,
+        *,
+        factor_sizes: Sequence[int] | None = None,
+        rng: torch.Generator | None = None,
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | None = None,
+    ) -> Kronecker:
+        """Haar-distributed orthogonal or unitary factors.
+
+        Parameters
+        ----------
+        n : int
+            Size.
+        factor_sizes : sequence of int, optional
+            Sizes of the square factors, whose product is n; by default the prime factors of n.
+        rng : torch.Generator, optional
+            Source of the numbers, by default torch's own.
+        dtype : torch.dtype, optional
+            By default `torch.get_default_dtype()`.
+        device : torch.device, optional
+            Where the arrays are made.
+
+        Examples
+        --------
+        >>> import torch, isometry.torch as it
+        >>> it.Kronecker.random(8, rng=torch.Generator().manual_seed(0))
+        Kronecker(factors=[(2, 2), (2, 2), (2, 2)], dtype=torch.float32)
+        """
+        factors, dtype = sizes(n, factor_sizes), drawn(rng, dtype)
+        return cls([haar(size, rng, dtype, device) for size in factors])

@@ -1,0 +1,173 @@
+//! Rows through the axes, one row after the other: between two axes it stays in the first-level cache.
+//!
+//! Axes are contracted from the last to the first. The array between them has the result's sizes behind the axis, the
+//! argument's before it: `outer` x (the axis) x `inner` elements.
+
+use super::group::{self, Group};
+use super::Kronecker;
+use crate::argument::Bar;
+use crate::operator::Side;
+use crate::rows::Rows;
+use crate::scalar::Scalar;
+use crate::sizes::work;
+use isometry_kernels::kronecker::{Inner, Outer, Small};
+
+/// An axis on its way from the argument to the result.
+struct Axis<'g, T: Scalar> {
+    group: &'g Group<T>,
+    outer: usize,
+    inner: usize,
+}
+
+impl<T: Scalar> Axis<'_, T> {
+    /// Contracts with W_f, or with W_f^H.
+    ///
+    /// # Safety
+    /// x and y have the elements before and after, apart from each other.
+    unsafe fn apply(&self, side: Side, x: *const T, y: *mut T) {
+        let Group { p, q, elements, adjoint, transposed, conjugate, .. } = self.group;
+        let (left, right, into, from) = match side {
+            Side::Forward => (elements, transposed, *p, *q),
+            Side::Adjoint => (adjoint, conjugate, *q, *p),
+        };
+        let (outer, inner) = (self.outer, self.inner);
+        // SAFETY: the contract above.
+        unsafe {
+            if inner == 1 {
+                let sizes = (outer, into, from);
+                Small { count: 1, sizes, a: x, b: right.as_ptr(), c: y, steps: [0; 3] }.call();
+            } else {
+                let (sizes, steps) = ((into, inner, from), [0, from * inner, into * inner]);
+                Small { count: outer, sizes, a: left.as_ptr(), b: x, c: y, steps }.call();
+            }
+        }
+    }
+
+    /// Adds y_bar conj(x), or for the last axis its conjugate, to the gradient of the factor.
+    ///
+    /// # Safety
+    /// x and y_bar have the elements before and after; `sums` has those of the factor.
+    unsafe fn pull(&self, x: *const T, y_bar: *const T, sums: *mut T) {
+        let (p, q) = (self.group.p, self.group.q);
+        // SAFETY: the contract above.
+        unsafe {
+            if self.inner == 1 {
+                Inner { sizes: (p, q, self.outer), a: y_bar, b: x, c: sums }.call();
+            } else {
+                Outer { count: self.outer, sizes: (p, q, self.inner), a: y_bar, b: x, c: sums }.call();
+            }
+        }
+    }
+}
+
+impl<T: Scalar> Kronecker<'_, T> {
+    /// The i-th axis to be contracted, the last one first.
+    fn axis(&self, i: usize, side: Side) -> Axis<'_, T> {
+        let group = &self.groups[self.groups.len() - 1 - i];
+        let (outer, inner) = group.around[usize::from(side == Side::Adjoint)];
+        Axis { group, outer, inner }
+    }
+}
+
+impl<T: Scalar> Rows<T> for Kronecker<'_, T> {
+    fn size(&self) -> (usize, usize) {
+        (self.p, self.q)
+    }
+
+    fn work(&self) -> usize {
+        let axis = |i| {
+            let Axis { group, outer, inner } = self.axis(i, Side::Forward);
+            work(&[outer, inner, group.p, group.q, T::PARTS, T::PARTS])
+        };
+        (0..self.groups.len()).map(axis).fold(0, usize::saturating_add)
+    }
+
+    /// The arrays between the axes, and two for the cotangent.
+    fn scratch(&self, _rows: usize) -> usize {
+        work(&[self.groups.len() + 2, self.most, T::PARTS])
+    }
+
+    fn sums(&self) -> usize {
+        self.groups.iter().map(|group| work(&[group.p, group.q, T::PARTS])).sum()
+    }
+
+    fn deal(&self, sums: &[T::Real], bars: &mut [Bar<'_, T>]) {
+        let last = self.groups.len() - 1;
+        for (i, group) in self.groups.iter().enumerate() {
+            let own = &sums[group.place * T::PARTS..][..group.p * group.q * T::PARTS];
+            let element = |pair: &[T::Real]| T::new(pair[0], pair[T::PARTS - 1]);
+            // those of the last axis are conjugates
+            let turn = |z: T| if i == last { z.conj() } else { z };
+            let bar: Vec<T> = own.chunks_exact(T::PARTS).map(|pair| turn(element(pair))).collect();
+            let factors = &self.factors[group.factors.clone()];
+            for (f, bars) in bars.iter_mut().skip(group.factors.start).take(factors.len()).enumerate() {
+                if let Bar::Own(gradient) = bars {
+                    gradient.fill(T::zero());
+                    group::pull(factors, f, &bar, gradient);
+                }
+            }
+        }
+    }
+
+    unsafe fn apply_rows(&self, x: *const T, rows: usize, side: Side, out: *mut T, scratch: *mut T::Real) {
+        let (into, from) = if side == Side::Forward { (self.p, self.q) } else { (self.q, self.p) };
+        let (room, last) = (scratch.cast::<T>(), self.groups.len() - 1);
+        for row in 0..rows {
+            // SAFETY: the contract of the trait; the arrays between axes have at most `most` elements.
+            unsafe {
+                let mut x = x.add(row * from);
+                for i in 0..=last {
+                    let axis = self.axis(i, side);
+                    let y = if i == last { out.add(row * into) } else { room.add(i % 2 * self.most) };
+                    axis.apply(side, x, y);
+                    x = y;
+                }
+            }
+        }
+    }
+
+    unsafe fn pull_rows(
+        &self,
+        x: *const T,
+        ct: *const T,
+        rows: usize,
+        side: Side,
+        sums: *mut T::Real,
+        x_bar: Option<*mut T>,
+        scratch: *mut T::Real,
+    ) {
+        // Re <ct, W^H x> = Re <W ct, x>: the gradient of the adjoint side is the forward one of x and ct exchanged.
+        let (x, ct) = if side == Side::Forward { (x, ct) } else { (ct, x) };
+        let (p, q, last) = (self.p, self.q, self.groups.len() - 1);
+        let between = |i: usize| scratch.cast::<T>().wrapping_add(i * self.most);
+        let sums = sums.cast::<T>();
+        for row in 0..rows {
+            // SAFETY: the contract of the trait; the arrays between axes have at most `most` elements.
+            unsafe {
+                let (x, ct) = (x.add(row * q), ct.add(row * p));
+                for i in 0..=last {
+                    let axis = self.axis(i, Side::Forward);
+                    let before = if i == 0 { x } else { between(i - 1).cast_const() };
+                    match x_bar.filter(|_| side == Side::Adjoint) {
+                        _ if i < last => axis.apply(Side::Forward, before, between(i)),
+                        Some(out) => axis.apply(Side::Forward, before, out.add(row * p)),
+                        None => {}
+                    }
+                }
+                let mut y_bar = ct;
+                for i in (0..=last).rev() {
+                    let axis = self.axis(i, Side::Forward);
+                    let before = if i == 0 { x } else { between(i - 1).cast_const() };
+                    axis.pull(before, y_bar, sums.add(axis.group.place));
+                    let next = match x_bar.filter(|_| side == Side::Forward) {
+                        _ if i > 0 => between(last + 1 + i % 2),
+                        Some(out) => out.add(row * q),
+                        None => break,
+                    };
+                    axis.apply(Side::Adjoint, y_bar, next);
+                    y_bar = next;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! A step of a GRU forward.
+
+use super::super::cell::Cell;
+use super::super::packed::Packed;
+use super::super::team::Part;
+use super::{Gru, Reset, Setting};
+use crate::activation::Kind;
+use crate::kernels::Operand;
+use crate::parallel::Member;
+use crate::scalar::Real;
+use crate::scratch::{Arena, Region};
+use isometry_kernels::activation::Phi;
+use isometry_kernels::recurrence::{self as passes, Affine, Area, Finish};
+use std::ops::Range;
+
+/// Packed operands of the steps, and r * h.
+pub(super) struct Operands<R: Real> {
+    /// W_zr^T and W_h^T
+    w: [Packed<R>; 2],
+    /// U_zr^T and U_h^T
+    u: [Packed<R>; 2],
+    /// r * h of one step.
+    reset: Region<R>,
+    /// phi of its argument, where the argument is what is saved.
+    value: Region<R>,
+}
+
+impl<R: Real> Operands<R> {
+    pub fn carve(arena: &mut Arena, setting: &Setting<'_, R>) -> Self {
+        let Gru { batch, features, n, reset, .. } = setting.gru;
+        let pair = |arena: &mut Arena, k: usize| [Packed::new(arena, k, 2 * n), Packed::new(arena, k, n)];
+        let (before, apart) = (usize::from(reset == Reset::Before), usize::from(!setting.law.readable()));
+        Operands {
+            w: pair(arena, n),
+            u: pair(arena, features),
+            reset: arena.take(&[before, batch, n]),
+            value: arena.take(&[apart, batch, n]),
+        }
+    }
+}
+
+/// Where z, r, c and W_h h + c_h of the steps stand.
+#[derive(Clone, Copy)]
+pub(super) struct Saved<R> {
+    gates: *mut R,
+    c: *mut R,
+    product: *mut R,
+    /// Numbers of a step of an array (B, n); 0 where all steps use the same memory.
+    stride: usize,
+}
+
+impl<R: Real> Saved<R> {
+    /// In arrays of all steps.
+    pub fn all(gru: &Gru<'_, R>, start: *mut R) -> Self {
+        let each = gru.batch * gru.n;
+        let at = |count: usize| start.wrapping_add(count * gru.steps * each);
+        Saved { gates: at(0), c: at(2), product: at(3), stride: each }
+    }
+
+    /// In arrays that every step overwrites.
+    pub fn of_one_step(gru: &Gru<'_, R>, start: *mut R) -> Self {
+        let at = |count: usize| start.wrapping_add(count * gru.batch * gru.n);
+        Saved { gates: at(0), c: at(2), product: at(3), stride: 0 }
+    }
+
+    /// z and r of step t, rows of 2 n numbers.
+    pub fn gates(&self, t: usize) -> *mut R {
+        self.gates.wrapping_add(2 * t * self.stride)
+    }
+    /// c of step t, or the argument of phi.
+    pub fn c(&self, t: usize) -> *mut R {
+        self.c.wrapping_add(t * self.stride)
+    }
+    /// W_h h + c_h of step t.
+    pub fn product(&self, t: usize) -> *mut R {
+        self.product.wrapping_add(t * self.stride)
+    }
+}
+
+/// A GRU walking forward.
+pub(super) struct GruCell<'a, R: Real> {
+    pub setting: &'a Setting<'a, R>,
+    pub operands: &'a Operands<R>,
+    pub saved: Saved<R>,
+}
+
+// SAFETY: members write disjoint parts of what is saved.
+unsafe impl<R: Real> Sync for GruCell<'_, R> {}
+
+/// Row 0 of padded numbers; null without.
+fn or_null<R>(bias: &[R]) -> *const R {
+    if bias.is_empty() { std::ptr::null() } else { bias.as_ptr() }
+}
+
+impl<R: Real> GruCell<'_, R> {
+    /// The argument of c, or c itself, for these rows and columns.
+    ///
+    /// # Safety
+    /// That of [`Cell::advance`]; what W_h acts on is complete.
+    unsafe fn candidate(&self, t: usize, rows: Range<usize>, columns: &Range<usize>, zero: bool) {
+        let Setting { line, gru, law, biases } = self.setting;
+        let mut map = Affine::new(gru.n, gru.batch, self.saved.c(t));
+        map.terms[0] = self.operands.u[1].times(line.x(t));
+        map.bias = or_null(&biases[1]);
+        match gru.reset {
+            Reset::After => map.add = self.saved.c(t),
+            Reset::Before if zero => {}
+            Reset::Before => map.terms[1] = self.operands.w[1].times(self.operands.reset.ptr()),
+        }
+        if law.readable() && law.kind != Kind::Identity {
+            map.finish = Finish::Value(law.phi());
+        }
+        // SAFETY: the contract above; the packed operands have n columns.
+        unsafe { map.run(rows, columns.clone()) }
+    }
+
+    /// phi, where it is no part of the product.
+    ///
+    /// # Safety
+    /// The rows of step t exist, and only this part writes its columns of them.
+    unsafe fn activate(&self, t: usize, rows: Range<usize>, part: &Part<'_>, columns: &Range<usize>) {
+        let law = &self.setting.law;
+        if law.readable() {
+            return;
+        }
+        let (a, value) = (self.saved.c(t), self.operands.value.ptr());
+        // SAFETY: the contract above; a kind that needs whole rows waits for the columns of the others.
+        unsafe {
+            if !law.kind.by_rows() {
+                law.value(a, value, rows, columns.clone());
+                return;
+            }
+            part.sync();
+            if part.leads() {
+                law.value(a, value, rows, 0..law.width);
+            }
+            part.sync();
+        }
+    }
+}
+
+impl<R: Real> Cell<R> for GruCell<'_, R> {
+    fn width(&self) -> usize {
+        self.setting.gru.n
+    }
+    fn work(&self) -> usize {
+        let [w, u] = self.setting.gru.work();
+        w.saturating_add(u)
+    }
+
+    unsafe fn prepare(&self, _scratch: *mut R, member: &Member<'_>) {
+        let Gru { n, features, w, u, .. } = self.setting.gru;
+        // SAFETY: W has 3 n rows and n columns, U 3 n and d; all members pack them, and a barrier follows.
+        unsafe {
+            for (packed, rows) in self.operands.w.iter().zip([0, 2 * n]) {
+                packed.fill(Operand::new(w[rows * n..].as_ptr(), n).t(), member);
+            }
+            for (packed, rows) in self.operands.u.iter().zip([0, 2 * n]) {
+                packed.fill(Operand::new(u[rows * features..].as_ptr(), features).t(), member);
+            }
+        }
+    }
+
+    unsafe fn advance(&self, t: usize, states: *mut R, part: &Part<'_>, _scratch: *mut R) {
+        let Setting { line, gru, law, biases } = self.setting;
+        let Gru { n, batch, reset, .. } = *gru;
+        let Operands { w, u, reset: product, value } = self.operands;
+        let (gates, c) = (self.saved.gates(t), self.saved.c(t));
+        let columns = part.columns::<R>(n);
+        let sources = line.sources(t, states).map(|(rows, previous)| (part.rows(rows), previous));
+        let area = |rows: &Range<usize>| Area { n, rows: rows.clone(), columns: columns.clone() };
+        // SAFETY: the contract of the trait; the packed operands have the rows and columns of their maps.
+        unsafe {
+            for (rows, previous) in &sources {
+                let mut map = Affine::new(2 * n, batch, gates);
+                map.terms[0] = u[0].times(line.x(t));
+                map.bias = or_null(&biases[0]);
+                map.finish = Finish::Value(sigmoid(2 * n));
+                let mut own = Affine::new(n, batch, self.saved.product(t));
+                own.bias = or_null(&biases[2]);
+                if !previous.is_null() {
+                    map.terms[1] = w[0].times(*previous);
+                    own.terms[0] = w[1].times(*previous);
+                }
+                map.run(rows.clone(), part.columns::<R>(2 * n));
+                if reset == Reset::After {
+                    own.run(rows.clone(), columns.clone());
+                }
+            }
+            part.sync();
+            for (rows, previous) in &sources {
+                let (y, out) = match reset {
+                    Reset::Before => (*previous, product.ptr()),
+                    Reset::After => (self.saved.product(t).cast_const(), c),
+                };
+                passes::Reset { gates, y, out, area: area(rows) }.call();
+            }
+            if reset == Reset::Before {
+                part.sync();
+            }
+            for (rows, previous) in &sources {
+                self.candidate(t, rows.clone(), &columns, previous.is_null());
+            }
+            self.activate(t, part.rows(0..line.schedule.active(t)), part, &columns);
+            let c = if law.readable() { c } else { value.ptr() };
+            let out = states.add(t * line.stride());
+            for (rows, previous) in &sources {
+                passes::Blend { gates, previous: *previous, c, out, area: area(rows) }.call();
+            }
+        }
+    }
+}
+
+/// sigma on rows of so many numbers.
+pub(super) fn sigmoid<R: Real>(width: usize) -> Phi<R> {
+    Phi { kind: Kind::Sigmoid, width, slope: R::zero(), bias: std::ptr::null() }
+}

@@ -1,0 +1,224 @@
+//! The gated recurrent unit over a whole sequence, real numbers:
+//!
+//! ```text
+//! z_t = sigma(W_z h_{t-1} + U_z x_t + b_z),      r_t = sigma(W_r h_{t-1} + U_r x_t + b_r)
+//! reset before      c_t = phi(W_h (r_t * h_{t-1}) + U_h x_t + b_h)
+//! reset after       c_t = phi(r_t * (W_h h_{t-1} + c_h) + U_h x_t + b_h)
+//! h_t = z_t * h_{t-1} + (1 - z_t) * c_t
+//! ```
+//!
+//! The products of z and r are one, with U x added in it. Forward writes what backward reads of each step ([`Gru::saved`]): z, r,
+//! then c (or the argument of phi where the derivative cannot be read off c), then for "after" W_h h + c_h. Backward, with the
+//! cotangent g of h_t and a dash for the cotangents of the arguments of sigma and phi,
+//!
+//! ```text
+//! c' = phi'(g * (1 - z))      z' = g * (h_{t-1} - c) * z * (1 - z)
+//! before    s = W_h^T c'      r' = s * h_{t-1} * r * (1 - r)         h_bar_{t-1} = g * z + s * r + W_zr^T (z', r')
+//! after     q = c' * r        r' = c' * (W_h h + c_h) * r * (1 - r)  h_bar_{t-1} = g * z + W_h^T q + W_zr^T (z', r')
+//! ```
+
+mod cell;
+mod gradients;
+mod places;
+mod pull;
+#[cfg(test)]
+mod tests;
+
+pub use gradients::GruGradients;
+
+use super::schedule::Schedule;
+use super::team::Room;
+use super::timeline::{Timeline, in_halves};
+use super::{backward as back, forward as forth, pages::want_huge_pages};
+use crate::activation::{Activation, Law};
+use crate::error::{Error, Result};
+use crate::kernels::{Buffer, lanes};
+use crate::scalar::Real;
+use crate::scratch::Scratch;
+use crate::sizes::{check_len, work};
+use cell::{GruCell, Operands, Saved};
+use places::Places;
+use pull::GruPull;
+
+/// Where the reset gate acts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reset {
+    /// On the state that W_h sees.
+    Before,
+    /// On W_h h + c_h.
+    After,
+}
+
+/// What a GRU is given. The order of the gates in w, u and b is z, r, h.
+#[derive(Clone, Copy)]
+pub struct Gru<'a, R: Real> {
+    /// T
+    pub steps: usize,
+    /// B
+    pub batch: usize,
+    /// d
+    pub features: usize,
+    /// State size.
+    pub n: usize,
+    /// (T, B, d)
+    pub x: &'a [R],
+    /// W (3, n, n)
+    pub w: &'a [R],
+    /// U (3, n, d)
+    pub u: &'a [R],
+    /// b (3, n)
+    pub b: Option<&'a [R]>,
+    /// (B, n), zeros if absent
+    pub h0: Option<&'a [R]>,
+    /// Where r acts.
+    pub reset: Reset,
+    /// c_h (n), with [`Reset::After`] only
+    pub hidden_bias: Option<&'a [R]>,
+    /// phi
+    pub activation: Activation,
+    /// Of the modReLUs, one per feature.
+    pub activation_bias: Option<&'a [R]>,
+    /// Steps of each sequence, not increasing; all T if absent.
+    pub lengths: Option<&'a [usize]>,
+    /// From the end of each sequence to its beginning.
+    pub reverse: bool,
+}
+
+impl<R: Real> Gru<'_, R> {
+    /// Refuses sizes that do not fit.
+    pub fn check(&self) -> Result<()> {
+        let Gru { steps, batch, features, n, .. } = *self;
+        if steps == 0 || batch == 0 || n == 0 {
+            let got = format!("{steps} steps of {batch} sequences with {n} states");
+            return Err(Error::shape("x", "at least one step, one sequence and one state", got));
+        }
+        check_len("x", self.x.len(), &[steps, batch, features])?;
+        check_len("w", self.w.len(), &[3, n, n])?;
+        check_len("u", self.u.len(), &[3, n, features])?;
+        self.b.map_or(Ok(()), |b| check_len("b", b.len(), &[3, n]))?;
+        self.h0.map_or(Ok(()), |h0| check_len("h0", h0.len(), &[batch, n]))?;
+        if self.hidden_bias.is_some() && self.reset == Reset::Before {
+            return Err(Error::value("hidden_bias", "belongs to reset \"after\" only"));
+        }
+        self.hidden_bias.map_or(Ok(()), |bias| check_len("hidden_bias", bias.len(), &[n]))?;
+        Schedule::check(steps, batch, self.lengths)?;
+        self.activation.check::<R>(n, self.activation_bias)
+    }
+
+    /// Arrays (T, B, n) that forward saves for backward.
+    pub fn saved(&self) -> usize {
+        if self.reset == Reset::After { 4 } else { 3 }
+    }
+
+    /// Refuses states (T, B, n), and other arrays of so many, of another size.
+    fn check_states(&self, argument: &'static str, len: usize, count: usize) -> Result<()> {
+        check_len(argument, len, &[count, self.steps, self.batch, self.n])
+    }
+
+    /// Multiply-adds per row: of all products of W, and of those of U.
+    fn work(&self) -> [usize; 2] {
+        [work(&[3, self.n, self.n]), work(&[3, self.n, self.features])]
+    }
+
+    /// A step has enough columns for members to share.
+    fn divisible(&self) -> bool {
+        self.n > 2 * lanes::<R>()
+    }
+}
+
+/// A checked GRU made ready.
+struct Setting<'a, R: Real> {
+    gru: Gru<'a, R>,
+    line: Timeline<'a, R>,
+    law: Law<R>,
+    /// b_z and b_r, b_h, and c_h, each for whole vectors; empty without.
+    biases: [Buffer<R>; 3],
+}
+
+impl<'a, R: Real> Setting<'a, R> {
+    fn new(gru: &Gru<'a, R>) -> Result<Self> {
+        let Gru { steps, batch, features, n, lengths, reverse, .. } = *gru;
+        let padded = |bias: Option<&[R]>| {
+            let mut buffer = Buffer::zeroed(bias.map_or(0, |bias| bias.len() + 64))?;
+            if let Some(bias) = bias {
+                buffer[..bias.len()].copy_from_slice(bias);
+            }
+            Ok(buffer)
+        };
+        let [gates, own] = [gru.b.map(|b| &b[..2 * n]), gru.b.map(|b| &b[2 * n..])];
+        let biases = [padded(gates)?, padded(own)?, padded(gru.hidden_bias)?];
+        let schedule = Schedule::new(steps, batch, lengths, reverse)?;
+        let law = Law::new::<R>(gru.activation, n, gru.activation_bias)?;
+        let line = Timeline { schedule, x: gru.x, features, h0: gru.h0, width: n };
+        Ok(Setting { gru: *gru, line, law, biases })
+    }
+}
+
+/// States (T, B, n); zeros behind the end of a sequence. `saved` takes [`Gru::saved`] arrays (T, B, n) for [`backward`]; behind the
+/// end of a sequence nothing is written.
+pub fn forward<R: Real>(
+    gru: &Gru<'_, R>,
+    states: &mut [R],
+    saved: Option<&mut [R]>,
+    threads: usize,
+    cancel: &(dyn Fn() -> bool + Sync),
+) -> Result<()> {
+    gru.check()?;
+    gru.check_states("states", states.len(), 1)?;
+    saved.as_ref().map_or(Ok(()), |saved| gru.check_states("saved", saved.len(), gru.saved()))?;
+    let setting = Setting::new(gru)?;
+    let schedule = &setting.line.schedule;
+    let one_step = usize::from(saved.is_none());
+    let places = Scratch::new(|arena| {
+        let operands = Operands::carve(arena, &setting);
+        let kept = arena.take(&[one_step, gru.saved(), gru.batch, gru.n]);
+        let work = gru.work();
+        let load = (work[0].saturating_add(work[1]), gru.divisible());
+        (operands, kept, Room::carve(arena, schedule, load, 0, threads))
+    })?;
+    let (operands, kept, room) = &*places;
+    want_huge_pages(states);
+    let saved = match saved {
+        Some(saved) => {
+            want_huge_pages(saved);
+            Saved::all(gru, saved.as_mut_ptr())
+        }
+        None => Saved::of_one_step(gru, kept.ptr()),
+    };
+    let cell = GruCell { setting: &setting, operands, saved };
+    forth::forward(&cell, room, schedule, states, cancel)
+}
+
+/// The gradients of [`forward`] for the cotangent ct (T, B, n) of its states, which is ignored behind the end of a sequence; what
+/// is None is not computed. `states` and `saved` are what forward wrote.
+pub fn backward<R: Real>(
+    gru: &Gru<'_, R>,
+    states: &[R],
+    saved: &[R],
+    ct: &[R],
+    gradients: GruGradients<'_, R>,
+    threads: usize,
+    cancel: &(dyn Fn() -> bool + Sync),
+) -> Result<()> {
+    gru.check()?;
+    gru.check_states("states", states.len(), 1)?;
+    gru.check_states("saved", saved.len(), gru.saved())?;
+    gru.check_states("ct", ct.len(), 1)?;
+    gradients.check(gru)?;
+    let setting = Setting::new(gru)?;
+    let schedule = &setting.line.schedule;
+    let (halves, wants) = (in_halves(schedule, true), gradients.wants());
+    let places = Scratch::new(|arena| {
+        let places = Places::carve(arena, &setting, halves, &wants);
+        let own = places.scratch(&setting);
+        let room = Room::carve(arena, schedule, (gru.work()[0], gru.divisible()), own, threads);
+        (places, room)
+    })?;
+    let (places, room) = &*places;
+    let saved = Saved::all(gru, saved.as_ptr().cast_mut());
+    // SAFETY: the memory was cut for this call and these gradients; the arrays have their sizes.
+    unsafe {
+        let pull = GruPull::new(&setting, places, halves, saved, states.as_ptr(), ct.as_ptr(), gradients);
+        back::backward(&pull, room, schedule, cancel)
+    }
+}

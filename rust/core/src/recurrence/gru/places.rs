@@ -1,0 +1,83 @@
+//! The memory of a GRU's backward pass.
+
+use super::super::chunk::chunk_rows;
+use super::super::inputs::Gathered;
+use super::super::modrelu::BiasGatherer;
+use super::super::packed::Packed;
+use super::super::timeline::{Copies, rows_apart};
+use super::gradients::Wants;
+use super::{Reset, Setting};
+use crate::kernels::Product;
+use crate::scalar::Real;
+use crate::scratch::{Arena, Region};
+
+/// What a chunk keeps, row after row.
+pub struct Work<R> {
+    /// The cotangents of the arguments of z, r and c, and for "after" of W_h h + c_h.
+    pub bars: Region<R>,
+    /// r * h, for "before".
+    pub reset: Region<R>,
+    /// c or its argument, and the cotangents of c: where modReLU's bias wants them.
+    pub value: Region<R>,
+    pub value_bar: Region<R>,
+    pub copies: Copies<R>,
+}
+
+/// The memory of a backward pass.
+pub(super) struct Places<R: Real> {
+    /// W_zr and W_h
+    pub w: [Packed<R>; 2],
+    pub gathered: Gathered<R>,
+    /// W_bar of the second half, and the sums of c_h of each.
+    pub second: Region<R>,
+    pub sums: Region<R>,
+    pub own_bias: Region<R>,
+    pub chunks: [Work<R>; 2],
+    /// Rows of one step: the cotangent of h, what it hands on directly, c', W_h^T c', and c where its argument was saved.
+    pub g: Region<R>,
+    pub carry: Region<R>,
+    pub c_bar: Region<R>,
+    pub turned: Region<R>,
+    pub c: Region<R>,
+}
+
+impl<R: Real> Places<R> {
+    pub fn carve(arena: &mut Arena, setting: &Setting<'_, R>, halves: usize, wants: &Wants) -> Self {
+        let Setting { gru, line, law, .. } = setting;
+        let (n, rows, count) = (gru.n, chunk_rows(&line.schedule), gru.saved());
+        let before = gru.reset == Reset::Before;
+        let work = |arena: &mut Arena| {
+            let mut array = |wanted: bool, width: usize| rows_apart(arena, wanted, rows, width);
+            Work {
+                bars: array(true, count * n),
+                reset: array(before && wants.w, n),
+                value: array(wants.activation_bias, n),
+                value_bar: array(wants.activation_bias, n),
+                copies: Copies::carve(arena, line, halves, false),
+            }
+        };
+        let second = usize::from(wants.w && halves == 2);
+        let mut step = |wanted: bool| arena.take(&[usize::from(wanted), gru.batch, n]);
+        let [g, carry, c_bar] = [(); 3].map(|()| step(true));
+        let (turned, c) = (step(before), step(!law.readable()));
+        Places {
+            g,
+            carry,
+            c_bar,
+            turned,
+            c,
+            w: [Packed::new(arena, 2 * n, n), Packed::new(arena, n, n)],
+            gathered: Gathered::carve(arena, line, 3 * n, halves, wants.inputs),
+            second: arena.take(&[second, 3, n, n]),
+            sums: arena.take(&[usize::from(wants.hidden_bias), halves, n]),
+            own_bias: BiasGatherer::<R>::carve(arena, law, halves, wants.activation_bias),
+            chunks: [work(arena), work(arena)],
+        }
+    }
+
+    /// Real numbers of scratch that a member needs.
+    pub fn scratch(&self, setting: &Setting<'_, R>) -> usize {
+        let rows = chunk_rows(&setting.line.schedule);
+        Product::<R>::scratch(2 * setting.gru.n, rows).max(Gathered::<R>::scratch(&setting.line, rows))
+    }
+}

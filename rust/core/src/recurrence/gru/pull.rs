@@ -1,0 +1,335 @@
+//! A step of a GRU backward, and the gradients gathered from many.
+
+use super::super::cell::Pull;
+use super::super::chunk::{Chunk, Place};
+use super::super::inputs::{Gatherer, InputBars, halves_added};
+use super::super::modrelu::{BiasGatherer, Values};
+use super::super::team::Part;
+use super::cell::Saved;
+use super::places::Places;
+use super::{Gru, GruGradients, Reset, Setting};
+use crate::activation::Source;
+use crate::kernels::{Operand, Product, lanes};
+use crate::parallel::{Member, Shared};
+use crate::scalar::Real;
+use crate::scratch::Region;
+use isometry_kernels::activation::Columns;
+use isometry_kernels::recurrence::{Affine, Area, BlendPull, ResetPull};
+use std::ops::Range;
+
+/// A GRU walking backward.
+pub(super) struct GruPull<'a, R: Real> {
+    setting: &'a Setting<'a, R>,
+    places: &'a Places<R>,
+    halves: usize,
+    saved: Saved<R>,
+    states: *const R,
+    ct: *const R,
+    inputs: Gatherer<'a, R>,
+    own_bias: BiasGatherer<'a, R>,
+    w_bar: Option<Shared<R>>,
+    h0_bar: Option<Shared<R>>,
+    hidden_bias_bar: Option<Shared<R>>,
+}
+
+// SAFETY: what was saved, states and their cotangents are only read.
+unsafe impl<R: Real> Sync for GruPull<'_, R> {}
+
+impl<'a, R: Real> GruPull<'a, R> {
+    /// For gradients that have passed their check.
+    ///
+    /// # Safety
+    /// The memory lives, was cut for these gradients, and nobody else uses it; the arrays have their sizes.
+    pub unsafe fn new(
+        setting: &'a Setting<'a, R>,
+        places: &'a Places<R>,
+        halves: usize,
+        saved: Saved<R>,
+        states: *const R,
+        ct: *const R,
+        gradients: GruGradients<'a, R>,
+    ) -> Self {
+        let Setting { gru, line, law, .. } = setting;
+        let GruGradients { x, w, u, b, h0, hidden_bias, activation_bias } = gradients;
+        let bars = InputBars { x, weight: u, bias: b };
+        let share = |bar: &mut [R]| Shared(bar.as_mut_ptr());
+        let weight = Operand::new(gru.u.as_ptr(), gru.features);
+        // SAFETY: the contract above.
+        unsafe {
+            places.sums.zeroed();
+            GruPull {
+                setting,
+                places,
+                halves,
+                saved,
+                states,
+                ct,
+                inputs: Gatherer::new(line, (weight, 3 * gru.n), &places.gathered, bars),
+                own_bias: BiasGatherer::new(law, halves, places.own_bias, activation_bias),
+                w_bar: w.map(share),
+                h0_bar: h0.map(share),
+                hidden_bias_bar: hidden_bias.map(share),
+            }
+        }
+    }
+
+    /// Numbers of a row of bars.
+    fn pitch(&self) -> usize {
+        self.setting.gru.saved() * self.setting.gru.n
+    }
+
+    /// The bars at row 0 of a step.
+    fn bars(&self, place: Place) -> *mut R {
+        self.places.chunks[place.turn].bars.at(place.row * self.pitch())
+    }
+
+    /// What the states before a step get of it: carry + W_zr^T (z', r'), and for "after" + W_h^T q. Meanwhile some rows of n numbers
+    /// are fetched into the cache.
+    ///
+    /// # Safety
+    /// The bars of the step are complete for these rows; nobody else writes these columns of `out`.
+    unsafe fn previous(
+        &self,
+        bars: *const R,
+        soon: [*const R; 2],
+        out: *mut R,
+        rows: Range<usize>,
+        columns: Range<usize>,
+    ) {
+        let (Gru { n, batch, reset, .. }, pitch) = (self.setting.gru, self.pitch());
+        let mut map = Affine::new(n, batch, out);
+        (map.add, map.soon) = (self.places.carry.ptr(), soon);
+        map.terms[0] = self.places.w[0].times_apart(bars, pitch);
+        if reset == Reset::After {
+            map.terms[1] = self.places.w[1].times_apart(bars.wrapping_add(3 * n), pitch);
+        }
+        // SAFETY: the contract above; the packed W has n columns.
+        unsafe { map.run(rows, columns) }
+    }
+
+    /// c' from the cotangents of c, on these rows; c is what was saved.
+    ///
+    /// # Safety
+    /// As [`Pull::pull`].
+    unsafe fn activate(&self, t: usize, rows: Range<usize>, part: &Part<'_>, columns: &Range<usize>) {
+        let (law, bar) = (&self.setting.law, self.places.c_bar.ptr());
+        let from = if law.readable() { Source::Value } else { Source::Argument };
+        // SAFETY: the contract above; a kind that needs whole rows waits for the columns of the others.
+        unsafe {
+            if !law.kind.by_rows() {
+                law.pull(self.saved.c(t), from, bar, bar, rows, columns.clone());
+                return;
+            }
+            part.sync();
+            if part.leads() {
+                law.pull(self.saved.c(t), from, bar, bar, rows, 0..law.width);
+            }
+            part.sync();
+        }
+    }
+
+    /// c of step t, from its argument where that was saved.
+    ///
+    /// # Safety
+    /// As [`Pull::pull`].
+    unsafe fn candidate(
+        &self,
+        t: usize,
+        rows: Range<usize>,
+        part: &Part<'_>,
+        columns: &Range<usize>,
+    ) -> *const R {
+        let (law, a, c) = (&self.setting.law, self.saved.c(t), self.places.c);
+        if law.readable() {
+            return a;
+        }
+        // SAFETY: the contract above; the arguments of all columns were written by another call.
+        unsafe {
+            if !law.kind.by_rows() {
+                law.value(a, c.ptr(), rows, columns.clone());
+            } else {
+                if part.leads() {
+                    law.value(a, c.ptr(), rows, 0..law.width);
+                }
+                part.sync();
+            }
+        }
+        c.ptr()
+    }
+
+    /// Copies this part's rows of an array of one step to the chunk, if it has room for them.
+    ///
+    /// # Safety
+    /// As [`Pull::pull`].
+    unsafe fn copy(
+        &self,
+        from: *const R,
+        to: Region<R>,
+        row: usize,
+        rows: &Range<usize>,
+        columns: &Range<usize>,
+    ) {
+        let n = self.setting.gru.n;
+        for i in if to.is_empty() { 0..0 } else { rows.clone() } {
+            let (from, to) = (from.wrapping_add(i * n), to.at((row + i) * n));
+            // SAFETY: the contract above.
+            unsafe { to.add(columns.start).copy_from(from.add(columns.start), columns.len()) }
+        }
+    }
+}
+
+impl<R: Real> Pull<R> for GruPull<'_, R> {
+    fn work(&self) -> [usize; 2] {
+        let [w, u] = self.setting.gru.work();
+        [w, w.saturating_add(u)]
+    }
+    fn halves(&self) -> usize {
+        self.halves
+    }
+
+    unsafe fn prepare(&self, _scratch: *mut R, member: &Member<'_>) {
+        let Gru { n, w, .. } = self.setting.gru;
+        // SAFETY: W has 3 n rows and n columns; all members pack it, and a barrier follows.
+        unsafe {
+            for (packed, rows) in self.places.w.iter().zip([0, 2 * n]) {
+                packed.fill(Operand::new(w[rows * n..].as_ptr(), n), member);
+            }
+        }
+        self.inputs.pack(member);
+    }
+
+    unsafe fn pull(&self, t: usize, above: Option<Place>, chunk: &Chunk<'_>, _scratch: *mut R) {
+        let (Setting { gru, line, .. }, places, part) = (self.setting, self.places, chunk.part());
+        let (n, schedule, pitch) = (gru.n, &line.schedule, self.pitch());
+        let work = &places.chunks[chunk.turn()];
+        let (row, active) = (chunk.row(t), schedule.active(t));
+        let (rows, columns) = (part.rows(0..active), part.columns::<R>(n));
+        let (gates, bars) = (self.saved.gates(t), self.bars(chunk.place(t)));
+        let ct = self.ct.wrapping_add(t * line.stride());
+        let area = |rows: &Range<usize>| Area { n, rows: rows.clone(), columns: columns.clone() };
+        let sources = line.sources(t, self.states).map(|(rows, previous)| (part.rows(rows), previous));
+        let [g, carry, c_bar] = [places.g, places.carry, places.c_bar].map(Region::ptr);
+        // SAFETY: the contract of the trait; the step and what it wants of the steps beside it are complete for these rows.
+        unsafe {
+            let continued = schedule.continued(t);
+            let late = part.rows(0..continued);
+            if let Some(above) = above.filter(|_| !late.is_empty()) {
+                // this part's rows of gates as twice as many of n numbers
+                let first = gates.wrapping_add(late.start * n).cast_const();
+                let soon = [first, first.wrapping_add(late.len() * n)];
+                self.previous(self.bars(above), soon, g, late, columns.clone());
+            }
+            let c = self.candidate(t, rows.clone(), part, &columns);
+            for (all, previous) in &sources {
+                for (rows, g) in [(0..continued, g.cast_const()), (continued..active, std::ptr::null())] {
+                    let g = [ct, g];
+                    let area = area(&(rows.start.max(all.start)..rows.end.min(all.end)));
+                    BlendPull { gates, previous: *previous, c, g, c_bar, carry, bars, pitch, area }.call();
+                }
+            }
+            self.copy(c_bar, work.value_bar, row, &rows, &columns);
+            self.copy(self.saved.c(t), work.value, row, &rows, &columns);
+            self.activate(t, rows.clone(), part, &columns);
+            if gru.reset == Reset::Before {
+                part.sync();
+                let mut map = Affine::new(n, gru.batch, places.turned.ptr());
+                map.terms[0] = places.w[1].times(c_bar);
+                map.soon = [ct, self.saved.c(t)].map(|rows| line.earlier(rows, line.stride()));
+                map.run(rows.clone(), columns.clone());
+            }
+            let value = work.reset.or_null().wrapping_add(if work.reset.is_empty() { 0 } else { row * n });
+            for (rows, previous) in &sources {
+                let area = area(rows);
+                let (y, g, y_bar, y_rows, add) = match gru.reset {
+                    Reset::Before => (*previous, places.turned.ptr().cast_const(), carry, n, true),
+                    Reset::After => {
+                        let y = self.saved.product(t).cast_const();
+                        (y, c_bar.cast_const(), bars.wrapping_add(3 * n), pitch, false)
+                    }
+                };
+                ResetPull { gates, y, g, c_bar, y_bar, y_rows, add, value, bars, pitch, area }.call();
+            }
+            part.sync();
+            let starting = part.rows(schedule.continuing(t)..active);
+            if let Some(h0_bar) = self.h0_bar.filter(|_| !starting.is_empty()) {
+                self.previous(bars, [std::ptr::null(); 2], h0_bar.0, starting, columns.clone());
+            }
+            work.copies.put(line, chunk, t, self.states);
+        }
+    }
+
+    unsafe fn gather(&self, chunk: &Chunk<'_>, scratch: *mut R) {
+        let (Setting { gru, line, .. }, places) = (self.setting, self.places);
+        let (n, pitch, half, work) = (gru.n, self.pitch(), chunk.half, &places.chunks[chunk.turn()]);
+        let (member, all) = (&half.gatherer, chunk.rows(chunk.steps));
+        let bars = work.bars.at(chunk.begin() * pitch).cast_const();
+        // rows of W_bar from bars from a column on, and the rows that W acts on
+        let product = |first: usize, rows: usize, bars: *const R, x: *const R, count: usize, add: bool| {
+            let Some(bar) = self.w_bar else { return };
+            let bar = if half.index == 0 { bar.0 } else { places.second.ptr() };
+            let (bars, x) = (Operand::new(bars, pitch), Operand::new(x, n));
+            let product = Product::new((rows, n, count), bars.t(), x, bar.wrapping_add(first * n), n);
+            let product = if add { product.add() } else { product };
+            // SAFETY: the contract of the trait; members write different parts of W_bar.
+            unsafe { product.run(member, scratch) }
+        };
+        let states = |steps: Range<usize>, previous: *const R, add: bool| {
+            let (row, count) = (chunk.row(steps.start) + half.rows.start, chunk.rows(&steps));
+            let bars = work.bars.at(row * pitch).cast_const();
+            product(0, 2 * n, bars, previous, count, add);
+            if gru.reset == Reset::After {
+                product(2 * n, n, bars.wrapping_add(3 * n), previous, count, add);
+            }
+        };
+        let before = line.before(chunk, &work.copies, self.states);
+        states(before.rest.0, before.rest.1, chunk.index > 0);
+        if gru.reset == Reset::Before && self.w_bar.is_some() {
+            let x = work.reset.at(chunk.begin() * n).cast_const();
+            product(2 * n, n, bars.wrapping_add(2 * n), x, all, chunk.index > 0);
+        }
+        if let Some((steps, h0)) = before.start {
+            chunk.part().member.barrier();
+            states(steps, h0, true);
+        }
+        // SAFETY: the contract of the trait; members write different columns of the sums.
+        unsafe {
+            if !places.sums.is_empty() {
+                Columns {
+                    bar: bars.wrapping_add(3 * n),
+                    along: None,
+                    rows: all,
+                    width: pitch,
+                    sums: places.sums.at(half.index * n),
+                    add: chunk.index > 0,
+                    columns: member.share(n, lanes::<R>()),
+                }
+                .call();
+            }
+            self.inputs.gather(chunk, bars, pitch, line.inputs(chunk, &work.copies), scratch);
+            if !work.value.is_empty() {
+                let at = |array: Region<R>| array.at(chunk.begin() * n).cast_const();
+                let from = if self.setting.law.readable() { Source::Value } else { Source::Argument };
+                let values = Values { bar: at(work.value_bar), y: at(work.value), from, apart: 0 };
+                self.own_bias.gather(chunk, &values);
+            }
+        }
+    }
+
+    unsafe fn finish(&self, _scratch: *mut R, member: &Member<'_>) {
+        let Places { second, sums, .. } = *self.places;
+        // SAFETY: the sums are complete; members write different elements.
+        unsafe {
+            if let Some(bar) = self.w_bar.filter(|_| !second.is_empty()) {
+                for at in member.share(second.len(), 64) {
+                    *bar.at(at) += *second.at(at);
+                }
+            }
+            if let Some(bar) = self.hidden_bias_bar.filter(|_| member.id == 0) {
+                halves_added(sums, self.halves);
+                bar.0.copy_from(sums.ptr(), self.setting.gru.n);
+            }
+            self.inputs.finish(member);
+            self.own_bias.finish(member);
+        }
+    }
+}

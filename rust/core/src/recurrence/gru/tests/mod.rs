@@ -1,0 +1,312 @@
+//! Both resets, every activation, type, direction and thread count against the textbook loop; bits across threads.
+
+mod reference;
+
+use super::super::tests::{Guarded, fill, never};
+use super::cell::sigmoid;
+use super::*;
+use crate::activation::Source;
+use crate::activation::tests::all;
+use crate::parallel::Member;
+use isometry_kernels::activation::Pass;
+use reference::Problem;
+
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    n: usize,
+    d: usize,
+    batch: usize,
+    steps: usize,
+    reset: Reset,
+    activation: Activation,
+    varied: bool,
+    reverse: bool,
+    /// h0, b and hidden_bias are given.
+    all: bool,
+}
+
+const NAMES: [&str; 7] = ["x", "w", "u", "b", "h0", "hidden_bias", "activation_bias"];
+
+fn arrays<R: Real>(case: &Case) -> [Vec<R>; 7] {
+    let Case { n, d, batch, steps, .. } = *case;
+    let units = case.activation.bias_units(n);
+    let optional = |len: usize| if case.all { len } else { 0 };
+    let hidden = if case.reset == Reset::After { optional(n) } else { 0 };
+    let scale = 1.5 / (n as f64).sqrt();
+    let mut arrays = [
+        fill(steps * batch * d, 1.0, 1),
+        fill(3 * n * n, scale, 2),
+        fill(3 * n * d, 0.7, 3),
+        fill(optional(3 * n), 0.5, 4),
+        fill(optional(batch * n), 1.0, 5),
+        fill(hidden, 0.5, 6),
+        fill(units, 0.2, 7),
+    ];
+    let shift = R::of(if case.all { 0.0 } else { -0.21 });
+    arrays[6].iter_mut().for_each(|b| *b += shift);
+    arrays
+}
+
+fn lengths(case: &Case) -> Vec<usize> {
+    let shorter = |b: usize| if case.varied { (b * 2).min(case.steps - 1) } else { 0 };
+    (0..case.batch).map(|b| case.steps - shorter(b)).collect()
+}
+
+fn problem<R: Real>(case: &Case, given: &[Vec<R>; 7]) -> Problem {
+    let Case { n, d, batch, steps, .. } = *case;
+    let sizes = [steps * batch * d, 3 * n * n, 3 * n * d, 3 * n, batch * n, n, given[6].len()];
+    let mut arrays = given.each_ref().map(|array| array.iter().map(|x| x.f64()).collect::<Vec<f64>>());
+    arrays.iter_mut().zip(sizes).for_each(|(array, len)| array.resize(len, 0.0));
+    let Case { reset, activation, reverse, .. } = *case;
+    Problem { steps, batch, d, n, arrays, reset, activation, lengths: lengths(case), reverse }
+}
+
+fn close<R: Real>(what: &str, case: &Case, got: &[R], expected: &[f64], tolerance: f64) {
+    assert_eq!(got.len(), expected.len(), "{what}");
+    let norm = |x: &mut dyn Iterator<Item = f64>| x.map(|x| x * x).sum::<f64>().sqrt();
+    let error = norm(&mut got.iter().zip(expected).map(|(a, b)| a.f64() - b));
+    let size = norm(&mut expected.iter().copied());
+    assert!(error <= tolerance * size.max(1e-3), "{what}: error {error:e} of {size:e}, {case:?}");
+}
+
+/// States and all gradients, those that were not asked for empty.
+fn run<R: Real>(case: &Case, given: &[Vec<R>; 7], ct: &[R], threads: usize) -> Vec<Vec<R>> {
+    let [x, w, u, b, h0, hidden_bias, activation_bias] =
+        given.each_ref().map(|array| (!array.is_empty()).then_some(&array[..]));
+    let ends = lengths(case);
+    let Case { n, d, batch, steps, reset, activation, reverse, .. } = *case;
+    let gru = Gru {
+        steps,
+        batch,
+        features: d,
+        n,
+        x: x.unwrap_or(&[]),
+        w: w.unwrap(),
+        u: u.unwrap_or(&[]),
+        b,
+        h0,
+        reset,
+        hidden_bias,
+        activation,
+        activation_bias,
+        lengths: case.varied.then_some(&ends[..]),
+        reverse,
+    };
+    let len = steps * batch * n;
+    let mut saved = Guarded::new(gru.saved() * len);
+    let mut states = Guarded::new(len);
+    forward(&gru, states.inner(), Some(saved.inner()), threads, &never).unwrap();
+    let (states, saved) = (states.take(), saved.take());
+    let mut again = Guarded::new(len);
+    forward(&gru, again.inner(), None, threads, &never).unwrap();
+    assert!(again.take() == states, "states depend on what is saved: {case:?}");
+    let wanted = [given[0].len(), given[1].len(), given[2].len(), 3 * n, batch * n];
+    let wanted = [&wanted[..], &[given[5].len(), given[6].len()]].concat();
+    let mut bars: Vec<Guarded<R>> = wanted.iter().map(|&len| Guarded::new(len)).collect();
+    let mut inner = bars.iter_mut().zip(&wanted).map(|(bar, _)| Some(bar.inner()));
+    let mut next = || inner.next().unwrap();
+    let gradients =
+        GruGradients { x: next(), w: next(), u: next(), b: next(), h0: next(), ..Default::default() };
+    let [hidden, own] = [next(), next()].map(|bar| bar.filter(|bar| !bar.is_empty()));
+    let gradients = GruGradients { hidden_bias: hidden, activation_bias: own, ..gradients };
+    backward(&gru, &states, &saved, ct, gradients, threads, &never).unwrap();
+    let mut results = vec![states];
+    results.extend(bars.into_iter().map(Guarded::take));
+    results
+}
+
+fn check<R: Real>(case: Case) {
+    let mut given = arrays::<R>(&case);
+    let Case { n, d, batch, steps, .. } = case;
+    let problem = problem(&case, &given);
+    let mut ct: Vec<R> = fill(steps * batch * n, 1.0, 8);
+    let wide: Vec<f64> = ct.iter().map(|c| c.f64()).collect();
+    let expected = problem.backward(&wide);
+    // What lies behind the end of a sequence must not be read.
+    for (b, &length) in problem.lengths.iter().enumerate() {
+        for t in length..steps {
+            given[0][(t * batch + b) * d..][..d].fill(R::nan());
+            ct[(t * batch + b) * n..][..n].fill(R::nan());
+        }
+    }
+    let results = run(&case, &given, &ct, 1);
+    for threads in [2, 3] {
+        assert!(run(&case, &given, &ct, threads) == results, "{threads} threads change the result: {case:?}");
+    }
+    let single = size_of::<R>() == 4;
+    close("states", &case, &results[0], &problem.forward(), if single { 2e-5 } else { 1e-12 });
+    for ((name, got), expected) in NAMES.iter().zip(&results[1..]).zip(&expected) {
+        if !got.is_empty() {
+            close(name, &case, got, expected, if single { 1e-3 } else { 1e-11 });
+        }
+    }
+}
+
+fn sweep<R: Real>() {
+    for (n, d, batch, steps) in
+        [(2, 1, 1, 1), (6, 3, 5, 9), (38, 2, 1, 20), (36, 1, 3, 12), (70, 9, 2, 11), (34, 0, 13, 5)]
+    {
+        for (i, activation) in all::<R>().into_iter().enumerate() {
+            for variant in 0..8 {
+                let (varied, reverse, after) = (variant & 1 == 1, variant & 2 == 2, variant & 4 == 4);
+                let reset = if after { Reset::After } else { Reset::Before };
+                let all = (variant + i) % 3 != 0;
+                check::<R>(Case { n, d, batch, steps, reset, activation, varied, reverse, all });
+            }
+        }
+    }
+}
+
+#[test]
+fn follows_the_textbook_f32() {
+    sweep::<f32>();
+}
+
+#[test]
+fn follows_the_textbook_f64() {
+    sweep::<f64>();
+}
+
+#[test]
+fn the_textbook_gradient_is_the_difference_quotient() {
+    for reset in [Reset::Before, Reset::After] {
+        for (varied, reverse, activation) in
+            [(false, false, Activation::Tanh), (true, true, Activation::Modrelu)]
+        {
+            let case = Case { n: 4, d: 2, batch: 2, steps: 4, reset, activation, varied, reverse, all: true };
+            let problem = problem(&case, &arrays::<f64>(&case));
+            let ct: Vec<f64> = fill(4 * 2 * 4, 1.0, 9);
+            let loss =
+                |problem: &Problem| -> f64 { problem.forward().iter().zip(&ct).map(|(h, c)| h * c).sum() };
+            let bars = problem.backward(&ct);
+            for (which, name) in NAMES.iter().enumerate() {
+                for at in 0..problem.arrays[which].len() {
+                    let step = 1e-5;
+                    let [up, down] = [step, -step].map(|by| {
+                        let mut moved = problem.clone();
+                        moved.arrays[which][at] += by;
+                        loss(&moved)
+                    });
+                    let (quotient, bar) = ((up - down) / (2.0 * step), bars[which][at]);
+                    assert!((quotient - bar).abs() < 1e-8, "{name}[{at}]: {bar} and {quotient}, {case:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn refusals_name_the_argument() {
+    let (n, d, batch) = (4, 3, 2);
+    let (x, w, u, states) =
+        (vec![0.0; 5 * batch * d], vec![0.0; 3 * n * n], vec![0.0; 3 * n * d], vec![0.0; 40]);
+    let good = Gru {
+        steps: 5,
+        batch,
+        features: d,
+        n,
+        x: &x,
+        w: &w,
+        u: &u,
+        b: None,
+        h0: None,
+        reset: Reset::After,
+        hidden_bias: None,
+        activation: Activation::Tanh,
+        activation_bias: None,
+        lengths: None,
+        reverse: false,
+    };
+    let message = |gru: Gru<'_, f32>, saved: usize| {
+        let (mut states, mut saved) = (states.clone(), vec![0.0; saved]);
+        let outcome = forward(&gru, &mut states, Some(&mut saved), 1, &never);
+        outcome.map_err(|e| e.to_string()).err().unwrap_or_default()
+    };
+    assert_eq!(message(good, 160), "");
+    assert!(message(good, 120).starts_with("saved"));
+    let before = Gru { reset: Reset::Before, ..good };
+    assert_eq!(message(before, 120), "");
+    assert!(message(Gru { hidden_bias: Some(&x[..n]), ..before }, 120).starts_with("hidden_bias"));
+    for (name, gru) in [
+        ("x", Gru { steps: 0, ..good }),
+        ("x", Gru { x: &x[1..], ..good }),
+        ("w", Gru { w: &w[1..], ..good }),
+        ("u", Gru { u: &w, ..good }),
+        ("b", Gru { b: Some(&x), ..good }),
+        ("h0", Gru { h0: Some(&x), ..good }),
+        ("hidden_bias", Gru { hidden_bias: Some(&x), ..good }),
+        ("activation_bias", Gru { activation_bias: Some(&x), ..good }),
+        ("lengths", Gru { lengths: Some(&[2, 3]), ..good }),
+    ] {
+        let message = message(gru, 160);
+        assert_eq!(message.split([':', ' ']).next(), Some(name), "{message}");
+    }
+    let mut bar = vec![0.0; n];
+    let hidden = GruGradients { hidden_bias: Some(&mut bar[..]), ..Default::default() };
+    let saved = vec![0.0; 160];
+    let outcome = backward(&good, &states, &saved, &states, hidden, 1, &never);
+    assert!(outcome.unwrap_err().to_string().starts_with("hidden_bias_bar"));
+}
+
+#[test]
+fn a_raised_flag_interrupts() {
+    let (n, batch, steps) = (64, 2, 20_000);
+    let (x, w, u) = (vec![0.0f32; steps * batch], vec![0.0; 3 * n * n], vec![0.0; 3 * n]);
+    let gru = Gru {
+        steps,
+        batch,
+        features: 1,
+        n,
+        x: &x,
+        w: &w,
+        u: &u,
+        b: None,
+        h0: None,
+        reset: Reset::Before,
+        hidden_bias: None,
+        activation: Activation::Tanh,
+        activation_bias: None,
+        lengths: None,
+        reverse: false,
+    };
+    let mut states = vec![0.0; steps * batch * n];
+    let saved = vec![0.5; 3 * states.len()];
+    for threads in [1, 2] {
+        assert_eq!(forward(&gru, &mut states, None, threads, &|| true), Err(Error::Interrupted));
+        let bars = GruGradients::default();
+        let outcome = backward(&gru, &states, &saved, &states, bars, threads, &|| true);
+        assert_eq!(outcome, Err(Error::Interrupted));
+    }
+}
+
+/// sigma of these numbers.
+fn sigma<R: Real>(z: &[R]) -> Vec<R> {
+    let mut out = Guarded::new(z.len());
+    let (phi, g, from) = (sigmoid(z.len()), std::ptr::null(), Source::Argument);
+    let pass =
+        Pass { phi, y: z.as_ptr(), g, from, out: out.inner().as_mut_ptr(), rows: 0..1, columns: 0..z.len() };
+    // SAFETY: one row of so many numbers at both addresses.
+    Member::alone(|_| unsafe { pass.call() });
+    out.take()
+}
+
+fn sigma_is_accurate<R: Real>(least: f64) {
+    let mut z: Vec<R> = (-3001..3000).map(|i| R::of(f64::from(i) * least / 3001.0)).collect();
+    z.extend((0..100).flat_map(|i| [0.7f64.powi(i), -0.7f64.powi(i)]).map(R::of));
+    for (z, s) in z.iter().zip(sigma(&z)) {
+        let a = (-z.f64().abs()).exp();
+        let expected = if *z < R::zero() { a / (1.0 + a) } else { 1.0 / (1.0 + a) };
+        let error = (s.f64() - expected).abs();
+        assert!(error <= 4.0 * R::EPS.f64() * expected, "sigma {z:?} = {s:?}");
+    }
+    let edges = [f64::INFINITY, 1e30, -0.0, 0.0, -1e30, f64::NEG_INFINITY, -1.1 * least, f64::NAN].map(R::of);
+    let values = sigma(&edges);
+    assert_eq!(values[..7], [1.0, 1.0, 0.5, 0.5, 0.0, 0.0, 0.0].map(R::of));
+    assert!(values[7].is_nan());
+}
+
+#[test]
+fn sigma_is_accurate_to_a_few_units_as_far_as_it_is_a_normal_number() {
+    sigma_is_accurate::<f32>(87.2);
+    sigma_is_accurate::<f64>(708.2);
+}

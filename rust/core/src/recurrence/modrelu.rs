@@ -1,0 +1,93 @@
+//! The gradient of modReLU's own bias, summed over chunks: sum Re(conj(e) h_bar) with the cotangents h_bar of its values.
+
+use super::chunk::Chunk;
+use super::inputs::halves_added;
+use crate::activation::{Law, Source};
+use crate::parallel::{Member, Shared};
+use crate::scalar::Scalar;
+use crate::scratch::{Arena, Region};
+use isometry_kernels::activation::{Along, Columns, units};
+
+/// Rows of the activation in a chunk.
+pub struct Values<R> {
+    /// Cotangents of the values.
+    pub bar: *const R,
+    /// Values or arguments.
+    pub y: *const R,
+    /// Which of both.
+    pub from: Source,
+    /// Numbers from the y of one step to those of the next; 0 where they stand one after the other like the rows.
+    pub apart: usize,
+}
+
+/// Sums for the bias of modReLU, sum Re(conj(e) h_bar).
+pub struct BiasGatherer<'a, T: Scalar> {
+    law: &'a Law<T::Real>,
+    halves: usize,
+    /// Of each half; empty where the gradient is not wanted.
+    sums: Region<T::Real>,
+    bar: Option<(Shared<T::Real>, usize)>,
+}
+
+impl<'a, T: Scalar> BiasGatherer<'a, T> {
+    /// Room for the sums.
+    pub fn carve(arena: &mut Arena, law: &Law<T::Real>, halves: usize, wanted: bool) -> Region<T::Real> {
+        arena.take(&[usize::from(wanted), halves, law.width])
+    }
+
+    /// In that room.
+    ///
+    /// # Safety
+    /// The memory lives, was cut for this gradient, and nobody else uses it.
+    pub unsafe fn new(
+        law: &'a Law<T::Real>,
+        halves: usize,
+        sums: Region<T::Real>,
+        bar: Option<&'a mut [T::Real]>,
+    ) -> Self {
+        // SAFETY: the contract above.
+        unsafe { sums.zeroed() };
+        let bar = bar.map(|bar| (Shared(bar.as_mut_ptr()), bar.len()));
+        BiasGatherer { law, halves, sums, bar }
+    }
+
+    /// Adds a chunk: this member's columns.
+    ///
+    /// # Safety
+    /// The rows are complete; all members gather together.
+    pub unsafe fn gather(&self, chunk: &Chunk<'_>, values: &Values<T::Real>) {
+        if self.sums.is_empty() {
+            return;
+        }
+        let (width, member, rows) = (self.law.width, &chunk.half.gatherer, chunk.rows(chunk.steps));
+        let each = if values.apart == 0 { rows } else { chunk.half.rows.len() };
+        for i in 0..rows / each.max(1) {
+            let y = values.y.wrapping_add(i * values.apart);
+            let sum = Columns {
+                bar: values.bar.wrapping_add(i * each * width),
+                along: Some(Along { phi: self.law.phi(), y, from: values.from }),
+                rows: each,
+                width,
+                sums: self.sums.at(chunk.half.index * width),
+                add: chunk.index > 0 || i > 0,
+                columns: self.law.bias_columns(member),
+            };
+            // SAFETY: the contract above; members write different columns of the sums.
+            unsafe { sum.call() }
+        }
+    }
+
+    /// Writes what was gathered.
+    ///
+    /// # Safety
+    /// Every chunk has been gathered by all members.
+    pub unsafe fn finish(&self, member: &Member<'_>) {
+        let Some((bar, count)) = self.bar.filter(|_| member.id == 0) else { return };
+        // SAFETY: the sizes were checked, the sums were zeros at first; the other members are through with all of it.
+        unsafe {
+            halves_added(self.sums, self.halves);
+            let bar = std::slice::from_raw_parts_mut(bar.0, count);
+            units(self.law.kind, std::slice::from_raw_parts(self.sums.ptr(), self.law.width), bar);
+        }
+    }
+}

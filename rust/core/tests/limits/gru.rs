@@ -1,0 +1,46 @@
+//! The gated recurrent unit.
+
+use crate::{LENGTHS, THREADS, choices, expect, fits, never, ones};
+use isometry_core::activation::Activation;
+use isometry_core::recurrence::gru::{Gru, GruGradients, Reset, backward, forward};
+use isometry_core::scalar::Real;
+
+/// Sizes at all limits beside arrays of a GRU with one state, one sequence and one step.
+pub fn grus<R: Real>() {
+    for sizes @ [steps, batch, features, n] in choices() {
+        for (len, reset) in LENGTHS.into_iter().flat_map(|len| [(len, Reset::Before), (len, Reset::After)]) {
+            let (x, w, u, mut states) = (ones::<R>(len), ones::<R>(3), ones::<R>(3 * len), ones::<R>(1));
+            let gru = Gru {
+                steps,
+                batch,
+                features,
+                n,
+                x: &x,
+                w: &w,
+                u: &u,
+                b: None,
+                h0: None,
+                reset,
+                hidden_bias: None,
+                activation: Activation::Identity,
+                activation_bias: None,
+                lengths: None,
+                reverse: false,
+            };
+            let whole = steps > 0 && batch > 0 && n > 0;
+            let weights = fits(3, &[3, n, n]) && fits(3 * len, &[3, n, features]);
+            let good = whole && fits(len, &[steps, batch, features]) && weights;
+            expect("Gru::check", &sizes, good, || gru.check());
+            let good = good && fits(1, &[steps, batch, n]);
+            let mut saved = ones(gru.saved());
+            expect("gru::forward", &sizes, good, || {
+                forward(&gru, &mut states, Some(&mut saved), THREADS, &never)
+            });
+            let (mut bar, ct) = (ones(3), ones(1));
+            expect("gru::backward", &sizes, good, || {
+                let bars = GruGradients { w: Some(&mut bar), ..Default::default() };
+                backward(&gru, &states, &saved, &ct, bars, THREADS, &never)
+            });
+        }
+    }
+}

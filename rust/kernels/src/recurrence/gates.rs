@@ -1,0 +1,212 @@
+//! The elementwise passes of gated cells: r y, h = c + z (h' - c), and both backward.
+//!
+//! Rows of gates hold z, then r, n numbers each; rows of bars hold the cotangents of the arguments of z, r and c, and whatever the
+//! cell keeps behind them.
+
+use crate::dispatch::Kernel;
+use crate::scalar::Real;
+use crate::simd::Simd;
+use std::ops::Range;
+
+/// Which rows and columns of a step a pass is about; columns start at a multiple of a vector.
+#[derive(Clone)]
+pub struct Area {
+    /// Numbers of a state.
+    pub n: usize,
+    /// Rows.
+    pub rows: Range<usize>,
+    /// Columns of a state.
+    pub columns: Range<usize>,
+}
+
+/// out = r y
+///
+/// # Safety
+/// All pointers are at row 0 of the step and have the area; y may be null for zeros.
+pub struct Reset<R> {
+    /// z and r.
+    pub gates: *const R,
+    /// y
+    pub y: *const R,
+    /// r y
+    pub out: *mut R,
+    /// Where.
+    pub area: Area,
+}
+
+/// h = c + z (h' - c)
+///
+/// # Safety
+/// All pointers are at row 0 of the step and have the area; h' may be null for zeros.
+pub struct Blend<R> {
+    /// z and r.
+    pub gates: *const R,
+    /// h'
+    pub previous: *const R,
+    /// c
+    pub c: *const R,
+    /// h
+    pub out: *mut R,
+    /// Where.
+    pub area: Area,
+}
+
+/// [`Blend`] backward: with the cotangent g of h, the sum of two arrays, c_bar = g (1 - z), that of the argument of z is g (h' - c) z (1 - z), and g z is
+/// what h' gets directly.
+///
+/// # Safety
+/// All pointers are at row 0 of the step and have the area; h' and one part of g may be null for zeros; what is written overlaps
+/// nothing else but that part.
+pub struct BlendPull<R> {
+    /// z and r.
+    pub gates: *const R,
+    /// h'
+    pub previous: *const R,
+    /// c
+    pub c: *const R,
+    /// The parts of g.
+    pub g: [*const R; 2],
+    /// c_bar
+    pub c_bar: *mut R,
+    /// g z
+    pub carry: *mut R,
+    /// The bars, `pitch` numbers a row.
+    pub bars: *mut R,
+    /// Distance of the bars.
+    pub pitch: usize,
+    /// Where.
+    pub area: Area,
+}
+
+/// [`Reset`] backward: with the cotangent g of r y, that of the argument of r is g y r (1 - r), and g r is what y gets.
+///
+/// # Safety
+/// All pointers are at row 0 of the step and have the area; y may be null for zeros; what is written overlaps nothing else.
+pub struct ResetPull<R> {
+    /// z and r.
+    pub gates: *const R,
+    /// y
+    pub y: *const R,
+    /// g
+    pub g: *const R,
+    /// The cotangent of the argument of c, copied to the bars.
+    pub c_bar: *const R,
+    /// y_bar, written, or added to what stands there.
+    pub y_bar: *mut R,
+    /// Distance of its rows.
+    pub y_rows: usize,
+    /// Whether it is added.
+    pub add: bool,
+    /// r y, where it is wanted, else null.
+    pub value: *mut R,
+    /// The bars, `pitch` numbers a row.
+    pub bars: *mut R,
+    /// Distance of the bars.
+    pub pitch: usize,
+    /// Where.
+    pub area: Area,
+}
+
+/// Numbers of a row, or zeros.
+#[inline(always)]
+unsafe fn or_zero<S: Simd>(p: *const S::R, at: usize, live: usize) -> S::V {
+    // SAFETY: the contract of the passes.
+    unsafe { if p.is_null() { S::zero() } else { S::load_n(p.add(at), live) } }
+}
+
+impl Area {
+    /// (row, first column, columns of a vector that exist)
+    #[inline(always)]
+    fn vectors(&self, lanes: usize) -> impl Iterator<Item = (usize, usize, usize)> {
+        let (columns, step) = (self.columns.clone(), lanes);
+        self.rows.clone().flat_map(move |row| {
+            let end = columns.end;
+            columns.clone().step_by(step).map(move |col| (row, col, end - col))
+        })
+    }
+}
+
+impl<R: Real> Kernel<R> for Reset<R> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd<R = R>>(&self) {
+        let n = self.area.n;
+        for (row, col, live) in self.area.vectors(S::LANES) {
+            // SAFETY: the contract of `Reset`.
+            unsafe {
+                let r = S::load_n(self.gates.add((2 * row + 1) * n + col), live);
+                let y = or_zero::<S>(self.y, row * n + col, live);
+                S::store_n(self.out.add(row * n + col), S::mul(r, y), live);
+            }
+        }
+    }
+}
+
+impl<R: Real> Kernel<R> for Blend<R> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd<R = R>>(&self) {
+        let n = self.area.n;
+        for (row, col, live) in self.area.vectors(S::LANES) {
+            let at = row * n + col;
+            // SAFETY: the contract of `Blend`.
+            unsafe {
+                let z = S::load_n(self.gates.add(2 * row * n + col), live);
+                let (h, c) = (or_zero::<S>(self.previous, at, live), S::load_n(self.c.add(at), live));
+                S::store_n(self.out.add(at), S::mul_add(z, S::sub(h, c), c), live);
+            }
+        }
+    }
+}
+
+impl<R: Real> Kernel<R> for BlendPull<R> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd<R = R>>(&self) {
+        let n = self.area.n;
+        for (row, col, live) in self.area.vectors(S::LANES) {
+            let at = row * n + col;
+            // SAFETY: the contract of `BlendPull`.
+            unsafe {
+                let z = S::load_n(self.gates.add(2 * row * n + col), live);
+                let (h, c) = (or_zero::<S>(self.previous, at, live), S::load_n(self.c.add(at), live));
+                let g = S::add(S::load_n(self.g[0].add(at), live), or_zero::<S>(self.g[1], at, live));
+                let carry = S::mul(g, z);
+                S::store_n(self.carry.add(at), carry, live);
+                let c_bar = S::sub(g, carry);
+                S::store_n(self.c_bar.add(at), c_bar, live);
+                let z_bar = S::mul(S::mul(c_bar, z), S::sub(h, c));
+                S::store_n(self.bars.add(row * self.pitch + col), z_bar, live);
+            }
+        }
+    }
+}
+
+impl<R: Real> Kernel<R> for ResetPull<R> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd<R = R>>(&self) {
+        let n = self.area.n;
+        for (row, col, live) in self.area.vectors(S::LANES) {
+            let (at, bars) = (row * n + col, self.bars.wrapping_add(row * self.pitch + col));
+            // SAFETY: the contract of `ResetPull`.
+            unsafe {
+                let r = S::load_n(self.gates.add((2 * row + 1) * n + col), live);
+                let (y, g) = (or_zero::<S>(self.y, at, live), S::load_n(self.g.add(at), live));
+                let value = S::mul(r, y);
+                S::store_n(bars.add(n), S::mul(S::mul(g, value), S::sub(S::splat(R::one()), r)), live);
+                S::store_n(bars.add(2 * n), S::load_n(self.c_bar.add(at), live), live);
+                if !self.value.is_null() {
+                    S::store_n(self.value.add(at), value, live);
+                }
+                let y_bar = self.y_bar.add(row * self.y_rows + col);
+                let sum = if self.add { S::load_n(y_bar, live) } else { S::zero() };
+                S::store_n(y_bar, S::mul_add(g, r, sum), live);
+            }
+        }
+    }
+}

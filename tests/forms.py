@@ -1,0 +1,84 @@
+"""Operators made of one under test, as subjects of the same laws: its adjoint, and a product in which it stands twice.
+
+    OfAdjoint   W^H          gradient of W: C^H
+    OfProduct   W R W^H      gradient of W: C W R^H + C^H W R
+
+for a cotangent C and a fixed matrix R. Each is put before a face, or before the textbook.
+"""
+
+import numpy as np
+
+import reference as ref
+from faces import FACES
+
+
+def hermitian(w):
+    return np.swapaxes(np.conj(w), -1, -2)
+
+
+def of_matrices(key):
+    """What a key of the batch axes is for the matrices: their own axes follow behind one `...`."""
+    parts = key if isinstance(key, tuple) else (key,)
+    return (*parts, *(() if any(part is ... for part in parts) else (...,)), slice(None), slice(None))
+
+
+class OfAdjoint:
+    def operator(self, *leaves):
+        return super().operator(*leaves).H
+
+    def reference(self):
+        return hermitian(super().reference())
+
+    def reference_matrix_vjp(self, w_bar):
+        return super().reference_matrix_vjp(hermitian(w_bar))
+
+
+class OfProduct:
+    @property
+    def factors(self):
+        return 3 * super().factors
+
+    def middle(self):
+        n = super().reference().shape[-1]
+        return (ref.normal(np.random.default_rng(0), n, n, dtype=self.dtype) / np.sqrt(n)).astype(self.dtype)
+
+    def operator(self, *leaves):
+        w = super().operator(*leaves)
+        return w @ self.face.Dense(self.given(self.middle())) @ w.H
+
+    def reference(self):
+        w = super().reference()
+        return w @ self.middle() @ hermitian(w)
+
+    def reference_matrix_vjp(self, w_bar):
+        w, r = super().reference(), self.middle()
+        return super().reference_matrix_vjp(w_bar @ w @ hermitian(r) + hermitian(w_bar) @ w @ r)
+
+    # The NumPy face gives the gradients of each factor; torch has added those of the two places.
+
+    def joined(self, grads):
+        if "operators" not in grads:
+            return grads
+        left, middle, right = grads["operators"]
+        assert set(middle) == {"weight"}
+        assert left.keys() == right.keys()
+        return {k: left[k] + right[k] for k in left}
+
+    def apply_vjp(self, x, ct):
+        grads, x_bar = super().apply_vjp(x, ct)
+        return self.joined(grads), x_bar
+
+    def matrix_vjp(self, ct):
+        return self.joined(super().matrix_vjp(ct))
+
+    def recurrence_vjp(self, *arrays, **keywords):
+        grads = super().recurrence_vjp(*arrays, **keywords)
+        return {**grads, "transition": self.joined(grads["transition"])}
+
+
+FORMS = {"adjoint": OfAdjoint, "product": OfProduct}
+
+
+def formed(form, face):
+    """The class of subjects of one form in one face."""
+    return type(f"{form} in {face}", (FORMS[form], FACES[face]), {})
