@@ -28,10 +28,12 @@ RUNS = {"scornn": "scoRNN", "lstm": "LSTM"}
 OURS, PEER, INK = "#0072b2", "#999999", "0.25"
 TITLES = {
     "recurrence": "recurrent layer, against the best loop over the same matrix",
+    "gru": "GRU layer, against the fastest of torch's",
     "householder": "matrix of m reflections of R^n",
     "apply": "m reflections of R^n applied to B rows",
     "cayley": "matrix of a Cayley transform",
     "batches": "batch of small Cayley transforms",
+    "kronecker": "Kronecker product of 9 factors 2 x 2",
     "small": "one small call, its operator built anew",
 }
 SIDES = {
@@ -101,7 +103,7 @@ def draw_speeds(path: Path, found: dict[str, Any]) -> None:
 
 def short(group: str, name: str) -> str:
     """The row's name without what the title of its group says, its sizes by name."""
-    for words in ("householder matrix ", "householder apply ", "cayley batch ", "small ", "cayley "):
+    for words in ("GRU ", "kronecker ", "householder matrix ", "householder apply ", "cayley batch ", "small ", "cayley "):
         name = name.removeprefix(words)
     if group == "recurrence":
         return name.replace(" m0", "")
