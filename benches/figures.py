@@ -28,10 +28,12 @@ RUNS = {"scornn": "scoRNN", "lstm": "LSTM"}
 OURS, PEER, INK = "#0072b2", "#999999", "0.25"
 TITLES = {
     "recurrence": "recurrent layer, against the best loop over the same matrix",
+    "gru": "GRU layer, against the fastest of torch's",
     "householder": "matrix of m reflections of R^n",
     "apply": "m reflections of R^n applied to B rows",
     "cayley": "matrix of a Cayley transform",
     "batches": "batch of small Cayley transforms",
+    "kronecker": "Kronecker product of 9 factors 2 x 2",
     "small": "one small call, its operator built anew",
 }
 SIDES = {
@@ -101,14 +103,17 @@ def draw_speeds(path: Path, found: dict[str, Any]) -> None:
 
 def short(group: str, name: str) -> str:
     """The row's name without what the title of its group says, its sizes by name."""
-    for words in ("householder matrix ", "householder apply ", "cayley batch ", "small ", "cayley "):
+    for words in ("GRU ", "kronecker ", "householder matrix ", "householder apply ", "cayley batch ", "small ", "cayley "):
         name = name.removeprefix(words)
     if group == "recurrence":
         return name.replace(" m0", "")
+    if group == "small" and name.isdecimal():
+        return f"Cayley, n {name}"
     if group == "cayley":
-        return f"n = {name}"
+        return f"n {name}"
     if group == "batches":
-        return "{} of n = {}".format(*name.split("x"))
+        return "{} of n {}".format(*name.split("x"))
+    name = name.replace("householder ", "Householder, ")
     return re.sub(r"(\d+)/(\d+)(/B(\d+))?", lambda m: f"n {m[1]}, m {m[2]}" + (f", B {m[4]}" if m[4] else ""), name)
 
 
@@ -158,7 +163,9 @@ def threads(machine: dict[str, Any]) -> str:
 
 def where(machine: dict[str, Any]) -> str:
     """The machine and the versions of a measurement."""
-    versions = [f"{name} {machine[name]}" for name in ("isometry", "torch", "geotorch") if machine.get(name)]
+    versions = [
+        f"{name} {machine[name].partition('+')[0]}" for name in ("isometry", "torch", "geotorch") if machine.get(name)
+    ]
     return f"{machine['processor']}, {threads(machine)}, {', '.join(versions)}, {machine['time'][:10]}"
 
 

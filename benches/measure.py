@@ -1,12 +1,13 @@
 """Measures what the README shows and writes it to docs/figures; run by `make measurements`, on an idle machine.
 
-    python benches/measure.py [speeds] [beside] [copying] [--threads N]
+    python benches/measure.py [speeds] [beside] [copying] [--threads N] [--groups NAME,...]
 
 speeds     `isometry bench` by groups: docs/figures/speeds.json, medians and quartiles of every row
 beside     `benches/beside.py`, Isometry beside torch's parametrisation and geotorch: docs/figures/beside.json
 copying    `isometry train copying` of each model: docs/figures/copying-MODEL.csv, its metrics.csv
 
-Without names it measures all three. `make figures` draws the pictures and writes the README's tables from these files.
+Without names it measures all three; with --groups the rows of other groups stay as they are. `make figures` draws the
+pictures and writes the README's tables from these files.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "docs/figures"
-GROUPS = ("recurrence", "householder", "apply", "cayley", "batches", "small")
+GROUPS = ("recurrence", "gru", "householder", "apply", "cayley", "batches", "kronecker", "small")
 MODELS = ("scornn", "lstm")
 TRIES, STEADY, QUIET = (
     3,
@@ -39,21 +40,25 @@ def isometry(*arguments: str) -> None:
     subprocess.run([sys.executable, "-m", "isometry", *arguments], check=True)
 
 
-def speeds(threads: int, folder: Path) -> None:
+def speeds(options: argparse.Namespace, folder: Path) -> None:
     """Every row of the bench, a disturbed one again: the steadiest of a few tries stands."""
-    machine: dict[str, Any] = {}
-    rows: list[dict[str, Any]] = []
-    for group in GROUPS:
-        machine, found = bench(group, "", threads, folder)
-        for row in found:
-            for _ in range(TRIES - 1):
-                if counts(row, machine):
-                    break
-                again = [other for other in bench(group, row["row"], threads, folder)[1] if other["row"] == row["row"]]
-                row = min(row, *again, key=lambda one: (not counts(one, machine), one["spread"]))
-            rows.append(row)
-        write(FIGURES / "speeds.json", {"machine": machine, "rows": rows})
-    disturbed = [row["row"] for row in rows if not counts(row, machine)]
+    file, rows, machine = FIGURES / "speeds.json", {}, {}
+    if options.groups != GROUPS:
+        kept = json.loads(file.read_text())
+        if kept["machine"]["threads"] != options.threads:
+            raise SystemExit(f"{file} holds rows of {kept['machine']['threads']} threads, not {options.threads}")
+        rows = {group: [row for row in kept["rows"] if row["group"] == group] for group in GROUPS}
+    for group in options.groups:
+        machine, rows[group] = bench(group, "", options.threads, folder)
+        for k, row in enumerate(rows[group]):
+            tries = [row]
+            while len(tries) < TRIES and not counts(tries[-1], machine):
+                found = bench(group, row["row"], options.threads, folder)[1]
+                tries += [other for other in found if other["row"] == row["row"]]
+            rows[group][k] = min(tries, key=lambda one: (not counts(one, machine), one["spread"]))
+    everything = [row for group in GROUPS for row in rows[group]]
+    write(file, {"machine": machine, "rows": everything})
+    disturbed = [row["row"] for row in everything if not counts(row, machine)]
     print(f"\ndisturbed rows, which no picture shows: {', '.join(disturbed) or 'none'}")
 
 
@@ -111,19 +116,19 @@ def rounded(value: Any) -> Any:
     return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
-def beside(threads: int, folder: Path) -> None:
+def beside(options: argparse.Namespace, folder: Path) -> None:
     """The comparison with torch's parametrisation and geotorch."""
     file = folder / "beside.json"
-    command = [sys.executable, str(ROOT / "benches/beside.py"), "--threads", str(threads), "--json", str(file)]
+    command = [sys.executable, str(ROOT / "benches/beside.py"), "--threads", str(options.threads), "--json", str(file)]
     subprocess.run(command, check=True)
     write(FIGURES / "beside.json", rounded(json.loads(file.read_text())))
 
 
-def copying(threads: int, folder: Path) -> None:
+def copying(options: argparse.Namespace, folder: Path) -> None:
     """The runs of the curves."""
     for model in MODELS:
         out = folder / model
-        isometry("train", "copying", "--model", model, *TRAINING, "--threads", str(threads), "--out", str(out))
+        isometry("train", "copying", "--model", model, *TRAINING, "--threads", str(options.threads), "--out", str(out))
         shutil.copyfile(out / "metrics.csv", FIGURES / f"copying-{model}.csv")
 
 
@@ -138,13 +143,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="*", help=", ".join(MEASUREMENTS))
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--groups", default=GROUPS, type=lambda text: tuple(text.split(",")), help="of the bench")
     options = parser.parse_args()
     if unknown := set(options.what) - set(MEASUREMENTS):
         parser.error(f"no measurement {', '.join(sorted(unknown))}; there are {', '.join(MEASUREMENTS)}")
+    if unknown := set(options.groups) - set(GROUPS):
+        parser.error(f"no group {', '.join(sorted(unknown))}; there are {', '.join(GROUPS)}")
     FIGURES.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         for name in options.what or MEASUREMENTS:
-            MEASUREMENTS[name](options.threads, Path(folder))
+            MEASUREMENTS[name](options, Path(folder))
 
 
 if __name__ == "__main__":
