@@ -103,7 +103,15 @@ def draw_speeds(path: Path, found: dict[str, Any]) -> None:
 
 def short(group: str, name: str) -> str:
     """The row's name without what the title of its group says, its sizes by name."""
-    for words in ("GRU ", "kronecker ", "householder matrix ", "householder apply ", "cayley batch ", "small ", "cayley "):
+    for words in (
+        "GRU ",
+        "kronecker ",
+        "householder matrix ",
+        "householder apply ",
+        "cayley batch ",
+        "small ",
+        "cayley ",
+    ):
         name = name.removeprefix(words)
     if group == "recurrence":
         return name.replace(" m0", "")

@@ -90,12 +90,13 @@ def loop(leaves: dict[str, Tensor], x: Tensor, reset: str, blend: Callable[..., 
 def layer(initial: dict[str, Tensor], x: Tensor, cotangent: Tensor) -> Candidate:
     """torch.nn.GRU with the same matrices; its second bias is zero and has no gradient."""
     gru = torch.nn.GRU(INPUTS, N)
-    leaves = {"w": gru.weight_hh_l0, "u": gru.weight_ih_l0, "b": gru.bias_ih_l0}
+    own = dict(gru.named_parameters())
+    leaves: dict[str, Tensor] = {"w": own["weight_hh_l0"], "u": own["weight_ih_l0"], "b": own["bias_ih_l0"]}
     with torch.no_grad():
         for key, leaf in leaves.items():
             leaf.copy_(initial[key][ORDER].flatten(0, 1))
-        gru.bias_hh_l0.zero_()
-    gru.bias_hh_l0.requires_grad_(False)
+        own["bias_hh_l0"].zero_()
+    own["bias_hh_l0"].requires_grad_(False)
 
     def unpacked(key: str) -> Callable[[Tensor], Tensor]:
         return lambda gradient: gradient.unflatten(0, (3, N))[ORDER].reshape(initial[key].shape)
