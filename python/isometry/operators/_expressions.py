@@ -30,6 +30,7 @@ class Expressions(Expression):
         def matrix(self, *, backend: str | None = None, check_finite: bool = True) -> Array: ...
 
     def __call__(self, x: ArrayLike, *, backend: str | None = None, check_finite: bool = True) -> Array:
+        """W x for every vector in the last axis of x: `apply`."""
         return self.apply(x, backend=backend, check_finite=check_finite)
 
     # -------------------------------------------------------- products
@@ -41,6 +42,7 @@ class Expressions(Expression):
     def __matmul__(self, other: ArrayLike) -> Array: ...
 
     def __matmul__(self, other: Any) -> Any:
+        """The product with another operator, or with columns by the rule of numpy.matmul."""
         if isinstance(other, Expression):
             from isometry.operators._composition import Composition
 
@@ -48,6 +50,7 @@ class Expressions(Expression):
         return self._on_columns(other, False)
 
     def __rmatmul__(self, other: ArrayLike) -> Array:
+        """The product of rows with W by the rule of numpy.matmul."""
         # x W = (W^H x^H)^H: rows through the adjoint, conjugated before and after where W is complex.
         x = taken("x", other)
         _check_expression.columns(x.shape, self.shape[0], self.batch_shape, False)
@@ -100,6 +103,7 @@ class Expressions(Expression):
     # -------------------------------------------------------- conversions
 
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
+        """The matrix, for `np.asarray(op)`."""
         if copy is False:
             _check_expression.computed()
         w = self.matrix()

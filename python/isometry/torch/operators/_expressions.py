@@ -29,6 +29,7 @@ class Expressions(Expression):
         def matrix(self, *, backend: str | None = None, check_finite: bool = True) -> Tensor: ...
 
     def __call__(self, x: Tensor, *, backend: str | None = None) -> Tensor:
+        """W x for every vector in the last axis of x: `apply`."""
         return self._act(x, False, backend)
 
     # -------------------------------------------------------- products
@@ -40,6 +41,7 @@ class Expressions(Expression):
     def __matmul__(self, other: Tensor) -> Tensor: ...
 
     def __matmul__(self, other: Any) -> Any:
+        """The product with another operator, or with columns by the rule of torch.matmul."""
         if isinstance(other, Expression):
             from ._composition import Composition
 
@@ -50,6 +52,7 @@ class Expressions(Expression):
         return self._act(other.mT, False, None, True).mT.contiguous()
 
     def __rmatmul__(self, other: Tensor) -> Tensor:
+        """The product of rows with W by the rule of torch.matmul."""
         # x W = (W^H x^H)^H: rows through the adjoint, conjugated before and after where W is complex.
         self._check_columns(other, self.shape[0], False)
         if not self.dtype.is_complex:
@@ -168,6 +171,7 @@ class Expressions(Expression):
         _check_expression.undefined(type(self).__name__, "to()")
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """The matrix, for `np.asarray(op)`."""
         if copy is False:
             _check_expression.computed()
         if self.requires_grad:
