@@ -32,7 +32,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 PYTHON = Path(__file__).resolve().parents[1] / "python"
-GROUPS = ("recurrence", "gru", "householder", "apply", "cayley", "batches", "small", "training", "memory", "numpy")
+GROUPS = (
+    "recurrence",
+    "gru",
+    "householder",
+    "apply",
+    "cayley",
+    "batches",
+    "kronecker",
+    "small",
+    "training",
+    "memory",
+    "numpy",
+)
 FEWEST = 4  # six splits into halves
 NO_SUCH_ROW = 2  # an invalid argument
 SPLITS, QUANTILE = 1000, 0.9

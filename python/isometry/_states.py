@@ -24,23 +24,45 @@ def checked(states: Array, sequence: tuple[Any, ...], run: Callable[[tuple[Any, 
     """
     x, weight, h0, bias, activation, activation_bias, slope, on_input, lengths, reverse = sequence
     steps, batch, n = states.shape
-    own = np.arange(batch)
-    ends = np.full(batch, steps) if lengths is None else lengths
-    first, last, step = (ends - 1, 0 * ends, -1) if reverse else (0 * ends, ends - 1, 1)
-    start = np.zeros((batch, n), states.dtype) if h0 is None else h0
-    before = np.where((ends > 1)[:, None], states[last - step * (ends > 1), own], start)
-    found = np.empty((1, 2 * batch, n), states.dtype)
-    inputs = np.concatenate([x[first, own], x[last, own]])[None]
+    first, last, before = _steps(steps, batch, lengths, reverse)
+    # Two steps beside each other: what each of them starts from, reads, and should give.
+    start = np.zeros((2, batch, n), states.dtype)
+    if h0 is not None:
+        start[:] = h0
+    if lengths is None and steps > 1:
+        start[1] = states[before]
+    elif steps > 1:
+        start[1] = np.where((lengths > 1)[:, None], states[before], start[1])
+    inputs, given, made = np.stack((x[first], x[last])), np.stack((states[first], states[last])), np.empty_like(start)
     rest = bias, activation, activation_bias, slope, on_input, None, False
-    run((inputs, weight, np.concatenate([start, before]), *rest), found)
-    summands = (_largest(before), _largest(x) * _largest(weight) * weight.shape[1], _largest(bias))
+    run(
+        (inputs.reshape(1, 2 * batch, x.shape[-1]), weight, start.reshape(2 * batch, n), *rest),
+        made.reshape(1, 2 * batch, n),
+    )
     with np.errstate(all="ignore"):  # what is not finite, where that is let through, is not off
-        rounding = _ROUNDED * np.finfo(states.dtype).eps * sum(summands)
-    for name, given, made in zip(("first", "last"), (first, last), np.split(found[0], 2), strict=True):
-        with np.errstate(all="ignore"):
-            off = np.abs(states[given, own] - made) > _OFF * _largest(made) + rounding
-        if off.sum() > _ALLOWED * off.size:
+        gap, bound = np.abs(given - made).reshape(2, -1), _OFF * np.abs(made).reshape(2, -1).max(1)
+        if not _wrong(gap, bound).any():
+            return
+        summands = _largest(start), _largest(inputs) * _largest(weight) * weight.shape[1], _largest(bias)
+        bound += _ROUNDED * np.finfo(states.dtype).eps * sum(summands)
+    for name, wrong, off in zip(("first", "last"), _wrong(gap, bound), gap > bound[:, None], strict=True):
+        if wrong:
             _check_recurrence.other_states(name, off.mean(), _left(sequence))
+
+
+def _steps(steps: int, batch: int, lengths: Array | None, reverse: bool) -> tuple[Any, Any, Any]:
+    """Where the first step of each sequence lies, its last one, and the one before that."""
+    if lengths is None:
+        return (steps - 1, 0, 1) if reverse else (0, steps - 1, steps - 2)
+    own = np.arange(batch)
+    ends, begins = (lengths - 1, own), (0 * lengths, own)
+    return (ends, begins, (begins[0] + (lengths > 1), own)) if reverse else (begins, ends, (lengths - 2, own))
+
+
+def _wrong(gap: Array, bound: Array) -> Array:
+    """Whether too many entries of each step are off."""
+    found: Array = (gap > bound[:, None]).sum(1) > _ALLOWED * gap.shape[1]
+    return found
 
 
 def _largest(a: Array | None) -> float:

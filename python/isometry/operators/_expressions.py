@@ -62,7 +62,8 @@ class Expressions(Expression):
         _check_expression.columns(x.shape, self.shape[not adjoint], self.batch_shape, True)
         if x.ndim == 1:
             return self._apply(x, adjoint, None, True)
-        return np.ascontiguousarray(self._apply(x.swapaxes(-1, -2), adjoint, None, True, True).swapaxes(-1, -2))
+        rows = np.ascontiguousarray(x.swapaxes(-1, -2))  # copied once, here
+        return np.ascontiguousarray(self._apply(rows, adjoint, None, True, True).swapaxes(-1, -2))
 
     # -------------------------------------------------------- transposes
 

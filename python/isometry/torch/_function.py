@@ -101,6 +101,19 @@ def threads() -> int:
     return _threads.chosen() or torch.get_num_threads()
 
 
+def plain(t: Tensor) -> bool:
+    """Whether a kernel reads the tensor itself: on the CPU, of no subclass but Parameter, with values."""
+    kind = type(t)
+    return (kind is Tensor or kind is torch.nn.Parameter) and t.is_cpu and t.layout is torch.strided and t.numel() > 0
+
+
+def given(t: Tensor) -> Array:
+    """The values in C order, as a kernel takes them; a copy only where the layout needs one."""
+    if _DIRECT and t.is_contiguous() and not t.is_conj() and not t.is_neg():
+        return t
+    return array(t)
+
+
 def array(t: Tensor, *shape: int) -> Array:
     """The values in C order, as an array of the given shape; a copy only if the layout requires it.
 

@@ -62,7 +62,7 @@ class Adjoint(Operator):
     def matrix(self, *, backend: str | None = None, check_finite: bool = True) -> Tensor:
         serve(backend)
         w = self._operator.matrix(backend=backend, check_finite=check_finite).mT
-        return w.conj_physical() if w.is_complex() else w
+        return w.conj().resolve_conj() if w.is_complex() else w
 
     def _rows(self, x: Tensor, adjoint: bool) -> Tensor:
         return self._operator._rows(x, not adjoint)

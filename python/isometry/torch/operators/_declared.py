@@ -13,7 +13,7 @@ from ..._backend import serve
 from ..._expression import sizes
 from ..._index import Key, picked
 from ..._objects._declaration import Argument, Declaration
-from .._function import COMPLEX_OF, array, by_formula, visible
+from .._function import COMPLEX_OF, REAL_OF, array, by_formula, plain, visible, watched
 from ._expressions import kind_of
 from ._functions import Functions, arrays, functions
 from ._operator import Arguments, Operator, beside, real_tensor, stacked, tensor
@@ -22,11 +22,12 @@ from ._operator import Arguments, Operator, beside, real_tensor, stacked, tensor
 class Declared(Operator):
     """An operator of the package. Immutable; whoever changes an array in place changes the operator."""
 
-    __slots__ = ("_arrays",)
+    __slots__ = ("_arrays", "_ready")
 
     _declaration: ClassVar[Declaration]
     _functions: ClassVar[Functions]
     _arrays: Arguments
+    _ready: bool  # a kernel takes the arguments as they are
 
     def __init_subclass__(
         cls,
@@ -48,6 +49,8 @@ class Declared(Operator):
         if not values:
             declaration.check()
         first, *rest = values
+        if not any(value is not None for value in rest) and self._hold_one(first, len(rest)):
+            return
         name = declaration.arguments[0].name
         held = tensor(name, first)
         dtype = own = held.dtype
@@ -72,6 +75,32 @@ class Declared(Operator):
             numbers = [isinstance(value, (int, float)) for value in (first, *rest)]
             given = [t.to(held.device) if n and t is not None else t for t, n in zip(given, numbers, strict=True)]
         self._arrays = tuple(given)
+        self._ready = (
+            self._batch_shape == ()
+            and not torch.compiler.is_compiling()
+            and all(t is None or plain(t) for t in given)
+            and all(t is None or a.real or t.dtype is dtype for t, a in zip(given, self._flat, strict=True))
+        )
+
+    @property
+    def _flat(self) -> tuple[Argument, ...]:
+        """The argument that each tensor belongs to."""
+        return self._declaration.flat(len(self._arrays))
+
+    def _hold_one(self, first: Any, missing: int) -> bool:
+        """`_hold` of a first argument alone, if it is an ordinary tensor of a single operator."""
+        if (type(first) is not Tensor and type(first) is not torch.nn.Parameter) or torch.compiler.is_compiling():
+            return False
+        if first.dtype not in REAL_OF or first.layout is not torch.strided:
+            return False
+        nones = (None,) * missing
+        self._shape, self._batch_shape = self._declaration.known(first.shape, *nones)  # type: ignore[operator]
+        self._dtype = first.dtype
+        self._arrays = (first, *nones)
+        if self._declaration.arguments[0].name in self._declaration.checked:
+            self._check_values([first, *nones])
+        self._ready = self._batch_shape == () and plain(first)
+        return True
 
     def _check_values(self, given: list[Tensor | None]) -> None:
         """Refuse values that the law forbids, where they can be seen; NaN passes."""
@@ -89,7 +118,7 @@ class Declared(Operator):
         if not batch and first is not None and first.dtype is dtype and not self._declaration.arguments[-1].list:
             return self._arrays
         made = []
-        for argument, t in zip(self._declaration.flat(len(self._arrays)), self._arrays, strict=True):
+        for argument, t in zip(self._flat, self._arrays, strict=True):
             if t is not None:
                 t = t if argument.real or t.dtype is dtype else t.to(dtype)
                 t = stacked(t, batch, argument.rank) if batch else t
@@ -111,6 +140,23 @@ class Declared(Operator):
     def _by_formula(self, arguments: Arguments) -> Tensor:
         """W by the formula."""
         return self._functions.matrix_formula(*arguments)
+
+    def _act(self, x: Tensor, adjoint: bool, backend: str | None, columns: bool = False) -> Tensor:
+        # The common case first: rows that a kernel takes as they are.
+        first, features = self._arrays[0], self._shape[adjoint]
+        if (
+            self._ready
+            and isinstance(x, Tensor)
+            and x.dtype is self._dtype
+            and plain(x)
+            and x.dim()
+            and x.shape[-1] == self._shape[not adjoint]
+            and first.is_cpu  # type: ignore[union-attr]
+            and not watched()
+        ):
+            serve(backend)
+            return self._functions.apply.apply(adjoint, features, x, *self._arrays)  # type: ignore[no-any-return]
+        return super()._act(x, adjoint, backend, columns)
 
     def _rows(self, x: Tensor, adjoint: bool) -> Tensor:
         arguments = self.arguments(self._dtype)
@@ -166,7 +212,7 @@ class Declared(Operator):
 
     def _remade(self, change: Callable[[Argument, Tensor], Tensor]) -> Self:
         """The same law on changed tensors; the operator itself where nothing changes."""
-        arguments = self._declaration.flat(len(self._arrays))
+        arguments = self._flat
         made = [None if t is None else change(a, t) for a, t in zip(arguments, self._arrays, strict=True)]
         if all(a is b for a, b in zip(made, self._arrays, strict=True)):
             return self

@@ -54,7 +54,7 @@ class Expressions(Expression):
         self._check_columns(other, self.shape[0], False)
         if not self.dtype.is_complex:
             return self._act(other, True, None, other.dim() > 1)
-        return self._act(other.conj(), True, None, other.dim() > 1).conj_physical()
+        return self._act(other.conj(), True, None, other.dim() > 1).conj().resolve_conj()
 
     def _check_columns(self, x: Any, n: int, right: bool) -> None:
         if not isinstance(x, Tensor):
@@ -175,7 +175,7 @@ class Expressions(Expression):
         w = self.matrix()
         if w.device.type != "cpu":
             _check_expression.elsewhere(str(w.device))
-        return np.array(w.resolve_conj().numpy(), dtype)
+        return np.array(w.resolve_conj().resolve_neg().numpy(), dtype)
 
 
 def kind_of(

@@ -7,6 +7,7 @@ what the kernel's forward returns for its backward. Gradients of gradients follo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from operator import and_
 from typing import Any, NamedTuple
 
 import torch
@@ -17,10 +18,12 @@ from ... import _core
 from ..._objects._declaration import Declaration
 from ..._objects.dense import DENSE
 from .. import formulas
-from .._function import Array, array, derived, formula_vjp, room, threads
+from .._function import Array, array, derived, formula_vjp, given, room, threads
 
 # From this many numbers in the first argument on it pays to save what the gradient of a matrix would compute again.
 _LARGE = 1024
+# Bytes up to which a call's own array is held by the context, which costs less; torch frees a saved tensor earlier.
+_KEPT = 1 << 14
 
 
 class Functions(NamedTuple):
@@ -80,28 +83,34 @@ def _matrix(declaration: Declaration, formula: Callable[..., Tensor]) -> type[Fu
 
 def _apply(declaration: Declaration, formula: Callable[..., Tensor]) -> type[Function]:
     stem, trained = declaration.stem, (True, *_trained(declaration))
+    all_trained = all(trained)
+    kernel, pull = _core.operator_apply, _core.operator_apply_vjp
 
     def forward(ctx: Any, adjoint: bool, features: int, x: Tensor, *arguments: Tensor | None) -> Tensor:
-        out, c = room((*x.shape[:-1], features), x.dtype)
-        save = True in ctx.needs_input_grad
-        saved = _core.operator_apply(stem, arrays(arguments), array(x), c, adjoint, save, threads())
-        ctx.adjoint = adjoint
-        ctx.save_for_backward(x, *arguments, _tensor(saved, c, out))
+        shape = x.shape
+        out, c = room(shape if shape[-1] == features else (*shape[:-1], features), x.dtype)
+        kept = kernel(stem, arrays(arguments), given(x), c, adjoint, True in ctx.needs_input_grad, threads())
+        saved = None
+        if kept is not None and kept.nbytes > _KEPT:
+            saved, kept = torch.from_numpy(kept), None
+        ctx.adjoint, ctx.kept = adjoint, kept
+        ctx.save_for_backward(saved, x, *arguments)
         return out
 
     def backward(ctx: Any, ct: Tensor) -> tuple[Tensor | None, ...]:
-        x, *arguments, saved = ctx.saved_tensors
-        adjoint, wanted = ctx.adjoint, trained_only(ctx.needs_input_grad[2:], trained)
+        saved, x, *arguments = ctx.saved_tensors
+        adjoint, wanted, kept = ctx.adjoint, ctx.needs_input_grad[2:], ctx.kept if saved is None else saved
+        if not all_trained:
+            wanted = trained_only(wanted, trained)
         if derived(ct):
 
             def of_x(x: Tensor, *arguments: Tensor) -> Tensor:
                 return formula(*arguments, x, adjoint)
 
             return (None, None, *formula_vjp(of_x, (x, *arguments), wanted, ct))
-        (x_bar, *grads), (h_bar, *bars) = rooms(wanted, (x, *arguments))
-        kept = None if saved is None else array(saved)
-        given, h, c = arrays(arguments), array(x), array(ct)
-        _core.operator_apply_vjp(stem, given, kept, h, c, tuple(bars), h_bar, adjoint, threads())
+        x_bar, h_bar = room(x.shape, x.dtype) if wanted[0] else (None, None)
+        grads, bars = rooms(wanted[1:], arguments)
+        pull(stem, arrays(arguments), kept, given(x), given(ct), bars, h_bar, adjoint, threads())
         return (None, None, x_bar, *grads)
 
     return _made(f"{declaration.name}Apply", forward, backward, f"Rows W x or W^H x of `{declaration.name}`.")
@@ -113,12 +122,14 @@ def _trained(declaration: Declaration) -> tuple[bool, ...]:
 
 def trained_only(asked: Sequence[bool], trained: tuple[bool, ...]) -> tuple[bool, ...]:
     """The gradients to compute; a list of arguments is trained like its first."""
-    return tuple(a and t for a, t in zip(asked, trained + trained[-1:] * (len(asked) - len(trained)), strict=True))
+    if len(asked) > len(trained):
+        trained += trained[-1:] * (len(asked) - len(trained))
+    return tuple(map(and_, asked, trained))
 
 
 def arrays(tensors: Sequence[Tensor | None]) -> tuple[Array | None, ...]:
     """What a kernel takes for each, None for None."""
-    return tuple([None if t is None else array(t) for t in tensors])
+    return tuple([None if t is None else given(t) for t in tensors])
 
 
 def rooms(

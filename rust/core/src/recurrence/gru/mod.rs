@@ -115,6 +115,12 @@ impl<R: Real> Gru<'_, R> {
         check_len(argument, len, &[count, self.steps, self.batch, self.n])
     }
 
+    /// Distance of the rows of bars: an odd number of cache lines, for the gradient of W reads them down their columns.
+    fn pitch(&self) -> usize {
+        let line = 64 / size_of::<R>();
+        ((self.saved() * self.n).div_ceil(line) | 1) * line
+    }
+
     /// Multiply-adds per row: of all products of W, and of those of U.
     fn work(&self) -> [usize; 2] {
         [work(&[3, self.n, self.n]), work(&[3, self.n, self.features])]

@@ -44,12 +44,12 @@ pub(super) struct Places<R: Real> {
 impl<R: Real> Places<R> {
     pub fn carve(arena: &mut Arena, setting: &Setting<'_, R>, halves: usize, wants: &Wants) -> Self {
         let Setting { gru, line, law, .. } = setting;
-        let (n, rows, count) = (gru.n, chunk_rows(&line.schedule), gru.saved());
+        let (n, rows) = (gru.n, chunk_rows(&line.schedule));
         let before = gru.reset == Reset::Before;
         let work = |arena: &mut Arena| {
             let mut array = |wanted: bool, width: usize| rows_apart(arena, wanted, rows, width);
             Work {
-                bars: array(true, count * n),
+                bars: array(true, gru.pitch()),
                 reset: array(before && wants.w, n),
                 value: array(wants.activation_bias, n),
                 value_bar: array(wants.activation_bias, n),

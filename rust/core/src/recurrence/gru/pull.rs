@@ -75,7 +75,7 @@ impl<'a, R: Real> GruPull<'a, R> {
 
     /// Numbers of a row of bars.
     fn pitch(&self) -> usize {
-        self.setting.gru.saved() * self.setting.gru.n
+        self.setting.gru.pitch()
     }
 
     /// The bars at row 0 of a step.
