@@ -103,16 +103,8 @@ def draw_speeds(path: Path, found: dict[str, Any]) -> None:
 
 def short(group: str, name: str) -> str:
     """The row's name without what the title of its group says, its sizes by name."""
-    for words in (
-        "GRU ",
-        "kronecker ",
-        "householder matrix ",
-        "householder apply ",
-        "cayley batch ",
-        "small ",
-        "cayley ",
-    ):
-        name = name.removeprefix(words)
+    known = r"GRU |kronecker |householder (matrix|apply) |small |cayley (batch )?"
+    name = re.sub(f"^({known})+", "", name) if group != "small" else name.removeprefix("small ").replace("cayley ", "")
     if group == "recurrence":
         return name.replace(" m0", "")
     if group == "small" and name.isdecimal():

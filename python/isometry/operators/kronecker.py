@@ -26,7 +26,7 @@ class Kronecker(Declared, declaration=KRONECKER):
     Attributes
     ----------
     factors
-        The matrices, a tuple.
+        The matrices, a list.
 
     Raises
     ------
@@ -53,7 +53,7 @@ class Kronecker(Declared, declaration=KRONECKER):
 
     __slots__ = ()
 
-    factors: tuple[Array, ...]
+    factors: list[Array]
 
     def __init__(self, factors: Sequence[ArrayLike]) -> None:
         self._hold(*listed(factors))

@@ -225,5 +225,5 @@ def _held(i: int, argument: Argument) -> property:
     """The property that gives an argument back."""
     text = f"The argument `{argument.name}`, shape {argument.form()}; None if it was not given."
     if argument.list:
-        return property(lambda op: op._arrays[i:], doc=f"The argument `{argument.name}`, a tuple.")
+        return property(lambda op: list(op._arrays[i:]), doc=f"The argument `{argument.name}`, a list.")
     return property(lambda op: op._arrays[i], doc=text)

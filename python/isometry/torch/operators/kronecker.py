@@ -44,7 +44,7 @@ class Kronecker(Declared, declaration=KRONECKER, matrix=formulas.kronecker.matri
 
     __slots__ = ()
 
-    factors: tuple[Tensor, ...]
+    factors: list[Tensor]
 
     def __init__(self, factors: Sequence[Tensor]) -> None:
         self._hold(*listed(factors))
