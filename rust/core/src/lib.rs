@@ -20,6 +20,8 @@ pub mod recurrence;
 pub mod rows;
 pub mod scratch;
 pub mod sizes;
+#[cfg(test)]
+mod testing;
 
 pub use budget::Budget;
 pub use error::{Error, Result};

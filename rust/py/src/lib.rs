@@ -25,9 +25,9 @@ mod _core {
     #[pymodule_export]
     use crate::config::{adopt_openmp, available_parallelism, config};
     #[pymodule_export]
-    use crate::householder::householder_from_matrix;
-    #[pymodule_export]
     use crate::gru::{gru, gru_vjp};
+    #[pymodule_export]
+    use crate::householder::householder_from_matrix;
     #[pymodule_export]
     use crate::operator::{
         operator_apply, operator_apply_vjp, operator_check, operator_matrix, operator_matrix_vjp,

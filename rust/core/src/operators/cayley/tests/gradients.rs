@@ -30,6 +30,9 @@ fn reference<T: Scalar>(p: &Parameters<T>, b: usize, ct: &[T]) -> (Vec<T::Wide>,
 }
 
 fn check<T: Scalar>(batch: usize, n: usize, last: usize, threads: usize) {
+    if !crate::testing::within_work(&[batch, n, n, n]) {
+        return;
+    }
     let p = Parameters::<T>::random(batch, n, last, 2.0 / (n as f64).sqrt());
     let len = p.upper.len();
     let ct: Vec<T> = Random::new(n + batch).array(batch * n * n, 1.0);
@@ -131,6 +134,9 @@ fn the_formula_equals_differences() {
 
 fn threads<T: Scalar>() {
     for (batch, n) in [(700, 4), (200, 13), (70, 32), (20, 40), (1, 150), (2, 200)] {
+        if !crate::testing::within_work(&[batch, n, n, n]) {
+            continue;
+        }
         let p = Parameters::<T>::random(batch, n, 2, 0.5);
         let mut w = vec![T::zero(); batch * n * n];
         p.view().matrix(&mut w, None, &Budget::of(2)).unwrap();

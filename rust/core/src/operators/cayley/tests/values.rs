@@ -53,6 +53,9 @@ impl<T> Drop for Guarded<T> {
 }
 
 fn check<T: Scalar>(batch: usize, n: usize, last: usize, threads: usize) {
+    if !crate::testing::within_work(&[batch, n, n, n]) {
+        return;
+    }
     let p = Parameters::<T>::random(batch, n, last, 2.0 / (n as f64).sqrt());
     let mut upper = Guarded::new(&p.upper);
     let mut w = Guarded::new(&vec![T::real(T::Real::of(f64::NAN)); batch * n * n]);
@@ -120,6 +123,9 @@ fn threads<T: Scalar>() {
         (1, 150, 0.2),
         (2, 200, 9.0),
     ] {
+        if !crate::testing::within_work(&[batch, n, n, n]) {
+            continue;
+        }
         let p = Parameters::<T>::random(batch, n, 2, scale);
         let mut one = vec![T::zero(); batch * n * n];
         p.view().matrix(&mut one, None, &Budget::of(1)).unwrap();
