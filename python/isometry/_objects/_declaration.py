@@ -52,10 +52,12 @@ class Declaration:
     checked: tuple[str, ...] = ()  #: arguments whose values the law restricts
     saves_matrix: bool = False  #: the gradient of the matrix starts from the matrix
     known: object = field(init=False, repr=False, compare=False)
+    first_checked: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Shapes seldom change between calls: what they imply is looked up.
         object.__setattr__(self, "known", lru_cache(256)(self.check))
+        object.__setattr__(self, "first_checked", self.arguments[0].name in self.checked)
 
     @property
     def names(self) -> tuple[str, ...]:

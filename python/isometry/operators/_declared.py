@@ -1,6 +1,7 @@
 """Operators made from a declaration: they hold its arguments, check them when built, and act by the kernels."""
 
 from collections.abc import Callable
+from math import prod
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -8,6 +9,7 @@ from numpy.typing import DTypeLike
 
 from isometry import _check, _check_expression, _core, _threads
 from isometry._arrays import Array, DType, common, finite, gradient, ready, real_type, stacked, taken, taken_real
+from isometry._check import Shape
 from isometry._expression import converted, sizes
 from isometry._index import Key, picked
 from isometry._objects._declaration import Argument, Declaration
@@ -22,12 +24,13 @@ Folded = tuple[Any, ...]
 class Declared(Immutable):
     """An operator of the package: immutable, with references to the arrays it was built from."""
 
-    __slots__ = ("_arrays", "_finite")
+    __slots__ = ("_arrays", "_finite", "_flat")
 
     _declaration: ClassVar[Declaration]
 
     _arrays: tuple[Array | None, ...]
     _finite: bool
+    _flat: tuple[Argument, ...]  # the argument that each array belongs to
 
     def __init_subclass__(cls, *, declaration: Declaration | None = None) -> None:
         if declaration is None:  # a user's subclass of an object
@@ -38,27 +41,46 @@ class Declared(Immutable):
 
     def _hold(self, *values: Any) -> None:
         """Take and check the arguments, and set everything there is to set."""
-        declaration = self._declaration
+        declaration, nones = self._declaration, values[1:]
+        if values and not any(value is not None for value in nones):  # the common case: the first argument alone
+            first = taken(declaration.arguments[0].name, values[0])
+            shape, batch_shape = declaration.known(first.shape, *nones)  # type: ignore[operator]
+            if declaration.first_checked:
+                _core.operator_check(declaration.stem, (ready(first, first.dtype), *nones))
+            self._set(shape, batch_shape, first.dtype, (first, *nones), declaration.flat(len(values)))
+            return
         arguments = declaration.flat(len(values))
-        arrays: list[Array | None] = []
-        for argument, value in zip(arguments, values, strict=True):
-            arrays.append(None if value is None and arrays else _taken(argument, value, arrays))
-        shapes = (None if a is None else a.shape for a in arrays)
-        shape, batch_shape = declaration.known(*shapes)  # type: ignore[operator]
+        arrays: list[Array | None] = [None] * len(values)
+        for i, (argument, value) in enumerate(zip(arguments, values, strict=True)):
+            if value is not None or i == 0:
+                arrays[i] = _taken(argument, value, arrays[0])
+        shape, batch_shape = declaration.known(*[None if a is None else a.shape for a in arrays])  # type: ignore[operator]
         dtype = promoted(arguments, arrays)
-        self._check_values(arrays, dtype)
+        if declaration.checked:
+            self._check_values(arrays, dtype)
+        self._set(shape, batch_shape, dtype, tuple(arrays), arguments)
+
+    def _set(
+        self,
+        shape: tuple[int, int],
+        batch_shape: Shape,
+        dtype: DType,
+        arrays: tuple[Array | None, ...],
+        arguments: tuple[Argument, ...],
+    ) -> None:
         put = object.__setattr__
         put(self, "shape", shape)
         put(self, "batch_shape", batch_shape)
         put(self, "dtype", dtype)
         put(self, "_finite", False)
-        put(self, "_arrays", tuple(arrays))
+        put(self, "_arrays", arrays)
+        put(self, "_flat", arguments)
 
     def _check_values(self, arrays: list[Array | None], dtype: DType) -> None:
         """Refuse values that the law forbids."""
-        real = real_type(dtype)
-        own = dtype if any(a is not None and a.dtype.kind == "c" for a in arrays) else real
-        checked = self._declaration.checked
+        checked, real = self._declaration.checked, real_type(dtype)
+        first = arrays[0]
+        own = dtype if first is not None and first.dtype.kind == "c" else real
         seen = tuple(
             ready(a, real if t.real else own) if a is not None and t.name in checked else None
             for t, a in zip(self._declaration.flat(len(arrays)), arrays, strict=True)
@@ -69,11 +91,6 @@ class Declared(Immutable):
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), {name: getattr(self, name) for name in self._declaration.names})
 
-    @property
-    def _flat(self) -> tuple[Argument, ...]:
-        """The argument that each array belongs to."""
-        return self._declaration.flat(len(self._arrays))
-
     # -------------------------------------------------------- folded arrays
 
     def _check_held(self, check_finite: bool) -> None:
@@ -83,7 +100,11 @@ class Declared(Immutable):
             object.__setattr__(self, "_finite", True)
 
     def _parameters(self, dtype: DType) -> Folded:
-        """The arguments broadcast to the batch and folded to (nb, ...), for arithmetic in dtype."""
+        """The arguments broadcast to the batch and folded to (nb, ...), or as they are, for arithmetic in dtype."""
+        if self.batch_shape == ():
+            real = real_type(dtype)
+            given = zip(self._flat, self._arrays, strict=True)
+            return tuple([None if a is None else ready(a, real if t.real else dtype) for t, a in given])
         return tuple(
             None if a is None else stacked(a, t.rank, self.batch_shape, real_type(dtype) if t.real else dtype)
             for t, a in zip(self._flat, self._arrays, strict=True)
@@ -121,7 +142,7 @@ class Declared(Immutable):
 
     def _matrices(self, dtype: DType) -> Array:
         p = self._parameters(dtype)
-        out = np.empty((next(a.shape[0] for a in p if a is not None), *self.shape), dtype)
+        out = np.empty((prod(self.batch_shape), *self.shape), dtype)
         _core.operator_matrix(self._declaration.stem, p, out, False, _threads.get_num_threads())
         return out
 
@@ -164,20 +185,22 @@ def _held(i: int, argument: Argument) -> property:
     return property(lambda op: op._arrays[i], doc=text)
 
 
-def _taken(argument: Argument, value: Any, before: list[Array | None]) -> Array:
+def _taken(argument: Argument, value: Any, first: Array | None) -> Array:
     """The argument as an array; a Python number takes the precision of the first one."""
     if not argument.real:
         return taken(argument.name, value)
-    if before and before[0] is not None and isinstance(value, int | float) and not isinstance(value, np.generic):
-        return np.array(_check.number(argument.name, value), real_type(before[0].dtype))
+    if first is not None and isinstance(value, int | float) and not isinstance(value, np.generic):
+        return np.array(_check.number(argument.name, value), real_type(first.dtype))
     return taken_real(argument.name, value)
 
 
 def promoted(arguments: tuple[Argument, ...], arrays: list[Array | None]) -> DType:
     """The dtype of W: that of its arrays, complex where angles are given."""
     result = common(*arrays)
-    turned = any(t.angles and a is not None for t, a in zip(arguments, arrays, strict=True))
-    return np.result_type(result, np.complex64) if turned else result
+    for t, a in zip(arguments, arrays, strict=True):
+        if t.angles and a is not None:
+            return np.result_type(result, np.complex64)
+    return result
 
 
 def _rebuild(cls: type[Declared], arguments: dict[str, Array | None]) -> Declared:

@@ -109,9 +109,11 @@ def plain(t: Tensor) -> bool:
 
 def given(t: Tensor) -> Array:
     """The values in C order, as a kernel takes them; a copy only where the layout needs one."""
-    if _DIRECT and t.is_contiguous() and not t.is_conj() and not t.is_neg():
-        return t
-    return array(t)
+    if not _DIRECT:
+        return array(t)
+    if not t.is_contiguous():
+        t = t.contiguous()
+    return array(t) if t.is_conj() or t.is_neg() else t
 
 
 def array(t: Tensor, *shape: int) -> Array:

@@ -14,6 +14,7 @@ from ..._expression import sizes
 from ..._index import Key, picked
 from ..._objects._declaration import Argument, Declaration
 from .._function import COMPLEX_OF, REAL_OF, array, by_formula, plain, visible, watched
+from .._function import given as kernel_array
 from ._expressions import kind_of
 from ._functions import Functions, arrays, functions
 from ._operator import Arguments, Operator, beside, real_tensor, stacked, tensor
@@ -97,8 +98,8 @@ class Declared(Operator):
         self._shape, self._batch_shape = self._declaration.known(first.shape, *nones)  # type: ignore[operator]
         self._dtype = first.dtype
         self._arrays = (first, *nones)
-        if self._declaration.arguments[0].name in self._declaration.checked:
-            self._check_values([first, *nones])
+        if self._declaration.first_checked and first.numel() and visible(first):
+            _core.operator_check(self._declaration.stem, (kernel_array(first), *nones))
         self._ready = self._batch_shape == () and plain(first)
         return True
 
@@ -127,7 +128,10 @@ class Declared(Operator):
 
     def matrix(self, *, backend: str | None = None, check_finite: bool = True) -> Tensor:
         serve(backend)
-        _check.flag("check_finite", check_finite)
+        if check_finite is not True:
+            _check.flag("check_finite", check_finite)
+        if self._ready and self._arrays[0].is_cpu and not watched():  # type: ignore[union-attr]
+            return self._formed(self._arrays)
         w = self._matrix(self.arguments(self._dtype))
         return w.reshape(*self._batch_shape, *self._shape) if self._batch_shape else w
 
@@ -135,6 +139,10 @@ class Declared(Operator):
         """W, shape (n_out, n_in), or (nb, n_out, n_in) for a stack."""
         if 0 in [t.numel() for t in arguments if t is not None] or by_formula(*arguments):
             return self._by_formula(arguments)
+        return self._formed(arguments)
+
+    def _formed(self, arguments: Arguments) -> Tensor:
+        """`_matrix` by the kernel."""
         return self._functions.matrix.apply(self._shape, *arguments)  # type: ignore[no-any-return]
 
     def _by_formula(self, arguments: Arguments) -> Tensor:

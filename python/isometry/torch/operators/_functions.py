@@ -18,7 +18,7 @@ from ... import _core
 from ..._objects._declaration import Declaration
 from ..._objects.dense import DENSE
 from .. import formulas
-from .._function import Array, array, derived, formula_vjp, given, room, threads
+from .._function import Array, derived, formula_vjp, given, room, threads
 
 # From this many numbers in the first argument on it pays to save what the gradient of a matrix would compute again.
 _LARGE = 1024
@@ -57,25 +57,31 @@ def _made(name: str, forward: Any, backward: Any, text: str) -> type[Function]:
 
 def _matrix(declaration: Declaration, formula: Callable[..., Tensor]) -> type[Function]:
     stem, trained, always = declaration.stem, _trained(declaration), declaration.saves_matrix
+    all_trained, rank = all(trained), declaration.arguments[0].rank
+    kernel, pull = _core.operator_matrix, _core.operator_matrix_vjp
 
     def forward(ctx: Any, shape: tuple[int, int], *arguments: Tensor | None) -> Tensor:
         first = arguments[0]
         assert first is not None
-        stack = first.shape[: first.dim() - declaration.arguments[0].rank]
-        out, w = room((*stack, *shape), first.dtype)
-        save = True in ctx.needs_input_grad and (always or first.numel() >= _LARGE)
-        saved = _core.operator_matrix(stem, arrays(arguments), w, save, threads())
-        ctx.save_for_backward(*arguments, _tensor(saved, w, out))
+        stacked = first.dim() > rank
+        out, w = room((*first.shape[: first.dim() - rank], *shape) if stacked else shape, first.dtype)
+        save = (always or first.numel() >= _LARGE) and True in ctx.needs_input_grad
+        saved = kernel(stem, arrays(arguments), w, save, threads())
+        if saved is not None:
+            saved = out if saved is w else torch.from_numpy(saved)
+        ctx.save_for_backward(saved, *arguments)
         return out
 
     def backward(ctx: Any, ct: Tensor) -> tuple[Tensor | None, ...]:
-        *arguments, saved = ctx.saved_tensors
-        wanted = trained_only(ctx.needs_input_grad[1:], trained)
+        saved, *arguments = ctx.saved_tensors
+        wanted = ctx.needs_input_grad[1:]
+        if not all_trained:
+            wanted = trained_only(wanted, trained)
         if derived(ct):
             return (None, *formula_vjp(formula, arguments, wanted, ct))
         grads, bars = rooms(wanted, arguments)
-        kept = None if saved is None else array(saved)
-        _core.operator_matrix_vjp(stem, arrays(arguments), kept, array(ct), bars, threads())
+        kept = None if saved is None else given(saved)
+        pull(stem, arrays(arguments), kept, given(ct), bars, threads())
         return (None, *grads)
 
     return _made(f"{declaration.name}Matrix", forward, backward, f"W of `{declaration.name}`.")
@@ -136,15 +142,13 @@ def rooms(
     wanted: Sequence[bool], like: Sequence[Tensor | None]
 ) -> tuple[tuple[Tensor | None, ...], tuple[Array | None, ...]]:
     """Room for the gradients that are wanted of tensors like these: as tensors, and as a kernel takes it."""
-    made = [room(t.shape, t.dtype) if w and t is not None else (None, None) for w, t in zip(wanted, like, strict=True)]
-    return tuple([t for t, _ in made]), tuple([a for _, a in made])
-
-
-def _tensor(saved: Any, result: Array, out: Tensor) -> Tensor | None:
-    """What a kernel returned for its backward, as a tensor: its result, or an array of its own."""
-    if saved is None:
-        return None
-    return out if saved is result else torch.from_numpy(saved)
+    grads: list[Tensor | None] = []
+    bars: list[Array | None] = []
+    for w, t in zip(wanted, like, strict=True):
+        grad, bar = room(t.shape, t.dtype) if w and t is not None else (None, None)
+        grads.append(grad)
+        bars.append(bar)
+    return tuple(grads), tuple(bars)
 
 
 #: The calls that apply any operator through its matrix.
