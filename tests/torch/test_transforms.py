@@ -250,3 +250,20 @@ def test_activations_by_kernel_and_by_formula(name, dtype, seed):
     f, at = activation(name, dtype, seed)
     same(f(*at), formulas.activation.activate(at[0], name, *at[1:]))
     same(gradients(f, at), gradients(f, at, create_graph=True), "gradient")
+
+
+@pytest.mark.parametrize(
+    "program", [lambda op, x: op.apply(x), lambda op, x: op.matrix() @ x.mT], ids=["apply", "matrix"]
+)
+def test_a_compiled_graph_calls_the_kernels(program, request):
+    """An operator is one operation of the graph, not its formula."""
+    found = []
+
+    def backend(graph, _inputs):
+        found.extend(str(node.target) for node in graph.graph.nodes)
+        return graph.forward
+
+    upper, x = torch.randn(28), torch.randn(3, 8)
+    compiled = torch.compile(lambda a, x: program(it.Cayley(a), x), backend=backend, fullgraph=True)
+    same(compiled(upper, x), program(it.Cayley(upper), x))
+    assert any(f"isometry.{request.node.callspec.id}" in target for target in found), found

@@ -101,6 +101,15 @@ impl<'a, T: Scalar> Bar<'a, T> {
         }
     }
 
+    /// Whether nothing is to be written.
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Bar::None => true,
+            Bar::Own(bar) => bar.is_empty(),
+            Bar::Real(bar) => bar.is_empty(),
+        }
+    }
+
     /// The room of a gradient of the type of the matrix, if it is wanted.
     pub fn own(self) -> Option<&'a mut [T]> {
         if let Bar::Own(bar) = self { Some(bar) } else { None }

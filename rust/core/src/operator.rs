@@ -69,9 +69,9 @@ pub trait Operator<T: Scalar>: Sync {
     }
 
     /// Checks an array that holds what a forward call saved.
-    fn check_saved(&self, saved: Option<&[T]>, saves: Saves) -> Result<()> {
+    fn check_saved(&self, saved: Option<&[T]>, saves: Result<Saves>) -> Result<()> {
         let Some(saved) = saved else { return Ok(()) };
-        match saves {
+        match saves? {
             Saves::Result => self.check_matrix("saved", saved),
             Saves::Elements(0) => Err(Error::value("saved", "was given for a call that saves nothing")),
             Saves::Elements(len) => check_len("saved", saved.len(), &[self.batch(), len]),
@@ -130,7 +130,7 @@ pub trait Cpu<T: Scalar>: Operator<T> {
         budget: &Budget<'_>,
     ) -> Result<()> {
         self.check_rows(x, rows, side, out)?;
-        self.check_saved(saved.as_deref(), self.apply_saves(rows, side)?)?;
+        self.check_saved(saved.as_deref(), self.apply_saves(rows, side))?;
         through_matrix::apply(self, x, rows, side, out, saved, budget)
     }
 
@@ -148,7 +148,7 @@ pub trait Cpu<T: Scalar>: Operator<T> {
         budget: &Budget<'_>,
     ) -> Result<()> {
         self.check_pull(x, ct, rows, side, x_bar.as_deref())?;
-        self.check_saved(saved, self.apply_saves(rows, side)?)?;
+        self.check_saved(saved, self.apply_saves(rows, side))?;
         self.check_bars(bars)?;
         through_matrix::apply_vjp(self, saved, x, ct, rows, side, bars, x_bar, budget)
     }

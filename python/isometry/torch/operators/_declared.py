@@ -15,6 +15,7 @@ from ..._index import Key, picked
 from ..._objects._declaration import Argument, Declaration
 from .._function import COMPLEX_OF, REAL_OF, array, by_formula, plain, visible, watched
 from .._function import given as kernel_array
+from ._compiled import CompiledApply, CompiledMatrix, compiling
 from ._expressions import kind_of
 from ._functions import Functions, arrays, functions
 from ._operator import Arguments, Operator, beside, real_tensor, stacked, tensor
@@ -137,6 +138,11 @@ class Declared(Operator):
 
     def _matrix(self, arguments: Arguments) -> Tensor:
         """W, shape (n_out, n_in), or (nb, n_out, n_in) for a stack."""
+        if compiling(*arguments):
+            first = arguments[0]
+            assert first is not None
+            stack = first.shape[: first.dim() - self._declaration.arguments[0].rank]
+            return CompiledMatrix.apply(self._declaration.stem, (*stack, *self._shape), *arguments)  # type: ignore[no-any-return]
         if 0 in [t.numel() for t in arguments if t is not None] or by_formula(*arguments):
             return self._by_formula(arguments)
         return self._formed(arguments)
@@ -168,6 +174,9 @@ class Declared(Operator):
 
     def _rows(self, x: Tensor, adjoint: bool) -> Tensor:
         arguments = self.arguments(self._dtype)
+        if compiling(x, *arguments):
+            features = self._shape[adjoint]
+            return CompiledApply.apply(self._declaration.stem, adjoint, features, x, *arguments)  # type: ignore[no-any-return]
         if not x.numel() or 0 in [t.numel() for t in arguments if t is not None] or by_formula(x, *arguments):
             return self._rows_by_formula(arguments, x, adjoint)
         features = self._shape[adjoint]

@@ -40,7 +40,7 @@ pub fn apply_vjp<T: Scalar, O: Cpu<T> + ?Sized>(
     x_bar: Option<&mut [T]>,
     budget: &Budget<'_>,
 ) -> Result<()> {
-    let wanted = bars.iter().any(|bar| !matches!(bar, Bar::None));
+    let wanted = bars.iter().any(|bar| !bar.is_empty());
     if !wanted && x_bar.as_ref().is_none_or(|x_bar| x_bar.is_empty()) {
         return Ok(());
     }

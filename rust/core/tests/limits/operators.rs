@@ -2,6 +2,7 @@
 
 use crate::{LENGTHS, SIDES, THREADS, choices, expect, fits, never, ones, real, returns};
 use isometry_core::argument::Bar;
+use isometry_core::operators::kronecker::{Factor, Kronecker};
 use isometry_core::operators::{
     Last, cayley, cayley::Cayley, dense::Dense, householder, householder::Householder,
 };
@@ -143,6 +144,39 @@ pub fn cayley<T: Scalar>() {
                 returns("apply_vjp", &sizes, || {
                     let (bars, out) = (&mut [Bar::Own(&mut bar)], Some(&mut out[..]));
                     op.apply_vjp(None, &x, &x, rows, side, bars, out, &budget)
+                });
+            }
+        }
+    }
+}
+
+pub fn kronecker<T: Scalar>() {
+    let budget = Budget::of(THREADS);
+    for sizes @ [p, q, rows] in choices() {
+        for (given, len) in LENGTHS.into_iter().flat_map(|a| LENGTHS.map(|b| (a, b))) {
+            let (elements, x) = (ones::<T>(given), ones::<T>(len));
+            let (mut bar, mut out) = (ones::<T>(given), ones::<T>(len));
+            let factor = Factor { elements: &elements, p, q };
+            let good = p > 0 && q > 0 && fits(given, &[p, q]);
+            if rows == 0 {
+                expect("Kronecker::new", &sizes, good, || Kronecker::new(&[factor]).map(drop));
+                returns("Kronecker::new", &sizes, || Kronecker::new(&[factor; 3]).map(drop));
+            }
+            let Ok(op) = Kronecker::new(&[factor]) else { continue };
+            let square = fits(len, &[p, q]);
+            expect("matrix", &sizes, square, || op.matrix(&mut out, None, &budget));
+            expect("matrix_vjp", &sizes, square, || {
+                op.matrix_vjp(None, &x, &mut [Bar::Own(&mut bar)], &budget)
+            });
+            for side in SIDES {
+                let good = fits(len, &[rows, p]) && fits(len, &[rows, q]);
+                expect("apply", &sizes, good, || op.apply(&x, rows, side, &mut out, None, &budget));
+                expect("apply_vjp", &sizes, good, || {
+                    let (bars, out) = (&mut [Bar::Own(&mut bar)], Some(&mut out[..]));
+                    op.apply_vjp(None, &x, &x, rows, side, bars, out, &budget)
+                });
+                returns("apply_vjp", &sizes, || {
+                    op.apply_vjp(Some(&x), &x, &x, rows, side, &mut [Bar::None; 1], None, &budget)
                 });
             }
         }

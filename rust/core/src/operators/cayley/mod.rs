@@ -149,7 +149,7 @@ impl<T: Scalar> Cpu<T> for Cayley<'_, T> {
         budget: &Budget<'_>,
     ) -> Result<()> {
         self.check_matrix("ct", ct)?;
-        self.check_saved(saved, Saves::Result)?;
+        self.check_saved(saved, Ok(Saves::Result))?;
         self.check_bars(bars)?;
         let again = if saved.is_none() { work(&[self.batch, self.n, self.n]) } else { 0 };
         let mut again = Buffer::zeroed(again)?;

@@ -90,7 +90,7 @@ impl<T: Scalar> Cpu<T> for Dense<'_, T> {
         budget: &Budget<'_>,
     ) -> Result<()> {
         self.check_rows(x, rows, side, out)?;
-        self.check_saved(saved.as_deref(), Saves::Elements(0))?;
+        self.check_saved(saved.as_deref(), Ok(Saves::Elements(0)))?;
         self.0.apply(x, rows, side, out, budget.threads)
     }
 
@@ -106,7 +106,7 @@ impl<T: Scalar> Cpu<T> for Dense<'_, T> {
         budget: &Budget<'_>,
     ) -> Result<()> {
         self.check_pull(x, ct, rows, side, x_bar.as_deref())?;
-        self.check_saved(saved, Saves::Elements(0))?;
+        self.check_saved(saved, Ok(Saves::Elements(0)))?;
         self.check_bars(bars)?;
         let weight = bars.first_mut().and_then(|bar| bar.again().own());
         self.0.apply_vjp(x, ct, rows, side, weight, x_bar, budget.threads)

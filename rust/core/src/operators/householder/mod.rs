@@ -199,7 +199,7 @@ impl<T: Scalar> Cpu<T> for Householder<'_, T> {
 
     fn matrix(&self, out: &mut [T], saved: Option<&mut [T]>, budget: &Budget<'_>) -> Result<()> {
         self.check_matrix("out", out)?;
-        self.check_saved(saved.as_deref(), self.matrix_saves()?)?;
+        self.check_saved(saved.as_deref(), self.matrix_saves())?;
         self.balanced(&mut [], |own, _| own.matrix_cpu(out, saved, budget.threads))
     }
 
@@ -211,7 +211,7 @@ impl<T: Scalar> Cpu<T> for Householder<'_, T> {
         budget: &Budget<'_>,
     ) -> Result<()> {
         self.check_matrix("ct", ct)?;
-        self.check_saved(saved, self.matrix_saves()?)?;
+        self.check_saved(saved, self.matrix_saves())?;
         self.check_bars(bars)?;
         self.balanced(bars, |own, gradients| own.matrix_vjp_cpu(saved, ct, gradients, budget.threads))
     }
@@ -240,7 +240,7 @@ impl<T: Scalar> Cpu<T> for Householder<'_, T> {
         budget: &Budget<'_>,
     ) -> Result<()> {
         self.check_rows(x, rows, side, out)?;
-        self.check_saved(saved.as_deref(), self.apply_saves(rows, side)?)?;
+        self.check_saved(saved.as_deref(), self.apply_saves(rows, side))?;
         self.balanced(&mut [], |own, _| match saved {
             Some(saved) => own.apply_keeping_cpu(x, rows, out, saved, budget.threads),
             None if out.is_empty() => Ok(()),
@@ -260,7 +260,7 @@ impl<T: Scalar> Cpu<T> for Householder<'_, T> {
         budget: &Budget<'_>,
     ) -> Result<()> {
         self.check_pull(x, ct, rows, side, x_bar.as_deref())?;
-        self.check_saved(saved, self.apply_saves(rows, side)?)?;
+        self.check_saved(saved, self.apply_saves(rows, side))?;
         self.check_bars(bars)?;
         self.balanced(bars, |own, gradients| {
             own.apply_vjp_cpu(saved, x, ct, rows, side, gradients, x_bar, budget.threads)

@@ -163,7 +163,7 @@ impl<T: Scalar> Cpu<T> for Kronecker<'_, T> {
         budget: &Budget<'_>,
     ) -> Result<()> {
         self.check_rows(x, rows, side, out)?;
-        self.check_saved(saved.as_deref(), Saves::Elements(0))?;
+        self.check_saved(saved.as_deref(), Ok(Saves::Elements(0)))?;
         by_rows::apply(self, x, rows, side, out, budget)
     }
 
@@ -179,7 +179,7 @@ impl<T: Scalar> Cpu<T> for Kronecker<'_, T> {
         budget: &Budget<'_>,
     ) -> Result<()> {
         self.check_pull(x, ct, rows, side, x_bar.as_deref())?;
-        self.check_saved(saved, Saves::Elements(0))?;
+        self.check_saved(saved, Ok(Saves::Elements(0)))?;
         self.check_bars(bars)?;
         by_rows::apply_vjp(self, (x, ct), rows, side, bars, x_bar, budget)
     }
