@@ -61,7 +61,8 @@ def columns(path: Path) -> dict[str, list[float]]:
 
 def ratios(group: str, found: dict[str, Any]) -> list[tuple[str, float]]:
     """(row, ratio to the fastest torch variant of the same function) of a group, for the rows that count."""
-    rows = [row for row in found["rows"] if row["group"] == group and counts(row, found["machine"])]
+    own = [row for row in found["rows"] if row["group"] == group and "beside an empty" not in row["row"]]
+    rows = [row for row in own if counts(row, found["machine"])]
     return [(row["row"], row["bars"][0]["ratio"]) for row in rows]
 
 
