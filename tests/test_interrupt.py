@@ -38,7 +38,7 @@ LONG = """
         states = np.zeros((steps, batch, n))
         ct = np.ones_like(states)
         wait()
-        return iso.recurrence_vjp(op, x, v, states, ct)
+        return iso.recurrence_vjp(op, x, v, states, ct, check_states=False)
 
     if kind == "torch":
         import torch
