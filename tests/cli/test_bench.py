@@ -118,7 +118,8 @@ def test_bench_writes_what_it_prints(isometry, tmp_path):
     assert (status, err) == (0, [])
     found = json.loads((tmp_path / "out.json").read_text())
     assert found["machine"]["threads"] == 1 and found["machine"]["quick"]
-    assert [entry["row"] for entry in found["rows"]] == ["small householder 8/2/B1", "small cayley 8"]
+    names = ["small householder 8/2/B1", "small cayley 8", "small call beside an empty Function"]
+    assert [entry["row"] for entry in found["rows"]] == names
     for entry in found["rows"]:
         assert not entry["wrong"] and entry["row"] in out
         assert set(entry["seconds"]) >= {"isometry", "torch.mm"} and entry["bars"][0]["mark"] in (
