@@ -187,3 +187,12 @@ def test_copies_and_expressions(seed):
     close((op.H @ op).matrix(), op.matrix().T @ op.matrix(), TIGHT)
     with pytest.raises(AttributeError):
         op.factors = ()
+
+
+def test_a_compiled_graph_calls_the_kernel():
+    factors, x = [torch.randn(2, 2, requires_grad=True) for _ in range(3)], torch.randn(5, 8)
+    apply = lambda f, x: it.Kronecker(f).apply(x)
+    compiled = torch.compile(apply, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(factors, x), apply(factors, x))
+    grads = [torch.autograd.grad(f(factors, x).square().sum(), factors) for f in (compiled, apply)]
+    torch.testing.assert_close(*grads)

@@ -18,7 +18,8 @@ class _Factors(Declaration):
         for f, shape in enumerate(shapes):
             if shape not in sizes:
                 raise ValueError(f"factors must have shape (p, q) with p, q >= 1 each: factor {f} has {shape}")
-        return (prod(size[0] for size in sizes), prod(size[1] for size in sizes)), ()
+        # Lists: torch.compile does not trace a generator here.
+        return (prod([size[0] for size in sizes]), prod([size[1] for size in sizes])), ()
 
 
 KRONECKER = _Factors("Kronecker", "kronecker", (Argument("factors", "p q", list=True),), matrix=("p", "q"))
