@@ -35,8 +35,8 @@ def test_the_fuzz_rejects(family, place, wrap, names):
 def test_every_mistake_is_made(name):
     """Every row of the tables fits some call."""
     face, rng, made = packages.real(name), np.random.default_rng(0), set()
-    for family in set(examine.FAMILIES) - set(examine.ALWAYS_VALID):
-        for _ in range(MOST // 2):
+    for family in examine.FAMILIES:  # in this order: that of a set changes from process to process
+        for _ in range(0 if family in examine.ALWAYS_VALID else MOST):
             _, spoiled = examine.drawn(family, face, Choices(rng.bytes(LENGTH)), spoiled=True)
             made |= {id(spoiled.fault)} if spoiled else set()
     missing = [fault for fault in (*faults.ARRAYS, faults.UNWELCOME) if name in fault.faces and id(fault) not in made]
