@@ -9,11 +9,13 @@ from .. import _core, _threads, config
 from .._backend import use_backend
 from .._core import __version__
 from .._threads import set_num_threads
+from . import optim
 from .activations import activate
 from .gru import gru
 from .operators import Adjoint, Cayley, Composition, Dense, Exponential, Householder, Kronecker, Operator
 from .realform import complex_matrix, complex_state, orthogonality_error, real_input, real_matrix, real_state
 from .recurrence import recurrence
+from .stiefel import cayley_step
 
 from . import nn  # isort: skip  (the layers import the names above)
 
@@ -61,11 +63,13 @@ __all__ = [
     "Operator",
     "__version__",
     "activate",
+    "cayley_step",
     "complex_matrix",
     "complex_state",
     "get_num_threads",
     "gru",
     "nn",
+    "optim",
     "orthogonality_error",
     "real_input",
     "real_matrix",
