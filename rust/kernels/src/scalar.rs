@@ -6,6 +6,7 @@
 use crate::activation::ActivationKernels;
 use crate::cayley::CayleyKernels;
 use crate::eliminate::EliminateKernels;
+use crate::exponential::{ExponentialKernels, ExponentialPasses};
 use crate::householder::HouseholderKernels;
 use crate::kronecker::KroneckerKernels;
 use crate::norms::NormKernels;
@@ -36,6 +37,7 @@ pub trait Real:
     + FloatConst
     + PartialOrd
     + ActivationKernels
+    + ExponentialPasses
     + NormKernels
     + RecurrenceKernels
 {
@@ -77,6 +79,7 @@ pub unsafe trait Scalar:
     + Sum
     + CayleyKernels
     + EliminateKernels
+    + ExponentialKernels
     + HouseholderKernels
     + KroneckerKernels
     + PackKernels

@@ -24,6 +24,7 @@ GROUPS = (
     "cayley",
     "batches",
     "kronecker",
+    "exponential",
     "small",
     "training",
     "memory",
