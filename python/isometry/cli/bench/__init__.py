@@ -24,6 +24,7 @@ GROUPS = (
     "cayley",
     "batches",
     "kronecker",
+    "mesh",
     "small",
     "training",
     "memory",
