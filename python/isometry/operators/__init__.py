@@ -8,5 +8,6 @@ from isometry.operators.dense import Dense
 from isometry.operators.exponential import Exponential
 from isometry.operators.householder import Householder
 from isometry.operators.kronecker import Kronecker
+from isometry.operators.mesh import Mesh
 
-__all__ = ["Adjoint", "Cayley", "Composition", "Dense", "Exponential", "Householder", "Kronecker", "Operator"]
+__all__ = ["Adjoint", "Cayley", "Composition", "Dense", "Exponential", "Householder", "Kronecker", "Mesh", "Operator"]

@@ -12,7 +12,7 @@ from .._threads import set_num_threads
 from . import optim
 from .activations import activate
 from .gru import gru
-from .operators import Adjoint, Cayley, Composition, Dense, Exponential, Householder, Kronecker, Operator
+from .operators import Adjoint, Cayley, Composition, Dense, Exponential, Householder, Kronecker, Mesh, Operator
 from .realform import complex_matrix, complex_state, orthogonality_error, real_input, real_matrix, real_state
 from .recurrence import recurrence
 from .stiefel import cayley_step
@@ -60,6 +60,7 @@ __all__ = [
     "Exponential",
     "Householder",
     "Kronecker",
+    "Mesh",
     "Operator",
     "__version__",
     "activate",

@@ -19,6 +19,7 @@ pub mod exponential;
 pub mod householder;
 pub mod kronecker;
 mod lanes;
+pub mod mesh;
 pub mod norms;
 pub mod pack;
 mod portable;

@@ -9,6 +9,7 @@ use crate::eliminate::EliminateKernels;
 use crate::exponential::{ExponentialKernels, ExponentialPasses};
 use crate::householder::HouseholderKernels;
 use crate::kronecker::KroneckerKernels;
+use crate::mesh::{AngleKernels, MeshKernels};
 use crate::norms::NormKernels;
 use crate::pack::PackKernels;
 use crate::portable::Portable;
@@ -38,6 +39,7 @@ pub trait Real:
     + PartialOrd
     + ActivationKernels
     + ExponentialPasses
+    + AngleKernels
     + NormKernels
     + RecurrenceKernels
 {
@@ -82,6 +84,7 @@ pub unsafe trait Scalar:
     + ExponentialKernels
     + HouseholderKernels
     + KroneckerKernels
+    + MeshKernels
     + PackKernels
     + ProductKernels
     + UpperKernels

@@ -25,6 +25,7 @@ GROUPS = (
     "batches",
     "kronecker",
     "exponential",
+    "mesh",
     "small",
     "training",
     "memory",

@@ -8,5 +8,6 @@ from .dense import Dense
 from .exponential import Exponential
 from .householder import Householder
 from .kronecker import Kronecker
+from .mesh import Mesh
 
-__all__ = ["Adjoint", "Cayley", "Composition", "Dense", "Exponential", "Householder", "Kronecker", "Operator"]
+__all__ = ["Adjoint", "Cayley", "Composition", "Dense", "Exponential", "Householder", "Kronecker", "Mesh", "Operator"]

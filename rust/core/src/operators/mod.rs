@@ -42,6 +42,7 @@ objects! {
     exponential Exponential;
     householder Householder check_values;
     kronecker Kronecker;
+    mesh Mesh check_values;
 }
 
 fn unknown(object: &str) -> Error {
