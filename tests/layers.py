@@ -1,5 +1,7 @@
 """The layers, drawn for a test: D features in, N units, T steps of B sequences, in double precision."""
 
+import functools
+
 import pytest
 import torch
 
@@ -7,11 +9,20 @@ import isometry.torch as it
 import tolerance
 
 D, N, T, B = 3, 6, 5, 4
-LAYERS = {"ornn": it.nn.ORNN, "unitary-ornn": it.nn.UnitaryORNN, "scornn": it.nn.ScoRNN, "scurnn": it.nn.ScuRNN}
-COMPLEX = ("unitary-ornn", "scurnn")
+LAYERS = {
+    "ornn": it.nn.ORNN,
+    "unitary-ornn": it.nn.UnitaryORNN,
+    "scornn": it.nn.ScoRNN,
+    "scurnn": it.nn.ScuRNN,
+    "exprnn": it.nn.ExpRNN,
+    "exprnn-complex": functools.partial(it.nn.ExpRNN, complex=True),
+}
+COMPLEX = ("unitary-ornn", "scurnn", "exprnn-complex", "full-capacity-urnn")
+# their W is orthogonal as long as their optimiser trains it
+FREE = {"full-capacity-urnn": it.nn.FullCapacityURNN}
 # without an orthogonal matrix
 GATED = {"gru": it.nn.GRU}
-KINDS = {**LAYERS, **GATED}
+KINDS = {**LAYERS, **FREE, **GATED}
 each_layer = pytest.mark.parametrize("name", LAYERS)
 each_kind = pytest.mark.parametrize("name", KINDS)
 
