@@ -42,7 +42,9 @@ class Declared(Immutable):
     def _hold(self, *values: Any) -> None:
         """Take and check the arguments, and set everything there is to set."""
         declaration, nones = self._declaration, values[1:]
-        if values and not any(value is not None for value in nones):  # the common case: the first argument alone
+        if (
+            declaration.required == 1 and not any(value is not None for value in nones) and values
+        ):  # the common case: the first argument alone
             first = taken(declaration.arguments[0].name, values[0])
             shape, batch_shape = declaration.known(first.shape, *nones)  # type: ignore[operator]
             if declaration.first_checked:
@@ -52,7 +54,7 @@ class Declared(Immutable):
         arguments = declaration.flat(len(values))
         arrays: list[Array | None] = [None] * len(values)
         for i, (argument, value) in enumerate(zip(arguments, values, strict=True)):
-            if value is not None or i == 0:
+            if value is not None or i < declaration.required:
                 arrays[i] = _taken(argument, value, arrays[0])
         shape, batch_shape = declaration.known(*[None if a is None else a.shape for a in arrays])  # type: ignore[operator]
         dtype = promoted(arguments, arrays)
@@ -162,6 +164,8 @@ class Declared(Immutable):
     def astype(self, dtype: DTypeLike) -> Self:
         own, target = self.dtype.name, field(dtype).name
         _check_expression.conversion(own, target)
+        if self._declaration.real:
+            _check_expression.real_law(type(self).__name__, target)
         return self._remade(lambda t, a: a.astype(converted(own, a.dtype.name, target, t.real), copy=False))
 
     def _picked(self, key: Key) -> Self:

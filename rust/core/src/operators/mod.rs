@@ -37,10 +37,12 @@ macro_rules! objects {
 }
 
 objects! {
+    bounded_svd BoundedSvd check_values;
     cayley Cayley check_values;
     dense Dense;
     householder Householder check_values;
     kronecker Kronecker;
+    rotation Rotation;
 }
 
 fn unknown(object: &str) -> Error {
