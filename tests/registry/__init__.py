@@ -11,15 +11,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from registry.bounded_svd import BOUNDED_SVD
 from registry.cayley import CAYLEY
 from registry.dense import DENSE
 from registry.entry import gathered, is_complex, real_of, spread
 from registry.householder import HOUSEHOLDER
 from registry.kronecker import KRONECKER
+from registry.rotation import ROTATION
 
 DTYPES = (np.float32, np.float64, np.complex64, np.complex128)
 
-OBJECTS = {"householder": HOUSEHOLDER, "cayley": CAYLEY, "dense": DENSE, "kronecker": KRONECKER}
+OBJECTS = {
+    "householder": HOUSEHOLDER,
+    "cayley": CAYLEY,
+    "dense": DENSE,
+    "kronecker": KRONECKER,
+    "bounded_svd": BOUNDED_SVD,
+    "rotation": ROTATION,
+}
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ class Argument:
     trained: bool = True
     group: str = ""  #: arguments of one group are not given together
     angles: bool = False  #: e^{i argument} makes the matrix complex
+    number: bool = False  #: a Python number, held in double precision
     list: bool = False  #: any number of such arrays, each with sizes of its own
 
     @property

@@ -10,7 +10,7 @@ BOUNDED_SVD = Declaration(
         Argument("u", "n r"),
         Argument("logits", "r", real=True),
         Argument("v", "k r"),
-        Argument("margin", "", real=True, trained=False),
+        Argument("margin", "", real=True, trained=False, number=True),
     ),
     matrix=("n", "k"),
     checked=("margin",),

@@ -166,7 +166,11 @@ class Declared(Immutable):
         _check_expression.conversion(own, target)
         if self._declaration.real:
             _check_expression.real_law(type(self).__name__, target)
-        return self._remade(lambda t, a: a.astype(converted(own, a.dtype.name, target, t.real), copy=False))
+
+        def changed(t: Argument, a: Array) -> Array:
+            return a if t.number else a.astype(converted(own, a.dtype.name, target, t.real), copy=False)
+
+        return self._remade(changed)
 
     def _picked(self, key: Key) -> Self:
         return self._remade(lambda t, a: picked(a, a.shape[: a.ndim - t.rank], key))
@@ -183,6 +187,8 @@ class Declared(Immutable):
 
 def _held(i: int, argument: Argument) -> property:
     """The property that gives an argument back."""
+    if argument.number:
+        return property(lambda op: float(op._arrays[i]), doc=f"The argument `{argument.name}`, a number.")
     text = f"The argument `{argument.name}`, shape {argument.form()}; None if it was not given."
     if argument.list:
         return property(lambda op: list(op._arrays[i:]), doc=f"The argument `{argument.name}`, a list.")
@@ -193,6 +199,8 @@ def _taken(argument: Argument, value: Any, first: Array | None) -> Array:
     """The argument as an array; a Python number takes the precision of the first one."""
     if not argument.real:
         return taken(argument.name, value)
+    if argument.number:
+        return np.array(float(value))
     if first is not None and isinstance(value, int | float) and not isinstance(value, np.generic):
         return np.array(_check.number(argument.name, value), real_type(first.dtype))
     return taken_real(argument.name, value)
@@ -200,7 +208,7 @@ def _taken(argument: Argument, value: Any, first: Array | None) -> Array:
 
 def promoted(arguments: tuple[Argument, ...], arrays: list[Array | None]) -> DType:
     """The dtype of W: that of its arrays, complex where angles are given."""
-    result = common(*arrays)
+    result = common(*[a for t, a in zip(arguments, arrays, strict=True) if not t.number])
     for t, a in zip(arguments, arrays, strict=True):
         if t.angles and a is not None:
             return np.result_type(result, np.complex64)

@@ -35,7 +35,7 @@ class BoundedSvd(Declared, declaration=BOUNDED_SVD):
     u, logits, v
         The arguments.
     margin
-        The number, an array of shape ().
+        The number.
 
     Raises
     ------
@@ -66,7 +66,7 @@ class BoundedSvd(Declared, declaration=BOUNDED_SVD):
     u: Array
     logits: Array
     v: Array
-    margin: Array
+    margin: float
 
     def __init__(self, u: ArrayLike, logits: ArrayLike, v: ArrayLike, *, margin: float) -> None:
         self._hold(u, logits, v, margin_of(margin))

@@ -249,6 +249,8 @@ class Declared(Operator):
 
 def _held(i: int, argument: Argument) -> property:
     """The property that gives an argument back."""
+    if argument.number:
+        return property(lambda op: op._arrays[i].item(), doc=f"The argument `{argument.name}`, a number.")
     text = f"The argument `{argument.name}`, shape {argument.form()}; None if it was not given."
     if argument.list:
         return property(lambda op: list(op._arrays[i:]), doc=f"The argument `{argument.name}`, a list.")

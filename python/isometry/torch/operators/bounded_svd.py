@@ -56,7 +56,7 @@ class BoundedSvd(
     u: Tensor
     logits: Tensor
     v: Tensor
-    margin: Tensor
+    margin: float
 
     def __init__(self, u: Tensor, logits: Tensor, v: Tensor, *, margin: float) -> None:
         self._hold(u, logits, v, margin_of(margin))

@@ -102,7 +102,7 @@ impl<'a, T: Scalar> Rotation<'a, T> {
         let n = self.n;
         let block = rows.div_ceil(SLOTS).max(BLOCK);
         let slots = rows.div_ceil(block).max(1);
-        let threads = self.threads(rows, 3, budget).min(self.batch * slots);
+        let threads = self.threads(rows, 3, budget).min(self.batch * slots).max(1);
         let mut bars: Vec<_> = bars.iter_mut().map(|bar| bar.again().real().map(|b| Shared(b.as_mut_ptr()))).collect();
         bars.resize_with(2, || None);
         let bar = |i: usize, b: usize| bars[i].as_ref().map_or(std::ptr::null_mut(), |bar| bar.at(b * n));
