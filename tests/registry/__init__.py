@@ -15,6 +15,7 @@ from registry.bounded_svd import BOUNDED_SVD
 from registry.cayley import CAYLEY
 from registry.dense import DENSE
 from registry.entry import gathered, is_complex, real_of, spread
+from registry.exponential import EXPONENTIAL
 from registry.householder import HOUSEHOLDER
 from registry.kronecker import KRONECKER
 from registry.rotation import ROTATION
@@ -26,6 +27,7 @@ OBJECTS = {
     "cayley": CAYLEY,
     "dense": DENSE,
     "kronecker": KRONECKER,
+    "exponential": EXPONENTIAL,
     "bounded_svd": BOUNDED_SVD,
     "rotation": ROTATION,
 }

@@ -6,8 +6,10 @@ from isometry.operators._operator import Operator
 from isometry.operators.bounded_svd import BoundedSvd
 from isometry.operators.cayley import Cayley
 from isometry.operators.dense import Dense
+from isometry.operators.exponential import Exponential
 from isometry.operators.householder import Householder
 from isometry.operators.kronecker import Kronecker
+from isometry.operators.mesh import Mesh
 from isometry.operators.rotation import Rotation
 
 __all__ = [
@@ -16,8 +18,10 @@ __all__ = [
     "Cayley",
     "Composition",
     "Dense",
+    "Exponential",
     "Householder",
     "Kronecker",
+    "Mesh",
     "Operator",
     "Rotation",
 ]

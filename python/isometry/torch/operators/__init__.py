@@ -6,8 +6,10 @@ from ._operator import Operator
 from .bounded_svd import BoundedSvd
 from .cayley import Cayley
 from .dense import Dense
+from .exponential import Exponential
 from .householder import Householder
 from .kronecker import Kronecker
+from .mesh import Mesh
 from .rotation import Rotation
 
 __all__ = [
@@ -16,8 +18,10 @@ __all__ = [
     "Cayley",
     "Composition",
     "Dense",
+    "Exponential",
     "Householder",
     "Kronecker",
+    "Mesh",
     "Operator",
     "Rotation",
 ]
