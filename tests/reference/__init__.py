@@ -14,4 +14,4 @@ from reference.householder import householder, householder_factors, householder_
 from reference.kronecker import kronecker, kronecker_vjp
 from reference.numbers import haar, normal, orthogonality_error, slope_along, wide
 from reference.recurrence import initial, order_of_steps, preactivation, recurrence, recurrence_vjp
-from reference.rotation import rotation, rotation_vjp
+from reference.rotation import rotation, rotation_vjp, unit
