@@ -30,7 +30,7 @@ def run_session(session: Session, folder: RunFolder, *, stop: Callable[[float], 
     settings, end = session.settings, End.FINISHED
     total = settings["iterations"]
     started = time.perf_counter() - session.seconds
-    saved = float("-inf")
+    saved, row = float("-inf"), None
     with Interrupt() as interrupt, Progress(settings.label, total, session.iteration) as progress:
         while session.iteration < total and end is End.FINISHED:
             if time.perf_counter() - saved >= CHECKPOINT_SECONDS:  # the first one before the first step
@@ -50,9 +50,12 @@ def run_session(session: Session, folder: RunFolder, *, stop: Callable[[float], 
             if regular or k == total or end is not End.FINISHED:
                 row = session.row()
                 folder.append(row)
-            if regular:  # a run that goes on from an odd last row makes the row that an uninterrupted one has
+            if regular and row is not None:  # a run that goes on from an odd last row is as an uninterrupted one
+                session.keep_best(row)
                 session.start_row()
             progress.update(k, row)
+        if row is not None and end is not End.INTERRUPTED:
+            folder.write_scores(session.finish(row) | {"baselines": session.baselines})
         checkpoint.save(folder.checkpoint, session)
         layer = type(session.network.layer).__name__
         title = f"{session.title}: {layer} with {settings['hidden']} units"
