@@ -33,15 +33,14 @@ def run_session(session: Session, folder: RunFolder | None, *, stop: Callable[[f
     settings, end = session.settings, End.FINISHED
     total = settings["iterations"]
     started = time.perf_counter() - session.seconds
-    saved = float("-inf")
+    saved, row = float("-inf"), None
     with (
         Interrupt() as interrupt,
         Progress(settings.label, total, session.iteration, shown=folder is not None) as progress,
     ):
         while session.iteration < total and end is End.FINISHED:
-            if (
-                folder is not None and time.perf_counter() - saved >= CHECKPOINT_SECONDS
-            ):  # the first one before the first step
+            # the first one before the first step
+            if folder is not None and time.perf_counter() - saved >= CHECKPOINT_SECONDS:
                 checkpoint.save(folder.checkpoint, session)
                 saved = time.perf_counter()
             loss = session.step()
@@ -58,11 +57,14 @@ def run_session(session: Session, folder: RunFolder | None, *, stop: Callable[[f
             if folder is not None and (regular or k == total or end is not End.FINISHED):
                 row = session.row()
                 folder.append(row)
-            if regular:  # a run that goes on from an odd last row makes the row that an uninterrupted one has
+            if regular and row is not None:  # a run that goes on from an odd last row is as an uninterrupted one
+                session.keep_best(row)
                 session.start_row()
             progress.update(k, row)
         if folder is None:
             return end
+        if row is not None and end is not End.INTERRUPTED:
+            folder.write_scores(session.finish(row) | {"baselines": session.baselines})
         checkpoint.save(folder.checkpoint, session)
         layer = type(session.network.layer).__name__
         title = f"{session.title}: {layer} with {settings['hidden']} units"

@@ -110,7 +110,7 @@ def _finish(axis: Any, name: str, finite: np.ndarray, log: bool, baseline: float
         axis.annotate("below: rounding", (1, ROUNDING), (0, -3), xycoords=("axes fraction", "data"),
                       textcoords="offset points", ha="right", va="top", color="0.35", fontsize=8)  # fmt: skip
         axis.set_ylim(top=max(2 * ROUNDING, 1.5 * finite.max()))
-    elif finite.size and finite.min() >= 0 and finite.max() <= 1:
+    elif not log and finite.size and finite.min() >= 0 and finite.max() <= 1:
         axis.set_ylim(-0.03, 1.03)
     if log:  # within a decade the minor ticks carry the numbers
         low, high = axis.get_ylim()

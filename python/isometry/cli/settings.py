@@ -85,12 +85,13 @@ SETTINGS = {
     "clip": Setting(float, "largest norm of the gradient; 0 is none", 0.0, least=0),
     "h0_bound": Setting(float, "a trained initial state starts uniform on +-X", 0.0, least=0),
     "log_every": Setting(int, "updates per row of metrics.csv", 10, least=1),
+    "evaluate_every": Setting(int, "updates per evaluation on held-out data (default: those of a row)", least=1),
     "seed": Setting(int, "the same seed gives the same run", 0, least=0),
     "threads": Setting(
         int, "thread budget (default: the cores, or this process's share)", own_threads, least=1, most=MOST
     ),
     "backend": Setting(str, "where the kernels run", "cpu", among=("cpu", "gpu")),
-    "data": Setting(str, "data file of a task that reads one"),
+    "data": Setting(str, "file or folder of a task that reads one"),
 }
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import statistics
-import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,8 +51,7 @@ class Result:
     @property
     def tests(self) -> dict[str, float]:
         """Scores on test data of the network that was best on validation data, of a task that has them."""
-        path = self.folder.path / "scores.toml"
-        found: dict[str, float] = tomllib.loads(path.read_text(encoding="utf-8"))["test"] if path.is_file() else {}
+        found: dict[str, float] = self.folder.read_scores().get("test", {})
         return found
 
     @property
