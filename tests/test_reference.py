@@ -40,6 +40,15 @@ def test_cayley_of_one_entry_is_a_rotation():
     close(ref.cayley(np.zeros(1, complex), diagonal=[1.0, 0.0]), [[-1j, 0], [0, 1]], TIGHT)
 
 
+def test_blocks_of_a_mesh():
+    """theta = pi/2 leaves a pair but for the sign of its second, theta = 0 exchanges it; the rightmost acts first."""
+    close(ref.mesh([np.pi / 2, 0.0], 3, layers=2), [[1, 0, 0], [0, 0, -1], [0, 1, 0]], TIGHT)
+    close(ref.mesh([np.pi / 2, 0.0], 3, layers=2, first="right"), [[0, 1, 0], [1, 0, 0], [0, 0, -1]], TIGHT)
+    close(ref.mesh([0.0], 2, layers=1, phi=[np.pi / 2], phases=[np.pi, 0.0]), [[0, -1], [-1j, 0]], TIGHT)
+    assert ref.mesh_pairs(8, layout="fft")[1] == [(0, 2), (1, 3), (4, 6), (5, 7)]
+    assert ref.mesh_pairs(5, 2) == [[(0, 1), (2, 3)], [(1, 2), (3, 4)]]
+
+
 def test_activations_on_known_values():
     z = np.array([-2.0, 1.0, 3.0, 3.0])
     close(ref.activate(z, "relu"), [0, 1, 3, 3], TIGHT)
@@ -85,18 +94,22 @@ def draw(name, dtype, rng):
     if name == "cayley":
         extra = {"diagonal": rng.standard_normal(4), "phases": rng.standard_normal(4)} if dtype == np.complex128 else {}
         return {"upper": ref.normal(rng, 6, dtype=dtype), **extra}
+    if name == "mesh":
+        more = {"phi": 6, "phases": 4} if dtype == np.complex128 else {}
+        return {k: rng.standard_normal(size) for k, size in {"theta": 6, **more}.items()}
     return {"weight": ref.normal(rng, 3, 4, dtype=dtype)}
 
 
 @KINDS
-@pytest.mark.parametrize("name", ["householder", "cayley", "dense"])
+@pytest.mark.parametrize("name", ["householder", "cayley", "dense", "mesh"])
 def test_gradients_of_the_operators(name, dtype):
     rng = np.random.default_rng(1)
     at = draw(name, dtype, rng)
     way = draw(name, dtype, rng)
-    matrix = getattr(ref, name)
+    plan = {"n": 4, "layers": 4} if name == "mesh" else {}
+    matrix = lambda **at: getattr(ref, name)(**at, **plan)
     ct = ref.normal(rng, *matrix(**at).shape, dtype=dtype)
-    grads = getattr(ref, name + "_vjp")(ct, **at)
+    grads = getattr(ref, name + "_vjp")(ct, **at, **plan)
     assert set(grads) == set(at)
     for key in at:
         moved = lambda t, key=key: matrix(**{**at, key: at[key] + t * way[key]})

@@ -16,10 +16,11 @@ from registry.dense import DENSE
 from registry.entry import gathered, is_complex, real_of, spread
 from registry.householder import HOUSEHOLDER
 from registry.kronecker import KRONECKER
+from registry.mesh import MESH
 
 DTYPES = (np.float32, np.float64, np.complex64, np.complex128)
 
-OBJECTS = {"householder": HOUSEHOLDER, "cayley": CAYLEY, "dense": DENSE, "kronecker": KRONECKER}
+OBJECTS = {"householder": HOUSEHOLDER, "cayley": CAYLEY, "dense": DENSE, "kronecker": KRONECKER, "mesh": MESH}
 
 
 @dataclass(frozen=True)
