@@ -25,6 +25,7 @@ GROUPS = (
     "batches",
     "kronecker",
     "mesh",
+    "exponential",
     "small",
     "training",
     "memory",
