@@ -2,7 +2,7 @@
 
 import reference as ref
 from registry.draws import angles, coins, last, signs, turns
-from registry.entry import Argument, Large, Object, Variant
+from registry.entry import Argument, Large, Object, Variant, is_complex, real_of
 
 
 def pairs(n, **plan):
@@ -10,16 +10,10 @@ def pairs(n, **plan):
 
 
 def theta(rng, n, dtype, plan):
-    return {"theta": angles(rng, pairs(**plan(n)), dtype, ())}
-
-
-def turned(rng, n, dtype, plan):
-    """theta, phi and phases."""
-    return {
-        **theta(rng, n, dtype, plan),
-        "phi": angles(rng, pairs(**plan(n)), dtype, ()),
-        "phases": angles(rng, n, dtype, ()),
-    }
+    """With phi and phases if complex."""
+    count, real = pairs(**plan(n)), real_of(dtype)
+    own = {"theta": turns(rng, (count,), real)}
+    return own | {"phi": turns(rng, (count,), real), "phases": angles(rng, n, dtype, ())} if is_complex(dtype) else own
 
 
 def brick(n):
@@ -56,8 +50,7 @@ MESH = Object(
     },
     either=("signs", "phases"),
     variants={
-        "brick": Variant("r", lambda rng, n, dtype, batch: theta(rng, n, dtype, brick), options=brick),
-        "phases": Variant("c", lambda rng, n, dtype, batch: turned(rng, n, dtype, brick), options=brick),
+        "brick": Variant("rc", lambda rng, n, dtype, batch: theta(rng, n, dtype, brick), options=brick),
         "signs": Variant(
             "r",
             lambda rng, n, dtype, batch: {**theta(rng, n, dtype, right), "signs": signs(rng, n, dtype, ())},
@@ -66,14 +59,13 @@ MESH = Object(
         "phi, signs": Variant(
             "c",
             lambda rng, n, dtype, batch: {
-                **theta(rng, n, dtype, right),
+                **theta(rng, n, real_of(dtype), right),
                 "phi": angles(rng, pairs(**right(n)), dtype, ()),
                 "signs": signs(rng, n, dtype, ()),
             },
             options=right,
         ),
-        "fft": Variant("r", lambda rng, n, dtype, batch: theta(rng, n, dtype, fft), options=fft),
-        "fft, phases": Variant("c", lambda rng, n, dtype, batch: turned(rng, n, dtype, fft), options=fft),
+        "fft": Variant("rc", lambda rng, n, dtype, batch: theta(rng, n, dtype, fft), options=fft),
     },
     large={"alone": Large("brick", 512, lambda rng, dtype: theta(rng, 512, dtype, brick), 400)},
     matrix=ref.mesh,

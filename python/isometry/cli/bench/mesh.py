@@ -8,6 +8,7 @@ of a view whose two halves are exchanged, or gathered by their index.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -93,8 +94,9 @@ def ours(op: it.Mesh, angles: Angles) -> Callable[[Tensor], Tensor]:
 
 def rebuilt(op: it.Mesh, angles: Angles) -> it.Mesh:
     """The same mesh of other angles."""
-    named = {"phi": angles.get("phi"), "phases": angles.get("phases")}
-    return it.Mesh(angles["theta"], n=op.n, layers=op.layers, layout=op.layout, **named)
+    layout: Literal["brick", "fft"] = "fft" if op.layout == "fft" else "brick"
+    phi, phases = angles.get("phi"), angles.get("phases")
+    return it.Mesh(angles["theta"], n=op.n, layers=op.layers, layout=layout, phi=phi, phases=phases)
 
 
 def drawn(depth: int | None, dtype: torch.dtype) -> it.Mesh:
