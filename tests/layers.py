@@ -14,15 +14,20 @@ LAYERS = {
     "unitary-ornn": it.nn.UnitaryORNN,
     "scornn": it.nn.ScoRNN,
     "scurnn": it.nn.ScuRNN,
+    "soft-ornn": it.nn.SoftORNN,
+    "kru": it.nn.KRU,
+    "eurnn": it.nn.EURNN,
     "exprnn": it.nn.ExpRNN,
     "exprnn-complex": functools.partial(it.nn.ExpRNN, complex=True),
 }
-COMPLEX = ("unitary-ornn", "scurnn", "exprnn-complex", "full-capacity-urnn")
-# their W is orthogonal as long as their optimiser trains it
+# W is orthogonal or unitary for some parameters only
+SOFT = ("soft-ornn", "kru")
+# W is a parameter, unitary as long as its optimiser trains it
 FREE = {"full-capacity-urnn": it.nn.FullCapacityURNN}
 # without an orthogonal matrix
 GATED = {"gru": it.nn.GRU}
 KINDS = {**LAYERS, **FREE, **GATED}
+COMPLEX = tuple(name for name, layer in KINDS.items() if layer(D, N).is_complex)
 each_layer = pytest.mark.parametrize("name", LAYERS)
 each_kind = pytest.mark.parametrize("name", KINDS)
 
