@@ -76,6 +76,7 @@ fn all<T: Scalar>() {
     operators::dense::<T>();
     operators::householder::<T>();
     operators::cayley::<T>();
+    operators::exponential::<T>();
     operators::kronecker::<T>();
     sequences::activations::<T>();
     sequences::recurrences::<T>();
