@@ -24,6 +24,8 @@ GROUPS = (
     "cayley",
     "batches",
     "kronecker",
+    "rotation",
+    "bounded_svd",
     "exponential",
     "mesh",
     "small",
