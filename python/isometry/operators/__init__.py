@@ -25,3 +25,4 @@ __all__ = [
     "Operator",
     "Rotation",
 ]
+__all__ = ["Adjoint", "Cayley", "Composition", "Dense", "Exponential", "Householder", "Kronecker", "Mesh", "Operator"]

@@ -30,3 +30,5 @@ __all__ = [
     "recurrence",
     "rotation",
 ]
+
+__all__ = ["activation", "cayley", "dense", "exponential", "householder", "kronecker", "mesh", "recurrence"]
