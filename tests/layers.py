@@ -1,5 +1,7 @@
 """The layers, drawn for a test: D features in, N units, T steps of B sequences, in double precision."""
 
+import functools
+
 import pytest
 import torch
 
@@ -15,12 +17,16 @@ LAYERS = {
     "soft-ornn": it.nn.SoftORNN,
     "kru": it.nn.KRU,
     "eurnn": it.nn.EURNN,
+    "exprnn": it.nn.ExpRNN,
+    "exprnn-complex": functools.partial(it.nn.ExpRNN, complex=True),
 }
 # W is orthogonal or unitary for some parameters only
 SOFT = ("soft-ornn", "kru")
+# W is a parameter, unitary as long as its optimiser trains it
+FREE = {"full-capacity-urnn": it.nn.FullCapacityURNN}
 # without an orthogonal matrix
 GATED = {"gru": it.nn.GRU}
-KINDS = {**LAYERS, **GATED}
+KINDS = {**LAYERS, **FREE, **GATED}
 COMPLEX = tuple(name for name, layer in KINDS.items() if layer(D, N).is_complex)
 each_layer = pytest.mark.parametrize("name", LAYERS)
 each_kind = pytest.mark.parametrize("name", KINDS)

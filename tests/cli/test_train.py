@@ -12,6 +12,7 @@ from isometry.cli import registry
 from isometry.cli.build import make_task
 from isometry.cli.resolve import resolve
 from task_data import small
+from tolerance import UNITARITY
 
 MODELS = registry.names("model")
 EVERY = [(task, model) for task in registry.names("task") for model in MODELS]
@@ -122,6 +123,17 @@ def test_folders_are_never_overwritten(isometry, tmp_path):
     assert {p.name for p in (tmp_path / "runs").iterdir()} == {"copying-rnn-0", "copying-rnn-0-2"}
     status, _, err = isometry(*options, "--out", "runs/copying-rnn-0")
     assert status == 2 and len(err) == 1 and "--resume" in err[0]
+
+
+@pytest.mark.parametrize("hidden", [2, 9])
+def test_a_free_matrix_stays_unitary(isometry, tmp_path, hidden):
+    """W of the full-capacity uRNN by Cayley steps; a matrix of pairs (2, 2, 2) too."""
+    options = ("train", "adding", "--model", "full-capacity-urnn", *TINY, "--hidden", hidden, "--recurrent-lr", 0.01)
+    isometry(*options, "--iterations", 60, "--out", "run")
+    errors = [float(row["orthogonality_error"]) for row in metrics(tmp_path / "run")]
+    assert 0 < max(errors) < UNITARITY
+    status, _, err = isometry("train", "adding", "--model", "scornn", *TINY, "--recurrent-optimizer", "cayley-sgd")
+    assert status == 2 and len(err) == 1 and "--recurrent-optimizer cayley-sgd" in err[0]
 
 
 def test_a_scornn_learns_the_copying_problem(isometry, tmp_path):

@@ -9,6 +9,7 @@ from .. import _core, _threads, config
 from .._backend import use_backend
 from .._core import __version__
 from .._threads import set_num_threads
+from . import optim
 from .activations import activate
 from .gru import gru
 from .operators import (
@@ -26,6 +27,7 @@ from .operators import (
 )
 from .realform import complex_matrix, complex_state, orthogonality_error, real_input, real_matrix, real_state
 from .recurrence import recurrence
+from .stiefel import cayley_step
 
 from . import nn  # isort: skip  (the layers import the names above)
 
@@ -76,11 +78,13 @@ __all__ = [
     "Rotation",
     "__version__",
     "activate",
+    "cayley_step",
     "complex_matrix",
     "complex_state",
     "get_num_threads",
     "gru",
     "nn",
+    "optim",
     "orthogonality_error",
     "real_input",
     "real_matrix",

@@ -1,6 +1,8 @@
 """Recurrent layers with orthogonal or unitary matrices, used like ``torch.nn.RNN``."""
 
 from .eurnn import EURNN
+from .exprnn import ExpRNN
+from .full_capacity_urnn import FullCapacityURNN
 from .gru import GRU
 from .kru import KRU
 from .ornn import ORNN
@@ -9,4 +11,15 @@ from .scurnn import ScuRNN
 from .soft_ornn import SoftORNN
 from .unitary_ornn import UnitaryORNN
 
-__all__ = ["EURNN", "GRU", "KRU", "ORNN", "ScoRNN", "ScuRNN", "SoftORNN", "UnitaryORNN"]
+__all__ = [
+    "EURNN",
+    "GRU",
+    "KRU",
+    "ORNN",
+    "ExpRNN",
+    "FullCapacityURNN",
+    "ScoRNN",
+    "ScuRNN",
+    "SoftORNN",
+    "UnitaryORNN",
+]
