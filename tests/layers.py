@@ -12,12 +12,16 @@ LAYERS = {
     "unitary-ornn": it.nn.UnitaryORNN,
     "scornn": it.nn.ScoRNN,
     "scurnn": it.nn.ScuRNN,
+    "soft-ornn": it.nn.SoftORNN,
+    "kru": it.nn.KRU,
     "eurnn": it.nn.EURNN,
 }
-COMPLEX = ("unitary-ornn", "scurnn", "eurnn")
+# W is orthogonal or unitary for some parameters only
+SOFT = ("soft-ornn", "kru")
 # without an orthogonal matrix
 GATED = {"gru": it.nn.GRU}
 KINDS = {**LAYERS, **GATED}
+COMPLEX = tuple(name for name, layer in KINDS.items() if layer(D, N).is_complex)
 each_layer = pytest.mark.parametrize("name", LAYERS)
 each_kind = pytest.mark.parametrize("name", KINDS)
 

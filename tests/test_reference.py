@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import reference as ref
+from registry import CASES, real_of
 from tolerance import DIFFERENCES, TIGHT, close
 
 KINDS = pytest.mark.parametrize("dtype", [np.float64, np.complex128], ids=["real", "complex"])
@@ -38,6 +39,23 @@ def test_cayley_of_one_entry_is_a_rotation():
     close(ref.cayley([np.tan(t / 2)]), [[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]], TIGHT)
     close(ref.cayley([0.0], signs=[1.0, -1.0]), [[1, 0], [0, -1]], TIGHT)
     close(ref.cayley(np.zeros(1, complex), diagonal=[1.0, 0.0]), [[-1j, 0], [0, 1]], TIGHT)
+
+
+def test_a_rotation_of_the_plane():
+    angle = 0.4
+    c, s = np.cos(angle), np.sin(angle)
+    close(ref.rotation([2.0, 0.0], [3 * c, 3 * s]), [[c, -s], [s, c]], TIGHT)
+    close(ref.rotation([0.0, 1.0, 0.0], [0.0, 0.0, 1.0]), [[1, 0, 0], [0, 0, -1], [0, 1, 0]], TIGHT)
+    close(ref.rotation([1.0, 2.0], [2.0, 4.0]), np.eye(2), TIGHT)
+    grads = ref.rotation_vjp([[0.0, 0.0], [1.0, 0.0]], [1.0, 0.0], [1.0, 0.0])  # d sin(angle)
+    close(grads["start"], [0, -1], TIGHT)
+    close(grads["end"], [0, 1], TIGHT)
+
+
+def test_singular_values_by_hand():
+    p = 2 * np.arctanh([0.5, -0.5])
+    close(ref.bounded_svd([[0, 1], [1, 0]], p, np.eye(2), 0.5), [[0, 0.75], [1.25, 0]], TIGHT)
+    close(ref.bounded_svd([[1j], [0]], [0.0], [[1j], [0], [0]], 0.5), [[1, 0, 0], [0, 0, 0]], TIGHT)
 
 
 def test_blocks_of_a_mesh():
@@ -87,34 +105,18 @@ def test_orthogonality_error_counts_in_units_of_n_eps():
     assert ref.orthogonality_error(w) == 4.0
 
 
-def draw(name, dtype, rng):
-    if name == "householder":
-        last = {"phases": rng.standard_normal(4)} if dtype == np.complex128 else {"sign": np.array(0.5)}
-        return {"vectors": ref.normal(rng, 4, 3, dtype=dtype), **last}
-    if name == "cayley":
-        extra = {"diagonal": rng.standard_normal(4), "phases": rng.standard_normal(4)} if dtype == np.complex128 else {}
-        return {"upper": ref.normal(rng, 6, dtype=dtype), **extra}
-    if name == "mesh":
-        more = {"phi": 6, "phases": 4} if dtype == np.complex128 else {}
-        return {k: rng.standard_normal(size) for k, size in {"theta": 6, **more}.items()}
-    return {"weight": ref.normal(rng, 3, 4, dtype=dtype)}
-
-
-@KINDS
-@pytest.mark.parametrize("name", ["householder", "cayley", "dense", "mesh"])
-def test_gradients_of_the_operators(name, dtype):
-    rng = np.random.default_rng(1)
-    at = draw(name, dtype, rng)
-    way = draw(name, dtype, rng)
-    plan = {"n": 4, "layers": 4} if name == "mesh" else {}
-    matrix = lambda **at: getattr(ref, name)(**at, **plan)
-    ct = ref.normal(rng, *matrix(**at).shape, dtype=dtype)
-    grads = getattr(ref, name + "_vjp")(ct, **at, **plan)
-    assert set(grads) == set(at)
-    for key in at:
-        moved = lambda t, key=key: matrix(**{**at, key: at[key] + t * way[key]})
-        found = np.vdot(grads[key], way[key]).real
-        assert abs(found - ref.slope_along(moved, ct)) <= DIFFERENCES * max(1.0, abs(found)), key
+@pytest.mark.parametrize("at", [case for case in CASES if real_of(case.dtype) is np.float64], ids=str)
+def test_gradients_of_the_operators(at, seed):
+    """Of every entry of the registry, against differences."""
+    arguments, ways, more = at.draw(seed, 4), at.draw(seed, 4), at.options(4)
+    matrix = lambda given: at.object.reference({**given, **more})
+    ct = ref.normal(seed, *matrix(arguments).shape, dtype=at.dtype)
+    grads = at.object.gradients(ct, {**arguments, **more})
+    assert set(grads) == set(arguments) - set(at.object.fixed)
+    for name, grad in grads.items():
+        moved = lambda t, name=name: matrix({**arguments, name: arguments[name] + t * ways[name]})
+        found = np.vdot(grad, ways[name]).real
+        assert abs(found - ref.slope_along(moved, ct)) <= DIFFERENCES * max(1.0, abs(found)), name
 
 
 @KINDS

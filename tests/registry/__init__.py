@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from registry.bounded_svd import BOUNDED_SVD
 from registry.cayley import CAYLEY
 from registry.dense import DENSE
 from registry.entry import gathered, is_complex, real_of, spread
@@ -18,6 +19,7 @@ from registry.exponential import EXPONENTIAL
 from registry.householder import HOUSEHOLDER
 from registry.kronecker import KRONECKER
 from registry.mesh import MESH
+from registry.rotation import ROTATION
 
 DTYPES = (np.float32, np.float64, np.complex64, np.complex128)
 
@@ -27,6 +29,8 @@ OBJECTS = {
     "dense": DENSE,
     "kronecker": KRONECKER,
     "exponential": EXPONENTIAL,
+    "bounded_svd": BOUNDED_SVD,
+    "rotation": ROTATION,
     "mesh": MESH,
 }
 

@@ -15,6 +15,7 @@ use crate::pack::PackKernels;
 use crate::portable::Portable;
 use crate::product::ProductKernels;
 use crate::recurrence::RecurrenceKernels;
+use crate::rotation::RotationKernels;
 use crate::simd::Simd;
 use crate::upper::UpperKernels;
 use crate::{Avx2, Avx512};
@@ -38,10 +39,11 @@ pub trait Real:
     + FloatConst
     + PartialOrd
     + ActivationKernels
-    + AngleKernels
     + ExponentialPasses
+    + AngleKernels
     + NormKernels
     + RecurrenceKernels
+    + RotationKernels
 {
     /// 512-bit vectors.
     type Avx512: Simd<R = Self>;

@@ -2,9 +2,11 @@
 
 from .eurnn import EURNN
 from .gru import GRU
+from .kru import KRU
 from .ornn import ORNN
 from .scornn import ScoRNN
 from .scurnn import ScuRNN
+from .soft_ornn import SoftORNN
 from .unitary_ornn import UnitaryORNN
 
-__all__ = ["EURNN", "GRU", "ORNN", "ScoRNN", "ScuRNN", "UnitaryORNN"]
+__all__ = ["EURNN", "GRU", "KRU", "ORNN", "ScoRNN", "ScuRNN", "SoftORNN", "UnitaryORNN"]
