@@ -10,6 +10,7 @@ from .._backend import use_backend
 from .._core import __version__
 from .._threads import set_num_threads
 from .activations import activate
+from .goru import goru
 from .gru import gru
 from .operators import Adjoint, Cayley, Composition, Dense, Householder, Kronecker, Operator
 from .realform import complex_matrix, complex_state, orthogonality_error, real_input, real_matrix, real_state
@@ -63,6 +64,7 @@ __all__ = [
     "complex_matrix",
     "complex_state",
     "get_num_threads",
+    "goru",
     "gru",
     "nn",
     "orthogonality_error",
