@@ -112,8 +112,9 @@ def recurrence_vjp(
     threads: int,
 ) -> None: ...
 
-# GRU: x, w (3, n, n), or (2, n, n) beside a transition, u (3, n, d), b (3, n), h0 (B, n), hidden_bias (n,), reset after, activation, activation_bias,
-# slope, lengths (B,) not increasing, reverse; saved (3, or 4 with reset after, T, B, n) is what the gradient reads too.
+# GRU: x, w (3, n, n), or (2, n, n) beside a transition, u (3, n, d), b (3, n), h0 (B, n), hidden_bias (n,),
+# reset after, activation, activation_bias, slope, lengths (B,) not increasing, reverse; saved (3, or 4 with reset
+# after, T, B, n) is what the gradient reads too.
 _Gru = tuple[_R, _R, _R, _R | None, _R | None, _R | None, bool, str, _R | None, float, NDArray[int64] | None, bool]
 _GruBars = tuple[_R | None, _R | None, _R | None, _R | None, _R | None, _R | None, _R | None]
 

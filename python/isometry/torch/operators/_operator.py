@@ -196,8 +196,7 @@ class Operator(Expressions):
     def _steps(
         self, dtype: torch.dtype, steps: int, batch: int, gated: bool = False
     ) -> tuple[Functions, Arguments] | None:
-        """The object that serves a recurrence in dtype step by step, a gated one or the plain one, where that is cheaper
-        than forming W once."""
+        """The object that serves a recurrence in dtype step by step, plain or gated, where that is cheaper than W."""
         del dtype, steps, batch, gated
         return None
 
