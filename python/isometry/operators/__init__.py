@@ -7,5 +7,6 @@ from isometry.operators.cayley import Cayley
 from isometry.operators.dense import Dense
 from isometry.operators.householder import Householder
 from isometry.operators.kronecker import Kronecker
+from isometry.operators.mesh import Mesh
 
-__all__ = ["Adjoint", "Cayley", "Composition", "Dense", "Householder", "Kronecker", "Operator"]
+__all__ = ["Adjoint", "Cayley", "Composition", "Dense", "Householder", "Kronecker", "Mesh", "Operator"]

@@ -89,7 +89,7 @@ class Declared(Immutable):
             _core.operator_check(self._declaration.stem, seen)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), {name: getattr(self, name) for name in self._declaration.names})
+        return _rebuild, (type(self), self._arrays)
 
     # -------------------------------------------------------- folded arrays
 
@@ -203,6 +203,7 @@ def promoted(arguments: tuple[Argument, ...], arrays: list[Array | None]) -> DTy
     return result
 
 
-def _rebuild(cls: type[Declared], arguments: dict[str, Array | None]) -> Declared:
-    first, *rest = arguments.items()
-    return cls(first[1], **dict(rest))  # type: ignore[call-arg,arg-type]
+def _rebuild(cls: type[Declared], arrays: tuple[Array | None, ...]) -> Declared:
+    operator = cls.__new__(cls)
+    operator._hold(*arrays)
+    return operator

@@ -12,7 +12,7 @@ from .._threads import set_num_threads
 from .activations import activate
 from .goru import goru
 from .gru import gru
-from .operators import Adjoint, Cayley, Composition, Dense, Householder, Kronecker, Operator
+from .operators import Adjoint, Cayley, Composition, Dense, Householder, Kronecker, Mesh, Operator
 from .realform import complex_matrix, complex_state, orthogonality_error, real_input, real_matrix, real_state
 from .recurrence import recurrence
 
@@ -58,6 +58,7 @@ __all__ = [
     "Dense",
     "Householder",
     "Kronecker",
+    "Mesh",
     "Operator",
     "__version__",
     "activate",

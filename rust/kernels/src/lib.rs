@@ -18,6 +18,7 @@ pub mod eliminate;
 pub mod householder;
 pub mod kronecker;
 mod lanes;
+pub mod mesh;
 pub mod norms;
 pub mod pack;
 mod portable;

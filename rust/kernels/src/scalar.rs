@@ -8,6 +8,7 @@ use crate::cayley::CayleyKernels;
 use crate::eliminate::EliminateKernels;
 use crate::householder::HouseholderKernels;
 use crate::kronecker::KroneckerKernels;
+use crate::mesh::{AngleKernels, MeshKernels};
 use crate::norms::NormKernels;
 use crate::pack::PackKernels;
 use crate::portable::Portable;
@@ -36,6 +37,7 @@ pub trait Real:
     + FloatConst
     + PartialOrd
     + ActivationKernels
+    + AngleKernels
     + NormKernels
     + RecurrenceKernels
 {
@@ -79,6 +81,7 @@ pub unsafe trait Scalar:
     + EliminateKernels
     + HouseholderKernels
     + KroneckerKernels
+    + MeshKernels
     + PackKernels
     + ProductKernels
     + UpperKernels

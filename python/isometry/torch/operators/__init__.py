@@ -7,5 +7,6 @@ from .cayley import Cayley
 from .dense import Dense
 from .householder import Householder
 from .kronecker import Kronecker
+from .mesh import Mesh
 
-__all__ = ["Adjoint", "Cayley", "Composition", "Dense", "Householder", "Kronecker", "Operator"]
+__all__ = ["Adjoint", "Cayley", "Composition", "Dense", "Householder", "Kronecker", "Mesh", "Operator"]

@@ -41,6 +41,7 @@ objects! {
     dense Dense;
     householder Householder check_values;
     kronecker Kronecker;
+    mesh Mesh check_values;
 }
 
 fn unknown(object: &str) -> Error {
