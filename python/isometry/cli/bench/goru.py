@@ -15,7 +15,7 @@ from torch import Tensor
 
 import isometry.torch as it
 from isometry.cli.bench.autograd import differentiable
-from isometry.cli.bench.gru import BATCH, INPUTS, N, STEPS, TOLERANCE, addcmul, before, by_matrix, lerp
+from isometry.cli.bench.gru import BATCH, INPUTS, STEPS, TOLERANCE, N, addcmul, before, by_matrix, lerp
 from isometry.cli.bench.row import Bar, Candidate, Row
 
 Own = Callable[[Tensor], Callable[[Tensor, Tensor], Tensor]]
