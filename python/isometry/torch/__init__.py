@@ -12,7 +12,7 @@ from .._threads import set_num_threads
 from .activations import activate
 from .goru import goru
 from .gru import gru
-from .operators import Adjoint, Cayley, Composition, Dense, Householder, Kronecker, Mesh, Operator
+from .operators import Adjoint, Cayley, Composition, Dense, Exponential, Householder, Kronecker, Mesh, Operator
 from .realform import complex_matrix, complex_state, orthogonality_error, real_input, real_matrix, real_state
 from .recurrence import recurrence
 
@@ -56,6 +56,7 @@ __all__ = [
     "Cayley",
     "Composition",
     "Dense",
+    "Exponential",
     "Householder",
     "Kronecker",
     "Mesh",

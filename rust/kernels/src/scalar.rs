@@ -6,6 +6,7 @@
 use crate::activation::ActivationKernels;
 use crate::cayley::CayleyKernels;
 use crate::eliminate::EliminateKernels;
+use crate::exponential::{ExponentialKernels, ExponentialPasses};
 use crate::householder::HouseholderKernels;
 use crate::kronecker::KroneckerKernels;
 use crate::mesh::{AngleKernels, MeshKernels};
@@ -37,6 +38,7 @@ pub trait Real:
     + FloatConst
     + PartialOrd
     + ActivationKernels
+    + ExponentialPasses
     + AngleKernels
     + NormKernels
     + RecurrenceKernels
@@ -79,6 +81,7 @@ pub unsafe trait Scalar:
     + Sum
     + CayleyKernels
     + EliminateKernels
+    + ExponentialKernels
     + HouseholderKernels
     + KroneckerKernels
     + MeshKernels

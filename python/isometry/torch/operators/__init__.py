@@ -5,8 +5,9 @@ from ._composition import Composition
 from ._operator import Operator
 from .cayley import Cayley
 from .dense import Dense
+from .exponential import Exponential
 from .householder import Householder
 from .kronecker import Kronecker
 from .mesh import Mesh
 
-__all__ = ["Adjoint", "Cayley", "Composition", "Dense", "Householder", "Kronecker", "Mesh", "Operator"]
+__all__ = ["Adjoint", "Cayley", "Composition", "Dense", "Exponential", "Householder", "Kronecker", "Mesh", "Operator"]

@@ -39,6 +39,7 @@ macro_rules! objects {
 objects! {
     cayley Cayley check_values;
     dense Dense;
+    exponential Exponential;
     householder Householder check_values;
     kronecker Kronecker;
     mesh Mesh check_values;

@@ -4,29 +4,32 @@ use super::{ADJOINT, FORWARD, Layer, Places, UNDO, add_to, times};
 use crate::scalar::{Real, Scalar};
 use crate::simd::Simd;
 
+/// The numbers of the pairs in a vector, in all their lanes.
+#[inline(always)]
+unsafe fn numbers<T: Scalar, S: Simd<R = T::Real>>(from: *const S::R, spread: S::Index) -> S::V {
+    // SAFETY: the caller ensures that the numbers exist.
+    unsafe {
+        if T::PARTS == 1 { S::load(from) } else { S::permute(S::load_n(from, S::LANES / T::PARTS), spread) }
+    }
+}
+
 /// One layer on all rows.
 #[inline(always)]
 pub(super) unsafe fn layer<T: Scalar, S: Simd<R = T::Real>, const MODE: u8>(q: &Places<T>, layer: &Layer) {
-    let (table, pitch, parts) = (&q.of.table, q.of.n * T::PARTS, T::PARTS);
+    let (table, pitch, parts) = (&q.of.table, q.of.pitch * T::PARTS, T::PARTS);
     let (apart, pairs) = (layer.distance * parts, S::LANES / parts);
     // SAFETY: the contract of `Pass` or `Undo`; `apart` is a multiple of a vector.
     unsafe {
         let (spread, gather) = (S::index(|lane| lane / parts), S::index(|pair| pair * parts));
         for own in (0..layer.pairs).step_by(pairs) {
             let pair = layer.first + own;
-            let number = |from: *const S::R| {
-                if T::PARTS == 1 {
-                    S::load(from.add(pair))
-                } else {
-                    S::permute(S::load_n(from.add(pair), pairs), spread)
-                }
-            };
-            let (s, c) = (number(table.sin), number(table.cos));
+            let (s, c) =
+                (numbers::<T, S>(table.sin.add(pair), spread), numbers::<T, S>(table.cos.add(pair), spread));
             let (mut re, mut im) = (s, s);
             if T::PARTS == 2 {
                 let turn = S::R::of(if MODE == FORWARD { 1.0 } else { -1.0 });
-                re = number(table.re);
-                im = S::mul(number(table.im), S::alternate(turn, -turn));
+                re = numbers::<T, S>(table.re.add(pair), spread);
+                im = S::mul(numbers::<T, S>(table.im.add(pair), spread), S::alternate(turn, -turn));
             }
             let (mut theta, mut phi) = (S::zero(), S::zero());
             let at = (layer.start + own / layer.distance * 2 * layer.distance + own % layer.distance) * parts;

@@ -1,21 +1,26 @@
-//! The diagonal D = diag(d) behind the layers, and its gradient.
+//! Rows on their way in and out of a block, with D = diag(d) where it stands, and its gradient.
+//!
+//! The rows of a block lie `pitch` elements apart, so that equal columns of them share neither a set of the cache nor the low
+//! bits of their addresses; those of a caller lie without gaps.
 
 use super::{add_to, times};
 use crate::dispatch::Kernel;
 use crate::scalar::{Real, Scalar};
 use crate::simd::Simd;
 
-/// y <- D y, or conj(D) y.
+/// to <- D from, or conj(D) from; without d a copy.
 ///
 /// # Safety
-/// d has n elements, y `rows` times as many; they do not overlap.
+/// d has n elements or is null, the arrays have `rows` rows of n elements; they do not overlap.
 pub struct Turn<T> {
     /// d
     pub d: *const T,
     /// Whether conj(D) is applied.
     pub conj: bool,
-    /// The rows.
-    pub y: *mut T,
+    /// The rows, and how far apart they are.
+    pub from: (*const T, usize),
+    /// Where they go.
+    pub to: (*mut T, usize),
     /// n
     pub n: usize,
     /// Number of rows.
@@ -25,7 +30,7 @@ pub struct Turn<T> {
 /// For c = D y and its cotangent g: g <- conj(D) g, and the gradient of the angles of D, sum of Im(g conj(y)) with the new g.
 ///
 /// # Safety
-/// d has n elements, y and g `rows` times as many, `sums` n numbers or is null; they do not overlap.
+/// d has n elements, the arrays have `rows` rows of n elements, `sums` n numbers or is null; they do not overlap.
 pub struct TurnPull<T: Scalar> {
     /// d
     pub d: *const T,
@@ -33,6 +38,8 @@ pub struct TurnPull<T: Scalar> {
     pub y: *const T,
     /// g
     pub g: *mut T,
+    /// How far apart the rows of y and g are.
+    pub pitch: usize,
     /// n
     pub n: usize,
     /// Number of rows.
@@ -41,11 +48,21 @@ pub struct TurnPull<T: Scalar> {
     pub sums: *mut T::Real,
 }
 
-/// Real parts of complex numbers in both their lanes, and imaginary parts, negated in the first, or with `conj` the second.
+/// d as factors of `times`: real parts in both lanes, and imaginary parts, negated in the first, or with `conj` the second. For
+/// a real type d itself.
 #[inline(always)]
-unsafe fn split<S: Simd>(d: S::V, conj: bool) -> (S::V, S::V) {
-    // SAFETY: arithmetic; the caller ensures that the processor supports S.
+unsafe fn entries<T: Scalar, S: Simd<R = T::Real>>(
+    d: *const T,
+    col: usize,
+    live: usize,
+    conj: bool,
+) -> (S::V, S::V) {
+    // SAFETY: the contract of `Turn`.
     unsafe {
+        let d = S::load_n(d.cast::<S::R>().add(col), live);
+        if T::PARTS == 1 {
+            return (d, d);
+        }
         let turn = S::R::of(if conj { 1.0 } else { -1.0 });
         let im = S::mul(S::permute(d, S::index(|lane| lane | 1)), S::alternate(turn, -turn));
         (S::permute(d, S::index(|lane| lane & !1)), im)
@@ -55,19 +72,28 @@ unsafe fn split<S: Simd>(d: S::V, conj: bool) -> (S::V, S::V) {
 impl<T: Scalar> Kernel<T::Real> for Turn<T> {
     type Output = ();
 
+    /// Row by row: the caller's are in no cache yet, which reads ahead along a row.
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let width = self.n * T::PARTS;
-        for col in (0..width).step_by(S::LANES) {
-            let live = width - col;
+        for row in 0..self.rows {
+            let from = self.from.0.wrapping_add(row * self.from.1).cast::<S::R>();
+            let to = self.to.0.wrapping_add(row * self.to.1).cast::<S::R>();
             // SAFETY: the contract of `Turn`; the last vector is cut to the numbers that exist.
             unsafe {
-                let d = S::load_n(self.d.cast::<S::R>().add(col), live);
-                let (re, im) = if T::PARTS == 2 { split::<S>(d, self.conj) } else { (d, d) };
-                for row in 0..self.rows {
-                    let p = self.y.cast::<S::R>().add(row * width + col);
-                    let y = S::load_n(p, live);
-                    S::store_n(p, if T::PARTS == 2 { times::<S>(y, re, im) } else { S::mul(d, y) }, live);
+                if self.d.is_null() {
+                    std::ptr::copy_nonoverlapping(from, to, width);
+                    continue;
+                }
+                for col in (0..width).step_by(S::LANES) {
+                    let live = width - col;
+                    let (re, im) = entries::<T, S>(self.d, col, live, self.conj);
+                    let y = S::load_n(from.add(col), live);
+                    S::store_n(
+                        to.add(col),
+                        if T::PARTS == 2 { times::<S>(y, re, im) } else { S::mul(re, y) },
+                        live,
+                    );
                 }
             }
         }
@@ -79,26 +105,24 @@ impl<T: Scalar> Kernel<T::Real> for TurnPull<T> {
 
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        let width = self.n * T::PARTS;
+        let (width, pitch) = (self.n * T::PARTS, self.pitch * T::PARTS);
         for col in (0..width).step_by(S::LANES) {
             let live = width - col;
             // SAFETY: the contract of `TurnPull`; the last vector is cut to the numbers that exist.
             unsafe {
-                let d = S::load_n(self.d.cast::<S::R>().add(col), live);
-                let (re, im) = if T::PARTS == 2 { split::<S>(d, true) } else { (d, d) };
+                let (re, im) = entries::<T, S>(self.d, col, live, true);
                 let mut sum = S::zero();
                 for row in 0..self.rows {
-                    let at = row * width + col;
-                    let p = self.g.cast::<S::R>().add(at);
-                    let mut g = S::load_n(p, live);
+                    let at = self.g.cast::<S::R>().add(row * pitch + col);
+                    let mut g = S::load_n(at, live);
                     if T::PARTS == 2 {
                         g = times::<S>(g, re, im);
-                        let y = S::load_n(self.y.cast::<S::R>().add(at), live);
+                        let y = S::load_n(self.y.cast::<S::R>().add(row * pitch + col), live);
                         sum = S::mul_add(g, S::swap_pairs(y), sum);
                     } else {
-                        g = S::mul(d, g);
+                        g = S::mul(re, g);
                     }
-                    S::store_n(p, g, live);
+                    S::store_n(at, g, live);
                 }
                 if T::PARTS == 2 && !self.sums.is_null() {
                     // g_re y_im in even lanes, g_im y_re in odd ones

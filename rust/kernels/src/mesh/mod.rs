@@ -27,6 +27,7 @@ pub use diagonal::{Turn, TurnPull};
 use crate::dispatch::{Kernel, compiled};
 use crate::scalar::{Real, Scalar, c32, c64};
 use crate::simd::Simd;
+use within::Lanes;
 
 /// One layer of a mesh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,10 +64,10 @@ pub struct Rows<T: Scalar> {
     pub count: usize,
     /// Their angles.
     pub table: Table<T::Real>,
-    /// The rows, of n elements each.
+    /// The rows.
     pub y: *mut T,
-    /// n
-    pub n: usize,
+    /// How far apart they are, in elements.
+    pub pitch: usize,
     /// Number of rows.
     pub rows: usize,
 }
@@ -135,22 +136,22 @@ struct Places<T: Scalar> {
     phi_bar: *mut T::Real,
 }
 
-impl<T: Scalar> Places<T> {
-    fn new(of: Rows<T>) -> Self {
-        let none = std::ptr::null_mut::<T::Real>();
-        Places { of, g: none.cast(), theta_bar: none, phi_bar: none }
-    }
-}
-
+/// All layers: forward from the right, else from the left.
 #[inline(always)]
-unsafe fn layer<T: Scalar, S: Simd<R = T::Real>, const MODE: u8>(q: &Places<T>, at: usize) {
+unsafe fn through<T: Scalar, S: Simd<R = T::Real>, const MODE: u8>(q: &Places<T>) {
     // SAFETY: the contract of `Pass` or `Undo`.
     unsafe {
-        let layer = *q.of.layers.add(at);
-        if 2 * layer.distance * T::PARTS <= S::LANES {
-            within::layer::<T, S, MODE>(q, &layer);
-        } else {
-            across::layer::<T, S, MODE>(q, &layer);
+        let mut lanes = Lanes::<S>::new::<T>(1);
+        for i in 0..q.of.count {
+            let layer = *q.of.layers.add(if MODE == FORWARD { q.of.count - 1 - i } else { i });
+            if 2 * layer.distance * T::PARTS > S::LANES {
+                across::layer::<T, S, MODE>(q, &layer);
+                continue;
+            }
+            if !lanes.fit(layer.distance) {
+                lanes = Lanes::new::<T>(layer.distance);
+            }
+            within::layer::<T, S, MODE>(q, &layer, &lanes);
         }
     }
 }
@@ -160,16 +161,14 @@ impl<T: Scalar> Kernel<T::Real> for Pass<T> {
 
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        let places = Places::new(self.of);
-        for i in 0..self.of.count {
-            let at = if self.adjoint { i } else { self.of.count - 1 - i };
-            // SAFETY: the contract of `Pass`. A real block is its own inverse.
-            unsafe {
-                if self.adjoint && T::PARTS == 2 {
-                    layer::<T, S, ADJOINT>(&places, at);
-                } else {
-                    layer::<T, S, FORWARD>(&places, at);
-                }
+        let none = std::ptr::null_mut::<T::Real>();
+        let places = Places { of: self.of, g: none.cast(), theta_bar: none, phi_bar: none };
+        // SAFETY: the contract of `Pass`.
+        unsafe {
+            if self.adjoint {
+                through::<T, S, ADJOINT>(&places);
+            } else {
+                through::<T, S, FORWARD>(&places);
             }
         }
     }
@@ -181,10 +180,8 @@ impl<T: Scalar> Kernel<T::Real> for Undo<T> {
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let Undo { of, g, theta_bar, phi_bar } = *self;
-        for at in 0..of.count {
-            // SAFETY: the contract of `Undo`.
-            unsafe { layer::<T, S, UNDO>(&Places { of, g, theta_bar, phi_bar }, at) };
-        }
+        // SAFETY: the contract of `Undo`.
+        unsafe { through::<T, S, UNDO>(&Places { of, g, theta_bar, phi_bar }) };
     }
 }
 

@@ -5,7 +5,9 @@ use crate::scalar::{Real, Scalar};
 use crate::simd::Simd;
 
 /// Where lanes come from; lane l is part l % PARTS of element l / PARTS.
-struct Lanes<S: Simd> {
+pub(super) struct Lanes<S: Simd> {
+    /// p of the pairs.
+    distance: usize,
     /// The partner of each lane.
     partner: S::Index,
     /// From one number per pair, in the first lanes, to all lanes of the pair.
@@ -21,47 +23,66 @@ struct Lanes<S: Simd> {
 }
 
 impl<S: Simd> Lanes<S> {
+    /// For pairs at a distance that is a power of two.
     #[inline(always)]
-    unsafe fn new<T: Scalar<Real = S::R>>(p: usize) -> Self {
+    pub(super) unsafe fn new<T: Scalar<Real = S::R>>(p: usize) -> Self {
+        let (bits, low) = (p.trailing_zeros(), p - 1);
         let mut ones = [[S::R::of(0.0); 64]; 3];
         for lane in 0..S::LANES {
-            let second = lane / T::PARTS / p % 2 == 1;
+            let second = lane / T::PARTS & p != 0;
             ones[0][lane] = S::R::of(if second { -1.0 } else { 1.0 });
             ones[1 + usize::from(second)][lane] = S::R::of(1.0);
         }
         // SAFETY: the processor supports S, and no vector has more lanes.
         unsafe {
             Lanes {
+                distance: p,
                 partner: S::index(|lane| lane ^ (p * T::PARTS)),
-                spread: S::index(|lane| lane / T::PARTS / (2 * p) * p + lane / T::PARTS % p),
-                gather: S::index(|pair| (pair / p * 2 * p + pair % p) * T::PARTS),
+                spread: S::index(|lane| (lane / T::PARTS >> (bits + 1) << bits) + (lane / T::PARTS & low)),
+                gather: S::index(|pair| ((pair >> bits << (bits + 1)) + (pair & low)) * T::PARTS),
                 sign: S::load(ones[0].as_ptr()),
                 first: S::load(ones[1].as_ptr()),
                 second: S::load(ones[2].as_ptr()),
             }
         }
     }
+
+    /// Whether they are those of a distance.
+    #[inline(always)]
+    pub(super) fn fit(&self, distance: usize) -> bool {
+        self.distance == distance
+    }
+
+    /// The numbers of the pairs in a vector, in all their lanes.
+    #[inline(always)]
+    unsafe fn numbers(&self, from: *const S::R, pairs: usize) -> S::V {
+        // SAFETY: the caller ensures that the numbers exist.
+        unsafe { S::permute(S::load_n(from, pairs), self.spread) }
+    }
 }
 
 /// One layer on all rows.
 #[inline(always)]
-pub(super) unsafe fn layer<T: Scalar, S: Simd<R = T::Real>, const MODE: u8>(q: &Places<T>, layer: &Layer) {
-    let (table, pitch, parts) = (&q.of.table, q.of.n * T::PARTS, T::PARTS);
+pub(super) unsafe fn layer<T: Scalar, S: Simd<R = T::Real>, const MODE: u8>(
+    q: &Places<T>,
+    layer: &Layer,
+    lanes: &Lanes<S>,
+) {
+    let (table, pitch, parts) = (&q.of.table, q.of.pitch * T::PARTS, T::PARTS);
     // SAFETY: the contract of `Pass` or `Undo`; the last vector is cut to the pairs that exist.
     unsafe {
-        let lanes = Lanes::<S>::new::<T>(layer.distance);
         for col in (0..2 * layer.pairs * parts).step_by(S::LANES) {
             let live = 2 * layer.pairs * parts - col;
             let (pair, pairs) = (layer.first + col / (2 * parts), live.min(S::LANES) / (2 * parts));
-            let number = |from: *const S::R| S::permute(S::load_n(from.add(pair), pairs), lanes.spread);
-            let (s, c) = (S::mul(number(table.sin), lanes.sign), number(table.cos));
+            let s = S::mul(lanes.numbers(table.sin.add(pair), pairs), lanes.sign);
+            let c = lanes.numbers(table.cos.add(pair), pairs);
             let (mut re, mut im) = (s, s);
             if T::PARTS == 2 {
                 // e on element i, 1 on j
-                re = S::mul_add(number(table.re), lanes.first, lanes.second);
+                re = S::mul_add(lanes.numbers(table.re.add(pair), pairs), lanes.first, lanes.second);
                 let turn = if MODE == FORWARD { 1.0 } else { -1.0 };
                 let turn = S::mul(S::alternate(S::R::of(turn), S::R::of(-turn)), lanes.first);
-                im = S::mul(number(table.im), turn);
+                im = S::mul(lanes.numbers(table.im.add(pair), pairs), turn);
             }
             let (mut theta, mut phi) = (S::zero(), S::zero());
             let at = layer.start * parts + col;

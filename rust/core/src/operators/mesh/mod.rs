@@ -87,11 +87,14 @@ impl<'a, T: Scalar> Mesh<'a, T> {
                 None => cos.fill(num_traits::One::one()),
             }
         }
-        let mut diagonal = Buffer::zeroed(if last.numbers().is_some() { n } else { 0 })?;
-        if !diagonal.is_empty() {
-            let entries: &mut [T] = &mut diagonal;
-            // SAFETY: there is room for n entries.
-            unsafe { last.fill(0, 1, n, entries.as_mut_ptr()) };
+        let mut diagonal = Buffer::<T>::zeroed(if last.numbers().is_some() { n } else { 0 })?;
+        if let Last::Phases(phases) = last {
+            let mut parts = Buffer::zeroed(size("phases", &[2, n])?)?;
+            fill(phases, &mut parts);
+            let (sin, cos) = parts.split_at(n);
+            diagonal.iter_mut().zip(cos.iter().zip(sin)).for_each(|(d, (cos, sin))| *d = T::new(*cos, *sin));
+        } else {
+            diagonal.iter_mut().enumerate().for_each(|(i, d)| *d = last.factor(0, i, n));
         }
         Ok(Mesh { n, layers, theta, phi, last, table, diagonal })
     }

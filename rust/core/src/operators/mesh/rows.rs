@@ -1,4 +1,5 @@
-//! Blocks of rows through all layers: a block stays in the first-level cache, or the second.
+//! Blocks of rows through all layers: a block stays in the first-level cache, or the second. Between the rows of a block are
+//! gaps: rows of 4096 bytes would share one set of the cache, and a store would hold up the load of the next row.
 
 use super::Mesh;
 use crate::argument::Bar;
@@ -10,6 +11,14 @@ use isometry_kernels::mesh::{self, Pass, Table, Turn, TurnPull, Undo};
 
 /// Bytes of the rows of a block: fewer rows expand the angles more often.
 const BLOCK: usize = 1 << 15;
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// Rows of a block, and where they come from or go to.
+struct Block<T> {
+    rows: usize,
+    y: *mut T,
+}
 
 impl<T: Scalar> Mesh<'_, T> {
     /// Rows of a block, of at most `rows`, if each is held `copies` times.
@@ -17,23 +26,42 @@ impl<T: Scalar> Mesh<'_, T> {
         (BLOCK / (self.n * size_of::<T>() * copies)).clamp(4, 16).min(rows.max(1))
     }
 
-    fn rows(&self, y: *mut T, rows: usize) -> mesh::Rows<T> {
-        let (pairs, at) =
-            (self.theta.len(), |i: usize| self.table.as_ptr().wrapping_add(i * self.theta.len()));
-        debug_assert!(self.table.len() == 2 * T::PARTS * pairs);
-        let table = Table { sin: at(0), cos: at(1), re: at(2), im: at(3) };
-        mesh::Rows { layers: self.layers.as_ptr(), count: self.layers.len(), table, y, n: self.n, rows }
+    /// How far apart the rows of a block are, in elements: an odd number of cache lines.
+    fn pitch(&self) -> usize {
+        let line = LINE / size_of::<T>();
+        (self.n.div_ceil(line) | 1) * line
     }
 
-    /// y <- D y, or D^H y.
+    fn rows(&self, Block { y, rows }: &Block<T>) -> mesh::Rows<T> {
+        let at = |i: usize| self.table.as_ptr().wrapping_add(i * self.theta.len());
+        let table = Table { sin: at(0), cos: at(1), re: at(2), im: at(3) };
+        let (layers, count) = (self.layers.as_ptr(), self.layers.len());
+        mesh::Rows { layers, count, table, y: *y, pitch: self.pitch(), rows: *rows }
+    }
+
+    /// d; null where D is the identity.
+    fn entries(&self) -> *const T {
+        if self.diagonal.is_empty() { std::ptr::null() } else { self.diagonal.as_ptr() }
+    }
+
+    /// Rows of the caller into a block.
     ///
     /// # Safety
     /// The rows exist.
-    unsafe fn turn(&self, y: *mut T, rows: usize, conj: bool) {
-        if !self.diagonal.is_empty() {
-            // SAFETY: the contract above; D has n entries.
-            unsafe { Turn { d: self.diagonal.as_ptr(), conj, y, n: self.n, rows }.call() };
-        }
+    unsafe fn take(&self, x: *const T, d: *const T, block: &Block<T>) {
+        let (from, to) = ((x, self.n), (block.y, self.pitch()));
+        // SAFETY: the contract above; D has n entries.
+        unsafe { Turn { d, conj: true, from, to, n: self.n, rows: block.rows }.call() };
+    }
+
+    /// Rows of a block to the caller.
+    ///
+    /// # Safety
+    /// The rows exist.
+    unsafe fn give(&self, block: &Block<T>, d: *const T, out: *mut T) {
+        let (from, to) = ((block.y.cast_const(), self.pitch()), (out, self.n));
+        // SAFETY: the contract above; D has n entries.
+        unsafe { Turn { d, conj: false, from, to, n: self.n, rows: block.rows }.call() };
     }
 }
 
@@ -46,9 +74,9 @@ impl<T: Scalar> Rows<T> for Mesh<'_, T> {
         work(&[2, self.layers.len() + 1, self.n, T::PARTS])
     }
 
-    /// A block of y, and one of its cotangent.
+    /// A block of y, and one of its cotangent, or twice as many rows of y.
     fn scratch(&self, rows: usize) -> usize {
-        work(&[2, self.block(rows, 2), self.n, T::PARTS])
+        work(&[self.block(rows, 1).max(2 * self.block(rows, 2)), self.pitch(), T::PARTS])
     }
 
     /// Of theta, and for a complex type of phi and the phases.
@@ -65,20 +93,16 @@ impl<T: Scalar> Rows<T> for Mesh<'_, T> {
         }
     }
 
-    unsafe fn apply_rows(&self, x: *const T, rows: usize, side: Side, out: *mut T, _scratch: *mut T::Real) {
-        let (n, adjoint, block) = (self.n, side == Side::Adjoint, self.block(rows, 1));
-        for first in (0..rows).step_by(block) {
-            let (y, rows) = (out.wrapping_add(first * n), block.min(rows - first));
-            // SAFETY: the contract of the trait.
+    unsafe fn apply_rows(&self, x: *const T, rows: usize, side: Side, out: *mut T, scratch: *mut T::Real) {
+        let (n, adjoint, most) = (self.n, side == Side::Adjoint, self.block(rows, 1));
+        let (none, d) = (std::ptr::null(), self.entries());
+        for first in (0..rows).step_by(most) {
+            let block = Block { y: scratch.cast(), rows: most.min(rows - first) };
+            // SAFETY: the contract of the trait; a block fits in the scratch.
             unsafe {
-                std::ptr::copy_nonoverlapping(x.add(first * n), y, rows * n);
-                if adjoint {
-                    self.turn(y, rows, true);
-                }
-                Pass { of: self.rows(y, rows), adjoint }.call();
-                if !adjoint {
-                    self.turn(y, rows, false);
-                }
+                self.take(x.add(first * n), if adjoint { d } else { none }, &block);
+                Pass { of: self.rows(&block), adjoint }.call();
+                self.give(&block, if adjoint { none } else { d }, out.add(first * n));
             }
         }
     }
@@ -94,29 +118,33 @@ impl<T: Scalar> Rows<T> for Mesh<'_, T> {
         scratch: *mut T::Real,
     ) {
         // Re <ct, W^H x> = Re <W ct, x>: the gradient of the adjoint side is the forward one of x and ct exchanged, and x_bar
-        // is what comes out of it.
+        // is W ct, which is on the way.
         let (x, ct) = if side == Side::Forward { (x, ct) } else { (ct, x) };
-        let (n, pairs, block) = (self.n, self.theta.len(), self.block(rows, 2));
-        let (y, own) = (scratch.cast::<T>(), scratch.cast::<T>().wrapping_add(block * n));
-        let (phi_bar, phases_bar) = (sums.wrapping_add(pairs), sums.wrapping_add(2 * pairs));
-        for first in (0..rows).step_by(block) {
-            let (at, rows) = (first * n, block.min(rows - first));
-            let to = x_bar.map(|x_bar| x_bar.wrapping_add(at));
-            let g = to.filter(|_| side == Side::Forward).unwrap_or(own);
-            // SAFETY: the contract of the trait; a block fits in the scratch twice.
+        let (n, pairs, pitch, most) = (self.n, self.theta.len(), self.pitch(), self.block(rows, 2));
+        let (none, d, y) = (std::ptr::null(), self.entries(), scratch.cast::<T>());
+        let (g, phi_bar, phases_bar) =
+            (y.wrapping_add(most * pitch), sums.wrapping_add(pairs), sums.wrapping_add(2 * pairs));
+        for first in (0..rows).step_by(most) {
+            let block = Block { y, rows: most.min(rows - first) };
+            let Block { rows, .. } = block;
+            let cotangent = Block { y: g, rows };
+            let (at, x_bar) = (first * n, x_bar.map(|x_bar| x_bar.wrapping_add(first * n)));
+            // SAFETY: the contract of the trait; two blocks fit in the scratch.
             unsafe {
-                std::ptr::copy_nonoverlapping(x.add(at), y, rows * n);
-                std::ptr::copy_nonoverlapping(ct.add(at), g, rows * n);
-                Pass { of: self.rows(y, rows), adjoint: false }.call();
-                if let Some(to) = to.filter(|_| side == Side::Adjoint) {
-                    std::ptr::copy_nonoverlapping(y, to, rows * n);
-                    self.turn(to, rows, false);
+                self.take(x.add(at), none, &block);
+                Pass { of: self.rows(&block), adjoint: false }.call();
+                if let Some(out) = x_bar.filter(|_| side == Side::Adjoint) {
+                    self.give(&block, d, out);
                 }
-                if !self.diagonal.is_empty() {
+                self.take(ct.add(at), none, &cotangent);
+                if !d.is_null() {
                     let sums = if T::PARTS == 2 { phases_bar } else { std::ptr::null_mut() };
-                    TurnPull { d: self.diagonal.as_ptr(), y, g, n, rows, sums }.call();
+                    TurnPull { d, y, g, pitch, n, rows, sums }.call();
                 }
-                Undo { of: self.rows(y, rows), g, theta_bar: sums, phi_bar }.call();
+                Undo { of: self.rows(&block), g, theta_bar: sums, phi_bar }.call();
+                if let Some(out) = x_bar.filter(|_| side == Side::Forward) {
+                    self.give(&cotangent, none, out);
+                }
             }
         }
     }
