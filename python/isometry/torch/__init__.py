@@ -12,7 +12,19 @@ from .._threads import set_num_threads
 from .activations import activate
 from .goru import goru
 from .gru import gru
-from .operators import Adjoint, Cayley, Composition, Dense, Exponential, Householder, Kronecker, Mesh, Operator
+from .operators import (
+    Adjoint,
+    BoundedSvd,
+    Cayley,
+    Composition,
+    Dense,
+    Exponential,
+    Householder,
+    Kronecker,
+    Mesh,
+    Operator,
+    Rotation,
+)
 from .realform import complex_matrix, complex_state, orthogonality_error, real_input, real_matrix, real_state
 from .recurrence import recurrence
 
@@ -53,6 +65,7 @@ def show_config() -> None:
 
 __all__ = [
     "Adjoint",
+    "BoundedSvd",
     "Cayley",
     "Composition",
     "Dense",
@@ -61,6 +74,7 @@ __all__ = [
     "Kronecker",
     "Mesh",
     "Operator",
+    "Rotation",
     "__version__",
     "activate",
     "complex_matrix",
