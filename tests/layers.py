@@ -9,8 +9,8 @@ import tolerance
 D, N, T, B = 3, 6, 5, 4
 LAYERS = {"ornn": it.nn.ORNN, "unitary-ornn": it.nn.UnitaryORNN, "scornn": it.nn.ScoRNN, "scurnn": it.nn.ScuRNN}
 COMPLEX = ("unitary-ornn", "scurnn")
-# without an orthogonal matrix
-GATED = {"gru": it.nn.GRU}
+# with gates
+GATED = {"gru": it.nn.GRU, "goru": it.nn.GORU}
 KINDS = {**LAYERS, **GATED}
 each_layer = pytest.mark.parametrize("name", LAYERS)
 each_kind = pytest.mark.parametrize("name", KINDS)

@@ -89,6 +89,7 @@ LAYERS = [
     ("scornn", {"negative_ones": 1}),
     ("scurnn", {"nonlinearity": "tanh"}),
     ("gru", {"reset": "after"}),
+    ("goru", {"transition": "cayley", "nonlinearity": "modrelu"}),
 ]
 
 
