@@ -135,11 +135,8 @@ def served(name, argument):
     if argument == "sign" and "from_trapezoid" in name:
         return set()
     # modReLU's bias is an array, a layer's a flag
-    return (
-        set()
-        if argument in ("bias", "sign") and ("RNN" in name or "GRU" in name or "GORU" in name)
-        else SERVED.get(argument, set())
-    )
+    layer = any(kind in name for kind in ("RNN", "GRU", "GORU"))
+    return set() if argument in ("bias", "sign") and layer else SERVED.get(argument, set())
 
 
 @pytest.mark.parametrize("name,argument", ARGUMENTS)
