@@ -97,7 +97,7 @@ def test_representation_and_refusals():
     text = "GORU(3, 6, transition='cayley', reset='after', nonlinearity='tanh', capacity=2)"
     assert repr(it.nn.GORU(D, N, transition="cayley", reset="after")) == text
     for keywords, error, words in (
-        ({"transition": "fourier"}, ValueError, "transition must be 'mesh', .* not 'fourier'"),
+        ({"transition": "fourier"}, ValueError, "transition must be 'mesh' or .* not 'fourier'"),
         ({"reset": "never"}, ValueError, "reset must be 'before' or 'after', not 'never'"),
         ({"nonlinearity": "sine"}, ValueError, "nonlinearity must be one of"),
         ({"capacity": 0}, ValueError, "capacity must be"),
@@ -128,14 +128,14 @@ def test_training_keeps_w_orthogonal(transition):
     layer = goru(transition=transition, dtype=torch.float32)
     start = layer.recurrent_matrix().detach()
     optimizer, losses = torch.optim.Adam(layer.parameters(), lr=0.05), []
-    for seed in range(40):
-        x = draw(T, B, D, seed=seed, dtype=torch.float32)
+    x = draw(T, B, D, dtype=torch.float32)
+    for _ in range(40):
         loss = (layer(x)[1][0].sum(-1) - x.sum((0, 2)).tanh()).square().mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         losses.append(loss.item())
-    assert sum(losses[-10:]) < 0.5 * sum(losses[:10])
+    assert losses[-1] < 0.2 * losses[0]
     after = layer.recurrent_matrix().detach()
     assert (after - start).abs().max() > 0.05
     assert it.orthogonality_error(after) < tolerance.UNITARITY

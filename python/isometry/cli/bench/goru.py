@@ -2,8 +2,8 @@
 transform, and a real mesh of few layers.
 
 The peers are loops over the steps with W_h formed once per sequence, by a solve or by the mesh on the identity, and for
-the mesh also one that applies it to every step's states. Flops per pass: three products of 2 (2 n) n T B with W_z and
-W_r, two of 2 (3 n) d T B with U, and three of 2 n^2 T B with a dense W_h, or the 6 n of each layer of the mesh.
+the mesh also loops that apply it to the states of every step. Flops per pass: three products of 2 (2 n) n T B with W_z
+and W_r, two of 2 (3 n) d T B with U, and three of 2 n^2 T B with a dense W_h, or the 6 n of each layer of the mesh.
 """
 
 from __future__ import annotations
@@ -14,29 +14,44 @@ import torch
 from torch import Tensor
 
 import isometry.torch as it
+from isometry.cli.bench import mesh
 from isometry.cli.bench.autograd import differentiable
 from isometry.cli.bench.gru import BATCH, INPUTS, STEPS, TOLERANCE, N, addcmul, before, by_matrix, lerp
 from isometry.cli.bench.row import Bar, Candidate, Row
 
+#: Of the parameters: W_h y added to something.
 Own = Callable[[Tensor], Callable[[Tensor, Tensor], Tensor]]
 _BAR = Bar("best loop", 3.0, 4.0)
 
 
 def rows() -> Iterator[Row]:
     skew = it.Cayley.random(N, dtype=torch.float64, rng=torch.Generator().manual_seed(1)).upper
-    yield make_row("cayley", skew, it.Cayley, {"W formed once": lambda p: by_matrix(solved(p))}, 2.0 * N)
-    for name, layers, layout in (("2 layers", 2, "brick"), ("fft", None, "fft")):
-        theta = it.Mesh.random(N, layers=layers, layout=layout, dtype=torch.float64).theta
+    yield make_row("cayley", skew, it.Cayley, {"W formed once": formed(solved)}, 2.0 * N)
+    rng = torch.Generator().manual_seed(2)
+    yield of_mesh("2 layers", it.Mesh.random(N, layers=2, dtype=torch.float64, rng=rng))
+    yield of_mesh("fft", it.Mesh.random(N, layout="fft", dtype=torch.float64, rng=rng))
 
-        def mesh(p: Tensor, layers: int | None = layers, layout: str = layout) -> it.Mesh:
-            return it.Mesh(p, n=N, layers=layers, layout=layout)
 
-        pairs = turns(N, layers, layout)
-        peers: dict[str, Own] = {
-            "W formed once": lambda p, pairs=pairs: by_matrix(turned(torch.eye(N, dtype=p.dtype), p, pairs).T),
-            "W by pairs": lambda p, pairs=pairs: lambda to_c, y: to_c + turned(y, p, pairs),
-        }
-        yield make_row(f"mesh {name}", theta, mesh, peers, 6.0 * len(pairs))
+def of_mesh(name: str, op: it.Mesh) -> Row:
+    """The row of meshes of its kind."""
+
+    def matrix(theta: Tensor) -> Tensor:
+        return mesh.by_slices(op, {"theta": theta})(torch.eye(N, dtype=theta.dtype)).T
+
+    def stepwise(apply: mesh.Apply) -> Own:
+        def own(theta: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
+            step = apply(op, {"theta": theta})
+            return lambda to_c, y: to_c + step(y)
+
+        return own
+
+    peers = {"W formed once": formed(matrix)} | {f"{key}, W": stepwise(apply) for key, apply in mesh.PEERS.items()}
+    return make_row(f"mesh {name}", op.theta, lambda theta: mesh.rebuilt(op, {"theta": theta}), peers, 6.0 * op.layers)
+
+
+def formed(matrix: Callable[[Tensor], Tensor]) -> Own:
+    """W_h formed once per sequence."""
+    return lambda parameters: by_matrix(matrix(parameters))
 
 
 def make_row(
@@ -68,7 +83,7 @@ def make_row(
         return it.goru(law(p), x, w, u, b)
 
     blends = {"lerp": lerp, "addcmul": addcmul}
-    loops = [by_loop(f"torch loop, {w}, {how}", own, blends[how]) for w, own in peers.items() for how in blends]
+    loops = [by_loop(f"loop, {w}, {how}", own, blends[how]) for w, own in peers.items() for how in blends]
     return Row(
         name=f"GORU {name} n{N} B{BATCH} T{STEPS} d{INPUTS}",
         ours=differentiable("isometry", mine, ours, cotangent),
@@ -87,23 +102,3 @@ def solved(upper: Tensor) -> Tensor:
     half = torch.zeros(N, N, dtype=upper.dtype).index_put((i, j), upper)
     skew, eye = half - half.T, torch.eye(N, dtype=upper.dtype)
     return torch.linalg.solve(eye + skew, eye - skew)
-
-
-def turns(n: int, layers: int | None, layout: str) -> list[tuple[int, int]]:
-    """(first coordinate, distance of a pair) of the layers of a mesh, the one that acts last first."""
-    if layout == "fft":
-        return [(0, n >> k) for k in range(1, n.bit_length())]
-    return [(k % 2, 1) for k in range(layers or 0)]
-
-
-def turned(y: Tensor, theta: Tensor, pairs: list[tuple[int, int]]) -> Tensor:
-    """W y of rows, layer by layer: pairs as slices."""
-    sin, cos, end = theta.sin(), theta.cos(), theta.shape[0]
-    for first, apart in reversed(pairs):
-        count = (N - 2 * first) // 2
-        own, end = slice(end - count, end), end - count
-        s, c = sin[own].unflatten(0, (-1, apart)), cos[own].unflatten(0, (-1, apart))
-        i, j = y[:, first : N - first].unflatten(1, (-1, 2, apart)).unbind(2)
-        new = torch.stack((s * i + c * j, c * i - s * j), 2).flatten(1)
-        y = torch.cat((y[:, :first], new, y[:, N - first :]), 1) if first else new
-    return y

@@ -129,7 +129,9 @@ class GORU(GatedLayer, TransitionLayer):
         return self._object.random(self.hidden_size, **given, dtype=torch.float64, device="cpu")
 
     def _fixed(self) -> dict[str, Tensor]:
-        return {name: getattr(self._random(), name) for name in self._untrained}
+        signs = torch.ones(self.hidden_size, device="cpu")
+        signs[self.hidden_size - self.hidden_size // 2 :] = -1
+        return dict.fromkeys(self._untrained, signs)
 
     def _transition(self, suffix: str) -> Any:
         if self.transition == "householder":
