@@ -42,6 +42,7 @@ GROUPS = (
     "batches",
     "kronecker",
     "exponential",
+    "mesh",
     "small",
     "training",
     "memory",

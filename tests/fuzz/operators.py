@@ -127,7 +127,8 @@ def operator(choices, face, types, n, m, full=(), stem=None, square=False, hard=
         a = np.asarray(argument.fill(choices.rng, shape, dtype))
         if argument.powers != (0, 0) and not calm and choices.once_in(3):
             low, high = argument.powers
-            spread = (*shape[:-2], 1, shape[-1]) if argument.directions else ()
+            columns = (*shape[:-2], 1, shape[-1]) if argument.rank == 2 else (*shape[:-1], 1)
+            spread = columns if argument.directions else ()
             exponents = choices.rng.integers(low, high + 1, spread)
             a = draw.scaled(a, exponents)
             units |= {name: np.exp2(exponents)} if argument.directions else {}
@@ -176,8 +177,10 @@ def site(drawn, name):
             return False
         if listed:
             return 0 not in shape
-        free = is_first and not drawn.options
-        served = shape[cut:] in shapes(drawn.case.stem) if free else shape[cut:] == argument.shape(n, m)
+        free = is_first and "n" not in drawn.options
+        own = tuple(s if s and k in argument.free else None for k, s in enumerate(shape[cut:]))
+        plain = tuple(s or t for s, t in zip(own, argument.shape(n, m), strict=True))
+        served = shape[cut:] in shapes(drawn.case.stem) if free else shape[cut:] == plain
         return served and draw.broadcasts(shape[:cut], *others)
 
     return Numbers(
@@ -303,7 +306,7 @@ def unchecked(choices, face):
 
 def extremes(choices, face):
     """Parameters of any magnitude: an orthogonal matrix, or an error that names them."""
-    types, stems = draw.Types(choices, face), [k for k, entry in OBJECTS.items() if entry.unitary]
+    types, stems = draw.Types(choices, face), [k for k, entry in OBJECTS.items() if entry.unitary and entry.far]
     n, m = draw.SMALL.size(choices), choices.between(*draw.SMALL.m)
     drawn, given, sites = operator(choices, face, types, n, m, stem=choices.of(stems), hard=True, calm=True)
     far = [k for k in drawn.arguments if drawn.entry.arguments[k].powers != (0, 0)]

@@ -1,10 +1,13 @@
 """Recurrent layers with orthogonal or unitary matrices, used like ``torch.nn.RNN``."""
 
+from .eurnn import EURNN
 from .goru import GORU
 from .gru import GRU
+from .kru import KRU
 from .ornn import ORNN
 from .scornn import ScoRNN
 from .scurnn import ScuRNN
+from .soft_ornn import SoftORNN
 from .unitary_ornn import UnitaryORNN
 
-__all__ = ["GORU", "GRU", "ORNN", "ScoRNN", "ScuRNN", "UnitaryORNN"]
+__all__ = ["EURNN", "GORU", "GRU", "KRU", "ORNN", "ScoRNN", "ScuRNN", "SoftORNN", "UnitaryORNN"]
