@@ -108,9 +108,12 @@ def torch_alone():
         "h0": None, "reset": "before", "activation": "tanh", "activation_bias": None, "hidden_bias": None,
         "slope": 0.1, "lengths": None, "reverse": False, "backend": "cpu",
     }  # fmt: skip
+    own = {k: v for k, v in rest.items() if k != "hidden_bias"}
     return {
         "gru": (it.gru, {"x": x, "w": w, "u": u, "b": None, **rest}),
         "GRU": (it.nn.GRU, {**gated, "reset": "before"}),
+        "goru": (it.goru, {"transition": it.Dense(w[0]), "x": x, "w": w[:2], "u": u, "b": None, **own}),
+        "GORU": (it.nn.GORU, {**shared, "transition": "mesh", "reset": "before", "capacity": 2}),
         "ORNN": (it.nn.ORNN, {**shared, "reflections": 2, "sign": "hard", "slope": 0.1}),
         "UnitaryORNN": (it.nn.UnitaryORNN, {**shared, "reflections": 2}),
         "ScoRNN": (it.nn.ScoRNN, {**shared, "negative_ones": 2}),
@@ -132,7 +135,8 @@ def served(name, argument):
     if argument == "sign" and "from_trapezoid" in name:
         return set()
     # modReLU's bias is an array, a layer's a flag
-    return set() if argument in ("bias", "sign") and ("RNN" in name or "GRU" in name) else SERVED.get(argument, set())
+    layer = any(kind in name for kind in ("RNN", "GRU", "GORU"))
+    return set() if argument in ("bias", "sign") and layer else SERVED.get(argument, set())
 
 
 @pytest.mark.parametrize("name,argument", ARGUMENTS)

@@ -91,6 +91,7 @@ LAYERS = [
     ("soft-ornn", {"margin": 0.5}),
     ("kru", {"complex": False, "factor_sizes": (2, 3)}),
     ("gru", {"reset": "after"}),
+    ("goru", {"transition": "cayley", "nonlinearity": "modrelu"}),
 ]
 
 

@@ -11,6 +11,7 @@ from .._core import __version__
 from .._threads import set_num_threads
 from . import optim
 from .activations import activate
+from .goru import goru
 from .gru import gru
 from .operators import (
     Adjoint,
@@ -82,6 +83,7 @@ __all__ = [
     "complex_matrix",
     "complex_state",
     "get_num_threads",
+    "goru",
     "gru",
     "nn",
     "optim",

@@ -19,6 +19,7 @@ from isometry.cli.errors import require
 GROUPS = (
     "recurrence",
     "gru",
+    "goru",
     "householder",
     "apply",
     "cayley",

@@ -3,6 +3,7 @@
 from .eurnn import EURNN
 from .exprnn import ExpRNN
 from .full_capacity_urnn import FullCapacityURNN
+from .goru import GORU
 from .gru import GRU
 from .kru import KRU
 from .ornn import ORNN
@@ -13,6 +14,7 @@ from .unitary_ornn import UnitaryORNN
 
 __all__ = [
     "EURNN",
+    "GORU",
     "GRU",
     "KRU",
     "ORNN",

@@ -188,11 +188,13 @@ class Declared(Operator):
         features = self._shape[adjoint]
         return self._functions.apply.apply(adjoint, features, x, *arguments)  # type: ignore[no-any-return]
 
-    def _steps(self, dtype: torch.dtype, steps: int, batch: int) -> tuple[Functions, Arguments] | None:
+    def _steps(
+        self, dtype: torch.dtype, steps: int, batch: int, gated: bool = False
+    ) -> tuple[Functions, Arguments] | None:
         arguments = self.arguments(dtype)
         if self._vacant(arguments) or by_formula(*arguments):
             return None
-        route = _core.recurrence_route(self._declaration.stem, arrays(arguments), steps, batch)
+        route = _core.recurrence_route(self._declaration.stem, arrays(arguments), steps, batch, gated)
         return (self._functions, arguments) if route == "factored" else None
 
     def _vacant(self, arguments: Arguments) -> bool:

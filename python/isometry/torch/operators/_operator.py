@@ -193,9 +193,11 @@ class Operator(Expressions):
             return THROUGH_MATRIX.apply_formula(w, x, adjoint)
         return THROUGH_MATRIX.apply.apply(adjoint, self._shape[adjoint], x, w)  # type: ignore[no-any-return]
 
-    def _steps(self, dtype: torch.dtype, steps: int, batch: int) -> tuple[Functions, Arguments] | None:
-        """The object that serves a recurrence in dtype step by step, where that is cheaper than forming W once."""
-        del dtype, steps, batch
+    def _steps(
+        self, dtype: torch.dtype, steps: int, batch: int, gated: bool = False
+    ) -> tuple[Functions, Arguments] | None:
+        """The object that serves a recurrence in dtype step by step, plain or gated, where that is cheaper than W."""
+        del dtype, steps, batch, gated
         return None
 
     def _act(self, x: Tensor, adjoint: bool, backend: str | None, columns: bool = False) -> Tensor:
