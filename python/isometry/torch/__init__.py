@@ -14,6 +14,7 @@ from .gru import gru
 from .operators import Adjoint, Cayley, Composition, Dense, Householder, Kronecker, Operator
 from .realform import complex_matrix, complex_state, orthogonality_error, real_input, real_matrix, real_state
 from .recurrence import recurrence
+from .rum import rum
 
 from . import nn  # isort: skip  (the layers import the names above)
 
@@ -70,6 +71,7 @@ __all__ = [
     "real_matrix",
     "real_state",
     "recurrence",
+    "rum",
     "set_num_threads",
     "show_config",
     "use_backend",

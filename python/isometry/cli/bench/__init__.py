@@ -19,6 +19,7 @@ from isometry.cli.errors import require
 GROUPS = (
     "recurrence",
     "gru",
+    "rum",
     "householder",
     "apply",
     "cayley",
