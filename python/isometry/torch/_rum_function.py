@@ -1,7 +1,7 @@
 """The differentiable kernel call of `rum`, and the two operators of a compiled graph.
 
-Tensors of both, in the order of `formulas.rum`. Besides the states the kernel saves u, tau, e and k of every step for its
-gradient, but no matrix of a memory: backward, each rotation is undone from the last memory on.
+Tensors of both, in the order of `formulas.rum`. Besides the states the kernel saves u, tau, e and k of every step for
+its gradient, but no matrix of a memory: backward, each rotation is undone from the last memory on.
 """
 
 from __future__ import annotations

@@ -101,9 +101,9 @@ def rum(
 
     Notes
     -----
-    Costs per step and sequence: 4 n^2 + 6 n d flops, and with lam = 1 another 10 n^2; backward about twice that. Backward
-    the memory is undone from the last one rotation by rotation, so that no step keeps a matrix. The rounding errors of this
-    add up and are not amplified: after T steps they are below T eps.
+    Costs per step and sequence: 4 n^2 + 6 n d flops, and with lam = 1 another 10 n^2; backward about twice that.
+    Backward the memory is undone from the last one, rotation by rotation, so that no step keeps a matrix. The rounding
+    errors of this add up and are not amplified: after T steps they are below T eps.
 
     References
     ----------

@@ -1,7 +1,7 @@
 """The rotational unit of memory, forward and backward, all states in the loss: rotations alone, and with a memory.
 
-Flops per pass: three products of 2 (2n) n T B with W, two of 2 (3n) d T B with U, for x needs no gradient, the rotations'
-65 n T B, and with a memory some 34 n^2 T B.
+Flops per pass: three products of 2 (2n) n T B with W, two of 2 (3n) d T B with U, for x needs no gradient, the
+rotations' 65 n T B, and with a memory some 34 n^2 T B.
 """
 
 from __future__ import annotations

@@ -86,7 +86,8 @@ class RUM(RecurrentLayer):
         _check_recurrence.activation(self.nonlinearity, "nonlinearity")
         even, per_unit = _check_recurrence.ACTIVATIONS[self.nonlinearity]
         if even and self.hidden_size % 2:
-            raise ValueError(f"hidden_size must be even with nonlinearity {self.nonlinearity!r}, not {self.hidden_size}")
+            kind = f"nonlinearity {self.nonlinearity!r}"
+            raise ValueError(f"hidden_size must be even with {kind}, not {self.hidden_size}")
         self._units = self.hidden_size // per_unit if per_unit else 0
 
     def _shapes(self, features: int) -> dict[str, tuple[int, ...]]:

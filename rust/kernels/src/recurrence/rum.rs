@@ -119,7 +119,9 @@ unsafe fn added<S: Simd>(n: usize, f: S::R, x: *const S::R, out: *mut S::R) {
     for at in (0..n).step_by(S::LANES) {
         let (to, live) = (out.wrapping_add(at), n - at);
         // SAFETY: both have n numbers.
-        unsafe { S::store_n(to, S::mul_add(S::splat(f), S::load_n(x.add(at), live), S::load_n(to, live)), live) };
+        unsafe {
+            S::store_n(to, S::mul_add(S::splat(f), S::load_n(x.add(at), live), S::load_n(to, live)), live)
+        };
     }
 }
 
@@ -189,7 +191,16 @@ impl<R: Real> Kernel<R> for HeardPull<R> {
                 S::outlined(&Frame { n, start, end, frame });
                 cleared::<S>(3 * n, sums);
                 if self.memory.is_null() {
-                    S::outlined(&Pull { n, frame, forward: true, rows: 1, x: h, ct: bar, sums, x_bar: turned });
+                    S::outlined(&Pull {
+                        n,
+                        frame,
+                        forward: true,
+                        rows: 1,
+                        x: h,
+                        ct: bar,
+                        sums,
+                        x_bar: turned,
+                    });
                 } else {
                     for i in 0..n {
                         let at = (row * n + i) * n;

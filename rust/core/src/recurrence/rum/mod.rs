@@ -187,7 +187,11 @@ pub fn forward<R: Real>(
         let operands = Operands::carve(arena, &setting);
         let kept = arena.take(&[one_step, SAVED, rum.batch, rum.n]);
         let [w, u] = rum.work();
-        (operands, kept, Room::carve(arena, schedule, (w.saturating_add(u), false), heard_len(rum.n), threads))
+        (
+            operands,
+            kept,
+            Room::carve(arena, schedule, (w.saturating_add(u), false), heard_len(rum.n), threads),
+        )
     })?;
     let (operands, kept, room) = &*places;
     want_huge_pages(states);

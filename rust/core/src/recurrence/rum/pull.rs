@@ -162,15 +162,29 @@ impl<R: Real> Pull<R> for RumPull<'_, R> {
                         SpherePull { n, rows, eta, x, g: [own, ct], out: g }.call();
                         sum = [g.cast_const(), std::ptr::null()];
                     }
-                    BlendPull { gates, previous, c: k, g: sum, c_bar: k_bar, carry, bars, pitch, area }.call();
+                    BlendPull { gates, previous, c: k, g: sum, c_bar: k_bar, carry, bars, pitch, area }
+                        .call();
                 }
                 self.copy(k_bar, work.value_bar, row, &all);
                 self.copy(saved, work.value, row, &all);
                 law.pull(saved, from, k_bar, k_bar, all.clone(), 0..n);
                 let [memory, memory_bar] = self.memory;
                 let (bar, rows) = (k_bar.cast_const(), all);
-                HeardPull { n, rows, e, gates, previous, memory, memory_bar, bar, carry, bars, pitch, scratch }
-                    .call();
+                HeardPull {
+                    n,
+                    rows,
+                    e,
+                    gates,
+                    previous,
+                    memory,
+                    memory_bar,
+                    bar,
+                    carry,
+                    bars,
+                    pitch,
+                    scratch,
+                }
+                .call();
             }
             let starting = part.rows(schedule.continuing(t)..active);
             if let Some(h0_bar) = self.h0_bar.filter(|_| !starting.is_empty()) {
