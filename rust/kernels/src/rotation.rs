@@ -8,6 +8,7 @@
 //!
 //! For vectors of opposite directions, ||v|| <= 8 eps, w is the normalised part orthogonal to ah of the coordinate axis where
 //! |ah_k| is smallest: a rotation by pi. If a or b is zero, or n = 1, ah = w = 0, so that R = I. Both have no gradient.
+//! NaN gives NaN.
 //!
 //! Gradient of y = R x with cotangent g, from the two reflections; the sums over all rows are
 //!
@@ -67,7 +68,7 @@ pub struct Turn<R> {
 /// Adds (s, t) of rows to `sums`, and writes x_bar, for x and the cotangents of what [`Turn`] writes.
 ///
 /// # Safety
-/// The frame was written for n; x, g, x_bar have `rows` rows of n numbers, `sums` 2 n; x_bar may be g; `sums` overlap nothing else.
+/// The frame was written for n; x, g, x_bar have `rows` rows of n numbers, `sums` 2 n; x_bar may be g, `sums` overlap nothing else.
 pub struct Pull<R> {
     /// n
     pub n: usize,
@@ -220,8 +221,9 @@ impl<R: Real> Kernel<R> for Frame<R> {
             let (w, numbers) = (ah.add(n), ah.add(2 * n));
             let lengths = (direction::<S>(n, self.start, ah), direction::<S>(n, self.end, w));
             let (Some(a), Some(b), true) = (lengths.0, lengths.1, n > 1) else {
+                let lost = [lengths.0, lengths.1].into_iter().flatten().any(|length| length.is_nan());
                 for i in 0..frame_len(n) {
-                    *ah.add(i) = zero;
+                    *ah.add(i) = if lost { R::nan() } else { zero };
                 }
                 return;
             };

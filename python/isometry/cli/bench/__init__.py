@@ -25,6 +25,8 @@ GROUPS = (
     "cayley",
     "batches",
     "kronecker",
+    "exponential",
+    "mesh",
     "small",
     "training",
     "memory",

@@ -1,10 +1,12 @@
 """Recurrent layers with orthogonal or unitary matrices, used like ``torch.nn.RNN``."""
 
 from .gru import GRU
+from .kru import KRU
 from .ornn import ORNN
 from .rum import RUM
 from .scornn import ScoRNN
 from .scurnn import ScuRNN
+from .soft_ornn import SoftORNN
 from .unitary_ornn import UnitaryORNN
 
-__all__ = ["GRU", "ORNN", "RUM", "ScoRNN", "ScuRNN", "UnitaryORNN"]
+__all__ = ["GRU", "KRU", "ORNN", "RUM", "ScoRNN", "ScuRNN", "SoftORNN", "UnitaryORNN"]
