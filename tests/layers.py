@@ -19,7 +19,7 @@ COMPLEX = ("unitary-ornn", "scurnn", "kru")
 # W is orthogonal or unitary for some parameters only
 SOFT = ("soft-ornn", "kru")
 # without an orthogonal matrix
-GATED = {"gru": it.nn.GRU}
+GATED = {"gru": it.nn.GRU, "rum": it.nn.RUM}
 KINDS = {**LAYERS, **GATED}
 each_layer = pytest.mark.parametrize("name", LAYERS)
 each_kind = pytest.mark.parametrize("name", KINDS)

@@ -111,6 +111,22 @@ def torch_alone():
     return {
         "gru": (it.gru, {"x": x, "w": w, "u": u, "b": None, **rest}),
         "GRU": (it.nn.GRU, {**gated, "reset": "before"}),
+        "rum": (
+            it.rum,
+            {
+                "x": x,
+                "w": torch.ones(8, 4),
+                "u": torch.ones(8, 2),
+                "b": None,
+                "embed_weight": torch.ones(4, 2),
+                "embed_bias": None,
+                **{k: v for k, v in rest.items() if k not in ("reset", "hidden_bias")},
+                "r0": None,
+                "lam": 1,
+                "eta": None,
+            },
+        ),
+        "RUM": (it.nn.RUM, {**shared, "lam": 0, "eta": None}),
         "ORNN": (it.nn.ORNN, {**shared, "reflections": 2, "sign": "hard", "slope": 0.1}),
         "UnitaryORNN": (it.nn.UnitaryORNN, {**shared, "reflections": 2}),
         "ScoRNN": (it.nn.ScoRNN, {**shared, "negative_ones": 2}),
@@ -132,7 +148,11 @@ def served(name, argument):
     if argument == "sign" and "from_trapezoid" in name:
         return set()
     # modReLU's bias is an array, a layer's a flag
-    return set() if argument in ("bias", "sign") and ("RNN" in name or "GRU" in name) else SERVED.get(argument, set())
+    return (
+        set()
+        if argument in ("bias", "sign") and ("RNN" in name or name.endswith(("GRU", "RUM")))
+        else SERVED.get(argument, set())
+    )
 
 
 @pytest.mark.parametrize("name,argument", ARGUMENTS)

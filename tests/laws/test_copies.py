@@ -89,6 +89,7 @@ LAYERS = [
     ("scornn", {"negative_ones": 1}),
     ("scurnn", {"nonlinearity": "tanh"}),
     ("gru", {"reset": "after"}),
+    ("rum", {"lam": 1, "eta": 1.5, "nonlinearity": "modrelu"}),
 ]
 
 
