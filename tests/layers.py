@@ -28,6 +28,9 @@ FREE = {"full-capacity-urnn": it.nn.FullCapacityURNN}
 GATED = {"gru": it.nn.GRU, "goru": it.nn.GORU}
 KINDS = {**LAYERS, **FREE, **GATED}
 COMPLEX = tuple(name for name, layer in KINDS.items() if layer(D, N).is_complex)
+# without an orthogonal matrix
+GATED = {"gru": it.nn.GRU, "rum": it.nn.RUM}
+KINDS = {**LAYERS, **GATED}
 each_layer = pytest.mark.parametrize("name", LAYERS)
 each_kind = pytest.mark.parametrize("name", KINDS)
 

@@ -128,6 +128,7 @@ def test_dense_tensors_only(convert):
 
 
 @pytest.mark.parametrize("layer", [it.nn.ORNN, it.nn.UnitaryORNN, it.nn.ScoRNN, it.nn.ScuRNN, it.nn.GRU, it.nn.GORU])
+@pytest.mark.parametrize("layer", [it.nn.ORNN, it.nn.UnitaryORNN, it.nn.ScoRNN, it.nn.ScuRNN, it.nn.GRU, it.nn.RUM])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_layers(layer, dtype):
     with pytest.raises(TypeError, match=rf"{layer.__name__}.*float32 or float64"):

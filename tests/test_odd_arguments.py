@@ -114,6 +114,22 @@ def torch_alone():
         "GRU": (it.nn.GRU, {**gated, "reset": "before"}),
         "goru": (it.goru, {"transition": it.Dense(w[0]), "x": x, "w": w[:2], "u": u, "b": None, **own}),
         "GORU": (it.nn.GORU, {**shared, "transition": "mesh", "reset": "before", "capacity": 2}),
+        "rum": (
+            it.rum,
+            {
+                "x": x,
+                "w": torch.ones(8, 4),
+                "u": torch.ones(8, 2),
+                "b": None,
+                "embed_weight": torch.ones(4, 2),
+                "embed_bias": None,
+                **{k: v for k, v in rest.items() if k not in ("reset", "hidden_bias")},
+                "r0": None,
+                "lam": 1,
+                "eta": None,
+            },
+        ),
+        "RUM": (it.nn.RUM, {**shared, "lam": 0, "eta": None}),
         "ORNN": (it.nn.ORNN, {**shared, "reflections": 2, "sign": "hard", "slope": 0.1}),
         "UnitaryORNN": (it.nn.UnitaryORNN, {**shared, "reflections": 2}),
         "ScoRNN": (it.nn.ScoRNN, {**shared, "negative_ones": 2}),
@@ -137,6 +153,11 @@ def served(name, argument):
     # modReLU's bias is an array, a layer's a flag
     layer = any(kind in name for kind in ("RNN", "GRU", "GORU"))
     return set() if argument in ("bias", "sign") and layer else SERVED.get(argument, set())
+    return (
+        set()
+        if argument in ("bias", "sign") and ("RNN" in name or name.endswith(("GRU", "RUM")))
+        else SERVED.get(argument, set())
+    )
 
 
 @pytest.mark.parametrize("name,argument", ARGUMENTS)

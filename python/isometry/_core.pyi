@@ -39,6 +39,8 @@ __all__ = [
     "recurrence",
     "recurrence_route",
     "recurrence_vjp",
+    "rum",
+    "rum_vjp",
 ]
 
 __version__: str
@@ -131,3 +133,22 @@ def gru_vjp(
     transition_bars: _Arguments,
     threads: int,
 ) -> None: ...
+def gru(given: _Gru, states: _R, saved: _R | None, threads: int) -> None: ...
+def gru_vjp(given: _Gru, states: _R, saved: _R, ct: _R, bars: _GruBars, threads: int) -> None: ...
+
+# RUM: (x, w (2n, n), u (3n, d), b (3n,), h0 (B, n), r0 (B, n, n)), a memory, eta, activation, activation_bias, slope,
+# lengths (B,) not increasing, reverse; outcome: states, the last memory (B, n, n) if there is one, saved (4, T, B, n).
+_Rum = tuple[
+    tuple[_R, _R, _R, _R | None, _R | None, _R | None],
+    bool,
+    float | None,
+    str,
+    _R | None,
+    float,
+    NDArray[int64] | None,
+    bool,
+]
+_RumOutcome = tuple[_R, _R | None, _R | None]
+
+def rum(given: _Rum, outcome: _RumOutcome, threads: int) -> None: ...
+def rum_vjp(given: _Rum, outcome: _RumOutcome, cts: tuple[_R, _R | None], bars: _GruBars, threads: int) -> None: ...

@@ -92,6 +92,7 @@ LAYERS = [
     ("kru", {"complex": False, "factor_sizes": (2, 3)}),
     ("gru", {"reset": "after"}),
     ("goru", {"transition": "cayley", "nonlinearity": "modrelu"}),
+    ("rum", {"lam": 1, "eta": 1.5, "nonlinearity": "modrelu"}),
 ]
 
 

@@ -28,6 +28,7 @@ from .operators import (
 )
 from .realform import complex_matrix, complex_state, orthogonality_error, real_input, real_matrix, real_state
 from .recurrence import recurrence
+from .rum import rum
 from .stiefel import cayley_step
 
 from . import nn  # isort: skip  (the layers import the names above)
@@ -92,6 +93,7 @@ __all__ = [
     "real_matrix",
     "real_state",
     "recurrence",
+    "rum",
     "set_num_threads",
     "show_config",
     "use_backend",

@@ -20,6 +20,7 @@ GROUPS = (
     "recurrence",
     "gru",
     "goru",
+    "rum",
     "householder",
     "apply",
     "cayley",

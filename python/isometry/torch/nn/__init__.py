@@ -7,6 +7,7 @@ from .goru import GORU
 from .gru import GRU
 from .kru import KRU
 from .ornn import ORNN
+from .rum import RUM
 from .scornn import ScoRNN
 from .scurnn import ScuRNN
 from .soft_ornn import SoftORNN
@@ -25,3 +26,4 @@ __all__ = [
     "SoftORNN",
     "UnitaryORNN",
 ]
+__all__ = ["GRU", "KRU", "ORNN", "RUM", "ScoRNN", "ScuRNN", "SoftORNN", "UnitaryORNN"]
