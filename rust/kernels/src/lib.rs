@@ -15,6 +15,7 @@ mod avx512;
 pub mod cayley;
 mod dispatch;
 pub mod eliminate;
+pub mod fourier;
 pub mod householder;
 pub mod kronecker;
 mod lanes;

@@ -6,6 +6,7 @@
 use crate::activation::ActivationKernels;
 use crate::cayley::CayleyKernels;
 use crate::eliminate::EliminateKernels;
+use crate::fourier::FourierKernels;
 use crate::householder::HouseholderKernels;
 use crate::kronecker::KroneckerKernels;
 use crate::norms::NormKernels;
@@ -36,6 +37,7 @@ pub trait Real:
     + FloatConst
     + PartialOrd
     + ActivationKernels
+    + FourierKernels
     + NormKernels
     + RecurrenceKernels
 {

@@ -102,6 +102,6 @@ pub fn recurrence_route(
         let operator = view(object, &own).map_err(exception)?;
         Ok(if operator.transition().is_none() { "dense" } else { operator.route(steps, batch).name() })
     }
-    let deciding = crate::operator::first(&arguments)?;
+    let deciding = crate::operator::first(object, &arguments)?;
     by_kind!("arguments", &deciding, call(object, &arguments, (steps, batch)))
 }

@@ -39,6 +39,7 @@ macro_rules! objects {
 objects! {
     cayley Cayley check_values;
     dense Dense;
+    fourier FourierProduct check_values;
     householder Householder check_values;
     kronecker Kronecker;
 }
