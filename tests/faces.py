@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 import reference as ref
-from registry import Case, members
+from registry import Case, members, spread
 from tolerance import FLOOR
 
 
@@ -40,6 +40,11 @@ class Subject:
     def factors(self):
         return self.case.factors(self.n)
 
+    @property
+    def options(self):
+        """The keywords that are no arrays of numbers."""
+        return self.case.options(self.n)
+
     def batch_of(self, name):
         shape = self.arguments[name].shape
         return shape[: len(shape) - self.case.object.arguments[name].rank]
@@ -59,14 +64,15 @@ class Subject:
 
     def reference(self):
         """The stack of matrices, in double precision."""
-        w = [self.case.object.matrix(**self.member(i)) for i in members(self.batch_shape)]
+        one = lambda index: {**self.member(index), **self.options}
+        w = [self.case.object.reference(one(i)) for i in members(self.batch_shape)]
         return np.stack(w).reshape(*self.batch_shape, *w[0].shape)
 
     def reference_matrix_vjp(self, w_bar):
         """Gradients of all trainable arguments, summed over broadcast axes, real if the argument is."""
         total = {k: np.zeros(a.shape, complex) for k, a in self.arguments.items() if k not in self.case.object.fixed}
         for index in members(self.batch_shape):
-            grads = self.case.object.vjp(w_bar[index], **self.member(index))
+            grads = self.case.object.gradients(w_bar[index], {**self.member(index), **self.options})
             for name, g in grads.items():
                 lead = self.batch_of(name)
                 own = tuple(0 if s == 1 else i for i, s in zip(index[len(index) - len(lead) :], lead, strict=True))
@@ -148,8 +154,8 @@ class NumpySubject(Subject):
         return LAYOUTS[self.layout](a)
 
     def operator(self):
-        build = getattr(self.face, self.case.object.cls)
-        return build(**{k: self.given(a) for k, a in self.arguments.items()})
+        given = {k: self.given(a) for k, a in self.arguments.items()}
+        return self.case.object.build(self.face, {**given, **self.options})
 
     def matrix(self):
         return self.operator().matrix()
@@ -174,10 +180,11 @@ class NumpySubject(Subject):
         return self.operator().astype(dtype)
 
     def apply_vjp(self, x, ct):
-        return self.operator().apply_vjp(self.given(x), self.given(ct))
+        grads, x_bar = self.operator().apply_vjp(self.given(x), self.given(ct))
+        return spread(grads), x_bar
 
     def matrix_vjp(self, ct):
-        return self.operator().matrix_vjp(self.given(ct))
+        return spread(self.operator().matrix_vjp(self.given(ct)))
 
     def keywords(self, keywords):
         return {k: self.given(v) if isinstance(v, np.ndarray) else v for k, v in keywords.items()}
@@ -189,7 +196,8 @@ class NumpySubject(Subject):
         op, keywords = self.operator(), self.keywords(keywords)
         x, v = self.given(x), self.given(v)
         states = self.face.recurrence(op, x, v, **keywords)
-        return self.face.recurrence_vjp(op, x, v, states, self.given(ct), **keywords)
+        grads = self.face.recurrence_vjp(op, x, v, states, self.given(ct), **keywords)
+        return {**grads, "transition": spread(grads["transition"])}
 
     def activate(self, z, name, bias=None):
         return self.face.activate(self.given(z), name, bias=self.given(bias))
@@ -262,8 +270,8 @@ class TorchSubject(Subject):
         return {k: self.given(a).requires_grad_(k not in fixed) for k, a in self.arguments.items()}
 
     def operator(self, leaves=None):
-        build = getattr(self.face, self.case.object.cls)
-        return build(**(leaves or {k: self.given(a) for k, a in self.arguments.items()}))
+        given = leaves or {k: self.given(a) for k, a in self.arguments.items()}
+        return self.case.object.build(self.face, {**given, **self.options})
 
     def matrix(self):
         return self.home(self.operator().matrix())

@@ -10,6 +10,7 @@ import numpy as np
 
 import reference as ref
 from faces import FACES
+from registry import spread
 
 
 def hermitian(w):
@@ -59,7 +60,7 @@ class OfProduct:
     def joined(self, grads):
         if "operators" not in grads:
             return grads
-        left, middle, right = grads["operators"]
+        left, middle, right = map(spread, grads["operators"])
         assert set(middle) == {"weight"}
         assert left.keys() == right.keys()
         return {k: left[k] + right[k] for k in left}

@@ -32,7 +32,7 @@ def others(subject, rng):
             return [g for k in sorted(grads) if (g := grads[k]) is not None] + [own[k] for k in sorted(own)]
 
         calls |= {"recurrence": lambda s: [s.recurrence(x, v, **layer)], "recurrence_vjp": recurrence_vjp}
-    if subject.case.object.unitary:
+    if subject.case.object.inverse:
         w = ref.haar(rng, n_in, dtype)
         calls["from_matrix"] = lambda s: list(s.from_matrix(w).values())
     return calls

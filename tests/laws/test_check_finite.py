@@ -47,10 +47,10 @@ def refuses(call, arguments, inverse=False):
     for name, a in arguments.items():
         for bad in bad_values(a):
             given = {**arguments, name: spoiled(a, bad)}
-            bounded = bad in BOUNDED.get(name, ())
+            bounded, told = bad in BOUNDED.get(name, ()), name.partition(".")[0]
             message = refused(call, given, True)
             assert message is not None, f"{bad} in {name} was not refused"
-            assert message.startswith(f"{name} must" if bounded else f"{name} must be finite"), (
+            assert message.startswith(f"{told} must" if bounded else f"{told} must be finite"), (
                 f"{bad} in {name}: {message}"
             )
             message = refused(call, given, False)

@@ -10,6 +10,7 @@ import torch
 import isometry.torch as it
 import reference as ref
 from layers import B, D, N, T, build, draw
+from registry import gathered
 from tolerance import identical
 
 SHALLOW = {"copy": copy.copy}
@@ -32,13 +33,20 @@ def frozen(op, name):
     return False
 
 
+def held(op, name):
+    """An array of the operator, `name.k` that of a list; None if it has none."""
+    owner, dot, k = name.partition(".")
+    found = getattr(op, owner)
+    return (found[int(k)] if int(k) < len(found) else None) if dot else found
+
+
 def duplicated(subject, rng, duplicate, deep=True):
     """The copy of an operator: its class, arguments and results, bit by bit, and as immutable."""
     op = subject.operator()
     twin, x = duplicate(op), subject.given(ref.normal(rng, 2, *subject.batch_shape, op.shape[1], dtype=subject.dtype))
     assert type(twin) is type(op) and repr(twin) == repr(op)
     for name in subject.case.object.arguments:
-        mine, own = getattr(op, name), getattr(twin, name)
+        mine, own = held(op, name), held(twin, name)
         assert (mine is None) == (own is None), f"{name} appears or is lost"
         if mine is not None:
             assert type(own) is type(mine)
@@ -46,7 +54,7 @@ def duplicated(subject, rng, duplicate, deep=True):
             assert (memory(own) != memory(mine)) == (deep and own.nbytes > 0), f"memory of {name}"
     for found, expected in ((twin.matrix(), op.matrix()), (twin.apply(x), op.apply(x))):
         identical(found, expected, "a result")
-    for name in (*subject.case.object.arguments, "shape", "dtype", "anything"):
+    for name in (*gathered(subject.case.object.arguments), "shape", "dtype", "anything"):
         assert frozen(twin, name), f"{name} of the twin can be set"
 
 

@@ -5,7 +5,7 @@ import pytest
 
 import reference as ref
 from faces import FACES
-from registry import DTYPES, Case, upper, vectors, weight
+from registry import DTYPES, OBJECTS, Case
 from tolerance import identical
 from workers import CORES, watched
 
@@ -63,28 +63,28 @@ def test_threads_over_stacks(make, seed, threads):  # noqa: ARG001
     threaded(make(40, (64,)), seed, rows=4)
 
 
-# name -> object, variant, arguments, rows
-LARGE = {
-    "householder": ("householder", "plain", lambda rng, dtype: vectors(rng, 192, dtype, (), 96), 200),
-    "householder stack": ("householder", "plain", lambda rng, dtype: vectors(rng, 40, dtype, (64,), 20), 20),
-    "cayley": ("cayley", "plain", lambda rng, dtype: upper(rng, 260, dtype, ()), 200),
-    "cayley stack": ("cayley", "plain", lambda rng, dtype: upper(rng, 40, dtype, (64,)), 20),
-    "dense": ("dense", "square", lambda rng, dtype: weight(rng, 400, 400, dtype, ()), 300),
-}
-IDLE = {("dense", "matrix"), ("dense", "matrix_vjp")}  # copies
+test_threads_over_stacks.select = lambda case: case.object.batched
 
 
-@pytest.mark.parametrize("name", LARGE)
+LARGE = [
+    pytest.param(stem, large, id=f"{stem} {name}") for stem in OBJECTS for name, large in OBJECTS[stem].large.items()
+]
+
+
+def test_every_object_has_large_sizes():
+    assert all(entry.large for entry in OBJECTS.values())
+
+
+@pytest.mark.parametrize(("stem", "large"), LARGE)
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
-def test_the_second_thread_works(face, name, dtype, seed, threads):  # noqa: ARG001
-    stem, variant, draw, rows = LARGE[name]
-    subject = FACES[face](Case(stem, variant, dtype), draw(seed, dtype))
-    for what, call in calls(subject, seed, rows).items():
+def test_the_second_thread_works(face, stem, large, dtype, seed, threads):  # noqa: ARG001
+    subject = FACES[face](Case(stem, large.variant, dtype), large.draw(seed, dtype), n=large.n)
+    for what, call in calls(subject, seed, large.rows).items():
         results = {}
         for budget in (1, 2):
             subject.face.set_num_threads(budget)
             results[budget], helped = watched(call)
-            if budget > 1 and CORES > 1 and (name, what) not in IDLE:
+            if budget > 1 and CORES > 1 and what not in large.idle:
                 assert helped, f"{what} with {budget} threads used one"
             # torch's own copies around a call use torch's own setting
             if budget == 1 and subject.face.__name__ == "isometry":

@@ -44,7 +44,7 @@ def problem(case, expression, rng):
     def f(*tensors):
         given = dict(zip(at, tensors, strict=True))
         x = given.pop("x")
-        return EXPRESSIONS[expression](getattr(it, case.object.cls)(**fixed, **given), other, x)
+        return EXPRESSIONS[expression](case.build(it, {**fixed, **given}, 4), other, x)
 
     return f, list(at.values())
 

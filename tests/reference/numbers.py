@@ -1,0 +1,32 @@
+"""Double precision, and random arrays."""
+
+import numpy as np
+
+
+def wide(a):
+    a = np.asarray(a)
+    return a.astype(np.complex128 if a.dtype.kind == "c" else np.float64)
+
+
+def orthogonality_error(w):
+    """max|W^H W - I| / (n eps) for one matrix in its own precision."""
+    eps, w = np.finfo(np.asarray(w).dtype).eps, wide(w)
+    return np.abs(w.conj().T @ w - np.eye(w.shape[1])).max() / (w.shape[1] * eps)
+
+
+def normal(rng, *shape, dtype=np.float64):
+    """Standard normal draws; complex ones have both parts standard normal."""
+    z = rng.standard_normal(shape)
+    return (z + 1j * rng.standard_normal(shape)).astype(dtype) if np.dtype(dtype).kind == "c" else z.astype(dtype)
+
+
+def haar(rng, n, dtype=np.float64):
+    """QR of a Gaussian matrix, Q times the phases of diag(R)."""
+    q, r = np.linalg.qr(normal(rng, n, n, dtype=np.result_type(dtype, np.float64)))
+    return (q * (np.diag(r) / np.abs(np.diag(r)))).astype(dtype)
+
+
+def slope_along(function, ct, step=1e-3):
+    """d/dt Re sum conj(ct) function(t) at t = 0 by the five-point rule, error O(step^4)."""
+    value = lambda t: np.vdot(ct, function(t)).real
+    return (value(-2 * step) - 8 * value(-step) + 8 * value(step) - value(2 * step)) / (12 * step)

@@ -1,0 +1,78 @@
+"""The plain recurrent layer and back-propagation through it."""
+
+import numpy as np
+
+from reference.activations import activate, activate_vjp
+from reference.numbers import wide
+
+
+def order_of_steps(length, reverse):
+    return range(length - 1, -1, -1) if reverse else range(length)
+
+
+def preactivation(w, x, v, h, b):
+    """z_t = W h_{t-1} + V x_t + b for one sequence, its two terms separately."""
+    return w @ h, v @ x + (0 if b is None else b)
+
+
+def recurrence(
+    w, x, v, h0=None, bias=None, activation="tanh", activation_bias=None, slope=0.1, activation_on="all",
+    lengths=None, reverse=False,
+):  # fmt: skip
+    """States (T, B, n), one sequence and one step at a time."""
+    w, x, v = wide(w), wide(x), wide(v)
+    steps, batch, n = len(x), x.shape[1], len(w)
+    parts = [a for a in (w, x, v, h0, bias) if a is not None]
+    states = np.zeros((steps, batch, n), np.result_type(*map(wide, parts)))
+    for s in range(batch):
+        h = initial(h0, s, n)
+        for t in order_of_steps(steps if lengths is None else lengths[s], reverse):
+            hidden, drive = preactivation(w, x[t, s], v, h, bias)
+            if activation_on == "all":
+                h = activate(hidden + drive, activation, activation_bias, slope)
+            else:
+                h = hidden + activate(drive, activation, activation_bias, slope)
+            states[t, s] = h
+    return states
+
+
+def initial(h0, s, n):
+    if h0 is None:
+        return np.zeros(n)
+    return wide(h0) if np.ndim(h0) == 1 else wide(h0)[s]
+
+
+def recurrence_vjp(
+    w, x, v, ct, h0=None, bias=None, activation="tanh", activation_bias=None, slope=0.1, activation_on="all",
+    lengths=None, reverse=False,
+):  # fmt: skip
+    """Back-propagation through time: a dict with "w", "x", "input_weight", "h0", "bias", "activation_bias"."""
+    w, x, v, ct = wide(w), wide(x), wide(v), wide(ct)
+    steps, batch, n = len(x), x.shape[1], len(w)
+    states = recurrence(w, x, v, h0, bias, activation, activation_bias, slope, activation_on, lengths, reverse)
+    kind = np.result_type(states, ct)
+    w_bar, x_bar, v_bar = np.zeros(w.shape, kind), np.zeros(x.shape, kind), np.zeros(v.shape, kind)
+    h0_bar, b_bar = np.zeros((batch, n), kind), np.zeros(n, kind)
+    a_bar = None if activation_bias is None else np.zeros(np.shape(activation_bias))
+    for s in range(batch):
+        order = list(order_of_steps(steps if lengths is None else lengths[s], reverse))
+        g = np.zeros(n, kind)
+        for k in range(len(order) - 1, -1, -1):
+            t, g = order[k], g + ct[order[k], s]
+            before = states[order[k - 1], s] if k else initial(h0, s, n)
+            hidden, drive = preactivation(w, x[t, s], v, before, bias)
+            z = hidden + drive if activation_on == "all" else drive + np.zeros(n, kind)
+            drive_bar, bias_bar = activate_vjp(z[None], activation, g[None], activation_bias, slope)
+            drive_bar = drive_bar[0]
+            hidden_bar = drive_bar if activation_on == "all" else g
+            w_bar += np.outer(hidden_bar, before.conj())
+            v_bar += np.outer(drive_bar, x[t, s].conj())
+            b_bar += drive_bar
+            x_bar[t, s] = v.conj().T @ drive_bar
+            g = w.conj().T @ hidden_bar
+            if a_bar is not None:
+                a_bar += bias_bar
+        h0_bar[s] = g
+    if h0 is not None and np.ndim(h0) == 1:
+        h0_bar = h0_bar.sum(axis=0)
+    return {"w": w_bar, "x": x_bar, "input_weight": v_bar, "h0": h0_bar, "bias": b_bar, "activation_bias": a_bar}

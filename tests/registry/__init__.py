@@ -1,0 +1,81 @@
+# ruff: noqa: F401  the names of what the tests share
+"""Every object once: how to draw a random one, its dense reference and the reference's gradient.
+
+Adding an object means adding its `Object`, in a module of its own, to OBJECTS; the laws then run on all its variants,
+in every dtype, through both faces. A variant draws arguments from (rng, n, dtype, batch), where `dtype` is the type of
+the resulting operator; an object that is not batched gets no batch.
+"""
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+
+from registry.cayley import CAYLEY
+from registry.dense import DENSE
+from registry.entry import gathered, is_complex, real_of, spread
+from registry.householder import HOUSEHOLDER
+from registry.kronecker import KRONECKER
+
+DTYPES = (np.float32, np.float64, np.complex64, np.complex128)
+
+OBJECTS = {"householder": HOUSEHOLDER, "cayley": CAYLEY, "dense": DENSE, "kronecker": KRONECKER}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One variant of one object in one dtype."""
+
+    stem: str
+    variant: str
+    dtype: type
+
+    @property
+    def object(self):
+        return OBJECTS[self.stem]
+
+    def __str__(self):
+        return f"{self.stem}, {self.variant}, {np.dtype(self.dtype)}"
+
+    @property
+    def kind(self):
+        return self.object.variants[self.variant]
+
+    @property
+    def square(self):
+        return self.kind.square
+
+    @property
+    def first(self):
+        """Whether it stands for its object where one variant is enough."""
+        return self.variant == next(iter(self.object.variants))
+
+    def draw(self, rng, n, batch=()):
+        arguments = self.kind.draw(rng, n, self.dtype, batch if self.object.batched else ())
+        return {k: np.asarray(a) for k, a in arguments.items()}
+
+    def options(self, n):
+        """The keywords that are no arrays of numbers."""
+        return self.kind.options(n)
+
+    def build(self, package, arguments, n):
+        """The operator of a package."""
+        return self.object.build(package, {**arguments, **self.options(n)})
+
+    def factors(self, n):
+        """The number of factors of the product, for the tolerance."""
+        return max(n * self.kind.growth, 4)
+
+
+CASES = [
+    Case(stem, name, dtype)
+    for stem, entry in OBJECTS.items()
+    for name, variant in entry.variants.items()
+    for dtype in DTYPES
+    if ("c" if is_complex(dtype) else "r") in variant.fields
+]
+
+
+def members(batch):
+    """The indices of a stack, one by one."""
+    return itertools.product(*map(range, batch))

@@ -1,0 +1,58 @@
+"""The scaled Cayley transform."""
+
+import numpy as np
+
+import reference as ref
+from registry.draws import angles, coins, halves, last, signs, turns
+from registry.entry import Argument, Large, Object, Variant, real_of
+
+
+def upper(rng, n, dtype, batch):
+    return {"upper": halves(rng, (*batch, n * (n - 1) // 2), dtype)}
+
+
+CAYLEY = Object(
+    cls="Cayley",
+    arguments={
+        "upper": Argument(lambda n, m: (n * (n - 1) // 2,), halves, powers=(-20, 6)),
+        "diagonal": Argument(lambda n, m: (n,), halves, real=True, needs_complex=True, powers=(-20, 6)),
+        "signs": Argument(
+            lambda n, m: (n,),
+            coins,
+            real=True,
+            trainable=False,
+            refused={"zero": lambda a: last(0.0, a), "no sign": lambda a: last(-1.01, a)},
+        ),
+        "phases": Argument(lambda n, m: (n,), turns, real=True, turns=True, powers=(-20, 6)),
+    },
+    either=("signs", "phases"),
+    condition=lambda upper, diagonal=0.0, **others: 1 + sum(np.abs(a).max(initial=0) for a in (upper, diagonal)),
+    variants={
+        "plain": Variant("rc", upper),
+        "signs": Variant(
+            "rc", lambda rng, n, dtype, batch: {**upper(rng, n, dtype, batch), "signs": signs(rng, n, dtype, batch)}
+        ),
+        "diagonal, phases": Variant(
+            "c",
+            lambda rng, n, dtype, batch: {
+                **upper(rng, n, dtype, batch),
+                "diagonal": 0.5 * ref.normal(rng, *batch, n, dtype=real_of(dtype)),
+                "phases": angles(rng, n, dtype, batch),
+            },
+        ),
+        "real upper, phases": Variant(
+            "c",
+            lambda rng, n, dtype, batch: {
+                **upper(rng, n, real_of(dtype), batch),
+                "phases": angles(rng, n, dtype, batch),
+            },
+        ),
+    },
+    large={
+        "alone": Large("plain", 260, lambda rng, dtype: upper(rng, 260, dtype, ()), 200),
+        "stack": Large("plain", 40, lambda rng, dtype: upper(rng, 40, dtype, (64,)), 20),
+    },
+    inverse=True,
+    matrix=ref.cayley,
+    vjp=ref.cayley_vjp,
+)

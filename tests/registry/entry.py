@@ -1,0 +1,123 @@
+"""What the registry says of an object."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+def real_of(dtype):
+    """float32 for complex64, float64 for complex128."""
+    return np.finfo(dtype).dtype.type
+
+
+def is_complex(dtype):
+    return np.dtype(dtype).kind == "c"
+
+
+def gathered(arguments):
+    """Arguments with the arrays `name.0`, `name.1`, ... of a list joined under its name."""
+    joined = {}
+    for name, a in arguments.items():
+        owner, dot, _ = name.partition(".")
+        if dot:
+            joined.setdefault(owner, []).append(a)
+        else:
+            joined[name] = a
+    return joined
+
+
+def spread(arguments):
+    """The inverse: the arrays of lists under names of their own."""
+    flat = {}
+    for name, a in arguments.items():
+        several = isinstance(a, list) and name != "operators"  # a product has the gradients of each operator there
+        flat |= {f"{name}.{k}": one for k, one in enumerate(a)} if several else {name: a}
+    return flat
+
+
+def none(*_):
+    """No keywords besides the arrays."""
+    return {}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One set of options: the fields ("r", "c") it exists for, and how its arguments are drawn."""
+
+    fields: str
+    draw: Callable  # (rng, n, dtype, batch) -> arrays by name, those of a list as `name.0`, `name.1`, ...
+    growth: int = 1  # factors of the product are about growth x n
+    options: Callable = none  # n -> keywords that are no arrays of numbers
+    square: bool = True  # W is (n, n)
+
+
+@dataclass(frozen=True)
+class Large:
+    """Sizes at which the second thread is used."""
+
+    variant: str
+    n: int
+    draw: Callable  # (rng, dtype) -> arrays by name
+    rows: int
+    idle: tuple = ()  # calls that use one thread at every size
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One array argument: its shape without a batch, and how the fuzz draws and corrupts it."""
+
+    shape: Callable  # (n, m) -> shape; m is free
+    fill: Callable  # (rng, shape, dtype) -> random, well-conditioned values of order 1
+    real: bool = False  # of the real type even if W is complex
+    trainable: bool = True
+    turns: bool = False  # real, but makes W complex
+    needs_complex: bool = False  # only valid with a complex first argument
+    soft: bool = False  # W is orthogonal for some of its values only
+    directions: bool = False  # only the direction of each column matters: the gradient is inverse to the norm
+    powers: tuple = (0, 0)  # range of powers of two by which the values may be multiplied
+    refused: Mapping[str, Callable] = field(default_factory=dict)  # mistake -> (values -> invalid values)
+
+    @property
+    def rank(self):
+        return len(self.shape(1, 1))
+
+
+@dataclass(frozen=True)
+class Object:
+    cls: str
+    arguments: Mapping[str, Argument]  # the first is required; the arrays of a list are `name.0`, `name.1`, ...
+    variants: Mapping[str, Variant]
+    matrix: Callable  # arguments and options -> W of one operator, in double precision
+    vjp: Callable  # (w_bar, arguments and options) -> gradients of one operator
+    either: tuple = ()  # mutually exclusive arguments
+    rectangular: bool = False  # W is (m, n)
+    condition: Callable = lambda **arguments: 1.0  # of W with respect to its arguments
+    unitary: bool = True
+    inverse: bool = False  # has from_matrix
+    batched: bool = True
+    options: Callable = none  # (n, m) -> keywords of the operators that the fuzz draws
+    size: Callable | None = None  # arrays -> (n_out, n_in), where n and m do not give it
+    large: Mapping[str, Large] = field(default_factory=dict)
+    random: Callable | None = none  # n -> further keywords of `random`; None if what it draws is not orthogonal
+
+    @property
+    def fixed(self):
+        """Arguments without a gradient."""
+        return tuple(name for name, argument in self.arguments.items() if not argument.trainable)
+
+    def square(self, n, m):
+        """The shape of the first argument of an n x n operator."""
+        return next(iter(self.arguments.values())).shape(n, n if self.rectangular else m)
+
+    def build(self, package, arguments):
+        """The operator of a package, from arrays and options by name."""
+        return getattr(package, self.cls)(**gathered(arguments))
+
+    def reference(self, arguments):
+        """W of one operator, in double precision."""
+        return self.matrix(**gathered(arguments))
+
+    def gradients(self, w_bar, arguments):
+        """The gradients of its arrays, in double precision."""
+        return spread(self.vjp(w_bar, **gathered(arguments)))
