@@ -23,7 +23,8 @@ def constructors(choices, face):
 def makers_of(face, make):
     """The classes with this constructor."""
     name = {inverse: "from_matrix", drawn_at_random: "random"}[make]
-    return [k for k, entry in OBJECTS.items() if hasattr(getattr(face.package, entry.cls), name)]
+    served = {k: entry for k, entry in OBJECTS.items() if hasattr(getattr(face.package, entry.cls), name)}
+    return [k for k, entry in served.items() if entry.random or name != "random"]
 
 
 def stack(function, batch, n):
@@ -156,6 +157,7 @@ def drawn_at_random(choices, face, stem):
     taken = inspect.signature(getattr(face.package, entry.cls).random).parameters
     counts = [k for k in ("m", "negative_ones") if k in taken]
     arguments |= {k: choices.between(0, n) for k in counts if choices.once_in(2)}
+    arguments |= entry.random(n)
     return Call(
         "random",
         arguments,

@@ -81,7 +81,8 @@ def transition(call, name):
 
 def stacked(call, name, choices):
     """Two operators instead of one."""
-    return np.stack([call.arguments[name]] * 2) if transition(call, name) else None
+    entry = transition(call, name)
+    return np.stack([call.arguments[name]] * 2) if entry and entry.batched else None
 
 
 def not_square(call, name, choices):
@@ -353,6 +354,6 @@ def inject(call, face, choices):
             changed = np.asarray(changed) if isinstance(changed, np.generic) else changed
             blamed = fault.blames(call, name, changed)
         raises = fault.raises if isinstance(fault.raises, tuple) else (fault.raises,)
-        says = fault.says.replace("{}", f"(?:{blamed})")
+        says = fault.says.replace("{}", f"(?:{blamed.partition('.')[0]})")
         return Spoiled({**call.arguments, name: changed}, title, raises, says, fault)
     return None

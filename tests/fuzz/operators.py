@@ -23,6 +23,10 @@ class Drawn(Subject):
         self.__dict__.update(m=m, units=units, silent=silent, entry=OBJECTS[stem])
 
     @property
+    def options(self):
+        return self.entry.options(self.n, self.m)
+
+    @property
     def dtype(self):
         kinds = [a.dtype for a in self.arguments.values()]
         turned = any(self.entry.arguments[k].turns for k in self.arguments)
@@ -30,11 +34,21 @@ class Drawn(Subject):
 
     @property
     def factors(self):
-        return max(self.n + self.m, 4)
+        return max(*self.shape, self.n + self.m, 4)
+
+    @property
+    def held(self):
+        """The names of everything that an operator of the class may be built from."""
+        return (*self.entry.arguments, *self.options)
+
+    @property
+    def graded(self):
+        """The arguments with a gradient."""
+        return tuple(k for k in self.arguments if k not in self.entry.fixed)
 
     @cached_property
     def condition(self):
-        return float(self.entry.condition(**self.arguments))
+        return float(self.entry.condition(**self.arguments, **self.options))
 
     @property
     def recurring(self):
@@ -48,13 +62,15 @@ class Drawn(Subject):
 
     @property
     def shape(self):
+        if self.entry.size:
+            return self.entry.size(self.arguments)
         return (self.m, self.n) if self.entry.rectangular else (self.n, self.n)
 
     @cached_property
     def w(self):
         out = np.zeros((*self.batch_shape, *self.shape), complex if is_complex(self.dtype) else float)
         for index in members(self.batch_shape):
-            out[index] = self.entry.matrix(**self.member(index))
+            out[index] = self.entry.reference({**self.member(index), **self.options})
         return out
 
     @cached_property
@@ -84,7 +100,8 @@ class Drawn(Subject):
 
     def slope(self, w_bar, name, direction):
         """d/dt Re <w_bar, W> as one argument moves along a direction."""
-        moved = lambda t: self.entry.matrix(**{**self.arguments, name: ref.wide(self.arguments[name]) + t * direction})
+        given = {**self.arguments, **self.options}
+        moved = lambda t: self.entry.reference({**given, name: ref.wide(given[name]) + t * direction})
         return ref.slope_along(moved, w_bar)
 
 
@@ -105,7 +122,8 @@ def operator(choices, face, types, n, m, full=(), stem=None, square=False, hard=
         # Arguments without gradient have the precision of the first argument.
         dtype = types.pick(argument.real) if argument.trainable else real_of(first)
         first = first or dtype
-        shape = (*draw.part(choices, full), *argument.shape(n, m))
+        lead = draw.part(choices, full) if entry.batched else ()
+        shape = (*lead, *argument.shape(n, m))
         a = np.asarray(argument.fill(choices.rng, shape, dtype))
         if argument.powers != (0, 0) and not calm and choices.once_in(3):
             low, high = argument.powers
@@ -119,13 +137,16 @@ def operator(choices, face, types, n, m, full=(), stem=None, square=False, hard=
             silent |= set() if face.grades_numbers else {name}
         values[name] = a
     drawn = Drawn(stem, values, n, m, units, silent)
-    return drawn, given, {k: site(drawn, k) for k in given}
+    return drawn, {**given, **drawn.options}, {k: site(drawn, k) for k in given}
 
 
 def chosen(choices, entry, hard):
     """Names of arguments that are valid together, including the first."""
     names = []
     for name, argument in entry.arguments.items():
+        owner, _, k = name.partition(".")
+        if k and int(k) and f"{owner}.{int(k) - 1}" not in names:
+            continue
         alone = name in entry.either and any(k in entry.either for k in names)
         if not names or not (alone or (hard and argument.soft) or choices.once_in(2)):
             names.append(name)
@@ -145,19 +166,25 @@ def site(drawn, name):
     entry, n, m = drawn.entry, drawn.n, drawn.m
     argument = entry.arguments[name]
     is_first = name == next(iter(entry.arguments))
+    listed = "." in name
     others = [drawn.batch_of(k) for k in drawn.arguments if k != name]
     rank = argument.rank
 
     def fits(shape):
         cut = len(shape) - rank
-        served = shape[cut:] in shapes(drawn.case.stem) if is_first else shape[cut:] == argument.shape(n, m)
-        return cut >= 0 and served and draw.broadcasts(shape[:cut], *others)
+        if cut < 0 or (cut and not entry.batched):
+            return False
+        if listed:
+            return 0 not in shape
+        free = is_first and not drawn.options
+        served = shape[cut:] in shapes(drawn.case.stem) if free else shape[cut:] == argument.shape(n, m)
+        return served and draw.broadcasts(shape[:cut], *others)
 
     return Numbers(
         rank,
         fits,
         real=argument.real,
-        required=is_first,
+        required=is_first or listed,
         precision=not is_first,
         refused=argument.refused,
     )
@@ -193,10 +220,10 @@ def methods(choices, face, sizes=draw.SMALL):
         expected=dict,
         on="operator",
         cls=drawn.entry.cls,
-        held=tuple(drawn.entry.arguments),
+        held=drawn.held,
         options=("backend",),
         unwelcome=unwelcome(choices, drawn),
-        wanted=tuple(k for k in given if k not in drawn.entry.fixed),
+        wanted=drawn.graded,
         complex=is_complex(drawn.dtype),
     )
     arguments(choices, face, types, drawn, call, full)
@@ -279,7 +306,7 @@ def extremes(choices, face):
     types, stems = draw.Types(choices, face), [k for k, entry in OBJECTS.items() if entry.unitary]
     n, m = draw.SMALL.size(choices), choices.between(*draw.SMALL.m)
     drawn, given, sites = operator(choices, face, types, n, m, stem=choices.of(stems), hard=True, calm=True)
-    far = [k for k in given if drawn.entry.arguments[k].powers != (0, 0)]
+    far = [k for k in drawn.arguments if drawn.entry.arguments[k].powers != (0, 0)]
     name = choices.of(far)
     a = drawn.arguments[name]
     most = int(0.95 * np.finfo(a.dtype).maxexp)
@@ -294,7 +321,7 @@ def extremes(choices, face):
             expected=lambda: {"value": Orthogonal(drawn.shape, drawn.dtype, tol.UNITARITY * drawn.recurring)},
             on="operator",
             cls=drawn.entry.cls,
-            held=tuple(drawn.entry.arguments),
+            held=drawn.held,
             may_refuse=rf"^({next(iter(given))}|{name}) must ",
         ),
     )

@@ -10,6 +10,7 @@ import numpy as np
 
 from faces import LAYOUTS, array, tensor, torch_layouts
 from fuzz.call import Kind, Raw, Seed
+from registry import gathered, spread
 
 BUILDERS = ("random", "from_matrix", "from_skew", "from_trapezoid")
 
@@ -17,13 +18,13 @@ BUILDERS = ("random", "from_matrix", "from_skew", "from_trapezoid")
 def named(function, result):
     """The parts of a result by their names."""
     if function == "apply_vjp":
-        return {**result[0], "x": result[1]}
+        return {**spread(result[0]), "x": result[1]}
     if function == "matrix_vjp":
-        return result
+        return spread(result)
     if function == "activate_vjp":
         return present({"z": result[0], "bias": result[1]})
     if function == "recurrence_vjp":
-        own = {f"transition.{k}": g for k, g in result["transition"].items()}
+        own = {f"transition.{k}": g for k, g in spread(result["transition"]).items()}
         return {**own, **present({k: g for k, g in result.items() if k != "transition"})}
     if function in ("tasks.adding", "tasks.copying"):
         return {"in": result[0], "out": result[1]}
@@ -71,11 +72,11 @@ class Face:
             if call.held:
                 held = {k: given.pop(k) for k in call.held if k in given}
                 if "transition" not in given:
-                    given["transition"] = getattr(self.package, call.cls)(**held)
+                    given["transition"] = getattr(self.package, call.cls)(**gathered(held))
             return operator.attrgetter(self.function(call))(self.package)
         owner = getattr(self.package, call.cls)
         if call.on == "operator":
-            owner = owner(**{k: given.pop(k) for k in call.held if k in given})
+            owner = owner(**gathered({k: given.pop(k) for k in call.held if k in given}))
         return getattr(owner, self.function(call))
 
     def again(self, call, served, first):

@@ -23,6 +23,7 @@ def recurrences(choices, face, sizes=draw.SMALL):
     steps, batch, d = choices.between(*sizes.steps), choices.between(*sizes.batch), choices.of((1, 2, 3, 2, 1, 3, 2, 0))
     n, m = sizes.size(choices), choices.between(*sizes.m)
     drawn, given, sites = operator(choices, face, types, n, m, square=True, calm=True)
+    n = drawn.shape[0]
     keywords = options(choices, n, steps, batch, is_complex(types.base) or is_complex(drawn.dtype))
     wanted = [choices.once_in(2), choices.once_in(2), choices.between(0, 3), draw.powers(choices, ())]
     for _ in range(TRIES):
@@ -39,10 +40,10 @@ def recurrences(choices, face, sizes=draw.SMALL):
         {**sites, **layer.sites()},
         expected=lambda: {"value": layer.result()},
         cls=drawn.entry.cls,
-        held=tuple(drawn.entry.arguments),
+        held=drawn.held,
         options=OPTIONS,
         unwelcome=unwelcome(choices, drawn) | layer.unwelcome(),
-        wanted=(*(k for k in given if k not in drawn.entry.fixed), *layer.arrays),
+        wanted=(*drawn.graded, *layer.arrays),
         complex=is_complex(layer.dtype),
         sizes={"n": n, "T": steps, "B": batch},
     )

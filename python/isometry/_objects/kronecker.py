@@ -29,7 +29,10 @@ def listed(factors: object) -> list[object]:
     """The factors one by one."""
     if isinstance(factors, str | bytes | dict) or not hasattr(factors, "__iter__"):
         _check.kind("factors", "a sequence of matrices", factors)
-    return list(factors)
+    found = list(factors)
+    if any([one is None for one in found]):  # noqa: C419  torch.compile does not trace a generator here
+        _check.kind("factors", "matrices each", None)
+    return found
 
 
 def sizes(n: int, factor_sizes: Sequence[int] | None) -> list[int]:
