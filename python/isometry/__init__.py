@@ -11,7 +11,16 @@ from isometry._threads import get_num_threads, set_num_threads
 from isometry.activations import activate, activate_vjp
 from isometry.config import show_config
 from isometry.metrics import orthogonality_error
-from isometry.operators import Adjoint, Cayley, Composition, Dense, Householder, Kronecker, Operator
+from isometry.operators import (
+    Adjoint,
+    Cayley,
+    Composition,
+    Dense,
+    FourierProduct,
+    Householder,
+    Kronecker,
+    Operator,
+)
 from isometry.realform import complex_matrix, complex_state, real_input, real_matrix, real_state
 from isometry.recurrence import recurrence, recurrence_vjp
 from isometry.runs import load_run
@@ -21,6 +30,7 @@ __all__ = [
     "Cayley",
     "Composition",
     "Dense",
+    "FourierProduct",
     "Householder",
     "Kronecker",
     "Operator",

@@ -14,12 +14,13 @@ import numpy as np
 from registry.cayley import CAYLEY
 from registry.dense import DENSE
 from registry.entry import gathered, is_complex, real_of, spread
+from registry.fourier import FOURIER
 from registry.householder import HOUSEHOLDER
 from registry.kronecker import KRONECKER
 
 DTYPES = (np.float32, np.float64, np.complex64, np.complex128)
 
-OBJECTS = {"householder": HOUSEHOLDER, "cayley": CAYLEY, "dense": DENSE, "kronecker": KRONECKER}
+OBJECTS = {"householder": HOUSEHOLDER, "cayley": CAYLEY, "dense": DENSE, "fourier": FOURIER, "kronecker": KRONECKER}
 
 
 @dataclass(frozen=True)

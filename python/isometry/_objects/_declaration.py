@@ -24,6 +24,12 @@ class Argument:
     group: str = ""  #: arguments of one group are not given together
     angles: bool = False  #: e^{i argument} makes the matrix complex
     list: bool = False  #: any number of such arrays, each with sizes of its own
+    integer: bool = False  #: integers, without a gradient
+
+    @property
+    def own(self) -> bool:
+        """Whether its numbers are of the type of the matrix."""
+        return not (self.real or self.integer)
 
     @property
     def rank(self) -> int:
@@ -51,6 +57,8 @@ class Declaration:
     empty: tuple[str, ...] = ()
     checked: tuple[str, ...] = ()  #: arguments whose values the law restricts
     saves_matrix: bool = False  #: the gradient of the matrix starts from the matrix
+    required: int = 1  #: so many arguments, the first ones, must be given
+    batched: bool = True  #: arguments may have leading axes, of a stack
     known: object = field(init=False, repr=False, compare=False)
     first_checked: bool = field(init=False, repr=False, compare=False)
 
@@ -63,6 +71,11 @@ class Declaration:
     def names(self) -> tuple[str, ...]:
         """The arguments' names."""
         return tuple(a.name for a in self.arguments)
+
+    @property
+    def lead(self) -> int:
+        """The argument whose dtype is the matrix's: the first that is of its type."""
+        return next((i for i, a in enumerate(self.arguments) if a.own), 0)
 
     def flat(self, count: int) -> tuple[Argument, ...]:
         """The arguments of `count` arrays: the last one again and again if it is a list."""
@@ -99,7 +112,7 @@ class Declaration:
         """Bind or check the sizes of one argument, and return its batch shape."""
         name, axes = argument.name, argument.axes.split()
         own = shape[len(shape) - len(axes) :]
-        if len(shape) < len(axes):
+        if len(shape) < len(axes) or (len(shape) > len(axes) and not self.batched):
             self._refuse(argument, shape, sizes)
         for axis, size in zip(axes, own, strict=True):
             if axis == TRIANGLE:
@@ -117,7 +130,7 @@ class Declaration:
         least = [axis for axis in dict.fromkeys(axes) if axis.isalpha() and axis not in self.empty]
         first = argument is self.arguments[0]
         rule = f" with {', '.join(least)} >= 1" if first and least else f" with {', '.join(known)}" if known else ""
-        raise ValueError(f"{argument.name} must have shape {argument.form()}{rule}, not {shape}")
+        raise ValueError(f"{argument.name} must have shape {argument.form(self.batched)}{rule}, not {shape}")
 
 
 def packed_size(argument: str, length: int) -> int:

@@ -8,7 +8,20 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from isometry import _check, _check_expression, _core, _threads
-from isometry._arrays import Array, DType, common, finite, gradient, ready, real_type, stacked, taken, taken_real
+from isometry._arrays import (
+    INT64,
+    Array,
+    DType,
+    common,
+    finite,
+    gradient,
+    ready,
+    real_type,
+    stacked,
+    taken,
+    taken_integers,
+    taken_real,
+)
 from isometry._check import Shape
 from isometry._expression import converted, sizes
 from isometry._index import Key, picked
@@ -42,7 +55,9 @@ class Declared(Immutable):
     def _hold(self, *values: Any) -> None:
         """Take and check the arguments, and set everything there is to set."""
         declaration, nones = self._declaration, values[1:]
-        if values and not any(value is not None for value in nones):  # the common case: the first argument alone
+        if (
+            declaration.required == 1 and not any(value is not None for value in nones) and values
+        ):  # the common case: the first argument alone
             first = taken(declaration.arguments[0].name, values[0])
             shape, batch_shape = declaration.known(first.shape, *nones)  # type: ignore[operator]
             if declaration.first_checked:
@@ -52,7 +67,7 @@ class Declared(Immutable):
         arguments = declaration.flat(len(values))
         arrays: list[Array | None] = [None] * len(values)
         for i, (argument, value) in enumerate(zip(arguments, values, strict=True)):
-            if value is not None or i == 0:
+            if value is not None or i < declaration.required:
                 arrays[i] = _taken(argument, value, arrays[0])
         shape, batch_shape = declaration.known(*[None if a is None else a.shape for a in arrays])  # type: ignore[operator]
         dtype = promoted(arguments, arrays)
@@ -78,35 +93,35 @@ class Declared(Immutable):
 
     def _check_values(self, arrays: list[Array | None], dtype: DType) -> None:
         """Refuse values that the law forbids."""
-        checked, real = self._declaration.checked, real_type(dtype)
-        first = arrays[0]
-        own = dtype if first is not None and first.dtype.kind == "c" else real
+        checked = self._declaration.checked
+        first = arrays[self._declaration.lead]
+        own = dtype if first is not None and first.dtype.kind == "c" else real_type(dtype)
         seen = tuple(
-            ready(a, real if t.real else own) if a is not None and t.name in checked else None
+            ready(a, _type(t, own)) if a is not None and t.name in checked else None
             for t, a in zip(self._declaration.flat(len(arrays)), arrays, strict=True)
         )
         if any(a is not None for a in seen):
             _core.operator_check(self._declaration.stem, seen)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), {name: getattr(self, name) for name in self._declaration.names})
+        return _rebuild, (type(self), self._arrays)
 
     # -------------------------------------------------------- folded arrays
 
     def _check_held(self, check_finite: bool) -> None:
         if check_finite and not self._finite:
             for argument, array in zip(self._flat, self._arrays, strict=True):
-                finite(argument.name, array)
+                if not argument.integer:
+                    finite(argument.name, array)
             object.__setattr__(self, "_finite", True)
 
     def _parameters(self, dtype: DType) -> Folded:
         """The arguments broadcast to the batch and folded to (nb, ...), or as they are, for arithmetic in dtype."""
         if self.batch_shape == ():
-            real = real_type(dtype)
             given = zip(self._flat, self._arrays, strict=True)
-            return tuple([None if a is None else ready(a, real if t.real else dtype) for t, a in given])
+            return tuple([None if a is None else ready(a, _type(t, dtype)) for t, a in given])
         return tuple(
-            None if a is None else stacked(a, t.rank, self.batch_shape, real_type(dtype) if t.real else dtype)
+            None if a is None else stacked(a, t.rank, self.batch_shape, _type(t, dtype))
             for t, a in zip(self._flat, self._arrays, strict=True)
         )
 
@@ -162,7 +177,9 @@ class Declared(Immutable):
     def astype(self, dtype: DTypeLike) -> Self:
         own, target = self.dtype.name, field(dtype).name
         _check_expression.conversion(own, target)
-        return self._remade(lambda t, a: a.astype(converted(own, a.dtype.name, target, t.real), copy=False))
+        return self._remade(
+            lambda t, a: a if t.integer else a.astype(converted(own, a.dtype.name, target, t.real), copy=False)
+        )
 
     def _picked(self, key: Key) -> Self:
         return self._remade(lambda t, a: picked(a, a.shape[: a.ndim - t.rank], key))
@@ -187,6 +204,8 @@ def _held(i: int, argument: Argument) -> property:
 
 def _taken(argument: Argument, value: Any, first: Array | None) -> Array:
     """The argument as an array; a Python number takes the precision of the first one."""
+    if argument.integer:
+        return taken_integers(argument.name, value)
     if not argument.real:
         return taken(argument.name, value)
     if first is not None and isinstance(value, int | float) and not isinstance(value, np.generic):
@@ -194,15 +213,21 @@ def _taken(argument: Argument, value: Any, first: Array | None) -> Array:
     return taken_real(argument.name, value)
 
 
+def _type(argument: Argument, dtype: DType) -> DType:
+    """The dtype of an argument in arithmetic in the given dtype."""
+    return INT64 if argument.integer else real_type(dtype) if argument.real else dtype
+
+
 def promoted(arguments: tuple[Argument, ...], arrays: list[Array | None]) -> DType:
     """The dtype of W: that of its arrays, complex where angles are given."""
-    result = common(*arrays)
+    result = common(*[a for t, a in zip(arguments, arrays, strict=True) if not t.integer])
     for t, a in zip(arguments, arrays, strict=True):
         if t.angles and a is not None:
             return np.result_type(result, np.complex64)
     return result
 
 
-def _rebuild(cls: type[Declared], arguments: dict[str, Array | None]) -> Declared:
-    first, *rest = arguments.items()
-    return cls(first[1], **dict(rest))  # type: ignore[call-arg,arg-type]
+def _rebuild(cls: type[Declared], arrays: tuple[Array | None, ...]) -> Declared:
+    operator = cls.__new__(cls)
+    operator._hold(*arrays)
+    return operator

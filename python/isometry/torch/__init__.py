@@ -11,7 +11,16 @@ from .._core import __version__
 from .._threads import set_num_threads
 from .activations import activate
 from .gru import gru
-from .operators import Adjoint, Cayley, Composition, Dense, Householder, Kronecker, Operator
+from .operators import (
+    Adjoint,
+    Cayley,
+    Composition,
+    Dense,
+    FourierProduct,
+    Householder,
+    Kronecker,
+    Operator,
+)
 from .realform import complex_matrix, complex_state, orthogonality_error, real_input, real_matrix, real_state
 from .recurrence import recurrence
 
@@ -55,6 +64,7 @@ __all__ = [
     "Cayley",
     "Composition",
     "Dense",
+    "FourierProduct",
     "Householder",
     "Kronecker",
     "Operator",

@@ -5,7 +5,17 @@ from ._composition import Composition
 from ._operator import Operator
 from .cayley import Cayley
 from .dense import Dense
+from .fourier import FourierProduct
 from .householder import Householder
 from .kronecker import Kronecker
 
-__all__ = ["Adjoint", "Cayley", "Composition", "Dense", "Householder", "Kronecker", "Operator"]
+__all__ = [
+    "Adjoint",
+    "Cayley",
+    "Composition",
+    "Dense",
+    "FourierProduct",
+    "Householder",
+    "Kronecker",
+    "Operator",
+]

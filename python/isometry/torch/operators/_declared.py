@@ -13,12 +13,12 @@ from ..._backend import serve
 from ..._expression import sizes
 from ..._index import Key, picked
 from ..._objects._declaration import Argument, Declaration
-from .._function import COMPLEX_OF, REAL_OF, array, by_formula, plain, visible, watched
+from .._function import COMPLEX_OF, REAL_OF, array, by_formula, dtype_name, plain, visible, watched
 from .._function import given as kernel_array
 from ._compiled import CompiledApply, CompiledMatrix, compiling
 from ._expressions import kind_of
 from ._functions import Functions, arrays, functions
-from ._operator import Arguments, Operator, beside, real_tensor, stacked, tensor
+from ._operator import Arguments, Operator, beside, integers, real_tensor, stacked, tensor
 
 
 class Declared(Operator):
@@ -51,19 +51,30 @@ class Declared(Operator):
         if not values:
             declaration.check()
         first, *rest = values
-        if not any(value is not None for value in rest) and self._hold_one(first, len(rest)):
+        if (
+            declaration.required == 1
+            and not any(value is not None for value in rest)
+            and self._hold_one(first, len(rest))
+        ):
             return
         name = declaration.arguments[0].name
         held = tensor(name, first)
+        if declaration.arguments[0].real:
+            _check.real(name, dtype_name(held.dtype))
         dtype = own = held.dtype
         given: list[Tensor | None] = [held]
         shapes: list[tuple[int, ...] | None] = [held.shape]
-        for argument, value in zip(declaration.flat(1 + len(rest))[1:], rest, strict=True):
-            if value is None:
+        for i, (argument, value) in enumerate(zip(declaration.flat(1 + len(rest))[1:], rest, strict=True), 1):
+            if value is None and i >= declaration.required:
                 given.append(None)
                 shapes.append(None)
                 continue
-            t = real_tensor(argument.name, value, name, own) if argument.real else beside(argument.name, value, own)
+            if argument.integer:
+                t = integers(argument.name, value, held.device)
+            elif argument.real:
+                t = real_tensor(argument.name, value, name, own)
+            else:
+                t = beside(argument.name, value, own)
             given.append(t)
             shapes.append(t.shape)
             if argument.angles or t.is_complex():
@@ -81,7 +92,7 @@ class Declared(Operator):
             self._batch_shape == ()
             and not torch.compiler.is_compiling()
             and all(t is None or plain(t) for t in given)
-            and all(t is None or a.real or t.dtype is dtype for t, a in zip(given, self._flat, strict=True))
+            and all(t is None or not a.own or t.dtype is dtype for t, a in zip(given, self._flat, strict=True))
         )
 
     @property
@@ -116,13 +127,13 @@ class Declared(Operator):
 
     def arguments(self, dtype: torch.dtype) -> Arguments:
         """The arguments, those of the matrix's type in the given dtype, with no batch axis or a single one."""
-        batch, first = self._batch_shape, self._arrays[0]
+        batch, first = self._batch_shape, self._arrays[self._declaration.lead]
         if not batch and first is not None and first.dtype is dtype and not self._declaration.arguments[-1].list:
             return self._arrays
         made = []
         for argument, t in zip(self._flat, self._arrays, strict=True):
             if t is not None:
-                t = t if argument.real or t.dtype is dtype else t.to(dtype)
+                t = t if not argument.own or t.dtype is dtype else t.to(dtype)
                 t = stacked(t, batch, argument.rank) if batch else t
             made.append(t)
         return tuple(made)
@@ -222,7 +233,7 @@ class Declared(Operator):
 
     def _moved(self, dtype: torch.dtype | None, device: torch.device | None) -> Self:
         def moved(argument: Argument, t: Tensor) -> Tensor:
-            t = t if dtype is None else t.to(kind_of(self._dtype, t.dtype, dtype, argument.real))
+            t = t if dtype is None or argument.integer else t.to(kind_of(self._dtype, t.dtype, dtype, argument.real))
             return t if device is None else t.to(device)
 
         return self._remade(moved)
