@@ -40,6 +40,7 @@ GROUPS = (
     "cayley",
     "batches",
     "kronecker",
+    "exponential",
     "small",
     "training",
     "memory",

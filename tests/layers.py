@@ -7,8 +7,14 @@ import isometry.torch as it
 import tolerance
 
 D, N, T, B = 3, 6, 5, 4
-LAYERS = {"ornn": it.nn.ORNN, "unitary-ornn": it.nn.UnitaryORNN, "scornn": it.nn.ScoRNN, "scurnn": it.nn.ScuRNN}
-COMPLEX = ("unitary-ornn", "scurnn")
+LAYERS = {
+    "ornn": it.nn.ORNN,
+    "unitary-ornn": it.nn.UnitaryORNN,
+    "scornn": it.nn.ScoRNN,
+    "scurnn": it.nn.ScuRNN,
+    "urnn": it.nn.URNN,
+}
+COMPLEX = ("unitary-ornn", "scurnn", "urnn")
 # without an orthogonal matrix
 GATED = {"gru": it.nn.GRU}
 KINDS = {**LAYERS, **GATED}

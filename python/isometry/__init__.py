@@ -16,9 +16,11 @@ from isometry.operators import (
     Cayley,
     Composition,
     Dense,
+    Exponential,
     FourierProduct,
     Householder,
     Kronecker,
+    Mesh,
     Operator,
 )
 from isometry.realform import complex_matrix, complex_state, real_input, real_matrix, real_state
@@ -30,9 +32,11 @@ __all__ = [
     "Cayley",
     "Composition",
     "Dense",
+    "Exponential",
     "FourierProduct",
     "Householder",
     "Kronecker",
+    "Mesh",
     "Operator",
     "__version__",
     "activate",

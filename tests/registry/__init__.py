@@ -14,13 +14,21 @@ import numpy as np
 from registry.cayley import CAYLEY
 from registry.dense import DENSE
 from registry.entry import gathered, is_complex, real_of, spread
+from registry.exponential import EXPONENTIAL
 from registry.fourier import FOURIER
 from registry.householder import HOUSEHOLDER
 from registry.kronecker import KRONECKER
 
 DTYPES = (np.float32, np.float64, np.complex64, np.complex128)
 
-OBJECTS = {"householder": HOUSEHOLDER, "cayley": CAYLEY, "dense": DENSE, "fourier": FOURIER, "kronecker": KRONECKER}
+OBJECTS = {
+    "householder": HOUSEHOLDER,
+    "cayley": CAYLEY,
+    "dense": DENSE,
+    "kronecker": KRONECKER,
+    "exponential": EXPONENTIAL,
+    "fourier": FOURIER,
+}
 
 
 @dataclass(frozen=True)

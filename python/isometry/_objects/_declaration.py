@@ -1,6 +1,6 @@
 """What an object is, said once: its arguments, their shapes, and what follows from them for every face and layer."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import isqrt
@@ -35,6 +35,11 @@ class Argument:
     def rank(self) -> int:
         """Axes behind the batch."""
         return len(self.axes.split())
+
+    def shape(self, sizes: Mapping[str, int]) -> Shape:
+        """The shape without a batch, for these sizes."""
+        n = sizes["n"]
+        return tuple(n * (n - 1) // 2 if axis == TRIANGLE else sizes[axis] for axis in self.axes.split())
 
     def form(self, batch: bool = True) -> str:
         """The shape as a message shows it."""

@@ -33,11 +33,6 @@ FROM_MATRIX = Declaration(
 )
 
 
-def real_upper() -> NoReturn:
-    """A diagonal beside a real triangle."""
-    raise ValueError("diagonal must not be given with a real upper: a real skew-symmetric matrix has a zero diagonal")
-
-
 def negative_ones(number: int | None, n: int) -> tuple[int, int]:
     """(n, number of -1 in the last factor) of a random Cayley transform of size n; by default half of them."""
     n = _check.count("n", n, 1)

@@ -5,17 +5,21 @@ from isometry.operators._composition import Composition
 from isometry.operators._operator import Operator
 from isometry.operators.cayley import Cayley
 from isometry.operators.dense import Dense
+from isometry.operators.exponential import Exponential
 from isometry.operators.fourier import FourierProduct
 from isometry.operators.householder import Householder
 from isometry.operators.kronecker import Kronecker
+from isometry.operators.mesh import Mesh
 
 __all__ = [
     "Adjoint",
     "Cayley",
     "Composition",
     "Dense",
+    "Exponential",
     "FourierProduct",
     "Householder",
     "Kronecker",
+    "Mesh",
     "Operator",
 ]

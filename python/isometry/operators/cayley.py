@@ -7,7 +7,8 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from isometry import _check, _core, _tolerance
 from isometry._arrays import FLOAT64, Array, finite, ready, real_type, stacked, taken, taken_real
-from isometry._objects.cayley import CAYLEY, FROM_MATRIX, not_skew, real_upper
+from isometry._objects._skew import real_upper
+from isometry._objects.cayley import CAYLEY, FROM_MATRIX, not_skew
 from isometry._objects.cayley import negative_ones as split
 from isometry.operators._declared import Declared, promoted
 from isometry.operators._random import Seed, field, generator

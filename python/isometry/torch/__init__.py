@@ -16,9 +16,11 @@ from .operators import (
     Cayley,
     Composition,
     Dense,
+    Exponential,
     FourierProduct,
     Householder,
     Kronecker,
+    Mesh,
     Operator,
 )
 from .realform import complex_matrix, complex_state, orthogonality_error, real_input, real_matrix, real_state
@@ -64,9 +66,11 @@ __all__ = [
     "Cayley",
     "Composition",
     "Dense",
+    "Exponential",
     "FourierProduct",
     "Householder",
     "Kronecker",
+    "Mesh",
     "Operator",
     "__version__",
     "activate",

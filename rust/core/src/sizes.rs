@@ -46,6 +46,12 @@ pub fn triangles(batch: usize, n: usize) -> [usize; 3] {
     if n.is_multiple_of(2) { [batch, n / 2, n.saturating_sub(1)] } else { [batch, n, n / 2] }
 }
 
+/// The size n of a skew matrix with `packed` = n (n - 1) / 2 entries above the diagonal, if there is one.
+pub fn packed_size(packed: usize) -> usize {
+    // n = (1 + sqrt(1 + 8 packed)) / 2, exact for every length that fits in memory
+    ((1.0 + (1.0 + 8.0 * packed as f64).sqrt()) / 2.0).round() as usize
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -30,11 +30,12 @@ macro_rules! lanes {
     ($r:ident, $v:ident, $lanes:literal, $fma_in_place:literal, $maskof:ident, $set1:ident, $loadu:ident, $storeu:ident, $maskload:ident,
      $maskstore:ident, $add:ident, $sub:ident, $mul:ident, $div:ident, $fmadd:ident, $fnmadd:ident, $sqrt:ident,
      $min:ident, $and:ident, $andnot:ident, $or:ident, $cmp:ident, $blendv:ident, $round:ident, $permute:ident,
-     $swap:literal, $blend:ident, $odd:literal, $exp2:expr, $transpose:ident, $pairs:ident) => {
+     $swap:literal, $blend:ident, $odd:literal, $exp2:expr, $transpose:ident, $pairs:ident, $permuted:ident) => {
         // SAFETY: dispatch runs this type only if the instruction set was detected; callers guarantee valid pointers.
         unsafe impl Simd for Avx2<$r> {
             type R = $r;
             type V = $v;
+            type Index = __m256i;
             const LANES: usize = $lanes;
             const REGISTERS: usize = 16;
             const ROWS: usize = 6;
@@ -131,6 +132,17 @@ macro_rules! lanes {
             #[inline(always)]
             unsafe fn swap_pairs(a: $v) -> $v {
                 unsafe { $permute::<$swap>(a) }
+            }
+            #[inline(always)]
+            unsafe fn index(of: impl Fn(usize) -> usize) -> __m256i {
+                // in units of 32 bits, of which an f64 has two
+                let unit = 8 / $lanes;
+                let lanes: [u32; 8] = std::array::from_fn(|k| (of(k / unit) % $lanes * unit + k % unit) as u32);
+                unsafe { _mm256_loadu_si256(lanes.as_ptr().cast()) }
+            }
+            #[inline(always)]
+            unsafe fn permute(a: $v, index: __m256i) -> $v {
+                unsafe { $permuted(a, index) }
             }
             #[inline(always)]
             unsafe fn round(a: $v) -> $v {
@@ -240,6 +252,15 @@ unsafe fn pairs_pd(r: &mut [__m256d]) {
     }
 }
 
+#[inline(always)]
+unsafe fn permuted_ps(v: __m256, index: __m256i) -> __m256 {
+    unsafe { _mm256_permutevar8x32_ps(v, index) }
+}
+#[inline(always)]
+unsafe fn permuted_pd(v: __m256d, index: __m256i) -> __m256d {
+    unsafe { _mm256_castps_pd(permuted_ps(_mm256_castpd_ps(v), index)) }
+}
+
 lanes!(
     f32,
     __m256,
@@ -271,7 +292,8 @@ lanes!(
     0xaa,
     exp2_ps,
     transpose_ps,
-    pairs_ps
+    pairs_ps,
+    permuted_ps
 );
 lanes!(
     f64,
@@ -304,5 +326,6 @@ lanes!(
     0xa,
     exp2_pd,
     transpose_pd,
-    pairs_pd
+    pairs_pd,
+    permuted_pd
 );

@@ -18,11 +18,12 @@ macro_rules! lanes {
     ($r:ident, $v:ident, $lanes:literal, $fma_in_place:literal, $mask:ident, $set1:ident, $loadu:ident, $storeu:ident, $maskz_loadu:ident,
      $mask_storeu:ident, $add:ident, $sub:ident, $mul:ident, $div:ident, $fmadd:ident, $fnmadd:ident, $abs:ident,
      $sqrt:ident, $min:ident, $and:ident, $andnot:ident, $or:ident, $cmp:ident, $blend:ident, $roundscale:ident,
-     $permute:ident, $swap:literal, $alternate:expr, $exp2:expr, $transpose:ident, $pairs:ident) => {
+     $permute:ident, $swap:literal, $alternate:expr, $exp2:expr, $transpose:ident, $pairs:ident, $permuted:ident) => {
         // SAFETY: dispatch runs this type only if the instruction set was detected; callers guarantee valid pointers.
         unsafe impl Simd for Avx512<$r> {
             type R = $r;
             type V = $v;
+            type Index = __m512i;
             const LANES: usize = $lanes;
             const REGISTERS: usize = 32;
             const ROWS: usize = 8;
@@ -133,6 +134,17 @@ macro_rules! lanes {
             #[inline(always)]
             unsafe fn swap_pairs(a: $v) -> $v {
                 unsafe { $permute::<$swap>(a) }
+            }
+            #[inline(always)]
+            unsafe fn index(of: impl Fn(usize) -> usize) -> __m512i {
+                // in units of 32 bits, of which an f64 has two
+                let unit = 16 / $lanes;
+                let lanes: [u32; 16] = std::array::from_fn(|k| (of(k / unit) % $lanes * unit + k % unit) as u32);
+                unsafe { _mm512_loadu_si512(lanes.as_ptr().cast()) }
+            }
+            #[inline(always)]
+            unsafe fn permute(a: $v, index: __m512i) -> $v {
+                unsafe { $permuted(a, index) }
             }
             #[inline(always)]
             unsafe fn round(a: $v) -> $v {
@@ -266,6 +278,15 @@ unsafe fn pairs_pd(r: &mut [__m512d]) {
     }
 }
 
+#[inline(always)]
+unsafe fn permuted_ps(v: __m512, index: __m512i) -> __m512 {
+    unsafe { _mm512_permutexvar_ps(index, v) }
+}
+#[inline(always)]
+unsafe fn permuted_pd(v: __m512d, index: __m512i) -> __m512d {
+    unsafe { _mm512_castps_pd(permuted_ps(_mm512_castpd_ps(v), index)) }
+}
+
 lanes!(
     f32,
     __m512,
@@ -297,7 +318,8 @@ lanes!(
     alternate_ps,
     exp2_ps,
     transpose_ps,
-    pairs_ps
+    pairs_ps,
+    permuted_ps
 );
 lanes!(
     f64,
@@ -330,5 +352,6 @@ lanes!(
     alternate_pd,
     exp2_pd,
     transpose_pd,
-    pairs_pd
+    pairs_pd,
+    permuted_pd
 );

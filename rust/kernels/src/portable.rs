@@ -36,6 +36,7 @@ fn fused<R: Real>(a: R, b: R, c: R) -> R {
 unsafe impl<R: Real> Simd for Portable<R> {
     type R = R;
     type V = [R; 4];
+    type Index = [usize; 4];
     const LANES: usize = 4;
     const REGISTERS: usize = if cfg!(target_arch = "aarch64") { 32 } else { 16 };
     const ROWS: usize = 4;
@@ -143,6 +144,14 @@ unsafe impl<R: Real> Simd for Portable<R> {
     #[inline(always)]
     unsafe fn swap_pairs(a: [R; 4]) -> [R; 4] {
         [a[1], a[0], a[3], a[2]]
+    }
+    #[inline(always)]
+    unsafe fn index(of: impl Fn(usize) -> usize) -> [usize; 4] {
+        [of(0) % 4, of(1) % 4, of(2) % 4, of(3) % 4]
+    }
+    #[inline(always)]
+    unsafe fn permute(a: [R; 4], index: [usize; 4]) -> [R; 4] {
+        [a[index[0] % 4], a[index[1] % 4], a[index[2] % 4], a[index[3] % 4]]
     }
     #[inline(always)]
     unsafe fn round(a: [R; 4]) -> [R; 4] {

@@ -6,9 +6,11 @@
 use crate::activation::ActivationKernels;
 use crate::cayley::CayleyKernels;
 use crate::eliminate::EliminateKernels;
+use crate::exponential::{ExponentialKernels, ExponentialPasses};
 use crate::fourier::FourierKernels;
 use crate::householder::HouseholderKernels;
 use crate::kronecker::KroneckerKernels;
+use crate::mesh::{AngleKernels, MeshKernels};
 use crate::norms::NormKernels;
 use crate::pack::PackKernels;
 use crate::portable::Portable;
@@ -37,6 +39,8 @@ pub trait Real:
     + FloatConst
     + PartialOrd
     + ActivationKernels
+    + ExponentialPasses
+    + AngleKernels
     + FourierKernels
     + NormKernels
     + RecurrenceKernels
@@ -79,8 +83,10 @@ pub unsafe trait Scalar:
     + Sum
     + CayleyKernels
     + EliminateKernels
+    + ExponentialKernels
     + HouseholderKernels
     + KroneckerKernels
+    + MeshKernels
     + PackKernels
     + ProductKernels
     + UpperKernels

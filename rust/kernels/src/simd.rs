@@ -15,6 +15,8 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
     type R: Real;
     /// A vector register (or an array of elements).
     type V: Copy;
+    /// Which lane goes where ([`Simd::permute`]).
+    type Index: Copy;
     /// Elements per vector, a multiple of 2.
     const LANES: usize;
     /// Vector registers.
@@ -72,6 +74,10 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
     unsafe fn select_eq(a: Self::V, b: Self::V, yes: Self::V, no: Self::V) -> Self::V;
     /// Adjacent lanes exchanged: (1, 0, 3, 2, ...).
     unsafe fn swap_pairs(a: Self::V) -> Self::V;
+    /// Lane i of the result of [`Simd::permute`] is lane `of(i) % LANES`.
+    unsafe fn index(of: impl Fn(usize) -> usize) -> Self::Index;
+    /// The lanes in another order, any of them any number of times.
+    unsafe fn permute(a: Self::V, index: Self::Index) -> Self::V;
     /// Nearest integer (ties to even).
     unsafe fn round(a: Self::V) -> Self::V;
     /// 2^k for lanes that hold integers k within the exponent range of normal numbers.

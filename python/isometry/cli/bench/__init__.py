@@ -24,6 +24,8 @@ GROUPS = (
     "cayley",
     "batches",
     "kronecker",
+    "exponential",
+    "mesh",
     "small",
     "training",
     "memory",

@@ -5,6 +5,6 @@ everything else runs in the kernels, against which they are tested. Operators co
 (..., n), or with one batch axis, (nb, n, m), with x of shape (nb, k, n).
 """
 
-from . import activation, cayley, dense, fourier, householder, kronecker, recurrence
+from . import activation, cayley, dense, exponential, fourier, householder, kronecker, mesh, recurrence
 
-__all__ = ["activation", "cayley", "dense", "fourier", "householder", "kronecker", "recurrence"]
+__all__ = ["activation", "cayley", "dense", "exponential", "fourier", "householder", "kronecker", "mesh", "recurrence"]

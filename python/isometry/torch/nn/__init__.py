@@ -5,5 +5,6 @@ from .ornn import ORNN
 from .scornn import ScoRNN
 from .scurnn import ScuRNN
 from .unitary_ornn import UnitaryORNN
+from .urnn import URNN
 
-__all__ = ["GRU", "ORNN", "ScoRNN", "ScuRNN", "UnitaryORNN"]
+__all__ = ["GRU", "ORNN", "URNN", "ScoRNN", "ScuRNN", "UnitaryORNN"]

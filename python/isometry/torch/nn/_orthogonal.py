@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any, Unpack
+from typing import Unpack
 
 import torch
 from torch import Tensor, nn
 
 from ... import _check_recurrence
 from ..recurrence import recurrence
-from ._base import LayerKeywords, RecurrentLayer
+from ._base import LayerKeywords
+from ._transition import TransitionLayer
 
 
-class OrthogonalRNN(RecurrentLayer):
-    """A layer whose W is a function of a few free parameters, defined by a subclass.
-
-    A subclass defines the hooks ``_transition_shapes``, ``_draw_transition`` and ``_transition``, and ``_fixed`` for
-    untrained data that determines W; it sets ``is_complex`` if W is complex.
-    """
+class OrthogonalRNN(TransitionLayer):
+    """A layer whose W is an operator that a subclass names; it sets ``is_complex`` if W is complex."""
 
     _own_keywords: tuple[str, ...] = ("nonlinearity",)
     slope = 0.1
@@ -34,41 +30,6 @@ class OrthogonalRNN(RecurrentLayer):
     ) -> None:
         self.nonlinearity = nonlinearity
         super().__init__(input_size, hidden_size, num_layers, **keywords)
-
-    # ------------------------------------------------------------ hooks
-
-    def _transition_shapes(self) -> dict[str, tuple[int, ...]]:
-        """Names and stored shapes of the parameters of one W."""
-        raise NotImplementedError
-
-    def _draw_transition(self) -> dict[str, Tensor]:
-        """Initial values of the same names (complex ones as complex tensors), in float64 on the CPU."""
-        raise NotImplementedError
-
-    def _transition(self, suffix: str) -> Any:
-        """The operator W of one recurrence, built from its parameters."""
-        raise NotImplementedError
-
-    # ------------------------------------------------------------ W
-
-    def recurrent_parameters(self) -> Iterator[nn.Parameter]:
-        """Yield the parameters of W, of every layer and direction, for a separate learning rate."""
-        for suffix in self._suffixes:
-            for name in self._transition_shapes():
-                yield getattr(self, name + suffix)
-
-    def recurrent_matrix(self, layer: int = 0, reverse: bool = False) -> Tensor:
-        """W (hidden_size, hidden_size) of one layer and direction, differentiable.
-
-        Raises
-        ------
-        IndexError
-            If the layer does not exist.
-        ValueError
-            If ``reverse`` is given for a layer that is not bidirectional.
-        """
-        matrix: Tensor = self._transition(self._suffix(layer, reverse)).matrix()
-        return matrix
 
     # ------------------------------------------------------------ hooks of the base class
 
@@ -94,8 +55,7 @@ class OrthogonalRNN(RecurrentLayer):
         nn.init.uniform_(weight, -bound, bound)
         if self.bias:
             nn.init.zeros_(getattr(self, ("activation_bias" if self._biased_units else "bias") + suffix))
-        for name, value in self._draw_transition().items():
-            getattr(self, name + suffix).copy_(torch.view_as_real(value) if value.is_complex() else value)
+        self._reset_transition(suffix)
 
     def _run(self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool) -> Tensor:
         weight = self._value("weight_ih" + suffix)

@@ -71,6 +71,7 @@ class ORNN(OrthogonalRNN):
     """
 
     _own_keywords = ("reflections", "sign", "nonlinearity", "slope")
+    _object, _trained = Householder, ("vectors",)
 
     def __init__(
         self,
@@ -95,8 +96,8 @@ class ORNN(OrthogonalRNN):
         trapezoid((self.hidden_size, self.reflections), self.sign)
         _check_recurrence.slope(self.slope)
 
-    def _transition_shapes(self) -> dict[str, tuple[int, ...]]:
-        return {"vectors": (self.hidden_size, self.reflections)}
+    def _sizes(self) -> dict[str, int]:
+        return {"n": self.hidden_size, "m": self.reflections}
 
     def _draw_transition(self) -> dict[str, Tensor]:
         n, m = self.hidden_size, self.reflections

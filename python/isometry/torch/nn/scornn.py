@@ -63,6 +63,7 @@ class ScoRNN(OrthogonalRNN):
     """
 
     _own_keywords = ("negative_ones", "nonlinearity")
+    _object, _trained, _untrained = Cayley, ("upper",), ("signs",)
 
     def __init__(
         self,
@@ -90,16 +91,7 @@ class ScoRNN(OrthogonalRNN):
         if not self.signs_l0.is_meta:  # D is determined by the loaded buffers
             self.negative_ones = int((self.signs_l0 < 0).sum())
 
-    def _transition_shapes(self) -> dict[str, tuple[int, ...]]:
-        return {"upper": (self.hidden_size * (self.hidden_size - 1) // 2,)}
-
     def _fixed(self) -> dict[str, Tensor]:
         signs = torch.ones(self.hidden_size, device="cpu")
         signs[self.hidden_size - self.negative_ones :] = -1
         return {"signs": signs}
-
-    def _draw_transition(self) -> dict[str, Tensor]:
-        return {"upper": Cayley.random(self.hidden_size, dtype=torch.float64, device="cpu").upper}
-
-    def _transition(self, suffix: str) -> Cayley:
-        return Cayley(getattr(self, "upper" + suffix), signs=getattr(self, "signs" + suffix))

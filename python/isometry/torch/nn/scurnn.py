@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from typing import Unpack
 
-import torch
-from torch import Tensor
-
 from ..operators.cayley import Cayley
 from ._base import LayerKeywords
 from ._orthogonal import OrthogonalRNN
@@ -59,6 +56,7 @@ class ScuRNN(OrthogonalRNN):
     """
 
     is_complex = True
+    _object, _trained = Cayley, ("upper", "diagonal", "phases")
 
     def __init__(
         self,
@@ -70,16 +68,3 @@ class ScuRNN(OrthogonalRNN):
         **keywords: Unpack[LayerKeywords],
     ) -> None:
         super().__init__(input_size, hidden_size, num_layers, nonlinearity, **keywords)
-
-    def _transition_shapes(self) -> dict[str, tuple[int, ...]]:
-        n = self.hidden_size
-        return {"upper": (n * (n - 1) // 2, 2), "diagonal": (n,), "phases": (n,)}
-
-    def _draw_transition(self) -> dict[str, Tensor]:
-        drawn = Cayley.random(self.hidden_size, dtype=torch.complex128, device="cpu")
-        parts = {"upper": drawn.upper, "diagonal": drawn.diagonal, "phases": drawn.phases}
-        return {name: t for name, t in parts.items() if t is not None}
-
-    def _transition(self, suffix: str) -> Cayley:
-        diagonal, phases = getattr(self, "diagonal" + suffix), getattr(self, "phases" + suffix)
-        return Cayley(self._value("upper" + suffix), diagonal=diagonal, phases=phases)

@@ -63,6 +63,7 @@ class UnitaryORNN(OrthogonalRNN):
 
     _own_keywords = ("reflections", "nonlinearity")
     is_complex = True
+    _object, _trained = Householder, ("vectors", "phases")
 
     def __init__(
         self,
@@ -83,13 +84,14 @@ class UnitaryORNN(OrthogonalRNN):
         most = self.hidden_size - 1
         self.reflections = most if given is None else _check.within("reflections", given, 0, most)
 
-    def _transition_shapes(self) -> dict[str, tuple[int, ...]]:
-        return {"vectors": (self.hidden_size, self.reflections, 2), "phases": (self.hidden_size,)}
+    def _sizes(self) -> dict[str, int]:
+        return {"n": self.hidden_size, "m": self.reflections}
 
     def _draw_transition(self) -> dict[str, Tensor]:
         vectors = Householder.random(self.hidden_size, self.reflections, dtype=torch.complex128, device="cpu").vectors
         turns = torch.rand(self.hidden_size, dtype=torch.float64, device="cpu")
         return {"vectors": vectors, "phases": math.pi * (2 * turns - 1)}
 
-    def _transition(self, suffix: str) -> Householder:
-        return Householder(self._value("vectors" + suffix).tril(), phases=getattr(self, "phases" + suffix))
+    def _argument(self, name: str, suffix: str) -> Tensor:
+        value = super()._argument(name, suffix)
+        return value.tril() if name == "vectors" else value

@@ -5,17 +5,21 @@ from ._composition import Composition
 from ._operator import Operator
 from .cayley import Cayley
 from .dense import Dense
+from .exponential import Exponential
 from .fourier import FourierProduct
 from .householder import Householder
 from .kronecker import Kronecker
+from .mesh import Mesh
 
 __all__ = [
     "Adjoint",
     "Cayley",
     "Composition",
     "Dense",
+    "Exponential",
     "FourierProduct",
     "Householder",
     "Kronecker",
+    "Mesh",
     "Operator",
 ]

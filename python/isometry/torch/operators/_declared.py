@@ -91,7 +91,7 @@ class Declared(Operator):
         self._ready = (
             self._batch_shape == ()
             and not torch.compiler.is_compiling()
-            and all(t is None or plain(t) for t in given)
+            and all(t is None or plain(t) or _shape_alone(a, t) for t, a in zip(given, self._flat, strict=True))
             and all(t is None or not a.own or t.dtype is dtype for t, a in zip(given, self._flat, strict=True))
         )
 
@@ -154,7 +154,7 @@ class Declared(Operator):
             assert first is not None
             stack = first.shape[: first.dim() - self._declaration.arguments[0].rank]
             return CompiledMatrix.apply(self._declaration.stem, (*stack, *self._shape), *arguments)  # type: ignore[no-any-return]
-        if 0 in [t.numel() for t in arguments if t is not None] or by_formula(*arguments):
+        if self._vacant(arguments) or by_formula(*arguments):
             return self._by_formula(arguments)
         return self._formed(arguments)
 
@@ -188,17 +188,22 @@ class Declared(Operator):
         if compiling(x, *arguments):
             features = self._shape[adjoint]
             return CompiledApply.apply(self._declaration.stem, adjoint, features, x, *arguments)  # type: ignore[no-any-return]
-        if not x.numel() or 0 in [t.numel() for t in arguments if t is not None] or by_formula(x, *arguments):
+        if not x.numel() or self._vacant(arguments) or by_formula(x, *arguments):
             return self._rows_by_formula(arguments, x, adjoint)
         features = self._shape[adjoint]
         return self._functions.apply.apply(adjoint, features, x, *arguments)  # type: ignore[no-any-return]
 
     def _steps(self, dtype: torch.dtype, steps: int, batch: int) -> tuple[Functions, Arguments] | None:
         arguments = self.arguments(dtype)
-        if 0 in [t.numel() for t in arguments if t is not None] or by_formula(*arguments):
+        if self._vacant(arguments) or by_formula(*arguments):
             return None
         route = _core.recurrence_route(self._declaration.stem, arrays(arguments), steps, batch)
         return (self._functions, arguments) if route == "factored" else None
+
+    def _vacant(self, arguments: Arguments) -> bool:
+        """Whether an argument that has a gradient has no elements."""
+        given = zip(self._flat, arguments, strict=True)
+        return any(t is not None and not t.numel() and not _shape_alone(a, t) for a, t in given)
 
     def _rows_by_formula(self, arguments: Arguments, x: Tensor, adjoint: bool) -> Tensor:
         """W x or W^H x by the formula."""
@@ -247,6 +252,11 @@ class Declared(Operator):
         operator = self.__new__(type(self))
         operator._hold(*made)
         return operator
+
+
+def _shape_alone(argument: Argument, t: Tensor) -> bool:
+    """Whether nothing but the shape of a fixed argument matters: there are no elements."""
+    return not argument.trained and not t.numel()
 
 
 def _held(i: int, argument: Argument) -> property:

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from ... import _check, _core, _tolerance
-from ..._objects.cayley import CAYLEY, FROM_MATRIX, not_skew, real_upper, singular_skew
+from ..._objects._skew import real_upper
+from ..._objects.cayley import CAYLEY, FROM_MATRIX, not_skew, singular_skew
 from ..._objects.cayley import negative_ones as split
 from .. import formulas
 from .._function import COMPLEX_OF, REAL_OF, array, dtype_name, room, visible

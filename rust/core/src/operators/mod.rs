@@ -39,9 +39,11 @@ macro_rules! objects {
 objects! {
     cayley Cayley check_values;
     dense Dense;
+    exponential Exponential;
     fourier FourierProduct check_values;
     householder Householder check_values;
     kronecker Kronecker;
+    mesh Mesh check_values;
 }
 
 fn unknown(object: &str) -> Error {

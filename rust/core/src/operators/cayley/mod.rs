@@ -34,7 +34,7 @@ use crate::kernels::Buffer;
 use crate::operator::{Cpu, Operator, Saves};
 use crate::parallel::Shared;
 use crate::scalar::Scalar;
-use crate::sizes::{check_len, triangles, work};
+use crate::sizes::{check_len, packed_size, triangles, work};
 use isometry_kernels::cayley::triangle;
 
 /// The arguments; D is I, diag(signs) or diag(e^{i phases}).
@@ -84,7 +84,7 @@ impl<'a, T: Scalar> Cayley<'a, T> {
         let [upper, diagonal, signs, phases] = all(given)?;
         let [batch, packed] = upper.sizes("upper")?;
         let last = Last::of(Last::Signs, signs, phases)?;
-        Self::new(upper.own("upper")?, diagonal.real(), last, batch, size_of(packed))
+        Self::new(upper.own("upper")?, diagonal.real(), last, batch, packed_size(packed))
     }
 
     /// The strict upper triangle of matrix b.
@@ -97,12 +97,6 @@ impl<'a, T: Scalar> Cayley<'a, T> {
     fn diagonal_of(&self, b: usize) -> Option<&'a [T::Real]> {
         self.diagonal.map(|d| &d[b * self.n..(b + 1) * self.n])
     }
-}
-
-/// The size n of a skew matrix with `packed` = n (n - 1) / 2 entries above the diagonal, if there is one.
-fn size_of(packed: usize) -> usize {
-    // n = (1 + sqrt(1 + 8 packed)) / 2, exact for every length that fits in memory
-    ((1.0 + (1.0 + 8.0 * packed as f64).sqrt()) / 2.0).round() as usize
 }
 
 /// Refuses finite signs other than +1 and -1.

@@ -26,6 +26,7 @@ use crate::recurrence::{Route, Transition};
 use crate::scalar::{Real, Scalar};
 use crate::sizes::{check_len, size, work};
 use isometry_kernels::fourier::Plan;
+use isometry_kernels::mesh::Angles;
 use num_traits::{Float, Zero};
 use std::sync::Arc;
 
@@ -62,12 +63,7 @@ impl<'a, T: Scalar> FourierProduct<'a, T> {
         let places = checked(permutation)?;
         let mut numbers = Buffer::zeroed(work(&[5, n, 2]))?;
         let (diagonals, reflections) = numbers.split_at_mut(6 * n);
-        let (one, share) = (T::Real::of(1.0), T::Real::of(1.0 / n as f64));
-        for (j, (pair, angle)) in diagonals.chunks_exact_mut(2).zip(phases).enumerate() {
-            let by = if j / n == 1 { share } else { one };
-            let (sin, cos) = angle.sin_cos();
-            pair.copy_from_slice(&[by * cos, by * sin]);
-        }
+        turned(phases, n, diagonals)?;
         let mut lengths = [T::Real::zero(); 2];
         let each = reflections.chunks_exact_mut(2 * n).zip(vectors.chunks_exact(n));
         for ((w, v), length) in each.zip(&mut lengths) {
@@ -100,6 +96,20 @@ impl<'a, T: Scalar> FourierProduct<'a, T> {
         identity.iter_mut().step_by(self.n + 1).for_each(|x| *x = T::one());
         Ok(identity)
     }
+}
+
+/// e^{i phases}, as pairs, those of D2 divided by n.
+fn turned<R: Real>(phases: &[R], n: usize, pairs: &mut [R]) -> Result<()> {
+    let (mut sin, mut cos) = (Buffer::zeroed(3 * n)?, Buffer::zeroed(3 * n)?);
+    let angles = Angles { x: phases.as_ptr(), sin: sin.as_mut_ptr(), cos: cos.as_mut_ptr(), count: 3 * n };
+    // SAFETY: three arrays of 3 n numbers.
+    unsafe { angles.call() };
+    let (one, share) = (R::of(1.0), R::of(1.0 / n as f64));
+    for (j, (pair, (cos, sin))) in pairs.chunks_exact_mut(2).zip(cos.iter().zip(&*sin)).enumerate() {
+        let by = if j / n == 1 { share } else { one };
+        pair.copy_from_slice(&[by * *cos, by * *sin]);
+    }
+    Ok(())
 }
 
 /// The permutation as places, if it holds each of 0..n once.

@@ -1,0 +1,13 @@
+"""The exponential of a skew-symmetric or skew-Hermitian matrix: W = exp(A).
+
+A is packed by its strict upper triangle, row by row, A[j, i] = -conj(A[i, j]), and A[j, j] = i diagonal[j].
+"""
+
+from isometry._objects._declaration import Argument, Declaration
+
+EXPONENTIAL = Declaration(
+    "Exponential",
+    "exponential",
+    (Argument("upper", "n(n-1)/2"), Argument("diagonal", "n", real=True)),
+    saves_matrix=True,
+)

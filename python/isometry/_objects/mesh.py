@@ -1,0 +1,130 @@
+"""Meshes of 2 x 2 blocks: W = D F_1 F_2 ... F_L, on pairs of neighbours (brick) or at distances n/2, ..., 2, 1 (fft).
+
+Sizes and layout stand in the shape of the first argument, an empty array (n, layers, kind, 0) of the type of W: so they
+go wherever the arguments go, through derivatives, compiled graphs and kernels.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from isometry import _check
+from isometry._check import Shape
+from isometry._objects._declaration import Argument, Declaration
+
+#: The layout and the side that layers are counted from, of every kind; kinds count from 1.
+KINDS = (("brick", "left"), ("brick", "right"), ("fft", "left"))
+
+
+class _Mesh(Declaration):
+    """A single operator, with as many angles as it has pairs."""
+
+    def check(self, *shapes: Shape | None) -> tuple[Shape, Shape]:
+        frame, theta, phi, phases, signs = shapes
+        assert frame is not None
+        self._bind(self.arguments[0], frame, {})
+        if phases is not None and signs is not None:
+            raise ValueError("signs and phases must not be given together: either makes the last factor")
+        n, layers, kind, _ = frame
+        pairs = count(n, layers, kind)
+        for name, shape, size, each in (
+            ("theta", theta, pairs, "pair"),
+            ("phi", phi, pairs, "pair"),
+            ("phases", phases, n, "row"),
+            ("signs", signs, n, "row"),
+        ):
+            if shape is not None and tuple(shape) != (size,):
+                rule = f"a number per {each} of n = {n} and {layers} layers"
+                raise ValueError(f"{name} must have shape ({size},), {rule}, not {tuple(shape)}")
+        return (n, n), ()
+
+    def sizes(self, given: Any) -> dict[str, int]:
+        """The sizes that the frame says."""
+        frame = next(shape for argument, shape in given if argument.name == "frame")
+        return {"n": frame[0], "layers": frame[1]}
+
+
+MESH = _Mesh(
+    "Mesh",
+    "mesh",
+    (
+        Argument("frame", "n layers kind 0", trained=False),
+        Argument("theta", "pairs", real=True),
+        Argument("phi", "pairs", real=True, angles=True),
+        Argument("phases", "n", real=True, group="last", angles=True),
+        Argument("signs", "n", real=True, trained=False, group="last"),
+    ),
+    empty=("layers",),
+    checked=("signs",),
+)
+
+
+def frame(n: object, layers: object, layout: object, first: object) -> tuple[int, int, int, int]:
+    """The shape of the first argument of a mesh of these sizes, after checking them."""
+    size = _check.count("n", n, 1)  # type: ignore[arg-type]
+    _check.choice("layout", layout, "brick", "fft")
+    _check.choice("first", first, "left", "right")
+    if layout == "brick":
+        if layers is None:
+            raise ValueError("layers must be given with layout 'brick'")
+        return size, _check.count("layers", layers, 1), 1 + KINDS.index(("brick", str(first))), 0  # type: ignore[arg-type]
+    if size & (size - 1):
+        raise ValueError(f"n must be a power of two with layout 'fft', not {size}")
+    if first != "left":
+        raise ValueError("first must be 'left' with layout 'fft', whose layers have no other order")
+    depth = size.bit_length() - 1
+    if layers is not None and _check.whole("layers", layers) != depth:
+        raise ValueError(f"layers must be None or log2 n = {depth} with layout 'fft', not {layers}")
+    return size, depth, len(KINDS), 0
+
+
+def layers(n: int, count: int, kind: int) -> Iterator[tuple[int, int, int]]:
+    """(first element that has a partner, pairs, distance p) of each layer, leftmost first.
+
+    Behind that element pairs are (2 p k + q, 2 p k + p + q), q < p.
+    """
+    for layer in range(count):
+        if kind == len(KINDS):
+            yield 0, n // 2, n >> (layer + 1)
+        else:
+            start = (layer if kind == 1 else count - 1 - layer) % 2
+            yield start, (n - start) // 2, 1
+
+
+def count(n: int, layers: int, kind: int) -> int:
+    """Number of pairs."""
+    if kind == len(KINDS):
+        return n // 2 * layers
+    return (layers + 1) // 2 * (n // 2) + layers // 2 * ((n - 1) // 2)
+
+
+class Sized:
+    """The sizes of a mesh, read off its frame."""
+
+    __slots__ = ()
+
+    frame: Any
+
+    @property
+    def n(self) -> int:
+        """Size of W."""
+        return int(self.frame.shape[0])
+
+    @property
+    def layers(self) -> int:
+        """L, log2 n in the fft layout."""
+        return int(self.frame.shape[1])
+
+    @property
+    def layout(self) -> str:
+        """The names "brick" or "fft"."""
+        return KINDS[self.frame.shape[2] - 1][0]
+
+    @property
+    def first(self) -> str:
+        """Whether the leftmost or the rightmost layer of a brick mesh has the pairs (0, 1), (2, 3), ..."""
+        return KINDS[self.frame.shape[2] - 1][1]
+
+    def _parts(self) -> list[str]:
+        n, layers, *rest = super()._parts()  # type: ignore[misc]
+        layout = [f"layout={self.layout!r}"] if self.layout != "brick" else []
+        return [n, layers, *layout, *([f"first={self.first!r}"] if self.first != "left" else []), *rest]

@@ -1,0 +1,88 @@
+"""Layers with a transition: W is an operator whose arguments are parameters and buffers of the layer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ._base import RecurrentLayer
+
+
+class TransitionLayer(RecurrentLayer):
+    """A layer whose W is an operator of a class of this package.
+
+    A subclass names the class of the operator and those of its arguments that are parameters; their shapes are those
+    of the declaration. ``_fixed`` gives the values of the arguments that are buffers, ``_options`` the keywords that
+    are no arrays, ``_sizes`` the sizes, and ``_random`` the initial operator, where that of the class is not meant.
+    """
+
+    _object: type[Any]
+    _trained: tuple[str, ...]
+    _untrained: tuple[str, ...] = ()  # arguments that are buffers
+
+    # ------------------------------------------------------------ hooks
+
+    def _sizes(self) -> dict[str, int]:
+        """The sizes of the declaration."""
+        return {"n": self.hidden_size}
+
+    def _options(self) -> dict[str, Any]:
+        """Keywords of the operator besides parameters and buffers."""
+        return {}
+
+    def _random(self) -> Any:
+        """An operator with the initial values, in double precision on the CPU."""
+        kind = torch.complex128 if self.is_complex else torch.float64
+        return self._object.random(self.hidden_size, **self._options(), dtype=kind, device="cpu")
+
+    def _transition_shapes(self) -> dict[str, tuple[int, ...]]:
+        """Names and stored shapes of the parameters of one W."""
+        sizes = self._sizes()
+        arguments = {a.name: a for a in self._object._declaration.arguments}
+        shapes = {name: arguments[name].shape(sizes) for name in self._trained}
+        return {name: s if arguments[name].real else self._stored(*s) for name, s in shapes.items()}
+
+    def _draw_transition(self) -> dict[str, Tensor]:
+        """Initial values of the same names (complex ones as complex tensors), in double precision on the CPU."""
+        drawn = self._random()
+        return {name: getattr(drawn, name) for name in self._trained}
+
+    def _transition(self, suffix: str) -> Any:
+        """The operator W of one recurrence, built from its parameters and buffers."""
+        names = (*self._trained, *self._untrained)
+        return self._object(**{name: self._argument(name, suffix) for name in names}, **self._options())
+
+    def _argument(self, name: str, suffix: str) -> Tensor:
+        """One argument of the operator, complex where its declaration allows it and the layer is."""
+        real = any([not a.own for a in self._object._declaration.arguments if a.name == name])  # noqa: C419  torch.compile
+        stored: Tensor = getattr(self, name + suffix)
+        return stored if real else self._value(name + suffix)
+
+    # ------------------------------------------------------------ W
+
+    def recurrent_parameters(self) -> Iterator[nn.Parameter]:
+        """Yield the parameters of W, of every layer and direction, for a separate learning rate."""
+        for suffix in self._suffixes:
+            for name in self._transition_shapes():
+                yield getattr(self, name + suffix)
+
+    def recurrent_matrix(self, layer: int = 0, reverse: bool = False) -> Tensor:
+        """W (hidden_size, hidden_size) of one layer and direction, differentiable.
+
+        Raises
+        ------
+        IndexError
+            If the layer does not exist.
+        ValueError
+            If ``reverse`` is given for a layer that is not bidirectional.
+        """
+        matrix: Tensor = self._transition(self._suffix(layer, reverse)).matrix()
+        return matrix
+
+    def _reset_transition(self, suffix: str) -> None:
+        """Draw the initial values of one W."""
+        for name, value in self._draw_transition().items():
+            getattr(self, name + suffix).copy_(torch.view_as_real(value) if value.is_complex() else value)

@@ -1,0 +1,140 @@
+//! The exponential of a batch of skew-symmetric (skew-Hermitian) matrices, W = exp(A), A^H = -A.
+//!
+//! A is given by its strict upper triangle, row by row, and for a complex type by the imaginary parts of its diagonal.
+//! W is unitary, so its gradient needs skew matrices only:
+//!
+//! ```text
+//! A_bar = int_0^1 e^{-tA} K e^{tA} dt,   K = W_bar W^H,   of which the skew part gives the gradients.
+//! ```
+//!
+//! Everything consists of matrix products:
+//!
+//! * `series`: scaling and squaring, forward and backward, written once over the products of a `Space`
+//! * `single`: the products of one matrix, shared by the members of a call
+//! * `group`: those of one matrix per lane, for batches of small ones
+//! * `batch`: the choice between the two, and the distribution of a batch
+
+mod batch;
+mod group;
+mod series;
+mod single;
+#[cfg(test)]
+mod tests;
+
+use crate::argument;
+use crate::argument::{Argument, Array, Bar, Given, all};
+use crate::budget::Budget;
+use crate::error::{Error, Result};
+use crate::kernels::Buffer;
+use crate::operator::{Cpu, Operator, Saves};
+use crate::parallel::Shared;
+use crate::scalar::Scalar;
+use crate::sizes::{check_len, packed_size, triangles, work};
+
+/// The arguments.
+pub const ARGUMENTS: &[Argument] = &[argument!("upper", "n(n-1)/2"), argument!("diagonal", "n", real)];
+
+/// A batch of exponentials of n x n matrices: a borrowed view of their parameters.
+#[derive(Clone, Copy, Debug)]
+pub struct Exponential<'a, T: Scalar> {
+    upper: &'a [T],
+    diagonal: Option<&'a [T::Real]>,
+    batch: usize,
+    n: usize,
+}
+
+impl<'a, T: Scalar> Exponential<'a, T> {
+    /// `upper` is (batch, n (n - 1) / 2), `diagonal` (batch, n) the imaginary parts of the diagonal of a complex A.
+    pub fn new(upper: &'a [T], diagonal: Option<&'a [T::Real]>, batch: usize, n: usize) -> Result<Self> {
+        check_len("upper", upper.len(), &triangles(batch, n))?;
+        if let Some(diagonal) = diagonal {
+            if T::PARTS == 1 {
+                return Err(Error::value("diagonal", "must not be given for a real type: A[j, j] = 0"));
+            }
+            check_len("diagonal", diagonal.len(), &[batch, n])?;
+        }
+        Ok(Exponential { upper, diagonal, batch, n })
+    }
+
+    /// A view of [`ARGUMENTS`].
+    pub fn of(given: &[Given<'a, T>]) -> Result<Self> {
+        let [upper, diagonal] = all(given)?;
+        let [batch, packed] = upper.sizes("upper")?;
+        Self::new(upper.own("upper")?, diagonal.real(), batch, packed_size(packed))
+    }
+
+    /// The parameters of matrix b and those behind it.
+    fn from(&self, b: usize) -> (*const T, Option<*const T::Real>) {
+        let len = self.upper.len() / self.batch;
+        (self.upper[b * len..].as_ptr(), self.diagonal.map(|d| d[b * self.n..].as_ptr()))
+    }
+}
+
+/// Where gradients go: those of matrix b and those behind it.
+#[derive(Clone, Copy)]
+struct Targets<T: Scalar> {
+    upper: Option<Shared<T>>,
+    diagonal: Option<Shared<T::Real>>,
+    n: usize,
+}
+
+impl<T: Scalar> Targets<T> {
+    fn of(bars: &mut [Bar<'_, T>], n: usize) -> Self {
+        let mut bars = bars.iter_mut().map(Bar::again);
+        let upper = bars.next().and_then(Bar::own).map(|bar| Shared(bar.as_mut_ptr()));
+        let diagonal = bars.next().and_then(Bar::real).map(|bar| Shared(bar.as_mut_ptr()));
+        Targets { upper, diagonal, n }
+    }
+
+    fn at(&self, b: usize) -> (Option<*mut T>, Option<*mut T::Real>) {
+        let n = self.n;
+        (self.upper.map(|x| x.at(b * (n * (n - 1) / 2))), self.diagonal.map(|x| x.at(b * n)))
+    }
+}
+
+impl<T: Scalar> Operator<T> for Exponential<'_, T> {
+    fn batch(&self) -> usize {
+        self.batch
+    }
+    fn shape(&self) -> (usize, usize) {
+        (self.n, self.n)
+    }
+    fn arguments(&self) -> &'static [Argument] {
+        ARGUMENTS
+    }
+    fn argument(&self, i: usize) -> Array<'_, T> {
+        match i {
+            0 => Array::Own(self.upper),
+            _ => self.diagonal.map_or(Array::None, Array::Real),
+        }
+    }
+}
+
+impl<T: Scalar> Cpu<T> for Exponential<'_, T> {
+    fn matrix_saves(&self) -> Result<Saves> {
+        Ok(Saves::Result)
+    }
+
+    fn matrix(&self, out: &mut [T], _saved: Option<&mut [T]>, budget: &Budget<'_>) -> Result<()> {
+        self.check_matrix("out", out)?;
+        batch::matrices(self, out, budget.threads)
+    }
+
+    fn matrix_vjp(
+        &self,
+        saved: Option<&[T]>,
+        ct: &[T],
+        bars: &mut [Bar<'_, T>],
+        budget: &Budget<'_>,
+    ) -> Result<()> {
+        self.check_matrix("ct", ct)?;
+        self.check_saved(saved, Ok(Saves::Result))?;
+        self.check_bars(bars)?;
+        let again = if saved.is_none() { work(&[self.batch, self.n, self.n]) } else { 0 };
+        let mut again = Buffer::zeroed(again)?;
+        if saved.is_none() {
+            self.matrix(&mut again, None, budget)?;
+        }
+        batch::gradients(self, saved.unwrap_or(&again), ct, Targets::of(bars, self.n), budget.threads)
+    }
+}

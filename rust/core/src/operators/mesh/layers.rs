@@ -1,0 +1,54 @@
+//! Where the pairs of each layer stand.
+
+use crate::error::{Error, Result};
+use isometry_kernels::mesh::Layer;
+
+/// What kind of mesh it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The leftmost layer has the pairs (0, 1), (2, 3), ..., its neighbour (1, 2), (3, 4), ..., and so on.
+    BrickLeft,
+    /// The same, but the layer applied first has (0, 1), (2, 3), ...
+    BrickRight,
+    /// Distances n/2, n/4, ..., 1.
+    Fft,
+}
+
+impl Kind {
+    /// By its number 1, 2, 3.
+    pub fn of(number: usize) -> Result<Self> {
+        match number {
+            1 => Ok(Kind::BrickLeft),
+            2 => Ok(Kind::BrickRight),
+            3 => Ok(Kind::Fft),
+            _ => Err(Error::value("frame", format!("must have kind 1, 2 or 3, not {number}"))),
+        }
+    }
+}
+
+/// The layers that have pairs, leftmost first.
+pub fn layers(n: usize, count: usize, kind: Kind) -> Result<Vec<Layer>> {
+    if n == 0 {
+        return Err(Error::value("frame", "must have n of at least 1"));
+    }
+    if kind == Kind::Fft && (!n.is_power_of_two() || count != n.ilog2() as usize) {
+        return Err(Error::value("frame", format!("of the fft layout must have n a power of two, not {n}")));
+    }
+    let (mut found, mut first) = (Vec::new(), 0);
+    // n = 1 has no pairs, however many layers are named.
+    for l in 0..if n == 1 { 0 } else { count } {
+        let (start, pairs, distance) = match kind {
+            Kind::Fft => (0, n / 2, n >> (l + 1)),
+            _ => {
+                let from_left = if kind == Kind::BrickLeft { l } else { count - 1 - l };
+                let start = from_left % 2;
+                (start, (n - start) / 2, 1)
+            }
+        };
+        if pairs > 0 {
+            found.push(Layer { start, pairs, distance, first });
+        }
+        first += pairs;
+    }
+    Ok(found)
+}

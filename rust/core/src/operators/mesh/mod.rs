@@ -1,0 +1,227 @@
+//! Meshes of 2 x 2 blocks: W = D F_1 F_2 ... F_L, D = diag(e^{i phases}) or diag(signs), each layer F_l blocks
+//!
+//! ```text
+//! y_i = sin(theta) e^{-i phi} x_i + cos(theta) x_j,   y_j = cos(theta) e^{-i phi} x_i - sin(theta) x_j
+//! ```
+//!
+//! on disjoint pairs i < j; F_L acts first. A brick mesh alternates neighbours (0, 1), (2, 3), ... with (1, 2), (3, 4), ...; the fft
+//! layout has pairs at the distances n/2, n/4, ..., 1. The phase stands on the input of a block, the side away from D.
+//!
+//! ```text
+//! theta_bar = Re(conj(g_i) y_j) - Re(conj(g_j) y_i),   x_bar = F^H g,   phi_bar = -Im(x_bar_i conj(x_i)),   x = F^H y
+//! ```
+//!
+//! for the cotangent g of y: the backward undoes the layers on y and g, and needs no array between them.
+//!
+//! What kind of mesh it is stands in the shape of the first argument, an empty array of the type of W, and so goes wherever the
+//! arguments go.
+
+mod layers;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use super::Last;
+use super::by_rows;
+use super::last::check_signs;
+use crate::argument;
+use crate::argument::{Argument, Array, Bar, Given, all};
+use crate::budget::Budget;
+use crate::error::{Error, Result};
+use crate::kernels::Buffer;
+use crate::operator::{Cpu, Operator, Saves, Side};
+use crate::recurrence::{Route, Transition};
+use crate::scalar::{Real, Scalar};
+use crate::sizes::{check_len, size};
+use isometry_kernels::mesh::{Angles, Layer};
+pub use layers::Kind;
+use layers::layers;
+
+/// The arguments: the first has no elements.
+pub const ARGUMENTS: &[Argument] = &[
+    argument!("frame", "n layers kind 0", fixed),
+    argument!("theta", "pairs", real),
+    argument!("phi", "pairs", real),
+    argument!("phases", "n", real, group "last"),
+    argument!("signs", "n", real, fixed, group "last"),
+];
+
+/// A mesh.
+pub struct Mesh<'a, T: Scalar> {
+    n: usize,
+    layers: Vec<Layer>,
+    theta: &'a [T::Real],
+    phi: Option<&'a [T::Real]>,
+    last: Last<'a, T::Real>,
+    /// sin theta, cos theta, and for a complex type cos phi, sin phi.
+    table: Buffer<T::Real>,
+    /// The entries of D, if it is not the identity.
+    diagonal: Buffer<T>,
+}
+
+impl<'a, T: Scalar> Mesh<'a, T> {
+    /// A view of the angles of a mesh.
+    pub fn new(
+        n: usize,
+        layers: Vec<Layer>,
+        theta: &'a [T::Real],
+        phi: Option<&'a [T::Real]>,
+        last: Last<'a, T::Real>,
+    ) -> Result<Self> {
+        let pairs = layers.iter().map(|layer| layer.pairs).sum();
+        check_len("theta", theta.len(), &[pairs])?;
+        if let Some(phi) = phi {
+            check_len("phi", phi.len(), &[pairs])?;
+            if T::PARTS == 1 {
+                return Err(Error::value("phi", "need a complex type, got a real one"));
+            }
+        }
+        last.check::<T>(1, n)?;
+        let mut table = Buffer::zeroed(size("theta", &[2, T::PARTS, pairs])?)?;
+        let (own, turns) = table.split_at_mut(2 * pairs);
+        fill(theta, own);
+        if T::PARTS == 2 {
+            let (cos, sin) = turns.split_at_mut(pairs);
+            match phi {
+                Some(phi) => table_of(phi, sin, cos),
+                None => cos.fill(num_traits::One::one()),
+            }
+        }
+        let mut diagonal = Buffer::<T>::zeroed(if last.numbers().is_some() { n } else { 0 })?;
+        if let Last::Phases(phases) = last {
+            let mut parts = Buffer::zeroed(size("phases", &[2, n])?)?;
+            fill(phases, &mut parts);
+            let (sin, cos) = parts.split_at(n);
+            diagonal.iter_mut().zip(cos.iter().zip(sin)).for_each(|(d, (cos, sin))| *d = T::new(*cos, *sin));
+        } else {
+            diagonal.iter_mut().enumerate().for_each(|(i, d)| *d = last.factor(0, i, n));
+        }
+        Ok(Mesh { n, layers, theta, phi, last, table, diagonal })
+    }
+
+    /// A view of [`ARGUMENTS`].
+    pub fn of(given: &[Given<'a, T>]) -> Result<Self> {
+        let [frame, theta, phi, phases, signs] = all(given)?;
+        let [batch, n, count, kind, _] = frame.sizes("frame")?;
+        check_len("frame", batch, &[])?;
+        let lacking = || Error::value("theta", "must be given, of the real type of the matrix");
+        let theta = theta.real().ok_or_else(lacking)?;
+        // Every second layer has a pair at least: no list is made for layers that theta cannot have angles for.
+        if n > 1 && count / 2 > theta.len() {
+            return Err(Error::shape("theta", format!("the angles of {count} layers"), theta.len()));
+        }
+        let last = Last::of(Last::Signs, signs, phases)?;
+        Self::new(n, layers(n, count, Kind::of(kind)?)?, theta, phi.real(), last)
+    }
+}
+
+/// The sines, then the cosines.
+fn fill<R: Real>(angles: &[R], out: &mut [R]) {
+    let (sin, cos) = out.split_at_mut(angles.len());
+    table_of(angles, sin, cos);
+}
+
+fn table_of<R: Real>(x: &[R], sin: &mut [R], cos: &mut [R]) {
+    let (count, x) = (x.len(), x.as_ptr());
+    // SAFETY: both arrays have as many numbers.
+    unsafe { Angles { x, sin: sin.as_mut_ptr(), cos: cos.as_mut_ptr(), count }.call() }
+}
+
+/// Refuses signs other than +1 and -1.
+pub fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
+    let [.., signs] = all::<T, 5>(given)?;
+    signs.real().map_or(Ok(()), check_signs)
+}
+
+impl<T: Scalar> Operator<T> for Mesh<'_, T> {
+    fn batch(&self) -> usize {
+        1
+    }
+    fn shape(&self) -> (usize, usize) {
+        (self.n, self.n)
+    }
+    fn arguments(&self) -> &'static [Argument] {
+        ARGUMENTS
+    }
+    fn argument(&self, i: usize) -> Array<'_, T> {
+        match i {
+            0 => Array::Own(&[]),
+            1 => Array::Real(self.theta),
+            2 => self.phi.map_or(Array::None, Array::Real),
+            _ => self.last.array(i == 3),
+        }
+    }
+}
+
+impl<T: Scalar> Cpu<T> for Mesh<'_, T> {
+    /// W^H of the rows of the identity are the conjugates of the rows of W.
+    fn matrix(&self, out: &mut [T], _saved: Option<&mut [T]>, budget: &Budget<'_>) -> Result<()> {
+        self.check_matrix("out", out)?;
+        by_rows::apply(self, &identity(self.n)?, self.n, Side::Adjoint, out, budget)?;
+        out.iter_mut().for_each(|x| *x = x.conj());
+        Ok(())
+    }
+
+    fn matrix_vjp(
+        &self,
+        _saved: Option<&[T]>,
+        ct: &[T],
+        bars: &mut [Bar<'_, T>],
+        budget: &Budget<'_>,
+    ) -> Result<()> {
+        self.check_matrix("ct", ct)?;
+        self.check_bars(bars)?;
+        let mut rows = Buffer::<T>::zeroed(ct.len())?;
+        rows.iter_mut().zip(ct).for_each(|(row, ct)| *row = ct.conj());
+        by_rows::apply_vjp(self, (&identity(self.n)?, &rows), self.n, Side::Adjoint, bars, None, budget)
+    }
+
+    fn transition(&self) -> Option<Transition<'_, T>> {
+        Some(Transition::Rows(self))
+    }
+
+    fn route(&self, _steps: usize, _batch: usize) -> Route {
+        if 16 * self.layers.len() <= self.n.max(64) { Route::Factored } else { Route::Dense }
+    }
+
+    fn apply_saves(&self, _rows: usize, _side: Side) -> Result<Saves> {
+        Ok(Saves::Elements(0))
+    }
+
+    fn apply(
+        &self,
+        x: &[T],
+        rows: usize,
+        side: Side,
+        out: &mut [T],
+        saved: Option<&mut [T]>,
+        budget: &Budget<'_>,
+    ) -> Result<()> {
+        self.check_rows(x, rows, side, out)?;
+        self.check_saved(saved.as_deref(), Ok(Saves::Elements(0)))?;
+        by_rows::apply(self, x, rows, side, out, budget)
+    }
+
+    fn apply_vjp(
+        &self,
+        saved: Option<&[T]>,
+        x: &[T],
+        ct: &[T],
+        rows: usize,
+        side: Side,
+        bars: &mut [Bar<'_, T>],
+        x_bar: Option<&mut [T]>,
+        budget: &Budget<'_>,
+    ) -> Result<()> {
+        self.check_pull(x, ct, rows, side, x_bar.as_deref())?;
+        self.check_saved(saved, Ok(Saves::Elements(0)))?;
+        self.check_bars(bars)?;
+        by_rows::apply_vjp(self, (x, ct), rows, side, bars, x_bar, budget)
+    }
+}
+
+fn identity<T: Scalar>(n: usize) -> Result<Buffer<T>> {
+    let mut identity = Buffer::zeroed(size("identity", &[n, n])?)?;
+    (0..n).for_each(|i| identity[i * n + i] = T::one());
+    Ok(identity)
+}

@@ -1,0 +1,151 @@
+//! Blocks of rows through all layers: a block stays in the first-level cache, or the second. Between the rows of a block are
+//! gaps: rows of 4096 bytes would share one set of the cache, and a store would hold up the load of the next row.
+
+use super::Mesh;
+use crate::argument::Bar;
+use crate::operator::Side;
+use crate::rows::Rows;
+use crate::scalar::Scalar;
+use crate::sizes::work;
+use isometry_kernels::mesh::{self, Pass, Table, Turn, TurnPull, Undo};
+
+/// Bytes of the rows of a block: fewer rows expand the angles more often.
+const BLOCK: usize = 1 << 15;
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// Rows of a block, and where they come from or go to.
+struct Block<T> {
+    rows: usize,
+    y: *mut T,
+}
+
+impl<T: Scalar> Mesh<'_, T> {
+    /// Rows of a block, of at most `rows`, if each is held `copies` times.
+    fn block(&self, rows: usize, copies: usize) -> usize {
+        (BLOCK / (self.n * size_of::<T>() * copies)).clamp(4, 16).min(rows.max(1))
+    }
+
+    /// How far apart the rows of a block are, in elements: an odd number of cache lines.
+    fn pitch(&self) -> usize {
+        let line = LINE / size_of::<T>();
+        (self.n.div_ceil(line) | 1) * line
+    }
+
+    fn rows(&self, Block { y, rows }: &Block<T>) -> mesh::Rows<T> {
+        let at = |i: usize| self.table.as_ptr().wrapping_add(i * self.theta.len());
+        let table = Table { sin: at(0), cos: at(1), re: at(2), im: at(3) };
+        let (layers, count) = (self.layers.as_ptr(), self.layers.len());
+        mesh::Rows { layers, count, table, y: *y, pitch: self.pitch(), rows: *rows }
+    }
+
+    /// d; null where D is the identity.
+    fn entries(&self) -> *const T {
+        if self.diagonal.is_empty() { std::ptr::null() } else { self.diagonal.as_ptr() }
+    }
+
+    /// Rows of the caller into a block.
+    ///
+    /// # Safety
+    /// The rows exist.
+    unsafe fn take(&self, x: *const T, d: *const T, block: &Block<T>) {
+        let (from, to) = ((x, self.n), (block.y, self.pitch()));
+        // SAFETY: the contract above; D has n entries.
+        unsafe { Turn { d, conj: true, from, to, n: self.n, rows: block.rows }.call() };
+    }
+
+    /// Rows of a block to the caller.
+    ///
+    /// # Safety
+    /// The rows exist.
+    unsafe fn give(&self, block: &Block<T>, d: *const T, out: *mut T) {
+        let (from, to) = ((block.y.cast_const(), self.pitch()), (out, self.n));
+        // SAFETY: the contract above; D has n entries.
+        unsafe { Turn { d, conj: false, from, to, n: self.n, rows: block.rows }.call() };
+    }
+}
+
+impl<T: Scalar> Rows<T> for Mesh<'_, T> {
+    fn size(&self) -> (usize, usize) {
+        (self.n, self.n)
+    }
+
+    fn work(&self) -> usize {
+        work(&[2, self.layers.len() + 1, self.n, T::PARTS])
+    }
+
+    /// A block of y, and one of its cotangent, or twice as many rows of y.
+    fn scratch(&self, rows: usize) -> usize {
+        work(&[self.block(rows, 1).max(2 * self.block(rows, 2)), self.pitch(), T::PARTS])
+    }
+
+    /// Of theta, and for a complex type of phi and the phases.
+    fn sums(&self) -> usize {
+        if T::PARTS == 1 { self.theta.len() } else { 2 * self.theta.len() + self.n }
+    }
+
+    fn deal(&self, sums: &[T::Real], bars: &mut [Bar<'_, T>]) {
+        let pairs = self.theta.len();
+        for (i, at, len) in [(1, 0, pairs), (2, pairs, pairs), (3, 2 * pairs, self.n)] {
+            if let Some(Bar::Real(bar)) = bars.get_mut(i) {
+                bar.copy_from_slice(&sums[at..at + len]);
+            }
+        }
+    }
+
+    unsafe fn apply_rows(&self, x: *const T, rows: usize, side: Side, out: *mut T, scratch: *mut T::Real) {
+        let (n, adjoint, most) = (self.n, side == Side::Adjoint, self.block(rows, 1));
+        let (none, d) = (std::ptr::null(), self.entries());
+        for first in (0..rows).step_by(most) {
+            let block = Block { y: scratch.cast(), rows: most.min(rows - first) };
+            // SAFETY: the contract of the trait; a block fits in the scratch.
+            unsafe {
+                self.take(x.add(first * n), if adjoint { d } else { none }, &block);
+                Pass { of: self.rows(&block), adjoint }.call();
+                self.give(&block, if adjoint { none } else { d }, out.add(first * n));
+            }
+        }
+    }
+
+    unsafe fn pull_rows(
+        &self,
+        x: *const T,
+        ct: *const T,
+        rows: usize,
+        side: Side,
+        sums: *mut T::Real,
+        x_bar: Option<*mut T>,
+        scratch: *mut T::Real,
+    ) {
+        // Re <ct, W^H x> = Re <W ct, x>: the gradient of the adjoint side is the forward one of x and ct exchanged, and x_bar
+        // is W ct, which is on the way.
+        let (x, ct) = if side == Side::Forward { (x, ct) } else { (ct, x) };
+        let (n, pairs, pitch, most) = (self.n, self.theta.len(), self.pitch(), self.block(rows, 2));
+        let (none, d, y) = (std::ptr::null(), self.entries(), scratch.cast::<T>());
+        let (g, phi_bar, phases_bar) =
+            (y.wrapping_add(most * pitch), sums.wrapping_add(pairs), sums.wrapping_add(2 * pairs));
+        for first in (0..rows).step_by(most) {
+            let block = Block { y, rows: most.min(rows - first) };
+            let Block { rows, .. } = block;
+            let cotangent = Block { y: g, rows };
+            let (at, x_bar) = (first * n, x_bar.map(|x_bar| x_bar.wrapping_add(first * n)));
+            // SAFETY: the contract of the trait; two blocks fit in the scratch.
+            unsafe {
+                self.take(x.add(at), none, &block);
+                Pass { of: self.rows(&block), adjoint: false }.call();
+                if let Some(out) = x_bar.filter(|_| side == Side::Adjoint) {
+                    self.give(&block, d, out);
+                }
+                self.take(ct.add(at), none, &cotangent);
+                if !d.is_null() {
+                    let sums = if T::PARTS == 2 { phases_bar } else { std::ptr::null_mut() };
+                    TurnPull { d, y, g, pitch, n, rows, sums }.call();
+                }
+                Undo { of: self.rows(&block), g, theta_bar: sums, phi_bar }.call();
+                if let Some(out) = x_bar.filter(|_| side == Side::Forward) {
+                    self.give(&cotangent, none, out);
+                }
+            }
+        }
+    }
+}

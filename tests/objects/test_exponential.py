@@ -1,0 +1,143 @@
+"""The exponential of skew matrices: identities, large norms, both kernels, and its refusals."""
+
+import numpy as np
+import pytest
+import torch
+
+import isometry as iso
+import isometry.torch as it
+import reference as ref
+from registry import DTYPES, is_complex, real_of
+from tolerance import TIGHT, UNITARITY, close, forward, gradient, identical
+
+DTYPE = pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
+#: One matrix per lane, and single ones; n = 1 has no triangle.
+SHAPES = [((40,), 1), ((40,), 2), ((33,), 7), ((17,), 32), ((), 1), ((), 5), ((3,), 33), ((), 70)]
+
+
+def drawn(rng, n, dtype, batch=(), scale=1.0):
+    """Arguments with ||A|| of about the scale."""
+    size = scale / np.sqrt(n)
+    upper = (size * ref.normal(rng, *batch, n * (n - 1) // 2, dtype=dtype)).astype(dtype)
+    if not is_complex(dtype):
+        return {"upper": upper}
+    return {"upper": upper, "diagonal": (size * rng.standard_normal((*batch, n))).astype(real_of(dtype))}
+
+
+def members(arguments, batch):
+    for b in np.ndindex(batch):
+        yield b, {name: a[b] for name, a in arguments.items()}
+
+
+@DTYPE
+@pytest.mark.parametrize("scale", [0.0, 1e-3, 1.0, 30.0])
+@pytest.mark.parametrize(("batch", "n"), SHAPES)
+def test_values_and_gradients(batch, n, scale, dtype, seed):
+    """Every matrix of a stack; the norms of a stack differ."""
+    arguments = drawn(seed, n, dtype, batch, scale)
+    if batch:
+        arguments["upper"][::3] *= dtype(0.01)
+    op = iso.Exponential(**arguments)
+    w_bar = ref.normal(seed, *batch, n, n, dtype=dtype)
+    w, grads = op.matrix(), op.matrix_vjp(w_bar)
+    for b, own in members(arguments, batch):
+        condition = 1 + scale
+        close(w[b], ref.exponential(**own), forward(dtype, n, condition))
+        assert iso.orthogonality_error(w[b]) < UNITARITY
+        expected = ref.exponential_vjp(w_bar[b], **own)
+        for name, gradient_ in expected.items():
+            close(grads[name][b], gradient_, gradient(dtype, n, condition), name, floor=0.03 * n)
+
+
+@DTYPE
+@pytest.mark.parametrize("norm", [1e2, 1e4, 1e8, 1e30])
+@pytest.mark.parametrize(("batch", "n"), [((40,), 1), ((40,), 2), ((20,), 9), ((), 3), ((2,), 50), ((), 190)])
+def test_any_norm_gives_an_orthogonal_matrix(batch, n, norm, dtype, seed):
+    w = iso.Exponential(**drawn(seed, n, dtype, batch, norm)).matrix()
+    assert np.max(iso.orthogonality_error(w)) < UNITARITY
+
+
+def test_angles_of_a_plane_are_exact():
+    """exp [[0, t], [-t, 0]] is the rotation by -t."""
+    for t in (np.pi, -2.0, 1e-9, 100.0):
+        c, s = np.cos(t), np.sin(t)
+        close(iso.Exponential(np.array([t])).matrix(), [[c, s], [-s, c]], TIGHT * max(1.0, t))
+    w = iso.Exponential(np.zeros(0, complex), diagonal=np.array([1.5])).matrix()
+    close(w, [[np.exp(1.5j)]], TIGHT)
+
+
+def test_a_lane_does_not_change_another(seed):
+    arguments = drawn(seed, 5, np.float32, (40,))
+    alone = iso.Exponential(**arguments).matrix()
+    arguments["upper"][7] *= np.float32(1e20)
+    changed = iso.Exponential(**arguments).matrix()
+    others = np.arange(40) != 7
+    identical(changed[others], alone[others])
+
+
+def test_the_inverse_is_the_exponential_of_minus_a(seed):
+    upper = ref.normal(seed, 28, dtype=np.complex128)
+    op, inverse = iso.Exponential(upper), iso.Exponential(-upper)
+    close((op @ inverse).matrix(), np.eye(8), 1e-13)
+    close(inverse.matrix(), op.H.matrix(), 1e-13)
+    real = iso.Exponential(upper.real)
+    assert np.linalg.det(real.matrix()) == pytest.approx(1.0)
+
+
+def test_repeated_eigenvalues_are_harmless(seed):
+    """p = 0: W = I, and the derivative is the identity; so it is for a multiple of 2 pi in every plane."""
+    w_bar = ref.normal(seed, 6, 6)
+    above = np.triu_indices(6, 1)
+    op = iso.Exponential(np.zeros(15))
+    identical(op.matrix(), np.eye(6))
+    close(op.matrix_vjp(w_bar)["upper"], (w_bar - w_bar.T)[above], TIGHT)
+    turns = np.zeros(15)
+    turns[[0, 9, 14]] = 2 * np.pi
+    op = iso.Exponential(turns)
+    close(op.matrix(), np.eye(6), TIGHT)
+    close(op.matrix_vjp(w_bar)["upper"], ref.exponential_vjp(w_bar, turns)["upper"], 10 * TIGHT)
+
+
+def test_the_formula_has_every_derivative():
+    upper = torch.randn(6, dtype=torch.complex128, requires_grad=True)
+    diagonal = torch.randn(4, dtype=torch.float64, requires_grad=True)
+    matrix = lambda u, g: it.Exponential(u, diagonal=g).matrix()
+    assert torch.autograd.gradcheck(matrix, (upper, diagonal))
+    assert torch.autograd.gradgradcheck(matrix, (upper, diagonal))
+
+
+def test_a_recurrence_equals_that_of_its_matrix(seed):
+    op = iso.Exponential(ref.normal(seed, 15))
+    x, v = ref.normal(seed, 9, 4, 2), ref.normal(seed, 6, 2)
+    dense = iso.Dense(op.matrix())
+    states = iso.recurrence(op, x, v, activation="tanh")
+    identical(states, iso.recurrence(dense, x, v, activation="tanh"))
+    ct = ref.normal(seed, *states.shape)
+    grads = iso.recurrence_vjp(op, x, v, states, ct, activation="tanh")
+    expected = iso.recurrence_vjp(dense, x, v, states, ct, activation="tanh")
+    close(grads["transition"]["upper"], op.matrix_vjp(expected["transition"]["weight"])["upper"], TIGHT)
+
+
+@pytest.mark.parametrize("package", [iso, it], ids=["numpy", "torch"])
+def test_what_is_refused(package):
+    give = np.asarray if package is iso else torch.as_tensor
+    with pytest.raises(ValueError, match=r"^upper must have n\(n-1\)/2 entries"):
+        package.Exponential(give(np.ones(4)))
+    with pytest.raises(ValueError, match=r"^diagonal must have shape \(\*, n\) with n = 3"):
+        package.Exponential(give(np.ones(3) + 0j), diagonal=give(np.ones(2)))
+    with pytest.raises(ValueError, match="^diagonal must not be given with a real upper"):
+        package.Exponential(give(np.ones(3)), diagonal=give(np.ones(3)))
+    with pytest.raises(ValueError, match="^n must be"):
+        package.Exponential.random(0)
+
+
+@DTYPE
+def test_random_ones_have_blocks(dtype):
+    """A is zero but for an angle in each 2 x 2 block; both faces."""
+    kind = getattr(torch, np.dtype(dtype).name)
+    for op in (iso.Exponential.random(7, rng=0, dtype=dtype), it.Exponential.random(7, dtype=kind)):
+        a = ref.skew(np.asarray(op.upper))
+        blocks = a[[0, 2, 4], [1, 3, 5]].real
+        assert np.count_nonzero(a) == 6
+        assert (np.abs(blocks) <= np.pi + 1e-6).all()
+        assert not np.asarray(op.diagonal).any() if is_complex(dtype) else op.diagonal is None

@@ -1,0 +1,42 @@
+"""The exponential of skew matrices."""
+
+import numpy as np
+
+import reference as ref
+from registry.draws import halves
+from registry.entry import Argument, Large, Object, Variant, real_of
+
+
+def upper(rng, n, dtype, batch):
+    return {"upper": halves(rng, (*batch, n * (n - 1) // 2), dtype)}
+
+
+def condition(upper, diagonal=0.0):
+    """Angles are known to ||A|| eps."""
+    return 1 + np.sqrt(2) * np.linalg.norm(upper, axis=-1).max(initial=0) + np.abs(diagonal).max(initial=0)
+
+
+EXPONENTIAL = Object(
+    cls="Exponential",
+    arguments={
+        "upper": Argument(lambda n, m: (n * (n - 1) // 2,), halves, powers=(-20, 6)),
+        "diagonal": Argument(lambda n, m: (n,), halves, real=True, needs_complex=True, powers=(-20, 6)),
+    },
+    condition=condition,
+    variants={
+        "plain": Variant("rc", upper),
+        "diagonal": Variant(
+            "c",
+            lambda rng, n, dtype, batch: {
+                **upper(rng, n, dtype, batch),
+                "diagonal": 0.5 * ref.normal(rng, *batch, n, dtype=real_of(dtype)),
+            },
+        ),
+    },
+    large={
+        "alone": Large("plain", 130, lambda rng, dtype: upper(rng, 130, dtype, ()), 200),
+        "stack": Large("plain", 40, lambda rng, dtype: upper(rng, 40, dtype, (32,)), 20),
+    },
+    matrix=ref.exponential,
+    vjp=ref.exponential_vjp,
+)
