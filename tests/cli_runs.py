@@ -3,7 +3,7 @@
 import csv
 
 TINY = ("--hidden", 6, "--length", 5, "--batch", 3, "--threads", 1)
-FILES = {"config.toml", "metrics.csv", "curves.png", "checkpoint.safetensors"}
+FILES = {"config.toml", "metrics.csv", "curves.png", "checkpoint.safetensors", "scores.toml"}
 
 
 def metrics(folder):

@@ -13,6 +13,7 @@ from isometry.config import show_config
 from isometry.metrics import orthogonality_error
 from isometry.operators import (
     Adjoint,
+    BoundedSvd,
     Cayley,
     Composition,
     Dense,
@@ -22,6 +23,7 @@ from isometry.operators import (
     Kronecker,
     Mesh,
     Operator,
+    Rotation,
 )
 from isometry.realform import complex_matrix, complex_state, real_input, real_matrix, real_state
 from isometry.recurrence import recurrence, recurrence_vjp
@@ -29,6 +31,7 @@ from isometry.runs import load_run
 
 __all__ = [
     "Adjoint",
+    "BoundedSvd",
     "Cayley",
     "Composition",
     "Dense",
@@ -38,6 +41,7 @@ __all__ = [
     "Kronecker",
     "Mesh",
     "Operator",
+    "Rotation",
     "__version__",
     "activate",
     "activate_vjp",

@@ -20,6 +20,7 @@ class Run:
     network: Any
     settings: dict[str, Any]
     metrics: dict[str, Array]
+    scores: dict[str, Any]
 
 
 def load_run(folder: str | PathLike[str]) -> Run:
@@ -35,7 +36,9 @@ def load_run(folder: str | PathLike[str]) -> Run:
     Run
         An object with the attributes ``layer``, the recurrent layer with its trained weights, a torch module on the
         CPU; ``network``, that layer with its readout, called on x (T, B, inputs); ``settings``, the dict that is
-        config.toml; ``metrics``, a dict from the columns of metrics.csv to arrays.
+        config.toml; ``metrics``, a dict from the columns of metrics.csv to arrays; ``scores``, the dict that is
+        scores.toml, empty before the end of a run: iteration, scores on the test data, baselines. Where a task has
+        validation data, layer and network are those that were best on these.
 
     Raises
     ------
@@ -83,4 +86,4 @@ def load_run(folder: str | PathLike[str]) -> Run:
     settings = Settings(read(files.config))
     network = load_network(files.checkpoint, settings)
     metrics = {name: np.asarray(column) for name, column in files.columns().items()}
-    return Run(network.layer, network, dict(settings), metrics)
+    return Run(network.layer, network, dict(settings), metrics, files.read_scores())

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from registry.bounded_svd import BOUNDED_SVD
 from registry.cayley import CAYLEY
 from registry.dense import DENSE
 from registry.entry import gathered, is_complex, real_of, spread
@@ -18,6 +19,7 @@ from registry.exponential import EXPONENTIAL
 from registry.fourier import FOURIER
 from registry.householder import HOUSEHOLDER
 from registry.kronecker import KRONECKER
+from registry.rotation import ROTATION
 
 DTYPES = (np.float32, np.float64, np.complex64, np.complex128)
 
@@ -28,6 +30,8 @@ OBJECTS = {
     "kronecker": KRONECKER,
     "exponential": EXPONENTIAL,
     "fourier": FOURIER,
+    "bounded_svd": BOUNDED_SVD,
+    "rotation": ROTATION,
 }
 
 

@@ -23,6 +23,7 @@ class Argument:
     trained: bool = True
     group: str = ""  #: arguments of one group are not given together
     angles: bool = False  #: e^{i argument} makes the matrix complex
+    number: bool = False  #: a Python number, held in double precision
     list: bool = False  #: any number of such arrays, each with sizes of its own
     integer: bool = False  #: integers, without a gradient
 
@@ -39,7 +40,8 @@ class Argument:
     def shape(self, sizes: Mapping[str, int]) -> Shape:
         """The shape without a batch, for these sizes."""
         n = sizes["n"]
-        return tuple(n * (n - 1) // 2 if axis == TRIANGLE else sizes[axis] for axis in self.axes.split())
+        known = {TRIANGLE: n * (n - 1) // 2, **sizes}
+        return tuple(int(axis) if axis.isdecimal() else known[axis] for axis in self.axes.split())
 
     def form(self, batch: bool = True) -> str:
         """The shape as a message shows it."""
@@ -81,6 +83,11 @@ class Declaration:
     def lead(self) -> int:
         """The argument whose dtype is the matrix's: the first that is of its type."""
         return next((i for i, a in enumerate(self.arguments) if a.own), 0)
+
+    @property
+    def real(self) -> bool:
+        """Whether the matrix is real whatever its arguments."""
+        return all(a.real and not a.angles for a in self.arguments)
 
     def flat(self, count: int) -> tuple[Argument, ...]:
         """The arguments of `count` arrays: the last one again and again if it is a list."""

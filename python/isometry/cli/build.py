@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
 
 from isometry.cli import registry
 from isometry.cli.errors import UsageError
@@ -49,7 +50,8 @@ def make_layer(settings: Settings, inputs: int) -> nn.Module:
     return layer
 
 
-def as_batch(drawn: Any) -> tuple[Tensor, Tensor]:
-    """Inputs and targets as tensors, of NumPy arrays too; real numbers in single precision."""
-    x, target = (torch.as_tensor(part) for part in drawn)
+def as_batch(drawn: Any) -> tuple[Any, Tensor]:
+    """Inputs (a tensor or a PackedSequence) and targets, from NumPy arrays too; real numbers in single precision."""
+    x, target = drawn
+    x, target = x if isinstance(x, PackedSequence) else torch.as_tensor(x), torch.as_tensor(target)
     return x.float(), target.float() if target.dtype is torch.float64 else target

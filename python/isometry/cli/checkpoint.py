@@ -1,11 +1,13 @@
 """checkpoint.safetensors: a session's whole state, without pickle.
 
     network.<name>             parameters and buffers
+    best.<name>                those of the best row, of a task that says what is best
     optimizer.<k>.<i>.<name>   state of optimiser k for its i-th parameter (running squares, step counts, ...)
     torch_rng                  state of torch's generator
 
-and in the file's metadata, as JSON: iteration, seconds, the sums of the row of metrics.csv that has begun, the state of
-the NumPy generator that draws the batches, and the sizes of the network.
+and in the file's metadata, as JSON: iteration, seconds, the best row and whether the last one is better, the sums of
+the row of metrics.csv that has begun, the state of the NumPy generator that draws the batches, and the sizes of the
+network.
 """
 
 from __future__ import annotations
@@ -23,16 +25,19 @@ from torch import Tensor
 from isometry.cli.build import make_layer
 from isometry.cli.errors import Failure
 from isometry.cli.network import Network
-from isometry.cli.session import Session
+from isometry.cli.session import Best, Session
 from isometry.cli.settings import Settings
 
-KEY, FORMAT = "isometry", 2
+KEY, FORMAT = "isometry", 3
 
 
 def save(path: Path, session: Session) -> None:
     """Write the checkpoint; the old one stays until the new one is complete."""
     tensors = {f"network.{name}": value for name, value in session.network.state_dict().items()}
     tensors["torch_rng"] = torch.get_rng_state()
+    best = session.best
+    if best is not None:
+        tensors |= {f"best.{name}": value for name, value in best.network.items()}
     scalars: dict[str, Any] = {}
     for name, value in _optimizer_state(session):
         (tensors if isinstance(value, Tensor) else scalars)[name] = value
@@ -45,6 +50,8 @@ def save(path: Path, session: Session) -> None:
         "numpy_rng": session.rng.bit_generator.state,
         "scalars": scalars,
         "network": session.network.sizes,
+        "best": None if best is None else [best.iteration, best.value],
+        "last_is_best": session.last_is_best,
     }
     temporary = path.with_suffix(".partial")
     copies = {name: value.clone(memory_format=torch.contiguous_format) for name, value in tensors.items()}
@@ -89,15 +96,19 @@ def load(path: Path, session: Session) -> None:
         raise Failure(f"{path}: does not fit this run's config.toml: {error}") from error
     session.iteration, session.seconds = facts["iteration"], facts["seconds"]
     session.sums, session.count = facts["sums"], facts["count"]
+    if facts["best"] is not None:
+        iteration, value = facts["best"]
+        session.best = Best(iteration, value, below(tensors, "best."))
 
 
 def load_network(path: Path, settings: Settings) -> Network:
-    """The trained network alone, in the state of evaluation."""
+    """The trained network alone, the best one where the task says what is best, in the state of evaluation."""
     facts, tensors = read(path)
     with torch.random.fork_rng(devices=[]):
         network = Network(make_layer(settings, facts["network"]["inputs"]), **facts["network"])
+    prefix = "network." if facts["best"] is None or facts["last_is_best"] else "best."
     try:
-        network.load_state_dict(below(tensors, "network."))
+        network.load_state_dict(below(tensors, prefix))
     except RuntimeError as error:
         raise Failure(f"{path}: does not fit this run's config.toml: {error}") from error
     return network.eval()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
 
 
 class Network(nn.Module):
     """A recurrent layer and its readout o = Y h + c, Y uniform on +-sqrt(6 / (features + outputs)), c = 0.
 
     A complex state enters the readout as [Re h | Im h]. The layer maps x (T, B, inputs) to a tuple that begins with its
-    states (T, B, features).
+    states (T, B, features). Of a PackedSequence the readout sees each sequence's own last state, or the packed data.
     """
 
     def __init__(self, layer: nn.Module, inputs: int, outputs: int, *, last_only: bool) -> None:
@@ -30,11 +31,19 @@ class Network(nn.Module):
         nn.init.xavier_uniform_(self.readout.weight)
         nn.init.zeros_(self.readout.bias)
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor | PackedSequence) -> Tensor:
         states = self.layer(x)[0]
-        if self.last_only:
+        if isinstance(states, PackedSequence):
+            states = last_states(states) if self.last_only else states.data
+        elif self.last_only:
             states = states[-1]
         if states.is_complex():
             states = torch.cat([states.real, states.imag], -1)
         values: Tensor = self.readout(states)
         return values
+
+
+def last_states(states: PackedSequence) -> Tensor:
+    """The state (B, features) at the end of each sequence."""
+    padded, lengths = pad_packed_sequence(states)
+    return padded[lengths - 1, torch.arange(padded.shape[1])]

@@ -1,16 +1,21 @@
-"""The folder of a run: config.toml, metrics.csv, curves.png, checkpoint.safetensors.
+"""The folder of a run: config.toml, metrics.csv, curves.png, checkpoint.safetensors, scores.toml.
 
 metrics.csv has a row for the first iteration, every `log_every`-th and the last: iteration; loss, the mean of the
 batches since the row before; baseline; seconds since the start; orthogonality_error, the largest e(W) in units of n eps
 (nan for a network without a recurrent matrix); then the task's scores, which are means too, but for those on held-out
-data. Numbers are written so that they read back exactly.
+data, nan in rows that did not look at them. Numbers are written so that they read back exactly.
+
+scores.toml is written at the end: the iteration whose network is the best on held-out data, its scores on the test
+data, and the baselines.
 """
 
 from __future__ import annotations
 
 import csv
+import tomllib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from isometry.cli.errors import Failure, UsageError
 
@@ -26,6 +31,7 @@ class RunFolder:
         self.metrics = path / "metrics.csv"
         self.curves = path / "curves.png"
         self.checkpoint = path / "checkpoint.safetensors"
+        self.scores = path / "scores.toml"
 
     @classmethod
     def create(cls, label: str, out: str | None) -> RunFolder:
@@ -38,7 +44,8 @@ class RunFolder:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise Failure(f"--out {path}: {error.strerror or error}") from error
-        (path / "metrics.csv").unlink(missing_ok=True)
+        for name in ("metrics.csv", "scores.toml"):
+            (path / name).unlink(missing_ok=True)
         return cls(path)
 
     def append(self, row: Mapping[str, float]) -> None:
@@ -48,6 +55,16 @@ class RunFolder:
         with open(self.metrics, "a", newline="", encoding="utf-8") as file:
             lines = [list(texts)] if file.tell() == 0 else []
             csv.writer(file).writerows([*lines, list(texts.values())])
+
+    def write_scores(self, scores: Mapping[str, Any]) -> None:
+        """What `Session.finish` found."""
+        import tomli_w
+
+        self.scores.write_text(tomli_w.dumps(scores), encoding="utf-8")
+
+    def read_scores(self) -> dict[str, Any]:
+        """What `write_scores` wrote; nothing before the end of the run."""
+        return tomllib.loads(self.scores.read_text(encoding="utf-8")) if self.scores.is_file() else {}
 
     def columns(self) -> dict[str, list[float]]:
         """The columns of metrics.csv."""
@@ -60,6 +77,7 @@ class RunFolder:
         kept = [row for row in rows if int(row[0]) <= iteration and (row[0] == "1" or int(row[0]) % log_every == 0)]
         with open(self.metrics, "w", newline="", encoding="utf-8") as file:
             csv.writer(file).writerows([names, *kept] if kept else [])
+        self.scores.unlink(missing_ok=True)
 
     def _rows(self) -> tuple[list[str], list[list[str]]]:
         """The names and the complete rows; no file, as before the first row, has none."""

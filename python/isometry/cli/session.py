@@ -6,33 +6,49 @@ writes it), so a session that is restored goes on bit by bit as if it had never 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
+import math
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import PackedSequence
 
 import isometry
 from isometry import _threads
 from isometry.cli.build import as_batch, blamed, make_layer, make_task
+from isometry.cli.distributed import Group
 from isometry.cli.errors import UsageError
 from isometry.cli.network import Network
 from isometry.cli.optim import make_optimizers
 from isometry.cli.settings import Settings
 
 
+@dataclass(frozen=True)
+class Best:
+    """The network of the best row so far, by the task's measure."""
+
+    iteration: int
+    value: float
+    network: dict[str, Tensor]
+
+
 class Session:
     """The state of one run; `iteration` counts the updates made."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+    def __init__(self, settings: Settings, group: Group | None = None) -> None:
+        self.settings, self.group = settings, group or Group()
         torch.manual_seed(settings["seed"])
         self.rng = np.random.default_rng(settings["seed"])
         self.iteration, self.seconds = 0, 0.0
         self.sums: dict[str, float] = {}  # of the losses and scores since the last row of metrics.csv
         self.count = 0
+        self.best: Best | None = None
+        self.last_is_best = False  # set by `finish`
         self.task = make_task(settings)
         layer = make_layer(settings, self.task.inputs)
         with blamed(settings, f"--model {settings['model']}"):
@@ -40,16 +56,21 @@ class Session:
             self.network = Network(layer, self.task.inputs, self.task.outputs, last_only=last_only)
         self.optimizers = make_optimizers(settings, self.network, layer)
         self.baseline = float(getattr(self.task, "baseline", "nan"))
+        self.baselines: dict[str, float] = dict(getattr(self.task, "baselines", {}))
         self.title = getattr(self.task, "title", type(self.task).__name__)
         self._rehearse()
+        self.trained = self.group.wrap(self.network)
 
     def _rehearse(self) -> None:
         """One batch without an update: what a class of the user's cannot do is said before anything is written."""
         task, model = f"--task {self.settings['task']}", f"--model {self.settings['model']}"
         with blamed(self.settings, f"{task}: draw"):
             x, target = as_batch(self.task.draw(np.random.default_rng(self.settings["seed"])))
-        if x.dim() != 3 or x.shape[2] != self.task.inputs:
-            raise UsageError(f"{task}: draw must give x of shape (T, B, {self.task.inputs}), not {tuple(x.shape)}")
+        rank, axes = (2, "(N") if isinstance(x, PackedSequence) else (3, "(T, B")
+        shape = tuple(x.data.shape)
+        if len(shape) != rank or shape[-1] != self.task.inputs:
+            raise UsageError(f"{task}: draw must give x of shape {axes}, {self.task.inputs}), not {shape}")
+        self.group.share(x, target, last_only=self.network.last_only)
         self.network.eval()
         with blamed(self.settings, model):
             values = self.network(x)
@@ -60,17 +81,22 @@ class Session:
         with blamed(self.settings, f"{task}: score"):
             self._scores("score", values.detach(), target)
         with blamed(self.settings, f"{task}: evaluate"):
-            self._scores("evaluate", self.network)
+            self.held_out = tuple(self._scores("evaluate", self.network))
+            if hasattr(self.task, "best") and (self.task.best[0] not in self.held_out or len(self.task.best) != 2):
+                raise ValueError(f"best must be a score of evaluate and min or max, not {self.task.best!r}")
+        if ":" in self.settings["task"]:  # those with a name work, and their test data may be large
+            with blamed(self.settings, f"{task}: test"):
+                self._scores("test", self.network)
         with blamed(self.settings, f"{model}: recurrent_matrix"):
             self.orthogonality_error()
         self.network.train()
 
     def step(self) -> float:
         """One update on a fresh batch; returns the batch's loss before the update."""
-        x, target = as_batch(self.task.draw(self.rng))
+        x, target = self.group.share(*as_batch(self.task.draw(self.rng)), last_only=self.network.last_only)
         for optimizer in self.optimizers:
             optimizer.zero_grad(set_to_none=True)
-        values = self.network(x)
+        values = self.trained(x)
         loss = self.task.loss(values, target)
         loss.backward()
         if clip := self.settings["clip"]:
@@ -79,16 +105,14 @@ class Session:
             optimizer.step()
         self.iteration += 1
         self.count += 1
-        found = {"loss": loss.item()} | self._scores("score", values.detach(), target)
+        found = self.group.mean({"loss": loss.item()} | self._scores("score", values.detach(), target))
         self.sums = {name: self.sums.get(name, 0.0) + value for name, value in found.items()}
         return found["loss"]
 
     def row(self) -> dict[str, float]:
         """A row of metrics.csv: loss and scores are means of the batches since `start_row`, the rest holds now."""
         means = {name: total / self.count for name, total in self.sums.items()}
-        self.network.eval()
-        held_out = self._scores("evaluate", self.network)
-        self.network.train()
+        held_out = self.scores("evaluate") if self._due() else dict.fromkeys(self.held_out, float("nan"))
         return {
             "iteration": self.iteration,
             "loss": means.pop("loss"),
@@ -98,6 +122,49 @@ class Session:
             **means,
             **held_out,
         }
+
+    def _due(self) -> bool:
+        """Held-out data are looked at in the first row, in those that pass a multiple of `evaluate_every`, and in a
+        last one that a longer run does not have.
+        """
+        k, rows, every = self.iteration, self.settings["log_every"], self.settings["evaluate_every"]
+        if k % rows:
+            return k in (1, self.settings["iterations"])
+        return every is None or k // every != (k - rows) // every
+
+    def scores(self, method: str) -> dict[str, float]:
+        """Those of the task's `evaluate` or `test`."""
+        self.network.eval()
+        found = self._scores(method, self.network)
+        self.network.train()
+        return found
+
+    def _better(self, row: Mapping[str, float]) -> bool:
+        """Whether the task's measure is better in this row than in the best one; NaN is not."""
+        if not hasattr(self.task, "best"):
+            return False
+        name, choose = self.task.best
+        value = row[name]
+        return not math.isnan(value) and (self.best is None or choose(value, self.best.value) != self.best.value)
+
+    def keep_best(self, row: Mapping[str, float]) -> None:
+        """Remember the network if this row is the best so far."""
+        if self._better(row):
+            network = copy.deepcopy(self.network.state_dict())
+            self.best = Best(self.iteration, row[self.task.best[0]], network)
+
+    def finish(self, row: Mapping[str, float]) -> dict[str, Any]:
+        """After the last row: test the best network, of this row or of those before; its iteration and scores."""
+        if hasattr(self.task, "best") and math.isnan(row[self.task.best[0]]):
+            row = self.scores("evaluate")
+        self.last_is_best = self.best is None or self._better(row)
+        if self.last_is_best or self.best is None:
+            return {"iteration": self.iteration, "test": self.scores("test")}
+        last = copy.deepcopy(self.network.state_dict())
+        self.network.load_state_dict(self.best.network)
+        found = self.scores("test")
+        self.network.load_state_dict(last)
+        return {"iteration": self.best.iteration, "test": found}
 
     def start_row(self) -> None:
         """The next row's means begin here."""
@@ -124,7 +191,7 @@ class Session:
 
     @torch.no_grad()
     def _scores(self, method: str, *arguments: Any) -> dict[str, float]:
-        """What the task's `score` (of a batch) or `evaluate` (on held-out data) finds, where it has one."""
+        """What the task's `score` (of a batch), `evaluate` or `test` (on held-out data) finds, where it has one."""
         found = getattr(self.task, method)(*arguments) if hasattr(self.task, method) else {}
         return {name: float(value) for name, value in found.items()}
 

@@ -177,9 +177,13 @@ class Declared(Immutable):
     def astype(self, dtype: DTypeLike) -> Self:
         own, target = self.dtype.name, field(dtype).name
         _check_expression.conversion(own, target)
-        return self._remade(
-            lambda t, a: a if t.integer else a.astype(converted(own, a.dtype.name, target, t.real), copy=False)
-        )
+        if self._declaration.real:
+            _check_expression.real_law(type(self).__name__, target)
+
+        def changed(t: Argument, a: Array) -> Array:
+            return a if t.number or t.integer else a.astype(converted(own, a.dtype.name, target, t.real), copy=False)
+
+        return self._remade(changed)
 
     def _picked(self, key: Key) -> Self:
         return self._remade(lambda t, a: picked(a, a.shape[: a.ndim - t.rank], key))
@@ -196,6 +200,8 @@ class Declared(Immutable):
 
 def _held(i: int, argument: Argument) -> property:
     """The property that gives an argument back."""
+    if argument.number:
+        return property(lambda op: float(op._arrays[i]), doc=f"The argument `{argument.name}`, a number.")
     text = f"The argument `{argument.name}`, shape {argument.form()}; None if it was not given."
     if argument.list:
         return property(lambda op: list(op._arrays[i:]), doc=f"The argument `{argument.name}`, a list.")
@@ -208,6 +214,8 @@ def _taken(argument: Argument, value: Any, first: Array | None) -> Array:
         return taken_integers(argument.name, value)
     if not argument.real:
         return taken(argument.name, value)
+    if argument.number:
+        return np.array(float(value))
     if first is not None and isinstance(value, int | float) and not isinstance(value, np.generic):
         return np.array(_check.number(argument.name, value), real_type(first.dtype))
     return taken_real(argument.name, value)
@@ -220,7 +228,7 @@ def _type(argument: Argument, dtype: DType) -> DType:
 
 def promoted(arguments: tuple[Argument, ...], arrays: list[Array | None]) -> DType:
     """The dtype of W: that of its arrays, complex where angles are given."""
-    result = common(*[a for t, a in zip(arguments, arrays, strict=True) if not t.integer])
+    result = common(*[a for t, a in zip(arguments, arrays, strict=True) if not (t.number or t.integer)])
     for t, a in zip(arguments, arrays, strict=True):
         if t.angles and a is not None:
             return np.result_type(result, np.complex64)

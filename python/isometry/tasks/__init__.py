@@ -1,8 +1,11 @@
 """Generators of the tasks of the papers: deterministic functions of their random draws."""
 
 from isometry.tasks.adding import adding
+from isometry.tasks.characters import characters
 from isometry.tasks.copying import copying
 from isometry.tasks.one_hot import one_hot
 from isometry.tasks.pixels import pixels
+from isometry.tasks.spectrogram import spectrogram
+from isometry.tasks.waveform import random_waveform, waveform
 
-__all__ = ["adding", "copying", "one_hot", "pixels"]
+__all__ = ["adding", "characters", "copying", "one_hot", "pixels", "random_waveform", "spectrogram", "waveform"]

@@ -13,6 +13,7 @@ from .activations import activate
 from .gru import gru
 from .operators import (
     Adjoint,
+    BoundedSvd,
     Cayley,
     Composition,
     Dense,
@@ -22,6 +23,7 @@ from .operators import (
     Kronecker,
     Mesh,
     Operator,
+    Rotation,
 )
 from .realform import complex_matrix, complex_state, orthogonality_error, real_input, real_matrix, real_state
 from .recurrence import recurrence
@@ -63,6 +65,7 @@ def show_config() -> None:
 
 __all__ = [
     "Adjoint",
+    "BoundedSvd",
     "Cayley",
     "Composition",
     "Dense",
@@ -72,6 +75,7 @@ __all__ = [
     "Kronecker",
     "Mesh",
     "Operator",
+    "Rotation",
     "__version__",
     "activate",
     "complex_matrix",

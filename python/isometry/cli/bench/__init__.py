@@ -25,6 +25,7 @@ GROUPS = (
     "batches",
     "kronecker",
     "exponential",
+    "fourier",
     "mesh",
     "small",
     "training",

@@ -23,6 +23,7 @@ class Copying:
     def __init__(self, *, length: int, batch: int, marker_offset: int = 1) -> None:
         self.arguments = {"steps": length, "batch": batch, "marker_offset": marker_offset}
         self.baseline = DIGITS * math.log(8) / (length + 2 * DIGITS)
+        self.baselines = {"blanks, then guesses": self.baseline}
         self.title = f"Copying problem, delay {length:,}"
 
     def draw(self, rng: Any) -> tuple[Any, Any]:

@@ -3,6 +3,7 @@
 from ._adjoint import Adjoint
 from ._composition import Composition
 from ._operator import Operator
+from .bounded_svd import BoundedSvd
 from .cayley import Cayley
 from .dense import Dense
 from .exponential import Exponential
@@ -10,9 +11,11 @@ from .fourier import FourierProduct
 from .householder import Householder
 from .kronecker import Kronecker
 from .mesh import Mesh
+from .rotation import Rotation
 
 __all__ = [
     "Adjoint",
+    "BoundedSvd",
     "Cayley",
     "Composition",
     "Dense",
@@ -22,4 +25,5 @@ __all__ = [
     "Kronecker",
     "Mesh",
     "Operator",
+    "Rotation",
 ]

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
-from ... import _check, _core
+from ... import _check, _check_expression, _core
 from ..._backend import serve
 from ..._expression import sizes
 from ..._index import Key, picked
@@ -237,6 +237,9 @@ class Declared(Operator):
         return self._remade(lambda _, t: t.detach())
 
     def _moved(self, dtype: torch.dtype | None, device: torch.device | None) -> Self:
+        if dtype is not None and self._declaration.real:
+            _check_expression.real_law(type(self).__name__, dtype_name(dtype))
+
         def moved(argument: Argument, t: Tensor) -> Tensor:
             t = t if dtype is None or argument.integer else t.to(kind_of(self._dtype, t.dtype, dtype, argument.real))
             return t if device is None else t.to(device)
@@ -261,6 +264,8 @@ def _shape_alone(argument: Argument, t: Tensor) -> bool:
 
 def _held(i: int, argument: Argument) -> property:
     """The property that gives an argument back."""
+    if argument.number:
+        return property(lambda op: op._arrays[i].item(), doc=f"The argument `{argument.name}`, a number.")
     text = f"The argument `{argument.name}`, shape {argument.form()}; None if it was not given."
     if argument.list:
         return property(lambda op: list(op._arrays[i:]), doc=f"The argument `{argument.name}`, a list.")

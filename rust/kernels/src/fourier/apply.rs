@@ -1,6 +1,6 @@
 //! W x and W^H x.
 
-use super::passes::{dot, load, permuted, reflect, scattered, store};
+use super::passes::{Load, Store, dot, permuted, reflect, scattered};
 use super::transform::Transform;
 use super::{Law, Plan};
 use crate::dispatch::Kernel;
@@ -37,26 +37,25 @@ impl<R: Real> Kernel<R> for Apply<R> {
             let plan: &Plan<R> = &*plan;
             let n = plan.n;
             let (a, b) = (self.scratch, self.scratch.add(plan.room() * 2 * S::LANES));
-            let none = (std::ptr::null(), (S::zero(), S::zero()));
             for row in (0..self.rows).step_by(S::LANES) {
                 let (x, out) = (self.x.add(row * 2 * n), self.out.add(row * 2 * n));
                 let size = (n, (self.rows - row).min(S::LANES));
                 if self.adjoint {
-                    load::<S>(x, size, d3, true, a);
+                    S::outlined(&Load { x, size, diagonal: d3, conj: true, to: a });
                     reflect::<S>(a, w2, dot::<S>(w2, a, n), n);
                     let z = S::outlined(&Transform { plan, x: a, other: b, inverse: false });
                     let y = if z == a { b } else { a };
                     scattered::<S>(z, permutation, d2, y, n);
                     reflect::<S>(y, w1, dot::<S>(w1, y, n), n);
                     let z = S::outlined(&Transform { plan, x: y, other: z, inverse: true });
-                    store::<S>(z, none, size, d1, true, out);
+                    S::outlined(&Store { z, w: std::ptr::null(), size, diagonal: d1, conj: true, x: out });
                 } else {
-                    load::<S>(x, size, d1, false, a);
+                    S::outlined(&Load { x, size, diagonal: d1, conj: false, to: a });
                     let z = S::outlined(&Transform { plan, x: a, other: b, inverse: false });
                     let y = if z == a { b } else { a };
                     permuted::<S>(z, (w1, dot::<S>(w1, z, n)), permutation, d2, y, n);
                     let z = S::outlined(&Transform { plan, x: y, other: z, inverse: true });
-                    store::<S>(z, (w2, dot::<S>(w2, z, n)), size, d3, false, out);
+                    S::outlined(&Store { z, w: w2, size, diagonal: d3, conj: false, x: out });
                 }
             }
         }

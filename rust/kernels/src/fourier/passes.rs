@@ -4,6 +4,8 @@
 //! Of all functions: buffers have the elements of the plan, tables n pairs; the caller has the instruction set.
 
 use super::transform::times;
+use crate::dispatch::Kernel;
+use crate::scalar::Real;
 use crate::simd::Simd;
 
 /// Most lanes.
@@ -99,53 +101,70 @@ pub(super) unsafe fn given<S: Simd>(
     }
 }
 
-/// Rows in, times a diagonal or its conjugate.
-#[inline(always)]
-pub(super) unsafe fn load<S: Simd>(
-    x: *const S::R,
-    (n, rows): (usize, usize),
-    diagonal: *const S::R,
-    conj: bool,
-    to: *mut S::R,
-) {
-    // SAFETY: see the module.
-    unsafe {
-        let mut v = [S::zero(); LANES];
-        for column in (0..2 * n).step_by(S::LANES) {
-            taken::<S>(x, 2 * n, rows, column, &mut v);
-            let first = column / 2;
-            for t in 0..(S::LANES / 2).min(n - first) {
-                let z = (v[2 * t], v[2 * t + 1]);
-                set::<S>(to, first + t, turned::<S>(z, diagonal, first + t, conj));
+/// Rows in, times a diagonal or its conjugate. A function of its own, as are the other large passes: they have several callers.
+pub(super) struct Load<R> {
+    pub x: *const R,
+    /// n, and rows.
+    pub size: (usize, usize),
+    pub diagonal: *const R,
+    pub conj: bool,
+    pub to: *mut R,
+}
+
+impl<R: Real> Kernel<R> for Load<R> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd<R = R>>(&self) {
+        let Load { x, size: (n, rows), diagonal, conj, to } = *self;
+        // SAFETY: see the module.
+        unsafe {
+            let mut v = [S::zero(); LANES];
+            for column in (0..2 * n).step_by(S::LANES) {
+                taken::<S>(x, 2 * n, rows, column, &mut v);
+                let first = column / 2;
+                for t in 0..(S::LANES / 2).min(n - first) {
+                    let z = (v[2 * t], v[2 * t + 1]);
+                    set::<S>(to, first + t, turned::<S>(z, diagonal, first + t, conj));
+                }
             }
         }
     }
 }
 
-/// Rows out: (z - w s) times a diagonal or its conjugate; without a reflection where w is null.
-#[inline(always)]
-pub(super) unsafe fn store<S: Simd>(
-    z: *const S::R,
-    (w, s): (*const S::R, Pair<S>),
-    (n, rows): (usize, usize),
-    diagonal: *const S::R,
-    conj: bool,
-    x: *mut S::R,
-) {
-    // SAFETY: see the module.
-    unsafe {
-        let mut v = [S::zero(); LANES];
-        for column in (0..2 * n).step_by(S::LANES) {
-            let first = column / 2;
-            for t in 0..(S::LANES / 2).min(n - first) {
-                let j = first + t;
-                let mut z = get::<S>(z, j);
-                if !w.is_null() {
-                    z = less::<S>(z, w, j, s);
+/// Rows out: z less w (w^H z), times a diagonal or its conjugate; without the reflection where w is null.
+pub(super) struct Store<R> {
+    pub z: *const R,
+    pub w: *const R,
+    /// n, and rows.
+    pub size: (usize, usize),
+    pub diagonal: *const R,
+    pub conj: bool,
+    pub x: *mut R,
+}
+
+impl<R: Real> Kernel<R> for Store<R> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd<R = R>>(&self) {
+        let Store { z, w, size: (n, rows), diagonal, conj, x } = *self;
+        // SAFETY: see the module.
+        unsafe {
+            let s = if w.is_null() { (S::zero(), S::zero()) } else { dot::<S>(w, z, n) };
+            let mut v = [S::zero(); LANES];
+            for column in (0..2 * n).step_by(S::LANES) {
+                let first = column / 2;
+                for t in 0..(S::LANES / 2).min(n - first) {
+                    let j = first + t;
+                    let mut z = get::<S>(z, j);
+                    if !w.is_null() {
+                        z = less::<S>(z, w, j, s);
+                    }
+                    (v[2 * t], v[2 * t + 1]) = turned::<S>(z, diagonal, j, conj);
                 }
-                (v[2 * t], v[2 * t + 1]) = turned::<S>(z, diagonal, j, conj);
+                given::<S>(&mut v, x, 2 * n, rows, column);
             }
-            given::<S>(&mut v, x, 2 * n, rows, column);
         }
     }
 }

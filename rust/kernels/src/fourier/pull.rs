@@ -1,8 +1,8 @@
 //! The gradients of W x.
 
 use super::passes::{
-    LANES, Pair, add_lanes, dot, get, given, inner, less, load, outer, permuted, scattered, set, store,
-    taken, turned,
+    LANES, Load, Store, add_lanes, dot, get, given, inner, less, outer, permuted, scattered, set, taken,
+    turned,
 };
 use super::transform::Transform;
 use super::{Law, Plan};
@@ -55,24 +55,22 @@ impl<R: Real> Kernel<R> for Pull<R> {
             for row in (0..self.rows).step_by(S::LANES) {
                 let (size, at) = ((n, (self.rows - row).min(S::LANES)), row * 2 * n);
                 // forward: f before R1, g before R2
-                load::<S>(self.x.add(at), size, d1, false, room(0));
+                S::outlined(&Load { x: self.x.add(at), size, diagonal: d1, conj: false, to: room(0) });
                 let f = S::outlined(&Transform { plan, x: room(0), other: room(1), inverse: false });
                 let spare = if f == room(0) { room(1) } else { room(0) };
-                let a1 = dot::<S>(w1, f, n);
-                permuted::<S>(f, (w1, a1), permutation, d2, room(2), n);
+                permuted::<S>(f, (w1, dot::<S>(w1, f, n)), permutation, d2, room(2), n);
                 let g = S::outlined(&Transform { plan, x: room(2), other: spare, inverse: true });
                 let spare = if g == spare { room(2) } else { spare };
-                let a2 = dot::<S>(w2, g, n);
                 if !self.y.is_null() {
-                    store::<S>(g, (w2, a2), size, d3, false, self.y.add(at));
+                    S::outlined(&Store { z: g, w: w2, size, diagonal: d3, conj: false, x: self.y.add(at) });
                 }
                 // backward, the cotangents in the other two buffers
-                load::<S>(self.ct.add(at), size, d3, true, spare);
-                couple::<S>(spare, g, (w2, a2), n, (sum(2), sum(5)));
+                S::outlined(&Load { x: self.ct.add(at), size, diagonal: d3, conj: true, to: spare });
+                S::outlined(&Couple { z: spare, x: g, w: w2, n, phases: sum(2), vector: sum(5) });
                 let z = S::outlined(&Transform { plan, x: spare, other: room(3), inverse: false });
                 let y = if z == spare { room(3) } else { spare };
                 scattered::<S>(z, permutation, d2, y, n);
-                couple::<S>(y, f, (w1, a1), n, (sum(1), sum(3)));
+                S::outlined(&Couple { z: y, x: f, w: w1, n, phases: sum(1), vector: sum(3) });
                 let z = S::outlined(&Transform { plan, x: y, other: z, inverse: true });
                 let x_bar = if self.x_bar.is_null() { self.x_bar } else { self.x_bar.add(at) };
                 finish::<S>(z, self.x.add(at), size, d1, sum(0), x_bar);
@@ -82,38 +80,46 @@ impl<R: Real> Kernel<R> for Pull<R> {
 }
 
 /// Backward through R = I - w w^H: z, the cotangent of y = R x, becomes R z; adds Im(z conj(y)) and the gradient of w.
-#[inline(always)]
-unsafe fn couple<S: Simd>(
-    z: *mut S::R,
-    x: *const S::R,
-    (w, a): (*const S::R, Pair<S>),
+struct Couple<R> {
+    z: *mut R,
+    x: *const R,
+    w: *const R,
     n: usize,
-    (phases, vector): (*mut S::R, *mut S::R),
-) {
-    // SAFETY: see `passes`; the sums have n numbers and n pairs.
-    unsafe {
-        let b = dot::<S>(w, z, n);
-        let both = inner::<S>(b, a);
-        let (mut t, mut v) = ([S::zero(); LANES], [S::zero(); 2 * LANES]);
-        for first in (0..n).step_by(S::LANES) {
-            let many = (n - first).min(S::LANES);
-            for i in 0..many {
-                let j = first + i;
-                let (x, y_bar) = (get::<S>(x, j), get::<S>(z, j));
-                t[i] = outer::<S>(y_bar, less::<S>(x, w, j, a));
-                set::<S>(z, j, less::<S>(y_bar, w, j, b));
-                let (c, d) = (S::splat(*w.add(2 * j)), S::splat(*w.add(2 * j + 1)));
-                // conj(a) y_bar = (a.re y.re + a.im y.im) + i (a.re y.im - a.im y.re)
-                let re = S::add(inner::<S>(a, y_bar), inner::<S>(b, x));
-                let im = S::add(outer::<S>(y_bar, a), outer::<S>(x, b));
-                v[2 * i] = S::sub(S::mul(both, c), re);
-                v[2 * i + 1] = S::sub(S::mul(both, d), im);
-            }
-            add_lanes::<S>(&mut t, phases.add(first), many);
-            let (low, high) = v.split_at_mut(S::LANES);
-            add_lanes::<S>(low, vector.add(2 * first), 2 * many);
-            if 2 * many > S::LANES {
-                add_lanes::<S>(high, vector.add(2 * first + S::LANES), 2 * many - S::LANES);
+    phases: *mut R,
+    vector: *mut R,
+}
+
+impl<R: Real> Kernel<R> for Couple<R> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd<R = R>>(&self) {
+        let Couple { z, x, w, n, phases, vector } = *self;
+        // SAFETY: see `passes`; the sums have n numbers and n pairs.
+        unsafe {
+            let (a, b) = (dot::<S>(w, x, n), dot::<S>(w, z, n));
+            let both = inner::<S>(b, a);
+            let (mut t, mut v) = ([S::zero(); LANES], [S::zero(); 2 * LANES]);
+            for first in (0..n).step_by(S::LANES) {
+                let many = (n - first).min(S::LANES);
+                for i in 0..many {
+                    let j = first + i;
+                    let (x, y_bar) = (get::<S>(x, j), get::<S>(z, j));
+                    t[i] = outer::<S>(y_bar, less::<S>(x, w, j, a));
+                    set::<S>(z, j, less::<S>(y_bar, w, j, b));
+                    let (c, d) = (S::splat(*w.add(2 * j)), S::splat(*w.add(2 * j + 1)));
+                    // conj(a) y_bar = (a.re y.re + a.im y.im) + i (a.re y.im - a.im y.re)
+                    let re = S::add(inner::<S>(a, y_bar), inner::<S>(b, x));
+                    let im = S::add(outer::<S>(y_bar, a), outer::<S>(x, b));
+                    v[2 * i] = S::sub(S::mul(both, c), re);
+                    v[2 * i + 1] = S::sub(S::mul(both, d), im);
+                }
+                add_lanes::<S>(&mut t, phases.add(first), many);
+                let (low, high) = v.split_at_mut(S::LANES);
+                add_lanes::<S>(low, vector.add(2 * first), 2 * many);
+                if 2 * many > S::LANES {
+                    add_lanes::<S>(high, vector.add(2 * first + S::LANES), 2 * many - S::LANES);
+                }
             }
         }
     }

@@ -1,4 +1,4 @@
-"""Measures: the distance of a matrix from orthonormal columns."""
+"""The distance of a matrix from orthonormal columns."""
 
 from typing import Any
 

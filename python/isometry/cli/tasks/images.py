@@ -1,0 +1,70 @@
+"""What the tasks of images have in common: pixels one after another, the label from the last state.
+
+Loss: cross-entropy; baseline ln(classes). Scores: loss and accuracy on the validation images; the network with the best
+accuracy is kept for the test images.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.functional import cross_entropy
+
+import isometry
+
+Part = tuple[np.ndarray, np.ndarray]  # images (N, height, width) of 0..255, labels (N,)
+STEPS_AT_ONCE = 100_000  # of all sequences of an evaluation together, since a network keeps every state
+
+
+class Images:
+    """A task on three parts of a set of images; `permutation` is that of `isometry.tasks.pixels`."""
+
+    inputs, last_only = 1, True
+    best: ClassVar = ("accuracy", max)
+
+    def __init__(
+        self, training: Part, validation: Part, test: Part, *, batch: int, permutation: np.ndarray | None = None
+    ) -> None:
+        if batch > len(training[1]):
+            raise ValueError(f"batch must be at most {len(training[1])}, the number of images to train on, not {batch}")
+        self.batch, self.permutation = batch, permutation
+        self.training, self.validation, self.test_part = training, validation, test
+        self.outputs = 1 + max(int(labels.max()) for _, labels in (training, validation, test))
+        self.baseline = math.log(self.outputs)
+        self.baselines = {"guesses": self.baseline, "their accuracy": 1 / self.outputs}
+
+    def _batch(self, part: Part, chosen: Any) -> tuple[Tensor, Tensor]:
+        images, labels = part
+        x = isometry.tasks.pixels(images[chosen], self.permutation)
+        return torch.from_numpy(np.ascontiguousarray(x, np.float32)), torch.from_numpy(labels[chosen].astype(np.int64))
+
+    def draw(self, rng: Any) -> tuple[Tensor, Tensor]:
+        return self._batch(self.training, rng.choice(len(self.training[1]), self.batch, replace=False))
+
+    def loss(self, values: Tensor, target: Tensor) -> Tensor:
+        return cross_entropy(values, target)
+
+    def evaluate(self, network: Callable[[Tensor], Tensor]) -> dict[str, float]:
+        loss, accuracy = self._measured(network, self.validation)
+        return {"valid_loss": loss, "accuracy": accuracy}
+
+    def test(self, network: Callable[[Tensor], Tensor]) -> dict[str, float]:
+        loss, accuracy = self._measured(network, self.test_part)
+        return {"loss": loss, "accuracy": accuracy}
+
+    def _measured(self, network: Callable[[Tensor], Tensor], part: Part) -> tuple[float, float]:
+        """Loss and accuracy, some images at a time."""
+        images, labels = part
+        step = max(1, STEPS_AT_ONCE // images[0].size)
+        loss = right = 0.0
+        for k in range(0, len(labels), step):
+            x, target = self._batch(part, slice(k, k + step))
+            values = network(x)
+            loss += cross_entropy(values, target, reduction="sum").item()
+            right += (values.argmax(-1) == target).sum().item()
+        return loss / len(labels), right / len(labels)

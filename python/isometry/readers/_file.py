@@ -1,0 +1,49 @@
+"""What all readers share: the contents of a regular file, the message, samples as numbers."""
+
+import os
+from os import PathLike
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+
+from isometry import _check
+from isometry._arrays import Array
+
+Path_ = str | PathLike[str]
+LARGEST = 1e6  # sample of a floating-point file, whose full scale is 1
+
+
+def contents(path: Path_) -> bytes:
+    """The bytes of a regular file that is not empty; a device or a pipe might never end."""
+    try:
+        file = Path(path)
+    except TypeError:
+        _check.kind("path", "a path", path)
+    if file.exists() and not file.is_file():
+        wrong(path, "is not a regular file")
+    data = file.read_bytes()
+    if not data:
+        wrong(path, "is empty")
+    return data
+
+
+def wrong(path: Path_, what: str) -> NoReturn:
+    """The file is not what it should be."""
+    raise ValueError(f"path {os.fspath(path)} {what}")
+
+
+def mono(path: Path_, samples: Array, channels: int) -> Array:
+    """The mean of the channels, float64 (N,), of samples that change channel first."""
+    wide = samples.astype(np.float64)
+    if not (np.abs(wide) <= LARGEST).all():  # NaN compares false
+        wrong(path, f"has a sample that is not a number of at most {LARGEST:g} in units of full scale")
+    mean: Array = wide.reshape(-1, channels).mean(axis=1)
+    return mean
+
+
+def rate(path: Path_, value: int) -> int:
+    """Samples per second, within the range of audio."""
+    if not 1000 <= value <= 1_000_000:
+        wrong(path, f"has {value} samples per second, expected 1,000 to 1,000,000")
+    return value
