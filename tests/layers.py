@@ -28,6 +28,8 @@ FREE = {"full-capacity-urnn": it.nn.FullCapacityURNN}
 GATED = {"gru": it.nn.GRU, "goru": it.nn.GORU}
 KINDS = {**LAYERS, **FREE, **GATED}
 COMPLEX = tuple(name for name, layer in KINDS.items() if layer(D, N).is_complex)
+    "urnn": it.nn.URNN,
+COMPLEX = ("unitary-ornn", "scurnn", "urnn")
 # without an orthogonal matrix
 GATED = {"gru": it.nn.GRU, "rum": it.nn.RUM}
 KINDS = {**LAYERS, **GATED}

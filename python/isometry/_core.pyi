@@ -45,7 +45,9 @@ __all__ = [
 
 __version__: str
 ACTIVATIONS: tuple[str, ...]
-OBJECTS: dict[str, tuple[tuple[str, str, bool, bool, str, bool], ...]]  # name, axes, real, trained, group, list
+OBJECTS: dict[
+    str, tuple[tuple[str, str, bool, bool, str, bool, bool], ...]
+]  # name, axes, real, trained, group, list, integer
 
 def all_finite(array: _T) -> bool: ...
 def adopt_openmp() -> bool: ...

@@ -111,4 +111,6 @@ pub fn recurrence_route(
     }
     let deciding = crate::operator::first(&arguments)?;
     by_kind!("arguments", &deciding, call(object, &arguments, (steps, batch, gated)))
+    let deciding = crate::operator::first(object, &arguments)?;
+    by_kind!("arguments", &deciding, call(object, &arguments, (steps, batch)))
 }

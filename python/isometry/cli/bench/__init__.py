@@ -29,6 +29,7 @@ GROUPS = (
     "rotation",
     "bounded_svd",
     "exponential",
+    "fourier",
     "mesh",
     "small",
     "training",

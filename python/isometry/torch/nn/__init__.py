@@ -12,6 +12,7 @@ from .scornn import ScoRNN
 from .scurnn import ScuRNN
 from .soft_ornn import SoftORNN
 from .unitary_ornn import UnitaryORNN
+from .urnn import URNN
 
 __all__ = [
     "EURNN",
@@ -26,4 +27,4 @@ __all__ = [
     "SoftORNN",
     "UnitaryORNN",
 ]
-__all__ = ["GRU", "KRU", "ORNN", "RUM", "ScoRNN", "ScuRNN", "SoftORNN", "UnitaryORNN"]
+__all__ = ["GRU", "KRU", "ORNN", "RUM", "URNN", "ScoRNN", "ScuRNN", "SoftORNN", "UnitaryORNN"]

@@ -18,7 +18,7 @@ use std::ops::Range;
 
 /// Slots at most.
 const SLOTS: usize = 16;
-/// Rows of a block, if there are enough. Tests have many blocks.
+/// The rows of a block are a multiple of this, since operators may take so many at a time. Tests have many blocks.
 const BLOCK: usize = if cfg!(test) { 2 } else { 16 };
 
 /// [`Rows`] inside a recurrence.
@@ -53,6 +53,8 @@ impl<'a, T: Scalar> RowsStep<'a, T> {
         let block = rows.div_ceil(SLOTS).max(BLOCK);
         let each = rows.div_ceil(block);
         let sums = bar.map(|bar| Sums { slots: arena.take(&[halves, each, of.sums()]), each, bar });
+        let block = rows.div_ceil(SLOTS).max(1).next_multiple_of(BLOCK);
+        let sums = bar.map(|bar| Sums { slots: arena.take(&[rows.div_ceil(block), of.sums()]), bar });
         RowsStep {
             of,
             batch: schedule.batch,
