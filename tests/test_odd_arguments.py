@@ -151,13 +151,8 @@ def served(name, argument):
     if argument == "sign" and "from_trapezoid" in name:
         return set()
     # modReLU's bias is an array, a layer's a flag
-    layer = any(kind in name for kind in ("RNN", "GRU", "GORU"))
+    layer = name in it.nn.__all__
     return set() if argument in ("bias", "sign") and layer else SERVED.get(argument, set())
-    return (
-        set()
-        if argument in ("bias", "sign") and ("RNN" in name or name.endswith(("GRU", "RUM")))
-        else SERVED.get(argument, set())
-    )
 
 
 @pytest.mark.parametrize("name,argument", ARGUMENTS)

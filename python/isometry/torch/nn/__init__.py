@@ -20,6 +20,8 @@ __all__ = [
     "GRU",
     "KRU",
     "ORNN",
+    "RUM",
+    "URNN",
     "ExpRNN",
     "FullCapacityURNN",
     "ScoRNN",
@@ -27,4 +29,3 @@ __all__ = [
     "SoftORNN",
     "UnitaryORNN",
 ]
-__all__ = ["GRU", "KRU", "ORNN", "RUM", "URNN", "ScoRNN", "ScuRNN", "SoftORNN", "UnitaryORNN"]

@@ -50,11 +50,9 @@ impl<'a, T: Scalar> RowsStep<'a, T> {
         (bar, halves): (Option<Shared<T::Real>>, usize),
     ) -> Self {
         let (rows, n) = (chunk_rows(schedule), of.size().0);
-        let block = rows.div_ceil(SLOTS).max(BLOCK);
+        let block = rows.div_ceil(SLOTS).max(1).next_multiple_of(BLOCK);
         let each = rows.div_ceil(block);
         let sums = bar.map(|bar| Sums { slots: arena.take(&[halves, each, of.sums()]), each, bar });
-        let block = rows.div_ceil(SLOTS).max(1).next_multiple_of(BLOCK);
-        let sums = bar.map(|bar| Sums { slots: arena.take(&[rows.div_ceil(block), of.sums()]), bar });
         RowsStep {
             of,
             batch: schedule.batch,
