@@ -4,6 +4,7 @@ import sys
 
 import pytest
 import torch
+from matplotlib.figure import Figure
 
 from isometry.cli import main
 
@@ -22,3 +23,18 @@ def isometry(tmp_path, monkeypatch, capfd):
 
     yield call
     torch.set_rng_state(generator)
+
+
+@pytest.fixture
+def drawn(monkeypatch, tmp_path):
+    """drawn(draw) -> the figure that `draw(path)` has saved as a PNG."""
+    figures = []
+    save = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda self, *a, **k: (figures.append(self), save(self, *a, **k)))
+
+    def call(draw):
+        draw(tmp_path / "drawn.png")
+        assert (tmp_path / "drawn.png").read_bytes().startswith(b"\x89PNG")
+        return figures[-1]
+
+    return call

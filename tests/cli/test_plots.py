@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from isometry.cli import plots
 
@@ -18,44 +17,35 @@ COLUMNS = {
 
 
 @pytest.fixture
-def drawn(monkeypatch, tmp_path):
-    """drawn(runs) -> the figure that was saved."""
-    figures = []
-    save = Figure.savefig
-    monkeypatch.setattr(Figure, "savefig", lambda self, *a, **k: (figures.append(self), save(self, *a, **k)))
-
-    def draw(runs):
-        plots.curves(tmp_path / "curves.png", runs, "Copying problem, delay 5")
-        assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")
-        return figures[-1]
-
-    return draw
+def curves(drawn):
+    """curves(runs) -> the figure that was saved."""
+    return lambda runs: drawn(lambda path: plots.curves(path, runs, "Copying problem, delay 5"))
 
 
-def test_panels(drawn):
+def test_panels(curves):
     """Loss with its baseline, the score, e(W) with the border of rounding; a title in words."""
-    axes = drawn({"a": COLUMNS}).axes
+    axes = curves({"a": COLUMNS}).axes
     assert [axis.get_ylabel() for axis in axes] == ["loss", "recall", "e(W) in n eps"]
     assert axes[0].get_title() == "Copying problem, delay 5"
     assert [axis.get_yscale() for axis in axes] == ["log", "linear", "log"]
     assert axes[0].lines[2].get_ydata()[0] == 0.5 and axes[2].lines[2].get_ydata()[0] == plots.ROUNDING
 
 
-def test_raw_curves_are_faint_behind_the_smoothed_ones(drawn):
+def test_raw_curves_are_faint_behind_the_smoothed_ones(curves):
     noisy = COLUMNS | {"loss": COLUMNS["loss"] * np.where(ROWS % 2, 1.2, 0.8)}
-    raw, smooth = drawn({"a": noisy}).axes[0].lines[:2]
+    raw, smooth = curves({"a": noisy}).axes[0].lines[:2]
     assert raw.get_alpha() < 0.5 and smooth.get_alpha() is None
     assert np.array_equal(raw.get_ydata(), noisy["loss"])
     steps = [np.abs(np.diff(np.log(line.get_ydata()))).mean() for line in (raw, smooth)]
     assert steps[1] < 0.5 * steps[0]
 
 
-def test_runs_of_which_one_has_no_matrix_and_one_no_score(drawn):
+def test_runs_of_which_one_has_no_matrix_and_one_no_score(curves):
     none = COLUMNS | {"orthogonality_error": np.full(200, np.nan)}
     bare = {name: column for name, column in none.items() if name != "recall"}
-    axes = drawn({"a": COLUMNS, "b": none, "c": bare}).axes
+    axes = curves({"a": COLUMNS, "b": none, "c": bare}).axes
     assert [text.get_text() for text in axes[0].get_legend().get_texts()] == ["a", "b", "c", "baseline 0.5"]
-    assert len(axes) == 3 and len(drawn({"b": bare}).axes) == 1
+    assert len(axes) == 3 and len(curves({"b": bare}).axes) == 1
 
 
 def test_smoothing_keeps_lines_and_ends():
@@ -68,9 +58,9 @@ def test_smoothing_keeps_lines_and_ends():
     assert np.allclose(found[150], noise[147:154].mean())
 
 
-def test_minor_ticks_carry_numbers_within_a_decade_only(drawn):
+def test_minor_ticks_carry_numbers_within_a_decade_only(curves):
     """The column e(W) = 0.3 lies on an axis that goes up to the border of rounding."""
     narrow = COLUMNS | {"loss": 1 + np.exp(-ROWS / 50)}
-    axes = drawn({"a": narrow}).axes
+    axes = curves({"a": narrow}).axes
     assert axes[0].yaxis.get_minor_formatter()(1.5) == "1.5"
     assert axes[2].yaxis.get_minor_formatter()(2.0) == ""

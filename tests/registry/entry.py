@@ -74,7 +74,10 @@ class Argument:
     turns: bool = False  # real, but makes W complex
     needs_complex: bool = False  # only valid with a complex first argument
     soft: bool = False  # W is orthogonal for some of its values only
-    directions: bool = False  # only the direction of each column matters: the gradient is inverse to the norm
+    directions: bool = (
+        False  # only the direction of each column, or vector, matters: the gradient is inverse to the norm
+    )
+    free: tuple = ()  # axes of any length, which no other argument has
     powers: tuple = (0, 0)  # range of powers of two by which the values may be multiplied
     refused: Mapping[str, Callable] = field(default_factory=dict)  # mistake -> (values -> invalid values)
 
@@ -86,10 +89,11 @@ class Argument:
 @dataclass(frozen=True)
 class Object:
     cls: str
-    arguments: Mapping[str, Argument]  # the first is required; the arrays of a list are `name.0`, `name.1`, ...
+    arguments: Mapping[str, Argument]  # the arrays of a list are `name.0`, `name.1`, ...
     variants: Mapping[str, Variant]
     matrix: Callable  # arguments and options -> W of one operator, in double precision
     vjp: Callable  # (w_bar, arguments and options) -> gradients of one operator
+    required: int = 1  # so many arguments, the first ones, are always given
     either: tuple = ()  # mutually exclusive arguments
     rectangular: bool = False  # W is (m, n)
     condition: Callable = lambda **arguments: 1.0  # of W with respect to its arguments

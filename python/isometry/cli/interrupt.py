@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Callable
 from types import FrameType, TracebackType
 
 
 class Interrupt:
-    """A context manager; `requested` becomes true with the first signal, so that no update is left half done."""
+    """A context manager; `requested` becomes true with the first signal, so that no update is left half done.
 
-    requested = False
+    `also` is called for every signal.
+    """
+
+    def __init__(self, also: Callable[[], None] = lambda: None) -> None:
+        self.requested, self.also = False, also
 
     def __enter__(self) -> Interrupt:
         self.installed = threading.current_thread() is threading.main_thread()
@@ -22,6 +27,7 @@ class Interrupt:
         return self
 
     def _handle(self, _number: int, _frame: FrameType | None) -> None:
+        self.also()
         if self.requested:
             raise KeyboardInterrupt
         self.requested = True

@@ -25,15 +25,22 @@ class End(Enum):
     INTERRUPTED = "interrupted"
 
 
-def run_session(session: Session, folder: RunFolder, *, stop: Callable[[float], bool] | None = None) -> End:
-    """Train up to settings.iterations, or until `stop(loss)` holds after an iteration; keeps the folder complete."""
+def run_session(session: Session, folder: RunFolder | None, *, stop: Callable[[float], bool] | None = None) -> End:
+    """Train up to settings.iterations, or until `stop(loss)` holds after an iteration; keeps the folder complete.
+
+    Of several processes the first one has a folder, and shows the progress.
+    """
     settings, end = session.settings, End.FINISHED
     total = settings["iterations"]
     started = time.perf_counter() - session.seconds
     saved, row = float("-inf"), None
-    with Interrupt() as interrupt, Progress(settings.label, total, session.iteration) as progress:
+    with (
+        Interrupt() as interrupt,
+        Progress(settings.label, total, session.iteration, shown=folder is not None) as progress,
+    ):
         while session.iteration < total and end is End.FINISHED:
-            if time.perf_counter() - saved >= CHECKPOINT_SECONDS:  # the first one before the first step
+            # the first one before the first step
+            if folder is not None and time.perf_counter() - saved >= CHECKPOINT_SECONDS:
                 checkpoint.save(folder.checkpoint, session)
                 saved = time.perf_counter()
             loss = session.step()
@@ -41,19 +48,21 @@ def run_session(session: Session, folder: RunFolder, *, stop: Callable[[float], 
             k = session.iteration
             if not math.isfinite(loss):
                 raise Failure(f"the loss is {loss} at iteration {k}; try a smaller --lr")
-            if interrupt.requested:
+            if session.group.interrupted(interrupt.requested):
                 end = End.INTERRUPTED
             elif stop is not None and stop(loss):
                 end = End.STOPPED
             row = None
             regular = k == 1 or k % settings["log_every"] == 0
-            if regular or k == total or end is not End.FINISHED:
+            if folder is not None and (regular or k == total or end is not End.FINISHED):
                 row = session.row()
                 folder.append(row)
             if regular and row is not None:  # a run that goes on from an odd last row is as an uninterrupted one
                 session.keep_best(row)
                 session.start_row()
             progress.update(k, row)
+        if folder is None:
+            return end
         if row is not None and end is not End.INTERRUPTED:
             folder.write_scores(session.finish(row) | {"baselines": session.baselines})
         checkpoint.save(folder.checkpoint, session)

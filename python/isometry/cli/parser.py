@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterable
 from typing import NoReturn
 
-from isometry.cli import bench, info, registry, train
+from isometry.cli import bench, compare, info, registry, train
 from isometry.cli.errors import UsageError
 from isometry.cli.settings import SETTINGS, option
 
@@ -35,6 +36,9 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"isometry {__version__}")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND", parser_class=Parser)
     _add_train(commands.add_parser("train", help="train a network on a task", **_described(train)))
+    _add_compare(
+        commands.add_parser("compare", help="several models on one task, or runs side by side", **_described(compare))
+    )
     _add_bench(commands.add_parser("bench", help="speed against torch, side by side", **_described(bench)))
     command = commands.add_parser("info", help="versions, kernels, threads, adapters", **_described(info))
     command.set_defaults(run=info.run)
@@ -51,7 +55,17 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("task", nargs="?", metavar="TASK", help=", ".join(registry.names("task")) + own)
     parser.add_argument("--task", dest="task_option", metavar="TASK", help="the same as an option")
     parser.add_argument("--model", metavar="NAME", help=", ".join(registry.names("model")) + own)
-    for name, setting in SETTINGS.items():
+    _add_settings(parser, SETTINGS)
+    parser.add_argument("--out", metavar="FOLDER", help="the run's folder (default runs/<task>-<model>-<seed>)")
+    parser.add_argument("--resume", metavar="FOLDER", help="go on with the run in FOLDER")
+    parser.add_argument("--config", metavar="FILE.toml", help="start from the settings of a config.toml")
+    parser.set_defaults(run=train.run)
+
+
+def _add_settings(parser: argparse.ArgumentParser, names: Iterable[str]) -> None:
+    """The options that decide a training."""
+    for name in names:
+        setting = SETTINGS[name]
         shown = "" if setting.default is None or callable(setting.default) else f" (default {setting.default})"
         metavar = "|".join(setting.among) or {int: "N", float: "X", str: "PATH"}[setting.kind]
         parser.add_argument(option(name), metavar=metavar, help=setting.help + shown)
@@ -61,10 +75,19 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
         metavar="KEY=VALUE",
         help="a keyword of the layer or the task: reflections=16; may be repeated",
     )
-    parser.add_argument("--out", metavar="FOLDER", help="the run's folder (default runs/<task>-<model>-<seed>)")
-    parser.add_argument("--resume", metavar="FOLDER", help="go on with the run in FOLDER")
-    parser.add_argument("--config", metavar="FILE.toml", help="start from the settings of a config.toml")
-    parser.set_defaults(run=train.run)
+
+
+def _add_compare(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("targets", nargs="*", metavar="TASK|FOLDER", help="a task to train on, or folders of runs")
+    parser.add_argument(
+        "--models", metavar="A,B,...", help="of " + ", ".join(registry.names("model")) + " or one's own"
+    )
+    parser.add_argument("--parameters", metavar="N", help="trained parameters of each network, instead of --hidden")
+    parser.add_argument("--seeds", metavar="N|A,B,...", help="how many seeds, or which (default 3)")
+    parser.add_argument("--jobs", metavar="N", help="runs at once (default: one for each core)")
+    _add_settings(parser, [name for name in SETTINGS if name != "seed"])
+    parser.add_argument("--out", metavar="FOLDER", help="folder of the comparison (default runs/compare-<task>)")
+    parser.set_defaults(run=compare.run)
 
 
 def _add_bench(parser: argparse.ArgumentParser) -> None:

@@ -15,10 +15,10 @@ LINE_SECONDS = 10.0  # without a terminal: a line at least so often, and at ever
 class Progress:
     """Shows loss, baseline, e(W), scores and speed, as the last row has them; use as a context manager."""
 
-    def __init__(self, label: str, total: int, done: int) -> None:
+    def __init__(self, label: str, total: int, done: int, *, shown: bool = True) -> None:
         self.label, self.total, self.done = label, total, done
         self.bar = None
-        if sys.stderr.isatty():
+        if shown and sys.stderr.isatty():
             from tqdm import tqdm
 
             self.bar = tqdm(total=total, initial=done, desc=label, unit="it", **_width())

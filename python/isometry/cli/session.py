@@ -21,6 +21,7 @@ from torch.nn.utils.rnn import PackedSequence
 import isometry
 from isometry import _threads
 from isometry.cli.build import as_batch, blamed, make_layer, make_task
+from isometry.cli.distributed import Group
 from isometry.cli.errors import UsageError
 from isometry.cli.network import Network
 from isometry.cli.optim import make_optimizers
@@ -39,8 +40,8 @@ class Best:
 class Session:
     """The state of one run; `iteration` counts the updates made."""
 
-    def __init__(self, settings: Settings) -> None:
-        self.settings = settings
+    def __init__(self, settings: Settings, group: Group | None = None) -> None:
+        self.settings, self.group = settings, group or Group()
         torch.manual_seed(settings["seed"])
         self.rng = np.random.default_rng(settings["seed"])
         self.iteration, self.seconds = 0, 0.0
@@ -58,6 +59,7 @@ class Session:
         self.baselines: dict[str, float] = dict(getattr(self.task, "baselines", {}))
         self.title = getattr(self.task, "title", type(self.task).__name__)
         self._rehearse()
+        self.trained = self.group.wrap(self.network)
 
     def _rehearse(self) -> None:
         """One batch without an update: what a class of the user's cannot do is said before anything is written."""
@@ -68,6 +70,9 @@ class Session:
         shape = tuple(x.data.shape)
         if len(shape) != rank or shape[-1] != self.task.inputs:
             raise UsageError(f"{task}: draw must give x of shape {axes}, {self.task.inputs}), not {shape}")
+        self.group.share(x, target, last_only=self.network.last_only)
+        if self.settings["penalty"] and not hasattr(self.network.layer, "penalty"):
+            raise UsageError(f"--penalty needs a layer with the method penalty, which {model} has not")
         self.network.eval()
         with blamed(self.settings, model):
             values = self.network(x)
@@ -90,21 +95,26 @@ class Session:
 
     def step(self) -> float:
         """One update on a fresh batch; returns the batch's loss before the update."""
-        x, target = as_batch(self.task.draw(self.rng))
+        x, target = self.group.share(*as_batch(self.task.draw(self.rng)), last_only=self.network.last_only)
         for optimizer in self.optimizers:
             optimizer.zero_grad(set_to_none=True)
-        values = self.network(x)
+        values = self.trained(x)
         loss = self.task.loss(values, target)
-        loss.backward()
+        (loss + self._penalty()).backward()
         if clip := self.settings["clip"]:
             nn.utils.clip_grad_norm_(self.network.parameters(), clip)
         for optimizer in self.optimizers:
             optimizer.step()
         self.iteration += 1
         self.count += 1
-        found = {"loss": loss.item()} | self._scores("score", values.detach(), target)
+        found = self.group.mean({"loss": loss.item()} | self._scores("score", values.detach(), target))
         self.sums = {name: self.sums.get(name, 0.0) + value for name, value in found.items()}
         return found["loss"]
+
+    def _penalty(self) -> Tensor | float:
+        """What is added to the loss, but not reported: a multiple of the layer's penalty."""
+        weight, layer = self.settings["penalty"], self.network.layer
+        return weight * layer.penalty() if weight else 0.0
 
     def row(self) -> dict[str, float]:
         """A row of metrics.csv: loss and scores are means of the batches since `start_row`, the rest holds now."""

@@ -6,6 +6,7 @@ Beside them stand the keywords of the layer and of the task, which are those of 
 from __future__ import annotations
 
 import math
+import os
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,6 +65,12 @@ class Setting:
         return value
 
 
+def own_threads() -> int:
+    """The cores, shared with the other processes that torchrun has started on this machine."""
+    together = os.environ["LOCAL_WORLD_SIZE"] if "TORCHELASTIC_RUN_ID" in os.environ else 1
+    return max(1, isometry.get_num_threads() // int(together))
+
+
 SETTINGS = {
     "hidden": Setting(int, "size of the state", 128, least=1),
     "length": Setting(int, "the task's T: steps of adding, delay of copying", least=1),
@@ -76,11 +83,14 @@ SETTINGS = {
     "recurrent_optimizer": Setting(str, "optimiser of the recurrent parameters", "adam", among=tuple(ALGORITHMS)),
     "phases_optimizer": Setting(str, "optimiser of trained phases (default: as recurrent)", among=tuple(ALGORITHMS)),
     "clip": Setting(float, "largest norm of the gradient; 0 is none", 0.0, least=0),
+    "penalty": Setting(float, "weight of the layer's penalty in the loss; 0 is none", 0.0, least=0),
     "h0_bound": Setting(float, "a trained initial state starts uniform on +-X", 0.0, least=0),
     "log_every": Setting(int, "updates per row of metrics.csv", 10, least=1),
     "evaluate_every": Setting(int, "updates per evaluation on held-out data (default: those of a row)", least=1),
     "seed": Setting(int, "the same seed gives the same run", 0, least=0),
-    "threads": Setting(int, "thread budget (default: the cores)", isometry.get_num_threads, least=1, most=MOST),
+    "threads": Setting(
+        int, "thread budget (default: the cores, or this process's share)", own_threads, least=1, most=MOST
+    ),
     "backend": Setting(str, "where the kernels run", "cpu", among=("cpu", "gpu")),
     "data": Setting(str, "file or folder of a task that reads one"),
 }

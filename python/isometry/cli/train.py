@@ -5,6 +5,7 @@ The run's folder receives config.toml, metrics.csv, curves.png and checkpoint.sa
 of a task with data of its own the network that was best on the validation data is kept, and tested. --resume FOLDER
 goes on from there bit by bit, also after ctrl-C (or SIGTERM), and with a larger --iterations beyond the end. With
 another --threads torch's own operations may round differently.
+torchrun --nproc-per-node N -m isometry train ... trains in N processes that share every batch.
 e(W) = max|W^H W - I| / (n eps) says how far W is from orthogonal; below 20 is rounding.
 """
 
@@ -51,30 +52,32 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _train(settings: Settings, folder: RunFolder | None, out: str | None) -> int:
-    from isometry.cli import INTERRUPTED, SUCCESS, checkpoint  # these import torch
+    from isometry.cli import INTERRUPTED, SUCCESS, checkpoint, distributed  # these import torch
     from isometry.cli.loop import End, run_session
     from isometry.cli.session import Session, prepared
 
-    with prepared(settings["threads"]):
-        session = Session(settings)
+    with distributed.joined() as group, prepared(settings["threads"]):
+        session = Session(settings, group)
+        if folder is not None:
+            checkpoint.load(folder.checkpoint, session)
+        if not group.first:
+            return INTERRUPTED if run_session(session, None) is End.INTERRUPTED else SUCCESS
         if folder is None:
             folder = RunFolder.create(settings.label, out)
+        elif session.iteration >= settings["iterations"]:
+            print(f"{folder.path}: {session.iteration} iterations are done; --iterations N goes on to N")
+            return SUCCESS
         else:
-            checkpoint.load(folder.checkpoint, session)
-            if session.iteration >= settings["iterations"]:
-                print(f"{folder.path}: {session.iteration} iterations are done; --iterations N goes on to N")
-                return SUCCESS
             folder.rewind(session.iteration, settings["log_every"])
         folder.config.write_text(settings.as_toml(), encoding="utf-8")
         print(f"{folder.path}: {session.parameters:,} parameters", flush=True)
         if session.baselines:
             print(f"{folder.path}: baselines: {listed(session.baselines, ': ')}", flush=True)
         end = run_session(session, folder)
-    print(summary(folder))
-    if end is not End.INTERRUPTED:
-        return SUCCESS
-    print(f"interrupted; this goes on: isometry train --resume {folder.path}")
-    return INTERRUPTED
+        print(summary(folder))
+        if end is End.INTERRUPTED:
+            print(f"interrupted; this goes on: isometry train --resume {folder.path}", flush=True)
+        return INTERRUPTED if end is End.INTERRUPTED else SUCCESS
 
 
 def summary(folder: RunFolder) -> str:

@@ -3,11 +3,25 @@
 from ._adjoint import Adjoint
 from ._composition import Composition
 from ._operator import Operator
+from .bounded_svd import BoundedSvd
 from .cayley import Cayley
 from .dense import Dense
 from .exponential import Exponential
 from .householder import Householder
 from .kronecker import Kronecker
 from .mesh import Mesh
+from .rotation import Rotation
 
-__all__ = ["Adjoint", "Cayley", "Composition", "Dense", "Exponential", "Householder", "Kronecker", "Mesh", "Operator"]
+__all__ = [
+    "Adjoint",
+    "BoundedSvd",
+    "Cayley",
+    "Composition",
+    "Dense",
+    "Exponential",
+    "Householder",
+    "Kronecker",
+    "Mesh",
+    "Operator",
+    "Rotation",
+]

@@ -1,0 +1,139 @@
+"""Train several models on one task, several seeds each, and compare them; or compare runs that exist.
+
+    isometry compare copying --models scornn,lstm --parameters 20000 --seeds 3
+    isometry compare runs/*
+
+Every other option is that of `isometry train`, for all models; --set MODEL.KEY=VALUE is for one of them, and KEY=VALUE
+for those that take it. With --parameters each model gets the hidden size that comes nearest to so many trained
+parameters. The runs share the cores: as many processes at once as --jobs says, each with the threads that are left to
+it. --out receives a folder for each run, the table (also on standard output) and a picture of the curves, the median
+over the seeds with a band from the lowest to the highest. The same command again goes on: runs that have ended are not
+run again, interrupted ones go on from their checkpoints, new models, seeds or a larger --iterations are added.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from isometry.cli.errors import Failure, UsageError, require
+
+TABLE = "table.md"
+
+
+def run(options: argparse.Namespace) -> int:
+    """Carry out `isometry compare` and return the exit status."""
+    from isometry.cli.resolve import EXTRAS
+
+    require(EXTRAS, "compare")
+    if "" not in sys.path:
+        sys.path.append("")
+    if options.models is not None:
+        return _train(options)
+    for name, value in vars(options).items():
+        if value is not None and name not in ("command", "run", "targets", "out"):
+            if not any(Path(target).exists() for target in options.targets):
+                raise UsageError("--models is missing: the models to compare, separated by commas")
+            raise UsageError(f"--{name.replace('_', '-')} means nothing to runs that exist")
+    return _existing([Path(target) for target in options.targets], options.out)
+
+
+def _train(options: argparse.Namespace) -> int:
+    from isometry.cli import INTERRUPTED, SUCCESS
+    from isometry.cli.compare.plan import plan
+    from isometry.cli.compare.pool import Pool, share
+
+    if len(options.targets) != 1:
+        raise UsageError(f"TASK must be one task, not {' '.join(options.targets) or 'none'}")
+    models = [name.strip() for name in options.models.split(",")]
+    task, seeds = options.targets[0], _seeds(options.seeds)
+    parameters = None if options.parameters is None else _positive("--parameters", options.parameters)
+    if parameters is not None and options.hidden is not None:
+        raise UsageError("--parameters and --hidden: give one of the two")
+    out = Path(options.out) if options.out is not None else Path("runs") / f"compare-{task.rpartition(':')[2].lower()}"
+    given = {name: value for name, value in vars(options).items() if name not in ("threads", "seed")}
+    planned = plan(given | {"task": task}, models, seeds, parameters, out)
+    processes, threads = share(len(planned), options.jobs, options.threads)
+    commands = {run.name: words for run in planned if (words := run.command(threads)) is not None}
+    _make(out)
+    print(f"{out}: {len(commands)} of {len(planned)} runs to do, {processes} at once, threads in each: {threads}",
+          file=sys.stderr)  # fmt: skip
+    pool = Pool(commands, processes)
+    complete = pool.run()
+    _report([run.folder.path for run in planned], out)
+    if not complete:
+        print("interrupted; the same command goes on", file=sys.stderr)
+        return INTERRUPTED
+    if pool.failed:
+        first = next(f"{name}: {message}" for name, message in pool.failed.items())
+        raise Failure(f"{len(pool.failed)} of {len(planned)} runs failed; {first}")
+    return SUCCESS
+
+
+def _existing(targets: Sequence[Path], out: str | None) -> int:
+    """Runs in the folders, or in folders within them."""
+    from isometry.cli import SUCCESS
+
+    if not targets:
+        raise UsageError("TASK or FOLDER is missing: a task with --models, or folders of runs")
+    found: list[Path] = []
+    for path in targets:
+        if not path.exists():
+            raise UsageError(f"{path} is neither a folder of a run nor, without --models, a task to train on")
+        own = [path] if (path / "config.toml").is_file() else sorted(p.parent for p in path.glob("*/config.toml"))
+        if not own and len(targets) == 1:
+            raise UsageError(f"{path} holds no run")
+        found += own
+    folder = None if out is None else Path(out)
+    if folder is not None:
+        _make(folder)
+    if not _report(list(dict.fromkeys(found)), folder):
+        raise UsageError(f"{', '.join(map(str, targets))}: no run has a row yet")
+    return SUCCESS
+
+
+def _report(folders: Sequence[Path], out: Path | None) -> bool:
+    """Print the tables, and write them and the pictures; whether there is any."""
+    from isometry.cli import plots
+    from isometry.cli.compare import results
+    from isometry.cli.compare.table import markdown
+
+    comparisons = results.compared([found for path in folders if (found := results.load(path)) is not None])
+    tables = [markdown(comparison) for comparison in comparisons]
+    if tables:
+        print("\n".join(tables))
+    if out is not None and tables:
+        for k, comparison in enumerate(comparisons):
+            name = "curves.png" if k == 0 else f"curves-{k + 1}.png"
+            curves = {variant.name: [run.columns for run in variant.runs] for variant in comparison.variants}
+            plots.bands(out / name, curves, comparison.title)
+            tables[k] += f"\n![Curves of {comparison.title}]({name})\n"
+        (out / TABLE).write_text("\n".join(tables), encoding="utf-8")
+    return bool(tables)
+
+
+def _seeds(text: str | None) -> list[int]:
+    """--seeds 3 is 0, 1, 2; a list of seeds has commas."""
+    if text is None:
+        return [0, 1, 2]
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdecimal() for part in parts if part) or not parts[0]:
+        raise UsageError(f"--seeds must be a number of seeds >= 1 or seeds separated by commas, not {text!r}")
+    if len(parts) == 1:
+        return list(range(_positive("--seeds", text)))
+    return list(dict.fromkeys(int(part) for part in parts if part))
+
+
+def _positive(option: str, text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise UsageError(f"{option} must be an integer >= 1, not {text!r}")
+    return int(text)
+
+
+def _make(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise Failure(f"--out {path}: {error.strerror or error}") from error

@@ -1,0 +1,125 @@
+"""The runs of a comparison: settings, folder and state of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from isometry.cli import registry
+from isometry.cli.errors import UsageError
+from isometry.cli.registry import Entry
+from isometry.cli.resolve import resolve
+from isometry.cli.run_folder import RunFolder
+from isometry.cli.settings import SETTINGS, Settings, option
+from isometry.cli.train import CHANGEABLE
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One run: what `isometry train` is told for it, and what follows from that."""
+
+    name: str
+    given: dict[str, Any]
+    settings: Settings
+    folder: RunFolder
+
+    def command(self, threads: int) -> list[str] | None:
+        """The arguments of `isometry train` that begin this run or go on with it; None if it has ended."""
+        wanted = str(self.settings["iterations"])
+        if self.folder.config.is_file():
+            if self.folder.checkpoint.is_file():
+                from isometry.cli import checkpoint
+
+                if checkpoint.read(self.folder.checkpoint)[0]["iteration"] >= self.settings["iterations"]:
+                    return None
+                folder = str(self.folder.path)
+                return ["train", "--resume", folder, "--iterations", wanted, "--threads", str(threads)]
+            self.folder.config.unlink()  # ended before its first checkpoint: begins anew
+        words = ["train", self.settings["task"], "--model", self.settings["model"], "--out", str(self.folder.path)]
+        for name, value in (self.given | {"threads": threads}).items():
+            if name in SETTINGS and value is not None:
+                words += [option(name), str(value)]
+        return words + [word for text in self.given["set"] for word in ("--set", text)]
+
+
+def plan(
+    given: Mapping[str, Any], models: Sequence[str], seeds: Sequence[int], parameters: int | None, out: Path
+) -> list[Planned]:
+    """The runs of every model with every seed, below the folder `out`; nothing is written.
+
+    `given` holds the options of `isometry train` as they were typed, by name. With `parameters` the hidden size of each
+    model is the one that gives its network about so many.
+    """
+    task = registry.find("task", given.get("task"), "TASK")
+    entries = [registry.find("model", name, "--models") for name in models]
+    names = [_short(entry.name) for entry in entries]
+    for name in names:
+        if names.count(name) > 1:
+            raise UsageError(f"--models has two of the name {name}")
+    found = []
+    for entry, name in zip(entries, names, strict=True):
+        own = dict(given) | {"model": entry.name, "set": _assignments(given.get("set") or (), task, entry, entries)}
+        if parameters is not None:
+            own["hidden"] = str(_hidden(own, parameters))
+        for seed in seeds:
+            one = own | {"seed": str(seed)}
+            run = Planned(f"{name}-{seed}", one, resolve(one), RunFolder(out / f"{name}-{seed}"))
+            _check_same(run)
+            found.append(run)
+    return found
+
+
+def _short(name: str) -> str:
+    return name.rpartition(":")[2].lower()
+
+
+def _assignments(texts: Sequence[str], task: Entry, model: Entry, models: Sequence[Entry]) -> list[str]:
+    """Those of --set that concern a model: MODEL.KEY=VALUE of this one, KEY=VALUE unless only others take it."""
+    found = []
+    for text in texts:
+        key = text.partition("=")[0].strip()
+        owner = next((m for m in models if key.startswith(m.name + ".")), None)
+        if owner is not None:
+            if owner == model:
+                found.append(text.strip()[len(model.name) + 1 :])
+        elif key in SETTINGS or _takes(task, key) or _takes(model, key) or not any(_takes(m, key) for m in models):
+            found.append(text)
+    return found
+
+
+def _takes(entry: Entry, key: str) -> bool:
+    keywords = entry.keywords()
+    return keywords.open or key in keywords.defaults
+
+
+def _hidden(given: dict[str, Any], parameters: int) -> int:
+    """The hidden size that gives the model about this number of parameters."""
+    from isometry.cli.build import make_task
+    from isometry.cli.compare import sizes
+
+    task = make_task(resolve(given))
+    return sizes.solve(parameters, partial(_count, given, task))
+
+
+def _count(given: dict[str, Any], task: Any, hidden: int) -> int:
+    from isometry.cli.compare import sizes
+
+    return sizes.count(sizes.network_of(resolve(given | {"hidden": str(hidden)}), task))
+
+
+def _check_same(run: Planned) -> None:
+    """A run that stands in the folder must be the one that is planned, or a part of it."""
+    path = run.folder.path
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"--out: {path} is not a folder")
+    if run.folder.config.is_file():
+        there = resolve({}, run.folder.config)
+        for name in there.keys() - CHANGEABLE:
+            if there[name] != run.settings[name]:
+                raise UsageError(
+                    f"{path} holds a run with other settings ({name} is {there[name]!r} there, "
+                    f"{run.settings[name]!r} here): --out names another folder"
+                )

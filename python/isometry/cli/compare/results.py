@@ -1,0 +1,165 @@
+"""What runs have left in their folders: by task, and there by model and settings, with their figures at the end."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from isometry.cli.plots import smooth
+from isometry.cli.run_folder import COLUMNS, RunFolder
+from isometry.cli.settings import TABLES, Settings, read
+
+TAIL = 20  # the figures at the end are means over the rows of the last twentieth of the updates
+EVERY_RUN_ITS_OWN = ("seed", "threads", "iterations", "backend")
+OF_THE_TASK = ("task", "length", "data")
+
+
+@dataclass(frozen=True)
+class Result:
+    """One run."""
+
+    folder: RunFolder
+    settings: Settings
+    columns: dict[str, list[float]]
+
+    @property
+    def done(self) -> int:
+        """The updates made."""
+        return int(self.columns["iteration"][-1])
+
+    def final(self, name: str) -> float:
+        """The mean of a column over the last twentieth of the updates, as far as it has values."""
+        iterations, values = (np.asarray(self.columns[key], float) for key in ("iteration", name))
+        tail = values[iterations > iterations[-1] * (1 - 1 / TAIL)]
+        return float(tail[np.isfinite(tail)].mean()) if np.isfinite(tail).any() else self.last(name)
+
+    def last(self, name: str) -> float:
+        """The last value of a column that is a number."""
+        return next((value for value in reversed(self.columns[name]) if math.isfinite(value)), math.nan)
+
+    @property
+    def scores(self) -> list[str]:
+        """The names of the task's scores."""
+        return list(self.columns)[COLUMNS:]
+
+    @property
+    def tests(self) -> dict[str, float]:
+        """Scores on test data of the network that was best on validation data, of a task that has them."""
+        found: dict[str, float] = self.folder.read_scores().get("test", {})
+        return found
+
+    @property
+    def half_way(self) -> float:
+        """The first update at which the smoothed loss is below half the baseline; infinite if it never is."""
+        loss, baseline = np.asarray(self.columns["loss"]), self.columns["baseline"][0]
+        below = np.flatnonzero(smooth(loss, bool((loss > 0).all())) < baseline / 2)
+        return self.columns["iteration"][below[0]] if below.size else math.inf
+
+    @property
+    def seconds_per_step(self) -> float:
+        """The median over the rows."""
+        seconds, iterations = self.columns["seconds"], self.columns["iteration"]
+        if len(iterations) < 2:
+            return seconds[0] / iterations[0]
+        return float(np.median(np.diff(seconds) / np.diff(iterations)))
+
+    @property
+    def parameters(self) -> float:
+        """The number of trained parameters; NaN where the checkpoint has been removed."""
+        from isometry.cli.checkpoint import load_network
+        from isometry.cli.compare.sizes import count
+
+        if not self.folder.checkpoint.is_file():
+            return math.nan
+        return count(load_network(self.folder.checkpoint, self.settings))
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The runs that differ in their seeds alone."""
+
+    name: str
+    runs: list[Result]
+
+    @property
+    def hidden(self) -> int:
+        size: int = self.runs[0].settings["hidden"]
+        return size
+
+    def median(self, values: Iterable[float]) -> float:
+        """The median of finite and infinite numbers; NaN of none."""
+        kept = [value for value in values if not math.isnan(value)]
+        return statistics.median(kept) if kept else math.nan
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The variants of one task."""
+
+    title: str
+    variants: list[Variant]
+
+    @property
+    def scores(self) -> list[str]:
+        """Every score that some run has."""
+        return list(dict.fromkeys(name for v in self.variants for run in v.runs for name in run.scores))
+
+    @property
+    def tests(self) -> list[str]:
+        """Every score on test data."""
+        return list(dict.fromkeys(name for v in self.variants for run in v.runs for name in run.tests))
+
+
+def load(path: Path) -> Result | None:
+    """The run of a folder; None before its first row."""
+    folder = RunFolder(path)
+    columns = folder.columns() if folder.config.is_file() else {}
+    return Result(folder, Settings(read(folder.config)), columns) if columns.get("iteration") else None
+
+
+def compared(results: Sequence[Result]) -> list[Comparison]:
+    """One comparison for each task, its variants in the order of the runs."""
+    titles = _named([_of_task(r.settings) for r in results], "task")
+    found = []
+    for title in dict.fromkeys(titles):
+        own = [r for r, t in zip(results, titles, strict=True) if t == title]
+        names = _named([_of_model(r.settings) for r in own], "model")
+        groups = {name: [r for r, n in zip(own, names, strict=True) if n == name] for name in dict.fromkeys(names)}
+        found.append(Comparison(title, [Variant(name, runs) for name, runs in groups.items()]))
+    return found
+
+
+def _of_task(settings: Settings) -> dict[str, Any]:
+    return {name: settings.get(name) for name in OF_THE_TASK} | settings.get("task_options", {})
+
+
+def _of_model(settings: Settings) -> dict[str, Any]:
+    left_out = {*EVERY_RUN_ITS_OWN, *OF_THE_TASK, *TABLES}
+    return {name: v for name, v in settings.items() if name not in left_out} | settings.get("layer", {})
+
+
+def _named(tables: Sequence[dict[str, Any]], kind: str) -> list[str]:
+    """A name for each table: the name of its kind, and what is not the same in all tables of that name."""
+    names = []
+    for table in tables:
+        same = [other for other in tables if other[kind] == table[kind]]
+        keys = dict.fromkeys(key for other in same for key in other)
+        differ = [key for key in keys if key != kind and any(other.get(key) != table.get(key) for other in same)]
+        if kind == "task" and "length" not in differ and table.get("length") is not None:
+            differ.insert(0, "length")
+        names.append(", ".join([_short(table[kind]), *(f"{key} {_written(table.get(key))}" for key in differ)]))
+    return names
+
+
+def _short(name: str) -> str:
+    return name.rpartition(":")[2]
+
+
+def _written(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -1,0 +1,90 @@
+"""The hidden size that gives a network a number of parameters, as the papers compare their models.
+
+Entries of a parameter that W does not depend on do not count: those above the diagonal of a trapezoid of reflections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from isometry.cli.build import blamed, make_layer
+from isometry.cli.errors import UsageError
+from isometry.cli.network import Network
+from isometry.cli.settings import Settings
+
+
+def network_of(settings: Settings, task: Any) -> Network:
+    """The network that a run with these settings would train; torch's generator stays as it is."""
+    with torch.random.fork_rng(devices=[]):
+        layer = make_layer(settings, task.inputs)
+        with blamed(settings, f"--model {settings['model']}"):
+            return Network(layer, task.inputs, task.outputs, last_only=getattr(task, "last_only", False))
+
+
+def count(network: Network) -> int:
+    """The number of trained parameters, of a trapezoid those that W depends on."""
+    return sum(p.numel() for p in network.parameters() if p.requires_grad) - _idle(network.layer)
+
+
+def _idle(layer: nn.Module) -> int:
+    """The entries of recurrent parameters in which the derivative of a random linear function of W is exactly zero."""
+    if not hasattr(layer, "recurrent_matrix"):
+        return 0
+    generator = torch.Generator().manual_seed(0)
+    parameters: list[nn.Parameter] = [p for p in layer.recurrent_parameters() if p.requires_grad]  # type: ignore[operator]
+    matrices: list[Tensor] = []
+    sides: tuple[tuple[bool, ...], ...] = ((), (True,)) if getattr(layer, "bidirectional", False) else ((),)
+    for k in range(getattr(layer, "num_layers", 1)):
+        for side in sides:
+            place = (k, *side) if k or side else ()
+            matrices.append(layer.recurrent_matrix(*place))  # type: ignore[operator]
+    weights = [torch.randn(w.shape, generator=generator, dtype=w.dtype) for w in matrices]
+    total = sum((w * v).sum().real for w, v in zip(matrices, weights, strict=True))
+    if not parameters or not isinstance(total, Tensor) or not total.requires_grad:
+        return 0
+    gradients = torch.autograd.grad(total, parameters, allow_unused=True)
+    return sum(int((g == 0).sum()) for g in gradients if g is not None and g.any())
+
+
+def solve(target: int, counted: Callable[[int], int]) -> int:
+    """The hidden size n whose `counted(n)`, a growing function, lies nearest to the target.
+
+    `counted` raises UsageError for a size that the model does not take, such as an odd one; others are then tried.
+    """
+    known: dict[int, int | UsageError] = {}
+
+    def found(n: int) -> int | UsageError:
+        if n not in known:
+            try:
+                known[n] = counted(n)
+            except UsageError as error:
+                known[n] = error
+        return known[n]
+
+    def from_size(n: int) -> tuple[int, int]:
+        """The first size from n on that the model takes, and its count."""
+        for k in range(n, 2 * n + 8):
+            if isinstance(value := found(k), int):
+                return k, value
+        raise known[n]  # type: ignore[misc]
+
+    low, high = 0, from_size(1)
+    while high[1] < target:
+        low, high = high[0], from_size(2 * high[0])
+    top = high[0]
+    while top - low > 1:  # the count at low is below the target, that of the first size from top on is not
+        middle = (low + top) // 2
+        k, value = from_size(middle)
+        if value < target:
+            low = k
+        else:
+            top = middle
+    high = from_size(top)
+    below = found(low) if low else None
+    if isinstance(below, int) and target - below <= high[1] - target:
+        return low
+    return high[0]

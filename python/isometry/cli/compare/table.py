@@ -1,0 +1,65 @@
+"""The comparison as Markdown: a row for each model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from isometry.cli.compare.results import Comparison, Variant
+
+NOTE = (
+    "Loss and scores at the end are means over the last twentieth of the updates, test scores those of the network "
+    "that was best on validation data; best and median over the seeds. Half the baseline: the update at which the "
+    "smoothed loss falls below it. e(W): the largest of the seeds at the end, in n eps; below 20 is rounding."
+)
+
+
+def markdown(comparison: Comparison) -> str:
+    """A heading, the table, and what one must know to read it."""
+    scores, tests = comparison.scores, comparison.tests
+    names = ["", "n", "parameters", "seeds", "loss, best", "median"]
+    names += [f"{name}, median" for name in scores] + [f"test {name}, median" for name in tests]
+    names += ["updates to half the baseline", "ms per update", "e(W)"]
+    lines = [f"| {' | '.join(names)} |", "|---" + "|---:" * (len(names) - 1) + "|"]
+    lines += [f"| {' | '.join(_row(variant, scores, tests))} |" for variant in comparison.variants]
+    notes = [*_unfinished(comparison), NOTE]
+    baseline = comparison.variants[0].runs[0].columns["baseline"][0]
+    if math.isfinite(baseline):
+        notes.insert(0, f"Baseline {baseline:.3g}.")
+    return "\n".join([f"## {comparison.title[:1].upper()}{comparison.title[1:]}", "", *lines, "", " ".join(notes), ""])
+
+
+def _row(variant: Variant, scores: Sequence[str], tests: Sequence[str]) -> list[str]:
+    runs = variant.runs
+    losses = [run.final("loss") for run in runs]
+    errors = [e for run in runs if not math.isnan(e := run.columns["orthogonality_error"][-1])]
+    return [
+        variant.name,
+        f"{variant.hidden:,}",
+        figure(runs[0].parameters, digits=0),
+        str(len(runs)),
+        figure(min((loss for loss in losses if not math.isnan(loss)), default=math.nan)),
+        figure(variant.median(losses)),
+        *(figure(variant.median(run.final(name) for run in runs if name in run.columns)) for name in scores),
+        *(figure(variant.median(run.tests[name] for run in runs if name in run.tests)) for name in tests),
+        figure(variant.median(run.half_way for run in runs), digits=0),
+        figure(1e3 * variant.median(run.seconds_per_step for run in runs), digits=1),
+        figure(max(errors, default=math.nan)),
+    ]
+
+
+def _unfinished(comparison: Comparison) -> list[str]:
+    """The runs that have not ended, and those that went further than others."""
+    return [
+        f"{variant.name}, seed {run.settings['seed']}: {run.done:,} of {run.settings['iterations']:,} updates."
+        for variant in comparison.variants
+        for run in variant.runs
+        if run.done < run.settings["iterations"]
+    ]
+
+
+def figure(value: float, digits: int | None = None) -> str:
+    """Three significant digits, or so many behind the point; a dash for what is not there or was not reached."""
+    if not math.isfinite(value):
+        return "–"
+    return f"{value:.3g}" if digits is None else f"{value:,.{digits}f}"

@@ -1,0 +1,158 @@
+"""`isometry compare`: its runs are those of `isometry train`, go on where they ended, and share one table."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from cli_runs import FILES, TINY, metrics
+from isometry.cli.compare.pool import share
+
+COPYING = ("compare", "copying", "--length", 5, "--hidden", 6, "--batch", 3)
+
+
+def table(text):
+    """The rows of the first table: model -> the other cells."""
+    lines = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("|")]
+    return {cells[0].strip(): [cell.strip() for cell in cells[1:]] for cells in lines[2:]}
+
+
+def test_runs_of_two_models_go_on(isometry, tmp_path):
+    """One folder for each run, equal to that of `train`; the same command again runs nothing; more of it runs more."""
+    command = (*COPYING, "--models", "scornn,lstm", "--set", "scornn.negative_ones=2", "--seeds", "1,", "--threads", 1)
+    status, out, _ = isometry(*command, "--iterations", 4)
+    assert status == 0
+    folder = tmp_path / "runs/compare-copying"
+    assert {p.name for p in folder.iterdir()} == {"scornn-1", "lstm-1", "table.md", "curves.png"}
+    assert {p.name for p in (folder / "scornn-1").iterdir()} >= FILES
+    assert out.strip() in (folder / "table.md").read_text() and "![" in (folder / "table.md").read_text()
+    rows = table(out)
+    assert list(rows) == ["scornn", "lstm"]
+    assert rows["scornn"][:3] == ["6", "144", "1"] and rows["lstm"][-1] == "–"  # LSTMs have no W
+
+    options = (*TINY, "--set", "negative_ones=2", "--seed", 1, "--iterations", 4, "--out", "alone")
+    isometry("train", "copying", "--model", "scornn", *options)
+    assert metrics(tmp_path / "alone") == metrics(folder / "scornn-1")
+
+    status, again, err = isometry(*command, "--iterations", 4)
+    assert (status, again) == (0, out) and "0 of 2 runs to do" in err[0]
+    status, out, err = isometry(*command, "--iterations", 6, "--seeds", "1,2", "--models", "scornn")
+    assert status == 0 and "2 of 2 runs to do" in err[0]
+    assert [metrics(folder / f"scornn-{k}")[-1]["iteration"] for k in (1, 2)] == ["6", "6"]
+    assert table(out)["scornn"][2] == "2"
+
+    status, _, err = isometry(*command, "--lr", 0.5)
+    assert status == 2 and len(err) == 1 and "lr is 0.001 there, 0.5 here" in err[0] and "--out" in err[0]
+
+
+def test_runs_that_exist(isometry, tmp_path):
+    """Grouped by task, and by what is not the same; a folder of runs counts as its runs."""
+    for model, extra in (("scornn", ()), ("scornn", ("--seed", 1)), ("scornn", ("--lr", 0.1)), ("lstm", ())):
+        isometry("train", "copying", "--model", model, *TINY, *extra, "--iterations", 3)
+    isometry("train", "adding", "--model", "lstm", *TINY, "--iterations", 3)
+    (tmp_path / "runs/note.txt").write_text("not a run")
+    status, out, err = isometry("compare", *sorted((tmp_path / "runs").iterdir()))
+    assert (status, err) == (0, [])
+    assert out.count("## ") == 2 and "## Adding, length 5" in out
+    first = out[out.index("## Copying") :]
+    assert {name: cells[2] for name, cells in table(first).items()} == {
+        "lstm": "1",
+        "scornn, lr 0.001": "2",
+        "scornn, lr 0.1": "1",
+    }
+    assert {p.name for p in tmp_path.iterdir()} == {"runs"}
+    assert isometry("compare", "runs", "--out", "picture") == (0, out, [])
+    assert {p.name for p in (tmp_path / "picture").iterdir()} == {"table.md", "curves.png", "curves-2.png"}
+
+
+def test_a_run_that_fails_leaves_the_others(isometry):
+    options = ("--set", "rnn.lr=1e30", "--set", "rnn.clip=0", "--set", "rnn.optimizer=sgd", "--seeds", 1)
+    command = ("compare", "adding", *TINY[:-2], "--models", "rnn,lstm", *options, "--iterations", 30)
+    status, out, err = isometry(*command)
+    assert status == 1 and "1 of 2 runs failed; rnn-0: the loss is" in err[-1]
+    assert table(out)["lstm"][2] == "1"
+
+
+def test_ctrl_c_ends_all_runs(isometry, tmp_path):
+    """Exit status 130, no process left, a checkpoint in each folder from which the same command goes on."""
+    command = [*map(str, COPYING), "--models", "rnn,lstm", "--seeds", "2", "--jobs", "2", "--log-every", "1"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "isometry", *command, "--iterations", "1000000", "--out", "runs"],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    folders = [tmp_path / "runs" / name for name in ("rnn-0", "rnn-1")]
+    try:
+        deadline = time.monotonic() + 120
+        while not all((f / "metrics.csv").exists() and len(metrics(f)) > 2 for f in folders):
+            assert process.poll() is None and time.monotonic() < deadline, "the runs did not start"
+            time.sleep(0.05)
+        children = [int(pid) for pid in os.listdir("/proc") if pid.isdecimal() and parent(pid) == process.pid]
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130 and err.splitlines()[-1] == "interrupted; the same command goes on"
+    assert len(children) == 2 and not any(os.path.exists(f"/proc/{pid}") for pid in children)
+    assert "seed 1" in out and table(out)["rnn"][2] == "2"
+    assert not (tmp_path / "runs/lstm-0").exists()
+    before = metrics(folders[0])
+    total = 3 + max(int(metrics(f)[-1]["iteration"]) for f in folders)
+    status, _, _ = isometry(*command, "--iterations", total, "--models", "rnn", "--out", "runs")
+    after = metrics(folders[0])
+    assert status == 0 and after[: len(before)] == before and after[-1]["iteration"] == str(total)
+
+
+def parent(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return int(file.read().rpartition(")")[2].split()[1])
+    except OSError:
+        return None
+
+
+WRONG = {
+    "nothing": (("compare",), "TASK or FOLDER is missing"),
+    "no such folder": (("compare", "nowhere"), "nowhere"),
+    "no models": (("compare", "copying", "--hidden", "5"), "--models is missing"),
+    "two tasks": (("compare", "copying", "adding", "--models", "lstm"), "TASK must be one task"),
+    "unknown task": (("compare", "flying", "--models", "lstm"), "flying"),
+    "unknown model": ((*COPYING, "--models", "lstm,gpt"), "gpt"),
+    "a model twice": ((*COPYING, "--models", "lstm,rnn,lstm"), "two of the name lstm"),
+    "both sizes": ((*COPYING, "--models", "lstm", "--parameters", "100"), "give one of the two"),
+    "no parameters": (("compare", "copying", "--models", "lstm", "--parameters", "0"), "--parameters must be"),
+    "seeds": ((*COPYING, "--models", "lstm", "--seeds", "0"), "--seeds must be"),
+    "a seed": ((*COPYING, "--models", "lstm", "--seeds", "1,x"), "--seeds must be"),
+    "jobs": ((*COPYING, "--models", "lstm", "--jobs", "0"), "--jobs must be"),
+    "threads": ((*COPYING, "--models", "lstm", "--threads", "x"), "--threads must be"),
+    "keyword of none": ((*COPYING, "--models", "lstm,rnn", "--set", "reflections=3"), "--set reflections"),
+    "keyword of another": ((*COPYING, "--models", "lstm,ornn", "--set", "lstm.reflections=3"), "--set reflections"),
+    "a setting": ((*COPYING, "--models", "lstm", "--lr", "-1"), "--lr must be"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_wrong_argument(isometry, tmp_path, name):
+    arguments, named = WRONG[name]
+    status, out, err = isometry(*arguments)
+    assert (status, out, len(err)) == (2, "", 1) and named in err[0]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_options_for_folders(isometry, tmp_path):
+    """What decides a training means nothing to runs that exist; a folder without runs is said."""
+    (tmp_path / "empty").mkdir()
+    status, _, err = isometry("compare", "empty")
+    assert status == 2 and "holds no run" in err[0]
+    status, _, err = isometry("compare", "empty", "--lr", 1)
+    assert status == 2 and "--lr means nothing" in err[0]
+
+
+def test_shares_of_the_cores(monkeypatch):
+    """(processes, threads of each) for runs, --jobs and --threads on four cores."""
+    monkeypatch.setattr("isometry.get_num_threads", lambda: 4)
+    assert [share(runs, None, None) for runs in (1, 2, 3, 9)] == [(1, 4), (2, 2), (3, 1), (4, 1)]
+    assert share(9, "2", None) == (2, 2) and share(9, None, "2") == (2, 2) and share(9, "8", None) == (8, 1)
+    assert share(9, None, "16") == (1, 16)
