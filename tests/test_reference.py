@@ -1,5 +1,7 @@
 """The reference on values known by hand, and its gradients against finite differences."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -38,6 +40,23 @@ def test_cayley_of_one_entry_is_a_rotation():
     close(ref.cayley([np.tan(t / 2)]), [[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]], TIGHT)
     close(ref.cayley([0.0], signs=[1.0, -1.0]), [[1, 0], [0, -1]], TIGHT)
     close(ref.cayley(np.zeros(1, complex), diagonal=[1.0, 0.0]), [[-1j, 0], [0, 1]], TIGHT)
+
+
+def test_a_rotation_of_the_plane():
+    angle = 0.4
+    c, s = np.cos(angle), np.sin(angle)
+    close(ref.rotation([2.0, 0.0], [3 * c, 3 * s]), [[c, -s], [s, c]], TIGHT)
+    close(ref.rotation([0.0, 1.0, 0.0], [0.0, 0.0, 1.0]), [[1, 0, 0], [0, 0, -1], [0, 1, 0]], TIGHT)
+    close(ref.rotation([1.0, 2.0], [2.0, 4.0]), np.eye(2), TIGHT)
+    grads = ref.rotation_vjp([[0.0, 0.0], [1.0, 0.0]], [1.0, 0.0], [1.0, 0.0])  # d sin(angle)
+    close(grads["start"], [0, -1], TIGHT)
+    close(grads["end"], [0, 1], TIGHT)
+
+
+def test_singular_values_by_hand():
+    p = 2 * np.arctanh([0.5, -0.5])
+    close(ref.bounded_svd([[0, 1], [1, 0]], p, np.eye(2), 0.5), [[0, 0.75], [1.25, 0]], TIGHT)
+    close(ref.bounded_svd([[1j], [0]], [0.0], [[1j], [0], [0]], 0.5), [[1, 0, 0], [0, 0, 0]], TIGHT)
 
 
 def test_activations_on_known_values():
@@ -85,18 +104,24 @@ def draw(name, dtype, rng):
     if name == "cayley":
         extra = {"diagonal": rng.standard_normal(4), "phases": rng.standard_normal(4)} if dtype == np.complex128 else {}
         return {"upper": ref.normal(rng, 6, dtype=dtype), **extra}
+    if name == "rotation":
+        return {"start": rng.standard_normal(4), "end": rng.standard_normal(4)}
+    if name == "bounded_svd":
+        u, v = (ref.normal(rng, *shape, dtype=dtype) for shape in ((3, 2), (4, 2)))
+        return {"u": u, "logits": rng.standard_normal(2), "v": v}
     return {"weight": ref.normal(rng, 3, 4, dtype=dtype)}
 
 
 @KINDS
-@pytest.mark.parametrize("name", ["householder", "cayley", "dense"])
+@pytest.mark.parametrize("name", ["householder", "cayley", "dense", "rotation", "bounded_svd"])
 def test_gradients_of_the_operators(name, dtype):
     rng = np.random.default_rng(1)
     at = draw(name, dtype, rng)
     way = draw(name, dtype, rng)
-    matrix = getattr(ref, name)
+    margin = {"margin": 0.5} if name == "bounded_svd" else {}
+    matrix = functools.partial(getattr(ref, name), **margin)
     ct = ref.normal(rng, *matrix(**at).shape, dtype=dtype)
-    grads = getattr(ref, name + "_vjp")(ct, **at)
+    grads = getattr(ref, name + "_vjp")(ct, **at, **margin)
     assert set(grads) == set(at)
     for key in at:
         moved = lambda t, key=key: matrix(**{**at, key: at[key] + t * way[key]})

@@ -11,13 +11,26 @@ from isometry._threads import get_num_threads, set_num_threads
 from isometry.activations import activate, activate_vjp
 from isometry.config import show_config
 from isometry.metrics import orthogonality_error
-from isometry.operators import Adjoint, Cayley, Composition, Dense, Exponential, Householder, Kronecker, Mesh, Operator
+from isometry.operators import (
+    Adjoint,
+    BoundedSvd,
+    Cayley,
+    Composition,
+    Dense,
+    Exponential,
+    Householder,
+    Kronecker,
+    Mesh,
+    Operator,
+    Rotation,
+)
 from isometry.realform import complex_matrix, complex_state, real_input, real_matrix, real_state
 from isometry.recurrence import recurrence, recurrence_vjp
 from isometry.runs import load_run
 
 __all__ = [
     "Adjoint",
+    "BoundedSvd",
     "Cayley",
     "Composition",
     "Dense",
@@ -26,6 +39,7 @@ __all__ = [
     "Kronecker",
     "Mesh",
     "Operator",
+    "Rotation",
     "__version__",
     "activate",
     "activate_vjp",

@@ -78,6 +78,12 @@ def conversion(own: str, target: str) -> None:
         raise TypeError(f"dtype must be complex for an operator of {own}, not {target}: a real part is not of its law")
 
 
+def real_law(name: str, target: str) -> None:
+    """An operator whose matrix is always real converts to real dtypes only."""
+    if _check.REAL[target] != target:
+        raise TypeError(f"dtype must be real for {name}, not {target}: its matrix is always real")
+
+
 def computed() -> NoReturn:
     """`np.asarray(op, copy=False)`."""
     raise ValueError("copy must not be False: the matrix of an operator is computed, never a view")

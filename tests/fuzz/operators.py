@@ -148,7 +148,7 @@ def chosen(choices, entry, hard):
         if k and int(k) and f"{owner}.{int(k) - 1}" not in names:
             continue
         alone = name in entry.either and any(k in entry.either for k in names)
-        if not names or not (alone or (hard and argument.soft) or choices.once_in(2)):
+        if len(names) < entry.required or not (alone or (hard and argument.soft) or choices.once_in(2)):
             names.append(name)
     return names
 
@@ -184,7 +184,7 @@ def site(drawn, name):
         rank,
         fits,
         real=argument.real,
-        required=is_first or listed,
+        required=name in list(entry.arguments)[: entry.required] or listed,
         precision=not is_first,
         refused=argument.refused,
     )

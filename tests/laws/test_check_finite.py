@@ -170,8 +170,8 @@ def propagates(subject, rng):
     x, y = (ref.normal(rng, 2, n, dtype=subject.dtype) for n in (n_in, n_out))
     for name, a in {**subject.arguments, "x": x}.items():
         for bad in bad_values(a):
-            if name == "sign" and np.isinf(bad):
-                continue  # out of its range
+            if name in ("sign", "logits") and np.isinf(bad):
+                continue  # out of its range, or the end of it
             wrong = spoiled(a, bad)
             if name == "x":
                 results = [subject.apply(wrong)]

@@ -6,6 +6,7 @@ The gradient of a real loss L in z = x + i y is dL/dx + i dL/dy: Re sum conj(p_b
 """
 
 from reference.activations import NAMES, activate, activate_vjp, as_complex, as_real, on_parts, pairs
+from reference.bounded_svd import bounded_svd, bounded_svd_vjp
 from reference.cayley import cayley, cayley_vjp, last_factor, size_of_packed, skew
 from reference.dense import dense, dense_vjp
 from reference.exponential import exponential, exponential_vjp
@@ -13,3 +14,4 @@ from reference.householder import householder, householder_factors, householder_
 from reference.kronecker import kronecker, kronecker_vjp
 from reference.numbers import haar, normal, orthogonality_error, slope_along, wide
 from reference.recurrence import initial, order_of_steps, preactivation, recurrence, recurrence_vjp
+from reference.rotation import rotation, rotation_vjp

@@ -11,12 +11,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from registry.bounded_svd import BOUNDED_SVD
 from registry.cayley import CAYLEY
 from registry.dense import DENSE
 from registry.entry import gathered, is_complex, real_of, spread
 from registry.exponential import EXPONENTIAL
 from registry.householder import HOUSEHOLDER
 from registry.kronecker import KRONECKER
+from registry.rotation import ROTATION
 
 DTYPES = (np.float32, np.float64, np.complex64, np.complex128)
 
@@ -26,6 +28,8 @@ OBJECTS = {
     "dense": DENSE,
     "kronecker": KRONECKER,
     "exponential": EXPONENTIAL,
+    "bounded_svd": BOUNDED_SVD,
+    "rotation": ROTATION,
 }
 
 

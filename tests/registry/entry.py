@@ -86,10 +86,11 @@ class Argument:
 @dataclass(frozen=True)
 class Object:
     cls: str
-    arguments: Mapping[str, Argument]  # the first is required; the arrays of a list are `name.0`, `name.1`, ...
+    arguments: Mapping[str, Argument]  # the arrays of a list are `name.0`, `name.1`, ...
     variants: Mapping[str, Variant]
     matrix: Callable  # arguments and options -> W of one operator, in double precision
     vjp: Callable  # (w_bar, arguments and options) -> gradients of one operator
+    required: int = 1  # so many arguments, the first ones, are always given
     either: tuple = ()  # mutually exclusive arguments
     rectangular: bool = False  # W is (m, n)
     condition: Callable = lambda **arguments: 1.0  # of W with respect to its arguments

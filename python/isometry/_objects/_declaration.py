@@ -23,6 +23,7 @@ class Argument:
     trained: bool = True
     group: str = ""  #: arguments of one group are not given together
     angles: bool = False  #: e^{i argument} makes the matrix complex
+    number: bool = False  #: a Python number, held in double precision
     list: bool = False  #: any number of such arrays, each with sizes of its own
 
     @property
@@ -56,6 +57,7 @@ class Declaration:
     empty: tuple[str, ...] = ()
     checked: tuple[str, ...] = ()  #: arguments whose values the law restricts
     saves_matrix: bool = False  #: the gradient of the matrix starts from the matrix
+    required: int = 1  #: so many arguments, the first ones, must be given
     known: object = field(init=False, repr=False, compare=False)
     first_checked: bool = field(init=False, repr=False, compare=False)
 
@@ -68,6 +70,11 @@ class Declaration:
     def names(self) -> tuple[str, ...]:
         """The arguments' names."""
         return tuple(a.name for a in self.arguments)
+
+    @property
+    def real(self) -> bool:
+        """Whether the matrix is real whatever its arguments."""
+        return all(a.real and not a.angles for a in self.arguments)
 
     def flat(self, count: int) -> tuple[Argument, ...]:
         """The arguments of `count` arrays: the last one again and again if it is a list."""

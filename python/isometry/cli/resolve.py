@@ -39,7 +39,9 @@ def resolve(options: Mapping[str, Any], config: str | Path | None = None) -> Set
     _place(tables, known, settings)
     for table, entry in entries.items():
         papers = {name: values[name] for name in entry.defaults(task.name) if name not in SETTINGS}
-        settings[table] = known[table].plain() | papers | tables[table]
+        shared = task.table.get("layer", {}) if table == "layer" else {}
+        shared = {name: value for name, value in shared.items() if name in known[table].defaults}
+        settings[table] = known[table].plain() | shared | papers | tables[table]
         for name in known[table].required - settings[table].keys():
             raise UsageError(f"--set {name}=VALUE is missing: {entry.name} has no default for it")
     return settings

@@ -19,7 +19,7 @@ from isometry.cli.optim import ALGORITHMS
 
 TABLES = ("layer", "task_options")  # keywords of the model's and of the task's class
 # a constructor's own names for settings, as its messages have them
-ALIASES = {"hidden_size": "hidden", "steps": "length"}
+ALIASES = {"hidden_size": "hidden", "steps": "length", "path": "data"}
 
 
 @dataclass(frozen=True)

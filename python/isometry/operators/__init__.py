@@ -3,6 +3,7 @@
 from isometry.operators._adjoint import Adjoint
 from isometry.operators._composition import Composition
 from isometry.operators._operator import Operator
+from isometry.operators.bounded_svd import BoundedSvd
 from isometry.operators.cayley import Cayley
 from isometry.operators.dense import Dense
 from isometry.operators.exponential import Exponential
@@ -11,3 +12,16 @@ from isometry.operators.kronecker import Kronecker
 from isometry.operators.mesh import Mesh
 
 __all__ = ["Adjoint", "Cayley", "Composition", "Dense", "Exponential", "Householder", "Kronecker", "Mesh", "Operator"]
+from isometry.operators.rotation import Rotation
+
+__all__ = [
+    "Adjoint",
+    "BoundedSvd",
+    "Cayley",
+    "Composition",
+    "Dense",
+    "Householder",
+    "Kronecker",
+    "Operator",
+    "Rotation",
+]

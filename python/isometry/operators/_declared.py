@@ -42,7 +42,9 @@ class Declared(Immutable):
     def _hold(self, *values: Any) -> None:
         """Take and check the arguments, and set everything there is to set."""
         declaration, nones = self._declaration, values[1:]
-        if values and not any(value is not None for value in nones):  # the common case: the first argument alone
+        if (
+            declaration.required == 1 and not any(value is not None for value in nones) and values
+        ):  # the common case: the first argument alone
             first = taken(declaration.arguments[0].name, values[0])
             shape, batch_shape = declaration.known(first.shape, *nones)  # type: ignore[operator]
             if declaration.first_checked:
@@ -52,7 +54,7 @@ class Declared(Immutable):
         arguments = declaration.flat(len(values))
         arrays: list[Array | None] = [None] * len(values)
         for i, (argument, value) in enumerate(zip(arguments, values, strict=True)):
-            if value is not None or i == 0:
+            if value is not None or i < declaration.required:
                 arrays[i] = _taken(argument, value, arrays[0])
         shape, batch_shape = declaration.known(*[None if a is None else a.shape for a in arrays])  # type: ignore[operator]
         dtype = promoted(arguments, arrays)
@@ -162,7 +164,13 @@ class Declared(Immutable):
     def astype(self, dtype: DTypeLike) -> Self:
         own, target = self.dtype.name, field(dtype).name
         _check_expression.conversion(own, target)
-        return self._remade(lambda t, a: a.astype(converted(own, a.dtype.name, target, t.real), copy=False))
+        if self._declaration.real:
+            _check_expression.real_law(type(self).__name__, target)
+
+        def changed(t: Argument, a: Array) -> Array:
+            return a if t.number else a.astype(converted(own, a.dtype.name, target, t.real), copy=False)
+
+        return self._remade(changed)
 
     def _picked(self, key: Key) -> Self:
         return self._remade(lambda t, a: picked(a, a.shape[: a.ndim - t.rank], key))
@@ -179,6 +187,8 @@ class Declared(Immutable):
 
 def _held(i: int, argument: Argument) -> property:
     """The property that gives an argument back."""
+    if argument.number:
+        return property(lambda op: float(op._arrays[i]), doc=f"The argument `{argument.name}`, a number.")
     text = f"The argument `{argument.name}`, shape {argument.form()}; None if it was not given."
     if argument.list:
         return property(lambda op: list(op._arrays[i:]), doc=f"The argument `{argument.name}`, a list.")
@@ -189,6 +199,8 @@ def _taken(argument: Argument, value: Any, first: Array | None) -> Array:
     """The argument as an array; a Python number takes the precision of the first one."""
     if not argument.real:
         return taken(argument.name, value)
+    if argument.number:
+        return np.array(float(value))
     if first is not None and isinstance(value, int | float) and not isinstance(value, np.generic):
         return np.array(_check.number(argument.name, value), real_type(first.dtype))
     return taken_real(argument.name, value)
@@ -196,7 +208,7 @@ def _taken(argument: Argument, value: Any, first: Array | None) -> Array:
 
 def promoted(arguments: tuple[Argument, ...], arrays: list[Array | None]) -> DType:
     """The dtype of W: that of its arrays, complex where angles are given."""
-    result = common(*arrays)
+    result = common(*[a for t, a in zip(arguments, arrays, strict=True) if not t.number])
     for t, a in zip(arguments, arrays, strict=True):
         if t.angles and a is not None:
             return np.result_type(result, np.complex64)

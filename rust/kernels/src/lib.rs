@@ -25,6 +25,7 @@ pub mod pack;
 mod portable;
 pub mod product;
 pub mod recurrence;
+pub mod rotation;
 pub mod scalar;
 pub mod simd;
 pub mod tile;

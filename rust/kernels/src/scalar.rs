@@ -15,6 +15,7 @@ use crate::pack::PackKernels;
 use crate::portable::Portable;
 use crate::product::ProductKernels;
 use crate::recurrence::RecurrenceKernels;
+use crate::rotation::RotationKernels;
 use crate::simd::Simd;
 use crate::upper::UpperKernels;
 use crate::{Avx2, Avx512};
@@ -42,6 +43,7 @@ pub trait Real:
     + AngleKernels
     + NormKernels
     + RecurrenceKernels
+    + RotationKernels
 {
     /// 512-bit vectors.
     type Avx512: Simd<R = Self>;

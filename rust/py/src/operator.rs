@@ -182,8 +182,7 @@ pub fn operator_matrix<'py>(
         gate::run(py, || operator.matrix(out, place, &Budget::of(threads)))?;
         Ok(saved)
     }
-    let deciding = first(&arguments)?;
-    by_kind!("arguments", &deciding, call(py, object, &arguments, &out, save, threads))
+    by_kind!("out", &out, call(py, object, &arguments, &out, save, threads))
 }
 
 /// Gradients of the arguments from the cotangent of the matrices, and from what the forward call saved, if it did.
@@ -215,8 +214,7 @@ pub fn operator_matrix_vjp<'py>(
         let (saved, ct) = (saved.as_ref().map(Input::slice), ct.slice());
         gate::run(py, || operator.matrix_vjp(saved, ct, &mut bars, &Budget::of(threads)))
     }
-    let deciding = first(&arguments)?;
-    by_kind!("arguments", &deciding, call(py, object, &arguments, (saved.as_ref(), &ct), &bars, threads))
+    by_kind!("ct", &ct, call(py, object, &arguments, (saved.as_ref(), &ct), &bars, threads))
 }
 
 /// W x, or W^H x if `adjoint`, for rows x, and with `save` what the gradient would compute again.
@@ -251,8 +249,7 @@ pub fn operator_apply<'py>(
         gate::run(py, || operator.apply(x, rows, side, out, place, &Budget::of(threads)))?;
         Ok(saved)
     }
-    let (deciding, side) = (first(&arguments)?, side(adjoint));
-    by_kind!("arguments", &deciding, call(py, object, &arguments, (&x, &out), (side, save), threads))
+    by_kind!("x", &x, call(py, object, &arguments, (&x, &out), (side(adjoint), save), threads))
 }
 
 /// Gradients of the arguments and of x from the cotangent of W x (or W^H x), and from what it saved, if it did.
@@ -292,9 +289,9 @@ pub fn operator_apply_vjp<'py>(
         let budget = Budget::of(threads);
         gate::run(py, || operator.apply_vjp(saved, x, ct, rows, side, &mut bars, x_bar, &budget))
     }
-    let (deciding, arrays) = (first(&arguments)?, (saved.as_ref(), &x, &ct));
+    let arrays = (saved.as_ref(), &x, &ct);
     let bars = (&bars, x_bar.as_ref());
-    by_kind!("arguments", &deciding, call(py, object, &arguments, arrays, bars, side(adjoint), threads))
+    by_kind!("x", &x, call(py, object, &arguments, arrays, bars, side(adjoint), threads))
 }
 
 /// Refuses values that the law of the object forbids, each array by itself, whatever its batch; NaN passes.

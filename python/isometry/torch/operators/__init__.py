@@ -3,6 +3,7 @@
 from ._adjoint import Adjoint
 from ._composition import Composition
 from ._operator import Operator
+from .bounded_svd import BoundedSvd
 from .cayley import Cayley
 from .dense import Dense
 from .exponential import Exponential
@@ -11,3 +12,16 @@ from .kronecker import Kronecker
 from .mesh import Mesh
 
 __all__ = ["Adjoint", "Cayley", "Composition", "Dense", "Exponential", "Householder", "Kronecker", "Mesh", "Operator"]
+from .rotation import Rotation
+
+__all__ = [
+    "Adjoint",
+    "BoundedSvd",
+    "Cayley",
+    "Composition",
+    "Dense",
+    "Householder",
+    "Kronecker",
+    "Operator",
+    "Rotation",
+]

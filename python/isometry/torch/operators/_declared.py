@@ -8,12 +8,12 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
-from ... import _check, _core
+from ... import _check, _check_expression, _core
 from ..._backend import serve
 from ..._expression import sizes
 from ..._index import Key, picked
 from ..._objects._declaration import Argument, Declaration
-from .._function import COMPLEX_OF, REAL_OF, array, by_formula, plain, visible, watched
+from .._function import COMPLEX_OF, REAL_OF, array, by_formula, dtype_name, plain, visible, watched
 from .._function import given as kernel_array
 from ._compiled import CompiledApply, CompiledMatrix, compiling
 from ._expressions import kind_of
@@ -51,15 +51,21 @@ class Declared(Operator):
         if not values:
             declaration.check()
         first, *rest = values
-        if not any(value is not None for value in rest) and self._hold_one(first, len(rest)):
+        if (
+            declaration.required == 1
+            and not any(value is not None for value in rest)
+            and self._hold_one(first, len(rest))
+        ):
             return
         name = declaration.arguments[0].name
         held = tensor(name, first)
+        if declaration.arguments[0].real:
+            _check.real(name, dtype_name(held.dtype))
         dtype = own = held.dtype
         given: list[Tensor | None] = [held]
         shapes: list[tuple[int, ...] | None] = [held.shape]
-        for argument, value in zip(declaration.flat(1 + len(rest))[1:], rest, strict=True):
-            if value is None:
+        for i, (argument, value) in enumerate(zip(declaration.flat(1 + len(rest))[1:], rest, strict=True), 1):
+            if value is None and i >= declaration.required:
                 given.append(None)
                 shapes.append(None)
                 continue
@@ -226,6 +232,9 @@ class Declared(Operator):
         return self._remade(lambda _, t: t.detach())
 
     def _moved(self, dtype: torch.dtype | None, device: torch.device | None) -> Self:
+        if dtype is not None and self._declaration.real:
+            _check_expression.real_law(type(self).__name__, dtype_name(dtype))
+
         def moved(argument: Argument, t: Tensor) -> Tensor:
             t = t if dtype is None else t.to(kind_of(self._dtype, t.dtype, dtype, argument.real))
             return t if device is None else t.to(device)
@@ -250,6 +259,8 @@ def _shape_alone(argument: Argument, t: Tensor) -> bool:
 
 def _held(i: int, argument: Argument) -> property:
     """The property that gives an argument back."""
+    if argument.number:
+        return property(lambda op: op._arrays[i].item(), doc=f"The argument `{argument.name}`, a number.")
     text = f"The argument `{argument.name}`, shape {argument.form()}; None if it was not given."
     if argument.list:
         return property(lambda op: list(op._arrays[i:]), doc=f"The argument `{argument.name}`, a list.")

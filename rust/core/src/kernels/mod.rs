@@ -7,6 +7,8 @@ mod lu;
 mod norms;
 mod pivoted;
 mod product;
+#[cfg(test)]
+mod rotation;
 mod rows;
 mod triangular;
 mod unitarity;

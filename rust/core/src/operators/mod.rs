@@ -37,12 +37,14 @@ macro_rules! objects {
 }
 
 objects! {
+    bounded_svd BoundedSvd check_values;
     cayley Cayley check_values;
     dense Dense;
     exponential Exponential;
     householder Householder check_values;
     kronecker Kronecker;
     mesh Mesh check_values;
+    rotation Rotation;
 }
 
 fn unknown(object: &str) -> Error {

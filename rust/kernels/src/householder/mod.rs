@@ -4,6 +4,7 @@ mod reflect;
 mod sequential;
 
 pub use reflect::Reflect;
+pub(crate) use sequential::total;
 pub use sequential::{Pass, Pull, Sizes};
 
 use crate::dispatch::compiled;

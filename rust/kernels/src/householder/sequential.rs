@@ -79,7 +79,7 @@ pub struct Pull<T: Scalar> {
 }
 
 #[inline(always)]
-unsafe fn total<S: Simd>(v: S::V) -> (S::R, S::R) {
+pub(crate) unsafe fn total<S: Simd>(v: S::V) -> (S::R, S::R) {
     let mut lanes = [S::R::zero(); 16];
     // SAFETY: no vector has more than 16 lanes.
     unsafe { S::store(lanes.as_mut_ptr(), v) };

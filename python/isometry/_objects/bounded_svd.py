@@ -1,0 +1,26 @@
+"""W = U diag(sigma) V^H with sigma_i = 1 + margin tanh(logits_i / 2) between 1 - margin and 1 + margin."""
+
+from isometry import _check
+from isometry._objects._declaration import Argument, Declaration
+
+BOUNDED_SVD = Declaration(
+    "BoundedSvd",
+    "bounded_svd",
+    (
+        Argument("u", "n r"),
+        Argument("logits", "r", real=True),
+        Argument("v", "k r"),
+        Argument("margin", "", real=True, trained=False, number=True),
+    ),
+    matrix=("n", "k"),
+    checked=("margin",),
+    required=4,
+)
+
+
+def margin_of(margin: object) -> float:
+    """A number in [0, 1]."""
+    number = _check.number("margin", margin)
+    if not 0 <= number <= 1:
+        raise ValueError(f"margin must lie in [0, 1], not {number}")
+    return number

@@ -1,0 +1,19 @@
+"""Permuted pixels: as `pixels`, in an order drawn from the seed `permutation`, the same for all images and all runs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from isometry import _check
+from isometry.cli.tasks.pixels import Pixels
+
+
+class PermutedPixels(Pixels):
+    title = "Images, pixel by pixel in a permuted order"
+
+    def __init__(self, *, data: str, batch: int, permutation: int = 0) -> None:
+        self.seed = _check.count("permutation", permutation, 0)
+        super().__init__(data=data, batch=batch)
+
+    def order(self, pixels: int) -> np.ndarray:
+        return np.random.default_rng(self.seed).permutation(pixels)

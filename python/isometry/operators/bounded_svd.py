@@ -1,0 +1,110 @@
+"""`BoundedSvd` on NumPy arrays; the definition stands in `isometry._objects.bounded_svd`."""
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from isometry import _check
+from isometry._arrays import FLOAT64, Array, real_type
+from isometry._objects.bounded_svd import BOUNDED_SVD, margin_of
+from isometry.operators._declared import Declared
+from isometry.operators._random import Seed, field, generator, haar
+
+__all__ = ["BoundedSvd"]
+
+
+class BoundedSvd(Declared, declaration=BOUNDED_SVD):
+    """A matrix whose singular values lie within a margin around 1: W = U diag(sigma) V^H.
+
+    sigma_i = 1 + margin tanh(p_i / 2) = 2 margin (sigmoid(p_i) - 1/2) + 1. These are the singular values if U and V
+    have orthonormal columns, which the operator takes as they are. With margin 0, or p = 0, W is then orthogonal or
+    unitary.
+
+    Parameters
+    ----------
+    u
+        U, shape (*, n, r), real or complex.
+    logits
+        p, real, shape (*, r).
+    v
+        V, shape (*, k, r), real or complex.
+    margin
+        A number in [0, 1], fixed.
+
+    Attributes
+    ----------
+    u, logits, v
+        The arguments.
+    margin
+        The number.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit, or margin is outside [0, 1].
+    TypeError
+        If an array has an unsupported dtype, logits are complex, or margin is no number.
+
+    Notes
+    -----
+    `*` is an optional batch shape; those of the arguments broadcast against each other. `apply` costs 2 r (n + k)
+    operations per row, or through W, for many rows, 2 n k, after 2 n k r once; `apply_vjp` twice that; complex numbers
+    take four times as many. The gradients of `u` and `v` are those of free matrices. Equation (64) of the survey of
+    unitary recurrent networks.
+
+    Examples
+    --------
+    >>> import numpy as np, isometry as iso
+    >>> op = iso.BoundedSvd(np.eye(3), [-50.0, 0.0, 50.0], np.eye(3), margin=0.25)
+    >>> op
+    BoundedSvd(n=3, r=3, k=3, dtype=float64)
+    >>> op.apply([1.0, 1.0, 1.0])
+    array([0.75, 1.  , 1.25])
+    """
+
+    __slots__ = ()
+
+    u: Array
+    logits: Array
+    v: Array
+    margin: float
+
+    def __init__(self, u: ArrayLike, logits: ArrayLike, v: ArrayLike, *, margin: float) -> None:
+        self._hold(u, logits, v, margin_of(margin))
+
+    @classmethod
+    def random(cls, n: int, *, margin: float, rng: Seed = None, dtype: DTypeLike = FLOAT64) -> "BoundedSvd":
+        """Draw Haar-distributed U and V, with zero logits: an orthogonal or unitary matrix.
+
+        Parameters
+        ----------
+        n
+            Size of the matrix.
+        margin
+            A number in [0, 1].
+        rng
+            A `numpy.random.Generator`, or a seed.
+        dtype
+            float32, float64, complex64 or complex128; determines the field.
+
+        Returns
+        -------
+        BoundedSvd
+            Of shape (n, n).
+
+        Raises
+        ------
+        ValueError
+            If n < 1, or margin is outside [0, 1].
+        TypeError
+            If the dtype is not supported.
+
+        Examples
+        --------
+        >>> import isometry as iso
+        >>> bool(iso.orthogonality_error(iso.BoundedSvd.random(8, margin=0.1, rng=0).matrix()) < 20)
+        True
+        """
+        dtype = field(dtype)
+        n, rng = _check.count("n", n, 1), generator(rng)
+        u, v = haar(rng, n, dtype), haar(rng, n, dtype)
+        return cls(u, np.zeros(n, real_type(dtype)), v, margin=margin)

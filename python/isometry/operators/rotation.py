@@ -1,0 +1,103 @@
+"""`Rotation` on NumPy arrays; the definition stands in `isometry._objects.rotation`."""
+
+from numpy.typing import ArrayLike, DTypeLike
+
+from isometry import _check
+from isometry._arrays import FLOAT64, Array
+from isometry._objects.rotation import ROTATION
+from isometry.operators._declared import Declared
+from isometry.operators._random import Seed, field, generator
+
+__all__ = ["Rotation"]
+
+
+class Rotation(Declared, declaration=ROTATION):
+    """The rotation of one direction to another: in the plane of both, by the angle between them.
+
+    With ah = start / ||start||, bh = end / ||end|| and w = ah + bh, W = H(w) H(ah) is a product of two reflections
+    H(u) = I - 2 u u^T / ||u||^2. W ah = bh, det W = 1, and W is the identity on the complement of the plane.
+
+    Parameters
+    ----------
+    start
+        a, real, shape (*, n). Its length does not matter.
+    end
+        b, real, shape (*, n).
+
+    Attributes
+    ----------
+    start, end
+        The arguments.
+
+    Raises
+    ------
+    ValueError
+        If the shapes do not fit.
+    TypeError
+        If an array is complex or of an unsupported dtype.
+
+    Notes
+    -----
+    `*` is an optional batch shape; those of the arguments broadcast against each other. `apply` costs about 10 n
+    operations per row and 10 n per pair, `apply_vjp` 30 n per row; `matrix` 8 n^2. Vectors of one direction give the
+    identity and the limit of the gradient. If a vector is zero, or n = 1, W is the identity; for opposite directions
+    (||ah + bh|| <= 8 eps) it is the rotation by pi in the plane of ah and of the first coordinate axis where |ah| is
+    smallest; both have zero gradients. Near there the gradient grows like 1 / ||ah + bh||. A complex x is rotated as
+    its real and its imaginary part. Equation (80) of the survey of unitary recurrent networks.
+
+    Examples
+    --------
+    >>> import numpy as np, isometry as iso
+    >>> op = iso.Rotation([2.0, 0.0, 0.0], [0.0, 0.5, 0.0])
+    >>> op
+    Rotation(n=3, dtype=float64)
+    >>> op.apply([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]).round(12) + 0.0
+    array([[ 0.,  1.,  0.],
+           [-1.,  0.,  0.],
+           [ 0.,  0.,  1.]])
+    """
+
+    __slots__ = ()
+
+    start: Array
+    end: Array
+
+    def __init__(self, start: ArrayLike, end: ArrayLike) -> None:
+        self._hold(start, end)
+
+    @classmethod
+    def random(cls, n: int, *, rng: Seed = None, dtype: DTypeLike = FLOAT64) -> "Rotation":
+        """Draw two Gaussian vectors.
+
+        Parameters
+        ----------
+        n
+            Size of the matrix.
+        rng
+            A `numpy.random.Generator`, or a seed.
+        dtype
+            float32 or float64.
+
+        Returns
+        -------
+        Rotation
+            Of shape (n, n).
+
+        Raises
+        ------
+        ValueError
+            If n < 1.
+        TypeError
+            If the dtype is complex or not supported.
+
+        Examples
+        --------
+        >>> import isometry as iso
+        >>> bool(iso.orthogonality_error(iso.Rotation.random(8, rng=0).matrix()) < 20)
+        True
+        """
+        dtype = field(dtype)
+        _check.real("dtype", dtype.name)
+        n = _check.count("n", n, 1)
+        start, end = generator(rng).standard_normal((2, n)).astype(dtype)
+        return cls(start, end)

@@ -1,0 +1,62 @@
+"""The rotation of one direction to another: R = H(w) H(ah), w = ah + bh normalised."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ._precision import full_precision
+
+
+def _unit(x: Tensor) -> tuple[Tensor, Tensor]:
+    """x / ||x||, and where ||x|| is a normal number; elsewhere some constant."""
+    # Of the direction alone: divided by its largest entry, whose gradient cancels, no square leaves the range.
+    largest = x.detach().abs().amax(-1, keepdim=True)
+    x = x / torch.where(largest > 0, largest, 1)
+    norm = x.square().sum(-1, keepdim=True)
+    live = (norm > 0) | norm.isnan()
+    length = torch.where(live, norm, 1).sqrt()
+    tiny = torch.finfo(x.dtype).tiny
+    return x / length, live & ((largest * length >= tiny) | norm.isnan())
+
+
+def _vectors(start: Tensor, end: Tensor) -> tuple[Tensor, Tensor]:
+    """Unit vectors (a, w) of the two reflections, (..., n); zeros where R = I."""
+    (a, some), (b, others) = _unit(start), _unit(end)
+    n = start.shape[-1]
+    live = some & others if n > 1 else torch.zeros_like(some)
+    v = a + b
+    norm = v.square().sum(-1, keepdim=True)
+    opposite = norm.sqrt() <= 8 * torch.finfo(v.dtype).eps
+    w = v / torch.where(opposite, 1, norm).sqrt()
+    # by pi in the plane of a and of the axis where |a| is smallest, without a gradient
+    fixed = a.detach()
+    axis = torch.zeros_like(fixed).scatter(-1, fixed.abs().argmin(-1, keepdim=True), 1.0)
+    e = axis - (axis * fixed).sum(-1, keepdim=True) * fixed
+    e = e / torch.where(live, e.square().sum(-1, keepdim=True), 1).sqrt()
+    a, w = torch.where(opposite, fixed, a), torch.where(opposite, e, w)
+    return torch.where(live, a, 0), torch.where(live, w, 0)
+
+
+def _turned(x: Tensor, first: Tensor, second: Tensor) -> Tensor:
+    """Rows H(second) H(first) x."""
+    for u in (first, second):
+        u = u.unsqueeze(-2)
+        x = x - 2 * (x * u).sum(-1, keepdim=True) * u
+    return x
+
+
+@full_precision
+def matrix(start: Tensor, end: Tensor) -> Tensor:
+    """R, shape (..., n, n): its row i is R^T e_i."""
+    a, w = _vectors(start, end)
+    eye = torch.eye(start.shape[-1], dtype=start.dtype, device=start.device)
+    return _turned(eye, w, a)
+
+
+@full_precision
+def apply(start: Tensor, end: Tensor, x: Tensor, adjoint: bool = False) -> Tensor:
+    """Rows R x, or R^T x."""
+    a, w = _vectors(start, end)
+    flat = x.reshape(-1, x.shape[-1]) if start.dim() == 1 else x
+    return _turned(flat, *((w, a) if adjoint else (a, w))).reshape(x.shape)

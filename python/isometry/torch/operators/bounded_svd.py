@@ -1,0 +1,97 @@
+"""`BoundedSvd` on tensors; the definition stands in `isometry._objects.bounded_svd`."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ... import _check
+from ..._objects.bounded_svd import BOUNDED_SVD, margin_of
+from .. import formulas
+from .._function import REAL_OF
+from ._declared import Declared
+from ._operator import drawn, haar
+
+
+class BoundedSvd(
+    Declared, declaration=BOUNDED_SVD, matrix=formulas.bounded_svd.matrix, apply=formulas.bounded_svd.apply
+):
+    """W = U diag(sigma) V^H with sigma_i = 1 + margin tanh(logits_i / 2), between 1 - margin and 1 + margin.
+
+    These are the singular values if U and V have orthonormal columns, which the operator takes as they are.
+
+    Parameters
+    ----------
+    u : Tensor, shape (*, n, r)
+        `*` is an optional batch shape; those of all arguments broadcast.
+    logits : Tensor, real, shape (*, r)
+        With zeros W = U V^H.
+    v : Tensor, shape (*, k, r)
+        Of the field of u.
+    margin : float
+        In [0, 1], fixed.
+
+    Raises
+    ------
+    ValueError
+        Shapes that do not fit, or a margin outside [0, 1].
+    TypeError
+        Other arguments than tensors of one floating precision and a number.
+
+    References
+    ----------
+    Vorontsov, Trabelsi, Kadoury, Pal: On orthogonality and learning recurrent networks with long term dependencies,
+    ICML 2017.
+
+    Examples
+    --------
+    >>> import torch, isometry.torch as it
+    >>> op = it.BoundedSvd(torch.eye(2), torch.tensor([-50.0, 50.0]), torch.eye(2), margin=0.25)
+    >>> op.apply(torch.ones(2))
+    tensor([0.7500, 1.2500])
+    """
+
+    __slots__ = ()
+
+    u: Tensor
+    logits: Tensor
+    v: Tensor
+    margin: float
+
+    def __init__(self, u: Tensor, logits: Tensor, v: Tensor, *, margin: float) -> None:
+        self._hold(u, logits, v, margin_of(margin))
+
+    @classmethod
+    def random(
+        cls,
+        n: int,
+        *,
+        margin: float,
+        rng: torch.Generator | None = None,
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | None = None,
+    ) -> BoundedSvd:
+        """Haar-distributed U and V, and zero logits: an orthogonal or unitary matrix.
+
+        Parameters
+        ----------
+        n : int
+            Size.
+        margin : float
+            In [0, 1].
+        rng : torch.Generator, optional
+            Source of the numbers, by default torch's own.
+        dtype : torch.dtype, optional
+            By default `torch.get_default_dtype()`.
+        device : torch.device, optional
+            Where the arrays are made.
+
+        Examples
+        --------
+        >>> import torch, isometry.torch as it
+        >>> it.BoundedSvd.random(8, margin=0.1, rng=torch.Generator().manual_seed(0))
+        BoundedSvd(n=8, r=8, k=8, dtype=torch.float32)
+        """
+        n, dtype = _check.count("n", n, 1), drawn(rng, dtype)
+        u, v = haar(n, rng, dtype, device), haar(n, rng, dtype, device)
+        return cls(u, torch.zeros(n, dtype=REAL_OF[dtype], device=device), v, margin=margin)

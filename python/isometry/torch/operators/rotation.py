@@ -1,0 +1,91 @@
+"""`Rotation` on tensors; the definition stands in `isometry._objects.rotation`."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ... import _check
+from ..._objects.rotation import ROTATION
+from .. import formulas
+from .._function import dtype_name
+from ._declared import Declared
+from ._operator import drawn
+
+
+class Rotation(Declared, declaration=ROTATION, matrix=formulas.rotation.matrix, apply=formulas.rotation.apply):
+    """The rotation of one direction to another: in the plane of both, by the angle between them.
+
+    W = H(w) H(ah) with ah, bh the vectors of length 1 and w = ah + bh. W ah = bh, det W = 1.
+
+    Parameters
+    ----------
+    start : Tensor, real, shape (*, n)
+        Its length does not matter.
+    end : Tensor, real, shape (*, n)
+        `*` is an optional batch shape; those of both broadcast.
+
+    Raises
+    ------
+    ValueError
+        Shapes that do not fit.
+    TypeError
+        Complex vectors, or other arguments than tensors of one floating precision.
+
+    Notes
+    -----
+    Zero vectors, and n = 1, give the identity; opposite directions a rotation by pi; both have zero gradients. Vectors
+    of one direction give the identity, with the limit of the gradient.
+
+    References
+    ----------
+    Dangovski, Jing, Nakov, Tatalovic, Soljacic: Rotational unit of memory, TACL 2019.
+
+    Examples
+    --------
+    >>> import torch, isometry.torch as it
+    >>> op = it.Rotation(torch.tensor([2.0, 0.0]), torch.tensor([0.0, 1.0]))
+    >>> op(torch.tensor([1.0, 0.0])).round(decimals=5)
+    tensor([0., 1.])
+    """
+
+    __slots__ = ()
+
+    start: Tensor
+    end: Tensor
+
+    def __init__(self, start: Tensor, end: Tensor) -> None:
+        self._hold(start, end)
+
+    @classmethod
+    def random(
+        cls,
+        n: int,
+        *,
+        rng: torch.Generator | None = None,
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | None = None,
+    ) -> Rotation:
+        """Two Gaussian vectors.
+
+        Parameters
+        ----------
+        n : int
+            Size.
+        rng : torch.Generator, optional
+            Source of the numbers, by default torch's own.
+        dtype : torch.dtype, optional
+            Real, by default `torch.get_default_dtype()`.
+        device : torch.device, optional
+            Where the arrays are made.
+
+        Examples
+        --------
+        >>> import torch, isometry.torch as it
+        >>> it.Rotation.random(8, rng=torch.Generator().manual_seed(0))
+        Rotation(n=8, dtype=torch.float32)
+        """
+        dtype = drawn(rng, dtype)
+        _check.real("dtype", dtype_name(dtype))
+        start, end = torch.randn(2, _check.count("n", n, 1), generator=rng, dtype=dtype, device=device)
+        return cls(start, end)

@@ -1,0 +1,172 @@
+"""Rotations: every degenerate pair, directions only, nearly opposite vectors, both faces, as a transition, refusals."""
+
+import numpy as np
+import pytest
+import torch
+
+import isometry as iso
+import isometry.torch as it
+import reference as ref
+from isometry.torch import formulas
+from tolerance import TIGHT, close, eps, forward, gradient, identical
+
+REAL = pytest.mark.parametrize("dtype", [np.float32, np.float64], ids=["float32", "float64"])
+
+
+def torch_gradients(start, end, ct):
+    """W and the gradients of both vectors, by the kernel and by the formula."""
+    found = []
+    for formula in (False, True):
+        a, b = (torch.from_numpy(v.copy()).requires_grad_() for v in (start, end))
+        w = formulas.rotation.matrix(a, b) if formula else it.Rotation(a, b).matrix()
+        found.append([t.detach().numpy() for t in (w, *torch.autograd.grad(w, (a, b), torch.from_numpy(ct)))])
+    return found
+
+
+@REAL
+def test_start_goes_to_end(dtype, seed):
+    start, end = (ref.normal(seed, 5, 7, dtype=dtype) for _ in range(2))
+    op = iso.Rotation(start, end)
+    unit = lambda v: v / np.linalg.norm(v, axis=-1, keepdims=True)
+    gap = np.linalg.norm(unit(start) + unit(end), axis=-1).min()
+    close(op.apply(unit(start)), unit(end), forward(dtype, 7, 2 / gap))
+    close(np.linalg.det(op.matrix().astype(float)), np.ones(5), forward(dtype, 7))
+    close(iso.Rotation(end, start).matrix(), np.swapaxes(op.matrix(), -1, -2), forward(dtype, 7, 2 / gap))
+    assert iso.orthogonality_error(op.matrix()).max() < 20
+
+
+@REAL
+def test_the_angle_is_that_between_the_vectors(dtype):
+    for t in (1e-3, 0.7, 2.0, 3.0):
+        w = iso.Rotation(np.array([2, 0], dtype), np.array([np.cos(t), np.sin(t)], dtype)).matrix()
+        close(w, [[np.cos(t), -np.sin(t)], [np.sin(t), np.cos(t)]], forward(dtype, 2, 2 / (np.pi - t)))
+
+
+def degenerate(dtype):
+    """Pairs without a gradient, and their matrices."""
+    v = np.array([2.0, -1.0, 0.5, 3.0], dtype)
+    zero, tiny = 0 * v, np.full(4, np.finfo(dtype).tiny / 8, dtype)
+    ah = v / np.linalg.norm(v.astype(float))
+    e = np.eye(4)[2] - ah[2] * ah
+    e /= np.linalg.norm(e)
+    turn = np.eye(4) - 2 * np.outer(ah, ah) - 2 * np.outer(e, e)
+    return [
+        (zero, v, np.eye(4)),
+        (v, zero, np.eye(4)),
+        (zero, zero, np.eye(4)),
+        (tiny, v, np.eye(4)),
+        (v, -3 * v, turn),
+    ]
+
+
+@REAL
+def test_degenerate_pairs_have_no_gradient(dtype, seed):
+    for start, end, w in degenerate(dtype):
+        ct = ref.normal(seed, 4, 4, dtype=dtype)
+        op = iso.Rotation(start, end)
+        close(op.matrix(), w, forward(dtype, 4))
+        for grads in (op.matrix_vjp(ct), op.apply_vjp(ct, ct)[0], op.apply_adjoint_vjp(ct, ct)[0]):
+            assert not any(g.any() for g in grads.values())
+        for found, *grads in torch_gradients(start, end, ct):
+            close(found, w, forward(dtype, 4))
+            assert not any(g.any() for g in grads)
+        _, x_bar = op.apply_vjp(ct, ct)
+        close(x_bar, ct @ w, forward(dtype, 4))
+
+
+@REAL
+def test_one_direction_has_the_limit_of_the_gradient(dtype, seed):
+    a, x, ct = (ref.normal(seed, 6, dtype=dtype) for _ in range(3))
+    grads, x_bar = iso.Rotation(a, 2 * a).apply_vjp(x, ct)
+    ah = a / np.linalg.norm(a)
+    limit = ct * (ah @ x) - x * (ah @ ct)
+    close(grads["end"], limit / np.linalg.norm(2 * a), gradient(dtype, 6))
+    close(grads["start"], -limit / np.linalg.norm(a), gradient(dtype, 6))
+    close(x_bar, ct, forward(dtype, 6))
+
+
+def test_one_number_is_not_turned():
+    op = iso.Rotation([[2.0], [2.0]], [[3.0], [-3.0]])
+    identical(op.matrix(), np.ones((2, 1, 1)))
+    assert not any(g.any() for g in op.matrix_vjp(np.ones((2, 1, 1))).values())
+    a, b = (torch.ones(2, 1, dtype=torch.float64).requires_grad_() for _ in range(2))
+    identical(torch.func.vmap(lambda a, b: it.Rotation(a, b).matrix())(a, -b).detach().numpy(), np.ones((2, 1, 1)))
+
+
+@REAL
+def test_lengths_do_not_matter(dtype, seed):
+    """Norms whose squares leave the range of the type."""
+    start, end, ct = (ref.normal(seed, 9, dtype=dtype) for _ in range(3))
+    far = dtype(2.0) ** (100 if dtype is np.float32 else 900)
+    one, two = iso.Rotation(start, end), iso.Rotation(start * far, end / far)
+    close(two.matrix(), one.matrix(), forward(dtype, 4))
+    expected, found = one.apply_vjp(ct, start)[0], two.apply_vjp(ct, start)[0]
+    close(found["start"] * far, expected["start"], gradient(dtype, 9))
+    close(found["end"] / far, expected["end"], gradient(dtype, 9))
+    kernel, formula = torch_gradients(start * far, end / far, np.outer(ct, start))
+    for a, b, scale in zip(kernel, formula, (1, far, 1 / far), strict=True):
+        close(b * scale, a * scale, gradient(dtype, 9), floor=1.0)
+
+
+@REAL
+def test_nearly_opposite_vectors_are_still_rotated(dtype, seed):
+    """R is orthogonal to rounding; R ah = bh up to eps / ||ah + bh||."""
+    a, e = np.linalg.qr(ref.normal(seed, 8, 2))[0].T
+    for gap in (1e-1, 1e-2, 1e-3):
+        start, end = a.astype(dtype), (-a + gap * e).astype(dtype)
+        op = iso.Rotation(start, end)
+        assert iso.orthogonality_error(op.matrix()) < 20
+        assert np.linalg.norm(op.apply(start) - end / np.linalg.norm(end)) < 20 * eps(dtype) / gap
+
+
+def test_every_derivative():
+    draw = lambda *shape: torch.randn(*shape, dtype=torch.float64, requires_grad=True)
+    start, end, x = draw(3, 5), draw(5), draw(2, 3, 5)
+    apply = lambda a, b, x: it.Rotation(a, b).apply(x)
+    assert torch.autograd.gradcheck(apply, (start, end, x))
+    assert torch.autograd.gradgradcheck(apply, (start, end, x))
+    assert torch.autograd.gradcheck(lambda a, b: it.Rotation(a, b).matrix(), (start, end))
+    values, tangents = torch.func.jvp(lambda a, x: it.Rotation(a, end).apply(x), (start, x), (start, x))
+    torch.testing.assert_close(tangents, values)  # the length of start does not matter
+
+
+def test_rows_of_complex_numbers(seed):
+    op, x = iso.Rotation.random(6, rng=seed), ref.normal(seed, 3, 6, dtype=np.complex128)
+    close(op.apply(x), x @ op.matrix().T, TIGHT)
+    ct = ref.normal(seed, 3, 6, dtype=np.complex128)
+    grads, x_bar = op.apply_vjp(x, ct)
+    close(x_bar, ct @ op.matrix(), TIGHT)
+    expected = ref.rotation_vjp(np.einsum("ri,rj->ij", ct, x.conj()), op.start, op.end)
+    for name, grad in grads.items():
+        assert grad.dtype == np.float64
+        close(grad, expected[name], gradient(np.float64, 6))
+
+
+def test_as_a_transition(seed):
+    op = iso.Rotation.random(6, rng=seed)
+    x, v = ref.normal(seed, 5, 4, 3), ref.normal(seed, 6, 3)
+    states, dense = iso.recurrence(op, x, v), iso.Dense(op.matrix())
+    close(states, iso.recurrence(dense, x, v), TIGHT)
+    ct = ref.normal(seed, *states.shape)
+    expected = iso.recurrence_vjp(dense, x, v, states, ct)["transition"]["weight"]
+    found = iso.recurrence_vjp(op, x, v, states, ct)["transition"]
+    for name, grad in op.matrix_vjp(expected).items():
+        close(found[name], grad, gradient(np.float64, 6))
+
+
+@pytest.mark.parametrize("package", [iso, it], ids=["numpy", "torch"])
+def test_what_is_refused(package):
+    give = np.asarray if package is iso else torch.as_tensor
+    one = give(np.ones(3))
+    with pytest.raises(ValueError, match=r"^start must have shape \(\*, n\)"):
+        package.Rotation(give(np.ones(())), one)
+    with pytest.raises(ValueError, match=r"^end must have shape \(\*, n\) with n = 3"):
+        package.Rotation(one, give(np.ones(4)))
+    with pytest.raises(TypeError, match="^start must be real"):
+        package.Rotation(give(1j * np.ones(3)), one)
+    with pytest.raises(TypeError, match="^end must be real"):
+        package.Rotation(one, give(1j * np.ones(3)))
+    with pytest.raises(TypeError, match="^end must be"):
+        package.Rotation(one, None)
+    with pytest.raises(TypeError, match="^dtype must be real"):
+        package.Rotation.random(3, dtype=np.complex128 if package is iso else torch.complex128)
