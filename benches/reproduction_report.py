@@ -52,9 +52,10 @@ def _head(cells: Sequence[Cell], facts: Mapping[str, Any], tier: str) -> list[st
         "",
         "What the papers claim for each system, and what a desktop makes of it: the same tasks at smaller sizes and "
         f"with far fewer updates. Every network has about {size['parameters']:,} trained parameters, its hidden size "
-        f"solved for; seeds: {size['seeds']}; rates and the rest as in [papers.toml](../python/isometry/cli/papers.toml), "
-        "nothing tuned for this report. A task counts as learnt when the loss at the end, the mean over the last "
-        "twentieth of the updates, is below the share of the baseline that the table gives.",
+        f"solved for; seeds: {size['seeds']}. Rates and all else are those of "
+        "[papers.toml](../python/isometry/cli/papers.toml), nothing is tuned for this report. A task counts as learnt "
+        "when the loss at the end, the mean over the last twentieth of the updates, is below the share of the baseline "
+        "that the table gives.",
         "",
         f"`python benches/reproduction.py --tier {tier}` makes the runs and this page. {where}.",
         "",
