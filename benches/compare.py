@@ -41,6 +41,7 @@ GROUPS = (
     "batches",
     "kronecker",
     "exponential",
+    "mesh",
     "small",
     "training",
     "memory",

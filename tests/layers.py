@@ -7,11 +7,21 @@ import isometry.torch as it
 import tolerance
 
 D, N, T, B = 3, 6, 5, 4
-LAYERS = {"ornn": it.nn.ORNN, "unitary-ornn": it.nn.UnitaryORNN, "scornn": it.nn.ScoRNN, "scurnn": it.nn.ScuRNN}
-COMPLEX = ("unitary-ornn", "scurnn")
+LAYERS = {
+    "ornn": it.nn.ORNN,
+    "unitary-ornn": it.nn.UnitaryORNN,
+    "scornn": it.nn.ScoRNN,
+    "scurnn": it.nn.ScuRNN,
+    "soft-ornn": it.nn.SoftORNN,
+    "kru": it.nn.KRU,
+    "eurnn": it.nn.EURNN,
+}
+# W is orthogonal or unitary for some parameters only
+SOFT = ("soft-ornn", "kru")
 # without an orthogonal matrix
 GATED = {"gru": it.nn.GRU}
 KINDS = {**LAYERS, **GATED}
+COMPLEX = tuple(name for name, layer in KINDS.items() if layer(D, N).is_complex)
 each_layer = pytest.mark.parametrize("name", LAYERS)
 each_kind = pytest.mark.parametrize("name", KINDS)
 

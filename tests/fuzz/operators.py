@@ -127,7 +127,8 @@ def operator(choices, face, types, n, m, full=(), stem=None, square=False, hard=
         a = np.asarray(argument.fill(choices.rng, shape, dtype))
         if argument.powers != (0, 0) and not calm and choices.once_in(3):
             low, high = argument.powers
-            spread = (*shape[:-2], 1, shape[-1]) if argument.directions else ()
+            columns = (*shape[:-2], 1, shape[-1]) if argument.rank == 2 else (*shape[:-1], 1)
+            spread = columns if argument.directions else ()
             exponents = choices.rng.integers(low, high + 1, spread)
             a = draw.scaled(a, exponents)
             units |= {name: np.exp2(exponents)} if argument.directions else {}
@@ -177,7 +178,9 @@ def site(drawn, name):
         if listed:
             return 0 not in shape
         free = is_first and not drawn.options
-        served = shape[cut:] in shapes(drawn.case.stem) if free else shape[cut:] == argument.shape(n, m)
+        own = tuple(s if s and k in argument.free else None for k, s in enumerate(shape[cut:]))
+        plain = tuple(s or t for s, t in zip(own, argument.shape(n, m), strict=True))
+        served = shape[cut:] in shapes(drawn.case.stem) if free else shape[cut:] == plain
         return served and draw.broadcasts(shape[:cut], *others)
 
     return Numbers(

@@ -18,6 +18,7 @@ from registry.entry import gathered, is_complex, real_of, spread
 from registry.exponential import EXPONENTIAL
 from registry.householder import HOUSEHOLDER
 from registry.kronecker import KRONECKER
+from registry.mesh import MESH
 from registry.rotation import ROTATION
 
 DTYPES = (np.float32, np.float64, np.complex64, np.complex128)
@@ -30,6 +31,7 @@ OBJECTS = {
     "exponential": EXPONENTIAL,
     "bounded_svd": BOUNDED_SVD,
     "rotation": ROTATION,
+    "mesh": MESH,
 }
 
 

@@ -23,9 +23,9 @@ def margin(*_):
 BOUNDED_SVD = Object(
     cls="BoundedSvd",
     arguments={
-        "u": Argument(lambda n, m: (m, n), any_matrix, powers=(-10, 10)),
+        "u": Argument(lambda n, m: (m, n), any_matrix, powers=(-10, 10), free=(0,)),
         "logits": Argument(lambda n, m: (n,), lambda rng, shape, dtype: any_matrix(rng, shape, dtype), real=True),
-        "v": Argument(lambda n, m: (n, n), any_matrix, powers=(-10, 10)),
+        "v": Argument(lambda n, m: (n, n), any_matrix, powers=(-10, 10), free=(0,)),
     },
     variants={
         "square": Variant("rc", lambda rng, n, dtype, batch: parts(rng, (n, n, n), dtype, batch), options=margin),

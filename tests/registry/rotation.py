@@ -18,11 +18,17 @@ def pair(rng, n, dtype, batch):
     return {"start": start, "end": np.where((start * end).sum(-1, keepdims=True) < 0, -end, end)}
 
 
+def condition(start, end):
+    """Rounding errors grow where the directions are nearly opposite."""
+    gap = np.linalg.norm(ref.unit(start) + ref.unit(end), axis=-1) if start.shape[-1] > 1 else np.ones(1)
+    return 2 / gap.min(initial=2)
+
+
 ROTATION = Object(
     cls="Rotation",
     arguments={
-        "start": Argument(lambda n, m: (n,), long_vectors, real=True),
-        "end": Argument(lambda n, m: (n,), long_vectors, real=True),
+        "start": Argument(lambda n, m: (n,), long_vectors, real=True, directions=True, powers=(-40, 40)),
+        "end": Argument(lambda n, m: (n,), long_vectors, real=True, directions=True, powers=(-40, 40)),
     },
     variants={"plain": Variant("r", pair)},
     large={
@@ -31,5 +37,6 @@ ROTATION = Object(
     },
     matrix=ref.rotation,
     vjp=ref.rotation_vjp,
+    condition=condition,
     required=2,
 )

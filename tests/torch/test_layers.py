@@ -32,6 +32,13 @@ STORED = {
         "activation_bias": (N,),
     },
     ("ScoRNN", ()): {"weight_ih": (N, D), "upper": (15,), "activation_bias": (N,), "signs": (N,)},
+    ("SoftORNN", ()): {"weight_ih": (N, D), "u": (N, N), "logits": (N,), "v": (N, N), "bias": (N,)},
+    ("KRU", ()): {"weight_ih": (N, D, 2), "factors_0": (2, 2, 2), "factors_1": (3, 3, 2), "activation_bias": (N,)},
+    ("KRU", (("complex", False), ("factor_sizes", (6,)), ("nonlinearity", "tanh"))): {
+        "weight_ih": (N, D),
+        "factors_0": (N, N),
+        "bias": (N,),
+    },
     ("ScuRNN", (("nonlinearity", "tanh"),)): {
         "weight_ih": (N, D, 2),
         "upper": (15, 2),

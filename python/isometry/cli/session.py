@@ -71,6 +71,8 @@ class Session:
         if len(shape) != rank or shape[-1] != self.task.inputs:
             raise UsageError(f"{task}: draw must give x of shape {axes}, {self.task.inputs}), not {shape}")
         self.group.share(x, target, last_only=self.network.last_only)
+        if self.settings["penalty"] and not hasattr(self.network.layer, "penalty"):
+            raise UsageError(f"--penalty needs a layer with the method penalty, which {model} has not")
         self.network.eval()
         with blamed(self.settings, model):
             values = self.network(x)
@@ -98,7 +100,7 @@ class Session:
             optimizer.zero_grad(set_to_none=True)
         values = self.trained(x)
         loss = self.task.loss(values, target)
-        loss.backward()
+        (loss + self._penalty()).backward()
         if clip := self.settings["clip"]:
             nn.utils.clip_grad_norm_(self.network.parameters(), clip)
         for optimizer in self.optimizers:
@@ -108,6 +110,11 @@ class Session:
         found = self.group.mean({"loss": loss.item()} | self._scores("score", values.detach(), target))
         self.sums = {name: self.sums.get(name, 0.0) + value for name, value in found.items()}
         return found["loss"]
+
+    def _penalty(self) -> Tensor | float:
+        """What is added to the loss, but not reported: a multiple of the layer's penalty."""
+        weight, layer = self.settings["penalty"], self.network.layer
+        return weight * layer.penalty() if weight else 0.0
 
     def row(self) -> dict[str, float]:
         """A row of metrics.csv: loss and scores are means of the batches since `start_row`, the rest holds now."""

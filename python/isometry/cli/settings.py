@@ -83,6 +83,7 @@ SETTINGS = {
     "recurrent_optimizer": Setting(str, "optimiser of the recurrent parameters", "adam", among=tuple(ALGORITHMS)),
     "phases_optimizer": Setting(str, "optimiser of trained phases (default: as recurrent)", among=tuple(ALGORITHMS)),
     "clip": Setting(float, "largest norm of the gradient; 0 is none", 0.0, least=0),
+    "penalty": Setting(float, "weight of the layer's penalty in the loss; 0 is none", 0.0, least=0),
     "h0_bound": Setting(float, "a trained initial state starts uniform on +-X", 0.0, least=0),
     "log_every": Setting(int, "updates per row of metrics.csv", 10, least=1),
     "evaluate_every": Setting(int, "updates per evaluation on held-out data (default: those of a row)", least=1),

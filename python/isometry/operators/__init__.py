@@ -10,8 +10,6 @@ from isometry.operators.exponential import Exponential
 from isometry.operators.householder import Householder
 from isometry.operators.kronecker import Kronecker
 from isometry.operators.mesh import Mesh
-
-__all__ = ["Adjoint", "Cayley", "Composition", "Dense", "Exponential", "Householder", "Kronecker", "Mesh", "Operator"]
 from isometry.operators.rotation import Rotation
 
 __all__ = [
@@ -20,8 +18,11 @@ __all__ = [
     "Cayley",
     "Composition",
     "Dense",
+    "Exponential",
     "Householder",
     "Kronecker",
+    "Mesh",
     "Operator",
     "Rotation",
 ]
+__all__ = ["Adjoint", "Cayley", "Composition", "Dense", "Exponential", "Householder", "Kronecker", "Mesh", "Operator"]

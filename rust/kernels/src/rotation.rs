@@ -8,6 +8,7 @@
 //!
 //! For vectors of opposite directions, ||v|| <= 8 eps, w is the normalised part orthogonal to ah of the coordinate axis where
 //! |ah_k| is smallest: a rotation by pi. If a or b is zero, or n = 1, ah = w = 0, so that R = I. Both have no gradient.
+//! NaN gives NaN.
 //!
 //! Gradient of y = R x with cotangent g, from the two reflections; the sums over all rows are
 //!
@@ -220,8 +221,9 @@ impl<R: Real> Kernel<R> for Frame<R> {
             let (w, numbers) = (ah.add(n), ah.add(2 * n));
             let lengths = (direction::<S>(n, self.start, ah), direction::<S>(n, self.end, w));
             let (Some(a), Some(b), true) = (lengths.0, lengths.1, n > 1) else {
+                let lost = [lengths.0, lengths.1].into_iter().flatten().any(|length| length.is_nan());
                 for i in 0..frame_len(n) {
-                    *ah.add(i) = zero;
+                    *ah.add(i) = if lost { R::nan() } else { zero };
                 }
                 return;
             };

@@ -23,10 +23,9 @@ def _unit(x: Tensor) -> tuple[Tensor, Tensor]:
 def _vectors(start: Tensor, end: Tensor) -> tuple[Tensor, Tensor]:
     """Unit vectors (a, w) of the two reflections, (..., n); zeros where R = I."""
     (a, some), (b, others) = _unit(start), _unit(end)
-    n = start.shape[-1]
-    live = some & others if n > 1 else torch.zeros_like(some)
     v = a + b
     norm = v.square().sum(-1, keepdim=True)
+    live = norm.isnan() | (some & others if start.shape[-1] > 1 else False)
     opposite = norm.sqrt() <= 8 * torch.finfo(v.dtype).eps
     w = v / torch.where(opposite, 1, norm).sqrt()
     # by pi in the plane of a and of the axis where |a| is smallest, without a gradient

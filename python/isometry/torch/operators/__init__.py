@@ -10,8 +10,6 @@ from .exponential import Exponential
 from .householder import Householder
 from .kronecker import Kronecker
 from .mesh import Mesh
-
-__all__ = ["Adjoint", "Cayley", "Composition", "Dense", "Exponential", "Householder", "Kronecker", "Mesh", "Operator"]
 from .rotation import Rotation
 
 __all__ = [
@@ -20,8 +18,11 @@ __all__ = [
     "Cayley",
     "Composition",
     "Dense",
+    "Exponential",
     "Householder",
     "Kronecker",
+    "Mesh",
     "Operator",
     "Rotation",
 ]
+__all__ = ["Adjoint", "Cayley", "Composition", "Dense", "Exponential", "Householder", "Kronecker", "Mesh", "Operator"]

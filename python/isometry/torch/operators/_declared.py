@@ -123,7 +123,7 @@ class Declared(Operator):
     def arguments(self, dtype: torch.dtype) -> Arguments:
         """The arguments, those of the matrix's type in the given dtype, with no batch axis or a single one."""
         batch, first = self._batch_shape, self._arrays[0]
-        if not batch and first is not None and first.dtype is dtype and not self._declaration.arguments[-1].list:
+        if self._ready and first is not None and first.dtype is dtype:
             return self._arrays
         made = []
         for argument, t in zip(self._flat, self._arrays, strict=True):
