@@ -1,6 +1,6 @@
 """Trains every model on every task of the papers at desktop size, and writes what came out: docs/reproduction.md.
 
-    python benches/reproduction.py --tier quick                 all that is missing, some two minutes a system
+    python benches/reproduction.py --tier quick                 all that is missing, a few minutes a system
     python benches/reproduction.py --tier full --budget 60      an hour of it; the same command goes on
     python benches/reproduction.py --tier full --report         write the report of the runs there are
 
@@ -80,13 +80,14 @@ def planned(options: argparse.Namespace, out: Path) -> list[Cell]:
     for facts in FACTS["cell"]:
         if options.cells and facts["name"] not in options.cells:
             continue
-        cell = Cell(facts, max(2, round(tier["share"] * facts["updates"])), tier["parameters"], {}, {})
+        parameters = round(facts.get("size", 1.0) * tier["parameters"])
+        cell = Cell(facts, max(2, round(tier["share"] * facts["updates"])), parameters, {}, {})
         for model in options.models or registry.names("model"):
             key = f"{cell.name}, {model}"
             given = cell.given() | ({"hidden": str(sizes[key])} if key in sizes else {})
-            parameters = None if key in sizes else cell.parameters
+            target = None if key in sizes else cell.parameters
             try:
-                runs = plan(given, [model], range(tier["seeds"]), parameters, out / cell.stem)
+                runs = plan(given, [model], range(tier["seeds"]), target, out / cell.stem)
             except UsageError as error:
                 if " holds a run with other settings " in str(error):
                     raise
@@ -127,7 +128,8 @@ def train(cells: Sequence[Cell], options: argparse.Namespace, out: Path) -> bool
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tier", choices=FACTS["tier"], default="quick")
+    tiers = "; ".join(f"{name}: {tier['about']}" for name, tier in FACTS["tier"].items())
+    parser.add_argument("--tier", choices=FACTS["tier"], default="quick", help=tiers)
     parser.add_argument("--models", type=_names, help="some of the models, separated by commas")
     parser.add_argument("--cells", type=_names, help="some of the cells, separated by commas")
     parser.add_argument("--budget", type=float, metavar="MINUTES", help="then interrupt what runs and write the report")

@@ -51,20 +51,21 @@ def _head(cells: Sequence[Cell], facts: Mapping[str, Any], tier: str) -> list[st
         "# Reproduction",
         "",
         "What the papers claim for each system, and what a desktop makes of it: the same tasks at smaller sizes and "
-        f"with far fewer updates. Every network has about {size['parameters']:,} trained parameters, its hidden size "
-        f"solved for; seeds: {size['seeds']}. Rates and all else are those of "
+        f"with far fewer updates. On a task every network has about as many trained parameters, its hidden size solved "
+        f"for; seeds: {size['seeds']}. Rates and all else are those of "
         "[papers.toml](../python/isometry/cli/papers.toml), nothing is tuned for this report. A task counts as learnt "
         "when the loss at the end, the mean over the last twentieth of the updates, is below the share of the baseline "
         "that the table gives.",
         "",
         f"`python benches/reproduction.py --tier {tier}` makes the runs and this page. {where}.",
         "",
-        "| task | updates | options | learnt below | the papers |",
-        "|---|---:|---|---:|---|",
+        "| task | parameters | updates | options | learnt below | the papers |",
+        "|---|---:|---:|---|---:|---|",
     ]
     for cell in cells:
         options = ", ".join(f"{name} {value}" for name, value in cell.facts["options"].items())
-        cells_of_row = (cell.name, f"{cell.updates:,}", options, f"{cell.facts['learnt']:g}", cell.facts["paper"])
+        sizes = (f"{cell.parameters:,}", f"{cell.updates:,}")
+        cells_of_row = (cell.name, *sizes, options, f"{cell.facts['learnt']:g}", cell.facts["paper"])
         lines.append(f"| {' | '.join(cells_of_row)} |")
     return [*lines, "", NOTE, ""]
 
