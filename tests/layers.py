@@ -19,13 +19,14 @@ LAYERS = {
     "eurnn": it.nn.EURNN,
     "exprnn": it.nn.ExpRNN,
     "exprnn-complex": functools.partial(it.nn.ExpRNN, complex=True),
+    "urnn": it.nn.URNN,
 }
 # W is orthogonal or unitary for some parameters only
 SOFT = ("soft-ornn", "kru")
 # W is a parameter, unitary as long as its optimiser trains it
 FREE = {"full-capacity-urnn": it.nn.FullCapacityURNN}
-# without an orthogonal matrix
-GATED = {"gru": it.nn.GRU}
+# with gates
+GATED = {"gru": it.nn.GRU, "goru": it.nn.GORU, "rum": it.nn.RUM}
 KINDS = {**LAYERS, **FREE, **GATED}
 COMPLEX = tuple(name for name, layer in KINDS.items() if layer(D, N).is_complex)
 each_layer = pytest.mark.parametrize("name", LAYERS)
