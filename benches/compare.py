@@ -40,6 +40,8 @@ GROUPS = (
     "cayley",
     "batches",
     "kronecker",
+    "rotation",
+    "bounded_svd",
     "exponential",
     "mesh",
     "small",

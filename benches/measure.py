@@ -25,7 +25,20 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "docs/figures"
-GROUPS = ("recurrence", "gru", "householder", "apply", "cayley", "batches", "kronecker", "exponential", "mesh", "small")
+GROUPS = (
+    "recurrence",
+    "gru",
+    "householder",
+    "apply",
+    "cayley",
+    "batches",
+    "kronecker",
+    "rotation",
+    "bounded_svd",
+    "exponential",
+    "mesh",
+    "small",
+)
 MODELS = ("scornn", "lstm")
 TRIES, STEADY, QUIET = (
     3,

@@ -1,7 +1,7 @@
 """Rotations of one direction to another, forward and backward: one pair for B rows, a pair for every row, the matrix.
 
-Flops: 8 n per row forward and 26 n backward, 30 n per pair; 4 n^2 and 13 n^2 of a matrix. The peers apply two reflections, or
-R = I + K + K^2 / (1 + c) with K = b a^T - a b^T of unit vectors a, b.
+Flops: 8 n per row forward and 26 n backward, 30 n per pair; 4 n^2 and 13 n^2 of a matrix. The peers apply two
+reflections, or R = I + K + K^2 / (1 + c) with K = b a^T - a b^T of unit vectors a, b.
 """
 
 from __future__ import annotations
