@@ -28,6 +28,7 @@ FIGURES = ROOT / "docs/figures"
 GROUPS = (
     "recurrence",
     "gru",
+    "goru",
     "householder",
     "apply",
     "cayley",

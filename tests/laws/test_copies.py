@@ -91,6 +91,8 @@ LAYERS = [
     ("soft-ornn", {"margin": 0.5}),
     ("kru", {"complex": False, "factor_sizes": (2, 3)}),
     ("gru", {"reset": "after"}),
+    ("goru", {"transition": "cayley", "nonlinearity": "modrelu"}),
+    ("rum", {"lam": 1, "eta": 1.5, "nonlinearity": "modrelu"}),
 ]
 
 

@@ -46,6 +46,14 @@ STORED = {
         "phases": (N,),
         "bias": (N, 2),
     },
+    ("ExpRNN", ()): {"weight_ih": (N, D), "upper": (15,), "activation_bias": (N,)},
+    ("ExpRNN", (("complex", True), ("nonlinearity", "tanh"))): {
+        "weight_ih": (N, D, 2),
+        "upper": (15, 2),
+        "diagonal": (N,),
+        "bias": (N, 2),
+    },
+    ("FullCapacityURNN", ()): {"weight_ih": (N, D, 2), "weight": (N, N, 2), "activation_bias": (N,)},
 }
 
 
@@ -72,6 +80,8 @@ def test_recurrent_parameters_are_those_of_the_transition():
     expected = {"ornn": ["vectors"], "unitary-ornn": ["vectors", "phases"], "scornn": ["upper"]}
     expected |= {"scurnn": ["upper", "diagonal", "phases"], "soft-ornn": ["u", "logits", "v"]}
     expected["kru"] = ["factors_0", "factors_1"]
+    expected["scurnn"] = ["upper", "diagonal", "phases"]
+    expected |= {"exprnn": ["upper"], "exprnn-complex": ["upper", "diagonal"], "full-capacity-urnn": ["weight"]}
     for name, names in expected.items():
         layer = build(name, 2, bidirectional=True, trainable_h0=True)
         found = list(layer.recurrent_parameters())
@@ -105,6 +115,25 @@ def test_initial_vectors_of_the_ornn():
     assert u[-1, -1] == 1
     assert not torch.triu(u, 1).any()
     close(torch.linalg.vector_norm(u, dim=0), torch.ones(N, dtype=torch.float64), "column norms")
+
+
+def test_a_free_matrix_starts_unitary_and_its_optimiser_keeps_it_so():
+    """Every W of the full-capacity uRNN, trained while Adam has the other parameters."""
+    torch.manual_seed(0)
+    layer = it.nn.FullCapacityURNN(D, N, 2, bidirectional=True)
+    matrices = lambda: [layer.recurrent_matrix(k, way).detach() for k in (0, 1) for way in (False, True)]
+    start, own = matrices(), list(layer.recurrent_parameters())
+    rest = [p for p in layer.parameters() if not any(p is q for q in own)]
+    optimizers = [it.optim.CayleyRMSprop(own, lr=1e-2), torch.optim.Adam(rest, lr=1e-2)]
+    for step in range(50):
+        layer.zero_grad()
+        layer(draw(T, B, D, seed=step, dtype=torch.float32))[0].abs().square().sum().backward()
+        for optimizer in optimizers:
+            optimizer.step()
+    for w, before in zip(matrices(), start, strict=True):
+        assert it.orthogonality_error(before) < tolerance.UNITARITY
+        assert it.orthogonality_error(w) < tolerance.UNITARITY
+        assert (w - before).abs().max() > 0.1
 
 
 @each_layer
@@ -161,6 +190,8 @@ def test_refusals():
         (it.nn.ScuRNN, {"dtype": torch.complex64}, TypeError, "dtype"),
         (it.nn.ScoRNN, {"dtype": torch.bfloat16}, TypeError, "float32 or float64"),
         (it.nn.ScoRNN, {"slope": 0.2}, TypeError, "slope"),
+        (it.nn.ExpRNN, {"complex": 1}, TypeError, "complex must be a bool"),
+        (it.nn.FullCapacityURNN, {"nonlinearity": "modrelu_realrep"}, ValueError, "real"),
     ):
         with pytest.raises(error, match=words):
             cls(D, N, **keywords)

@@ -19,6 +19,8 @@ from isometry.cli.errors import require
 GROUPS = (
     "recurrence",
     "gru",
+    "goru",
+    "rum",
     "householder",
     "apply",
     "cayley",
@@ -27,6 +29,7 @@ GROUPS = (
     "rotation",
     "bounded_svd",
     "exponential",
+    "fourier",
     "mesh",
     "small",
     "training",
