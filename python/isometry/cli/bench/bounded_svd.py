@@ -1,6 +1,7 @@
 """Matrices with bounded singular values, forward and backward: W, and W x on few rows through the factors.
 
-Both sides are a few products of the same sizes. Flops: two products with the backward's four, 6 n^2 r each of W, 12 n r for each row of the factors.
+Both sides are a few products of the same sizes. Flops: two products with the backward's four, 6 n^2 r each of W,
+12 n r for each row of the factors.
 """
 
 from __future__ import annotations
