@@ -3,6 +3,7 @@
 
 mod gru;
 mod lengths;
+mod mesh;
 mod operators;
 mod sequences;
 
@@ -77,6 +78,7 @@ fn all<T: Scalar>() {
     operators::householder::<T>();
     operators::cayley::<T>();
     operators::kronecker::<T>();
+    mesh::meshes::<T>();
     sequences::activations::<T>();
     sequences::recurrences::<T>();
     lengths::wrong_lengths::<T>();
