@@ -39,11 +39,15 @@ __all__ = [
     "recurrence",
     "recurrence_route",
     "recurrence_vjp",
+    "rum",
+    "rum_vjp",
 ]
 
 __version__: str
 ACTIVATIONS: tuple[str, ...]
-OBJECTS: dict[str, tuple[tuple[str, str, bool, bool, str, bool], ...]]  # name, axes, real, trained, group, list
+OBJECTS: dict[
+    str, tuple[tuple[str, str, bool, bool, str, bool, bool], ...]
+]  # name, axes, real, trained, group, list, integer
 
 def all_finite(array: _T) -> bool: ...
 def adopt_openmp() -> bool: ...
@@ -131,3 +135,20 @@ def gru_vjp(
     transition_bars: _Arguments,
     threads: int,
 ) -> None: ...
+
+# RUM: (x, w (2n, n), u (3n, d), b (3n,), h0 (B, n), r0 (B, n, n)), a memory, eta, activation, activation_bias, slope,
+# lengths (B,) not increasing, reverse; outcome: states, the last memory (B, n, n) if there is one, saved (4, T, B, n).
+_Rum = tuple[
+    tuple[_R, _R, _R, _R | None, _R | None, _R | None],
+    bool,
+    float | None,
+    str,
+    _R | None,
+    float,
+    NDArray[int64] | None,
+    bool,
+]
+_RumOutcome = tuple[_R, _R | None, _R | None]
+
+def rum(given: _Rum, outcome: _RumOutcome, threads: int) -> None: ...
+def rum_vjp(given: _Rum, outcome: _RumOutcome, cts: tuple[_R, _R | None], bars: _GruBars, threads: int) -> None: ...

@@ -54,7 +54,8 @@ class Session:
         with blamed(settings, f"--model {settings['model']}"):
             last_only = getattr(self.task, "last_only", False)
             self.network = Network(layer, self.task.inputs, self.task.outputs, last_only=last_only)
-        self.optimizers = make_optimizers(settings, self.network, layer)
+        with blamed(settings, f"--recurrent-optimizer {settings['recurrent_optimizer']}"):
+            self.optimizers = make_optimizers(settings, self.network, layer)
         self.baseline = float(getattr(self.task, "baseline", "nan"))
         self.baselines: dict[str, float] = dict(getattr(self.task, "baselines", {}))
         self.title = getattr(self.task, "title", type(self.task).__name__)
@@ -113,7 +114,8 @@ class Session:
 
     def _penalty(self) -> Tensor | float:
         """What is added to the loss, but not reported: a multiple of the layer's penalty."""
-        weight, layer = self.settings["penalty"], self.network.layer
+        weight: float = self.settings["penalty"]
+        layer: Any = self.network.layer
         return weight * layer.penalty() if weight else 0.0
 
     def row(self) -> dict[str, float]:

@@ -109,6 +109,6 @@ pub fn recurrence_route(
             _ => "dense",
         })
     }
-    let deciding = crate::operator::first(&arguments)?;
+    let deciding = crate::operator::first(object, &arguments)?;
     by_kind!("arguments", &deciding, call(object, &arguments, (steps, batch, gated)))
 }

@@ -81,7 +81,7 @@ class TransitionLayer(RecurrentLayer):
 
     def _argument(self, name: str, suffix: str) -> Tensor:
         """One argument of the operator, complex where its declaration allows it and the layer is."""
-        real = any([a.real for a in self._object._declaration.arguments if a.name == name])  # noqa: C419  torch.compile
+        real = any([not a.own for a in self._object._declaration.arguments if a.name == name])  # noqa: C419  torch.compile
         stored: Tensor = getattr(self, name + suffix)
         return stored if real else self._value(name + suffix)
 

@@ -49,6 +49,17 @@ def real_tensor(
     return t
 
 
+def integers(name: str, value: object, device: torch.device) -> Tensor:
+    """An argument of integers, a tensor or something to make one of."""
+    if not isinstance(value, Tensor):
+        try:
+            value = torch.as_tensor(value)
+        except (TypeError, ValueError, RuntimeError) as error:
+            _check.unreadable(name, error)
+    _check.integer(name, dtype_name(value.dtype))
+    return value.to(device, torch.int64)
+
+
 def beside(name: str, value: object, dtype: torch.dtype) -> Tensor:
     """A further argument of the matrix's type, real or complex, of the precision of the first."""
     t = tensor(name, value)

@@ -18,7 +18,7 @@ use std::ops::Range;
 
 /// Slots at most.
 const SLOTS: usize = 16;
-/// Rows of a block, if there are enough. Tests have many blocks.
+/// The rows of a block are a multiple of this, since operators may take so many at a time. Tests have many blocks.
 const BLOCK: usize = if cfg!(test) { 2 } else { 16 };
 
 /// [`Rows`] inside a recurrence.
@@ -50,7 +50,7 @@ impl<'a, T: Scalar> RowsStep<'a, T> {
         (bar, halves): (Option<Shared<T::Real>>, usize),
     ) -> Self {
         let (rows, n) = (chunk_rows(schedule), of.size().0);
-        let block = rows.div_ceil(SLOTS).max(BLOCK);
+        let block = rows.div_ceil(SLOTS).max(1).next_multiple_of(BLOCK);
         let each = rows.div_ceil(block);
         let sums = bar.map(|bar| Sums { slots: arena.take(&[halves, each, of.sums()]), each, bar });
         RowsStep {
