@@ -31,8 +31,9 @@ OPTIONAL = (
 )
 #: argument -> the odd values that it accepts.
 SERVED = {name: {"nothing"} for name in OPTIONAL.split()}
-SERVED |= {name: {"nothing"} for name in ("reflections", "hx", "backend")}
+SERVED |= {name: {"nothing"} for name in ("reflections", "hx", "backend", "embed_bias", "r0", "eta")}
 SERVED["tol"] |= {"fraction"}
+SERVED["eta"] |= {"fraction"}
 SERVED["rng"] |= {"huge", "a huge entry"}  # seeds of the NumPy face
 
 U, A, Q = np.ones((4, 1)), np.ones(6), np.eye(4)
