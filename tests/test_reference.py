@@ -1,11 +1,10 @@
 """The reference on values known by hand, and its gradients against finite differences."""
 
-import functools
-
 import numpy as np
 import pytest
 
 import reference as ref
+from registry import CASES, real_of
 from tolerance import DIFFERENCES, TIGHT, close
 
 KINDS = pytest.mark.parametrize("dtype", [np.float64, np.complex128], ids=["real", "complex"])
@@ -59,6 +58,15 @@ def test_singular_values_by_hand():
     close(ref.bounded_svd([[1j], [0]], [0.0], [[1j], [0], [0]], 0.5), [[1, 0, 0], [0, 0, 0]], TIGHT)
 
 
+def test_blocks_of_a_mesh():
+    """theta = pi/2 leaves a pair but for the sign of its second, theta = 0 exchanges it; the rightmost acts first."""
+    close(ref.mesh([np.pi / 2, 0.0], 3, layers=2), [[1, 0, 0], [0, 0, -1], [0, 1, 0]], TIGHT)
+    close(ref.mesh([np.pi / 2, 0.0], 3, layers=2, first="right"), [[0, 1, 0], [1, 0, 0], [0, 0, -1]], TIGHT)
+    close(ref.mesh([0.0], 2, layers=1, phi=[np.pi / 2], phases=[np.pi, 0.0]), [[0, -1], [-1j, 0]], TIGHT)
+    assert ref.mesh_pairs(8, layout="fft")[1] == [(0, 2), (1, 3), (4, 6), (5, 7)]
+    assert ref.mesh_pairs(5, 2) == [[(0, 1), (2, 3)], [(1, 2), (3, 4)]]
+
+
 def test_activations_on_known_values():
     z = np.array([-2.0, 1.0, 3.0, 3.0])
     close(ref.activate(z, "relu"), [0, 1, 3, 3], TIGHT)
@@ -97,36 +105,18 @@ def test_orthogonality_error_counts_in_units_of_n_eps():
     assert ref.orthogonality_error(w) == 4.0
 
 
-def draw(name, dtype, rng):
-    if name == "householder":
-        last = {"phases": rng.standard_normal(4)} if dtype == np.complex128 else {"sign": np.array(0.5)}
-        return {"vectors": ref.normal(rng, 4, 3, dtype=dtype), **last}
-    if name == "cayley":
-        extra = {"diagonal": rng.standard_normal(4), "phases": rng.standard_normal(4)} if dtype == np.complex128 else {}
-        return {"upper": ref.normal(rng, 6, dtype=dtype), **extra}
-    if name == "rotation":
-        return {"start": rng.standard_normal(4), "end": rng.standard_normal(4)}
-    if name == "bounded_svd":
-        u, v = (ref.normal(rng, *shape, dtype=dtype) for shape in ((3, 2), (4, 2)))
-        return {"u": u, "logits": rng.standard_normal(2), "v": v}
-    return {"weight": ref.normal(rng, 3, 4, dtype=dtype)}
-
-
-@KINDS
-@pytest.mark.parametrize("name", ["householder", "cayley", "dense", "rotation", "bounded_svd"])
-def test_gradients_of_the_operators(name, dtype):
-    rng = np.random.default_rng(1)
-    at = draw(name, dtype, rng)
-    way = draw(name, dtype, rng)
-    margin = {"margin": 0.5} if name == "bounded_svd" else {}
-    matrix = functools.partial(getattr(ref, name), **margin)
-    ct = ref.normal(rng, *matrix(**at).shape, dtype=dtype)
-    grads = getattr(ref, name + "_vjp")(ct, **at, **margin)
-    assert set(grads) == set(at)
-    for key in at:
-        moved = lambda t, key=key: matrix(**{**at, key: at[key] + t * way[key]})
-        found = np.vdot(grads[key], way[key]).real
-        assert abs(found - ref.slope_along(moved, ct)) <= DIFFERENCES * max(1.0, abs(found)), key
+@pytest.mark.parametrize("at", [case for case in CASES if real_of(case.dtype) is np.float64], ids=str)
+def test_gradients_of_the_operators(at, seed):
+    """Of every entry of the registry, against differences."""
+    arguments, ways, more = at.draw(seed, 4), at.draw(seed, 4), at.options(4)
+    matrix = lambda given: at.object.reference({**given, **more})
+    ct = ref.normal(seed, *matrix(arguments).shape, dtype=at.dtype)
+    grads = at.object.gradients(ct, {**arguments, **more})
+    assert set(grads) == set(arguments) - set(at.object.fixed)
+    for name, grad in grads.items():
+        moved = lambda t, name=name: matrix({**arguments, name: arguments[name] + t * ways[name]})
+        found = np.vdot(grad, ways[name]).real
+        assert abs(found - ref.slope_along(moved, ct)) <= DIFFERENCES * max(1.0, abs(found)), name
 
 
 @KINDS

@@ -72,7 +72,8 @@ def arguments_mix(subject, rng):
         mixed, named = subject.with_arguments(**arguments), second if name == first else name
         w = result_of(subject, arguments, named, mixed.matrix)
         if w is not None:
-            dtype = np.result_type(*arguments.values(), *([np.complex64] if "phases" in arguments else []))
+            turned = any(subject.case.object.arguments[k].turns for k in arguments)
+            dtype = np.result_type(*arguments.values(), *([np.complex64] if turned else []))
             tolerance = bound(subject, *arguments.values())
             assert w.dtype == dtype, f"W is {w.dtype}, expected {dtype}"
             close(w, mixed.reference(), tolerance, "matrix")

@@ -16,8 +16,10 @@ from registry.cayley import CAYLEY
 from registry.dense import DENSE
 from registry.entry import gathered, is_complex, real_of, spread
 from registry.exponential import EXPONENTIAL
+from registry.fourier import FOURIER
 from registry.householder import HOUSEHOLDER
 from registry.kronecker import KRONECKER
+from registry.mesh import MESH
 from registry.rotation import ROTATION
 
 DTYPES = (np.float32, np.float64, np.complex64, np.complex128)
@@ -28,8 +30,10 @@ OBJECTS = {
     "dense": DENSE,
     "kronecker": KRONECKER,
     "exponential": EXPONENTIAL,
+    "fourier": FOURIER,
     "bounded_svd": BOUNDED_SVD,
     "rotation": ROTATION,
+    "mesh": MESH,
 }
 
 

@@ -1,13 +1,14 @@
 """Meshes: applied to B rows, and as the transition of a recurrence, forward and backward.
 
-Flops per row of size n and L layers: 3 n L forward and 9 n L backward in real numbers, three times as many in complex ones. The
-peers turn the angles of all layers into two arrays (L, n) at once; a layer is then p x + q x', x' the partners: pairs as slices
+Flops per row of size n and L layers: 3 n L forward and 9 n L backward, three times as many for complex numbers. The
+peers turn all angles into two arrays at once; a layer is then p x + q x', x' the partners: pairs as slices
 of a view whose two halves are exchanged, or gathered by their index.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -31,7 +32,7 @@ def rows() -> Iterator[Row]:
 
 
 def factors(op: it.Mesh, angles: Angles) -> Iterator[tuple[int, int, int, Tensor, Tensor]]:
-    """Where the pairs of a layer stand, and p and q of y = p x + q x' on its elements, the layer applied first at first."""
+    """Where the pairs of a layer stand, and p and q of y = p x + q x' on them, the layer applied first at first."""
     theta, phi = angles["theta"], angles.get("phi")
     s, c = theta.sin(), theta.cos()
     e = None if phi is None else torch.polar(torch.ones_like(phi), -phi)
@@ -93,8 +94,9 @@ def ours(op: it.Mesh, angles: Angles) -> Callable[[Tensor], Tensor]:
 
 def rebuilt(op: it.Mesh, angles: Angles) -> it.Mesh:
     """The same mesh of other angles."""
-    named = {"phi": angles.get("phi"), "phases": angles.get("phases")}
-    return it.Mesh(angles["theta"], n=op.n, layers=op.layers, layout=op.layout, **named)
+    layout: Literal["brick", "fft"] = "fft" if op.layout == "fft" else "brick"
+    phi, phases = angles.get("phi"), angles.get("phases")
+    return it.Mesh(angles["theta"], n=op.n, layers=op.layers, layout=layout, phi=phi, phases=phases)
 
 
 def drawn(depth: int | None, dtype: torch.dtype) -> it.Mesh:

@@ -14,15 +14,15 @@ NOTE = (
 )
 
 
-def markdown(comparison: Comparison) -> str:
-    """A heading, the table, and what one must know to read it."""
+def markdown(comparison: Comparison, *, note: bool = True) -> str:
+    """A heading, the table, the runs that have not ended, and with `note` what the columns mean."""
     scores, tests = comparison.scores, comparison.tests
     names = ["", "n", "parameters", "seeds", "loss, best", "median"]
     names += [f"{name}, median" for name in scores] + [f"test {name}, median" for name in tests]
     names += ["updates to half the baseline", "ms per update", "e(W)"]
     lines = [f"| {' | '.join(names)} |", "|---" + "|---:" * (len(names) - 1) + "|"]
     lines += [f"| {' | '.join(_row(variant, scores, tests))} |" for variant in comparison.variants]
-    notes = [*_unfinished(comparison), NOTE]
+    notes = [*_unfinished(comparison), *([NOTE] if note else [])]
     baseline = comparison.variants[0].runs[0].columns["baseline"][0]
     if math.isfinite(baseline):
         notes.insert(0, f"Baseline {baseline:.3g}.")

@@ -11,6 +11,7 @@ from . import (
     cayley,
     dense,
     exponential,
+    fourier,
     householder,
     kronecker,
     mesh,
@@ -24,9 +25,12 @@ __all__ = [
     "cayley",
     "dense",
     "exponential",
+    "fourier",
     "householder",
     "kronecker",
     "mesh",
     "recurrence",
     "rotation",
 ]
+
+__all__ = ["activation", "cayley", "dense", "exponential", "householder", "kronecker", "mesh", "recurrence"]

@@ -7,6 +7,7 @@ from .bounded_svd import BoundedSvd
 from .cayley import Cayley
 from .dense import Dense
 from .exponential import Exponential
+from .fourier import FourierProduct
 from .householder import Householder
 from .kronecker import Kronecker
 from .mesh import Mesh
@@ -19,9 +20,11 @@ __all__ = [
     "Composition",
     "Dense",
     "Exponential",
+    "FourierProduct",
     "Householder",
     "Kronecker",
     "Mesh",
     "Operator",
     "Rotation",
 ]
+__all__ = ["Adjoint", "Cayley", "Composition", "Dense", "Exponential", "Householder", "Kronecker", "Mesh", "Operator"]

@@ -1,0 +1,108 @@
+"""EURNN: W is a mesh of 2 x 2 blocks, tunable or in the layout of the fast Fourier transform."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Unpack
+
+import torch
+
+from ... import _check
+from ..._objects import mesh
+from ..operators.mesh import Mesh
+from ._base import LayerKeywords
+from ._orthogonal import OrthogonalRNN
+
+
+class EURNN(OrthogonalRNN):
+    r"""Recurrent layer whose matrix is a mesh of 2 x 2 blocks (EURNN).
+
+    .. math::
+
+        h_t = \phi(W h_{t-1} + V x_t), \qquad W = D F_1 F_2 \cdots F_L,
+
+    each layer F blocks on disjoint pairs of units, D a diagonal of phases; see :class:`isometry.torch.Mesh`. A step
+    costs 9 n L operations, 3 n L if real. The states and the output are complex by default; a real input is promoted.
+
+    Parameters
+    ----------
+    input_size, hidden_size, num_layers
+        As in ``torch.nn.RNN``.
+    capacity : int
+        Number L of layers of the mesh, at least 1; L = hidden_size reaches every unitary W. The fft layout has log2 n.
+    layout : {"brick", "fft"}
+        Pairs of neighbours, or at the distances n/2, n/4, ..., 1 (hidden_size is a power of two).
+    complex : bool
+        Whether states are complex. A real W has no phases and D = I.
+    nonlinearity : str
+        Any activation of :func:`isometry.torch.activate` that is defined for the numbers of the layer.
+    **keywords
+        The keywords of :class:`ORNN` from ``bias`` on.
+
+    Attributes
+    ----------
+    weight_ih_l{k}[_reverse] : Parameter
+        V (hidden_size, features), as pairs if complex.
+    theta_l{k}[_reverse] : Parameter
+        The angles of the blocks, the leftmost layer of the mesh first.
+    phi_l{k}[_reverse], phases_l{k}[_reverse] : Parameter
+        The phases of the blocks and of D, if complex.
+    activation_bias_l{k}[_reverse] or bias_l{k}[_reverse] : Parameter
+        modReLU's bias (hidden_size,), or b with another activation.
+
+    References
+    ----------
+    Jing, Shen, Dubcek, Peurifoy, Skirlo, LeCun, Tegmark, Soljacic. Tunable efficient unitary neural networks (EUNN) and
+    their application to RNNs. ICML 2017.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import isometry.torch as it
+    >>> layer = it.nn.EURNN(3, 8, capacity=4)
+    >>> output, h_n = layer(torch.randn(20, 5, 3))
+    >>> output.shape, output.dtype
+    (torch.Size([20, 5, 8]), torch.complex64)
+    """
+
+    _own_keywords = ("capacity", "layout", "complex", "nonlinearity")
+    _object = Mesh
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        capacity: int = 2,
+        layout: Literal["brick", "fft"] = "brick",
+        complex: bool = True,
+        nonlinearity: str = "modrelu",
+        **keywords: Unpack[LayerKeywords],
+    ) -> None:
+        self.capacity, self.layout = _check.count("capacity", capacity, 1), layout
+        self.complex = _check.flag("complex", complex)
+        super().__init__(input_size, hidden_size, num_layers, nonlinearity, **keywords)
+
+    @property
+    def is_complex(self) -> bool:
+        return self.complex
+
+    def _check_keywords(self) -> None:
+        super()._check_keywords()
+        _check.choice("layout", self.layout, "brick", "fft")
+        n, layout = self.hidden_size, self.layout
+        if layout == "fft" and n & (n - 1):
+            raise ValueError(f"hidden_size must be a power of two with layout 'fft', not {n}")
+        self._frame = mesh.frame(n, None if layout == "fft" else self.capacity, layout, "left")
+        self._trained = ("theta", "phi", "phases") if self.is_complex else ("theta",)
+
+    def _sizes(self) -> dict[str, int]:
+        return {"n": self.hidden_size, "pairs": mesh.count(*self._frame[:3])}
+
+    def _options(self) -> dict[str, Any]:
+        return {"n": self.hidden_size, "layers": self._frame[1], "layout": self.layout}
+
+    def _random(self) -> Mesh:
+        options = self._options()
+        kind = torch.complex128 if self.is_complex else torch.float64
+        return Mesh.random(options.pop("n"), **options, dtype=kind, device="cpu")

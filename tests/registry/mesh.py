@@ -1,0 +1,76 @@
+"""Meshes of 2 x 2 blocks."""
+
+import reference as ref
+from registry.draws import angles, coins, last, signs, turns
+from registry.entry import Argument, Large, Object, Variant, is_complex, real_of
+
+
+def pairs(n, **plan):
+    return sum(map(len, ref.mesh_pairs(n, **plan)))
+
+
+def theta(rng, n, dtype, plan):
+    """With phi and phases if complex."""
+    count, real = pairs(**plan(n)), real_of(dtype)
+    own = {"theta": turns(rng, (count,), real)}
+    return own | {"phi": turns(rng, (count,), real), "phases": angles(rng, n, dtype, ())} if is_complex(dtype) else own
+
+
+def brick(n):
+    return {"n": n, "layers": 3}
+
+
+def right(n):
+    return {"n": n, "layers": 4, "first": "right"}
+
+
+def fft(n):
+    """Where n is a power of two."""
+    return {"n": n, "layers": 2} if n & (n - 1) else {"n": n, "layout": "fft"}
+
+
+def any_plan(n, m):
+    """A plan for every m."""
+    return fft(n) if m == 0 else {"n": n, "layers": m, "first": ("left", "right")[m % 2]}
+
+
+MESH = Object(
+    cls="Mesh",
+    arguments={
+        "theta": Argument(lambda n, m: (pairs(**any_plan(n, m)),), turns, real=True, powers=(-20, 6)),
+        "phi": Argument(lambda n, m: (pairs(**any_plan(n, m)),), turns, real=True, turns=True, powers=(-20, 6)),
+        "phases": Argument(lambda n, m: (n,), turns, real=True, turns=True, powers=(-20, 6)),
+        "signs": Argument(
+            lambda n, m: (n,),
+            coins,
+            real=True,
+            trainable=False,
+            refused={"zero": lambda a: last(0.0, a), "no sign": lambda a: last(-1.01, a)},
+        ),
+    },
+    either=("signs", "phases"),
+    variants={
+        "brick": Variant("rc", lambda rng, n, dtype, batch: theta(rng, n, dtype, brick), options=brick),
+        "signs": Variant(
+            "r",
+            lambda rng, n, dtype, batch: {**theta(rng, n, dtype, right), "signs": signs(rng, n, dtype, ())},
+            options=right,
+        ),
+        "phi, signs": Variant(
+            "c",
+            lambda rng, n, dtype, batch: {
+                **theta(rng, n, real_of(dtype), right),
+                "phi": angles(rng, pairs(**right(n)), dtype, ()),
+                "signs": signs(rng, n, dtype, ()),
+            },
+            options=right,
+        ),
+        "fft": Variant("rc", lambda rng, n, dtype, batch: theta(rng, n, dtype, fft), options=fft),
+    },
+    large={"alone": Large("brick", 512, lambda rng, dtype: theta(rng, 512, dtype, brick), 400)},
+    matrix=ref.mesh,
+    vjp=ref.mesh_vjp,
+    batched=False,
+    options=any_plan,
+    random=brick,
+)
