@@ -9,7 +9,7 @@ import pytest
 from isometry.cli import plots, registry
 from isometry.cli.build import make_task
 from isometry.cli.compare import results, sizes, table
-from isometry.cli.compare.plan import plan
+from isometry.cli.compare.plan import _count, plan
 from isometry.cli.errors import UsageError
 from isometry.cli.resolve import resolve
 from isometry.cli.run_folder import RunFolder
@@ -66,11 +66,11 @@ def test_every_model_gets_its_size(model):
     """No neighbour that the model takes comes nearer to the number of parameters."""
     given = {"task": "copying", "length": "5", "set": []}
     (run,) = plan(given, [model], [0], 2000, Path("nowhere"))
-    n, errors = run.settings["hidden"], {}
+    n, errors, task = run.settings["hidden"], {}, make_task(run.settings)
     for k in (n - 2, n - 1, n, n + 1, n + 2):
         try:
-            errors[k] = abs(count(task="copying", model=model, hidden=k) - 2000)
-        except UsageError:
+            errors[k] = abs(_count(given | {"model": model}, task, k) - 2000)
+        except UsageError:  # a size that the model does not take
             continue
     assert errors[n] == min(errors.values()) and run.given["hidden"] == str(n)
 
