@@ -35,6 +35,7 @@ PYTHON = Path(__file__).resolve().parents[1] / "python"
 GROUPS = (
     "recurrence",
     "gru",
+    "goru",
     "householder",
     "apply",
     "cayley",

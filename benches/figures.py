@@ -29,6 +29,7 @@ OURS, PEER, INK = "#0072b2", "#999999", "0.25"
 TITLES = {
     "recurrence": "recurrent layer, against the best loop over the same matrix",
     "gru": "GRU layer, against the fastest of torch's",
+    "goru": "GRU with an orthogonal matrix, against the best loop",
     "householder": "matrix of m reflections of R^n",
     "apply": "m reflections of R^n applied to B rows",
     "cayley": "matrix of a Cayley transform",
@@ -106,7 +107,7 @@ def draw_speeds(path: Path, found: dict[str, Any]) -> None:
 
 def short(group: str, name: str) -> str:
     """The row's name without what the title of its group says, its sizes by name."""
-    known = r"GRU |kronecker |exponential |mesh |householder (matrix|apply) |small |cayley (batch )?"
+    known = r"GRU |GORU |kronecker |exponential |mesh |householder (matrix|apply) |small |cayley (batch )?"
     name = re.sub(f"^({known})+", "", name) if group != "small" else name.removeprefix("small ").replace("cayley ", "")
     if group == "recurrence":
         return name.replace(" m0", "")

@@ -25,7 +25,19 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "docs/figures"
-GROUPS = ("recurrence", "gru", "householder", "apply", "cayley", "batches", "kronecker", "exponential", "mesh", "small")
+GROUPS = (
+    "recurrence",
+    "gru",
+    "goru",
+    "householder",
+    "apply",
+    "cayley",
+    "batches",
+    "kronecker",
+    "exponential",
+    "mesh",
+    "small",
+)
 MODELS = ("scornn", "lstm")
 TRIES, STEADY, QUIET = (
     3,

@@ -1,5 +1,7 @@
 """The layers, drawn for a test: D features in, N units, T steps of B sequences, in double precision."""
 
+import functools
+
 import pytest
 import torch
 
@@ -15,12 +17,17 @@ LAYERS = {
     "soft-ornn": it.nn.SoftORNN,
     "kru": it.nn.KRU,
     "eurnn": it.nn.EURNN,
+    "exprnn": it.nn.ExpRNN,
+    "exprnn-complex": functools.partial(it.nn.ExpRNN, complex=True),
+    "urnn": it.nn.URNN,
 }
 # W is orthogonal or unitary for some parameters only
 SOFT = ("soft-ornn", "kru")
-# without an orthogonal matrix
-GATED = {"gru": it.nn.GRU}
-KINDS = {**LAYERS, **GATED}
+# W is a parameter, unitary as long as its optimiser trains it
+FREE = {"full-capacity-urnn": it.nn.FullCapacityURNN}
+# with gates
+GATED = {"gru": it.nn.GRU, "goru": it.nn.GORU, "rum": it.nn.RUM}
+KINDS = {**LAYERS, **FREE, **GATED}
 COMPLEX = tuple(name for name, layer in KINDS.items() if layer(D, N).is_complex)
 each_layer = pytest.mark.parametrize("name", LAYERS)
 each_kind = pytest.mark.parametrize("name", KINDS)

@@ -18,7 +18,7 @@ def declaration(stem: str) -> Declaration:
 @pytest.mark.parametrize("stem", _core.OBJECTS)
 def test_the_arguments_are_those_of_the_core(stem: str) -> None:
     own = declaration(stem)
-    rows = tuple((a.name, a.axes, a.real, a.trained, a.group, a.list) for a in own.arguments)
+    rows = tuple((a.name, a.axes, a.real, a.trained, a.group, a.list, a.integer) for a in own.arguments)
     assert rows == _core.OBJECTS[stem]
     assert own.stem == stem
     assert hasattr(iso, own.name)

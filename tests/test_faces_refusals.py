@@ -127,7 +127,7 @@ def test_dense_tensors_only(convert):
             call(packed)
 
 
-@pytest.mark.parametrize("layer", [it.nn.ORNN, it.nn.UnitaryORNN, it.nn.ScoRNN, it.nn.ScuRNN, it.nn.GRU])
+@pytest.mark.parametrize("layer", [getattr(it.nn, name) for name in it.nn.__all__])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_layers(layer, dtype):
     with pytest.raises(TypeError, match=rf"{layer.__name__}.*float32 or float64"):

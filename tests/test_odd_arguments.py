@@ -33,6 +33,7 @@ OPTIONAL = (
 SERVED = {name: {"nothing"} for name in OPTIONAL.split()}
 SERVED |= {name: {"nothing"} for name in ("reflections", "hx", "backend")}
 SERVED["tol"] |= {"fraction"}
+SERVED |= {name: {"fraction"} for name in ("rate", "scale", "floor")}
 SERVED["rng"] |= {"huge", "a huge entry"}  # seeds of the NumPy face
 
 U, A, Q = np.ones((4, 1)), np.ones(6), np.eye(4)
@@ -78,6 +79,7 @@ def both(face, a):
 
 
 def numpy_alone():
+    check = {"check_finite": True}
     op, own = iso.Householder(U), {"check_finite": True, "backend": "cpu"}
     states = iso.recurrence(op, X, V)
     layer = both(iso, np.asarray)["recurrence"][1]
@@ -93,6 +95,23 @@ def numpy_alone():
         "copying": (iso.tasks.copying, {"steps": 5, "batch": 2, "rng": None, "marker_offset": 1}),
         "one_hot": (iso.tasks.one_hot, {"ids": [1, 2], "classes": 3}),
         "pixels": (iso.tasks.pixels, {"images": np.ones((1, 2, 2)), "permutation": None, "check_finite": True}),
+        "characters": (iso.tasks.characters, {"ids": [[0], [1], [2]], "k": 1, "classes": 3}),
+        "waveform": (
+            iso.tasks.waveform,
+            {"frequencies": [1.0], "amplitudes": [1.0], "phases": [1.0], "length": 5, "rate": 9.0, **check},
+        ),
+        "random_waveform": (iso.tasks.random_waveform, {"rng": None, "length": 5, "rate": 9.0, "partials": 2}),
+        "spectrogram": (
+            iso.tasks.spectrogram,
+            {"audio": np.ones(9), "window": 4, "hop": 2, "scale": 1.0, "floor": 1.0, "check_finite": True},
+        ),
+        "nmse": (
+            iso.metrics.nmse, {"output": [1.0, 2.0], "target": [1.0, 3.0], "normaliser": "power", "check_finite": True},
+        ),
+        "masked_mse": (
+            iso.metrics.masked_mse,
+            {"output": np.ones((2, 1)), "target": np.ones((2, 1)), "lengths": [2], "check_finite": True},
+        ),
     }  # fmt: skip
 
 
@@ -108,9 +127,28 @@ def torch_alone():
         "h0": None, "reset": "before", "activation": "tanh", "activation_bias": None, "hidden_bias": None,
         "slope": 0.1, "lengths": None, "reverse": False, "backend": "cpu",
     }  # fmt: skip
+    own = {k: v for k, v in rest.items() if k != "hidden_bias"}
     return {
         "gru": (it.gru, {"x": x, "w": w, "u": u, "b": None, **rest}),
         "GRU": (it.nn.GRU, {**gated, "reset": "before"}),
+        "goru": (it.goru, {"transition": it.Dense(w[0]), "x": x, "w": w[:2], "u": u, "b": None, **own}),
+        "GORU": (it.nn.GORU, {**shared, "transition": "mesh", "reset": "before", "capacity": 2}),
+        "rum": (
+            it.rum,
+            {
+                "x": x,
+                "w": torch.ones(8, 4),
+                "u": torch.ones(8, 2),
+                "b": None,
+                "embed_weight": torch.ones(4, 2),
+                "embed_bias": None,
+                **{k: v for k, v in rest.items() if k not in ("reset", "hidden_bias")},
+                "r0": None,
+                "lam": 1,
+                "eta": None,
+            },
+        ),
+        "RUM": (it.nn.RUM, {**shared, "lam": 0, "eta": None}),
         "ORNN": (it.nn.ORNN, {**shared, "reflections": 2, "sign": "hard", "slope": 0.1}),
         "UnitaryORNN": (it.nn.UnitaryORNN, {**shared, "reflections": 2}),
         "ScoRNN": (it.nn.ScoRNN, {**shared, "negative_ones": 2}),
@@ -126,13 +164,18 @@ ARGUMENTS = [(name, argument) for name, (_, given) in CALLS.items() for argument
 FLAGS = [(name, argument) for name, argument in ARGUMENTS if type(CALLS[name][1][argument]) is bool]
 
 
+# what is optional elsewhere
+REQUIRED = {("sign", "Householder.from_trapezoid"), ("phases", "waveform"), ("lengths", "masked_mse")}
+
+
 def served(name, argument):
     if argument == "rng" and name.startswith("torch"):
         return {"nothing"}
-    if argument == "sign" and "from_trapezoid" in name:
+    if (argument, name.split(", ")[-1]) in REQUIRED:
         return set()
     # modReLU's bias is an array, a layer's a flag
-    return set() if argument in ("bias", "sign") and ("RNN" in name or "GRU" in name) else SERVED.get(argument, set())
+    layer = name in it.nn.__all__
+    return set() if argument in ("bias", "sign") and layer else SERVED.get(argument, set())
 
 
 @pytest.mark.parametrize("name,argument", ARGUMENTS)

@@ -18,6 +18,7 @@ from isometry.operators import (
     Composition,
     Dense,
     Exponential,
+    FourierProduct,
     Householder,
     Kronecker,
     Mesh,
@@ -27,6 +28,7 @@ from isometry.operators import (
 from isometry.realform import complex_matrix, complex_state, real_input, real_matrix, real_state
 from isometry.recurrence import recurrence, recurrence_vjp
 from isometry.runs import load_run
+from isometry.stiefel import cayley_step
 
 __all__ = [
     "Adjoint",
@@ -35,6 +37,7 @@ __all__ = [
     "Composition",
     "Dense",
     "Exponential",
+    "FourierProduct",
     "Householder",
     "Kronecker",
     "Mesh",
@@ -43,6 +46,7 @@ __all__ = [
     "__version__",
     "activate",
     "activate_vjp",
+    "cayley_step",
     "complex_matrix",
     "complex_state",
     "get_num_threads",

@@ -1,18 +1,26 @@
-"""The rules of the gated recurrent unit, and their messages; written like those of `_check`."""
+"""The rules of the gated recurrent units, and their messages; written like those of `_check`."""
 
-from isometry import _check
+from isometry import _check, _check_recurrence
 from isometry._check import Shape
 
 
 def arguments(
-    x: Shape, w: Shape, u: Shape, b: Shape | None, h0: Shape | None, hidden_bias: Shape | None, reset: str
+    x: Shape,
+    w: Shape,
+    u: Shape,
+    b: Shape | None,
+    h0: Shape | None,
+    hidden_bias: Shape | None,
+    reset: str,
+    own: bool = True,
 ) -> tuple[int, int, int]:
-    """(T, B, n) of a GRU, after a check of its arguments."""
+    """(T, B, n) of a GRU whose w holds W_h too or not, after a check of its arguments."""
     _check.choice("reset", reset, "before", "after")
     if len(x) != 3 or x[0] == 0 or x[1] == 0:
         raise ValueError(f"x must have shape (T, B, d) with T >= 1 and B >= 1, not {x}")
-    if len(w) != 3 or w[0] != 3 or w[1] != w[2] or w[1] == 0:
-        raise ValueError(f"w must have shape (3, n, n) with n >= 1, the matrices of z, r and h, not {w}")
+    count, gates = (3, "z, r and h") if own else (2, "z and r")
+    if len(w) != 3 or w[0] != count or w[1] != w[2] or w[1] == 0:
+        raise ValueError(f"w must have shape ({count}, n, n) with n >= 1, the matrices of {gates}, not {w}")
     (steps, batch, features), n = x, w[1]
     if u != (3, n, features):
         raise ValueError(f"u must have shape (3, n, d) = (3, {n}, {features}), as w and x have it, not {u}")
@@ -25,3 +33,12 @@ def arguments(
             raise ValueError("hidden_bias must not be given with reset 'before': only reset 'after' has one")
         _check.exact("hidden_bias", hidden_bias, (n,), "(n,)")
     return steps, batch, n
+
+
+def transition(shape: Shape, batch_shape: Shape, dtype: str, n: int) -> None:
+    """Refuses anything but one real operator n x n as W_h."""
+    _check_recurrence.recurrence_transition(shape, batch_shape)
+    if dtype.startswith("complex"):
+        raise ValueError(f"transition must be real, for the states of a gated unit are, not {dtype}")
+    if shape != (n, n):
+        raise ValueError(f"transition must have shape (n, n) = ({n}, {n}), as w has it, not {shape}")

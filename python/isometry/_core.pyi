@@ -39,11 +39,15 @@ __all__ = [
     "recurrence",
     "recurrence_route",
     "recurrence_vjp",
+    "rum",
+    "rum_vjp",
 ]
 
 __version__: str
 ACTIVATIONS: tuple[str, ...]
-OBJECTS: dict[str, tuple[tuple[str, str, bool, bool, str, bool], ...]]  # name, axes, real, trained, group, list
+OBJECTS: dict[
+    str, tuple[tuple[str, str, bool, bool, str, bool, bool], ...]
+]  # name, axes, real, trained, group, list, integer
 
 def all_finite(array: _T) -> bool: ...
 def adopt_openmp() -> bool: ...
@@ -97,7 +101,9 @@ _Sequence = tuple[_T, _T, _T | None, _T | None, str, _R | None, float, bool, NDA
 # x, input_weight, h0, bias, activation_bias
 _SequenceBars = tuple[_T | _R | None, ...]
 
-def recurrence_route(object: str, arguments: _Arguments, steps: int, batch: int) -> Literal["factored", "dense"]: ...
+def recurrence_route(
+    object: str, arguments: _Arguments, steps: int, batch: int, gated: bool = False
+) -> Literal["factored", "dense"]: ...
 def recurrence(object: str, arguments: _Arguments, sequence: _Sequence, states: _T, threads: int) -> None: ...
 def recurrence_vjp(
     object: str,
@@ -110,10 +116,39 @@ def recurrence_vjp(
     threads: int,
 ) -> None: ...
 
-# GRU: x, w (3, n, n), u (3, n, d), b (3, n), h0 (B, n), hidden_bias (n,), reset after, activation, activation_bias,
-# slope, lengths (B,) not increasing, reverse; saved (3, or 4 with reset after, T, B, n) is what the gradient reads too.
+# GRU: x, w (3, n, n), or (2, n, n) beside a transition, u (3, n, d), b (3, n), h0 (B, n), hidden_bias (n,),
+# reset after, activation, activation_bias, slope, lengths (B,) not increasing, reverse; saved (3, or 4 with reset
+# after, T, B, n) is what the gradient reads too.
 _Gru = tuple[_R, _R, _R, _R | None, _R | None, _R | None, bool, str, _R | None, float, NDArray[int64] | None, bool]
 _GruBars = tuple[_R | None, _R | None, _R | None, _R | None, _R | None, _R | None, _R | None]
 
-def gru(given: _Gru, states: _R, saved: _R | None, threads: int) -> None: ...
-def gru_vjp(given: _Gru, states: _R, saved: _R, ct: _R, bars: _GruBars, threads: int) -> None: ...
+_Transition = tuple[str, _Arguments] | None
+
+def gru(given: _Gru, transition: _Transition, states: _R, saved: _R | None, threads: int) -> None: ...
+def gru_vjp(
+    given: _Gru,
+    transition: _Transition,
+    states: _R,
+    saved: _R,
+    ct: _R,
+    bars: _GruBars,
+    transition_bars: _Arguments,
+    threads: int,
+) -> None: ...
+
+# RUM: (x, w (2n, n), u (3n, d), b (3n,), h0 (B, n), r0 (B, n, n)), a memory, eta, activation, activation_bias, slope,
+# lengths (B,) not increasing, reverse; outcome: states, the last memory (B, n, n) if there is one, saved (4, T, B, n).
+_Rum = tuple[
+    tuple[_R, _R, _R, _R | None, _R | None, _R | None],
+    bool,
+    float | None,
+    str,
+    _R | None,
+    float,
+    NDArray[int64] | None,
+    bool,
+]
+_RumOutcome = tuple[_R, _R | None, _R | None]
+
+def rum(given: _Rum, outcome: _RumOutcome, threads: int) -> None: ...
+def rum_vjp(given: _Rum, outcome: _RumOutcome, cts: tuple[_R, _R | None], bars: _GruBars, threads: int) -> None: ...

@@ -12,7 +12,13 @@ import torch
 
 from cli_runs import FILES, TINY, metrics, tensors
 
-CASES = [("copying", "scornn"), ("adding", "scornn"), ("copying", "scurnn"), ("adding", "lstm")]
+CASES = [
+    ("copying", "scornn"),
+    ("adding", "scornn"),
+    ("copying", "scurnn"),
+    ("adding", "lstm"),
+    ("adding", "full-capacity-urnn"),
+]
 
 
 @pytest.mark.parametrize(("task", "model"), CASES)

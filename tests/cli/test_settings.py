@@ -14,6 +14,7 @@ COPYING = {
     "scornn": {"hidden": 190, "lr": 1e-3, "recurrent_lr": 1e-4, "batch": 20, "length": 1000},
     "scurnn": {"hidden": 130, "lr": 1e-3, "recurrent_lr": 1e-4, "batch": 20, "h0_bound": 0.01},
     "lstm": {"hidden": 68, "lr": 1e-3, "batch": 20},
+    "exprnn": {"hidden": 190, "lr": 2e-4, "recurrent_lr": 2e-5},
 }
 ADDING = {
     "ornn": {"hidden": 128, "lr": 1e-2, "batch": 50, "length": 400, "h0_bound": (3 / 256) ** 0.5},
@@ -42,6 +43,8 @@ def test_optimisers_of_the_papers():
     found = resolved("copying", "scurnn")
     assert (found["phases_optimizer"], found["phases_lr"]) == ("adagrad", 1e-4)
     assert resolved("copying", "lstm")["clip"] == 1.0
+    found = resolved("copying", "full-capacity-urnn")
+    assert (found["optimizer"], found["recurrent_optimizer"]) == ("rmsprop", "cayley-rmsprop")
 
 
 def test_keywords_of_the_papers():

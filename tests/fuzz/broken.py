@@ -259,7 +259,7 @@ enlarged, doubled, cut = on_results(scaled), on_results(lambda a: 2 * a), on_res
 accepts, takes_any_type = forgiving(ValueError), forgiving(TypeError)
 
 OPERATORS, LAYERS, MAKERS, LARGE = "operators", "recurrences", "constructors", "large"
-ACTIVATIONS, MEASURES, UNCHECKED = "activations", "measures", "unchecked"
+ACTIVATIONS, MEASURES, UNCHECKED, SEQUENCES = "activations", "measures", "unchecked", "sequences"
 IN_METHODS, IN_FUNCTIONS = (functools.partial(place, "numpy") for place in (methods, functions))
 TORCH_METHODS, TORCH_FUNCTIONS = (functools.partial(place, "torch") for place in (methods, functions))
 
@@ -301,6 +301,13 @@ BROKEN = (
     ("numbers to be added scaled", MEASURES, IN_FUNCTIONS, enlarged, "tasks.adding"),
     ("marker at another step", MEASURES, IN_FUNCTIONS, always(marker_offset=1), "tasks.copying"),
     ("permutation ignored", MEASURES, IN_FUNCTIONS, without("permutation"), "tasks.pixels"),
+    ("one step ahead", SEQUENCES, IN_FUNCTIONS, always(k=1), "tasks.characters"),
+    ("rate ignored", SEQUENCES, IN_FUNCTIONS, without("rate"), "tasks.waveform"),
+    ("overtones scaled", SEQUENCES, IN_FUNCTIONS, enlarged, "tasks.random_waveform"),
+    ("hop ignored", SEQUENCES, IN_FUNCTIONS, always(hop=1), "tasks.spectrogram"),
+    ("normaliser ignored", SEQUENCES, IN_FUNCTIONS, without("normaliser"), "metrics.nmse"),
+    ("error scaled", SEQUENCES, IN_FUNCTIONS, enlarged, "metrics.masked_mse"),
+    ("NaN accepted", SEQUENCES, IN_FUNCTIONS, always(check_finite=False), "metrics.nmse"),
     ("inverse map of -W", MAKERS, IN_METHODS, on_array("w", negated), "from_matrix"),
     ("sign of a trapezoid ignored", MAKERS, IN_METHODS, without("sign"), "from_trapezoid"),
     ("random without its seed", MAKERS, IN_METHODS, reseeded, "random"),

@@ -152,7 +152,8 @@ def registry_columns(choices, types, lead, n, m):
 def drawn_at_random(choices, face, stem):
     """random: orthogonal, of the requested dtype, reproducible from a seed."""
     entry, n = OBJECTS[stem], draw.SMALL.size(choices)
-    dtype = np.dtype(choices.of((np.float64, np.float32, np.complex128, np.complex64)))
+    fields = {"r": (np.float64, np.float32), "c": (np.complex128, np.complex64)}
+    dtype = np.dtype(choices.of([dtype for kind in "rc" if kind in entry.kinds for dtype in fields[kind]]))
     arguments = {"n": n, "dtype": Kind(dtype.name), "rng": Seed(choices.below(256))}
     taken = inspect.signature(getattr(face.package, entry.cls).random).parameters
     counts = [k for k in ("m", "negative_ones") if k in taken]

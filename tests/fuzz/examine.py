@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from fuzz import activations, constructors, faults, measures, operators, recurrences
+from fuzz import activations, constructors, faults, measures, operators, recurrences, sequences
 from fuzz.choices import Choices
 from fuzz.draw import LARGE
 
@@ -24,11 +24,13 @@ FAMILIES = {
     "activations": activations.activations,
     "constructors": constructors.constructors,
     "measures": measures.measures,
+    "sequences": sequences.sequences,
     "extremes": operators.extremes,
     "unchecked": operators.unchecked,
     "large": large,
 }
 ALWAYS_VALID = ("extremes", "unchecked", "large")
+NUMPY_ALONE = ("unchecked", "sequences")  # the torch face does not check for NaN and has no tasks
 
 
 def drawn(family, face, choices, spoiled):

@@ -216,6 +216,8 @@ def of(call, wrong):
 
 NUMBER = tuple(Wrong(value, TypeError) for value in ("0.1", None, [0.1], 1j))
 INTEGER = tuple(Wrong(value, TypeError) for value in (2.5, "3", True, [1]))
+COUNT = (*(Wrong(value) for value in (0, -1, MANY)), *INTEGER, Wrong(None, TypeError))
+POSITIVE = (*NUMBER, *(Wrong(value) for value in (0.0, -1.0, float("nan"), float("inf"), HUGE)))
 NAME = (*(Wrong(v, TypeError) for v in (3, None, ["tanh"])), *(Wrong(v) for v in ("softplus", "", "Tanh")))
 EVEN = "^(the )?(z|transition) must have an even number"
 
@@ -302,6 +304,10 @@ VALUES = {
         Wrong(lambda call: np.arange(call.sizes["pixels"])[None]),
         Wrong(lambda call: np.arange(call.sizes["pixels"]).astype(float), TypeError),
     ),
+    "window": (*(Wrong(value) for value in (0, -2, 7, MANY)), *INTEGER, Wrong(None, TypeError)),
+    **dict.fromkeys(("hop", "length", "partials"), COUNT),
+    **dict.fromkeys(("scale", "floor", "rate"), POSITIVE),
+    "normaliser": tuple(Wrong(value) for value in ("range", "", None, ["power"])),
     "rng": tuple(Wrong(Raw(value), TypeError) for value in ("a", 1.5, object())),
     "check_finite": tuple(Wrong(value, TypeError) for value in ("no", None, [], 0.0)),
     "k": (*(Wrong(value, says=r"1\.\.1024") for value in (0, 1025, 2**70, -1)), *INTEGER, Wrong(None, TypeError)),

@@ -177,7 +177,7 @@ def site(drawn, name):
             return False
         if listed:
             return 0 not in shape
-        free = is_first and not drawn.options
+        free = is_first and "n" not in drawn.options
         own = tuple(s if s and k in argument.free else None for k, s in enumerate(shape[cut:]))
         plain = tuple(s or t for s, t in zip(own, argument.shape(n, m), strict=True))
         served = shape[cut:] in shapes(drawn.case.stem) if free else shape[cut:] == plain
@@ -306,7 +306,7 @@ def unchecked(choices, face):
 
 def extremes(choices, face):
     """Parameters of any magnitude: an orthogonal matrix, or an error that names them."""
-    types, stems = draw.Types(choices, face), [k for k, entry in OBJECTS.items() if entry.unitary]
+    types, stems = draw.Types(choices, face), [k for k, entry in OBJECTS.items() if entry.unitary and entry.far]
     n, m = draw.SMALL.size(choices), choices.between(*draw.SMALL.m)
     drawn, given, sites = operator(choices, face, types, n, m, stem=choices.of(stems), hard=True, calm=True)
     far = [k for k in drawn.arguments if drawn.entry.arguments[k].powers != (0, 0)]

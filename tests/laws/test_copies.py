@@ -88,7 +88,11 @@ LAYERS = [
     ("unitary-ornn", {"reflections": 3}),
     ("scornn", {"negative_ones": 1}),
     ("scurnn", {"nonlinearity": "tanh"}),
+    ("soft-ornn", {"margin": 0.5}),
+    ("kru", {"complex": False, "factor_sizes": (2, 3)}),
     ("gru", {"reset": "after"}),
+    ("goru", {"transition": "cayley", "nonlinearity": "modrelu"}),
+    ("rum", {"lam": 1, "eta": 1.5, "nonlinearity": "modrelu"}),
 ]
 
 

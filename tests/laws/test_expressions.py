@@ -67,7 +67,7 @@ def converts(subject, rng):
         if is_complex(subject.dtype) and not is_complex(dtype):
             assert "dtype must be complex" in refused(subject.converted, dtype)
             continue
-        if is_complex(dtype) and "c" not in subject.case.kind.fields:
+        if is_complex(dtype) and "c" not in subject.case.object.kinds:
             assert "dtype must be real" in refused(subject.converted, dtype)
             continue
         op = subject.converted(dtype)

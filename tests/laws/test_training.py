@@ -6,7 +6,7 @@ import torch
 
 import isometry.torch as it
 import tolerance
-from layers import B, D, N, T, build, draw, each_layer
+from layers import SOFT, B, D, N, T, build, draw, each_layer
 
 UPDATES = 30
 
@@ -26,7 +26,7 @@ def losses(layer, head):
     return torch.tensor(found)
 
 
-def together(layer, twin):
+def together(layer, twin, soft=False):
     """All losses of a layer in single and of its copy in double precision; training changes W and keeps it
     unitary."""
     torch.manual_seed(0)
@@ -37,7 +37,7 @@ def together(layer, twin):
     tolerance.close(found, expected, tolerance.training("float32", UPDATES), "losses")
     after = layer.recurrent_matrix().detach()
     assert (after - before).abs().max() > 1e-3, "training moves W"
-    assert it.orthogonality_error(after) < tolerance.UNITARITY
+    assert soft or it.orthogonality_error(after) < tolerance.UNITARITY
 
 
 def pair(name):
@@ -48,4 +48,4 @@ def pair(name):
 
 @each_layer
 def test_training(name):
-    together(*pair(name))
+    together(*pair(name), soft=name in SOFT)

@@ -10,6 +10,7 @@ from reference.bounded_svd import bounded_svd, bounded_svd_vjp
 from reference.cayley import cayley, cayley_vjp, last_factor, size_of_packed, skew
 from reference.dense import dense, dense_vjp
 from reference.exponential import exponential, exponential_vjp
+from reference.fourier import fourier, fourier_vjp
 from reference.householder import householder, householder_factors, householder_vjp, reflection, reflection_vjp
 from reference.kronecker import kronecker, kronecker_vjp
 from reference.mesh import mesh, mesh_pairs, mesh_vjp

@@ -16,6 +16,7 @@ from registry.cayley import CAYLEY
 from registry.dense import DENSE
 from registry.entry import gathered, is_complex, real_of, spread
 from registry.exponential import EXPONENTIAL
+from registry.fourier import FOURIER
 from registry.householder import HOUSEHOLDER
 from registry.kronecker import KRONECKER
 from registry.mesh import MESH
@@ -29,6 +30,7 @@ OBJECTS = {
     "dense": DENSE,
     "kronecker": KRONECKER,
     "exponential": EXPONENTIAL,
+    "fourier": FOURIER,
     "bounded_svd": BOUNDED_SVD,
     "rotation": ROTATION,
     "mesh": MESH,

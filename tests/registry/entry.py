@@ -110,6 +110,16 @@ class Object:
         """Arguments without a gradient."""
         return tuple(name for name, argument in self.arguments.items() if not argument.trainable)
 
+    @property
+    def far(self):
+        """Arguments that may have any magnitude."""
+        return tuple(name for name, argument in self.arguments.items() if argument.powers != (0, 0))
+
+    @property
+    def kinds(self):
+        """The fields that it exists for."""
+        return "".join(variant.fields for variant in self.variants.values())
+
     def square(self, n, m):
         """The shape of the first argument of an n x n operator."""
         return next(iter(self.arguments.values())).shape(n, n if self.rectangular else m)

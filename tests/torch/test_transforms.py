@@ -189,7 +189,7 @@ def test_compiled_for_any_number_of_operators(operator, seed):
     fast = in_one_piece(lambda at, x: build(**at).apply(x))
     for size in (5, 3, 2):
         at = {name: tensor(a) for name, a in operator.draw(seed, 4, (size,)).items()}
-        x = draw(seed, size, 4)
+        x = draw(seed, size, build(**at).shape[1])
         same(fast(at, x), build(**at).apply(x))
 
 

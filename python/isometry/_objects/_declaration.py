@@ -25,6 +25,12 @@ class Argument:
     angles: bool = False  #: e^{i argument} makes the matrix complex
     number: bool = False  #: a Python number, held in double precision
     list: bool = False  #: any number of such arrays, each with sizes of its own
+    integer: bool = False  #: integers, without a gradient
+
+    @property
+    def own(self) -> bool:
+        """Whether its numbers are of the type of the matrix."""
+        return not (self.real or self.integer)
 
     @property
     def rank(self) -> int:
@@ -34,7 +40,8 @@ class Argument:
     def shape(self, sizes: Mapping[str, int]) -> Shape:
         """The shape without a batch, for these sizes."""
         n = sizes["n"]
-        return tuple(n * (n - 1) // 2 if axis == TRIANGLE else sizes[axis] for axis in self.axes.split())
+        known = {TRIANGLE: n * (n - 1) // 2, **sizes}
+        return tuple(int(axis) if axis.isdecimal() else known[axis] for axis in self.axes.split())
 
     def form(self, batch: bool = True) -> str:
         """The shape as a message shows it."""
@@ -58,6 +65,7 @@ class Declaration:
     checked: tuple[str, ...] = ()  #: arguments whose values the law restricts
     saves_matrix: bool = False  #: the gradient of the matrix starts from the matrix
     required: int = 1  #: so many arguments, the first ones, must be given
+    batched: bool = True  #: arguments may have leading axes, of a stack
     known: object = field(init=False, repr=False, compare=False)
     first_checked: bool = field(init=False, repr=False, compare=False)
 
@@ -70,6 +78,11 @@ class Declaration:
     def names(self) -> tuple[str, ...]:
         """The arguments' names."""
         return tuple(a.name for a in self.arguments)
+
+    @property
+    def lead(self) -> int:
+        """The argument whose dtype is the matrix's: the first that is of its type."""
+        return next((i for i, a in enumerate(self.arguments) if a.own), 0)
 
     @property
     def real(self) -> bool:
@@ -111,7 +124,7 @@ class Declaration:
         """Bind or check the sizes of one argument, and return its batch shape."""
         name, axes = argument.name, argument.axes.split()
         own = shape[len(shape) - len(axes) :]
-        if len(shape) < len(axes):
+        if len(shape) < len(axes) or (len(shape) > len(axes) and not self.batched):
             self._refuse(argument, shape, sizes)
         for axis, size in zip(axes, own, strict=True):
             if axis == TRIANGLE:
@@ -129,7 +142,7 @@ class Declaration:
         least = [axis for axis in dict.fromkeys(axes) if axis.isalpha() and axis not in self.empty]
         first = argument is self.arguments[0]
         rule = f" with {', '.join(least)} >= 1" if first and least else f" with {', '.join(known)}" if known else ""
-        raise ValueError(f"{argument.name} must have shape {argument.form()}{rule}, not {shape}")
+        raise ValueError(f"{argument.name} must have shape {argument.form(self.batched)}{rule}, not {shape}")
 
 
 def packed_size(argument: str, length: int) -> int:

@@ -6,6 +6,7 @@ at 1. Adagrad starts at 0.1, as in TensorFlow.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -13,12 +14,17 @@ if TYPE_CHECKING:
     import torch
     from torch import nn
 
-# name -> the class in torch.optim, and its keywords
+# name -> module and class, and its keywords
 ALGORITHMS: dict[str, tuple[str, dict[str, Any]]] = {
-    "rmsprop": ("RMSprop", {"alpha": 0.9}),
-    "adam": ("Adam", {}),
-    "adagrad": ("Adagrad", {"initial_accumulator_value": 0.1}),
-    "sgd": ("SGD", {}),
+    "rmsprop": ("torch.optim:RMSprop", {"alpha": 0.9}),
+    "adam": ("torch.optim:Adam", {}),
+    "adagrad": ("torch.optim:Adagrad", {"initial_accumulator_value": 0.1}),
+    "sgd": ("torch.optim:SGD", {}),
+}
+#: Those of a W that is itself a parameter, which they keep unitary.
+OF_MATRICES: dict[str, tuple[str, dict[str, Any]]] = {
+    "cayley-sgd": ("isometry.torch.optim:CayleySGD", {"reorthogonalize": True}),
+    "cayley-rmsprop": ("isometry.torch.optim:CayleyRMSprop", {"reorthogonalize": True}),
 }
 
 
@@ -26,8 +32,6 @@ def make_optimizers(settings: Mapping[str, Any], network: nn.Module, layer: nn.M
     """One optimiser for each of three groups, as far as it has parameters: the layer's phases, where these have a rate
     or an algorithm of their own; its other recurrent parameters; all the rest.
     """
-    import torch
-
     recurrent: Iterable[nn.Parameter] = getattr(layer, "recurrent_parameters", tuple)()
     group = {id(parameter): "recurrent_" for parameter in recurrent}
     if settings["phases_lr"] is not None or settings["phases_optimizer"] is not None:
@@ -36,8 +40,12 @@ def make_optimizers(settings: Mapping[str, Any], network: nn.Module, layer: nn.M
     for prefix in ("", "recurrent_", "phases_"):
         members = [p for p in network.parameters() if group.get(id(p), "") == prefix]
         lr, algorithm = settings[f"{prefix}lr"], settings[f"{prefix}optimizer"]
-        name, keywords = ALGORITHMS[settings["recurrent_optimizer"] if algorithm is None else algorithm]
+        algorithm = algorithm or settings["recurrent_optimizer"]
+        path, keywords = (ALGORITHMS | OF_MATRICES)[algorithm]
         if members:
-            optimizer = getattr(torch.optim, name)
+            if algorithm in OF_MATRICES and getattr(layer, "is_complex", False):
+                keywords = keywords | {"pairs": True}  # as a complex layer stores its matrix
+            module, _, name = path.partition(":")
+            optimizer = getattr(importlib.import_module(module), name)
             optimizers.append(optimizer(members, lr=settings["recurrent_lr"] if lr is None else lr, **keywords))
     return optimizers

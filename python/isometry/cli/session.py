@@ -54,7 +54,8 @@ class Session:
         with blamed(settings, f"--model {settings['model']}"):
             last_only = getattr(self.task, "last_only", False)
             self.network = Network(layer, self.task.inputs, self.task.outputs, last_only=last_only)
-        self.optimizers = make_optimizers(settings, self.network, layer)
+        with blamed(settings, f"--recurrent-optimizer {settings['recurrent_optimizer']}"):
+            self.optimizers = make_optimizers(settings, self.network, layer)
         self.baseline = float(getattr(self.task, "baseline", "nan"))
         self.baselines: dict[str, float] = dict(getattr(self.task, "baselines", {}))
         self.title = getattr(self.task, "title", type(self.task).__name__)

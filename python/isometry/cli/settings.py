@@ -15,7 +15,7 @@ from typing import Any
 import isometry
 from isometry._threads import MOST
 from isometry.cli.errors import UsageError
-from isometry.cli.optim import ALGORITHMS
+from isometry.cli.optim import ALGORITHMS, OF_MATRICES
 
 TABLES = ("layer", "task_options")  # keywords of the model's and of the task's class
 # a constructor's own names for settings, as its messages have them
@@ -80,7 +80,9 @@ SETTINGS = {
     "recurrent_lr": Setting(float, "learning rate of the recurrent parameters", 1e-4, least=0),
     "phases_lr": Setting(float, "learning rate of trained phases (default: as recurrent)", least=0),
     "optimizer": Setting(str, "optimiser", "adam", among=tuple(ALGORITHMS)),
-    "recurrent_optimizer": Setting(str, "optimiser of the recurrent parameters", "adam", among=tuple(ALGORITHMS)),
+    "recurrent_optimizer": Setting(
+        str, "optimiser of the recurrent parameters", "adam", among=(*ALGORITHMS, *OF_MATRICES)
+    ),
     "phases_optimizer": Setting(str, "optimiser of trained phases (default: as recurrent)", among=tuple(ALGORITHMS)),
     "clip": Setting(float, "largest norm of the gradient; 0 is none", 0.0, least=0),
     "penalty": Setting(float, "weight of the layer's penalty in the loss; 0 is none", 0.0, least=0),

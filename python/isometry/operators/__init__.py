@@ -7,6 +7,7 @@ from isometry.operators.bounded_svd import BoundedSvd
 from isometry.operators.cayley import Cayley
 from isometry.operators.dense import Dense
 from isometry.operators.exponential import Exponential
+from isometry.operators.fourier import FourierProduct
 from isometry.operators.householder import Householder
 from isometry.operators.kronecker import Kronecker
 from isometry.operators.mesh import Mesh
@@ -19,6 +20,7 @@ __all__ = [
     "Composition",
     "Dense",
     "Exponential",
+    "FourierProduct",
     "Householder",
     "Kronecker",
     "Mesh",

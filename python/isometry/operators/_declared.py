@@ -8,7 +8,20 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from isometry import _check, _check_expression, _core, _threads
-from isometry._arrays import Array, DType, common, finite, gradient, ready, real_type, stacked, taken, taken_real
+from isometry._arrays import (
+    INT64,
+    Array,
+    DType,
+    common,
+    finite,
+    gradient,
+    ready,
+    real_type,
+    stacked,
+    taken,
+    taken_integers,
+    taken_real,
+)
 from isometry._check import Shape
 from isometry._expression import converted, sizes
 from isometry._index import Key, picked
@@ -80,11 +93,11 @@ class Declared(Immutable):
 
     def _check_values(self, arrays: list[Array | None], dtype: DType) -> None:
         """Refuse values that the law forbids."""
-        checked, real = self._declaration.checked, real_type(dtype)
-        first = arrays[0]
-        own = dtype if first is not None and first.dtype.kind == "c" else real
+        checked = self._declaration.checked
+        first = arrays[self._declaration.lead]
+        own = dtype if first is not None and first.dtype.kind == "c" else real_type(dtype)
         seen = tuple(
-            ready(a, real if t.real else own) if a is not None and t.name in checked else None
+            ready(a, _type(t, own)) if a is not None and t.name in checked else None
             for t, a in zip(self._declaration.flat(len(arrays)), arrays, strict=True)
         )
         if any(a is not None for a in seen):
@@ -98,17 +111,17 @@ class Declared(Immutable):
     def _check_held(self, check_finite: bool) -> None:
         if check_finite and not self._finite:
             for argument, array in zip(self._flat, self._arrays, strict=True):
-                finite(argument.name, array)
+                if not argument.integer:
+                    finite(argument.name, array)
             object.__setattr__(self, "_finite", True)
 
     def _parameters(self, dtype: DType) -> Folded:
         """The arguments broadcast to the batch and folded to (nb, ...), or as they are, for arithmetic in dtype."""
         if self.batch_shape == ():
-            real = real_type(dtype)
             given = zip(self._flat, self._arrays, strict=True)
-            return tuple([None if a is None else ready(a, real if t.real else dtype) for t, a in given])
+            return tuple([None if a is None else ready(a, _type(t, dtype)) for t, a in given])
         return tuple(
-            None if a is None else stacked(a, t.rank, self.batch_shape, real_type(dtype) if t.real else dtype)
+            None if a is None else stacked(a, t.rank, self.batch_shape, _type(t, dtype))
             for t, a in zip(self._flat, self._arrays, strict=True)
         )
 
@@ -168,7 +181,7 @@ class Declared(Immutable):
             _check_expression.real_law(type(self).__name__, target)
 
         def changed(t: Argument, a: Array) -> Array:
-            return a if t.number else a.astype(converted(own, a.dtype.name, target, t.real), copy=False)
+            return a if t.number or t.integer else a.astype(converted(own, a.dtype.name, target, t.real), copy=False)
 
         return self._remade(changed)
 
@@ -197,6 +210,8 @@ def _held(i: int, argument: Argument) -> property:
 
 def _taken(argument: Argument, value: Any, first: Array | None) -> Array:
     """The argument as an array; a Python number takes the precision of the first one."""
+    if argument.integer:
+        return taken_integers(argument.name, value)
     if not argument.real:
         return taken(argument.name, value)
     if argument.number:
@@ -206,9 +221,14 @@ def _taken(argument: Argument, value: Any, first: Array | None) -> Array:
     return taken_real(argument.name, value)
 
 
+def _type(argument: Argument, dtype: DType) -> DType:
+    """The dtype of an argument in arithmetic in the given dtype."""
+    return INT64 if argument.integer else real_type(dtype) if argument.real else dtype
+
+
 def promoted(arguments: tuple[Argument, ...], arrays: list[Array | None]) -> DType:
     """The dtype of W: that of its arrays, complex where angles are given."""
-    result = common(*[a for t, a in zip(arguments, arrays, strict=True) if not t.number])
+    result = common(*[a for t, a in zip(arguments, arrays, strict=True) if not (t.number or t.integer)])
     for t, a in zip(arguments, arrays, strict=True):
         if t.angles and a is not None:
             return np.result_type(result, np.complex64)

@@ -9,7 +9,9 @@ from .. import _core, _threads, config
 from .._backend import use_backend
 from .._core import __version__
 from .._threads import set_num_threads
+from . import optim
 from .activations import activate
+from .goru import goru
 from .gru import gru
 from .operators import (
     Adjoint,
@@ -18,6 +20,7 @@ from .operators import (
     Composition,
     Dense,
     Exponential,
+    FourierProduct,
     Householder,
     Kronecker,
     Mesh,
@@ -26,6 +29,8 @@ from .operators import (
 )
 from .realform import complex_matrix, complex_state, orthogonality_error, real_input, real_matrix, real_state
 from .recurrence import recurrence
+from .rum import rum
+from .stiefel import cayley_step
 
 from . import nn  # isort: skip  (the layers import the names above)
 
@@ -69,6 +74,7 @@ __all__ = [
     "Composition",
     "Dense",
     "Exponential",
+    "FourierProduct",
     "Householder",
     "Kronecker",
     "Mesh",
@@ -76,16 +82,20 @@ __all__ = [
     "Rotation",
     "__version__",
     "activate",
+    "cayley_step",
     "complex_matrix",
     "complex_state",
     "get_num_threads",
+    "goru",
     "gru",
     "nn",
+    "optim",
     "orthogonality_error",
     "real_input",
     "real_matrix",
     "real_state",
     "recurrence",
+    "rum",
     "set_num_threads",
     "show_config",
     "use_backend",

@@ -174,7 +174,10 @@ def derived(ct: Tensor) -> bool:
 
 
 def formula_vjp(
-    formula: Callable[..., Tensor], inputs: Sequence[Tensor | None], wanted: Sequence[bool], ct: Tensor
+    formula: Callable[..., Tensor | tuple[Tensor, ...]],
+    inputs: Sequence[Tensor | None],
+    wanted: Sequence[bool],
+    ct: Tensor | tuple[Tensor, ...],
 ) -> list[Tensor | None]:
     """Gradients of `formula(*inputs)` along `ct` for the requested inputs, as differentiable functions of all of
     them."""

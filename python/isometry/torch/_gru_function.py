@@ -1,8 +1,9 @@
-"""The differentiable kernel call of `gru`, its textbook formula, and the two operators of a compiled graph.
+"""The differentiable kernel call of `gru` and `goru`, the textbook formula, and the two operators of a compiled graph.
 
 Tensors of all of them, in this order: x (T, B, d), w (3, n, n), u (3, n, d), b (3, n), h0 (B, n), hidden_bias (n,),
-activation_bias (units,). Besides the states the kernel saves z, r and c of every step for its gradient, and with reset
-"after" W_h h + c_h.
+activation_bias (units,). Where W_h is an operator applied step by step w is (2, n, n), and the operator's arguments
+follow. Besides the states the kernel saves z, r and c of every step for its gradient, and with reset "after"
+W_h h + c_h.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from torch import Tensor
 from torch.autograd import Function
 
 from .. import _core
-from ._function import array, derived, formula_vjp, gradient, optional, room, threads
+from ._function import array, derived, formula_vjp, optional, room, threads
 from .formulas._precision import full_precision
 from .formulas.activation import activate
+from .operators._functions import Functions, arrays, rooms, trained_only
 
-#: The number of tensors.
+#: The number of tensors before those of an operator.
 TENSORS = 7
 
 
@@ -79,7 +81,7 @@ def formula(
 
 def _given(tensors: Sequence[Any], setting: Setting) -> Any:
     """The arguments of the kernels."""
-    x, w, u, b, h0, hidden_bias, activation_bias = tensors
+    x, w, u, b, h0, hidden_bias, activation_bias = tensors[:TENSORS]
     return (
         array(x),
         array(w),
@@ -96,49 +98,72 @@ def _given(tensors: Sequence[Any], setting: Setting) -> Any:
     )
 
 
-def _forward(tensors: Sequence[Any], setting: Setting, saving: bool) -> tuple[Tensor, Tensor | None]:
+def _transition(functions: Functions | None, tensors: Sequence[Any]) -> Any:
+    """W_h as the kernels take it, where it is no part of w."""
+    return None if functions is None else (functions.declaration.stem, arrays(tensors[TENSORS:]))
+
+
+def _forward(
+    tensors: Sequence[Any], setting: Setting, saving: bool, functions: Functions | None = None
+) -> tuple[Tensor, Tensor | None]:
     """The states, and what the gradient reads besides them."""
     x, w = tensors[:2]
     shape = (*x.shape[:2], w.shape[-1])
     states, h = room(shape, x.dtype)
     saved, s = room((3 + setting.after, *shape), x.dtype) if saving else (None, None)
-    _core.gru(_given(tensors, setting), h, s, threads())
+    _core.gru(_given(tensors, setting), _transition(functions, tensors), h, s, threads())
     return states, saved
 
 
 def _backward(
-    tensors: Sequence[Any], setting: Setting, states: Tensor, saved: Tensor, ct: Tensor, wanted: Sequence[bool]
-) -> list[Tensor | None]:
-    """The gradients that are wanted."""
-    rooms = [gradient(w, t) for w, t in zip(wanted, tensors, strict=True)]
-    x, w, u, b, h0, hidden_bias, activation_bias = (a for _, a in rooms)
-    bars = (x, w, u, b, h0, hidden_bias, activation_bias)
-    _core.gru_vjp(_given(tensors, setting), array(states), array(saved), array(ct), bars, threads())
-    return [t for t, _ in rooms]
+    tensors: Sequence[Any],
+    setting: Setting,
+    results: tuple[Tensor, Tensor, Tensor],
+    wanted: Sequence[bool],
+    functions: Functions | None = None,
+) -> tuple[Tensor | None, ...]:
+    """The gradients that are wanted, from the states, what was saved with them, and their cotangents."""
+    grads, bars = rooms(wanted, tensors)
+    x, w, u, b, h0, hidden_bias, activation_bias = bars[:TENSORS]
+    own = (x, w, u, b, h0, hidden_bias, activation_bias)
+    states, saved, ct = (array(t) for t in results)
+    given, transition = _given(tensors, setting), _transition(functions, tensors)
+    _core.gru_vjp(given, transition, states, saved, ct, own, bars[TENSORS:], threads())
+    return grads
 
 
 class Gru(Function):
-    """States (T, B, n)."""
+    """States (T, B, n) for W_h the third of w, or an operator that serves step by step."""
 
     @staticmethod
-    def forward(ctx: Any, *arguments: Any) -> Tensor:
-        tensors, setting = arguments[:TENSORS], arguments[TENSORS]
-        states, saved = _forward(tensors, setting, any(ctx.needs_input_grad))
+    def forward(ctx: Any, functions: Functions | None, setting: Setting, *tensors: Tensor | None) -> Tensor:
+        states, saved = _forward(tensors, setting, any(ctx.needs_input_grad), functions)
         ctx.save_for_backward(*tensors, states, saved)
-        ctx.setting = setting
+        ctx.functions, ctx.setting = functions, setting
         return states
 
     @staticmethod
     def backward(ctx: Any, ct: Tensor) -> tuple[Tensor | None, ...]:
         *tensors, states, saved = ctx.saved_tensors
-        setting, wanted = ctx.setting, ctx.needs_input_grad[:TENSORS]
+        functions, setting, wanted = ctx.functions, ctx.setting, ctx.needs_input_grad[2:]
+        if functions is not None:
+            own = (argument.trained for argument in functions.declaration.arguments)
+            wanted = trained_only(wanted, (*(True,) * TENSORS, *own))
         if derived(ct):
 
             def states_of(*tensors: Any) -> Tensor:
-                return formula(setting, *tensors)
+                x, w, *rest = tensors[:TENSORS]
+                if functions is not None:
+                    w = with_transition(w, functions.matrix_formula(*tensors[TENSORS:]))
+                return formula(setting, x, w, *rest)
 
-            return (*formula_vjp(states_of, tensors, wanted, ct), None)
-        return (*_backward(tensors, setting, states, saved, ct, wanted), None)
+            return (None, None, *formula_vjp(states_of, tensors, wanted, ct))
+        return (None, None, *_backward(tensors, setting, (states, saved, ct), wanted, functions))
+
+
+def with_transition(w: Tensor, own: Tensor) -> Tensor:
+    """W_z, W_r and W_h as one tensor."""
+    return torch.cat((w, own[None]))
 
 
 # ---------------------------------------------------------------- one operation of a compiled graph
@@ -191,7 +216,7 @@ def _operator_backward(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
     tensors = x, w, u, b, h0, hidden_bias, activation_bias
     setting = Setting(after, activation, slope, lengths, reverse)
-    bars = _backward(tensors, setting, states, saved, ct, [True] * TENSORS)
+    bars = _backward(tensors, setting, (states, saved, ct), [True] * TENSORS)
     # An operator returns tensors only: the gradient of an absent argument is an empty one.
     return tuple(torch.empty(0) if t is None else t for t in bars)  # type: ignore[return-value]
 

@@ -1,4 +1,4 @@
-"""The gated recurrent unit over a whole sequence in one call."""
+"""The gated recurrent unit over a whole sequence in one call; what `goru` has in common with it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from torch.autograd import forward_ad
 from .. import _check, _check_gru, _check_recurrence
 from .._backend import serve
 from ._function import by_formula, dtype_name
-from ._gru_function import Gru, GruCompiled, Setting, formula
-from .operators._operator import real_tensor, tensor
+from ._gru_function import Gru, GruCompiled, Setting, formula, with_transition
+from .operators._operator import Operator, real_tensor, tensor
 from .recurrence import _order
 
 
@@ -101,8 +101,27 @@ def gru(
     >>> torch.allclose(it.gru(x, w, u, b, h0=torch.ones(8)), torch.tensor(1.0))
     True
     """
+    biases = activation_bias, hidden_bias
+    return gated(None, (x, w, u, b, h0), reset, activation, biases, slope, lengths, reverse, backend)
+
+
+def gated(
+    transition: Operator | None,
+    tensors: tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None],
+    reset: str,
+    activation: str,
+    biases: tuple[Tensor | None, Tensor | None],
+    slope: float,
+    lengths: Tensor | Sequence[int] | None,
+    reverse: bool,
+    backend: str | None,
+) -> Tensor:
+    """The states of `gru`, or of `goru` with a transition as W_h: x, w, u, b, h0, and the biases of phi and W_h."""
+    (x, w, u, b, h0), (activation_bias, hidden_bias) = tensors, biases
     serve(backend)
     reverse = _check.flag("reverse", reverse)
+    if transition is not None and not isinstance(transition, Operator):
+        _check.kind("transition", "an operator of isometry.torch", transition)
     x = tensor("x", x)
     _check.real("x", dtype_name(x.dtype))
     beside = x.dtype, x.device
@@ -111,8 +130,19 @@ def gru(
     own = {name: None if t is None else _beside(name, t, *beside) for name, t in given.items()}
     shapes = {name: None if t is None else tuple(t.shape) for name, t in own.items()}
     steps, batch, n = _check_gru.arguments(
-        tuple(x.shape), tuple(w.shape), tuple(u.shape), shapes["b"], shapes["h0"], shapes["hidden_bias"], reset
+        tuple(x.shape),
+        tuple(w.shape),
+        tuple(u.shape),
+        shapes["b"],
+        shapes["h0"],
+        shapes["hidden_bias"],
+        reset,
+        transition is None,
     )
+    if transition is not None:
+        kind = dtype_name(transition.dtype)
+        _check_gru.transition(transition.shape, transition.batch_shape, kind, n)
+        _check.same_precision("transition", kind, "x", dtype_name(x.dtype))
     _check_recurrence.activation(activation, "activation")
     _check_recurrence.slope(slope)
     _check_recurrence.activation_units(
@@ -123,10 +153,10 @@ def gru(
     setting = Setting(reset == "after", activation, float(slope), ends, reverse)
     rest = own["hidden_bias"], own["activation_bias"]
     if order is None:
-        return _states((x, w, u, own["b"], h0, *rest), setting)
+        return _states(transition, (x, w, u, own["b"], h0, *rest), setting)
     # The kernels want the longest sequence first.
     h0 = None if h0 is None else h0[order]
-    return _states((x[:, order], w, u, own["b"], h0, *rest), setting)[:, order.argsort()]
+    return _states(transition, (x[:, order], w, u, own["b"], h0, *rest), setting)[:, order.argsort()]
 
 
 def _beside(name: str, value: object, dtype: torch.dtype, device: torch.device) -> Tensor:
@@ -136,11 +166,18 @@ def _beside(name: str, value: object, dtype: torch.dtype, device: torch.device) 
     return real_tensor(name, value, "x", dtype, device)
 
 
-def _states(tensors: tuple[Tensor | None, ...], setting: Setting) -> Tensor:
-    x = tensors[0]
-    assert x is not None
+def _states(transition: Operator | None, tensors: tuple[Tensor | None, ...], setting: Setting) -> Tensor:
+    x, w, *rest = tensors
+    assert x is not None and w is not None
+    if transition is not None:
+        if not by_formula(*tensors, setting.lengths):
+            steps = transition._steps(x.dtype, x.shape[0], x.shape[1], True)
+            if steps is not None:
+                functions, arguments = steps
+                return Gru.apply(functions, setting, *tensors, *arguments)  # type: ignore[no-any-return]
+        tensors = x, with_transition(w, transition.matrix()), *rest
     if not by_formula(*tensors, setting.lengths):
-        return Gru.apply(*tensors, setting)
+        return Gru.apply(None, setting, *tensors)  # type: ignore[no-any-return]
     # Inside a transform of torch.func, and in forward mode, the compiler gets the loop, as that of `recurrence` does.
     plain = not torch._C._are_functorch_transforms_active() and forward_ad._current_level < 0
     if torch.compiler.is_compiling() and plain and x.device.type == "cpu":

@@ -24,10 +24,12 @@ pub struct Argument {
     pub group: &'static str,
     /// Any number of such arrays.
     pub list: bool,
+    /// Integers; they have no gradient.
+    pub integer: bool,
 }
 
-/// An [`Argument`]: `argument!("name", "axes")` of the type of the matrix, then any of `real`, `fixed`, `list`,
-/// `group "name"`.
+/// An [`Argument`]: `argument!("name", "axes")` of the type of the matrix, then any of `real`, `fixed`, `integer`,
+/// `list`, `group "name"`.
 #[macro_export]
 macro_rules! argument {
     ($name:literal, $axes:literal $(, $key:ident $($value:literal)?)*) => {{
@@ -40,12 +42,17 @@ macro_rules! argument {
             trained: true,
             group: "",
             list: false,
+            integer: false,
         };
         $($crate::argument!(@ argument $key $($value)?);)*
         argument
     }};
     (@ $argument:ident real) => { $argument.real = true };
     (@ $argument:ident fixed) => { $argument.trained = false };
+    (@ $argument:ident integer) => {
+        $argument.integer = true;
+        $argument.trained = false
+    };
     (@ $argument:ident list) => { $argument.list = true };
     (@ $argument:ident group $value:literal) => { $argument.group = $value };
 }
@@ -66,6 +73,8 @@ pub enum Array<'a, T: Scalar> {
     Own(&'a [T]),
     /// Of its real type.
     Real(&'a [T::Real]),
+    /// Integers.
+    Integers(&'a [i64]),
 }
 
 impl<T: Scalar> Array<'_, T> {
@@ -75,6 +84,7 @@ impl<T: Scalar> Array<'_, T> {
             Array::None => None,
             Array::Own(array) => Some(array.len()),
             Array::Real(array) => Some(array.len()),
+            Array::Integers(array) => Some(array.len()),
         }
     }
 }
@@ -151,6 +161,12 @@ impl<'a, T: Scalar> Given<'a, T> {
     /// The elements of a real argument, if it is given.
     pub fn real(&self) -> Option<&'a [T::Real]> {
         if let Array::Real(array) = self.array { Some(array) } else { None }
+    }
+
+    /// The elements of an argument of integers.
+    pub fn integers(&self, argument: &'static str) -> Result<&'a [i64]> {
+        let Array::Integers(array) = self.array else { return Err(Error::value(argument, "must be given")) };
+        Ok(array)
     }
 }
 

@@ -16,6 +16,7 @@ pub mod cayley;
 mod dispatch;
 pub mod eliminate;
 pub mod exponential;
+pub mod fourier;
 pub mod householder;
 pub mod kronecker;
 mod lanes;

@@ -68,7 +68,7 @@ pub struct Turn<R> {
 /// Adds (s, t) of rows to `sums`, and writes x_bar, for x and the cotangents of what [`Turn`] writes.
 ///
 /// # Safety
-/// The frame was written for n; x, g, x_bar have `rows` rows of n numbers, `sums` 2 n; x_bar and `sums` overlap nothing else.
+/// The frame was written for n; x, g, x_bar have `rows` rows of n numbers, `sums` 2 n; x_bar may be g, `sums` overlap nothing else.
 pub struct Pull<R> {
     /// n
     pub n: usize,
@@ -121,7 +121,7 @@ compiled! {
 
 /// The inner products of two vectors with C others: [the first's, the second's].
 #[inline(always)]
-unsafe fn dots<S: Simd, const C: usize>(
+pub(crate) unsafe fn dots<S: Simd, const C: usize>(
     n: usize,
     left: [*const S::R; 2],
     right: [*const S::R; C],
@@ -155,7 +155,7 @@ unsafe fn dots<S: Simd, const C: usize>(
 
 /// out <- f x
 #[inline(always)]
-unsafe fn scaled<S: Simd>(n: usize, f: S::R, x: *const S::R, out: *mut S::R) {
+pub(crate) unsafe fn scaled<S: Simd>(n: usize, f: S::R, x: *const S::R, out: *mut S::R) {
     for at in (0..n).step_by(S::LANES) {
         // SAFETY: both have n numbers.
         unsafe { S::store_n(out.add(at), S::mul(S::splat(f), S::load_n(x.add(at), n - at)), n - at) };
@@ -164,7 +164,7 @@ unsafe fn scaled<S: Simd>(n: usize, f: S::R, x: *const S::R, out: *mut S::R) {
 
 /// out <- base + f x + g y
 #[inline(always)]
-unsafe fn combined<S: Simd>(
+pub(crate) unsafe fn combined<S: Simd>(
     n: usize,
     base: *const S::R,
     (f, x): (S::R, *const S::R),
@@ -183,7 +183,7 @@ unsafe fn combined<S: Simd>(
 
 /// Writes x / ||x||, and returns 1 / ||x||; None for a zero vector. Squares may leave the range of the type.
 #[inline(always)]
-unsafe fn direction<S: Simd>(n: usize, x: *const S::R, out: *mut S::R) -> Option<S::R> {
+pub(crate) unsafe fn direction<S: Simd>(n: usize, x: *const S::R, out: *mut S::R) -> Option<S::R> {
     let (one, tiny) = (S::R::one(), S::R::min_positive_value());
     // SAFETY: both have n numbers.
     unsafe {
@@ -293,21 +293,10 @@ impl<R: Real> Kernel<R> for Pull<R> {
                 let (alpha, delta) = (two * ax, two * wg);
                 let gamma = two * (wx - alpha * overlap);
                 let beta = two * (ag - delta * overlap);
-                if !self.x_bar.is_null() {
-                    let out = self.x_bar.add(row * n);
-                    if self.forward {
-                        combined::<S>(n, g, (-delta, w), (-beta, ah), out);
-                    } else {
-                        combined::<S>(n, x, (-alpha, ah), (-gamma, w), out);
-                    }
-                }
-                if self.sums.is_null() {
-                    continue;
-                }
                 // s = -alpha g + alpha delta w - beta x + alpha beta ah,  t = -gamma g - delta x + alpha delta ah + gamma delta w
                 let of_s = [-alpha, -beta, alpha * beta, alpha * delta];
                 let of_t = [-gamma, -delta, alpha * delta, gamma * delta];
-                for at in (0..n).step_by(S::LANES) {
+                for at in (0..if self.sums.is_null() { 0 } else { n }).step_by(S::LANES) {
                     let live = n - at;
                     let vectors = [
                         S::load_n(g.add(at), live),
@@ -323,6 +312,14 @@ impl<R: Real> Kernel<R> for Pull<R> {
                     }
                     S::store_n(to_s, s, live);
                     S::store_n(to_t, t, live);
+                }
+                if !self.x_bar.is_null() {
+                    let out = self.x_bar.add(row * n);
+                    if self.forward {
+                        combined::<S>(n, g, (-delta, w), (-beta, ah), out);
+                    } else {
+                        combined::<S>(n, x, (-alpha, ah), (-gamma, w), out);
+                    }
                 }
             }
         }

@@ -7,6 +7,7 @@ use crate::activation::ActivationKernels;
 use crate::cayley::CayleyKernels;
 use crate::eliminate::EliminateKernels;
 use crate::exponential::{ExponentialKernels, ExponentialPasses};
+use crate::fourier::FourierKernels;
 use crate::householder::HouseholderKernels;
 use crate::kronecker::KroneckerKernels;
 use crate::mesh::{AngleKernels, MeshKernels};
@@ -41,6 +42,7 @@ pub trait Real:
     + ActivationKernels
     + ExponentialPasses
     + AngleKernels
+    + FourierKernels
     + NormKernels
     + RecurrenceKernels
     + RotationKernels

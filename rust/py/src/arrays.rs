@@ -28,9 +28,9 @@ macro_rules! typed {
         })*
     };
 }
-typed!(f32, F32, "float32"; f64, F64, "float64"; c32, C32, "complex64"; c64, C64, "complex128");
+typed!(f32, F32, "float32"; f64, F64, "float64"; c32, C32, "complex64"; c64, C64, "complex128"; i64, I64, "int64");
 
-/// The four element types; the dtype of an array selects one.
+/// The four element types, the dtype of an array selects one, and that of integers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// float32
@@ -41,6 +41,8 @@ pub enum Kind {
     C32,
     /// complex128
     C64,
+    /// int64
+    I64,
 }
 
 /// The element type of an array.
@@ -48,7 +50,7 @@ pub fn kind(argument: &str, array: &Bound<'_, PyAny>) -> PyResult<Kind> {
     let expected = "float32, float64, complex64 or complex128";
     let Ok(untyped) = array.cast::<PyUntypedArray>() else {
         return match tensor(argument, array)? {
-            Some(Tensor { kind: Some(kind), .. }) => Ok(kind),
+            Some(Tensor { kind: Some(kind), .. }) if kind != Kind::I64 => Ok(kind),
             Some(_) => Err(PyTypeError::new_err(format!("{argument}: expected a tensor of {expected}"))),
             None => Err(PyTypeError::new_err(format!(
                 "{argument}: expected a NumPy array, got {}",
@@ -79,8 +81,14 @@ macro_rules! by_kind {
             $crate::arrays::Kind::F64 => $f::<f64>($($arg),*),
             $crate::arrays::Kind::C32 => $f::<isometry_core::scalar::c32>($($arg),*),
             $crate::arrays::Kind::C64 => $f::<isometry_core::scalar::c64>($($arg),*),
+            $crate::arrays::Kind::I64 => Err($crate::arrays::integers($argument)),
         }
     };
+}
+
+/// Integers decide no element type.
+pub fn integers(argument: &str) -> PyErr {
+    PyTypeError::new_err(format!("{argument}: expected an array of floating or complex numbers"))
 }
 
 fn name_of_type(array: &Bound<'_, PyAny>) -> String {

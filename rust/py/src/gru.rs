@@ -1,15 +1,20 @@
-//! `gru*`: the gated recurrent unit over a sequence, real numbers.
+//! `gru*`: the gated recurrent unit over a sequence, real numbers; its W_h a matrix, or any operator on rows.
 
 use crate::activation::parse;
 use crate::arrays::{Input, Kind, Number, Output, kind, read, write};
+use crate::error::exception;
 use crate::gate;
+use crate::operator::{Arguments, Bars};
 use crate::sequence::counts;
+use isometry_core::Cpu;
 use isometry_core::activation::Activation;
+use isometry_core::operators::view;
 use isometry_core::recurrence::gru::{Gru, GruGradients, Reset, backward, forward};
 use isometry_core::scalar::Real;
 use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 type Any<'py> = Bound<'py, PyAny>;
 type Optional<'py> = Option<Bound<'py, PyAny>>;
@@ -29,6 +34,23 @@ pub type Given<'py> = (
     Option<PyReadonlyArray1<'py, i64>>,
     bool,
 );
+
+/// W_h, where it is no part of w: an object, and the list of its arguments.
+pub type Transition<'py> = Option<(String, Bound<'py, PyTuple>)>;
+
+/// The transition of a call, borrowed.
+fn borrowed<'py, R: Number>(transition: &Transition<'py>) -> PyResult<Option<Arguments<'py, R>>> {
+    transition.as_ref().map(|(object, arguments)| Arguments::new(object, arguments)).transpose()
+}
+
+/// Its view.
+fn viewed<'a, R: Number>(
+    transition: &Transition<'_>,
+    arguments: &'a Option<Arguments<'_, R>>,
+) -> PyResult<Option<Box<dyn Cpu<R> + 'a>>> {
+    let both = transition.as_ref().zip(arguments.as_ref());
+    both.map(|((object, _), arguments)| view(object, &arguments.given()).map_err(exception)).transpose()
+}
 
 /// Room for the gradients of x, w, u, b, h0, hidden_bias, activation_bias; None where one is not wanted.
 pub type GivenBars<'py> =
@@ -73,7 +95,7 @@ impl<'py, R: Number + Real> Arrays<'py, R> {
         })
     }
 
-    fn view(&self) -> Gru<'_, R> {
+    fn view<'a>(&'a self, transition: Option<&'a dyn Cpu<R>>) -> Gru<'a, R> {
         let Arrays { sizes: [steps, batch, features, n], reset, activation, reverse, .. } = *self;
         let [x, w, u] = self.given.each_ref().map(Input::slice);
         let [b, h0, hidden_bias, activation_bias] = self.optional.each_ref().map(read);
@@ -85,6 +107,7 @@ impl<'py, R: Number + Real> Arrays<'py, R> {
             n,
             x,
             w,
+            transition,
             u,
             b,
             h0,
@@ -106,7 +129,7 @@ impl<'py, R: Number + Real> Arrays<'py, R> {
     /// Shape of what is saved.
     fn saved_shape(&self) -> [usize; 4] {
         let [steps, batch, _, n] = self.sizes;
-        [self.view().saved(), steps, batch, n]
+        [self.view(None).saved(), steps, batch, n]
     }
 }
 
@@ -126,41 +149,47 @@ macro_rules! by_real {
 pub fn gru<'py>(
     py: Python<'py>,
     given: Given<'py>,
+    transition: Transition<'py>,
     states: Any<'py>,
     saved: Optional<'py>,
     threads: usize,
 ) -> PyResult<()> {
     fn call<'py, R: Number + Real>(
         py: Python<'py>,
-        given: &Given<'py>,
+        (given, transition): (&Given<'py>, &Transition<'py>),
         (states, saved): (&Any<'py>, &Optional<'py>),
         threads: usize,
     ) -> PyResult<()> {
         let arrays = Arrays::<R>::new(given)?;
         let mut states = Output::shaped("states", states, &arrays.states_shape())?;
         let mut saved = Output::optional("saved", saved.as_ref(), &arrays.saved_shape())?;
-        let (view, states, saved) = (arrays.view(), states.slice(), write(&mut saved));
+        let own = borrowed::<R>(transition)?;
+        let operator = viewed(transition, &own)?;
+        let (view, states, saved) = (arrays.view(operator.as_deref()), states.slice(), write(&mut saved));
         gate::run_interruptible(py, |cancel| forward(&view, states, saved, threads, cancel))
     }
-    by_real!(&given.0, call(py, &given, (&states, &saved), threads))
+    by_real!(&given.0, call(py, (&given, &transition), (&states, &saved), threads))
 }
 
 /// Gradients of everything from the states, what was saved with them, and their cotangents.
+#[allow(clippy::too_many_arguments, reason = "the arrays of one call")]
 #[pyfunction]
 pub fn gru_vjp<'py>(
     py: Python<'py>,
     given: Given<'py>,
+    transition: Transition<'py>,
     states: Any<'py>,
     saved: Any<'py>,
     ct: Any<'py>,
     bars: GivenBars<'py>,
+    transition_bars: Bound<'py, PyTuple>,
     threads: usize,
 ) -> PyResult<()> {
     fn call<'py, R: Number + Real>(
         py: Python<'py>,
-        given: &Given<'py>,
+        (given, transition): (&Given<'py>, &Transition<'py>),
         (states, saved, ct): (&Any<'py>, &Any<'py>, &Any<'py>),
-        bars: &GivenBars<'py>,
+        (bars, transition_bars): (&GivenBars<'py>, &Bound<'py, PyTuple>),
         threads: usize,
     ) -> PyResult<()> {
         let arrays = Arrays::<R>::new(given)?;
@@ -171,7 +200,7 @@ pub fn gru_vjp<'py>(
         let (x, w, u, b, h0, hidden_bias, activation_bias) = bars;
         let units = arrays.optional[3].as_ref().map_or(vec![], |bias| bias.shape().to_vec());
         let mut x = Output::optional("x_bar", x.as_ref(), &[steps, batch, features])?;
-        let mut w = Output::optional("w_bar", w.as_ref(), &[3, n, n])?;
+        let mut w = Output::optional("w_bar", w.as_ref(), arrays.given[1].shape())?;
         let mut u = Output::optional("u_bar", u.as_ref(), &[3, n, features])?;
         let mut b = Output::optional("b_bar", b.as_ref(), &[3, n])?;
         let mut h0 = Output::optional("h0_bar", h0.as_ref(), &[batch, n])?;
@@ -186,8 +215,18 @@ pub fn gru_vjp<'py>(
             hidden_bias: write(&mut hidden_bias),
             activation_bias: write(&mut own),
         };
-        let (view, states, saved, ct) = (arrays.view(), states.slice(), saved.slice(), ct.slice());
-        gate::run_interruptible(py, |cancel| backward(&view, states, saved, ct, gradients, threads, cancel))
+        let own = borrowed::<R>(transition)?;
+        let operator = viewed(transition, &own)?;
+        let rooms = transition.as_ref().zip(own.as_ref());
+        let rooms = rooms.map(|((object, _), own)| Bars::new(object, own, transition_bars));
+        let mut rooms = rooms.transpose()?;
+        let mut own_bars = rooms.as_mut().map_or(vec![], Bars::view);
+        let (view, states, saved, ct) =
+            (arrays.view(operator.as_deref()), states.slice(), saved.slice(), ct.slice());
+        gate::run_interruptible(py, |cancel| {
+            backward(&view, states, saved, ct, gradients, &mut own_bars, threads, cancel)
+        })
     }
-    by_real!(&given.0, call(py, &given, (&states, &saved, &ct), &bars, threads))
+    let (given, bars) = ((&given, &transition), (&bars, &transition_bars));
+    by_real!(&given.0.0, call(py, given, (&states, &saved, &ct), bars, threads))
 }

@@ -10,6 +10,7 @@ mod gru;
 mod householder;
 mod operator;
 mod recurrence;
+mod rum;
 mod sequence;
 mod tensors;
 
@@ -34,6 +35,8 @@ mod _core {
     };
     #[pymodule_export]
     use crate::recurrence::{recurrence, recurrence_route, recurrence_vjp};
+    #[pymodule_export]
+    use crate::rum::{rum, rum_vjp};
     #[pymodule_export]
     use crate::tensors::exchange_with;
     use pyo3::prelude::*;

@@ -31,9 +31,14 @@ fn nth(arguments: &'static [Argument], i: usize) -> PyResult<&'static Argument> 
     arguments.get(i).or_else(listed).ok_or_else(many)
 }
 
-/// The element type of the matrices, which the first array given decides.
-pub fn first<'py>(arguments: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
-    let given = arguments.iter().find(|array| !array.is_none());
+/// The array that decides the element type of the matrices: the first given that is of it, else the first real one.
+pub fn first<'py>(object: &str, arguments: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+    let list = declared(object)?;
+    let of = |real: bool| {
+        let fits = |i: usize| nth(list, i).is_ok_and(|argument| !argument.integer && argument.real == real);
+        arguments.iter().enumerate().find(|(i, array)| !array.is_none() && fits(*i))
+    };
+    let given = of(false).or_else(|| of(true)).map(|(_, array)| array);
     given.ok_or_else(|| PyTypeError::new_err("arguments: expected an array"))
 }
 
@@ -41,6 +46,7 @@ enum Borrowed<'py, T: Number> {
     None,
     Own(Input<'py, T>),
     Real(Input<'py, T::Real>),
+    Integers(Input<'py, i64>),
 }
 
 /// The arguments of a call, borrowed.
@@ -54,6 +60,7 @@ impl<'py, T: Number> Arguments<'py, T> {
             let argument = nth(arguments, i)?;
             Ok(match (array.is_none(), argument.real) {
                 (true, _) => Borrowed::None,
+                _ if argument.integer => Borrowed::Integers(Input::new(argument.name, &array)?),
                 (_, false) => Borrowed::Own(Input::new(argument.name, &array)?),
                 (_, true) => Borrowed::Real(Input::new(argument.name, &array)?),
             })
@@ -67,6 +74,9 @@ impl<'py, T: Number> Arguments<'py, T> {
             &Borrowed::None => Given { shape: &[], array: Array::None },
             Borrowed::Own(input) => Given { shape: input.shape(), array: Array::Own(input.slice()) },
             Borrowed::Real(input) => Given { shape: input.shape(), array: Array::Real(input.slice()) },
+            Borrowed::Integers(input) => {
+                Given { shape: input.shape(), array: Array::Integers(input.slice()) }
+            }
         };
         self.0.iter().map(one).collect()
     }
@@ -302,15 +312,15 @@ pub fn operator_check(object: &str, arguments: Bound<'_, PyTuple>) -> PyResult<(
         let given = borrowed.given();
         gate::run(arguments.py(), || check_values(object, &given))
     }
-    let deciding = first(&arguments)?;
+    let deciding = first(object, &arguments)?;
     by_kind!("arguments", &deciding, call(object, &arguments))
 }
 
-/// Every object: its name -> (name, axes, real, trained, group, list) of each argument.
+/// Every object: its name -> (name, axes, real, trained, group, list, integer) of each argument.
 pub fn objects(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     let table = PyDict::new(py);
     for (object, arguments) in OBJECTS {
-        let row = |a: &Argument| (a.name, a.axes, a.real, a.trained, a.group, a.list);
+        let row = |a: &Argument| (a.name, a.axes, a.real, a.trained, a.group, a.list, a.integer);
         table.set_item(object, PyTuple::new(py, arguments.iter().map(row))?)?;
     }
     Ok(table)

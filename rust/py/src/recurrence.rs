@@ -84,24 +84,31 @@ pub fn recurrence_vjp<'py>(
     by_kind!("x", &sequence.0, call(py, given, &sequence, results, bars, threads))
 }
 
-/// "factored" or "dense": the cheaper route of an object for so many steps and sequences.
+/// "factored" or "dense": the cheaper route of an object for so many steps and sequences; a gated unit takes the factors of
+/// operators on rows only.
 #[pyfunction]
+#[pyo3(signature = (object, arguments, steps, batch, gated = false))]
 pub fn recurrence_route(
     object: &str,
     arguments: Bound<'_, PyTuple>,
     steps: usize,
     batch: usize,
+    gated: bool,
 ) -> PyResult<&'static str> {
     fn call<T: Number>(
         object: &str,
         arguments: &Bound<'_, PyTuple>,
-        (steps, batch): (usize, usize),
+        (steps, batch, gated): (usize, usize, bool),
     ) -> PyResult<&'static str> {
         let arguments = Arguments::<T>::new(object, arguments)?;
         let own = arguments.given();
         let operator = view(object, &own).map_err(exception)?;
-        Ok(if operator.transition().is_none() { "dense" } else { operator.route(steps, batch).name() })
+        Ok(match operator.transition() {
+            Some(core::Transition::Rows(_)) => operator.route(steps, batch).name(),
+            Some(_) if !gated => operator.route(steps, batch).name(),
+            _ => "dense",
+        })
     }
-    let deciding = crate::operator::first(&arguments)?;
-    by_kind!("arguments", &deciding, call(object, &arguments, (steps, batch)))
+    let deciding = crate::operator::first(object, &arguments)?;
+    by_kind!("arguments", &deciding, call(object, &arguments, (steps, batch, gated)))
 }

@@ -16,6 +16,7 @@ const NAME: &std::ffi::CStr = c"dlpack_exchange_api";
 /// The version of the tables below.
 const MAJOR: u32 = 1;
 const CPU: i32 = 1;
+const INTEGER: u8 = 0;
 const FLOAT: u8 = 2;
 const COMPLEX: u8 = 5;
 
@@ -115,6 +116,7 @@ pub fn tensor(argument: &str, object: &Bound<'_, PyAny>) -> PyResult<Option<Tens
         (FLOAT, 64, 1) => Some(Kind::F64),
         (COMPLEX, 64, 1) => Some(Kind::C32),
         (COMPLEX, 128, 1) => Some(Kind::C64),
+        (INTEGER, 64, 1) => Some(Kind::I64),
         _ => None,
     };
     let rank = usize::try_from(view.rank).unwrap_or(0);

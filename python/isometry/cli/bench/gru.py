@@ -64,27 +64,52 @@ def addcmul(c: Tensor, h: Tensor, z: Tensor) -> Tensor:
 
 
 def loop(leaves: dict[str, Tensor], x: Tensor, reset: str, blend: Callable[..., Tensor]) -> Callable[[], Tensor]:
-    """U x of all steps and gates at once, then one product for z and r (with reset "after" for all three) per step."""
+    """One product for z and r (with reset "after" for all three) per step."""
 
     def forward() -> Tensor:
         w, u, b = leaves.values()
-        drive = torch.addmm(b.flatten(), x.flatten(0, 1), u.flatten(0, 1).T).unflatten(0, x.shape[:2])
-        gates, own, every = w[:2].flatten(0, 1).T, w[2].T, w.flatten(0, 1).T
+        if reset == "before":
+            return before(x, w[:2], by_matrix(w[2]), u, b, blend)
+        every = w.flatten(0, 1).T
         h, states = x.new_zeros(x.shape[1], w.shape[1]), []
-        first, last = (part.unbind(0) for part in drive.split((2 * N, N), -1))
-        for to_gates, to_c in zip(first, last, strict=True):
-            if reset == "before":
-                z, r = torch.sigmoid(torch.addmm(to_gates, h, gates)).chunk(2, 1)
-                c = torch.tanh(torch.addmm(to_c, r * h, own))
-            else:
-                of_gates, of_c = (h @ every).split((2 * N, N), -1)
-                z, r = torch.sigmoid(to_gates + of_gates).chunk(2, 1)
-                c = torch.tanh(torch.addcmul(to_c, r, of_c))
-            h = blend(c, h, z)
+        for to_gates, to_c in zip(*drives(x, u, b), strict=True):
+            of_gates, of_c = (h @ every).split((2 * N, N), -1)
+            z, r = torch.sigmoid(to_gates + of_gates).chunk(2, 1)
+            h = blend(torch.tanh(torch.addcmul(to_c, r, of_c)), h, z)
             states.append(h)
         return torch.stack(states)
 
     return forward
+
+
+def drives(x: Tensor, u: Tensor, b: Tensor) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+    """U x + b of all steps and gates at once: of z and r, and of c, step by step."""
+    drive = torch.addmm(b.flatten(), x.flatten(0, 1), u.flatten(0, 1).T).unflatten(0, x.shape[:2])
+    gates, own = (part.unbind(0) for part in drive.split((2 * N, N), -1))
+    return gates, own
+
+
+def by_matrix(w: Tensor) -> Callable[[Tensor, Tensor], Tensor]:
+    """What is added to W_h y, and y, to the sum."""
+    return lambda to_c, y: torch.addmm(to_c, y, w.T)
+
+
+def before(
+    x: Tensor,
+    w: Tensor,
+    own: Callable[[Tensor, Tensor], Tensor],
+    u: Tensor,
+    b: Tensor,
+    blend: Callable[..., Tensor],
+) -> Tensor:
+    """The states with reset "before", of W_z and W_r, and W_h added to something."""
+    gates = w.flatten(0, 1).T
+    h, states = x.new_zeros(x.shape[1], w.shape[1]), []
+    for to_gates, to_c in zip(*drives(x, u, b), strict=True):
+        z, r = torch.sigmoid(torch.addmm(to_gates, h, gates)).chunk(2, 1)
+        h = blend(torch.tanh(own(to_c, r * h)), h, z)
+        states.append(h)
+    return torch.stack(states)
 
 
 def layer(initial: dict[str, Tensor], x: Tensor, cotangent: Tensor) -> Candidate:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import ParamSpec
+from typing import ParamSpec, TypeVar
 
 import torch
 from torch import Tensor
@@ -12,13 +12,14 @@ from torch import Tensor
 from .._function import autocast
 
 P = ParamSpec("P")
+R = TypeVar("R")
 
 
-def full_precision(formula: Callable[P, Tensor]) -> Callable[P, Tensor]:
+def full_precision(formula: Callable[P, R]) -> Callable[P, R]:
     """The formula in the precision of its arguments; autocast would compute its products in half precision."""
 
     @functools.wraps(formula)
-    def exact(*args: P.args, **kwargs: P.kwargs) -> Tensor:
+    def exact(*args: P.args, **kwargs: P.kwargs) -> R:
         device = next(a.device for a in args if isinstance(a, Tensor))
         if not autocast(device):
             return formula(*args, **kwargs)

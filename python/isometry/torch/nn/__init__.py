@@ -1,12 +1,31 @@
 """Recurrent layers with orthogonal or unitary matrices, used like ``torch.nn.RNN``."""
 
 from .eurnn import EURNN
+from .exprnn import ExpRNN
+from .full_capacity_urnn import FullCapacityURNN
+from .goru import GORU
 from .gru import GRU
 from .kru import KRU
 from .ornn import ORNN
+from .rum import RUM
 from .scornn import ScoRNN
 from .scurnn import ScuRNN
 from .soft_ornn import SoftORNN
 from .unitary_ornn import UnitaryORNN
+from .urnn import URNN
 
-__all__ = ["EURNN", "GRU", "KRU", "ORNN", "ScoRNN", "ScuRNN", "SoftORNN", "UnitaryORNN"]
+__all__ = [
+    "EURNN",
+    "GORU",
+    "GRU",
+    "KRU",
+    "ORNN",
+    "RUM",
+    "URNN",
+    "ExpRNN",
+    "FullCapacityURNN",
+    "ScoRNN",
+    "ScuRNN",
+    "SoftORNN",
+    "UnitaryORNN",
+]

@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from typing import Unpack
 
-import torch
 from torch import Tensor, nn
 
-from ... import _check_recurrence
 from ..recurrence import recurrence
 from ._base import LayerKeywords
 from ._transition import TransitionLayer
@@ -33,15 +31,6 @@ class OrthogonalRNN(TransitionLayer):
 
     # ------------------------------------------------------------ hooks of the base class
 
-    def _check_keywords(self) -> None:
-        _check_recurrence.activation(self.nonlinearity, "nonlinearity")
-        per_unit = _check_recurrence.ACTIVATIONS[self.nonlinearity][1]
-        bias = (self.hidden_size // per_unit,) if per_unit else None
-        # The length of modReLU's own bias, which replaces the additive one; 0 for other activations.
-        self._biased_units = _check_recurrence.activation_units(
-            self.nonlinearity, self.hidden_size, bias, complex_=self.is_complex, features_of="hidden_size"
-        )
-
     def _shapes(self, features: int) -> dict[str, tuple[int, ...]]:
         n = self.hidden_size
         shapes = {"weight_ih": self._stored(n, features), **self._transition_shapes()}
@@ -58,22 +47,14 @@ class OrthogonalRNN(TransitionLayer):
         self._reset_transition(suffix)
 
     def _run(self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool) -> Tensor:
-        weight = self._value("weight_ih" + suffix)
-        bias = activation_bias = None
-        if not self._biased_units:
-            bias = self._value("bias" + suffix) if self.bias else None
-        elif self.bias:
-            activation_bias = getattr(self, "activation_bias" + suffix)
-        else:  # modReLU needs a bias: zero if it is not trained
-            activation_bias = torch.zeros(self._biased_units, dtype=self._weight_dtype, device=weight.device)
         states: Tensor = recurrence(
             self._transition(suffix),
             x,
-            weight,
+            self._value("weight_ih" + suffix),
             h0=h0,
-            bias=bias,
+            bias=self._value("bias" + suffix) if self.bias and not self._biased_units else None,
             activation=self.nonlinearity,
-            activation_bias=activation_bias,
+            activation_bias=self._activation_bias(suffix),
             slope=self.slope,
             lengths=lengths,
             reverse=reverse,

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ... import _check_recurrence
 from ._base import RecurrentLayer
 
 
@@ -22,6 +23,29 @@ class TransitionLayer(RecurrentLayer):
     _object: type[Any]
     _trained: tuple[str, ...]
     _untrained: tuple[str, ...] = ()  # arguments that are buffers
+    nonlinearity: str
+
+    # ------------------------------------------------------------ phi
+
+    def _check_keywords(self) -> None:
+        super()._check_keywords()
+        _check_recurrence.activation(self.nonlinearity, "nonlinearity")
+        per_unit = _check_recurrence.ACTIVATIONS[self.nonlinearity][1]
+        bias = (self.hidden_size // per_unit,) if per_unit else None
+        # The length of modReLU's own bias; 0 for other activations.
+        self._biased_units = _check_recurrence.activation_units(
+            self.nonlinearity, self.hidden_size, bias, complex_=self.is_complex, features_of="hidden_size"
+        )
+
+    def _activation_bias(self, suffix: str) -> Tensor | None:
+        """The bias of modReLU: zero if the layer trains none, None for other activations."""
+        if not self._biased_units:
+            return None
+        if self.bias:
+            bias: Tensor = getattr(self, "activation_bias" + suffix)
+            return bias
+        weight = getattr(self, "weight_ih" + suffix)
+        return torch.zeros(self._biased_units, dtype=weight.dtype, device=weight.device)
 
     # ------------------------------------------------------------ hooks
 
@@ -57,7 +81,7 @@ class TransitionLayer(RecurrentLayer):
 
     def _argument(self, name: str, suffix: str) -> Tensor:
         """One argument of the operator, complex where its declaration allows it and the layer is."""
-        real = any([a.real for a in self._object._declaration.arguments if a.name == name])  # noqa: C419  torch.compile
+        real = any([not a.own for a in self._object._declaration.arguments if a.name == name])  # noqa: C419  torch.compile
         stored: Tensor = getattr(self, name + suffix)
         return stored if real else self._value(name + suffix)
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from typing import Literal, Unpack
 
-from torch import Tensor, nn
+from torch import Tensor
 
-from ... import _check
 from ..gru import gru
-from ._base import LayerKeywords, RecurrentLayer
+from ._base import LayerKeywords
+from ._gated import GatedLayer
 
 
-class GRU(RecurrentLayer):
+class GRU(GatedLayer):
     r"""Gated recurrent layer (GRU), its matrices not orthogonal: the baseline beside the orthogonal layers.
 
     .. math::
@@ -70,23 +69,5 @@ class GRU(RecurrentLayer):
         self.reset = reset
         super().__init__(input_size, hidden_size, num_layers, **keywords)
 
-    def _check_keywords(self) -> None:
-        _check.choice("reset", self.reset, "before", "after")
-
-    def _shapes(self, features: int) -> dict[str, tuple[int, ...]]:
-        n = self.hidden_size
-        shapes: dict[str, tuple[int, ...]] = {"weight_hh": (3, n, n), "weight_ih": (3, n, features)}
-        return shapes | {"bias": (3, n)} if self.bias else shapes
-
-    def _reset(self, suffix: str) -> None:
-        for name in ("weight_hh", "weight_ih"):
-            weight = getattr(self, name + suffix)
-            bound = math.sqrt(6 / (weight.size(1) + weight.size(2)))
-            nn.init.uniform_(weight, -bound, bound)
-        if self.bias:
-            nn.init.zeros_(getattr(self, "bias" + suffix))
-
     def _run(self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool) -> Tensor:
-        w, u = getattr(self, "weight_hh" + suffix), getattr(self, "weight_ih" + suffix)
-        b = getattr(self, "bias" + suffix) if self.bias else None
-        return gru(x, w, u, b, h0=h0, reset=self.reset, lengths=lengths, reverse=reverse)
+        return gru(*self._given(suffix, x), h0=h0, reset=self.reset, lengths=lengths, reverse=reverse)

@@ -7,6 +7,7 @@ from .bounded_svd import BoundedSvd
 from .cayley import Cayley
 from .dense import Dense
 from .exponential import Exponential
+from .fourier import FourierProduct
 from .householder import Householder
 from .kronecker import Kronecker
 from .mesh import Mesh
@@ -19,6 +20,7 @@ __all__ = [
     "Composition",
     "Dense",
     "Exponential",
+    "FourierProduct",
     "Householder",
     "Kronecker",
     "Mesh",

@@ -36,6 +36,14 @@ def _wanted(stem: str, arguments: Sequence[Tensor | None]) -> list[bool]:
     return [t is not None and own for t, own in zip(arguments, trained, strict=True)]
 
 
+def _lead(stem: str, arguments: Sequence[Tensor | None]) -> Tensor:
+    """The argument whose dtype is the matrix's."""
+    rows = _core.OBJECTS[stem]
+    lead = arguments[next((i for i, row in enumerate(rows) if not (row[2] or row[6])), 0)]
+    assert lead is not None
+    return lead
+
+
 def _filled(grads: Sequence[Tensor | None]) -> list[Tensor]:
     # An operator returns tensors only: the gradient of an absent argument is an empty one.
     return [torch.empty(0) if t is None else t for t in grads]
@@ -48,18 +56,14 @@ def _like(arguments: Sequence[Tensor | None], stem: str) -> list[Tensor]:
 
 @torch.library.custom_op("isometry::matrix", mutates_args=(), device_types="cpu")
 def _matrix(stem: str, arguments: Sequence[Tensor | None], shape: Sequence[int]) -> Tensor:
-    first = arguments[0]
-    assert first is not None
-    out, w = room(tuple(shape), first.dtype)
+    out, w = room(tuple(shape), _lead(stem, arguments).dtype)
     _core.operator_matrix(stem, arrays(arguments), w, False, threads())
     return out
 
 
 @_matrix.register_fake
-def _(_stem: str, arguments: Sequence[Tensor | None], shape: Sequence[int]) -> Tensor:
-    first = arguments[0]
-    assert first is not None
-    return first.new_empty(shape)
+def _(stem: str, arguments: Sequence[Tensor | None], shape: Sequence[int]) -> Tensor:
+    return _lead(stem, arguments).new_empty(shape)
 
 
 @torch.library.custom_op("isometry::matrix_backward", mutates_args=(), device_types="cpu")

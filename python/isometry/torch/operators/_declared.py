@@ -18,7 +18,7 @@ from .._function import given as kernel_array
 from ._compiled import CompiledApply, CompiledMatrix, compiling
 from ._expressions import kind_of
 from ._functions import Functions, arrays, functions
-from ._operator import Arguments, Operator, beside, real_tensor, stacked, tensor
+from ._operator import Arguments, Operator, beside, integers, real_tensor, stacked, tensor
 
 
 class Declared(Operator):
@@ -69,7 +69,12 @@ class Declared(Operator):
                 given.append(None)
                 shapes.append(None)
                 continue
-            t = real_tensor(argument.name, value, name, own) if argument.real else beside(argument.name, value, own)
+            if argument.integer:
+                t = integers(argument.name, value, held.device)
+            elif argument.real:
+                t = real_tensor(argument.name, value, name, own)
+            else:
+                t = beside(argument.name, value, own)
             given.append(t)
             shapes.append(t.shape)
             if argument.angles or t.is_complex():
@@ -87,7 +92,7 @@ class Declared(Operator):
             self._batch_shape == ()
             and not torch.compiler.is_compiling()
             and all(t is None or plain(t) or _shape_alone(a, t) for t, a in zip(given, self._flat, strict=True))
-            and all(t is None or a.real or t.dtype is dtype for t, a in zip(given, self._flat, strict=True))
+            and all(t is None or not a.own or t.dtype is dtype for t, a in zip(given, self._flat, strict=True))
         )
 
     @property
@@ -122,13 +127,13 @@ class Declared(Operator):
 
     def arguments(self, dtype: torch.dtype) -> Arguments:
         """The arguments, those of the matrix's type in the given dtype, with no batch axis or a single one."""
-        batch, first = self._batch_shape, self._arrays[0]
+        batch, first = self._batch_shape, self._arrays[self._declaration.lead]
         if self._ready and first is not None and first.dtype is dtype:
             return self._arrays
         made = []
         for argument, t in zip(self._flat, self._arrays, strict=True):
             if t is not None:
-                t = t if argument.real or t.dtype is dtype else t.to(dtype)
+                t = t if not argument.own or t.dtype is dtype else t.to(dtype)
                 t = stacked(t, batch, argument.rank) if batch else t
             made.append(t)
         return tuple(made)
@@ -188,11 +193,13 @@ class Declared(Operator):
         features = self._shape[adjoint]
         return self._functions.apply.apply(adjoint, features, x, *arguments)  # type: ignore[no-any-return]
 
-    def _steps(self, dtype: torch.dtype, steps: int, batch: int) -> tuple[Functions, Arguments] | None:
+    def _steps(
+        self, dtype: torch.dtype, steps: int, batch: int, gated: bool = False
+    ) -> tuple[Functions, Arguments] | None:
         arguments = self.arguments(dtype)
         if self._vacant(arguments) or by_formula(*arguments):
             return None
-        route = _core.recurrence_route(self._declaration.stem, arrays(arguments), steps, batch)
+        route = _core.recurrence_route(self._declaration.stem, arrays(arguments), steps, batch, gated)
         return (self._functions, arguments) if route == "factored" else None
 
     def _vacant(self, arguments: Arguments) -> bool:
@@ -236,7 +243,7 @@ class Declared(Operator):
             _check_expression.real_law(type(self).__name__, dtype_name(dtype))
 
         def moved(argument: Argument, t: Tensor) -> Tensor:
-            t = t if dtype is None else t.to(kind_of(self._dtype, t.dtype, dtype, argument.real))
+            t = t if dtype is None or argument.integer else t.to(kind_of(self._dtype, t.dtype, dtype, argument.real))
             return t if device is None else t.to(device)
 
         return self._remade(moved)

@@ -57,14 +57,14 @@ def _made(name: str, forward: Any, backward: Any, text: str) -> type[Function]:
 
 def _matrix(declaration: Declaration, formula: Callable[..., Tensor]) -> type[Function]:
     stem, trained, always = declaration.stem, _trained(declaration), declaration.saves_matrix
-    all_trained, rank = all(trained), declaration.arguments[0].rank
+    all_trained, rank, lead = all(trained), declaration.arguments[0].rank, declaration.lead
     kernel, pull = _core.operator_matrix, _core.operator_matrix_vjp
 
     def forward(ctx: Any, shape: tuple[int, int], *arguments: Tensor | None) -> Tensor:
-        first = arguments[0]
-        assert first is not None
+        first, own = arguments[0], arguments[lead]
+        assert first is not None and own is not None
         stacked = first.dim() > rank
-        out, w = room((*first.shape[: first.dim() - rank], *shape) if stacked else shape, first.dtype)
+        out, w = room((*first.shape[: first.dim() - rank], *shape) if stacked else shape, own.dtype)
         save = (always or first.numel() >= _LARGE) and True in ctx.needs_input_grad
         saved = kernel(stem, arrays(arguments), w, save, threads())
         if saved is not None:

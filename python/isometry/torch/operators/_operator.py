@@ -49,6 +49,17 @@ def real_tensor(
     return t
 
 
+def integers(name: str, value: object, device: torch.device) -> Tensor:
+    """An argument of integers, a tensor or something to make one of."""
+    if not isinstance(value, Tensor):
+        try:
+            value = torch.as_tensor(value)
+        except (TypeError, ValueError, RuntimeError) as error:
+            _check.unreadable(name, error)
+    _check.integer(name, dtype_name(value.dtype))
+    return value.to(device, torch.int64)
+
+
 def beside(name: str, value: object, dtype: torch.dtype) -> Tensor:
     """A further argument of the matrix's type, real or complex, of the precision of the first."""
     t = tensor(name, value)
@@ -193,9 +204,11 @@ class Operator(Expressions):
             return THROUGH_MATRIX.apply_formula(w, x, adjoint)
         return THROUGH_MATRIX.apply.apply(adjoint, self._shape[adjoint], x, w)  # type: ignore[no-any-return]
 
-    def _steps(self, dtype: torch.dtype, steps: int, batch: int) -> tuple[Functions, Arguments] | None:
-        """The object that serves a recurrence in dtype step by step, where that is cheaper than forming W once."""
-        del dtype, steps, batch
+    def _steps(
+        self, dtype: torch.dtype, steps: int, batch: int, gated: bool = False
+    ) -> tuple[Functions, Arguments] | None:
+        """The object that serves a recurrence in dtype step by step, plain or gated, where that is cheaper than W."""
+        del dtype, steps, batch, gated
         return None
 
     def _act(self, x: Tensor, adjoint: bool, backend: str | None, columns: bool = False) -> Tensor:

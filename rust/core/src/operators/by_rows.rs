@@ -16,7 +16,7 @@ use crate::sizes::work;
 
 /// Slots at most.
 const SLOTS: usize = 16;
-/// Rows of a block, if there are enough. Tests have many blocks.
+/// The rows of a block are a multiple of this, since operators may take so many at a time. Tests have many blocks.
 const BLOCK: usize = if cfg!(test) { 2 } else { 16 };
 
 /// x -> out, W or W^H on every row; the arrays were checked.
@@ -52,7 +52,7 @@ pub fn apply_vjp<T: Scalar>(
     budget: &Budget<'_>,
 ) -> Result<()> {
     let (from, into) = features(operator, side);
-    let block = rows.div_ceil(SLOTS).max(BLOCK);
+    let block = rows.div_ceil(SLOTS).max(1).next_multiple_of(BLOCK);
     let (slots, each) = (rows.div_ceil(block), operator.sums());
     let threads = parallel::worth(most(budget.threads), work(&[3, rows, operator.work()])).min(slots.max(1));
     let room = Scratch::new(|arena| arena.regions(threads, &[operator.scratch(block)]))?;

@@ -41,6 +41,7 @@ objects! {
     cayley Cayley check_values;
     dense Dense;
     exponential Exponential;
+    fourier FourierProduct check_values;
     householder Householder check_values;
     kronecker Kronecker;
     mesh Mesh check_values;

@@ -2,7 +2,7 @@
 //!
 //! One driver (`forward.rs`, `backward.rs`) owns time, chunks, threads, lengths, direction and interruption; a
 //! [`Cell`](cell::Cell) owns what happens in one step. The affine cell, h_t = phi(W h_{t-1} + V x_t + b), has a transition W: a
-//! matrix, a product of reflections, or any operator on rows. The gated recurrent unit is a cell of its own ([`gru`]). Each state is summed in an order that depends on the sizes of the
+//! matrix, a product of reflections, or any operator on rows. The gated recurrent unit ([`gru`]) and the rotational unit ([`rum`]) are cells of their own. Each state is summed in an order that depends on the sizes of the
 //! problem only, so that results are the same for any number of threads.
 
 mod affine;
@@ -17,6 +17,7 @@ mod modrelu;
 mod packed;
 mod pages;
 mod plan;
+pub mod rum;
 mod schedule;
 mod team;
 #[cfg(test)]

@@ -17,6 +17,7 @@ pub fn grus<R: Real>() {
                 n,
                 x: &x,
                 w: &w,
+                transition: None,
                 u: &u,
                 b: None,
                 h0: None,
@@ -39,7 +40,7 @@ pub fn grus<R: Real>() {
             let (mut bar, ct) = (ones(3), ones(1));
             expect("gru::backward", &sizes, good, || {
                 let bars = GruGradients { w: Some(&mut bar), ..Default::default() };
-                backward(&gru, &states, &saved, &ct, bars, THREADS, &never)
+                backward(&gru, &states, &saved, &ct, bars, &mut [], THREADS, &never)
             });
         }
     }

@@ -4,6 +4,7 @@
 mod gru;
 mod lengths;
 mod operators;
+mod rum;
 mod sequences;
 
 use isometry_core::argument::Bar;
@@ -86,6 +87,7 @@ fn all<T: Scalar>() {
 fn real_calls_at_the_limits() {
     all::<f32>();
     gru::grus::<f32>();
+    rum::rums::<f32>();
 }
 
 #[test]

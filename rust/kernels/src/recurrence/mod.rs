@@ -3,10 +3,12 @@
 mod affine;
 mod cross;
 mod gates;
+mod rum;
 
 pub use affine::{Affine, Finish, Sweep, Term};
 pub use cross::Cross;
 pub use gates::{Area, Blend, BlendPull, Reset, ResetPull};
+pub use rum::{Heard, HeardPull, Sphere, SpherePull, heard_len};
 
 use crate::dispatch::compiled;
 use crate::scalar::Real;
@@ -26,5 +28,13 @@ compiled! {
         fn blend_pull(BlendPull);
         /// [`ResetPull`]
         fn reset_pull(ResetPull);
+        /// [`Heard`]
+        fn heard(Heard);
+        /// [`HeardPull`]
+        fn heard_pull(HeardPull);
+        /// [`Sphere`]
+        fn sphere(Sphere);
+        /// [`SpherePull`]
+        fn sphere_pull(SpherePull);
     }
 }

@@ -74,6 +74,9 @@ impl<'a, T: Scalar> BoundedSvd<'a, T> {
         let matrices = |data, p| Matrices { data, batch, p, q: r };
         let (u, v) = (matrices(u.own("u")?, n), matrices(v.own("v")?, k));
         let (logits, margin) = (real(logits, "logits")?, real(margin, "margin")?);
+        if r == 0 {
+            return Err(Error::shape("u", "at least one column", 0));
+        }
         check_len("v", v.data.len(), &[batch, k, r])?;
         check_len("logits", logits.len(), &[batch, r])?;
         check_len("margin", margin.len(), &[batch])?;
@@ -84,13 +87,15 @@ impl<'a, T: Scalar> BoundedSvd<'a, T> {
 
     /// Multiplies rows (batch, rows, r) by sigma.
     fn scale(&self, rows: usize, x: &mut [T]) {
-        let r = self.u.q;
-        let two = T::Real::of(2.0);
-        let groups = self.logits.chunks_exact(r.max(1)).zip(self.margin);
+        let (r, two) = (self.u.q, T::Real::of(2.0));
+        let mut sigma = vec![T::Real::zero(); r];
+        let groups = self.logits.chunks_exact(r).zip(self.margin);
         for (x, (logits, margin)) in x.chunks_exact_mut((rows * r).max(1)).zip(groups) {
-            for (i, p) in logits.iter().enumerate() {
-                let sigma = T::Real::one() + *margin * Float::tanh(*p / two);
-                x.iter_mut().skip(i).step_by(r).for_each(|x| *x = x.scale(sigma));
+            for (sigma, p) in sigma.iter_mut().zip(logits) {
+                *sigma = T::Real::one() + *margin * Float::tanh(*p / two);
+            }
+            for x in x.chunks_exact_mut(r) {
+                x.iter_mut().zip(&sigma).for_each(|(x, sigma)| *x = x.scale(*sigma));
             }
         }
     }
@@ -180,13 +185,17 @@ impl<T: Scalar> Cpu<T> for BoundedSvd<'_, T> {
         self.check_matrix("ct", ct)?;
         self.check_bars(bars)?;
         let (n, rows) = (self.u.p, self.scaled_u()?);
-        let mut turned = Buffer::zeroed(ct.len())?;
-        turned.copy_from_slice(ct);
-        conjugate(&mut turned);
         // conj(W) = rows V^T
+        let mut turned = Buffer::zeroed(if T::PARTS == 2 { ct.len() } else { 0 })?;
+        let turned = if T::PARTS == 2 {
+            turned.iter_mut().zip(ct).for_each(|(to, ct)| *to = ct.conj());
+            &turned
+        } else {
+            ct
+        };
         let mut bar = Buffer::zeroed(rows.len())?;
         let v_bar = own(bars, 2);
-        self.v.apply_vjp(&rows, &turned, n, Side::Forward, v_bar, Some(&mut bar), budget.threads)?;
+        self.v.apply_vjp(&rows, turned, n, Side::Forward, v_bar, Some(&mut bar), budget.threads)?;
         conjugate(&mut bar);
         self.pull_logits(n, self.u.data, &bar, bars.get_mut(1).and_then(|bar| bar.again().real()));
         if let Some(u_bar) = own(bars, 0) {

@@ -180,8 +180,13 @@ impl<T: Scalar> Cpu<T> for Mesh<'_, T> {
         Some(Transition::Rows(self))
     }
 
-    fn route(&self, _steps: usize, _batch: usize) -> Route {
-        if 16 * self.layers.len() <= self.n.max(64) { Route::Factored } else { Route::Dense }
+    /// A step through the matrix takes as long as one through n/8 layers (measured for n = 64 to 512, few rows and many, both
+    /// fields); to form W and pull its gradient back, n rows go through all layers.
+    fn route(&self, steps: usize, batch: usize) -> Route {
+        // u128: the products below cannot overflow
+        let [layers, n, steps, batch] = [self.layers.len(), self.n, steps, batch].map(|count| count as u128);
+        let rows = steps * batch;
+        if 8 * layers * rows.saturating_sub(n) <= n * rows { Route::Factored } else { Route::Dense }
     }
 
     fn apply_saves(&self, _rows: usize, _side: Side) -> Result<Saves> {

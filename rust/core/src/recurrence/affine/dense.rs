@@ -88,7 +88,7 @@ impl<T: Scalar> Step<T> for DenseStep<'_, T> {
         _scratch: *mut T::Real,
     ) {
         if let Some(w) = &self.backward {
-            map.terms[1] = w.times(trace.bar);
+            map.terms[1] = w.times_apart(trace.bar, trace.apart);
         }
         // SAFETY: the map and the packed W have n columns; this part's rows exist, and no other member writes its
         // columns of them.
@@ -98,7 +98,7 @@ impl<T: Scalar> Step<T> for DenseStep<'_, T> {
     unsafe fn gather(&self, chunk: &Gather<T::Real>, scratch: *mut T::Real, member: &Member<'_>) {
         let (n, Some(bar)) = (self.n, self.bar) else { return };
         let bar = if chunk.half == 0 { bar.0 } else { self.second.ptr() };
-        let z_bar = Operand::new(chunk.trace.bar.cast::<T>(), n);
+        let z_bar = Operand::new(chunk.trace.bar.cast::<T>(), chunk.trace.apart / T::PARTS);
         let previous = Operand::new(chunk.previous.cast::<T>(), n);
         let product = Product::new((n, n, chunk.rows), z_bar.t(), previous.conj(), bar, n);
         let product = if chunk.first { product } else { product.add() };

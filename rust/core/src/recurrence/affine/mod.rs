@@ -2,13 +2,13 @@
 //!
 //! What is particular to the transition W is a [`Step`](step::Step): packed operands, its product forward and backward, gradients.
 
-mod dense;
+pub(super) mod dense;
 mod gradients;
 mod pull;
 mod reflection_step;
-mod rows_step;
+pub(super) mod rows_step;
 mod sequence;
-mod step;
+pub(super) mod step;
 mod transition;
 mod work;
 

@@ -18,7 +18,7 @@ use std::ops::Range;
 
 /// Slots at most.
 const SLOTS: usize = 16;
-/// Rows of a block, if there are enough. Tests have many blocks.
+/// The rows of a block are a multiple of this, since operators may take so many at a time. Tests have many blocks.
 const BLOCK: usize = if cfg!(test) { 2 } else { 16 };
 
 /// [`Rows`] inside a recurrence.
@@ -34,22 +34,25 @@ pub struct RowsStep<'a, T: Scalar> {
 }
 
 struct Sums<R> {
-    /// Of every slot.
+    /// Of every slot, those of one half of the batch after those of the other.
     slots: Region<R>,
+    /// Slots of a half.
+    each: usize,
     bar: Shared<R>,
 }
 
 impl<'a, T: Scalar> RowsStep<'a, T> {
-    /// For a forward pass, or for a backward pass that fills `bar`.
+    /// For a forward pass, or for a backward pass that fills `bar` from so many halves.
     pub fn carve(
         arena: &mut Arena,
         of: &'a dyn Rows<T>,
         schedule: &Schedule,
-        bar: Option<Shared<T::Real>>,
+        (bar, halves): (Option<Shared<T::Real>>, usize),
     ) -> Self {
         let (rows, n) = (chunk_rows(schedule), of.size().0);
-        let block = rows.div_ceil(SLOTS).max(BLOCK);
-        let sums = bar.map(|bar| Sums { slots: arena.take(&[rows.div_ceil(block), of.sums()]), bar });
+        let block = rows.div_ceil(SLOTS).max(1).next_multiple_of(BLOCK);
+        let each = rows.div_ceil(block);
+        let sums = bar.map(|bar| Sums { slots: arena.take(&[halves, each, of.sums()]), each, bar });
         RowsStep {
             of,
             batch: schedule.batch,
@@ -59,23 +62,51 @@ impl<'a, T: Scalar> RowsStep<'a, T> {
         }
     }
 
-    /// Runs `map` with W x, or W^H x, added.
+    /// Real numbers of a row.
+    fn width(&self) -> usize {
+        self.of.size().0 * T::PARTS
+    }
+
+    /// These rows one after the other: where they are, or copied behind the operator's scratch.
+    ///
+    /// # Safety
+    /// The rows exist; the scratch is this member's.
+    unsafe fn together(
+        &self,
+        x: *const T::Real,
+        apart: usize,
+        rows: usize,
+        scratch: *mut T::Real,
+    ) -> *const T {
+        let width = self.width();
+        if apart == width {
+            return x.cast();
+        }
+        let copy = scratch.wrapping_add(self.of.scratch(rows));
+        for row in 0..rows {
+            // SAFETY: the contract above; the scratch has room for the rows.
+            unsafe { copy.add(row * width).copy_from_nonoverlapping(x.add(row * apart), width) }
+        }
+        copy.cast_const().cast()
+    }
+
+    /// Runs `map` with W x, or W^H x, added; the rows of x are `apart` numbers apart.
     ///
     /// # Safety
     /// The rows exist, and nobody else works on them.
     unsafe fn turn(
         &self,
-        x: *const T::Real,
+        (x, apart): (*const T::Real, usize),
         side: Side,
         mut map: Affine<T::Real>,
         rows: Range<usize>,
         scratch: *mut T::Real,
     ) {
-        let at = rows.start * map.width;
-        let (x, out) = (x.wrapping_add(at).cast(), self.turned.at(at));
+        let (x, out) = (x.wrapping_add(rows.start * apart), self.turned.at(rows.start * map.width));
         map.base = self.turned.ptr();
         // SAFETY: the contract above; `turned` has the rows of the batch.
         unsafe {
+            let x = self.together(x, apart, rows.len(), scratch);
             self.of.apply_rows(x, rows.len(), side, out.cast(), scratch);
             map.run(rows, 0..map.width);
         }
@@ -90,7 +121,8 @@ impl<T: Scalar> Step<T> for RowsStep<'_, T> {
         false
     }
     fn scratch(&self, rows: usize) -> usize {
-        self.of.scratch(self.batch.max(rows.min(self.block)))
+        let rows = self.batch.max(rows.min(self.block));
+        self.of.scratch(rows).saturating_add(rows * self.width())
     }
 
     unsafe fn fill(&self) {
@@ -111,7 +143,7 @@ impl<T: Scalar> Step<T> for RowsStep<'_, T> {
         scratch: *mut T::Real,
     ) {
         // SAFETY: the contract of the trait; steps are not shared by columns.
-        unsafe { self.turn(previous, Side::Forward, map, rows, scratch) }
+        unsafe { self.turn((previous, map.width), Side::Forward, map, rows, scratch) }
     }
 
     unsafe fn backward(
@@ -123,19 +155,23 @@ impl<T: Scalar> Step<T> for RowsStep<'_, T> {
         scratch: *mut T::Real,
     ) {
         // SAFETY: the contract of the trait; steps are not shared by columns.
-        unsafe { self.turn(trace.bar, Side::Adjoint, map, rows, scratch) }
+        unsafe { self.turn((trace.bar, trace.apart), Side::Adjoint, map, rows, scratch) }
     }
 
     unsafe fn gather(&self, chunk: &Gather<T::Real>, scratch: *mut T::Real, member: &Member<'_>) {
         let Some(sums) = &self.sums else { return };
-        let (width, each) = (self.of.size().0 * T::PARTS, self.of.sums());
+        let (width, each, trace) = (self.width(), self.of.sums(), chunk.trace);
         for slot in member.share(chunk.rows.div_ceil(self.block), 1) {
             let first = slot * self.block;
             let rows = self.block.min(chunk.rows - first);
-            let at = |array: *const T::Real| array.wrapping_add(first * width).cast();
-            let (x, ct, own) = (at(chunk.previous), at(chunk.trace.bar), sums.slots.at(slot * each));
+            let x = chunk.previous.wrapping_add(first * width).cast();
+            let own = sums.slots.at((chunk.half * sums.each + slot) * each);
             // SAFETY: the rows of the chunk are complete; members write different slots.
-            unsafe { self.of.pull_rows(x, ct, rows, Side::Forward, own, None, scratch) }
+            unsafe {
+                let bar = trace.bar.wrapping_add(first * trace.apart);
+                let ct = self.together(bar, trace.apart, rows, scratch);
+                self.of.pull_rows(x, ct, rows, Side::Forward, own, None, scratch);
+            }
         }
     }
 

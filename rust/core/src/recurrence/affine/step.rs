@@ -11,6 +11,8 @@ use std::ops::Range;
 pub struct Trace<R> {
     /// z_bar
     pub bar: *const R,
+    /// Distance of its rows; in the affine cell they are contiguous.
+    pub apart: usize,
     /// Rows of [`Step::kept`] numbers.
     pub kept: *mut R,
 }

@@ -42,7 +42,7 @@ pub enum Transition<'a, T: Scalar> {
 
 impl<'a, T: Scalar> Transition<'a, T> {
     /// Of an operator of n states.
-    fn of(operator: &'a dyn Cpu<T>, n: usize) -> Result<Self> {
+    pub(in super::super) fn of(operator: &'a dyn Cpu<T>, n: usize) -> Result<Self> {
         let (batch, shape) = (operator.batch(), operator.shape());
         if batch != 1 || shape != (n, n) {
             let got = format!("{batch} of {} x {}", shape.0, shape.1);
@@ -111,7 +111,7 @@ pub fn forward<T: Scalar>(
             let own = own.with_vectors(balanced.as_ref().map(|balanced| &*balanced.vectors));
             Steps::Reflections(ReflectionStep::carve(arena, own, schedule, None))
         }
-        Transition::Rows(rows) => Steps::Rows(RowsStep::carve(arena, rows, schedule, None)),
+        Transition::Rows(rows) => Steps::Rows(RowsStep::carve(arena, rows, schedule, (None, 1))),
     };
     let room = Scratch::new(|arena| {
         let (steps, input) = (steps(arena), setting.input(arena));
@@ -177,7 +177,7 @@ pub fn backward<T: Scalar>(
         Wanted::Reflections(own, bars) => {
             Steps::Reflections(ReflectionStep::carve(arena, own, schedule, Some(bars)))
         }
-        Wanted::Rows(rows, bar) => Steps::Rows(RowsStep::carve(arena, rows, schedule, bar)),
+        Wanted::Rows(rows, bar) => Steps::Rows(RowsStep::carve(arena, rows, schedule, (bar, 1))),
     };
     let halves = if matches!(wanted, Wanted::Dense(..)) { in_halves(schedule, true) } else { 1 };
     let wants = gradients.wants();

@@ -47,6 +47,6 @@ impl<R: Real> Work<R> {
 
     /// The trace of the step whose rows begin at `row` of the chunk.
     pub fn trace(&self, row: usize, width: usize, kept: usize) -> Trace<R> {
-        Trace { bar: self.bar.at(row * width), kept: self.kept.at(row * kept) }
+        Trace { bar: self.bar.at(row * width), apart: width, kept: self.kept.at(row * kept) }
     }
 }

@@ -3,6 +3,7 @@
 use super::super::cell::Cell;
 use super::super::packed::Packed;
 use super::super::team::Part;
+use super::own::Own;
 use super::{Gru, Reset, Setting};
 use crate::activation::Kind;
 use crate::kernels::Operand;
@@ -14,9 +15,11 @@ use isometry_kernels::recurrence::{self as passes, Affine, Area, Finish};
 use std::ops::Range;
 
 /// Packed operands of the steps, and r * h.
-pub(super) struct Operands<R: Real> {
-    /// W_zr^T and W_h^T
-    w: [Packed<R>; 2],
+pub(super) struct Operands<'a, R: Real> {
+    /// W_zr^T
+    w: Packed<R>,
+    /// W_h
+    pub own: Own<'a, R>,
     /// U_zr^T and U_h^T
     u: [Packed<R>; 2],
     /// r * h of one step.
@@ -25,17 +28,23 @@ pub(super) struct Operands<R: Real> {
     value: Region<R>,
 }
 
-impl<R: Real> Operands<R> {
-    pub fn carve(arena: &mut Arena, setting: &Setting<'_, R>) -> Self {
+impl<'a, R: Real> Operands<'a, R> {
+    pub fn carve(arena: &mut Arena, setting: &Setting<'a, R>) -> Self {
         let Gru { batch, features, n, reset, .. } = setting.gru;
-        let pair = |arena: &mut Arena, k: usize| [Packed::new(arena, k, 2 * n), Packed::new(arena, k, n)];
         let (before, apart) = (usize::from(reset == Reset::Before), usize::from(!setting.law.readable()));
         Operands {
-            w: pair(arena, n),
-            u: pair(arena, features),
+            w: Packed::new(arena, n, 2 * n),
+            own: Own::forward(arena, setting),
+            u: [2 * n, n].map(|n| Packed::new(arena, features, n)),
             reset: arena.take(&[before, batch, n]),
             value: arena.take(&[apart, batch, n]),
         }
+    }
+
+    /// Multiply-adds of a step per row.
+    pub fn work(&self, setting: &Setting<'_, R>) -> usize {
+        let [gates, inputs] = setting.gru.work();
+        gates.saturating_add(inputs).saturating_add(self.own.step().work())
     }
 }
 
@@ -80,7 +89,7 @@ impl<R: Real> Saved<R> {
 /// A GRU walking forward.
 pub(super) struct GruCell<'a, R: Real> {
     pub setting: &'a Setting<'a, R>,
-    pub operands: &'a Operands<R>,
+    pub operands: &'a Operands<'a, R>,
     pub saved: Saved<R>,
 }
 
@@ -97,21 +106,25 @@ impl<R: Real> GruCell<'_, R> {
     ///
     /// # Safety
     /// That of [`Cell::advance`]; what W_h acts on is complete.
-    unsafe fn candidate(&self, t: usize, rows: Range<usize>, columns: &Range<usize>, zero: bool) {
-        let Setting { line, gru, law, biases } = self.setting;
+    unsafe fn candidate(&self, t: usize, rows: Range<usize>, part: &Part<'_>, zero: bool, scratch: *mut R) {
+        let Setting { line, gru, law, biases, .. } = self.setting;
         let mut map = Affine::new(gru.n, gru.batch, self.saved.c(t));
         map.terms[0] = self.operands.u[1].times(line.x(t));
         map.bias = or_null(&biases[1]);
-        match gru.reset {
-            Reset::After => map.add = self.saved.c(t),
-            Reset::Before if zero => {}
-            Reset::Before => map.terms[1] = self.operands.w[1].times(self.operands.reset.ptr()),
+        if gru.reset == Reset::After {
+            map.add = self.saved.c(t);
         }
         if law.readable() && law.kind != Kind::Identity {
             map.finish = Finish::Value(law.phi());
         }
         // SAFETY: the contract above; the packed operands have n columns.
-        unsafe { map.run(rows, columns.clone()) }
+        unsafe {
+            if gru.reset == Reset::After || zero {
+                map.run(rows, part.columns::<R>(gru.n));
+            } else {
+                self.operands.own.step().forward(self.operands.reset.ptr(), map, rows, part, scratch);
+            }
+        }
     }
 
     /// phi, where it is no part of the product.
@@ -144,27 +157,25 @@ impl<R: Real> Cell<R> for GruCell<'_, R> {
         self.setting.gru.n
     }
     fn work(&self) -> usize {
-        let [w, u] = self.setting.gru.work();
-        w.saturating_add(u)
+        self.operands.work(self.setting)
     }
 
-    unsafe fn prepare(&self, _scratch: *mut R, member: &Member<'_>) {
+    unsafe fn prepare(&self, scratch: *mut R, member: &Member<'_>) {
         let Gru { n, features, w, u, .. } = self.setting.gru;
-        // SAFETY: W has 3 n rows and n columns, U 3 n and d; all members pack them, and a barrier follows.
+        // SAFETY: W_zr has 2 n rows and n columns, U 3 n and d; all members pack them, and a barrier follows.
         unsafe {
-            for (packed, rows) in self.operands.w.iter().zip([0, 2 * n]) {
-                packed.fill(Operand::new(w[rows * n..].as_ptr(), n).t(), member);
-            }
+            self.operands.w.fill(Operand::new(w.as_ptr(), n).t(), member);
+            self.operands.own.step().prepare(scratch, member);
             for (packed, rows) in self.operands.u.iter().zip([0, 2 * n]) {
                 packed.fill(Operand::new(u[rows * features..].as_ptr(), features).t(), member);
             }
         }
     }
 
-    unsafe fn advance(&self, t: usize, states: *mut R, part: &Part<'_>, _scratch: *mut R) {
-        let Setting { line, gru, law, biases } = self.setting;
+    unsafe fn advance(&self, t: usize, states: *mut R, part: &Part<'_>, scratch: *mut R) {
+        let Setting { line, gru, law, biases, .. } = self.setting;
         let Gru { n, batch, reset, .. } = *gru;
-        let Operands { w, u, reset: product, value } = self.operands;
+        let Operands { w, own, u, reset: product, value } = self.operands;
         let (gates, c) = (self.saved.gates(t), self.saved.c(t));
         let columns = part.columns::<R>(n);
         let sources = line.sources(t, states).map(|(rows, previous)| (part.rows(rows), previous));
@@ -176,15 +187,19 @@ impl<R: Real> Cell<R> for GruCell<'_, R> {
                 map.terms[0] = u[0].times(line.x(t));
                 map.bias = or_null(&biases[0]);
                 map.finish = Finish::Value(sigmoid(2 * n));
-                let mut own = Affine::new(n, batch, self.saved.product(t));
-                own.bias = or_null(&biases[2]);
                 if !previous.is_null() {
-                    map.terms[1] = w[0].times(*previous);
-                    own.terms[0] = w[1].times(*previous);
+                    map.terms[1] = w.times(*previous);
                 }
                 map.run(rows.clone(), part.columns::<R>(2 * n));
-                if reset == Reset::After {
-                    own.run(rows.clone(), columns.clone());
+                if reset == Reset::Before || rows.is_empty() {
+                    continue;
+                }
+                let mut map = Affine::new(n, batch, self.saved.product(t));
+                map.bias = or_null(&biases[2]);
+                if previous.is_null() {
+                    map.run(rows.clone(), columns.clone());
+                } else {
+                    own.step().forward(*previous, map, rows.clone(), part, scratch);
                 }
             }
             part.sync();
@@ -199,7 +214,9 @@ impl<R: Real> Cell<R> for GruCell<'_, R> {
                 part.sync();
             }
             for (rows, previous) in &sources {
-                self.candidate(t, rows.clone(), &columns, previous.is_null());
+                if !rows.is_empty() {
+                    self.candidate(t, rows.clone(), part, previous.is_null(), scratch);
+                }
             }
             self.activate(t, part.rows(0..line.schedule.active(t)), part, &columns);
             let c = if law.readable() { c } else { value.ptr() };

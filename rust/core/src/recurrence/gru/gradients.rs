@@ -10,7 +10,7 @@ use crate::sizes::check_len;
 pub struct GruGradients<'a, R: Real> {
     /// (T, B, d)
     pub x: Option<&'a mut [R]>,
-    /// (3, n, n)
+    /// As [`Gru::w`]
     pub w: Option<&'a mut [R]>,
     /// (3, n, d)
     pub u: Option<&'a mut [R]>,
@@ -41,7 +41,7 @@ impl<R: Real> GruGradients<'_, R> {
         let units = gru.activation.bias_units(n);
         let sizes = [
             ("x_bar", &self.x, &[steps, batch, features][..]),
-            ("w_bar", &self.w, &[3, n, n]),
+            ("w_bar", &self.w, &[gru.matrices(), n, n]),
             ("u_bar", &self.u, &[3, n, features]),
             ("b_bar", &self.b, &[3, n]),
             ("h0_bar", &self.h0, &[batch, n]),

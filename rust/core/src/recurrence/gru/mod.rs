@@ -7,6 +7,8 @@
 //! h_t = z_t * h_{t-1} + (1 - z_t) * c_t
 //! ```
 //!
+//! W_h is a matrix, the third of w, or an operator on rows, applied step by step.
+//!
 //! The products of z and r are one, with U x added in it. Forward writes what backward reads of each step ([`Gru::saved`]): z, r,
 //! then c (or the argument of phi where the derivative cannot be read off c), then for "after" W_h h + c_h. Backward, with the
 //! cotangent g of h_t and a dash for the cotangents of the arguments of sigma and phi,
@@ -19,6 +21,7 @@
 
 mod cell;
 mod gradients;
+mod own;
 mod places;
 mod pull;
 #[cfg(test)]
@@ -26,13 +29,18 @@ mod tests;
 
 pub use gradients::GruGradients;
 
+use super::affine::Transition;
 use super::schedule::Schedule;
 use super::team::Room;
 use super::timeline::{Timeline, in_halves};
 use super::{backward as back, forward as forth, pages::want_huge_pages};
 use crate::activation::{Activation, Law};
+use crate::argument::Bar;
 use crate::error::{Error, Result};
-use crate::kernels::{Buffer, lanes};
+use crate::kernels::Buffer;
+use crate::operator::Cpu;
+use crate::parallel::Shared;
+use crate::rows::Rows;
 use crate::scalar::Real;
 use crate::scratch::Scratch;
 use crate::sizes::{check_len, work};
@@ -62,8 +70,10 @@ pub struct Gru<'a, R: Real> {
     pub n: usize,
     /// (T, B, d)
     pub x: &'a [R],
-    /// W (3, n, n)
+    /// W (3, n, n), or beside a transition W_z and W_r (2, n, n)
     pub w: &'a [R],
+    /// W_h, an operator on rows
+    pub transition: Option<&'a dyn Cpu<R>>,
     /// U (3, n, d)
     pub u: &'a [R],
     /// b (3, n)
@@ -84,7 +94,7 @@ pub struct Gru<'a, R: Real> {
     pub reverse: bool,
 }
 
-impl<R: Real> Gru<'_, R> {
+impl<'a, R: Real> Gru<'a, R> {
     /// Refuses sizes that do not fit.
     pub fn check(&self) -> Result<()> {
         let Gru { steps, batch, features, n, .. } = *self;
@@ -93,7 +103,8 @@ impl<R: Real> Gru<'_, R> {
             return Err(Error::shape("x", "at least one step, one sequence and one state", got));
         }
         check_len("x", self.x.len(), &[steps, batch, features])?;
-        check_len("w", self.w.len(), &[3, n, n])?;
+        check_len("w", self.w.len(), &[self.matrices(), n, n])?;
+        self.rows()?;
         check_len("u", self.u.len(), &[3, n, features])?;
         self.b.map_or(Ok(()), |b| check_len("b", b.len(), &[3, n]))?;
         self.h0.map_or(Ok(()), |h0| check_len("h0", h0.len(), &[batch, n]))?;
@@ -103,6 +114,20 @@ impl<R: Real> Gru<'_, R> {
         self.hidden_bias.map_or(Ok(()), |bias| check_len("hidden_bias", bias.len(), &[n]))?;
         Schedule::check(steps, batch, self.lengths)?;
         self.activation.check::<R>(n, self.activation_bias)
+    }
+
+    /// How many matrices there are in w.
+    pub fn matrices(&self) -> usize {
+        if self.transition.is_some() { 2 } else { 3 }
+    }
+
+    /// W_h, where it is no matrix.
+    fn rows(&self) -> Result<Option<&'a dyn Rows<R>>> {
+        let Some(operator) = self.transition else { return Ok(None) };
+        match Transition::of(operator, self.n)? {
+            Transition::Rows(rows) => Ok(Some(rows)),
+            _ => Err(Error::Unsupported("this operator serves a gated unit through its matrix only".into())),
+        }
     }
 
     /// Arrays (T, B, n) that forward saves for backward.
@@ -121,14 +146,9 @@ impl<R: Real> Gru<'_, R> {
         ((self.saved() * self.n).div_ceil(line) | 1) * line
     }
 
-    /// Multiply-adds per row: of all products of W, and of those of U.
+    /// Multiply-adds per row: of the products of z and r, and of all those of U.
     fn work(&self) -> [usize; 2] {
-        [work(&[3, self.n, self.n]), work(&[3, self.n, self.features])]
-    }
-
-    /// A step has enough columns for members to share.
-    fn divisible(&self) -> bool {
-        self.n > 2 * lanes::<R>()
+        [work(&[2, self.n, self.n]), work(&[3, self.n, self.features])]
     }
 }
 
@@ -136,12 +156,15 @@ impl<R: Real> Gru<'_, R> {
 struct Setting<'a, R: Real> {
     gru: Gru<'a, R>,
     line: Timeline<'a, R>,
+    /// W_h, where it is no matrix.
+    rows: Option<&'a dyn Rows<R>>,
     law: Law<R>,
     /// b_z and b_r, b_h, and c_h, each for whole vectors; empty without.
     biases: [Buffer<R>; 3],
 }
 
 impl<'a, R: Real> Setting<'a, R> {
+    /// Of a GRU that has passed its check.
     fn new(gru: &Gru<'a, R>) -> Result<Self> {
         let Gru { steps, batch, features, n, lengths, reverse, .. } = *gru;
         let padded = |bias: Option<&[R]>| {
@@ -156,7 +179,7 @@ impl<'a, R: Real> Setting<'a, R> {
         let schedule = Schedule::new(steps, batch, lengths, reverse)?;
         let law = Law::new::<R>(gru.activation, n, gru.activation_bias)?;
         let line = Timeline { schedule, x: gru.x, features, h0: gru.h0, width: n };
-        Ok(Setting { gru: *gru, line, law, biases })
+        Ok(Setting { gru: *gru, line, rows: gru.rows()?, law, biases })
     }
 }
 
@@ -178,11 +201,14 @@ pub fn forward<R: Real>(
     let places = Scratch::new(|arena| {
         let operands = Operands::carve(arena, &setting);
         let kept = arena.take(&[one_step, gru.saved(), gru.batch, gru.n]);
-        let work = gru.work();
-        let load = (work[0].saturating_add(work[1]), gru.divisible());
-        (operands, kept, Room::carve(arena, schedule, load, 0, threads))
+        let own = operands.own.step();
+        let load = (operands.work(&setting), own.divisible());
+        let room = Room::carve(arena, schedule, load, own.scratch(0), threads);
+        (operands, kept, room)
     })?;
     let (operands, kept, room) = &*places;
+    // SAFETY: the memory was cut for this call.
+    unsafe { operands.own.step().fill() };
     want_huge_pages(states);
     let saved = match saved {
         Some(saved) => {
@@ -196,13 +222,15 @@ pub fn forward<R: Real>(
 }
 
 /// The gradients of [`forward`] for the cotangent ct (T, B, n) of its states, which is ignored behind the end of a sequence; what
-/// is None is not computed. `states` and `saved` are what forward wrote.
+/// is None is not computed, those of the transition's arguments go into `bars`. `states` and `saved` are what forward wrote.
+#[allow(clippy::too_many_arguments, reason = "the arrays of one call")]
 pub fn backward<R: Real>(
     gru: &Gru<'_, R>,
     states: &[R],
     saved: &[R],
     ct: &[R],
-    gradients: GruGradients<'_, R>,
+    mut gradients: GruGradients<'_, R>,
+    bars: &mut [Bar<'_, R>],
     threads: usize,
     cancel: &(dyn Fn() -> bool + Sync),
 ) -> Result<()> {
@@ -211,20 +239,35 @@ pub fn backward<R: Real>(
     gru.check_states("saved", saved.len(), gru.saved())?;
     gru.check_states("ct", ct.len(), 1)?;
     gradients.check(gru)?;
+    gru.transition.map_or(Ok(()), |transition| transition.check_bars(bars))?;
     let setting = Setting::new(gru)?;
     let schedule = &setting.line.schedule;
     let (halves, wants) = (in_halves(schedule, true), gradients.wants());
+    let mut sums = Buffer::zeroed(setting.rows.map_or(0, Rows::sums))?;
+    let w_bar = gradients.w.take().map(|bar| Shared(bar.as_mut_ptr()));
+    let own_bar = if setting.rows.is_some() {
+        bars.iter().any(|bar| !matches!(bar, Bar::None)).then(|| Shared(sums.as_mut_ptr()))
+    } else {
+        w_bar.map(|bar| Shared(bar.at(2 * gru.n * gru.n)))
+    };
     let places = Scratch::new(|arena| {
-        let places = Places::carve(arena, &setting, halves, &wants);
+        let places = Places::carve(arena, &setting, (own_bar, halves), &wants);
         let own = places.scratch(&setting);
-        let room = Room::carve(arena, schedule, (gru.work()[0], gru.divisible()), own, threads);
+        let load = (places.work(&setting), places.own.step().divisible());
+        let room = Room::carve(arena, schedule, load, own, threads);
         (places, room)
     })?;
     let (places, room) = &*places;
     let saved = Saved::all(gru, saved.as_ptr().cast_mut());
     // SAFETY: the memory was cut for this call and these gradients; the arrays have their sizes.
     unsafe {
-        let pull = GruPull::new(&setting, places, halves, saved, states.as_ptr(), ct.as_ptr(), gradients);
-        back::backward(&pull, room, schedule, cancel)
+        places.own.step().fill();
+        let arrays = (states.as_ptr(), ct.as_ptr());
+        let pull = GruPull::new(&setting, places, halves, saved, arrays, w_bar, gradients);
+        back::backward(&pull, room, schedule, cancel)?;
     }
+    if let Some(rows) = setting.rows {
+        rows.deal(&sums, bars);
+    }
+    Ok(())
 }

@@ -6,8 +6,10 @@ use super::super::modrelu::BiasGatherer;
 use super::super::packed::Packed;
 use super::super::timeline::{Copies, rows_apart};
 use super::gradients::Wants;
+use super::own::Own;
 use super::{Reset, Setting};
 use crate::kernels::Product;
+use crate::parallel::Shared;
 use crate::scalar::Real;
 use crate::scratch::{Arena, Region};
 
@@ -24,11 +26,13 @@ pub struct Work<R> {
 }
 
 /// The memory of a backward pass.
-pub(super) struct Places<R: Real> {
-    /// W_zr and W_h
-    pub w: [Packed<R>; 2],
+pub(super) struct Places<'a, R: Real> {
+    /// W_zr
+    pub w: Packed<R>,
+    /// W_h
+    pub own: Own<'a, R>,
     pub gathered: Gathered<R>,
-    /// W_bar of the second half, and the sums of c_h of each.
+    /// W_zr_bar of the second half, and the sums of c_h of each.
     pub second: Region<R>,
     pub sums: Region<R>,
     pub own_bias: Region<R>,
@@ -41,8 +45,14 @@ pub(super) struct Places<R: Real> {
     pub c: Region<R>,
 }
 
-impl<R: Real> Places<R> {
-    pub fn carve(arena: &mut Arena, setting: &Setting<'_, R>, halves: usize, wants: &Wants) -> Self {
+impl<'a, R: Real> Places<'a, R> {
+    /// For gradients of which that of W_h goes to `own_bar`.
+    pub fn carve(
+        arena: &mut Arena,
+        setting: &Setting<'a, R>,
+        (own_bar, halves): (Option<Shared<R>>, usize),
+        wants: &Wants,
+    ) -> Self {
         let Setting { gru, line, law, .. } = setting;
         let (n, rows) = (gru.n, chunk_rows(&line.schedule));
         let before = gru.reset == Reset::Before;
@@ -50,7 +60,7 @@ impl<R: Real> Places<R> {
             let mut array = |wanted: bool, width: usize| rows_apart(arena, wanted, rows, width);
             Work {
                 bars: array(true, gru.pitch()),
-                reset: array(before && wants.w, n),
+                reset: array(before && own_bar.is_some(), n),
                 value: array(wants.activation_bias, n),
                 value_bar: array(wants.activation_bias, n),
                 copies: Copies::carve(arena, line, halves, false),
@@ -66,9 +76,10 @@ impl<R: Real> Places<R> {
             c_bar,
             turned,
             c,
-            w: [Packed::new(arena, 2 * n, n), Packed::new(arena, n, n)],
+            w: Packed::new(arena, 2 * n, n),
+            own: Own::backward(arena, setting, (own_bar, halves)),
             gathered: Gathered::carve(arena, line, 3 * n, halves, wants.inputs),
-            second: arena.take(&[second, 3, n, n]),
+            second: arena.take(&[second, 2, n, n]),
             sums: arena.take(&[usize::from(wants.hidden_bias), halves, n]),
             own_bias: BiasGatherer::<R>::carve(arena, law, halves, wants.activation_bias),
             chunks: [work(arena), work(arena)],
@@ -78,6 +89,12 @@ impl<R: Real> Places<R> {
     /// Real numbers of scratch that a member needs.
     pub fn scratch(&self, setting: &Setting<'_, R>) -> usize {
         let rows = chunk_rows(&setting.line.schedule);
-        Product::<R>::scratch(2 * setting.gru.n, rows).max(Gathered::<R>::scratch(&setting.line, rows))
+        let of_w = Product::<R>::scratch(2 * setting.gru.n, rows).max(self.own.step().scratch(rows));
+        of_w.max(Gathered::<R>::scratch(&setting.line, rows))
+    }
+
+    /// Multiply-adds of a step per row.
+    pub fn work(&self, setting: &Setting<'_, R>) -> usize {
+        setting.gru.work()[0].saturating_add(self.own.step().work())
     }
 }

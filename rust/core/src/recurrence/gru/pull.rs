@@ -1,5 +1,6 @@
 //! A step of a GRU backward, and the gradients gathered from many.
 
+use super::super::affine::step::{Gather, Trace};
 use super::super::cell::Pull;
 use super::super::chunk::{Chunk, Place};
 use super::super::inputs::{Gatherer, InputBars, halves_added};
@@ -20,7 +21,7 @@ use std::ops::Range;
 /// A GRU walking backward.
 pub(super) struct GruPull<'a, R: Real> {
     setting: &'a Setting<'a, R>,
-    places: &'a Places<R>,
+    places: &'a Places<'a, R>,
     halves: usize,
     saved: Saved<R>,
     states: *const R,
@@ -36,21 +37,21 @@ pub(super) struct GruPull<'a, R: Real> {
 unsafe impl<R: Real> Sync for GruPull<'_, R> {}
 
 impl<'a, R: Real> GruPull<'a, R> {
-    /// For gradients that have passed their check.
+    /// For gradients that have passed their check; that of w goes to `w_bar`.
     ///
     /// # Safety
     /// The memory lives, was cut for these gradients, and nobody else uses it; the arrays have their sizes.
     pub unsafe fn new(
         setting: &'a Setting<'a, R>,
-        places: &'a Places<R>,
+        places: &'a Places<'a, R>,
         halves: usize,
         saved: Saved<R>,
-        states: *const R,
-        ct: *const R,
+        (states, ct): (*const R, *const R),
+        w_bar: Option<Shared<R>>,
         gradients: GruGradients<'a, R>,
     ) -> Self {
         let Setting { gru, line, law, .. } = setting;
-        let GruGradients { x, w, u, b, h0, hidden_bias, activation_bias } = gradients;
+        let GruGradients { x, w: _, u, b, h0, hidden_bias, activation_bias } = gradients;
         let bars = InputBars { x, weight: u, bias: b };
         let share = |bar: &mut [R]| Shared(bar.as_mut_ptr());
         let weight = Operand::new(gru.u.as_ptr(), gru.features);
@@ -66,7 +67,7 @@ impl<'a, R: Real> GruPull<'a, R> {
                 ct,
                 inputs: Gatherer::new(line, (weight, 3 * gru.n), &places.gathered, bars),
                 own_bias: BiasGatherer::new(law, halves, places.own_bias, activation_bias),
-                w_bar: w.map(share),
+                w_bar,
                 h0_bar: h0.map(share),
                 hidden_bias_bar: hidden_bias.map(share),
             }
@@ -94,17 +95,27 @@ impl<'a, R: Real> GruPull<'a, R> {
         soon: [*const R; 2],
         out: *mut R,
         rows: Range<usize>,
-        columns: Range<usize>,
+        part: &Part<'_>,
+        scratch: *mut R,
     ) {
         let (Gru { n, batch, reset, .. }, pitch) = (self.setting.gru, self.pitch());
         let mut map = Affine::new(n, batch, out);
         (map.add, map.soon) = (self.places.carry.ptr(), soon);
-        map.terms[0] = self.places.w[0].times_apart(bars, pitch);
-        if reset == Reset::After {
-            map.terms[1] = self.places.w[1].times_apart(bars.wrapping_add(3 * n), pitch);
-        }
+        map.terms[0] = self.places.w.times_apart(bars, pitch);
         // SAFETY: the contract above; the packed W has n columns.
-        unsafe { map.run(rows, columns) }
+        unsafe {
+            match reset {
+                Reset::Before => map.run(rows, part.columns::<R>(n)),
+                Reset::After => self.places.own.step().backward(self.own(bars), map, rows, part, scratch),
+            }
+        }
+    }
+
+    /// The cotangents of what W_h makes, beside the bars at `bars`: c', or q.
+    fn own(&self, bars: *const R) -> Trace<R> {
+        let gate = if self.setting.gru.reset == Reset::After { 3 } else { 2 };
+        let bar = bars.wrapping_add(gate * self.setting.gru.n);
+        Trace { bar, apart: self.pitch(), kept: std::ptr::null_mut() }
     }
 
     /// c' from the cotangents of c, on these rows; c is what was saved.
@@ -180,25 +191,24 @@ impl<'a, R: Real> GruPull<'a, R> {
 
 impl<R: Real> Pull<R> for GruPull<'_, R> {
     fn work(&self) -> [usize; 2] {
-        let [w, u] = self.setting.gru.work();
-        [w, w.saturating_add(u)]
+        let w = self.places.work(self.setting);
+        [w, w.saturating_add(self.setting.gru.work()[1])]
     }
     fn halves(&self) -> usize {
         self.halves
     }
 
-    unsafe fn prepare(&self, _scratch: *mut R, member: &Member<'_>) {
+    unsafe fn prepare(&self, scratch: *mut R, member: &Member<'_>) {
         let Gru { n, w, .. } = self.setting.gru;
-        // SAFETY: W has 3 n rows and n columns; all members pack it, and a barrier follows.
+        // SAFETY: W_zr has 2 n rows and n columns; all members pack it, and a barrier follows.
         unsafe {
-            for (packed, rows) in self.places.w.iter().zip([0, 2 * n]) {
-                packed.fill(Operand::new(w[rows * n..].as_ptr(), n), member);
-            }
+            self.places.w.fill(Operand::new(w.as_ptr(), n), member);
+            self.places.own.step().prepare(scratch, member);
         }
         self.inputs.pack(member);
     }
 
-    unsafe fn pull(&self, t: usize, above: Option<Place>, chunk: &Chunk<'_>, _scratch: *mut R) {
+    unsafe fn pull(&self, t: usize, above: Option<Place>, chunk: &Chunk<'_>, scratch: *mut R) {
         let (Setting { gru, line, .. }, places, part) = (self.setting, self.places, chunk.part());
         let (n, schedule, pitch) = (gru.n, &line.schedule, self.pitch());
         let work = &places.chunks[chunk.turn()];
@@ -217,7 +227,7 @@ impl<R: Real> Pull<R> for GruPull<'_, R> {
                 // this part's rows of gates as twice as many of n numbers
                 let first = gates.wrapping_add(late.start * n).cast_const();
                 let soon = [first, first.wrapping_add(late.len() * n)];
-                self.previous(self.bars(above), soon, g, late, columns.clone());
+                self.previous(self.bars(above), soon, g, late, part, scratch);
             }
             let c = self.candidate(t, rows.clone(), part, &columns);
             for (all, previous) in &sources {
@@ -233,9 +243,11 @@ impl<R: Real> Pull<R> for GruPull<'_, R> {
             if gru.reset == Reset::Before {
                 part.sync();
                 let mut map = Affine::new(n, gru.batch, places.turned.ptr());
-                map.terms[0] = places.w[1].times(c_bar);
                 map.soon = [ct, self.saved.c(t)].map(|rows| line.earlier(rows, line.stride()));
-                map.run(rows.clone(), columns.clone());
+                let trace = Trace { bar: c_bar, apart: n, kept: std::ptr::null_mut() };
+                if !rows.is_empty() {
+                    places.own.step().backward(trace, map, rows.clone(), part, scratch);
+                }
             }
             let value = work.reset.or_null().wrapping_add(if work.reset.is_empty() { 0 } else { row * n });
             for (rows, previous) in &sources {
@@ -252,7 +264,7 @@ impl<R: Real> Pull<R> for GruPull<'_, R> {
             part.sync();
             let starting = part.rows(schedule.continuing(t)..active);
             if let Some(h0_bar) = self.h0_bar.filter(|_| !starting.is_empty()) {
-                self.previous(bars, [std::ptr::null(); 2], h0_bar.0, starting, columns.clone());
+                self.previous(bars, [std::ptr::null(); 2], h0_bar.0, starting, part, scratch);
             }
             work.copies.put(line, chunk, t, self.states);
         }
@@ -263,33 +275,35 @@ impl<R: Real> Pull<R> for GruPull<'_, R> {
         let (n, pitch, half, work) = (gru.n, self.pitch(), chunk.half, &places.chunks[chunk.turn()]);
         let (member, all) = (&half.gatherer, chunk.rows(chunk.steps));
         let bars = work.bars.at(chunk.begin() * pitch).cast_const();
-        // rows of W_bar from bars from a column on, and the rows that W acts on
-        let product = |first: usize, rows: usize, bars: *const R, x: *const R, count: usize, add: bool| {
-            let Some(bar) = self.w_bar else { return };
-            let bar = if half.index == 0 { bar.0 } else { places.second.ptr() };
-            let (bars, x) = (Operand::new(bars, pitch), Operand::new(x, n));
-            let product = Product::new((rows, n, count), bars.t(), x, bar.wrapping_add(first * n), n);
-            let product = if add { product.add() } else { product };
-            // SAFETY: the contract of the trait; members write different parts of W_bar.
-            unsafe { product.run(member, scratch) }
+        // W_h from bars and the rows that it acts on
+        let own = |bars: *const R, previous: *const R, rows: usize, first: bool| {
+            let rows = Gather { half: half.index, rows, trace: self.own(bars), previous, first };
+            // SAFETY: the contract of the trait; members write different parts of the gradient.
+            unsafe { places.own.step().gather(&rows, scratch, member) }
         };
-        let states = |steps: Range<usize>, previous: *const R, add: bool| {
+        let states = |steps: Range<usize>, previous: *const R, first: bool| {
             let (row, count) = (chunk.row(steps.start) + half.rows.start, chunk.rows(&steps));
             let bars = work.bars.at(row * pitch).cast_const();
-            product(0, 2 * n, bars, previous, count, add);
+            if let Some(bar) = self.w_bar {
+                let bar = if half.index == 0 { bar.0 } else { places.second.ptr() };
+                let (bars, x) = (Operand::new(bars, pitch), Operand::new(previous, n));
+                let product = Product::new((2 * n, n, count), bars.t(), x, bar, n);
+                let product = if first { product } else { product.add() };
+                // SAFETY: the contract of the trait; members write different parts of W_bar.
+                unsafe { product.run(member, scratch) }
+            }
             if gru.reset == Reset::After {
-                product(2 * n, n, bars.wrapping_add(3 * n), previous, count, add);
+                own(bars, previous, count, first);
             }
         };
         let before = line.before(chunk, &work.copies, self.states);
-        states(before.rest.0, before.rest.1, chunk.index > 0);
-        if gru.reset == Reset::Before && self.w_bar.is_some() {
-            let x = work.reset.at(chunk.begin() * n).cast_const();
-            product(2 * n, n, bars.wrapping_add(2 * n), x, all, chunk.index > 0);
+        states(before.rest.0, before.rest.1, chunk.index == 0);
+        if !work.reset.is_empty() {
+            own(bars, work.reset.at(chunk.begin() * n).cast_const(), all, chunk.index == 0);
         }
         if let Some((steps, h0)) = before.start {
             chunk.part().member.barrier();
-            states(steps, h0, true);
+            states(steps, h0, false);
         }
         // SAFETY: the contract of the trait; members write different columns of the sums.
         unsafe {
@@ -315,10 +329,11 @@ impl<R: Real> Pull<R> for GruPull<'_, R> {
         }
     }
 
-    unsafe fn finish(&self, _scratch: *mut R, member: &Member<'_>) {
+    unsafe fn finish(&self, scratch: *mut R, member: &Member<'_>) {
         let Places { second, sums, .. } = *self.places;
         // SAFETY: the sums are complete; members write different elements.
         unsafe {
+            self.places.own.step().finish(scratch, member);
             if let Some(bar) = self.w_bar.filter(|_| !second.is_empty()) {
                 for at in member.share(second.len(), 64) {
                     *bar.at(at) += *second.at(at);

@@ -2,7 +2,7 @@
 
 mod behaviour;
 mod reference;
-mod shears;
+pub mod shears;
 
 use super::*;
 use crate::activation::Activation;

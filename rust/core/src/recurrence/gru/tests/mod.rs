@@ -1,14 +1,14 @@
-//! Both resets, every activation, type, direction and thread count against the textbook loop; bits across threads.
+//! Both resets, a matrix and an operator on rows as W_h, every activation, type, direction and thread count against the textbook loop; bits across threads.
 
 mod reference;
+mod sigma;
 
+use super::super::tests::shears::{self, Shears};
 use super::super::tests::{Guarded, fill, never};
-use super::cell::sigmoid;
 use super::*;
-use crate::activation::Source;
 use crate::activation::tests::all;
-use crate::parallel::Member;
-use isometry_kernels::activation::Pass;
+use crate::argument::{Array, Given};
+use crate::operators::dense::Dense;
 use reference::Problem;
 
 #[derive(Clone, Copy, Debug)]
@@ -23,6 +23,8 @@ struct Case {
     reverse: bool,
     /// h0, b and hidden_bias are given.
     all: bool,
+    /// W_h is an operator on rows: the first 2 (n - 1) numbers of the third matrix are its parameters.
+    shears: bool,
 }
 
 const NAMES: [&str; 7] = ["x", "w", "u", "b", "h0", "hidden_bias", "activation_bias"];
@@ -52,11 +54,21 @@ fn lengths(case: &Case) -> Vec<usize> {
     (0..case.batch).map(|b| case.steps - shorter(b)).collect()
 }
 
+/// Those of the operator on rows.
+fn parameters<R: Real>(case: &Case, w: &[R]) -> Vec<R> {
+    let n = case.n;
+    w[2 * n * n..][..2 * (n - 1)].to_vec()
+}
+
 fn problem<R: Real>(case: &Case, given: &[Vec<R>; 7]) -> Problem {
     let Case { n, d, batch, steps, .. } = *case;
     let sizes = [steps * batch * d, 3 * n * n, 3 * n * d, 3 * n, batch * n, n, given[6].len()];
     let mut arrays = given.each_ref().map(|array| array.iter().map(|x| x.f64()).collect::<Vec<f64>>());
     arrays.iter_mut().zip(sizes).for_each(|(array, len)| array.resize(len, 0.0));
+    if case.shears {
+        let matrix = shears::matrix(&parameters(case, &arrays[1]), n);
+        arrays[1][2 * n * n..].copy_from_slice(&matrix);
+    }
     let Case { reset, activation, reverse, .. } = *case;
     Problem { steps, batch, d, n, arrays, reset, activation, lengths: lengths(case), reverse }
 }
@@ -75,13 +87,16 @@ fn run<R: Real>(case: &Case, given: &[Vec<R>; 7], ct: &[R], threads: usize) -> V
         given.each_ref().map(|array| (!array.is_empty()).then_some(&array[..]));
     let ends = lengths(case);
     let Case { n, d, batch, steps, reset, activation, reverse, .. } = *case;
+    let parameters = parameters(case, &given[1]);
+    let shears = Shears::new(&parameters, n);
     let gru = Gru {
         steps,
         batch,
         features: d,
         n,
         x: x.unwrap_or(&[]),
-        w: w.unwrap(),
+        w: if case.shears { &given[1][..2 * n * n] } else { w.unwrap() },
+        transition: case.shears.then_some(&shears),
         u: u.unwrap_or(&[]),
         b,
         h0,
@@ -100,7 +115,7 @@ fn run<R: Real>(case: &Case, given: &[Vec<R>; 7], ct: &[R], threads: usize) -> V
     let mut again = Guarded::new(len);
     forward(&gru, again.inner(), None, threads, &never).unwrap();
     assert!(again.take() == states, "states depend on what is saved: {case:?}");
-    let wanted = [given[0].len(), given[1].len(), given[2].len(), 3 * n, batch * n];
+    let wanted = [given[0].len(), gru.w.len(), given[2].len(), 3 * n, batch * n];
     let wanted = [&wanted[..], &[given[5].len(), given[6].len()]].concat();
     let mut bars: Vec<Guarded<R>> = wanted.iter().map(|&len| Guarded::new(len)).collect();
     let mut inner = bars.iter_mut().zip(&wanted).map(|(bar, _)| Some(bar.inner()));
@@ -109,9 +124,15 @@ fn run<R: Real>(case: &Case, given: &[Vec<R>; 7], ct: &[R], threads: usize) -> V
         GruGradients { x: next(), w: next(), u: next(), b: next(), h0: next(), ..Default::default() };
     let [hidden, own] = [next(), next()].map(|bar| bar.filter(|bar| !bar.is_empty()));
     let gradients = GruGradients { hidden_bias: hidden, activation_bias: own, ..gradients };
-    backward(&gru, &states, &saved, ct, gradients, threads, &never).unwrap();
+    let mut own = Guarded::new(parameters.len());
+    let mut own_bars = [if case.shears { Bar::Own(own.inner()) } else { Bar::None }];
+    backward(&gru, &states, &saved, ct, gradients, &mut own_bars, threads, &never).unwrap();
     let mut results = vec![states];
     results.extend(bars.into_iter().map(Guarded::take));
+    if case.shears {
+        let own = own.take();
+        results[2].extend(own);
+    }
     results
 }
 
@@ -124,7 +145,12 @@ fn check<R: Real>(case: Case) {
     let problem = problem(&case, &given);
     let mut ct: Vec<R> = fill(steps * batch * n, 1.0, 8);
     let wide: Vec<f64> = ct.iter().map(|c| c.f64()).collect();
-    let expected = problem.backward(&wide);
+    let mut expected = problem.backward(&wide);
+    if case.shears {
+        let wide: Vec<f64> = parameters(&case, &given[1]).iter().map(|p| p.f64()).collect();
+        let own = shears::pull(&wide, n, &expected[1].split_off(2 * n * n));
+        expected[1].extend(own);
+    }
     // What lies behind the end of a sequence must not be read.
     for (b, &length) in problem.lengths.iter().enumerate() {
         for t in length..steps {
@@ -154,7 +180,18 @@ fn sweep<R: Real>() {
                 let (varied, reverse, after) = (variant & 1 == 1, variant & 2 == 2, variant & 4 == 4);
                 let reset = if after { Reset::After } else { Reset::Before };
                 let all = (variant + i) % 3 != 0;
-                check::<R>(Case { n, d, batch, steps, reset, activation, varied, reverse, all });
+                check::<R>(Case {
+                    n,
+                    d,
+                    batch,
+                    steps,
+                    reset,
+                    activation,
+                    varied,
+                    reverse,
+                    all,
+                    shears: false,
+                });
             }
         }
     }
@@ -170,13 +207,72 @@ fn follows_the_textbook_f64() {
     sweep::<f64>();
 }
 
+fn sweep_rows<R: Real>() {
+    for (n, d, batch, steps) in [(2, 1, 1, 1), (6, 3, 5, 9), (38, 2, 1, 20), (34, 0, 13, 5)] {
+        for (i, activation) in
+            [Activation::Tanh, Activation::Oplu, Activation::Modrelu].into_iter().enumerate()
+        {
+            for variant in 0..8 {
+                let (varied, reverse, after) = (variant & 1 == 1, variant & 2 == 2, variant & 4 == 4);
+                let reset = if after { Reset::After } else { Reset::Before };
+                let all = (variant + i) % 3 != 0;
+                let shears = true;
+                check::<R>(Case { n, d, batch, steps, reset, activation, varied, reverse, all, shears });
+            }
+        }
+    }
+}
+
+#[test]
+fn an_operator_on_rows_serves_as_w_h() {
+    sweep_rows::<f32>();
+    sweep_rows::<f64>();
+}
+
+#[test]
+fn a_transition_is_refused_by_name() {
+    let (x, w, states) = (vec![0.0; 6], vec![0.0; 32], vec![0.0; 24]);
+    let (parameters, weight) = (vec![0.1; 8], vec![0.0; 16]);
+    let [small, right] = [3, 4].map(|n| Shears::new(&parameters[..2 * (n - 1)], n));
+    let given = [Given { shape: &[4, 4], array: Array::Own(&weight) }];
+    let dense = Dense::of(&given).unwrap();
+    let message = |transition: &dyn Cpu<f64>, w: &[f64]| {
+        let gru = Gru {
+            steps: 3,
+            batch: 2,
+            features: 1,
+            n: 4,
+            x: &x,
+            w,
+            transition: Some(transition),
+            u: &states[..12],
+            b: None,
+            h0: None,
+            reset: Reset::Before,
+            hidden_bias: None,
+            activation: Activation::Tanh,
+            activation_bias: None,
+            lengths: None,
+            reverse: false,
+        };
+        let outcome = forward(&gru, &mut states.clone(), None, 1, &never);
+        outcome.map_err(|e| e.to_string()).err().unwrap_or_default()
+    };
+    assert_eq!(message(&right, &w), "");
+    assert!(message(&right, &[0.0; 48]).starts_with("w: "));
+    assert!(message(&small, &w).starts_with("transition: "));
+    assert!(message(&dense, &w).contains("through its matrix only"));
+}
+
 #[test]
 fn the_textbook_gradient_is_the_difference_quotient() {
     for reset in [Reset::Before, Reset::After] {
         for (varied, reverse, activation) in
             [(false, false, Activation::Tanh), (true, true, Activation::Modrelu)]
         {
-            let case = Case { n: 4, d: 2, batch: 2, steps: 4, reset, activation, varied, reverse, all: true };
+            let [n, d, batch, steps] = [4, 2, 2, 4];
+            let (all, shears) = (true, false);
+            let case = Case { n, d, batch, steps, reset, activation, varied, reverse, all, shears };
             let problem = problem(&case, &arrays::<f64>(&case));
             let ct: Vec<f64> = fill(4 * 2 * 4, 1.0, 9);
             let loss =
@@ -210,6 +306,7 @@ fn refusals_name_the_argument() {
         n,
         x: &x,
         w: &w,
+        transition: None,
         u: &u,
         b: None,
         h0: None,
@@ -247,7 +344,7 @@ fn refusals_name_the_argument() {
     let mut bar = vec![0.0; n];
     let hidden = GruGradients { hidden_bias: Some(&mut bar[..]), ..Default::default() };
     let saved = vec![0.0; 160];
-    let outcome = backward(&good, &states, &saved, &states, hidden, 1, &never);
+    let outcome = backward(&good, &states, &saved, &states, hidden, &mut [], 1, &never);
     assert!(outcome.unwrap_err().to_string().starts_with("hidden_bias_bar"));
 }
 
@@ -262,6 +359,7 @@ fn a_raised_flag_interrupts() {
         n,
         x: &x,
         w: &w,
+        transition: None,
         u: &u,
         b: None,
         h0: None,
@@ -277,39 +375,7 @@ fn a_raised_flag_interrupts() {
     for threads in [1, 2] {
         assert_eq!(forward(&gru, &mut states, None, threads, &|| true), Err(Error::Interrupted));
         let bars = GruGradients::default();
-        let outcome = backward(&gru, &states, &saved, &states, bars, threads, &|| true);
+        let outcome = backward(&gru, &states, &saved, &states, bars, &mut [], threads, &|| true);
         assert_eq!(outcome, Err(Error::Interrupted));
     }
-}
-
-/// sigma of these numbers.
-fn sigma<R: Real>(z: &[R]) -> Vec<R> {
-    let mut out = Guarded::new(z.len());
-    let (phi, g, from) = (sigmoid(z.len()), std::ptr::null(), Source::Argument);
-    let pass =
-        Pass { phi, y: z.as_ptr(), g, from, out: out.inner().as_mut_ptr(), rows: 0..1, columns: 0..z.len() };
-    // SAFETY: one row of so many numbers at both addresses.
-    Member::alone(|_| unsafe { pass.call() });
-    out.take()
-}
-
-fn sigma_is_accurate<R: Real>(least: f64) {
-    let mut z: Vec<R> = (-3001..3000).map(|i| R::of(f64::from(i) * least / 3001.0)).collect();
-    z.extend((0..100).flat_map(|i| [0.7f64.powi(i), -0.7f64.powi(i)]).map(R::of));
-    for (z, s) in z.iter().zip(sigma(&z)) {
-        let a = (-z.f64().abs()).exp();
-        let expected = if *z < R::zero() { a / (1.0 + a) } else { 1.0 / (1.0 + a) };
-        let error = (s.f64() - expected).abs();
-        assert!(error <= 4.0 * R::EPS.f64() * expected, "sigma {z:?} = {s:?}");
-    }
-    let edges = [f64::INFINITY, 1e30, -0.0, 0.0, -1e30, f64::NEG_INFINITY, -1.1 * least, f64::NAN].map(R::of);
-    let values = sigma(&edges);
-    assert_eq!(values[..7], [1.0, 1.0, 0.5, 0.5, 0.0, 0.0, 0.0].map(R::of));
-    assert!(values[7].is_nan());
-}
-
-#[test]
-fn sigma_is_accurate_to_a_few_units_as_far_as_it_is_a_normal_number() {
-    sigma_is_accurate::<f32>(87.2);
-    sigma_is_accurate::<f64>(708.2);
 }

@@ -1,0 +1,77 @@
+"""A step on the manifold of orthogonal or unitary matrices."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from isometry import _check, _check_stiefel
+from isometry._arrays import Array, common, finite, taken
+
+__all__ = ["cayley_step"]
+
+
+def cayley_step(w: ArrayLike, gradient: ArrayLike, rate: float, *, check_finite: bool = True) -> Array:
+    """One step of gradient descent along a curve of orthogonal or unitary matrices.
+
+    With A = G W^H - W G^H, which is skew-Hermitian, the step ends at Y(rate) of the curve Y(r) = (I + r/2 A)^{-1} (I -
+    r/2 A) W: unitary for every r, Y(0) = W, Y'(0) = -A W. The loss falls along it at the rate ||A||_F^2 / 2, so only
+    a critical W has no descent.
+
+    Parameters
+    ----------
+    w
+        W, shape (*, n, n), orthogonal or unitary.
+    gradient
+        G = dL/dRe W + i dL/dIm W, of the same shape.
+    rate
+        The step length, at least 0.
+    check_finite
+        Reject NaN and infinity in the arguments.
+
+    Returns
+    -------
+    numpy.ndarray
+        The next W, shape (*, n, n). It is as far from unitary as w, up to some eps (1 + rate ||A||).
+
+    Raises
+    ------
+    ValueError
+        If w is not square, the shapes differ, rate is negative or not a finite number, or, under `check_finite`, for
+        NaN or infinity.
+    TypeError
+        If an array has an unsupported dtype, or gradient is complex and w real.
+
+    Notes
+    -----
+    Computed as W + D, (I + r/2 A) D = -r A W: the rounding of a short step is as short. Costs about (20/3) n^3
+    operations, complex four times as many.
+
+    References
+    ----------
+    Wen, Yin: A feasible method for optimization with orthogonality constraints, Mathematical Programming 2013; Wisdom,
+    Powers, Hershey, Le Roux, Atlas: Full-capacity unitary recurrent neural networks, NIPS 2016.
+
+    Examples
+    --------
+    >>> import numpy as np, isometry as iso
+    >>> target = np.array([[0.0, -1.0], [1.0, 0.0]])
+    >>> w = np.eye(2)
+    >>> for _ in range(100):
+    ...     w = iso.cayley_step(w, w - target, 0.1)
+    >>> bool(np.abs(w - target).max() < 1e-3)
+    True
+    """
+    check_finite = _check.flag("check_finite", check_finite)
+    w, gradient = taken("w", w), taken("gradient", gradient)
+    _check_stiefel.step(w.shape, gradient.shape)
+    rate = _check_stiefel.rate("rate", rate)
+    dtype = common(w, gradient)
+    if gradient.dtype.kind == "c":
+        _check.field_of_result("gradient", gradient.dtype.name, w.dtype.name)
+    if check_finite:
+        finite("w", w)
+        finite("gradient", gradient)
+    w, gradient = w.astype(dtype), gradient.astype(dtype)
+    half = gradient @ np.conj(np.swapaxes(w, -1, -2))
+    half = (rate / 2) * (half - np.conj(np.swapaxes(half, -1, -2)))
+    moved: Array = w + np.linalg.solve(np.eye(w.shape[-1], dtype=dtype) + half, -2 * (half @ w))
+    return moved.astype(dtype)

@@ -1,0 +1,106 @@
+"""The gated orthogonal recurrent unit over a whole sequence in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor
+
+from .gru import gated
+from .operators._operator import Operator
+
+
+def goru(
+    transition: Operator,
+    x: Tensor,
+    w: Tensor,
+    u: Tensor,
+    b: Tensor | None,
+    *,
+    h0: Tensor | None = None,
+    reset: str = "before",
+    activation: str = "tanh",
+    activation_bias: Tensor | None = None,
+    slope: float = 0.1,
+    lengths: Tensor | Sequence[int] | None = None,
+    reverse: bool = False,
+    backend: str | None = None,
+) -> Tensor:
+    r"""All states of a gated orthogonal recurrent unit (GORU): `gru` with an operator as W_h.
+
+    .. math::
+
+        z_t = \sigma(W_z h_{t-1} + U_z x_t + b_z), \qquad r_t = \sigma(W_r h_{t-1} + U_r x_t + b_r), \\
+        h_t = z_t * h_{t-1} + (1 - z_t) * c_t,
+
+    with :math:`c_t = \phi(W_h (r_t * h_{t-1}) + U_h x_t + b_h)`, or with reset "after"
+    :math:`c_t = \phi(r_t * (W_h h_{t-1}) + U_h x_t + b_h)`.
+
+    Parameters
+    ----------
+    transition : Operator
+        W_h, one real operator n x n: an orthogonal one, or any other. It is applied step by step where that is cheaper
+        than forming its matrix once.
+    x : Tensor, shape (T, B, d)
+        The input, real.
+    w : Tensor, shape (2, n, n)
+        W_z and W_r.
+    u : Tensor, shape (3, n, d)
+        U_z, U_r and U_h.
+    b : Tensor, shape (3, n), or None
+        b_z, b_r and b_h, zero if None.
+    h0 : Tensor, shape (B, n) or (n,), optional
+        The state before the first step, zero if not given.
+    reset : {"before", "after"}
+        Whether r acts on the state before W_h, or on the product after it.
+    activation : str
+        phi, one of the names of `activate`.
+    activation_bias : Tensor, optional
+        The bias of modReLU.
+    slope : float
+        The slope of "leaky_relu".
+    lengths : Tensor or sequence of int, shape (B,), optional
+        The length of each sequence, in 1..T; states behind it are zero.
+    reverse : bool
+        Whether each sequence is read from its own end; states keep the place of their input.
+    backend : {"cpu", "gpu"}, optional
+        Where the kernels run; by default as `use_backend` says.
+
+    Returns
+    -------
+    Tensor, shape (T, B, n)
+
+    Raises
+    ------
+    ValueError
+        Shapes that do not fit, T, B or n of 0, a complex transition or a stack of them, lengths outside 1..T, unknown
+        names.
+    TypeError
+        A transition that is no operator, anything else but real tensors of its precision, lengths that are no integers,
+        a reverse that is no bool.
+
+    Notes
+    -----
+    Per step and state 4 n^2 + 6 n d flops and those of the transition, backward twice that.
+
+    References
+    ----------
+    Jing et al. Gated orthogonal recurrent units: On learning to forget. Neural Computation 31 (2019).
+
+    Examples
+    --------
+    >>> import torch, isometry.torch as it
+    >>> turn = it.Householder.random(8)
+    >>> x, w, u, b = torch.randn(20, 5, 3), torch.randn(2, 8, 8), torch.randn(3, 8, 3), torch.zeros(3, 8)
+    >>> it.goru(turn, x, w, u, b).shape
+    torch.Size([20, 5, 8])
+
+    With both gates open the state becomes phi(W_h h):
+
+    >>> b[0], b[1], h0 = -100, 100, torch.randn(5, 8)
+    >>> states = it.goru(turn, 0 * x, w, u, b, h0=h0, activation="identity")
+    >>> torch.allclose(states[0], turn.apply(h0), atol=1e-5)
+    True
+    """
+    biases = activation_bias, None
+    return gated(transition, (x, w, u, b, h0), reset, activation, biases, slope, lengths, reverse, backend)

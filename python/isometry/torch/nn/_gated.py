@@ -1,0 +1,43 @@
+"""What the layers of gated units share: the reset, weights and biases of three gates, and phi."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from torch import Tensor, nn
+
+from ... import _check
+from ._base import RecurrentLayer
+
+
+class GatedLayer(RecurrentLayer):
+    """A layer of gates z and r, and the candidate h.
+
+    A subclass sets its attribute ``reset`` and says how many matrices n x n are free.
+    """
+
+    reset: str
+    _matrices = 3
+
+    def _check_keywords(self) -> None:
+        super()._check_keywords()
+        _check.choice("reset", self.reset, "before", "after")
+
+    def _shapes(self, features: int) -> dict[str, tuple[int, ...]]:
+        n = self.hidden_size
+        shapes: dict[str, tuple[int, ...]] = {"weight_hh": (self._matrices, n, n), "weight_ih": (3, n, features)}
+        return shapes | {"bias": (3, n)} if self.bias else shapes
+
+    def _reset(self, suffix: str) -> None:
+        for name in ("weight_hh", "weight_ih"):
+            weight = getattr(self, name + suffix)
+            bound = math.sqrt(6 / (weight.size(1) + weight.size(2)))
+            nn.init.uniform_(weight, -bound, bound)
+        if self.bias:
+            nn.init.zeros_(getattr(self, "bias" + suffix))
+
+    def _given(self, suffix: str, x: Tensor) -> tuple[Any, ...]:
+        """x, w, u and b of one recurrence."""
+        w, u = getattr(self, "weight_hh" + suffix), getattr(self, "weight_ih" + suffix)
+        return x, w, u, getattr(self, "bias" + suffix) if self.bias else None

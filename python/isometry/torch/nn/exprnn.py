@@ -1,0 +1,82 @@
+"""expRNN: W is the exponential of a skew matrix."""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+from ... import _check
+from ..operators.exponential import Exponential
+from ._base import LayerKeywords
+from ._orthogonal import OrthogonalRNN
+
+
+class ExpRNN(OrthogonalRNN):
+    r"""Recurrent layer whose matrix is the exponential of a skew-symmetric or skew-Hermitian matrix (expRNN).
+
+    .. math::
+
+        h_t = \phi(W h_{t-1} + V x_t), \qquad W = \exp(A), \qquad A^H = -A.
+
+    W is a rotation or, complex, a unitary matrix for all parameters. It starts with eigenvalues :math:`e^{\pm i t}` of
+    angles uniform on [-pi, pi).
+
+    Parameters
+    ----------
+    input_size, hidden_size, num_layers
+        As in ``torch.nn.RNN``.
+    complex : bool
+        Complex states and a unitary W; the output is complex, a real input is promoted.
+    nonlinearity : str
+        Any activation of :func:`isometry.torch.activate`. modReLU has its own bias; the others have an additive one.
+    **keywords
+        The keywords of :class:`ORNN` from ``bias`` on.
+
+    Attributes
+    ----------
+    weight_ih_l{k}[_reverse] : Parameter
+        V (hidden_size, features); as pairs (hidden_size, features, 2) if complex.
+    upper_l{k}[_reverse] : Parameter
+        The entries of A above the diagonal, row by row; as pairs if complex.
+    diagonal_l{k}[_reverse] : Parameter
+        The imaginary parts of the diagonal of a complex A.
+    activation_bias_l{k}[_reverse] or bias_l{k}[_reverse] : Parameter
+        modReLU's bias, or b with another activation.
+
+    References
+    ----------
+    Lezcano-Casado, Martinez-Rubio. Cheap orthogonal constraints in neural networks: a simple parametrization of the
+    orthogonal and unitary group. ICML 2019.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import isometry.torch as it
+    >>> layer = it.nn.ExpRNN(3, 8)
+    >>> output, h_n = layer(torch.randn(20, 5, 3))
+    >>> output.shape, h_n.shape
+    (torch.Size([20, 5, 8]), torch.Size([1, 5, 8]))
+    >>> it.nn.ExpRNN(3, 8, complex=True)(torch.randn(20, 5, 3))[0].dtype
+    torch.complex64
+    """
+
+    _own_keywords = ("complex", "nonlinearity")
+    _object = Exponential
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        complex: bool = False,
+        nonlinearity: str = "modrelu",
+        **keywords: Unpack[LayerKeywords],
+    ) -> None:
+        self.complex = _check.flag("complex", complex)
+        self._trained = ("upper", "diagonal") if self.complex else ("upper",)
+        super().__init__(input_size, hidden_size, num_layers, nonlinearity, **keywords)
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether the states are complex."""
+        return self.complex

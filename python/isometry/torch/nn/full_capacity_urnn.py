@@ -1,0 +1,76 @@
+"""Full-capacity uRNN: W is a free unitary matrix, kept unitary by its optimiser."""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+from ..operators.dense import Dense
+from ._base import LayerKeywords
+from ._orthogonal import OrthogonalRNN
+
+
+class FullCapacityURNN(OrthogonalRNN):
+    r"""Complex recurrent layer whose matrix is any unitary matrix (full-capacity uRNN).
+
+    .. math::
+
+        h_t = \phi(W h_{t-1} + V x_t), \qquad W^H W = I.
+
+    W itself is the parameter. It starts unitary, and :class:`isometry.torch.optim.CayleyRMSprop` keeps it so; any other
+    optimiser moves it away. The states and the output are complex; a real input is promoted.
+
+    Parameters
+    ----------
+    input_size, hidden_size, num_layers
+        As in ``torch.nn.RNN``.
+    nonlinearity : str
+        Any activation of :func:`isometry.torch.activate` that is defined for complex numbers.
+    **keywords
+        The keywords of :class:`ORNN` from ``bias`` on.
+
+    Attributes
+    ----------
+    weight_ih_l{k}[_reverse] : Parameter
+        V as pairs (hidden_size, features, 2).
+    weight_l{k}[_reverse] : Parameter
+        W as pairs (hidden_size, hidden_size, 2).
+    activation_bias_l{k}[_reverse] or bias_l{k}[_reverse] : Parameter
+        modReLU's bias (hidden_size,), or b as pairs (hidden_size, 2) with another activation.
+
+    References
+    ----------
+    Wisdom, Powers, Hershey, Le Roux, Atlas. Full-capacity unitary recurrent neural networks. NIPS 2016.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import isometry.torch as it
+    >>> layer = it.nn.FullCapacityURNN(3, 8)
+    >>> rest = [p for name, p in layer.named_parameters() if not name.startswith("weight_l")]
+    >>> own = it.optim.CayleyRMSprop(layer.recurrent_parameters(), lr=1e-3, reorthogonalize=True)
+    >>> other = torch.optim.Adam(rest, lr=1e-3)
+    >>> for _ in range(3):
+    ...     layer.zero_grad()
+    ...     layer(torch.randn(20, 5, 3))[0].abs().sum().backward()
+    ...     own.step()
+    ...     other.step()
+    >>> bool(it.orthogonality_error(layer.recurrent_matrix()) < 20)
+    True
+    """
+
+    is_complex = True
+    _object, _trained = Dense, ("weight",)
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        nonlinearity: str = "modrelu",
+        **keywords: Unpack[LayerKeywords],
+    ) -> None:
+        super().__init__(input_size, hidden_size, num_layers, nonlinearity, **keywords)
+
+    def _sizes(self) -> dict[str, int]:
+        return super()._sizes() | {"p": self.hidden_size, "q": self.hidden_size}

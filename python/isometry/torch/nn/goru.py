@@ -1,0 +1,161 @@
+"""GORU: the gated recurrent unit with an orthogonal matrix in its candidate."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, NamedTuple, Unpack
+
+import torch
+from torch import Tensor, nn
+
+from ... import _check
+from ..._objects import mesh
+from ..goru import goru
+from ..operators.cayley import Cayley
+from ..operators.exponential import Exponential
+from ..operators.householder import Householder
+from ..operators.mesh import Mesh
+from ._base import LayerKeywords
+from ._gated import GatedLayer
+from ._transition import TransitionLayer
+
+
+class _Law(NamedTuple):
+    """An operator that serves as W_h: its class, and its arguments that are parameters and buffers."""
+
+    kind: type[Any]
+    trained: tuple[str, ...]
+    untrained: tuple[str, ...] = ()
+
+
+#: By the names of the keyword ``transition``.
+TRANSITIONS = {
+    "mesh": _Law(Mesh, ("theta",)),
+    "householder": _Law(Householder, ("vectors",)),
+    "cayley": _Law(Cayley, ("upper",), ("signs",)),
+    "exponential": _Law(Exponential, ("upper",)),
+}
+
+
+class GORU(GatedLayer, TransitionLayer):
+    r"""Gated orthogonal recurrent layer (GORU): a GRU whose candidate has an orthogonal matrix W.
+
+    .. math::
+
+        z_t = \sigma(W_z h_{t-1} + U_z x_t + b_z), \qquad r_t = \sigma(W_r h_{t-1} + U_r x_t + b_r), \\
+        c_t = \phi(W (r_t * h_{t-1}) + U_h x_t + b_h), \qquad h_t = z_t * h_{t-1} + (1 - z_t) * c_t.
+
+    With ``reset="after"`` :math:`c_t = \phi(r_t * (W h_{t-1}) + U_h x_t + b_h)`. W is orthogonal for all parameters.
+
+    Parameters
+    ----------
+    input_size, hidden_size, num_layers
+        As in ``torch.nn.GRU``.
+    transition : {"mesh", "householder", "cayley", "exponential"}
+        What W is: a real `Mesh` of ``capacity`` layers, a product of hidden_size - 1 Householder reflections, a scaled
+        Cayley transform with half of its signs -1, or the exponential of a skew-symmetric matrix.
+    reset : {"before", "after"}
+        Whether the reset gate acts on the state before W, or on the product after it.
+    nonlinearity : str
+        phi, any activation of :func:`isometry.torch.activate`. modReLU has its own bias beside b_h.
+    capacity : int
+        Number of layers of the mesh; without effect for the other transitions.
+    **keywords
+        The keywords of :class:`ORNN` from ``bias`` on.
+
+    Attributes
+    ----------
+    weight_hh_l{k}[_reverse] : Parameter
+        W_z and W_r (2, hidden_size, hidden_size).
+    weight_ih_l{k}[_reverse] : Parameter
+        U_z, U_r and U_h (3, hidden_size, features).
+    theta_l{k}[_reverse], vectors_l{k}[_reverse] or upper_l{k}[_reverse] : Parameter
+        The angles of the mesh, the reflection vectors (entries above the diagonal are ignored), or the entries of the
+        skew-symmetric matrix above the diagonal, row by row.
+    bias_l{k}[_reverse] : Parameter
+        b_z, b_r and b_h (3, hidden_size).
+    activation_bias_l{k}[_reverse] : Parameter
+        modReLU's bias, with that activation.
+    signs_l{k}[_reverse] : buffer
+        The last factor of a Cayley transform.
+
+    References
+    ----------
+    Jing et al. Gated orthogonal recurrent units: On learning to forget. Neural Computation 31 (2019).
+
+    Examples
+    --------
+    >>> import torch
+    >>> import isometry.torch as it
+    >>> layer = it.nn.GORU(3, 8, transition="cayley")
+    >>> output, h_n = layer(torch.randn(20, 5, 3))
+    >>> output.shape, h_n.shape
+    (torch.Size([20, 5, 8]), torch.Size([1, 5, 8]))
+    >>> w = layer.recurrent_matrix()
+    >>> torch.allclose(w.T @ w, torch.eye(8), atol=1e-5)
+    True
+    """
+
+    _own_keywords = ("transition", "reset", "nonlinearity", "capacity")
+    _matrices = 2
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        transition: Literal["mesh", "householder", "cayley", "exponential"] = "mesh",
+        reset: Literal["before", "after"] = "before",
+        nonlinearity: str = "tanh",
+        capacity: int = 2,
+        **keywords: Unpack[LayerKeywords],
+    ) -> None:
+        _check.choice("transition", transition, *TRANSITIONS)
+        self.transition, self.reset, self.nonlinearity = transition, reset, nonlinearity
+        self.capacity = _check.count("capacity", capacity, 1)
+        self._object, self._trained, self._untrained = TRANSITIONS[transition]
+        super().__init__(input_size, hidden_size, num_layers, **keywords)
+
+    def _sizes(self) -> dict[str, int]:
+        n = self.hidden_size
+        return {"n": n, "m": max(n - 1, 1), "pairs": mesh.count(n, self.capacity, 1)}
+
+    def _options(self) -> dict[str, Any]:
+        return {"n": self.hidden_size, "layers": self.capacity} if self.transition == "mesh" else {}
+
+    def _random(self) -> Any:
+        given = {"layers": self.capacity} if self.transition == "mesh" else {}
+        given |= {"m": self._sizes()["m"]} if self.transition == "householder" else {}
+        return self._object.random(self.hidden_size, **given, dtype=torch.float64, device="cpu")
+
+    def _fixed(self) -> dict[str, Tensor]:
+        signs = torch.ones(self.hidden_size, device="cpu")
+        signs[self.hidden_size - self.hidden_size // 2 :] = -1
+        return dict.fromkeys(self._untrained, signs)
+
+    def _transition(self, suffix: str) -> Any:
+        if self.transition == "householder":
+            return Householder.from_trapezoid(getattr(self, "vectors" + suffix))
+        return super()._transition(suffix)
+
+    def _shapes(self, features: int) -> dict[str, tuple[int, ...]]:
+        shapes = super()._shapes(features) | self._transition_shapes()
+        return shapes | {"activation_bias": (self._biased_units,)} if self.bias and self._biased_units else shapes
+
+    def _reset(self, suffix: str) -> None:
+        super()._reset(suffix)
+        self._reset_transition(suffix)
+        if self.bias and self._biased_units:
+            nn.init.zeros_(getattr(self, "activation_bias" + suffix))
+
+    def _run(self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool) -> Tensor:
+        return goru(
+            self._transition(suffix),
+            *self._given(suffix, x),
+            h0=h0,
+            reset=self.reset,
+            activation=self.nonlinearity,
+            activation_bias=self._activation_bias(suffix),
+            lengths=lengths,
+            reverse=reverse,
+        )

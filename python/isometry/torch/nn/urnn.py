@@ -1,0 +1,76 @@
+"""uRNN: W is a product of diagonals, reflections and Fourier transforms."""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+import torch
+from torch import Tensor
+
+from ..operators.fourier import FourierProduct
+from ._base import LayerKeywords
+from ._orthogonal import OrthogonalRNN
+
+
+class URNN(OrthogonalRNN):
+    r"""Complex recurrent layer whose matrix is a product of diagonals, reflections and Fourier transforms (uRNN).
+
+    .. math::
+
+        h_t = \phi(W h_{t-1} + V x_t), \qquad W = D_3 R_2 F^{-1} D_2 \Pi R_1 F D_1.
+
+    W is unitary, has 7 ``hidden_size`` real parameters, and costs O(n log n) per state. The permutation is drawn with
+    the initial values and not trained. The states and the output are complex; a real input is promoted.
+
+    Parameters
+    ----------
+    input_size, hidden_size, num_layers
+        As in ``torch.nn.RNN``.
+    nonlinearity : str
+        Any activation of :func:`isometry.torch.activate` that is defined for complex numbers.
+    **keywords
+        The keywords of :class:`ORNN` from ``bias`` on.
+
+    Attributes
+    ----------
+    weight_ih_l{k}[_reverse] : Parameter
+        V as pairs (hidden_size, features, 2).
+    phases_l{k}[_reverse] : Parameter
+        The angles of D1, D2, D3 (3, hidden_size).
+    vectors_l{k}[_reverse] : Parameter
+        The reflection vectors of R1, R2 as pairs (2, hidden_size, 2).
+    permutation_l{k}[_reverse] : buffer
+        The permutation (hidden_size,).
+    activation_bias_l{k}[_reverse] or bias_l{k}[_reverse] : Parameter
+        modReLU's bias (hidden_size,), or b as pairs (hidden_size, 2) with another activation.
+
+    References
+    ----------
+    Arjovsky, Shah, Bengio. Unitary evolution recurrent neural networks. ICML 2016.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import isometry.torch as it
+    >>> layer = it.nn.URNN(3, 8)
+    >>> output, h_n = layer(torch.randn(20, 5, 3))
+    >>> output.shape, output.dtype
+    (torch.Size([20, 5, 8]), torch.complex64)
+    """
+
+    is_complex = True
+    _object, _trained, _untrained = FourierProduct, ("phases", "vectors"), ("permutation",)
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        nonlinearity: str = "modrelu",
+        **keywords: Unpack[LayerKeywords],
+    ) -> None:
+        super().__init__(input_size, hidden_size, num_layers, nonlinearity, **keywords)
+
+    def _fixed(self) -> dict[str, Tensor]:
+        return {"permutation": torch.randperm(self.hidden_size, device="cpu")}

@@ -1,0 +1,196 @@
+"""Cayley steps on the Stiefel manifold as torch optimisers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, overload
+
+import torch
+from torch import Tensor
+from torch.optim.optimizer import Optimizer, ParamsT
+
+from ... import _check, _check_stiefel
+from ..stiefel import moved
+
+
+class _Cayley(Optimizer):
+    """Steps of matrices (..., n, n), real, complex or real pairs (..., n, n, 2); a subclass scales their gradients."""
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Add a group of parameters with options of its own; see ``torch.optim.Optimizer``."""
+        super().add_param_group(param_group)
+        try:
+            self._check(self.param_groups[-1])
+        except Exception:
+            self.param_groups.pop()
+            raise
+
+    def _check(self, group: dict[str, Any]) -> None:
+        """Refuse options and parameters that do not fit."""
+        _check_stiefel.rate("lr", group["lr"])
+        _check.flag("reorthogonalize", group["reorthogonalize"])
+        for p in group["params"]:
+            _check_stiefel.is_pairs(tuple(p.shape), p.is_complex(), group["pairs"])
+
+    def _scaled(self, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
+        """The gradient that the step takes; the one given is not modified."""
+        raise NotImplementedError
+
+    @overload
+    def step(self, closure: None = None) -> None: ...
+    @overload
+    def step(self, closure: Callable[[], float]) -> float: ...
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> float | None:
+        """Move every parameter that has a gradient.
+
+        Parameters
+        ----------
+        closure : callable, optional
+            Computes the loss and its gradients again.
+
+        Returns
+        -------
+        float or Tensor, optional
+            What the closure returns.
+        """
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.grad is not None:
+                    self._move(p, p.grad, group)
+        return loss
+
+    def _move(self, p: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
+        pairs = _check_stiefel.is_pairs(tuple(p.shape), p.is_complex(), group["pairs"])
+        w, g = (torch.view_as_complex(t.contiguous()) if pairs else t for t in (p, gradient))
+        w = moved(w, self._scaled(g, self.state[p], group), float(group["lr"]))
+        if group["reorthogonalize"]:
+            gap = w.mH @ w
+            gap.diagonal(dim1=-2, dim2=-1).sub_(1)
+            w = w - 0.5 * (w @ gap)
+        p.copy_(torch.view_as_real(w) if pairs else w)
+
+
+class CayleySGD(_Cayley):
+    r"""Gradient descent of orthogonal or unitary matrices by Cayley steps.
+
+    .. math::
+
+        W \leftarrow (I + \tfrac{\eta}{2} A)^{-1} (I - \tfrac{\eta}{2} A) \, W, \qquad A = G W^H - W G^H,
+
+    with the gradient G of W and the learning rate eta. W stays unitary, and the loss falls for a small enough rate
+    unless W is critical.
+
+    Parameters
+    ----------
+    params : iterable
+        Matrices (..., n, n), real or complex, or real pairs (..., n, n, 2) of real and imaginary parts, or groups of
+        them with options of their own. They should start orthogonal or unitary.
+    lr : float
+        The learning rate, at least 0.
+    pairs : bool, optional
+        Whether parameters hold pairs; needed for the shape (..., 2, 2, 2) alone, which may be both.
+    reorthogonalize : bool
+        End each step with W <- W (3 I - W^H W) / 2, which removes what rounding adds, some eps per step.
+
+    Raises
+    ------
+    ValueError
+        A negative rate, a parameter of another shape.
+
+    References
+    ----------
+    Wisdom, Powers, Hershey, Le Roux, Atlas. Full-capacity unitary recurrent neural networks. NIPS 2016.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import isometry.torch as it
+    >>> w, target = torch.nn.Parameter(torch.eye(3)), it.Exponential(torch.tensor([0.5, 0.0, -1.0])).matrix()
+    >>> optimizer = it.optim.CayleySGD([w], lr=0.2)
+    >>> for _ in range(200):
+    ...     optimizer.zero_grad()
+    ...     (w - target).square().sum().backward()
+    ...     optimizer.step()
+    >>> bool((w - target).abs().max() < 1e-3), bool(it.orthogonality_error(w) < 20)
+    (True, True)
+    """
+
+    def __init__(self, params: ParamsT, lr: float, *, pairs: bool | None = None, reorthogonalize: bool = False) -> None:
+        super().__init__(params, {"lr": lr, "pairs": pairs, "reorthogonalize": reorthogonalize})
+
+    def _scaled(self, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:  # noqa: ARG002
+        return gradient
+
+
+class CayleyRMSprop(_Cayley):
+    r"""RMSprop of orthogonal or unitary matrices by Cayley steps.
+
+    .. math::
+
+        r \leftarrow \alpha r + (1 - \alpha) |G|^2, \qquad G \leftarrow G / (\sqrt r + \epsilon),
+
+    then the step of :class:`CayleySGD` with the scaled G. r starts at 0.
+
+    Parameters
+    ----------
+    params, lr, pairs, reorthogonalize
+        As in :class:`CayleySGD`.
+    alpha : float
+        The decay of the running average, in [0, 1).
+    eps : float
+        Added to the root, greater than 0.
+    scaling : str
+        "elementwise": every entry has its own average. "norm": one average per matrix, of the mean of |G|^2, which
+        keeps the direction of steepest descent.
+
+    Raises
+    ------
+    ValueError
+        Options out of range, a parameter of another shape.
+
+    References
+    ----------
+    Wisdom, Powers, Hershey, Le Roux, Atlas. Full-capacity unitary recurrent neural networks. NIPS 2016.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import isometry.torch as it
+    >>> layer = it.nn.FullCapacityURNN(3, 8)
+    >>> optimizer = it.optim.CayleyRMSprop(layer.recurrent_parameters(), lr=1e-4, reorthogonalize=True)
+    >>> layer(torch.randn(20, 5, 3))[0].abs().sum().backward()
+    >>> optimizer.step()
+    >>> bool(it.orthogonality_error(layer.recurrent_matrix()) < 20)
+    True
+    """
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float,
+        alpha: float = 0.9,
+        eps: float = 1e-8,
+        scaling: str = "elementwise",
+        *,
+        pairs: bool | None = None,
+        reorthogonalize: bool = False,
+    ) -> None:
+        options = {"lr": lr, "alpha": alpha, "eps": eps, "scaling": scaling}
+        super().__init__(params, options | {"pairs": pairs, "reorthogonalize": reorthogonalize})
+
+    def _check(self, group: dict[str, Any]) -> None:
+        super()._check(group)
+        _check_stiefel.rmsprop(group["alpha"], group["eps"], group["scaling"])
+
+    def _scaled(self, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
+        squares = gradient.abs().square()
+        if group["scaling"] == "norm":
+            squares = squares.mean((-2, -1), keepdim=True)
+        average = state.setdefault("square_avg", torch.zeros_like(squares))
+        average.mul_(group["alpha"]).add_(squares, alpha=1 - group["alpha"])
+        return gradient / (average.sqrt() + group["eps"])

@@ -1,0 +1,188 @@
+"""The rotational unit of memory over a whole sequence in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.autograd import forward_ad
+
+from .. import _check, _check_recurrence, _check_rum
+from .._backend import serve
+from ._function import by_formula, dtype_name
+from ._rum_function import Rum, RumCompiled
+from .formulas.rum import Setting
+from .formulas.rum import states as formula
+from .gru import _beside
+from .operators._operator import tensor
+from .recurrence import _order
+
+
+def rum(
+    x: Tensor,
+    w: Tensor,
+    u: Tensor,
+    b: Tensor | None,
+    embed_weight: Tensor,
+    embed_bias: Tensor | None,
+    *,
+    h0: Tensor | None = None,
+    r0: Tensor | None = None,
+    lam: int = 0,
+    eta: float | None = None,
+    activation: str = "relu",
+    activation_bias: Tensor | None = None,
+    slope: float = 0.1,
+    lengths: Tensor | Sequence[int] | None = None,
+    reverse: bool = False,
+    backend: str | None = None,
+) -> tuple[Tensor, Tensor | None]:
+    r"""All states of a rotational unit of memory (RUM), and its associative memory after them.
+
+    .. math::
+
+        (u'_t, \tau_t) = W h_{t-1} + U x_t + b, \qquad u_t = \sigma(u'_t), \qquad e_t = U_e x_t + b_e, \\
+        R_t = R_{t-1}^\lambda \, \mathrm{Rotation}(e_t, \tau_t), \qquad k_t = \phi(e_t + R_t h_{t-1}), \\
+        h'_t = u_t * h_{t-1} + (1 - u_t) * k_t, \qquad h_t = h'_t \text{ or } \eta \, h'_t / \|h'_t\|.
+
+    Rotation(e, tau) turns e's direction to tau's in their plane and leaves everything orthogonal to it (see
+    `Rotation`). With lam = 0 a step costs O(n) beside its products and keeps no matrix; with lam = 1 the product of all
+    rotations, one n x n matrix for each sequence, is a part of the state.
+
+    Parameters
+    ----------
+    x : Tensor, shape (T, B, d)
+        The input, real.
+    w : Tensor, shape (2n, n)
+        W: the rows of u', then those of tau.
+    u : Tensor, shape (2n, d)
+        U, in the same order.
+    b : Tensor, shape (2n,), or None
+        b, zero if None.
+    embed_weight : Tensor, shape (n, d)
+        U_e.
+    embed_bias : Tensor, shape (n,), or None
+        b_e, zero if None.
+    h0 : Tensor, shape (B, n) or (n,), optional
+        The state before the first step, zero if not given.
+    r0 : Tensor, shape (B, n, n) or (n, n), optional
+        The memory before the first step, the identity if not given; with lam = 1 only. Not required to be orthogonal.
+    lam : {0, 1}
+        lambda: whether rotations accumulate.
+    eta : float, optional
+        The length to which states are normalised; not at all if not given. A zero state stays zero.
+    activation : str
+        phi, one of the names of `activate`.
+    activation_bias : Tensor, optional
+        The bias of modReLU.
+    slope : float
+        The slope of "leaky_relu".
+    lengths : Tensor or sequence of int, shape (B,), optional
+        The length of each sequence, in 1..T; states behind it are zero, and the memory is that after it.
+    reverse : bool
+        Whether each sequence is read from its own end; states keep the place of their input.
+    backend : {"cpu", "gpu"}, optional
+        Where the kernels run; by default as `use_backend` says.
+
+    Returns
+    -------
+    states : Tensor, shape (T, B, n)
+    r_last : Tensor, shape (B, n, n), or None
+        The memory after the last step of each sequence, with lam = 1.
+
+    Raises
+    ------
+    ValueError
+        Shapes that do not fit, T, B or n of 0, lam not 0 or 1, eta not positive, r0 with lam = 0, lengths outside 1..T,
+        unknown names.
+    TypeError
+        Anything but real tensors of one precision, lengths that are no integers, a reverse that is no bool.
+
+    Notes
+    -----
+    Costs per step and sequence: 4 n^2 + 6 n d flops, and with lam = 1 another 10 n^2; backward about twice that.
+    Backward the memory is undone from the last one, rotation by rotation, so that no step keeps a matrix. The rounding
+    errors of this add up and are not amplified: after T steps they are below T eps.
+
+    References
+    ----------
+    Dangovski, Jing, Nakov, Tatalović, Soljačić. Rotational unit of memory. TACL 2019.
+
+    Examples
+    --------
+    >>> import torch, isometry.torch as it
+    >>> x, w, u = torch.randn(20, 5, 3), torch.randn(16, 8), torch.randn(16, 3)
+    >>> states, memory = it.rum(x, w, u, None, torch.randn(8, 3), None, lam=1, eta=1.0)
+    >>> states.shape, memory.shape
+    (torch.Size([20, 5, 8]), torch.Size([5, 8, 8]))
+    >>> torch.allclose(states.norm(dim=-1), torch.tensor(1.0))
+    True
+    >>> torch.allclose(memory.mT @ memory, torch.eye(8), atol=1e-4)
+    True
+    """
+    serve(backend)
+    reverse = _check.flag("reverse", reverse)
+    memory, eta = _check_rum.setting(lam, eta)
+    x = tensor("x", x)
+    _check.real("x", dtype_name(x.dtype))
+    beside = x.dtype, x.device
+    given = {"w": w, "u": u, "embed_weight": embed_weight}
+    given = {name: _beside(name, t, *beside) for name, t in given.items()}
+    maybe = {"b": b, "embed_bias": embed_bias, "h0": h0, "r0": r0, "activation_bias": activation_bias}
+    own = {name: None if t is None else _beside(name, t, *beside) for name, t in maybe.items()}
+    shapes = {name: None if t is None else tuple(t.shape) for name, t in own.items()}
+    steps, batch, n = _check_rum.arguments(
+        tuple(x.shape),
+        tuple(given["w"].shape),
+        tuple(given["u"].shape),
+        shapes["b"],
+        tuple(given["embed_weight"].shape),
+        shapes["embed_bias"],
+        shapes["h0"],
+        shapes["r0"],
+        memory,
+    )
+    _check_recurrence.activation(activation, "activation")
+    _check_recurrence.slope(slope)
+    _check_recurrence.activation_units(
+        activation, n, shapes["activation_bias"], argument="activation_bias", features_of="the state"
+    )
+    h0 = None if own["h0"] is None else own["h0"].expand(batch, n)
+    r0 = None if own["r0"] is None else own["r0"].expand(batch, n, n)
+    ends, order = _order(lengths, steps, batch, x.device)
+    setting = Setting(memory, eta, activation, float(slope), ends, reverse)
+    # The kernels take U and U_e below each other.
+    weight = torch.cat((given["u"], given["embed_weight"]))
+    bias = _joined(own["b"], own["embed_bias"], x, n)
+    tensors = given["w"], weight, bias
+    if order is None:
+        return _run((x, *tensors, h0, r0, own["activation_bias"]), setting)
+    # The kernels want the longest sequence first.
+    h0, r0 = (None if t is None else t[order] for t in (h0, r0))
+    states, last = _run((x[:, order], *tensors, h0, r0, own["activation_bias"]), setting)
+    back = order.argsort()
+    return states[:, back], None if last is None else last[back]
+
+
+def _joined(b: Tensor | None, embed_bias: Tensor | None, like: Tensor, n: int) -> Tensor | None:
+    """b, then the bias of the embedding; None if both are."""
+    if b is None and embed_bias is None:
+        return None
+    b = like.new_zeros(2 * n) if b is None else b
+    return torch.cat((b, like.new_zeros(n) if embed_bias is None else embed_bias))
+
+
+def _run(tensors: tuple[Tensor | None, ...], setting: Setting) -> tuple[Tensor, Tensor | None]:
+    x = tensors[0]
+    assert x is not None
+    if not by_formula(*tensors, setting.lengths):
+        states, last = Rum.apply(*tensors, setting)
+        return states, last
+    # Inside a transform of torch.func, and in forward mode, the compiler gets the loop, as that of `recurrence` does.
+    plain = not torch._C._are_functorch_transforms_active() and forward_ad._current_level < 0
+    if torch.compiler.is_compiling() and plain and x.device.type == "cpu":
+        states, last, _ = RumCompiled.apply(*tensors, *setting)
+    else:
+        states, last = (*formula(setting, *tensors), None)[:2]  # type: ignore[arg-type]
+    return states, last if setting.memory else None

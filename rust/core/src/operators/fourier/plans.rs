@@ -1,0 +1,32 @@
+//! Plans are made once per length and element type: their sines take longer than the transform of some rows.
+
+use crate::scalar::Real;
+use isometry_kernels::fourier::Plan;
+use std::any::{Any, TypeId};
+use std::sync::{Arc, Mutex};
+
+/// Plans kept; the one that was used least recently makes room.
+const KEPT: usize = 16;
+
+type Kept = (TypeId, usize, Arc<dyn Any + Send + Sync>);
+static PLANS: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
+
+/// The plan of n elements.
+pub fn plan<R: Real>(n: usize) -> Arc<Plan<R>> {
+    let own = TypeId::of::<R>();
+    // Another thread has the lock for an instant, and in a forked child for ever: nobody waits for it.
+    if let Ok(mut plans) = PLANS.try_lock() {
+        if let Some(i) = plans.iter().position(|kept| (kept.0, kept.1) == (own, n)) {
+            plans[..=i].rotate_right(1);
+            if let Ok(plan) = plans[0].2.clone().downcast() {
+                return plan;
+            }
+        }
+    }
+    let plan = Arc::new(Plan::<R>::new(n));
+    if let Ok(mut plans) = PLANS.try_lock() {
+        plans.insert(0, (own, n, plan.clone()));
+        plans.truncate(KEPT);
+    }
+    plan
+}

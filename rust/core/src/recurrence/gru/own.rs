@@ -1,0 +1,48 @@
+//! W_h as a step of its own: a matrix, packed, or any operator on rows.
+
+use super::super::affine::dense::DenseStep;
+use super::super::affine::rows_step::RowsStep;
+use super::super::affine::step::Step;
+use super::Setting;
+use crate::parallel::Shared;
+use crate::scalar::Real;
+use crate::scratch::Arena;
+
+/// W_h
+pub(super) enum Own<'a, R: Real> {
+    Dense(DenseStep<'a, R>),
+    Rows(RowsStep<'a, R>),
+}
+
+impl<'a, R: Real> Own<'a, R> {
+    /// For a forward pass.
+    pub fn forward(arena: &mut Arena, setting: &Setting<'a, R>) -> Self {
+        Own::carve(arena, setting, false, (None, 1))
+    }
+
+    /// For a backward pass that fills W_h_bar, or the sums of the operator on rows, from so many halves.
+    pub fn backward(arena: &mut Arena, setting: &Setting<'a, R>, bar: (Option<Shared<R>>, usize)) -> Self {
+        Own::carve(arena, setting, true, bar)
+    }
+
+    fn carve(
+        arena: &mut Arena,
+        setting: &Setting<'a, R>,
+        backward: bool,
+        bar: (Option<Shared<R>>, usize),
+    ) -> Self {
+        let (n, w) = (setting.gru.n, setting.gru.w);
+        match setting.rows {
+            Some(rows) => Own::Rows(RowsStep::carve(arena, rows, &setting.line.schedule, bar)),
+            None => Own::Dense(DenseStep::carve(arena, n, &w[2 * n * n..], backward, false, bar)),
+        }
+    }
+
+    /// As the cell asks it.
+    pub fn step(&self) -> &dyn Step<R> {
+        match self {
+            Own::Dense(step) => step,
+            Own::Rows(step) => step,
+        }
+    }
+}

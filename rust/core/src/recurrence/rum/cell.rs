@@ -1,0 +1,154 @@
+//! A step of a rotational unit forward.
+
+use super::super::cell::Cell;
+use super::super::packed::Packed;
+use super::super::team::Part;
+use super::{Rum, Setting};
+use crate::activation::{Kind, Source};
+use crate::kernels::Operand;
+use crate::parallel::Member;
+use crate::scalar::Real;
+use crate::scratch::{Arena, Region};
+use isometry_kernels::activation::{Pass, Phi};
+use isometry_kernels::recurrence::{Affine, Area, Blend, Heard, Sphere};
+
+/// Packed operands of the steps.
+pub(super) struct Operands<R: Real> {
+    /// W^T
+    w: Packed<R>,
+    /// U_ut^T and U_e^T
+    u: [Packed<R>; 2],
+    /// phi of its argument, where the argument is what is saved.
+    value: Region<R>,
+}
+
+impl<R: Real> Operands<R> {
+    pub fn carve(arena: &mut Arena, setting: &Setting<'_, R>) -> Self {
+        let Rum { batch, features, n, .. } = setting.rum;
+        let apart = usize::from(!setting.law.readable());
+        Operands {
+            w: Packed::new(arena, n, 2 * n),
+            u: [Packed::new(arena, features, 2 * n), Packed::new(arena, features, n)],
+            value: arena.take(&[apart, batch, n]),
+        }
+    }
+}
+
+/// Where u and tau, e, and k of the steps stand.
+#[derive(Clone, Copy)]
+pub(super) struct Saved<R> {
+    gates: *mut R,
+    e: *mut R,
+    k: *mut R,
+    /// Numbers of a step of an array (B, n); 0 where all steps use the same memory.
+    stride: usize,
+}
+
+impl<R: Real> Saved<R> {
+    /// In arrays of all steps.
+    pub fn all(rum: &Rum<'_, R>, start: *mut R) -> Self {
+        let each = rum.batch * rum.n;
+        let at = |count: usize| start.wrapping_add(count * rum.steps * each);
+        Saved { gates: at(0), e: at(2), k: at(3), stride: each }
+    }
+
+    /// In arrays that every step overwrites.
+    pub fn of_one_step(rum: &Rum<'_, R>, start: *mut R) -> Self {
+        let at = |count: usize| start.wrapping_add(count * rum.batch * rum.n);
+        Saved { gates: at(0), e: at(2), k: at(3), stride: 0 }
+    }
+
+    /// u and tau of step t, rows of 2 n numbers.
+    pub fn gates(&self, t: usize) -> *mut R {
+        self.gates.wrapping_add(2 * t * self.stride)
+    }
+    /// e of step t.
+    pub fn e(&self, t: usize) -> *mut R {
+        self.e.wrapping_add(t * self.stride)
+    }
+    /// k of step t, or the argument of phi.
+    pub fn k(&self, t: usize) -> *mut R {
+        self.k.wrapping_add(t * self.stride)
+    }
+}
+
+/// A rotational unit walking forward.
+pub(super) struct RumCell<'a, R: Real> {
+    pub setting: &'a Setting<'a, R>,
+    pub operands: &'a Operands<R>,
+    pub saved: Saved<R>,
+    /// (B, n, n), or null
+    pub memory: *mut R,
+}
+
+// SAFETY: members write disjoint rows of what is saved, and of the memory.
+unsafe impl<R: Real> Sync for RumCell<'_, R> {}
+
+/// Row 0 of padded numbers; null without.
+fn or_null<R>(bias: &[R]) -> *const R {
+    if bias.is_empty() { std::ptr::null() } else { bias.as_ptr() }
+}
+
+impl<R: Real> Cell<R> for RumCell<'_, R> {
+    fn width(&self) -> usize {
+        self.setting.rum.n
+    }
+    fn work(&self) -> usize {
+        let [w, u] = self.setting.rum.work();
+        w.saturating_add(u)
+    }
+
+    unsafe fn prepare(&self, _scratch: *mut R, member: &Member<'_>) {
+        let Rum { n, features, w, u, .. } = self.setting.rum;
+        // SAFETY: W has 2 n rows and n columns, U 3 n and d; all members pack them, and a barrier follows.
+        unsafe {
+            self.operands.w.fill(Operand::new(w.as_ptr(), n).t(), member);
+            for (packed, rows) in self.operands.u.iter().zip([0, 2 * n]) {
+                packed.fill(Operand::new(u[rows * features..].as_ptr(), features).t(), member);
+            }
+        }
+    }
+
+    unsafe fn advance(&self, t: usize, states: *mut R, part: &Part<'_>, scratch: *mut R) {
+        let Setting { line, rum, law, biases } = self.setting;
+        let Rum { n, batch, eta, .. } = *rum;
+        let Operands { w, u, value } = self.operands;
+        let (gates, e, k) = (self.saved.gates(t), self.saved.e(t), self.saved.k(t));
+        let out = states.wrapping_add(t * line.stride());
+        // SAFETY: the contract of the trait; the packed operands have the rows and columns of their maps.
+        unsafe {
+            for (rows, previous) in line.sources(t, states).map(|(rows, h)| (part.rows(rows), h)) {
+                let mut map = Affine::new(2 * n, batch, gates);
+                map.terms[0] = u[0].times(line.x(t));
+                map.bias = or_null(&biases[0]);
+                if !previous.is_null() {
+                    map.terms[1] = w.times(previous);
+                }
+                map.run(rows.clone(), 0..2 * n);
+                let (phi, g) = (sigmoid(2 * n), std::ptr::null());
+                let from = Source::Argument;
+                Pass { phi, y: gates, g, from, out: gates, rows: rows.clone(), columns: 0..n }.call();
+                let mut map = Affine::new(n, batch, e);
+                map.terms[0] = u[1].times(line.x(t));
+                map.bias = or_null(&biases[1]);
+                map.run(rows.clone(), 0..n);
+                let memory = self.memory;
+                Heard { n, rows: rows.clone(), e, gates, previous, memory, out: k, scratch }.call();
+                let value = if law.readable() { k } else { value.ptr() };
+                if law.kind != Kind::Identity {
+                    law.value(k, value, rows.clone(), 0..n);
+                }
+                let area = Area { n, rows: rows.clone(), columns: 0..n };
+                Blend { gates, previous, c: value, out, area }.call();
+                if let Some(eta) = eta {
+                    Sphere { n, rows, eta, x: out, out }.call();
+                }
+            }
+        }
+    }
+}
+
+/// sigma on rows of so many numbers.
+fn sigmoid<R: Real>(width: usize) -> Phi<R> {
+    Phi { kind: Kind::Sigmoid, width, slope: R::zero(), bias: std::ptr::null() }
+}

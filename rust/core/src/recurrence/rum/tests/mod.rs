@@ -1,0 +1,373 @@
+//! Without and with a memory, every activation, type, direction and thread count against the textbook loop and its difference
+//! quotients; bits across threads; what is left of a memory after it was undone.
+
+mod reference;
+
+use super::super::tests::{Guarded, fill, never};
+use super::*;
+use crate::activation::tests::all;
+use reference::Problem;
+
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    n: usize,
+    d: usize,
+    batch: usize,
+    steps: usize,
+    memory: bool,
+    eta: Option<f64>,
+    activation: Activation,
+    varied: bool,
+    reverse: bool,
+    /// h0, b and r0 are given.
+    all: bool,
+}
+
+const NAMES: [&str; 7] = ["x", "w", "u", "b", "h0", "r0", "activation_bias"];
+
+fn arrays<R: Real>(case: &Case) -> [Vec<R>; 7] {
+    let Case { n, d, batch, steps, .. } = *case;
+    let units = case.activation.bias_units(n);
+    let optional = |len: usize| if case.all { len } else { 0 };
+    let memory = if case.memory { optional(batch * n * n) } else { 0 };
+    let scale = 1.0 / (n as f64).sqrt();
+    let mut arrays = [
+        fill(steps * batch * d, 1.0, 1),
+        fill(2 * n * n, scale, 2),
+        fill(3 * n * d, 0.7, 3),
+        fill(optional(3 * n), 0.5, 4),
+        fill(optional(batch * n), 1.0, 5),
+        fill(memory, scale, 6),
+        fill(units, 0.2, 7),
+    ];
+    let shift = R::of(if case.all { 0.0 } else { -0.21 });
+    arrays[6].iter_mut().for_each(|b| *b += shift);
+    arrays
+}
+
+fn lengths(case: &Case) -> Vec<usize> {
+    let shorter = |b: usize| if case.varied { (b * 2).min(case.steps - 1) } else { 0 };
+    (0..case.batch).map(|b| case.steps - shorter(b)).collect()
+}
+
+fn problem<R: Real>(case: &Case, given: &[Vec<R>; 7]) -> Problem {
+    let Case { n, d, batch, steps, .. } = *case;
+    let sizes = [steps * batch * d, 2 * n * n, 3 * n * d, 3 * n, batch * n, batch * n * n, given[6].len()];
+    let mut arrays = given.each_ref().map(|array| array.iter().map(|x| x.f64()).collect::<Vec<f64>>());
+    if arrays[5].is_empty() {
+        arrays[5] = (0..batch * n * n).map(|at| f64::from(u8::from(at % (n * n) % (n + 1) == 0))).collect();
+    }
+    arrays.iter_mut().zip(sizes).for_each(|(array, len)| array.resize(len, 0.0));
+    let Case { memory, eta, activation, reverse, .. } = *case;
+    Problem { steps, batch, d, n, arrays, memory, eta, activation, lengths: lengths(case), reverse }
+}
+
+fn close<R: Real>(what: &str, case: &Case, got: &[R], expected: &[f64], tolerance: f64) {
+    assert_eq!(got.len(), expected.len(), "{what}");
+    let norm = |x: &mut dyn Iterator<Item = f64>| x.map(|x| x * x).sum::<f64>().sqrt();
+    let error = norm(&mut got.iter().zip(expected).map(|(a, b)| a.f64() - b));
+    let size = norm(&mut expected.iter().copied());
+    assert!(error <= tolerance * size.max(1e-3), "{what}: error {error:e} of {size:e}, {case:?}");
+}
+
+/// States, memory and all gradients, those that were not asked for empty.
+fn run<R: Real>(case: &Case, given: &[Vec<R>; 7], cts: &[Vec<R>; 2], threads: usize) -> Vec<Vec<R>> {
+    let [x, w, u, b, h0, r0, activation_bias] =
+        given.each_ref().map(|array| (!array.is_empty()).then_some(&array[..]));
+    let ends = lengths(case);
+    let Case { n, d, batch, steps, memory, eta, activation, reverse, .. } = *case;
+    let rum = Rum {
+        steps,
+        batch,
+        features: d,
+        n,
+        x: x.unwrap_or(&[]),
+        w: w.unwrap(),
+        u: u.unwrap_or(&[]),
+        b,
+        h0,
+        memory,
+        r0,
+        eta: eta.map(R::of),
+        activation,
+        activation_bias,
+        lengths: case.varied.then_some(&ends[..]),
+        reverse,
+    };
+    let (len, matrices) = (steps * batch * n, if memory { batch * n * n } else { 0 });
+    let (mut saved, mut states, mut last) =
+        (Guarded::new(SAVED * len), Guarded::new(len), Guarded::new(matrices));
+    forward(&rum, states.inner(), last.inner(), Some(saved.inner()), threads, &never).unwrap();
+    let (states, last, saved) = (states.take(), last.take(), saved.take());
+    let (mut again, mut last_again) = (Guarded::new(len), Guarded::new(matrices));
+    forward(&rum, again.inner(), last_again.inner(), None, threads, &never).unwrap();
+    assert!(again.take() == states, "states depend on what is saved: {case:?}");
+    let wanted = [given[0].len(), given[1].len(), given[2].len(), 3 * n, batch * n, matrices, given[6].len()];
+    let mut bars: Vec<Guarded<R>> = wanted.iter().map(|&len| Guarded::new(len)).collect();
+    let mut inner = bars.iter_mut().map(|bar| Some(bar.inner()));
+    let mut next = || inner.next().unwrap();
+    let gradients =
+        RumGradients { x: next(), w: next(), u: next(), b: next(), h0: next(), ..Default::default() };
+    let [r0, own] = [next(), next()].map(|bar| bar.filter(|bar| !bar.is_empty()));
+    let gradients = RumGradients { r0, activation_bias: own, ..gradients };
+    let outcome = Outcome {
+        states: &states,
+        last: &last,
+        saved: &saved,
+        ct: &cts[0],
+        last_ct: memory.then_some(&cts[1]),
+    };
+    backward(&rum, &outcome, gradients, threads, &never).unwrap();
+    let mut results = vec![states, last];
+    results.extend(bars.into_iter().map(Guarded::take));
+    results
+}
+
+/// Values, and gradients along two directions of every array.
+fn check<R: Real>(case: Case) {
+    let Case { n, d, batch, steps, memory, .. } = case;
+    let cube = if memory { n } else { 8 };
+    if !crate::testing::within_work(&[3, steps, batch, n, n, cube]) {
+        return;
+    }
+    let mut given = arrays::<R>(&case);
+    let problem = problem(&case, &given);
+    let matrices = if memory { batch * n * n } else { 0 };
+    let mut cts = [fill(steps * batch * n, 1.0, 8), fill(matrices, 1.0, 9)];
+    let wide = cts.each_ref().map(|ct: &Vec<R>| ct.iter().map(|c| c.f64()).collect::<Vec<f64>>());
+    // What lies behind the end of a sequence must not be read.
+    for (b, &length) in problem.lengths.iter().enumerate() {
+        for t in length..steps {
+            given[0][(t * batch + b) * d..][..d].fill(R::nan());
+            cts[0][(t * batch + b) * n..][..n].fill(R::nan());
+        }
+    }
+    let results = run(&case, &given, &cts, 1);
+    for threads in [2, 3] {
+        assert!(
+            run(&case, &given, &cts, threads) == results,
+            "{threads} threads change the result: {case:?}"
+        );
+    }
+    let single = size_of::<R>() == 4;
+    let tolerance = if single { 2e-4 } else { 1e-11 };
+    let [states, last] = problem.forward();
+    close("states", &case, &results[0], &states, tolerance);
+    close("last", &case, &results[1], if memory { &last } else { &[] }, tolerance);
+    let loss = |problem: &Problem| -> f64 {
+        let [states, last] = problem.forward();
+        let sum = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        sum(&states, &wide[0]) + sum(&last, &wide[1])
+    };
+    for (which, (name, bar)) in NAMES.iter().zip(&results[2..]).enumerate() {
+        for seed in if bar.is_empty() { 0..0 } else { 10..12 } {
+            let way: Vec<f64> = fill(bar.len(), 1.0, seed);
+            let along: f64 = bar.iter().zip(&way).map(|(b, w)| b.f64() * w).sum();
+            let size: f64 = bar.iter().map(|b| b.f64() * b.f64()).sum::<f64>().sqrt();
+            let step = 1e-6;
+            let [up, down] = [step, -step].map(|by| {
+                let mut moved = problem.clone();
+                moved.arrays[which].iter_mut().zip(&way).for_each(|(x, w)| *x += by * w);
+                loss(&moved)
+            });
+            let quotient = (up - down) / (2.0 * step);
+            let slack = if single { 1e-3 } else { 1e-5 } * (size.max(quotient.abs()) + 1e-2);
+            assert!((quotient - along).abs() < slack, "{name}: {along} and {quotient}, {case:?}");
+        }
+    }
+}
+
+fn sweep<R: Real>() {
+    for (n, d, batch, steps) in [(1, 1, 1, 2), (2, 1, 1, 1), (6, 3, 5, 6), (18, 2, 3, 8), (20, 0, 13, 3)] {
+        for (i, activation) in all::<R>().into_iter().enumerate() {
+            let units = n % 2 == 0 || activation.check::<R>(n, None).is_ok();
+            for variant in if units { 0..8 } else { 0..0 } {
+                let (varied, reverse, memory) = (variant & 1 == 1, variant & 2 == 2, variant & 4 == 4);
+                let (all, eta) = (
+                    d == 0 || (variant + i) % 3 != 0,
+                    [None, Some(1.3)][if n > 2 { (variant + i) % 2 } else { 0 }],
+                );
+                check::<R>(Case { n, d, batch, steps, memory, eta, activation, varied, reverse, all });
+            }
+        }
+    }
+}
+
+#[test]
+fn follows_the_textbook_f32() {
+    sweep::<f32>();
+}
+
+#[test]
+fn follows_the_textbook_f64() {
+    sweep::<f64>();
+}
+
+const PLAIN: Case = Case {
+    n: 3,
+    d: 1,
+    batch: 2,
+    steps: 4,
+    memory: false,
+    eta: Some(1.0),
+    activation: Activation::Relu,
+    varied: false,
+    reverse: false,
+    all: false,
+};
+
+#[test]
+fn zero_states_stay_zero_without_a_gradient() {
+    for memory in [false, true] {
+        let case = Case { memory, ..PLAIN };
+        let mut given = arrays::<f64>(&case);
+        given[0].fill(0.0);
+        let matrices = if memory { 18 } else { 0 };
+        let cts = [fill(24, 1.0, 8), fill(matrices, 1.0, 9)];
+        let results = run(&case, &given, &cts, 1);
+        assert!(results.iter().skip(2).take(5).all(|array| array.iter().all(|x| *x == 0.0)), "{results:?}");
+        assert!(results[0].iter().all(|x| *x == 0.0));
+        assert_eq!(results[7].len(), matrices);
+        assert!(results[7] == cts[1], "the identity hands on the cotangent of the memory");
+    }
+}
+
+/// The largest element of R_0 - I that is left after T rotations there and back.
+fn drift<R: Real>(n: usize, steps: usize) -> f64 {
+    let case = Case { n, batch: 1, steps, memory: true, all: true, ..PLAIN };
+    let mut given = arrays::<R>(&case);
+    // tau without h: then no rounding error comes back through the states
+    given[1].fill(R::zero());
+    let [x, w, u, b, h0, _, _] = given.each_ref().map(|array| &array[..]);
+    let r0: Vec<R> = (0..n * n).map(|at| R::of(f64::from(u8::from(at % (n + 1) == 0)))).collect();
+    let rum = Rum {
+        steps,
+        batch: 1,
+        features: 1,
+        n,
+        x,
+        w,
+        u,
+        b: Some(b),
+        h0: Some(h0),
+        memory: true,
+        r0: Some(&r0),
+        eta: Some(R::one()),
+        activation: Activation::Relu,
+        activation_bias: None,
+        lengths: None,
+        reverse: false,
+    };
+    let len = steps * n;
+    let (mut states, mut last, mut saved) =
+        (vec![R::zero(); len], vec![R::zero(); n * n], vec![R::zero(); SAVED * len]);
+    forward(&rum, &mut states, &mut last, Some(&mut saved), 1, &never).unwrap();
+    // Without cotangents of the states that of the memory is turned back as the memory is: R_T arrives at R_0.
+    let mut bar = vec![R::zero(); n * n];
+    let ct = vec![R::zero(); len];
+    let outcome = Outcome { states: &states, last: &last, saved: &saved, ct: &ct, last_ct: Some(&last) };
+    let gradients = RumGradients { r0: Some(&mut bar), ..Default::default() };
+    backward(&rum, &outcome, gradients, 1, &never).unwrap();
+    bar.iter().zip(&r0).map(|(a, b)| (a.f64() - b.f64()).abs()).fold(0.0, f64::max)
+}
+
+#[test]
+fn a_memory_is_undone_to_rounding() {
+    for (n, steps) in [(16, 100), (16, 4000), (64, 1000)] {
+        for (drift, eps) in
+            [(drift::<f32>(n, steps), f64::from(f32::EPSILON)), (drift::<f64>(n, steps), f64::EPSILON)]
+        {
+            let bound = steps as f64 * eps;
+            assert!(drift > 0.0 && drift < bound, "n {n}, T {steps}: {drift:e}, below {bound:e} expected");
+        }
+    }
+}
+
+#[test]
+fn refusals_name_the_argument() {
+    let (n, d, batch) = (4, 3, 2);
+    let (x, w, u) = (vec![0.0; 5 * batch * d], vec![0.0; 2 * n * n], vec![0.0; 3 * n * d]);
+    let r0 = vec![0.0; batch * n * n];
+    let good = Rum {
+        steps: 5,
+        batch,
+        features: d,
+        n,
+        x: &x,
+        w: &w,
+        u: &u,
+        b: None,
+        h0: None,
+        memory: false,
+        r0: None,
+        eta: None,
+        activation: Activation::Tanh,
+        activation_bias: None,
+        lengths: None,
+        reverse: false,
+    };
+    let message = |rum: Rum<'_, f32>, saved: usize, last: usize| {
+        let (mut states, mut saved, mut last) = (vec![0.0; 40], vec![0.0; saved], vec![0.0; last]);
+        let outcome = forward(&rum, &mut states, &mut last, Some(&mut saved), 1, &never);
+        outcome.map_err(|e| e.to_string()).err().unwrap_or_default()
+    };
+    assert_eq!(message(good, 160, 0), "");
+    assert_eq!(message(Rum { memory: true, r0: Some(&r0), ..good }, 160, 32), "");
+    assert!(message(good, 120, 0).starts_with("saved"));
+    assert!(message(good, 160, 32).starts_with("last"));
+    assert!(message(Rum { memory: true, ..good }, 160, 0).starts_with("last"));
+    for (name, rum) in [
+        ("x", Rum { steps: 0, ..good }),
+        ("x", Rum { x: &x[1..], ..good }),
+        ("w", Rum { w: &w[1..], ..good }),
+        ("u", Rum { u: &w, ..good }),
+        ("b", Rum { b: Some(&x), ..good }),
+        ("h0", Rum { h0: Some(&x), ..good }),
+        ("r0", Rum { r0: Some(&r0), ..good }),
+        ("r0", Rum { r0: Some(&x), memory: true, ..good }),
+        ("eta", Rum { eta: Some(0.0), ..good }),
+        ("activation_bias", Rum { activation_bias: Some(&x), ..good }),
+        ("lengths", Rum { lengths: Some(&[2, 3]), ..good }),
+    ] {
+        let message = message(rum, 160, 0);
+        assert_eq!(message.split([':', ' ']).next(), Some(name), "{message}");
+    }
+    let (zeros, mut bar) = (vec![0.0; 160], vec![0.0; 32]);
+    let outcome = Outcome { states: &zeros[..40], last: &[], saved: &zeros, ct: &zeros[..40], last_ct: None };
+    let gradients = RumGradients { r0: Some(&mut bar), ..Default::default() };
+    let found = backward(&good, &outcome, gradients, 1, &never);
+    assert!(found.unwrap_err().to_string().starts_with("r0_bar"));
+}
+
+#[test]
+fn a_raised_flag_interrupts() {
+    let (n, batch, steps) = (64, 2, 20_000);
+    let (x, w, u) = (vec![0.0f32; steps * batch], vec![0.0; 2 * n * n], vec![0.0; 3 * n]);
+    let rum = Rum {
+        steps,
+        batch,
+        features: 1,
+        n,
+        x: &x,
+        w: &w,
+        u: &u,
+        b: None,
+        h0: None,
+        memory: true,
+        r0: None,
+        eta: None,
+        activation: Activation::Tanh,
+        activation_bias: None,
+        lengths: None,
+        reverse: false,
+    };
+    let (mut states, mut last) = (vec![0.0; steps * batch * n], vec![0.0; batch * n * n]);
+    let saved = vec![0.5; SAVED * states.len()];
+    for threads in [1, 2] {
+        let outcome = forward(&rum, &mut states, &mut last, None, threads, &|| true);
+        assert_eq!(outcome, Err(Error::Interrupted));
+        let outcome = Outcome { states: &states, last: &last, saved: &saved, ct: &states, last_ct: None };
+        let found = backward(&rum, &outcome, RumGradients::default(), threads, &|| true);
+        assert_eq!(found, Err(Error::Interrupted));
+    }
+}

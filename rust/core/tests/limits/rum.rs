@@ -1,0 +1,48 @@
+//! The rotational unit of memory.
+
+use crate::{LENGTHS, THREADS, choices, expect, fits, never, ones};
+use isometry_core::activation::Activation;
+use isometry_core::recurrence::rum::{Outcome, Rum, RumGradients, SAVED, backward, forward};
+use isometry_core::scalar::Real;
+
+/// Sizes at all limits beside arrays of a unit with one state, one sequence and one step.
+pub fn rums<R: Real>() {
+    for sizes @ [steps, batch, features, n] in choices() {
+        for (len, memory) in LENGTHS.into_iter().flat_map(|len| [(len, false), (len, true)]) {
+            let (x, w, u, mut states) = (ones::<R>(len), ones::<R>(2), ones::<R>(3 * len), ones::<R>(1));
+            let rum = Rum {
+                steps,
+                batch,
+                features,
+                n,
+                x: &x,
+                w: &w,
+                u: &u,
+                b: None,
+                h0: None,
+                memory,
+                r0: None,
+                eta: None,
+                activation: Activation::Identity,
+                activation_bias: None,
+                lengths: None,
+                reverse: false,
+            };
+            let whole = steps > 0 && batch > 0 && n > 0;
+            let weights = fits(2, &[2, n, n]) && fits(3 * len, &[3, n, features]);
+            let good = whole && fits(len, &[steps, batch, features]) && weights;
+            expect("Rum::check", &sizes, good, || rum.check());
+            let good = good && fits(1, &[steps, batch, n]);
+            let (mut last, mut saved) = (ones::<R>(usize::from(memory)), ones(SAVED));
+            expect("rum::forward", &sizes, good, || {
+                forward(&rum, &mut states, &mut last, Some(&mut saved), THREADS, &never)
+            });
+            let (mut bar, ct) = (ones(2), ones(1));
+            let outcome = Outcome { states: &states, last: &last, saved: &saved, ct: &ct, last_ct: None };
+            expect("rum::backward", &sizes, good, || {
+                let bars = RumGradients { w: Some(&mut bar), ..Default::default() };
+                backward(&rum, &outcome, bars, THREADS, &never)
+            });
+        }
+    }
+}

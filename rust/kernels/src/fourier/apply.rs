@@ -1,0 +1,63 @@
+//! W x and W^H x.
+
+use super::passes::{Load, Store, dot, permuted, reflect, scattered};
+use super::transform::Transform;
+use super::{Law, Plan};
+use crate::dispatch::Kernel;
+use crate::scalar::Real;
+use crate::simd::Simd;
+
+/// out = W x, or W^H x, of `rows` rows.
+///
+/// # Safety
+/// That of [`Law`]; x and out have the rows, apart from each other; `scratch` as much as [`super::scratch`] says.
+pub struct Apply<R> {
+    /// The operator.
+    pub law: Law<R>,
+    /// The rows.
+    pub x: *const R,
+    /// Number of them.
+    pub rows: usize,
+    /// W^H.
+    pub adjoint: bool,
+    /// The result.
+    pub out: *mut R,
+    /// Scratch.
+    pub scratch: *mut R,
+}
+
+impl<R: Real> Kernel<R> for Apply<R> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd<R = R>>(&self) {
+        let Law { plan, diagonals: [d1, d2, d3], reflections: [w1, w2], permutation } = self.law;
+        // SAFETY: the contract above.
+        unsafe {
+            let plan: &Plan<R> = &*plan;
+            let n = plan.n;
+            let (a, b) = (self.scratch, self.scratch.add(plan.room() * 2 * S::LANES));
+            for row in (0..self.rows).step_by(S::LANES) {
+                let (x, out) = (self.x.add(row * 2 * n), self.out.add(row * 2 * n));
+                let size = (n, (self.rows - row).min(S::LANES));
+                if self.adjoint {
+                    S::outlined(&Load { x, size, diagonal: d3, conj: true, to: a });
+                    reflect::<S>(a, w2, dot::<S>(w2, a, n), n);
+                    let z = S::outlined(&Transform { plan, x: a, other: b, inverse: false });
+                    let y = if z == a { b } else { a };
+                    scattered::<S>(z, permutation, d2, y, n);
+                    reflect::<S>(y, w1, dot::<S>(w1, y, n), n);
+                    let z = S::outlined(&Transform { plan, x: y, other: z, inverse: true });
+                    S::outlined(&Store { z, w: std::ptr::null(), size, diagonal: d1, conj: true, x: out });
+                } else {
+                    S::outlined(&Load { x, size, diagonal: d1, conj: false, to: a });
+                    let z = S::outlined(&Transform { plan, x: a, other: b, inverse: false });
+                    let y = if z == a { b } else { a };
+                    permuted::<S>(z, (w1, dot::<S>(w1, z, n)), permutation, d2, y, n);
+                    let z = S::outlined(&Transform { plan, x: y, other: z, inverse: true });
+                    S::outlined(&Store { z, w: w2, size, diagonal: d3, conj: false, x: out });
+                }
+            }
+        }
+    }
+}

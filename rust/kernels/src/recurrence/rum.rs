@@ -1,0 +1,269 @@
+//! The passes of a rotational unit over the rows of one step: a = e + R h', the normalisation of a state, and both backward.
+//!
+//! Row b of the batch has its own rotation Q of e to tau. Without a memory R = Q. With one, R is the n x n matrix at
+//! `memory`, R <- R Q: each of its rows is turned by Q^T. Backward it is undone, R <- R Q^T, so that no step keeps a
+//! matrix. With the cotangents c of a, and S of R after the step,
+//!
+//! ```text
+//! h'_bar = R^T c,   S <- S + c h'^T,   S <- S Q^T,   e_bar = c + the gradient of the rotation's start,
+//! ```
+//!
+//! the gradient of Q being that of the rows of the matrix before the step, all of which it turned. (Without a memory h' is the only
+//! row, h'_bar = Q^T c.)
+
+use crate::dispatch::Kernel;
+use crate::rotation::{Frame, Pull, Turn, Vectors, combined, direction, dots, frame_len, scaled};
+use crate::scalar::Real;
+use crate::simd::Simd;
+use std::ops::Range;
+
+/// Numbers of scratch of [`Heard`] and [`HeardPull`]: a frame, sums, a row, and zeros in place of an absent h'.
+pub const fn heard_len(n: usize) -> usize {
+    frame_len(n) + 4 * n
+}
+
+/// a = e + R h', and R of the step where there is a memory.
+///
+/// # Safety
+/// The pointers are at row 0 of the step and have the rows; h' and `memory` may be null, for zeros and for none; `scratch`
+/// has [`heard_len`] numbers; what is written overlaps nothing else.
+pub struct Heard<R> {
+    /// n
+    pub n: usize,
+    /// Rows.
+    pub rows: Range<usize>,
+    /// e
+    pub e: *const R,
+    /// Rows of 2 n numbers, tau behind n others.
+    pub gates: *const R,
+    /// h'
+    pub previous: *const R,
+    /// R of each row, n x n.
+    pub memory: *mut R,
+    /// a
+    pub out: *mut R,
+    /// Scratch.
+    pub scratch: *mut R,
+}
+
+/// [`Heard`] backward: writes the cotangents of tau and e to the bars, adds that of h' to `carry`, and undoes R and S.
+///
+/// # Safety
+/// That of [`Heard`]; `memory_bar` is null where `memory` is.
+pub struct HeardPull<R> {
+    /// n
+    pub n: usize,
+    /// Rows.
+    pub rows: Range<usize>,
+    /// e
+    pub e: *const R,
+    /// Rows of 2 n numbers, tau behind n others.
+    pub gates: *const R,
+    /// h'
+    pub previous: *const R,
+    /// R after the step, then before it.
+    pub memory: *mut R,
+    /// S after the step, then before it.
+    pub memory_bar: *mut R,
+    /// c
+    pub bar: *const R,
+    /// What h' gets is added here.
+    pub carry: *mut R,
+    /// Rows of `pitch` numbers: behind n others the cotangents of tau, then of e.
+    pub bars: *mut R,
+    /// Distance of the bars.
+    pub pitch: usize,
+    /// Scratch.
+    pub scratch: *mut R,
+}
+
+/// h = eta h' / ||h'|| of rows; zero where h' is.
+///
+/// # Safety
+/// h' and h have the rows, and may be the same.
+pub struct Sphere<R> {
+    /// n
+    pub n: usize,
+    /// Rows.
+    pub rows: Range<usize>,
+    /// eta
+    pub eta: R,
+    /// h'
+    pub x: *const R,
+    /// h
+    pub out: *mut R,
+}
+
+/// h'_bar = (eta / ||h'||) (g - y (y.g)), y = h' / ||h'||, for the sum g of two arrays; zero where h' is.
+///
+/// # Safety
+/// All have the rows; one part of g may be null for zeros. y replaces h', and h'_bar may be the first part of g that is given.
+pub struct SpherePull<R> {
+    /// n
+    pub n: usize,
+    /// Rows.
+    pub rows: Range<usize>,
+    /// eta
+    pub eta: R,
+    /// h', then y.
+    pub x: *mut R,
+    /// The parts of g.
+    pub g: [*const R; 2],
+    /// h'_bar
+    pub out: *mut R,
+}
+
+/// out <- out + f x
+#[inline(always)]
+unsafe fn added<S: Simd>(n: usize, f: S::R, x: *const S::R, out: *mut S::R) {
+    for at in (0..n).step_by(S::LANES) {
+        let (to, live) = (out.wrapping_add(at), n - at);
+        // SAFETY: both have n numbers.
+        unsafe {
+            S::store_n(to, S::mul_add(S::splat(f), S::load_n(x.add(at), live), S::load_n(to, live)), live)
+        };
+    }
+}
+
+/// Zeros.
+#[inline(always)]
+unsafe fn cleared<S: Simd>(n: usize, out: *mut S::R) {
+    for at in (0..n).step_by(S::LANES) {
+        // SAFETY: n numbers.
+        unsafe { S::store_n(out.add(at), S::zero(), n - at) };
+    }
+}
+
+impl<R: Real> Kernel<R> for Heard<R> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd<R = R>>(&self) {
+        let (n, frame, two) = (self.n, self.scratch, R::of(2.0));
+        // SAFETY: the contract of `Heard`.
+        unsafe {
+            let zeros = frame.add(frame_len(n) + 3 * n);
+            cleared::<S>(n, zeros);
+            for row in self.rows.clone() {
+                let (e, out) = (self.e.add(row * n), self.out.add(row * n));
+                let h = if self.previous.is_null() { zeros.cast_const() } else { self.previous.add(row * n) };
+                S::outlined(&Frame { n, start: e, end: self.gates.add((2 * row + 1) * n), frame });
+                if self.memory.is_null() {
+                    S::outlined(&Turn { n, frame, forward: true, rows: 1, x: h, out });
+                    added::<S>(n, R::one(), e, out);
+                    continue;
+                }
+                // z = r - f w - s ah for a row r, hence z.h = r.h - f w.h - s ah.h
+                let (ah, w, overlap) = (frame.cast_const(), frame.add(n).cast_const(), *frame.add(2 * n));
+                let [[of_ah], [of_w]] = dots::<S, 1>(n, [ah, w], [h]);
+                for i in (0..n).step_by(2) {
+                    let r = [i, (i + 1).min(n - 1)].map(|i| self.memory.add((row * n + i) * n));
+                    let sums = dots::<S, 3>(n, r.map(<*mut R>::cast_const), [ah, w, h]);
+                    for k in 0..(n - i).min(2) {
+                        let [a, b, c] = sums[k];
+                        let f = two * b;
+                        let s = two * (a - f * overlap);
+                        combined::<S>(n, r[k], (-f, w), (-s, ah), r[k]);
+                        *out.add(i + k) = *e.add(i + k) + (c - f * of_w - s * of_ah);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl<R: Real> Kernel<R> for HeardPull<R> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd<R = R>>(&self) {
+        let (n, frame, one) = (self.n, self.scratch, R::one());
+        // SAFETY: the contract of `HeardPull`; the parts of the scratch follow each other.
+        unsafe {
+            let sums = frame.add(frame_len(n));
+            let (turned, zeros) = (sums.add(2 * n), sums.add(3 * n));
+            cleared::<S>(n, zeros);
+            for row in self.rows.clone() {
+                let h = if self.previous.is_null() { zeros.cast_const() } else { self.previous.add(row * n) };
+                let (start, end) = (self.e.add(row * n), self.gates.add((2 * row + 1) * n));
+                let (bar, tau_bar) = (self.bar.add(row * n), self.bars.add(row * self.pitch + n));
+                let e_bar = tau_bar.add(n);
+                S::outlined(&Frame { n, start, end, frame });
+                cleared::<S>(3 * n, sums);
+                if self.memory.is_null() {
+                    S::outlined(&Pull {
+                        n,
+                        frame,
+                        forward: true,
+                        rows: 1,
+                        x: h,
+                        ct: bar,
+                        sums,
+                        x_bar: turned,
+                    });
+                } else {
+                    for i in 0..n {
+                        let at = (row * n + i) * n;
+                        let (r, s) = (self.memory.add(at), self.memory_bar.add(at));
+                        added::<S>(n, *bar.add(i), r, turned);
+                        added::<S>(n, *bar.add(i), h, s);
+                        S::outlined(&Turn { n, frame, forward: true, rows: 1, x: r, out: r });
+                        S::outlined(&Pull { n, frame, forward: false, rows: 1, x: r, ct: s, sums, x_bar: s });
+                    }
+                }
+                S::outlined(&Vectors { n, frame, sums, start_bar: e_bar, end_bar: tau_bar });
+                added::<S>(n, one, bar, e_bar);
+                added::<S>(n, one, turned, self.carry.add(row * n));
+            }
+        }
+    }
+}
+
+impl<R: Real> Kernel<R> for Sphere<R> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd<R = R>>(&self) {
+        let n = self.n;
+        for row in self.rows.clone() {
+            // SAFETY: the contract of `Sphere`.
+            unsafe {
+                let out = self.out.add(row * n);
+                match direction::<S>(n, self.x.add(row * n), out) {
+                    Some(_) => scaled::<S>(n, self.eta, out, out),
+                    None => cleared::<S>(n, out),
+                }
+            }
+        }
+    }
+}
+
+impl<R: Real> Kernel<R> for SpherePull<R> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd<R = R>>(&self) {
+        let n = self.n;
+        for row in self.rows.clone() {
+            // SAFETY: the contract of `SpherePull`.
+            unsafe {
+                let (y, out) = (self.x.add(row * n), self.out.add(row * n));
+                let Some(inverse) = direction::<S>(n, y, y) else {
+                    cleared::<S>(n, out);
+                    continue;
+                };
+                let at = |g: *const R| if g.is_null() { g } else { g.add(row * n) };
+                let [first, second] = self.g.map(at);
+                let (g, other) = if first.is_null() { (second, first) } else { (first, second) };
+                scaled::<S>(n, R::one(), g, out);
+                if !other.is_null() {
+                    added::<S>(n, R::one(), other, out);
+                }
+                let [[along], _] = dots::<S, 1>(n, [y, y], [out]);
+                let factor = self.eta * inverse;
+                scaled::<S>(n, factor, out, out);
+                added::<S>(n, -along * factor, y, out);
+            }
+        }
+    }
+}

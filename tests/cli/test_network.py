@@ -1,0 +1,35 @@
+"""The network of a run on sequences of different lengths."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
+
+import isometry.torch as it
+from isometry.cli.network import Network
+
+LENGTHS = (3, 7, 1, 5)
+
+
+@pytest.fixture
+def sequences():
+    generator = torch.Generator().manual_seed(0)
+    return [torch.randn(n, 2, generator=generator) for n in LENGTHS]
+
+
+@pytest.mark.parametrize("layer", [it.nn.ORNN(2, 4), it.nn.ScuRNN(2, 4), nn.LSTM(2, 4)], ids=lambda x: type(x).__name__)
+@pytest.mark.parametrize("last_only", [True, False])
+def test_packed_sequences_are_read_one_by_one(sequences, layer, last_only):
+    """Each as if it were alone, in the order given, whatever its length; real and complex states."""
+    network = Network(layer, 2, 3, last_only=last_only)
+    packed = pack_sequence(sequences, enforce_sorted=False)
+    values = network(packed)
+    alone = [network(x[:, None]) for x in sequences]
+    if last_only:
+        assert torch.allclose(values, torch.cat(alone), atol=1e-6)
+        return
+    assert values.shape == (sum(LENGTHS), 3)
+    padded, lengths = pad_packed_sequence(packed._replace(data=values))
+    assert tuple(lengths) == LENGTHS
+    for b, (n, one) in enumerate(zip(LENGTHS, alone, strict=True)):
+        assert torch.allclose(padded[:n, b], one[:, 0], atol=1e-6)

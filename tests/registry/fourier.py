@@ -1,0 +1,44 @@
+"""The restricted-capacity unitary matrix."""
+
+import numpy as np
+
+import reference as ref
+from registry.draws import turns
+from registry.entry import Argument, Large, Object, Variant, real_of
+
+
+def long_rows(rng, shape, dtype):
+    """Rows of norm at least one: the gradient of a row grows like 1 / norm."""
+    v = ref.normal(rng, *shape, dtype=dtype)
+    return (v + v / np.linalg.norm(v, axis=-1, keepdims=True)).astype(dtype)
+
+
+def drawn(rng, n, dtype):
+    return {"phases": turns(rng, (3, n), real_of(dtype)), "vectors": long_rows(rng, (2, n), dtype)}
+
+
+def permutation(n, _m=None):
+    """One permutation of each size."""
+    return {"permutation": np.random.default_rng(n).permutation(n)}
+
+
+FOURIER = Object(
+    cls="FourierProduct",
+    arguments={
+        "phases": Argument(lambda n, m: (3, n), turns, real=True, turns=True, powers=(-20, 6)),
+        "vectors": Argument(
+            lambda n, m: (2, n),
+            long_rows,
+            directions=True,
+            needs_complex=True,
+            powers=(-40, 40),
+            refused={"a zero row": lambda a: np.concatenate([a[:1], 0 * a[:1]])},
+        ),
+    },
+    variants={"plain": Variant("c", lambda rng, n, dtype, batch: drawn(rng, n, dtype), options=permutation)},
+    large={"alone": Large("plain", 256, lambda rng, dtype: drawn(rng, 256, dtype), 300)},
+    options=permutation,
+    matrix=ref.fourier,
+    vjp=ref.fourier_vjp,
+    batched=False,
+)

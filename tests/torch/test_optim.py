@@ -1,0 +1,137 @@
+"""The optimisers of matrices: their steps, pairs, options, and the manners of a torch optimiser."""
+
+import copy
+
+import pytest
+import torch
+
+import isometry.torch as it
+from tolerance import UNITARITY
+
+KINDS = {
+    "sgd": (it.optim.CayleySGD, {}),
+    "elementwise": (it.optim.CayleyRMSprop, {}),
+    "norm": (it.optim.CayleyRMSprop, {"scaling": "norm"}),
+}
+EACH = pytest.mark.parametrize("kind", KINDS)
+
+
+def draw(*shape, seed=0, dtype=torch.complex128):
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=dtype)
+
+
+def haar(n, seed=0, dtype=torch.complex128):
+    return it.Dense.random(n, rng=torch.Generator().manual_seed(seed), dtype=dtype).weight
+
+
+def make(kind, params, **options):
+    cls, own = KINDS[kind]
+    return cls(params, **{"lr": 0.05} | own | options)
+
+
+def run(optimizer, p, gradients):
+    for g in gradients:
+        p.grad = g.clone()
+        optimizer.step()
+    return p.detach()
+
+
+@EACH
+def test_steps_are_cayley_steps_of_the_scaled_gradient(kind):
+    w, gradients = haar(4), [draw(4, 4, seed=k) for k in (1, 2, 3)]
+    found = run(make(kind, [p := torch.nn.Parameter(w.clone())]), p, gradients)
+    average = torch.zeros(4, 4, dtype=torch.float64)
+    for g in gradients:
+        squares = g.abs() ** 2
+        average = 0.9 * average + 0.1 * (squares.mean() if kind == "norm" else squares)
+        scaled = g if kind == "sgd" else g / (average.sqrt() + 1e-8)
+        w = it.cayley_step(w, scaled, 0.05)
+    torch.testing.assert_close(found, w, rtol=1e-13, atol=1e-13)
+
+
+@EACH
+@pytest.mark.parametrize("batch", [(), (3,)])
+def test_pairs_are_complex_matrices(kind, batch):
+    w = haar(5).expand(*batch, 5, 5).clone()
+    gradients = [draw(*batch, 5, 5, seed=k) for k in range(3)]
+    own = torch.nn.Parameter(torch.view_as_real(w.clone()).clone())
+    pairs = run(make(kind, [own]), own, [torch.view_as_real(g) for g in gradients])
+    whole = run(make(kind, [p := torch.nn.Parameter(w)]), p, gradients)
+    torch.testing.assert_close(torch.view_as_complex(pairs), whole, rtol=1e-14, atol=1e-14)
+
+
+def test_a_shape_that_may_be_both_is_decided_by_the_option():
+    p = torch.nn.Parameter(torch.zeros(2, 2, 2))
+    with pytest.raises(ValueError, match="pairs=True or False"):
+        it.optim.CayleySGD([p], lr=0.1)
+    with torch.no_grad():
+        p[:] = torch.eye(2)
+    p.grad = draw(2, 2, 2, dtype=torch.float32)
+    stack = torch.stack([it.cayley_step(w, g, 0.1) for w, g in zip(p.detach(), p.grad, strict=True)])
+    it.optim.CayleySGD([{"params": [p], "pairs": False}], lr=0.1).step()
+    torch.testing.assert_close(p.detach(), stack)
+    with torch.no_grad():
+        p.copy_(torch.view_as_real(torch.eye(2) + 0j))
+    step = it.cayley_step(torch.eye(2) + 0j, torch.view_as_complex(p.grad), 0.1)
+    it.optim.CayleySGD([p], lr=0.1, pairs=True).step()
+    torch.testing.assert_close(torch.view_as_complex(p.detach()), step)
+
+
+@EACH
+@pytest.mark.parametrize("again", [False, True])
+def test_w_stays_unitary(kind, again):
+    """Hundreds of steps in single precision; with the option to rounding."""
+    p = torch.nn.Parameter(haar(8, dtype=torch.complex64))
+    optimizer = make(kind, [p], lr=1e-2, reorthogonalize=again)
+    target = haar(8, seed=9, dtype=torch.complex64)
+    first = last = None
+    for _ in range(800):
+        optimizer.zero_grad()
+        last = (p - target).abs().square().sum()
+        first = last if first is None else first
+        last.backward()
+        optimizer.step()
+    assert it.orthogonality_error(p.detach()) < (2 if again else UNITARITY)
+    assert last < 0.1 * first
+
+
+@EACH
+def test_manners(kind):
+    """Groups with own rates, schedulers, closures, missing gradients, copies and state that goes on bit by bit."""
+    a, b, c = (torch.nn.Parameter(haar(3, seed=s, dtype=torch.float64)) for s in range(3))
+    start = [p.detach().clone() for p in (a, b, c)]
+    optimizer = make(kind, [{"params": [a]}, {"params": [b], "lr": 0.0}, {"params": [c]}])
+    scheduler = torch.optim.lr_scheduler.ExponentialLR(optimizer, 0.5)
+    gradients = [draw(3, 3, seed=k, dtype=torch.float64) for k in range(6)]
+    b.grad = gradients[0].clone()
+    run(optimizer, a, gradients[:3])
+    assert not torch.equal(a, start[0])
+    assert torch.equal(b, start[1])
+    assert torch.equal(c, start[2])
+    scheduler.step()
+    assert optimizer.param_groups[0]["lr"] == 0.025
+    other = copy.deepcopy(a)
+    resumed = make(kind, [{"params": [other]}, {"params": [b]}, {"params": [c]}], lr=9.0)
+    resumed.load_state_dict(copy.deepcopy(optimizer.state_dict()))
+    b.grad = None
+    assert torch.equal(run(optimizer, a, gradients[3:]), run(resumed, other, gradients[3:]))
+    losses = []
+    assert optimizer.step(lambda: losses.append(torch.is_grad_enabled()) or 3.0) == 3.0
+    assert losses == [True]
+
+
+def test_what_is_refused():
+    p = torch.nn.Parameter(torch.eye(3))
+    wrong = {"lr": -1.0, "alpha": 1.0, "eps": 0.0, "scaling": "max"}
+    for name, value in wrong.items():
+        with pytest.raises(ValueError, match=f"^{name} must"):
+            it.optim.CayleyRMSprop([p], **{"lr": 0.1, name: value})
+    with pytest.raises(TypeError, match="^reorthogonalize must be a bool"):
+        it.optim.CayleySGD([p], lr=0.1, reorthogonalize="yes")
+    for shape, options in (((3, 2), {}), ((3,), {}), ((3, 3), {"pairs": True}), ((3, 3, 2), {"pairs": False})):
+        with pytest.raises(ValueError, match="^a parameter must be"):
+            it.optim.CayleySGD([torch.nn.Parameter(torch.zeros(shape))], lr=0.1, **options)
+    optimizer = it.optim.CayleySGD([p], lr=0.1)
+    with pytest.raises(ValueError, match="^lr must"):
+        optimizer.add_param_group({"params": [torch.nn.Parameter(torch.eye(2))], "lr": -1.0})
+    assert len(optimizer.param_groups) == 1

@@ -1,0 +1,150 @@
+"""`it.nn.RUM`: the textbook per sequence, parameters, modes of torch, training."""
+
+import copy
+
+import pytest
+import torch
+from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
+
+import isometry.torch as it
+import tolerance
+from layers import B, D, N, T, build, close, draw
+
+KINDS = {"rotations": {}, "eta": {"eta": 1.5, "nonlinearity": "tanh"}, "memory": {"lam": 1, "eta": 1.0}}
+each_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def rum(*args, kind="rotations", **keywords):
+    return build("rum", *args, **KINDS[kind], **keywords)
+
+
+@each_kind
+def test_the_layer_is_the_textbook_loop(kind):
+    """Two layers, two directions, packed: every sequence alone, step by step, from the stored parameters."""
+    layer, lengths, h0 = rum(2, kind=kind, bidirectional=True), [2, 5, 1], draw(4, 3, N, seed=1)
+    phi = torch.tanh if kind == "eta" else torch.relu
+    sequences = [draw(k, D, seed=k) for k in lengths]
+    packed, last = layer(pack_sequence(sequences, enforce_sorted=False), h0)
+    out, _ = pad_packed_sequence(packed)
+    for q, y in enumerate(sequences):
+        for k in range(2):
+            ways = []
+            for r, end in enumerate((f"_l{k}", f"_l{k}_reverse")):
+                names = ("weight_hh", "weight_ih", "bias", "embed_weight", "embed_bias")
+                w, u, b, embed, embed_bias = (getattr(layer, name + end) for name in names)
+                h, states, memory = h0[2 * k + r, q], [], torch.eye(N, dtype=torch.float64)
+                for step in y.flip(0) if r else y:
+                    keep, tau = (w @ h + u @ step + b).split(N)
+                    e = embed @ step + embed_bias
+                    turn = it.Rotation(e, tau).matrix()
+                    memory = memory @ turn if kind == "memory" else turn
+                    h = torch.lerp(phi(e + memory @ h), h, torch.sigmoid(keep))
+                    h = h if layer.eta is None else layer.eta * h / h.norm()
+                    states.append(h)
+                close(last[2 * k + r, q], h, "h_n")
+                ways.append(torch.stack(states[::-1] if r else states))
+            y = torch.cat(ways, -1)
+        close(out[: lengths[q], q], y, f"sequence {q}")
+
+
+def test_names_and_shapes_of_the_state_dict():
+    layer = it.nn.RUM(D, N, 2, bidirectional=True, trainable_h0=True, nonlinearity="modrelu")
+    expected = {}
+    for k in range(2):
+        for way in ("", "_reverse"):
+            features = 2 * N if k else D
+            shapes = {
+                "weight_hh": (2 * N, N),
+                "weight_ih": (2 * N, features),
+                "embed_weight": (N, features),
+                "bias": (2 * N,),
+                "embed_bias": (N,),
+                "activation_bias": (N,),
+                "h0": (N,),
+            }
+            expected |= {f"{key}_l{k}{way}": shape for key, shape in shapes.items()}
+    assert {key: tuple(value.shape) for key, value in layer.state_dict().items()} == expected
+    layer = it.nn.RUM(D, N, bias=False)
+    assert set(layer.state_dict()) == {"weight_hh_l0", "weight_ih_l0", "embed_weight_l0"}
+    assert tuple(it.nn.RUM(D, N, nonlinearity="modrelu_realrep").activation_bias_l0.shape) == (N // 2,)
+
+
+def test_initial_values():
+    """Weights uniform within sqrt(6 / (n + columns)), biases and initial states zero, from the seed."""
+    torch.manual_seed(1)
+    layer = it.nn.RUM(D, N, 2, trainable_h0=True, nonlinearity="modrelu")
+    for key, p in layer.named_parameters():
+        if "weight" in key:
+            bound = (6 / (N + p.shape[1])) ** 0.5
+            assert 0.5 * bound < p.abs().max() <= bound
+        else:
+            assert not p.any()
+    before = {key: p.clone() for key, p in layer.named_parameters()}
+    torch.manual_seed(1)
+    layer.reset_parameters()
+    assert all(torch.equal(p, before[key]) for key, p in layer.named_parameters())
+
+
+def test_representation_and_refusals():
+    assert repr(it.nn.RUM(D, N, 2, eta=2.0)) == "RUM(3, 6, num_layers=2, lam=0, eta=2.0, nonlinearity='relu')"
+    with pytest.raises(ValueError, match="lam must be 0"):
+        it.nn.RUM(D, N, lam=2)
+    with pytest.raises(ValueError, match="eta must be a positive number"):
+        it.nn.RUM(D, N, eta=-1.0)
+    with pytest.raises(ValueError, match="nonlinearity must be one of"):
+        it.nn.RUM(D, N, nonlinearity="sine")
+    with pytest.raises(ValueError, match="hidden_size must be even"):
+        it.nn.RUM(D, 5, nonlinearity="oplu")
+    with pytest.raises(TypeError, match="reflections"):
+        it.nn.RUM(D, N, reflections=2)
+    with pytest.raises(TypeError, match="hx must be real"):
+        rum()(draw(T, B, D), draw(1, B, N) + 0j)
+
+
+@each_kind
+def test_a_trained_initial_state_and_none_at_all(kind):
+    layer, x = rum(kind=kind, trainable_h0=True), draw(T, B, D)
+    close(layer(x)[0], layer(x, layer.h0_l0.expand(1, B, N))[0], "the trained one")
+    layer(x)[0].sum().backward()
+    assert layer.h0_l0.grad.shape == (N,)
+    assert layer.h0_l0.grad.any()
+    plain = it.nn.RUM(D, N, **KINDS[kind], bias=False, dtype=torch.float64)
+    assert not plain(torch.zeros(T, B, D, dtype=torch.float64))[0].any()
+
+
+@each_kind
+def test_compiles_in_one_piece(kind):
+    """No graph break, for two layers and directions."""
+    torch.compiler.reset()
+    layer, x = rum(2, kind=kind, bidirectional=True), draw(T, B, D)
+    close(torch.compile(layer, backend="aot_eager", fullgraph=True)(x)[0], layer(x)[0])
+
+
+def test_per_sample_gradients():
+    layer, x = rum(), draw(T, B, D)
+    parameters = {key: p.detach() for key, p in layer.named_parameters()}
+
+    def loss(parameters, x):
+        return torch.func.functional_call(layer, parameters, (x,))[0][-1].square().sum()
+
+    every = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 1))(parameters, x[:, :, None])
+    layer(x)[0][-1].square().sum().backward()
+    for key, p in layer.named_parameters():
+        tolerance.close(every[key].sum(0), p.grad, tolerance.sequence_gradient("float64", N, T), key)
+
+
+def test_training_in_single_precision_goes_the_way_of_double():
+    layer = rum(kind="eta", dtype=torch.float32)
+    losses = []
+    for model in (layer, copy.deepcopy(layer).double()):
+        optimizer, found = torch.optim.SGD(model.parameters(), lr=0.01), []
+        for seed in range(20):
+            x = draw(T, B, D, seed=seed).to(model.weight_ih_l0.dtype)
+            loss = (model(x)[1][0].sum(-1) - x.sum((0, 2)).tanh()).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            found.append(loss.item())
+        losses.append(torch.tensor(found))
+    assert losses[1][-5:].mean() < losses[1][:5].mean()
+    tolerance.close(losses[0], losses[1], tolerance.training("float32", 20), "losses")
