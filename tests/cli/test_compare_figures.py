@@ -18,7 +18,7 @@ from isometry.cli.settings import Settings
 
 def count(**options):
     settings = resolve({"length": "5", "batch": "2"} | {k: v if k == "set" else str(v) for k, v in options.items()})
-    return sizes.count(sizes.network_of(settings, make_task(settings)))
+    return sizes.count(sizes.network_of(settings, make_task(settings)), settings)
 
 
 def test_counts_are_those_of_the_specification():
@@ -32,6 +32,8 @@ def test_counts_are_those_of_the_specification():
     assert count(task="adding", model="unitary-ornn", hidden=n, set=["reflections=3"]) == (
         2 * (n * k - k * (k - 1) // 2) + n + 2 * 2 * n + n + 2 * n + 1
     )
+    # h0 is complex; V and the readout have two real numbers for each of theirs
+    assert count(task="adding", model="full-capacity-urnn", hidden=n) == n * n + 2 * 2 * n + n + 2 * n + 2 * n + 1
     layers = count(task="adding", model="ornn", hidden=n, set=["num_layers=2", "bidirectional=true"])
     assert layers == 4 * (n * m - m * (m - 1) // 2 + 2 * n) + 2 * (2 * n + 2 * n * n) + 2 * n + 1
 

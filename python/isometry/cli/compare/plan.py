@@ -113,7 +113,8 @@ def _count(given: dict[str, Any], task: Any, hidden: int) -> int:
     model = registry.find("model", given["model"])
     if not formula(model.table.get("sizes", True), {"hidden": hidden}):
         raise UsageError(f"--parameters: {model.name} has no size that suits it near {hidden}")
-    return sizes.count(sizes.network_of(resolve(given | {"hidden": str(hidden)}), task))
+    settings = resolve(given | {"hidden": str(hidden)})
+    return sizes.count(sizes.network_of(settings, task), settings)
 
 
 def _check_same(run: Planned) -> None:
