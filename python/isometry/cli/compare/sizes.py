@@ -1,7 +1,7 @@
 """The hidden size that gives a network a number of parameters, as the papers compare their models.
 
 Entries of a parameter that W does not depend on do not count: those above the diagonal of a trapezoid of reflections.
-Of a W that is a parameter itself, and is kept orthogonal or unitary by its optimiser, the dimension of the group counts.
+Of a W that is itself a parameter, kept orthogonal or unitary by its optimiser, the dimension of the group counts.
 """
 
 from __future__ import annotations
