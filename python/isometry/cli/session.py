@@ -115,7 +115,6 @@ class Session:
     def _penalty(self) -> Tensor | float:
         """What is added to the loss, but not reported: a multiple of the layer's penalty."""
         weight: float = self.settings["penalty"]
-        weight = self.settings["penalty"]
         layer: Any = self.network.layer
         return weight * layer.penalty() if weight else 0.0
 
