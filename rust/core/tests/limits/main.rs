@@ -78,6 +78,7 @@ fn all<T: Scalar>() {
     operators::householder::<T>();
     operators::cayley::<T>();
     operators::kronecker::<T>();
+    operators::fourier::<T>();
     sequences::activations::<T>();
     sequences::recurrences::<T>();
     lengths::wrong_lengths::<T>();
