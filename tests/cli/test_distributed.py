@@ -77,7 +77,9 @@ def test_ctrl_c_under_torchrun(isometry, tmp_path, receiver):
         process.kill()
     assert len(workers) == 2 and not any(os.path.exists(f"/proc/{pid}") for pid in workers), out
     assert "this goes on: isometry train --resume run" in out and out.count("interrupted;") == 1, out
-    assert {p.name for p in folder.iterdir()} >= FILES - {"scores.toml"} and {p.name for p in tmp_path.iterdir()} == {"run"}
+    assert {p.name for p in folder.iterdir()} >= FILES - {"scores.toml"} and {p.name for p in tmp_path.iterdir()} == {
+        "run"
+    }
     total = int(metrics(folder)[-1]["iteration"]) + 3
     again = subprocess.run(
         [*TORCHRUN, "train", "--resume", "run", "--iterations", str(total)],
