@@ -3,6 +3,7 @@
 
 mod gru;
 mod lengths;
+mod mesh;
 mod operators;
 mod rum;
 mod sequences;
@@ -79,6 +80,8 @@ fn all<T: Scalar>() {
     operators::cayley::<T>();
     operators::exponential::<T>();
     operators::kronecker::<T>();
+    operators::fourier::<T>();
+    mesh::meshes::<T>();
     sequences::activations::<T>();
     sequences::recurrences::<T>();
     lengths::wrong_lengths::<T>();

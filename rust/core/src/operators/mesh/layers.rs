@@ -31,6 +31,9 @@ pub fn layers(n: usize, count: usize, kind: Kind) -> Result<Vec<Layer>> {
     if n == 0 {
         return Err(Error::value("frame", "must have n of at least 1"));
     }
+    if kind != Kind::Fft && count == 0 {
+        return Err(Error::value("frame", "must have a layer at least"));
+    }
     if kind == Kind::Fft && (!n.is_power_of_two() || count != n.ilog2() as usize) {
         return Err(Error::value("frame", format!("of the fft layout must have n a power of two, not {n}")));
     }
@@ -48,7 +51,7 @@ pub fn layers(n: usize, count: usize, kind: Kind) -> Result<Vec<Layer>> {
         if pairs > 0 {
             found.push(Layer { start, pairs, distance, first });
         }
-        first += pairs;
+        first = usize::saturating_add(first, pairs);
     }
     Ok(found)
 }

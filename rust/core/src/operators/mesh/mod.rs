@@ -68,7 +68,8 @@ impl<'a, T: Scalar> Mesh<'a, T> {
         phi: Option<&'a [T::Real]>,
         last: Last<'a, T::Real>,
     ) -> Result<Self> {
-        let pairs = layers.iter().map(|layer| layer.pairs).sum();
+        // Saturated, a sum of huge layers is the length of no array.
+        let pairs = layers.iter().fold(0usize, |sum, layer| sum.saturating_add(layer.pairs));
         check_len("theta", theta.len(), &[pairs])?;
         if let Some(phi) = phi {
             check_len("phi", phi.len(), &[pairs])?;

@@ -236,4 +236,5 @@ fn bad_arguments_are_refused() {
     assert!(made(4, 2, 4, &[0.0; 3]).starts_with("frame must have kind"));
     assert!(made(6, 2, 3, &[0.0; 6]).contains("power of two"));
     assert!(made(0, 2, 1, &[]).starts_with("frame"));
+    assert!(made(3, 0, 1, &[]).starts_with("frame must have a layer"));
 }

@@ -1,0 +1,44 @@
+"""EURNN: its parameters and fields, and what capacity and layout decide."""
+
+import pytest
+import torch
+
+import isometry.torch as it
+
+
+def parameters(**keywords):
+    layer = it.nn.EURNN(3, 8, **keywords)
+    return {name.removesuffix("_l0"): tuple(p.shape) for name, p in layer.named_parameters()}
+
+
+def test_parameters_are_those_of_the_mesh():
+    """2 P + n real numbers if complex, P if real (section 25)."""
+    shared = {"weight_ih": (8, 3, 2), "activation_bias": (8,)}
+    assert parameters(capacity=3) == {**shared, "theta": (11,), "phi": (11,), "phases": (8,)}
+    assert parameters(layout="fft") == {**shared, "theta": (12,), "phi": (12,), "phases": (8,)}
+    assert parameters(complex=False) == {**shared, "weight_ih": (8, 3), "theta": (7,)}
+    recurrent = it.nn.EURNN(3, 8, num_layers=2, complex=False).recurrent_parameters()
+    assert [tuple(p.shape) for p in recurrent] == [(7,), (7,)]
+
+
+@pytest.mark.parametrize("keywords", [{"capacity": 5}, {"layout": "fft"}, {"capacity": 3, "complex": False}], ids=str)
+def test_the_layer_is_the_recurrence_over_its_mesh(keywords):
+    layer = it.nn.EURNN(3, 8, nonlinearity="tanh", dtype=torch.float64, **keywords)
+    w, x = layer.recurrent_matrix(), torch.randn(6, 4, 3, dtype=torch.float64)
+    weight = layer.weight_ih_l0 if not layer.is_complex else torch.view_as_complex(layer.weight_ih_l0)
+    expected = it.recurrence(it.Dense(w), x.to(w.dtype), weight, activation="tanh")
+    torch.testing.assert_close(layer(x)[0], expected)
+    torch.testing.assert_close(w.mH @ w, torch.eye(8, dtype=w.dtype))
+
+
+def test_what_is_refused():
+    for keywords, said in (
+        ({"capacity": 0}, "^capacity must be at least 1"),
+        ({"layout": "cube"}, "^layout must be 'brick' or 'fft'"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            it.nn.EURNN(3, 8, **keywords)
+    with pytest.raises(ValueError, match="^hidden_size must be a power of two"):
+        it.nn.EURNN(3, 6, layout="fft")
+    with pytest.raises(TypeError, match="^complex must be a bool"):
+        it.nn.EURNN(3, 6, complex="no")
