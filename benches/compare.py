@@ -41,6 +41,8 @@ GROUPS = (
     "cayley",
     "batches",
     "kronecker",
+    "rotation",
+    "bounded_svd",
     "exponential",
     "mesh",
     "small",

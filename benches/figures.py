@@ -35,6 +35,8 @@ TITLES = {
     "cayley": "matrix of a Cayley transform",
     "batches": "batch of small Cayley transforms",
     "kronecker": "Kronecker product of 9 factors 2 x 2",
+    "rotation": "rotations of one direction to another",
+    "bounded_svd": "matrix of bounded singular values",
     "exponential": "exponential of a skew matrix",
     "mesh": "mesh of 2 x 2 blocks, n 512",
     "small": "one small call, its operator built anew",
@@ -107,7 +109,10 @@ def draw_speeds(path: Path, found: dict[str, Any]) -> None:
 
 def short(group: str, name: str) -> str:
     """The row's name without what the title of its group says, its sizes by name."""
-    known = r"GRU |GORU |kronecker |exponential |mesh |householder (matrix|apply) |small |cayley (batch )?"
+    known = (
+        r"GRU |GORU |kronecker |rotation |bounded svd |exponential |mesh |"
+        r"householder (matrix|apply) |small |cayley (batch )?"
+    )
     name = re.sub(f"^({known})+", "", name) if group != "small" else name.removeprefix("small ").replace("cayley ", "")
     if group == "recurrence":
         return name.replace(" m0", "")

@@ -34,6 +34,8 @@ GROUPS = (
     "cayley",
     "batches",
     "kronecker",
+    "rotation",
+    "bounded_svd",
     "exponential",
     "mesh",
     "small",

@@ -31,8 +31,9 @@ OPTIONAL = (
 )
 #: argument -> the odd values that it accepts.
 SERVED = {name: {"nothing"} for name in OPTIONAL.split()}
-SERVED |= {name: {"nothing"} for name in ("reflections", "hx", "backend")}
+SERVED |= {name: {"nothing"} for name in ("reflections", "hx", "backend", "embed_bias", "r0", "eta")}
 SERVED["tol"] |= {"fraction"}
+SERVED["eta"] |= {"fraction"}
 SERVED |= {name: {"fraction"} for name in ("rate", "scale", "floor")}
 SERVED["rng"] |= {"huge", "a huge entry"}  # seeds of the NumPy face
 

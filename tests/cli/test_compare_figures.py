@@ -9,7 +9,7 @@ import pytest
 from isometry.cli import plots, registry
 from isometry.cli.build import make_task
 from isometry.cli.compare import results, sizes, table
-from isometry.cli.compare.plan import plan
+from isometry.cli.compare.plan import _count, plan
 from isometry.cli.errors import UsageError
 from isometry.cli.resolve import resolve
 from isometry.cli.run_folder import RunFolder
@@ -18,7 +18,7 @@ from isometry.cli.settings import Settings
 
 def count(**options):
     settings = resolve({"length": "5", "batch": "2"} | {k: v if k == "set" else str(v) for k, v in options.items()})
-    return sizes.count(sizes.network_of(settings, make_task(settings)))
+    return sizes.count(sizes.network_of(settings, make_task(settings)), settings)
 
 
 def test_counts_are_those_of_the_specification():
@@ -32,6 +32,8 @@ def test_counts_are_those_of_the_specification():
     assert count(task="adding", model="unitary-ornn", hidden=n, set=["reflections=3"]) == (
         2 * (n * k - k * (k - 1) // 2) + n + 2 * 2 * n + n + 2 * n + 1
     )
+    # h0 is complex; V and the readout have two real numbers for each of theirs
+    assert count(task="adding", model="full-capacity-urnn", hidden=n) == n * n + 2 * 2 * n + n + 2 * n + 2 * n + 1
     layers = count(task="adding", model="ornn", hidden=n, set=["num_layers=2", "bidirectional=true"])
     assert layers == 4 * (n * m - m * (m - 1) // 2 + 2 * n) + 2 * (2 * n + 2 * n * n) + 2 * n + 1
 
@@ -66,11 +68,11 @@ def test_every_model_gets_its_size(model):
     """No neighbour that the model takes comes nearer to the number of parameters."""
     given = {"task": "copying", "length": "5", "set": []}
     (run,) = plan(given, [model], [0], 2000, Path("nowhere"))
-    n, errors = run.settings["hidden"], {}
+    n, errors, task = run.settings["hidden"], {}, make_task(run.settings)
     for k in (n - 2, n - 1, n, n + 1, n + 2):
         try:
-            errors[k] = abs(count(task="copying", model=model, hidden=k) - 2000)
-        except UsageError:
+            errors[k] = abs(_count(given | {"model": model}, task, k) - 2000)
+        except UsageError:  # a size that the model does not take
             continue
     assert errors[n] == min(errors.values()) and run.given["hidden"] == str(n)
 

@@ -116,6 +116,18 @@ def test_a_config_gives_the_same_run_again(isometry, tmp_path):
     assert found["layer"]["negative_ones"] == 2 and found["optimizer"] == "adam"
 
 
+def test_the_penalty_keeps_the_factors_near_unitary(isometry, tmp_path):
+    """It is part of what is minimised, not of the loss that is shown."""
+    options = ("--model", "kru", *TINY, "--recurrent-lr", 0.05, "--iterations", 20)
+    for weight in (0, 10):
+        isometry("train", "copying", *options, "--penalty", weight, "--out", f"weight{weight}")
+    free, held = (metrics(tmp_path / f"weight{weight}") for weight in (0, 10))
+    assert free[0]["loss"] == held[0]["loss"]
+    assert float(held[-1]["orthogonality_error"]) < 0.5 * float(free[-1]["orthogonality_error"])
+    status, _, err = isometry("train", "copying", "--model", "scornn", *TINY, "--penalty", 1)
+    assert status == 2 and "--penalty" in err[0]
+
+
 def test_folders_are_never_overwritten(isometry, tmp_path):
     """Without --out the second run gets another name; --out with a run in it is an error."""
     options = ("train", "copying", "--model", "rnn", *TINY, "--iterations", 1)

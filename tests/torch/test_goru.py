@@ -190,6 +190,7 @@ OP = it.Householder(torch.ones(4, 1))
 X, W, U, B = (torch.zeros(s) for s in ((3, 2, 2), (2, 4, 4), (3, 4, 2), (3, 4)))
 MISTAKES = {
     "a matrix": (lambda: it.goru(torch.eye(4), X, W, U, B), TypeError, "transition must be an operator"),
+    "nothing": (lambda: it.goru(None, X, W, U, B), TypeError, "transition must be an operator"),
     "three gates": (
         lambda: it.goru(OP, X, torch.zeros(3, 4, 4), U, B),
         ValueError,

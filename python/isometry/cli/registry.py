@@ -15,7 +15,7 @@ from typing import Any
 from isometry.cli.errors import UsageError
 
 OWN = "package.module:Class"
-FACTS = {"class", "requires", "source"}  # what a table of papers.toml says beside settings and keywords
+FACTS = {"class", "requires", "source", "sizes"}  # what a table of papers.toml says beside settings and keywords
 REQUIRED = inspect.Parameter.empty  # the default of a keyword that has none
 DECIDED = {
     "input_size",

@@ -32,7 +32,7 @@ def resolve(options: Mapping[str, Any], config: str | Path | None = None) -> Set
     values |= {name: default for name, default in taken.items() if default is not REQUIRED}
     values |= task.defaults() | model.defaults(task.name)
     sizes = {name: (values | given)[name] for name in ("hidden", "length")}
-    values = {name: _formula(value, sizes) for name, value in values.items()}
+    values = {name: formula(value, sizes) for name, value in values.items()}
     settings |= {"task": task.name, "model": model.name} | {name: (values | given)[name] for name in SETTINGS}
     _check_taken(settings, task, taken, given)
 
@@ -72,7 +72,7 @@ def _given(
     return given, tables
 
 
-def _formula(value: Any, sizes: Mapping[str, Any]) -> Any:
+def formula(value: Any, sizes: Mapping[str, Any]) -> Any:
     """A value of papers.toml: "= ..." is computed from hidden and length."""
     if not (isinstance(value, str) and value.startswith("=")):
         return value

@@ -114,7 +114,8 @@ class Session:
 
     def _penalty(self) -> Tensor | float:
         """What is added to the loss, but not reported: a multiple of the layer's penalty."""
-        weight, layer = self.settings["penalty"], self.network.layer
+        weight: float = self.settings["penalty"]
+        layer: Any = self.network.layer
         return weight * layer.penalty() if weight else 0.0
 
     def row(self) -> dict[str, float]:

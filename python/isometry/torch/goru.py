@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
+from .. import _check
 from .gru import gated
 from .operators._operator import Operator
 
@@ -102,5 +103,7 @@ def goru(
     >>> torch.allclose(states[0], turn.apply(h0), atol=1e-5)
     True
     """
+    if not isinstance(transition, Operator):
+        _check.kind("transition", "an operator of isometry.torch", transition)
     biases = activation_bias, None
     return gated(transition, (x, w, u, b, h0), reset, activation, biases, slope, lengths, reverse, backend)

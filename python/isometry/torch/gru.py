@@ -120,8 +120,6 @@ def gated(
     (x, w, u, b, h0), (activation_bias, hidden_bias) = tensors, biases
     serve(backend)
     reverse = _check.flag("reverse", reverse)
-    if transition is not None and not isinstance(transition, Operator):
-        _check.kind("transition", "an operator of isometry.torch", transition)
     x = tensor("x", x)
     _check.real("x", dtype_name(x.dtype))
     beside = x.dtype, x.device

@@ -106,6 +106,21 @@ pub(crate) unsafe fn on_baseline<R: Real, K: Kernel<R>>(kernel: &K) -> K::Output
     unsafe { kernel.run::<R::Portable>() }
 }
 
+/// Runs the kernel on vectors of half the width of S, where S has the widest ones of this target; false elsewhere.
+///
+/// # Safety
+/// The processor has the instruction set of S; the kernel's data satisfies its own contract.
+#[inline(always)]
+pub(crate) unsafe fn on_half<S: Simd, K: Kernel<S::R>>(_kernel: &K) -> bool {
+    #[cfg(target_arch = "x86_64")]
+    if S::LANES == 2 * <S::R as Real>::Avx2::LANES {
+        // SAFETY: a processor with AVX-512 has AVX2; the caller upholds the contract of the kernel.
+        unsafe { on_avx2(_kernel) };
+        return true;
+    }
+    false
+}
+
 /// Runs the kernel on the chosen instruction set.
 ///
 /// # Safety

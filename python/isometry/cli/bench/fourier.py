@@ -127,4 +127,6 @@ def recurrent() -> Row:
         reference=side("float64", through_matrix, True).results or dict,
         bars=[Bar("torch loop over factors", 5.0, 10.0, ("torch loop, fft",)), Bar("best torch", 1.0, 2.0)],
         flops=flops(N) * ROWS * STEPS,
+        # W is unitary and modReLU nearly the identity: rounding errors of 500 steps add up on every side
+        tolerance=(1e-4, 1e-3),
     )

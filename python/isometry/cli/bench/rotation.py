@@ -1,7 +1,7 @@
 """Rotations of one direction to another, forward and backward: one pair for B rows, a pair for every row, the matrix.
 
-Flops: 8 n per row forward and 26 n backward, 30 n per pair; 4 n^2 and 13 n^2 of a matrix. The peers apply two reflections, or
-R = I + K + K^2 / (1 + c) with K = b a^T - a b^T of unit vectors a, b.
+Flops: 8 n per row forward and 26 n backward, 30 n per pair; 4 n^2 and 13 n^2 of a matrix. The peers apply two
+reflections, or R = I + K + K^2 / (1 + c) with K = b a^T - a b^T of unit vectors a, b.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ Apply = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
 def rows() -> Iterator[Row]:
-    yield make_row("rotation 512/B50", (512,), (50, 512))
-    yield make_row("rotation of each of 1600 rows 256", (1600, 256), (1600, 256))
-    yield make_row("rotation matrix 256", (256,), None)
+    yield make_row("rotation 512/B50", (512,), (50, 512), (1.2, 2.0))
+    yield make_row("rotation of each of 1600 rows 256", (1600, 256), (1600, 256), (2.0, 4.0))
+    yield make_row("rotation matrix 256", (256,), None, (1.2, 2.0))
 
 
 def unit(x: Tensor) -> Tensor:
@@ -45,7 +45,7 @@ def by_plane(start: Tensor, end: Tensor, x: Tensor) -> Tensor:
     return x + b * p - a * q + ((c * b - a) * p - (b - c * a) * q) / (1 + c)
 
 
-def make_row(name: str, shape: tuple[int, ...], rows_: tuple[int, ...] | None) -> Row:
+def make_row(name: str, shape: tuple[int, ...], rows_: tuple[int, ...] | None, bar: tuple[float, float]) -> Row:
     """The row of one shape of the vectors, on rows or for the matrix."""
     torch.manual_seed(0)
     n = shape[-1]
@@ -70,6 +70,6 @@ def make_row(name: str, shape: tuple[int, ...], rows_: tuple[int, ...] | None) -
             side("torch plane", swapped(by_plane), torch.float32),
         ],
         reference=side("float64", swapped(by_plane), torch.float64).results or dict,
-        bars=[Bar("best torch", 2.0, 4.0)],
+        bars=[Bar("best torch", *bar)],
         flops=34.0 * x.numel() + 30.0 * start.numel() if rows_ else 17.0 * n * n,
     )

@@ -11,7 +11,7 @@ from typing import Any
 from isometry.cli import registry
 from isometry.cli.errors import UsageError
 from isometry.cli.registry import Entry
-from isometry.cli.resolve import resolve
+from isometry.cli.resolve import formula, resolve
 from isometry.cli.run_folder import RunFolder
 from isometry.cli.settings import SETTINGS, Settings, option
 from isometry.cli.train import CHANGEABLE
@@ -105,9 +105,16 @@ def _hidden(given: dict[str, Any], parameters: int) -> int:
 
 
 def _count(given: dict[str, Any], task: Any, hidden: int) -> int:
+    """The parameters of a network of this size, of those that suit the model: a Kronecker product of a prime size is
+    dense.
+    """
     from isometry.cli.compare import sizes
 
-    return sizes.count(sizes.network_of(resolve(given | {"hidden": str(hidden)}), task))
+    model = registry.find("model", given["model"])
+    if not formula(model.table.get("sizes", True), {"hidden": hidden}):
+        raise UsageError(f"--parameters: {model.name} has no size that suits it near {hidden}")
+    settings = resolve(given | {"hidden": str(hidden)})
+    return sizes.count(sizes.network_of(settings, task), settings)
 
 
 def _check_same(run: Planned) -> None:

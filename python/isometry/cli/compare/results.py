@@ -77,7 +77,7 @@ class Result:
 
         if not self.folder.checkpoint.is_file():
             return math.nan
-        return count(load_network(self.folder.checkpoint, self.settings))
+        return count(load_network(self.folder.checkpoint, self.settings), self.settings)
 
 
 @dataclass(frozen=True)

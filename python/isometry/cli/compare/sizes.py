@@ -1,6 +1,7 @@
 """The hidden size that gives a network a number of parameters, as the papers compare their models.
 
 Entries of a parameter that W does not depend on do not count: those above the diagonal of a trapezoid of reflections.
+Of a W that is itself a parameter, kept orthogonal or unitary by its optimiser, the dimension of the group counts.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 from isometry.cli.build import blamed, make_layer
 from isometry.cli.errors import UsageError
 from isometry.cli.network import Network
+from isometry.cli.optim import OF_MATRICES
 from isometry.cli.settings import Settings
 
 
@@ -25,9 +27,16 @@ def network_of(settings: Settings, task: Any) -> Network:
             return Network(layer, task.inputs, task.outputs, last_only=getattr(task, "last_only", False))
 
 
-def count(network: Network) -> int:
-    """The number of trained parameters, of a trapezoid those that W depends on."""
-    return sum(p.numel() for p in network.parameters() if p.requires_grad) - _idle(network.layer)
+def count(network: Network, settings: Settings) -> int:
+    """The number of trained real parameters, as the papers count them."""
+    total = sum(p.numel() for p in network.parameters() if p.requires_grad)
+    if settings["recurrent_optimizer"] not in OF_MATRICES:
+        return total - _idle(network.layer)
+    matrices: list[nn.Parameter] = list(network.layer.recurrent_parameters())  # type: ignore[operator]
+    paired = getattr(
+        network.layer, "is_complex", False
+    )  # (n, n, 2) for the n^2 parameters of U(n), else (n, n) for those of O(n)
+    return total - sum(w.numel() // 2 if paired else (w.numel() + w.shape[-1]) // 2 for w in matrices)
 
 
 def _idle(layer: nn.Module) -> int:

@@ -32,5 +32,3 @@ __all__ = [
     "recurrence",
     "rotation",
 ]
-
-__all__ = ["activation", "cayley", "dense", "exponential", "householder", "kronecker", "mesh", "recurrence"]

@@ -73,4 +73,9 @@ class URNN(OrthogonalRNN):
         super().__init__(input_size, hidden_size, num_layers, nonlinearity, **keywords)
 
     def _fixed(self) -> dict[str, Tensor]:
-        return {"permutation": torch.randperm(self.hidden_size, device="cpu")}
+        return {"permutation": torch.arange(self.hidden_size, device="cpu")}
+
+    def _draw_transition(self) -> dict[str, Tensor]:
+        # the permutation is a buffer whose value is drawn too
+        drawn = self._random()
+        return {name: getattr(drawn, name) for name in (*self._trained, *self._untrained)}

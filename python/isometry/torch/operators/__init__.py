@@ -27,4 +27,3 @@ __all__ = [
     "Operator",
     "Rotation",
 ]
-__all__ = ["Adjoint", "Cayley", "Composition", "Dense", "Exponential", "Householder", "Kronecker", "Mesh", "Operator"]

@@ -78,6 +78,7 @@ fn all<T: Scalar>() {
     operators::dense::<T>();
     operators::householder::<T>();
     operators::cayley::<T>();
+    operators::exponential::<T>();
     operators::kronecker::<T>();
     mesh::meshes::<T>();
     sequences::activations::<T>();

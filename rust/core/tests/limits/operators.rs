@@ -4,7 +4,8 @@ use crate::{LENGTHS, SIDES, THREADS, choices, expect, fits, never, ones, real, r
 use isometry_core::argument::Bar;
 use isometry_core::operators::kronecker::{Factor, Kronecker};
 use isometry_core::operators::{
-    Last, cayley, cayley::Cayley, dense::Dense, householder, householder::Householder,
+    Last, cayley, cayley::Cayley, dense::Dense, exponential::Exponential, householder,
+    householder::Householder,
 };
 use isometry_core::scalar::Scalar;
 use isometry_core::sizes::{size, triangles};
@@ -144,6 +145,30 @@ pub fn cayley<T: Scalar>() {
                 returns("apply_vjp", &sizes, || {
                     let (bars, out) = (&mut [Bar::Own(&mut bar)], Some(&mut out[..]));
                     op.apply_vjp(None, &x, &x, rows, side, bars, out, &budget)
+                });
+            }
+        }
+    }
+}
+
+pub fn exponential<T: Scalar>() {
+    let budget = Budget::of(THREADS);
+    for sizes @ [batch, n] in choices() {
+        for (packed, len) in LENGTHS.into_iter().flat_map(|a| LENGTHS.map(|b| (a, b))) {
+            let (upper, x, numbers) = (ones::<T>(packed), ones::<T>(len), real::<T>(len));
+            let (mut bar, mut out) = (ones::<T>(packed), ones::<T>(len));
+            let good = fits(packed, &triangles(batch, n));
+            expect("Exponential::new", &sizes, good, || Exponential::new(&upper, None, batch, n));
+            let diagonal = good && T::PARTS == 2 && fits(len, &[batch, n]);
+            expect("Exponential::new", &sizes, diagonal, || {
+                Exponential::new(&upper, Some(&numbers), batch, n)
+            });
+            let Ok(op) = Exponential::new(&upper, None, batch, n) else { continue };
+            let square = fits(len, &[batch, n, n]);
+            expect("matrix", &sizes, square, || op.matrix(&mut out, None, &budget));
+            for saved in [None, Some(&x[..])] {
+                expect("matrix_vjp", &sizes, square, || {
+                    op.matrix_vjp(saved, &x, &mut [Bar::Own(&mut bar)], &budget)
                 });
             }
         }

@@ -3,7 +3,7 @@
 use super::passes::{Load, Store, dot, permuted, reflect, scattered};
 use super::transform::Transform;
 use super::{Law, Plan};
-use crate::dispatch::Kernel;
+use crate::dispatch::{Kernel, on_half};
 use crate::scalar::Real;
 use crate::simd::Simd;
 
@@ -38,6 +38,15 @@ impl<R: Real> Kernel<R> for Apply<R> {
             let n = plan.n;
             let (a, b) = (self.scratch, self.scratch.add(plan.room() * 2 * S::LANES));
             for row in (0..self.rows).step_by(S::LANES) {
+                let rest = Apply {
+                    x: self.x.add(row * 2 * n),
+                    out: self.out.add(row * 2 * n),
+                    rows: self.rows - row,
+                    ..*self
+                };
+                if 2 * rest.rows <= S::LANES && on_half::<S, _>(&rest) {
+                    return;
+                }
                 let (x, out) = (self.x.add(row * 2 * n), self.out.add(row * 2 * n));
                 let size = (n, (self.rows - row).min(S::LANES));
                 if self.adjoint {

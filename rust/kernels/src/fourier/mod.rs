@@ -2,7 +2,8 @@
 //!
 //! Rows are transposed on their way in, so that a lane holds a row: element j is one vector of real parts and one of
 //! imaginary parts. Every factor is then arithmetic between vectors and numbers of the operator, without shuffles: transforms
-//! of any length, dot products and permutations alike. A group of fewer rows costs as much as a full one.
+//! of any length, dot products and permutations alike. A group of fewer rows costs as much
+//! as a full one, with AVX-512 half as much if they fit into half a vector.
 //!
 //! F without its factor n^-1/2 is computed, forward and back; D2 carries the 1/n of both.
 

@@ -6,7 +6,7 @@ use super::passes::{
 };
 use super::transform::Transform;
 use super::{Law, Plan};
-use crate::dispatch::Kernel;
+use crate::dispatch::{Kernel, on_half};
 use crate::scalar::Real;
 use crate::simd::Simd;
 
@@ -40,6 +40,11 @@ pub struct Pull<R> {
     pub scratch: *mut R,
 }
 
+/// `at` numbers further, or null.
+fn moved<R>(array: *mut R, at: usize) -> *mut R {
+    if array.is_null() { array } else { array.wrapping_add(at) }
+}
+
 impl<R: Real> Kernel<R> for Pull<R> {
     type Output = ();
 
@@ -53,27 +58,38 @@ impl<R: Real> Kernel<R> for Pull<R> {
             let room = |i: usize| self.scratch.wrapping_add(i * plan.room() * 2 * S::LANES);
             let sum = |i: usize| self.sums.wrapping_add(i * n);
             for row in (0..self.rows).step_by(S::LANES) {
-                let (size, at) = ((n, (self.rows - row).min(S::LANES)), row * 2 * n);
+                let at = row * 2 * n;
+                let rest = Pull {
+                    x: self.x.add(at),
+                    ct: self.ct.add(at),
+                    x_bar: moved(self.x_bar, at),
+                    y: moved(self.y, at),
+                    rows: self.rows - row,
+                    ..*self
+                };
+                if 2 * rest.rows <= S::LANES && on_half::<S, _>(&rest) {
+                    return;
+                }
+                let size = (n, rest.rows.min(S::LANES));
                 // forward: f before R1, g before R2
-                S::outlined(&Load { x: self.x.add(at), size, diagonal: d1, conj: false, to: room(0) });
+                S::outlined(&Load { x: rest.x, size, diagonal: d1, conj: false, to: room(0) });
                 let f = S::outlined(&Transform { plan, x: room(0), other: room(1), inverse: false });
                 let spare = if f == room(0) { room(1) } else { room(0) };
                 permuted::<S>(f, (w1, dot::<S>(w1, f, n)), permutation, d2, room(2), n);
                 let g = S::outlined(&Transform { plan, x: room(2), other: spare, inverse: true });
                 let spare = if g == spare { room(2) } else { spare };
-                if !self.y.is_null() {
-                    S::outlined(&Store { z: g, w: w2, size, diagonal: d3, conj: false, x: self.y.add(at) });
+                if !rest.y.is_null() {
+                    S::outlined(&Store { z: g, w: w2, size, diagonal: d3, conj: false, x: rest.y });
                 }
                 // backward, the cotangents in the other two buffers
-                S::outlined(&Load { x: self.ct.add(at), size, diagonal: d3, conj: true, to: spare });
+                S::outlined(&Load { x: rest.ct, size, diagonal: d3, conj: true, to: spare });
                 S::outlined(&Couple { z: spare, x: g, w: w2, n, phases: sum(2), vector: sum(5) });
                 let z = S::outlined(&Transform { plan, x: spare, other: room(3), inverse: false });
                 let y = if z == spare { room(3) } else { spare };
                 scattered::<S>(z, permutation, d2, y, n);
                 S::outlined(&Couple { z: y, x: f, w: w1, n, phases: sum(1), vector: sum(3) });
                 let z = S::outlined(&Transform { plan, x: y, other: z, inverse: true });
-                let x_bar = if self.x_bar.is_null() { self.x_bar } else { self.x_bar.add(at) };
-                finish::<S>(z, self.x.add(at), size, d1, sum(0), x_bar);
+                finish::<S>(z, rest.x, size, d1, sum(0), rest.x_bar);
             }
         }
     }

@@ -96,9 +96,7 @@ impl<R: Real> Kernel<R> for Passes<'_, R> {
                     2 => even::<S, 2>(pass, numbers, x, y, planes),
                     4 => even::<S, 4>(pass, numbers, x, y, planes),
                     8 => even::<S, 8>(pass, numbers, x, y, planes),
-                    3 => odd::<S>(pass, 3, numbers, x, y, planes),
-                    5 => odd::<S>(pass, 5, numbers, x, y, planes),
-                    radix => odd::<S>(pass, radix, numbers, x, y, planes),
+                    _ => odd::<S>(pass, numbers, x, y, planes),
                 }
             }
             (x, y) = (y, x);
@@ -211,13 +209,13 @@ unsafe fn eight<S: Simd>(re: &mut [S::V], im: &mut [S::V]) {
 #[inline(always)]
 unsafe fn odd<S: Simd>(
     pass: &Pass,
-    radix: usize,
     numbers: *const S::R,
     x: *const S::R,
     y: *mut S::R,
     (r, i): (usize, usize),
 ) {
     const HALF: usize = PRIME / 2 + 1;
+    let radix = pass.radix;
     let wide = 2 * S::LANES;
     let (apart, further, half) = (wide * pass.stride * pass.count, wide * pass.stride, radix / 2);
     for p in 0..pass.count {
