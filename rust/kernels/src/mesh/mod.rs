@@ -136,14 +136,14 @@ struct Places<T: Scalar> {
     phi_bar: *mut T::Real,
 }
 
-/// All layers: forward from the right, else from the left.
+/// All layers, from the left or from the right.
 #[inline(always)]
-unsafe fn through<T: Scalar, S: Simd<R = T::Real>, const MODE: u8>(q: &Places<T>) {
+unsafe fn through<T: Scalar, S: Simd<R = T::Real>, const MODE: u8>(q: &Places<T>, from_left: bool) {
     // SAFETY: the contract of `Pass` or `Undo`.
     unsafe {
         let mut lanes = Lanes::<S>::new::<T>(1);
         for i in 0..q.of.count {
-            let layer = *q.of.layers.add(if MODE == FORWARD { q.of.count - 1 - i } else { i });
+            let layer = *q.of.layers.add(if from_left { i } else { q.of.count - 1 - i });
             if 2 * layer.distance * T::PARTS > S::LANES {
                 across::layer::<T, S, MODE>(q, &layer);
                 continue;
@@ -163,12 +163,12 @@ impl<T: Scalar> Kernel<T::Real> for Pass<T> {
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let none = std::ptr::null_mut::<T::Real>();
         let places = Places { of: self.of, g: none.cast(), theta_bar: none, phi_bar: none };
-        // SAFETY: the contract of `Pass`.
+        // SAFETY: the contract of `Pass`. A real block is its own inverse.
         unsafe {
-            if self.adjoint {
-                through::<T, S, ADJOINT>(&places);
+            if self.adjoint && T::PARTS == 2 {
+                through::<T, S, ADJOINT>(&places, true);
             } else {
-                through::<T, S, FORWARD>(&places);
+                through::<T, S, FORWARD>(&places, self.adjoint);
             }
         }
     }
@@ -181,7 +181,7 @@ impl<T: Scalar> Kernel<T::Real> for Undo<T> {
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let Undo { of, g, theta_bar, phi_bar } = *self;
         // SAFETY: the contract of `Undo`.
-        unsafe { through::<T, S, UNDO>(&Places { of, g, theta_bar, phi_bar }) };
+        unsafe { through::<T, S, UNDO>(&Places { of, g, theta_bar, phi_bar }, true) };
     }
 }
 
