@@ -80,6 +80,7 @@ fn all<T: Scalar>() {
     operators::cayley::<T>();
     operators::exponential::<T>();
     operators::kronecker::<T>();
+    operators::fourier::<T>();
     mesh::meshes::<T>();
     sequences::activations::<T>();
     sequences::recurrences::<T>();

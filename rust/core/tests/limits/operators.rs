@@ -2,6 +2,7 @@
 
 use crate::{LENGTHS, SIDES, THREADS, choices, expect, fits, never, ones, real, returns};
 use isometry_core::argument::Bar;
+use isometry_core::operators::fourier::FourierProduct;
 use isometry_core::operators::kronecker::{Factor, Kronecker};
 use isometry_core::operators::{
     Last, cayley, cayley::Cayley, dense::Dense, exponential::Exponential, householder,
@@ -203,6 +204,35 @@ pub fn kronecker<T: Scalar>() {
                 returns("apply_vjp", &sizes, || {
                     op.apply_vjp(Some(&x), &x, &x, rows, side, &mut [Bar::None; 1], None, &budget)
                 });
+            }
+        }
+    }
+}
+
+pub fn fourier<T: Scalar>() {
+    let budget = Budget::of(THREADS);
+    for n in LENGTHS {
+        let permutation: Vec<i64> = (0..n as i64).collect();
+        for (a, b) in [0, n, 2 * n, 3 * n].into_iter().flat_map(|a| [0, n, 2 * n, 3 * n].map(|b| (a, b))) {
+            let (phases, vectors) = (real::<T>(a), ones::<T>(b));
+            let good = T::PARTS == 2 && n > 0 && a == 3 * n && b == 2 * n;
+            let made = || FourierProduct::<T>::new(&phases, &vectors, &permutation);
+            expect("FourierProduct::new", &[n, a, b], good, || made().map(drop));
+            let Ok(op) = made() else { continue };
+            for (sizes @ [rows], len) in
+                choices().flat_map(|sizes| [0, n, 2 * n, n * n].map(|len| (sizes, len)))
+            {
+                let (x, mut out) = (ones::<T>(len), ones::<T>(len));
+                let square = fits(len, &[n, n]);
+                expect("matrix", &sizes, square, || op.matrix(&mut out, None, &budget));
+                expect("matrix_vjp", &sizes, square, || op.matrix_vjp(None, &x, &mut [], &budget));
+                for side in SIDES {
+                    let good = fits(len, &[rows, n]);
+                    expect("apply", &sizes, good, || op.apply(&x, rows, side, &mut out, None, &budget));
+                    expect("apply_vjp", &sizes, good, || {
+                        op.apply_vjp(None, &x, &x, rows, side, &mut [], Some(&mut out), &budget)
+                    });
+                }
             }
         }
     }
