@@ -29,7 +29,7 @@ impl<S: Simd> Lanes<S> {
         let (bits, low) = (p.trailing_zeros(), p - 1);
         let mut ones = [[S::R::of(0.0); 64]; 3];
         for lane in 0..S::LANES {
-            let second = lane / T::PARTS & p != 0;
+            let second = (lane / T::PARTS) & p != 0;
             ones[0][lane] = S::R::of(if second { -1.0 } else { 1.0 });
             ones[1 + usize::from(second)][lane] = S::R::of(1.0);
         }
@@ -38,7 +38,9 @@ impl<S: Simd> Lanes<S> {
             Lanes {
                 distance: p,
                 partner: S::index(|lane| lane ^ (p * T::PARTS)),
-                spread: S::index(|lane| (lane / T::PARTS >> (bits + 1) << bits) + (lane / T::PARTS & low)),
+                spread: S::index(|lane| {
+                    ((lane / T::PARTS) >> (bits + 1) << bits) + ((lane / T::PARTS) & low)
+                }),
                 gather: S::index(|pair| ((pair >> bits << (bits + 1)) + (pair & low)) * T::PARTS),
                 sign: S::load(ones[0].as_ptr()),
                 first: S::load(ones[1].as_ptr()),

@@ -15,12 +15,12 @@ static PLANS: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
 pub fn plan<R: Real>(n: usize) -> Arc<Plan<R>> {
     let own = TypeId::of::<R>();
     // Another thread has the lock for an instant, and in a forked child for ever: nobody waits for it.
-    if let Ok(mut plans) = PLANS.try_lock() {
-        if let Some(i) = plans.iter().position(|kept| (kept.0, kept.1) == (own, n)) {
-            plans[..=i].rotate_right(1);
-            if let Ok(plan) = plans[0].2.clone().downcast() {
-                return plan;
-            }
+    if let Ok(mut plans) = PLANS.try_lock()
+        && let Some(i) = plans.iter().position(|kept| (kept.0, kept.1) == (own, n))
+    {
+        plans[..=i].rotate_right(1);
+        if let Ok(plan) = plans[0].2.clone().downcast() {
+            return plan;
         }
     }
     let plan = Arc::new(Plan::<R>::new(n));
