@@ -140,6 +140,11 @@ def applied(depth: int | None, dtype: torch.dtype) -> Row:
     )
 
 
+def tanh(z: Tensor) -> Tensor:
+    """tanh of a real number, or of both parts of a complex one."""
+    return torch.view_as_complex(torch.tanh(torch.view_as_real(z))) if z.is_complex() else torch.tanh(z)
+
+
 def recurrent(depth: int, dtype: torch.dtype) -> Row:
     """h <- tanh(W h + V x) over a sequence."""
     torch.manual_seed(0)
@@ -152,7 +157,7 @@ def recurrent(depth: int, dtype: torch.dtype) -> Row:
         def states(angles: Angles, v: Tensor, x: Tensor) -> Tensor:
             step, h, found = apply(op, angles), x.new_zeros(ROWS, N), []
             for drive in (x @ v.mT).unbind():
-                h = torch.tanh(step(h) + drive)
+                h = tanh(step(h) + drive)
                 found.append(h)
             return torch.stack(found)
 
