@@ -31,7 +31,7 @@ OPTIONAL = (
 )
 #: argument -> the odd values that it accepts.
 SERVED = {name: {"nothing"} for name in OPTIONAL.split()}
-SERVED |= {name: {"nothing"} for name in ("reflections", "hx", "backend", "embed_bias", "r0", "eta")}
+SERVED |= {name: {"nothing"} for name in ("reflections", "hx", "backend", "embed_bias", "r0", "eta", "factor_sizes")}
 SERVED["tol"] |= {"fraction"}
 SERVED["eta"] |= {"fraction"}
 SERVED |= {name: {"fraction"} for name in ("rate", "scale", "floor")}
@@ -154,6 +154,12 @@ def torch_alone():
         "UnitaryORNN": (it.nn.UnitaryORNN, {**shared, "reflections": 2}),
         "ScoRNN": (it.nn.ScoRNN, {**shared, "negative_ones": 2}),
         "ScuRNN": (it.nn.ScuRNN, shared),
+        "URNN": (it.nn.URNN, shared),
+        "FullCapacityURNN": (it.nn.FullCapacityURNN, shared),
+        "ExpRNN": (it.nn.ExpRNN, {**shared, "complex": True}),
+        "EURNN": (it.nn.EURNN, {**shared, "capacity": 2, "layout": "brick", "complex": True}),
+        "KRU": (it.nn.KRU, {**shared, "factor_sizes": (2, 2), "complex": True}),
+        "SoftORNN": (it.nn.SoftORNN, {**shared, "margin": 0.1}),
         "forward": (layer.forward, {"input": torch.ones(3, 2, 2), "hx": None}),
         "recurrent_matrix": (layer.recurrent_matrix, {"layer": 0, "reverse": False}),
     }
@@ -175,7 +181,7 @@ def served(name, argument):
     if (argument, name.split(", ")[-1]) in REQUIRED:
         return set()
     # modReLU's bias is an array, a layer's a flag
-    layer = name in it.nn.__all__
+    layer = name.partition(", ")[2] in it.nn.__all__
     return set() if argument in ("bias", "sign") and layer else SERVED.get(argument, set())
 
 

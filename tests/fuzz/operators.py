@@ -121,6 +121,7 @@ def operator(choices, face, types, n, m, full=(), stem=None, square=False, hard=
             continue
         # Arguments without gradient have the precision of the first argument.
         dtype = types.pick(argument.real) if argument.trainable else real_of(first)
+        dtype = np.result_type(dtype, np.complex64).type if argument.complex else dtype
         first = first or dtype
         lead = draw.part(choices, full) if entry.batched else ()
         shape = (*lead, *argument.shape(n, m))

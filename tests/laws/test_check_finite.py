@@ -130,6 +130,10 @@ def functions(rng, dtype):
             {**z, "ct": draw(2, N), **bias},
             lambda a, c: iso.activate_vjp(a["z"], "modrelu", a["ct"], bias=a["bias"], check_finite=c),
         ),
+        "cayley_step": (
+            {"w": w, "gradient": draw(N, N)},
+            lambda a, c: iso.cayley_step(a["w"], a["gradient"], 0.1, check_finite=c),
+        ),
         "orthogonality_error": ({"w": w}, lambda a, c: iso.orthogonality_error(**a, check_finite=c)),
         "recurrence": (layer(rng, dtype), lambda a, c: run(iso.recurrence, a, check_finite=c)),
         "recurrence_vjp": (

@@ -73,10 +73,9 @@ class Argument:
     trainable: bool = True
     turns: bool = False  # real, but makes W complex
     needs_complex: bool = False  # only valid with a complex first argument
+    complex: bool = False  # always complex
     soft: bool = False  # W is orthogonal for some of its values only
-    directions: bool = (
-        False  # only the direction of each column, or vector, matters: the gradient is inverse to the norm
-    )
+    directions: bool = False  # only the direction of each column, or vector, counts: the gradient goes like 1 / norm
     free: tuple = ()  # axes of any length, which no other argument has
     powers: tuple = (0, 0)  # range of powers of two by which the values may be multiplied
     refused: Mapping[str, Callable] = field(default_factory=dict)  # mistake -> (values -> invalid values)

@@ -30,7 +30,7 @@ FOURIER = Object(
             lambda n, m: (2, n),
             long_rows,
             directions=True,
-            needs_complex=True,
+            complex=True,
             powers=(-40, 40),
             refused={"a zero row": lambda a: np.concatenate([a[:1], 0 * a[:1]])},
         ),
@@ -38,7 +38,9 @@ FOURIER = Object(
     variants={"plain": Variant("c", lambda rng, n, dtype, batch: drawn(rng, n, dtype), options=permutation)},
     large={"alone": Large("plain", 256, lambda rng, dtype: drawn(rng, 256, dtype), 300)},
     options=permutation,
+    condition=lambda **given: 2.0,  # seven factors, however small n is
     matrix=ref.fourier,
     vjp=ref.fourier_vjp,
+    required=2,
     batched=False,
 )

@@ -185,7 +185,8 @@ def test_a_compiled_transform(operator, transform, seed):
 @each_last_operator
 def test_compiled_for_any_number_of_operators(operator, seed):
     """The last batch of an epoch is smaller: the compiler then treats the sizes as symbolic."""
-    build = lambda **given: operator.build(it, given, 4)
+    more = operator.options(4)
+    build = lambda **given: operator.object.build(it, {**given, **more})
     fast = in_one_piece(lambda at, x: build(**at).apply(x))
     for size in (5, 3, 2):
         at = {name: tensor(a) for name, a in operator.draw(seed, 4, (size,)).items()}
