@@ -50,7 +50,7 @@ class FourierProduct(Declared, declaration=FOURIER):
     >>> op = iso.FourierProduct(np.zeros((3, 2)), np.array([[1, 0], [1j, 0]]), [1, 0])
     >>> op
     FourierProduct(n=2, dtype=complex128)
-    >>> bool(np.allclose(op.matrix(), [[-1, 0], [0, 1]]))
+    >>> bool(np.allclose(op.matrix(), [[0, 1], [1, 0]]))
     True
     """
 

@@ -71,7 +71,7 @@ class Mesh(Sized, Declared, declaration=MESH):
     >>> op
     Mesh(n=4, layers=2, dtype=float64)
     >>> op.apply([1.0, 2.0, 3.0, 4.0]).round(12)
-    array([ 3.,  1., -4.,  2.])
+    array([ 3.,  1.,  2., -4.])
     """
 
     __slots__ = ()

@@ -47,7 +47,7 @@ class FourierProduct(Declared, declaration=FOURIER, matrix=formulas.fourier.matr
     >>> vectors = torch.tensor([[1, 0], [1j, 0]])
     >>> op = it.FourierProduct(torch.zeros(3, 2), vectors, torch.tensor([1, 0]))
     >>> op.apply(torch.tensor([1.0, 2.0])).real.round(decimals=4)
-    tensor([-1.,  2.])
+    tensor([2., 1.])
     """
 
     __slots__ = ()

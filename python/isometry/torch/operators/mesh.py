@@ -70,7 +70,7 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formulas.mesh.matrix, apply
     >>> op
     Mesh(n=4, layers=2, dtype=torch.float32)
     >>> op.apply(torch.tensor([1.0, 2.0, 3.0, 4.0])).round()
-    tensor([ 3.,  1., -4.,  2.])
+    tensor([ 3.,  1.,  2., -4.])
     """
 
     __slots__ = ()

@@ -45,8 +45,8 @@ class Rotation(Declared, declaration=ROTATION, matrix=formulas.rotation.matrix, 
     --------
     >>> import torch, isometry.torch as it
     >>> op = it.Rotation(torch.tensor([2.0, 0.0]), torch.tensor([0.0, 1.0]))
-    >>> op(torch.tensor([1.0, 0.0])).round(decimals=5)
-    tensor([0., 1.])
+    >>> op(torch.tensor([2.0, 0.0])).allclose(torch.tensor([0.0, 2.0]), atol=1e-6)
+    True
     """
 
     __slots__ = ()
