@@ -23,16 +23,19 @@ def differentiable(
     cotangent: Tensor,
     pick: Mapping[str, Callable[[Tensor], Tensor]] | None = None,
 ) -> Candidate:
-    """A candidate from its forward: loss Re sum(y * cotangent), gradients of the leaves.
+    """A candidate from its forward: y, and the gradients of the leaves from that of y, conj(cotangent).
+
+    They are those of the loss Re sum(y * cotangent), whose own time is not that of the object.
 
     `pick` converts a leaf's gradient to the form in which the sides of a row are compared.
     """
+    bar = cotangent.conj().resolve_conj()
 
     def run() -> Tensor:
         for leaf in leaves.values():
             leaf.grad = None
         value = forward()
-        (value * cotangent).sum().real.backward()
+        value.backward(bar)
         return value
 
     def results() -> Results:
