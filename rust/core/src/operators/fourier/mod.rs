@@ -67,13 +67,17 @@ impl<'a, T: Scalar> FourierProduct<'a, T> {
         let mut lengths = [T::Real::zero(); 2];
         let each = reflections.chunks_exact_mut(2 * n).zip(vectors.chunks_exact(n));
         for ((w, v), length) in each.zip(&mut lengths) {
-            // of an array whose largest number is 1, no square overflows
-            let most = v.iter().fold(T::Real::zero(), |most, v| most.max(v.re().abs()).max(v.im().abs()));
-            let parts = v.iter().flat_map(|v| [v.re() / most, v.im() / most]);
-            let square = parts.clone().map(|x| x.f64() * x.f64()).sum::<f64>();
-            let by = T::Real::of((2.0 / square).sqrt());
-            w.iter_mut().zip(parts).for_each(|(w, x)| *w = x * by);
-            *length = by / most;
+            // A squared norm that overflows was refused; four sums at a time do not wait for each other.
+            let mut squares = [0.0; 4];
+            for four in v.chunks(4) {
+                for (square, v) in squares.iter_mut().zip(four) {
+                    *square += v.re().f64() * v.re().f64() + v.im().f64() * v.im().f64();
+                }
+            }
+            *length = T::Real::of((2.0 / squares.iter().sum::<f64>()).sqrt());
+            for (w, v) in w.chunks_exact_mut(2).zip(v) {
+                w.copy_from_slice(&[v.re() * *length, v.im() * *length]);
+            }
         }
         let plan = plans::plan(n);
         Ok(FourierProduct { phases, vectors, permutation, places, plan, numbers, lengths, n })
