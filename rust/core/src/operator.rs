@@ -6,8 +6,9 @@
 use crate::argument::{Argument, Array, Bar, check_bars};
 use crate::budget::Budget;
 use crate::error::{Error, Result};
-use crate::operators::through_matrix;
+use crate::operators::{by_rows, through_matrix};
 use crate::recurrence::{Route, Transition};
+use crate::rows::Rows;
 use crate::scalar::Scalar;
 use crate::sizes::{check_len, size};
 
@@ -113,8 +114,19 @@ pub trait Cpu<T: Scalar>: Operator<T> {
         Route::Dense
     }
 
+    /// It on rows, if that is how it steps; [`Cpu::apply`] then goes row by row too, otherwise through the matrix.
+    fn rows(&self) -> Option<&dyn Rows<T>> {
+        match self.transition() {
+            Some(Transition::Rows(rows)) => Some(rows),
+            _ => None,
+        }
+    }
+
     /// What [`Cpu::apply`] saves: W, where it goes through the matrix.
     fn apply_saves(&self, _rows: usize, _side: Side) -> Result<Saves> {
+        if self.rows().is_some() {
+            return Ok(Saves::Elements(0));
+        }
         let (p, q) = self.shape();
         Ok(Saves::Elements(size("saved", &[p, q])?))
     }
@@ -131,7 +143,10 @@ pub trait Cpu<T: Scalar>: Operator<T> {
     ) -> Result<()> {
         self.check_rows(x, rows, side, out)?;
         self.check_saved(saved.as_deref(), self.apply_saves(rows, side))?;
-        through_matrix::apply(self, x, rows, side, out, saved, budget)
+        match self.rows() {
+            Some(operator) => by_rows::apply(operator, x, rows, side, out, budget),
+            None => through_matrix::apply(self, x, rows, side, out, saved, budget),
+        }
     }
 
     /// Pulls the cotangent of [`Cpu::apply`] back to the arguments and to x. Saved values change no bit.
@@ -150,6 +165,9 @@ pub trait Cpu<T: Scalar>: Operator<T> {
         self.check_pull(x, ct, rows, side, x_bar.as_deref())?;
         self.check_saved(saved, self.apply_saves(rows, side))?;
         self.check_bars(bars)?;
-        through_matrix::apply_vjp(self, saved, x, ct, rows, side, bars, x_bar, budget)
+        match self.rows() {
+            Some(operator) => by_rows::apply_vjp(operator, (x, ct), rows, side, bars, x_bar, budget),
+            None => through_matrix::apply_vjp(self, saved, x, ct, rows, side, bars, x_bar, budget),
+        }
     }
 }

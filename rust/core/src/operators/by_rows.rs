@@ -12,7 +12,7 @@ use crate::parallel::{self, Shared};
 use crate::rows::Rows;
 use crate::scalar::Scalar;
 use crate::scratch::{Scratch, most};
-use crate::sizes::work;
+use crate::sizes::{size, work};
 
 /// Slots at most.
 const SLOTS: usize = 16;
@@ -74,6 +74,33 @@ pub fn apply_vjp<T: Scalar>(
     }
     operator.deal(&all, bars);
     Ok(())
+}
+
+/// W (n, n) of a square operator: W^H of the rows of the identity are the conjugates of the rows of W.
+pub fn matrix<T: Scalar>(operator: &dyn Rows<T>, out: &mut [T], budget: &Budget<'_>) -> Result<()> {
+    let n = operator.size().0;
+    apply(operator, &identity(n)?, n, Side::Adjoint, out, budget)?;
+    out.iter_mut().for_each(|w| *w = w.conj());
+    Ok(())
+}
+
+/// The gradients of the arguments from that of W, (n, n).
+pub fn matrix_vjp<T: Scalar>(
+    operator: &dyn Rows<T>,
+    ct: &[T],
+    bars: &mut [Bar<'_, T>],
+    budget: &Budget<'_>,
+) -> Result<()> {
+    let n = operator.size().0;
+    let mut rows = Buffer::<T>::zeroed(ct.len())?;
+    rows.iter_mut().zip(ct).for_each(|(row, ct)| *row = ct.conj());
+    apply_vjp(operator, (&identity(n)?, &rows), n, Side::Adjoint, bars, None, budget)
+}
+
+fn identity<T: Scalar>(n: usize) -> Result<Buffer<T>> {
+    let mut identity = Buffer::zeroed(size("identity", &[n, n])?)?;
+    identity.iter_mut().step_by(n + 1).for_each(|x| *x = T::one());
+    Ok(identity)
 }
 
 fn features<T: Scalar>(operator: &dyn Rows<T>, side: Side) -> (usize, usize) {

@@ -21,10 +21,10 @@ use crate::argument::{Argument, Array, Bar, Given, all};
 use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::kernels::Buffer;
-use crate::operator::{Cpu, Operator, Saves, Side};
+use crate::operator::{Cpu, Operator};
 use crate::recurrence::{Route, Transition};
 use crate::scalar::{Real, Scalar};
-use crate::sizes::{check_len, size, work};
+use crate::sizes::{check_len, work};
 use isometry_kernels::fourier::Plan;
 use isometry_kernels::mesh::Angles;
 use num_traits::{Float, Zero};
@@ -92,13 +92,6 @@ impl<'a, T: Scalar> FourierProduct<'a, T> {
         let [batch, rows, _] = vectors.sizes("vectors")?;
         check_len("vectors", rows, &[batch, 2])?;
         Self::new(own, vectors.own("vectors")?, permutation.integers("permutation")?)
-    }
-
-    /// The identity, whose rows make the matrix.
-    fn identity(&self) -> Result<Buffer<T>> {
-        let mut identity = Buffer::zeroed(size("identity", &[self.n, self.n])?)?;
-        identity.iter_mut().step_by(self.n + 1).for_each(|x| *x = T::one());
-        Ok(identity)
     }
 }
 
@@ -170,12 +163,9 @@ impl<T: Scalar> Operator<T> for FourierProduct<'_, T> {
 }
 
 impl<T: Scalar> Cpu<T> for FourierProduct<'_, T> {
-    /// W^H e_i is the conjugate of row i.
     fn matrix(&self, out: &mut [T], _saved: Option<&mut [T]>, budget: &Budget<'_>) -> Result<()> {
         self.check_matrix("out", out)?;
-        by_rows::apply(self, &self.identity()?, self.n, Side::Adjoint, out, budget)?;
-        out.iter_mut().for_each(|w| *w = w.conj());
-        Ok(())
+        by_rows::matrix(self, out, budget)
     }
 
     fn matrix_vjp(
@@ -187,9 +177,7 @@ impl<T: Scalar> Cpu<T> for FourierProduct<'_, T> {
     ) -> Result<()> {
         self.check_matrix("ct", ct)?;
         self.check_bars(bars)?;
-        let mut rows = Buffer::zeroed(ct.len())?;
-        rows.iter_mut().zip(ct).for_each(|(row, ct)| *row = ct.conj());
-        by_rows::apply_vjp(self, (&self.identity()?, &rows), self.n, Side::Adjoint, bars, None, budget)
+        by_rows::matrix_vjp(self, ct, bars, budget)
     }
 
     fn transition(&self) -> Option<Transition<'_, T>> {
@@ -201,40 +189,5 @@ impl<T: Scalar> Cpu<T> for FourierProduct<'_, T> {
     fn route(&self, steps: usize, batch: usize) -> Route {
         let alone = work(&[self.n, batch]) < 128 && work(&[steps, batch]) >= self.n;
         if alone { Route::Dense } else { Route::Factored }
-    }
-
-    fn apply_saves(&self, _rows: usize, _side: Side) -> Result<Saves> {
-        Ok(Saves::Elements(0))
-    }
-
-    fn apply(
-        &self,
-        x: &[T],
-        rows: usize,
-        side: Side,
-        out: &mut [T],
-        saved: Option<&mut [T]>,
-        budget: &Budget<'_>,
-    ) -> Result<()> {
-        self.check_rows(x, rows, side, out)?;
-        self.check_saved(saved.as_deref(), Ok(Saves::Elements(0)))?;
-        by_rows::apply(self, x, rows, side, out, budget)
-    }
-
-    fn apply_vjp(
-        &self,
-        saved: Option<&[T]>,
-        x: &[T],
-        ct: &[T],
-        rows: usize,
-        side: Side,
-        bars: &mut [Bar<'_, T>],
-        x_bar: Option<&mut [T]>,
-        budget: &Budget<'_>,
-    ) -> Result<()> {
-        self.check_pull(x, ct, rows, side, x_bar.as_deref())?;
-        self.check_saved(saved, Ok(Saves::Elements(0)))?;
-        self.check_bars(bars)?;
-        by_rows::apply_vjp(self, (x, ct), rows, side, bars, x_bar, budget)
     }
 }

@@ -19,13 +19,12 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-use super::by_rows;
 use crate::argument;
 use crate::argument::{Argument, Array, Bar, Given};
 use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::kernels::Buffer;
-use crate::operator::{Cpu, Operator, Saves, Side};
+use crate::operator::{Cpu, Operator, Side};
 use crate::recurrence::{Route, Transition};
 use crate::scalar::Scalar;
 use crate::sizes::{check_len, size, work};
@@ -147,40 +146,5 @@ impl<T: Scalar> Cpu<T> for Kronecker<'_, T> {
     fn route(&self, _steps: usize, _batch: usize) -> Route {
         let axes: usize = self.groups.iter().map(|group| group.p.max(group.q)).sum();
         if 4 * axes <= self.q || self.groups.len() == 1 { Route::Factored } else { Route::Dense }
-    }
-
-    fn apply_saves(&self, _rows: usize, _side: Side) -> Result<Saves> {
-        Ok(Saves::Elements(0))
-    }
-
-    fn apply(
-        &self,
-        x: &[T],
-        rows: usize,
-        side: Side,
-        out: &mut [T],
-        saved: Option<&mut [T]>,
-        budget: &Budget<'_>,
-    ) -> Result<()> {
-        self.check_rows(x, rows, side, out)?;
-        self.check_saved(saved.as_deref(), Ok(Saves::Elements(0)))?;
-        by_rows::apply(self, x, rows, side, out, budget)
-    }
-
-    fn apply_vjp(
-        &self,
-        saved: Option<&[T]>,
-        x: &[T],
-        ct: &[T],
-        rows: usize,
-        side: Side,
-        bars: &mut [Bar<'_, T>],
-        x_bar: Option<&mut [T]>,
-        budget: &Budget<'_>,
-    ) -> Result<()> {
-        self.check_pull(x, ct, rows, side, x_bar.as_deref())?;
-        self.check_saved(saved, Ok(Saves::Elements(0)))?;
-        self.check_bars(bars)?;
-        by_rows::apply_vjp(self, (x, ct), rows, side, bars, x_bar, budget)
     }
 }

@@ -29,7 +29,7 @@ use crate::argument::{Argument, Array, Bar, Given, all};
 use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::kernels::Buffer;
-use crate::operator::{Cpu, Operator, Saves, Side};
+use crate::operator::{Cpu, Operator};
 use crate::recurrence::{Route, Transition};
 use crate::scalar::{Real, Scalar};
 use crate::sizes::{check_len, size};
@@ -155,12 +155,9 @@ impl<T: Scalar> Operator<T> for Mesh<'_, T> {
 }
 
 impl<T: Scalar> Cpu<T> for Mesh<'_, T> {
-    /// W^H of the rows of the identity are the conjugates of the rows of W.
     fn matrix(&self, out: &mut [T], _saved: Option<&mut [T]>, budget: &Budget<'_>) -> Result<()> {
         self.check_matrix("out", out)?;
-        by_rows::apply(self, &identity(self.n)?, self.n, Side::Adjoint, out, budget)?;
-        out.iter_mut().for_each(|x| *x = x.conj());
-        Ok(())
+        by_rows::matrix(self, out, budget)
     }
 
     fn matrix_vjp(
@@ -172,9 +169,7 @@ impl<T: Scalar> Cpu<T> for Mesh<'_, T> {
     ) -> Result<()> {
         self.check_matrix("ct", ct)?;
         self.check_bars(bars)?;
-        let mut rows = Buffer::<T>::zeroed(ct.len())?;
-        rows.iter_mut().zip(ct).for_each(|(row, ct)| *row = ct.conj());
-        by_rows::apply_vjp(self, (&identity(self.n)?, &rows), self.n, Side::Adjoint, bars, None, budget)
+        by_rows::matrix_vjp(self, ct, bars, budget)
     }
 
     fn transition(&self) -> Option<Transition<'_, T>> {
@@ -189,45 +184,4 @@ impl<T: Scalar> Cpu<T> for Mesh<'_, T> {
         let rows = steps * batch;
         if 8 * layers * rows.saturating_sub(n) <= n * rows { Route::Factored } else { Route::Dense }
     }
-
-    fn apply_saves(&self, _rows: usize, _side: Side) -> Result<Saves> {
-        Ok(Saves::Elements(0))
-    }
-
-    fn apply(
-        &self,
-        x: &[T],
-        rows: usize,
-        side: Side,
-        out: &mut [T],
-        saved: Option<&mut [T]>,
-        budget: &Budget<'_>,
-    ) -> Result<()> {
-        self.check_rows(x, rows, side, out)?;
-        self.check_saved(saved.as_deref(), Ok(Saves::Elements(0)))?;
-        by_rows::apply(self, x, rows, side, out, budget)
-    }
-
-    fn apply_vjp(
-        &self,
-        saved: Option<&[T]>,
-        x: &[T],
-        ct: &[T],
-        rows: usize,
-        side: Side,
-        bars: &mut [Bar<'_, T>],
-        x_bar: Option<&mut [T]>,
-        budget: &Budget<'_>,
-    ) -> Result<()> {
-        self.check_pull(x, ct, rows, side, x_bar.as_deref())?;
-        self.check_saved(saved, Ok(Saves::Elements(0)))?;
-        self.check_bars(bars)?;
-        by_rows::apply_vjp(self, (x, ct), rows, side, bars, x_bar, budget)
-    }
-}
-
-fn identity<T: Scalar>(n: usize) -> Result<Buffer<T>> {
-    let mut identity = Buffer::zeroed(size("identity", &[n, n])?)?;
-    (0..n).for_each(|i| identity[i * n + i] = T::one());
-    Ok(identity)
 }

@@ -1,6 +1,7 @@
 //! Against the blocks written out pair by pair in double precision: values, gradients of both sides, 1, 2 and 3 threads.
 
 use super::*;
+use crate::operator::Side;
 use crate::scalar::{c32, c64};
 
 fn numbers<T: Scalar>(n: usize, seed: u64) -> Vec<T> {
