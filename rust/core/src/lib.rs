@@ -9,6 +9,7 @@
 
 pub mod activation;
 pub mod argument;
+pub mod batch;
 pub mod budget;
 pub mod error;
 pub mod kernels;

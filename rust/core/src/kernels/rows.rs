@@ -3,15 +3,14 @@
 //! ```text
 //! X_bar = C_bar conj(W),   W_bar = C_bar^T conj(X);   adjoint: X_bar = C_bar W^T,   W_bar = X^T conj(C_bar).
 //! ```
-//!
-//! A batch is dealt over the threads, a single matrix shared inside the product.
 
 use super::{Operand, Product};
+use crate::batch::Batch;
 use crate::error::Result;
 use crate::operator::Side;
-use crate::parallel::{self, Member, Shared};
+use crate::parallel::Shared;
 use crate::scalar::Scalar;
-use crate::scratch::{Scratch, most};
+use crate::scratch::{Arena, Region};
 use crate::sizes::work;
 
 /// A batch of matrices (batch, p, q).
@@ -47,26 +46,19 @@ impl<T: Scalar> Matrices<'_, T> {
         threads: usize,
         f: impl Fn(usize) -> [Option<Product<T>>; N] + Sync,
     ) -> Result<()> {
-        let threads = parallel::worth(most(threads), work(&[self.batch, cost, T::PARTS, T::PARTS]));
-        let own = Scratch::new(|arena| arena.regions(threads, &[Product::<T>::scratch(rows, depth)]))?;
-        let apart = self.batch >= 2 * threads;
-        parallel::run(threads, &|member| {
-            let scratch = own.of(member.id).ptr();
-            let all = |member: &Member<'_>, b: usize| {
+        let scratch =
+            |arena: &mut Arena| -> Region<T::Real> { arena.take(&[Product::<T>::scratch(rows, depth)]) };
+        Batch::new::<T>(self.batch, cost, 1).split(threads).run(
+            |_| (),
+            scratch,
+            |member, b, (), scratch| {
                 for product in f(b).into_iter().flatten() {
                     // SAFETY: sizes were checked for the view and the call; results do not overlap each other or the
-                    // arguments, so no barrier is needed.
-                    unsafe { product.run(member, scratch) };
+                    // arguments, so no barrier is needed between them.
+                    unsafe { product.run(member, scratch.ptr()) };
                 }
-            };
-            if apart {
-                let mine = member.share(self.batch, 1);
-                Member::alone(|member| mine.into_iter().for_each(|b| all(member, b)));
-            } else {
-                (0..self.batch).for_each(|b| all(member, b));
-            }
-        });
-        Ok(())
+            },
+        )
     }
 
     /// x (batch, rows, from) -> out (batch, rows, into). The arrays have their sizes.

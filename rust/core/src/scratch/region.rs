@@ -57,6 +57,16 @@ impl<T> Region<T> {
         self.start.wrapping_add(offset)
     }
 
+    /// The elements.
+    ///
+    /// # Safety
+    /// The memory is alive and initialised for 'a, and nothing writes it.
+    #[inline]
+    pub unsafe fn slice<'a>(self) -> &'a [T] {
+        // SAFETY: the contract above.
+        unsafe { std::slice::from_raw_parts(self.start, self.len) }
+    }
+
     /// Zeroes the elements and returns them.
     ///
     /// # Safety

@@ -2,13 +2,14 @@
 //! rounded; double precision by LU with partial pivoting and Newton-Schulz steps W <- W (3 I - W^H W) / 2, each of which
 //! squares the distance from the orthogonal matrices.
 
-use super::forward::{Team, work};
+use super::forward::batch_of;
+use super::single::{self, ForwardShared};
 use super::{Cayley, Last, group, triangle};
 use crate::error::{Error, Result};
 use crate::kernels::{Operand, Pivoted, Product, lanes};
-use crate::parallel::{self, Member, Shared};
+use crate::parallel::{Member, Shared};
 use crate::scalar::{Real, Scalar};
-use crate::scratch::{Arena, Region, Scratch};
+use crate::scratch::{Arena, Region};
 use crate::sizes::triangles;
 use isometry_kernels::cayley::Limits;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -65,32 +66,38 @@ impl<T: Scalar> Widened<T> {
         }
     }
 
-    /// The parameters of the matrices `which`, and zeros for the matrices.
+    /// Writes the parameters of the matrices `which`, and zeros for the matrices.
     ///
     /// # Safety
-    /// The memory is alive for 'a, not otherwise in use, and has room for `which`.
-    unsafe fn fill<'a>(
-        &self,
-        view: &Cayley<'_, T>,
-        which: &[usize],
-    ) -> (Cayley<'a, T::Wide>, &'a mut [T::Wide]) {
+    /// The memory is alive, not otherwise in use, and has room for `which`.
+    unsafe fn fill(&self, view: &Cayley<'_, T>, which: &[usize]) {
         let n = view.n;
         // SAFETY: the regions are alive, disjoint and not otherwise in use.
-        let (upper, diagonal, last, w) =
-            unsafe { (self.upper.zeroed(), self.diagonal.zeroed(), self.last.zeroed(), self.w.zeroed()) };
+        let (upper, diagonal, last) =
+            unsafe { (self.upper.zeroed(), self.diagonal.zeroed(), self.last.zeroed()) };
+        // SAFETY: as above.
+        unsafe { self.w.zeroed() };
         let triangles = which.iter().flat_map(|&b| view.upper_of(b));
         upper.iter_mut().zip(triangles).for_each(|(wide, x)| *wide = x.widen());
-        for (wide, x) in [(&mut *diagonal, view.diagonal), (&mut *last, view.last.numbers())] {
+        for (wide, x) in [(diagonal, view.diagonal), (last, view.last.numbers())] {
             let rows = which.iter().flat_map(|b| x.map_or(&[][..], |x| &x[b * n..(b + 1) * n]));
             wide.iter_mut().zip(rows).for_each(|(wide, x)| *wide = x.f64());
         }
+    }
+
+    /// What [`Self::fill`] has written for `count` matrices.
+    ///
+    /// # Safety
+    /// The memory is alive for 'a, was filled, and its parameters are not written.
+    unsafe fn view<'a>(&self, view: &Cayley<'_, T>, count: usize) -> Cayley<'a, T::Wide> {
+        // SAFETY: the contract above; the regions were zeroed in whole.
+        let (upper, diagonal, last) = unsafe { (self.upper.slice(), self.diagonal.slice(), self.last.slice()) };
         let last = match view.last {
             Last::None | Last::Sign(_) => Last::None,
-            Last::Signs(_) => Last::Signs(&*last),
-            Last::Phases(_) => Last::Phases(&*last),
+            Last::Signs(_) => Last::Signs(last),
+            Last::Phases(_) => Last::Phases(last),
         };
-        let diagonal = view.diagonal.map(|_| &*diagonal);
-        (Cayley { upper, diagonal, last, batch: which.len(), n }, &mut w[..which.len() * n * n])
+        Cayley { upper, diagonal: view.diagonal.map(|_| diagonal), last, batch: count, n: view.n }
     }
 }
 
@@ -104,44 +111,36 @@ pub(super) unsafe fn in_groups<T: Scalar>(
     out: Shared<T>,
     threads: usize,
 ) -> Result<()> {
-    let (n, width) = (view.n, lanes::<f64>());
-    let groups = which.len().div_ceil(width);
-    if groups == 0 {
-        return Ok(());
-    }
-    let threads = threads.min(groups);
-    let carve = |arena: &mut Arena| {
-        let scratch = arena.take(&[group::scratch::<T::Wide>(n)]);
-        (Widened::carve(arena, view, width), Polish::carve(arena, n), scratch)
+    let (n, width, lost) = (view.n, lanes::<f64>(), Lost::none());
+    let own = |arena: &mut Arena| {
+        let scratch: Region<f64> = arena.take(&[group::scratch::<T::Wide>(n)]);
+        (Widened::<T>::carve(arena, view, width), Polish::<T::Wide>::carve(arena, n), scratch)
     };
-    let room = Scratch::new(|arena| arena.frames(threads, carve))?;
-    let lost = Lost::none();
-    parallel::run(threads, &|member| {
-        let (widened, polish, scratch) = carve(&mut room.of(member.id).arena());
-        for g in member.share(groups, 1) {
-            let which = &which[g * width..which.len().min((g + 1) * width)];
-            // SAFETY: each member has its own memory; the matrices of its groups lie within `out`.
-            unsafe {
-                let (wide, w) = widened.fill(view, which);
-                let (group, limits) = ((0, which.len()), Limits::rounded::<T>(n));
-                let failed = match is_double::<T>() {
-                    true => u32::MAX,
-                    false => group::forward(&wide, group, w.as_mut_ptr(), scratch.ptr(), limits),
-                };
-                for (place, &b) in which.iter().enumerate() {
-                    let w = &mut w[place * n * n..(place + 1) * n * n];
-                    if failed >> place & 1 == 1 {
-                        lost.see::<T>(b, n, pivoted(&wide, place, w, &polish));
-                    }
-                    round(w, out.at(b * n * n));
+    let each = batch_of::<T::Wide>(which.len(), n);
+    each.in_groups::<T::Wide, _>(threads, own, |first, count, (widened, polish, scratch)| {
+        let which = &which[first..first + count];
+        // SAFETY: each member has its own memory; the matrices of its groups lie within `out`.
+        unsafe {
+            widened.fill(view, which);
+            let wide = widened.view(view, count);
+            let (group, limits) = ((0, count), Limits::rounded::<T>(n));
+            let failed = match is_double::<T>() {
+                true => u32::MAX,
+                false => group::forward(&wide, group, widened.w.ptr(), scratch.ptr(), limits),
+            };
+            for (place, &b) in which.iter().enumerate() {
+                let w = std::slice::from_raw_parts_mut(widened.w.at(place * n * n), n * n);
+                if failed >> place & 1 == 1 {
+                    lost.see::<T>(b, n, pivoted(&wide, place, w, polish));
                 }
+                round(w, out.at(b * n * n));
             }
         }
-    });
+    })?;
     lost.verdict()
 }
 
-/// Recomputes the matrices `which`: distributed over the members or, if there are few, one after another on all members.
+/// Recomputes the matrices `which`, elimination by the members that share a matrix, the rest by one of them.
 ///
 /// # Safety
 /// As [`in_groups`].
@@ -151,33 +150,33 @@ pub(super) unsafe fn alone<T: Scalar>(
     out: Shared<T>,
     threads: usize,
 ) -> Result<()> {
-    let n = view.n;
-    if which.is_empty() {
-        return Ok(());
-    }
-    let inner = parallel::worth(threads, work::<T::Wide>(1, n, 1) / 25);
-    let (members, inner) = if which.len() >= threads { (threads, 1) } else { (1, inner) };
-    let carve = |arena: &mut Arena| {
-        let team = Team::<T::Wide>::carve(arena, n, inner);
-        (Widened::carve(arena, view, 1), Polish::carve(arena, n), team)
+    let (n, lost) = (view.n, Lost::none());
+    let shared = |arena: &mut Arena| {
+        let forward = ForwardShared::<T::Wide>::carve(arena, n);
+        (Widened::<T>::carve(arena, view, 1), Polish::<T::Wide>::carve(arena, n), forward)
     };
-    let room = Scratch::new(|arena| arena.frames(members, carve))?;
-    let lost = Lost::none();
-    parallel::run(members, &|member| {
-        let (widened, polish, team) = carve(&mut room.of(member.id).arena());
-        for place in member.share(which.len(), 1) {
-            let b = which[place];
-            // SAFETY: each member has its own memory; its matrices lie within `out`.
-            unsafe {
-                let (wide, w) = widened.fill(view, &[b]);
-                let limits = Limits::rounded::<T>(n);
-                if is_double::<T>() || !team.run(&wide, 0, w.as_mut_ptr(), limits) {
-                    lost.see::<T>(b, n, pivoted(&wide, 0, w, &polish));
+    let own = |arena: &mut Arena| arena.frame(|arena| single::forward_own::<T::Wide>(arena, n));
+    let split = batch_of::<T::Wide>(which.len(), n).split(threads);
+    split.run(shared, own, |member, place, (widened, polish, forward), own| {
+        let b = which[place];
+        // SAFETY: the members of a matrix share its memory; one of them writes where no barrier separates them.
+        unsafe {
+            if member.id == 0 {
+                widened.fill(view, &[b]);
+            }
+            member.barrier();
+            let (wide, limits) = (widened.view(view, 1), Limits::rounded::<T>(n));
+            let good = !is_double::<T>()
+                && single::forward(member, &wide, 0, widened.w.ptr(), *forward, *own, limits);
+            if member.id == 0 {
+                let w = std::slice::from_raw_parts_mut(widened.w.ptr(), n * n);
+                if !good {
+                    lost.see::<T>(b, n, pivoted(&wide, 0, w, polish));
                 }
                 round(w, out.at(b * n * n));
             }
         }
-    });
+    })?;
     lost.verdict()
 }
 

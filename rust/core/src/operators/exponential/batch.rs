@@ -1,24 +1,17 @@
-//! The choice between one matrix per lane, whole matrices per member, and one matrix on all members.
+//! All matrices of a batch, and all gradients.
 
 use super::group::{self, Group};
 use super::single::{self, Shared as Matrices, Single};
 use super::{Exponential, Targets, series};
+use crate::batch::{Batch, by_lanes};
 use crate::error::Result;
-use crate::kernels::lanes;
-use crate::parallel::{self, Member, Shared};
+use crate::parallel::Shared;
 use crate::scalar::Scalar;
-use crate::scratch::{Arena, Scratch, most};
-use crate::sizes;
+use crate::scratch::{Arena, Region};
+use crate::sizes::work;
 
-/// Largest n for one matrix per lane.
-const LANES_MOST: usize = 32;
 /// Products n^3 of a forward and of a gradient.
 const CUBES: [usize; 2] = [5, 18];
-
-/// Whether a batch is computed with one matrix per lane: empty lanes cost as much as full ones.
-fn by_lanes<T: Scalar>(batch: usize, n: usize) -> bool {
-    n <= LANES_MOST && batch.saturating_mul(2) > lanes::<T::Real>()
-}
 
 /// Writes all W.
 pub(super) fn matrices<T: Scalar>(view: &Exponential<'_, T>, out: &mut [T], threads: usize) -> Result<()> {
@@ -79,45 +72,20 @@ fn run<T: Scalar>(
     if batch == 0 || n == 0 {
         return Ok(());
     }
-    let work = sizes::work(&[cubes, n, n, n, T::PARTS, T::PARTS]);
-    let mut threads = parallel::worth(most(threads), work.saturating_mul(batch));
+    let each = Batch::new::<T>(batch, work(&[cubes, n, n, n]), 2 * cubes);
     if by_lanes::<T>(batch, n) {
-        let width = lanes::<T::Real>();
-        let room = Scratch::new(|arena| arena.regions(threads, &[group::scratch::<T>(n)]))?;
-        parallel::run(threads, &|member| {
-            let own = room.of(member.id).ptr();
-            for g in member.share(batch.div_ceil(width), 1) {
-                let (first, count) = (g * width, (batch - g * width).min(width));
-                // SAFETY: the view has these matrices, and each member its own memory.
-                group(&mut unsafe { Group::new(view, (first, count), own) }, first);
-            }
+        let own = |arena: &mut Arena| -> Region<T::Real> { arena.take(&[group::scratch::<T>(n)]) };
+        return each.in_groups::<T, _>(threads, own, |first, count, own| {
+            // SAFETY: the view has these matrices, and each member its own memory.
+            group(&mut unsafe { Group::new(view, (first, count), own.ptr()) }, first);
         });
-        return Ok(());
     }
-    let apart = batch >= threads;
-    if !apart {
-        // a barrier or two for each product pay from some 10 us
-        threads = parallel::worth(threads, work / cubes / 2);
-    }
-    let own = |arena: &mut Arena| single::own::<T>(arena, n);
-    let shared = |arena: &mut Arena| Matrices::<T>::carve(arena, n);
-    let room = Scratch::new(|arena| {
-        let spaces = if apart { threads } else { 1 };
-        (arena.frames(spaces, shared), arena.frames(threads, own))
-    })?;
-    parallel::run(threads, &|member| {
-        let (spaces, owns) = *room;
-        let own = own(&mut owns.of(member.id).arena());
-        let one = |member: &Member<'_>, b: usize, space: usize| {
-            let shared = shared(&mut spaces.of(space).arena());
-            // SAFETY: a space is used by the members of one matrix, which run the same calls.
-            single(&mut unsafe { Single::new(member, view, b, shared, own) }, b);
-        };
-        if apart {
-            Member::alone(|solo| member.share(batch, 1).for_each(|b| one(solo, b, member.id)));
-        } else {
-            (0..batch).for_each(|b| one(member, b, 0));
-        }
-    });
-    Ok(())
+    each.split(threads).run(
+        |arena| Matrices::<T>::carve(arena, n),
+        |arena| single::own::<T>(arena, n),
+        |member, b, shared, own| {
+            // SAFETY: the members of one matrix share its memory and run the same calls.
+            single(&mut unsafe { Single::new(member, view, b, *shared, *own) }, b);
+        },
+    )
 }

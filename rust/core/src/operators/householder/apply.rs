@@ -2,7 +2,7 @@
 
 use super::Householder;
 use super::blocks::{APART_ROWS, Blocks, Chunk, Trail, Way, few};
-use super::cpu::{Hand, each_alone, members, over};
+use super::cpu::{Hand, over};
 use crate::error::Result;
 use crate::kernels::tiles;
 use crate::operator::Side;
@@ -30,7 +30,8 @@ impl<T: Scalar> Householder<'_, T> {
         }
         let cut = Blocks::new(self.m, rows);
         let cost = self.cost_apply(cut, rows);
-        let threads = members::<T>(self.batch, cost, threads);
+        let split = self.split(cost, threads);
+        let threads = split.each();
         // whole rows per thread or, for few rows, all threads inside the products
         let apart = rows >= APART_ROWS * threads;
         let tall = if apart { rows.div_ceil(threads).clamp(8, APPLY_ROWS) } else { rows };
@@ -41,7 +42,7 @@ impl<T: Scalar> Householder<'_, T> {
         };
         let out = Shared(out.as_mut_ptr());
         let product = (n.max(self.m).max(tall), n.max(cut.width));
-        over(self.batch, cost, threads, product, carve, |hand, b, (at, areas)| {
+        over(split, product, carve, |hand, b, (at, areas)| {
             let x = &x[b * rows * n..(b + 1) * rows * n];
             let (out, ti, e) = (out.at(b * rows * n), at.ti, at.e.ptr().cast_const());
             let own = area(&mut areas.of(if apart { hand.member.id } else { 0 }).arena());
@@ -84,13 +85,13 @@ impl<T: Scalar> Householder<'_, T> {
         let kept = keep.len() / self.batch;
         let (out, keep) = (Shared(out.as_mut_ptr()), Shared(keep.as_mut_ptr()));
         let cost = self.cost_apply(cut, rows);
-        let threads = members::<T>(self.batch, cost, threads);
+        let split = self.split(cost, threads);
         let product = (n.max(self.m).max(rows), n.max(cut.width));
         let carve = |arena: &mut Arena| {
             let q: Region<T> = arena.take(&[rows, cut.width]);
             (self.apply_places(arena, cut, true), q)
         };
-        over(self.batch, cost, threads, product, carve, |hand, b, (at, q)| {
+        over(split, product, carve, |hand, b, (at, q)| {
             let start = b * rows * n;
             let mut kept = Frame::over(keep.at(b * kept), kept).arena();
             let trail = Trail::carve(&mut kept, cut, rows, n, self.has_last());
@@ -154,8 +155,8 @@ impl<T: Scalar> Householder<'_, T> {
             (e, room)
         };
         let out = Shared(out.as_mut_ptr());
-        let threads = self.members_few(work(&[2, rows, n, self.m]), threads);
-        each_alone(self.batch, threads, carve, |hand: &Hand<'_, T>, b, &(e, room)| {
+        self.whole(work(&[2, rows, n, self.m]), threads).run(|_| (), carve, |member, b, (), &(e, room)| {
+            let hand = &Hand::without_products(member);
             let (x, out) = (x[b * rows * n..].as_ptr(), out.at(b * rows * n));
             let (e, forward) = (e.ptr(), side == Side::Forward);
             // SAFETY: the arrays' sizes were checked; matrix b belongs to this member only.

@@ -10,7 +10,7 @@
 //! ct exchanged, and x_bar = W ct.
 
 use super::blocks::{Blocks, Chunk, FULL, Trail, VJP_ROWS, Way, by_rows, few};
-use super::cpu::{Hand, each_alone, members, over};
+use super::cpu::{Hand, over};
 use super::{Gradients, Householder, Last};
 use crate::error::Result;
 use crate::kernels::{Operand, Product, Triangle, tiles, wy};
@@ -107,9 +107,9 @@ impl<T: Scalar> Householder<'_, T> {
             work(&[2, n, self.m, width]),
         ];
         let cost = all.into_iter().fold(0, usize::saturating_add);
-        let threads = members::<T>(self.batch, cost, threads);
+        let split = self.split(cost, threads);
         let product = (n.max(self.m).max(tall), n.max(width).max(tall));
-        over(self.batch, cost, threads, product, carve, |hand, b, (at, saved)| {
+        over(split, product, carve, |hand, b, (at, saved)| {
             let frame = kept.map_or(saved.trail, |(kept, len)| Frame::over(kept.at(b * len), len));
             let way = Way { cut, trail: trail(&mut frame.arena()), e: at.e.ptr(), q: saved.q.ptr() };
             // SAFETY: the arrays' sizes were checked; members write disjoint parts between barriers.
@@ -157,8 +157,9 @@ impl<T: Scalar> Householder<'_, T> {
             [[last, n, 1], [last, rows, n], [1, rows, n], [1, 1, self.sizes(0, rows).work(2, 2)]]
                 .map(|sizes| arena.take(&sizes))
         };
-        let threads = self.members_few(work(&[6, rows, n, self.m]), threads);
-        each_alone(self.batch, threads, carve, |hand: &Hand<'_, T>, b, &[e, y, g, room]: &[Region<T>; 4]| {
+        let split = self.whole(work(&[6, rows, n, self.m]), threads);
+        split.run(|_| (), carve, |member, b, (), &[e, y, g, room]: &[Region<T>; 4]| {
+            let hand = &Hand::without_products(member);
             let start = b * rows * n;
             let (x, e) = (x[start..].as_ptr(), e.ptr());
             let (mut g, mut y) = (g.ptr(), y.ptr().cast_const());

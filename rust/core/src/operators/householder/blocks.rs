@@ -6,7 +6,7 @@
 //! ```
 
 use super::Householder;
-use super::cpu::{Columns, Hand, members};
+use super::cpu::{Columns, Hand};
 use crate::error::{Error, Result};
 use crate::kernels::{Operand, Product, Triangle, invert_work};
 use crate::operator::Side;
@@ -153,12 +153,6 @@ pub(super) fn by_rows<T: Scalar>(hand: &Hand<'_, T>, rows: usize, f: impl Fn(&Ha
 impl<T: Scalar> Householder<'_, T> {
     pub(super) fn sizes(&self, b: usize, rows: usize) -> Sizes<T> {
         Sizes { u: self.columns(b).u, n: self.n, m: self.m, rows }
-    }
-
-    /// Threads that each take one matrix at a time; one thread if there are fewer matrices than threads.
-    pub(super) fn members_few(&self, cost: usize, threads: usize) -> usize {
-        let threads = members::<T>(self.batch, cost, threads);
-        if self.batch < threads { 1 } else { threads }
     }
 
     pub(super) fn apply_places(&self, arena: &mut Arena, cut: Blocks, kept: bool) -> Places<T> {

@@ -1,12 +1,12 @@
 //! Shared by the matrix, its application and both gradients: work sharing over threads, T^-1, the last factor.
 
 use super::{Householder, Last};
+use crate::batch::{Batch, Split};
 use crate::error::Result;
 use crate::kernels::{Operand, Product, Triangle, wy};
-use crate::parallel::{self, Member};
+use crate::parallel::Member;
 use crate::scalar::Scalar;
-use crate::scratch::{Arena, Frame, Scratch, most};
-use crate::sizes::work;
+use crate::scratch::{Arena, Frame, Region};
 
 /// One member of a call with its own scratch for products.
 pub(super) struct Hand<'a, T: Scalar> {
@@ -14,7 +14,12 @@ pub(super) struct Hand<'a, T: Scalar> {
     pub scratch: *mut T::Real,
 }
 
-impl<T: Scalar> Hand<'_, T> {
+impl<'a, T: Scalar> Hand<'a, T> {
+    /// For work that takes no product.
+    pub fn without_products(member: &'a Member<'a>) -> Self {
+        Hand { member, scratch: std::ptr::null_mut() }
+    }
+
     /// This member's part of a product.
     ///
     /// # Safety
@@ -29,74 +34,19 @@ impl<T: Scalar> Hand<'_, T> {
     }
 }
 
-/// Threads worth using for a batch at this cost per matrix; all in unit tests, so that small shapes cover every split.
-pub(super) fn members<T: Scalar>(batch: usize, cost: usize, threads: usize) -> usize {
-    if cfg!(test) {
-        return threads.max(1);
-    }
-    let wide = T::PARTS * T::PARTS * size_of::<T::Real>() / size_of::<f32>();
-    most(threads).min(work(&[batch, cost, wide]) / ENTRY + 1)
-}
-
-/// Multiply-adds of float32, about 30 us, from which another thread pays in a call with several barriers.
-const ENTRY: usize = 2_000_000;
-
-/// Runs `f(hand, matrix, places)` for every matrix of the batch: many matrices are distributed over the members, few are
-/// computed one after another by all members. `cost` is the multiply-adds of one matrix, `threads` comes from
-/// [`members`], `carve` carves the workspace of one matrix, `product` is the (rows, depth) of its largest product.
+/// [`Split::run`] with scratch of each member for its products, of which `product` is the (rows, depth) of the largest.
 pub(super) fn over<T: Scalar, P>(
-    batch: usize,
-    cost: usize,
-    threads: usize,
+    split: Split,
     product: (usize, usize),
     carve: impl Fn(&mut Arena) -> P + Sync,
     f: impl Fn(&Hand<'_, T>, usize, &P) + Sync,
 ) -> Result<()> {
-    let apart = threads > 1 && (batch >= 4 * threads || (batch >= threads && cost < 2_000_000));
-    let groups = if apart { threads } else { 1 };
-    let room = Scratch::new(|arena| {
-        let own = Product::<T>::scratch(product.0, product.1);
-        (arena.frames(groups, &carve), arena.regions(threads, &[own]))
-    })?;
-    parallel::run(threads, &|member| {
-        let (places, scratch) = *room;
-        let scratch = scratch.of(member.id).ptr();
-        let places = carve(&mut places.of(if apart { member.id } else { 0 }).arena());
-        if apart {
-            let mine = member.share(batch, 1);
-            Member::alone(|member| {
-                for b in mine {
-                    f(&Hand { member, scratch }, b, &places);
-                }
-            });
-        } else {
-            for b in 0..batch {
-                f(&Hand { member, scratch }, b, &places);
-                member.barrier();
-            }
-        }
-    });
-    Ok(())
-}
-
-/// [`over`] with whole matrices distributed over the threads, without products.
-pub(super) fn each_alone<T: Scalar, P>(
-    batch: usize,
-    threads: usize,
-    carve: impl Fn(&mut Arena) -> P + Sync,
-    f: impl Fn(&Hand<'_, T>, usize, &P) + Sync,
-) -> Result<()> {
-    let room = Scratch::new(|arena| arena.frames(threads, &carve))?;
-    parallel::run(threads, &|member| {
-        let places = carve(&mut room.of(member.id).arena());
-        let mine = member.share(batch, 1);
-        Member::alone(|member| {
-            for b in mine {
-                f(&Hand { member, scratch: std::ptr::null_mut() }, b, &places);
-            }
-        });
-    });
-    Ok(())
+    let scratch = |arena: &mut Arena| -> Region<T::Real> {
+        arena.take(&[Product::<T>::scratch(product.0, product.1)])
+    };
+    split.run(carve, scratch, |member, b, places, scratch| {
+        f(&Hand { member, scratch: scratch.ptr() }, b, places);
+    })
 }
 
 /// Some columns of U: n x m at `u`, row stride `stride`; for a trapezoid from row `top` on, the first that is not zero.
@@ -145,7 +95,20 @@ impl<T: Scalar> Columns<T> {
     }
 }
 
+/// Barriers of one matrix: several, after products of different sizes.
+const BARRIERS: usize = 5;
+
 impl<T: Scalar> Householder<'_, T> {
+    /// Matrices at `cost` multiply-adds each, distributed.
+    pub(super) fn split(&self, cost: usize, threads: usize) -> Split {
+        Batch::new::<T>(self.batch, cost, BARRIERS).split(threads)
+    }
+
+    /// The same for kernels that compute a matrix on one thread.
+    pub(super) fn whole(&self, cost: usize, threads: usize) -> Split {
+        Batch::whole::<T>(self.batch, cost).split(threads)
+    }
+
     pub(super) fn columns(&self, b: usize) -> Columns<T> {
         let (n, m) = (self.n, self.m);
         let shape = if self.trapezoid { Triangle::Lower } else { Triangle::Full };

@@ -7,7 +7,7 @@
 //! d_j = C_bar_jj - sum_k U_jk conj(Q_jk),   s_bar = Re d_{n-1},   theta_bar_j = Im(conj(e_j) d_j).
 //! ```
 
-use super::cpu::{Hand, members, over};
+use super::cpu::{Hand, over};
 use super::{Gradients, Householder, Last};
 use crate::error::Result;
 use crate::kernels::{Operand, Product, Triangle, invert_work, wy};
@@ -97,9 +97,9 @@ impl<T: Scalar> Householder<'_, T> {
         let keep = keep.map(|keep| Shared(keep.as_mut_ptr()));
         let out = Shared(out.as_mut_ptr());
         let cost = self.cost_factors().saturating_add(work(&[n, n, m]));
-        let threads = members::<T>(self.batch, cost, threads);
+        let split = self.split(cost, threads);
         let carve = |arena: &mut Arena| self.places(arena, false, keep.is_some());
-        over(self.batch, cost, threads, (n.max(m), n.max(m)), carve, |hand, b, at| {
+        over(split, (n.max(m), n.max(m)), carve, |hand, b, at| {
             // SAFETY: the arrays' sizes were checked; members write disjoint parts between barriers.
             unsafe {
                 let [ti, h] = self.kept_or(keep, b, at);
@@ -134,9 +134,9 @@ impl<T: Scalar> Householder<'_, T> {
         let last_bar = last.map(|x| Shared(x.as_mut_ptr()));
         const FULL: Triangle = Triangle::Full;
         let cost = self.cost_factors().saturating_add(work(&[2, n, m, n + m]));
-        let threads = members::<T>(self.batch, cost, threads);
+        let split = self.split(cost, threads);
         let carve = |arena: &mut Arena| self.places(arena, true, kept.is_some());
-        over(self.batch, cost, threads, (n.max(m), n.max(m)), carve, |hand, b, at| {
+        over(split, (n.max(m), n.max(m)), carve, |hand, b, at| {
             let columns = self.columns(b);
             let (u, shape, shape_t) = (columns.operand(), columns.shape, columns.shape.t());
             let ct = Operand::new(ct[b * n * n..].as_ptr(), n);

@@ -1,0 +1,188 @@
+//! How the matrices of a batch are distributed over threads.
+//!
+//! Whole matrices are dealt over the members of a call, or one matrix after another is computed by all of them. The time is
+//! that of the slowest member; with `threads` worth their start it is, in multiply-adds,
+//!
+//! ```text
+//! whole: ceil(count / threads) cost,      shared: count (cost / threads + barriers BARRIER),
+//! ```
+//!
+//! and the shorter way is taken. Small matrices are computed one per lane of a vector, in groups that are dealt whole.
+
+use crate::error::Result;
+use crate::kernels::lanes;
+use crate::parallel::{self, Member};
+use crate::scalar::Scalar;
+use crate::scratch::{Arena, Scratch, most};
+use crate::sizes::work;
+
+/// Multiply-adds for which a barrier is worth it: with it members differ by as much as they would otherwise compute.
+const BARRIER: usize = 200_000;
+/// Largest n for one matrix per lane.
+const LANES_MOST: usize = 32;
+
+/// Whether n x n matrices are computed one per lane: empty lanes cost as much as full ones.
+pub fn by_lanes<T: Scalar>(count: usize, n: usize) -> bool {
+    n <= LANES_MOST && count.saturating_mul(2) > lanes::<T::Real>()
+}
+
+/// Matrices of the same cost.
+#[derive(Clone, Copy, Debug)]
+pub struct Batch {
+    count: usize,
+    cost: usize,
+    barriers: usize,
+}
+
+impl Batch {
+    /// `count` matrices of `cost` multiply-adds of T each; members that share one meet at about so many barriers.
+    pub fn new<T: Scalar>(count: usize, cost: usize, barriers: usize) -> Self {
+        let single = size_of::<T::Real>() / size_of::<f32>();
+        Batch { count, cost: work(&[cost, T::PARTS, T::PARTS, single]), barriers }
+    }
+
+    /// The same, for a kernel that computes a matrix on one thread only.
+    pub fn whole<T: Scalar>(count: usize, cost: usize) -> Self {
+        Self::new::<T>(count, cost, usize::MAX)
+    }
+
+    /// The faster way. Unit tests use all threads, so that small shapes cover every split.
+    pub fn split(self, threads: usize) -> Split {
+        let Batch { count, cost, barriers } = self;
+        let barrier = if cfg!(test) { 0 } else { BARRIER };
+        let worth =
+            |work: usize| if cfg!(test) { most(threads) } else { parallel::worth(most(threads), work) };
+        let apart = worth(work(&[count, cost])).min(count.max(1));
+        let shared = if barriers == usize::MAX { 1 } else { worth(cost / barriers.max(1)) };
+        let whole = work(&[count.div_ceil(apart), cost]);
+        let met = if shared > 1 { work(&[barriers, barrier]) } else { 0 };
+        if whole <= work(&[count, (cost / shared).saturating_add(met)]) {
+            Split { count, threads: apart, apart: true }
+        } else {
+            Split { count, threads: shared, apart: false }
+        }
+    }
+
+    /// Runs `f(first, matrices, own)` for groups of matrices, one per lane; each thread has memory of its own.
+    pub fn in_groups<T: Scalar, O>(
+        self,
+        threads: usize,
+        own: impl Fn(&mut Arena) -> O + Sync,
+        f: impl Fn(usize, usize, &O) + Sync,
+    ) -> Result<()> {
+        let width = lanes::<T::Real>();
+        let groups = Batch {
+            count: self.count.div_ceil(width),
+            cost: work(&[width, self.cost]),
+            barriers: usize::MAX,
+        };
+        groups.split(threads).run(
+            |_| (),
+            own,
+            |_, group, (), own| {
+                let first = group * width;
+                f(first, (self.count - first).min(width), own);
+            },
+        )
+    }
+}
+
+/// A batch with the members that compute it.
+#[derive(Clone, Copy, Debug)]
+pub struct Split {
+    count: usize,
+    threads: usize,
+    apart: bool,
+}
+
+impl Split {
+    /// Members that compute one matrix together.
+    pub fn each(self) -> usize {
+        if self.apart { 1 } else { self.threads }
+    }
+
+    /// Runs `f(member, b, shared, own)` for every matrix b: the members of one matrix have one memory in common, and each
+    /// has memory of its own. A barrier follows on every matrix.
+    pub fn run<S, O>(
+        self,
+        shared: impl Fn(&mut Arena) -> S + Sync,
+        own: impl Fn(&mut Arena) -> O + Sync,
+        f: impl Fn(&Member<'_>, usize, &S, &O) + Sync,
+    ) -> Result<()> {
+        let Split { count, threads, apart } = self;
+        if count == 0 {
+            return Ok(());
+        }
+        let room = Scratch::new(|arena| {
+            let spaces = arena.frames(if apart { threads } else { 1 }, &shared);
+            (spaces, arena.frames(threads, &own))
+        })?;
+        // one copy of the code of f, which is called in two places
+        let f: &(dyn Fn(&Member<'_>, usize, &S, &O) + Sync) = &f;
+        parallel::run(threads, &|member| {
+            let (spaces, owns) = *room;
+            let shared = shared(&mut spaces.of(if apart { member.id } else { 0 }).arena());
+            let own = own(&mut owns.of(member.id).arena());
+            if apart {
+                let mine = member.share(count, 1);
+                Member::alone(|solo| mine.for_each(|b| f(solo, b, &shared, &own)));
+            } else {
+                for b in 0..count {
+                    f(member, b, &shared, &own);
+                    member.barrier();
+                }
+            }
+        });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parallel::Shared;
+
+    /// (members of one matrix, threads) with barriers that cost nothing, as in unit tests.
+    fn ways(count: usize, threads: usize) -> (usize, usize) {
+        let split = Batch::new::<f32>(count, 1000, 3).split(threads);
+        (split.each(), split.threads)
+    }
+
+    #[test]
+    fn no_member_idles_for_long() {
+        assert_eq!(ways(1, 4), (4, 4));
+        assert_eq!(ways(4, 4), (1, 4));
+        assert_eq!(ways(5, 4), (4, 4));
+        assert_eq!(ways(8, 4), (1, 4));
+        assert_eq!(ways(7, 1), (1, 1));
+        assert_eq!(Batch::whole::<f32>(3, 1000).split(4).threads, 3);
+    }
+
+    #[test]
+    fn every_matrix_is_computed_once() {
+        for (count, threads) in [(0, 2), (1, 1), (1, 3), (2, 3), (3, 3), (7, 3), (64, 2)] {
+            let mut seen = vec![0; count];
+            let to = Shared(seen.as_mut_ptr());
+            let split = Batch::new::<f64>(count, 10, 1).split(threads);
+            split
+                .run(
+                    |arena| arena.take::<u32>(&[4]),
+                    |arena| arena.take::<u32>(&[4]),
+                    |member, b, _, _| {
+                        if member.id == 0 {
+                            // SAFETY: each place is written by one member, or by the first of those that share a matrix.
+                            unsafe { *to.at(b) += 1 };
+                        }
+                    },
+                )
+                .unwrap();
+            assert!(seen.iter().all(|&times| times == 1), "{count} on {threads}: {seen:?}");
+            let mut seen = vec![0; count];
+            let to = Shared(seen.as_mut_ptr());
+            // SAFETY: groups are disjoint.
+            let f = |first, many, _: &()| (first..first + many).for_each(|b| unsafe { *to.at(b) += 1 });
+            Batch::whole::<f64>(count, 10).in_groups::<f64, ()>(threads, |_| (), f).unwrap();
+            assert!(seen.iter().all(|&times| times == 1), "{count} on {threads}: {seen:?}");
+        }
+    }
+}
