@@ -202,7 +202,9 @@ def collected(processes: Sequence[dict[str, Any]], of: Callable[[dict[str, Any]]
 
 def table(quantity: Quantity, a: Samples, b: Samples, beyond: float) -> int:
     """Print the rows that both builds have; returns the number of those where B is worse."""
-    found = {key: verdict(a[key], b[key], beyond, quantity.center) for key in a if key in b}
+    # a quantity that one process alone has found has no spread
+    both = [key for key in a if min(len(a[key]), len(b.get(key, ()))) > 1]
+    found = {key: verdict(a[key], b[key], beyond, quantity.center) for key in both}
     found = {key: row for key, row in found.items() if max(row.a, row.b) >= quantity.least}
     if not found:
         return 0

@@ -5,7 +5,7 @@ Everything is in double precision; two computations of the same number differ by
 
 import numpy as np
 import torch
-from torch.autograd import gradcheck, gradgradcheck
+from torch.autograd import forward_ad, gradcheck, gradgradcheck
 from torch.func import grad, jvp, vmap
 
 import reference as ref
@@ -67,3 +67,45 @@ def every_member(f, at):
         arguments = [many[k] if k in mapped else t for k, t in enumerate(at)]
         alone = [f(*(many[k][i] if k in mapped else t for k, t in enumerate(at))) for i in range(3)]
         same(vmap(f, in_dims=axes)(*arguments), torch.stack(alone), f"vmap over {axes}")
+
+
+def of_one(f, at, k):
+    """The score of f as a function of argument k alone."""
+    return lambda t: score(f(*at[:k], t, *at[k + 1 :]))
+
+
+def transform_agrees(transform, f, at, k):
+    """One of TRANSFORMS of the score as a function of argument k, against autograd and calls one by one."""
+    gradient, loss = gradients(f, at)[k], of_one(f, at, k)
+    found = TRANSFORMS[transform](loss, at[k])
+    if transform == "jvp":
+        same(found, gradient.sum())
+    elif transform == "vmap":
+        same(found, torch.stack([loss(at[k]), loss(2 * at[k] - 1)]))
+    else:
+        same(found if transform == "grad" else found[0], gradient)
+
+
+def compiled(f, fullgraph=True):
+    """Compiled by the compiler's front end and middle end, after a reset."""
+    torch.compiler.reset()
+    return torch.compile(f, backend="aot_eager", fullgraph=fullgraph)
+
+
+def same_when_compiled(f, at):
+    """States and gradients without a graph break, in a first and in a later call, and under vmap."""
+    fast = compiled(f)
+    for point in (at, [1.1 * t for t in at]):
+        same(fast(*point), f(*point), "states")
+        same(gradients(fast, point), gradients(f, point), "gradient")
+    same(vmap(f)(*(t[None] for t in at))[0], fast(*at), "vmap")
+
+
+def same_dual_numbers_when_compiled_before(f, at, k, trained=False):
+    """A graph compiled without tangents is not used for them, as it would silently drop them."""
+    loss, way = of_one(f, at, k), torch.ones_like(at[k])
+    fast, point = compiled(loss, fullgraph=False), leaves(at)[k] if trained else at[k]
+    fast(point)
+    with forward_ad.dual_level():
+        found = forward_ad.unpack_dual(fast(forward_ad.make_dual(point, way))).tangent
+    same(found, TRANSFORMS["jvp"](loss, at[k]))

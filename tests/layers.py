@@ -1,5 +1,6 @@
 """The layers, drawn for a test: D features in, N units, T steps of B sequences, in double precision."""
 
+import copy
 import functools
 
 import pytest
@@ -48,3 +49,42 @@ def build(name, *args, seed=0, **keywords):
 
 def close(value, reference, what="value"):
     tolerance.close(value.detach(), reference.detach(), tolerance.sequence("float64", N, T), what)
+
+
+def same_per_sample_gradients(layer):
+    """torch.func's gradients of every sequence alone add up to autograd's."""
+    x, parameters = draw(T, B, D), {key: p.detach() for key, p in layer.named_parameters()}
+
+    def loss(parameters, x):
+        return torch.func.functional_call(layer, parameters, (x,))[0][-1].abs().square().sum()
+
+    every = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 1))(parameters, x[:, :, None])
+    layer(x)[0][-1].abs().square().sum().backward()
+    for key, p in layer.named_parameters():
+        tolerance.close(every[key].sum(0), p.grad, tolerance.sequence_gradient("float64", N, T), key)
+
+
+def trains_as_in_double(layer):
+    """20 steps of a layer in single precision: losses fall, and are those of its copy in double precision."""
+    losses = []
+    for model in (layer, copy.deepcopy(layer).double()):
+        optimizer, found = torch.optim.SGD(model.parameters(), lr=0.01), []
+        for seed in range(20):
+            x = draw(T, B, D, seed=seed).to(model.weight_ih_l0.dtype)
+            loss = (model(x)[1][0].sum(-1) - x.sum((0, 2)).tanh()).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            found.append(loss.item())
+        losses.append(torch.tensor(found))
+    assert losses[1][-5:].mean() < losses[1][:5].mean()
+    tolerance.close(losses[0], losses[1], tolerance.training("float32", 20), "losses")
+
+
+def starts_from_its_trained_state(layer):
+    """The trained initial state is what serves where none is given, and it has a gradient."""
+    x = draw(T, B, D)
+    close(layer(x)[0], layer(x, layer.h0_l0.expand(1, B, N))[0], "the trained one")
+    layer(x)[0].sum().backward()
+    assert layer.h0_l0.grad.shape == (N,)
+    assert layer.h0_l0.grad.any()

@@ -7,7 +7,17 @@ from torch.autograd import forward_ad
 
 import isometry.torch as it
 import tolerance
-from derivatives import TRANSFORMS, draw, every_member, every_order, gradients, same, score
+from derivatives import (
+    TRANSFORMS,
+    draw,
+    every_member,
+    every_order,
+    gradients,
+    same,
+    same_when_compiled,
+    score,
+    transform_agrees,
+)
 
 N, STEPS, BATCH, FEATURES = 4, 3, 2, 2
 
@@ -124,27 +134,13 @@ def test_vmap_equals_a_loop(option, name, seed):
 @each_transition
 @pytest.mark.parametrize("transform", TRANSFORMS)
 def test_transforms_agree_with_autograd(transform, name, seed):
-    f, at = problem(seed, name)
-    gradient = gradients(f, at)[5]
-    of_argument = lambda p: score(f(*at[:5], p, *at[6:]))
-    found = TRANSFORMS[transform](of_argument, at[5])
-    expected = {
-        "jvp": gradient.sum(),
-        "grad": gradient,
-        "vmap": torch.stack([of_argument(at[5]), of_argument(2 * at[5] - 1)]),
-    }.get(transform)
-    same(found[0] if expected is None else found, gradient if expected is None else expected)
+    transform_agrees(transform, *problem(seed, name), 5)
 
 
 @each_transition
 @pytest.mark.parametrize("option", ["before", "after with lengths"])
 def test_compiled_in_one_piece(option, name, seed):
-    f, at = problem(seed, name, **OPTIONS[option])
-    torch.compiler.reset()
-    fast = torch.compile(f, backend="aot_eager", fullgraph=True)
-    for point in (at, [1.1 * t for t in at]):
-        same(fast(*point), f(*point), "states")
-        same(gradients(fast, point), gradients(f, point), "gradient")
+    same_when_compiled(*problem(seed, name, **OPTIONS[option]))
 
 
 def test_dual_numbers_of_a_transition(seed):

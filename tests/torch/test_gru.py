@@ -3,12 +3,21 @@
 import numpy as np
 import pytest
 import torch
-from torch.autograd import forward_ad
-from torch.func import vmap
 
 import isometry.torch as it
 import tolerance
-from derivatives import TRANSFORMS, draw, every_member, every_order, gradients, same, score
+from derivatives import (
+    TRANSFORMS,
+    draw,
+    every_member,
+    every_order,
+    gradients,
+    same,
+    same_dual_numbers_when_compiled_before,
+    same_when_compiled,
+    score,
+    transform_agrees,
+)
 
 N, STEPS, BATCH, FEATURES = 4, 3, 2, 2
 RESETS = {"before": {"reset": "before"}, "after": {"reset": "after"}}
@@ -127,41 +136,18 @@ def test_vmap_equals_a_loop(option, reset, seed):
 @each_reset
 @pytest.mark.parametrize("transform", TRANSFORMS)
 def test_transforms_agree_with_autograd(transform, reset, seed):
-    f, at = problem(seed, reset)
-    gradient = gradients(f, at)[1]
-    of_w = lambda w: score(f(at[0], w, *at[2:]))
-    found = TRANSFORMS[transform](of_w, at[1])
-    expected = {
-        "jvp": gradient.sum(),
-        "grad": gradient,
-        "vmap": torch.stack([of_w(at[1]), of_w(2 * at[1] - 1)]),
-    }.get(transform)
-    same(found[0] if expected is None else found, gradient if expected is None else expected)
+    transform_agrees(transform, *problem(seed, reset), 1)
 
 
 @each_reset
 @each_option
 def test_compiled_in_one_piece(option, reset, seed):
     """The loop over the steps is one operator of the graph."""
-    f, at = problem(seed, reset, "modrelu", **OPTIONS[option])
-    torch.compiler.reset()
-    fast = torch.compile(f, backend="aot_eager", fullgraph=True)
-    for point in (at, [1.1 * t for t in at]):
-        same(fast(*point), f(*point), "states")
-        same(gradients(fast, point), gradients(f, point), "gradient")
-    same(vmap(f)(*(t[None] for t in at))[0], fast(*at), "vmap")
+    same_when_compiled(*problem(seed, reset, "modrelu", **OPTIONS[option]))
 
 
 def test_dual_numbers_through_a_function_compiled_before(seed):
-    """A graph made without tangents is not used for them, where it would lose them without a word."""
-    f, at = problem(seed)
-    loss = lambda w: score(f(at[0], w, *at[2:]))
-    torch.compiler.reset()
-    fast = torch.compile(loss, backend="aot_eager")
-    fast(at[1])
-    with forward_ad.dual_level():
-        found = forward_ad.unpack_dual(fast(forward_ad.make_dual(at[1], torch.ones_like(at[1])))).tangent
-    same(found, gradients(f, at)[1].sum())
+    same_dual_numbers_when_compiled_before(*problem(seed), 1)
 
 
 # ---------------------------------------------------------------- lengths, memory, threads

@@ -1,14 +1,22 @@
 """`it.nn.GRU`: torch.nn.GRU with reset "after", the textbook with "before", parameters, modes of torch, training."""
 
-import copy
-
 import pytest
 import torch
 from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
 import isometry.torch as it
-import tolerance
-from layers import B, D, N, T, build, close, draw
+from layers import (
+    B,
+    D,
+    N,
+    T,
+    build,
+    close,
+    draw,
+    same_per_sample_gradients,
+    starts_from_its_trained_state,
+    trains_as_in_double,
+)
 
 each_reset = pytest.mark.parametrize("reset", ["before", "after"])
 
@@ -111,11 +119,7 @@ def test_representation_and_refusals():
 
 @each_reset
 def test_a_trained_initial_state_and_none_at_all(reset):
-    layer, x = gru(reset=reset, trainable_h0=True), draw(T, B, D)
-    close(layer(x)[0], layer(x, layer.h0_l0.expand(1, B, N))[0], "the trained one")
-    layer(x)[0].sum().backward()
-    assert layer.h0_l0.grad.shape == (N,)
-    assert layer.h0_l0.grad.any()
+    starts_from_its_trained_state(gru(reset=reset, trainable_h0=True))
     plain = it.nn.GRU(D, N, reset=reset, bias=False, dtype=torch.float64)
     assert not plain(torch.zeros(T, B, D, dtype=torch.float64))[0].any()
 
@@ -129,30 +133,8 @@ def test_compiles_in_one_piece(reset):
 
 
 def test_per_sample_gradients():
-    layer, x = gru(), draw(T, B, D)
-    parameters = {key: p.detach() for key, p in layer.named_parameters()}
-
-    def loss(parameters, x):
-        return torch.func.functional_call(layer, parameters, (x,))[0][-1].square().sum()
-
-    every = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 1))(parameters, x[:, :, None])
-    layer(x)[0][-1].square().sum().backward()
-    for key, p in layer.named_parameters():
-        tolerance.close(every[key].sum(0), p.grad, tolerance.sequence_gradient("float64", N, T), key)
+    same_per_sample_gradients(gru())
 
 
 def test_training_in_single_precision_goes_the_way_of_double():
-    layer = gru(dtype=torch.float32)
-    losses = []
-    for model in (layer, copy.deepcopy(layer).double()):
-        optimizer, found = torch.optim.SGD(model.parameters(), lr=0.01), []
-        for seed in range(20):
-            x = draw(T, B, D, seed=seed).to(model.weight_ih_l0.dtype)
-            loss = (model(x)[1][0].sum(-1) - x.sum((0, 2)).tanh()).square().mean()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            found.append(loss.item())
-        losses.append(torch.tensor(found))
-    assert losses[1][-5:].mean() < losses[1][:5].mean()
-    tolerance.close(losses[0], losses[1], tolerance.training("float32", 20), "losses")
+    trains_as_in_double(gru(dtype=torch.float32))

@@ -9,7 +9,21 @@ import torch
 import distributed_work
 import isometry.torch as it
 import tolerance
-from layers import COMPLEX, LAYERS, SOFT, B, D, N, T, build, close, draw, each_kind, each_layer
+from layers import (
+    COMPLEX,
+    LAYERS,
+    SOFT,
+    B,
+    D,
+    N,
+    T,
+    build,
+    close,
+    draw,
+    each_kind,
+    each_layer,
+    same_per_sample_gradients,
+)
 
 # ---------------------------------------------------------------- parameters
 
@@ -312,16 +326,7 @@ def test_compiles_in_one_piece(name):
 
 @pytest.mark.parametrize("name", COMPLEX)
 def test_per_sample_gradients_of_complex_layers(name):
-    layer, x = build(name), draw(T, B, D)
-    parameters = {key: p.detach() for key, p in layer.named_parameters()}
-
-    def loss(parameters, x):
-        return torch.func.functional_call(layer, parameters, (x,))[0][-1].abs().square().sum()
-
-    every = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 1))(parameters, x[:, :, None])
-    layer(x)[0][-1].abs().square().sum().backward()
-    for key, p in layer.named_parameters():
-        tolerance.close(every[key].sum(0), p.grad, tolerance.sequence_gradient("float64", N, T), key)
+    same_per_sample_gradients(build(name))
 
 
 def test_dropout_takes_whole_complex_units():

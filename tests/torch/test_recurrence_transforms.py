@@ -3,11 +3,20 @@
 import numpy as np
 import pytest
 import torch
-from torch.autograd import forward_ad
-from torch.func import vmap
 
 import isometry.torch as it
-from derivatives import TRANSFORMS, draw, every_member, every_order, gradients, leaves, same, score
+from derivatives import (
+    TRANSFORMS,
+    compiled,
+    draw,
+    every_member,
+    every_order,
+    gradients,
+    same,
+    same_dual_numbers_when_compiled_before,
+    same_when_compiled,
+    score,
+)
 from isometry import _core
 
 N, STEPS, BATCH, FEATURES = 4, 3, 2, 2
@@ -141,21 +150,6 @@ def test_padding_reaches_nothing(option, route, create_graph, seed):
 # ---------------------------------------------------------------- compiled
 
 
-def compiled(f, fullgraph=True):
-    """Compiled by the compiler's front end and middle end, after a reset."""
-    torch.compiler.reset()
-    return torch.compile(f, backend="aot_eager", fullgraph=fullgraph)
-
-
-def same_when_compiled(f, at):
-    """States and gradients without a graph break, in a first and in a later call, and under vmap."""
-    fast = compiled(f)
-    for point in (at, [1.1 * t for t in at]):
-        same(fast(*point), f(*point), "states")
-        same(gradients(fast, point), gradients(f, point), "gradient")
-    same(vmap(f)(*(t[None] for t in at))[0], fast(*at), "vmap")
-
-
 @each_main_option
 def test_compiled_in_one_piece(option, seed):
     """The loop over the steps is one operator of the graph."""
@@ -194,12 +188,4 @@ def test_a_transform_of_a_compiled_function(transform, seed):
 
 @pytest.mark.parametrize("trained", [False, True], ids=["constant", "trained"])
 def test_dual_numbers_through_a_function_compiled_before(trained, seed):
-    """A graph compiled without tangents is not used for them, as it would silently drop them."""
-    f, at = problem(seed)
-    loss = of_vectors(f, at)
-    fast, way = compiled(loss, fullgraph=False), torch.ones_like(at[0])
-    vectors = leaves(at)[0] if trained else at[0]
-    fast(vectors)
-    with forward_ad.dual_level():
-        found = forward_ad.unpack_dual(fast(forward_ad.make_dual(vectors, way))).tangent
-    same(found, TRANSFORMS["jvp"](loss, at[0]))
+    same_dual_numbers_when_compiled_before(*problem(seed), 0, trained)

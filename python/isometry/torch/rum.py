@@ -102,8 +102,8 @@ def rum(
     Notes
     -----
     Costs per step and sequence: 4 n^2 + 6 n d flops, and with lam = 1 another 10 n^2; backward about twice that.
-    Backward the memory is undone from the last one, rotation by rotation, so that no step keeps a matrix. The rounding
-    errors of this add up and are not amplified: after T steps they are below T eps.
+    No step saves its memory for backward: backward starts from the last memory and applies the inverse rotations one by
+    one. The rounding errors of this add up without being amplified: after T steps they are below T eps.
 
     References
     ----------

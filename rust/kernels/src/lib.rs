@@ -8,6 +8,7 @@
 //! A complex array is a real one of twice the width.
 
 pub mod activation;
+pub mod angles;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]

@@ -49,7 +49,7 @@ pub struct Frame<R> {
 /// R x or R^T x of rows.
 ///
 /// # Safety
-/// The frame was written for n; x and out have `rows` rows of n numbers, and are the same or apart.
+/// [`Frame`] wrote the frame for this n; x and out have `rows` rows of n numbers, and are the same or do not overlap.
 pub struct Turn<R> {
     /// n
     pub n: usize,
@@ -68,7 +68,8 @@ pub struct Turn<R> {
 /// Adds (s, t) of rows to `sums`, and writes x_bar, for x and the cotangents of what [`Turn`] writes.
 ///
 /// # Safety
-/// The frame was written for n; x, g, x_bar have `rows` rows of n numbers, `sums` 2 n; x_bar may be g, `sums` overlap nothing else.
+/// [`Frame`] wrote the frame for this n; x, ct and x_bar have `rows` rows of n numbers, `sums` has 2 n. x_bar may be ct; nothing else
+/// overlaps.
 pub struct Pull<R> {
     /// n
     pub n: usize,
@@ -91,7 +92,7 @@ pub struct Pull<R> {
 /// Writes a_bar and b_bar from the sums of all rows.
 ///
 /// # Safety
-/// The frame was written for n; `sums` has 2 n numbers, a_bar and b_bar have n, and overlap nothing else.
+/// [`Frame`] wrote the frame for this n; `sums` has 2 n numbers, `start_bar` and `end_bar` have n; nothing overlaps.
 pub struct Vectors<R> {
     /// n
     pub n: usize,

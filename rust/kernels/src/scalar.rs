@@ -4,13 +4,14 @@
 //! per element. A complex product is then exactly a real product whose second operand is expanded during packing.
 
 use crate::activation::ActivationKernels;
+use crate::angles::AngleKernels;
 use crate::cayley::CayleyKernels;
 use crate::eliminate::EliminateKernels;
 use crate::exponential::{ExponentialKernels, ExponentialPasses};
 use crate::fourier::FourierKernels;
 use crate::householder::HouseholderKernels;
 use crate::kronecker::KroneckerKernels;
-use crate::mesh::{AngleKernels, MeshKernels};
+use crate::mesh::MeshKernels;
 use crate::norms::NormKernels;
 use crate::pack::PackKernels;
 use crate::portable::Portable;

@@ -8,7 +8,7 @@ from torch import Tensor
 from ._precision import full_precision
 
 
-def _unit(x: Tensor) -> tuple[Tensor, Tensor]:
+def unit(x: Tensor) -> tuple[Tensor, Tensor]:
     """x / ||x||, and where ||x|| is a normal number; elsewhere some constant."""
     # Of the direction alone: divided by its largest entry, whose gradient cancels, no square leaves the range.
     largest = x.detach().abs().amax(-1, keepdim=True)
@@ -20,9 +20,9 @@ def _unit(x: Tensor) -> tuple[Tensor, Tensor]:
     return x / length, live & ((largest * length >= tiny) | norm.isnan())
 
 
-def _vectors(start: Tensor, end: Tensor) -> tuple[Tensor, Tensor]:
+def reflections(start: Tensor, end: Tensor) -> tuple[Tensor, Tensor]:
     """Unit vectors (a, w) of the two reflections, (..., n); zeros where R = I."""
-    (a, some), (b, others) = _unit(start), _unit(end)
+    (a, some), (b, others) = unit(start), unit(end)
     v = a + b
     norm = v.square().sum(-1, keepdim=True)
     live = norm.isnan() | (some & others if start.shape[-1] > 1 else False)
@@ -37,7 +37,7 @@ def _vectors(start: Tensor, end: Tensor) -> tuple[Tensor, Tensor]:
     return torch.where(live, a, 0), torch.where(live, w, 0)
 
 
-def _turned(x: Tensor, first: Tensor, second: Tensor) -> Tensor:
+def turned_rows(x: Tensor, first: Tensor, second: Tensor) -> Tensor:
     """Rows H(second) H(first) x."""
     for u in (first, second):
         u = u.unsqueeze(-2)
@@ -48,14 +48,14 @@ def _turned(x: Tensor, first: Tensor, second: Tensor) -> Tensor:
 @full_precision
 def matrix(start: Tensor, end: Tensor) -> Tensor:
     """R, shape (..., n, n): its row i is R^T e_i."""
-    a, w = _vectors(start, end)
+    a, w = reflections(start, end)
     eye = torch.eye(start.shape[-1], dtype=start.dtype, device=start.device)
-    return _turned(eye, w, a)
+    return turned_rows(eye, w, a)
 
 
 @full_precision
 def apply(start: Tensor, end: Tensor, x: Tensor, adjoint: bool = False) -> Tensor:
     """Rows R x, or R^T x."""
-    a, w = _vectors(start, end)
+    a, w = reflections(start, end)
     flat = x.reshape(-1, x.shape[-1]) if start.dim() == 1 else x
-    return _turned(flat, *((w, a) if adjoint else (a, w))).reshape(x.shape)
+    return turned_rows(flat, *((w, a) if adjoint else (a, w))).reshape(x.shape)

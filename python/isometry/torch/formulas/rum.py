@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ._precision import full_precision
 from .activation import activate
-from .rotation import _turned, _unit, _vectors
+from .rotation import reflections, turned_rows, unit
 
 
 class Setting(NamedTuple):
@@ -55,17 +55,17 @@ def states(
         from_x, e = drives[t].split((2 * n, n), -1)
         keep, tau = (h @ w.mT + from_x).split(n, -1)
         keep = torch.sigmoid(keep)
-        first, second = _vectors(e, tau)
+        first, second = reflections(e, tau)
         if r is None:
-            turned = _turned(h.unsqueeze(-2), first, second).squeeze(-2)
+            turned = turned_rows(h.unsqueeze(-2), first, second).squeeze(-2)
         else:
-            later = _turned(r, second, first)
+            later = turned_rows(r, second, first)
             r = later if lengths is None else torch.where(inside[t].unsqueeze(-1), later, r)
             turned = (r @ h.unsqueeze(-1)).squeeze(-1)
         k = activate(e + turned, activation, activation_bias, slope)
         new = keep * h + (1 - keep) * k
         if eta is not None:
-            direction, live = _unit(new)
+            direction, live = unit(new)
             new = torch.where(live, eta * direction, 0)
         if lengths is None:
             h = new

@@ -17,15 +17,13 @@
 //! sines and cosines are expanded once.
 
 mod across;
-mod angles;
 mod diagonal;
 mod within;
 
-pub use angles::Angles;
 pub use diagonal::{Turn, TurnPull};
 
 use crate::dispatch::{Kernel, compiled};
-use crate::scalar::{Real, Scalar, c32, c64};
+use crate::scalar::{Scalar, c32, c64};
 use crate::simd::Simd;
 use within::Lanes;
 
@@ -96,14 +94,6 @@ pub struct Undo<T: Scalar> {
     pub theta_bar: *mut T::Real,
     /// The gradient of phi; not written for a real type.
     pub phi_bar: *mut T::Real,
-}
-
-compiled! {
-    /// Sines and cosines, compiled for each real type.
-    AngleKernels: Real for f32, f64; {
-        /// [`Angles`]
-        fn sines_cosines(Angles);
-    }
 }
 
 compiled! {

@@ -82,7 +82,7 @@ impl<T: Scalar> Group<T> {
     /// Writes W; the matrix is lost.
     ///
     /// # Safety
-    /// There is room for the matrices of the group.
+    /// `to` has n n elements for each matrix of the group.
     pub(super) unsafe fn store(&self, m: Slot, to: *mut T) {
         // SAFETY: the contract above.
         unsafe { Store { from: self.at(m), sizes: self.sizes, to }.call() };
@@ -91,7 +91,7 @@ impl<T: Scalar> Group<T> {
     /// Writes the gradients of the parameters from skew matrices.
     ///
     /// # Safety
-    /// There is room for the triangles and the diagonals of the group.
+    /// `upper` has n (n - 1) / 2 elements for each matrix of the group, `diagonal` n.
     pub(super) unsafe fn pack(&self, m: Slot, (upper, diagonal): (Option<*mut T>, Option<*mut T::Real>)) {
         let (from, sizes, packed) = (self.at(m).cast_const(), self.sizes, self.packed());
         // SAFETY: the contract above.

@@ -104,7 +104,7 @@ impl<'m, T: Scalar> Single<'m, T> {
     /// Writes a matrix, n x n; ends with a barrier.
     ///
     /// # Safety
-    /// There is room for it, not accessed by others.
+    /// `out` has n n elements and is not accessed by others.
     pub(super) unsafe fn store(&self, m: Slot, out: *mut T) {
         for i in self.member.share(self.n, 1) {
             // SAFETY: the rows exist.
@@ -118,7 +118,7 @@ impl<'m, T: Scalar> Single<'m, T> {
     /// Writes the gradients of the parameters from a skew matrix; ends with a barrier.
     ///
     /// # Safety
-    /// There is room for the triangle and the diagonal, not accessed by others.
+    /// `upper` has n (n - 1) / 2 elements, `diagonal` n; others do not access them.
     pub(super) unsafe fn pack(&self, m: Slot, (upper, diagonal): (Option<*mut T>, Option<*mut T::Real>)) {
         let (n, pitch) = (self.n, self.pitch);
         for i in self.member.share(n, 1) {

@@ -26,7 +26,7 @@ use crate::recurrence::{Route, Transition};
 use crate::scalar::{Real, Scalar};
 use crate::sizes::{check_len, work};
 use isometry_kernels::fourier::Plan;
-use isometry_kernels::mesh::Angles;
+use isometry_kernels::angles::Angles;
 use num_traits::{Float, Zero};
 use std::sync::Arc;
 

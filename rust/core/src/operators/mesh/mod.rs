@@ -33,7 +33,8 @@ use crate::operator::{Cpu, Operator};
 use crate::recurrence::{Route, Transition};
 use crate::scalar::{Real, Scalar};
 use crate::sizes::{check_len, size};
-use isometry_kernels::mesh::{Angles, Layer};
+use isometry_kernels::angles::Angles;
+use isometry_kernels::mesh::Layer;
 pub use layers::Kind;
 use layers::layers;
 

@@ -73,7 +73,7 @@ impl<T: Scalar> Rotation<'_, T> {
         }
     }
 
-    /// Adds the gradient of rows to `sums`, and writes x_bar; either may be null.
+    /// Adds the gradient of rows to `sums` and writes x_bar; where one of the two is null it is not computed.
     ///
     /// # Safety
     /// As for [`Self::turn_rows`].

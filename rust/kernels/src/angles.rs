@@ -3,9 +3,17 @@
 //! x = k pi/2 + r with |r| <= pi/4, pi/2 in parts whose multiples by k are exact; sin r and cos r are the minimax polynomials of
 //! fdlibm, exchanged and negated by k mod 4. Angles beyond the range of k, and what is no number, are left to the standard library.
 
-use crate::dispatch::Kernel;
+use crate::dispatch::{Kernel, compiled};
 use crate::scalar::Real;
 use crate::simd::Simd;
+
+compiled! {
+    /// Sines and cosines, compiled for each real type.
+    AngleKernels: Real for f32, f64; {
+        /// [`Angles`]
+        fn sines_cosines(Angles);
+    }
+}
 
 /// `sin[i]` and `cos[i]` of `x[i]`.
 ///
