@@ -32,6 +32,7 @@ GROUPS = (
     "fourier",
     "mesh",
     "small",
+    "compiled",
     "training",
     "memory",
     "numpy",
