@@ -23,6 +23,8 @@ pub enum Error {
     },
     /// The device or the precision does not support this call.
     Unsupported(String),
+    /// A GPU is missing, refuses the call or was lost; the message says what to do.
+    Device(String),
     /// The caller's cancellation flag was raised during a long call.
     Interrupted,
     /// Scratch memory cannot be allocated.
@@ -55,6 +57,7 @@ impl fmt::Display for Error {
             }
             Error::Value { argument, reason } => write!(f, "{argument} {reason}"),
             Error::Unsupported(what) => write!(f, "unsupported: {what}"),
+            Error::Device(what) => f.write_str(what),
             Error::Interrupted => write!(f, "interrupted"),
             Error::OutOfMemory { bytes } => write!(f, "isometry needs {bytes} bytes of scratch memory"),
         }

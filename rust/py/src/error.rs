@@ -2,7 +2,9 @@
 
 use isometry_core::Error;
 use pyo3::PyErr;
-use pyo3::exceptions::{PyKeyboardInterrupt, PyMemoryError, PyNotImplementedError, PyValueError};
+use pyo3::exceptions::{
+    PyKeyboardInterrupt, PyMemoryError, PyNotImplementedError, PyRuntimeError, PyValueError,
+};
 
 /// The exception of an error of the core, its message unchanged.
 pub fn exception(error: Error) -> PyErr {
@@ -10,6 +12,7 @@ pub fn exception(error: Error) -> PyErr {
     match error {
         Error::Shape { .. } | Error::Value { .. } => PyValueError::new_err(message),
         Error::Unsupported(_) => PyNotImplementedError::new_err(message),
+        Error::Device(_) => PyRuntimeError::new_err(message),
         Error::Interrupted => PyKeyboardInterrupt::new_err(()),
         Error::OutOfMemory { .. } => PyMemoryError::new_err(message),
     }

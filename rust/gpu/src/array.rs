@@ -1,0 +1,113 @@
+//! Arrays in the memory of the device.
+
+use crate::device::{Context, Memory};
+use isometry_core::error::{Error, Result};
+use isometry_core::sizes::{check_len, size};
+use std::sync::Arc;
+
+/// The numbers of an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// float32
+    Real,
+    /// complex64: pairs of float32.
+    Complex,
+}
+
+impl Kind {
+    /// float32 of a number.
+    pub fn parts(self) -> usize {
+        match self {
+            Kind::Real => 1,
+            Kind::Complex => 2,
+        }
+    }
+
+    /// Bytes of a number.
+    pub fn bytes(self) -> usize {
+        self.parts() * size_of::<f32>()
+    }
+}
+
+/// A row-major array of the device. Copies share the memory, which nothing changes after the call that made it.
+#[derive(Clone, Debug)]
+pub struct Array {
+    memory: Arc<Memory>,
+    shape: Vec<usize>,
+    kind: Kind,
+}
+
+impl Array {
+    /// Uninitialised room.
+    pub fn room(context: &Arc<Context>, kind: Kind, shape: &[usize]) -> Result<Self> {
+        let bytes = size("array", &[size("array", shape)?, kind.bytes()])?;
+        Ok(Array { memory: Arc::new(context.memory(bytes)?), shape: shape.to_vec(), kind })
+    }
+
+    /// A copy of numbers: a complex one is two.
+    pub fn upload(context: &Arc<Context>, kind: Kind, shape: &[usize], numbers: &[f32]) -> Result<Self> {
+        check_len("array", numbers.len(), &[size("array", shape)?, kind.parts()])?;
+        let array = Self::room(context, kind, shape)?;
+        context.write(&array.memory, numbers)?;
+        Ok(array)
+    }
+
+    /// Waits for what was submitted, and copies the numbers.
+    pub fn download(&self) -> Result<Vec<f32>> {
+        let mut numbers = vec![0.0; self.len() * self.kind.parts()];
+        self.download_into(&mut numbers)?;
+        Ok(numbers)
+    }
+
+    /// The same into an array of the caller.
+    pub fn download_into(&self, numbers: &mut [f32]) -> Result<()> {
+        check_len("numbers", numbers.len(), &[self.len(), self.kind.parts()])?;
+        self.memory.context().read(&self.memory, numbers)
+    }
+
+    /// The same numbers in another shape.
+    pub fn reshaped(&self, shape: &[usize]) -> Result<Self> {
+        check_len("array", self.len(), shape)?;
+        Ok(Array { memory: self.memory.clone(), shape: shape.to_vec(), kind: self.kind })
+    }
+
+    /// Sizes of its axes.
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// Number of elements.
+    pub fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Whether it has no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Its numbers.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// The device it is on.
+    pub fn context(&self) -> &Arc<Context> {
+        self.memory.context()
+    }
+
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.memory
+    }
+
+    /// Whether both are on one device and of one kind.
+    pub fn fits(&self, argument: &'static str, other: &Array) -> Result<()> {
+        if !Arc::ptr_eq(self.context(), other.context()) {
+            return Err(Error::value(argument, "is on another device"));
+        }
+        if self.kind != other.kind {
+            return Err(Error::value(argument, format!("must be {:?}, not {:?}", self.kind, other.kind)));
+        }
+        Ok(())
+    }
+}

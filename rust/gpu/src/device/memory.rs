@@ -1,0 +1,124 @@
+//! Memory of the device, reused: freed memory waits in a pool, by size. The queue runs in order, so that memory may be handed on
+//! while the device still works on it.
+
+use super::Context;
+use isometry_core::error::{Error, Result};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use wgpu::{Buffer, BufferDescriptor, BufferUsages, MapMode, PollType};
+
+/// Free memory, by size.
+#[derive(Default)]
+pub(super) struct Pool(Mutex<HashMap<u64, Vec<Buffer>>>);
+
+/// Free buffers of one size that are kept.
+const KEPT: usize = 16;
+/// Bytes of the smallest memory: a binding must not be empty.
+const LEAST: u64 = 256;
+
+/// Some bytes of the device.
+pub struct Memory {
+    buffer: Option<Buffer>,
+    context: Arc<Context>,
+}
+
+impl std::fmt::Debug for Memory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Memory({} bytes)", self.buffer.as_ref().map_or(0, Buffer::size))
+    }
+}
+
+impl Memory {
+    /// The device it is on.
+    pub fn context(&self) -> &Arc<Context> {
+        &self.context
+    }
+
+    /// The buffer; there is one until the memory is dropped.
+    pub(super) fn buffer(&self) -> Result<&Buffer> {
+        self.buffer.as_ref().ok_or_else(|| Error::Device("memory was used after its end".into()))
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        let Some(buffer) = self.buffer.take() else { return };
+        let mut free = self.context.pool.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let same = free.entry(buffer.size()).or_default();
+        if same.len() < KEPT {
+            same.push(buffer);
+        }
+    }
+}
+
+/// Sizes of memory: powers of two and three halves of them, so that little is wasted and much fits.
+fn rounded(bytes: u64) -> u64 {
+    let bytes = bytes.max(LEAST);
+    let power = bytes.next_power_of_two();
+    if bytes <= power / 4 * 3 { power / 4 * 3 } else { power }
+}
+
+impl Context {
+    /// Memory of at least so many bytes, uninitialised.
+    pub(crate) fn memory(self: &Arc<Self>, bytes: usize) -> Result<Memory> {
+        let (most, bytes) = (self.most_bytes(), bytes as u64);
+        if bytes > most {
+            let name = &self.adapter().name;
+            return Err(Error::Device(format!(
+                "an array of {bytes} bytes is too large: {name} takes {most} at most"
+            )));
+        }
+        let size = rounded(bytes).min(most / 4 * 4);
+        let reused =
+            self.pool.0.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&size).and_then(Vec::pop);
+        let buffer = match reused {
+            Some(buffer) => buffer,
+            None => self.scoped(|| {
+                let usage = BufferUsages::STORAGE | BufferUsages::COPY_SRC | BufferUsages::COPY_DST;
+                let descriptor = BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
+                Ok(self.device.create_buffer(&descriptor))
+            })?,
+        };
+        Ok(Memory { buffer: Some(buffer), context: self.clone() })
+    }
+
+    pub(crate) fn write(&self, memory: &Memory, numbers: &[f32]) -> Result<()> {
+        if numbers.is_empty() {
+            return Ok(());
+        }
+        // SAFETY: every bit pattern of f32 is four bytes.
+        let bytes = unsafe { std::slice::from_raw_parts(numbers.as_ptr().cast(), size_of_val(numbers)) };
+        self.scoped(|| {
+            self.queue.write_buffer(memory.buffer()?, 0, bytes);
+            Ok(())
+        })
+    }
+
+    /// Waits for what was submitted, and copies.
+    pub(crate) fn read(&self, memory: &Memory, numbers: &mut [f32]) -> Result<()> {
+        if numbers.is_empty() {
+            return self.alive();
+        }
+        let size = size_of_val(numbers) as u64;
+        self.scoped(|| {
+            let usage = BufferUsages::MAP_READ | BufferUsages::COPY_DST;
+            let descriptor = BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
+            let copy = self.device.create_buffer(&descriptor);
+            let mut encoder = self.device.create_command_encoder(&Default::default());
+            encoder.copy_buffer_to_buffer(memory.buffer()?, 0, &copy, 0, size);
+            self.queue.submit([encoder.finish()]);
+            let (send, receive) = mpsc::channel();
+            copy.map_async(MapMode::Read, .., move |done| drop(send.send(done)));
+            let failed =
+                |why: String| Error::Device(format!("{} did not answer: {why}", self.adapter().name));
+            self.device.poll(PollType::wait_indefinitely()).map_err(|e| failed(e.to_string()))?;
+            let mapped = receive.recv().map_err(|e| failed(e.to_string()))?;
+            mapped.map_err(|e| failed(e.to_string()))?;
+            let view = copy.get_mapped_range(..).map_err(|e| failed(e.to_string()))?;
+            for (number, bytes) in numbers.iter_mut().zip(view.chunks_exact(4)) {
+                *number = f32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+            }
+            Ok(())
+        })
+    }
+}

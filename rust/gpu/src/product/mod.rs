@@ -1,0 +1,124 @@
+//! Products of matrices, C = alpha op(A) op(B) + beta C, a batch in one dispatch.
+
+#[cfg(test)]
+mod tests;
+
+use crate::device::Record;
+use crate::shader::{Shader, Variant};
+use crate::{Array, Kind};
+use isometry_core::error::{Error, Result};
+
+/// Tiles of 16 x 16 numbers, and of 64 x 64, 4 x 4 for each thread.
+const SMALL: &[(&str, u32)] = &[("SIDE", 16), ("EACH", 1)];
+const LARGE: &[(&str, u32)] = &[("SIDE", 16), ("EACH", 4)];
+
+/// product.wgsl
+pub static PRODUCT: Shader =
+    Shader { name: "product", source: include_str!("product.wgsl"), variants: &[SMALL, LARGE] };
+
+/// A matrix, or a batch of them, inside an array: its element (i, j) is at first + b batch + i row + j column.
+#[derive(Clone, Copy, Debug)]
+pub struct Operand<'a> {
+    array: &'a Array,
+    first: usize,
+    batch: usize,
+    row: usize,
+    column: usize,
+    conj: bool,
+}
+
+impl<'a> Operand<'a> {
+    /// Row-major matrices of `columns` columns, `batch` numbers apart (0: the same for the whole batch).
+    pub fn new(array: &'a Array, batch: usize, columns: usize) -> Self {
+        Operand { array, first: 0, batch, row: columns, column: 1, conj: false }
+    }
+
+    /// The part that begins at (i, j).
+    pub fn from(self, i: usize, j: usize) -> Self {
+        Operand { first: self.first + i * self.row + j * self.column, ..self }
+    }
+
+    /// The transposes.
+    pub fn t(self) -> Self {
+        Operand { row: self.column, column: self.row, ..self }
+    }
+
+    /// The conjugates.
+    pub fn conj(self) -> Self {
+        Operand { conj: !self.conj, ..self }
+    }
+
+    /// The adjoints.
+    pub fn h(self) -> Self {
+        self.t().conj()
+    }
+
+    fn sizes(&self) -> Result<[u32; 5]> {
+        let [first, batch, row, column] = [self.first, self.batch, self.row, self.column].map(u32::try_from);
+        let far = |_| Error::Device("a matrix is too large for the indices of the device, 32 bits".into());
+        Ok([
+            first.map_err(far)?,
+            batch.map_err(far)?,
+            row.map_err(far)?,
+            column.map_err(far)?,
+            u32::from(self.conj),
+        ])
+    }
+}
+
+/// C = alpha A B + beta C.
+#[derive(Clone, Copy, Debug)]
+pub struct Product<'a> {
+    /// Matrices.
+    pub batch: usize,
+    /// (m, n, k): C is m x n, A has k columns.
+    pub sizes: (usize, usize, usize),
+    /// A
+    pub a: Operand<'a>,
+    /// B
+    pub b: Operand<'a>,
+    /// C; not conjugated, and in other memory than A and B.
+    pub c: Operand<'a>,
+    /// alpha
+    pub alpha: f32,
+    /// beta; C is not read where it is 0.
+    pub beta: f32,
+}
+
+impl<'a> Product<'a> {
+    /// C = A B.
+    pub fn new(
+        batch: usize,
+        sizes: (usize, usize, usize),
+        a: Operand<'a>,
+        b: Operand<'a>,
+        c: Operand<'a>,
+    ) -> Self {
+        Product { batch, sizes, a, b, c, alpha: 1.0, beta: 0.0 }
+    }
+
+    /// The same with this alpha.
+    pub fn alpha(self, alpha: f32) -> Self {
+        Product { alpha, ..self }
+    }
+
+    /// The same, added to C.
+    pub fn add(self) -> Self {
+        Product { beta: 1.0, ..self }
+    }
+
+    pub(crate) fn record(&self, record: &mut Record, kind: Kind) -> Result<()> {
+        let (m, n, k) = self.sizes;
+        // large tiles where there are enough of them to occupy a device
+        let large = m.div_ceil(64) * n.div_ceil(64) * self.batch >= 64 && m > 16 && n > 16;
+        let (tile, constants) = if large { (64, LARGE) } else { (16, SMALL) };
+        let [m32, n32, k32] = [m, n, k].map(|size| size as u32);
+        let mut sizes = vec![m32, n32, k32, self.alpha.to_bits(), self.beta.to_bits()];
+        for operand in [&self.a, &self.b, &self.c] {
+            sizes.extend(operand.sizes()?);
+        }
+        let arrays = [("a", self.a.array), ("b", self.b.array), ("c", self.c.array)];
+        let groups = [n.div_ceil(tile), m.div_ceil(tile), self.batch];
+        record.dispatch(Variant { shader: &PRODUCT, kind, constants }, &arrays, &sizes, groups)
+    }
+}

@@ -1,0 +1,115 @@
+// C = alpha op(A) op(B) + beta C for a batch of matrices, op(X) one of X, X^T, conj(X), X^H: strides and a flag say which.
+//
+// A workgroup of SIDE x SIDE threads computes a tile of C, EACH x EACH numbers per thread, from tiles of A and B of depth SIDE in
+// workgroup memory.
+
+#import "numbers"
+
+override SIDE: u32 = 16;
+override EACH: u32 = 4;
+const MOST: u32 = 4; // of EACH: registers are of fixed number
+override TILE: u32 = SIDE * EACH;
+
+struct Operand {
+    first: u32,    // index of its first number
+    batch: u32,    // distance of the matrices of a batch
+    row: u32,      // distance of rows
+    column: u32,   // distance of columns
+    conj: u32,     // 1: conjugated
+}
+
+struct Sizes {
+    m: u32,
+    n: u32,
+    k: u32,
+    alpha: f32,
+    beta: f32,
+    a: Operand,
+    b: Operand,
+    c: Operand,
+}
+
+var<immediate> sizes: Sizes;
+
+@group(0) @binding(0) var<storage, read> a: array<T>;
+@group(0) @binding(1) var<storage, read> b: array<T>;
+@group(0) @binding(2) var<storage, read_write> c: array<T>;
+
+var<workgroup> left: array<T, TILE * SIDE>;   // row by row
+var<workgroup> right: array<T, SIDE * TILE>;
+
+fn at_a(i: u32, j: u32, base: u32) -> T {
+    if i >= sizes.m || j >= sizes.k {
+        return ZERO;
+    }
+    return conj_if(a[base + i * sizes.a.row + j * sizes.a.column], sizes.a.conj == 1u);
+}
+
+fn at_b(i: u32, j: u32, base: u32) -> T {
+    if i >= sizes.k || j >= sizes.n {
+        return ZERO;
+    }
+    return conj_if(b[base + i * sizes.b.row + j * sizes.b.column], sizes.b.conj == 1u);
+}
+
+@compute @workgroup_size(SIDE, SIDE)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) local: vec3<u32>) {
+    let base_a = sizes.a.first + group.z * sizes.a.batch;
+    let base_b = sizes.b.first + group.z * sizes.b.batch;
+    let base_c = sizes.c.first + group.z * sizes.c.batch;
+    let top = group.y * TILE;
+    let start = group.x * TILE;
+    let id = local.y * SIDE + local.x;
+    // consecutive threads read consecutive numbers
+    let along_a = sizes.a.column <= sizes.a.row;
+    let along_b = sizes.b.column <= sizes.b.row;
+    var sum: array<array<T, MOST>, MOST>;
+    for (var p = 0u; p < EACH; p++) {
+        for (var q = 0u; q < EACH; q++) {
+            sum[p][q] = ZERO;
+        }
+    }
+    for (var depth = 0u; depth < sizes.k; depth += SIDE) {
+        for (var r = 0u; r < EACH; r++) {
+            let at = id + r * SIDE * SIDE;
+            var i = at / SIDE;
+            var j = at % SIDE;
+            if !along_a {
+                i = at % TILE;
+                j = at / TILE;
+            }
+            left[i * SIDE + j] = at_a(top + i, depth + j, base_a);
+            i = at / TILE;
+            j = at % TILE;
+            if !along_b {
+                i = at % SIDE;
+                j = at / SIDE;
+            }
+            right[i * TILE + j] = at_b(depth + i, start + j, base_b);
+        }
+        workgroupBarrier();
+        for (var j = 0u; j < SIDE; j++) {
+            for (var p = 0u; p < EACH; p++) {
+                let x = left[(local.y + p * SIDE) * SIDE + j];
+                for (var q = 0u; q < EACH; q++) {
+                    sum[p][q] = mul_add(x, right[j * TILE + local.x + q * SIDE], sum[p][q]);
+                }
+            }
+        }
+        workgroupBarrier();
+    }
+    for (var p = 0u; p < EACH; p++) {
+        let i = top + local.y + p * SIDE;
+        for (var q = 0u; q < EACH; q++) {
+            let j = start + local.x + q * SIDE;
+            if i < sizes.m && j < sizes.n {
+                let at = base_c + i * sizes.c.row + j * sizes.c.column;
+                var value = sizes.alpha * sum[p][q];
+                if sizes.beta != 0.0 {
+                    value += sizes.beta * c[at];
+                }
+                c[at] = value;
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Against sums in double precision: both kinds, all transposes, sizes on both sides of the tiles.
+
+use super::*;
+use crate::testing::{C, M, device, fetched, near, numbers, sent};
+
+#[test]
+fn products_of_all_sizes_and_sides() {
+    let Some(context) = device() else { return };
+    for kind in [Kind::Real, Kind::Complex] {
+        for (batch, m, n, k) in [
+            (1, 1, 1, 1),
+            (2, 3, 5, 4),
+            (3, 16, 16, 16),
+            (1, 17, 15, 33),
+            (70, 20, 18, 3),
+            (1, 520, 530, 7),
+            (2, 2, 3, 0),
+        ] {
+            for (i, side) in ["", "t", "conj", "h"].into_iter().enumerate() {
+                let turned = side == "t" || side == "h";
+                let (rows, columns) = if turned { (k, m) } else { (m, k) };
+                let a: Vec<M> = (0..batch).map(|b| drawn(kind, rows, columns, (b + i) as u64)).collect();
+                let b: Vec<M> = (0..batch).map(|b| drawn(kind, k, n, (b + 100) as u64)).collect();
+                let c: Vec<M> = (0..batch).map(|b| drawn(kind, m, n, (b + 200) as u64)).collect();
+                let all = |all: &[M]| all.iter().flat_map(|x| x.data.clone()).collect::<Vec<C>>();
+                let da = sent(&context, kind, &[batch, rows, columns], &all(&a));
+                let db = sent(&context, kind, &[batch, k, n], &all(&b));
+                let dc = sent(&context, kind, &[batch, m, n], &all(&c));
+                let left = Operand::new(&da, rows * columns, columns);
+                let left = match side {
+                    "t" => left.t(),
+                    "conj" => left.conj(),
+                    "h" => left.h(),
+                    _ => left,
+                };
+                let (right, out) = (Operand::new(&db, k * n, n), Operand::new(&dc, m * n, n));
+                let mut record = Record::new(&context).unwrap();
+                Product::new(batch, (m, n, k), left, right, out)
+                    .alpha(-2.0)
+                    .add()
+                    .record(&mut record, kind)
+                    .unwrap();
+                record.submit().unwrap();
+                let expected: Vec<C> = (0..batch)
+                    .flat_map(|i| {
+                        let left = match side {
+                            "t" => a[i].t(),
+                            "conj" => a[i].conj(),
+                            "h" => a[i].h(),
+                            _ => a[i].clone(),
+                        };
+                        c[i].plus(&left.times(&b[i]), -2.0).data
+                    })
+                    .collect();
+                near(&fetched(&dc), &expected, 8.0, &format!("{kind:?} {batch} {m} {n} {k} {side}"));
+            }
+        }
+    }
+}
+
+fn drawn(kind: Kind, rows: usize, columns: usize, seed: u64) -> M {
+    M { rows, columns, data: numbers(kind, rows * columns, seed + 1) }
+}
+
+#[test]
+fn a_part_of_a_matrix_is_an_operand() {
+    let Some(context) = device() else { return };
+    let kind = Kind::Real;
+    let (a, c) = (drawn(kind, 6, 9, 1), drawn(kind, 6, 9, 2));
+    let da = sent(&context, kind, &[6, 9], &a.data);
+    let dc = sent(&context, kind, &[6, 9], &c.data);
+    let (x, y) = (Operand::new(&da, 0, 9), Operand::new(&dc, 0, 9));
+    let mut record = Record::new(&context).unwrap();
+    // C[2.., 3..] = A[1..4, :2] A[3.., 5..]
+    Product::new(1, (3, 4, 2), x.from(1, 0), x.from(3, 5), y.from(2, 3)).record(&mut record, kind).unwrap();
+    record.submit().unwrap();
+    let expected = M::new(6, 9, |i, j| {
+        if !(2..5).contains(&i) || !(3..7).contains(&j) {
+            return c.at(i, j);
+        }
+        (0..2).fold(C::default(), |sum, k| sum.plus(a.at(i - 1, k).times(a.at(3 + k, j + 2))))
+    });
+    near(&fetched(&dc), &expected.data, 8.0, "part");
+}
+
+#[test]
+fn what_does_not_fit_is_refused() {
+    let Some(context) = device() else { return };
+    let array = sent(&context, Kind::Real, &[2, 2], &numbers(Kind::Real, 4, 1));
+    let mut record = Record::new(&context).unwrap();
+    let operand = Operand::new(&array, 0, 2);
+    let long = Product::new(usize::MAX / 4, (2, 2, 2), operand, operand, operand);
+    assert!(matches!(long.record(&mut record, Kind::Real), Err(Error::Device(_))));
+    assert!(matches!(Array::room(&context, Kind::Complex, &[1 << 40]), Err(Error::Device(_))));
+}

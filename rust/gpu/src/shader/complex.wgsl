@@ -1,0 +1,41 @@
+// Complex numbers: (real part, imaginary part).
+
+alias T = vec2<f32>;
+
+const ZERO: T = vec2<f32>(0.0, 0.0);
+const ONE: T = vec2<f32>(1.0, 0.0);
+
+fn conj_if(x: T, yes: bool) -> T {
+    return vec2<f32>(x.x, select(x.y, -x.y, yes));
+}
+
+// x y + z
+fn mul_add(x: T, y: T, z: T) -> T {
+    return vec2<f32>(fma(x.x, y.x, fma(-x.y, y.y, z.x)), fma(x.x, y.y, fma(x.y, y.x, z.y)));
+}
+
+fn mul(x: T, y: T) -> T {
+    return vec2<f32>(x.x * y.x - x.y * y.y, x.x * y.y + x.y * y.x);
+}
+
+fn conj(x: T) -> T {
+    return vec2<f32>(x.x, -x.y);
+}
+
+fn real(x: T) -> f32 {
+    return x.x;
+}
+
+fn number(x: f32) -> T {
+    return vec2<f32>(x, 0.0);
+}
+
+// |x|^2
+fn square(x: T) -> f32 {
+    return dot(x, x);
+}
+
+// 1 / x
+fn inverse(x: T) -> T {
+    return vec2<f32>(x.x, -x.y) / dot(x, x);
+}

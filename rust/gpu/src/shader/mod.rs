@@ -1,0 +1,64 @@
+//! Shaders: WGSL files, the modules they import, and their variants.
+//!
+//! A line `#import "numbers"` in a file is replaced by a module: `numbers` is `real.wgsl` or `complex.wgsl`, so that one source
+//! serves both. Constants of a file (`override`) are fixed when a pipeline is made. The bindings of a shader are read from its
+//! source ([`Interface`]): a dispatch names its arrays as the shader does.
+
+mod interface;
+#[cfg(test)]
+mod tests;
+
+pub use interface::{Binding, Interface};
+
+use crate::Kind;
+
+/// A WGSL file.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub struct Shader {
+    /// The stem of the file.
+    pub name: &'static str,
+    /// The file.
+    pub source: &'static str,
+    /// Values of its constants for which it is compiled, for tests: every dispatch uses one of these lists.
+    pub variants: &'static [&'static [(&'static str, u32)]],
+}
+
+/// A shader for one kind of number with its constants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Variant {
+    /// The file.
+    pub shader: &'static Shader,
+    /// Of which numbers.
+    pub kind: Kind,
+    /// Values of its constants.
+    pub constants: &'static [(&'static str, u32)],
+}
+
+/// Every shader of the crate; tests validate all their variants.
+pub const SHADERS: &[&Shader] = &[&crate::product::PRODUCT];
+
+/// The modules that files import, by name.
+fn module(name: &str, kind: Kind) -> Option<&'static str> {
+    match (name, kind) {
+        ("numbers", Kind::Real) => Some(include_str!("real.wgsl")),
+        ("numbers", Kind::Complex) => Some(include_str!("complex.wgsl")),
+        _ => None,
+    }
+}
+
+impl Variant {
+    /// The source with its modules.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for line in self.shader.source.lines() {
+            let name = line.strip_prefix("#import \"").and_then(|rest| rest.strip_suffix('"'));
+            match name {
+                // a module that is not there stays an import, which does not compile
+                Some(name) => text.push_str(module(name, self.kind).unwrap_or(line)),
+                None => text.push_str(line),
+            }
+            text.push('\n');
+        }
+        text
+    }
+}

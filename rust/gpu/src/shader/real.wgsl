@@ -1,0 +1,41 @@
+// Real numbers.
+
+alias T = f32;
+
+const ZERO: T = 0.0;
+const ONE: T = 1.0;
+
+fn conj_if(x: T, yes: bool) -> T {
+    return x;
+}
+
+// x y + z
+fn mul_add(x: T, y: T, z: T) -> T {
+    return fma(x, y, z);
+}
+
+fn mul(x: T, y: T) -> T {
+    return x * y;
+}
+
+fn conj(x: T) -> T {
+    return x;
+}
+
+fn real(x: T) -> f32 {
+    return x;
+}
+
+fn number(x: f32) -> T {
+    return x;
+}
+
+// |x|^2
+fn square(x: T) -> f32 {
+    return x * x;
+}
+
+// 1 / x
+fn inverse(x: T) -> T {
+    return 1.0 / x;
+}

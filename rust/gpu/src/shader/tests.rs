@@ -1,0 +1,53 @@
+//! Every variant of every shader is valid, with and without a GPU.
+
+use super::{Interface, SHADERS, Variant};
+use crate::Kind;
+use wgpu::naga::valid::{Capabilities, ValidationFlags, Validator};
+
+fn variants() -> impl Iterator<Item = Variant> {
+    SHADERS.iter().flat_map(|shader| {
+        [Kind::Real, Kind::Complex].into_iter().flat_map(move |kind| {
+            shader.variants.iter().map(move |constants| Variant { shader, kind, constants })
+        })
+    })
+}
+
+#[test]
+fn every_variant_is_valid() {
+    for variant in variants() {
+        let name = format!("{} {:?} {:?}", variant.shader.name, variant.kind, variant.constants);
+        let text = variant.text();
+        let module = wgpu::naga::front::wgsl::parse_str(&text)
+            .unwrap_or_else(|e| panic!("{name}: {}", e.emit_to_string(&text)));
+        let mut validator = Validator::new(ValidationFlags::all(), Capabilities::IMMEDIATES);
+        let info = validator.validate(&module).unwrap_or_else(|e| panic!("{name}: {e:?}"));
+        let constants =
+            variant.constants.iter().map(|&(key, value)| (key.to_string(), f64::from(value))).collect();
+        let entry = (wgpu::naga::ShaderStage::Compute, "main");
+        let (fixed, _) =
+            wgpu::naga::back::pipeline_constants::process_overrides(&module, &info, Some(entry), &constants)
+                .unwrap_or_else(|e| panic!("{name}: {e}"));
+        let shared: u32 = fixed
+            .global_variables
+            .iter()
+            .filter(|(_, variable)| variable.space == wgpu::naga::AddressSpace::WorkGroup)
+            .map(|(_, variable)| fixed.types[variable.ty].inner.size(fixed.to_ctx()))
+            .sum();
+        // what every device has
+        assert!(shared <= 16384, "{name}: {shared} bytes of workgroup memory");
+        let invocations: u32 = fixed.entry_points[0].workgroup_size.iter().product();
+        assert!(invocations <= 256, "{name}: {invocations} invocations");
+        let interface = Interface::of(&name, &text).unwrap();
+        assert!(interface.bindings.len() <= 8 && interface.sizes <= 128, "{name}: {interface:?}");
+        assert!(
+            interface.bindings.iter().enumerate().all(|(i, binding)| binding.number as usize == i),
+            "{name}: {interface:?}"
+        );
+    }
+}
+
+#[test]
+fn an_unknown_module_does_not_compile() {
+    let text = "#import \"nothing\"\n";
+    assert!(Interface::of("broken", text).is_err());
+}
