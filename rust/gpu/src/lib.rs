@@ -5,7 +5,10 @@
 //! `.wgsl` files beside the Rust that dispatches them; what they bind stands in the shader alone ([`shader`]).
 
 mod array;
+pub mod dense;
 pub mod device;
+pub mod last;
+pub mod operator;
 pub mod product;
 pub mod shader;
 #[cfg(test)]

@@ -81,6 +81,24 @@ impl Record {
         Ok(())
     }
 
+    /// Runs a shader on `count` elements, 256 for each workgroup: element (y groups + x) 256 + thread.
+    pub fn elements(
+        &mut self,
+        variant: Variant,
+        arrays: &[(&str, &Array)],
+        sizes: &[u32],
+        count: usize,
+    ) -> Result<()> {
+        if u32::try_from(count).is_err() {
+            return Err(Error::Device(format!(
+                "{count} elements are too many for the indices of the device, 32 bits"
+            )));
+        }
+        let groups = count.div_ceil(256);
+        let along = groups.clamp(1, 32768);
+        self.dispatch(variant, arrays, sizes, [along, groups.div_ceil(along), 1])
+    }
+
     /// Submits all dispatches; does not wait for them.
     pub fn submit(self) -> Result<()> {
         let Record { context, encoder, pass } = self;

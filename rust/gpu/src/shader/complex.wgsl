@@ -39,3 +39,7 @@ fn square(x: T) -> f32 {
 fn inverse(x: T) -> T {
     return vec2<f32>(x.x, -x.y) / dot(x, x);
 }
+
+fn imag(x: T) -> f32 {
+    return x.y;
+}

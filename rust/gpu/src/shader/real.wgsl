@@ -39,3 +39,7 @@ fn square(x: T) -> f32 {
 fn inverse(x: T) -> T {
     return 1.0 / x;
 }
+
+fn imag(x: T) -> f32 {
+    return 0.0;
+}

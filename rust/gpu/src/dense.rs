@@ -1,0 +1,46 @@
+//! Any matrix as an operator: the way of all objects that have no kernels here, whose matrix the CPU forms.
+
+use crate::device::Context;
+use crate::operator::Operator;
+use crate::{Array, Kind};
+use isometry_core::error::{Error, Result};
+use std::sync::Arc;
+
+/// A batch of matrices.
+#[derive(Clone, Copy, Debug)]
+pub struct Dense<'a> {
+    weight: &'a Array,
+}
+
+impl<'a> Dense<'a> {
+    /// A view of weight (batch, n_out, n_in).
+    pub fn new(weight: &'a Array) -> Result<Self> {
+        match weight.shape() {
+            [_, _, _] => Ok(Dense { weight }),
+            shape => Err(Error::shape("weight", "(batch, n_out, n_in)", format!("{shape:?}"))),
+        }
+    }
+}
+
+impl Operator for Dense<'_> {
+    fn context(&self) -> &Arc<Context> {
+        self.weight.context()
+    }
+    fn kind(&self) -> Kind {
+        self.weight.kind()
+    }
+    fn batch(&self) -> usize {
+        self.weight.shape()[0]
+    }
+    fn shape(&self) -> (usize, usize) {
+        (self.weight.shape()[1], self.weight.shape()[2])
+    }
+
+    fn matrix(&self) -> Result<Array> {
+        Ok(self.weight.clone())
+    }
+
+    fn matrix_vjp(&self, _w: &Array, ct: &Array, wanted: &[bool]) -> Result<Vec<Option<Array>>> {
+        Ok(wanted.iter().map(|&wanted| wanted.then(|| ct.clone())).collect())
+    }
+}
