@@ -129,11 +129,11 @@ pub fn fetched(array: &Array) -> Vec<C> {
         .collect()
 }
 
-/// Whether two arrays agree to `units` of rounding, relative to the norm of the reference.
+/// Whether two arrays agree to `units` of rounding, relative to the norm of the reference or to 0.1.
 #[track_caller]
 pub fn near(got: &[C], expected: &[C], units: f64, what: &str) {
     assert_eq!(got.len(), expected.len(), "{what}");
-    let size = expected.iter().map(|x| x.square()).sum::<f64>().sqrt().max(1e-6);
+    let size = expected.iter().map(|x| x.square()).sum::<f64>().sqrt().max(0.1);
     let off = got.iter().zip(expected).map(|(a, b)| a.plus(b.scaled(-1.0)).square()).sum::<f64>().sqrt();
     assert!(off <= units * f64::from(f32::EPSILON) / 2.0 * size, "{what}: {off:e} of {size:e}");
 }

@@ -22,7 +22,7 @@ pub struct Adapter {
 
 /// All adapters, the ones that are used first in front.
 pub fn adapters() -> Vec<Adapter> {
-    found().iter().map(|adapter| described(adapter)).collect()
+    found().iter().map(described).collect()
 }
 
 pub(super) fn instance() -> Instance {

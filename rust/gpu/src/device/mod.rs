@@ -8,4 +8,5 @@ mod record;
 pub use adapter::{Adapter, adapters};
 pub use context::{Context, context};
 pub use memory::Memory;
+pub use record::IDENTITY;
 pub(crate) use record::Record;

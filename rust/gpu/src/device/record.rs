@@ -2,23 +2,30 @@
 
 use super::Context;
 use crate::Array;
-use crate::shader::Variant;
+use crate::shader::{Shader, Variant};
 use isometry_core::error::{Error, Result};
+use isometry_core::sizes::check_len;
 use std::sync::Arc;
 use wgpu::{BindGroupDescriptor, BindGroupEntry, CommandEncoder, ComputePass};
+
+/// identity.wgsl
+pub static IDENTITY: Shader =
+    Shader { name: "identity", source: include_str!("identity.wgsl"), variants: &[&[]] };
 
 /// A sequence of dispatches; each sees what those before it wrote.
 pub(crate) struct Record {
     context: Arc<Context>,
     encoder: CommandEncoder,
     pass: Option<ComputePass<'static>>,
+    /// What the dispatches use: freed before they are submitted, its memory would be written by a call that comes first.
+    held: Vec<Array>,
 }
 
 impl Record {
     pub fn new(context: &Arc<Context>) -> Result<Self> {
         context.alive()?;
         let encoder = context.device.create_command_encoder(&Default::default());
-        Ok(Record { context: context.clone(), encoder, pass: None })
+        Ok(Record { context: context.clone(), encoder, pass: None, held: Vec::new() })
     }
 
     pub fn context(&self) -> &Arc<Context> {
@@ -54,6 +61,7 @@ impl Record {
                 .ok_or_else(|| missing(&binding.name))?;
             let resource = array.memory().buffer()?.as_entire_binding();
             entries.push(BindGroupEntry { binding: binding.number, resource });
+            self.held.push((*array).clone());
         }
         if let Some((extra, _)) =
             arrays.iter().find(|(key, _)| pipeline.interface.bindings.iter().all(|b| b.name != *key))
@@ -99,13 +107,32 @@ impl Record {
         self.dispatch(variant, arrays, sizes, [along, groups.div_ceil(along), 1])
     }
 
+    /// Copies an array.
+    pub fn copy(&mut self, from: &Array, to: &Array) -> Result<()> {
+        check_len("to", to.len(), from.shape())?;
+        let bytes = (from.len() * from.kind().bytes()) as u64;
+        self.pass = None;
+        self.held.extend([from.clone(), to.clone()]);
+        self.encoder.copy_buffer_to_buffer(from.memory().buffer()?, 0, to.memory().buffer()?, 0, bytes);
+        Ok(())
+    }
+
+    /// Writes the identity to matrices (batch, n, n).
+    pub fn identity(&mut self, out: &Array) -> Result<()> {
+        let n = out.shape().last().copied().unwrap_or(0) as u32;
+        let variant = Variant { shader: &IDENTITY, kind: out.kind(), constants: &[] };
+        self.elements(variant, &[("out", out)], &[out.len() as u32, n], out.len())
+    }
+
     /// Submits all dispatches; does not wait for them.
     pub fn submit(self) -> Result<()> {
-        let Record { context, encoder, pass } = self;
+        let Record { context, encoder, pass, held } = self;
         drop(pass);
-        context.scoped(|| {
+        let done = context.scoped(|| {
             context.queue.submit([encoder.finish()]);
             Ok(())
-        })
+        });
+        drop(held);
+        done
     }
 }

@@ -18,46 +18,63 @@ pub static PULL: Shader = Shader { name: "pull", source: include_str!("pull.wgsl
 pub struct Last {
     /// e, (batch, n), of the numbers of the matrix.
     factors: Array,
+    /// Shape of the argument: that of its gradient.
+    shape: Vec<usize>,
     phases: bool,
 }
 
 impl Last {
-    /// Entries s: one per matrix, of a last entry behind ones, or n.
-    pub fn signs(kind: Kind, signs: &Array, batch: usize, n: usize) -> Result<Self> {
+    /// e = (1, ..., 1, s), one s for each matrix.
+    pub fn sign(kind: Kind, sign: &Array, n: usize) -> Result<Self> {
+        let own = sign.download()?;
+        let entry = |at: usize| if at % n + 1 == n { own[at / n] } else { 1.0 };
+        Self::of(kind, sign, [own.len(), n], false, |at| (entry(at), 0.0))
+    }
+
+    /// Fixed real entries, (batch, n).
+    pub fn signs(kind: Kind, signs: &Array, n: usize) -> Result<Self> {
         let own = signs.download()?;
-        let one = own.len() == batch && n != 1;
-        if !one && own.len() != batch * n {
-            return Err(Error::shape("signs", format!("{batch} or {} numbers", batch * n), own.len()));
-        }
-        let entry = |at: usize| match one {
-            true if at % n + 1 == n => own[at / n],
-            true => 1.0,
-            false => own[at],
-        };
-        Self::of(kind, signs, batch, n, false, |at| (entry(at), 0.0))
+        Self::of(kind, signs, [own.len() / n.max(1), n], false, |at| (own[at], 0.0))
     }
 
     /// Angles theta, (batch, n).
-    pub fn phases(phases: &Array, batch: usize, n: usize) -> Result<Self> {
+    pub fn phases(phases: &Array, n: usize) -> Result<Self> {
         let own = phases.download()?;
-        if own.len() != batch * n {
-            return Err(Error::shape("phases", format!("{} numbers", batch * n), own.len()));
-        }
         let turned = |at: usize| f64::from(own[at]).sin_cos();
-        Self::of(Kind::Complex, phases, batch, n, true, |at| (turned(at).1 as f32, turned(at).0 as f32))
+        let sizes = [own.len() / n.max(1), n];
+        Self::of(Kind::Complex, phases, sizes, true, |at| (turned(at).1 as f32, turned(at).0 as f32))
     }
 
     fn of(
         kind: Kind,
-        at: &Array,
-        batch: usize,
-        n: usize,
+        given: &Array,
+        sizes: [usize; 2],
         phases: bool,
         e: impl Fn(usize) -> (f32, f32),
     ) -> Result<Self> {
-        let numbers: Vec<f32> =
-            (0..batch * n).flat_map(|at| <[f32; 2]>::from(e(at)).into_iter().take(kind.parts())).collect();
-        Ok(Last { factors: Array::upload(at.context(), kind, &[batch, n], &numbers)?, phases })
+        let entries = (0..sizes[0] * sizes[1]).map(|at| <[f32; 2]>::from(e(at)));
+        let numbers: Vec<f32> = entries.flat_map(|entry| entry.into_iter().take(kind.parts())).collect();
+        let factors = Array::upload(given.context(), kind, &sizes, &numbers)?;
+        Ok(Last { factors, shape: given.shape().to_vec(), phases })
+    }
+
+    /// Refuses a diagonal of other sizes or numbers than the matrices (batch, n, n).
+    pub fn check(&self, kind: Kind, batch: usize, n: usize) -> Result<()> {
+        if self.factors.shape() == [batch, n] && self.factors.kind() == kind {
+            return Ok(());
+        }
+        let argument = if self.phases { "phases" } else { "signs" };
+        let (shape, own) = (self.factors.shape(), self.factors.kind());
+        Err(Error::shape(
+            argument,
+            format!("({batch}, {n}) for {kind:?} numbers"),
+            format!("{shape:?} for {own:?} ones"),
+        ))
+    }
+
+    /// Whether e = e^{i theta}.
+    pub fn are_phases(&self) -> bool {
+        self.phases
     }
 
     /// out = X E, or X conj(E), of rows (batch, rows, n).
@@ -68,13 +85,20 @@ impl Last {
         record.elements(Variant { shader: &LAST, kind: x.kind(), constants: &[] }, &arrays, &sizes, x.len())
     }
 
-    /// The gradient of the signs or phases, (batch, n), from V and the cotangent of V E, (batch, rows, n).
-    pub(crate) fn pull(&self, record: &mut Record, v: &Array, ct: &Array, out: &Array) -> Result<()> {
+    /// The gradient of the sign or of the phases from V and the cotangent of V E, (batch, rows, n).
+    pub(crate) fn bar(&self, record: &mut Record, v: &Array, ct: &Array) -> Result<Array> {
         let &[batch, rows, n] = v.shape() else {
             return Err(Error::shape("x", "three axes", v.shape().len()));
         };
+        let out = Array::room(v.context(), Kind::Real, &self.shape)?;
         let sizes = [(batch * n) as u32, rows as u32, n as u32, u32::from(self.phases)];
-        let arrays = [("v", v), ("ct", ct), ("factors", &self.factors), ("out", out)];
-        record.elements(Variant { shader: &PULL, kind: v.kind(), constants: &[] }, &arrays, &sizes, batch * n)
+        let arrays = [("v", v), ("ct", ct), ("factors", &self.factors), ("out", &out)];
+        record.elements(
+            Variant { shader: &PULL, kind: v.kind(), constants: &[] },
+            &arrays,
+            &sizes,
+            batch * n,
+        )?;
+        Ok(out)
     }
 }

@@ -1,5 +1,6 @@
-// The gradient of the last factor E = diag(e) of W = V E from the columns of W and of its cotangent G, one thread for each
-// column: d_j = sum_i G_ij conj(V_ij), with V_ij e_j = W_ij. Written is that of a sign, Re d_j, or of a phase, Im(conj(e_j) d_j).
+// The gradient of the last factor E = diag(e) of V E from the columns of V and of the cotangent G of V E, one thread for each
+// column: d_j = sum_i G_ij conj(V_ij). Written is that of the phases, Im(conj(e_j) d_j), or of one sign s, e = (1, ..., 1, s),
+// which is Re d_{n-1}.
 
 #import "numbers"
 
@@ -7,7 +8,7 @@ struct Sizes {
     count: u32,    // of all columns
     rows: u32,
     n: u32,
-    phases: u32,   // 1: e = e^{i theta}; 0: real signs
+    phases: u32,   // 1: e = e^{i theta}; 0: one sign
 }
 
 var<immediate> sizes: Sizes;
@@ -15,7 +16,7 @@ var<immediate> sizes: Sizes;
 @group(0) @binding(0) var<storage, read> v: array<T>;           // (batch, rows, n)
 @group(0) @binding(1) var<storage, read> ct: array<T>;          // (batch, rows, n)
 @group(0) @binding(2) var<storage, read> factors: array<T>;     // (batch, n)
-@group(0) @binding(3) var<storage, read_write> out: array<f32>; // (batch, n)
+@group(0) @binding(3) var<storage, read_write> out: array<f32>; // (batch, n), (batch) of a sign
 
 @compute @workgroup_size(256)
 fn main(
@@ -31,6 +32,10 @@ fn main(
             let place = first + i * sizes.n;
             d = mul_add(ct[place], conj(v[place]), d);
         }
-        out[at] = select(real(d), imag(mul(conj(factors[at]), d)), sizes.phases == 1u);
+        if sizes.phases == 1u {
+            out[at] = imag(mul(conj(factors[at]), d));
+        } else if at % sizes.n + 1u == sizes.n {
+            out[at / sizes.n] = real(d);
+        }
     }
 }

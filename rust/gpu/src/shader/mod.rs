@@ -35,7 +35,16 @@ pub struct Variant {
 }
 
 /// Every shader of the crate; tests validate all their variants.
-pub const SHADERS: &[&Shader] = &[&crate::last::LAST, &crate::last::PULL, &crate::product::PRODUCT];
+pub const SHADERS: &[&Shader] = &[
+    &crate::device::IDENTITY,
+    &crate::householder::BALANCE,
+    &crate::householder::FINISH,
+    &crate::householder::HERMITIAN,
+    &crate::householder::TRIANGLE,
+    &crate::last::LAST,
+    &crate::last::PULL,
+    &crate::product::PRODUCT,
+];
 
 /// The modules that files import, by name.
 fn module(name: &str, kind: Kind) -> Option<&'static str> {

@@ -1,0 +1,168 @@
+//! Products of Householder reflections on the device, by products of matrices alone (docs/math/householder.md):
+//!
+//! ```text
+//! W = (I - U T^-1 U^H) E,     T = striu(U^H U) + diag(U^H U) / 2.
+//! ```
+
+mod inverse;
+mod rows;
+#[cfg(test)]
+mod tests;
+
+pub use inverse::TRIANGLE;
+
+use crate::device::{Context, Record};
+use crate::last::Last;
+use crate::operator::{Operator, Pulled, check_rows};
+use crate::product::{Operand, Product};
+use crate::shader::{Shader, Variant};
+use crate::{Array, Kind};
+use isometry_core::error::{Error, Result};
+use isometry_core::operator::Side;
+use std::sync::Arc;
+
+/// balance.wgsl
+pub static BALANCE: Shader =
+    Shader { name: "balance", source: include_str!("balance.wgsl"), variants: &[&[]] };
+/// hermitian.wgsl
+pub static HERMITIAN: Shader =
+    Shader { name: "hermitian", source: include_str!("hermitian.wgsl"), variants: &[&[]] };
+/// finish.wgsl
+pub static FINISH: Shader = Shader { name: "finish", source: include_str!("finish.wgsl"), variants: &[&[]] };
+
+/// A batch of products of reflections.
+#[derive(Clone, Copy, Debug)]
+pub struct Householder<'a> {
+    vectors: &'a Array,
+    last: Option<&'a Last>,
+    batch: usize,
+    n: usize,
+    m: usize,
+}
+
+/// U with columns of ordinary length, their scales, and T^-1.
+struct Factors {
+    /// (batch, n, m)
+    u: Array,
+    /// (batch, m)
+    scales: Array,
+    /// (batch, m, m)
+    inverse: Array,
+}
+
+impl<'a> Householder<'a> {
+    /// A view of vectors (batch, n, m): the columns of each matrix U are the reflection vectors. E is the last factor.
+    pub fn new(vectors: &'a Array, last: Option<&'a Last>) -> Result<Self> {
+        let &[batch, n, m] = vectors.shape() else {
+            return Err(Error::shape("vectors", "(batch, n, m)", format!("{:?}", vectors.shape())));
+        };
+        last.map_or(Ok(()), |last| last.check(vectors.kind(), batch, n))?;
+        Ok(Householder { vectors, last, batch, n, m })
+    }
+
+    fn room(&self, sizes: [usize; 2]) -> Result<Array> {
+        Array::room(self.context(), self.kind(), &[self.batch, sizes[0], sizes[1]])
+    }
+
+    fn factors(&self, record: &mut Record) -> Result<Factors> {
+        let (kind, (n, m)) = (self.kind(), (self.n, self.m));
+        let scales = Array::room(self.context(), Kind::Real, &[self.batch, m])?;
+        let (u, gram) = (self.room([n, m])?, self.room([m, m])?);
+        let arrays = [("vectors", self.vectors), ("balanced", &u), ("scales", &scales)];
+        let (columns, variant) = (self.batch * m, Variant { shader: &BALANCE, kind, constants: &[] });
+        record.elements(variant, &arrays, &[columns as u32, n as u32, m as u32], columns)?;
+        let columns = Operand::new(&u, n * m, m);
+        Product::new(self.batch, (m, m, n), columns.h(), columns, Operand::new(&gram, m * m, m))
+            .record(record, kind)?;
+        let inverse = inverse::inverse(record, &gram)?;
+        Ok(Factors { u, scales, inverse })
+    }
+
+    /// L <- M + M^H of its lower triangle.
+    fn hermitian(&self, record: &mut Record, l: &Array) -> Result<()> {
+        let variant = Variant { shader: &HERMITIAN, kind: self.kind(), constants: &[] };
+        record.elements(variant, &[("l", l)], &[l.len() as u32, self.m as u32], l.len())
+    }
+
+    /// The gradient of the given vectors from that of the balanced ones, in place.
+    fn finish(&self, record: &mut Record, factors: &Factors, bar: &Array) -> Result<()> {
+        let variant = Variant { shader: &FINISH, kind: self.kind(), constants: &[] };
+        let sizes = [bar.len() as u32, self.n as u32, self.m as u32];
+        record.elements(variant, &[("scales", &factors.scales), ("bar", bar)], &sizes, bar.len())
+    }
+
+    /// The gradients in the order of the core's list: vectors, sign, phases.
+    fn listed(&self, vectors: Option<Array>, last: Option<Array>) -> Vec<Option<Array>> {
+        let phases = self.last.is_some_and(Last::are_phases);
+        let (sign, phases) = if phases { (None, last) } else { (last, None) };
+        vec![vectors, sign, phases]
+    }
+
+    /// Whether (vectors, the last factor) have a gradient that is wanted.
+    fn wants(&self, wanted: &[bool]) -> (bool, Option<&Last>) {
+        let want = |i: usize| wanted.get(i).copied().unwrap_or(false);
+        (want(0), self.last.filter(|last| want(if last.are_phases() { 2 } else { 1 })))
+    }
+}
+
+impl Operator for Householder<'_> {
+    fn context(&self) -> &Arc<Context> {
+        self.vectors.context()
+    }
+    fn kind(&self) -> Kind {
+        self.vectors.kind()
+    }
+    fn batch(&self) -> usize {
+        self.batch
+    }
+    fn shape(&self) -> (usize, usize) {
+        (self.n, self.n)
+    }
+
+    fn matrix(&self) -> Result<Array> {
+        let mut record = Record::new(self.context())?;
+        let out = self.whole(&mut record)?;
+        record.submit()?;
+        Ok(out)
+    }
+
+    fn matrix_vjp(&self, _w: &Array, ct: &Array, wanted: &[bool]) -> Result<Vec<Option<Array>>> {
+        check_rows("ct", ct, self.kind(), self.batch, self.n)?;
+        let mut record = Record::new(self.context())?;
+        let found = self.pull_matrix(&mut record, ct, wanted)?;
+        record.submit()?;
+        Ok(found)
+    }
+
+    fn apply(&self, x: &Array, side: Side) -> Result<Array> {
+        check_rows("x", x, self.kind(), self.batch, self.n)?;
+        let mut record = Record::new(self.context())?;
+        let factors = self.factors(&mut record)?;
+        let out = self.rows(&mut record, &factors, x, side)?;
+        record.submit()?;
+        Ok(out)
+    }
+
+    fn apply_vjp(
+        &self,
+        x: &Array,
+        ct: &Array,
+        side: Side,
+        wanted: &[bool],
+        x_wanted: bool,
+    ) -> Result<Pulled> {
+        check_rows("x", x, self.kind(), self.batch, self.n)?;
+        check_rows("ct", ct, self.kind(), self.batch, self.n)?;
+        let mut record = Record::new(self.context())?;
+        let factors = self.factors(&mut record)?;
+        // Re <ct, W^H x> = Re <W ct, x>: the gradient of the adjoint is that of the forward map with x and ct exchanged
+        let (forward, (x, ct)) =
+            (side == Side::Forward, if side == Side::Forward { (x, ct) } else { (ct, x) });
+        let mut pulled = self.pull_rows(&mut record, &factors, x, ct, wanted, forward && x_wanted)?;
+        if !forward && x_wanted {
+            pulled.x = Some(self.rows(&mut record, &factors, x, Side::Forward)?);
+        }
+        record.submit()?;
+        Ok(pulled)
+    }
+}

@@ -1,0 +1,222 @@
+//! Against the product of reflections in double precision, and gradients against differences.
+
+use super::*;
+use crate::testing::{C, M, device, fetched, near, numbers, sent};
+use isometry_core::operator::Side;
+
+/// What E is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum End {
+    None,
+    Sign,
+    Phases,
+}
+
+/// A product of reflections in double precision.
+#[derive(Clone)]
+struct Reference {
+    u: M,
+    end: End,
+    angles: Vec<f64>,
+}
+
+impl Reference {
+    fn draw(kind: Kind, n: usize, m: usize, end: End, seed: u64) -> Self {
+        let u = M { rows: n, columns: m, data: numbers(kind, n * m, seed) };
+        let angles = numbers(Kind::Real, if end == End::Sign { 1 } else { n }, seed + 50)
+            .iter()
+            .map(|x| x.0)
+            .collect();
+        Reference { u, end, angles }
+    }
+
+    fn matrix(&self) -> M {
+        let n = self.u.rows;
+        let e = |j: usize| match self.end {
+            End::None => C(1.0, 0.0),
+            End::Sign => C(if j + 1 == n { self.angles[0] } else { 1.0 }, 0.0),
+            End::Phases => C(self.angles[j].cos(), self.angles[j].sin()),
+        };
+        let mut w = M::eye(n);
+        for j in 0..self.u.columns {
+            let column = M::new(n, 1, |i, _| self.u.at(i, j));
+            w = w.times(&M::eye(n).plus(&column.times(&column.h()), -2.0 / column.norm().powi(2)));
+        }
+        M::new(n, n, |i, j| w.at(i, j).times(e(j)))
+    }
+
+    /// Derivatives of a real function of W with respect to all entries: of U (conjugate derivative), then of the angles.
+    fn gradients(&self, kind: Kind, loss: impl Fn(&M) -> f64) -> (Vec<C>, Vec<C>) {
+        let step = 1e-5;
+        let change = |f: &dyn Fn(&mut Reference, f64)| {
+            let at = |h: f64| {
+                let mut own = self.clone();
+                f(&mut own, h);
+                loss(&own.matrix())
+            };
+            (at(step) - at(-step)) / (2.0 * step)
+        };
+        let entry = |k: usize| {
+            let re = change(&|own, h| own.u.data[k].0 += h);
+            let im = if kind == Kind::Complex { change(&|own, h| own.u.data[k].1 += h) } else { 0.0 };
+            C(re, im)
+        };
+        let angles = if self.end == End::None { 0 } else { self.angles.len() };
+        (
+            (0..self.u.data.len()).map(entry).collect(),
+            (0..angles).map(|k| C(change(&|own, h| own.angles[k] += h), 0.0)).collect(),
+        )
+    }
+}
+
+fn inner(a: &M, b: &M) -> f64 {
+    a.data.iter().zip(&b.data).map(|(a, b)| a.0 * b.0 + a.1 * b.1).sum()
+}
+
+const SIZES: [(usize, usize, usize, usize); 6] =
+    [(1, 1, 1, 2), (2, 5, 3, 4), (1, 7, 7, 1), (3, 6, 9, 2), (1, 40, 33, 3), (1, 20, 70, 2)];
+
+fn each(test: impl Fn(&Arc<Context>, Kind, End, &[Reference], usize)) {
+    let Some(context) = device() else { return };
+    for kind in [Kind::Real, Kind::Complex] {
+        for end in [End::None, End::Sign, End::Phases] {
+            if end == End::Phases && kind == Kind::Real {
+                continue;
+            }
+            for (batch, n, m, rows) in SIZES {
+                let all: Vec<_> =
+                    (0..batch).map(|b| Reference::draw(kind, n, m, end, 3 + b as u64)).collect();
+                test(&context, kind, end, &all, rows);
+            }
+        }
+    }
+}
+
+/// The arrays of the operators.
+fn held(context: &Arc<Context>, kind: Kind, all: &[Reference]) -> (Array, Option<Last>) {
+    let (n, m) = (all[0].u.rows, all[0].u.columns);
+    let vectors: Vec<C> = all.iter().flat_map(|r| r.u.data.clone()).collect();
+    let vectors = sent(context, kind, &[all.len(), n, m], &vectors);
+    let angles: Vec<C> = all.iter().flat_map(|r| r.angles.iter().map(|&x| C(x, 0.0))).collect();
+    let last = match all[0].end {
+        End::None => None,
+        End::Sign => Some(Last::sign(kind, &sent(context, Kind::Real, &[all.len()], &angles), n).unwrap()),
+        End::Phases => Some(Last::phases(&sent(context, Kind::Real, &[all.len(), n], &angles), n).unwrap()),
+    };
+    (vectors, last)
+}
+
+fn units(n: usize, m: usize) -> f64 {
+    20.0 + 4.0 * (n.max(m) as f64)
+}
+
+#[test]
+fn matrices_and_their_gradients() {
+    each(|context, kind, end, all, _| {
+        let (vectors, last) = held(context, kind, all);
+        let (n, m) = (all[0].u.rows, all[0].u.columns);
+        let own = Householder::new(&vectors, last.as_ref()).unwrap();
+        let what = format!("{kind:?} {end:?} {} x {n} x {m}", all.len());
+        let w = own.matrix().unwrap();
+        let expected: Vec<C> = all.iter().flat_map(|r| r.matrix().data).collect();
+        near(&fetched(&w), &expected, units(n, m), &what);
+        if n * m > 300 {
+            return;
+        }
+        let cts: Vec<M> = (0..all.len())
+            .map(|b| M { rows: n, columns: n, data: numbers(kind, n * n, 90 + b as u64) })
+            .collect();
+        let ct: Vec<C> = cts.iter().flat_map(|ct| ct.data.clone()).collect();
+        let ct = sent(context, kind, &[all.len(), n, n], &ct);
+        let found = own.matrix_vjp(&w, &ct, &[true; 3]).unwrap();
+        let pairs: Vec<_> = all.iter().zip(&cts).map(|(r, ct)| r.gradients(kind, |w| inner(ct, w))).collect();
+        check(&found, end, &pairs, units(n, m), &what);
+    });
+}
+
+fn check(found: &[Option<Array>], end: End, pairs: &[(Vec<C>, Vec<C>)], units: f64, what: &str) {
+    let vectors: Vec<C> = pairs.iter().flat_map(|(vectors, _)| vectors.clone()).collect();
+    near(&fetched(found[0].as_ref().unwrap()), &vectors, 10.0 * units, &format!("{what}: vectors"));
+    let angles: Vec<C> = pairs.iter().flat_map(|(_, angles)| angles.clone()).collect();
+    let place = [None, Some(1), Some(2)][end as usize];
+    for at in [1, 2] {
+        assert_eq!(found[at].is_some(), place == Some(at), "{what}");
+    }
+    if let Some(place) = place {
+        near(&fetched(found[place].as_ref().unwrap()), &angles, 10.0 * units, &format!("{what}: last"));
+    }
+}
+
+#[test]
+fn rows_and_their_gradients() {
+    each(|context, kind, end, all, rows| {
+        let (vectors, last) = held(context, kind, all);
+        let (n, m) = (all[0].u.rows, all[0].u.columns);
+        let own = Householder::new(&vectors, last.as_ref()).unwrap();
+        let draw = |seed: u64| -> Vec<M> {
+            (0..all.len())
+                .map(|b| M { rows, columns: n, data: numbers(kind, rows * n, seed + b as u64) })
+                .collect()
+        };
+        let send = |all: &[M]| {
+            sent(
+                context,
+                kind,
+                &[all.len(), rows, n],
+                &all.iter().flat_map(|x| x.data.clone()).collect::<Vec<_>>(),
+            )
+        };
+        let (xs, cts) = (draw(7), draw(70));
+        let (x, ct) = (send(&xs), send(&cts));
+        for side in [Side::Forward, Side::Adjoint] {
+            let what = format!("{kind:?} {end:?} {side:?} {} x {n} x {m}", all.len());
+            let turned = |w: &M, x: &M, adjoint: bool| x.times(&if adjoint { w.conj() } else { w.t() });
+            let adjoint = side == Side::Adjoint;
+            let expected = |x: &[M], adjoint| -> Vec<C> {
+                all.iter().zip(x).flat_map(|(r, x)| turned(&r.matrix(), x, adjoint).data).collect()
+            };
+            near(&fetched(&own.apply(&x, side).unwrap()), &expected(&xs, adjoint), units(n, m), &what);
+            if n * m > 300 {
+                continue;
+            }
+            let pulled = own.apply_vjp(&x, &ct, side, &[true; 3], true).unwrap();
+            near(&fetched(&pulled.x.unwrap()), &expected(&cts, !adjoint), units(n, m), &format!("{what}: x"));
+            let pairs: Vec<_> = all
+                .iter()
+                .zip(xs.iter().zip(&cts))
+                .map(|(r, (x, ct))| r.gradients(kind, |w| inner(ct, &turned(w, x, adjoint))))
+                .collect();
+            check(&pulled.arguments, end, &pairs, units(n, m), &what);
+        }
+    });
+}
+
+#[test]
+fn lengths_of_the_vectors_do_not_matter() {
+    let Some(context) = device() else { return };
+    for length in [1e-18f32, 1.0, 3e18] {
+        let u: Vec<C> =
+            numbers(Kind::Real, 12, 5).iter().map(|x| C(f64::from(x.0 as f32 * length), 0.0)).collect();
+        let reference =
+            Reference { u: M { rows: 4, columns: 3, data: u.clone() }, end: End::None, angles: vec![] };
+        let vectors = sent(&context, Kind::Real, &[1, 4, 3], &u);
+        let own = Householder::new(&vectors, None).unwrap();
+        let w = own.matrix().unwrap();
+        near(&fetched(&w), &reference.matrix().data, 30.0, &format!("length {length}"));
+    }
+}
+
+#[test]
+fn empty_sizes() {
+    let Some(context) = device() else { return };
+    for (batch, n, m, rows) in [(0, 3, 2, 2), (1, 3, 0, 2), (1, 3, 2, 0), (1, 0, 0, 1)] {
+        let vectors = sent(&context, Kind::Real, &[batch, n, m], &numbers(Kind::Real, batch * n * m, 1));
+        let x = numbers(Kind::Real, batch * rows * n, 2);
+        let own = Householder::new(&vectors, None).unwrap();
+        let out = own.apply(&sent(&context, Kind::Real, &[batch, rows, n], &x), Side::Forward).unwrap();
+        assert_eq!(out.shape(), [batch, rows, n]);
+        if m == 0 {
+            near(&fetched(&out), &x, 0.0, "no reflections");
+        }
+    }
+}
