@@ -9,6 +9,7 @@ pub mod dense;
 pub mod device;
 pub mod householder;
 pub mod last;
+pub mod objects;
 pub mod operator;
 pub mod product;
 pub mod shader;

@@ -6,6 +6,8 @@ mod cayley;
 mod config;
 mod error;
 mod gate;
+#[cfg(feature = "gpu")]
+mod gpu;
 mod gru;
 mod householder;
 mod operator;
@@ -25,6 +27,12 @@ mod _core {
     use crate::cayley::cayley_from_matrix;
     #[pymodule_export]
     use crate::config::{adopt_openmp, available_parallelism, config};
+    #[cfg(feature = "gpu")]
+    #[pymodule_export]
+    use crate::gpu::{
+        GpuArray, gpu_adapters, gpu_objects, gpu_operator_apply, gpu_operator_apply_vjp, gpu_operator_matrix,
+        gpu_operator_matrix_vjp,
+    };
     #[pymodule_export]
     use crate::gru::{gru, gru_vjp};
     #[pymodule_export]

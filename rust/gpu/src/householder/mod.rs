@@ -31,10 +31,10 @@ pub static HERMITIAN: Shader =
 pub static FINISH: Shader = Shader { name: "finish", source: include_str!("finish.wgsl"), variants: &[&[]] };
 
 /// A batch of products of reflections.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Householder<'a> {
     vectors: &'a Array,
-    last: Option<&'a Last>,
+    last: Option<Last>,
     batch: usize,
     n: usize,
     m: usize,
@@ -52,11 +52,11 @@ struct Factors {
 
 impl<'a> Householder<'a> {
     /// A view of vectors (batch, n, m): the columns of each matrix U are the reflection vectors. E is the last factor.
-    pub fn new(vectors: &'a Array, last: Option<&'a Last>) -> Result<Self> {
+    pub fn new(vectors: &'a Array, last: Option<Last>) -> Result<Self> {
         let &[batch, n, m] = vectors.shape() else {
             return Err(Error::shape("vectors", "(batch, n, m)", format!("{:?}", vectors.shape())));
         };
-        last.map_or(Ok(()), |last| last.check(vectors.kind(), batch, n))?;
+        last.as_ref().map_or(Ok(()), |last| last.check(vectors.kind(), batch, n))?;
         Ok(Householder { vectors, last, batch, n, m })
     }
 
@@ -93,7 +93,7 @@ impl<'a> Householder<'a> {
 
     /// The gradients in the order of the core's list: vectors, sign, phases.
     fn listed(&self, vectors: Option<Array>, last: Option<Array>) -> Vec<Option<Array>> {
-        let phases = self.last.is_some_and(Last::are_phases);
+        let phases = self.last.as_ref().is_some_and(Last::are_phases);
         let (sign, phases) = if phases { (None, last) } else { (last, None) };
         vec![vectors, sign, phases]
     }
@@ -101,7 +101,8 @@ impl<'a> Householder<'a> {
     /// Whether (vectors, the last factor) have a gradient that is wanted.
     fn wants(&self, wanted: &[bool]) -> (bool, Option<&Last>) {
         let want = |i: usize| wanted.get(i).copied().unwrap_or(false);
-        (want(0), self.last.filter(|last| want(if last.are_phases() { 2 } else { 1 })))
+        let last = self.last.as_ref();
+        (want(0), last.filter(|last| want(if last.are_phases() { 2 } else { 1 })))
     }
 }
 

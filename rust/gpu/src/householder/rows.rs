@@ -56,7 +56,7 @@ impl Householder<'_> {
 
     /// X E or X conj(E): X itself where E = I.
     fn scaled(&self, record: &mut Record, x: &Array, conj: bool) -> Result<Array> {
-        let Some(last) = self.last else { return Ok(x.clone()) };
+        let Some(last) = &self.last else { return Ok(x.clone()) };
         let out = Array::room(x.context(), x.kind(), x.shape())?;
         last.scale(record, x, conj, &out)?;
         Ok(out)

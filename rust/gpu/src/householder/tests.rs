@@ -115,7 +115,7 @@ fn matrices_and_their_gradients() {
     each(|context, kind, end, all, _| {
         let (vectors, last) = held(context, kind, all);
         let (n, m) = (all[0].u.rows, all[0].u.columns);
-        let own = Householder::new(&vectors, last.as_ref()).unwrap();
+        let own = Householder::new(&vectors, last).unwrap();
         let what = format!("{kind:?} {end:?} {} x {n} x {m}", all.len());
         let w = own.matrix().unwrap();
         let expected: Vec<C> = all.iter().flat_map(|r| r.matrix().data).collect();
@@ -152,7 +152,7 @@ fn rows_and_their_gradients() {
     each(|context, kind, end, all, rows| {
         let (vectors, last) = held(context, kind, all);
         let (n, m) = (all[0].u.rows, all[0].u.columns);
-        let own = Householder::new(&vectors, last.as_ref()).unwrap();
+        let own = Householder::new(&vectors, last).unwrap();
         let draw = |seed: u64| -> Vec<M> {
             (0..all.len())
                 .map(|b| M { rows, columns: n, data: numbers(kind, rows * n, seed + b as u64) })

@@ -1,0 +1,32 @@
+//! The objects that have kernels here, by the names and lists of arguments of the core.
+
+use crate::Array;
+use crate::dense::Dense;
+use crate::householder::Householder;
+use crate::last::Last;
+use crate::operator::Operator;
+use isometry_core::error::{Error, Result};
+
+/// Their names; all others go through their matrix, formed on the CPU, as `dense`.
+pub const OBJECTS: &[&str] = &["dense", "householder"];
+
+/// A view of an object's arguments, each with the batch as its first axis.
+pub fn view<'a>(object: &str, given: &[Option<&'a Array>]) -> Result<Box<dyn Operator + 'a>> {
+    let absent = |i: usize| Error::value("arguments", format!("lack number {i} of {object}"));
+    let get = |i: usize| given.get(i).copied().flatten();
+    let own = |i: usize| get(i).ok_or_else(|| absent(i));
+    match object {
+        "dense" => Ok(Box::new(Dense::new(own(0)?)?)),
+        "householder" => {
+            let vectors = own(0)?;
+            let n = vectors.shape().get(1).copied().unwrap_or(0);
+            let last = match (get(1), get(2)) {
+                (Some(sign), _) => Some(Last::sign(vectors.kind(), sign, n)?),
+                (None, Some(phases)) => Some(Last::phases(phases, n)?),
+                (None, None) => None,
+            };
+            Ok(Box::new(Householder::new(vectors, last)?))
+        }
+        _ => Err(Error::value("object", format!("{object} has no kernels on the GPU"))),
+    }
+}

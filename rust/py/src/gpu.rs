@@ -1,0 +1,172 @@
+//! `gpu_*`: the same calls on arrays of the device, by handle. The Python faces upload and download.
+
+use crate::arrays::{Input, Kind, Number, kind};
+use crate::error::exception;
+use isometry_core::scalar::{c32, parts};
+use isometry_core::{Result, Side};
+use isometry_gpu::device::{adapters, context};
+use isometry_gpu::{Array, objects};
+use numpy::{PyArray1, PyArrayMethods};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+/// An array of the device.
+#[pyclass(frozen, module = "isometry._core")]
+pub struct GpuArray(Array);
+
+/// Single precision, in which the device computes.
+fn uploaded<T: Number>(array: &Bound<'_, PyAny>, kind: isometry_gpu::Kind) -> PyResult<Array>
+where
+    T::Real: Into<f32>,
+{
+    let input = Input::<T>::new("array", array)?;
+    let numbers: Vec<f32> = parts(input.slice()).iter().map(|&x| x.into()).collect();
+    let shape = input.shape().to_vec();
+    let py = array.py();
+    py.detach(|| Array::upload(&context()?, kind, &shape, &numbers)).map_err(exception)
+}
+
+#[pymethods]
+impl GpuArray {
+    /// A copy of a NumPy array of float32 or complex64 on the device.
+    #[staticmethod]
+    fn upload(array: &Bound<'_, PyAny>) -> PyResult<Self> {
+        match kind("array", array)? {
+            Kind::F32 => uploaded::<f32>(array, isometry_gpu::Kind::Real).map(GpuArray),
+            Kind::C32 => uploaded::<c32>(array, isometry_gpu::Kind::Complex).map(GpuArray),
+            _ => Err(PyTypeError::new_err("array: the device computes in float32 and complex64")),
+        }
+    }
+
+    /// Waits for what was submitted, and copies to a NumPy array.
+    fn download<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let numbers = py.detach(|| self.0.download()).map_err(exception)?;
+        let shape: Vec<usize> = self.0.shape().to_vec();
+        match self.0.kind() {
+            isometry_gpu::Kind::Real => Ok(PyArray1::from_vec(py, numbers).reshape(shape)?.into_any()),
+            isometry_gpu::Kind::Complex => {
+                let pairs: Vec<c32> = numbers.chunks_exact(2).map(|x| c32::new(x[0], x[1])).collect();
+                Ok(PyArray1::from_vec(py, pairs).reshape(shape)?.into_any())
+            }
+        }
+    }
+
+    /// The same numbers in another shape.
+    fn reshape(&self, shape: Vec<usize>) -> PyResult<Self> {
+        self.0.reshaped(&shape).map(GpuArray).map_err(exception)
+    }
+
+    /// Sizes of its axes.
+    #[getter]
+    fn shape(&self) -> Vec<usize> {
+        self.0.shape().to_vec()
+    }
+
+    /// "float32" or "complex64".
+    #[getter]
+    fn dtype(&self) -> &'static str {
+        match self.0.kind() {
+            isometry_gpu::Kind::Real => "float32",
+            isometry_gpu::Kind::Complex => "complex64",
+        }
+    }
+}
+
+/// (name, kind, backend, driver) of every adapter.
+#[pyfunction]
+pub fn gpu_adapters(py: Python<'_>) -> Vec<(String, &'static str, &'static str, String)> {
+    let found = py.detach(adapters);
+    found.into_iter().map(|a| (a.name, a.kind, a.backend, a.driver)).collect()
+}
+
+/// The objects that have kernels on the device.
+#[pyfunction]
+pub fn gpu_objects() -> Vec<&'static str> {
+    objects::OBJECTS.to_vec()
+}
+
+type Arguments = Vec<Option<Array>>;
+
+fn held(given: &Bound<'_, PyTuple>) -> PyResult<Arguments> {
+    let one = |array: Bound<'_, PyAny>| {
+        if array.is_none() { Ok(None) } else { Ok(Some(array.cast::<GpuArray>()?.get().0.clone())) }
+    };
+    given.iter().map(one).collect()
+}
+
+/// Runs `f` on the operator without the lock of the interpreter.
+fn on<R: Send>(
+    py: Python<'_>,
+    object: &str,
+    given: &Arguments,
+    f: impl FnOnce(&dyn isometry_gpu::operator::Operator) -> Result<R> + Send,
+) -> PyResult<R> {
+    let run = || {
+        let views: Vec<Option<&Array>> = given.iter().map(Option::as_ref).collect();
+        f(&*objects::view(object, &views)?)
+    };
+    py.detach(run).map_err(exception)
+}
+
+fn handles(arrays: Vec<Option<Array>>) -> Vec<Option<GpuArray>> {
+    arrays.into_iter().map(|array| array.map(GpuArray)).collect()
+}
+
+fn side(adjoint: bool) -> Side {
+    if adjoint { Side::Adjoint } else { Side::Forward }
+}
+
+/// W of every matrix of the batch.
+#[pyfunction]
+pub fn gpu_operator_matrix(
+    py: Python<'_>,
+    object: &str,
+    arguments: &Bound<'_, PyTuple>,
+) -> PyResult<GpuArray> {
+    on(py, object, &held(arguments)?, |operator| operator.matrix()).map(GpuArray)
+}
+
+/// The gradients of the arguments that are wanted, from W and its cotangent.
+#[pyfunction]
+pub fn gpu_operator_matrix_vjp(
+    py: Python<'_>,
+    object: &str,
+    arguments: &Bound<'_, PyTuple>,
+    w: &GpuArray,
+    ct: &GpuArray,
+    wanted: Vec<bool>,
+) -> PyResult<Vec<Option<GpuArray>>> {
+    on(py, object, &held(arguments)?, |operator| operator.matrix_vjp(&w.0, &ct.0, &wanted)).map(handles)
+}
+
+/// W x or W^H x of rows (batch, rows, n).
+#[pyfunction]
+pub fn gpu_operator_apply(
+    py: Python<'_>,
+    object: &str,
+    arguments: &Bound<'_, PyTuple>,
+    x: &GpuArray,
+    adjoint: bool,
+) -> PyResult<GpuArray> {
+    on(py, object, &held(arguments)?, |operator| operator.apply(&x.0, side(adjoint))).map(GpuArray)
+}
+
+/// The gradients of the arguments that are wanted and of x.
+#[pyfunction]
+#[allow(clippy::type_complexity, reason = "the two results of one call")]
+pub fn gpu_operator_apply_vjp(
+    py: Python<'_>,
+    object: &str,
+    arguments: &Bound<'_, PyTuple>,
+    x: &GpuArray,
+    ct: &GpuArray,
+    adjoint: bool,
+    wanted: Vec<bool>,
+    x_wanted: bool,
+) -> PyResult<(Vec<Option<GpuArray>>, Option<GpuArray>)> {
+    let pulled = on(py, object, &held(arguments)?, |operator| {
+        operator.apply_vjp(&x.0, &ct.0, side(adjoint), &wanted, x_wanted)
+    })?;
+    Ok((handles(pulled.arguments), pulled.x.map(GpuArray)))
+}
