@@ -3,8 +3,12 @@
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from typing import Literal
 
-from isometry import _check
+from isometry import _check, _threads
+
+#: Where a call computes: so many threads of the CPU, or the GPU.
+Place = int | Literal["gpu"]
 
 _BACKEND = ContextVar("isometry_backend", default="cpu")
 
@@ -43,7 +47,16 @@ def _within(name: str) -> Iterator[None]:
         _BACKEND.reset(token)
 
 
-def serve(backend: str | None) -> None:
-    """Refuse a backend that does not exist or cannot serve."""
+def serve(backend: str | None) -> Place:
+    """Where a call computes; refuses a backend that does not exist or cannot serve."""
     if type(backend) is not str or backend != "cpu":
-        _check.backend(_BACKEND.get() if backend is None else backend)
+        name = _BACKEND.get() if backend is None else backend
+        _check.backend(name)
+        if name == "gpu":
+            return "gpu"
+    return _threads.get_num_threads()
+
+
+def named(place: Place) -> str:
+    """The backend that computes there."""
+    return "gpu" if place == "gpu" else "cpu"

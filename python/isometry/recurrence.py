@@ -12,9 +12,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isometry import _check, _check_recurrence, _core, _threads
+from isometry import _check, _check_recurrence, _core
 from isometry._arrays import Array, DType, common, finite, gradient, ready, real_type, taken, taken_integers, taken_real
-from isometry._backend import serve
+from isometry._backend import Place, serve
 from isometry._states import checked
 from isometry.operators._declared import Declared
 from isometry.operators._operator import Operator
@@ -108,7 +108,7 @@ def recurrence(
     call = _prepared(transition, given, options, None)
     states = np.empty(call.shape, call.dtype)
     route = call.route
-    _core.recurrence(route.object, route.arguments, call.sequence, states, _threads.get_num_threads())
+    _core.recurrence(route.object, route.arguments, call.sequence, states, call.place)
     return _unsorted(states, call.order)
 
 
@@ -179,16 +179,15 @@ def recurrence_vjp(
     x, weight, h0, bias, _, activation_bias, *_ = call.sequence
     bars = tuple(None if a is None else np.empty_like(a) for a in (x, weight, h0, bias, activation_bias))
     states, ct = (ready(_sorted(a, order), dtype) for a in (states, ct))
-    threads = _threads.get_num_threads()
     if _check.flag("check_states", check_states):
         remake = partial(_core.recurrence, route.object, route.arguments)
-        checked(states, call.sequence, lambda step, out: remake(step, out, threads))
-    _core.recurrence_vjp(route.object, route.arguments, call.sequence, states, ct, route.bars, bars, threads)
+        checked(states, call.sequence, lambda step, out: remake(step, out, call.place))
+    _core.recurrence_vjp(route.object, route.arguments, call.sequence, states, ct, route.bars, bars, call.place)
 
     x_bar, weight_bar, h0_bar, bias_bar, activation_bias_bar = bars
     if order is not None:
-        place = np.argsort(order)
-        x_bar, h0_bar = (None if a is None else a.take(place, axis) for a, axis in ((x_bar, 1), (h0_bar, 0)))
+        back = np.argsort(order)
+        x_bar, h0_bar = (None if a is None else a.take(back, axis) for a, axis in ((x_bar, 1), (h0_bar, 0)))
     result = {
         "x": x_bar,
         "input_weight": weight_bar,
@@ -228,6 +227,7 @@ class _Call(NamedTuple):
     dtype: DType
     order: Array | None  # of the sequences, if they are not sorted already
     route: "_Route"
+    place: Place
     sequence: tuple[Any, ...]  # the arguments besides the transition, in the order of `_core`
 
 
@@ -237,7 +237,7 @@ def _prepared(transition: Operator, given: Given, options: _Options, results: di
         _check.kind("transition", "an operator (Householder, Cayley, Dense, ...)", transition)
     activation, check_finite = options.activation, _check.flag("check_finite", options.check_finite)
     reverse = _check.flag("reverse", options.reverse)
-    serve(options.backend)
+    place = serve(options.backend)
     _check_recurrence.activation(activation, "activation")
     _check_recurrence.slope(options.slope)
     shapes = {name: None if a is None else a.shape for name, a in given.items()}
@@ -271,7 +271,8 @@ def _prepared(transition: Operator, given: Given, options: _Options, results: di
         (steps, batch, n),
         dtype,
         order,
-        _route(transition, dtype, steps, batch),
+        _route(transition, dtype, steps, batch, place),
+        place,
         (
             *_arguments(given, dtype, order, batch),
             activation,
@@ -334,12 +335,12 @@ class _Route(NamedTuple):
     pull: Callable[[], dict[str, Any]]
 
 
-def _route(transition: Operator, dtype: DType, steps: int, batch: int) -> _Route:
-    if isinstance(transition, Declared):
+def _route(transition: Operator, dtype: DType, steps: int, batch: int, place: Place) -> _Route:
+    if isinstance(transition, Declared) and place != "gpu":
         stem, p = transition._declaration.stem, transition._parameters(dtype)
         if _core.recurrence_route(stem, p, steps, batch) == "factored":
             bars = transition._bars(p)
             return _Route(stem, p, bars, partial(transition._gradients, bars))
-    w = transition._matrices(dtype)
+    w = transition._matrices(dtype, place)
     w_bar = np.empty_like(w)
-    return _Route("dense", (w,), (w_bar,), partial(transition._pull_matrices, w, w_bar))
+    return _Route("dense", (w,), (w_bar,), partial(transition._pull_matrices, w, w_bar, place))

@@ -7,6 +7,7 @@ from numpy.typing import DTypeLike
 
 from isometry import _check_expression
 from isometry._arrays import Array, DType
+from isometry._backend import Place
 from isometry._index import Key
 from isometry.operators._immutable import Immutable
 from isometry.operators._operator import Gradients, Operator
@@ -80,17 +81,17 @@ class Adjoint(Immutable):
     def _check_held(self, check_finite: bool) -> None:
         self.operator._check_held(check_finite)
 
-    def _act(self, x: Array, out: Array, adjoint: bool) -> None:
-        self.operator._act(x, out, not adjoint)
+    def _act(self, x: Array, out: Array, adjoint: bool, place: Place) -> None:
+        self.operator._act(x, out, not adjoint, place)
 
-    def _pull(self, x: Array, ct: Array, x_bar: Array, adjoint: bool) -> Gradients:
-        return self.operator._pull(x, ct, x_bar, not adjoint)
+    def _pull(self, x: Array, ct: Array, x_bar: Array, adjoint: bool, place: Place) -> Gradients:
+        return self.operator._pull(x, ct, x_bar, not adjoint, place)
 
-    def _matrices(self, dtype: DType) -> Array:
-        return _transposed(self.operator._matrices(dtype))
+    def _matrices(self, dtype: DType, place: Place) -> Array:
+        return _transposed(self.operator._matrices(dtype, place))
 
-    def _pull_matrices(self, w: Array | None, w_bar: Array) -> Gradients:
-        return self.operator._pull_matrices(None if w is None else _transposed(w), _transposed(w_bar))
+    def _pull_matrices(self, w: Array | None, w_bar: Array, place: Place) -> Gradients:
+        return self.operator._pull_matrices(None if w is None else _transposed(w), _transposed(w_bar), place)
 
 
 def _transposed(w: Array) -> Array:

@@ -7,6 +7,7 @@ from numpy.typing import DTypeLike
 
 from isometry import _batch, _check, _check_expression
 from isometry._arrays import Array, DType, common, folded, gradient, stacked, unfolded
+from isometry._backend import Place
 from isometry._check import Shape
 from isometry._expression import converted
 from isometry._index import Key, picked
@@ -95,33 +96,33 @@ class Composition(Immutable):
         for operator in self.operators:
             operator._check_held(check_finite)
 
-    def _chain(self, x: Array, adjoint: bool) -> tuple[tuple[Operator, ...], list[Array]]:
+    def _chain(self, x: Array, adjoint: bool, place: Place) -> tuple[tuple[Operator, ...], list[Array]]:
         """The factors in the order in which they act on rows, and the rows that each of them reads."""
         factors, read = self.operators if adjoint else self.operators[::-1], [x]
         for operator in factors[:-1]:
             between = np.empty((*x.shape[:-1], operator.shape[adjoint]), x.dtype)
-            _act(operator, self.batch_shape, read[-1], between, adjoint)
+            _act(operator, self.batch_shape, read[-1], between, adjoint, place)
             read.append(between)
         return factors, read
 
-    def _act(self, x: Array, out: Array, adjoint: bool) -> None:
-        factors, read = self._chain(x, adjoint)
-        _act(factors[-1], self.batch_shape, read[-1], out, adjoint)
+    def _act(self, x: Array, out: Array, adjoint: bool, place: Place) -> None:
+        factors, read = self._chain(x, adjoint, place)
+        _act(factors[-1], self.batch_shape, read[-1], out, adjoint, place)
 
-    def _pull(self, x: Array, ct: Array, x_bar: Array, adjoint: bool) -> Gradients:
-        factors, read = self._chain(x, adjoint)
+    def _pull(self, x: Array, ct: Array, x_bar: Array, adjoint: bool, place: Place) -> Gradients:
+        factors, read = self._chain(x, adjoint, place)
         grads = []
         for k in reversed(range(len(factors))):
             bar = np.empty_like(read[k]) if k else x_bar
-            grads.append(_pull(factors[k], self.batch_shape, read[k], ct, bar, adjoint))
+            grads.append(_pull(factors[k], self.batch_shape, read[k], ct, bar, adjoint, place))
             ct = bar
         return {"operators": grads[::-1] if adjoint else grads}
 
-    def _matrices(self, dtype: DType) -> Array:
-        *_, w = self._rows_of_matrices(self.operators[0]._matrices(dtype))
+    def _matrices(self, dtype: DType, place: Place) -> Array:
+        *_, w = self._rows_of_matrices(self.operators[0]._matrices(dtype, place), place)
         return stacked(_conjugate(w), 2, self.batch_shape, dtype)
 
-    def _rows_of_matrices(self, first: Array) -> list[Array]:
+    def _rows_of_matrices(self, first: Array, place: Place) -> list[Array]:
         """The rows of conj(W_1), conj(W_1 W_2), ...: each is the one before through the adjoint of the next factor."""
         operator = self.operators[0]
         rows = [_conjugate(first).reshape(*operator.batch_shape, *operator.shape)]
@@ -129,25 +130,25 @@ class Composition(Immutable):
             x = rows[-1]
             fold = _batch.plan(operator._beside_rows(), x.shape, x.shape[-1])
             out = np.empty((fold.nb, fold.k, operator.shape[1]), x.dtype)
-            operator._act(folded(x, fold, x.dtype), out, True)
+            operator._act(folded(x, fold, x.dtype), out, True, place)
             rows.append(unfolded(out, fold))
         return rows
 
-    def _pull_matrices(self, w: Array | None, w_bar: Array) -> Gradients:
+    def _pull_matrices(self, w: Array | None, w_bar: Array, place: Place) -> Gradients:
         del w
         dtype = w_bar.dtype
         first = self.operators[0]
-        w_first = first._matrices(dtype)
-        rows = self._rows_of_matrices(w_first)
+        w_first = first._matrices(dtype, place)
+        rows = self._rows_of_matrices(w_first, place)
         ct = _conjugate(w_bar).reshape(rows[-1].shape)
         grads = []
         for operator, x in zip(self.operators[:0:-1], rows[-2::-1], strict=True):
             fold = _batch.plan(operator._beside_rows(), x.shape, x.shape[-1])
             x_bar = np.empty((fold.nb, fold.k, x.shape[-1]), dtype)
-            grads.append(operator._pull(folded(x, fold, dtype), folded(ct, fold, dtype), x_bar, True))
+            grads.append(operator._pull(folded(x, fold, dtype), folded(ct, fold, dtype), x_bar, True, place))
             ct = gradient(unfolded(x_bar, fold), x.shape, dtype)
         w_bar = stacked(_conjugate(ct), 2, first.batch_shape, dtype)
-        return {"operators": [first._pull_matrices(w_first, w_bar), *grads[::-1]]}
+        return {"operators": [first._pull_matrices(w_first, w_bar, place), *grads[::-1]]}
 
 
 def _conjugate(a: Array) -> Array:
@@ -164,21 +165,23 @@ def _folded(x: Array, fold: _batch.Fold) -> Array:
     return folded(x.reshape(*fold.full, x.shape[-1]), fold, x.dtype)
 
 
-def _act(operator: Operator, batch: Shape, x: Array, out: Array, adjoint: bool) -> None:
+def _act(operator: Operator, batch: Shape, x: Array, out: Array, adjoint: bool, place: Place) -> None:
     """Rows of the whole stack through one factor."""
     fold = _fold(operator, batch, x)
     if fold.perm is None:  # the result lies as the factor writes it
-        operator._act(_folded(x, fold), out.reshape(fold.nb, fold.k, out.shape[-1]), adjoint)
+        operator._act(_folded(x, fold), out.reshape(fold.nb, fold.k, out.shape[-1]), adjoint, place)
     else:
         made = np.empty((fold.nb, fold.k, out.shape[-1]), x.dtype)
-        operator._act(_folded(x, fold), made, adjoint)
+        operator._act(_folded(x, fold), made, adjoint, place)
         out[...] = unfolded(made, fold).reshape(out.shape)
 
 
-def _pull(operator: Operator, batch: Shape, x: Array, ct: Array, x_bar: Array, adjoint: bool) -> Gradients:
+def _pull(
+    operator: Operator, batch: Shape, x: Array, ct: Array, x_bar: Array, adjoint: bool, place: Place
+) -> Gradients:
     """The gradients of one factor, and that of its rows into x_bar."""
     fold = _fold(operator, batch, x)
     made = np.empty((fold.nb, fold.k, x.shape[-1]), x.dtype)
-    grads = operator._pull(_folded(x, fold), _folded(ct, fold), made, adjoint)
+    grads = operator._pull(_folded(x, fold), _folded(ct, fold), made, adjoint, place)
     x_bar[...] = unfolded(made, fold).reshape(x_bar.shape)
     return grads

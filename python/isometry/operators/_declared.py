@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import DTypeLike
 
-from isometry import _check, _check_expression, _core, _threads
+from isometry import _check, _check_expression, _core
 from isometry._arrays import (
     INT64,
     Array,
@@ -22,6 +22,7 @@ from isometry._arrays import (
     taken_integers,
     taken_real,
 )
+from isometry._backend import Place
 from isometry._check import Shape
 from isometry._expression import converted, sizes
 from isometry._index import Key, picked
@@ -145,27 +146,27 @@ class Declared(Immutable):
 
     # -------------------------------------------------------- hooks
 
-    def _act(self, x: Array, out: Array, adjoint: bool) -> None:
-        p, threads = self._parameters(x.dtype), _threads.get_num_threads()
-        _core.operator_apply(self._declaration.stem, p, x, out, adjoint, False, threads)
+    def _act(self, x: Array, out: Array, adjoint: bool, place: Place) -> None:
+        p = self._parameters(x.dtype)
+        _core.operator_apply(self._declaration.stem, p, x, out, adjoint, False, place)
 
-    def _pull(self, x: Array, ct: Array, x_bar: Array, adjoint: bool) -> Gradients:
-        p, threads = self._parameters(x.dtype), _threads.get_num_threads()
+    def _pull(self, x: Array, ct: Array, x_bar: Array, adjoint: bool, place: Place) -> Gradients:
+        p = self._parameters(x.dtype)
         bars = self._bars(p)
-        _core.operator_apply_vjp(self._declaration.stem, p, None, x, ct, bars, x_bar, adjoint, threads)
+        _core.operator_apply_vjp(self._declaration.stem, p, None, x, ct, bars, x_bar, adjoint, place)
         return self._gradients(bars)
 
-    def _matrices(self, dtype: DType) -> Array:
+    def _matrices(self, dtype: DType, place: Place) -> Array:
         p = self._parameters(dtype)
         out = np.empty((prod(self.batch_shape), *self.shape), dtype)
-        _core.operator_matrix(self._declaration.stem, p, out, False, _threads.get_num_threads())
+        _core.operator_matrix(self._declaration.stem, p, out, False, place)
         return out
 
-    def _pull_matrices(self, w: Array | None, w_bar: Array) -> Gradients:
+    def _pull_matrices(self, w: Array | None, w_bar: Array, place: Place) -> Gradients:
         p, stem = self._parameters(w_bar.dtype), self._declaration.stem
         bars = self._bars(p)
         saved = w if self._declaration.saves_matrix else None
-        _core.operator_matrix_vjp(stem, p, saved, w_bar, bars, _threads.get_num_threads())
+        _core.operator_matrix_vjp(stem, p, saved, w_bar, bars, place)
         return self._gradients(bars)
 
     # -------------------------------------------------------- expressions

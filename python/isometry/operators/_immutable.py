@@ -26,12 +26,12 @@ class Immutable(Operator):
         raise AttributeError(f"{name} cannot be deleted: a {type(self).__name__} is immutable")
 
     def matrix(self, *, backend: str | None = None, check_finite: bool = True) -> Array:
-        serve(backend)
+        place = serve(backend)
         self._check_held(_check.flag("check_finite", check_finite))
-        return self._matrices(self.dtype).reshape((*self.batch_shape, *self.shape))
+        return self._matrices(self.dtype, place).reshape((*self.batch_shape, *self.shape))
 
     def matrix_vjp(self, ct: ArrayLike, *, backend: str | None = None, check_finite: bool = True) -> Gradients:
-        serve(backend)
+        place = serve(backend)
         check_finite = _check.flag("check_finite", check_finite)
         ct = taken("ct", ct)
         _check.exact("ct", ct.shape, (*self.batch_shape, *self.shape))
@@ -39,4 +39,4 @@ class Immutable(Operator):
         self._check_held(check_finite)
         if check_finite:
             finite("ct", ct)
-        return self._pull_matrices(None, stacked(ct, 2, self.batch_shape, common(self.dtype, ct)))
+        return self._pull_matrices(None, stacked(ct, 2, self.batch_shape, common(self.dtype, ct)), place)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from isometry import _batch, _check, _check_expression, _core, _threads
+from isometry import _batch, _check, _check_expression, _core
 from isometry._arrays import Array, DType, common, finite, folded, gradient, stacked, taken, unfolded
-from isometry._backend import serve
+from isometry._backend import Place, named, serve
 from isometry._check import Shape
 from isometry._expression import Expression
 from isometry.operators._expressions import Expressions
@@ -74,34 +74,34 @@ class Operator(Expressions):
     def _check_held(self, check_finite: bool) -> None:
         """Refuse NaN in the arrays held, at the first call that asks for it."""
 
-    def _act(self, x: Array, out: Array, adjoint: bool) -> None:
+    def _act(self, x: Array, out: Array, adjoint: bool, place: Place) -> None:
         """W x, or W^H x, for rows x (nb, k, n) into out."""
-        w = self._matrices(x.dtype)
-        _core.operator_apply("dense", (w,), x, out, adjoint, False, _threads.get_num_threads())
+        w = self._matrices(x.dtype, place)
+        _core.operator_apply("dense", (w,), x, out, adjoint, False, place)
 
-    def _pull(self, x: Array, ct: Array, x_bar: Array, adjoint: bool) -> Gradients:
+    def _pull(self, x: Array, ct: Array, x_bar: Array, adjoint: bool, place: Place) -> Gradients:
         """The gradients of the arguments, and that of x into x_bar."""
-        w = self._matrices(x.dtype)
+        w = self._matrices(x.dtype, place)
         w_bar = np.empty_like(w)
-        threads = _threads.get_num_threads()
-        _core.operator_apply_vjp("dense", (w,), None, x, ct, (w_bar,), x_bar, adjoint, threads)
-        return self._pull_matrices(w, w_bar)
+        _core.operator_apply_vjp("dense", (w,), None, x, ct, (w_bar,), x_bar, adjoint, place)
+        return self._pull_matrices(w, w_bar, place)
 
     def _beside_rows(self) -> Shape:
         """The batch shape against (..., k) for k rows beside the batch."""
         return (*self.batch_shape, 1) if self.batch_shape else ()
 
-    def _matrices(self, dtype: DType) -> Array:
+    def _matrices(self, dtype: DType, place: Place) -> Array:
         """W as (nb, n_out, n_in)."""
-        w = taken("matrix()", self.matrix(check_finite=False))
+        w = taken("matrix()", self.matrix(backend=named(place), check_finite=False))
         _check.exact("matrix()", w.shape, (*self.batch_shape, *self.shape))
         return stacked(w, 2, self.batch_shape, dtype)
 
-    def _pull_matrices(self, w: Array | None, w_bar: Array) -> Gradients:
+    def _pull_matrices(self, w: Array | None, w_bar: Array, place: Place) -> Gradients:
         """The gradients of the arguments from that of W, where W is at hand."""
         del w
         w_bar = w_bar.reshape((*self.batch_shape, *self.shape))
-        return self.matrix_vjp(w_bar if self.dtype.kind == "c" else w_bar.real, check_finite=False)
+        ct = w_bar if self.dtype.kind == "c" else w_bar.real
+        return self.matrix_vjp(ct, backend=named(place), check_finite=False)
 
     # -------------------------------------------------------- methods
 
@@ -177,7 +177,7 @@ class Operator(Expressions):
         self, x: ArrayLike, adjoint: bool, backend: str | None, check_finite: bool, columns: bool = False
     ) -> Array:
         """W x or W^H x; with `columns` the last but one axis of x is none of a batch."""
-        serve(backend)
+        place = serve(backend)
         check_finite = _check.flag("check_finite", check_finite)
         if isinstance(x, Expression):
             _check_expression.not_rows(type(x).__name__)
@@ -189,7 +189,7 @@ class Operator(Expressions):
             finite("x", x)
         dtype = common(self.dtype, x)
         out = np.empty((fold.nb, fold.k, n_out), dtype)
-        self._act(folded(x, fold, dtype), out, adjoint)
+        self._act(folded(x, fold, dtype), out, adjoint, place)
         return unfolded(out, fold)
 
     def matrix(self, *, backend: str | None = None, check_finite: bool = True) -> Array:
@@ -297,7 +297,7 @@ class Operator(Expressions):
     def _apply_vjp(
         self, name: str, x: ArrayLike, ct: ArrayLike, adjoint: bool, backend: str | None, check_finite: bool
     ) -> tuple[Gradients, Array]:
-        serve(backend)
+        place = serve(backend)
         check_finite = _check.flag("check_finite", check_finite)
         x, ct = taken(name, x), taken("ct", ct)
         n_out, n_in = self.shape[::-1] if adjoint else self.shape
@@ -311,7 +311,7 @@ class Operator(Expressions):
             finite("ct", ct)
         dtype = common(dtype, ct)
         x_bar = np.empty((fold.nb, fold.k, n_in), dtype)
-        grads = self._pull(folded(x, fold, dtype), folded(ct, fold, dtype), x_bar, adjoint)
+        grads = self._pull(folded(x, fold, dtype), folded(ct, fold, dtype), x_bar, adjoint, place)
         return grads, gradient(unfolded(x_bar, fold), x.shape, x.dtype)
 
     def matrix_vjp(self, ct: ArrayLike, *, backend: str | None = None, check_finite: bool = True) -> Gradients:

@@ -7,6 +7,7 @@
 mod array;
 pub mod dense;
 pub mod device;
+pub mod hosted;
 pub mod householder;
 pub mod last;
 pub mod objects;

@@ -11,6 +11,7 @@ mod gpu;
 mod gru;
 mod householder;
 mod operator;
+mod place;
 mod recurrence;
 mod rum;
 mod sequence;

@@ -2,6 +2,7 @@
 
 use crate::arrays::{Input, Number, Output};
 use crate::error::exception;
+use crate::place::Place;
 use crate::{by_kind, gate};
 use isometry_core::argument::{Argument, Array, Bar, Given};
 use isometry_core::operators::{OBJECTS, check_values, view};
@@ -172,7 +173,7 @@ pub fn operator_matrix<'py>(
     arguments: Bound<'py, PyTuple>,
     out: Bound<'py, PyAny>,
     save: bool,
-    threads: usize,
+    place: Place,
 ) -> PyResult<Saved<'py>> {
     fn call<'py, T: Number>(
         py: Python<'py>,
@@ -180,19 +181,19 @@ pub fn operator_matrix<'py>(
         arguments: &Bound<'py, PyTuple>,
         to: Any<'_, 'py>,
         save: bool,
-        threads: usize,
+        place: Place,
     ) -> PyResult<Saved<'py>> {
         let arguments = Arguments::<T>::new(object, arguments)?;
         let given = arguments.given();
-        let operator = view(object, &given).map_err(exception)?;
+        let operator = place.of(object, view(object, &given)).map_err(exception)?;
         let (p, q) = operator.shape();
         let mut out = Output::shaped("out", to, &[operator.batch(), p, q])?;
-        let (saved, mut place) = room::<T>(py, save, operator.matrix_saves(), operator.batch(), to)?;
-        let (out, place) = (out.slice(), place.as_mut().map(Output::slice));
-        gate::run(py, || operator.matrix(out, place, &Budget::of(threads)))?;
+        let (saved, mut kept) = room::<T>(py, save, operator.matrix_saves(), operator.batch(), to)?;
+        let (out, kept) = (out.slice(), kept.as_mut().map(Output::slice));
+        gate::run(py, || operator.matrix(out, kept, &Budget::of(place.threads())))?;
         Ok(saved)
     }
-    by_kind!("out", &out, call(py, object, &arguments, &out, save, threads))
+    by_kind!("out", &out, call(py, object, &arguments, &out, save, place))
 }
 
 /// Gradients of the arguments from the cotangent of the matrices, and from what the forward call saved, if it did.
@@ -204,7 +205,7 @@ pub fn operator_matrix_vjp<'py>(
     saved: Option<Bound<'py, PyAny>>,
     ct: Bound<'py, PyAny>,
     bars: Bound<'py, PyTuple>,
-    threads: usize,
+    place: Place,
 ) -> PyResult<()> {
     fn call<'py, T: Number>(
         py: Python<'py>,
@@ -212,19 +213,19 @@ pub fn operator_matrix_vjp<'py>(
         arguments: &Bound<'py, PyTuple>,
         (saved, ct): (Optional<'_, 'py>, Any<'_, 'py>),
         bars: &Bound<'py, PyTuple>,
-        threads: usize,
+        place: Place,
     ) -> PyResult<()> {
         let arguments = Arguments::<T>::new(object, arguments)?;
         let mut bars = Bars::new(object, &arguments, bars)?;
         let (given, mut bars) = (arguments.given(), bars.view());
-        let operator = view(object, &given).map_err(exception)?;
+        let operator = place.of(object, view(object, &given)).map_err(exception)?;
         let (p, q) = operator.shape();
         let saved = saved.map(|saved| Input::new("saved", saved)).transpose()?;
         let ct = Input::shaped("ct", ct, &[operator.batch(), p, q])?;
         let (saved, ct) = (saved.as_ref().map(Input::slice), ct.slice());
-        gate::run(py, || operator.matrix_vjp(saved, ct, &mut bars, &Budget::of(threads)))
+        gate::run(py, || operator.matrix_vjp(saved, ct, &mut bars, &Budget::of(place.threads())))
     }
-    by_kind!("ct", &ct, call(py, object, &arguments, (saved.as_ref(), &ct), &bars, threads))
+    by_kind!("ct", &ct, call(py, object, &arguments, (saved.as_ref(), &ct), &bars, place))
 }
 
 /// W x, or W^H x if `adjoint`, for rows x, and with `save` what the gradient would compute again.
@@ -237,7 +238,7 @@ pub fn operator_apply<'py>(
     out: Bound<'py, PyAny>,
     adjoint: bool,
     save: bool,
-    threads: usize,
+    place: Place,
 ) -> PyResult<Saved<'py>> {
     fn call<'py, T: Number>(
         py: Python<'py>,
@@ -245,21 +246,21 @@ pub fn operator_apply<'py>(
         arguments: &Bound<'py, PyTuple>,
         (x, to): (Any<'_, 'py>, Any<'_, 'py>),
         (side, save): (Side, bool),
-        threads: usize,
+        place: Place,
     ) -> PyResult<Saved<'py>> {
         let arguments = Arguments::<T>::new(object, arguments)?;
         let given = arguments.given();
-        let operator = view(object, &given).map_err(exception)?;
+        let operator = place.of(object, view(object, &given)).map_err(exception)?;
         let x = Input::new("x", x)?;
         let rows = rows(&x, &*operator, side)?;
         let mut out = Output::shaped("out", to, &mapped(&x, &*operator, side))?;
         let saves = operator.apply_saves(rows, side);
-        let (saved, mut place) = room::<T>(py, save, saves, operator.batch(), to)?;
-        let (x, out, place) = (x.slice(), out.slice(), place.as_mut().map(Output::slice));
-        gate::run(py, || operator.apply(x, rows, side, out, place, &Budget::of(threads)))?;
+        let (saved, mut kept) = room::<T>(py, save, saves, operator.batch(), to)?;
+        let (x, out, kept) = (x.slice(), out.slice(), kept.as_mut().map(Output::slice));
+        gate::run(py, || operator.apply(x, rows, side, out, kept, &Budget::of(place.threads())))?;
         Ok(saved)
     }
-    by_kind!("x", &x, call(py, object, &arguments, (&x, &out), (side(adjoint), save), threads))
+    by_kind!("x", &x, call(py, object, &arguments, (&x, &out), (side(adjoint), save), place))
 }
 
 /// Gradients of the arguments and of x from the cotangent of W x (or W^H x), and from what it saved, if it did.
@@ -274,7 +275,7 @@ pub fn operator_apply_vjp<'py>(
     bars: Bound<'py, PyTuple>,
     x_bar: Option<Bound<'py, PyAny>>,
     adjoint: bool,
-    threads: usize,
+    place: Place,
 ) -> PyResult<()> {
     fn call<'py, T: Number>(
         py: Python<'py>,
@@ -283,12 +284,12 @@ pub fn operator_apply_vjp<'py>(
         (saved, x, ct): (Optional<'_, 'py>, Any<'_, 'py>, Any<'_, 'py>),
         (bars, x_bar): (&Bound<'py, PyTuple>, Optional<'_, 'py>),
         side: Side,
-        threads: usize,
+        place: Place,
     ) -> PyResult<()> {
         let arguments = Arguments::<T>::new(object, arguments)?;
         let mut bars = Bars::new(object, &arguments, bars)?;
         let (given, mut bars) = (arguments.given(), bars.view());
-        let operator = view(object, &given).map_err(exception)?;
+        let operator = place.of(object, view(object, &given)).map_err(exception)?;
         let x = Input::new("x", x)?;
         let rows = rows(&x, &*operator, side)?;
         let saved = saved.map(|saved| Input::new("saved", saved)).transpose()?;
@@ -296,12 +297,12 @@ pub fn operator_apply_vjp<'py>(
         let mut x_bar = x_bar.map(|x_bar| Output::shaped("x_bar", x_bar, x.shape())).transpose()?;
         let (saved, x, ct) = (saved.as_ref().map(Input::slice), x.slice(), ct.slice());
         let x_bar = x_bar.as_mut().map(Output::slice);
-        let budget = Budget::of(threads);
+        let budget = Budget::of(place.threads());
         gate::run(py, || operator.apply_vjp(saved, x, ct, rows, side, &mut bars, x_bar, &budget))
     }
     let arrays = (saved.as_ref(), &x, &ct);
     let bars = (&bars, x_bar.as_ref());
-    by_kind!("x", &x, call(py, object, &arguments, arrays, bars, side(adjoint), threads))
+    by_kind!("x", &x, call(py, object, &arguments, arrays, bars, side(adjoint), place))
 }
 
 /// Refuses values that the law of the object forbids, each array by itself, whatever its batch; NaN passes.

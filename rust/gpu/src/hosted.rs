@@ -1,0 +1,267 @@
+//! Operators whose arrays are the caller's: uploaded, computed on the device, downloaded. Objects without kernels there are applied
+//! through their matrix, which the CPU forms.
+
+use crate::dense::Dense;
+use crate::device::{Context, context};
+use crate::objects::{OBJECTS, view};
+use crate::operator::Operator as _;
+use crate::{Array, Kind};
+use isometry_core::Budget;
+use isometry_core::argument::{self, Argument, Bar};
+use isometry_core::error::{Error, Result};
+use isometry_core::operator::{Cpu, Operator, Saves, Side};
+use isometry_core::scalar::{Scalar, parts, parts_mut};
+use isometry_core::sizes::size;
+use std::any::TypeId;
+use std::sync::Arc;
+
+/// An operator of the core that computes on the device.
+pub struct Hosted<'a, T: Scalar> {
+    object: &'a str,
+    operator: Box<dyn Cpu<T> + 'a>,
+    context: Arc<Context>,
+    kind: Kind,
+}
+
+impl<'a, T: Scalar> Hosted<'a, T> {
+    /// The operator of an object, in single precision.
+    pub fn new(object: &'a str, operator: Box<dyn Cpu<T> + 'a>) -> Result<Self> {
+        let kind = kind_of::<T>()?;
+        Ok(Hosted { object, operator, context: context()?, kind })
+    }
+
+    fn has_kernels(&self) -> bool {
+        OBJECTS.contains(&self.object)
+    }
+
+    /// The arguments on the device.
+    fn uploaded(&self) -> Result<Vec<Option<Array>>> {
+        let (batch, (n, _)) = (self.operator.batch(), self.operator.shape());
+        let one = |(i, argument): (usize, &Argument)| match self.operator.argument(i) {
+            argument::Array::None => Ok(None),
+            argument::Array::Own(x) => {
+                self.sent(argument, x.len(), batch, n, self.kind, single(parts(x))?).map(Some)
+            }
+            argument::Array::Real(x) => {
+                self.sent(argument, x.len(), batch, n, Kind::Real, single(x)?).map(Some)
+            }
+            argument::Array::Integers(_) => Err(Error::Device(format!("{} holds integers", argument.name))),
+        };
+        self.operator.arguments().iter().enumerate().map(one).collect()
+    }
+
+    /// An argument with its axes: the batch, n_out, and what is left.
+    fn sent(
+        &self,
+        argument: &Argument,
+        len: usize,
+        batch: usize,
+        n: usize,
+        kind: Kind,
+        x: &[f32],
+    ) -> Result<Array> {
+        let each = len / batch.max(1);
+        let shape = match argument.rank() {
+            0 => vec![batch],
+            1 => vec![batch, each],
+            _ => vec![batch, n, each / n.max(1)],
+        };
+        Array::upload(&self.context, kind, &shape, x)
+    }
+
+    fn rows(&self, x: &[T], rows: usize, n: usize) -> Result<Array> {
+        Array::upload(&self.context, self.kind, &[self.operator.batch(), rows, n], single(parts(x))?)
+    }
+
+    fn matrices(&self, w: &[T]) -> Result<Array> {
+        let (p, q) = self.operator.shape();
+        Array::upload(&self.context, self.kind, &[self.operator.batch(), p, q], single(parts(w))?)
+    }
+
+    /// W, by the CPU.
+    fn formed(&self, budget: &Budget<'_>) -> Result<Vec<T>> {
+        let (p, q) = self.operator.shape();
+        let mut w = zeros(size("matrix", &[self.operator.batch(), p, q])?)?;
+        self.operator.matrix(&mut w, None, budget)?;
+        Ok(w)
+    }
+}
+
+fn zeros<T: Scalar>(len: usize) -> Result<Vec<T>> {
+    let mut zeros = Vec::new();
+    let lack = |_| Error::OutOfMemory { bytes: len.saturating_mul(size_of::<T>()) };
+    zeros.try_reserve_exact(len).map_err(lack)?;
+    zeros.resize(len, T::zero());
+    Ok(zeros)
+}
+
+/// float32 or complex64.
+pub fn kind_of<T: Scalar>() -> Result<Kind> {
+    if TypeId::of::<T::Real>() != TypeId::of::<f32>() {
+        let text = "the GPU computes in float32 and complex64: convert the arrays, or use backend=\"cpu\"";
+        return Err(Error::Device(text.into()));
+    }
+    Ok(if T::PARTS == 2 { Kind::Complex } else { Kind::Real })
+}
+
+/// The numbers of a type that was found to be f32.
+fn single<R: 'static>(x: &[R]) -> Result<&[f32]> {
+    if TypeId::of::<R>() != TypeId::of::<f32>() {
+        return Err(Error::Device("not single precision".into()));
+    }
+    // SAFETY: R is f32.
+    Ok(unsafe { std::slice::from_raw_parts(x.as_ptr().cast(), x.len()) })
+}
+
+fn single_mut<R: 'static>(x: &mut [R]) -> Result<&mut [f32]> {
+    if TypeId::of::<R>() != TypeId::of::<f32>() {
+        return Err(Error::Device("not single precision".into()));
+    }
+    // SAFETY: R is f32.
+    Ok(unsafe { std::slice::from_raw_parts_mut(x.as_mut_ptr().cast(), x.len()) })
+}
+
+fn fetch<T: Scalar>(array: &Array, out: &mut [T]) -> Result<()> {
+    array.download_into(single_mut(parts_mut(out))?)
+}
+
+fn wanted<T: Scalar>(bars: &[Bar<'_, T>]) -> Vec<bool> {
+    bars.iter().map(|bar| !matches!(bar, Bar::None)).collect()
+}
+
+/// Writes the gradients that were wanted.
+fn collect<T: Scalar>(found: &[Option<Array>], bars: &mut [Bar<'_, T>]) -> Result<()> {
+    for (bar, found) in bars.iter_mut().zip(found.iter().chain(std::iter::repeat(&None))) {
+        match (bar, found) {
+            (Bar::Own(bar), Some(found)) => fetch(found, bar)?,
+            (Bar::Real(bar), Some(found)) => found.download_into(single_mut(bar)?)?,
+            (Bar::Own(bar), None) => bar.fill(T::zero()),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+impl<T: Scalar> Operator<T> for Hosted<'_, T> {
+    fn batch(&self) -> usize {
+        self.operator.batch()
+    }
+    fn shape(&self) -> (usize, usize) {
+        self.operator.shape()
+    }
+    fn arguments(&self) -> &'static [Argument] {
+        self.operator.arguments()
+    }
+    fn argument(&self, i: usize) -> argument::Array<'_, T> {
+        self.operator.argument(i)
+    }
+}
+
+impl<T: Scalar> Cpu<T> for Hosted<'_, T> {
+    /// W itself where the gradient starts from it.
+    fn matrix_saves(&self) -> Result<Saves> {
+        match self.operator.matrix_saves()? {
+            Saves::Result => Ok(Saves::Result),
+            own if !self.has_kernels() => Ok(own),
+            Saves::Elements(_) => Ok(Saves::Elements(0)),
+        }
+    }
+
+    fn matrix(&self, out: &mut [T], saved: Option<&mut [T]>, budget: &Budget<'_>) -> Result<()> {
+        self.check_matrix("out", out)?;
+        if !self.has_kernels() {
+            return self.operator.matrix(out, saved, budget);
+        }
+        let held = self.uploaded()?;
+        let given: Vec<_> = held.iter().map(Option::as_ref).collect();
+        fetch(&view(self.object, &given)?.matrix()?, out)
+    }
+
+    fn matrix_vjp(
+        &self,
+        saved: Option<&[T]>,
+        ct: &[T],
+        bars: &mut [Bar<'_, T>],
+        budget: &Budget<'_>,
+    ) -> Result<()> {
+        self.check_matrix("ct", ct)?;
+        self.check_bars(bars)?;
+        if !self.has_kernels() {
+            return self.operator.matrix_vjp(saved, ct, bars, budget);
+        }
+        let held = self.uploaded()?;
+        let given: Vec<_> = held.iter().map(Option::as_ref).collect();
+        let operator = view(self.object, &given)?;
+        let w = match saved {
+            Some(saved) => self.matrices(saved)?,
+            None => operator.matrix()?,
+        };
+        collect(&operator.matrix_vjp(&w, &self.matrices(ct)?, &wanted(bars))?, bars)
+    }
+
+    fn apply_saves(&self, _rows: usize, _side: Side) -> Result<Saves> {
+        Ok(Saves::Elements(0))
+    }
+
+    fn apply(
+        &self,
+        x: &[T],
+        rows: usize,
+        side: Side,
+        out: &mut [T],
+        _saved: Option<&mut [T]>,
+        budget: &Budget<'_>,
+    ) -> Result<()> {
+        self.check_rows(x, rows, side, out)?;
+        let x = self.rows(x, rows, self.features(side).0)?;
+        if !self.has_kernels() {
+            let w = self.matrices(&self.formed(budget)?)?;
+            return fetch(&Dense::new(&w)?.apply(&x, side)?, out);
+        }
+        let held = self.uploaded()?;
+        let given: Vec<_> = held.iter().map(Option::as_ref).collect();
+        fetch(&view(self.object, &given)?.apply(&x, side)?, out)
+    }
+
+    fn apply_vjp(
+        &self,
+        _saved: Option<&[T]>,
+        x: &[T],
+        ct: &[T],
+        rows: usize,
+        side: Side,
+        bars: &mut [Bar<'_, T>],
+        x_bar: Option<&mut [T]>,
+        budget: &Budget<'_>,
+    ) -> Result<()> {
+        self.check_pull(x, ct, rows, side, x_bar.as_deref())?;
+        self.check_bars(bars)?;
+        let (from, into) = self.features(side);
+        let (x, ct) = (self.rows(x, rows, from)?, self.rows(ct, rows, into)?);
+        let wanted = wanted(bars);
+        let x_wanted = x_bar.is_some();
+        let pulled = if self.has_kernels() {
+            let held = self.uploaded()?;
+            let given: Vec<_> = held.iter().map(Option::as_ref).collect();
+            let pulled = view(self.object, &given)?.apply_vjp(&x, &ct, side, &wanted, x_wanted)?;
+            collect(&pulled.arguments, bars)?;
+            pulled
+        } else {
+            let formed = self.formed(budget)?;
+            let w = self.matrices(&formed)?;
+            let some = wanted.contains(&true);
+            let pulled = Dense::new(&w)?.apply_vjp(&x, &ct, side, &[some], x_wanted)?;
+            if let Some(Some(w_bar)) = pulled.arguments.first() {
+                let mut host = zeros::<T>(formed.len())?;
+                fetch(w_bar, &mut host)?;
+                let saved = (self.operator.matrix_saves()? == Saves::Result).then_some(&formed[..]);
+                self.operator.matrix_vjp(saved, &host, bars, budget)?;
+            }
+            pulled
+        };
+        match (pulled.x, x_bar) {
+            (Some(found), Some(x_bar)) => fetch(&found, x_bar),
+            _ => Ok(()),
+        }
+    }
+}
