@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from typing import Literal
+from typing import Literal, TypeGuard
 
 from isometry import _check, _threads
 
@@ -60,3 +60,16 @@ def serve(backend: str | None) -> Place:
 def named(place: Place) -> str:
     """The backend that computes there."""
     return "gpu" if place == "gpu" else "cpu"
+
+
+def current() -> str:
+    """The backend in force."""
+    return _BACKEND.get()
+
+
+def elsewhere(backend: str | None) -> TypeGuard[str]:
+    """Whether a keyword names another backend than the one in force; refuses one that does not exist."""
+    if backend is None:
+        return False
+    _check.backend(backend)
+    return backend != _BACKEND.get()

@@ -2,7 +2,7 @@
 
 An array is NumPy's, or a tensor of the type given to `exchange_with`; for a batch of one the first axis may be
 omitted. Outputs (`out`, `states`, every `*_bar`) are allocated by the caller and fully overwritten; None if not
-requested. `threads` is the budget. TypeError for a dtype, ValueError for a shape that does not fit.
+requested. `threads` is the budget; a `place` is one, or the GPU. TypeError for a dtype, ValueError for a shape that does not fit.
 """
 
 from typing import Any, Literal, Protocol
@@ -15,6 +15,7 @@ class _Tensor(Protocol):
 
 _T = NDArray[Any] | _Tensor
 _R = NDArray[floating[Any]] | _Tensor
+_Place = int | Literal["gpu"]
 
 __all__ = [
     "ACTIVATIONS",
@@ -62,12 +63,12 @@ def exchange_with(kind: type) -> bool: ...  # tensors of that type are arrays to
 _Arguments = tuple[_T | _R | None, ...]
 
 def operator_check(object: str, arguments: _Arguments) -> None: ...  # values; each array with a batch of its own
-def operator_matrix(object: str, arguments: _Arguments, out: _T, save: bool, threads: int) -> Any: ...
+def operator_matrix(object: str, arguments: _Arguments, out: _T, save: bool, place: _Place) -> Any: ...
 def operator_matrix_vjp(
-    object: str, arguments: _Arguments, saved: _T | None, ct: _T, bars: _Arguments, threads: int
+    object: str, arguments: _Arguments, saved: _T | None, ct: _T, bars: _Arguments, place: _Place
 ) -> None: ...
 def operator_apply(
-    object: str, arguments: _Arguments, x: _T, out: _T, adjoint: bool, save: bool, threads: int
+    object: str, arguments: _Arguments, x: _T, out: _T, adjoint: bool, save: bool, place: _Place
 ) -> Any: ...  # x (nb, k, n), or of any shape (..., n) for one operator
 def operator_apply_vjp(
     object: str,
@@ -78,7 +79,7 @@ def operator_apply_vjp(
     bars: _Arguments,
     x_bar: _T | None,
     adjoint: bool,
-    threads: int,
+    place: _Place,
 ) -> None: ...
 
 # Inverse maps: w (nb, n, n) T, last (nb,) or (nb, n) R, tol the largest entry of |W^H W - I| accepted
@@ -104,7 +105,7 @@ _SequenceBars = tuple[_T | _R | None, ...]
 def recurrence_route(
     object: str, arguments: _Arguments, steps: int, batch: int, gated: bool = False
 ) -> Literal["factored", "dense"]: ...
-def recurrence(object: str, arguments: _Arguments, sequence: _Sequence, states: _T, threads: int) -> None: ...
+def recurrence(object: str, arguments: _Arguments, sequence: _Sequence, states: _T, place: _Place) -> None: ...
 def recurrence_vjp(
     object: str,
     arguments: _Arguments,
@@ -113,7 +114,7 @@ def recurrence_vjp(
     ct: _T,
     bars: _Arguments,
     sequence_bars: _SequenceBars,
-    threads: int,
+    place: _Place,
 ) -> None: ...
 
 # GRU: x, w (3, n, n), or (2, n, n) beside a transition, u (3, n, d), b (3, n), h0 (B, n), hidden_bias (n,),

@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from .. import _core, _threads
+from .._backend import Place, current
 
 # The array type of the kernels.
 Array: TypeAlias = np.ndarray | Tensor
@@ -99,6 +100,11 @@ def autocast(device: torch.device) -> bool:
 def threads() -> int:
     """The thread budget: the user's setting, else torch's."""
     return _threads.chosen() or torch.get_num_threads()
+
+
+def place() -> Place:
+    """Where kernels compute: on the GPU inside of `use_backend("gpu")`, else on so many threads."""
+    return "gpu" if current() == "gpu" else _threads.chosen() or torch.get_num_threads()
 
 
 def plain(t: Tensor) -> bool:

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from ... import _check_expression
-from ..._backend import serve
 from ..._index import Key
 from ._operator import Operator
 
@@ -60,7 +59,6 @@ class Adjoint(Operator):
         return self._operator
 
     def matrix(self, *, backend: str | None = None, check_finite: bool = True) -> Tensor:
-        serve(backend)
         w = self._operator.matrix(backend=backend, check_finite=check_finite).mT
         return w.conj().resolve_conj() if w.is_complex() else w
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.autograd import Function, forward_ad
 
 from ... import _core
-from .._function import given, room, threads
+from .._function import given, place, room
 from ._functions import arrays, rooms
 
 
@@ -57,7 +57,7 @@ def _like(arguments: Sequence[Tensor | None], stem: str) -> list[Tensor]:
 @torch.library.custom_op("isometry::matrix", mutates_args=(), device_types="cpu")
 def _matrix(stem: str, arguments: Sequence[Tensor | None], shape: Sequence[int]) -> Tensor:
     out, w = room(tuple(shape), _lead(stem, arguments).dtype)
-    _core.operator_matrix(stem, arrays(arguments), w, False, threads())
+    _core.operator_matrix(stem, arrays(arguments), w, False, place())
     return out
 
 
@@ -69,7 +69,7 @@ def _(stem: str, arguments: Sequence[Tensor | None], shape: Sequence[int]) -> Te
 @torch.library.custom_op("isometry::matrix_backward", mutates_args=(), device_types="cpu")
 def _matrix_backward(stem: str, arguments: Sequence[Tensor | None], ct: Tensor) -> list[Tensor]:
     grads, bars = rooms(_wanted(stem, arguments), arguments)
-    _core.operator_matrix_vjp(stem, arrays(arguments), None, given(ct), bars, threads())
+    _core.operator_matrix_vjp(stem, arrays(arguments), None, given(ct), bars, place())
     return _filled(grads)
 
 
@@ -81,7 +81,7 @@ def _(stem: str, arguments: Sequence[Tensor | None], _ct: Tensor) -> list[Tensor
 @torch.library.custom_op("isometry::apply", mutates_args=(), device_types="cpu")
 def _apply(stem: str, arguments: Sequence[Tensor | None], x: Tensor, features: int, adjoint: bool) -> Tensor:
     out, c = room((*x.shape[:-1], features), x.dtype)
-    _core.operator_apply(stem, arrays(arguments), given(x), c, adjoint, False, threads())
+    _core.operator_apply(stem, arrays(arguments), given(x), c, adjoint, False, place())
     return out
 
 
@@ -96,7 +96,7 @@ def _apply_backward(
 ) -> list[Tensor]:
     x_bar, h_bar = room(x.shape, x.dtype)
     grads, bars = rooms(_wanted(stem, arguments), arguments)
-    _core.operator_apply_vjp(stem, arrays(arguments), None, given(x), given(ct), bars, h_bar, adjoint, threads())
+    _core.operator_apply_vjp(stem, arrays(arguments), None, given(x), given(ct), bars, h_bar, adjoint, place())
     return [x_bar, *_filled(grads)]
 
 

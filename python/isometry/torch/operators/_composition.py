@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ... import _check, _check_expression
-from ..._backend import serve
+from ..._backend import elsewhere, use_backend
 from ..._index import Key, picked
 from .._function import COMPLEX_OF, dtype_name
 from ._expressions import kind_of
@@ -72,7 +72,9 @@ class Composition(Operator):
         return self._operators
 
     def matrix(self, *, backend: str | None = None, check_finite: bool = True) -> Tensor:
-        serve(backend)
+        if elsewhere(backend):
+            with use_backend(backend):
+                return self.matrix(check_finite=check_finite)
         first, *rest = self._operators
         w = first.matrix(backend=backend, check_finite=check_finite)
         for operator in rest:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ... import _check, _check_expression, _core
-from ..._backend import serve
+from ..._backend import elsewhere, use_backend
 from ..._expression import sizes
 from ..._index import Key, picked
 from ..._objects._declaration import Argument, Declaration
@@ -139,7 +139,9 @@ class Declared(Operator):
         return tuple(made)
 
     def matrix(self, *, backend: str | None = None, check_finite: bool = True) -> Tensor:
-        serve(backend)
+        if elsewhere(backend):
+            with use_backend(backend):
+                return self.matrix(check_finite=check_finite)
         if check_finite is not True:
             _check.flag("check_finite", check_finite)
         if self._ready and self._arrays[0].is_cpu and not watched():  # type: ignore[union-attr]
@@ -171,6 +173,7 @@ class Declared(Operator):
         first, features = self._arrays[0], self._shape[adjoint]
         if (
             self._ready
+            and backend is None
             and isinstance(x, Tensor)
             and x.dtype is self._dtype
             and plain(x)
@@ -179,7 +182,6 @@ class Declared(Operator):
             and first.is_cpu  # type: ignore[union-attr]
             and not watched()
         ):
-            serve(backend)
             return self._functions.apply.apply(adjoint, features, x, *self._arrays)  # type: ignore[no-any-return]
         return super()._act(x, adjoint, backend, columns)
 

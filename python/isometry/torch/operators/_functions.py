@@ -18,7 +18,7 @@ from ... import _core
 from ..._objects._declaration import Declaration
 from ..._objects.dense import DENSE
 from .. import formulas
-from .._function import Array, derived, formula_vjp, given, room, threads
+from .._function import Array, derived, formula_vjp, given, place, room
 
 # From this many numbers in the first argument on it pays to save what the gradient of a matrix would compute again.
 _LARGE = 1024
@@ -66,7 +66,8 @@ def _matrix(declaration: Declaration, formula: Callable[..., Tensor]) -> type[Fu
         stacked = first.dim() > rank
         out, w = room((*first.shape[: first.dim() - rank], *shape) if stacked else shape, own.dtype)
         save = (always or first.numel() >= _LARGE) and True in ctx.needs_input_grad
-        saved = kernel(stem, arrays(arguments), w, save, threads())
+        ctx.place = place()
+        saved = kernel(stem, arrays(arguments), w, save, ctx.place)
         if saved is not None:
             saved = out if saved is w else torch.from_numpy(saved)
         ctx.save_for_backward(saved, *arguments)
@@ -81,7 +82,7 @@ def _matrix(declaration: Declaration, formula: Callable[..., Tensor]) -> type[Fu
             return (None, *formula_vjp(formula, arguments, wanted, ct))
         grads, bars = rooms(wanted, arguments)
         kept = None if saved is None else given(saved)
-        pull(stem, arrays(arguments), kept, given(ct), bars, threads())
+        pull(stem, arrays(arguments), kept, given(ct), bars, ctx.place)
         return (None, *grads)
 
     return _made(f"{declaration.name}Matrix", forward, backward, f"W of `{declaration.name}`.")
@@ -95,7 +96,8 @@ def _apply(declaration: Declaration, formula: Callable[..., Tensor]) -> type[Fun
     def forward(ctx: Any, adjoint: bool, features: int, x: Tensor, *arguments: Tensor | None) -> Tensor:
         shape = x.shape
         out, c = room(shape if shape[-1] == features else (*shape[:-1], features), x.dtype)
-        kept = kernel(stem, arrays(arguments), given(x), c, adjoint, True in ctx.needs_input_grad, threads())
+        ctx.place = place()
+        kept = kernel(stem, arrays(arguments), given(x), c, adjoint, True in ctx.needs_input_grad, ctx.place)
         saved = None
         if kept is not None and kept.nbytes > _KEPT:
             saved, kept = torch.from_numpy(kept), None
@@ -116,7 +118,7 @@ def _apply(declaration: Declaration, formula: Callable[..., Tensor]) -> type[Fun
             return (None, None, *formula_vjp(of_x, (x, *arguments), wanted, ct))
         x_bar, h_bar = room(x.shape, x.dtype) if wanted[0] else (None, None)
         grads, bars = rooms(wanted[1:], arguments)
-        pull(stem, arrays(arguments), kept, given(x), given(ct), bars, h_bar, adjoint, threads())
+        pull(stem, arrays(arguments), kept, given(x), given(ct), bars, h_bar, adjoint, ctx.place)
         return (None, None, x_bar, *grads)
 
     return _made(f"{declaration.name}Apply", forward, backward, f"Rows W x or W^H x of `{declaration.name}`.")

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ... import _batch, _check, _check_expression
-from ..._backend import serve
+from ..._backend import elsewhere, use_backend
 from .._function import COMPLEX_OF, REAL_OF, autocast, by_formula, dtype_name
 from ._expressions import Expressions
 from ._functions import THROUGH_MATRIX, Functions
@@ -213,7 +213,9 @@ class Operator(Expressions):
 
     def _act(self, x: Tensor, adjoint: bool, backend: str | None, columns: bool = False) -> Tensor:
         """W x or W^H x; with `columns` the last but one axis of x is none of a batch."""
-        serve(backend)
+        if elsewhere(backend):
+            with use_backend(backend):
+                return self._act(x, adjoint, None, columns)
         features = self._shape[not adjoint]
         own = self._dtype
         plain = isinstance(x, Tensor) and x.dtype is own and x.layout is torch.strided
