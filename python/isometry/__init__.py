@@ -4,7 +4,7 @@ Vectors are in the last axis; the dtype determines the field. `isometry.torch` h
 
 """
 
-from isometry import metrics, tasks
+from isometry import gpu, metrics, tasks
 from isometry._backend import use_backend
 from isometry._core import __version__
 from isometry._threads import get_num_threads, set_num_threads
@@ -50,6 +50,7 @@ __all__ = [
     "complex_matrix",
     "complex_state",
     "get_num_threads",
+    "gpu",
     "load_run",
     "metrics",
     "orthogonality_error",

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isometry import _batch, _check, _core
+from isometry import _batch, _check, _core, gpu
 from isometry._check import Shape
 
 Array = NDArray[Any]
@@ -24,6 +24,8 @@ def _read(argument: str, value: object) -> Array:
     """The value as an array of any type."""
     if value is None:
         _check.kind(argument, "an array", value)
+    if type(value) is gpu.Array:  # its dtype and shape are known; what reads its elements refuses it
+        return value  # type: ignore[return-value]
     try:
         return np.asarray(value)
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:

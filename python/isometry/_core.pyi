@@ -2,10 +2,12 @@
 
 An array is NumPy's, or a tensor of the type given to `exchange_with`; for a batch of one the first axis may be
 omitted. Outputs (`out`, `states`, every `*_bar`) are allocated by the caller and fully overwritten; None if not
-requested. `threads` is the budget; a `place` is one, or the GPU. TypeError for a dtype, ValueError for a shape that does not fit.
+requested. `threads` is the budget; a `place` is one, or the GPU. TypeError for a dtype, ValueError for a shape that does
+not fit.
 """
 
-from typing import Any, Literal, Protocol
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol, final
 
 from numpy import floating, int64
 from numpy.typing import NDArray
@@ -20,6 +22,7 @@ _Place = int | Literal["gpu"]
 __all__ = [
     "ACTIVATIONS",
     "OBJECTS",
+    "GpuArray",
     "__version__",
     "activate",
     "activate_vjp",
@@ -29,6 +32,12 @@ __all__ = [
     "cayley_from_matrix",
     "config",
     "exchange_with",
+    "gpu_adapters",
+    "gpu_objects",
+    "gpu_operator_apply",
+    "gpu_operator_apply_vjp",
+    "gpu_operator_matrix",
+    "gpu_operator_matrix_vjp",
     "gru",
     "gru_vjp",
     "householder_from_matrix",
@@ -153,3 +162,35 @@ _RumOutcome = tuple[_R, _R | None, _R | None]
 
 def rum(given: _Rum, outcome: _RumOutcome, threads: int) -> None: ...
 def rum_vjp(given: _Rum, outcome: _RumOutcome, cts: tuple[_R, _R | None], bars: _GruBars, threads: int) -> None: ...
+
+# Arrays of the GPU, (nb, ...) of float32 or complex64; the calls return before they are computed.
+
+@final
+class GpuArray:
+    @staticmethod
+    def upload(array: NDArray[Any]) -> GpuArray: ...
+    def download(self) -> NDArray[Any]: ...
+    def reshape(self, shape: Sequence[int]) -> GpuArray: ...
+    @property
+    def shape(self) -> list[int]: ...
+    @property
+    def dtype(self) -> str: ...
+
+_Arguments = tuple[GpuArray | None, ...]
+
+def gpu_adapters() -> list[tuple[str, str, str, str]]: ...
+def gpu_objects() -> list[str]: ...
+def gpu_operator_matrix(object: str, arguments: _Arguments) -> GpuArray: ...
+def gpu_operator_matrix_vjp(
+    object: str, arguments: _Arguments, w: GpuArray, ct: GpuArray, wanted: Sequence[bool]
+) -> list[GpuArray | None]: ...
+def gpu_operator_apply(object: str, arguments: _Arguments, x: GpuArray, adjoint: bool) -> GpuArray: ...
+def gpu_operator_apply_vjp(
+    object: str,
+    arguments: _Arguments,
+    x: GpuArray,
+    ct: GpuArray,
+    adjoint: bool,
+    wanted: Sequence[bool],
+    x_wanted: bool,
+) -> tuple[list[GpuArray | None], GpuArray | None]: ...

@@ -32,7 +32,7 @@ def facts() -> list[tuple[str, str]]:
     rows += [(name.replace("_", " "), value) for name, value in config.items()]
     rows += [
         ("threads", f"{isometry.get_num_threads()} (of {_core.available_parallelism()} available)"),
-        ("gpu adapters", "none: this build has no GPU backend"),
+        ("gpu adapters", "; ".join(f"{a.name} ({a.kind}, {a.backend})" for a in isometry.gpu.adapters()) or "none"),
     ]
     return rows
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import DTypeLike
 
-from isometry import _check, _check_expression, _core
+from isometry import _check, _check_expression, _core, gpu
 from isometry._arrays import (
     INT64,
     Array,
@@ -61,7 +61,7 @@ class Declared(Immutable):
         ):  # the common case: the first argument alone
             first = taken(declaration.arguments[0].name, values[0])
             shape, batch_shape = declaration.known(first.shape, *nones)  # type: ignore[operator]
-            if declaration.first_checked:
+            if declaration.first_checked and type(first) is not gpu.Array:
                 _core.operator_check(declaration.stem, (ready(first, first.dtype), *nones))
             self._set(shape, batch_shape, first.dtype, (first, *nones), declaration.flat(len(values)))
             return
@@ -98,7 +98,7 @@ class Declared(Immutable):
         first = arrays[self._declaration.lead]
         own = dtype if first is not None and first.dtype.kind == "c" else real_type(dtype)
         seen = tuple(
-            ready(a, _type(t, own)) if a is not None and t.name in checked else None
+            ready(a, _type(t, own)) if a is not None and t.name in checked and type(a) is not gpu.Array else None
             for t, a in zip(self._declaration.flat(len(arrays)), arrays, strict=True)
         )
         if any(a is not None for a in seen):
@@ -145,6 +145,9 @@ class Declared(Immutable):
         return result
 
     # -------------------------------------------------------- hooks
+
+    def _members(self) -> tuple[Any, ...]:
+        return self._arrays
 
     def _act(self, x: Array, out: Array, adjoint: bool, place: Place) -> None:
         p = self._parameters(x.dtype)

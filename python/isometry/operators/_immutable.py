@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 from isometry import _check
 from isometry._arrays import Array, common, finite, stacked, taken
 from isometry._backend import serve
+from isometry.gpu import _calls
 from isometry.operators._operator import Gradients, Operator
 
 
@@ -27,11 +28,15 @@ class Immutable(Operator):
 
     def matrix(self, *, backend: str | None = None, check_finite: bool = True) -> Array:
         place = serve(backend)
+        if place == "gpu" and _calls.resident(*self._members()):
+            return _calls.matrix(self)  # type: ignore[return-value]
         self._check_held(_check.flag("check_finite", check_finite))
         return self._matrices(self.dtype, place).reshape((*self.batch_shape, *self.shape))
 
     def matrix_vjp(self, ct: ArrayLike, *, backend: str | None = None, check_finite: bool = True) -> Gradients:
         place = serve(backend)
+        if place == "gpu" and _calls.resident(ct, *self._members()):
+            return _calls.matrix_vjp(self, ct)
         check_finite = _check.flag("check_finite", check_finite)
         ct = taken("ct", ct)
         _check.exact("ct", ct.shape, (*self.batch_shape, *self.shape))

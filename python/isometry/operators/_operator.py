@@ -15,6 +15,7 @@ from isometry._arrays import Array, DType, common, finite, folded, gradient, sta
 from isometry._backend import Place, named, serve
 from isometry._check import Shape
 from isometry._expression import Expression
+from isometry.gpu import _calls
 from isometry.operators._expressions import Expressions
 from isometry.operators._random import field
 
@@ -73,6 +74,10 @@ class Operator(Expressions):
 
     def _check_held(self, check_finite: bool) -> None:
         """Refuse NaN in the arrays held, at the first call that asks for it."""
+
+    def _members(self) -> tuple[Any, ...]:
+        """The arrays held."""
+        return ()
 
     def _act(self, x: Array, out: Array, adjoint: bool, place: Place) -> None:
         """W x, or W^H x, for rows x (nb, k, n) into out."""
@@ -178,6 +183,8 @@ class Operator(Expressions):
     ) -> Array:
         """W x or W^H x; with `columns` the last but one axis of x is none of a batch."""
         place = serve(backend)
+        if place == "gpu" and _calls.resident(x, *self._members()):
+            return _calls.apply(self, x, adjoint)
         check_finite = _check.flag("check_finite", check_finite)
         if isinstance(x, Expression):
             _check_expression.not_rows(type(x).__name__)
@@ -298,6 +305,8 @@ class Operator(Expressions):
         self, name: str, x: ArrayLike, ct: ArrayLike, adjoint: bool, backend: str | None, check_finite: bool
     ) -> tuple[Gradients, Array]:
         place = serve(backend)
+        if place == "gpu" and _calls.resident(x, ct, *self._members()):
+            return _calls.apply_vjp(self, name, x, ct, adjoint)
         check_finite = _check.flag("check_finite", check_finite)
         x, ct = taken(name, x), taken("ct", ct)
         n_out, n_in = self.shape[::-1] if adjoint else self.shape

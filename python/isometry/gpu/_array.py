@@ -1,0 +1,112 @@
+"""`Array`: numbers in the memory of the GPU."""
+
+from math import prod
+from typing import Any, NoReturn, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from isometry import _check, _core
+
+__all__ = ["Array"]
+
+_SERVED = (np.dtype(np.float32), np.dtype(np.complex64))
+
+
+class Array:
+    """An array in the memory of the GPU, of float32 or complex64.
+
+    It cannot be changed. Calls with ``backend="gpu"`` take it wherever they take an array, and then return such arrays;
+    they do not wait for the GPU, `download` does.
+
+    Parameters
+    ----------
+    array
+        What to copy: anything that NumPy takes for an array. float64 becomes float32, complex128 complex64.
+
+    Raises
+    ------
+    TypeError
+        If it is no array of numbers.
+    RuntimeError
+        If there is no GPU, or not enough memory on it.
+    """
+
+    __slots__ = ("_handle", "dtype", "shape")
+
+    _handle: Any
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+    def __init__(self, array: ArrayLike) -> None:
+        a = np.asarray(array)
+        if a.dtype.kind not in "biufc":
+            _check.floating("array", a.dtype.name)
+        single = a.astype(np.complex64 if a.dtype.kind == "c" else np.float32, copy=False)
+        if not hasattr(_core, "GpuArray"):
+            raise RuntimeError("this build of isometry has no GPU support (the feature gpu of its Rust crate)")
+        self._take(_core.GpuArray.upload(np.ascontiguousarray(single).reshape(single.shape)))
+
+    def _take(self, handle: Any) -> None:
+        self._handle = handle
+        self.shape, self.dtype = tuple(handle.shape), np.dtype(handle.dtype)
+
+    @classmethod
+    def of(cls, handle: Any) -> Self:
+        """The array of a handle of the extension."""
+        array = cls.__new__(cls)
+        array._take(handle)
+        return array
+
+    @classmethod
+    def upload(cls, array: ArrayLike) -> Self:
+        """Copy an array to the GPU: the same as the constructor."""
+        return cls(array)
+
+    def download(self) -> NDArray[Any]:
+        """Wait for the GPU, and copy to a NumPy array.
+
+        Returns
+        -------
+        numpy.ndarray
+            A new array of the same shape and dtype.
+        """
+        found: NDArray[Any] = self._handle.download()
+        return found
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return prod(self.shape)
+
+    def reshape(self, *shape: Any) -> "Array":
+        """The same numbers in another shape, without a copy.
+
+        Parameters
+        ----------
+        *shape
+            Sizes of the axes, or one tuple of them.
+
+        Raises
+        ------
+        ValueError
+            If the number of elements differs.
+        """
+        sizes = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
+        return Array.of(self._handle.reshape(list(sizes)))
+
+    def __repr__(self) -> str:
+        return f"Array(shape={self.shape}, dtype={self.dtype.name})"
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        raise TypeError("it is in the memory of the GPU: call with backend='gpu', or download() it")
+
+    @property
+    def flags(self) -> NoReturn:
+        """What the CPU would read: nothing."""
+        self.__array__()

@@ -1,0 +1,130 @@
+"""Calls of operators on arrays of the GPU: nothing is copied but NumPy arrays that stand among them."""
+
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from isometry import _check, _core
+from isometry._arrays import ready, real_type
+from isometry.gpu._array import Array
+
+if TYPE_CHECKING:
+    from isometry.operators._declared import Declared
+    from isometry.operators._operator import Operator
+
+_Handles = tuple[Any, ...]
+
+
+def resident(*arrays: object) -> bool:
+    """Whether one of them is on the GPU."""
+    return any(type(a) is Array for a in arrays)
+
+
+def apply(operator: "Operator", x: Any, adjoint: bool) -> Any:
+    """W x or W^H x of rows."""
+    object_, arguments, dtype, _ = _of(operator)
+    rows, shape = _rows("x", operator, x, adjoint, dtype)
+    out = _core.gpu_operator_apply(object_, arguments, rows, adjoint)
+    return Array.of(out).reshape((*shape[:-1], operator.shape[adjoint]))
+
+
+def apply_vjp(operator: "Operator", name: str, x: Any, ct: Any, adjoint: bool) -> tuple[dict[str, Any], Any]:
+    """The gradients of the arguments and of x."""
+    object_, arguments, dtype, pulled = _of(operator)
+    rows, shape = _rows(name, operator, x, adjoint, dtype)
+    ct_rows, _ = _rows("ct", operator, ct, not adjoint, dtype)
+    wanted = [True] * len(arguments)
+    bars, x_bar = _core.gpu_operator_apply_vjp(object_, arguments, rows, ct_rows, adjoint, wanted, True)
+    return pulled(bars), Array.of(x_bar).reshape(shape)
+
+
+def matrix(operator: "Operator") -> Any:
+    """W."""
+    object_, arguments, _, _ = _of(operator)
+    out = _core.gpu_operator_matrix(object_, arguments)
+    return Array.of(out).reshape((*operator.batch_shape, *operator.shape))
+
+
+def matrix_vjp(operator: "Operator", ct: Any) -> dict[str, Any]:
+    """The gradients of the arguments from that of W."""
+    object_, arguments, dtype, pulled = _of(operator)
+    _check.exact("ct", ct.shape, (*operator.batch_shape, *operator.shape))
+    w = _core.gpu_operator_matrix(object_, arguments)
+    folded = _held("ct", ct, dtype).reshape((prod(operator.batch_shape), *operator.shape))
+    return pulled(_core.gpu_operator_matrix_vjp(object_, arguments, w, folded._handle, [True] * len(arguments)))
+
+
+def _held(name: str, a: Any, dtype: "np.dtype[Any]") -> Array:
+    """On the GPU, of that dtype."""
+    if type(a) is Array:
+        if a.dtype != dtype:
+            raise TypeError(f"{name} must be of {dtype.name} on the GPU, not {a.dtype.name}")
+        return a
+    return Array.of(_core.GpuArray.upload(ready(np.asarray(a), dtype)))
+
+
+def _rows(
+    name: str, operator: "Operator", x: Any, adjoint: bool, dtype: "np.dtype[Any]"
+) -> tuple[Any, tuple[int, ...]]:
+    """Rows (..., n) as (nb, rows, n), and their own shape."""
+    batch, n = operator.batch_shape, operator.shape[not adjoint]
+    shape = tuple(x.shape if type(x) is Array else np.shape(x))
+    if not shape or shape[-1] != n or shape[: len(batch)] != batch or (batch and len(shape) < len(batch) + 1):
+        lead = "".join(f"{size}, " for size in batch)
+        raise ValueError(f"{name} must have shape ({lead}..., {n}) on the GPU, where nothing is broadcast, not {shape}")
+    return _held(name, x, dtype).reshape((prod(batch), prod(shape[len(batch) : -1]), n))._handle, shape
+
+
+def _of(operator: "Operator") -> tuple[str, _Handles, "np.dtype[Any]", Any]:
+    """Object, arguments on the GPU, dtype, and how gradients of the arguments become those of the operator."""
+    from isometry.operators._declared import Declared
+
+    dtype = np.dtype(np.complex64 if operator.dtype.kind == "c" else np.float32)
+    if isinstance(operator, Declared) and operator._declaration.stem in _core.gpu_objects():
+        return _declared(operator, dtype)
+    w = operator.matrix(backend="cpu", check_finite=False)
+    folded = _held("matrix", w, dtype).reshape((prod(operator.batch_shape), *operator.shape))
+
+    def pulled(bars: list[Any]) -> dict[str, Any]:
+        w_bar = Array.of(bars[0]).download().reshape(w.shape)
+        return operator.matrix_vjp(w_bar if w.dtype.kind == "c" else w_bar.real, backend="cpu", check_finite=False)  # type: ignore[attr-defined,no-any-return]
+
+    return "dense", (folded._handle,), dtype, pulled
+
+
+def _declared(operator: "Declared", dtype: "np.dtype[Any]") -> tuple[str, _Handles, "np.dtype[Any]", Any]:
+    batch = operator.batch_shape
+    given: list[Any] = []
+    for argument, a in zip(operator._flat, operator._arrays, strict=True):
+        if a is None:
+            given.append(None)
+            continue
+        lead = a.shape[: a.ndim - argument.rank]
+        if lead != batch:
+            a = _spread(argument.name, a, batch, argument.rank)
+        own = _held(argument.name, a, real_type(dtype) if argument.real else dtype)
+        given.append(own.reshape((prod(batch), *own.shape[own.ndim - argument.rank :]))._handle)
+
+    def pulled(bars: list[Any]) -> dict[str, Any]:
+        grads: dict[str, Any] = {}
+        for argument, own, bar in zip(operator._flat, operator._arrays, bars, strict=True):
+            if bar is not None and own is not None and argument.trained:
+                core = tuple(bar.shape[1:]) if argument.rank else ()
+                found = Array.of(bar).reshape((*batch, *core))
+                if found.shape != own.shape:
+                    raise ValueError(
+                        f"{argument.name} is shared by the stack: on the GPU give it one array for each member"
+                    )
+                grads[argument.name] = found
+        return grads
+
+    return operator._declaration.stem, tuple(given), dtype, pulled
+
+
+def _spread(name: str, a: Any, batch: tuple[int, ...], rank: int) -> Any:
+    if type(a) is Array:
+        raise ValueError(
+            f"{name} must have the batch shape {batch} on the GPU, where nothing is broadcast, not {a.shape}"
+        )
+    return np.broadcast_to(a, (*batch, *a.shape[a.ndim - rank :]))

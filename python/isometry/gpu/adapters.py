@@ -1,0 +1,37 @@
+"""The adapters of this machine."""
+
+from typing import NamedTuple
+
+from isometry import _core
+
+__all__ = ["Adapter", "adapters"]
+
+
+class Adapter(NamedTuple):
+    """A GPU as its driver describes it."""
+
+    name: str
+    kind: str  # "discrete GPU", "integrated GPU", "virtual GPU", "CPU" or "other"
+    backend: str  # "Vulkan", "Metal" or "DirectX 12"
+    driver: str
+
+
+def adapters() -> list[Adapter]:
+    """The adapters that can serve ``backend="gpu"``.
+
+    The first is used, unless the environment variable ISOMETRY_GPU_ADAPTER names another, by a part of its name or by
+    its place in this list. An adapter that runs on the CPU is used only where the variable names it.
+
+    Returns
+    -------
+    list of Adapter
+        Name, kind, backend and driver of each; empty if there is none, or if this build has no GPU support.
+
+    Examples
+    --------
+    >>> import isometry as iso
+    >>> all(adapter.backend in ("Vulkan", "Metal", "DirectX 12") for adapter in iso.gpu.adapters())
+    True
+    """
+    found = getattr(_core, "gpu_adapters", list)
+    return [Adapter(*row) for row in found()]
