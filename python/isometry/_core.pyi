@@ -2,8 +2,8 @@
 
 An array is NumPy's, or a tensor of the type given to `exchange_with`; for a batch of one the first axis may be
 omitted. Outputs (`out`, `states`, every `*_bar`) are allocated by the caller and fully overwritten; None if not
-requested. `threads` is the budget; a `place` is one, or the GPU. TypeError for a dtype, ValueError for a shape that does
-not fit.
+requested. `threads` is the budget; a `place` is one, or the GPU. TypeError for a dtype, ValueError for a shape that
+does not fit.
 """
 
 from collections.abc import Sequence
@@ -176,18 +176,18 @@ class GpuArray:
     @property
     def dtype(self) -> str: ...
 
-_Arguments = tuple[GpuArray | None, ...]
+_Handles = tuple[GpuArray | None, ...]
 
 def gpu_adapters() -> list[tuple[str, str, str, str]]: ...
 def gpu_objects() -> list[str]: ...
-def gpu_operator_matrix(object: str, arguments: _Arguments) -> GpuArray: ...
+def gpu_operator_matrix(object: str, arguments: _Handles) -> GpuArray: ...
 def gpu_operator_matrix_vjp(
-    object: str, arguments: _Arguments, w: GpuArray, ct: GpuArray, wanted: Sequence[bool]
+    object: str, arguments: _Handles, w: GpuArray, ct: GpuArray, wanted: Sequence[bool]
 ) -> list[GpuArray | None]: ...
-def gpu_operator_apply(object: str, arguments: _Arguments, x: GpuArray, adjoint: bool) -> GpuArray: ...
+def gpu_operator_apply(object: str, arguments: _Handles, x: GpuArray, adjoint: bool) -> GpuArray: ...
 def gpu_operator_apply_vjp(
     object: str,
-    arguments: _Arguments,
+    arguments: _Handles,
     x: GpuArray,
     ct: GpuArray,
     adjoint: bool,
