@@ -13,6 +13,10 @@ settings.register_profile("repository", deadline=None, suppress_health_check=[He
 settings.load_profile("repository")
 
 
+def pytest_addoption(parser):
+    parser.addoption("--backend", choices=["cpu", "gpu"], default="cpu", help="where the laws compute")
+
+
 def pytest_configure(config):
     """Workers of pytest-xdist share the cores: two threads in each would wait for time slices at every barrier."""
     if getattr(config.option, "numprocesses", None):
@@ -32,7 +36,19 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("face", list(FACES))
     if "case" in metafunc.fixturenames:
         chosen = getattr(metafunc.function, "select", None)
-        metafunc.parametrize("case", list(filter(chosen, CASES)) if chosen else CASES, ids=str)
+        cases = list(filter(chosen, CASES)) if chosen else CASES
+        if metafunc.config.getoption("backend") == "gpu":
+            cases = [case for case in cases if case.dtype in (np.float32, np.complex64)]
+        metafunc.parametrize("case", cases, ids=str)
+
+
+@pytest.fixture(autouse=True)
+def _backend(request):
+    """The laws on the GPU: every call inside follows."""
+    import isometry as iso
+
+    with iso.use_backend(request.config.getoption("backend")):
+        yield
 
 
 @pytest.fixture

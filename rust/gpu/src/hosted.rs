@@ -31,7 +31,13 @@ impl<'a, T: Scalar> Hosted<'a, T> {
     }
 
     fn has_kernels(&self) -> bool {
-        OBJECTS.contains(&self.object)
+        OBJECTS.contains(&self.object) && !self.is_empty()
+    }
+
+    /// Whether there is nothing to compute, which the CPU does.
+    fn is_empty(&self) -> bool {
+        let (p, q) = self.operator.shape();
+        self.operator.batch() == 0 || p == 0 || q == 0
     }
 
     /// The arguments on the device.
@@ -213,6 +219,9 @@ impl<T: Scalar> Cpu<T> for Hosted<'_, T> {
         budget: &Budget<'_>,
     ) -> Result<()> {
         self.check_rows(x, rows, side, out)?;
+        if self.is_empty() || rows == 0 {
+            return self.operator.apply(x, rows, side, out, None, budget);
+        }
         let x = self.rows(x, rows, self.features(side).0)?;
         if !self.has_kernels() {
             let w = self.matrices(&self.formed(budget)?)?;
@@ -236,6 +245,9 @@ impl<T: Scalar> Cpu<T> for Hosted<'_, T> {
     ) -> Result<()> {
         self.check_pull(x, ct, rows, side, x_bar.as_deref())?;
         self.check_bars(bars)?;
+        if self.is_empty() || rows == 0 {
+            return self.operator.apply_vjp(None, x, ct, rows, side, bars, x_bar, budget);
+        }
         let (from, into) = self.features(side);
         let (x, ct) = (self.rows(x, rows, from)?, self.rows(ct, rows, into)?);
         let wanted = wanted(bars);
