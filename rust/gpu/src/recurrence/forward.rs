@@ -1,0 +1,52 @@
+//! The states of a recurrence.
+
+use super::sequence::{Sequence, Setting};
+use super::steps::{Route, Steps, route};
+use crate::Array;
+use crate::device::Work;
+use isometry_core::error::Result;
+
+/// States, and what a backward pass wants besides.
+#[derive(Clone, Debug)]
+pub struct Forward {
+    /// (T, B, n); zeros past the ends of sequences
+    pub states: Array,
+    /// z (T, B, n) where phi' cannot be read off the states; unspecified past the ends of sequences. A backward pass computes them
+    /// anew if they are absent.
+    pub arguments: Option<Array>,
+}
+
+/// The states; with `save`, also what [`backward`](super::backward()) wants.
+pub fn forward(sequence: &Sequence<'_>, save: bool) -> Result<Forward> {
+    let setting = Setting::new(sequence)?;
+    run(&setting, save, route(setting.kind, setting.n))
+}
+
+pub(super) fn run(setting: &Setting<'_>, save: bool, route: Route) -> Result<Forward> {
+    let mut work = Work::new(setting.context())?;
+    let x = setting.inputs(&mut work)?;
+    let z = setting.drive(&mut work, &x)?;
+    let save = save && setting.wants_arguments();
+    let (states, arguments, kept) = if setting.on_input {
+        let states = work.room(setting.kind, &setting.shape())?;
+        setting.law.value(&mut work, &z, &states)?;
+        (states, save.then_some(z), None)
+    } else {
+        let kept = if save { Some(work.room(setting.kind, &setting.shape())?) } else { None };
+        (z, kept.clone(), kept)
+    };
+    let steps = Steps {
+        back: false,
+        reverse: setting.sequence.reverse,
+        law: &setting.step_law(),
+        m: &setting.transposed(&mut work)?,
+        start: setting.sequence.h0,
+        lengths: setting.lengths.as_ref(),
+        y: None,
+        rows: &states,
+        kept: kept.as_ref(),
+    };
+    steps.record(&mut work, route)?;
+    work.submit()?;
+    Ok(Forward { states, arguments })
+}
