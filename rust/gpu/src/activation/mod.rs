@@ -6,7 +6,7 @@
 #[cfg(test)]
 pub(crate) mod tests;
 
-use crate::device::{Context, Work};
+use crate::device::{Context, Record};
 use crate::rows::sum;
 use crate::shader::{Shader, Variant};
 use crate::{Array, Kind};
@@ -25,9 +25,9 @@ pub static ACTIVATE_VJP: Shader =
 pub fn activate(z: &Array, activation: Activation, bias: Option<&Array>) -> Result<Array> {
     let law = Law::new(z.context(), z.kind(), activation, features(z)?, bias)?;
     let h = Array::room(z.context(), z.kind(), z.shape())?;
-    let mut work = Work::new(z.context())?;
-    law.value(&mut work, z, &h)?;
-    work.submit()?;
+    let mut record = Record::new(z.context())?;
+    law.value(&mut record, z, &h)?;
+    record.submit()?;
     Ok(h)
 }
 
@@ -47,11 +47,11 @@ pub fn activate_vjp(
     }
     law.check_wanted(bias_wanted)?;
     let z_bar = Array::room(z.context(), z.kind(), z.shape())?;
-    let mut work = Work::new(z.context())?;
-    let along = if bias_wanted { Some(law.along(&mut work, z.len() / n.max(1))?) } else { None };
-    law.pull(&mut work, z, ct, &z_bar, along.as_ref())?;
-    let bias_bar = along.map(|along| law.bias_bar(&mut work, &along)).transpose()?;
-    work.submit()?;
+    let mut record = Record::new(z.context())?;
+    let along = if bias_wanted { Some(law.along(&mut record, z.len() / n.max(1))?) } else { None };
+    law.pull(&mut record, z, ct, &z_bar, along.as_ref())?;
+    let bias_bar = along.map(|along| law.bias_bar(&mut record, &along)).transpose()?;
+    record.submit()?;
     Ok((z_bar, bias_bar))
 }
 
@@ -153,31 +153,36 @@ impl Law {
     }
 
     /// Room for the summands of the gradient of the bias.
-    pub fn along(&self, work: &mut Work, rows: usize) -> Result<Array> {
-        work.room(Kind::Real, &[rows, self.activation.bias_units(self.n)])
+    pub fn along(&self, record: &mut Record, rows: usize) -> Result<Array> {
+        Array::room(record.context(), Kind::Real, &[rows, self.activation.bias_units(self.n)])
     }
 
     /// The gradient of the bias from its summands.
-    pub fn bias_bar(&self, work: &mut Work, along: &Array) -> Result<Array> {
+    pub fn bias_bar(&self, record: &mut Record, along: &Array) -> Result<Array> {
         let units = self.activation.bias_units(self.n);
-        let bar = work.room(Kind::Real, &[units])?;
-        sum(work, (along.len() / units.max(1), units), along, &bar)?;
+        let bar = Array::room(record.context(), Kind::Real, &[units])?;
+        sum(record, (along.len() / units.max(1), units), along, &bar)?;
         Ok(bar)
     }
 
     /// h = phi(z); in other memory.
-    pub fn value(&self, work: &mut Work, z: &Array, h: &Array) -> Result<()> {
+    pub fn value(&self, record: &mut Record, z: &Array, h: &Array) -> Result<()> {
         let pairs = self.pairs(z);
         let mut sizes = vec![pairs as u32, self.n as u32];
         sizes.extend(self.sizes());
         let arrays = [("z", z), ("own", self.own.as_ref().unwrap_or(z)), ("h", h)];
-        work.elements(Variant { shader: &ACTIVATE, kind: self.kind, constants: &[] }, &arrays, &sizes, pairs)
+        record.elements(
+            Variant { shader: &ACTIVATE, kind: self.kind, constants: &[] },
+            &arrays,
+            &sizes,
+            pairs,
+        )
     }
 
     /// z_bar = phi'(z)^H ct, and the summands of the gradient of the bias; in other memory.
     pub fn pull(
         &self,
-        work: &mut Work,
+        record: &mut Record,
         z: &Array,
         ct: &Array,
         z_bar: &Array,
@@ -186,11 +191,11 @@ impl Law {
         let pairs = self.pairs(z);
         let mut sizes = vec![pairs as u32, self.n as u32, u32::from(along.is_some())];
         sizes.extend(self.sizes());
-        let along = along.cloned().map_or_else(|| work.room(Kind::Real, &[1]), Ok)?;
+        let along = along.cloned().map_or_else(|| Array::room(record.context(), Kind::Real, &[1]), Ok)?;
         let own = self.own.as_ref().unwrap_or(z);
         let arrays = [("z", z), ("ct", ct), ("own", own), ("z_bar", z_bar), ("along", &along)];
         let variant = Variant { shader: &ACTIVATE_VJP, kind: self.kind, constants: &[] };
-        work.elements(variant, &arrays, &sizes, pairs)
+        record.elements(variant, &arrays, &sizes, pairs)
     }
 
     /// Pairs of features of all rows.

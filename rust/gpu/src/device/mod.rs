@@ -4,10 +4,8 @@ mod adapter;
 mod context;
 mod memory;
 mod record;
-mod work;
 
 pub use adapter::{Adapter, adapters};
 pub use context::{Context, context};
 pub use memory::Memory;
 pub(crate) use record::Record;
-pub(crate) use work::Work;

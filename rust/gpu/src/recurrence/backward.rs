@@ -4,7 +4,7 @@ use super::forward::{Forward, run};
 use super::sequence::{Sequence, Setting};
 use super::steps::{Route, Steps, route};
 use crate::Array;
-use crate::device::Work;
+use crate::device::Record;
 use crate::product::{Operand, Product};
 use crate::rows::{gathered, sum, times};
 use isometry_core::error::Result;
@@ -67,12 +67,11 @@ pub(super) fn pull(
         None if !setting.on_input && setting.wants_arguments() => run(setting, true, route)?.arguments,
         kept => kept,
     };
-    let mut work = Work::new(setting.context())?;
-    arguments.iter().for_each(|arguments| work.keep(arguments));
-    let x = setting.inputs(&mut work)?;
-    let bars = Bars::new(&mut work, setting, forward, arguments, &x, ct, wanted, route)?;
-    let gradients = bars.gradients(&mut work, setting, forward, &x, wanted)?;
-    work.submit()?;
+    let mut record = Record::new(setting.context())?;
+    let x = setting.inputs(&mut record)?;
+    let bars = Bars::new(&mut record, setting, forward, arguments, &x, ct, wanted, route)?;
+    let gradients = bars.gradients(&mut record, setting, forward, &x, wanted)?;
+    record.submit()?;
     Ok(gradients)
 }
 
@@ -88,7 +87,7 @@ struct Bars {
 
 impl Bars {
     fn new(
-        work: &mut Work,
+        record: &mut Record,
         setting: &Setting<'_>,
         forward: &Forward,
         arguments: Option<Array>,
@@ -97,9 +96,9 @@ impl Bars {
         wanted: Wanted,
         route: Route,
     ) -> Result<Self> {
-        let state = setting.copied(work, ct)?;
+        let state = setting.copied(record, ct)?;
         let along = match wanted.activation_bias {
-            true => Some(setting.law.along(work, setting.rows())?),
+            true => Some(setting.law.along(record, setting.rows())?),
             false => None,
         };
         let steps = Steps {
@@ -116,22 +115,22 @@ impl Bars {
             rows: &state,
             kept: along.as_ref().filter(|_| !setting.on_input),
         };
-        steps.record(work, route)?;
+        steps.record(record, route)?;
         let mut input = state.clone();
         if setting.on_input {
             let z = match arguments {
                 Some(arguments) => arguments,
-                None => setting.drive(work, x)?,
+                None => setting.drive(record, x)?,
             };
-            input = work.room(setting.kind, &setting.shape())?;
-            setting.law.pull(work, &z, &state, &input, along.as_ref())?;
+            input = Array::room(record.context(), setting.kind, &setting.shape())?;
+            setting.law.pull(record, &z, &state, &input, along.as_ref())?;
         }
         Ok(Bars { state, input, along })
     }
 
     fn gradients(
         &self,
-        work: &mut Work,
+        record: &mut Record,
         setting: &Setting<'_>,
         forward: &Forward,
         x: &Array,
@@ -141,43 +140,43 @@ impl Bars {
         let Sequence { w, input_weight, h0, reverse, .. } = setting.sequence;
         let mut out = Gradients::default();
         let begun = (wanted.w && h0.is_some()) || wanted.h0;
-        let begin = if begun { Some(setting.begin(work, &self.state)?) } else { None };
+        let begin = if begun { Some(setting.begin(record, &self.state)?) } else { None };
         if wanted.w {
-            let bar = work.room(kind, &[n, n])?;
+            let bar = Array::room(record.context(), kind, &[n, n])?;
             let from = if reverse { (0, batch) } else { (batch, 0) };
-            gathered(work, setting.rows() - batch, (n, n), (&self.state, &forward.states), from, &bar)?;
+            gathered(record, setting.rows() - batch, (n, n), (&self.state, &forward.states), from, &bar)?;
             if let (Some(h0), Some((begin, row))) = (h0, &begin) {
                 let left = Operand::new(begin, 0, n).from(*row, 0).t();
                 let (right, into) = (Operand::new(h0, 0, n).conj(), Operand::new(&bar, 0, n));
-                Product::new(1, (n, n, batch), left, right, into).add().record(work, kind)?;
+                Product::new(1, (n, n, batch), left, right, into).add().record(record, kind)?;
             }
             out.w = Some(bar);
         }
         if let (true, Some((begin, row))) = (wanted.h0, &begin) {
-            let bar = work.room(kind, &[batch, n])?;
+            let bar = Array::room(record.context(), kind, &[batch, n])?;
             let (right, into) = (Operand::new(w, 0, n).conj(), Operand::new(&bar, 0, n));
             let left = Operand::new(begin, 0, n).from(*row, 0);
-            Product::new(1, (batch, n, n), left, right, into).record(work, kind)?;
+            Product::new(1, (batch, n, n), left, right, into).record(record, kind)?;
             out.h0 = Some(bar);
         }
         if wanted.x {
-            let bar = work.room(kind, x.shape())?;
+            let bar = Array::room(record.context(), kind, x.shape())?;
             let v = Operand::new(input_weight, 0, d).conj();
-            times(work, (setting.rows(), d, n), &self.input, v, &bar, false)?;
+            times(record, (setting.rows(), d, n), &self.input, v, &bar, false)?;
             out.x = Some(bar);
         }
         if wanted.input_weight {
-            let bar = work.room(kind, &[n, d])?;
-            gathered(work, setting.rows(), (n, d), (&self.input, x), (0, 0), &bar)?;
+            let bar = Array::room(record.context(), kind, &[n, d])?;
+            gathered(record, setting.rows(), (n, d), (&self.input, x), (0, 0), &bar)?;
             out.input_weight = Some(bar);
         }
         if wanted.bias {
-            let bar = work.room(kind, &[n])?;
-            sum(work, (setting.rows(), n), &self.input, &bar)?;
+            let bar = Array::room(record.context(), kind, &[n])?;
+            sum(record, (setting.rows(), n), &self.input, &bar)?;
             out.bias = Some(bar);
         }
         if let Some(along) = &self.along {
-            out.activation_bias = Some(setting.law.bias_bar(work, along)?);
+            out.activation_bias = Some(setting.law.bias_bar(record, along)?);
         }
         Ok(out)
     }

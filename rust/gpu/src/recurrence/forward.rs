@@ -3,7 +3,7 @@
 use super::sequence::{Sequence, Setting};
 use super::steps::{Route, Steps, route};
 use crate::Array;
-use crate::device::Work;
+use crate::device::Record;
 use isometry_core::error::Result;
 
 /// States, and what a backward pass wants besides.
@@ -23,30 +23,31 @@ pub fn forward(sequence: &Sequence<'_>, save: bool) -> Result<Forward> {
 }
 
 pub(super) fn run(setting: &Setting<'_>, save: bool, route: Route) -> Result<Forward> {
-    let mut work = Work::new(setting.context())?;
-    let x = setting.inputs(&mut work)?;
-    let z = setting.drive(&mut work, &x)?;
+    let mut record = Record::new(setting.context())?;
+    let x = setting.inputs(&mut record)?;
+    let z = setting.drive(&mut record, &x)?;
     let save = save && setting.wants_arguments();
     let (states, arguments, kept) = if setting.on_input {
-        let states = work.room(setting.kind, &setting.shape())?;
-        setting.law.value(&mut work, &z, &states)?;
+        let states = Array::room(record.context(), setting.kind, &setting.shape())?;
+        setting.law.value(&mut record, &z, &states)?;
         (states, save.then_some(z), None)
     } else {
-        let kept = if save { Some(work.room(setting.kind, &setting.shape())?) } else { None };
+        let kept =
+            if save { Some(Array::room(record.context(), setting.kind, &setting.shape())?) } else { None };
         (z, kept.clone(), kept)
     };
     let steps = Steps {
         back: false,
         reverse: setting.sequence.reverse,
         law: &setting.step_law(),
-        m: &setting.transposed(&mut work)?,
+        m: &setting.transposed(&mut record)?,
         start: setting.sequence.h0,
         lengths: setting.lengths.as_ref(),
         y: None,
         rows: &states,
         kept: kept.as_ref(),
     };
-    steps.record(&mut work, route)?;
-    work.submit()?;
+    steps.record(&mut record, route)?;
+    record.submit()?;
     Ok(Forward { states, arguments })
 }

@@ -1,7 +1,7 @@
 //! What a recurrence is given, checked, and what its two directions do with it.
 
 use crate::activation::Law;
-use crate::device::{Context, Work};
+use crate::device::{Context, Record};
 use crate::product::Operand;
 use crate::rows::{spread, times};
 use crate::shader::{Shader, Variant};
@@ -121,54 +121,54 @@ impl<'a> Setting<'a> {
     }
 
     /// A copy of rows (T, B, m), 0 past the ends of the sequences.
-    pub fn copied(&self, work: &mut Work, x: &Array) -> Result<Array> {
-        let out = work.room(self.kind, x.shape())?;
+    pub fn copied(&self, record: &mut Record, x: &Array) -> Result<Array> {
+        let out = Array::room(record.context(), self.kind, x.shape())?;
         let n = x.len() / self.rows();
         let sizes = [x.len() as u32, self.batch as u32, n as u32, u32::from(self.lengths.is_some())];
         let arrays = [("x", x), ("lengths", self.lengths.as_ref().unwrap_or(x)), ("out", &out)];
         let variant = Variant { shader: &WITHIN, kind: self.kind, constants: &[] };
-        work.elements(variant, &arrays, &sizes, x.len())?;
+        record.elements(variant, &arrays, &sizes, x.len())?;
         Ok(out)
     }
 
     /// x, 0 past the ends of the sequences: what stands there must not meet the zeros of their gradients, as it may be NaN.
-    pub fn inputs(&self, work: &mut Work) -> Result<Array> {
+    pub fn inputs(&self, record: &mut Record) -> Result<Array> {
         let x = self.sequence.x;
-        if self.lengths.is_some() { self.copied(work, x) } else { Ok(x.clone()) }
+        if self.lengths.is_some() { self.copied(record, x) } else { Ok(x.clone()) }
     }
 
     /// V x_t + b for all steps.
-    pub fn drive(&self, work: &mut Work, x: &Array) -> Result<Array> {
-        let out = work.room(self.kind, &self.shape())?;
+    pub fn drive(&self, record: &mut Record, x: &Array) -> Result<Array> {
+        let out = Array::room(record.context(), self.kind, &self.shape())?;
         let (Sequence { input_weight, bias, .. }, d) = (self.sequence, self.features);
         if let Some(bias) = bias {
-            spread(work, bias, self.rows(), &out)?;
+            spread(record, bias, self.rows(), &out)?;
         }
         let v = Operand::new(input_weight, 0, d).t();
-        times(work, (self.rows(), self.n, d), x, v, &out, bias.is_some())?;
+        times(record, (self.rows(), self.n, d), x, v, &out, bias.is_some())?;
         Ok(out)
     }
 
     /// W^T
-    pub fn transposed(&self, work: &mut Work) -> Result<Array> {
+    pub fn transposed(&self, record: &mut Record) -> Result<Array> {
         let (w, n) = (self.sequence.w, self.n);
-        let out = work.room(self.kind, &[n, n])?;
+        let out = Array::room(record.context(), self.kind, &[n, n])?;
         let variant = Variant { shader: &TRANSPOSE, kind: self.kind, constants: &[] };
-        work.elements(variant, &[("x", w), ("out", &out)], &[n as u32], n * n)?;
+        record.elements(variant, &[("x", w), ("out", &out)], &[n as u32], n * n)?;
         Ok(out)
     }
 
     /// The rows of x (T, B, n) at which the sequences begin: an array and its first row.
-    pub fn begin(&self, work: &mut Work, x: &Array) -> Result<(Array, usize)> {
+    pub fn begin(&self, record: &mut Record, x: &Array) -> Result<(Array, usize)> {
         match (&self.lengths, self.sequence.reverse) {
             (_, false) => Ok((x.clone(), 0)),
             (None, true) => Ok((x.clone(), (self.steps - 1) * self.batch)),
             (Some(lengths), true) => {
                 let (batch, n) = (self.batch, self.n);
-                let out = work.room(self.kind, &[batch, n])?;
+                let out = Array::room(record.context(), self.kind, &[batch, n])?;
                 let arrays = [("x", x), ("lengths", lengths), ("out", &out)];
                 let variant = Variant { shader: &BEGIN, kind: self.kind, constants: &[] };
-                work.elements(variant, &arrays, &[(batch * n) as u32, n as u32], batch * n)?;
+                record.elements(variant, &arrays, &[(batch * n) as u32, n as u32], batch * n)?;
                 Ok((out, 0))
             }
         }

@@ -4,7 +4,7 @@
 //! whose workgroups share the sequences and the features. Between dispatches the states are in `rows` alone.
 
 use crate::activation::Law;
-use crate::device::Work;
+use crate::device::Record;
 use crate::shader::{Shader, Variant};
 use crate::{Array, Kind};
 use isometry_core::error::Result;
@@ -96,10 +96,10 @@ pub(super) struct Steps<'a> {
 }
 
 impl Steps<'_> {
-    pub fn record(&self, work: &mut Work, route: Route) -> Result<()> {
+    pub fn record(&self, record: &mut Record, route: Route) -> Result<()> {
         let Steps { law, m, rows, .. } = *self;
         let &[steps, batch, n] = rows.shape() else { return Ok(()) };
-        let none = work.room(Kind::Real, &[1])?;
+        let none = Array::room(record.context(), Kind::Real, &[1])?;
         let arrays = [
             ("m", m),
             ("start", self.start.unwrap_or(m)),
@@ -123,20 +123,18 @@ impl Steps<'_> {
         };
         let shader = if route == Route::Apart { &APART } else { &TOGETHER };
         let variant = Variant { shader, kind: rows.kind(), constants };
-        let runs = (0..steps).step_by(run);
-        let dispatch = |first: usize, work: &mut Work| {
-            let count = run.min(steps - first);
-            let mut sizes = [steps, batch, n, first, count].map(|size| size as u32).to_vec();
-            let flags = [self.reverse, self.lengths.is_some(), self.start.is_some(), self.kept.is_some()];
+        let flags = [self.reverse, self.lengths.is_some(), self.start.is_some(), self.kept.is_some()];
+        let runs = (0..steps).step_by(run).map(|first| {
+            let mut sizes = [steps, batch, n, first, run.min(steps - first)].map(|size| size as u32).to_vec();
             sizes.extend(flags.map(u32::from));
             sizes.extend(law.sizes());
-            work.dispatch(variant, &arrays, &sizes, groups)
-        };
+            sizes
+        });
+        let mut runs: Vec<Vec<u32>> = runs.collect();
         if self.back {
-            runs.rev().try_for_each(|first| dispatch(first, work))
-        } else {
-            runs.into_iter().try_for_each(|first| dispatch(first, work))
+            runs.reverse();
         }
+        record.dispatches(variant, &arrays, &runs, groups)
     }
 }
 

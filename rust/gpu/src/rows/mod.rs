@@ -4,7 +4,7 @@
 mod tests;
 
 use crate::Array;
-use crate::device::Work;
+use crate::device::Record;
 use crate::product::{Operand, Product};
 use crate::shader::{Shader, Variant};
 use isometry_core::error::Result;
@@ -26,7 +26,7 @@ const TILES: usize = 512;
 
 /// C = A op(B), or C += A op(B), for A with `count` rows of k numbers, which are all of its array, and C with rows of n.
 pub fn times(
-    work: &mut Work,
+    record: &mut Record,
     (count, n, k): (usize, usize, usize),
     a: &Array,
     b: Operand<'_>,
@@ -37,7 +37,7 @@ pub fn times(
         let (from, into) = (Operand::new(a, 0, k).from(first, 0), Operand::new(c, 0, n).from(first, 0));
         let product = Product::new(1, (MOST.min(count - first), n, k), from, b, into);
         let product = if add { product.add() } else { product };
-        product.record(work, a.kind())?;
+        product.record(record, a.kind())?;
     }
     Ok(())
 }
@@ -45,7 +45,7 @@ pub fn times(
 /// C = A^T conj(B), C p x q, for `count` rows of A and B, from the rows `from` on. Many rows are summed in parts, for parallel
 /// work and less rounding.
 pub fn gathered(
-    work: &mut Work,
+    record: &mut Record,
     count: usize,
     (p, q): (usize, usize),
     (a, b): (&Array, &Array),
@@ -55,34 +55,35 @@ pub fn gathered(
     let tiles = p.div_ceil(64) * q.div_ceil(64);
     let parts = (TILES / tiles.max(1)).min(count / LEAST).max(1);
     let (each, rest) = (count / parts, count % parts);
-    let product = |batch: usize, rows: usize, after: usize, part: usize, c: &Array, work: &mut Work| {
+    let product = |batch: usize, rows: usize, after: usize, part: usize, c: &Array, record: &mut Record| {
         let left = Operand::new(a, each * p, p).from(from.0 + after, 0).t();
         let right = Operand::new(b, each * q, q).from(from.1 + after, 0).conj();
         let into = Operand::new(c, p * q, q).from(part * p, 0);
-        Product::new(batch, (p, q, rows), left, right, into).record(work, a.kind())
+        Product::new(batch, (p, q, rows), left, right, into).record(record, a.kind())
     };
     if parts == 1 {
-        return product(1, count, 0, 0, c, work);
+        return product(1, count, 0, 0, c, record);
     }
     let all = parts + usize::from(rest > 0);
-    let sums = work.room(a.kind(), &[all, p * q])?;
-    product(parts, each, 0, 0, &sums, work)?;
+    let sums = Array::room(record.context(), a.kind(), &[all, p * q])?;
+    product(parts, each, 0, 0, &sums, record)?;
     if rest > 0 {
-        product(1, rest, parts * each, parts, &sums, work)?;
+        product(1, rest, parts * each, parts, &sums, record)?;
     }
-    sum(work, (all, p * q), &sums, c)
+    sum(record, (all, p * q), &sums, c)
 }
 
 /// The sums of the columns of x, (rows, columns).
-pub fn sum(work: &mut Work, (rows, columns): (usize, usize), x: &Array, out: &Array) -> Result<()> {
+pub fn sum(record: &mut Record, (rows, columns): (usize, usize), x: &Array, out: &Array) -> Result<()> {
     let kind = x.kind();
     let (mut from, mut rows) = (x.clone(), rows);
     loop {
         let left = rows.div_ceil(EACH).max(1);
-        let into = if left <= 1 { out.clone() } else { work.room(kind, &[left, columns])? };
+        let into =
+            if left <= 1 { out.clone() } else { Array::room(record.context(), kind, &[left, columns])? };
         let sizes = [(left * columns) as u32, rows as u32, columns as u32];
         let variant = Variant { shader: &SUM, kind, constants: SUM.variants[0] };
-        work.elements(variant, &[("x", &from), ("out", &into)], &sizes, left * columns)?;
+        record.elements(variant, &[("x", &from), ("out", &into)], &sizes, left * columns)?;
         if left <= 1 {
             return Ok(());
         }
@@ -91,8 +92,8 @@ pub fn sum(work: &mut Work, (rows, columns): (usize, usize), x: &Array, out: &Ar
 }
 
 /// Writes the row x into all `rows` rows of out.
-pub fn spread(work: &mut Work, x: &Array, rows: usize, out: &Array) -> Result<()> {
+pub fn spread(record: &mut Record, x: &Array, rows: usize, out: &Array) -> Result<()> {
     let (count, columns) = (rows * x.len(), x.len());
     let variant = Variant { shader: &SPREAD, kind: x.kind(), constants: &[] };
-    work.elements(variant, &[("x", x), ("out", out)], &[count as u32, columns as u32], count)
+    record.elements(variant, &[("x", x), ("out", out)], &[count as u32, columns as u32], count)
 }

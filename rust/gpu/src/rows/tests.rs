@@ -12,9 +12,9 @@ fn sums_of_columns() {
             let data = numbers(kind, rows * columns, rows as u64);
             let x = sent(&context, kind, &[rows, columns], &data);
             let out = Array::room(&context, kind, &[columns]).unwrap();
-            let mut work = Work::new(&context).unwrap();
-            sum(&mut work, (rows, columns), &x, &out).unwrap();
-            work.submit().unwrap();
+            let mut record = Record::new(&context).unwrap();
+            sum(&mut record, (rows, columns), &x, &out).unwrap();
+            record.submit().unwrap();
             let expected: Vec<C> = (0..columns)
                 .map(|j| (0..rows).fold(C::default(), |s, i| s.plus(data[i * columns + j])))
                 .collect();
@@ -34,9 +34,9 @@ fn gathered_products_of_few_and_many_rows() {
             let da = sent(&context, kind, &[a.rows, p], &a.data);
             let db = sent(&context, kind, &[b.rows, q], &b.data);
             let c = Array::room(&context, kind, &[p, q]).unwrap();
-            let mut work = Work::new(&context).unwrap();
-            gathered(&mut work, count, (p, q), (&da, &db), (more, after), &c).unwrap();
-            work.submit().unwrap();
+            let mut record = Record::new(&context).unwrap();
+            gathered(&mut record, count, (p, q), (&da, &db), (more, after), &c).unwrap();
+            record.submit().unwrap();
             let part = |x: &M, from: usize| M::new(count, x.columns, |i, j| x.at(i + from, j));
             let expected = part(&a, more).t().times(&part(&b, after).conj());
             near(&fetched(&c), &expected.data, 32.0, &format!("{kind:?} {count} {p} {q}"));
@@ -55,10 +55,10 @@ fn products_of_rows_and_a_row_in_all_places() {
     let db = sent(&context, kind, &[3, 4], &b.data);
     let dr = sent(&context, kind, &[3], &row);
     let c = Array::room(&context, kind, &[9, 3]).unwrap();
-    let mut work = Work::new(&context).unwrap();
-    spread(&mut work, &dr, 9, &c).unwrap();
-    times(&mut work, (9, 3, 4), &da, Operand::new(&db, 0, 4).t(), &c, true).unwrap();
-    work.submit().unwrap();
+    let mut record = Record::new(&context).unwrap();
+    spread(&mut record, &dr, 9, &c).unwrap();
+    times(&mut record, (9, 3, 4), &da, Operand::new(&db, 0, 4).t(), &c, true).unwrap();
+    record.submit().unwrap();
     let expected = a.times(&b.t()).plus(&M::new(9, 3, |_, j| row[j]), 1.0);
     near(&fetched(&c), &expected.data, 8.0, "times");
 }
