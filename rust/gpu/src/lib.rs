@@ -4,6 +4,7 @@
 //! return arrays, record dispatches and submit them without waiting, so that a chain of calls copies nothing. The kernels are the
 //! `.wgsl` files beside the Rust that dispatches them; what they bind stands in the shader alone ([`shader`]).
 
+pub mod activation;
 mod array;
 pub mod dense;
 pub mod device;
@@ -13,6 +14,8 @@ pub mod last;
 pub mod objects;
 pub mod operator;
 pub mod product;
+pub mod recurrence;
+mod rows;
 pub mod shader;
 #[cfg(test)]
 mod testing;

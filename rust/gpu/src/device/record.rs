@@ -40,6 +40,17 @@ impl Record {
         sizes: &[u32],
         groups: [usize; 3],
     ) -> Result<()> {
+        self.dispatches(variant, arrays, &[sizes], groups)
+    }
+
+    /// The same for several sizes in turn, on the same arrays.
+    pub fn dispatches(
+        &mut self,
+        variant: Variant,
+        arrays: &[(&str, &Array)],
+        sizes: &[impl AsRef<[u32]>],
+        groups: [usize; 3],
+    ) -> Result<()> {
         let name = variant.shader.name;
         let most = self.context.most_groups() as usize;
         if groups.iter().any(|&count| count > most) {
@@ -68,10 +79,9 @@ impl Record {
         {
             return Err(missing(extra));
         }
-        let bytes: Vec<u8> = sizes.iter().flat_map(|size| size.to_ne_bytes()).collect();
-        if bytes.len() != pipeline.interface.sizes as usize {
-            let expected = pipeline.interface.sizes / 4;
-            return Err(Error::Device(format!("shader {name}: {} sizes instead of {expected}", sizes.len())));
+        let expected = pipeline.interface.sizes as usize / 4;
+        if let Some(wrong) = sizes.iter().map(|sizes| sizes.as_ref().len()).find(|&len| len != expected) {
+            return Err(Error::Device(format!("shader {name}: {wrong} sizes instead of {expected}")));
         }
         let descriptor =
             BindGroupDescriptor { label: Some(name), layout: &pipeline.layout, entries: &entries };
@@ -81,11 +91,14 @@ impl Record {
             .get_or_insert_with(|| self.encoder.begin_compute_pass(&Default::default()).forget_lifetime());
         pass.set_pipeline(&pipeline.pipeline);
         pass.set_bind_group(0, &bound, &[]);
-        if !bytes.is_empty() {
-            pass.set_immediates(0, &bytes);
-        }
         let [x, y, z] = groups.map(|count| count as u32);
-        pass.dispatch_workgroups(x, y, z);
+        for sizes in sizes {
+            let bytes: Vec<u8> = sizes.as_ref().iter().flat_map(|size| size.to_ne_bytes()).collect();
+            if !bytes.is_empty() {
+                pass.set_immediates(0, &bytes);
+            }
+            pass.dispatch_workgroups(x, y, z);
+        }
         Ok(())
     }
 

@@ -2,6 +2,9 @@
 
 alias T = vec2<f32>;
 
+// float32 of a number
+const PARTS: u32 = 2;
+
 const ZERO: T = vec2<f32>(0.0, 0.0);
 const ONE: T = vec2<f32>(1.0, 0.0);
 
@@ -42,4 +45,9 @@ fn inverse(x: T) -> T {
 
 fn imag(x: T) -> f32 {
     return x.y;
+}
+
+// x.x + i x.y
+fn from_parts(x: vec2<f32>) -> T {
+    return x;
 }

@@ -36,6 +36,8 @@ pub struct Variant {
 
 /// Every shader of the crate; tests validate all their variants.
 pub const SHADERS: &[&Shader] = &[
+    &crate::activation::ACTIVATE,
+    &crate::activation::ACTIVATE_VJP,
     &crate::device::IDENTITY,
     &crate::householder::BALANCE,
     &crate::householder::FINISH,
@@ -44,6 +46,13 @@ pub const SHADERS: &[&Shader] = &[
     &crate::last::LAST,
     &crate::last::PULL,
     &crate::product::PRODUCT,
+    &crate::recurrence::APART,
+    &crate::recurrence::BEGIN,
+    &crate::recurrence::TOGETHER,
+    &crate::recurrence::TRANSPOSE,
+    &crate::recurrence::WITHIN,
+    &crate::rows::SPREAD,
+    &crate::rows::SUM,
 ];
 
 /// The modules that files import, by name.
@@ -51,6 +60,8 @@ fn module(name: &str, kind: Kind) -> Option<&'static str> {
     match (name, kind) {
         ("numbers", Kind::Real) => Some(include_str!("real.wgsl")),
         ("numbers", Kind::Complex) => Some(include_str!("complex.wgsl")),
+        ("activation", _) => Some(include_str!("../activation/activation.wgsl")),
+        ("steps", _) => Some(include_str!("../recurrence/steps.wgsl")),
         _ => None,
     }
 }

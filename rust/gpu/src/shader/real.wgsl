@@ -2,6 +2,9 @@
 
 alias T = f32;
 
+// float32 of a number
+const PARTS: u32 = 1;
+
 const ZERO: T = 0.0;
 const ONE: T = 1.0;
 
@@ -42,4 +45,9 @@ fn inverse(x: T) -> T {
 
 fn imag(x: T) -> f32 {
     return 0.0;
+}
+
+// x.x + i x.y
+fn from_parts(x: vec2<f32>) -> T {
+    return x.x;
 }

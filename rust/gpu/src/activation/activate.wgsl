@@ -1,0 +1,47 @@
+// h = phi(z) of rows, one thread for each pair of features.
+
+#import "numbers"
+#import "activation"
+
+struct Sizes {
+    count: u32,   // pairs of all rows
+    n: u32,
+    law: Law,
+}
+
+var<immediate> sizes: Sizes;
+
+@group(0) @binding(0) var<storage, read> z: array<T>;         // (rows, n)
+@group(0) @binding(1) var<storage, read> own: array<f32>;     // biases of modReLU
+@group(0) @binding(2) var<storage, read_write> h: array<T>;   // (rows, n)
+
+@compute @workgroup_size(256)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let at = (group.y * groups.x + group.x) * 256u + local;
+    if at >= sizes.count {
+        return;
+    }
+    let n = sizes.n;
+    let pair = at % pairs(n);
+    let base = at / pairs(n) * n;
+    let place = places(pair, n, sizes.law);
+    let two = place.y < n;
+    var b = vec2<f32>(0.0);
+    if biased(sizes.law) {
+        let unit = unit_places(pair, n, sizes.law);
+        b = vec2<f32>(own[unit.x], own[min(unit.y, n - 1u)]);
+    }
+    var argument = Pair(z[base + place.x], ZERO);
+    if two {
+        argument.b = z[base + place.y];
+    }
+    let out = value(sizes.law, argument, b);
+    h[base + place.x] = out.a;
+    if two {
+        h[base + place.y] = out.b;
+    }
+}

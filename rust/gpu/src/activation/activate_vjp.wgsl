@@ -1,0 +1,63 @@
+// z_bar = phi'(z)^H g of rows, one thread for each pair of features, and the summands Re(conj(e) g) of the gradient of the bias.
+
+#import "numbers"
+#import "activation"
+
+struct Sizes {
+    count: u32,    // pairs of all rows
+    n: u32,
+    wanted: u32,   // 1: along is written
+    law: Law,
+}
+
+var<immediate> sizes: Sizes;
+
+@group(0) @binding(0) var<storage, read> z: array<T>;               // (rows, n)
+@group(0) @binding(1) var<storage, read> ct: array<T>;              // (rows, n)
+@group(0) @binding(2) var<storage, read> own: array<f32>;           // biases of modReLU
+@group(0) @binding(3) var<storage, read_write> z_bar: array<T>;     // (rows, n)
+@group(0) @binding(4) var<storage, read_write> along: array<f32>;   // (rows, biases)
+
+@compute @workgroup_size(256)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let at = (group.y * groups.x + group.x) * 256u + local;
+    if at >= sizes.count {
+        return;
+    }
+    let n = sizes.n;
+    let pair = at % pairs(n);
+    let row = at / pairs(n);
+    let base = row * n;
+    let place = places(pair, n, sizes.law);
+    let unit = unit_places(pair, n, sizes.law);
+    let two = place.y < n;
+    var b = vec2<f32>(0.0);
+    if biased(sizes.law) {
+        b = vec2<f32>(own[unit.x], own[min(unit.y, n - 1u)]);
+    }
+    var y = Pair(z[base + place.x], ZERO);
+    var g = Pair(ct[base + place.x], ZERO);
+    if two {
+        y.b = z[base + place.y];
+        g.b = ct[base + place.y];
+    }
+    if readable(sizes.law) {
+        y = value(sizes.law, y, b);
+    }
+    let out = pull(sizes.law, y, g, b);
+    z_bar[base + place.x] = out.bar.a;
+    if two {
+        z_bar[base + place.y] = out.bar.b;
+    }
+    if sizes.wanted == 1u {
+        let first = row * units(n, sizes.law);
+        along[first + unit.x] = out.along.x;
+        if two && unit.y != unit.x {
+            along[first + unit.y] = out.along.y;
+        }
+    }
+}

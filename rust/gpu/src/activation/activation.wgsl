@@ -1,0 +1,187 @@
+// h = phi(z) and z_bar = phi'(z)^H g of two features: neighbours (2p, 2p + 1), or (p, p + n/2) where phi acts on the halves of a
+// row. phi' is read off y, which is h, or z where h does not determine it. On complex numbers all laws but modReLU act on the
+// parts apart.
+
+const IDENTITY: u32 = 0;          // z                          y = h
+const TANH: u32 = 1;              // tanh z                     h
+const RELU: u32 = 2;              // max(z, 0)                  h
+const LEAKY_RELU: u32 = 3;        // max(slope z, z)            h
+const OPLU: u32 = 4;              // (max, min) of the pair     z
+const MODRELU: u32 = 5;           // (|z| + b) z / |z|, real    h
+const MODRELU_COMPLEX: u32 = 6;   // the same, complex          z
+const MODRELU_REALREP: u32 = 7;   // the same of a + i b        z
+
+struct Law {
+    code: u32,
+    slope: f32,
+    halves: u32,   // 1: pairs are (p, p + n/2)
+}
+
+struct Pair {
+    a: T,
+    b: T,
+}
+
+struct Pulled {
+    bar: Pair,           // z_bar
+    along: vec2<f32>,    // Re(conj(e) g), e = z / |z|, of modReLU: the summands of the gradient of its bias
+}
+
+fn pairs(n: u32) -> u32 {
+    return (n + 1u) / 2u;
+}
+
+// The features of a pair; the second of the last is n where n is odd.
+fn places(pair: u32, n: u32, law: Law) -> vec2<u32> {
+    if law.halves == 1u {
+        return vec2<u32>(pair, pair + n / 2u);
+    }
+    return vec2<u32>(2u * pair, 2u * pair + 1u);
+}
+
+// Biases of a row.
+fn units(n: u32, law: Law) -> u32 {
+    return select(n, n / 2u, law.code == MODRELU_REALREP);
+}
+
+// The places of the biases of a pair.
+fn unit_places(pair: u32, n: u32, law: Law) -> vec2<u32> {
+    if law.code == MODRELU_REALREP {
+        return vec2<u32>(pair);
+    }
+    return places(pair, n, law);
+}
+
+fn biased(law: Law) -> bool {
+    return law.code >= MODRELU;
+}
+
+fn readable(law: Law) -> bool {
+    return law.code < OPLU || law.code == MODRELU;
+}
+
+// tanh x: the polynomial is exact to rounding for |x| < 1/4, and from 10 on the value is 1.
+fn hyperbolic(x: T) -> T {
+    let size = min(abs(x), T(10.0));
+    let q = size * size;
+    var p = T(62.0 / 2835.0);
+    p = fma(p, q, T(-17.0 / 315.0));
+    p = fma(p, q, T(2.0 / 15.0));
+    p = fma(p, q, T(-1.0 / 3.0));
+    let near = fma(p * q, size, size);
+    let far = T(1.0) - T(2.0) / (exp(T(2.0) * size) + T(1.0));
+    return sign(x) * select(far, near, size < T(0.25));
+}
+
+struct Polar {
+    e: vec2<f32>,
+    r: f32,
+}
+
+// z / |z| and |z| without overflow; 0 and 0 of 0.
+fn polar(z: vec2<f32>) -> Polar {
+    let top = max(abs(z.x), abs(z.y));
+    if top == 0.0 {
+        return Polar(vec2<f32>(0.0), 0.0);
+    }
+    let u = z / top;
+    let s = sqrt(dot(u, u));
+    return Polar(u / s, top * s);
+}
+
+fn modrelu(z: vec2<f32>, b: f32) -> vec2<f32> {
+    let p = polar(z);
+    let t = p.r + b;
+    if p.r == 0.0 || t <= 0.0 {
+        return vec2<f32>(0.0);
+    }
+    return t * p.e;
+}
+
+// z_bar = g + (b / r) (g - e along), and along behind it
+fn modrelu_pull(z: vec2<f32>, b: f32, g: vec2<f32>) -> vec3<f32> {
+    let p = polar(z);
+    if p.r == 0.0 || p.r + b <= 0.0 {
+        return vec3<f32>(0.0);
+    }
+    let along = dot(p.e, g);
+    return vec3<f32>(g + b / p.r * (g - along * p.e), along);
+}
+
+fn modrelu_real(z: f32, b: f32) -> f32 {
+    let t = abs(z) + b;
+    return select(0.0, sign(z) * t, t > 0.0);
+}
+
+fn complex_parts(x: T) -> vec2<f32> {
+    return vec2<f32>(real(x), imag(x));
+}
+
+fn value(law: Law, z: Pair, b: vec2<f32>) -> Pair {
+    switch law.code {
+        case TANH: {
+            return Pair(hyperbolic(z.a), hyperbolic(z.b));
+        }
+        case RELU: {
+            return Pair(max(z.a, ZERO), max(z.b, ZERO));
+        }
+        case LEAKY_RELU: {
+            return Pair(max(law.slope * z.a, z.a), max(law.slope * z.b, z.b));
+        }
+        case OPLU: {
+            return Pair(max(z.a, z.b), min(z.a, z.b));
+        }
+        case MODRELU: {
+            return Pair(number(modrelu_real(real(z.a), b.x)), number(modrelu_real(real(z.b), b.y)));
+        }
+        case MODRELU_COMPLEX: {
+            return Pair(
+                from_parts(modrelu(complex_parts(z.a), b.x)),
+                from_parts(modrelu(complex_parts(z.b), b.y)),
+            );
+        }
+        case MODRELU_REALREP: {
+            let h = modrelu(vec2<f32>(real(z.a), real(z.b)), b.x);
+            return Pair(number(h.x), number(h.y));
+        }
+        default: {
+            return z;
+        }
+    }
+}
+
+fn pull(law: Law, y: Pair, g: Pair, b: vec2<f32>) -> Pulled {
+    let none = vec2<f32>(0.0);
+    switch law.code {
+        case TANH: {
+            return Pulled(Pair((T(1.0) - y.a * y.a) * g.a, (T(1.0) - y.b * y.b) * g.b), none);
+        }
+        case RELU: {
+            return Pulled(Pair(select(ZERO, g.a, y.a > ZERO), select(ZERO, g.b, y.b > ZERO)), none);
+        }
+        case LEAKY_RELU: {
+            let a = select(law.slope * g.a, g.a, y.a > ZERO);
+            return Pulled(Pair(a, select(law.slope * g.b, g.b, y.b > ZERO)), none);
+        }
+        case OPLU: {
+            return Pulled(Pair(select(g.a, g.b, y.b > y.a), select(g.b, g.a, y.b > y.a)), none);
+        }
+        case MODRELU: {
+            let e = vec2<f32>(sign(real(y.a)), sign(real(y.b)));
+            let bar = Pair(select(ZERO, g.a, y.a != ZERO), select(ZERO, g.b, y.b != ZERO));
+            return Pulled(bar, e * vec2<f32>(real(g.a), real(g.b)));
+        }
+        case MODRELU_COMPLEX: {
+            let p = modrelu_pull(complex_parts(y.a), b.x, complex_parts(g.a));
+            let q = modrelu_pull(complex_parts(y.b), b.y, complex_parts(g.b));
+            return Pulled(Pair(from_parts(p.xy), from_parts(q.xy)), vec2<f32>(p.z, q.z));
+        }
+        case MODRELU_REALREP: {
+            let p = modrelu_pull(vec2<f32>(real(y.a), real(y.b)), b.x, vec2<f32>(real(g.a), real(g.b)));
+            return Pulled(Pair(number(p.x), number(p.y)), vec2<f32>(p.z));
+        }
+        default: {
+            return Pulled(g, none);
+        }
+    }
+}

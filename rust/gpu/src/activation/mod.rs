@@ -1,0 +1,205 @@
+//! Nonlinearities on the device: h = phi(z), z_bar = phi'(z)^H h_bar, of the table in [`isometry_core::activation`].
+//!
+//! `activation.wgsl` has the formulas as functions of two features, for shaders to import; the kernels here apply them to rows.
+//! What NaN becomes is not defined: WGSL promises nothing about it.
+
+#[cfg(test)]
+pub(crate) mod tests;
+
+use crate::device::{Context, Record};
+use crate::rows::sum;
+use crate::shader::{Shader, Variant};
+use crate::{Array, Kind};
+use isometry_core::activation::Activation;
+use isometry_core::error::{Error, Result};
+use std::sync::Arc;
+
+/// activate.wgsl
+pub static ACTIVATE: Shader =
+    Shader { name: "activate", source: include_str!("activate.wgsl"), variants: &[&[]] };
+/// activate_vjp.wgsl
+pub static ACTIVATE_VJP: Shader =
+    Shader { name: "activate_vjp", source: include_str!("activate_vjp.wgsl"), variants: &[&[]] };
+
+/// phi(z) of rows z, (rows, n) or more axes; the bias of the modReLUs is real, (n), or (n/2) in the real representation.
+pub fn activate(z: &Array, activation: Activation, bias: Option<&Array>) -> Result<Array> {
+    let law = Law::new(z.context(), z.kind(), activation, features(z)?, bias)?;
+    let h = Array::room(z.context(), z.kind(), z.shape())?;
+    let mut record = Record::new(z.context())?;
+    law.value(&mut record, z, &h)?;
+    record.submit()?;
+    Ok(h)
+}
+
+/// z_bar = phi'(z)^H ct, and the gradient of the bias if it is wanted: sum Re(conj(e) ct) over the rows, e = z / |z|.
+pub fn activate_vjp(
+    z: &Array,
+    activation: Activation,
+    bias: Option<&Array>,
+    ct: &Array,
+    bias_wanted: bool,
+) -> Result<(Array, Option<Array>)> {
+    let n = features(z)?;
+    let law = Law::new(z.context(), z.kind(), activation, n, bias)?;
+    z.fits("ct", ct)?;
+    if ct.shape() != z.shape() {
+        return Err(Error::shape("ct", format!("{:?}", z.shape()), format!("{:?}", ct.shape())));
+    }
+    law.check_wanted(bias_wanted)?;
+    let z_bar = Array::room(z.context(), z.kind(), z.shape())?;
+    let mut record = Record::new(z.context())?;
+    let along = if bias_wanted { Some(law.along(&mut record, z.len() / n.max(1))?) } else { None };
+    law.pull(&mut record, z, ct, &z_bar, along.as_ref())?;
+    let bias_bar = along.map(|along| law.bias_bar(&mut record, &along)).transpose()?;
+    record.submit()?;
+    Ok((z_bar, bias_bar))
+}
+
+/// Numbers of a row.
+fn features(z: &Array) -> Result<usize> {
+    z.shape().last().copied().ok_or_else(|| Error::shape("z", "rows", "no axes"))
+}
+
+/// An activation for rows of n features, with its biases.
+#[derive(Clone, Debug)]
+pub(crate) struct Law {
+    activation: Activation,
+    kind: Kind,
+    n: usize,
+    own: Option<Array>,
+}
+
+impl Law {
+    /// Refuses what [`Activation::check`] refuses.
+    pub fn new(
+        context: &Arc<Context>,
+        kind: Kind,
+        activation: Activation,
+        n: usize,
+        own: Option<&Array>,
+    ) -> Result<Self> {
+        let paired = [Activation::Oplu, Activation::OpluHalves, Activation::ModreluRealrep];
+        if paired.contains(&activation) && n % 2 == 1 {
+            return Err(Error::shape("z", "an even number of features", n));
+        }
+        if activation == Activation::ModreluRealrep && kind == Kind::Complex {
+            return Err(Error::value("z", "must be real for modrelu_realrep, got complex numbers"));
+        }
+        let units = activation.bias_units(n);
+        match own {
+            Some(_) if units == 0 => {
+                return Err(Error::value("activation_bias", "belongs to modrelu and modrelu_realrep only"));
+            }
+            None if units > 0 => {
+                return Err(Error::shape("activation_bias", format!("{units} elements"), "none"));
+            }
+            Some(own) if own.kind() != Kind::Real || own.len() != units => {
+                let got = format!("{} of {:?} numbers", own.len(), own.kind());
+                return Err(Error::shape("activation_bias", format!("{units} real elements"), got));
+            }
+            Some(own) if !Arc::ptr_eq(own.context(), context) => {
+                return Err(Error::value("activation_bias", "is on another device"));
+            }
+            _ => {}
+        }
+        Ok(Law { activation, kind, n, own: own.cloned() })
+    }
+
+    /// The identity on the same rows.
+    pub fn identity(&self) -> Self {
+        Law { activation: Activation::Identity, own: None, ..*self }
+    }
+
+    pub fn is_identity(&self) -> bool {
+        self.activation == Activation::Identity
+    }
+
+    /// Whether phi' can be read off h.
+    pub fn readable(&self) -> bool {
+        match self.activation {
+            Activation::Oplu | Activation::OpluHalves | Activation::ModreluRealrep => false,
+            Activation::Modrelu => self.kind == Kind::Real,
+            _ => true,
+        }
+    }
+
+    /// Biases.
+    pub fn own(&self) -> Option<&Array> {
+        self.own.as_ref()
+    }
+
+    /// `Law` of activation.wgsl.
+    pub fn sizes(&self) -> [u32; 3] {
+        let (code, slope, halves) = match self.activation {
+            Activation::Identity => (0, 0.0, false),
+            Activation::Tanh => (1, 0.0, false),
+            Activation::Relu => (2, 0.0, false),
+            Activation::LeakyRelu { slope } => (3, slope as f32, false),
+            Activation::Oplu => (4, 0.0, false),
+            Activation::OpluHalves => (4, 0.0, true),
+            Activation::Modrelu if self.kind == Kind::Real => (5, 0.0, false),
+            Activation::Modrelu => (6, 0.0, false),
+            Activation::ModreluRealrep => (7, 0.0, true),
+        };
+        [code, slope.to_bits(), u32::from(halves)]
+    }
+
+    /// Refuses a gradient of biases that are not there.
+    pub fn check_wanted(&self, bias: bool) -> Result<()> {
+        if bias && self.own.is_none() {
+            return Err(Error::value("activation_bias_bar", "belongs to modrelu and modrelu_realrep only"));
+        }
+        Ok(())
+    }
+
+    /// Room for the summands of the gradient of the bias.
+    pub fn along(&self, record: &mut Record, rows: usize) -> Result<Array> {
+        Array::room(record.context(), Kind::Real, &[rows, self.activation.bias_units(self.n)])
+    }
+
+    /// The gradient of the bias from its summands.
+    pub fn bias_bar(&self, record: &mut Record, along: &Array) -> Result<Array> {
+        let units = self.activation.bias_units(self.n);
+        let bar = Array::room(record.context(), Kind::Real, &[units])?;
+        sum(record, (along.len() / units.max(1), units), along, &bar)?;
+        Ok(bar)
+    }
+
+    /// h = phi(z); in other memory.
+    pub fn value(&self, record: &mut Record, z: &Array, h: &Array) -> Result<()> {
+        let pairs = self.pairs(z);
+        let mut sizes = vec![pairs as u32, self.n as u32];
+        sizes.extend(self.sizes());
+        let arrays = [("z", z), ("own", self.own.as_ref().unwrap_or(z)), ("h", h)];
+        record.elements(
+            Variant { shader: &ACTIVATE, kind: self.kind, constants: &[] },
+            &arrays,
+            &sizes,
+            pairs,
+        )
+    }
+
+    /// z_bar = phi'(z)^H ct, and the summands of the gradient of the bias; in other memory.
+    pub fn pull(
+        &self,
+        record: &mut Record,
+        z: &Array,
+        ct: &Array,
+        z_bar: &Array,
+        along: Option<&Array>,
+    ) -> Result<()> {
+        let pairs = self.pairs(z);
+        let mut sizes = vec![pairs as u32, self.n as u32, u32::from(along.is_some())];
+        sizes.extend(self.sizes());
+        let along = along.cloned().map_or_else(|| Array::room(record.context(), Kind::Real, &[1]), Ok)?;
+        let own = self.own.as_ref().unwrap_or(z);
+        let arrays = [("z", z), ("ct", ct), ("own", own), ("z_bar", z_bar), ("along", &along)];
+        let variant = Variant { shader: &ACTIVATE_VJP, kind: self.kind, constants: &[] };
+        record.elements(variant, &arrays, &sizes, pairs)
+    }
+
+    /// Pairs of features of all rows.
+    fn pairs(&self, z: &Array) -> usize {
+        z.len() / self.n.max(1) * self.n.div_ceil(2)
+    }
+}

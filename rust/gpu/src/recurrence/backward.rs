@@ -1,0 +1,183 @@
+//! The gradients of a recurrence: z_bar of all steps in place of the cotangents, then products over all rows.
+
+use super::forward::{Forward, run};
+use super::sequence::{Sequence, Setting};
+use super::steps::{Route, Steps, route};
+use crate::Array;
+use crate::device::Record;
+use crate::product::{Operand, Product};
+use crate::rows::{gathered, sum, times};
+use isometry_core::error::Result;
+
+/// Which gradients are wanted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Of W.
+    pub w: bool,
+    /// Of x.
+    pub x: bool,
+    /// Of V.
+    pub input_weight: bool,
+    /// Of h0, also if it was absent.
+    pub h0: bool,
+    /// Of b, also if it was absent.
+    pub bias: bool,
+    /// Of the bias of the activation.
+    pub activation_bias: bool,
+}
+
+/// The gradients, None where one was not wanted.
+#[derive(Clone, Debug, Default)]
+pub struct Gradients {
+    /// (n, n)
+    pub w: Option<Array>,
+    /// (T, B, d)
+    pub x: Option<Array>,
+    /// (n, d)
+    pub input_weight: Option<Array>,
+    /// (B, n)
+    pub h0: Option<Array>,
+    /// (n)
+    pub bias: Option<Array>,
+    /// Real, one per bias.
+    pub activation_bias: Option<Array>,
+}
+
+/// The gradients from the cotangents of the states, (T, B, n); those past the ends of sequences are ignored.
+pub fn backward(sequence: &Sequence<'_>, forward: &Forward, ct: &Array, wanted: Wanted) -> Result<Gradients> {
+    let setting = Setting::new(sequence)?;
+    pull(&setting, forward, ct, wanted, route(setting.kind, setting.n))
+}
+
+pub(super) fn pull(
+    setting: &Setting<'_>,
+    forward: &Forward,
+    ct: &Array,
+    wanted: Wanted,
+    route: Route,
+) -> Result<Gradients> {
+    setting.check_states("states", &forward.states)?;
+    setting.check_states("ct", ct)?;
+    setting.law.check_wanted(wanted.activation_bias)?;
+    let kept = forward.arguments.clone().filter(|_| setting.wants_arguments());
+    if let Some(arguments) = &kept {
+        setting.check_states("arguments", arguments)?;
+    }
+    let arguments = match kept {
+        None if !setting.on_input && setting.wants_arguments() => run(setting, true, route)?.arguments,
+        kept => kept,
+    };
+    let mut record = Record::new(setting.context())?;
+    let x = setting.inputs(&mut record)?;
+    let bars = Bars::new(&mut record, setting, forward, arguments, &x, ct, wanted, route)?;
+    let gradients = bars.gradients(&mut record, setting, forward, &x, wanted)?;
+    record.submit()?;
+    Ok(gradients)
+}
+
+/// Cotangents of all steps, (T, B, n).
+struct Bars {
+    /// Of W h_{t-1}.
+    state: Array,
+    /// Of V x_t + b.
+    input: Array,
+    /// The summands of the gradient of the bias of the activation.
+    along: Option<Array>,
+}
+
+impl Bars {
+    fn new(
+        record: &mut Record,
+        setting: &Setting<'_>,
+        forward: &Forward,
+        arguments: Option<Array>,
+        x: &Array,
+        ct: &Array,
+        wanted: Wanted,
+        route: Route,
+    ) -> Result<Self> {
+        let state = setting.copied(record, ct)?;
+        let along = match wanted.activation_bias {
+            true => Some(setting.law.along(record, setting.rows())?),
+            false => None,
+        };
+        let steps = Steps {
+            back: true,
+            reverse: setting.sequence.reverse,
+            law: &setting.step_law(),
+            m: setting.sequence.w,
+            start: None,
+            lengths: setting.lengths.as_ref(),
+            y: Some(match &arguments {
+                Some(arguments) if !setting.on_input => arguments,
+                _ => &forward.states,
+            }),
+            rows: &state,
+            kept: along.as_ref().filter(|_| !setting.on_input),
+        };
+        steps.record(record, route)?;
+        let mut input = state.clone();
+        if setting.on_input {
+            let z = match arguments {
+                Some(arguments) => arguments,
+                None => setting.drive(record, x)?,
+            };
+            input = Array::room(record.context(), setting.kind, &setting.shape())?;
+            setting.law.pull(record, &z, &state, &input, along.as_ref())?;
+        }
+        Ok(Bars { state, input, along })
+    }
+
+    fn gradients(
+        &self,
+        record: &mut Record,
+        setting: &Setting<'_>,
+        forward: &Forward,
+        x: &Array,
+        wanted: Wanted,
+    ) -> Result<Gradients> {
+        let Setting { n, features: d, batch, kind, .. } = *setting;
+        let Sequence { w, input_weight, h0, reverse, .. } = setting.sequence;
+        let mut out = Gradients::default();
+        let begun = (wanted.w && h0.is_some()) || wanted.h0;
+        let begin = if begun { Some(setting.begin(record, &self.state)?) } else { None };
+        if wanted.w {
+            let bar = Array::room(record.context(), kind, &[n, n])?;
+            let from = if reverse { (0, batch) } else { (batch, 0) };
+            gathered(record, setting.rows() - batch, (n, n), (&self.state, &forward.states), from, &bar)?;
+            if let (Some(h0), Some((begin, row))) = (h0, &begin) {
+                let left = Operand::new(begin, 0, n).from(*row, 0).t();
+                let (right, into) = (Operand::new(h0, 0, n).conj(), Operand::new(&bar, 0, n));
+                Product::new(1, (n, n, batch), left, right, into).add().record(record, kind)?;
+            }
+            out.w = Some(bar);
+        }
+        if let (true, Some((begin, row))) = (wanted.h0, &begin) {
+            let bar = Array::room(record.context(), kind, &[batch, n])?;
+            let (right, into) = (Operand::new(w, 0, n).conj(), Operand::new(&bar, 0, n));
+            let left = Operand::new(begin, 0, n).from(*row, 0);
+            Product::new(1, (batch, n, n), left, right, into).record(record, kind)?;
+            out.h0 = Some(bar);
+        }
+        if wanted.x {
+            let bar = Array::room(record.context(), kind, x.shape())?;
+            let v = Operand::new(input_weight, 0, d).conj();
+            times(record, (setting.rows(), d, n), &self.input, v, &bar, false)?;
+            out.x = Some(bar);
+        }
+        if wanted.input_weight {
+            let bar = Array::room(record.context(), kind, &[n, d])?;
+            gathered(record, setting.rows(), (n, d), (&self.input, x), (0, 0), &bar)?;
+            out.input_weight = Some(bar);
+        }
+        if wanted.bias {
+            let bar = Array::room(record.context(), kind, &[n])?;
+            sum(record, (setting.rows(), n), &self.input, &bar)?;
+            out.bias = Some(bar);
+        }
+        if let Some(along) = &self.along {
+            out.activation_bias = Some(setting.law.bias_bar(record, along)?);
+        }
+        Ok(out)
+    }
+}

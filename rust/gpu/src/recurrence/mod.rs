@@ -1,0 +1,21 @@
+//! The recurrence h_t = phi(W h_{t-1} + V x_t + b), or W h_{t-1} + phi(V x_t + b), and its gradients.
+//!
+//! ```text
+//! z_bar_t = phi'^H (h_bar_t + z_bar_{t+1} conj(W))          rows; h_bar the cotangents of the states
+//! W_bar = sum z_bar_t^T conj(h_{t-1}),  V_bar = sum z_bar_t^T conj(x_t),  b_bar = sum z_bar_t,  x_bar_t = z_bar_t conj(V)
+//! ```
+//!
+//! What all steps have in common is a few large products; the steps themselves run in place (`steps.wgsl`).
+
+mod backward;
+mod forward;
+mod sequence;
+mod steps;
+#[cfg(test)]
+mod tests;
+
+pub use backward::{Gradients, Wanted, backward};
+pub use forward::{Forward, forward};
+pub use sequence::Sequence;
+pub use sequence::{BEGIN, TRANSPOSE, WITHIN};
+pub use steps::{APART, TOGETHER};

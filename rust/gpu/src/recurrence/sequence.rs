@@ -1,0 +1,197 @@
+//! What a recurrence is given, checked, and what its two directions do with it.
+
+use crate::activation::Law;
+use crate::device::{Context, Record};
+use crate::product::Operand;
+use crate::rows::{spread, times};
+use crate::shader::{Shader, Variant};
+use crate::{Array, Kind};
+use isometry_core::activation::Activation;
+use isometry_core::error::{Error, Result};
+use std::sync::Arc;
+
+/// begin.wgsl
+pub static BEGIN: Shader = Shader { name: "begin", source: include_str!("begin.wgsl"), variants: &[&[]] };
+/// transpose.wgsl
+pub static TRANSPOSE: Shader =
+    Shader { name: "transpose", source: include_str!("transpose.wgsl"), variants: &[&[]] };
+/// within.wgsl
+pub static WITHIN: Shader = Shader { name: "within", source: include_str!("within.wgsl"), variants: &[&[]] };
+
+/// The arguments of a recurrence, all of one kind but the bias of the activation.
+#[derive(Clone, Copy, Debug)]
+pub struct Sequence<'a> {
+    /// W (n, n)
+    pub w: &'a Array,
+    /// (T, B, d)
+    pub x: &'a Array,
+    /// V (n, d)
+    pub input_weight: &'a Array,
+    /// (B, n), zeros if absent
+    pub h0: Option<&'a Array>,
+    /// b (n)
+    pub bias: Option<&'a Array>,
+    /// phi
+    pub activation: Activation,
+    /// Of the modReLUs, real, one per feature.
+    pub activation_bias: Option<&'a Array>,
+    /// phi acts on V x_t + b only.
+    pub on_input: bool,
+    /// Steps of each sequence, in any order; all T if absent.
+    pub lengths: Option<&'a [usize]>,
+    /// From the end of each sequence to its beginning.
+    pub reverse: bool,
+}
+
+/// A checked sequence on its device.
+pub(super) struct Setting<'a> {
+    pub sequence: Sequence<'a>,
+    pub steps: usize,
+    pub batch: usize,
+    pub features: usize,
+    pub n: usize,
+    pub kind: Kind,
+    pub law: Law,
+    /// phi acts on the input part only, and is not the identity.
+    pub on_input: bool,
+    /// u32
+    pub lengths: Option<Array>,
+}
+
+impl<'a> Setting<'a> {
+    pub fn new(sequence: &Sequence<'a>) -> Result<Self> {
+        let Sequence { w, x, input_weight, h0, bias, .. } = *sequence;
+        let (&[steps, batch, features], &[_, n]) = (x.shape(), w.shape()) else {
+            let got = format!("{:?} and {:?}", x.shape(), w.shape());
+            return Err(Error::shape("x and w", "(T, B, d) and (n, n)", got));
+        };
+        if steps == 0 || batch == 0 || n == 0 {
+            let got = format!("{steps} steps of {batch} sequences with {n} states");
+            return Err(Error::shape("x", "at least one step, one sequence and one state", got));
+        }
+        let arrays = [
+            ("w", Some(w), &[n, n][..]),
+            ("input_weight", Some(input_weight), &[n, features]),
+            ("h0", h0, &[batch, n]),
+            ("bias", bias, &[n]),
+        ];
+        for (name, array, shape) in arrays {
+            array.map_or(Ok(()), |array| checked(name, x, array, shape))?;
+        }
+        // rows of all arrays have 32-bit indices
+        if u32::try_from(steps.saturating_mul(batch).saturating_mul(n.max(features))).is_err() {
+            return Err(Error::Device(format!(
+                "{steps} steps of {batch} sequences are too many for the indices of the device, 32 bits"
+            )));
+        }
+        let law = Law::new(x.context(), x.kind(), sequence.activation, n, sequence.activation_bias)?;
+        let lengths = sequence.lengths.map(|lengths| sent(x.context(), lengths, steps, batch)).transpose()?;
+        let on_input = sequence.on_input && !law.is_identity();
+        let kind = x.kind();
+        Ok(Setting { sequence: *sequence, steps, batch, features, n, kind, law, on_input, lengths })
+    }
+
+    pub fn context(&self) -> &'a Arc<Context> {
+        self.sequence.x.context()
+    }
+
+    /// (T, B, n)
+    pub fn shape(&self) -> [usize; 3] {
+        [self.steps, self.batch, self.n]
+    }
+
+    /// All T B rows.
+    pub fn rows(&self) -> usize {
+        self.steps * self.batch
+    }
+
+    /// Refuses states, or their cotangents, of another size.
+    pub fn check_states(&self, name: &'static str, states: &Array) -> Result<()> {
+        checked(name, self.sequence.x, states, &self.shape())
+    }
+
+    /// phi of the steps.
+    pub fn step_law(&self) -> Law {
+        if self.on_input { self.law.identity() } else { self.law.clone() }
+    }
+
+    /// Whether a backward pass wants the arguments of phi.
+    pub fn wants_arguments(&self) -> bool {
+        self.on_input || !self.law.readable()
+    }
+
+    /// A copy of rows (T, B, m), 0 past the ends of the sequences.
+    pub fn copied(&self, record: &mut Record, x: &Array) -> Result<Array> {
+        let out = Array::room(record.context(), self.kind, x.shape())?;
+        let n = x.len() / self.rows();
+        let sizes = [x.len() as u32, self.batch as u32, n as u32, u32::from(self.lengths.is_some())];
+        let arrays = [("x", x), ("lengths", self.lengths.as_ref().unwrap_or(x)), ("out", &out)];
+        let variant = Variant { shader: &WITHIN, kind: self.kind, constants: &[] };
+        record.elements(variant, &arrays, &sizes, x.len())?;
+        Ok(out)
+    }
+
+    /// x, 0 past the ends of the sequences: what stands there must not meet the zeros of their gradients, as it may be NaN.
+    pub fn inputs(&self, record: &mut Record) -> Result<Array> {
+        let x = self.sequence.x;
+        if self.lengths.is_some() { self.copied(record, x) } else { Ok(x.clone()) }
+    }
+
+    /// V x_t + b for all steps.
+    pub fn drive(&self, record: &mut Record, x: &Array) -> Result<Array> {
+        let out = Array::room(record.context(), self.kind, &self.shape())?;
+        let (Sequence { input_weight, bias, .. }, d) = (self.sequence, self.features);
+        if let Some(bias) = bias {
+            spread(record, bias, self.rows(), &out)?;
+        }
+        let v = Operand::new(input_weight, 0, d).t();
+        times(record, (self.rows(), self.n, d), x, v, &out, bias.is_some())?;
+        Ok(out)
+    }
+
+    /// W^T
+    pub fn transposed(&self, record: &mut Record) -> Result<Array> {
+        let (w, n) = (self.sequence.w, self.n);
+        let out = Array::room(record.context(), self.kind, &[n, n])?;
+        let variant = Variant { shader: &TRANSPOSE, kind: self.kind, constants: &[] };
+        record.elements(variant, &[("x", w), ("out", &out)], &[n as u32], n * n)?;
+        Ok(out)
+    }
+
+    /// The rows of x (T, B, n) at which the sequences begin: an array and its first row.
+    pub fn begin(&self, record: &mut Record, x: &Array) -> Result<(Array, usize)> {
+        match (&self.lengths, self.sequence.reverse) {
+            (_, false) => Ok((x.clone(), 0)),
+            (None, true) => Ok((x.clone(), (self.steps - 1) * self.batch)),
+            (Some(lengths), true) => {
+                let (batch, n) = (self.batch, self.n);
+                let out = Array::room(record.context(), self.kind, &[batch, n])?;
+                let arrays = [("x", x), ("lengths", lengths), ("out", &out)];
+                let variant = Variant { shader: &BEGIN, kind: self.kind, constants: &[] };
+                record.elements(variant, &arrays, &[(batch * n) as u32, n as u32], batch * n)?;
+                Ok((out, 0))
+            }
+        }
+    }
+}
+
+fn checked(name: &'static str, like: &Array, array: &Array, shape: &[usize]) -> Result<()> {
+    like.fits(name, array)?;
+    if array.shape() == shape {
+        return Ok(());
+    }
+    Err(Error::shape(name, format!("{shape:?}"), format!("{:?}", array.shape())))
+}
+
+/// Lengths on the device.
+fn sent(context: &Arc<Context>, lengths: &[usize], steps: usize, batch: usize) -> Result<Array> {
+    if lengths.len() != batch {
+        return Err(Error::shape("lengths", format!("{batch} elements"), lengths.len()));
+    }
+    if let Some(&wrong) = lengths.iter().find(|&&length| length == 0 || length > steps) {
+        return Err(Error::value("lengths", format!("must lie in 1..{steps}, got {wrong}")));
+    }
+    // the bits of integers
+    let bits: Vec<f32> = lengths.iter().map(|&length| f32::from_bits(length as u32)).collect();
+    Array::upload(context, Kind::Real, &[batch], &bits)
+}

@@ -1,0 +1,154 @@
+//! The steps of a recurrence in place, s_k = phi(s_{k-1} M + a_k) or the same backward: the formulas are in `steps.wgsl`.
+//!
+//! Two routes. *Together*: workgroups take a few sequences each, and one dispatch does many steps. *Apart*: a dispatch for each step,
+//! whose workgroups share the sequences and the features. Between dispatches the states are in `rows` alone.
+
+use crate::activation::Law;
+use crate::device::Record;
+use crate::shader::{Shader, Variant};
+use crate::{Array, Kind};
+use isometry_core::error::Result;
+
+/// together.wgsl
+pub static TOGETHER: Shader =
+    Shader { name: "together", source: include_str!("together.wgsl"), variants: &LISTED };
+/// apart.wgsl
+pub static APART: Shader = Shader {
+    name: "apart",
+    source: include_str!("apart.wgsl"),
+    variants: &[&SMALL[0], &SMALL[1], &LARGE[0], &LARGE[1]],
+};
+
+type Constants = [(&'static str, u32); 3];
+
+/// Tiles of 16 sequences and 16 pairs of features, and of 64 and 32.
+static SMALL: [Constants; 2] =
+    [[("ROWS", 1), ("PAIRS", 1), ("BACK", 0)], [("ROWS", 1), ("PAIRS", 1), ("BACK", 1)]];
+static LARGE: [Constants; 2] =
+    [[("ROWS", 4), ("PAIRS", 2), ("BACK", 0)], [("ROWS", 4), ("PAIRS", 2), ("BACK", 1)]];
+
+/// Threads along a row of a workgroup, and sequences of a thread.
+const PAIRS: [usize; 5] = [16, 32, 64, 128, 256];
+const EACH: [usize; 2] = [1, 4];
+/// Threads of a workgroup.
+const THREADS: usize = 256;
+
+/// For PAIRS i, EACH j and BACK k at (2 i + j) 2 + k.
+static ALL: [Constants; 20] = {
+    let mut all = [[("PAIRS", 0), ("EACH", 0), ("BACK", 0)]; 20];
+    let mut at = 0;
+    while at < 20 {
+        all[at][0].1 = PAIRS[at / 4] as u32;
+        all[at][1].1 = EACH[at / 2 % 2] as u32;
+        all[at][2].1 = at as u32 % 2;
+        at += 1;
+    }
+    all
+};
+static LISTED: [&[(&str, u32)]; 20] = {
+    let mut listed: [&[(&str, u32)]; 20] = [&[]; 20];
+    let mut at = 0;
+    while at < 20 {
+        listed[at] = &ALL[at];
+        at += 1;
+    }
+    listed
+};
+
+/// How the steps are run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Route {
+    /// So many steps in a dispatch, for up to [`WIDEST`] features.
+    Together(usize),
+    /// One step in a dispatch.
+    Apart,
+}
+
+/// Most features of a workgroup that has whole states.
+pub(super) const WIDEST: usize = 2 * THREADS;
+/// Steps of a dispatch: it must end before a driver takes the device for hung.
+const RUN: usize = 512;
+/// Bytes of W up to which a workgroup reads all of it in about the time that a dispatch takes: an estimate, 64 bytes per clock.
+const NEAR: usize = 1 << 19;
+
+/// The route for n features.
+pub(super) fn route(kind: Kind, n: usize) -> Route {
+    let near = n <= WIDEST && n * n * kind.bytes() <= NEAR;
+    if near { Route::Together(RUN) } else { Route::Apart }
+}
+
+/// The steps of one direction.
+pub(super) struct Steps<'a> {
+    pub back: bool,
+    pub reverse: bool,
+    pub law: &'a Law,
+    /// M, or its conjugate if backward
+    pub m: &'a Array,
+    /// h0
+    pub start: Option<&'a Array>,
+    pub lengths: Option<&'a Array>,
+    /// backward: from which phi' is read
+    pub y: Option<&'a Array>,
+    /// (T, B, n)
+    pub rows: &'a Array,
+    /// forward: the arguments of phi; backward: the summands of the gradient of its bias
+    pub kept: Option<&'a Array>,
+}
+
+impl Steps<'_> {
+    pub fn record(&self, record: &mut Record, route: Route) -> Result<()> {
+        let Steps { law, m, rows, .. } = *self;
+        let &[steps, batch, n] = rows.shape() else { return Ok(()) };
+        let none = Array::room(record.context(), Kind::Real, &[1])?;
+        let arrays = [
+            ("m", m),
+            ("start", self.start.unwrap_or(m)),
+            ("own", law.own().unwrap_or(m)),
+            ("lengths", self.lengths.unwrap_or(m)),
+            ("y", self.y.unwrap_or(m)),
+            ("rows", rows),
+            ("kept", self.kept.unwrap_or(&none)),
+        ];
+        let (run, constants, groups) = match route {
+            Route::Together(run) => {
+                let (constants, rows) = together(self.back, batch, n);
+                let groups = batch.div_ceil(rows);
+                let along = groups.min(32768);
+                (run, constants, [along, groups.div_ceil(along), 1])
+            }
+            Route::Apart => {
+                let (constants, [rows, pairs]) = apart(self.back, batch, n);
+                (1, constants, [n.div_ceil(2).div_ceil(pairs), batch.div_ceil(rows), 1])
+            }
+        };
+        let shader = if route == Route::Apart { &APART } else { &TOGETHER };
+        let variant = Variant { shader, kind: rows.kind(), constants };
+        let flags = [self.reverse, self.lengths.is_some(), self.start.is_some(), self.kept.is_some()];
+        let runs = (0..steps).step_by(run).map(|first| {
+            let mut sizes = [steps, batch, n, first, run.min(steps - first)].map(|size| size as u32).to_vec();
+            sizes.extend(flags.map(u32::from));
+            sizes.extend(law.sizes());
+            sizes
+        });
+        let mut runs: Vec<Vec<u32>> = runs.collect();
+        if self.back {
+            runs.reverse();
+        }
+        record.dispatches(variant, &arrays, &runs, groups)
+    }
+}
+
+/// The constants, and the sequences of a workgroup.
+fn together(back: bool, batch: usize, n: usize) -> (&'static [(&'static str, u32)], usize) {
+    let wide = PAIRS.iter().position(|&pairs| pairs >= n.div_ceil(2)).unwrap_or(PAIRS.len() - 1);
+    let lanes = THREADS / PAIRS[wide];
+    // several sequences for each thread where there are enough workgroups even so
+    let many = usize::from(batch >= 1024 * lanes);
+    (LISTED[(2 * wide + many) * 2 + usize::from(back)], lanes * EACH[many])
+}
+
+/// The constants, and the sequences and the pairs of features of a workgroup.
+fn apart(back: bool, batch: usize, n: usize) -> (&'static [(&'static str, u32)], [usize; 2]) {
+    let large = batch > 16 && batch.div_ceil(64) * n.div_ceil(64) >= 64;
+    if large { (&LARGE[usize::from(back)], [64, 32]) } else { (&SMALL[usize::from(back)], [16, 16]) }
+}

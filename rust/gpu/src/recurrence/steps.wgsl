@@ -1,0 +1,130 @@
+// The steps of a recurrence in place, every sequence in its own time k = 0 .. length - 1:
+//
+//   forward    s_k = phi(s_{k-1} M + a_k)             a the inputs, M = W^T, s_{-1} = h0
+//   backward   s_k = phi'(y_k)^H (s_{k+1} M + a_k)    a the cotangents, M = conj(W), s_length = 0
+//
+// `rows` has a_k before its step and s_k after it; 0 past the end of a sequence.
+
+override BACK: u32 = 0;   // 1: backward
+
+struct Sizes {
+    steps: u32,     // of the longest sequence
+    batch: u32,
+    n: u32,
+    first: u32,     // the steps of this dispatch
+    count: u32,
+    reverse: u32,   // 1: k = 0 is the end of a sequence
+    varied: u32,    // 1: there are lengths
+    begun: u32,     // 1: there is h0
+    kept: u32,      // 1: forward, arguments of phi are kept; backward, the summands of the gradient of its bias
+    law: Law,
+}
+
+var<immediate> sizes: Sizes;
+
+@group(0) @binding(0) var<storage, read> m: array<T>;               // W^T or W, (n, n)
+@group(0) @binding(1) var<storage, read> start: array<T>;           // h0, (batch, n)
+@group(0) @binding(2) var<storage, read> own: array<f32>;           // biases of modReLU
+@group(0) @binding(3) var<storage, read> lengths: array<u32>;       // (batch)
+@group(0) @binding(4) var<storage, read> y: array<T>;               // backward: from which phi' is read, (steps, batch, n)
+@group(0) @binding(5) var<storage, read_write> rows: array<T>;      // (steps, batch, n)
+@group(0) @binding(6) var<storage, read_write> kept: array<f32>;    // (steps, batch, n) arguments as parts, or (.., biases)
+
+fn steps_of(b: u32) -> u32 {
+    if sizes.varied == 1u {
+        return lengths[b];
+    }
+    return sizes.steps;
+}
+
+// The row of sequence b at its step k.
+fn row(b: u32, k: u32) -> u32 {
+    let last = steps_of(b);
+    if sizes.reverse == 1u && k < last {
+        return (last - 1u - k) * sizes.batch + b;
+    }
+    return k * sizes.batch + b;
+}
+
+// Feature j of the state that step k begins with.
+fn before(b: u32, k: u32, j: u32) -> T {
+    if BACK == 1u {
+        if k + 1u >= sizes.steps {
+            return ZERO;
+        }
+        return rows[row(b, k + 1u) * sizes.n + j];
+    }
+    if k > 0u {
+        return rows[row(b, k - 1u) * sizes.n + j];
+    }
+    if sizes.begun == 1u {
+        return start[b * sizes.n + j];
+    }
+    return ZERO;
+}
+
+// M_ij
+fn entry(i: u32, j: u32) -> T {
+    return conj_if(m[i * sizes.n + j], BACK == 1u);
+}
+
+fn keep(at: u32, z: T) {
+    kept[PARTS * at] = real(z);
+    if PARTS == 2u {
+        kept[2u * at + 1u] = imag(z);
+    }
+}
+
+// Ends step k for a pair of features from their s M; returns s_k.
+fn finish(pair: u32, b: u32, k: u32, product: Pair) -> Pair {
+    let n = sizes.n;
+    let law = sizes.law;
+    let place = places(pair, n, law);
+    let unit = unit_places(pair, n, law);
+    let two = place.y < n;
+    let here = row(b, k);
+    let at = here * n + place.x;
+    let at_b = here * n + place.y;
+    let live = k < steps_of(b);
+    var s = Pair(ZERO, ZERO);
+    var along = vec2<f32>(0.0);
+    if live {
+        var bias = vec2<f32>(0.0);
+        if biased(law) {
+            bias = vec2<f32>(own[unit.x], own[min(unit.y, n - 1u)]);
+        }
+        var z = Pair(product.a + rows[at], ZERO);
+        if two {
+            z.b = product.b + rows[at_b];
+        }
+        if BACK == 1u {
+            var read = Pair(y[at], ZERO);
+            if two {
+                read.b = y[at_b];
+            }
+            let pulled = pull(law, read, z, bias);
+            s = pulled.bar;
+            along = pulled.along;
+        } else {
+            s = value(law, z, bias);
+            if sizes.kept == 1u {
+                keep(at, z.a);
+                if two {
+                    keep(at_b, z.b);
+                }
+            }
+        }
+    }
+    if BACK == 1u && sizes.kept == 1u {
+        let first = here * units(n, law);
+        kept[first + unit.x] = along.x;
+        if two && unit.y != unit.x {
+            kept[first + unit.y] = along.y;
+        }
+    }
+    rows[at] = s.a;
+    if two {
+        rows[at_b] = s.b;
+    }
+    return s;
+}

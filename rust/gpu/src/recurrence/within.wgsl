@@ -1,0 +1,34 @@
+// A copy of the rows of sequences, 0 past their ends, whatever stands there: out[t, b] = x[t, b] for t < length_b.
+
+#import "numbers"
+
+struct Sizes {
+    count: u32,    // numbers of x
+    batch: u32,
+    n: u32,
+    varied: u32,   // 1: there are lengths
+}
+
+var<immediate> sizes: Sizes;
+
+@group(0) @binding(0) var<storage, read> x: array<T>;           // (steps, batch, n)
+@group(0) @binding(1) var<storage, read> lengths: array<u32>;   // (batch)
+@group(0) @binding(2) var<storage, read_write> out: array<T>;   // (steps, batch, n)
+
+@compute @workgroup_size(256)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let at = (group.y * groups.x + group.x) * 256u + local;
+    if at >= sizes.count {
+        return;
+    }
+    let row = at / sizes.n;
+    if sizes.varied == 1u && row / sizes.batch >= lengths[row % sizes.batch] {
+        out[at] = ZERO;
+    } else {
+        out[at] = x[at];
+    }
+}
