@@ -336,9 +336,9 @@ class _Route(NamedTuple):
 
 
 def _route(transition: Operator, dtype: DType, steps: int, batch: int, place: Place) -> _Route:
-    if isinstance(transition, Declared) and place != "gpu":
+    if isinstance(transition, Declared):
         stem, p = transition._declaration.stem, transition._parameters(dtype)
-        if _core.recurrence_route(stem, p, steps, batch) == "factored":
+        if place == "gpu" or _core.recurrence_route(stem, p, steps, batch) == "factored":
             bars = transition._bars(p)
             return _Route(stem, p, bars, partial(transition._gradients, bars))
     w = transition._matrices(dtype, place)

@@ -32,7 +32,7 @@ pub enum Saves {
 
 /// A batch of linear operators: shape, arguments and checks, which every device needs. A borrowed view made per call, its
 /// law checked when it was made.
-pub trait Operator<T: Scalar>: Sync {
+pub trait Operator<T: Scalar>: Send + Sync {
     /// Number of matrices.
     fn batch(&self) -> usize;
     /// (n_out, n_in)

@@ -1,7 +1,9 @@
 //! Where a call computes: on threads of the CPU, or on the GPU.
 
+use isometry_core::argument::Bar;
+use isometry_core::recurrence::{self, Gradients, Sequence};
 use isometry_core::scalar::Scalar;
-use isometry_core::{Cpu, Result};
+use isometry_core::{Budget, Cpu, Result};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -49,10 +51,58 @@ impl Place {
             #[cfg(feature = "gpu")]
             Place::Gpu => Ok(Box::new(isometry_gpu::hosted::Hosted::new(object, operator?)?)),
             #[cfg(not(feature = "gpu"))]
-            Place::Gpu => {
-                let text = "backend='gpu' cannot serve: this build of isometry has no GPU support";
-                Err(isometry_core::Error::Device(format!("{text} (feature gpu), asked for by {object}")))
-            }
+            Place::Gpu => Err(without(object)),
         }
     }
+
+    /// The states of a recurrence.
+    pub fn forward<T: Scalar>(
+        self,
+        object: &str,
+        operator: Box<dyn Cpu<T> + '_>,
+        sequence: &Sequence<'_, T>,
+        states: &mut [T],
+        budget: &Budget<'_>,
+    ) -> Result<()> {
+        match self {
+            Place::Threads(_) => recurrence::forward(&*operator, sequence, states, budget),
+            #[cfg(feature = "gpu")]
+            Place::Gpu => {
+                isometry_gpu::hosted::Hosted::new(object, operator)?.forward(sequence, states, budget)
+            }
+            #[cfg(not(feature = "gpu"))]
+            Place::Gpu => Err(without(object)),
+        }
+    }
+
+    /// The gradients of a recurrence, from (states, their cotangents).
+    pub fn backward<T: Scalar>(
+        self,
+        object: &str,
+        operator: Box<dyn Cpu<T> + '_>,
+        bars: &mut [Bar<'_, T>],
+        sequence: &Sequence<'_, T>,
+        (states, ct): (&[T], &[T]),
+        gradients: Gradients<'_, T>,
+        budget: &Budget<'_>,
+    ) -> Result<()> {
+        match self {
+            Place::Threads(_) => {
+                recurrence::backward(&*operator, bars, sequence, states, ct, gradients, budget)
+            }
+            #[cfg(feature = "gpu")]
+            Place::Gpu => {
+                let operator = isometry_gpu::hosted::Hosted::new(object, operator)?;
+                operator.backward(bars, sequence, states, ct, gradients, budget)
+            }
+            #[cfg(not(feature = "gpu"))]
+            Place::Gpu => Err(without(object)),
+        }
+    }
+}
+
+#[cfg(not(feature = "gpu"))]
+fn without(object: &str) -> isometry_core::Error {
+    let text = "backend='gpu' cannot serve: this build of isometry has no GPU support";
+    isometry_core::Error::Device(format!("{text} (feature gpu), asked for by {object}"))
 }

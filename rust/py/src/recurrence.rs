@@ -3,6 +3,7 @@
 use crate::arrays::{Input, Number, Output};
 use crate::error::exception;
 use crate::operator::{Arguments, Bars as OwnBars};
+use crate::place::Place;
 use crate::sequence::{Arrays, Bars, Given, GivenBars};
 use crate::{by_kind, gate};
 use isometry_core::operators::view;
@@ -20,14 +21,14 @@ pub fn recurrence<'py>(
     arguments: Bound<'py, PyTuple>,
     sequence: Given<'py>,
     states: Bound<'py, PyAny>,
-    threads: usize,
+    place: Place,
 ) -> PyResult<()> {
     fn call<'py, T: Number>(
         py: Python<'py>,
         (object, arguments): (&str, &Bound<'py, PyTuple>),
         given: &Given<'py>,
         states: Any<'_, 'py>,
-        threads: usize,
+        place: Place,
     ) -> PyResult<()> {
         let arrays = Arrays::<T>::new(given)?;
         let arguments = Arguments::new(object, arguments)?;
@@ -36,11 +37,11 @@ pub fn recurrence<'py>(
         let mut states = Output::shaped("states", states, &arrays.states_shape())?;
         let (sequence, states) = (arrays.view(), states.slice());
         gate::run_interruptible(py, |cancel| {
-            core::forward(&*operator, &sequence, states, &Budget { threads, cancel })
+            place.forward(object, operator, &sequence, states, &Budget { threads: place.threads(), cancel })
         })
     }
     let given = (object, &arguments);
-    by_kind!("x", &sequence.0, call(py, given, &sequence, &states, threads))
+    by_kind!("x", &sequence.0, call(py, given, &sequence, &states, place))
 }
 
 /// Gradients of everything from the states and their cotangents.
@@ -54,7 +55,7 @@ pub fn recurrence_vjp<'py>(
     ct: Bound<'py, PyAny>,
     bars: Bound<'py, PyTuple>,
     sequence_bars: GivenBars<'py>,
-    threads: usize,
+    place: Place,
 ) -> PyResult<()> {
     fn call<'py, T: Number>(
         py: Python<'py>,
@@ -62,7 +63,7 @@ pub fn recurrence_vjp<'py>(
         given: &Given<'py>,
         (states, ct): (Any<'_, 'py>, Any<'_, 'py>),
         (bars, sequence_bars): (&Bound<'py, PyTuple>, &GivenBars<'py>),
-        threads: usize,
+        place: Place,
     ) -> PyResult<()> {
         let arrays = Arrays::<T>::new(given)?;
         let arguments = Arguments::new(object, arguments)?;
@@ -75,13 +76,13 @@ pub fn recurrence_vjp<'py>(
         let (sequence, states, ct, gradients) =
             (arrays.view(), states.slice(), ct.slice(), sequence_bars.view());
         gate::run_interruptible(py, |cancel| {
-            let budget = Budget { threads, cancel };
-            core::backward(&*operator, &mut bars, &sequence, states, ct, gradients, &budget)
+            let budget = Budget { threads: place.threads(), cancel };
+            place.backward(object, operator, &mut bars, &sequence, (states, ct), gradients, &budget)
         })
     }
     let (given, results) = ((object, &arguments), (&states, &ct));
     let bars = (&bars, &sequence_bars);
-    by_kind!("x", &sequence.0, call(py, given, &sequence, results, bars, threads))
+    by_kind!("x", &sequence.0, call(py, given, &sequence, results, bars, place))
 }
 
 /// "factored" or "dense": the cheaper route of an object for so many steps and sequences; a gated unit takes the factors of

@@ -1,6 +1,8 @@
 //! Operators whose arrays are the caller's: uploaded, computed on the device, downloaded. Objects without kernels there are applied
 //! through their matrix, which the CPU forms.
 
+mod recurrence;
+
 use crate::dense::Dense;
 use crate::device::{Context, context};
 use crate::objects::{OBJECTS, view};
@@ -38,6 +40,13 @@ impl<'a, T: Scalar> Hosted<'a, T> {
     fn is_empty(&self) -> bool {
         let (p, q) = self.operator.shape();
         self.operator.batch() == 0 || p == 0 || q == 0
+    }
+
+    /// Runs `f` on the operator of the device.
+    fn on_device<R>(&self, f: impl FnOnce(&dyn crate::operator::Operator) -> Result<R>) -> Result<R> {
+        let held = self.uploaded()?;
+        let given: Vec<_> = held.iter().map(Option::as_ref).collect();
+        f(&*view(self.object, &given)?)
     }
 
     /// The arguments on the device.
@@ -178,9 +187,7 @@ impl<T: Scalar> Cpu<T> for Hosted<'_, T> {
         if !self.has_kernels() {
             return self.operator.matrix(out, saved, budget);
         }
-        let held = self.uploaded()?;
-        let given: Vec<_> = held.iter().map(Option::as_ref).collect();
-        fetch(&view(self.object, &given)?.matrix()?, out)
+        fetch(&self.on_device(|operator| operator.matrix())?, out)
     }
 
     fn matrix_vjp(
@@ -195,14 +202,15 @@ impl<T: Scalar> Cpu<T> for Hosted<'_, T> {
         if !self.has_kernels() {
             return self.operator.matrix_vjp(saved, ct, bars, budget);
         }
-        let held = self.uploaded()?;
-        let given: Vec<_> = held.iter().map(Option::as_ref).collect();
-        let operator = view(self.object, &given)?;
-        let w = match saved {
-            Some(saved) => self.matrices(saved)?,
-            None => operator.matrix()?,
-        };
-        collect(&operator.matrix_vjp(&w, &self.matrices(ct)?, &wanted(bars))?, bars)
+        let (ct, wanted) = (self.matrices(ct)?, wanted(bars));
+        let found = self.on_device(|operator| {
+            let w = match saved {
+                Some(saved) => self.matrices(saved)?,
+                None => operator.matrix()?,
+            };
+            operator.matrix_vjp(&w, &ct, &wanted)
+        })?;
+        collect(&found, bars)
     }
 
     fn apply_saves(&self, _rows: usize, _side: Side) -> Result<Saves> {
@@ -227,9 +235,7 @@ impl<T: Scalar> Cpu<T> for Hosted<'_, T> {
             let w = self.matrices(&self.formed(budget)?)?;
             return fetch(&Dense::new(&w)?.apply(&x, side)?, out);
         }
-        let held = self.uploaded()?;
-        let given: Vec<_> = held.iter().map(Option::as_ref).collect();
-        fetch(&view(self.object, &given)?.apply(&x, side)?, out)
+        fetch(&self.on_device(|operator| operator.apply(&x, side))?, out)
     }
 
     fn apply_vjp(
@@ -253,9 +259,7 @@ impl<T: Scalar> Cpu<T> for Hosted<'_, T> {
         let wanted = wanted(bars);
         let x_wanted = x_bar.is_some();
         let pulled = if self.has_kernels() {
-            let held = self.uploaded()?;
-            let given: Vec<_> = held.iter().map(Option::as_ref).collect();
-            let pulled = view(self.object, &given)?.apply_vjp(&x, &ct, side, &wanted, x_wanted)?;
+            let pulled = self.on_device(|operator| operator.apply_vjp(&x, &ct, side, &wanted, x_wanted))?;
             collect(&pulled.arguments, bars)?;
             pulled
         } else {
