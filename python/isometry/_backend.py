@@ -1,7 +1,7 @@
 """The backend of calls: named by a keyword, else by `use_backend`, else the CPU."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from typing import Literal, TypeGuard
 
@@ -73,3 +73,8 @@ def elsewhere(backend: str | None) -> TypeGuard[str]:
         return False
     _check.backend(backend)
     return backend != _BACKEND.get()
+
+
+def served(backend: str | None) -> AbstractContextManager[None]:
+    """The backend that a keyword names, in force for a block."""
+    return _within(backend) if elsewhere(backend) else nullcontext()

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from .. import _core
-from ._function import array, room, threads
+from ._function import array, place, room
 from ._recurrence_function import DRIVE, Setting, kernel_inputs
 from .operators._functions import rooms
 
@@ -36,7 +36,7 @@ def _forward(
     drive = x, input_weight, h0, bias, activation_bias
     setting = Setting(activation, slope, on_input, lengths, reverse)
     states, h = room((x.shape[0], x.shape[1], weight.shape[0]), x.dtype)
-    _core.recurrence("dense", (array(weight),), kernel_inputs(drive, setting), h, threads())
+    _core.recurrence("dense", (array(weight),), kernel_inputs(drive, setting), h, place())
     return states
 
 
@@ -66,7 +66,7 @@ def _backward(
     weight_bar, w_bar = room(weight.shape, weight.dtype)
     drive_bar, bars = rooms([True] * DRIVE, drive)
     given, inputs = (array(weight),), kernel_inputs(drive, setting)
-    _core.recurrence_vjp("dense", given, inputs, array(states), array(ct), (w_bar,), bars, threads())
+    _core.recurrence_vjp("dense", given, inputs, array(states), array(ct), (w_bar,), bars, place())
     # An operator returns tensors only: the gradient of an absent argument is an empty one.
     return tuple(torch.empty(0) if t is None else t for t in (weight_bar, *drive_bar))  # type: ignore[return-value]
 

@@ -15,7 +15,7 @@ from torch.autograd import Function
 
 from .. import _core
 from . import formulas
-from ._function import Array, array, derived, formula_vjp, optional, room, threads
+from ._function import Array, array, derived, formula_vjp, optional, place, room
 from .operators._functions import Functions, arrays, rooms, trained_only
 
 #: The number of tensors before those of the transition.
@@ -72,7 +72,8 @@ class Recurrence(Function):
         assert x is not None and input_weight is not None
         states, h = room((*x.shape[:2], input_weight.shape[0]), x.dtype)
         stem = functions.declaration.stem
-        _core.recurrence(stem, arrays(arguments), kernel_inputs(drive, setting), h, threads())
+        ctx.place = place()
+        _core.recurrence(stem, arrays(arguments), kernel_inputs(drive, setting), h, ctx.place)
         ctx.save_for_backward(*tensors, states)
         ctx.functions, ctx.setting = functions, setting
         return states
@@ -93,5 +94,5 @@ class Recurrence(Function):
         grads, bars = rooms(wanted, tensors)
         given, inputs = arrays(arguments), kernel_inputs(drive, setting)
         stem, h, h_bar = functions.declaration.stem, array(states), array(ct)
-        _core.recurrence_vjp(stem, given, inputs, h, h_bar, bars[DRIVE:], bars[:DRIVE], threads())
+        _core.recurrence_vjp(stem, given, inputs, h, h_bar, bars[DRIVE:], bars[:DRIVE], ctx.place)
         return (None, None, *grads)

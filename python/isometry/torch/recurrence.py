@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from .. import _check, _check_recurrence
-from .._backend import serve
+from .._backend import served
 from ._function import COMPLEX_OF, by_formula, dtype_name, visible
 from ._recurrence_compiled import RecurrenceCompiled
 from ._recurrence_function import Recurrence, Setting, formula
@@ -85,7 +85,6 @@ def recurrence(
             [-1.,  0.],
             [ 0., -1.]])
     """
-    serve(backend)
     reverse = _check.flag("reverse", reverse)
     if not isinstance(transition, Operator):
         _check.kind("transition", "an operator of isometry.torch", transition)
@@ -119,11 +118,12 @@ def recurrence(
     drive = x.to(dtype), input_weight.to(dtype), h0, None if bias is None else bias.to(dtype), activation_bias
     ends, order = _order(lengths, steps, batch, x.device)
     setting = Setting(activation, float(slope), activation_on == "input", ends, reverse)
-    if order is None:
-        return _states(transition, drive, setting)
-    # The kernels require the longest sequence first.
-    rows = drive[0][:, order], drive[1], None if h0 is None else h0[order], *drive[3:]
-    return _states(transition, rows, setting)[:, order.argsort()]
+    with served(backend):
+        if order is None:
+            return _states(transition, drive, setting)
+        # The kernels require the longest sequence first.
+        rows = drive[0][:, order], drive[1], None if h0 is None else h0[order], *drive[3:]
+        return _states(transition, rows, setting)[:, order.argsort()]
 
 
 def _common(transition: Operator, given: dict[str, Tensor | None]) -> torch.dtype:
