@@ -16,6 +16,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from isometry import use_backend
 from isometry.cli.errors import UsageError
 from isometry.cli.progress import figures
 from isometry.cli.resolve import resolve
@@ -56,7 +57,7 @@ def _train(settings: Settings, folder: RunFolder | None, out: str | None) -> int
     from isometry.cli.loop import End, run_session
     from isometry.cli.session import Session, prepared
 
-    with distributed.joined() as group, prepared(settings["threads"]):
+    with distributed.joined() as group, prepared(settings["threads"]), use_backend(settings["backend"]):
         session = Session(settings, group)
         if folder is not None:
             checkpoint.load(folder.checkpoint, session)
