@@ -38,6 +38,8 @@ __all__ = [
     "gpu_operator_apply_vjp",
     "gpu_operator_matrix",
     "gpu_operator_matrix_vjp",
+    "gpu_recurrence",
+    "gpu_recurrence_vjp",
     "gru",
     "gru_vjp",
     "householder_from_matrix",
@@ -194,3 +196,22 @@ def gpu_operator_apply_vjp(
     wanted: Sequence[bool],
     x_wanted: bool,
 ) -> tuple[list[GpuArray | None], GpuArray | None]: ...
+
+# x, input_weight, h0, bias, activation, activation_bias, slope, on_input, lengths, reverse
+_GpuSequence = tuple[
+    GpuArray,
+    GpuArray,
+    GpuArray | None,
+    GpuArray | None,
+    str,
+    GpuArray | None,
+    float,
+    bool,
+    NDArray[int64] | None,
+    bool,
+]
+
+def gpu_recurrence(w: GpuArray, sequence: _GpuSequence) -> GpuArray: ...
+def gpu_recurrence_vjp(
+    w: GpuArray, sequence: _GpuSequence, states: GpuArray, ct: GpuArray, wanted: Sequence[bool]
+) -> list[GpuArray | None]: ...

@@ -1,12 +1,14 @@
 //! `gpu_*`: the same calls on arrays of the device, by handle. The Python faces upload and download.
 
+use crate::activation::parse;
 use crate::arrays::{Input, Kind, Number, kind};
 use crate::error::exception;
+use crate::sequence::counts;
 use isometry_core::scalar::{c32, parts};
 use isometry_core::{Result, Side};
 use isometry_gpu::device::{adapters, context};
-use isometry_gpu::{Array, objects};
-use numpy::{PyArray1, PyArrayMethods};
+use isometry_gpu::{Array, objects, recurrence};
+use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -169,4 +171,74 @@ pub fn gpu_operator_apply_vjp(
         operator.apply_vjp(&x.0, &ct.0, side(adjoint), &wanted, x_wanted)
     })?;
     Ok((handles(pulled.arguments), pulled.x.map(GpuArray)))
+}
+
+/// x, input_weight, h0, bias, activation, activation_bias, slope, on_input, lengths, reverse.
+type Sequence<'py> = (
+    Bound<'py, GpuArray>,
+    Bound<'py, GpuArray>,
+    Option<Bound<'py, GpuArray>>,
+    Option<Bound<'py, GpuArray>>,
+    String,
+    Option<Bound<'py, GpuArray>>,
+    f64,
+    bool,
+    Option<PyReadonlyArray1<'py, i64>>,
+    bool,
+);
+
+/// Runs `f` on the sequence with a transition W, (n, n), without the lock of the interpreter.
+fn over<R: Send>(
+    py: Python<'_>,
+    w: &GpuArray,
+    given: &Sequence<'_>,
+    f: impl FnOnce(&recurrence::Sequence<'_>) -> Result<R> + Send,
+) -> PyResult<R> {
+    let (x, input_weight, h0, bias, activation, activation_bias, slope, on_input, lengths, reverse) = given;
+    let own = |array: &Option<Bound<'_, GpuArray>>| array.as_ref().map(|array| array.get().0.clone());
+    let (h0, bias, activation_bias) = (own(h0), own(bias), own(activation_bias));
+    let (activation, lengths) = (parse(activation, *slope)?, counts(lengths)?);
+    let (w, x, input_weight) = (&w.0, &x.get().0, &input_weight.get().0);
+    let (on_input, reverse) = (*on_input, *reverse);
+    let run = || {
+        f(&recurrence::Sequence {
+            w,
+            x,
+            input_weight,
+            h0: h0.as_ref(),
+            bias: bias.as_ref(),
+            activation,
+            activation_bias: activation_bias.as_ref(),
+            on_input,
+            lengths: lengths.as_deref(),
+            reverse,
+        })
+    };
+    py.detach(run).map_err(exception)
+}
+
+/// The states, (T, B, n), for a transition W, (n, n).
+#[pyfunction]
+pub fn gpu_recurrence(py: Python<'_>, w: &GpuArray, sequence: Sequence<'_>) -> PyResult<GpuArray> {
+    over(py, w, &sequence, |sequence| Ok(recurrence::forward(sequence, false)?.states)).map(GpuArray)
+}
+
+/// The gradients of W, x, input_weight, h0, bias and activation_bias that are wanted, from the states and their cotangents.
+#[pyfunction]
+pub fn gpu_recurrence_vjp(
+    py: Python<'_>,
+    w: &GpuArray,
+    sequence: Sequence<'_>,
+    states: &GpuArray,
+    ct: &GpuArray,
+    wanted: [bool; 6],
+) -> PyResult<Vec<Option<GpuArray>>> {
+    let [w_bar, x, input_weight, h0, bias, activation_bias] = wanted;
+    let wanted = recurrence::Wanted { w: w_bar, x, input_weight, h0, bias, activation_bias };
+    let (states, ct) = (states.0.clone(), &ct.0);
+    let found = over(py, w, &sequence, |sequence| {
+        recurrence::backward(sequence, &recurrence::Forward { states, arguments: None }, ct, wanted)
+    })?;
+    let recurrence::Gradients { w, x, input_weight, h0, bias, activation_bias } = found;
+    Ok(handles(vec![w, x, input_weight, h0, bias, activation_bias]))
 }
