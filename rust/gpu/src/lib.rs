@@ -5,6 +5,7 @@
 //! `.wgsl` files beside the Rust that dispatches them; what they bind stands in the shader alone ([`shader`]).
 
 mod array;
+pub mod cayley;
 pub mod dense;
 pub mod device;
 pub mod last;

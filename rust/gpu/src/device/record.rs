@@ -12,13 +12,15 @@ pub(crate) struct Record {
     context: Arc<Context>,
     encoder: CommandEncoder,
     pass: Option<ComputePass<'static>>,
+    /// What the dispatches use: freed before they are submitted, its memory would be written by a call that comes first.
+    held: Vec<Array>,
 }
 
 impl Record {
     pub fn new(context: &Arc<Context>) -> Result<Self> {
         context.alive()?;
         let encoder = context.device.create_command_encoder(&Default::default());
-        Ok(Record { context: context.clone(), encoder, pass: None })
+        Ok(Record { context: context.clone(), encoder, pass: None, held: Vec::new() })
     }
 
     pub fn context(&self) -> &Arc<Context> {
@@ -54,6 +56,7 @@ impl Record {
                 .ok_or_else(|| missing(&binding.name))?;
             let resource = array.memory().buffer()?.as_entire_binding();
             entries.push(BindGroupEntry { binding: binding.number, resource });
+            self.held.push((*array).clone());
         }
         if let Some((extra, _)) =
             arrays.iter().find(|(key, _)| pipeline.interface.bindings.iter().all(|b| b.name != *key))
@@ -101,11 +104,13 @@ impl Record {
 
     /// Submits all dispatches; does not wait for them.
     pub fn submit(self) -> Result<()> {
-        let Record { context, encoder, pass } = self;
+        let Record { context, encoder, pass, held } = self;
         drop(pass);
-        context.scoped(|| {
+        let done = context.scoped(|| {
             context.queue.submit([encoder.finish()]);
             Ok(())
-        })
+        });
+        drop(held);
+        done
     }
 }

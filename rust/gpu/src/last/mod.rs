@@ -68,12 +68,31 @@ impl Last {
         record.elements(Variant { shader: &LAST, kind: x.kind(), constants: &[] }, &arrays, &sizes, x.len())
     }
 
+    /// e, (batch, n), of the numbers of the matrix.
+    pub(crate) fn factors(&self) -> &Array {
+        &self.factors
+    }
+
+    /// Whether E is e^{i theta}.
+    pub(crate) fn has_phases(&self) -> bool {
+        self.phases
+    }
+
     /// The gradient of the signs or phases, (batch, n), from V and the cotangent of V E, (batch, rows, n).
     pub(crate) fn pull(&self, record: &mut Record, v: &Array, ct: &Array, out: &Array) -> Result<()> {
+        self.pull_from(record, v, ct, out, u32::from(self.phases))
+    }
+
+    /// The gradient of the phases, (batch, n), from W = V E and its cotangent, (batch, rows, n).
+    pub(crate) fn pull_phases(&self, record: &mut Record, w: &Array, ct: &Array, out: &Array) -> Result<()> {
+        self.pull_from(record, w, ct, out, 2)
+    }
+
+    fn pull_from(&self, record: &mut Record, v: &Array, ct: &Array, out: &Array, phases: u32) -> Result<()> {
         let &[batch, rows, n] = v.shape() else {
             return Err(Error::shape("x", "three axes", v.shape().len()));
         };
-        let sizes = [(batch * n) as u32, rows as u32, n as u32, u32::from(self.phases)];
+        let sizes = [(batch * n) as u32, rows as u32, n as u32, phases];
         let arrays = [("v", v), ("ct", ct), ("factors", &self.factors), ("out", out)];
         record.elements(Variant { shader: &PULL, kind: v.kind(), constants: &[] }, &arrays, &sizes, batch * n)
     }

@@ -1,5 +1,6 @@
 // The gradient of the last factor E = diag(e) of W = V E from the columns of W and of its cotangent G, one thread for each
-// column: d_j = sum_i G_ij conj(V_ij), with V_ij e_j = W_ij. Written is that of a sign, Re d_j, or of a phase, Im(conj(e_j) d_j).
+// column: d_j = sum_i G_ij conj(V_ij), with V_ij e_j = W_ij. Written is that of a sign, Re d_j, or of a phase, Im(conj(e_j) d_j);
+// with W_ij in the place of V_ij that of a phase is Im d_j.
 
 #import "numbers"
 
@@ -7,7 +8,7 @@ struct Sizes {
     count: u32,    // of all columns
     rows: u32,
     n: u32,
-    phases: u32,   // 1: e = e^{i theta}; 0: real signs
+    phases: u32,   // 1: e = e^{i theta}; 2: the same, and V holds W; 0: real signs
 }
 
 var<immediate> sizes: Sizes;
@@ -31,6 +32,9 @@ fn main(
             let place = first + i * sizes.n;
             d = mul_add(ct[place], conj(v[place]), d);
         }
-        out[at] = select(real(d), imag(mul(conj(factors[at]), d)), sizes.phases == 1u);
+        if sizes.phases == 1u {
+            d = mul(conj(factors[at]), d);
+        }
+        out[at] = select(imag(d), real(d), sizes.phases == 0u);
     }
 }

@@ -43,3 +43,8 @@ fn inverse(x: T) -> T {
 fn imag(x: T) -> f32 {
     return x.y;
 }
+
+// i x
+fn imaginary(x: f32) -> T {
+    return vec2<f32>(0.0, x);
+}

@@ -1,7 +1,7 @@
 //! Shaders: WGSL files, the modules they import, and their variants.
 //!
 //! A line `#import "numbers"` in a file is replaced by a module: `numbers` is `real.wgsl` or `complex.wgsl`, so that one source
-//! serves both. Constants of a file (`override`) are fixed when a pipeline is made. The bindings of a shader are read from its
+//! serves both; the others are code that several files share. Constants of a file (`override`) are fixed when a pipeline is made. The bindings of a shader are read from its
 //! source ([`Interface`]): a dispatch names its arrays as the shader does.
 
 mod interface;
@@ -35,13 +35,29 @@ pub struct Variant {
 }
 
 /// Every shader of the crate; tests validate all their variants.
-pub const SHADERS: &[&Shader] = &[&crate::last::LAST, &crate::last::PULL, &crate::product::PRODUCT];
+pub const SHADERS: &[&Shader] = &[
+    &crate::cayley::BLOCK,
+    &crate::cayley::CORRECT,
+    &crate::cayley::PACK,
+    &crate::cayley::PANELS,
+    &crate::cayley::PLUS,
+    &crate::cayley::UNPACK,
+    &crate::cayley::SMALL,
+    &crate::cayley::SMALL_VJP,
+    &crate::last::LAST,
+    &crate::last::PULL,
+    &crate::product::PRODUCT,
+];
 
 /// The modules that files import, by name.
 fn module(name: &str, kind: Kind) -> Option<&'static str> {
     match (name, kind) {
         ("numbers", Kind::Real) => Some(include_str!("real.wgsl")),
         ("numbers", Kind::Complex) => Some(include_str!("complex.wgsl")),
+        ("packed", _) => Some(include_str!("../cayley/packed.wgsl")),
+        ("team", _) => Some(include_str!("../cayley/team.wgsl")),
+        ("sweep", _) => Some(include_str!("../cayley/sweep.wgsl")),
+        ("skew", _) => Some(include_str!("../cayley/skew.wgsl")),
         _ => None,
     }
 }

@@ -43,3 +43,8 @@ fn inverse(x: T) -> T {
 fn imag(x: T) -> f32 {
     return 0.0;
 }
+
+// i x
+fn imaginary(x: f32) -> T {
+    return 0.0;
+}
