@@ -1,17 +1,19 @@
-//! Matrices of more than 64 rows: Gauss-Jordan elimination by blocks of up to 64, in place,
+//! Matrices of more than 64 rows: Gauss-Jordan elimination of M = I + A by blocks of up to 64 rows, in place,
 //!
 //! ```text
 //! S = M_KK^-1,  R = S M_K.,  M_K. <- R,  M_.K <- -M_.K S,  M_ij <- M_ij - M_iK R_j,
 //! ```
 //!
-//! with pivots within the blocks alone (I + A has the Hermitian part I, and so has the inverse of every block of its Schur complements a
-//! positive one: none is singular), then two corrections through products:
+//! with pivots within the blocks alone. No block is singular, since I + A and its Schur complements have Hermitian parts of at least
+//! I; but where a block is small beside its row, the complements grow to |A|^2, and float32 loses |A|^2 eps. So the matrix is mixed
+//! first, M <- Q M Q^T with butterflies and random signs that couple the blocks (Parker's random butterflies), and the inverse is
+//! mixed back; and blocks have even sizes, because a real skew block of odd size is singular. Two corrections through products follow:
 //!
 //! ```text
 //! S <- S + S (I - (I + A) S),    V = 2 S - I,    V <- V + V (I - V^H V) / 2.
 //! ```
 //!
-//! The first removes what elimination lost for want of pivots, up to (|A|^2 eps); the second makes V unitary to rounding.
+//! The first removes what elimination lost, the second makes V unitary to rounding.
 
 use super::{Bars, Cayley, small};
 use crate::device::Record;
@@ -30,6 +32,8 @@ pub static BLOCK: Shader =
     Shader { name: "block", source: include_str!("block.wgsl"), variants: &[small::LONG] };
 /// panels.wgsl
 pub static PANELS: Shader = Shader { name: "panels", source: include_str!("panels.wgsl"), variants: ONCE };
+/// mix.wgsl
+pub static MIX: Shader = Shader { name: "mix", source: include_str!("mix.wgsl"), variants: ONCE };
 /// correct.wgsl
 pub static CORRECT: Shader = Shader { name: "correct", source: include_str!("correct.wgsl"), variants: ONCE };
 /// plus.wgsl
@@ -45,24 +49,32 @@ fn once(shader: &'static Shader, kind: Kind) -> Variant {
 pub(super) fn matrix(view: &Cayley<'_>, record: &mut Record, w: &Array) -> Result<()> {
     let (kind, n) = (view.kind(), view.n);
     let (m, s, x, v) = (view.room()?, view.room()?, view.room()?, view.room()?);
-    unpack(view, record, &s)?;
-    invert(view, record, &s)?;
     unpack(view, record, &m)?;
+    // as many as couple all blocks, and one more
+    let levels = (0..=n.div_ceil(small::MOST).next_power_of_two().ilog2()).map(|level| n >> (level + 1));
+    let (mut s, mut x) = (&s, &x);
+    let mut from = &m;
+    for reach in levels.clone() {
+        mix(view, record, from, reach, false, x)?;
+        std::mem::swap(&mut s, &mut x);
+        from = s;
+    }
+    invert(view, record, s)?;
+    for reach in levels.rev() {
+        mix(view, record, s, reach, true, x)?;
+        std::mem::swap(&mut s, &mut x);
+    }
     let whole = |array| Operand::new(array, n * n, n);
     let product = |a, b, c| Product::new(view.batch, (n, n, n), a, b, whole(c));
     // V = 2 S - I + 2 S (I - (I + A) S)
-    product(whole(&m), whole(&s), &x).record(record, kind)?;
-    correct(
-        view,
-        record,
-        Correct { s: &s, x: &x, y: &v, minus: true, factors: (view.upper, 0), weight: 2.0 },
-    )?;
-    product(whole(&s), whole(&x), &v).add().record(record, kind)?;
+    product(whole(&m), whole(s), x).record(record, kind)?;
+    correct(view, record, Correct { s, x, y: &v, minus: true, factors: (view.upper, 0), weight: 2.0 })?;
+    product(whole(s), whole(x), &v).add().record(record, kind)?;
     // W = V D + V (I - V^H V) D / 2
-    product(whole(&v).h(), whole(&v), &x).record(record, kind)?;
+    product(whole(&v).h(), whole(&v), x).record(record, kind)?;
     let factors = view.factors();
-    correct(view, record, Correct { s: &v, x: &x, y: w, minus: false, factors, weight: 0.5 })?;
-    product(whole(&v), whole(&x), w).add().record(record, kind)
+    correct(view, record, Correct { s: &v, x, y: w, minus: false, factors, weight: 0.5 })?;
+    product(whole(&v), whole(x), w).add().record(record, kind)
 }
 
 /// out = I + A.
@@ -73,10 +85,23 @@ fn unpack(view: &Cayley<'_>, record: &mut Record, out: &Array) -> Result<()> {
     record.elements(once(&UNPACK, view.kind()), &arrays, &sizes, out.len())
 }
 
+/// out = Q X Q^T, or Q^T X Q on the way back.
+fn mix(
+    view: &Cayley<'_>,
+    record: &mut Record,
+    x: &Array,
+    reach: usize,
+    back: bool,
+    out: &Array,
+) -> Result<()> {
+    let sizes = [x.len() as u32, view.n as u32, reach as u32, u32::from(back)];
+    record.elements(once(&MIX, view.kind()), &[("x", x), ("out", out)], &sizes, x.len())
+}
+
 /// M <- M^-1.
 fn invert(view: &Cayley<'_>, record: &mut Record, m: &Array) -> Result<()> {
     let (context, kind, batch, n) = (view.context(), view.kind(), view.batch, view.n);
-    let step = n.div_ceil(n.div_ceil(small::MOST));
+    let step = n.div_ceil(n.div_ceil(small::MOST)).next_multiple_of(2);
     let inverted = Array::room(context, kind, &[batch, step, step])?;
     let (p, r) =
         (Array::room(context, kind, &[batch, n, step])?, Array::room(context, kind, &[batch, step, n])?);

@@ -38,6 +38,7 @@ pub struct Variant {
 pub const SHADERS: &[&Shader] = &[
     &crate::cayley::BLOCK,
     &crate::cayley::CORRECT,
+    &crate::cayley::MIX,
     &crate::cayley::PACK,
     &crate::cayley::PANELS,
     &crate::cayley::PLUS,
