@@ -33,20 +33,22 @@ use std::sync::Arc;
 
 /// A batch of n x n Cayley transforms: a view of their parameters.
 ///
-/// How good W is depends on the 2-norm |A|. Measured is e(W) = max|W^H W - I| / (n eps), and the distance |W - exact| of the Frobenius
-/// norm in units of eps cond(I + A), the worst of both kinds and n = 2 to 200, where A is full (random), has one block beside the
-/// diagonal, also with singular values over four decades, or has rank two; or else half of the rows and columns of A are 0:
+/// How good W is depends on the 2-norm |A|. Measured is e(W) = max|W^H W - I| / (n eps), and the distance of W from the exact matrix
+/// in the Frobenius norm and in units of eps sqrt(1 + |A|^2) >= eps cond(I + A): the worst of both kinds and n = 2 to 200, where A is
+/// full (random), has one block beside the diagonal, also with singular values over four decades, or has rank two; or else half of
+/// the rows and columns of A are 0.
 ///
-/// | n | A | \|A\| up to | e(W) | distance |
+/// | n | A | \|A\| up to | e(W) below | distance below |
 /// |---|---|---|---|---|
-/// | up to 64 | any of these | 1e3 | 0.5 | 12 |
-/// | | | 1e4 | 0.7 | 0.8 |
-/// | | | 3e4 | 20 | 1 |
+/// | up to 64 | any of these | 1e3 | 0.5 | 13 |
+/// | | | 1e4 | 1 | 13 |
+/// | | | 3e4 | 10 | 13 |
 /// | above 64 | full, one block, rank two | 1e3 | 0.1 | 23 |
 /// | | half of A is 0 | 100 | 0.1 | 11 |
 /// | | | 300 | 3 | 140 |
 ///
-/// Beyond, float32 does not hold all of I + A: W is not unitary for some A, and nothing tells so. The CPU has no such limit.
+/// Beyond, float32 does not hold all of I + A: W is not unitary for some A, and nothing tells so. The CPU computes such matrices in
+/// double precision.
 #[derive(Clone, Copy, Debug)]
 pub struct Cayley<'a> {
     upper: &'a Array,

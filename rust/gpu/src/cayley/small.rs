@@ -29,9 +29,9 @@ pub static SMALL_VJP: Shader =
 /// The team for n rows, and the workgroups for a batch of them.
 fn team(n: usize, batch: usize) -> (Team, [usize; 3]) {
     let (team, many) = match n {
-        ..=8 => (TINY, 4),
-        ..=16 => (SHORT, 1),
-        ..=32 => (MEDIUM, 1),
+        0..=8 => (TINY, 4),
+        9..=16 => (SHORT, 1),
+        17..=32 => (MEDIUM, 1),
         _ => (LONG, 1),
     };
     (team, groups(batch.div_ceil(many)))

@@ -15,6 +15,9 @@ struct Parameters {
     last: Option<Vec<Vec<f64>>>,
 }
 
+/// Gradients of upper, diagonal and phases.
+type Exact = (Vec<C>, Vec<f64>, Vec<f64>);
+
 impl Parameters {
     fn new(kind: Kind, batch: usize, n: usize, scale: f64, some: (bool, bool)) -> Self {
         let rounded = |x: f64| f64::from((x * scale) as f32);
@@ -62,7 +65,7 @@ impl Parameters {
     }
 
     /// Gradients: V = (I + A)^-H G (D^* + W^H), upper = conj(V_ji) - V_ij, diagonal = -Im V_jj, and of the phases.
-    fn bars(&self, b: usize, g: &M) -> (Vec<C>, Vec<f64>, Vec<f64>) {
+    fn bars(&self, b: usize, g: &M) -> Exact {
         let (n, w) = (self.n, self.w(b));
         let s = M::eye(n).plus(&self.a(b), 1.0).inverse();
         let v = s.h().times(g).times(&self.d(b).h().plus(&w.h(), 1.0));
@@ -123,7 +126,7 @@ fn check(context: &Arc<Context>, kind: Kind, batch: usize, n: usize, some: (bool
     let exact: Vec<_> = (0..batch).map(|b| p.bars(b, &g[b])).collect();
     let upper: Vec<C> = exact.iter().flat_map(|x| x.0.clone()).collect();
     near(&fetched(bars[0].as_ref().unwrap()), &upper, 40.0, &format!("upper of {what}"));
-    let reals = |part: &dyn Fn(&(Vec<C>, Vec<f64>, Vec<f64>)) -> Vec<f64>| {
+    let reals = |part: &dyn Fn(&Exact) -> Vec<f64>| {
         exact.iter().flat_map(part).map(|x| C(x, 0.0)).collect::<Vec<C>>()
     };
     assert_eq!(bars[1].is_some(), p.diagonal.is_some());
