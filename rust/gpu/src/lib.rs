@@ -6,6 +6,7 @@
 
 pub mod activation;
 mod array;
+pub mod cayley;
 pub mod dense;
 pub mod device;
 pub mod hosted;

@@ -1,6 +1,7 @@
 //! The objects that have kernels here, by the names and lists of arguments of the core.
 
 use crate::Array;
+use crate::cayley::Cayley;
 use crate::dense::Dense;
 use crate::householder::Householder;
 use crate::last::Last;
@@ -8,7 +9,7 @@ use crate::operator::Operator;
 use isometry_core::error::{Error, Result};
 
 /// Their names; all others go through their matrix, formed on the CPU, as `dense`.
-pub const OBJECTS: &[&str] = &["dense", "householder"];
+pub const OBJECTS: &[&str] = &["cayley", "dense", "householder"];
 
 /// A view of an object's arguments, each with the batch as its first axis.
 pub fn view<'a>(object: &str, given: &[Option<&'a Array>]) -> Result<Box<dyn Operator + 'a>> {
@@ -17,6 +18,16 @@ pub fn view<'a>(object: &str, given: &[Option<&'a Array>]) -> Result<Box<dyn Ope
     let own = |i: usize| get(i).ok_or_else(|| absent(i));
     match object {
         "dense" => Ok(Box::new(Dense::new(own(0)?)?)),
+        "cayley" => {
+            let upper = own(0)?;
+            let n = side_of(upper.shape().last().copied().unwrap_or(0));
+            let last = match (get(2), get(3)) {
+                (Some(signs), _) => Some(Last::signs(upper.kind(), signs, n)?),
+                (None, Some(phases)) => Some(Last::phases(phases, n)?),
+                (None, None) => None,
+            };
+            Ok(Box::new(Cayley::new(upper, get(1), last, n)?))
+        }
         "householder" => {
             let vectors = own(0)?;
             let n = vectors.shape().get(1).copied().unwrap_or(0);
@@ -29,4 +40,9 @@ pub fn view<'a>(object: &str, given: &[Option<&'a Array>]) -> Result<Box<dyn Ope
         }
         _ => Err(Error::value("object", format!("{object} has no kernels on the GPU"))),
     }
+}
+
+/// n of a triangle of n (n - 1) / 2 elements; 1 for none.
+fn side_of(elements: usize) -> usize {
+    (8 * elements + 1).isqrt().div_ceil(2)
 }

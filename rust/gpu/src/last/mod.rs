@@ -85,20 +85,30 @@ impl Last {
         record.elements(Variant { shader: &LAST, kind: x.kind(), constants: &[] }, &arrays, &sizes, x.len())
     }
 
+    /// e, (batch, n), of the numbers of the matrix.
+    pub(crate) fn factors(&self) -> &Array {
+        &self.factors
+    }
+
     /// The gradient of the sign or of the phases from V and the cotangent of V E, (batch, rows, n).
     pub(crate) fn bar(&self, record: &mut Record, v: &Array, ct: &Array) -> Result<Array> {
+        self.pull(record, v, ct, u32::from(self.phases))
+    }
+
+    /// The gradient of the phases from W = V E and its cotangent, (batch, rows, n).
+    pub(crate) fn bar_from_matrix(&self, record: &mut Record, w: &Array, ct: &Array) -> Result<Array> {
+        self.pull(record, w, ct, 2)
+    }
+
+    fn pull(&self, record: &mut Record, v: &Array, ct: &Array, mode: u32) -> Result<Array> {
         let &[batch, rows, n] = v.shape() else {
             return Err(Error::shape("x", "three axes", v.shape().len()));
         };
         let out = Array::room(v.context(), Kind::Real, &self.shape)?;
-        let sizes = [(batch * n) as u32, rows as u32, n as u32, u32::from(self.phases)];
+        let sizes = [(batch * n) as u32, rows as u32, n as u32, mode];
         let arrays = [("v", v), ("ct", ct), ("factors", &self.factors), ("out", &out)];
-        record.elements(
-            Variant { shader: &PULL, kind: v.kind(), constants: &[] },
-            &arrays,
-            &sizes,
-            batch * n,
-        )?;
+        let variant = Variant { shader: &PULL, kind: v.kind(), constants: &[] };
+        record.elements(variant, &arrays, &sizes, batch * n)?;
         Ok(out)
     }
 }

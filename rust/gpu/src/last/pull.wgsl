@@ -1,6 +1,6 @@
 // The gradient of the last factor E = diag(e) of V E from the columns of V and of the cotangent G of V E, one thread for each
 // column: d_j = sum_i G_ij conj(V_ij). Written is that of the phases, Im(conj(e_j) d_j), or of one sign s, e = (1, ..., 1, s),
-// which is Re d_{n-1}.
+// which is Re d_{n-1}. With W = V E in the place of V that of the phases is Im d_j.
 
 #import "numbers"
 
@@ -8,7 +8,7 @@ struct Sizes {
     count: u32,    // of all columns
     rows: u32,
     n: u32,
-    phases: u32,   // 1: e = e^{i theta}; 0: one sign
+    mode: u32,     // 0: one sign; 1: phases; 2: phases, and V holds W
 }
 
 var<immediate> sizes: Sizes;
@@ -32,8 +32,10 @@ fn main(
             let place = first + i * sizes.n;
             d = mul_add(ct[place], conj(v[place]), d);
         }
-        if sizes.phases == 1u {
+        if sizes.mode == 1u {
             out[at] = imag(mul(conj(factors[at]), d));
+        } else if sizes.mode == 2u {
+            out[at] = imag(d);
         } else if at % sizes.n + 1u == sizes.n {
             out[at / sizes.n] = real(d);
         }

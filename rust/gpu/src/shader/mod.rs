@@ -1,7 +1,7 @@
 //! Shaders: WGSL files, the modules they import, and their variants.
 //!
 //! A line `#import "numbers"` in a file is replaced by a module: `numbers` is `real.wgsl` or `complex.wgsl`, so that one source
-//! serves both. Constants of a file (`override`) are fixed when a pipeline is made. The bindings of a shader are read from its
+//! serves both; the others are code that several files share. Constants of a file (`override`) are fixed when a pipeline is made. The bindings of a shader are read from its
 //! source ([`Interface`]): a dispatch names its arrays as the shader does.
 
 mod interface;
@@ -38,6 +38,15 @@ pub struct Variant {
 pub const SHADERS: &[&Shader] = &[
     &crate::activation::ACTIVATE,
     &crate::activation::ACTIVATE_VJP,
+    &crate::cayley::BLOCK,
+    &crate::cayley::CORRECT,
+    &crate::cayley::MIX,
+    &crate::cayley::PACK,
+    &crate::cayley::PANELS,
+    &crate::cayley::PLUS,
+    &crate::cayley::SMALL,
+    &crate::cayley::SMALL_VJP,
+    &crate::cayley::UNPACK,
     &crate::device::IDENTITY,
     &crate::householder::BALANCE,
     &crate::householder::FINISH,
@@ -62,6 +71,10 @@ fn module(name: &str, kind: Kind) -> Option<&'static str> {
         ("numbers", Kind::Complex) => Some(include_str!("complex.wgsl")),
         ("activation", _) => Some(include_str!("../activation/activation.wgsl")),
         ("steps", _) => Some(include_str!("../recurrence/steps.wgsl")),
+        ("packed", _) => Some(include_str!("../cayley/packed.wgsl")),
+        ("team", _) => Some(include_str!("../cayley/team.wgsl")),
+        ("sweep", _) => Some(include_str!("../cayley/sweep.wgsl")),
+        ("skew", _) => Some(include_str!("../cayley/skew.wgsl")),
         _ => None,
     }
 }

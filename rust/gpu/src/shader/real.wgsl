@@ -51,3 +51,8 @@ fn imag(x: T) -> f32 {
 fn from_parts(x: vec2<f32>) -> T {
     return x.x;
 }
+
+// i x
+fn imaginary(x: f32) -> T {
+    return 0.0;
+}

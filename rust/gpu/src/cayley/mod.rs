@@ -1,0 +1,192 @@
+//! The scaled Cayley transform of a batch of skew-symmetric (skew-Hermitian) matrices on the device,
+//!
+//! ```text
+//! W = (I + A)^-1 (I - A) D = (2 S - I) D,   S = (I + A)^-1,   A^H = -A,
+//! ```
+//!
+//! and its gradient from W and its cotangent G,
+//!
+//! ```text
+//! C = W + D,  Z = C (G^H C),  U = Z D^* / 2,  upper_ij = U_ij - conj(U_ji),  diagonal_j = Im U_jj,
+//! phases_j = sum_i Im(G_ij conj(W_ij)).
+//! ```
+//!
+//! * `small`: n <= 64, one dispatch for all matrices, each in the registers of a part of a workgroup
+//! * `large`: elimination by blocks, and products
+
+mod large;
+mod small;
+#[cfg(test)]
+mod tests;
+
+pub use large::{BLOCK, CORRECT, MIX, PACK, PANELS, PLUS, UNPACK};
+pub use small::{SMALL, SMALL_VJP};
+
+use crate::device::{Context, Record};
+use crate::last::Last;
+use crate::operator::Operator;
+use crate::{Array, Kind};
+use isometry_core::error::{Error, Result};
+use isometry_core::operators::cayley::ARGUMENTS;
+use isometry_core::sizes::{check_len, triangles};
+use std::sync::Arc;
+
+/// A batch of n x n Cayley transforms: a view of their parameters.
+///
+/// How good W is depends on the 2-norm |A|. Measured is e(W) = max|W^H W - I| / (n eps), and the distance of W from the exact matrix
+/// in the Frobenius norm and in units of eps sqrt(1 + |A|^2) >= eps cond(I + A): the worst of both kinds and n = 2 to 200, where A is
+/// full (random), has one block beside the diagonal, also with singular values over four decades, or has rank two; or else half of
+/// the rows and columns of A are 0.
+///
+/// | n | A | \|A\| up to | e(W) below | distance below |
+/// |---|---|---|---|---|
+/// | up to 64 | any of these | 1e3 | 0.5 | 13 |
+/// | | | 1e4 | 1 | 13 |
+/// | | | 3e4 | 10 | 13 |
+/// | above 64 | full, one block, rank two | 1e3 | 0.1 | 23 |
+/// | | half of A is 0 | 100 | 0.1 | 11 |
+/// | | | 300 | 3 | 140 |
+///
+/// Beyond, float32 does not hold all of I + A: W is not unitary for some A, and nothing tells so. The CPU computes such matrices in
+/// double precision.
+#[derive(Clone, Debug)]
+pub struct Cayley<'a> {
+    upper: &'a Array,
+    diagonal: Option<&'a Array>,
+    last: Option<Last>,
+    batch: usize,
+    n: usize,
+}
+
+/// Gradients of upper and diagonal; the diagonal has no elements if A has none.
+struct Bars {
+    upper: Array,
+    diagonal: Array,
+}
+
+impl<'a> Cayley<'a> {
+    /// `upper` is (batch, n (n - 1) / 2) of the numbers of W, `diagonal` (batch, n) the real numbers d of A_jj = i d_j of a complex
+    /// A, `last` the factor D of signs or phases.
+    pub fn new(upper: &'a Array, diagonal: Option<&'a Array>, last: Option<Last>, n: usize) -> Result<Self> {
+        let &[batch, _] = upper.shape() else {
+            return Err(Error::shape("upper", "(batch, n (n - 1) / 2)", format!("{:?}", upper.shape())));
+        };
+        check_len("upper", upper.len(), &triangles(batch, n))?;
+        if let Some(diagonal) = diagonal {
+            if upper.kind() == Kind::Real {
+                return Err(Error::value("diagonal", "must not be given for a real type: A[j, j] = 0"));
+            }
+            check_len("diagonal", diagonal.len(), &[batch, n])?;
+            check_device("diagonal", upper, diagonal)?;
+            if diagonal.kind() != Kind::Real {
+                return Err(Error::value("diagonal", "must be Real, not Complex"));
+            }
+        }
+        if let Some(last) = &last {
+            let name = if last.are_phases() { "phases" } else { "signs" };
+            check_len(name, last.factors().len(), &[batch, n])?;
+            upper.fits(name, last.factors())?;
+        }
+        if batch
+            .checked_mul(n)
+            .and_then(|rows| rows.checked_mul(n))
+            .is_none_or(|all| u32::try_from(all).is_err())
+        {
+            let far =
+                format!("{batch} x {n} x {n} numbers are too many for the indices of the device, 32 bits");
+            return Err(Error::Device(far));
+        }
+        Ok(Cayley { upper, diagonal, last, batch, n })
+    }
+
+    /// e of D, and whether there is one: an array is bound in any case.
+    fn factors(&self) -> (&Array, u32) {
+        self.last.as_ref().map_or((self.upper, 0), |last| (last.factors(), 1))
+    }
+
+    /// The diagonal of A, and whether there is one.
+    fn diagonal(&self) -> (&'a Array, u32) {
+        self.diagonal.map_or((self.upper, 0), |diagonal| (diagonal, 1))
+    }
+
+    fn room(&self) -> Result<Array> {
+        Array::room(self.context(), self.kind(), &[self.batch, self.n, self.n])
+    }
+
+    fn bars(&self) -> Result<Bars> {
+        let (context, all) = (self.context(), [self.batch, self.n]);
+        let diagonal = if self.diagonal.is_some() { &all[..] } else { &[0] };
+        Ok(Bars {
+            upper: Array::room(context, self.kind(), self.upper.shape())?,
+            diagonal: Array::room(context, Kind::Real, diagonal)?,
+        })
+    }
+
+    fn check(&self, name: &'static str, array: &Array) -> Result<()> {
+        let expected = [self.batch, self.n, self.n];
+        if array.shape() != expected {
+            return Err(Error::shape(name, format!("{expected:?}"), format!("{:?}", array.shape())));
+        }
+        self.upper.fits(name, array)
+    }
+}
+
+fn check_device(name: &'static str, a: &Array, b: &Array) -> Result<()> {
+    match Arc::ptr_eq(a.context(), b.context()) {
+        true => Ok(()),
+        false => Err(Error::value(name, "is on another device")),
+    }
+}
+
+impl Operator for Cayley<'_> {
+    fn context(&self) -> &Arc<Context> {
+        self.upper.context()
+    }
+    fn kind(&self) -> Kind {
+        self.upper.kind()
+    }
+    fn batch(&self) -> usize {
+        self.batch
+    }
+    fn shape(&self) -> (usize, usize) {
+        (self.n, self.n)
+    }
+
+    fn matrix(&self) -> Result<Array> {
+        let w = self.room()?;
+        if w.is_empty() {
+            return Ok(w);
+        }
+        let mut record = Record::new(self.context())?;
+        match self.n <= small::MOST {
+            true => small::matrix(self, &mut record, &w)?,
+            false => large::matrix(self, &mut record, &w)?,
+        }
+        record.submit()?;
+        Ok(w)
+    }
+
+    fn matrix_vjp(&self, w: &Array, ct: &Array, wanted: &[bool]) -> Result<Vec<Option<Array>>> {
+        let &[upper, diagonal, _, phases] = wanted else {
+            return Err(Error::shape("wanted", ARGUMENTS.len().to_string(), wanted.len()));
+        };
+        self.check("w", w)?;
+        self.check("ct", ct)?;
+        let phases = self.last.as_ref().filter(|last| phases && last.are_phases());
+        let bars = self.bars()?;
+        let mut phases_bar = None;
+        if !w.is_empty() {
+            let mut record = Record::new(self.context())?;
+            if upper || diagonal {
+                match self.n <= small::MOST {
+                    true => small::gradient(self, &mut record, w, ct, &bars)?,
+                    false => large::gradient(self, &mut record, w, ct, &bars)?,
+                }
+            }
+            phases_bar = phases.map(|last| last.bar_from_matrix(&mut record, w, ct)).transpose()?;
+            record.submit()?;
+        }
+        let diagonal = diagonal && self.diagonal.is_some();
+        Ok(vec![upper.then_some(bars.upper), diagonal.then_some(bars.diagonal), None, phases_bar])
+    }
+}

@@ -1,0 +1,37 @@
+// out = W + D, for a batch.
+
+#import "numbers"
+
+struct Sizes {
+    count: u32,   // of all entries
+    n: u32,
+    last: u32,    // 1: D is not I
+}
+
+var<immediate> sizes: Sizes;
+
+@group(0) @binding(0) var<storage, read> w: array<T>;         // (batch, n, n)
+@group(0) @binding(1) var<storage, read> factors: array<T>;   // (batch, n)
+@group(0) @binding(2) var<storage, read_write> out: array<T>; // (batch, n, n)
+
+@compute @workgroup_size(256)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let at = (group.y * groups.x + group.x) * 256u + local;
+    if at < sizes.count {
+        let n = sizes.n;
+        let j = at % n;
+        var entry = w[at];
+        if at / n % n == j {
+            var d = ONE;
+            if sizes.last == 1u {
+                d = factors[at / (n * n) * n + j];
+            }
+            entry += d;
+        }
+        out[at] = entry;
+    }
+}

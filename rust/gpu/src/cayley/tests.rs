@@ -1,0 +1,328 @@
+//! Against the formulas in double precision.
+
+use super::*;
+use crate::testing::{C, M, device, fetched, near, numbers, sent};
+use isometry_core::operator::Side;
+
+const EPS: f64 = f32::EPSILON as f64;
+
+/// The parameters of a batch, as single precision has them.
+struct Parameters {
+    kind: Kind,
+    n: usize,
+    upper: Vec<Vec<C>>,
+    diagonal: Option<Vec<Vec<f64>>>,
+    last: Option<Vec<Vec<f64>>>,
+}
+
+/// Gradients of upper, diagonal and phases.
+type Exact = (Vec<C>, Vec<f64>, Vec<f64>);
+
+impl Parameters {
+    fn new(kind: Kind, batch: usize, n: usize, scale: f64, some: (bool, bool)) -> Self {
+        let rounded = |x: f64| f64::from((x * scale) as f32);
+        let triangle = n * n.saturating_sub(1) / 2;
+        let upper = (0..batch as u64)
+            .map(|b| {
+                let drawn = numbers(kind, triangle, 3 * b + 1 + n as u64);
+                drawn.iter().map(|x| C(rounded(x.0), rounded(x.1))).collect()
+            })
+            .collect();
+        let reals = |seed: u64, f: &dyn Fn(f64) -> f64| {
+            let own = |b: u64| numbers(Kind::Real, n, 5 * b + seed).iter().map(|x| f(x.0)).collect();
+            (0..batch as u64).map(own).collect::<Vec<_>>()
+        };
+        let diagonal = (some.0 && kind == Kind::Complex).then(|| reals(11, &rounded));
+        let last = some.1.then(|| match kind {
+            Kind::Real => reals(13, &|x| if x < 0.0 { -1.0 } else { 1.0 }),
+            Kind::Complex => reals(13, &|x| f64::from((3.0 * x) as f32)),
+        });
+        Parameters { kind, n, upper, diagonal, last }
+    }
+
+    fn a(&self, b: usize) -> M {
+        let at = |i: usize, j: usize| self.upper[b][i * (2 * self.n - i - 1) / 2 + j - i - 1];
+        M::new(self.n, self.n, |i, j| match i.cmp(&j) {
+            std::cmp::Ordering::Less => at(i, j),
+            std::cmp::Ordering::Greater => at(j, i).conj().scaled(-1.0),
+            std::cmp::Ordering::Equal => C(0.0, self.diagonal.as_ref().map_or(0.0, |d| d[b][i])),
+        })
+    }
+
+    fn d(&self, b: usize) -> M {
+        M::new(self.n, self.n, |i, j| match &self.last {
+            _ if i != j => C::default(),
+            None => C(1.0, 0.0),
+            Some(signs) if self.kind == Kind::Real => C(signs[b][i], 0.0),
+            Some(phases) => C(phases[b][i].cos(), phases[b][i].sin()),
+        })
+    }
+
+    /// (I + A)^-1 (I - A) D
+    fn w(&self, b: usize) -> M {
+        let (a, eye) = (self.a(b), M::eye(self.n));
+        eye.plus(&a, 1.0).inverse().times(&eye.plus(&a, -1.0)).times(&self.d(b))
+    }
+
+    /// Gradients: V = (I + A)^-H G (D^* + W^H), upper = conj(V_ji) - V_ij, diagonal = -Im V_jj, and of the phases.
+    fn bars(&self, b: usize, g: &M) -> Exact {
+        let (n, w) = (self.n, self.w(b));
+        let s = M::eye(n).plus(&self.a(b), 1.0).inverse();
+        let v = s.h().times(g).times(&self.d(b).h().plus(&w.h(), 1.0));
+        let upper = (0..n).flat_map(|i| {
+            let v = &v;
+            (i + 1..n).map(move |j| v.at(j, i).conj().plus(v.at(i, j).scaled(-1.0)))
+        });
+        let phase = |j| (0..n).map(|i| g.at(i, j).times(w.at(i, j).conj()).1).sum();
+        (upper.collect(), (0..n).map(|j| -v.at(j, j).1).collect(), (0..n).map(phase).collect())
+    }
+}
+
+/// The same on the device.
+struct Sent {
+    upper: Array,
+    diagonal: Option<Array>,
+    last: Option<Last>,
+    n: usize,
+}
+
+impl Sent {
+    fn new(context: &Arc<Context>, p: &Parameters) -> Self {
+        let (batch, n) = (p.upper.len(), p.n);
+        let reals = |all: &Vec<Vec<f64>>| {
+            let flat: Vec<C> = all.concat().into_iter().map(|x| C(x, 0.0)).collect();
+            sent(context, Kind::Real, &[batch, n], &flat)
+        };
+        let triangle = n * n.saturating_sub(1) / 2;
+        let last = p.last.as_ref().map(|last| match p.kind {
+            Kind::Real => Last::signs(p.kind, &reals(last), n).unwrap(),
+            Kind::Complex => Last::phases(&reals(last), n).unwrap(),
+        });
+        Sent {
+            upper: sent(context, p.kind, &[batch, triangle], &p.upper.concat()),
+            diagonal: p.diagonal.as_ref().map(reals),
+            last,
+            n,
+        }
+    }
+
+    fn view(&self) -> Cayley<'_> {
+        Cayley::new(&self.upper, self.diagonal.as_ref(), self.last.clone(), self.n).unwrap()
+    }
+}
+
+fn check(context: &Arc<Context>, kind: Kind, batch: usize, n: usize, some: (bool, bool)) {
+    let what = format!("{kind:?} {batch} of {n}, {some:?}");
+    let p = Parameters::new(kind, batch, n, 2.0 / (n.max(1) as f64).sqrt(), some);
+    let sent_all = Sent::new(context, &p);
+    let view = sent_all.view();
+    let w = view.matrix().unwrap();
+    let expected: Vec<C> = (0..batch).flat_map(|b| p.w(b).data).collect();
+    near(&fetched(&w), &expected, 20.0, &what);
+    let g: Vec<M> =
+        (0..batch).map(|b| M { rows: n, columns: n, data: numbers(kind, n * n, 77 + b as u64) }).collect();
+    let ct = sent(context, kind, &[batch, n, n], &g.iter().flat_map(|g| g.data.clone()).collect::<Vec<_>>());
+    let bars = view.matrix_vjp(&w, &ct, &[true; 4]).unwrap();
+    let exact: Vec<_> = (0..batch).map(|b| p.bars(b, &g[b])).collect();
+    let upper: Vec<C> = exact.iter().flat_map(|x| x.0.clone()).collect();
+    near(&fetched(bars[0].as_ref().unwrap()), &upper, 40.0, &format!("upper of {what}"));
+    let reals = |part: &dyn Fn(&Exact) -> Vec<f64>| {
+        exact.iter().flat_map(part).map(|x| C(x, 0.0)).collect::<Vec<C>>()
+    };
+    assert_eq!(bars[1].is_some(), p.diagonal.is_some());
+    if let Some(bar) = &bars[1] {
+        near(&fetched(bar), &reals(&|x| x.1.clone()), 40.0, &format!("diagonal of {what}"));
+    }
+    assert!(bars[2].is_none());
+    assert_eq!(bars[3].is_some(), p.last.is_some() && kind == Kind::Complex);
+    if let Some(bar) = &bars[3] {
+        near(&fetched(bar), &reals(&|x| x.2.clone()), 40.0, &format!("phases of {what}"));
+    }
+}
+
+#[test]
+fn matrices_and_gradients_of_all_sizes() {
+    let Some(context) = device() else { return };
+    for kind in [Kind::Real, Kind::Complex] {
+        for (batch, n) in
+            [(1, 1), (3, 2), (5, 7), (9, 8), (2, 9), (3, 16), (2, 17), (2, 32), (1, 33), (1, 64)]
+        {
+            check(&context, kind, batch, n, (true, true));
+            check(&context, kind, batch, n, (false, false));
+        }
+        for (batch, n) in [(2, 65), (1, 130)] {
+            check(&context, kind, batch, n, (true, true));
+        }
+        check(&context, kind, 1, 66, (false, false));
+    }
+}
+
+#[test]
+fn nothing_is_a_matrix_too() {
+    let Some(context) = device() else { return };
+    for kind in [Kind::Real, Kind::Complex] {
+        for (batch, n) in [(0, 5), (2, 0), (0, 0), (0, 100)] {
+            check(&context, kind, batch, n, (true, true));
+        }
+    }
+}
+
+/// Skew matrices of one norm, in shapes that are easy and hard for elimination.
+const SHAPES: [&str; 5] = ["full", "corner", "graded", "rank two", "quarters"];
+
+fn shaped(kind: Kind, n: usize, shape: &str, norm: f64, seed: u64) -> Parameters {
+    let g = M { rows: n, columns: n, data: numbers(kind, n * n, seed) };
+    let h = n / 2;
+    let power = |i: usize| 10f64.powf(-4.0 * i as f64 / h as f64);
+    let x = match shape {
+        "full" => g,
+        // only the corner block: pivots of 1 for half of the steps
+        "corner" => M::new(n, n, |i, j| if i < h && j >= h { g.at(i, j) } else { C::default() }),
+        // the same between the first two quarters
+        "quarters" => {
+            let quarter = n.div_ceil(4);
+            M::new(n, n, |i, j| if i < quarter && j / quarter == 1 { g.at(i, j) } else { C::default() })
+        }
+        // singular values of the corner from 1 to 1e-4
+        "graded" => {
+            let left = shaped(kind, h, "full", 1.0, seed + 1).w(0);
+            let right = shaped(kind, n - h, "full", 1.0, seed + 2).w(0);
+            let middle = M::new(h, n - h, |i, j| C(if i == j { power(i) } else { 0.0 }, 0.0));
+            let corner = left.times(&middle).times(&right);
+            M::new(n, n, |i, j| if i < h && j >= h { corner.at(i, j - h) } else { C::default() })
+        }
+        _ => M::new(n, n, |i, j| C(g.at(0, i).0 * g.at(h, j).0, 0.0)),
+    };
+    let a = x.plus(&x.h(), -1.0);
+    let by = norm / size(&a).max(1e-30);
+    let at =
+        |i: usize, j: usize| C(f64::from((a.at(i, j).0 * by) as f32), f64::from((a.at(i, j).1 * by) as f32));
+    let upper = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j))).map(|(i, j)| at(i, j)).collect();
+    let diagonal = (kind == Kind::Complex).then(|| vec![(0..n).map(|i| at(i, i).1).collect()]);
+    Parameters { kind, n, upper: vec![upper], diagonal, last: None }
+}
+
+/// The largest singular value.
+fn size(a: &M) -> f64 {
+    let mut x = M { rows: a.columns, columns: 1, data: numbers(Kind::Complex, a.columns, 9) };
+    let mut found = 0.0;
+    for _ in 0..40 {
+        x = a.h().times(&a.times(&x));
+        found = x.norm().sqrt();
+        x.data.iter_mut().for_each(|v| *v = v.scaled(1.0 / (found * found).max(1e-300)));
+    }
+    found
+}
+
+/// e(W) = max|W^H W - I| / (n eps), and the distance from the exact W in units of eps |I + A|.
+fn quality(context: &Arc<Context>, p: &Parameters, norm: f64) -> (f64, f64) {
+    let sent = Sent::new(context, p);
+    let w = M { rows: p.n, columns: p.n, data: fetched(&sent.view().matrix().unwrap()) };
+    let defect = w.h().times(&w).plus(&M::eye(p.n), -1.0);
+    let worst = defect.data.iter().map(|x| x.square().sqrt()).fold(0.0, |a, b| if b <= a { a } else { b });
+    (worst / (p.n as f64 * EPS), w.plus(&p.w(0), -1.0).norm() / (EPS * (1.0 + norm * norm).sqrt()))
+}
+
+#[test]
+fn orthogonal_up_to_the_norms_that_are_promised() {
+    let Some(context) = device() else { return };
+    for kind in [Kind::Real, Kind::Complex] {
+        for (n, norms) in [
+            (2, [10.0, 3e4]),
+            (3, [10.0, 3e4]),
+            (8, [10.0, 3e4]),
+            (27, [10.0, 3e4]),
+            (64, [10.0, 3e4]),
+            (65, [10.0, 300.0]),
+            (100, [10.0, 300.0]),
+            (130, [10.0, 300.0]),
+        ] {
+            for shape in SHAPES {
+                for norm in norms {
+                    let (e, off) = quality(&context, &shaped(kind, n, shape, norm, n as u64), norm);
+                    assert!(e < 20.0, "{kind:?} {n} {shape} {norm}: e(W) = {e}");
+                    assert!(
+                        off < if n <= small::MOST { 40.0 } else { 300.0 },
+                        "{kind:?} {n} {shape} {norm}: {off} from W"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn more_matrices_than_one_row_of_workgroups() {
+    let Some(context) = device() else { return };
+    let (batch, n) = (4 * 32768 + 5, 2);
+    let upper: Vec<C> = numbers(Kind::Real, batch, 3);
+    let array = sent(&context, Kind::Real, &[batch, 1], &upper);
+    let w = fetched(&Cayley::new(&array, None, None, n).unwrap().matrix().unwrap());
+    let expected: Vec<C> = upper
+        .iter()
+        .flat_map(|a| {
+            let (cos, sin) = ((1.0 - a.0 * a.0) / (1.0 + a.0 * a.0), 2.0 * a.0 / (1.0 + a.0 * a.0));
+            [cos, -sin, sin, cos].map(|x| C(x, 0.0))
+        })
+        .collect();
+    near(&w, &expected, 4.0, "rotations");
+}
+
+#[test]
+fn rows_go_through_the_matrix() {
+    let Some(context) = device() else { return };
+    let (kind, n, rows) = (Kind::Complex, 5, 3);
+    let p = Parameters::new(kind, 2, n, 1.0, (true, true));
+    let sent_all = Sent::new(&context, &p);
+    let x = numbers(kind, 2 * rows * n, 5);
+    let ct = numbers(kind, 2 * rows * n, 6);
+    let shape = [2, rows, n];
+    let (dx, dct) = (sent(&context, kind, &shape, &x), sent(&context, kind, &shape, &ct));
+    let part = |x: &[C], b: usize| M { rows, columns: n, data: x[b * rows * n..(b + 1) * rows * n].to_vec() };
+    let y: Vec<C> = (0..2).flat_map(|b| part(&x, b).times(&p.w(b).t()).data).collect();
+    near(&fetched(&sent_all.view().apply(&dx, Side::Forward).unwrap()), &y, 20.0, "W x");
+    let pulled = sent_all.view().apply_vjp(&dx, &dct, Side::Forward, &[true; 4], true).unwrap();
+    let x_bar: Vec<C> = (0..2).flat_map(|b| part(&ct, b).times(&p.w(b).conj()).data).collect();
+    near(&fetched(pulled.x.as_ref().unwrap()), &x_bar, 20.0, "x");
+    let upper: Vec<C> =
+        (0..2).flat_map(|b| p.bars(b, &part(&ct, b).t().times(&part(&x, b).conj())).0).collect();
+    near(&fetched(pulled.arguments[0].as_ref().unwrap()), &upper, 40.0, "upper");
+}
+
+#[test]
+fn signs_of_a_complex_matrix_have_no_gradient() {
+    let Some(context) = device() else { return };
+    let (n, kind) = (3, Kind::Complex);
+    let p = Parameters::new(kind, 1, n, 1.0, (true, false));
+    let mut sent_all = Sent::new(&context, &p);
+    let signs = sent(&context, Kind::Real, &[1, n], &[C(1.0, 0.0), C(-1.0, 0.0), C(-1.0, 0.0)]);
+    sent_all.last = Some(Last::signs(kind, &signs, n).unwrap());
+    let w = sent_all.view().matrix().unwrap();
+    let d = M::new(n, n, |i, j| C(if i != j { 0.0 } else { [1.0, -1.0, -1.0][i] }, 0.0));
+    near(&fetched(&w), &p.w(0).times(&d).data, 20.0, "W");
+    let bars = sent_all.view().matrix_vjp(&w, &w, &[false, true, true, true]).unwrap();
+    assert_eq!(bars.iter().map(Option::is_some).collect::<Vec<_>>(), [false, true, false, false]);
+}
+
+#[test]
+fn bad_arguments_are_named() {
+    let Some(context) = device() else { return };
+    let array = |kind, shape: &[usize]| Array::room(&context, kind, shape).unwrap();
+    let (real, complex) = (array(Kind::Real, &[2, 3]), array(Kind::Complex, &[2, 3]));
+    let phases = Last::phases(&array(Kind::Real, &[2, 3]), 3).unwrap();
+    let refused = |result: Result<Cayley<'_>>, name: &str| {
+        let message = result.unwrap_err().to_string();
+        assert!(message.starts_with(name), "{message}");
+    };
+    refused(Cayley::new(&real, None, None, 4), "upper");
+    refused(Cayley::new(&array(Kind::Real, &[6]), None, None, 3), "upper");
+    refused(Cayley::new(&real, Some(&real), None, 3), "diagonal");
+    refused(Cayley::new(&complex, Some(&complex), None, 3), "diagonal");
+    refused(Cayley::new(&complex, Some(&array(Kind::Real, &[2, 2])), None, 3), "diagonal");
+    refused(Cayley::new(&real, None, Some(phases.clone()), 3), "phases");
+    let view = Cayley::new(&complex, None, Some(phases.clone()), 3).unwrap();
+    let w = array(Kind::Complex, &[2, 3, 3]);
+    assert!(view.matrix_vjp(&w, &complex, &[true; 4]).is_err());
+    assert!(view.matrix_vjp(&w, &w, &[true; 3]).is_err());
+    assert!(view.matrix_vjp(&w, &array(Kind::Real, &[2, 3, 3]), &[true; 4]).is_err());
+}
