@@ -174,7 +174,8 @@ impl Operator for Cayley<'_> {
         self.check("ct", ct)?;
         let phases = self.last.as_ref().filter(|last| phases && last.are_phases());
         let bars = self.bars()?;
-        let mut phases_bar = None;
+        let empty = |_: &Last| Array::room(self.context(), Kind::Real, &[self.batch, self.n]);
+        let mut phases_bar = phases.filter(|_| w.is_empty()).map(empty).transpose()?;
         if !w.is_empty() {
             let mut record = Record::new(self.context())?;
             if upper || diagonal {
