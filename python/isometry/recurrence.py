@@ -16,6 +16,7 @@ from isometry import _check, _check_recurrence, _core
 from isometry._arrays import Array, DType, common, finite, gradient, ready, real_type, taken, taken_integers, taken_real
 from isometry._backend import Place, serve
 from isometry._states import checked
+from isometry.gpu import _calls
 from isometry.operators._declared import Declared
 from isometry.operators._operator import Operator
 
@@ -103,8 +104,12 @@ def recurrence(
            [ 0., -1.],
            [ 1.,  0.]])
     """
-    given = _given(x=x, input_weight=input_weight, h0=h0, bias=bias, activation_bias=activation_bias)
     options = _Options(activation, slope, activation_on, lengths, reverse, backend, check_finite)
+    arrays: dict[str, Any] = {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias}
+    arrays["activation_bias"] = activation_bias
+    if serve(backend) == "gpu" and _calls.resident(*arrays.values(), *_members(transition)):
+        return _calls.recurrence(transition, arrays, _calls.Setting(*options[:5]))  # type: ignore[no-any-return]
+    given = _given(x=x, input_weight=input_weight, h0=h0, bias=bias, activation_bias=activation_bias)
     call = _prepared(transition, given, options, None)
     states = np.empty(call.shape, call.dtype)
     route = call.route
@@ -171,8 +176,12 @@ def recurrence_vjp(
     (array([[6.],
            [6.]]), None)
     """
-    given = _given(x=x, input_weight=input_weight, h0=h0, bias=bias, activation_bias=activation_bias)
     options = _Options(activation, slope, activation_on, lengths, reverse, backend, check_finite)
+    arrays: dict[str, Any] = {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias}
+    arrays["activation_bias"] = activation_bias
+    if serve(backend) == "gpu" and _calls.resident(*arrays.values(), states, ct, *_members(transition)):
+        return _calls.recurrence_vjp(transition, arrays, _calls.Setting(*options[:5]), states, ct)
+    given = _given(x=x, input_weight=input_weight, h0=h0, bias=bias, activation_bias=activation_bias)
     states, ct = taken("states", states), taken("ct", ct)
     call = _prepared(transition, given, options, {"states": states, "ct": ct})
     route, order, dtype = call.route, call.order, call.dtype
@@ -199,6 +208,11 @@ def recurrence_vjp(
 
 
 # ---------------------------------------------------------------- arguments
+
+
+def _members(transition: Operator) -> tuple[Any, ...]:
+    """The arrays that an operator holds."""
+    return transition._members() if isinstance(transition, Operator) else ()
 
 
 def _given(x: ArrayLike, input_weight: ArrayLike, **optional: ArrayLike | None) -> Given:

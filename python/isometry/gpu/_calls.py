@@ -1,12 +1,13 @@
 """Calls of operators on arrays of the GPU: nothing is copied but NumPy arrays that stand among them."""
 
+from collections.abc import Mapping
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from isometry import _check, _core
-from isometry._arrays import ready, real_type
+from isometry import _check, _check_recurrence, _core
+from isometry._arrays import ready, real_type, taken_integers
 from isometry.gpu._array import Array
 
 if TYPE_CHECKING:
@@ -14,6 +15,16 @@ if TYPE_CHECKING:
     from isometry.operators._operator import Operator
 
 _Handles = tuple[Any, ...]
+
+
+class Setting(NamedTuple):
+    """The arguments of a recurrence that are no arrays of numbers."""
+
+    activation: str
+    slope: float
+    activation_on: str
+    lengths: Any
+    reverse: bool
 
 
 def resident(*arrays: object) -> bool:
@@ -49,10 +60,82 @@ def matrix(operator: "Operator") -> Any:
 def matrix_vjp(operator: "Operator", ct: Any) -> dict[str, Any]:
     """The gradients of the arguments from that of W."""
     object_, arguments, dtype, pulled = _of(operator)
-    _check.exact("ct", ct.shape, (*operator.batch_shape, *operator.shape))
+    _check.exact("ct", _shape(ct), (*operator.batch_shape, *operator.shape))
     w = _core.gpu_operator_matrix(object_, arguments)
     folded = _held("ct", ct, dtype).reshape((prod(operator.batch_shape), *operator.shape))
     return pulled(_core.gpu_operator_matrix_vjp(object_, arguments, w, folded._handle, [True] * len(arguments)))
+
+
+def recurrence(transition: "Operator", given: Mapping[str, Any], setting: Setting) -> Any:
+    """The states, (T, B, n)."""
+    return Array.of(_core.gpu_recurrence(*_sequence(transition, given, setting)[:2]))
+
+
+def recurrence_vjp(
+    transition: "Operator", given: Mapping[str, Any], setting: Setting, states: Any, ct: Any
+) -> dict[str, Any]:
+    """The gradients of the transition's arguments and of all arrays given."""
+    w, sequence, dtype, (object_, arguments, pulled) = _sequence(transition, given, setting)
+    shape = (*sequence[0].shape[:2], transition.shape[0])
+    _check.exact("states", _shape(states), shape, "(T, B, n)")
+    _check.exact("ct", _shape(ct), shape, "(T, B, n)")
+    names = ("x", "input_weight", "h0", "bias", "activation_bias")
+    wanted = [True, *(given.get(name) is not None for name in names)]
+    own, bar = (_held(name, a, dtype)._handle for name, a in (("states", states), ("ct", ct)))
+    w_bar, *bars = _core.gpu_recurrence_vjp(w, sequence, own, bar, wanted)
+    assert w_bar is not None
+    w, w_bar = (h.reshape([1, *h.shape]) for h in (w, w_bar))
+    grads = pulled(_core.gpu_operator_matrix_vjp(object_, arguments, w, w_bar, [True] * len(arguments)))
+    return {"transition": grads, **{n: None if b is None else Array.of(b) for n, b in zip(names, bars, strict=True)}}
+
+
+def _sequence(transition: "Operator", given: Mapping[str, Any], setting: Setting) -> tuple[Any, ...]:
+    """W, the other arguments as the extension takes them, the dtype, and the transition on the GPU."""
+    object_, arguments, dtype, pulled = _of(transition)
+    shapes = {
+        name: None if a is None else tuple(np.shape(a) if type(a) is not Array else a.shape)
+        for name, a in given.items()
+    }
+    own_bias = shapes.pop("activation_bias")
+    n = _check_recurrence.recurrence_transition(transition.shape, transition.batch_shape)
+    steps, batch, _ = _check_recurrence.recurrence(n, **shapes, activation_on=setting.activation_on)  # type: ignore[arg-type]
+    _check_recurrence.activation(setting.activation, "activation")
+    _check_recurrence.slope(setting.slope)
+    _check_recurrence.activation_units(
+        setting.activation,
+        n,
+        own_bias,
+        complex_=dtype.kind == "c",
+        argument="activation_bias",
+        features_of="transition",
+    )
+    held = {}
+    for name, a in given.items():
+        if name == "h0" and a is not None and type(a) is not Array:
+            a = np.broadcast_to(a, (batch, n))
+        held[name] = (
+            None if a is None else _held(name, a, real_type(dtype) if name == "activation_bias" else dtype)._handle
+        )
+    lengths = None
+    if setting.lengths is not None:
+        lengths = taken_integers("lengths", setting.lengths).astype(np.int64)
+        _check_recurrence.lengths_shape(lengths.shape, batch)
+        _check_recurrence.lengths_range(int(lengths.min()), int(lengths.max()), steps)
+    w = _core.gpu_operator_matrix(object_, arguments).reshape([n, n])
+    sequence = (
+        *(held[name] for name in ("x", "input_weight", "h0", "bias")),
+        setting.activation,
+        held["activation_bias"],
+        float(setting.slope),
+        setting.activation_on == "input",
+        lengths,
+        _check.flag("reverse", setting.reverse),
+    )
+    return w, sequence, dtype, (object_, arguments, pulled)
+
+
+def _shape(a: Any) -> tuple[int, ...]:
+    return a.shape if type(a) is Array else np.shape(a)
 
 
 def _held(name: str, a: Any, dtype: "np.dtype[Any]") -> Array:
@@ -69,7 +152,7 @@ def _rows(
 ) -> tuple[Any, tuple[int, ...]]:
     """Rows (..., n) as (nb, rows, n), and their own shape."""
     batch, n = operator.batch_shape, operator.shape[not adjoint]
-    shape = tuple(x.shape if type(x) is Array else np.shape(x))
+    shape = _shape(x)
     if not shape or shape[-1] != n or shape[: len(batch)] != batch or (batch and len(shape) < len(batch) + 1):
         lead = "".join(f"{size}, " for size in batch)
         raise ValueError(f"{name} must have shape ({lead}..., {n}) on the GPU, where nothing is broadcast, not {shape}")
