@@ -9,6 +9,9 @@ from hypothesis import HealthCheck, settings
 from faces import FACES
 from registry import CASES
 
+#: Objects with kernels on the GPU; the others go through their matrix, as `dense`.
+ON_GPU = ("cayley", "dense", "householder")
+
 settings.register_profile("repository", deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None)
 settings.load_profile("repository")
 
@@ -38,8 +41,16 @@ def pytest_generate_tests(metafunc):
         chosen = getattr(metafunc.function, "select", None)
         cases = list(filter(chosen, CASES)) if chosen else CASES
         if metafunc.config.getoption("backend") == "gpu":
-            cases = [case for case in cases if case.dtype in (np.float32, np.complex64)]
+            cases = [case for case in cases if case.dtype in (np.float32, np.complex64) and case.stem in ON_GPU]
         metafunc.parametrize("case", cases, ids=str)
+
+
+def pytest_collection_modifyitems(config, items):
+    """With --backend gpu: what the GPU does not have is left out, and only objects with kernels there are drawn."""
+    if config.getoption("backend") == "gpu":
+        chosen = [item for item in items if not item.get_closest_marker("cpu")]
+        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("cpu")])
+        items[:] = chosen
 
 
 @pytest.fixture(autouse=True)

@@ -78,3 +78,9 @@ def elsewhere(backend: str | None) -> TypeGuard[str]:
 def served(backend: str | None) -> AbstractContextManager[None]:
     """The backend that a keyword names, in force for a block."""
     return _within(backend) if elsewhere(backend) else nullcontext()
+
+
+def only_cpu(backend: str | None) -> None:
+    """Refuse a keyword that names a backend on which the function has no kernels."""
+    if elsewhere(backend) and backend == "gpu":
+        raise NotImplementedError("backend='gpu': this function has no kernels on the GPU; leave it to the CPU")

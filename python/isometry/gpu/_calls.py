@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from isometry import _check, _check_recurrence, _core
+from isometry import _batch, _check, _check_recurrence, _core
 from isometry._arrays import ready, real_type, taken_integers
 from isometry.gpu._array import Array
 
@@ -150,13 +150,15 @@ def _held(name: str, a: Any, dtype: "np.dtype[Any]") -> Array:
 def _rows(
     name: str, operator: "Operator", x: Any, adjoint: bool, dtype: "np.dtype[Any]"
 ) -> tuple[Any, tuple[int, ...]]:
-    """Rows (..., n) as (nb, rows, n), and their own shape."""
-    batch, n = operator.batch_shape, operator.shape[not adjoint]
+    """Rows (..., n) as (nb, k, n), and their own shape."""
     shape = _shape(x)
-    if not shape or shape[-1] != n or shape[: len(batch)] != batch or (batch and len(shape) < len(batch) + 1):
-        lead = "".join(f"{size}, " for size in batch)
-        raise ValueError(f"{name} must have shape ({lead}..., {n}) on the GPU, where nothing is broadcast, not {shape}")
-    return _held(name, x, dtype).reshape((prod(batch), prod(shape[len(batch) : -1]), n))._handle, shape
+    fold = _batch.plan(operator.batch_shape, shape, operator.shape[not adjoint], name)
+    if fold.full != shape[:-1] or fold.perm is not None:
+        raise ValueError(
+            f"{name} of shape {shape} is not laid out as a stack of batch shape {operator.batch_shape} takes it: on the "
+            "GPU nothing is broadcast or transposed"
+        )
+    return _held(name, x, dtype).reshape((fold.nb, fold.k, shape[-1]))._handle, shape
 
 
 def _of(operator: "Operator") -> tuple[str, _Handles, "np.dtype[Any]", Any]:

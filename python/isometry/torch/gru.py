@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from .. import _check, _check_gru, _check_recurrence
-from .._backend import elsewhere
+from .._backend import only_cpu
 from ._function import by_formula, dtype_name
 from ._gru_function import Gru, GruCompiled, Setting, formula, with_transition
 from .operators._operator import Operator, real_tensor, tensor
@@ -118,7 +118,7 @@ def gated(
 ) -> Tensor:
     """The states of `gru`, or of `goru` with a transition as W_h: x, w, u, b, h0, and the biases of phi and W_h."""
     (x, w, u, b, h0), (activation_bias, hidden_bias) = tensors, biases
-    elsewhere(backend)  # refuses an unknown one; the cell computes on the CPU
+    only_cpu(backend)
     reverse = _check.flag("reverse", reverse)
     x = tensor("x", x)
     _check.real("x", dtype_name(x.dtype))

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from .. import _check, _check_recurrence, _check_rum
-from .._backend import elsewhere
+from .._backend import only_cpu
 from ._function import by_formula, dtype_name
 from ._rum_function import Rum, RumCompiled
 from .formulas.rum import Setting
@@ -121,7 +121,7 @@ def rum(
     >>> torch.allclose(memory.mT @ memory, torch.eye(8), atol=1e-4)
     True
     """
-    elsewhere(backend)  # refuses an unknown one; the cell computes on the CPU
+    only_cpu(backend)
     reverse = _check.flag("reverse", reverse)
     memory, eta = _check_rum.setting(lam, eta)
     x = tensor("x", x)
