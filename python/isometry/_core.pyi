@@ -40,6 +40,7 @@ __all__ = [
     "gpu_operator_matrix_vjp",
     "gpu_recurrence",
     "gpu_recurrence_vjp",
+    "gpu_wait",
     "gru",
     "gru_vjp",
     "householder_from_matrix",
@@ -182,6 +183,7 @@ _Handles = tuple[GpuArray | None, ...]
 
 def gpu_adapters() -> list[tuple[str, str, str, str]]: ...
 def gpu_objects() -> list[str]: ...
+def gpu_wait() -> None: ...
 def gpu_operator_matrix(object: str, arguments: _Handles) -> GpuArray: ...
 def gpu_operator_matrix_vjp(
     object: str, arguments: _Handles, w: GpuArray, ct: GpuArray, wanted: Sequence[bool]

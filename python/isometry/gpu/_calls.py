@@ -155,8 +155,8 @@ def _rows(
     fold = _batch.plan(operator.batch_shape, shape, operator.shape[not adjoint], name)
     if fold.full != shape[:-1] or fold.perm is not None:
         raise ValueError(
-            f"{name} of shape {shape} is not laid out as a stack of batch shape {operator.batch_shape} takes it: on the "
-            "GPU nothing is broadcast or transposed"
+            f"{name} of shape {shape} is not laid out as a stack of batch shape {operator.batch_shape} takes it: on "
+            "the GPU nothing is broadcast or transposed"
         )
     return _held(name, x, dtype).reshape((fold.nb, fold.k, shape[-1]))._handle, shape
 

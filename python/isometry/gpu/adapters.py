@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from isometry import _core
 
-__all__ = ["Adapter", "adapters"]
+__all__ = ["Adapter", "adapters", "synchronize"]
 
 
 class Adapter(NamedTuple):
@@ -35,3 +35,16 @@ def adapters() -> list[Adapter]:
     """
     found = getattr(_core, "gpu_adapters", list)
     return [Adapter(*row) for row in found()]
+
+
+def synchronize() -> None:
+    """Wait until the GPU has computed all that was asked of it: for measurements; `Array.download` waits by itself.
+
+    Raises
+    ------
+    RuntimeError
+        If there is no GPU.
+    """
+    if not hasattr(_core, "gpu_wait"):
+        raise RuntimeError("this build of isometry has no GPU support (the feature gpu of its Rust crate)")
+    _core.gpu_wait()

@@ -82,6 +82,12 @@ pub fn gpu_adapters(py: Python<'_>) -> Vec<(String, &'static str, &'static str, 
     found.into_iter().map(|a| (a.name, a.kind, a.backend, a.driver)).collect()
 }
 
+/// Waits for all that was submitted.
+#[pyfunction]
+pub fn gpu_wait(py: Python<'_>) -> PyResult<()> {
+    py.detach(|| context()?.wait()).map_err(exception)
+}
+
 /// The objects that have kernels on the device.
 #[pyfunction]
 pub fn gpu_objects() -> Vec<&'static str> {

@@ -35,6 +35,7 @@ GROUPS = (
     "compiled",
     "training",
     "memory",
+    "gpu",
     "numpy",
 )
 
@@ -49,7 +50,7 @@ def run(options: argparse.Namespace) -> int:
     from isometry.cli.bench import report
     from isometry.cli.bench.measure import Settings
 
-    groups = [options.group] if options.group else list(GROUPS)
+    groups = [options.group] if options.group else [group for group in GROUPS if group != "gpu"]
     settings = Settings(options.threads or isometry.get_num_threads(), options.quick, options.alone, options.only)
     if groups == ["numpy"]:
         return report.run(groups, settings, options.json)

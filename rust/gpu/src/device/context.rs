@@ -101,6 +101,14 @@ impl Context {
         self.limits.max_compute_workgroups_per_dimension
     }
 
+    /// Waits for all that was submitted.
+    pub fn wait(&self) -> Result<()> {
+        self.scoped(|| {
+            let failed = |e| Error::Device(format!("{} did not answer: {e}", self.adapter.name));
+            self.device.poll(wgpu::PollType::wait_indefinitely()).map(|_| ()).map_err(failed)
+        })
+    }
+
     /// Why the device cannot be used any more.
     pub fn lost(&self) -> Option<String> {
         self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone()
