@@ -12,7 +12,8 @@ use isometry_kernels::cayley::Limits;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-/// Barriers of one matrix: a dozen, after stages of different lengths.
+/// Barriers of a matrix that several members compute: a dozen, counted twice because members wait long at them: the stages in
+/// between are divided unevenly.
 const BARRIERS: usize = 25;
 
 /// `count` matrices to compute.
