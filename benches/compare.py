@@ -48,6 +48,7 @@ GROUPS = (
     "fourier",
     "mesh",
     "small",
+    "compiled",
     "training",
     "memory",
     "numpy",

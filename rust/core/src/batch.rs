@@ -1,13 +1,15 @@
 //! How the matrices of a batch are distributed over threads.
 //!
-//! Whole matrices are dealt over the members of a call, or one matrix after another is computed by all of them. The time is
-//! that of the slowest member; with `threads` worth their start it is, in multiply-adds,
+//! Either every thread computes whole matrices, or all threads compute one matrix after another together. In multiply-adds, the
+//! slowest thread takes
 //!
 //! ```text
-//! whole: ceil(count / threads) cost,      shared: count (cost / threads + barriers BARRIER),
+//! whole matrices:    ceil(count / threads) cost,
+//! one together:      count (cost / threads + barriers BARRIER),
 //! ```
 //!
-//! and the shorter way is taken. Small matrices are computed one per lane of a vector, in groups that are dealt whole.
+//! and the faster way is taken, with as many threads as the work is worth. Small matrices are computed in groups, one matrix
+//! in each lane of a vector; a group is then treated like a whole matrix.
 
 use crate::error::Result;
 use crate::kernels::lanes;
@@ -16,7 +18,7 @@ use crate::scalar::Scalar;
 use crate::scratch::{Arena, Scratch, most};
 use crate::sizes::work;
 
-/// Multiply-adds for which a barrier is worth it: with it members differ by as much as they would otherwise compute.
+/// What a barrier costs, in multiply-adds: some 5 us, the wait for the slowest member included.
 const BARRIER: usize = 200_000;
 /// Largest n for one matrix per lane.
 const LANES_MOST: usize = 32;
@@ -37,6 +39,7 @@ pub struct Batch {
 impl Batch {
     /// `count` matrices of `cost` multiply-adds of T each; members that share one meet at about so many barriers.
     pub fn new<T: Scalar>(count: usize, cost: usize, barriers: usize) -> Self {
+        // a complex multiply-add is four real ones; in double precision one takes the time of two
         let single = size_of::<T::Real>() / size_of::<f32>();
         Batch { count, cost: work(&[cost, T::PARTS, T::PARTS, single]), barriers }
     }
@@ -101,8 +104,8 @@ impl Split {
         if self.apart { 1 } else { self.threads }
     }
 
-    /// Runs `f(member, b, shared, own)` for every matrix b: the members of one matrix have one memory in common, and each
-    /// has memory of its own. A barrier follows on every matrix.
+    /// Calls `f(member, b, shared, own)` for every matrix b, on each of the members that compute it: `shared` is the same memory
+    /// for all of them, `own` differs. A matrix computed by several members ends with a barrier.
     pub fn run<S, O>(
         self,
         shared: impl Fn(&mut Arena) -> S + Sync,
@@ -170,7 +173,7 @@ mod tests {
                     |arena| arena.take::<u32>(&[4]),
                     |member, b, _, _| {
                         if member.id == 0 {
-                            // SAFETY: each place is written by one member, or by the first of those that share a matrix.
+                            // SAFETY: one member writes a place: the first of those that compute the matrix.
                             unsafe { *to.at(b) += 1 };
                         }
                     },

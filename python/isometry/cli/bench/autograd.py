@@ -25,7 +25,7 @@ def differentiable(
 ) -> Candidate:
     """A candidate from its forward: y, and the gradients of the leaves from that of y, conj(cotangent).
 
-    They are those of the loss Re sum(y * cotangent), whose own time is not that of the object.
+    These are the gradients of the loss Re sum(y * cotangent); the loss itself is not computed, and so not timed.
 
     `pick` converts a leaf's gradient to the form in which the sides of a row are compared.
     """

@@ -3,15 +3,17 @@
 use super::single::{self, ForwardShared};
 use super::{Cayley, group, repair};
 use crate::batch::{Batch, by_lanes};
-use crate::error::Result;
-use crate::kernels::Buffer;
+use crate::error::{Error, Result};
 use crate::parallel::Shared;
 use crate::scalar::Scalar;
 use crate::scratch::{Arena, Region};
 use crate::sizes::work;
 use isometry_kernels::cayley::Limits;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 
-/// Barriers of one matrix: a dozen, after stages of different lengths.
+/// Barriers of a matrix that several members compute: a dozen, counted twice because members wait long at them: the stages in
+/// between are divided unevenly.
 const BARRIERS: usize = 25;
 
 /// `count` matrices to compute.
@@ -28,18 +30,15 @@ pub(super) unsafe fn matrices<T: Scalar>(view: &Cayley<'_, T>, out: Shared<T>, t
     if batch == 0 || n == 0 {
         return Ok(());
     }
-    let (each, limits) = (batch_of::<T>(batch, n), Limits::own::<T>(n));
-    let mut failed = Buffer::<u32>::zeroed(batch)?;
-    let verdict = Shared(failed.as_mut_ptr());
+    let (each, limits, failed) = (batch_of::<T>(batch, n), Limits::own::<T>(n), Failed::default());
     let grouped = by_lanes::<T>(batch, n);
     if grouped {
         let own = |arena: &mut Arena| -> Region<T::Real> { arena.take(&[group::scratch::<T>(n)]) };
         each.in_groups::<T, _>(threads, own, |first, count, own| {
-            // SAFETY: groups write disjoint matrices of the output and disjoint verdicts.
-            unsafe {
-                let bits = group::forward(view, (first, count), out.at(first * n * n), own.ptr(), limits);
-                (0..count).for_each(|lane| *verdict.at(first + lane) = bits >> lane & 1);
-            }
+            // SAFETY: groups write disjoint matrices of the output.
+            let bits =
+                unsafe { group::forward(view, (first, count), out.at(first * n * n), own.ptr(), limits) };
+            (0..count).filter(|lane| bits >> lane & 1 == 1).for_each(|lane| failed.add(first + lane));
         })?;
     } else {
         each.split(threads).run(
@@ -47,22 +46,47 @@ pub(super) unsafe fn matrices<T: Scalar>(view: &Cayley<'_, T>, out: Shared<T>, t
             |arena| arena.frame(|arena| single::forward_own::<T>(arena, n)),
             |member, b, shared, own| {
                 // SAFETY: matrix b belongs to these members, who share its memory.
-                let good = unsafe { single::forward(member, view, b, out.at(b * n * n), *shared, *own, limits) };
-                if member.id == 0 {
-                    // SAFETY: one member writes the verdict of a matrix.
-                    unsafe { *verdict.at(b) = u32::from(!good) };
+                let good = unsafe {
+                    single::forward(member, view, b, out.at(b * n * n), *shared, *own, limits)
+                };
+                if !good && member.id == 0 {
+                    failed.add(b);
                 }
             },
         )?;
     }
-    let bad = failed.iter().filter(|&&failed| failed == 1).count();
-    if bad == 0 {
+    let which = failed.sorted()?;
+    if which.is_empty() {
         return Ok(());
     }
-    let mut which = Buffer::zeroed(bad)?;
-    let places = (0..batch).filter(|&b| failed[b] == 1);
-    which.iter_mut().zip(places).for_each(|(place, b)| *place = b);
     let repair = if grouped { repair::in_groups } else { repair::alone };
     // SAFETY: `out` has room for all matrices.
     unsafe { repair(view, &which, out, threads) }
+}
+
+/// The matrices that elimination left inaccurate; takes memory only where there are some.
+#[derive(Default)]
+struct Failed {
+    which: Mutex<Vec<usize>>,
+    full: AtomicBool,
+}
+
+impl Failed {
+    fn add(&self, b: usize) {
+        let mut which = self.which.lock().unwrap_or_else(PoisonError::into_inner);
+        if which.try_reserve(1).is_ok() {
+            which.push(b);
+        } else {
+            self.full.store(true, Relaxed);
+        }
+    }
+
+    fn sorted(self) -> Result<Vec<usize>> {
+        let mut which = self.which.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if self.full.into_inner() {
+            return Err(Error::OutOfMemory { bytes: (which.len() + 1) * size_of::<usize>() });
+        }
+        which.sort_unstable();
+        Ok(which)
+    }
 }

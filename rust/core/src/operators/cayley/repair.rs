@@ -140,7 +140,8 @@ pub(super) unsafe fn in_groups<T: Scalar>(
     lost.verdict()
 }
 
-/// Recomputes the matrices `which`, elimination by the members that share a matrix, the rest by one of them.
+/// Recomputes the matrices `which`. Where several members compute a matrix together they share the elimination; member 0 does
+/// the rest.
 ///
 /// # Safety
 /// As [`in_groups`].
@@ -159,7 +160,8 @@ pub(super) unsafe fn alone<T: Scalar>(
     let split = batch_of::<T::Wide>(which.len(), n).split(threads);
     split.run(shared, own, |member, place, (widened, polish, forward), own| {
         let b = which[place];
-        // SAFETY: the members of a matrix share its memory; one of them writes where no barrier separates them.
+        // SAFETY: member 0 alone fills the memory, before a barrier, and alone writes after the last barrier of `forward`; the others
+        // have dropped their views before the next matrix is filled.
         unsafe {
             if member.id == 0 {
                 widened.fill(view, &[b]);

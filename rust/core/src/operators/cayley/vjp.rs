@@ -11,7 +11,7 @@ use crate::scratch::{Arena, Region};
 use crate::sizes::work;
 use isometry_kernels::cayley::Targets;
 
-/// Barriers of one matrix.
+/// Barriers of a matrix that several members compute.
 const BARRIERS: usize = 2;
 
 /// From W (batch, n, n) and its cotangent of the same shape, which were checked, the gradients of the parameters.

@@ -84,7 +84,7 @@ fn run<T: Scalar>(
         |arena| Matrices::<T>::carve(arena, n),
         |arena| single::own::<T>(arena, n),
         |member, b, shared, own| {
-            // SAFETY: the members of one matrix share its memory and run the same calls.
+            // SAFETY: all members that compute matrix b make this call, with the same `shared`.
             single(&mut unsafe { Single::new(member, view, b, *shared, *own) }, b);
         },
     )

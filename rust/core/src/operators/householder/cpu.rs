@@ -95,7 +95,7 @@ impl<T: Scalar> Columns<T> {
     }
 }
 
-/// Barriers of one matrix: several, after products of different sizes.
+/// Barriers of a matrix that several members compute, as [`Batch`] counts them.
 const BARRIERS: usize = 5;
 
 impl<T: Scalar> Householder<'_, T> {
