@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, settings
 
+from backends import SINGLE
 from faces import FACES
 from registry import CASES
-
-#: Objects with kernels on the GPU; the others go through their matrix, as `dense`.
-ON_GPU = ("cayley", "dense", "householder")
 
 settings.register_profile("repository", deadline=None, suppress_health_check=[HealthCheck.too_slow], database=None)
 settings.load_profile("repository")
@@ -41,16 +39,21 @@ def pytest_generate_tests(metafunc):
         chosen = getattr(metafunc.function, "select", None)
         cases = list(filter(chosen, CASES)) if chosen else CASES
         if metafunc.config.getoption("backend") == "gpu":
-            cases = [case for case in cases if case.dtype in (np.float32, np.complex64) and case.stem in ON_GPU]
+            cases = [case for case in cases if case.dtype in SINGLE]
         metafunc.parametrize("case", cases, ids=str)
 
 
 def pytest_collection_modifyitems(config, items):
-    """With --backend gpu: what the GPU does not have is left out, and only objects with kernels there are drawn."""
+    """With --backend gpu: what the GPU does not have is left out."""
     if config.getoption("backend") == "gpu":
-        chosen = [item for item in items if not item.get_closest_marker("cpu")]
-        config.hook.pytest_deselected(items=[item for item in items if item.get_closest_marker("cpu")])
-        items[:] = chosen
+        config.hook.pytest_deselected(items=[item for item in items if of_the_cpu(item)])
+        items[:] = [item for item in items if not of_the_cpu(item)]
+
+
+def of_the_cpu(item):
+    """Whether a test is marked `cpu`, or its parameter `dtype` is of double precision."""
+    parameters = item.callspec.params if hasattr(item, "callspec") else {}
+    return item.get_closest_marker("cpu") is not None or parameters.get("dtype", np.float32) not in SINGLE
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +61,12 @@ def _backend(request):
     """The laws on the GPU: every call inside follows."""
     import isometry as iso
 
-    with iso.use_backend(request.config.getoption("backend")):
+    backend = request.config.getoption("backend")
+    if backend == "gpu":
+        from gpu_memory import poison
+
+        poison()
+    with iso.use_backend(backend):
         yield
 
 

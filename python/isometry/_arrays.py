@@ -20,7 +20,7 @@ _REAL: dict[DType, DType] = {np.dtype(k): np.dtype(v) for k, v in _check.REAL.it
 _COMPLEX: dict[DType, DType] = {np.dtype(k): np.dtype(v) for k, v in _check.COMPLEX.items()}
 
 
-def _read(argument: str, value: object) -> Array:
+def read(argument: str, value: object) -> Array:
     """The value as an array of any type."""
     if value is None:
         _check.kind(argument, "an array", value)
@@ -34,7 +34,7 @@ def _read(argument: str, value: object) -> Array:
 
 def taken(argument: str, value: object) -> Array:
     """The value as an array of one of the four dtypes in native byte order; integers and bool become float64."""
-    a = _read(argument, value)
+    a = read(argument, value)
     if a.dtype in _REAL:
         return a
     if a.dtype.kind in "biu":
@@ -53,7 +53,7 @@ def taken_real(argument: str, value: object) -> Array:
 
 def taken_integers(argument: str, value: object) -> Array:
     """The value as an array of integers."""
-    a = _read(argument, value)
+    a = read(argument, value)
     _check.integer(argument, a.dtype.name)
     return a
 

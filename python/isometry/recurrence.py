@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isometry import _check, _check_recurrence, _core
-from isometry._arrays import Array, DType, common, finite, gradient, ready, real_type, taken, taken_integers, taken_real
+from isometry._arrays import Array, DType, common, finite, gradient, ready, real_type, taken, taken_integers
 from isometry._backend import Place, serve
 from isometry._states import checked
-from isometry.gpu import _calls
+from isometry.gpu import _calls, _recurrence
 from isometry.operators._declared import Declared
 from isometry.operators._operator import Operator
 
@@ -70,7 +70,7 @@ def recurrence(
     reverse
         Run from the end of each sequence (its own, with `lengths`) to step 0: h0 enters its last step.
     backend
-        "cpu", or None: that of `use_backend`.
+        "cpu" or "gpu"; None: that of `use_backend`.
     check_finite
         Reject NaN and infinity in all arrays. Those that arise during the recurrence propagate.
 
@@ -104,13 +104,13 @@ def recurrence(
            [ 0., -1.],
            [ 1.,  0.]])
     """
-    options = _Options(activation, slope, activation_on, lengths, reverse, backend, check_finite)
-    arrays: dict[str, Any] = {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias}
-    arrays["activation_bias"] = activation_bias
+    options = Options(activation, slope, activation_on, lengths, reverse, backend, check_finite)
+    arrays = {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias, "activation_bias": activation_bias}
     if serve(backend) == "gpu" and _calls.resident(*arrays.values(), *_members(transition)):
-        return _calls.recurrence(transition, arrays, _calls.Setting(*options[:5]))  # type: ignore[no-any-return]
-    given = _given(x=x, input_weight=input_weight, h0=h0, bias=bias, activation_bias=activation_bias)
-    call = _prepared(transition, given, options, None)
+        given = _given(arrays, partial(_calls.single, check_finite=_check.flag("check_finite", check_finite)))
+        return _recurrence.recurrence(_checked(transition, given, options, {}), given)  # type: ignore[return-value]
+    given = _given(arrays, taken)
+    call = _prepared(transition, given, options, {})
     states = np.empty(call.shape, call.dtype)
     route = call.route
     _core.recurrence(route.object, route.arguments, call.sequence, states, call.place)
@@ -176,12 +176,15 @@ def recurrence_vjp(
     (array([[6.],
            [6.]]), None)
     """
-    options = _Options(activation, slope, activation_on, lengths, reverse, backend, check_finite)
-    arrays: dict[str, Any] = {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias}
-    arrays["activation_bias"] = activation_bias
+    options = Options(activation, slope, activation_on, lengths, reverse, backend, check_finite)
+    arrays = {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias, "activation_bias": activation_bias}
     if serve(backend) == "gpu" and _calls.resident(*arrays.values(), states, ct, *_members(transition)):
-        return _calls.recurrence_vjp(transition, arrays, _calls.Setting(*options[:5]), states, ct)
-    given = _given(x=x, input_weight=input_weight, h0=h0, bias=bias, activation_bias=activation_bias)
+        take = partial(_calls.single, check_finite=_check.flag("check_finite", check_finite))
+        given = _given(arrays, take)
+        states, ct = take("states", states), take("ct", ct)
+        results: dict[str, Any] = {"states": states, "ct": ct}
+        return _recurrence.recurrence_vjp(_checked(transition, given, options, results), given, **results)
+    given = _given(arrays, taken)
     states, ct = taken("states", states), taken("ct", ct)
     call = _prepared(transition, given, options, {"states": states, "ct": ct})
     route, order, dtype = call.route, call.order, call.dtype
@@ -215,14 +218,17 @@ def _members(transition: Operator) -> tuple[Any, ...]:
     return transition._members() if isinstance(transition, Operator) else ()
 
 
-def _given(x: ArrayLike, input_weight: ArrayLike, **optional: ArrayLike | None) -> Given:
+def _given(arrays: dict[str, Any], take: Callable[[str, Any], Array]) -> Given:
     """The arguments as arrays; the bias of the activation is real."""
-    take = {"activation_bias": taken_real}
-    given: Given = {"x": taken("x", x), "input_weight": taken("input_weight", input_weight)}
-    return given | {k: None if v is None else take.get(k, taken)(k, v) for k, v in optional.items()}
+    required = ("x", "input_weight")
+    given = {name: None if a is None and name not in required else take(name, a) for name, a in arrays.items()}
+    own_bias = given["activation_bias"]
+    if own_bias is not None:
+        _check.real("activation_bias", own_bias.dtype.name)
+    return given
 
 
-class _Options(NamedTuple):
+class Options(NamedTuple):
     """The arguments that are not numeric arrays of the layer."""
 
     activation: str
@@ -231,6 +237,17 @@ class _Options(NamedTuple):
     lengths: ArrayLike | None
     reverse: bool
     backend: str | None
+    check_finite: bool
+
+
+class Checked(NamedTuple):
+    """The arguments of a call that was found to be right."""
+
+    transition: Operator
+    shape: tuple[int, int, int]  # of the states
+    dtype: DType  # of the states
+    lengths: Array | None
+    options: Options
     check_finite: bool
 
 
@@ -245,13 +262,12 @@ class _Call(NamedTuple):
     sequence: tuple[Any, ...]  # the arguments besides the transition, in the order of `_core`
 
 
-def _prepared(transition: Operator, given: Given, options: _Options, results: dict[str, Array] | None) -> _Call:
-    """Check all arguments and convert them for the extension; `results` are the states and their cotangent."""
+def _checked(transition: Operator, given: Given, options: Options, results: dict[str, Array]) -> Checked:
+    """Check all arguments but the values of arrays; `results` are the states and their cotangent."""
     if not isinstance(transition, Operator):
         _check.kind("transition", "an operator (Householder, Cayley, Dense, ...)", transition)
     activation, check_finite = options.activation, _check.flag("check_finite", options.check_finite)
-    reverse = _check.flag("reverse", options.reverse)
-    place = serve(options.backend)
+    _check.flag("reverse", options.reverse)
     _check_recurrence.activation(activation, "activation")
     _check_recurrence.slope(options.slope)
     shapes = {name: None if a is None else a.shape for name, a in given.items()}
@@ -267,17 +283,28 @@ def _prepared(transition: Operator, given: Given, options: _Options, results: di
         argument="activation_bias",
         features_of="transition",
     )
-    for name, a in (results or {}).items():
+    for name, a in results.items():
         _check.exact(name, a.shape, (steps, batch, n), "(T, B, n)")
         _check.field_of_result(name, a.dtype.name, dtype.name)
-    order, lengths = _order(options.lengths, steps, batch)
-    transition._check_held(check_finite)
-    if check_finite:
-        for name, array in (given | (results or {})).items():
-            finite(name, array)
-    if results is not None:
-        dtype = common(dtype, results["ct"])
+    lengths = None
+    if options.lengths is not None:
+        lengths = taken_integers("lengths", options.lengths)
+        _check_recurrence.lengths_shape(lengths.shape, batch)
+        _check_recurrence.lengths_range(int(lengths.min()), int(lengths.max()), steps)
+        lengths = lengths.astype(np.int64)
+    return Checked(transition, (steps, batch, n), dtype, lengths, options, check_finite)
 
+
+def _prepared(transition: Operator, given: Given, options: Options, results: dict[str, Array]) -> _Call:
+    """Check all arguments and convert them for the extension."""
+    right = _checked(transition, given, options, results)
+    (steps, batch, n), dtype, place = right.shape, right.dtype, serve(options.backend)
+    order, lengths = _order(right.lengths, steps)
+    transition._check_held(right.check_finite)
+    if right.check_finite:
+        for name, array in (given | results).items():
+            finite(name, array)
+    dtype = common(dtype, results.get("ct"))
     own_bias = given["activation_bias"]
     own_bias = None if own_bias is None else ready(own_bias, real_type(dtype))
     on_input = options.activation_on == "input"
@@ -289,25 +316,19 @@ def _prepared(transition: Operator, given: Given, options: _Options, results: di
         place,
         (
             *_arguments(given, dtype, order, batch),
-            activation,
+            options.activation,
             own_bias,
             float(options.slope),
             on_input,
             lengths,
-            reverse,
+            options.reverse,
         ),
     )
 
 
-def _order(lengths: ArrayLike | None, steps: int, batch: int) -> tuple[Array | None, Array | None]:
+def _order(lengths: Array | None, steps: int) -> tuple[Array | None, Array | None]:
     """A stable order to non-increasing length, and the lengths in that order; None if sorting is not needed."""
-    if lengths is None:
-        return None, None
-    lengths = taken_integers("lengths", lengths)
-    _check_recurrence.lengths_shape(lengths.shape, batch)
-    _check_recurrence.lengths_range(int(lengths.min()), int(lengths.max()), steps)
-    lengths = lengths.astype(np.int64)
-    if (lengths == steps).all():
+    if lengths is None or (lengths == steps).all():
         return None, None
     if (np.diff(lengths) <= 0).all():
         return None, np.ascontiguousarray(lengths)

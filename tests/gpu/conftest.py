@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import isometry as iso
+from gpu_memory import poison
 
 
 def opened():
@@ -23,3 +24,8 @@ def _gpu():
         if os.environ.get("ISOMETRY_REQUIRE_GPU") == "1":
             pytest.fail(reason)
         pytest.skip(reason)
+
+
+@pytest.fixture(autouse=True)
+def _poisoned(_gpu):
+    poison()

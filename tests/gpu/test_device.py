@@ -33,6 +33,39 @@ def test_a_wrong_adapter_is_named():
 def test_the_listed_adapters_have_names():
     found = iso.gpu.adapters()
     assert found and all(adapter.name and adapter.kind and adapter.backend for adapter in found)
+    assert all(adapter.most_bytes >= 1 << 27 for adapter in found)
+
+
+def test_an_array_that_is_too_large_is_refused():
+    most = max(adapter.most_bytes for adapter in iso.gpu.adapters())
+    if most > 1 << 30:
+        pytest.skip("the largest array does not fit the memory of a test")
+    with pytest.raises(RuntimeError, match="too large"):
+        iso.gpu.Array(np.zeros(most // 4 + 1, np.float32))
+    assert iso.gpu.Array(np.ones(2)).download().sum() == 2
+
+
+def test_a_lost_device_is_named_and_opened_again():
+    op = iso.Cayley.random(6, rng=0, dtype=np.float32)
+    before = iso.gpu.Array(np.ones((3, 6), np.float32))
+    held = iso.Cayley(iso.gpu.Array(op.upper))
+    iso.gpu.reset()
+    for call in (before.download, held.matrix, lambda: op.apply(before), lambda: before.reshape(18).download()):
+        with pytest.raises(RuntimeError, match=r"was lost \(it was reset\): its arrays are gone"):
+            with iso.use_backend("gpu"):
+                call()
+    w = op.matrix()
+    assert abs(op.matrix(backend="gpu") - w).max() < 1e-6
+    after = iso.gpu.Array(np.ones((3, 6)))
+    assert abs(op.apply(after, backend="gpu").download() - w.sum(1)).max() < 1e-5
+    with pytest.raises((RuntimeError, ValueError), match="lost|another device"):
+        held.apply(after, backend="gpu")
+
+
+def test_a_large_norm_is_left_to_the_cpu():
+    for n, size in ((8, 1e6), (70, 1e3)):
+        op = iso.Cayley(np.full(n * (n - 1) // 2, size, np.float32))
+        np.testing.assert_array_equal(op.matrix(backend="gpu"), op.matrix())
 
 
 def test_nothing_of_the_gpu_is_loaded_where_it_is_not_used():

@@ -5,6 +5,6 @@ results are too: parameters and sequences stay on the GPU from call to call, and
 """
 
 from isometry.gpu._array import Array
-from isometry.gpu.adapters import Adapter, adapters, synchronize
+from isometry.gpu.adapters import Adapter, adapters, reset, synchronize
 
-__all__ = ["Adapter", "Array", "adapters", "synchronize"]
+__all__ = ["Adapter", "Array", "adapters", "reset", "synchronize"]

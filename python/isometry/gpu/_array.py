@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from isometry import _check, _core
+from isometry.gpu.adapters import built
 
 __all__ = ["Array"]
 
@@ -43,8 +44,7 @@ class Array:
         if a.dtype.kind not in "biufc":
             _check.floating("array", a.dtype.name)
         single = a.astype(np.complex64 if a.dtype.kind == "c" else np.float32, copy=False)
-        if not hasattr(_core, "GpuArray"):
-            raise RuntimeError("this build of isometry has no GPU support (the feature gpu of its Rust crate)")
+        built()
         self._take(_core.GpuArray.upload(np.ascontiguousarray(single).reshape(single.shape)))
 
     def _take(self, handle: Any) -> None:
@@ -103,10 +103,17 @@ class Array:
     def __repr__(self) -> str:
         return f"Array(shape={self.shape}, dtype={self.dtype.name})"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Array, (self.download(),)
+
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise TypeError("it is in the memory of the GPU: call with backend='gpu', or download() it")
 
-    @property
-    def flags(self) -> NoReturn:
-        """What the CPU would read: nothing."""
+    def __getitem__(self, _: Any) -> NoReturn:
         self.__array__()
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """Of arrays there is no more here: what computes on the CPU is refused."""
+        if hasattr(np.ndarray, name) and not name.startswith("__"):
+            self.__array__()
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

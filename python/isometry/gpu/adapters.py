@@ -1,10 +1,10 @@
-"""The adapters of this machine."""
+"""The adapters of this machine, and the one in use."""
 
 from typing import NamedTuple
 
 from isometry import _core
 
-__all__ = ["Adapter", "adapters", "synchronize"]
+__all__ = ["Adapter", "adapters", "reset", "synchronize"]
 
 
 class Adapter(NamedTuple):
@@ -14,6 +14,7 @@ class Adapter(NamedTuple):
     kind: str  # "discrete GPU", "integrated GPU", "virtual GPU", "CPU" or "other"
     backend: str  # "Vulkan", "Metal" or "DirectX 12"
     driver: str
+    most_bytes: int  # of one array
 
 
 def adapters() -> list[Adapter]:
@@ -25,7 +26,7 @@ def adapters() -> list[Adapter]:
     Returns
     -------
     list of Adapter
-        Name, kind, backend and driver of each; empty if there is none, or if this build has no GPU support.
+        What each is, and how large its arrays may be; empty if there is none, or if this build has no GPU support.
 
     Examples
     --------
@@ -45,6 +46,25 @@ def synchronize() -> None:
     RuntimeError
         If there is no GPU.
     """
+    built()
+    _core.gpu_wait()
+
+
+def reset() -> None:
+    """Close the GPU and free its memory: every `Array` is lost, and the next call that needs the GPU opens it again.
+
+    The adapter is chosen again, too: by ISOMETRY_GPU_ADAPTER as it is then.
+
+    Raises
+    ------
+    RuntimeError
+        If this build has no GPU support.
+    """
+    built()
+    _core.gpu_reset()
+
+
+def built() -> None:
+    """Refuse the call if the extension was built without the feature gpu."""
     if not hasattr(_core, "gpu_wait"):
         raise RuntimeError("this build of isometry has no GPU support (the feature gpu of its Rust crate)")
-    _core.gpu_wait()

@@ -81,6 +81,18 @@ class Adjoint(Immutable):
     def _check_held(self, check_finite: bool) -> None:
         self.operator._check_held(check_finite)
 
+    def _members(self) -> tuple[Any, ...]:
+        return self.operator._members()
+
+    def _apply_resident(self, x: Any, adjoint: bool, check_finite: bool) -> Any:
+        return self.operator._apply_resident(x, not adjoint, check_finite)
+
+    def _pull_resident(self, name: str, x: Any, ct: Any, adjoint: bool, check_finite: bool) -> tuple[Gradients, Any]:
+        return self.operator._pull_resident(name, x, ct, not adjoint, check_finite)
+
+    def _local(self) -> "Adjoint":
+        return Adjoint(self.operator._local())
+
     def _act(self, x: Array, out: Array, adjoint: bool, place: Place) -> None:
         self.operator._act(x, out, not adjoint, place)
 

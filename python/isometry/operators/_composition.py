@@ -96,6 +96,31 @@ class Composition(Immutable):
         for operator in self.operators:
             operator._check_held(check_finite)
 
+    def _members(self) -> tuple[Any, ...]:
+        return tuple(a for operator in self.operators for a in operator._members())
+
+    def _chain_resident(self, x: Any, adjoint: bool, check_finite: bool) -> tuple[tuple[Operator, ...], list[Any]]:
+        """The factors in the order in which they act on rows, and the rows that each of them reads."""
+        factors, read = self.operators if adjoint else self.operators[::-1], [x]
+        for operator in factors[:-1]:
+            read.append(operator._apply_resident(read[-1], adjoint, check_finite))
+        return factors, read
+
+    def _apply_resident(self, x: Any, adjoint: bool, check_finite: bool) -> Any:
+        factors, read = self._chain_resident(x, adjoint, check_finite)
+        return factors[-1]._apply_resident(read[-1], adjoint, check_finite)
+
+    def _pull_resident(self, name: str, x: Any, ct: Any, adjoint: bool, check_finite: bool) -> tuple[Gradients, Any]:
+        factors, read = self._chain_resident(x, adjoint, check_finite)
+        grads = []
+        for operator, rows in zip(factors[::-1], read[::-1], strict=True):
+            own, ct = operator._pull_resident(name, rows, ct, adjoint, check_finite)
+            grads.append(own)
+        return {"operators": grads[::-1] if adjoint else grads}, ct
+
+    def _local(self) -> "Composition":
+        return Composition(*(operator._local() for operator in self.operators))
+
     def _chain(self, x: Array, adjoint: bool, place: Place) -> tuple[tuple[Operator, ...], list[Array]]:
         """The factors in the order in which they act on rows, and the rows that each of them reads."""
         factors, read = self.operators if adjoint else self.operators[::-1], [x]

@@ -172,6 +172,9 @@ class Declared(Immutable):
         _core.operator_matrix_vjp(stem, p, saved, w_bar, bars, place)
         return self._gradients(bars)
 
+    def _local(self) -> Self:
+        return self._remade(lambda _, a: a.download() if type(a) is gpu.Array else a)
+
     # -------------------------------------------------------- expressions
 
     def _parts(self) -> list[str]:

@@ -29,14 +29,14 @@ class Immutable(Operator):
     def matrix(self, *, backend: str | None = None, check_finite: bool = True) -> Array:
         place = serve(backend)
         if place == "gpu" and _calls.resident(*self._members()):
-            return _calls.matrix(self)  # type: ignore[return-value]
+            return _calls.matrix(self, _check.flag("check_finite", check_finite))  # type: ignore[return-value]
         self._check_held(_check.flag("check_finite", check_finite))
         return self._matrices(self.dtype, place).reshape((*self.batch_shape, *self.shape))
 
     def matrix_vjp(self, ct: ArrayLike, *, backend: str | None = None, check_finite: bool = True) -> Gradients:
         place = serve(backend)
         if place == "gpu" and _calls.resident(ct, *self._members()):
-            return _calls.matrix_vjp(self, ct)
+            return _calls.matrix_vjp(self, ct, _check.flag("check_finite", check_finite))
         check_finite = _check.flag("check_finite", check_finite)
         ct = taken("ct", ct)
         _check.exact("ct", ct.shape, (*self.batch_shape, *self.shape))

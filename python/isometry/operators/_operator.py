@@ -108,6 +108,18 @@ class Operator(Expressions):
         ct = w_bar if self.dtype.kind == "c" else w_bar.real
         return self.matrix_vjp(ct, backend=named(place), check_finite=False)
 
+    # -------------------------------------------------------- hooks: arrays of the GPU
+
+    def _apply_resident(self, x: Any, adjoint: bool, check_finite: bool) -> Any:
+        return _calls.apply(self, x, adjoint, check_finite)
+
+    def _pull_resident(self, name: str, x: Any, ct: Any, adjoint: bool, check_finite: bool) -> tuple[Gradients, Any]:
+        return _calls.apply_vjp(self, name, x, ct, adjoint, check_finite)
+
+    def _local(self) -> "Operator":
+        """The operator on arrays of the CPU."""
+        return self
+
     # -------------------------------------------------------- methods
 
     def apply(self, x: ArrayLike, *, backend: str | None = None, check_finite: bool = True) -> Array:
@@ -118,7 +130,7 @@ class Operator(Expressions):
         x
             Vectors in the last axis, shape (..., n_in). The leading axes broadcast against `batch_shape`.
         backend
-            "cpu", or None: that of `use_backend`.
+            "cpu" or "gpu"; None: that of `use_backend`.
         check_finite
             Refuse NaN and infinity in x and in the arrays held by the operator.
 
@@ -152,7 +164,7 @@ class Operator(Expressions):
         x
             Vectors in the last axis, shape (..., n_out). The leading axes broadcast against `batch_shape`.
         backend
-            "cpu", or None: that of `use_backend`.
+            "cpu" or "gpu"; None: that of `use_backend`.
         check_finite
             Refuse NaN and infinity in x and in the arrays held by the operator.
 
@@ -184,7 +196,7 @@ class Operator(Expressions):
         """W x or W^H x; with `columns` the last but one axis of x is none of a batch."""
         place = serve(backend)
         if place == "gpu" and _calls.resident(x, *self._members()):
-            return _calls.apply(self, x, adjoint)
+            return self._apply_resident(x, adjoint, _check.flag("check_finite", check_finite))
         check_finite = _check.flag("check_finite", check_finite)
         if isinstance(x, Expression):
             _check_expression.not_rows(type(x).__name__)
@@ -205,7 +217,7 @@ class Operator(Expressions):
         Parameters
         ----------
         backend
-            "cpu", or None: that of `use_backend`.
+            "cpu" or "gpu"; None: that of `use_backend`.
         check_finite
             Refuse NaN and infinity in the arrays held by the operator.
 
@@ -242,7 +254,7 @@ class Operator(Expressions):
         ct
             The cotangent, of the shape of `apply(x)`.
         backend
-            "cpu", or None: that of `use_backend`.
+            "cpu" or "gpu"; None: that of `use_backend`.
         check_finite
             Refuse NaN and infinity in x, in ct and in the arrays held by the operator.
 
@@ -306,7 +318,7 @@ class Operator(Expressions):
     ) -> tuple[Gradients, Array]:
         place = serve(backend)
         if place == "gpu" and _calls.resident(x, ct, *self._members()):
-            return _calls.apply_vjp(self, name, x, ct, adjoint)
+            return self._pull_resident(name, x, ct, adjoint, _check.flag("check_finite", check_finite))
         check_finite = _check.flag("check_finite", check_finite)
         x, ct = taken(name, x), taken("ct", ct)
         n_out, n_in = self.shape[::-1] if adjoint else self.shape
@@ -331,7 +343,7 @@ class Operator(Expressions):
         ct
             The cotangent, shape (*batch_shape, n_out, n_in).
         backend
-            "cpu", or None: that of `use_backend`.
+            "cpu" or "gpu"; None: that of `use_backend`.
         check_finite
             Refuse NaN and infinity in ct and in the arrays held by the operator.
 

@@ -23,7 +23,9 @@ pub enum Error {
     },
     /// The device or the precision does not support this call.
     Unsupported(String),
-    /// A GPU is missing, refuses the call or was lost; the message says what to do.
+    /// An array is of a dtype in which this device does not compute.
+    Dtype(String),
+    /// A GPU refuses the call or was lost; the message says what to do.
     Device(String),
     /// The caller's cancellation flag was raised during a long call.
     Interrupted,
@@ -56,8 +58,7 @@ impl fmt::Display for Error {
                 write!(f, "{argument}: expected {expected}, got {got}")
             }
             Error::Value { argument, reason } => write!(f, "{argument} {reason}"),
-            Error::Unsupported(what) => write!(f, "unsupported: {what}"),
-            Error::Device(what) => f.write_str(what),
+            Error::Unsupported(what) | Error::Dtype(what) | Error::Device(what) => f.write_str(what),
             Error::Interrupted => write!(f, "interrupted"),
             Error::OutOfMemory { bytes } => write!(f, "isometry needs {bytes} bytes of scratch memory"),
         }

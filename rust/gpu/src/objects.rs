@@ -1,15 +1,29 @@
 //! The objects that have kernels here, by the names and lists of arguments of the core.
 
 use crate::Array;
-use crate::cayley::Cayley;
+use crate::cayley::{self, Cayley};
 use crate::dense::Dense;
 use crate::householder::Householder;
 use crate::last::Last;
 use crate::operator::Operator;
+use isometry_core::argument;
 use isometry_core::error::{Error, Result};
+use isometry_core::operator::Cpu;
+use isometry_core::scalar::Scalar;
 
 /// Their names; all others go through their matrix, formed on the CPU, as `dense`.
 pub const OBJECTS: &[&str] = &["cayley", "dense", "householder"];
+
+/// Whether the kernels are accurate for the arguments of an operator of the core.
+pub fn holds<T: Scalar>(object: &str, operator: &dyn Cpu<T>) -> bool {
+    match (object, operator.argument(0), operator.argument(1)) {
+        ("cayley", argument::Array::Own(upper), diagonal) => {
+            let diagonal = if let argument::Array::Real(diagonal) = diagonal { Some(diagonal) } else { None };
+            cayley::holds(upper, diagonal, operator.shape().0)
+        }
+        _ => true,
+    }
+}
 
 /// A view of an object's arguments, each with the batch as its first axis.
 pub fn view<'a>(object: &str, given: &[Option<&'a Array>]) -> Result<Box<dyn Operator + 'a>> {

@@ -3,7 +3,7 @@
 use isometry_core::Error;
 use pyo3::PyErr;
 use pyo3::exceptions::{
-    PyKeyboardInterrupt, PyMemoryError, PyNotImplementedError, PyRuntimeError, PyValueError,
+    PyKeyboardInterrupt, PyMemoryError, PyNotImplementedError, PyRuntimeError, PyTypeError, PyValueError,
 };
 
 /// The exception of an error of the core, its message unchanged.
@@ -12,6 +12,7 @@ pub fn exception(error: Error) -> PyErr {
     match error {
         Error::Shape { .. } | Error::Value { .. } => PyValueError::new_err(message),
         Error::Unsupported(_) => PyNotImplementedError::new_err(message),
+        Error::Dtype(_) => PyTypeError::new_err(message),
         Error::Device(_) => PyRuntimeError::new_err(message),
         Error::Interrupted => PyKeyboardInterrupt::new_err(()),
         Error::OutOfMemory { .. } => PyMemoryError::new_err(message),

@@ -3,10 +3,11 @@
 use crate::activation::parse;
 use crate::arrays::{Input, Kind, Number, kind};
 use crate::error::exception;
+use crate::gate::run;
 use crate::sequence::counts;
-use isometry_core::scalar::{c32, parts};
+use isometry_core::scalar::{Scalar, c32, parts};
 use isometry_core::{Result, Side};
-use isometry_gpu::device::{adapters, context};
+use isometry_gpu::device::{adapters, context, reset};
 use isometry_gpu::{Array, objects, recurrence};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::PyTypeError;
@@ -17,16 +18,13 @@ use pyo3::types::PyTuple;
 #[pyclass(frozen, module = "isometry._core")]
 pub struct GpuArray(Array);
 
-/// Single precision, in which the device computes.
-fn uploaded<T: Number>(array: &Bound<'_, PyAny>, kind: isometry_gpu::Kind) -> PyResult<Array>
-where
-    T::Real: Into<f32>,
-{
+fn uploaded<T: Number + Scalar<Real = f32>>(
+    array: &Bound<'_, PyAny>,
+    kind: isometry_gpu::Kind,
+) -> PyResult<Array> {
     let input = Input::<T>::new("array", array)?;
-    let numbers: Vec<f32> = parts(input.slice()).iter().map(|&x| x.into()).collect();
-    let shape = input.shape().to_vec();
-    let py = array.py();
-    py.detach(|| Array::upload(&context()?, kind, &shape, &numbers)).map_err(exception)
+    let (numbers, shape) = (parts(input.slice()), input.shape());
+    run(array.py(), || Array::upload(&context()?, kind, shape, numbers))
 }
 
 #[pymethods]
@@ -43,7 +41,7 @@ impl GpuArray {
 
     /// Waits for what was submitted, and copies to a NumPy array.
     fn download<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let numbers = py.detach(|| self.0.download()).map_err(exception)?;
+        let numbers = run(py, || self.0.download())?;
         let shape: Vec<usize> = self.0.shape().to_vec();
         match self.0.kind() {
             isometry_gpu::Kind::Real => Ok(PyArray1::from_vec(py, numbers).reshape(shape)?.into_any()),
@@ -75,17 +73,28 @@ impl GpuArray {
     }
 }
 
-/// (name, kind, backend, driver) of every adapter.
+type AdapterRow = (String, &'static str, &'static str, String, u64);
+
+/// (name, kind, backend, driver, most bytes of an array) of every adapter.
 #[pyfunction]
-pub fn gpu_adapters(py: Python<'_>) -> Vec<(String, &'static str, &'static str, String)> {
-    let found = py.detach(adapters);
-    found.into_iter().map(|a| (a.name, a.kind, a.backend, a.driver)).collect()
+pub fn gpu_adapters(py: Python<'_>) -> PyResult<Vec<AdapterRow>> {
+    let found = run(py, || Ok(adapters()))?;
+    Ok(found.into_iter().map(|a| (a.name, a.kind, a.backend, a.driver, a.most_bytes)).collect())
 }
 
 /// Waits for all that was submitted.
 #[pyfunction]
 pub fn gpu_wait(py: Python<'_>) -> PyResult<()> {
-    py.detach(|| context()?.wait()).map_err(exception)
+    run(py, || context()?.wait())
+}
+
+/// Closes the device.
+#[pyfunction]
+pub fn gpu_reset(py: Python<'_>) -> PyResult<()> {
+    run(py, || {
+        reset();
+        Ok(())
+    })
 }
 
 /// The objects that have kernels on the device.
@@ -110,11 +119,10 @@ fn on<R: Send>(
     given: &Arguments,
     f: impl FnOnce(&dyn isometry_gpu::operator::Operator) -> Result<R> + Send,
 ) -> PyResult<R> {
-    let run = || {
+    run(py, || {
         let views: Vec<Option<&Array>> = given.iter().map(Option::as_ref).collect();
         f(&*objects::view(object, &views)?)
-    };
-    py.detach(run).map_err(exception)
+    })
 }
 
 fn handles(arrays: Vec<Option<Array>>) -> Vec<Option<GpuArray>> {
@@ -206,7 +214,7 @@ fn over<R: Send>(
     let (activation, lengths) = (parse(activation, *slope)?, counts(lengths)?);
     let (w, x, input_weight) = (&w.0, &x.get().0, &input_weight.get().0);
     let (on_input, reverse) = (*on_input, *reverse);
-    let run = || {
+    run(py, || {
         f(&recurrence::Sequence {
             w,
             x,
@@ -219,8 +227,7 @@ fn over<R: Send>(
             lengths: lengths.as_deref(),
             reverse,
         })
-    };
-    py.detach(run).map_err(exception)
+    })
 }
 
 /// The states, (T, B, n), for a transition W, (n, n).

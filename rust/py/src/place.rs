@@ -104,5 +104,5 @@ impl Place {
 #[cfg(not(feature = "gpu"))]
 fn without(object: &str) -> isometry_core::Error {
     let text = "backend='gpu' cannot serve: this build of isometry has no GPU support";
-    isometry_core::Error::Device(format!("{text} (feature gpu), asked for by {object}"))
+    isometry_core::Error::Unsupported(format!("{text} (feature gpu), asked for by {object}"))
 }

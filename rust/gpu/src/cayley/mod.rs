@@ -15,11 +15,13 @@
 //! * `large`: elimination by blocks, and products
 
 mod large;
+mod range;
 mod small;
 #[cfg(test)]
 mod tests;
 
 pub use large::{BLOCK, CORRECT, MIX, PACK, PANELS, PLUS, UNPACK};
+pub use range::holds;
 pub use small::{SMALL, SMALL_VJP};
 
 use crate::device::{Context, Record};
@@ -47,8 +49,8 @@ use std::sync::Arc;
 /// | | half of A is 0 | 100 | 0.1 | 11 |
 /// | | | 300 | 3 | 140 |
 ///
-/// Beyond, float32 does not hold all of I + A: W is not unitary for some A, and nothing tells so. The CPU computes such matrices in
-/// double precision.
+/// Beyond, float32 does not hold all of I + A: W is not unitary for some A, and nothing tells so. Where the arrays are the caller's,
+/// the CPU computes such matrices ([`holds`]).
 #[derive(Clone, Debug)]
 pub struct Cayley<'a> {
     upper: &'a Array,

@@ -18,6 +18,8 @@ pub struct Adapter {
     pub backend: &'static str,
     /// Driver and version.
     pub driver: String,
+    /// Most bytes of an array.
+    pub most_bytes: u64,
 }
 
 /// All adapters, the ones that are used first in front.
@@ -63,7 +65,9 @@ pub(super) fn described(adapter: &wgpu::Adapter) -> Adapter {
         _ => "another",
     };
     let driver = format!("{} {}", info.driver, info.driver_info).trim().to_string();
-    Adapter { name: info.name, kind, backend, driver }
+    let limits = adapter.limits();
+    let most_bytes = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size);
+    Adapter { name: info.name, kind, backend, driver, most_bytes }
 }
 
 /// The adapter that [`CHOICE`] names; otherwise the first that is not a CPU.
@@ -83,13 +87,13 @@ pub(super) fn chosen() -> Result<wgpu::Adapter> {
                 listed()
             )
         };
-        return place.and_then(|place| all.get(place).cloned()).ok_or_else(|| Error::Device(message()));
+        return place.and_then(|place| all.get(place).cloned()).ok_or_else(|| Error::Unsupported(message()));
     }
-    let number = choice.parse::<usize>().ok();
+    let number = choice.parse::<usize>().ok().filter(|&number| number < all.len());
     let place = number.or_else(|| {
         let wanted = choice.to_lowercase();
         all.iter().position(|adapter| described(adapter).name.to_lowercase().contains(&wanted))
     });
     let message = || format!("{CHOICE} is {choice:?}, and there is no such adapter: {}", listed());
-    place.and_then(|place| all.get(place).cloned()).ok_or_else(|| Error::Device(message()))
+    place.and_then(|place| all.get(place).cloned()).ok_or_else(|| Error::Unsupported(message()))
 }

@@ -30,6 +30,7 @@ pub struct Context {
     limits: Limits,
     pipelines: Mutex<HashMap<Variant, Arc<Pipeline>>>,
     lost: Arc<Mutex<Option<String>>>,
+    process: u32,
 }
 
 impl std::fmt::Debug for Context {
@@ -38,24 +39,30 @@ impl std::fmt::Debug for Context {
     }
 }
 
+static CURRENT: Mutex<Option<Arc<Context>>> = Mutex::new(None);
+
 /// The context of this process, made by the first call. A forked child makes its own; that of the parent is left alone, and none
 /// is ended at the exit, where drivers may be gone already.
 pub fn context() -> Result<Arc<Context>> {
-    static CONTEXTS: Mutex<Option<(u32, Arc<Context>)>> = Mutex::new(None);
-    let mut held = CONTEXTS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((id, context)) = &*held
-        && *id == process::id()
-        && context.lost().is_none()
-    {
+    let mut held = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(context) = held.as_ref().filter(|context| context.alive().is_ok()) {
         return Ok(context.clone());
     }
     let context = Arc::new(Context::new()?);
-    if let Some((id, before)) = held.replace((process::id(), context.clone()))
-        && id != process::id()
+    if let Some(before) = held.replace(context.clone())
+        && before.is_inherited()
     {
         std::mem::forget(before);
     }
     Ok(context)
+}
+
+/// Closes the device of this process, if it is open: its arrays are gone, its memory is free, the next call opens it again.
+pub fn reset() {
+    let mut held = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(context) = held.take_if(|context| !context.is_inherited()) {
+        context.close();
+    }
 }
 
 impl Context {
@@ -83,7 +90,16 @@ impl Context {
             seen.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error.to_string());
         }));
         let pool = Pool::default();
-        Ok(Context { device, queue, pool, adapter: described, limits, pipelines: Mutex::default(), lost })
+        Ok(Context {
+            device,
+            queue,
+            pool,
+            adapter: described,
+            limits,
+            pipelines: Mutex::default(),
+            lost,
+            process: process::id(),
+        })
     }
 
     /// The adapter of the device.
@@ -93,7 +109,7 @@ impl Context {
 
     /// Most bytes of an array.
     pub fn most_bytes(&self) -> u64 {
-        self.limits.max_storage_buffer_binding_size.min(self.limits.max_buffer_size)
+        self.adapter.most_bytes
     }
 
     /// Most workgroups along an axis of a dispatch.
@@ -109,13 +125,30 @@ impl Context {
         })
     }
 
+    fn close(&self) {
+        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        lost.get_or_insert_with(|| "it was reset".into());
+        drop(lost);
+        self.pool.clear();
+        self.device.destroy();
+    }
+
+    /// Whether it is that of the parent, whose threads a forked child does not have.
+    pub(super) fn is_inherited(&self) -> bool {
+        self.process != process::id()
+    }
+
     /// Why the device cannot be used any more.
     pub fn lost(&self) -> Option<String> {
         self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// An error if the device is lost.
+    /// An error if the device is lost, or that of the parent process.
     pub(super) fn alive(&self) -> Result<()> {
+        if self.is_inherited() {
+            let text = "an array on the GPU was made before the fork, in the parent process: upload it again";
+            return Err(Error::Device(text.into()));
+        }
         let message = |why| {
             format!(
                 "{} was lost ({why}): its arrays are gone; a later call opens it again, and the CPU goes on",
@@ -139,7 +172,10 @@ impl Context {
         match first {
             None => done,
             Some(wgpu::Error::OutOfMemory { .. }) => {
-                Err(Error::Device(format!("{} has not enough free memory for this call", self.adapter.name)))
+                let name = &self.adapter.name;
+                Err(Error::Device(format!(
+                    "{name} has not enough free memory for this call: free arrays, split the batch, or use backend=\"cpu\""
+                )))
             }
             Some(error) => Err(Error::Device(format!("{}: {error}", self.adapter.name))),
         }

@@ -4,15 +4,55 @@
 use super::Context;
 use isometry_core::error::{Error, Result};
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use wgpu::{Buffer, BufferDescriptor, BufferUsages, MapMode, PollType};
 
-/// Free memory, by size.
+/// Free memory.
 #[derive(Default)]
-pub(super) struct Pool(Mutex<HashMap<u64, Vec<Buffer>>>);
+pub(super) struct Pool(Mutex<Free>);
+
+#[derive(Default)]
+struct Free {
+    by_size: HashMap<u64, Vec<Buffer>>,
+    bytes: u64,
+}
+
+impl Pool {
+    fn free(&self) -> MutexGuard<'_, Free> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self, size: u64) -> Option<Buffer> {
+        let mut free = self.free();
+        let buffer = free.by_size.get_mut(&size)?.pop()?;
+        free.bytes -= size;
+        Some(buffer)
+    }
+
+    /// Keeps a buffer while there is room.
+    fn give(&self, buffer: Buffer) {
+        let mut free = self.free();
+        let size = buffer.size();
+        if free.bytes + size > KEPT_BYTES {
+            return;
+        }
+        let same = free.by_size.entry(size).or_default();
+        if same.len() < KEPT {
+            same.push(buffer);
+            free.bytes += size;
+        }
+    }
+
+    /// Returns all free memory to the system.
+    pub fn clear(&self) {
+        *self.free() = Free::default();
+    }
+}
 
 /// Free buffers of one size that are kept.
 const KEPT: usize = 16;
+/// Free bytes that are kept.
+const KEPT_BYTES: u64 = 1 << 30;
 /// Bytes of the smallest memory: a binding must not be empty.
 const LEAST: u64 = 256;
 
@@ -42,11 +82,10 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        let Some(buffer) = self.buffer.take() else { return };
-        let mut free = self.context.pool.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let same = free.entry(buffer.size()).or_default();
-        if same.len() < KEPT {
-            same.push(buffer);
+        match self.buffer.take() {
+            Some(buffer) if self.context.is_inherited() => std::mem::forget(buffer),
+            Some(buffer) => self.context.pool.give(buffer),
+            None => {}
         }
     }
 }
@@ -65,21 +104,32 @@ impl Context {
         if bytes > most {
             let name = &self.adapter().name;
             return Err(Error::Device(format!(
-                "an array of {bytes} bytes is too large: {name} takes {most} at most"
+                "an array of {bytes} bytes is too large: {name} takes {most} at most; split the batch, or use backend=\"cpu\""
             )));
         }
         let size = rounded(bytes).min(most / 4 * 4);
-        let reused =
-            self.pool.0.lock().unwrap_or_else(PoisonError::into_inner).get_mut(&size).and_then(Vec::pop);
-        let buffer = match reused {
+        let usage = BufferUsages::STORAGE | BufferUsages::COPY_SRC | BufferUsages::COPY_DST;
+        let descriptor = BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
+        let made = || self.scoped(|| Ok(self.device.create_buffer(&descriptor)));
+        let buffer = match self.pool.take(size) {
             Some(buffer) => buffer,
-            None => self.scoped(|| {
-                let usage = BufferUsages::STORAGE | BufferUsages::COPY_SRC | BufferUsages::COPY_DST;
-                let descriptor = BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
-                Ok(self.device.create_buffer(&descriptor))
+            // the memory that is missing may be that of the pool
+            None => made().or_else(|_| {
+                self.pool.clear();
+                made()
             })?,
         };
+        #[cfg(test)]
+        self.poison(&buffer);
         Ok(Memory { buffer: Some(buffer), context: self.clone() })
+    }
+
+    /// Fills memory with large numbers, so that tests notice what is read before it is written. NaN would not do: WGSL compilers may
+    /// assume that there is none.
+    #[cfg(test)]
+    fn poison(&self, buffer: &Buffer) {
+        let bytes = 1e15f32.to_ne_bytes().repeat(buffer.size() as usize / 4);
+        self.queue.write_buffer(buffer, 0, &bytes);
     }
 
     pub(crate) fn write(&self, memory: &Memory, numbers: &[f32]) -> Result<()> {

@@ -6,7 +6,7 @@ mod memory;
 mod record;
 
 pub use adapter::{Adapter, adapters};
-pub use context::{Context, context};
+pub use context::{Context, context, reset};
 pub use memory::Memory;
 pub use record::IDENTITY;
 pub(crate) use record::Record;

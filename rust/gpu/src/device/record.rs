@@ -56,7 +56,8 @@ impl Record {
         if groups.iter().any(|&count| count > most) {
             let adapter = &self.context.adapter().name;
             return Err(Error::Device(format!(
-                "{name} of {groups:?} workgroups is too large: {adapter} runs {most} along an axis"
+                "{name} of {groups:?} workgroups is too large: {adapter} runs {most} along an axis; split the batch, or use \
+                 backend=\"cpu\""
             )));
         }
         if groups.contains(&0) {
@@ -70,6 +71,7 @@ impl Record {
                 .iter()
                 .find(|(name, _)| *name == binding.name)
                 .ok_or_else(|| missing(&binding.name))?;
+            self.check(array)?;
             let resource = array.memory().buffer()?.as_entire_binding();
             entries.push(BindGroupEntry { binding: binding.number, resource });
             self.held.push((*array).clone());
@@ -112,7 +114,8 @@ impl Record {
     ) -> Result<()> {
         if u32::try_from(count).is_err() {
             return Err(Error::Device(format!(
-                "{count} elements are too many for the indices of the device, 32 bits"
+                "{count} elements are too many for the indices of the device, 32 bits; split the batch, or use \
+                 backend=\"cpu\""
             )));
         }
         let groups = count.div_ceil(256);
@@ -123,11 +126,22 @@ impl Record {
     /// Copies an array.
     pub fn copy(&mut self, from: &Array, to: &Array) -> Result<()> {
         check_len("to", to.len(), from.shape())?;
+        self.check(from)?;
+        self.check(to)?;
         let bytes = (from.len() * from.kind().bytes()) as u64;
         self.pass = None;
         self.held.extend([from.clone(), to.clone()]);
         self.encoder.copy_buffer_to_buffer(from.memory().buffer()?, 0, to.memory().buffer()?, 0, bytes);
         Ok(())
+    }
+
+    /// Refuses an array of another device.
+    fn check(&self, array: &Array) -> Result<()> {
+        if Arc::ptr_eq(&self.context, array.context()) {
+            return Ok(());
+        }
+        array.context().alive()?;
+        Err(Error::value("arrays", "must be on one device"))
     }
 
     /// Writes the identity to matrices (batch, n, n).

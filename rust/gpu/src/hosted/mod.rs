@@ -1,11 +1,11 @@
-//! Operators whose arrays are the caller's: uploaded, computed on the device, downloaded. Objects without kernels there are applied
-//! through their matrix, which the CPU forms.
+//! Operators whose arrays are the caller's: uploaded, computed on the device, downloaded. Objects without kernels there, and
+//! arguments for which its kernels are not accurate, go through their matrix, which the CPU forms.
 
 mod recurrence;
 
 use crate::dense::Dense;
 use crate::device::{Context, context};
-use crate::objects::{OBJECTS, view};
+use crate::objects::{OBJECTS, holds, view};
 use crate::operator::Operator as _;
 use crate::{Array, Kind};
 use isometry_core::Budget;
@@ -23,23 +23,15 @@ pub struct Hosted<'a, T: Scalar> {
     operator: Box<dyn Cpu<T> + 'a>,
     context: Arc<Context>,
     kind: Kind,
+    has_kernels: bool,
 }
 
 impl<'a, T: Scalar> Hosted<'a, T> {
     /// The operator of an object, in single precision.
     pub fn new(object: &'a str, operator: Box<dyn Cpu<T> + 'a>) -> Result<Self> {
         let kind = kind_of::<T>()?;
-        Ok(Hosted { object, operator, context: context()?, kind })
-    }
-
-    fn has_kernels(&self) -> bool {
-        OBJECTS.contains(&self.object) && !self.is_empty()
-    }
-
-    /// Whether there is nothing to compute, which the CPU does.
-    fn is_empty(&self) -> bool {
-        let (p, q) = self.operator.shape();
-        self.operator.batch() == 0 || p == 0 || q == 0
+        let has_kernels = OBJECTS.contains(&object) && !empty(&*operator) && holds(object, &*operator);
+        Ok(Hosted { object, operator, context: context()?, kind, has_kernels })
     }
 
     /// Runs `f` on the operator of the device.
@@ -102,6 +94,12 @@ impl<'a, T: Scalar> Hosted<'a, T> {
     }
 }
 
+/// Whether there is nothing to compute, which the CPU does.
+fn empty<T: Scalar>(operator: &dyn Cpu<T>) -> bool {
+    let (p, q) = operator.shape();
+    operator.batch() == 0 || p == 0 || q == 0
+}
+
 fn zeros<T: Scalar>(len: usize) -> Result<Vec<T>> {
     let mut zeros = Vec::new();
     let lack = |_| Error::OutOfMemory { bytes: len.saturating_mul(size_of::<T>()) };
@@ -114,7 +112,7 @@ fn zeros<T: Scalar>(len: usize) -> Result<Vec<T>> {
 pub fn kind_of<T: Scalar>() -> Result<Kind> {
     if TypeId::of::<T::Real>() != TypeId::of::<f32>() {
         let text = "the GPU computes in float32 and complex64: convert the arrays, or use backend=\"cpu\"";
-        return Err(Error::Device(text.into()));
+        return Err(Error::Dtype(text.into()));
     }
     Ok(if T::PARTS == 2 { Kind::Complex } else { Kind::Real })
 }
@@ -177,14 +175,14 @@ impl<T: Scalar> Cpu<T> for Hosted<'_, T> {
     fn matrix_saves(&self) -> Result<Saves> {
         match self.operator.matrix_saves()? {
             Saves::Result => Ok(Saves::Result),
-            own if !self.has_kernels() => Ok(own),
+            own if !self.has_kernels => Ok(own),
             Saves::Elements(_) => Ok(Saves::Elements(0)),
         }
     }
 
     fn matrix(&self, out: &mut [T], saved: Option<&mut [T]>, budget: &Budget<'_>) -> Result<()> {
         self.check_matrix("out", out)?;
-        if !self.has_kernels() {
+        if !self.has_kernels {
             return self.operator.matrix(out, saved, budget);
         }
         fetch(&self.on_device(|operator| operator.matrix())?, out)
@@ -199,7 +197,7 @@ impl<T: Scalar> Cpu<T> for Hosted<'_, T> {
     ) -> Result<()> {
         self.check_matrix("ct", ct)?;
         self.check_bars(bars)?;
-        if !self.has_kernels() {
+        if !self.has_kernels {
             return self.operator.matrix_vjp(saved, ct, bars, budget);
         }
         let (ct, wanted) = (self.matrices(ct)?, wanted(bars));
@@ -227,11 +225,11 @@ impl<T: Scalar> Cpu<T> for Hosted<'_, T> {
         budget: &Budget<'_>,
     ) -> Result<()> {
         self.check_rows(x, rows, side, out)?;
-        if self.is_empty() || rows == 0 {
+        if empty(&*self.operator) || rows == 0 {
             return self.operator.apply(x, rows, side, out, None, budget);
         }
         let x = self.rows(x, rows, self.features(side).0)?;
-        if !self.has_kernels() {
+        if !self.has_kernels {
             let w = self.matrices(&self.formed(budget)?)?;
             return fetch(&Dense::new(&w)?.apply(&x, side)?, out);
         }
@@ -251,14 +249,14 @@ impl<T: Scalar> Cpu<T> for Hosted<'_, T> {
     ) -> Result<()> {
         self.check_pull(x, ct, rows, side, x_bar.as_deref())?;
         self.check_bars(bars)?;
-        if self.is_empty() || rows == 0 {
+        if empty(&*self.operator) || rows == 0 {
             return self.operator.apply_vjp(None, x, ct, rows, side, bars, x_bar, budget);
         }
         let (from, into) = self.features(side);
         let (x, ct) = (self.rows(x, rows, from)?, self.rows(ct, rows, into)?);
         let wanted = wanted(bars);
         let x_wanted = x_bar.is_some();
-        let pulled = if self.has_kernels() {
+        let pulled = if self.has_kernels {
             let pulled = self.on_device(|operator| operator.apply_vjp(&x, &ct, side, &wanted, x_wanted))?;
             collect(&pulled.arguments, bars)?;
             pulled

@@ -93,7 +93,7 @@ impl<T: Scalar> Hosted<'_, T> {
 
     /// W on the device.
     fn device_matrix(&self, budget: &Budget<'_>) -> Result<Array> {
-        if self.has_kernels() {
+        if self.has_kernels {
             return self.on_device(|operator| operator.matrix());
         }
         self.matrices(&self.formed(budget)?)
@@ -108,7 +108,7 @@ impl<T: Scalar> Hosted<'_, T> {
         budget: &Budget<'_>,
     ) -> Result<()> {
         let (p, q) = self.shape();
-        if self.has_kernels() {
+        if self.has_kernels {
             let (w, w_bar) = (w.reshaped(&[1, p, q])?, w_bar.reshaped(&[1, p, q])?);
             let wanted = super::wanted(bars);
             let found = self.on_device(|operator| operator.matrix_vjp(&w, &w_bar, &wanted))?;
