@@ -51,6 +51,7 @@ GROUPS = (
     "compiled",
     "training",
     "memory",
+    "gpu",
     "numpy",
 )
 FEWEST = 4  # six splits into halves
@@ -108,7 +109,13 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("a", type=Path, metavar="A", help="the build to compare with: a folder or an extension")
     parser.add_argument("b", type=Path, metavar="B", help="the build in question")
-    parser.add_argument("groups", nargs="*", default=list(GROUPS), metavar="GROUP", help="groups (default: all)")
+    parser.add_argument(
+        "groups",
+        nargs="*",
+        default=[g for g in GROUPS if g != "gpu"],
+        metavar="GROUP",
+        help="groups (default: all but gpu)",
+    )
     parser.add_argument("--rounds", type=int, default=6, metavar="K", help="processes of each build and group, >= 4")
     parser.add_argument("--threads", type=int, metavar="N", help="thread budget (default: the cores)")
     parser.add_argument("--only", metavar="TEXT", help="the rows alone that have TEXT in their name")

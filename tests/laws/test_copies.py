@@ -81,6 +81,7 @@ def test_an_operator_that_is_trained_stays_so():
 
 # ---------------------------------------------------------------- layers
 
+SINGLE = torch.float32  # which every backend serves
 LAYERS = [
     ("ornn", {}),
     ("ornn", {"sign": "soft", "bias": False}),
@@ -110,7 +111,7 @@ def saved(layer):
 
 def trained(layer):
     """States, gradients and the parameters after a step of training."""
-    x, h0 = draw(T, B, D), draw(4, B, N)
+    x, h0 = (draw(*shape, dtype=SINGLE) for shape in ((T, B, D), (4, B, N)))
     layer.zero_grad()
     out, last = layer(x, h0)
     (out.abs().square().sum() + layer(x)[1].abs().sum()).backward()
@@ -136,7 +137,7 @@ def duplicated_layer(layer, duplicate):
 @pytest.mark.parametrize("duplicate", [*DEEP.values(), saved], ids=[*DEEP, "torch.save"])
 @pytest.mark.parametrize(("name", "keywords"), LAYERS, ids=lambda v: v if isinstance(v, str) else "-".join(v))
 def test_layers(name, keywords, duplicate):
-    layer = build(name, 2, bidirectional=True, trainable_h0=True, **keywords)
+    layer = build(name, 2, bidirectional=True, trainable_h0=True, dtype=SINGLE, **keywords)
     next(layer.parameters()).requires_grad_(False)
     duplicated_layer(layer, duplicate)
 
@@ -146,11 +147,11 @@ def test_a_state_dict_is_the_layer(name, keywords):
     """Another layer that loads it is the same from then on."""
 
     def loaded(layer):
-        other = build(name, 2, seed=5, bidirectional=True, **keywords)
+        other = build(name, 2, seed=5, bidirectional=True, dtype=SINGLE, **keywords)
         other.load_state_dict(pickle.loads(pickle.dumps(layer.state_dict())))
         return other
 
-    duplicated_layer(build(name, 2, bidirectional=True, **keywords), loaded)
+    duplicated_layer(build(name, 2, bidirectional=True, dtype=SINGLE, **keywords), loaded)
 
 
 def test_no_layer_is_left_out():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import reference as ref
+from backends import served
 from forms import FORMS, formed, of_matrices
 from laws.test_adjoint import adjoint
 from laws.test_batch import broadcast, stacked
@@ -11,7 +12,7 @@ from laws.test_buffers import overwritten
 from laws.test_dense import dense
 from laws.test_recurrence import bptt, loop
 from laws.test_vjp import differences, vjp
-from registry import is_complex, members, real_of
+from registry import DTYPES, is_complex, members, real_of
 from tolerance import close, forward, identical
 
 #: Keys of a stack of batch shape (2, 3).
@@ -61,9 +62,9 @@ def refused(call, *arguments):
 
 
 def converts(subject, rng):
-    """Every dtype that has the law, to and fro."""
+    """Every dtype that has the law and that the backend serves, to and fro."""
     x = ref.normal(rng, 2, *subject.batch_shape, subject.reference().shape[-1], dtype=subject.dtype)
-    for dtype in (np.float32, np.float64, np.complex64, np.complex128):
+    for dtype in served(DTYPES):
         if is_complex(subject.dtype) and not is_complex(dtype):
             assert "dtype must be complex" in refused(subject.converted, dtype)
             continue

@@ -4,8 +4,10 @@ name, and allows real with complex. A gradient has the dtype of its argument."""
 import itertools
 
 import numpy as np
+import pytest
 
 import reference as ref
+from backends import served
 from faces import FACES
 from registry import CASES, DTYPES, is_complex, real_of
 from tolerance import close, sequence_gradient
@@ -83,10 +85,11 @@ def arguments_mix(subject, rng):
 
 
 def rows_mix(subject, rng):
-    """Rows and their cotangents in every supported dtype, including integer rows."""
+    """Rows and their cotangents in every supported dtype, including integer rows, which are taken for float64."""
     w = subject.reference()
     plain = ref.normal(rng, 2, w.shape[-1])
-    rows = [cast(plain, dtype) for dtype in DTYPES] + [np.round(4 * plain).astype(dtype) for dtype in (np.int32, bool)]
+    rows = [cast(plain, dtype) for dtype in served(DTYPES)]
+    rows += [np.round(4 * plain).astype(dtype) for dtype in (np.int32, bool) if served([np.float64])]
     for x in rows:
         arguments = {"the operator": subject.matrix(), "x": x}
         y = result_of(subject, arguments, "x", lambda x=x: subject.apply(x))
@@ -94,7 +97,7 @@ def rows_mix(subject, rng):
             dtype = np.result_type(subject.dtype, taken(x))
             assert y.dtype == dtype, f"apply of {x.dtype} is {y.dtype}, expected {dtype}"
             close(y, taken(x) @ w.T, bound(subject, *arguments.values()), "apply")
-            for ct_dtype in (dtype, *((other(dtype), real_of(dtype)) if subject.mixes else ())):
+            for ct_dtype in served((dtype, *((other(dtype), real_of(dtype)) if subject.mixes else ()))):
                 ct = cast(ref.normal(rng, *y.shape), ct_dtype)
                 (grads, x_bar), (expected, expected_x) = (
                     subject.apply_vjp(x, ct),
@@ -113,7 +116,7 @@ def layer_mixes(subject, rng):
     plain["activation_bias"] = 0.1 + 0.1 * np.abs(ref.normal(rng, n, dtype=real_of(subject.dtype)))
     w = subject.reference()
     for name, a in plain.items():
-        for dtype in DTYPES:
+        for dtype in served(DTYPES):
             if dtype is a.dtype.type or (name == "activation_bias" and is_complex(dtype)):
                 continue
             given = {**plain, name: cast(a, dtype)}
@@ -151,6 +154,7 @@ def activations_mix(subject, rng):
             gradients_agree(subject, grads, expected, arguments, ct, bound(subject, z, bias))
 
 
+@pytest.mark.cpu  # each has an argument in double precision
 def test_arguments(make, seed):
     arguments_mix(make(6), seed)
 

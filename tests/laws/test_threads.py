@@ -9,7 +9,10 @@ from registry import DTYPES, OBJECTS, Case, is_complex
 from tolerance import identical
 from workers import CORES, watched
 
-pytestmark = pytest.mark.alone  # a thread that gets no core in time is not used
+pytestmark = [
+    pytest.mark.alone,  # a thread that gets no core in time is not used
+    pytest.mark.cpu,
+]
 
 
 def calls(subject, rng, rows):

@@ -96,7 +96,7 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         metavar="GROUP",
         choices=bench.names(),
-        help="one of " + ", ".join(bench.names()) + " (default: all)",
+        help="one of " + ", ".join(bench.names()) + " (default: all but gpu)",
     )
     parser.add_argument("--quick", action="store_true", help="fewer repetitions: a rough picture in a few minutes")
     parser.add_argument("--threads", type=thread_count, metavar="N", help="threads of both sides (default: the cores)")

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import isometry
 from isometry.cli import registry
 from isometry.cli.errors import UsageError, require
 from isometry.cli.registry import REQUIRED, Entry, Keywords
@@ -68,11 +67,6 @@ def _given(
         settings.origins[key] = f"--set {key}"
     for name in given.keys() & SETTINGS.keys():
         given[name] = SETTINGS[name].check(given[name], settings.option(name))
-    if given.get("backend") == "gpu":
-        try:
-            isometry.gpu.Array(0.0)
-        except RuntimeError as error:
-            raise UsageError(f"{settings.option('backend')} gpu: {error}") from error
     return given, tables
 
 

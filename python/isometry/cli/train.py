@@ -4,7 +4,7 @@ Settings not given are the papers' for this task and model; the defaults below h
 The run's folder receives config.toml, metrics.csv, curves.png and checkpoint.safetensors, and at the end scores.toml:
 of a task with data of its own the network that was best on the validation data is kept, and tested. --resume FOLDER
 goes on from there bit by bit, also after ctrl-C (or SIGTERM), and with a larger --iterations beyond the end. With
-another --threads torch's own operations may round differently.
+another --threads torch's own operations may round differently, with another --backend every result.
 torchrun --nproc-per-node N -m isometry train ... trains in N processes that share every batch.
 e(W) = max|W^H W - I| / (n eps) says how far W is from orthogonal; below 20 is rounding.
 """
@@ -17,15 +17,16 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from isometry import use_backend
+from isometry.cli.device import left_to_cpu, opened
 from isometry.cli.errors import UsageError
 from isometry.cli.progress import figures
 from isometry.cli.resolve import resolve
 from isometry.cli.run_folder import RunFolder
-from isometry.cli.settings import Settings
+from isometry.cli.settings import Settings, option
 
 # Settings that --resume may change. Another number of threads leaves what the kernels of this package compute as it is,
-# but torch's own operations may then round differently.
-CHANGEABLE = ("iterations", "threads")
+# but torch's own operations may then round differently; another backend rounds everything differently.
+CHANGEABLE = ("iterations", "threads", "backend")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -47,7 +48,8 @@ def run(options: argparse.Namespace) -> int:
     for name in before.keys() - CHANGEABLE:
         if before[name] != after[name]:
             raise UsageError(
-                f"--resume goes on with the settings of {folder.path}: only --iterations and --threads may change"
+                f"--resume goes on with the settings of {folder.path}: only "
+                f"{', '.join(map(option, CHANGEABLE))} may change"
             )
     return _train(after, folder, None)
 
@@ -57,6 +59,7 @@ def _train(settings: Settings, folder: RunFolder | None, out: str | None) -> int
     from isometry.cli.loop import End, run_session
     from isometry.cli.session import Session, prepared
 
+    opened(settings)
     with distributed.joined() as group, prepared(settings["threads"]), use_backend(settings["backend"]):
         session = Session(settings, group)
         if folder is not None:
@@ -72,6 +75,8 @@ def _train(settings: Settings, folder: RunFolder | None, out: str | None) -> int
             folder.rewind(session.iteration, settings["log_every"])
         folder.config.write_text(settings.as_toml(), encoding="utf-8")
         print(f"{folder.path}: {session.parameters:,} parameters", flush=True)
+        if settings["backend"] == "gpu" and (note := left_to_cpu(session.network.layer)):
+            print(f"{folder.path}: {note}", flush=True)
         if session.baselines:
             print(f"{folder.path}: baselines: {listed(session.baselines, ': ')}", flush=True)
         end = run_session(session, folder)

@@ -13,7 +13,9 @@ def wy_triangle(u: Tensor) -> Tensor:
 
 
 def wy_matrix(u: Tensor) -> Tensor:
-    return torch.eye(u.shape[0], dtype=u.dtype) - u @ torch.linalg.solve_triangular(wy_triangle(u), u.T, upper=True)
+    return torch.eye(u.shape[0], dtype=u.dtype, device=u.device) - u @ torch.linalg.solve_triangular(
+        wy_triangle(u), u.T, upper=True
+    )
 
 
 def wy_apply(u: Tensor, x: Tensor) -> Tensor:
@@ -32,7 +34,7 @@ def loop_apply(u: Tensor, x: Tensor) -> Tensor:
 def householder_product(u: Tensor) -> Tensor:
     """W by torch.linalg.householder_product: unit diagonal, tau = 2 / ||v||^2; u lower-trapezoidal."""
     n, m = u.shape
-    v = torch.tril(u / torch.diagonal(u).unsqueeze(0), -1) + torch.eye(n, m)
+    v = torch.tril(u / torch.diagonal(u).unsqueeze(0), -1) + torch.eye(n, m, dtype=u.dtype, device=u.device)
     tau = 2 / (v * v).sum(0)
     return torch.linalg.householder_product(v if m == n else torch.cat([v, v.new_zeros(n, n - m)], 1), tau)
 
@@ -45,7 +47,7 @@ def skew(p: Tensor) -> Tensor:
 
 def cayley(a: Tensor, signs: Tensor | float = 1.0) -> Tensor:
     """W = (I + A)^-1 (I - A) D by one solve."""
-    eye = torch.eye(a.shape[-1], dtype=a.dtype)
+    eye = torch.eye(a.shape[-1], dtype=a.dtype, device=a.device)
     return torch.linalg.solve(eye + a, (eye - a).expand_as(a)) * signs
 
 

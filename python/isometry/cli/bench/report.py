@@ -66,7 +66,8 @@ def measured(group: str, settings: Settings) -> list[dict[str, Any]]:
 
     frame, module = autograd.frame(), import_module(f"isometry.cli.bench.{group}")
     found = []
-    for row in module.rows(settings.alone) if group == "memory" else module.rows():
+    options = {"memory": {"alone": settings.alone}, "gpu": {"quick": settings.quick}}.get(group, {})
+    for row in module.rows(**options):
         if settings.only in row.name:
             found.append(figure(row) if isinstance(row, Figure) else measure(row, frame, settings))
     if group == "recurrence" and not (settings.only or settings.alone):

@@ -18,6 +18,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from isometry.cli.device import opened
 from isometry.cli.errors import Failure, UsageError, require
 
 TABLE = "table.md"
@@ -57,6 +58,9 @@ def _train(options: argparse.Namespace) -> int:
     planned = plan(given | {"task": task}, models, seeds, parameters, out)
     processes, threads = share(len(planned), options.jobs, options.threads)
     commands = {run.name: words for run in planned if (words := run.command(threads)) is not None}
+    for run in planned:
+        if run.name in commands:
+            opened(run.settings)
     _make(out)
     print(f"{out}: {len(commands)} of {len(planned)} runs to do, {processes} at once, threads in each: {threads}",
           file=sys.stderr)  # fmt: skip

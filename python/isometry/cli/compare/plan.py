@@ -36,7 +36,9 @@ class Planned:
                 if checkpoint.read(self.folder.checkpoint)[0]["iteration"] >= self.settings["iterations"]:
                     return None
                 folder = str(self.folder.path)
-                return ["train", "--resume", folder, "--iterations", wanted, "--threads", str(threads)]
+                changed = {"iterations": wanted, "threads": threads, "backend": self.settings["backend"]}
+                words = [word for name, value in changed.items() for word in (option(name), str(value))]
+                return ["train", "--resume", folder, *words]
             self.folder.config.unlink()  # ended before its first checkpoint: begins anew
         words = ["train", self.settings["task"], "--model", self.settings["model"], "--out", str(self.folder.path)]
         for name, value in (self.given | {"threads": threads}).items():

@@ -1,0 +1,47 @@
+"""The GPU of --backend gpu, and what of a layer it does not compute."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import isometry
+from isometry import _core
+from isometry.cli.errors import UsageError
+from isometry.cli.settings import Settings
+
+if TYPE_CHECKING:
+    from torch import nn
+
+
+def opened(settings: Settings) -> None:
+    """Open the GPU if the settings ask for one; a UsageError says what is missing."""
+    if settings["backend"] != "gpu":
+        return
+    try:
+        isometry.gpu.synchronize()
+    except RuntimeError as error:
+        raise UsageError(f"{settings.option('backend')} gpu: {error}") from error
+
+
+def left_to_cpu(layer: nn.Module) -> str:
+    """What of the layer `--backend gpu` leaves to the CPU; empty if nothing, or of a class that is not known here.
+
+    Recurrences of the form h <- phi(W h + V x + b) run on the GPU, and so does W of an object with kernels there.
+    """
+    from torch.nn import RNNBase
+
+    from isometry.torch.nn._base import RecurrentLayer
+    from isometry.torch.nn._orthogonal import OrthogonalRNN
+    from isometry.torch.nn._transition import TransitionLayer
+
+    name = type(layer).__name__
+    forms_w = isinstance(layer, TransitionLayer) and layer._object._declaration.stem in _core.gpu_objects()
+    if isinstance(layer, OrthogonalRNN):
+        return "" if forms_w else f"the GPU has no kernels for W of {name}, which the CPU forms"
+    if forms_w:
+        return f"of {name} the GPU forms W alone, the CPU computes the rest"
+    return (
+        f"the GPU has no kernels for {name}, which the CPU computes"
+        if isinstance(layer, RecurrentLayer | RNNBase)
+        else ""
+    )
