@@ -1,9 +1,9 @@
 """The backend of calls: named by a keyword, else by `use_backend`, else the CPU."""
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
-from typing import Literal, TypeGuard
+from typing import Literal
 
 from isometry import _check, _threads
 
@@ -11,6 +11,9 @@ from isometry import _check, _threads
 Place = int | Literal["gpu"]
 
 _BACKEND = ContextVar("isometry_backend", default="cpu")
+
+#: The backend in force. `torch.compile` cannot trace it before torch 2.15: not to be called in a compiled function.
+current = _BACKEND.get
 
 
 def use_backend(name: str) -> AbstractContextManager[None]:
@@ -25,8 +28,15 @@ def use_backend(name: str) -> AbstractContextManager[None]:
     ------
     ValueError
         If there is no such backend.
-    NotImplementedError
-        If it cannot serve.
+
+    Notes
+    -----
+    The block may stand around the call of a function that `torch.compile` made, but not inside of one. It holds for its
+    own thread; a backward pass runs where its forward pass did.
+
+    Nothing is computed here: what the GPU cannot do is an error of the call. That is TypeError for float64 and
+    complex128, NotImplementedError without an adapter or in a build without GPU support, RuntimeError for a device that
+    was lost, too little memory, or an array too large for it.
 
     Examples
     --------
@@ -48,7 +58,7 @@ def _within(name: str) -> Iterator[None]:
 
 
 def serve(backend: str | None) -> Place:
-    """Where a call computes; refuses a backend that does not exist or cannot serve."""
+    """Where a call computes; ValueError for a backend that does not exist."""
     if type(backend) is not str or backend != "cpu":
         name = _BACKEND.get() if backend is None else backend
         _check.backend(name)
@@ -62,25 +72,9 @@ def named(place: Place) -> str:
     return "gpu" if place == "gpu" else "cpu"
 
 
-def current() -> str:
-    """The backend in force."""
-    return _BACKEND.get()
-
-
-def elsewhere(backend: str | None) -> TypeGuard[str]:
-    """Whether a keyword names another backend than the one in force; refuses one that does not exist."""
-    if backend is None:
-        return False
-    _check.backend(backend)
-    return backend != _BACKEND.get()
-
-
-def served(backend: str | None) -> AbstractContextManager[None]:
-    """The backend that a keyword names, in force for a block."""
-    return _within(backend) if elsewhere(backend) else nullcontext()
-
-
 def only_cpu(backend: str | None) -> None:
-    """Refuse a keyword that names a backend on which the function has no kernels."""
-    if elsewhere(backend) and backend == "gpu":
-        raise NotImplementedError("backend='gpu': this function has no kernels on the GPU; leave it to the CPU")
+    """Refuse the keyword "gpu" of a function without kernels there, which runs on the CPU whatever is in force."""
+    if backend is not None:
+        _check.backend(backend)
+        if backend == "gpu":
+            raise NotImplementedError("backend='gpu': this function has no kernels on the GPU; leave it to the CPU")

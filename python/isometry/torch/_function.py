@@ -102,9 +102,24 @@ def threads() -> int:
     return _threads.chosen() or torch.get_num_threads()
 
 
-def place() -> Place:
-    """Where kernels compute: on the GPU inside of `use_backend("gpu")`, else on so many threads."""
-    return "gpu" if current() == "gpu" else _threads.chosen() or torch.get_num_threads()
+def place(backend: str | None) -> Place:
+    """Where kernels compute, by the keyword of a call, else by `use_backend`: on the GPU, or on so many threads."""
+    return "gpu" if (backend or current()) == "gpu" else threads()
+
+
+def marked(at: Place) -> Tensor:
+    """Whether that is the GPU: an operator of a compiled graph hands tensors only to its gradient."""
+    return torch.tensor(at == "gpu", device="cpu")
+
+
+def mark() -> Tensor:
+    """`marked` for the compiler, which knows no values."""
+    return torch.empty((), dtype=torch.bool, device="cpu")
+
+
+def place_of(on_gpu: Tensor) -> Place:
+    """The place that was `marked`."""
+    return place("gpu" if on_gpu else "cpu")
 
 
 def plain(t: Tensor) -> bool:

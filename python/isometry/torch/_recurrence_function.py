@@ -30,12 +30,13 @@ class Setting(NamedTuple):
     on_input: bool
     lengths: Tensor | None
     reverse: bool
+    backend: str | None
 
 
 def formula(weight: Tensor, drive: Sequence[Any], setting: Setting) -> Tensor:
     """The states, by the textbook loop."""
     x, input_weight, h0, bias, activation_bias = drive
-    activation, slope, on_input, lengths, reverse = setting
+    activation, slope, on_input, lengths, reverse, _ = setting
     return formulas.recurrence.states(
         weight, x, input_weight, h0, bias, activation, activation_bias, slope, on_input, lengths, reverse
     )
@@ -72,7 +73,7 @@ class Recurrence(Function):
         assert x is not None and input_weight is not None
         states, h = room((*x.shape[:2], input_weight.shape[0]), x.dtype)
         stem = functions.declaration.stem
-        ctx.place = place()
+        ctx.place = place(setting.backend)
         _core.recurrence(stem, arrays(arguments), kernel_inputs(drive, setting), h, ctx.place)
         ctx.save_for_backward(*tensors, states)
         ctx.functions, ctx.setting = functions, setting

@@ -64,8 +64,8 @@ def goru(
         The length of each sequence, in 1..T; states behind it are zero.
     reverse : bool
         Whether each sequence is read from its own end; states keep the place of their input.
-    backend : {"cpu", "gpu"}, optional
-        Where the kernels run; by default as `use_backend` says.
+    backend : {"cpu"}, optional
+        There are no kernels for the GPU: it runs on the CPU, whatever `use_backend` says.
 
     Returns
     -------
@@ -79,6 +79,8 @@ def goru(
     TypeError
         A transition that is no operator, anything else but real tensors of its precision, lengths that are no integers,
         a reverse that is no bool.
+    NotImplementedError
+        The backend "gpu".
 
     Notes
     -----

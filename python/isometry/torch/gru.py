@@ -69,8 +69,8 @@ def gru(
         The length of each sequence, in 1..T; states behind it are zero.
     reverse : bool
         Whether each sequence is read from its own end; states keep the place of their input.
-    backend : {"cpu", "gpu"}, optional
-        Where the kernels run; by default as `use_backend` says.
+    backend : {"cpu"}, optional
+        There are no kernels for the GPU: it runs on the CPU, whatever `use_backend` says.
 
     Returns
     -------
@@ -82,6 +82,8 @@ def gru(
         Shapes that do not fit, T, B or n of 0, lengths outside 1..T, unknown names, a hidden_bias with reset "before".
     TypeError
         Anything but real tensors of one precision, lengths that are no integers, a reverse that is no bool.
+    NotImplementedError
+        The backend "gpu".
 
     References
     ----------
@@ -169,11 +171,11 @@ def _states(transition: Operator | None, tensors: tuple[Tensor | None, ...], set
     assert x is not None and w is not None
     if transition is not None:
         if not by_formula(*tensors, setting.lengths):
-            steps = transition._steps(x.dtype, x.shape[0], x.shape[1], True)
+            steps = transition._steps(x.dtype, x.shape[0], x.shape[1], True, "cpu")
             if steps is not None:
                 functions, arguments = steps
                 return Gru.apply(functions, setting, *tensors, *arguments)  # type: ignore[no-any-return]
-        tensors = x, with_transition(w, transition.matrix()), *rest
+        tensors = x, with_transition(w, transition.matrix(backend="cpu")), *rest
     if not by_formula(*tensors, setting.lengths):
         return Gru.apply(None, setting, *tensors)  # type: ignore[no-any-return]
     # Inside a transform of torch.func, and in forward mode, the compiler gets the loop, as that of `recurrence` does.

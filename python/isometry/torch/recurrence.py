@@ -9,7 +9,6 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from .. import _check, _check_recurrence
-from .._backend import served
 from ._function import COMPLEX_OF, by_formula, dtype_name, visible
 from ._recurrence_compiled import RecurrenceCompiled
 from ._recurrence_function import Recurrence, Setting, formula
@@ -86,6 +85,8 @@ def recurrence(
             [ 0., -1.]])
     """
     reverse = _check.flag("reverse", reverse)
+    if backend is not None:
+        _check.backend(backend)
     if not isinstance(transition, Operator):
         _check.kind("transition", "an operator of isometry.torch", transition)
     n = _check_recurrence.recurrence_transition(transition.shape, transition.batch_shape)
@@ -117,13 +118,12 @@ def recurrence(
         h0 = h0.to(dtype).expand(batch, n)
     drive = x.to(dtype), input_weight.to(dtype), h0, None if bias is None else bias.to(dtype), activation_bias
     ends, order = _order(lengths, steps, batch, x.device)
-    setting = Setting(activation, float(slope), activation_on == "input", ends, reverse)
-    with served(backend):
-        if order is None:
-            return _states(transition, drive, setting)
-        # The kernels require the longest sequence first.
-        rows = drive[0][:, order], drive[1], None if h0 is None else h0[order], *drive[3:]
-        return _states(transition, rows, setting)[:, order.argsort()]
+    setting = Setting(activation, float(slope), activation_on == "input", ends, reverse, backend)
+    if order is None:
+        return _states(transition, drive, setting)
+    # The kernels require the longest sequence first.
+    rows = drive[0][:, order], drive[1], None if h0 is None else h0[order], *drive[3:]
+    return _states(transition, rows, setting)[:, order.argsort()]
 
 
 def _common(transition: Operator, given: dict[str, Tensor | None]) -> torch.dtype:
@@ -171,20 +171,20 @@ def _states(transition: Operator, drive: tuple[Tensor | None, ...], setting: Set
     x = drive[0]
     assert x is not None
     if by_formula(*drive, setting.lengths):
-        weight = transition.matrix().to(x.dtype)
+        weight = transition.matrix(backend=setting.backend).to(x.dtype)
         # Inside a transform of torch.func, and in forward mode, the compiler gets the loop: its operators have
         # neither tangents nor batches. It guards on the values read here, so a graph traced outside these modes is
         # not reused inside them.
         plain = not torch._C._are_functorch_transforms_active() and forward_ad._current_level < 0
         if torch.compiler.is_compiling() and plain and x.device.type == "cpu":
-            name, slope, on_input, lengths, reverse = setting
-            return RecurrenceCompiled.apply(weight, *drive, name, slope, on_input, lengths, reverse)
+            states: Tensor = RecurrenceCompiled.apply(weight, *drive, *setting)[0]
+            return states
         return formula(weight, drive, setting)
-    steps = transition._steps(x.dtype, x.shape[0], x.shape[1])
+    steps = transition._steps(x.dtype, x.shape[0], x.shape[1], backend=setting.backend)
     if steps is not None:
         functions, arguments = steps
         return Recurrence.apply(functions, setting, *drive, *arguments)  # type: ignore[no-any-return]
-    weight = transition.matrix().to(x.dtype)
+    weight = transition.matrix(backend=setting.backend).to(x.dtype)
     if by_formula(weight):
         return formula(weight, drive, setting)
     return Recurrence.apply(THROUGH_MATRIX, setting, *drive, weight)  # type: ignore[no-any-return]

@@ -82,8 +82,8 @@ def rum(
         The length of each sequence, in 1..T; states behind it are zero, and the memory is that after it.
     reverse : bool
         Whether each sequence is read from its own end; states keep the place of their input.
-    backend : {"cpu", "gpu"}, optional
-        Where the kernels run; by default as `use_backend` says.
+    backend : {"cpu"}, optional
+        There are no kernels for the GPU: it runs on the CPU, whatever `use_backend` says.
 
     Returns
     -------
@@ -98,6 +98,8 @@ def rum(
         unknown names.
     TypeError
         Anything but real tensors of one precision, lengths that are no integers, a reverse that is no bool.
+    NotImplementedError
+        The backend "gpu".
 
     Notes
     -----

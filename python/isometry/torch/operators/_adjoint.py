@@ -62,8 +62,8 @@ class Adjoint(Operator):
         w = self._operator.matrix(backend=backend, check_finite=check_finite).mT
         return w.conj().resolve_conj() if w.is_complex() else w
 
-    def _rows(self, x: Tensor, adjoint: bool) -> Tensor:
-        return self._operator._rows(x, not adjoint)
+    def _rows(self, x: Tensor, adjoint: bool, backend: str | None) -> Tensor:
+        return self._operator._rows(x, not adjoint, backend)
 
     # -------------------------------------------------------- expressions
 

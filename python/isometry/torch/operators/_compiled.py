@@ -3,6 +3,8 @@
 `torch.compile` cannot look into a kernel: it sees the operators `isometry::matrix`, `isometry::apply` and those of
 their gradients, and Functions that tie them together. The operators have no derivative of their own, so that nobody can
 differentiate them the wrong way.
+
+They choose the backend when they run, so that one graph serves on each, and tell their gradients which one it was.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from torch import Tensor
 from torch.autograd import Function, forward_ad
 
 from ... import _core
-from .._function import given, place, room
+from .._function import given, mark, marked, place, place_of, room
 from ._functions import arrays, rooms
 
 
@@ -55,92 +57,111 @@ def _like(arguments: Sequence[Tensor | None], stem: str) -> list[Tensor]:
 
 
 @torch.library.custom_op("isometry::matrix", mutates_args=(), device_types="cpu")
-def _matrix(stem: str, arguments: Sequence[Tensor | None], shape: Sequence[int]) -> Tensor:
+def _matrix(
+    stem: str, arguments: Sequence[Tensor | None], shape: Sequence[int], backend: str | None
+) -> tuple[Tensor, Tensor]:
     out, w = room(tuple(shape), _lead(stem, arguments).dtype)
-    _core.operator_matrix(stem, arrays(arguments), w, False, place())
-    return out
+    at = place(backend)
+    _core.operator_matrix(stem, arrays(arguments), w, False, at)
+    return out, marked(at)
 
 
 @_matrix.register_fake
-def _(stem: str, arguments: Sequence[Tensor | None], shape: Sequence[int]) -> Tensor:
-    return _lead(stem, arguments).new_empty(shape)
+def _(
+    stem: str, arguments: Sequence[Tensor | None], shape: Sequence[int], _backend: str | None
+) -> tuple[Tensor, Tensor]:
+    return _lead(stem, arguments).new_empty(shape), mark()
 
 
 @torch.library.custom_op("isometry::matrix_backward", mutates_args=(), device_types="cpu")
-def _matrix_backward(stem: str, arguments: Sequence[Tensor | None], ct: Tensor) -> list[Tensor]:
+def _matrix_backward(stem: str, arguments: Sequence[Tensor | None], ct: Tensor, on_gpu: Tensor) -> list[Tensor]:
     grads, bars = rooms(_wanted(stem, arguments), arguments)
-    _core.operator_matrix_vjp(stem, arrays(arguments), None, given(ct), bars, place())
+    _core.operator_matrix_vjp(stem, arrays(arguments), None, given(ct), bars, place_of(on_gpu))
     return _filled(grads)
 
 
 @_matrix_backward.register_fake
-def _(stem: str, arguments: Sequence[Tensor | None], _ct: Tensor) -> list[Tensor]:
+def _(stem: str, arguments: Sequence[Tensor | None], _ct: Tensor, _on_gpu: Tensor) -> list[Tensor]:
     return _like(arguments, stem)
 
 
 @torch.library.custom_op("isometry::apply", mutates_args=(), device_types="cpu")
-def _apply(stem: str, arguments: Sequence[Tensor | None], x: Tensor, features: int, adjoint: bool) -> Tensor:
+def _apply(
+    stem: str, arguments: Sequence[Tensor | None], x: Tensor, features: int, adjoint: bool, backend: str | None
+) -> tuple[Tensor, Tensor]:
     out, c = room((*x.shape[:-1], features), x.dtype)
-    _core.operator_apply(stem, arrays(arguments), given(x), c, adjoint, False, place())
-    return out
+    at = place(backend)
+    _core.operator_apply(stem, arrays(arguments), given(x), c, adjoint, False, at)
+    return out, marked(at)
 
 
 @_apply.register_fake
-def _(_stem: str, _arguments: Sequence[Tensor | None], x: Tensor, features: int, _adjoint: bool) -> Tensor:
-    return x.new_empty((*x.shape[:-1], features))
+def _(
+    _stem: str, _arguments: Sequence[Tensor | None], x: Tensor, features: int, _adjoint: bool, _backend: str | None
+) -> tuple[Tensor, Tensor]:
+    return x.new_empty((*x.shape[:-1], features)), mark()
 
 
 @torch.library.custom_op("isometry::apply_backward", mutates_args=(), device_types="cpu")
 def _apply_backward(
-    stem: str, arguments: Sequence[Tensor | None], x: Tensor, ct: Tensor, adjoint: bool
+    stem: str, arguments: Sequence[Tensor | None], x: Tensor, ct: Tensor, adjoint: bool, on_gpu: Tensor
 ) -> list[Tensor]:
     x_bar, h_bar = room(x.shape, x.dtype)
     grads, bars = rooms(_wanted(stem, arguments), arguments)
-    _core.operator_apply_vjp(stem, arrays(arguments), None, given(x), given(ct), bars, h_bar, adjoint, place())
+    at = place_of(on_gpu)
+    _core.operator_apply_vjp(stem, arrays(arguments), None, given(x), given(ct), bars, h_bar, adjoint, at)
     return [x_bar, *_filled(grads)]
 
 
 @_apply_backward.register_fake
-def _(stem: str, arguments: Sequence[Tensor | None], x: Tensor, _ct: Tensor, _adjoint: bool) -> list[Tensor]:
+def _(
+    stem: str, arguments: Sequence[Tensor | None], x: Tensor, _ct: Tensor, _adjoint: bool, _on_gpu: Tensor
+) -> list[Tensor]:
     return [x.new_empty(x.shape), *_like(arguments, stem)]
 
 
 class CompiledMatrix(Function):
-    """W of an object, by its stem."""
+    """W of an object, by its stem, and whether the GPU formed it."""
 
     @staticmethod
-    def forward(stem: str, shape: tuple[int, ...], *arguments: Tensor | None) -> Tensor:
-        return _matrix(stem, arguments, shape)
+    def forward(
+        stem: str, shape: tuple[int, ...], backend: str | None, *arguments: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        return _matrix(stem, arguments, shape, backend)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG004
-        ctx.stem, _, *arguments = inputs
-        ctx.save_for_backward(*arguments)
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        ctx.stem, _, _, *arguments = inputs
+        ctx.mark_non_differentiable(output[1])
+        ctx.save_for_backward(output[1], *arguments)
 
     @staticmethod
-    def backward(ctx: Any, ct: Tensor) -> tuple[Tensor | None, ...]:
-        arguments = ctx.saved_tensors
-        grads = _matrix_backward(ctx.stem, arguments, ct)
-        return (None, None, *_owned(ctx.stem, arguments, grads))
+    def backward(ctx: Any, ct: Tensor, _on_gpu_ct: Tensor) -> tuple[Tensor | None, ...]:
+        on_gpu, *arguments = ctx.saved_tensors
+        grads = _matrix_backward(ctx.stem, arguments, ct, on_gpu)
+        return (None, None, None, *_owned(ctx.stem, arguments, grads))
 
 
 class CompiledApply(Function):
-    """Rows W x or W^H x of an object, by its stem."""
+    """Rows W x or W^H x of an object, by its stem, and whether the GPU computed them."""
 
     @staticmethod
-    def forward(stem: str, adjoint: bool, features: int, x: Tensor, *arguments: Tensor | None) -> Tensor:
-        return _apply(stem, arguments, x, features, adjoint)
+    def forward(
+        stem: str, adjoint: bool, features: int, backend: str | None, x: Tensor, *arguments: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        return _apply(stem, arguments, x, features, adjoint, backend)
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:  # noqa: ARG004
-        ctx.stem, ctx.adjoint, _, *tensors = inputs
-        ctx.save_for_backward(*tensors)
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+        ctx.stem, ctx.adjoint, _, _, *tensors = inputs
+        ctx.mark_non_differentiable(output[1])
+        ctx.save_for_backward(output[1], *tensors)
 
     @staticmethod
-    def backward(ctx: Any, ct: Tensor) -> tuple[Tensor | None, ...]:
-        x, *arguments = ctx.saved_tensors
-        x_bar, *grads = _apply_backward(ctx.stem, arguments, x, ct, ctx.adjoint)
-        return (None, None, None, x_bar, *_owned(ctx.stem, arguments, grads))
+    def backward(ctx: Any, ct: Tensor, _on_gpu_ct: Tensor) -> tuple[Tensor | None, ...]:
+        on_gpu, x, *arguments = ctx.saved_tensors
+        x_bar, *grads = _apply_backward(ctx.stem, arguments, x, ct, ctx.adjoint, on_gpu)
+        return (None, None, None, None, x_bar, *_owned(ctx.stem, arguments, grads))
 
 
 def _owned(stem: str, arguments: Sequence[Tensor | None], grads: Sequence[Tensor]) -> list[Tensor | None]:

@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 
 from ... import _check, _check_expression
-from ..._backend import elsewhere, use_backend
 from ..._index import Key, picked
 from .._function import COMPLEX_OF, dtype_name
 from ._expressions import kind_of
@@ -72,25 +71,22 @@ class Composition(Operator):
         return self._operators
 
     def matrix(self, *, backend: str | None = None, check_finite: bool = True) -> Tensor:
-        if elsewhere(backend):
-            with use_backend(backend):
-                return self.matrix(check_finite=check_finite)
         first, *rest = self._operators
         w = first.matrix(backend=backend, check_finite=check_finite)
         for operator in rest:
-            w = operator.__rmatmul__(w)
+            w = operator._from_right(w, backend)
         return w
 
-    def _rows(self, x: Tensor, adjoint: bool) -> Tensor:
+    def _rows(self, x: Tensor, adjoint: bool, backend: str | None) -> Tensor:
         factors = self._operators if adjoint else self._operators[::-1]
         if not self._batch_shape:
             for operator in factors:
-                x = operator._act(x, adjoint, None)
+                x = operator._act(x, adjoint, backend)
             return x
         nb, k = x.shape[:2]
         x = x.reshape(*self._batch_shape, k, x.shape[-1])
         for operator in factors:
-            x = operator._act(x, adjoint, None, True)
+            x = operator._act(x, adjoint, backend, True)
         return x.reshape(nb, k, x.shape[-1])
 
     # -------------------------------------------------------- expressions

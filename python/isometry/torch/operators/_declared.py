@@ -9,11 +9,10 @@ import torch
 from torch import Tensor
 
 from ... import _check, _check_expression, _core
-from ..._backend import elsewhere, use_backend
 from ..._expression import sizes
 from ..._index import Key, picked
 from ..._objects._declaration import Argument, Declaration
-from .._function import COMPLEX_OF, REAL_OF, array, by_formula, dtype_name, plain, visible, watched
+from .._function import COMPLEX_OF, REAL_OF, array, by_formula, dtype_name, place, plain, visible, watched
 from .._function import given as kernel_array
 from ._compiled import CompiledApply, CompiledMatrix, compiling
 from ._expressions import kind_of
@@ -43,7 +42,7 @@ class Declared(Operator):
         cls._declaration = declaration
         cls._functions = functions(declaration, matrix, apply)
         for i, argument in enumerate(declaration.arguments):
-            setattr(cls, argument.name, _held(i, argument))
+            setattr(cls, argument.name, _attribute(i, argument))
 
     def _hold(self, *values: Any) -> None:
         """Take and check the arguments, and set everything there is to set."""
@@ -139,30 +138,29 @@ class Declared(Operator):
         return tuple(made)
 
     def matrix(self, *, backend: str | None = None, check_finite: bool = True) -> Tensor:
-        if elsewhere(backend):
-            with use_backend(backend):
-                return self.matrix(check_finite=check_finite)
+        if backend is not None:
+            _check.backend(backend)
         if check_finite is not True:
             _check.flag("check_finite", check_finite)
         if self._ready and self._arrays[0].is_cpu and not watched():  # type: ignore[union-attr]
-            return self._formed(self._arrays)
-        w = self._matrix(self.arguments(self._dtype))
+            return self._formed(self._arrays, backend)
+        w = self._matrix(self.arguments(self._dtype), backend)
         return w.reshape(*self._batch_shape, *self._shape) if self._batch_shape else w
 
-    def _matrix(self, arguments: Arguments) -> Tensor:
+    def _matrix(self, arguments: Arguments, backend: str | None) -> Tensor:
         """W, shape (n_out, n_in), or (nb, n_out, n_in) for a stack."""
         if compiling(*arguments):
             first = arguments[0]
             assert first is not None
             stack = first.shape[: first.dim() - self._declaration.arguments[0].rank]
-            return CompiledMatrix.apply(self._declaration.stem, (*stack, *self._shape), *arguments)  # type: ignore[no-any-return]
+            return CompiledMatrix.apply(self._declaration.stem, (*stack, *self._shape), backend, *arguments)[0]  # type: ignore[no-any-return]
         if self._vacant(arguments) or by_formula(*arguments):
             return self._by_formula(arguments)
-        return self._formed(arguments)
+        return self._formed(arguments, backend)
 
-    def _formed(self, arguments: Arguments) -> Tensor:
+    def _formed(self, arguments: Arguments, backend: str | None) -> Tensor:
         """`_matrix` by the kernel."""
-        return self._functions.matrix.apply(self._shape, *arguments)  # type: ignore[no-any-return]
+        return self._functions.matrix.apply(self._shape, backend, *arguments)  # type: ignore[no-any-return]
 
     def _by_formula(self, arguments: Arguments) -> Tensor:
         """W by the formula."""
@@ -182,25 +180,27 @@ class Declared(Operator):
             and first.is_cpu  # type: ignore[union-attr]
             and not watched()
         ):
-            return self._functions.apply.apply(adjoint, features, x, *self._arrays)  # type: ignore[no-any-return]
+            return self._functions.apply.apply(adjoint, features, None, x, *self._arrays)  # type: ignore[no-any-return]
         return super()._act(x, adjoint, backend, columns)
 
-    def _rows(self, x: Tensor, adjoint: bool) -> Tensor:
+    def _rows(self, x: Tensor, adjoint: bool, backend: str | None) -> Tensor:
         arguments = self.arguments(self._dtype)
         if compiling(x, *arguments):
             features = self._shape[adjoint]
-            return CompiledApply.apply(self._declaration.stem, adjoint, features, x, *arguments)  # type: ignore[no-any-return]
+            return CompiledApply.apply(self._declaration.stem, adjoint, features, backend, x, *arguments)[0]  # type: ignore[no-any-return]
         if not x.numel() or self._vacant(arguments) or by_formula(x, *arguments):
             return self._rows_by_formula(arguments, x, adjoint)
         features = self._shape[adjoint]
-        return self._functions.apply.apply(adjoint, features, x, *arguments)  # type: ignore[no-any-return]
+        return self._functions.apply.apply(adjoint, features, backend, x, *arguments)  # type: ignore[no-any-return]
 
     def _steps(
-        self, dtype: torch.dtype, steps: int, batch: int, gated: bool = False
+        self, dtype: torch.dtype, steps: int, batch: int, gated: bool = False, backend: str | None = None
     ) -> tuple[Functions, Arguments] | None:
         arguments = self.arguments(dtype)
         if self._vacant(arguments) or by_formula(*arguments):
             return None
+        if place(backend) == "gpu":  # which chooses for itself, and W need not come back in between
+            return self._functions, arguments
         route = _core.recurrence_route(self._declaration.stem, arrays(arguments), steps, batch, gated)
         return (self._functions, arguments) if route == "factored" else None
 
@@ -266,7 +266,7 @@ def _shape_alone(argument: Argument, t: Tensor) -> bool:
     return not argument.trained and not t.numel()
 
 
-def _held(i: int, argument: Argument) -> property:
+def _attribute(i: int, argument: Argument) -> property:
     """The property that gives an argument back."""
     if argument.number:
         return property(lambda op: op._arrays[i].item(), doc=f"The argument `{argument.name}`, a number.")

@@ -53,11 +53,15 @@ class Expressions(Expression):
 
     def __rmatmul__(self, other: Tensor) -> Tensor:
         """The product of rows with W by the rule of torch.matmul."""
+        return self._from_right(other, None)
+
+    def _from_right(self, other: Tensor, backend: str | None) -> Tensor:
+        """`other @ self` on a backend."""
         # x W = (W^H x^H)^H: rows through the adjoint, conjugated before and after where W is complex.
         self._check_columns(other, self.shape[0], False)
         if not self.dtype.is_complex:
-            return self._act(other, True, None, other.dim() > 1)
-        return self._act(other.conj(), True, None, other.dim() > 1).conj().resolve_conj()
+            return self._act(other, True, backend, other.dim() > 1)
+        return self._act(other.conj(), True, backend, other.dim() > 1).conj().resolve_conj()
 
     def _check_columns(self, x: Any, n: int, right: bool) -> None:
         if not isinstance(x, Tensor):

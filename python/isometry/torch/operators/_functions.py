@@ -30,8 +30,8 @@ class Functions(NamedTuple):
     """An object's kernel calls and its formulas."""
 
     declaration: Declaration
-    matrix: type[Function]  # of (n_out, n_in), then the arguments
-    apply: type[Function]  # of adjoint, features of the result and x, then the arguments
+    matrix: type[Function]  # of (n_out, n_in) and backend, then the arguments
+    apply: type[Function]  # of adjoint, features of the result, backend and x, then the arguments
     matrix_formula: Callable[..., Tensor]  # of the arguments
     apply_formula: Callable[..., Tensor]  # of the arguments, x and adjoint
 
@@ -60,13 +60,13 @@ def _matrix(declaration: Declaration, formula: Callable[..., Tensor]) -> type[Fu
     all_trained, rank, lead = all(trained), declaration.arguments[0].rank, declaration.lead
     kernel, pull = _core.operator_matrix, _core.operator_matrix_vjp
 
-    def forward(ctx: Any, shape: tuple[int, int], *arguments: Tensor | None) -> Tensor:
+    def forward(ctx: Any, shape: tuple[int, int], backend: str | None, *arguments: Tensor | None) -> Tensor:
         first, own = arguments[0], arguments[lead]
         assert first is not None and own is not None
         stacked = first.dim() > rank
         out, w = room((*first.shape[: first.dim() - rank], *shape) if stacked else shape, own.dtype)
         save = (always or first.numel() >= _LARGE) and True in ctx.needs_input_grad
-        ctx.place = place()
+        ctx.place = place(backend)
         saved = kernel(stem, arrays(arguments), w, save, ctx.place)
         if saved is not None:
             saved = out if saved is w else torch.from_numpy(saved)
@@ -75,15 +75,15 @@ def _matrix(declaration: Declaration, formula: Callable[..., Tensor]) -> type[Fu
 
     def backward(ctx: Any, ct: Tensor) -> tuple[Tensor | None, ...]:
         saved, *arguments = ctx.saved_tensors
-        wanted = ctx.needs_input_grad[1:]
+        wanted = ctx.needs_input_grad[2:]
         if not all_trained:
             wanted = trained_only(wanted, trained)
         if derived(ct):
-            return (None, *formula_vjp(formula, arguments, wanted, ct))
+            return (None, None, *formula_vjp(formula, arguments, wanted, ct))
         grads, bars = rooms(wanted, arguments)
         kept = None if saved is None else given(saved)
         pull(stem, arrays(arguments), kept, given(ct), bars, ctx.place)
-        return (None, *grads)
+        return (None, None, *grads)
 
     return _made(f"{declaration.name}Matrix", forward, backward, f"W of `{declaration.name}`.")
 
@@ -93,10 +93,12 @@ def _apply(declaration: Declaration, formula: Callable[..., Tensor]) -> type[Fun
     all_trained = all(trained)
     kernel, pull = _core.operator_apply, _core.operator_apply_vjp
 
-    def forward(ctx: Any, adjoint: bool, features: int, x: Tensor, *arguments: Tensor | None) -> Tensor:
+    def forward(
+        ctx: Any, adjoint: bool, features: int, backend: str | None, x: Tensor, *arguments: Tensor | None
+    ) -> Tensor:
         shape = x.shape
         out, c = room(shape if shape[-1] == features else (*shape[:-1], features), x.dtype)
-        ctx.place = place()
+        ctx.place = place(backend)
         kept = kernel(stem, arrays(arguments), given(x), c, adjoint, True in ctx.needs_input_grad, ctx.place)
         saved = None
         if kept is not None and kept.nbytes > _KEPT:
@@ -107,7 +109,7 @@ def _apply(declaration: Declaration, formula: Callable[..., Tensor]) -> type[Fun
 
     def backward(ctx: Any, ct: Tensor) -> tuple[Tensor | None, ...]:
         saved, x, *arguments = ctx.saved_tensors
-        adjoint, wanted, kept = ctx.adjoint, ctx.needs_input_grad[2:], ctx.kept if saved is None else saved
+        adjoint, wanted, kept = ctx.adjoint, ctx.needs_input_grad[3:], ctx.kept if saved is None else saved
         if not all_trained:
             wanted = trained_only(wanted, trained)
         if derived(ct):
@@ -115,11 +117,11 @@ def _apply(declaration: Declaration, formula: Callable[..., Tensor]) -> type[Fun
             def of_x(x: Tensor, *arguments: Tensor) -> Tensor:
                 return formula(*arguments, x, adjoint)
 
-            return (None, None, *formula_vjp(of_x, (x, *arguments), wanted, ct))
+            return (None, None, None, *formula_vjp(of_x, (x, *arguments), wanted, ct))
         x_bar, h_bar = room(x.shape, x.dtype) if wanted[0] else (None, None)
         grads, bars = rooms(wanted[1:], arguments)
         pull(stem, arrays(arguments), kept, given(x), given(ct), bars, h_bar, adjoint, ctx.place)
-        return (None, None, x_bar, *grads)
+        return (None, None, None, x_bar, *grads)
 
     return _made(f"{declaration.name}Apply", forward, backward, f"Rows W x or W^H x of `{declaration.name}`.")
 

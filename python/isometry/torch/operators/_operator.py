@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 
 from ... import _batch, _check, _check_expression
-from ..._backend import elsewhere, use_backend
 from .._function import COMPLEX_OF, REAL_OF, autocast, by_formula, dtype_name
 from ._expressions import Expressions
 from ._functions import THROUGH_MATRIX, Functions
@@ -194,53 +193,52 @@ class Operator(Expressions):
         """
         raise NotImplementedError(f"{type(self).__name__} must define matrix()")
 
-    def _rows(self, x: Tensor, adjoint: bool) -> Tensor:
+    def _rows(self, x: Tensor, adjoint: bool, backend: str | None) -> Tensor:
         """W x or W^H x for x of the operator's dtype and of shape (..., n), or (nb, k, n) for a stack."""
-        w = tensor("matrix()", self.matrix())
+        w = tensor("matrix()", self.matrix(backend=backend))
         _check.exact("matrix()", tuple(w.shape), (*self._batch_shape, *self._shape))
         if self._batch_shape:
             w = w.reshape(-1, *self._shape)
         if not x.numel() or by_formula(w, x):
             return THROUGH_MATRIX.apply_formula(w, x, adjoint)
-        return THROUGH_MATRIX.apply.apply(adjoint, self._shape[adjoint], x, w)  # type: ignore[no-any-return]
+        return THROUGH_MATRIX.apply.apply(adjoint, self._shape[adjoint], backend, x, w)  # type: ignore[no-any-return]
 
     def _steps(
-        self, dtype: torch.dtype, steps: int, batch: int, gated: bool = False
+        self, dtype: torch.dtype, steps: int, batch: int, gated: bool = False, backend: str | None = None
     ) -> tuple[Functions, Arguments] | None:
         """The object that serves a recurrence in dtype step by step, plain or gated, where that is cheaper than W."""
-        del dtype, steps, batch, gated
+        del dtype, steps, batch, gated, backend
         return None
 
     def _act(self, x: Tensor, adjoint: bool, backend: str | None, columns: bool = False) -> Tensor:
         """W x or W^H x; with `columns` the last but one axis of x is none of a batch."""
-        if elsewhere(backend):
-            with use_backend(backend):
-                return self._act(x, adjoint, None, columns)
+        if backend is not None:
+            _check.backend(backend)
         features = self._shape[not adjoint]
         own = self._dtype
         plain = isinstance(x, Tensor) and x.dtype is own and x.layout is torch.strided
         # torch.compile cannot trace `not` of a tuple of symbolic sizes.
         if plain and self._batch_shape == () and x.dim() and x.shape[-1] == features:
-            return self._rows(x, adjoint)
+            return self._rows(x, adjoint, backend)
         x = tensor("x", x)
         _check.same_precision("x", dtype_name(x.dtype), "the operator", dtype_name(own))
         batch = (*self._batch_shape, 1) if columns and self._batch_shape else self._batch_shape
         plan = _batch.plan(batch, tuple(x.shape), features)
         if x.dtype is own:
-            return self._fold(x, plan, adjoint)
+            return self._fold(x, plan, adjoint, backend)
         if own is COMPLEX_OF[own]:
-            return self._fold(x.to(own), plan, adjoint)
+            return self._fold(x.to(own), plan, adjoint, backend)
         # A real W acts on real and imaginary parts separately: both are rows of one call.
         parts = torch.stack((x.real, x.imag)).reshape(2, *(1,) * (len(plan.full) + 1 - x.dim()), *x.shape)
         real, imaginary = self._act(parts, adjoint, backend, columns)
         return torch.complex(real, imaginary)
 
-    def _fold(self, x: Tensor, plan: _batch.Fold, adjoint: bool) -> Tensor:
+    def _fold(self, x: Tensor, plan: _batch.Fold, adjoint: bool, backend: str | None) -> Tensor:
         if self._batch_shape == ():
-            return self._rows(x, adjoint)
+            return self._rows(x, adjoint, backend)
         x = x.expand(*plan.full, x.shape[-1])
         if plan.perm is not None:
             x = x.permute(*plan.perm, -1)
-        out = self._rows(x.reshape(plan.nb, plan.k, x.shape[-1]), adjoint)
+        out = self._rows(x.reshape(plan.nb, plan.k, x.shape[-1]), adjoint, backend)
         out = out.reshape(*plan.permuted, out.shape[-1])
         return out if plan.inverse is None else out.permute(*plan.inverse, -1)

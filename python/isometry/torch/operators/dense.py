@@ -41,7 +41,7 @@ class Dense(Declared, declaration=DENSE, matrix=formulas.dense.matrix, apply=for
     def __init__(self, weight: Tensor) -> None:
         self._hold(weight)
 
-    def _formed(self, arguments: Arguments) -> Tensor:
+    def _formed(self, arguments: Arguments, backend: str | None) -> Tensor:  # noqa: ARG002
         return self._by_formula(arguments)
 
     @classmethod
