@@ -1,6 +1,7 @@
 """Fixtures for all tests, and the number of threads of concurrent workers."""
 
 import os
+import sys
 
 import numpy as np
 import pytest
@@ -112,6 +113,27 @@ def poison(monkeypatch):
         monkeypatch.setattr(np, name, poison(getattr(np, name), poison_numpy))
         monkeypatch.setattr(torch, name, poison(getattr(torch, name), poison_torch))
     return poison
+
+
+@pytest.fixture
+def isometry(tmp_path, monkeypatch, capfd):
+    """isometry("train", ...) -> (exit status, standard output, lines on standard error): a command in this process, in
+    an empty folder; restores the process's settings afterwards."""
+    import torch
+
+    from isometry.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    generator = torch.get_rng_state()
+
+    def call(*arguments):
+        status = main([str(a) for a in arguments])
+        captured = capfd.readouterr()
+        return status, captured.out, captured.err.splitlines()
+
+    yield call
+    torch.set_rng_state(generator)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ import pytest
 
 from cli_runs import TINY
 from isometry.cli.errors import PACKAGES
+from subprocesses import run
 
 TRAIN = ("train", "copying", "--model", "scornn")
 WRONG = {
@@ -33,7 +34,6 @@ WRONG = {
     ),
     "task twice": ((*TRAIN, "--task", "adding"), "--task"),
     "no such data": (("train", "--task", "own:Reader", "--model", "rnn", "--data", "x.csv"), "--data x.csv"),
-    "gpu": ((*TRAIN, "--backend", "gpu"), "--backend gpu"),
     "data of copying": ((*TRAIN, "--data", "x.csv"), "--data"),
     "set without value": ((*TRAIN, "--set", "negative_ones"), "negative_ones"),
     "unknown keyword": ((*TRAIN, "--set", "reflections=3"), "reflections"),
@@ -75,6 +75,16 @@ def test_wrong_argument(isometry, tmp_path, monkeypatch, name):
     status, out, err = isometry(*arguments)
     assert status == 2 and out == "" and len(err) == 1
     assert named in err[0] and err[0].startswith("isometry: ")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", [TRAIN, ("compare", "copying", "--models", "scornn,lstm")], ids=lambda c: c[0])
+def test_a_gpu_that_is_not_there(tmp_path, command):
+    """In a process that has opened none."""
+    words = [sys.executable, "-m", "isometry", *command, "--backend", "gpu"]
+    done = run(words, check=False, cwd=tmp_path, ISOMETRY_GPU_ADAPTER="none-such")
+    assert done.returncode == 2 and done.stdout == "" and len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("isometry: --backend gpu: ") and "--backend cpu" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 

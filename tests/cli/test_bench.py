@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from elsewhere import DEVICE, Elsewhere
 from isometry.cli.bench import autograd, formulas, harness, memory, report
 from isometry.cli.bench.autograd import differentiable
 from isometry.cli.bench.harness import alternate
@@ -110,6 +111,15 @@ def test_the_peers_compute_the_textbook():
     assert torch.allclose(q @ q.mT, eye.expand(2, 5, 5), atol=1e-5)
     assert torch.allclose((eye + a) @ q, eye - a, atol=1e-5)
     assert torch.equal(formulas.packed(a)[0, :4], a[0, 0, 1:])
+
+
+def test_the_peers_stay_on_their_device():
+    """Tensors of CUDA never meet those of the CPU."""
+    with Elsewhere() as device:
+        u, x, p = (device.send(torch.randn(*shape)) for shape in ((6, 6), (3, 6), (2, 5, 5)))
+        found = [formulas.wy_matrix(u), formulas.wy_apply(u, x), formulas.loop_apply(u, x)]
+        found += [formulas.householder_product(u.tril()), formulas.cayley(formulas.skew(p)), formulas.packed(p)]
+        assert all(t.device == DEVICE for t in found)
 
 
 def test_bench_writes_what_it_prints(isometry, tmp_path):

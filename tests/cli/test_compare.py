@@ -44,6 +44,12 @@ def test_runs_of_two_models_go_on(isometry, tmp_path):
     assert [metrics(folder / f"scornn-{k}")[-1]["iteration"] for k in (1, 2)] == ["6", "6"]
     assert table(out)["scornn"][2] == "2"
 
+    for name in ("scornn-1", "scornn-2"):  # where a run was made does not bind it
+        config = folder / name / "config.toml"
+        config.write_text(config.read_text().replace('backend = "cpu"', 'backend = "gpu"'))
+    assert isometry(*command, "--iterations", 7, "--models", "scornn")[0] == 0
+    assert metrics(folder / "scornn-1")[-1]["iteration"] == "7"
+
     status, _, err = isometry(*command, "--lr", 0.5)
     assert status == 2 and len(err) == 1 and "lr is 0.001 there, 0.5 here" in err[0] and "--out" in err[0]
 

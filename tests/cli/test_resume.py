@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from cli_runs import FILES, TINY, metrics, tensors
+from subprocesses import run
 
 CASES = [
     ("copying", "scornn"),
@@ -51,6 +52,21 @@ def test_resume_takes_no_other_settings(isometry):
         assert status == 2 and len(err) == 1 and "--resume" in err[0], options
     status, _, err = isometry("train", "--resume", "nowhere")
     assert status == 2 and "nowhere" in err[0]
+
+
+def test_a_run_made_on_a_gpu_goes_on_without_one(isometry, tmp_path):
+    """With --backend cpu, which the folder then says; without that option the GPU is missing."""
+    options = ("train", "copying", "--model", "scornn", *TINY)
+    isometry(*options, "--iterations", 2, "--out", "run")
+    config = tmp_path / "run/config.toml"
+    config.write_text(config.read_text().replace('backend = "cpu"', 'backend = "gpu"'))
+    again = ("train", "--resume", "run", "--iterations", "4")
+    done = run([sys.executable, "-m", "isometry", *again], check=False, cwd=tmp_path, ISOMETRY_GPU_ADAPTER="none-such")
+    assert done.returncode == 2 and "config.toml: backend gpu: " in done.stderr and len(metrics(tmp_path / "run")) == 2
+    assert isometry(*again, "--backend", "cpu")[::2] == (0, [])
+    assert 'backend = "cpu"' in config.read_text()
+    isometry(*options, "--iterations", 4, "--out", "whole")
+    assert metrics(tmp_path / "run")[-1] == metrics(tmp_path / "whole")[-1]
 
 
 def test_a_damaged_checkpoint_is_a_failure(isometry, tmp_path):

@@ -1,6 +1,7 @@
 """Gradients agree with the explicit formulas and, in double precision, with differences, each argument alone."""
 
 import numpy as np
+import pytest
 
 import reference as ref
 from registry import real_of
@@ -52,6 +53,7 @@ def test_vjp_stacks(make, seed):
         vjp(make(n, batch), seed)
 
 
+@pytest.mark.cpu  # differences need double precision
 def test_vjp_against_differences(make, seed):
     differences(make(5), seed)
     differences(make(4, (2,)), seed)

@@ -20,7 +20,7 @@ def opened(settings: Settings) -> None:
     try:
         isometry.gpu.synchronize()
     except RuntimeError as error:
-        raise UsageError(f"{settings.option('backend')} gpu: {error}") from error
+        raise UsageError(f"{settings.option('backend')} gpu: {error}; --backend cpu needs none") from error
 
 
 def left_to_cpu(layer: nn.Module) -> str:
