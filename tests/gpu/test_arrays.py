@@ -1,5 +1,8 @@
 """`iso.gpu.Array`: what it holds, and that calls on it are those of the CPU."""
 
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -73,37 +76,47 @@ def operators(rng, dtype):
     yield iso.Cayley(upper, **last), iso.Cayley(Array(upper), **{k: Array(a) for k, a in last.items()})
     yield iso.Cayley(upper, signs=signs), iso.Cayley(Array(upper), signs=Array(signs))
     mesh = iso.Mesh.random(12, layers=3, rng=1, dtype=dtype)
-    yield mesh, mesh
-    yield mesh.H @ iso.Dense(draw(rng, 12, 12, dtype=dtype)), None
+    own = {key: getattr(mesh, key) for key in ("theta", "phi", "phases", "signs")}
+    yield mesh, iso.Mesh(n=12, layers=3, **{key: None if a is None else Array(a) for key, a in own.items()})
+    yield iso.Householder(vectors).H, iso.Householder(Array(vectors)).H
+    weight, one = draw(rng, 12, 12, dtype=dtype), iso.Householder(vectors[0, 0])
+    yield mesh.H @ iso.Dense(weight) @ one, mesh.H @ iso.Dense(Array(weight)) @ one
+    yield (mesh @ one).H, (mesh @ iso.Householder(Array(vectors[0, 0]))).H
 
 
 def close(found, expected, what):
-    found = found.download() if type(found) is Array else found
-    assert found.shape == expected.shape and found.dtype == expected.dtype
-    tolerance.close(found, expected, tolerance.sequence_gradient("float32", 12, 4), what)
+    """Arrays, or dicts and lists of them."""
+    if isinstance(expected, dict):
+        assert found.keys() == expected.keys(), what
+        for key, value in expected.items():
+            close(found[key], value, f"{what}: {key}")
+        return
+    if isinstance(expected, list):
+        for k, (one, value) in enumerate(zip(found, expected, strict=True)):
+            close(one, value, f"{what}[{k}]")
+        return
+    if expected is None:
+        assert found is None
+        return
+    assert type(found) is Array and found.shape == expected.shape and found.dtype == expected.dtype, what
+    tolerance.close(found.download(), expected, tolerance.sequence_gradient("float32", 12, 4), what)
 
 
 @each_kind
 def test_operators_on_the_gpu_are_those_of_the_cpu(dtype, seed):
     for op, held in operators(seed, dtype):
-        held = held or op
         what, batch = repr(op), op.batch_shape
         x, ct = (draw(seed, *batch[:1], 5, 12, dtype=dtype) for _ in range(2))
         with iso.use_backend("gpu"):
             for name in ("apply", "apply_adjoint"):
                 found = getattr(held, name)(Array(x))
-                assert type(found) is Array
                 close(found, getattr(op, name)(x, backend="cpu"), f"{what}.{name}")
                 grads, x_bar = getattr(held, f"{name}_vjp")(Array(x), Array(ct))
                 expected, expected_bar = getattr(op, f"{name}_vjp")(x, ct, backend="cpu")
                 close(x_bar, expected_bar, f"{what}: x_bar")
-                assert grads.keys() == expected.keys()
-                for key in expected.keys() - {"operators"}:
-                    close(grads[key], expected[key], f"{what}: {key}")
+                close(grads, expected, what)
             ct = draw(seed, *batch, 12, 12, dtype=dtype)
-            grads, expected = held.matrix_vjp(Array(ct)), op.matrix_vjp(ct, backend="cpu")
-            for key in expected.keys() - {"operators"}:
-                close(grads[key], expected[key], f"{what}: {key} from W")
+            close(held.matrix_vjp(Array(ct)), op.matrix_vjp(ct, backend="cpu"), f"{what} from W")
             close(held.matrix(), op.matrix(backend="cpu"), f"{what}: W")
 
 
@@ -124,7 +137,109 @@ def test_recurrences_on_the_gpu_are_those_of_the_cpu(option, dtype, seed):
         found = iso.recurrence(held, Array(x), Array(v), **on_gpu, **setting)
         close(found, states, "states")
         bars = iso.recurrence_vjp(held, Array(x), v, found, Array(ct), **on_gpu, **setting)
-    close(bars.pop("transition")["vectors"], expected.pop("transition")["vectors"], "vectors")
-    assert bars.keys() == expected.keys()
-    for key, bar in expected.items():
-        close(bars[key], bar, key)
+    close(bars, expected, option)
+
+
+@each_kind
+@pytest.mark.parametrize("activation", ["tanh", "relu", "leaky_relu", "identity", "modrelu", "oplu", "modrelu_realrep"])
+def test_activations_on_the_gpu_are_those_of_the_cpu(activation, dtype, seed):
+    if dtype == np.complex64 and activation == "modrelu_realrep":
+        pytest.skip("of real states")
+    x, v, ct = (draw(seed, *shape, dtype=dtype) for shape in ((6, 3, 5), (12, 5), (6, 3, 12)))
+    units = {"modrelu": 12, "modrelu_realrep": 6}.get(activation)
+    setting = {"activation": activation, "activation_bias": None if units is None else draw(seed, units) / 4}
+    op = iso.Cayley(draw(seed, 66, dtype=dtype) / 8)
+    states = iso.recurrence(op, x, v, **setting)
+    held = Array(x)
+    found = iso.recurrence(op, held, v, **setting, backend="gpu")
+    close(found, states, "states")
+    bars = iso.recurrence_vjp(op, held, v, found, ct, **setting, backend="gpu")
+    close(bars, iso.recurrence_vjp(op, x, v, states, ct, **setting), activation)
+
+
+def test_numpy_arrays_among_them_keep_their_form(seed):
+    """Gradients of NumPy arrays in their own shape and field, as on the CPU."""
+    op = iso.Cayley(draw(seed, 66, dtype=np.complex64) / 8)
+    x, ct = draw(seed, 5, 12), draw(seed, 5, 12, dtype=np.complex64)
+    with iso.use_backend("gpu"):
+        close(op(Array(x + 0j * x)), op.apply(x, backend="cpu"), "y")
+        found, expected = op.apply_vjp(x, Array(ct)), op.apply_vjp(x, ct, backend="cpu")
+        close(list(found), list(expected), "of real x")
+        x, v, ct = draw(seed, 4, 3, 5), draw(seed, 12, 5), draw(seed, 4, 3, 12, dtype=np.complex64)
+        given = {"h0": draw(seed, 12), "bias": draw(seed, 12), "activation": "identity"}
+        states = iso.recurrence(op, x, v, **given, backend="cpu")
+        close(iso.recurrence(op, x, Array(v + 0j * v), **given), states, "states")
+        bars = iso.recurrence_vjp(op, x, v, Array(states), ct, **given)
+        close(bars, iso.recurrence_vjp(op, x, v, states, ct, **given, backend="cpu"), "recurrence")
+
+
+def test_what_would_lose_digits_is_refused(seed):
+    x = Array(draw(seed, 5, 12))
+    real, wide = iso.Householder(Array(draw(seed, 12, 4))), iso.Householder(seed.standard_normal((12, 4)))
+    single = iso.Householder(draw(seed, 12, 4))
+    complex_ = draw(seed, 5, 12, dtype=np.complex64)
+    with iso.use_backend("gpu"):
+        for call in (
+            lambda: wide(x),
+            lambda: real(np.ones((5, 12))),
+            lambda: real.apply_vjp(x, np.ones((5, 12))),
+            lambda: single.matrix_vjp(Array(np.eye(12))) and wide.matrix_vjp(Array(np.eye(12))),
+            lambda: iso.recurrence(real, np.ones((4, 3, 2)), np.ones((12, 2))),
+            lambda: iso.recurrence(single, Array(np.ones((4, 3, 2))), np.ones((12, 2))),
+        ):
+            with pytest.raises(TypeError, match="float64; the GPU computes in float32 and complex64"):
+                call()
+        with pytest.raises(
+            TypeError, match="vectors must be of complex64, not float32: on the GPU nothing is converted"
+        ):
+            real(complex_)
+        with pytest.raises(TypeError, match="ct"):
+            real.apply_vjp(x, complex_)
+        tolerance.close(
+            single(Array(complex_)).download(), single.apply(complex_, backend="cpu"),
+            tolerance.sequence_gradient("float32", 4, 1), "complex rows of a real operator",
+        )  # fmt: skip
+
+
+def test_arguments_are_checked_as_on_the_cpu(seed):
+    op, x = iso.Householder(Array(draw(seed, 12, 4))), Array(np.ones((4, 3, 2)))
+    bad, v = np.full((5, 12), np.nan, np.float32), draw(seed, 12, 2)
+    with iso.use_backend("gpu"):
+        for error, match, call in (
+            (TypeError, "check_finite", lambda: op.apply(bad, check_finite="no")),
+            (ValueError, "x .*NaN", lambda: op.apply(bad)),
+            (TypeError, "x", lambda: op.apply(None)),
+            (ValueError, "x must have shape", lambda: op.apply(np.ones((5, 4), np.float32))),
+            (TypeError, "transition", lambda: iso.recurrence(None, x, v)),
+            (TypeError, "input_weight", lambda: iso.recurrence(op, x, None)),
+            (ValueError, "input_weight .*NaN", lambda: iso.recurrence(op, x, np.full((12, 2), np.nan, np.float32))),
+            (ValueError, "activation", lambda: iso.recurrence(op, x, v, activation="none")),
+            (ValueError, "h0", lambda: iso.recurrence(op, x, v, h0=Array(np.ones(12)))),
+        ):
+            with pytest.raises(error, match=match):
+                call()
+        assert op.apply(bad, check_finite=False).shape == (5, 12)
+
+
+def test_nothing_of_an_ndarray_reads_them():
+    x = Array(np.ones((3, 4)))
+    for call in (lambda: x.T, lambda: x.real, lambda: x[0], lambda: x.astype(float), lambda: iso.Dense(np.eye(3)) @ x):
+        with pytest.raises(TypeError, match="in the memory of the GPU"):
+            call()
+    with pytest.raises(AttributeError, match="'Array' object has no attribute 'name'"):
+        x.name
+    assert not hasattr(x, "no_such")
+    stack = iso.Dense(Array(np.ones((2, 3, 3))))
+    for call in (lambda: stack[0], lambda: stack.astype(np.float64)):
+        with pytest.raises(TypeError, match="in the memory of the GPU"):
+            call()
+    again = pickle.loads(pickle.dumps(stack))
+    assert type(again.weight) is Array and np.array_equal(again.weight.download(), stack.weight.download())
+
+
+def test_threads_may_call_at_once(seed):
+    op, rows = iso.Cayley(Array(draw(seed, 66) / 8)), [draw(seed, 7, 12) for _ in range(16)]
+    expected = [iso.Cayley(op.upper.download())(x) for x in rows]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda x: op.apply(x, backend="gpu").download(), rows))
+    np.testing.assert_allclose(found, expected, atol=1e-5)

@@ -61,8 +61,21 @@ impl Array {
 
     /// The same into an array of the caller.
     pub fn download_into(&self, numbers: &mut [f32]) -> Result<()> {
-        check_len("numbers", numbers.len(), &[self.len(), self.kind.parts()])?;
-        self.memory.context().read(&self.memory, numbers)
+        Self::download_all(&mut [(self, numbers)])
+    }
+
+    /// The same for several arrays of a device, with one wait.
+    pub fn download_all(to: &mut [(&Array, &mut [f32])]) -> Result<()> {
+        let Some(context) = to.first().map(|(array, _)| array.context().clone()) else { return Ok(()) };
+        let mut memories = Vec::with_capacity(to.len());
+        for (array, numbers) in to {
+            check_len("numbers", numbers.len(), &[array.len(), array.kind.parts()])?;
+            if !Arc::ptr_eq(&context, array.context()) {
+                return Err(Error::value("arrays", "must be on one device"));
+            }
+            memories.push((&*array.memory, &mut **numbers));
+        }
+        context.read(&mut memories)
     }
 
     /// The same numbers in another shape.

@@ -5,11 +5,11 @@ use crate::arrays::{Input, Kind, Number, kind};
 use crate::error::exception;
 use crate::gate::run;
 use crate::sequence::counts;
-use isometry_core::scalar::{Scalar, c32, parts};
+use isometry_core::scalar::{Scalar, c32, parts, parts_mut};
 use isometry_core::{Result, Side};
 use isometry_gpu::device::{adapters, context, reset};
 use isometry_gpu::{Array, objects, recurrence};
-use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
+use numpy::{Element, PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -27,6 +27,18 @@ fn uploaded<T: Number + Scalar<Real = f32>>(
     run(array.py(), || Array::upload(&context()?, kind, shape, numbers))
 }
 
+fn downloaded<'py, T: Number + Scalar<Real = f32> + Element>(
+    py: Python<'py>,
+    array: &Array,
+) -> PyResult<Bound<'py, PyAny>> {
+    let numbers = run(py, || {
+        let mut numbers = vec![T::zero(); array.len()];
+        array.download_into(parts_mut(&mut numbers))?;
+        Ok(numbers)
+    })?;
+    Ok(PyArray1::from_vec(py, numbers).reshape(array.shape().to_vec())?.into_any())
+}
+
 #[pymethods]
 impl GpuArray {
     /// A copy of a NumPy array of float32 or complex64 on the device.
@@ -41,14 +53,9 @@ impl GpuArray {
 
     /// Waits for what was submitted, and copies to a NumPy array.
     fn download<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let numbers = run(py, || self.0.download())?;
-        let shape: Vec<usize> = self.0.shape().to_vec();
         match self.0.kind() {
-            isometry_gpu::Kind::Real => Ok(PyArray1::from_vec(py, numbers).reshape(shape)?.into_any()),
-            isometry_gpu::Kind::Complex => {
-                let pairs: Vec<c32> = numbers.chunks_exact(2).map(|x| c32::new(x[0], x[1])).collect();
-                Ok(PyArray1::from_vec(py, pairs).reshape(shape)?.into_any())
-            }
+            isometry_gpu::Kind::Real => downloaded::<f32>(py, &self.0),
+            isometry_gpu::Kind::Complex => downloaded::<c32>(py, &self.0),
         }
     }
 

@@ -66,7 +66,8 @@ pub(super) fn described(adapter: &wgpu::Adapter) -> Adapter {
     };
     let driver = format!("{} {}", info.driver, info.driver_info).trim().to_string();
     let limits = adapter.limits();
-    let most_bytes = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size);
+    // shaders index with 32 bits, and the smallest element has four bytes
+    let most_bytes = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size).min(u32::MAX.into());
     Adapter { name: info.name, kind, backend, driver, most_bytes }
 }
 

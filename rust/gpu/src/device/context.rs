@@ -1,17 +1,19 @@
-//! A device with its queue, its pipelines and its free memory: made at the first call that needs it, one for a process.
+//! A device with its queue, its pipelines and its free memory.
 
 use super::adapter::{Adapter, chosen, described};
 use super::memory::Pool;
+use super::scopes::Scopes;
 use crate::shader::{Interface, Variant};
 use isometry_core::error::{Error, Result};
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process;
 use std::sync::{Arc, Mutex, PoisonError};
 use wgpu::{
     BindGroupLayoutDescriptor, BindGroupLayoutEntry, BindingType, BufferBindingType,
-    ComputePipelineDescriptor, Device, DeviceDescriptor, ErrorFilter, Features, Limits,
-    PipelineCompilationOptions, PipelineLayoutDescriptor, Queue, ShaderModuleDescriptor, ShaderSource,
-    ShaderStages,
+    ComputePipelineDescriptor, Device, DeviceDescriptor, Features, Limits, PipelineCompilationOptions,
+    PipelineLayoutDescriptor, PollType, Queue, ShaderModuleDescriptor, ShaderRuntimeChecks, ShaderSource,
+    ShaderStages, SubmissionIndex,
 };
 
 /// A shader that is ready to run.
@@ -39,34 +41,8 @@ impl std::fmt::Debug for Context {
     }
 }
 
-static CURRENT: Mutex<Option<Arc<Context>>> = Mutex::new(None);
-
-/// The context of this process, made by the first call. A forked child makes its own; that of the parent is left alone, and none
-/// is ended at the exit, where drivers may be gone already.
-pub fn context() -> Result<Arc<Context>> {
-    let mut held = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(context) = held.as_ref().filter(|context| context.alive().is_ok()) {
-        return Ok(context.clone());
-    }
-    let context = Arc::new(Context::new()?);
-    if let Some(before) = held.replace(context.clone())
-        && before.is_inherited()
-    {
-        std::mem::forget(before);
-    }
-    Ok(context)
-}
-
-/// Closes the device of this process, if it is open: its arrays are gone, its memory is free, the next call opens it again.
-pub fn reset() {
-    let mut held = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(context) = held.take_if(|context| !context.is_inherited()) {
-        context.close();
-    }
-}
-
 impl Context {
-    fn new() -> Result<Self> {
+    pub(super) fn new() -> Result<Self> {
         let adapter = chosen()?;
         let limits = adapter.limits();
         let described = described(&adapter);
@@ -84,7 +60,7 @@ impl Context {
             let text = format!("{reason:?}: {message}");
             seen.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(text);
         });
-        // errors are seen by scopes; what comes later is that of a lost device
+        // errors of calls are seen by their scopes; what is outside of them is that of a lost device
         let seen = lost.clone();
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
             seen.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error.to_string());
@@ -120,17 +96,38 @@ impl Context {
     /// Waits for all that was submitted.
     pub fn wait(&self) -> Result<()> {
         self.scoped(|| {
-            let failed = |e| Error::Device(format!("{} did not answer: {e}", self.adapter.name));
-            self.device.poll(wgpu::PollType::wait_indefinitely()).map(|_| ()).map_err(failed)
+            // uploads wait for a submission
+            self.queue.submit([]);
+            self.polled(None)
         })
     }
 
-    fn close(&self) {
-        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
-        lost.get_or_insert_with(|| "it was reset".into());
-        drop(lost);
+    /// Waits for a submission, or for all.
+    pub(super) fn polled(&self, submission_index: Option<SubmissionIndex>) -> Result<()> {
+        let poll = || self.device.poll(PollType::Wait { submission_index, timeout: None });
+        let failed = |why: &str| Error::Device(format!("{} did not answer: {why}", self.adapter.name));
+        // wgpu panics where the device is lost during the wait
+        match catch_unwind(AssertUnwindSafe(poll)) {
+            Ok(done) => done.map(drop).map_err(|e| failed(&e.to_string())),
+            Err(_) => {
+                self.lose("it did not answer".into());
+                self.alive()
+            }
+        }
+    }
+
+    /// What is done from now on fails with this reason, if it is the first.
+    fn lose(&self, why: String) {
+        self.lost.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+    }
+
+    /// Ends the device.
+    pub(super) fn close(&self) {
+        self.lose("it was reset".into());
         self.pool.clear();
         self.device.destroy();
+        // memory that was in use is freed by a poll after its use
+        drop(self.polled(None));
     }
 
     /// Whether it is that of the parent, whose threads a forked child does not have.
@@ -161,16 +158,18 @@ impl Context {
     /// Runs `f`; an error of the device that it causes is returned.
     pub(super) fn scoped<R>(&self, f: impl FnOnce() -> Result<R>) -> Result<R> {
         self.alive()?;
-        let filters = [ErrorFilter::Internal, ErrorFilter::OutOfMemory, ErrorFilter::Validation];
-        let scopes = filters.map(|filter| self.device.push_error_scope(filter));
+        let scopes = Scopes::new(&self.device);
         let done = f();
-        let mut first = None;
-        for scope in scopes.into_iter().rev() {
-            first = first.or(pollster::block_on(scope.pop()));
-        }
+        self.outcome(scopes)?;
+        done
+    }
+
+    /// The error of what was called since the scopes were opened.
+    pub(super) fn outcome(&self, scopes: Scopes) -> Result<()> {
+        let first = scopes.close();
         self.alive()?;
         match first {
-            None => done,
+            None => Ok(()),
             Some(wgpu::Error::OutOfMemory { .. }) => {
                 let name = &self.adapter.name;
                 Err(Error::Device(format!(
@@ -191,11 +190,16 @@ impl Context {
         Ok(pipeline)
     }
 
+    /// Compiles a shader.
     fn compiled(&self, variant: Variant) -> Result<Pipeline> {
         let (name, text) = (variant.shader.name, variant.text());
         let interface = Interface::of(name, &text)?;
         let source = ShaderSource::Wgsl(text.into());
-        let module = self.device.create_shader_module(ShaderModuleDescriptor { label: Some(name), source });
+        let described = ShaderModuleDescriptor { label: Some(name), source };
+        let checks = ShaderRuntimeChecks { force_loop_bounding: false, ..ShaderRuntimeChecks::checked() };
+        // SAFETY: every loop of our shaders counts up to a size, so that none is endless; a counter of wgpu's own in each of them
+        // would be half of the short ones.
+        let module = unsafe { self.device.create_shader_module_trusted(described, checks) };
         let entries: Vec<_> = interface
             .bindings
             .iter()

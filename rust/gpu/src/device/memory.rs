@@ -5,7 +5,7 @@ use super::Context;
 use isometry_core::error::{Error, Result};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
-use wgpu::{Buffer, BufferDescriptor, BufferUsages, MapMode, PollType};
+use wgpu::{Buffer, BufferDescriptor, BufferUsages, MapMode};
 
 /// Free memory.
 #[derive(Default)]
@@ -43,6 +43,11 @@ impl Pool {
         }
     }
 
+    #[cfg(test)]
+    pub fn bytes(&self) -> u64 {
+        self.free().bytes
+    }
+
     /// Returns all free memory to the system.
     pub fn clear(&self) {
         *self.free() = Free::default();
@@ -53,6 +58,8 @@ impl Pool {
 const KEPT: usize = 16;
 /// Free bytes that are kept.
 const KEPT_BYTES: u64 = 1 << 30;
+/// Bytes of an upload that wait for a submission at once.
+const STAGED: usize = 64 << 20;
 /// Bytes of the smallest memory: a binding must not be empty.
 const LEAST: u64 = 256;
 
@@ -84,8 +91,8 @@ impl Drop for Memory {
     fn drop(&mut self) {
         match self.buffer.take() {
             Some(buffer) if self.context.is_inherited() => std::mem::forget(buffer),
-            Some(buffer) => self.context.pool.give(buffer),
-            None => {}
+            Some(buffer) if self.context.lost().is_none() => self.context.pool.give(buffer),
+            _ => {}
         }
     }
 }
@@ -100,6 +107,7 @@ fn rounded(bytes: u64) -> u64 {
 impl Context {
     /// Memory of at least so many bytes, uninitialised.
     pub(crate) fn memory(self: &Arc<Self>, bytes: usize) -> Result<Memory> {
+        self.alive()?;
         let (most, bytes) = (self.most_bytes(), bytes as u64);
         if bytes > most {
             let name = &self.adapter().name;
@@ -110,15 +118,7 @@ impl Context {
         let size = rounded(bytes).min(most / 4 * 4);
         let usage = BufferUsages::STORAGE | BufferUsages::COPY_SRC | BufferUsages::COPY_DST;
         let descriptor = BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
-        let made = || self.scoped(|| Ok(self.device.create_buffer(&descriptor)));
-        let buffer = match self.pool.take(size) {
-            Some(buffer) => buffer,
-            // the memory that is missing may be that of the pool
-            None => made().or_else(|_| {
-                self.pool.clear();
-                made()
-            })?,
-        };
+        let buffer = self.pool.take(size).map_or_else(|| self.buffer(&descriptor), Ok)?;
         #[cfg(test)]
         self.poison(&buffer);
         Ok(Memory { buffer: Some(buffer), context: self.clone() })
@@ -132,43 +132,64 @@ impl Context {
         self.queue.write_buffer(buffer, 0, &bytes);
     }
 
+    /// Copies to the start of memory.
     pub(crate) fn write(&self, memory: &Memory, numbers: &[f32]) -> Result<()> {
-        if numbers.is_empty() {
-            return Ok(());
-        }
-        // SAFETY: every bit pattern of f32 is four bytes.
-        let bytes = unsafe { std::slice::from_raw_parts(numbers.as_ptr().cast(), size_of_val(numbers)) };
         self.scoped(|| {
-            self.queue.write_buffer(memory.buffer()?, 0, bytes);
+            for (part, numbers) in numbers.chunks(STAGED / size_of::<f32>()).enumerate() {
+                // SAFETY: every bit pattern of f32 is four bytes.
+                let bytes =
+                    unsafe { std::slice::from_raw_parts(numbers.as_ptr().cast(), size_of_val(numbers)) };
+                self.queue.write_buffer(memory.buffer()?, (part * STAGED) as u64, bytes);
+                // what was written waits in memory of the host for the next submission
+                if bytes.len() >= STAGED / 64 {
+                    self.queue.submit([]);
+                }
+            }
             Ok(())
         })
     }
 
-    /// Waits for what was submitted, and copies.
-    pub(crate) fn read(&self, memory: &Memory, numbers: &mut [f32]) -> Result<()> {
-        if numbers.is_empty() {
+    /// Copies the starts of several memories: one submission, one wait.
+    pub(crate) fn read(self: &Arc<Self>, to: &mut [(&Memory, &mut [f32])]) -> Result<()> {
+        let size = to.iter().map(|(_, numbers)| size_of_val(&**numbers) as u64).sum();
+        if size == 0 {
             return self.alive();
         }
-        let size = size_of_val(numbers) as u64;
+        let usage = BufferUsages::MAP_READ | BufferUsages::COPY_DST;
+        let copy = self.buffer(&BufferDescriptor { label: None, size, usage, mapped_at_creation: false })?;
         self.scoped(|| {
-            let usage = BufferUsages::MAP_READ | BufferUsages::COPY_DST;
-            let descriptor = BufferDescriptor { label: None, size, usage, mapped_at_creation: false };
-            let copy = self.device.create_buffer(&descriptor);
             let mut encoder = self.device.create_command_encoder(&Default::default());
-            encoder.copy_buffer_to_buffer(memory.buffer()?, 0, &copy, 0, size);
-            self.queue.submit([encoder.finish()]);
+            let mut at = 0;
+            for (memory, numbers) in to.iter() {
+                let bytes = size_of_val(&**numbers) as u64;
+                encoder.copy_buffer_to_buffer(memory.buffer()?, 0, &copy, at, bytes);
+                at += bytes;
+            }
+            let submitted = self.queue.submit([encoder.finish()]);
             let (send, receive) = mpsc::channel();
             copy.map_async(MapMode::Read, .., move |done| drop(send.send(done)));
+            self.polled(Some(submitted))?;
             let failed =
                 |why: String| Error::Device(format!("{} did not answer: {why}", self.adapter().name));
-            self.device.poll(PollType::wait_indefinitely()).map_err(|e| failed(e.to_string()))?;
             let mapped = receive.recv().map_err(|e| failed(e.to_string()))?;
             mapped.map_err(|e| failed(e.to_string()))?;
             let view = copy.get_mapped_range(..).map_err(|e| failed(e.to_string()))?;
-            for (number, bytes) in numbers.iter_mut().zip(view.chunks_exact(4)) {
+            let all = to.iter_mut().flat_map(|(_, numbers)| numbers.iter_mut());
+            for (number, bytes) in all.zip(view.chunks_exact(4)) {
                 *number = f32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
             }
             Ok(())
+        })
+    }
+
+    /// A new buffer.
+    fn buffer(&self, descriptor: &BufferDescriptor<'_>) -> Result<Buffer> {
+        let made = || self.scoped(|| Ok(self.device.create_buffer(descriptor)));
+        made().or_else(|_| {
+            // the memory that is missing may be that of the pool, free once the device has done with it
+            self.pool.clear();
+            self.wait()?;
+            made()
         })
     }
 }

@@ -2,11 +2,16 @@
 
 mod adapter;
 mod context;
+mod current;
 mod memory;
 mod record;
+mod scopes;
+#[cfg(test)]
+mod tests;
 
 pub use adapter::{Adapter, adapters};
-pub use context::{Context, context, reset};
+pub use context::Context;
+pub use current::{context, reset};
 pub use memory::Memory;
 pub use record::IDENTITY;
 pub(crate) use record::Record;

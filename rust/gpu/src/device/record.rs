@@ -1,6 +1,7 @@
 //! Dispatches of one call, recorded and submitted together.
 
 use super::Context;
+use super::scopes::Scopes;
 use crate::Array;
 use crate::shader::{Shader, Variant};
 use isometry_core::error::{Error, Result};
@@ -19,13 +20,16 @@ pub(crate) struct Record {
     pass: Option<ComputePass<'static>>,
     /// What the dispatches use: freed before they are submitted, its memory would be written by a call that comes first.
     held: Vec<Array>,
+    /// Dropped after what they watch.
+    scopes: Scopes,
 }
 
 impl Record {
     pub fn new(context: &Arc<Context>) -> Result<Self> {
         context.alive()?;
+        let scopes = Scopes::new(&context.device);
         let encoder = context.device.create_command_encoder(&Default::default());
-        Ok(Record { context: context.clone(), encoder, pass: None, held: Vec::new() })
+        Ok(Record { context: context.clone(), encoder, pass: None, held: Vec::new(), scopes })
     }
 
     pub fn context(&self) -> &Arc<Context> {
@@ -153,12 +157,11 @@ impl Record {
 
     /// Submits all dispatches; does not wait for them.
     pub fn submit(self) -> Result<()> {
-        let Record { context, encoder, pass, held } = self;
+        let Record { context, encoder, pass, held, scopes } = self;
         drop(pass);
-        let done = context.scoped(|| {
-            context.queue.submit([encoder.finish()]);
-            Ok(())
-        });
+        context.alive()?;
+        context.queue.submit([encoder.finish()]);
+        let done = context.outcome(scopes);
         drop(held);
         done
     }

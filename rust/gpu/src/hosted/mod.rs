@@ -15,23 +15,38 @@ use isometry_core::operator::{Cpu, Operator, Saves, Side};
 use isometry_core::scalar::{Scalar, parts, parts_mut};
 use isometry_core::sizes::size;
 use std::any::TypeId;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// An operator of the core that computes on the device.
 pub struct Hosted<'a, T: Scalar> {
     object: &'a str,
     operator: Box<dyn Cpu<T> + 'a>,
-    context: Arc<Context>,
     kind: Kind,
-    has_kernels: bool,
+    context: OnceLock<Arc<Context>>,
+    has_kernels: OnceLock<bool>,
 }
 
 impl<'a, T: Scalar> Hosted<'a, T> {
     /// The operator of an object, in single precision.
     pub fn new(object: &'a str, operator: Box<dyn Cpu<T> + 'a>) -> Result<Self> {
         let kind = kind_of::<T>()?;
-        let has_kernels = OBJECTS.contains(&object) && !empty(&*operator) && holds(object, &*operator);
-        Ok(Hosted { object, operator, context: context()?, kind, has_kernels })
+        Ok(Hosted { object, operator, kind, context: OnceLock::new(), has_kernels: OnceLock::new() })
+    }
+
+    /// The device, opened where a call needs it.
+    fn context(&self) -> Result<&Arc<Context>> {
+        match self.context.get() {
+            Some(context) => Ok(context),
+            None => context().map(|context| self.context.get_or_init(|| context)),
+        }
+    }
+
+    /// Whether the kernels of the device serve these arguments.
+    fn has_kernels(&self) -> bool {
+        let serve = || {
+            OBJECTS.contains(&self.object) && !empty(&*self.operator) && holds(self.object, &*self.operator)
+        };
+        *self.has_kernels.get_or_init(serve)
     }
 
     /// Runs `f` on the operator of the device.
@@ -73,16 +88,16 @@ impl<'a, T: Scalar> Hosted<'a, T> {
             1 => vec![batch, each],
             _ => vec![batch, n, each / n.max(1)],
         };
-        Array::upload(&self.context, kind, &shape, x)
+        Array::upload(self.context()?, kind, &shape, x)
     }
 
     fn rows(&self, x: &[T], rows: usize, n: usize) -> Result<Array> {
-        Array::upload(&self.context, self.kind, &[self.operator.batch(), rows, n], single(parts(x))?)
+        Array::upload(self.context()?, self.kind, &[self.operator.batch(), rows, n], single(parts(x))?)
     }
 
     fn matrices(&self, w: &[T]) -> Result<Array> {
         let (p, q) = self.operator.shape();
-        Array::upload(&self.context, self.kind, &[self.operator.batch(), p, q], single(parts(w))?)
+        Array::upload(self.context()?, self.kind, &[self.operator.batch(), p, q], single(parts(w))?)
     }
 
     /// W, by the CPU.
@@ -138,18 +153,26 @@ fn fetch<T: Scalar>(array: &Array, out: &mut [T]) -> Result<()> {
     array.download_into(single_mut(parts_mut(out))?)
 }
 
+/// Arrays of the device with the caller's to which they are copied: together, with one wait.
+type Copies<'a> = Vec<(&'a Array, &'a mut [f32])>;
+
 fn wanted<T: Scalar>(bars: &[Bar<'_, T>]) -> Vec<bool> {
     bars.iter().map(|bar| !matches!(bar, Bar::None)).collect()
 }
 
-/// Writes the gradients that were wanted.
-fn collect<T: Scalar>(found: &[Option<Array>], bars: &mut [Bar<'_, T>]) -> Result<()> {
+/// Collects the gradients that were wanted; where there is none it is 0.
+fn collect<'a, T: Scalar>(
+    found: &'a [Option<Array>],
+    bars: &'a mut [Bar<'_, T>],
+    copies: &mut Copies<'a>,
+) -> Result<()> {
     for (bar, found) in bars.iter_mut().zip(found.iter().chain(std::iter::repeat(&None))) {
         match (bar, found) {
-            (Bar::Own(bar), Some(found)) => fetch(found, bar)?,
-            (Bar::Real(bar), Some(found)) => found.download_into(single_mut(bar)?)?,
+            (Bar::Own(bar), Some(found)) => copies.push((found, single_mut(parts_mut(bar))?)),
+            (Bar::Real(bar), Some(found)) => copies.push((found, single_mut(bar)?)),
             (Bar::Own(bar), None) => bar.fill(T::zero()),
-            _ => {}
+            (Bar::Real(bar), None) => single_mut(bar)?.fill(0.0),
+            (Bar::None, _) => {}
         }
     }
     Ok(())
@@ -175,14 +198,14 @@ impl<T: Scalar> Cpu<T> for Hosted<'_, T> {
     fn matrix_saves(&self) -> Result<Saves> {
         match self.operator.matrix_saves()? {
             Saves::Result => Ok(Saves::Result),
-            own if !self.has_kernels => Ok(own),
+            own if !self.has_kernels() => Ok(own),
             Saves::Elements(_) => Ok(Saves::Elements(0)),
         }
     }
 
     fn matrix(&self, out: &mut [T], saved: Option<&mut [T]>, budget: &Budget<'_>) -> Result<()> {
         self.check_matrix("out", out)?;
-        if !self.has_kernels {
+        if !self.has_kernels() {
             return self.operator.matrix(out, saved, budget);
         }
         fetch(&self.on_device(|operator| operator.matrix())?, out)
@@ -197,7 +220,7 @@ impl<T: Scalar> Cpu<T> for Hosted<'_, T> {
     ) -> Result<()> {
         self.check_matrix("ct", ct)?;
         self.check_bars(bars)?;
-        if !self.has_kernels {
+        if !self.has_kernels() {
             return self.operator.matrix_vjp(saved, ct, bars, budget);
         }
         let (ct, wanted) = (self.matrices(ct)?, wanted(bars));
@@ -208,7 +231,9 @@ impl<T: Scalar> Cpu<T> for Hosted<'_, T> {
             };
             operator.matrix_vjp(&w, &ct, &wanted)
         })?;
-        collect(&found, bars)
+        let mut copies = Copies::new();
+        collect(&found, bars, &mut copies)?;
+        Array::download_all(&mut copies)
     }
 
     fn apply_saves(&self, _rows: usize, _side: Side) -> Result<Saves> {
@@ -229,7 +254,7 @@ impl<T: Scalar> Cpu<T> for Hosted<'_, T> {
             return self.operator.apply(x, rows, side, out, None, budget);
         }
         let x = self.rows(x, rows, self.features(side).0)?;
-        if !self.has_kernels {
+        if !self.has_kernels() {
             let w = self.matrices(&self.formed(budget)?)?;
             return fetch(&Dense::new(&w)?.apply(&x, side)?, out);
         }
@@ -256,10 +281,8 @@ impl<T: Scalar> Cpu<T> for Hosted<'_, T> {
         let (x, ct) = (self.rows(x, rows, from)?, self.rows(ct, rows, into)?);
         let wanted = wanted(bars);
         let x_wanted = x_bar.is_some();
-        let pulled = if self.has_kernels {
-            let pulled = self.on_device(|operator| operator.apply_vjp(&x, &ct, side, &wanted, x_wanted))?;
-            collect(&pulled.arguments, bars)?;
-            pulled
+        let pulled = if self.has_kernels() {
+            self.on_device(|operator| operator.apply_vjp(&x, &ct, side, &wanted, x_wanted))?
         } else {
             let formed = self.formed(budget)?;
             let w = self.matrices(&formed)?;
@@ -273,9 +296,13 @@ impl<T: Scalar> Cpu<T> for Hosted<'_, T> {
             }
             pulled
         };
-        match (pulled.x, x_bar) {
-            (Some(found), Some(x_bar)) => fetch(&found, x_bar),
-            _ => Ok(()),
+        let mut copies = Copies::new();
+        if self.has_kernels() {
+            collect(&pulled.arguments, bars, &mut copies)?;
         }
+        if let (Some(found), Some(x_bar)) = (&pulled.x, x_bar) {
+            copies.push((found, single_mut(parts_mut(x_bar))?));
+        }
+        Array::download_all(&mut copies)
     }
 }

@@ -1,13 +1,13 @@
 //! The recurrence on the caller's arrays.
 
-use super::{Hosted, fetch, single, single_mut, zeros};
+use super::{Copies, Hosted, fetch, single, single_mut, zeros};
 use crate::recurrence::{self as device, Forward, Wanted};
 use crate::{Array, Kind};
 use isometry_core::argument::Bar;
 use isometry_core::error::Result;
 use isometry_core::operator::{Operator, Saves};
 use isometry_core::recurrence::{Gradients, Sequence};
-use isometry_core::scalar::{Scalar, parts};
+use isometry_core::scalar::{Scalar, parts, parts_mut};
 use isometry_core::{Budget, Error};
 
 /// The arrays of a sequence on the device.
@@ -25,8 +25,8 @@ impl<T: Scalar> Hosted<'_, T> {
         sequence.check()?;
         let Sequence { steps, batch, features, n, .. } = *sequence;
         let send =
-            |x: &[T], shape: &[usize]| Array::upload(&self.context, self.kind, shape, single(parts(x))?);
-        let real = |x: &[T::Real]| Array::upload(&self.context, Kind::Real, &[x.len()], single(x)?);
+            |x: &[T], shape: &[usize]| Array::upload(self.context()?, self.kind, shape, single(parts(x))?);
+        let real = |x: &[T::Real]| Array::upload(self.context()?, Kind::Real, &[x.len()], single(x)?);
         if self.operator.batch() != 1 || self.shape() != (n, n) {
             return Err(Error::shape(
                 "transition",
@@ -63,7 +63,7 @@ impl<T: Scalar> Hosted<'_, T> {
         self.check_bars(bars)?;
         let sent = self.sequence(sequence, budget)?;
         let shape = [sequence.steps, sequence.batch, sequence.n];
-        let send = |x: &[T]| Array::upload(&self.context, self.kind, &shape, single(parts(x))?);
+        let send = |x: &[T]| Array::upload(self.context()?, self.kind, &shape, single(parts(x))?);
         let (ct, states) = (send(ct)?, send(states)?);
         let Gradients { x, input_weight, h0, bias, activation_bias } = gradients;
         let wanted = Wanted {
@@ -79,21 +79,22 @@ impl<T: Scalar> Hosted<'_, T> {
         if let Some(w_bar) = &found.w {
             self.pull_device_matrix(&sent.w, w_bar, bars, budget)?;
         }
-        let pairs = [(found.x, x), (found.input_weight, input_weight), (found.h0, h0), (found.bias, bias)];
-        for (found, to) in pairs {
+        let mut copies = Copies::new();
+        let own = [(&found.x, x), (&found.input_weight, input_weight), (&found.h0, h0), (&found.bias, bias)];
+        for (found, to) in own {
             if let (Some(found), Some(to)) = (found, to) {
-                fetch(&found, to)?;
+                copies.push((found, single_mut(parts_mut(to))?));
             }
         }
-        match (found.activation_bias, activation_bias) {
-            (Some(found), Some(to)) => found.download_into(single_mut(to)?),
-            _ => Ok(()),
+        if let (Some(found), Some(to)) = (&found.activation_bias, activation_bias) {
+            copies.push((found, single_mut(to)?));
         }
+        Array::download_all(&mut copies)
     }
 
     /// W on the device.
     fn device_matrix(&self, budget: &Budget<'_>) -> Result<Array> {
-        if self.has_kernels {
+        if self.has_kernels() {
             return self.on_device(|operator| operator.matrix());
         }
         self.matrices(&self.formed(budget)?)
@@ -108,11 +109,13 @@ impl<T: Scalar> Hosted<'_, T> {
         budget: &Budget<'_>,
     ) -> Result<()> {
         let (p, q) = self.shape();
-        if self.has_kernels {
+        if self.has_kernels() {
             let (w, w_bar) = (w.reshaped(&[1, p, q])?, w_bar.reshaped(&[1, p, q])?);
             let wanted = super::wanted(bars);
             let found = self.on_device(|operator| operator.matrix_vjp(&w, &w_bar, &wanted))?;
-            return super::collect(&found, bars);
+            let mut copies = Copies::new();
+            super::collect(&found, bars, &mut copies)?;
+            return Array::download_all(&mut copies);
         }
         let mut host = zeros::<T>(p * q)?;
         fetch(w_bar, &mut host)?;

@@ -1,0 +1,63 @@
+//! The context of this process. It belongs to the process: after `fork` the child finds a different process id and opens a device of
+//! its own; that of the parent, whose driver's threads do not exist in the child, is left alone.
+
+use super::Context;
+use isometry_core::error::Result;
+use std::process;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The context of a process. Never freed; a child, which may find the lock taken for ever, has a cell of its own.
+struct Cell {
+    process: u32,
+    context: Mutex<Option<Arc<Context>>>,
+}
+
+static CELL: AtomicPtr<Cell> = AtomicPtr::new(ptr::null_mut());
+
+fn cell() -> &'static Cell {
+    loop {
+        let found = CELL.load(Ordering::Acquire);
+        // SAFETY: null, or a cell that was leaked.
+        if let Some(cell) = unsafe { found.as_ref() }
+            && cell.process == process::id()
+        {
+            return cell;
+        }
+        let own = Box::into_raw(Box::new(Cell { process: process::id(), context: Mutex::default() }));
+        if CELL.compare_exchange(found, own, Ordering::AcqRel, Ordering::Acquire).is_err() {
+            // SAFETY: no other thread has seen it.
+            drop(unsafe { Box::from_raw(own) });
+        }
+    }
+}
+
+fn held() -> MutexGuard<'static, Option<Arc<Context>>> {
+    cell().context.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The context of this process, opened by the first call, and again once the device was lost. It is not ended at the exit, where
+/// drivers may be gone already.
+pub fn context() -> Result<Arc<Context>> {
+    let usable = |context: &Arc<Context>| context.lost().is_none();
+    if let Some(context) = held().clone().filter(usable) {
+        return Ok(context);
+    }
+    // opening takes long, and other threads may do the same meanwhile
+    let opened = Arc::new(Context::new()?);
+    let mut held = held();
+    if let Some(context) = held.clone().filter(usable) {
+        return Ok(context);
+    }
+    *held = Some(opened.clone());
+    Ok(opened)
+}
+
+/// Closes the device of this process, if it is open: its arrays are gone, its memory is free, the next call opens it again.
+pub fn reset() {
+    let context = held().take();
+    if let Some(context) = context {
+        context.close();
+    }
+}
