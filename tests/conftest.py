@@ -68,7 +68,21 @@ def _backend(request):
 
         poison()
     with iso.use_backend(backend):
+        if backend == "gpu":
+            refused()
         yield
+
+
+def refused():
+    """Calls of both faces go to the GPU: it alone refuses double precision."""
+    import torch
+
+    import isometry as iso
+    import isometry.torch as it
+
+    for op in (iso.Cayley(np.zeros(3)), it.Cayley(torch.zeros(3, dtype=torch.float64))):
+        with pytest.raises(TypeError, match="the GPU computes in float32"):
+            op.matrix()
 
 
 @pytest.fixture

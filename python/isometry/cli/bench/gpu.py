@@ -74,7 +74,7 @@ def make_row(
 
     def by_torch() -> Results:
         found = torch_call(tensors)
-        if DEVICE == "cuda":
+        if DEVICE != "cpu":
             torch.cuda.synchronize()
         return found
 
@@ -92,7 +92,7 @@ def make_row(
         ours=Candidate("isometry", waited, downloaded),
         peers=peers,
         reference=lambda: call(wide),
-        bars=[Bar(torchs, goal, goal, (torchs,))] if DEVICE == "cuda" else [],
+        bars=[Bar(torchs, goal, goal, (torchs,))] if DEVICE != "cpu" else [],
         **keywords,
     )
 
