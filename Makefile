@@ -9,7 +9,7 @@ export VIRTUAL_ENV := $(VENV)
 export PYO3_PYTHON := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help env build demo test test-all test-gpu rust-tests python-tests valgrind lint bench measurements figures wheel docs clean
+.PHONY: help env build demo test test-all test-gpu gpu-tests gpu-laws rust-tests python-tests valgrind lint bench measurements figures wheel docs clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -52,11 +52,17 @@ python-tests: build
 	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal -m "not alone and not long"
 	"$(BIN)/python" -m pytest -q -m "alone and not long"
 
-# Without a GPU on the software adapter: ISOMETRY_GPU_ADAPTER=llvmpipe (apt install mesa-vulkan-drivers).
-test-gpu: build  ## the GPU backend, on the adapter that ISOMETRY_GPU_ADAPTER names
+# Without a GPU on the software adapter: ISOMETRY_GPU_ADAPTER=llvmpipe (apt install mesa-vulkan-drivers libvulkan1).
+test-gpu: gpu-tests gpu-laws  ## the GPU backend, on the adapter that ISOMETRY_GPU_ADAPTER names
+
+gpu-tests gpu-laws: export ISOMETRY_REQUIRE_GPU := 1
+
+gpu-tests: build
 	cargo test --release --locked -q -p isometry-gpu
-	ISOMETRY_REQUIRE_GPU=1 "$(BIN)/python" -m pytest -q -n 2 --dist worksteal tests/gpu
-	ISOMETRY_REQUIRE_GPU=1 "$(BIN)/python" -m pytest -q -n 2 --dist worksteal tests/laws --backend gpu
+	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal tests/gpu
+
+gpu-laws: build
+	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal tests/laws --backend gpu
 
 valgrind: build  ## the Rust tests with small sizes under valgrind, portable and AVX2 (it does not support AVX-512); some half an hour
 	@command -v valgrind > /dev/null || { echo "make valgrind needs valgrind (apt install valgrind)"; exit 1; }

@@ -87,7 +87,7 @@ def test_torch_on_cuda_stays_there(monkeypatch):
     """The peers of the bench, on a substitute for a device of CUDA."""
     monkeypatch.setattr(gpu, "DEVICE", "cuda:0")
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
-    monkeypatch.setattr(torch.nn.RNN, "flatten_parameters", lambda self: None)  # a call of cuDNN
+    monkeypatch.setattr(torch.nn.RNN, "flatten_parameters", lambda _: None)  # a call of cuDNN
     with Elsewhere():
         for row in gpu.rows(quick=True):
             assert not torch.backends.cuda.matmul.allow_tf32 and not torch.backends.cudnn.allow_tf32
