@@ -1,0 +1,122 @@
+"""Every layer inside of `use_backend("gpu")`: the numbers of the CPU."""
+
+import pytest
+import torch
+from torch.nn.utils.rnn import PackedSequence, pack_sequence
+
+import isometry.torch as it
+import tolerance
+from kernel_calls import recorded
+from layers import GATED, B, D, N, T, build, draw, each_kind
+
+#: Packed sequences of these lengths.
+LENGTHS = (2, T, 1)
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    return recorded(monkeypatch)
+
+
+def close(found, expected, what):
+    assert found.dtype == expected.dtype
+    tolerance.close(found.detach(), expected.detach(), tolerance.sequence_gradient("float32", N, 2 * T), what)
+
+
+def single(*shape, seed=0):
+    return draw(*shape, seed=seed, dtype=torch.float32)
+
+
+def packed():
+    return pack_sequence([single(k, D, seed=k) for k in LENGTHS], enforce_sorted=False)
+
+
+#: name -> (keywords of the layer, input, the batch of the initial states; None without).
+INPUTS = {
+    "plain": ({}, lambda: single(T, B, D), None),
+    "states": ({}, lambda: single(T, B, D), (B,)),
+    "batch_first": ({"batch_first": True}, lambda: single(B, T, D), (B,)),
+    "no batch": ({}, lambda: single(T, D), ()),
+    "an empty batch": ({"trainable_h0": True}, lambda: single(T, 0, D), None),
+    "packed": ({}, packed, (len(LENGTHS),)),
+    "trained state": ({"trainable_h0": True, "bias": False}, packed, None),
+}
+
+
+def run(layer, x, batch):
+    """Output, last states, and all gradients."""
+    data = x.data if isinstance(x, PackedSequence) else x
+    given = [data.requires_grad_(), *layer.parameters()]
+    h0 = None
+    if batch is not None:
+        h0 = draw(4, *batch, N, dtype=torch.complex64 if layer.is_complex else torch.float32).requires_grad_()
+        given.append(h0)
+    out, last = layer(x, h0)
+    out = out.data if isinstance(x, PackedSequence) else out
+    score = sum((t.abs().square() + t.real).sum() for t in (out, last))
+    return out, last, *torch.autograd.grad(score, given)
+
+
+@each_kind
+@pytest.mark.parametrize("form", INPUTS)
+def test_layers_are_those_of_the_cpu(form, name, calls):
+    """Two layers, two directions; gated ones are left to the CPU."""
+    keywords, make, batch = INPUTS[form]
+    layer = build(name, 2, bidirectional=True, dtype=torch.float32, **keywords)
+    results = []
+    for backend in ("cpu", "gpu"):
+        with it.use_backend(backend):
+            results.append(run(layer, make(), batch))
+        assert calls.taken().backends == {"cpu" if name in GATED else backend}
+    for k, (expected, found) in enumerate(zip(*results, strict=True)):
+        close(found, expected, f"{name}, {form}, {k}")
+
+
+@each_kind
+def test_matrices_are_those_of_the_cpu(name):
+    layer = build(name, 2, bidirectional=True, dtype=torch.float32)
+    if not hasattr(layer, "recurrent_matrix"):
+        assert name in ("gru", "rum")
+        return
+    parameters = list(layer.recurrent_parameters())
+    for k, reverse in ((0, False), (1, True)):
+        pairs = []
+        for backend in ("gpu", "cpu"):
+            with it.use_backend(backend):
+                w = layer.recurrent_matrix(k, reverse)
+            score = (w.abs().square() * torch.arange(N)).sum() + w.real.sum()
+            pairs.append((w, *torch.autograd.grad(score, parameters, allow_unused=True)))
+        for found, expected in zip(*pairs, strict=True):
+            assert (found is None) == (expected is None)
+            if found is not None:
+                close(found, expected, name)
+
+
+@each_kind
+def test_double_precision_is_refused(name):
+    """But for the layers that are left to the CPU."""
+    layer, x = build(name), draw(T, B, D)
+    with it.use_backend("gpu"):
+        if name in GATED:
+            assert torch.equal(layer(x)[0], build(name)(x)[0])
+        else:
+            with pytest.raises(TypeError, match="float32 and complex64"):
+                layer(x)
+
+
+def test_training_is_that_of_the_cpu():
+    """Steps of an optimiser, in a block and without."""
+    losses = []
+    for backend in ("gpu", "cpu"):
+        layer = build("scornn", dtype=torch.float32)
+        optimizer, found = torch.optim.SGD(layer.parameters(), lr=0.01), []
+        for seed in range(20):
+            x = single(T, B, D, seed=seed)
+            with it.use_backend(backend):
+                loss = (layer(x)[1][0].sum(-1) - x.sum((0, 2)).tanh()).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            found.append(loss.item())
+        losses.append(found)
+    tolerance.close(*losses, tolerance.training("float32", 20), "losses")

@@ -1,0 +1,373 @@
+"""Tensors with `backend="gpu"`: the numbers of the CPU, and the backend that a keyword or a block names."""
+
+import threading
+
+import numpy as np
+import pytest
+import torch
+from torch.func import grad, jvp, vmap
+
+import isometry.torch as it
+import tolerance
+from backends import SINGLE
+from kernel_calls import recorded
+
+N, T, B, D = 12, 4, 3, 5
+KINDS = {"real": torch.float32, "complex": torch.complex64}
+each_kind = pytest.mark.parametrize("dtype", KINDS.values(), ids=KINDS)
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    return recorded(monkeypatch)
+
+
+def draw(rng, *shape, dtype=torch.float32):
+    a = rng.standard_normal(shape)
+    return torch.from_numpy(a + 1j * rng.standard_normal(shape) if dtype.is_complex else a).to(dtype)
+
+
+def leaves(tensors):
+    return [t.detach().clone().requires_grad_(t.is_floating_point() or t.is_complex()) for t in tensors]
+
+
+def close(found, expected, what="value"):
+    assert found.dtype == expected.dtype
+    found, expected = (t.detach().resolve_conj() for t in (found, expected))
+    tolerance.close(found, expected, tolerance.sequence_gradient("float32", N, T), what)
+
+
+def score(out):
+    """A smooth real number that is not constant for orthogonal W."""
+    weight = torch.linspace(0.5, 2.0, out.shape[-1])
+    return (weight * (out.abs().square() + out.real)).sum()
+
+
+def gradients(f, at, **keywords):
+    """f and the gradients of its score."""
+    at = leaves(at)
+    out = f(*at)
+    asked = [t for t in at if t.requires_grad]
+    return out, torch.autograd.grad(score(out), asked, allow_unused=True, **keywords)
+
+
+def same(f, at, **keywords):
+    """Values and gradients of f inside of a block of the GPU and of the CPU."""
+    results = []
+    for backend in ("gpu", "cpu"):
+        with it.use_backend(backend):
+            results.append(gradients(f, at, **keywords))
+    (found, bars), (expected, expected_bars) = results
+    close(found, expected)
+    for k, (bar, expected_bar) in enumerate(zip(bars, expected_bars, strict=True)):
+        assert (bar is None) == (expected_bar is None)
+        if bar is not None:
+            close(bar, expected_bar, f"gradient {k}")
+
+
+# ---------------------------------------------------------------- the numbers
+
+
+@pytest.mark.parametrize("batch", [(), (2,)], ids=["one", "stack"])
+def test_operators_are_those_of_the_cpu(case, batch, seed, calls):
+    """Every object: by its own kernels, or through its matrix."""
+    drawn = case.draw(seed, N, batch)
+    names, at = list(drawn), [torch.from_numpy(a) for a in drawn.values()]
+    build = lambda *given: case.build(it, dict(zip(names, given, strict=True)), N)
+    op = build(*at)
+    x, y = (draw(seed, 3, *op.batch_shape, k, dtype=op.dtype) for k in op.shape[::-1])
+    for call in (
+        lambda x, _, *at: build(*at).apply(x),
+        lambda _, y, *at: build(*at).apply_adjoint(y),
+        lambda _x, _y, *at: build(*at).matrix(),
+    ):
+        same(call, (x, y, *at))
+        made = calls.taken()
+        # the second half is the computation on the CPU; a dense matrix needs no kernel
+        assert [call.backend for call in made] == [*["gpu"] * (len(made) // 2), *["cpu"] * (len(made) // 2)]
+        assert made or case.stem == "dense"
+
+
+test_operators_are_those_of_the_cpu.select = lambda case: case.first and case.dtype in SINGLE
+
+
+def products(rng, dtype):
+    a, b = it.Householder(draw(rng, N, 3, dtype=dtype)), it.Mesh(draw(rng, N - 1), n=N, layers=2)
+    stack = it.Cayley(draw(rng, 2, N * (N - 1) // 2, dtype=dtype) / 8)
+    return {"a @ b": a @ b, "b @ a.H": b @ a.H, "stack": stack.H @ a, "own": Own(b.matrix()) @ a}
+
+
+class Own(it.Operator):
+    """An operator of a user's, by its matrix alone."""
+
+    def __init__(self, weight):
+        super().__init__(shape=tuple(weight.shape), dtype=weight.dtype)
+        self.weight = weight
+        self.asked = []
+
+    def matrix(self, *, backend=None, check_finite=True):  # noqa: ARG002
+        self.asked.append(backend)
+        return self.weight
+
+
+@each_kind
+@pytest.mark.parametrize("name", ["a @ b", "b @ a.H", "stack", "own"])
+def test_expressions_are_those_of_the_cpu(name, dtype, seed, calls):
+    op = products(seed, dtype)[name]
+    x, y = draw(seed, 4, *op.batch_shape, N, dtype=dtype), draw(seed, *op.batch_shape, 4, N, dtype=dtype)
+    for call in (lambda: op(x), lambda: op.H(x), lambda: y @ op, lambda: op @ y.mT, lambda: op.matrix()):
+        with it.use_backend("cpu"):
+            expected = call()
+        assert calls.taken().backends == {"cpu"}
+        with it.use_backend("gpu"):
+            close(call(), expected, name)
+        assert calls.taken().backends == {"gpu"}
+    for call in (lambda **k: op.apply(x, **k), lambda **k: op.apply_adjoint(x, **k), op.matrix):
+        expected = call()
+        calls.clear()
+        close(call(backend="gpu"), expected, name)
+        assert calls.taken().backends == {"gpu"}
+    if name == "own":
+        assert op.operators[0].asked[-1] == "gpu"
+
+
+@each_kind
+@pytest.mark.parametrize("kind", ["householder", "mesh", "own", "product"])
+@pytest.mark.parametrize("option", ["plain", "lengths", "sorted", "input"])
+def test_recurrences_are_those_of_the_cpu(option, kind, dtype, seed, calls):
+    """An object of the package is passed itself, any other operator by its matrix."""
+    vectors, theta = draw(seed, N, 3, dtype=dtype), draw(seed, N - 1)
+    make = {
+        "householder": lambda v, _: it.Householder(v),
+        "mesh": lambda _, t: it.Mesh(t, n=N, layers=2),
+        "own": lambda v, _: Own(v @ v.mH / N),
+        "product": lambda v, t: it.Householder(v) @ it.Mesh(t, n=N, layers=2),
+    }[kind]
+    x, v, b, h0 = (draw(seed, *shape, dtype=dtype) for shape in ((T, B, D), (N, D), (N,), (B, N)))
+    bias, setting = draw(seed, N), {"activation": "modrelu"}
+    setting |= {
+        "lengths": {"lengths": [2, 4, 1], "reverse": True},
+        "sorted": {"lengths": [4, 2, 1]},
+        "input": {"activation_on": "input"},
+    }.get(option, {})
+
+    def states(vectors, theta, x, v, b, h0, bias):
+        op = make(vectors, theta)
+        return it.recurrence(op, x, v, h0=h0, bias=b, activation_bias=bias, **setting)
+
+    same(states, (vectors, theta, x, v, b, h0, bias))
+    itself = kind if kind in ("householder", "mesh") else "dense"
+    assert calls.of("recurrence")[0] == (itself, "gpu")
+    assert calls.of("recurrence_vjp")[0] == (itself, "gpu")
+    if itself == kind:
+        assert not [call for call in calls if call.kernel.startswith("operator_matrix") and call.backend == "gpu"]
+
+
+def test_a_recurrence_on_the_gpu_takes_the_object_where_the_cpu_takes_its_matrix(seed, calls):
+    u, x, v = draw(seed, N, N), draw(seed, 8 * T, B, D), draw(seed, N, D)
+    same(lambda u: it.recurrence(it.Householder(u), x, v), (u,))
+    assert calls.of("recurrence") == [("householder", "gpu"), ("dense", "cpu")]
+    assert calls.of("recurrence_vjp") == [("householder", "gpu"), ("dense", "cpu")]
+    assert calls.of("operator_matrix") == [("householder", "cpu")]
+
+
+def test_a_real_transition_in_a_complex_recurrence(seed):
+    u, x, v = draw(seed, N, 3), draw(seed, T, B, D, dtype=torch.complex64), draw(seed, N, D)
+    same(lambda u, x, v: it.recurrence(it.Householder(u), x, v), (u, x, v))
+
+
+# ---------------------------------------------------------------- derivatives
+
+
+@each_kind
+@pytest.mark.parametrize("kind", ["apply", "matrix", "recurrence"])
+def test_gradients_of_gradients(kind, dtype, seed):
+    u, x = draw(seed, N, 3, dtype=dtype), draw(seed, T, B, N, dtype=dtype)
+    v = torch.eye(N, dtype=dtype)
+    f = {
+        "apply": lambda u, x: it.Householder(u).apply(x),
+        "matrix": lambda u, x: it.Householder(u).matrix() + x[0, 0],
+        "recurrence": lambda u, x: it.recurrence(it.Householder(u), x, v),
+    }[kind]
+
+    def first(u, x):
+        return torch.autograd.grad(score(f(u, x)), u, create_graph=True)[0]
+
+    same(first, (u, x))
+
+
+@pytest.mark.parametrize("kind", ["apply", "recurrence"])
+def test_transforms(kind, seed):
+    """The transforms of torch.func inside of a block."""
+    u, x = draw(seed, N, 3), draw(seed, T, B, N)
+    f = {
+        "apply": lambda u: it.Householder(u).apply(x),
+        "recurrence": lambda u: it.recurrence(it.Householder(u), x, torch.eye(N)),
+    }[kind]
+    for transformed in (
+        lambda u: grad(lambda u: score(f(u)))(u),
+        lambda u: jvp(f, (u,), (torch.ones_like(u),))[1],
+        lambda u: vmap(f)(torch.stack((u, 2 * u))),
+        lambda u: vmap(grad(lambda u: score(f(u))))(torch.stack((u, 2 * u))),
+    ):
+        expected = transformed(u)
+        with it.use_backend("gpu"):
+            close(transformed(u), expected)
+
+
+def test_no_gradients_no_elements_and_strides(seed):
+    op, x = it.Cayley(draw(seed, N * (N - 1) // 2)), draw(seed, 4, N)
+    with it.use_backend("gpu"), torch.no_grad():
+        assert op(x).grad_fn is None
+        assert op(x[:0]).shape == (0, N)
+        close(op(x.mT.contiguous().mT), op.apply(x, backend="cpu"))
+    with it.use_backend("gpu"), torch.inference_mode():
+        close(op(x), op.apply(x, backend="cpu"))
+
+
+# ---------------------------------------------------------------- where
+
+
+def of_all(rng, dtype=torch.float32):
+    """Computations that take the keyword, and a tensor that they have a gradient of."""
+    u, x = draw(rng, N, 3, dtype=dtype).requires_grad_(), draw(rng, T, B, N, dtype=dtype)
+    op, v = it.Householder(u), torch.eye(N, dtype=dtype)
+    turned = (op @ it.Mesh(draw(rng, N - 1, dtype=dtype), n=N, layers=2)).H
+    stack = it.Cayley(draw(rng, B, 1, dtype=dtype).requires_grad_())
+    return {
+        "apply": (lambda **k: op.apply(x, **k), u),
+        "call": (lambda **k: op(x, **k), u),
+        "apply_adjoint": (lambda **k: op.apply_adjoint(x, **k), u),
+        "matrix": (lambda **k: op.matrix(**k), u),
+        "complex rows": (lambda **k: op.apply(x + 0j, **k), u),
+        "product": (lambda **k: turned.apply(x, **k), u),
+        "matrix of a product": (lambda **k: turned.matrix(**k), u),
+        "stack": (lambda **k: stack.apply(x[..., :2], **k), stack.upper),
+        "matrices": (lambda **k: stack.matrix(**k), stack.upper),
+        "recurrence": (lambda **k: it.recurrence(op, x, v, **k), u),
+        "recurrence, product": (lambda **k: it.recurrence(turned, x, v, **k), u),
+    }
+
+
+each_call = pytest.mark.parametrize("name", of_all(np.random.default_rng(0)))
+
+
+@each_call
+def test_the_keyword_wins_over_the_block(name, seed, calls):
+    """And a gradient is computed where the value was, inside of a block or behind it."""
+    call, at = of_all(seed)[name]
+    for block, keyword in (("cpu", None), ("cpu", "gpu"), ("gpu", None), ("gpu", "cpu"), ("gpu", "gpu")):
+        with it.use_backend(block):
+            out = call(backend=keyword)
+        expected = {keyword or block}
+        assert calls.taken().backends == expected
+        (bar,) = torch.autograd.grad(score(out), at, retain_graph=True)
+        assert calls.taken().backends == expected
+        with it.use_backend("cpu" if expected == {"gpu"} else "gpu"):
+            (again,) = torch.autograd.grad(score(out), at)
+        assert calls.taken().backends == expected
+        assert torch.equal(bar, again)
+
+
+@each_call
+def test_there_is_no_third_backend(name, seed):
+    call, _ = of_all(seed)[name]
+    for block in ("cpu", "gpu"):
+        with it.use_backend(block), pytest.raises(ValueError, match="backend must be 'cpu' or 'gpu', not 'cuda'"):
+            call(backend="cuda")
+
+
+def test_a_block_ends_with_an_error(seed, calls):
+    op, x = it.Householder(draw(seed, N, 3)), draw(seed, N)
+    with pytest.raises(ZeroDivisionError), it.use_backend("gpu"):
+        op(x)
+        1 / 0
+    op(x)
+    with it.use_backend("gpu"):
+        with it.use_backend("cpu"):
+            op(x)
+        op(x)
+    assert [call.backend for call in calls] == ["gpu", "cpu", "cpu", "gpu"]
+
+
+def test_a_block_holds_for_its_own_thread(seed, calls):
+    op, x, entered, done = it.Householder(draw(seed, N, 3)), draw(seed, N), threading.Event(), threading.Event()
+
+    def inside():
+        with it.use_backend("gpu"):
+            entered.set()
+            done.wait(60)
+            op(x)
+
+    thread = threading.Thread(target=inside)
+    thread.start()
+    assert entered.wait(60)
+    op(x)
+    assert calls.taken().backends == {"cpu"}
+    with it.use_backend("gpu"):
+        other = threading.Thread(target=op, args=(x,))
+        other.start()
+        other.join()
+    assert calls.taken().backends == {"cpu"}
+    done.set()
+    thread.join()
+    assert calls.taken().backends == {"gpu"}
+
+
+# ---------------------------------------------------------------- what is left to the CPU, or refused
+
+
+@each_call
+def test_double_precision_is_refused(name, seed):
+    """By the call, not by the block."""
+    call, _ = of_all(seed, torch.float64)[name]
+    with it.use_backend("gpu"):
+        with pytest.raises(TypeError, match="float32 and complex64: convert the arrays, or use"):
+            call()
+        assert call(backend="cpu").isfinite().all()
+    with pytest.raises(TypeError, match="float32 and complex64"):
+        call(backend="gpu")
+
+
+def gated(seed):
+    """The functions that have no kernels on the GPU."""
+    x, h = draw(seed, T, B, D), torch.zeros(3, N)
+    w, u, e = draw(seed, 3, N, N) / N, draw(seed, 3, N, D), draw(seed, N, D)
+    op = it.Mesh(draw(seed, N - 1).requires_grad_(), n=N, layers=2)
+    many = it.Householder(draw(seed, N, N).requires_grad_())
+    return {
+        "gru": lambda **k: it.gru(x, w, u, h, **k),
+        "goru": lambda **k: it.goru(op, x, w[:2], u, h, **k),
+        "goru through its matrix": lambda **k: it.goru(many, x, w[:2], u, h, **k),
+        "rum": lambda **k: it.rum(x, w[:2].flatten(0, 1), u[:2].flatten(0, 1), None, e, None, **k)[0],
+    }
+
+
+@pytest.mark.parametrize("name", gated(np.random.default_rng(0)))
+def test_gated_recurrences_are_left_to_the_cpu(name, seed, calls):
+    """All of it: the matrix of a transition too, and the gradients."""
+    call = gated(seed)[name]
+    expected = call()
+    for keywords in ({}, {"backend": "cpu"}):
+        with it.use_backend("gpu"):
+            found = call(**keywords)
+            if found.requires_grad:
+                found.sum().backward()
+        assert torch.equal(found, expected)
+    assert calls.taken().backends == {"cpu"}
+    for block in ("cpu", "gpu"):
+        with it.use_backend(block):
+            with pytest.raises(NotImplementedError, match="no kernels on the GPU"):
+                call(backend="gpu")
+            with pytest.raises(ValueError, match="backend must be"):
+                call(backend="cuda")
+    assert not calls
+
+
+def test_activations_are_left_to_the_cpu(seed, calls):
+    z = draw(seed, 3, N).requires_grad_()
+    with it.use_backend("gpu"):
+        out = it.activate(z, "tanh")
+        out.sum().backward()
+    assert torch.equal(out, it.activate(z, "tanh"))
+    assert calls.backends == {"cpu"}

@@ -1,0 +1,66 @@
+"""Which kernels a computation of the torch face calls, and where they run."""
+
+import importlib
+from typing import NamedTuple
+
+import isometry.torch as it
+from isometry import _core
+from isometry.torch.operators import _operator
+from isometry.torch.operators._functions import functions
+
+KERNELS = [
+    f"{name}{way}"
+    for name in ("operator_matrix", "operator_apply", "recurrence", "gru", "rum", "activate")
+    for way in ("", "_vjp")
+]
+#: What holds kernels of its own: the classes, and the modules that apply any operator through its matrix.
+HOLDERS = [
+    *((kind, "_functions") for kind in vars(it).values() if isinstance(kind, type) and hasattr(kind, "_functions")),
+    (_operator, "THROUGH_MATRIX"),
+    (importlib.import_module("isometry.torch.recurrence"), "THROUGH_MATRIX"),
+]
+
+
+class Call(NamedTuple):
+    """A kernel, its first argument (the name of an object where it takes one), and the backend."""
+
+    kernel: str
+    first: object
+    backend: str
+
+
+class Calls(list):
+    """The calls that were made."""
+
+    def taken(self):
+        """Those since the last time."""
+        taken = Calls(self)
+        self.clear()
+        return taken
+
+    @property
+    def backends(self):
+        return {call.backend for call in self}
+
+    def of(self, kernel):
+        """(first argument, backend) of the calls of a kernel."""
+        return [(call.first, call.backend) for call in self if call.kernel == kernel]
+
+
+def recorded(monkeypatch):
+    """The calls from now on."""
+    calls = Calls()
+
+    def watched(name, kernel):
+        def call(*arguments):
+            calls.append(Call(name, arguments[0], "gpu" if arguments[-1] == "gpu" else "cpu"))
+            return kernel(*arguments)
+
+        return call
+
+    for name in KERNELS:
+        monkeypatch.setattr(_core, name, watched(name, getattr(_core, name)))
+    for holder, name in HOLDERS:
+        held = getattr(holder, name)
+        monkeypatch.setattr(holder, name, functions(held.declaration, held.matrix_formula, held.apply_formula))
+    return calls
