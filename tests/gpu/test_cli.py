@@ -1,7 +1,6 @@
 """The command line on a GPU: `isometry train --backend gpu`, `isometry info` and `isometry bench gpu`."""
 
 import json
-import re
 
 import pytest
 import torch
@@ -11,7 +10,7 @@ from cli_runs import TINY, metrics, tensors
 from elsewhere import Elsewhere
 from isometry.cli.bench import gpu
 from isometry.cli.bench.row import worst
-from subprocesses import ROOT
+from test_examples import BLOCK, ON_GPU
 
 COPYING = ("train", "copying", *TINY, "--model")
 
@@ -96,7 +95,9 @@ def test_torch_on_cuda_stays_there(monkeypatch):
             assert [bar.peers for bar in row.bars] == [(peer.name,)]
 
 
-def test_the_example_of_the_document():
-    """docs/gpu.md, on the adapter under test."""
-    example = re.search(r"```python\n(.*?)```", (ROOT / "docs/gpu.md").read_text(), re.DOTALL)[1]
-    exec(example, {})
+def test_the_document():
+    """All Python blocks of docs/gpu.md, on the adapter under test."""
+    blocks = BLOCK.findall(ON_GPU.read_text())
+    assert len(blocks) == 2
+    for block in blocks:
+        exec(compile(block, str(ON_GPU), "exec"), {})
