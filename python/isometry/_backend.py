@@ -12,7 +12,7 @@ Place = int | Literal["gpu"]
 
 _BACKEND = ContextVar("isometry_backend", default="cpu")
 
-#: The backend in force. `torch.compile` cannot trace it before torch 2.15: not to be called in a compiled function.
+#: The backend in force. Not for code that is compiled: older releases of dynamo cannot trace context variables.
 current = _BACKEND.get
 
 

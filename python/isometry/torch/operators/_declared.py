@@ -199,7 +199,7 @@ class Declared(Operator):
         arguments = self.arguments(dtype)
         if self._vacant(arguments) or by_formula(*arguments):
             return None
-        if place(backend) == "gpu":  # which chooses for itself, and W need not come back in between
+        if place(backend) == "gpu":  # where W is formed and stays
             return self._functions, arguments
         route = _core.recurrence_route(self._declaration.stem, arrays(arguments), steps, batch, gated)
         return (self._functions, arguments) if route == "factored" else None
