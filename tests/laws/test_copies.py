@@ -111,7 +111,7 @@ def saved(layer):
 
 def trained(layer):
     """States, gradients and the parameters after a step of training."""
-    x, h0 = (draw(*shape, dtype=SINGLE) for shape in ((T, B, D), (4, B, N)))
+    x, h0 = (draw(*shape, dtype=next(layer.parameters()).dtype) for shape in ((T, B, D), (4, B, N)))
     layer.zero_grad()
     out, last = layer(x, h0)
     (out.abs().square().sum() + layer(x)[1].abs().sum()).backward()
