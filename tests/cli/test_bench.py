@@ -1,6 +1,7 @@
 """`isometry bench`: checks before timing, alternates, and writes what it prints."""
 
 import json
+import sys
 import time
 
 import numpy as np
@@ -13,6 +14,7 @@ from isometry.cli.bench.autograd import differentiable
 from isometry.cli.bench.harness import alternate
 from isometry.cli.bench.measure import Settings, judged, measure
 from isometry.cli.bench.row import Bar, Figure, Row, relative_error, worst
+from subprocesses import run
 
 QUICK = Settings(1, quick=True)
 
@@ -137,6 +139,13 @@ def test_bench_writes_what_it_prints(isometry, tmp_path):
             "pass",
             "MISS",
         )
+
+
+def test_the_bench_of_a_gpu_that_is_not_there(tmp_path):
+    command = [sys.executable, "-m", "isometry", "bench", "gpu", "--quick"]
+    done = run(command, check=False, cwd=tmp_path, ISOMETRY_GPU_ADAPTER="none-such")
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("isometry: bench gpu: ") and "ISOMETRY_TRACEBACK" not in done.stderr
 
 
 def test_only_the_rows_asked_for(isometry, tmp_path):
