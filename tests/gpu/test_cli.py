@@ -47,7 +47,7 @@ LEFT = {
     "rum": "the GPU has no kernels for RUM, which the CPU computes",
     "lstm": "the GPU has no kernels for LSTM, which the CPU computes",
     "goru": "the GPU has no kernels for GORU, which the CPU computes",
-    "goru cayley": "of GORU the GPU forms W alone, the CPU computes the rest",
+    "goru cayley": "the GPU has no kernels for GORU, which the CPU computes",
 }
 
 

@@ -32,16 +32,10 @@ def left_to_cpu(layer: nn.Module) -> str:
 
     from isometry.torch.nn._base import RecurrentLayer
     from isometry.torch.nn._orthogonal import OrthogonalRNN
-    from isometry.torch.nn._transition import TransitionLayer
 
     name = type(layer).__name__
-    forms_w = isinstance(layer, TransitionLayer) and layer._object._declaration.stem in _core.gpu_objects()
     if isinstance(layer, OrthogonalRNN):
-        return "" if forms_w else f"the GPU has no kernels for W of {name}, which the CPU forms"
-    if forms_w:
-        return f"of {name} the GPU forms W alone, the CPU computes the rest"
-    return (
-        f"the GPU has no kernels for {name}, which the CPU computes"
-        if isinstance(layer, RecurrentLayer | RNNBase)
-        else ""
-    )
+        own = layer._object._declaration.stem in _core.gpu_objects()
+        return "" if own else f"the GPU has no kernels for W of {name}, which the CPU forms"
+    known = isinstance(layer, RecurrentLayer | RNNBase)
+    return f"the GPU has no kernels for {name}, which the CPU computes" if known else ""

@@ -6,13 +6,8 @@ import argparse
 import importlib.metadata
 import os
 import platform
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from isometry.cli.errors import PACKAGES
-
-if TYPE_CHECKING:
-    from isometry.gpu import Adapter
 
 
 def run(_: argparse.Namespace) -> int:
@@ -26,8 +21,6 @@ def facts() -> list[tuple[str, str]]:
     import isometry
     from isometry import _core
 
-    adapters = isometry.gpu.adapters()
-    used = place(adapters)
     rows = [
         ("isometry", isometry.__version__),
         ("python", f"{platform.python_version()} on {platform.platform()}"),
@@ -40,18 +33,9 @@ def facts() -> list[tuple[str, str]]:
     rows += [
         ("threads", f"{isometry.get_num_threads()} (of {_core.available_parallelism()} available)"),
     ]
-    listed = [f"{a.name} ({a.kind}, {a.backend}){', used' if k == used else ''}" for k, a in enumerate(adapters)]
+    listed = [f"{a.name} ({a.kind}, {a.backend}){', used' if a.used else ''}" for a in isometry.gpu.adapters()]
     rows.append(("gpu adapters", "; ".join(listed) or "none"))
     return rows
-
-
-def place(adapters: Sequence[Adapter]) -> int | None:
-    """The place of the adapter that backend="gpu" uses, None if none of them: the rule of the Rust crate."""
-    choice = os.environ.get("ISOMETRY_GPU_ADAPTER", "")
-    if choice.isdecimal() and int(choice) < len(adapters):
-        return int(choice)
-    serves = [choice.lower() in a.name.lower() if choice else a.kind != "CPU" for a in adapters]
-    return serves.index(True) if True in serves else None
 
 
 def processor() -> str:

@@ -15,6 +15,7 @@ class Adapter(NamedTuple):
     backend: str  # "Vulkan", "Metal" or "DirectX 12"
     driver: str
     most_bytes: int  # of one array
+    used: bool  # by calls with backend="gpu"
 
 
 def adapters() -> list[Adapter]:

@@ -80,13 +80,13 @@ impl GpuArray {
     }
 }
 
-type AdapterRow = (String, &'static str, &'static str, String, u64);
+type AdapterRow = (String, &'static str, &'static str, String, u64, bool);
 
-/// (name, kind, backend, driver, most bytes of an array) of every adapter.
+/// (name, kind, backend, driver, most bytes of an array, whether it is used) of every adapter.
 #[pyfunction]
 pub fn gpu_adapters(py: Python<'_>) -> PyResult<Vec<AdapterRow>> {
     let found = run(py, || Ok(adapters()))?;
-    Ok(found.into_iter().map(|a| (a.name, a.kind, a.backend, a.driver, a.most_bytes)).collect())
+    Ok(found.into_iter().map(|a| (a.name, a.kind, a.backend, a.driver, a.most_bytes, a.used)).collect())
 }
 
 /// Waits for all that was submitted.

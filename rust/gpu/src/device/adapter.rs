@@ -20,11 +20,19 @@ pub struct Adapter {
     pub driver: String,
     /// Most bytes of an array.
     pub most_bytes: u64,
+    /// Whether calls use it.
+    pub used: bool,
 }
+
+const CPU: &str = "CPU";
 
 /// All adapters, the ones that are used first in front.
 pub fn adapters() -> Vec<Adapter> {
-    found().iter().map(described).collect()
+    let mut all: Vec<_> = found().iter().map(described).collect();
+    if let Ok(place) = place(&all, &env::var(CHOICE).unwrap_or_default()) {
+        all[place].used = true;
+    }
+    all
 }
 
 pub(super) fn instance() -> Instance {
@@ -55,7 +63,7 @@ pub(super) fn described(adapter: &wgpu::Adapter) -> Adapter {
         DeviceType::DiscreteGpu => "discrete GPU",
         DeviceType::IntegratedGpu => "integrated GPU",
         DeviceType::VirtualGpu => "virtual GPU",
-        DeviceType::Cpu => "CPU",
+        DeviceType::Cpu => CPU,
         DeviceType::Other => "other",
     };
     let backend = match info.backend {
@@ -68,19 +76,23 @@ pub(super) fn described(adapter: &wgpu::Adapter) -> Adapter {
     let limits = adapter.limits();
     // shaders index with 32 bits, and the smallest element has four bytes
     let most_bytes = limits.max_storage_buffer_binding_size.min(limits.max_buffer_size).min(u32::MAX.into());
-    Adapter { name: info.name, kind, backend, driver, most_bytes }
+    Adapter { name: info.name, kind, backend, driver, most_bytes, used: false }
 }
 
-/// The adapter that [`CHOICE`] names; otherwise the first that is not a CPU.
+/// The adapter that is used.
 pub(super) fn chosen() -> Result<wgpu::Adapter> {
-    let all = found();
-    let listed = || match all.iter().map(|adapter| described(adapter).name).collect::<Vec<_>>() {
+    let mut all = found();
+    let listed: Vec<_> = all.iter().map(described).collect();
+    place(&listed, &env::var(CHOICE).unwrap_or_default()).map(|place| all.swap_remove(place))
+}
+
+/// The place of the adapter that a choice names; without one, of the first that is not a CPU.
+fn place(all: &[Adapter], choice: &str) -> Result<usize> {
+    let listed = || match all.iter().map(|adapter| &*adapter.name).collect::<Vec<_>>() {
         names if names.is_empty() => "this machine has none".to_string(),
         names => format!("this machine has {}", names.join(", ")),
     };
-    let choice = env::var(CHOICE).unwrap_or_default();
     if choice.is_empty() {
-        let place = all.iter().position(|adapter| adapter.get_info().device_type != DeviceType::Cpu);
         let message = || {
             format!(
                 "backend=\"gpu\" needs a GPU with a driver for Vulkan, Metal or DirectX 12, and {}; an adapter that runs on \
@@ -88,13 +100,52 @@ pub(super) fn chosen() -> Result<wgpu::Adapter> {
                 listed()
             )
         };
-        return place.and_then(|place| all.get(place).cloned()).ok_or_else(|| Error::Unsupported(message()));
+        let place = all.iter().position(|adapter| adapter.kind != CPU);
+        return place.ok_or_else(|| Error::Unsupported(message()));
     }
     let number = choice.parse::<usize>().ok().filter(|&number| number < all.len());
-    let place = number.or_else(|| {
-        let wanted = choice.to_lowercase();
-        all.iter().position(|adapter| described(adapter).name.to_lowercase().contains(&wanted))
-    });
+    let wanted = choice.to_lowercase();
+    let named = || all.iter().position(|adapter| adapter.name.to_lowercase().contains(&wanted));
     let message = || format!("{CHOICE} is {choice:?}, and there is no such adapter: {}", listed());
-    place.and_then(|place| all.get(place).cloned()).ok_or_else(|| Error::Unsupported(message()))
+    number.or_else(named).ok_or_else(|| Error::Unsupported(message()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine() -> Vec<Adapter> {
+        let one = |name: &str, kind| Adapter {
+            name: name.into(),
+            kind,
+            backend: "Vulkan",
+            driver: String::new(),
+            most_bytes: 1,
+            used: false,
+        };
+        vec![one("RTX 4090", "discrete GPU"), one("UHD 1", "integrated GPU"), one("llvmpipe", CPU)]
+    }
+
+    #[test]
+    fn the_first_that_is_no_cpu_or_the_one_named() {
+        let all = machine();
+        for (choice, expected) in [("", 0), ("1", 1), ("2", 2), ("4090", 0), ("uhd", 1), ("LLVM", 2)] {
+            assert_eq!(place(&all, choice), Ok(expected), "{choice}");
+        }
+        assert_eq!(place(&all[1..], ""), Ok(0));
+    }
+
+    #[test]
+    fn none_is_an_error_that_lists_what_there_is() {
+        let all = machine();
+        let text = |all: &[Adapter], choice| match place(all, choice) {
+            Err(Error::Unsupported(text)) => text,
+            other => panic!("{other:?}"),
+        };
+        assert!(text(&all[2..], "").contains("this machine has llvmpipe; an adapter that runs on the CPU"));
+        assert!(text(&[], "").contains("this machine has none"));
+        assert!(
+            text(&all, "7").contains("\"7\", and there is no such adapter: this machine has RTX 4090, UHD 1")
+        );
+    }
 }
