@@ -103,7 +103,8 @@ pub(crate) fn matrix_bar(w: &Array, x: &Array, ct: &Array, side: Side) -> Result
     let out = Array::room(w.context(), w.kind(), &[batch, p, q])?;
     let mut record = Record::new(w.context())?;
     let (a, b) = (Operand::new(left, rows * p, p).t(), Operand::new(right, rows * q, q).conj());
-    Product::new(batch, (p, q, rows), a, b, Operand::new(&out, p * q, q)).record(&mut record, w.kind())?;
+    Product::new(batch, (p, q, rows), a, b, Operand::new(&out, p * q, q))
+        .record_deep(&mut record, w.kind())?;
     record.submit()?;
     Ok(out)
 }

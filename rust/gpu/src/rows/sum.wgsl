@@ -1,4 +1,4 @@
-// Sums of EACH consecutive rows: out[s] = sum x[s EACH + i] over i < EACH, one thread for each number of out.
+// Sums of EACH consecutive rows: out[s] = beta out[s] + sum x[s EACH + i] over i < EACH, one thread for each number of out.
 
 #import "numbers"
 
@@ -8,6 +8,7 @@ struct Sizes {
     count: u32,     // numbers of out
     rows: u32,      // of x
     columns: u32,
+    beta: f32,
 }
 
 var<immediate> sizes: Sizes;
@@ -28,6 +29,9 @@ fn main(
         var sum = ZERO;
         for (var row = first; row < end; row++) {
             sum += x[row * sizes.columns + at % sizes.columns];
+        }
+        if sizes.beta != 0.0 {
+            sum += sizes.beta * out[at];
         }
         out[at] = sum;
     }
