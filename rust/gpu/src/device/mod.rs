@@ -8,5 +8,4 @@ mod record;
 pub use adapter::{Adapter, adapters};
 pub use context::{Context, context, reset};
 pub use memory::Memory;
-pub use record::IDENTITY;
-pub(crate) use record::Record;
+pub use record::{IDENTITY, Record};

@@ -13,7 +13,7 @@ pub static IDENTITY: Shader =
     Shader { name: "identity", source: include_str!("identity.wgsl"), variants: &[&[]] };
 
 /// A sequence of dispatches; each sees what those before it wrote.
-pub(crate) struct Record {
+pub struct Record {
     context: Arc<Context>,
     encoder: CommandEncoder,
     pass: Option<ComputePass<'static>>,
@@ -22,12 +22,14 @@ pub(crate) struct Record {
 }
 
 impl Record {
+    /// One that is empty.
     pub fn new(context: &Arc<Context>) -> Result<Self> {
         context.alive()?;
         let encoder = context.device.create_command_encoder(&Default::default());
         Ok(Record { context: context.clone(), encoder, pass: None, held: Vec::new() })
     }
 
+    /// The device.
     pub fn context(&self) -> &Arc<Context> {
         &self.context
     }

@@ -1,6 +1,7 @@
 // Sums of EACH consecutive rows: out[s] = beta out[s] + sum x[s EACH + i] over i < EACH, one thread for each number of out.
 
 #import "numbers"
+#import "index"
 
 override EACH: u32 = 64;
 
@@ -22,7 +23,7 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    let at = (group.y * groups.x + group.x) * 256u + local;
+    let at = element(group, groups, local);
     if at < sizes.count {
         let first = at / sizes.columns * EACH;
         let end = min(first + EACH, sizes.rows);

@@ -67,6 +67,7 @@ pub const SHADERS: &[&Shader] = &[
     &crate::householder::FINISH,
     &crate::householder::HERMITIAN,
     &crate::householder::TRIANGLE,
+    &crate::last::FACTORS,
     &crate::last::LAST,
     &crate::last::PULL,
     &crate::product::PRODUCT,
@@ -80,7 +81,7 @@ pub const SHADERS: &[&Shader] = &[
     &crate::rows::SUM,
 ];
 
-/// `count` workgroups in two axes: number y groups + x.
+/// `count` workgroups in two axes, number y groups + x, and perhaps some more.
 pub(crate) fn groups(count: usize) -> [usize; 3] {
     let along = count.clamp(1, 32768);
     [along, count.div_ceil(along), 1]
@@ -91,6 +92,8 @@ fn module(name: &str, kind: Kind) -> Option<&'static str> {
     match (name, kind) {
         ("numbers", Kind::Real) => Some(include_str!("real.wgsl")),
         ("numbers", Kind::Complex) => Some(include_str!("complex.wgsl")),
+        ("index", _) => Some(include_str!("index.wgsl")),
+        ("angle", _) => Some(include_str!("../last/angle.wgsl")),
         ("activation", _) => Some(include_str!("../activation/activation.wgsl")),
         ("steps", _) => Some(include_str!("../recurrence/steps.wgsl")),
         ("packed", _) => Some(include_str!("../cayley/packed.wgsl")),
