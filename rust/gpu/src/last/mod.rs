@@ -11,6 +11,7 @@ use crate::rows::sum;
 use crate::shader::{Shader, Variant, groups};
 use crate::{Array, Kind};
 use isometry_core::error::{Error, Result};
+use isometry_core::sizes::check_len;
 
 /// factors.wgsl
 pub static FACTORS: Shader =
@@ -67,6 +68,9 @@ impl Last {
     fn of(kind: Kind, given: &Array, sizes: [usize; 2], form: Form) -> Result<Self> {
         if given.kind() != Kind::Real {
             return Err(Error::value(argument(form), "must be Real, not Complex"));
+        }
+        if form != Form::Sign {
+            check_len(argument(form), given.len(), &sizes)?;
         }
         let own = form == Form::Signs && kind == Kind::Real;
         let factors = if own { given.reshaped(&sizes)? } else { Array::room(given.context(), kind, &sizes)? };

@@ -26,6 +26,20 @@ fn signs_become_numbers_of_the_matrix() {
     assert!(Last::signs(Kind::Complex, &complex, 2).is_err());
 }
 
+#[test]
+fn a_part_of_a_diagonal_is_refused() {
+    let Some(context) = device() else { return };
+    let five = sent(&context, Kind::Real, &[1, 5], &[C(1.0, 0.0); 5]);
+    for (last, name) in [
+        (Last::signs(Kind::Real, &five, 3), "signs"),
+        (Last::signs(Kind::Complex, &five, 3), "signs"),
+        (Last::phases(&five, 3), "phases"),
+    ] {
+        let message = last.unwrap_err().to_string();
+        assert!(message.starts_with(name), "{message}");
+    }
+}
+
 /// Distance in units in the last place of the exact number.
 fn units(got: f64, exact: f64) -> f64 {
     let exponent = exact.abs().max(1e-30).log2().floor();
