@@ -81,9 +81,8 @@ def matrix_vjp(operator: "Operator", ct: Any, check_finite: bool) -> Gradients:
     _check.exact("ct", ct.shape, (*operator.batch_shape, *operator.shape))
     _check.field_of_result("ct", ct.dtype.name, dtype.name)
     held = on_gpu(operator, dtype, check_finite)
-    w = _core.gpu_operator_matrix(held.object, held.arguments)
     folded = uploaded("ct", ct, dtype).reshape((prod(operator.batch_shape), *operator.shape))
-    return held.pull(_core.gpu_operator_matrix_vjp(held.object, held.arguments, w, folded._handle, held.wanted))
+    return held.pull(_core.gpu_operator_matrix_vjp(held.object, held.arguments, None, folded._handle, held.wanted))
 
 
 # ---------------------------------------------------------------- arrays

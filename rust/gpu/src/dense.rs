@@ -1,6 +1,6 @@
 //! Any matrix as an operator: the way of all objects that have no kernels here, whose matrix the CPU forms.
 
-use crate::device::Context;
+use crate::device::{Context, Record};
 use crate::operator::Operator;
 use crate::{Array, Kind};
 use isometry_core::error::{Error, Result};
@@ -36,11 +36,17 @@ impl Operator for Dense<'_> {
         (self.weight.shape()[1], self.weight.shape()[2])
     }
 
-    fn matrix(&self) -> Result<Array> {
+    fn record_matrix(&self, _record: &mut Record) -> Result<Array> {
         Ok(self.weight.clone())
     }
 
-    fn matrix_vjp(&self, _w: &Array, ct: &Array, wanted: &[bool]) -> Result<Vec<Option<Array>>> {
+    fn record_matrix_vjp(
+        &self,
+        _record: &mut Record,
+        _w: Option<&Array>,
+        ct: &Array,
+        wanted: &[bool],
+    ) -> Result<Vec<Option<Array>>> {
         Ok(wanted.iter().map(|&wanted| wanted.then(|| ct.clone())).collect())
     }
 }

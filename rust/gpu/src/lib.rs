@@ -1,6 +1,6 @@
 //! Orthogonal and unitary transformations on GPUs, through wgpu: Vulkan, Metal, DirectX 12.
 //!
-//! Single precision, real and complex. A [`Array`] is memory of the device with a shape; functions of the objects take and
+//! Single precision, real and complex. An [`Array`] is memory of the device with a shape; functions of the objects take and
 //! return arrays, record dispatches and submit them without waiting, so that a chain of calls copies nothing. The kernels are the
 //! `.wgsl` files beside the Rust that dispatches them; what they bind stands in the shader alone ([`shader`]).
 

@@ -10,6 +10,7 @@ use isometry_core::argument;
 use isometry_core::error::{Error, Result};
 use isometry_core::operator::Cpu;
 use isometry_core::scalar::Scalar;
+use isometry_core::sizes::packed_size;
 
 /// Their names; all others go through their matrix, formed on the CPU, as `dense`.
 pub const OBJECTS: &[&str] = &["cayley", "dense", "householder"];
@@ -34,7 +35,7 @@ pub fn view<'a>(object: &str, given: &[Option<&'a Array>]) -> Result<Box<dyn Ope
         "dense" => Ok(Box::new(Dense::new(own(0)?)?)),
         "cayley" => {
             let upper = own(0)?;
-            let n = side_of(upper.shape().last().copied().unwrap_or(0));
+            let n = packed_size(upper.shape().last().copied().unwrap_or(0));
             let last = match (get(2), get(3)) {
                 (Some(signs), _) => Some(Last::signs(upper.kind(), signs, n)?),
                 (None, Some(phases)) => Some(Last::phases(phases, n)?),
@@ -54,9 +55,4 @@ pub fn view<'a>(object: &str, given: &[Option<&'a Array>]) -> Result<Box<dyn Ope
         }
         _ => Err(Error::value("object", format!("{object} has no kernels on the GPU"))),
     }
-}
-
-/// n of a triangle of n (n - 1) / 2 elements; 1 for none.
-fn side_of(elements: usize) -> usize {
-    (8 * elements + 1).isqrt().div_ceil(2)
 }

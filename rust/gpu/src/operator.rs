@@ -21,21 +21,29 @@ pub trait Operator {
     /// (n_out, n_in)
     fn shape(&self) -> (usize, usize);
 
-    /// W, (batch, n_out, n_in).
-    fn matrix(&self) -> Result<Array>;
+    /// W, (batch, n_out, n_in), written by a call that is being recorded.
+    fn record_matrix(&self, record: &mut Record) -> Result<Array>;
 
-    /// The gradients of the arguments that are wanted, from that of W. `w` is what [`Operator::matrix`] returned.
-    fn matrix_vjp(&self, w: &Array, ct: &Array, wanted: &[bool]) -> Result<Vec<Option<Array>>>;
+    /// The gradients of the arguments that are wanted, from that of W. `w` is W, which is formed anew where it is needed but absent.
+    fn record_matrix_vjp(
+        &self,
+        record: &mut Record,
+        w: Option<&Array>,
+        ct: &Array,
+        wanted: &[bool],
+    ) -> Result<Vec<Option<Array>>>;
 
     /// W x or W^H x of rows (batch, rows, n).
-    fn apply(&self, x: &Array, side: Side) -> Result<Array> {
+    fn record_apply(&self, record: &mut Record, x: &Array, side: Side) -> Result<Array> {
         check_rows("x", x, self.kind(), self.batch(), features(self.shape(), side).0)?;
-        through(&self.matrix()?, x, side)
+        let w = self.record_matrix(record)?;
+        through(record, &w, x, side)
     }
 
-    /// The gradients of [`Operator::apply`]: of the arguments that are wanted, and of x if `x_wanted`.
-    fn apply_vjp(
+    /// The gradients of the application: of the arguments that are wanted, and of x if `x_wanted`.
+    fn record_apply_vjp(
         &self,
+        record: &mut Record,
         x: &Array,
         ct: &Array,
         side: Side,
@@ -45,15 +53,52 @@ pub trait Operator {
         let (from, into) = features(self.shape(), side);
         check_rows("x", x, self.kind(), self.batch(), from)?;
         check_rows("ct", ct, self.kind(), self.batch(), into)?;
-        let w = self.matrix()?;
-        let x_bar = if x_wanted { Some(through(&w, ct, other(side))?) } else { None };
-        let some = wanted.contains(&true);
-        let arguments = match some {
-            true => self.matrix_vjp(&w, &matrix_bar(&w, x, ct, side)?, wanted)?,
+        let w = self.record_matrix(record)?;
+        let x_bar = if x_wanted { Some(through(record, &w, ct, other(side))?) } else { None };
+        let arguments = match wanted.contains(&true) {
+            true => {
+                let w_bar = matrix_bar(record, &w, x, ct, side)?;
+                self.record_matrix_vjp(record, Some(&w), &w_bar, wanted)?
+            }
             false => wanted.iter().map(|_| None).collect(),
         };
         Ok(Pulled { arguments, x: x_bar })
     }
+
+    /// W, in one submission.
+    fn matrix(&self) -> Result<Array> {
+        submitted(self.context(), |record| self.record_matrix(record))
+    }
+
+    /// The gradients from that of W, in one submission.
+    fn matrix_vjp(&self, w: Option<&Array>, ct: &Array, wanted: &[bool]) -> Result<Vec<Option<Array>>> {
+        submitted(self.context(), |record| self.record_matrix_vjp(record, w, ct, wanted))
+    }
+
+    /// W x or W^H x, in one submission.
+    fn apply(&self, x: &Array, side: Side) -> Result<Array> {
+        submitted(self.context(), |record| self.record_apply(record, x, side))
+    }
+
+    /// The gradients of [`Operator::apply`], in one submission.
+    fn apply_vjp(
+        &self,
+        x: &Array,
+        ct: &Array,
+        side: Side,
+        wanted: &[bool],
+        x_wanted: bool,
+    ) -> Result<Pulled> {
+        submitted(self.context(), |record| self.record_apply_vjp(record, x, ct, side, wanted, x_wanted))
+    }
+}
+
+/// What `f` records, submitted.
+fn submitted<R>(context: &Arc<Context>, f: impl FnOnce(&mut Record) -> Result<R>) -> Result<R> {
+    let mut record = Record::new(context)?;
+    let done = f(&mut record)?;
+    record.submit()?;
+    Ok(done)
 }
 
 /// Gradients of an application.
@@ -83,27 +128,23 @@ pub(crate) fn check_rows(name: &'static str, x: &Array, kind: Kind, batch: usize
 }
 
 /// x W^T or x conj(W) for W (batch, p, q).
-pub(crate) fn through(w: &Array, x: &Array, side: Side) -> Result<Array> {
+pub(crate) fn through(record: &mut Record, w: &Array, x: &Array, side: Side) -> Result<Array> {
     let &[batch, p, q] = w.shape() else { return Err(Error::shape("matrix", "three axes", w.shape().len())) };
     let ((from, into), rows) = (features((p, q), side), x.shape()[1]);
     let out = Array::room(w.context(), w.kind(), &[batch, rows, into])?;
-    let mut record = Record::new(w.context())?;
     let right = Operand::new(w, p * q, q);
     let right = if side == Side::Forward { right.t() } else { right.conj() };
     let (x, c) = (Operand::new(x, rows * from, from), Operand::new(&out, rows * into, into));
-    Product::new(batch, (rows, into, from), x, right, c).record(&mut record, w.kind())?;
-    record.submit()?;
+    Product::new(batch, (rows, into, from), x, right, c).record(record, w.kind())?;
     Ok(out)
 }
 
 /// The gradient of W from rows x and the cotangents of what they became: ct^T conj(x), and x^T conj(ct) of the adjoint.
-pub(crate) fn matrix_bar(w: &Array, x: &Array, ct: &Array, side: Side) -> Result<Array> {
+pub(crate) fn matrix_bar(record: &mut Record, w: &Array, x: &Array, ct: &Array, side: Side) -> Result<Array> {
     let &[batch, p, q] = w.shape() else { return Err(Error::shape("matrix", "three axes", w.shape().len())) };
     let (rows, (left, right)) = (x.shape()[1], if side == Side::Forward { (ct, x) } else { (x, ct) });
     let out = Array::room(w.context(), w.kind(), &[batch, p, q])?;
-    let mut record = Record::new(w.context())?;
     let (a, b) = (Operand::new(left, rows * p, p).t(), Operand::new(right, rows * q, q).conj());
-    Product::new(batch, (p, q, rows), a, b, Operand::new(&out, p * q, q)).record(&mut record, w.kind())?;
-    record.submit()?;
+    Product::new(batch, (p, q, rows), a, b, Operand::new(&out, p * q, q)).record_deep(record, w.kind())?;
     Ok(out)
 }

@@ -150,17 +150,18 @@ pub fn gpu_operator_matrix(
     on(py, object, &held(arguments)?, |operator| operator.matrix()).map(GpuArray)
 }
 
-/// The gradients of the arguments that are wanted, from W and its cotangent.
+/// The gradients of the arguments that are wanted, from the cotangent of W, and W itself where the caller has it.
 #[pyfunction]
 pub fn gpu_operator_matrix_vjp(
     py: Python<'_>,
     object: &str,
     arguments: &Bound<'_, PyTuple>,
-    w: &GpuArray,
+    w: Option<&GpuArray>,
     ct: &GpuArray,
     wanted: Vec<bool>,
 ) -> PyResult<Vec<Option<GpuArray>>> {
-    on(py, object, &held(arguments)?, |operator| operator.matrix_vjp(&w.0, &ct.0, &wanted)).map(handles)
+    on(py, object, &held(arguments)?, |operator| operator.matrix_vjp(w.map(|w| &w.0), &ct.0, &wanted))
+        .map(handles)
 }
 
 /// W x or W^H x of rows (batch, rows, n).

@@ -89,20 +89,25 @@ impl Activation {
     /// Returns an error for odd rows of paired elements, complex rows in the real representation, or a bias of the wrong
     /// size.
     pub fn check<T: Scalar>(self, n: usize, bias: Option<&[T::Real]>) -> Result<()> {
+        self.check_sizes(n, T::PARTS == 2, bias.map(<[T::Real]>::len))
+    }
+
+    /// The same from the number of biases.
+    pub fn check_sizes(self, n: usize, complex: bool, biases: Option<usize>) -> Result<()> {
         let paired = matches!(self, Activation::Oplu | Activation::OpluHalves | Activation::ModreluRealrep);
         if paired && n % 2 == 1 {
             return Err(Error::shape("z", "an even number of features", n));
         }
-        if self == Activation::ModreluRealrep && T::PARTS == 2 {
+        if self == Activation::ModreluRealrep && complex {
             return Err(Error::value("z", "must be real for modrelu_realrep, got complex numbers"));
         }
-        match (self.bias_units(n), bias) {
+        match (self.bias_units(n), biases) {
             (0, None) => Ok(()),
             (0, Some(_)) => {
                 Err(Error::value("activation_bias", "belongs to modrelu and modrelu_realrep only"))
             }
             (units, None) => Err(Error::shape("activation_bias", format!("{units} elements"), "none")),
-            (units, Some(bias)) => check_len("activation_bias", bias.len(), &[units]),
+            (units, Some(biases)) => check_len("activation_bias", biases, &[units]),
         }
     }
 }

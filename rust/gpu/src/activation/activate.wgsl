@@ -1,6 +1,7 @@
 // h = phi(z) of rows, one thread for each pair of features.
 
 #import "numbers"
+#import "index"
 #import "activation"
 
 struct Sizes {
@@ -21,7 +22,7 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    let at = (group.y * groups.x + group.x) * 256u + local;
+    let at = element(group, groups, local);
     if at >= sizes.count {
         return;
     }

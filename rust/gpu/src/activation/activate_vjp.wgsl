@@ -1,6 +1,7 @@
 // z_bar = phi'(z)^H g of rows, one thread for each pair of features, and the summands Re(conj(e) g) of the gradient of the bias.
 
 #import "numbers"
+#import "index"
 #import "activation"
 
 struct Sizes {
@@ -24,7 +25,7 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    let at = (group.y * groups.x + group.x) * 256u + local;
+    let at = element(group, groups, local);
     if at >= sizes.count {
         return;
     }

@@ -78,29 +78,14 @@ impl Law {
         n: usize,
         own: Option<&Array>,
     ) -> Result<Self> {
-        let paired = [Activation::Oplu, Activation::OpluHalves, Activation::ModreluRealrep];
-        if paired.contains(&activation) && n % 2 == 1 {
-            return Err(Error::shape("z", "an even number of features", n));
-        }
-        if activation == Activation::ModreluRealrep && kind == Kind::Complex {
-            return Err(Error::value("z", "must be real for modrelu_realrep, got complex numbers"));
-        }
-        let units = activation.bias_units(n);
-        match own {
-            Some(_) if units == 0 => {
-                return Err(Error::value("activation_bias", "belongs to modrelu and modrelu_realrep only"));
+        activation.check_sizes(n, kind == Kind::Complex, own.map(Array::len))?;
+        if let Some(own) = own {
+            if own.kind() != Kind::Real {
+                return Err(Error::value("activation_bias", "must be Real, not Complex"));
             }
-            None if units > 0 => {
-                return Err(Error::shape("activation_bias", format!("{units} elements"), "none"));
-            }
-            Some(own) if own.kind() != Kind::Real || own.len() != units => {
-                let got = format!("{} of {:?} numbers", own.len(), own.kind());
-                return Err(Error::shape("activation_bias", format!("{units} real elements"), got));
-            }
-            Some(own) if !Arc::ptr_eq(own.context(), context) => {
+            if !Arc::ptr_eq(own.context(), context) {
                 return Err(Error::value("activation_bias", "is on another device"));
             }
-            _ => {}
         }
         Ok(Law { activation, kind, n, own: own.cloned() })
     }

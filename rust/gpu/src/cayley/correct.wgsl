@@ -3,6 +3,7 @@
 //     Y = (2 S - I) or S,    E = (I - X) weight,    both with D on the right.
 
 #import "numbers"
+#import "index"
 
 struct Sizes {
     count: u32,    // of all entries
@@ -25,7 +26,7 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    let at = (group.y * groups.x + group.x) * 256u + local;
+    let at = element(group, groups, local);
     if at < sizes.count {
         let n = sizes.n;
         let j = at % n;

@@ -19,7 +19,7 @@ use super::{Bars, Cayley, small};
 use crate::device::Record;
 use crate::operator::Operator;
 use crate::product::{Operand, Product};
-use crate::shader::{Shader, Variant};
+use crate::shader::{Shader, Variant, groups};
 use crate::{Array, Kind};
 use isometry_core::error::Result;
 
@@ -109,7 +109,7 @@ fn invert(view: &Cayley<'_>, record: &mut Record, m: &Array) -> Result<()> {
         let size = step.min(n - first);
         let block = Variant { shader: &BLOCK, kind, constants: small::LONG };
         let sizes = [batch as u32, n as u32, first as u32, size as u32];
-        record.dispatch(block, &[("m", m), ("inverted", &inverted)], &sizes, small::groups(batch))?;
+        record.dispatch(block, &[("m", m), ("inverted", &inverted)], &sizes, groups(batch))?;
         let whole = Operand::new(m, n * n, n);
         let (s, columns, rows) = (
             Operand::new(&inverted, size * size, size),

@@ -2,6 +2,7 @@
 // i + reach in groups of 2 reach rows; rows without partner stay.
 
 #import "numbers"
+#import "index"
 
 struct Sizes {
     count: u32,     // of all entries
@@ -47,7 +48,7 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    let at = (group.y * groups.x + group.x) * 256u + local;
+    let at = element(group, groups, local);
     if at < sizes.count {
         let n = sizes.n;
         let first = at / (n * n) * n * n;

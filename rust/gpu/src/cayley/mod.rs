@@ -106,6 +106,11 @@ impl<'a> Cayley<'a> {
         self.last.as_ref().map_or((self.upper, 0), |last| (last.factors(), 1))
     }
 
+    /// Writes e.
+    fn prepare(&self, record: &mut Record) -> Result<()> {
+        self.last.as_ref().map_or(Ok(()), |last| last.prepare(record))
+    }
+
     /// The diagonal of A, and whether there is one.
     fn diagonal(&self) -> (&'a Array, u32) {
         self.diagonal.map_or((self.upper, 0), |diagonal| (diagonal, 1))
@@ -154,42 +159,49 @@ impl Operator for Cayley<'_> {
         (self.n, self.n)
     }
 
-    fn matrix(&self) -> Result<Array> {
+    fn record_matrix(&self, record: &mut Record) -> Result<Array> {
         let w = self.room()?;
         if w.is_empty() {
             return Ok(w);
         }
-        let mut record = Record::new(self.context())?;
+        self.prepare(record)?;
         match self.n <= small::MOST {
-            true => small::matrix(self, &mut record, &w)?,
-            false => large::matrix(self, &mut record, &w)?,
+            true => small::matrix(self, record, &w)?,
+            false => large::matrix(self, record, &w)?,
         }
-        record.submit()?;
         Ok(w)
     }
 
-    fn matrix_vjp(&self, w: &Array, ct: &Array, wanted: &[bool]) -> Result<Vec<Option<Array>>> {
+    fn record_matrix_vjp(
+        &self,
+        record: &mut Record,
+        w: Option<&Array>,
+        ct: &Array,
+        wanted: &[bool],
+    ) -> Result<Vec<Option<Array>>> {
         let &[upper, diagonal, _, phases] = wanted else {
             return Err(Error::shape("wanted", ARGUMENTS.len().to_string(), wanted.len()));
         };
-        self.check("w", w)?;
+        w.map_or(Ok(()), |w| self.check("w", w))?;
         self.check("ct", ct)?;
         let phases = self.last.as_ref().filter(|last| phases && last.are_phases());
         let bars = self.bars()?;
-        let empty = |_: &Last| Array::room(self.context(), Kind::Real, &[self.batch, self.n]);
-        let mut phases_bar = phases.filter(|_| w.is_empty()).map(empty).transpose()?;
-        if !w.is_empty() {
-            let mut record = Record::new(self.context())?;
+        let diagonal = diagonal && self.diagonal.is_some();
+        let mut phases_bar = None;
+        if ct.is_empty() {
+            let empty = |_| Array::room(self.context(), Kind::Real, &[self.batch, self.n]);
+            phases_bar = phases.map(empty).transpose()?;
+        } else if upper || diagonal || phases.is_some() {
+            let w = &w.cloned().map_or_else(|| self.record_matrix(record), Ok)?;
+            self.prepare(record)?;
             if upper || diagonal {
                 match self.n <= small::MOST {
-                    true => small::gradient(self, &mut record, w, ct, &bars)?,
-                    false => large::gradient(self, &mut record, w, ct, &bars)?,
+                    true => small::gradient(self, record, w, ct, &bars)?,
+                    false => large::gradient(self, record, w, ct, &bars)?,
                 }
             }
-            phases_bar = phases.map(|last| last.bar_from_matrix(&mut record, w, ct)).transpose()?;
-            record.submit()?;
+            phases_bar = phases.map(|last| last.bar_from_matrix(record, w, ct)).transpose()?;
         }
-        let diagonal = diagonal && self.diagonal.is_some();
         Ok(vec![upper.then_some(bars.upper), diagonal.then_some(bars.diagonal), None, phases_bar])
     }
 }

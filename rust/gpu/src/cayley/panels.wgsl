@@ -6,6 +6,7 @@
 // so that one product gives all: M_K. = R, M_.K = -P S, M_KK = S, and M_ij - M_iK S M_Kj elsewhere.
 
 #import "numbers"
+#import "index"
 
 struct Sizes {
     count: u32,   // n size for each matrix
@@ -27,7 +28,7 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    let at = (group.y * groups.x + group.x) * 256u + local;
+    let at = element(group, groups, local);
     if at < sizes.count {
         // entry (i, k) of a column panel, and entry (k, i) of a row panel
         let n = sizes.n;

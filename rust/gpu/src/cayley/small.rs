@@ -6,7 +6,7 @@ use super::{Bars, Cayley};
 use crate::Array;
 use crate::device::Record;
 use crate::operator::Operator;
-use crate::shader::{Shader, Variant};
+use crate::shader::{Shader, Variant, groups};
 use isometry_core::error::Result;
 
 /// Rows of the largest matrix.
@@ -35,12 +35,6 @@ fn team(n: usize, batch: usize) -> (Team, [usize; 3]) {
         _ => (LONG, 1),
     };
     (team, groups(batch.div_ceil(many)))
-}
-
-/// `count` workgroups in two axes: number y groups + x.
-pub(super) fn groups(count: usize) -> [usize; 3] {
-    let along = count.clamp(1, 32768);
-    [along, count.div_ceil(along), 1]
 }
 
 /// Writes W.

@@ -122,7 +122,10 @@ fn check(context: &Arc<Context>, kind: Kind, batch: usize, n: usize, some: (bool
     let g: Vec<M> =
         (0..batch).map(|b| M { rows: n, columns: n, data: numbers(kind, n * n, 77 + b as u64) }).collect();
     let ct = sent(context, kind, &[batch, n, n], &g.iter().flat_map(|g| g.data.clone()).collect::<Vec<_>>());
-    let bars = view.matrix_vjp(&w, &ct, &[true; 4]).unwrap();
+    let bars = view.matrix_vjp(Some(&w), &ct, &[true; 4]).unwrap();
+    for (bar, anew) in bars.iter().zip(view.matrix_vjp(None, &ct, &[true; 4]).unwrap()) {
+        assert_eq!(bar.as_ref().map(fetched), anew.as_ref().map(fetched), "{what} without W");
+    }
     let exact: Vec<_> = (0..batch).map(|b| p.bars(b, &g[b])).collect();
     let upper: Vec<C> = exact.iter().flat_map(|x| x.0.clone()).collect();
     near(&fetched(bars[0].as_ref().unwrap()), &upper, 40.0, &format!("upper of {what}"));
@@ -266,6 +269,10 @@ fn more_matrices_than_one_row_of_workgroups() {
         })
         .collect();
     near(&w, &expected, 4.0, "rotations");
+    let x = sent(&context, Kind::Real, &[batch, 1, n], &[C(1.0, 0.0), C(0.0, 0.0)].repeat(batch));
+    let y = Cayley::new(&array, None, None, n).unwrap().apply(&x, Side::Forward).unwrap();
+    let columns: Vec<C> = expected.chunks(4).flat_map(|w| [w[0], w[2]]).collect();
+    near(&fetched(&y), &columns, 4.0, "rotated");
 }
 
 #[test]
@@ -300,7 +307,7 @@ fn signs_of_a_complex_matrix_have_no_gradient() {
     let w = sent_all.view().matrix().unwrap();
     let d = M::new(n, n, |i, j| C(if i != j { 0.0 } else { [1.0, -1.0, -1.0][i] }, 0.0));
     near(&fetched(&w), &p.w(0).times(&d).data, 20.0, "W");
-    let bars = sent_all.view().matrix_vjp(&w, &w, &[false, true, true, true]).unwrap();
+    let bars = sent_all.view().matrix_vjp(Some(&w), &w, &[false, true, true, true]).unwrap();
     assert_eq!(bars.iter().map(Option::is_some).collect::<Vec<_>>(), [false, true, false, false]);
 }
 
@@ -322,7 +329,7 @@ fn bad_arguments_are_named() {
     refused(Cayley::new(&real, None, Some(phases.clone()), 3), "phases");
     let view = Cayley::new(&complex, None, Some(phases.clone()), 3).unwrap();
     let w = array(Kind::Complex, &[2, 3, 3]);
-    assert!(view.matrix_vjp(&w, &complex, &[true; 4]).is_err());
-    assert!(view.matrix_vjp(&w, &w, &[true; 3]).is_err());
-    assert!(view.matrix_vjp(&w, &array(Kind::Real, &[2, 3, 3]), &[true; 4]).is_err());
+    assert!(view.matrix_vjp(Some(&w), &complex, &[true; 4]).is_err());
+    assert!(view.matrix_vjp(Some(&w), &w, &[true; 3]).is_err());
+    assert!(view.matrix_vjp(Some(&w), &array(Kind::Real, &[2, 3, 3]), &[true; 4]).is_err());
 }

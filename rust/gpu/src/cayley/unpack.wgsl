@@ -1,6 +1,7 @@
 // out = I + A, for a batch.
 
 #import "numbers"
+#import "index"
 #import "packed"
 #import "skew"
 
@@ -20,7 +21,7 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    let at = (group.y * groups.x + group.x) * 256u + local;
+    let at = element(group, groups, local);
     if at < sizes.count {
         let n = sizes.n;
         out[at] = skew(at / (n * n), at / n % n, at % n, n, sizes.diagonal == 1u);

@@ -1,6 +1,7 @@
 // The identity, for every matrix of a batch.
 
 #import "numbers"
+#import "index"
 
 struct Sizes {
     count: u32,   // batch n n
@@ -17,7 +18,7 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    let at = (group.y * groups.x + group.x) * 256u + local;
+    let at = element(group, groups, local);
     if at < sizes.count {
         out[at] = select(ZERO, ONE, at % (sizes.n * sizes.n) % (sizes.n + 1u) == 0u);
     }

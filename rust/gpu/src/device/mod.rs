@@ -13,5 +13,4 @@ pub use adapter::{Adapter, adapters};
 pub use context::Context;
 pub use current::{context, reset};
 pub use memory::Memory;
-pub use record::IDENTITY;
-pub(crate) use record::Record;
+pub use record::{IDENTITY, Record};

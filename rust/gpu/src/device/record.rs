@@ -3,7 +3,7 @@
 use super::Context;
 use super::scopes::Scopes;
 use crate::Array;
-use crate::shader::{Shader, Variant};
+use crate::shader::{Shader, Variant, groups};
 use isometry_core::error::{Error, Result};
 use isometry_core::sizes::check_len;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ pub static IDENTITY: Shader =
     Shader { name: "identity", source: include_str!("identity.wgsl"), variants: &[&[]] };
 
 /// A sequence of dispatches; each sees what those before it wrote.
-pub(crate) struct Record {
+pub struct Record {
     context: Arc<Context>,
     encoder: CommandEncoder,
     pass: Option<ComputePass<'static>>,
@@ -25,6 +25,7 @@ pub(crate) struct Record {
 }
 
 impl Record {
+    /// One that is empty.
     pub fn new(context: &Arc<Context>) -> Result<Self> {
         context.alive()?;
         let scopes = Scopes::new(&context.device);
@@ -32,6 +33,7 @@ impl Record {
         Ok(Record { context: context.clone(), encoder, pass: None, held: Vec::new(), scopes })
     }
 
+    /// The device.
     pub fn context(&self) -> &Arc<Context> {
         &self.context
     }
@@ -122,9 +124,7 @@ impl Record {
                  backend=\"cpu\""
             )));
         }
-        let groups = count.div_ceil(256);
-        let along = groups.clamp(1, 32768);
-        self.dispatch(variant, arrays, sizes, [along, groups.div_ceil(along), 1])
+        self.dispatch(variant, arrays, sizes, groups(count.div_ceil(256)))
     }
 
     /// Copies an array.

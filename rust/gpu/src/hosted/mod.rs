@@ -225,11 +225,8 @@ impl<T: Scalar> Cpu<T> for Hosted<'_, T> {
         }
         let (ct, wanted) = (self.matrices(ct)?, wanted(bars));
         let found = self.on_device(|operator| {
-            let w = match saved {
-                Some(saved) => self.matrices(saved)?,
-                None => operator.matrix()?,
-            };
-            operator.matrix_vjp(&w, &ct, &wanted)
+            let w = saved.map(|saved| self.matrices(saved)).transpose()?;
+            operator.matrix_vjp(w.as_ref(), &ct, &wanted)
         })?;
         let mut copies = Copies::new();
         collect(&found, bars, &mut copies)?;

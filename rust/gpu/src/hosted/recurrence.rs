@@ -112,7 +112,7 @@ impl<T: Scalar> Hosted<'_, T> {
         if self.has_kernels() {
             let (w, w_bar) = (w.reshaped(&[1, p, q])?, w_bar.reshaped(&[1, p, q])?);
             let wanted = super::wanted(bars);
-            let found = self.on_device(|operator| operator.matrix_vjp(&w, &w_bar, &wanted))?;
+            let found = self.on_device(|operator| operator.matrix_vjp(Some(&w), &w_bar, &wanted))?;
             let mut copies = Copies::new();
             super::collect(&found, bars, &mut copies)?;
             return Array::download_all(&mut copies);

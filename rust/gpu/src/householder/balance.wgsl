@@ -1,7 +1,10 @@
 // Columns of U times powers of two that bring their norms to [1, 2): H(u) depends on the direction of u alone, and no square leaves
-// the range of float32. One thread for each column.
+// the range of float32. A workgroup takes WIDTH columns, HEIGHT threads each.
 
 #import "numbers"
+
+const WIDTH: u32 = 32;
+const HEIGHT: u32 = 8;
 
 struct Sizes {
     count: u32,    // of all columns
@@ -25,29 +28,53 @@ fn power(x: f32) -> f32 {
     return bitcast<f32>(min(254u - min(e, 253u), 253u) << 23u);
 }
 
-@compute @workgroup_size(256)
+var<workgroup> parts: array<f32, WIDTH * HEIGHT>;
+
+@compute @workgroup_size(WIDTH, HEIGHT)
 fn main(
     @builtin(workgroup_id) group: vec3<u32>,
     @builtin(num_workgroups) groups: vec3<u32>,
-    @builtin(local_invocation_index) local: u32,
+    @builtin(local_invocation_id) local: vec3<u32>,
 ) {
-    let at = (group.y * groups.x + group.x) * 256u + local;
-    if at < sizes.count {
-        let first = at / sizes.m * sizes.n * sizes.m + at % sizes.m;
-        var most = 0.0;
-        for (var i = 0u; i < sizes.n; i++) {
-            most = max(most, largest(vectors[first + i * sizes.m]));
+    let m = sizes.m;
+    let at = (group.y * groups.x + group.x) * WIDTH + local.x;
+    let there = at < sizes.count;
+    let first = at / m * sizes.n * m + at % m;
+    let own = local.y * WIDTH + local.x;
+    var most = 0.0;
+    if there {
+        for (var i = local.y; i < sizes.n; i += HEIGHT) {
+            most = max(most, largest(vectors[first + i * m]));
         }
-        let rough = power(most);
-        var sum = 0.0;
-        for (var i = 0u; i < sizes.n; i++) {
-            sum += square(rough * vectors[first + i * sizes.m]);
+    }
+    parts[own] = most;
+    workgroupBarrier();
+    for (var r = 0u; r < HEIGHT; r++) {
+        most = max(most, parts[r * WIDTH + local.x]);
+    }
+    workgroupBarrier();
+    let rough = power(most);
+    var sum = 0.0;
+    if there {
+        for (var i = local.y; i < sizes.n; i += HEIGHT) {
+            sum += square(rough * vectors[first + i * m]);
         }
-        let fine = power(sqrt(sum));
-        for (var i = 0u; i < sizes.n; i++) {
-            let place = first + i * sizes.m;
-            balanced[place] = fine * (rough * vectors[place]);
-        }
+    }
+    parts[own] = sum;
+    workgroupBarrier();
+    if !there {
+        return;
+    }
+    sum = 0.0;
+    for (var r = 0u; r < HEIGHT; r++) {
+        sum += parts[r * WIDTH + local.x];
+    }
+    let fine = power(sqrt(sum));
+    for (var i = local.y; i < sizes.n; i += HEIGHT) {
+        let place = first + i * m;
+        balanced[place] = fine * (rough * vectors[place]);
+    }
+    if local.y == 0u {
         scales[at] = fine * rough;
     }
 }

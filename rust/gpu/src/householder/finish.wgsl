@@ -1,6 +1,7 @@
 // The gradient of the given vectors from that of the balanced ones: columns times their scales.
 
 #import "numbers"
+#import "index"
 
 struct Sizes {
     count: u32,   // batch n m
@@ -19,7 +20,7 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    let at = (group.y * groups.x + group.x) * 256u + local;
+    let at = element(group, groups, local);
     if at < sizes.count {
         bar[at] = scales[at / (sizes.n * sizes.m) * sizes.m + at % sizes.m] * bar[at];
     }

@@ -2,6 +2,7 @@
 // (i, i) is Re L_ii. One thread for each entry on or below the diagonal.
 
 #import "numbers"
+#import "index"
 
 struct Sizes {
     count: u32,   // batch m m
@@ -18,7 +19,7 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    let at = (group.y * groups.x + group.x) * 256u + local;
+    let at = element(group, groups, local);
     if at < sizes.count {
         let m = sizes.m;
         let i = at % (m * m) / m;

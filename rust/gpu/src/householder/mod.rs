@@ -15,11 +15,14 @@ use crate::device::{Context, Record};
 use crate::last::Last;
 use crate::operator::{Operator, Pulled, check_rows};
 use crate::product::{Operand, Product};
-use crate::shader::{Shader, Variant};
+use crate::shader::{Shader, Variant, groups};
 use crate::{Array, Kind};
 use isometry_core::error::{Error, Result};
 use isometry_core::operator::Side;
 use std::sync::Arc;
+
+/// Columns of a workgroup of balance.wgsl.
+const WIDTH: usize = 32;
 
 /// balance.wgsl
 pub static BALANCE: Shader =
@@ -65,12 +68,14 @@ impl<'a> Householder<'a> {
     }
 
     fn factors(&self, record: &mut Record) -> Result<Factors> {
+        self.last.as_ref().map_or(Ok(()), |last| last.prepare(record))?;
         let (kind, (n, m)) = (self.kind(), (self.n, self.m));
         let scales = Array::room(self.context(), Kind::Real, &[self.batch, m])?;
         let (u, gram) = (self.room([n, m])?, self.room([m, m])?);
         let arrays = [("vectors", self.vectors), ("balanced", &u), ("scales", &scales)];
         let (columns, variant) = (self.batch * m, Variant { shader: &BALANCE, kind, constants: &[] });
-        record.elements(variant, &arrays, &[columns as u32, n as u32, m as u32], columns)?;
+        let sizes = [columns, n, m].map(|size| size as u32);
+        record.dispatch(variant, &arrays, &sizes, groups(columns.div_ceil(WIDTH)))?;
         let columns = Operand::new(&u, n * m, m);
         Product::new(self.batch, (m, m, n), columns.h(), columns, Operand::new(&gram, m * m, m))
             .record(record, kind)?;
@@ -120,32 +125,30 @@ impl Operator for Householder<'_> {
         (self.n, self.n)
     }
 
-    fn matrix(&self) -> Result<Array> {
-        let mut record = Record::new(self.context())?;
-        let out = self.whole(&mut record)?;
-        record.submit()?;
-        Ok(out)
+    fn record_matrix(&self, record: &mut Record) -> Result<Array> {
+        self.whole(record)
     }
 
-    fn matrix_vjp(&self, _w: &Array, ct: &Array, wanted: &[bool]) -> Result<Vec<Option<Array>>> {
-        check_rows("ct", ct, self.kind(), self.batch, self.n)?;
-        let mut record = Record::new(self.context())?;
-        let found = self.pull_matrix(&mut record, ct, wanted)?;
-        record.submit()?;
-        Ok(found)
-    }
-
-    fn apply(&self, x: &Array, side: Side) -> Result<Array> {
-        check_rows("x", x, self.kind(), self.batch, self.n)?;
-        let mut record = Record::new(self.context())?;
-        let factors = self.factors(&mut record)?;
-        let out = self.rows(&mut record, &factors, x, side)?;
-        record.submit()?;
-        Ok(out)
-    }
-
-    fn apply_vjp(
+    fn record_matrix_vjp(
         &self,
+        record: &mut Record,
+        _w: Option<&Array>,
+        ct: &Array,
+        wanted: &[bool],
+    ) -> Result<Vec<Option<Array>>> {
+        check_rows("ct", ct, self.kind(), self.batch, self.n)?;
+        self.pull_matrix(record, ct, wanted)
+    }
+
+    fn record_apply(&self, record: &mut Record, x: &Array, side: Side) -> Result<Array> {
+        check_rows("x", x, self.kind(), self.batch, self.n)?;
+        let factors = self.factors(record)?;
+        self.rows(record, &factors, x, side)
+    }
+
+    fn record_apply_vjp(
+        &self,
+        record: &mut Record,
         x: &Array,
         ct: &Array,
         side: Side,
@@ -154,16 +157,14 @@ impl Operator for Householder<'_> {
     ) -> Result<Pulled> {
         check_rows("x", x, self.kind(), self.batch, self.n)?;
         check_rows("ct", ct, self.kind(), self.batch, self.n)?;
-        let mut record = Record::new(self.context())?;
-        let factors = self.factors(&mut record)?;
+        let factors = self.factors(record)?;
         // Re <ct, W^H x> = Re <W ct, x>: the gradient of the adjoint is that of the forward map with x and ct exchanged
         let (forward, (x, ct)) =
             (side == Side::Forward, if side == Side::Forward { (x, ct) } else { (ct, x) });
-        let mut pulled = self.pull_rows(&mut record, &factors, x, ct, wanted, forward && x_wanted)?;
+        let mut pulled = self.pull_rows(record, &factors, x, ct, wanted, forward && x_wanted)?;
         if !forward && x_wanted {
-            pulled.x = Some(self.rows(&mut record, &factors, x, Side::Forward)?);
+            pulled.x = Some(self.rows(record, &factors, x, Side::Forward)?);
         }
-        record.submit()?;
         Ok(pulled)
     }
 }

@@ -35,7 +35,7 @@ impl Householder<'_> {
         sizes: (usize, usize, usize),
     ) -> Result<Array> {
         let out = self.room([sizes.0, sizes.1])?;
-        Product::new(self.batch, sizes, a, b, Self::matrices(&out)).record(record, self.kind())?;
+        Product::new(self.batch, sizes, a, b, Self::matrices(&out)).record_deep(record, self.kind())?;
         Ok(out)
     }
 
@@ -51,7 +51,7 @@ impl Householder<'_> {
         Product::new(self.batch, sizes, a, b, Self::matrices(c))
             .alpha(alpha)
             .add()
-            .record(record, self.kind())
+            .record_deep(record, self.kind())
     }
 
     /// X E or X conj(E): X itself where E = I.

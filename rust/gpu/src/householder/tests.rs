@@ -73,8 +73,19 @@ fn inner(a: &M, b: &M) -> f64 {
     a.data.iter().zip(&b.data).map(|(a, b)| a.0 * b.0 + a.1 * b.1).sum()
 }
 
-const SIZES: [(usize, usize, usize, usize); 6] =
-    [(1, 1, 1, 2), (2, 5, 3, 4), (1, 7, 7, 1), (3, 6, 9, 2), (1, 40, 33, 3), (1, 20, 70, 2)];
+const SIZES: [(usize, usize, usize, usize); 9] = [
+    (1, 1, 1, 2),
+    (2, 5, 3, 4),
+    (1, 7, 7, 1),
+    (3, 6, 9, 2),
+    (1, 40, 33, 3),
+    (1, 20, 70, 2),
+    (2, 12, 70, 1),
+    // two pairs of blocks beside a part of one
+    (1, 12, 165, 1),
+    // sums over rows in parts
+    (1, 3, 2, 600),
+];
 
 fn each(test: impl Fn(&Arc<Context>, Kind, End, &[Reference], usize)) {
     let Some(context) = device() else { return };
@@ -128,7 +139,7 @@ fn matrices_and_their_gradients() {
             .collect();
         let ct: Vec<C> = cts.iter().flat_map(|ct| ct.data.clone()).collect();
         let ct = sent(context, kind, &[all.len(), n, n], &ct);
-        let found = own.matrix_vjp(&w, &ct, &[true; 3]).unwrap();
+        let found = own.matrix_vjp(Some(&w), &ct, &[true; 3]).unwrap();
         let pairs: Vec<_> = all.iter().zip(&cts).map(|(r, ct)| r.gradients(kind, |w| inner(ct, w))).collect();
         check(&found, end, &pairs, units(n, m), &what);
     });
@@ -207,10 +218,31 @@ fn lengths_of_the_vectors_do_not_matter() {
 }
 
 #[test]
+fn more_matrices_than_a_dispatch_has() {
+    let Some(context) = device() else { return };
+    let (batch, n) = (65535 + 2, 2);
+    let u: Vec<C> = numbers(Kind::Real, batch * n, 5);
+    let vectors = sent(&context, Kind::Real, &[batch, n, 1], &u);
+    let expected: Vec<C> = u
+        .chunks(2)
+        .flat_map(|u| {
+            let (a, b) = (u[0].0, u[1].0);
+            let by = a * a + b * b;
+            [(b * b - a * a) / by, -2.0 * a * b / by, -2.0 * a * b / by, (a * a - b * b) / by]
+                .map(|x| C(x, 0.0))
+        })
+        .collect();
+    let w = Householder::new(&vectors, None).unwrap().matrix().unwrap();
+    near(&fetched(&w), &expected, 8.0, "reflections");
+}
+
+#[test]
 fn empty_sizes() {
     let Some(context) = device() else { return };
     for (batch, n, m, rows) in [(0, 3, 2, 2), (1, 3, 0, 2), (1, 3, 2, 0), (1, 0, 0, 1)] {
         let vectors = sent(&context, Kind::Real, &[batch, n, m], &numbers(Kind::Real, batch * n * m, 1));
+        let sign = sent(&context, Kind::Real, &[batch], &vec![C(-1.0, 0.0); batch]);
+        let last = Last::sign(Kind::Real, &sign, n).unwrap();
         let x = numbers(Kind::Real, batch * rows * n, 2);
         let own = Householder::new(&vectors, None).unwrap();
         let out = own.apply(&sent(&context, Kind::Real, &[batch, rows, n], &x), Side::Forward).unwrap();
@@ -218,5 +250,10 @@ fn empty_sizes() {
         if m == 0 {
             near(&fetched(&out), &x, 0.0, "no reflections");
         }
+        let own = Householder::new(&vectors, Some(last)).unwrap();
+        let rows = Array::room(&context, Kind::Real, &[batch, rows, n]).unwrap();
+        let pulled = own.apply_vjp(&rows, &rows, Side::Forward, &[true; 3], true).unwrap();
+        let shapes: Vec<_> = pulled.arguments.iter().flatten().map(|bar| bar.shape().to_vec()).collect();
+        assert_eq!(shapes, [vec![batch, n, m], vec![batch]]);
     }
 }

@@ -9,6 +9,7 @@
 const SIDE: u32 = 32;
 
 struct Sizes {
+    count: u32,   // of all blocks
     m: u32,
 }
 
@@ -20,10 +21,19 @@ var<immediate> sizes: Sizes;
 var<workgroup> block: array<T, SIDE * SIDE>;
 
 @compute @workgroup_size(SIDE)
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) local: u32) {
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
     let m = sizes.m;
-    let base = group.z * m * m;
-    let top = group.x * SIDE;
+    let each = (m + SIDE - 1u) / SIDE;
+    let number = group.y * groups.x + group.x;
+    if number >= sizes.count {
+        return;
+    }
+    let base = number / each * m * m;
+    let top = number % each * SIDE;
     let width = min(SIDE, m - top);
     for (var i = 0u; i < width; i++) {
         if local < width {

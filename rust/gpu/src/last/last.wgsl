@@ -1,6 +1,7 @@
 // The last factor E = diag(e) of a batch of operators, on rows: out = X E or X conj(E).
 
 #import "numbers"
+#import "index"
 
 struct Sizes {
     count: u32,    // of all numbers of X
@@ -21,7 +22,7 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    let at = (group.y * groups.x + group.x) * 256u + local;
+    let at = element(group, groups, local);
     if at < sizes.count {
         let own = at / (sizes.rows * sizes.n) * sizes.n + at % sizes.n;
         out[at] = mul(x[at], conj_if(factors[own], sizes.conj == 1u));

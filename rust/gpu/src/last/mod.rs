@@ -1,61 +1,92 @@
 //! The last factor of an operator on the device: diag(e), e real signs or e^{i theta}.
 //!
-//! cos theta and sin theta come from the CPU in double precision: those of WGSL are good to 2^-11 only, which no unitary matrix
-//! survives.
+//! cos theta and sin theta are those of `angle.wgsl`, within two units in the last place of the exact ones for every finite angle:
+//! those of WGSL are good to 2^-11 only, which no unitary matrix survives. So no argument leaves the device.
+
+#[cfg(test)]
+mod tests;
 
 use crate::device::Record;
-use crate::shader::{Shader, Variant};
+use crate::rows::sum;
+use crate::shader::{Shader, Variant, groups};
 use crate::{Array, Kind};
 use isometry_core::error::{Error, Result};
+use isometry_core::sizes::check_len;
 
+/// factors.wgsl
+pub static FACTORS: Shader =
+    Shader { name: "factors", source: include_str!("factors.wgsl"), variants: &[&[]] };
 /// last.wgsl
 pub static LAST: Shader = Shader { name: "last", source: include_str!("last.wgsl"), variants: &[&[]] };
 /// pull.wgsl
 pub static PULL: Shader = Shader { name: "pull", source: include_str!("pull.wgsl"), variants: &[&[]] };
 
+/// Columns of a workgroup of pull.wgsl.
+const WIDTH: usize = 32;
+/// Least rows of a part of a sum over rows.
+const LEAST: usize = 256;
+/// Workgroups that occupy a device.
+const GROUPS: usize = 512;
+
+/// What is given for e, with the numbers of the shaders.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// e = (1, ..., 1, s)
+    Sign = 0,
+    /// e
+    Signs = 1,
+    /// theta
+    Phases = 2,
+}
+
 /// diag(e) of every matrix of a batch.
 #[derive(Clone, Debug)]
 pub struct Last {
-    /// e, (batch, n), of the numbers of the matrix.
+    /// One sign for each matrix, or (batch, n) signs or angles.
+    given: Array,
+    form: Form,
+    /// e, (batch, n), of the numbers of the matrix; what is given itself where these are its numbers.
     factors: Array,
-    /// Shape of the argument: that of its gradient.
-    shape: Vec<usize>,
-    phases: bool,
 }
 
 impl Last {
     /// e = (1, ..., 1, s), one s for each matrix.
     pub fn sign(kind: Kind, sign: &Array, n: usize) -> Result<Self> {
-        let own = sign.download()?;
-        let entry = |at: usize| if at % n + 1 == n { own[at / n] } else { 1.0 };
-        Self::of(kind, sign, [own.len(), n], false, |at| (entry(at), 0.0))
+        Self::of(kind, sign, [sign.len(), n], Form::Sign)
     }
 
     /// Fixed real entries, (batch, n).
     pub fn signs(kind: Kind, signs: &Array, n: usize) -> Result<Self> {
-        let own = signs.download()?;
-        Self::of(kind, signs, [own.len() / n.max(1), n], false, |at| (own[at], 0.0))
+        Self::of(kind, signs, [signs.len() / n.max(1), n], Form::Signs)
     }
 
     /// Angles theta, (batch, n).
     pub fn phases(phases: &Array, n: usize) -> Result<Self> {
-        let own = phases.download()?;
-        let turned = |at: usize| f64::from(own[at]).sin_cos();
-        let sizes = [own.len() / n.max(1), n];
-        Self::of(Kind::Complex, phases, sizes, true, |at| (turned(at).1 as f32, turned(at).0 as f32))
+        Self::of(Kind::Complex, phases, [phases.len() / n.max(1), n], Form::Phases)
     }
 
-    fn of(
-        kind: Kind,
-        given: &Array,
-        sizes: [usize; 2],
-        phases: bool,
-        e: impl Fn(usize) -> (f32, f32),
-    ) -> Result<Self> {
-        let entries = (0..sizes[0] * sizes[1]).map(|at| <[f32; 2]>::from(e(at)));
-        let numbers: Vec<f32> = entries.flat_map(|entry| entry.into_iter().take(kind.parts())).collect();
-        let factors = Array::upload(given.context(), kind, &sizes, &numbers)?;
-        Ok(Last { factors, shape: given.shape().to_vec(), phases })
+    fn of(kind: Kind, given: &Array, sizes: [usize; 2], form: Form) -> Result<Self> {
+        if given.kind() != Kind::Real {
+            return Err(Error::value(argument(form), "must be Real, not Complex"));
+        }
+        if form != Form::Sign {
+            check_len(argument(form), given.len(), &sizes)?;
+        }
+        let own = form == Form::Signs && kind == Kind::Real;
+        let factors = if own { given.reshaped(&sizes)? } else { Array::room(given.context(), kind, &sizes)? };
+        Ok(Last { given: given.clone(), form, factors })
+    }
+
+    /// Writes e, before a call reads it.
+    pub(crate) fn prepare(&self, record: &mut Record) -> Result<()> {
+        let (kind, count) = (self.factors.kind(), self.factors.len());
+        if self.form == Form::Signs && kind == Kind::Real {
+            return Ok(());
+        }
+        let n = self.factors.shape()[1];
+        let arrays = [("given", &self.given), ("factors", &self.factors)];
+        let variant = Variant { shader: &FACTORS, kind, constants: &[] };
+        record.elements(variant, &arrays, &[count as u32, n as u32, self.form as u32], count)
     }
 
     /// Refuses a diagonal of other sizes or numbers than the matrices (batch, n, n).
@@ -63,10 +94,9 @@ impl Last {
         if self.factors.shape() == [batch, n] && self.factors.kind() == kind {
             return Ok(());
         }
-        let argument = if self.phases { "phases" } else { "signs" };
         let (shape, own) = (self.factors.shape(), self.factors.kind());
         Err(Error::shape(
-            argument,
+            argument(self.form),
             format!("({batch}, {n}) for {kind:?} numbers"),
             format!("{shape:?} for {own:?} ones"),
         ))
@@ -74,7 +104,7 @@ impl Last {
 
     /// Whether e = e^{i theta}.
     pub fn are_phases(&self) -> bool {
-        self.phases
+        self.form == Form::Phases
     }
 
     /// out = X E, or X conj(E), of rows (batch, rows, n).
@@ -92,7 +122,7 @@ impl Last {
 
     /// The gradient of the sign or of the phases from V and the cotangent of V E, (batch, rows, n).
     pub(crate) fn bar(&self, record: &mut Record, v: &Array, ct: &Array) -> Result<Array> {
-        self.pull(record, v, ct, u32::from(self.phases))
+        self.pull(record, v, ct, u32::from(self.are_phases()))
     }
 
     /// The gradient of the phases from W = V E and its cotangent, (batch, rows, n).
@@ -104,11 +134,30 @@ impl Last {
         let &[batch, rows, n] = v.shape() else {
             return Err(Error::shape("x", "three axes", v.shape().len()));
         };
-        let out = Array::room(v.context(), Kind::Real, &self.shape)?;
-        let sizes = [(batch * n) as u32, rows as u32, n as u32, mode];
-        let arrays = [("v", v), ("ct", ct), ("factors", &self.factors), ("out", &out)];
+        let out = Array::room(v.context(), Kind::Real, self.given.shape())?;
+        let columns = batch * n;
+        let [x, y, _] = groups(columns.div_ceil(WIDTH));
+        let parts = (GROUPS / (x * y).max(1)).min(rows / LEAST).max(1);
+        let into = match parts {
+            1 => out.clone(),
+            _ => Array::room(v.context(), Kind::Real, &[parts, out.len()])?,
+        };
+        let sizes = [columns, rows, n, rows.div_ceil(parts)].map(|size| size as u32);
+        let sizes = [sizes[0], sizes[1], sizes[2], sizes[3], mode];
+        let arrays = [("v", v), ("ct", ct), ("factors", &self.factors), ("out", &into)];
         let variant = Variant { shader: &PULL, kind: v.kind(), constants: &[] };
-        record.elements(variant, &arrays, &sizes, batch * n)?;
+        record.dispatch(variant, &arrays, &sizes, [x, y, parts])?;
+        if parts > 1 {
+            sum(record, (parts, out.len()), &into, &out)?;
+        }
         Ok(out)
+    }
+}
+
+fn argument(form: Form) -> &'static str {
+    match form {
+        Form::Sign => "sign",
+        Form::Signs => "signs",
+        Form::Phases => "phases",
     }
 }

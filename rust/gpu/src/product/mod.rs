@@ -1,5 +1,6 @@
 //! Products of matrices, C = alpha op(A) op(B) + beta C, a batch in one dispatch.
 
+mod deep;
 #[cfg(test)]
 mod tests;
 
@@ -7,6 +8,7 @@ use crate::device::Record;
 use crate::shader::{Shader, Variant};
 use crate::{Array, Kind};
 use isometry_core::error::{Error, Result};
+use isometry_core::sizes::work;
 
 /// Tiles of 16 x 16 numbers, and of 64 x 64, 4 x 4 for each thread.
 const SMALL: &[(&str, u32)] = &[("SIDE", 16), ("EACH", 1)];
@@ -38,6 +40,11 @@ impl<'a> Operand<'a> {
         Operand { first: self.first + i * self.row + j * self.column, ..self }
     }
 
+    /// The matrices from number b of the batch on.
+    fn later(self, b: usize) -> Self {
+        Operand { first: self.first + b * self.batch, ..self }
+    }
+
     /// The transposes.
     pub fn t(self) -> Self {
         Operand { row: self.column, column: self.row, ..self }
@@ -55,7 +62,6 @@ impl<'a> Operand<'a> {
 
     fn sizes(&self) -> Result<[u32; 5]> {
         let [first, batch, row, column] = [self.first, self.batch, self.row, self.column].map(u32::try_from);
-        let far = |_| Error::Device("a matrix is too large for the indices of the device, 32 bits".into());
         Ok([
             first.map_err(far)?,
             batch.map_err(far)?,
@@ -64,6 +70,10 @@ impl<'a> Operand<'a> {
             u32::from(self.conj),
         ])
     }
+}
+
+fn far<E>(_: E) -> Error {
+    Error::Device("a matrix is too large for the indices of the device, 32 bits".into())
 }
 
 /// C = alpha A B + beta C.
@@ -107,18 +117,45 @@ impl<'a> Product<'a> {
         Product { beta: 1.0, ..self }
     }
 
+    /// In as many dispatches as the device needs for so many tiles and matrices.
     pub(crate) fn record(&self, record: &mut Record, kind: Kind) -> Result<()> {
-        let (m, n, k) = self.sizes;
+        let (m, n, _) = self.sizes;
+        u32::try_from(work(&[self.batch, m, n])).map_err(far)?;
         // large tiles where there are enough of them to occupy a device
         let large = m.div_ceil(64) * n.div_ceil(64) * self.batch >= 64 && m > 16 && n > 16;
         let (tile, constants) = if large { (64, LARGE) } else { (16, SMALL) };
+        let variant = Variant { shader: &PRODUCT, kind, constants };
+        let most = record.context().most_groups() as usize;
+        for b in (0..self.batch).step_by(most) {
+            for i in (0..m).step_by(most * tile) {
+                for j in (0..n).step_by(most * tile) {
+                    let part = (most.min(self.batch - b), (most * tile).min(m - i), (most * tile).min(n - j));
+                    self.part((b, i, j), part).dispatch(record, variant, tile)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The m x n numbers of C from (i, j) on, of `batch` matrices from number b on.
+    fn part(
+        &self,
+        (first, i, j): (usize, usize, usize),
+        (batch, m, n): (usize, usize, usize),
+    ) -> Product<'a> {
+        let Product { sizes: (_, _, k), a, b, c, .. } = *self;
+        let (a, b) = (a.later(first).from(i, 0), b.later(first).from(0, j));
+        Product { batch, sizes: (m, n, k), a, b, c: c.later(first).from(i, j), ..*self }
+    }
+
+    fn dispatch(&self, record: &mut Record, variant: Variant, tile: usize) -> Result<()> {
+        let (m, n, k) = self.sizes;
         let [m32, n32, k32] = [m, n, k].map(|size| size as u32);
         let mut sizes = vec![m32, n32, k32, self.alpha.to_bits(), self.beta.to_bits()];
         for operand in [&self.a, &self.b, &self.c] {
             sizes.extend(operand.sizes()?);
         }
         let arrays = [("a", self.a.array), ("b", self.b.array), ("c", self.c.array)];
-        let groups = [n.div_ceil(tile), m.div_ceil(tile), self.batch];
-        record.dispatch(Variant { shader: &PRODUCT, kind, constants }, &arrays, &sizes, groups)
+        record.dispatch(variant, &arrays, &sizes, [n.div_ceil(tile), m.div_ceil(tile), self.batch])
     }
 }

@@ -9,6 +9,10 @@ override SIDE: u32 = 16;
 override EACH: u32 = 4;
 const MOST: u32 = 4; // of EACH: registers are of fixed number
 override TILE: u32 = SIDE * EACH;
+// Threads that write down a column of a tile write to different banks. Large tiles of complex numbers fill the memory without it.
+override PAD: u32 = 1u - PARTS * EACH / 8u;
+override LEFT: u32 = SIDE + PAD;
+override RIGHT: u32 = TILE + PAD;
 
 struct Operand {
     first: u32,    // index of its first number
@@ -35,8 +39,8 @@ var<immediate> sizes: Sizes;
 @group(0) @binding(1) var<storage, read> b: array<T>;
 @group(0) @binding(2) var<storage, read_write> c: array<T>;
 
-var<workgroup> left: array<T, TILE * SIDE>;   // row by row
-var<workgroup> right: array<T, SIDE * TILE>;
+var<workgroup> left: array<T, TILE * LEFT>;    // row by row
+var<workgroup> right: array<T, SIDE * RIGHT>;
 
 fn at_a(i: u32, j: u32, base: u32) -> T {
     if i >= sizes.m || j >= sizes.k {
@@ -78,21 +82,21 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) l
                 i = at % TILE;
                 j = at / TILE;
             }
-            left[i * SIDE + j] = at_a(top + i, depth + j, base_a);
+            left[i * LEFT + j] = at_a(top + i, depth + j, base_a);
             i = at / TILE;
             j = at % TILE;
             if !along_b {
                 i = at % SIDE;
                 j = at / SIDE;
             }
-            right[i * TILE + j] = at_b(depth + i, start + j, base_b);
+            right[i * RIGHT + j] = at_b(depth + i, start + j, base_b);
         }
         workgroupBarrier();
         for (var j = 0u; j < SIDE; j++) {
             for (var p = 0u; p < EACH; p++) {
-                let x = left[(local.y + p * SIDE) * SIDE + j];
+                let x = left[(local.y + p * SIDE) * LEFT + j];
                 for (var q = 0u; q < EACH; q++) {
-                    sum[p][q] = mul_add(x, right[j * TILE + local.x + q * SIDE], sum[p][q]);
+                    sum[p][q] = mul_add(x, right[j * RIGHT + local.x + q * SIDE], sum[p][q]);
                 }
             }
         }

@@ -84,6 +84,65 @@ fn a_part_of_a_matrix_is_an_operand() {
 }
 
 #[test]
+fn more_matrices_rows_and_columns_than_a_dispatch_has() {
+    let Some(context) = device() else { return };
+    let kind = Kind::Real;
+    let tall = 16 * 65535 + 3;
+    for (batch, m, n) in [(65535 + 2, 1, 2), (1, tall, 1), (1, 1, tall)] {
+        let (a, b) = (numbers(kind, batch * m, 1), numbers(kind, batch * n, 2));
+        let (da, db) = (sent(&context, kind, &[batch, m, 1], &a), sent(&context, kind, &[batch, 1, n], &b));
+        let dc = Array::room(&context, kind, &[batch, m, n]).unwrap();
+        let (x, y, c) = (Operand::new(&da, m, 1), Operand::new(&db, n, n), Operand::new(&dc, m * n, n));
+        let mut record = Record::new(&context).unwrap();
+        Product::new(batch, (m, n, 1), x, y, c).record(&mut record, kind).unwrap();
+        record.submit().unwrap();
+        let at = |b_: usize, i: usize, j: usize| a[b_ * m + i].times(b[b_ * n + j]);
+        let expected: Vec<C> = (0..batch * m * n).map(|k| at(k / (m * n), k / n % m, k % n)).collect();
+        near(&fetched(&dc), &expected, 2.0, &format!("{batch} {m} {n}"));
+    }
+}
+
+#[test]
+fn deep_products_are_sums_of_parts() {
+    let Some(context) = device() else { return };
+    for kind in [Kind::Real, Kind::Complex] {
+        for (count, p, q) in [(0, 2, 3), (5, 3, 4), (511, 2, 2), (515, 5, 3), (1030, 17, 2)] {
+            let (more, after) = (3, 2);
+            let (a, b) = (drawn(kind, count + more, p, 1), drawn(kind, count + after, q, 2));
+            let c = drawn(kind, p, q, 3);
+            let da = sent(&context, kind, &[a.rows, p], &a.data);
+            let db = sent(&context, kind, &[b.rows, q], &b.data);
+            let dc = sent(&context, kind, &[p, q], &c.data);
+            let (x, y) =
+                (Operand::new(&da, 0, p).from(more, 0).t(), Operand::new(&db, 0, q).from(after, 0).conj());
+            let mut record = Record::new(&context).unwrap();
+            let product = Product::new(1, (p, q, count), x, y, Operand::new(&dc, 0, q)).alpha(-2.0).add();
+            product.record_deep(&mut record, kind).unwrap();
+            record.submit().unwrap();
+            let part = |x: &M, from: usize| M::new(count, x.columns, |i, j| x.at(i + from, j));
+            let expected = c.plus(&part(&a, more).t().times(&part(&b, after).conj()), -2.0);
+            near(&fetched(&dc), &expected.data, 32.0, &format!("{kind:?} {count} {p} {q}"));
+        }
+    }
+}
+
+#[test]
+fn depth_does_not_add_up_rounding() {
+    let Some(context) = device() else { return };
+    // the same number throughout: in one chain of additions every rounding has the same sign
+    let count = 1 << 20;
+    let x = sent(&context, Kind::Real, &[count, 1], &vec![C(f64::from(0.3f32), 0.0); count]);
+    let c = Array::room(&context, Kind::Real, &[1, 1]).unwrap();
+    let operand = Operand::new(&x, 0, 1);
+    let mut record = Record::new(&context).unwrap();
+    let product = Product::new(1, (1, 1, count), operand.t(), operand, Operand::new(&c, 0, 1));
+    product.record_deep(&mut record, Kind::Real).unwrap();
+    record.submit().unwrap();
+    let expected = f64::from(0.3f32).powi(2) * count as f64;
+    near(&fetched(&c), &[C(expected, 0.0)], 1000.0, "depth");
+}
+
+#[test]
 fn what_does_not_fit_is_refused() {
     let Some(context) = device() else { return };
     let array = sent(&context, Kind::Real, &[2, 2], &numbers(Kind::Real, 4, 1));

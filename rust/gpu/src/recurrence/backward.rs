@@ -1,12 +1,12 @@
 //! The gradients of a recurrence: z_bar of all steps in place of the cotangents, then products over all rows.
 
-use super::forward::{Forward, run};
+use super::forward::Forward;
 use super::sequence::{Sequence, Setting};
 use super::steps::{Route, Steps, route};
 use crate::Array;
 use crate::device::Record;
 use crate::product::{Operand, Product};
-use crate::rows::{gathered, sum, times};
+use crate::rows::sum;
 use isometry_core::error::Result;
 
 /// Which gradients are wanted.
@@ -46,7 +46,7 @@ pub struct Gradients {
 /// The gradients from the cotangents of the states, (T, B, n); those past the ends of sequences are ignored.
 pub fn backward(sequence: &Sequence<'_>, forward: &Forward, ct: &Array, wanted: Wanted) -> Result<Gradients> {
     let setting = Setting::new(sequence)?;
-    pull(&setting, forward, ct, wanted, route(setting.kind, setting.n))
+    pull(&setting, forward, ct, wanted, route(setting.kind, setting.batch, setting.n))
 }
 
 pub(super) fn pull(
@@ -63,13 +63,13 @@ pub(super) fn pull(
     if let Some(arguments) = &kept {
         setting.check_states("arguments", arguments)?;
     }
-    let arguments = match kept {
-        None if !setting.on_input && setting.wants_arguments() => run(setting, true, route)?.arguments,
-        kept => kept,
-    };
     let mut record = Record::new(setting.context())?;
     let x = setting.inputs(&mut record)?;
-    let bars = Bars::new(&mut record, setting, forward, arguments, &x, ct, wanted, route)?;
+    let arguments = match kept {
+        None if setting.wants_arguments() => Some(setting.arguments(&mut record, &x, &forward.states)?),
+        kept => kept,
+    };
+    let bars = Bars::new(&mut record, setting, forward, arguments.as_ref(), ct, wanted, route)?;
     let gradients = bars.gradients(&mut record, setting, forward, &x, wanted)?;
     record.submit()?;
     Ok(gradients)
@@ -90,8 +90,7 @@ impl Bars {
         record: &mut Record,
         setting: &Setting<'_>,
         forward: &Forward,
-        arguments: Option<Array>,
-        x: &Array,
+        arguments: Option<&Array>,
         ct: &Array,
         wanted: Wanted,
         route: Route,
@@ -108,7 +107,7 @@ impl Bars {
             m: setting.sequence.w,
             start: None,
             lengths: setting.lengths.as_ref(),
-            y: Some(match &arguments {
+            y: Some(match arguments {
                 Some(arguments) if !setting.on_input => arguments,
                 _ => &forward.states,
             }),
@@ -117,13 +116,9 @@ impl Bars {
         };
         steps.record(record, route)?;
         let mut input = state.clone();
-        if setting.on_input {
-            let z = match arguments {
-                Some(arguments) => arguments,
-                None => setting.drive(record, x)?,
-            };
+        if let Some(z) = arguments.filter(|_| setting.on_input) {
             input = Array::room(record.context(), setting.kind, &setting.shape())?;
-            setting.law.pull(record, &z, &state, &input, along.as_ref())?;
+            setting.law.pull(record, z, &state, &input, along.as_ref())?;
         }
         Ok(Bars { state, input, along })
     }
@@ -143,12 +138,15 @@ impl Bars {
         let begin = if begun { Some(setting.begin(record, &self.state)?) } else { None };
         if wanted.w {
             let bar = Array::room(record.context(), kind, &[n, n])?;
-            let from = if reverse { (0, batch) } else { (batch, 0) };
-            gathered(record, setting.rows() - batch, (n, n), (&self.state, &forward.states), from, &bar)?;
+            let (now, before) = if reverse { (0, batch) } else { (batch, 0) };
+            let left = Operand::new(&self.state, 0, n).from(now, 0).t();
+            let right = Operand::new(&forward.states, 0, n).from(before, 0).conj();
+            Product::new(1, (n, n, setting.rows() - batch), left, right, Operand::new(&bar, 0, n))
+                .record_deep(record, kind)?;
             if let (Some(h0), Some((begin, row))) = (h0, &begin) {
                 let left = Operand::new(begin, 0, n).from(*row, 0).t();
                 let (right, into) = (Operand::new(h0, 0, n).conj(), Operand::new(&bar, 0, n));
-                Product::new(1, (n, n, batch), left, right, into).add().record(record, kind)?;
+                Product::new(1, (n, n, batch), left, right, into).add().record_deep(record, kind)?;
             }
             out.w = Some(bar);
         }
@@ -161,13 +159,16 @@ impl Bars {
         }
         if wanted.x {
             let bar = Array::room(record.context(), kind, x.shape())?;
-            let v = Operand::new(input_weight, 0, d).conj();
-            times(record, (setting.rows(), d, n), &self.input, v, &bar, false)?;
+            let (bars, v) = (Operand::new(&self.input, 0, n), Operand::new(input_weight, 0, d).conj());
+            Product::new(1, (setting.rows(), d, n), bars, v, Operand::new(&bar, 0, d))
+                .record(record, kind)?;
             out.x = Some(bar);
         }
         if wanted.input_weight {
             let bar = Array::room(record.context(), kind, &[n, d])?;
-            gathered(record, setting.rows(), (n, d), (&self.input, x), (0, 0), &bar)?;
+            let (left, right) = (Operand::new(&self.input, 0, n).t(), Operand::new(x, 0, d).conj());
+            Product::new(1, (n, d, setting.rows()), left, right, Operand::new(&bar, 0, d))
+                .record_deep(record, kind)?;
             out.input_weight = Some(bar);
         }
         if wanted.bias {

@@ -1,6 +1,7 @@
 // The row at which every sequence begins when time runs backwards, its last: out[b] = x[length_b - 1, b].
 
 #import "numbers"
+#import "index"
 
 struct Sizes {
     count: u32,   // numbers of out
@@ -19,7 +20,7 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    let at = (group.y * groups.x + group.x) * 256u + local;
+    let at = element(group, groups, local);
     if at < sizes.count {
         out[at] = x[(lengths[at / sizes.n] - 1u) * sizes.count + at];
     }

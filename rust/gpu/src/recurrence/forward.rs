@@ -12,14 +12,14 @@ pub struct Forward {
     /// (T, B, n); zeros past the ends of sequences
     pub states: Array,
     /// z (T, B, n) where phi' cannot be read off the states; unspecified past the ends of sequences. A backward pass computes them
-    /// anew if they are absent.
+    /// from the states if they are absent.
     pub arguments: Option<Array>,
 }
 
 /// The states; with `save`, also what [`backward`](super::backward()) wants.
 pub fn forward(sequence: &Sequence<'_>, save: bool) -> Result<Forward> {
     let setting = Setting::new(sequence)?;
-    run(&setting, save, route(setting.kind, setting.n))
+    run(&setting, save, route(setting.kind, setting.batch, setting.n))
 }
 
 pub(super) fn run(setting: &Setting<'_>, save: bool, route: Route) -> Result<Forward> {

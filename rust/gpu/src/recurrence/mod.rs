@@ -17,5 +17,5 @@ mod tests;
 pub use backward::{Gradients, Wanted, backward};
 pub use forward::{Forward, forward};
 pub use sequence::Sequence;
-pub use sequence::{BEGIN, TRANSPOSE, WITHIN};
+pub use sequence::{BEGIN, START, TRANSPOSE, WITHIN};
 pub use steps::{APART, TOGETHER};

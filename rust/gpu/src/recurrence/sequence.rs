@@ -2,8 +2,8 @@
 
 use crate::activation::Law;
 use crate::device::{Context, Record};
-use crate::product::Operand;
-use crate::rows::{spread, times};
+use crate::product::{Operand, Product};
+use crate::rows::spread;
 use crate::shader::{Shader, Variant};
 use crate::{Array, Kind};
 use isometry_core::activation::Activation;
@@ -12,6 +12,8 @@ use std::sync::Arc;
 
 /// begin.wgsl
 pub static BEGIN: Shader = Shader { name: "begin", source: include_str!("begin.wgsl"), variants: &[&[]] };
+/// start.wgsl
+pub static START: Shader = Shader { name: "start", source: include_str!("start.wgsl"), variants: &[&[]] };
 /// transpose.wgsl
 pub static TRANSPOSE: Shader =
     Shader { name: "transpose", source: include_str!("transpose.wgsl"), variants: &[&[]] };
@@ -144,9 +146,43 @@ impl<'a> Setting<'a> {
         if let Some(bias) = bias {
             spread(record, bias, self.rows(), &out)?;
         }
-        let v = Operand::new(input_weight, 0, d).t();
-        times(record, (self.rows(), self.n, d), x, v, &out, bias.is_some())?;
+        let (x, v) = (Operand::new(x, 0, d), Operand::new(input_weight, 0, d).t());
+        let product = Product::new(1, (self.rows(), self.n, d), x, v, Operand::new(&out, 0, self.n));
+        let product = if bias.is_some() { product.add() } else { product };
+        product.record(record, self.kind)?;
         Ok(out)
+    }
+
+    /// z of all steps from the states, which are 0 past the ends of sequences: V x_t + b, and W h_{t-1} with it unless phi acts on the
+    /// input part only. Unspecified past the ends.
+    pub fn arguments(&self, record: &mut Record, x: &Array, states: &Array) -> Result<Array> {
+        let z = self.drive(record, x)?;
+        if self.on_input {
+            return Ok(z);
+        }
+        let Setting { steps, batch, n, kind, .. } = *self;
+        let Sequence { w, h0, reverse, .. } = self.sequence;
+        let (w, all) = (Operand::new(w, 0, n).t(), Operand::new(&z, 0, n));
+        let (now, before) = if reverse { (0, batch) } else { (batch, 0) };
+        let states = Operand::new(states, 0, n).from(before, 0);
+        Product::new(1, (self.rows() - batch, n, n), states, w, all.from(now, 0))
+            .add()
+            .record(record, kind)?;
+        let Some(h0) = h0.map(|h0| Operand::new(h0, 0, n)) else { return Ok(z) };
+        match (&self.lengths, reverse) {
+            (Some(lengths), true) => {
+                let first = Array::room(record.context(), kind, &[batch, n])?;
+                Product::new(1, (batch, n, n), h0, w, Operand::new(&first, 0, n)).record(record, kind)?;
+                let arrays = [("first", &first), ("lengths", lengths), ("x", &z)];
+                let variant = Variant { shader: &START, kind, constants: &[] };
+                record.elements(variant, &arrays, &[first.len() as u32, n as u32], first.len())?;
+            }
+            (_, reverse) => {
+                let first = if reverse { (steps - 1) * batch } else { 0 };
+                Product::new(1, (batch, n, n), h0, w, all.from(first, 0)).add().record(record, kind)?;
+            }
+        }
+        Ok(z)
     }
 
     /// W^T

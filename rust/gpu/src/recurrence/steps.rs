@@ -5,9 +5,10 @@
 
 use crate::activation::Law;
 use crate::device::Record;
-use crate::shader::{Shader, Variant};
+use crate::shader::{Shader, Variant, groups};
 use crate::{Array, Kind};
 use isometry_core::error::Result;
+use isometry_core::sizes::work;
 
 /// together.wgsl
 pub static TOGETHER: Shader =
@@ -66,15 +67,18 @@ pub(super) enum Route {
 
 /// Most features of a workgroup that has whole states.
 pub(super) const WIDEST: usize = 2 * THREADS;
-/// Steps of a dispatch: it must end before a driver takes the device for hung.
+/// Most steps of a dispatch, and most multiply-adds of real numbers: it must end before a driver takes the device for hung, 2 s on
+/// Windows.
 const RUN: usize = 512;
+const WORK: usize = 1 << 34;
 /// Bytes of W up to which a workgroup reads all of it in about the time that a dispatch takes: an estimate, 64 bytes per clock.
 const NEAR: usize = 1 << 19;
 
-/// The route for n features.
-pub(super) fn route(kind: Kind, n: usize) -> Route {
+/// The route for `batch` sequences of n features.
+pub(super) fn route(kind: Kind, batch: usize, n: usize) -> Route {
     let near = n <= WIDEST && n * n * kind.bytes() <= NEAR;
-    if near { Route::Together(RUN) } else { Route::Apart }
+    let step = work(&[batch, n, n, kind.parts(), kind.parts()]).max(1);
+    if near { Route::Together((WORK / step).clamp(1, RUN)) } else { Route::Apart }
 }
 
 /// The steps of one direction.
@@ -112,9 +116,7 @@ impl Steps<'_> {
         let (run, constants, groups) = match route {
             Route::Together(run) => {
                 let (constants, rows) = together(self.back, batch, n);
-                let groups = batch.div_ceil(rows);
-                let along = groups.min(32768);
-                (run, constants, [along, groups.div_ceil(along), 1])
+                (run, constants, groups(batch.div_ceil(rows)))
             }
             Route::Apart => {
                 let (constants, [rows, pairs]) = apart(self.back, batch, n);

@@ -1,6 +1,7 @@
 // out = X^T for X n x n.
 
 #import "numbers"
+#import "index"
 
 struct Sizes {
     n: u32,
@@ -17,7 +18,7 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    let at = (group.y * groups.x + group.x) * 256u + local;
+    let at = element(group, groups, local);
     let n = sizes.n;
     if at < n * n {
         out[at] = x[at % n * n + at / n];

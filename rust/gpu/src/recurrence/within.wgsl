@@ -1,6 +1,7 @@
 // A copy of the rows of sequences, 0 past their ends, whatever stands there: out[t, b] = x[t, b] for t < length_b.
 
 #import "numbers"
+#import "index"
 
 struct Sizes {
     count: u32,    // numbers of x
@@ -21,7 +22,7 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    let at = (group.y * groups.x + group.x) * 256u + local;
+    let at = element(group, groups, local);
     if at >= sizes.count {
         return;
     }

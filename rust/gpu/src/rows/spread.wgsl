@@ -1,6 +1,7 @@
 // One row written into all: out[i] = x.
 
 #import "numbers"
+#import "index"
 
 struct Sizes {
     count: u32,     // numbers of out
@@ -18,7 +19,7 @@ fn main(
     @builtin(num_workgroups) groups: vec3<u32>,
     @builtin(local_invocation_index) local: u32,
 ) {
-    let at = (group.y * groups.x + group.x) * 256u + local;
+    let at = element(group, groups, local);
     if at < sizes.count {
         out[at] = x[at % sizes.columns];
     }

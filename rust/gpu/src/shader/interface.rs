@@ -1,4 +1,4 @@
-//! What a shader binds, read from its source: names and access of its arrays, the length of its sizes, its workgroup.
+//! What a shader binds, read from its source: names and access of its arrays, the length of its sizes.
 
 use isometry_core::error::{Error, Result};
 use wgpu::naga::{AddressSpace, Module, StorageAccess, front::wgsl};

@@ -1,8 +1,8 @@
 //! Shaders: WGSL files, the modules they import, and their variants.
 //!
 //! A line `#import "numbers"` in a file is replaced by a module: `numbers` is `real.wgsl` or `complex.wgsl`, so that one source
-//! serves both; the others are code that several files share. Constants of a file (`override`) are fixed when a pipeline is made. The bindings of a shader are read from its
-//! source ([`Interface`]): a dispatch names its arrays as the shader does.
+//! serves both; the others are code that several files share. Constants of a file (`override`) are fixed when a pipeline is made. The
+//! bindings of a shader are read from its source ([`Interface`]): a dispatch names its arrays as the shader does.
 
 mod interface;
 #[cfg(test)]
@@ -11,9 +11,10 @@ mod tests;
 pub use interface::{Binding, Interface};
 
 use crate::Kind;
+use std::hash::{Hash, Hasher};
 
-/// A WGSL file.
-#[derive(Debug, PartialEq, Eq, Hash)]
+/// A WGSL file, a static: shaders are equal where they are the same one.
+#[derive(Debug)]
 pub struct Shader {
     /// The stem of the file.
     pub name: &'static str,
@@ -21,6 +22,20 @@ pub struct Shader {
     pub source: &'static str,
     /// Values of its constants for which it is compiled, for tests: every dispatch uses one of these lists.
     pub variants: &'static [&'static [(&'static str, u32)]],
+}
+
+impl PartialEq for Shader {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self, other)
+    }
+}
+
+impl Eq for Shader {}
+
+impl Hash for Shader {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        std::ptr::hash(self, state);
+    }
 }
 
 /// A shader for one kind of number with its constants.
@@ -52,11 +67,13 @@ pub const SHADERS: &[&Shader] = &[
     &crate::householder::FINISH,
     &crate::householder::HERMITIAN,
     &crate::householder::TRIANGLE,
+    &crate::last::FACTORS,
     &crate::last::LAST,
     &crate::last::PULL,
     &crate::product::PRODUCT,
     &crate::recurrence::APART,
     &crate::recurrence::BEGIN,
+    &crate::recurrence::START,
     &crate::recurrence::TOGETHER,
     &crate::recurrence::TRANSPOSE,
     &crate::recurrence::WITHIN,
@@ -64,11 +81,19 @@ pub const SHADERS: &[&Shader] = &[
     &crate::rows::SUM,
 ];
 
+/// `count` workgroups in two axes, number y groups + x, and perhaps some more.
+pub(crate) fn groups(count: usize) -> [usize; 3] {
+    let along = count.clamp(1, 32768);
+    [along, count.div_ceil(along), 1]
+}
+
 /// The modules that files import, by name.
 fn module(name: &str, kind: Kind) -> Option<&'static str> {
     match (name, kind) {
         ("numbers", Kind::Real) => Some(include_str!("real.wgsl")),
         ("numbers", Kind::Complex) => Some(include_str!("complex.wgsl")),
+        ("index", _) => Some(include_str!("index.wgsl")),
+        ("angle", _) => Some(include_str!("../last/angle.wgsl")),
         ("activation", _) => Some(include_str!("../activation/activation.wgsl")),
         ("steps", _) => Some(include_str!("../recurrence/steps.wgsl")),
         ("packed", _) => Some(include_str!("../cayley/packed.wgsl")),

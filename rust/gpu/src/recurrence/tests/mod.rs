@@ -81,20 +81,24 @@ fn check(context: &Arc<Context>, p: &Problem, routes: &[Route]) {
         let setting = Setting::new(&sequence).unwrap();
         let forward = run(&setting, true, route).unwrap();
         near(&fetched(&forward.states), &states, 16.0, &name);
-        let got = backward::pull(&setting, &forward, &dct, wanted, route).unwrap();
-        let pairs = [
-            ("w", &got.w, &bars.w),
-            ("x", &got.x, &bars.x),
-            ("v", &got.input_weight, &bars.v),
-            ("h0", &got.h0, &bars.h0),
-            ("bias", &got.bias, &bars.bias),
-        ];
-        for (what, got, expected) in pairs {
-            near(&fetched(got.as_ref().unwrap()), expected, units, &format!("{what} of {name}"));
-        }
-        assert_eq!(got.activation_bias.is_some(), !p.own.is_empty());
-        if let Some(own) = got.activation_bias {
-            near(&fetched(&own), &bars.own, units, &format!("activation bias of {name}"));
+        let states = Forward { states: forward.states.clone(), arguments: None };
+        for forward in forward.arguments.is_some().then_some(&forward).into_iter().chain([&states]) {
+            let name = format!("{name} arguments={}", forward.arguments.is_some());
+            let got = backward::pull(&setting, forward, &dct, wanted, route).unwrap();
+            let pairs = [
+                ("w", &got.w, &bars.w),
+                ("x", &got.x, &bars.x),
+                ("v", &got.input_weight, &bars.v),
+                ("h0", &got.h0, &bars.h0),
+                ("bias", &got.bias, &bars.bias),
+            ];
+            for (what, got, expected) in pairs {
+                near(&fetched(got.as_ref().unwrap()), expected, units, &format!("{what} of {name}"));
+            }
+            assert_eq!(got.activation_bias.is_some(), !p.own.is_empty());
+            if let Some(own) = got.activation_bias {
+                near(&fetched(&own), &bars.own, units, &format!("activation bias of {name}"));
+            }
         }
     }
 }
@@ -255,11 +259,20 @@ fn no_features_leave_the_bias() {
 
 #[test]
 fn the_route_depends_on_the_size_of_w() {
-    assert!(matches!(route(Kind::Real, 362), Route::Together(_)));
-    assert_eq!(route(Kind::Real, 363), Route::Apart);
-    assert!(matches!(route(Kind::Complex, 256), Route::Together(_)));
-    assert_eq!(route(Kind::Complex, 257), Route::Apart);
-    assert_eq!(route(Kind::Real, WIDEST + 1), Route::Apart);
+    assert!(matches!(route(Kind::Real, 8, 362), Route::Together(_)));
+    assert_eq!(route(Kind::Real, 8, 363), Route::Apart);
+    assert!(matches!(route(Kind::Complex, 8, 256), Route::Together(_)));
+    assert_eq!(route(Kind::Complex, 8, 257), Route::Apart);
+    assert_eq!(route(Kind::Real, 8, WIDEST + 1), Route::Apart);
+}
+
+#[test]
+fn much_work_is_divided_into_more_dispatches() {
+    assert_eq!(route(Kind::Real, 16, 64), Route::Together(512));
+    // n = 256: 2^28 multiply-adds for each step of 4096 sequences, 2^30 of complex ones
+    assert_eq!(route(Kind::Real, 4096, 256), Route::Together(64));
+    assert_eq!(route(Kind::Complex, 4096, 256), Route::Together(16));
+    assert_eq!(route(Kind::Complex, 1 << 30, 256), Route::Together(1));
 }
 
 #[test]

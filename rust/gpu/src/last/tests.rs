@@ -1,0 +1,80 @@
+//! The factors against their definitions, the angles in double precision.
+
+use super::*;
+use crate::testing::{C, device, fetched, near, sent};
+
+fn factors(last: &Last) -> Vec<C> {
+    let mut record = Record::new(last.factors.context()).unwrap();
+    last.prepare(&mut record).unwrap();
+    record.submit().unwrap();
+    fetched(&last.factors)
+}
+
+#[test]
+fn signs_become_numbers_of_the_matrix() {
+    let Some(context) = device() else { return };
+    let real = |x: &[f64]| x.iter().map(|&x| C(x, 0.0)).collect::<Vec<C>>();
+    for kind in [Kind::Real, Kind::Complex] {
+        let sign = sent(&context, Kind::Real, &[2], &real(&[-1.0, 0.5]));
+        let found = factors(&Last::sign(kind, &sign, 3).unwrap());
+        near(&found, &real(&[1.0, 1.0, -1.0, 1.0, 1.0, 0.5]), 0.0, "one sign");
+        let own = real(&[1.0, -1.0, -1.0, 1.0]);
+        let signs = sent(&context, Kind::Real, &[2, 2], &own);
+        near(&factors(&Last::signs(kind, &signs, 2).unwrap()), &own, 0.0, "signs");
+    }
+    let complex = Array::room(&context, Kind::Complex, &[4]).unwrap();
+    assert!(Last::signs(Kind::Complex, &complex, 2).is_err());
+}
+
+#[test]
+fn a_part_of_a_diagonal_is_refused() {
+    let Some(context) = device() else { return };
+    let five = sent(&context, Kind::Real, &[1, 5], &[C(1.0, 0.0); 5]);
+    for (last, name) in [
+        (Last::signs(Kind::Real, &five, 3), "signs"),
+        (Last::signs(Kind::Complex, &five, 3), "signs"),
+        (Last::phases(&five, 3), "phases"),
+    ] {
+        let message = last.unwrap_err().to_string();
+        assert!(message.starts_with(name), "{message}");
+    }
+}
+
+/// Distance in units in the last place of the exact number.
+fn units(got: f64, exact: f64) -> f64 {
+    let exponent = exact.abs().max(1e-30).log2().floor();
+    (got - exact).abs() / 2f64.powf(exponent - 23.0)
+}
+
+#[test]
+fn angles_of_all_sizes_become_points_of_the_circle() {
+    let Some(context) = device() else { return };
+    let count = 60_000;
+    // from 1e-8 to 3e38 on a logarithmic scale, up to 1e4 evenly, and the numbers beside the multiples of pi/4
+    let even = (0..count).map(|i| (1e4 * f64::from(i) / f64::from(count)) as f32);
+    let wide = (0..count).map(|i| 10f64.powf(46.5 * f64::from(i) / f64::from(count) - 8.0) as f32);
+    let beside = (1..count).map(|i| (f64::from(i) * std::f64::consts::FRAC_PI_4) as f32);
+    let beside = beside.flat_map(|x| [x, x.next_up(), x.next_down()]);
+    let all: Vec<f32> = even.chain(wide).chain(beside).flat_map(|x| [x, -x]).chain([0.0, f32::MAX]).collect();
+    let given = Array::upload(&context, Kind::Real, &[1, all.len()], &all).unwrap();
+    let found = factors(&Last::phases(&given, all.len()).unwrap());
+    let (mut worst, mut place) = (0.0, 0.0);
+    for (x, e) in all.iter().zip(&found) {
+        let (sin, cos) = f64::from(*x).sin_cos();
+        let off = units(e.0, cos).max(units(e.1, sin));
+        if off.is_nan() || off > worst {
+            (worst, place) = (off, *x);
+        }
+    }
+    eprintln!("sin and cos: {worst:.2} units at {place:e}");
+    assert!(worst <= 2.0, "{worst} at {place:e}");
+}
+
+#[test]
+fn angles_that_are_not_finite_are_seen() {
+    let Some(context) = device() else { return };
+    let given =
+        Array::upload(&context, Kind::Real, &[1, 3], &[f32::NAN, f32::INFINITY, f32::NEG_INFINITY]).unwrap();
+    let found = factors(&Last::phases(&given, 3).unwrap());
+    assert!(found.iter().all(|e| !e.0.is_finite() && !e.1.is_finite()), "{found:?}");
+}

@@ -1,0 +1,27 @@
+// Added to the row at which every sequence begins when time runs backwards, its last: x[length_b - 1, b] += first[b].
+
+#import "numbers"
+#import "index"
+
+struct Sizes {
+    count: u32,   // numbers of first
+    n: u32,
+}
+
+var<immediate> sizes: Sizes;
+
+@group(0) @binding(0) var<storage, read> first: array<T>;       // (batch, n)
+@group(0) @binding(1) var<storage, read> lengths: array<u32>;   // (batch)
+@group(0) @binding(2) var<storage, read_write> x: array<T>;     // (steps, batch, n)
+
+@compute @workgroup_size(256)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let at = element(group, groups, local);
+    if at < sizes.count {
+        x[(lengths[at / sizes.n] - 1u) * sizes.count + at] += first[at];
+    }
+}
