@@ -47,6 +47,7 @@ rust-tests: build
 	for path in $$paths; do \
 		echo "ISOMETRY_SIMD=$$path" && ISOMETRY_SIMD=$$path cargo test --release --locked -q -p isometry-core || exit 1; \
 	done
+	cargo test --release --locked -q -p isometry-gpu -- shader::  # every shader is valid: needs no GPU
 
 python-tests: build
 	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal -m "not alone and not long"
