@@ -74,7 +74,8 @@ valgrind: build  ## the Rust tests with small sizes under valgrind, portable and
 
 lint: build  ## rustfmt, clippy, ruff, mypy
 	cargo fmt --all --check
-	cargo clippy --release --locked --workspace --all-targets -- -D warnings
+	cargo clippy --release --locked --workspace --all-targets --features isometry-py/gpu -- -D warnings
+	cargo clippy --release --locked -p isometry-py -- -D warnings  # the extension without the GPU
 	"$(BIN)/ruff" check python tests examples benches
 	"$(BIN)/ruff" format --check python tests examples benches
 	"$(BIN)/mypy"
