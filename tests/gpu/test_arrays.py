@@ -244,3 +244,52 @@ def test_threads_may_call_at_once(seed):
     with ThreadPoolExecutor(4) as pool:
         found = list(pool.map(lambda x: op.apply(x, backend="gpu").download(), rows))
     np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@each_kind
+def test_sums_and_multiples(dtype, seed):
+    x, y = (draw(seed, 3, 4, dtype=dtype) for _ in range(2))
+    a, b = Array(x), Array(y)
+    factors = [2, -0.5, np.float32(3), True] + ([1j, np.complex64(1 - 2j)] if dtype == np.complex64 else [])
+    found = {"a + b": a + b, "a - b": a - b, "a + y": a + y, "x + b": x + b, "x - b": x - b, "a - y": a - y, "-a": -a}
+    expected = dict(zip(found, (x + y, x - y, x + y, x + y, x - y, x - y, -x), strict=True))
+    for factor in factors:
+        found |= {f"a {factor}": a * factor, f"{factor} a": factor * a, f"a / {factor}": a / factor}
+        expected |= {f"a {factor}": x * factor, f"{factor} a": x * factor, f"a / {factor}": x / factor}
+    for what, value in found.items():
+        assert type(value) is Array and value.dtype == dtype and value.shape == (3, 4), what
+        np.testing.assert_allclose(value.download(), expected[what], rtol=1e-6, atol=1e-6, err_msg=what)
+
+
+def test_sums_and_multiples_that_do_not_fit():
+    a = Array(np.ones((3, 4)))
+    for error, match, call in (
+        (TypeError, "float32 and complex64", lambda: a + Array(np.ones((3, 4)) * 1j)),
+        (TypeError, "float32 and float64", lambda: np.ones((3, 4)) - a),
+        (ValueError, "must have shape", lambda: a - Array(np.ones(4))),
+        (TypeError, "must be real", lambda: a * 1j),
+        (TypeError, "unsupported operand", lambda: a + 1),
+        (TypeError, "unsupported operand", lambda: a * a),
+        (TypeError, "unsupported operand", lambda: a / a),
+        (TypeError, "unsupported operand", lambda: 1 / a),
+        (TypeError, "ufunc|implement", lambda: np.add(a, a)),
+    ):
+        with pytest.raises(error, match=match):
+            call()
+    with pytest.raises(ZeroDivisionError):
+        a / 0
+
+
+def test_training_stays_on_the_gpu():
+    """Gradient descent on half the squared distance from the images of rows under another orthogonal map."""
+    rng = np.random.default_rng(3)
+    target = iso.Cayley(0.3 * rng.standard_normal(28).astype(np.float32))
+    x = rng.standard_normal((64, 8)).astype(np.float32)
+    y, rows = Array(target(x)), Array(x)
+    upper = Array(np.zeros(28))
+    with iso.use_backend("gpu"):
+        for _ in range(150):
+            op = iso.Cayley(upper)
+            grads, _ = op.apply_vjp(rows, op(rows) - y)
+            upper = upper - 0.002 * grads["upper"]
+    assert abs(upper.download() - target.upper).max() < 1e-5

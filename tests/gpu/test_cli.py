@@ -98,6 +98,6 @@ def test_torch_on_cuda_stays_there(monkeypatch):
 def test_the_document():
     """All Python blocks of docs/gpu.md, on the adapter under test."""
     blocks = BLOCK.findall(ON_GPU.read_text())
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     for block in blocks:
         exec(compile(block, str(ON_GPU), "exec"), {})

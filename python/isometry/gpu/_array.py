@@ -1,6 +1,7 @@
 """`Array`: numbers in the memory of the GPU."""
 
 from math import prod
+from numbers import Complex
 from typing import Any, NoReturn, Self
 
 import numpy as np
@@ -18,7 +19,7 @@ class Array:
     """An array in the memory of the GPU, of float32 or complex64.
 
     It cannot be changed. Calls with ``backend="gpu"`` take it wherever they take an array, and then return such arrays;
-    they do not wait for the GPU, `download` does.
+    they do not wait for the GPU, `download` does. Sums, differences, and multiples by numbers are computed there, too.
 
     Parameters
     ----------
@@ -99,6 +100,56 @@ class Array:
         """
         sizes = shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape
         return Array.of(self._handle.reshape(list(sizes)))
+
+    # -------------------------------------------------------- sums and multiples
+
+    #: NumPy leaves `array + self` and `number * self` to this class.
+    __array_ufunc__ = None
+
+    def __add__(self, other: Any) -> "Array":
+        return self._combined(1.0, other, 1.0)
+
+    def __radd__(self, other: Any) -> "Array":
+        return self._combined(1.0, other, 1.0)
+
+    def __sub__(self, other: Any) -> "Array":
+        return self._combined(1.0, other, -1.0)
+
+    def __rsub__(self, other: Any) -> "Array":
+        return self._combined(-1.0, other, 1.0)
+
+    def __neg__(self) -> "Array":
+        return self._scaled(-1.0)
+
+    def __mul__(self, factor: Any) -> "Array":
+        return self._scaled(factor)
+
+    def __rmul__(self, factor: Any) -> "Array":
+        return self._scaled(factor)
+
+    def __truediv__(self, divisor: Any) -> "Array":
+        return self._scaled(1 / complex(divisor)) if isinstance(divisor, Complex) else NotImplemented
+
+    def _combined(self, alpha: float, other: Any, beta: float) -> "Array":
+        """alpha self + beta other, of one shape and dtype."""
+        if not isinstance(other, Array | np.ndarray):
+            return NotImplemented
+        if other.dtype != self.dtype:
+            raise TypeError(f"{self.dtype.name} and {other.dtype.name}: on the GPU nothing is converted")
+        _check.exact("the other array", other.shape, self.shape)
+        if isinstance(other, np.ndarray):
+            other = Array(other)
+        return Array.of(_core.gpu_combine(self._handle, (alpha, 0.0), other._handle, (beta, 0.0)))
+
+    def _scaled(self, factor: Any) -> "Array":
+        if not isinstance(factor, Complex):
+            return NotImplemented
+        value = complex(factor)
+        if value.imag and self.dtype.kind != "c":
+            raise TypeError(
+                f"a multiple of {self.dtype.name} must be real, not {factor}: on the GPU nothing is converted"
+            )
+        return Array.of(_core.gpu_combine(self._handle, (value.real, value.imag), None, (0.0, 0.0)))
 
     def __repr__(self) -> str:
         return f"Array(shape={self.shape}, dtype={self.dtype.name})"

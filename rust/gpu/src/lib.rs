@@ -7,6 +7,7 @@
 pub mod activation;
 mod array;
 pub mod cayley;
+pub mod combine;
 pub mod dense;
 pub mod device;
 pub mod hosted;

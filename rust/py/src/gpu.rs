@@ -7,6 +7,7 @@ use crate::gate::run;
 use crate::sequence::counts;
 use isometry_core::scalar::{Scalar, c32, parts, parts_mut};
 use isometry_core::{Result, Side};
+use isometry_gpu::combine::combine;
 use isometry_gpu::device::{adapters, context, reset};
 use isometry_gpu::{Array, objects, recurrence};
 use numpy::{Element, PyArray1, PyArrayMethods, PyReadonlyArray1};
@@ -78,6 +79,18 @@ impl GpuArray {
             isometry_gpu::Kind::Complex => "complex64",
         }
     }
+}
+
+/// alpha a + beta b, or alpha a; a factor is (real part, imaginary part).
+#[pyfunction]
+pub fn gpu_combine(
+    py: Python<'_>,
+    a: &GpuArray,
+    alpha: (f32, f32),
+    b: Option<&GpuArray>,
+    beta: (f32, f32),
+) -> PyResult<GpuArray> {
+    run(py, || combine(&a.0, alpha, b.map(|b| (&b.0, beta)))).map(GpuArray)
 }
 
 type AdapterRow = (String, &'static str, &'static str, String, u64, bool);

@@ -62,6 +62,7 @@ pub const SHADERS: &[&Shader] = &[
     &crate::cayley::SMALL,
     &crate::cayley::SMALL_VJP,
     &crate::cayley::UNPACK,
+    &crate::combine::COMBINE,
     &crate::device::IDENTITY,
     &crate::householder::BALANCE,
     &crate::householder::FINISH,
