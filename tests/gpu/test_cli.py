@@ -99,5 +99,6 @@ def test_the_document():
     """All Python blocks of docs/gpu.md, on the adapter under test."""
     blocks = BLOCK.findall(ON_GPU.read_text())
     assert len(blocks) == 3
+    names = {}
     for block in blocks:
-        exec(compile(block, str(ON_GPU), "exec"), {})
+        exec(compile(block, str(ON_GPU), "exec"), names)
