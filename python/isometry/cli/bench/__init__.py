@@ -1,9 +1,9 @@
 """Speed against torch: every row builds both sides in one process, checks values and gradients against float64, then
 takes alternating runs and prints the ratio of the medians.
 
-Both sides run forward and backward in float32 with torch's autograd and the same loss. The peer of a row is the
-fastest fair variant in torch. "share" is the rate of our side on the row's own flops relative to that of torch.mm (n
-= 512, same process, same time). A row with wrong values is reported and not timed.
+Both sides run forward and backward in float32 with torch's autograd, from the same gradient of y. The peer of a row is
+the fastest fair variant in torch. "share" is the rate of our side on the row's own flops relative to that of torch.mm
+(n = 512, same process, same time). A row with wrong values is reported and not timed.
 
 The group gpu, which runs where it is named, measures backend="gpu"; with --quick it is smaller, too.
 
