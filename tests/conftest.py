@@ -1,6 +1,7 @@
 """Fixtures for all tests, and the number of threads of concurrent workers."""
 
 import os
+import tempfile
 import sys
 
 import numpy as np
@@ -20,7 +21,11 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    """Workers of pytest-xdist share the cores: two threads in each would wait for time slices at every barrier."""
+    """Workers of pytest-xdist share the cores: two threads in each would wait for time slices at every barrier.
+
+    Without XDG_RUNTIME_DIR, as on servers, Mesa's Vulkan layer prints an error where adapters are listed.
+    """
+    os.environ.setdefault("XDG_RUNTIME_DIR", tempfile.gettempdir())
     if getattr(config.option, "numprocesses", None):
         for name in ("OMP_NUM_THREADS", "ISOMETRY_NUM_THREADS"):
             os.environ.setdefault(name, "1")
