@@ -1,8 +1,8 @@
 """Fixtures for all tests, and the number of threads of concurrent workers."""
 
 import os
-import tempfile
 import sys
+import tempfile
 
 import numpy as np
 import pytest

@@ -22,14 +22,10 @@ EXAMPLES = {
     "extremes": 2000,
     "unchecked": 1500,
     "large": 120,
+    "gated": 3000,
 }
 LONG = 4
-CASES = [
-    (family, name)
-    for name in packages.FACES
-    for family in EXAMPLES
-    if name == "numpy" or family not in examine.NUMPY_ALONE
-]
+CASES = [(family, name) for name in packages.FACES for family in EXAMPLES if family in examine.families(name)]
 every_family = pytest.mark.parametrize("family,package", CASES)
 
 

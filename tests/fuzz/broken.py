@@ -234,6 +234,11 @@ def detached(function):
     return broken
 
 
+def cut_off(t):
+    """A tensor as it is, of which autograd knows nothing."""
+    return t.detach() + 0 * t if hasattr(t, "detach") else t
+
+
 def both_factors(function):
     """Accepts a sign together with phases, and drops it."""
 
@@ -260,6 +265,7 @@ accepts, takes_any_type = forgiving(ValueError), forgiving(TypeError)
 
 OPERATORS, LAYERS, MAKERS, LARGE = "operators", "recurrences", "constructors", "large"
 ACTIVATIONS, MEASURES, UNCHECKED, SEQUENCES = "activations", "measures", "unchecked", "sequences"
+GATED = "gated"
 IN_METHODS, IN_FUNCTIONS = (functools.partial(place, "numpy") for place in (methods, functions))
 TORCH_METHODS, TORCH_FUNCTIONS = (functools.partial(place, "torch") for place in (methods, functions))
 
@@ -346,6 +352,10 @@ BROKEN = (
     ("any shape", OPERATORS, TORCH_METHODS, accepts, "apply"),
     ("exclusive arguments", OPERATORS, IN_METHODS, both_factors, "__init__"),
     ("exclusive arguments", OPERATORS, TORCH_METHODS, both_factors, "__init__"),
+    ("reset ignored", GATED, TORCH_FUNCTIONS, without("reset"), "gru"),
+    ("lengths ignored", GATED, TORCH_FUNCTIONS, without("lengths"), "gru"),
+    ("states scaled", GATED, TORCH_FUNCTIONS, enlarged, "gru"),
+    ("a weight without gradient", GATED, TORCH_FUNCTIONS, on_array("w", cut_off), "gru"),
     # raises the wrong error
     ("argument not named", OPERATORS, IN_METHODS, nameless, *METHODS),
     ("argument not named", OPERATORS, TORCH_METHODS, nameless, "__init__"),

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from fuzz import activations, constructors, faults, measures, operators, recurrences, sequences
+from fuzz import activations, constructors, faults, gated, measures, operators, recurrences, sequences
 from fuzz.choices import Choices
 from fuzz.draw import LARGE
 
@@ -25,12 +25,22 @@ FAMILIES = {
     "constructors": constructors.constructors,
     "measures": measures.measures,
     "sequences": sequences.sequences,
+    "gated": gated.gated,
     "extremes": operators.extremes,
     "unchecked": operators.unchecked,
     "large": large,
 }
 ALWAYS_VALID = ("extremes", "unchecked", "large")
-NUMPY_ALONE = ("unchecked", "sequences")  # the torch face does not check for NaN and has no tasks
+ALONE = {
+    "numpy": ("unchecked", "sequences"),  # the torch face does not check for NaN and has no tasks
+    "torch": ("gated",),
+}
+
+
+def families(face):
+    """Those of a face."""
+    foreign = {family for other, own in ALONE.items() if other != face for family in own}
+    return [family for family in FAMILIES if family not in foreign]
 
 
 def drawn(family, face, choices, spoiled):

@@ -219,7 +219,7 @@ INTEGER = tuple(Wrong(value, TypeError) for value in (2.5, "3", True, [1]))
 COUNT = (*(Wrong(value) for value in (0, -1, MANY)), *INTEGER, Wrong(None, TypeError))
 POSITIVE = (*NUMBER, *(Wrong(value) for value in (0.0, -1.0, float("nan"), float("inf"), HUGE)))
 NAME = (*(Wrong(v, TypeError) for v in (3, None, ["tanh"])), *(Wrong(v) for v in ("softplus", "", "Tanh")))
-EVEN = "^(the )?(z|transition) must have an even number"
+EVEN = "^(the )?(z|transition|state) must have an even number"
 
 
 def without_bias(name, fits):
@@ -257,6 +257,7 @@ VALUES = {
     "activation": ACTIVATION,
     "name": ACTIVATION,
     "slope": (*NUMBER, *(Wrong(value) for value in (1.0, -0.1, float("nan"), float("inf"), HUGE))),
+    "reset": (*(Wrong(value) for value in ("later", "", "After")), *(Wrong(v) for v in (None, 1, ["after"]))),
     "activation_on": tuple(Wrong(value) for value in ("output", "", None, 0)),
     "reverse": tuple(Wrong(value, TypeError) for value in ("no", None, 2.5, [], np.ones(2))),
     "backend": tuple(Wrong(value) for value in ("abacus", "CPU", "cuda")),
