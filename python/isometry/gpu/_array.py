@@ -18,8 +18,9 @@ _SERVED = (np.dtype(np.float32), np.dtype(np.complex64))
 class Array:
     """An array in the memory of the GPU, of float32 or complex64.
 
-    It cannot be changed. Calls with ``backend="gpu"`` take it wherever they take an array, and then return such arrays;
-    they do not wait for the GPU, `download` does. Sums, differences, and multiples by numbers are computed there, too.
+    It cannot be changed. Operators and recurrences with ``backend="gpu"`` take it in place of any array, and then
+    return such arrays; they do not wait for the GPU, `download` does. Sums, differences, and multiples by numbers are
+    computed there, too.
 
     Parameters
     ----------

@@ -254,7 +254,7 @@ fn over<R: Send>(
 /// The states, (T, B, n), for a transition W, (n, n).
 #[pyfunction]
 pub fn gpu_recurrence(py: Python<'_>, w: &GpuArray, sequence: Sequence<'_>) -> PyResult<GpuArray> {
-    over(py, w, &sequence, |sequence| Ok(recurrence::forward(sequence, false)?.states)).map(GpuArray)
+    over(py, w, &sequence, recurrence::forward).map(GpuArray)
 }
 
 /// The gradients of W, x, input_weight, h0, bias and activation_bias that are wanted, from the states and their cotangents.
@@ -269,10 +269,8 @@ pub fn gpu_recurrence_vjp(
 ) -> PyResult<Vec<Option<GpuArray>>> {
     let [w_bar, x, input_weight, h0, bias, activation_bias] = wanted;
     let wanted = recurrence::Wanted { w: w_bar, x, input_weight, h0, bias, activation_bias };
-    let (states, ct) = (states.0.clone(), &ct.0);
-    let found = over(py, w, &sequence, |sequence| {
-        recurrence::backward(sequence, &recurrence::Forward { states, arguments: None }, ct, wanted)
-    })?;
+    let (states, ct) = (&states.0, &ct.0);
+    let found = over(py, w, &sequence, |sequence| recurrence::backward(sequence, states, ct, wanted))?;
     let recurrence::Gradients { w, x, input_weight, h0, bias, activation_bias } = found;
     Ok(handles(vec![w, x, input_weight, h0, bias, activation_bias]))
 }

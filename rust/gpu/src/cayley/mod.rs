@@ -24,7 +24,7 @@ pub use large::{BLOCK, CORRECT, MIX, PACK, PANELS, PLUS, UNPACK};
 pub use range::holds;
 pub use small::{SMALL, SMALL_VJP};
 
-use crate::device::{Context, Record};
+use crate::device::{Context, Record, too_large};
 use crate::last::Last;
 use crate::operator::Operator;
 use crate::{Array, Kind};
@@ -94,9 +94,9 @@ impl<'a> Cayley<'a> {
             .and_then(|rows| rows.checked_mul(n))
             .is_none_or(|all| u32::try_from(all).is_err())
         {
-            let far =
-                format!("{batch} x {n} x {n} numbers are too many for the indices of the device, 32 bits");
-            return Err(Error::Device(far));
+            return Err(too_large(format!(
+                "{batch} x {n} x {n} numbers are too many for the indices of the device, 32 bits"
+            )));
         }
         Ok(Cayley { upper, diagonal, last, batch, n })
     }

@@ -41,6 +41,11 @@ impl std::fmt::Debug for Context {
     }
 }
 
+/// An error for what is too large for a device, with what to do about it.
+pub(crate) fn too_large(what: impl std::fmt::Display) -> Error {
+    Error::Device(format!("{what}; split the batch, or use backend=\"cpu\""))
+}
+
 impl Context {
     pub(super) fn new() -> Result<Self> {
         let adapter = chosen()?;
@@ -172,9 +177,7 @@ impl Context {
             None => Ok(()),
             Some(wgpu::Error::OutOfMemory { .. }) => {
                 let name = &self.adapter.name;
-                Err(Error::Device(format!(
-                    "{name} has not enough free memory for this call: free arrays, split the batch, or use backend=\"cpu\""
-                )))
+                Err(too_large(format!("{name} has not enough free memory for this call: free arrays")))
             }
             Some(error) => Err(Error::Device(format!("{}: {error}", self.adapter.name))),
         }
@@ -197,8 +200,8 @@ impl Context {
         let source = ShaderSource::Wgsl(text.into());
         let described = ShaderModuleDescriptor { label: Some(name), source };
         let checks = ShaderRuntimeChecks { force_loop_bounding: false, ..ShaderRuntimeChecks::checked() };
-        // SAFETY: every loop of our shaders counts up to a size, so that none is endless; a counter of wgpu's own in each of them
-        // would be half of the short ones.
+        // A second counter, which wgpu adds against endless loops, would double the work of short ones.
+        // SAFETY: every loop of these shaders counts up to a size, hence ends.
         let module = unsafe { self.device.create_shader_module_trusted(described, checks) };
         let entries: Vec<_> = interface
             .bindings

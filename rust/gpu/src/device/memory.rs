@@ -1,7 +1,7 @@
 //! Memory of the device, reused: freed memory waits in a pool, by size. The queue runs in order, so that memory may be handed on
 //! while the device still works on it.
 
-use super::Context;
+use super::{Context, too_large};
 use isometry_core::error::{Error, Result};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
@@ -111,8 +111,8 @@ impl Context {
         let (most, bytes) = (self.most_bytes(), bytes as u64);
         if bytes > most {
             let name = &self.adapter().name;
-            return Err(Error::Device(format!(
-                "an array of {bytes} bytes is too large: {name} takes {most} at most; split the batch, or use backend=\"cpu\""
+            return Err(too_large(format!(
+                "an array of {bytes} bytes is too large: {name} takes {most} at most"
             )));
         }
         let size = rounded(bytes).min(most / 4 * 4);

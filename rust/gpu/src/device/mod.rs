@@ -11,6 +11,7 @@ mod tests;
 
 pub use adapter::{Adapter, adapters};
 pub use context::Context;
+pub(crate) use context::too_large;
 pub use current::{context, reset};
 pub use memory::Memory;
 pub use record::{IDENTITY, Record};

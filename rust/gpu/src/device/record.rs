@@ -1,7 +1,7 @@
 //! Dispatches of one call, recorded and submitted together.
 
-use super::Context;
 use super::scopes::Scopes;
+use super::{Context, too_large};
 use crate::Array;
 use crate::shader::{Shader, Variant, groups};
 use isometry_core::error::{Error, Result};
@@ -61,9 +61,8 @@ impl Record {
         let most = self.context.most_groups() as usize;
         if groups.iter().any(|&count| count > most) {
             let adapter = &self.context.adapter().name;
-            return Err(Error::Device(format!(
-                "{name} of {groups:?} workgroups is too large: {adapter} runs {most} along an axis; split the batch, or use \
-                 backend=\"cpu\""
+            return Err(too_large(format!(
+                "{name} of {groups:?} workgroups is too large: {adapter} runs {most} along an axis"
             )));
         }
         if groups.contains(&0) {
@@ -119,9 +118,8 @@ impl Record {
         count: usize,
     ) -> Result<()> {
         if u32::try_from(count).is_err() {
-            return Err(Error::Device(format!(
-                "{count} elements are too many for the indices of the device, 32 bits; split the batch, or use \
-                 backend=\"cpu\""
+            return Err(too_large(format!(
+                "{count} elements are too many for the indices of the device, 32 bits"
             )));
         }
         self.dispatch(variant, arrays, sizes, groups(count.div_ceil(256)))

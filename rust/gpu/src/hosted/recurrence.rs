@@ -1,7 +1,7 @@
 //! The recurrence on the caller's arrays.
 
 use super::{Copies, Hosted, fetch, single, single_mut, zeros};
-use crate::recurrence::{self as device, Forward, Wanted};
+use crate::recurrence::{self as device, Wanted};
 use crate::{Array, Kind};
 use isometry_core::argument::Bar;
 use isometry_core::error::Result;
@@ -47,7 +47,7 @@ impl<T: Scalar> Hosted<'_, T> {
     /// The states, (T, B, n).
     pub fn forward(&self, sequence: &Sequence<'_, T>, states: &mut [T], budget: &Budget<'_>) -> Result<()> {
         let sent = self.sequence(sequence, budget)?;
-        fetch(&device::forward(&sent.view(sequence), false)?.states, states)
+        fetch(&device::forward(&sent.view(sequence))?, states)
     }
 
     /// The gradients from the states and their cotangents.
@@ -74,8 +74,7 @@ impl<T: Scalar> Hosted<'_, T> {
             bias: bias.is_some(),
             activation_bias: activation_bias.is_some(),
         };
-        let forward = Forward { states, arguments: None };
-        let found = device::backward(&sent.view(sequence), &forward, &ct, wanted)?;
+        let found = device::backward(&sent.view(sequence), &states, &ct, wanted)?;
         if let Some(w_bar) = &found.w {
             self.pull_device_matrix(&sent.w, w_bar, bars, budget)?;
         }

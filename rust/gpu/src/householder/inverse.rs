@@ -21,7 +21,7 @@ pub static TRIANGLE: Shader =
 
 /// T^-1 from gram = U^H U, (batch, m, m), zeros below the diagonal.
 ///
-/// A dispatch does not read the memory that it writes, so that two copies are kept, each written from the other.
+/// A dispatch must not read memory that it writes, so two copies are kept, each computed from the other.
 pub(super) fn inverse(record: &mut Record, gram: &Array) -> Result<Array> {
     let (kind, batch, m) = (gram.kind(), gram.shape()[0], gram.shape()[1]);
     let room = |record: &Record| Array::room(record.context(), kind, gram.shape());

@@ -4,7 +4,7 @@ mod deep;
 #[cfg(test)]
 mod tests;
 
-use crate::device::Record;
+use crate::device::{Record, too_large};
 use crate::shader::{Shader, Variant};
 use crate::{Array, Kind};
 use isometry_core::error::{Error, Result};
@@ -73,7 +73,7 @@ impl<'a> Operand<'a> {
 }
 
 fn far<E>(_: E) -> Error {
-    Error::Device("a matrix is too large for the indices of the device, 32 bits".into())
+    too_large("a matrix is too large for the indices of the device, 32 bits")
 }
 
 /// C = alpha A B + beta C.

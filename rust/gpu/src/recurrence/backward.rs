@@ -1,6 +1,5 @@
-//! The gradients of a recurrence: z_bar of all steps in place of the cotangents, then products over all rows.
+//! The gradients of a recurrence: the steps turn a copy of the cotangents into z_bar, then products over all rows give the gradients.
 
-use super::forward::Forward;
 use super::sequence::{Sequence, Setting};
 use super::steps::{Route, Steps, route};
 use crate::Array;
@@ -43,34 +42,30 @@ pub struct Gradients {
     pub activation_bias: Option<Array>,
 }
 
-/// The gradients from the cotangents of the states, (T, B, n); those past the ends of sequences are ignored.
-pub fn backward(sequence: &Sequence<'_>, forward: &Forward, ct: &Array, wanted: Wanted) -> Result<Gradients> {
+/// The gradients from the states, zeros past the ends of sequences, and their cotangents, (T, B, n), ignored there.
+pub fn backward(sequence: &Sequence<'_>, states: &Array, ct: &Array, wanted: Wanted) -> Result<Gradients> {
     let setting = Setting::new(sequence)?;
-    pull(&setting, forward, ct, wanted, route(setting.kind, setting.batch, setting.n))
+    pull(&setting, states, ct, wanted, route(setting.kind, setting.batch, setting.n))
 }
 
 pub(super) fn pull(
     setting: &Setting<'_>,
-    forward: &Forward,
+    states: &Array,
     ct: &Array,
     wanted: Wanted,
     route: Route,
 ) -> Result<Gradients> {
-    setting.check_states("states", &forward.states)?;
+    setting.check_states("states", states)?;
     setting.check_states("ct", ct)?;
     setting.law.check_wanted(wanted.activation_bias)?;
-    let kept = forward.arguments.clone().filter(|_| setting.wants_arguments());
-    if let Some(arguments) = &kept {
-        setting.check_states("arguments", arguments)?;
-    }
     let mut record = Record::new(setting.context())?;
     let x = setting.inputs(&mut record)?;
-    let arguments = match kept {
-        None if setting.wants_arguments() => Some(setting.arguments(&mut record, &x, &forward.states)?),
-        kept => kept,
+    let arguments = match setting.wants_arguments() {
+        true => Some(setting.arguments(&mut record, &x, states)?),
+        false => None,
     };
-    let bars = Bars::new(&mut record, setting, forward, arguments.as_ref(), ct, wanted, route)?;
-    let gradients = bars.gradients(&mut record, setting, forward, &x, wanted)?;
+    let bars = Bars::new(&mut record, setting, states, arguments.as_ref(), ct, wanted, route)?;
+    let gradients = bars.gradients(&mut record, setting, states, &x, wanted)?;
     record.submit()?;
     Ok(gradients)
 }
@@ -89,7 +84,7 @@ impl Bars {
     fn new(
         record: &mut Record,
         setting: &Setting<'_>,
-        forward: &Forward,
+        states: &Array,
         arguments: Option<&Array>,
         ct: &Array,
         wanted: Wanted,
@@ -109,10 +104,10 @@ impl Bars {
             lengths: setting.lengths.as_ref(),
             y: Some(match arguments {
                 Some(arguments) if !setting.on_input => arguments,
-                _ => &forward.states,
+                _ => states,
             }),
             rows: &state,
-            kept: along.as_ref().filter(|_| !setting.on_input),
+            along: along.as_ref().filter(|_| !setting.on_input),
         };
         steps.record(record, route)?;
         let mut input = state.clone();
@@ -127,7 +122,7 @@ impl Bars {
         &self,
         record: &mut Record,
         setting: &Setting<'_>,
-        forward: &Forward,
+        states: &Array,
         x: &Array,
         wanted: Wanted,
     ) -> Result<Gradients> {
@@ -140,7 +135,7 @@ impl Bars {
             let bar = Array::room(record.context(), kind, &[n, n])?;
             let (now, before) = if reverse { (0, batch) } else { (batch, 0) };
             let left = Operand::new(&self.state, 0, n).from(now, 0).t();
-            let right = Operand::new(&forward.states, 0, n).from(before, 0).conj();
+            let right = Operand::new(states, 0, n).from(before, 0).conj();
             Product::new(1, (n, n, setting.rows() - batch), left, right, Operand::new(&bar, 0, n))
                 .record_deep(record, kind)?;
             if let (Some(h0), Some((begin, row))) = (h0, &begin) {

@@ -15,7 +15,7 @@ mod steps;
 mod tests;
 
 pub use backward::{Gradients, Wanted, backward};
-pub use forward::{Forward, forward};
+pub use forward::forward;
 pub use sequence::Sequence;
 pub use sequence::{BEGIN, START, TRANSPOSE, WITHIN};
 pub use steps::{APART, TOGETHER};

@@ -1,7 +1,7 @@
 //! What a recurrence is given, checked, and what its two directions do with it.
 
 use crate::activation::Law;
-use crate::device::{Context, Record};
+use crate::device::{Context, Record, too_large};
 use crate::product::{Operand, Product};
 use crate::rows::spread;
 use crate::shader::{Shader, Variant};
@@ -82,7 +82,7 @@ impl<'a> Setting<'a> {
         }
         // rows of all arrays have 32-bit indices
         if u32::try_from(steps.saturating_mul(batch).saturating_mul(n.max(features))).is_err() {
-            return Err(Error::Device(format!(
+            return Err(too_large(format!(
                 "{steps} steps of {batch} sequences are too many for the indices of the device, 32 bits"
             )));
         }

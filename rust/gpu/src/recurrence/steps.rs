@@ -95,8 +95,8 @@ pub(super) struct Steps<'a> {
     pub y: Option<&'a Array>,
     /// (T, B, n)
     pub rows: &'a Array,
-    /// forward: the arguments of phi; backward: the summands of the gradient of its bias
-    pub kept: Option<&'a Array>,
+    /// backward: for the summands of the gradient of phi's bias
+    pub along: Option<&'a Array>,
 }
 
 impl Steps<'_> {
@@ -111,7 +111,7 @@ impl Steps<'_> {
             ("lengths", self.lengths.unwrap_or(m)),
             ("y", self.y.unwrap_or(m)),
             ("rows", rows),
-            ("kept", self.kept.unwrap_or(&none)),
+            ("along", self.along.unwrap_or(&none)),
         ];
         let (run, constants, groups) = match route {
             Route::Together(run) => {
@@ -125,7 +125,7 @@ impl Steps<'_> {
         };
         let shader = if route == Route::Apart { &APART } else { &TOGETHER };
         let variant = Variant { shader, kind: rows.kind(), constants };
-        let flags = [self.reverse, self.lengths.is_some(), self.start.is_some(), self.kept.is_some()];
+        let flags = [self.reverse, self.lengths.is_some(), self.start.is_some(), self.along.is_some()];
         let runs = (0..steps).step_by(run).map(|first| {
             let mut sizes = [steps, batch, n, first, run.min(steps - first)].map(|size| size as u32).to_vec();
             sizes.extend(flags.map(u32::from));

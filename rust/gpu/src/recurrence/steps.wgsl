@@ -16,7 +16,7 @@ struct Sizes {
     reverse: u32,   // 1: k = 0 is the end of a sequence
     varied: u32,    // 1: there are lengths
     begun: u32,     // 1: there is h0
-    kept: u32,      // 1: forward, arguments of phi are kept; backward, the summands of the gradient of its bias
+    summed: u32,    // backward, 1: the gradient of phi's bias is wanted
     law: Law,
 }
 
@@ -28,7 +28,7 @@ var<immediate> sizes: Sizes;
 @group(0) @binding(3) var<storage, read> lengths: array<u32>;       // (batch)
 @group(0) @binding(4) var<storage, read> y: array<T>;               // backward: from which phi' is read, (steps, batch, n)
 @group(0) @binding(5) var<storage, read_write> rows: array<T>;      // (steps, batch, n)
-@group(0) @binding(6) var<storage, read_write> kept: array<f32>;    // (steps, batch, n) arguments as parts, or (.., biases)
+@group(0) @binding(6) var<storage, read_write> along: array<f32>;   // backward: summands of that gradient, (steps, batch, biases)
 
 fn steps_of(b: u32) -> u32 {
     if sizes.varied == 1u {
@@ -68,13 +68,6 @@ fn entry(i: u32, j: u32) -> T {
     return conj_if(m[i * sizes.n + j], BACK == 1u);
 }
 
-fn keep(at: u32, z: T) {
-    kept[PARTS * at] = real(z);
-    if PARTS == 2u {
-        kept[2u * at + 1u] = imag(z);
-    }
-}
-
 // Ends step k for a pair of features from their s M; returns s_k.
 fn finish(pair: u32, b: u32, k: u32, product: Pair) -> Pair {
     let n = sizes.n;
@@ -87,7 +80,7 @@ fn finish(pair: u32, b: u32, k: u32, product: Pair) -> Pair {
     let at_b = here * n + place.y;
     let live = k < steps_of(b);
     var s = Pair(ZERO, ZERO);
-    var along = vec2<f32>(0.0);
+    var summand = vec2<f32>(0.0);
     if live {
         var bias = vec2<f32>(0.0);
         if biased(law) {
@@ -104,22 +97,16 @@ fn finish(pair: u32, b: u32, k: u32, product: Pair) -> Pair {
             }
             let pulled = pull(law, read, z, bias);
             s = pulled.bar;
-            along = pulled.along;
+            summand = pulled.along;
         } else {
             s = value(law, z, bias);
-            if sizes.kept == 1u {
-                keep(at, z.a);
-                if two {
-                    keep(at_b, z.b);
-                }
-            }
         }
     }
-    if BACK == 1u && sizes.kept == 1u {
+    if BACK == 1u && sizes.summed == 1u {
         let first = here * units(n, law);
-        kept[first + unit.x] = along.x;
+        along[first + unit.x] = summand.x;
         if two && unit.y != unit.x {
-            kept[first + unit.y] = along.y;
+            along[first + unit.y] = summand.y;
         }
     }
     rows[at] = s.a;

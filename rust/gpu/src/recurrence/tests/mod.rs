@@ -79,26 +79,22 @@ fn check(context: &Arc<Context>, p: &Problem, routes: &[Route]) {
             p.reverse
         );
         let setting = Setting::new(&sequence).unwrap();
-        let forward = run(&setting, true, route).unwrap();
-        near(&fetched(&forward.states), &states, 16.0, &name);
-        let states = Forward { states: forward.states.clone(), arguments: None };
-        for forward in forward.arguments.is_some().then_some(&forward).into_iter().chain([&states]) {
-            let name = format!("{name} arguments={}", forward.arguments.is_some());
-            let got = backward::pull(&setting, forward, &dct, wanted, route).unwrap();
-            let pairs = [
-                ("w", &got.w, &bars.w),
-                ("x", &got.x, &bars.x),
-                ("v", &got.input_weight, &bars.v),
-                ("h0", &got.h0, &bars.h0),
-                ("bias", &got.bias, &bars.bias),
-            ];
-            for (what, got, expected) in pairs {
-                near(&fetched(got.as_ref().unwrap()), expected, units, &format!("{what} of {name}"));
-            }
-            assert_eq!(got.activation_bias.is_some(), !p.own.is_empty());
-            if let Some(own) = got.activation_bias {
-                near(&fetched(&own), &bars.own, units, &format!("activation bias of {name}"));
-            }
+        let own_states = run(&setting, route).unwrap();
+        near(&fetched(&own_states), &states, 16.0, &name);
+        let got = backward::pull(&setting, &own_states, &dct, wanted, route).unwrap();
+        let pairs = [
+            ("w", &got.w, &bars.w),
+            ("x", &got.x, &bars.x),
+            ("v", &got.input_weight, &bars.v),
+            ("h0", &got.h0, &bars.h0),
+            ("bias", &got.bias, &bars.bias),
+        ];
+        for (what, got, expected) in pairs {
+            near(&fetched(got.as_ref().unwrap()), expected, units, &format!("{what} of {name}"));
+        }
+        assert_eq!(got.activation_bias.is_some(), !p.own.is_empty());
+        if let Some(own) = got.activation_bias {
+            near(&fetched(&own), &bars.own, units, &format!("activation bias of {name}"));
         }
     }
 }
@@ -215,11 +211,11 @@ fn what_stands_past_the_ends_does_not_matter() {
                 let given = Sent::new(&context, p);
                 let sequence = given.sequence(p);
                 let dct = sent(&context, kind, &[steps, batch, n], &ct);
-                let done = forward(&sequence, true).unwrap();
+                let done = forward(&sequence).unwrap();
                 let got = backward(&sequence, &done, &dct, ALL).unwrap();
                 let bars = [got.w, got.x, got.input_weight, got.h0, got.bias];
                 let bars = bars.into_iter().flatten().flat_map(|bar| fetched(&bar));
-                fetched(&done.states).into_iter().chain(bars).collect::<Vec<C>>()
+                fetched(&done).into_iter().chain(bars).collect::<Vec<C>>()
             });
             assert_eq!(results[0], results[1], "{activation:?}");
         }
@@ -227,7 +223,7 @@ fn what_stands_past_the_ends_does_not_matter() {
 }
 
 #[test]
-fn states_are_enough_and_may_be_their_own_cotangents() {
+fn states_may_be_their_own_cotangents() {
     let Some(context) = device() else { return };
     for kind in [Kind::Real, Kind::Complex] {
         for activation in all(kind, 6) {
@@ -236,14 +232,13 @@ fn states_are_enough_and_may_be_their_own_cotangents() {
                 p.on_input = on_input;
                 let given = Sent::new(&context, &p);
                 let sequence = given.sequence(&p);
-                let done = forward(&sequence, false).unwrap();
-                assert!(done.arguments.is_none());
-                let got = backward(&sequence, &done, &done.states, ALL).unwrap();
+                let done = forward(&sequence).unwrap();
+                let got = backward(&sequence, &done, &done, ALL).unwrap();
                 let bars = p.backward(&p.forward());
                 near(&fetched(&got.w.unwrap()), &bars.w, 48.0, &format!("{activation:?} {kind:?}"));
                 near(&fetched(&got.x.unwrap()), &bars.x, 48.0, &format!("{activation:?} {kind:?}"));
                 assert!(got.activation_bias.is_none());
-                let none = backward(&sequence, &done, &done.states, Wanted::default()).unwrap();
+                let none = backward(&sequence, &done, &done, Wanted::default()).unwrap();
                 assert!(none.w.is_none() && none.x.is_none() && none.h0.is_none());
             }
         }
@@ -281,10 +276,10 @@ fn what_does_not_fit_is_refused() {
     let p = Problem::new(Kind::Real, [3, 2, 2, 4], Activation::Tanh, 61);
     let given = Sent::new(&context, &p);
     let good = given.sequence(&p);
-    let done = forward(&good, true).unwrap();
+    let done = forward(&good).unwrap();
     let small = sent(&context, Kind::Real, &[2], &numbers(Kind::Real, 2, 1));
     let complex = sent(&context, Kind::Complex, &[4], &numbers(Kind::Complex, 4, 1));
-    let refused = |sequence: Sequence<'_>| assert!(forward(&sequence, true).is_err(), "{sequence:?}");
+    let refused = |sequence: Sequence<'_>| assert!(forward(&sequence).is_err(), "{sequence:?}");
     refused(Sequence { w: &small, ..good });
     refused(Sequence { x: &small, ..good });
     refused(Sequence { x: &Array::room(&context, Kind::Real, &[0, 2, 2]).unwrap(), ..good });
@@ -297,7 +292,7 @@ fn what_does_not_fit_is_refused() {
     refused(Sequence { lengths: Some(&[0, 3]), ..good });
     refused(Sequence { lengths: Some(&[4, 3]), ..good });
     let wanted = Wanted { activation_bias: true, ..ALL };
-    assert!(backward(&good, &done, &done.states, wanted).is_err());
+    assert!(backward(&good, &done, &done, wanted).is_err());
     assert!(backward(&good, &done, &small, ALL).is_err());
-    assert!(backward(&good, &Forward { states: small.clone(), arguments: None }, &done.states, ALL).is_err());
+    assert!(backward(&good, &small, &done, ALL).is_err());
 }
