@@ -12,8 +12,6 @@ from isometry.gpu.adapters import built
 
 __all__ = ["Array"]
 
-_SERVED = (np.dtype(np.float32), np.dtype(np.complex64))
-
 
 class Array:
     """An array in the memory of the GPU, of float32 or complex64.
@@ -31,8 +29,10 @@ class Array:
     ------
     TypeError
         If it is no array of numbers.
+    NotImplementedError
+        If there is no adapter, or if this build has no GPU support.
     RuntimeError
-        If there is no GPU, or not enough memory on it.
+        If the array is too large, there is not enough memory, or the device was lost.
     """
 
     __slots__ = ("_handle", "dtype", "shape")
@@ -165,7 +165,7 @@ class Array:
         self.__array__()
 
     def __getattr__(self, name: str) -> NoReturn:
-        """Of arrays there is no more here: what computes on the CPU is refused."""
+        """Refuses the other attributes of NumPy arrays, which would compute on the CPU."""
         if hasattr(np.ndarray, name) and not name.startswith("__"):
             self.__array__()
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

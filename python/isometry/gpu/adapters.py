@@ -44,8 +44,10 @@ def synchronize() -> None:
 
     Raises
     ------
+    NotImplementedError
+        If there is no adapter, or if this build has no GPU support.
     RuntimeError
-        If there is no GPU.
+        If the device was lost.
     """
     built()
     _core.gpu_wait()
@@ -58,7 +60,7 @@ def reset() -> None:
 
     Raises
     ------
-    RuntimeError
+    NotImplementedError
         If this build has no GPU support.
     """
     built()
@@ -68,4 +70,4 @@ def reset() -> None:
 def built() -> None:
     """Refuse the call if the extension was built without the feature gpu."""
     if not hasattr(_core, "gpu_wait"):
-        raise RuntimeError("this build of isometry has no GPU support (the feature gpu of its Rust crate)")
+        raise NotImplementedError("this build of isometry has no GPU support (the feature gpu of its Rust crate)")
