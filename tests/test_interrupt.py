@@ -25,7 +25,7 @@ LONG = """
     rng = np.random.default_rng(0)
     v = np.ones((n, 1)) / n
     if kind == "factored":
-        op = iso.Householder(rng.standard_normal((n, 128)))
+        op = iso.Householder(rng.standard_normal((n, 512)))
     else:
         op = iso.Dense(iso.Householder(rng.standard_normal((n, 1))).matrix())
     iso.set_num_threads(threads)
@@ -63,7 +63,7 @@ LONG = """
 
     took(20)
     per_step = min(took(50) for _ in range(4)) / 50  # a stall of the machine must not make the long call a short one
-    limit = 60_000 if not backward else 10_000 if kind == "torch" else 30_000
+    limit = 60_000 if not backward else 20_000 if kind == "torch" else 30_000
     steps = min(int(8 / per_step), limit)
     try:
         call(steps, lambda: print("ready", steps * per_step, flush=True))
