@@ -1,6 +1,6 @@
 """Trains every model on every task of the papers at desktop size, and writes what came out: docs/reproduction.md.
 
-    python benches/reproduction.py --tier quick                 all that is missing, a few minutes a system
+    python benches/reproduction.py --tier quick                 all that is missing, some minutes a system
     python benches/reproduction.py --tier full --budget 60      an hour of it; the same command goes on
     python benches/reproduction.py --tier full --report         write the report of the runs there are
 
@@ -82,7 +82,8 @@ def planned(options: argparse.Namespace, out: Path) -> list[Cell]:
         if options.cells and facts["name"] not in options.cells:
             continue
         parameters = round(facts.get("size", 1.0) * tier["parameters"])
-        cell = Cell(facts, max(2, round(tier["share"] * facts["updates"])), parameters, {}, {})
+        part = facts.get("share", {}).get(options.tier, tier["share"])
+        cell = Cell(facts, max(2, round(part * facts["updates"])), parameters, {}, {})
         for model in options.models or registry.names("model"):
             key = f"{cell.name}, {model}"
             given = cell.given() | ({"hidden": str(sizes[key])} if key in sizes else {})

@@ -99,7 +99,7 @@ def test_interrupt(kind, direction, threads):
     interrupt([sys.executable, "-c", textwrap.dedent(LONG), kind, direction, str(threads)])
 
 
-@pytest.mark.parametrize("make,n", [("Cayley", 700), ("Householder", 1500)])
+@pytest.mark.parametrize("make,n", [("Cayley", 700), ("Householder", 2000)])
 def test_an_inverse_map_is_interrupted(make, n):
     interrupt([sys.executable, "-c", textwrap.dedent(INVERSE_MAP), make, str(n)], between=2.0)
 

@@ -90,8 +90,12 @@ def _figure(path: Path, runs: Sequence[Columns], title: str, draw: Callable[[Any
         draw(axis, name, log)
         _finish(axis, name, values, log, next((c["baseline"][0] for c in own if c["baseline"]), np.nan))
     axes[0].set_title(title)
-    lines = len(axes[0].get_legend_handles_labels()[0])
-    axes[0].legend(frameon=False, **({"ncols": 3, "fontsize": 8} if lines > len(COLOURS) + 1 else {}))
+    handles, labels = axes[0].get_legend_handles_labels()
+    if len(handles) <= len(COLOURS) + 1:
+        axes[0].legend(frameon=False)
+    else:  # too many to find room between the lines
+        figure.set_figwidth(10)
+        figure.legend(handles, labels, loc="outside right upper", frameon=False, fontsize=9)
     axes[-1].set_xlabel("iteration")
     axes[-1].xaxis.set_major_formatter("{x:,.0f}")
     figure.align_ylabels()
