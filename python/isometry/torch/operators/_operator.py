@@ -72,7 +72,8 @@ def haar(n: int, rng: torch.Generator | None, dtype: torch.dtype, device: torch.
     # In double precision, so that W is orthogonal to rounding in single precision too.
     wide = torch.complex128 if dtype.is_complex else torch.float64
     q, r = torch.linalg.qr(torch.randn(n, n, generator=rng, dtype=wide, device=device))
-    return (q * r.diagonal().sgn()).to(dtype)
+    # torch's Q lies by columns
+    return (q * r.diagonal().sgn()).to(dtype).contiguous()
 
 
 def drawn(rng: object, dtype: object) -> torch.dtype:

@@ -205,9 +205,11 @@ impl<T: Scalar> Cpu<T> for BoundedSvd<'_, T> {
         Ok(())
     }
 
+    /// W, or z = R^H x.
     fn apply_saves(&self, rows: usize, _side: Side) -> Result<Saves> {
         let (n, k) = self.shape();
-        Ok(Saves::Elements(if self.through_w(rows) { size("saved", &[n, k])? } else { 0 }))
+        let saved = if self.through_w(rows) { [n, k] } else { [rows, self.u.q] };
+        Ok(Saves::Elements(size("saved", &saved)?))
     }
 
     fn apply(
@@ -227,6 +229,9 @@ impl<T: Scalar> Cpu<T> for BoundedSvd<'_, T> {
         let Thin { left, right } = self.thin(side);
         let mut z = Buffer::zeroed(work(&[self.u.batch, rows, self.u.q]))?;
         right.apply(x, rows, Side::Adjoint, &mut z, budget.threads)?;
+        if let Some(saved) = saved {
+            saved.copy_from_slice(&z);
+        }
         self.scale(rows, &mut z);
         left.apply(&z, rows, Side::Forward, out, budget.threads)
     }
@@ -252,13 +257,16 @@ impl<T: Scalar> Cpu<T> for BoundedSvd<'_, T> {
         let Thin { left, right } = self.thin(side);
         let (of_left, of_right) = if side == Side::Forward { (0, 2) } else { (2, 0) };
         let (len, threads) = (work(&[self.u.batch, rows, self.u.q]), budget.threads);
-        let (mut z, mut scaled, mut z_bar) =
-            (Buffer::zeroed(len)?, Buffer::zeroed(len)?, Buffer::zeroed(len)?);
-        right.apply(x, rows, Side::Adjoint, &mut z, threads)?;
-        scaled.copy_from_slice(&z);
+        let mut again = Buffer::zeroed(if saved.is_none() { len } else { 0 })?;
+        let (mut scaled, mut z_bar) = (Buffer::zeroed(len)?, Buffer::zeroed(len)?);
+        if saved.is_none() {
+            right.apply(x, rows, Side::Adjoint, &mut again, threads)?;
+        }
+        let z = saved.unwrap_or(&again);
+        scaled.copy_from_slice(z);
         self.scale(rows, &mut scaled);
         left.apply_vjp(&scaled, ct, rows, Side::Forward, own(bars, of_left), Some(&mut z_bar), threads)?;
-        self.pull_logits(rows, &z, &z_bar, bars.get_mut(1).and_then(|bar| bar.again().real()));
+        self.pull_logits(rows, z, &z_bar, bars.get_mut(1).and_then(|bar| bar.again().real()));
         self.scale(rows, &mut z_bar);
         right.apply_vjp(x, &z_bar, rows, Side::Adjoint, own(bars, of_right), x_bar, threads)
     }

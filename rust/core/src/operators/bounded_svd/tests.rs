@@ -123,19 +123,20 @@ fn check<T: Scalar>(batch: usize, (n, k, r): (usize, usize, usize), rows: usize)
             }
         }
         let mut first = None;
-        for threads in [1, 2, 3] {
+        let Ok(Saves::Elements(saves)) = op.apply_saves(rows, side) else { panic!("saves elements of its own") };
+        for (threads, save) in [(1, false), (2, false), (3, false), (1, true), (2, true)] {
             let budget = Budget::of(threads);
             let (mut c, mut d) = (vec![T::one(); ct.len()], vec![T::one(); x.len()]);
-            let mut room = rooms();
-            op.apply(&x, rows, side, &mut c, None, &budget).unwrap();
+            let (mut room, mut kept) = (rooms(), (save && saves > 0).then(|| vec![T::one(); batch * saves]));
+            op.apply(&x, rows, side, &mut c, kept.as_deref_mut(), &budget).unwrap();
             let own =
                 &mut [Bar::Own(&mut room.0), Bar::Real(&mut room.1), Bar::Own(&mut room.2), Bar::None];
-            op.apply_vjp(None, &x, &ct, rows, side, own, Some(&mut d), &budget).unwrap();
+            op.apply_vjp(kept.as_deref(), &x, &ct, rows, side, own, Some(&mut d), &budget).unwrap();
             near(&c, &out, "out");
             near(&d, &x_bar, "x_bar");
             agree(&room, bars.clone());
             let got = (c, d, room);
-            assert!(*first.get_or_insert_with(|| got.clone()) == got, "{threads} threads differ");
+            assert!(*first.get_or_insert_with(|| got.clone()) == got, "{threads} threads, saved {save}: other bits");
         }
     }
     let (mut w, mut room, budget) = (vec![T::one(); batch * n * k], rooms(), Budget::of(2));
