@@ -8,6 +8,7 @@ from torch.func import vmap
 import isometry as iso
 import isometry.torch as it
 import reference as ref
+from derivatives import compiled
 from faces import LAYOUTS, tensor, torch_layouts
 from registry import DTYPES
 from tolerance import close, forward, identical
@@ -38,6 +39,19 @@ def test_orthogonality_error_of_any_layout(dtype, shape, seed):
     expected = it.orthogonality_error(tensor(w))
     for layout, change in torch_layouts().items():
         identical(it.orthogonality_error(change(tensor(w))), expected, layout)
+
+
+def test_orthogonality_error_of_an_operator(seed):
+    op = it.Householder(tensor(ref.normal(seed, 3, 5, 2, dtype=np.float32)))
+    assert torch.equal(it.orthogonality_error(op), it.orthogonality_error(op.matrix()))
+    op = iso.Householder(ref.normal(seed, 3, 5, 2, dtype=np.float32))
+    identical(iso.orthogonality_error(op), iso.orthogonality_error(op.matrix()))
+
+
+@DTYPE
+def test_orthogonality_error_is_compiled(dtype, seed):
+    w = tensor(ref.normal(seed, 4, 5, 3, dtype=dtype))
+    assert torch.equal(compiled(it.orthogonality_error)(w), it.orthogonality_error(w))
 
 
 def test_orthogonality_error_is_mapped(seed):

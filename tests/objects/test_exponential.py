@@ -57,6 +57,16 @@ def test_any_norm_gives_an_orthogonal_matrix(batch, n, norm, dtype, seed):
     assert np.max(iso.orthogonality_error(w)) < UNITARITY
 
 
+@DTYPE
+@pytest.mark.parametrize("norm", [1.0, 1e2, 1e4])
+@pytest.mark.parametrize("n", [2, 9, 50])
+def test_the_formula_gives_an_orthogonal_matrix(n, norm, dtype, seed):
+    """What transforms of torch.func and other devices compute."""
+    arguments = {name: torch.from_numpy(a) for name, a in drawn(seed, n, dtype, (3,), norm).items()}
+    w = torch.func.vmap(lambda own: it.Exponential(**own).matrix())(arguments)
+    assert it.orthogonality_error(w).max() < UNITARITY
+
+
 def test_angles_of_a_plane_are_exact():
     """exp [[0, t], [-t, 0]] is the rotation by -t."""
     for t in (np.pi, -2.0, 1e-9, 100.0):

@@ -34,6 +34,7 @@ HOUSEHOLDER = Object(
     variants={
         "plain": Variant("rc", vectors),
         "many": Variant("rc", lambda rng, n, dtype, batch: vectors(rng, n, dtype, batch, 2 * n + 1), growth=2),
+        "crowd": Variant("rc", lambda rng, n, dtype, batch: vectors(rng, n, dtype, batch, 5 * n + 2), growth=5),
         "sign": Variant(
             "rc",
             lambda rng, n, dtype, batch: {

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 import isometry.torch as it
-from derivatives import draw, every_member, every_order, gradients, same
+from derivatives import compiled, draw, every_member, every_order, gradients, same
 from elsewhere import Elsewhere, ElsewhereSubject
 from faces import tensor
 from forms import FORMS
@@ -67,6 +67,26 @@ def test_compiled(operator, expression, seed):
     f, at = problem(operator, expression, seed)
     torch.compiler.reset()
     same(gradients(torch.compile(f, fullgraph=True, backend="aot_eager"), at), gradients(f, at))
+
+
+TWICE = {
+    "kronecker": (lambda a, x: it.Kronecker([a, a])(x), [(2, 2), (3, 4)]),
+    "rotation": (lambda v: it.Rotation(v, v)(v), [(4,)]),
+    "dense": (lambda w: it.Dense(w)(w), [(4, 4)]),
+    "matrix": (lambda u, p: it.BoundedSvd(u, p, u, margin=0.1).matrix(), [(4, 4), (4,)]),
+    "recurrence": (
+        lambda a, x, v, b: it.recurrence(it.Cayley(a), x, v, bias=b, activation_bias=b, activation="modrelu"),
+        [(6,), (5, 2, 3), (4, 3), (4,)],
+    ),
+    "gru": (lambda x, w: it.gru(x, w, w, None), [(5, 2, 4), (3, 4, 4)]),
+}
+
+
+@pytest.mark.parametrize("call", TWICE)
+def test_compiled_with_a_tensor_in_two_places(call, seed):
+    f, shapes = TWICE[call]
+    at = [draw(seed, *shape) for shape in shapes]
+    same(gradients(compiled(f), at), gradients(f, at))
 
 
 def test_compiled_stacks(seed):

@@ -22,6 +22,12 @@ CALLS = {
     "cayley": (lambda a, x: it.Cayley(a, signs=torch.ones_like(x[0])).apply(x), [(15,), (3, 6)]),
     "cayley matrix": (lambda a, d, p: it.Cayley(a + 0j, diagonal=d, phases=p).matrix(), [(15,), (6,), (6,)]),
     "dense": (lambda w, x: it.Dense(w).apply(x), [(4, 6), (3, 6)]),
+    "exponential": (lambda a, x: it.Exponential(a)(x), [(15,), (3, 6)]),
+    "mesh": (lambda t, x: it.Mesh(t, n=6, layers=3)(x), [(8,), (3, 6)]),
+    "mesh matrix": (lambda t: it.Mesh(t, n=8, layers=3, layout="fft").matrix(), [(12,)]),
+    "kronecker": (lambda a, b, x: it.Kronecker([a, b, a])(x), [(2, 3), (3, 2), (3, 18)]),
+    "rotation": (lambda a, b, x: it.Rotation(a, b)(x), [(6,), (6,), (3, 6)]),
+    "bounded svd": (lambda u, p, v, x: it.BoundedSvd(u, p, v, margin=0.1)(x), [(4, 3), (3,), (6, 3), (5, 6)]),
     "activation": (lambda z, b: it.activate(z, "modrelu", bias=b), [(3, 6), (6,)]),
     "recurrence": (
         lambda u, x, v, h, b: it.recurrence(it.Householder(u), x, v, h0=h, bias=b),

@@ -188,6 +188,15 @@ def gradient(wanted: bool, like: Tensor | None, *folded: int) -> tuple[Tensor | 
     return room(like.shape, like.dtype, *folded) if wanted and like is not None else (None, None)
 
 
+def distinct(*tensors: Tensor | None) -> tuple[Tensor | None, ...]:
+    """The tensors, those that occur again as views: the compiler takes no Function that is given one twice."""
+    made: list[Tensor | None] = []
+    for i, t in enumerate(tensors):
+        again = t is not None and any(t is other for other in tensors[:i])
+        made.append(t.view_as(t) if again and t is not None else t)
+    return tuple(made)
+
+
 def derived(ct: Tensor) -> bool:
     """Whether a backward pass is itself to be differentiated: then it must consist of torch operations."""
     # The last are the batches of torch.autograd.grad(is_grads_batched=True), which is no transform of torch.func.

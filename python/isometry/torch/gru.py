@@ -10,7 +10,7 @@ from torch.autograd import forward_ad
 
 from .. import _check, _check_gru, _check_recurrence
 from .._backend import only_cpu
-from ._function import by_formula, dtype_name
+from ._function import by_formula, distinct, dtype_name
 from ._gru_function import Gru, GruCompiled, Setting, formula, with_transition
 from .operators._operator import Operator, real_tensor, tensor
 from .recurrence import _order
@@ -181,6 +181,6 @@ def _states(transition: Operator | None, tensors: tuple[Tensor | None, ...], set
     # Inside a transform of torch.func, and in forward mode, the compiler gets the loop, as that of `recurrence` does.
     plain = not torch._C._are_functorch_transforms_active() and forward_ad._current_level < 0
     if torch.compiler.is_compiling() and plain and x.device.type == "cpu":
-        states: Tensor = GruCompiled.apply(*tensors, *setting)[0]
+        states: Tensor = GruCompiled.apply(*distinct(*tensors), *setting)[0]
         return states
     return formula(setting, *tensors)  # type: ignore[arg-type]

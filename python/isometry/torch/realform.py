@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from .. import _check
-from ._function import dtype_name
-from .operators._operator import tensor
+from ._function import REAL_OF, dtype_name
+from .operators._operator import Operator, tensor
 
 
 def _complex(name: str, value: Tensor) -> Tensor:
@@ -136,12 +136,12 @@ def complex_state(r: Tensor) -> Tensor:
     return torch.complex(t[..., :n], t[..., n:])
 
 
-def orthogonality_error(w: Tensor) -> Tensor:
+def orthogonality_error(w: Tensor | Operator) -> Tensor:
     """max |W^H W - I| / (n eps), n the number of columns, eps that of the dtype: of order 1 for an orthogonal W.
 
     Parameters
     ----------
-    w : Tensor, shape (*, p, n)
+    w : Tensor, shape (*, p, n), or an operator
 
     Returns
     -------
@@ -154,7 +154,7 @@ def orthogonality_error(w: Tensor) -> Tensor:
     >>> it.orthogonality_error(torch.eye(3))
     tensor(0.)
     """
-    m = tensor("w", w)
+    m = tensor("w", w.matrix() if isinstance(w, Operator) else w)
     _check.columns("w", tuple(m.shape))
     n = m.shape[-1]
     # In double precision, so that the rounding of the product does not add to the error it measures.
@@ -163,4 +163,4 @@ def orthogonality_error(w: Tensor) -> Tensor:
     wide = wide.resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
     gap = wide.mH @ wide - torch.eye(n, dtype=wide.dtype, device=m.device)
     error = gap.abs().amax((-2, -1)) / (n * torch.finfo(m.dtype).eps)
-    return error.to(m.dtype.to_real())
+    return error.to(REAL_OF[m.dtype])

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.autograd import forward_ad
 
 from .. import _check, _check_recurrence
-from ._function import COMPLEX_OF, by_formula, dtype_name, visible
+from ._function import COMPLEX_OF, by_formula, distinct, dtype_name, visible
 from ._recurrence_compiled import RecurrenceCompiled
 from ._recurrence_function import Recurrence, Setting, formula
 from .operators._functions import THROUGH_MATRIX
@@ -177,7 +177,7 @@ def _states(transition: Operator, drive: tuple[Tensor | None, ...], setting: Set
         # not reused inside them.
         plain = not torch._C._are_functorch_transforms_active() and forward_ad._current_level < 0
         if torch.compiler.is_compiling() and plain and x.device.type == "cpu":
-            states: Tensor = RecurrenceCompiled.apply(weight, *drive, *setting)[0]
+            states: Tensor = RecurrenceCompiled.apply(*distinct(weight, *drive), *setting)[0]
             return states
         return formula(weight, drive, setting)
     steps = transition._steps(x.dtype, x.shape[0], x.shape[1], backend=setting.backend)

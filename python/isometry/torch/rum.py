@@ -10,7 +10,7 @@ from torch.autograd import forward_ad
 
 from .. import _check, _check_recurrence, _check_rum
 from .._backend import only_cpu
-from ._function import by_formula, dtype_name
+from ._function import by_formula, distinct, dtype_name
 from ._rum_function import Rum, RumCompiled
 from .formulas.rum import Setting
 from .formulas.rum import states as formula
@@ -184,7 +184,7 @@ def _run(tensors: tuple[Tensor | None, ...], setting: Setting) -> tuple[Tensor, 
     # Inside a transform of torch.func, and in forward mode, the compiler gets the loop, as that of `recurrence` does.
     plain = not torch._C._are_functorch_transforms_active() and forward_ad._current_level < 0
     if torch.compiler.is_compiling() and plain and x.device.type == "cpu":
-        states, last, _ = RumCompiled.apply(*tensors, *setting)
+        states, last, _ = RumCompiled.apply(*distinct(*tensors), *setting)
     else:
         states, last = (*formula(setting, *tensors), None)[:2]  # type: ignore[arg-type]
     return states, last if setting.memory else None

@@ -9,6 +9,7 @@ use crate::operator::Operator;
 use isometry_core::argument;
 use isometry_core::error::{Error, Result};
 use isometry_core::operator::Cpu;
+use isometry_core::operators::householder::crowd;
 use isometry_core::scalar::Scalar;
 use isometry_core::sizes::packed_size;
 
@@ -21,6 +22,10 @@ pub fn holds<T: Scalar>(object: &str, operator: &dyn Cpu<T>) -> bool {
         ("cayley", argument::Array::Own(upper), diagonal) => {
             let diagonal = if let argument::Array::Real(diagonal) = diagonal { Some(diagonal) } else { None };
             cayley::holds(upper, diagonal, operator.shape().0)
+        }
+        ("householder", argument::Array::Own(vectors), _) => {
+            let n = operator.shape().0;
+            vectors.len() <= operator.batch() * n * crowd(n)
         }
         _ => true,
     }

@@ -25,7 +25,7 @@ def apply(
     plan, at = [], 0
     for start, pairs, p in layers(n, depth, kind):
         plan.append((start, pairs, p, slice(at, at + pairs)))
-        at += pairs
+        at = at + pairs  # under torch.jit.trace a tensor, which += would change in the slices too
     sin, cos = theta.sin(), theta.cos()
     turn = None if phi is None else torch.polar(torch.ones_like(phi), phi if adjoint else -phi)
     # Without pairs too: the sum of no terms is zero, and its graph leads back to the angles.

@@ -12,7 +12,7 @@ from ... import _check, _check_expression, _core
 from ..._expression import sizes
 from ..._index import Key, picked
 from ..._objects._declaration import Argument, Declaration
-from .._function import COMPLEX_OF, REAL_OF, array, by_formula, dtype_name, place, plain, visible, watched
+from .._function import COMPLEX_OF, REAL_OF, array, by_formula, distinct, dtype_name, place, plain, visible, watched
 from .._function import given as kernel_array
 from ._compiled import CompiledApply, CompiledMatrix, compiling
 from ._expressions import kind_of
@@ -153,7 +153,8 @@ class Declared(Operator):
             first = arguments[0]
             assert first is not None
             stack = first.shape[: first.dim() - self._declaration.arguments[0].rank]
-            return CompiledMatrix.apply(self._declaration.stem, (*stack, *self._shape), backend, *arguments)[0]  # type: ignore[no-any-return]
+            shape = (*stack, *self._shape)
+            return CompiledMatrix.apply(self._declaration.stem, shape, backend, *distinct(*arguments))[0]  # type: ignore[no-any-return]
         if self._vacant(arguments) or by_formula(*arguments):
             return self._by_formula(arguments)
         return self._formed(arguments, backend)
@@ -186,8 +187,8 @@ class Declared(Operator):
     def _rows(self, x: Tensor, adjoint: bool, backend: str | None) -> Tensor:
         arguments = self.arguments(self._dtype)
         if compiling(x, *arguments):
-            features = self._shape[adjoint]
-            return CompiledApply.apply(self._declaration.stem, adjoint, features, backend, x, *arguments)[0]  # type: ignore[no-any-return]
+            setting = self._declaration.stem, adjoint, self._shape[adjoint], backend
+            return CompiledApply.apply(*setting, *distinct(x, *arguments))[0]  # type: ignore[no-any-return]
         if not x.numel() or self._vacant(arguments) or by_formula(x, *arguments):
             return self._rows_by_formula(arguments, x, adjoint)
         features = self._shape[adjoint]

@@ -28,7 +28,7 @@ impl<T: Scalar> Householder<'_, T> {
         if few(rows) {
             return self.apply_few(x, rows, side, out, threads);
         }
-        let cut = Blocks::new(self.m, rows);
+        let cut = Blocks::new(self.n, self.m, rows);
         let cost = self.cost_apply(cut, rows);
         let split = self.split(cost, threads);
         let threads = split.each();
@@ -81,7 +81,7 @@ impl<T: Scalar> Householder<'_, T> {
         threads: usize,
     ) -> Result<()> {
         let n = self.n;
-        let cut = Blocks::new(self.m, rows);
+        let cut = Blocks::new(self.n, self.m, rows);
         let kept = keep.len() / self.batch;
         let (out, keep) = (Shared(out.as_mut_ptr()), Shared(keep.as_mut_ptr()));
         let cost = self.cost_apply(cut, rows);

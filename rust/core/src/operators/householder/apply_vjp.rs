@@ -82,7 +82,7 @@ impl<T: Scalar> Householder<'_, T> {
         if few(rows) {
             return self.pull_few(x, ct, rows, &wants, threads);
         }
-        let cut = Blocks::new(self.m, rows);
+        let cut = Blocks::new(self.n, self.m, rows);
         let (width, blocks) = (cut.width, cut.count);
         let tall = rows.min(VJP_ROWS);
         let trail = |arena: &mut Arena| Trail::<T>::carve(arena, cut, tall, n, self.has_last());

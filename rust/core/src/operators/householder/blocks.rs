@@ -23,6 +23,9 @@ const FEW_ROWS: usize = 8;
 pub(super) const APART_ROWS: usize = 16;
 /// Rows per pass of the gradient.
 pub(super) const VJP_ROWS: usize = 1024;
+/// Columns of a block per dimension, at most. T is the worse conditioned the more columns share n dimensions: e(W) of a single
+/// block passes 20 at some ten of them.
+const CROWD: usize = 4;
 /// Most blocks whose inputs are kept for the gradient: beyond, memory costs more than recomputing them.
 const KEPT_BLOCKS: usize = 8;
 
@@ -36,13 +39,14 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// One block if rows >= m, else several, whose T costs n width m instead of n m^2.
-    pub(super) fn new(m: usize, rows: usize) -> Self {
-        let width = match rows {
-            _ if rows >= m => m.max(1),
-            64.. => m.min(64),
-            _ => m.min(32),
+    /// One block if rows >= m, else several, whose T costs n width m instead of n m^2; more than 4 n columns are never one.
+    pub(super) fn new(n: usize, m: usize, rows: usize) -> Self {
+        let most = match rows {
+            _ if rows >= m => m,
+            64.. => 64,
+            _ => 32,
         };
+        let width = m.min(most).min(crowd(n)).max(1);
         Blocks { width, count: m.div_ceil(width) }
     }
 
@@ -55,6 +59,11 @@ impl Blocks {
     pub(super) fn inverse<T>(self, ti: Region<T>, block: usize) -> *mut T {
         ti.at(block * self.width * self.width)
     }
+}
+
+/// Most columns in n dimensions that one T serves.
+pub fn crowd(n: usize) -> usize {
+    n.saturating_mul(CROWD)
 }
 
 /// The working arrays of one matrix; empty where not needed.
@@ -126,7 +135,7 @@ pub(super) fn few(rows: usize) -> bool {
 /// Elements per matrix that [`Householder::apply_keeping`] keeps for `rows` rows of m reflections of n entries, with or
 /// without a last factor; 0 where keeping does not pay.
 pub(crate) fn apply_keep_len(n: usize, m: usize, rows: usize, last: bool) -> Result<usize> {
-    let cut = Blocks::new(m, rows);
+    let cut = Blocks::new(n, m, rows);
     let pays = !few(rows) && rows <= VJP_ROWS && cut.count <= KEPT_BLOCKS;
     if !pays {
         return Ok(0);

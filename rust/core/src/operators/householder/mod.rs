@@ -12,12 +12,14 @@ mod apply;
 mod apply_vjp;
 mod blocks;
 mod cpu;
+mod crowd;
 mod matrix;
 mod recover;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use blocks::apply_keep_len;
+pub use blocks::crowd;
 pub use recover::from_matrix;
 
 use super::last::Last;
@@ -194,13 +196,15 @@ impl<T: Scalar> Operator<T> for Householder<'_, T> {
 impl<T: Scalar> Cpu<T> for Householder<'_, T> {
     /// T^-1 and T^-1 U^H E of every matrix: about a fifth of the time of the gradient.
     fn matrix_saves(&self) -> Result<Saves> {
-        Ok(Saves::Elements(size("saved", &self.kept())?))
+        Ok(Saves::Elements(if self.crowded() { 0 } else { size("saved", &self.kept())? }))
     }
 
     fn matrix(&self, out: &mut [T], saved: Option<&mut [T]>, budget: &Budget<'_>) -> Result<()> {
         self.check_matrix("out", out)?;
         self.check_saved(saved.as_deref(), self.matrix_saves())?;
-        self.balanced(&mut [], |own, _| own.matrix_cpu(out, saved, budget.threads))
+        self.balanced(&mut [], |own, _| {
+            if own.crowded() { own.crowd(out, budget.threads) } else { own.matrix_cpu(out, saved, budget.threads) }
+        })
     }
 
     fn matrix_vjp(
@@ -213,7 +217,13 @@ impl<T: Scalar> Cpu<T> for Householder<'_, T> {
         self.check_matrix("ct", ct)?;
         self.check_saved(saved, self.matrix_saves())?;
         self.check_bars(bars)?;
-        self.balanced(bars, |own, gradients| own.matrix_vjp_cpu(saved, ct, gradients, budget.threads))
+        self.balanced(bars, |own, gradients| {
+            if own.crowded() {
+                own.crowd_vjp(ct, gradients, budget.threads)
+            } else {
+                own.matrix_vjp_cpu(saved, ct, gradients, budget.threads)
+            }
+        })
     }
 
     fn transition(&self) -> Option<Transition<'_, T>> {

@@ -1,0 +1,39 @@
+//! W of many more reflections than dimensions, m > 4 n: T of all of them would cost its orthogonality, so that W is what
+//! blocks of them make of the identity. The rows of I W^* are the conjugates of those of W.
+
+use super::blocks::crowd;
+use super::{Gradients, Householder};
+use crate::error::Result;
+use crate::kernels::Buffer;
+use crate::operator::Side;
+use crate::scalar::Scalar;
+use crate::sizes::size;
+
+impl<T: Scalar> Householder<'_, T> {
+    /// Whether T of all columns would be inaccurate.
+    pub(super) fn crowded(&self) -> bool {
+        self.m > crowd(self.n)
+    }
+
+    pub(super) fn crowd(&self, out: &mut [T], threads: usize) -> Result<()> {
+        self.apply_cpu(&self.identities()?, self.n, Side::Adjoint, out, threads)?;
+        out.iter_mut().for_each(|w| *w = w.conj());
+        Ok(())
+    }
+
+    pub(super) fn crowd_vjp(&self, ct: &[T], gradients: Gradients<'_, T>, threads: usize) -> Result<()> {
+        let mut rows = Buffer::zeroed(ct.len())?;
+        rows.iter_mut().zip(ct).for_each(|(row, ct)| *row = ct.conj());
+        let x = self.identities()?;
+        self.apply_vjp_cpu(None, &x, &rows, self.n, Side::Adjoint, gradients, None, threads)
+    }
+
+    /// I for every matrix.
+    fn identities(&self) -> Result<Buffer<T>> {
+        let mut all = Buffer::zeroed(size("identity", &[self.batch, self.n, self.n])?)?;
+        for one in all.chunks_exact_mut(self.n * self.n) {
+            one.iter_mut().step_by(self.n + 1).for_each(|x| *x = T::one());
+        }
+        Ok(all)
+    }
+}
