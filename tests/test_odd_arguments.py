@@ -25,6 +25,7 @@ ODD = {
     "texts": np.array(["a", "b"]),
     "objects": np.array([object()]),
     "a dictionary": {},
+    "a masked array": np.ma.masked_array([1.0, 2.0], [0, 1]),
 }
 OPTIONAL = (
     "diagonal signs phases sign h0 b bias activation_bias hidden_bias lengths tol m rng dtype negative_ones permutation"

@@ -22,10 +22,14 @@ _COMPLEX: dict[DType, DType] = {np.dtype(k): np.dtype(v) for k, v in _check.COMP
 
 def read(argument: str, value: object) -> Array:
     """The value as an array of any type."""
+    if type(value) is np.ndarray:
+        return value
     if value is None:
         _check.kind(argument, "an array", value)
     if type(value) is gpu.Array:  # its dtype and shape are known; what reads its elements refuses it
         return value  # type: ignore[return-value]
+    if isinstance(value, np.ndarray) and hasattr(value, "mask"):
+        _check.kind(argument, "an array without a mask", value)
     try:
         return np.asarray(value)
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
