@@ -25,6 +25,7 @@ WRONG = {
     "not a number": ((*TRAIN, "--recurrent-lr", "nan"), "--recurrent-lr"),
     "negative seed": ((*TRAIN, "--seed", "-1"), "--seed"),
     "unknown option": ((*TRAIN, "--speed", "9"), "--speed"),
+    "an option cut short": (("compare", "copying", "--models", "scornn", "--seed", "5"), "--seed"),
     "unknown backend": ((*TRAIN, "--backend", "tpu"), "tpu"),
     "length of digits": (("train", "digits", "--model", "rnn", "--length", "5"), "--length"),
     "too short": (("train", "adding", "--model", "scornn", "--length", "1"), "--length must be at least 2, not 1"),

@@ -98,6 +98,8 @@ def test_figures_of_a_run():
     run = result("scornn", 0, np.linspace(2, 0, 101)[:100])
     assert run.final("loss") == pytest.approx(np.linspace(2, 0, 101)[95:100].mean())
     assert run.final("recall") == 0.5 and run.done == 1000 and run.seconds_per_step == pytest.approx(0.1)
+    run.columns["recall"][-6:] = [0.4, *[math.nan] * 5]
+    assert math.isnan(run.final("recall"))  # the last evaluation is older than that
     assert run.half_way == 760  # the geometric mean of 0.52, 0.5 and 0.48
     assert result("scornn", 0, [2.0, 0.7]).half_way == math.inf
     spike = np.ones(100)

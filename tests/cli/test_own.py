@@ -115,6 +115,23 @@ def test_what_a_class_lacks(isometry, monkeypatch, tmp_path, name):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("name", ["loss", "seconds", "right"])
+def test_names_of_scores_that_are_columns_already(isometry, monkeypatch, name):
+    task = variant(Noise, score=lambda *_: {"right": 1.0}, evaluate=lambda *_: {name: 1.0})
+    monkeypatch.setitem(sys.modules, "mine", SimpleNamespace(Noise=task))
+    status, _, err = isometry("train", "--task", "mine:Noise", "--model", "rnn", "--hidden", 3)
+    assert status == 2 and f"evaluate: the name '{name}' is taken" in err[0]
+
+
+def test_a_class_that_leaves_with_a_message(isometry, monkeypatch):
+    def leaves(*_):
+        raise SystemExit("no data folder")
+
+    monkeypatch.setitem(sys.modules, "mine", SimpleNamespace(Noise=variant(Noise, draw=leaves)))
+    status, _, err = isometry("train", "--task", "mine:Noise", "--model", "rnn", "--hidden", 3)
+    assert (status, err) == (1, ["isometry: no data folder"])
+
+
 def test_a_keyword_without_a_default_is_asked_for(isometry, monkeypatch):
     class Scaled(Noise):
         def __init__(self, *, length, scale):

@@ -58,9 +58,18 @@ def test_smoothing_keeps_lines_and_ends():
     assert np.allclose(found[150], noise[147:154].mean())
 
 
-def test_minor_ticks_carry_numbers_within_a_decade_only(curves):
+def test_a_legend_of_many_runs_stands_beside_the_panels(curves):
+    figure = curves({name: COLUMNS for name in "abcdefgh"})
+    assert figure.axes[0].get_legend() is None and len(figure.legends[0].get_texts()) == 9
+
+
+def test_minor_ticks_carry_numbers_within_two_decades_only(curves):
     """The column e(W) = 0.3 lies on an axis that goes up to the border of rounding."""
     narrow = COLUMNS | {"loss": 1 + np.exp(-ROWS / 50)}
     axes = curves({"a": narrow}).axes
     assert axes[0].yaxis.get_minor_formatter()(1.5) == "1.5"
     assert axes[2].yaxis.get_minor_formatter()(2.0) == ""
+    wide = curves({"a": COLUMNS | {"loss": 3 * np.exp(-ROWS / 70)}}).axes[0]
+    low, high = wide.get_ylim()
+    assert high > 10 * low
+    assert [v for v in wide.yaxis.get_minorticklocs() if low < v < high] == pytest.approx([0.2, 0.5, 2])

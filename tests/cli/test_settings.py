@@ -123,6 +123,7 @@ def test_every_setting_is_an_option():
         ("3", 3),
         ("1e-3", 1e-3),
         ("true", True),
+        ("False", False),
         ("tanh", "tanh"),
         ('"3"', "3"),
         ("[2, 3]", [2, 3]),

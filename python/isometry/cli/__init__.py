@@ -36,8 +36,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # the reader of a pipe has gone; nothing more may be written, not even at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILURE
-    except SystemExit as leave:  # --help and --version
-        return leave.code if isinstance(leave.code, int) else SUCCESS
+    except SystemExit as leave:  # --help and --version; a class of the user's may leave with a message
+        if leave.code is None or isinstance(leave.code, int):
+            return leave.code or SUCCESS
+        return _complain(leave.code, FAILURE)
     except Exception as error:
         if os.environ.get("ISOMETRY_TRACEBACK"):
             raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from isometry.cli import bench, compare, info, registry, train
 from isometry.cli.errors import UsageError
@@ -12,7 +12,12 @@ from isometry.cli.settings import SETTINGS, option
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse's parser with errors as exceptions, so that a wrong argument prints one line."""
+    """argparse's parser with errors as exceptions, so that a wrong argument prints one line, and without abbreviations:
+    --seed is not --seeds.
+    """
+
+    def __init__(self, **keywords: Any) -> None:
+        super().__init__(allow_abbrev=False, **keywords)
 
     def error(self, message: str) -> NoReturn:
         command = self.prog.partition(" ")[2]

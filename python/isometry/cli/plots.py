@@ -104,6 +104,8 @@ def _figure(path: Path, runs: Sequence[Columns], title: str, draw: Callable[[Any
 
 def _finish(axis: Any, name: str, finite: np.ndarray, log: bool, baseline: float) -> None:
     """Scale, baseline, labels and grid of a panel."""
+    from matplotlib.ticker import LogLocator
+
     if log:
         axis.set_yscale("log")
         axis.yaxis.set_major_formatter("{x:g}")
@@ -116,9 +118,11 @@ def _finish(axis: Any, name: str, finite: np.ndarray, log: bool, baseline: float
         axis.set_ylim(top=max(2 * ROUNDING, 1.5 * finite.max()))
     elif not log and finite.size and finite.min() >= 0 and finite.max() <= 1:
         axis.set_ylim(-0.03, 1.03)
-    if log:  # within a decade the minor ticks carry the numbers
+    if log:  # within two decades minor ticks carry numbers too
         low, high = axis.get_ylim()
-        axis.yaxis.set_minor_formatter("{x:g}" if high < 10 * low else "")
+        if 10 * low <= high < 100 * low:
+            axis.yaxis.set_minor_locator(LogLocator(subs=(2, 5)))
+        axis.yaxis.set_minor_formatter("{x:g}" if high < 100 * low else "")
     axis.set_ylabel(LABELS.get(name, name))
     axis.grid(color="0.92")
     axis.spines[["top", "right"]].set_visible(False)

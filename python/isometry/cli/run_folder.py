@@ -19,7 +19,8 @@ from typing import Any
 
 from isometry.cli.errors import Failure, UsageError
 
-COLUMNS = 5  # those that every run has, before the task's scores
+OWN = ("iteration", "loss", "baseline", "seconds", "orthogonality_error")
+COLUMNS = len(OWN)  # those that every run has, before the task's scores
 
 
 class RunFolder:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +25,7 @@ from isometry.cli.distributed import Group
 from isometry.cli.errors import UsageError
 from isometry.cli.network import Network
 from isometry.cli.optim import make_optimizers
+from isometry.cli.run_folder import OWN
 from isometry.cli.settings import Settings
 
 
@@ -82,9 +83,9 @@ class Session:
         if not isinstance(loss, Tensor) or loss.dim() or not loss.requires_grad:
             raise UsageError(f"{task}: loss must give a differentiable tensor of shape ()")
         with blamed(self.settings, f"{task}: score"):
-            self._scores("score", values.detach(), target)
+            taken = _new(self._scores("score", values.detach(), target), OWN)
         with blamed(self.settings, f"{task}: evaluate"):
-            self.held_out = tuple(self._scores("evaluate", self.network))
+            self.held_out = _new(self._scores("evaluate", self.network), (*OWN, *taken))
             if hasattr(self.task, "best") and (self.task.best[0] not in self.held_out or len(self.task.best) != 2):
                 raise ValueError(f"best must be a score of evaluate and min or max, not {self.task.best!r}")
         if ":" in self.settings["task"]:  # those with a name work, and their test data may be large
@@ -203,6 +204,13 @@ class Session:
         """What the task's `score` (of a batch), `evaluate` or `test` (on held-out data) finds, where it has one."""
         found = getattr(self.task, method)(*arguments) if hasattr(self.task, method) else {}
         return {name: float(value) for name, value in found.items()}
+
+
+def _new(scores: Mapping[str, float], taken: Sequence[str]) -> tuple[str, ...]:
+    """The names of scores, which become columns of metrics.csv beside those that are taken."""
+    if both := [name for name in scores if name in taken]:
+        raise ValueError(f"the name {both[0]!r} is taken: {', '.join(taken)} are columns already")
+    return tuple(scores)
 
 
 @contextmanager

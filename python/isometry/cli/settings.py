@@ -154,7 +154,9 @@ def read(path: str | Path) -> dict[str, Any]:
 
 
 def literal(text: str) -> Any:
-    """The value of KEY=VALUE: a TOML value where it reads as one, else the text itself."""
+    """The value of KEY=VALUE: a TOML value where it reads as one, Python's True or False, else the text itself."""
+    if text in ("True", "False"):
+        return text == "True"
     try:
         found = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:

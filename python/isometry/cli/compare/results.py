@@ -34,14 +34,10 @@ class Result:
         return int(self.columns["iteration"][-1])
 
     def final(self, name: str) -> float:
-        """The mean of a column over the last twentieth of the updates, as far as it has values."""
+        """The mean of a column over the last twentieth of the updates, as far as it has values; NaN of none."""
         iterations, values = (np.asarray(self.columns[key], float) for key in ("iteration", name))
         tail = values[iterations > iterations[-1] * (1 - 1 / TAIL)]
-        return float(tail[np.isfinite(tail)].mean()) if np.isfinite(tail).any() else self.last(name)
-
-    def last(self, name: str) -> float:
-        """The last value of a column that is a number."""
-        return next((value for value in reversed(self.columns[name]) if math.isfinite(value)), math.nan)
+        return float(tail[np.isfinite(tail)].mean()) if np.isfinite(tail).any() else math.nan
 
     @property
     def scores(self) -> list[str]:
