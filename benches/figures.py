@@ -30,6 +30,7 @@ TITLES = {
     "recurrence": "recurrent layer, against the best loop over the same matrix",
     "gru": "GRU layer, against the fastest of torch's",
     "goru": "GRU with an orthogonal matrix, against the best loop",
+    "rum": "RUM, against the best loop",
     "householder": "matrix of m reflections of R^n",
     "apply": "m reflections of R^n applied to B rows",
     "cayley": "matrix of a Cayley transform",
@@ -38,6 +39,7 @@ TITLES = {
     "rotation": "rotations of one direction to another",
     "bounded_svd": "matrix of bounded singular values",
     "exponential": "exponential of a skew matrix",
+    "fourier": "diagonals, reflections and Fourier transforms",
     "mesh": "mesh of 2 x 2 blocks, n 512",
     "small": "one small call, its operator built anew",
 }
@@ -110,7 +112,7 @@ def draw_speeds(path: Path, found: dict[str, Any]) -> None:
 def short(group: str, name: str) -> str:
     """The row's name without what the title of its group says, its sizes by name."""
     known = (
-        r"GRU |GORU |kronecker |rotation |bounded svd |exponential |mesh |"
+        r"GRU |GORU |RUM |kronecker |rotation |bounded svd |exponential |fourier |mesh |"
         r"householder (matrix|apply) |small |cayley (batch )?"
     )
     name = re.sub(f"^({known})+", "", name) if group != "small" else name.removeprefix("small ").replace("cayley ", "")

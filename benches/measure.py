@@ -29,6 +29,7 @@ GROUPS = (
     "recurrence",
     "gru",
     "goru",
+    "rum",
     "householder",
     "apply",
     "cayley",
@@ -37,6 +38,7 @@ GROUPS = (
     "rotation",
     "bounded_svd",
     "exponential",
+    "fourier",
     "mesh",
     "small",
 )
