@@ -59,7 +59,7 @@ def test_smoothing_keeps_lines_and_ends():
 
 
 def test_a_legend_of_many_runs_stands_beside_the_panels(curves):
-    figure = curves({name: COLUMNS for name in "abcdefgh"})
+    figure = curves(dict.fromkeys("abcdefgh", COLUMNS))
     assert figure.axes[0].get_legend() is None and len(figure.legends[0].get_texts()) == 9
 
 
