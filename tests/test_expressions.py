@@ -12,8 +12,8 @@ import isometry as iso
 import isometry.torch as it
 import reference as ref
 import tolerance
-from isometry._expression import sizes
 from isometry._objects._declaration import Argument, Declaration
+from isometry._rules.expression import sizes
 from tolerance import close
 
 FACES = pytest.mark.parametrize("api,array", [(iso, np.asarray), (it, torch.as_tensor)], ids=["numpy", "torch"])

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isometry import _batch, _check, _core, gpu
-from isometry._check import Shape
+from isometry import _core, gpu
+from isometry._rules import check, stacks
+from isometry._rules.check import Shape
 
 Array = NDArray[Any]
 DType = np.dtype[Any]
@@ -16,8 +17,8 @@ DType = np.dtype[Any]
 FLOAT64: DType = np.dtype(np.float64)
 COMPLEX128: DType = np.dtype(np.complex128)
 INT64: DType = np.dtype(np.int64)
-_REAL: dict[DType, DType] = {np.dtype(k): np.dtype(v) for k, v in _check.REAL.items()}
-_COMPLEX: dict[DType, DType] = {np.dtype(k): np.dtype(v) for k, v in _check.COMPLEX.items()}
+_REAL: dict[DType, DType] = {np.dtype(k): np.dtype(v) for k, v in check.REAL.items()}
+_COMPLEX: dict[DType, DType] = {np.dtype(k): np.dtype(v) for k, v in check.COMPLEX.items()}
 
 
 def read(argument: str, value: object) -> Array:
@@ -25,15 +26,15 @@ def read(argument: str, value: object) -> Array:
     if type(value) is np.ndarray:
         return value
     if value is None:
-        _check.kind(argument, "an array", value)
+        check.kind(argument, "an array", value)
     if type(value) is gpu.Array:  # its dtype and shape are known; what reads its elements refuses it
         return value  # type: ignore[return-value]
     if isinstance(value, np.ndarray) and hasattr(value, "mask"):
-        _check.kind(argument, "an array without a mask", value)
+        check.kind(argument, "an array without a mask", value)
     try:
         return np.asarray(value)
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
-        _check.unreadable(argument, error)
+        check.unreadable(argument, error)
 
 
 def taken(argument: str, value: object) -> Array:
@@ -43,7 +44,7 @@ def taken(argument: str, value: object) -> Array:
         return a
     if a.dtype.kind in "biu":
         return a.astype(FLOAT64)
-    _check.floating(argument, a.dtype.name)
+    check.floating(argument, a.dtype.name)
     return a.astype(a.dtype.newbyteorder("="))
 
 
@@ -51,14 +52,14 @@ def taken_real(argument: str, value: object) -> Array:
     """As `taken`, for an argument that must be real."""
     a = taken(argument, value)
     if a.dtype.kind == "c":
-        _check.real(argument, a.dtype.name)
+        check.real(argument, a.dtype.name)
     return a
 
 
 def taken_integers(argument: str, value: object) -> Array:
     """The value as an array of integers."""
     a = read(argument, value)
-    _check.integer(argument, a.dtype.name)
+    check.integer(argument, a.dtype.name)
     return a
 
 
@@ -97,7 +98,7 @@ def ready(a: Array, dtype: DType) -> Array:
 def finite(argument: str, a: Array | None) -> None:
     """Reject NaN and infinity."""
     if a is not None and not _core.all_finite(ready(a, a.dtype)):
-        _check.not_finite(argument)
+        check.not_finite(argument)
 
 
 def stacked(a: Array, rank: int, batch: Shape, dtype: DType) -> Array:
@@ -108,7 +109,7 @@ def stacked(a: Array, rank: int, batch: Shape, dtype: DType) -> Array:
     return ready(a, dtype).reshape((prod(batch), *core))
 
 
-def folded(x: Array, fold: _batch.Fold, dtype: DType) -> Array:
+def folded(x: Array, fold: stacks.Fold, dtype: DType) -> Array:
     """Rows x (..., n) as (nb, k, n)."""
     n = x.shape[-1]
     if x.shape[:-1] != fold.full:
@@ -118,7 +119,7 @@ def folded(x: Array, fold: _batch.Fold, dtype: DType) -> Array:
     return ready(x, dtype).reshape(fold.nb, fold.k, n)
 
 
-def unfolded(out: Array, fold: _batch.Fold) -> Array:
+def unfolded(out: Array, fold: stacks.Fold) -> Array:
     """The inverse of `folded`, to (*full, n)."""
     out = out.reshape((*fold.permuted, out.shape[-1]))
     if fold.inverse is None:
@@ -129,7 +130,7 @@ def unfolded(out: Array, fold: _batch.Fold) -> Array:
 def gradient(wide: Array, shape: Shape, dtype: DType) -> Array:
     """A gradient in the form of its argument: summed over broadcast axes, the real part for a real argument."""
     if wide.shape != shape:
-        wide = wide.sum(axis=_batch.summed_axes(wide.shape, shape)).reshape(shape)
+        wide = wide.sum(axis=stacks.summed_axes(wide.shape, shape)).reshape(shape)
     if dtype.kind == "f" and wide.dtype.kind == "c":
         wide = wide.real
     return ready(wide, dtype)

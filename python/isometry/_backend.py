@@ -5,7 +5,8 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from typing import Literal
 
-from isometry import _check, _threads
+from isometry import _threads
+from isometry._rules import check
 
 #: Where a call computes: so many threads of the CPU, or the GPU.
 Place = int | Literal["gpu"]
@@ -44,7 +45,7 @@ def use_backend(name: str) -> AbstractContextManager[None]:
     >>> with iso.use_backend("cpu"):
     ...     w = iso.Cayley.random(4, rng=0).matrix()
     """
-    _check.backend(name)
+    check.backend(name)
     return _within(name)
 
 
@@ -61,7 +62,7 @@ def serve(backend: str | None) -> Place:
     """Where a call computes; ValueError for a backend that does not exist."""
     if type(backend) is not str or backend != "cpu":
         name = _BACKEND.get() if backend is None else backend
-        _check.backend(name)
+        check.backend(name)
         if name == "gpu":
             return "gpu"
     return _threads.get_num_threads()
@@ -75,6 +76,6 @@ def named(place: Place) -> str:
 def only_cpu(backend: str | None) -> None:
     """Refuse the keyword "gpu" of a function without kernels there, which runs on the CPU whatever is in force."""
     if backend is not None:
-        _check.backend(backend)
+        check.backend(backend)
         if backend == "gpu":
             raise NotImplementedError("backend='gpu': this function has no kernels on the GPU; leave it to the CPU")

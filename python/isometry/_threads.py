@@ -2,7 +2,8 @@
 
 import os
 
-from isometry import _check, _core
+from isometry import _core
+from isometry._rules import check
 
 _VARIABLE = "ISOMETRY_NUM_THREADS"
 MOST = 1024  # more is a mistake, and should not be requested from the system
@@ -55,7 +56,7 @@ def set_num_threads(k: int) -> None:
     >>> iso.set_num_threads(before)
     """
     global _chosen
-    _chosen = _check.within("k", k, 1, MOST)
+    _chosen = check.within("k", k, 1, MOST)
 
 
 def get_num_threads() -> int:

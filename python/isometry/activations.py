@@ -8,8 +8,9 @@ Complex arrays: all but modReLU act on the real and the imaginary part separatel
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isometry import _check, _check_recurrence, _core, _threads
+from isometry import _core, _threads
 from isometry._arrays import Array, DType, common, finite, gradient, ready, real_type, taken, taken_real
+from isometry._rules import check, check_recurrence
 
 __all__ = ["activate", "activate_vjp"]
 
@@ -124,8 +125,8 @@ def activate_vjp(
     """
     z, bias, dtype = _taken(z, name, bias, slope, check_finite)
     ct = taken("ct", ct)
-    _check.exact("ct", ct.shape, z.shape)
-    _check.field_of_result("ct", ct.dtype.name, dtype.name)
+    check.exact("ct", ct.shape, z.shape)
+    check.field_of_result("ct", ct.dtype.name, dtype.name)
     if check_finite:
         finite("ct", ct)
     if not z.size:
@@ -144,13 +145,13 @@ def _taken(
     z: ArrayLike, name: str, bias: ArrayLike | None, slope: float, check_finite: bool
 ) -> tuple[Array, Array | None, DType]:
     """z and the bias as arrays, checked, and the dtype of the result."""
-    check_finite = _check.flag("check_finite", check_finite)
-    _check_recurrence.activation(name)
-    _check_recurrence.slope(slope)
+    check_finite = check.flag("check_finite", check_finite)
+    check_recurrence.activation(name)
+    check_recurrence.slope(slope)
     z = taken("z", z)
     bias = None if bias is None else taken_real("bias", bias)
-    _check_recurrence.activation_input(z.shape)
-    _check_recurrence.activation_units(
+    check_recurrence.activation_input(z.shape)
+    check_recurrence.activation_units(
         name, z.shape[-1], None if bias is None else bias.shape, complex_=z.dtype.kind == "c"
     )
     if check_finite:

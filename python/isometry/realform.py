@@ -6,8 +6,8 @@ W is unitary iff its image is orthogonal; the images are exactly the real matric
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isometry import _check
 from isometry._arrays import Array, complex_type, taken, taken_real
+from isometry._rules import check
 
 __all__ = ["complex_matrix", "complex_state", "real_input", "real_matrix", "real_state"]
 
@@ -40,7 +40,7 @@ def real_matrix(w: ArrayLike) -> Array:
            [ 2.,  1.]])
     """
     w = taken("w", w)
-    _check.stack("w", w.shape, 2, "(*, p, q)")
+    check.stack("w", w.shape, 2, "(*, p, q)")
     return np.concatenate([np.concatenate([w.real, -w.imag], -1), np.concatenate([w.imag, w.real], -1)], -2)
 
 
@@ -71,7 +71,7 @@ def real_state(z: ArrayLike) -> Array:
     array([1., 3., 2., 4.])
     """
     z = taken("z", z)
-    _check.stack("z", z.shape, 1, "(..., n)")
+    check.stack("z", z.shape, 1, "(..., n)")
     return np.concatenate([z.real, z.imag], -1)
 
 
@@ -103,7 +103,7 @@ def real_input(v: ArrayLike) -> Array:
            [2., 4.]])
     """
     v = taken("v", v)
-    _check.stack("v", v.shape, 2, "(*, n, d)")
+    check.stack("v", v.shape, 2, "(*, n, d)")
     return np.concatenate([v.real, v.imag], -2)
 
 
@@ -134,7 +134,7 @@ def complex_matrix(r: ArrayLike) -> Array:
     array([[1.+2.j]])
     """
     r = taken_real("r", r)
-    _check.real_form(r.shape, 2)
+    check.real_form(r.shape, 2)
     p, q = r.shape[-2] // 2, r.shape[-1] // 2
     return _joined(r[..., :p, :q], r[..., p:, :q])
 
@@ -166,7 +166,7 @@ def complex_state(r: ArrayLike) -> Array:
     array([1.+2.j, 3.+4.j])
     """
     r = taken_real("r", r)
-    _check.real_form(r.shape, 1)
+    check.real_form(r.shape, 1)
     n = r.shape[-1] // 2
     return _joined(r[..., :n], r[..., n:])
 

@@ -12,10 +12,11 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isometry import _check, _check_recurrence, _core
+from isometry import _core
 from isometry._arrays import Array, DType, common, finite, gradient, ready, real_type, taken, taken_integers
 from isometry._backend import Place, serve
-from isometry._states import checked
+from isometry._rules import check, check_recurrence
+from isometry._rules.states import checked
 from isometry.gpu import _calls, _recurrence
 from isometry.operators._declared import Declared
 from isometry.operators._operator import Operator
@@ -107,7 +108,7 @@ def recurrence(
     options = Options(activation, slope, activation_on, lengths, reverse, backend, check_finite)
     arrays = {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias, "activation_bias": activation_bias}
     if serve(backend) == "gpu" and _calls.resident(*arrays.values(), *_members(transition)):
-        given = _given(arrays, partial(_calls.single, check_finite=_check.flag("check_finite", check_finite)))
+        given = _given(arrays, partial(_calls.single, check_finite=check.flag("check_finite", check_finite)))
         return _recurrence.recurrence(_checked(transition, given, options, {}), given)  # type: ignore[return-value]
     given = _given(arrays, taken)
     call = _prepared(transition, given, options, {})
@@ -179,7 +180,7 @@ def recurrence_vjp(
     options = Options(activation, slope, activation_on, lengths, reverse, backend, check_finite)
     arrays = {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias, "activation_bias": activation_bias}
     if serve(backend) == "gpu" and _calls.resident(*arrays.values(), states, ct, *_members(transition)):
-        take = partial(_calls.single, check_finite=_check.flag("check_finite", check_finite))
+        take = partial(_calls.single, check_finite=check.flag("check_finite", check_finite))
         given = _given(arrays, take)
         states, ct = take("states", states), take("ct", ct)
         results: dict[str, Any] = {"states": states, "ct": ct}
@@ -191,7 +192,7 @@ def recurrence_vjp(
     x, weight, h0, bias, _, activation_bias, *_ = call.sequence
     bars = tuple(None if a is None else np.empty_like(a) for a in (x, weight, h0, bias, activation_bias))
     states, ct = (ready(_sorted(a, order), dtype) for a in (states, ct))
-    if _check.flag("check_states", check_states):
+    if check.flag("check_states", check_states):
         remake = partial(_core.recurrence, route.object, route.arguments)
         checked(states, call.sequence, lambda step, out: remake(step, out, call.place))
     _core.recurrence_vjp(route.object, route.arguments, call.sequence, states, ct, route.bars, bars, call.place)
@@ -224,7 +225,7 @@ def _given(arrays: dict[str, Any], take: Callable[[str, Any], Array]) -> Given:
     given = {name: None if a is None and name not in required else take(name, a) for name, a in arrays.items()}
     own_bias = given["activation_bias"]
     if own_bias is not None:
-        _check.real("activation_bias", own_bias.dtype.name)
+        check.real("activation_bias", own_bias.dtype.name)
     return given
 
 
@@ -265,17 +266,17 @@ class _Call(NamedTuple):
 def _checked(transition: Operator, given: Given, options: Options, results: dict[str, Array]) -> Checked:
     """Check all arguments but the values of arrays; `results` are the states and their cotangent."""
     if not isinstance(transition, Operator):
-        _check.kind("transition", "an operator (Householder, Cayley, Dense, ...)", transition)
-    activation, check_finite = options.activation, _check.flag("check_finite", options.check_finite)
-    _check.flag("reverse", options.reverse)
-    _check_recurrence.activation(activation, "activation")
-    _check_recurrence.slope(options.slope)
+        check.kind("transition", "an operator (Householder, Cayley, Dense, ...)", transition)
+    activation, check_finite = options.activation, check.flag("check_finite", options.check_finite)
+    check.flag("reverse", options.reverse)
+    check_recurrence.activation(activation, "activation")
+    check_recurrence.slope(options.slope)
     shapes = {name: None if a is None else a.shape for name, a in given.items()}
     own_bias_shape = shapes.pop("activation_bias")
-    n = _check_recurrence.recurrence_transition(transition.shape, transition.batch_shape)
-    steps, batch, _ = _check_recurrence.recurrence(n, **shapes, activation_on=options.activation_on)  # type: ignore[arg-type]
+    n = check_recurrence.recurrence_transition(transition.shape, transition.batch_shape)
+    steps, batch, _ = check_recurrence.recurrence(n, **shapes, activation_on=options.activation_on)  # type: ignore[arg-type]
     dtype = common(transition.dtype, *given.values())
-    _check_recurrence.activation_units(
+    check_recurrence.activation_units(
         activation,
         n,
         own_bias_shape,
@@ -284,13 +285,13 @@ def _checked(transition: Operator, given: Given, options: Options, results: dict
         features_of="transition",
     )
     for name, a in results.items():
-        _check.exact(name, a.shape, (steps, batch, n), "(T, B, n)")
-        _check.field_of_result(name, a.dtype.name, dtype.name)
+        check.exact(name, a.shape, (steps, batch, n), "(T, B, n)")
+        check.field_of_result(name, a.dtype.name, dtype.name)
     lengths = None
     if options.lengths is not None:
         lengths = taken_integers("lengths", options.lengths)
-        _check_recurrence.lengths_shape(lengths.shape, batch)
-        _check_recurrence.lengths_range(int(lengths.min()), int(lengths.max()), steps)
+        check_recurrence.lengths_shape(lengths.shape, batch)
+        check_recurrence.lengths_range(int(lengths.min()), int(lengths.max()), steps)
         lengths = lengths.astype(np.int64)
     return Checked(transition, (steps, batch, n), dtype, lengths, options, check_finite)
 

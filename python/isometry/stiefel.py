@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isometry import _check, _check_stiefel
 from isometry._arrays import Array, common, finite, taken
+from isometry._rules import check, check_stiefel
 
 __all__ = ["cayley_step"]
 
@@ -60,13 +60,13 @@ def cayley_step(w: ArrayLike, gradient: ArrayLike, rate: float, *, check_finite:
     >>> bool(np.abs(w - target).max() < 1e-3)
     True
     """
-    check_finite = _check.flag("check_finite", check_finite)
+    check_finite = check.flag("check_finite", check_finite)
     w, gradient = taken("w", w), taken("gradient", gradient)
-    _check_stiefel.step(w.shape, gradient.shape)
-    rate = _check_stiefel.rate("rate", rate)
+    check_stiefel.step(w.shape, gradient.shape)
+    rate = check_stiefel.rate("rate", rate)
     dtype = common(w, gradient)
     if gradient.dtype.kind == "c":
-        _check.field_of_result("gradient", gradient.dtype.name, w.dtype.name)
+        check.field_of_result("gradient", gradient.dtype.name, w.dtype.name)
     if check_finite:
         finite("w", w)
         finite("gradient", gradient)

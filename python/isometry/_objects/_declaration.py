@@ -6,8 +6,8 @@ from functools import lru_cache
 from math import isqrt
 from operator import index
 
-from isometry import _check
-from isometry._check import Shape
+from isometry._rules import check
+from isometry._rules.check import Shape
 
 #: The axes of a packed strict upper triangle.
 TRIANGLE = "n(n-1)/2"
@@ -110,7 +110,7 @@ class Declaration:
             groups[group] = name
             batches[name] = self._bind(argument, shape, sizes)
         rows, columns = self.matrix
-        return (sizes[rows], sizes[columns]), _check.broadcast(**batches)
+        return (sizes[rows], sizes[columns]), check.broadcast(**batches)
 
     def sizes(self, given: Iterable[tuple[Argument, Shape]]) -> dict[str, int]:
         """The sizes that arguments of these shapes bind; those of a list are its own."""

@@ -1,7 +1,7 @@
 """W = U diag(sigma) V^H with sigma_i = 1 + margin tanh(logits_i / 2) between 1 - margin and 1 + margin."""
 
-from isometry import _check
 from isometry._objects._declaration import Argument, Declaration
+from isometry._rules import check
 
 BOUNDED_SVD = Declaration(
     "BoundedSvd",
@@ -20,7 +20,7 @@ BOUNDED_SVD = Declaration(
 
 def margin_of(margin: object) -> float:
     """A number in [0, 1]."""
-    number = _check.number("margin", margin)
+    number = check.number("margin", margin)
     if not 0 <= number <= 1:
         raise ValueError(f"margin must lie in [0, 1], not {number}")
     return number

@@ -5,8 +5,8 @@ A is packed by its strict upper triangle, row by row, A[j, i] = -conj(A[i, j]), 
 
 from typing import NoReturn
 
-from isometry import _check
 from isometry._objects._declaration import Argument, Declaration
+from isometry._rules import check
 
 CAYLEY = Declaration(
     "Cayley",
@@ -35,8 +35,8 @@ FROM_MATRIX = Declaration(
 
 def negative_ones(number: int | None, n: int) -> tuple[int, int]:
     """(n, number of -1 in the last factor) of a random Cayley transform of size n; by default half of them."""
-    n = _check.count("n", n, 1)
-    return n, n // 2 if number is None else _check.within("negative_ones", number, 0, n)
+    n = check.count("n", n, 1)
+    return n, n // 2 if number is None else check.within("negative_ones", number, 0, n)
 
 
 def singular_skew() -> NoReturn:

@@ -3,8 +3,8 @@
 D_q = diag(e^{i phases[q]}), R_q the reflection of vectors[q], (P x)_i = x[permutation[i]], F the unitary transform.
 """
 
-from isometry import _check
 from isometry._objects._declaration import Argument, Declaration
+from isometry._rules import check
 
 FOURIER = Declaration(
     "FourierProduct",
@@ -22,5 +22,5 @@ FOURIER = Declaration(
 
 def complex_only(argument: str, dtype: str) -> None:
     """The matrix is complex."""
-    if _check.REAL[dtype] == dtype:
+    if check.REAL[dtype] == dtype:
         raise TypeError(f"{argument} must be complex (complex64 or complex128), not {dtype}")

@@ -3,9 +3,9 @@
 The last factor E is I, diag(1, ..., 1, sign), or diag(e^{i phases}).
 """
 
-from isometry import _check
-from isometry._check import Shape
 from isometry._objects._declaration import Argument, Declaration
+from isometry._rules import check
+from isometry._rules.check import Shape
 
 HOUSEHOLDER = Declaration(
     "Householder",
@@ -22,15 +22,15 @@ HOUSEHOLDER = Declaration(
 
 def trapezoid(u: Shape, sign: str) -> tuple[int, int]:
     """(n, m) of the oRNN transition's array of shape (*, n, m), 1 <= m <= n, and the policy of its sign."""
-    _check.stack("u", u, 2, "(*, n, m)")
+    check.stack("u", u, 2, "(*, n, m)")
     n, m = u[-2:]
     if not 1 <= m <= n:
         raise ValueError(f"u must have shape (*, n, m) with 1 <= m <= n, not {u}")
-    _check.choice("sign", sign, "hard", "soft")
+    check.choice("sign", sign, "hard", "soft")
     return n, m
 
 
 def reflections(m: int | None, n: int) -> tuple[int, int]:
     """(n, number of reflections) of a random product of size n."""
-    n = _check.count("n", n, 1)
-    return n, n - 1 if m is None else _check.within("m", m, 0, n)
+    n = check.count("n", n, 1)
+    return n, n - 1 if m is None else check.within("m", m, 0, n)

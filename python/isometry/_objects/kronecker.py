@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from math import prod
 
-from isometry import _check
-from isometry._check import Shape
 from isometry._objects._declaration import Argument, Declaration
+from isometry._rules import check
+from isometry._rules.check import Shape
 
 
 class _Factors(Declaration):
@@ -28,21 +28,21 @@ KRONECKER = _Factors("Kronecker", "kronecker", (Argument("factors", "p q", list=
 def listed(factors: object) -> list[object]:
     """The factors one by one."""
     if isinstance(factors, str | bytes | dict) or not hasattr(factors, "__iter__"):
-        _check.kind("factors", "a sequence of matrices", factors)
+        check.kind("factors", "a sequence of matrices", factors)
     found = list(factors)
     if any([one is None for one in found]):  # noqa: C419  torch.compile does not trace a generator here
-        _check.kind("factors", "matrices each", None)
+        check.kind("factors", "matrices each", None)
     return found
 
 
 def sizes(n: int, factor_sizes: Sequence[int] | None) -> list[int]:
     """The sizes of the square factors of an n x n product: as given, or the prime factors of n."""
-    n = _check.count("n", n, 1)
+    n = check.count("n", n, 1)
     if factor_sizes is None:
         return _primes(n)
     if isinstance(factor_sizes, str | bytes | dict) or not hasattr(factor_sizes, "__iter__"):
-        _check.kind("factor_sizes", "a sequence of integers", factor_sizes)
-    given = [_check.count("factor_sizes", size, 1) for size in factor_sizes]
+        check.kind("factor_sizes", "a sequence of integers", factor_sizes)
+    given = [check.count("factor_sizes", size, 1) for size in factor_sizes]
     if not given or prod(given) != n:
         raise ValueError(f"factor_sizes must multiply up to n = {n}, not {given}")
     return given

@@ -7,9 +7,9 @@ go wherever the arguments go, through derivatives, compiled graphs and kernels.
 from collections.abc import Iterator
 from typing import Any
 
-from isometry import _check
-from isometry._check import Shape
 from isometry._objects._declaration import Argument, Declaration
+from isometry._rules import check
+from isometry._rules.check import Shape
 
 #: The layout and the side that layers are counted from, of every kind; kinds count from 1.
 KINDS = (("brick", "left"), ("brick", "right"), ("fft", "left"))
@@ -60,19 +60,19 @@ MESH = _Mesh(
 
 def frame(n: object, layers: object, layout: object, first: object) -> tuple[int, int, int, int]:
     """The shape of the first argument of a mesh of these sizes, after checking them."""
-    size = _check.count("n", n, 1)  # type: ignore[arg-type]
-    _check.choice("layout", layout, "brick", "fft")
-    _check.choice("first", first, "left", "right")
+    size = check.count("n", n, 1)  # type: ignore[arg-type]
+    check.choice("layout", layout, "brick", "fft")
+    check.choice("first", first, "left", "right")
     if layout == "brick":
         if layers is None:
             raise ValueError("layers must be given with layout 'brick'")
-        return size, _check.count("layers", layers, 1), 1 + KINDS.index(("brick", str(first))), 0  # type: ignore[arg-type]
+        return size, check.count("layers", layers, 1), 1 + KINDS.index(("brick", str(first))), 0  # type: ignore[arg-type]
     if size & (size - 1):
         raise ValueError(f"n must be a power of two with layout 'fft', not {size}")
     if first != "left":
         raise ValueError("first must be 'left' with layout 'fft', whose layers have no other order")
     depth = size.bit_length() - 1
-    if layers is not None and _check.whole("layers", layers) != depth:
+    if layers is not None and check.whole("layers", layers) != depth:
         raise ValueError(f"layers must be None or log2 n = {depth} with layout 'fft', not {layers}")
     return size, depth, len(KINDS), 0
 

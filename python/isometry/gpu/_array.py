@@ -7,7 +7,8 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from isometry import _check, _core
+from isometry import _core
+from isometry._rules import check
 from isometry.gpu.adapters import built
 
 __all__ = ["Array"]
@@ -44,7 +45,7 @@ class Array:
     def __init__(self, array: ArrayLike) -> None:
         a = np.asarray(array)
         if a.dtype.kind not in "biufc":
-            _check.floating("array", a.dtype.name)
+            check.floating("array", a.dtype.name)
         single = a.astype(np.complex64 if a.dtype.kind == "c" else np.float32, copy=False)
         built()
         self._take(_core.GpuArray.upload(np.ascontiguousarray(single).reshape(single.shape)))
@@ -137,7 +138,7 @@ class Array:
             return NotImplemented
         if other.dtype != self.dtype:
             raise TypeError(f"{self.dtype.name} and {other.dtype.name}: on the GPU nothing is converted")
-        _check.exact("the other array", other.shape, self.shape)
+        check.exact("the other array", other.shape, self.shape)
         if isinstance(other, np.ndarray):
             other = Array(other)
         return Array.of(_core.gpu_combine(self._handle, (alpha, 0.0), other._handle, (beta, 0.0)))

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from isometry import _arrays, _batch, _check, _core
+from isometry import _arrays, _core
+from isometry._rules import check, stacks
 from isometry.gpu._array import Array
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def apply_vjp(
     """The gradients of the arguments and of x."""
     x, ct = single(name, x, check_finite), single("ct", ct, check_finite)
     dtype = promoted(operator, x)
-    _check.field_of_result("ct", ct.dtype.name, dtype.name)
+    check.field_of_result("ct", ct.dtype.name, dtype.name)
     held = on_gpu(operator, dtype, check_finite)
     rows = _rows(name, operator, x, adjoint, dtype)
     ct_rows = _rows("ct", operator, ct, not adjoint, dtype)
@@ -78,8 +79,8 @@ def matrix_vjp(operator: "Operator", ct: Any, check_finite: bool) -> Gradients:
     """The gradients of the arguments from that of W."""
     ct = single("ct", ct, check_finite)
     dtype = promoted(operator)
-    _check.exact("ct", ct.shape, (*operator.batch_shape, *operator.shape))
-    _check.field_of_result("ct", ct.dtype.name, dtype.name)
+    check.exact("ct", ct.shape, (*operator.batch_shape, *operator.shape))
+    check.field_of_result("ct", ct.dtype.name, dtype.name)
     held = on_gpu(operator, dtype, check_finite)
     folded = uploaded("ct", ct, dtype).reshape((prod(operator.batch_shape), *operator.shape))
     return held.pull(_core.gpu_operator_matrix_vjp(held.object, held.arguments, None, folded._handle, held.wanted))
@@ -131,7 +132,7 @@ def _refuse_double(name: str, dtype: DType) -> None:
 
 def _rows(name: str, operator: "Operator", x: Any, adjoint: bool, dtype: DType) -> Any:
     """Rows (..., n) as (nb, k, n), by handle."""
-    fold = _batch.plan(operator.batch_shape, x.shape, operator.shape[not adjoint], name)
+    fold = stacks.plan(operator.batch_shape, x.shape, operator.shape[not adjoint], name)
     if fold.full != x.shape[:-1] or fold.perm is not None:
         raise ValueError(
             f"{name} of shape {x.shape} is not laid out as a stack of batch shape {operator.batch_shape} takes it: on "

@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isometry import _check_recurrence
-from isometry import _check_tasks as check
 from isometry._arrays import taken_integers
+from isometry._rules import check_recurrence
+from isometry._rules import check_tasks as check
 from isometry.metrics._pair import pair
 
 __all__ = ["masked_mse"]
@@ -48,8 +48,8 @@ def masked_mse(output: ArrayLike, target: ArrayLike, lengths: ArrayLike, *, chec
     o, y = pair(output, target, check_finite)
     check.sequences(y.shape)
     lengths = taken_integers("lengths", lengths)
-    _check_recurrence.lengths_shape(lengths.shape, y.shape[1])
-    _check_recurrence.lengths_range(int(lengths.min()), int(lengths.max()), y.shape[0])
+    check_recurrence.lengths_shape(lengths.shape, y.shape[1])
+    check_recurrence.lengths_range(int(lengths.min()), int(lengths.max()), y.shape[0])
     inside = np.arange(y.shape[0])[:, None] < lengths
     value: np.float64 = np.square(o - y)[inside].mean()
     return value

@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isometry import _check, _check_tasks
+from isometry._rules import check, check_tasks
 from isometry.metrics._pair import pair
 
 __all__ = ["nmse"]
@@ -51,11 +51,11 @@ def nmse(
     >>> float(iso.metrics.nmse([1.0, 2.0, 4.0], [1.0, 2.0, 3.0]))
     0.5
     """
-    _check.choice("normaliser", normaliser, "variance", "power")
+    check.choice("normaliser", normaliser, "variance", "power")
     o, y = pair(output, target, check_finite)
     # Compared exactly: the variance of equal entries may be a rounding error instead of 0.
     if (y == (y.flat[0] if normaliser == "variance" else 0)).all():
-        _check_tasks.without_scale(normaliser)
+        check_tasks.without_scale(normaliser)
     centre = y.mean() if normaliser == "variance" else 0.0
     unit = np.abs(y - centre).max()  # squares of differences in this unit neither overflow nor vanish
     value: np.float64 = np.square((o - y) / unit).mean() / np.square((y - centre) / unit).mean()

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isometry import _check
 from isometry._arrays import finite, taken
+from isometry._rules import check
 
 __all__ = ["orthogonality_error"]
 
@@ -47,9 +47,9 @@ def orthogonality_error(w: ArrayLike, *, check_finite: bool = True) -> Any:
     >>> float(iso.orthogonality_error(np.eye(3)))
     0.0
     """
-    check_finite = _check.flag("check_finite", check_finite)
+    check_finite = check.flag("check_finite", check_finite)
     w = taken("w", w)
-    _check.columns("w", w.shape)
+    check.columns("w", w.shape)
     if check_finite:
         finite("w", w)
     n, eps = w.shape[-1], np.finfo(w.dtype).eps

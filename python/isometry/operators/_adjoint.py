@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from isometry import _check_expression
 from isometry._arrays import Array, DType
 from isometry._backend import Place
-from isometry._index import Key
+from isometry._rules import check_expression
+from isometry._rules.index import Key
 from isometry.operators._immutable import Immutable
 from isometry.operators._operator import Gradients, Operator
 
@@ -55,7 +55,7 @@ class Adjoint(Immutable):
     operator: Operator
 
     def __init__(self, operator: Operator) -> None:
-        _check_expression.operator("operator", Operator, operator)
+        check_expression.operator("operator", Operator, operator)
         self._put(operator=operator, shape=operator.shape[::-1], batch_shape=operator.batch_shape, dtype=operator.dtype)
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
-from isometry import _batch, _check, _check_expression
 from isometry._arrays import Array, DType, common, folded, gradient, stacked, unfolded
 from isometry._backend import Place
-from isometry._check import Shape
-from isometry._expression import converted
-from isometry._index import Key, picked
+from isometry._rules import check, check_expression, stacks
+from isometry._rules.check import Shape
+from isometry._rules.expression import converted
+from isometry._rules.index import Key, picked
 from isometry.operators._immutable import Immutable
 from isometry.operators._operator import Gradients, Operator
 from isometry.operators._random import field
@@ -65,12 +65,12 @@ class Composition(Immutable):
     def __init__(self, *operators: Operator) -> None:
         flat: list[Operator] = []
         for operator in operators:
-            _check_expression.operator("operators", Operator, operator)
+            check_expression.operator("operators", Operator, operator)
             flat.extend(operator.operators if isinstance(operator, Composition) else (operator,))
-        _check_expression.factors([operator.shape for operator in flat])
+        check_expression.factors([operator.shape for operator in flat])
         batch: Shape = ()
         for operator in flat:
-            batch = _check.broadcast(product=batch, factor=operator.batch_shape)
+            batch = check.broadcast(product=batch, factor=operator.batch_shape)
         dtype = common(*(operator.dtype for operator in flat))
         self._put(operators=tuple(flat), shape=(flat[0].shape[0], flat[-1].shape[1]), batch_shape=batch, dtype=dtype)
 
@@ -82,7 +82,7 @@ class Composition(Immutable):
 
     def astype(self, dtype: DTypeLike) -> "Composition":
         target = field(dtype).name
-        _check_expression.conversion(self.dtype.name, target)
+        check_expression.conversion(self.dtype.name, target)
         made = [op.astype(converted(self.dtype.name, op.dtype.name, target)) for op in self.operators]
         same = all(a is b for a, b in zip(made, self.operators, strict=True))
         return self if same else Composition(*made)
@@ -153,7 +153,7 @@ class Composition(Immutable):
         rows = [_conjugate(first).reshape(*operator.batch_shape, *operator.shape)]
         for operator in self.operators[1:]:
             x = rows[-1]
-            fold = _batch.plan(operator._beside_rows(), x.shape, x.shape[-1])
+            fold = stacks.plan(operator._beside_rows(), x.shape, x.shape[-1])
             out = np.empty((fold.nb, fold.k, operator.shape[1]), x.dtype)
             operator._act(folded(x, fold, x.dtype), out, True, place)
             rows.append(unfolded(out, fold))
@@ -168,7 +168,7 @@ class Composition(Immutable):
         ct = _conjugate(w_bar).reshape(rows[-1].shape)
         grads = []
         for operator, x in zip(self.operators[:0:-1], rows[-2::-1], strict=True):
-            fold = _batch.plan(operator._beside_rows(), x.shape, x.shape[-1])
+            fold = stacks.plan(operator._beside_rows(), x.shape, x.shape[-1])
             x_bar = np.empty((fold.nb, fold.k, x.shape[-1]), dtype)
             grads.append(operator._pull(folded(x, fold, dtype), folded(ct, fold, dtype), x_bar, True, place))
             ct = gradient(unfolded(x_bar, fold), x.shape, dtype)
@@ -180,12 +180,12 @@ def _conjugate(a: Array) -> Array:
     return a.conj() if a.dtype.kind == "c" else a
 
 
-def _fold(operator: Operator, batch: Shape, x: Array) -> _batch.Fold:
+def _fold(operator: Operator, batch: Shape, x: Array) -> stacks.Fold:
     """How the rows (nb, k, n) of a stack of that batch shape meet one factor."""
-    return _batch.plan(operator._beside_rows(), (*batch, *x.shape[1:]), x.shape[-1])
+    return stacks.plan(operator._beside_rows(), (*batch, *x.shape[1:]), x.shape[-1])
 
 
-def _folded(x: Array, fold: _batch.Fold) -> Array:
+def _folded(x: Array, fold: stacks.Fold) -> Array:
     """Rows (nb, k, n) of the whole stack as one factor takes them."""
     return folded(x.reshape(*fold.full, x.shape[-1]), fold, x.dtype)
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import DTypeLike
 
-from isometry import _check, _check_expression, _core, gpu
+from isometry import _core, gpu
 from isometry._arrays import (
     INT64,
     Array,
@@ -23,10 +23,11 @@ from isometry._arrays import (
     taken_real,
 )
 from isometry._backend import Place
-from isometry._check import Shape
-from isometry._expression import converted, sizes
-from isometry._index import Key, picked
 from isometry._objects._declaration import Argument, Declaration
+from isometry._rules import check, check_expression
+from isometry._rules.check import Shape
+from isometry._rules.expression import converted, sizes
+from isometry._rules.index import Key, picked
 from isometry.operators._immutable import Immutable
 from isometry.operators._operator import Gradients
 from isometry.operators._random import field
@@ -183,9 +184,9 @@ class Declared(Immutable):
 
     def astype(self, dtype: DTypeLike) -> Self:
         own, target = self.dtype.name, field(dtype).name
-        _check_expression.conversion(own, target)
+        check_expression.conversion(own, target)
         if self._declaration.real:
-            _check_expression.real_law(type(self).__name__, target)
+            check_expression.real_law(type(self).__name__, target)
 
         def changed(t: Argument, a: Array) -> Array:
             return a if t.number or t.integer else a.astype(converted(own, a.dtype.name, target, t.real), copy=False)
@@ -224,7 +225,7 @@ def _taken(argument: Argument, value: Any, first: Array | None) -> Array:
     if argument.number:
         return np.array(float(value))
     if first is not None and isinstance(value, int | float) and not isinstance(value, np.generic):
-        return np.array(_check.number(argument.name, value), real_type(first.dtype))
+        return np.array(check.number(argument.name, value), real_type(first.dtype))
     return taken_real(argument.name, value)
 
 

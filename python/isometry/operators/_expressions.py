@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Any, Self, overload
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from isometry import _check_expression
 from isometry._arrays import Array, taken
-from isometry._expression import Expression
+from isometry._rules import check_expression
+from isometry._rules.expression import Expression
 
 if TYPE_CHECKING:
     from isometry.operators._composition import Composition
@@ -53,7 +53,7 @@ class Expressions(Expression):
         """The product of rows with W by the rule of numpy.matmul."""
         # x W = (W^H x^H)^H: rows through the adjoint, conjugated before and after where W is complex.
         x = taken("x", other)
-        _check_expression.columns(x.shape, self.shape[0], self.batch_shape, False)
+        check_expression.columns(x.shape, self.shape[0], self.batch_shape, False)
         if self.dtype.kind != "c":
             return self._apply(x, True, None, True, x.ndim > 1)
         out = self._apply(x.conj() if x.dtype.kind == "c" else x, True, None, True, x.ndim > 1)
@@ -62,7 +62,7 @@ class Expressions(Expression):
     def _on_columns(self, other: ArrayLike, adjoint: bool) -> Array:
         """W x or W^H x for a vector or for columns, by the rule of numpy.matmul."""
         x = taken("x", other)
-        _check_expression.columns(x.shape, self.shape[not adjoint], self.batch_shape, True)
+        check_expression.columns(x.shape, self.shape[not adjoint], self.batch_shape, True)
         if x.ndim == 1:
             return self._apply(x, adjoint, None, True)
         rows = np.ascontiguousarray(x.swapaxes(-1, -2))  # copied once, here
@@ -97,7 +97,7 @@ class Expressions(Expression):
                [2.]])
         """
         if self.dtype.kind == "c":
-            _check_expression.no_transpose(type(self).__name__, self.dtype.name)
+            check_expression.no_transpose(type(self).__name__, self.dtype.name)
         return self.H
 
     # -------------------------------------------------------- conversions
@@ -105,7 +105,7 @@ class Expressions(Expression):
     def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
         """The matrix, for `np.asarray(op)`."""
         if copy is False:
-            _check_expression.computed()
+            check_expression.computed()
         w = self.matrix()
         return w if dtype is None else w.astype(dtype, copy=False)
 
@@ -135,7 +135,7 @@ class Expressions(Expression):
         Cayley(n=4, last='signs', dtype=float32)
         """
         del dtype
-        _check_expression.undefined(type(self).__name__, "astype()")
+        check_expression.undefined(type(self).__name__, "astype()")
 
     # -------------------------------------------------------- SciPy
 
@@ -203,5 +203,5 @@ class Expressions(Expression):
 
     def _single(self, x: ArrayLike, adjoint: bool) -> Array:
         if self.batch_shape:
-            _check_expression.a_stack(type(self).__name__, self.batch_shape)
+            check_expression.a_stack(type(self).__name__, self.batch_shape)
         return self._on_columns(x, adjoint)

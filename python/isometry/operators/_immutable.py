@@ -4,9 +4,9 @@ from typing import NoReturn
 
 from numpy.typing import ArrayLike
 
-from isometry import _check
 from isometry._arrays import Array, common, finite, stacked, taken
 from isometry._backend import serve
+from isometry._rules import check
 from isometry.gpu import _calls
 from isometry.operators._operator import Gradients, Operator
 
@@ -29,18 +29,18 @@ class Immutable(Operator):
     def matrix(self, *, backend: str | None = None, check_finite: bool = True) -> Array:
         place = serve(backend)
         if place == "gpu" and _calls.resident(*self._members()):
-            return _calls.matrix(self, _check.flag("check_finite", check_finite))  # type: ignore[return-value]
-        self._check_held(_check.flag("check_finite", check_finite))
+            return _calls.matrix(self, check.flag("check_finite", check_finite))  # type: ignore[return-value]
+        self._check_held(check.flag("check_finite", check_finite))
         return self._matrices(self.dtype, place).reshape((*self.batch_shape, *self.shape))
 
     def matrix_vjp(self, ct: ArrayLike, *, backend: str | None = None, check_finite: bool = True) -> Gradients:
         place = serve(backend)
         if place == "gpu" and _calls.resident(ct, *self._members()):
-            return _calls.matrix_vjp(self, ct, _check.flag("check_finite", check_finite))
-        check_finite = _check.flag("check_finite", check_finite)
+            return _calls.matrix_vjp(self, ct, check.flag("check_finite", check_finite))
+        check_finite = check.flag("check_finite", check_finite)
         ct = taken("ct", ct)
-        _check.exact("ct", ct.shape, (*self.batch_shape, *self.shape))
-        _check.field_of_result("ct", ct.dtype.name, self.dtype.name)
+        check.exact("ct", ct.shape, (*self.batch_shape, *self.shape))
+        check.field_of_result("ct", ct.dtype.name, self.dtype.name)
         self._check_held(check_finite)
         if check_finite:
             finite("ct", ct)

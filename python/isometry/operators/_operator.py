@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from isometry import _batch, _check, _check_expression, _core
+from isometry import _core
 from isometry._arrays import Array, DType, common, finite, folded, gradient, stacked, taken, unfolded
 from isometry._backend import Place, named, serve
-from isometry._check import Shape
-from isometry._expression import Expression
+from isometry._rules import check, check_expression, stacks
+from isometry._rules.check import Shape
+from isometry._rules.expression import Expression
 from isometry.gpu import _calls
 from isometry.operators._expressions import Expressions
 from isometry.operators._random import field
@@ -67,7 +68,7 @@ class Operator(Expressions):
     dtype: DType
 
     def __init__(self, *, shape: tuple[int, int], dtype: DTypeLike, batch_shape: Shape = ()) -> None:
-        self.shape, self.batch_shape = _check_expression.sizes(shape, batch_shape)
+        self.shape, self.batch_shape = check_expression.sizes(shape, batch_shape)
         self.dtype = field(dtype)
 
     # -------------------------------------------------------- hooks: folded arrays (nb, ...) of one dtype
@@ -98,7 +99,7 @@ class Operator(Expressions):
     def _matrices(self, dtype: DType, place: Place) -> Array:
         """W as (nb, n_out, n_in)."""
         w = taken("matrix()", self.matrix(backend=named(place), check_finite=False))
-        _check.exact("matrix()", w.shape, (*self.batch_shape, *self.shape))
+        check.exact("matrix()", w.shape, (*self.batch_shape, *self.shape))
         return stacked(w, 2, self.batch_shape, dtype)
 
     def _pull_matrices(self, w: Array | None, w_bar: Array, place: Place) -> Gradients:
@@ -196,13 +197,13 @@ class Operator(Expressions):
         """W x or W^H x; with `columns` the last but one axis of x is none of a batch."""
         place = serve(backend)
         if place == "gpu" and _calls.resident(x, *self._members()):
-            return self._apply_resident(x, adjoint, _check.flag("check_finite", check_finite))
-        check_finite = _check.flag("check_finite", check_finite)
+            return self._apply_resident(x, adjoint, check.flag("check_finite", check_finite))
+        check_finite = check.flag("check_finite", check_finite)
         if isinstance(x, Expression):
-            _check_expression.not_rows(type(x).__name__)
+            check_expression.not_rows(type(x).__name__)
         x = taken("x", x)
         n_out, n_in = self.shape[::-1] if adjoint else self.shape
-        fold = _batch.plan(self._beside_rows() if columns else self.batch_shape, x.shape, n_in)
+        fold = stacks.plan(self._beside_rows() if columns else self.batch_shape, x.shape, n_in)
         self._check_held(check_finite)
         if check_finite:
             finite("x", x)
@@ -318,14 +319,14 @@ class Operator(Expressions):
     ) -> tuple[Gradients, Array]:
         place = serve(backend)
         if place == "gpu" and _calls.resident(x, ct, *self._members()):
-            return self._pull_resident(name, x, ct, adjoint, _check.flag("check_finite", check_finite))
-        check_finite = _check.flag("check_finite", check_finite)
+            return self._pull_resident(name, x, ct, adjoint, check.flag("check_finite", check_finite))
+        check_finite = check.flag("check_finite", check_finite)
         x, ct = taken(name, x), taken("ct", ct)
         n_out, n_in = self.shape[::-1] if adjoint else self.shape
-        fold = _batch.plan(self.batch_shape, x.shape, n_in, name)
-        _check.exact("ct", ct.shape, (*fold.full, n_out))
+        fold = stacks.plan(self.batch_shape, x.shape, n_in, name)
+        check.exact("ct", ct.shape, (*fold.full, n_out))
         dtype = common(self.dtype, x)
-        _check.field_of_result("ct", ct.dtype.name, dtype.name)
+        check.field_of_result("ct", ct.dtype.name, dtype.name)
         self._check_held(check_finite)
         if check_finite:
             finite(name, x)

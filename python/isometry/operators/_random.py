@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import DTypeLike
 
-from isometry import _check
 from isometry._arrays import Array, DType
+from isometry._rules import check
 
 #: What `numpy.random.default_rng` takes.
 Seed = int | Sequence[int] | np.random.SeedSequence | np.random.BitGenerator | np.random.Generator | None
@@ -17,8 +17,8 @@ def field(dtype: DTypeLike) -> DType:
     try:
         result: DType = np.dtype(dtype)
     except (TypeError, ValueError):
-        _check.kind("dtype", "a NumPy dtype", dtype)
-    _check.floating("dtype", result.name)
+        check.kind("dtype", "a NumPy dtype", dtype)
+    check.floating("dtype", result.name)
     return result.newbyteorder("=")
 
 
@@ -27,7 +27,7 @@ def generator(rng: Seed) -> np.random.Generator:
     try:
         return np.random.default_rng(rng)
     except (TypeError, ValueError):
-        _check.kind("rng", "a numpy.random.Generator, a seed (integers of at least 0) or None", rng)
+        check.kind("rng", "a numpy.random.Generator, a seed (integers of at least 0) or None", rng)
 
 
 def haar(rng: np.random.Generator, n: int, dtype: DType) -> Array:

@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from isometry import _check
 from isometry._arrays import FLOAT64, Array, real_type
 from isometry._objects.bounded_svd import BOUNDED_SVD, margin_of
+from isometry._rules import check
 from isometry.operators._declared import Declared
 from isometry.operators._random import Seed, field, generator, haar
 
@@ -105,6 +105,6 @@ class BoundedSvd(Declared, declaration=BOUNDED_SVD):
         True
         """
         dtype = field(dtype)
-        n, rng = _check.count("n", n, 1), generator(rng)
+        n, rng = check.count("n", n, 1), generator(rng)
         u, v = haar(rng, n, dtype), haar(rng, n, dtype)
         return cls(u, np.zeros(n, real_type(dtype)), v, margin=margin)

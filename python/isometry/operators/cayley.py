@@ -5,11 +5,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from isometry import _check, _core, _tolerance
+from isometry import _core
 from isometry._arrays import FLOAT64, Array, finite, ready, real_type, stacked, taken, taken_real
 from isometry._objects._skew import real_upper
 from isometry._objects.cayley import CAYLEY, FROM_MATRIX, not_skew
 from isometry._objects.cayley import negative_ones as split
+from isometry._rules import check, tolerance
 from isometry.operators._declared import Declared, promoted
 from isometry.operators._random import Seed, field, generator
 
@@ -185,7 +186,7 @@ class Cayley(Declared, declaration=CAYLEY):
         >>> op.signs, op.upper
         (array([-1., -1.]), array([0.]))
         """
-        check_finite = _check.flag("check_finite", check_finite)
+        check_finite = check.flag("check_finite", check_finite)
         w = taken("w", w)
         signs, phases = (None if a is None else taken_real(k, a) for k, a in (("signs", signs), ("phases", phases)))
         given = signs if phases is None else phases
@@ -205,7 +206,7 @@ class Cayley(Declared, declaration=CAYLEY):
         else:  # for complex numbers the extension takes signs as phases 0 or pi
             given_last = np.where(signs < 0, np.pi, 0.0) if complex_ and signs is not None else given
             last = np.array(np.broadcast_to(given_last, (*batch, n)), real, order="C")
-        q, bound = stacked(w, 2, batch, dtype), _tolerance.unitary(tol, n, dtype.name)
+        q, bound = stacked(w, 2, batch, dtype), tolerance.unitary(tol, n, dtype.name)
         upper = np.empty((len(q), packed), dtype)
         diagonal = np.empty((len(q), n), real) if complex_ else None
         _core.cayley_from_matrix(q, last.reshape(len(q), n), given is None, upper, diagonal, bound)
@@ -246,13 +247,13 @@ class Cayley(Declared, declaration=CAYLEY):
         >>> iso.Cayley.from_skew(np.array([[0.0, 2.0], [-2.0, 0.0]])).upper
         array([2.])
         """
-        check_finite = _check.flag("check_finite", check_finite)
+        check_finite = check.flag("check_finite", check_finite)
         a = taken("a", a)
-        _check.square("a", a.shape)
+        check.square("a", a.shape)
         if check_finite:
             finite("a", a)
         defect, size = np.abs(a + np.conj(np.swapaxes(a, -1, -2))), np.abs(a).max((-2, -1), keepdims=True)
-        if (defect > _tolerance.skew(a.dtype.name) * size).any():
+        if (defect > tolerance.skew(a.dtype.name) * size).any():
             not_skew()
         n = a.shape[-1]
         upper = a[(..., *np.triu_indices(n, 1))]

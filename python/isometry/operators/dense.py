@@ -2,9 +2,9 @@
 
 from numpy.typing import ArrayLike, DTypeLike
 
-from isometry import _check
 from isometry._arrays import FLOAT64, Array
 from isometry._objects.dense import DENSE
+from isometry._rules import check
 from isometry.operators._declared import Declared
 from isometry.operators._random import Seed, field, generator, haar
 
@@ -81,5 +81,5 @@ class Dense(Declared, declaration=DENSE):
         True
         """
         dtype = field(dtype)
-        n = _check.count("n", n, 1)
+        n = check.count("n", n, 1)
         return cls(haar(generator(rng), n, dtype))

@@ -3,10 +3,10 @@
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from isometry import _check
 from isometry._arrays import FLOAT64, Array, real_type
 from isometry._objects._skew import real_upper
 from isometry._objects.exponential import EXPONENTIAL
+from isometry._rules import check
 from isometry.operators._declared import Declared
 from isometry.operators._random import Seed, field, generator
 
@@ -106,7 +106,7 @@ class Exponential(Declared, declaration=EXPONENTIAL):
         array([0.861, 0.   , 0.   ])
         """
         dtype, rng = field(dtype), generator(rng)
-        n = _check.count("n", n, 1)
+        n = check.count("n", n, 1)
         upper = np.zeros(n * (n - 1) // 2, dtype)
         row = np.arange(0, n - 1, 2)  # A[r, r + 1] is the first element of row r in the packed triangle
         upper[row * n - row * (row + 1) // 2] = rng.uniform(-np.pi, np.pi, len(row))

@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from isometry import _check
 from isometry._arrays import COMPLEX128, Array, real_type
 from isometry._objects.fourier import FOURIER, complex_only
+from isometry._rules import check
 from isometry.operators._declared import Declared
 from isometry.operators._random import Seed, field, generator
 
@@ -96,7 +96,7 @@ class FourierProduct(Declared, declaration=FOURIER):
         >>> iso.FourierProduct.random(6, rng=0).permutation.shape
         (6,)
         """
-        dtype, n = field(dtype), _check.count("n", n, 1)
+        dtype, n = field(dtype), check.count("n", n, 1)
         complex_only("dtype", dtype.name)
         rng = generator(rng)
         phases = rng.uniform(-np.pi, np.pi, (3, n)).astype(real_type(dtype))

@@ -5,9 +5,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from isometry import _check, _core, _tolerance
+from isometry import _core
 from isometry._arrays import FLOAT64, Array, common, finite, real_type, stacked, taken, taken_real
 from isometry._objects.householder import HOUSEHOLDER, reflections, trapezoid
+from isometry._rules import check, tolerance
 from isometry.operators._declared import Declared
 from isometry.operators._random import Seed, field, generator
 
@@ -150,9 +151,9 @@ class Householder(Declared, declaration=HOUSEHOLDER):
         >>> np.allclose(iso.Householder.from_matrix(w).matrix(), w)
         True
         """
-        check_finite = _check.flag("check_finite", check_finite)
+        check_finite = check.flag("check_finite", check_finite)
         w = taken("w", w)
-        batch = _check.square("w", w.shape)
+        batch = check.square("w", w.shape)
         if check_finite:
             finite("w", w)
         dtype = common(w)
@@ -160,7 +161,7 @@ class Householder(Declared, declaration=HOUSEHOLDER):
         q = stacked(w, 2, batch, dtype)
         vectors = np.empty((len(q), n, n - 1), dtype)
         last = np.empty((len(q), n) if dtype.kind == "c" else len(q), real)
-        _core.householder_from_matrix(q, vectors, last, _tolerance.unitary(tol, n, dtype.name))
+        _core.householder_from_matrix(q, vectors, last, tolerance.unitary(tol, n, dtype.name))
         vectors = vectors.reshape(*batch, n, n - 1)
         if dtype.kind == "c":
             return cls(vectors, phases=last.reshape(*batch, n))

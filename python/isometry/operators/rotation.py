@@ -2,9 +2,9 @@
 
 from numpy.typing import ArrayLike, DTypeLike
 
-from isometry import _check
 from isometry._arrays import FLOAT64, Array
 from isometry._objects.rotation import ROTATION
+from isometry._rules import check
 from isometry.operators._declared import Declared
 from isometry.operators._random import Seed, field, generator
 
@@ -97,7 +97,7 @@ class Rotation(Declared, declaration=ROTATION):
         True
         """
         dtype = field(dtype)
-        _check.real("dtype", dtype.name)
-        n = _check.count("n", n, 1)
+        check.real("dtype", dtype.name)
+        n = check.count("n", n, 1)
         start, end = generator(rng).standard_normal((2, n)).astype(dtype)
         return cls(start, end)

@@ -7,8 +7,8 @@ from typing import NoReturn
 
 import numpy as np
 
-from isometry import _check
 from isometry._arrays import Array
+from isometry._rules import check
 
 Path_ = str | PathLike[str]
 LARGEST = 1e6  # sample of a floating-point file, whose full scale is 1
@@ -19,7 +19,7 @@ def contents(path: Path_) -> bytes:
     try:
         file = Path(path)
     except TypeError:
-        _check.kind("path", "a path", path)
+        check.kind("path", "a path", path)
     if file.exists() and not file.is_file():
         wrong(path, "is not a regular file")
     data = file.read_bytes()

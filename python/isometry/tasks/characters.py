@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isometry import _check, _check_tasks
 from isometry._arrays import Array, taken_integers
+from isometry._rules import check, check_tasks
 from isometry.tasks.one_hot import one_hot
 
 __all__ = ["characters"]
@@ -48,9 +48,9 @@ def characters(ids: ArrayLike, k: int, classes: int) -> tuple[Array, Array]:
            [0., 0., 1.]]), array([1, 2]))
     """
     ids = taken_integers("ids", ids)
-    _check_tasks.ids(ids.shape)
-    k = _check_tasks.ahead(k, len(ids))
-    classes = _check.count("classes", classes, 1)
+    check_tasks.ids(ids.shape)
+    k = check_tasks.ahead(k, len(ids))
+    classes = check.count("classes", classes, 1)
     if ids.min(initial=0) < 0 or ids.max(initial=0) >= classes:
-        _check_tasks.outside("ids", 0, classes - 1)
+        check_tasks.outside("ids", 0, classes - 1)
     return one_hot(ids[:-k], classes), ids[k:].astype(np.int64)

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from isometry import _check
 from isometry._arrays import Array
+from isometry._rules import check
 from isometry.operators._random import Seed, generator
 
 __all__ = ["copying"]
@@ -53,9 +53,9 @@ def copying(steps: int, batch: int, rng: Seed, *, marker_offset: int = 1) -> tup
     >>> print(*ids_out[:, 0])
     0 0 0 0 0 0 0 0 0 0 0 0 0 7 6 5 3 3 1 1 1 2 7
     """
-    steps = _check.count("steps", steps, 1)
-    batch = _check.count("batch", batch, 1)
-    marker_offset = _check.within("marker_offset", marker_offset, 0, 1)
+    steps = check.count("steps", steps, 1)
+    batch = check.count("batch", batch, 1)
+    marker_offset = check.within("marker_offset", marker_offset, 0, 1)
     digits = generator(rng).integers(1, 9, (DIGITS, batch))
     ids_in = np.full((steps + 2 * DIGITS, batch), BLANK, np.int64)
     ids_out = ids_in.copy()

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isometry import _check, _check_tasks
 from isometry._arrays import Array, taken_integers
+from isometry._rules import check, check_tasks
 
 __all__ = ["one_hot"]
 
@@ -39,8 +39,8 @@ def one_hot(ids: ArrayLike, classes: int) -> Array:
            [1., 0., 0.]])
     """
     ids = taken_integers("ids", ids)
-    classes = _check.count("classes", classes, 1)
+    classes = check.count("classes", classes, 1)
     if ids.min(initial=0) < 0 or ids.max(initial=0) >= classes:
-        _check_tasks.outside("ids", 0, classes - 1)
+        check_tasks.outside("ids", 0, classes - 1)
     indicator: Array = (ids[..., None] == np.arange(classes)).astype(np.float64)
     return indicator

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isometry import _check, _check_tasks
 from isometry._arrays import Array, finite, taken_integers, taken_real
+from isometry._rules import check, check_tasks
 
 __all__ = ["pixels"]
 
@@ -39,16 +39,16 @@ def pixels(images: ArrayLike, permutation: ArrayLike | None = None, *, check_fin
     >>> iso.tasks.pixels([[[0, 51], [102, 255]]], [3, 2, 1, 0])[:, 0, 0]
     array([1. , 0.4, 0.2, 0. ])
     """
-    check_finite = _check.flag("check_finite", check_finite)
+    check_finite = check.flag("check_finite", check_finite)
     images = taken_real("images", images)
-    _check_tasks.images(images.shape)
+    check_tasks.images(images.shape)
     if check_finite:
         finite("images", images)
     x = images.reshape(len(images), images.shape[1] * images.shape[2]).T
     if permutation is not None:
         order = taken_integers("permutation", permutation)
         if order.shape != (len(x),) or not np.array_equal(np.sort(order), np.arange(len(x))):
-            _check_tasks.not_permutation(len(x))
+            check_tasks.not_permutation(len(x))
         x = x[order]
     scaled: Array = x[..., None].astype(np.float64) / 255
     return scaled

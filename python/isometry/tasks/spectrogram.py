@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isometry import _check, _check_tasks
 from isometry._arrays import Array, finite, taken_real
+from isometry._rules import check, check_tasks
 
 __all__ = ["spectrogram"]
 
@@ -59,12 +59,12 @@ def spectrogram(
     >>> iso.tasks.spectrogram(tone, window=64, hop=16).argmax(1)[:3]
     array([12, 12, 12])
     """
-    check_finite = _check.flag("check_finite", check_finite)
+    check_finite = check.flag("check_finite", check_finite)
     audio = taken_real("audio", audio)
-    _check_tasks.vector("audio", audio.shape, "(N,)")
-    window, hop = _check_tasks.even("window", window), _check.count("hop", hop, 1)
-    scale, floor = _check_tasks.positive("scale", scale), _check_tasks.positive("floor", floor)
-    _check_tasks.enough(audio.size, window)
+    check_tasks.vector("audio", audio.shape, "(N,)")
+    window, hop = check_tasks.even("window", window), check.count("hop", hop, 1)
+    scale, floor = check_tasks.positive("scale", scale), check_tasks.positive("floor", floor)
+    check_tasks.enough(audio.size, window)
     if check_finite:
         finite("audio", audio)
     hann = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(window) / window)

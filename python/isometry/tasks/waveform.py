@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isometry import _check, _check_tasks
 from isometry._arrays import Array, finite, taken_real
+from isometry._rules import check, check_tasks
 from isometry.operators._random import Seed, generator
 
 __all__ = ["random_waveform", "waveform"]
@@ -55,23 +55,23 @@ def waveform(
     >>> iso.tasks.waveform([1.0], [2.0], [0.0], length=4, rate=4)[:, 0, 0].round(12) + 0
     array([ 0.,  1.,  0., -1.])
     """
-    check_finite = _check.flag("check_finite", check_finite)
+    check_finite = check.flag("check_finite", check_finite)
     given = {"frequencies": frequencies, "amplitudes": amplitudes, "phases": phases}
     arrays = {name: taken_real(name, value) for name, value in given.items()}
-    _check_tasks.vector("frequencies", arrays["frequencies"].shape, "(K,)")
+    check_tasks.vector("frequencies", arrays["frequencies"].shape, "(K,)")
     for name, array in arrays.items():
-        _check.exact(name, array.shape, arrays["frequencies"].shape, "(K,)")
+        check.exact(name, array.shape, arrays["frequencies"].shape, "(K,)")
         if check_finite:
             finite(name, array)
-    length = _check.count("length", length, 1)
-    rate = _check_tasks.positive("rate", rate)
+    length = check.count("length", length, 1)
+    rate = check_tasks.positive("rate", rate)
     f, a, psi = (array.astype(np.float64) for array in arrays.values())
     y = np.zeros(length)
     for k in range(f.size):
         y += a[k] * np.sin(2 * np.pi * f[k] / rate * np.arange(length) + psi[k])
     largest = np.abs(y).max()
     if largest == 0:
-        _check_tasks.silent("amplitudes")
+        check_tasks.silent("amplitudes")
     scaled: Array = (y / largest)[:, None, None]
     return scaled
 
@@ -108,7 +108,7 @@ def random_waveform(rng: Seed, *, length: int = LENGTH, rate: float = RATE, part
     >>> y.shape, float(abs(y).max())
     ((800, 1, 1), 1.0)
     """
-    partials = _check.count("partials", partials, 1)
+    partials = check.count("partials", partials, 1)
     rng = generator(rng)
     base = rng.uniform(60, 400)
     amplitudes, phases = rng.uniform(0.2, 1, partials), rng.uniform(-np.pi, np.pi, partials)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor
 
-from .. import _check_recurrence
+from .._rules import check_recurrence
 from . import formulas
 from ._activation_function import Activate
 from ._function import by_formula
@@ -45,13 +45,13 @@ def activate(z: Tensor, name: str, *, bias: Tensor | None = None, slope: float =
     tensor([-1.,  2.])
     """
     z = tensor("z", z)
-    _check_recurrence.activation(name)
-    _check_recurrence.slope(slope)
-    _check_recurrence.activation_input(tuple(z.shape))
+    check_recurrence.activation(name)
+    check_recurrence.slope(slope)
+    check_recurrence.activation_input(tuple(z.shape))
     if bias is not None:
         bias = real_tensor("bias", bias, "z", z.dtype, z.device)
     shape = None if bias is None else tuple(bias.shape)
-    _check_recurrence.activation_units(name, z.shape[-1], shape, complex_=z.is_complex())
+    check_recurrence.activation_units(name, z.shape[-1], shape, complex_=z.is_complex())
     if not z.shape[-1]:  # an empty sum keeps the bias, empty too, in the graph
         return z.clone() if bias is None else z + bias.sum()
     if not z.numel() or by_formula(z, bias):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from torch import Tensor
 
-from .. import _check
+from .._rules import check
 from .gru import gated
 from .operators._operator import Operator
 
@@ -106,6 +106,6 @@ def goru(
     True
     """
     if not isinstance(transition, Operator):
-        _check.kind("transition", "an operator of isometry.torch", transition)
+        check.kind("transition", "an operator of isometry.torch", transition)
     biases = activation_bias, None
     return gated(transition, (x, w, u, b, h0), reset, activation, biases, slope, lengths, reverse, backend)

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from .. import _check, _check_gru, _check_recurrence
 from .._backend import only_cpu
+from .._rules import check, check_gru, check_recurrence
 from ._function import by_formula, distinct, dtype_name
 from ._gru_function import Gru, GruCompiled, Setting, formula, with_transition
 from .operators._operator import Operator, real_tensor, tensor
@@ -121,15 +121,15 @@ def gated(
     """The states of `gru`, or of `goru` with a transition as W_h: x, w, u, b, h0, and the biases of phi and W_h."""
     (x, w, u, b, h0), (activation_bias, hidden_bias) = tensors, biases
     only_cpu(backend)
-    reverse = _check.flag("reverse", reverse)
+    reverse = check.flag("reverse", reverse)
     x = tensor("x", x)
-    _check.real("x", dtype_name(x.dtype))
+    check.real("x", dtype_name(x.dtype))
     beside = x.dtype, x.device
     w, u = (_beside(name, t, *beside) for name, t in (("w", w), ("u", u)))
     given = {"b": b, "h0": h0, "hidden_bias": hidden_bias, "activation_bias": activation_bias}
     own = {name: None if t is None else _beside(name, t, *beside) for name, t in given.items()}
     shapes = {name: None if t is None else tuple(t.shape) for name, t in own.items()}
-    steps, batch, n = _check_gru.arguments(
+    steps, batch, n = check_gru.arguments(
         tuple(x.shape),
         tuple(w.shape),
         tuple(u.shape),
@@ -141,11 +141,11 @@ def gated(
     )
     if transition is not None:
         kind = dtype_name(transition.dtype)
-        _check_gru.transition(transition.shape, transition.batch_shape, kind, n)
-        _check.same_precision("transition", kind, "x", dtype_name(x.dtype))
-    _check_recurrence.activation(activation, "activation")
-    _check_recurrence.slope(slope)
-    _check_recurrence.activation_units(
+        check_gru.transition(transition.shape, transition.batch_shape, kind, n)
+        check.same_precision("transition", kind, "x", dtype_name(x.dtype))
+    check_recurrence.activation(activation, "activation")
+    check_recurrence.slope(slope)
+    check_recurrence.activation_units(
         activation, n, shapes["activation_bias"], argument="activation_bias", features_of="the state"
     )
     h0 = None if own["h0"] is None else own["h0"].expand(batch, n)
@@ -162,7 +162,7 @@ def gated(
 def _beside(name: str, value: object, dtype: torch.dtype, device: torch.device) -> Tensor:
     """A real tensor of the precision of x."""
     if not isinstance(value, Tensor):
-        _check.kind(name, "a torch.Tensor", value)
+        check.kind(name, "a torch.Tensor", value)
     return real_tensor(name, value, "x", dtype, device)
 
 

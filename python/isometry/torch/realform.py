@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .. import _check
+from .._rules import check
 from ._function import REAL_OF, dtype_name
 from .operators._operator import Operator, tensor
 
@@ -17,8 +17,8 @@ def _complex(name: str, value: Tensor) -> Tensor:
 
 def _real(r: Tensor, rank: int) -> Tensor:
     t = tensor("r", r)
-    _check.real("r", dtype_name(t.dtype))
-    _check.real_form(tuple(t.shape), rank)
+    check.real("r", dtype_name(t.dtype))
+    check.real_form(tuple(t.shape), rank)
     return t
 
 
@@ -41,7 +41,7 @@ def real_matrix(w: Tensor) -> Tensor:
             [ 2.,  1.]])
     """
     z = _complex("w", w)
-    _check.stack("w", tuple(z.shape), 2, "(*, p, q)")
+    check.stack("w", tuple(z.shape), 2, "(*, p, q)")
     return torch.cat((torch.cat((z.real, -z.imag), -1), torch.cat((z.imag, z.real), -1)), -2)
 
 
@@ -63,7 +63,7 @@ def real_state(z: Tensor) -> Tensor:
     tensor([1., 2.])
     """
     v = _complex("z", z)
-    _check.stack("z", tuple(v.shape), 1, "(..., n)")
+    check.stack("z", tuple(v.shape), 1, "(..., n)")
     return torch.cat((v.real, v.imag), -1)
 
 
@@ -86,7 +86,7 @@ def real_input(v: Tensor) -> Tensor:
             [2.]])
     """
     w = _complex("v", v)
-    _check.stack("v", tuple(w.shape), 2, "(*, n, d)")
+    check.stack("v", tuple(w.shape), 2, "(*, n, d)")
     return torch.cat((w.real, w.imag), -2)
 
 
@@ -155,7 +155,7 @@ def orthogonality_error(w: Tensor | Operator) -> Tensor:
     tensor(0.)
     """
     m = tensor("w", w.matrix() if isinstance(w, Operator) else w)
-    _check.columns("w", tuple(m.shape))
+    check.columns("w", tuple(m.shape))
     n = m.shape[-1]
     # In double precision, so that the rounding of the product does not add to the error it measures.
     wide = m.to(torch.complex128 if m.is_complex() else torch.float64)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from .. import _check, _check_recurrence
+from .._rules import check, check_recurrence
 from ._function import COMPLEX_OF, by_formula, distinct, dtype_name, visible
 from ._recurrence_compiled import RecurrenceCompiled
 from ._recurrence_function import Recurrence, Setting, formula
@@ -84,19 +84,19 @@ def recurrence(
             [-1.,  0.],
             [ 0., -1.]])
     """
-    reverse = _check.flag("reverse", reverse)
+    reverse = check.flag("reverse", reverse)
     if backend is not None:
-        _check.backend(backend)
+        check.backend(backend)
     if not isinstance(transition, Operator):
-        _check.kind("transition", "an operator of isometry.torch", transition)
-    n = _check_recurrence.recurrence_transition(transition.shape, transition.batch_shape)
+        check.kind("transition", "an operator of isometry.torch", transition)
+    n = check_recurrence.recurrence_transition(transition.shape, transition.batch_shape)
     x, input_weight = tensor("x", x), tensor("input_weight", input_weight)
     h0 = None if h0 is None else tensor("h0", h0)
     bias = None if bias is None else tensor("bias", bias)
     dtype = _common(transition, {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias})
     if activation_bias is not None:
         activation_bias = real_tensor("activation_bias", activation_bias, "the transition", dtype, x.device)
-    steps, batch, _ = _check_recurrence.recurrence(
+    steps, batch, _ = check_recurrence.recurrence(
         n,
         tuple(x.shape),
         tuple(input_weight.shape),
@@ -104,9 +104,9 @@ def recurrence(
         None if bias is None else tuple(bias.shape),
         activation_on=activation_on,
     )
-    _check_recurrence.activation(activation, "activation")
-    _check_recurrence.slope(slope)
-    _check_recurrence.activation_units(
+    check_recurrence.activation(activation, "activation")
+    check_recurrence.slope(slope)
+    check_recurrence.activation_units(
         activation,
         n,
         None if activation_bias is None else tuple(activation_bias.shape),
@@ -131,7 +131,7 @@ def _common(transition: Operator, given: dict[str, Tensor | None]) -> torch.dtyp
     dtype = transition.dtype
     for name, t in given.items():
         if t is not None and t.dtype is not dtype:
-            _check.same_precision(name, dtype_name(t.dtype), "the transition", dtype_name(dtype))
+            check.same_precision(name, dtype_name(t.dtype), "the transition", dtype_name(dtype))
             dtype = COMPLEX_OF[dtype]
     return dtype
 
@@ -143,11 +143,11 @@ def _order(
     if lengths is None:
         return None, None
     ends = _integers("lengths", lengths)
-    _check_recurrence.lengths_shape(tuple(ends.shape), batch)
+    check_recurrence.lengths_shape(tuple(ends.shape), batch)
     ends = ends.to(torch.int64)
     seen = visible(ends)
     if seen:
-        _check_recurrence.lengths_range(int(ends.min()), int(ends.max()), steps)
+        check_recurrence.lengths_range(int(ends.min()), int(ends.max()), steps)
     falling = seen and bool((ends[1:] <= ends[:-1]).all())
     # A separate copy, because the backward pass reads it again.
     ends = ends.to(device, copy=True)
@@ -162,8 +162,8 @@ def _integers(argument: str, value: object) -> Tensor:
     try:
         t = torch.as_tensor(value)
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
-        _check.unreadable(argument, error)
-    _check.integer(argument, dtype_name(t.dtype))
+        check.unreadable(argument, error)
+    check.integer(argument, dtype_name(t.dtype))
     return t
 
 

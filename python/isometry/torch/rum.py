@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from .. import _check, _check_recurrence, _check_rum
 from .._backend import only_cpu
+from .._rules import check, check_recurrence, check_rum
 from ._function import by_formula, distinct, dtype_name
 from ._rum_function import Rum, RumCompiled
 from .formulas.rum import Setting
@@ -124,17 +124,17 @@ def rum(
     True
     """
     only_cpu(backend)
-    reverse = _check.flag("reverse", reverse)
-    memory, eta = _check_rum.setting(lam, eta)
+    reverse = check.flag("reverse", reverse)
+    memory, eta = check_rum.setting(lam, eta)
     x = tensor("x", x)
-    _check.real("x", dtype_name(x.dtype))
+    check.real("x", dtype_name(x.dtype))
     beside = x.dtype, x.device
     given = {"w": w, "u": u, "embed_weight": embed_weight}
     given = {name: _beside(name, t, *beside) for name, t in given.items()}
     maybe = {"b": b, "embed_bias": embed_bias, "h0": h0, "r0": r0, "activation_bias": activation_bias}
     own = {name: None if t is None else _beside(name, t, *beside) for name, t in maybe.items()}
     shapes = {name: None if t is None else tuple(t.shape) for name, t in own.items()}
-    steps, batch, n = _check_rum.arguments(
+    steps, batch, n = check_rum.arguments(
         tuple(x.shape),
         tuple(given["w"].shape),
         tuple(given["u"].shape),
@@ -145,9 +145,9 @@ def rum(
         shapes["r0"],
         memory,
     )
-    _check_recurrence.activation(activation, "activation")
-    _check_recurrence.slope(slope)
-    _check_recurrence.activation_units(
+    check_recurrence.activation(activation, "activation")
+    check_recurrence.slope(slope)
+    check_recurrence.activation_units(
         activation, n, shapes["activation_bias"], argument="activation_bias", features_of="the state"
     )
     h0 = None if own["h0"] is None else own["h0"].expand(batch, n)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from .. import _check, _check_stiefel
+from .._rules import check, check_stiefel
 from ._function import dtype_name
 from .operators._operator import tensor
 
@@ -49,11 +49,11 @@ def cayley_step(w: Tensor, gradient: Tensor, rate: float) -> Tensor:
             [ 1.,  0.]])
     """
     w, gradient = tensor("w", w), tensor("gradient", gradient)
-    _check_stiefel.step(tuple(w.shape), tuple(gradient.shape))
-    rate = _check_stiefel.rate("rate", rate)
+    check_stiefel.step(tuple(w.shape), tuple(gradient.shape))
+    rate = check_stiefel.rate("rate", rate)
     if gradient.dtype is not w.dtype:
-        _check.same_precision("gradient", dtype_name(gradient.dtype), "w", dtype_name(w.dtype))
-        _check.field_of_result("gradient", dtype_name(gradient.dtype), dtype_name(w.dtype))
+        check.same_precision("gradient", dtype_name(gradient.dtype), "w", dtype_name(w.dtype))
+        check.field_of_result("gradient", dtype_name(gradient.dtype), dtype_name(w.dtype))
         gradient = gradient.to(w.dtype)
     return moved(w, gradient, rate)
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 import isometry
-from isometry import _check
+from isometry._rules import check
 from isometry.readers import read_text
 
 HELD_OUT, MOST_HELD_OUT = 20, 100_000
@@ -28,7 +28,7 @@ class Characters:
     best: ClassVar = ("valid_bits", min)
 
     def __init__(self, *, length: int, batch: int, data: str | None = None, k: int = 1) -> None:
-        k = _check.count("k", k, 1)
+        k = check.count("k", k, 1)
         text = shipped() if data is None else read_text(data)
         alphabet, ids = np.unique(np.frombuffer(text.encode("utf-32-le"), "<u4"), return_inverse=True)
         self.k, self.span, self.batch = k, length + k, batch

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 import isometry
-from isometry import _check, _check_tasks
+from isometry._rules import check, check_tasks
 from isometry.cli.tasks.recordings import Recording, split
 
 STEPS_AT_ONCE = 20_000  # of all sequences of an evaluation together
@@ -38,7 +38,7 @@ class NextFrame:
         scale: float = 10 / math.log(10),
         floor: float = 1e-5,
     ) -> None:
-        window, hop = _check_tasks.even("window", window), _check.count("hop", hop, 1)
+        window, hop = check_tasks.even("window", window), check.count("hop", hop, 1)
         options = {"window": window, "hop": hop, "scale": scale, "floor": floor}
         parts = [self._sequences(part, length, options) for part in split(data)]
         self.training, self.validation, self.test_part = parts

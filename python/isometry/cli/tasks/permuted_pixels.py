@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from isometry import _check
+from isometry._rules import check
 from isometry.cli.tasks.pixels import Pixels
 
 
@@ -12,7 +12,7 @@ class PermutedPixels(Pixels):
     title = "Images, pixel by pixel in a permuted order"
 
     def __init__(self, *, data: str, batch: int, permutation: int = 0) -> None:
-        self.seed = _check.count("permutation", permutation, 0)
+        self.seed = check.count("permutation", permutation, 0)
         super().__init__(data=data, batch=batch)
 
     def order(self, pixels: int) -> np.ndarray:

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.nn.functional import mse_loss
 
 import isometry
-from isometry import _check
+from isometry._rules import check
 from isometry.readers import read_audio
 
 
@@ -25,7 +25,7 @@ class Waveform:
     best: ClassVar = ("nmse", min)
 
     def __init__(self, *, length: int, data: str | None = None, piece: int = 0) -> None:
-        piece = _check.count("piece", piece, 0)
+        piece = check.count("piece", piece, 0)
         y = isometry.tasks.random_waveform(piece, length=length) if data is None else excerpt(data, piece, length)
         if np.ptp(y) == 0:
             raise ValueError(f"piece must be another: piece {piece} of {length} samples is constant")

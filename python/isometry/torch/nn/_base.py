@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import PackedSequence
 
-from ... import _check
+from ..._rules import check
 from .._function import autocast
 from ._contract import check_constructor, check_hidden, check_input
 
@@ -60,8 +60,8 @@ class RecurrentLayer(nn.Module):
     ) -> None:
         super().__init__()
         check_constructor(input_size, hidden_size, num_layers, bias, batch_first, dropout)
-        bidirectional = _check.flag("bidirectional", bidirectional)
-        trainable_h0 = _check.flag("trainable_h0", trainable_h0)
+        bidirectional = check.flag("bidirectional", bidirectional)
+        trainable_h0 = check.flag("trainable_h0", trainable_h0)
         if dtype is not None and dtype is not torch.float32 and dtype is not torch.float64:
             raise TypeError(f"dtype must be float32 or float64 (complex values are stored as pairs), not {dtype}")
         self.input_size = input_size
@@ -158,8 +158,8 @@ class RecurrentLayer(nn.Module):
 
     def _suffix(self, layer: int, reverse: bool) -> str:
         """The suffix of one recurrence; IndexError or ValueError if it does not exist."""
-        reverse = _check.flag("reverse", reverse)
-        if not 0 <= _check.whole("layer", layer) < self.num_layers:
+        reverse = check.flag("reverse", reverse)
+        if not 0 <= check.whole("layer", layer) < self.num_layers:
             raise IndexError(f"layer should lie in 0..{self.num_layers - 1}, got {layer}")
         if reverse and not self.bidirectional:
             raise ValueError("reverse=True needs a bidirectional layer, got bidirectional=False")
@@ -186,11 +186,11 @@ class RecurrentLayer(nn.Module):
             Last state of every layer and direction, shaped as ``hx``.
         """
         if hx is not None and not isinstance(hx, Tensor):
-            _check.kind("hx", "a torch.Tensor, the states of all layers and directions stacked", hx)
+            check.kind("hx", "a torch.Tensor, the states of all layers and directions stacked", hx)
         if isinstance(input, PackedSequence):
             return self._forward_packed(input, hx)
         if not isinstance(input, Tensor):
-            _check.kind("input", "a torch.Tensor or a PackedSequence", input)
+            check.kind("input", "a torch.Tensor or a PackedSequence", input)
         name = type(self).__name__
         if input.dim() not in (2, 3):
             raise ValueError(f"{name}: Expected input to be 2D or 3D, got {input.dim()}D tensor instead")

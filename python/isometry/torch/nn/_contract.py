@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ... import _check
+from ..._rules import check
 from .._function import COMPLEX_OF, REAL_OF, autocast, dtype_name
 
 
@@ -48,8 +48,8 @@ def check_constructor(
     if num_layers <= 0:
         raise ValueError("num_layers must be greater than zero")
     for name, value in (("input_size", input_size), ("hidden_size", hidden_size), ("num_layers", num_layers)):
-        if value > _check.MOST:
-            _check.too_many(name)
+        if value > check.MOST:
+            check.too_many(name)
 
 
 def check_input(name: str, x: Tensor, weight: Tensor, dimensions: int, features: int, is_complex: bool) -> None:

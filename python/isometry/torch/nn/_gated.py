@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ... import _check
+from ..._rules import check
 from ._base import RecurrentLayer
 
 
@@ -22,7 +22,7 @@ class GatedLayer(RecurrentLayer):
 
     def _check_keywords(self) -> None:
         super()._check_keywords()
-        _check.choice("reset", self.reset, "before", "after")
+        check.choice("reset", self.reset, "before", "after")
 
     def _shapes(self, features: int) -> dict[str, tuple[int, ...]]:
         n = self.hidden_size

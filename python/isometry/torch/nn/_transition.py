@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ... import _check_recurrence
+from ..._rules import check_recurrence
 from ._base import RecurrentLayer
 
 
@@ -29,11 +29,11 @@ class TransitionLayer(RecurrentLayer):
 
     def _check_keywords(self) -> None:
         super()._check_keywords()
-        _check_recurrence.activation(self.nonlinearity, "nonlinearity")
-        per_unit = _check_recurrence.ACTIVATIONS[self.nonlinearity][1]
+        check_recurrence.activation(self.nonlinearity, "nonlinearity")
+        per_unit = check_recurrence.ACTIVATIONS[self.nonlinearity][1]
         bias = (self.hidden_size // per_unit,) if per_unit else None
         # The length of modReLU's own bias; 0 for other activations.
-        self._biased_units = _check_recurrence.activation_units(
+        self._biased_units = check_recurrence.activation_units(
             self.nonlinearity, self.hidden_size, bias, complex_=self.is_complex, features_of="hidden_size"
         )
 

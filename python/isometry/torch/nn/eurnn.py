@@ -6,8 +6,8 @@ from typing import Any, Literal, Unpack
 
 import torch
 
-from ... import _check
 from ..._objects import mesh
+from ..._rules import check
 from ..operators.mesh import Mesh
 from ._base import LayerKeywords
 from ._orthogonal import OrthogonalRNN
@@ -79,8 +79,8 @@ class EURNN(OrthogonalRNN):
         nonlinearity: str = "modrelu",
         **keywords: Unpack[LayerKeywords],
     ) -> None:
-        self.capacity, self.layout = _check.count("capacity", capacity, 1), layout
-        self.complex = _check.flag("complex", complex)
+        self.capacity, self.layout = check.count("capacity", capacity, 1), layout
+        self.complex = check.flag("complex", complex)
         super().__init__(input_size, hidden_size, num_layers, nonlinearity, **keywords)
 
     @property
@@ -89,7 +89,7 @@ class EURNN(OrthogonalRNN):
 
     def _check_keywords(self) -> None:
         super()._check_keywords()
-        _check.choice("layout", self.layout, "brick", "fft")
+        check.choice("layout", self.layout, "brick", "fft")
         n, layout = self.hidden_size, self.layout
         if layout == "fft" and n & (n - 1):
             raise ValueError(f"hidden_size must be a power of two with layout 'fft', not {n}")

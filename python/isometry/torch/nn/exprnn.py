@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from ... import _check
+from ..._rules import check
 from ..operators.exponential import Exponential
 from ._base import LayerKeywords
 from ._orthogonal import OrthogonalRNN
@@ -72,7 +72,7 @@ class ExpRNN(OrthogonalRNN):
         nonlinearity: str = "modrelu",
         **keywords: Unpack[LayerKeywords],
     ) -> None:
-        self.complex = _check.flag("complex", complex)
+        self.complex = check.flag("complex", complex)
         self._trained = ("upper", "diagonal") if self.complex else ("upper",)
         super().__init__(input_size, hidden_size, num_layers, nonlinearity, **keywords)
 

@@ -7,8 +7,8 @@ from typing import Any, Literal, NamedTuple, Unpack
 import torch
 from torch import Tensor, nn
 
-from ... import _check
 from ..._objects import mesh
+from ..._rules import check
 from ..goru import goru
 from ..operators.cayley import Cayley
 from ..operators.exponential import Exponential
@@ -110,9 +110,9 @@ class GORU(GatedLayer, TransitionLayer):
         capacity: int = 2,
         **keywords: Unpack[LayerKeywords],
     ) -> None:
-        _check.choice("transition", transition, *TRANSITIONS)
+        check.choice("transition", transition, *TRANSITIONS)
         self.transition, self.reset, self.nonlinearity = transition, reset, nonlinearity
-        self.capacity = _check.count("capacity", capacity, 1)
+        self.capacity = check.count("capacity", capacity, 1)
         self._object, self._trained, self._untrained = TRANSITIONS[transition]
         super().__init__(input_size, hidden_size, num_layers, **keywords)
 

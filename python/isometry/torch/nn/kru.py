@@ -8,8 +8,8 @@ from typing import Unpack
 import torch
 from torch import Tensor
 
-from ... import _check
 from ..._objects.kronecker import sizes
+from ..._rules import check
 from ..operators.kronecker import Kronecker
 from ._base import LayerKeywords
 from ._orthogonal import OrthogonalRNN
@@ -81,7 +81,7 @@ class KRU(OrthogonalRNN):
         nonlinearity: str = "modrelu",
         **keywords: Unpack[LayerKeywords],
     ) -> None:
-        self.complex = _check.flag("complex", complex)
+        self.complex = check.flag("complex", complex)
         self._sizes_given = factor_sizes
         super().__init__(input_size, hidden_size, num_layers, nonlinearity, **keywords)
 

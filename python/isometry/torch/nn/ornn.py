@@ -7,8 +7,8 @@ from typing import Literal, Unpack
 import torch
 from torch import Tensor
 
-from ... import _check, _check_recurrence
 from ..._objects.householder import trapezoid
+from ..._rules import check, check_recurrence
 from ..operators.householder import Householder
 from ._base import LayerKeywords
 from ._orthogonal import OrthogonalRNN
@@ -92,9 +92,9 @@ class ORNN(OrthogonalRNN):
 
     def _check_keywords(self) -> None:
         super()._check_keywords()
-        self.reflections = _check.within("reflections", self.reflections, 1, self.hidden_size)
+        self.reflections = check.within("reflections", self.reflections, 1, self.hidden_size)
         trapezoid((self.hidden_size, self.reflections), self.sign)
-        _check_recurrence.slope(self.slope)
+        check_recurrence.slope(self.slope)
 
     def _sizes(self) -> dict[str, int]:
         return {"n": self.hidden_size, "m": self.reflections}

@@ -7,7 +7,7 @@ from typing import Literal, Unpack
 
 from torch import Tensor, nn
 
-from ... import _check_recurrence, _check_rum
+from ..._rules import check_recurrence, check_rum
 from ..rum import rum
 from ._base import LayerKeywords, RecurrentLayer
 
@@ -82,9 +82,9 @@ class RUM(RecurrentLayer):
         super().__init__(input_size, hidden_size, num_layers, **keywords)
 
     def _check_keywords(self) -> None:
-        _check_rum.setting(self.lam, self.eta)
-        _check_recurrence.activation(self.nonlinearity, "nonlinearity")
-        even, per_unit = _check_recurrence.ACTIVATIONS[self.nonlinearity]
+        check_rum.setting(self.lam, self.eta)
+        check_recurrence.activation(self.nonlinearity, "nonlinearity")
+        even, per_unit = check_recurrence.ACTIVATIONS[self.nonlinearity]
         if even and self.hidden_size % 2:
             kind = f"nonlinearity {self.nonlinearity!r}"
             raise ValueError(f"hidden_size must be even with {kind}, not {self.hidden_size}")

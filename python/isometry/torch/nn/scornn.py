@@ -7,7 +7,7 @@ from typing import Any, Unpack
 import torch
 from torch import Tensor
 
-from ... import _check
+from ..._rules import check
 from ..operators.cayley import Cayley
 from ._base import LayerKeywords
 from ._orthogonal import OrthogonalRNN
@@ -82,7 +82,7 @@ class ScoRNN(OrthogonalRNN):
         super()._check_keywords()
         given = self._negative_ones_given
         self.negative_ones = self.hidden_size // 2 if given is None else given
-        self.negative_ones = _check.within("negative_ones", self.negative_ones, 0, self.hidden_size)
+        self.negative_ones = check.within("negative_ones", self.negative_ones, 0, self.hidden_size)
 
     signs_l0: Tensor
 

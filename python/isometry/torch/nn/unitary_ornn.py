@@ -8,7 +8,7 @@ from typing import Unpack
 import torch
 from torch import Tensor
 
-from ... import _check
+from ..._rules import check
 from ..operators.householder import Householder
 from ._base import LayerKeywords
 from ._orthogonal import OrthogonalRNN
@@ -82,7 +82,7 @@ class UnitaryORNN(OrthogonalRNN):
         super()._check_keywords()
         given = self._reflections_given
         most = self.hidden_size - 1
-        self.reflections = most if given is None else _check.within("reflections", given, 0, most)
+        self.reflections = most if given is None else check.within("reflections", given, 0, most)
 
     def _sizes(self) -> dict[str, int]:
         return {"n": self.hidden_size, "m": self.reflections}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ... import _check_expression
-from ..._index import Key
+from ..._rules import check_expression
+from ..._rules.index import Key
 from ._operator import Operator
 
 
@@ -42,7 +42,7 @@ class Adjoint(Operator):
     _operator: Operator
 
     def __init__(self, operator: Operator) -> None:
-        _check_expression.operator("operator", Operator, operator)
+        check_expression.operator("operator", Operator, operator)
         self._operator = operator
         self._shape = operator.shape[1], operator.shape[0]
         self._batch_shape = operator.batch_shape

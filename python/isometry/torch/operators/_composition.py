@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ... import _check, _check_expression
-from ..._index import Key, picked
+from ..._rules import check, check_expression
+from ..._rules.index import Key, picked
 from .._function import COMPLEX_OF, dtype_name
 from ._expressions import kind_of
 from ._operator import Operator
@@ -50,15 +50,15 @@ class Composition(Operator):
     def __init__(self, *operators: Operator) -> None:
         flat: list[Operator] = []
         for operator in operators:
-            _check_expression.operator("operators", Operator, operator)
+            check_expression.operator("operators", Operator, operator)
             flat.extend(operator.operators if isinstance(operator, Composition) else (operator,))
-        _check_expression.factors([operator.shape for operator in flat])
+        check_expression.factors([operator.shape for operator in flat])
         batch: tuple[int, ...] = ()
         dtype = flat[0].dtype
         for operator in flat:
-            batch = _check.broadcast(product=batch, factor=operator.batch_shape)
+            batch = check.broadcast(product=batch, factor=operator.batch_shape)
             if operator.dtype is not dtype:
-                _check.same_precision("a factor", dtype_name(operator.dtype), "another", dtype_name(dtype))
+                check.same_precision("a factor", dtype_name(operator.dtype), "another", dtype_name(dtype))
                 dtype = COMPLEX_OF[dtype]
         self._operators = tuple(flat)
         self._shape = flat[0].shape[0], flat[-1].shape[1]

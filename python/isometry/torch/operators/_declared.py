@@ -8,10 +8,11 @@ from typing import Any, ClassVar, Self
 import torch
 from torch import Tensor
 
-from ... import _check, _check_expression, _core
-from ..._expression import sizes
-from ..._index import Key, picked
+from ... import _core
 from ..._objects._declaration import Argument, Declaration
+from ..._rules import check, check_expression
+from ..._rules.expression import sizes
+from ..._rules.index import Key, picked
 from .._function import COMPLEX_OF, REAL_OF, array, by_formula, distinct, dtype_name, place, plain, visible, watched
 from .._function import given as kernel_array
 from ._compiled import CompiledApply, CompiledMatrix, compiling
@@ -59,7 +60,7 @@ class Declared(Operator):
         name = declaration.arguments[0].name
         held = tensor(name, first)
         if declaration.arguments[0].real:
-            _check.real(name, dtype_name(held.dtype))
+            check.real(name, dtype_name(held.dtype))
         dtype = own = held.dtype
         given: list[Tensor | None] = [held]
         shapes: list[tuple[int, ...] | None] = [held.shape]
@@ -78,8 +79,8 @@ class Declared(Operator):
             shapes.append(t.shape)
             if argument.angles or t.is_complex():
                 dtype = COMPLEX_OF[own]
-        check = declaration.check if torch.compiler.is_compiling() else declaration.known
-        self._shape, self._batch_shape = check(*shapes)  # type: ignore[operator]
+        bind = declaration.check if torch.compiler.is_compiling() else declaration.known
+        self._shape, self._batch_shape = bind(*shapes)  # type: ignore[operator]
         self._dtype = dtype
         if declaration.checked:
             self._check_values(given)
@@ -139,9 +140,9 @@ class Declared(Operator):
 
     def matrix(self, *, backend: str | None = None, check_finite: bool = True) -> Tensor:
         if backend is not None:
-            _check.backend(backend)
+            check.backend(backend)
         if check_finite is not True:
-            _check.flag("check_finite", check_finite)
+            check.flag("check_finite", check_finite)
         if self._ready and self._arrays[0].is_cpu and not watched():  # type: ignore[union-attr]
             return self._formed(self._arrays, backend)
         w = self._matrix(self.arguments(self._dtype), backend)
@@ -243,7 +244,7 @@ class Declared(Operator):
 
     def _moved(self, dtype: torch.dtype | None, device: torch.device | None) -> Self:
         if dtype is not None and self._declaration.real:
-            _check_expression.real_law(type(self).__name__, dtype_name(dtype))
+            check_expression.real_law(type(self).__name__, dtype_name(dtype))
 
         def moved(argument: Argument, t: Tensor) -> Tensor:
             t = t if dtype is None or argument.integer else t.to(kind_of(self._dtype, t.dtype, dtype, argument.real))

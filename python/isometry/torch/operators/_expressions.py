@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ... import _check, _check_expression
-from ..._expression import Expression, converted
+from ..._rules import check, check_expression
+from ..._rules.expression import Expression, converted
 from .._function import dtype_name
 
 if TYPE_CHECKING:
@@ -65,8 +65,8 @@ class Expressions(Expression):
 
     def _check_columns(self, x: Any, n: int, right: bool) -> None:
         if not isinstance(x, Tensor):
-            _check.kind("x", "a torch.Tensor", x)
-        _check_expression.columns(tuple(x.shape), n, self.batch_shape, right)
+            check.kind("x", "a torch.Tensor", x)
+        check_expression.columns(tuple(x.shape), n, self.batch_shape, right)
 
     # -------------------------------------------------------- transposes
 
@@ -97,7 +97,7 @@ class Expressions(Expression):
                 [2.]])
         """
         if self.dtype.is_complex:
-            _check_expression.no_transpose(type(self).__name__, dtype_name(self.dtype))
+            check_expression.no_transpose(type(self).__name__, dtype_name(self.dtype))
         return self.H
 
     # -------------------------------------------------------- tensors held
@@ -122,7 +122,7 @@ class Expressions(Expression):
         >>> op.requires_grad, op.detach().requires_grad
         (True, False)
         """
-        _check_expression.undefined(type(self).__name__, "detach()")
+        check_expression.undefined(type(self).__name__, "detach()")
 
     def to(
         self,
@@ -164,25 +164,25 @@ class Expressions(Expression):
             else:
                 device = target
         if dtype is not None and not isinstance(dtype, torch.dtype):
-            _check.kind("dtype", "a torch.dtype", dtype)
+            check.kind("dtype", "a torch.dtype", dtype)
         if dtype is not None:
-            _check_expression.conversion(dtype_name(self.dtype), dtype_name(dtype))
+            check_expression.conversion(dtype_name(self.dtype), dtype_name(dtype))
         return self._moved(dtype, None if device is None else torch.device(device))
 
     def _moved(self, dtype: torch.dtype | None, device: torch.device | None) -> Self:
         """`to`, after its checks."""
         del dtype, device
-        _check_expression.undefined(type(self).__name__, "to()")
+        check_expression.undefined(type(self).__name__, "to()")
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """The matrix, for `np.asarray(op)`."""
         if copy is False:
-            _check_expression.computed()
+            check_expression.computed()
         if self.requires_grad:
-            _check_expression.recorded(type(self).__name__)
+            check_expression.recorded(type(self).__name__)
         w = self.matrix()
         if w.device.type != "cpu":
-            _check_expression.elsewhere(str(w.device))
+            check_expression.elsewhere(str(w.device))
         return np.array(w.resolve_conj().resolve_neg().numpy(), dtype)
 
 

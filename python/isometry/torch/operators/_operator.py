@@ -10,7 +10,7 @@ import math
 import torch
 from torch import Tensor
 
-from ... import _batch, _check, _check_expression
+from ..._rules import check, check_expression, stacks
 from .._function import COMPLEX_OF, REAL_OF, autocast, by_formula, dtype_name
 from ._expressions import Expressions
 from ._functions import THROUGH_MATRIX, Functions
@@ -24,14 +24,14 @@ _DENSE = (torch.strided, torch.jagged)
 def tensor(name: str, value: object) -> Tensor:
     """The argument as a floating or complex tensor; under autocast, half precision becomes float32."""
     if not isinstance(value, Tensor):
-        _check.kind(name, "a torch.Tensor", value)
+        check.kind(name, "a torch.Tensor", value)
     if value.layout not in _DENSE:
-        _check.strided(name, value.layout)
+        check.strided(name, value.layout)
     if value.dtype in REAL_OF:
         return value
     if value.dtype in _HALF and autocast(value.device):
         return value.float()
-    _check.floating(name, dtype_name(value.dtype))
+    check.floating(name, dtype_name(value.dtype))
     raise AssertionError(name)
 
 
@@ -40,11 +40,11 @@ def real_tensor(
 ) -> Tensor:
     """A real argument that accompanies one of the given dtype; a Python number takes its precision."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return torch.tensor(_check.number(name, value), dtype=REAL_OF[dtype], device=device)
+        return torch.tensor(check.number(name, value), dtype=REAL_OF[dtype], device=device)
     t = tensor(name, value)
     if t.dtype is not REAL_OF[dtype]:
-        _check.real(name, dtype_name(t.dtype))
-        _check.same_precision(name, dtype_name(t.dtype), beside, dtype_name(dtype))
+        check.real(name, dtype_name(t.dtype))
+        check.same_precision(name, dtype_name(t.dtype), beside, dtype_name(dtype))
     return t
 
 
@@ -54,8 +54,8 @@ def integers(name: str, value: object, device: torch.device) -> Tensor:
         try:
             value = torch.as_tensor(value)
         except (TypeError, ValueError, RuntimeError) as error:
-            _check.unreadable(name, error)
-    _check.integer(name, dtype_name(value.dtype))
+            check.unreadable(name, error)
+    check.integer(name, dtype_name(value.dtype))
     return value.to(device, torch.int64)
 
 
@@ -63,7 +63,7 @@ def beside(name: str, value: object, dtype: torch.dtype) -> Tensor:
     """A further argument of the matrix's type, real or complex, of the precision of the first."""
     t = tensor(name, value)
     if t.dtype is not dtype:
-        _check.same_precision(name, dtype_name(t.dtype), name, dtype_name(dtype))
+        check.same_precision(name, dtype_name(t.dtype), name, dtype_name(dtype))
     return t
 
 
@@ -79,12 +79,12 @@ def haar(n: int, rng: torch.Generator | None, dtype: torch.dtype, device: torch.
 def drawn(rng: object, dtype: object) -> torch.dtype:
     """The dtype of random arguments, after checking it and their generator."""
     if rng is not None and not isinstance(rng, torch.Generator):
-        _check.kind("rng", "a torch.Generator", rng)
+        check.kind("rng", "a torch.Generator", rng)
     if dtype is None:
         dtype = torch.get_default_dtype()
     if not isinstance(dtype, torch.dtype):
-        _check.kind("dtype", "a torch.dtype", dtype)
-    _check.floating("dtype", dtype_name(dtype))
+        check.kind("dtype", "a torch.dtype", dtype)
+    check.floating("dtype", dtype_name(dtype))
     return dtype
 
 
@@ -130,9 +130,9 @@ class Operator(Expressions):
 
     def __init__(self, *, shape: tuple[int, int], dtype: torch.dtype, batch_shape: tuple[int, ...] = ()) -> None:
         if not isinstance(dtype, torch.dtype):
-            _check.kind("dtype", "a torch.dtype", dtype)
-        _check.floating("dtype", dtype_name(dtype))
-        self._shape, self._batch_shape = _check_expression.sizes(shape, batch_shape)
+            check.kind("dtype", "a torch.dtype", dtype)
+        check.floating("dtype", dtype_name(dtype))
+        self._shape, self._batch_shape = check_expression.sizes(shape, batch_shape)
         self._dtype = dtype
 
     @property
@@ -197,7 +197,7 @@ class Operator(Expressions):
     def _rows(self, x: Tensor, adjoint: bool, backend: str | None) -> Tensor:
         """W x or W^H x for x of the operator's dtype and of shape (..., n), or (nb, k, n) for a stack."""
         w = tensor("matrix()", self.matrix(backend=backend))
-        _check.exact("matrix()", tuple(w.shape), (*self._batch_shape, *self._shape))
+        check.exact("matrix()", tuple(w.shape), (*self._batch_shape, *self._shape))
         if self._batch_shape:
             w = w.reshape(-1, *self._shape)
         if not x.numel() or by_formula(w, x):
@@ -214,7 +214,7 @@ class Operator(Expressions):
     def _act(self, x: Tensor, adjoint: bool, backend: str | None, columns: bool = False) -> Tensor:
         """W x or W^H x; with `columns` the last but one axis of x is none of a batch."""
         if backend is not None:
-            _check.backend(backend)
+            check.backend(backend)
         features = self._shape[not adjoint]
         own = self._dtype
         plain = isinstance(x, Tensor) and x.dtype is own and x.layout is torch.strided
@@ -222,9 +222,9 @@ class Operator(Expressions):
         if plain and self._batch_shape == () and x.dim() and x.shape[-1] == features:
             return self._rows(x, adjoint, backend)
         x = tensor("x", x)
-        _check.same_precision("x", dtype_name(x.dtype), "the operator", dtype_name(own))
+        check.same_precision("x", dtype_name(x.dtype), "the operator", dtype_name(own))
         batch = (*self._batch_shape, 1) if columns and self._batch_shape else self._batch_shape
-        plan = _batch.plan(batch, tuple(x.shape), features)
+        plan = stacks.plan(batch, tuple(x.shape), features)
         if x.dtype is own:
             return self._fold(x, plan, adjoint, backend)
         if own is COMPLEX_OF[own]:
@@ -234,7 +234,7 @@ class Operator(Expressions):
         real, imaginary = self._act(parts, adjoint, backend, columns)
         return torch.complex(real, imaginary)
 
-    def _fold(self, x: Tensor, plan: _batch.Fold, adjoint: bool, backend: str | None) -> Tensor:
+    def _fold(self, x: Tensor, plan: stacks.Fold, adjoint: bool, backend: str | None) -> Tensor:
         if self._batch_shape == ():
             return self._rows(x, adjoint, backend)
         x = x.expand(*plan.full, x.shape[-1])

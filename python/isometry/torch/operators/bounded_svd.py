@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ... import _check
 from ..._objects.bounded_svd import BOUNDED_SVD, margin_of
+from ..._rules import check
 from .. import formulas
 from .._function import REAL_OF
 from ._declared import Declared
@@ -92,6 +92,6 @@ class BoundedSvd(
         >>> it.BoundedSvd.random(8, margin=0.1, rng=torch.Generator().manual_seed(0))
         BoundedSvd(n=8, r=8, k=8, dtype=torch.float32)
         """
-        n, dtype = _check.count("n", n, 1), drawn(rng, dtype)
+        n, dtype = check.count("n", n, 1), drawn(rng, dtype)
         u, v = haar(n, rng, dtype, device), haar(n, rng, dtype, device)
         return cls(u, torch.zeros(n, dtype=REAL_OF[dtype], device=device), v, margin=margin)

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from ... import _check, _core, _tolerance
+from ... import _core
 from ..._objects._skew import real_upper
 from ..._objects.cayley import CAYLEY, FROM_MATRIX, not_skew, singular_skew
 from ..._objects.cayley import negative_ones as split
+from ..._rules import check, tolerance
 from .. import formulas
 from .._function import COMPLEX_OF, REAL_OF, array, dtype_name, room, visible
 from ._declared import Declared
@@ -113,12 +114,12 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formulas.cayley.matrix):
         tensor([2.])
         """
         a = tensor("a", a)
-        _check.square("a", tuple(a.shape))
+        check.square("a", tuple(a.shape))
         n = a.shape[-1]
         if visible(a):
             values = a.detach()
             size = values.abs().amax((-2, -1), keepdim=True)
-            if (values + values.mH).abs().gt(_tolerance.skew(dtype_name(a.dtype)) * size).any():
+            if (values + values.mH).abs().gt(tolerance.skew(dtype_name(a.dtype)) * size).any():
                 not_skew()
         row, column = torch.triu_indices(n, n, 1, device=a.device)
         diagonal = a.diagonal(dim1=-2, dim2=-1).imag if a.is_complex() else None
@@ -164,7 +165,7 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formulas.cayley.matrix):
             _core.operator_check("cayley", (None, None, array(signs), None))
         n, nb, real = w.shape[-1], math.prod(batch), REAL_OF[w.dtype]
         dtype = w.dtype if phases is None else COMPLEX_OF[w.dtype]
-        bound = _tolerance.unitary(tol, n, dtype_name(dtype))
+        bound = tolerance.unitary(tol, n, dtype_name(dtype))
         last, d = room((*batch, n), real, nb, n)
         if phases is not None:
             last.copy_(phases)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ... import _check
 from ..._objects.dense import DENSE
+from ..._rules import check
 from .. import formulas
 from ._declared import Declared
 from ._operator import Arguments, drawn, haar
@@ -72,5 +72,5 @@ class Dense(Declared, declaration=DENSE, matrix=formulas.dense.matrix, apply=for
         >>> it.Dense.random(3, dtype=torch.complex64).shape
         (3, 3)
         """
-        n = _check.count("n", n, 1)
+        n = check.count("n", n, 1)
         return cls(haar(n, rng, drawn(rng, dtype), device))

@@ -7,9 +7,9 @@ import math
 import torch
 from torch import Tensor
 
-from ... import _check
 from ..._objects._skew import real_upper
 from ..._objects.exponential import EXPONENTIAL
+from ..._rules import check
 from .. import formulas
 from .._function import REAL_OF
 from ._declared import Declared
@@ -91,7 +91,7 @@ class Exponential(Declared, declaration=EXPONENTIAL, matrix=formulas.exponential
         >>> (it.Exponential.random(4, rng=torch.Generator().manual_seed(0)).upper != 0).nonzero().ravel()
         tensor([0, 5])
         """
-        n, dtype = _check.count("n", n, 1), drawn(rng, dtype)
+        n, dtype = check.count("n", n, 1), drawn(rng, dtype)
         real = REAL_OF[dtype]
         t = (2 * torch.rand(n // 2, generator=rng, dtype=real, device=device) - 1) * math.pi
         upper = torch.zeros(n * (n - 1) // 2, dtype=dtype, device=device)

@@ -7,8 +7,8 @@ import math
 import torch
 from torch import Tensor
 
-from ... import _check
 from ..._objects.fourier import FOURIER, complex_only
+from ..._rules import check
 from .. import formulas
 from .._function import COMPLEX_OF, REAL_OF, dtype_name
 from ._declared import Declared
@@ -88,7 +88,7 @@ class FourierProduct(Declared, declaration=FOURIER, matrix=formulas.fourier.matr
         >>> it.FourierProduct.random(8, rng=torch.Generator().manual_seed(0))
         FourierProduct(n=8, dtype=torch.complex64)
         """
-        given, n = drawn(rng, dtype), _check.count("n", n, 1)
+        given, n = drawn(rng, dtype), check.count("n", n, 1)
         dtype = COMPLEX_OF[given] if dtype is None else given
         complex_only("dtype", dtype_name(dtype))
         draw = lambda *shape: 2 * torch.rand(*shape, generator=rng, dtype=REAL_OF[dtype], device=device) - 1

@@ -7,8 +7,9 @@ import math
 import torch
 from torch import Tensor
 
-from ... import _check, _core, _tolerance
+from ... import _core
 from ..._objects.householder import HOUSEHOLDER, reflections, trapezoid
+from ..._rules import check, tolerance
 from .. import formulas
 from .._function import REAL_OF, array, dtype_name, room
 from ._declared import Declared
@@ -88,7 +89,7 @@ class Householder(
         tensor(1.)
         """
         u = tensor("u", u)
-        _check.real("u", dtype_name(u.dtype))
+        check.real("u", dtype_name(u.dtype))
         n, m = trapezoid(tuple(u.shape), sign)
         lower = u.tril()
         if m < n:
@@ -119,10 +120,10 @@ class Householder(
                 [1., 0.]])
         """
         w = tensor("w", w)
-        batch = _check.square("w", tuple(w.shape))
+        batch = check.square("w", tuple(w.shape))
         n, nb = w.shape[-1], math.prod(batch)
         dtype, real = w.dtype, REAL_OF[w.dtype]
-        bound = _tolerance.unitary(tol, n, dtype_name(dtype))
+        bound = tolerance.unitary(tol, n, dtype_name(dtype))
         vectors, u = room((*batch, n, n - 1), dtype, nb, n, n - 1)
         last, e = room((*batch, n), real, nb, n) if dtype.is_complex else room(batch, real, nb)
         if nb:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ... import _check
 from ..._objects.rotation import ROTATION
+from ..._rules import check
 from .. import formulas
 from .._function import dtype_name
 from ._declared import Declared
@@ -86,6 +86,6 @@ class Rotation(Declared, declaration=ROTATION, matrix=formulas.rotation.matrix, 
         Rotation(n=8, dtype=torch.float32)
         """
         dtype = drawn(rng, dtype)
-        _check.real("dtype", dtype_name(dtype))
-        start, end = torch.randn(2, _check.count("n", n, 1), generator=rng, dtype=dtype, device=device)
+        check.real("dtype", dtype_name(dtype))
+        start, end = torch.randn(2, check.count("n", n, 1), generator=rng, dtype=dtype, device=device)
         return cls(start, end)

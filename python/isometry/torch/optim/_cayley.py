@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.optim.optimizer import Optimizer, ParamsT
 
-from ... import _check, _check_stiefel
+from ..._rules import check, check_stiefel
 from ..stiefel import moved
 
 
@@ -27,10 +27,10 @@ class _Cayley(Optimizer):
 
     def _check(self, group: dict[str, Any]) -> None:
         """Refuse options and parameters that do not fit."""
-        _check_stiefel.rate("lr", group["lr"])
-        _check.flag("reorthogonalize", group["reorthogonalize"])
+        check_stiefel.rate("lr", group["lr"])
+        check.flag("reorthogonalize", group["reorthogonalize"])
         for p in group["params"]:
-            _check_stiefel.is_pairs(tuple(p.shape), p.is_complex(), group["pairs"])
+            check_stiefel.is_pairs(tuple(p.shape), p.is_complex(), group["pairs"])
 
     def _scaled(self, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         """The gradient that the step takes; the one given is not modified."""
@@ -65,7 +65,7 @@ class _Cayley(Optimizer):
         return loss
 
     def _move(self, p: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
-        pairs = _check_stiefel.is_pairs(tuple(p.shape), p.is_complex(), group["pairs"])
+        pairs = check_stiefel.is_pairs(tuple(p.shape), p.is_complex(), group["pairs"])
         w, g = (torch.view_as_complex(t.contiguous()) if pairs else t for t in (p, gradient))
         w = moved(w, self._scaled(g, self.state[p], group), float(group["lr"]))
         if group["reorthogonalize"]:
@@ -185,7 +185,7 @@ class CayleyRMSprop(_Cayley):
 
     def _check(self, group: dict[str, Any]) -> None:
         super()._check(group)
-        _check_stiefel.rmsprop(group["alpha"], group["eps"], group["scaling"])
+        check_stiefel.rmsprop(group["alpha"], group["eps"], group["scaling"])
 
     def _scaled(self, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         squares = gradient.abs().square()

@@ -13,8 +13,8 @@ This module handles shapes only, not arrays.
 from math import prod
 from typing import NamedTuple
 
-from isometry import _check
-from isometry._check import Shape
+from isometry._rules import check
+from isometry._rules.check import Shape
 
 
 class Fold(NamedTuple):
@@ -31,7 +31,7 @@ class Fold(NamedTuple):
 def plan(op_batch: Shape, x_shape: Shape, features: int, argument: str = "x") -> Fold:
     """The fold of rows x (..., features) for an operator of batch shape `op_batch`; raises for shapes that do not
     fit."""
-    full = _check.rows(argument, x_shape, features, op_batch)
+    full = check.rows(argument, x_shape, features, op_batch)
     if not op_batch:
         return Fold(full, 1, prod(full), None, None, full)
     padded = (1,) * (len(full) - len(op_batch)) + op_batch

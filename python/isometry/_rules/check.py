@@ -1,6 +1,6 @@
 """Checks of shape, dtype, name and range, and their messages, shared by both faces.
 
-Those of activations and the recurrence alone are in `_check_recurrence`, those of tasks in `_check_tasks`.
+Those of activations and the recurrence alone are in `check_recurrence`, those of tasks in `check_tasks`.
 
 This module does not handle arrays. Functions take shapes (tuples of int), dtype names ("float32") and plain values;
 they return what the caller needs next (a batch shape, a size) or None, and raise ValueError (shape, value) or

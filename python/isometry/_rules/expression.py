@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from isometry import _check, _check_expression, _index
-from isometry._check import Shape
 from isometry._objects._declaration import Declaration
+from isometry._rules import check, check_expression, index
+from isometry._rules.check import Shape
 
 
 class Expression:
@@ -44,7 +44,7 @@ class Expression:
 
     def __len__(self) -> int:
         if not self.batch_shape:
-            _check_expression.no_stack(type(self).__name__)
+            check_expression.no_stack(type(self).__name__)
         return self.batch_shape[0]
 
     def __iter__(self) -> Iterator[Self]:
@@ -52,13 +52,13 @@ class Expression:
 
     def __getitem__(self, key: Any) -> Self:
         if not self.batch_shape:
-            _check_expression.no_stack(type(self).__name__)
-        return self._picked(_index.parsed(key, self.batch_shape))
+            check_expression.no_stack(type(self).__name__)
+        return self._picked(index.parsed(key, self.batch_shape))
 
-    def _picked(self, key: _index.Key) -> Self:
+    def _picked(self, key: index.Key) -> Self:
         """The members that a key names."""
         del key
-        _check_expression.undefined(type(self).__name__, "__getitem__")
+        check_expression.undefined(type(self).__name__, "__getitem__")
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(self._parts())})"
@@ -100,6 +100,6 @@ def converted(operator: str, array: str, target: str, real: bool = False) -> str
     >>> converted("complex128", "float64", "complex64"), converted("float64", "float64", "complex64")
     ('float32', 'complex64')
     """
-    turned = _check.REAL[operator] == operator and not real
-    complex_ = _check.REAL[array] != array or (turned and _check.REAL[target] != target)
-    return target if complex_ else _check.REAL[target]
+    turned = check.REAL[operator] == operator and not real
+    complex_ = check.REAL[array] != array or (turned and check.REAL[target] != target)
+    return target if complex_ else check.REAL[target]

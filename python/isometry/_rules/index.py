@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from isometry import _check_expression
-from isometry._check import Shape
+from isometry._rules import check_expression
+from isometry._rules.check import Shape
 
 Indices = NDArray[np.intp]
 
@@ -30,10 +30,10 @@ def parsed(key: Any, batch: Shape) -> Key:
     parts = [_part(part) for part in (key if isinstance(key, tuple) else (key,))]
     taken = sum(_axes(part) for part in parts)
     if taken > len(batch):
-        _check_expression.too_many(taken, batch)
+        check_expression.too_many(taken, batch)
     open_ = [i for i, part in enumerate(parts) if part is Ellipsis]
     if len(open_) > 1:
-        _check_expression.two_ellipses()
+        check_expression.two_ellipses()
     at = open_[0] if open_ else len(parts)
     parts[at : at + 1] = [slice(None)] * (len(batch) - taken)
     entries: list[Any] = []
@@ -41,13 +41,13 @@ def parsed(key: Any, batch: Shape) -> Key:
     for part in parts:
         sizes = batch[axis : axis + _axes(part)]
         if isinstance(part, np.ndarray) and part.dtype == bool:
-            _check_expression.mask(part.shape, sizes)
+            check_expression.mask(part.shape, sizes)
             entries.extend(part.nonzero())
         else:
             if isinstance(part, int):
-                _check_expression.bounds(part, part, axis, sizes[0])
+                check_expression.bounds(part, part, axis, sizes[0])
             elif isinstance(part, np.ndarray) and part.size:
-                _check_expression.bounds(int(part.min()), int(part.max()), axis, sizes[0])
+                check_expression.bounds(int(part.min()), int(part.max()), axis, sizes[0])
             entries.append(part)
         axis += len(sizes)
     shapes = [e.shape for e in entries if isinstance(e, np.ndarray)]
@@ -56,7 +56,7 @@ def parsed(key: Any, batch: Shape) -> Key:
     try:
         rank = len(np.broadcast_shapes(*shapes))
     except ValueError:
-        _check_expression.index_arrays(shapes)
+        check_expression.index_arrays(shapes)
     # Beside an array NumPy takes an integer for an array too, when it decides where the indexed axes go.
     wide = (e if e is None or isinstance(e, slice) else np.array(e, np.intp, ndmin=rank) for e in entries)
     return Key(batch, tuple(wide), rank)
@@ -67,17 +67,17 @@ def _part(part: Any) -> Any:
     if part is None or part is Ellipsis or isinstance(part, slice):
         return part
     if isinstance(part, bool | np.bool_):
-        _check_expression.key(part)
+        check_expression.key(part)
     if not isinstance(part, list) and not getattr(part, "ndim", 0):
         try:
             return index(part)
         except TypeError:
-            _check_expression.key(part)
+            check_expression.key(part)
     a = np.asarray(part.cpu() if hasattr(part, "cpu") else part)
     if not a.size and isinstance(part, list):
         a = a.astype(np.intp)
     if a.dtype.kind not in "biu" or not a.ndim:
-        _check_expression.key(part)
+        check_expression.key(part)
     return a
 
 

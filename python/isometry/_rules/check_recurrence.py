@@ -1,9 +1,9 @@
-"""Checks of activations and of the recurrence, and their messages, in the style of `_check`."""
+"""Checks of activations and of the recurrence, and their messages, in the style of `check`."""
 
 from typing import NoReturn
 
-from isometry import _check
-from isometry._check import Shape
+from isometry._rules import check
+from isometry._rules.check import Shape
 
 #: activation name -> (features must be even, features per entry of its own bias or 0 without one).
 ACTIVATIONS = {
@@ -21,7 +21,7 @@ ACTIVATIONS = {
 def activation(name: str, argument: str = "name") -> None:
     """The activation exists."""
     if not isinstance(name, str):
-        _check.kind(argument, "a name", name)
+        check.kind(argument, "a name", name)
     if name not in ACTIVATIONS:
         raise ValueError(f"{argument} must be one of {', '.join(map(repr, ACTIVATIONS))}, not {name!r}")
 
@@ -49,13 +49,13 @@ def activation_units(
         return 0
     if bias is None:
         raise ValueError(f"{argument} must be given with activation {name!r}")
-    _check.exact(argument, bias, (features // per_unit,))
+    check.exact(argument, bias, (features // per_unit,))
     return features // per_unit
 
 
 def slope(value: float) -> None:
     """A number, 0 <= slope < 1."""
-    if not 0 <= _check.number("slope", value) < 1:
+    if not 0 <= check.number("slope", value) < 1:
         raise ValueError(f"slope must lie in [0, 1), not {value}")
 
 
@@ -96,14 +96,14 @@ def recurrence(
     if h0 is not None and h0 not in ((batch, n), (1, n), (n,)):
         raise ValueError(f"h0 must have shape (B, n) = ({batch}, {n}) or (n,) = ({n},), not {h0}")
     if bias is not None:
-        _check.exact("bias", bias, (n,), "(n,)")
-    _check.choice("activation_on", activation_on, "all", "input")
+        check.exact("bias", bias, (n,), "(n,)")
+    check.choice("activation_on", activation_on, "all", "input")
     return steps, batch, features
 
 
 def lengths_shape(shape: Shape, batch: int) -> None:
     """Lengths have the shape (B,)."""
-    _check.exact("lengths", shape, (batch,), "(B,)")
+    check.exact("lengths", shape, (batch,), "(B,)")
 
 
 def lengths_range(smallest: int, largest: int, steps: int) -> None:

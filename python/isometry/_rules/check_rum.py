@@ -1,18 +1,18 @@
-"""The rules of the rotational unit of memory, and their messages; written like those of `_check`."""
+"""The rules of the rotational unit of memory, and their messages; written like those of `check`."""
 
 import math
 
-from isometry import _check
-from isometry._check import Shape
+from isometry._rules import check
+from isometry._rules.check import Shape
 
 
 def setting(lam: object, eta: object) -> tuple[bool, float | None]:
     """Whether there is a memory, and the length of the states, after a check of both keywords."""
-    if _check.whole("lam", lam) not in (0, 1):
+    if check.whole("lam", lam) not in (0, 1):
         raise ValueError(f"lam must be 0, rotations alone, or 1, with an associative memory, not {lam}")
     if eta is None:
         return lam == 1, None
-    length = _check.number("eta", eta)
+    length = check.number("eta", eta)
     if not 0 < length < math.inf:
         raise ValueError(f"eta must be a positive number or None, not {eta}")
     return lam == 1, length
@@ -38,13 +38,13 @@ def arguments(
     if u != (2 * n, features):
         raise ValueError(f"u must have shape (2n, d) = ({2 * n}, {features}), as w and x have it, not {u}")
     if b is not None:
-        _check.exact("b", b, (2 * n,), "(2n,)")
+        check.exact("b", b, (2 * n,), "(2n,)")
     if embed_weight != (n, features):
         raise ValueError(
             f"embed_weight must have shape (n, d) = ({n}, {features}), as w and x have it, not {embed_weight}"
         )
     if embed_bias is not None:
-        _check.exact("embed_bias", embed_bias, (n,), "(n,)")
+        check.exact("embed_bias", embed_bias, (n,), "(n,)")
     if h0 is not None and h0 not in ((batch, n), (n,)):
         raise ValueError(f"h0 must have shape (B, n) = ({batch}, {n}) or (n,) = ({n},), not {h0}")
     if r0 is not None:

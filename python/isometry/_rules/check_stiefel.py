@@ -1,14 +1,14 @@
 """What both faces check of a Cayley step on the Stiefel manifold, and of the optimisers that take it."""
 
-from isometry import _check
-from isometry._check import Shape
+from isometry._rules import check
+from isometry._rules.check import Shape
 
 SCALINGS = ("elementwise", "norm")
 
 
 def rate(argument: str, value: object) -> float:
     """A learning rate: a number of at least 0."""
-    found = _check.number(argument, value)
+    found = check.number(argument, value)
     if not 0 <= found < float("inf"):
         raise ValueError(f"{argument} must be a finite number of at least 0, not {found}")
     return found
@@ -16,17 +16,17 @@ def rate(argument: str, value: object) -> float:
 
 def step(w: Shape, gradient: Shape) -> None:
     """Square matrices and a gradient of their shape."""
-    _check.square("w", w)
-    _check.exact("gradient", gradient, w, "that of w")
+    check.square("w", w)
+    check.exact("gradient", gradient, w, "that of w")
 
 
 def rmsprop(alpha: object, eps: object, scaling: object) -> None:
     """Decay in [0, 1), eps > 0, a known scaling."""
-    if not 0 <= _check.number("alpha", alpha) < 1:
+    if not 0 <= check.number("alpha", alpha) < 1:
         raise ValueError(f"alpha must lie in [0, 1), not {alpha}")
-    if not _check.number("eps", eps) > 0:
+    if not check.number("eps", eps) > 0:
         raise ValueError(f"eps must be greater than 0, not {eps}")
-    _check.choice("scaling", scaling, *SCALINGS)
+    check.choice("scaling", scaling, *SCALINGS)
 
 
 def is_pairs(shape: Shape, complex_: bool, chosen: object) -> bool:
@@ -34,7 +34,7 @@ def is_pairs(shape: Shape, complex_: bool, chosen: object) -> bool:
     matrix = len(shape) >= 2 and shape[-1] == shape[-2] > 0
     pairs = not complex_ and len(shape) >= 3 and shape[-1] == 2 and shape[-2] == shape[-3] > 0
     if chosen is not None:
-        chosen = _check.flag("pairs", chosen)
+        chosen = check.flag("pairs", chosen)
         if not (pairs if chosen else matrix):
             form = "real, of shape (..., n, n, 2), with pairs=True" if chosen else "square, of shape (..., n, n)"
             raise ValueError(f"a parameter must be {form}, not {'complex ' * complex_}{shape}")

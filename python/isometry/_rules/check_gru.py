@@ -1,7 +1,7 @@
-"""The rules of the gated recurrent units, and their messages; written like those of `_check`."""
+"""The rules of the gated recurrent units, and their messages; written like those of `check`."""
 
-from isometry import _check, _check_recurrence
-from isometry._check import Shape
+from isometry._rules import check, check_recurrence
+from isometry._rules.check import Shape
 
 
 def arguments(
@@ -15,7 +15,7 @@ def arguments(
     own: bool = True,
 ) -> tuple[int, int, int]:
     """(T, B, n) of a GRU whose w holds W_h too or not, after a check of its arguments."""
-    _check.choice("reset", reset, "before", "after")
+    check.choice("reset", reset, "before", "after")
     if len(x) != 3 or x[0] == 0 or x[1] == 0:
         raise ValueError(f"x must have shape (T, B, d) with T >= 1 and B >= 1, not {x}")
     count, gates = (3, "z, r and h") if own else (2, "z and r")
@@ -25,19 +25,19 @@ def arguments(
     if u != (3, n, features):
         raise ValueError(f"u must have shape (3, n, d) = (3, {n}, {features}), as w and x have it, not {u}")
     if b is not None:
-        _check.exact("b", b, (3, n), "(3, n)")
+        check.exact("b", b, (3, n), "(3, n)")
     if h0 is not None and h0 not in ((batch, n), (n,)):
         raise ValueError(f"h0 must have shape (B, n) = ({batch}, {n}) or (n,) = ({n},), not {h0}")
     if hidden_bias is not None:
         if reset != "after":
             raise ValueError("hidden_bias must not be given with reset 'before': only reset 'after' has one")
-        _check.exact("hidden_bias", hidden_bias, (n,), "(n,)")
+        check.exact("hidden_bias", hidden_bias, (n,), "(n,)")
     return steps, batch, n
 
 
 def transition(shape: Shape, batch_shape: Shape, dtype: str, n: int) -> None:
     """Refuses anything but one real operator n x n as W_h."""
-    _check_recurrence.recurrence_transition(shape, batch_shape)
+    check_recurrence.recurrence_transition(shape, batch_shape)
     if dtype.startswith("complex"):
         raise ValueError(f"transition must be real, for the states of a gated unit are, not {dtype}")
     if shape != (n, n):

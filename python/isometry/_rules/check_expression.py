@@ -1,16 +1,16 @@
-"""The rules of operators in expressions, and their messages; written like those of `_check`."""
+"""The rules of operators in expressions, and their messages; written like those of `check`."""
 
 from itertools import pairwise
 from typing import NoReturn
 
-from isometry import _check
-from isometry._check import Shape
+from isometry._rules import check
+from isometry._rules.check import Shape
 
 
 def operator(argument: str, expected: type, value: object) -> None:
     """The argument is an operator of the face at hand."""
     if not isinstance(value, expected):
-        _check.kind(argument, "an operator of the same face", value)
+        check.kind(argument, "an operator of the same face", value)
 
 
 def sizes(shape: object, batch_shape: object) -> tuple[tuple[int, int], Shape]:
@@ -23,8 +23,8 @@ def sizes(shape: object, batch_shape: object) -> tuple[tuple[int, int], Shape]:
 
 def _sizes(argument: str, value: object) -> Shape:
     if not isinstance(value, tuple | list):
-        _check.kind(argument, "a tuple of integers", value)
-    return tuple(_check.count(argument, size, 0) for size in value)
+        check.kind(argument, "a tuple of integers", value)
+    return tuple(check.count(argument, size, 0) for size in value)
 
 
 def not_rows(name: str) -> NoReturn:
@@ -39,7 +39,7 @@ def columns(shape: Shape, n: int, batch: Shape, right: bool) -> None:
         side = "operator @ x" if right else "x @ operator"
         raise ValueError(f"x must have shape (n,) or {form} with n = {n} in {side}, not {shape}")
     if batch and len(shape) > 1:
-        _check.broadcast(x=shape[:-2], operator=batch)
+        check.broadcast(x=shape[:-2], operator=batch)
 
 
 def factors(shapes: list[Shape]) -> None:
@@ -73,14 +73,14 @@ def no_transpose(name: str, dtype: str) -> NoReturn:
 
 def conversion(own: str, target: str) -> None:
     """The operator of dtype `own` converts to `target`: any precision, real to complex, but not complex to real."""
-    _check.floating("dtype", target)
-    if _check.REAL[target] == target and _check.REAL[own] != own:
+    check.floating("dtype", target)
+    if check.REAL[target] == target and check.REAL[own] != own:
         raise TypeError(f"dtype must be complex for an operator of {own}, not {target}: a real part is not of its law")
 
 
 def real_law(name: str, target: str) -> None:
     """An operator whose matrix is always real converts to real dtypes only."""
-    if _check.REAL[target] != target:
+    if check.REAL[target] != target:
         raise TypeError(f"dtype must be real for {name}, not {target}: its matrix is always real")
 
 

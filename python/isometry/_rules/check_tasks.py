@@ -1,11 +1,11 @@
-"""Checks of the tasks' arguments, and their messages, in the style of `_check`, which has all others."""
+"""Checks of the tasks' arguments, and their messages, in the style of `check`, which has all others."""
 
 import math
 from collections.abc import Iterable
 from typing import NoReturn
 
-from isometry import _check
-from isometry._check import Shape
+from isometry._rules import check
+from isometry._rules.check import Shape
 
 
 def variant(value: str, known: Iterable[str]) -> None:
@@ -46,12 +46,12 @@ def ahead(k: int, steps: int) -> int:
     """How many steps ahead a sequence can be predicted."""
     if steps < 2:
         raise ValueError(f"ids must have at least 2 steps, not {steps}")
-    return _check.within("k", k, 1, steps - 1)
+    return check.within("k", k, 1, steps - 1)
 
 
 def positive(argument: str, value: object) -> float:
     """A finite number above 0."""
-    number = _check.number(argument, value)
+    number = check.number(argument, value)
     if not 0 < number < math.inf:
         raise ValueError(f"{argument} must be a finite number above 0, not {number}")
     return number
@@ -59,7 +59,7 @@ def positive(argument: str, value: object) -> float:
 
 def even(argument: str, value: int) -> int:
     """An even number of things, at least 2."""
-    number = _check.count(argument, value, 2)
+    number = check.count(argument, value, 2)
     if number % 2:
         raise ValueError(f"{argument} must be even, not {number}")
     return number

@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from isometry import _check_recurrence
 from isometry._arrays import Array
+from isometry._rules import check_recurrence
 
 #: Entries of a step that are off by more than this part of its largest one are counted ...
 _OFF = 1e-2
@@ -47,7 +47,7 @@ def checked(states: Array, sequence: tuple[Any, ...], run: Callable[[tuple[Any, 
         bound += _ROUNDED * np.finfo(states.dtype).eps * sum(summands)
     for name, wrong, off in zip(("first", "last"), _wrong(gap, bound), gap > bound[:, None], strict=True):
         if wrong:
-            _check_recurrence.other_states(name, off.mean(), _left(sequence))
+            check_recurrence.other_states(name, off.mean(), _left(sequence))
 
 
 def _steps(steps: int, batch: int, lengths: Array | None, reverse: bool) -> tuple[Any, Any, Any]:
