@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 from isometry._objects._declaration import Declaration
 from isometry._rules import check, check_expression, index
 from isometry._rules.check import Shape
+
+
+def _refused(sign: str) -> Callable[..., NoReturn]:
+    """Arithmetic that operators do not have: its result would not obey the law of the operator."""
+
+    def method(self: Expression, *_: object) -> NoReturn:
+        check_expression.no_arithmetic(type(self).__name__, sign)
+
+    return method
 
 
 class Expression:
@@ -28,6 +37,11 @@ class Expression:
     # NumPy leaves `array @ operator` to the operator.
     __array_ufunc__: ClassVar[None] = None
 
+    __add__ = __radd__ = _refused("+")
+    __sub__ = __rsub__ = __neg__ = _refused("-")
+    __mul__ = __rmul__ = _refused("*")
+    __truediv__ = __rtruediv__ = _refused("/")
+
     if TYPE_CHECKING:
 
         @property
@@ -38,6 +52,11 @@ class Expression:
 
         @property
         def dtype(self) -> Any: ...
+
+    @property
+    def ndim(self) -> int:
+        """Axes of the matrix or of the stack of matrices; SciPy's sparse arrays ask for it in ``sparse @ op``."""
+        return len(self.batch_shape) + 2
 
     def __bool__(self) -> bool:
         return True

@@ -11,12 +11,10 @@ import sys
 import warnings
 from collections.abc import Sequence
 
-from isometry.cli.errors import Failure, UsageError
+from isometry.cli.errors import FAILURE, INTERRUPTED, SUCCESS, USAGE, Failure, UsageError
 from isometry.cli.parser import make_parser
 
 __all__ = ["main"]
-
-SUCCESS, FAILURE, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:

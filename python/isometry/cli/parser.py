@@ -35,7 +35,7 @@ def thread_count(text: str) -> int:
 
 def make_parser() -> argparse.ArgumentParser:
     """The parser of `isometry`; each command sets `run`, the function that executes it."""
-    from isometry import __version__
+    from isometry._core import __version__
 
     parser = Parser(prog="isometry", description="Orthogonal and unitary recurrent networks: train, measure, inspect.")
     parser.add_argument("--version", action="version", version=f"isometry {__version__}")

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-import isometry
 from isometry import _threads
+from isometry._threads import set_num_threads
 from isometry.cli.build import as_batch, blamed, make_layer, make_task
 from isometry.cli.distributed import Group
 from isometry.cli.errors import UsageError
@@ -27,6 +27,7 @@ from isometry.cli.network import Network
 from isometry.cli.optim import make_optimizers
 from isometry.cli.run_folder import OWN
 from isometry.cli.settings import Settings
+from isometry.metrics.orthogonality_error import orthogonality_error
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,7 @@ class Session:
         matrices = [layer.recurrent_matrix(*place) for place in places]
         if not all(torch.isfinite(w).all() for w in matrices):
             return float("nan")
-        return max(float(isometry.orthogonality_error(w.numpy(force=True))) for w in matrices)
+        return max(float(orthogonality_error(w.numpy(force=True))) for w in matrices)
 
     @torch.no_grad()
     def _scores(self, method: str, *arguments: Any) -> dict[str, float]:
@@ -219,7 +220,7 @@ def prepared(threads: int) -> Iterator[None]:
     before, chosen = torch.get_num_threads(), _threads._chosen
     flushed = bool(np.float64(5e-324) * 1.0 == 0.0)
     torch.set_num_threads(threads)
-    isometry.set_num_threads(threads)
+    set_num_threads(threads)
     torch.set_flush_denormal(True)
     try:
         yield

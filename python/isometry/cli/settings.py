@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import isometry
-from isometry._threads import MOST
+from isometry._core import __version__
+from isometry._threads import MOST, get_num_threads
 from isometry.cli.errors import UsageError
 from isometry.cli.optim import ALGORITHMS, OF_MATRICES
 
@@ -68,7 +68,7 @@ class Setting:
 def own_threads() -> int:
     """The cores, shared with the other processes that torchrun has started on this machine."""
     together = os.environ["LOCAL_WORLD_SIZE"] if "TORCHELASTIC_RUN_ID" in os.environ else 1
-    return max(1, isometry.get_num_threads() // int(together))
+    return max(1, get_num_threads() // int(together))
 
 
 SETTINGS = {
@@ -128,7 +128,7 @@ class Settings(dict[str, Any]):
         """The text of config.toml; `read` gives the same table back."""
         import tomli_w
 
-        return tomli_w.dumps({"isometry": isometry.__version__} | {k: v for k, v in self.items() if v is not None})
+        return tomli_w.dumps({"isometry": __version__} | {k: v for k, v in self.items() if v is not None})
 
 
 def option(name: str) -> str:

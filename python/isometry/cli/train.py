@@ -18,7 +18,7 @@ from pathlib import Path
 
 from isometry import use_backend
 from isometry.cli.device import left_to_cpu, opened
-from isometry.cli.errors import UsageError
+from isometry.cli.errors import INTERRUPTED, SUCCESS, UsageError
 from isometry.cli.progress import figures
 from isometry.cli.resolve import resolve
 from isometry.cli.run_folder import RunFolder
@@ -55,7 +55,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _train(settings: Settings, folder: RunFolder | None, out: str | None) -> int:
-    from isometry.cli import INTERRUPTED, SUCCESS, checkpoint, distributed  # these import torch
+    from isometry.cli import checkpoint, distributed  # these import torch
     from isometry.cli.loop import End, run_session
     from isometry.cli.session import Session, prepared
 

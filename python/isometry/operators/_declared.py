@@ -28,6 +28,7 @@ from isometry._rules import check, check_expression
 from isometry._rules.check import Shape
 from isometry._rules.expression import converted, sizes
 from isometry._rules.index import Key, picked
+from isometry.gpu import _calls
 from isometry.operators._immutable import Immutable
 from isometry.operators._operator import Gradients
 from isometry.operators._random import field
@@ -172,6 +173,12 @@ class Declared(Immutable):
         saved = w if self._declaration.saves_matrix else None
         _core.operator_matrix_vjp(stem, p, saved, w_bar, bars, place)
         return self._gradients(bars)
+
+    def _resident(self, dtype: DType, check_finite: bool) -> _calls.Held:
+        stem = self._declaration.stem
+        if stem not in _core.gpu_objects():
+            return super()._resident(dtype, check_finite)
+        return _calls.by_object(stem, self._flat, self._arrays, self.batch_shape, dtype, check_finite)
 
     def _local(self) -> Self:
         return self._remade(lambda _, a: a.download() if type(a) is gpu.Array else a)

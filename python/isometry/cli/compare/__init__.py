@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from isometry.cli.device import opened
-from isometry.cli.errors import Failure, UsageError, require
+from isometry.cli.errors import INTERRUPTED, SUCCESS, Failure, UsageError, require
 
 TABLE = "table.md"
 
@@ -42,7 +42,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _train(options: argparse.Namespace) -> int:
-    from isometry.cli import INTERRUPTED, SUCCESS
     from isometry.cli.compare.plan import plan
     from isometry.cli.compare.pool import Pool, share
 
@@ -78,7 +77,6 @@ def _train(options: argparse.Namespace) -> int:
 
 def _existing(targets: Sequence[Path], out: str | None) -> int:
     """Runs in the folders, or in folders within them."""
-    from isometry.cli import SUCCESS
 
     if not targets:
         raise UsageError("TASK or FOLDER is missing: a task with --models, or folders of runs")

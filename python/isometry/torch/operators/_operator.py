@@ -6,11 +6,13 @@ apply(x):  c = W x,     apply_adjoint(x):  c = W^H x     for every vector in the
 from __future__ import annotations
 
 import math
+from typing import Any, ClassVar, overload
 
 import torch
 from torch import Tensor
 
 from ..._rules import check, check_expression, stacks
+from ..._rules.expression import Expression
 from .._function import COMPLEX_OF, REAL_OF, autocast, by_formula, dtype_name
 from ._expressions import Expressions
 from ._functions import THROUGH_MATRIX, Functions
@@ -124,6 +126,10 @@ class Operator(Expressions):
 
     __slots__ = ("_batch_shape", "_dtype", "_shape")
 
+    # The classes of `op1 @ op2` and `op.H`, which set them.
+    _product: ClassVar[type[Any]]
+    _transpose: ClassVar[type[Any]]
+
     _shape: tuple[int, int]
     _batch_shape: tuple[int, ...]
     _dtype: torch.dtype
@@ -149,6 +155,40 @@ class Operator(Expressions):
     def dtype(self) -> torch.dtype:
         """The dtype of W."""
         return self._dtype
+
+    # -------------------------------------------------------- expressions that make operators
+
+    @overload
+    def __matmul__(self, other: Expression) -> Operator: ...
+
+    @overload
+    def __matmul__(self, other: Tensor) -> Tensor: ...
+
+    def __matmul__(self, other: Any) -> Any:
+        """The product with another operator, or with columns by the rule of torch.matmul."""
+        return self._product(self, other) if isinstance(other, Expression) else self._on_columns(other)
+
+    @property
+    def H(self) -> Operator:
+        """The conjugate transpose W^H, an operator itself; ``op.H.H is op``.
+
+        Examples
+        --------
+        >>> import torch, isometry.torch as it
+        >>> it.Dense(torch.tensor([[1.0, 2.0j]])).H.matrix()
+        tensor([[1.-0.j],
+                [0.-2.j]])
+        """
+        return self._transpose(self)
+
+    @property
+    def T(self) -> Operator:
+        """The transpose of a real operator, the same as `H`; AttributeError for a complex one."""
+        if self._dtype.is_complex:
+            check_expression.no_transpose(type(self).__name__, dtype_name(self._dtype))
+        return self.H
+
+    # -------------------------------------------------------- methods
 
     def apply(self, x: Tensor, *, backend: str | None = None) -> Tensor:
         """W x for every vector in the last axis of x.
