@@ -1,0 +1,54 @@
+"""Files that the commands read and write; what is wrong with one is said with its name."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from isometry.cli.errors import Failure
+from isometry.readers._file import decoded, regular
+
+
+def text_of(path: Path, kind: type[Exception] = Failure) -> str:
+    """The text of a regular file in UTF-8, which may be empty; an error of this kind if there is none."""
+    try:
+        return decoded(path, regular(path).read_bytes())
+    except OSError as error:
+        raise kind(f"{path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise kind(str(error).removeprefix("path ")) from error
+
+
+def toml_of(path: Path, kind: type[Exception] = Failure) -> dict[str, Any]:
+    """The table of a TOML file; an error of this kind if there is none."""
+    text = text_of(path, kind)
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise kind(f"{path} is not a TOML file: {error}") from error
+
+
+@contextmanager
+def named(path: Path) -> Iterator[None]:
+    """An OSError inside, such as that of a full disk, which knows no name, is a Failure that names the file."""
+    try:
+        yield
+    except OSError as error:
+        raise Failure(f"{path}: {error.strerror or error}") from error
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file; the old one stays until the new one is complete."""
+    temporary = partial(path)
+    with named(path):
+        temporary.write_text(text, encoding="utf-8", newline="")
+        os.replace(temporary, path)
+
+
+def partial(path: Path) -> Path:
+    """Where a file is written before it takes its place."""
+    return path.with_suffix(".partial")
