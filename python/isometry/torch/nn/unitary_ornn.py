@@ -11,6 +11,7 @@ from torch import Tensor
 from ... import _check
 from ..operators.householder import Householder
 from ._base import LayerKeywords
+from ._directions import reflecting, scaled
 from ._orthogonal import OrthogonalRNN
 
 
@@ -92,6 +93,7 @@ class UnitaryORNN(OrthogonalRNN):
         turns = torch.rand(self.hidden_size, dtype=torch.float64, device="cpu")
         return {"vectors": vectors, "phases": math.pi * (2 * turns - 1)}
 
-    def _argument(self, name: str, suffix: str) -> Tensor:
-        value = super()._argument(name, suffix)
-        return value.tril() if name == "vectors" else value
+    def _transition(self, suffix: str) -> Householder:
+        phases = self._argument("phases", suffix)
+        lower = self._argument("vectors", suffix).tril()
+        return reflecting(lambda vectors: Householder(vectors, phases=phases), lower, scaled)
