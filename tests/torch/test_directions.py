@@ -53,7 +53,7 @@ def test_decay_without_gradient_ends_no_training(name):
     assert all(not u.any() for u in vectors(own))
     if name not in ("soft-ornn", "ornn-soft"):  # which are orthogonal for some parameters only
         w = own.recurrent_matrix().detach()
-        assert it.metrics.orthogonality_error(w).max() < UNITARITY
+        assert it.orthogonality_error(w) < UNITARITY
     optimizer.zero_grad()
     own(draw(T, B, D))[0].abs().square().sum().backward()
     assert all(p.grad.isfinite().all() for p in own.parameters())
@@ -110,7 +110,7 @@ def test_scales(dtype):
     lengths = torch.tensor([info.tiny * info.eps, info.tiny, 1e-9, 1.0, 3.0, info.max], dtype=dtype)
     u = torch.stack((lengths, lengths / 2))
     out = scaled(u)
-    assert ((out[0] >= info.eps) & (out[0] <= 2)).all()
+    assert ((out[0] >= info.eps) & (out[0] < 4)).all()
     m, _ = torch.frexp(u[0])
     assert torch.equal(torch.frexp(out[0])[0], m)
     assert torch.equal(scaled(torch.zeros(3, 1, dtype=dtype)).T, torch.tensor([[0.0, 0.0, 1.0]], dtype=dtype))
