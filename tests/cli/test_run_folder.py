@@ -82,6 +82,7 @@ def test_files_that_cannot_be_written(tmp_path, limit, name):
     done = script(LIMITED, limit, *OPTIONS, "--iterations", 3, "--out", tmp_path / "run", check=False)
     assert done.returncode == 1 and done.stderr.startswith(f"isometry: {tmp_path}/run/{name}: "), done.stderr
     assert len(done.stderr.splitlines()) == 1
+    assert not list((tmp_path / "run").glob("*.partial")) and not (tmp_path / "run/.lock").exists()
 
 
 def test_rows_for_a_full_disk(tmp_path):

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from isometry.cli.build import make_layer
 from isometry.cli.errors import Failure, UsageError
-from isometry.cli.files import named, partial
+from isometry.cli.files import replacing
 from isometry.cli.network import Network
 from isometry.cli.session import Best, Session
 from isometry.cli.settings import Settings
@@ -68,9 +68,8 @@ def save(path: Path, session: Session) -> None:
         "best": None if best is None else [best.iteration, best.value],
         "last_is_best": session.last_is_best,
     }
-    temporary = partial(path)
     copies = {name: value.clone(memory_format=torch.contiguous_format) for name, value in tensors.items()}
-    with named(path):
+    with replacing(path) as temporary:
         try:
             save_file(copies, temporary, {KEY: json.dumps(facts)})
         except SafetensorError as error:  # of the disk
@@ -78,7 +77,6 @@ def save(path: Path, session: Session) -> None:
         umask = os.umask(0)
         os.umask(umask)
         temporary.chmod(0o666 & ~umask)  # safetensors creates files readable by the owner only
-        os.replace(temporary, path)
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from isometry.cli.errors import Failure
-from isometry.readers._file import decoded, regular
 
 
 def text_of(path: Path, kind: type[Exception] = Failure) -> str:
     """The text of a regular file in UTF-8, which may be empty; an error of this kind if there is none."""
+    from isometry.readers._file import decoded, regular  # not for `isometry bench`, which also runs on older builds
+
     try:
         return decoded(path, regular(path).read_bytes())
     except OSError as error:
@@ -41,14 +42,19 @@ def named(path: Path) -> Iterator[None]:
         raise Failure(f"{path}: {error.strerror or error}") from error
 
 
-def write_text(path: Path, text: str) -> None:
-    """Write a file; the old one stays until the new one is complete."""
-    temporary = partial(path)
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Where to write a file, which takes its place when it is complete; until then the old one stays."""
+    temporary = path.with_suffix(".partial")
     with named(path):
+        try:
+            yield temporary
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file with `replacing`."""
+    with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="")
-        os.replace(temporary, path)
-
-
-def partial(path: Path) -> Path:
-    """Where a file is written before it takes its place."""
-    return path.with_suffix(".partial")

@@ -6,7 +6,7 @@ batches since the row before; baseline; seconds since the start; orthogonality_e
 data, nan in rows that did not look at them. Numbers are written so that they read back exactly.
 
 scores.toml is written at the end: the iteration whose network is the best on held-out data, its scores on the test
-data, and the baselines.
+data, and the baselines. While a process trains the run it holds a lock on the file .lock.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import fcntl
 import io
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from typing import Any, NoReturn
@@ -72,8 +72,9 @@ class RunFolder:
                 raise Failure(f"{self.path}: another process trains this run") from error
             except OSError:  # a file system without locks
                 break
-            if self.lock.exists() and os.path.samestat(os.fstat(file.fileno()), self.lock.stat()):
-                break
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(file.fileno()), self.lock.stat()):
+                    break
             file.close()  # the process that had the lock has removed the file since it was opened
         try:
             yield
@@ -97,13 +98,15 @@ class RunFolder:
 
     def read_scores(self) -> dict[str, Any]:
         """What `write_scores` wrote; nothing before the end of the run."""
-        scores = toml_of(self.scores) if self.scores.exists() else {}
+        if not self.scores.exists():
+            return {}
+        scores = toml_of(self.scores)
+        if scores.keys() != {"iteration", "test", "baselines"}:
+            raise Failure(f"{self.scores} must hold iteration, test and baselines, not {list(scores)}")
         for name, value in scores.items():
-            numbers = value.values() if name != "iteration" and isinstance(value, dict) else [value]
-            if name not in ("iteration", "test", "baselines") or not all(type(n) in (int, float) for n in numbers):
-                raise Failure(f"{self.scores}: {name} = {value!r} is no part of it")
-        if scores and not scores.keys() >= {"iteration", "test"}:
-            raise Failure(f"{self.scores} lacks iteration or test")
+            found = {name: value} if name == "iteration" else value
+            if not isinstance(found, dict) or {type(number) for number in found.values()} - {int, float}:
+                raise Failure(f"{self.scores}: {name} = {value!r}: not of numbers")
         return scores
 
     def columns(self) -> dict[str, list[float]]:

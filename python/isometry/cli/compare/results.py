@@ -81,7 +81,7 @@ class Variant:
 
     name: str
     runs: list[Result]
-    again: list[Result]
+    again: Sequence[Result] = ()
 
     @classmethod
     def of(cls, name: str, found: Sequence[Result]) -> Variant:
