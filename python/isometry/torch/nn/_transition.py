@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from ..._rules import check_recurrence
 from ._base import RecurrentLayer
+from ._contract import check_weights
 
 
 class TransitionLayer(RecurrentLayer):
@@ -102,7 +103,10 @@ class TransitionLayer(RecurrentLayer):
             If the layer does not exist.
         ValueError
             If ``reverse`` is given for a layer that is not bidirectional.
+        TypeError
+            If the weights are neither float32 nor float64.
         """
+        check_weights(type(self).__name__, self.weight_ih_l0)
         matrix: Tensor = self._transition(self._suffix(layer, reverse)).matrix()
         return matrix
 
