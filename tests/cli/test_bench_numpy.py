@@ -6,25 +6,22 @@ import sys
 import numpy as np
 import pytest
 
+import isometry
 import reference
-from isometry.cli.bench import apply, batches
-from isometry.cli.bench import cayley as torch_cayley
-from isometry.cli.bench import householder as torch_householder
-from isometry.cli.bench.measure import Settings
-from isometry.cli.bench.numpy import activation, cayley, householder, lapack, process, recurrence
+from isometry.cli.bench.numpy import activation, cayley, householder, lapack, process, recurrence, rotations
 from isometry.cli.bench.numpy.sides import half_signs, libraries
-from isometry.cli.bench.row import worst
-from isometry.cli.bench.workloads import BATCHES, CAYLEY, REFLECTIONS, ROWS, Workload
+from isometry.cli.bench.row import Settings, worst
+from isometry.cli.bench.sizes import Sequences
 from isometry.cli.errors import Failure
 from subprocesses import run
 from tolerance import TIGHT, close
 
-SCORNN, FEW, MANY = (Workload("tiny", 6, m, 3, 9, 2) for m in (0, 2, 6))
+SCORNN, FEW, MANY = (Sequences("tiny", 6, m, 3, 9, 2) for m in (0, 2, 6))
 ROWS_OF = {
     "matrix": lambda: householder.matrix_rows(7, 3),
     "apply": lambda: householder.apply_rows("apply", 7, 3, 4),
-    "cayley": lambda: cayley.make_rows("cayley", (5, 5), half_signs(5)),
-    "batch": lambda: cayley.make_rows("batch", (3, 4, 4), None),
+    "cayley": lambda: cayley.make_rows("cayley", (5, 5), signed=True),
+    "batch": lambda: cayley.make_rows("batch", (3, 4, 4)),
     "scornn": lambda: recurrence.make_rows(SCORNN),
     "few": lambda: recurrence.make_rows(FEW),
     "many": lambda: recurrence.make_rows(MANY),
@@ -50,9 +47,9 @@ def test_the_peers_of_reflections_are_the_textbook(library):
     rng = np.random.default_rng(0)
     a = {"vectors": np.tril(rng.standard_normal((6, 4))), "x": rng.standard_normal((3, 6))}
     w = reference.householder(a["vectors"])
-    for side in (householder.matrix_by(library), *lapack.orgqr()):
+    for side in (householder.matrix_by(library), *lapack.peers(lapack.orgqr)):
         close(side.forward(a), w, TIGHT, side.name)
-    for side in (householder.apply_by(library), *lapack.ormqr()):
+    for side in (householder.apply_by(library), *lapack.peers(lapack.ormqr)):
         close(side.forward(a), a["x"] @ w.T, TIGHT, side.name)
     ct = rng.standard_normal((6, 6))
     gradient = householder.matrix_by(library).back(a | {"ct": ct})["vectors"]
@@ -101,15 +98,24 @@ def test_modrelu_is_the_textbook():
     z, ct, bias = rng.standard_normal((5, 4)), rng.standard_normal((5, 4)), np.full(4, activation.CUT)
     (value, back) = activation.make_rows(5, 4)
     close(activation.formulas.modrelu(z, bias, np.empty_like(z)), reference.activate(z, "modrelu", bias), TIGHT)
-    found = activation.numpy_back({"z": z, "ct": ct, "bias": bias})
+    found = activation.formulas.modrelu_vjp({"z": z, "ct": ct, "bias": bias})
     for gradient, expected in zip(found.values(), reference.activate_vjp(z, "modrelu", ct, bias), strict=True):
         close(gradient, expected, TIGHT)
     assert value.flops == back.flops == 0
 
 
-def test_the_sizes_are_those_of_the_other_groups():
-    assert set(REFLECTIONS) == set(torch_householder.SIZES) and set(ROWS) == set(apply.SIZES)
-    assert set(CAYLEY) == set(torch_cayley.SIZES) and set(BATCHES) == set(batches.SIZES)
+@pytest.mark.parametrize("law", [isometry.Cayley, isometry.Exponential])
+def test_rotations_of_space_are_the_textbook(law):
+    """The closed forms of the reference, and both ways that are timed."""
+    (row,) = rotations.make_row(law, 7)
+    rng = np.random.default_rng(0)
+    a = {"upper": rng.standard_normal((7, 3)), "x": rng.standard_normal((7, 3))}
+    closed = rotations.rodrigues if law is isometry.Exponential else rotations.euler
+    textbook = reference.exponential if law is isometry.Exponential else reference.cayley
+    for k in range(7):
+        close(closed(a)[k], textbook(a["upper"][k]) @ a["x"][k], TIGHT)
+    for side in (row.ours, *row.peers):
+        assert worst(side.results(), row.reference(), row.tolerance)[0] <= 1, side.name
 
 
 HIDING = """

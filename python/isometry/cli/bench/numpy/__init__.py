@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from isometry.cli.bench.numpy import activation, cayley, householder, recurrence
+from isometry.cli.bench.numpy import activation, cayley, householder, recurrence, rotations
 from isometry.cli.bench.row import Row
 
 
 def rows() -> Iterator[Row]:
-    for module in (householder, cayley, recurrence, activation):
+    for module in (householder, cayley, rotations, recurrence, activation):
         yield from module.rows()

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from isometry.cli.bench.numpy.sides import Array, Library
+from isometry.cli.bench.numpy.sides import NUMPY, Array, Arrays, Library
 
 
 def upper(gram: Array) -> Array:
@@ -37,13 +37,13 @@ def wy_apply(u: Array, x: Array, library: Library) -> Array:
     return x - library.triangular(upper(u.T @ u), (x @ u).T, False).T @ u.T
 
 
-def wy_apply_vjp(u: Array, x: Array, ct: Array, library: Library) -> tuple[Array, Array]:
-    """(U_bar, x_bar) for y = x - z U^T, z T^T = c, c = x U."""
+def wy_apply_vjp(u: Array, x: Array, ct: Array, library: Library) -> Arrays:
+    """U_bar and x_bar for y = x - z U^T, z T^T = c, c = x U."""
     t = upper(u.T @ u)
     z = library.triangular(t, (x @ u).T, False).T
     c_bar = -library.triangular(t, (ct @ u).T, True).T
     m = upper(c_bar.T @ z)
-    return x.T @ c_bar - ct.T @ z - u @ (m + m.T), ct + c_bar @ u.T
+    return {"vectors": x.T @ c_bar - ct.T @ z - u @ (m + m.T), "x": ct + c_bar @ u.T}
 
 
 def loop_apply(u: Array, x: Array) -> Array:
@@ -60,7 +60,7 @@ def skew(p: Array) -> Array:
     return a - np.swapaxes(a, -1, -2)
 
 
-def cayley_solve(p: Array, signs: Array | float) -> Array:
+def cayley_solve(p: Array, signs: Array) -> Array:
     """W = (I + A)^-1 (I - A) D."""
     a, eye = skew(p), np.eye(p.shape[-1], dtype=p.dtype)
     w = np.linalg.solve(eye + a, eye - a)
@@ -68,7 +68,7 @@ def cayley_solve(p: Array, signs: Array | float) -> Array:
     return w
 
 
-def cayley_solve_vjp(p: Array, signs: Array | float, ct: Array) -> Array:
+def cayley_solve_vjp(p: Array, signs: Array, ct: Array) -> Array:
     """A_bar for (I + A) dW D = -dA (I + W D); the packed gradient is its upper triangle."""
     a, eye = skew(p), np.eye(p.shape[-1], dtype=p.dtype)
     w = np.linalg.solve(eye + a, eye - a)
@@ -77,7 +77,7 @@ def cayley_solve_vjp(p: Array, signs: Array | float, ct: Array) -> Array:
     return np.swapaxes(full, -1, -2) - full
 
 
-def cayley_inverse(p: Array, signs: Array | float, library: Library) -> Array:
+def cayley_inverse(p: Array, signs: Array, library: Library) -> Array:
     """W = (2 (I + A)^-1 - I) D."""
     w = library.inverse(np.eye(p.shape[-1], dtype=p.dtype) + skew(p))
     w *= 2
@@ -86,12 +86,30 @@ def cayley_inverse(p: Array, signs: Array | float, library: Library) -> Array:
     return w
 
 
-def cayley_inverse_vjp(p: Array, signs: Array | float, ct: Array, library: Library) -> Array:
+def cayley_inverse_vjp(p: Array, signs: Array, ct: Array, library: Library) -> Array:
     """V^T - V with V = 2 S^T W_bar D S^T, S = (I + A)^-1 (Theorem 3.2 of the scaled-Cayley paper)."""
-    transposed = np.swapaxes(library.inverse(np.eye(p.shape[-1], dtype=p.dtype) + skew(p)), -1, -2)
-    v = transposed @ (ct * signs) @ transposed
+    return _pulled(library.inverse(np.eye(p.shape[-1], dtype=p.dtype) + skew(p)), ct * signs)
+
+
+def _pulled(s: Array, ct: Array) -> Array:
+    transposed = np.swapaxes(s, -1, -2)
+    v = transposed @ ct @ transposed
     v *= 2
     return np.swapaxes(v, -1, -2) - v
+
+
+def cayley_checked(p: Array, signs: Array) -> Array:
+    """W with its residual checked, for the reference, since batched solves are wrong on some CPUs."""
+    w, a, eye = cayley_inverse(p, signs, NUMPY), skew(p), np.eye(p.shape[-1])
+    residual = float(np.abs((eye + a) @ (w * signs) - (eye - a)).max())
+    if residual > 1e-10:
+        raise ArithmeticError(f"the float64 reference has a residual of {residual:.1e}")
+    return w
+
+
+def cayley_checked_vjp(p: Array, signs: Array, ct: Array) -> Array:
+    """The same as of cayley_inverse, with the inverse from the checked W: 2 S = W D + I."""
+    return _pulled((cayley_checked(p, signs) * signs + np.eye(p.shape[-1])) / 2, ct * signs)
 
 
 def packed(matrix: Array) -> Array:
@@ -109,10 +127,10 @@ def modrelu(z: Array, bias: Array, out: Array) -> Array:
     return out
 
 
-def modrelu_vjp(z: Array, ct: Array, bias: Array) -> tuple[Array, Array]:
-    """(z_bar, b_bar): where modReLU is not 0, z_bar is the cotangent, and b_bar its part along sign(z)."""
-    bar = ct * (np.abs(z) + bias > 0)
-    return bar, (np.sign(z) * bar).sum(axis=tuple(range(z.ndim - 1)))
+def modrelu_vjp(a: Arrays) -> Arrays:
+    """z_bar and b_bar: where modReLU is not 0, z_bar is the cotangent, and b_bar its part along sign(z)."""
+    bar = a["ct"] * (np.abs(a["z"]) + a["bias"] > 0)
+    return {"z": bar, "bias": (np.sign(a["z"]) * bar).sum(0)}
 
 
 def leaky_relu(z: Array, slope: float, out: Array) -> Array:

@@ -12,11 +12,9 @@ import numpy as np
 
 import isometry
 from isometry.cli.bench.numpy import formulas, lapack
-from isometry.cli.bench.numpy.sides import Array, Arrays, Library, Problem, Side, libraries, normal, rows_of
+from isometry.cli.bench.numpy.sides import Arrays, Library, Side, libraries, normal, rows_of
 from isometry.cli.bench.row import Row
-from isometry.cli.bench.workloads import REFLECTIONS, ROWS
-
-LONGEST_LOOP = 128
+from isometry.cli.bench.sizes import LONGEST_LOOP, REFLECTIONS, ROWS
 
 
 def rows() -> Iterator[Row]:
@@ -28,18 +26,35 @@ def rows() -> Iterator[Row]:
 
 
 def matrix_rows(n: int, m: int) -> Iterator[Row]:
-    ours = Side(
-        "isometry",
-        lambda a: isometry.Householder(a["vectors"]).matrix(),
-        lambda a: isometry.Householder(a["vectors"]).matrix_vjp(a["ct"]),
-    )
     return rows_of(
         f"householder matrix {n}/{m}",
-        Problem(lambda rng: {"vectors": np.tril(normal(rng, n, m)), "ct": normal(rng, n, n)}),
-        ours,
-        [*map(matrix_by, libraries()), *lapack.orgqr()],
+        lambda rng: {"vectors": np.tril(normal(rng, n, m)), "ct": normal(rng, n, n)},
+        Side("isometry", lambda a: reflections(a).matrix(), lambda a: reflections(a).matrix_vjp(a["ct"])),
+        [*map(matrix_by, libraries()), *lapack.peers(lapack.orgqr)],
         (2.0 * n * n * m + 2.0 * n * m * m + m**3 / 3, 4.0 * n * n * m + 7.0 * n * m * m + m**3 / 3),
     )
+
+
+def apply_rows(name: str, n: int, m: int, batch: int) -> Iterator[Row]:
+    def back(a: Arrays) -> Arrays:
+        gradients, x = reflections(a).apply_vjp(a["x"], a["ct"])
+        return {**gradients, "x": x}
+
+    looped = Side("numpy loop over reflections", lambda a: formulas.loop_apply(a["vectors"], a["x"]))
+    return rows_of(
+        name,
+        lambda rng: {"vectors": np.tril(normal(rng, n, m)), "x": normal(rng, batch, n), "ct": normal(rng, batch, n)},
+        Side("isometry", lambda a: reflections(a).apply(a["x"]), back),
+        [*map(apply_by, libraries()), *lapack.peers(lapack.ormqr), *([looped] if m <= LONGEST_LOOP else [])],
+        (
+            4.0 * n * m * batch + 1.0 * m * m * batch + 1.0 * n * m * m,
+            10.0 * n * m * batch + 4.0 * m * m * batch + 3.0 * n * m * m,
+        ),
+    )
+
+
+def reflections(a: Arrays) -> isometry.Householder:
+    return isometry.Householder(a["vectors"])
 
 
 def matrix_by(library: Library) -> Side:
@@ -50,36 +65,9 @@ def matrix_by(library: Library) -> Side:
     )
 
 
-def apply_rows(name: str, n: int, m: int, batch: int) -> Iterator[Row]:
-    def back(a: Arrays) -> Arrays:
-        gradients, x = isometry.Householder(a["vectors"]).apply_vjp(a["x"], a["ct"])
-        return {**gradients, "x": x}
-
-    def draw(rng: np.random.Generator) -> Arrays:
-        return {"vectors": np.tril(normal(rng, n, m)), "x": normal(rng, batch, n), "ct": normal(rng, batch, n)}
-
-    peers = [*map(apply_by, libraries()), *lapack.ormqr()]
-    if m <= LONGEST_LOOP:
-        forward = lambda a: formulas.loop_apply(a["vectors"], a["x"])
-        peers.append(Side("numpy loop over reflections", forward, None))
-    return rows_of(
-        name,
-        Problem(draw),
-        Side("isometry", lambda a: isometry.Householder(a["vectors"]).apply(a["x"]), back),
-        peers,
-        (
-            4.0 * n * m * batch + 1.0 * m * m * batch + 1.0 * n * m * m,
-            10.0 * n * m * batch + 4.0 * m * m * batch + 3.0 * n * m * m,
-        ),
-    )
-
-
 def apply_by(library: Library) -> Side:
-    def forward(a: Arrays) -> Array:
-        return formulas.wy_apply(a["vectors"], a["x"], library)
-
-    def back(a: Arrays) -> Arrays:
-        vectors, x = formulas.wy_apply_vjp(a["vectors"], a["x"], a["ct"], library)
-        return {"vectors": vectors, "x": x}
-
-    return Side(f"{library.name} compact WY", forward, back)
+    return Side(
+        f"{library.name} compact WY",
+        lambda a: formulas.wy_apply(a["vectors"], a["x"], library),
+        lambda a: formulas.wy_apply_vjp(a["vectors"], a["x"], a["ct"], library),
+    )

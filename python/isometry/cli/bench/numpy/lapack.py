@@ -2,42 +2,39 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from isometry.cli.bench.numpy.sides import Array, Arrays, Side, has_scipy
+from isometry.cli.bench.numpy.sides import SCIPY, Array, Arrays, Side
 
 BLOCK = 64  # rows of workspace, for which LAPACK uses its blocked route
 
 
-def orgqr() -> list[Side]:
-    """W by ?orgqr; empty without SciPy."""
-    if not has_scipy():
-        return []
+def peers(forward: Callable[[Arrays], Array]) -> list[Side]:
+    """One of the functions below as a side; none without SciPy."""
+    return [Side(f"scipy.linalg.lapack {forward.__name__}", forward)] if SCIPY else []
+
+
+def orgqr(arrays: Arrays) -> Array:
+    """W by ?orgqr."""
     from scipy.linalg import lapack
 
-    def forward(arrays: Arrays) -> Array:
-        u = arrays["vectors"]
-        n, m = u.shape
-        a = np.zeros((n, n), u.dtype, order="F")
-        a[:, :m], tau = normalised(u)
-        return getattr(lapack, letter(u) + "orgqr")(a, tau, lwork=BLOCK * n, overwrite_a=1)[0]
-
-    return [Side("scipy.linalg.lapack orgqr", forward, None)]
+    u = arrays["vectors"]
+    n, m = u.shape
+    a = np.zeros((n, n), u.dtype, order="F")
+    a[:, :m], tau = normalised(u)
+    return getattr(lapack, letter(u) + "orgqr")(a, tau, lwork=BLOCK * n, overwrite_a=1)[0]
 
 
-def ormqr() -> list[Side]:
-    """Rows times W^T by ?ormqr, whose columns are these rows; empty without SciPy."""
-    if not has_scipy():
-        return []
+def ormqr(arrays: Arrays) -> Array:
+    """Rows times W^T by ?ormqr, whose columns are these rows."""
     from scipy.linalg import lapack
 
-    def forward(arrays: Arrays) -> Array:
-        u, x = arrays["vectors"], arrays["x"]
-        v, tau = normalised(u)
-        work = BLOCK * (len(x) + BLOCK + 1)
-        return getattr(lapack, letter(u) + "ormqr")("L", "N", np.asfortranarray(v), tau, x.T, work)[0].T
-
-    return [Side("scipy.linalg.lapack ormqr", forward, None)]
+    u, x = arrays["vectors"], arrays["x"]
+    v, tau = normalised(u)
+    work = BLOCK * (len(x) + BLOCK + 1)
+    return getattr(lapack, letter(u) + "ormqr")("L", "N", np.asfortranarray(v), tau, x.T, work)[0].T
 
 
 def normalised(u: Array) -> tuple[Array, Array]:
