@@ -7,6 +7,7 @@ from functools import cache
 import numpy as np
 import pytest
 
+from isometry.cli.bench.row import worst
 from subprocesses import ROOT, run
 
 BENCH = str(ROOT / "benches/bench.py")
@@ -18,10 +19,11 @@ def modules():
     sys.path.insert(0, str(ROOT / "benches"))
     try:
         import bench
-        from rows import memory, overhead, training
+        import lines
+        from rows import memory, training
     finally:
         sys.path.remove(str(ROOT / "benches"))
-    return bench, memory, overhead, training
+    return bench, memory, training, lines
 
 
 def test_it_runs_groups_with_the_options_of_the_command(tmp_path, capsys):
@@ -70,3 +72,28 @@ def test_the_peak_does_not_know_the_parent():
     del ballast
     if short["peak"] is not None:
         assert memory.slope(short["peak"], long["peak"], 800 * memory.BATCH * memory.N * 4) == pytest.approx(1, abs=0.5)
+
+
+def test_both_sides_of_a_training_step_compute_the_same():
+    (row,) = modules()[2].rows()
+    found = row.reference()
+    for side in (row.ours, *row.peers):
+        assert worst(side.results(), found, row.tolerance)[0] <= 1, side.name
+
+
+def test_lines_of_code(tmp_path, capsys):
+    """Neither blank lines, nor docstrings, nor comments; the tests of a Rust file stand apart."""
+    lines = modules()[3]
+    assert (
+        lines.python_lines(
+            '"""Of a\nmodule."""\n\nx = """a\nb"""  # why\n\n# what\ndef f():\n    "doc"\n    return x\n'
+        )
+        == 4
+    )
+    assert lines.rust_lines('//! doc\n\nfn f() { // why\n    g("// no comment");\n    /* two\n    lines */\n}\n') == 3
+    source = tmp_path / "rust/core/src/lib.rs"
+    source.parent.mkdir(parents=True)
+    source.write_text("fn f() {}\n\n#[cfg(test)]\nmod tests {\n    fn g() {}\n}\n")
+    lines.main([str(tmp_path)])
+    table = {line[:18].strip(): line.split()[-2:] for line in capsys.readouterr().out.splitlines()[1:]}
+    assert table["rust/core"] == ["1", "2"] and table["rust tests"] == ["4", "4"] and table["all"] == ["5", "6"]
