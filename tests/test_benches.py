@@ -84,12 +84,8 @@ def test_both_sides_of_a_training_step_compute_the_same():
 def test_lines_of_code(tmp_path, capsys):
     """Neither blank lines, nor docstrings, nor comments; the tests of a Rust file stand apart."""
     lines = modules()[3]
-    assert (
-        lines.python_lines(
-            '"""Of a\nmodule."""\n\nx = """a\nb"""  # why\n\n# what\ndef f():\n    "doc"\n    return x\n'
-        )
-        == 4
-    )
+    python = '"""Of a\nmodule."""\n\nx = """a\nb"""  # why\n\n# what\ndef f():\n    "doc"\n    return x\n'
+    assert lines.python_lines(python) == 4
     assert lines.rust_lines('//! doc\n\nfn f() { // why\n    g("// no comment");\n    /* two\n    lines */\n}\n') == 3
     source = tmp_path / "rust/core/src/lib.rs"
     source.parent.mkdir(parents=True)

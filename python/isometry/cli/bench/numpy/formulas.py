@@ -8,6 +8,8 @@ import numpy as np
 
 from isometry.cli.bench.numpy.sides import NUMPY, Array, Arrays, Library
 
+BLOCK = 64  # rows of workspace, for which LAPACK uses its blocked route
+
 
 def upper(gram: Array) -> Array:
     """striu(M) + diag(M) / 2."""
@@ -52,6 +54,35 @@ def loop_apply(u: Array, x: Array) -> Array:
     for k in range(u.shape[1] - 1, -1, -1):
         x -= np.outer(x @ u[:, k], (2 / norms[k]) * u[:, k])
     return x
+
+
+def orgqr(u: Array) -> Array:
+    """W by LAPACK, of lower-trapezoidal vectors."""
+    from scipy.linalg import lapack
+
+    n, m = u.shape
+    a = np.zeros((n, n), u.dtype, order="F")
+    a[:, :m], tau = normalised(u)
+    return getattr(lapack, letter(u) + "orgqr")(a, tau, lwork=BLOCK * n, overwrite_a=1)[0]
+
+
+def ormqr(u: Array, x: Array) -> Array:
+    """Rows of x times W^T by LAPACK, whose columns are these rows."""
+    from scipy.linalg import lapack
+
+    v, tau = normalised(u)
+    work = BLOCK * (len(x) + BLOCK + 1)
+    return getattr(lapack, letter(u) + "ormqr")("L", "N", np.asfortranarray(v), tau, x.T, work)[0].T
+
+
+def normalised(u: Array) -> tuple[Array, Array]:
+    """LAPACK's form: tau = 2 / ||v||^2 and a unit diagonal, which it does not read."""
+    v = u / np.diagonal(u)
+    return v, 2 / np.einsum("ij,ij->j", v, v)
+
+
+def letter(a: Array) -> str:
+    return "s" if a.dtype == np.float32 else "d"
 
 
 def skew(p: Array) -> Array:
@@ -115,6 +146,25 @@ def cayley_checked_vjp(p: Array, signs: Array, ct: Array) -> Array:
 def packed(matrix: Array) -> Array:
     """The strict upper triangle, row by row."""
     return matrix[(..., *np.triu_indices(matrix.shape[-1], 1))]
+
+
+def turned_exponential(upper: Array, x: Array) -> Array:
+    """exp(A) x in R^3: s = sin(t) / t, c = (1 - cos(t)) / t^2 of the angle t = ||w||."""
+    t = np.linalg.norm(upper, axis=-1, keepdims=True)
+    return turned(upper, np.sinc(t / np.pi), np.sinc(t / (2 * np.pi)) ** 2 / 2, x)
+
+
+def turned_cayley(upper: Array, x: Array) -> Array:
+    """(I + A)^-1 (I - A) x in R^3: s = -2 / (1 + t^2), c = 2 / (1 + t^2)."""
+    scale = 2 / (1 + np.square(upper).sum(-1, keepdims=True))
+    return turned(upper, -scale, scale, x)
+
+
+def turned(upper: Array, s: Array, c: Array, x: Array) -> Array:
+    """x + s A x + c A^2 x, where A x is a cross product."""
+    w = upper[..., ::-1] * (-1.0, 1.0, -1.0)
+    once = np.cross(w, x)
+    return x + s * once + c * np.cross(w, once)
 
 
 def modrelu(z: Array, bias: Array, out: Array) -> Array:
