@@ -91,8 +91,8 @@ def apply_by(library: Library) -> Side:
 
 LOOP = Side("numpy loop over reflections", lambda a: formulas.loop_apply(a["vectors"], a["x"]))
 # LAPACK's own products, through SciPy: values only, of lower-trapezoidal vectors
-ORGQR = [Side("scipy.linalg.lapack orgqr", lambda a: formulas.orgqr(a["vectors"]))] * SCIPY
-ORMQR = [Side("scipy.linalg.lapack ormqr", lambda a: formulas.ormqr(a["vectors"], a["x"]))] * SCIPY
+ORGQR = [Side("scipy.linalg.lapack orgqr", lambda a: formulas.orgqr(a["vectors"]))] if SCIPY else []
+ORMQR = [Side("scipy.linalg.lapack ormqr", lambda a: formulas.ormqr(a["vectors"], a["x"]))] if SCIPY else []
 
 
 # ---------------------------------------------------------------- Cayley transforms
