@@ -10,16 +10,12 @@ from torch import Tensor
 
 from ... import _check, _core, _tolerance
 from ..._objects._skew import real_upper
-from ..._objects.cayley import CAYLEY, FROM_MATRIX, not_skew, singular_skew
+from ..._objects.cayley import CAYLEY, FROM_MATRIX, not_skew
 from ..._objects.cayley import negative_ones as split
 from .. import formulas
 from .._function import COMPLEX_OF, REAL_OF, array, dtype_name, room, visible
 from ._declared import Declared
 from ._operator import Arguments, drawn, real_tensor, tensor
-
-# Most Newton-Schulz steps; each squares the distance from unitary.
-_STEPS = 6
-
 
 class Cayley(Declared, declaration=CAYLEY, matrix=formulas.cayley.matrix):
     """W = (I + A)^{-1} (I - A) D for a skew-symmetric or skew-Hermitian A; orthogonal or unitary for all arguments.
@@ -46,13 +42,14 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formulas.cayley.matrix):
 
     Notes
     -----
-    On the CPU, forward mode included, for every finite value of the parameters W is orthogonal or unitary, with
-    max|W^H W - I| below 20 n eps, or the call that forms it raises a ValueError that names `upper`. The error marks
-    the limit of double precision: if A is singular, as every real A of odd n is, I + A is numerically singular for
-    ||A|| around 1/eps of float64, 4.5e15, and beyond. NaN arises from NaN and infinity only.
+    On the CPU, in every mode, for every finite value of the parameters W is orthogonal or unitary, with max|W^H W - I|
+    below 20 n eps, or the call that forms it raises a ValueError that names `upper`. The error marks the limit of
+    double precision: if A is singular, as every real A of odd n is, I + A is numerically singular for ||A|| around
+    1/eps of float64, 4.5e15, and beyond. NaN arises from NaN and infinity only. Inside torch.func and where gradients
+    are themselves differentiated, derivatives are exact up to order 7.
 
-    Inside torch.func, torch.compile and other tracers, and on other devices, values are not checked: W is the result
-    of torch.linalg.solve for I + A in the precision of the arguments, orthogonal up to about ||A|| eps.
+    On other devices values are not checked: W is the result of torch.linalg.solve for I + A in the precision of the
+    arguments, orthogonal up to about ||A|| eps.
 
     References
     ----------
@@ -231,30 +228,7 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formulas.cayley.matrix):
 
 
 def _matrix_seen(upper: Tensor, rest: Sequence[Tensor | None]) -> Tensor:
-    """The formula where values can be seen (forward mode): W as orthogonal as the kernel makes it, or a ValueError.
-
-    Computed in double precision, then W <- W (3 I - W^H W) / 2 until W is orthogonal. NaN and infinity pass.
-    """
-    diagonal, signs, phases = (None if t is None else t.double() for t in rest)
-    try:
-        wide = upper.to(torch.promote_types(upper.dtype, torch.float64))
-        w = formulas.cayley.matrix(wide, diagonal, signs, phases)
-    except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
-        singular_skew()
-    if not all(t is None or t.isfinite().all() for t in (upper, *rest)):
-        return w.to(upper.dtype)
-    n = w.shape[-1]
-    eye = torch.eye(n, dtype=w.dtype, device=w.device)
-    for _ in range(_STEPS):
-        gap = w.mH @ w - eye
-        if _size(gap) <= n * torch.finfo(w.dtype).eps:
-            break
-        w = w - 0.5 * (w @ gap)
-    if not _size(w.mH @ w - eye) <= n * torch.finfo(upper.dtype).eps:
-        singular_skew()
-    return w.to(upper.dtype)
-
-
-def _size(gap: Tensor) -> float:
-    """The largest modulus of an entry."""
-    return float(gap.detach().abs().max())
+    """The formula where values can be seen (forward mode), in double precision, so that a tangent -2 S dA S is
+    accurate where S is small."""
+    wide = upper.to(torch.promote_types(upper.dtype, torch.float64))
+    return formulas.cayley.matrix(wide, *(None if t is None else t.double() for t in rest)).to(upper.dtype)
