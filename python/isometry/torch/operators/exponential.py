@@ -37,9 +37,10 @@ class Exponential(Declared, declaration=EXPONENTIAL, matrix=formulas.exponential
 
     Notes
     -----
-    On the CPU max|W^H W - I| stays below 20 n eps for all finite values, in the values and in reverse mode, whose
-    gradient is exact; angles are known to about ||A|| eps. Costs as in the NumPy face. Other modes and devices use
-    `torch.linalg.matrix_exp`.
+    max|W^H W - I| stays below 20 n eps for all finite values, in every mode and on every device; angles, and gradients
+    relative to the cotangent, are known to about ||A|| eps. Costs as in the NumPy face. Inside torch.func, in graphs of
+    torch.compile around it and on other devices the number of squarings cannot depend on ||A||: W then costs 36
+    products in single precision, 73 in double precision, and its gradient twice as many.
 
     References
     ----------
