@@ -40,7 +40,9 @@ def test_margin_one_keeps_small_singular_values(dtype):
     for sigma in (
         np.diag(iso.BoundedSvd(u, p, u, margin=1.0).matrix()),
         iso.BoundedSvd(u, p, u, margin=1.0).apply(np.ones(5, dtype)),
-        formulas.bounded_svd.matrix(*map(torch.from_numpy, (u, p, u)), torch.tensor(1.0, dtype=torch.from_numpy(p).dtype))
+        formulas.bounded_svd.matrix(
+            *map(torch.from_numpy, (u, p, u)), torch.tensor(1.0, dtype=torch.from_numpy(p).dtype)
+        )
         .diagonal()
         .numpy(),
         np.diag(ref.bounded_svd(u, p, u, 1.0)),

@@ -211,7 +211,9 @@ MODES = {
     "grad": lambda f: torch.func.grad(f),
     "of a batch": lambda f: lambda u: torch.func.vmap(torch.func.grad(f))(torch.stack([u, 2 * u]))[0],
     "forward": lambda f: torch.func.jacfwd(f),
-    "differentiable": lambda f: lambda u: torch.autograd.grad(f(v := u.clone().requires_grad_()), v, create_graph=True)[0],
+    "differentiable": lambda f: (
+        lambda u: torch.autograd.grad(f(v := u.clone().requires_grad_()), v, create_graph=True)[0]
+    ),
     "compiled": lambda f: torch.compile(torch.func.grad(f), backend="aot_eager", fullgraph=True),
 }
 

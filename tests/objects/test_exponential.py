@@ -63,7 +63,9 @@ def test_any_norm_gives_an_orthogonal_matrix(batch, n, norm, dtype, seed):
 def test_the_formula_gives_an_orthogonal_matrix(n, norm, dtype, seed):
     """What transforms of torch.func and other devices compute: the kernel's W up to its condition."""
     arguments = drawn(seed, n, dtype, (3,), norm)
-    w = torch.func.vmap(lambda own: it.Exponential(**own).matrix())({k: torch.from_numpy(a) for k, a in arguments.items()})
+    w = torch.func.vmap(lambda own: it.Exponential(**own).matrix())(
+        {k: torch.from_numpy(a) for k, a in arguments.items()}
+    )
     assert it.orthogonality_error(w).max() < UNITARITY
     if norm * eps(real_of(dtype)) < 1e-3:
         close(w.numpy(), iso.Exponential(**arguments).matrix(), forward(dtype, n, 1 + norm))

@@ -41,9 +41,7 @@ def _(upper: Tensor, _diagonal: Tensor | None) -> Tensor:
 
 
 @_values.register_vmap
-def _(
-    info: object, dims: tuple[int | None, ...], upper: Tensor, diagonal: Tensor | None
-) -> tuple[Tensor, int]:
+def _(info: object, dims: tuple[int | None, ...], upper: Tensor, diagonal: Tensor | None) -> tuple[Tensor, int]:
     size: int = info.batch_size  # type: ignore[attr-defined]
 
     def leading(t: Tensor, dim: int | None) -> Tensor:

@@ -9,13 +9,15 @@ import torch
 from torch import Tensor
 
 from ... import _check, _core, _tolerance
-from ..._objects._skew import real_upper
+from ..._objects._skew import half_turn, real_upper
+from ..._objects._skew import rotvec as check_rotvec
 from ..._objects.cayley import CAYLEY, FROM_MATRIX, not_skew
 from ..._objects.cayley import negative_ones as split
 from .. import formulas
 from .._function import COMPLEX_OF, REAL_OF, array, dtype_name, room, visible
 from ._declared import Declared
 from ._operator import Arguments, drawn, real_tensor, tensor
+
 
 class Cayley(Declared, declaration=CAYLEY, matrix=formulas.cayley.matrix):
     """W = (I + A)^{-1} (I - A) D for a skew-symmetric or skew-Hermitian A; orthogonal or unitary for all arguments.
@@ -25,7 +27,8 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formulas.cayley.matrix):
     Parameters
     ----------
     upper : Tensor, shape (*, n (n - 1) / 2)
-        A[i, j] for i < j, row by row, real or complex; A[j, i] = -conj(A[i, j]).
+        A[i, j] for i < j, row by row, real or complex; A[j, i] = -conj(A[i, j]). A tensor of shape (3, 3) is a stack of
+        three rotations of R^3, not one A: see `from_skew`.
     diagonal : Tensor, shape (*, n), optional
         A[j, j] = i diagonal[j], real; only with a complex upper.
     signs : Tensor, shape (*, n), optional
@@ -120,6 +123,34 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formulas.cayley.matrix):
         row, column = torch.triu_indices(n, n, 1, device=a.device)
         diagonal = a.diagonal(dim1=-2, dim2=-1).imag if a.is_complex() else None
         return cls(a[..., row, column], diagonal=diagonal)
+
+    @classmethod
+    def from_rotvec(cls, rotvec: Tensor) -> Cayley:
+        """The rotation of R^3 about the axis r by the angle |r|, right-handed; differentiable.
+
+        Parameters
+        ----------
+        rotvec : Tensor, shape (*, 3), real
+            r. A x = -tan(|r| / 2) / |r| r cross x, the Rodrigues parameters. |r| must be no odd multiple of pi, a
+            ValueError where values can be read.
+
+        Examples
+        --------
+        >>> import math, torch, isometry.torch as it
+        >>> it.Cayley.from_rotvec(torch.tensor([0.0, 0.0, math.pi / 2])).apply(torch.eye(3)[0]).round() + 0.0
+        tensor([0., 1., 0.])
+        """
+        r = tensor("rotvec", rotvec)
+        check_rotvec(tuple(r.shape), dtype_name(r.dtype))
+        square = r.square().sum(-1, keepdim=True)
+        small = square < torch.finfo(r.dtype).eps ** 0.5
+        angle = torch.where(small, 1, square).sqrt()
+        half = angle / 2
+        if visible(r) and (half.cos().abs() <= torch.finfo(r.dtype).eps * angle).any():
+            half_turn()
+        # tan(t / 2) / t = 1/2 + t^2 / 24 + t^4 / 240 + ..., smooth at 0
+        r = r * torch.where(small, 0.5 + square / 24 + square.square() / 240, half.tan() / angle)
+        return cls(torch.stack((r[..., 2], -r[..., 1], r[..., 0]), -1))
 
     @classmethod
     def from_matrix(
