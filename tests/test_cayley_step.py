@@ -134,7 +134,7 @@ def test_a_step_in_every_mode(dtype):
     each = torch.func.vmap(torch.func.grad(lambda g: score(w, g)))
     ways = {
         "vmap": each,
-        "graph": lambda g: torch.autograd.grad(sum(score(w, one) for one in own), own, create_graph=True)[0].detach(),
+        "graph": lambda _: torch.autograd.grad(sum(score(w, one) for one in own), own, create_graph=True)[0].detach(),
         "compiled": torch.compile(each, backend="aot_eager", fullgraph=True),
     }
     for name, way in ways.items():

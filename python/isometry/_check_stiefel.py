@@ -25,8 +25,8 @@ def step(w: Shape, gradient: Shape) -> None:
 def too_long(argument: str) -> NoReturn:
     """A rate with which I + rate/2 A has lost the I."""
     raise ValueError(
-        f"{argument} must keep rate/2 ||A||, A = G W^H - W G^H, finite and below 1/eps of float64, 4.5e15: with this one "
-        "I + rate/2 A is numerically singular, and the next W would not be orthogonal"
+        f"{argument} must keep rate/2 ||A||, A = G W^H - W G^H, finite and below 1/eps of float64, 4.5e15: with this "
+        "one I + rate/2 A is numerically singular, and the next W would not be orthogonal"
     )
 
 

@@ -1,11 +1,12 @@
 """W = (I + A)^{-1} (I - A) D: the scaled Cayley transform.
 
-On the CPU the kernel computes the values, in every mode: LAPACK's batched solves depend on threads. With 2 S_0 = I + W_0
-of those values, A = A_0 + X and X = 0 in value,
+On the CPU the kernel computes the values in every mode, since LAPACK's batched solves depend on threads. Derivatives
+come from a series around them: with A_0, W_0 the values of A and W, constant for differentiation, and X = A - A_0,
+which is zero in value,
 
-    (I + A)^{-1} = S_0 (I + X S_0)^{-1},     W = W_0 + 2 S_0 (-Z + Z^2 - Z^3 + ...),     Z = X S_0,
+    2 S_0 = I + W_0,     Z = X S_0,     W = 2 (I + A_0 + X)^{-1} - I = W_0 + 2 S_0 (-Z + Z^2 - Z^3 + ...).
 
-where a term Z^k has derivatives from order k on only: the sum up to Z^7 has all of them up to order 7.
+Z^k contributes to derivatives from order k on, so the sum up to Z^7 gives all of them up to order 7.
 """
 
 from __future__ import annotations
