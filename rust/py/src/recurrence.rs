@@ -1,7 +1,6 @@
 //! `recurrence*`: h <- phi(W h + V x + b) over a sequence, W any operator that serves step by step.
 
 use crate::arrays::{Input, Number, Output};
-use crate::error::exception;
 use crate::operator::{Arguments, Bars as OwnBars};
 use crate::place::Place;
 use crate::sequence::{Arrays, Bars, Given, GivenBars};
@@ -33,11 +32,11 @@ pub fn recurrence<'py>(
         let arrays = Arrays::<T>::new(given)?;
         let arguments = Arguments::new(object, arguments)?;
         let own = arguments.given();
-        let operator = view(object, &own).map_err(exception)?;
-        let mut states = Output::shaped("states", states, &arrays.states_shape())?;
+        let mut states = Output::shaped("states", states, &arrays.run.states())?;
         let (sequence, states) = (arrays.view(), states.slice());
         gate::run_interruptible(py, |cancel| {
-            place.forward(object, operator, &sequence, states, &Budget { threads: place.threads(), cancel })
+            let (operator, budget) = (view(object, &own)?, Budget { threads: place.threads(), cancel });
+            place.forward(object, operator, &sequence, states, &budget)
         })
     }
     let given = (object, &arguments);
@@ -69,14 +68,13 @@ pub fn recurrence_vjp<'py>(
         let arguments = Arguments::new(object, arguments)?;
         let mut bars = OwnBars::new(object, &arguments, bars)?;
         let (own, mut bars) = (arguments.given(), bars.view());
-        let operator = view(object, &own).map_err(exception)?;
-        let states = Input::shaped("states", states, &arrays.states_shape())?;
-        let ct = Input::shaped("ct", ct, &arrays.states_shape())?;
+        let states = Input::shaped("states", states, &arrays.run.states())?;
+        let ct = Input::shaped("ct", ct, &arrays.run.states())?;
         let mut sequence_bars = Bars::new(sequence_bars, &arrays)?;
         let (sequence, states, ct, gradients) =
             (arrays.view(), states.slice(), ct.slice(), sequence_bars.view());
         gate::run_interruptible(py, |cancel| {
-            let budget = Budget { threads: place.threads(), cancel };
+            let (operator, budget) = (view(object, &own)?, Budget { threads: place.threads(), cancel });
             place.backward(object, operator, &mut bars, &sequence, (states, ct), gradients, &budget)
         })
     }
@@ -90,6 +88,7 @@ pub fn recurrence_vjp<'py>(
 #[pyfunction]
 #[pyo3(signature = (object, arguments, steps, batch, gated = false))]
 pub fn recurrence_route(
+    py: Python<'_>,
     object: &str,
     arguments: Bound<'_, PyTuple>,
     steps: usize,
@@ -97,19 +96,22 @@ pub fn recurrence_route(
     gated: bool,
 ) -> PyResult<&'static str> {
     fn call<T: Number>(
+        py: Python<'_>,
         object: &str,
         arguments: &Bound<'_, PyTuple>,
         (steps, batch, gated): (usize, usize, bool),
     ) -> PyResult<&'static str> {
         let arguments = Arguments::<T>::new(object, arguments)?;
         let own = arguments.given();
-        let operator = view(object, &own).map_err(exception)?;
-        Ok(match operator.transition() {
-            Some(core::Transition::Rows(_)) => operator.route(steps, batch).name(),
-            Some(_) if !gated => operator.route(steps, batch).name(),
-            _ => "dense",
+        gate::run(py, || {
+            let operator = view(object, &own)?;
+            Ok(match operator.transition() {
+                Some(core::Transition::Rows(_)) => operator.route(steps, batch).name(),
+                Some(_) if !gated => operator.route(steps, batch).name(),
+                _ => "dense",
+            })
         })
     }
     let deciding = crate::operator::first(object, &arguments)?;
-    by_kind!("arguments", &deciding, call(object, &arguments, (steps, batch, gated)))
+    by_kind!("arguments", &deciding, call(py, object, &arguments, (steps, batch, gated)))
 }
