@@ -1,7 +1,9 @@
 """The extension under attack: calls that prepare for long, memory that ends, objects that only look like tensors."""
 
+import numpy as np
 import pytest
 
+from isometry import _core
 from subprocesses import script
 
 pytestmark = pytest.mark.alone
@@ -84,6 +86,24 @@ def test_memory_that_ends_while_a_call_saves():
             raise AssertionError("the limit is too high for this test")
         """
     )
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        np.frombuffer(bytearray(17), np.int64, 2, offset=1),
+        np.ones(4, np.int64)[::2],
+        np.ones((2, 1), np.int64),
+        np.ones(2, np.int32),
+        [1, 1],
+    ],
+    ids=["misaligned", "strided", "two axes", "int32", "list"],
+)
+def test_lengths_are_one_array_of_aligned_integers(lengths):
+    u, x, v = np.ones((4, 2)), np.ones((3, 2, 1)), np.ones((4, 1))
+    given = x, v, None, None, "tanh", None, 0.0, False, lengths, False
+    with pytest.raises((TypeError, ValueError), match="lengths: expected"):
+        _core.recurrence("householder", (u, None, None), given, np.empty((3, 2, 4)), 1)
 
 
 def test_only_tensors_are_read_as_tensors():

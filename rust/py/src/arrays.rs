@@ -75,15 +75,15 @@ pub fn kind(argument: &str, array: &Bound<'_, PyAny>) -> PyResult<Kind> {
     }
 }
 
-/// Calls `$f::<T>(...)` with the element type of `$array` (named `$argument`).
+/// Runs `$body`, in which `$T` is the element type of `$array` (named `$argument`).
 #[macro_export]
 macro_rules! by_kind {
-    ($argument:literal, $array:expr, $f:ident ( $($arg:expr),* $(,)? )) => {
+    ($argument:literal, $array:expr, $T:ident => $body:block) => {
         match $crate::arrays::kind($argument, $array)? {
-            $crate::arrays::Kind::F32 => $f::<f32>($($arg),*),
-            $crate::arrays::Kind::F64 => $f::<f64>($($arg),*),
-            $crate::arrays::Kind::C32 => $f::<isometry_core::scalar::c32>($($arg),*),
-            $crate::arrays::Kind::C64 => $f::<isometry_core::scalar::c64>($($arg),*),
+            $crate::arrays::Kind::F32 => $crate::arrays::with!($T, f32, $body),
+            $crate::arrays::Kind::F64 => $crate::arrays::with!($T, f64, $body),
+            $crate::arrays::Kind::C32 => $crate::arrays::with!($T, isometry_core::scalar::c32, $body),
+            $crate::arrays::Kind::C64 => $crate::arrays::with!($T, isometry_core::scalar::c64, $body),
             $crate::arrays::Kind::I64 => Err($crate::arrays::integers($argument)),
         }
     };
@@ -92,14 +92,22 @@ macro_rules! by_kind {
 /// [`by_kind`] for calls of real numbers.
 #[macro_export]
 macro_rules! by_real {
-    ($argument:literal, $array:expr, $f:ident ( $($arg:expr),* $(,)? )) => {
+    ($argument:literal, $array:expr, $T:ident => $body:block) => {
         match $crate::arrays::kind($argument, $array)? {
-            $crate::arrays::Kind::F32 => $f::<f32>($($arg),*),
-            $crate::arrays::Kind::F64 => $f::<f64>($($arg),*),
+            $crate::arrays::Kind::F32 => $crate::arrays::with!($T, f32, $body),
+            $crate::arrays::Kind::F64 => $crate::arrays::with!($T, f64, $body),
             _ => Err(pyo3::exceptions::PyTypeError::new_err(concat!($argument, ": expected real numbers"))),
         }
     };
 }
+
+macro_rules! with {
+    ($T:ident, $type:ty, $body:block) => {{
+        type $T = $type;
+        $body
+    }};
+}
+pub(crate) use with;
 
 /// Integers decide no element type.
 pub fn integers(argument: &str) -> PyErr {
@@ -289,12 +297,11 @@ pub fn empty<'py, T: Element>(py: Python<'py>, shape: &[usize]) -> PyResult<Boun
 /// Whether every number of the array is finite.
 #[pyfunction]
 pub fn all_finite(array: Bound<'_, PyAny>) -> PyResult<bool> {
-    fn call<T: Number>(array: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let input = Input::<T>::new("array", array)?;
+    by_kind!("array", &array, T => {
+        let input = Input::<T>::new("array", &array)?;
         let numbers = input.slice();
         crate::gate::run(array.py(), || Ok(isometry_core::scalar::all_finite(numbers)))
-    }
-    by_kind!("array", &array, call(&array))
+    })
 }
 
 /// The slice of an optional input.

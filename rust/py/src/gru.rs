@@ -120,24 +120,18 @@ pub fn gru<'py>(
     saved: Optional<'py>,
     threads: usize,
 ) -> PyResult<()> {
-    fn call<'py, R: Number + Real>(
-        py: Python<'py>,
-        (given, transition): (&Sequence<'py>, &Transition<'py>),
-        (states, saved): (&Any<'py>, &Optional<'py>),
-        threads: usize,
-    ) -> PyResult<()> {
-        let arrays = Arrays::<R>::new(given)?;
-        let mut states = Output::shaped("states", states, &arrays.run.states())?;
+    by_real!("x", &given.0, R => {
+        let arrays = Arrays::<R>::new(&given)?;
+        let mut states = Output::shaped("states", &states, &arrays.run.states())?;
         let mut saved = Output::optional("saved", saved.as_ref(), &arrays.saved())?;
-        let held = borrowed::<R>(transition)?;
-        let (own, view) = (own(transition, &held), arrays.view());
+        let held = borrowed::<R>(&transition)?;
+        let (own, view) = (own(&transition, &held), arrays.view());
         let (states, saved) = (states.slice(), write(&mut saved));
         gate::run_interruptible(py, |cancel| {
             let operator = viewed(&own)?;
             forward(&Gru { transition: operator.as_deref(), ..view }, states, saved, threads, cancel)
         })
-    }
-    by_real!("x", &given.0, call(py, (&given, &transition), (&states, &saved), threads))
+    })
 }
 
 /// Gradients of everything from the states, what was saved with them, and their cotangents.
@@ -154,20 +148,14 @@ pub fn gru_vjp<'py>(
     transition_bars: Bound<'py, PyTuple>,
     threads: usize,
 ) -> PyResult<()> {
-    fn call<'py, R: Number + Real>(
-        py: Python<'py>,
-        (given, transition): (&Sequence<'py>, &Transition<'py>),
-        (states, saved, ct): (&Any<'py>, &Any<'py>, &Any<'py>),
-        (bars, transition_bars): (&GivenBars<'py>, &Bound<'py, PyTuple>),
-        threads: usize,
-    ) -> PyResult<()> {
-        let arrays = Arrays::<R>::new(given)?;
+    by_real!("x", &given.0, R => {
+        let arrays = Arrays::<R>::new(&given)?;
         let [_, _, features, n] = arrays.run.sizes;
-        let states = Input::shaped("states", states, &arrays.run.states())?;
-        let saved = Input::shaped("saved", saved, &arrays.saved())?;
-        let ct = Input::shaped("ct", ct, &arrays.run.states())?;
+        let states = Input::shaped("states", &states, &arrays.run.states())?;
+        let saved = Input::shaped("saved", &saved, &arrays.saved())?;
+        let ct = Input::shaped("ct", &ct, &arrays.run.states())?;
         let (x, w, u, b, h0, hidden_bias, activation_bias) = bars;
-        let (mut x, mut h0, mut activation_bias) = arrays.run.bars([x, h0, activation_bias])?;
+        let (mut x, mut h0, mut activation_bias) = arrays.run.bars([&x, &h0, &activation_bias])?;
         let mut w = Output::optional("w_bar", w.as_ref(), arrays.weights[0].shape())?;
         let mut u = Output::optional("u_bar", u.as_ref(), &[3, n, features])?;
         let mut b = Output::optional("b_bar", b.as_ref(), &[3, n])?;
@@ -181,19 +169,17 @@ pub fn gru_vjp<'py>(
             hidden_bias: write(&mut hidden_bias),
             activation_bias: write(&mut activation_bias),
         };
-        let held = borrowed::<R>(transition)?;
+        let held = borrowed::<R>(&transition)?;
         let rooms = transition.as_ref().zip(held.as_ref());
-        let rooms = rooms.map(|((object, _), held)| Bars::new(object, held, transition_bars));
+        let rooms = rooms.map(|((object, _), held)| Bars::new(object, held, &transition_bars));
         let mut rooms = rooms.transpose()?;
         let mut own_bars = rooms.as_mut().map_or(vec![], Bars::view);
-        let (own, view) = (own(transition, &held), arrays.view());
+        let (own, view) = (own(&transition, &held), arrays.view());
         let (states, saved, ct) = (states.slice(), saved.slice(), ct.slice());
         gate::run_interruptible(py, |cancel| {
             let operator = viewed(&own)?;
             let view = Gru { transition: operator.as_deref(), ..view };
             backward(&view, states, saved, ct, gradients, &mut own_bars, threads, cancel)
         })
-    }
-    let (given, bars) = ((&given, &transition), (&bars, &transition_bars));
-    by_real!("x", &given.0.0, call(py, given, (&states, &saved, &ct), bars, threads))
+    })
 }

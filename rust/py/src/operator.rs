@@ -12,7 +12,6 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
 type Any<'a, 'py> = &'a Bound<'py, PyAny>;
-type Optional<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 /// What a forward call saved for the backward; None where nothing was.
 type Saved<'py> = Option<Bound<'py, PyAny>>;
 
@@ -194,27 +193,19 @@ pub fn operator_matrix<'py>(
     save: bool,
     place: Place,
 ) -> PyResult<Saved<'py>> {
-    fn call<'py, T: Number>(
-        py: Python<'py>,
-        object: &str,
-        arguments: &Bound<'py, PyTuple>,
-        to: Any<'_, 'py>,
-        save: bool,
-        place: Place,
-    ) -> PyResult<Saved<'py>> {
-        let arguments = Arguments::<T>::new(object, arguments)?;
-        let mut out = Output::new("out", to)?;
-        let (given, (out, found)) = (arguments.given(), out.parts());
+    by_kind!("out", &out, T => {
+        let arguments = Arguments::<T>::new(object, &arguments)?;
+        let mut w = Output::new("out", &out)?;
+        let (given, (w, shape)) = (arguments.given(), w.parts());
         let kept = gate::run(py, || {
             let operator = place.of(object, view(object, &given))?;
             let (batch, (p, q)) = (operator.batch(), operator.shape());
-            fits("out", found, &[batch, p, q])?;
+            fits("out", shape, &[batch, p, q])?;
             let budget = Budget::of(place.threads());
-            keeping(save, operator.matrix_saves()?, batch, |kept| operator.matrix(out, kept, &budget))
+            keeping(save, operator.matrix_saves()?, batch, |kept| operator.matrix(w, kept, &budget))
         })?;
-        Ok(kept.array(to))
-    }
-    by_kind!("out", &out, call(py, object, &arguments, &out, save, place))
+        Ok(kept.array(&out))
+    })
 }
 
 /// Gradients of the arguments from the cotangent of the matrices, and from what the forward call saved, if it did.
@@ -228,28 +219,20 @@ pub fn operator_matrix_vjp<'py>(
     bars: Bound<'py, PyTuple>,
     place: Place,
 ) -> PyResult<()> {
-    fn call<'py, T: Number>(
-        py: Python<'py>,
-        object: &str,
-        arguments: &Bound<'py, PyTuple>,
-        (saved, ct): (Optional<'_, 'py>, Any<'_, 'py>),
-        bars: &Bound<'py, PyTuple>,
-        place: Place,
-    ) -> PyResult<()> {
-        let arguments = Arguments::<T>::new(object, arguments)?;
-        let mut bars = Bars::new(object, &arguments, bars)?;
-        let (given, mut bars) = (arguments.given(), bars.view());
-        let saved = saved.map(|saved| Input::new("saved", saved)).transpose()?;
-        let ct = Input::new("ct", ct)?;
-        let (saved, ct, found) = (read(&saved), ct.slice(), ct.shape());
+    by_kind!("ct", &ct, T => {
+        let arguments = Arguments::<T>::new(object, &arguments)?;
+        let mut bars = Bars::new(object, &arguments, &bars)?;
+        let saved = saved.map(|saved| Input::new("saved", &saved)).transpose()?;
+        let ct = Input::new("ct", &ct)?;
+        let (given, mut bars, saved) = (arguments.given(), bars.view(), read(&saved));
+        let (ct, shape) = (ct.slice(), ct.shape());
         gate::run(py, || {
             let operator = place.of(object, view(object, &given))?;
             let (p, q) = operator.shape();
-            fits("ct", found, &[operator.batch(), p, q])?;
+            fits("ct", shape, &[operator.batch(), p, q])?;
             operator.matrix_vjp(saved, ct, &mut bars, &Budget::of(place.threads()))
         })
-    }
-    by_kind!("ct", &ct, call(py, object, &arguments, (saved.as_ref(), &ct), &bars, place))
+    })
 }
 
 /// W x, or W^H x if `adjoint`, for rows x, and with `save` what the gradient would compute again.
@@ -264,28 +247,21 @@ pub fn operator_apply<'py>(
     save: bool,
     place: Place,
 ) -> PyResult<Saved<'py>> {
-    fn call<'py, T: Number>(
-        py: Python<'py>,
-        object: &str,
-        arguments: &Bound<'py, PyTuple>,
-        (x, to): (Any<'_, 'py>, Any<'_, 'py>),
-        (side, save): (Side, bool),
-        place: Place,
-    ) -> PyResult<Saved<'py>> {
-        let arguments = Arguments::<T>::new(object, arguments)?;
-        let (x, mut out) = (Input::new("x", x)?, Output::new("out", to)?);
-        let (given, (out, found)) = (arguments.given(), out.parts());
+    let side = side(adjoint);
+    by_kind!("x", &x, T => {
+        let arguments = Arguments::<T>::new(object, &arguments)?;
+        let (x, mut c) = (Input::new("x", &x)?, Output::new("out", &out)?);
+        let (given, (c, found)) = (arguments.given(), c.parts());
         let (x, shape) = (x.slice(), x.shape());
         let kept = gate::run(py, || {
             let operator = place.of(object, view(object, &given))?;
             let rows = rows(shape, &*operator, side)?;
             fits("out", found, &mapped(shape, &*operator, side))?;
             let (saves, budget) = (operator.apply_saves(rows, side)?, Budget::of(place.threads()));
-            keeping(save, saves, operator.batch(), |kept| operator.apply(x, rows, side, out, kept, &budget))
+            keeping(save, saves, operator.batch(), |kept| operator.apply(x, rows, side, c, kept, &budget))
         })?;
-        Ok(kept.array(to))
-    }
-    by_kind!("x", &x, call(py, object, &arguments, (&x, &out), (side(adjoint), save), place))
+        Ok(kept.array(&out))
+    })
 }
 
 /// Gradients of the arguments and of x from the cotangent of W x (or W^H x), and from what it saved, if it did.
@@ -302,24 +278,16 @@ pub fn operator_apply_vjp<'py>(
     adjoint: bool,
     place: Place,
 ) -> PyResult<()> {
-    fn call<'py, T: Number>(
-        py: Python<'py>,
-        object: &str,
-        arguments: &Bound<'py, PyTuple>,
-        (saved, x, ct): (Optional<'_, 'py>, Any<'_, 'py>, Any<'_, 'py>),
-        (bars, x_bar): (&Bound<'py, PyTuple>, Optional<'_, 'py>),
-        side: Side,
-        place: Place,
-    ) -> PyResult<()> {
-        let arguments = Arguments::<T>::new(object, arguments)?;
-        let mut bars = Bars::new(object, &arguments, bars)?;
-        let (given, mut bars) = (arguments.given(), bars.view());
-        let saved = saved.map(|saved| Input::new("saved", saved)).transpose()?;
-        let (x, ct) = (Input::new("x", x)?, Input::new("ct", ct)?);
-        let mut x_bar = Output::optional("x_bar", x_bar, x.shape())?;
-        let (saved, (x, shape), (ct, found)) =
-            (read(&saved), (x.slice(), x.shape()), (ct.slice(), ct.shape()));
-        let x_bar = write(&mut x_bar);
+    let side = side(adjoint);
+    by_kind!("x", &x, T => {
+        let arguments = Arguments::<T>::new(object, &arguments)?;
+        let mut bars = Bars::new(object, &arguments, &bars)?;
+        let saved = saved.map(|saved| Input::new("saved", &saved)).transpose()?;
+        let (x, ct) = (Input::new("x", &x)?, Input::new("ct", &ct)?);
+        let mut x_bar = Output::optional("x_bar", x_bar.as_ref(), x.shape())?;
+        let (given, mut bars, saved, x_bar) =
+            (arguments.given(), bars.view(), read(&saved), write(&mut x_bar));
+        let ((x, shape), (ct, found)) = ((x.slice(), x.shape()), (ct.slice(), ct.shape()));
         gate::run(py, || {
             let operator = place.of(object, view(object, &given))?;
             let rows = rows(shape, &*operator, side)?;
@@ -327,22 +295,18 @@ pub fn operator_apply_vjp<'py>(
             let budget = Budget::of(place.threads());
             operator.apply_vjp(saved, x, ct, rows, side, &mut bars, x_bar, &budget)
         })
-    }
-    let arrays = (saved.as_ref(), &x, &ct);
-    let bars = (&bars, x_bar.as_ref());
-    by_kind!("x", &x, call(py, object, &arguments, arrays, bars, side(adjoint), place))
+    })
 }
 
 /// Refuses values that the law of the object forbids, each array by itself, whatever its batch; NaN passes.
 #[pyfunction]
 pub fn operator_check(object: &str, arguments: Bound<'_, PyTuple>) -> PyResult<()> {
-    fn call<T: Number>(object: &str, arguments: &Bound<'_, PyTuple>) -> PyResult<()> {
-        let borrowed = Arguments::<T>::new(object, arguments)?;
-        let given = borrowed.given();
-        gate::run(arguments.py(), || check_values(object, &given))
-    }
     let deciding = first(object, &arguments)?;
-    by_kind!("arguments", &deciding, call(object, &arguments))
+    by_kind!("arguments", &deciding, T => {
+        let held = Arguments::<T>::new(object, &arguments)?;
+        let given = held.given();
+        gate::run(arguments.py(), || check_values(object, &given))
+    })
 }
 
 /// Every object: its name -> (name, axes, real, trained, group, list, integer) of each argument.

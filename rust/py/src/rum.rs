@@ -100,21 +100,16 @@ pub fn rum<'py>(
     outcome: GivenOutcome<'py>,
     threads: usize,
 ) -> PyResult<()> {
-    fn call<'py, R: Number + Real>(
-        py: Python<'py>,
-        given: &Given<'py>,
-        (states, last, saved): &GivenOutcome<'py>,
-        threads: usize,
-    ) -> PyResult<()> {
-        let arrays = Arrays::<R>::new(given)?;
-        let mut states = Output::shaped("states", states, &arrays.run.states())?;
+    let (states, last, saved) = outcome;
+    by_real!("x", &given.0.0, R => {
+        let arrays = Arrays::<R>::new(&given)?;
+        let mut states = Output::shaped("states", &states, &arrays.run.states())?;
         let mut last = Output::optional("last", last.as_ref(), &arrays.memories())?;
         let mut saved = Output::optional("saved", saved.as_ref(), &arrays.saved())?;
         let (view, states, saved) = (arrays.view(), states.slice(), write(&mut saved));
         let last = write(&mut last).unwrap_or(&mut []);
         gate::run_interruptible(py, |cancel| forward(&view, states, last, saved, threads, cancel))
-    }
-    by_real!("x", &given.0.0, call(py, &given, &outcome, threads))
+    })
 }
 
 /// Gradients of everything from what `rum` wrote and the cotangents of states and memory.
@@ -127,24 +122,18 @@ pub fn rum_vjp<'py>(
     bars: GivenBars<'py>,
     threads: usize,
 ) -> PyResult<()> {
-    fn call<'py, R: Number + Real>(
-        py: Python<'py>,
-        given: &Given<'py>,
-        (states, last, saved): &GivenOutcome<'py>,
-        (ct, last_ct): &(Any<'py>, Optional<'py>),
-        bars: &GivenBars<'py>,
-        threads: usize,
-    ) -> PyResult<()> {
-        let arrays = Arrays::<R>::new(given)?;
+    let ((states, last, saved), (ct, last_ct)) = (outcome, cts);
+    by_real!("x", &given.0.0, R => {
+        let arrays = Arrays::<R>::new(&given)?;
         let [_, _, features, n] = arrays.run.sizes;
         let matrices = arrays.memories();
-        let states = Input::shaped("states", states, &arrays.run.states())?;
+        let states = Input::shaped("states", &states, &arrays.run.states())?;
         let last = Input::optional("last", last.as_ref(), &matrices)?;
         let saved = Input::optional("saved", saved.as_ref(), &arrays.saved())?;
-        let ct = Input::shaped("ct", ct, &arrays.run.states())?;
+        let ct = Input::shaped("ct", &ct, &arrays.run.states())?;
         let last_ct = Input::optional("last_ct", last_ct.as_ref(), &matrices)?;
         let (x, w, u, b, h0, r0, activation_bias) = bars;
-        let (mut x, mut h0, mut activation_bias) = arrays.run.bars([x, h0, activation_bias])?;
+        let (mut x, mut h0, mut activation_bias) = arrays.run.bars([&x, &h0, &activation_bias])?;
         let mut w = Output::optional("w_bar", w.as_ref(), &[2 * n, n])?;
         let mut u = Output::optional("u_bar", u.as_ref(), &[3 * n, features])?;
         let mut b = Output::optional("b_bar", b.as_ref(), &[3 * n])?;
@@ -167,6 +156,5 @@ pub fn rum_vjp<'py>(
         };
         let view = arrays.view();
         gate::run_interruptible(py, |cancel| backward(&view, &outcome, gradients, threads, cancel))
-    }
-    by_real!("x", &given.0.0, call(py, &given, &outcome, &cts, &bars, threads))
+    })
 }

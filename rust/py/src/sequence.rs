@@ -6,14 +6,13 @@ use crate::error::exception;
 use isometry_core::Error;
 use isometry_core::activation::Activation;
 use isometry_core::recurrence::{Gradients, Sequence};
-use numpy::PyReadonlyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 type Any<'py> = Bound<'py, PyAny>;
 type Optional<'py> = Option<Bound<'py, PyAny>>;
 /// Steps of each sequence.
-pub type Lengths<'py> = Option<PyReadonlyArray1<'py, i64>>;
+pub type Lengths<'py> = Optional<'py>;
 
 /// x, input_weight, h0, bias, activation, activation_bias, slope, on_input, lengths, reverse.
 pub type Given<'py> =
@@ -25,9 +24,11 @@ pub type GivenBars<'py> = (Optional<'py>, Optional<'py>, Optional<'py>, Optional
 /// The lengths of sequences.
 pub fn counts(lengths: &Lengths<'_>) -> PyResult<Option<Vec<usize>>> {
     let Some(lengths) = lengths else { return Ok(None) };
-    let (given, mut counts) = (lengths.as_array(), Vec::new());
-    let bytes = given.len().saturating_mul(size_of::<usize>());
-    counts.try_reserve_exact(given.len()).map_err(|_| exception(Error::OutOfMemory { bytes }))?;
+    let given = Input::<i64>::new("lengths", lengths)?;
+    let [_] = given.sizes("lengths")?;
+    let (given, mut counts) = (given.slice(), Vec::new());
+    let lack = |_| exception(Error::OutOfMemory { bytes: size_of_val(given) });
+    counts.try_reserve_exact(given.len()).map_err(lack)?;
     for &length in given {
         let negative = |_| PyValueError::new_err("lengths: expected no negative number");
         counts.push(usize::try_from(length).map_err(negative)?);
