@@ -221,7 +221,8 @@ impl<T: Element> Input<'_, T> {
 
     /// The elements in C order.
     pub fn slice(&self) -> &[T] {
-        // SAFETY: contiguity and alignment were checked when the array was borrowed, and it is still held.
+        // SAFETY: contiguity and alignment were checked when the array was borrowed, and it, or the storage of the tensor, is
+        // still held.
         unsafe { std::slice::from_raw_parts(self.data, work(&self.shape)) }
     }
 }
@@ -270,14 +271,13 @@ impl<'py, T: Typed> Output<'py, T> {
 impl<T: Element> Output<'_, T> {
     /// The elements in C order.
     pub fn slice(&mut self) -> &mut [T] {
-        // SAFETY: as for an input; NumPy's borrow excludes other accesses, for a tensor the caller of the extension
-        // guarantees it.
-        unsafe { std::slice::from_raw_parts_mut(self.data, work(&self.shape)) }
+        self.parts().0
     }
 
     /// The elements in C order, and the sizes of the axes.
     pub fn parts(&mut self) -> (&mut [T], &[usize]) {
-        // SAFETY: as for `slice`; the shape is other memory.
+        // SAFETY: as for an input; NumPy's borrow excludes other accesses, for a tensor the caller of the extension
+        // guarantees it.
         (unsafe { std::slice::from_raw_parts_mut(self.data, work(&self.shape)) }, &self.shape)
     }
 }

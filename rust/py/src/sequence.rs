@@ -6,6 +6,7 @@ use crate::error::exception;
 use isometry_core::Error;
 use isometry_core::activation::Activation;
 use isometry_core::recurrence::{Gradients, Sequence};
+use isometry_core::scalar::Scalar;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
@@ -13,6 +14,12 @@ type Any<'py> = Bound<'py, PyAny>;
 type Optional<'py> = Option<Bound<'py, PyAny>>;
 /// Steps of each sequence.
 pub type Lengths<'py> = Optional<'py>;
+
+/// Room for a gradient, if it is wanted.
+type Room<'py, T> = Option<Output<'py, T>>;
+
+/// Room for the gradients of x, h0 and activation_bias.
+type RunBars<'py, T> = (Room<'py, T>, Room<'py, T>, Room<'py, <T as Scalar>::Real>);
 
 /// x, input_weight, h0, bias, activation, activation_bias, slope, on_input, lengths, reverse.
 pub type Given<'py> =
@@ -82,10 +89,7 @@ impl<'py, T: Number> Run<'py, T> {
     }
 
     /// Room for the gradients of x, h0 and activation_bias.
-    pub fn bars(
-        &self,
-        [x, h0, activation_bias]: [&Optional<'py>; 3],
-    ) -> PyResult<(Option<Output<'py, T>>, Option<Output<'py, T>>, Option<Output<'py, T::Real>>)> {
+    pub fn bars(&self, [x, h0, activation_bias]: [&Optional<'py>; 3]) -> PyResult<RunBars<'py, T>> {
         let [steps, batch, features, n] = self.sizes;
         let units = self.activation_bias.as_ref().map_or(&[][..], Input::shape);
         Ok((
