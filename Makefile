@@ -81,7 +81,7 @@ lint: build  ## rustfmt, clippy, ruff, mypy
 	"$(BIN)/mypy"
 
 bench: build  ## speed against torch, side by side in one process, then the Rust benches
-	"$(BIN)/isometry" bench
+	"$(BIN)/python" benches/bench.py
 	cargo bench --locked -p isometry-core
 
 measurements: build  ## measure what the README shows, some ten minutes on an idle machine, and draw it; also: pip install geotorch

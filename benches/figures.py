@@ -68,7 +68,7 @@ def columns(path: Path) -> dict[str, list[float]]:
 
 def ratios(group: str, found: dict[str, Any]) -> list[tuple[str, float]]:
     """(row, ratio to the fastest torch variant of the same function) of a group, for the rows that count."""
-    own = [row for row in found["rows"] if row["group"] == group and "beside an empty" not in row["row"]]
+    own = [row for row in found["rows"] if row["group"] == group]
     rows = [row for row in own if counts(row, found["machine"])]
     return [(row["row"], row["bars"][0]["ratio"]) for row in rows]
 

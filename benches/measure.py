@@ -23,25 +23,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+from isometry.cli.bench.groups import GROUPS as ALL
+
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "docs/figures"
-GROUPS = (
-    "recurrence",
-    "gru",
-    "goru",
-    "rum",
-    "householder",
-    "apply",
-    "cayley",
-    "batches",
-    "kronecker",
-    "rotation",
-    "bounded_svd",
-    "exponential",
-    "fourier",
-    "mesh",
-    "small",
-)
+GROUPS = tuple(group for group in ALL if group != "numpy")
 MODELS = ("scornn", "lstm")
 TRIES, STEADY, QUIET = (
     3,

@@ -6,29 +6,26 @@ import sys
 import numpy as np
 import pytest
 
+import isometry
 import reference
-from isometry.cli.bench import apply, batches
-from isometry.cli.bench import cayley as torch_cayley
-from isometry.cli.bench import householder as torch_householder
-from isometry.cli.bench.measure import Settings
-from isometry.cli.bench.numpy import activation, cayley, householder, lapack, process, recurrence
+from isometry.cli.bench.numpy import formulas, operators, process, recurrence
 from isometry.cli.bench.numpy.sides import half_signs, libraries
-from isometry.cli.bench.row import worst
-from isometry.cli.bench.workloads import BATCHES, CAYLEY, REFLECTIONS, ROWS, Workload
+from isometry.cli.bench.row import Settings, worst
+from isometry.cli.bench.sizes import Sequences
 from isometry.cli.errors import Failure
 from subprocesses import run
 from tolerance import TIGHT, close
 
-SCORNN, FEW, MANY = (Workload("tiny", 6, m, 3, 9, 2) for m in (0, 2, 6))
+SCORNN, FEW, MANY = (Sequences("tiny", 6, m, 3, 9, 2) for m in (0, 2, 6))
 ROWS_OF = {
-    "matrix": lambda: householder.matrix_rows(7, 3),
-    "apply": lambda: householder.apply_rows("apply", 7, 3, 4),
-    "cayley": lambda: cayley.make_rows("cayley", (5, 5), half_signs(5)),
-    "batch": lambda: cayley.make_rows("batch", (3, 4, 4), None),
+    "matrix": lambda: operators.householder(7, 3),
+    "apply": lambda: operators.applied("apply", 7, 3, 4),
+    "cayley": lambda: operators.cayley("cayley", (5, 5), signed=True),
+    "batch": lambda: operators.cayley("batch", (3, 4, 4)),
     "scornn": lambda: recurrence.make_rows(SCORNN),
     "few": lambda: recurrence.make_rows(FEW),
     "many": lambda: recurrence.make_rows(MANY),
-    "modrelu": lambda: activation.make_rows(5, 4),
+    "modrelu": lambda: operators.modrelu(5, 4),
 }
 
 
@@ -50,15 +47,15 @@ def test_the_peers_of_reflections_are_the_textbook(library):
     rng = np.random.default_rng(0)
     a = {"vectors": np.tril(rng.standard_normal((6, 4))), "x": rng.standard_normal((3, 6))}
     w = reference.householder(a["vectors"])
-    for side in (householder.matrix_by(library), *lapack.orgqr()):
+    for side in (operators.matrix_by(library), *operators.ORGQR):
         close(side.forward(a), w, TIGHT, side.name)
-    for side in (householder.apply_by(library), *lapack.ormqr()):
+    for side in (operators.apply_by(library), *operators.ORMQR):
         close(side.forward(a), a["x"] @ w.T, TIGHT, side.name)
     ct = rng.standard_normal((6, 6))
-    gradient = householder.matrix_by(library).back(a | {"ct": ct})["vectors"]
+    gradient = operators.matrix_by(library).back(a | {"ct": ct})["vectors"]
     close(gradient, reference.householder_vjp(ct, a["vectors"])["vectors"], TIGHT)
     ct = rng.standard_normal((3, 6))
-    found = householder.apply_by(library).back(a | {"ct": ct})
+    found = operators.apply_by(library).back(a | {"ct": ct})
     close(found["vectors"], reference.householder_vjp(ct.T @ a["x"], a["vectors"])["vectors"], TIGHT)
     close(found["x"], ct @ w, TIGHT)
 
@@ -67,7 +64,7 @@ def test_the_peers_of_the_cayley_transform_are_the_textbook():
     rng = np.random.default_rng(0)
     square, signs, ct = rng.standard_normal((5, 5)), half_signs(5).astype(float), rng.standard_normal((5, 5))
     above, a = np.triu_indices(5, 1), {"square": square, "signs": signs, "ct": ct}
-    for side in (cayley.SOLVE, cayley.CHECKED, *map(cayley.by_inverse, libraries())):
+    for side in (operators.SOLVE, operators.CHECKED, *map(operators.inverse_by, libraries())):
         close(side.forward(a), reference.cayley(square[above], signs=signs), TIGHT, side.name)
         expected = reference.cayley_vjp(ct, square[above], signs=signs)["upper"]
         close(side.back(a)["upper"][above], expected, TIGHT, side.name)
@@ -98,18 +95,27 @@ def test_the_loops_are_the_textbook(work):
 
 def test_modrelu_is_the_textbook():
     rng = np.random.default_rng(0)
-    z, ct, bias = rng.standard_normal((5, 4)), rng.standard_normal((5, 4)), np.full(4, activation.CUT)
-    (value, back) = activation.make_rows(5, 4)
-    close(activation.formulas.modrelu(z, bias, np.empty_like(z)), reference.activate(z, "modrelu", bias), TIGHT)
-    found = activation.numpy_back({"z": z, "ct": ct, "bias": bias})
+    z, ct, bias = rng.standard_normal((5, 4)), rng.standard_normal((5, 4)), np.full(4, operators.CUT)
+    (value, back) = operators.modrelu(5, 4)
+    close(formulas.modrelu(z, bias, np.empty_like(z)), reference.activate(z, "modrelu", bias), TIGHT)
+    found = formulas.modrelu_vjp({"z": z, "ct": ct, "bias": bias})
     for gradient, expected in zip(found.values(), reference.activate_vjp(z, "modrelu", ct, bias), strict=True):
         close(gradient, expected, TIGHT)
     assert value.flops == back.flops == 0
 
 
-def test_the_sizes_are_those_of_the_other_groups():
-    assert set(REFLECTIONS) == set(torch_householder.SIZES) and set(ROWS) == set(apply.SIZES)
-    assert set(CAYLEY) == set(torch_cayley.SIZES) and set(BATCHES) == set(batches.SIZES)
+@pytest.mark.parametrize("law", [isometry.Cayley, isometry.Exponential])
+def test_rotations_of_space_are_the_textbook(law):
+    """The closed forms of the reference, and both ways that are timed."""
+    (row,) = operators.rotations(law, 7)
+    rng = np.random.default_rng(0)
+    a = {"upper": rng.standard_normal((7, 3)), "x": rng.standard_normal((7, 3))}
+    closed = formulas.turned_exponential if law is isometry.Exponential else formulas.turned_cayley
+    textbook = reference.exponential if law is isometry.Exponential else reference.cayley
+    for k in range(7):
+        close(closed(a["upper"], a["x"])[k], textbook(a["upper"][k]) @ a["x"][k], TIGHT)
+    for side in (row.ours, *row.peers):
+        assert worst(side.results(), row.reference(), row.tolerance)[0] <= 1, side.name
 
 
 HIDING = """

@@ -39,14 +39,6 @@ def negative_ones(number: int | None, n: int) -> tuple[int, int]:
     return n, n // 2 if number is None else check.within("negative_ones", number, 0, n)
 
 
-def singular_skew() -> NoReturn:
-    """A skew matrix so large that I + A has lost the I: what comes out is not orthogonal."""
-    raise ValueError(
-        "upper must give an A of a norm below 1/eps of float64, 4.5e15: with this one I + A is numerically singular, "
-        "and W would not be orthogonal"
-    )
-
-
 def not_skew() -> NoReturn:
     """A full matrix that is not skew."""
     raise ValueError("a must be skew-symmetric (real) or skew-Hermitian (complex): a = -a^H")

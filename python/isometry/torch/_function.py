@@ -168,7 +168,7 @@ def room(shape: Sequence[int], dtype: torch.dtype, *folded: int) -> tuple[Tensor
     """An uninitialised contiguous tensor, and its memory as an array of the folded shape (its own if none is given)."""
     size = math.prod(shape) * dtype.itemsize
     if _SMALL < size < _LARGE:
-        t = torch.empty(shape, dtype=dtype)
+        t = torch.empty(shape, dtype=dtype, device="cpu")
         a = t.numpy()
     else:
         a = np.empty(shape, _NUMPY_OF[dtype]) if size <= _SMALL else _aligned(shape, dtype, size)

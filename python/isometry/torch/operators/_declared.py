@@ -84,9 +84,13 @@ class Declared(Operator):
         self._dtype = dtype
         if declaration.checked:
             self._check_values(given)
-        if held.device.type != "cpu":  # a Python number goes where the first array is, once it was looked at
-            numbers = [isinstance(value, (int, float)) for value in (first, *rest)]
-            given = [t.to(held.device) if n and t is not None else t for t, n in zip(given, numbers, strict=True)]
+        if held.device.type != "cpu":  # a Python number is made again where the first array is, once it was looked at
+            given = [
+                real_tensor(name, value, name, own, held.device)
+                if isinstance(value, (int, float)) and t is not None and t.is_floating_point()
+                else t
+                for t, value in zip(given, (first, *rest), strict=True)
+            ]
         self._arrays = tuple(given)
         self._ready = (
             self._batch_shape == ()

@@ -42,7 +42,8 @@ def real_tensor(
 ) -> Tensor:
     """A real argument that accompanies one of the given dtype; a Python number takes its precision."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return torch.tensor(check.number(name, value), dtype=REAL_OF[dtype], device=device)
+        # filled there: `torch.tensor` would copy the number from the host
+        return torch.full((), check.number(name, value), dtype=REAL_OF[dtype], device=device)
     t = tensor(name, value)
     if t.dtype is not REAL_OF[dtype]:
         check.real(name, dtype_name(t.dtype))
@@ -71,8 +72,10 @@ def beside(name: str, value: object, dtype: torch.dtype) -> Tensor:
 
 def haar(n: int, rng: torch.Generator | None, dtype: torch.dtype, device: torch.device | str | None) -> Tensor:
     """A Haar-distributed orthogonal or unitary matrix: Q of a Gaussian matrix, times the phases of diag(R)."""
-    # In double precision, so that W is orthogonal to rounding in single precision too.
-    wide = torch.complex128 if dtype.is_complex else torch.float64
+    # In double precision, so that W is orthogonal to rounding in single precision too; "mps" has none.
+    wide = dtype
+    if torch.empty(0, device=device).device.type != "mps":
+        wide = torch.complex128 if dtype.is_complex else torch.float64
     q, r = torch.linalg.qr(torch.randn(n, n, generator=rng, dtype=wide, device=device))
     # torch's Q lies by columns
     return (q * r.diagonal().sgn()).to(dtype).contiguous()

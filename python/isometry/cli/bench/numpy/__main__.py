@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
 from pathlib import Path
@@ -10,21 +9,19 @@ from pathlib import Path
 import numpy as np
 
 import isometry
-from isometry.cli.bench import numpy as group
-from isometry.cli.bench.measure import PEAK_SIZE, Frame, Settings, measure
 from isometry.cli.bench.numpy.process import INTERRUPTED
-
-PAUSE = 5e-3
+from isometry.cli.bench.numpy.sides import SCIPY
+from isometry.cli.bench.report import timed
+from isometry.cli.bench.row import PEAK_SIZE, Frame, Settings
 
 
 def main(arguments: str, file: str) -> None:
     settings = Settings(*json.loads(arguments))
     isometry.set_num_threads(settings.threads)
-    if importlib.util.find_spec("scipy") is None:
+    if not SCIPY:
         print("scipy is not installed: its peers are left out", flush=True)
     a = np.random.default_rng(0).standard_normal((PEAK_SIZE, PEAK_SIZE), np.float32)
-    frame = Frame("numpy.matmul", lambda: a @ a, pause=PAUSE, seconds=3.0)
-    found = [measure(row, frame, settings) for row in group.rows() if settings.only in row.name]
+    found = timed("numpy", Frame("numpy.matmul", lambda: a @ a, pause=5e-3, seconds=3.0), settings)
     Path(file).write_text(json.dumps(found), encoding="utf-8")
 
 

@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from isometry.cli.bench.measure import Settings
+from isometry.cli.bench.row import Settings
 from isometry.cli.errors import Failure
 
 BUDGETS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")

@@ -14,16 +14,16 @@ import numpy as np
 
 import isometry
 from isometry.cli.bench.numpy import formulas
-from isometry.cli.bench.numpy.sides import NUMPY, Array, Arrays, Problem, Side, half_signs, libraries, normal, rows_of
+from isometry.cli.bench.numpy.sides import NUMPY, Array, Arrays, Side, half_signs, libraries, normal, rows_of
 from isometry.cli.bench.row import Row
-from isometry.cli.bench.workloads import RECURRENCES, Workload
+from isometry.cli.bench.sizes import LONGEST_FACTORS, RECURRENCES, Sequences
 
 SLOPE = 0.1
 # through up to 1020 steps; all sides start backward from the same states, hence on the same side of every kink
 TOLERANCE = (2e-4, 1e-3)
-LONGEST_FACTORS = 64
 
 Product = Callable[[Array], Array]
+Route = Callable[[Arrays], tuple[Product, Product]]
 
 
 def rows() -> Iterator[Row]:
@@ -31,25 +31,24 @@ def rows() -> Iterator[Row]:
         yield from make_rows(work)
 
 
-def make_rows(work: Workload) -> Iterator[Row]:
-    plan = work.route
-    flops = 2.0 * work.n * (work.n if plan == "dense" else 2 * work.m) * work.batch * work.steps
-    peers = [Side("numpy loop, dense W", partial(loop, dense), partial(loop_vjp, dense))]
+def make_rows(work: Sequences) -> Iterator[Row]:
+    flops = 2.0 * work.n * (work.n if work.route == "dense" else 2 * work.m) * work.batch * work.steps
+    routes: dict[str, Route] = {"dense W": dense}
     if 0 < work.m <= LONGEST_FACTORS:
-        peers.append(Side("numpy loop, WY factors", partial(loop, factored), partial(loop_vjp, factored)))
+        routes["WY factors"] = factored
     return rows_of(
         str(work),
-        Problem(partial(draw, work)),
+        partial(draw, work),
         Side("isometry", forward, back),
-        peers,
+        [Side(f"numpy loop, {name}", partial(loop, way), partial(loop_vjp, way)) for name, way in routes.items()],
         (flops, 2 * flops),
         pick={"transition": formulas.packed} if work.m == 0 else {},
         tolerance=TOLERANCE,
-        plan=plan,
+        plan=work.route,
     )
 
 
-def draw(work: Workload, rng: np.random.Generator) -> Arrays:
+def draw(work: Sequences, rng: np.random.Generator) -> Arrays:
     """A scoRNN has a square, its packed triangle and signs instead of reflection vectors."""
     n, m = work.n, work.m
     drawn = {"input_weight": normal(rng, n, work.inputs) * np.float32(0.1), "bias": np.zeros(n, np.float32)}
@@ -107,7 +106,7 @@ def factored(a: Arrays) -> tuple[Product, Product]:
     return lambda h: h - (h @ u) @ right, lambda z: z - (z @ u) @ left
 
 
-def loop(route: Callable[[Arrays], tuple[Product, Product]], a: Arrays) -> Array:
+def loop(route: Route, a: Arrays) -> Array:
     """One product and the activation per step, written to the place of the state."""
     times_transposed, _ = route(a)
     modrelu, bias = "square" in a, a["bias"]
@@ -121,7 +120,7 @@ def loop(route: Callable[[Arrays], tuple[Product, Product]], a: Arrays) -> Array
     return states
 
 
-def loop_vjp(route: Callable[[Arrays], tuple[Product, Product]], a: Arrays) -> Arrays:
+def loop_vjp(route: Route, a: Arrays) -> Arrays:
     """z_bar step by step, then one product per gradient; a state determines on which side of a kink it is."""
     _, times = route(a)
     modrelu, states = "square" in a, a["states"]

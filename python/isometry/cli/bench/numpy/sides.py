@@ -1,19 +1,21 @@
-"""The parts of the two rows of a problem: arrays, and sides that compute a value and its VJP from them."""
+"""The two rows of a problem: arrays, and sides that compute a value and its VJP from them."""
 
 from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from isometry.cli.bench.row import GRADIENT, VALUE, Bar, Candidate, Results, Row
+from isometry.cli.bench.row import TOLERANCE, Bar, Candidate, Results, Row
 
 Array = np.ndarray[Any, Any]
 Arrays = dict[str, Array]
-BARS = [Bar("best of NumPy and SciPy", 1.0, 2.0)]
+Draw = Callable[[np.random.Generator], Arrays]
+BAR = Bar("best of NumPy and SciPy", 1.0, 2.0)
+SCIPY = importlib.util.find_spec("scipy") is not None
 
 
 class Side(NamedTuple):
@@ -21,23 +23,56 @@ class Side(NamedTuple):
     it."""
 
     name: str
-    forward: Callable[[Arrays], Array] | None
-    back: Callable[[Arrays], Arrays] | None
+    forward: Callable[[Arrays], Array]
+    back: Callable[[Arrays], Arrays] | None = None
 
 
-class Problem:
-    """The arrays of one size, float32, drawn on first use: a skipped row costs nothing."""
+def rows_of(
+    name: str,
+    draw: Draw,
+    ours: Side,
+    peers: Sequence[Side],
+    flops: tuple[float, float],
+    *,
+    reference: Side | None = None,
+    pick: Mapping[str, Callable[[Array], Array]] | None = None,
+    tolerance: tuple[float, float] = TOLERANCE,
+    bar: Bar = BAR,
+    plan: str = "",
+) -> Iterator[Row]:
+    """The row of the value and, where our side has one, that of the VJP; all from arrays of float32.
 
-    def __init__(self, draw: Callable[[np.random.Generator], Arrays]) -> None:
-        self.draw = draw
+    The reference, by default the first peer, computes in float64. `pick` converts a peer's gradient to our form.
+    """
+    drawn = cache(lambda: draw(np.random.default_rng(0)))  # on first use: a skipped row costs nothing
 
-    @cached_property
-    def drawn(self) -> Arrays:
-        return self.draw(np.random.default_rng(0))
+    def value(side: Side) -> Candidate:
+        return Candidate(side.name, lambda: side.forward(drawn()), lambda: {"value": side.forward(drawn())})
 
-    @property
-    def wide(self) -> Arrays:
-        return {name: a.astype(np.float64) for name, a in self.drawn.items()}
+    def vjp(side: Side, pick: Mapping[str, Callable[[Array], Array]]) -> Candidate:
+        return Candidate(side.name, lambda: called(side, drawn()), lambda: gradients(side, drawn(), pick))
+
+    def wide() -> Arrays:
+        return {key: a.astype(np.float64) for key, a in drawn().items()}
+
+    exact, own = reference or peers[0], pick or {}
+    forward = lambda: {"value": exact.forward(wide())}
+    rest = (tolerance, None, plan)
+    yield Row(name, value(ours), [value(peer) for peer in peers], forward, [bar], flops[0], *rest)
+    if ours.back:
+        backward = lambda: gradients(exact, wide(), own)
+        both = [vjp(peer, own) for peer in peers if peer.back]
+        yield Row(f"{name} vjp", vjp(ours, {}), both, backward, [bar], flops[1], *rest)
+
+
+def called(side: Side, arrays: Arrays) -> Arrays:
+    assert side.back is not None
+    return side.back(arrays)
+
+
+def gradients(side: Side, arrays: Arrays, pick: Mapping[str, Callable[[Array], Array]]) -> Results:
+    """The gradients of a side, under the names used in row.py."""
+    return {f"gradient of {k}": pick[k](bar) if k in pick else bar for k, bar in called(side, arrays).items()}
 
 
 def normal(rng: np.random.Generator, *shape: int) -> Array:
@@ -47,54 +82,6 @@ def normal(rng: np.random.Generator, *shape: int) -> Array:
 def half_signs(n: int) -> Array:
     """D of a scoRNN whose second half is -1."""
     return np.where(np.arange(n) < n // 2, np.float32(1), np.float32(-1))
-
-
-def rows_of(
-    name: str,
-    problem: Problem,
-    ours: Side,
-    peers: Sequence[Side],
-    flops: tuple[float, float],
-    *,
-    reference: Side | None = None,
-    pick: Mapping[str, Callable[[Array], Array]] | None = None,
-    tolerance: tuple[float, float] = (VALUE, GRADIENT),
-    plan: str = "",
-) -> Iterator[Row]:
-    """The row of the value and the row of the VJP; the reference (by default the first peer) computes in float64.
-
-    `pick` converts a peer's gradient to the form of ours for the comparison.
-    """
-    exact = reference or peers[0]
-    for back, label in enumerate((name, f"{name} vjp")):
-        yield Row(
-            name=label,
-            ours=candidate(ours, problem, back, {}),
-            peers=[candidate(peer, problem, back, pick or {}) for peer in peers if peer[1 + back] is not None],
-            reference=partial(results, exact, problem, back, pick or {}, wide=True),
-            bars=BARS,
-            flops=flops[back],
-            tolerance=tolerance,
-            plan=plan,
-        )
-
-
-def candidate(side: Side, problem: Problem, back: int, pick: Mapping[str, Callable[[Array], Array]]) -> Candidate:
-    function = side[1 + back]
-    assert callable(function)
-    return Candidate(side.name, lambda: function(problem.drawn), partial(results, side, problem, back, pick))
-
-
-def results(
-    side: Side, problem: Problem, back: int, pick: Mapping[str, Callable[[Array], Array]], *, wide: bool = False
-) -> Results:
-    """The results of a side, under the names used in row.py."""
-    arrays = problem.wide if wide else problem.drawn
-    if not back:
-        assert side.forward is not None
-        return {"value": side.forward(arrays)}
-    assert side.back is not None
-    return {f"gradient of {key}": pick[key](bar) if key in pick else bar for key, bar in side.back(arrays).items()}
 
 
 class Library(NamedTuple):
@@ -115,20 +102,13 @@ class Library(NamedTuple):
             return False
 
 
-def _numpy_triangular(t: Array, b: Array, transposed: bool) -> Array:
-    return np.linalg.solve(t.T if transposed else t, b)  # NumPy has no triangular solve
-
-
-NUMPY = Library("numpy", _numpy_triangular, np.linalg.inv)
-
-
-def has_scipy() -> bool:
-    return importlib.util.find_spec("scipy") is not None
+# NumPy has no triangular solve
+NUMPY = Library("numpy", lambda t, b, transposed: np.linalg.solve(t.T if transposed else t, b), np.linalg.inv)
 
 
 def libraries() -> list[Library]:
     """NumPy, and SciPy if it is installed."""
-    if not has_scipy():
+    if not SCIPY:
         return [NUMPY]
     from scipy import linalg
 

@@ -1,7 +1,7 @@
 //! A matrix with singular values around 1: W = U diag(sigma) V^H with U (n, r), V (k, r) and
 //!
 //! ```text
-//! sigma_i = 1 + margin tanh(p_i / 2) = 2 margin (s_i - 1/2) + 1,      s = sigmoid(p),      0 <= margin <= 1.
+//! sigma_i = 1 + margin tanh(p_i / 2) = (1 - margin) + 2 margin s_i,      s = sigmoid(p),      0 <= margin <= 1.
 //! ```
 //!
 //! U and V are free here: sigma are the singular values if their columns are orthonormal. Gradient from W_bar:
@@ -88,12 +88,15 @@ impl<'a, T: Scalar> BoundedSvd<'a, T> {
 
     /// Multiplies rows (batch, rows, r) by sigma.
     fn scale(&self, rows: usize, x: &mut [T]) {
-        let (r, two) = (self.u.q, T::Real::of(2.0));
+        let (r, one, two) = (self.u.q, T::Real::one(), T::Real::of(2.0));
         let mut sigma = vec![T::Real::zero(); r];
         let groups = self.logits.chunks_exact(r).zip(self.margin);
         for (x, (logits, margin)) in x.chunks_exact_mut((rows * r).max(1)).zip(groups) {
             for (sigma, p) in sigma.iter_mut().zip(logits) {
-                *sigma = T::Real::one() + *margin * Float::tanh(*p / two);
+                // tanh would cancel for negative p at margin 1
+                let e = Float::exp(-Float::abs(*p));
+                let s = if *p < T::Real::zero() { e } else { one } / (one + e);
+                *sigma = (one - *margin) + two * *margin * s;
             }
             for x in x.chunks_exact_mut(r) {
                 x.iter_mut().zip(&sigma).for_each(|(x, sigma)| *x = x.scale(*sigma));

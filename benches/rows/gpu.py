@@ -16,8 +16,9 @@ import torch
 from torch import Tensor
 
 import isometry as iso
-from isometry.cli.bench import cayley, formulas
 from isometry.cli.bench.row import Bar, Candidate, Results, Row
+from isometry.cli.bench.sizes import SOLVED
+from isometry.cli.bench.torch import formulas
 from isometry.cli.errors import Failure
 from isometry.gpu import Array
 
@@ -117,14 +118,14 @@ def of_cayley(batch: int, n: int) -> Row:
 
     def by_solve(given: Given) -> Results:
         leaf = given["upper"].clone().requires_grad_()
-        a = torch.zeros(batch, n, n, device=DEVICE).index_put(index, leaf)
-        return pulled(formulas.cayley(a - a.mT, 1.0), {"upper": leaf}, given["ct"])
+        p = torch.zeros(batch, n, n, device=DEVICE).index_put(index, leaf)
+        return pulled(formulas.cayley(p), {"upper": leaf}, given["ct"])
 
     given = {"upper": upper, "ct": ct}
     flops = 6.0 * batch * n**3
     return make_row(
         f"gpu cayley {batch} x {n}", given, call, by_solve, "torch.linalg.solve", goal=5.0, flops=flops,
-        tolerance=cayley.TOLERANCE,
+        tolerance=SOLVED,
     )  # fmt: skip
 
 

@@ -4,24 +4,48 @@ Only the states are kept, and backward needs workspace of constant size: both fi
 states, created by the loss, is allocated before the measurement. Each length runs in its own process; a figure is the
 difference between two lengths, which cancels all constants. The peak is the kernel's VmHWM: ru_maxrss of a child
 starts at its parent's, whose earlier rows may have used more.
-
-`peak_of` measures the peak of one call of any row in the process that times it.
 """
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
 
-from isometry.cli.bench.row import Figure
+import torch
+
+import isometry.torch as it
+from isometry.cli.bench.harness import growth, memory
+from isometry.cli.bench.torch.recurrences import scornn
 
 N, BATCH = 190, 20
 LENGTHS = (3000, 9000)
 BOUND = 1.1
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A measured number that must not exceed a bound; None if this machine cannot measure it."""
+
+    name: str
+    value: float | None
+    unit: str
+    bound: float
+    facts: dict[str, float | None] = field(default_factory=dict)
+
+    def measured(self, *_: object) -> dict[str, Any]:
+        """Print it; returns its JSON entry."""
+        entry: dict[str, Any] = {"row": self.name, "plan": "", "wrong": False, "bars": [], **self.facts}
+        if self.value is None:
+            print(f"{self.name}: not available", flush=True)
+            return entry
+        mark = "pass" if self.value <= self.bound else "MISS"
+        print(f"{self.name}: {self.value:.2f} {self.unit}, at most {self.bound} {mark}", flush=True)
+        bar = {"against": "bound", "ratio": self.value, "bar": self.bound, "goal": self.bound, "mark": mark, "peer": ""}
+        return entry | {"bars": [bar]}
 
 
 def rows(alone: bool = False) -> Iterator[Figure]:
@@ -55,45 +79,11 @@ def slope(short: int | None, long: int | None, size: int) -> float | None:
 
 def measured(side: str, steps: int) -> dict[str, int | None]:
     """Bytes held after the forward and at the peak, from a separate process."""
-    command = [sys.executable, "-m", "isometry.cli.bench.memory", side, str(steps)]
+    command = [sys.executable, __file__, side, str(steps)]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
-def memory(field: str) -> int | None:
-    """Resident bytes of this process: now ("VmRSS") or at most so far ("VmHWM"); None if not reported."""
-    try:
-        with open("/proc/self/status", encoding="ascii") as file:
-            return next((1024 * int(line.split()[1]) for line in file if line.startswith(field + ":")), None)
-    except OSError:
-        return None
-
-
-def growth(field: str, start: int | None) -> int | None:
-    now = memory(field)
-    return None if now is None or start is None else now - start
-
-
-def peak_of(call: Callable[[], object]) -> int | None:
-    """Bytes by which a second call raises the peak memory of this process; None if not reported."""
-    call()
-    gc.collect()
-    try:
-        ctypes.CDLL(None).malloc_trim(0)  # otherwise memory freed by the first call would hide the second's
-        with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
-            file.write("5")  # resets VmHWM to VmRSS
-    except (AttributeError, OSError):
-        return None
-    start = memory("VmRSS")
-    call()
-    return growth("VmHWM", start)
-
-
 def child(side: str, steps: int) -> dict[str, int | None]:
-    import torch
-
-    import isometry.torch as it
-    from isometry.cli.bench import recurrence
-
     layer = it.nn.ScoRNN(1, N)
     x, cotangent = torch.randn(steps, BATCH, 1), torch.ones(steps, BATCH, N)
     layer(x[:64])[0].sum().backward()  # pools, libraries and workspaces are created before the measurement
@@ -102,8 +92,7 @@ def child(side: str, steps: int) -> dict[str, int | None]:
         states = layer(x)[0]
     else:
         square, bias = (torch.randn(N, N) * 0.05).requires_grad_(), torch.zeros(N, requires_grad=True)
-        leaves = {"transition": square, "input_weight": torch.randn(N, 1, requires_grad=True), "bias": bias}
-        states = recurrence.loop(leaves, x, torch.ones(N))()
+        states = scornn(square, torch.randn(N, 1, requires_grad=True), bias, x, torch.ones(N))
     held = growth("VmRSS", start)
     states.backward(cotangent)
     return {"held": held, "peak": growth("VmHWM", start)}

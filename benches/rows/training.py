@@ -1,5 +1,5 @@
 """One whole training step of a scoRNN on the copying problem (n = 190, batch 20, 1,020 steps): forward, loss,
-backward, RMSprop. The peer trains the same matrix with the loop of recurrence.py, the same readout, loss and
+backward, RMSprop. The peer trains the same matrix with the loop of the recurrences' peers, the same readout, loss and
 optimiser.
 """
 
@@ -13,8 +13,9 @@ import torch
 from torch import Tensor, nn
 
 import isometry.torch as it
-from isometry.cli.bench import formulas, recurrence
 from isometry.cli.bench.row import Bar, Candidate, Results, Row
+from isometry.cli.bench.torch import formulas
+from isometry.cli.bench.torch.recurrences import scornn
 from isometry.cli.build import as_batch
 from isometry.cli.tasks.copying import Copying
 
@@ -77,8 +78,16 @@ def by_loop(
     leaves = {k: v.to(dtype, copy=True).requires_grad_() for k, v in start.items()}
     signs = torch.ones(N, dtype=dtype)
     signs[N - N // 2 :] = -1
-    forward = recurrence.loop(leaves, x.to(dtype), signs)
-    return step("torch loop, dense W", leaves, forward, target, loss, {"transition": formulas.packed})
+    own = [leaves[name] for name in ("transition", "input_weight", "bias")]
+    inputs = x.to(dtype)
+    return step(
+        "torch loop, dense W",
+        leaves,
+        lambda: scornn(*own, inputs, signs),
+        target,
+        loss,
+        {"transition": formulas.packed},
+    )
 
 
 def step(
