@@ -2,7 +2,7 @@
 
 use crate::arrays::{Input, Output, read, write};
 use crate::error::exception;
-use crate::{by_kind, gate};
+use crate::{by_dtype, gate};
 use isometry_core::activation::{self, Activation};
 use pyo3::prelude::*;
 
@@ -24,7 +24,7 @@ pub fn activate<'py>(
     out: Bound<'py, PyAny>,
     threads: usize,
 ) -> PyResult<()> {
-    by_kind!("z", &z, T => {
+    by_dtype!("z", &z, T => {
         let z = Input::<T>::new("z", &z)?;
         let [rows, n] = z.sizes("z")?;
         let activation = parse(name, slope)?;
@@ -48,7 +48,7 @@ pub fn activate_vjp<'py>(
     bias_bar: Optional<'py>,
     threads: usize,
 ) -> PyResult<()> {
-    by_kind!("z", &z, T => {
+    by_dtype!("z", &z, T => {
         let z = Input::<T>::new("z", &z)?;
         let [rows, n] = z.sizes("z")?;
         let activation = parse(name, slope)?;

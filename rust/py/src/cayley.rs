@@ -2,7 +2,7 @@
 
 use crate::arrays::{Input, Output, write};
 use crate::error::exception;
-use crate::{by_kind, gate};
+use crate::{by_dtype, gate};
 use isometry_core::operators::cayley;
 use isometry_core::sizes::{size, triangles};
 use pyo3::prelude::*;
@@ -20,7 +20,7 @@ pub fn cayley_from_matrix<'py>(
     diagonal: Optional<'py>,
     tol: f64,
 ) -> PyResult<()> {
-    by_kind!("w", &w, T => {
+    by_dtype!("w", &w, T => {
         let w = Input::<T>::new("w", &w)?;
         let [batch, n, _] = w.sizes("w")?;
         let packed = size("upper", &triangles(1, n)).map_err(exception)?;

@@ -1,7 +1,8 @@
 //! `gpu_*`: the same calls on arrays of the device, by handle. The Python faces upload and download.
 
 use crate::activation::parse;
-use crate::arrays::{Input, Kind, Number, Output, empty, kind};
+use crate::arrays::{Input, Number, Output, dtype_of, empty};
+use crate::dtype::Dtype;
 use crate::error::exception;
 use crate::gate::run;
 use crate::sequence::{Lengths, counts};
@@ -51,9 +52,9 @@ impl GpuArray {
     /// A copy of a NumPy array of float32 or complex64 on the device.
     #[staticmethod]
     fn upload(array: &Bound<'_, PyAny>) -> PyResult<Self> {
-        match kind("array", array)? {
-            Kind::F32 => uploaded::<f32>(array, isometry_gpu::Kind::Real).map(GpuArray),
-            Kind::C32 => uploaded::<c32>(array, isometry_gpu::Kind::Complex).map(GpuArray),
+        match dtype_of("array", array)? {
+            Dtype::F32 => uploaded::<f32>(array, isometry_gpu::Kind::Real).map(GpuArray),
+            Dtype::C32 => uploaded::<c32>(array, isometry_gpu::Kind::Complex).map(GpuArray),
             _ => Err(PyTypeError::new_err("array: the device computes in float32 and complex64")),
         }
     }

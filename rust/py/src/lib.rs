@@ -4,6 +4,7 @@ mod activation;
 mod arrays;
 mod cayley;
 mod config;
+mod dtype;
 mod error;
 mod gate;
 #[cfg(feature = "gpu")]

@@ -2,7 +2,7 @@
 
 use crate::arrays::{Input, Number, Output, empty, fits, read, write};
 use crate::place::Place;
-use crate::{by_kind, gate};
+use crate::{by_dtype, gate};
 use isometry_core::argument::{Argument, Array, Bar, Given};
 use isometry_core::operators::{OBJECTS, check_values, view};
 use isometry_core::sizes::{size, work};
@@ -193,7 +193,7 @@ pub fn operator_matrix<'py>(
     save: bool,
     place: Place,
 ) -> PyResult<Saved<'py>> {
-    by_kind!("out", &out, T => {
+    by_dtype!("out", &out, T => {
         let arguments = Arguments::<T>::new(object, &arguments)?;
         let mut w = Output::new("out", &out)?;
         let (given, (w, shape)) = (arguments.given(), w.parts());
@@ -219,7 +219,7 @@ pub fn operator_matrix_vjp<'py>(
     bars: Bound<'py, PyTuple>,
     place: Place,
 ) -> PyResult<()> {
-    by_kind!("ct", &ct, T => {
+    by_dtype!("ct", &ct, T => {
         let arguments = Arguments::<T>::new(object, &arguments)?;
         let mut bars = Bars::new(object, &arguments, &bars)?;
         let saved = saved.map(|saved| Input::new("saved", &saved)).transpose()?;
@@ -248,7 +248,7 @@ pub fn operator_apply<'py>(
     place: Place,
 ) -> PyResult<Saved<'py>> {
     let side = side(adjoint);
-    by_kind!("x", &x, T => {
+    by_dtype!("x", &x, T => {
         let arguments = Arguments::<T>::new(object, &arguments)?;
         let (x, mut c) = (Input::new("x", &x)?, Output::new("out", &out)?);
         let (given, (c, found)) = (arguments.given(), c.parts());
@@ -279,7 +279,7 @@ pub fn operator_apply_vjp<'py>(
     place: Place,
 ) -> PyResult<()> {
     let side = side(adjoint);
-    by_kind!("x", &x, T => {
+    by_dtype!("x", &x, T => {
         let arguments = Arguments::<T>::new(object, &arguments)?;
         let mut bars = Bars::new(object, &arguments, &bars)?;
         let saved = saved.map(|saved| Input::new("saved", &saved)).transpose()?;
@@ -302,7 +302,7 @@ pub fn operator_apply_vjp<'py>(
 #[pyfunction]
 pub fn operator_check(object: &str, arguments: Bound<'_, PyTuple>) -> PyResult<()> {
     let deciding = first(object, &arguments)?;
-    by_kind!("arguments", &deciding, T => {
+    by_dtype!("arguments", &deciding, T => {
         let held = Arguments::<T>::new(object, &arguments)?;
         let given = held.given();
         gate::run(arguments.py(), || check_values(object, &given))

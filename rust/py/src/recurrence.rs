@@ -4,7 +4,7 @@ use crate::arrays::{Input, Output};
 use crate::operator::{Arguments, Bars as OwnBars, first};
 use crate::place::Place;
 use crate::sequence::{Arrays, Bars, Given, GivenBars};
-use crate::{by_kind, gate};
+use crate::{by_dtype, gate};
 use isometry_core::operators::view;
 use isometry_core::{Budget, recurrence as core};
 use pyo3::prelude::*;
@@ -20,7 +20,7 @@ pub fn recurrence<'py>(
     states: Bound<'py, PyAny>,
     place: Place,
 ) -> PyResult<()> {
-    by_kind!("x", &sequence.0, T => {
+    by_dtype!("x", &sequence.0, T => {
         let arrays = Arrays::<T>::new(&sequence)?;
         let arguments = Arguments::new(object, &arguments)?;
         let own = arguments.given();
@@ -46,7 +46,7 @@ pub fn recurrence_vjp<'py>(
     sequence_bars: GivenBars<'py>,
     place: Place,
 ) -> PyResult<()> {
-    by_kind!("x", &sequence.0, T => {
+    by_dtype!("x", &sequence.0, T => {
         let arrays = Arrays::<T>::new(&sequence)?;
         let arguments = Arguments::new(object, &arguments)?;
         let mut bars = OwnBars::new(object, &arguments, &bars)?;
@@ -76,7 +76,7 @@ pub fn recurrence_route(
     gated: bool,
 ) -> PyResult<&'static str> {
     let deciding = first(object, &arguments)?;
-    by_kind!("arguments", &deciding, T => {
+    by_dtype!("arguments", &deciding, T => {
         let arguments = Arguments::<T>::new(object, &arguments)?;
         let own = arguments.given();
         gate::run(py, || {
