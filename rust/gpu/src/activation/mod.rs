@@ -23,10 +23,10 @@ pub(crate) static ACTIVATE_VJP: Shader =
 
 /// phi(z) of rows z, (rows, n) or more axes; the bias of the modReLUs is real, (n), or (n/2) in the real representation.
 pub fn activate(z: &Array, activation: Activation, bias: Option<&Array>) -> Result<Array> {
-    let law = Law::new(z.context(), z.kind(), activation, features(z)?, bias)?;
+    let phi = RowActivation::new(z.context(), z.kind(), activation, features(z)?, bias)?;
     let h = Array::room(z.context(), z.kind(), z.shape())?;
     let mut record = Record::new(z.context())?;
-    law.value(&mut record, z, &h)?;
+    phi.value(&mut record, z, &h)?;
     record.submit()?;
     Ok(h)
 }
@@ -40,17 +40,17 @@ pub fn activate_vjp(
     bias_wanted: bool,
 ) -> Result<(Array, Option<Array>)> {
     let n = features(z)?;
-    let law = Law::new(z.context(), z.kind(), activation, n, bias)?;
+    let phi = RowActivation::new(z.context(), z.kind(), activation, n, bias)?;
     z.fits("ct", ct)?;
     if ct.shape() != z.shape() {
         return Err(Error::shape("ct", format!("{:?}", z.shape()), format!("{:?}", ct.shape())));
     }
-    law.check_wanted(bias_wanted)?;
+    phi.check_wanted(bias_wanted)?;
     let z_bar = Array::room(z.context(), z.kind(), z.shape())?;
     let mut record = Record::new(z.context())?;
-    let along = if bias_wanted { Some(law.along(&mut record, z.len() / n.max(1))?) } else { None };
-    law.pull(&mut record, z, ct, &z_bar, along.as_ref())?;
-    let bias_bar = along.map(|along| law.bias_bar(&mut record, &along)).transpose()?;
+    let along = if bias_wanted { Some(phi.along(&mut record, z.len() / n.max(1))?) } else { None };
+    phi.pull(&mut record, z, ct, &z_bar, along.as_ref())?;
+    let bias_bar = along.map(|along| phi.bias_bar(&mut record, &along)).transpose()?;
     record.submit()?;
     Ok((z_bar, bias_bar))
 }
@@ -62,14 +62,14 @@ fn features(z: &Array) -> Result<usize> {
 
 /// An activation for rows of n features, with its biases.
 #[derive(Clone, Debug)]
-pub(crate) struct Law {
+pub(crate) struct RowActivation {
     activation: Activation,
     kind: Kind,
     n: usize,
     own: Option<Array>,
 }
 
-impl Law {
+impl RowActivation {
     /// Refuses what [`Activation::check`] refuses.
     pub fn new(
         context: &Arc<Context>,
@@ -87,12 +87,12 @@ impl Law {
                 return Err(Error::value("activation_bias", "is on another device"));
             }
         }
-        Ok(Law { activation, kind, n, own: own.cloned() })
+        Ok(RowActivation { activation, kind, n, own: own.cloned() })
     }
 
     /// The identity on the same rows.
     pub fn identity(&self) -> Self {
-        Law { activation: Activation::Identity, own: None, ..*self }
+        RowActivation { activation: Activation::Identity, own: None, ..*self }
     }
 
     pub fn is_identity(&self) -> bool {
@@ -113,7 +113,7 @@ impl Law {
         self.own.as_ref()
     }
 
-    /// `Law` of activation.wgsl.
+    /// `RowActivation` of activation.wgsl.
     pub fn sizes(&self) -> [u32; 3] {
         let (code, slope, halves) = match self.activation {
             Activation::Identity => (0, 0.0, false),

@@ -134,7 +134,7 @@ fn check(kind: Kind, rows: usize, n: usize, z: &[C], what: &str) {
 }
 
 #[test]
-fn values_and_gradients_of_all_laws() {
+fn values_and_gradients_of_all_activations() {
     for kind in [Kind::Real, Kind::Complex] {
         for (rows, n) in [(1, 1), (3, 2), (5, 7), (2, 70), (70, 8)] {
             check(kind, rows, n, &numbers(kind, rows * n, 4), "drawn");

@@ -57,7 +57,7 @@ pub(super) fn pull(
 ) -> Result<Gradients> {
     setting.check_states("states", states)?;
     setting.check_states("ct", ct)?;
-    setting.law.check_wanted(wanted.activation_bias)?;
+    setting.phi.check_wanted(wanted.activation_bias)?;
     let mut record = Record::new(setting.context())?;
     let x = setting.inputs(&mut record)?;
     let arguments = match setting.wants_arguments() {
@@ -92,13 +92,13 @@ impl Bars {
     ) -> Result<Self> {
         let state = setting.copied(record, ct)?;
         let along = match wanted.activation_bias {
-            true => Some(setting.law.along(record, setting.rows())?),
+            true => Some(setting.phi.along(record, setting.rows())?),
             false => None,
         };
         let steps = Steps {
             back: true,
             reverse: setting.sequence.reverse,
-            law: &setting.step_law(),
+            phi: &setting.step_phi(),
             m: setting.sequence.w,
             start: None,
             lengths: setting.lengths.as_ref(),
@@ -113,7 +113,7 @@ impl Bars {
         let mut input = state.clone();
         if let Some(z) = arguments.filter(|_| setting.on_input) {
             input = Array::room(record.context(), setting.kind, &setting.shape())?;
-            setting.law.pull(record, z, &state, &input, along.as_ref())?;
+            setting.phi.pull(record, z, &state, &input, along.as_ref())?;
         }
         Ok(Bars { state, input, along })
     }
@@ -172,7 +172,7 @@ impl Bars {
             out.bias = Some(bar);
         }
         if let Some(along) = &self.along {
-            out.activation_bias = Some(setting.law.bias_bar(record, along)?);
+            out.activation_bias = Some(setting.phi.bias_bar(record, along)?);
         }
         Ok(out)
     }

@@ -18,7 +18,7 @@ pub(super) fn run(setting: &Setting<'_>, route: Route) -> Result<Array> {
     let z = setting.drive(&mut record, &x)?;
     let states = if setting.on_input {
         let states = Array::room(record.context(), setting.kind, &setting.shape())?;
-        setting.law.value(&mut record, &z, &states)?;
+        setting.phi.value(&mut record, &z, &states)?;
         states
     } else {
         z
@@ -26,7 +26,7 @@ pub(super) fn run(setting: &Setting<'_>, route: Route) -> Result<Array> {
     let steps = Steps {
         back: false,
         reverse: setting.sequence.reverse,
-        law: &setting.step_law(),
+        phi: &setting.step_phi(),
         m: &setting.transposed(&mut record)?,
         start: setting.sequence.h0,
         lengths: setting.lengths.as_ref(),

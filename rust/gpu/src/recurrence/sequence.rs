@@ -1,6 +1,6 @@
 //! What a recurrence is given, checked, and what its two directions do with it.
 
-use crate::activation::Law;
+use crate::activation::RowActivation;
 use crate::array::zeros;
 use crate::device::{Context, Record, too_large};
 use crate::product::{Operand, Product};
@@ -57,7 +57,7 @@ pub(super) struct Setting<'a> {
     pub features: usize,
     pub n: usize,
     pub kind: Kind,
-    pub law: Law,
+    pub phi: RowActivation,
     /// phi acts on the input part only, and is not the identity.
     pub on_input: bool,
     /// u32
@@ -90,11 +90,11 @@ impl<'a> Setting<'a> {
                 "{steps} steps of {batch} sequences are too many for the indices of the device, 32 bits"
             )));
         }
-        let law = Law::new(x.context(), x.kind(), sequence.activation, n, sequence.activation_bias)?;
+        let phi = RowActivation::new(x.context(), x.kind(), sequence.activation, n, sequence.activation_bias)?;
         let lengths = sequence.lengths.map(|lengths| sent(x.context(), lengths, steps, batch)).transpose()?;
-        let on_input = sequence.on_input && !law.is_identity();
+        let on_input = sequence.on_input && !phi.is_identity();
         let kind = x.kind();
-        Ok(Setting { sequence: *sequence, steps, batch, features, n, kind, law, on_input, lengths })
+        Ok(Setting { sequence: *sequence, steps, batch, features, n, kind, phi, on_input, lengths })
     }
 
     pub fn context(&self) -> &'a Arc<Context> {
@@ -117,13 +117,13 @@ impl<'a> Setting<'a> {
     }
 
     /// phi of the steps.
-    pub fn step_law(&self) -> Law {
-        if self.on_input { self.law.identity() } else { self.law.clone() }
+    pub fn step_phi(&self) -> RowActivation {
+        if self.on_input { self.phi.identity() } else { self.phi.clone() }
     }
 
     /// Whether a backward pass wants the arguments of phi.
     pub fn wants_arguments(&self) -> bool {
-        self.on_input || !self.law.readable()
+        self.on_input || !self.phi.readable()
     }
 
     /// A copy of rows (T, B, m), 0 past the ends of the sequences.

@@ -3,7 +3,7 @@
 //! Two routes. *Together*: workgroups take a few sequences each, and one dispatch does many steps. *Apart*: a dispatch for each step,
 //! whose workgroups share the sequences and the features. Between dispatches the states are in `rows` alone.
 
-use crate::activation::Law;
+use crate::activation::RowActivation;
 use crate::device::Record;
 use crate::shader::{Shader, Variant, groups};
 use crate::{Array, Kind};
@@ -85,7 +85,7 @@ pub(super) fn route(kind: Kind, batch: usize, n: usize) -> Route {
 pub(super) struct Steps<'a> {
     pub back: bool,
     pub reverse: bool,
-    pub law: &'a Law,
+    pub phi: &'a RowActivation,
     /// M, or its conjugate if backward
     pub m: &'a Array,
     /// h0
@@ -101,13 +101,13 @@ pub(super) struct Steps<'a> {
 
 impl Steps<'_> {
     pub fn record(&self, record: &mut Record, route: Route) -> Result<()> {
-        let Steps { law, m, rows, .. } = *self;
+        let Steps { phi, m, rows, .. } = *self;
         let &[steps, batch, n] = rows.shape() else { return Ok(()) };
         let none = Array::room(record.context(), Kind::Real, &[1])?;
         let arrays = [
             ("m", m),
             ("start", self.start.unwrap_or(m)),
-            ("own", law.own().unwrap_or(m)),
+            ("own", phi.own().unwrap_or(m)),
             ("lengths", self.lengths.unwrap_or(m)),
             ("y", self.y.unwrap_or(m)),
             ("rows", rows),
@@ -126,7 +126,7 @@ impl Steps<'_> {
         let shader = if route == Route::Apart { &APART } else { &TOGETHER };
         let variant = Variant { shader, kind: rows.kind(), constants };
         let flags = [self.reverse, self.lengths.is_some(), self.start.is_some(), self.along.is_some()];
-        let ([reverse, lengths, start, along], [code, slope, halves]) = (flags.map(u32::from), law.sizes());
+        let ([reverse, lengths, start, along], [code, slope, halves]) = (flags.map(u32::from), phi.sizes());
         let count = steps.div_ceil(run);
         let runs = (0..count).map(|i| {
             let first = run * if self.back { count - 1 - i } else { i };

@@ -25,7 +25,7 @@ pub(super) struct Operands<R: Real> {
 impl<R: Real> Operands<R> {
     pub fn carve(arena: &mut Arena, setting: &Setting<'_, R>) -> Self {
         let Rum { batch, features, n, .. } = setting.rum;
-        let apart = usize::from(!setting.law.readable());
+        let apart = usize::from(!setting.phi.readable());
         Operands {
             w: Packed::new(arena, n, 2 * n),
             u: [Packed::new(arena, features, 2 * n), Packed::new(arena, features, n)],
@@ -110,7 +110,7 @@ impl<R: Real> Cell<R> for RumCell<'_, R> {
     }
 
     unsafe fn advance(&self, t: usize, states: *mut R, part: &Part<'_>, scratch: *mut R) {
-        let Setting { line, rum, law, biases } = self.setting;
+        let Setting { line, rum, phi, biases } = self.setting;
         let Rum { n, batch, eta, .. } = *rum;
         let Operands { w, u, value } = self.operands;
         let (gates, e, k) = (self.saved.gates(t), self.saved.e(t), self.saved.k(t));
@@ -134,9 +134,9 @@ impl<R: Real> Cell<R> for RumCell<'_, R> {
                 map.run(rows.clone(), 0..n);
                 let memory = self.memory;
                 Heard { n, rows: rows.clone(), e, gates, previous, memory, out: k, scratch }.call();
-                let value = if law.readable() { k } else { value.ptr() };
-                if law.kind != Kind::Identity {
-                    law.value(k, value, rows.clone(), 0..n);
+                let value = if phi.readable() { k } else { value.ptr() };
+                if phi.kind != Kind::Identity {
+                    phi.value(k, value, rows.clone(), 0..n);
                 }
                 let area = Area { n, rows: rows.clone(), columns: 0..n };
                 Blend { gates, previous, c: value, out, area }.call();

@@ -136,9 +136,9 @@ fn sizes_beside_the_tiles() {
         for (steps, batch, d, n) in
             [(1, 1, 1, 1usize), (1, 3, 2, 2), (6, 5, 4, 33), (3, 17, 5, 40), (2, 9, 17, 31), (3, 2, 3, 70)]
         {
-            let mut laws = vec![Activation::Tanh, Activation::Modrelu];
-            laws.extend((n.is_multiple_of(2)).then_some(Activation::OpluHalves));
-            for activation in laws {
+            let mut activations = vec![Activation::Tanh, Activation::Modrelu];
+            activations.extend((n.is_multiple_of(2)).then_some(Activation::OpluHalves));
+            for activation in activations {
                 let mut p = Problem::new(kind, [steps, batch, d, n], activation, 5);
                 p.reverse = n == 40;
                 p.lengths = lengths(steps, batch);

@@ -8,7 +8,7 @@ use isometry_kernels::activation::{Pass, Phi};
 use std::ops::Range;
 
 /// An activation prepared for rows of `width` real numbers.
-pub struct Law<R: Real> {
+pub struct RowActivation<R: Real> {
     /// The kernel's kind.
     pub kind: Kind,
     /// Real numbers per row.
@@ -20,7 +20,7 @@ pub struct Law<R: Real> {
     growing: bool,
 }
 
-impl<R: Real> Law<R> {
+impl<R: Real> RowActivation<R> {
     /// For rows of n elements of T; the arguments have passed [`Activation::check`].
     pub fn new<T: Scalar<Real = R>>(activation: Activation, n: usize, bias: Option<&[R]>) -> Result<Self> {
         let kind = match activation {
@@ -46,12 +46,12 @@ impl<R: Real> Law<R> {
                 _ => spread[i] = b,
             }
         }
-        Ok(Law { kind, width, slope, bias: spread, growing })
+        Ok(RowActivation { kind, width, slope, bias: spread, growing })
     }
 
     /// The form used by the kernels.
-    pub fn phi(&self) -> Phi<R> {
-        let Law { kind, width, slope, .. } = *self;
+    pub fn kernel(&self) -> Phi<R> {
+        let RowActivation { kind, width, slope, .. } = *self;
         Phi {
             kind,
             width,
@@ -81,7 +81,7 @@ impl<R: Real> Law<R> {
     /// # Safety
     /// Rows of `width` numbers are contiguous at both pointers; columns start at a multiple of two vectors.
     pub unsafe fn value(&self, z: *const R, out: *mut R, rows: Range<usize>, columns: Range<usize>) {
-        let (phi, from, g) = (self.phi(), Source::Argument, std::ptr::null());
+        let (phi, from, g) = (self.kernel(), Source::Argument, std::ptr::null());
         // SAFETY: the rows and columns exist; the bias is padded to whole vectors.
         unsafe { Pass { phi, y: z, g, from, out, rows, columns }.call() }
     }
@@ -89,7 +89,7 @@ impl<R: Real> Law<R> {
     /// out = phi'^H g, with the derivative from y; out may be g.
     ///
     /// # Safety
-    /// As [`Law::value`].
+    /// As [`RowActivation::value`].
     pub unsafe fn pull(
         &self,
         y: *const R,
@@ -100,6 +100,6 @@ impl<R: Real> Law<R> {
         columns: Range<usize>,
     ) {
         // SAFETY: the rows and columns exist; the bias is padded to whole vectors.
-        unsafe { Pass { phi: self.phi(), y, g, from, out, rows, columns }.call() }
+        unsafe { Pass { phi: self.kernel(), y, g, from, out, rows, columns }.call() }
     }
 }
