@@ -1,6 +1,6 @@
 //! Activations of whole arrays, and their gradients.
 
-use super::{Activation, Kind, RowActivation, Source};
+use super::{Activation, Nonlinearity, RowActivation, Source};
 use crate::error::{Error, Result};
 use crate::kernels::lanes;
 use crate::parallel::{Member, Shared, each, grain, run, worth};
@@ -114,7 +114,7 @@ pub fn activate_vjp<T: Scalar>(
 impl<R: Real> RowActivation<R> {
     /// This member's columns of the sums of its bias gradient.
     pub fn bias_columns(&self, member: &Member<'_>) -> Range<usize> {
-        let halves = if self.kind == Kind::ModreluRealrep { 2 } else { 1 };
+        let halves = if self.kind == Nonlinearity::ModreluRealrep { 2 } else { 1 };
         member.share(self.width / halves, lanes::<R>())
     }
 }

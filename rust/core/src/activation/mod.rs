@@ -20,7 +20,7 @@ mod row_activation;
 pub(crate) mod tests;
 
 pub use batch::{activate, activate_vjp};
-pub(crate) use isometry_kernels::activation::{Kind, Source};
+pub(crate) use isometry_kernels::activation::{Nonlinearity, Source};
 pub(crate) use row_activation::RowActivation;
 
 use crate::error::{Error, Result};

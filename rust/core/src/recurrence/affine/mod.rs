@@ -18,7 +18,7 @@ pub use sequence::Sequence;
 use super::cell::Cell;
 use super::schedule::Schedule;
 use super::timeline::Timeline;
-use crate::activation::{Kind, RowActivation};
+use crate::activation::{Nonlinearity, RowActivation};
 use crate::error::Result;
 use crate::kernels::{Buffer, Operand};
 use crate::parallel::Member;
@@ -67,7 +67,7 @@ impl<'a, T: Scalar> Setting<'a, T> {
             h0: sequence.h0.map(parts),
             width,
         };
-        let on_input = sequence.on_input && phi.kind != Kind::Identity;
+        let on_input = sequence.on_input && phi.kind != Nonlinearity::Identity;
         Ok(Setting { sequence: *sequence, line, on_input, phi, bias })
     }
 
@@ -132,7 +132,7 @@ impl<T: Scalar> AffineCell<'_, T> {
         let mut map = Affine::new(width, batch, out);
         map.terms[0] = self.input.times(line.x(t));
         map.bias = if self.bias.is_empty() { std::ptr::null() } else { self.bias.as_ptr() };
-        if wanted == Wanted::State && self.fused() && phi.kind != Kind::Identity {
+        if wanted == Wanted::State && self.fused() && phi.kind != Nonlinearity::Identity {
             map.finish = Finish::Value(phi.kernel());
         }
         let rows = part.rows(0..line.schedule.active(t));

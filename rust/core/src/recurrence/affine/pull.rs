@@ -8,7 +8,7 @@ use super::super::inputs::Gatherer;
 use super::super::modrelu::{BiasGatherer, Values};
 use super::work::Work;
 use super::{AffineCell, Setting, Wanted};
-use crate::activation::{Kind, Source};
+use crate::activation::{Nonlinearity, Source};
 use crate::parallel::Member;
 use crate::scalar::Scalar;
 use crate::scratch::Region;
@@ -68,7 +68,7 @@ impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
         (map.add, map.h, map.to) = (ct.wrapping_add(at), h, bar);
         map.soon = [map.add, h].map(|rows| line.earlier(rows, line.stride()));
         let fused = cell.fused() && !again;
-        if fused && phi.kind != Kind::Identity {
+        if fused && phi.kind != Nonlinearity::Identity {
             map.finish = Finish::Pull(phi.kernel());
         }
         // SAFETY: the contract of the trait; the step and what it wants of the steps beside it are complete for these rows.

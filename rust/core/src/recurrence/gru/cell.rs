@@ -3,7 +3,7 @@
 use super::super::cell::Cell;
 use super::own::Own;
 use super::{Gru, Reset, Setting};
-use crate::activation::Kind;
+use crate::activation::Nonlinearity;
 use crate::kernels::Operand;
 use crate::parallel::Member;
 use crate::scalar::Real;
@@ -114,7 +114,7 @@ impl<R: Real> GruCell<'_, R> {
         if gru.reset == Reset::After {
             map.add = self.saved.c(t);
         }
-        if phi.readable() && phi.kind != Kind::Identity {
+        if phi.readable() && phi.kind != Nonlinearity::Identity {
             map.finish = Finish::Value(phi.kernel());
         }
         // SAFETY: the contract above; the packed operands have n columns.
@@ -230,5 +230,5 @@ impl<R: Real> Cell<R> for GruCell<'_, R> {
 
 /// sigma on rows of so many numbers.
 pub(super) fn sigmoid<R: Real>(width: usize) -> Phi<R> {
-    Phi { kind: Kind::Sigmoid, width, slope: R::zero(), bias: std::ptr::null() }
+    Phi { kind: Nonlinearity::Sigmoid, width, slope: R::zero(), bias: std::ptr::null() }
 }

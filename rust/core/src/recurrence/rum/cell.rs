@@ -2,7 +2,7 @@
 
 use super::super::cell::Cell;
 use super::{Rum, Setting};
-use crate::activation::{Kind, Source};
+use crate::activation::{Nonlinearity, Source};
 use crate::kernels::Operand;
 use crate::parallel::Member;
 use crate::scalar::Real;
@@ -125,9 +125,9 @@ impl<R: Real> Cell<R> for RumCell<'_, R> {
                     map.terms[1] = w.times(previous);
                 }
                 map.run(rows.clone(), 0..2 * n);
-                let (phi, g) = (sigmoid(2 * n), std::ptr::null());
+                let (sigma, g) = (sigmoid(2 * n), std::ptr::null());
                 let from = Source::Argument;
-                Pass { phi, y: gates, g, from, out: gates, rows: rows.clone(), columns: 0..n }.call();
+                Pass { phi: sigma, y: gates, g, from, out: gates, rows: rows.clone(), columns: 0..n }.call();
                 let mut map = Affine::new(n, batch, e);
                 map.terms[0] = u[1].times(line.x(t));
                 map.bias = or_null(&biases[1]);
@@ -135,7 +135,7 @@ impl<R: Real> Cell<R> for RumCell<'_, R> {
                 let memory = self.memory;
                 Heard { n, rows: rows.clone(), e, gates, previous, memory, out: k, scratch }.call();
                 let value = if phi.readable() { k } else { value.ptr() };
-                if phi.kind != Kind::Identity {
+                if phi.kind != Nonlinearity::Identity {
                     phi.value(k, value, rows.clone(), 0..n);
                 }
                 let area = Area { n, rows: rows.clone(), columns: 0..n };
@@ -150,5 +150,5 @@ impl<R: Real> Cell<R> for RumCell<'_, R> {
 
 /// sigma on rows of so many numbers.
 fn sigmoid<R: Real>(width: usize) -> Phi<R> {
-    Phi { kind: Kind::Sigmoid, width, slope: R::zero(), bias: std::ptr::null() }
+    Phi { kind: Nonlinearity::Sigmoid, width, slope: R::zero(), bias: std::ptr::null() }
 }
