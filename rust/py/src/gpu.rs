@@ -22,11 +22,11 @@ pub struct GpuArray(Array);
 
 fn uploaded<T: Number + Scalar<Real = f32>>(
     array: &Bound<'_, PyAny>,
-    kind: isometry_gpu::Kind,
+    field: isometry_gpu::Field,
 ) -> PyResult<Array> {
     let input = Input::<T>::new("array", array)?;
     let (numbers, shape) = (parts(input.slice()), input.shape());
-    run(array.py(), || Array::upload(&context()?, kind, shape, numbers))
+    run(array.py(), || Array::upload(&context()?, field, shape, numbers))
 }
 
 fn downloaded<'py, T: Number + Scalar<Real = f32> + Element>(
@@ -53,17 +53,17 @@ impl GpuArray {
     #[staticmethod]
     fn upload(array: &Bound<'_, PyAny>) -> PyResult<Self> {
         match dtype_of("array", array)? {
-            Dtype::F32 => uploaded::<f32>(array, isometry_gpu::Kind::Real).map(GpuArray),
-            Dtype::C32 => uploaded::<c32>(array, isometry_gpu::Kind::Complex).map(GpuArray),
+            Dtype::F32 => uploaded::<f32>(array, isometry_gpu::Field::Real).map(GpuArray),
+            Dtype::C32 => uploaded::<c32>(array, isometry_gpu::Field::Complex).map(GpuArray),
             _ => Err(PyTypeError::new_err("array: the device computes in float32 and complex64")),
         }
     }
 
     /// Waits for what was submitted, and copies to a NumPy array.
     fn download<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        match self.0.kind() {
-            isometry_gpu::Kind::Real => downloaded::<f32>(py, &self.0),
-            isometry_gpu::Kind::Complex => downloaded::<c32>(py, &self.0),
+        match self.0.field() {
+            isometry_gpu::Field::Real => downloaded::<f32>(py, &self.0),
+            isometry_gpu::Field::Complex => downloaded::<c32>(py, &self.0),
         }
     }
 
@@ -81,9 +81,9 @@ impl GpuArray {
     /// "float32" or "complex64".
     #[getter]
     fn dtype(&self) -> &'static str {
-        match self.0.kind() {
-            isometry_gpu::Kind::Real => "float32",
-            isometry_gpu::Kind::Complex => "complex64",
+        match self.0.field() {
+            isometry_gpu::Field::Real => "float32",
+            isometry_gpu::Field::Complex => "complex64",
         }
     }
 }
