@@ -2,7 +2,7 @@
 
 use super::fourier::FourierProduct;
 use super::kronecker::{Factor, Kronecker};
-use super::mesh::{Kind, Mesh};
+use super::mesh::{Layout, Mesh};
 use super::rotation::Rotation;
 use super::{Last, view};
 use crate::argument::{Array, Bar, Given};
@@ -155,17 +155,17 @@ fn rotations<T: Scalar>() {
 
 fn meshes<T: Scalar>() {
     for (batch, rows) in STACKS {
-        for layout @ (n, count, kind) in
-            [(1, 2, Kind::BrickLeft), (5, 3, Kind::BrickRight), (8, 3, Kind::Fft)]
+        for shape @ (n, count, layout) in
+            [(1, 2, Layout::BrickLeft), (5, 3, Layout::BrickRight), (8, 3, Layout::Fft)]
         {
-            let pairs = if kind == Kind::Fft { count * n / 2 } else { count * (n / 2) };
+            let pairs = if layout == Layout::Fft { count * n / 2 } else { count * (n / 2) };
             let (theta, phi) =
                 (fill::<T::Real>(batch * pairs, 3.0, 7), fill::<T::Real>(batch * pairs, 3.0, 8));
             let phases = fill::<T::Real>(batch * n, 3.0, 9);
             let signs: Vec<_> = phases.iter().map(|x| num_traits::Float::signum(*x)).collect();
             let turned = |phi| if T::PARTS == 2 { Some(phi) } else { None };
             let last = |phases, signs| if T::PARTS == 2 { Last::Phases(phases) } else { Last::Signs(signs) };
-            let op = Mesh::<T>::new(layout, batch, &theta, turned(&phi[..]), last(&phases, &signs)).unwrap();
+            let op = Mesh::<T>::new(shape, batch, &theta, turned(&phi[..]), last(&phases, &signs)).unwrap();
             check(&op, rows, &|k, f| {
                 let last = last(part(&phases, k, batch), part(&signs, k, batch));
                 f(&Mesh::<T>::new(layout, 1, part(&theta, k, batch), turned(part(&phi, k, batch)), last)

@@ -57,7 +57,7 @@ impl<T: Scalar> Guarded<T> {
 
 /// The transition of a case.
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum Matrix {
     Dense,
     /// So many of them.
     Reflections(usize),
@@ -70,7 +70,7 @@ struct Case {
     d: usize,
     batch: usize,
     steps: usize,
-    kind: Kind,
+    matrix: Matrix,
     activation: Activation,
     on_input: bool,
     varied: bool,
@@ -117,12 +117,12 @@ fn check<T: Scalar>(case: Case) {
         .collect();
     let phases = fill::<T::Real>(n, 3.0, 7);
     let (mut sign, mut angles, mut factor) = (None, None, vec![T::Wide::one(); n]);
-    let (weight, m) = match case.kind {
-        Kind::Dense => (fill::<T>(n * n, 1.2 / (n as f64 * T::PARTS as f64).sqrt(), 8), 0),
-        Kind::Reflections(m) => (fill::<T>(n * m, 1.0, 8), m),
-        Kind::Shears => (fill::<T>(2 * (n - 1), 0.4, 8), 0),
+    let (weight, m) = match case.matrix {
+        Matrix::Dense => (fill::<T>(n * n, 1.2 / (n as f64 * T::PARTS as f64).sqrt(), 8), 0),
+        Matrix::Reflections(m) => (fill::<T>(n * m, 1.0, 8), m),
+        Matrix::Shears => (fill::<T>(2 * (n - 1), 0.4, 8), 0),
     };
-    if matches!(case.kind, Kind::Reflections(_)) && case.h0 {
+    if matches!(case.matrix, Matrix::Reflections(_)) && case.h0 {
         if T::PARTS == 2 && case.bias {
             angles = Some(&phases[..]);
             factor = phases.iter().map(|a| T::Wide::cis(a.f64())).collect();
@@ -133,9 +133,9 @@ fn check<T: Scalar>(case: Case) {
     }
     let wide = widen(&weight);
     let mut w = wide.clone();
-    match case.kind {
-        Kind::Dense => {}
-        Kind::Reflections(_) => {
+    match case.matrix {
+        Matrix::Dense => {}
+        Matrix::Reflections(_) => {
             w = vec![T::Wide::default(); n * n];
             for k in 0..n {
                 let mut e = vec![T::Wide::default(); n];
@@ -145,7 +145,7 @@ fn check<T: Scalar>(case: Case) {
                 }
             }
         }
-        Kind::Shears => w = shears::matrix(&wide, n),
+        Matrix::Shears => w = shears::matrix(&wide, n),
     }
     let or_zeros = |x: &[T], len: usize| if x.is_empty() { vec![T::Wide::default(); len] } else { widen(x) };
     let problem = Problem {
@@ -196,10 +196,10 @@ fn check<T: Scalar>(case: Case) {
         (None, Some(angles)) => Last::Phases(angles),
         (None, None) => Last::None,
     };
-    let operator: Box<dyn Cpu<T> + '_> = match case.kind {
-        Kind::Dense => Box::new(Dense::new(&weight, 1, n, n).unwrap()),
-        Kind::Reflections(_) => Box::new(Householder::new(&weight, last, 1, n, m).unwrap()),
-        Kind::Shears => Box::new(Shears::new(&weight, n)),
+    let operator: Box<dyn Cpu<T> + '_> = match case.matrix {
+        Matrix::Dense => Box::new(Dense::new(&weight, 1, n, n).unwrap()),
+        Matrix::Reflections(_) => Box::new(Householder::new(&weight, last, 1, n, m).unwrap()),
+        Matrix::Shears => Box::new(Shears::new(&weight, n)),
     };
     let run = |threads: usize| {
         let mut states = Guarded::new(steps * batch * n);
@@ -246,12 +246,12 @@ fn check<T: Scalar>(case: Case) {
     let tolerance = |single_one: f64, double: f64| if single { single_one } else { double };
     close("states", &case, &results.states, &expected, tolerance(2e-5, 1e-12));
     let tolerance = tolerance(1e-3, 1e-11);
-    match case.kind {
-        Kind::Dense => close("weight", &case, &results.transition, &bars.w, tolerance),
-        Kind::Shears => {
+    match case.matrix {
+        Matrix::Dense => close("weight", &case, &results.transition, &bars.w, tolerance),
+        Matrix::Shears => {
             close("shears", &case, &results.transition, &shears::pull(&wide, n, &bars.w), tolerance);
         }
-        Kind::Reflections(m) => {
+        Matrix::Reflections(m) => {
             let (u_bar, s_bar, p_bar) = reference::reflect_back(&wide, m, &factor, &bars.w);
             close("vectors", &case, &results.transition, &u_bar, tolerance);
             if sign.is_some() {
@@ -270,7 +270,7 @@ fn check<T: Scalar>(case: Case) {
 }
 
 /// All activations in all four variants of direction and lengths.
-fn sweep<T: Scalar>(n: usize, d: usize, batch: usize, steps: usize, kind: Kind) {
+fn sweep<T: Scalar>(n: usize, d: usize, batch: usize, steps: usize, matrix: Matrix) {
     if !crate::testing::within_work(&[steps, batch, n, n]) {
         return;
     }
@@ -278,7 +278,7 @@ fn sweep<T: Scalar>(n: usize, d: usize, batch: usize, steps: usize, kind: Kind) 
         for variant in 0..8 {
             let (on_input, varied, reverse) = (variant & 1 == 1, variant & 2 == 2, variant & 4 == 4);
             let (h0, bias) = ((variant + i) % 3 != 0, (variant + i) % 2 == 0);
-            check::<T>(Case { n, d, batch, steps, kind, activation, on_input, varied, reverse, h0, bias });
+            check::<T>(Case { n, d, batch, steps, matrix, activation, on_input, varied, reverse, h0, bias });
         }
     }
 }
@@ -288,13 +288,13 @@ macro_rules! sweeps {
         #[test]
         fn $name() {
             for (n, d, batch, steps) in [(2, 1, 1, 1), (6, 3, 5, 9), (38, 2, 1, 20), (36, 1, 3, 12), (70, 9, 2, 11), (34, 2, 13, 5)] {
-                sweep::<$t>(n, d, batch, steps, Kind::Dense);
+                sweep::<$t>(n, d, batch, steps, Matrix::Dense);
             }
             for (n, m, batch, steps) in [(2, 0, 1, 2), (6, 3, 5, 9), (38, 35, 1, 20), (40, 7, 3, 12), (66, 40, 2, 6), (10, 17, 13, 5)] {
-                sweep::<$t>(n, 2, batch, steps, Kind::Reflections(m));
+                sweep::<$t>(n, 2, batch, steps, Matrix::Reflections(m));
             }
             for (n, d, batch, steps) in [(6, 3, 5, 9), (38, 2, 1, 20), (36, 1, 3, 12), (34, 2, 40, 3)] {
-                sweep::<$t>(n, d, batch, steps, Kind::Shears);
+                sweep::<$t>(n, d, batch, steps, Matrix::Shears);
             }
         }
     )* };
