@@ -67,7 +67,7 @@ mod tests {
     use super::*;
     use crate::Field;
     use crate::testing::{device, numbers, sent};
-    use isometry_core::operator::Side;
+    use isometry_core::Side;
 
     /// A matrix of other rows would be read beyond its end, where numbers of earlier calls are.
     #[test]

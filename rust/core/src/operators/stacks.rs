@@ -168,7 +168,7 @@ fn meshes<T: Scalar>() {
             let op = Mesh::<T>::new(shape, batch, &theta, turned(&phi[..]), last(&phases, &signs)).unwrap();
             check(&op, rows, &|k, f| {
                 let last = last(part(&phases, k, batch), part(&signs, k, batch));
-                f(&Mesh::<T>::new(layout, 1, part(&theta, k, batch), turned(part(&phi, k, batch)), last)
+                f(&Mesh::<T>::new(shape, 1, part(&theta, k, batch), turned(part(&phi, k, batch)), last)
                     .unwrap());
             });
         }
