@@ -85,8 +85,10 @@ mod tests {
             let right = array(Field::Real, &[2, 4, 4]);
             operator.matrix_vjp(Some(&right), &right, &[true, false, false, false]).unwrap();
             let wrong = [&[2, 1, 4][..], &[2, 5, 4], &[2, 4, 3], &[1, 4, 4], &[2, 16]];
-            for wrong in
-                wrong.map(|shape| array(Field::Real, shape)).iter().chain([&array(Field::Complex, &[2, 4, 4])])
+            for wrong in wrong
+                .map(|shape| array(Field::Real, shape))
+                .iter()
+                .chain([&array(Field::Complex, &[2, 4, 4])])
             {
                 for (w, ct) in [(None, wrong), (Some(wrong), &right)] {
                     let found = operator.matrix_vjp(w, ct, &[true, false, false, false]);

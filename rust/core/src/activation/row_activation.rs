@@ -70,7 +70,10 @@ impl<R: Real> RowActivation<R> {
     /// |h| - b of a complex modReLU loses digits for b > 0.
     pub fn readable(&self) -> bool {
         match self.kind {
-            Nonlinearity::Oplu | Nonlinearity::OpluComplex | Nonlinearity::OpluHalves | Nonlinearity::ModreluRealrep => false,
+            Nonlinearity::Oplu
+            | Nonlinearity::OpluComplex
+            | Nonlinearity::OpluHalves
+            | Nonlinearity::ModreluRealrep => false,
             Nonlinearity::ModreluPairs => !self.growing,
             _ => true,
         }

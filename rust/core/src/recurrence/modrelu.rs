@@ -31,7 +31,12 @@ pub struct BiasGatherer<'a, T: Scalar> {
 
 impl<'a, T: Scalar> BiasGatherer<'a, T> {
     /// Room for the sums.
-    pub fn carve(arena: &mut Arena, phi: &RowActivation<T::Real>, halves: usize, wanted: bool) -> Region<T::Real> {
+    pub fn carve(
+        arena: &mut Arena,
+        phi: &RowActivation<T::Real>,
+        halves: usize,
+        wanted: bool,
+    ) -> Region<T::Real> {
         arena.take(&[usize::from(wanted), halves, phi.width])
     }
 

@@ -54,7 +54,13 @@ pub(crate) fn value(z: &[C], activation: Activation, bias: &[f64]) -> Vec<C> {
 }
 
 /// The textbook gradient of one row: z_bar, and that of the bias.
-pub(crate) fn pull(field: Field, z: &[C], activation: Activation, bias: &[f64], g: &[C]) -> (Vec<C>, Vec<f64>) {
+pub(crate) fn pull(
+    field: Field,
+    z: &[C],
+    activation: Activation,
+    bias: &[f64],
+    g: &[C],
+) -> (Vec<C>, Vec<f64>) {
     let apart = |f: &dyn Fn(f64) -> f64| {
         (z.iter().zip(g).map(|(z, g)| C(f(z.0) * g.0, f(z.1) * g.1)).collect(), vec![])
     };
@@ -199,8 +205,9 @@ fn tanh_is_accurate_everywhere() {
 #[test]
 fn what_does_not_fit_is_refused() {
     let Some(context) = device() else { return };
-    let real =
-        |shape: &[usize]| sent(&context, Field::Real, shape, &numbers(Field::Real, shape.iter().product(), 1));
+    let real = |shape: &[usize]| {
+        sent(&context, Field::Real, shape, &numbers(Field::Real, shape.iter().product(), 1))
+    };
     let complex = sent(&context, Field::Complex, &[1, 2], &numbers(Field::Complex, 2, 1));
     let (z, odd, one, two) = (real(&[3, 2]), real(&[1, 3]), real(&[1]), real(&[2]));
     for activation in [Activation::Oplu, Activation::OpluHalves, Activation::ModreluRealrep] {

@@ -38,7 +38,8 @@ pub(super) fn inverse(record: &mut Record, gram: &Array) -> Result<Array> {
             let part = |array, i, j| Operand::new(array, apart, m).from(i, j);
             let low = top + size;
             let (t, x) = (part(gram, top, low), part(&out, low, low));
-            Product::new(count, (size, right, right), t, x, part(&between, top, low)).record(record, field)?;
+            Product::new(count, (size, right, right), t, x, part(&between, top, low))
+                .record(record, field)?;
             for (from, to) in [(&out, &twin), (&twin, &out)] {
                 let (x, c) = (part(from, top, top), part(to, top, low));
                 let product = Product::new(count, (size, right, size), x, part(&between, top, low), c);

@@ -140,7 +140,8 @@ fn matrices_and_their_gradients() {
         let ct: Vec<C> = cts.iter().flat_map(|ct| ct.data.clone()).collect();
         let ct = sent(context, field, &[all.len(), n, n], &ct);
         let found = own.matrix_vjp(Some(&w), &ct, &[true; 3]).unwrap();
-        let pairs: Vec<_> = all.iter().zip(&cts).map(|(r, ct)| r.gradients(field, |w| inner(ct, w))).collect();
+        let pairs: Vec<_> =
+            all.iter().zip(&cts).map(|(r, ct)| r.gradients(field, |w| inner(ct, w))).collect();
         check(&found, end, &pairs, units(n, m), &what);
     });
 }

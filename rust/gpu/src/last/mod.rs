@@ -73,7 +73,8 @@ impl Last {
             check_len(argument(form), given.len(), &sizes)?;
         }
         let own = form == Form::Signs && field == Field::Real;
-        let factors = if own { given.reshaped(&sizes)? } else { Array::room(given.context(), field, &sizes)? };
+        let factors =
+            if own { given.reshaped(&sizes)? } else { Array::room(given.context(), field, &sizes)? };
         Ok(Last { given: given.clone(), form, factors })
     }
 

@@ -90,7 +90,8 @@ impl<'a> Setting<'a> {
                 "{steps} steps of {batch} sequences are too many for the indices of the device, 32 bits"
             )));
         }
-        let phi = RowActivation::new(x.context(), x.field(), sequence.activation, n, sequence.activation_bias)?;
+        let phi =
+            RowActivation::new(x.context(), x.field(), sequence.activation, n, sequence.activation_bias)?;
         let lengths = sequence.lengths.map(|lengths| sent(x.context(), lengths, steps, batch)).transpose()?;
         let on_input = sequence.on_input && !phi.is_identity();
         let field = x.field();

@@ -27,7 +27,8 @@ fn sums_of_columns() {
 fn sums_are_added_to_what_is_there() {
     let Some(context) = device() else { return };
     for (rows, columns) in [(3, 2), (4097, 2)] {
-        let (data, before) = (numbers(Field::Complex, rows * columns, 4), numbers(Field::Complex, columns, 5));
+        let (data, before) =
+            (numbers(Field::Complex, rows * columns, 4), numbers(Field::Complex, columns, 5));
         let x = sent(&context, Field::Complex, &[rows, columns], &data);
         let out = sent(&context, Field::Complex, &[columns], &before);
         let mut record = Record::new(&context).unwrap();

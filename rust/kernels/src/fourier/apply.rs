@@ -31,7 +31,8 @@ impl<R: Real> Kernel<R> for Apply<R> {
 
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
-        let FourierFactors { plan, diagonals: [d1, d2, d3], reflections: [w1, w2], permutation } = self.factors;
+        let FourierFactors { plan, diagonals: [d1, d2, d3], reflections: [w1, w2], permutation } =
+            self.factors;
         // SAFETY: the contract above.
         unsafe {
             let plan: &Plan<R> = &*plan;

@@ -161,7 +161,11 @@ unsafe fn sums<S: Simd>(
     let moved = |p: *const S::R, by: usize| if p.is_null() { p } else { p.wrapping_add(by) };
     let term = |i: usize| {
         let term = q.terms[i];
-        Term { a: term.a.wrapping_add(rows.start * term.rows), b: term.b.wrapping_add(col * term.depth), ..term }
+        Term {
+            a: term.a.wrapping_add(rows.start * term.rows),
+            b: term.b.wrapping_add(col * term.depth),
+            ..term
+        }
     };
     // SAFETY: the rows and panels exist (contract of `Affine`).
     unsafe {

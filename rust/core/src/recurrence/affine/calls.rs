@@ -5,7 +5,7 @@ use super::super::chunk::{chunk_rows, extent};
 use super::super::inputs::{Gathered, Gatherer, InputBars};
 use super::super::modrelu::BiasGatherer;
 use super::super::pages::want_huge_pages;
-use super::super::team::Room;
+use super::super::sharing::Room;
 use super::super::timeline::in_halves;
 use super::super::{backward as back, forward as forth};
 use super::dense::DenseStep;

@@ -31,7 +31,7 @@ pub use gradients::GruGradients;
 
 use super::affine::transition;
 use super::schedule::Schedule;
-use super::team::Room;
+use super::sharing::Room;
 use super::timeline::{Timeline, in_halves};
 use super::{backward as back, forward as forth, pages::want_huge_pages};
 use crate::activation::{Activation, RowActivation};

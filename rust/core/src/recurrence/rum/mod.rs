@@ -33,7 +33,7 @@ mod tests;
 pub use gradients::RumGradients;
 
 use super::schedule::Schedule;
-use super::team::Room;
+use super::sharing::Room;
 use super::timeline::{Timeline, in_halves};
 use super::{backward as back, forward as forth, pages::want_huge_pages};
 use crate::activation::{Activation, RowActivation};
