@@ -265,7 +265,7 @@ pub fn all_finite(array: Bound<'_, PyAny>) -> PyResult<bool> {
     by_dtype!("array", &array, T => {
         let input = Input::<T>::new("array", &array)?;
         let numbers = input.slice();
-        crate::gate::run(array.py(), || Ok(isometry_core::scalar::all_finite(numbers)))
+        crate::detached::run(array.py(), || Ok(isometry_core::scalar::all_finite(numbers)))
     })
 }
 

@@ -2,7 +2,7 @@
 
 use crate::arrays::{Input, Output, write};
 use crate::error::exception;
-use crate::{by_dtype, gate};
+use crate::{by_dtype, detached};
 use isometry_core::operators::cayley;
 use isometry_core::sizes::{size, triangles};
 use pyo3::prelude::*;
@@ -28,7 +28,7 @@ pub fn cayley_from_matrix<'py>(
         let mut upper = Output::shaped("upper", &upper, &[batch, packed])?;
         let mut diagonal = Output::optional("diagonal", diagonal.as_ref(), &[batch, n])?;
         let (w, last, upper, diagonal) = (w.slice(), last.slice(), upper.slice(), write(&mut diagonal));
-        gate::run_interruptible(py, move |cancel| {
+        detached::run_interruptible(py, move |cancel| {
             cayley::from_matrix(w, last, choose, upper, diagonal, (batch, n), tol, 1, cancel)
         })
     })

@@ -2,9 +2,9 @@
 
 use crate::activation::parse;
 use crate::arrays::{Input, Number, Output, dtype_of, empty};
+use crate::detached::run;
 use crate::dtype::Dtype;
 use crate::error::exception;
-use crate::gate::run;
 use crate::sequence::{Lengths, counts};
 use isometry_core::scalar::{Scalar, c32, parts, parts_mut};
 use isometry_core::{Result, Side};

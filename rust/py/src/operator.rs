@@ -2,7 +2,7 @@
 
 use crate::arrays::{Input, Number, Output, empty, fits, read, write};
 use crate::place::Place;
-use crate::{by_dtype, gate};
+use crate::{by_dtype, detached};
 use isometry_core::argument::{Argument, Array, Bar, Given};
 use isometry_core::operators::{OBJECTS, check_values, view};
 use isometry_core::sizes::{size, work};
@@ -197,7 +197,7 @@ pub fn operator_matrix<'py>(
         let arguments = Arguments::<T>::new(object, &arguments)?;
         let mut w = Output::new("out", &out)?;
         let (given, (w, shape)) = (arguments.given(), w.parts());
-        let kept = gate::run(py, || {
+        let kept = detached::run(py, || {
             let operator = place.of(object, view(object, &given))?;
             let (batch, (p, q)) = (operator.batch(), operator.shape());
             fits("out", shape, &[batch, p, q])?;
@@ -226,7 +226,7 @@ pub fn operator_matrix_vjp<'py>(
         let ct = Input::new("ct", &ct)?;
         let (given, mut bars, saved) = (arguments.given(), bars.view(), read(&saved));
         let (ct, shape) = (ct.slice(), ct.shape());
-        gate::run(py, || {
+        detached::run(py, || {
             let operator = place.of(object, view(object, &given))?;
             let (p, q) = operator.shape();
             fits("ct", shape, &[operator.batch(), p, q])?;
@@ -253,7 +253,7 @@ pub fn operator_apply<'py>(
         let (x, mut c) = (Input::new("x", &x)?, Output::new("out", &out)?);
         let (given, (c, found)) = (arguments.given(), c.parts());
         let (x, shape) = (x.slice(), x.shape());
-        let kept = gate::run(py, || {
+        let kept = detached::run(py, || {
             let operator = place.of(object, view(object, &given))?;
             let rows = rows(shape, &*operator, side)?;
             fits("out", found, &mapped(shape, &*operator, side))?;
@@ -288,7 +288,7 @@ pub fn operator_apply_vjp<'py>(
         let (given, mut bars, saved, x_bar) =
             (arguments.given(), bars.view(), read(&saved), write(&mut x_bar));
         let ((x, shape), (ct, found)) = ((x.slice(), x.shape()), (ct.slice(), ct.shape()));
-        gate::run(py, || {
+        detached::run(py, || {
             let operator = place.of(object, view(object, &given))?;
             let rows = rows(shape, &*operator, side)?;
             fits("ct", found, &mapped(shape, &*operator, side))?;
@@ -305,7 +305,7 @@ pub fn operator_check(object: &str, arguments: Bound<'_, PyTuple>) -> PyResult<(
     by_dtype!("arguments", &deciding, T => {
         let held = Arguments::<T>::new(object, &arguments)?;
         let given = held.given();
-        gate::run(arguments.py(), || check_values(object, &given))
+        detached::run(arguments.py(), || check_values(object, &given))
     })
 }
 
