@@ -8,9 +8,9 @@ use super::{Last, view};
 use crate::argument::{Array, Bar, Given};
 use crate::budget::Budget;
 use crate::cpu::Cpu;
-use crate::recurrence::tests::fill;
 use crate::scalar::{Real, Scalar, c32, c64};
 use crate::side::Side;
+use crate::testing::{fill, wide};
 
 /// The numbers of an argument, (batch, each).
 #[derive(Clone, Debug, PartialEq)]
@@ -56,13 +56,10 @@ impl<T: Scalar> Numbers<T> {
     }
 }
 
+/// The same numbers, but for the order of sums.
+#[track_caller]
 fn near<T: Scalar>(got: &[T], expected: &[T], what: &str) {
-    let size = expected.iter().map(|x| x.abs2().f64()).sum::<f64>().sqrt().max(1.0);
-    let off = got.iter().zip(expected).map(|(a, b)| (*a - *b).abs2().f64()).sum::<f64>().sqrt();
-    assert!(
-        got.len() == expected.len() && off <= 100.0 * T::Real::EPS.f64() * size,
-        "{what}: {off:e} of {size:e}"
-    );
+    crate::testing::near(got, &wide(expected), 100.0 * T::Real::EPS.f64(), what);
 }
 
 /// W, the gradients from that of W, W x, the gradients from that of W x, x_bar; and x_bar alone.

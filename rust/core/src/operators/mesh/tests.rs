@@ -4,27 +4,8 @@ use super::*;
 use crate::argument::Bar;
 use crate::budget::Budget;
 use crate::side::Side;
+use crate::testing::{near, numbers};
 use crate::scalar::{c32, c64};
-
-fn numbers<T: Scalar>(n: usize, seed: u64) -> Vec<T> {
-    let mut s = seed.wrapping_mul(0x9e3779b97f4a7c15) | 1;
-    let mut next = || {
-        s ^= s << 13;
-        s ^= s >> 7;
-        s ^= s << 17;
-        T::Real::of((s >> 40) as f64 / (1u64 << 23) as f64 - 1.0)
-    };
-    (0..n).map(|_| T::new(next(), next())).collect()
-}
-
-fn near<T: Scalar>(got: &[T], expected: &[T::Wide], what: &str) {
-    let size = expected.iter().map(|x| x.abs2()).sum::<f64>().sqrt();
-    let off = got.iter().zip(expected).map(|(a, b)| (a.widen() - *b).abs2()).sum::<f64>().sqrt();
-    assert!(
-        got.len() == expected.len() && off <= 100.0 * T::Real::EPS.f64() * size.max(1.0),
-        "{what}: {off:e}"
-    );
-}
 
 /// The pairs of every layer, leftmost first, in the order of their angles.
 fn pairs(n: usize, count: usize, layout: Layout) -> Vec<Vec<(usize, usize)>> {
@@ -131,7 +112,7 @@ fn check<T: Scalar>(n: usize, count: usize, layout: Layout, given: [bool; 2], ro
     };
     let mut matrix = vec![T::one(); n * n];
     op.matrix(&mut matrix, None, &Budget::of(2)).unwrap();
-    near(&matrix, &w, "matrix");
+    near(&matrix, &w, 100.0 * T::Real::EPS.f64(), "matrix");
     let phased = complex && given[1];
     for side in [Side::Forward, Side::Adjoint] {
         let (input, output) = if side == Side::Forward { (&x, &ct) } else { (&ct, &x) };
@@ -150,15 +131,15 @@ fn check<T: Scalar>(n: usize, count: usize, layout: Layout, given: [bool; 2], ro
                 bars[3] = Bar::Real(&mut d);
             }
             op.apply_vjp(None, input, output, rows, side, &mut bars, Some(&mut b), &budget).unwrap();
-            near(&a, &product(input, side == Side::Adjoint), "out");
-            near(&b, &product(output, side == Side::Forward), "x_bar");
+            near(&a, &product(input, side == Side::Adjoint), 100.0 * T::Real::EPS.f64(), "out");
+            near(&b, &product(output, side == Side::Forward), 100.0 * T::Real::EPS.f64(), "x_bar");
             let what = format!("theta {n} {count} {layout:?}");
-            near(&t, &slope(0, &x, &ct), &what);
+            near(&t, &slope(0, &x, &ct), 100.0 * T::Real::EPS.f64(), &what);
             if turned.is_some() {
-                near(&p, &slope(1, &x, &ct), "phi");
+                near(&p, &slope(1, &x, &ct), 100.0 * T::Real::EPS.f64(), "phi");
             }
             if phased {
-                near(&d, &phase_slope(&x, &ct), "phases");
+                near(&d, &phase_slope(&x, &ct), 100.0 * T::Real::EPS.f64(), "phases");
             }
             let got = (a, b, t, p, d);
             assert!(*first.get_or_insert_with(|| got.clone()) == got, "{threads} threads differ");
@@ -169,7 +150,7 @@ fn check<T: Scalar>(n: usize, count: usize, layout: Layout, given: [bool; 2], ro
         let w_bar: Vec<T> = (0..n * n).map(|e| ct[e / n] * x[e % n].conj()).collect();
         let mut t = theta.clone();
         op.matrix_vjp(None, &w_bar, &mut [Bar::None, Bar::Real(&mut t)], &Budget::of(2)).unwrap();
-        near(&t, &slope(0, &x, &ct), "theta of the matrix");
+        near(&t, &slope(0, &x, &ct), 100.0 * T::Real::EPS.f64(), "theta of the matrix");
     }
 }
 

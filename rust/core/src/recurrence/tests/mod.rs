@@ -13,24 +13,13 @@ use crate::cpu::Cpu;
 use crate::operators::dense::Dense;
 use crate::operators::{Last, householder::Householder};
 use crate::scalar::{Real, Scalar, c32, c64};
+use crate::testing::{fill, near, wide};
 use num_traits::{One, Zero};
 use reference::Problem;
 use shears::Shears;
 
 pub fn never() -> bool {
     false
-}
-
-/// Small deterministic numbers.
-pub fn fill<T: Scalar>(count: usize, scale: f64, seed: u64) -> Vec<T> {
-    let mut s = seed.wrapping_mul(0x9e3779b97f4a7c15) | 1;
-    let mut next = || {
-        s ^= s << 13;
-        s ^= s >> 7;
-        s ^= s << 17;
-        T::Real::of(scale * ((s >> 40) as f64 / (1u64 << 23) as f64 - 1.0))
-    };
-    (0..count).map(|_| T::new(next(), next())).collect()
 }
 
 /// An array between two guard margins.
@@ -93,17 +82,8 @@ struct Results<T: Scalar> {
     own: Vec<T::Real>,
 }
 
-fn close<T: Scalar>(what: &str, case: &Case, got: &[T], expected: &[T::Wide], tolerance: f64) {
-    assert_eq!(got.len(), expected.len());
-    let norm = |x: &mut dyn Iterator<Item = f64>| x.sum::<f64>().sqrt();
-    let error = norm(&mut got.iter().zip(expected).map(|(a, b)| (a.widen() - *b).abs2()));
-    let size = norm(&mut expected.iter().map(|b| b.abs2()));
-    assert!(error <= tolerance * size.max(1e-3), "{what}: error {error:e} of {size:e}, {case:?}");
-}
-
 fn check<T: Scalar>(case: Case) {
     let Case { n, d, batch, steps, activation, .. } = case;
-    let widen = |x: &[T]| x.iter().map(|x| x.widen()).collect::<Vec<_>>();
     let (mut x, mut ct) = (fill::<T>(steps * batch * d, 1.0, 1), fill::<T>(steps * batch * n, 1.0, 2));
     let v = fill::<T>(n * d, 0.7, 3);
     let h0 = fill::<T>(if case.h0 { batch * n } else { 0 }, 1.0, 4);
@@ -131,8 +111,8 @@ fn check<T: Scalar>(case: Case) {
             factor[n - 1] = T::Wide::real(-0.5);
         }
     }
-    let wide = widen(&weight);
-    let mut w = wide.clone();
+    let matrix = wide(&weight);
+    let mut w = matrix.clone();
     match case.matrix {
         Matrix::Dense => {}
         Matrix::Reflections(_) => {
@@ -140,22 +120,22 @@ fn check<T: Scalar>(case: Case) {
             for k in 0..n {
                 let mut e = vec![T::Wide::default(); n];
                 e[k] = T::Wide::one();
-                for (i, y) in reference::reflect(&wide, m, &factor, &e).into_iter().enumerate() {
+                for (i, y) in reference::reflect(&matrix, m, &factor, &e).into_iter().enumerate() {
                     w[i * n + k] = y;
                 }
             }
         }
-        Matrix::Shears => w = shears::matrix(&wide, n),
+        Matrix::Shears => w = shears::matrix(&matrix, n),
     }
-    let or_zeros = |x: &[T], len: usize| if x.is_empty() { vec![T::Wide::default(); len] } else { widen(x) };
+    let or_zeros = |x: &[T], len: usize| if x.is_empty() { vec![T::Wide::default(); len] } else { wide(x) };
     let problem = Problem {
         steps,
         batch,
         d,
         n,
         w,
-        x: widen(&x),
-        v: widen(&v),
+        x: wide(&x),
+        v: wide(&v),
         h0: or_zeros(&h0, batch * n),
         bias: or_zeros(&bias, n),
         own: own.iter().map(|b| b.f64()).collect(),
@@ -164,7 +144,7 @@ fn check<T: Scalar>(case: Case) {
         lengths: lengths.clone(),
         reverse: case.reverse,
     };
-    let (expected, bars) = (problem.forward(), problem.backward(&widen(&ct)));
+    let (expected, bars) = (problem.forward(), problem.backward(&wide(&ct)));
     // Data past the end of a sequence must not be read.
     for (b, &length) in lengths.iter().enumerate() {
         let nan = T::real(T::Real::of(f64::NAN));
@@ -244,29 +224,34 @@ fn check<T: Scalar>(case: Case) {
     }
     let single = size_of::<T::Real>() == 4;
     let tolerance = |single_one: f64, double: f64| if single { single_one } else { double };
-    close("states", &case, &results.states, &expected, tolerance(2e-5, 1e-12));
+    near(&results.states, &expected, tolerance(2e-5, 1e-12), format_args!("states, {case:?}"));
     let tolerance = tolerance(1e-3, 1e-11);
     match case.matrix {
-        Matrix::Dense => close("weight", &case, &results.transition, &bars.w, tolerance),
+        Matrix::Dense => near(&results.transition, &bars.w, tolerance, format_args!("weight, {case:?}")),
         Matrix::Shears => {
-            close("shears", &case, &results.transition, &shears::pull(&wide, n, &bars.w), tolerance);
+            near(
+                &results.transition,
+                &shears::pull(&matrix, n, &bars.w),
+                tolerance,
+                format_args!("shears, {case:?}"),
+            );
         }
         Matrix::Reflections(m) => {
-            let (u_bar, s_bar, p_bar) = reference::reflect_back(&wide, m, &factor, &bars.w);
-            close("vectors", &case, &results.transition, &u_bar, tolerance);
+            let (u_bar, s_bar, p_bar) = reference::reflect_back(&matrix, m, &factor, &bars.w);
+            near(&results.transition, &u_bar, tolerance, format_args!("vectors, {case:?}"));
             if sign.is_some() {
-                close("sign", &case, &[results.sign], &[s_bar], tolerance);
+                near(&[results.sign], &[s_bar], tolerance, format_args!("sign, {case:?}"));
             }
             if angles.is_some() {
-                close("phases", &case, &results.phases, &p_bar, tolerance);
+                near(&results.phases, &p_bar, tolerance, format_args!("phases, {case:?}"));
             }
         }
     }
-    close("x", &case, &results.x, &bars.x, tolerance);
-    close("input weight", &case, &results.v, &bars.v, tolerance);
-    close("h0", &case, &results.h0, &bars.h0, tolerance);
-    close("bias", &case, &results.bias, &bars.bias, tolerance);
-    close("activation bias", &case, &results.own, &bars.own, tolerance);
+    near(&results.x, &bars.x, tolerance, format_args!("x, {case:?}"));
+    near(&results.v, &bars.v, tolerance, format_args!("input weight, {case:?}"));
+    near(&results.h0, &bars.h0, tolerance, format_args!("h0, {case:?}"));
+    near(&results.bias, &bars.bias, tolerance, format_args!("bias, {case:?}"));
+    near(&results.own, &bars.own, tolerance, format_args!("activation bias, {case:?}"));
 }
 
 /// All activations in all four variants of direction and lengths.

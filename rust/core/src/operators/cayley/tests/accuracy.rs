@@ -19,10 +19,10 @@ enum Spread {
 /// A batch with ||A||_2 = norm for every matrix.
 fn parameters<T: Scalar>(batch: usize, n: usize, spread: Spread, norm: f64) -> Parameters<T> {
     let mut p = Parameters::<T>::random(batch, n, 0, 1.0);
-    let mut random = Random::new(n * 7 + norm as usize);
+    let mut random = Random::new((n * 7 + norm as usize) as u64 + 1);
     let len = p.upper.len() / batch;
     for b in 0..batch {
-        let chosen = ((random.next() + 1.0) * 0.5 * len as f64) as usize % len.max(1);
+        let chosen = ((random.number() + 1.0) * 0.5 * len as f64) as usize % len.max(1);
         let mut e = 0;
         for i in 0..n {
             for j in i + 1..n {
@@ -42,7 +42,7 @@ fn parameters<T: Scalar>(batch: usize, n: usize, spread: Spread, norm: f64) -> P
                             0.01
                         }
                     }
-                    Spread::Magnitudes => (6.0 * random.next()).exp(),
+                    Spread::Magnitudes => (6.0 * random.number()).exp(),
                 };
                 p.upper[b * len + e] *= T::real(T::Real::of(by));
                 e += 1;
