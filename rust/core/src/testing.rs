@@ -54,3 +54,29 @@ pub fn near<T: Scalar>(got: &[T], expected: &[T::Wide], tolerance: f64, what: im
     let off = got.iter().zip(expected).map(|(a, b)| (a.widen() - *b).abs2()).sum::<f64>().sqrt();
     assert!(off <= tolerance * size.max(1e-3), "{what}: {off:e} of {size:e}");
 }
+
+/// An array of NaN between two margins, which nothing may write.
+pub struct Guarded<T: Scalar>(Vec<T>);
+
+impl<T: Scalar> Guarded<T> {
+    const MARGIN: usize = 40;
+
+    pub fn new(len: usize) -> Self {
+        let margin = || std::iter::repeat_n(T::one(), Self::MARGIN);
+        let inner = std::iter::repeat_n(T::real(T::Real::of(f64::NAN)), len);
+        Guarded(margin().chain(inner).chain(margin()).collect())
+    }
+    pub fn inner(&mut self) -> &mut [T] {
+        let end = self.0.len() - Self::MARGIN;
+        &mut self.0[Self::MARGIN..end]
+    }
+    /// What was written, nothing outside.
+    pub fn read(&self) -> &[T] {
+        let (start, end) = (Self::MARGIN, self.0.len() - Self::MARGIN);
+        assert!(self.0[..start].iter().chain(&self.0[end..]).all(|x| *x == T::one()), "written outside");
+        &self.0[start..end]
+    }
+    pub fn take(self) -> Vec<T> {
+        self.read().to_vec()
+    }
+}

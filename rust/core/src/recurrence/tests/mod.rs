@@ -13,35 +13,13 @@ use crate::cpu::Cpu;
 use crate::operators::dense::Dense;
 use crate::operators::{Last, householder::Householder};
 use crate::scalar::{Real, Scalar, c32, c64};
-use crate::testing::{fill, near, wide};
+use crate::testing::{Guarded, fill, near, wide};
 use num_traits::{One, Zero};
 use reference::Problem;
 use shears::Shears;
 
 pub fn never() -> bool {
     false
-}
-
-/// An array between two guard margins.
-pub struct Guarded<T: Scalar>(Vec<T>);
-const MARGIN: usize = 40;
-impl<T: Scalar> Guarded<T> {
-    pub fn new(len: usize) -> Self {
-        let mut all = vec![T::real(T::Real::of(f64::NAN)); len + 2 * MARGIN];
-        all[..MARGIN].fill(T::one());
-        all[len + MARGIN..].fill(T::one());
-        Guarded(all)
-    }
-    pub fn inner(&mut self) -> &mut [T] {
-        let len = self.0.len();
-        &mut self.0[MARGIN..len - MARGIN]
-    }
-    pub fn take(self) -> Vec<T> {
-        let len = self.0.len();
-        let margins = self.0[..MARGIN].iter().chain(&self.0[len - MARGIN..]);
-        assert!(margins.copied().all(|x| x == T::one()), "written outside");
-        self.0[MARGIN..len - MARGIN].to_vec()
-    }
 }
 
 /// The transition of a case.

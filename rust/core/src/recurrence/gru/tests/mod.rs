@@ -3,13 +3,13 @@
 mod reference;
 mod sigma;
 
+use super::super::tests::never;
 use super::super::tests::shears::{self, Shears};
-use super::super::tests::{Guarded, never};
 use super::*;
 use crate::activation::tests::all;
 use crate::argument::{Array, Given};
 use crate::operators::dense::Dense;
-use crate::testing::{fill, near};
+use crate::testing::{Guarded, fill, near};
 use reference::Problem;
 
 #[derive(Clone, Copy, Debug)]

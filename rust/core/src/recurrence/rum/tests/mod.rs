@@ -3,10 +3,10 @@
 
 mod reference;
 
-use super::super::tests::{Guarded, never};
+use super::super::tests::never;
 use super::*;
 use crate::activation::tests::all;
-use crate::testing::{fill, near};
+use crate::testing::{Guarded, fill, near};
 use reference::Problem;
 
 #[derive(Clone, Copy, Debug)]
