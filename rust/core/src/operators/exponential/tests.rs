@@ -114,7 +114,7 @@ fn check<T: Scalar>(batch: usize, n: usize, scale: f64, threads: usize) {
     }
     let p = Parameters::<T>::random(batch, n, scale);
     let w = p.matrix(threads);
-    let ct: Vec<T> = numbers(w.len(), 3);
+    let ct: Vec<T> = numbers(w.len(), 4);
     let (upper, diagonal) = p.gradients(Some(&w), &ct, threads);
     for b in (0..batch).step_by(5) {
         let (a, what) = (p.skew(b), format!("batch {batch} n {n} scale {scale} matrix {b}"));
@@ -182,7 +182,7 @@ fn large_ones_are_unitary() {
                         let e = unitarity(w, n);
                         assert!(e < 20.0, "n {n} scale {scale}: e(W) = {e:.1}");
                     }
-                    let ct: Vec<T> = numbers(w.len(), 3);
+                    let ct: Vec<T> = numbers(w.len(), 4);
                     let (upper, diagonal) = p.gradients(Some(&w), &ct, 1);
                     assert!(upper.iter().all(|x| x.finite()) && diagonal.iter().flatten().all(|x| x.finite()));
                 }
@@ -202,7 +202,7 @@ fn zero_is_the_identity_and_nothing_hides_a_nan() {
         let mut p = Parameters::<f32> { upper: vec![0.0; batch * len], diagonal: None, batch, n };
         let w = p.matrix(2);
         assert!(w.iter().enumerate().all(|(e, x)| *x == f32::from(u8::from(e % (n * n) % (n + 1) == 0))));
-        let ct: Vec<f32> = numbers(w.len(), 1);
+        let ct: Vec<f32> = numbers(w.len(), 2);
         let (upper, _) = p.gradients(Some(&w), &ct, 1);
         assert_eq!(upper[0], ct[1] - ct[n]);
         for odd in [f32::NAN, f32::INFINITY] {

@@ -5,8 +5,14 @@ mod recover;
 mod reference;
 mod textbook;
 
+use super::gradients::Gradients;
 use super::*;
+use crate::argument::Bar;
+use crate::budget::Budget;
+use crate::cpu::Cpu;
+use crate::operator::Saves;
 use crate::scalar::{Real, c32, c64};
+use crate::side::Side;
 use crate::testing::{Guarded, Random, wide, within_work};
 
 /// max|W^H W - I| / (n eps)

@@ -174,9 +174,9 @@ fn a_trapezoid_changes_no_bit_of_the_matrix() {
         let results = [false, true].map(|trapezoid| {
             let op = Householder { trapezoid, ..full };
             let (mut w, mut bar) = (vec![T::zero(); n * n], vec![T::zero(); n * m]);
-            op.matrix_cpu(&mut w, None, 2).unwrap();
+            op.matrix_whole(&mut w, None, 2).unwrap();
             let gradients = Gradients { vectors: Some(&mut bar), last: None };
-            op.matrix_vjp_cpu(None, &ct, gradients, 2).unwrap();
+            op.matrix_whole_vjp(None, &ct, gradients, 2).unwrap();
             (w, bar)
         });
         assert!(results[0] == results[1], "n {n} m {m} {}", std::any::type_name::<T>());

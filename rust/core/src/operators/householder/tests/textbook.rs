@@ -1,5 +1,7 @@
 //! Values and gradients of every kind of shape against the textbook.
 
+use super::super::cpu::trapezoidal;
+use super::super::trail::apply_keep_len;
 use super::reference::{distance, reference};
 use super::*;
 
