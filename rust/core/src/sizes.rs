@@ -46,6 +46,14 @@ pub fn triangles(batch: usize, n: usize) -> [usize; 3] {
     if n.is_multiple_of(2) { [batch, n / 2, n.saturating_sub(1)] } else { [batch, n, n / 2] }
 }
 
+/// Refuses a diagonal (batch, n) of another size, or one of a real skew matrix.
+pub fn check_diagonal(real: bool, len: usize, batch: usize, n: usize) -> Result<()> {
+    if real {
+        return Err(Error::value("diagonal", "must not be given for a real type: A[j, j] = 0"));
+    }
+    check_len("diagonal", len, &[batch, n])
+}
+
 /// The size n of a skew matrix with `packed` = n (n - 1) / 2 entries above the diagonal, if there is one.
 pub fn packed_size(packed: usize) -> usize {
     // n = (1 + sqrt(1 + 8 packed)) / 2, exact for every length that fits in memory

@@ -21,7 +21,7 @@ pub(crate) mod tests;
 
 pub use batch::{activate, activate_vjp};
 pub(crate) use isometry_kernels::activation::{Nonlinearity, Source};
-pub(crate) use row_activation::RowActivation;
+pub(crate) use row_activation::{RowActivation, sigmoid};
 
 use crate::error::{Error, Result};
 use crate::scalar::Scalar;

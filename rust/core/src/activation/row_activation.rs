@@ -106,3 +106,8 @@ impl<R: Real> RowActivation<R> {
         unsafe { Pass { phi: self.kernel(), y, g, from, out, rows, columns }.call() }
     }
 }
+
+/// sigma, the nonlinearity of gates, on rows of so many numbers.
+pub fn sigmoid<R: Real>(width: usize) -> Phi<R> {
+    Phi { kind: Nonlinearity::Sigmoid, width, slope: R::zero(), bias: std::ptr::null() }
+}

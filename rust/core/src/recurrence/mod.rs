@@ -15,6 +15,7 @@ pub mod gru;
 mod halves;
 mod inputs;
 mod modrelu;
+mod padded;
 mod pages;
 pub mod rum;
 mod schedule;

@@ -28,7 +28,7 @@ use crate::operator::Operator;
 use crate::{Array, Field};
 use isometry_core::error::{Error, Result};
 use isometry_core::operators::cayley::ARGUMENTS;
-use isometry_core::sizes::{check_len, triangles};
+use isometry_core::sizes::{check_diagonal, check_len, triangles};
 use std::sync::Arc;
 
 /// A batch of n x n Cayley transforms: a view of their parameters.
@@ -73,10 +73,7 @@ impl<'a> Cayley<'a> {
         };
         check_len("upper", upper.len(), &triangles(batch, n))?;
         if let Some(diagonal) = diagonal {
-            if upper.field() == Field::Real {
-                return Err(Error::value("diagonal", "must not be given for a real type: A[j, j] = 0"));
-            }
-            check_len("diagonal", diagonal.len(), &[batch, n])?;
+            check_diagonal(upper.field() == Field::Real, diagonal.len(), batch, n)?;
             check_device("diagonal", upper, diagonal)?;
             if diagonal.field() != Field::Real {
                 return Err(Error::value("diagonal", "must be Real, not Complex"));

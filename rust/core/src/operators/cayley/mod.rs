@@ -29,13 +29,13 @@ use super::last::{Last, check_signs};
 use crate::argument;
 use crate::argument::{Argument, Array, Bar, Given, all};
 use crate::budget::Budget;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::kernels::Buffer;
 use crate::cpu::Cpu;
 use crate::operator::{Operator, Saves};
 use crate::parallel::Shared;
 use crate::scalar::Scalar;
-use crate::sizes::{check_len, packed_size, triangles, work};
+use crate::sizes::{check_diagonal, check_len, packed_size, triangles, work};
 use isometry_kernels::cayley::triangle;
 
 /// The arguments; D is I, diag(signs) or diag(e^{i phases}).
@@ -68,10 +68,7 @@ impl<'a, T: Scalar> Cayley<'a, T> {
     ) -> Result<Self> {
         check_len("upper", upper.len(), &triangles(batch, n))?;
         if let Some(diagonal) = diagonal {
-            if T::PARTS == 1 {
-                return Err(Error::value("diagonal", "must not be given for a real type: A[j, j] = 0"));
-            }
-            check_len("diagonal", diagonal.len(), &[batch, n])?;
+            check_diagonal(T::PARTS == 1, diagonal.len(), batch, n)?;
         }
         last.check::<T>(batch, n)?;
         if let Last::Signs(signs) = last {

@@ -24,13 +24,13 @@ mod tests;
 use crate::argument;
 use crate::argument::{Argument, Array, Bar, Given, all};
 use crate::budget::Budget;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::kernels::Buffer;
 use crate::cpu::Cpu;
 use crate::operator::{Operator, Saves};
 use crate::parallel::Shared;
 use crate::scalar::Scalar;
-use crate::sizes::{check_len, packed_size, triangles, work};
+use crate::sizes::{check_diagonal, check_len, packed_size, triangles, work};
 
 /// The arguments.
 pub const ARGUMENTS: &[Argument] = &[argument!("upper", "n(n-1)/2"), argument!("diagonal", "n", real)];
@@ -49,10 +49,7 @@ impl<'a, T: Scalar> Exponential<'a, T> {
     pub fn new(upper: &'a [T], diagonal: Option<&'a [T::Real]>, batch: usize, n: usize) -> Result<Self> {
         check_len("upper", upper.len(), &triangles(batch, n))?;
         if let Some(diagonal) = diagonal {
-            if T::PARTS == 1 {
-                return Err(Error::value("diagonal", "must not be given for a real type: A[j, j] = 0"));
-            }
-            check_len("diagonal", diagonal.len(), &[batch, n])?;
+            check_diagonal(T::PARTS == 1, diagonal.len(), batch, n)?;
         }
         Ok(Exponential { upper, diagonal, batch, n })
     }

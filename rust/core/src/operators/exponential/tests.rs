@@ -136,10 +136,10 @@ fn check<T: Scalar>(batch: usize, n: usize, scale: f64, threads: usize) {
         let pairs = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j)));
         let expected: Vec<T::Wide> = pairs.map(|(i, j)| bar(i, j) - bar(j, i).conj()).collect();
         let len = expected.len();
-        near(&upper[b * len..(b + 1) * len], &expected, 60.0 * norm * T::Real::EPS.f64(), &format!("upper_bar, {what}"));
+        near(&upper[b * len..(b + 1) * len], &expected, 60.0 * norm * T::Real::EPS.f64(), format!("upper_bar, {what}"));
         if let Some(diagonal) = &diagonal {
             let expected: Vec<f64> = (0..n).map(|i| bar(i, i).im()).collect();
-            near(&diagonal[b * n..(b + 1) * n], &expected, 60.0 * norm * T::Real::EPS.f64(), &format!("diagonal_bar, {what}"));
+            near(&diagonal[b * n..(b + 1) * n], &expected, 60.0 * norm * T::Real::EPS.f64(), format!("diagonal_bar, {what}"));
         }
     }
     let again = p.gradients(None, &ct, 1);

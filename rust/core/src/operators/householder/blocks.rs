@@ -13,6 +13,9 @@ use crate::sizes::work;
 /// block passes 20 at some ten of them.
 const CROWD: usize = 4;
 
+/// Up to this many rows, reflections are applied one at a time.
+const FEW_ROWS: usize = 8;
+
 /// The partition of the columns.
 #[derive(Clone, Copy)]
 pub(super) struct Blocks {
@@ -46,6 +49,11 @@ impl Blocks {
 /// Most columns in n dimensions that one T serves.
 pub fn crowd(n: usize) -> usize {
     n.saturating_mul(CROWD)
+}
+
+/// Whether applying reflections one at a time is cheaper than T for this many rows.
+pub(super) fn few(rows: usize) -> bool {
+    rows <= FEW_ROWS
 }
 
 /// E of a matrix, and the workspace of its T^-1.

@@ -1,5 +1,8 @@
-//! The calls of a product of reflections on this device: columns of ordinary length, then one way for each shape. W itself by
-//! one T^-1 (`matrix`), or by blocks where that loses accuracy (`crowd`); rows by blocks, or one reflection at a time (`rows`).
+//! The calls of a product of reflections on this device, all with columns of ordinary length. A file calls only those behind it:
+//!
+//! ```text
+//! cpu -> matrix, rows -> few, apply, apply_vjp -> trail -> blocks -> block, last_factor -> hand -> the product
+//! ```
 
 use super::blocks::crowd;
 use super::gradients::Gradients;

@@ -11,14 +11,6 @@ use crate::side::Side;
 use crate::sizes::work;
 use isometry_kernels::householder::{Pass, Pull, Sizes};
 
-/// Up to this many rows, reflections are applied one at a time.
-const FEW_ROWS: usize = 8;
-
-/// Whether applying reflections one at a time is cheaper than T for this many rows.
-pub(super) fn few(rows: usize) -> bool {
-    rows <= FEW_ROWS
-}
-
 impl<T: Scalar> Householder<'_, T> {
     fn sizes(&self, b: usize, rows: usize) -> Sizes<T> {
         Sizes { u: self.columns(b).u, n: self.n, m: self.m, rows }

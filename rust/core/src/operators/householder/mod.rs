@@ -13,7 +13,6 @@ mod apply_vjp;
 mod block;
 mod blocks;
 mod cpu;
-mod crowd;
 mod few;
 mod gradients;
 mod hand;

@@ -1,9 +1,11 @@
-//! c = W x for rows, and its gradient: few rows by one reflection at a time, others by blocks.
+//! c = W x for rows, and its gradient: few rows by one reflection at a time, others by blocks. W itself too where m > 4 n: one
+//! T of that many columns in n dimensions would cost its orthogonality.
 
 use super::Householder;
-use super::few::few;
+use super::blocks::few;
 use super::gradients::{Gradients, Wants};
 use crate::error::Result;
+use crate::kernels::{Buffer, identity};
 use crate::parallel::Shared;
 use crate::scalar::Scalar;
 use crate::side::Side;
@@ -60,5 +62,19 @@ impl<T: Scalar> Householder<'_, T> {
         } else {
             self.apply_vjp_blocks(kept, x, ct, rows, &wants, threads)
         }
+    }
+
+    /// W, as what its blocks make of the identity: the rows of I W^* are the conjugates of those of W.
+    pub(super) fn matrix_crowd(&self, out: &mut [T], threads: usize) -> Result<()> {
+        self.apply_rows(&identity(self.batch, self.n)?, self.n, Side::Adjoint, out, threads)?;
+        out.iter_mut().for_each(|w| *w = w.conj());
+        Ok(())
+    }
+
+    pub(super) fn matrix_crowd_vjp(&self, ct: &[T], gradients: Gradients<'_, T>, threads: usize) -> Result<()> {
+        let mut rows = Buffer::zeroed(ct.len())?;
+        rows.iter_mut().zip(ct).for_each(|(row, ct)| *row = ct.conj());
+        let x = identity(self.batch, self.n)?;
+        self.apply_vjp_rows(None, [&x, &rows], self.n, Side::Adjoint, gradients, None, threads)
     }
 }

@@ -1,7 +1,6 @@
 //! What a forward pass leaves for its gradient: T^-1, and for each block h and its input rows.
 
-use super::blocks::{Blocks, Factors};
-use super::few::few;
+use super::blocks::{Blocks, Factors, few};
 use super::hand::Hand;
 use crate::error::{Error, Result};
 use crate::scalar::Scalar;

@@ -16,6 +16,7 @@ pub use gradients::Gradients;
 pub use sequence::Sequence;
 
 use super::cell::Cell;
+use super::padded::{or_null, padded};
 use super::schedule::Schedule;
 use super::timeline::Timeline;
 use crate::activation::{Nonlinearity, RowActivation};
@@ -55,10 +56,7 @@ impl<'a, T: Scalar> Setting<'a, T> {
     fn new(sequence: &Sequence<'a, T>) -> Result<Self> {
         let Sequence { steps, batch, features, lengths, reverse, .. } = *sequence;
         let width = sequence.n * T::PARTS;
-        let mut bias = Buffer::zeroed(if sequence.bias.is_some() { width + 64 } else { 0 })?;
-        if let Some(b) = sequence.bias {
-            bias[..width].copy_from_slice(parts(b));
-        }
+        let bias = padded(sequence.bias.map(parts))?;
         let phi = RowActivation::new::<T>(sequence.activation, sequence.n, sequence.activation_bias)?;
         let line = Timeline {
             schedule: Schedule::new(steps, batch, lengths, reverse)?,
@@ -131,7 +129,7 @@ impl<T: Scalar> AffineCell<'_, T> {
         let (width, batch) = (line.width, line.schedule.batch);
         let mut map = Affine::new(width, batch, out);
         map.terms[0] = self.input.times(line.x(t));
-        map.bias = if self.bias.is_empty() { std::ptr::null() } else { self.bias.as_ptr() };
+        map.bias = or_null(&self.bias);
         if wanted == Wanted::State && self.fused() && phi.kind != Nonlinearity::Identity {
             map.finish = Finish::Value(phi.kernel());
         }

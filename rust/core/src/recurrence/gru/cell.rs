@@ -1,16 +1,16 @@
 //! A step of a GRU forward.
 
 use super::super::cell::Cell;
+use super::super::padded::or_null;
 use super::own::Own;
 use super::{Gru, Reset, Setting};
-use crate::activation::Nonlinearity;
+use crate::activation::{Nonlinearity, sigmoid};
 use crate::kernels::Operand;
 use crate::parallel::Member;
 use crate::scalar::Real;
 use crate::scratch::{Arena, Region};
 use crate::transition::Packed;
 use crate::transition::Part;
-use isometry_kernels::activation::Phi;
 use isometry_kernels::recurrence::{self as passes, Affine, Area, Finish};
 use std::ops::Range;
 
@@ -95,11 +95,6 @@ pub(super) struct GruCell<'a, R: Real> {
 
 // SAFETY: members write disjoint parts of what is saved.
 unsafe impl<R: Real> Sync for GruCell<'_, R> {}
-
-/// Row 0 of padded numbers; null without.
-fn or_null<R>(bias: &[R]) -> *const R {
-    if bias.is_empty() { std::ptr::null() } else { bias.as_ptr() }
-}
 
 impl<R: Real> GruCell<'_, R> {
     /// The argument of c, or c itself, for these rows and columns.
@@ -226,9 +221,4 @@ impl<R: Real> Cell<R> for GruCell<'_, R> {
             }
         }
     }
-}
-
-/// sigma on rows of so many numbers.
-pub(super) fn sigmoid<R: Real>(width: usize) -> Phi<R> {
-    Phi { kind: Nonlinearity::Sigmoid, width, slope: R::zero(), bias: std::ptr::null() }
 }

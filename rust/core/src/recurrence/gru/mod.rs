@@ -30,6 +30,7 @@ mod tests;
 pub use gradients::GruGradients;
 
 use super::affine::transition;
+use super::padded::padded;
 use super::schedule::Schedule;
 use super::sharing::Room;
 use super::timeline::{Timeline, in_halves};
@@ -168,13 +169,6 @@ impl<'a, R: Real> Setting<'a, R> {
     /// Of a GRU that has passed its check.
     fn new(gru: &Gru<'a, R>) -> Result<Self> {
         let Gru { steps, batch, features, n, lengths, reverse, .. } = *gru;
-        let padded = |bias: Option<&[R]>| {
-            let mut buffer = Buffer::zeroed(bias.map_or(0, |bias| bias.len() + 64))?;
-            if let Some(bias) = bias {
-                buffer[..bias.len()].copy_from_slice(bias);
-            }
-            Ok(buffer)
-        };
         let [gates, own] = [gru.b.map(|b| &b[..2 * n]), gru.b.map(|b| &b[2 * n..])];
         let biases = [padded(gates)?, padded(own)?, padded(gru.hidden_bias)?];
         let schedule = Schedule::new(steps, batch, lengths, reverse)?;

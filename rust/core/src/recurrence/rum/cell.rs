@@ -1,15 +1,16 @@
 //! A step of a rotational unit forward.
 
 use super::super::cell::Cell;
+use super::super::padded::or_null;
 use super::{Rum, Setting};
-use crate::activation::{Nonlinearity, Source};
+use crate::activation::{Nonlinearity, Source, sigmoid};
 use crate::kernels::Operand;
 use crate::parallel::Member;
 use crate::scalar::Real;
 use crate::scratch::{Arena, Region};
 use crate::transition::Packed;
 use crate::transition::Part;
-use isometry_kernels::activation::{Pass, Phi};
+use isometry_kernels::activation::Pass;
 use isometry_kernels::recurrence::{Affine, Area, Blend, Heard, Sphere};
 
 /// Packed operands of the steps.
@@ -84,11 +85,6 @@ pub(super) struct RumCell<'a, R: Real> {
 // SAFETY: members write disjoint rows of what is saved, and of the memory.
 unsafe impl<R: Real> Sync for RumCell<'_, R> {}
 
-/// Row 0 of padded numbers; null without.
-fn or_null<R>(bias: &[R]) -> *const R {
-    if bias.is_empty() { std::ptr::null() } else { bias.as_ptr() }
-}
-
 impl<R: Real> Cell<R> for RumCell<'_, R> {
     fn width(&self) -> usize {
         self.setting.rum.n
@@ -146,9 +142,4 @@ impl<R: Real> Cell<R> for RumCell<'_, R> {
             }
         }
     }
-}
-
-/// sigma on rows of so many numbers.
-fn sigmoid<R: Real>(width: usize) -> Phi<R> {
-    Phi { kind: Nonlinearity::Sigmoid, width, slope: R::zero(), bias: std::ptr::null() }
 }

@@ -32,6 +32,7 @@ mod tests;
 
 pub use gradients::RumGradients;
 
+use super::padded::padded;
 use super::schedule::Schedule;
 use super::sharing::Room;
 use super::timeline::{Timeline, in_halves};
@@ -151,13 +152,6 @@ struct Setting<'a, R: Real> {
 impl<'a, R: Real> Setting<'a, R> {
     fn new(rum: &Rum<'a, R>) -> Result<Self> {
         let Rum { steps, batch, features, n, lengths, reverse, .. } = *rum;
-        let padded = |bias: Option<&[R]>| {
-            let mut buffer = Buffer::zeroed(bias.map_or(0, |bias| bias.len() + 64))?;
-            if let Some(bias) = bias {
-                buffer[..bias.len()].copy_from_slice(bias);
-            }
-            Ok(buffer)
-        };
         let biases = [padded(rum.b.map(|b| &b[..2 * n]))?, padded(rum.b.map(|b| &b[2 * n..]))?];
         let schedule = Schedule::new(steps, batch, lengths, reverse)?;
         let phi = RowActivation::new::<R>(rum.activation, n, rum.activation_bias)?;

@@ -1,8 +1,8 @@
 //! The logistic function of the gates.
 
-use super::super::cell::sigmoid;
 use super::Guarded;
 use crate::activation::Source;
+use crate::activation::sigmoid;
 use crate::parallel::Member;
 use crate::scalar::Real;
 use isometry_kernels::activation::Pass;
