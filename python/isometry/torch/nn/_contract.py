@@ -10,7 +10,8 @@ from typing import Any
 from torch import Tensor
 
 from ..._rules import check
-from .._function import COMPLEX_OF, REAL_OF, autocast, dtype_name
+from .._function import COMPLEX_OF, REAL_OF, dtype_name
+from .._mode import autocast
 
 
 def check_constructor(

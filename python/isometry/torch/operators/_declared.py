@@ -13,11 +13,12 @@ from ..._objects._declaration import Argument, Declaration
 from ..._rules import check, check_expression
 from ..._rules.expression import sizes
 from ..._rules.index import Key, picked
-from .._function import COMPLEX_OF, REAL_OF, array, by_formula, distinct, dtype_name, place, plain, visible, watched
+from .._function import COMPLEX_OF, REAL_OF, array, arrays, dtype_name, place
 from .._function import given as kernel_array
-from ._compiled import CompiledApply, CompiledMatrix, compiling
+from .._mode import FORMULA, GRAPH, KERNEL, RECORDED, Mode, mode, symbolic, visible
+from . import _compiled
 from ._expressions import kind_of
-from ._functions import Functions, arrays, functions
+from ._functions import Functions, functions
 from ._operator import Arguments, Operator, beside, integers, real_tensor, stacked, tensor
 
 
@@ -74,12 +75,12 @@ class Declared(Operator):
             elif argument.real:
                 t = real_tensor(argument.name, value, name, own)
             else:
-                t = beside(argument.name, value, own)
+                t = beside(argument.name, value, name, own)
             given.append(t)
             shapes.append(t.shape)
             if argument.angles or t.is_complex():
                 dtype = COMPLEX_OF[own]
-        bind = declaration.check if torch.compiler.is_compiling() else declaration.known
+        bind = declaration.check if symbolic() else declaration.known
         self._shape, self._batch_shape = bind(*shapes)  # type: ignore[operator]
         self._dtype = dtype
         if declaration.checked:
@@ -91,7 +92,7 @@ class Declared(Operator):
         self._ready = (
             self._batch_shape == ()
             and not torch.compiler.is_compiling()
-            and all(t is None or plain(t) or _shape_alone(a, t) for t, a in zip(given, self._flat, strict=True))
+            and all(t is None or _dense(t) or _shape_alone(a, t) for t, a in zip(given, self._flat, strict=True))
             and all(t is None or not a.own or t.dtype is dtype for t, a in zip(given, self._flat, strict=True))
         )
 
@@ -102,7 +103,7 @@ class Declared(Operator):
 
     def _hold_one(self, first: Any, missing: int) -> bool:
         """`_hold` of a first argument alone, if it is an ordinary tensor of a single operator."""
-        if (type(first) is not Tensor and type(first) is not torch.nn.Parameter) or torch.compiler.is_compiling():
+        if (type(first) is not Tensor and type(first) is not torch.nn.Parameter) or symbolic():
             return False
         if first.dtype not in REAL_OF or first.layout is not torch.strided:
             return False
@@ -112,7 +113,7 @@ class Declared(Operator):
         self._arrays = (first, *nones)
         if self._declaration.first_checked and first.numel() and visible(first):
             _core.operator_check(self._declaration.stem, (kernel_array(first), *nones))
-        self._ready = self._batch_shape == () and plain(first)
+        self._ready = self._batch_shape == () and _dense(first)
         return True
 
     def _check_values(self, given: list[Tensor | None]) -> None:
@@ -143,26 +144,28 @@ class Declared(Operator):
             check.backend(backend)
         if check_finite is not True:
             check.flag("check_finite", check_finite)
-        if self._ready and self._arrays[0].is_cpu and not watched():  # type: ignore[union-attr]
-            return self._formed(self._arrays, backend)
+        if self._ready:
+            how = mode(*self._arrays)
+            if how is KERNEL or how is RECORDED:
+                return self._formed(how, self._arrays, backend)
         w = self._matrix(self.arguments(self._dtype), backend)
         return w.reshape(*self._batch_shape, *self._shape) if self._batch_shape else w
 
     def _matrix(self, arguments: Arguments, backend: str | None) -> Tensor:
         """W, shape (n_out, n_in), or (nb, n_out, n_in) for a stack."""
-        if compiling(*arguments):
+        how = mode(*arguments)
+        if how is GRAPH:
             first = arguments[0]
             assert first is not None
             stack = first.shape[: first.dim() - self._declaration.arguments[0].rank]
-            shape = (*stack, *self._shape)
-            return CompiledMatrix.apply(self._declaration.stem, shape, backend, *distinct(*arguments))[0]  # type: ignore[no-any-return]
-        if self._vacant(arguments) or by_formula(*arguments):
+            return _compiled.matrix(self._declaration.stem, (*stack, *self._shape), backend, arguments)
+        if how is FORMULA or self._vacant(arguments):
             return self._by_formula(arguments)
-        return self._formed(arguments, backend)
+        return self._formed(how, arguments, backend)
 
-    def _formed(self, arguments: Arguments, backend: str | None) -> Tensor:
+    def _formed(self, how: Mode, arguments: Arguments, backend: str | None) -> Tensor:
         """`_matrix` by the kernel."""
-        return self._functions.matrix.apply(self._shape, backend, *arguments)  # type: ignore[no-any-return]
+        return self._functions.matrix(how, self._shape, backend, *arguments)
 
     def _by_formula(self, arguments: Arguments) -> Tensor:
         """W by the formula."""
@@ -170,41 +173,42 @@ class Declared(Operator):
 
     def _act(self, x: Tensor, adjoint: bool, backend: str | None, columns: bool = False) -> Tensor:
         # The common case first: rows that a kernel takes as they are.
-        first, features = self._arrays[0], self._shape[adjoint]
         if (
             self._ready
             and backend is None
             and isinstance(x, Tensor)
             and x.dtype is self._dtype
-            and plain(x)
+            and _dense(x)
             and x.dim()
             and x.shape[-1] == self._shape[not adjoint]
-            and first.is_cpu  # type: ignore[union-attr]
-            and not watched()
         ):
-            return self._functions.apply.apply(adjoint, features, None, x, *self._arrays)  # type: ignore[no-any-return]
+            how = mode(x, *self._arrays)
+            if how is KERNEL or how is RECORDED:
+                return self._functions.apply(how, adjoint, self._shape[adjoint], None, x, *self._arrays)
         return super()._act(x, adjoint, backend, columns)
 
     def _rows(self, x: Tensor, adjoint: bool, backend: str | None) -> Tensor:
         arguments = self.arguments(self._dtype)
-        if compiling(x, *arguments):
-            setting = self._declaration.stem, adjoint, self._shape[adjoint], backend
-            return CompiledApply.apply(*setting, *distinct(x, *arguments))[0]  # type: ignore[no-any-return]
-        if not x.numel() or self._vacant(arguments) or by_formula(x, *arguments):
+        how, features = mode(x, *arguments), self._shape[adjoint]
+        if how is GRAPH:
+            return _compiled.apply(self._declaration.stem, adjoint, features, backend, x, arguments)
+        if how is FORMULA or not x.numel() or self._vacant(arguments):
             return self._rows_by_formula(arguments, x, adjoint)
-        features = self._shape[adjoint]
-        return self._functions.apply.apply(adjoint, features, backend, x, *arguments)  # type: ignore[no-any-return]
+        return self._functions.apply(how, adjoint, features, backend, x, *arguments)
 
     def _steps(
         self, dtype: torch.dtype, steps: int, batch: int, gated: bool = False, backend: str | None = None
-    ) -> tuple[Functions, Arguments] | None:
+    ) -> tuple[str, Arguments] | None:
         arguments = self.arguments(dtype)
-        if self._vacant(arguments) or by_formula(*arguments):
+        how, stem = mode(*arguments), self._declaration.stem
+        if how is GRAPH:  # whose operator chooses when it runs
+            return stem, arguments
+        if how is FORMULA or self._vacant(arguments):
             return None
         if place(backend) == "gpu":  # where W is formed and stays
-            return self._functions, arguments
-        route = _core.recurrence_route(self._declaration.stem, arrays(arguments), steps, batch, gated)
-        return (self._functions, arguments) if route == "factored" else None
+            return stem, arguments
+        route = _core.recurrence_route(stem, arrays(arguments), steps, batch, gated)
+        return (stem, arguments) if route == "factored" else None
 
     def _vacant(self, arguments: Arguments) -> bool:
         """Whether an argument that has a gradient has no elements."""
@@ -261,6 +265,11 @@ class Declared(Operator):
         operator = self.__new__(type(self))
         operator._hold(*made)
         return operator
+
+
+def _dense(t: Tensor) -> bool:
+    """Whether there are values for a kernel to read, in an order that it can bring them into."""
+    return t.layout is torch.strided and t.numel() > 0
 
 
 def _shape_alone(argument: Argument, t: Tensor) -> bool:

@@ -14,7 +14,8 @@ from ..._objects.cayley import CAYLEY, FROM_MATRIX, not_skew, singular_skew
 from ..._objects.cayley import negative_ones as split
 from ..._rules import check, tolerance
 from .. import formulas
-from .._function import COMPLEX_OF, REAL_OF, array, dtype_name, room, visible
+from .._function import COMPLEX_OF, REAL_OF, array, dtype_name, room
+from .._mode import visible
 from ._declared import Declared
 from ._operator import Arguments, drawn, real_tensor, tensor
 

@@ -8,6 +8,7 @@ from torch import Tensor
 from ..._objects.dense import DENSE
 from ..._rules import check
 from .. import formulas
+from .._mode import Mode
 from ._declared import Declared
 from ._operator import Arguments, drawn, haar
 
@@ -41,7 +42,7 @@ class Dense(Declared, declaration=DENSE, matrix=formulas.dense.matrix, apply=for
     def __init__(self, weight: Tensor) -> None:
         self._hold(weight)
 
-    def _formed(self, arguments: Arguments, backend: str | None) -> Tensor:  # noqa: ARG002
+    def _formed(self, how: Mode, arguments: Arguments, backend: str | None) -> Tensor:  # noqa: ARG002
         return self._by_formula(arguments)
 
     @classmethod
