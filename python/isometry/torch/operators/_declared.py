@@ -120,10 +120,10 @@ class Declared(Operator):
         return True
 
     def _check_values(self, given: list[Tensor | None]) -> None:
-        """Refuse values that the law forbids, where they can be seen; NaN passes."""
+        """Refuse values that the law forbids, where they can be seen; NaN passes. A constructor checks its numbers."""
         checked = self._declaration.checked
         seen = [
-            array(t) if t is not None and t.numel() and a.name in checked and visible(t) else None
+            array(t) if t is not None and not a.number and t.numel() and a.name in checked and visible(t) else None
             for a, t in zip(self._declaration.flat(len(given)), given, strict=True)
         ]
         if any(t is not None for t in seen):
