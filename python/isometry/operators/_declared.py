@@ -57,9 +57,7 @@ class Declared(Immutable):
     def _hold(self, *values: Any) -> None:
         """Take and check the arguments, and set everything there is to set."""
         declaration, nones = self._declaration, values[1:]
-        if (
-            declaration.required == 1 and not any(value is not None for value in nones) and values
-        ):  # the common case: the first argument alone
+        if declaration.alone and values and not any(value is not None for value in nones):  # the common case
             first = taken(declaration.arguments[0].name, values[0])
             shape, batch_shape = declaration.known(first.shape, *nones)  # type: ignore[operator]
             if declaration.first_checked and type(first) is not gpu.Array:
@@ -69,10 +67,16 @@ class Declared(Immutable):
         arguments = declaration.flat(len(values))
         arrays: list[Array | None] = [None] * len(values)
         for i, (argument, value) in enumerate(zip(arguments, values, strict=True)):
-            if value is not None or i < declaration.required:
+            if argument.kind == "shape":
+                arrays[i] = None if isinstance(value, tuple) else value
+            elif value is not None or i < declaration.required:
                 arrays[i] = _taken(argument, value, arrays[0])
-        shape, batch_shape = declaration.known(*[None if a is None else a.shape for a in arrays])  # type: ignore[operator]
+        shapes = [t.given(value, a) for t, value, a in zip(arguments, values, arrays, strict=True)]
+        shape, batch_shape = declaration.known(*shapes)  # type: ignore[operator]
         dtype = promoted(arguments, arrays)
+        for i, argument in enumerate(arguments):
+            if argument.kind == "shape" and arrays[i] is None:
+                arrays[i] = np.empty(values[i], dtype)
         if declaration.checked:
             self._check_values(arrays, dtype)
         self._set(shape, batch_shape, dtype, tuple(arrays), arguments)
@@ -220,8 +224,11 @@ def _taken(argument: Argument, value: Any, first: Array | None) -> Array:
     """The argument as an array; a Python number takes the precision of the first one."""
     if argument.integer:
         return taken_integers(argument.name, value)
-    if not argument.real:
-        return taken(argument.name, value)
+    if argument.own:
+        a = taken(argument.name, value)
+        if argument.kind == "complex":
+            check.complex_only(argument.name, a.dtype.name)
+        return a
     if argument.number:
         return np.array(float(value))
     if first is not None and isinstance(value, int | float) and not isinstance(value, np.generic):

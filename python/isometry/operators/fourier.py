@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from isometry._arrays import COMPLEX128, Array, real_type
-from isometry._objects.fourier import FOURIER, complex_only
+from isometry._objects.fourier import FOURIER
 from isometry._rules import check
 from isometry.operators._declared import Declared
 from isometry.operators._random import Seed, field, generator
@@ -62,7 +62,6 @@ class FourierProduct(Declared, declaration=FOURIER):
 
     def __init__(self, phases: ArrayLike, vectors: ArrayLike, permutation: ArrayLike) -> None:
         self._hold(phases, vectors, permutation)
-        complex_only("vectors", self.dtype.name)
 
     @classmethod
     def random(cls, n: int, *, rng: Seed = None, dtype: DTypeLike = COMPLEX128) -> "FourierProduct":
@@ -97,7 +96,7 @@ class FourierProduct(Declared, declaration=FOURIER):
         (6,)
         """
         dtype, n = field(dtype), check.count("n", n, 1)
-        complex_only("dtype", dtype.name)
+        check.complex_only("dtype", dtype.name)
         rng = generator(rng)
         phases = rng.uniform(-np.pi, np.pi, (3, n)).astype(real_type(dtype))
         vectors = (rng.uniform(-1.0, 1.0, (2, n)) + 1j * rng.uniform(-1.0, 1.0, (2, n))).astype(dtype)

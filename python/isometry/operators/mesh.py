@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from isometry._arrays import FLOAT64, Array, real_type, taken_real
+from isometry._arrays import FLOAT64, Array, real_type
 from isometry._objects import mesh
 from isometry._objects.mesh import MESH, Sized
 from isometry.operators._declared import Declared
@@ -93,8 +93,7 @@ class Mesh(Sized, Declared, declaration=MESH):
         signs: ArrayLike | None = None,
         first: Literal["left", "right"] = "left",
     ) -> None:
-        shape, own = mesh.frame(n, layers, layout, first), taken_real("theta", theta)
-        self._hold(np.empty(shape, own.dtype), own, phi, phases, signs)
+        self._hold(mesh.frame(n, layers, layout, first), theta, phi, phases, signs)
 
     @classmethod
     def random(

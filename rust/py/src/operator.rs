@@ -4,14 +4,14 @@ use crate::arrays::{Input, Number, Output};
 use crate::error::exception;
 use crate::place::Place;
 use crate::{by_kind, gate};
-use isometry_core::argument::{Argument, Array, Bar, Given};
+use isometry_core::argument::{Argument, Array, Bar, Given, Kind};
 use isometry_core::operators::{OBJECTS, check_values, view};
 use isometry_core::sizes::{size, work};
 use isometry_core::{Budget, Cpu, Result, Saves, Side};
 use numpy::PyArray1;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{IntoPyDict, PyDict, PyModule, PyTuple};
 
 type Any<'a, 'py> = &'a Bound<'py, PyAny>;
 type Optional<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
@@ -36,7 +36,9 @@ fn nth(arguments: &'static [Argument], i: usize) -> PyResult<&'static Argument> 
 pub fn first<'py>(object: &str, arguments: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
     let list = declared(object)?;
     let of = |real: bool| {
-        let fits = |i: usize| nth(list, i).is_ok_and(|argument| !argument.integer && argument.real == real);
+        let fits = |i: usize| {
+            nth(list, i).is_ok_and(|argument| argument.kind != Kind::Integer && argument.kind.real() == real)
+        };
         arguments.iter().enumerate().find(|(i, array)| !array.is_none() && fits(*i))
     };
     let given = of(false).or_else(|| of(true)).map(|(_, array)| array);
@@ -59,11 +61,11 @@ impl<'py, T: Number> Arguments<'py, T> {
         let arguments = declared(object)?;
         let borrow = |(i, array): (usize, Bound<'py, PyAny>)| {
             let argument = nth(arguments, i)?;
-            Ok(match (array.is_none(), argument.real) {
-                (true, _) => Borrowed::None,
-                _ if argument.integer => Borrowed::Integers(Input::new(argument.name, &array)?),
-                (_, false) => Borrowed::Own(Input::new(argument.name, &array)?),
-                (_, true) => Borrowed::Real(Input::new(argument.name, &array)?),
+            Ok(match argument.kind {
+                _ if array.is_none() => Borrowed::None,
+                Kind::Integer => Borrowed::Integers(Input::new(argument.name, &array)?),
+                kind if kind.real() => Borrowed::Real(Input::new(argument.name, &array)?),
+                _ => Borrowed::Own(Input::new(argument.name, &array)?),
             })
         };
         Ok(Arguments(given.iter().enumerate().map(borrow).collect::<PyResult<_>>()?))
@@ -317,12 +319,19 @@ pub fn operator_check(object: &str, arguments: Bound<'_, PyTuple>) -> PyResult<(
     by_kind!("arguments", &deciding, call(object, &arguments))
 }
 
-/// Every object: its name -> (name, axes, real, trained, group, list, integer) of each argument.
-pub fn objects(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+/// `Argument`, a named tuple, and `OBJECTS`: the name of every object -> its arguments.
+pub fn objects(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    let fields = ["name", "axes", "kind", "trained", "group", "list"];
+    let keywords = [("module", module.name()?)].into_py_dict(py)?;
+    let named =
+        py.import("collections")?.getattr("namedtuple")?.call(("Argument", fields), Some(&keywords))?;
     let table = PyDict::new(py);
     for (object, arguments) in OBJECTS {
-        let row = |a: &Argument| (a.name, a.axes, a.real, a.trained, a.group, a.list, a.integer);
-        table.set_item(object, PyTuple::new(py, arguments.iter().map(row))?)?;
+        let row = |a: &Argument| named.call1((a.name, a.axes, a.kind.name(), a.trained, a.group, a.list));
+        table
+            .set_item(object, PyTuple::new(py, arguments.iter().map(row).collect::<PyResult<Vec<_>>>()?)?)?;
     }
-    Ok(table)
+    module.add("Argument", named)?;
+    module.add("OBJECTS", table)
 }

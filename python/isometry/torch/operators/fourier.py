@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from ..._objects.fourier import FOURIER, complex_only
+from ..._objects.fourier import FOURIER
 from ..._rules import check
 from .. import formulas
 from .._function import COMPLEX_OF, REAL_OF, dtype_name
@@ -58,7 +58,6 @@ class FourierProduct(Declared, declaration=FOURIER, matrix=formulas.fourier.matr
 
     def __init__(self, phases: Tensor, vectors: Tensor, permutation: Tensor) -> None:
         self._hold(phases, vectors, permutation)
-        complex_only("vectors", dtype_name(vectors.dtype))
 
     @classmethod
     def random(
@@ -90,7 +89,7 @@ class FourierProduct(Declared, declaration=FOURIER, matrix=formulas.fourier.matr
         """
         given, n = drawn(rng, dtype), check.count("n", n, 1)
         dtype = COMPLEX_OF[given] if dtype is None else given
-        complex_only("dtype", dtype_name(dtype))
+        check.complex_only("dtype", dtype_name(dtype))
         draw = lambda *shape: 2 * torch.rand(*shape, generator=rng, dtype=REAL_OF[dtype], device=device) - 1
         phases, parts = math.pi * draw(3, n), draw(2, n, 2)
         return cls(phases, torch.view_as_complex(parts), torch.randperm(n, generator=rng, device=device))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -11,9 +11,9 @@ from torch import Tensor
 from ..._objects import mesh
 from ..._objects.mesh import MESH, Sized
 from .. import formulas
-from .._function import COMPLEX_OF, REAL_OF
+from .._function import REAL_OF
 from ._declared import Declared
-from ._operator import drawn, real_tensor, tensor
+from ._operator import drawn
 
 
 class Mesh(Sized, Declared, declaration=MESH, matrix=formulas.mesh.matrix, apply=formulas.mesh.apply):
@@ -92,15 +92,7 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formulas.mesh.matrix, apply
         signs: Tensor | None = None,
         first: Literal["left", "right"] = "left",
     ) -> None:
-        shape, theta = mesh.frame(n, layers, layout, first), tensor("theta", theta)
-        own = REAL_OF[theta.dtype]
-        theta = real_tensor("theta", theta, "theta", own)
-        given: list[Any] = [phi, phases, signs]
-        for i, name in enumerate(("phi", "phases", "signs")):
-            if given[i] is not None:
-                given[i] = real_tensor(name, given[i], "theta", own)
-        frame = theta.new_empty(shape, dtype=own if phi is None and phases is None else COMPLEX_OF[own])
-        self._hold(frame, theta, *given)
+        self._hold(mesh.frame(n, layers, layout, first), theta, phi, phases, signs)
 
     @classmethod
     def random(

@@ -40,10 +40,10 @@ use layers::layers;
 
 /// The arguments: the first has no elements.
 pub const ARGUMENTS: &[Argument] = &[
-    argument!("frame", "n layers kind 0", fixed),
+    argument!("frame", "n layers kind 0", shape),
     argument!("theta", "pairs", real),
-    argument!("phi", "pairs", real),
-    argument!("phases", "n", real, group "last"),
+    argument!("phi", "pairs", angles),
+    argument!("phases", "n", angles, group "last"),
     argument!("signs", "n", real, fixed, group "last"),
 ];
 
