@@ -7,14 +7,14 @@ from torch import Tensor
 
 from ..._objects.bounded_svd import BOUNDED_SVD, margin_of
 from ..._rules import check
-from .. import formulas
 from .._function import REAL_OF
+from ..formulas import bounded_svd as formula
 from ._declared import Declared
 from ._operator import drawn, haar
 
 
 class BoundedSvd(
-    Declared, declaration=BOUNDED_SVD, matrix=formulas.bounded_svd.matrix, apply=formulas.bounded_svd.apply
+    Declared, declaration=BOUNDED_SVD, matrix=formula.matrix, apply=formula.apply
 ):
     """W = U diag(sigma) V^H with sigma_i = 1 + margin tanh(logits_i / 2), between 1 - margin and 1 + margin.
 

@@ -9,13 +9,13 @@ from torch import Tensor
 
 from ..._objects.fourier import FOURIER
 from ..._rules import check
-from .. import formulas
 from .._function import COMPLEX_OF, REAL_OF, dtype_name
+from ..formulas import fourier as formula
 from ._declared import Declared
 from ._operator import drawn
 
 
-class FourierProduct(Declared, declaration=FOURIER, matrix=formulas.fourier.matrix, apply=formulas.fourier.apply):
+class FourierProduct(Declared, declaration=FOURIER, matrix=formula.matrix, apply=formula.apply):
     """W = D3 R2 F^-1 D2 P R1 F D1, a unitary matrix of 7 n real parameters that costs n log n.
 
     D_q = diag(e^{i phases[q]}), R_q = I - 2 v v^H / ||v||^2 with v = vectors[q], (P x)_i = x[permutation[i]], and F the

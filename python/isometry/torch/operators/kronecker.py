@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 
 from ..._objects.kronecker import KRONECKER, listed, sizes
-from .. import formulas
+from ..formulas import kronecker as formula
 from ._declared import Declared
 from ._operator import drawn, haar
 
 
-class Kronecker(Declared, declaration=KRONECKER, matrix=formulas.kronecker.matrix, apply=formulas.kronecker.apply):
+class Kronecker(Declared, declaration=KRONECKER, matrix=formula.matrix, apply=formula.apply):
     """W = W_0 (x) W_1 (x) ... (x) W_{F-1}, a Kronecker product applied factor by factor.
 
     The index of factor 0 is slowest, as in `torch.kron`. W is orthogonal or unitary if all factors are.

@@ -10,13 +10,13 @@ from torch import Tensor
 
 from ..._objects import mesh
 from ..._objects.mesh import MESH, Sized
-from .. import formulas
 from .._function import REAL_OF
+from ..formulas import mesh as formula
 from ._declared import Declared
 from ._operator import drawn
 
 
-class Mesh(Sized, Declared, declaration=MESH, matrix=formulas.mesh.matrix, apply=formulas.mesh.apply):
+class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formula.apply):
     """W = D F_1 F_2 ... F_L, layers of 2 x 2 blocks on pairs of coordinates; F_L acts first.
 
     A block on the pair i < j is
