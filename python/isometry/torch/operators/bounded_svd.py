@@ -13,9 +13,7 @@ from ._declared import Declared
 from ._operator import drawn, haar
 
 
-class BoundedSvd(
-    Declared, declaration=BOUNDED_SVD, matrix=formula.matrix, apply=formula.apply
-):
+class BoundedSvd(Declared, declaration=BOUNDED_SVD, matrix=formula.matrix, apply=formula.apply):
     """W = U diag(sigma) V^H with sigma_i = 1 + margin tanh(logits_i / 2), between 1 - margin and 1 + margin.
 
     These are the singular values if U and V have orthonormal columns, which the operator takes as they are.

@@ -16,9 +16,7 @@ from ._declared import Declared
 from ._operator import drawn, tensor
 
 
-class Householder(
-    Declared, declaration=HOUSEHOLDER, matrix=formula.matrix, apply=formula.apply
-):
+class Householder(Declared, declaration=HOUSEHOLDER, matrix=formula.matrix, apply=formula.apply):
     """W = H(u_0) ... H(u_{m-1}) E, the product of m reflections and a last factor.
 
     H(u) = I - 2 u u^H / ||u||^2. E is I, diag(1, ..., 1, sign) or diag(exp(i phases)). W is orthogonal (unitary) for
