@@ -65,6 +65,11 @@ class Case:
         """Whether it stands for its object where one variant is enough."""
         return self.variant == next(iter(self.object.variants))
 
+    def size(self, n):
+        """The least size from n on for which it exists."""
+        exists = self.object.declaration.exists.get(self.variant, lambda k: True)
+        return next(k for k in itertools.count(n) if exists(k))
+
     def draw(self, rng, n, batch=()):
         arguments = self.kind.draw(rng, n, self.dtype, batch if self.object.batched else ())
         return {k: np.asarray(a) for k, a in arguments.items()}

@@ -21,10 +21,10 @@ def margin(*_):
 
 
 BOUNDED_SVD = Object(
-    cls="BoundedSvd",
+    stem="bounded_svd",
     arguments={
         "u": Argument(lambda n, m: (m, n), any_matrix, powers=(-10, 10), free=(0,)),
-        "logits": Argument(lambda n, m: (n,), lambda rng, shape, dtype: any_matrix(rng, shape, dtype), real=True),
+        "logits": Argument(lambda n, m: (n,), lambda rng, shape, dtype: any_matrix(rng, shape, dtype)),
         "v": Argument(lambda n, m: (n, n), any_matrix, powers=(-10, 10), free=(0,)),
     },
     variants={
@@ -49,9 +49,6 @@ BOUNDED_SVD = Object(
     },
     matrix=ref.bounded_svd,
     vjp=ref.bounded_svd_vjp,
-    rectangular=True,
-    unitary=False,
     options=margin,
     random=lambda n: {"margin": 0.5},
-    required=3,
 )

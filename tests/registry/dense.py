@@ -13,7 +13,7 @@ def weight(rng, n_out, n_in, dtype, batch):
 COPIES = ("matrix", "matrix_vjp")
 
 DENSE = Object(
-    cls="Dense",
+    stem="dense",
     arguments={"weight": Argument(lambda n, m: (m, n), any_matrix, powers=(-30, 30))},
     variants={
         "square": Variant("rc", lambda rng, n, dtype, batch: weight(rng, n, n, dtype, batch)),
@@ -23,6 +23,4 @@ DENSE = Object(
     large={"alone": Large("square", 400, lambda rng, dtype: weight(rng, 400, 400, dtype, ()), 300, idle=COPIES)},
     matrix=ref.dense,
     vjp=ref.dense_vjp,
-    rectangular=True,
-    unitary=False,
 )

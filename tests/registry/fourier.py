@@ -23,14 +23,13 @@ def permutation(n, _m=None):
 
 
 FOURIER = Object(
-    cls="FourierProduct",
+    stem="fourier",
     arguments={
-        "phases": Argument(lambda n, m: (3, n), turns, real=True, turns=True, powers=(-20, 6)),
+        "phases": Argument(lambda n, m: (3, n), turns, powers=(-20, 6)),
         "vectors": Argument(
             lambda n, m: (2, n),
             long_rows,
             directions=True,
-            complex=True,
             powers=(-40, 40),
             refused={"a zero row": lambda a: np.concatenate([a[:1], 0 * a[:1]])},
         ),
@@ -41,6 +40,4 @@ FOURIER = Object(
     condition=lambda **given: 2.0,  # seven factors, however small n is
     matrix=ref.fourier,
     vjp=ref.fourier_vjp,
-    required=2,
-    batched=False,
 )

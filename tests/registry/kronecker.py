@@ -15,7 +15,7 @@ def factors(rng, n, dtype, first=None):
 
 
 KRONECKER = Object(
-    cls="Kronecker",
+    stem="kronecker",
     arguments={
         "factors.0": Argument(lambda n, m: (m, n), any_matrix, powers=(-10, 10)),
         "factors.1": Argument(lambda n, m: (2, 2), any_matrix),
@@ -33,8 +33,5 @@ KRONECKER = Object(
     large={"alone": Large("square", 400, lambda rng, dtype: factors(rng, 400, dtype), 300, idle=("matrix",))},
     matrix=ref.kronecker,
     vjp=ref.kronecker_vjp,
-    rectangular=True,
-    unitary=False,
-    batched=False,
     size=lambda arguments: tuple(prod(a.shape[axis] for a in arguments.values()) for axis in (0, 1)),
 )

@@ -1,6 +1,7 @@
 """Meshes of 2 x 2 blocks."""
 
 import reference as ref
+from isometry._objects import declaration
 from registry.draws import angles, coins, last, signs, turns
 from registry.entry import Argument, Large, Object, Variant, is_complex, real_of
 
@@ -25,30 +26,28 @@ def right(n):
 
 
 def fft(n):
-    """Where n is a power of two."""
-    return {"n": n, "layers": 2} if n & (n - 1) else {"n": n, "layout": "fft"}
+    return {"n": n, "layout": "fft"}
 
 
 def any_plan(n, m):
     """A plan for every m."""
-    return fft(n) if m == 0 else {"n": n, "layers": m, "first": ("left", "right")[m % 2]}
+    if m == 0:
+        return fft(n) if declaration("mesh").exists["fft"](n) else {"n": n, "layers": 2}
+    return {"n": n, "layers": m, "first": ("left", "right")[m % 2]}
 
 
 MESH = Object(
-    cls="Mesh",
+    stem="mesh",
     arguments={
-        "theta": Argument(lambda n, m: (pairs(**any_plan(n, m)),), turns, real=True, powers=(-20, 6)),
-        "phi": Argument(lambda n, m: (pairs(**any_plan(n, m)),), turns, real=True, turns=True, powers=(-20, 6)),
-        "phases": Argument(lambda n, m: (n,), turns, real=True, turns=True, powers=(-20, 6)),
+        "theta": Argument(lambda n, m: (pairs(**any_plan(n, m)),), turns, powers=(-20, 6)),
+        "phi": Argument(lambda n, m: (pairs(**any_plan(n, m)),), turns, powers=(-20, 6)),
+        "phases": Argument(lambda n, m: (n,), turns, powers=(-20, 6)),
         "signs": Argument(
             lambda n, m: (n,),
             coins,
-            real=True,
-            trainable=False,
             refused={"zero": lambda a: last(0.0, a), "no sign": lambda a: last(-1.01, a)},
         ),
     },
-    either=("signs", "phases"),
     variants={
         "brick": Variant("rc", lambda rng, n, dtype, batch: theta(rng, n, dtype, brick), options=brick),
         "signs": Variant(
@@ -70,7 +69,6 @@ MESH = Object(
     large={"alone": Large("brick", 512, lambda rng, dtype: theta(rng, 512, dtype, brick), 400)},
     matrix=ref.mesh,
     vjp=ref.mesh_vjp,
-    batched=False,
     options=any_plan,
     random=brick,
 )
