@@ -8,7 +8,7 @@ use crate::last::Last;
 use crate::operator::Operator;
 use isometry_core::argument;
 use isometry_core::error::{Error, Result};
-use isometry_core::operator::Cpu;
+use isometry_core::Cpu;
 use isometry_core::operators::householder::crowd;
 use isometry_core::scalar::Scalar;
 use isometry_core::sizes::packed_size;

@@ -5,7 +5,7 @@ use crate::recurrence::{self as device, Wanted};
 use crate::{Array, Kind};
 use isometry_core::argument::Bar;
 use isometry_core::error::Result;
-use isometry_core::operator::{Operator, Saves};
+use isometry_core::{Operator, Saves};
 use isometry_core::recurrence::{Gradients, Sequence};
 use isometry_core::scalar::{Scalar, parts, parts_mut};
 use isometry_core::{Budget, Error};

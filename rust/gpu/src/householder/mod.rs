@@ -18,7 +18,7 @@ use crate::product::{Operand, Product};
 use crate::shader::{Shader, Variant, groups};
 use crate::{Array, Kind};
 use isometry_core::error::{Error, Result};
-use isometry_core::operator::Side;
+use isometry_core::Side;
 use std::sync::Arc;
 
 /// Columns of a workgroup of balance.wgsl.

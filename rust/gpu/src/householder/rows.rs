@@ -18,7 +18,7 @@ use crate::device::Record;
 use crate::operator::{Operator, Pulled};
 use crate::product::{Operand, Product};
 use isometry_core::error::Result;
-use isometry_core::operator::Side;
+use isometry_core::Side;
 
 impl Householder<'_> {
     /// A row-major matrix of `columns` columns per operator.

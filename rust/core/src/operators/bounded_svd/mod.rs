@@ -16,13 +16,14 @@
 #[cfg(test)]
 mod tests;
 
-use super::through_matrix;
 use crate::argument;
 use crate::argument::{Argument, Array, Bar, Given, all};
 use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::kernels::{Buffer, Matrices};
-use crate::operator::{Cpu, Operator, Saves, Side};
+use crate::cpu::{Cpu, through_matrix};
+use crate::operator::{Operator, Saves};
+use crate::side::Side;
 use crate::scalar::{Real, Scalar};
 use crate::sizes::{check_len, size, work};
 use num_traits::{Float, One, Zero};

@@ -1,8 +1,12 @@
 //! What the affine cell asks of a transition: one step forward, one step backward, and the gradient of its parameters.
 
-use super::super::team::Part;
+use super::Part;
+use crate::argument::Bar;
+use crate::error::Result;
+use crate::operator::Operator;
 use crate::parallel::Member;
 use crate::scalar::Scalar;
+use crate::scratch::Arena;
 use isometry_kernels::recurrence::Affine;
 use std::ops::Range;
 
@@ -77,4 +81,27 @@ pub trait Step<T: Scalar>: Sync {
     unsafe fn gather(&self, rows: &Gather<T::Real>, scratch: *mut T::Real, member: &Member<'_>);
     /// Completes the gradient.
     unsafe fn finish(&self, scratch: *mut T::Real, member: &Member<'_>);
+}
+
+/// Rows that a step has memory for.
+#[derive(Clone, Copy)]
+pub struct Extent {
+    /// Of a step.
+    pub batch: usize,
+    /// Of a chunk of steps, whose gradients are gathered together.
+    pub chunk: usize,
+}
+
+/// An object that brings a step of its own. It is one operator, square.
+pub trait OwnStep<T: Scalar>: Operator<T> {
+    /// Makes it ready for a forward pass, or for a backward pass that fills `bars`, which were checked.
+    fn ready<'s>(&'s self, bars: Option<&mut [Bar<'_, T>]>) -> Result<Box<dyn Ready<T> + 's>>;
+}
+
+/// An [`OwnStep`] made ready for a call: what it allocated for that.
+pub trait Ready<T: Scalar> {
+    /// The step, in memory of the arena.
+    fn carve<'s>(&'s self, arena: &mut Arena, extent: Extent) -> Box<dyn Step<T> + 's>;
+    /// Completes the gradients after the step has finished them.
+    fn finish(&self, bars: &mut [Bar<'_, T>]);
 }

@@ -17,20 +17,14 @@
 //!
 //! The kernels add, so -Q and -p are stored; conj(E) U serves for both U^H E and E^H U.
 
-use super::super::chunk::chunk_rows;
-use super::super::packed::Packed;
-use super::super::schedule::Schedule;
-use super::super::team::Part;
-use super::step::{Gather, Step, Trace};
+use super::{Householder, Last};
 use crate::argument::Bar;
 use crate::kernels::{MAX_ROWS, Operand, Product, Triangle, invert_work, lanes, wy};
-use crate::operator::Operator;
-use crate::operators::Last;
-use crate::operators::householder::Householder;
 use crate::parallel::{Member, Shared};
 use crate::scalar::Scalar;
 use crate::scratch::{Arena, Frame, Region};
 use crate::sizes;
+use crate::transition::{Extent, Gather, Packed, Part, Step, Trace};
 use isometry_kernels::recurrence::{Affine, Cross};
 use std::ops::Range;
 
@@ -65,7 +59,7 @@ impl<T: Scalar> Bars<T> {
         let mut bars = bars.iter_mut().map(Bar::again);
         let vectors = bars.next().and_then(Bar::own).map(|bar| Shared(bar.as_mut_ptr()));
         let last = bars.find_map(Bar::real).map(|bar| Shared(bar.as_mut_ptr()));
-        let sign = matches!(of.last(), Last::Sign(_));
+        let sign = matches!(of.last, Last::Sign(_));
         Bars { vectors, sign: last.filter(|_| sign), phases: last.filter(|_| !sign) }
     }
 
@@ -104,12 +98,11 @@ impl<'a, T: Scalar> ReflectionStep<'a, T> {
     pub fn carve(
         arena: &mut Arena,
         of: Householder<'a, T>,
-        schedule: &Schedule,
+        extent: Extent,
         bars: Option<Bars<T>>,
     ) -> Self {
-        let (n, m, batch) = (of.shape().0, of.count(), schedule.batch);
-        let last = usize::from(of.last().numbers().is_some());
-        let chunk = chunk_rows(schedule);
+        let (n, m, Extent { batch, chunk }) = (of.n, of.m, extent);
+        let last = usize::from(of.has_last());
         let pair = |arena: &mut Arena| [Packed::new(arena, n, m), Packed::new(arena, m, n)];
         ReflectionStep {
             n,
@@ -155,7 +148,7 @@ impl<'a, T: Scalar> ReflectionStep<'a, T> {
 
     /// conj(E) U
     fn turned(&self) -> Operand<T> {
-        let data = if self.factor.is_empty() { self.of.vectors().as_ptr() } else { self.turned.ptr() };
+        let data = if self.factor.is_empty() { self.of.vectors.as_ptr() } else { self.turned.ptr() };
         Operand::new(data, self.m)
     }
 
@@ -181,7 +174,7 @@ impl<'a, T: Scalar> ReflectionStep<'a, T> {
             member.barrier();
             wy::symmetrize(member, sums.mixed.ptr(), m, m);
             member.barrier();
-            let (u, mixed) = (Operand::new(self.of.vectors().as_ptr(), m), Operand::new(sums.mixed.ptr(), m));
+            let (u, mixed) = (Operand::new(self.of.vectors.as_ptr(), m), Operand::new(sums.mixed.ptr(), m));
             Product::new((n, m, m), u, mixed, bar, m).add().run(member, scratch);
             let bar_q = Operand::new(sums.bar_q.ptr().cast_const(), m);
             let product = Product::new((n, m, m), bar_q, inverse.h(), bar, m).alpha(-1.0).add();
@@ -202,7 +195,7 @@ impl<'a, T: Scalar> ReflectionStep<'a, T> {
         let row = j * self.m..(j + 1) * self.m;
         // SAFETY: the contract above; the product has written all of H_prev^T conj(p).
         let f = |at: usize| unsafe { *sums.previous_p.at(at) };
-        direct + row.map(|at| self.of.vectors()[at] * f(at).conj()).sum::<T>()
+        direct + row.map(|at| self.of.vectors[at] * f(at).conj()).sum::<T>()
     }
 }
 
@@ -229,7 +222,7 @@ impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
                 cross.zeroed();
             }
             for i in 0..self.factor.len() {
-                let e: T = self.of.last().factor(0, i, n);
+                let e: T = self.of.last.factor(0, i, n);
                 self.factor.at(i).write(e);
                 for part in 0..T::PARTS {
                     let at = i * T::PARTS + part;
@@ -239,7 +232,7 @@ impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
                     }
                 }
                 for j in 0..m {
-                    self.turned.at(i * m + j).write(e.conj() * self.of.vectors()[i * m + j]);
+                    self.turned.at(i * m + j).write(e.conj() * self.of.vectors[i * m + j]);
                 }
             }
         }
@@ -250,7 +243,7 @@ impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
         if m == 0 {
             return;
         }
-        let u = Operand::new(self.of.vectors().as_ptr(), m);
+        let u = Operand::new(self.of.vectors.as_ptr(), m);
         let q = Operand::new(self.negative_q.ptr().cast_const(), m);
         let full = Triangle::Full;
         // SAFETY: U has n rows and m columns; barriers separate writes from reads by other members.
