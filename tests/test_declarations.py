@@ -8,7 +8,7 @@ from isometry import _core
 from isometry._objects import declaration
 from isometry._objects._declaration import Argument, Declaration
 from isometry.operators._declared import Declared
-from isometry.torch import formulas
+from isometry.torch import Dense, formulas, nn, recurrence
 from isometry.torch.operators._declared import Declared as DeclaredTensors
 
 
@@ -36,7 +36,7 @@ def test_sizes_may_follow_from_others() -> None:
     assert mesh.check((4, 2, 1, 0), (3,), (3,), None, (4,)) == ((4, 4), ())
     assert kronecker.check((2, 3), (3, 1)) == ((6, 3), ())
     assert [mesh.exists["fft"](n) for n in (1, 2, 6, 8)] == [True, True, False, True]
-    with pytest.raises(ValueError, match=r"^factors must have shape \(p, q\) with p, q >= 1, not \(2,\) at index 1"):
+    with pytest.raises(ValueError, match=r"^factors must have shape \(\*, p, q\) .* not \(2,\) at index 1"):
         kronecker.check((2, 2), (2,))
 
 
@@ -45,6 +45,18 @@ def alone(declared: type, kind: str) -> type:
     own = Declaration("Own", "dense", (Argument("weight", "p q", kind),), matrix=("p", "q"))  # type: ignore[arg-type]
     more = {"matrix": formulas.dense.matrix} if declared is DeclaredTensors else {}
     return type("Own", (declared,), {"__init__": lambda op, weight: op._hold(weight)}, declaration=own, **more)
+
+
+def test_a_layer_refuses_a_rectangular_operator_by_name() -> None:
+    class Wide(nn.FullCapacityURNN):
+        def _sizes(self) -> dict[str, int]:
+            return super()._sizes() | {"q": 5}
+
+    with pytest.raises(ValueError, match=r"^Wide must have a square W of size hidden_size = 4, not \(4, 5\)"):
+        Wide(2, 4)
+    wide = torch.ones(4, 5)
+    with pytest.raises(ValueError, match="^transition must be square"):
+        recurrence(Dense(wide), torch.ones(3, 2, 1), torch.ones(4, 1))
 
 
 FACES = pytest.mark.parametrize(

@@ -123,7 +123,7 @@ def operator(choices, face, types, n, m, full=(), stem=None, square=False, hard=
         dtype = types.pick(argument.declared.real) if argument.declared.trained else real_of(first)
         dtype = np.result_type(dtype, np.complex64).type if argument.declared.kind == "complex" else dtype
         first = first or dtype
-        lead = draw.part(choices, full) if entry.batched else ()
+        lead = draw.part(choices, full)
         shape = (*lead, *argument.shape(n, m))
         a = np.asarray(argument.fill(choices.rng, shape, dtype))
         if argument.powers != (0, 0) and not calm and choices.once_in(3):
@@ -175,10 +175,10 @@ def site(drawn, name):
 
     def fits(shape):
         cut = len(shape) - rank
-        if cut < 0 or (cut and not entry.batched):
+        if cut < 0:
             return False
         if listed:
-            return 0 not in shape
+            return 0 not in shape[cut:] and draw.broadcasts(shape[:cut], *others)
         free = is_first and "n" not in drawn.options
         own = tuple(s if s and k in argument.free else None for k, s in enumerate(shape[cut:]))
         plain = tuple(s or t for s, t in zip(own, argument.shape(n, m), strict=True))

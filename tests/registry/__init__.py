@@ -3,7 +3,7 @@
 
 Adding an object means adding its `Object`, in a module of its own, to OBJECTS; the laws then run on all its variants,
 in every dtype, through both faces. A variant draws arguments from (rng, n, dtype, batch), where `dtype` is the type of
-the resulting operator; an object that is not batched gets no batch.
+the resulting operator.
 """
 
 import itertools
@@ -71,8 +71,7 @@ class Case:
         return next(k for k in itertools.count(n) if exists(k))
 
     def draw(self, rng, n, batch=()):
-        arguments = self.kind.draw(rng, n, self.dtype, batch if self.object.batched else ())
-        return {k: np.asarray(a) for k, a in arguments.items()}
+        return {k: np.asarray(a) for k, a in self.kind.draw(rng, n, self.dtype, batch).items()}
 
     def options(self, n):
         """The keywords that are no arrays of numbers."""

@@ -68,7 +68,7 @@ class Large:
 
 @dataclass(frozen=True)
 class Argument:
-    """One array argument: its shape without a batch, and how the fuzz draws and corrupts it; what it is, is declared."""
+    """One array argument: its shape without a batch, and how the fuzz draws and corrupts it."""
 
     shape: Callable  # (n, m) -> shape; m is free
     fill: Callable  # (rng, shape, dtype) -> random, well-conditioned values of order 1
@@ -108,10 +108,6 @@ class Object:
     @property
     def unitary(self):
         return self.declaration.unitary
-
-    @property
-    def batched(self):
-        return self.declaration.batched
 
     @property
     def rectangular(self):

@@ -10,11 +10,13 @@ def pairs(n, **plan):
     return sum(map(len, ref.mesh_pairs(n, **plan)))
 
 
-def theta(rng, n, dtype, plan):
+def theta(rng, n, dtype, batch, plan):
     """With phi and phases if complex."""
     count, real = pairs(**plan(n)), real_of(dtype)
-    own = {"theta": turns(rng, (count,), real)}
-    return own | {"phi": turns(rng, (count,), real), "phases": angles(rng, n, dtype, ())} if is_complex(dtype) else own
+    own = {"theta": turns(rng, (*batch, count), real)}
+    if is_complex(dtype):
+        own |= {"phi": turns(rng, (*batch, count), real), "phases": angles(rng, n, dtype, batch)}
+    return own
 
 
 def brick(n):
@@ -49,24 +51,27 @@ MESH = Object(
         ),
     },
     variants={
-        "brick": Variant("rc", lambda rng, n, dtype, batch: theta(rng, n, dtype, brick), options=brick),
+        "brick": Variant("rc", lambda rng, n, dtype, batch: theta(rng, n, dtype, batch, brick), options=brick),
         "signs": Variant(
             "r",
-            lambda rng, n, dtype, batch: {**theta(rng, n, dtype, right), "signs": signs(rng, n, dtype, ())},
+            lambda rng, n, dtype, batch: {**theta(rng, n, dtype, batch, right), "signs": signs(rng, n, dtype, batch)},
             options=right,
         ),
         "phi, signs": Variant(
             "c",
             lambda rng, n, dtype, batch: {
-                **theta(rng, n, real_of(dtype), right),
-                "phi": angles(rng, pairs(**right(n)), dtype, ()),
-                "signs": signs(rng, n, dtype, ()),
+                **theta(rng, n, real_of(dtype), batch, right),
+                "phi": angles(rng, pairs(**right(n)), dtype, batch),
+                "signs": signs(rng, n, dtype, batch),
             },
             options=right,
         ),
-        "fft": Variant("rc", lambda rng, n, dtype, batch: theta(rng, n, dtype, fft), options=fft),
+        "fft": Variant("rc", lambda rng, n, dtype, batch: theta(rng, n, dtype, batch, fft), options=fft),
     },
-    large={"alone": Large("brick", 512, lambda rng, dtype: theta(rng, 512, dtype, brick), 400)},
+    large={
+        "alone": Large("brick", 512, lambda rng, dtype: theta(rng, 512, dtype, (), brick), 400),
+        "stack": Large("brick", 60, lambda rng, dtype: theta(rng, 60, dtype, (64,), brick), 20),
+    },
     matrix=ref.mesh,
     vjp=ref.mesh_vjp,
     options=any_plan,

@@ -58,10 +58,9 @@ class Argument:
             return tuple(getattr(value, "shape", value))
         return None if array is None else array.shape  # type: ignore[no-any-return]
 
-    def form(self, batch: bool = True) -> str:
+    def form(self) -> str:
         """The shape as a message shows it."""
-        axes = ["*"] * batch + self.axes.split()
-        return f"({', '.join(axes)})"
+        return f"({', '.join(['*', *self.axes.split()])})"
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +83,6 @@ class Declaration:
     exists: Mapping[str, Callable[[int], bool]] = field(default_factory=dict)  #: option -> for which n it exists
     saves_matrix: bool = False  #: the gradient of the matrix starts from the matrix
     required: int = 1  #: so many arguments, the first ones, must be given
-    batched: bool = True  #: arguments may have leading axes, of a stack
     known: object = field(init=False, repr=False)
     alone: bool = field(init=False, repr=False)
     first_checked: bool = field(init=False, repr=False)
@@ -169,7 +167,7 @@ class Declaration:
         """Bind or check the sizes of one array, which stands `at` some index of a list, and return its batch shape."""
         axes = argument.axes.split()
         own = shape[len(shape) - len(axes) :]
-        if len(shape) < len(axes) or (len(shape) > len(axes) and not self.batched):
+        if len(shape) < len(axes):
             self._refuse(argument, shape, sizes, at)
         for axis, size in zip(axes, own, strict=True):
             if axis == TRIANGLE:
@@ -187,7 +185,7 @@ class Declaration:
         least = [axis for axis in dict.fromkeys(axes) if axis.isalpha() and axis not in self.empty]
         first = argument is self.arguments[0]
         rule = f" with {', '.join(least)} >= 1" if first and least else f" with {', '.join(known)}" if known else ""
-        raise ValueError(f"{argument.name} must have shape {argument.form(self.batched)}{rule}, not {tuple(shape)}{at}")
+        raise ValueError(f"{argument.name} must have shape {argument.form()}{rule}, not {tuple(shape)}{at}")
 
 
 def packed_size(argument: str, length: int) -> int:

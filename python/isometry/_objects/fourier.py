@@ -15,5 +15,4 @@ FOURIER = Declaration(
     ),
     checked=("vectors", "permutation"),
     required=3,
-    batched=False,
 )

@@ -13,7 +13,6 @@ KRONECKER = Declaration(
     matrix=("p", "q"),
     bind=lambda sizes: {axis: prod(each) for axis, each in sizes.items()},
     loose=("factors",),
-    batched=False,
 )
 
 

@@ -36,7 +36,6 @@ MESH = Declaration(
     checked=("signs",),
     exists={"fft": lambda n: not n & (n - 1)},
     required=2,
-    batched=False,
 )
 
 

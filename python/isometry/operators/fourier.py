@@ -21,11 +21,11 @@ class FourierProduct(Declared, declaration=FOURIER):
     Parameters
     ----------
     phases
-        Shape (3, n), real, n >= 1: the angles of D1, D2, D3.
+        Shape (*, 3, n), real, n >= 1: the angles of D1, D2, D3.
     vectors
-        Shape (2, n), complex: the reflection vectors of R1, R2; only their directions matter.
+        Shape (*, 2, n), complex: the reflection vectors of R1, R2; only their directions matter.
     permutation
-        Shape (n,), integers, each of 0..n-1 once; it is not trained.
+        Shape (*, n), integers, each of 0..n-1 once; it is not trained.
 
     Raises
     ------
@@ -36,9 +36,10 @@ class FourierProduct(Declared, declaration=FOURIER):
 
     Notes
     -----
-    `apply` costs 10 n log2 n + 50 n flops per row, `apply_vjp` three times that, for every n: lengths with a prime
-    factor above 31 cost about five times those of powers of two. Rows share vectors of the processor: up to 16 in
-    single precision (8 in double) cost as much as one.
+    `*` is an optional batch shape; those of the arguments broadcast against each other. `apply` costs 10 n log2 n +
+    50 n flops per row, `apply_vjp` three times that, for every n: lengths with a prime factor above 31 cost about
+    five times those of powers of two. Rows share vectors of the processor: up to 16 in single precision (8 in
+    double) cost as much as one.
 
     References
     ----------

@@ -6,8 +6,8 @@
 use crate::device::{Context, Record};
 use crate::product::{Operand, Product};
 use crate::{Array, Kind};
-use isometry_core::error::{Error, Result};
 use isometry_core::Side;
+use isometry_core::error::{Error, Result};
 use std::sync::Arc;
 
 /// A batch of linear operators on the device. A borrowed view made per call, its sizes checked when it was made.

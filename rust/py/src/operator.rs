@@ -315,7 +315,8 @@ pub fn operator_check(object: &str, arguments: Bound<'_, PyTuple>) -> PyResult<(
         let given = borrowed.given();
         gate::run(arguments.py(), || check_values(object, &given))
     }
-    let deciding = first(object, &arguments)?;
+    // Integers alone fit matrices of any type.
+    let Ok(deciding) = first(object, &arguments) else { return call::<f64>(object, &arguments) };
     by_kind!("arguments", &deciding, call(object, &arguments))
 }
 

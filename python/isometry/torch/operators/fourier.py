@@ -23,12 +23,13 @@ class FourierProduct(Declared, declaration=FOURIER, matrix=formula.matrix, apply
 
     Parameters
     ----------
-    phases : Tensor, shape (3, n)
+    phases : Tensor, shape (*, 3, n)
         The angles of D1, D2, D3, real, n >= 1.
-    vectors : Tensor, shape (2, n)
+    vectors : Tensor, shape (*, 2, n)
         The reflection vectors of R1, R2, complex; only their directions matter.
-    permutation : Tensor, shape (n,)
-        Integers, each of 0..n-1 once; not trained. A sequence of integers is taken too.
+    permutation : Tensor, shape (*, n)
+        Integers, each of 0..n-1 once; not trained. A sequence of integers is taken too. `*` is an
+        optional batch shape; those of the arguments broadcast.
 
     Raises
     ------

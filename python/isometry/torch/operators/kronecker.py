@@ -20,13 +20,13 @@ class Kronecker(Declared, declaration=KRONECKER, matrix=formula.matrix, apply=fo
 
     Parameters
     ----------
-    factors : sequence of Tensor, shapes (p_f, q_f)
-        At least one, p_f, q_f >= 1.
+    factors : sequence of Tensor, shapes (*, p_f, q_f)
+        At least one, p_f, q_f >= 1; `*` is an optional batch shape, and those of the factors broadcast.
 
     Raises
     ------
     ValueError
-        No factor, or one that is not a matrix with at least one row and one column.
+        No factor, one that is not a matrix with at least one row and one column, or batch shapes that do not fit.
     TypeError
         Factors that are no sequence, or not tensors of one floating precision.
 

@@ -28,7 +28,7 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formu
 
     Parameters
     ----------
-    theta : Tensor, shape (P,)
+    theta : Tensor, shape (*, P)
         Angles: one per pair, the leftmost layer first, pairs ascending within a layer.
     n : int
         Size of W.
@@ -37,11 +37,11 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formu
     layout : {"brick", "fft"}
         "brick": layers of the pairs (0, 1), (2, 3), ... and of (1, 2), (3, 4), ... in turn. "fft": log2 n layers of n/2
         pairs at the distances n/2, n/4, ..., 1; n is a power of two.
-    phi : Tensor, shape (P,), optional
+    phi : Tensor, shape (*, P), optional
         Angles; they make W complex.
-    phases : Tensor, shape (n,), optional
+    phases : Tensor, shape (*, n), optional
         Angles of D = diag(e^{i phases}); they make W complex.
-    signs : Tensor, shape (n,), optional
+    signs : Tensor, shape (*, n), optional
         Fixed entries +1 or -1 of D, in place of phases. Without either D is the identity.
     first : {"left", "right"}
         Whether F_1 or F_L has the pairs (0, 1), (2, 3), ...
@@ -56,8 +56,9 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formu
 
     Notes
     -----
-    A row costs 3 n L operations, 9 n L if complex; its backward four times as many, without an array per layer: layers
-    are undone from the result.
+    `*` is an optional batch shape, of meshes of one layout; those of the arguments broadcast. A row costs 3 n L
+    operations, 9 n L if complex; its backward four times as many, without an array per layer: layers are undone
+    from the result.
 
     References
     ----------

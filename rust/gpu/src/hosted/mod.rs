@@ -8,11 +8,11 @@ use crate::device::{Context, context};
 use crate::objects::{OBJECTS, holds, view};
 use crate::operator::Operator as _;
 use crate::{Array, Kind};
-use isometry_core::{Budget, Cpu, Operator, Saves, Side};
 use isometry_core::argument::{self, Argument, Bar};
 use isometry_core::error::{Error, Result};
 use isometry_core::scalar::{Scalar, parts, parts_mut};
 use isometry_core::sizes::size;
+use isometry_core::{Budget, Cpu, Operator, Saves, Side};
 use std::any::TypeId;
 use std::sync::{Arc, OnceLock};
 

@@ -5,10 +5,10 @@ use crate::recurrence::{self as device, Wanted};
 use crate::{Array, Kind};
 use isometry_core::argument::Bar;
 use isometry_core::error::Result;
-use isometry_core::{Operator, Saves};
 use isometry_core::recurrence::{Gradients, Sequence};
 use isometry_core::scalar::{Scalar, parts, parts_mut};
 use isometry_core::{Budget, Error};
+use isometry_core::{Operator, Saves};
 
 /// The arrays of a sequence on the device.
 struct Sent {

@@ -17,8 +17,8 @@ use crate::operator::{Operator, Pulled, check_rows};
 use crate::product::{Operand, Product};
 use crate::shader::{Shader, Variant, groups};
 use crate::{Array, Kind};
-use isometry_core::error::{Error, Result};
 use isometry_core::Side;
+use isometry_core::error::{Error, Result};
 use std::sync::Arc;
 
 /// Columns of a workgroup of balance.wgsl.
