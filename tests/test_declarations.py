@@ -19,7 +19,7 @@ def test_the_arguments_are_those_of_the_core(stem: str) -> None:
     assert rows == _core.OBJECTS[stem]
     assert [row.kind for row in _core.OBJECTS[stem]] == [a.kind for a in own.arguments]
     assert own.stem == stem
-    assert {*own.checked, *own.loose} <= {*own.names}
+    assert {*own.checked, *own.loose} <= {a.name for a in own.arguments}
 
 
 @pytest.mark.parametrize("stem", _core.OBJECTS)

@@ -84,7 +84,7 @@ REJECT = [
 
 def laws(case):
     """Every law that applies to the case."""
-    skip = {unitary: not case.object.unitary, differences: case not in DOUBLE}
+    skip = {unitary: not case.object.declaration.unitary, differences: case not in DOUBLE}
     skip |= dict.fromkeys((loop, cut, bptt), not case.square)
     return [(law, extra, batch) for law, extra, batch, _, _ in TABLE if not skip.get(law, False)]
 

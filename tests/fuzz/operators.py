@@ -308,7 +308,10 @@ def unchecked(choices, face):
 
 def extremes(choices, face):
     """Parameters of any magnitude: an orthogonal matrix, or an error that names them."""
-    types, stems = draw.Types(choices, face), [k for k, entry in OBJECTS.items() if entry.unitary and entry.far]
+    types, stems = (
+        draw.Types(choices, face),
+        [k for k, entry in OBJECTS.items() if entry.declaration.unitary and entry.far],
+    )
     n, m = draw.SMALL.size(choices), choices.between(*draw.SMALL.m)
     drawn, given, sites = operator(choices, face, types, n, m, stem=choices.of(stems), hard=True, calm=True)
     far = [k for k in drawn.arguments if drawn.entry.arguments[k].powers != (0, 0)]

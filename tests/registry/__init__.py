@@ -1,40 +1,23 @@
 # ruff: noqa: F401  the names of what the tests share
 """Every object once: how to draw a random one, its dense reference and the reference's gradient.
 
-Adding an object means adding its `Object`, in a module of its own, to OBJECTS; the laws then run on all its variants,
+Adding an object means adding its `Object`, in a module of its name; the laws then run on all its variants,
 in every dtype, through both faces. A variant draws arguments from (rng, n, dtype, batch), where `dtype` is the type of
 the resulting operator.
 """
 
 import itertools
 from dataclasses import dataclass
+from importlib import import_module
 
 import numpy as np
 
-from registry.bounded_svd import BOUNDED_SVD
-from registry.cayley import CAYLEY
-from registry.dense import DENSE
+from isometry import _core
 from registry.entry import gathered, is_complex, real_of, spread
-from registry.exponential import EXPONENTIAL
-from registry.fourier import FOURIER
-from registry.householder import HOUSEHOLDER
-from registry.kronecker import KRONECKER
-from registry.mesh import MESH
-from registry.rotation import ROTATION
 
 DTYPES = (np.float32, np.float64, np.complex64, np.complex128)
 
-OBJECTS = {
-    "householder": HOUSEHOLDER,
-    "cayley": CAYLEY,
-    "dense": DENSE,
-    "kronecker": KRONECKER,
-    "exponential": EXPONENTIAL,
-    "fourier": FOURIER,
-    "bounded_svd": BOUNDED_SVD,
-    "rotation": ROTATION,
-    "mesh": MESH,
-}
+OBJECTS = {stem: getattr(import_module(f"registry.{stem}"), stem.upper()) for stem in _core.OBJECTS}
 
 
 @dataclass(frozen=True)

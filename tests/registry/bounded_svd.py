@@ -23,9 +23,9 @@ def margin(*_):
 BOUNDED_SVD = Object(
     stem="bounded_svd",
     arguments={
-        "u": Argument(lambda n, m: (m, n), any_matrix, powers=(-10, 10), free=(0,)),
-        "logits": Argument(lambda n, m: (n,), lambda rng, shape, dtype: any_matrix(rng, shape, dtype)),
-        "v": Argument(lambda n, m: (n, n), any_matrix, powers=(-10, 10), free=(0,)),
+        "u": Argument(any_matrix, lambda n, m: (m, n), powers=(-10, 10), free=(0,)),
+        "logits": Argument(any_matrix, lambda n, m: (n,)),
+        "v": Argument(any_matrix, lambda n, m: (n, n), powers=(-10, 10), free=(0,)),
     },
     variants={
         "square": Variant("rc", lambda rng, n, dtype, batch: parts(rng, (n, n, n), dtype, batch), options=margin),

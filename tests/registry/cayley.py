@@ -3,7 +3,7 @@
 import numpy as np
 
 import reference as ref
-from registry.draws import angles, coins, halves, last, signs, turns
+from registry.draws import NO_SIGNS, angles, coins, halves, signs, turns
 from registry.entry import Argument, Large, Object, Variant, real_of
 
 
@@ -14,14 +14,10 @@ def upper(rng, n, dtype, batch):
 CAYLEY = Object(
     stem="cayley",
     arguments={
-        "upper": Argument(lambda n, m: (n * (n - 1) // 2,), halves, powers=(-20, 6)),
-        "diagonal": Argument(lambda n, m: (n,), halves, needs_complex=True, powers=(-20, 6)),
-        "signs": Argument(
-            lambda n, m: (n,),
-            coins,
-            refused={"zero": lambda a: last(0.0, a), "no sign": lambda a: last(-1.01, a)},
-        ),
-        "phases": Argument(lambda n, m: (n,), turns, powers=(-20, 6)),
+        "upper": Argument(halves, powers=(-20, 6)),
+        "diagonal": Argument(halves, needs_complex=True, powers=(-20, 6)),
+        "signs": Argument(coins, refused=NO_SIGNS),
+        "phases": Argument(turns, powers=(-20, 6)),
     },
     condition=lambda upper, diagonal=0.0, **others: 1 + sum(np.abs(a).max(initial=0) for a in (upper, diagonal)),
     variants={

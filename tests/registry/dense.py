@@ -14,7 +14,7 @@ COPIES = ("matrix", "matrix_vjp")
 
 DENSE = Object(
     stem="dense",
-    arguments={"weight": Argument(lambda n, m: (m, n), any_matrix, powers=(-30, 30))},
+    arguments={"weight": Argument(any_matrix, lambda n, m: (m, n), powers=(-30, 30))},
     variants={
         "square": Variant("rc", lambda rng, n, dtype, batch: weight(rng, n, n, dtype, batch)),
         "wide": Variant("rc", lambda rng, n, dtype, batch: weight(rng, n - 2, n, dtype, batch), square=False),

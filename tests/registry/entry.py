@@ -70,14 +70,17 @@ class Large:
 class Argument:
     """One array argument: its shape without a batch, and how the fuzz draws and corrupts it."""
 
-    shape: Callable  # (n, m) -> shape; m is free
     fill: Callable  # (rng, shape, dtype) -> random, well-conditioned values of order 1
+    sizes: Callable | None = None  # (n, m) -> shape, where it is not that of the declaration; m is free
     needs_complex: bool = False  # only valid with a complex first argument
     directions: bool = False  # only the direction of each column, or vector, counts: the gradient goes like 1 / norm
     free: tuple = ()  # axes of any length, which no other argument has
     powers: tuple = (0, 0)  # range of powers of two by which the values may be multiplied
     refused: Mapping[str, Callable] = field(default_factory=dict)  # mistake -> (values -> invalid values)
     declared: Any = field(init=False)  # the argument of the declaration
+
+    def shape(self, n, m):
+        return self.sizes(n, m) if self.sizes else self.declared.shape({"n": n, "m": m})
 
 
 @dataclass(frozen=True)
@@ -106,10 +109,6 @@ class Object:
         return self.declaration.name
 
     @property
-    def unitary(self):
-        return self.declaration.unitary
-
-    @property
     def rectangular(self):
         """W is (m, n)."""
         rows, columns = self.declaration.matrix
@@ -118,8 +117,8 @@ class Object:
     @property
     def required(self):
         """So many arguments, the first ones, are always given."""
-        always = self.declaration.names[: self.declaration.required]
-        return sum(name in always or name.removesuffix(".0") in always for name in self.arguments)
+        always = [a.name for a in self.declaration.arguments[: self.declaration.required]]
+        return sum(name.removesuffix(".0") in always for name in self.arguments)
 
     def rivals(self, name):
         """The arguments that are not given together with this one."""

@@ -25,9 +25,8 @@ def permutation(n, _m=None):
 FOURIER = Object(
     stem="fourier",
     arguments={
-        "phases": Argument(lambda n, m: (3, n), turns, powers=(-20, 6)),
+        "phases": Argument(turns, powers=(-20, 6)),
         "vectors": Argument(
-            lambda n, m: (2, n),
             long_rows,
             directions=True,
             powers=(-40, 40),

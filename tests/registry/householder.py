@@ -15,18 +15,13 @@ HOUSEHOLDER = Object(
     stem="householder",
     arguments={
         "vectors": Argument(
-            lambda n, m: (n, m),
-            long_columns,
-            directions=True,
-            powers=(-40, 40),
-            refused={"a zero column": lambda a: last(0.0, a)},
+            long_columns, directions=True, powers=(-40, 40), refused={"a zero column": lambda a: last(0.0, a)}
         ),
         "sign": Argument(
-            lambda n, m: (),
             soft_sign,
             refused={"beyond 1": lambda a: np.full_like(a, 1.001), "below -1": lambda a: np.full_like(a, -1.5)},
         ),
-        "phases": Argument(lambda n, m: (n,), turns, powers=(-20, 6)),
+        "phases": Argument(turns, powers=(-20, 6)),
     },
     variants={
         "plain": Variant("rc", vectors),

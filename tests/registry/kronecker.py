@@ -17,9 +17,9 @@ def factors(rng, n, dtype, batch, first=None):
 KRONECKER = Object(
     stem="kronecker",
     arguments={
-        "factors.0": Argument(lambda n, m: (m, n), any_matrix, powers=(-10, 10)),
-        "factors.1": Argument(lambda n, m: (2, 2), any_matrix),
-        "factors.2": Argument(lambda n, m: (1, 1), any_matrix),
+        "factors.0": Argument(any_matrix, lambda n, m: (m, n), powers=(-10, 10)),
+        "factors.1": Argument(any_matrix, lambda n, m: (2, 2)),
+        "factors.2": Argument(any_matrix, lambda n, m: (1, 1)),
     },
     variants={
         "square": Variant("rc", lambda rng, n, dtype, batch: factors(rng, n, dtype, batch)),
@@ -35,7 +35,7 @@ KRONECKER = Object(
     },
     large={
         "alone": Large("square", 400, lambda rng, dtype: factors(rng, 400, dtype, ()), 300, idle=("matrix",)),
-        "stack": Large("square", 60, lambda rng, dtype: factors(rng, 60, dtype, (64,)), 20),
+        "stack": Large("square", 60, lambda rng, dtype: factors(rng, 60, dtype, (64,)), 20, idle=("matrix",)),
     },
     matrix=ref.kronecker,
     vjp=ref.kronecker_vjp,

@@ -2,7 +2,7 @@
 
 import reference as ref
 from isometry._objects import declaration
-from registry.draws import angles, coins, last, signs, turns
+from registry.draws import NO_SIGNS, angles, coins, signs, turns
 from registry.entry import Argument, Large, Object, Variant, is_complex, real_of
 
 
@@ -41,14 +41,10 @@ def any_plan(n, m):
 MESH = Object(
     stem="mesh",
     arguments={
-        "theta": Argument(lambda n, m: (pairs(**any_plan(n, m)),), turns, powers=(-20, 6)),
-        "phi": Argument(lambda n, m: (pairs(**any_plan(n, m)),), turns, powers=(-20, 6)),
-        "phases": Argument(lambda n, m: (n,), turns, powers=(-20, 6)),
-        "signs": Argument(
-            lambda n, m: (n,),
-            coins,
-            refused={"zero": lambda a: last(0.0, a), "no sign": lambda a: last(-1.01, a)},
-        ),
+        "theta": Argument(turns, lambda n, m: (pairs(**any_plan(n, m)),), powers=(-20, 6)),
+        "phi": Argument(turns, lambda n, m: (pairs(**any_plan(n, m)),), powers=(-20, 6)),
+        "phases": Argument(turns, powers=(-20, 6)),
+        "signs": Argument(coins, refused=NO_SIGNS),
     },
     variants={
         "brick": Variant("rc", lambda rng, n, dtype, batch: theta(rng, n, dtype, batch, brick), options=brick),

@@ -27,8 +27,8 @@ def condition(start, end):
 ROTATION = Object(
     stem="rotation",
     arguments={
-        "start": Argument(lambda n, m: (n,), long_vectors, directions=True, powers=(-40, 40)),
-        "end": Argument(lambda n, m: (n,), long_vectors, directions=True, powers=(-40, 40)),
+        "start": Argument(long_vectors, directions=True, powers=(-40, 40)),
+        "end": Argument(long_vectors, directions=True, powers=(-40, 40)),
     },
     variants={"plain": Variant("r", pair)},
     large={

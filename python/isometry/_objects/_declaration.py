@@ -32,7 +32,6 @@ class Argument:
     own: bool = field(init=False, compare=False, repr=False)  #: its numbers are of the type of the matrix
     real: bool = field(init=False, compare=False, repr=False)  #: they are real, also where the matrix is complex
     angles: bool = field(init=False, compare=False, repr=False)
-    number: bool = field(init=False, compare=False, repr=False)
     integer: bool = field(init=False, compare=False, repr=False)
     rank: int = field(init=False, compare=False, repr=False)  #: axes behind the batch
 
@@ -41,7 +40,7 @@ class Argument:
         # Attributes: every call reads them.
         object.__setattr__(self, "own", kind in ("matrix", "complex", "shape"))
         object.__setattr__(self, "real", kind in ("real", "angles", "number"))
-        for name in ("angles", "number", "integer"):
+        for name in ("angles", "integer"):
             object.__setattr__(self, name, kind == name)
         object.__setattr__(self, "rank", len(self.axes.split()))
         object.__setattr__(self, "trained", self.trained and kind not in ("number", "integer", "shape"))
@@ -95,11 +94,6 @@ class Declaration:
         object.__setattr__(self, "first_checked", self.arguments[0].name in self.checked)
 
     @property
-    def names(self) -> tuple[str, ...]:
-        """The arguments' names."""
-        return tuple(a.name for a in self.arguments)
-
-    @property
     def lead(self) -> int:
         """The argument whose dtype is the matrix's: the first that is of its type."""
         return next((i for i, a in enumerate(self.arguments) if a.own), 0)
@@ -135,33 +129,24 @@ class Declaration:
         batches: dict[str, Shape] = {}
         groups: dict[str, str] = {}
         for i, argument in enumerate(self.arguments):
-            name, group = argument.name, argument.group
+            name, group, shape = argument.name, argument.group, None if argument.list else shapes[i]
             if argument.list:
-                sizes |= self._bind_list(argument, shapes[i:], batches)
-            elif (shape := shapes[i]) is not None:
+                each: list[dict[str, int]] = [{} for _ in shapes[i:]]
+                if not each:
+                    raise ValueError(f"{name} must have at least one entry")
+                for k, own in enumerate(each):
+                    batches[f"{name}[{k}]"] = self._bind(argument, shapes[i + k] or (), own, f" at index {k}")
+                # Lists: torch.compile does not trace a generator here.
+                sizes |= {axis: [own[axis] for own in each] for axis in argument.axes.split()}
+            if shape is not None:
                 if group and group in groups:
-                    raise ValueError(
-                        f"{groups[group]} and {name} must not be given together: either makes the {group} factor"
-                    )
+                    text = f"{groups[group]} and {name} must not be given together: either makes the {group} factor"
+                    raise ValueError(text)
                 groups[group] = name
                 batches[name] = self._bind(argument, shape, sizes)
             if i == 0 and self.bind is not None:
                 sizes |= self.bind(sizes)
         return sizes, batches
-
-    def _bind_list(
-        self, argument: Argument, shapes: tuple[Shape | None, ...], batches: dict[str, Shape]
-    ) -> dict[str, list[int]]:
-        """The sizes of the arrays of a list, axis by axis."""
-        if not shapes:
-            raise ValueError(f"{argument.name} must have at least one entry")
-        each: list[dict[str, int]] = []
-        for k, shape in enumerate(shapes):
-            assert shape is not None
-            each.append({})
-            batches[f"{argument.name}[{k}]"] = self._bind(argument, shape, each[k], f" at index {k}")
-        # Lists: torch.compile does not trace a generator here.
-        return {axis: [own[axis] for own in each] for axis in argument.axes.split()}
 
     def _bind(self, argument: Argument, shape: Shape, sizes: dict[str, int], at: str = "") -> Shape:
         """Bind or check the sizes of one array, which stands `at` some index of a list, and return its batch shape."""

@@ -193,7 +193,11 @@ class Declared(Immutable):
             check_expression.real_law(type(self).__name__, target)
 
         def changed(t: Argument, a: Array) -> Array:
-            return a if t.number or t.integer else a.astype(converted(own, a.dtype.name, target, t.real), copy=False)
+            return (
+                a
+                if t.kind == "number" or t.integer
+                else a.astype(converted(own, a.dtype.name, target, t.real), copy=False)
+            )
 
         return self._remade(changed)
 
@@ -212,7 +216,7 @@ class Declared(Immutable):
 
 def _held(i: int, argument: Argument) -> property:
     """The property that gives an argument back."""
-    if argument.number:
+    if argument.kind == "number":
         return property(lambda op: float(op._arrays[i]), doc=f"The argument `{argument.name}`, a number.")
     text = f"The argument `{argument.name}`, shape {argument.form()}; None if it was not given."
     if argument.list:
@@ -229,7 +233,7 @@ def _taken(argument: Argument, value: Any, first: Array | None) -> Array:
         if argument.kind == "complex":
             check.complex_only(argument.name, a.dtype.name)
         return a
-    if argument.number:
+    if argument.kind == "number":
         return np.array(float(value))
     if first is not None and isinstance(value, int | float) and not isinstance(value, np.generic):
         return np.array(check.number(argument.name, value), real_type(first.dtype))
@@ -243,7 +247,7 @@ def _type(argument: Argument, dtype: DType) -> DType:
 
 def promoted(arguments: tuple[Argument, ...], arrays: list[Array | None]) -> DType:
     """The dtype of W: that of its arrays, complex where angles are given."""
-    result = common(*[a for t, a in zip(arguments, arrays, strict=True) if not (t.number or t.integer)])
+    result = common(*[a for t, a in zip(arguments, arrays, strict=True) if not (t.kind == "number" or t.integer)])
     for t, a in zip(arguments, arrays, strict=True):
         if t.angles and a is not None:
             return np.result_type(result, np.complex64)

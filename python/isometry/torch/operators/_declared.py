@@ -273,7 +273,7 @@ class Declared(Operator):
 
 def _attribute(i: int, argument: Argument) -> property:
     """The property that gives an argument back."""
-    if argument.number:
+    if argument.kind == "number":
         return property(lambda op: op._arrays[i].item(), doc=f"The argument `{argument.name}`, a number.")
     text = f"The argument `{argument.name}`, shape {argument.form()}; None if it was not given."
     if argument.list:
