@@ -99,8 +99,11 @@ fn outcome<T: Scalar>(
     (w, of_w, y, of_x, [x_bar, alone])
 }
 
-/// The stack against `single(k)`, which calls back with matrix k alone.
-fn check<T: Scalar>(op: &dyn Cpu<T>, rows: usize, single: &dyn Fn(usize, &mut dyn FnMut(&dyn Cpu<T>))) {
+/// Calls its second argument with matrix k alone.
+type Single<'a, T> = &'a dyn Fn(usize, &mut dyn FnMut(&dyn Cpu<T>));
+
+/// The stack against its matrices.
+fn check<T: Scalar>(op: &dyn Cpu<T>, rows: usize, single: Single<'_, T>) {
     let (batch, (p, q)) = (op.batch(), op.shape());
     for side in [Side::Forward, Side::Adjoint] {
         let (from, into) = side.features((p, q));

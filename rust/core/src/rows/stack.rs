@@ -15,20 +15,31 @@ use crate::scratch::{Region, Scratch, most};
 use crate::side::Side;
 use crate::sizes::{check_len, work};
 
-/// Rows of every matrix, or the same for all.
+/// Numbers between the sums of a member and its scratch, at least a vector: a load that begins in front of the sums would wait for
+/// the stores to them, also where its lanes there are masked.
+const APART: usize = 16;
+
+/// Rows of `n` elements, those of a matrix `apart` elements behind those of the matrix before.
 #[derive(Clone, Copy)]
-enum Given<'a, T> {
-    Each(&'a [T]),
-    All(&'a [T]),
+struct Source<T> {
+    start: Shared<T>,
+    apart: usize,
+    n: usize,
 }
 
-impl<T> Given<'_, T> {
-    /// A row of matrix k that has `rows` rows of `n` elements.
-    fn at(self, k: usize, row: usize, rows: usize, n: usize) -> *const T {
-        match self {
-            Given::Each(x) => x[(k * rows + row) * n..].as_ptr(),
-            Given::All(x) => x[row * n..].as_ptr(),
-        }
+impl<T> Source<T> {
+    /// `rows` rows of every matrix.
+    fn each(x: &[T], rows: usize, n: usize) -> Self {
+        Source { start: Shared(x.as_ptr().cast_mut()), apart: rows * n, n }
+    }
+
+    /// The same rows for all.
+    fn all(x: &[T], n: usize) -> Self {
+        Source { apart: 0, ..Source::each(x, 0, n) }
+    }
+
+    fn row(self, k: usize, row: usize) -> *const T {
+        self.start.at(k * self.apart + row * self.n)
     }
 }
 
@@ -42,13 +53,13 @@ pub fn apply<T: Scalar>(
     budget: &Budget<'_>,
 ) -> Result<()> {
     operator.check_rows(x, rows, side, out)?;
-    applied(operator, Given::Each(x), rows, side, out, budget)
+    applied(operator, Source::each(x, rows, operator.features(side).0), rows, side, out, budget)
 }
 
 /// [`apply`] to arrays of the right sizes.
 fn applied<T: Scalar>(
     operator: &dyn Rows<T>,
-    x: Given<'_, T>,
+    x: Source<T>,
     rows: usize,
     side: Side,
     out: &mut [T],
@@ -57,23 +68,23 @@ fn applied<T: Scalar>(
     if out.is_empty() {
         return Ok(());
     }
-    let (from, into) = operator.features(side);
+    let into = operator.features(side).1;
     let all = work(&[operator.batch(), rows]);
     let threads = parallel::worth(most(budget.threads), work(&[all, operator.work()])).min(all);
     let room = Scratch::new(|arena| arena.regions(threads, &[operator.scratch(rows)]))?;
     let out = Shared(out.as_mut_ptr());
     parallel::run(threads, &|member| {
         let (mine, scratch) = (member.share(all, 1), room.of(member.id).ptr());
-        let mut at = mine.start;
-        while at < mine.end {
-            let (k, row) = (at / rows, at % rows);
-            let count = (rows - row).min(mine.end - at);
+        let (mut k, mut row, mut left) = (mine.start / rows, mine.start % rows, mine.len());
+        while left > 0 {
+            let count = (rows - row).min(left);
             // SAFETY: the arrays have these rows; the members write different ones, each with scratch of its own.
             unsafe {
                 operator.load(k, scratch);
-                operator.apply_rows(k, x.at(k, row, rows, from), count, side, out.at(at * into), scratch);
+                let out = out.at((k * rows + row) * into);
+                operator.apply_rows(k, x.row(k, row), count, side, out, scratch);
             }
-            at += count;
+            (k, row, left) = (k + 1, 0, left - count);
         }
     });
     Ok(())
@@ -91,13 +102,14 @@ pub fn apply_vjp<T: Scalar>(
 ) -> Result<()> {
     operator.check_pull(x, ct, rows, side, x_bar.as_deref())?;
     operator.check_bars(bars)?;
-    pulled(operator, (Given::Each(x), ct), rows, side, bars, x_bar, budget)
+    let x = Source::each(x, rows, operator.features(side).0);
+    pulled(operator, (x, ct), rows, side, bars, x_bar, budget)
 }
 
 /// [`apply_vjp`] of arrays of the right sizes.
 fn pulled<T: Scalar>(
     operator: &dyn Rows<T>,
-    (x, ct): (Given<'_, T>, &[T]),
+    (x, ct): (Source<T>, &[T]),
     rows: usize,
     side: Side,
     bars: &mut [Bar<'_, T>],
@@ -106,39 +118,48 @@ fn pulled<T: Scalar>(
 ) -> Result<()> {
     if bars.iter().all(Bar::is_empty) {
         let Some(x_bar) = x_bar else { return Ok(()) };
-        return applied(operator, Given::Each(ct), rows, side.other(), x_bar, budget);
+        let ct = Source::each(ct, rows, operator.features(side).1);
+        return applied(operator, ct, rows, side.other(), x_bar, budget);
     }
     let (batch, each, (from, into)) = (operator.batch(), operator.sums(), operator.features(side));
+    let ct = Source::each(ct, rows, into);
     let slots = Slots::of(batch, rows);
     let (alone, units) = (slots.count == 1, work(&[batch, slots.count]));
     let worth = |work: usize, parts: usize| parallel::worth(most(budget.threads), work).min(parts.max(1));
     let threads = worth(work(&[3, batch, rows, operator.work()]), units);
     let scratch = operator.scratch(slots.block.min(rows));
+    let own = if alone { each } else { 0 };
     let room = Scratch::new(|arena| {
-        let sums = arena.regions(threads, &[if alone { each } else { 0 }]);
-        (sums, arena.regions(threads, &[scratch]))
+        let mut regions = |len: usize| arena.regions(threads, &[len.saturating_add(APART)]);
+        (regions(scratch), regions(own))
     })?;
     let mut shared = Buffer::<T::Real>::zeroed(if alone { 0 } else { work(&[units, each]) })?;
     let (shared, x_bar) = (Shared(shared.as_mut_ptr()), x_bar.map(|x_bar| Shared(x_bar.as_mut_ptr())));
     let bars = StackBars::new(bars, batch)?;
     parallel::run(threads, &|member| {
-        let (sums, scratch): (Region<T::Real>, _) = (room.0.of(member.id), room.1.of(member.id).ptr());
-        for unit in member.share(units, 1) {
-            let (k, slot) = (unit / slots.count, unit % slots.count);
-            let own = slots.rows(slot);
-            let (x, at) = (x.at(k, own.start, rows, from), k * rows + own.start);
-            let (ct, x_bar) = (ct[at * into..].as_ptr(), x_bar.map(|x_bar| x_bar.at(at * from)));
+        let (scratch, own): (_, Region<T::Real>) = (room.0.of(member.id).ptr(), room.1.of(member.id));
+        let mine = member.share(units, 1);
+        let (mut k, mut slot) = (mine.start / slots.count, mine.start % slots.count);
+        for unit in mine {
+            let (first, count) = (slots.rows(slot).start, slots.rows(slot).len());
+            let (x, ct) = (x.row(k, first), ct.row(k, first));
+            let x_bar = x_bar.map(|x_bar| x_bar.at((k * rows + first) * from));
             // SAFETY: the arrays have these rows; the members write different slots, rows and gradients, each with scratch of
             // its own.
             unsafe {
                 operator.load(k, scratch);
                 if alone {
-                    let sums = sums.zeroed();
-                    operator.pull_rows(k, x, ct, own.len(), side, sums.as_mut_ptr(), x_bar, scratch);
+                    own.ptr().write_bytes(0, each);
+                    let sums = std::slice::from_raw_parts_mut(own.ptr(), each);
+                    operator.pull_rows(k, x, ct, count, side, sums.as_mut_ptr(), x_bar, scratch);
                     operator.deal(k, sums, bars.of(k), scratch);
                 } else {
-                    operator.pull_rows(k, x, ct, own.len(), side, shared.at(unit * each), x_bar, scratch);
+                    operator.pull_rows(k, x, ct, count, side, shared.at(unit * each), x_bar, scratch);
                 }
+            }
+            slot += 1;
+            if slot == slots.count {
+                (k, slot) = (k + 1, 0);
             }
         }
     });
@@ -147,7 +168,7 @@ fn pulled<T: Scalar>(
     }
     let threads = worth(work(&[units, each]), batch).min(threads);
     parallel::run(threads, &|member| {
-        let scratch = room.1.of(member.id).ptr();
+        let scratch = room.0.of(member.id).ptr();
         for k in member.share(batch, 1) {
             let sums = shared.at(k * slots.count * each);
             // SAFETY: the slots are complete; the members have different matrices.
@@ -171,11 +192,11 @@ pub fn matrix<T: Scalar>(operator: &dyn Rows<T>, out: &mut [T], budget: &Budget<
     let rows = identity(1, p.min(q))?;
     if p > q {
         let mut columns = Buffer::zeroed(out.len())?;
-        applied(operator, Given::All(&rows), q, Side::Forward, &mut columns, budget)?;
+        applied(operator, Source::all(&rows, q), q, Side::Forward, &mut columns, budget)?;
         transposed(&columns, (q, p), out);
         return Ok(());
     }
-    applied(operator, Given::All(&rows), p, Side::Adjoint, out, budget)?;
+    applied(operator, Source::all(&rows, p), p, Side::Adjoint, out, budget)?;
     if T::PARTS == 2 {
         out.iter_mut().for_each(|w| *w = w.conj());
     }
@@ -195,18 +216,18 @@ pub fn matrix_vjp<T: Scalar>(
         return Ok(());
     }
     if ct.is_empty() {
-        return pulled(operator, (Given::All(ct), ct), 0, Side::Adjoint, bars, None, budget);
+        return pulled(operator, (Source::all(ct, 0), ct), 0, Side::Adjoint, bars, None, budget);
     }
     let (p, q) = operator.shape();
     let (rows, turned) = (identity(1, p.min(q))?, p > q || T::PARTS == 2);
     let mut own = Buffer::<T>::zeroed(if turned { ct.len() } else { 0 })?;
     if p > q {
         transposed(ct, (p, q), &mut own);
-        return pulled(operator, (Given::All(&rows), &own), q, Side::Forward, bars, None, budget);
+        return pulled(operator, (Source::all(&rows, q), &own), q, Side::Forward, bars, None, budget);
     }
     own.iter_mut().zip(ct).for_each(|(row, ct)| *row = ct.conj());
     let ct = if turned { &own } else { ct };
-    pulled(operator, (Given::All(&rows), ct), p, Side::Adjoint, bars, None, budget)
+    pulled(operator, (Source::all(&rows, p), ct), p, Side::Adjoint, bars, None, budget)
 }
 
 /// The transposes of matrices (p, q).

@@ -6,6 +6,7 @@
 use super::group::{self, Group};
 use super::Kronecker;
 use crate::side::Side;
+use crate::kernels::Buffer;
 use crate::rows::{MatrixBars, Rows};
 use crate::scalar::Scalar;
 use crate::sizes::work;
@@ -25,22 +26,23 @@ impl<T: Scalar> Axis<'_, T> {
     ///
     /// # Safety
     /// x and y have the elements before and after, apart from each other.
+    #[inline(always)]
     unsafe fn apply(&self, side: Side, x: *const T, y: *mut T) {
         let Group { p, q, elements, adjoint, transposed, conjugate, .. } = self.group;
         let (left, right, into, from) = match side {
             Side::Forward => (elements, transposed, *p, *q),
             Side::Adjoint => (adjoint, conjugate, *q, *p),
         };
-        let (outer, inner, own) = (self.outer, self.inner, self.k * p * q);
-        let [left, right] = [left, right].map(|all| all[own..].as_ptr());
+        let (outer, inner) = (self.outer, self.inner);
+        let own = |all: &Buffer<T>| all.as_ptr().wrapping_add(self.k * p * q);
         // SAFETY: the contract above.
         unsafe {
             if inner == 1 {
                 let sizes = (outer, into, from);
-                Small { count: 1, sizes, a: x, b: right, c: y, steps: [0; 3] }.call();
+                Small { count: 1, sizes, a: x, b: own(right), c: y, steps: [0; 3] }.call();
             } else {
                 let (sizes, steps) = ((into, inner, from), [0, from * inner, into * inner]);
-                Small { count: outer, sizes, a: left, b: x, c: y, steps }.call();
+                Small { count: outer, sizes, a: own(left), b: x, c: y, steps }.call();
             }
         }
     }
@@ -64,6 +66,7 @@ impl<T: Scalar> Axis<'_, T> {
 
 impl<T: Scalar> Kronecker<'_, T> {
     /// The i-th axis to be contracted, the last one first, for matrix k.
+    #[inline(always)]
     fn axis(&self, k: usize, i: usize, side: Side) -> Axis<'_, T> {
         let group = &self.groups[self.groups.len() - 1 - i];
         let (outer, inner) = group.around[usize::from(side == Side::Adjoint)];
