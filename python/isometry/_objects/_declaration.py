@@ -129,7 +129,7 @@ class Declaration:
         batches: dict[str, Shape] = {}
         groups: dict[str, str] = {}
         for i, argument in enumerate(self.arguments):
-            name, group, shape = argument.name, argument.group, None if argument.list else shapes[i]
+            name, group = argument.name, argument.group
             if argument.list:
                 each: list[dict[str, int]] = [{} for _ in shapes[i:]]
                 if not each:
@@ -138,7 +138,7 @@ class Declaration:
                     batches[f"{name}[{k}]"] = self._bind(argument, shapes[i + k] or (), own, f" at index {k}")
                 # Lists: torch.compile does not trace a generator here.
                 sizes |= {axis: [own[axis] for own in each] for axis in argument.axes.split()}
-            if shape is not None:
+            elif (shape := shapes[i]) is not None:
                 if group and group in groups:
                     text = f"{groups[group]} and {name} must not be given together: either makes the {group} factor"
                     raise ValueError(text)

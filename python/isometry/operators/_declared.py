@@ -193,11 +193,9 @@ class Declared(Immutable):
             check_expression.real_law(type(self).__name__, target)
 
         def changed(t: Argument, a: Array) -> Array:
-            return (
-                a
-                if t.kind == "number" or t.integer
-                else a.astype(converted(own, a.dtype.name, target, t.real), copy=False)
-            )
+            if t.kind in ("number", "integer"):
+                return a
+            return a.astype(converted(own, a.dtype.name, target, t.real), copy=False)
 
         return self._remade(changed)
 
@@ -247,7 +245,7 @@ def _type(argument: Argument, dtype: DType) -> DType:
 
 def promoted(arguments: tuple[Argument, ...], arrays: list[Array | None]) -> DType:
     """The dtype of W: that of its arrays, complex where angles are given."""
-    result = common(*[a for t, a in zip(arguments, arrays, strict=True) if not (t.kind == "number" or t.integer)])
+    result = common(*[a for t, a in zip(arguments, arrays, strict=True) if t.kind not in ("number", "integer")])
     for t, a in zip(arguments, arrays, strict=True):
         if t.angles and a is not None:
             return np.result_type(result, np.complex64)

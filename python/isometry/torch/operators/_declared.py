@@ -49,12 +49,8 @@ class Declared(Operator):
         """Take and check the arguments, and set everything there is to set."""
         declaration = self._declaration
         nones = values[1:]
-        if (
-            declaration.alone
-            and values
-            and not any(value is not None for value in nones)
-            and self._hold_one(values[0], len(nones))
-        ):
+        alone = declaration.alone and values and not any(value is not None for value in nones)
+        if alone and self._hold_one(values[0], len(nones)):
             return
         arguments = declaration.flat(len(values))
         given: list[Tensor | None] = []
