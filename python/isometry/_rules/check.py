@@ -51,6 +51,12 @@ def dense(argument: str, name: str) -> NoReturn:
     )
 
 
+def complex_only(argument: str, dtype: str) -> None:
+    """The argument is complex64 or complex128."""
+    if REAL.get(dtype) in (None, dtype):
+        raise TypeError(f"{argument} must be complex (complex64 or complex128), not {dtype}")
+
+
 def unreadable(argument: str, error: Exception) -> NoReturn:
     """NumPy, or torch, cannot make an array of the argument, and says why: rows of several lengths, an object, ..."""
     refused = ValueError if isinstance(error, ValueError) else TypeError

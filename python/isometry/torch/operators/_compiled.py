@@ -34,14 +34,14 @@ def compiling(*tensors: Tensor | None) -> bool:
 def _wanted(stem: str, arguments: Sequence[Tensor | None]) -> list[bool]:
     """Which arguments have a gradient."""
     rows = _core.OBJECTS[stem]
-    trained = [row[3] for row in rows] + [rows[-1][3]] * (len(arguments) - len(rows))
+    trained = [row.trained for row in rows] + [rows[-1].trained] * (len(arguments) - len(rows))
     return [t is not None and own for t, own in zip(arguments, trained, strict=True)]
 
 
 def _lead(stem: str, arguments: Sequence[Tensor | None]) -> Tensor:
     """The argument whose dtype is the matrix's."""
     rows = _core.OBJECTS[stem]
-    lead = arguments[next((i for i, row in enumerate(rows) if not (row[2] or row[6])), 0)]
+    lead = arguments[next((i for i, row in enumerate(rows) if row.kind in ("matrix", "complex", "shape")), 0)]
     assert lead is not None
     return lead
 

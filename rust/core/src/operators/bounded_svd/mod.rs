@@ -37,7 +37,7 @@ pub const ARGUMENTS: &[Argument] = &[
     argument!("u", "n r"),
     argument!("logits", "r", real),
     argument!("v", "k r"),
-    argument!("margin", "", real, fixed),
+    argument!("margin", "", number),
 ];
 
 /// Matrices with bounded singular values.
