@@ -31,29 +31,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from bench import DEVELOPERS
+
+from isometry.cli.bench.groups import GROUPS as PACKAGE
+
+GROUPS = (*PACKAGE, *DEVELOPERS)
 PYTHON = Path(__file__).resolve().parents[1] / "python"
-GROUPS = (
-    "recurrence",
-    "gru",
-    "goru",
-    "rum",
-    "householder",
-    "apply",
-    "cayley",
-    "batches",
-    "kronecker",
-    "rotation",
-    "bounded_svd",
-    "exponential",
-    "fourier",
-    "mesh",
-    "small",
-    "compiled",
-    "training",
-    "memory",
-    "gpu",
-    "numpy",
-)
+HERE = Path(__file__).resolve().parent
 FEWEST = 4  # six splits into halves
 NO_SUCH_ROW = 2  # an invalid argument
 SPLITS, QUANTILE = 1000, 0.9
@@ -147,7 +131,8 @@ def assemble(build: Path, folder: Path) -> None:
 def run(side: Path, group: str, options: argparse.Namespace) -> dict[str, Any]:
     """One process of a build: the output of `isometry bench GROUP --json`."""
     file = side / "found.json"
-    command = [sys.executable, "-m", "isometry", "bench", group, "--alone", "--json", str(file)]
+    start = [str(HERE / "bench.py")] if group in DEVELOPERS else ["-m", "isometry", "bench"]
+    command = [sys.executable, *start, group, "--alone", "--json", str(file)]
     command += [] if options.full else ["--quick"]
     command += ["--threads", str(options.threads)] if options.threads else []
     command += ["--only", options.only] if options.only else []

@@ -19,52 +19,19 @@ import sys
 import time
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import reproduction_report
+from reproduction_cell import Cell
 
 from isometry.cli import registry
-from isometry.cli.compare.plan import Planned, plan
+from isometry.cli.compare.plan import plan
 from isometry.cli.compare.pool import Pool, share
 from isometry.cli.errors import Failure, UsageError
-from isometry.cli.settings import SETTINGS
 
 ROOT = Path(__file__).resolve().parents[1]
 FACTS = tomllib.loads((ROOT / "benches/reproduction.toml").read_text(encoding="utf-8"))
-ROWS, EVALUATIONS = 100, 10  # of metrics.csv, on validation data
-
-
-@dataclass
-class Cell:
-    """A task of the report at the size of a tier, its runs, and the models for which there are none."""
-
-    facts: dict[str, Any]
-    updates: int
-    parameters: int
-    runs: dict[str, list[Planned]]
-    missing: dict[str, str]
-
-    @property
-    def name(self) -> str:
-        name: str = self.facts["name"]
-        return name
-
-    @property
-    def stem(self) -> str:
-        """In names of files."""
-        return self.name.replace(" ", "-")
-
-    def given(self) -> dict[str, Any]:
-        """The options of `isometry compare`."""
-        options = {"iterations": self.updates, "log_every": max(1, self.updates // ROWS)}
-        if "evaluate_every" in SETTINGS:
-            options["evaluate_every"] = max(1, self.updates // EVALUATIONS)
-        options |= self.facts["options"]
-        keywords = [f"{name}={json.dumps(value)}" for name, value in options.items() if name not in SETTINGS]
-        settings = {name: str(value) for name, value in options.items() if name in SETTINGS}
-        return settings | {"task": self.facts["task"], "set": keywords}
 
 
 def read(path: Path) -> dict[str, Any]:

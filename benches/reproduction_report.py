@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from PIL import Image
+from reproduction_cell import Cell
 
 from isometry.cli import plots, registry
 from isometry.cli.compare.results import Comparison, Result, Variant, load
 from isometry.cli.compare.table import NOTE, figure, markdown
 from isometry.cli.info import facts as machine
-
-if TYPE_CHECKING:
-    from reproduction import Cell
 
 SHOWN = ("isometry", "processor", "torch")  # of the machine
 

@@ -17,6 +17,7 @@ from collections import deque
 import isometry
 from isometry.cli import plots
 from isometry.cli.errors import Failure, UsageError
+from isometry.cli.files import write_text
 from isometry.cli.loop import End, run_session
 from isometry.cli.resolve import resolve
 from isometry.cli.run_folder import RunFolder
@@ -33,18 +34,17 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", help="folder (default runs/copying-demo-<seed>)")
     options = parser.parse_args()
-    folder = RunFolder.create(f"copying-demo-{options.seed}", options.out)
-
-    with prepared(isometry.get_num_threads()):
+    create = RunFolder.create(f"copying-demo-{options.seed}", options.out)
+    with create as folder, prepared(isometry.get_num_threads()):
         scornn = session("scornn", options)
         below = Below(SHARE * scornn.baseline)
         end = train(scornn, folder, below)
         lstm = session("lstm", options, iterations=scornn.iteration)
         after = After(scornn.seconds)
         train(lstm, folder, after)
+        columns = {name: RunFolder(folder.path / name).columns() for name in ("scornn", "lstm")}
+        plots.curves(folder.curves, columns, f"Copying problem, delay {options.delay:,}: scoRNN and LSTM")
 
-    columns = {name: RunFolder(folder.path / name).columns() for name in ("scornn", "lstm")}
-    plots.curves(folder.curves, columns, f"Copying problem, delay {options.delay:,}: scoRNN and LSTM")
     report([(scornn, below.mean), (lstm, after.mean)], folder)
     if end is not End.STOPPED:
         raise SystemExit(f"the scoRNN did not reach a tenth of the baseline in {scornn.iteration} updates")
@@ -58,13 +58,13 @@ def session(model: str, options: argparse.Namespace, iterations: int | None = No
 
 def train(run: Session, above: RunFolder, stop: Below | After) -> End:
     """Train until `stop` holds; config.toml then names the updates that were made."""
-    folder = RunFolder.create("", str(above.path / run.settings["model"]))
-    folder.config.write_text(run.settings.as_toml())
-    end = run_session(run, folder, stop=stop)
-    if end is End.INTERRUPTED:
-        raise SystemExit(130)
-    run.settings["iterations"] = run.iteration
-    folder.config.write_text(run.settings.as_toml())
+    with RunFolder.create("", str(above.path / run.settings["model"])) as folder:
+        write_text(folder.config, run.settings.as_toml())
+        end = run_session(run, folder, stop=stop)
+        if end is End.INTERRUPTED:
+            raise SystemExit(130)
+        run.settings["iterations"] = run.iteration
+        write_text(folder.config, run.settings.as_toml())
     return end
 
 

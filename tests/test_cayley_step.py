@@ -7,8 +7,8 @@ import torch
 import isometry as iso
 import isometry.torch as it
 import reference as ref
-from registry import DTYPES
-from tolerance import UNITARITY, close, forward
+from registry import DTYPES, is_complex
+from tolerance import UNITARITY, close, forward, identical
 
 DTYPE = pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
 
@@ -65,6 +65,83 @@ def test_rounding_adds_up_slowly(seed):
     for _ in range(1000):
         w = iso.cayley_step(w, ref.normal(seed, 12, 12, dtype=np.float32), 5e-3)
     assert iso.orthogonality_error(w) < UNITARITY
+
+
+def both(w, g, rate):
+    """The step of each face."""
+    return iso.cayley_step(w, g, rate), it.cayley_step(torch.from_numpy(w), torch.from_numpy(g), rate).numpy()
+
+
+@DTYPE
+@pytest.mark.parametrize("rate", [1e3, 1e8, 1e20, 1e30])
+@pytest.mark.parametrize("n", [2, 3, 7, 8])
+def test_a_step_of_any_length_is_orthogonal_or_refused(n, rate, dtype, seed):
+    """A real A of odd n is singular: I + rate/2 A is then lost in double precision."""
+    w, g = ref.haar(seed, n, dtype), ref.normal(seed, n, n, dtype=dtype)
+    for step in (lambda: iso.cayley_step(w, g, rate), lambda: it.cayley_step(*map(torch.from_numpy, (w, g)), rate)):
+        try:
+            found = np.asarray(step())
+        except ValueError as error:
+            assert str(error).startswith("rate must keep") and n % 2 and rate > 1e15 and not is_complex(dtype)
+        else:
+            assert iso.orthogonality_error(found) < UNITARITY
+
+
+def test_a_step_that_loses_the_identity_names_the_rate():
+    w, g = np.eye(3), np.array([[0, 1.0, 2.0], [0, 0, 1.0], [0, 0, 0]])
+    for step in (lambda: iso.cayley_step(w, g, 1e30), lambda: it.cayley_step(*map(torch.from_numpy, (w, g)), 1e30)):
+        with pytest.raises(ValueError, match="^rate must keep"):
+            step()
+
+
+def test_a_step_out_of_range_is_refused():
+    w, g = np.eye(2, dtype=np.float32), np.array([[0, 1e30], [0, 0]], np.float32)
+    for step in (lambda: iso.cayley_step(w, g, 1e30), lambda: it.cayley_step(*map(torch.from_numpy, (w, g)), 1e30)):
+        with pytest.raises(ValueError, match="^rate must keep"):
+            step()
+
+
+@DTYPE
+@pytest.mark.parametrize("n", [5, 33, 96])
+def test_bits_depend_neither_on_layout_nor_on_threads(n, dtype, seed):
+    w = np.stack([ref.haar(seed, n, dtype) for _ in range(3)])
+    g = ref.normal(seed, 3, n, n, dtype=dtype)
+    turned = lambda a: np.ascontiguousarray(np.swapaxes(a, -1, -2)).swapaxes(-1, -2)
+    expected = both(w, g, 0.3)
+    for found in (both(turned(w), g, 0.3), both(w, turned(g), 0.3)):
+        for a, b in zip(found, expected, strict=True):
+            identical(a, b)
+    for k in range(3):
+        for a, b in zip(both(w[k], g[k], 0.3), expected, strict=True):
+            identical(a, b[k])
+    before = torch.get_num_threads()
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        try:
+            identical(both(w, g, 0.3)[1], expected[1])
+        finally:
+            torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=["real", "complex"])
+def test_a_step_in_every_mode(dtype):
+    """Transforms, batches, a compiled graph: as the eager step, by no solve of LAPACK."""
+    w = it.Dense.random(4, rng=torch.Generator().manual_seed(0), dtype=dtype).weight
+    g = torch.randn(3, 4, 4, generator=torch.Generator().manual_seed(1), dtype=dtype)
+    score = lambda w, g: it.cayley_step(w, g, 0.7).abs().square().mul(torch.arange(4)).sum()
+    own = g.clone().requires_grad_()
+    (expected,) = torch.autograd.grad(sum(score(w, one) for one in own), own)
+    each = torch.func.vmap(torch.func.grad(lambda g: score(w, g)))
+    ways = {
+        "vmap": each,
+        "graph": lambda _: torch.autograd.grad(sum(score(w, one) for one in own), own, create_graph=True)[0].detach(),
+        "compiled": torch.compile(each, backend="aot_eager", fullgraph=True),
+    }
+    for name, way in ways.items():
+        with torch.autograd.profiler.profile() as record:
+            found = way(g)
+        torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12, msg=name)
+        assert not [event.key for event in record.key_averages() if "linalg" in event.key], name
 
 
 @pytest.mark.parametrize("package", [iso, it], ids=["numpy", "torch"])

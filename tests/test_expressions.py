@@ -6,6 +6,7 @@ import pickle
 import numpy as np
 import pytest
 import torch
+from scipy.sparse import csr_array
 from scipy.sparse.linalg import aslinearoperator, gmres
 
 import isometry as iso
@@ -108,6 +109,44 @@ def test_numpy_leaves_products_to_the_operator():
             call()
     with pytest.raises(ValueError, match="x must be finite"):
         op @ np.full(3, np.nan)
+
+
+@FACES
+def test_arithmetic_names_the_matrix(api, array):
+    """Sums and multiples of operators obey no law: the error says where the matrix is."""
+    op = api.Cayley(array(np.ones(3)))
+    one, eye = array(np.float64(1.0)), array(np.eye(3))
+    for call in (
+        lambda: 2.0 * op,
+        lambda: op * 2,
+        lambda: one * op,
+        lambda: op + op,
+        lambda: eye + op,
+        lambda: op - eye,
+        lambda: -op,
+        lambda: op / 2,
+    ):
+        with pytest.raises(TypeError, match=r"a Cayley has products with @ but no .* use op\.matrix\(\)"):
+            call()
+
+
+@FACES
+def test_sparse_operands(api, array):
+    op, sparse = api.Cayley(array(np.ones(3))), csr_array(np.diag([1.0, 0.0, 2.0]))
+    close(np.asarray(sparse @ op), sparse.toarray() @ np.asarray(op.matrix()), TIGHT)
+    with pytest.raises(TypeError, match=r"op\.matrix\(\)" if api is iso else "must be a torch.Tensor"):
+        op @ sparse
+    if api is it:
+        with pytest.raises(TypeError, match="x must be a dense"):
+            op @ torch.eye(3).to_sparse()
+
+
+def test_columns_of_tensors_are_transposed_once():
+    """The kernel writes rows; their transpose is the product."""
+    op, x = it.Cayley(torch.ones(3)), torch.randn(3, 5)
+    product = op @ x
+    assert product.mT.is_contiguous()
+    torch.testing.assert_close(product, op.matrix() @ x)
 
 
 def test_gradients_of_factors_with_batches_of_their_own():

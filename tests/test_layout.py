@@ -1,12 +1,14 @@
 """The tree matches the documents: one stem per object in every tree, the import rule, small files."""
 
 import ast
+import re
 import symtable
 import sys
 import tomllib
 
 import pytest
 
+from exports import PACKAGES, exported, objects
 from isometry._core import OBJECTS
 from subprocesses import ROOT
 
@@ -72,6 +74,16 @@ def test_no_object_is_missing_from_the_registry():
     assert folders == set(OBJECTS)
 
 
+@pytest.mark.parametrize("path", PACKAGES)
+def test_every_object_is_exported(path):
+    """`make exports` writes the names; one more or one fewer is found."""
+    text, prefix = (ROOT / path).read_text(), PACKAGES[path]
+    assert text == exported(text, prefix, objects())
+    more = exported(text, prefix, {**objects(), "zoo": "Zoo"})
+    assert "Zoo" in more.partition("__all__")[0] and '    "Zoo",\n' in more
+    assert exported(more, prefix, objects()) == text
+
+
 def test_the_reference_imports_numpy_alone():
     roots = {name.partition(".")[0] for path in (ROOT / "tests/reference").glob("*.py") for name in imports(path)}
     assert roots - sys.stdlib_module_names == {"numpy", "reference"}
@@ -103,6 +115,75 @@ def test_objects_never_import_each_other():
             names = set(imports(ROOT / f"python/isometry/{face}/{stem}.py"))
             for other in others:
                 assert not any(n.endswith(f"operators.{other}") for n in names), f"{face}/{stem} imports {other}"
+
+
+def circles(edges):
+    """The groups of modules that reach each other (Tarjan's strongly connected components of two or more)."""
+    order, low, path, found = {}, {}, [], []
+
+    def visit(module):
+        order[module] = low[module] = len(order)
+        path.append(module)
+        for other in edges[module]:
+            if other not in order:
+                visit(other)
+            if other in path:
+                low[module] = min(low[module], low[other])
+        if low[module] == order[module]:
+            group = path[path.index(module) :]
+            del path[path.index(module) :]
+            found.extend([sorted(group)] if len(group) > 1 else [])
+
+    for module in edges:
+        if module not in order:
+            visit(module)
+    return found
+
+
+def python_modules(root):
+    """name -> the modules under the same root that it imports, wherever in the file the import stands."""
+    modules = {}
+    for path in (p for suffix in ("*.py", "*.pyi") for p in root.rglob(suffix)):
+        parts = path.relative_to(root).with_suffix("").parts
+        modules[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
+    edges = {}
+    for module, path in modules.items():
+        # `from package import name` means the module of that name, if there is one, not all that the package loads.
+        package = module.split(".")[: None if path.name == "__init__.py" else -1]
+        found = set()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                found |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                base = package[: len(package) - node.level + 1] if node.level else []
+                source = ".".join([*base, *([node.module] if node.module else [])])
+                named = {f"{source}.{alias.name}" for alias in node.names}
+                found |= {name if name in modules else source for name in named}
+        edges[module] = found & modules.keys() - {module}
+    return edges
+
+
+def rust_modules(crate):
+    """name -> the modules of the crate that it names; a folder at the crate's root is one module."""
+    edges = {}
+    for path in crate.rglob("*.rs"):
+        parts = path.relative_to(crate).with_suffix("").parts
+        if parts[0] not in ("lib", "testing") and "tests" not in parts:
+            edges.setdefault(parts[0], set()).update(re.findall(r"\bcrate::(\w+)", path.read_text()))
+    return {module: others & edges.keys() - {module} for module, others in edges.items()}
+
+
+@pytest.mark.parametrize("root", ["python", "benches", "tests"])
+def test_no_circle_of_imports(root):
+    assert circles({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == [["b", "c"]]
+    assert not circles(python_modules(ROOT / root))
+
+
+# The other two crates are one circle each by design: every kernel is generic over `Scalar`, which lists the tables of
+# all kernels, and `shader` lists the sources of all objects.
+@pytest.mark.parametrize("crate", ["core", "py"])
+def test_no_circle_of_rust_modules(crate):
+    assert not circles(rust_modules(ROOT / "rust" / crate / "src"))
 
 
 def test_the_core_knows_no_python():

@@ -7,6 +7,7 @@ import gzip
 import os
 import struct
 import tracemalloc
+import warnings
 import wave
 
 import numpy as np
@@ -66,6 +67,14 @@ def test_wav_of_another_program(tmp_path, seed):
         file.writeframes(numbers.tobytes())
     found, rate = read_audio(tmp_path / "a.wav")
     assert rate == 16000 and np.array_equal(found, numbers / 2**15)
+
+
+def test_no_warning_beside_an_error(put):
+    """A signalling NaN raises the processor's flag where it is widened."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(ValueError, match="not a number"):
+            read_wav(put(wav(bytes.fromhex("0100a07f"), coding=3, bits=32)))
 
 
 @pytest.mark.parametrize("order", ["01", "10"])

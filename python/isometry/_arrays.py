@@ -31,6 +31,8 @@ def read(argument: str, value: object) -> Array:
         return value  # type: ignore[return-value]
     if isinstance(value, np.ndarray) and hasattr(value, "mask"):
         check.kind(argument, "an array without a mask", value)
+    if hasattr(value, "toarray"):  # SciPy's sparse arrays and matrices
+        check.dense(argument, type(value).__name__)
     try:
         return np.asarray(value)
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:

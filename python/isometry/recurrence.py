@@ -110,7 +110,7 @@ def recurrence(
     arrays = {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias, "activation_bias": activation_bias}
     if serve(backend) == "gpu" and _calls.resident(*arrays.values(), *_members(transition)):
         given = _given(arrays, partial(_calls.single, check_finite=check.flag("check_finite", check_finite)))
-        return _recurrence.recurrence(_checked(transition, given, options, {}), given)  # type: ignore[return-value]
+        return _recurrence.recurrence(_resident(transition, given, options, {}), given)  # type: ignore[return-value]
     given = _given(arrays, taken)
     call = _prepared(transition, given, options, {})
     states = np.empty(call.shape, call.dtype)
@@ -185,7 +185,7 @@ def recurrence_vjp(
         given = _given(arrays, take)
         states, ct = take("states", states), take("ct", ct)
         results: dict[str, Any] = {"states": states, "ct": ct}
-        return _recurrence.recurrence_vjp(_checked(transition, given, options, results), given, **results)
+        return _recurrence.recurrence_vjp(_resident(transition, given, options, results), given, **results)
     given = _given(arrays, taken)
     states, ct = taken("states", states), taken("ct", ct)
     call = _prepared(transition, given, options, {"states": states, "ct": ct})
@@ -242,14 +242,12 @@ class Options(NamedTuple):
     check_finite: bool
 
 
-class Checked(NamedTuple):
+class _Checked(NamedTuple):
     """The arguments of a call that was found to be right."""
 
-    transition: Operator
     shape: tuple[int, int, int]  # of the states
     dtype: DType  # of the states
     lengths: Array | None
-    options: Options
     check_finite: bool
 
 
@@ -264,7 +262,7 @@ class _Call(NamedTuple):
     sequence: tuple[Any, ...]  # the arguments besides the transition, in the order of `_core`
 
 
-def _checked(transition: Operator, given: Given, options: Options, results: dict[str, Array]) -> Checked:
+def _checked(transition: Operator, given: Given, options: Options, results: dict[str, Array]) -> _Checked:
     """Check all arguments but the values of arrays; `results` are the states and their cotangent."""
     if not isinstance(transition, Operator):
         check.kind("transition", "an operator (Householder, Cayley, Dense, ...)", transition)
@@ -294,7 +292,15 @@ def _checked(transition: Operator, given: Given, options: Options, results: dict
         check_recurrence.lengths_shape(lengths.shape, batch)
         check_recurrence.lengths_range(int(lengths.min()), int(lengths.max()), steps)
         lengths = lengths.astype(np.int64)
-    return Checked(transition, (steps, batch, n), dtype, lengths, options, check_finite)
+    return _Checked((steps, batch, n), dtype, lengths, check_finite)
+
+
+def _resident(transition: Operator, given: Given, options: Options, results: dict[str, Array]) -> _recurrence.Call:
+    """The call on the GPU."""
+    right = _checked(transition, given, options, results)
+    held, on_input = transition._resident(right.dtype, right.check_finite), options.activation_on == "input"
+    own = options.activation, float(options.slope), on_input, right.lengths, options.reverse
+    return _recurrence.Call(held, right.shape, right.dtype, *own)
 
 
 def _prepared(transition: Operator, given: Given, options: Options, results: dict[str, Array]) -> _Call:

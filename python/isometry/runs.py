@@ -47,7 +47,8 @@ def load_run(folder: str | PathLike[str]) -> Run:
     FileNotFoundError
         If the folder holds no run.
     ValueError, RuntimeError
-        If config.toml or the checkpoint is damaged, or the class of the user's own model cannot be imported.
+        If a file of the folder is damaged, which the message names, or the class of the user's own model cannot be
+        imported.
 
     Notes
     -----
@@ -74,16 +75,17 @@ def load_run(folder: str | PathLike[str]) -> Run:
     """
     from isometry.cli.errors import missing
     from isometry.cli.run_folder import RunFolder
-    from isometry.cli.settings import Settings, read
+    from isometry.cli.settings import stored
 
     if lack := missing(("torch", "safetensors"), "isometry.load_run"):
         raise ImportError(lack)
-    from isometry.cli.checkpoint import load_network
+    from isometry.cli.checkpoint import load_network, read
 
     files = RunFolder(Path(folder))
     if not files.config.is_file():
         raise FileNotFoundError(f"{files.path} holds no run (no config.toml)")
-    settings = Settings(read(files.config))
-    network = load_network(files.checkpoint, settings)
+    saved = read(files.checkpoint)
+    settings = stored(files.config)
+    network = load_network(saved, files.checkpoint, settings)
     metrics = {name: np.asarray(column) for name, column in files.columns().items()}
     return Run(network.layer, network, dict(settings), metrics, files.read_scores())

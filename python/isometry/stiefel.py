@@ -5,6 +5,7 @@ from numpy.typing import ArrayLike
 
 from isometry._arrays import Array, common, finite, taken
 from isometry._rules import check, check_stiefel
+from isometry.operators import Cayley, Dense
 
 __all__ = ["cayley_step"]
 
@@ -36,14 +37,15 @@ def cayley_step(w: ArrayLike, gradient: ArrayLike, rate: float, *, check_finite:
     ------
     ValueError
         If w is not square, the shapes differ, rate is negative or not a finite number, or, under `check_finite`, for
-        NaN or infinity.
+        NaN or infinity. Also if rate is so large that I + rate/2 A is numerically singular: rate/2 ||A|| above 4.5e15
+        for a singular A, as every real one of odd n is.
     TypeError
         If an array has an unsupported dtype, or gradient is complex and w real.
 
     Notes
     -----
-    Computed as W + D, (I + r/2 A) D = -r A W: the rounding of a short step is as short. Costs about (20/3) n^3
-    operations, complex four times as many.
+    Computed as W + (Q - I) W, Q = (I + H)^{-1} (I - H) with H = r/2 A, and Q - I = -(I + Q) H for a short step: its
+    rounding is as short. Costs about (26/3) n^3 operations, complex four times as many.
 
     References
     ----------
@@ -71,7 +73,26 @@ def cayley_step(w: ArrayLike, gradient: ArrayLike, rate: float, *, check_finite:
         finite("w", w)
         finite("gradient", gradient)
     w, gradient = w.astype(dtype), gradient.astype(dtype)
-    half = gradient @ np.conj(np.swapaxes(w, -1, -2))
-    half = (rate / 2) * (half - np.conj(np.swapaxes(half, -1, -2)))
-    moved: Array = w + np.linalg.solve(np.eye(w.shape[-1], dtype=dtype) + half, -2 * (half @ w))
-    return moved.astype(dtype)
+    half = _rows(gradient, Dense(np.conj(w)))
+    with np.errstate(over="ignore", invalid="ignore"):  # refused below
+        half = (rate / 2) * (half - np.conj(np.swapaxes(half, -1, -2)))
+    if not np.isfinite(half).all() and np.isfinite(w).all() and np.isfinite(gradient).all():
+        check_stiefel.too_long("rate")
+    try:
+        q = Cayley.from_skew(half, check_finite=False).matrix(check_finite=False)
+    except ValueError:
+        check_stiefel.too_long("rate")
+    # Q - I = -(I + Q) H: the rounding of a short step is as short. A long one would magnify that of Q.
+    short = np.abs(half).sum(-2).max(-1)[..., None, None] <= 1
+    step = np.where(short, -(half + _columns(Dense(q), half)), q - np.eye(w.shape[-1], dtype=dtype))
+    return w + _columns(Dense(step), w)
+
+
+def _rows(x: Array, operator: Dense) -> Array:
+    """X M^T for the matrix M of the operator, NaN included."""
+    return np.moveaxis(operator.apply(np.moveaxis(x, -2, 0), check_finite=False), 0, -2)
+
+
+def _columns(operator: Dense, x: Array) -> Array:
+    """M X."""
+    return np.swapaxes(_rows(np.swapaxes(x, -1, -2), operator), -1, -2)

@@ -1,5 +1,6 @@
 """Invalid arguments: exit status 2 and one line that names the argument, before anything is computed or written."""
 
+import os
 import sys
 import warnings
 from pathlib import Path
@@ -49,6 +50,13 @@ WRONG = {
     "no such config": (("train", "--config", "none.toml"), "none.toml"),
     "too many threads": ((*TRAIN, "--threads", "2000"), "--threads"),
     "too many threads of the bench": (("bench", "small", "--threads", "2000"), "--threads"),
+    "an empty folder": ((*TRAIN, "--out", ""), "--out: must name"),
+    "an empty folder to go on in": (("train", "--resume", ""), "--resume: must name"),
+    "an empty config": (("train", "--config", ""), "--config: must name"),
+    "empty data": (("train", "characters", "--model", "rnn", "--data", ""), "--data must be"),
+    "an empty folder of a comparison": (("compare", "copying", "--models", "rnn", "--out", ""), "--out: must name"),
+    "an empty target": (("compare", ""), "must name"),
+    "a config without end": ((*TRAIN, "--config", "/dev/zero"), "/dev/zero is not a regular file"),
     "unknown group": (("bench", "everything"), "everything"),
 }
 
@@ -77,6 +85,18 @@ def test_wrong_argument(isometry, tmp_path, monkeypatch, name):
     assert status == 2 and out == "" and len(err) == 1
     assert named in err[0] and err[0].startswith("isometry: ")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("make", "named"),
+    [(os.mkfifo, "is not a regular file"), (os.mkdir, "is not a regular file"),
+     (lambda path: path.write_bytes(b"hidden = '\xff'"), "is not text in UTF-8"),
+     (lambda path: path.write_text("a = " + "[" * 5000), "is not a TOML file")],
+)  # fmt: skip
+def test_a_config_that_cannot_be_read(isometry, tmp_path, make, named):
+    make(tmp_path / "c.toml")
+    status, out, err = isometry("train", "--config", "c.toml")
+    assert (status, out, len(err)) == (2, "", 1) and f"isometry: c.toml {named}" in err[0]
 
 
 @pytest.mark.parametrize("command", [TRAIN, ("compare", "copying", "--models", "scornn,lstm")], ids=lambda c: c[0])

@@ -1,6 +1,7 @@
 """`isometry compare`: its runs are those of `isometry train`, go on where they ended, and share one table."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -69,6 +70,12 @@ def test_runs_that_exist(isometry, tmp_path):
         "scornn, lr 0.001": "2",
         "scornn, lr 0.1": "1",
     }
+    again = isometry("compare", "runs", tmp_path / "runs/copying-lstm-0")[1]
+    assert again == out, "one folder, named twice"
+    isometry("train", "copying", "--model", "lstm", *TINY, "--iterations", 3)
+    again = isometry("compare", "runs")[1]
+    assert table(again[again.index("## Copying") :])["lstm"][2] == "1" and "copying-lstm-0-2 is of seed 0" in again
+    shutil.rmtree(tmp_path / "runs/copying-lstm-0-2")
     assert {p.name for p in tmp_path.iterdir()} == {"runs"}
     assert isometry("compare", "runs", "--out", "picture") == (0, out, [])
     assert {p.name for p in (tmp_path / "picture").iterdir()} == {"table.md", "curves.png", "curves-2.png"}

@@ -140,6 +140,19 @@ def test_runs_are_grouped_by_what_differs():
     assert names == [("scornn, negative_ones 1", 1), ("scornn, negative_ones 2", 2), ("lstm", 1)]
 
 
+def test_a_seed_counts_once():
+    """Of two runs of a seed the one that went further; runs of other lengths are other rows."""
+    runs = [result("lstm", 0, [1.0]), result("lstm", 0, [1.0, 0.2]), result("lstm", 1, [1.0, 0.4], iterations=20)]
+    runs += [result("lstm", 1, [1.0, 0.6]), result("lstm", 1, [1.0, 0.9])]
+    (comparison,) = results.compared(runs)
+    longer, shorter = comparison.variants
+    assert (longer.name, shorter.name) == ("lstm, iterations 1,000", "lstm, iterations 20")
+    assert longer.runs == [runs[1], runs[3]] and longer.again == [runs[0], runs[4]] and shorter.runs == [runs[2]]
+    text = table.markdown(comparison)
+    assert "| lstm, iterations 1,000 | 6 | – | 2 | 0.2 | 0.4 |" in text
+    assert text.count("nowhere/lstm-0 is of seed 0 too and does not count.") == 1
+
+
 def test_bands(drawn):
     """A line per model, median of its seeds, between the lowest and the highest; a short one counts where it is."""
     losses = [np.full(100, 2.0), np.full(100, 3.0), np.full(50, 7.0)]

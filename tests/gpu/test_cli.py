@@ -1,4 +1,4 @@
-"""The command line on a GPU: `isometry train --backend gpu`, `isometry info` and `isometry bench gpu`."""
+"""The command line on a GPU: `isometry train --backend gpu`, `isometry info`; and the bench of the GPU."""
 
 import json
 
@@ -8,8 +8,8 @@ import torch
 import tolerance
 from cli_runs import TINY, metrics, tensors
 from elsewhere import Elsewhere
-from isometry.cli.bench import gpu
 from isometry.cli.bench.row import worst
+from subprocesses import ROOT
 from test_examples import BLOCK, ON_GPU
 
 COPYING = ("train", "copying", *TINY, "--model")
@@ -74,16 +74,29 @@ def test_info_marks_the_adapter_in_use(isometry):
     assert line.startswith("gpu adapters") and line.count(", used") == 1
 
 
-def test_the_bench(isometry, tmp_path):
+@pytest.fixture
+def benches(monkeypatch):
+    """benches/bench.py and benches/rows/gpu.py as modules."""
+    monkeypatch.syspath_prepend(str(ROOT / "benches"))
+    import bench
+    from rows import gpu
+
+    return bench, gpu
+
+
+def test_the_bench(benches, tmp_path, capsys):
     """Values are right, every row is timed on both sides and with copies."""
-    status, out, err = isometry("bench", "gpu", "--quick", "--threads", 1, "--json", "out.json")
-    assert (status, err) == (0, []) and "left out" not in out
-    found = json.loads((tmp_path / "out.json").read_text())["rows"]
+    file = tmp_path / "out.json"
+    assert benches[0].main(["gpu", "--quick", "--threads", "1", "--json", str(file)]) == 0
+    out, err = capsys.readouterr()
+    assert err == "" and "left out" not in out
+    found = json.loads(file.read_text())["rows"]
     assert len(found) == 4 and all(row["seconds"].keys() >= {"isometry", "with copies", "cpu"} for row in found)
 
 
-def test_torch_on_cuda_stays_there(monkeypatch):
+def test_torch_on_cuda_stays_there(benches, monkeypatch):
     """The peers of the bench, on a substitute for a device of CUDA."""
+    gpu = benches[1]
     monkeypatch.setattr(gpu, "DEVICE", "cuda:0")
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     monkeypatch.setattr(torch.nn.RNN, "flatten_parameters", lambda _: None)  # a call of cuDNN

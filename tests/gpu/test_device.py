@@ -97,3 +97,49 @@ _, status = os.waitpid(child, 0)
 print("child", status, held.download().sum())
 """
     assert "child 0 3.0" in ended(code)
+
+
+#: Arrays of a device that was closed are the last that hold it; a child must not end the device of its parent.
+CLOSED = f"""{ONE}
+import gc, os, sys
+held = iso.gpu.Array(np.ones(3))
+iso.gpu.reset()
+again = iso.gpu.Array(np.full(3, 2.0)) if {{again}} else None
+child = os.fork()
+if child == 0:
+    del held
+    gc.collect()
+    iso.gpu.reset()
+    del again
+    w = iso.Householder(np.ones((4, 2), np.float32)).matrix(backend="gpu")
+    os._exit(0 if abs(w @ w.T - np.eye(4)).max() < 1e-5 else 1)
+_, status = os.waitpid(child, 0)
+if again is not None:
+    assert again.download().sum() == 6
+del held
+print("child", status, iso.gpu.Array(np.ones(3)).download().sum())
+"""
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["closed", "opened again"])
+def test_a_forked_child_drops_a_device_that_was_closed(again):
+    assert "child 0 3.0" in ended(CLOSED.format(again=again))
+
+
+def test_memory_that_ends_while_an_array_is_downloaded():
+    if sys.platform != "linux":
+        return
+    code = f"""{ONE}
+import resource
+held = iso.gpu.Array(np.ones(1 << 25))
+with open("/proc/self/statm") as statm:
+    size = int(statm.read().split()[0]) * resource.getpagesize()
+limits = resource.getrlimit(resource.RLIMIT_AS)
+resource.setrlimit(resource.RLIMIT_AS, (size + (16 << 20), limits[1]))
+try:
+    held.download()
+except MemoryError:
+    resource.setrlimit(resource.RLIMIT_AS, limits)
+    print("refused", int(held.download().sum()))
+"""
+    assert "refused 33554432" in ended(code)

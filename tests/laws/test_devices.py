@@ -7,12 +7,14 @@ import numpy as np
 import pytest
 import torch
 from torch.nn.utils.rnn import PackedSequence
+from torch.overrides import TorchFunctionMode
 
 import isometry.torch as it
 import reference as ref
-from elsewhere import DEVICE, Elsewhere, ElsewhereSubject
+from elsewhere import DEVICE, Elsewhere, ElsewhereSubject, destination, is_far
 from laws.calls import others
 from layers import B, D, N, T, build, draw, each_kind
+from tolerance import UNITARITY
 
 
 def unseen(subject, rng, device):
@@ -93,6 +95,74 @@ def test_other_ways_to_an_operator(device, seed):
         it.Householder(u, sign=1.5)
     it.orthogonality_error(u)
     assert not device.fetched
+
+
+class Arrivals(Elsewhere):
+    """Lists the operations that bring values from the host."""
+
+    def __init__(self):
+        super().__init__()
+        self.copied = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        place = destination(func.__name__, args, kwargs or {})
+        here = args and isinstance(args[0], torch.Tensor) and not is_far(args[0])
+        if place == DEVICE and (here if func.__name__ == "to" else func.__name__ in ("tensor", "as_tensor")):
+            self.copied.append(func.__name__)
+        return super().__torch_function__(func, types, args, kwargs)
+
+
+def test_numbers_are_not_copied_to_the_device(seed):
+    """They are filled in there."""
+    with Arrivals() as device:
+        u = device.send(torch.from_numpy(ref.normal(seed, 4, 4)))
+        p = device.send(torch.zeros(4, dtype=torch.float64))
+        margin, sign = it.BoundedSvd(u, p, u, margin=0.5), it.Householder(u, sign=-1)
+        assert margin.matrix().device == sign.matrix().device == DEVICE
+        layer = device.send(build("soft-ornn"))
+        assert layer(device.send(draw(T, B, D)))[0].device == DEVICE
+    assert not device.copied and not device.fetched
+
+
+class WithoutDoublePrecision(TorchFunctionMode):
+    """Tensors for "mps" are made here, but none of double precision, which that device does not have."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = dict(kwargs or {})
+        if str(kwargs.get("device")) == "mps":
+            if kwargs.get("dtype") in (torch.float64, torch.complex128):
+                raise TypeError("the MPS framework doesn't support float64")
+            t = func(*args, **{**kwargs, "device": "cpu"})
+            t.is_there = True
+            return t
+        if func == torch.Tensor.device.__get__ and hasattr(args[0], "is_there"):
+            return torch.device("mps")
+        return func(*args, **kwargs)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64], ids=["real", "complex"])
+def test_random_operators_of_a_device_without_double_precision(dtype):
+    with WithoutDoublePrecision():
+        made = [
+            it.Dense.random(6, dtype=dtype, device="mps"),
+            it.BoundedSvd.random(6, margin=0.0, dtype=dtype, device="mps"),
+            it.Cayley.random(6, dtype=dtype, device="mps"),
+            it.Exponential.random(6, dtype=dtype, device="mps"),
+            it.Householder.random(6, dtype=dtype, device="mps"),
+        ]
+        if not dtype.is_complex:
+            made.append(it.Rotation.random(6, dtype=dtype, device="mps"))
+    for op in made:
+        assert op.dtype is dtype
+        assert it.orthogonality_error(op.matrix()) < UNITARITY
+
+
+def test_the_default_device_does_not_move_what_kernels_write():
+    """On the meta device: results of a size that torch allocates."""
+    op = it.Cayley(torch.zeros(256 * 255 // 2))
+    with torch.device("meta"):
+        w = op.matrix()
+    assert torch.equal(w, torch.eye(256))
 
 
 def test_lengths(device, seed):

@@ -9,8 +9,9 @@ import torch
 import isometry as iso
 import isometry.torch as it
 import reference as ref
+from isometry.torch import formulas
 from registry import DTYPES, real_of
-from tolerance import TIGHT, close, forward, gradient, identical
+from tolerance import TIGHT, close, eps, forward, gradient, identical
 
 DTYPE = pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
 
@@ -28,6 +29,25 @@ def test_singular_values_lie_within_the_margin(dtype, seed):
         close(np.linalg.svd(op.matrix(), compute_uv=False), np.sort(sigma)[::-1], forward(dtype, 9))
     assert iso.orthogonality_error(iso.BoundedSvd.random(9, margin=0.4, rng=seed, dtype=dtype).matrix()) < 20
     assert iso.orthogonality_error(drawn(seed, 9, dtype, 0.0).matrix()) < 20
+
+
+@DTYPE
+def test_margin_one_keeps_small_singular_values(dtype):
+    """sigma = 2 sigmoid(p), relatively accurate; also by the formula, and the reference in double precision."""
+    p = np.array([-30.0, -17.5, -3.0, 0.0, 3.0], real_of(dtype))
+    u = np.eye(5, dtype=dtype)
+    expected = 2 * np.exp(p.astype(float)) / (1 + np.exp(p.astype(float)))
+    for sigma in (
+        np.diag(iso.BoundedSvd(u, p, u, margin=1.0).matrix()),
+        iso.BoundedSvd(u, p, u, margin=1.0).apply(np.ones(5, dtype)),
+        formulas.bounded_svd.matrix(
+            *map(torch.from_numpy, (u, p, u)), torch.tensor(1.0, dtype=torch.from_numpy(p).dtype)
+        )
+        .diagonal()
+        .numpy(),
+        np.diag(ref.bounded_svd(u, p, u, 1.0)),
+    ):
+        assert np.allclose(sigma, expected, rtol=4 * eps(real_of(dtype)), atol=0)
 
 
 def test_logits_at_the_ends_saturate():

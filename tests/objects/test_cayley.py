@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 import torch
-from torch.autograd import forward_ad
 
 import isometry as iso
 import isometry.torch as it
@@ -151,55 +150,6 @@ def test_large_norms_through_the_torch_face(seed):
         upper = packed(dominant_row(seed, 40, 1000.0, dtype)).astype(dtype)
         w = it.Cayley(torch.from_numpy(upper)).matrix().numpy()
         assert ref.orthogonality_error(w) <= UNITARITY
-
-
-SIZES = (2, 3, 5, 8)
-
-
-def in_forward_mode(upper, tangent):
-    """W and its tangent."""
-    with forward_ad.dual_level():
-        w = it.Cayley(forward_ad.make_dual(torch.from_numpy(upper), torch.from_numpy(tangent))).matrix()
-        return tuple(t.numpy() for t in forward_ad.unpack_dual(w))
-
-
-@DTYPE
-@pytest.mark.parametrize("size", [1.0, 1e3, 1e6])
-def test_forward_mode_of_large_norms(dtype, size, seed):
-    """The formula is as orthogonal as the kernel, and its tangent is dW = -2 S dA S."""
-    for n in SIZES:
-        length = n * (n - 1) // 2
-        upper, way = (s * ref.normal(seed, length, dtype=dtype).astype(dtype) for s in (real_of(dtype)(size), 1))
-        w, tangent = in_forward_mode(upper, way)
-        assert w.dtype == tangent.dtype == dtype
-        assert ref.orthogonality_error(w) <= UNITARITY
-        bound = forward(dtype, n) + forward(np.float64, n, size)
-        close(w, iso.Cayley(upper).matrix(), bound)
-        s = np.linalg.inv(np.eye(n) + ref.skew(upper))
-        expected = -2 * s @ ref.skew(way) @ s
-        close(tangent, expected, bound, "tangent", floor=0.0)
-
-
-@DTYPE
-@pytest.mark.parametrize("size", [1e12, 1e16, 1e20, 1e30])
-def test_forward_mode_of_any_size(dtype, size, seed):
-    """Orthogonal for every finite value, or an error that names upper."""
-    for n in SIZES:
-        upper = (real_of(dtype)(size) * ref.normal(seed, n * (n - 1) // 2, dtype=dtype)).astype(dtype)
-        try:
-            w, _ = in_forward_mode(upper, np.ones_like(upper))
-        except ValueError as error:
-            assert "upper" in str(error) and n % 2 and size > 1e15 and not is_complex(dtype)
-        else:
-            assert ref.orthogonality_error(w) <= UNITARITY
-
-
-@DTYPE
-@pytest.mark.parametrize("value", [np.nan, np.inf])
-def test_forward_mode_lets_through_what_is_not_finite(dtype, value):
-    upper = np.ones(3, dtype)
-    upper[1] = value
-    assert np.isnan(in_forward_mode(upper, np.ones_like(upper))[0]).any()
 
 
 # ---------------------------------------------------------------- inverse maps

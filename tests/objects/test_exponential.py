@@ -8,7 +8,7 @@ import isometry as iso
 import isometry.torch as it
 import reference as ref
 from registry import DTYPES, is_complex, real_of
-from tolerance import TIGHT, UNITARITY, close, forward, gradient, identical
+from tolerance import TIGHT, UNITARITY, close, eps, forward, gradient, identical
 
 DTYPE = pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
 #: One matrix per lane, and single ones; n = 1 has no triangle.
@@ -58,13 +58,44 @@ def test_any_norm_gives_an_orthogonal_matrix(batch, n, norm, dtype, seed):
 
 
 @DTYPE
-@pytest.mark.parametrize("norm", [1.0, 1e2, 1e4])
-@pytest.mark.parametrize("n", [2, 9, 50])
+@pytest.mark.parametrize("norm", [1.0, 1e2, 1e4, 1e8, 1e30])
+@pytest.mark.parametrize("n", [1, 2, 9, 50])
 def test_the_formula_gives_an_orthogonal_matrix(n, norm, dtype, seed):
-    """What transforms of torch.func and other devices compute."""
-    arguments = {name: torch.from_numpy(a) for name, a in drawn(seed, n, dtype, (3,), norm).items()}
-    w = torch.func.vmap(lambda own: it.Exponential(**own).matrix())(arguments)
+    """What transforms of torch.func and other devices compute: the kernel's W up to its condition."""
+    arguments = drawn(seed, n, dtype, (3,), norm)
+    w = torch.func.vmap(lambda own: it.Exponential(**own).matrix())(
+        {k: torch.from_numpy(a) for k, a in arguments.items()}
+    )
     assert it.orthogonality_error(w).max() < UNITARITY
+    if norm * eps(real_of(dtype)) < 1e-3:
+        close(w.numpy(), iso.Exponential(**arguments).matrix(), forward(dtype, n, 1 + norm))
+
+
+def derivatives(f, u):
+    """Of a number by reverse and forward mode, of a batch, as a graph, and compiled."""
+    v = u.clone().requires_grad_()
+    yield torch.func.grad(f)(u)
+    yield torch.func.jacfwd(f)(u)
+    yield torch.func.vmap(torch.func.grad(f))(torch.stack([u, u / 2]))[0]
+    yield torch.autograd.grad(f(v), v, create_graph=True)[0].detach()
+    yield torch.compile(torch.func.grad(f), backend="aot_eager", fullgraph=True)(u)
+
+
+@pytest.mark.parametrize(("dtype", "size"), [(np.float32, 1.0), (np.float32, 1e4), (np.float64, 1e8)])
+def test_the_size_of_a_cotangent_costs_no_accuracy(dtype, size, seed):
+    u, ct = ref.normal(seed, 66, dtype=dtype), ref.normal(seed, 12, 12, dtype=dtype)
+    expected = ref.exponential_vjp(ct, u)["upper"]
+    c = torch.from_numpy(dtype(size) * ct)
+    for found in derivatives(lambda u: (it.Exponential(u).matrix() * c).sum(), torch.from_numpy(u)):
+        close(found.numpy() / dtype(size), expected, gradient(dtype, 12))
+
+
+def test_the_size_of_a_cotangent_of_one_number():
+    """n = 1 has no kernel: W = e^{i g}."""
+    g = torch.tensor([0.7], requires_grad=True)
+    w = it.Exponential(torch.zeros(0, dtype=torch.complex64), diagonal=g).matrix()
+    (1e4 * w.imag.sum()).backward()
+    assert g.grad.item() == pytest.approx(1e4 * np.cos(0.7), rel=4 * eps(np.float32))
 
 
 def test_angles_of_a_plane_are_exact():

@@ -119,6 +119,38 @@ def test_nearly_opposite_vectors_are_still_rotated(dtype, seed):
         assert np.linalg.norm(op.apply(start) - end / np.linalg.norm(end)) < 20 * eps(dtype) / gap
 
 
+def plane(start, end, w_bar):
+    """[[c, -s], [s, c]] in double precision, and its gradients: along the angle, which turns with each vector."""
+    a, b = (v.astype(float) / np.linalg.norm(v.astype(float)) for v in (start, end))
+    j = np.array([[0.0, -1.0], [1.0, 0.0]])
+    w = (a @ b) * np.eye(2) + (a[0] * b[1] - a[1] * b[0]) * j
+    tau = np.sum(w_bar * (j @ w))
+    return w, {"start": -tau * (j @ a) / np.linalg.norm(start), "end": tau * (j @ b) / np.linalg.norm(end)}
+
+
+@REAL
+def test_the_plane_is_well_conditioned_up_to_opposite_directions(dtype, seed):
+    """For n = 2 the angle is that between the vectors, whatever their sum."""
+    pairs = [(np.array([1.7302872, 0.4293955], dtype), np.array([-1.7895391, -0.4448455], dtype))]
+    for gap in (1.0, 1e-1, 1e-3, 1e-5, 100 * float(eps(dtype))):
+        for side in (-gap, gap):
+            a, length = ref.normal(seed, 2, dtype=dtype), seed.uniform(0.1, 10.0)
+            pairs.append((a, (-length * (a + side * np.array([-a[1], a[0]]))).astype(dtype)))
+    for start, end in pairs:
+        ct = ref.normal(seed, 2, 2, dtype=dtype)
+        expected, grads = plane(start, end, ct)
+        size = max(np.linalg.norm(ct) / np.linalg.norm(v) for v in (start, end))
+        for found, start_bar, end_bar in torch_gradients(start, end, ct):
+            close(found, expected, forward(dtype, 2))
+            close(start_bar, grads["start"], gradient(dtype, 2), floor=size)
+            close(end_bar, grads["end"], gradient(dtype, 2), floor=size)
+        op = iso.Rotation(start, end)
+        found, _ = op.apply_adjoint_vjp(np.eye(2, dtype=dtype), np.ascontiguousarray(ct))
+        # row i is R^T e_i
+        for name in grads:
+            close(found[name], grads[name], gradient(dtype, 2), floor=size)
+
+
 def test_every_derivative():
     draw = lambda *shape: torch.randn(*shape, dtype=torch.float64, requires_grad=True)
     start, end, x = draw(3, 5), draw(5), draw(2, 3, 5)

@@ -55,6 +55,23 @@ def test_the_layer_is_the_textbook_loop(kind):
         close(out[: lengths[q], q], y, f"sequence {q}")
 
 
+@pytest.mark.parametrize("nonlinearity", ["modrelu", "relu"])
+def test_without_bias_none_is_trained(nonlinearity):
+    """As in the other layers the modReLU then has the bias 0."""
+    layer = build("rum", bias=False, nonlinearity=nonlinearity, eta=1.0)
+    assert {name.partition("_l")[0] for name, _ in layer.named_parameters()} == {
+        "weight_hh",
+        "weight_ih",
+        "embed_weight",
+    }
+    biased = build("rum", nonlinearity=nonlinearity, eta=1.0)
+    with torch.no_grad():
+        for name, p in biased.named_parameters():
+            p.copy_(getattr(layer, name)) if "bias" not in name else p.zero_()
+    x = draw(T, B, D)
+    assert torch.equal(layer(x)[0], biased(x)[0]) and layer(x)[0].isfinite().all()
+
+
 def test_names_and_shapes_of_the_state_dict():
     layer = it.nn.RUM(D, N, 2, bidirectional=True, trainable_h0=True, nonlinearity="modrelu")
     expected = {}

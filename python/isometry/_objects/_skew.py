@@ -2,7 +2,25 @@
 
 from typing import NoReturn
 
+from isometry._rules import check
+from isometry._rules.check import Shape
+
 
 def real_upper() -> NoReturn:
     """A diagonal beside a real triangle."""
     raise ValueError("diagonal must not be given with a real upper: a real skew-symmetric matrix has a zero diagonal")
+
+
+def rotvec(shape: Shape, dtype: str) -> None:
+    """Rotation vectors: real, three numbers each."""
+    check.real("rotvec", dtype)
+    if not shape or shape[-1] != 3:
+        raise ValueError(f"rotvec must have shape (*, 3), not {shape}")
+
+
+def half_turn() -> NoReturn:
+    """A rotation by pi, which has the eigenvalue -1."""
+    raise ValueError(
+        "rotvec must not turn by pi, or by an odd multiple of it: W then has the eigenvalue -1, which no Cayley "
+        "transform without signs has"
+    )

@@ -13,9 +13,9 @@ CAYLEY = Declaration(
     "cayley",
     (
         Argument("upper", "n(n-1)/2"),
-        Argument("diagonal", "n", real=True),
-        Argument("signs", "n", real=True, trained=False, group="last"),
-        Argument("phases", "n", real=True, group="last", angles=True),
+        Argument("diagonal", "n", "real"),
+        Argument("signs", "n", "real", trained=False, group="last"),
+        Argument("phases", "n", "angles", group="last"),
     ),
     checked=("signs",),
     saves_matrix=True,
@@ -27,8 +27,8 @@ FROM_MATRIX = Declaration(
     "cayley",
     (
         Argument("w", "n n"),
-        Argument("signs", "n", real=True, trained=False, group="last"),
-        Argument("phases", "n", real=True, group="last", angles=True),
+        Argument("signs", "n", "real", trained=False, group="last"),
+        Argument("phases", "n", "angles", group="last"),
     ),
 )
 
@@ -37,14 +37,6 @@ def negative_ones(number: int | None, n: int) -> tuple[int, int]:
     """(n, number of -1 in the last factor) of a random Cayley transform of size n; by default half of them."""
     n = check.count("n", n, 1)
     return n, n // 2 if number is None else check.within("negative_ones", number, 0, n)
-
-
-def singular_skew() -> NoReturn:
-    """A skew matrix so large that I + A has lost the I: what comes out is not orthogonal."""
-    raise ValueError(
-        "upper must give an A of a norm below 1/eps of float64, 4.5e15: with this one I + A is numerically singular, "
-        "and W would not be orthogonal"
-    )
 
 
 def not_skew() -> NoReturn:

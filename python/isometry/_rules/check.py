@@ -43,6 +43,20 @@ def real(argument: str, dtype: str) -> None:
         raise TypeError(f"{argument} must be real (float32 or float64), not {dtype}")
 
 
+def dense(argument: str, name: str) -> NoReturn:
+    """A sparse array stands where a dense one is read."""
+    raise TypeError(
+        f"{argument} must be a dense array, not a sparse {name}: use {argument}.toarray(), or the matrix of the "
+        "operator, op.matrix()"
+    )
+
+
+def complex_only(argument: str, dtype: str) -> None:
+    """The argument is complex64 or complex128."""
+    if REAL.get(dtype) in (None, dtype):
+        raise TypeError(f"{argument} must be complex (complex64 or complex128), not {dtype}")
+
+
 def unreadable(argument: str, error: Exception) -> NoReturn:
     """NumPy, or torch, cannot make an array of the argument, and says why: rows of several lengths, an object, ..."""
     refused = ValueError if isinstance(error, ValueError) else TypeError

@@ -32,6 +32,11 @@ def not_rows(name: str) -> NoReturn:
     raise TypeError(f"x must be an array of vectors, not the operator {name}; the product of two operators is A @ B")
 
 
+def no_arithmetic(name: str, sign: str) -> NoReturn:
+    """A sum, difference, quotient or multiple of operators."""
+    raise TypeError(f"a {name} has products with @ but no {sign}: for arithmetic with the matrix W use op.matrix()")
+
+
 def columns(shape: Shape, n: int, batch: Shape, right: bool) -> None:
     """The array of a product fits by numpy.matmul's rule: right of the operator n rows, left of it n columns."""
     form = "(..., n, k)" if right else "(..., k, n)"

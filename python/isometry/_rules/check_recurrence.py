@@ -65,6 +65,12 @@ def activation_input(shape: Shape) -> None:
         raise ValueError("z must have shape (..., n), not ()")
 
 
+def layer_transition(layer: str, shape: Shape, n: int) -> None:
+    """The W of a layer is (hidden_size, hidden_size)."""
+    if shape != (n, n):
+        raise ValueError(f"{layer} must have a square W of size hidden_size = {n}, not {shape}")
+
+
 def recurrence_transition(shape: Shape, batch_shape: Shape) -> int:
     """The state size n of a transition: one square operator."""
     if batch_shape:

@@ -1,5 +1,7 @@
 """What both faces check of a Cayley step on the Stiefel manifold, and of the optimisers that take it."""
 
+from typing import NoReturn
+
 from isometry._rules import check
 from isometry._rules.check import Shape
 
@@ -18,6 +20,14 @@ def step(w: Shape, gradient: Shape) -> None:
     """Square matrices and a gradient of their shape."""
     check.square("w", w)
     check.exact("gradient", gradient, w, "that of w")
+
+
+def too_long(argument: str) -> NoReturn:
+    """A rate with which I + rate/2 A has lost the I."""
+    raise ValueError(
+        f"{argument} must keep rate/2 ||A||, A = G W^H - W G^H, finite and below 1/eps of float64, 4.5e15: with this "
+        "one I + rate/2 A is numerically singular, and the next W would not be orthogonal"
+    )
 
 
 def rmsprop(alpha: object, eps: object, scaling: object) -> None:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Self
 
 from isometry._objects._declaration import Declaration
 from isometry._rules import check, check_expression, index
 from isometry._rules.check import Shape
+
+
+def _refused(sign: str) -> Callable[..., NoReturn]:
+    """Arithmetic that operators do not have: its result would not obey the law of the operator."""
+
+    def method(self: Expression, *_: object) -> NoReturn:
+        check_expression.no_arithmetic(type(self).__name__, sign)
+
+    return method
 
 
 class Expression:
@@ -28,6 +37,11 @@ class Expression:
     # NumPy leaves `array @ operator` to the operator.
     __array_ufunc__: ClassVar[None] = None
 
+    __add__ = __radd__ = _refused("+")
+    __sub__ = __rsub__ = __neg__ = _refused("-")
+    __mul__ = __rmul__ = _refused("*")
+    __truediv__ = __rtruediv__ = _refused("/")
+
     if TYPE_CHECKING:
 
         @property
@@ -38,6 +52,11 @@ class Expression:
 
         @property
         def dtype(self) -> Any: ...
+
+    @property
+    def ndim(self) -> int:
+        """Axes of the matrix or of the stack of matrices; SciPy's sparse arrays ask for it in ``sparse @ op``."""
+        return len(self.batch_shape) + 2
 
     def __bool__(self) -> bool:
         return True
@@ -84,9 +103,10 @@ def sizes(declaration: Declaration, shapes: Sequence[Shape | None]) -> list[str]
     """
     arguments = declaration.flat(len(shapes))
     given = [(argument, shape) for argument, shape in zip(arguments, shapes, strict=True) if shape is not None]
-    parts = [f"{axis}={size}" for axis, size in declaration.sizes(given).items()]
-    lists = [tuple(shape) for argument, shape in given if argument.list]
-    parts += [f"{declaration.arguments[-1].name}={lists}"] if lists else []
+    last, lists = declaration.arguments[-1], [tuple(shape) for argument, shape in given if argument.list]
+    within = last.axes.split() if lists else []
+    parts = [f"{axis}={size}" for axis, size in declaration.sizes(*shapes).items() if axis not in within]
+    parts += [f"{last.name}={lists}"] if lists else []
     return parts + [f"last={argument.name!r}" for argument, _ in given if argument.group == "last"]
 
 

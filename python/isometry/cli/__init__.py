@@ -1,4 +1,4 @@
-"""The command line: `isometry train`, `isometry bench`, `isometry info`.
+"""The command line: `isometry train`, `isometry compare`, `isometry bench`, `isometry info`.
 
 Exit status: 0 success, 1 a failure, 2 a wrong argument, 130 after ctrl-C. Every message is one line on standard
 error. Torch and the other extras are imported only by the commands that need them.
@@ -11,12 +11,10 @@ import sys
 import warnings
 from collections.abc import Sequence
 
-from isometry.cli.errors import Failure, UsageError
+from isometry.cli.errors import FAILURE, INTERRUPTED, SUCCESS, USAGE, Failure, UsageError
 from isometry.cli.parser import make_parser
 
 __all__ = ["main"]
-
-SUCCESS, FAILURE, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
 def main(argv: Sequence[str] | None = None) -> int:

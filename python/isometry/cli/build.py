@@ -20,6 +20,8 @@ def blamed(settings: Settings, where: str) -> Iterator[None]:
     """An error inside is a wrong argument: of the option whose name it begins with, else of `where`."""
     try:
         yield
+    except UsageError:
+        raise
     except Exception as error:
         raise settings.blame(error, where) from error
 
@@ -28,7 +30,7 @@ def make_task(settings: Settings) -> Any:
     """The task, which takes those of length, batch, seed and data that its constructor names."""
     entry = registry.find("task", settings["task"])
     taken = entry.keywords().take(registry.TAKEN)
-    where = f"--task {settings['task']}"
+    where = settings.where("task")
     with blamed(settings, where):
         task = entry.load()(**{name: settings[name] for name in taken}, **settings["task_options"])
     for name in ("inputs", "outputs"):
@@ -39,9 +41,8 @@ def make_task(settings: Settings) -> Any:
 
 def make_layer(settings: Settings, inputs: int) -> nn.Module:
     """The layer, drawn from torch's generator; a trained initial state starts uniform on +-h0_bound."""
-    where = f"--model {settings['model']}"
-    with blamed(settings, where):
-        found = registry.find("model", settings["model"]).load()
+    with blamed(settings, settings.where("model")):
+        found = registry.find("model", settings["model"], settings.option("model")).load()
         layer: nn.Module = found(inputs, settings["hidden"], **settings["layer"])
     if settings["h0_bound"]:
         for name, parameter in layer.named_parameters():

@@ -12,23 +12,38 @@ network.
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
 from isometry.cli.build import make_layer
-from isometry.cli.errors import Failure
+from isometry.cli.errors import Failure, UsageError
+from isometry.cli.files import replacing
 from isometry.cli.network import Network
 from isometry.cli.session import Best, Session
 from isometry.cli.settings import Settings
+from isometry.readers._file import regular
 
 KEY, FORMAT = "isometry", 3
+#: The facts of the metadata beside the format, and what each is.
+FACTS: dict[str, Any] = {
+    "iteration": int,
+    "seconds": int | float,
+    "sums": dict,
+    "count": int,
+    "numpy_rng": dict,
+    "scalars": dict,
+    "network": dict,
+    "best": list | None,
+    "last_is_best": bool,
+}
 
 
 def save(path: Path, session: Session) -> None:
@@ -53,27 +68,32 @@ def save(path: Path, session: Session) -> None:
         "best": None if best is None else [best.iteration, best.value],
         "last_is_best": session.last_is_best,
     }
-    temporary = path.with_suffix(".partial")
     copies = {name: value.clone(memory_format=torch.contiguous_format) for name, value in tensors.items()}
-    save_file(copies, temporary, {KEY: json.dumps(facts)})
-    umask = os.umask(0)
-    os.umask(umask)
-    temporary.chmod(0o666 & ~umask)  # safetensors creates files readable by the owner only
-    os.replace(temporary, path)
+    with replacing(path) as temporary:
+        try:
+            save_file(copies, temporary, {KEY: json.dumps(facts)})
+        except SafetensorError as error:  # of the disk
+            raise Failure(f"{path}: {error}") from error
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)  # safetensors creates files readable by the owner only
 
 
 def read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """The facts and the tensors of a checkpoint."""
+    if not path.exists():
+        raise Failure(f"{path}: no checkpoint to go on from")
     try:
-        with safe_open(path, framework="pt") as file:
+        with safe_open(regular(path), framework="pt") as file:
             facts = json.loads((file.metadata() or {})[KEY])
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except FileNotFoundError as error:
-        raise Failure(f"{path}: no checkpoint to go on from") from error
+        if facts["format"] != FORMAT:
+            raise ValueError(f"expected checkpoint format {FORMAT}, got {facts['format']}")
+        for name, kinds in FACTS.items():
+            if not isinstance(facts[name], kinds):
+                raise TypeError(f"{name} is {facts[name]!r}")
     except Exception as error:  # safetensors has its own exception class for a damaged file
-        raise Failure(f"{path}: not a checkpoint of isometry: {error}") from error
-    if facts["format"] != FORMAT:
-        raise Failure(f"{path}: expected checkpoint format {FORMAT}, got {facts['format']}")
+        raise Failure(f"{path}: not a checkpoint of isometry: {_said(error)}") from error
     return facts, tensors
 
 
@@ -81,37 +101,71 @@ def load(path: Path, session: Session) -> None:
     """Bring a fresh session of the same settings into the state that was saved."""
     facts, tensors = read(path)
     try:
+        if facts["network"] != session.network.sizes:
+            raise ValueError(f"a network of {facts['network']}, not of {session.network.sizes}")
+        if facts["best"] is not None:
+            iteration, value = facts["best"]
+            session.best = Best(int(iteration), float(value), below(tensors, "best."))
+            session.network.load_state_dict(session.best.network)
         session.network.load_state_dict(below(tensors, "network."))
         for k, optimizer in enumerate(session.optimizers):
             merged = below(tensors, f"optimizer.{k}.") | below(facts["scalars"], f"optimizer.{k}.")
-            state: dict[int, dict[str, Any]] = {}
-            for name, value in merged.items():
-                index, _, entry = name.partition(".")
-                state.setdefault(int(index), {})[entry] = value
-            groups = optimizer.state_dict()["param_groups"]
-            optimizer.load_state_dict({"state": state, "param_groups": groups})
+            _load_optimizer(optimizer, merged)
         torch.set_rng_state(tensors["torch_rng"])
         session.rng.bit_generator.state = facts["numpy_rng"]
-    except (KeyError, RuntimeError, ValueError, TypeError) as error:
-        raise Failure(f"{path}: does not fit this run's config.toml: {error}") from error
-    session.iteration, session.seconds = facts["iteration"], facts["seconds"]
-    session.sums, session.count = facts["sums"], facts["count"]
-    if facts["best"] is not None:
-        iteration, value = facts["best"]
-        session.best = Best(iteration, value, below(tensors, "best."))
+        session.iteration, session.seconds = facts["iteration"], float(facts["seconds"])
+        session.sums, session.count = {name: float(v) for name, v in facts["sums"].items()}, facts["count"]
+        if session.sums.keys() != ({"loss", *session.scored} if session.count else set()):
+            raise ValueError(f"sums of {', '.join(session.sums) or 'nothing'} over {session.count} updates")
+    except Exception as error:
+        raise Failure(f"{path}: does not fit this run's config.toml: {_said(error)}") from error
 
 
-def load_network(path: Path, settings: Settings) -> Network:
-    """The trained network alone, the best one where the task says what is best, in the state of evaluation."""
-    facts, tensors = read(path)
-    with torch.random.fork_rng(devices=[]):
-        network = Network(make_layer(settings, facts["network"]["inputs"]), **facts["network"])
+def _load_optimizer(optimizer: torch.optim.Optimizer, entries: dict[str, Any]) -> None:
+    """Bring an optimiser into the state <i>.<name>, which must be of the form that one of its updates makes."""
+    twin = copy.deepcopy(optimizer)
+    for group in twin.param_groups:
+        for parameter in group["params"]:
+            parameter.grad = torch.zeros_like(parameter)
+    twin.step()
+    form, groups = twin.state_dict()["state"], optimizer.state_dict()["param_groups"]
+    state: dict[int, dict[str, Any]] = {}
+    for name, value in entries.items():
+        index, _, entry = name.partition(".")
+        state.setdefault(int(index), {})[entry] = value
+    for k, found in state.items():
+        if form[k].keys() != found.keys():
+            raise ValueError(f"parameter {k} of an optimiser has the state {', '.join(found)}")
+        for entry, value in found.items():
+            if _form(value) != _form(form[k][entry]):
+                raise ValueError(f"{entry} of parameter {k} of an optimiser is {_form(value)}")
+    optimizer.load_state_dict({"state": state, "param_groups": groups})
+
+
+def _form(value: Any) -> Any:
+    return (value.shape, value.dtype) if isinstance(value, Tensor) else type(value)
+
+
+def load_network(saved: tuple[dict[str, Any], dict[str, Tensor]], path: Path, settings: Settings) -> Network:
+    """The trained network alone of what `read` has read, the best one where the task says what is best, in the state
+    of evaluation.
+    """
+    facts, tensors = saved
     prefix = "network." if facts["best"] is None or facts["last_is_best"] else "best."
     try:
+        with torch.random.fork_rng(devices=[]):
+            network = Network(make_layer(settings, facts["network"]["inputs"]), **facts["network"])
         network.load_state_dict(below(tensors, prefix))
-    except RuntimeError as error:
-        raise Failure(f"{path}: does not fit this run's config.toml: {error}") from error
+    except UsageError:  # of config.toml
+        raise
+    except Exception as error:
+        raise Failure(f"{path}: does not fit this run's config.toml: {_said(error)}") from error
     return network.eval()
+
+
+def _said(error: Exception) -> str:
+    """What an error of another library says; a KeyError says the name alone."""
+    return f"{error} is missing" if isinstance(error, KeyError) else str(error) or type(error).__name__
 
 
 def below(table: dict[str, Any], prefix: str) -> dict[str, Any]:

@@ -1,9 +1,11 @@
-"""The two ways a command ends badly, and the packages that it may lack."""
+"""How commands end: exit statuses, the two kinds of error, and the packages that a command may lack."""
 
 from __future__ import annotations
 
 import importlib.util
 from collections.abc import Iterable
+
+SUCCESS, FAILURE, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
 class UsageError(ValueError):

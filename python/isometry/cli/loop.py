@@ -9,6 +9,7 @@ from enum import Enum
 
 from isometry.cli import checkpoint, plots
 from isometry.cli.errors import Failure
+from isometry.cli.files import named
 from isometry.cli.interrupt import Interrupt
 from isometry.cli.progress import Progress
 from isometry.cli.run_folder import RunFolder
@@ -68,5 +69,6 @@ def run_session(session: Session, folder: RunFolder | None, *, stop: Callable[[f
         checkpoint.save(folder.checkpoint, session)
         layer = type(session.network.layer).__name__
         title = f"{session.title}: {layer} with {settings['hidden']} units"
-        plots.curves(folder.curves, {settings.label: folder.columns()}, title)
+        with named(folder.curves):
+            plots.curves(folder.curves, {settings.label: folder.columns()}, title)
     return end

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from isometry.cli import bench, compare, info, registry, train
+from isometry.cli.bench.groups import names
 from isometry.cli.errors import UsageError
 from isometry.cli.settings import SETTINGS, option
 
@@ -24,6 +25,13 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{command + ': ' if command else ''}{message}; --help lists the options")
 
 
+def filled(text: str) -> str:
+    """A path; the empty one, of a variable of the shell that is not set, would be the working folder."""
+    if not text:
+        raise argparse.ArgumentTypeError("must name a file or folder, not ''")
+    return text
+
+
 def thread_count(text: str) -> int:
     setting = SETTINGS["threads"]
     try:
@@ -35,7 +43,7 @@ def thread_count(text: str) -> int:
 
 def make_parser() -> argparse.ArgumentParser:
     """The parser of `isometry`; each command sets `run`, the function that executes it."""
-    from isometry import __version__
+    from isometry._core import __version__
 
     parser = Parser(prog="isometry", description="Orthogonal and unitary recurrent networks: train, measure, inspect.")
     parser.add_argument("--version", action="version", version=f"isometry {__version__}")
@@ -61,9 +69,11 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--task", dest="task_option", metavar="TASK", help="the same as an option")
     parser.add_argument("--model", metavar="NAME", help=", ".join(registry.names("model")) + own)
     _add_settings(parser, SETTINGS)
-    parser.add_argument("--out", metavar="FOLDER", help="the run's folder (default runs/<task>-<model>-<seed>)")
-    parser.add_argument("--resume", metavar="FOLDER", help="go on with the run in FOLDER")
-    parser.add_argument("--config", metavar="FILE.toml", help="start from the settings of a config.toml")
+    parser.add_argument(
+        "--out", type=filled, metavar="FOLDER", help="the run's folder (default runs/<task>-<model>-<seed>)"
+    )
+    parser.add_argument("--resume", type=filled, metavar="FOLDER", help="go on with the run in FOLDER")
+    parser.add_argument("--config", type=filled, metavar="FILE.toml", help="start from the settings of a config.toml")
     parser.set_defaults(run=train.run)
 
 
@@ -83,7 +93,9 @@ def _add_settings(parser: argparse.ArgumentParser, names: Iterable[str]) -> None
 
 
 def _add_compare(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("targets", nargs="*", metavar="TASK|FOLDER", help="a task to train on, or folders of runs")
+    parser.add_argument(
+        "targets", nargs="*", type=filled, metavar="TASK|FOLDER", help="a task to train on, or folders of runs"
+    )
     parser.add_argument(
         "--models", metavar="A,B,...", help="of " + ", ".join(registry.names("model")) + " or one's own"
     )
@@ -91,7 +103,9 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", metavar="N|A,B,...", help="how many seeds, or which (default 3)")
     parser.add_argument("--jobs", metavar="N", help="runs at once (default: one for each core)")
     _add_settings(parser, [name for name in SETTINGS if name != "seed"])
-    parser.add_argument("--out", metavar="FOLDER", help="folder of the comparison (default runs/compare-<task>)")
+    parser.add_argument(
+        "--out", type=filled, metavar="FOLDER", help="folder of the comparison (default runs/compare-<task>)"
+    )
     parser.set_defaults(run=compare.run)
 
 
@@ -100,8 +114,8 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
         "group",
         nargs="?",
         metavar="GROUP",
-        choices=bench.names(),
-        help="one of " + ", ".join(bench.names()) + " (default: all but gpu)",
+        choices=names(),
+        help="one of " + ", ".join(names()) + " (default: all)",
     )
     parser.add_argument("--quick", action="store_true", help="fewer repetitions: a rough picture in a few minutes")
     parser.add_argument("--threads", type=thread_count, metavar="N", help="threads of both sides (default: the cores)")

@@ -6,18 +6,23 @@ batches since the row before; baseline; seconds since the start; orthogonality_e
 data, nan in rows that did not look at them. Numbers are written so that they read back exactly.
 
 scores.toml is written at the end: the iteration whose network is the best on held-out data, its scores on the test
-data, and the baselines.
+data, and the baselines. While a process trains the run it holds a lock on the file .lock.
 """
 
 from __future__ import annotations
 
 import csv
-import tomllib
-from collections.abc import Mapping
+import fcntl
+import io
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from isometry.cli.errors import Failure, UsageError
+from isometry.cli.files import named, text_of, toml_of, write_text
 
 OWN = ("iteration", "loss", "baseline", "seconds", "orthogonality_error")
 COLUMNS = len(OWN)  # those that every run has, before the task's scores
@@ -28,6 +33,7 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.lock = path / ".lock"
         self.config = path / "config.toml"
         self.metrics = path / "metrics.csv"
         self.curves = path / "curves.png"
@@ -35,25 +41,52 @@ class RunFolder:
         self.scores = path / "scores.toml"
 
     @classmethod
-    def create(cls, label: str, out: str | None) -> RunFolder:
-        """A new folder: `out`, or runs/<label>, runs/<label>-2, ..."""
-        path = Path(out) if out is not None else _free(Path("runs") / label)
-        if path.exists() and (not path.is_dir() or (path / "config.toml").exists()):
-            reason = "holds a run already; --resume goes on with it" if path.is_dir() else "is not a folder"
-            raise UsageError(f"--out {path} {reason}")
+    @contextmanager
+    def create(cls, label: str, out: str | None) -> Iterator[RunFolder]:
+        """A new folder, `out`, or runs/<label>, runs/<label>-2, ..., locked."""
+        folder = cls(_new(Path("runs") / label) if out is None else Path(out))
+        folder._refuse_run()
+        with named(folder.path):
+            folder.path.mkdir(parents=True, exist_ok=True)
+        with folder.locked():
+            folder._refuse_run()  # of a process that had the lock
+            for file in (folder.metrics, folder.scores):
+                file.unlink(missing_ok=True)
+            yield folder
+
+    def _refuse_run(self) -> None:
+        if self.path.exists() and (not self.path.is_dir() or self.config.exists()):
+            reason = "holds a run already; --resume goes on with it" if self.path.is_dir() else "is not a folder"
+            raise UsageError(f"--out {self.path} {reason}")
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """The folder for this process alone; a Failure while another one has it. The lock ends with the process."""
+        while True:
+            with named(self.lock):
+                file = open(self.lock, "w")  # noqa: SIM115  closed below
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                file.close()
+                raise Failure(f"{self.path}: another process trains this run") from error
+            except OSError:  # a file system without locks
+                break
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(file.fileno()), self.lock.stat()):
+                    break
+            file.close()  # the process that had the lock has removed the file since it was opened
         try:
-            path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise Failure(f"--out {path}: {error.strerror or error}") from error
-        for name in ("metrics.csv", "scores.toml"):
-            (path / name).unlink(missing_ok=True)
-        return cls(path)
+            yield
+        finally:
+            self.lock.unlink(missing_ok=True)
+            file.close()
 
     def append(self, row: Mapping[str, float]) -> None:
         """Add a row; the first one writes the names."""
         texts = {name: repr(float(value)) for name, value in row.items()}
         texts |= {"iteration": str(row["iteration"]), "seconds": f"{row['seconds']:.3f}"}
-        with open(self.metrics, "a", newline="", encoding="utf-8") as file:
+        with named(self.metrics), open(self.metrics, "a", newline="", encoding="utf-8") as file:
             lines = [list(texts)] if file.tell() == 0 else []
             csv.writer(file).writerows([*lines, list(texts.values())])
 
@@ -61,11 +94,20 @@ class RunFolder:
         """What `Session.finish` found."""
         import tomli_w
 
-        self.scores.write_text(tomli_w.dumps(scores), encoding="utf-8")
+        write_text(self.scores, tomli_w.dumps(scores))
 
     def read_scores(self) -> dict[str, Any]:
         """What `write_scores` wrote; nothing before the end of the run."""
-        return tomllib.loads(self.scores.read_text(encoding="utf-8")) if self.scores.is_file() else {}
+        if not self.scores.exists():
+            return {}
+        scores = toml_of(self.scores)
+        if scores.keys() != {"iteration", "test", "baselines"}:
+            raise Failure(f"{self.scores} must hold iteration, test and baselines, not {list(scores)}")
+        for name, value in scores.items():
+            found = {name: value} if name == "iteration" else value
+            if not isinstance(found, dict) or {type(number) for number in found.values()} - {int, float}:
+                raise Failure(f"{self.scores}: {name} = {value!r}: not of numbers")
+        return scores
 
     def columns(self) -> dict[str, list[float]]:
         """The columns of metrics.csv."""
@@ -76,23 +118,48 @@ class RunFolder:
         """Keep what an uninterrupted run would have logged up to `iteration`: drop later rows and an odd last one."""
         names, rows = self._rows()
         kept = [row for row in rows if int(row[0]) <= iteration and (row[0] == "1" or int(row[0]) % log_every == 0)]
-        with open(self.metrics, "w", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerows([names, *kept] if kept else [])
+        text = io.StringIO(newline="")
+        csv.writer(text).writerows([names, *kept] if kept else [])
+        write_text(self.metrics, text.getvalue())
         self.scores.unlink(missing_ok=True)
 
     def _rows(self) -> tuple[list[str], list[list[str]]]:
-        """The names and the complete rows; no file, as before the first row, has none."""
-        if not self.metrics.is_file():
-            return [], []
-        with open(self.metrics, newline="", encoding="utf-8") as file:
-            names, *rows = list(csv.reader(file)) or [[]]
-        return names, [row for row in rows if len(row) == len(names)]
+        """The names and the complete rows, checked; no file, as before the first row, has none."""
+        text = text_of(self.metrics) if self.metrics.exists() else ""
+        text = text[: text.rfind("\n") + 1]  # a process that was killed may leave half a row
+        try:
+            names, *rows = list(csv.reader(io.StringIO(text, newline=""), strict=True)) or [[]]
+        except csv.Error as error:
+            self._damaged(1, str(error))
+        if text and (tuple(names[:COLUMNS]) != OWN or len(set(names)) != len(names)):
+            self._damaged(1, f"begins with the columns {', '.join(names)}, expected {', '.join(OWN)}, ...")
+        last = 0
+        for k, row in enumerate(rows, 2):
+            if len(row) != len(names):
+                self._damaged(k, f"has {len(row)} columns, expected {len(names)}")
+            try:
+                for value in row:
+                    float(value)
+                iteration = int(row[0])
+            except ValueError as error:
+                self._damaged(k, str(error))
+            if not last < iteration < 2**53:
+                self._damaged(k, f"is of iteration {iteration}, after {last}")
+            last = iteration
+        return names, rows
+
+    def _damaged(self, line: int, what: str) -> NoReturn:
+        raise Failure(f"{self.metrics} is damaged: line {line}: {what}")
 
 
-def _free(path: Path) -> Path:
-    """The path itself or the first free one of path-2, path-3, ..."""
-    candidate, k = path, 1
-    while candidate.exists():
-        k += 1
-        candidate = path.with_name(f"{path.name}-{k}")
-    return candidate
+def _new(path: Path) -> Path:
+    """Make the folder, or the first one of path-2, path-3, ... that is not there."""
+    for k in count(1):
+        candidate = path if k == 1 else path.with_name(f"{path.name}-{k}")
+        try:
+            candidate.mkdir(parents=True)
+            return candidate
+        except OSError as error:
+            if not os.path.lexists(candidate):
+                raise Failure(f"{candidate}: {error.strerror or error}") from error
+    raise AssertionError

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence
 
-import isometry
 from isometry import _threads
+from isometry._threads import set_num_threads
 from isometry.cli.build import as_batch, blamed, make_layer, make_task
 from isometry.cli.distributed import Group
 from isometry.cli.errors import UsageError
@@ -27,6 +27,7 @@ from isometry.cli.network import Network
 from isometry.cli.optim import make_optimizers
 from isometry.cli.run_folder import OWN
 from isometry.cli.settings import Settings
+from isometry.metrics.orthogonality_error import orthogonality_error
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Session:
         self.last_is_best = False  # set by `finish`
         self.task = make_task(settings)
         layer = make_layer(settings, self.task.inputs)
-        with blamed(settings, f"--model {settings['model']}"):
+        with blamed(settings, settings.where("model")):
             last_only = getattr(self.task, "last_only", False)
             self.network = Network(layer, self.task.inputs, self.task.outputs, last_only=last_only)
         with blamed(settings, f"--recurrent-optimizer {settings['recurrent_optimizer']}"):
@@ -65,7 +66,7 @@ class Session:
 
     def _rehearse(self) -> None:
         """One batch without an update: what a class of the user's cannot do is said before anything is written."""
-        task, model = f"--task {self.settings['task']}", f"--model {self.settings['model']}"
+        task, model = self.settings.where("task"), self.settings.where("model")
         with blamed(self.settings, f"{task}: draw"):
             x, target = as_batch(self.task.draw(np.random.default_rng(self.settings["seed"])))
         rank, axes = (2, "(N") if isinstance(x, PackedSequence) else (3, "(T, B")
@@ -83,9 +84,9 @@ class Session:
         if not isinstance(loss, Tensor) or loss.dim() or not loss.requires_grad:
             raise UsageError(f"{task}: loss must give a differentiable tensor of shape ()")
         with blamed(self.settings, f"{task}: score"):
-            taken = _new(self._scores("score", values.detach(), target), OWN)
+            self.scored = _new(self._scores("score", values.detach(), target), OWN)
         with blamed(self.settings, f"{task}: evaluate"):
-            self.held_out = _new(self._scores("evaluate", self.network), (*OWN, *taken))
+            self.held_out = _new(self._scores("evaluate", self.network), (*OWN, *self.scored))
             if hasattr(self.task, "best") and (self.task.best[0] not in self.held_out or len(self.task.best) != 2):
                 raise ValueError(f"best must be a score of evaluate and min or max, not {self.task.best!r}")
         if ":" in self.settings["task"]:  # those with a name work, and their test data may be large
@@ -197,7 +198,7 @@ class Session:
         matrices = [layer.recurrent_matrix(*place) for place in places]
         if not all(torch.isfinite(w).all() for w in matrices):
             return float("nan")
-        return max(float(isometry.orthogonality_error(w.numpy(force=True))) for w in matrices)
+        return max(float(orthogonality_error(w.numpy(force=True))) for w in matrices)
 
     @torch.no_grad()
     def _scores(self, method: str, *arguments: Any) -> dict[str, float]:
@@ -219,7 +220,7 @@ def prepared(threads: int) -> Iterator[None]:
     before, chosen = torch.get_num_threads(), _threads._chosen
     flushed = bool(np.float64(5e-324) * 1.0 == 0.0)
     torch.set_num_threads(threads)
-    isometry.set_num_threads(threads)
+    set_num_threads(threads)
     torch.set_flush_denormal(True)
     try:
         yield

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import isometry
-from isometry._threads import MOST
+from isometry._core import __version__
+from isometry._threads import MOST, get_num_threads
 from isometry.cli.errors import UsageError
+from isometry.cli.files import toml_of
 from isometry.cli.optim import ALGORITHMS, OF_MATRICES
 
 TABLES = ("layer", "task_options")  # keywords of the model's and of the task's class
@@ -43,7 +44,7 @@ class Setting:
         if self.among:
             return f"one of {', '.join(self.among)}"
         if self.kind is str:
-            return "text"
+            return "a path"
         noun = "an integer" if self.kind is int else "a finite number"
         return f"{noun} >= {self.least}" if self.most == math.inf else f"{noun} of {self.least}..{self.most}"
 
@@ -59,7 +60,7 @@ class Setting:
         """The value in its type: an integer is a number too, but a bool is neither."""
         if self.kind is float and type(value) is int:
             value = float(value)
-        right = type(value) is self.kind and (not self.among or value in self.among)
+        right = type(value) is self.kind and (not self.among or value in self.among) and value != ""
         if not right or (self.kind is not str and not (math.isfinite(value) and self.least <= value <= self.most)):
             raise UsageError(f"{option} must be {self.expected}, not {value!r}")
         return value
@@ -68,7 +69,7 @@ class Setting:
 def own_threads() -> int:
     """The cores, shared with the other processes that torchrun has started on this machine."""
     together = os.environ["LOCAL_WORLD_SIZE"] if "TORCHELASTIC_RUN_ID" in os.environ else 1
-    return max(1, isometry.get_num_threads() // int(together))
+    return max(1, get_num_threads() // int(together))
 
 
 SETTINGS = {
@@ -115,6 +116,11 @@ class Settings(dict[str, Any]):
         """How the user says this name."""
         return self.origins.get(name, option(name) if name in ("task", "model", *SETTINGS) else f"--set {name}")
 
+    def where(self, kind: str) -> str:
+        """How the user says the task or the model, and its name."""
+        said = self.origins.get(kind, "")
+        return f"{said if ':' in said else f'--{kind}'} {self[kind]}"
+
     def blame(self, error: Exception, where: str) -> UsageError:
         """An error of a constructor or a draw, which begins with an argument's name, in terms of the option for it."""
         word, _, rest = str(error).partition(" ")
@@ -128,7 +134,7 @@ class Settings(dict[str, Any]):
         """The text of config.toml; `read` gives the same table back."""
         import tomli_w
 
-        return tomli_w.dumps({"isometry": isometry.__version__} | {k: v for k, v in self.items() if v is not None})
+        return tomli_w.dumps({"isometry": __version__} | {k: v for k, v in self.items() if v is not None})
 
 
 def option(name: str) -> str:
@@ -138,12 +144,7 @@ def option(name: str) -> str:
 
 def read(path: str | Path) -> dict[str, Any]:
     """The table of a config file, checked for names that mean nothing."""
-    try:
-        table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"--config {path}: {error.strerror or error}") from error
-    except ValueError as error:
-        raise UsageError(f"--config {path} is not a TOML file: {error}") from error
+    table = toml_of(Path(path), UsageError)
     table.pop("isometry", None)
     for name, value in table.items():
         if name not in {"task", "model", *SETTINGS, *TABLES}:
@@ -153,13 +154,28 @@ def read(path: str | Path) -> dict[str, Any]:
     return table
 
 
+def stored(path: Path) -> Settings:
+    """The settings of a run, which its config.toml holds: complete, each of its kind."""
+    settings = Settings(read(path))
+    may_lack = {"batch"} | {name for name, setting in SETTINGS.items() if setting.default is None}
+    for name in ("task", "model", *SETTINGS, *TABLES):
+        settings.origins[name] = f"{path}: {name}"
+        if name in settings and name in SETTINGS:
+            settings[name] = SETTINGS[name].check(settings[name], f"{path}: {name}")
+        elif name not in settings and name not in may_lack:
+            raise UsageError(f"{path}: {name} is missing")
+    for table in TABLES:
+        settings.origins |= {name: f"{path}: {name}" for name in settings[table]}
+    return settings
+
+
 def literal(text: str) -> Any:
     """The value of KEY=VALUE: a TOML value where it reads as one, Python's True or False, else the text itself."""
     if text in ("True", "False"):
         return text == "True"
     try:
         found = tomllib.loads(f"value = {text}")
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return text
     value = found["value"]
     return value if len(found) == 1 and isinstance(value, bool | int | float | str | list) else text

@@ -14,15 +14,17 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 
 from isometry import use_backend
 from isometry.cli.device import left_to_cpu, opened
-from isometry.cli.errors import UsageError
+from isometry.cli.errors import INTERRUPTED, SUCCESS, UsageError
+from isometry.cli.files import write_text
 from isometry.cli.progress import figures
 from isometry.cli.resolve import resolve
 from isometry.cli.run_folder import RunFolder
-from isometry.cli.settings import Settings, option
+from isometry.cli.settings import Settings, option, stored
 
 # Settings that --resume may change. Another number of threads leaves what the kernels of this package compute as it is,
 # but torch's own operations may then round differently; another backend rounds everything differently.
@@ -44,6 +46,7 @@ def run(options: argparse.Namespace) -> int:
     folder = RunFolder(Path(options.resume))
     if not folder.config.is_file():
         raise UsageError(f"--resume: {folder.path} holds no run (no config.toml)")
+    stored(folder.config)
     before, after = resolve({}, folder.config), resolve(vars(options), folder.config)
     for name in before.keys() - CHANGEABLE:
         if before[name] != after[name]:
@@ -55,25 +58,32 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _train(settings: Settings, folder: RunFolder | None, out: str | None) -> int:
-    from isometry.cli import INTERRUPTED, SUCCESS, checkpoint, distributed  # these import torch
+    from isometry.cli import checkpoint, distributed  # these import torch
     from isometry.cli.loop import End, run_session
     from isometry.cli.session import Session, prepared
 
     opened(settings)
-    with distributed.joined() as group, prepared(settings["threads"]), use_backend(settings["backend"]):
+    with (
+        distributed.joined() as group,
+        prepared(settings["threads"]),
+        use_backend(settings["backend"]),
+        ExitStack() as held,
+    ):
+        if folder is not None and group.first:
+            held.enter_context(folder.locked())
         session = Session(settings, group)
         if folder is not None:
             checkpoint.load(folder.checkpoint, session)
         if not group.first:
             return INTERRUPTED if run_session(session, None) is End.INTERRUPTED else SUCCESS
         if folder is None:
-            folder = RunFolder.create(settings.label, out)
+            folder = held.enter_context(RunFolder.create(settings.label, out))
         elif session.iteration >= settings["iterations"]:
             print(f"{folder.path}: {session.iteration} iterations are done; --iterations N goes on to N")
             return SUCCESS
         else:
             folder.rewind(session.iteration, settings["log_every"])
-        folder.config.write_text(settings.as_toml(), encoding="utf-8")
+        write_text(folder.config, settings.as_toml())
         print(f"{folder.path}: {session.parameters:,} parameters", flush=True)
         if settings["backend"] == "gpu" and (note := left_to_cpu(session.network.layer)):
             print(f"{folder.path}: {note}", flush=True)

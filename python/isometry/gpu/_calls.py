@@ -4,19 +4,17 @@ Arithmetic is in the dtype to which NumPy promotes, float32 or complex64. An obj
 applied through its matrix, which the CPU forms.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from isometry import _arrays, _core
+from isometry._objects._declaration import Argument
 from isometry._rules import check, stacks
+from isometry._rules.check import Shape
 from isometry.gpu._array import Array
-
-if TYPE_CHECKING:
-    from isometry.operators._declared import Declared
-    from isometry.operators._operator import Operator
 
 DType = np.dtype[Any]
 Gradients = dict[str, Any]
@@ -38,29 +36,43 @@ class Held(NamedTuple):
         return [True] * len(self.arguments)
 
 
+class Operator(Protocol):
+    """What is used here of an operator of the NumPy face."""
+
+    shape: tuple[int, int]
+    batch_shape: tuple[int, ...]
+    dtype: DType
+
+    def matrix(self, *, backend: str | None = None, check_finite: bool = True) -> Any: ...
+
+    def matrix_vjp(self, ct: Any, *, backend: str | None = None, check_finite: bool = True) -> Gradients: ...
+
+    def _resident(self, dtype: DType, check_finite: bool) -> Held: ...
+
+
 def resident(*arrays: object) -> bool:
     """Whether one of them is on the GPU."""
     return any(type(a) is Array for a in arrays)
 
 
-def apply(operator: "Operator", x: Any, adjoint: bool, check_finite: bool) -> Array:
+def apply(operator: Operator, x: Any, adjoint: bool, check_finite: bool) -> Array:
     """W x or W^H x of rows."""
     x = single("x", x, check_finite)
     dtype = promoted(operator, x)
-    held = on_gpu(operator, dtype, check_finite)
+    held = operator._resident(dtype, check_finite)
     rows = _rows("x", operator, x, adjoint, dtype)
     out = _core.gpu_operator_apply(held.object, held.arguments, rows, adjoint)
     return Array.of(out).reshape((*x.shape[:-1], operator.shape[adjoint]))
 
 
 def apply_vjp(
-    operator: "Operator", name: str, x: Any, ct: Any, adjoint: bool, check_finite: bool
+    operator: Operator, name: str, x: Any, ct: Any, adjoint: bool, check_finite: bool
 ) -> tuple[Gradients, Array]:
     """The gradients of the arguments and of x."""
     x, ct = single(name, x, check_finite), single("ct", ct, check_finite)
     dtype = promoted(operator, x)
     check.field_of_result("ct", ct.dtype.name, dtype.name)
-    held = on_gpu(operator, dtype, check_finite)
+    held = operator._resident(dtype, check_finite)
     rows = _rows(name, operator, x, adjoint, dtype)
     ct_rows = _rows("ct", operator, ct, not adjoint, dtype)
     found = _core.gpu_operator_apply_vjp(held.object, held.arguments, rows, ct_rows, adjoint, held.wanted, True)
@@ -68,20 +80,20 @@ def apply_vjp(
     return held.pull(bars), own_form(x_bar, x.shape, x)
 
 
-def matrix(operator: "Operator", check_finite: bool) -> Array:
+def matrix(operator: Operator, check_finite: bool) -> Array:
     """W."""
-    held = on_gpu(operator, promoted(operator), check_finite)
+    held = operator._resident(promoted(operator), check_finite)
     out = _core.gpu_operator_matrix(held.object, held.arguments)
     return Array.of(out).reshape((*operator.batch_shape, *operator.shape))
 
 
-def matrix_vjp(operator: "Operator", ct: Any, check_finite: bool) -> Gradients:
+def matrix_vjp(operator: Operator, ct: Any, check_finite: bool) -> Gradients:
     """The gradients of the arguments from that of W."""
     ct = single("ct", ct, check_finite)
     dtype = promoted(operator)
     check.exact("ct", ct.shape, (*operator.batch_shape, *operator.shape))
     check.field_of_result("ct", ct.dtype.name, dtype.name)
-    held = on_gpu(operator, dtype, check_finite)
+    held = operator._resident(dtype, check_finite)
     folded = uploaded("ct", ct, dtype).reshape((prod(operator.batch_shape), *operator.shape))
     return held.pull(_core.gpu_operator_matrix_vjp(held.object, held.arguments, None, folded._handle, held.wanted))
 
@@ -101,7 +113,7 @@ def single(name: str, value: Any, check_finite: bool) -> Any:
     return a
 
 
-def promoted(operator: "Operator", *arrays: Any) -> DType:
+def promoted(operator: Operator, *arrays: Any) -> DType:
     """The dtype of a call."""
     _refuse_double("the operator", operator.dtype)
     return _arrays.common(operator.dtype, *arrays)
@@ -130,7 +142,7 @@ def _refuse_double(name: str, dtype: DType) -> None:
         raise TypeError(f"{name} is of {dtype.name}; {text}")
 
 
-def _rows(name: str, operator: "Operator", x: Any, adjoint: bool, dtype: DType) -> Any:
+def _rows(name: str, operator: Operator, x: Any, adjoint: bool, dtype: DType) -> Any:
     """Rows (..., n) as (nb, k, n), by handle."""
     fold = stacks.plan(operator.batch_shape, x.shape, operator.shape[not adjoint], name)
     if fold.full != x.shape[:-1] or fold.perm is not None:
@@ -144,15 +156,10 @@ def _rows(name: str, operator: "Operator", x: Any, adjoint: bool, dtype: DType) 
 # ---------------------------------------------------------------- operators
 
 
-def on_gpu(operator: "Operator", dtype: DType, check_finite: bool) -> Held:
-    """The operator on the GPU: its arguments where the object has kernels there, else its matrix."""
-    from isometry.operators._declared import Declared
-
-    if isinstance(operator, Declared) and operator._declaration.stem in _core.gpu_objects():
-        return _declared(operator, dtype, check_finite)
-    local = operator._local()
+def by_matrix(local: Operator, dtype: DType, check_finite: bool) -> Held:
+    """An operator on arrays of the CPU, by its matrix on the GPU."""
     w = local.matrix(backend="cpu", check_finite=check_finite)
-    folded = uploaded("matrix", w, dtype).reshape((prod(operator.batch_shape), *operator.shape))
+    folded = uploaded("matrix", w, dtype).reshape((prod(local.batch_shape), *local.shape))
 
     def pull(bars: list[Any]) -> Gradients:
         ct = _arrays.gradient(Array.of(bars[0]).download().reshape(w.shape), w.shape, w.dtype)
@@ -168,10 +175,12 @@ def _sent(grads: Any) -> Any:
     return [_sent(grad) for grad in grads] if isinstance(grads, list) else Array(grads)
 
 
-def _declared(operator: "Declared", dtype: DType, check_finite: bool) -> Held:
-    batch = operator.batch_shape
+def by_object(
+    stem: str, arguments: Sequence[Argument], arrays: Sequence[Any], batch: Shape, dtype: DType, check_finite: bool
+) -> Held:
+    """An object that has kernels on the GPU, by its arguments."""
     given: list[Any] = []
-    for argument, a in zip(operator._flat, operator._arrays, strict=True):
+    for argument, a in zip(arguments, arrays, strict=True):
         if a is None:
             given.append(None)
             continue
@@ -190,8 +199,8 @@ def _declared(operator: "Declared", dtype: DType, check_finite: bool) -> Held:
     def pull(bars: list[Any]) -> Gradients:
         return {
             argument.name: own_form(bar, (*batch, *bar.shape[len(bar.shape) - argument.rank :]), own)
-            for argument, own, bar in zip(operator._flat, operator._arrays, bars, strict=True)
+            for argument, own, bar in zip(arguments, arrays, bars, strict=True)
             if bar is not None and own is not None and argument.trained
         }
 
-    return Held(operator._declaration.stem, tuple(given), pull)
+    return Held(stem, tuple(given), pull)

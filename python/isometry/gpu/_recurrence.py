@@ -1,29 +1,40 @@
 """The recurrence where an array is on the GPU."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from isometry import _arrays, _core
 from isometry.gpu._array import Array
-from isometry.gpu._calls import Held, on_gpu, own_form, uploaded
-
-if TYPE_CHECKING:
-    from isometry.recurrence import Checked
+from isometry.gpu._calls import DType, Held, own_form, uploaded
 
 _NAMES = ("x", "input_weight", "h0", "bias", "activation_bias")
 
 
-def recurrence(call: "Checked", given: Mapping[str, Any]) -> Array:
+class Call(NamedTuple):
+    """A call whose arguments were checked, apart from its arrays."""
+
+    transition: Held
+    shape: tuple[int, int, int]  # of the states
+    dtype: DType  # of the states
+    activation: str
+    slope: float
+    on_input: bool
+    lengths: Any
+    reverse: bool
+
+
+def recurrence(call: Call, given: Mapping[str, Any]) -> Array:
     """The states, (T, B, n)."""
-    _, w, sequence = _sent(call, given)
+    w, sequence = _sent(call, given)
     return Array.of(_core.gpu_recurrence(w, sequence))
 
 
-def recurrence_vjp(call: "Checked", given: Mapping[str, Any], states: Any, ct: Any) -> dict[str, Any]:
+def recurrence_vjp(call: Call, given: Mapping[str, Any], states: Any, ct: Any) -> dict[str, Any]:
     """The gradients of the transition's arguments and of all arrays given."""
-    held, w, sequence = _sent(call, given)
+    w, sequence = _sent(call, given)
+    held = call.transition
     wanted = [True, *(given[name] is not None for name in _NAMES)]
     states, ct = (uploaded(name, a, call.dtype)._handle for name, a in (("states", states), ("ct", ct)))
     w_bar, *bars = _core.gpu_recurrence_vjp(w, sequence, states, ct, wanted)
@@ -37,10 +48,9 @@ def recurrence_vjp(call: "Checked", given: Mapping[str, Any], states: Any, ct: A
     return {"transition": grads, **own}
 
 
-def _sent(call: "Checked", given: Mapping[str, Any]) -> tuple[Held, Any, tuple[Any, ...]]:
-    """The transition on the GPU, its matrix, and the other arguments as the extension takes them."""
+def _sent(call: Call, given: Mapping[str, Any]) -> tuple[Any, tuple[Any, ...]]:
+    """The matrix of the transition, and the other arguments as the extension takes them."""
     _, batch, n = call.shape
-    held = on_gpu(call.transition, call.dtype, call.check_finite)
     arrays = dict(given)
     if arrays["h0"] is not None and type(arrays["h0"]) is not Array:
         arrays["h0"] = np.broadcast_to(arrays["h0"], (batch, n))
@@ -48,15 +58,14 @@ def _sent(call: "Checked", given: Mapping[str, Any]) -> tuple[Held, Any, tuple[A
     handles = {
         name: None if a is None else uploaded(name, a, real.get(name, call.dtype))._handle for name, a in arrays.items()
     }
-    w = _core.gpu_operator_matrix(held.object, held.arguments).reshape([n, n])
-    setting = call.options
+    w = _core.gpu_operator_matrix(call.transition.object, call.transition.arguments).reshape([n, n])
     sequence = (
         *(handles[name] for name in ("x", "input_weight", "h0", "bias")),
-        setting.activation,
+        call.activation,
         handles["activation_bias"],
-        float(setting.slope),
-        setting.activation_on == "input",
+        call.slope,
+        call.on_input,
         call.lengths,
-        setting.reverse,
+        call.reverse,
     )
-    return held, w, sequence
+    return w, sequence

@@ -106,6 +106,9 @@ class Adjoint(Immutable):
         return self.operator._pull_matrices(None if w is None else _transposed(w), _transposed(w_bar), place)
 
 
+Operator._transpose = Adjoint
+
+
 def _transposed(w: Array) -> Array:
     """W^H of each matrix, in C order."""
     turned = np.ascontiguousarray(w.swapaxes(-1, -2))

@@ -176,6 +176,9 @@ class Composition(Immutable):
         return {"operators": [first._pull_matrices(w_first, w_bar, place), *grads[::-1]]}
 
 
+Operator._product = Composition
+
+
 def _conjugate(a: Array) -> Array:
     return a.conj() if a.dtype.kind == "c" else a
 

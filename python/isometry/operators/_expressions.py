@@ -1,6 +1,6 @@
-"""Operators in expressions on NumPy arrays: calls, products, transposes, conversions, SciPy's protocol."""
+"""Operators in expressions on NumPy arrays: calls, products with arrays, conversions, SciPy's protocol."""
 
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -8,10 +8,6 @@ from numpy.typing import ArrayLike, DTypeLike
 from isometry._arrays import Array, taken
 from isometry._rules import check_expression
 from isometry._rules.expression import Expression
-
-if TYPE_CHECKING:
-    from isometry.operators._composition import Composition
-    from isometry.operators._operator import Operator
 
 
 class Expressions(Expression):
@@ -35,20 +31,6 @@ class Expressions(Expression):
 
     # -------------------------------------------------------- products
 
-    @overload
-    def __matmul__(self, other: "Operator") -> "Composition": ...  # type: ignore[overload-overlap]
-
-    @overload
-    def __matmul__(self, other: ArrayLike) -> Array: ...
-
-    def __matmul__(self, other: Any) -> Any:
-        """The product with another operator, or with columns by the rule of numpy.matmul."""
-        if isinstance(other, Expression):
-            from isometry.operators._composition import Composition
-
-            return Composition(self, other)  # type: ignore[arg-type]
-        return self._on_columns(other, False)
-
     def __rmatmul__(self, other: ArrayLike) -> Array:
         """The product of rows with W by the rule of numpy.matmul."""
         # x W = (W^H x^H)^H: rows through the adjoint, conjugated before and after where W is complex.
@@ -67,38 +49,6 @@ class Expressions(Expression):
             return self._apply(x, adjoint, None, True)
         rows = np.ascontiguousarray(x.swapaxes(-1, -2))  # copied once, here
         return np.ascontiguousarray(self._apply(rows, adjoint, None, True, True).swapaxes(-1, -2))
-
-    # -------------------------------------------------------- transposes
-
-    @property
-    def H(self) -> "Operator":
-        """The conjugate transpose W^H, an operator itself; ``op.H.H is op``.
-
-        Examples
-        --------
-        >>> import numpy as np, isometry as iso
-        >>> iso.Dense(np.array([[1.0, 2.0j]])).H.matrix()
-        array([[1.-0.j],
-               [0.-2.j]])
-        """
-        from isometry.operators._adjoint import Adjoint
-
-        return Adjoint(self)  # type: ignore[arg-type]
-
-    @property
-    def T(self) -> "Operator":
-        """The transpose of a real operator, an operator itself; AttributeError for a complex one, which has `H`.
-
-        Examples
-        --------
-        >>> import numpy as np, isometry as iso
-        >>> iso.Dense(np.array([[1.0, 2.0]])).T.matrix()
-        array([[1.],
-               [2.]])
-        """
-        if self.dtype.kind == "c":
-            check_expression.no_transpose(type(self).__name__, self.dtype.name)
-        return self.H
 
     # -------------------------------------------------------- conversions
 

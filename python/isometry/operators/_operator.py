@@ -5,7 +5,7 @@ Broadcasting, promotion, finiteness and the shape of each gradient are decided h
 (`_declared`).
 """
 
-from typing import Any
+from typing import Any, ClassVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -63,6 +63,10 @@ class Operator(Expressions):
 
     __slots__ = ("batch_shape", "dtype", "shape")
 
+    # The classes of `op1 @ op2` and `op.H`, which set them.
+    _product: ClassVar[type[Any]]
+    _transpose: ClassVar[type[Any]]
+
     shape: tuple[int, int]
     batch_shape: Shape
     dtype: DType
@@ -111,6 +115,10 @@ class Operator(Expressions):
 
     # -------------------------------------------------------- hooks: arrays of the GPU
 
+    def _resident(self, dtype: DType, check_finite: bool) -> _calls.Held:
+        """The operator on the GPU: by its matrix, which the CPU forms."""
+        return _calls.by_matrix(self._local(), dtype, check_finite)
+
     def _apply_resident(self, x: Any, adjoint: bool, check_finite: bool) -> Any:
         return _calls.apply(self, x, adjoint, check_finite)
 
@@ -120,6 +128,38 @@ class Operator(Expressions):
     def _local(self) -> "Operator":
         """The operator on arrays of the CPU."""
         return self
+
+    # -------------------------------------------------------- expressions that make operators
+
+    @overload
+    def __matmul__(self, other: Expression) -> "Operator": ...  # type: ignore[overload-overlap]
+
+    @overload
+    def __matmul__(self, other: ArrayLike) -> Array: ...
+
+    def __matmul__(self, other: Any) -> Any:
+        """The product with another operator, or with columns by the rule of numpy.matmul."""
+        return self._product(self, other) if isinstance(other, Expression) else self._on_columns(other, False)
+
+    @property
+    def H(self) -> "Operator":
+        """The conjugate transpose W^H, an operator itself; ``op.H.H is op``.
+
+        Examples
+        --------
+        >>> import numpy as np, isometry as iso
+        >>> iso.Dense(np.array([[1.0, 2.0j]])).H.matrix()
+        array([[1.-0.j],
+               [0.-2.j]])
+        """
+        return self._transpose(self)
+
+    @property
+    def T(self) -> "Operator":
+        """The transpose of a real operator, the same as `H`; AttributeError for a complex one."""
+        if self.dtype.kind == "c":
+            check_expression.no_transpose(type(self).__name__, self.dtype.name)
+        return self.H
 
     # -------------------------------------------------------- methods
 
@@ -160,26 +200,7 @@ class Operator(Expressions):
     def apply_adjoint(self, x: ArrayLike, *, backend: str | None = None, check_finite: bool = True) -> Array:
         """Apply the conjugate transpose to every vector of x: W^H x.
 
-        Parameters
-        ----------
-        x
-            Vectors in the last axis, shape (..., n_out). The leading axes broadcast against `batch_shape`.
-        backend
-            "cpu" or "gpu"; None: that of `use_backend`.
-        check_finite
-            Refuse NaN and infinity in x and in the arrays held by the operator.
-
-        Returns
-        -------
-        numpy.ndarray
-            Shape (..., n_in), a new array of the promoted dtype.
-
-        Raises
-        ------
-        ValueError
-            If the shapes do not fit, or for NaN or infinity under `check_finite`.
-        TypeError
-            If x is of a dtype that is not served.
+        Parameters, errors and cost are those of `apply`, with n_out and n_in exchanged.
 
         Examples
         --------

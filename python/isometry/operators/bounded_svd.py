@@ -15,7 +15,7 @@ __all__ = ["BoundedSvd"]
 class BoundedSvd(Declared, declaration=BOUNDED_SVD):
     """A matrix whose singular values lie within a margin around 1: W = U diag(sigma) V^H.
 
-    sigma_i = 1 + margin tanh(p_i / 2) = 2 margin (sigmoid(p_i) - 1/2) + 1. These are the singular values if U and V
+    sigma_i = 1 + margin tanh(p_i / 2) = (1 - margin) + 2 margin sigmoid(p_i). These are the singular values if U and V
     have orthonormal columns, which the operator takes as they are. With margin 0, or p = 0, W is then orthogonal or
     unitary.
 

@@ -7,7 +7,8 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from isometry import _core
 from isometry._arrays import FLOAT64, Array, finite, ready, real_type, stacked, taken, taken_real
-from isometry._objects._skew import real_upper
+from isometry._objects._skew import half_turn, real_upper
+from isometry._objects._skew import rotvec as check_rotvec
 from isometry._objects.cayley import CAYLEY, FROM_MATRIX, not_skew
 from isometry._objects.cayley import negative_ones as split
 from isometry._rules import check, tolerance
@@ -27,7 +28,7 @@ class Cayley(Declared, declaration=CAYLEY):
     ----------
     upper
         The strict upper triangle of A, row by row: A[0, 1], A[0, 2], ..., A[1, 2], ...; shape (*, n(n-1)/2), real or
-        complex.
+        complex. An array of shape (3, 3) is a stack of three rotations of R^3, not one A: see `from_skew`.
     diagonal
         Real, shape (*, n): A[j, j] = i diagonal[j]. For a complex `upper` only.
     signs
@@ -260,3 +261,44 @@ class Cayley(Declared, declaration=CAYLEY):
         if a.dtype.kind != "c":
             return cls(upper)
         return cls(upper, diagonal=np.diagonal(a, axis1=-2, axis2=-1).imag.copy())
+
+    @classmethod
+    def from_rotvec(cls, rotvec: ArrayLike, *, check_finite: bool = True) -> "Cayley":
+        """The rotation of R^3 about the axis r by the angle |r|, right-handed.
+
+        Parameters
+        ----------
+        rotvec
+            r, shape (*, 3), real.
+        check_finite
+            Reject NaN and infinity in rotvec.
+
+        Returns
+        -------
+        Cayley
+            Without a last factor, of A x = -tan(|r| / 2) / |r| r cross x, the Rodrigues parameters: the same W as that
+            of `Exponential.from_rotvec`.
+
+        Raises
+        ------
+        ValueError
+            If the last axis of rotvec has other than 3 elements, or |r| is an odd multiple of pi to rounding.
+        TypeError
+            If rotvec is complex or of an unsupported dtype.
+
+        Examples
+        --------
+        >>> import numpy as np, isometry as iso
+        >>> iso.Cayley.from_rotvec([0, 0, np.pi / 2]).apply([1.0, 0.0, 0.0]).round(12) + 0.0
+        array([0., 1., 0.])
+        """
+        r = taken("rotvec", rotvec)
+        check_rotvec(r.shape, r.dtype.name)
+        if check.flag("check_finite", check_finite):
+            finite("rotvec", r)
+        angle = np.hypot(np.hypot(r[..., :1], r[..., 1:2]), r[..., 2:])
+        half = angle / 2
+        if (np.abs(np.cos(half)) <= np.finfo(r.dtype).eps * angle).any():
+            half_turn()
+        r = r * np.divide(np.tan(half), angle, out=np.full_like(angle, 0.5), where=angle > 0)
+        return cls(np.stack((r[..., 2], -r[..., 1], r[..., 0]), -1))

@@ -14,18 +14,34 @@ Path_ = str | PathLike[str]
 LARGEST = 1e6  # sample of a floating-point file, whose full scale is 1
 
 
-def contents(path: Path_) -> bytes:
-    """The bytes of a regular file that is not empty; a device or a pipe might never end."""
+def regular(path: Path_) -> Path:
+    """The path of a regular file, or of none; a device or a pipe might never end."""
     try:
         file = Path(path)
     except TypeError:
         check.kind("path", "a path", path)
     if file.exists() and not file.is_file():
         wrong(path, "is not a regular file")
-    data = file.read_bytes()
+    return file
+
+
+def contents(path: Path_) -> bytes:
+    """The bytes of a regular file that is not empty."""
+    data = regular(path).read_bytes()
     if not data:
         wrong(path, "is empty")
     return data
+
+
+def decoded(path: Path_, data: bytes) -> str:
+    """The bytes of the file as text."""
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        wrong(path, f"is not text in UTF-8: {error.reason} at byte {error.start}")
+    if "\0" in text:
+        wrong(path, f"is not text: it has a zero byte at character {text.index(chr(0))}")
+    return text
 
 
 def wrong(path: Path_, what: str) -> NoReturn:
@@ -35,7 +51,8 @@ def wrong(path: Path_, what: str) -> NoReturn:
 
 def mono(path: Path_, samples: Array, channels: int) -> Array:
     """The mean of the channels, float64 (N,), of samples that change channel first."""
-    wide = samples.astype(np.float64)
+    with np.errstate(invalid="ignore"):  # a signalling NaN
+        wide = samples.astype(np.float64)
     if not (np.abs(wide) <= LARGEST).all():  # NaN compares false
         wrong(path, f"has a sample that is not a number of at most {LARGEST:g} in units of full scale")
     mean: Array = wide.reshape(-1, channels).mean(axis=1)

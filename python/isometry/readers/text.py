@@ -1,6 +1,6 @@
 """Text in UTF-8."""
 
-from isometry.readers._file import Path_, contents, wrong
+from isometry.readers._file import Path_, contents, decoded, wrong
 
 __all__ = ["read_text"]
 
@@ -34,13 +34,7 @@ def read_text(path: Path_) -> str:
     >>> read_text(path)
     'one\\ntwo'
     """
-    data = contents(path)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        wrong(path, f"is not text in UTF-8: {error.reason} at byte {error.start}")
-    if "\0" in text:
-        wrong(path, f"is not text: it has a zero byte at character {text.index(chr(0))}")
+    text = decoded(path, contents(path))
     if not text:
         wrong(path, "holds a byte order mark and nothing else")
     return text.replace("\r\n", "\n").replace("\r", "\n")

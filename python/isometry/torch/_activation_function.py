@@ -17,7 +17,7 @@ def activated(z: Tensor, bias: Tensor | None, name: str, slope: float) -> Tensor
     """phi(z) for z of shape (..., n), by the kernel."""
     n = z.shape[-1]
     out, f = room(z.shape, z.dtype, -1, n)
-    _core.activate(array(z, -1, n), name, *arrays((bias,)), slope, f, threads())
+    _core.activate(array(z, -1, n), name, arrays((bias,))[0], slope, f, threads())
     return out
 
 
@@ -42,5 +42,6 @@ class Activate(Function):
             return (*formula_vjp(formula, (z, bias), wanted, ct), None, None)
         z_bar, rows_bar = room(z.shape, z.dtype, -1, n)
         (own_bar,), (b_bar,) = rooms(wanted[1:], (bias,))
-        _core.activate_vjp(array(z, -1, n), name, *arrays((bias,)), slope, array(ct, -1, n), rows_bar, b_bar, threads())
+        own = arrays((bias,))[0]
+        _core.activate_vjp(array(z, -1, n), name, own, slope, array(ct, -1, n), rows_bar, b_bar, threads())
         return z_bar, own_bar, None, None

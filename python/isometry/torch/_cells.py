@@ -67,7 +67,7 @@ def _affine_backward(given: Given, out: Results, cts: Results, bars: Bars, at: P
     _core.recurrence_vjp(given.stem, given.own, _affine(given), out.states, cts.states, bars.own, bars.arrays, at)
 
 
-def _gru(given: Given) -> Any:
+def _gru(given: Given) -> tuple[Any, Any]:
     (*arrays, own_bias), (after,) = given.arrays, given.law.settings
     activation, slope, _ = given.law
     sequence = (*arrays, bool(after), activation, own_bias, slope, given.lengths, given.reverse)
@@ -75,11 +75,13 @@ def _gru(given: Given) -> Any:
 
 
 def _gru_forward(given: Given, out: Results, at: Place) -> None:
-    _core.gru(*_gru(given), out.states, out.saved, at)  # type: ignore[arg-type]
+    sequence, transition = _gru(given)
+    _core.gru(sequence, transition, out.states, out.saved, at)  # type: ignore[arg-type]
 
 
 def _gru_backward(given: Given, out: Results, cts: Results, bars: Bars, at: Place) -> None:
-    _core.gru_vjp(*_gru(given), out.states, out.saved, cts.states, bars.arrays, bars.own, at)  # type: ignore[arg-type]
+    sequence, transition = _gru(given)
+    _core.gru_vjp(sequence, transition, out.states, out.saved, cts.states, bars.arrays, bars.own, at)  # type: ignore[arg-type]
 
 
 def _rum(given: Given) -> Any:

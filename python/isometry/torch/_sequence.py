@@ -11,9 +11,9 @@ from torch import Tensor
 from .._cells._declaration import OWN_BIAS
 from .._rules import check, check_recurrence
 from ._cells import CELLS
-from ._function import COMPLEX_OF, distinct, dtype_name
+from ._function import COMPLEX_OF, distinct, dtype_name, place
 from ._mode import GRAPH, KERNEL, RECORDED, mode, symbolic, visible, wanted
-from ._sequence_function import Call, Recurrence, forward, graph, place
+from ._sequence_function import Call, Recurrence, forward, graph
 from .formulas.sequence import states as by_formula
 from .operators._functions import trained
 from .operators._operator import Operator, real_tensor, tensor
@@ -89,7 +89,9 @@ def _computed(
     call: Call, transition: Operator | None, tensors: tuple[Tensor | None, ...], lengths: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:
     """The states and the memory, longest sequence first."""
-    x, own, steps = tensors[0], (), None
+    x, *rest = tensors
+    own: Sequence[Tensor | None] = ()
+    steps = None
     assert x is not None
     if transition is not None:
         gated = not call.declaration.operator
@@ -105,15 +107,15 @@ def _computed(
     elif how is GRAPH:
         asked = (*wanted(tensors), *trained(call.stem, wanted(own)))
         if True not in asked:
-            states, last, *_ = graph(call, False, tensors, own, lengths)
-            return states, last if memory else None
+            states, after, *_ = graph(call, False, tensors, own, lengths)
+            return states, after if memory else None
         found = Recurrence.apply(call, asked, len(tensors), lengths, *distinct(*tensors, *own))
     else:
         weight = own[0] if own else None
         if steps is not None and transition is not None:
             weight = transition.matrix(backend=call.backend).to(x.dtype)
-        states, *rest = by_formula(CELLS[call.cell].formula, call.law, lengths, call.reverse, weight, *tensors)
-        return states, rest[0] if rest else None
+        states, *last = by_formula(CELLS[call.cell].formula, call.law, lengths, call.reverse, weight, x, *rest)
+        return states, last[0] if last else None
     return found if memory else (found, None)
 
 

@@ -165,8 +165,8 @@ def _forward(
         if _through_matrix(call, tensors, own, at):
             _core.operator_matrix(stem, arrays(own), w, False, at)
             call, own = call._replace(stem="dense"), (weight,)
-    states, memory, saved = filled(forward(call, tensors, own, lengths, saving, at))
-    return states, memory, saved, *filled([weight]), marked(at)
+    states, memory, saved, formed = filled([*forward(call, tensors, own, lengths, saving, at), weight])
+    return states, memory, saved, formed, marked(at)
 
 
 @_forward.register_fake
@@ -281,4 +281,5 @@ def _formula_vjp(
         return states(CELLS[call.cell].formula, call.law, lengths, call.reverse, weight, *given[:count])
 
     outs = [i for i, ct in enumerate(cts) if ct is not None]
-    return formula_vjp(lambda *given: tuple([found(*given)[i] for i in outs]), given, wanted, tuple(cts[i] for i in outs))
+    asked = tuple([ct for ct in cts if ct is not None])
+    return formula_vjp(lambda *given: tuple([found(*given)[i] for i in outs]), given, wanted, asked)

@@ -7,7 +7,10 @@ from torch import Tensor
 
 from .._rules import check, check_stiefel
 from ._function import dtype_name
+from ._mode import visible
 from .operators._operator import tensor
+from .operators.cayley import Cayley
+from .operators.dense import Dense
 
 
 def cayley_step(w: Tensor, gradient: Tensor, rate: float) -> Tensor:
@@ -34,6 +37,8 @@ def cayley_step(w: Tensor, gradient: Tensor, rate: float) -> Tensor:
     ------
     ValueError
         If w is not square, the shapes differ, or rate is negative or not a finite number.
+        On the CPU also if rate is so large that I + rate/2 A is numerically singular: rate/2 ||A|| above 4.5e15 for a
+        singular A, as every real one of odd n is.
     TypeError
         If the dtypes differ, except for a real gradient of a complex w.
 
@@ -58,10 +63,26 @@ def cayley_step(w: Tensor, gradient: Tensor, rate: float) -> Tensor:
     return moved(w, gradient, rate)
 
 
-def moved(w: Tensor, gradient: Tensor, rate: float) -> Tensor:
-    """W + D with (I + r/2 A) D = -r A W: the rounding of a short step is as short."""
-    half = gradient @ w.mH
-    half = (rate / 2) * (half - half.mH)
+def moved(w: Tensor, gradient: Tensor, rate: float, name: str = "rate") -> Tensor:
+    """Q W, Q = (I + H)^{-1} (I - H), H = rate/2 A, computed as W + (Q - I) W; errors call the rate by its name.
+
+    On the CPU by the package's kernels, whose bits depend neither on threads nor on layout.
+    """
+    half = product(w, gradient.mH)
+    half = (rate / 2) * (half.mH - half)
+    if visible(w, gradient, half) and not half.isfinite().all() and w.isfinite().all() and gradient.isfinite().all():
+        check_stiefel.too_long(name)
+    operator = Cayley.from_skew(half)
+    try:
+        q = operator.matrix()
+    except ValueError:
+        check_stiefel.too_long(name)
+    # Q - I = -(I + Q) H: the rounding of a short step is as short. A long one would magnify that of Q.
+    short = half.detach().abs().sum(-2).amax(-1)[..., None, None] <= 1
     eye = torch.eye(w.shape[-1], dtype=w.dtype, device=w.device)
-    step: Tensor = torch.linalg.solve_ex(eye + half, -2 * (half @ w))[0]
-    return w + step
+    return w + product(torch.where(short, -(half + product(q, half)), q - eye), w)
+
+
+def product(a: Tensor, b: Tensor) -> Tensor:
+    """A B for stacks of matrices, on the CPU by the package's kernel."""
+    return Dense(a)._act(b.mT, False, None, True).mT

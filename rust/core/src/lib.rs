@@ -1,7 +1,7 @@
 //! Orthogonal and unitary transformations as fast, differentiable building blocks: all the arithmetic of Isometry.
 //!
-//! Data flows one way: array, operator, kernel, result. [`scalar`] defines the four number types, [`operator`] the
-//! operator trait; each folder of [`operators`] is one operator, [`activation`] the nonlinearities, [`recurrence`] the
+//! Data flows one way: array, operator, kernel, result. [`scalar`] defines the four number types, [`operator`] and
+//! [`cpu`] the operator traits; each folder of [`operators`] is one operator, [`activation`] the nonlinearities, [`recurrence`] the
 //! loop over time, [`kernels`] their shared parts, [`parallel`] the threads.
 //!
 //! A row is a vector in the last axis; `apply` is c = W x for every row. Gradients: for a real loss L the gradient with
@@ -11,6 +11,7 @@ pub mod activation;
 pub mod argument;
 pub mod batch;
 pub mod budget;
+pub mod cpu;
 pub mod error;
 pub mod kernels;
 pub mod openmp;
@@ -20,12 +21,16 @@ pub mod parallel;
 pub mod recurrence;
 pub mod rows;
 pub mod scratch;
+pub mod side;
 pub mod sizes;
 #[cfg(test)]
 mod testing;
+pub mod transition;
 
 pub use budget::Budget;
+pub use cpu::Cpu;
 pub use error::{Error, Result};
 pub use isometry_kernels::scalar;
-pub use operator::{Cpu, Operator, Saves, Side};
+pub use operator::{Operator, Saves};
 pub use rows::Rows;
+pub use side::Side;

@@ -2,6 +2,7 @@
 
 use crate::device::{Context, Memory};
 use isometry_core::error::{Error, Result};
+use isometry_core::scalar::Scalar;
 use isometry_core::sizes::{check_len, size};
 use std::sync::Arc;
 
@@ -38,8 +39,8 @@ pub struct Array {
 }
 
 impl Array {
-    /// Uninitialised room.
-    pub fn room(context: &Arc<Context>, kind: Kind, shape: &[usize]) -> Result<Self> {
+    /// Room that a call has yet to write: it may hold numbers of earlier calls.
+    pub(crate) fn room(context: &Arc<Context>, kind: Kind, shape: &[usize]) -> Result<Self> {
         let bytes = size("array", &[size("array", shape)?, kind.bytes()])?;
         Ok(Array { memory: Arc::new(context.memory(bytes)?), shape: shape.to_vec(), kind })
     }
@@ -54,7 +55,7 @@ impl Array {
 
     /// Waits for what was submitted, and copies the numbers.
     pub fn download(&self) -> Result<Vec<f32>> {
-        let mut numbers = vec![0.0; self.len() * self.kind.parts()];
+        let mut numbers = zeros(self.len() * self.kind.parts())?;
         self.download_into(&mut numbers)?;
         Ok(numbers)
     }
@@ -123,4 +124,13 @@ impl Array {
         }
         Ok(())
     }
+}
+
+/// Zeros in memory of the host.
+pub(crate) fn zeros<T: Scalar>(len: usize) -> Result<Vec<T>> {
+    let mut zeros = Vec::new();
+    let lack = |_| Error::OutOfMemory { bytes: len.saturating_mul(size_of::<T>()) };
+    zeros.try_reserve_exact(len).map_err(lack)?;
+    zeros.resize(len, T::zero());
+    Ok(zeros)
 }

@@ -2,23 +2,40 @@
 //!
 //! Single precision, real and complex. An [`Array`] is memory of the device with a shape; functions of the objects take and
 //! return arrays, record dispatches and submit them without waiting, so that a chain of calls copies nothing. The kernels are the
-//! `.wgsl` files beside the Rust that dispatches them; what they bind stands in the shader alone ([`shader`]).
+//! `.wgsl` files beside the Rust that dispatches them; what they bind stands in the shader alone (`shader`).
+//!
+//! Shaders run without wgpu's guard against endless loops, and on memory that is not cleared. So only this crate chooses them, and
+//! the arrays and sizes that they get: a shader of the caller's own, or an array that no call has written, is out of reach.
+//!
+//! ```compile_fail,E0603
+//! use isometry_gpu::shader::Shader;
+//! ```
+//! ```compile_fail,E0603
+//! use isometry_gpu::product::Product;
+//! ```
+//! ```compile_fail,E0603
+//! use isometry_gpu::device::Record;
+//! ```
+//! ```compile_fail,E0624
+//! # use isometry_gpu::{Array, Kind, device::context};
+//! let room = Array::room(&context().unwrap(), Kind::Real, &[256]);
+//! ```
 
 pub mod activation;
 mod array;
-pub mod cayley;
+mod cayley;
 pub mod combine;
-pub mod dense;
+mod dense;
 pub mod device;
 pub mod hosted;
-pub mod householder;
-pub mod last;
+mod householder;
+mod last;
 pub mod objects;
 pub mod operator;
-pub mod product;
+mod product;
 pub mod recurrence;
 mod rows;
-pub mod shader;
+mod shader;
 #[cfg(test)]
 mod testing;
 

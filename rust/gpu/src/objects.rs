@@ -6,9 +6,9 @@ use crate::dense::Dense;
 use crate::householder::Householder;
 use crate::last::Last;
 use crate::operator::Operator;
+use isometry_core::Cpu;
 use isometry_core::argument;
 use isometry_core::error::{Error, Result};
-use isometry_core::operator::Cpu;
 use isometry_core::operators::householder::crowd;
 use isometry_core::scalar::Scalar;
 use isometry_core::sizes::packed_size;
@@ -17,7 +17,7 @@ use isometry_core::sizes::packed_size;
 pub const OBJECTS: &[&str] = &["cayley", "dense", "householder"];
 
 /// Whether the kernels are accurate for the arguments of an operator of the core.
-pub fn holds<T: Scalar>(object: &str, operator: &dyn Cpu<T>) -> bool {
+pub fn holds<T: Scalar>(object: &str, operator: &dyn Cpu<T>) -> Result<bool> {
     match (object, operator.argument(0), operator.argument(1)) {
         ("cayley", argument::Array::Own(upper), diagonal) => {
             let diagonal = if let argument::Array::Real(diagonal) = diagonal { Some(diagonal) } else { None };
@@ -25,9 +25,9 @@ pub fn holds<T: Scalar>(object: &str, operator: &dyn Cpu<T>) -> bool {
         }
         ("householder", argument::Array::Own(vectors), _) => {
             let n = operator.shape().0;
-            vectors.len() <= operator.batch() * n * crowd(n)
+            Ok(vectors.len() <= operator.batch() * n * crowd(n))
         }
-        _ => true,
+        _ => Ok(true),
     }
 }
 
@@ -59,5 +59,53 @@ pub fn view<'a>(object: &str, given: &[Option<&'a Array>]) -> Result<Box<dyn Ope
             Ok(Box::new(Householder::new(vectors, last)?))
         }
         _ => Err(Error::value("object", format!("{object} has no kernels on the GPU"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Kind;
+    use crate::testing::{device, numbers, sent};
+    use isometry_core::operator::Side;
+
+    /// A matrix of other rows would be read beyond its end, where numbers of earlier calls are.
+    #[test]
+    fn matrices_of_another_size_are_refused_by_every_object() {
+        let Some(context) = device() else { return };
+        let array = |kind: Kind, shape: &[usize]| {
+            sent(&context, kind, shape, &numbers(kind, shape.iter().product(), 1))
+        };
+        let given = [("cayley", vec![2, 6]), ("dense", vec![2, 4, 4]), ("householder", vec![2, 4, 3])];
+        assert_eq!(given.each_ref().map(|(object, _)| *object), OBJECTS);
+        for (object, shape) in given {
+            let own = array(Kind::Real, &shape);
+            let arguments = [Some(&own), None, None, None];
+            let operator = view(object, &arguments).unwrap();
+            let right = array(Kind::Real, &[2, 4, 4]);
+            operator.matrix_vjp(Some(&right), &right, &[true, false, false, false]).unwrap();
+            let wrong = [&[2, 1, 4][..], &[2, 5, 4], &[2, 4, 3], &[1, 4, 4], &[2, 16]];
+            for wrong in
+                wrong.map(|shape| array(Kind::Real, shape)).iter().chain([&array(Kind::Complex, &[2, 4, 4])])
+            {
+                for (w, ct) in [(None, wrong), (Some(wrong), &right)] {
+                    let found = operator.matrix_vjp(w, ct, &[true, false, false, false]);
+                    assert!(found.is_err(), "{object} {:?}", wrong.shape());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn empty_arrays_of_any_size_take_no_time() {
+        let Some(context) = device() else { return };
+        let many = 1 << 55;
+        for (w, x) in [([many, 0, 0], [many, 0, 0]), ([1, 0, 0], [1, many, 0]), ([1, 4, 0], [1, 0, 0])] {
+            let [w, x] = [w, x].map(|shape| Array::upload(&context, Kind::Real, &shape, &[]).unwrap());
+            let operator = Dense::new(&w).unwrap();
+            let out = operator.apply(&x, Side::Forward).unwrap();
+            assert!(out.is_empty());
+            assert!(operator.apply_vjp(&x, &out, Side::Forward, &[true], true).is_ok());
+        }
     }
 }

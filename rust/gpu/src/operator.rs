@@ -6,11 +6,12 @@
 use crate::device::{Context, Record};
 use crate::product::{Operand, Product};
 use crate::{Array, Kind};
+use isometry_core::Side;
 use isometry_core::error::{Error, Result};
-use isometry_core::operator::Side;
 use std::sync::Arc;
 
-/// A batch of linear operators on the device. A borrowed view made per call, its sizes checked when it was made.
+/// A batch of linear operators on the device. A borrowed view made per call, its sizes checked when it was made. Only this crate
+/// implements it: what records dispatches takes a `Record`, which no other crate can name.
 pub trait Operator {
     /// The device.
     fn context(&self) -> &Arc<Context>;
@@ -24,7 +25,8 @@ pub trait Operator {
     /// W, (batch, n_out, n_in), written by a call that is being recorded.
     fn record_matrix(&self, record: &mut Record) -> Result<Array>;
 
-    /// The gradients of the arguments that are wanted, from that of W. `w` is W, which is formed anew where it is needed but absent.
+    /// The gradients of the arguments that are wanted, from that of W. `w` is W, which is formed anew where it is needed but absent;
+    /// both have been checked.
     fn record_matrix_vjp(
         &self,
         record: &mut Record,
@@ -72,6 +74,9 @@ pub trait Operator {
 
     /// The gradients from that of W, in one submission.
     fn matrix_vjp(&self, w: Option<&Array>, ct: &Array, wanted: &[bool]) -> Result<Vec<Option<Array>>> {
+        let (batch, shape) = (self.batch(), self.shape());
+        w.map_or(Ok(()), |w| check_matrices("w", w, self.kind(), batch, shape))?;
+        check_matrices("ct", ct, self.kind(), batch, shape)?;
         submitted(self.context(), |record| self.record_matrix_vjp(record, w, ct, wanted))
     }
 
@@ -125,6 +130,21 @@ pub(crate) fn check_rows(name: &'static str, x: &Array, kind: Kind, batch: usize
     let expected = || format!("({batch}, rows, {n}) of {kind:?} numbers");
     fits.then_some(())
         .ok_or_else(|| Error::shape(name, expected(), format!("{:?} of {:?} numbers", x.shape(), x.kind())))
+}
+
+/// Refuses matrices of another size or of other numbers.
+fn check_matrices(
+    name: &'static str,
+    w: &Array,
+    kind: Kind,
+    batch: usize,
+    (p, q): (usize, usize),
+) -> Result<()> {
+    check_rows(name, w, kind, batch, q)?;
+    if w.shape()[1] == p {
+        return Ok(());
+    }
+    Err(Error::shape(name, format!("({batch}, {p}, {q})"), format!("{:?}", w.shape())))
 }
 
 /// x W^T or x conj(W) for W (batch, p, q).

@@ -10,12 +10,21 @@
 //! |ah_k| is smallest: a rotation by pi. If a or b is zero, or n = 1, ah = w = 0, so that R = I. Both have no gradient.
 //! NaN gives NaN.
 //!
+//! In the plane, n = 2, nothing is ill-conditioned before that: where v cancels, w is J (bh - ah) normalised, J = [[0, -1], [1, 0]],
+//! which is w up to its sign, and R and the gradients do not depend on the sign.
+//!
 //! Gradient of y = R x with cotangent g, from the two reflections; the sums over all rows are
 //!
 //! ```text
 //! p = H(ah) x,  q = H(w) g,  alpha = 2 ah.x,  beta = 2 ah.q,  gamma = 2 w.p,  delta = 2 w.g,
 //! s = -alpha q - beta x + alpha beta ah,    t = -gamma g - delta p + gamma delta w,    v_bar = t / ||v||,
 //! a_bar = (I - ah ah^T) (s + v_bar) / ||a||,    b_bar = (I - bh bh^T) v_bar / ||b||,    x_bar = R^T g.
+//! ```
+//!
+//! For n = 2 the angle of w is the mean of those of ah and bh, so that ||v|| drops out:
+//!
+//! ```text
+//! tau = t.Jw / 2,    a_bar = (s.J ah + tau) J ah / ||a||,    b_bar = tau J bh / ||b||.
 //! ```
 //!
 //! Four kernels in this order: [`Frame`] once per pair, [`Turn`] or [`Pull`] for its rows, [`Vectors`] for the gradients of a and b.
@@ -228,6 +237,8 @@ impl<R: Real> Kernel<R> for Frame<R> {
                 }
                 return;
             };
+            let plane = n == 2;
+            let across = if plane { [*ah.add(1) - *w.add(1), *w - *ah] } else { [zero; 2] };
             combined::<S>(n, w, (one, ah), (zero, ah), w);
             let [[square], _] = dots::<S, 1>(n, [w, w], [w]);
             let length = Float::sqrt(square);
@@ -243,6 +254,9 @@ impl<R: Real> Kernel<R> for Frame<R> {
                 *w.add(k) += one;
                 let [[square], _] = dots::<S, 1>(n, [w, w], [w]);
                 scaled::<S>(n, one / Float::sqrt(square), w, w);
+            } else if plane && square < R::of(2.0) {
+                let length = Float::sqrt(across[0] * across[0] + across[1] * across[1]);
+                (*w, *w.add(1)) = (across[0] / length, across[1] / length);
             } else {
                 scaled::<S>(n, one / length, w, w);
             }
@@ -343,6 +357,22 @@ impl<R: Real> Kernel<R> for Vectors<R> {
                 for bar in [self.start_bar, self.end_bar] {
                     for i in 0..if bar.is_null() { 0 } else { n } {
                         *bar.add(i) = zero;
+                    }
+                }
+                return;
+            }
+            if n == 2 {
+                let two = R::of(2.0);
+                // x.Ju
+                let turned = |u: [R; 2], x: *const R| u[0] * *x.add(1) - u[1] * *x;
+                let (ah, w, overlap) = ([*ah, *ah.add(1)], [*w, *w.add(1)], *numbers);
+                let bh = [two * overlap * w[0] - ah[0], two * overlap * w[1] - ah[1]];
+                let tau = turned(w, v_bar) / two;
+                for (bar, u, f) in
+                    [(self.start_bar, ah, a * (turned(ah, sum) + tau)), (self.end_bar, bh, b * tau)]
+                {
+                    if !bar.is_null() {
+                        (*bar, *bar.add(1)) = (-f * u[1], f * u[0]);
                     }
                 }
                 return;

@@ -1,12 +1,11 @@
 //! `activate*`: nonlinearities on rows.
 
-use crate::arrays::{Input, Number, Output, read, write};
+use crate::arrays::{Input, Output, read, write};
 use crate::error::exception;
 use crate::{by_kind, gate};
 use isometry_core::activation::{self, Activation};
 use pyo3::prelude::*;
 
-type Array<'a, 'py> = &'a Bound<'py, PyAny>;
 type Optional<'py> = Option<Bound<'py, PyAny>>;
 
 /// The nonlinearity of this name.
@@ -25,21 +24,15 @@ pub fn activate<'py>(
     out: Bound<'py, PyAny>,
     threads: usize,
 ) -> PyResult<()> {
-    fn call<'py, T: Number>(
-        py: Python<'py>,
-        (z, out): (Array<'_, 'py>, Array<'_, 'py>),
-        activation: Activation,
-        bias: &Optional<'py>,
-        threads: usize,
-    ) -> PyResult<()> {
-        let z = Input::<T>::new("z", z)?;
+    by_kind!("z", &z, T => {
+        let z = Input::<T>::new("z", &z)?;
         let [rows, n] = z.sizes("z")?;
+        let activation = parse(name, slope)?;
         let bias = bias.as_ref().map(|bias| Input::new("bias", bias)).transpose()?;
-        let mut out = Output::shaped("out", out, &[rows, n])?;
+        let mut out = Output::shaped("out", &out, &[rows, n])?;
         let (z, bias, out) = (z.slice(), read(&bias), out.slice());
         gate::run(py, move || activation::activate(z, rows, n, activation, bias, out, threads))
-    }
-    by_kind!("z", &z, call(py, (&z, &out), parse(name, slope)?, &bias, threads))
+    })
 }
 
 /// Gradients of z and of the bias from the cotangent of phi(z).
@@ -55,25 +48,19 @@ pub fn activate_vjp<'py>(
     bias_bar: Optional<'py>,
     threads: usize,
 ) -> PyResult<()> {
-    fn call<'py, T: Number>(
-        py: Python<'py>,
-        (z, ct, z_bar): (Array<'_, 'py>, Array<'_, 'py>, Array<'_, 'py>),
-        activation: Activation,
-        (bias, bias_bar): (&Optional<'py>, &Optional<'py>),
-        threads: usize,
-    ) -> PyResult<()> {
-        let z = Input::<T>::new("z", z)?;
+    by_kind!("z", &z, T => {
+        let z = Input::<T>::new("z", &z)?;
         let [rows, n] = z.sizes("z")?;
-        let bias = bias.as_ref().map(|bias| Input::<T::Real>::new("bias", bias)).transpose()?;
-        let ct = Input::shaped("ct", ct, &[rows, n])?;
-        let mut z_bar = Output::shaped("z_bar", z_bar, &[rows, n])?;
-        let units: Vec<usize> = bias.as_ref().map_or(vec![], |bias| bias.shape().to_vec());
-        let mut bias_bar = Output::optional("bias_bar", bias_bar.as_ref(), &units)?;
+        let activation = parse(name, slope)?;
+        let bias = bias.as_ref().map(|bias| Input::new("bias", bias)).transpose()?;
+        let ct = Input::shaped("ct", &ct, &[rows, n])?;
+        let mut z_bar = Output::shaped("z_bar", &z_bar, &[rows, n])?;
+        let units = bias.as_ref().map_or(&[][..], Input::shape);
+        let mut bias_bar = Output::optional("bias_bar", bias_bar.as_ref(), units)?;
         let (z, bias, ct, z_bar, bias_bar) =
             (z.slice(), read(&bias), ct.slice(), z_bar.slice(), write(&mut bias_bar));
         gate::run(py, move || {
             activation::activate_vjp(z, rows, n, activation, bias, ct, z_bar, bias_bar, threads)
         })
-    }
-    by_kind!("z", &z, call(py, (&z, &ct, &z_bar), parse(name, slope)?, (&bias, &bias_bar), threads))
+    })
 }

@@ -1,9 +1,12 @@
 //! NumPy arrays and tensors <-> slices. An argument must be C-contiguous, aligned and of the call's element type, else
 //! the call raises. If the shape starts with a batch axis, an array without it is a batch of one.
 
-use crate::tensors::{Tensor, tensor};
+use crate::error::exception;
+use crate::tensors::{self, Tensor, tensor};
 use isometry_core::scalar::{Scalar, c32, c64};
 use isometry_core::sizes::work;
+use isometry_core::{Error, Result};
+use numpy::npyffi::{PY_ARRAY_API, npy_intp};
 use numpy::{Element, PyReadonlyArrayDyn, PyReadwriteArrayDyn, PyUntypedArray, PyUntypedArrayMethods, dtype};
 use numpy::{PyArrayDescrMethods, PyArrayDyn, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -49,8 +52,8 @@ pub enum Kind {
 pub fn kind(argument: &str, array: &Bound<'_, PyAny>) -> PyResult<Kind> {
     let expected = "float32, float64, complex64 or complex128";
     let Ok(untyped) = array.cast::<PyUntypedArray>() else {
-        return match tensor(argument, array)? {
-            Some(Tensor { kind: Some(kind), .. }) if kind != Kind::I64 => Ok(kind),
+        return match tensors::kind(argument, array)? {
+            Some(Some(kind)) if kind != Kind::I64 => Ok(kind),
             Some(_) => Err(PyTypeError::new_err(format!("{argument}: expected a tensor of {expected}"))),
             None => Err(PyTypeError::new_err(format!(
                 "{argument}: expected a NumPy array, got {}",
@@ -72,19 +75,39 @@ pub fn kind(argument: &str, array: &Bound<'_, PyAny>) -> PyResult<Kind> {
     }
 }
 
-/// Calls `$f::<T>(...)` with the element type of `$array` (named `$argument`).
+/// Runs `$body`, in which `$T` is the element type of `$array` (named `$argument`).
 #[macro_export]
 macro_rules! by_kind {
-    ($argument:literal, $array:expr, $f:ident ( $($arg:expr),* $(,)? )) => {
+    ($argument:literal, $array:expr, $T:ident => $body:block) => {
         match $crate::arrays::kind($argument, $array)? {
-            $crate::arrays::Kind::F32 => $f::<f32>($($arg),*),
-            $crate::arrays::Kind::F64 => $f::<f64>($($arg),*),
-            $crate::arrays::Kind::C32 => $f::<isometry_core::scalar::c32>($($arg),*),
-            $crate::arrays::Kind::C64 => $f::<isometry_core::scalar::c64>($($arg),*),
+            $crate::arrays::Kind::F32 => $crate::arrays::with!($T, f32, $body),
+            $crate::arrays::Kind::F64 => $crate::arrays::with!($T, f64, $body),
+            $crate::arrays::Kind::C32 => $crate::arrays::with!($T, isometry_core::scalar::c32, $body),
+            $crate::arrays::Kind::C64 => $crate::arrays::with!($T, isometry_core::scalar::c64, $body),
             $crate::arrays::Kind::I64 => Err($crate::arrays::integers($argument)),
         }
     };
 }
+
+/// [`by_kind`] for calls of real numbers.
+#[macro_export]
+macro_rules! by_real {
+    ($argument:literal, $array:expr, $T:ident => $body:block) => {
+        match $crate::arrays::kind($argument, $array)? {
+            $crate::arrays::Kind::F32 => $crate::arrays::with!($T, f32, $body),
+            $crate::arrays::Kind::F64 => $crate::arrays::with!($T, f64, $body),
+            _ => Err(pyo3::exceptions::PyTypeError::new_err(concat!($argument, ": expected real numbers"))),
+        }
+    };
+}
+
+macro_rules! with {
+    ($T:ident, $type:ty, $body:block) => {{
+        type $T = $type;
+        $body
+    }};
+}
+pub(crate) use with;
 
 /// Integers decide no element type.
 pub fn integers(argument: &str) -> PyErr {
@@ -113,7 +136,7 @@ pub fn layout(argument: &str) -> PyErr {
 }
 
 /// The address of a tensor of the right element type.
-fn address<T: Typed>(argument: &str, tensor: &Tensor) -> PyResult<*mut T> {
+fn address<T: Typed>(argument: &str, tensor: &Tensor<'_>) -> PyResult<*mut T> {
     if tensor.kind != Some(T::KIND) {
         return Err(PyTypeError::new_err(format!("{argument}: expected a tensor of {}", T::NAME)));
     }
@@ -139,7 +162,7 @@ pub struct Input<'py, T: Element> {
 #[expect(dead_code, reason = "held, never looked at")]
 enum Held<'py, A> {
     Array(A),
-    Tensor(Bound<'py, PyAny>),
+    Storage(Bound<'py, PyAny>),
 }
 
 impl<'py, T: Typed> Input<'py, T> {
@@ -147,7 +170,7 @@ impl<'py, T: Typed> Input<'py, T> {
     pub fn new(argument: &str, array: &Bound<'py, PyAny>) -> PyResult<Self> {
         if let Some(tensor) = tensor(argument, array)? {
             let data = address::<T>(argument, &tensor)?;
-            return Ok(Input { data, shape: tensor.shape, _array: Held::Tensor(array.clone()) });
+            return Ok(Input { data, shape: tensor.shape, _array: Held::Storage(tensor.storage) });
         }
         let typed = typed::<T>(argument, array)?;
         if !typed.is_c_contiguous() {
@@ -160,15 +183,15 @@ impl<'py, T: Typed> Input<'py, T> {
     }
 
     /// Borrows the array and checks its shape.
-    pub fn shaped(argument: &str, array: &Bound<'py, PyAny>, shape: &[usize]) -> PyResult<Self> {
+    pub fn shaped(argument: &'static str, array: &Bound<'py, PyAny>, shape: &[usize]) -> PyResult<Self> {
         let input = Self::new(argument, array)?;
-        expect(argument, input.shape(), shape)?;
+        fits(argument, input.shape(), shape).map_err(exception)?;
         Ok(input)
     }
 
     /// [`Input::shaped`] of an argument that may be None.
     pub fn optional(
-        argument: &str,
+        argument: &'static str,
         array: Option<&Bound<'py, PyAny>>,
         shape: &[usize],
     ) -> PyResult<Option<Self>> {
@@ -198,7 +221,8 @@ impl<T: Element> Input<'_, T> {
 
     /// The elements in C order.
     pub fn slice(&self) -> &[T] {
-        // SAFETY: contiguity and alignment were checked when the array was borrowed, and it is still held.
+        // SAFETY: contiguity and alignment were checked when the array was borrowed, and it, or the storage of the tensor, is
+        // still held.
         unsafe { std::slice::from_raw_parts(self.data, work(&self.shape)) }
     }
 }
@@ -206,33 +230,37 @@ impl<T: Element> Input<'_, T> {
 /// An array that the call overwrites.
 pub struct Output<'py, T: Element> {
     data: *mut T,
-    len: usize,
+    shape: Vec<usize>,
     _array: Held<'py, PyReadwriteArrayDyn<'py, T>>,
 }
 
 impl<'py, T: Typed> Output<'py, T> {
-    /// Borrows the array for writing and checks its shape.
-    pub fn shaped(argument: &str, array: &Bound<'py, PyAny>, shape: &[usize]) -> PyResult<Self> {
-        let len = work(shape);
+    /// Borrows the array for writing.
+    pub fn new(argument: &str, array: &Bound<'py, PyAny>) -> PyResult<Self> {
         if let Some(tensor) = tensor(argument, array)? {
-            expect(argument, &tensor.shape, shape)?;
             let data = address::<T>(argument, &tensor)?;
-            return Ok(Output { data, len, _array: Held::Tensor(array.clone()) });
+            return Ok(Output { data, shape: tensor.shape, _array: Held::Storage(tensor.storage) });
         }
         let typed = typed::<T>(argument, array)?;
-        expect(argument, typed.shape(), shape)?;
         if !typed.is_c_contiguous() {
             return Err(layout(argument));
         }
         let mut output =
             typed.try_readwrite().map_err(|error| PyValueError::new_err(format!("{argument}: {error}")))?;
         let data = output.as_slice_mut().map_err(|_| layout(argument))?.as_mut_ptr();
-        Ok(Output { data, len, _array: Held::Array(output) })
+        Ok(Output { data, shape: typed.shape().to_vec(), _array: Held::Array(output) })
+    }
+
+    /// Borrows the array and checks its shape.
+    pub fn shaped(argument: &'static str, array: &Bound<'py, PyAny>, shape: &[usize]) -> PyResult<Self> {
+        let output = Self::new(argument, array)?;
+        fits(argument, &output.shape, shape).map_err(exception)?;
+        Ok(output)
     }
 
     /// [`Output::shaped`] of an argument that may be None, for a gradient that is not requested.
     pub fn optional(
-        argument: &str,
+        argument: &'static str,
         array: Option<&Bound<'py, PyAny>>,
         shape: &[usize],
     ) -> PyResult<Option<Self>> {
@@ -243,21 +271,37 @@ impl<'py, T: Typed> Output<'py, T> {
 impl<T: Element> Output<'_, T> {
     /// The elements in C order.
     pub fn slice(&mut self) -> &mut [T] {
+        self.parts().0
+    }
+
+    /// The elements in C order, and the sizes of the axes.
+    pub fn parts(&mut self) -> (&mut [T], &[usize]) {
         // SAFETY: as for an input; NumPy's borrow excludes other accesses, for a tensor the caller of the extension
         // guarantees it.
-        unsafe { std::slice::from_raw_parts_mut(self.data, self.len) }
+        (unsafe { std::slice::from_raw_parts_mut(self.data, work(&self.shape)) }, &self.shape)
+    }
+}
+
+/// An array whose elements are not set, as NumPy's own `empty`.
+pub fn empty<'py, T: Element>(py: Python<'py>, shape: &[usize]) -> PyResult<Bound<'py, PyAny>> {
+    let mut sizes =
+        shape.iter().map(|&size| npy_intp::try_from(size)).collect::<std::result::Result<Vec<_>, _>>()?;
+    // SAFETY: as many sizes as axes; the call takes over the reference to the dtype.
+    unsafe {
+        let dtype = dtype::<T>(py).into_dtype_ptr();
+        let array = PY_ARRAY_API.PyArray_Empty(py, sizes.len() as i32, sizes.as_mut_ptr(), dtype, 0);
+        Bound::from_owned_ptr_or_err(py, array)
     }
 }
 
 /// Whether every number of the array is finite.
 #[pyfunction]
 pub fn all_finite(array: Bound<'_, PyAny>) -> PyResult<bool> {
-    fn call<T: Number>(array: &Bound<'_, PyAny>) -> PyResult<bool> {
-        let input = Input::<T>::new("array", array)?;
+    by_kind!("array", &array, T => {
+        let input = Input::<T>::new("array", &array)?;
         let numbers = input.slice();
         crate::gate::run(array.py(), || Ok(isometry_core::scalar::all_finite(numbers)))
-    }
-    by_kind!("array", &array, call(&array))
+    })
 }
 
 /// The slice of an optional input.
@@ -270,10 +314,10 @@ pub fn write<'a, T: Element>(output: &'a mut Option<Output<'_, T>>) -> Option<&'
     output.as_mut().map(Output::slice)
 }
 
-fn expect(argument: &str, found: &[usize], expected: &[usize]) -> PyResult<()> {
+/// Refuses another shape than the expected one; if that starts with a batch of one, the axis may be missing.
+pub fn fits(argument: &'static str, found: &[usize], expected: &[usize]) -> Result<()> {
     if found == expected || (expected.first() == Some(&1) && found == &expected[1..]) {
-        Ok(())
-    } else {
-        Err(PyValueError::new_err(format!("{argument}: expected shape {expected:?}, got {found:?}")))
+        return Ok(());
     }
+    Err(Error::shape(argument, format!("shape {expected:?}"), format!("{found:?}")))
 }

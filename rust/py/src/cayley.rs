@@ -1,13 +1,12 @@
 //! `cayley_from_matrix`; the rest goes by [`crate::operator`].
 
-use crate::arrays::{Input, Number, Output, write};
+use crate::arrays::{Input, Output, write};
 use crate::error::exception;
 use crate::{by_kind, gate};
 use isometry_core::operators::cayley;
 use isometry_core::sizes::{size, triangles};
 use pyo3::prelude::*;
 
-type Array<'a, 'py> = &'a Bound<'py, PyAny>;
 type Optional<'py> = Option<Bound<'py, PyAny>>;
 
 /// The skew matrices of given orthogonal or unitary ones; the last factor is chosen or given.
@@ -21,24 +20,16 @@ pub fn cayley_from_matrix<'py>(
     diagonal: Optional<'py>,
     tol: f64,
 ) -> PyResult<()> {
-    fn call<'py, T: Number>(
-        py: Python<'py>,
-        w: Array<'_, 'py>,
-        (last, choose): (Array<'_, 'py>, bool),
-        upper: Array<'_, 'py>,
-        diagonal: &Optional<'py>,
-        tol: f64,
-    ) -> PyResult<()> {
-        let w = Input::<T>::new("w", w)?;
+    by_kind!("w", &w, T => {
+        let w = Input::<T>::new("w", &w)?;
         let [batch, n, _] = w.sizes("w")?;
         let packed = size("upper", &triangles(1, n)).map_err(exception)?;
-        let mut last = Output::shaped("last", last, &[batch, n])?;
-        let mut upper = Output::shaped("upper", upper, &[batch, packed])?;
+        let mut last = Output::shaped("last", &last, &[batch, n])?;
+        let mut upper = Output::shaped("upper", &upper, &[batch, packed])?;
         let mut diagonal = Output::optional("diagonal", diagonal.as_ref(), &[batch, n])?;
         let (w, last, upper, diagonal) = (w.slice(), last.slice(), upper.slice(), write(&mut diagonal));
         gate::run_interruptible(py, move |cancel| {
             cayley::from_matrix(w, last, choose, upper, diagonal, (batch, n), tol, 1, cancel)
         })
-    }
-    by_kind!("w", &w, call(py, &w, (&last, choose), &upper, &diagonal, tol))
+    })
 }

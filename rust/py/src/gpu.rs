@@ -1,16 +1,16 @@
 //! `gpu_*`: the same calls on arrays of the device, by handle. The Python faces upload and download.
 
 use crate::activation::parse;
-use crate::arrays::{Input, Kind, Number, kind};
+use crate::arrays::{Input, Kind, Number, Output, empty, kind};
 use crate::error::exception;
 use crate::gate::run;
-use crate::sequence::counts;
+use crate::sequence::{Lengths, counts};
 use isometry_core::scalar::{Scalar, c32, parts, parts_mut};
 use isometry_core::{Result, Side};
 use isometry_gpu::combine::combine;
 use isometry_gpu::device::{adapters, context, reset};
 use isometry_gpu::{Array, objects, recurrence};
-use numpy::{Element, PyArray1, PyArrayMethods, PyReadonlyArray1};
+use numpy::Element;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -32,12 +32,18 @@ fn downloaded<'py, T: Number + Scalar<Real = f32> + Element>(
     py: Python<'py>,
     array: &Array,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let numbers = run(py, || {
-        let mut numbers = vec![T::zero(); array.len()];
-        array.download_into(parts_mut(&mut numbers))?;
-        Ok(numbers)
-    })?;
-    Ok(PyArray1::from_vec(py, numbers).reshape(array.shape().to_vec())?.into_any())
+    let out = empty::<T>(py, array.shape())?;
+    let mut to = Output::<T>::new("out", &out)?;
+    let numbers = parts_mut(to.slice());
+    run(py, || array.download_into(numbers))?;
+    Ok(out)
+}
+
+/// The items, one by one: extraction of a Vec would allocate by the length that an object only claims.
+fn listed<'py, T: for<'a> FromPyObject<'a, 'py, Error = PyErr>>(
+    items: &Bound<'py, PyAny>,
+) -> PyResult<Vec<T>> {
+    items.try_iter()?.map(|item| item?.extract()).collect()
 }
 
 #[pymethods]
@@ -61,8 +67,8 @@ impl GpuArray {
     }
 
     /// The same numbers in another shape.
-    fn reshape(&self, shape: Vec<usize>) -> PyResult<Self> {
-        self.0.reshaped(&shape).map(GpuArray).map_err(exception)
+    fn reshape(&self, shape: &Bound<'_, PyAny>) -> PyResult<Self> {
+        self.0.reshaped(&listed(shape)?).map(GpuArray).map_err(exception)
     }
 
     /// Sizes of its axes.
@@ -171,8 +177,9 @@ pub fn gpu_operator_matrix_vjp(
     arguments: &Bound<'_, PyTuple>,
     w: Option<&GpuArray>,
     ct: &GpuArray,
-    wanted: Vec<bool>,
+    wanted: &Bound<'_, PyAny>,
 ) -> PyResult<Vec<Option<GpuArray>>> {
+    let wanted = listed(wanted)?;
     on(py, object, &held(arguments)?, |operator| operator.matrix_vjp(w.map(|w| &w.0), &ct.0, &wanted))
         .map(handles)
 }
@@ -199,9 +206,10 @@ pub fn gpu_operator_apply_vjp(
     x: &GpuArray,
     ct: &GpuArray,
     adjoint: bool,
-    wanted: Vec<bool>,
+    wanted: &Bound<'_, PyAny>,
     x_wanted: bool,
 ) -> PyResult<(Vec<Option<GpuArray>>, Option<GpuArray>)> {
+    let wanted = listed(wanted)?;
     let pulled = on(py, object, &held(arguments)?, |operator| {
         operator.apply_vjp(&x.0, &ct.0, side(adjoint), &wanted, x_wanted)
     })?;
@@ -218,7 +226,7 @@ type Sequence<'py> = (
     Option<Bound<'py, GpuArray>>,
     f64,
     bool,
-    Option<PyReadonlyArray1<'py, i64>>,
+    Lengths<'py>,
     bool,
 );
 

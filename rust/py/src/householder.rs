@@ -1,11 +1,10 @@
 //! `householder_from_matrix`; the rest goes by [`crate::operator`].
 
-use crate::arrays::{Input, Number, Output};
+use crate::arrays::{Input, Output};
 use crate::{by_kind, gate};
 use isometry_core::operators::householder;
+use isometry_core::scalar::Scalar;
 use pyo3::prelude::*;
-
-type Array<'a, 'py> = &'a Bound<'py, PyAny>;
 
 /// Reflection vectors and last factor of given orthogonal or unitary matrices.
 #[pyfunction]
@@ -16,22 +15,15 @@ pub fn householder_from_matrix<'py>(
     last: Bound<'py, PyAny>,
     tol: f64,
 ) -> PyResult<()> {
-    fn call<'py, T: Number>(
-        py: Python<'py>,
-        w: Array<'_, 'py>,
-        vectors: Array<'_, 'py>,
-        last: Array<'_, 'py>,
-        tol: f64,
-    ) -> PyResult<()> {
-        let w = Input::<T>::new("w", w)?;
+    by_kind!("w", &w, T => {
+        let w = Input::<T>::new("w", &w)?;
         let [batch, n, _] = w.sizes("w")?;
-        let mut vectors = Output::<T>::shaped("vectors", vectors, &[batch, n, n.saturating_sub(1)])?;
-        let own: &[usize] = if T::PARTS == 1 { &[batch] } else { &[batch, n] };
-        let mut last = Output::<T::Real>::shaped("last", last, own)?;
+        let mut vectors = Output::<T>::shaped("vectors", &vectors, &[batch, n, n.saturating_sub(1)])?;
+        let own: &[usize] = if <T as Scalar>::PARTS == 1 { &[batch] } else { &[batch, n] };
+        let mut last = Output::<<T as Scalar>::Real>::shaped("last", &last, own)?;
         let (w, vectors, last) = (w.slice(), vectors.slice(), last.slice());
         gate::run_interruptible(py, move |cancel| {
             householder::from_matrix(w, batch, n, tol, vectors, last, cancel)
         })
-    }
-    by_kind!("w", &w, call(py, &w, &vectors, &last, tol))
+    })
 }

@@ -1,20 +1,17 @@
 //! `operator_*`: every object of the core, by its name and the list of its arguments.
 
-use crate::arrays::{Input, Number, Output};
-use crate::error::exception;
+use crate::arrays::{Input, Number, Output, empty, fits, read, write};
 use crate::place::Place;
 use crate::{by_kind, gate};
-use isometry_core::argument::{Argument, Array, Bar, Given};
+use isometry_core::argument::{Argument, Array, Bar, Given, Kind};
 use isometry_core::operators::{OBJECTS, check_values, view};
 use isometry_core::sizes::{size, work};
-use isometry_core::{Budget, Cpu, Result, Saves, Side};
-use numpy::PyArray1;
+use isometry_core::{Budget, Cpu, Error, Result, Saves, Side};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{IntoPyDict, PyDict, PyModule, PyTuple};
 
 type Any<'a, 'py> = &'a Bound<'py, PyAny>;
-type Optional<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 /// What a forward call saved for the backward; None where nothing was.
 type Saved<'py> = Option<Bound<'py, PyAny>>;
 
@@ -36,7 +33,9 @@ fn nth(arguments: &'static [Argument], i: usize) -> PyResult<&'static Argument> 
 pub fn first<'py>(object: &str, arguments: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
     let list = declared(object)?;
     let of = |real: bool| {
-        let fits = |i: usize| nth(list, i).is_ok_and(|argument| !argument.integer && argument.real == real);
+        let fits = |i: usize| {
+            nth(list, i).is_ok_and(|argument| argument.kind != Kind::Integer && argument.kind.real() == real)
+        };
         arguments.iter().enumerate().find(|(i, array)| !array.is_none() && fits(*i))
     };
     let given = of(false).or_else(|| of(true)).map(|(_, array)| array);
@@ -59,11 +58,11 @@ impl<'py, T: Number> Arguments<'py, T> {
         let arguments = declared(object)?;
         let borrow = |(i, array): (usize, Bound<'py, PyAny>)| {
             let argument = nth(arguments, i)?;
-            Ok(match (array.is_none(), argument.real) {
-                (true, _) => Borrowed::None,
-                _ if argument.integer => Borrowed::Integers(Input::new(argument.name, &array)?),
-                (_, false) => Borrowed::Own(Input::new(argument.name, &array)?),
-                (_, true) => Borrowed::Real(Input::new(argument.name, &array)?),
+            Ok(match argument.kind {
+                _ if array.is_none() => Borrowed::None,
+                Kind::Integer => Borrowed::Integers(Input::new(argument.name, &array)?),
+                kind if kind.real() => Borrowed::Real(Input::new(argument.name, &array)?),
+                _ => Borrowed::Own(Input::new(argument.name, &array)?),
             })
         };
         Ok(Arguments(given.iter().enumerate().map(borrow).collect::<PyResult<_>>()?))
@@ -119,24 +118,47 @@ impl<'py, T: Number> Bars<'py, T> {
     }
 }
 
-/// Room for what a call saves, if it does and is asked to: an array of its own, or its result.
-fn room<'py, T: Number>(
-    py: Python<'py>,
-    save: bool,
-    saves: Result<Saves>,
-    batch: usize,
-    out: Any<'_, 'py>,
-) -> PyResult<(Saved<'py>, Option<Output<'py, T>>)> {
-    match saves.map_err(exception)? {
-        Saves::Result if save => Ok((Some(out.clone()), None)),
-        Saves::Elements(each) if save && each > 0 => {
-            let len = size("saved", &[batch, each]).map_err(exception)?;
-            // SAFETY: an array like NumPy's own `empty`; the call overwrites it.
-            let array = unsafe { PyArray1::<T>::new(py, [len], false) }.into_any();
-            let output = Output::shaped("saved", &array, &[len])?;
-            Ok((Some(array), Some(output)))
+/// What a forward call saved.
+enum Kept {
+    Nothing,
+    Result,
+    Own(Py<PyAny>),
+}
+
+impl Kept {
+    fn array<'py>(self, result: Any<'_, 'py>) -> Saved<'py> {
+        match self {
+            Kept::Nothing => None,
+            Kept::Result => Some(result.clone()),
+            Kept::Own(array) => Some(array.into_bound(result.py())),
         }
-        _ => Ok((None, None)),
+    }
+}
+
+/// Runs `f`, detached from the interpreter, with room for what it saves if it does and is asked to: an array of its own, or its
+/// result.
+fn keeping<T: Number>(
+    save: bool,
+    saves: Saves,
+    batch: usize,
+    f: impl FnOnce(Option<&mut [T]>) -> Result<()>,
+) -> Result<Kept> {
+    match saves {
+        Saves::Result if save => f(None).map(|()| Kept::Result),
+        Saves::Elements(each) if save && each > 0 => {
+            let len = size("saved", &[batch, each])?;
+            let made = Python::attach(|py| {
+                let array = empty::<T>(py, &[len])?;
+                let data = Output::<T>::new("saved", &array)?.slice().as_mut_ptr();
+                Ok((array.unbind(), data))
+            });
+            let lack = |_: PyErr| Error::OutOfMemory { bytes: work(&[len, size_of::<T>()]) };
+            let (array, data) = made.map_err(lack)?;
+            // SAFETY: a new array of so many elements, which nothing else has; `array` keeps it alive.
+            f(Some(unsafe { std::slice::from_raw_parts_mut(data, len) }))?;
+            Ok(Kept::Own(array))
+        }
+        _ => f(None).map(|()| Kept::Nothing),
     }
 }
 
@@ -145,20 +167,18 @@ fn side(adjoint: bool) -> Side {
 }
 
 /// Rows per matrix of an array x (..., features): all its leading axes but that of the batch.
-fn rows<T: Number>(x: &Input<'_, T>, operator: &dyn Cpu<T>, side: Side) -> PyResult<usize> {
-    let (from, _) = operator.features(side);
-    let (shape, batch) = (x.shape(), operator.batch());
+fn rows<T: Number>(shape: &[usize], operator: &dyn Cpu<T>, side: Side) -> Result<usize> {
+    let ((from, _), batch) = (operator.features(side), operator.batch());
     let own = shape.len() > usize::from(batch != 1) && shape.last() == Some(&from);
     if !own || (batch != 1 && shape[0] != batch) {
-        let text = format!("x: expected shape ({batch}, rows, {from}), got {shape:?}");
-        return Err(PyValueError::new_err(text));
+        return Err(Error::shape("x", format!("shape ({batch}, rows, {from})"), format!("{shape:?}")));
     }
     Ok(work(&shape[usize::from(batch != 1)..shape.len() - 1]))
 }
 
 /// The shape of the result of rows x.
-fn mapped<T: Number>(x: &Input<'_, T>, operator: &dyn Cpu<T>, side: Side) -> Vec<usize> {
-    let mut shape = x.shape().to_vec();
+fn mapped<T: Number>(shape: &[usize], operator: &dyn Cpu<T>, side: Side) -> Vec<usize> {
+    let mut shape = shape.to_vec();
     if let Some(last) = shape.last_mut() {
         *last = operator.features(side).1;
     }
@@ -175,25 +195,19 @@ pub fn operator_matrix<'py>(
     save: bool,
     place: Place,
 ) -> PyResult<Saved<'py>> {
-    fn call<'py, T: Number>(
-        py: Python<'py>,
-        object: &str,
-        arguments: &Bound<'py, PyTuple>,
-        to: Any<'_, 'py>,
-        save: bool,
-        place: Place,
-    ) -> PyResult<Saved<'py>> {
-        let arguments = Arguments::<T>::new(object, arguments)?;
-        let given = arguments.given();
-        let operator = place.of(object, view(object, &given)).map_err(exception)?;
-        let (p, q) = operator.shape();
-        let mut out = Output::shaped("out", to, &[operator.batch(), p, q])?;
-        let (saved, mut kept) = room::<T>(py, save, operator.matrix_saves(), operator.batch(), to)?;
-        let (out, kept) = (out.slice(), kept.as_mut().map(Output::slice));
-        gate::run(py, || operator.matrix(out, kept, &Budget::of(place.threads())))?;
-        Ok(saved)
-    }
-    by_kind!("out", &out, call(py, object, &arguments, &out, save, place))
+    by_kind!("out", &out, T => {
+        let arguments = Arguments::<T>::new(object, &arguments)?;
+        let mut w = Output::new("out", &out)?;
+        let (given, (w, shape)) = (arguments.given(), w.parts());
+        let kept = gate::run(py, || {
+            let operator = place.of(object, view(object, &given))?;
+            let (batch, (p, q)) = (operator.batch(), operator.shape());
+            fits("out", shape, &[batch, p, q])?;
+            let budget = Budget::of(place.threads());
+            keeping(save, operator.matrix_saves()?, batch, |kept| operator.matrix(w, kept, &budget))
+        })?;
+        Ok(kept.array(&out))
+    })
 }
 
 /// Gradients of the arguments from the cotangent of the matrices, and from what the forward call saved, if it did.
@@ -207,25 +221,20 @@ pub fn operator_matrix_vjp<'py>(
     bars: Bound<'py, PyTuple>,
     place: Place,
 ) -> PyResult<()> {
-    fn call<'py, T: Number>(
-        py: Python<'py>,
-        object: &str,
-        arguments: &Bound<'py, PyTuple>,
-        (saved, ct): (Optional<'_, 'py>, Any<'_, 'py>),
-        bars: &Bound<'py, PyTuple>,
-        place: Place,
-    ) -> PyResult<()> {
-        let arguments = Arguments::<T>::new(object, arguments)?;
-        let mut bars = Bars::new(object, &arguments, bars)?;
-        let (given, mut bars) = (arguments.given(), bars.view());
-        let operator = place.of(object, view(object, &given)).map_err(exception)?;
-        let (p, q) = operator.shape();
-        let saved = saved.map(|saved| Input::new("saved", saved)).transpose()?;
-        let ct = Input::shaped("ct", ct, &[operator.batch(), p, q])?;
-        let (saved, ct) = (saved.as_ref().map(Input::slice), ct.slice());
-        gate::run(py, || operator.matrix_vjp(saved, ct, &mut bars, &Budget::of(place.threads())))
-    }
-    by_kind!("ct", &ct, call(py, object, &arguments, (saved.as_ref(), &ct), &bars, place))
+    by_kind!("ct", &ct, T => {
+        let arguments = Arguments::<T>::new(object, &arguments)?;
+        let mut bars = Bars::new(object, &arguments, &bars)?;
+        let saved = saved.map(|saved| Input::new("saved", &saved)).transpose()?;
+        let ct = Input::new("ct", &ct)?;
+        let (given, mut bars, saved) = (arguments.given(), bars.view(), read(&saved));
+        let (ct, shape) = (ct.slice(), ct.shape());
+        gate::run(py, || {
+            let operator = place.of(object, view(object, &given))?;
+            let (p, q) = operator.shape();
+            fits("ct", shape, &[operator.batch(), p, q])?;
+            operator.matrix_vjp(saved, ct, &mut bars, &Budget::of(place.threads()))
+        })
+    })
 }
 
 /// W x, or W^H x if `adjoint`, for rows x, and with `save` what the gradient would compute again.
@@ -240,27 +249,21 @@ pub fn operator_apply<'py>(
     save: bool,
     place: Place,
 ) -> PyResult<Saved<'py>> {
-    fn call<'py, T: Number>(
-        py: Python<'py>,
-        object: &str,
-        arguments: &Bound<'py, PyTuple>,
-        (x, to): (Any<'_, 'py>, Any<'_, 'py>),
-        (side, save): (Side, bool),
-        place: Place,
-    ) -> PyResult<Saved<'py>> {
-        let arguments = Arguments::<T>::new(object, arguments)?;
-        let given = arguments.given();
-        let operator = place.of(object, view(object, &given)).map_err(exception)?;
-        let x = Input::new("x", x)?;
-        let rows = rows(&x, &*operator, side)?;
-        let mut out = Output::shaped("out", to, &mapped(&x, &*operator, side))?;
-        let saves = operator.apply_saves(rows, side);
-        let (saved, mut kept) = room::<T>(py, save, saves, operator.batch(), to)?;
-        let (x, out, kept) = (x.slice(), out.slice(), kept.as_mut().map(Output::slice));
-        gate::run(py, || operator.apply(x, rows, side, out, kept, &Budget::of(place.threads())))?;
-        Ok(saved)
-    }
-    by_kind!("x", &x, call(py, object, &arguments, (&x, &out), (side(adjoint), save), place))
+    let side = side(adjoint);
+    by_kind!("x", &x, T => {
+        let arguments = Arguments::<T>::new(object, &arguments)?;
+        let (x, mut c) = (Input::new("x", &x)?, Output::new("out", &out)?);
+        let (given, (c, found)) = (arguments.given(), c.parts());
+        let (x, shape) = (x.slice(), x.shape());
+        let kept = gate::run(py, || {
+            let operator = place.of(object, view(object, &given))?;
+            let rows = rows(shape, &*operator, side)?;
+            fits("out", found, &mapped(shape, &*operator, side))?;
+            let (saves, budget) = (operator.apply_saves(rows, side)?, Budget::of(place.threads()));
+            keeping(save, saves, operator.batch(), |kept| operator.apply(x, rows, side, c, kept, &budget))
+        })?;
+        Ok(kept.array(&out))
+    })
 }
 
 /// Gradients of the arguments and of x from the cotangent of W x (or W^H x), and from what it saved, if it did.
@@ -277,52 +280,52 @@ pub fn operator_apply_vjp<'py>(
     adjoint: bool,
     place: Place,
 ) -> PyResult<()> {
-    fn call<'py, T: Number>(
-        py: Python<'py>,
-        object: &str,
-        arguments: &Bound<'py, PyTuple>,
-        (saved, x, ct): (Optional<'_, 'py>, Any<'_, 'py>, Any<'_, 'py>),
-        (bars, x_bar): (&Bound<'py, PyTuple>, Optional<'_, 'py>),
-        side: Side,
-        place: Place,
-    ) -> PyResult<()> {
-        let arguments = Arguments::<T>::new(object, arguments)?;
-        let mut bars = Bars::new(object, &arguments, bars)?;
-        let (given, mut bars) = (arguments.given(), bars.view());
-        let operator = place.of(object, view(object, &given)).map_err(exception)?;
-        let x = Input::new("x", x)?;
-        let rows = rows(&x, &*operator, side)?;
-        let saved = saved.map(|saved| Input::new("saved", saved)).transpose()?;
-        let ct = Input::shaped("ct", ct, &mapped(&x, &*operator, side))?;
-        let mut x_bar = x_bar.map(|x_bar| Output::shaped("x_bar", x_bar, x.shape())).transpose()?;
-        let (saved, x, ct) = (saved.as_ref().map(Input::slice), x.slice(), ct.slice());
-        let x_bar = x_bar.as_mut().map(Output::slice);
-        let budget = Budget::of(place.threads());
-        gate::run(py, || operator.apply_vjp(saved, x, ct, rows, side, &mut bars, x_bar, &budget))
-    }
-    let arrays = (saved.as_ref(), &x, &ct);
-    let bars = (&bars, x_bar.as_ref());
-    by_kind!("x", &x, call(py, object, &arguments, arrays, bars, side(adjoint), place))
+    let side = side(adjoint);
+    by_kind!("x", &x, T => {
+        let arguments = Arguments::<T>::new(object, &arguments)?;
+        let mut bars = Bars::new(object, &arguments, &bars)?;
+        let saved = saved.map(|saved| Input::new("saved", &saved)).transpose()?;
+        let (x, ct) = (Input::new("x", &x)?, Input::new("ct", &ct)?);
+        let mut x_bar = Output::optional("x_bar", x_bar.as_ref(), x.shape())?;
+        let (given, mut bars, saved, x_bar) =
+            (arguments.given(), bars.view(), read(&saved), write(&mut x_bar));
+        let ((x, shape), (ct, found)) = ((x.slice(), x.shape()), (ct.slice(), ct.shape()));
+        gate::run(py, || {
+            let operator = place.of(object, view(object, &given))?;
+            let rows = rows(shape, &*operator, side)?;
+            fits("ct", found, &mapped(shape, &*operator, side))?;
+            let budget = Budget::of(place.threads());
+            operator.apply_vjp(saved, x, ct, rows, side, &mut bars, x_bar, &budget)
+        })
+    })
 }
 
 /// Refuses values that the law of the object forbids, each array by itself, whatever its batch; NaN passes.
 #[pyfunction]
 pub fn operator_check(object: &str, arguments: Bound<'_, PyTuple>) -> PyResult<()> {
     fn call<T: Number>(object: &str, arguments: &Bound<'_, PyTuple>) -> PyResult<()> {
-        let borrowed = Arguments::<T>::new(object, arguments)?;
-        let given = borrowed.given();
+        let held = Arguments::<T>::new(object, arguments)?;
+        let given = held.given();
         gate::run(arguments.py(), || check_values(object, &given))
     }
-    let deciding = first(object, &arguments)?;
-    by_kind!("arguments", &deciding, call(object, &arguments))
+    // Integers alone fit matrices of any type.
+    let Ok(deciding) = first(object, &arguments) else { return call::<f64>(object, &arguments) };
+    by_kind!("arguments", &deciding, T => { call::<T>(object, &arguments) })
 }
 
-/// Every object: its name -> (name, axes, real, trained, group, list, integer) of each argument.
-pub fn objects(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+/// `Argument`, a named tuple, and `OBJECTS`: the name of every object -> its arguments.
+pub fn objects(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    let fields = ["name", "axes", "kind", "trained", "group", "list"];
+    let keywords = [("module", module.name()?)].into_py_dict(py)?;
+    let named =
+        py.import("collections")?.getattr("namedtuple")?.call(("Argument", fields), Some(&keywords))?;
     let table = PyDict::new(py);
     for (object, arguments) in OBJECTS {
-        let row = |a: &Argument| (a.name, a.axes, a.real, a.trained, a.group, a.list, a.integer);
-        table.set_item(object, PyTuple::new(py, arguments.iter().map(row))?)?;
+        let row = |a: &Argument| named.call1((a.name, a.axes, a.kind.name(), a.trained, a.group, a.list));
+        table
+            .set_item(object, PyTuple::new(py, arguments.iter().map(row).collect::<PyResult<Vec<_>>>()?)?)?;
     }
-    Ok(table)
+    module.add("Argument", named)?;
+    module.add("OBJECTS", table)
 }

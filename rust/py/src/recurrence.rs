@@ -1,8 +1,7 @@
 //! `recurrence*`: h <- phi(W h + V x + b) over a sequence, W any operator that serves step by step.
 
-use crate::arrays::{Input, Number, Output};
-use crate::error::exception;
-use crate::operator::{Arguments, Bars as OwnBars};
+use crate::arrays::{Input, Output};
+use crate::operator::{Arguments, Bars as OwnBars, first};
 use crate::place::Place;
 use crate::sequence::{Arrays, Bars, Given, GivenBars};
 use crate::{by_kind, gate};
@@ -10,8 +9,6 @@ use isometry_core::operators::view;
 use isometry_core::{Budget, recurrence as core};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-
-type Any<'a, 'py> = &'a Bound<'py, PyAny>;
 
 /// States of the sequence, with the transition applied as the object does it step by step.
 #[pyfunction]
@@ -23,25 +20,17 @@ pub fn recurrence<'py>(
     states: Bound<'py, PyAny>,
     place: Place,
 ) -> PyResult<()> {
-    fn call<'py, T: Number>(
-        py: Python<'py>,
-        (object, arguments): (&str, &Bound<'py, PyTuple>),
-        given: &Given<'py>,
-        states: Any<'_, 'py>,
-        place: Place,
-    ) -> PyResult<()> {
-        let arrays = Arrays::<T>::new(given)?;
-        let arguments = Arguments::new(object, arguments)?;
+    by_kind!("x", &sequence.0, T => {
+        let arrays = Arrays::<T>::new(&sequence)?;
+        let arguments = Arguments::new(object, &arguments)?;
         let own = arguments.given();
-        let operator = view(object, &own).map_err(exception)?;
-        let mut states = Output::shaped("states", states, &arrays.states_shape())?;
+        let mut states = Output::shaped("states", &states, &arrays.run.states())?;
         let (sequence, states) = (arrays.view(), states.slice());
         gate::run_interruptible(py, |cancel| {
-            place.forward(object, operator, &sequence, states, &Budget { threads: place.threads(), cancel })
+            let (operator, budget) = (view(object, &own)?, Budget { threads: place.threads(), cancel });
+            place.forward(object, operator, &sequence, states, &budget)
         })
-    }
-    let given = (object, &arguments);
-    by_kind!("x", &sequence.0, call(py, given, &sequence, &states, place))
+    })
 }
 
 /// Gradients of everything from the states and their cotangents.
@@ -57,32 +46,21 @@ pub fn recurrence_vjp<'py>(
     sequence_bars: GivenBars<'py>,
     place: Place,
 ) -> PyResult<()> {
-    fn call<'py, T: Number>(
-        py: Python<'py>,
-        (object, arguments): (&str, &Bound<'py, PyTuple>),
-        given: &Given<'py>,
-        (states, ct): (Any<'_, 'py>, Any<'_, 'py>),
-        (bars, sequence_bars): (&Bound<'py, PyTuple>, &GivenBars<'py>),
-        place: Place,
-    ) -> PyResult<()> {
-        let arrays = Arrays::<T>::new(given)?;
-        let arguments = Arguments::new(object, arguments)?;
-        let mut bars = OwnBars::new(object, &arguments, bars)?;
+    by_kind!("x", &sequence.0, T => {
+        let arrays = Arrays::<T>::new(&sequence)?;
+        let arguments = Arguments::new(object, &arguments)?;
+        let mut bars = OwnBars::new(object, &arguments, &bars)?;
         let (own, mut bars) = (arguments.given(), bars.view());
-        let operator = view(object, &own).map_err(exception)?;
-        let states = Input::shaped("states", states, &arrays.states_shape())?;
-        let ct = Input::shaped("ct", ct, &arrays.states_shape())?;
-        let mut sequence_bars = Bars::new(sequence_bars, &arrays)?;
+        let states = Input::shaped("states", &states, &arrays.run.states())?;
+        let ct = Input::shaped("ct", &ct, &arrays.run.states())?;
+        let mut sequence_bars = Bars::new(&sequence_bars, &arrays)?;
         let (sequence, states, ct, gradients) =
             (arrays.view(), states.slice(), ct.slice(), sequence_bars.view());
         gate::run_interruptible(py, |cancel| {
-            let budget = Budget { threads: place.threads(), cancel };
+            let (operator, budget) = (view(object, &own)?, Budget { threads: place.threads(), cancel });
             place.backward(object, operator, &mut bars, &sequence, (states, ct), gradients, &budget)
         })
-    }
-    let (given, results) = ((object, &arguments), (&states, &ct));
-    let bars = (&bars, &sequence_bars);
-    by_kind!("x", &sequence.0, call(py, given, &sequence, results, bars, place))
+    })
 }
 
 /// "factored" or "dense": the cheaper route of an object for so many steps and sequences; a gated unit takes the factors of
@@ -90,26 +68,24 @@ pub fn recurrence_vjp<'py>(
 #[pyfunction]
 #[pyo3(signature = (object, arguments, steps, batch, gated = false))]
 pub fn recurrence_route(
+    py: Python<'_>,
     object: &str,
     arguments: Bound<'_, PyTuple>,
     steps: usize,
     batch: usize,
     gated: bool,
 ) -> PyResult<&'static str> {
-    fn call<T: Number>(
-        object: &str,
-        arguments: &Bound<'_, PyTuple>,
-        (steps, batch, gated): (usize, usize, bool),
-    ) -> PyResult<&'static str> {
-        let arguments = Arguments::<T>::new(object, arguments)?;
+    let deciding = first(object, &arguments)?;
+    by_kind!("arguments", &deciding, T => {
+        let arguments = Arguments::<T>::new(object, &arguments)?;
         let own = arguments.given();
-        let operator = view(object, &own).map_err(exception)?;
-        Ok(match operator.transition() {
-            Some(core::Transition::Rows(_)) => operator.route(steps, batch).name(),
-            Some(_) if !gated => operator.route(steps, batch).name(),
-            _ => "dense",
+        gate::run(py, || {
+            let operator = view(object, &own)?;
+            Ok(match operator.transition() {
+                Some(core::Transition::Rows(_)) => operator.route(steps, batch).name(),
+                Some(_) if !gated => operator.route(steps, batch).name(),
+                _ => "dense",
+            })
         })
-    }
-    let deciding = crate::operator::first(object, &arguments)?;
-    by_kind!("arguments", &deciding, call(object, &arguments, (steps, batch, gated)))
+    })
 }

@@ -4,37 +4,38 @@ use crate::activation::parse;
 use crate::arrays::{Input, Number, Output, read, write};
 use crate::error::exception;
 use isometry_core::Error;
+use isometry_core::activation::Activation;
 use isometry_core::recurrence::{Gradients, Sequence};
-use numpy::PyReadonlyArray1;
+use isometry_core::scalar::Scalar;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 type Any<'py> = Bound<'py, PyAny>;
 type Optional<'py> = Option<Bound<'py, PyAny>>;
+/// Steps of each sequence.
+pub type Lengths<'py> = Optional<'py>;
+
+/// Room for a gradient, if it is wanted.
+type Room<'py, T> = Option<Output<'py, T>>;
+
+/// Room for the gradients of x, h0 and activation_bias.
+type RunBars<'py, T> = (Room<'py, T>, Room<'py, T>, Room<'py, <T as Scalar>::Real>);
 
 /// x, input_weight, h0, bias, activation, activation_bias, slope, on_input, lengths, reverse.
-pub type Given<'py> = (
-    Any<'py>,
-    Any<'py>,
-    Optional<'py>,
-    Optional<'py>,
-    String,
-    Optional<'py>,
-    f64,
-    bool,
-    Option<PyReadonlyArray1<'py, i64>>,
-    bool,
-);
+pub type Given<'py> =
+    (Any<'py>, Any<'py>, Optional<'py>, Optional<'py>, String, Optional<'py>, f64, bool, Lengths<'py>, bool);
 
 /// Room for the gradients of x, input_weight, h0, bias, activation_bias; None for those not requested.
 pub type GivenBars<'py> = (Optional<'py>, Optional<'py>, Optional<'py>, Optional<'py>, Optional<'py>);
 
 /// The lengths of sequences.
-pub fn counts(lengths: &Option<PyReadonlyArray1<'_, i64>>) -> PyResult<Option<Vec<usize>>> {
+pub fn counts(lengths: &Lengths<'_>) -> PyResult<Option<Vec<usize>>> {
     let Some(lengths) = lengths else { return Ok(None) };
-    let (given, mut counts) = (lengths.as_array(), Vec::new());
-    let bytes = given.len().saturating_mul(size_of::<usize>());
-    counts.try_reserve_exact(given.len()).map_err(|_| exception(Error::OutOfMemory { bytes }))?;
+    let given = Input::<i64>::new("lengths", lengths)?;
+    let [_] = given.sizes("lengths")?;
+    let (given, mut counts) = (given.slice(), Vec::new());
+    let lack = |_| exception(Error::OutOfMemory { bytes: size_of_val(given) });
+    counts.try_reserve_exact(given.len()).map_err(lack)?;
     for &length in given {
         let negative = |_| PyValueError::new_err("lengths: expected no negative number");
         counts.push(usize::try_from(length).map_err(negative)?);
@@ -42,19 +43,69 @@ pub fn counts(lengths: &Option<PyReadonlyArray1<'_, i64>>) -> PyResult<Option<Ve
     Ok(Some(counts))
 }
 
-/// [`Given`], borrowed and checked.
-pub struct Arrays<'py, T: Number> {
-    x: Input<'py, T>,
-    input_weight: Input<'py, T>,
-    h0: Option<Input<'py, T>>,
-    bias: Option<Input<'py, T>>,
-    activation: isometry_core::activation::Activation,
-    activation_bias: Option<Input<'py, T::Real>>,
-    on_input: bool,
+/// What every recurrent cell is given beside its weights, borrowed and checked.
+pub struct Run<'py, T: Number> {
+    pub x: Input<'py, T>,
+    pub h0: Option<Input<'py, T>>,
+    pub activation: Activation,
+    pub activation_bias: Option<Input<'py, T::Real>>,
     lengths: Option<Vec<usize>>,
-    reverse: bool,
+    pub reverse: bool,
     /// steps, batch, features, n
     pub sizes: [usize; 4],
+}
+
+impl<'py, T: Number> Run<'py, T> {
+    /// Borrows them, for n states; the activation with its bias and its slope.
+    pub fn new(
+        (x, h0, n): (&Any<'py>, &Optional<'py>, usize),
+        (activation, activation_bias, slope): (&str, &Optional<'py>, f64),
+        lengths: &Lengths<'py>,
+        reverse: bool,
+    ) -> PyResult<Self> {
+        let x = Input::new("x", x)?;
+        let [steps, batch, features] = x.sizes("x")?;
+        let bias = activation_bias.as_ref().map(|bias| Input::new("activation_bias", bias));
+        Ok(Run {
+            x,
+            h0: Input::optional("h0", h0.as_ref(), &[batch, n])?,
+            activation: parse(activation, slope)?,
+            activation_bias: bias.transpose()?,
+            lengths: counts(lengths)?,
+            reverse,
+            sizes: [steps, batch, features, n],
+        })
+    }
+
+    /// The lengths of the sequences.
+    pub fn lengths(&self) -> Option<&[usize]> {
+        self.lengths.as_deref()
+    }
+
+    /// Shape of the states.
+    pub fn states(&self) -> [usize; 3] {
+        let [steps, batch, _, n] = self.sizes;
+        [steps, batch, n]
+    }
+
+    /// Room for the gradients of x, h0 and activation_bias.
+    pub fn bars(&self, [x, h0, activation_bias]: [&Optional<'py>; 3]) -> PyResult<RunBars<'py, T>> {
+        let [steps, batch, features, n] = self.sizes;
+        let units = self.activation_bias.as_ref().map_or(&[][..], Input::shape);
+        Ok((
+            Output::optional("x_bar", x.as_ref(), &[steps, batch, features])?,
+            Output::optional("h0_bar", h0.as_ref(), &[batch, n])?,
+            Output::optional("activation_bias_bar", activation_bias.as_ref(), units)?,
+        ))
+    }
+}
+
+/// [`Given`], borrowed and checked.
+pub struct Arrays<'py, T: Number> {
+    pub run: Run<'py, T>,
+    input_weight: Input<'py, T>,
+    bias: Option<Input<'py, T>>,
+    on_input: bool,
 }
 
 impl<'py, T: Number> Arrays<'py, T> {
@@ -62,51 +113,34 @@ impl<'py, T: Number> Arrays<'py, T> {
     pub fn new(given: &Given<'py>) -> PyResult<Self> {
         let (x, input_weight, h0, bias, activation, activation_bias, slope, on_input, lengths, reverse) =
             given;
-        let x = Input::new("x", x)?;
-        let [steps, batch, features] = x.sizes("x")?;
         let input_weight = Input::<T>::new("input_weight", input_weight)?;
         let [n, _] = input_weight.sizes("input_weight")?;
         Ok(Arrays {
-            x,
+            run: Run::new((x, h0, n), (activation, activation_bias, *slope), lengths, *reverse)?,
             input_weight,
-            h0: Input::optional("h0", h0.as_ref(), &[batch, n])?,
             bias: Input::optional("bias", bias.as_ref(), &[n])?,
-            activation: parse(activation, *slope)?,
-            activation_bias: activation_bias
-                .as_ref()
-                .map(|bias| Input::new("activation_bias", bias))
-                .transpose()?,
             on_input: *on_input,
-            lengths: counts(lengths)?,
-            reverse: *reverse,
-            sizes: [steps, batch, features, n],
         })
     }
 
     /// The sequence.
     pub fn view(&self) -> Sequence<'_, T> {
-        let [steps, batch, features, n] = self.sizes;
+        let [steps, batch, features, n] = self.run.sizes;
         Sequence {
             steps,
             batch,
             features,
             n,
-            x: self.x.slice(),
+            x: self.run.x.slice(),
             input_weight: self.input_weight.slice(),
-            h0: read(&self.h0),
+            h0: read(&self.run.h0),
             bias: read(&self.bias),
-            activation: self.activation,
-            activation_bias: read(&self.activation_bias),
+            activation: self.run.activation,
+            activation_bias: read(&self.run.activation_bias),
             on_input: self.on_input,
-            lengths: self.lengths.as_deref(),
-            reverse: self.reverse,
+            lengths: self.run.lengths(),
+            reverse: self.run.reverse,
         }
-    }
-
-    /// Shape of the states.
-    pub fn states_shape(&self) -> [usize; 3] {
-        let [steps, batch, _, n] = self.sizes;
-        [steps, batch, n]
     }
 }
 
@@ -123,14 +157,14 @@ impl<'py, T: Number> Bars<'py, T> {
     /// Borrows them.
     pub fn new(given: &GivenBars<'py>, arrays: &Arrays<'py, T>) -> PyResult<Self> {
         let (x, input_weight, h0, bias, activation_bias) = given;
-        let [steps, batch, features, n] = arrays.sizes;
-        let units = arrays.activation_bias.as_ref().map_or(vec![], |bias| bias.shape().to_vec());
+        let [_, _, features, n] = arrays.run.sizes;
+        let (x, h0, activation_bias) = arrays.run.bars([x, h0, activation_bias])?;
         Ok(Bars {
-            x: Output::optional("x_bar", x.as_ref(), &[steps, batch, features])?,
+            x,
             input_weight: Output::optional("input_weight_bar", input_weight.as_ref(), &[n, features])?,
-            h0: Output::optional("h0_bar", h0.as_ref(), &[batch, n])?,
+            h0,
             bias: Output::optional("bias_bar", bias.as_ref(), &[n])?,
-            activation_bias: Output::optional("activation_bias_bar", activation_bias.as_ref(), &units)?,
+            activation_bias,
         })
     }
 

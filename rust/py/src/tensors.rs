@@ -3,6 +3,10 @@
 //!
 //! <https://dmlc.github.io/dlpack/latest/python_spec.html>: the type has an attribute `__dlpack_c_exchange_api__`, a capsule
 //! that holds a table of functions.
+//!
+//! Another thread may give a tensor another storage while a call computes (`set_()`, an assignment to `data`); neither the object
+//! nor a managed DLPack tensor keeps the old one alive, so a call holds the storage itself (40 ns). What resizes a storage in place
+//! (`resize_()`) frees memory that others hold: as for torch's own operations, the caller must not do that during a call.
 
 use crate::arrays::Kind;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -49,6 +53,8 @@ struct Table {
 
 struct Exchange {
     kind: Py<PyType>,
+    /// The method that returns the storage of a tensor.
+    storage: Py<PyAny>,
     view: unsafe extern "C" fn(*mut ffi::PyObject, *mut DlTensor) -> c_int,
 }
 
@@ -80,25 +86,45 @@ pub fn exchange_with(kind: Bound<'_, PyType>) -> PyResult<bool> {
         }
         (*table).view
     };
-    let Some(view) = view else { return Ok(false) };
-    EXCHANGE.get_or_init(py, || Exchange { kind: kind.unbind(), view });
+    let (Some(view), Ok(storage)) = (view, kind.getattr("untyped_storage")) else { return Ok(false) };
+    EXCHANGE.get_or_init(py, || Exchange { kind: kind.unbind(), storage: storage.unbind(), view });
     Ok(true)
 }
 
+/// The exchange, if the object is a tensor. Its own type decides: `isinstance` also believes an attribute `__class__`.
+fn exchange<'py>(object: &Bound<'py, PyAny>) -> Option<&'py Exchange> {
+    let exchange = EXCHANGE.get(object.py())?;
+    let kind = exchange.kind.bind(object.py()).as_type_ptr();
+    // SAFETY: an object and a type.
+    (unsafe { ffi::PyObject_TypeCheck(object.as_ptr(), kind) } != 0).then_some(exchange)
+}
+
 /// A contiguous tensor on the CPU.
-pub struct Tensor {
+pub struct Tensor<'py> {
     pub data: *mut c_void,
     pub kind: Option<Kind>,
     pub shape: Vec<usize>,
+    /// Keeps the memory alive.
+    pub storage: Bound<'py, PyAny>,
 }
 
 /// The tensor, if the object is one.
-pub fn tensor(argument: &str, object: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
+pub fn tensor<'py>(argument: &str, object: &Bound<'py, PyAny>) -> PyResult<Option<Tensor<'py>>> {
+    let Some(exchange) = exchange(object) else { return Ok(None) };
+    let storage = exchange.storage.bind(object.py()).call1((object,))?;
+    let view = viewed(argument, object, exchange)?;
+    let (data, shape) = contiguous(argument, &view)?;
+    Ok(Some(Tensor { data, kind: element(&view), shape, storage }))
+}
+
+/// The element type of a tensor, if the object is one; None inside where no kernel has it.
+pub fn kind(argument: &str, object: &Bound<'_, PyAny>) -> PyResult<Option<Option<Kind>>> {
+    let Some(exchange) = exchange(object) else { return Ok(None) };
+    viewed(argument, object, exchange).map(|view| Some(element(&view)))
+}
+
+fn viewed(argument: &str, object: &Bound<'_, PyAny>, exchange: &Exchange) -> PyResult<DlTensor> {
     let py = object.py();
-    let Some(exchange) = EXCHANGE.get(py) else { return Ok(None) };
-    if !object.is_instance(exchange.kind.bind(py))? {
-        return Ok(None);
-    }
     let mut view = std::mem::MaybeUninit::<DlTensor>::uninit();
     // SAFETY: the function belongs to the type of the object; on success it has filled the view.
     let view = unsafe {
@@ -111,14 +137,22 @@ pub fn tensor(argument: &str, object: &Bound<'_, PyAny>) -> PyResult<Option<Tens
     if view.device_type != CPU {
         return Err(PyTypeError::new_err(format!("{argument}: expected a tensor on the CPU")));
     }
-    let kind = match (view.code, view.bits, view.lanes) {
+    Ok(view)
+}
+
+fn element(view: &DlTensor) -> Option<Kind> {
+    match (view.code, view.bits, view.lanes) {
         (FLOAT, 32, 1) => Some(Kind::F32),
         (FLOAT, 64, 1) => Some(Kind::F64),
         (COMPLEX, 64, 1) => Some(Kind::C32),
         (COMPLEX, 128, 1) => Some(Kind::C64),
         (INTEGER, 64, 1) => Some(Kind::I64),
         _ => None,
-    };
+    }
+}
+
+/// Address and sizes of a tensor, refused if it is not in C order.
+fn contiguous(argument: &str, view: &DlTensor) -> PyResult<(*mut c_void, Vec<usize>)> {
     let rank = usize::try_from(view.rank).unwrap_or(0);
     // SAFETY: `rank` numbers owned by the object.
     let shape: Vec<usize> =
@@ -133,5 +167,5 @@ pub fn tensor(argument: &str, object: &Bound<'_, PyAny>) -> PyResult<Option<Tens
         stride = stride.saturating_mul(i64::try_from(size).unwrap_or(i64::MAX));
     }
     let data = view.data.cast::<u8>().wrapping_add(usize::try_from(view.offset).unwrap_or(0)).cast();
-    Ok(Some(Tensor { data, kind, shape }))
+    Ok((data, shape))
 }

@@ -1,10 +1,10 @@
-"""Alternating runs: a sample is (time of r calls of f) / r, all functions in every round.
-
-Only alternating runs compare: on a virtual machine the clock drifts by tens of percent over a minute.
+"""Time and memory of calls. Times are taken in alternating runs: a sample is (time of r calls of f) / r, all functions
+in every round. Only alternating runs compare: on a virtual machine the clock drifts by tens of percent over a minute.
 """
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import time
 from collections.abc import Callable, Mapping
@@ -57,3 +57,32 @@ def _sample(function: Callable[[], object], repeats: int) -> float:
     for _ in range(repeats):
         function()
     return (time.perf_counter() - start) / repeats
+
+
+def memory(field: str) -> int | None:
+    """Resident bytes of this process: now ("VmRSS") or at most so far ("VmHWM"); None if not reported."""
+    try:
+        with open("/proc/self/status", encoding="ascii") as file:
+            return next((1024 * int(line.split()[1]) for line in file if line.startswith(field + ":")), None)
+    except OSError:
+        return None
+
+
+def growth(field: str, start: int | None) -> int | None:
+    now = memory(field)
+    return None if now is None or start is None else now - start
+
+
+def peak_of(call: Callable[[], object]) -> int | None:
+    """Bytes by which a second call raises the peak memory of this process; None if not reported."""
+    call()
+    gc.collect()
+    try:
+        ctypes.CDLL(None).malloc_trim(0)  # otherwise memory freed by the first call would hide the second's
+        with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
+            file.write("5")  # resets VmHWM to VmRSS
+    except (AttributeError, OSError):
+        return None
+    start = memory("VmRSS")
+    call()
+    return growth("VmHWM", start)

@@ -3,29 +3,30 @@
 from __future__ import annotations
 
 import importlib.metadata
+import inspect
 import json
 import math
 import platform
+import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
 import isometry
 from isometry import _core
-from isometry.cli.bench.measure import HEADER, Settings, judged, measure
-from isometry.cli.bench.row import Figure
+from isometry.cli.bench.groups import APART, GROUPS
+from isometry.cli.bench.row import HEADER, Bar, Settings
 from isometry.cli.errors import UsageError
 from isometry.cli.info import processor
 
-MEAN = (4.5, 6.5)  # bar and goal of the geometric mean of the recurrences' ratios to the best orthogonal variant
+# of the geometric mean of the recurrences' ratios to the best orthogonal variant
+MEAN = Bar("best orthogonal", 4.5, 6.5)
 
 
 def run(groups: Sequence[str], settings: Settings, json_file: str | None) -> int:
     """Run the groups; exit status 1 if a value of ours is wrong."""
-    libraries = {"numpy": version("numpy"), "scipy": version("scipy")}
-    if any(group != "numpy" for group in groups):
-        libraries = {"torch": version("torch"), **libraries}
+    libraries = {name: version(name) for name in ("torch", "numpy", "scipy") if name != "torch" or name in sys.modules}
     machine = {
         "processor": processor(),
         "threads": settings.threads,
@@ -41,7 +42,7 @@ def run(groups: Sequence[str], settings: Settings, json_file: str | None) -> int
     print(f"{machine['threads']} threads, float32, kernels {_core.config().get('simd')}")
     entries: list[dict[str, Any]] = []
     for group in groups:
-        print(f"\n{group}\n{HEADER}" if group != "memory" else f"\n{group}", flush=True)
+        print(f"\n{group}\n{HEADER}", flush=True)
         entries += [{"group": group, **entry} for entry in measured(group, settings)]
     if settings.only and not entries:
         raise UsageError(f"bench: argument --only: no row of {', '.join(groups)} has {settings.only!r} in its name")
@@ -56,20 +57,30 @@ def run(groups: Sequence[str], settings: Settings, json_file: str | None) -> int
     return 1 if wrong else 0
 
 
+def rows_of(group: str, settings: Settings) -> Iterator[Any]:
+    """The rows of a group, whose functions take the settings that they name."""
+    for target in GROUPS[group]:
+        function = loaded(target)
+        named = inspect.signature(function).parameters
+        yield from function(**{key: value for key, value in settings._asdict().items() if key in named})
+
+
+def loaded(target: str) -> Callable[..., Any]:
+    """A function from module:name."""
+    module, _, name = target.partition(":")
+    function: Callable[..., Any] = getattr(import_module(module), name)
+    return function
+
+
 def measured(group: str, settings: Settings) -> list[dict[str, Any]]:
-    """The entries of a group's rows, printed as they are measured."""
-    if group == "numpy":
-        from isometry.cli.bench.numpy import process
+    """The entries of the rows asked for, printed as they are measured."""
+    if group in APART:
+        entries: list[dict[str, Any]] = loaded(APART[group])(settings)
+        return entries
+    from isometry.cli.bench.torch.sides import frame
 
-        return process.entries(settings)
-    from isometry.cli.bench import autograd
-
-    frame, module = autograd.frame(), import_module(f"isometry.cli.bench.{group}")
-    found = []
-    options = {"memory": {"alone": settings.alone}, "gpu": {"quick": settings.quick}}.get(group, {})
-    for row in module.rows(**options):
-        if settings.only in row.name:
-            found.append(figure(row) if isinstance(row, Figure) else measure(row, frame, settings))
+    product = frame()
+    found = [row.measured(product, settings) for row in rows_of(group, settings) if settings.only in row.name]
     if group == "recurrence" and not (settings.only or settings.alone):
         found.append(mean(found))
     return found
@@ -78,23 +89,10 @@ def measured(group: str, settings: Settings) -> list[dict[str, Any]]:
 def mean(entries: list[dict[str, Any]]) -> dict[str, Any]:
     """The geometric mean of the ratios to the best orthogonal variant."""
     ratios = [bar["ratio"] for entry in entries for bar in entry["bars"] if bar["against"] == "best orthogonal"]
-    value = math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else 0.0
-    bar = judged("best orthogonal", value, *MEAN)
-    print(f"{f'geometric mean of {len(ratios)}':36} {'':19} {value:5.2f}x {MEAN[0]:5g} {MEAN[1]:5g} {bar['mark']}")
-    return {"row": "geometric mean", "plan": "", "wrong": False, "bars": [bar | {"peer": ""}]}
-
-
-def figure(row: Figure) -> dict[str, Any]:
-    if row.value is None:
-        print(f"{row.name}: not available", flush=True)
-        return {"row": row.name, "plan": "", "wrong": False, "bars": [], **row.facts}
-    bars = []
-    mark = ""
-    if row.bound is not None:
-        mark = "pass" if row.value <= row.bound else "MISS"
-        bars = [{"against": "bound", "ratio": row.value, "bar": row.bound, "goal": row.bound, "mark": mark, "peer": ""}]
-    print(f"{row.name}: {row.value:.2f} {row.unit}, at most {row.bound} {mark}", flush=True)
-    return {"row": row.name, "plan": "", "wrong": False, "bars": bars, **row.facts}
+    found = MEAN.judged(math.prod(ratios) ** (1 / len(ratios)) if ratios else 0.0, "")
+    name, ratio = f"geometric mean of {len(ratios)}", found["ratio"]
+    print(f"{name:36} {'':19} {ratio:5.2f}x {MEAN.bar:5g} {MEAN.goal:5g} {found['mark']}", flush=True)
+    return {"row": "geometric mean", "plan": "", "wrong": False, "bars": [found]}
 
 
 def version(package: str) -> str | None:

@@ -19,7 +19,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from isometry.cli.device import opened
-from isometry.cli.errors import Failure, UsageError, require
+from isometry.cli.errors import INTERRUPTED, SUCCESS, Failure, UsageError, require
+from isometry.cli.files import named, write_text
 
 TABLE = "table.md"
 
@@ -42,7 +43,6 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _train(options: argparse.Namespace) -> int:
-    from isometry.cli import INTERRUPTED, SUCCESS
     from isometry.cli.compare.plan import plan
     from isometry.cli.compare.pool import Pool, share
 
@@ -78,7 +78,6 @@ def _train(options: argparse.Namespace) -> int:
 
 def _existing(targets: Sequence[Path], out: str | None) -> int:
     """Runs in the folders, or in folders within them."""
-    from isometry.cli import SUCCESS
 
     if not targets:
         raise UsageError("TASK or FOLDER is missing: a task with --models, or folders of runs")
@@ -93,7 +92,7 @@ def _existing(targets: Sequence[Path], out: str | None) -> int:
     folder = None if out is None else Path(out)
     if folder is not None:
         _make(folder)
-    if not _report(list(dict.fromkeys(found)), folder):
+    if not _report(list({path.resolve(): path for path in found}.values()), folder):
         raise UsageError(f"{', '.join(map(str, targets))}: no run has a row yet")
     return SUCCESS
 
@@ -112,9 +111,10 @@ def _report(folders: Sequence[Path], out: Path | None) -> bool:
         for k, comparison in enumerate(comparisons):
             name = "curves.png" if k == 0 else f"curves-{k + 1}.png"
             curves = {variant.name: [run.columns for run in variant.runs] for variant in comparison.variants}
-            plots.bands(out / name, curves, comparison.title)
+            with named(out / name):
+                plots.bands(out / name, curves, comparison.title)
             tables[k] += f"\n![Curves of {comparison.title}]({name})\n"
-        (out / TABLE).write_text("\n".join(tables), encoding="utf-8")
+        write_text(out / TABLE, "\n".join(tables))
     return bool(tables)
 
 
@@ -137,7 +137,5 @@ def _positive(option: str, text: str) -> int:
 
 
 def _make(path: Path) -> None:
-    try:
+    with named(path):
         path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise Failure(f"--out {path}: {error.strerror or error}") from error

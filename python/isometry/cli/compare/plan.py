@@ -13,7 +13,7 @@ from isometry.cli.errors import UsageError
 from isometry.cli.registry import Entry
 from isometry.cli.resolve import formula, resolve
 from isometry.cli.run_folder import RunFolder
-from isometry.cli.settings import SETTINGS, Settings, option
+from isometry.cli.settings import SETTINGS, Settings, option, stored
 from isometry.cli.train import CHANGEABLE
 
 
@@ -39,7 +39,8 @@ class Planned:
                 changed = {"iterations": wanted, "threads": threads, "backend": self.settings["backend"]}
                 words = [word for name, value in changed.items() for word in (option(name), str(value))]
                 return ["train", "--resume", folder, *words]
-            self.folder.config.unlink()  # ended before its first checkpoint: begins anew
+            with self.folder.locked():
+                self.folder.config.unlink()  # ended before its first checkpoint: begins anew
         words = ["train", self.settings["task"], "--model", self.settings["model"], "--out", str(self.folder.path)]
         for name, value in (self.given | {"threads": threads}).items():
             if name in SETTINGS and value is not None:
@@ -125,6 +126,7 @@ def _check_same(run: Planned) -> None:
     if path.exists() and not path.is_dir():
         raise UsageError(f"--out: {path} is not a folder")
     if run.folder.config.is_file():
+        stored(run.folder.config)
         there = resolve({}, run.folder.config)
         for name in there.keys() - CHANGEABLE:
             if there[name] != run.settings[name]:

@@ -13,10 +13,10 @@ import numpy as np
 
 from isometry.cli.plots import smooth
 from isometry.cli.run_folder import COLUMNS, RunFolder
-from isometry.cli.settings import TABLES, Settings, read
+from isometry.cli.settings import TABLES, Settings, stored
 
 TAIL = 20  # the figures at the end are means over the rows of the last twentieth of the updates
-EVERY_RUN_ITS_OWN = ("seed", "threads", "iterations", "backend")
+EVERY_RUN_ITS_OWN = ("seed", "threads", "backend")
 OF_THE_TASK = ("task", "length", "data")
 
 
@@ -68,20 +68,30 @@ class Result:
     @property
     def parameters(self) -> float:
         """The number of trained parameters; NaN where the checkpoint has been removed."""
-        from isometry.cli.checkpoint import load_network
+        from isometry.cli.checkpoint import load_network, read
         from isometry.cli.compare.sizes import count
 
-        if not self.folder.checkpoint.is_file():
-            return math.nan
-        return count(load_network(self.folder.checkpoint, self.settings), self.settings)
+        path = self.folder.checkpoint
+        return count(load_network(read(path), path, self.settings), self.settings) if path.is_file() else math.nan
 
 
 @dataclass(frozen=True)
 class Variant:
-    """The runs that differ in their seeds alone."""
+    """The runs that differ in their seeds alone, one for each seed; `again` are others of the same seeds."""
 
     name: str
     runs: list[Result]
+    again: Sequence[Result] = ()
+
+    @classmethod
+    def of(cls, name: str, found: Sequence[Result]) -> Variant:
+        """Of the runs of a seed the first one of those that went furthest counts."""
+        runs: dict[int, Result] = {}
+        for run in found:
+            kept = runs.setdefault(run.settings["seed"], run)
+            if run.done > kept.done:
+                runs[run.settings["seed"]] = run
+        return cls(name, list(runs.values()), [run for run in found if run not in runs.values()])
 
     @property
     def hidden(self) -> int:
@@ -116,7 +126,7 @@ def load(path: Path) -> Result | None:
     """The run of a folder; None before its first row."""
     folder = RunFolder(path)
     columns = folder.columns() if folder.config.is_file() else {}
-    return Result(folder, Settings(read(folder.config)), columns) if columns.get("iteration") else None
+    return Result(folder, stored(folder.config), columns) if columns.get("iteration") else None
 
 
 def compared(results: Sequence[Result]) -> list[Comparison]:
@@ -127,7 +137,7 @@ def compared(results: Sequence[Result]) -> list[Comparison]:
         own = [r for r, t in zip(results, titles, strict=True) if t == title]
         names = _named([_of_model(r.settings) for r in own], "model")
         groups = {name: [r for r, n in zip(own, names, strict=True) if n == name] for name in dict.fromkeys(names)}
-        found.append(Comparison(title, [Variant(name, runs) for name, runs in groups.items()]))
+        found.append(Comparison(title, [Variant.of(name, runs) for name, runs in groups.items()]))
     return found
 
 

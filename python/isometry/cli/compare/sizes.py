@@ -23,7 +23,7 @@ def network_of(settings: Settings, task: Any) -> Network:
     """The network that a run with these settings would train; torch's generator stays as it is."""
     with torch.random.fork_rng(devices=[]):
         layer = make_layer(settings, task.inputs)
-        with blamed(settings, f"--model {settings['model']}"):
+        with blamed(settings, settings.where("model")):
             return Network(layer, task.inputs, task.outputs, last_only=getattr(task, "last_only", False))
 
 

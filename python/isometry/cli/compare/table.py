@@ -15,14 +15,14 @@ NOTE = (
 
 
 def markdown(comparison: Comparison, *, note: bool = True) -> str:
-    """A heading, the table, the runs that have not ended, and with `note` what the columns mean."""
+    """A heading, the table, the runs that have not ended or do not count, and with `note` what the columns mean."""
     scores, tests = comparison.scores, comparison.tests
     names = ["", "n", "parameters", "seeds", "loss, best", "median"]
     names += [f"{name}, median" for name in scores] + [f"test {name}, median" for name in tests]
     names += ["updates to half the baseline", "ms per update", "e(W)"]
     lines = [f"| {' | '.join(names)} |", "|---" + "|---:" * (len(names) - 1) + "|"]
     lines += [f"| {' | '.join(_row(variant, scores, tests))} |" for variant in comparison.variants]
-    notes = [*_unfinished(comparison), *([NOTE] if note else [])]
+    notes = [*_remarks(comparison), *([NOTE] if note else [])]
     baseline = comparison.variants[0].runs[0].columns["baseline"][0]
     if math.isfinite(baseline):
         notes.insert(0, f"Baseline {baseline:.3g}.")
@@ -48,9 +48,14 @@ def _row(variant: Variant, scores: Sequence[str], tests: Sequence[str]) -> list[
     ]
 
 
-def _unfinished(comparison: Comparison) -> list[str]:
-    """The runs that have not ended, and those that went further than others."""
-    return [
+def _remarks(comparison: Comparison) -> list[str]:
+    """The runs that have not ended, and those of a seed that another run has."""
+    again = [
+        f"{variant.name}: {run.folder.path} is of seed {run.settings['seed']} too and does not count."
+        for variant in comparison.variants
+        for run in variant.again
+    ]
+    return again + [
         f"{variant.name}, seed {run.settings['seed']}: {run.done:,} of {run.settings['iterations']:,} updates."
         for variant in comparison.variants
         for run in variant.runs

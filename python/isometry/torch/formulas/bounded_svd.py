@@ -1,4 +1,4 @@
-"""W = U diag(sigma) V^H,  sigma_i = 1 + margin tanh(logits_i / 2)."""
+"""W = U diag(sigma) V^H,  sigma_i = 1 + margin tanh(logits_i / 2) = (1 - margin) + 2 margin sigmoid(logits_i)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from ._precision import full_precision
 
 def _sigma(logits: Tensor, margin: Tensor) -> Tensor:
     """(..., 1, r), beside rows."""
-    return (1 + margin.unsqueeze(-1) * (logits / 2).tanh()).unsqueeze(-2)
+    margin = margin.unsqueeze(-1)
+    return ((1 - margin) + 2 * margin * logits.sigmoid()).unsqueeze(-2)
 
 
 @full_precision

@@ -27,6 +27,10 @@ def reflections(start: Tensor, end: Tensor) -> tuple[Tensor, Tensor]:
     norm = v.square().sum(-1, keepdim=True)
     live = norm.isnan() | (some & others if start.shape[-1] > 1 else False)
     opposite = norm.sqrt() <= 8 * torch.finfo(v.dtype).eps
+    if v.shape[-1] == 2:  # where v cancels, the direction orthogonal to b - a is w up to its sign
+        across = torch.stack((a[..., 1] - b[..., 1], b[..., 0] - a[..., 0]), -1)
+        v = torch.where(norm < 2, across, v)
+        norm = v.square().sum(-1, keepdim=True)
     w = v / torch.where(opposite, 1, norm).sqrt()
     # by pi in the plane of a and of the axis where |a| is smallest, without a gradient
     fixed = a.detach()

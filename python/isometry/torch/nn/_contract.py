@@ -7,6 +7,7 @@ import warnings
 from operator import index
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from ..._rules import check
@@ -53,19 +54,35 @@ def check_constructor(
             check.too_many(name)
 
 
-def check_input(name: str, x: Tensor, weight: Tensor, dimensions: int, features: int, is_complex: bool) -> None:
-    """The input of a layer of the given class name; a complex layer accepts real and complex input."""
-    widened = autocast(x.device)
-    if weight.dtype not in REAL_OF and not widened:
+def check_weights(name: str, weight: Tensor) -> None:
+    """The precision of a layer of the given class name; autocast widens a lower one."""
+    if weight.is_complex():
+        raise TypeError(f"{name} stores complex numbers as pairs: its weights must be real, not {weight.dtype}")
+    if weight.dtype not in REAL_OF and not autocast(weight.device):
         raise TypeError(
             f"{name} must have weights of dtype float32 or float64, not {dtype_name(weight.dtype)}: call .float() or "
             ".double() on it, or use torch.autocast"
         )
+
+
+def _conversion(given: torch.dtype, weight: torch.dtype, is_complex: bool) -> str:
+    """How an input of a wrong dtype becomes a right one; only real weights can be converted."""
+    if given.is_complex and not is_complex:
+        return "Convert input to real features: torch.cat([input.real, input.imag], -1)"
+    right = COMPLEX_OF[weight] if given.is_complex else weight
+    model = f", or convert model: model.to({REAL_OF[given]})" if given in REAL_OF else ""
+    return f"Convert input: input.to({right}){model}"
+
+
+def check_input(name: str, x: Tensor, weight: Tensor, dimensions: int, features: int, is_complex: bool) -> None:
+    """The input of a layer of the given class name; a complex layer accepts real and complex input."""
+    widened = autocast(x.device)
+    check_weights(name, weight)
     dtypes = (weight.dtype, COMPLEX_OF.get(weight.dtype)) if is_complex else (weight.dtype,)
     if x.dtype not in dtypes and not widened:
         raise ValueError(
             f"{name} input dtype ({x.dtype}) does not match weight dtype ({weight.dtype}). "
-            f"Convert input: input.to({weight.dtype}), or convert model: model.to({x.dtype})"
+            + _conversion(x.dtype, weight.dtype, is_complex)
         )
     if x.dim() != dimensions:
         raise RuntimeError(f"input must have {dimensions} dimensions, got {x.dim()}")

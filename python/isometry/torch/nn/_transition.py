@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from ..._rules import check_recurrence
 from ._base import RecurrentLayer
+from ._contract import check_weights
 
 
 class TransitionLayer(RecurrentLayer):
@@ -64,8 +65,11 @@ class TransitionLayer(RecurrentLayer):
 
     def _transition_shapes(self) -> dict[str, tuple[int, ...]]:
         """Names and stored shapes of the parameters of one W."""
-        sizes = self._sizes()
-        arguments = {a.name: a for a in self._object._declaration.arguments}
+        sizes, declaration = self._sizes(), self._object._declaration
+        check_recurrence.layer_transition(
+            type(self).__name__, tuple(sizes[size] for size in declaration.matrix), self.hidden_size
+        )
+        arguments = {a.name: a for a in declaration.arguments}
         shapes = {name: arguments[name].shape(sizes) for name in self._trained}
         return {name: s if arguments[name].real else self._stored(*s) for name, s in shapes.items()}
 
@@ -102,7 +106,10 @@ class TransitionLayer(RecurrentLayer):
             If the layer does not exist.
         ValueError
             If ``reverse`` is given for a layer that is not bidirectional.
+        TypeError
+            If the weights are neither float32 nor float64.
         """
+        check_weights(type(self).__name__, self.weight_ih_l0)
         matrix: Tensor = self._transition(self._suffix(layer, reverse)).matrix()
         return matrix
 

@@ -62,6 +62,9 @@ class EURNN(OrthogonalRNN):
     >>> output, h_n = layer(torch.randn(20, 5, 3))
     >>> output.shape, output.dtype
     (torch.Size([20, 5, 8]), torch.complex64)
+    >>> readout = torch.nn.Linear(2 * 8, 2)  # of real and imaginary parts
+    >>> readout(it.real_state(output)).shape
+    torch.Size([20, 5, 2])
     """
 
     _own_keywords = ("capacity", "layout", "complex", "nonlinearity")

@@ -55,8 +55,12 @@ class ExpRNN(OrthogonalRNN):
     >>> output, h_n = layer(torch.randn(20, 5, 3))
     >>> output.shape, h_n.shape
     (torch.Size([20, 5, 8]), torch.Size([1, 5, 8]))
-    >>> it.nn.ExpRNN(3, 8, complex=True)(torch.randn(20, 5, 3))[0].dtype
+    >>> output, h_n = it.nn.ExpRNN(3, 8, complex=True)(torch.randn(20, 5, 3))
+    >>> output.dtype
     torch.complex64
+    >>> readout = torch.nn.Linear(2 * 8, 2)  # of real and imaginary parts
+    >>> readout(it.real_state(output)).shape
+    torch.Size([20, 5, 2])
     """
 
     _own_keywords = ("complex", "nonlinearity")

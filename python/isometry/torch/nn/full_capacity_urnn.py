@@ -56,6 +56,9 @@ class FullCapacityURNN(OrthogonalRNN):
     ...     other.step()
     >>> bool(it.orthogonality_error(layer.recurrent_matrix()) < 20)
     True
+    >>> readout = torch.nn.Linear(2 * 8, 2)  # of real and imaginary parts
+    >>> readout(it.real_state(layer(torch.randn(20, 5, 3))[0])).shape
+    torch.Size([20, 5, 2])
     """
 
     is_complex = True

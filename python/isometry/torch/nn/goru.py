@@ -15,6 +15,7 @@ from ..operators.exponential import Exponential
 from ..operators.householder import Householder
 from ..operators.mesh import Mesh
 from ._base import LayerKeywords
+from ._directions import reflecting, trapezoidal
 from ._gated import GatedLayer
 from ._transition import TransitionLayer
 
@@ -135,7 +136,7 @@ class GORU(GatedLayer, TransitionLayer):
 
     def _transition(self, suffix: str) -> Any:
         if self.transition == "householder":
-            return Householder.from_trapezoid(getattr(self, "vectors" + suffix))
+            return reflecting(Householder.from_trapezoid, getattr(self, "vectors" + suffix), trapezoidal)
         return super()._transition(suffix)
 
     def _shapes(self, features: int) -> dict[str, tuple[int, ...]]:

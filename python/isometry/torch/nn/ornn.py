@@ -11,6 +11,7 @@ from ..._objects.householder import trapezoid
 from ..._rules import check, check_recurrence
 from ..operators.householder import Householder
 from ._base import LayerKeywords
+from ._directions import reflecting, scaled, trapezoidal
 from ._orthogonal import OrthogonalRNN
 
 
@@ -111,8 +112,8 @@ class ORNN(OrthogonalRNN):
     def _transition(self, suffix: str) -> Householder:
         u = getattr(self, "vectors" + suffix)
         if self.reflections < self.hidden_size or self.sign == "hard":
-            return Householder.from_trapezoid(u)
+            return reflecting(Householder.from_trapezoid, u, trapezoidal)
         last = u[-1, -1]
         # s is the clamped value with the gradient of u_1, so that u_1 can leave [-1, 1] and return.
         sign = last.detach().clamp(-1, 1) + (last - last.detach())
-        return Householder(u[:, :-1].tril(), sign=sign)
+        return reflecting(lambda vectors: Householder(vectors, sign=sign), u[:, :-1].tril(), scaled)

@@ -35,7 +35,7 @@ class RUM(RecurrentLayer):
     eta : float, optional
         The length to which states are normalised; not at all if not given.
     nonlinearity : str
-        phi, "relu" by default; with the modReLUs ``activation_bias`` is a parameter.
+        phi, "relu" by default; with the modReLUs ``activation_bias`` is a parameter, unless ``bias=False``: then zero.
     **keywords
         The keywords of :class:`ORNN` from ``bias`` on.
 
@@ -97,7 +97,8 @@ class RUM(RecurrentLayer):
         shapes["embed_weight"] = (n, features)
         if self.bias:
             shapes |= {"bias": (2 * n,), "embed_bias": (n,)}
-        return shapes | ({"activation_bias": (self._units,)} if self._units else {})
+            shapes |= {"activation_bias": (self._units,)} if self._units else {}
+        return shapes
 
     def _reset(self, suffix: str) -> None:
         for name in ("weight_hh", "weight_ih", "embed_weight"):
@@ -107,8 +108,12 @@ class RUM(RecurrentLayer):
         if self.bias:
             nn.init.zeros_(getattr(self, "bias" + suffix))
             nn.init.zeros_(getattr(self, "embed_bias" + suffix))
-        if self._units:
-            nn.init.zeros_(getattr(self, "activation_bias" + suffix))
+            if self._units:
+                nn.init.zeros_(getattr(self, "activation_bias" + suffix))
+
+    def _unbiased(self, x: Tensor) -> Tensor | None:
+        """The bias of a modReLU in a layer that trains none."""
+        return x.new_zeros(self._units, dtype=self._weight_dtype) if self._units else None
 
     def _run(self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool) -> Tensor:
         def own(name: str, given: bool = True) -> Tensor | None:
@@ -125,7 +130,7 @@ class RUM(RecurrentLayer):
             lam=self.lam,
             eta=self.eta,
             activation=self.nonlinearity,
-            activation_bias=own("activation_bias", bool(self._units)),
+            activation_bias=own("activation_bias") if self.bias and self._units else self._unbiased(x),
             lengths=lengths,
             reverse=reverse,
         )

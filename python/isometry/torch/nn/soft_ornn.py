@@ -11,6 +11,7 @@ from ..._objects.bounded_svd import margin_of
 from ..operators.bounded_svd import BoundedSvd
 from ..operators.householder import Householder
 from ._base import LayerKeywords
+from ._directions import reflecting, trapezoidal
 from ._orthogonal import OrthogonalRNN
 
 
@@ -99,7 +100,7 @@ class SoftORNN(OrthogonalRNN):
 
     def _argument(self, name: str, suffix: str) -> Tensor:
         stored = super()._argument(name, suffix)
-        return stored if name == "logits" else Householder.from_trapezoid(stored).matrix()
+        return stored if name == "logits" else reflecting(Householder.from_trapezoid, stored, trapezoidal).matrix()
 
 
 def _trapezoid(w: Tensor) -> Tensor:

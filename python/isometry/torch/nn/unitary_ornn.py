@@ -11,6 +11,7 @@ from torch import Tensor
 from ..._rules import check
 from ..operators.householder import Householder
 from ._base import LayerKeywords
+from ._directions import reflecting, scaled
 from ._orthogonal import OrthogonalRNN
 
 
@@ -59,6 +60,9 @@ class UnitaryORNN(OrthogonalRNN):
     >>> output, h_n = layer(torch.randn(20, 5, 3))
     >>> output.shape, output.dtype
     (torch.Size([20, 5, 8]), torch.complex64)
+    >>> readout = torch.nn.Linear(2 * 8, 2)  # of real and imaginary parts
+    >>> readout(it.real_state(output)).shape
+    torch.Size([20, 5, 2])
     """
 
     _own_keywords = ("reflections", "nonlinearity")
@@ -92,6 +96,7 @@ class UnitaryORNN(OrthogonalRNN):
         turns = torch.rand(self.hidden_size, dtype=torch.float64, device="cpu")
         return {"vectors": vectors, "phases": math.pi * (2 * turns - 1)}
 
-    def _argument(self, name: str, suffix: str) -> Tensor:
-        value = super()._argument(name, suffix)
-        return value.tril() if name == "vectors" else value
+    def _transition(self, suffix: str) -> Householder:
+        phases = self._argument("phases", suffix)
+        lower = self._argument("vectors", suffix).tril()
+        return reflecting(lambda vectors: Householder(vectors, phases=phases), lower, scaled)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Unpack
 
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor
 
 from ..operators.fourier import FourierProduct
 from ._base import LayerKeywords
+from ._directions import reflecting, scaled
 from ._orthogonal import OrthogonalRNN
 
 
@@ -56,6 +58,9 @@ class URNN(OrthogonalRNN):
     >>> output, h_n = layer(torch.randn(20, 5, 3))
     >>> output.shape, output.dtype
     (torch.Size([20, 5, 8]), torch.complex64)
+    >>> readout = torch.nn.Linear(2 * 8, 2)  # of real and imaginary parts
+    >>> readout(it.real_state(output)).shape
+    torch.Size([20, 5, 2])
     """
 
     is_complex = True
@@ -74,6 +79,11 @@ class URNN(OrthogonalRNN):
 
     def _fixed(self) -> dict[str, Tensor]:
         return {"permutation": torch.arange(self.hidden_size, device="cpu")}
+
+    def _transition(self, suffix: str) -> FourierProduct:
+        phases, vectors = (self._argument(name, suffix) for name in self._trained)
+        permutation = self._argument("permutation", suffix)
+        return reflecting(lambda v: FourierProduct(phases, v, permutation), vectors, partial(scaled, axis=-1))
 
     def _draw_transition(self) -> dict[str, Tensor]:
         # the permutation is a buffer whose value is drawn too

@@ -89,3 +89,6 @@ class Adjoint(Operator):
     def _moved(self, dtype: torch.dtype | None, device: torch.device | None) -> Adjoint:
         operator = self._operator.to(dtype=dtype, device=device)
         return self if operator is self._operator else Adjoint(operator)
+
+
+Operator._transpose = Adjoint

@@ -114,3 +114,6 @@ class Composition(Operator):
         made = [op.to(dtype=kind_of(self._dtype, op.dtype, dtype), device=device) for op in self._operators]
         same = all(a is b for a, b in zip(made, self._operators, strict=True))
         return self if same else Composition(*made)
+
+
+Operator._product = Composition

@@ -49,51 +49,59 @@ class Declared(Operator):
     def _hold(self, *values: Any) -> None:
         """Take and check the arguments, and set everything there is to set."""
         declaration = self._declaration
-        if not values:
-            declaration.check()
-        first, *rest = values
-        if (
-            declaration.required == 1
-            and not any(value is not None for value in rest)
-            and self._hold_one(first, len(rest))
-        ):
+        nones = values[1:]
+        alone = declaration.alone and values and not any(value is not None for value in nones)
+        if alone and self._hold_one(values[0], len(nones)):
             return
-        name = declaration.arguments[0].name
-        held = tensor(name, first)
-        if declaration.arguments[0].real:
-            check.real(name, dtype_name(held.dtype))
-        dtype = own = held.dtype
-        given: list[Tensor | None] = [held]
-        shapes: list[tuple[int, ...] | None] = [held.shape]
-        for i, (argument, value) in enumerate(zip(declaration.flat(1 + len(rest))[1:], rest, strict=True), 1):
-            if value is None and i >= declaration.required:
-                given.append(None)
-                shapes.append(None)
-                continue
-            if argument.integer:
-                t = integers(argument.name, value, held.device)
+        arguments = declaration.flat(len(values))
+        given: list[Tensor | None] = []
+        held, name, turned = None, "", False  # the first argument that has a precision; whether W is complex
+        for i, (argument, value) in enumerate(zip(arguments, values, strict=True)):
+            t: Tensor | None = None
+            if argument.kind == "shape":
+                t = value if isinstance(value, Tensor) else None
+            elif value is None and i >= declaration.required:
+                pass
+            elif argument.integer:
+                beside_it = value if held is None else held
+                t = integers(argument.name, value, getattr(beside_it, "device", torch.device("cpu")))
+            elif held is None:
+                held = t = tensor(argument.name, value)
+                name = argument.name
+                if argument.real:
+                    check.real(name, dtype_name(held.dtype))
             elif argument.real:
-                t = real_tensor(argument.name, value, name, own)
+                t = real_tensor(argument.name, value, name, held.dtype)
             else:
-                t = beside(argument.name, value, name, own)
+                t = beside(argument.name, value, name, held.dtype)
+            if t is not None:
+                turned = turned or argument.angles or t.is_complex()
+                if argument.kind == "complex":
+                    check.complex_only(argument.name, dtype_name(t.dtype))
             given.append(t)
-            shapes.append(t.shape)
-            if argument.angles or t.is_complex():
-                dtype = COMPLEX_OF[own]
+        shapes = [a.given(v, t) for a, v, t in zip(arguments, values, given, strict=True)]
         bind = declaration.check if symbolic() else declaration.known
         self._shape, self._batch_shape = bind(*shapes)  # type: ignore[operator]
-        self._dtype = dtype
+        assert held is not None
+        self._dtype = COMPLEX_OF[held.dtype] if turned else held.dtype
+        for i, argument in enumerate(arguments):
+            if argument.kind == "shape" and given[i] is None:
+                given[i] = held.new_empty(shapes[i], dtype=self._dtype)  # type: ignore[arg-type]
         if declaration.checked:
             self._check_values(given)
-        if held.device.type != "cpu":  # a Python number goes where the first array is, once it was looked at
-            numbers = [isinstance(value, (int, float)) for value in (first, *rest)]
-            given = [t.to(held.device) if n and t is not None else t for t, n in zip(given, numbers, strict=True)]
+        if held.device.type != "cpu":  # a Python number is made again where the first array is, once it was looked at
+            given = [
+                real_tensor(name, value, name, held.dtype, held.device)
+                if isinstance(value, (int, float)) and t is not None and t.is_floating_point()
+                else t
+                for t, value in zip(given, values, strict=True)
+            ]
         self._arrays = tuple(given)
         self._ready = (
             self._batch_shape == ()
             and not torch.compiler.is_compiling()
-            and all(t is None or _dense(t) or _shape_alone(a, t) for t, a in zip(given, self._flat, strict=True))
-            and all(t is None or not a.own or t.dtype is dtype for t, a in zip(given, self._flat, strict=True))
+            and all(t is None or _dense(t) or a.kind == "shape" for t, a in zip(given, self._flat, strict=True))
+            and all(t is None or not a.own or t.dtype is self._dtype for t, a in zip(given, self._flat, strict=True))
         )
 
     @property
@@ -117,10 +125,12 @@ class Declared(Operator):
         return True
 
     def _check_values(self, given: list[Tensor | None]) -> None:
-        """Refuse values that the law forbids, where they can be seen; NaN passes."""
+        """Refuse values that the law forbids, where they can be seen; NaN passes. A constructor checks its numbers."""
         checked = self._declaration.checked
         seen = [
-            array(t) if t is not None and t.numel() and a.name in checked and visible(t) else None
+            array(t)
+            if t is not None and a.kind != "number" and t.numel() and a.name in checked and visible(t)
+            else None
             for a, t in zip(self._declaration.flat(len(given)), given, strict=True)
         ]
         if any(t is not None for t in seen):
@@ -213,7 +223,7 @@ class Declared(Operator):
     def _vacant(self, arguments: Arguments) -> bool:
         """Whether an argument that has a gradient has no elements."""
         given = zip(self._flat, arguments, strict=True)
-        return any(t is not None and not t.numel() and not _shape_alone(a, t) for a, t in given)
+        return any(t is not None and not t.numel() and a.kind != "shape" for a, t in given)
 
     def _rows_by_formula(self, arguments: Arguments, x: Tensor, adjoint: bool) -> Tensor:
         """W x or W^H x by the formula."""
@@ -272,14 +282,9 @@ def _dense(t: Tensor) -> bool:
     return t.layout is torch.strided and t.numel() > 0
 
 
-def _shape_alone(argument: Argument, t: Tensor) -> bool:
-    """Whether nothing but the shape of a fixed argument matters: there are no elements."""
-    return not argument.trained and not t.numel()
-
-
 def _attribute(i: int, argument: Argument) -> property:
     """The property that gives an argument back."""
-    if argument.number:
+    if argument.kind == "number":
         return property(lambda op: op._arrays[i].item(), doc=f"The argument `{argument.name}`, a number.")
     text = f"The argument `{argument.name}`, shape {argument.form()}; None if it was not given."
     if argument.list:

@@ -1,8 +1,8 @@
-"""Operators in expressions on tensors: calls, products, transposes, conversions."""
+"""Operators in expressions on tensors: calls, products with tensors, conversions."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
@@ -11,10 +11,6 @@ from torch import Tensor
 from ..._rules import check, check_expression
 from ..._rules.expression import Expression, converted
 from .._function import dtype_name
-
-if TYPE_CHECKING:
-    from ._composition import Composition
-    from ._operator import Operator
 
 
 class Expressions(Expression):
@@ -34,22 +30,12 @@ class Expressions(Expression):
 
     # -------------------------------------------------------- products
 
-    @overload
-    def __matmul__(self, other: Operator) -> Composition: ...
-
-    @overload
-    def __matmul__(self, other: Tensor) -> Tensor: ...
-
-    def __matmul__(self, other: Any) -> Any:
-        """The product with another operator, or with columns by the rule of torch.matmul."""
-        if isinstance(other, Expression):
-            from ._composition import Composition
-
-            return Composition(self, other)  # type: ignore[arg-type]
-        self._check_columns(other, self.shape[1], True)
-        if other.dim() == 1:
-            return self._act(other, False, None)
-        return self._act(other.mT, False, None, True).mT.contiguous()
+    def _on_columns(self, x: Tensor) -> Tensor:
+        """W x for a vector or for columns; columns are returned as the transpose of the rows that the kernel wrote."""
+        self._check_columns(x, self.shape[1], True)
+        if x.dim() == 1:
+            return self._act(x, False, None)
+        return self._act(x.mT, False, None, True).mT
 
     def __rmatmul__(self, other: Tensor) -> Tensor:
         """The product of rows with W by the rule of torch.matmul."""
@@ -67,38 +53,6 @@ class Expressions(Expression):
         if not isinstance(x, Tensor):
             check.kind("x", "a torch.Tensor", x)
         check_expression.columns(tuple(x.shape), n, self.batch_shape, right)
-
-    # -------------------------------------------------------- transposes
-
-    @property
-    def H(self) -> Operator:
-        """The conjugate transpose W^H, an operator itself; ``op.H.H is op``.
-
-        Examples
-        --------
-        >>> import torch, isometry.torch as it
-        >>> it.Dense(torch.tensor([[1.0, 2.0j]])).H.matrix()
-        tensor([[1.-0.j],
-                [0.-2.j]])
-        """
-        from ._adjoint import Adjoint
-
-        return Adjoint(self)  # type: ignore[arg-type]
-
-    @property
-    def T(self) -> Operator:
-        """The transpose of a real operator, an operator itself; AttributeError for a complex one, which has `H`.
-
-        Examples
-        --------
-        >>> import torch, isometry.torch as it
-        >>> it.Dense(torch.tensor([[1.0, 2.0]])).T.matrix()
-        tensor([[1.],
-                [2.]])
-        """
-        if self.dtype.is_complex:
-            check_expression.no_transpose(type(self).__name__, dtype_name(self.dtype))
-        return self.H
 
     # -------------------------------------------------------- tensors held
 

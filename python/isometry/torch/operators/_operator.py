@@ -6,11 +6,13 @@ apply(x):  c = W x,     apply_adjoint(x):  c = W^H x     for every vector in the
 from __future__ import annotations
 
 import math
+from typing import Any, ClassVar, overload
 
 import torch
 from torch import Tensor
 
 from ..._rules import check, check_expression, stacks
+from ..._rules.expression import Expression
 from .._function import COMPLEX_OF, REAL_OF, dtype_name
 from .._mode import FORMULA, GRAPH, autocast, mode
 from ._expressions import Expressions
@@ -41,7 +43,8 @@ def real_tensor(
 ) -> Tensor:
     """A real argument that accompanies one of the given dtype; a Python number takes its precision."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return torch.tensor(check.number(name, value), dtype=REAL_OF[dtype], device=device)
+        # filled there: `torch.tensor` would copy the number from the host
+        return torch.full((), check.number(name, value), dtype=REAL_OF[dtype], device=device)
     t = tensor(name, value)
     if t.dtype is not REAL_OF[dtype]:
         check.real(name, dtype_name(t.dtype))
@@ -70,8 +73,10 @@ def beside(name: str, value: object, first: str, dtype: torch.dtype) -> Tensor:
 
 def haar(n: int, rng: torch.Generator | None, dtype: torch.dtype, device: torch.device | str | None) -> Tensor:
     """A Haar-distributed orthogonal or unitary matrix: Q of a Gaussian matrix, times the phases of diag(R)."""
-    # In double precision, so that W is orthogonal to rounding in single precision too.
-    wide = torch.complex128 if dtype.is_complex else torch.float64
+    # In double precision, so that W is orthogonal to rounding in single precision too; "mps" has none.
+    wide = dtype
+    if torch.empty(0, device=device).device.type != "mps":
+        wide = torch.complex128 if dtype.is_complex else torch.float64
     q, r = torch.linalg.qr(torch.randn(n, n, generator=rng, dtype=wide, device=device))
     # torch's Q lies by columns
     return (q * r.diagonal().sgn()).to(dtype).contiguous()
@@ -125,6 +130,10 @@ class Operator(Expressions):
 
     __slots__ = ("_batch_shape", "_dtype", "_shape")
 
+    # The classes of `op1 @ op2` and `op.H`, which set them.
+    _product: ClassVar[type[Any]]
+    _transpose: ClassVar[type[Any]]
+
     _shape: tuple[int, int]
     _batch_shape: tuple[int, ...]
     _dtype: torch.dtype
@@ -150,6 +159,40 @@ class Operator(Expressions):
     def dtype(self) -> torch.dtype:
         """The dtype of W."""
         return self._dtype
+
+    # -------------------------------------------------------- expressions that make operators
+
+    @overload
+    def __matmul__(self, other: Expression) -> Operator: ...
+
+    @overload
+    def __matmul__(self, other: Tensor) -> Tensor: ...
+
+    def __matmul__(self, other: Any) -> Any:
+        """The product with another operator, or with columns by the rule of torch.matmul."""
+        return self._product(self, other) if isinstance(other, Expression) else self._on_columns(other)
+
+    @property
+    def H(self) -> Operator:
+        """The conjugate transpose W^H, an operator itself; ``op.H.H is op``.
+
+        Examples
+        --------
+        >>> import torch, isometry.torch as it
+        >>> it.Dense(torch.tensor([[1.0, 2.0j]])).H.matrix()
+        tensor([[1.-0.j],
+                [0.-2.j]])
+        """
+        return self._transpose(self)
+
+    @property
+    def T(self) -> Operator:
+        """The transpose of a real operator, the same as `H`; AttributeError for a complex one."""
+        if self._dtype.is_complex:
+            check_expression.no_transpose(type(self).__name__, dtype_name(self._dtype))
+        return self.H
+
+    # -------------------------------------------------------- methods
 
     def apply(self, x: Tensor, *, backend: str | None = None) -> Tensor:
         """W x for every vector in the last axis of x.
@@ -209,7 +252,7 @@ class Operator(Expressions):
     def _steps(
         self, dtype: torch.dtype, steps: int, batch: int, gated: bool = False, backend: str | None = None
     ) -> tuple[str, Arguments] | None:
-        """The object that serves a recurrence in dtype step by step, where that is cheaper than W, and its arguments."""
+        """The object that serves a recurrence step by step, where that is cheaper than W, and its arguments in dtype."""
         del dtype, steps, batch, gated, backend
         return None
 

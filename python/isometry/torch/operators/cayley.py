@@ -9,21 +9,20 @@ import torch
 from torch import Tensor
 
 from ... import _core
-from ..._objects._skew import real_upper
-from ..._objects.cayley import CAYLEY, FROM_MATRIX, not_skew, singular_skew
+from ..._objects._skew import half_turn, real_upper
+from ..._objects._skew import rotvec as check_rotvec
+from ..._objects.cayley import CAYLEY, FROM_MATRIX, not_skew
 from ..._objects.cayley import negative_ones as split
 from ..._rules import check, tolerance
-from .. import formulas
 from .._function import COMPLEX_OF, REAL_OF, array, dtype_name, room
 from .._mode import visible
+from ..formulas import cayley as formula
+from ..formulas import dense
 from ._declared import Declared
 from ._operator import Arguments, drawn, real_tensor, tensor
 
-# Most Newton-Schulz steps; each squares the distance from unitary.
-_STEPS = 6
 
-
-class Cayley(Declared, declaration=CAYLEY, matrix=formulas.cayley.matrix):
+class Cayley(Declared, declaration=CAYLEY, matrix=formula.matrix):
     """W = (I + A)^{-1} (I - A) D for a skew-symmetric or skew-Hermitian A; orthogonal or unitary for all arguments.
 
     `*` is an optional batch shape; those of several arguments broadcast.
@@ -31,7 +30,8 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formulas.cayley.matrix):
     Parameters
     ----------
     upper : Tensor, shape (*, n (n - 1) / 2)
-        A[i, j] for i < j, row by row, real or complex; A[j, i] = -conj(A[i, j]).
+        A[i, j] for i < j, row by row, real or complex; A[j, i] = -conj(A[i, j]). A tensor of shape (3, 3) is a stack of
+        three rotations of R^3, not one A: see `from_skew`.
     diagonal : Tensor, shape (*, n), optional
         A[j, j] = i diagonal[j], real; only with a complex upper.
     signs : Tensor, shape (*, n), optional
@@ -48,13 +48,14 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formulas.cayley.matrix):
 
     Notes
     -----
-    On the CPU, forward mode included, for every finite value of the parameters W is orthogonal or unitary, with
-    max|W^H W - I| below 20 n eps, or the call that forms it raises a ValueError that names `upper`. The error marks
-    the limit of double precision: if A is singular, as every real A of odd n is, I + A is numerically singular for
-    ||A|| around 1/eps of float64, 4.5e15, and beyond. NaN arises from NaN and infinity only.
+    On the CPU, in every mode, for every finite value of the parameters W is orthogonal or unitary, with max|W^H W - I|
+    below 20 n eps, or the call that forms it raises a ValueError that names `upper`. The error marks the limit of
+    double precision: if A is singular, as every real A of odd n is, I + A is numerically singular for ||A|| around
+    1/eps of float64, 4.5e15, and beyond. NaN arises from NaN and infinity only. Inside torch.func and where gradients
+    are themselves differentiated, derivatives are exact up to order 7.
 
-    Inside torch.func, torch.compile and other tracers, and on other devices, values are not checked: W is the result
-    of torch.linalg.solve for I + A in the precision of the arguments, orthogonal up to about ||A|| eps.
+    On other devices values are not checked: W is the result of torch.linalg.solve for I + A in the precision of the
+    arguments, orthogonal up to about ||A|| eps.
 
     References
     ----------
@@ -93,10 +94,10 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formulas.cayley.matrix):
         assert upper is not None
         if upper.numel() and upper.is_cpu and visible(*arguments):
             return _matrix_seen(upper, rest)
-        return formulas.cayley.matrix(upper, *rest)
+        return formula.matrix(upper, *rest)
 
     def _rows_by_formula(self, arguments: Arguments, x: Tensor, adjoint: bool) -> Tensor:
-        return formulas.dense.apply(self._by_formula(arguments), x, adjoint)
+        return dense.apply(self._by_formula(arguments), x, adjoint)
 
     @classmethod
     def from_skew(cls, a: Tensor) -> Cayley:
@@ -125,6 +126,34 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formulas.cayley.matrix):
         row, column = torch.triu_indices(n, n, 1, device=a.device)
         diagonal = a.diagonal(dim1=-2, dim2=-1).imag if a.is_complex() else None
         return cls(a[..., row, column], diagonal=diagonal)
+
+    @classmethod
+    def from_rotvec(cls, rotvec: Tensor) -> Cayley:
+        """The rotation of R^3 about the axis r by the angle |r|, right-handed; differentiable.
+
+        Parameters
+        ----------
+        rotvec : Tensor, shape (*, 3), real
+            r. A x = -tan(|r| / 2) / |r| r cross x, the Rodrigues parameters. |r| must be no odd multiple of pi, a
+            ValueError where values can be read.
+
+        Examples
+        --------
+        >>> import math, torch, isometry.torch as it
+        >>> it.Cayley.from_rotvec(torch.tensor([0.0, 0.0, math.pi / 2])).apply(torch.eye(3)[0]).round() + 0.0
+        tensor([0., 1., 0.])
+        """
+        r = tensor("rotvec", rotvec)
+        check_rotvec(tuple(r.shape), dtype_name(r.dtype))
+        square = r.square().sum(-1, keepdim=True)
+        small = square < torch.finfo(r.dtype).eps ** 0.5
+        angle = torch.where(small, 1, square).sqrt()
+        half = angle / 2
+        if visible(r) and (half.cos().abs() <= torch.finfo(r.dtype).eps * angle).any():
+            half_turn()
+        # tan(t / 2) / t = 1/2 + t^2 / 24 + t^4 / 240 + ..., smooth at 0
+        r = r * torch.where(small, 0.5 + square / 24 + square.square() / 240, half.tan() / angle)
+        return cls(torch.stack((r[..., 2], -r[..., 1], r[..., 0]), -1))
 
     @classmethod
     def from_matrix(
@@ -233,30 +262,7 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formulas.cayley.matrix):
 
 
 def _matrix_seen(upper: Tensor, rest: Sequence[Tensor | None]) -> Tensor:
-    """The formula where values can be seen (forward mode): W as orthogonal as the kernel makes it, or a ValueError.
-
-    Computed in double precision, then W <- W (3 I - W^H W) / 2 until W is orthogonal. NaN and infinity pass.
-    """
-    diagonal, signs, phases = (None if t is None else t.double() for t in rest)
-    try:
-        wide = upper.to(torch.promote_types(upper.dtype, torch.float64))
-        w = formulas.cayley.matrix(wide, diagonal, signs, phases)
-    except torch.linalg.LinAlgError:  # type: ignore[attr-defined]
-        singular_skew()
-    if not all(t is None or t.isfinite().all() for t in (upper, *rest)):
-        return w.to(upper.dtype)
-    n = w.shape[-1]
-    eye = torch.eye(n, dtype=w.dtype, device=w.device)
-    for _ in range(_STEPS):
-        gap = w.mH @ w - eye
-        if _size(gap) <= n * torch.finfo(w.dtype).eps:
-            break
-        w = w - 0.5 * (w @ gap)
-    if not _size(w.mH @ w - eye) <= n * torch.finfo(upper.dtype).eps:
-        singular_skew()
-    return w.to(upper.dtype)
-
-
-def _size(gap: Tensor) -> float:
-    """The largest modulus of an entry."""
-    return float(gap.detach().abs().max())
+    """The formula where values can be seen (forward mode), in double precision, so that a tangent -2 S dA S is
+    accurate where S is small."""
+    wide = upper.to(torch.promote_types(upper.dtype, torch.float64))
+    return formula.matrix(wide, *(None if t is None else t.double() for t in rest)).to(upper.dtype)

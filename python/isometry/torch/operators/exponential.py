@@ -8,15 +8,16 @@ import torch
 from torch import Tensor
 
 from ..._objects._skew import real_upper
+from ..._objects._skew import rotvec as check_rotvec
 from ..._objects.exponential import EXPONENTIAL
 from ..._rules import check
-from .. import formulas
-from .._function import REAL_OF
+from .._function import REAL_OF, dtype_name
+from ..formulas import exponential as formula
 from ._declared import Declared
-from ._operator import drawn
+from ._operator import drawn, tensor
 
 
-class Exponential(Declared, declaration=EXPONENTIAL, matrix=formulas.exponential.matrix):
+class Exponential(Declared, declaration=EXPONENTIAL, matrix=formula.matrix):
     """W = exp(A) for a skew-symmetric or skew-Hermitian A; orthogonal or unitary for all arguments.
 
     `*` is an optional batch shape; those of both arguments broadcast.
@@ -24,7 +25,8 @@ class Exponential(Declared, declaration=EXPONENTIAL, matrix=formulas.exponential
     Parameters
     ----------
     upper : Tensor, shape (*, n (n - 1) / 2)
-        A[i, j] for i < j, row by row, real or complex; A[j, i] = -conj(A[i, j]).
+        A[i, j] for i < j, row by row, real or complex; A[j, i] = -conj(A[i, j]). A tensor of shape (3, 3) is a stack of
+        three rotations of R^3, not one A.
     diagonal : Tensor, shape (*, n), optional
         A[j, j] = i diagonal[j], real; only with a complex upper.
 
@@ -37,9 +39,10 @@ class Exponential(Declared, declaration=EXPONENTIAL, matrix=formulas.exponential
 
     Notes
     -----
-    On the CPU max|W^H W - I| stays below 20 n eps for all finite values, in the values and in reverse mode, whose
-    gradient is exact; angles are known to about ||A|| eps. Costs as in the NumPy face. Other modes and devices use
-    `torch.linalg.matrix_exp`.
+    max|W^H W - I| stays below 20 n eps for all finite values, in every mode and on every device; angles, and gradients
+    relative to the cotangent, are known to about ||A|| eps. Costs as in the NumPy face. Inside torch.func, in graphs of
+    torch.compile around it and on other devices the number of squarings cannot depend on ||A||: W then costs 36
+    products in single precision, 73 in double precision, and its gradient twice as many.
 
     References
     ----------
@@ -62,6 +65,25 @@ class Exponential(Declared, declaration=EXPONENTIAL, matrix=formulas.exponential
         self._hold(upper, diagonal)
         if diagonal is not None and not upper.is_complex():
             real_upper()
+
+    @classmethod
+    def from_rotvec(cls, rotvec: Tensor) -> Exponential:
+        """The rotation of R^3 about the axis r by the angle |r|, right-handed; differentiable.
+
+        Parameters
+        ----------
+        rotvec : Tensor, shape (*, 3), real
+            r. A x = r cross x: upper = (-r_3, r_2, -r_1).
+
+        Examples
+        --------
+        >>> import math, torch, isometry.torch as it
+        >>> it.Exponential.from_rotvec(torch.tensor([0.0, 0.0, math.pi / 2])).apply(torch.eye(3)[0]).round() + 0.0
+        tensor([0., 1., 0.])
+        """
+        r = tensor("rotvec", rotvec)
+        check_rotvec(tuple(r.shape), dtype_name(r.dtype))
+        return cls(torch.stack((-r[..., 2], r[..., 1], -r[..., 0]), -1))
 
     @classmethod
     def random(

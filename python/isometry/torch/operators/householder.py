@@ -10,15 +10,13 @@ from torch import Tensor
 from ... import _core
 from ..._objects.householder import HOUSEHOLDER, reflections, trapezoid
 from ..._rules import check, tolerance
-from .. import formulas
 from .._function import REAL_OF, array, dtype_name, room
+from ..formulas import householder as formula
 from ._declared import Declared
 from ._operator import drawn, tensor
 
 
-class Householder(
-    Declared, declaration=HOUSEHOLDER, matrix=formulas.householder.matrix, apply=formulas.householder.apply
-):
+class Householder(Declared, declaration=HOUSEHOLDER, matrix=formula.matrix, apply=formula.apply):
     """W = H(u_0) ... H(u_{m-1}) E, the product of m reflections and a last factor.
 
     H(u) = I - 2 u u^H / ||u||^2. E is I, diag(1, ..., 1, sign) or diag(exp(i phases)). W is orthogonal (unitary) for

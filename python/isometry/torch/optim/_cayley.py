@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.optim.optimizer import Optimizer, ParamsT
 
 from ..._rules import check, check_stiefel
-from ..stiefel import moved
+from ..stiefel import moved, product
 
 
 class _Cayley(Optimizer):
@@ -67,11 +67,11 @@ class _Cayley(Optimizer):
     def _move(self, p: Tensor, gradient: Tensor, group: dict[str, Any]) -> None:
         pairs = check_stiefel.is_pairs(tuple(p.shape), p.is_complex(), group["pairs"])
         w, g = (torch.view_as_complex(t.contiguous()) if pairs else t for t in (p, gradient))
-        w = moved(w, self._scaled(g, self.state[p], group), float(group["lr"]))
+        w = moved(w, self._scaled(g, self.state[p], group), float(group["lr"]), "lr")
         if group["reorthogonalize"]:
-            gap = w.mH @ w
+            gap = product(w.mH, w)
             gap.diagonal(dim1=-2, dim2=-1).sub_(1)
-            w = w - 0.5 * (w @ gap)
+            w = w - 0.5 * product(w, gap)
         p.copy_(torch.view_as_real(w) if pairs else w)
 
 
@@ -190,7 +190,8 @@ class CayleyRMSprop(_Cayley):
     def _scaled(self, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         squares = gradient.abs().square()
         if group["scaling"] == "norm":
-            squares = squares.mean((-2, -1), keepdim=True)
+            # row by row: a mean of both axes depends on their order in memory and on threads
+            squares = squares.contiguous().mean(-1).mean(-1)[..., None, None]
         average = state.setdefault("square_avg", torch.zeros_like(squares))
         average.mul_(group["alpha"]).add_(squares, alpha=1 - group["alpha"])
         return gradient / (average.sqrt() + group["eps"])

@@ -1,4 +1,4 @@
-//! Initialised memory, for data that outlives the regions of a call or is read as a slice.
+//! Initialised memory, for data that outlives the regions of a call or is read as a slice. A lack of it is an error.
 
 use crate::error::{Error, Result};
 use crate::scratch::Plain;
@@ -72,4 +72,19 @@ impl<T: Plain> Drop for Buffer<T> {
             unsafe { dealloc(self.data.as_ptr().cast(), layout) };
         }
     }
+}
+
+/// A list of these elements.
+pub fn collected<E>(elements: impl ExactSizeIterator<Item = E>) -> Result<Vec<E>> {
+    let mut list = reserved(elements.len())?;
+    list.extend(elements);
+    Ok(list)
+}
+
+/// An empty list with room for so many elements.
+pub fn reserved<E>(len: usize) -> Result<Vec<E>> {
+    let mut list = Vec::new();
+    let lack = |_| Error::OutOfMemory { bytes: len.saturating_mul(size_of::<E>()) };
+    list.try_reserve_exact(len).map_err(lack)?;
+    Ok(list)
 }

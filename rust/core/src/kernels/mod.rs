@@ -2,6 +2,7 @@
 
 mod balance;
 mod buffer;
+mod identity;
 mod inverse;
 mod lu;
 mod norms;
@@ -10,12 +11,14 @@ mod product;
 #[cfg(test)]
 mod rotation;
 mod rows;
+mod slots;
 mod triangular;
 mod unitarity;
 pub(crate) mod wy;
 
 pub(crate) use balance::{Balanced, balance};
-pub(crate) use buffer::Buffer;
+pub(crate) use buffer::{Buffer, collected, reserved};
+pub(crate) use identity::identity;
 pub(crate) use inverse::{InverseOwn, inverse_shared, invert};
 pub use isometry_kernels::pack::Operand;
 pub(crate) use isometry_kernels::pack::packed_len;
@@ -27,6 +30,7 @@ pub(crate) use norms::{all_zero, column_norms2};
 pub(crate) use pivoted::Pivoted;
 pub use product::Product;
 pub(crate) use rows::Matrices;
+pub(crate) use slots::{Slots, add_slots};
 pub(crate) use triangular::{invert_upper, invert_work};
 pub(crate) use unitarity::Unitarity;
 

@@ -7,11 +7,11 @@
 use super::{Operand, Product};
 use crate::batch::Batch;
 use crate::error::Result;
-use crate::operator::Side;
 use crate::parallel::Shared;
 use crate::scalar::Scalar;
 use crate::scratch::{Arena, Region};
-use crate::sizes::work;
+use crate::side::Side;
+use crate::sizes::{check_len, work};
 
 /// A batch of matrices (batch, p, q).
 #[derive(Clone, Copy, Debug)]
@@ -27,9 +27,13 @@ pub struct Matrices<'a, T> {
 }
 
 impl<T: Scalar> Matrices<'_, T> {
-    /// (features in, features out) of a side.
-    fn sizes(&self, side: Side) -> (usize, usize) {
-        if side == Side::Forward { (self.q, self.p) } else { (self.p, self.q) }
+    /// (features in, features out) of a side; refuses arrays of other sizes.
+    fn sizes(&self, side: Side, rows: usize, (x, ct): (&[T], &[T])) -> Result<(usize, usize)> {
+        let (from, into) = side.features((self.p, self.q));
+        check_len("matrix", self.data.len(), &[self.batch, self.p, self.q])?;
+        check_len("x", x.len(), &[self.batch, rows, from])?;
+        check_len("out", ct.len(), &[self.batch, rows, into])?;
+        Ok((from, into))
     }
 
     /// W as it stands to the right of rows: W^T or conj(W).
@@ -61,12 +65,12 @@ impl<T: Scalar> Matrices<'_, T> {
         )
     }
 
-    /// x (batch, rows, from) -> out (batch, rows, into). The arrays have their sizes.
+    /// x (batch, rows, from) -> out (batch, rows, into).
     pub fn apply(&self, x: &[T], rows: usize, side: Side, out: &mut [T], threads: usize) -> Result<()> {
+        let (from, into) = self.sizes(side, rows, (x, out))?;
         if out.is_empty() {
             return Ok(());
         }
-        let (from, into) = self.sizes(side);
         let out = Shared(out.as_mut_ptr());
         self.products(work(&[rows, self.p, self.q]), (rows, from), threads, |b| {
             let x = Operand::new(x[b * rows * from..].as_ptr(), from);
@@ -75,7 +79,7 @@ impl<T: Scalar> Matrices<'_, T> {
         })
     }
 
-    /// The gradients that are wanted. The arrays have their sizes.
+    /// The gradients that are wanted.
     #[allow(clippy::too_many_arguments, reason = "the arrays of one call")]
     pub fn apply_vjp(
         &self,
@@ -87,7 +91,9 @@ impl<T: Scalar> Matrices<'_, T> {
         x_bar: Option<&mut [T]>,
         threads: usize,
     ) -> Result<()> {
-        let (p, q, (from, into)) = (self.p, self.q, self.sizes(side));
+        let (p, q, (from, into)) = (self.p, self.q, self.sizes(side, rows, (x, ct))?);
+        weight_bar.as_ref().map_or(Ok(()), |bar| check_len("weight_bar", bar.len(), &[self.batch, p, q]))?;
+        x_bar.as_ref().map_or(Ok(()), |bar| check_len("x_bar", bar.len(), &[x.len()]))?;
         let wanted = |bar: &mut [T]| (!bar.is_empty()).then_some(Shared(bar.as_mut_ptr()));
         let (weight_bar, x_bar) = (weight_bar.and_then(wanted), x_bar.and_then(wanted));
         let count = usize::from(weight_bar.is_some()) + usize::from(x_bar.is_some());
@@ -99,13 +105,12 @@ impl<T: Scalar> Matrices<'_, T> {
             let x = Operand::new(x[b * rows * from..].as_ptr(), from);
             let ct = Operand::new(ct[b * rows * into..].as_ptr(), into);
             let (left, right) = if side == Side::Forward { (ct, x) } else { (x, ct) };
-            let back = if side == Side::Forward { Side::Adjoint } else { Side::Forward };
             [
                 weight_bar
                     .map(|bar| Product::new((p, q, rows), left.t(), right.conj(), bar.at(b * p * q), q)),
                 x_bar.map(|bar| {
                     let bar = bar.at(b * rows * from);
-                    Product::new((rows, from, into), ct, self.right(b, back), bar, from)
+                    Product::new((rows, from, into), ct, self.right(b, side.other()), bar, from)
                 }),
             ]
         })

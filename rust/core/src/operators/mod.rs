@@ -1,14 +1,14 @@
 //! The objects, one folder each: definition and law in `mod.rs`, the arithmetic beside it. Their list stands here.
 
-pub(crate) mod by_rows;
 mod last;
-pub(crate) mod through_matrix;
+#[cfg(test)]
+mod stacks;
 
 pub use last::Last;
 
 use crate::argument::{Argument, Given};
+use crate::cpu::Cpu;
 use crate::error::{Error, Result};
-use crate::operator::Cpu;
 use crate::scalar::Scalar;
 
 macro_rules! objects {

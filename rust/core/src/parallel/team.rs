@@ -7,7 +7,7 @@
 use super::available;
 use super::call::{Call, Task};
 use super::gate::Gate;
-use rayon_core::{ThreadPool, ThreadPoolBuilder};
+use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::ptr::null_mut;
 use std::sync::atomic::AtomicPtr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire};

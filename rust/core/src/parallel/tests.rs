@@ -129,7 +129,7 @@ fn a_call_inside_a_call_runs_alone() {
 
 #[test]
 fn a_worker_of_another_pool_may_call() {
-    let pool = rayon_core::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
     until(|| pool.join(|| count(2), || count(2)) != (1, 1));
 }
 

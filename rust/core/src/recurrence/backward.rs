@@ -8,10 +8,11 @@ use super::cell::Pull;
 use super::chunk::{Chunk, Place, chunk_rows, copied, span};
 use super::halves::Half;
 use super::schedule::Schedule;
-use super::team::{Pace, Part, Poll, Room};
+use super::team::{Pace, Poll, Room};
 use crate::error::{Error, Result};
 use crate::parallel::{Member, run};
 use crate::scalar::Real;
+use crate::transition::Part;
 use std::ops::Range;
 
 /// Walks a cell back through time; its gradients are then complete.
@@ -97,7 +98,7 @@ impl<R: Real> Call<'_, R> {
                 unsafe { cell.gather(&chunk(half), scratch) };
             }
             // The products of the chunk do not count towards the pace of its steps.
-            part.start_clock();
+            part.lap();
             if self.poll.leave(member, at.chunk) {
                 return None;
             }

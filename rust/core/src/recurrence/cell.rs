@@ -4,9 +4,9 @@
 //! of gradients. The driver says which rows of which step are whose, and when what is complete.
 
 use super::chunk::{Chunk, Place};
-use super::team::Part;
 use crate::parallel::Member;
 use crate::scalar::Real;
+use crate::transition::Part;
 
 /// A step of a recurrence from the states before it to the states after it. All members call `prepare` together; barriers before
 /// and after it are the driver's. Each member has scratch of its own.

@@ -5,7 +5,7 @@
 
 use super::halves::Half;
 use super::schedule::Schedule;
-use super::team::Part;
+use crate::transition::{Extent, Part};
 use std::ops::Range;
 
 /// Rows of a chunk, if a step has fewer. Tests have many chunks.
@@ -19,6 +19,11 @@ pub fn span(batch: usize) -> usize {
 /// Most rows that a chunk can have.
 pub fn chunk_rows(schedule: &Schedule) -> usize {
     span(schedule.batch).min(schedule.steps) * schedule.batch
+}
+
+/// The rows that a step has memory for.
+pub fn extent(schedule: &Schedule) -> Extent {
+    Extent { batch: schedule.batch, chunk: chunk_rows(schedule) }
 }
 
 /// Where row 0 of a step lies, or would lie, in the buffers of the chunks.

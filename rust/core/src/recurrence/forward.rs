@@ -2,10 +2,11 @@
 
 use super::cell::Cell;
 use super::schedule::Schedule;
-use super::team::{Pace, Part, Poll, Room};
+use super::team::{Pace, Poll, Room};
 use crate::error::{Error, Result};
 use crate::parallel::{Member, Shared, run};
 use crate::scalar::Real;
+use crate::transition::Part;
 
 /// Fills states (T, B, width), which were checked; zeros behind the end of a sequence.
 pub fn forward<R: Real>(

@@ -3,8 +3,8 @@
 //! sizes alone, so the order of every sum does too.
 
 use super::schedule::Schedule;
-use super::team::Part;
 use crate::parallel::Member;
+use crate::transition::Part;
 use std::ops::Range;
 
 /// Fewest rows of a batch that is halved, so that a half fills a register tile. Tests halve every batch they can.

@@ -5,13 +5,13 @@
 //! combined into V_bar at the end.
 
 use super::chunk::Chunk;
-use super::packed::Packed;
 use super::schedule::Schedule;
 use super::timeline::Timeline;
-use crate::kernels::{MAX_ROWS, Operand, Product, lanes};
+use crate::kernels::{MAX_ROWS, Operand, Product, add_slots, lanes};
 use crate::parallel::{Member, Shared};
 use crate::scalar::{Scalar, parts_mut};
 use crate::scratch::{Arena, Region};
+use crate::transition::Packed;
 use isometry_kernels::activation::Columns;
 use isometry_kernels::recurrence::Affine;
 
@@ -218,9 +218,7 @@ impl<'a, T: Scalar> Gatherer<'a, T> {
 /// # Safety
 /// They are complete, and nobody else uses them.
 pub unsafe fn halves_added<R: Scalar>(sums: Region<R>, halves: usize) {
-    let len = sums.len() / 2;
-    for at in 0..if halves == 2 { len } else { 0 } {
-        // SAFETY: the contract above.
-        unsafe { *sums.at(at) += *sums.at(len + at) };
-    }
+    let each = sums.len() / halves;
+    // SAFETY: the contract above.
+    unsafe { add_slots(sums.ptr(), halves, each, 0..each) }
 }

@@ -1,9 +1,10 @@
 //! Cells over time: h_t from h_{t-1} and x_t, and backward through it.
 //!
 //! One driver (`forward.rs`, `backward.rs`) owns time, chunks, threads, lengths, direction and interruption; a
-//! [`Cell`](cell::Cell) owns what happens in one step. The affine cell, h_t = phi(W h_{t-1} + V x_t + b), has a transition W: a
-//! matrix, a product of reflections, or any operator on rows. The gated recurrent unit ([`gru`]) and the rotational unit ([`rum`]) are cells of their own. Each state is summed in an order that depends on the sizes of the
-//! problem only, so that results are the same for any number of threads.
+//! [`Cell`](cell::Cell) owns what happens in one step. The affine cell, h_t = phi(W h_{t-1} + V x_t + b), has a [`Transition`] W: a
+//! matrix, any operator on rows, or an object with a step of its own. The gated recurrent unit ([`gru`]) and the rotational unit
+//! ([`rum`]) are cells of their own. Each state is summed in an order that depends on the sizes of the problem only, so that
+//! results are the same for any number of threads.
 
 mod affine;
 mod backward;
@@ -14,15 +15,13 @@ pub mod gru;
 mod halves;
 mod inputs;
 mod modrelu;
-mod packed;
 mod pages;
-mod plan;
 pub mod rum;
 mod schedule;
 mod team;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod timeline;
 
-pub use affine::{Gradients, Sequence, Transition, backward, forward};
-pub use plan::{Route, plan};
+pub use crate::transition::{Route, Transition};
+pub use affine::{Gradients, Sequence, backward, forward};

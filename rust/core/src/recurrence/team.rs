@@ -4,16 +4,13 @@
 //! batch is shared by output columns, with a barrier per step, if a step is long enough.
 
 use super::schedule::Schedule;
-use crate::kernels::lanes;
 use crate::parallel::{Member, worth};
-use crate::scalar::Real;
 use crate::scratch::{Arena, Regions, most};
 use crate::sizes;
-use std::cell::Cell;
-use std::ops::Range;
+use crate::transition::Part;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Multiply-adds of a step from which members share its columns: some 0.7 us of one core. Tests always share.
 const COLUMNS: usize = if cfg!(test) { 1 } else { 40_000 };
@@ -67,62 +64,6 @@ impl<R> Room<R> {
             Part::columns_of(member, schedule.batch)
         } else {
             Part::rows_of(member, schedule.share(member.id, member.count))
-        }
-    }
-}
-
-/// What one member does of every step.
-pub struct Part<'a> {
-    /// The member.
-    pub member: &'a Member<'a>,
-    /// Its rows of the batch.
-    pub rows: Range<usize>,
-    /// Whether all members have all rows and share columns.
-    pub columns: bool,
-    clock: Cell<Instant>,
-}
-
-impl<'a> Part<'a> {
-    /// These rows, all columns.
-    pub fn rows_of(member: &'a Member<'a>, rows: Range<usize>) -> Self {
-        Part { member, rows, columns: false, clock: Cell::new(Instant::now()) }
-    }
-
-    /// All rows, shared by columns.
-    pub fn columns_of(member: &'a Member<'a>, batch: usize) -> Self {
-        Part { columns: member.count > 1, ..Part::rows_of(member, 0..batch) }
-    }
-
-    /// The same, restricted to these rows.
-    pub fn of(&self, rows: Range<usize>) -> Part<'a> {
-        Part { rows, columns: self.columns, ..Part::rows_of(self.member, 0..0) }
-    }
-
-    /// Its columns of rows of `width` numbers.
-    pub fn columns<R: Real>(&self, width: usize) -> Range<usize> {
-        if self.columns { self.member.share(width, 2 * lanes::<R>()) } else { 0..width }
-    }
-
-    /// Its rows among `of`.
-    pub fn rows(&self, of: Range<usize>) -> Range<usize> {
-        let start = self.rows.start.max(of.start);
-        start..self.rows.end.min(of.end).max(start)
-    }
-
-    /// Restarts the measurement of the pace.
-    pub fn start_clock(&self) {
-        self.clock.set(Instant::now());
-    }
-
-    /// Whether it does the work that cannot be shared by columns.
-    pub fn leads(&self) -> bool {
-        !self.columns || self.member.id == 0
-    }
-
-    /// Makes the columns of the other members visible.
-    pub fn sync(&self) {
-        if self.columns {
-            self.member.barrier();
         }
     }
 }
@@ -184,7 +125,7 @@ impl Pace {
         }
         let alone = self.alone.load(Relaxed) <= place;
         let look = part.member.id == 0 && !alone && place % Self::WINDOW == Self::WINDOW - 1;
-        if look && part.clock.replace(Instant::now()).elapsed() > self.limit {
+        if look && part.lap() > self.limit {
             self.alone.store(place + 1, Relaxed);
         }
         alone

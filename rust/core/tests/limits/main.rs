@@ -5,6 +5,7 @@ mod gru;
 mod lengths;
 mod mesh;
 mod operators;
+mod own;
 mod rum;
 mod sequences;
 
@@ -80,16 +81,21 @@ fn all<T: Scalar>() {
     operators::exponential::<T>();
     operators::kronecker::<T>();
     operators::fourier::<T>();
+    operators::rotation::<T>();
     mesh::meshes::<T>();
+    mesh::layouts::<T>();
     sequences::activations::<T>();
     sequences::recurrences::<T>();
     lengths::wrong_lengths::<T>();
+    own::changing::<T>();
+    own::transitions::<T>();
 }
 
 #[test]
 fn real_calls_at_the_limits() {
     all::<f32>();
     gru::grus::<f32>();
+    own::gated::<f32>();
     rum::rums::<f32>();
 }
 

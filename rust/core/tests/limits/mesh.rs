@@ -1,10 +1,38 @@
-//! Meshes, whose sizes stand in the shape of an array without elements.
+//! Meshes, whose layout is their sizes: as numbers, and as the shape of an array without elements.
 
 use crate::{LENGTHS, SIDES, THREADS, choices, expect, fits, ones, real, returns};
 use isometry_core::argument::{Array, Bar, Given};
-use isometry_core::operators::mesh::Mesh;
+use isometry_core::operators::Last;
+use isometry_core::operators::mesh::{Kind, Mesh};
 use isometry_core::scalar::Scalar;
-use isometry_core::{Budget, Cpu};
+use isometry_core::{Budget, Cpu, Operator};
+
+/// Stacks of meshes of any layout with up to two angles.
+pub fn layouts<T: Scalar>() {
+    let budget = Budget::of(THREADS);
+    for sizes @ [batch, n, layers] in choices() {
+        for (many, len) in LENGTHS.into_iter().flat_map(|a| LENGTHS.map(|b| (a, b))) {
+            let (theta, numbers, x) = (real::<T>(many), real::<T>(len), ones::<T>(len));
+            let (mut bar, mut out) = (real::<T>(many), ones::<T>(len));
+            for kind in [Kind::BrickLeft, Kind::BrickRight, Kind::Fft] {
+                for last in [Last::None, Last::Signs(&numbers), Last::Phases(&numbers)] {
+                    let made = || Mesh::<T>::new((n, layers, kind), batch, &theta, Some(&numbers), last);
+                    returns("Mesh::new", &sizes, || made().map(drop));
+                    let made = Mesh::<T>::new((n, layers, kind), batch, &theta, None, last);
+                    let Ok(op) = made else { continue };
+                    assert_eq!((op.batch(), op.shape()), (batch, (n, n)), "{sizes:?}");
+                    for rows in [0, 1, 2, usize::MAX] {
+                        let (bars, good) =
+                            (&mut [Bar::None, Bar::Real(&mut bar)], fits(len, &[batch, rows, n]));
+                        expect("apply_vjp", &sizes, good, || {
+                            op.apply_vjp(None, &x, &x, rows, SIDES[rows % 2], bars, Some(&mut out), &budget)
+                        });
+                    }
+                }
+            }
+        }
+    }
+}
 
 pub fn meshes<T: Scalar>() {
     let budget = Budget::of(THREADS);

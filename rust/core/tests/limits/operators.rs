@@ -7,7 +7,7 @@ use isometry_core::operators::householder::crowd;
 use isometry_core::operators::kronecker::{Factor, Kronecker};
 use isometry_core::operators::{
     Last, cayley, cayley::Cayley, dense::Dense, exponential::Exponential, householder,
-    householder::Householder,
+    householder::Householder, rotation::Rotation,
 };
 use isometry_core::scalar::Scalar;
 use isometry_core::sizes::{size, triangles};
@@ -181,24 +181,24 @@ pub fn exponential<T: Scalar>() {
 
 pub fn kronecker<T: Scalar>() {
     let budget = Budget::of(THREADS);
-    for sizes @ [p, q, rows] in choices() {
+    for sizes @ [batch, p, q, rows] in choices() {
         for (given, len) in LENGTHS.into_iter().flat_map(|a| LENGTHS.map(|b| (a, b))) {
             let (elements, x) = (ones::<T>(given), ones::<T>(len));
             let (mut bar, mut out) = (ones::<T>(given), ones::<T>(len));
             let factor = Factor { elements: &elements, p, q };
-            let good = p > 0 && q > 0 && fits(given, &[p, q]);
+            let good = p > 0 && q > 0 && fits(given, &[batch, p, q]);
             if rows == 0 {
-                expect("Kronecker::new", &sizes, good, || Kronecker::new(&[factor]).map(drop));
-                returns("Kronecker::new", &sizes, || Kronecker::new(&[factor; 3]).map(drop));
+                expect("Kronecker::new", &sizes, good, || Kronecker::new(&[factor], batch).map(drop));
+                returns("Kronecker::new", &sizes, || Kronecker::new(&[factor; 3], batch).map(drop));
             }
-            let Ok(op) = Kronecker::new(&[factor]) else { continue };
-            let square = fits(len, &[p, q]);
+            let Ok(op) = Kronecker::new(&[factor], batch) else { continue };
+            let square = fits(len, &[batch, p, q]);
             expect("matrix", &sizes, square, || op.matrix(&mut out, None, &budget));
             expect("matrix_vjp", &sizes, square, || {
                 op.matrix_vjp(None, &x, &mut [Bar::Own(&mut bar)], &budget)
             });
             for side in SIDES {
-                let good = fits(len, &[rows, p]) && fits(len, &[rows, q]);
+                let good = fits(len, &[batch, rows, p]) && fits(len, &[batch, rows, q]);
                 expect("apply", &sizes, good, || op.apply(&x, rows, side, &mut out, None, &budget));
                 expect("apply_vjp", &sizes, good, || {
                     let (bars, out) = (&mut [Bar::Own(&mut bar)], Some(&mut out[..]));
@@ -214,28 +214,58 @@ pub fn kronecker<T: Scalar>() {
 
 pub fn fourier<T: Scalar>() {
     let budget = Budget::of(THREADS);
-    for n in LENGTHS {
-        let permutation: Vec<i64> = (0..n as i64).collect();
-        for (a, b) in [0, n, 2 * n, 3 * n].into_iter().flat_map(|a| [0, n, 2 * n, 3 * n].map(|b| (a, b))) {
-            let (phases, vectors) = (real::<T>(a), ones::<T>(b));
-            let good = T::PARTS == 2 && n > 0 && a == 3 * n && b == 2 * n;
-            let made = || FourierProduct::<T>::new(&phases, &vectors, &permutation);
-            expect("FourierProduct::new", &[n, a, b], good, || made().map(drop));
-            let Ok(op) = made() else { continue };
-            for (sizes @ [rows], len) in
-                choices().flat_map(|sizes| [0, n, 2 * n, n * n].map(|len| (sizes, len)))
-            {
-                let (x, mut out) = (ones::<T>(len), ones::<T>(len));
-                let square = fits(len, &[n, n]);
-                expect("matrix", &sizes, square, || op.matrix(&mut out, None, &budget));
-                expect("matrix_vjp", &sizes, square, || op.matrix_vjp(None, &x, &mut [], &budget));
-                for side in SIDES {
-                    let good = fits(len, &[rows, n]);
-                    expect("apply", &sizes, good, || op.apply(&x, rows, side, &mut out, None, &budget));
-                    expect("apply_vjp", &sizes, good, || {
-                        op.apply_vjp(None, &x, &x, rows, side, &mut [], Some(&mut out), &budget)
-                    });
-                }
+    for sizes @ [batch, n] in choices() {
+        for (a, b, c) in (0..7).flat_map(|a| (0..5).flat_map(move |b| (0..3).map(move |c| (a, b, c)))) {
+            let (phases, vectors, permutation) = (real::<T>(a), ones::<T>(b), vec![0; c]);
+            let made = || FourierProduct::<T>::new(&phases, &vectors, &permutation, batch, n);
+            let whole = fits(a, &[batch, 3, n]) && fits(b, &[batch, 2, n]) && fits(c, &[batch, n]);
+            // zeros are a permutation of one element
+            let good =
+                T::PARTS == 2 && n > 0 && whole && (n == 1 || batch == 0) && fits(0, &[0, batch, 5, n, 2]);
+            expect("FourierProduct::new", &sizes, good, || made().map(drop));
+        }
+    }
+    for [batch, n] in [[1, 1], [1, 2], [2, 1], [0, 1], [0, 1 << 44]] {
+        let permutation: Vec<i64> = (0..(batch * n).min(2)).map(|i| (i % n) as i64).collect();
+        let (phases, vectors) = (real::<T>(batch * 3 * n), ones::<T>(batch * 2 * n));
+        let Ok(op) = FourierProduct::<T>::new(&phases, &vectors, &permutation, batch, n) else { continue };
+        for (sizes @ [rows], len) in choices().flat_map(|sizes| [0, 1, 2, 4].map(|len| (sizes, len))) {
+            let (x, mut out) = (ones::<T>(len), ones::<T>(len));
+            let square = fits(len, &[batch, n, n]);
+            expect("matrix", &sizes, square, || op.matrix(&mut out, None, &budget));
+            expect("matrix_vjp", &sizes, square, || op.matrix_vjp(None, &x, &mut [], &budget));
+            for side in SIDES {
+                let good = fits(len, &[batch, rows, n]);
+                expect("apply", &sizes, good, || op.apply(&x, rows, side, &mut out, None, &budget));
+                expect("apply_vjp", &sizes, good, || {
+                    op.apply_vjp(None, &x, &x, rows, side, &mut [], Some(&mut out), &budget)
+                });
+            }
+        }
+    }
+}
+
+pub fn rotation<T: Scalar>() {
+    let budget = Budget::of(THREADS);
+    for sizes @ [batch, n, rows] in choices() {
+        for (given, len) in LENGTHS.into_iter().flat_map(|a| LENGTHS.map(|b| (a, b))) {
+            let (start, x) = (real::<T>(given), ones::<T>(len));
+            let (mut bar, mut out) = (real::<T>(given), ones::<T>(len));
+            let good = fits(given, &[batch, n]) && size("out", &[batch, n, n]).is_ok();
+            expect("Rotation::new", &sizes, good, || Rotation::<T>::new(&start, &start, batch, n).map(drop));
+            let Ok(op) = Rotation::<T>::new(&start, &start, batch, n) else { continue };
+            let square = fits(len, &[batch, n, n]);
+            expect("matrix", &sizes, square, || op.matrix(&mut out, None, &budget));
+            expect("matrix_vjp", &sizes, square, || {
+                op.matrix_vjp(None, &x, &mut [Bar::Real(&mut bar)], &budget)
+            });
+            for side in SIDES {
+                let good = fits(len, &[batch, rows, n]);
+                expect("apply", &sizes, good, || op.apply(&x, rows, side, &mut out, None, &budget));
+                expect("apply_vjp", &sizes, good, || {
+                    let (bars, out) = (&mut [Bar::None, Bar::Real(&mut bar)], Some(&mut out[..]));
+                    op.apply_vjp(None, &x, &x, rows, side, bars, out, &budget)
+                });
             }
         }
     }

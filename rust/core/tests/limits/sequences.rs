@@ -4,7 +4,7 @@ use crate::{LENGTHS, SIZES, THREADS, choices, expect, fits, ones, real};
 use isometry_core::Budget;
 use isometry_core::activation::{Activation, NAMES, activate, activate_vjp};
 use isometry_core::argument::Bar;
-use isometry_core::operators::{Last, dense::Dense, householder::Householder};
+use isometry_core::operators::{Last, dense::Dense, householder, householder::Householder};
 use isometry_core::recurrence::{self, Gradients, Sequence};
 use isometry_core::scalar::Scalar;
 
@@ -97,7 +97,7 @@ pub fn recurrences<T: Scalar>() {
                 }
             }
         }
-        let route = recurrence::plan(steps, batch, features, n).name();
+        let route = householder::plan(steps, batch, features, n).name();
         assert!(["dense", "factored"].contains(&route));
     }
 }

@@ -15,10 +15,10 @@ use isometry_core::error::{Error, Result};
 use std::sync::Arc;
 
 /// activate.wgsl
-pub static ACTIVATE: Shader =
+pub(crate) static ACTIVATE: Shader =
     Shader { name: "activate", source: include_str!("activate.wgsl"), variants: &[&[]] };
 /// activate_vjp.wgsl
-pub static ACTIVATE_VJP: Shader =
+pub(crate) static ACTIVATE_VJP: Shader =
     Shader { name: "activate_vjp", source: include_str!("activate_vjp.wgsl"), variants: &[&[]] };
 
 /// phi(z) of rows z, (rows, n) or more axes; the bias of the modReLUs is real, (n), or (n/2) in the real representation.

@@ -26,20 +26,23 @@ use isometry_core::error::Result;
 const ONCE: &[&[(&str, u32)]] = &[&[]];
 
 /// unpack.wgsl
-pub static UNPACK: Shader = Shader { name: "unpack", source: include_str!("unpack.wgsl"), variants: ONCE };
+pub(crate) static UNPACK: Shader =
+    Shader { name: "unpack", source: include_str!("unpack.wgsl"), variants: ONCE };
 /// block.wgsl
-pub static BLOCK: Shader =
+pub(crate) static BLOCK: Shader =
     Shader { name: "block", source: include_str!("block.wgsl"), variants: &[small::LONG] };
 /// panels.wgsl
-pub static PANELS: Shader = Shader { name: "panels", source: include_str!("panels.wgsl"), variants: ONCE };
+pub(crate) static PANELS: Shader =
+    Shader { name: "panels", source: include_str!("panels.wgsl"), variants: ONCE };
 /// mix.wgsl
-pub static MIX: Shader = Shader { name: "mix", source: include_str!("mix.wgsl"), variants: ONCE };
+pub(crate) static MIX: Shader = Shader { name: "mix", source: include_str!("mix.wgsl"), variants: ONCE };
 /// correct.wgsl
-pub static CORRECT: Shader = Shader { name: "correct", source: include_str!("correct.wgsl"), variants: ONCE };
+pub(crate) static CORRECT: Shader =
+    Shader { name: "correct", source: include_str!("correct.wgsl"), variants: ONCE };
 /// plus.wgsl
-pub static PLUS: Shader = Shader { name: "plus", source: include_str!("plus.wgsl"), variants: ONCE };
+pub(crate) static PLUS: Shader = Shader { name: "plus", source: include_str!("plus.wgsl"), variants: ONCE };
 /// pack.wgsl
-pub static PACK: Shader = Shader { name: "pack", source: include_str!("pack.wgsl"), variants: ONCE };
+pub(crate) static PACK: Shader = Shader { name: "pack", source: include_str!("pack.wgsl"), variants: ONCE };
 
 fn once(shader: &'static Shader, kind: Kind) -> Variant {
     Variant { shader, kind, constants: &[] }

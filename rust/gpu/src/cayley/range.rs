@@ -1,6 +1,8 @@
 //! The matrices A for which W is unitary to rounding in single precision; the CPU computes the others, in double precision.
 
 use super::small;
+use crate::array::zeros;
+use isometry_core::error::Result;
 use isometry_core::scalar::{Real, Scalar, parts};
 use std::f64::consts::SQRT_2;
 
@@ -10,17 +12,17 @@ const LARGE: f64 = 300.0;
 
 /// Whether every |A| of a batch is in the range. |A| is at most n times the largest entry, and at most the largest sum of |A_ij|
 /// along a row, which takes longer. NaN is not in the range.
-pub fn holds<T: Scalar>(upper: &[T], diagonal: Option<&[T::Real]>, n: usize) -> bool {
+pub fn holds<T: Scalar>(upper: &[T], diagonal: Option<&[T::Real]>, n: usize) -> Result<bool> {
     let most = if n <= small::MOST { SMALL } else { LARGE };
     let diagonal = diagonal.unwrap_or_default();
     // |a + i b| <= sqrt(2) max(|a|, |b|); a comparison with NaN is false
     let entry = most / (n as f64 * SQRT_2);
     let below = |x: &T::Real| x.f64().abs() <= entry;
     if parts(upper).iter().all(below) && diagonal.iter().all(below) {
-        return true;
+        return Ok(true);
     }
-    let mut sums = vec![0.0; n];
-    (0..upper.len() / (n * n.saturating_sub(1) / 2).max(1)).all(|b| {
+    let mut sums = zeros::<f64>(n)?;
+    let all = (0..upper.len() / (n * n.saturating_sub(1) / 2).max(1)).all(|b| {
         sums.fill(0.0);
         for (sum, d) in sums.iter_mut().zip(diagonal.get(b * n..).unwrap_or_default()) {
             *sum = d.f64().abs();
@@ -36,13 +38,18 @@ pub fn holds<T: Scalar>(upper: &[T], diagonal: Option<&[T::Real]>, n: usize) -> 
             rest = below;
         }
         sums.iter().all(|&sum| sum <= most)
-    })
+    });
+    Ok(all)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use isometry_core::scalar::c32;
+
+    fn holds<T: Scalar>(upper: &[T], diagonal: Option<&[T::Real]>, n: usize) -> bool {
+        super::holds(upper, diagonal, n).unwrap()
+    }
 
     #[test]
     fn the_largest_row_decides() {

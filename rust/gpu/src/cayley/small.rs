@@ -21,9 +21,10 @@ pub(super) const LONG: Team = &[("SIDE", 16), ("EACH", 4), ("MANY", 1)];
 const TEAMS: &[Team] = &[TINY, SHORT, MEDIUM, LONG];
 
 /// small.wgsl
-pub static SMALL: Shader = Shader { name: "small", source: include_str!("small.wgsl"), variants: TEAMS };
+pub(crate) static SMALL: Shader =
+    Shader { name: "small", source: include_str!("small.wgsl"), variants: TEAMS };
 /// small_vjp.wgsl
-pub static SMALL_VJP: Shader =
+pub(crate) static SMALL_VJP: Shader =
     Shader { name: "small_vjp", source: include_str!("small_vjp.wgsl"), variants: TEAMS };
 
 /// The team for n rows, and the workgroups for a batch of them.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::testing::{C, M, device, fetched, near, numbers, sent};
-use isometry_core::operator::Side;
+use isometry_core::Side;
 
 const EPS: f64 = f32::EPSILON as f64;
 

@@ -9,7 +9,7 @@ use crate::{Array, Kind};
 use isometry_core::error::{Error, Result};
 
 /// combine.wgsl
-pub static COMBINE: Shader =
+pub(crate) static COMBINE: Shader =
     Shader { name: "combine", source: include_str!("combine.wgsl"), variants: &[&[]] };
 
 /// A factor: real and imaginary part. That of a real array is real.

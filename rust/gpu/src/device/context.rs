@@ -6,6 +6,7 @@ use super::scopes::Scopes;
 use crate::shader::{Interface, Variant};
 use isometry_core::error::{Error, Result};
 use std::collections::HashMap;
+use std::mem::{forget, take};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,6 +34,17 @@ pub struct Context {
     pipelines: Mutex<HashMap<Variant, Arc<Pipeline>>>,
     lost: Arc<Mutex<Option<String>>>,
     process: u32,
+}
+
+/// A child leaves the device of its parent alone: to end it would wait for threads of the driver that the child does not have.
+impl Drop for Context {
+    fn drop(&mut self) {
+        if self.is_inherited() {
+            let pipelines = self.pipelines.get_mut().unwrap_or_else(PoisonError::into_inner);
+            // one reference to each more than will be dropped
+            forget((self.device.clone(), self.queue.clone(), self.pool.emptied(), take(pipelines)));
+        }
+    }
 }
 
 impl std::fmt::Debug for Context {

@@ -52,6 +52,11 @@ impl Pool {
     pub fn clear(&self) {
         *self.free() = Free::default();
     }
+
+    /// Takes out all free memory, without a wait for the lock.
+    pub fn emptied(&mut self) -> impl Sized + use<> {
+        std::mem::take(self.0.get_mut().unwrap_or_else(PoisonError::into_inner))
+    }
 }
 
 /// Free buffers of one size that are kept.

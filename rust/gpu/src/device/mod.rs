@@ -4,7 +4,7 @@ mod adapter;
 mod context;
 mod current;
 mod memory;
-mod record;
+pub(crate) mod record;
 mod scopes;
 #[cfg(test)]
 mod tests;
@@ -14,4 +14,4 @@ pub use context::Context;
 pub(crate) use context::too_large;
 pub use current::{context, reset};
 pub use memory::Memory;
-pub use record::{IDENTITY, Record};
+pub(crate) use record::Record;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use wgpu::{BindGroupDescriptor, BindGroupEntry, CommandEncoder, ComputePass};
 
 /// identity.wgsl
-pub static IDENTITY: Shader =
+pub(crate) static IDENTITY: Shader =
     Shader { name: "identity", source: include_str!("identity.wgsl"), variants: &[&[]] };
 
 /// A sequence of dispatches; each sees what those before it wrote.
@@ -46,7 +46,7 @@ impl Record {
         sizes: &[u32],
         groups: [usize; 3],
     ) -> Result<()> {
-        self.dispatches(variant, arrays, &[sizes], groups)
+        self.dispatches(variant, arrays, [sizes], groups)
     }
 
     /// The same for several sizes in turn, on the same arrays.
@@ -54,7 +54,7 @@ impl Record {
         &mut self,
         variant: Variant,
         arrays: &[(&str, &Array)],
-        sizes: &[impl AsRef<[u32]>],
+        sizes: impl IntoIterator<Item = impl AsRef<[u32]>>,
         groups: [usize; 3],
     ) -> Result<()> {
         let name = variant.shader.name;
@@ -87,9 +87,6 @@ impl Record {
             return Err(missing(extra));
         }
         let expected = pipeline.interface.sizes as usize / 4;
-        if let Some(wrong) = sizes.iter().map(|sizes| sizes.as_ref().len()).find(|&len| len != expected) {
-            return Err(Error::Device(format!("shader {name}: {wrong} sizes instead of {expected}")));
-        }
         let descriptor =
             BindGroupDescriptor { label: Some(name), layout: &pipeline.layout, entries: &entries };
         let bound = self.context.device.create_bind_group(&descriptor);
@@ -100,7 +97,12 @@ impl Record {
         pass.set_bind_group(0, &bound, &[]);
         let [x, y, z] = groups.map(|count| count as u32);
         for sizes in sizes {
-            let bytes: Vec<u8> = sizes.as_ref().iter().flat_map(|size| size.to_ne_bytes()).collect();
+            let sizes = sizes.as_ref();
+            if sizes.len() != expected {
+                let wrong = sizes.len();
+                return Err(Error::Device(format!("shader {name}: {wrong} sizes instead of {expected}")));
+            }
+            let bytes: Vec<u8> = sizes.iter().flat_map(|size| size.to_ne_bytes()).collect();
             if !bytes.is_empty() {
                 pass.set_immediates(0, &bytes);
             }

@@ -80,7 +80,8 @@ fn a_wrong_call_does_not_lose_the_device() {
     let array = Array::upload(&context, Kind::Real, &[4, 4], &[1.0; 16]).unwrap();
     let mut record = super::Record::new(&context).unwrap();
     record.identity(&array).unwrap();
-    let variant = crate::shader::Variant { shader: &super::IDENTITY, kind: Kind::Real, constants: &[] };
+    let variant =
+        crate::shader::Variant { shader: &super::record::IDENTITY, kind: Kind::Real, constants: &[] };
     assert!(record.dispatch(variant, &[("out", &array)], &[16, 4], [1 << 20, 1, 1]).is_err());
     drop(record);
     assert_eq!(context.lost(), None);

@@ -3,17 +3,17 @@
 
 mod recurrence;
 
+use crate::array::zeros;
 use crate::dense::Dense;
 use crate::device::{Context, context};
 use crate::objects::{OBJECTS, holds, view};
 use crate::operator::Operator as _;
 use crate::{Array, Kind};
-use isometry_core::Budget;
 use isometry_core::argument::{self, Argument, Bar};
 use isometry_core::error::{Error, Result};
-use isometry_core::operator::{Cpu, Operator, Saves, Side};
 use isometry_core::scalar::{Scalar, parts, parts_mut};
 use isometry_core::sizes::size;
+use isometry_core::{Budget, Cpu, Operator, Saves, Side};
 use std::any::TypeId;
 use std::sync::{Arc, OnceLock};
 
@@ -42,11 +42,13 @@ impl<'a, T: Scalar> Hosted<'a, T> {
     }
 
     /// Whether the kernels of the device serve these arguments.
-    fn has_kernels(&self) -> bool {
-        let serve = || {
-            OBJECTS.contains(&self.object) && !empty(&*self.operator) && holds(self.object, &*self.operator)
-        };
-        *self.has_kernels.get_or_init(serve)
+    fn has_kernels(&self) -> Result<bool> {
+        if let Some(&known) = self.has_kernels.get() {
+            return Ok(known);
+        }
+        let own = OBJECTS.contains(&self.object) && !empty(&*self.operator);
+        let found = own && holds(self.object, &*self.operator)?;
+        Ok(*self.has_kernels.get_or_init(|| found))
     }
 
     /// Runs `f` on the operator of the device.
@@ -113,14 +115,6 @@ impl<'a, T: Scalar> Hosted<'a, T> {
 fn empty<T: Scalar>(operator: &dyn Cpu<T>) -> bool {
     let (p, q) = operator.shape();
     operator.batch() == 0 || p == 0 || q == 0
-}
-
-fn zeros<T: Scalar>(len: usize) -> Result<Vec<T>> {
-    let mut zeros = Vec::new();
-    let lack = |_| Error::OutOfMemory { bytes: len.saturating_mul(size_of::<T>()) };
-    zeros.try_reserve_exact(len).map_err(lack)?;
-    zeros.resize(len, T::zero());
-    Ok(zeros)
 }
 
 /// float32 or complex64.
@@ -198,14 +192,14 @@ impl<T: Scalar> Cpu<T> for Hosted<'_, T> {
     fn matrix_saves(&self) -> Result<Saves> {
         match self.operator.matrix_saves()? {
             Saves::Result => Ok(Saves::Result),
-            own if !self.has_kernels() => Ok(own),
+            own if !self.has_kernels()? => Ok(own),
             Saves::Elements(_) => Ok(Saves::Elements(0)),
         }
     }
 
     fn matrix(&self, out: &mut [T], saved: Option<&mut [T]>, budget: &Budget<'_>) -> Result<()> {
         self.check_matrix("out", out)?;
-        if !self.has_kernels() {
+        if !self.has_kernels()? {
             return self.operator.matrix(out, saved, budget);
         }
         fetch(&self.on_device(|operator| operator.matrix())?, out)
@@ -220,7 +214,7 @@ impl<T: Scalar> Cpu<T> for Hosted<'_, T> {
     ) -> Result<()> {
         self.check_matrix("ct", ct)?;
         self.check_bars(bars)?;
-        if !self.has_kernels() {
+        if !self.has_kernels()? {
             return self.operator.matrix_vjp(saved, ct, bars, budget);
         }
         let (ct, wanted) = (self.matrices(ct)?, wanted(bars));
@@ -251,7 +245,7 @@ impl<T: Scalar> Cpu<T> for Hosted<'_, T> {
             return self.operator.apply(x, rows, side, out, None, budget);
         }
         let x = self.rows(x, rows, self.features(side).0)?;
-        if !self.has_kernels() {
+        if !self.has_kernels()? {
             let w = self.matrices(&self.formed(budget)?)?;
             return fetch(&Dense::new(&w)?.apply(&x, side)?, out);
         }
@@ -278,7 +272,7 @@ impl<T: Scalar> Cpu<T> for Hosted<'_, T> {
         let (x, ct) = (self.rows(x, rows, from)?, self.rows(ct, rows, into)?);
         let wanted = wanted(bars);
         let x_wanted = x_bar.is_some();
-        let pulled = if self.has_kernels() {
+        let pulled = if self.has_kernels()? {
             self.on_device(|operator| operator.apply_vjp(&x, &ct, side, &wanted, x_wanted))?
         } else {
             let formed = self.formed(budget)?;
@@ -294,7 +288,7 @@ impl<T: Scalar> Cpu<T> for Hosted<'_, T> {
             pulled
         };
         let mut copies = Copies::new();
-        if self.has_kernels() {
+        if self.has_kernels()? {
             collect(&pulled.arguments, bars, &mut copies)?;
         }
         if let (Some(found), Some(x_bar)) = (&pulled.x, x_bar) {

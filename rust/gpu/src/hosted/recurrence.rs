@@ -1,14 +1,15 @@
 //! The recurrence on the caller's arrays.
 
-use super::{Copies, Hosted, fetch, single, single_mut, zeros};
+use super::{Copies, Hosted, fetch, single, single_mut};
+use crate::array::zeros;
 use crate::recurrence::{self as device, Wanted};
 use crate::{Array, Kind};
 use isometry_core::argument::Bar;
 use isometry_core::error::Result;
-use isometry_core::operator::{Operator, Saves};
 use isometry_core::recurrence::{Gradients, Sequence};
 use isometry_core::scalar::{Scalar, parts, parts_mut};
 use isometry_core::{Budget, Error};
+use isometry_core::{Operator, Saves};
 
 /// The arrays of a sequence on the device.
 struct Sent {
@@ -93,7 +94,7 @@ impl<T: Scalar> Hosted<'_, T> {
 
     /// W on the device.
     fn device_matrix(&self, budget: &Budget<'_>) -> Result<Array> {
-        if self.has_kernels() {
+        if self.has_kernels()? {
             return self.on_device(|operator| operator.matrix());
         }
         self.matrices(&self.formed(budget)?)
@@ -108,7 +109,7 @@ impl<T: Scalar> Hosted<'_, T> {
         budget: &Budget<'_>,
     ) -> Result<()> {
         let (p, q) = self.shape();
-        if self.has_kernels() {
+        if self.has_kernels()? {
             let (w, w_bar) = (w.reshaped(&[1, p, q])?, w_bar.reshaped(&[1, p, q])?);
             let wanted = super::wanted(bars);
             let found = self.on_device(|operator| operator.matrix_vjp(Some(&w), &w_bar, &wanted))?;

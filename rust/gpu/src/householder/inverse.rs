@@ -16,7 +16,7 @@ use isometry_core::error::Result;
 const SIDE: usize = 32;
 
 /// triangle.wgsl
-pub static TRIANGLE: Shader =
+pub(crate) static TRIANGLE: Shader =
     Shader { name: "triangle", source: include_str!("triangle.wgsl"), variants: &[&[]] };
 
 /// T^-1 from gram = U^H U, (batch, m, m), zeros below the diagonal.

@@ -4,12 +4,10 @@
 //! W = (I - U T^-1 U^H) E,     T = striu(U^H U) + diag(U^H U) / 2.
 //! ```
 
-mod inverse;
+pub(crate) mod inverse;
 mod rows;
 #[cfg(test)]
 mod tests;
-
-pub use inverse::TRIANGLE;
 
 use crate::device::{Context, Record};
 use crate::last::Last;
@@ -17,21 +15,22 @@ use crate::operator::{Operator, Pulled, check_rows};
 use crate::product::{Operand, Product};
 use crate::shader::{Shader, Variant, groups};
 use crate::{Array, Kind};
+use isometry_core::Side;
 use isometry_core::error::{Error, Result};
-use isometry_core::operator::Side;
 use std::sync::Arc;
 
 /// Columns of a workgroup of balance.wgsl.
 const WIDTH: usize = 32;
 
 /// balance.wgsl
-pub static BALANCE: Shader =
+pub(crate) static BALANCE: Shader =
     Shader { name: "balance", source: include_str!("balance.wgsl"), variants: &[&[]] };
 /// hermitian.wgsl
-pub static HERMITIAN: Shader =
+pub(crate) static HERMITIAN: Shader =
     Shader { name: "hermitian", source: include_str!("hermitian.wgsl"), variants: &[&[]] };
 /// finish.wgsl
-pub static FINISH: Shader = Shader { name: "finish", source: include_str!("finish.wgsl"), variants: &[&[]] };
+pub(crate) static FINISH: Shader =
+    Shader { name: "finish", source: include_str!("finish.wgsl"), variants: &[&[]] };
 
 /// A batch of products of reflections.
 #[derive(Clone, Debug)]
@@ -136,7 +135,6 @@ impl Operator for Householder<'_> {
         ct: &Array,
         wanted: &[bool],
     ) -> Result<Vec<Option<Array>>> {
-        check_rows("ct", ct, self.kind(), self.batch, self.n)?;
         self.pull_matrix(record, ct, wanted)
     }
 

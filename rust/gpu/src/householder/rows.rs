@@ -17,8 +17,8 @@ use crate::Array;
 use crate::device::Record;
 use crate::operator::{Operator, Pulled};
 use crate::product::{Operand, Product};
+use isometry_core::Side;
 use isometry_core::error::Result;
-use isometry_core::operator::Side;
 
 impl Householder<'_> {
     /// A row-major matrix of `columns` columns per operator.

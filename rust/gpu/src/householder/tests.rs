@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::testing::{C, M, device, fetched, near, numbers, sent};
-use isometry_core::operator::Side;
+use isometry_core::Side;
 
 /// What E is.
 #[derive(Clone, Copy, Debug, PartialEq)]

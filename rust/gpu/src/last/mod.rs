@@ -14,12 +14,12 @@ use isometry_core::error::{Error, Result};
 use isometry_core::sizes::check_len;
 
 /// factors.wgsl
-pub static FACTORS: Shader =
+pub(crate) static FACTORS: Shader =
     Shader { name: "factors", source: include_str!("factors.wgsl"), variants: &[&[]] };
 /// last.wgsl
-pub static LAST: Shader = Shader { name: "last", source: include_str!("last.wgsl"), variants: &[&[]] };
+pub(crate) static LAST: Shader = Shader { name: "last", source: include_str!("last.wgsl"), variants: &[&[]] };
 /// pull.wgsl
-pub static PULL: Shader = Shader { name: "pull", source: include_str!("pull.wgsl"), variants: &[&[]] };
+pub(crate) static PULL: Shader = Shader { name: "pull", source: include_str!("pull.wgsl"), variants: &[&[]] };
 
 /// Columns of a workgroup of pull.wgsl.
 const WIDTH: usize = 32;

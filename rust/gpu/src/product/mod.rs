@@ -15,7 +15,7 @@ const SMALL: &[(&str, u32)] = &[("SIDE", 16), ("EACH", 1)];
 const LARGE: &[(&str, u32)] = &[("SIDE", 16), ("EACH", 4)];
 
 /// product.wgsl
-pub static PRODUCT: Shader =
+pub(crate) static PRODUCT: Shader =
     Shader { name: "product", source: include_str!("product.wgsl"), variants: &[SMALL, LARGE] };
 
 /// A matrix, or a batch of them, inside an array: its element (i, j) is at first + b batch + i row + j column.
@@ -120,7 +120,9 @@ impl<'a> Product<'a> {
     /// In as many dispatches as the device needs for so many tiles and matrices.
     pub(crate) fn record(&self, record: &mut Record, kind: Kind) -> Result<()> {
         let (m, n, _) = self.sizes;
-        u32::try_from(work(&[self.batch, m, n])).map_err(far)?;
+        if u32::try_from(work(&[self.batch, m, n])).map_err(far)? == 0 {
+            return Ok(());
+        }
         // large tiles where there are enough of them to occupy a device
         let large = m.div_ceil(64) * n.div_ceil(64) * self.batch >= 64 && m > 16 && n > 16;
         let (tile, constants) = if large { (64, LARGE) } else { (16, SMALL) };

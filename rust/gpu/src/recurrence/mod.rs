@@ -9,13 +9,11 @@
 
 mod backward;
 mod forward;
-mod sequence;
-mod steps;
+pub(crate) mod sequence;
+pub(crate) mod steps;
 #[cfg(test)]
 mod tests;
 
 pub use backward::{Gradients, Wanted, backward};
 pub use forward::forward;
 pub use sequence::Sequence;
-pub use sequence::{BEGIN, START, TRANSPOSE, WITHIN};
-pub use steps::{APART, TOGETHER};

@@ -1,6 +1,7 @@
 //! What a recurrence is given, checked, and what its two directions do with it.
 
 use crate::activation::Law;
+use crate::array::zeros;
 use crate::device::{Context, Record, too_large};
 use crate::product::{Operand, Product};
 use crate::rows::spread;
@@ -11,14 +12,17 @@ use isometry_core::error::{Error, Result};
 use std::sync::Arc;
 
 /// begin.wgsl
-pub static BEGIN: Shader = Shader { name: "begin", source: include_str!("begin.wgsl"), variants: &[&[]] };
+pub(crate) static BEGIN: Shader =
+    Shader { name: "begin", source: include_str!("begin.wgsl"), variants: &[&[]] };
 /// start.wgsl
-pub static START: Shader = Shader { name: "start", source: include_str!("start.wgsl"), variants: &[&[]] };
+pub(crate) static START: Shader =
+    Shader { name: "start", source: include_str!("start.wgsl"), variants: &[&[]] };
 /// transpose.wgsl
-pub static TRANSPOSE: Shader =
+pub(crate) static TRANSPOSE: Shader =
     Shader { name: "transpose", source: include_str!("transpose.wgsl"), variants: &[&[]] };
 /// within.wgsl
-pub static WITHIN: Shader = Shader { name: "within", source: include_str!("within.wgsl"), variants: &[&[]] };
+pub(crate) static WITHIN: Shader =
+    Shader { name: "within", source: include_str!("within.wgsl"), variants: &[&[]] };
 
 /// The arguments of a recurrence, all of one kind but the bias of the activation.
 #[derive(Clone, Copy, Debug)]
@@ -227,7 +231,9 @@ fn sent(context: &Arc<Context>, lengths: &[usize], steps: usize, batch: usize) -
     if let Some(&wrong) = lengths.iter().find(|&&length| length == 0 || length > steps) {
         return Err(Error::value("lengths", format!("must lie in 1..{steps}, got {wrong}")));
     }
-    // the bits of integers
-    let bits: Vec<f32> = lengths.iter().map(|&length| f32::from_bits(length as u32)).collect();
+    let mut bits = zeros::<f32>(batch)?;
+    for (bits, &length) in bits.iter_mut().zip(lengths) {
+        *bits = f32::from_bits(length as u32);
+    }
     Array::upload(context, Kind::Real, &[batch], &bits)
 }

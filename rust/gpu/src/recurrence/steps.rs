@@ -11,10 +11,10 @@ use isometry_core::error::Result;
 use isometry_core::sizes::work;
 
 /// together.wgsl
-pub static TOGETHER: Shader =
+pub(crate) static TOGETHER: Shader =
     Shader { name: "together", source: include_str!("together.wgsl"), variants: &LISTED };
 /// apart.wgsl
-pub static APART: Shader = Shader {
+pub(crate) static APART: Shader = Shader {
     name: "apart",
     source: include_str!("apart.wgsl"),
     variants: &[&SMALL[0], &SMALL[1], &LARGE[0], &LARGE[1]],
@@ -126,17 +126,15 @@ impl Steps<'_> {
         let shader = if route == Route::Apart { &APART } else { &TOGETHER };
         let variant = Variant { shader, kind: rows.kind(), constants };
         let flags = [self.reverse, self.lengths.is_some(), self.start.is_some(), self.along.is_some()];
-        let runs = (0..steps).step_by(run).map(|first| {
-            let mut sizes = [steps, batch, n, first, run.min(steps - first)].map(|size| size as u32).to_vec();
-            sizes.extend(flags.map(u32::from));
-            sizes.extend(law.sizes());
-            sizes
+        let ([reverse, lengths, start, along], [code, slope, halves]) = (flags.map(u32::from), law.sizes());
+        let count = steps.div_ceil(run);
+        let runs = (0..count).map(|i| {
+            let first = run * if self.back { count - 1 - i } else { i };
+            let [steps, batch, n, first, run] =
+                [steps, batch, n, first, run.min(steps - first)].map(|size| size as u32);
+            [steps, batch, n, first, run, reverse, lengths, start, along, code, slope, halves]
         });
-        let mut runs: Vec<Vec<u32>> = runs.collect();
-        if self.back {
-            runs.reverse();
-        }
-        record.dispatches(variant, &arrays, &runs, groups)
+        record.dispatches(variant, &arrays, runs, groups)
     }
 }
 

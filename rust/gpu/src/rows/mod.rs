@@ -9,10 +9,11 @@ use crate::shader::{Shader, Variant};
 use isometry_core::error::Result;
 
 /// sum.wgsl
-pub static SUM: Shader =
+pub(crate) static SUM: Shader =
     Shader { name: "sum", source: include_str!("sum.wgsl"), variants: &[&[("EACH", EACH as u32)]] };
 /// spread.wgsl
-pub static SPREAD: Shader = Shader { name: "spread", source: include_str!("spread.wgsl"), variants: &[&[]] };
+pub(crate) static SPREAD: Shader =
+    Shader { name: "spread", source: include_str!("spread.wgsl"), variants: &[&[]] };
 
 /// Rows that are summed by one thread.
 const EACH: usize = 64;

@@ -8,7 +8,7 @@ mod interface;
 #[cfg(test)]
 mod tests;
 
-pub use interface::{Binding, Interface};
+pub use interface::Interface;
 
 use crate::Kind;
 use std::hash::{Hash, Hasher};
@@ -48,39 +48,6 @@ pub struct Variant {
     /// Values of its constants.
     pub constants: &'static [(&'static str, u32)],
 }
-
-/// Every shader of the crate; tests validate all their variants.
-pub const SHADERS: &[&Shader] = &[
-    &crate::activation::ACTIVATE,
-    &crate::activation::ACTIVATE_VJP,
-    &crate::cayley::BLOCK,
-    &crate::cayley::CORRECT,
-    &crate::cayley::MIX,
-    &crate::cayley::PACK,
-    &crate::cayley::PANELS,
-    &crate::cayley::PLUS,
-    &crate::cayley::SMALL,
-    &crate::cayley::SMALL_VJP,
-    &crate::cayley::UNPACK,
-    &crate::combine::COMBINE,
-    &crate::device::IDENTITY,
-    &crate::householder::BALANCE,
-    &crate::householder::FINISH,
-    &crate::householder::HERMITIAN,
-    &crate::householder::TRIANGLE,
-    &crate::last::FACTORS,
-    &crate::last::LAST,
-    &crate::last::PULL,
-    &crate::product::PRODUCT,
-    &crate::recurrence::APART,
-    &crate::recurrence::BEGIN,
-    &crate::recurrence::START,
-    &crate::recurrence::TOGETHER,
-    &crate::recurrence::TRANSPOSE,
-    &crate::recurrence::WITHIN,
-    &crate::rows::SPREAD,
-    &crate::rows::SUM,
-];
 
 /// `count` workgroups in two axes, number y groups + x, and perhaps some more.
 pub(crate) fn groups(count: usize) -> [usize; 3] {

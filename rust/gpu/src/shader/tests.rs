@@ -1,8 +1,41 @@
 //! Every variant of every shader is valid, with and without a GPU.
 
-use super::{Interface, SHADERS, Variant};
+use super::{Interface, Shader, Variant};
 use crate::Kind;
 use wgpu::naga::valid::{Capabilities, ValidationFlags, Validator};
+
+/// Every shader of the crate.
+const SHADERS: &[&Shader] = &[
+    &crate::activation::ACTIVATE,
+    &crate::activation::ACTIVATE_VJP,
+    &crate::cayley::large::BLOCK,
+    &crate::cayley::large::CORRECT,
+    &crate::cayley::large::MIX,
+    &crate::cayley::large::PACK,
+    &crate::cayley::large::PANELS,
+    &crate::cayley::large::PLUS,
+    &crate::cayley::small::SMALL,
+    &crate::cayley::small::SMALL_VJP,
+    &crate::cayley::large::UNPACK,
+    &crate::combine::COMBINE,
+    &crate::device::record::IDENTITY,
+    &crate::householder::BALANCE,
+    &crate::householder::FINISH,
+    &crate::householder::HERMITIAN,
+    &crate::householder::inverse::TRIANGLE,
+    &crate::last::FACTORS,
+    &crate::last::LAST,
+    &crate::last::PULL,
+    &crate::product::PRODUCT,
+    &crate::recurrence::steps::APART,
+    &crate::recurrence::sequence::BEGIN,
+    &crate::recurrence::sequence::START,
+    &crate::recurrence::steps::TOGETHER,
+    &crate::recurrence::sequence::TRANSPOSE,
+    &crate::recurrence::sequence::WITHIN,
+    &crate::rows::SPREAD,
+    &crate::rows::SUM,
+];
 
 fn variants() -> impl Iterator<Item = Variant> {
     SHADERS.iter().flat_map(|shader| {

@@ -43,21 +43,25 @@ pub struct Plan<R> {
 }
 
 impl<R: Real> Plan<R> {
-    /// For n >= 1 elements.
-    pub fn new(n: usize) -> Self {
+    /// For n >= 1 elements; None where memory is lacking.
+    pub fn new(n: usize) -> Option<Self> {
         let (mut chirp, mut spectrum) = (Vec::new(), Vec::new());
         let (m, radices) = radices(n).map_or_else(|| longer(n), |radices| (n, radices));
         if m != n {
-            let c: Vec<Complex64> = (0..n).map(|j| root(j * j % (2 * n), 2 * n)).collect();
-            let mut wrapped = vec![Complex64::default(); m];
+            let c = listed(n, (0..n).map(|j| root(j * j % (2 * n), 2 * n)))?;
+            let mut wrapped = listed(m, (0..m).map(|_| Complex64::default()))?;
             for (j, c) in c.iter().enumerate() {
                 wrapped[j] = c.conj() / m as f64;
                 wrapped[(m - j) % m] = wrapped[j];
             }
-            chirp = pairs(c);
-            spectrum = pairs(transformed(&wrapped, &radices));
+            chirp = pairs(&c)?;
+            spectrum = pairs(&transformed(&wrapped, &radices)?)?;
         }
-        let (mut numbers, mut passes, mut stride, mut left) = (Vec::new(), Vec::new(), 1, m);
+        let each = |(left, radix): (usize, usize)| left / radix * (radix - 1) + radix;
+        let lefts =
+            radices.iter().scan(m, |left, &radix| Some((std::mem::replace(left, *left / radix), radix)));
+        let mut numbers = room(lefts.map(each).sum())?;
+        let (mut passes, mut stride, mut left) = (Vec::new(), 1, m);
         for radix in radices {
             let count = left / radix;
             let twiddles = numbers.len();
@@ -67,7 +71,7 @@ impl<R: Real> Plan<R> {
             passes.push(Pass { radix, count, stride, twiddles: 2 * twiddles, roots: 2 * roots });
             (stride, left) = (stride * radix, count);
         }
-        Plan { n, m, passes, numbers: pairs(numbers), chirp, spectrum }
+        Some(Plan { n, m, passes, numbers: pairs(&numbers)?, chirp, spectrum })
     }
 
     /// Elements that a buffer needs.
@@ -120,16 +124,33 @@ fn root(k: usize, n: usize) -> Complex64 {
     Complex64::cis(-2.0 * PI * (k % n) as f64 / n as f64)
 }
 
-fn pairs<R: Real>(numbers: Vec<Complex64>) -> Vec<R> {
-    numbers.iter().flat_map(|z| [R::of(z.re), R::of(z.im)]).collect()
+fn pairs<R: Real>(numbers: &[Complex64]) -> Option<Vec<R>> {
+    listed(2 * numbers.len(), numbers.iter().flat_map(|z| [R::of(z.re), R::of(z.im)]))
+}
+
+/// An empty list with room for so many elements.
+fn room<E>(len: usize) -> Option<Vec<E>> {
+    let mut list = Vec::new();
+    list.try_reserve_exact(len).ok().map(|()| list)
+}
+
+/// A list of so many elements.
+fn listed<E>(len: usize, elements: impl Iterator<Item = E>) -> Option<Vec<E>> {
+    let mut list = room(len)?;
+    list.extend(elements.take(len));
+    Some(list)
 }
 
 /// The transform of x, whose length is the product of the radices, by its definition on every factor.
-fn transformed(x: &[Complex64], radices: &[usize]) -> Vec<Complex64> {
-    let Some((&radix, rest)) = radices.split_first() else { return x.to_vec() };
+fn transformed(x: &[Complex64], radices: &[usize]) -> Option<Vec<Complex64>> {
+    let Some((&radix, rest)) = radices.split_first() else { return listed(x.len(), x.iter().copied()) };
     let (n, count) = (x.len(), x.len() / radix);
-    let parts: Vec<Vec<Complex64>> = (0..radix)
-        .map(|j| transformed(&x.iter().skip(j).step_by(radix).copied().collect::<Vec<_>>(), rest))
-        .collect();
-    (0..n).map(|k| parts.iter().enumerate().map(|(j, part)| part[k % count] * root(j * k, n)).sum()).collect()
+    let mut parts = room(radix)?;
+    for j in 0..radix {
+        parts.push(transformed(&listed(count, x.iter().skip(j).step_by(radix).copied())?, rest)?);
+    }
+    let sum = |k: usize| {
+        parts.iter().enumerate().map(|(j, part): (_, &Vec<_>)| part[k % count] * root(j * k, n)).sum()
+    };
+    listed(n, (0..n).map(sum))
 }

@@ -31,7 +31,8 @@ use crate::argument::{Argument, Array, Bar, Given, all};
 use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::kernels::Buffer;
-use crate::operator::{Cpu, Operator, Saves};
+use crate::cpu::Cpu;
+use crate::operator::{Operator, Saves};
 use crate::parallel::Shared;
 use crate::scalar::Scalar;
 use crate::sizes::{check_len, packed_size, triangles, work};
@@ -42,7 +43,7 @@ pub const ARGUMENTS: &[Argument] = &[
     argument!("upper", "n(n-1)/2"),
     argument!("diagonal", "n", real),
     argument!("signs", "n", real, fixed, group "last"),
-    argument!("phases", "n", real, group "last"),
+    argument!("phases", "n", angles, group "last"),
 ];
 
 /// A batch of n x n Cayley transforms: a borrowed view of their parameters.

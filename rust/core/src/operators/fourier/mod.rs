@@ -15,58 +15,69 @@ mod rows;
 #[cfg(test)]
 mod tests;
 
-use super::by_rows;
 use crate::argument;
-use crate::argument::{Argument, Array, Bar, Given, all};
-use crate::budget::Budget;
+use crate::argument::{Argument, Array, Given, all};
 use crate::error::{Error, Result};
 use crate::kernels::Buffer;
-use crate::operator::{Cpu, Operator};
-use crate::recurrence::{Route, Transition};
+use crate::cpu::Cpu;
+use crate::operator::Operator;
+use crate::rows::Rows;
 use crate::scalar::{Real, Scalar};
-use crate::sizes::{check_len, work};
+use crate::sizes::{check_len, size, work};
+use crate::transition::Route;
 use isometry_kernels::fourier::Plan;
 use isometry_kernels::angles::Angles;
-use num_traits::{Float, Zero};
+use num_traits::Float;
 use std::sync::Arc;
 
 /// The arguments.
 pub const ARGUMENTS: &[Argument] =
-    &[argument!("phases", "3 n", real), argument!("vectors", "2 n"), argument!("permutation", "n", integer)];
+    &[argument!("phases", "3 n", real), argument!("vectors", "2 n", complex), argument!("permutation", "n", integer)];
 
-/// The operator, its numbers made ready for the kernels.
+/// The operators, their numbers made ready for the kernels.
 pub struct FourierProduct<'a, T: Scalar> {
     phases: &'a [T::Real],
     vectors: &'a [T],
     permutation: &'a [i64],
-    places: Vec<usize>,
+    places: Buffer<usize>,
     plan: Arc<Plan<T::Real>>,
-    /// D1, D2 / n, D3, then sqrt(2) v / ||v|| of both vectors, n pairs each.
+    /// Of every operator D1, D2 / n, D3, then sqrt(2) v / ||v|| of both vectors, n pairs each.
     numbers: Buffer<T::Real>,
-    /// sqrt(2) / ||v|| of both vectors.
-    lengths: [T::Real; 2],
+    /// sqrt(2) / ||v|| of both vectors of every operator.
+    lengths: Buffer<T::Real>,
+    batch: usize,
     n: usize,
 }
 
 impl<'a, T: Scalar> FourierProduct<'a, T> {
-    /// Phases (3, n), vectors (2, n) and a permutation of 0..n, n >= 1.
-    pub fn new(phases: &'a [T::Real], vectors: &'a [T], permutation: &'a [i64]) -> Result<Self> {
-        let n = permutation.len();
+    /// Phases (batch, 3, n), vectors (batch, 2, n) and permutations (batch, n) of 0..n, n >= 1.
+    pub fn new(
+        phases: &'a [T::Real],
+        vectors: &'a [T],
+        permutation: &'a [i64],
+        batch: usize,
+        n: usize,
+    ) -> Result<Self> {
         if T::PARTS == 1 {
             return Err(Error::value("vectors", "must be complex"));
         }
         if n == 0 {
             return Err(Error::shape("permutation", "at least one element", 0));
         }
-        check_len("phases", phases.len(), &[3, n])?;
-        check_len("vectors", vectors.len(), &[2, n])?;
-        let places = checked(permutation)?;
-        let mut numbers = Buffer::zeroed(work(&[5, n, 2]))?;
-        let (diagonals, reflections) = numbers.split_at_mut(6 * n);
-        turned(phases, n, diagonals)?;
-        let mut lengths = [T::Real::zero(); 2];
-        let each = reflections.chunks_exact_mut(2 * n).zip(vectors.chunks_exact(n));
-        for ((w, v), length) in each.zip(&mut lengths) {
+        check_len("permutation", permutation.len(), &[batch, n])?;
+        check_len("phases", phases.len(), &[batch, 3, n])?;
+        check_len("vectors", vectors.len(), &[batch, 2, n])?;
+        let places = checked(permutation, n)?;
+        let mut numbers = Buffer::zeroed(size("vectors", &[batch, 5, n, 2])?)?;
+        let mut lengths = Buffer::zeroed(work(&[batch, 2]))?;
+        if batch > 0 {
+            let mut room = Buffer::zeroed(work(&[6, n]))?;
+            for (own, phases) in numbers.chunks_exact_mut(10 * n).zip(phases.chunks_exact(3 * n)) {
+                turned(phases, n, &mut room, &mut own[..6 * n]);
+            }
+        }
+        let reflections = numbers.chunks_exact_mut(10 * n).flat_map(|own| own[6 * n..].chunks_exact_mut(2 * n));
+        for ((w, v), length) in reflections.zip(vectors.chunks_exact(n)).zip(lengths.iter_mut()) {
             // A squared norm that overflows was refused; four sums at a time do not wait for each other.
             let mut squares = [0.0; 4];
             for four in v.chunks(4) {
@@ -79,47 +90,50 @@ impl<'a, T: Scalar> FourierProduct<'a, T> {
                 w.copy_from_slice(&[v.re() * *length, v.im() * *length]);
             }
         }
-        let plan = plans::plan(n);
-        Ok(FourierProduct { phases, vectors, permutation, places, plan, numbers, lengths, n })
+        // an empty stack transforms nothing, however long
+        let plan = plans::plan(if batch > 0 { n } else { 1 })?;
+        Ok(FourierProduct { phases, vectors, permutation, places, plan, numbers, lengths, batch, n })
     }
 
     /// A view of [`ARGUMENTS`].
     pub fn of(given: &[Given<'a, T>]) -> Result<Self> {
         let [phases, vectors, permutation] = all(given)?;
         let own = phases.real().ok_or_else(|| Error::value("phases", "must be given"))?;
-        let [batch, rows, _] = phases.sizes("phases")?;
-        check_len("phases", rows, &[batch, 3])?;
-        let [batch, rows, _] = vectors.sizes("vectors")?;
-        check_len("vectors", rows, &[batch, 2])?;
-        Self::new(own, vectors.own("vectors")?, permutation.integers("permutation")?)
+        let [_, three, _] = phases.sizes("phases")?;
+        check_len("phases", three, &[3])?;
+        let [_, two, _] = vectors.sizes("vectors")?;
+        check_len("vectors", two, &[2])?;
+        let [batch, n] = permutation.sizes("permutation")?;
+        Self::new(own, vectors.own("vectors")?, permutation.integers("permutation")?, batch, n)
     }
 }
 
-/// e^{i phases}, as pairs, those of D2 divided by n.
-fn turned<R: Real>(phases: &[R], n: usize, pairs: &mut [R]) -> Result<()> {
-    let (mut sin, mut cos) = (Buffer::zeroed(3 * n)?, Buffer::zeroed(3 * n)?);
-    let angles = Angles { x: phases.as_ptr(), sin: sin.as_mut_ptr(), cos: cos.as_mut_ptr(), count: 3 * n };
-    // SAFETY: three arrays of 3 n numbers.
+/// e^{i phases}, as pairs, those of D2 divided by n; `room` for sines and cosines.
+fn turned<R: Real>(phases: &[R], n: usize, room: &mut [R], pairs: &mut [R]) {
+    let (sin, cos) = room.split_at_mut(phases.len());
+    assert!(sin.len() == phases.len() && cos.len() == phases.len(), "a sine and a cosine for each");
+    let angles = Angles { x: phases.as_ptr(), sin: sin.as_mut_ptr(), cos: cos.as_mut_ptr(), count: phases.len() };
+    // SAFETY: three arrays of as many numbers.
     unsafe { angles.call() };
     let (one, share) = (R::of(1.0), R::of(1.0 / n as f64));
     for (j, (pair, (cos, sin))) in pairs.chunks_exact_mut(2).zip(cos.iter().zip(&*sin)).enumerate() {
         let by = if j / n == 1 { share } else { one };
         pair.copy_from_slice(&[by * *cos, by * *sin]);
     }
-    Ok(())
 }
 
-/// The permutation as places, if it holds each of 0..n once.
-fn checked(permutation: &[i64]) -> Result<Vec<usize>> {
-    let n = permutation.len();
-    let (mut seen, mut places) = (vec![false; n], Vec::with_capacity(n));
-    for &i in permutation {
-        let place = usize::try_from(i).ok().filter(|&i| i < n && !seen[i]);
-        let Some(place) = place else {
+/// The permutations as places, if each holds each of 0..n once.
+fn checked(permutation: &[i64], n: usize) -> Result<Buffer<usize>> {
+    let mut places = Buffer::zeroed(permutation.len())?;
+    // the last operator, counted from 1, that has had the place
+    let mut seen = Buffer::zeroed(if permutation.is_empty() { 0 } else { n })?;
+    for (at, (&i, place)) in permutation.iter().zip(places.iter_mut()).enumerate() {
+        let own = at / n + 1;
+        let free = usize::try_from(i).ok().filter(|&i| i < n && seen[i] < own);
+        let Some(free) = free else {
             return Err(Error::value("permutation", format!("must hold each of 0..{} once, got {i}", n - 1)));
         };
-        seen[place] = true;
-        places.push(place);
+        (seen[free], *place) = (own, free);
     }
     Ok(places)
 }
@@ -138,14 +152,15 @@ pub fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
         }
     }
     if let Array::Integers(own) = permutation.array {
-        checked(own)?;
+        let [_, n] = permutation.sizes("permutation")?;
+        checked(own, n)?;
     }
     Ok(())
 }
 
 impl<T: Scalar> Operator<T> for FourierProduct<'_, T> {
     fn batch(&self) -> usize {
-        1
+        self.batch
     }
     fn shape(&self) -> (usize, usize) {
         (self.n, self.n)
@@ -163,25 +178,8 @@ impl<T: Scalar> Operator<T> for FourierProduct<'_, T> {
 }
 
 impl<T: Scalar> Cpu<T> for FourierProduct<'_, T> {
-    fn matrix(&self, out: &mut [T], _saved: Option<&mut [T]>, budget: &Budget<'_>) -> Result<()> {
-        self.check_matrix("out", out)?;
-        by_rows::matrix(self, out, budget)
-    }
-
-    fn matrix_vjp(
-        &self,
-        _saved: Option<&[T]>,
-        ct: &[T],
-        bars: &mut [Bar<'_, T>],
-        budget: &Budget<'_>,
-    ) -> Result<()> {
-        self.check_matrix("ct", ct)?;
-        self.check_bars(bars)?;
-        by_rows::matrix_vjp(self, ct, bars, budget)
-    }
-
-    fn transition(&self) -> Option<Transition<'_, T>> {
-        Some(Transition::Rows(self))
+    fn rows(&self) -> Option<&dyn Rows<T>> {
+        Some(self)
     }
 
     /// The factors, unless one group of rows is nearly empty and n is small: a row of n = 64, 128 takes 0.07, 0.2 us in a full

@@ -1,6 +1,8 @@
 //! Plans are made once per length and element type: their sines take longer than the transform of some rows.
 
+use crate::error::{Error, Result};
 use crate::scalar::Real;
+use crate::sizes::work;
 use isometry_kernels::fourier::Plan;
 use std::any::{Any, TypeId};
 use std::sync::{Arc, Mutex};
@@ -12,7 +14,7 @@ type Kept = (TypeId, usize, Arc<dyn Any + Send + Sync>);
 static PLANS: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
 
 /// The plan of n elements.
-pub fn plan<R: Real>(n: usize) -> Arc<Plan<R>> {
+pub fn plan<R: Real>(n: usize) -> Result<Arc<Plan<R>>> {
     let own = TypeId::of::<R>();
     // Another thread has the lock for an instant, and in a forked child for ever: nobody waits for it.
     if let Ok(mut plans) = PLANS.try_lock()
@@ -20,13 +22,15 @@ pub fn plan<R: Real>(n: usize) -> Arc<Plan<R>> {
     {
         plans[..=i].rotate_right(1);
         if let Ok(plan) = plans[0].2.clone().downcast() {
-            return plan;
+            return Ok(plan);
         }
     }
-    let plan = Arc::new(Plan::<R>::new(n));
+    // some six times the numbers of a row in double precision
+    let lack = || Error::OutOfMemory { bytes: work(&[n, 6 * size_of::<[f64; 2]>()]) };
+    let plan = Arc::new(Plan::<R>::new(n).ok_or_else(lack)?);
     if let Ok(mut plans) = PLANS.try_lock() {
         plans.insert(0, (own, n, plan.clone()));
         plans.truncate(KEPT);
     }
-    plan
+    Ok(plan)
 }

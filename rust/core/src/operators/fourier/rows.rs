@@ -1,31 +1,27 @@
 //! Rows through the factors: the kernels, and what is left to do with their sums.
 
 use super::FourierProduct;
-use crate::argument::Bar;
-use crate::operator::Side;
-use crate::rows::Rows;
+use crate::side::Side;
+use crate::rows::{MatrixBars, Rows};
 use crate::scalar::{Scalar, parts_mut};
 use crate::sizes::work;
 use isometry_kernels::fourier::{Apply, Law, Pull, scratch, sums};
 
 impl<T: Scalar> FourierProduct<'_, T> {
-    /// As the kernels take it; it lives no longer than the operator.
-    fn law(&self) -> Law<T::Real> {
-        let table = |i: usize| self.numbers[2 * i * self.n..].as_ptr();
+    /// Operator k as the kernels take it; it lives no longer than this.
+    fn law(&self, k: usize) -> Law<T::Real> {
+        let table = |i: usize| self.numbers[2 * (5 * k + i) * self.n..].as_ptr();
         Law {
             plan: &*self.plan,
             diagonals: [table(0), table(1), table(2)],
             reflections: [table(3), table(4)],
-            permutation: self.places.as_ptr(),
+            permutation: self.places[k * self.n..].as_ptr(),
         }
     }
 }
 
-impl<T: Scalar> Rows<T> for FourierProduct<'_, T> {
-    fn size(&self) -> (usize, usize) {
-        (self.n, self.n)
-    }
-
+// SAFETY: every operator has its numbers, and a permutation of 0..n; the plan is for n elements unless there is no operator.
+unsafe impl<T: Scalar> Rows<T> for FourierProduct<'_, T> {
     /// Two transforms, two reflections, three diagonals.
     fn work(&self) -> usize {
         self.plan.work().saturating_mul(2).saturating_add(work(&[28, self.n]))
@@ -39,30 +35,15 @@ impl<T: Scalar> Rows<T> for FourierProduct<'_, T> {
         sums(self.n)
     }
 
-    fn deal(&self, sums: &[T::Real], bars: &mut [Bar<'_, T>]) {
-        let n = self.n;
-        let mut bars = bars.iter_mut().map(Bar::again);
-        if let Some(phases) = bars.next().and_then(Bar::real) {
-            phases.copy_from_slice(&sums[..3 * n]);
-            for (bar, place) in phases[n..2 * n].iter_mut().zip(&self.places) {
-                *bar = sums[n + place];
-            }
-        }
-        if let Some(vectors) = bars.next().and_then(Bar::own) {
-            for (i, (bar, sum)) in parts_mut(vectors).iter_mut().zip(&sums[3 * n..]).enumerate() {
-                *bar = *sum * self.lengths[i / (2 * n)];
-            }
-        }
-    }
-
-    unsafe fn apply_rows(&self, x: *const T, rows: usize, side: Side, out: *mut T, scratch: *mut T::Real) {
-        let (law, adjoint) = (self.law(), side == Side::Adjoint);
+    unsafe fn apply_rows(&self, k: usize, x: *const T, rows: usize, side: Side, out: *mut T, scratch: *mut T::Real) {
+        let (law, adjoint) = (self.law(k), side == Side::Adjoint);
         // SAFETY: the contract of the trait; a complex number is two of its real type, and only complex types get here.
         unsafe { Apply { law, x: x.cast(), rows, adjoint, out: out.cast(), scratch }.call() }
     }
 
     unsafe fn pull_rows(
         &self,
+        k: usize,
         x: *const T,
         ct: *const T,
         rows: usize,
@@ -71,11 +52,26 @@ impl<T: Scalar> Rows<T> for FourierProduct<'_, T> {
         x_bar: Option<*mut T>,
         scratch: *mut T::Real,
     ) {
-        let (law, none) = (self.law(), std::ptr::null_mut());
+        let (law, none) = (self.law(k), std::ptr::null_mut());
         let bar = x_bar.map_or(none, |x_bar| x_bar.cast());
         // Re <ct, W^H x> = Re <W ct, x>: the gradient of the adjoint side is the forward one of x and ct exchanged.
         let (x, ct, x_bar, y) = if side == Side::Forward { (x, ct, bar, none) } else { (ct, x, none, bar) };
         // SAFETY: as in `apply_rows`.
         unsafe { Pull { law, x: x.cast(), ct: ct.cast(), rows, sums, x_bar, y, scratch }.call() }
+    }
+
+    unsafe fn deal(&self, k: usize, sums: &mut [T::Real], mut bars: MatrixBars<'_, T>, _scratch: *mut T::Real) {
+        let n = self.n;
+        if let Some(phases) = bars.real(0) {
+            phases.copy_from_slice(&sums[..3 * n]);
+            for (bar, place) in phases[n..2 * n].iter_mut().zip(&self.places[k * n..]) {
+                *bar = sums[n + place];
+            }
+        }
+        if let Some(vectors) = bars.own(1) {
+            for (i, (bar, sum)) in parts_mut(vectors).iter_mut().zip(&sums[3 * n..]).enumerate() {
+                *bar = *sum * self.lengths[2 * k + i / (2 * n)];
+            }
+        }
     }
 }

@@ -2,8 +2,11 @@
 //! threads, every kind of length.
 
 use super::*;
-use crate::operator::Side;
+use crate::argument::Bar;
+use crate::budget::Budget;
+use crate::side::Side;
 use crate::scalar::{c32, c64};
+use num_traits::Zero;
 use std::f64::consts::PI;
 
 struct Draw(u64);
@@ -72,10 +75,10 @@ fn check<T: Scalar>(n: usize, rows: usize) {
     let mut draw = Draw(n as u64 * 7919 + 1);
     let phases: Vec<T::Real> = (0..3 * n).map(|_| T::Real::of(3.0 * draw.next())).collect();
     let (vectors, permutation) = (draw.numbers::<T>(2 * n), draw.permutation(n));
-    let op = FourierProduct::new(&phases, &vectors, &permutation).unwrap();
+    let op = FourierProduct::new(&phases, &vectors, &permutation, 1, n).unwrap();
     let wide = |x: &[T]| -> Vec<c64> { x.iter().map(|x| c64::new(x.re().f64(), x.im().f64())).collect() };
     let (angles, exact) = (phases.iter().map(|x| x.f64()).collect::<Vec<_>>(), wide(&vectors));
-    let textbook = FourierProduct::new(&angles, &exact, &permutation).unwrap();
+    let textbook = FourierProduct::new(&angles, &exact, &permutation, 1, n).unwrap();
     let (x, ct): (Vec<T>, Vec<T>) = (draw.numbers(rows * n), draw.numbers(rows * n));
     for side in [Side::Forward, Side::Adjoint] {
         let inverse = side == Side::Adjoint;
@@ -103,11 +106,11 @@ fn check<T: Scalar>(n: usize, rows: usize) {
         let step = 1e-5;
         let along = |by: f64| {
             let phases: Vec<f64> = angles.iter().zip(&directions).map(|(a, d)| a + by * d).collect();
-            pairing(&FourierProduct::new(&phases, &exact, &permutation).unwrap(), &x, &ct)
+            pairing(&FourierProduct::new(&phases, &exact, &permutation, 1, n).unwrap(), &x, &ct)
         };
         let bent = |by: f64| {
             let vectors: Vec<c64> = exact.iter().zip(&complex).map(|(a, d)| a + d * by).collect();
-            pairing(&FourierProduct::new(&angles, &vectors, &permutation).unwrap(), &x, &ct)
+            pairing(&FourierProduct::new(&angles, &vectors, &permutation, 1, n).unwrap(), &x, &ct)
         };
         let pairs = [
             (
@@ -150,7 +153,7 @@ fn the_gradient_of_the_matrix_is_that_of_its_columns() {
     let (n, mut draw) = (12, Draw(5));
     let (phases, vectors) = (vec![0.3f64; 3 * n], draw.numbers::<c64>(2 * n));
     let (permutation, ct) = (draw.permutation(n), draw.numbers::<c64>(n * n));
-    let op = FourierProduct::new(&phases, &vectors, &permutation).unwrap();
+    let op = FourierProduct::new(&phases, &vectors, &permutation, 1, n).unwrap();
     let columns: Vec<c64> = (0..n * n).map(|at| ct[at % n * n + at / n]).collect();
     let (mut a, mut b) = ((vec![0.0; 3 * n], vec![c64::zero(); 2 * n]), (vec![0.0; 3 * n], vec![c64::zero(); 2 * n]));
     let budget = Budget::of(1);
@@ -165,7 +168,7 @@ fn the_gradient_of_the_matrix_is_that_of_its_columns() {
 #[test]
 fn bad_arguments_are_refused() {
     let refused = |permutation: &[i64]| {
-        FourierProduct::<c32>::new(&[0.0; 9], &[c32::new(1.0, 0.0); 6], permutation).err().unwrap().to_string()
+        FourierProduct::<c32>::new(&[0.0; 9], &[c32::new(1.0, 0.0); 6], permutation, 1, permutation.len()).err().unwrap().to_string()
     };
     for bad in [[0, 1, 1], [1, 2, 3], [-1, 0, 1]] {
         assert!(refused(&bad).starts_with("permutation must hold each of 0..2 once"), "{bad:?}");
@@ -173,7 +176,7 @@ fn bad_arguments_are_refused() {
     assert!(refused(&[]).starts_with("permutation: expected at least one element"));
     assert!(refused(&[0, 1]).starts_with("phases: expected 6 elements"));
     assert_eq!(
-        FourierProduct::<f32>::new(&[0.0; 3], &[1.0; 2], &[0]).err().unwrap().to_string(),
+        FourierProduct::<f32>::new(&[0.0; 3], &[1.0; 2], &[0], 1, 1).err().unwrap().to_string(),
         "vectors must be complex"
     );
 }

@@ -5,7 +5,7 @@ use super::blocks::{APART_ROWS, Blocks, Chunk, Trail, Way, few};
 use super::cpu::{Hand, over};
 use crate::error::Result;
 use crate::kernels::tiles;
-use crate::operator::Side;
+use crate::side::Side;
 use crate::parallel::{Member, Shared};
 use crate::scalar::Scalar;
 use crate::scratch::{Arena, Frame, Region};

@@ -9,12 +9,12 @@
 //! The adjoint map is the same bilinear form: Re <ct, W^H x> = Re <W ct, x>, so its gradient is the forward one with x and
 //! ct exchanged, and x_bar = W ct.
 
-use super::blocks::{Blocks, Chunk, FULL, Trail, VJP_ROWS, Way, by_rows, few};
+use super::blocks::{Blocks, Chunk, FULL, Trail, VJP_ROWS, Way, over_rows, few};
 use super::cpu::{Hand, over};
 use super::{Gradients, Householder, Last};
 use crate::error::Result;
 use crate::kernels::{Operand, Product, Triangle, tiles, wy};
-use crate::operator::Side;
+use crate::side::Side;
 use crate::parallel::Shared;
 use crate::scalar::Scalar;
 use crate::scratch::{Arena, Frame, Region};
@@ -206,7 +206,7 @@ impl<T: Scalar> Householder<'_, T> {
             let mut g = chunk.ct;
             for block in 0..count {
                 let columns = self.columns(chunk.b).block(block * width, width);
-                by_rows(hand, rows, |hand, own| {
+                over_rows(hand, rows, |hand, own| {
                     let at = own.start * width;
                     let (q, c, g) = (way.q.add(at), c.add(at), g.add(own.start * n));
                     self.coefficients(
@@ -237,7 +237,7 @@ impl<T: Scalar> Householder<'_, T> {
                 if block < top || wants.cotangent() {
                     let straight = x_bar.filter(|_| block == top && wants.side == Side::Forward);
                     let next = straight.unwrap_or(saved.g[block % 2].ptr());
-                    by_rows(hand, rows, |hand, own| {
+                    over_rows(hand, rows, |hand, own| {
                         let (at, c) = (own.start * n, c.add(own.start * width));
                         self.subtract(hand, columns, g.add(at), c, width, own.len(), next.add(at));
                     });

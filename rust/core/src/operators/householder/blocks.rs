@@ -9,7 +9,7 @@ use super::Householder;
 use super::cpu::{Columns, Hand};
 use crate::error::{Error, Result};
 use crate::kernels::{Operand, Product, Triangle, invert_work};
-use crate::operator::Side;
+use crate::side::Side;
 use crate::parallel::Member;
 use crate::scalar::Scalar;
 use crate::scratch::{Arena, Frame, Region};
@@ -149,7 +149,7 @@ pub(crate) fn apply_keep_len(n: usize, m: usize, rows: usize, last: bool) -> Res
 }
 
 /// Runs `f` on all rows: each member on its own, or, for few rows, all members together. Ends with a barrier.
-pub(super) fn by_rows<T: Scalar>(hand: &Hand<'_, T>, rows: usize, f: impl Fn(&Hand<'_, T>, Range<usize>)) {
+pub(super) fn over_rows<T: Scalar>(hand: &Hand<'_, T>, rows: usize, f: impl Fn(&Hand<'_, T>, Range<usize>)) {
     if rows >= APART_ROWS * hand.member.count {
         let own = hand.member.share(rows, 8);
         Member::alone(|member| f(&Hand { member, scratch: hand.scratch }, own));
@@ -310,7 +310,7 @@ impl<T: Scalar> Householder<'_, T> {
         out: Option<*mut T>,
     ) {
         let (n, Blocks { width, count }) = (self.n, way.cut);
-        by_rows(hand, chunk.rows, |hand, own| {
+        over_rows(hand, chunk.rows, |hand, own| {
             let (from, rows) = (own.start, own.len());
             let y = |block: usize| self.input(way, chunk, block).wrapping_add(from * n);
             let out = out.map(|out| out.wrapping_add(from * n));

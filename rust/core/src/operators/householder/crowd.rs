@@ -4,10 +4,9 @@
 use super::blocks::crowd;
 use super::{Gradients, Householder};
 use crate::error::Result;
-use crate::kernels::Buffer;
-use crate::operator::Side;
+use crate::kernels::{Buffer, identity};
 use crate::scalar::Scalar;
-use crate::sizes::size;
+use crate::side::Side;
 
 impl<T: Scalar> Householder<'_, T> {
     /// Whether T of all columns would be inaccurate.
@@ -16,7 +15,7 @@ impl<T: Scalar> Householder<'_, T> {
     }
 
     pub(super) fn crowd(&self, out: &mut [T], threads: usize) -> Result<()> {
-        self.apply_cpu(&self.identities()?, self.n, Side::Adjoint, out, threads)?;
+        self.apply_cpu(&identity(self.batch, self.n)?, self.n, Side::Adjoint, out, threads)?;
         out.iter_mut().for_each(|w| *w = w.conj());
         Ok(())
     }
@@ -24,16 +23,7 @@ impl<T: Scalar> Householder<'_, T> {
     pub(super) fn crowd_vjp(&self, ct: &[T], gradients: Gradients<'_, T>, threads: usize) -> Result<()> {
         let mut rows = Buffer::zeroed(ct.len())?;
         rows.iter_mut().zip(ct).for_each(|(row, ct)| *row = ct.conj());
-        let x = self.identities()?;
+        let x = identity(self.batch, self.n)?;
         self.apply_vjp_cpu(None, &x, &rows, self.n, Side::Adjoint, gradients, None, threads)
-    }
-
-    /// I for every matrix.
-    fn identities(&self) -> Result<Buffer<T>> {
-        let mut all = Buffer::zeroed(size("identity", &[self.batch, self.n, self.n])?)?;
-        for one in all.chunks_exact_mut(self.n * self.n) {
-            one.iter_mut().step_by(self.n + 1).for_each(|x| *x = T::one());
-        }
-        Ok(all)
     }
 }

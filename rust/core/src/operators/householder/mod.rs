@@ -14,31 +14,37 @@ mod blocks;
 mod cpu;
 mod crowd;
 mod matrix;
+mod plan;
 mod recover;
+mod step;
+mod transition;
 #[cfg(test)]
 mod tests;
 
 pub(crate) use blocks::apply_keep_len;
 pub use blocks::crowd;
+pub use plan::plan;
 pub use recover::from_matrix;
 
 use super::last::Last;
 use crate::argument;
 use crate::argument::{Argument, Array, Bar, Given, all};
 use crate::budget::Budget;
+use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::kernels::{Buffer, all_zero, balance, column_norms2};
-use crate::operator::{Cpu, Operator, Saves, Side};
-use crate::recurrence::{Route, Transition, plan};
+use crate::operator::{Operator, Saves};
 use crate::scalar::Scalar;
+use crate::side::Side;
 use crate::sizes::{check_len, size};
+use crate::transition::{Route, Transition};
 use num_traits::{Float, One};
 
 /// The arguments; E is I, diag(1, ..., 1, sign) or diag(e^{i phases}).
 pub const ARGUMENTS: &[Argument] = &[
     argument!("vectors", "n m"),
     argument!("sign", "", real, group "last"),
-    argument!("phases", "n", real, group "last"),
+    argument!("phases", "n", angles, group "last"),
 ];
 
 /// A batch of products of reflections.
@@ -66,29 +72,6 @@ impl<'a, T: Scalar> Householder<'a, T> {
         let [vectors, sign, phases] = all(given)?;
         let [batch, n, m] = vectors.sizes("vectors")?;
         Self::new(vectors.own("vectors")?, Last::of(Last::Sign, sign, phases)?, batch, n, m)
-    }
-
-    /// U of all matrices.
-    pub(crate) fn vectors(&self) -> &'a [T] {
-        self.vectors
-    }
-
-    /// m
-    pub(crate) fn count(&self) -> usize {
-        self.m
-    }
-
-    /// E
-    pub(crate) fn last(&self) -> Last<'a, T::Real> {
-        self.last
-    }
-
-    /// The same product of other vectors, if there are any.
-    pub(crate) fn with_vectors<'b>(self, vectors: Option<&'b [T]>) -> Householder<'b, T>
-    where
-        'a: 'b,
-    {
-        Householder { vectors: vectors.unwrap_or(self.vectors), ..self }
     }
 
     /// The first (matrix, column) that is no reflection vector: its entries are finite, but its squared norm is zero,
@@ -227,7 +210,7 @@ impl<T: Scalar> Cpu<T> for Householder<'_, T> {
     }
 
     fn transition(&self) -> Option<Transition<'_, T>> {
-        Some(Transition::Reflections(*self))
+        Some(Transition::Own(self))
     }
 
     fn route(&self, steps: usize, batch: usize) -> Route {

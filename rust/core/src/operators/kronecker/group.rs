@@ -6,7 +6,7 @@
 
 use super::Factor;
 use crate::error::Result;
-use crate::kernels::Buffer;
+use crate::kernels::{Buffer, reserved};
 use crate::scalar::Scalar;
 use crate::sizes::work;
 
@@ -19,13 +19,13 @@ const OTHERS: usize = 8;
 pub struct Group<T: Scalar> {
     /// The first of them, and the one behind the last.
     pub factors: std::ops::Range<usize>,
-    /// (p, q) row-major.
+    /// (batch, p, q) row-major.
     pub elements: Buffer<T>,
-    /// The transpose of the conjugate, (q, p).
+    /// The transpose of the conjugate, (batch, q, p).
     pub adjoint: Buffer<T>,
-    /// The transpose, (q, p).
+    /// The transpose, (batch, q, p).
     pub transposed: Buffer<T>,
-    /// The conjugate, (p, q).
+    /// The conjugate, (batch, p, q).
     pub conjugate: Buffer<T>,
     /// Rows.
     pub p: usize,
@@ -38,8 +38,8 @@ pub struct Group<T: Scalar> {
 }
 
 /// All factors in groups.
-pub fn groups<T: Scalar>(factors: &[Factor<'_, T>]) -> Result<Vec<Group<T>>> {
-    let mut groups = Vec::new();
+pub fn groups<T: Scalar>(factors: &[Factor<'_, T>], batch: usize) -> Result<Vec<Group<T>>> {
+    let mut groups = reserved(factors.len())?;
     let mut end = factors.len();
     while end > 0 {
         let (mut start, mut p, mut q) = (end - 1, factors[end - 1].p, factors[end - 1].q);
@@ -53,7 +53,7 @@ pub fn groups<T: Scalar>(factors: &[Factor<'_, T>]) -> Result<Vec<Group<T>>> {
             }
             (start, p, q) = (start - 1, tall, wide);
         }
-        groups.push(multiplied(factors, start..end, p, q)?);
+        groups.push(multiplied(factors, start..end, (batch, p, q))?);
         end = start;
     }
     groups.reverse();
@@ -79,32 +79,31 @@ fn arrange<T: Scalar>(groups: &mut [Group<T>]) {
 fn multiplied<T: Scalar>(
     factors: &[Factor<'_, T>],
     range: std::ops::Range<usize>,
-    p: usize,
-    q: usize,
+    (batch, p, q): (usize, usize, usize),
 ) -> Result<Group<T>> {
-    let room = || Buffer::<T>::zeroed(work(&[p, q]));
+    let room = || Buffer::<T>::zeroed(work(&[batch, p, q]));
     let (mut elements, mut adjoint, mut transposed, mut conjugate) = (room()?, room()?, room()?, room()?);
-    multiplied_out(&factors[range.clone()], &mut elements);
-    for i in 0..p {
-        for j in 0..q {
-            let w = elements[i * q + j];
-            conjugate[i * q + j] = w.conj();
-            transposed[j * p + i] = w;
-            adjoint[j * p + i] = w.conj();
+    for (k, own) in elements.chunks_exact_mut(p * q).enumerate() {
+        multiplied_out(&factors[range.clone()], k, own);
+        for (at, w) in own.iter().enumerate() {
+            let (first, (i, j)) = (k * p * q, (at / q, at % q));
+            conjugate[first + at] = w.conj();
+            transposed[first + j * p + i] = *w;
+            adjoint[first + j * p + i] = w.conj();
         }
     }
     Ok(Group { factors: range, elements, adjoint, transposed, conjugate, p, q, around: [(1, 1); 2], place: 0 })
 }
 
-/// Writes the matrix of the product, row by row.
-pub fn multiplied_out<T: Scalar>(factors: &[Factor<'_, T>], out: &mut [T]) {
-    let q: usize = factors.iter().map(|factor| factor.q).product();
-    let below = below(factors, |factor| factor.p);
+/// Writes matrix k of the product, row by row.
+pub fn multiplied_out<T: Scalar>(factors: &[Factor<'_, T>], k: usize, out: &mut [T]) {
+    let (p, q) = sizes(factors);
     for (row, out) in out.chunks_exact_mut(q).enumerate() {
         out[0] = T::one();
-        let mut len = 1;
-        for (factor, below) in factors.iter().zip(&below) {
-            let own = &factor.elements[row / below % factor.p * factor.q..][..factor.q];
+        let (mut len, mut below) = (1, p);
+        for factor in factors {
+            below /= factor.p;
+            let own = &factor.of(k)[row / below % factor.p * factor.q..][..factor.q];
             // from the end, where no entry is needed any more
             for at in (0..len).rev() {
                 for (j, w) in own.iter().enumerate().rev() {
@@ -116,23 +115,25 @@ pub fn multiplied_out<T: Scalar>(factors: &[Factor<'_, T>], out: &mut [T]) {
     }
 }
 
+/// (p, q) of the product.
+fn sizes<T>(factors: &[Factor<'_, T>]) -> (usize, usize) {
+    factors.iter().fold((1, 1), |(p, q), factor| (p * factor.p, q * factor.q))
+}
+
 /// Adds to the gradient of factor f what the gradient `bar` (p, q) of the product L (x) W_f (x) R says:
 ///
 /// ```text
 /// (W_f)_bar[r, c] += sum over (a, b), (i, j) of bar[(a r i), (b c j)] conj(L[a, b]) conj(R[i, j]).
 /// ```
-pub fn pull<T: Scalar>(factors: &[Factor<'_, T>], f: usize, bar: &[T], gradient: &mut [T]) {
+///
+/// L and R stand in `room`, which has as many elements as `bar` for each.
+pub fn pull<T: Scalar>(factors: &[Factor<'_, T>], k: usize, f: usize, bar: &[T], room: &mut [T], gradient: &mut [T]) {
     let Factor { p, q, .. } = factors[f];
-    let sizes = |factors: &[Factor<'_, T>]| {
-        factors.iter().fold((1, 1), |(p, q), factor| (p * factor.p, q * factor.q))
-    };
-    let product = |factors: &[Factor<'_, T>]| {
-        let (p, q) = sizes(factors);
-        let mut product = vec![T::zero(); p * q];
-        multiplied_out(factors, &mut product);
-        (p, q, product)
-    };
-    let ((tall, wide, left), (rows, columns, right)) = (product(&factors[..f]), product(&factors[f + 1..]));
+    let (first, last) = (&factors[..f], &factors[f + 1..]);
+    let ((tall, wide), (rows, columns)) = (sizes(first), sizes(last));
+    let (left, right) = room.split_at_mut(tall * wide);
+    multiplied_out(first, k, left);
+    multiplied_out(last, k, &mut right[..rows * columns]);
     for (a, r, i) in (0..tall).flat_map(|a| (0..p).flat_map(move |r| (0..rows).map(move |i| (a, r, i)))) {
         let mut line = bar[((a * p + r) * rows + i) * wide * q * columns..].chunks_exact(columns);
         let right = &right[i * columns..(i + 1) * columns];
@@ -143,20 +144,4 @@ pub fn pull<T: Scalar>(factors: &[Factor<'_, T>], f: usize, bar: &[T], gradient:
             }
         }
     }
-}
-
-/// For each factor the product of the sizes behind it.
-fn below<T>(factors: &[Factor<'_, T>], size: impl Fn(&Factor<'_, T>) -> usize) -> Vec<usize> {
-    let mut product = 1;
-    let mut below: Vec<usize> = factors
-        .iter()
-        .rev()
-        .map(|factor| {
-            let behind = product;
-            product *= size(factor);
-            behind
-        })
-        .collect();
-    below.reverse();
-    below
 }

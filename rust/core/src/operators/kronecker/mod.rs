@@ -20,23 +20,25 @@ mod rows;
 mod tests;
 
 use crate::argument;
-use crate::argument::{Argument, Array, Bar, Given};
+use crate::argument::{Argument, Array, Given};
 use crate::budget::Budget;
+use crate::cpu::Cpu;
 use crate::error::{Error, Result};
-use crate::kernels::Buffer;
-use crate::operator::{Cpu, Operator, Side};
-use crate::recurrence::{Route, Transition};
+use crate::kernels::{collected, reserved};
+use crate::operator::Operator;
+use crate::rows::Rows;
 use crate::scalar::Scalar;
-use crate::sizes::{check_len, size, work};
+use crate::sizes::{check_len, size};
+use crate::transition::Route;
 use group::Group;
 
 /// The arguments: a list of factors.
 pub const ARGUMENTS: &[Argument] = &[argument!("factors", "p q", list)];
 
-/// One factor, row-major.
+/// One factor of every matrix, row-major.
 #[derive(Clone, Copy, Debug)]
 pub struct Factor<'a, T> {
-    /// Its elements.
+    /// Its elements, (batch, p, q).
     pub elements: &'a [T],
     /// Rows.
     pub p: usize,
@@ -44,8 +46,17 @@ pub struct Factor<'a, T> {
     pub q: usize,
 }
 
-/// A Kronecker product.
+impl<'a, T> Factor<'a, T> {
+    /// That of matrix k.
+    fn of(&self, k: usize) -> &'a [T] {
+        let each = self.p * self.q;
+        &self.elements[k * each..(k + 1) * each]
+    }
+}
+
+/// Kronecker products.
 pub struct Kronecker<'a, T: Scalar> {
+    batch: usize,
     factors: Vec<Factor<'a, T>>,
     groups: Vec<Group<T>>,
     p: usize,
@@ -55,48 +66,47 @@ pub struct Kronecker<'a, T: Scalar> {
 }
 
 impl<'a, T: Scalar> Kronecker<'a, T> {
-    /// The product of these factors.
-    pub fn new(factors: &[Factor<'a, T>]) -> Result<Self> {
+    /// The products of these factors, `batch` of each.
+    pub fn new(factors: &[Factor<'a, T>], batch: usize) -> Result<Self> {
         if factors.is_empty() {
             return Err(Error::value("factors", "must hold at least one factor"));
         }
-        let (mut rows, mut columns) = (Vec::new(), Vec::new());
+        let (mut p, mut q, mut larger) = (1, 1, 1);
         for factor in factors {
             if factor.p == 0 || factor.q == 0 {
                 let got = format!("{} x {}", factor.p, factor.q);
                 return Err(Error::shape("factors", "at least one row and one column each", got));
             }
-            check_len("factors", factor.elements.len(), &[factor.p, factor.q])?;
-            rows.push(factor.p);
-            columns.push(factor.q);
+            check_len("factors", factor.elements.len(), &[batch, factor.p, factor.q])?;
+            // No array between two axes has more elements than `larger`, and no product of sizes overflows.
+            (p, q) = (size("factors", &[p, factor.p])?, size("factors", &[q, factor.q])?);
+            larger = size("factors", &[larger, factor.p.max(factor.q)])?;
         }
-        let (p, q) = (size("factors", &rows)?, size("factors", &columns)?);
-        // No array between two axes is larger, and no product of sizes overflows.
-        let larger: Vec<usize> = factors.iter().map(|factor| factor.p.max(factor.q)).collect();
-        size("factors", &larger)?;
-        let groups = group::groups(factors)?;
+        let factors = collected(factors.iter().copied())?;
+        let groups = group::groups(&factors, batch)?;
         let between = |group: &Group<T>| {
             let [(a, b), (c, d)] = group.around;
             (a * b * group.p.max(group.q)).max(c * d * group.p.max(group.q))
         };
         let most = groups.iter().map(between).max().unwrap_or(0);
-        Ok(Kronecker { factors: factors.to_vec(), groups, p, q, most })
+        Ok(Kronecker { batch, factors, groups, p, q, most })
     }
 
     /// A view of [`ARGUMENTS`].
     pub fn of(given: &[Given<'a, T>]) -> Result<Self> {
-        let factor = |given: &Given<'a, T>| {
+        let (mut factors, mut all) = (reserved(given.len())?, None);
+        for given in given {
             let [batch, p, q] = given.sizes("factors")?;
-            check_len("factors", batch, &[])?;
-            Ok(Factor { elements: given.own("factors")?, p, q })
-        };
-        Self::new(&given.iter().map(factor).collect::<Result<Vec<_>>>()?)
+            check_len("factors", batch, &[*all.get_or_insert(batch)])?;
+            factors.push(Factor { elements: given.own("factors")?, p, q });
+        }
+        Self::new(&factors, all.unwrap_or(1))
     }
 }
 
 impl<T: Scalar> Operator<T> for Kronecker<'_, T> {
     fn batch(&self) -> usize {
-        1
+        self.batch
     }
     fn shape(&self) -> (usize, usize) {
         (self.p, self.q)
@@ -110,36 +120,16 @@ impl<T: Scalar> Operator<T> for Kronecker<'_, T> {
 }
 
 impl<T: Scalar> Cpu<T> for Kronecker<'_, T> {
+    fn rows(&self) -> Option<&dyn Rows<T>> {
+        Some(self)
+    }
+
     fn matrix(&self, out: &mut [T], _saved: Option<&mut [T]>, _budget: &Budget<'_>) -> Result<()> {
         self.check_matrix("out", out)?;
-        group::multiplied_out(&self.factors, out);
-        Ok(())
-    }
-
-    /// Through the rows of the identity: W e_j is column j.
-    fn matrix_vjp(
-        &self,
-        _saved: Option<&[T]>,
-        ct: &[T],
-        bars: &mut [Bar<'_, T>],
-        budget: &Budget<'_>,
-    ) -> Result<()> {
-        self.check_matrix("ct", ct)?;
-        self.check_bars(bars)?;
-        let (p, q) = (self.p, self.q);
-        let mut identity = Buffer::<T>::zeroed(size("identity", &[q, q])?)?;
-        let mut columns = Buffer::<T>::zeroed(work(&[p, q]))?;
-        for j in 0..q {
-            identity[j * q + j] = T::one();
-            for i in 0..p {
-                columns[j * p + i] = ct[i * q + j];
-            }
+        for (k, out) in out.chunks_exact_mut(self.p * self.q).enumerate() {
+            group::multiplied_out(&self.factors, k, out);
         }
-        self.apply_vjp(None, &identity, &columns, q, Side::Forward, bars, None, budget)
-    }
-
-    fn transition(&self) -> Option<Transition<'_, T>> {
-        Some(Transition::Rows(self))
+        Ok(())
     }
 
     /// Its axes, unless they are as much work as the matrix.

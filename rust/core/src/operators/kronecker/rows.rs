@@ -5,9 +5,9 @@
 
 use super::group::{self, Group};
 use super::Kronecker;
-use crate::argument::Bar;
-use crate::operator::Side;
-use crate::rows::Rows;
+use crate::side::Side;
+use crate::kernels::Buffer;
+use crate::rows::{MatrixBars, Rows};
 use crate::scalar::Scalar;
 use crate::sizes::work;
 use isometry_kernels::kronecker::{Inner, Outer, Small};
@@ -15,6 +15,8 @@ use isometry_kernels::kronecker::{Inner, Outer, Small};
 /// An axis on its way from the argument to the result.
 struct Axis<'g, T: Scalar> {
     group: &'g Group<T>,
+    /// Which matrix of the stack.
+    k: usize,
     outer: usize,
     inner: usize,
 }
@@ -24,6 +26,7 @@ impl<T: Scalar> Axis<'_, T> {
     ///
     /// # Safety
     /// x and y have the elements before and after, apart from each other.
+    #[inline(always)]
     unsafe fn apply(&self, side: Side, x: *const T, y: *mut T) {
         let Group { p, q, elements, adjoint, transposed, conjugate, .. } = self.group;
         let (left, right, into, from) = match side {
@@ -31,14 +34,15 @@ impl<T: Scalar> Axis<'_, T> {
             Side::Adjoint => (adjoint, conjugate, *q, *p),
         };
         let (outer, inner) = (self.outer, self.inner);
+        let own = |all: &Buffer<T>| all.as_ptr().wrapping_add(self.k * p * q);
         // SAFETY: the contract above.
         unsafe {
             if inner == 1 {
                 let sizes = (outer, into, from);
-                Small { count: 1, sizes, a: x, b: right.as_ptr(), c: y, steps: [0; 3] }.call();
+                Small { count: 1, sizes, a: x, b: own(right), c: y, steps: [0; 3] }.call();
             } else {
                 let (sizes, steps) = ((into, inner, from), [0, from * inner, into * inner]);
-                Small { count: outer, sizes, a: left.as_ptr(), b: x, c: y, steps }.call();
+                Small { count: outer, sizes, a: own(left), b: x, c: y, steps }.call();
             }
         }
     }
@@ -61,55 +65,37 @@ impl<T: Scalar> Axis<'_, T> {
 }
 
 impl<T: Scalar> Kronecker<'_, T> {
-    /// The i-th axis to be contracted, the last one first.
-    fn axis(&self, i: usize, side: Side) -> Axis<'_, T> {
+    /// The i-th axis to be contracted, the last one first, for matrix k.
+    #[inline(always)]
+    fn axis(&self, k: usize, i: usize, side: Side) -> Axis<'_, T> {
         let group = &self.groups[self.groups.len() - 1 - i];
         let (outer, inner) = group.around[usize::from(side == Side::Adjoint)];
-        Axis { group, outer, inner }
+        Axis { group, k, outer, inner }
     }
 }
 
-impl<T: Scalar> Rows<T> for Kronecker<'_, T> {
-    fn size(&self) -> (usize, usize) {
-        (self.p, self.q)
-    }
-
+// SAFETY: every matrix has its groups; the arrays between axes have at most `most` elements.
+unsafe impl<T: Scalar> Rows<T> for Kronecker<'_, T> {
     fn work(&self) -> usize {
         let axis = |i| {
-            let Axis { group, outer, inner } = self.axis(i, Side::Forward);
+            let Axis { group, outer, inner, .. } = self.axis(0, i, Side::Forward);
             work(&[outer, inner, group.p, group.q, T::PARTS, T::PARTS])
         };
         (0..self.groups.len()).map(axis).fold(0, usize::saturating_add)
     }
 
-    /// The arrays between the axes, and two for the cotangent.
+    /// The arrays between the axes, and two for the cotangent; or the gradient of a group, and what multiplies it.
     fn scratch(&self, _rows: usize) -> usize {
-        work(&[self.groups.len() + 2, self.most, T::PARTS])
+        let between = work(&[self.groups.len() + 2, self.most, T::PARTS]);
+        let dealt = |group: &Group<T>| work(&[3, group.p, group.q, T::PARTS]);
+        self.groups.iter().map(dealt).fold(between, usize::max)
     }
 
     fn sums(&self) -> usize {
         self.groups.iter().map(|group| work(&[group.p, group.q, T::PARTS])).sum()
     }
 
-    fn deal(&self, sums: &[T::Real], bars: &mut [Bar<'_, T>]) {
-        let last = self.groups.len() - 1;
-        for (i, group) in self.groups.iter().enumerate() {
-            let own = &sums[group.place * T::PARTS..][..group.p * group.q * T::PARTS];
-            let element = |pair: &[T::Real]| T::new(pair[0], pair[T::PARTS - 1]);
-            // those of the last axis are conjugates
-            let turn = |z: T| if i == last { z.conj() } else { z };
-            let bar: Vec<T> = own.chunks_exact(T::PARTS).map(|pair| turn(element(pair))).collect();
-            let factors = &self.factors[group.factors.clone()];
-            for (f, bars) in bars.iter_mut().skip(group.factors.start).take(factors.len()).enumerate() {
-                if let Bar::Own(gradient) = bars {
-                    gradient.fill(T::zero());
-                    group::pull(factors, f, &bar, gradient);
-                }
-            }
-        }
-    }
-
-    unsafe fn apply_rows(&self, x: *const T, rows: usize, side: Side, out: *mut T, scratch: *mut T::Real) {
+    unsafe fn apply_rows(&self, k: usize, x: *const T, rows: usize, side: Side, out: *mut T, scratch: *mut T::Real) {
         let (into, from) = if side == Side::Forward { (self.p, self.q) } else { (self.q, self.p) };
         let (room, last) = (scratch.cast::<T>(), self.groups.len() - 1);
         for row in 0..rows {
@@ -117,7 +103,7 @@ impl<T: Scalar> Rows<T> for Kronecker<'_, T> {
             unsafe {
                 let mut x = x.add(row * from);
                 for i in 0..=last {
-                    let axis = self.axis(i, side);
+                    let axis = self.axis(k, i, side);
                     let y = if i == last { out.add(row * into) } else { room.add(i % 2 * self.most) };
                     axis.apply(side, x, y);
                     x = y;
@@ -128,6 +114,7 @@ impl<T: Scalar> Rows<T> for Kronecker<'_, T> {
 
     unsafe fn pull_rows(
         &self,
+        k: usize,
         x: *const T,
         ct: *const T,
         rows: usize,
@@ -146,7 +133,7 @@ impl<T: Scalar> Rows<T> for Kronecker<'_, T> {
             unsafe {
                 let (x, ct) = (x.add(row * q), ct.add(row * p));
                 for i in 0..=last {
-                    let axis = self.axis(i, Side::Forward);
+                    let axis = self.axis(k, i, Side::Forward);
                     let before = if i == 0 { x } else { between(i - 1).cast_const() };
                     match x_bar.filter(|_| side == Side::Adjoint) {
                         _ if i < last => axis.apply(Side::Forward, before, between(i)),
@@ -156,7 +143,7 @@ impl<T: Scalar> Rows<T> for Kronecker<'_, T> {
                 }
                 let mut y_bar = ct;
                 for i in (0..=last).rev() {
-                    let axis = self.axis(i, Side::Forward);
+                    let axis = self.axis(k, i, Side::Forward);
                     let before = if i == 0 { x } else { between(i - 1).cast_const() };
                     axis.pull(before, y_bar, sums.add(axis.group.place));
                     let next = match x_bar.filter(|_| side == Side::Forward) {
@@ -166,6 +153,31 @@ impl<T: Scalar> Rows<T> for Kronecker<'_, T> {
                     };
                     axis.apply(Side::Adjoint, y_bar, next);
                     y_bar = next;
+                }
+            }
+        }
+    }
+
+    unsafe fn deal(&self, k: usize, sums: &mut [T::Real], mut bars: MatrixBars<'_, T>, scratch: *mut T::Real) {
+        let last = self.groups.len() - 1;
+        for (i, group) in self.groups.iter().enumerate() {
+            let own = &sums[group.place * T::PARTS..][..group.p * group.q * T::PARTS];
+            // SAFETY: the scratch has three times the elements of a group; zero bits are numbers.
+            let room = unsafe {
+                scratch.write_bytes(0, 3 * own.len());
+                std::slice::from_raw_parts_mut(scratch.cast::<T>(), 3 * group.p * group.q)
+            };
+            let (bar, room) = room.split_at_mut(group.p * group.q);
+            for (bar, pair) in bar.iter_mut().zip(own.chunks_exact(T::PARTS)) {
+                let sum = T::new(pair[0], pair[T::PARTS - 1]);
+                // those of the last axis are conjugates
+                *bar = if i == last { sum.conj() } else { sum };
+            }
+            let factors = &self.factors[group.factors.clone()];
+            for f in 0..factors.len() {
+                if let Some(gradient) = bars.own(group.factors.start + f) {
+                    gradient.fill(T::zero());
+                    group::pull(factors, k, f, bar, room, gradient);
                 }
             }
         }

@@ -1,6 +1,8 @@
 //! Against the matrix multiplied out, in double precision: values, gradients of both sides, 1, 2 and 3 threads.
 
 use super::*;
+use crate::argument::Bar;
+use crate::side::Side;
 use crate::scalar::{Real, c32, c64};
 
 fn numbers<T: Scalar>(n: usize, seed: u64) -> Vec<T> {
@@ -59,7 +61,7 @@ fn check<T: Scalar>(sizes: &[(usize, usize)], rows: usize) {
         sizes.iter().enumerate().map(|(f, &(p, q))| numbers(p * q, f as u64 + 1)).collect();
     let factors: Vec<Factor<'_, T>> =
         arrays.iter().zip(sizes).map(|(elements, &(p, q))| Factor { elements, p, q }).collect();
-    let op = Kronecker::new(&factors).unwrap();
+    let op = Kronecker::new(&factors, 1).unwrap();
     let (p, q) = op.shape();
     let w = kron(&arrays, sizes, None);
     let mut matrix = vec![T::default(); p * q];
@@ -140,7 +142,7 @@ fn axes_equal_the_matrix() {
 
 #[test]
 fn bad_factors_are_refused() {
-    let refused = |factors: &[Factor<'_, f64>]| Kronecker::new(factors).err().unwrap().to_string();
+    let refused = |factors: &[Factor<'_, f64>]| Kronecker::new(factors, 1).err().unwrap().to_string();
     assert_eq!(refused(&[]), "factors must hold at least one factor");
     let empty = Factor { elements: &[], p: 0, q: 2 };
     assert!(refused(&[empty]).starts_with("factors: expected at least one row"));

@@ -1,6 +1,8 @@
 //! Where the pairs of each layer stand.
 
 use crate::error::{Error, Result};
+use crate::kernels::reserved;
+use crate::sizes::work;
 use isometry_kernels::mesh::Layer;
 
 /// What kind of mesh it is.
@@ -26,20 +28,27 @@ impl Kind {
     }
 }
 
-/// The layers that have pairs, leftmost first.
-pub fn layers(n: usize, count: usize, kind: Kind) -> Result<Vec<Layer>> {
+/// The number of pairs of all layers, refused where there is no such mesh; saturated, that of huge layers is the length of no array.
+pub fn pairs(n: usize, count: usize, kind: Kind) -> Result<usize> {
     if n == 0 {
         return Err(Error::value("frame", "must have n of at least 1"));
     }
-    if kind != Kind::Fft && count == 0 {
+    if kind == Kind::Fft {
+        if !n.is_power_of_two() || count != n.ilog2() as usize {
+            return Err(Error::value("frame", format!("of the fft layout must have n a power of two, not {n}")));
+        }
+        return Ok(work(&[count, n / 2]));
+    }
+    if count == 0 {
         return Err(Error::value("frame", "must have a layer at least"));
     }
-    if kind == Kind::Fft && (!n.is_power_of_two() || count != n.ilog2() as usize) {
-        return Err(Error::value("frame", format!("of the fft layout must have n a power of two, not {n}")));
-    }
-    let (mut found, mut first) = (Vec::new(), 0);
-    // n = 1 has no pairs, however many layers are named.
-    for l in 0..if n == 1 { 0 } else { count } {
+    Ok(work(&[count.div_ceil(2), n / 2]).saturating_add(work(&[count / 2, (n - 1) / 2])))
+}
+
+/// The layers that have pairs, leftmost first, of a mesh that has some.
+pub fn layers(n: usize, count: usize, kind: Kind) -> Result<Vec<Layer>> {
+    let (mut found, mut first) = (reserved(count)?, 0);
+    for l in 0..count {
         let (start, pairs, distance) = match kind {
             Kind::Fft => (0, n / 2, n >> (l + 1)),
             _ => {
@@ -51,7 +60,7 @@ pub fn layers(n: usize, count: usize, kind: Kind) -> Result<Vec<Layer>> {
         if pairs > 0 {
             found.push(Layer { start, pairs, distance, first });
         }
-        first = usize::saturating_add(first, pairs);
+        first += pairs;
     }
     Ok(found)
 }

@@ -13,8 +13,8 @@
 //!
 //! for the cotangent g of y: the backward undoes the layers on y and g, and needs no array between them.
 //!
-//! What kind of mesh it is stands in the shape of the first argument, an empty array of the type of W, and so goes wherever the
-//! arguments go.
+//! The layout stands in the shape of the first argument, an empty array of the type of W, and so goes wherever the arguments go.
+//! All meshes of a stack have the same.
 
 mod layers;
 mod rows;
@@ -22,34 +22,36 @@ mod rows;
 mod tests;
 
 use super::Last;
-use super::by_rows;
 use super::last::check_signs;
 use crate::argument;
-use crate::argument::{Argument, Array, Bar, Given, all};
-use crate::budget::Budget;
+use crate::argument::{Argument, Array, Given, all};
 use crate::error::{Error, Result};
 use crate::kernels::Buffer;
-use crate::operator::{Cpu, Operator};
-use crate::recurrence::{Route, Transition};
+use crate::cpu::Cpu;
+use crate::operator::Operator;
+use crate::rows::Rows;
 use crate::scalar::{Real, Scalar};
 use crate::sizes::{check_len, size};
+use crate::transition::Route;
 use isometry_kernels::angles::Angles;
 use isometry_kernels::mesh::Layer;
 pub use layers::Kind;
-use layers::layers;
 
 /// The arguments: the first has no elements.
 pub const ARGUMENTS: &[Argument] = &[
-    argument!("frame", "n layers kind 0", fixed),
+    argument!("frame", "n layers kind 0", shape),
     argument!("theta", "pairs", real),
-    argument!("phi", "pairs", real),
-    argument!("phases", "n", real, group "last"),
+    argument!("phi", "pairs", angles),
+    argument!("phases", "n", angles, group "last"),
     argument!("signs", "n", real, fixed, group "last"),
 ];
 
-/// A mesh.
+/// Meshes of one layout.
 pub struct Mesh<'a, T: Scalar> {
+    batch: usize,
     n: usize,
+    /// Angles of a mesh.
+    pairs: usize,
     layers: Vec<Layer>,
     theta: &'a [T::Real],
     phi: Option<&'a [T::Real]>,
@@ -61,59 +63,60 @@ pub struct Mesh<'a, T: Scalar> {
 }
 
 impl<'a, T: Scalar> Mesh<'a, T> {
-    /// A view of the angles of a mesh.
+    /// A view of the angles (batch, pairs) of meshes of `count` layers.
     pub fn new(
-        n: usize,
-        layers: Vec<Layer>,
+        (n, count, kind): (usize, usize, Kind),
+        batch: usize,
         theta: &'a [T::Real],
         phi: Option<&'a [T::Real]>,
         last: Last<'a, T::Real>,
     ) -> Result<Self> {
-        // Saturated, a sum of huge layers is the length of no array.
-        let pairs = layers.iter().fold(0usize, |sum, layer| sum.saturating_add(layer.pairs));
-        check_len("theta", theta.len(), &[pairs])?;
+        let pairs = layers::pairs(n, count, kind)?;
+        check_len("theta", theta.len(), &[batch, pairs])?;
         if let Some(phi) = phi {
-            check_len("phi", phi.len(), &[pairs])?;
+            check_len("phi", phi.len(), &[batch, pairs])?;
             if T::PARTS == 1 {
                 return Err(Error::value("phi", "need a complex type, got a real one"));
             }
         }
-        last.check::<T>(1, n)?;
-        let mut table = Buffer::zeroed(size("theta", &[2, T::PARTS, pairs])?)?;
-        let (own, turns) = table.split_at_mut(2 * pairs);
+        last.check::<T>(batch, n)?;
+        // without angles there are no pairs, whatever the layers, or no meshes
+        let layers = if theta.is_empty() { Vec::new() } else { layers::layers(n, count, kind)? };
+        let mut table = Buffer::zeroed(size("theta", &[2, T::PARTS, theta.len()])?)?;
+        let (own, turns) = table.split_at_mut(2 * theta.len());
         fill(theta, own);
         if T::PARTS == 2 {
-            let (cos, sin) = turns.split_at_mut(pairs);
+            let (cos, sin) = turns.split_at_mut(theta.len());
             match phi {
                 Some(phi) => table_of(phi, sin, cos),
                 None => cos.fill(num_traits::One::one()),
             }
         }
-        let mut diagonal = Buffer::<T>::zeroed(if last.numbers().is_some() { n } else { 0 })?;
+        let entries = if last.numbers().is_some() { size("phases", &[batch, n])? } else { 0 };
+        let mut diagonal = Buffer::<T>::zeroed(entries)?;
         if let Last::Phases(phases) = last {
-            let mut parts = Buffer::zeroed(size("phases", &[2, n])?)?;
+            let mut parts = Buffer::zeroed(size("phases", &[2, batch, n])?)?;
             fill(phases, &mut parts);
-            let (sin, cos) = parts.split_at(n);
+            let (sin, cos) = parts.split_at(entries);
             diagonal.iter_mut().zip(cos.iter().zip(sin)).for_each(|(d, (cos, sin))| *d = T::new(*cos, *sin));
         } else {
-            diagonal.iter_mut().enumerate().for_each(|(i, d)| *d = last.factor(0, i, n));
+            diagonal.iter_mut().enumerate().for_each(|(i, d)| *d = last.factor(i / n, i % n, n));
         }
-        Ok(Mesh { n, layers, theta, phi, last, table, diagonal })
+        Ok(Mesh { batch, n, pairs, layers, theta, phi, last, table, diagonal })
     }
 
     /// A view of [`ARGUMENTS`].
     pub fn of(given: &[Given<'a, T>]) -> Result<Self> {
         let [frame, theta, phi, phases, signs] = all(given)?;
-        let [batch, n, count, kind, _] = frame.sizes("frame")?;
-        check_len("frame", batch, &[])?;
+        let [one, n, count, kind, _] = frame.sizes("frame")?;
+        let [batch, _] = theta.sizes("theta")?;
+        if one != 1 {
+            check_len("frame", one, &[batch])?;
+        }
         let lacking = || Error::value("theta", "must be given, of the real type of the matrix");
         let theta = theta.real().ok_or_else(lacking)?;
-        // Every second layer has a pair at least: no list is made for layers that theta cannot have angles for.
-        if n > 1 && count / 2 > theta.len() {
-            return Err(Error::shape("theta", format!("the angles of {count} layers"), theta.len()));
-        }
         let last = Last::of(Last::Signs, signs, phases)?;
-        Self::new(n, layers(n, count, Kind::of(kind)?)?, theta, phi.real(), last)
+        Self::new((n, count, Kind::of(kind)?), batch, theta, phi.real(), last)
     }
 }
 
@@ -137,7 +140,7 @@ pub fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
 
 impl<T: Scalar> Operator<T> for Mesh<'_, T> {
     fn batch(&self) -> usize {
-        1
+        self.batch
     }
     fn shape(&self) -> (usize, usize) {
         (self.n, self.n)
@@ -156,25 +159,8 @@ impl<T: Scalar> Operator<T> for Mesh<'_, T> {
 }
 
 impl<T: Scalar> Cpu<T> for Mesh<'_, T> {
-    fn matrix(&self, out: &mut [T], _saved: Option<&mut [T]>, budget: &Budget<'_>) -> Result<()> {
-        self.check_matrix("out", out)?;
-        by_rows::matrix(self, out, budget)
-    }
-
-    fn matrix_vjp(
-        &self,
-        _saved: Option<&[T]>,
-        ct: &[T],
-        bars: &mut [Bar<'_, T>],
-        budget: &Budget<'_>,
-    ) -> Result<()> {
-        self.check_matrix("ct", ct)?;
-        self.check_bars(bars)?;
-        by_rows::matrix_vjp(self, ct, bars, budget)
-    }
-
-    fn transition(&self) -> Option<Transition<'_, T>> {
-        Some(Transition::Rows(self))
+    fn rows(&self) -> Option<&dyn Rows<T>> {
+        Some(self)
     }
 
     /// A step through the matrix takes as long as one through n/8 layers (measured for n = 64 to 512, few rows and many, both

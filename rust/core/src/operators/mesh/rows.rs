@@ -2,9 +2,8 @@
 //! gaps: rows of 4096 bytes would share one set of the cache, and a store would hold up the load of the next row.
 
 use super::Mesh;
-use crate::argument::Bar;
-use crate::operator::Side;
-use crate::rows::Rows;
+use crate::side::Side;
+use crate::rows::{MatrixBars, Rows};
 use crate::scalar::Scalar;
 use crate::sizes::work;
 use isometry_kernels::mesh::{self, Pass, Table, Turn, TurnPull, Undo};
@@ -32,16 +31,16 @@ impl<T: Scalar> Mesh<'_, T> {
         (self.n.div_ceil(line) | 1) * line
     }
 
-    fn rows(&self, Block { y, rows }: &Block<T>) -> mesh::Rows<T> {
-        let at = |i: usize| self.table.as_ptr().wrapping_add(i * self.theta.len());
+    fn through(&self, k: usize, Block { y, rows }: &Block<T>) -> mesh::Rows<T> {
+        let at = |i: usize| self.table.as_ptr().wrapping_add(i * self.theta.len() + k * self.pairs);
         let table = Table { sin: at(0), cos: at(1), re: at(2), im: at(3) };
         let (layers, count) = (self.layers.as_ptr(), self.layers.len());
         mesh::Rows { layers, count, table, y: *y, pitch: self.pitch(), rows: *rows }
     }
 
-    /// d; null where D is the identity.
-    fn entries(&self) -> *const T {
-        if self.diagonal.is_empty() { std::ptr::null() } else { self.diagonal.as_ptr() }
+    /// d of mesh k; null where D is the identity.
+    fn entries(&self, k: usize) -> *const T {
+        if self.diagonal.is_empty() { std::ptr::null() } else { self.diagonal[k * self.n..].as_ptr() }
     }
 
     /// Rows of the caller into a block.
@@ -65,11 +64,9 @@ impl<T: Scalar> Mesh<'_, T> {
     }
 }
 
-impl<T: Scalar> Rows<T> for Mesh<'_, T> {
-    fn size(&self) -> (usize, usize) {
-        (self.n, self.n)
-    }
-
+// SAFETY: layers have pairs within n elements and angles within those of a mesh, of which every mesh has as many; blocks fit in the
+// scratch.
+unsafe impl<T: Scalar> Rows<T> for Mesh<'_, T> {
     fn work(&self) -> usize {
         work(&[2, self.layers.len() + 1, self.n, T::PARTS])
     }
@@ -81,27 +78,18 @@ impl<T: Scalar> Rows<T> for Mesh<'_, T> {
 
     /// Of theta, and for a complex type of phi and the phases.
     fn sums(&self) -> usize {
-        if T::PARTS == 1 { self.theta.len() } else { 2 * self.theta.len() + self.n }
+        if T::PARTS == 1 { self.pairs } else { 2 * self.pairs + self.n }
     }
 
-    fn deal(&self, sums: &[T::Real], bars: &mut [Bar<'_, T>]) {
-        let pairs = self.theta.len();
-        for (i, at, len) in [(1, 0, pairs), (2, pairs, pairs), (3, 2 * pairs, self.n)] {
-            if let Some(Bar::Real(bar)) = bars.get_mut(i) {
-                bar.copy_from_slice(&sums[at..at + len]);
-            }
-        }
-    }
-
-    unsafe fn apply_rows(&self, x: *const T, rows: usize, side: Side, out: *mut T, scratch: *mut T::Real) {
+    unsafe fn apply_rows(&self, k: usize, x: *const T, rows: usize, side: Side, out: *mut T, scratch: *mut T::Real) {
         let (n, adjoint, most) = (self.n, side == Side::Adjoint, self.block(rows, 1));
-        let (none, d) = (std::ptr::null(), self.entries());
+        let (none, d) = (std::ptr::null(), self.entries(k));
         for first in (0..rows).step_by(most) {
             let block = Block { y: scratch.cast(), rows: most.min(rows - first) };
             // SAFETY: the contract of the trait; a block fits in the scratch.
             unsafe {
                 self.take(x.add(first * n), if adjoint { d } else { none }, &block);
-                Pass { of: self.rows(&block), adjoint }.call();
+                Pass { of: self.through(k, &block), adjoint }.call();
                 self.give(&block, if adjoint { none } else { d }, out.add(first * n));
             }
         }
@@ -109,6 +97,7 @@ impl<T: Scalar> Rows<T> for Mesh<'_, T> {
 
     unsafe fn pull_rows(
         &self,
+        k: usize,
         x: *const T,
         ct: *const T,
         rows: usize,
@@ -120,8 +109,8 @@ impl<T: Scalar> Rows<T> for Mesh<'_, T> {
         // Re <ct, W^H x> = Re <W ct, x>: the gradient of the adjoint side is the forward one of x and ct exchanged, and x_bar
         // is W ct, which is on the way.
         let (x, ct) = if side == Side::Forward { (x, ct) } else { (ct, x) };
-        let (n, pairs, pitch, most) = (self.n, self.theta.len(), self.pitch(), self.block(rows, 2));
-        let (none, d, y) = (std::ptr::null(), self.entries(), scratch.cast::<T>());
+        let (n, pairs, pitch, most) = (self.n, self.pairs, self.pitch(), self.block(rows, 2));
+        let (none, d, y) = (std::ptr::null(), self.entries(k), scratch.cast::<T>());
         let (g, phi_bar, phases_bar) =
             (y.wrapping_add(most * pitch), sums.wrapping_add(pairs), sums.wrapping_add(2 * pairs));
         for first in (0..rows).step_by(most) {
@@ -132,7 +121,7 @@ impl<T: Scalar> Rows<T> for Mesh<'_, T> {
             // SAFETY: the contract of the trait; two blocks fit in the scratch.
             unsafe {
                 self.take(x.add(at), none, &block);
-                Pass { of: self.rows(&block), adjoint: false }.call();
+                Pass { of: self.through(k, &block), adjoint: false }.call();
                 if let Some(out) = x_bar.filter(|_| side == Side::Adjoint) {
                     self.give(&block, d, out);
                 }
@@ -141,10 +130,18 @@ impl<T: Scalar> Rows<T> for Mesh<'_, T> {
                     let sums = if T::PARTS == 2 { phases_bar } else { std::ptr::null_mut() };
                     TurnPull { d, y, g, pitch, n, rows, sums }.call();
                 }
-                Undo { of: self.rows(&block), g, theta_bar: sums, phi_bar }.call();
+                Undo { of: self.through(k, &block), g, theta_bar: sums, phi_bar }.call();
                 if let Some(out) = x_bar.filter(|_| side == Side::Forward) {
                     self.give(&cotangent, none, out);
                 }
+            }
+        }
+    }
+
+    unsafe fn deal(&self, _k: usize, sums: &mut [T::Real], mut bars: MatrixBars<'_, T>, _scratch: *mut T::Real) {
+        for (i, at, len) in [(1, 0, self.pairs), (2, self.pairs, self.pairs), (3, 2 * self.pairs, self.n)] {
+            if let Some(bar) = bars.real(i) {
+                bar.copy_from_slice(&sums[at..at + len]);
             }
         }
     }

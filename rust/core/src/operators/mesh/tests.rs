@@ -1,7 +1,9 @@
 //! Against the blocks written out pair by pair in double precision: values, gradients of both sides, 1, 2 and 3 threads.
 
 use super::*;
-use crate::operator::Side;
+use crate::argument::Bar;
+use crate::budget::Budget;
+use crate::side::Side;
 use crate::scalar::{c32, c64};
 
 fn numbers<T: Scalar>(n: usize, seed: u64) -> Vec<T> {
@@ -96,7 +98,7 @@ fn check<T: Scalar>(n: usize, count: usize, kind: Kind, given: [bool; 2], rows: 
         last: (0..n).map(|i| last.factor::<T>(0, i, n).widen()).collect(),
         pairs,
     };
-    let op = Mesh::<T>::new(n, layers(n, count, kind).unwrap(), &theta, turned, last).unwrap();
+    let op = Mesh::<T>::new((n, count, kind), 1, &theta, turned, last).unwrap();
     let (x, ct) = (numbers::<T>(rows * n, 4), numbers::<T>(rows * n, 5));
     let unit = |i| (0..n).map(|j| T::Wide::real(f64::from(u8::from(i == j)))).collect::<Vec<_>>();
     // columns W e_j

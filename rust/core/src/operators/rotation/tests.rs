@@ -1,6 +1,9 @@
 //! Stacks, threads and complex rows against single real rows through the kernels, which have tests of their own.
 
 use super::*;
+use crate::argument::Bar;
+use crate::budget::Budget;
+use crate::side::Side;
 use crate::scalar::{Real, c32, c64, parts};
 
 fn numbers<T: Scalar>(n: usize, seed: u64) -> Vec<T> {

@@ -1,13 +1,13 @@
 //! A dense transition: h W^T forward, z_bar conj(W) backward, W_bar = Z_bar^T conj(H_prev).
 
-use super::super::packed::Packed;
-use super::super::team::Part;
-use super::step::{Gather, Step, Trace};
 use crate::kernels::{Operand, Product, lanes};
 use crate::parallel::{Member, Shared};
 use crate::scalar::Scalar;
 use crate::scratch::{Arena, Region};
 use crate::sizes;
+use crate::transition::Packed;
+use crate::transition::Part;
+use crate::transition::{Gather, Step, Trace};
 use isometry_kernels::recurrence::Affine;
 use std::ops::Range;
 

@@ -1,25 +1,22 @@
 //! The affine cell h_t = phi(W h_{t-1} + V x_t + b), or W h_{t-1} + phi(V x_t + b): a step forward.
 //!
-//! What is particular to the transition W is a [`Step`](step::Step): packed operands, its product forward and backward, gradients.
+//! What is particular to the transition W is a [`Step`]: packed operands, its product forward and backward, gradients.
 
+mod calls;
 pub(super) mod dense;
 mod gradients;
 mod pull;
-mod reflection_step;
 pub(super) mod rows_step;
 mod sequence;
-pub(super) mod step;
-mod transition;
 mod work;
 
+pub(super) use calls::transition;
+pub use calls::{backward, forward};
 pub use gradients::Gradients;
 pub use sequence::Sequence;
-pub use transition::{Transition, backward, forward};
 
 use super::cell::Cell;
-use super::packed::Packed;
 use super::schedule::Schedule;
-use super::team::Part;
 use super::timeline::Timeline;
 use crate::activation::{Kind, Law};
 use crate::error::Result;
@@ -28,9 +25,11 @@ use crate::parallel::Member;
 use crate::scalar::{Scalar, parts};
 use crate::scratch::Arena;
 use crate::sizes::work;
+use crate::transition::Packed;
+use crate::transition::Part;
+use crate::transition::Step;
 use isometry_kernels::recurrence::{Affine, Finish};
 use std::ops::{Deref, Range};
-use step::Step;
 
 /// What a step writes.
 #[derive(Clone, Copy, PartialEq, Eq)]

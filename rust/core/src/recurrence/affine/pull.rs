@@ -6,14 +6,14 @@ use super::super::cell::{Cell, Pull};
 use super::super::chunk::{Chunk, Place};
 use super::super::inputs::Gatherer;
 use super::super::modrelu::{BiasGatherer, Values};
-use super::super::team::Part;
-use super::step::{Gather, Trace};
 use super::work::Work;
 use super::{AffineCell, Setting, Wanted};
 use crate::activation::{Kind, Source};
 use crate::parallel::Member;
 use crate::scalar::Scalar;
 use crate::scratch::Region;
+use crate::transition::Part;
+use crate::transition::{Gather, Trace};
 use isometry_kernels::recurrence::{Affine, Finish};
 use std::ops::Range;
 

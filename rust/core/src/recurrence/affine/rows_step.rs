@@ -1,25 +1,19 @@
 //! Any operator that acts on rows as a transition, step by step: W h forward, W^H z_bar backward.
 //!
-//! The gradient is gathered per chunk in blocks of rows. Which rows make a block depends on the sizes alone, each block adds to a
-//! slot of sums of its own, and the slots are added in order at the end, so that the result does not depend on the threads.
+//! The gradient is gathered per chunk in [`Slots`], those of one half of the batch behind those of the other.
 
 use super::super::chunk::chunk_rows;
 use super::super::schedule::Schedule;
-use super::super::team::Part;
-use super::step::{Gather, Step, Trace};
-use crate::operator::Side;
+use crate::kernels::{Slots, add_slots};
 use crate::parallel::{Member, Shared};
 use crate::rows::Rows;
 use crate::scalar::Scalar;
 use crate::scratch::{Arena, Region};
+use crate::side::Side;
+use crate::transition::Part;
+use crate::transition::{Gather, Step, Trace};
 use isometry_kernels::recurrence::Affine;
-use num_traits::Zero;
 use std::ops::Range;
-
-/// Slots at most.
-const SLOTS: usize = 16;
-/// The rows of a block are a multiple of this, since operators may take so many at a time. Tests have many blocks.
-const BLOCK: usize = if cfg!(test) { 2 } else { 16 };
 
 /// [`Rows`] inside a recurrence.
 pub struct RowsStep<'a, T: Scalar> {
@@ -28,16 +22,13 @@ pub struct RowsStep<'a, T: Scalar> {
     batch: usize,
     /// W h or W^H z_bar of one step.
     turned: Region<T::Real>,
-    /// Rows of a block.
-    block: usize,
+    slots: Slots,
     sums: Option<Sums<T::Real>>,
 }
 
 struct Sums<R> {
-    /// Of every slot, those of one half of the batch after those of the other.
-    slots: Region<R>,
-    /// Slots of a half.
-    each: usize,
+    /// Of every slot of every half.
+    all: Region<R>,
     bar: Shared<R>,
 }
 
@@ -49,22 +40,20 @@ impl<'a, T: Scalar> RowsStep<'a, T> {
         schedule: &Schedule,
         (bar, halves): (Option<Shared<T::Real>>, usize),
     ) -> Self {
-        let (rows, n) = (chunk_rows(schedule), of.size().0);
-        let block = rows.div_ceil(SLOTS).max(1).next_multiple_of(BLOCK);
-        let each = rows.div_ceil(block);
-        let sums = bar.map(|bar| Sums { slots: arena.take(&[halves, each, of.sums()]), each, bar });
+        let slots = Slots::of(1, chunk_rows(schedule));
+        let sums = bar.map(|bar| Sums { all: arena.take(&[halves, slots.count, of.sums()]), bar });
         RowsStep {
             of,
             batch: schedule.batch,
-            turned: arena.take(&[schedule.batch, n, T::PARTS]),
-            block,
+            turned: arena.take(&[schedule.batch, of.shape().0, T::PARTS]),
+            slots,
             sums,
         }
     }
 
     /// Real numbers of a row.
     fn width(&self) -> usize {
-        self.of.size().0 * T::PARTS
+        self.of.shape().0 * T::PARTS
     }
 
     /// These rows one after the other: where they are, or copied behind the operator's scratch.
@@ -107,7 +96,8 @@ impl<'a, T: Scalar> RowsStep<'a, T> {
         // SAFETY: the contract above; `turned` has the rows of the batch.
         unsafe {
             let x = self.together(x, apart, rows.len(), scratch);
-            self.of.apply_rows(x, rows.len(), side, out.cast(), scratch);
+            self.of.load(0, scratch);
+            self.of.apply_rows(0, x, rows.len(), side, out.cast(), scratch);
             map.run(rows, 0..map.width);
         }
     }
@@ -121,14 +111,14 @@ impl<T: Scalar> Step<T> for RowsStep<'_, T> {
         false
     }
     fn scratch(&self, rows: usize) -> usize {
-        let rows = self.batch.max(rows.min(self.block));
+        let rows = self.batch.max(rows.min(self.slots.block));
         self.of.scratch(rows).saturating_add(rows * self.width())
     }
 
     unsafe fn fill(&self) {
         if let Some(sums) = &self.sums {
             // SAFETY: nobody else uses the memory yet.
-            unsafe { sums.slots.zeroed() };
+            unsafe { sums.all.zeroed() };
         }
     }
 
@@ -161,31 +151,30 @@ impl<T: Scalar> Step<T> for RowsStep<'_, T> {
     unsafe fn gather(&self, chunk: &Gather<T::Real>, scratch: *mut T::Real, member: &Member<'_>) {
         let Some(sums) = &self.sums else { return };
         let (width, each, trace) = (self.width(), self.of.sums(), chunk.trace);
-        for slot in member.share(chunk.rows.div_ceil(self.block), 1) {
-            let first = slot * self.block;
-            let rows = self.block.min(chunk.rows - first);
+        let block = self.slots.block;
+        for slot in member.share(chunk.rows.div_ceil(block), 1) {
+            let first = slot * block;
+            let rows = block.min(chunk.rows - first);
             let x = chunk.previous.wrapping_add(first * width).cast();
-            let own = sums.slots.at((chunk.half * sums.each + slot) * each);
+            let own = sums.all.at((chunk.half * self.slots.count + slot) * each);
             // SAFETY: the rows of the chunk are complete; members write different slots.
             unsafe {
                 let bar = trace.bar.wrapping_add(first * trace.apart);
                 let ct = self.together(bar, trace.apart, rows, scratch);
-                self.of.pull_rows(x, ct, rows, Side::Forward, own, None, scratch);
+                self.of.load(0, scratch);
+                self.of.pull_rows(0, x, ct, rows, Side::Forward, own, None, scratch);
             }
         }
     }
 
     unsafe fn finish(&self, _scratch: *mut T::Real, member: &Member<'_>) {
         let Some(sums) = &self.sums else { return };
-        let each = self.of.sums();
-        for at in member.share(each, 64) {
-            let mut sum = T::Real::zero();
-            for slot in 0..sums.slots.len() / each {
-                // SAFETY: the slots are complete.
-                sum += unsafe { *sums.slots.at(slot * each + at) };
-            }
-            // SAFETY: the gradient has so many numbers; members write different ones.
-            unsafe { *sums.bar.at(at) = sum };
+        let (each, slots) = (self.of.sums(), sums.all.len() / self.of.sums().max(1));
+        let mine = member.share(each, 64);
+        // SAFETY: the slots are complete, the gradient has as many numbers; members write different ones.
+        unsafe {
+            add_slots(sums.all.ptr(), slots, each, mine.clone());
+            sums.bar.at(mine.start).copy_from_nonoverlapping(sums.all.at(mine.start), mine.len());
         }
     }
 }

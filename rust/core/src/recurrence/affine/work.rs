@@ -3,9 +3,9 @@
 use super::super::chunk::chunk_rows;
 use super::super::timeline::{Copies, rows_apart};
 use super::Setting;
-use super::step::{Step, Trace};
 use crate::scalar::{Real, Scalar};
 use crate::scratch::{Arena, Region};
+use crate::transition::{Step, Trace};
 
 /// What a chunk keeps, row after row; empty where it is not needed.
 pub(super) struct Work<R> {

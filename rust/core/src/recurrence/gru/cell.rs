@@ -1,8 +1,6 @@
 //! A step of a GRU forward.
 
 use super::super::cell::Cell;
-use super::super::packed::Packed;
-use super::super::team::Part;
 use super::own::Own;
 use super::{Gru, Reset, Setting};
 use crate::activation::Kind;
@@ -10,6 +8,8 @@ use crate::kernels::Operand;
 use crate::parallel::Member;
 use crate::scalar::Real;
 use crate::scratch::{Arena, Region};
+use crate::transition::Packed;
+use crate::transition::Part;
 use isometry_kernels::activation::Phi;
 use isometry_kernels::recurrence::{self as passes, Affine, Area, Finish};
 use std::ops::Range;

@@ -29,21 +29,22 @@ mod tests;
 
 pub use gradients::GruGradients;
 
-use super::affine::Transition;
+use super::affine::transition;
 use super::schedule::Schedule;
 use super::team::Room;
 use super::timeline::{Timeline, in_halves};
 use super::{backward as back, forward as forth, pages::want_huge_pages};
 use crate::activation::{Activation, Law};
 use crate::argument::Bar;
+use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::kernels::Buffer;
-use crate::operator::Cpu;
 use crate::parallel::Shared;
-use crate::rows::Rows;
+use crate::rows::{self, Rows};
 use crate::scalar::Real;
 use crate::scratch::Scratch;
 use crate::sizes::{check_len, work};
+use crate::transition::Transition;
 use cell::{GruCell, Operands, Saved};
 use places::Places;
 use pull::GruPull;
@@ -124,7 +125,7 @@ impl<'a, R: Real> Gru<'a, R> {
     /// W_h, where it is no matrix.
     fn rows(&self) -> Result<Option<&'a dyn Rows<R>>> {
         let Some(operator) = self.transition else { return Ok(None) };
-        match Transition::of(operator, self.n)? {
+        match transition(operator, self.n)? {
             Transition::Rows(rows) => Ok(Some(rows)),
             _ => Err(Error::Unsupported("this operator serves a gated unit through its matrix only".into())),
         }
@@ -241,6 +242,7 @@ pub fn backward<R: Real>(
     gradients.check(gru)?;
     gru.transition.map_or(Ok(()), |transition| transition.check_bars(bars))?;
     let setting = Setting::new(gru)?;
+    setting.rows.map_or(Ok(()), |rows| rows.check_bars(bars))?;
     let schedule = &setting.line.schedule;
     let (halves, wants) = (in_halves(schedule, true), gradients.wants());
     let mut sums = Buffer::zeroed(setting.rows.map_or(0, Rows::sums))?;
@@ -266,8 +268,5 @@ pub fn backward<R: Real>(
         let pull = GruPull::new(&setting, places, halves, saved, arrays, w_bar, gradients);
         back::backward(&pull, room, schedule, cancel)?;
     }
-    if let Some(rows) = setting.rows {
-        rows.deal(&sums, bars);
-    }
-    Ok(())
+    setting.rows.map_or(Ok(()), |rows| rows::deal(rows, &mut sums, bars))
 }

@@ -2,11 +2,11 @@
 
 use super::super::affine::dense::DenseStep;
 use super::super::affine::rows_step::RowsStep;
-use super::super::affine::step::Step;
 use super::Setting;
 use crate::parallel::Shared;
 use crate::scalar::Real;
 use crate::scratch::Arena;
+use crate::transition::Step;
 
 /// W_h
 pub(super) enum Own<'a, R: Real> {

@@ -3,7 +3,6 @@
 use super::super::chunk::chunk_rows;
 use super::super::inputs::Gathered;
 use super::super::modrelu::BiasGatherer;
-use super::super::packed::Packed;
 use super::super::timeline::{Copies, rows_apart};
 use super::gradients::Wants;
 use super::own::Own;
@@ -12,6 +11,7 @@ use crate::kernels::Product;
 use crate::parallel::Shared;
 use crate::scalar::Real;
 use crate::scratch::{Arena, Region};
+use crate::transition::Packed;
 
 /// What a chunk keeps, row after row.
 pub struct Work<R> {

@@ -1,11 +1,9 @@
 //! A step of a GRU backward, and the gradients gathered from many.
 
-use super::super::affine::step::{Gather, Trace};
 use super::super::cell::Pull;
 use super::super::chunk::{Chunk, Place};
 use super::super::inputs::{Gatherer, InputBars, halves_added};
 use super::super::modrelu::{BiasGatherer, Values};
-use super::super::team::Part;
 use super::cell::Saved;
 use super::places::Places;
 use super::{Gru, GruGradients, Reset, Setting};
@@ -14,6 +12,8 @@ use crate::kernels::{Operand, Product, lanes};
 use crate::parallel::{Member, Shared};
 use crate::scalar::Real;
 use crate::scratch::Region;
+use crate::transition::Part;
+use crate::transition::{Gather, Trace};
 use isometry_kernels::activation::Columns;
 use isometry_kernels::recurrence::{Affine, Area, BlendPull, ResetPull};
 use std::ops::Range;

@@ -1,14 +1,14 @@
 //! A step of a rotational unit forward.
 
 use super::super::cell::Cell;
-use super::super::packed::Packed;
-use super::super::team::Part;
 use super::{Rum, Setting};
 use crate::activation::{Kind, Source};
 use crate::kernels::Operand;
 use crate::parallel::Member;
 use crate::scalar::Real;
 use crate::scratch::{Arena, Region};
+use crate::transition::Packed;
+use crate::transition::Part;
 use isometry_kernels::activation::{Pass, Phi};
 use isometry_kernels::recurrence::{Affine, Area, Blend, Heard, Sphere};
 

@@ -3,13 +3,13 @@
 use super::super::chunk::chunk_rows;
 use super::super::inputs::Gathered;
 use super::super::modrelu::BiasGatherer;
-use super::super::packed::Packed;
 use super::super::timeline::{Copies, rows_apart};
 use super::Setting;
 use super::gradients::Wants;
 use crate::kernels::Product;
 use crate::scalar::Real;
 use crate::scratch::{Arena, Region};
+use crate::transition::Packed;
 use isometry_kernels::recurrence::heard_len;
 
 /// What a chunk keeps, row after row.

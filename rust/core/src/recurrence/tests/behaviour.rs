@@ -1,4 +1,4 @@
-//! Requested and unrequested gradients, interruption, invalid input, the plan.
+//! Requested and unrequested gradients, interruption, invalid input.
 
 use super::super::*;
 use super::fill;
@@ -113,14 +113,4 @@ fn refusals_name_the_argument() {
     for lengths in [&[3][..], &[0, 0], &[4, 1], &[1, 2]] {
         assert!(message(Sequence { lengths: Some(lengths), ..good }, &w).starts_with("lengths"));
     }
-}
-
-#[test]
-fn the_plan_follows_the_crossover() {
-    assert_eq!(plan(0, 8, 1, 1), Route::Factored);
-    assert_eq!(plan(39, 100, 100, 10), Route::Factored);
-    assert_eq!(plan(40, 100, 100, 10), Route::Dense);
-    assert_eq!(plan(49, 100, 10, 1), Route::Factored);
-    assert_eq!(plan(50, 100, 10, 1), Route::Dense);
-    assert_eq!(Route::Factored.name(), "factored");
 }

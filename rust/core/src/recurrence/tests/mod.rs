@@ -9,7 +9,7 @@ use crate::activation::Activation;
 use crate::activation::tests::all;
 use crate::argument::Bar;
 use crate::budget::Budget;
-use crate::operator::Cpu;
+use crate::cpu::Cpu;
 use crate::operators::dense::Dense;
 use crate::operators::{Last, householder::Householder};
 use crate::scalar::{Real, Scalar, c32, c64};

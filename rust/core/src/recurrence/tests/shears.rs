@@ -1,13 +1,12 @@
 //! An operator that has rows alone: W = B A with A = I + diag(a) above the diagonal and B = I + diag(b) below it.
 
 use crate::argument;
-use crate::argument::{Argument, Array, Bar};
-use crate::budget::Budget;
-use crate::error::{Error, Result};
-use crate::operator::{Cpu, Operator, Side};
-use crate::recurrence::Transition;
-use crate::rows::Rows;
+use crate::argument::{Argument, Array};
+use crate::cpu::Cpu;
+use crate::operator::Operator;
+use crate::rows::{MatrixBars, Rows};
 use crate::scalar::{Scalar, parts, parts_mut};
+use crate::side::Side;
 
 /// a and b, n - 1 each, one behind the other.
 pub struct Shears<'a, T> {
@@ -71,27 +70,13 @@ impl<T: Scalar> Operator<T> for Shears<'_, T> {
 }
 
 impl<T: Scalar> Cpu<T> for Shears<'_, T> {
-    fn matrix(&self, _out: &mut [T], _saved: Option<&mut [T]>, _budget: &Budget<'_>) -> Result<()> {
-        Err(Error::Unsupported("rows alone".into()))
-    }
-    fn matrix_vjp(
-        &self,
-        _saved: Option<&[T]>,
-        _ct: &[T],
-        _bars: &mut [Bar<'_, T>],
-        _budget: &Budget<'_>,
-    ) -> Result<()> {
-        Err(Error::Unsupported("rows alone".into()))
-    }
-    fn transition(&self) -> Option<Transition<'_, T>> {
-        Some(Transition::Rows(self))
+    fn rows(&self) -> Option<&dyn Rows<T>> {
+        Some(self)
     }
 }
 
-impl<T: Scalar> Rows<T> for Shears<'_, T> {
-    fn size(&self) -> (usize, usize) {
-        (self.n, self.n)
-    }
+// SAFETY: rows have n elements, the sums those of the parameters, the scratch those of the rows.
+unsafe impl<T: Scalar> Rows<T> for Shears<'_, T> {
     fn work(&self) -> usize {
         2 * self.n * T::PARTS * T::PARTS
     }
@@ -102,13 +87,27 @@ impl<T: Scalar> Rows<T> for Shears<'_, T> {
         parts(self.parameters).len()
     }
 
-    fn deal(&self, sums: &[T::Real], bars: &mut [Bar<'_, T>]) {
-        if let [Bar::Own(bar)] = bars {
+    unsafe fn deal(
+        &self,
+        _k: usize,
+        sums: &mut [T::Real],
+        mut bars: MatrixBars<'_, T>,
+        _scratch: *mut T::Real,
+    ) {
+        if let Some(bar) = bars.own(0) {
             parts_mut(bar).copy_from_slice(sums);
         }
     }
 
-    unsafe fn apply_rows(&self, x: *const T, rows: usize, side: Side, out: *mut T, _scratch: *mut T::Real) {
+    unsafe fn apply_rows(
+        &self,
+        _k: usize,
+        x: *const T,
+        rows: usize,
+        side: Side,
+        out: *mut T,
+        _scratch: *mut T::Real,
+    ) {
         // SAFETY: the contract of the trait.
         let (x, out) = unsafe {
             out.copy_from_nonoverlapping(x, rows * self.n);
@@ -131,6 +130,7 @@ impl<T: Scalar> Rows<T> for Shears<'_, T> {
 
     unsafe fn pull_rows(
         &self,
+        k: usize,
         x: *const T,
         ct: *const T,
         rows: usize,
@@ -141,7 +141,6 @@ impl<T: Scalar> Rows<T> for Shears<'_, T> {
     ) {
         // Re(c, W^H x) = Re(W c, x): the parameters cannot tell x and c from each other.
         let (from, to) = if side == Side::Forward { (x, ct) } else { (ct, x) };
-        let other = if side == Side::Forward { Side::Adjoint } else { Side::Forward };
         let (n, all) = (self.n, scratch.cast::<T>());
         // SAFETY: the contract of the trait.
         unsafe {
@@ -166,7 +165,7 @@ impl<T: Scalar> Rows<T> for Shears<'_, T> {
                 }
             }
             if let Some(x_bar) = x_bar {
-                self.apply_rows(ct, rows, other, x_bar, scratch);
+                self.apply_rows(k, ct, rows, side.other(), x_bar, scratch);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use super::reference::unitarity;
 use super::{Parameters, Random, for_all_types, relative};
-use crate::operator::Side;
+use crate::side::Side;
 use crate::operators::Last;
 use crate::scalar::{Real, Scalar};
 use crate::{Budget, Cpu, Error, operators::cayley::Cayley};

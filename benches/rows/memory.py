@@ -1,0 +1,102 @@
+"""Memory of a scoRNN over T steps in units of T B n values: what is held between forward and backward, and the peak.
+
+Only the states are kept, and backward needs workspace of constant size: both figures are 1. The cotangent of the
+states, created by the loss, is allocated before the measurement. Each length runs in its own process; a figure is the
+difference between two lengths, which cancels all constants. The peak is the kernel's VmHWM: ru_maxrss of a child
+starts at its parent's, whose earlier rows may have used more.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+import isometry.torch as it
+from isometry.cli.bench.harness import growth, memory
+from isometry.cli.bench.torch.recurrences import scornn
+
+N, BATCH = 190, 20
+LENGTHS = (3000, 9000)
+BOUND = 1.1
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A measured number that must not exceed a bound; None if this machine cannot measure it."""
+
+    name: str
+    value: float | None
+    unit: str
+    bound: float
+    facts: dict[str, float | None] = field(default_factory=dict)
+
+    def measured(self, *_: object) -> dict[str, Any]:
+        """Print it; returns its JSON entry."""
+        entry: dict[str, Any] = {"row": self.name, "plan": "", "wrong": False, "bars": [], **self.facts}
+        if self.value is None:
+            print(f"{self.name}: not available", flush=True)
+            return entry
+        mark = "pass" if self.value <= self.bound else "MISS"
+        print(f"{self.name}: {self.value:.2f} {self.unit}, at most {self.bound} {mark}", flush=True)
+        bar = {"against": "bound", "ratio": self.value, "bar": self.bound, "goal": self.bound, "mark": mark, "peer": ""}
+        return entry | {"bars": [bar]}
+
+
+def rows(alone: bool = False) -> Iterator[Figure]:
+    short, long = LENGTHS
+    sides = ("isometry",) if alone else ("isometry", "torch")
+    found = {side: (measured(side, short), measured(side, long)) for side in sides}
+    size = (long - short) * BATCH * N * 4
+    for kind, text in (("held", "between forward and backward"), ("peak", "peak of forward and backward")):
+        slopes = {side: slope(pair[0][kind], pair[1][kind], size) for side, pair in found.items()}
+        theirs = slopes.get("torch")
+        yield Figure(
+            name=f"memory of a scoRNN layer, {text}",
+            value=slopes["isometry"],
+            unit="T B n values" + ("" if theirs is None else f" (torch loop: {theirs:.1f})"),
+            bound=BOUND,
+            facts={
+                **{f"slope {side}": value for side, value in slopes.items()},
+                **{f"bytes {side}": pair[0][kind] for side, pair in found.items()},
+                "short": short,
+                "long": long,
+            },
+        )
+
+
+def slope(short: int | None, long: int | None, size: int) -> float | None:
+    """Growth in units of size; None if the system does not report it: the states alone make it positive."""
+    if short is None or long is None or long <= short:
+        return None
+    return (long - short) / size
+
+
+def measured(side: str, steps: int) -> dict[str, int | None]:
+    """Bytes held after the forward and at the peak, from a separate process."""
+    command = [sys.executable, __file__, side, str(steps)]
+    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def child(side: str, steps: int) -> dict[str, int | None]:
+    layer = it.nn.ScoRNN(1, N)
+    x, cotangent = torch.randn(steps, BATCH, 1), torch.ones(steps, BATCH, N)
+    layer(x[:64])[0].sum().backward()  # pools, libraries and workspaces are created before the measurement
+    start = memory("VmRSS")
+    if side == "isometry":
+        states = layer(x)[0]
+    else:
+        square, bias = (torch.randn(N, N) * 0.05).requires_grad_(), torch.zeros(N, requires_grad=True)
+        states = scornn(square, torch.randn(N, 1, requires_grad=True), bias, x, torch.ones(N))
+    held = growth("VmRSS", start)
+    states.backward(cotangent)
+    return {"held": held, "peak": growth("VmHWM", start)}
+
+
+if __name__ == "__main__":
+    print(json.dumps(child(sys.argv[1], int(sys.argv[2]))))

@@ -1,0 +1,186 @@
+"""The operators and their VJPs in plain NumPy, as a careful user would write them: the peers, and the float64
+reference. Products of reflections are W = I - U S U^T with S = T^-1, T = striu(U^T U) + diag(U^T U) / 2.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from rows.numpy.sides import NUMPY, Array, Arrays, Library
+
+BLOCK = 64  # rows of workspace, for which LAPACK uses its blocked route
+
+
+def upper(gram: Array) -> Array:
+    """striu(M) + diag(M) / 2."""
+    result = np.triu(gram)
+    np.einsum("ii->i", result)[:] *= 0.5
+    return result
+
+
+def wy_matrix(u: Array, library: Library) -> Array:
+    w = u @ library.triangular(upper(u.T @ u), u.T, False)
+    np.negative(w, out=w)
+    np.einsum("ii->i", w)[:] += 1
+    return w
+
+
+def wy_matrix_vjp(u: Array, ct: Array, library: Library) -> Array:
+    """U_bar for dW = -dU P - Q dU^T + Q dT P with P = S U^T, Q = U S; dT = upper(dU^T U + U^T dU)."""
+    t = upper(u.T @ u)
+    p, q = library.triangular(t, u.T, False), library.triangular(t, u.T, True).T
+    g = ct @ p.T
+    m = upper(q.T @ g)
+    return u @ (m + m.T) - g - ct.T @ q
+
+
+def wy_apply(u: Array, x: Array, library: Library) -> Array:
+    """Rows of x times W^T."""
+    return x - library.triangular(upper(u.T @ u), (x @ u).T, False).T @ u.T
+
+
+def wy_apply_vjp(u: Array, x: Array, ct: Array, library: Library) -> Arrays:
+    """U_bar and x_bar for y = x - z U^T, z T^T = c, c = x U."""
+    t = upper(u.T @ u)
+    z = library.triangular(t, (x @ u).T, False).T
+    c_bar = -library.triangular(t, (ct @ u).T, True).T
+    m = upper(c_bar.T @ z)
+    return {"vectors": x.T @ c_bar - ct.T @ z - u @ (m + m.T), "x": ct + c_bar @ u.T}
+
+
+def loop_apply(u: Array, x: Array) -> Array:
+    """Rows of x times W^T, one reflection after another."""
+    x, norms = x.copy(), np.einsum("ij,ij->j", u, u)
+    for k in range(u.shape[1] - 1, -1, -1):
+        x -= np.outer(x @ u[:, k], (2 / norms[k]) * u[:, k])
+    return x
+
+
+def orgqr(u: Array) -> Array:
+    """W by LAPACK, of lower-trapezoidal vectors."""
+    from scipy.linalg import lapack
+
+    n, m = u.shape
+    a = np.zeros((n, n), u.dtype, order="F")
+    a[:, :m], tau = normalised(u)
+    return getattr(lapack, letter(u) + "orgqr")(a, tau, lwork=BLOCK * n, overwrite_a=1)[0]
+
+
+def ormqr(u: Array, x: Array) -> Array:
+    """Rows of x times W^T by LAPACK, whose columns are these rows."""
+    from scipy.linalg import lapack
+
+    v, tau = normalised(u)
+    work = BLOCK * (len(x) + BLOCK + 1)
+    return getattr(lapack, letter(u) + "ormqr")("L", "N", np.asfortranarray(v), tau, x.T, work)[0].T
+
+
+def normalised(u: Array) -> tuple[Array, Array]:
+    """LAPACK's form: tau = 2 / ||v||^2 and a unit diagonal, which it does not read."""
+    v = u / np.diagonal(u)
+    return v, 2 / np.einsum("ij,ij->j", v, v)
+
+
+def letter(a: Array) -> str:
+    return "s" if a.dtype == np.float32 else "d"
+
+
+def skew(p: Array) -> Array:
+    """A from the strict upper triangle of p."""
+    a = np.triu(p, 1)
+    return a - np.swapaxes(a, -1, -2)
+
+
+def cayley_solve(p: Array, signs: Array) -> Array:
+    """W = (I + A)^-1 (I - A) D."""
+    a, eye = skew(p), np.eye(p.shape[-1], dtype=p.dtype)
+    w = np.linalg.solve(eye + a, eye - a)
+    w *= signs
+    return w
+
+
+def cayley_solve_vjp(p: Array, signs: Array, ct: Array) -> Array:
+    """A_bar for (I + A) dW D = -dA (I + W D); the packed gradient is its upper triangle."""
+    a, eye = skew(p), np.eye(p.shape[-1], dtype=p.dtype)
+    w = np.linalg.solve(eye + a, eye - a)
+    y = np.linalg.solve(eye - a, ct * signs)
+    full = y @ np.swapaxes(w + eye, -1, -2)
+    return np.swapaxes(full, -1, -2) - full
+
+
+def cayley_inverse(p: Array, signs: Array, library: Library) -> Array:
+    """W = (2 (I + A)^-1 - I) D."""
+    w = library.inverse(np.eye(p.shape[-1], dtype=p.dtype) + skew(p))
+    w *= 2
+    np.einsum("...ii->...i", w)[...] -= 1
+    w *= signs
+    return w
+
+
+def cayley_inverse_vjp(p: Array, signs: Array, ct: Array, library: Library) -> Array:
+    """V^T - V with V = 2 S^T W_bar D S^T, S = (I + A)^-1 (Theorem 3.2 of the scaled-Cayley paper)."""
+    return _pulled(library.inverse(np.eye(p.shape[-1], dtype=p.dtype) + skew(p)), ct * signs)
+
+
+def _pulled(s: Array, ct: Array) -> Array:
+    transposed = np.swapaxes(s, -1, -2)
+    v = transposed @ ct @ transposed
+    v *= 2
+    return np.swapaxes(v, -1, -2) - v
+
+
+def cayley_checked(p: Array, signs: Array) -> Array:
+    """W with its residual checked, for the reference, since batched solves are wrong on some CPUs."""
+    w, a, eye = cayley_inverse(p, signs, NUMPY), skew(p), np.eye(p.shape[-1])
+    residual = float(np.abs((eye + a) @ (w * signs) - (eye - a)).max())
+    if residual > 1e-10:
+        raise ArithmeticError(f"the float64 reference has a residual of {residual:.1e}")
+    return w
+
+
+def cayley_checked_vjp(p: Array, signs: Array, ct: Array) -> Array:
+    """The same as of cayley_inverse, with the inverse from the checked W: 2 S = W D + I."""
+    return _pulled((cayley_checked(p, signs) * signs + np.eye(p.shape[-1])) / 2, ct * signs)
+
+
+def packed(matrix: Array) -> Array:
+    """The strict upper triangle, row by row."""
+    return matrix[(..., *np.triu_indices(matrix.shape[-1], 1))]
+
+
+def turned_exponential(upper: Array, x: Array) -> Array:
+    """exp(A) x in R^3: s = sin(t) / t, c = (1 - cos(t)) / t^2 of the angle t = ||w||."""
+    t = np.linalg.norm(upper, axis=-1, keepdims=True)
+    return turned(upper, np.sinc(t / np.pi), np.sinc(t / (2 * np.pi)) ** 2 / 2, x)
+
+
+def turned_cayley(upper: Array, x: Array) -> Array:
+    """(I + A)^-1 (I - A) x in R^3: s = -2 / (1 + t^2), c = 2 / (1 + t^2)."""
+    scale = 2 / (1 + np.square(upper).sum(-1, keepdims=True))
+    return turned(upper, -scale, scale, x)
+
+
+def turned(upper: Array, s: Array, c: Array, x: Array) -> Array:
+    """x + s A x + c A^2 x, where A x is a cross product."""
+    w = upper[..., ::-1] * (-1.0, 1.0, -1.0)
+    once = np.cross(w, x)
+    return x + s * once + c * np.cross(w, once)
+
+
+def modrelu(z: Array, bias: Array, out: Array) -> Array:
+    """sign(z) max(|z| + b, 0), real; out may be z."""
+    size = np.abs(z)
+    size += bias
+    np.maximum(size, 0, out=size)
+    np.sign(z, out=out)
+    out *= size
+    return out
+
+
+def modrelu_vjp(a: Arrays) -> Arrays:
+    """z_bar and b_bar: where modReLU is not 0, z_bar is the cotangent, and b_bar its part along sign(z)."""
+    bar = a["ct"] * (np.abs(a["z"]) + a["bias"] > 0)
+    return {"z": bar, "bias": (np.sign(a["z"]) * bar).sum(0)}
+
+
+def leaky_relu(z: Array, slope: float, out: Array) -> Array:
+    return np.maximum(z, slope * z, out=out)

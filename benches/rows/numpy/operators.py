@@ -1,0 +1,179 @@
+"""The rows of operators and of activations.
+
+Flops. Reflections: T n m^2, T^-1 m^3/3; T^-1 U^T n m^2, W 2 n^2 m, its VJP n m^2 for U T^-1 and 4 n^2 m + 4 n m^2; rows
+4 n m B + m^2 B, their VJP 10 n m B + 4 m^2 B + 3 n m^2 with T. Cayley: 2 n^3, its gradient from the matrix 4 n^3. A
+rotation of R^3: 15 of its matrix, 18 of the product with a vector. modReLU: no products, only memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from rows.numpy import formulas
+from rows.numpy.sides import SCIPY, Arrays, Library, Side, half_signs, libraries, normal, rows_of
+
+import isometry
+from isometry.cli.bench.row import Bar, Row
+from isometry.cli.bench.sizes import BATCHES, CAYLEY, LONGEST_LOOP, REFLECTIONS, ROWS, SOLVED
+
+ROTATIONS = 10**6
+MODRELU = ((20, 190), (4000, 512))  # rows, n
+CUT = -0.4  # a bias that maps a third of the entries to 0
+
+
+def rows() -> Iterator[Row]:
+    for n, m in REFLECTIONS:
+        yield from householder(n, m)
+    for n, m, batch in ROWS:
+        yield from applied(f"householder apply {n}/{m}/B{batch}", n, m, batch)
+    yield from applied("small householder 8/2/B1", 8, 2, 1)
+    for n in CAYLEY:
+        yield from cayley(f"cayley {n}", (n, n), signed=True)
+    for count, n in BATCHES:
+        yield from cayley(f"cayley batch {count}x{n}", (count, n, n))
+    yield from cayley("small cayley 8", (8, 8))
+    for law in (isometry.Cayley, isometry.Exponential):
+        yield from rotations(law, ROTATIONS)
+    for count, n in MODRELU:
+        yield from modrelu(count, n)
+
+
+# ---------------------------------------------------------------- products of reflections
+
+
+def householder(n: int, m: int) -> Iterator[Row]:
+    return rows_of(
+        f"householder matrix {n}/{m}",
+        lambda rng: {"vectors": np.tril(normal(rng, n, m)), "ct": normal(rng, n, n)},
+        Side("isometry", lambda a: reflections(a).matrix(), lambda a: reflections(a).matrix_vjp(a["ct"])),
+        [*map(matrix_by, libraries()), *ORGQR],
+        (2.0 * n * n * m + 2.0 * n * m * m + m**3 / 3, 4.0 * n * n * m + 7.0 * n * m * m + m**3 / 3),
+    )
+
+
+def applied(name: str, n: int, m: int, batch: int) -> Iterator[Row]:
+    forward = 4.0 * n * m * batch + 1.0 * m * m * batch + 1.0 * n * m * m
+    backward = 10.0 * n * m * batch + 4.0 * m * m * batch + 3.0 * n * m * m
+    return rows_of(
+        name,
+        lambda rng: {"vectors": np.tril(normal(rng, n, m)), "x": normal(rng, batch, n), "ct": normal(rng, batch, n)},
+        Side("isometry", lambda a: reflections(a).apply(a["x"]), pulled_rows),
+        [*map(apply_by, libraries()), *ORMQR, *([LOOP] if m <= LONGEST_LOOP else [])],
+        (forward, backward),
+    )
+
+
+def reflections(a: Arrays) -> isometry.Householder:
+    return isometry.Householder(a["vectors"])
+
+
+def pulled_rows(a: Arrays) -> Arrays:
+    gradients, x = reflections(a).apply_vjp(a["x"], a["ct"])
+    return {**gradients, "x": x}
+
+
+def matrix_by(library: Library) -> Side:
+    return Side(
+        f"{library.name} compact WY",
+        lambda a: formulas.wy_matrix(a["vectors"], library),
+        lambda a: {"vectors": formulas.wy_matrix_vjp(a["vectors"], a["ct"], library)},
+    )
+
+
+def apply_by(library: Library) -> Side:
+    return Side(
+        f"{library.name} compact WY",
+        lambda a: formulas.wy_apply(a["vectors"], a["x"], library),
+        lambda a: formulas.wy_apply_vjp(a["vectors"], a["x"], a["ct"], library),
+    )
+
+
+LOOP = Side("numpy loop over reflections", lambda a: formulas.loop_apply(a["vectors"], a["x"]))
+# LAPACK's own products, through SciPy: values only, of lower-trapezoidal vectors
+ORGQR = [Side("scipy.linalg.lapack orgqr", lambda a: formulas.orgqr(a["vectors"]))] if SCIPY else []
+ORMQR = [Side("scipy.linalg.lapack ormqr", lambda a: formulas.ormqr(a["vectors"], a["x"]))] if SCIPY else []
+
+
+# ---------------------------------------------------------------- Cayley transforms
+
+
+def cayley(name: str, shape: tuple[int, ...], signed: bool = False) -> Iterator[Row]:
+    """One matrix or one batch; our side reads the packed triangle, a peer a full square."""
+    n = shape[-1]
+
+    def draw(rng: np.random.Generator) -> Arrays:
+        p = normal(rng, *shape) * np.float32(0.05)
+        signs = half_signs(n) if signed else np.ones(n, np.float32)
+        return {"square": p, "upper": formulas.packed(p), "signs": signs, "ct": normal(rng, *shape)}
+
+    def ours(a: Arrays) -> isometry.Cayley:
+        return isometry.Cayley(a["upper"], signs=a["signs"] if signed else None)
+
+    flops = 2.0 * float(np.prod(shape)) * n
+    return rows_of(
+        name,
+        draw,
+        Side("isometry", lambda a: ours(a).matrix(), lambda a: ours(a).matrix_vjp(a["ct"])),
+        [SOLVE, *(inverse_by(library) for library in libraries() if len(shape) == 2 or library.takes_stacks())],
+        (flops, 3 * flops),
+        reference=CHECKED,
+        pick={"upper": formulas.packed},
+        tolerance=SOLVED,
+    )
+
+
+def inverse_by(library: Library) -> Side:
+    return Side(
+        f"{library.name}.linalg.inv",
+        lambda a: formulas.cayley_inverse(a["square"], a["signs"], library),
+        lambda a: {"upper": formulas.cayley_inverse_vjp(a["square"], a["signs"], a["ct"], library)},
+    )
+
+
+SOLVE = Side(
+    "numpy.linalg.solve",
+    lambda a: formulas.cayley_solve(a["square"], a["signs"]),
+    lambda a: {"upper": formulas.cayley_solve_vjp(a["square"], a["signs"], a["ct"])},
+)
+CHECKED = Side(
+    "float64",
+    lambda a: formulas.cayley_checked(a["square"], a["signs"]),
+    lambda a: {"upper": formulas.cayley_checked_vjp(a["square"], a["signs"], a["ct"])},
+)
+
+
+# ---------------------------------------------------------------- rotations of R^3, modReLU
+
+
+def rotations(law: type[isometry.Cayley | isometry.Exponential], count: int) -> Iterator[Row]:
+    """Each is applied to a vector of its own, against forming the matrices first and np.matvec."""
+    peer = "matrices, numpy.matvec"
+    times = getattr(np, "matvec", lambda w, x: (w @ x[..., None])[..., 0])  # of NumPy 2.2
+    turned = formulas.turned_exponential if law is isometry.Exponential else formulas.turned_cayley
+    return rows_of(
+        f"{law.__name__.lower()} of {count} rotations of R^3",
+        lambda rng: {"upper": normal(rng, count, 3), "x": normal(rng, count, 3)},
+        Side("isometry", lambda a: law(a["upper"]).apply(a["x"])),
+        [Side(peer, lambda a: times(law(a["upper"]).matrix(), a["x"]))],
+        (33.0 * count, 0.0),
+        reference=Side("float64", lambda a: turned(a["upper"], a["x"])),
+        bar=Bar(peer, 1.0, 1.5),
+    )
+
+
+def modrelu(count: int, n: int) -> Iterator[Row]:
+    """On separate rows; recurrences fuse it into their steps."""
+    return rows_of(
+        f"modrelu {count}x{n}",
+        lambda rng: {"z": normal(rng, count, n), "ct": normal(rng, count, n), "bias": np.full(n, CUT, np.float32)},
+        Side("isometry", lambda a: isometry.activate(a["z"], "modrelu", bias=a["bias"]), pulled_modrelu),
+        [Side("numpy", lambda a: formulas.modrelu(a["z"], a["bias"], np.empty_like(a["z"])), formulas.modrelu_vjp)],
+        (0.0, 0.0),
+    )
+
+
+def pulled_modrelu(a: Arrays) -> Arrays:
+    z_bar, bias_bar = isometry.activate_vjp(a["z"], "modrelu", a["ct"], bias=a["bias"])
+    assert bias_bar is not None
+    return {"z": z_bar, "bias": bias_bar}

@@ -1,0 +1,118 @@
+"""The two rows of a problem: arrays, and sides that compute a value and its VJP from them."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from isometry.cli.bench.row import TOLERANCE, Bar, Candidate, Results, Row
+
+Array = np.ndarray[Any, Any]
+Arrays = dict[str, Array]
+Draw = Callable[[np.random.Generator], Arrays]
+BAR = Bar("best of NumPy and SciPy", 1.0, 2.0)
+SCIPY = importlib.util.find_spec("scipy") is not None
+
+
+class Side(NamedTuple):
+    """`forward` gives the value, `back` the gradients under the names of the arrays; None if a side does not have
+    it."""
+
+    name: str
+    forward: Callable[[Arrays], Array]
+    back: Callable[[Arrays], Arrays] | None = None
+
+
+def rows_of(
+    name: str,
+    draw: Draw,
+    ours: Side,
+    peers: Sequence[Side],
+    flops: tuple[float, float],
+    *,
+    reference: Side | None = None,
+    pick: Mapping[str, Callable[[Array], Array]] | None = None,
+    tolerance: tuple[float, float] = TOLERANCE,
+    bar: Bar = BAR,
+    plan: str = "",
+) -> Iterator[Row]:
+    """The row of the value and, where our side has one, that of the VJP; all from arrays of float32.
+
+    The reference, by default the first peer, computes in float64. `pick` converts a peer's gradient to our form.
+    """
+    drawn = cache(lambda: draw(np.random.default_rng(0)))  # on first use: a skipped row costs nothing
+
+    def value(side: Side) -> Candidate:
+        return Candidate(side.name, lambda: side.forward(drawn()), lambda: {"value": side.forward(drawn())})
+
+    def vjp(side: Side, pick: Mapping[str, Callable[[Array], Array]]) -> Candidate:
+        return Candidate(side.name, lambda: called(side, drawn()), lambda: gradients(side, drawn(), pick))
+
+    def wide() -> Arrays:
+        return {key: a.astype(np.float64) for key, a in drawn().items()}
+
+    exact, own = reference or peers[0], pick or {}
+    forward = lambda: {"value": exact.forward(wide())}
+    rest = (tolerance, None, plan)
+    yield Row(name, value(ours), [value(peer) for peer in peers], forward, [bar], flops[0], *rest)
+    if ours.back:
+        backward = lambda: gradients(exact, wide(), own)
+        both = [vjp(peer, own) for peer in peers if peer.back]
+        yield Row(f"{name} vjp", vjp(ours, {}), both, backward, [bar], flops[1], *rest)
+
+
+def called(side: Side, arrays: Arrays) -> Arrays:
+    assert side.back is not None
+    return side.back(arrays)
+
+
+def gradients(side: Side, arrays: Arrays, pick: Mapping[str, Callable[[Array], Array]]) -> Results:
+    """The gradients of a side, under the names used in row.py."""
+    return {f"gradient of {k}": pick[k](bar) if k in pick else bar for k, bar in called(side, arrays).items()}
+
+
+def normal(rng: np.random.Generator, *shape: int) -> Array:
+    return rng.standard_normal(shape, np.float32)
+
+
+def half_signs(n: int) -> Array:
+    """D of a scoRNN whose second half is -1."""
+    return np.where(np.arange(n) < n // 2, np.float32(1), np.float32(-1))
+
+
+class Library(NamedTuple):
+    """`triangular(t, b, transposed)` solves t x = b, or t^T x = b, for an upper triangular t.
+
+    NumPy's solves and inverses always compute in double precision, SciPy's do not.
+    """
+
+    name: str
+    triangular: Callable[[Array, Array, bool], Array]
+    inverse: Callable[[Array], Array]
+
+    def takes_stacks(self) -> bool:
+        """Whether `inverse` accepts a stack of matrices."""
+        try:
+            return self.inverse(np.eye(2)[None]).shape == (1, 2, 2)
+        except ValueError:
+            return False
+
+
+# NumPy has no triangular solve
+NUMPY = Library("numpy", lambda t, b, transposed: np.linalg.solve(t.T if transposed else t, b), np.linalg.inv)
+
+
+def libraries() -> list[Library]:
+    """NumPy, and SciPy if it is installed."""
+    if not SCIPY:
+        return [NUMPY]
+    from scipy import linalg
+
+    def triangular(t: Array, b: Array, transposed: bool) -> Array:
+        return linalg.solve_triangular(t, b, trans=int(transposed), check_finite=False)
+
+    return [NUMPY, Library("scipy", triangular, lambda a: linalg.inv(a, check_finite=False))]

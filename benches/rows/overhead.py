@@ -1,0 +1,46 @@
+"""One small call beside an autograd.Function that does nothing: what the path through Python costs at least."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+import isometry.torch as it
+from isometry.cli.bench.row import Bar, Row
+from isometry.cli.bench.sizes import SOLVED
+from isometry.cli.bench.torch import formulas
+from isometry.cli.bench.torch.sides import Side, row
+
+
+class Empty(Function):
+    """Takes and returns tensors of the shapes of a call, and computes nothing."""
+
+    @staticmethod
+    def forward(ctx: Any, upper: Tensor, x: Tensor) -> Tensor:
+        ctx.save_for_backward(upper, x)
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, ct: Tensor) -> tuple[Tensor, None]:  # noqa: ARG004
+        return torch.empty_like(ctx.saved_tensors[0]), None
+
+
+def rows() -> Iterator[Row]:
+    """W x of one row, W a Cayley transform of 8 x 8."""
+    form = {"upper": formulas.packed}
+    yield row(
+        "small call beside an empty Function",
+        lambda: {"upper": torch.randn(8, 8) * 0.05, "x": torch.randn(1, 8)},
+        lambda upper, x: it.Cayley(upper).apply(x),
+        {"empty Function": Side(Empty.apply, form, {}, checked=False)},
+        [Bar("empty Function", 0.77, 0.83)],
+        0.0,
+        fixed=("x",),
+        form=form,
+        reference=lambda p, x: x @ formulas.cayley(p).mT,
+        tolerance=SOLVED,
+    )

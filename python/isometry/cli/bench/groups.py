@@ -1,0 +1,33 @@
+"""The list of groups; imports nothing, for the parser shows their names."""
+
+from __future__ import annotations
+
+_OPERATORS, _RECURRENCES, _CELLS = (
+    f"isometry.cli.bench.{name}:" for name in ("torch.operators", "torch.recurrences", "torch.cells")
+)
+#: The functions that yield the rows of a group, as module:name. Scripts add their own groups before they call `main`.
+GROUPS: dict[str, tuple[str, ...]] = {
+    "recurrence": (_RECURRENCES + "papers",),
+    "gru": (_CELLS + "gru",),
+    "goru": (_CELLS + "goru",),
+    "rum": (_CELLS + "rum",),
+    "householder": (_OPERATORS + "householder",),
+    "apply": (_OPERATORS + "apply",),
+    "cayley": (_OPERATORS + "cayley",),
+    "batches": (_OPERATORS + "batches",),
+    "kronecker": (_OPERATORS + "kronecker", _RECURRENCES + "kronecker"),
+    "rotation": (_OPERATORS + "rotation",),
+    "bounded_svd": (_OPERATORS + "bounded_svd",),
+    "exponential": (_OPERATORS + "exponential",),
+    "fourier": (_OPERATORS + "fourier", _RECURRENCES + "fourier"),
+    "mesh": (_OPERATORS + "mesh", _RECURRENCES + "mesh"),
+    "small": (_OPERATORS + "small",),
+}
+#: Groups that need no torch and measure themselves: the function that returns the entries for some settings, as
+#: module:name. Only scripts add such groups.
+APART: dict[str, str] = {}
+
+
+def names() -> tuple[str, ...]:
+    """Of all groups."""
+    return (*GROUPS, *APART)

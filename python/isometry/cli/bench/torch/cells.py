@@ -1,0 +1,243 @@
+"""Gated cells, forward and backward, all states in the loss: the GRU with its reset before W_h, and after it; the GORU,
+whose W_h is a Cayley transform, or a real mesh of few layers.
+
+The peers are loops over the steps, with an orthogonal W_h formed once per sequence, by a solve or by the mesh on the
+identity, and for the mesh also loops that apply it to the states of every step. Flops per pass: three products of
+2 n^2 T B with each dense matrix of W, or the 6 n of each layer of a mesh, and two of 2 (3 n) d T B with U, for x needs
+no gradient.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import torch
+from torch import Tensor
+from torch.nn.functional import normalize
+
+import isometry.torch as it
+from isometry.cli.bench.row import Bar, Row
+from isometry.cli.bench.torch import formulas
+from isometry.cli.bench.torch.sides import Call, Side, loop, row
+
+N, BATCH, STEPS, INPUTS = 256, 32, 200, 64
+SIZES = f"n{N} B{BATCH} T{STEPS} d{INPUTS}"
+# through 200 contracting steps
+TOLERANCE = (1e-4, 1e-3)
+ORDER = [1, 0, 2]  # torch.nn.GRU's r, z, h in terms of z, r, h
+#: W_h y added to something.
+Own = Callable[[Tensor, Tensor], Tensor]
+Blend = Callable[[Tensor, Tensor, Tensor], Tensor]
+BLENDS: dict[str, Blend] = {"lerp": torch.lerp, "addcmul": lambda c, h, z: torch.addcmul(c, z, h - c)}
+BEST_LOOP = Bar("best loop", 3.0, 4.0)
+
+
+def gru() -> Iterator[Row]:
+    before: dict[str, Call | Side] = {f"torch loop, {how}": gru_before(blend) for how, blend in BLENDS.items()}
+    after: dict[str, Call | Side] = {f"torch loop, {how}": gru_after(blend) for how, blend in BLENDS.items()}
+    # torch.gru takes its gates in another order, and a bias that has no gradient here
+    form = {key: lambda t: t[ORDER].flatten(0, 1) for key in ("w", "u", "b")}
+    pick = {key: lambda t: t.unflatten(0, (3, N))[ORDER] for key in form}
+    after["torch.nn.GRU"] = Side(by_gru, form, pick)
+    yield gru_row("before", before, BEST_LOOP)
+    yield gru_row("after", after, Bar("best of torch", 1.0, 2.0))
+
+
+def gru_row(reset: str, peers: dict[str, Call | Side], bar: Bar) -> Row:
+    return row(
+        f"GRU reset {reset} {SIZES}",
+        lambda: drawn(3),
+        lambda w, u, b, x: it.gru(x, w, u, b, reset=reset),
+        peers,
+        [bar],
+        6.0 * N * (3 * N + 2 * INPUTS) * BATCH * STEPS,
+        fixed=("x",),
+        tolerance=TOLERANCE,
+        plan="cell",
+    )
+
+
+def goru() -> Iterator[Row]:
+    rng = torch.Generator().manual_seed(1)
+    upper = it.Cayley.random(N, dtype=torch.float64, rng=rng).upper.float()
+    yield goru_row("cayley", upper, it.Cayley, {"W formed once": lambda upper: added(solved(upper))}, 2.0 * N)
+    rng.manual_seed(2)
+    for name, kind in (("2 layers", formulas.Mesh(N, 2)), ("fft", formulas.Mesh(N, None))):
+        theta = kind.random(torch.float32, rng)["theta"]
+        yield goru_row(f"mesh {name}", theta, kind.operator, mesh_peers(kind), 6.0 * kind.layers)
+
+
+def mesh_peers(kind: formulas.Mesh) -> dict[str, Callable[[Tensor], Own]]:
+    stepwise = {f"{key}, W": of_step(prepared) for key, prepared in kind.peers().items()}
+    return {"W formed once": lambda theta: added(kind.by_slices(theta)(torch.eye(N, dtype=theta.dtype)).T)} | stepwise
+
+
+def goru_row(
+    name: str,
+    point: Tensor,
+    law: Callable[[Tensor], it.Operator],
+    peers: dict[str, Callable[[Tensor], Own]],
+    per_state: float,
+) -> Row:
+    """A row of one transition and its parameters; `per_state` flops of W_h for each number of a state."""
+
+    def by_loop(own: Callable[[Tensor], Own], blend: Blend) -> Call:
+        return lambda w, u, b, p, x: before(w, own(p), u, b, x, blend)
+
+    return row(
+        f"GORU {name} {SIZES}",
+        lambda: drawn(2, parameters=point),
+        lambda w, u, b, p, x: it.goru(law(p), x, w, u, b),
+        {f"loop, {w}, {how}": by_loop(own, blend) for w, own in peers.items() for how, blend in BLENDS.items()},
+        [BEST_LOOP],
+        (6.0 * N * (2 * N + 2 * INPUTS) + 3 * N * per_state) * BATCH * STEPS,
+        fixed=("x",),
+        tolerance=TOLERANCE,
+        plan="cell",
+    )
+
+
+def drawn(matrices: int, **parameters: Tensor) -> dict[str, Tensor]:
+    """The dense matrices of W, then U and b of all gates, what an orthogonal W_h has, and x."""
+    bias = torch.zeros(3, N)
+    bias[0] = 1
+    return {
+        "w": torch.randn(matrices, N, N) / N**0.5,
+        "u": torch.randn(3, N, INPUTS) / INPUTS**0.5,
+        "b": bias,
+        **parameters,
+        "x": torch.randn(STEPS, BATCH, INPUTS),
+    }
+
+
+# ---------------------------------------------------------------- the peers
+
+
+def drives(x: Tensor, u: Tensor, b: Tensor) -> tuple[Tensor, ...]:
+    """U x + b of all steps and gates at once: of z and r, and of c."""
+    drive = torch.addmm(b.flatten(), x.flatten(0, 1), u.flatten(0, 1).T).unflatten(0, x.shape[:2])
+    return drive.split((2 * N, N), -1)
+
+
+def before(w: Tensor, own: Own, u: Tensor, b: Tensor, x: Tensor, blend: Blend) -> Tensor:
+    """The states with reset "before", of W_z and W_r, and W_h added to something: one product for z and r per step."""
+    gates = w.flatten(0, 1).T
+
+    def step(h: Tensor, to_gates: Tensor, to_c: Tensor) -> Tensor:
+        z, r = torch.sigmoid(torch.addmm(to_gates, h, gates)).chunk(2, 1)
+        return blend(torch.tanh(own(to_c, r * h)), h, z)
+
+    return loop(step, *drives(x, u, b))
+
+
+def gru_before(blend: Blend) -> Call:
+    return lambda w, u, b, x: before(w[:2], added(w[2]), u, b, x, blend)
+
+
+def gru_after(blend: Blend) -> Call:
+    """One product for all three gates per step."""
+
+    def states(w: Tensor, u: Tensor, b: Tensor, x: Tensor) -> Tensor:
+        every = w.flatten(0, 1).T
+
+        def step(h: Tensor, to_gates: Tensor, to_c: Tensor) -> Tensor:
+            of_gates, of_c = (h @ every).split((2 * N, N), -1)
+            z, r = torch.sigmoid(to_gates + of_gates).chunk(2, 1)
+            return blend(torch.tanh(torch.addcmul(to_c, r, of_c)), h, z)
+
+        return loop(step, *drives(x, u, b))
+
+    return states
+
+
+def by_gru(w: Tensor, u: Tensor, b: Tensor, x: Tensor) -> Tensor:
+    """torch.nn.GRU's function."""
+    start, other = x.new_zeros(1, BATCH, N), torch.zeros_like(b)
+    return torch.gru(x, start, (u, w, b, other), True, 1, 0.0, True, False, False)[0]
+
+
+def added(w: Tensor) -> Own:
+    return lambda to_c, y: torch.addmm(to_c, y, w.T)
+
+
+def of_step(prepared: Callable[..., formulas.Step]) -> Callable[[Tensor], Own]:
+    def own(theta: Tensor) -> Own:
+        step = prepared(theta)
+        return lambda to_c, y: to_c + step(y)
+
+    return own
+
+
+def solved(upper: Tensor) -> Tensor:
+    """(I + A)^-1 (I - A) from the packed triangle."""
+    square = torch.zeros(N, N, dtype=upper.dtype).index_put(tuple(torch.triu_indices(N, N, 1)), upper)
+    return formulas.cayley(square)
+
+
+# ---------------------------------------------------------------- the rotational unit of memory
+
+# through T steps, each with a rotation by its own state
+THROUGH_ROTATIONS = (1e-3, 1e-2)
+#: Rows (B, k, n) and unit vectors (B, 1, n) to reflected rows: by addcmul, and by a product and an update of rank one.
+REFLECTIONS: dict[str, Callable[[Tensor, Tensor], Tensor]] = {
+    "addcmul": lambda x, u: torch.addcmul(x, torch.linalg.vecdot(x, u).unsqueeze(-1), u, value=-2),
+    "baddbmm": lambda x, u: torch.baddbmm(x, x @ u.mT, u, alpha=-2),
+}
+
+
+def rum() -> Iterator[Row]:
+    yield rum_row(0, (256, 32, 200), Bar("best loop", 3.0, 5.0))
+    yield rum_row(1, (64, 32, 100), Bar("best loop", 1.0, 3.0))
+
+
+def rum_row(lam: int, sizes: tuple[int, int, int], bar: Bar) -> Row:
+    """The row without or with a memory."""
+    n, batch, steps = sizes
+
+    def draw() -> dict[str, Tensor]:
+        return {
+            "w": torch.randn(2 * n, n) / n**0.5,
+            "u": torch.randn(2 * n, INPUTS) / INPUTS**0.5,
+            "b": torch.zeros(2 * n),
+            "embed_weight": torch.randn(n, INPUTS) / INPUTS**0.5,
+            "embed_bias": torch.zeros(n),
+            "x": torch.randn(steps, batch, INPUTS),
+        }
+
+    return row(
+        f"RUM lambda {lam} n{n} B{batch} T{steps} d{INPUTS}",
+        draw,
+        lambda *weights_x: it.rum(weights_x[-1], *weights_x[:-1], lam=lam)[0],
+        {f"torch loop, {name}": by_loop(lam, reflect) for name, reflect in REFLECTIONS.items()},
+        [bar],
+        (12.0 * n * (n + INPUTS) + 65 * n + 34 * n * n * lam) * batch * steps,
+        fixed=("x",),
+        tolerance=THROUGH_ROTATIONS,
+        plan="cell",
+    )
+
+
+def by_loop(lam: int, reflect: Callable[[Tensor, Tensor], Tensor]) -> Call:
+    """U x and the embeddings of all steps and their directions at once; per step one product, and two reflections."""
+
+    def states(w: Tensor, u: Tensor, b: Tensor, embed_weight: Tensor, embed_bias: Tensor, x: Tensor) -> Tensor:
+        flat, shape, n, w = x.flatten(0, 1), x.shape[:2], w.shape[1], w.T
+        drives = torch.addmm(b, flat, u.T).unflatten(0, shape)
+        embedded = torch.addmm(embed_bias, flat, embed_weight.T).unflatten(0, shape)
+        memory = torch.eye(n, dtype=x.dtype).expand(shape[1], n, n)
+
+        def step(h: Tensor, drive: Tensor, start: Tensor, e: Tensor) -> Tensor:
+            nonlocal memory
+            keep, tau = torch.addmm(drive, h, w).chunk(2, 1)
+            middle = normalize(start + normalize(tau, dim=-1), dim=-1).unsqueeze(1)
+            if lam:
+                # the rows of R_{t-1} H(middle) H(start)
+                memory = reflect(reflect(memory, middle), start.unsqueeze(1))
+                turned = (memory @ h.unsqueeze(-1)).squeeze(-1)
+            else:
+                turned = reflect(reflect(h.unsqueeze(1), start.unsqueeze(1)), middle).squeeze(1)
+            return torch.lerp(torch.relu(e + turned), h, torch.sigmoid(keep))
+
+        return loop(step, drives, normalize(embedded, dim=-1), embedded)
+
+    return states

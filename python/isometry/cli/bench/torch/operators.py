@@ -1,0 +1,251 @@
+"""The rows of the operators, forward and backward: a matrix, or an operator applied to B rows; always rebuilt.
+
+Flops of W from m reflections: Gram n m^2, T^-1 m^3/3, h n m^2, W 2 n^2 m; backward 4 n^2 m + 4 n m^2. On rows: T n m^2,
+forward 4 n m B + m^2 B, backward 8 n m B + 3 m^2 B + 2 n m^2. Cayley: 6 n^3, an inverse and two products. Exponential:
+the 23 products that both directions take for s = 3. Rotation: 8 n per row forward and 26 n backward, 30 n per pair;
+4 n^2 and 13 n^2 of a matrix. Bounded SVD: 6 n^3, or 12 n^2 for each row. Forward alone, for each row of n elements:
+Kronecker 4 n F with factors 2 x 2, Fourier 10 n log2 n + 50 n, a mesh of L layers 3 n L, three times as many for
+complex numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import torch
+from torch import Tensor, randn
+
+import isometry.torch as it
+from isometry.cli.bench.row import Bar, Row
+from isometry.cli.bench.sizes import BATCHES, CAYLEY, LONGEST_LOOP, REFLECTIONS, ROWS, SOLVED
+from isometry.cli.bench.torch import formulas
+from isometry.cli.bench.torch.sides import Call, Draw, row
+
+SMALL = (1.0, 2.0)
+WY, PRODUCT = "torch compact WY", "torch.linalg.householder_product"
+SOLVE, SERIES, EIGH, CLOSED = "torch.linalg.solve", "torch.matrix_exp", "torch.linalg.eigh", "torch eigh, closed form"
+MARGIN = 0.1
+B = 50  # rows
+
+
+def householder() -> Iterator[Row]:
+    for (n, m), bar in REFLECTIONS.items():
+        product = {PRODUCT: formulas.householder_product} if n == 1024 else {}
+        yield row(
+            f"householder matrix {n}/{m}",
+            draw_vectors(n, m),
+            lambda vectors: it.Householder(vectors).matrix(),
+            {WY: formulas.wy_matrix} | product,
+            [Bar(WY, *bar, (WY,)), *(Bar("householder_product", 20.0, 40.0, (name,)) for name in product)],
+            6.0 * n * n * m + 6.0 * n * m * m + m**3 / 3,
+            # a peer restricted to trapezoids has no gradient above the diagonal
+            pick={"vectors": torch.tril},
+        )
+
+
+def apply() -> Iterator[Row]:
+    for (n, m, batch), bar in ROWS.items():
+        yield reflected(f"householder apply {n}/{m}/B{batch}", n, m, batch, bar)
+
+
+def draw_vectors(n: int, m: int, *batch: int) -> Draw:
+    return lambda: {"vectors": torch.tril(randn(n, m))} | ({"x": randn(*batch, n)} if batch else {})
+
+
+def reflected(name: str, n: int, m: int, batch: int, bar: tuple[float, float]) -> Row:
+    looped = {"torch loop over reflections": formulas.loop_apply} if m <= LONGEST_LOOP else {}
+    return row(
+        name,
+        draw_vectors(n, m, batch),
+        lambda vectors, x: it.Householder(vectors).apply(x),
+        {WY: formulas.wy_apply} | looped,
+        [Bar("best torch", *bar)],
+        12.0 * n * m * batch + 4.0 * m * m * batch + 3.0 * n * m * m,
+    )
+
+
+def cayley() -> Iterator[Row]:
+    for n, bar in CAYLEY.items():
+        yield solved(f"cayley {n}", (n, n), bar, {"signs": formulas.half_signs(n)})
+
+
+def batches() -> Iterator[Row]:
+    for (count, n), bar in BATCHES.items():
+        yield solved(f"cayley batch {count}x{n}", (count, n, n), bar, {})
+
+
+def small() -> Iterator[Row]:
+    """One small call: the overhead of the path through Python."""
+    yield reflected("small householder 8/2/B1", 8, 2, 1, SMALL)
+    yield solved("small cayley 8", (8, 8), SMALL, {})
+
+
+def solved(name: str, shape: tuple[int, ...], bar: tuple[float, float], signs: dict[str, Tensor]) -> Row:
+    """Our side reads the packed triangle, the peer a full square."""
+    return row(
+        name,
+        lambda: {"upper": randn(shape) * 0.05} | signs,
+        lambda upper, signs=None: it.Cayley(upper, signs=signs).matrix(),
+        {SOLVE: formulas.cayley},
+        [Bar(SOLVE, *bar)],
+        6.0 * math.prod(shape) * shape[-1],
+        fixed=("signs",),
+        form={"upper": formulas.packed},
+        reference=formulas.cayley_checked,
+        tolerance=SOLVED,
+    )
+
+
+def exponential() -> Iterator[Row]:
+    for dtype in (torch.float32, torch.complex64):
+        for n in (190, 512):
+            yield of_skew(f"exponential {n}", (n, n), dtype)
+    for count, n in ((4096, 4), (512, 16)):
+        yield of_skew(f"exponential batch {count}x{n}", (count, n, n), torch.float32)
+
+
+def of_skew(name: str, shape: tuple[int, ...], dtype: torch.dtype) -> Row:
+    """exp(A), ||A|| near pi: twice the spread of its entries times sqrt n."""
+    peers: dict[str, Call] = {SERIES: formulas.exponential_series, EIGH: formulas.exponential_eigh}
+    bars = [Bar(SERIES, 2.0, 4.0, (SERIES,)), Bar("best torch", 1.5, 2.0, (SERIES, EIGH))]
+    if dtype.is_complex:
+        peers[CLOSED] = formulas.exponential_closed
+        bars.append(Bar("eigh, closed form", 1.0, 1.5, (CLOSED,)))
+    return row(
+        name + (" complex" if dtype.is_complex else ""),
+        lambda: {"upper": randn(shape, dtype=dtype) * 1.5 / shape[-1] ** 0.5},
+        lambda upper: it.Exponential(upper).matrix(),
+        peers,
+        bars,
+        23 * 2.0 * (4 if dtype.is_complex else 1) * math.prod(shape) * shape[-1],
+        form={"upper": formulas.packed},
+        reference=formulas.exponential_closed,
+        # the gradient of matrix_exp loses digits at n = 512, where the cotangent is much larger than A
+        tolerance=(2e-5, 1e-3),
+    )
+
+
+def rotation() -> Iterator[Row]:
+    yield rotated(f"rotation 512/B{B}", (512,), (B, 512), (1.2, 2.0))
+    yield rotated("rotation of each of 1600 rows 256", (1600, 256), (1600, 256), (2.0, 4.0))
+    yield rotated("rotation matrix 256", (256,), None, (1.2, 2.0))
+
+
+def rotated(name: str, shape: tuple[int, ...], rows: tuple[int, ...] | None, bar: tuple[float, float]) -> Row:
+    """A pair of directions for all rows or for each, or the matrix, by rows of the identity: row i of R is R^T e_i."""
+    each: dict[str, Call] = {
+        "torch reflections": formulas.rotate_by_reflections,
+        "torch plane": formulas.rotate_in_plane,
+    }
+    swapped: Callable[[Call], Call] = lambda rotate: lambda start, end, eye: rotate(end, start, eye)
+    peers = each if rows else {key: swapped(rotate) for key, rotate in each.items()}
+    x: Callable[[], Tensor] = lambda: randn(rows) if rows else torch.eye(*shape)
+    return row(
+        name,
+        lambda: {"start": randn(shape), "end": randn(shape), "x": x()},
+        lambda start, end, x: it.Rotation(start, end).apply(x) if rows else it.Rotation(start, end).matrix(),
+        peers,
+        [Bar("best torch", *bar)],
+        34.0 * math.prod(rows) + 30.0 * math.prod(shape) if rows else 17.0 * shape[0] ** 2,
+        fixed=() if rows else ("x",),
+        reference=peers["torch plane"],
+    )
+
+
+def bounded_svd() -> Iterator[Row]:
+    def draw(n: int, *rows: int) -> Draw:
+        arrays = lambda: {"u": it.Dense.random(n).weight, "logits": randn(n), "v": it.Dense.random(n).weight}
+        return lambda: arrays() | ({"x": randn(*rows, n)} if rows else {})
+
+    bars = [Bar("best torch", 1.3, 1.5)]
+    ours = lambda u, logits, v: it.BoundedSvd(u, logits, v, margin=MARGIN)
+    matrix: Call = lambda u, logits, v: formulas.bounded_svd(u, logits, v, MARGIN)
+    for n in (128, 512):
+        own: Call = lambda *given: ours(*given).matrix()
+        yield row(f"bounded svd matrix {n}", draw(n), own, {"torch": matrix}, bars, 6.0 * n**3)
+    on_rows: dict[str, Call] = {
+        "torch factors": lambda u, logits, v, x: ((x @ v) * formulas.sigma(logits, MARGIN)) @ u.mT,
+        "torch matrix": lambda *given: given[-1] @ matrix(*given[:-1]).mT,
+    }
+    own = lambda *given: ours(*given[:-1]).apply(given[-1])
+    yield row(f"bounded svd 512/B{B}", draw(512, B), own, on_rows, bars, 12.0 * 512**2 * B)
+
+
+def on_last(apply: Callable[..., Tensor]) -> Call:
+    """Of arguments and rows."""
+    return lambda *given: apply(given[:-1], given[-1])
+
+
+def stepped(prepared: Callable[..., formulas.Step]) -> Call:
+    """Of what arguments are turned into, and rows."""
+    return lambda *given: prepared(*given[:-1])(given[-1])
+
+
+def kronecker_factors(dtype: torch.dtype, *rows: int) -> dict[str, Tensor]:
+    factors = {f"W{f}": it.Dense.random(2, dtype=dtype).weight for f in range(9)}
+    return factors | ({"x": randn(*rows, 512, dtype=dtype)} if rows else {})
+
+
+def kronecker() -> Iterator[Row]:
+    for dtype in (torch.float32, torch.complex64):
+        yield row(
+            f"kronecker apply 2^9/B{B}{' complex' if dtype.is_complex else ''}",
+            partial(kronecker_factors, dtype, B),
+            stepped(lambda *factors: it.Kronecker(factors).apply),
+            {
+                "torch einsum": on_last(formulas.kronecker_einsum),
+                "torch matmul": on_last(formulas.kronecker_matmul),
+                "torch matrix": on_last(lambda factors, x: x @ formulas.kronecker_matrix(factors).mT),
+            },
+            [Bar("einsum or matmul", 4.0, 8.0, ("torch einsum", "torch matmul")), Bar("best torch", 1.0, 2.0)],
+            (4 if dtype.is_complex else 1) * 12.0 * 512 * 9 * B,
+            reference=on_last(formulas.kronecker_matmul),
+        )
+
+
+def fourier_factors(n: int, *rows: int) -> dict[str, Tensor]:
+    op, x = it.FourierProduct.random(n), {"x": randn(*rows, n, dtype=torch.complex64)} if rows else {}
+    return {"phases": op.phases, "vectors": op.vectors, "permutation": op.permutation} | x
+
+
+def fourier_flops(n: int) -> float:
+    return 4.0 * (10 * n * math.log2(n) + 50 * n)
+
+
+def fourier() -> Iterator[Row]:
+    for n in (512, 500):
+        yield row(
+            f"fourier apply {n}/B{B} complex",
+            partial(fourier_factors, n, B),
+            stepped(lambda *arrays: it.FourierProduct(*arrays).apply),
+            {
+                "torch fft": stepped(formulas.fourier_step),
+                "torch matrix": on_last(lambda arrays, x: x @ formulas.fourier_transposed(*arrays)),
+            },
+            [Bar("torch.fft", 4.0, 10.0)],
+            fourier_flops(n) * B,
+            fixed=("permutation",),
+        )
+
+
+def mesh() -> Iterator[Row]:
+    for dtype in (torch.float32, torch.complex64):
+        for depth in (2, 32, None):
+            yield meshed(formulas.Mesh(512, depth), dtype)
+
+
+def meshed(kind: formulas.Mesh, dtype: torch.dtype) -> Row:
+    return row(
+        f"mesh apply {mesh_label(kind, dtype)}",
+        lambda: kind.random(dtype) | {"x": randn(B, kind.n, dtype=dtype)},
+        stepped(lambda *angles: kind.operator(*angles).apply),
+        {name: stepped(prepared) for name, prepared in kind.peers().items()},
+        [Bar("torch", 4.0, 10.0)],
+        (3 if dtype.is_complex else 1) * 12.0 * kind.n * kind.layers * B,
+    )
+
+
+def mesh_label(kind: formulas.Mesh, dtype: torch.dtype) -> str:
+    return f"{kind.n}/{f'L{kind.depth}' if kind.depth else 'fft'}/B{B}{' complex' if dtype.is_complex else ''}"

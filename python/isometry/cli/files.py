@@ -1,0 +1,60 @@
+"""Files that the commands read and write; what is wrong with one is said with its name."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from isometry.cli.errors import Failure
+
+
+def text_of(path: Path, kind: type[Exception] = Failure) -> str:
+    """The text of a regular file in UTF-8, which may be empty; an error of this kind if there is none."""
+    from isometry.readers._file import decoded, regular  # not for `isometry bench`, which also runs on older builds
+
+    try:
+        return decoded(path, regular(path).read_bytes())
+    except OSError as error:
+        raise kind(f"{path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise kind(str(error).removeprefix("path ")) from error
+
+
+def toml_of(path: Path, kind: type[Exception] = Failure) -> dict[str, Any]:
+    """The table of a TOML file; an error of this kind if there is none."""
+    text = text_of(path, kind)
+    try:
+        return tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise kind(f"{path} is not a TOML file: {error}") from error
+
+
+@contextmanager
+def named(path: Path) -> Iterator[None]:
+    """An OSError inside, such as that of a full disk, which knows no name, is a Failure that names the file."""
+    try:
+        yield
+    except OSError as error:
+        raise Failure(f"{path}: {error.strerror or error}") from error
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Where to write a file, which takes its place when it is complete; until then the old one stays."""
+    temporary = path.with_suffix(".partial")
+    with named(path):
+        try:
+            yield temporary
+            os.replace(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file with `replacing`."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", newline="")

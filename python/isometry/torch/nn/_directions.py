@@ -1,0 +1,47 @@
+"""Reflection vectors that are parameters: H(u) = I - 2 u u^H / ||u||^2 depends on the direction of u alone.
+
+Weight decay shortens u without turning it, while its gradient is zero until its squared norm leaves the range of the
+type. An operator refuses such vectors; a layer scales them, which changes no reflection.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from .._mode import visible
+
+Operator = TypeVar("Operator")
+
+
+def reflecting(make: Callable[[Tensor], Operator], vectors: Tensor, scale: Callable[[Tensor], Tensor]) -> Operator:
+    """``make(vectors)``, of scaled vectors if it refuses these, or if their values cannot be looked at."""
+    if visible(vectors):
+        try:
+            return make(vectors)
+        except ValueError:  # raised again below if there is another reason
+            pass
+    return make(scale(vectors))
+
+
+def scaled(vectors: Tensor, axis: int = -2) -> Tensor:
+    """Vectors along the axis, of the same directions, whose largest part lies in [1, 2); of u = 0, which has none,
+    u + e with the last unit vector e, so that it can be trained.
+    """
+    parts = torch.view_as_real(vectors) if vectors.is_complex() else vectors.unsqueeze(-1)
+    largest = parts.detach().abs().amax((-1, axis - 1), keepdim=True).squeeze(-1)
+    most = math.floor(math.log2(torch.finfo(largest.dtype).max)) - 1
+    scale = torch.exp2(-torch.log2(largest).floor().clamp(-most, most))
+    n = vectors.shape[axis]
+    last = (torch.arange(n, device=vectors.device) == n - 1).to(vectors.dtype)
+    return torch.where(largest > 0, vectors * scale, vectors + last.reshape(n, *[1] * (-1 - axis)))
+
+
+def trapezoidal(u: Tensor) -> Tensor:
+    """`scaled` columns of a trapezoid, but for an n-th one, which is no vector."""
+    lower, n = u.tril(), u.shape[-2]
+    return torch.cat((scaled(lower[..., : n - 1]), lower[..., n - 1 :]), -1)

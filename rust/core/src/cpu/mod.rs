@@ -1,0 +1,108 @@
+//! What an operator does on the CPU: its matrices, their application to rows, the gradients of both, and how it serves a recurrence.
+
+pub(crate) mod through_matrix;
+
+use crate::argument::Bar;
+use crate::budget::Budget;
+use crate::error::{Error, Result};
+use crate::operator::{Operator, Saves};
+use crate::rows::{self, Rows};
+use crate::scalar::Scalar;
+use crate::side::Side;
+use crate::sizes::size;
+use crate::transition::{Route, Transition};
+
+/// An operator on the CPU. Outputs are overwritten. An object gives either its [`Cpu::rows`], and everything is made of them, or
+/// [`Cpu::matrix`] and [`Cpu::matrix_vjp`], and applying goes through the matrix unless it does better.
+pub trait Cpu<T: Scalar>: Operator<T> {
+    /// What it does with rows, if it acts on them without a matrix.
+    fn rows(&self) -> Option<&dyn Rows<T>> {
+        None
+    }
+
+    /// What [`Cpu::matrix`] saves.
+    fn matrix_saves(&self) -> Result<Saves> {
+        Ok(Saves::Elements(0))
+    }
+
+    /// Writes the matrices, (batch, n_out, n_in) row-major, by the cheapest route; `saved` is room for what it saves.
+    fn matrix(&self, out: &mut [T], saved: Option<&mut [T]>, budget: &Budget<'_>) -> Result<()> {
+        self.check_saved(saved.as_deref(), self.matrix_saves())?;
+        rows::matrix(self.rows().ok_or_else(lacking)?, out, budget)
+    }
+
+    /// Pulls the cotangent of the matrices, (batch, n_out, n_in), back to the arguments. Saved values change no bit.
+    fn matrix_vjp(
+        &self,
+        saved: Option<&[T]>,
+        ct: &[T],
+        bars: &mut [Bar<'_, T>],
+        budget: &Budget<'_>,
+    ) -> Result<()> {
+        self.check_saved(saved, self.matrix_saves())?;
+        rows::matrix_vjp(self.rows().ok_or_else(lacking)?, ct, bars, budget)
+    }
+
+    /// How it serves as the transition of a recurrence, step by step; None where it is to go through its matrix.
+    fn transition(&self) -> Option<Transition<'_, T>> {
+        self.rows().map(Transition::Rows)
+    }
+
+    /// The cheaper way for a recurrence of so many steps and sequences.
+    fn route(&self, _steps: usize, _batch: usize) -> Route {
+        Route::Dense
+    }
+
+    /// What [`Cpu::apply`] saves: W, where it goes through the matrix.
+    fn apply_saves(&self, _rows: usize, _side: Side) -> Result<Saves> {
+        if self.rows().is_some() {
+            return Ok(Saves::Elements(0));
+        }
+        let (p, q) = self.shape();
+        Ok(Saves::Elements(size("saved", &[p, q])?))
+    }
+
+    /// Applies W or W^H to `rows` rows per matrix: x (batch, rows, n_in) -> out (batch, rows, n_out), or back.
+    fn apply(
+        &self,
+        x: &[T],
+        rows: usize,
+        side: Side,
+        out: &mut [T],
+        saved: Option<&mut [T]>,
+        budget: &Budget<'_>,
+    ) -> Result<()> {
+        self.check_rows(x, rows, side, out)?;
+        self.check_saved(saved.as_deref(), self.apply_saves(rows, side))?;
+        match self.rows() {
+            Some(operator) => rows::apply(operator, x, rows, side, out, budget),
+            None => through_matrix::apply(self, x, rows, side, out, saved, budget),
+        }
+    }
+
+    /// Pulls the cotangent of [`Cpu::apply`] back to the arguments and to x. Saved values change no bit.
+    #[allow(clippy::too_many_arguments, reason = "the arrays of one call")]
+    fn apply_vjp(
+        &self,
+        saved: Option<&[T]>,
+        x: &[T],
+        ct: &[T],
+        rows: usize,
+        side: Side,
+        bars: &mut [Bar<'_, T>],
+        x_bar: Option<&mut [T]>,
+        budget: &Budget<'_>,
+    ) -> Result<()> {
+        self.check_pull(x, ct, rows, side, x_bar.as_deref())?;
+        self.check_saved(saved, self.apply_saves(rows, side))?;
+        self.check_bars(bars)?;
+        match self.rows() {
+            Some(operator) => rows::apply_vjp(operator, (x, ct), rows, side, bars, x_bar, budget),
+            None => through_matrix::apply_vjp(self, saved, x, ct, rows, side, bars, x_bar, budget),
+        }
+    }
+}
+
+fn lacking() -> Error {
+    Error::Unsupported("this operator has neither a matrix nor rows".into())
+}

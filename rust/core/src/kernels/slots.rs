@@ -1,0 +1,47 @@
+//! Sums over rows in slots: each block of rows is summed in a slot of its own, and the slots are added in order. Which rows make a
+//! block depends on sizes alone, so that the sum does not depend on the threads.
+
+use crate::scalar::Scalar;
+use std::ops::Range;
+
+/// Slots at most of all sums of a call.
+const MOST: usize = 16;
+/// The rows of a block are a multiple of this, since operators may take so many at a time. Tests have many blocks.
+const BLOCK: usize = if cfg!(test) { 2 } else { 16 };
+
+/// Rows in blocks.
+#[derive(Clone, Copy)]
+pub struct Slots {
+    rows: usize,
+    /// Rows of a block.
+    pub block: usize,
+    /// Blocks; one, without rows, where there are none.
+    pub count: usize,
+}
+
+impl Slots {
+    /// For each of so many sums over `rows` rows.
+    pub fn of(sums: usize, rows: usize) -> Self {
+        let block = rows.div_ceil(MOST.div_ceil(sums.max(1))).max(1).next_multiple_of(BLOCK);
+        Slots { rows, block, count: rows.div_ceil(block).max(1) }
+    }
+
+    /// The rows of a slot.
+    pub fn rows(&self, slot: usize) -> Range<usize> {
+        let first = slot * self.block;
+        first..self.rows.min(first + self.block)
+    }
+}
+
+/// Adds `count` slots of `each` numbers to the first of them, in order: these of the numbers.
+///
+/// # Safety
+/// The slots exist, one behind the other, and nobody else uses these numbers of theirs.
+pub unsafe fn add_slots<T: Scalar>(slots: *mut T, count: usize, each: usize, numbers: Range<usize>) {
+    for slot in 1..count {
+        for at in numbers.clone() {
+            // SAFETY: the contract above.
+            unsafe { *slots.add(at) += *slots.add(slot * each + at) };
+        }
+    }
+}

@@ -1,0 +1,31 @@
+//! The route of a product of reflections inside a recurrence.
+//!
+//! Factored steps cost 4 n m per state, dense ones 2 n^2; the shorter inner products of the former put the measured
+//! crossover at m = 0.4 n, nearly independent of batch and n. Forming W and pulling W_bar back cost about n steps, which
+//! moves it to n/2 if T B < 2 n.
+
+use crate::transition::Route;
+
+/// The cheaper route for m reflections in n dimensions over T steps of B sequences.
+pub fn plan(m: usize, n: usize, steps: usize, batch: usize) -> Route {
+    // u128: the products below cannot overflow
+    let [m, n, steps, batch] = [m, n, steps, batch].map(|count| count as u128);
+    let few = steps * batch < 2 * n;
+    let factored = m == 0 || if few { 2 * m < n } else { 5 * m < 2 * n };
+    if factored { Route::Factored } else { Route::Dense }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_plan_follows_the_crossover() {
+        assert_eq!(plan(0, 8, 1, 1), Route::Factored);
+        assert_eq!(plan(39, 100, 100, 10), Route::Factored);
+        assert_eq!(plan(40, 100, 100, 10), Route::Dense);
+        assert_eq!(plan(49, 100, 10, 1), Route::Factored);
+        assert_eq!(plan(50, 100, 10, 1), Route::Dense);
+        assert_eq!(Route::Factored.name(), "factored");
+    }
+}

@@ -1,0 +1,63 @@
+//! Where the gradients of the matrices of a stack go, which members write side by side.
+
+use crate::argument::Bar;
+use crate::error::Result;
+use crate::kernels::collected;
+use crate::parallel::Shared;
+use crate::scalar::Scalar;
+use std::marker::PhantomData;
+
+/// The gradient of an argument, and its length in each matrix.
+enum Place<T: Scalar> {
+    None,
+    Own(Shared<T>, usize),
+    Real(Shared<T::Real>, usize),
+}
+
+/// The gradients of all matrices.
+pub struct StackBars<'a, T: Scalar> {
+    places: Vec<Place<T>>,
+    _borrowed: PhantomData<&'a mut T>,
+}
+
+impl<'a, T: Scalar> StackBars<'a, T> {
+    /// Those of `batch` matrices, of equal length in each.
+    pub fn new(bars: &'a mut [Bar<'_, T>], batch: usize) -> Result<Self> {
+        let place = |bar: &mut Bar<'_, T>| match bar {
+            Bar::None => Place::None,
+            Bar::Own(bar) => Place::Own(Shared(bar.as_mut_ptr()), bar.len() / batch.max(1)),
+            Bar::Real(bar) => Place::Real(Shared(bar.as_mut_ptr()), bar.len() / batch.max(1)),
+        };
+        Ok(StackBars { places: collected(bars.iter_mut().map(place))?, _borrowed: PhantomData })
+    }
+
+    /// Those of the k-th matrix.
+    ///
+    /// # Safety
+    /// There is this matrix, and nobody else has its gradients.
+    pub unsafe fn of(&self, k: usize) -> MatrixBars<'_, T> {
+        MatrixBars { places: &self.places, k }
+    }
+}
+
+/// Where the gradients of one matrix of a stack go.
+pub struct MatrixBars<'a, T: Scalar> {
+    places: &'a [Place<T>],
+    k: usize,
+}
+
+impl<T: Scalar> MatrixBars<'_, T> {
+    /// That of the i-th argument, of the type of the matrix, if it is wanted.
+    pub fn own(&mut self, i: usize) -> Option<&mut [T]> {
+        let Some(&Place::Own(bar, len)) = self.places.get(i) else { return None };
+        // SAFETY: every matrix has `len` elements, and these are nobody else's.
+        Some(unsafe { std::slice::from_raw_parts_mut(bar.at(self.k * len), len) })
+    }
+
+    /// That of the i-th argument, a real one, if it is wanted.
+    pub fn real(&mut self, i: usize) -> Option<&mut [T::Real]> {
+        let Some(&Place::Real(bar, len)) = self.places.get(i) else { return None };
+        // SAFETY: as in `own`.
+        Some(unsafe { std::slice::from_raw_parts_mut(bar.at(self.k * len), len) })
+    }
+}

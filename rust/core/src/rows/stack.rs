@@ -1,0 +1,257 @@
+//! A stack of operators on rows ([`Rows`]) as operators: all rows of all matrices are shared between the threads, whole rows each.
+//!
+//! A thread has consecutive rows, so that few matrices are shared by two. Gradients are summed in [`Slots`], those of a matrix of one
+//! slot by the thread that has it.
+
+use super::Rows;
+use super::bars::StackBars;
+use crate::argument::Bar;
+use crate::budget::Budget;
+use crate::error::Result;
+use crate::kernels::{Buffer, Slots, add_slots, identity};
+use crate::parallel::{self, Shared};
+use crate::scalar::Scalar;
+use crate::scratch::{Region, Scratch, most};
+use crate::side::Side;
+use crate::sizes::{check_len, work};
+
+/// Numbers between the sums of a member and its scratch, at least a vector: a load that begins in front of the sums would wait for
+/// the stores to them, also where its lanes there are masked.
+const APART: usize = 16;
+
+/// Rows of `n` elements, those of a matrix `apart` elements behind those of the matrix before.
+#[derive(Clone, Copy)]
+struct Source<T> {
+    start: Shared<T>,
+    apart: usize,
+    n: usize,
+}
+
+impl<T> Source<T> {
+    /// `rows` rows of every matrix.
+    fn each(x: &[T], rows: usize, n: usize) -> Self {
+        Source { start: Shared(x.as_ptr().cast_mut()), apart: rows * n, n }
+    }
+
+    /// The same rows for all.
+    fn all(x: &[T], n: usize) -> Self {
+        Source { apart: 0, ..Source::each(x, 0, n) }
+    }
+
+    fn row(self, k: usize, row: usize) -> *const T {
+        self.start.at(k * self.apart + row * self.n)
+    }
+}
+
+/// x -> out, W or W^H on every row.
+pub fn apply<T: Scalar>(
+    operator: &dyn Rows<T>,
+    x: &[T],
+    rows: usize,
+    side: Side,
+    out: &mut [T],
+    budget: &Budget<'_>,
+) -> Result<()> {
+    operator.check_rows(x, rows, side, out)?;
+    applied(operator, Source::each(x, rows, operator.features(side).0), rows, side, out, budget)
+}
+
+/// [`apply`] to arrays of the right sizes.
+fn applied<T: Scalar>(
+    operator: &dyn Rows<T>,
+    x: Source<T>,
+    rows: usize,
+    side: Side,
+    out: &mut [T],
+    budget: &Budget<'_>,
+) -> Result<()> {
+    if out.is_empty() {
+        return Ok(());
+    }
+    let into = operator.features(side).1;
+    let all = work(&[operator.batch(), rows]);
+    let threads = parallel::worth(most(budget.threads), work(&[all, operator.work()])).min(all);
+    let room = Scratch::new(|arena| arena.regions(threads, &[operator.scratch(rows)]))?;
+    let out = Shared(out.as_mut_ptr());
+    parallel::run(threads, &|member| {
+        let (mine, scratch) = (member.share(all, 1), room.of(member.id).ptr());
+        let (mut k, mut row, mut left) = (mine.start / rows, mine.start % rows, mine.len());
+        while left > 0 {
+            let count = (rows - row).min(left);
+            // SAFETY: the arrays have these rows; the members write different ones, each with scratch of its own.
+            unsafe {
+                operator.load(k, scratch);
+                let out = out.at((k * rows + row) * into);
+                operator.apply_rows(k, x.row(k, row), count, side, out, scratch);
+            }
+            (k, row, left) = (k + 1, 0, left - count);
+        }
+    });
+    Ok(())
+}
+
+/// The gradients of the arguments and of x from (x, ct).
+pub fn apply_vjp<T: Scalar>(
+    operator: &dyn Rows<T>,
+    (x, ct): (&[T], &[T]),
+    rows: usize,
+    side: Side,
+    bars: &mut [Bar<'_, T>],
+    x_bar: Option<&mut [T]>,
+    budget: &Budget<'_>,
+) -> Result<()> {
+    operator.check_pull(x, ct, rows, side, x_bar.as_deref())?;
+    operator.check_bars(bars)?;
+    let x = Source::each(x, rows, operator.features(side).0);
+    pulled(operator, (x, ct), rows, side, bars, x_bar, budget)
+}
+
+/// [`apply_vjp`] of arrays of the right sizes.
+fn pulled<T: Scalar>(
+    operator: &dyn Rows<T>,
+    (x, ct): (Source<T>, &[T]),
+    rows: usize,
+    side: Side,
+    bars: &mut [Bar<'_, T>],
+    x_bar: Option<&mut [T]>,
+    budget: &Budget<'_>,
+) -> Result<()> {
+    if bars.iter().all(Bar::is_empty) {
+        let Some(x_bar) = x_bar else { return Ok(()) };
+        let ct = Source::each(ct, rows, operator.features(side).1);
+        return applied(operator, ct, rows, side.other(), x_bar, budget);
+    }
+    let (batch, each, (from, into)) = (operator.batch(), operator.sums(), operator.features(side));
+    let ct = Source::each(ct, rows, into);
+    let slots = Slots::of(batch, rows);
+    let (alone, units) = (slots.count == 1, work(&[batch, slots.count]));
+    let worth = |work: usize, parts: usize| parallel::worth(most(budget.threads), work).min(parts.max(1));
+    let threads = worth(work(&[3, batch, rows, operator.work()]), units);
+    let scratch = operator.scratch(slots.block.min(rows));
+    let own = if alone { each } else { 0 };
+    let room = Scratch::new(|arena| {
+        let mut regions = |len: usize| arena.regions(threads, &[len.saturating_add(APART)]);
+        (regions(scratch), regions(own))
+    })?;
+    let mut shared = Buffer::<T::Real>::zeroed(if alone { 0 } else { work(&[units, each]) })?;
+    let (shared, x_bar) = (Shared(shared.as_mut_ptr()), x_bar.map(|x_bar| Shared(x_bar.as_mut_ptr())));
+    let bars = StackBars::new(bars, batch)?;
+    parallel::run(threads, &|member| {
+        let (scratch, own): (_, Region<T::Real>) = (room.0.of(member.id).ptr(), room.1.of(member.id));
+        let mine = member.share(units, 1);
+        let (mut k, mut slot) = (mine.start / slots.count, mine.start % slots.count);
+        for unit in mine {
+            let (first, count) = (slots.rows(slot).start, slots.rows(slot).len());
+            let (x, ct) = (x.row(k, first), ct.row(k, first));
+            let x_bar = x_bar.map(|x_bar| x_bar.at((k * rows + first) * from));
+            // SAFETY: the arrays have these rows; the members write different slots, rows and gradients, each with scratch of
+            // its own.
+            unsafe {
+                operator.load(k, scratch);
+                if alone {
+                    own.ptr().write_bytes(0, each);
+                    let sums = std::slice::from_raw_parts_mut(own.ptr(), each);
+                    operator.pull_rows(k, x, ct, count, side, sums.as_mut_ptr(), x_bar, scratch);
+                    operator.deal(k, sums, bars.of(k), scratch);
+                } else {
+                    operator.pull_rows(k, x, ct, count, side, shared.at(unit * each), x_bar, scratch);
+                }
+            }
+            slot += 1;
+            if slot == slots.count {
+                (k, slot) = (k + 1, 0);
+            }
+        }
+    });
+    if alone {
+        return Ok(());
+    }
+    let threads = worth(work(&[units, each]), batch).min(threads);
+    parallel::run(threads, &|member| {
+        let scratch = room.0.of(member.id).ptr();
+        for k in member.share(batch, 1) {
+            let sums = shared.at(k * slots.count * each);
+            // SAFETY: the slots are complete; the members have different matrices.
+            unsafe {
+                add_slots(sums, slots.count, each, 0..each);
+                operator.load(k, scratch);
+                operator.deal(k, std::slice::from_raw_parts_mut(sums, each), bars.of(k), scratch);
+            }
+        }
+    });
+    Ok(())
+}
+
+/// The matrices, from the shorter side: W^H of the rows of the identity are the conjugates of the rows of W, W of them its columns.
+pub fn matrix<T: Scalar>(operator: &dyn Rows<T>, out: &mut [T], budget: &Budget<'_>) -> Result<()> {
+    operator.check_matrix("out", out)?;
+    if out.is_empty() {
+        return Ok(());
+    }
+    let (p, q) = operator.shape();
+    let rows = identity(1, p.min(q))?;
+    if p > q {
+        let mut columns = Buffer::zeroed(out.len())?;
+        applied(operator, Source::all(&rows, q), q, Side::Forward, &mut columns, budget)?;
+        transposed(&columns, (q, p), out);
+        return Ok(());
+    }
+    applied(operator, Source::all(&rows, p), p, Side::Adjoint, out, budget)?;
+    if T::PARTS == 2 {
+        out.iter_mut().for_each(|w| *w = w.conj());
+    }
+    Ok(())
+}
+
+/// The gradients of the arguments from those of the matrices.
+pub fn matrix_vjp<T: Scalar>(
+    operator: &dyn Rows<T>,
+    ct: &[T],
+    bars: &mut [Bar<'_, T>],
+    budget: &Budget<'_>,
+) -> Result<()> {
+    operator.check_matrix("ct", ct)?;
+    operator.check_bars(bars)?;
+    if bars.iter().all(Bar::is_empty) {
+        return Ok(());
+    }
+    if ct.is_empty() {
+        return pulled(operator, (Source::all(ct, 0), ct), 0, Side::Adjoint, bars, None, budget);
+    }
+    let (p, q) = operator.shape();
+    let (rows, turned) = (identity(1, p.min(q))?, p > q || T::PARTS == 2);
+    let mut own = Buffer::<T>::zeroed(if turned { ct.len() } else { 0 })?;
+    if p > q {
+        transposed(ct, (p, q), &mut own);
+        return pulled(operator, (Source::all(&rows, q), &own), q, Side::Forward, bars, None, budget);
+    }
+    own.iter_mut().zip(ct).for_each(|(row, ct)| *row = ct.conj());
+    let ct = if turned { &own } else { ct };
+    pulled(operator, (Source::all(&rows, p), ct), p, Side::Adjoint, bars, None, budget)
+}
+
+/// The transposes of matrices (p, q).
+fn transposed<T: Scalar>(from: &[T], (p, q): (usize, usize), to: &mut [T]) {
+    for (from, to) in from.chunks_exact(p * q).zip(to.chunks_exact_mut(p * q)) {
+        for (i, row) in from.chunks_exact(q).enumerate() {
+            to.iter_mut().skip(i).step_by(p).zip(row).for_each(|(to, x)| *to = *x);
+        }
+    }
+}
+
+/// The gradients of the arguments of one operator from the sums of all its rows.
+pub fn deal<T: Scalar>(operator: &dyn Rows<T>, sums: &mut [T::Real], bars: &mut [Bar<'_, T>]) -> Result<()> {
+    operator.check_bars(bars)?;
+    check_len("sums", sums.len(), &[operator.batch(), operator.sums()])?;
+    let room = Scratch::new(|arena| arena.take::<T::Real>(&[operator.scratch(0)]))?;
+    let bars = StackBars::new(bars, operator.batch())?;
+    for k in 0..operator.batch() {
+        let own = &mut sums[k * operator.sums()..(k + 1) * operator.sums()];
+        // SAFETY: the scratch is for this call; nobody else has the gradients.
+        unsafe {
+            operator.load(k, room.ptr());
+            operator.deal(k, own, bars.of(k), room.ptr());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,44 @@
+//! How an operator serves as W of a recurrence: through its matrix, row by row, or by a step of its own, which it hands to the driver.
+//!
+//! A step is below the operators, which make it, and the recurrence, which drives it.
+
+mod packed;
+mod part;
+mod step;
+
+pub(crate) use packed::Packed;
+pub(crate) use part::Part;
+pub(crate) use step::{Extent, Gather, OwnStep, Ready, Step, Trace};
+
+use crate::rows::Rows;
+use crate::scalar::Scalar;
+
+/// How a transition is applied step by step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// Through its factors.
+    Factored,
+    /// Through its matrix, formed once.
+    Dense,
+}
+
+impl Route {
+    /// `factored` or `dense`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Route::Factored => "factored",
+            Route::Dense => "dense",
+        }
+    }
+}
+
+/// How an operator serves as W of a recurrence.
+#[derive(Clone, Copy)]
+pub enum Transition<'a, T: Scalar> {
+    /// A matrix (n, n).
+    Dense(&'a [T]),
+    /// An operator on rows.
+    Rows(&'a dyn Rows<T>),
+    /// An object of this crate that brings a step of its own.
+    Own(&'a dyn OwnStep<T>),
+}

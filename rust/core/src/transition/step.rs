@@ -1,0 +1,107 @@
+//! What the affine cell asks of a transition: one step forward, one step backward, and the gradient of its parameters.
+
+use super::Part;
+use crate::argument::Bar;
+use crate::error::Result;
+use crate::operator::Operator;
+use crate::parallel::Member;
+use crate::scalar::Scalar;
+use crate::scratch::Arena;
+use isometry_kernels::recurrence::Affine;
+use std::ops::Range;
+
+/// The cotangents z_bar of one step and the data that [`Step::keep`] derived from them; both at row 0 of the step.
+#[derive(Clone, Copy)]
+pub struct Trace<R> {
+    /// z_bar
+    pub bar: *const R,
+    /// Distance of its rows; in the affine cell they are contiguous.
+    pub apart: usize,
+    /// Rows of [`Step::kept`] numbers.
+    pub kept: *mut R,
+}
+
+/// Rows of several steps, one after the other: what the gradients are gathered from.
+pub struct Gather<R> {
+    /// Which half of the batch they belong to; each has sums of its own.
+    pub half: usize,
+    /// Number of rows.
+    pub rows: usize,
+    /// z_bar and the output of [`Step::keep`].
+    pub trace: Trace<R>,
+    /// The states before the step.
+    pub previous: *const R,
+    /// Whether this is the first chunk of this half.
+    pub first: bool,
+}
+
+/// A transition W inside a recurrence. All members call `prepare`, `gather` and `finish` together; the driver places
+/// barriers before and after them.
+///
+/// # Safety of its methods
+/// Pointers have the rows and columns that the arguments name; members write disjoint parts.
+#[allow(clippy::missing_safety_doc, reason = "one contract for all methods stands on the trait")]
+pub trait Step<T: Scalar>: Sync {
+    /// Multiply-adds of one step per row.
+    fn work(&self) -> usize;
+    /// Whether a step has enough columns for members to share.
+    fn divisible(&self) -> bool;
+    /// Real numbers per row that [`Step::keep`] writes.
+    fn kept(&self) -> usize {
+        0
+    }
+    /// Real numbers of scratch that a member needs for its steps, and to gather up to `rows` rows.
+    fn scratch(&self, rows: usize) -> usize;
+
+    /// Writes what the call begins with, before there are members.
+    unsafe fn fill(&self) {}
+    /// Packs operands.
+    unsafe fn prepare(&self, scratch: *mut T::Real, member: &Member<'_>);
+    /// Runs `map` with W previous added.
+    unsafe fn forward(
+        &self,
+        previous: *const T::Real,
+        map: Affine<T::Real>,
+        rows: Range<usize>,
+        part: &Part<'_>,
+        scratch: *mut T::Real,
+    );
+    /// Runs `map` with W^H z_bar added.
+    unsafe fn backward(
+        &self,
+        trace: Trace<T::Real>,
+        map: Affine<T::Real>,
+        rows: Range<usize>,
+        part: &Part<'_>,
+        scratch: *mut T::Real,
+    );
+    /// Computes what [`Step::backward`] and [`Step::gather`] want besides z_bar.
+    unsafe fn keep(&self, _trace: Trace<T::Real>, _rows: Range<usize>, _part: &Part<'_>) {}
+    /// Adds the rows of a chunk to the gradient.
+    unsafe fn gather(&self, rows: &Gather<T::Real>, scratch: *mut T::Real, member: &Member<'_>);
+    /// Completes the gradient.
+    unsafe fn finish(&self, scratch: *mut T::Real, member: &Member<'_>);
+}
+
+/// Rows that a step has memory for.
+#[derive(Clone, Copy)]
+pub struct Extent {
+    /// Of a step.
+    pub batch: usize,
+    /// Of a chunk of steps, whose gradients are gathered together.
+    pub chunk: usize,
+}
+
+/// An object that brings a step of its own. It is one operator, square.
+pub trait OwnStep<T: Scalar>: Operator<T> {
+    /// Makes it ready for a forward pass, or for a backward pass that fills `bars`, which were checked.
+    fn ready<'s>(&'s self, bars: Option<&mut [Bar<'_, T>]>) -> Result<Box<dyn Ready<T> + 's>>;
+}
+
+/// An [`OwnStep`] made ready for a call: what it allocated for that.
+pub trait Ready<T: Scalar> {
+    /// The step, in memory of the arena.
+    fn carve<'s>(&'s self, arena: &mut Arena, extent: Extent) -> Box<dyn Step<T> + 's>;
+    /// Completes the gradients after the step has finished them.
+    fn finish(&self, bars: &mut [Bar<'_, T>]);
+}

@@ -1,0 +1,188 @@
+//! Memory that ends in the middle of a call is [`Error::OutOfMemory`], wherever it ends: every large allocation in turn fails.
+
+use isometry_core::argument::{Array, Bar, Given};
+use isometry_core::operators::view;
+use isometry_core::recurrence::{self, Gradients, Sequence};
+use isometry_core::scalar::{Real, Scalar, c64};
+use isometry_core::{Budget, Cpu, Error, Result, Side, activation::Activation};
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+/// Bytes from which an allocation counts: below, all that depends on the input is larger, and all else smaller.
+const LARGE: usize = 1024;
+
+/// The allocator of the system, except that one allocation of this thread fails.
+struct Ending;
+
+thread_local! {
+    /// Large allocations until the one that fails, if one is to.
+    static LEFT: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+// SAFETY: the allocator of the system, or no memory.
+unsafe impl GlobalAlloc for Ending {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if layout.size() >= LARGE
+            && let Some(left) = LEFT.get()
+        {
+            LEFT.set(left.checked_sub(1));
+            if left == 0 {
+                return std::ptr::null_mut();
+            }
+        }
+        // SAFETY: the contract of the trait.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
+        // SAFETY: the contract of the trait.
+        unsafe { System.dealloc(start, layout) };
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Ending = Ending;
+
+/// Runs the call with every large allocation failing in turn; what the first round keeps is there in the second.
+fn ends_well(what: &str, mut call: impl FnMut() -> Result<()>) {
+    for _ in 0..2 {
+        for failing in 0.. {
+            LEFT.set(Some(failing));
+            let outcome = call();
+            if LEFT.take().is_some() {
+                assert_eq!(outcome, Ok(()), "{what}");
+                break;
+            }
+            assert!(
+                matches!(outcome, Err(Error::OutOfMemory { .. })),
+                "{what}, allocation {failing}: {outcome:?}"
+            );
+        }
+    }
+}
+
+/// What the caller makes: it does not fail.
+fn aside<R>(f: impl FnOnce() -> R) -> R {
+    let left = LEFT.take();
+    let made = f();
+    LEFT.set(left);
+    made
+}
+
+fn numbers<T: Scalar>(count: usize) -> Vec<T> {
+    let part = |i: usize| T::Real::of((i % 7) as f64 * 0.3 - 0.8);
+    (0..count).map(|i| T::new(part(i), part(i + 2))).collect()
+}
+
+/// Room for the gradients of all arguments that have one.
+struct Bars<T: Scalar>(Vec<(Vec<T>, Vec<T::Real>)>);
+
+impl<T: Scalar> Bars<T> {
+    fn new(operator: &dyn Cpu<T>, count: usize) -> Self {
+        let room = |i: usize| match operator.argument(i) {
+            Array::Own(own) => (numbers(own.len()), vec![]),
+            Array::Real(real) if operator.arguments()[i].trained => (vec![], numbers(real.len())),
+            _ => (vec![], vec![]),
+        };
+        Bars((0..count).map(room).collect())
+    }
+
+    fn view(&mut self) -> Vec<Bar<'_, T>> {
+        fn one<T: Scalar>((own, real): &mut (Vec<T>, Vec<T::Real>)) -> Bar<'_, T> {
+            match (own.is_empty(), real.is_empty()) {
+                (true, true) => Bar::None,
+                (false, _) => Bar::Own(own),
+                _ => Bar::Real(real),
+            }
+        }
+        self.0.iter_mut().map(one).collect()
+    }
+}
+
+/// Everything that an object computes, in turn.
+fn calls<T: Scalar>(object: &str, given: &[Given<'_, T>]) {
+    let (budget, made) = (Budget::of(1), || view(object, given));
+    let probe = made().unwrap();
+    let (batch, (p, q), rows) = (probe.batch(), probe.shape(), 40);
+    let mut bars = Bars::new(&*probe, given.len());
+    ends_well(object, || made().map(drop));
+    let mut w = numbers::<T>(batch * p * q);
+    let (mut x, mut y) = (numbers::<T>(batch * rows * q), numbers::<T>(batch * rows * p));
+    ends_well(object, || made()?.matrix(&mut w, None, &budget));
+    ends_well(object, || made()?.matrix_vjp(None, &w, &mut aside(|| bars.view()), &budget));
+    for side in [Side::Forward, Side::Adjoint] {
+        let (from, mut to) = (x.clone(), y.clone());
+        ends_well(object, || made()?.apply(&from, rows, side, &mut to, None, &budget));
+        ends_well(object, || {
+            made()?.apply_vjp(None, &from, &y, rows, side, &mut aside(|| bars.view()), Some(&mut x), &budget)
+        });
+        std::mem::swap(&mut x, &mut y);
+    }
+    if batch != 1 || p != q || probe.transition().is_none() {
+        return;
+    }
+    let (steps, v) = (9, numbers::<T>(p));
+    let (x, ct) = (numbers::<T>(steps), numbers::<T>(steps * p));
+    let sequence = Sequence {
+        steps,
+        batch: 1,
+        features: 1,
+        n: p,
+        x: &x,
+        input_weight: &v,
+        h0: None,
+        bias: None,
+        activation: Activation::Identity,
+        activation_bias: None,
+        on_input: false,
+        lengths: None,
+        reverse: false,
+    };
+    let mut states = ct.clone();
+    ends_well(object, || recurrence::forward(&*made()?, &sequence, &mut states, &budget));
+    ends_well(object, || {
+        let (mut bars, none) = (aside(|| bars.view()), Gradients::default());
+        recurrence::backward(&*made()?, &mut bars, &sequence, &ct, &ct, none, &budget)
+    });
+}
+
+fn own<'a, T: Scalar>(shape: &'a [usize], x: &'a [T]) -> Given<'a, T> {
+    Given { shape, array: Array::Own(x) }
+}
+
+fn real<'a, T: Scalar>(shape: &'a [usize], x: &'a [T::Real]) -> Given<'a, T> {
+    Given { shape, array: Array::Real(x) }
+}
+
+const NONE: Given<'static, c64> = Given { shape: &[], array: Array::None };
+
+#[test]
+fn memory_that_ends_is_an_error() {
+    // the pool of threads, and what a first call makes once
+    isometry_core::parallel::run(1, &|_| {});
+    let (x, y) = (numbers::<c64>(6000), numbers::<f64>(6000));
+    calls("dense", &[own(&[40, 40], &x[..1600])]);
+    calls("householder", &[own(&[40, 40], &x[..1600]), NONE, real(&[40], &y[..40])]);
+    calls("rotation", &[real::<c64>(&[90], &y[..90]), real(&[90], &y[3..93])]);
+    for (layers, kind, pairs) in [(70, 1, 70 * 20 - 35), (70, 2, 70 * 20 - 35)] {
+        let frame = [40, layers, kind, 0];
+        let (angles, n) = ([pairs], [40]);
+        let own = [
+            own(&frame, &[]),
+            real(&angles, &y[..pairs]),
+            real(&angles, &y[9..9 + pairs]),
+            real(&n, &y[..40]),
+            NONE,
+        ];
+        calls("mesh", &own);
+    }
+    for n in [240, 134, 256] {
+        let permutation: Vec<i64> = (0..n as i64).rev().collect();
+        let (angles, vectors, one) = ([3, n], [2, n], [n]);
+        let permutation = Given { shape: &one, array: Array::Integers(&permutation) };
+        calls("fourier", &[real(&angles, &y[..3 * n]), own(&vectors, &x[..2 * n]), permutation]);
+    }
+    let factors = vec![own(&[1, 1], &x[1..2]); 60];
+    calls("kronecker", &factors);
+    calls("kronecker", &[own(&[20, 20], &x[..400]), own(&[3, 3], &x[1..10])]);
+    calls("kronecker", &[own(&[20, 10], &x[..200]), own(&[3, 2], &x[1..7])]);
+}

@@ -1,0 +1,92 @@
+"""The folder of a run: one process at a time, and what a disk without room says."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from cli_runs import TINY, metrics
+from isometry.cli.errors import Failure, UsageError
+from isometry.cli.run_folder import RunFolder
+from subprocesses import script
+
+OPTIONS = [str(o) for o in ("train", "copying", "--model", "scornn", *TINY, "--log-every", 1)]
+
+
+def wait(process, folder, rows):
+    deadline = time.monotonic() + 60
+    while not (folder / "metrics.csv").exists() or len(metrics(folder)) < rows:
+        assert process.poll() is None and time.monotonic() < deadline, "the run did not go on"
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_one_process_trains_a_run(isometry, tmp_path, number):
+    """A second one is refused, also by `compare`, until the first has ended or died."""
+    folder, more = tmp_path / "all/scornn-0", "1000000"
+    isometry(*OPTIONS, "--iterations", 2, "--out", folder)
+    resume = ("train", "--resume", str(folder), "--iterations")
+    first = subprocess.Popen([sys.executable, "-m", "isometry", *resume, more], stdout=subprocess.DEVNULL)
+    try:
+        wait(first, folder, 5)
+        status, out, err = isometry(*resume, "3")
+        assert (status, out) == (1, "") and err == [f"isometry: {folder}: another process trains this run"]
+        status, _, err = isometry(*OPTIONS, "--iterations", 2, "--out", folder)
+        assert status == 2 and "holds a run already" in err[0]
+        wait(first, folder, len(metrics(folder)) + 3)
+        first.send_signal(number)
+        first.wait(timeout=30)
+    finally:
+        first.kill()
+    total = int(metrics(folder)[-1]["iteration"]) + 3
+    assert isometry(*resume, total)[::2] == (0, [])
+    rows = [int(row["iteration"]) for row in metrics(folder)]
+    assert rows == list(range(1, total + 1))
+    assert not (folder / ".lock").exists()
+
+
+def test_new_folders_of_processes_that_start_together(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with RunFolder.create("a", None) as first, RunFolder.create("a", None) as second:
+        assert [str(first.path), str(second.path)] == ["runs/a", "runs/a-2"]
+        with pytest.raises(Failure, match="runs/a: another process"), RunFolder.create("", "runs/a"):
+            pass
+    (tmp_path / "file").touch()
+    with pytest.raises(UsageError, match="--out file is not a folder"), RunFolder.create("", "file"):
+        pass
+
+
+def test_a_lock_left_behind_binds_nobody(isometry, tmp_path):
+    """That of a process that was killed."""
+    isometry(*OPTIONS, "--iterations", 2, "--out", "run")
+    (tmp_path / "run/.lock").touch()
+    assert isometry("train", "--resume", "run", "--iterations", 3)[0] == 0
+
+
+LIMITED = """
+    import resource, sys
+    from isometry.cli import main
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv[1])))
+    sys.exit(main(sys.argv[2:]))
+"""
+
+
+@pytest.mark.parametrize(
+    ("limit", "name"), [(100, "config.toml"), (2000, "checkpoint.safetensors"), (20_000, "curves.png")]
+)
+def test_files_that_cannot_be_written(tmp_path, limit, name):
+    """A limit on the size of files stands for a full disk."""
+    done = script(LIMITED, limit, *OPTIONS, "--iterations", 3, "--out", tmp_path / "run", check=False)
+    assert done.returncode == 1 and done.stderr.startswith(f"isometry: {tmp_path}/run/{name}: "), done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert not list((tmp_path / "run").glob("*.partial")) and not (tmp_path / "run/.lock").exists()
+
+
+def test_rows_for_a_full_disk(tmp_path):
+    folder = RunFolder(tmp_path)
+    folder.metrics.symlink_to("/dev/full")
+    with pytest.raises(Failure, match=r"metrics\.csv: No space left"):
+        folder.append({"iteration": 1, "seconds": 0.0})

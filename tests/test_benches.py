@@ -1,0 +1,95 @@
+"""benches/bench.py: the groups of the bench that only developers run."""
+
+import json
+import sys
+from functools import cache
+
+import numpy as np
+import pytest
+
+from isometry.cli.bench.row import worst
+from subprocesses import ROOT, run
+
+BENCH = str(ROOT / "benches/bench.py")
+
+
+@cache
+def modules():
+    """benches/bench.py and benches/rows as modules."""
+    sys.path.insert(0, str(ROOT / "benches"))
+    try:
+        import bench
+        import lines
+        from rows import memory, training
+    finally:
+        sys.path.remove(str(ROOT / "benches"))
+    return bench, memory, training, lines
+
+
+def test_it_runs_groups_with_the_options_of_the_command(tmp_path, capsys):
+    """A row of its own, in the format of the others; the package's list of groups is as before."""
+    from isometry.cli.bench.groups import GROUPS
+
+    before, file = dict(GROUPS), tmp_path / "out.json"
+    assert modules()[0].main(["overhead", "--quick", "--threads", "1", "--json", str(file)]) == 0
+    (entry,) = json.loads(file.read_text())["rows"]
+    assert entry["group"] == "overhead" and not entry["wrong"] and entry["bars"][0]["peer"] == "empty Function"
+    assert before == GROUPS and entry["row"] in capsys.readouterr().out
+
+
+def test_a_group_that_there_is_not(tmp_path):
+    done = run([sys.executable, BENCH, "everything"], check=False, cwd=tmp_path)
+    assert done.returncode == 2 and "overhead" in done.stderr
+
+
+def test_the_bench_of_a_gpu_that_is_not_there(tmp_path):
+    command = [sys.executable, BENCH, "gpu", "--quick"]
+    done = run(command, check=False, cwd=tmp_path, ISOMETRY_GPU_ADAPTER="none-such")
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("isometry: bench gpu: ") and "ISOMETRY_TRACEBACK" not in done.stderr
+
+
+def test_a_figure_passes_below_its_bound(capsys):
+    figure = modules()[1].Figure
+    marks = [figure("memory", value, "units", 1.1).measured()["bars"][0]["mark"] for value in (1.0, 1.2)]
+    assert marks == ["pass", "MISS"] and "at most 1.1" in capsys.readouterr().out
+
+
+def test_memory_that_cannot_be_measured_is_said_to_be(capsys):
+    """No figure is derived from a peak that does not grow, as in a child of a large parent, or is not reported."""
+    memory = modules()[1]
+    assert memory.slope(10, 30, 10) == 2
+    assert memory.slope(30, 10, 10) is memory.slope(10, 10, 10) is memory.slope(None, 10, 10) is None
+    entry = memory.Figure("peak", None, "units", 1.1).measured()
+    assert entry["bars"] == [] and capsys.readouterr().out == "peak: not available\n"
+
+
+def test_the_peak_does_not_know_the_parent():
+    """A process started by a large parent has its own peak, above its current memory."""
+    memory = modules()[1]
+    ballast = np.ones(100_000_000)
+    short, long = (memory.measured("isometry", steps) for steps in (200, 1000))
+    del ballast
+    if short["peak"] is not None:
+        assert memory.slope(short["peak"], long["peak"], 800 * memory.BATCH * memory.N * 4) == pytest.approx(1, abs=0.5)
+
+
+def test_both_sides_of_a_training_step_compute_the_same():
+    (row,) = modules()[2].rows()
+    found = row.reference()
+    for side in (row.ours, *row.peers):
+        assert worst(side.results(), found, row.tolerance)[0] <= 1, side.name
+
+
+def test_lines_of_code(tmp_path, capsys):
+    """Neither blank lines, nor docstrings, nor comments; the tests of a Rust file stand apart."""
+    lines = modules()[3]
+    python = '"""Of a\nmodule."""\n\nx = """a\nb"""  # why\n\n# what\ndef f():\n    "doc"\n    return x\n'
+    assert lines.python_lines(python) == 4
+    assert lines.rust_lines('//! doc\n\nfn f() { // why\n    g("// no comment");\n    /* two\n    lines */\n}\n') == 3
+    source = tmp_path / "rust/core/src/lib.rs"
+    source.parent.mkdir(parents=True)
+    source.write_text("fn f() {}\n\n#[cfg(test)]\nmod tests {\n    fn g() {}\n}\n")
+    lines.main([str(tmp_path)])
+    table = {line[:18].strip(): line.split()[-2:] for line in capsys.readouterr().out.splitlines()[1:]}
+    assert table["rust/core"] == ["1", "2"] and table["rust tests"] == ["4", "4"] and table["all"] == ["5", "6"]

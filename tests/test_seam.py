@@ -1,0 +1,133 @@
+"""The extension under attack: calls that prepare for long, memory that ends, objects that only look like tensors."""
+
+import numpy as np
+import pytest
+
+from isometry import _core
+from subprocesses import script
+
+pytestmark = pytest.mark.alone
+
+#: A thread that notes the longest time it had to wait; the rest of the program is what it waited for.
+WATCHED = """
+    import threading, time
+    import numpy as np
+    import isometry as iso
+
+    class Watch(threading.Thread):
+        def run(self):
+            self.longest, self.count, self.done = 0.0, 0, False
+            last = time.perf_counter()
+            while not self.done:
+                time.sleep(0.001)
+                now = time.perf_counter()
+                self.longest, last, self.count = max(self.longest, now - last), now, self.count + 1
+
+    def held(call):
+        watch = Watch(daemon=True)
+        watch.start()
+        start = time.perf_counter()
+        call()
+        took = time.perf_counter() - start
+        watch.done = True
+        watch.join()
+        return took, watch.longest
+
+    def fourier(n):
+        phases, vectors = np.zeros((3, n), np.float32), np.ones((2, n), np.complex64)
+        return iso.FourierProduct(phases, vectors, np.arange(n))
+"""
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "op = fourier(999_983); x = np.ones(op.shape[0], np.complex64); call = lambda: op.apply(x)",
+        "op = fourier(99_991); x = np.ones((2, 1, 1), np.complex64); v = np.ones((op.shape[0], 1), np.complex64); "
+        "call = lambda: iso.recurrence(op, x, v)",
+    ],
+    ids=["apply", "recurrence"],
+)
+def test_other_threads_run_while_a_call_prepares(call):
+    """A plan of a large prime evaluates very many sines, without the lock of the interpreter."""
+    out = script(WATCHED + f"\n    {call}\n    print(*held(call))", OMP_NUM_THREADS="1")
+    took, longest = map(float, out.split())
+    assert took > 0.2, f"{took} s: the plan is no work any more, take a larger prime"
+    assert longest < took / 3, f"another thread waited {longest:.2f} of {took:.2f} s"
+
+
+def test_memory_that_ends_while_a_call_saves():
+    """What a forward call saves is an array of the extension's own."""
+    script(
+        """
+        import resource
+        import numpy as np
+        from isometry import _core
+
+        batch, n = 8192, 64
+        upper, x = np.zeros((batch, n * (n - 1) // 2), np.float32), np.ones((batch, 1, n), np.float32)
+        out = np.empty_like(x)
+
+        def call(batch):
+            arguments = upper[:batch], None, None, None
+            return _core.operator_apply("cayley", arguments, x[:batch], out[:batch], False, True, 1)
+
+        assert call(2).size == 2 * n * n
+        with open("/proc/self/statm") as statm:
+            size = int(statm.read().split()[0]) * resource.getpagesize()
+        limits = resource.getrlimit(resource.RLIMIT_AS)
+        resource.setrlimit(resource.RLIMIT_AS, (size + (32 << 20), limits[1]))
+        try:
+            call(batch)
+        except MemoryError:
+            resource.setrlimit(resource.RLIMIT_AS, limits)
+            assert call(2).size == 2 * n * n
+        else:
+            raise AssertionError("the limit is too high for this test")
+        """
+    )
+
+
+@pytest.mark.parametrize(
+    "lengths",
+    [
+        np.frombuffer(bytearray(17), np.int64, 2, offset=1),
+        np.ones(4, np.int64)[::2],
+        np.ones((2, 1), np.int64),
+        np.ones(2, np.int32),
+        [1, 1],
+    ],
+    ids=["misaligned", "strided", "two axes", "int32", "list"],
+)
+def test_lengths_are_one_array_of_aligned_integers(lengths):
+    u, x, v = np.ones((4, 2)), np.ones((3, 2, 1)), np.ones((4, 1))
+    given = x, v, None, None, "tanh", None, 0.0, False, lengths, False
+    with pytest.raises((TypeError, ValueError), match="lengths: expected"):
+        _core.recurrence("householder", (u, None, None), given, np.empty((3, 2, 4)), 1)
+
+
+def test_only_tensors_are_read_as_tensors():
+    """`isinstance` believes the attribute `__class__`, which mocks and proxies have; their memory is no tensor's."""
+    pytest.importorskip("torch")
+    script(
+        """
+        import unittest.mock
+        import numpy as np
+        import torch
+        import isometry.torch
+        from isometry import _core
+
+        class Proxy:
+            __class__ = torch.Tensor
+
+        out = np.empty((3, 3), np.float32)
+        for fake in (Proxy(), unittest.mock.Mock(spec=torch.Tensor)):
+            assert isinstance(fake, torch.Tensor)
+            for arguments, to in (((fake, None, None), out), ((np.ones((3, 2), np.float32), None, None), fake)):
+                try:
+                    _core.operator_matrix("householder", arguments, to, False, 1)
+                except TypeError:
+                    continue
+                raise AssertionError("taken for a tensor")
+        """
+    )
