@@ -12,11 +12,11 @@
 //! in each lane of a vector; a group is then treated like a whole matrix.
 
 use crate::error::Result;
-use crate::kernels::lanes;
 use crate::parallel::{self, Member};
 use crate::scalar::Scalar;
 use crate::scratch::{Arena, Scratch, most};
 use crate::sizes::work;
+use isometry_kernels::lanes;
 
 /// What a barrier costs, in multiply-adds: some 5 us, the wait for the slowest member included.
 const BARRIER: usize = 200_000;

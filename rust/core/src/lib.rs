@@ -14,7 +14,6 @@ pub mod budget;
 pub mod cpu;
 pub mod error;
 pub mod kernels;
-pub mod openmp;
 pub mod operator;
 pub mod operators;
 pub mod parallel;

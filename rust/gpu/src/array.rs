@@ -6,21 +6,21 @@ use isometry_core::scalar::Scalar;
 use isometry_core::sizes::{check_len, size};
 use std::sync::Arc;
 
-/// The numbers of an array.
+/// The field of the numbers of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum Field {
     /// float32
     Real,
     /// complex64: pairs of float32.
     Complex,
 }
 
-impl Kind {
+impl Field {
     /// float32 of a number.
     pub fn parts(self) -> usize {
         match self {
-            Kind::Real => 1,
-            Kind::Complex => 2,
+            Field::Real => 1,
+            Field::Complex => 2,
         }
     }
 
@@ -35,27 +35,27 @@ impl Kind {
 pub struct Array {
     memory: Arc<Memory>,
     shape: Vec<usize>,
-    kind: Kind,
+    field: Field,
 }
 
 impl Array {
     /// Room that a call has yet to write: it may hold numbers of earlier calls.
-    pub(crate) fn room(context: &Arc<Context>, kind: Kind, shape: &[usize]) -> Result<Self> {
-        let bytes = size("array", &[size("array", shape)?, kind.bytes()])?;
-        Ok(Array { memory: Arc::new(context.memory(bytes)?), shape: shape.to_vec(), kind })
+    pub(crate) fn room(context: &Arc<Context>, field: Field, shape: &[usize]) -> Result<Self> {
+        let bytes = size("array", &[size("array", shape)?, field.bytes()])?;
+        Ok(Array { memory: Arc::new(context.memory(bytes)?), shape: shape.to_vec(), field })
     }
 
     /// A copy of numbers: a complex one is two.
-    pub fn upload(context: &Arc<Context>, kind: Kind, shape: &[usize], numbers: &[f32]) -> Result<Self> {
-        check_len("array", numbers.len(), &[size("array", shape)?, kind.parts()])?;
-        let array = Self::room(context, kind, shape)?;
+    pub fn upload(context: &Arc<Context>, field: Field, shape: &[usize], numbers: &[f32]) -> Result<Self> {
+        check_len("array", numbers.len(), &[size("array", shape)?, field.parts()])?;
+        let array = Self::room(context, field, shape)?;
         context.write(&array.memory, numbers)?;
         Ok(array)
     }
 
     /// Waits for what was submitted, and copies the numbers.
     pub fn download(&self) -> Result<Vec<f32>> {
-        let mut numbers = zeros(self.len() * self.kind.parts())?;
+        let mut numbers = zeros(self.len() * self.field.parts())?;
         self.download_into(&mut numbers)?;
         Ok(numbers)
     }
@@ -70,7 +70,7 @@ impl Array {
         let Some(context) = to.first().map(|(array, _)| array.context().clone()) else { return Ok(()) };
         let mut memories = Vec::with_capacity(to.len());
         for (array, numbers) in to {
-            check_len("numbers", numbers.len(), &[array.len(), array.kind.parts()])?;
+            check_len("numbers", numbers.len(), &[array.len(), array.field.parts()])?;
             if !Arc::ptr_eq(&context, array.context()) {
                 return Err(Error::value("arrays", "must be on one device"));
             }
@@ -82,7 +82,7 @@ impl Array {
     /// The same numbers in another shape.
     pub fn reshaped(&self, shape: &[usize]) -> Result<Self> {
         check_len("array", self.len(), shape)?;
-        Ok(Array { memory: self.memory.clone(), shape: shape.to_vec(), kind: self.kind })
+        Ok(Array { memory: self.memory.clone(), shape: shape.to_vec(), field: self.field })
     }
 
     /// Sizes of its axes.
@@ -101,8 +101,8 @@ impl Array {
     }
 
     /// Its numbers.
-    pub fn kind(&self) -> Kind {
-        self.kind
+    pub fn field(&self) -> Field {
+        self.field
     }
 
     /// The device it is on.
@@ -114,13 +114,13 @@ impl Array {
         &self.memory
     }
 
-    /// Whether both are on one device and of one kind.
+    /// Whether both are on one device and of one field.
     pub fn fits(&self, argument: &'static str, other: &Array) -> Result<()> {
         if !Arc::ptr_eq(self.context(), other.context()) {
             return Err(Error::value(argument, "is on another device"));
         }
-        if self.kind != other.kind {
-            return Err(Error::value(argument, format!("must be {:?}, not {:?}", self.kind, other.kind)));
+        if self.field != other.field {
+            return Err(Error::value(argument, format!("must be {:?}, not {:?}", self.field, other.field)));
         }
         Ok(())
     }

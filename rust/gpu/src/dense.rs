@@ -2,7 +2,7 @@
 
 use crate::device::{Context, Record};
 use crate::operator::Operator;
-use crate::{Array, Kind};
+use crate::{Array, Field};
 use isometry_core::error::{Error, Result};
 use std::sync::Arc;
 
@@ -26,8 +26,8 @@ impl Operator for Dense<'_> {
     fn context(&self) -> &Arc<Context> {
         self.weight.context()
     }
-    fn kind(&self) -> Kind {
-        self.weight.kind()
+    fn field(&self) -> Field {
+        self.weight.field()
     }
     fn batch(&self) -> usize {
         self.weight.shape()[0]

@@ -17,8 +17,8 @@
 //! use isometry_gpu::device::Record;
 //! ```
 //! ```compile_fail,E0624
-//! # use isometry_gpu::{Array, Kind, device::context};
-//! let room = Array::room(&context().unwrap(), Kind::Real, &[256]);
+//! # use isometry_gpu::{Array, Field, device::context};
+//! let room = Array::room(&context().unwrap(), Field::Real, &[256]);
 //! ```
 
 pub mod activation;
@@ -39,4 +39,4 @@ mod shader;
 #[cfg(test)]
 mod testing;
 
-pub use array::{Array, Kind};
+pub use array::{Array, Field};

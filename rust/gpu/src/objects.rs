@@ -42,7 +42,7 @@ pub fn view<'a>(object: &str, given: &[Option<&'a Array>]) -> Result<Box<dyn Ope
             let upper = own(0)?;
             let n = packed_size(upper.shape().last().copied().unwrap_or(0));
             let last = match (get(2), get(3)) {
-                (Some(signs), _) => Some(Last::signs(upper.kind(), signs, n)?),
+                (Some(signs), _) => Some(Last::signs(upper.field(), signs, n)?),
                 (None, Some(phases)) => Some(Last::phases(phases, n)?),
                 (None, None) => None,
             };
@@ -52,7 +52,7 @@ pub fn view<'a>(object: &str, given: &[Option<&'a Array>]) -> Result<Box<dyn Ope
             let vectors = own(0)?;
             let n = vectors.shape().get(1).copied().unwrap_or(0);
             let last = match (get(1), get(2)) {
-                (Some(sign), _) => Some(Last::sign(vectors.kind(), sign, n)?),
+                (Some(sign), _) => Some(Last::sign(vectors.field(), sign, n)?),
                 (None, Some(phases)) => Some(Last::phases(phases, n)?),
                 (None, None) => None,
             };
@@ -65,28 +65,30 @@ pub fn view<'a>(object: &str, given: &[Option<&'a Array>]) -> Result<Box<dyn Ope
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Kind;
+    use crate::Field;
     use crate::testing::{device, numbers, sent};
-    use isometry_core::operator::Side;
+    use isometry_core::Side;
 
     /// A matrix of other rows would be read beyond its end, where numbers of earlier calls are.
     #[test]
     fn matrices_of_another_size_are_refused_by_every_object() {
         let Some(context) = device() else { return };
-        let array = |kind: Kind, shape: &[usize]| {
-            sent(&context, kind, shape, &numbers(kind, shape.iter().product(), 1))
+        let array = |field: Field, shape: &[usize]| {
+            sent(&context, field, shape, &numbers(field, shape.iter().product(), 1))
         };
         let given = [("cayley", vec![2, 6]), ("dense", vec![2, 4, 4]), ("householder", vec![2, 4, 3])];
         assert_eq!(given.each_ref().map(|(object, _)| *object), OBJECTS);
         for (object, shape) in given {
-            let own = array(Kind::Real, &shape);
+            let own = array(Field::Real, &shape);
             let arguments = [Some(&own), None, None, None];
             let operator = view(object, &arguments).unwrap();
-            let right = array(Kind::Real, &[2, 4, 4]);
+            let right = array(Field::Real, &[2, 4, 4]);
             operator.matrix_vjp(Some(&right), &right, &[true, false, false, false]).unwrap();
             let wrong = [&[2, 1, 4][..], &[2, 5, 4], &[2, 4, 3], &[1, 4, 4], &[2, 16]];
-            for wrong in
-                wrong.map(|shape| array(Kind::Real, shape)).iter().chain([&array(Kind::Complex, &[2, 4, 4])])
+            for wrong in wrong
+                .map(|shape| array(Field::Real, shape))
+                .iter()
+                .chain([&array(Field::Complex, &[2, 4, 4])])
             {
                 for (w, ct) in [(None, wrong), (Some(wrong), &right)] {
                     let found = operator.matrix_vjp(w, ct, &[true, false, false, false]);
@@ -101,7 +103,7 @@ mod tests {
         let Some(context) = device() else { return };
         let many = 1 << 55;
         for (w, x) in [([many, 0, 0], [many, 0, 0]), ([1, 0, 0], [1, many, 0]), ([1, 4, 0], [1, 0, 0])] {
-            let [w, x] = [w, x].map(|shape| Array::upload(&context, Kind::Real, &shape, &[]).unwrap());
+            let [w, x] = [w, x].map(|shape| Array::upload(&context, Field::Real, &shape, &[]).unwrap());
             let operator = Dense::new(&w).unwrap();
             let out = operator.apply(&x, Side::Forward).unwrap();
             assert!(out.is_empty());

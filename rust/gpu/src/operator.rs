@@ -5,7 +5,7 @@
 
 use crate::device::{Context, Record};
 use crate::product::{Operand, Product};
-use crate::{Array, Kind};
+use crate::{Array, Field};
 use isometry_core::Side;
 use isometry_core::error::{Error, Result};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub trait Operator {
     /// The device.
     fn context(&self) -> &Arc<Context>;
     /// Of which numbers W is.
-    fn kind(&self) -> Kind;
+    fn field(&self) -> Field;
     /// Number of matrices.
     fn batch(&self) -> usize;
     /// (n_out, n_in)
@@ -37,7 +37,7 @@ pub trait Operator {
 
     /// W x or W^H x of rows (batch, rows, n).
     fn record_apply(&self, record: &mut Record, x: &Array, side: Side) -> Result<Array> {
-        check_rows("x", x, self.kind(), self.batch(), features(self.shape(), side).0)?;
+        check_rows("x", x, self.field(), self.batch(), features(self.shape(), side).0)?;
         let w = self.record_matrix(record)?;
         through(record, &w, x, side)
     }
@@ -53,8 +53,8 @@ pub trait Operator {
         x_wanted: bool,
     ) -> Result<Pulled> {
         let (from, into) = features(self.shape(), side);
-        check_rows("x", x, self.kind(), self.batch(), from)?;
-        check_rows("ct", ct, self.kind(), self.batch(), into)?;
+        check_rows("x", x, self.field(), self.batch(), from)?;
+        check_rows("ct", ct, self.field(), self.batch(), into)?;
         let w = self.record_matrix(record)?;
         let x_bar = if x_wanted { Some(through(record, &w, ct, other(side))?) } else { None };
         let arguments = match wanted.contains(&true) {
@@ -75,8 +75,8 @@ pub trait Operator {
     /// The gradients from that of W, in one submission.
     fn matrix_vjp(&self, w: Option<&Array>, ct: &Array, wanted: &[bool]) -> Result<Vec<Option<Array>>> {
         let (batch, shape) = (self.batch(), self.shape());
-        w.map_or(Ok(()), |w| check_matrices("w", w, self.kind(), batch, shape))?;
-        check_matrices("ct", ct, self.kind(), batch, shape)?;
+        w.map_or(Ok(()), |w| check_matrices("w", w, self.field(), batch, shape))?;
+        check_matrices("ct", ct, self.field(), batch, shape)?;
         submitted(self.context(), |record| self.record_matrix_vjp(record, w, ct, wanted))
     }
 
@@ -125,22 +125,22 @@ pub(crate) fn other(side: Side) -> Side {
 }
 
 /// Refuses rows of other sizes or numbers.
-pub(crate) fn check_rows(name: &'static str, x: &Array, kind: Kind, batch: usize, n: usize) -> Result<()> {
-    let fits = x.kind() == kind && matches!(x.shape(), &[b, _, last] if b == batch && last == n);
-    let expected = || format!("({batch}, rows, {n}) of {kind:?} numbers");
+pub(crate) fn check_rows(name: &'static str, x: &Array, field: Field, batch: usize, n: usize) -> Result<()> {
+    let fits = x.field() == field && matches!(x.shape(), &[b, _, last] if b == batch && last == n);
+    let expected = || format!("({batch}, rows, {n}) of {field:?} numbers");
     fits.then_some(())
-        .ok_or_else(|| Error::shape(name, expected(), format!("{:?} of {:?} numbers", x.shape(), x.kind())))
+        .ok_or_else(|| Error::shape(name, expected(), format!("{:?} of {:?} numbers", x.shape(), x.field())))
 }
 
 /// Refuses matrices of another size or of other numbers.
 fn check_matrices(
     name: &'static str,
     w: &Array,
-    kind: Kind,
+    field: Field,
     batch: usize,
     (p, q): (usize, usize),
 ) -> Result<()> {
-    check_rows(name, w, kind, batch, q)?;
+    check_rows(name, w, field, batch, q)?;
     if w.shape()[1] == p {
         return Ok(());
     }
@@ -151,11 +151,11 @@ fn check_matrices(
 pub(crate) fn through(record: &mut Record, w: &Array, x: &Array, side: Side) -> Result<Array> {
     let &[batch, p, q] = w.shape() else { return Err(Error::shape("matrix", "three axes", w.shape().len())) };
     let ((from, into), rows) = (features((p, q), side), x.shape()[1]);
-    let out = Array::room(w.context(), w.kind(), &[batch, rows, into])?;
+    let out = Array::room(w.context(), w.field(), &[batch, rows, into])?;
     let right = Operand::new(w, p * q, q);
     let right = if side == Side::Forward { right.t() } else { right.conj() };
     let (x, c) = (Operand::new(x, rows * from, from), Operand::new(&out, rows * into, into));
-    Product::new(batch, (rows, into, from), x, right, c).record(record, w.kind())?;
+    Product::new(batch, (rows, into, from), x, right, c).record(record, w.field())?;
     Ok(out)
 }
 
@@ -163,8 +163,8 @@ pub(crate) fn through(record: &mut Record, w: &Array, x: &Array, side: Side) -> 
 pub(crate) fn matrix_bar(record: &mut Record, w: &Array, x: &Array, ct: &Array, side: Side) -> Result<Array> {
     let &[batch, p, q] = w.shape() else { return Err(Error::shape("matrix", "three axes", w.shape().len())) };
     let (rows, (left, right)) = (x.shape()[1], if side == Side::Forward { (ct, x) } else { (x, ct) });
-    let out = Array::room(w.context(), w.kind(), &[batch, p, q])?;
+    let out = Array::room(w.context(), w.field(), &[batch, p, q])?;
     let (a, b) = (Operand::new(left, rows * p, p).t(), Operand::new(right, rows * q, q).conj());
-    Product::new(batch, (p, q, rows), a, b, Operand::new(&out, p * q, q)).record_deep(record, w.kind())?;
+    Product::new(batch, (p, q, rows), a, b, Operand::new(&out, p * q, q)).record_deep(record, w.field())?;
     Ok(out)
 }

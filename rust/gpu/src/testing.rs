@@ -1,7 +1,7 @@
 //! For tests: the device, numbers, and matrices in double precision as references.
 
 use crate::device::{Context, context};
-use crate::{Array, Kind};
+use crate::{Array, Field};
 use std::sync::Arc;
 
 /// The device; None, which skips a test, if there is none and `ISOMETRY_REQUIRE_GPU` is not set.
@@ -101,8 +101,8 @@ impl M {
     }
 }
 
-/// Numbers in (-1, 1) that single precision has, from a seed; imaginary parts for a complex kind.
-pub fn numbers(kind: Kind, count: usize, seed: u64) -> Vec<C> {
+/// Numbers in (-1, 1) that single precision has, from a seed; imaginary parts for a complex field.
+pub fn numbers(field: Field, count: usize, seed: u64) -> Vec<C> {
     let mut s = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut next = || {
         s ^= s << 13;
@@ -110,21 +110,21 @@ pub fn numbers(kind: Kind, count: usize, seed: u64) -> Vec<C> {
         s ^= s << 17;
         (s >> 40) as f64 / f64::from(1u32 << 23) - 1.0
     };
-    (0..count).map(|_| C(next(), if kind == Kind::Complex { next() } else { 0.0 })).collect()
+    (0..count).map(|_| C(next(), if field == Field::Complex { next() } else { 0.0 })).collect()
 }
 
 /// On the device.
-pub fn sent(context: &Arc<Context>, kind: Kind, shape: &[usize], data: &[C]) -> Array {
+pub fn sent(context: &Arc<Context>, field: Field, shape: &[usize], data: &[C]) -> Array {
     let numbers: Vec<f32> =
-        data.iter().flat_map(|x| [x.0 as f32, x.1 as f32].into_iter().take(kind.parts())).collect();
-    Array::upload(context, kind, shape, &numbers).unwrap()
+        data.iter().flat_map(|x| [x.0 as f32, x.1 as f32].into_iter().take(field.parts())).collect();
+    Array::upload(context, field, shape, &numbers).unwrap()
 }
 
 /// From the device.
 pub fn fetched(array: &Array) -> Vec<C> {
     let numbers = array.download().unwrap();
     numbers
-        .chunks(array.kind().parts())
+        .chunks(array.field().parts())
         .map(|x| C(f64::from(x[0]), f64::from(*x.get(1).unwrap_or(&0.0))))
         .collect()
 }

@@ -2,7 +2,7 @@
 
 use crate::arrays::{Input, Output, read, write};
 use crate::error::exception;
-use crate::{by_kind, gate};
+use crate::{by_dtype, detached};
 use isometry_core::activation::{self, Activation};
 use pyo3::prelude::*;
 
@@ -24,14 +24,14 @@ pub fn activate<'py>(
     out: Bound<'py, PyAny>,
     threads: usize,
 ) -> PyResult<()> {
-    by_kind!("z", &z, T => {
+    by_dtype!("z", &z, T => {
         let z = Input::<T>::new("z", &z)?;
         let [rows, n] = z.sizes("z")?;
         let activation = parse(name, slope)?;
         let bias = bias.as_ref().map(|bias| Input::new("bias", bias)).transpose()?;
         let mut out = Output::shaped("out", &out, &[rows, n])?;
         let (z, bias, out) = (z.slice(), read(&bias), out.slice());
-        gate::run(py, move || activation::activate(z, rows, n, activation, bias, out, threads))
+        detached::run(py, move || activation::activate(z, rows, n, activation, bias, out, threads))
     })
 }
 
@@ -48,7 +48,7 @@ pub fn activate_vjp<'py>(
     bias_bar: Optional<'py>,
     threads: usize,
 ) -> PyResult<()> {
-    by_kind!("z", &z, T => {
+    by_dtype!("z", &z, T => {
         let z = Input::<T>::new("z", &z)?;
         let [rows, n] = z.sizes("z")?;
         let activation = parse(name, slope)?;
@@ -59,7 +59,7 @@ pub fn activate_vjp<'py>(
         let mut bias_bar = Output::optional("bias_bar", bias_bar.as_ref(), units)?;
         let (z, bias, ct, z_bar, bias_bar) =
             (z.slice(), read(&bias), ct.slice(), z_bar.slice(), write(&mut bias_bar));
-        gate::run(py, move || {
+        detached::run(py, move || {
             activation::activate_vjp(z, rows, n, activation, bias, ct, z_bar, bias_bar, threads)
         })
     })

@@ -1,7 +1,8 @@
 //! NumPy arrays and tensors <-> slices. An argument must be C-contiguous, aligned and of the call's element type, else
 //! the call raises. If the shape starts with a batch axis, an array without it is a batch of one.
 
-use crate::error::exception;
+use crate::dtype::{Dtype, Typed};
+use crate::error::{exception, layout};
 use crate::tensors::{self, Tensor, tensor};
 use isometry_core::scalar::{Scalar, c32, c64};
 use isometry_core::sizes::work;
@@ -16,44 +17,12 @@ use pyo3::prelude::*;
 pub trait Number: Scalar<Real: Typed> + Typed {}
 impl<T: Scalar<Real: Typed> + Typed> Number for T {}
 
-/// An element type that has a [`Kind`].
-pub trait Typed: Element {
-    /// Its kind.
-    const KIND: Kind;
-    /// Its name in Python.
-    const NAME: &str;
-}
-macro_rules! typed {
-    ($($t:ty, $kind:ident, $name:literal);*) => {
-        $(impl Typed for $t {
-            const KIND: Kind = Kind::$kind;
-            const NAME: &str = $name;
-        })*
-    };
-}
-typed!(f32, F32, "float32"; f64, F64, "float64"; c32, C32, "complex64"; c64, C64, "complex128"; i64, I64, "int64");
-
-/// The four element types, the dtype of an array selects one, and that of integers.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// float32
-    F32,
-    /// float64
-    F64,
-    /// complex64
-    C32,
-    /// complex128
-    C64,
-    /// int64
-    I64,
-}
-
 /// The element type of an array.
-pub fn kind(argument: &str, array: &Bound<'_, PyAny>) -> PyResult<Kind> {
+pub fn dtype_of(argument: &str, array: &Bound<'_, PyAny>) -> PyResult<Dtype> {
     let expected = "float32, float64, complex64 or complex128";
     let Ok(untyped) = array.cast::<PyUntypedArray>() else {
-        return match tensors::kind(argument, array)? {
-            Some(Some(kind)) if kind != Kind::I64 => Ok(kind),
+        return match tensors::dtype_of(argument, array)? {
+            Some(Some(found)) if found != Dtype::I64 => Ok(found),
             Some(_) => Err(PyTypeError::new_err(format!("{argument}: expected a tensor of {expected}"))),
             None => Err(PyTypeError::new_err(format!(
                 "{argument}: expected a NumPy array, got {}",
@@ -63,13 +32,13 @@ pub fn kind(argument: &str, array: &Bound<'_, PyAny>) -> PyResult<Kind> {
     };
     let (py, found) = (array.py(), untyped.dtype());
     if found.is_equiv_to(&dtype::<f32>(py)) {
-        Ok(Kind::F32)
+        Ok(Dtype::F32)
     } else if found.is_equiv_to(&dtype::<f64>(py)) {
-        Ok(Kind::F64)
+        Ok(Dtype::F64)
     } else if found.is_equiv_to(&dtype::<c32>(py)) {
-        Ok(Kind::C32)
+        Ok(Dtype::C32)
     } else if found.is_equiv_to(&dtype::<c64>(py)) {
-        Ok(Kind::C64)
+        Ok(Dtype::C64)
     } else {
         Err(PyTypeError::new_err(format!("{argument}: expected an array of {expected}, got {found}")))
     }
@@ -77,25 +46,25 @@ pub fn kind(argument: &str, array: &Bound<'_, PyAny>) -> PyResult<Kind> {
 
 /// Runs `$body`, in which `$T` is the element type of `$array` (named `$argument`).
 #[macro_export]
-macro_rules! by_kind {
+macro_rules! by_dtype {
     ($argument:literal, $array:expr, $T:ident => $body:block) => {
-        match $crate::arrays::kind($argument, $array)? {
-            $crate::arrays::Kind::F32 => $crate::arrays::with!($T, f32, $body),
-            $crate::arrays::Kind::F64 => $crate::arrays::with!($T, f64, $body),
-            $crate::arrays::Kind::C32 => $crate::arrays::with!($T, isometry_core::scalar::c32, $body),
-            $crate::arrays::Kind::C64 => $crate::arrays::with!($T, isometry_core::scalar::c64, $body),
-            $crate::arrays::Kind::I64 => Err($crate::arrays::integers($argument)),
+        match $crate::arrays::dtype_of($argument, $array)? {
+            $crate::dtype::Dtype::F32 => $crate::arrays::with!($T, f32, $body),
+            $crate::dtype::Dtype::F64 => $crate::arrays::with!($T, f64, $body),
+            $crate::dtype::Dtype::C32 => $crate::arrays::with!($T, isometry_core::scalar::c32, $body),
+            $crate::dtype::Dtype::C64 => $crate::arrays::with!($T, isometry_core::scalar::c64, $body),
+            $crate::dtype::Dtype::I64 => Err($crate::arrays::integers($argument)),
         }
     };
 }
 
-/// [`by_kind`] for calls of real numbers.
+/// [`by_dtype`] for calls of real numbers.
 #[macro_export]
 macro_rules! by_real {
     ($argument:literal, $array:expr, $T:ident => $body:block) => {
-        match $crate::arrays::kind($argument, $array)? {
-            $crate::arrays::Kind::F32 => $crate::arrays::with!($T, f32, $body),
-            $crate::arrays::Kind::F64 => $crate::arrays::with!($T, f64, $body),
+        match $crate::arrays::dtype_of($argument, $array)? {
+            $crate::dtype::Dtype::F32 => $crate::arrays::with!($T, f32, $body),
+            $crate::dtype::Dtype::F64 => $crate::arrays::with!($T, f64, $body),
             _ => Err(pyo3::exceptions::PyTypeError::new_err(concat!($argument, ": expected real numbers"))),
         }
     };
@@ -131,13 +100,9 @@ fn typed<'a, 'py, T: Element>(
     })
 }
 
-pub fn layout(argument: &str) -> PyErr {
-    PyValueError::new_err(format!("{argument}: expected a C-contiguous, aligned array"))
-}
-
 /// The address of a tensor of the right element type.
 fn address<T: Typed>(argument: &str, tensor: &Tensor<'_>) -> PyResult<*mut T> {
-    if tensor.kind != Some(T::KIND) {
+    if tensor.dtype != Some(T::DTYPE) {
         return Err(PyTypeError::new_err(format!("{argument}: expected a tensor of {}", T::NAME)));
     }
     let data = tensor.data.cast::<T>();
@@ -297,10 +262,10 @@ pub fn empty<'py, T: Element>(py: Python<'py>, shape: &[usize]) -> PyResult<Boun
 /// Whether every number of the array is finite.
 #[pyfunction]
 pub fn all_finite(array: Bound<'_, PyAny>) -> PyResult<bool> {
-    by_kind!("array", &array, T => {
+    by_dtype!("array", &array, T => {
         let input = Input::<T>::new("array", &array)?;
         let numbers = input.slice();
-        crate::gate::run(array.py(), || Ok(isometry_core::scalar::all_finite(numbers)))
+        crate::detached::run(array.py(), || Ok(isometry_core::scalar::all_finite(numbers)))
     })
 }
 

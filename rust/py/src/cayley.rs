@@ -2,7 +2,7 @@
 
 use crate::arrays::{Input, Output, write};
 use crate::error::exception;
-use crate::{by_kind, gate};
+use crate::{by_dtype, detached};
 use isometry_core::operators::cayley;
 use isometry_core::sizes::{size, triangles};
 use pyo3::prelude::*;
@@ -20,7 +20,7 @@ pub fn cayley_from_matrix<'py>(
     diagonal: Optional<'py>,
     tol: f64,
 ) -> PyResult<()> {
-    by_kind!("w", &w, T => {
+    by_dtype!("w", &w, T => {
         let w = Input::<T>::new("w", &w)?;
         let [batch, n, _] = w.sizes("w")?;
         let packed = size("upper", &triangles(1, n)).map_err(exception)?;
@@ -28,7 +28,7 @@ pub fn cayley_from_matrix<'py>(
         let mut upper = Output::shaped("upper", &upper, &[batch, packed])?;
         let mut diagonal = Output::optional("diagonal", diagonal.as_ref(), &[batch, n])?;
         let (w, last, upper, diagonal) = (w.slice(), last.slice(), upper.slice(), write(&mut diagonal));
-        gate::run_interruptible(py, move |cancel| {
+        detached::run_interruptible(py, move |cancel| {
             cayley::from_matrix(w, last, choose, upper, diagonal, (batch, n), tol, 1, cancel)
         })
     })

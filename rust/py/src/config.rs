@@ -2,7 +2,7 @@
 
 use isometry_core::activation::NAMES;
 use isometry_core::kernels::{self, Isa};
-use isometry_core::{openmp, parallel};
+use isometry_core::parallel::{self, openmp};
 use pyo3::exceptions::PyImportError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};

@@ -18,3 +18,8 @@ pub fn exception(error: Error) -> PyErr {
         Error::OutOfMemory { .. } => PyMemoryError::new_err(message),
     }
 }
+
+/// The error of an array whose memory is not that of a slice.
+pub fn layout(argument: &str) -> PyErr {
+    PyValueError::new_err(format!("{argument}: expected a C-contiguous, aligned array"))
+}

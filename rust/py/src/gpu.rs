@@ -1,9 +1,10 @@
 //! `gpu_*`: the same calls on arrays of the device, by handle. The Python faces upload and download.
 
 use crate::activation::parse;
-use crate::arrays::{Input, Kind, Number, Output, empty, kind};
+use crate::arrays::{Input, Number, Output, dtype_of, empty};
+use crate::detached::run;
+use crate::dtype::Dtype;
 use crate::error::exception;
-use crate::gate::run;
 use crate::sequence::{Lengths, counts};
 use isometry_core::scalar::{Scalar, c32, parts, parts_mut};
 use isometry_core::{Result, Side};
@@ -21,11 +22,11 @@ pub struct GpuArray(Array);
 
 fn uploaded<T: Number + Scalar<Real = f32>>(
     array: &Bound<'_, PyAny>,
-    kind: isometry_gpu::Kind,
+    field: isometry_gpu::Field,
 ) -> PyResult<Array> {
     let input = Input::<T>::new("array", array)?;
     let (numbers, shape) = (parts(input.slice()), input.shape());
-    run(array.py(), || Array::upload(&context()?, kind, shape, numbers))
+    run(array.py(), || Array::upload(&context()?, field, shape, numbers))
 }
 
 fn downloaded<'py, T: Number + Scalar<Real = f32> + Element>(
@@ -51,18 +52,18 @@ impl GpuArray {
     /// A copy of a NumPy array of float32 or complex64 on the device.
     #[staticmethod]
     fn upload(array: &Bound<'_, PyAny>) -> PyResult<Self> {
-        match kind("array", array)? {
-            Kind::F32 => uploaded::<f32>(array, isometry_gpu::Kind::Real).map(GpuArray),
-            Kind::C32 => uploaded::<c32>(array, isometry_gpu::Kind::Complex).map(GpuArray),
+        match dtype_of("array", array)? {
+            Dtype::F32 => uploaded::<f32>(array, isometry_gpu::Field::Real).map(GpuArray),
+            Dtype::C32 => uploaded::<c32>(array, isometry_gpu::Field::Complex).map(GpuArray),
             _ => Err(PyTypeError::new_err("array: the device computes in float32 and complex64")),
         }
     }
 
     /// Waits for what was submitted, and copies to a NumPy array.
     fn download<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        match self.0.kind() {
-            isometry_gpu::Kind::Real => downloaded::<f32>(py, &self.0),
-            isometry_gpu::Kind::Complex => downloaded::<c32>(py, &self.0),
+        match self.0.field() {
+            isometry_gpu::Field::Real => downloaded::<f32>(py, &self.0),
+            isometry_gpu::Field::Complex => downloaded::<c32>(py, &self.0),
         }
     }
 
@@ -80,9 +81,9 @@ impl GpuArray {
     /// "float32" or "complex64".
     #[getter]
     fn dtype(&self) -> &'static str {
-        match self.0.kind() {
-            isometry_gpu::Kind::Real => "float32",
-            isometry_gpu::Kind::Complex => "complex64",
+        match self.0.field() {
+            isometry_gpu::Field::Real => "float32",
+            isometry_gpu::Field::Complex => "complex64",
         }
     }
 }

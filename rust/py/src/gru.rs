@@ -3,7 +3,7 @@
 use crate::arrays::{Input, Number, Output, read, write};
 use crate::operator::{Arguments, Bars};
 use crate::sequence::{Lengths, Run};
-use crate::{by_real, gate};
+use crate::{by_real, detached};
 use isometry_core::argument::Given;
 use isometry_core::operators::view;
 use isometry_core::recurrence::gru::{Gru, GruGradients, Reset, backward, forward};
@@ -127,7 +127,7 @@ pub fn gru<'py>(
         let held = borrowed::<R>(&transition)?;
         let (own, view) = (own(&transition, &held), arrays.view());
         let (states, saved) = (states.slice(), write(&mut saved));
-        gate::run_interruptible(py, |cancel| {
+        detached::run_interruptible(py, |cancel| {
             let operator = viewed(&own)?;
             forward(&Gru { transition: operator.as_deref(), ..view }, states, saved, threads, cancel)
         })
@@ -176,7 +176,7 @@ pub fn gru_vjp<'py>(
         let mut own_bars = rooms.as_mut().map_or(vec![], Bars::view);
         let (own, view) = (own(&transition, &held), arrays.view());
         let (states, saved, ct) = (states.slice(), saved.slice(), ct.slice());
-        gate::run_interruptible(py, |cancel| {
+        detached::run_interruptible(py, |cancel| {
             let operator = viewed(&own)?;
             let view = Gru { transition: operator.as_deref(), ..view };
             backward(&view, states, saved, ct, gradients, &mut own_bars, threads, cancel)

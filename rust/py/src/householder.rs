@@ -1,7 +1,7 @@
 //! `householder_from_matrix`; the rest goes by [`crate::operator`].
 
 use crate::arrays::{Input, Output};
-use crate::{by_kind, gate};
+use crate::{by_dtype, detached};
 use isometry_core::operators::householder;
 use isometry_core::scalar::Scalar;
 use pyo3::prelude::*;
@@ -15,14 +15,14 @@ pub fn householder_from_matrix<'py>(
     last: Bound<'py, PyAny>,
     tol: f64,
 ) -> PyResult<()> {
-    by_kind!("w", &w, T => {
+    by_dtype!("w", &w, T => {
         let w = Input::<T>::new("w", &w)?;
         let [batch, n, _] = w.sizes("w")?;
         let mut vectors = Output::<T>::shaped("vectors", &vectors, &[batch, n, n.saturating_sub(1)])?;
         let own: &[usize] = if <T as Scalar>::PARTS == 1 { &[batch] } else { &[batch, n] };
         let mut last = Output::<<T as Scalar>::Real>::shaped("last", &last, own)?;
         let (w, vectors, last) = (w.slice(), vectors.slice(), last.slice());
-        gate::run_interruptible(py, move |cancel| {
+        detached::run_interruptible(py, move |cancel| {
             householder::from_matrix(w, batch, n, tol, vectors, last, cancel)
         })
     })

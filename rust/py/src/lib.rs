@@ -4,8 +4,9 @@ mod activation;
 mod arrays;
 mod cayley;
 mod config;
+mod detached;
+mod dtype;
 mod error;
-mod gate;
 #[cfg(feature = "gpu")]
 mod gpu;
 mod gru;

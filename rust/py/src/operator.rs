@@ -2,7 +2,7 @@
 
 use crate::arrays::{Input, Number, Output, empty, fits, read, write};
 use crate::place::Place;
-use crate::{by_kind, gate};
+use crate::{by_dtype, detached};
 use isometry_core::argument::{Argument, Array, Bar, Given, Kind};
 use isometry_core::operators::{OBJECTS, check_values, view};
 use isometry_core::sizes::{size, work};
@@ -195,11 +195,11 @@ pub fn operator_matrix<'py>(
     save: bool,
     place: Place,
 ) -> PyResult<Saved<'py>> {
-    by_kind!("out", &out, T => {
+    by_dtype!("out", &out, T => {
         let arguments = Arguments::<T>::new(object, &arguments)?;
         let mut w = Output::new("out", &out)?;
         let (given, (w, shape)) = (arguments.given(), w.parts());
-        let kept = gate::run(py, || {
+        let kept = detached::run(py, || {
             let operator = place.of(object, view(object, &given))?;
             let (batch, (p, q)) = (operator.batch(), operator.shape());
             fits("out", shape, &[batch, p, q])?;
@@ -221,14 +221,14 @@ pub fn operator_matrix_vjp<'py>(
     bars: Bound<'py, PyTuple>,
     place: Place,
 ) -> PyResult<()> {
-    by_kind!("ct", &ct, T => {
+    by_dtype!("ct", &ct, T => {
         let arguments = Arguments::<T>::new(object, &arguments)?;
         let mut bars = Bars::new(object, &arguments, &bars)?;
         let saved = saved.map(|saved| Input::new("saved", &saved)).transpose()?;
         let ct = Input::new("ct", &ct)?;
         let (given, mut bars, saved) = (arguments.given(), bars.view(), read(&saved));
         let (ct, shape) = (ct.slice(), ct.shape());
-        gate::run(py, || {
+        detached::run(py, || {
             let operator = place.of(object, view(object, &given))?;
             let (p, q) = operator.shape();
             fits("ct", shape, &[operator.batch(), p, q])?;
@@ -250,12 +250,12 @@ pub fn operator_apply<'py>(
     place: Place,
 ) -> PyResult<Saved<'py>> {
     let side = side(adjoint);
-    by_kind!("x", &x, T => {
+    by_dtype!("x", &x, T => {
         let arguments = Arguments::<T>::new(object, &arguments)?;
         let (x, mut c) = (Input::new("x", &x)?, Output::new("out", &out)?);
         let (given, (c, found)) = (arguments.given(), c.parts());
         let (x, shape) = (x.slice(), x.shape());
-        let kept = gate::run(py, || {
+        let kept = detached::run(py, || {
             let operator = place.of(object, view(object, &given))?;
             let rows = rows(shape, &*operator, side)?;
             fits("out", found, &mapped(shape, &*operator, side))?;
@@ -281,7 +281,7 @@ pub fn operator_apply_vjp<'py>(
     place: Place,
 ) -> PyResult<()> {
     let side = side(adjoint);
-    by_kind!("x", &x, T => {
+    by_dtype!("x", &x, T => {
         let arguments = Arguments::<T>::new(object, &arguments)?;
         let mut bars = Bars::new(object, &arguments, &bars)?;
         let saved = saved.map(|saved| Input::new("saved", &saved)).transpose()?;
@@ -290,7 +290,7 @@ pub fn operator_apply_vjp<'py>(
         let (given, mut bars, saved, x_bar) =
             (arguments.given(), bars.view(), read(&saved), write(&mut x_bar));
         let ((x, shape), (ct, found)) = ((x.slice(), x.shape()), (ct.slice(), ct.shape()));
-        gate::run(py, || {
+        detached::run(py, || {
             let operator = place.of(object, view(object, &given))?;
             let rows = rows(shape, &*operator, side)?;
             fits("ct", found, &mapped(shape, &*operator, side))?;
@@ -306,11 +306,11 @@ pub fn operator_check(object: &str, arguments: Bound<'_, PyTuple>) -> PyResult<(
     fn call<T: Number>(object: &str, arguments: &Bound<'_, PyTuple>) -> PyResult<()> {
         let held = Arguments::<T>::new(object, arguments)?;
         let given = held.given();
-        gate::run(arguments.py(), || check_values(object, &given))
+        detached::run(arguments.py(), || check_values(object, &given))
     }
     // Integers alone fit matrices of any type.
     let Ok(deciding) = first(object, &arguments) else { return call::<f64>(object, &arguments) };
-    by_kind!("arguments", &deciding, T => { call::<T>(object, &arguments) })
+    by_dtype!("arguments", &deciding, T => { call::<T>(object, &arguments) })
 }
 
 /// `Argument`, a named tuple, and `OBJECTS`: the name of every object -> its arguments.

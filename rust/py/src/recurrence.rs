@@ -4,7 +4,7 @@ use crate::arrays::{Input, Output};
 use crate::operator::{Arguments, Bars as OwnBars, first};
 use crate::place::Place;
 use crate::sequence::{Arrays, Bars, Given, GivenBars};
-use crate::{by_kind, gate};
+use crate::{by_dtype, detached};
 use isometry_core::operators::view;
 use isometry_core::{Budget, recurrence as core};
 use pyo3::prelude::*;
@@ -20,13 +20,13 @@ pub fn recurrence<'py>(
     states: Bound<'py, PyAny>,
     place: Place,
 ) -> PyResult<()> {
-    by_kind!("x", &sequence.0, T => {
+    by_dtype!("x", &sequence.0, T => {
         let arrays = Arrays::<T>::new(&sequence)?;
         let arguments = Arguments::new(object, &arguments)?;
         let own = arguments.given();
         let mut states = Output::shaped("states", &states, &arrays.run.states())?;
         let (sequence, states) = (arrays.view(), states.slice());
-        gate::run_interruptible(py, |cancel| {
+        detached::run_interruptible(py, |cancel| {
             let (operator, budget) = (view(object, &own)?, Budget { threads: place.threads(), cancel });
             place.forward(object, operator, &sequence, states, &budget)
         })
@@ -46,7 +46,7 @@ pub fn recurrence_vjp<'py>(
     sequence_bars: GivenBars<'py>,
     place: Place,
 ) -> PyResult<()> {
-    by_kind!("x", &sequence.0, T => {
+    by_dtype!("x", &sequence.0, T => {
         let arrays = Arrays::<T>::new(&sequence)?;
         let arguments = Arguments::new(object, &arguments)?;
         let mut bars = OwnBars::new(object, &arguments, &bars)?;
@@ -56,7 +56,7 @@ pub fn recurrence_vjp<'py>(
         let mut sequence_bars = Bars::new(&sequence_bars, &arrays)?;
         let (sequence, states, ct, gradients) =
             (arrays.view(), states.slice(), ct.slice(), sequence_bars.view());
-        gate::run_interruptible(py, |cancel| {
+        detached::run_interruptible(py, |cancel| {
             let (operator, budget) = (view(object, &own)?, Budget { threads: place.threads(), cancel });
             place.backward(object, operator, &mut bars, &sequence, (states, ct), gradients, &budget)
         })
@@ -76,10 +76,10 @@ pub fn recurrence_route(
     gated: bool,
 ) -> PyResult<&'static str> {
     let deciding = first(object, &arguments)?;
-    by_kind!("arguments", &deciding, T => {
+    by_dtype!("arguments", &deciding, T => {
         let arguments = Arguments::<T>::new(object, &arguments)?;
         let own = arguments.given();
-        gate::run(py, || {
+        detached::run(py, || {
             let operator = view(object, &own)?;
             Ok(match operator.transition() {
                 Some(core::Transition::Rows(_)) => operator.route(steps, batch).name(),

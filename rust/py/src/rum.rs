@@ -3,7 +3,7 @@
 use crate::arrays::{Input, Number, Output, fits, read, write};
 use crate::error::exception;
 use crate::sequence::{Lengths, Run};
-use crate::{by_real, gate};
+use crate::{by_real, detached};
 use isometry_core::recurrence::rum::{Outcome, Rum, RumGradients, SAVED, backward, forward};
 use isometry_core::scalar::Real;
 use pyo3::prelude::*;
@@ -108,7 +108,7 @@ pub fn rum<'py>(
         let mut saved = Output::optional("saved", saved.as_ref(), &arrays.saved())?;
         let (view, states, saved) = (arrays.view(), states.slice(), write(&mut saved));
         let last = write(&mut last).unwrap_or(&mut []);
-        gate::run_interruptible(py, |cancel| forward(&view, states, last, saved, threads, cancel))
+        detached::run_interruptible(py, |cancel| forward(&view, states, last, saved, threads, cancel))
     })
 }
 
@@ -155,6 +155,6 @@ pub fn rum_vjp<'py>(
             last_ct: read(&last_ct),
         };
         let view = arrays.view();
-        gate::run_interruptible(py, |cancel| backward(&view, &outcome, gradients, threads, cancel))
+        detached::run_interruptible(py, |cancel| backward(&view, &outcome, gradients, threads, cancel))
     })
 }

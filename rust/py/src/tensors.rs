@@ -8,7 +8,8 @@
 //! nor a managed DLPack tensor keeps the old one alive, so a call holds the storage itself (40 ns). What resizes a storage in place
 //! (`resize_()`) frees memory that others hold: as for torch's own operations, the caller must not do that during a call.
 
-use crate::arrays::Kind;
+use crate::dtype::Dtype;
+use crate::error::layout;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -102,7 +103,7 @@ fn exchange<'py>(object: &Bound<'py, PyAny>) -> Option<&'py Exchange> {
 /// A contiguous tensor on the CPU.
 pub struct Tensor<'py> {
     pub data: *mut c_void,
-    pub kind: Option<Kind>,
+    pub dtype: Option<Dtype>,
     pub shape: Vec<usize>,
     /// Keeps the memory alive.
     pub storage: Bound<'py, PyAny>,
@@ -114,11 +115,11 @@ pub fn tensor<'py>(argument: &str, object: &Bound<'py, PyAny>) -> PyResult<Optio
     let storage = exchange.storage.bind(object.py()).call1((object,))?;
     let view = viewed(argument, object, exchange)?;
     let (data, shape) = contiguous(argument, &view)?;
-    Ok(Some(Tensor { data, kind: element(&view), shape, storage }))
+    Ok(Some(Tensor { data, dtype: element(&view), shape, storage }))
 }
 
 /// The element type of a tensor, if the object is one; None inside where no kernel has it.
-pub fn kind(argument: &str, object: &Bound<'_, PyAny>) -> PyResult<Option<Option<Kind>>> {
+pub fn dtype_of(argument: &str, object: &Bound<'_, PyAny>) -> PyResult<Option<Option<Dtype>>> {
     let Some(exchange) = exchange(object) else { return Ok(None) };
     viewed(argument, object, exchange).map(|view| Some(element(&view)))
 }
@@ -140,13 +141,13 @@ fn viewed(argument: &str, object: &Bound<'_, PyAny>, exchange: &Exchange) -> PyR
     Ok(view)
 }
 
-fn element(view: &DlTensor) -> Option<Kind> {
+fn element(view: &DlTensor) -> Option<Dtype> {
     match (view.code, view.bits, view.lanes) {
-        (FLOAT, 32, 1) => Some(Kind::F32),
-        (FLOAT, 64, 1) => Some(Kind::F64),
-        (COMPLEX, 64, 1) => Some(Kind::C32),
-        (COMPLEX, 128, 1) => Some(Kind::C64),
-        (INTEGER, 64, 1) => Some(Kind::I64),
+        (FLOAT, 32, 1) => Some(Dtype::F32),
+        (FLOAT, 64, 1) => Some(Dtype::F64),
+        (COMPLEX, 64, 1) => Some(Dtype::C32),
+        (COMPLEX, 128, 1) => Some(Dtype::C64),
+        (INTEGER, 64, 1) => Some(Dtype::I64),
         _ => None,
     }
 }
@@ -162,7 +163,7 @@ fn contiguous(argument: &str, view: &DlTensor) -> PyResult<(*mut c_void, Vec<usi
         // SAFETY: as above; null strides mean C order.
         let found = if view.strides.is_null() { stride } else { unsafe { *view.strides.add(i) } };
         if size > 1 && found != stride && !shape.contains(&0) {
-            return Err(crate::arrays::layout(argument));
+            return Err(layout(argument));
         }
         stride = stride.saturating_mul(i64::try_from(size).unwrap_or(i64::MAX));
     }

@@ -1,6 +1,6 @@
 //! Activations of whole arrays, and their gradients.
 
-use super::{Activation, Kind, Law, Source};
+use super::{Activation, Nonlinearity, RowActivation, Source};
 use crate::error::{Error, Result};
 use crate::kernels::lanes;
 use crate::parallel::{Member, Shared, each, grain, run, worth};
@@ -27,9 +27,9 @@ pub fn activate<T: Scalar>(
     if out.is_empty() {
         return Ok(());
     }
-    let law = Law::new::<T>(activation, n, bias)?;
-    let threads = worth(most(threads), work(&[8, rows, law.width]));
-    let part = grain(rows, threads) * law.width;
+    let phi = RowActivation::new::<T>(activation, n, bias)?;
+    let threads = worth(most(threads), work(&[8, rows, phi.width]));
+    let part = grain(rows, threads) * phi.width;
     let parts = parts(z).chunks(part).zip(parts_mut(out).chunks_mut(part));
     each(
         threads,
@@ -37,7 +37,7 @@ pub fn activate<T: Scalar>(
         || (),
         |(), _, (z, out)| {
             // SAFETY: input and output are the same number of whole rows of `width` numbers.
-            unsafe { law.value(z.as_ptr(), out.as_mut_ptr(), 0..out.len() / law.width, 0..law.width) }
+            unsafe { phi.value(z.as_ptr(), out.as_mut_ptr(), 0..out.len() / phi.width, 0..phi.width) }
         },
     );
     Ok(())
@@ -69,52 +69,52 @@ pub fn activate_vjp<T: Scalar>(
         bias_bar.into_iter().for_each(|bar| bar.fill(T::Real::zero()));
         return Ok(());
     }
-    let law = Law::new::<T>(activation, n, bias)?;
+    let phi = RowActivation::new::<T>(activation, n, bias)?;
     let sums = Scratch::new(|arena| -> Region<T::Real> {
-        arena.take(&[if bias_bar.is_some() { law.width } else { 0 }])
+        arena.take(&[if bias_bar.is_some() { phi.width } else { 0 }])
     })?;
-    let threads = worth(most(threads), work(&[8, rows, law.width]));
-    let part = grain(rows, threads) * law.width;
+    let threads = worth(most(threads), work(&[8, rows, phi.width]));
+    let part = grain(rows, threads) * phi.width;
     let rows_of = parts(z).chunks(part).zip(parts(ct).chunks(part)).zip(parts_mut(z_bar).chunks_mut(part));
     each(
         threads,
         rows_of,
         || (),
         |(), _, ((z, ct), out)| {
-            let (rows, columns) = (0..out.len() / law.width, 0..law.width);
+            let (rows, columns) = (0..out.len() / phi.width, 0..phi.width);
             // SAFETY: all arrays are the same number of whole rows of `width` numbers.
             unsafe {
-                law.pull(z.as_ptr(), Source::Argument, ct.as_ptr(), out.as_mut_ptr(), rows, columns);
+                phi.pull(z.as_ptr(), Source::Argument, ct.as_ptr(), out.as_mut_ptr(), rows, columns);
             }
         },
     );
     if let Some(bar) = bias_bar {
         let (y, ct) = (Shared(parts(z).as_ptr().cast_mut()), Shared(parts(ct).as_ptr().cast_mut()));
         run(threads, &|member| {
-            let along = Along { phi: law.phi(), y: y.at(0), from: Source::Argument };
+            let along = Along { phi: phi.kernel(), y: y.at(0), from: Source::Argument };
             let columns = Columns {
                 bar: ct.at(0),
                 along: Some(along),
                 rows,
-                width: law.width,
+                width: phi.width,
                 sums: sums.ptr(),
                 add: false,
-                columns: law.bias_columns(member),
+                columns: phi.bias_columns(member),
             };
             // SAFETY: both arrays have `rows` rows of `width` numbers, not being written; members take disjoint columns.
             unsafe { columns.call() };
         });
         // SAFETY: the members together have written all columns of the sums.
         let sums = unsafe { std::slice::from_raw_parts(sums.ptr(), sums.len()) };
-        units(law.kind, sums, bar);
+        units(phi.kind, sums, bar);
     }
     Ok(())
 }
 
-impl<R: Real> Law<R> {
+impl<R: Real> RowActivation<R> {
     /// This member's columns of the sums of its bias gradient.
     pub fn bias_columns(&self, member: &Member<'_>) -> Range<usize> {
-        let halves = if self.kind == Kind::ModreluRealrep { 2 } else { 1 };
+        let halves = if self.kind == Nonlinearity::ModreluRealrep { 2 } else { 1 };
         member.share(self.width / halves, lanes::<R>())
     }
 }

@@ -15,13 +15,13 @@
 //! On complex arrays all except modrelu act on the real and the imaginary part separately. NaN propagates through all.
 
 mod batch;
-mod law;
+mod row_activation;
 #[cfg(test)]
 pub(crate) mod tests;
 
 pub use batch::{activate, activate_vjp};
-pub(crate) use isometry_kernels::activation::{Kind, Source};
-pub(crate) use law::Law;
+pub(crate) use isometry_kernels::activation::{Nonlinearity, Source};
+pub(crate) use row_activation::RowActivation;
 
 use crate::error::{Error, Result};
 use crate::scalar::Scalar;

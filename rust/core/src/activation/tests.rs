@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::scalar::{Real, c32, c64};
+use crate::testing::Random;
 
 /// The textbook value of one row.
 pub(crate) fn value<W: Scalar<Real = f64>>(z: &[W], activation: Activation, bias: &[f64]) -> Vec<W> {
@@ -103,21 +104,9 @@ pub(crate) fn all<T: Scalar>() -> Vec<Activation> {
     names.map(|name| Activation::parse(name, 0.1).unwrap()).collect()
 }
 
-fn numbers(seed: u64) -> impl FnMut() -> f64 {
-    let mut s = seed.wrapping_mul(0x9e3779b97f4a7c15) | 1;
-    move || {
-        s ^= s << 13;
-        s ^= s >> 7;
-        s ^= s << 17;
-        (s >> 40) as f64 / (1u64 << 23) as f64 - 1.0
-    }
-}
-
 fn check<T: Scalar>(rows: usize, n: usize) {
-    let mut next = numbers(7);
-    let mut draw = |count: usize| {
-        (0..count).map(|_| T::new(T::Real::of(next()), T::Real::of(next()))).collect::<Vec<T>>()
-    };
+    let mut random = Random::new(7);
+    let mut draw = |count: usize| random.array::<T>(count, 1.0);
     let (mut z, ct) = (draw(rows * n), draw(rows * n));
     z[0] = T::default();
     let tolerance = 30.0 * T::Real::EPS.f64();

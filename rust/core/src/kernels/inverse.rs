@@ -277,6 +277,7 @@ mod tests {
     use crate::parallel::{self, Shared};
     use crate::scalar::{Real, c32, c64};
     use crate::scratch::Scratch;
+    use crate::testing::Random;
 
     /// (I + A)^-1 (I + A) = I for a skew A of norm about 1, in the padded rows of a larger array; equal for any member
     /// count.
@@ -286,15 +287,11 @@ mod tests {
         }
         let ld = n + 3;
         let mut matrix = vec![T::default(); n * ld];
-        let mut s = n as u64;
+        let mut random = Random::new(n as u64);
         for i in 0..n {
             matrix[i * ld + i] = T::one();
             for j in 0..i {
-                let mut next = || {
-                    s = s.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-                    T::Real::of(((s >> 40) as f64 / (1u64 << 23) as f64 - 1.0) / (n as f64).sqrt())
-                };
-                let a = T::new(next(), next());
+                let a: T = random.scalar(1.0 / (n as f64).sqrt());
                 (matrix[i * ld + j], matrix[j * ld + i]) = (a, -a.conj());
             }
         }

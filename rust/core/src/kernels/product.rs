@@ -93,28 +93,17 @@ mod tests {
     use crate::kernels::Buffer;
     use crate::parallel;
     use crate::scalar::{c32, c64};
-
-    /// Small deterministic numbers.
-    fn fill<T: Scalar>(n: usize, seed: u64) -> Vec<T> {
-        let mut s = seed.wrapping_mul(0x9e3779b97f4a7c15) | 1;
-        let mut next = || {
-            s ^= s << 13;
-            s ^= s >> 7;
-            s ^= s << 17;
-            T::Real::of((s >> 40) as f64 / (1u64 << 23) as f64 - 1.0)
-        };
-        (0..n).map(|_| T::new(next(), next())).collect()
-    }
+    use crate::testing::numbers;
 
     fn check<T: Scalar>(m: usize, n: usize, k: usize, threads: usize) {
         let pad = 5;
         for variant in 0..8 {
             let (ta, tb, ca) = (variant & 1 == 1, variant & 2 == 2, variant & 4 == 4);
             let (ra, rb) = (if ta { m } else { k } + pad, if tb { k } else { n } + pad);
-            let a: Vec<T> = fill(if ta { k } else { m } * ra + 1, 3);
-            let b: Vec<T> = fill(if tb { n } else { k } * rb + 1, 5);
+            let a: Vec<T> = numbers(if ta { k } else { m } * ra + 1, 3);
+            let b: Vec<T> = numbers(if tb { n } else { k } * rb + 1, 5);
             let rc = n + 3;
-            let before: Vec<T> = fill(m * rc + 1, 7);
+            let before: Vec<T> = numbers(m * rc + 1, 7);
             let c = std::cell::UnsafeCell::new(before.clone());
             let (mut oa, mut ob) = (Operand::new(a.as_ptr(), ra), Operand::new(b.as_ptr(), rb));
             if ta {

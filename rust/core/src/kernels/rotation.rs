@@ -1,23 +1,9 @@
 //! The kernels of a rotation against R = I + K + K^2 / (1 + c) in double precision, and every degenerate pair.
 
 use crate::scalar::Real;
+use crate::testing::{near, numbers, wide};
 use isometry_kernels::rotation::{Frame, Pull, Turn, Vectors, frame_len};
 use std::ptr::null_mut;
-
-fn numbers<R: Real>(n: usize, seed: u64) -> Vec<R> {
-    let mut s = seed.wrapping_mul(0x9e3779b97f4a7c15) | 1;
-    let mut next = || {
-        s ^= s << 13;
-        s ^= s >> 7;
-        s ^= s << 17;
-        R::of((s >> 40) as f64 / (1u64 << 23) as f64 - 1.0)
-    };
-    (0..n).map(|_| next()).collect()
-}
-
-fn wide<R: Real>(x: &[R]) -> Vec<f64> {
-    x.iter().map(|x| x.f64()).collect()
-}
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
@@ -50,12 +36,6 @@ fn difference(a: &[f64], b: &[f64], x: &[f64], ct: &[f64], which: usize) -> Vec<
         dot(&rotated(&pair[0], &pair[1], x), ct)
     };
     (0..x.len()).map(|i| (at(i, 1e-6) - at(i, -1e-6)) / (2e-6 * size)).collect()
-}
-
-fn near<R: Real>(got: &[R], expected: &[f64], slack: f64, what: &str) {
-    let size = dot(expected, expected).sqrt().max(1e-3);
-    let off = got.iter().zip(expected).map(|(a, b)| (a.f64() - b).powi(2)).sum::<f64>().sqrt();
-    assert!(off <= slack * size, "{what}: {off:e} of {size:e}");
 }
 
 struct Outcome<R> {

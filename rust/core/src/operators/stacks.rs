@@ -2,15 +2,15 @@
 
 use super::fourier::FourierProduct;
 use super::kronecker::{Factor, Kronecker};
-use super::mesh::{Kind, Mesh};
+use super::mesh::{Layout, Mesh};
 use super::rotation::Rotation;
 use super::{Last, view};
 use crate::argument::{Array, Bar, Given};
 use crate::budget::Budget;
 use crate::cpu::Cpu;
-use crate::recurrence::tests::fill;
 use crate::scalar::{Real, Scalar, c32, c64};
 use crate::side::Side;
+use crate::testing::{fill, wide};
 
 /// The numbers of an argument, (batch, each).
 #[derive(Clone, Debug, PartialEq)]
@@ -56,13 +56,10 @@ impl<T: Scalar> Numbers<T> {
     }
 }
 
+/// The same numbers, but for the order of sums.
+#[track_caller]
 fn near<T: Scalar>(got: &[T], expected: &[T], what: &str) {
-    let size = expected.iter().map(|x| x.abs2().f64()).sum::<f64>().sqrt().max(1.0);
-    let off = got.iter().zip(expected).map(|(a, b)| (*a - *b).abs2().f64()).sum::<f64>().sqrt();
-    assert!(
-        got.len() == expected.len() && off <= 100.0 * T::Real::EPS.f64() * size,
-        "{what}: {off:e} of {size:e}"
-    );
+    crate::testing::near(got, &wide(expected), 100.0 * T::Real::EPS.f64(), what);
 }
 
 /// W, the gradients from that of W, W x, the gradients from that of W x, x_bar; and x_bar alone.
@@ -155,20 +152,20 @@ fn rotations<T: Scalar>() {
 
 fn meshes<T: Scalar>() {
     for (batch, rows) in STACKS {
-        for layout @ (n, count, kind) in
-            [(1, 2, Kind::BrickLeft), (5, 3, Kind::BrickRight), (8, 3, Kind::Fft)]
+        for shape @ (n, count, layout) in
+            [(1, 2, Layout::BrickLeft), (5, 3, Layout::BrickRight), (8, 3, Layout::Fft)]
         {
-            let pairs = if kind == Kind::Fft { count * n / 2 } else { count * (n / 2) };
+            let pairs = if layout == Layout::Fft { count * n / 2 } else { count * (n / 2) };
             let (theta, phi) =
                 (fill::<T::Real>(batch * pairs, 3.0, 7), fill::<T::Real>(batch * pairs, 3.0, 8));
             let phases = fill::<T::Real>(batch * n, 3.0, 9);
             let signs: Vec<_> = phases.iter().map(|x| num_traits::Float::signum(*x)).collect();
             let turned = |phi| if T::PARTS == 2 { Some(phi) } else { None };
             let last = |phases, signs| if T::PARTS == 2 { Last::Phases(phases) } else { Last::Signs(signs) };
-            let op = Mesh::<T>::new(layout, batch, &theta, turned(&phi[..]), last(&phases, &signs)).unwrap();
+            let op = Mesh::<T>::new(shape, batch, &theta, turned(&phi[..]), last(&phases, &signs)).unwrap();
             check(&op, rows, &|k, f| {
                 let last = last(part(&phases, k, batch), part(&signs, k, batch));
-                f(&Mesh::<T>::new(layout, 1, part(&theta, k, batch), turned(part(&phi, k, batch)), last)
+                f(&Mesh::<T>::new(shape, 1, part(&theta, k, batch), turned(part(&phi, k, batch)), last)
                     .unwrap());
             });
         }

@@ -7,23 +7,23 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Mutex;
 
 /// The function that every member runs.
-pub(crate) type Task<'a> = &'a (dyn Fn(&Member<'_>) + Sync);
+pub(super) type Task<'a> = &'a (dyn Fn(&Member<'_>) + Sync);
 
 /// A task, its barrier and its first panic.
-pub(crate) struct Call<'a> {
+pub(super) struct Call<'a> {
     task: Task<'a>,
     barrier: Barrier,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
 
 impl<'a> Call<'a> {
-    pub(crate) fn new(task: Task<'a>) -> Self {
+    pub(super) fn new(task: Task<'a>) -> Self {
         Call { task, barrier: Barrier::new(), panic: Mutex::new(None) }
     }
 
     /// Runs member `id` of `count`; `count` is the same for all members. A panic breaks the barrier, so that no member
     /// waits forever.
-    pub(crate) fn join(&self, id: usize, count: usize) {
+    pub(super) fn join(&self, id: usize, count: usize) {
         self.barrier.expect(count);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let _mode = FlushDenormals::new();
@@ -40,7 +40,7 @@ impl<'a> Call<'a> {
     }
 
     /// Resumes the first panic of any member, once all members have returned.
-    pub(crate) fn finish(self) {
+    pub(super) fn finish(self) {
         if let Some(panic) = self.panic.into_inner().ok().flatten() {
             resume_unwind(panic);
         }

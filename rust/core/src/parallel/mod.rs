@@ -4,8 +4,8 @@
 //!   dependent parts. All members of a barrier must be running, so a call starts with the threads that arrive in time.
 //! * [`each`] distributes the parts of a batch, without barriers; threads that arrive late take parts that are left.
 //!
-//! rayon supplies the threads (`team`): jobs on a pool of this process join the call (`gate`). Nothing inside a call uses
-//! the pool. If torch runs an OpenMP team, its threads are the members instead ([`crate::openmp`]).
+//! rayon supplies the threads (`team`): jobs on a pool of this process join the call (`rendezvous`). Nothing inside a call uses
+//! the pool. If torch runs an OpenMP team, its threads are the members instead ([`openmp`]).
 //!
 //! * A call made while the team is busy, from inside another call, or when no thread can be created runs on its own thread
 //!   alone. Results are the same for every number of members.
@@ -15,20 +15,20 @@
 mod call;
 mod denormals;
 mod each;
-mod gate;
 mod member;
+pub mod openmp;
+mod rendezvous;
 mod shared;
 mod spin;
 mod team;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use call::{Call, Task};
+use call::Task;
 pub use each::{Cut, cut, each, grain};
 pub use member::Member;
 pub use shared::Shared;
 
-use crate::openmp;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// Runs `f` on up to `threads` members and returns when all have finished. Panics of members are propagated.

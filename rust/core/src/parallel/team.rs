@@ -1,4 +1,4 @@
-//! The threads of this process: one rayon pool, on which jobs are spawned that serve a [`Gate`].
+//! The threads of this process: one rayon pool, on which jobs are spawned that serve a [`Rendezvous`].
 //!
 //! The pool belongs to a process: after `fork` the child finds a different process id and creates its own. The parent's
 //! pool, whose threads do not exist in the child, is leaked in whatever state it is. There is no lock that a fork could
@@ -6,7 +6,7 @@
 
 use super::available;
 use super::call::{Call, Task};
-use super::gate::Gate;
+use super::rendezvous::Rendezvous;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use std::ptr::null_mut;
 use std::sync::atomic::AtomicPtr;
@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire};
 struct Team {
     process: u32,
     pool: ThreadPool,
-    gate: Gate,
+    rendezvous: Rendezvous,
 }
 
 /// The team of this process, or of one it was forked from. Teams are never freed.
@@ -27,7 +27,7 @@ pub(super) fn run(threads: usize, task: Task<'_>, barriers: bool) -> bool {
     let Some(team) = team() else { return false };
     let call = Call::new(task);
     let most = (threads - 1).min(team.pool.current_num_threads());
-    let ran = team.gate.run(&call, most, barriers, || team.pool.spawn(|| team.gate.serve()));
+    let ran = team.rendezvous.run(&call, most, barriers, || team.pool.spawn(|| team.rendezvous.serve()));
     call.finish();
     ran
 }
@@ -41,7 +41,7 @@ fn team() -> Option<&'static Team> {
     {
         return Some(team);
     }
-    let made = Box::into_raw(Box::new(Team { process, pool: pool()?, gate: Gate::new() }));
+    let made = Box::into_raw(Box::new(Team { process, pool: pool()?, rendezvous: Rendezvous::new() }));
     match TEAM.compare_exchange(known, made, AcqRel, Acquire) {
         // SAFETY: the team was leaked here, so it is never freed.
         Ok(_) => Some(unsafe { &*made }),

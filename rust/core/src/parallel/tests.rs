@@ -1,8 +1,8 @@
 //! Other tests use the team concurrently: a call that finds it busy runs alone; it must be correct but proves nothing.
 
 use super::call::Call;
-use super::gate::Gate;
 use super::member::Barrier;
+use super::rendezvous::Rendezvous;
 use super::*;
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -217,7 +217,7 @@ fn a_panic_in_each_comes_out_once() {
 
 #[test]
 fn a_late_job_returns_and_finds_nothing_of_the_call() {
-    let gate = Gate::new();
+    let rendezvous = Rendezvous::new();
     for barriers in [true, false] {
         let (sent, ran) = (AtomicUsize::new(0), AtomicUsize::new(0));
         let send = || {
@@ -228,17 +228,17 @@ fn a_late_job_returns_and_finds_nothing_of_the_call() {
             assert_eq!((member.id, member.count), (0, 1));
             ran.fetch_add(1, Relaxed);
         };
-        assert!(gate.run(&Call::new(&task), 2, barriers, send));
+        assert!(rendezvous.run(&Call::new(&task), 2, barriers, send));
         assert_eq!((ran.into_inner(), sent.into_inner()), (1, 2));
         // the two jobs arrive after the call has ended
-        gate.serve();
-        gate.serve();
+        rendezvous.serve();
+        rendezvous.serve();
     }
 }
 
 #[test]
 fn a_job_that_lingers_joins_the_next_call() {
-    let gate = Gate::new();
+    let rendezvous = Rendezvous::new();
     let sent = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         until(|| {
@@ -248,10 +248,10 @@ fn a_job_that_lingers_joins_the_next_call() {
             };
             let send = || {
                 sent.fetch_add(1, Relaxed);
-                scope.spawn(|| gate.serve());
+                scope.spawn(|| rendezvous.serve());
             };
             let before = sent.load(Relaxed);
-            assert!(gate.run(&Call::new(&task), 1, true, send));
+            assert!(rendezvous.run(&Call::new(&task), 1, true, send));
             members.into_inner() == 2 && sent.load(Relaxed) == before
         });
     });
@@ -259,12 +259,12 @@ fn a_job_that_lingers_joins_the_next_call() {
 
 #[test]
 fn a_gate_has_one_caller() {
-    let gate = Gate::new();
+    let rendezvous = Rendezvous::new();
     let second = Call::new(&|_| unreachable!());
-    let refused = |_: &Member<'_>| assert!(!gate.run(&second, 1, true, || unreachable!()));
+    let refused = |_: &Member<'_>| assert!(!rendezvous.run(&second, 1, true, || unreachable!()));
     for barriers in [true, false] {
         let first = Call::new(&refused);
-        assert!(gate.run(&first, 0, barriers, || unreachable!()));
+        assert!(rendezvous.run(&first, 0, barriers, || unreachable!()));
         first.finish();
     }
 }

@@ -8,7 +8,7 @@ use super::cell::Pull;
 use super::chunk::{Chunk, Place, chunk_rows, copied, span};
 use super::halves::Half;
 use super::schedule::Schedule;
-use super::team::{Pace, Poll, Room};
+use super::sharing::{Pace, Poll, Room};
 use crate::error::{Error, Result};
 use crate::parallel::{Member, run};
 use crate::scalar::Real;

@@ -2,7 +2,7 @@
 
 use super::cell::Cell;
 use super::schedule::Schedule;
-use super::team::{Pace, Poll, Room};
+use super::sharing::{Pace, Poll, Room};
 use crate::error::{Error, Result};
 use crate::parallel::{Member, Shared, run};
 use crate::scalar::Real;

@@ -18,7 +18,7 @@ mod modrelu;
 mod pages;
 pub mod rum;
 mod schedule;
-mod team;
+mod sharing;
 #[cfg(test)]
 pub(crate) mod tests;
 mod timeline;

@@ -2,7 +2,7 @@
 
 use super::chunk::Chunk;
 use super::inputs::halves_added;
-use crate::activation::{Law, Source};
+use crate::activation::{RowActivation, Source};
 use crate::parallel::{Member, Shared};
 use crate::scalar::Scalar;
 use crate::scratch::{Arena, Region};
@@ -22,7 +22,7 @@ pub struct Values<R> {
 
 /// Sums for the bias of modReLU, sum Re(conj(e) h_bar).
 pub struct BiasGatherer<'a, T: Scalar> {
-    law: &'a Law<T::Real>,
+    phi: &'a RowActivation<T::Real>,
     halves: usize,
     /// Of each half; empty where the gradient is not wanted.
     sums: Region<T::Real>,
@@ -31,8 +31,13 @@ pub struct BiasGatherer<'a, T: Scalar> {
 
 impl<'a, T: Scalar> BiasGatherer<'a, T> {
     /// Room for the sums.
-    pub fn carve(arena: &mut Arena, law: &Law<T::Real>, halves: usize, wanted: bool) -> Region<T::Real> {
-        arena.take(&[usize::from(wanted), halves, law.width])
+    pub fn carve(
+        arena: &mut Arena,
+        phi: &RowActivation<T::Real>,
+        halves: usize,
+        wanted: bool,
+    ) -> Region<T::Real> {
+        arena.take(&[usize::from(wanted), halves, phi.width])
     }
 
     /// In that room.
@@ -40,7 +45,7 @@ impl<'a, T: Scalar> BiasGatherer<'a, T> {
     /// # Safety
     /// The memory lives, was cut for this gradient, and nobody else uses it.
     pub unsafe fn new(
-        law: &'a Law<T::Real>,
+        phi: &'a RowActivation<T::Real>,
         halves: usize,
         sums: Region<T::Real>,
         bar: Option<&'a mut [T::Real]>,
@@ -48,7 +53,7 @@ impl<'a, T: Scalar> BiasGatherer<'a, T> {
         // SAFETY: the contract above.
         unsafe { sums.zeroed() };
         let bar = bar.map(|bar| (Shared(bar.as_mut_ptr()), bar.len()));
-        BiasGatherer { law, halves, sums, bar }
+        BiasGatherer { phi, halves, sums, bar }
     }
 
     /// Adds a chunk: this member's columns.
@@ -59,18 +64,18 @@ impl<'a, T: Scalar> BiasGatherer<'a, T> {
         if self.sums.is_empty() {
             return;
         }
-        let (width, member, rows) = (self.law.width, &chunk.half.gatherer, chunk.rows(chunk.steps));
+        let (width, member, rows) = (self.phi.width, &chunk.half.gatherer, chunk.rows(chunk.steps));
         let each = if values.apart == 0 { rows } else { chunk.half.rows.len() };
         for i in 0..rows / each.max(1) {
             let y = values.y.wrapping_add(i * values.apart);
             let sum = Columns {
                 bar: values.bar.wrapping_add(i * each * width),
-                along: Some(Along { phi: self.law.phi(), y, from: values.from }),
+                along: Some(Along { phi: self.phi.kernel(), y, from: values.from }),
                 rows: each,
                 width,
                 sums: self.sums.at(chunk.half.index * width),
                 add: chunk.index > 0 || i > 0,
-                columns: self.law.bias_columns(member),
+                columns: self.phi.bias_columns(member),
             };
             // SAFETY: the contract above; members write different columns of the sums.
             unsafe { sum.call() }
@@ -87,7 +92,7 @@ impl<'a, T: Scalar> BiasGatherer<'a, T> {
         unsafe {
             halves_added(self.sums, self.halves);
             let bar = std::slice::from_raw_parts_mut(bar.0, count);
-            units(self.law.kind, std::slice::from_raw_parts(self.sums.ptr(), self.law.width), bar);
+            units(self.phi.kind, std::slice::from_raw_parts(self.sums.ptr(), self.phi.width), bar);
         }
     }
 }

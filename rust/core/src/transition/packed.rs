@@ -5,7 +5,7 @@ use crate::parallel::Member;
 use crate::scalar::Scalar;
 use crate::scratch::{Arena, Region};
 use isometry_kernels::pack::Pack;
-use isometry_kernels::recurrence::Term;
+use isometry_kernels::tile::Term;
 
 /// A k x n operand in panels of two vectors of columns.
 pub struct Packed<T: Scalar> {
@@ -37,6 +37,6 @@ impl<T: Scalar> Packed<T> {
 
     /// The same where the rows are `rows` numbers apart.
     pub fn times_apart(&self, a: *const T::Real, rows: usize) -> Term<T::Real> {
-        Term { a, rows, depth: self.k * T::PARTS, b: self.data.ptr() }
+        Term::rows(a, rows, self.k * T::PARTS, self.data.ptr())
     }
 }

@@ -3,7 +3,7 @@
 use crate::{LENGTHS, SIDES, THREADS, choices, expect, fits, ones, real, returns};
 use isometry_core::argument::{Array, Bar, Given};
 use isometry_core::operators::Last;
-use isometry_core::operators::mesh::{Kind, Mesh};
+use isometry_core::operators::mesh::{Layout, Mesh};
 use isometry_core::scalar::Scalar;
 use isometry_core::{Budget, Cpu, Operator};
 
@@ -14,11 +14,11 @@ pub fn layouts<T: Scalar>() {
         for (many, len) in LENGTHS.into_iter().flat_map(|a| LENGTHS.map(|b| (a, b))) {
             let (theta, numbers, x) = (real::<T>(many), real::<T>(len), ones::<T>(len));
             let (mut bar, mut out) = (real::<T>(many), ones::<T>(len));
-            for kind in [Kind::BrickLeft, Kind::BrickRight, Kind::Fft] {
+            for layout in [Layout::BrickLeft, Layout::BrickRight, Layout::Fft] {
                 for last in [Last::None, Last::Signs(&numbers), Last::Phases(&numbers)] {
-                    let made = || Mesh::<T>::new((n, layers, kind), batch, &theta, Some(&numbers), last);
+                    let made = || Mesh::<T>::new((n, layers, layout), batch, &theta, Some(&numbers), last);
                     returns("Mesh::new", &sizes, || made().map(drop));
-                    let made = Mesh::<T>::new((n, layers, kind), batch, &theta, None, last);
+                    let made = Mesh::<T>::new((n, layers, layout), batch, &theta, None, last);
                     let Ok(op) = made else { continue };
                     assert_eq!((op.batch(), op.shape()), (batch, (n, n)), "{sizes:?}");
                     for rows in [0, 1, 2, usize::MAX] {

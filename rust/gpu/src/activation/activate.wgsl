@@ -7,7 +7,7 @@
 struct Sizes {
     count: u32,   // pairs of all rows
     n: u32,
-    law: Law,
+    phi: RowActivation,
 }
 
 var<immediate> sizes: Sizes;
@@ -29,18 +29,18 @@ fn main(
     let n = sizes.n;
     let pair = at % pairs(n);
     let base = at / pairs(n) * n;
-    let place = places(pair, n, sizes.law);
+    let place = places(pair, n, sizes.phi);
     let two = place.y < n;
     var b = vec2<f32>(0.0);
-    if biased(sizes.law) {
-        let unit = unit_places(pair, n, sizes.law);
+    if biased(sizes.phi) {
+        let unit = unit_places(pair, n, sizes.phi);
         b = vec2<f32>(own[unit.x], own[min(unit.y, n - 1u)]);
     }
     var argument = Pair(z[base + place.x], ZERO);
     if two {
         argument.b = z[base + place.y];
     }
-    let out = value(sizes.law, argument, b);
+    let out = value(sizes.phi, argument, b);
     h[base + place.x] = out.a;
     if two {
         h[base + place.y] = out.b;

@@ -8,7 +8,7 @@ struct Sizes {
     count: u32,    // pairs of all rows
     n: u32,
     wanted: u32,   // 1: along is written
-    law: Law,
+    phi: RowActivation,
 }
 
 var<immediate> sizes: Sizes;
@@ -33,11 +33,11 @@ fn main(
     let pair = at % pairs(n);
     let row = at / pairs(n);
     let base = row * n;
-    let place = places(pair, n, sizes.law);
-    let unit = unit_places(pair, n, sizes.law);
+    let place = places(pair, n, sizes.phi);
+    let unit = unit_places(pair, n, sizes.phi);
     let two = place.y < n;
     var b = vec2<f32>(0.0);
-    if biased(sizes.law) {
+    if biased(sizes.phi) {
         b = vec2<f32>(own[unit.x], own[min(unit.y, n - 1u)]);
     }
     var y = Pair(z[base + place.x], ZERO);
@@ -46,16 +46,16 @@ fn main(
         y.b = z[base + place.y];
         g.b = ct[base + place.y];
     }
-    if readable(sizes.law) {
-        y = value(sizes.law, y, b);
+    if readable(sizes.phi) {
+        y = value(sizes.phi, y, b);
     }
-    let out = pull(sizes.law, y, g, b);
+    let out = pull(sizes.phi, y, g, b);
     z_bar[base + place.x] = out.bar.a;
     if two {
         z_bar[base + place.y] = out.bar.b;
     }
     if sizes.wanted == 1u {
-        let first = row * units(n, sizes.law);
+        let first = row * units(n, sizes.phi);
         along[first + unit.x] = out.along.x;
         if two && unit.y != unit.x {
             along[first + unit.y] = out.along.y;

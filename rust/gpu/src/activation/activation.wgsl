@@ -1,5 +1,5 @@
 // h = phi(z) and z_bar = phi'(z)^H g of two features: neighbours (2p, 2p + 1), or (p, p + n/2) where phi acts on the halves of a
-// row. phi' is read off y, which is h, or z where h does not determine it. On complex numbers all laws but modReLU act on the
+// row. phi' is read off y, which is h, or z where h does not determine it. On complex numbers all nonlinearities but modReLU act on the
 // parts apart.
 
 const IDENTITY: u32 = 0;          // z                          y = h
@@ -11,7 +11,7 @@ const MODRELU: u32 = 5;           // (|z| + b) z / |z|, real    h
 const MODRELU_COMPLEX: u32 = 6;   // the same, complex          z
 const MODRELU_REALREP: u32 = 7;   // the same of a + i b        z
 
-struct Law {
+struct RowActivation {
     code: u32,
     slope: f32,
     halves: u32,   // 1: pairs are (p, p + n/2)
@@ -32,32 +32,32 @@ fn pairs(n: u32) -> u32 {
 }
 
 // The features of a pair; the second of the last is n where n is odd.
-fn places(pair: u32, n: u32, law: Law) -> vec2<u32> {
-    if law.halves == 1u {
+fn places(pair: u32, n: u32, phi: RowActivation) -> vec2<u32> {
+    if phi.halves == 1u {
         return vec2<u32>(pair, pair + n / 2u);
     }
     return vec2<u32>(2u * pair, 2u * pair + 1u);
 }
 
 // Biases of a row.
-fn units(n: u32, law: Law) -> u32 {
-    return select(n, n / 2u, law.code == MODRELU_REALREP);
+fn units(n: u32, phi: RowActivation) -> u32 {
+    return select(n, n / 2u, phi.code == MODRELU_REALREP);
 }
 
 // The places of the biases of a pair.
-fn unit_places(pair: u32, n: u32, law: Law) -> vec2<u32> {
-    if law.code == MODRELU_REALREP {
+fn unit_places(pair: u32, n: u32, phi: RowActivation) -> vec2<u32> {
+    if phi.code == MODRELU_REALREP {
         return vec2<u32>(pair);
     }
-    return places(pair, n, law);
+    return places(pair, n, phi);
 }
 
-fn biased(law: Law) -> bool {
-    return law.code >= MODRELU;
+fn biased(phi: RowActivation) -> bool {
+    return phi.code >= MODRELU;
 }
 
-fn readable(law: Law) -> bool {
-    return law.code < OPLU || law.code == MODRELU;
+fn readable(phi: RowActivation) -> bool {
+    return phi.code < OPLU || phi.code == MODRELU;
 }
 
 // tanh x: the polynomial is exact to rounding for |x| < 1/4, and from 10 on the value is 1.
@@ -117,8 +117,8 @@ fn complex_parts(x: T) -> vec2<f32> {
     return vec2<f32>(real(x), imag(x));
 }
 
-fn value(law: Law, z: Pair, b: vec2<f32>) -> Pair {
-    switch law.code {
+fn value(phi: RowActivation, z: Pair, b: vec2<f32>) -> Pair {
+    switch phi.code {
         case TANH: {
             return Pair(hyperbolic(z.a), hyperbolic(z.b));
         }
@@ -126,7 +126,7 @@ fn value(law: Law, z: Pair, b: vec2<f32>) -> Pair {
             return Pair(max(z.a, ZERO), max(z.b, ZERO));
         }
         case LEAKY_RELU: {
-            return Pair(max(law.slope * z.a, z.a), max(law.slope * z.b, z.b));
+            return Pair(max(phi.slope * z.a, z.a), max(phi.slope * z.b, z.b));
         }
         case OPLU: {
             return Pair(max(z.a, z.b), min(z.a, z.b));
@@ -150,9 +150,9 @@ fn value(law: Law, z: Pair, b: vec2<f32>) -> Pair {
     }
 }
 
-fn pull(law: Law, y: Pair, g: Pair, b: vec2<f32>) -> Pulled {
+fn pull(phi: RowActivation, y: Pair, g: Pair, b: vec2<f32>) -> Pulled {
     let none = vec2<f32>(0.0);
-    switch law.code {
+    switch phi.code {
         case TANH: {
             return Pulled(Pair((T(1.0) - y.a * y.a) * g.a, (T(1.0) - y.b * y.b) * g.b), none);
         }
@@ -160,8 +160,8 @@ fn pull(law: Law, y: Pair, g: Pair, b: vec2<f32>) -> Pulled {
             return Pulled(Pair(select(ZERO, g.a, y.a > ZERO), select(ZERO, g.b, y.b > ZERO)), none);
         }
         case LEAKY_RELU: {
-            let a = select(law.slope * g.a, g.a, y.a > ZERO);
-            return Pulled(Pair(a, select(law.slope * g.b, g.b, y.b > ZERO)), none);
+            let a = select(phi.slope * g.a, g.a, y.a > ZERO);
+            return Pulled(Pair(a, select(phi.slope * g.b, g.b, y.b > ZERO)), none);
         }
         case OPLU: {
             return Pulled(Pair(select(g.a, g.b, y.b > y.a), select(g.b, g.a, y.b > y.a)), none);

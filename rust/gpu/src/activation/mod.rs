@@ -9,7 +9,7 @@ pub(crate) mod tests;
 use crate::device::{Context, Record};
 use crate::rows::sum;
 use crate::shader::{Shader, Variant};
-use crate::{Array, Kind};
+use crate::{Array, Field};
 use isometry_core::activation::Activation;
 use isometry_core::error::{Error, Result};
 use std::sync::Arc;
@@ -23,10 +23,10 @@ pub(crate) static ACTIVATE_VJP: Shader =
 
 /// phi(z) of rows z, (rows, n) or more axes; the bias of the modReLUs is real, (n), or (n/2) in the real representation.
 pub fn activate(z: &Array, activation: Activation, bias: Option<&Array>) -> Result<Array> {
-    let law = Law::new(z.context(), z.kind(), activation, features(z)?, bias)?;
-    let h = Array::room(z.context(), z.kind(), z.shape())?;
+    let phi = RowActivation::new(z.context(), z.field(), activation, features(z)?, bias)?;
+    let h = Array::room(z.context(), z.field(), z.shape())?;
     let mut record = Record::new(z.context())?;
-    law.value(&mut record, z, &h)?;
+    phi.value(&mut record, z, &h)?;
     record.submit()?;
     Ok(h)
 }
@@ -40,17 +40,17 @@ pub fn activate_vjp(
     bias_wanted: bool,
 ) -> Result<(Array, Option<Array>)> {
     let n = features(z)?;
-    let law = Law::new(z.context(), z.kind(), activation, n, bias)?;
+    let phi = RowActivation::new(z.context(), z.field(), activation, n, bias)?;
     z.fits("ct", ct)?;
     if ct.shape() != z.shape() {
         return Err(Error::shape("ct", format!("{:?}", z.shape()), format!("{:?}", ct.shape())));
     }
-    law.check_wanted(bias_wanted)?;
-    let z_bar = Array::room(z.context(), z.kind(), z.shape())?;
+    phi.check_wanted(bias_wanted)?;
+    let z_bar = Array::room(z.context(), z.field(), z.shape())?;
     let mut record = Record::new(z.context())?;
-    let along = if bias_wanted { Some(law.along(&mut record, z.len() / n.max(1))?) } else { None };
-    law.pull(&mut record, z, ct, &z_bar, along.as_ref())?;
-    let bias_bar = along.map(|along| law.bias_bar(&mut record, &along)).transpose()?;
+    let along = if bias_wanted { Some(phi.along(&mut record, z.len() / n.max(1))?) } else { None };
+    phi.pull(&mut record, z, ct, &z_bar, along.as_ref())?;
+    let bias_bar = along.map(|along| phi.bias_bar(&mut record, &along)).transpose()?;
     record.submit()?;
     Ok((z_bar, bias_bar))
 }
@@ -62,37 +62,37 @@ fn features(z: &Array) -> Result<usize> {
 
 /// An activation for rows of n features, with its biases.
 #[derive(Clone, Debug)]
-pub(crate) struct Law {
+pub(crate) struct RowActivation {
     activation: Activation,
-    kind: Kind,
+    field: Field,
     n: usize,
     own: Option<Array>,
 }
 
-impl Law {
+impl RowActivation {
     /// Refuses what [`Activation::check`] refuses.
     pub fn new(
         context: &Arc<Context>,
-        kind: Kind,
+        field: Field,
         activation: Activation,
         n: usize,
         own: Option<&Array>,
     ) -> Result<Self> {
-        activation.check_sizes(n, kind == Kind::Complex, own.map(Array::len))?;
+        activation.check_sizes(n, field == Field::Complex, own.map(Array::len))?;
         if let Some(own) = own {
-            if own.kind() != Kind::Real {
+            if own.field() != Field::Real {
                 return Err(Error::value("activation_bias", "must be Real, not Complex"));
             }
             if !Arc::ptr_eq(own.context(), context) {
                 return Err(Error::value("activation_bias", "is on another device"));
             }
         }
-        Ok(Law { activation, kind, n, own: own.cloned() })
+        Ok(RowActivation { activation, field, n, own: own.cloned() })
     }
 
     /// The identity on the same rows.
     pub fn identity(&self) -> Self {
-        Law { activation: Activation::Identity, own: None, ..*self }
+        RowActivation { activation: Activation::Identity, own: None, ..*self }
     }
 
     pub fn is_identity(&self) -> bool {
@@ -103,7 +103,7 @@ impl Law {
     pub fn readable(&self) -> bool {
         match self.activation {
             Activation::Oplu | Activation::OpluHalves | Activation::ModreluRealrep => false,
-            Activation::Modrelu => self.kind == Kind::Real,
+            Activation::Modrelu => self.field == Field::Real,
             _ => true,
         }
     }
@@ -113,7 +113,7 @@ impl Law {
         self.own.as_ref()
     }
 
-    /// `Law` of activation.wgsl.
+    /// `RowActivation` of activation.wgsl.
     pub fn sizes(&self) -> [u32; 3] {
         let (code, slope, halves) = match self.activation {
             Activation::Identity => (0, 0.0, false),
@@ -122,7 +122,7 @@ impl Law {
             Activation::LeakyRelu { slope } => (3, slope as f32, false),
             Activation::Oplu => (4, 0.0, false),
             Activation::OpluHalves => (4, 0.0, true),
-            Activation::Modrelu if self.kind == Kind::Real => (5, 0.0, false),
+            Activation::Modrelu if self.field == Field::Real => (5, 0.0, false),
             Activation::Modrelu => (6, 0.0, false),
             Activation::ModreluRealrep => (7, 0.0, true),
         };
@@ -139,13 +139,13 @@ impl Law {
 
     /// Room for the summands of the gradient of the bias.
     pub fn along(&self, record: &mut Record, rows: usize) -> Result<Array> {
-        Array::room(record.context(), Kind::Real, &[rows, self.activation.bias_units(self.n)])
+        Array::room(record.context(), Field::Real, &[rows, self.activation.bias_units(self.n)])
     }
 
     /// The gradient of the bias from its summands.
     pub fn bias_bar(&self, record: &mut Record, along: &Array) -> Result<Array> {
         let units = self.activation.bias_units(self.n);
-        let bar = Array::room(record.context(), Kind::Real, &[units])?;
+        let bar = Array::room(record.context(), Field::Real, &[units])?;
         sum(record, (along.len() / units.max(1), units), along, &bar)?;
         Ok(bar)
     }
@@ -157,7 +157,7 @@ impl Law {
         sizes.extend(self.sizes());
         let arrays = [("z", z), ("own", self.own.as_ref().unwrap_or(z)), ("h", h)];
         record.elements(
-            Variant { shader: &ACTIVATE, kind: self.kind, constants: &[] },
+            Variant { shader: &ACTIVATE, field: self.field, constants: &[] },
             &arrays,
             &sizes,
             pairs,
@@ -176,10 +176,10 @@ impl Law {
         let pairs = self.pairs(z);
         let mut sizes = vec![pairs as u32, self.n as u32, u32::from(along.is_some())];
         sizes.extend(self.sizes());
-        let along = along.cloned().map_or_else(|| Array::room(record.context(), Kind::Real, &[1]), Ok)?;
+        let along = along.cloned().map_or_else(|| Array::room(record.context(), Field::Real, &[1]), Ok)?;
         let own = self.own.as_ref().unwrap_or(z);
         let arrays = [("z", z), ("ct", ct), ("own", own), ("z_bar", z_bar), ("along", &along)];
-        let variant = Variant { shader: &ACTIVATE_VJP, kind: self.kind, constants: &[] };
+        let variant = Variant { shader: &ACTIVATE_VJP, field: self.field, constants: &[] };
         record.elements(variant, &arrays, &sizes, pairs)
     }
 

@@ -3,8 +3,8 @@
 use super::*;
 use crate::testing::{C, device, fetched, near, numbers, sent};
 
-/// All activations for rows of n features of one kind.
-pub(crate) fn all(kind: Kind, n: usize) -> Vec<Activation> {
+/// All activations for rows of n features of one field.
+pub(crate) fn all(field: Field, n: usize) -> Vec<Activation> {
     let mut all = vec![
         Activation::Identity,
         Activation::Tanh,
@@ -14,7 +14,7 @@ pub(crate) fn all(kind: Kind, n: usize) -> Vec<Activation> {
     ];
     if n.is_multiple_of(2) {
         all.extend([Activation::Oplu, Activation::OpluHalves]);
-        all.extend((kind == Kind::Real).then_some(Activation::ModreluRealrep));
+        all.extend((field == Field::Real).then_some(Activation::ModreluRealrep));
     }
     all
 }
@@ -54,7 +54,13 @@ pub(crate) fn value(z: &[C], activation: Activation, bias: &[f64]) -> Vec<C> {
 }
 
 /// The textbook gradient of one row: z_bar, and that of the bias.
-pub(crate) fn pull(kind: Kind, z: &[C], activation: Activation, bias: &[f64], g: &[C]) -> (Vec<C>, Vec<f64>) {
+pub(crate) fn pull(
+    field: Field,
+    z: &[C],
+    activation: Activation,
+    bias: &[f64],
+    g: &[C],
+) -> (Vec<C>, Vec<f64>) {
     let apart = |f: &dyn Fn(f64) -> f64| {
         (z.iter().zip(g).map(|(z, g)| C(f(z.0) * g.0, f(z.1) * g.1)).collect(), vec![])
     };
@@ -82,13 +88,13 @@ pub(crate) fn pull(kind: Kind, z: &[C], activation: Activation, bias: &[f64], g:
                     own[i] = e.conj().times(g[i]).0;
                     let across = g[i].plus(e.scaled(-own[i]));
                     // of real numbers nothing is across
-                    bar[i] = if kind == Kind::Real { g[i] } else { g[i].plus(across.scaled(bias[i] / r)) };
+                    bar[i] = if field == Field::Real { g[i] } else { g[i].plus(across.scaled(bias[i] / r)) };
                 }
             }
             (bar, own)
         }
         Activation::ModreluRealrep => {
-            let (bar, own) = pull(Kind::Complex, &joined(z), Activation::Modrelu, bias, &joined(g));
+            let (bar, own) = pull(Field::Complex, &joined(z), Activation::Modrelu, bias, &joined(g));
             (halved(&bar), own)
         }
     }
@@ -103,27 +109,27 @@ fn halved(x: &[C]) -> Vec<C> {
     x.iter().map(|x| C(x.0, 0.0)).chain(x.iter().map(|x| C(x.1, 0.0))).collect()
 }
 
-fn check(kind: Kind, rows: usize, n: usize, z: &[C], what: &str) {
+fn check(field: Field, rows: usize, n: usize, z: &[C], what: &str) {
     let Some(context) = device() else { return };
-    let ct = numbers(kind, rows * n, 5);
-    let (dz, dct) = (sent(&context, kind, &[rows, n], z), sent(&context, kind, &[rows, n], &ct));
-    for activation in all(kind, n) {
+    let ct = numbers(field, rows * n, 5);
+    let (dz, dct) = (sent(&context, field, &[rows, n], z), sent(&context, field, &[rows, n], &ct));
+    for activation in all(field, n) {
         let units = activation.bias_units(n);
         // both signs
-        let bias: Vec<C> = numbers(Kind::Real, units, 6).iter().map(|b| b.scaled(0.5)).collect();
+        let bias: Vec<C> = numbers(Field::Real, units, 6).iter().map(|b| b.scaled(0.5)).collect();
         let wide: Vec<f64> = bias.iter().map(|b| b.0).collect();
-        let own = (units > 0).then(|| sent(&context, Kind::Real, &[units], &bias));
+        let own = (units > 0).then(|| sent(&context, Field::Real, &[units], &bias));
         let h = activate(&dz, activation, own.as_ref()).unwrap();
         let (z_bar, own_bar) = activate_vjp(&dz, activation, own.as_ref(), &dct, units > 0).unwrap();
         let (mut expected, mut bars, mut sums) = (vec![], vec![], vec![C::default(); units]);
         for row in 0..rows {
             let part = |x: &[C]| x[row * n..(row + 1) * n].to_vec();
             expected.extend(value(&part(z), activation, &wide));
-            let (bar, own) = pull(kind, &part(z), activation, &wide, &part(&ct));
+            let (bar, own) = pull(field, &part(z), activation, &wide, &part(&ct));
             bars.extend(bar);
             sums.iter_mut().zip(own).for_each(|(sum, x)| *sum = sum.plus(C(x, 0.0)));
         }
-        let name = format!("{activation:?} {kind:?} {rows} {n} {what}");
+        let name = format!("{activation:?} {field:?} {rows} {n} {what}");
         near(&fetched(&h), &expected, 8.0, &name);
         near(&fetched(&z_bar), &bars, 16.0, &format!("{name} z_bar"));
         assert_eq!(own_bar.is_some(), units > 0, "{name}");
@@ -134,41 +140,41 @@ fn check(kind: Kind, rows: usize, n: usize, z: &[C], what: &str) {
 }
 
 #[test]
-fn values_and_gradients_of_all_laws() {
-    for kind in [Kind::Real, Kind::Complex] {
+fn values_and_gradients_of_all_activations() {
+    for field in [Field::Real, Field::Complex] {
         for (rows, n) in [(1, 1), (3, 2), (5, 7), (2, 70), (70, 8)] {
-            check(kind, rows, n, &numbers(kind, rows * n, 4), "drawn");
+            check(field, rows, n, &numbers(field, rows * n, 4), "drawn");
         }
     }
 }
 
 #[test]
 fn kinks_and_ties() {
-    for kind in [Kind::Real, Kind::Complex] {
+    for field in [Field::Real, Field::Complex] {
         // zeros, and equal neighbours and halves
-        check(kind, 2, 4, &[C::default(); 8], "zeros");
-        check(kind, 1, 8, &[C(0.5, 0.0); 8], "ties");
+        check(field, 2, 4, &[C::default(); 8], "zeros");
+        check(field, 1, 8, &[C(0.5, 0.0); 8], "ties");
     }
 }
 
 #[test]
 fn tiny_and_huge_numbers() {
-    for kind in [Kind::Real, Kind::Complex] {
+    for field in [Field::Real, Field::Complex] {
         for size in [1e-30, 1e-10, 100.0, 1e30] {
             let scale = |z: &C| C(f64::from((z.0 * size) as f32), f64::from((z.1 * size) as f32));
-            let z: Vec<C> = numbers(kind, 12, 8).iter().map(scale).collect();
+            let z: Vec<C> = numbers(field, 12, 8).iter().map(scale).collect();
             let Some(context) = device() else { return };
-            let dz = sent(&context, kind, &[3, 4], &z);
-            for activation in all(kind, 4) {
+            let dz = sent(&context, field, &[3, 4], &z);
+            for activation in all(field, 4) {
                 let units = activation.bias_units(4);
                 let bias = vec![C(0.25, 0.0); units];
-                let own = (units > 0).then(|| sent(&context, Kind::Real, &[units], &bias));
+                let own = (units > 0).then(|| sent(&context, Field::Real, &[units], &bias));
                 let h = fetched(&activate(&dz, activation, own.as_ref()).unwrap());
                 let wide = vec![0.25; units];
                 let expected: Vec<C> = z.chunks(4).flat_map(|z| value(z, activation, &wide)).collect();
                 // `near` has a floor for the size of the reference
                 let up = |x: &[C]| x.iter().map(|x| x.scaled(1.0 / size.min(1.0))).collect::<Vec<C>>();
-                near(&up(&h), &up(&expected), 8.0, &format!("{activation:?} {kind:?} {size:e}"));
+                near(&up(&h), &up(&expected), 8.0, &format!("{activation:?} {field:?} {size:e}"));
             }
         }
     }
@@ -186,7 +192,7 @@ fn tanh_is_accurate_everywhere() {
         })
         .collect();
     let z = z.into_iter().chain([C::default()]).collect::<Vec<C>>();
-    let dz = sent(&context, Kind::Real, &[1, z.len()], &z);
+    let dz = sent(&context, Field::Real, &[1, z.len()], &z);
     let h = fetched(&activate(&dz, Activation::Tanh, None).unwrap());
     let unit = f64::from(f32::EPSILON) / 2.0;
     let off = |(h, z): (&C, &C)| if z.0 == 0.0 { h.0.abs() } else { (h.0 / z.0.tanh() - 1.0).abs() / unit };
@@ -199,9 +205,10 @@ fn tanh_is_accurate_everywhere() {
 #[test]
 fn what_does_not_fit_is_refused() {
     let Some(context) = device() else { return };
-    let real =
-        |shape: &[usize]| sent(&context, Kind::Real, shape, &numbers(Kind::Real, shape.iter().product(), 1));
-    let complex = sent(&context, Kind::Complex, &[1, 2], &numbers(Kind::Complex, 2, 1));
+    let real = |shape: &[usize]| {
+        sent(&context, Field::Real, shape, &numbers(Field::Real, shape.iter().product(), 1))
+    };
+    let complex = sent(&context, Field::Complex, &[1, 2], &numbers(Field::Complex, 2, 1));
     let (z, odd, one, two) = (real(&[3, 2]), real(&[1, 3]), real(&[1]), real(&[2]));
     for activation in [Activation::Oplu, Activation::OpluHalves, Activation::ModreluRealrep] {
         assert!(activate(&odd, activation, None).is_err());

@@ -20,7 +20,7 @@ use crate::device::Record;
 use crate::operator::Operator;
 use crate::product::{Operand, Product};
 use crate::shader::{Shader, Variant, groups};
-use crate::{Array, Kind};
+use crate::{Array, Field};
 use isometry_core::error::Result;
 
 const ONCE: &[&[(&str, u32)]] = &[&[]];
@@ -44,13 +44,13 @@ pub(crate) static PLUS: Shader = Shader { name: "plus", source: include_str!("pl
 /// pack.wgsl
 pub(crate) static PACK: Shader = Shader { name: "pack", source: include_str!("pack.wgsl"), variants: ONCE };
 
-fn once(shader: &'static Shader, kind: Kind) -> Variant {
-    Variant { shader, kind, constants: &[] }
+fn once(shader: &'static Shader, field: Field) -> Variant {
+    Variant { shader, field, constants: &[] }
 }
 
 /// Writes W.
 pub(super) fn matrix(view: &Cayley<'_>, record: &mut Record, w: &Array) -> Result<()> {
-    let (kind, n) = (view.kind(), view.n);
+    let (field, n) = (view.field(), view.n);
     let (m, s, x, v) = (view.room()?, view.room()?, view.room()?, view.room()?);
     unpack(view, record, &m)?;
     // as many as couple all blocks, and one more
@@ -70,14 +70,14 @@ pub(super) fn matrix(view: &Cayley<'_>, record: &mut Record, w: &Array) -> Resul
     let whole = |array| Operand::new(array, n * n, n);
     let product = |a, b, c| Product::new(view.batch, (n, n, n), a, b, whole(c));
     // V = 2 S - I + 2 S (I - (I + A) S)
-    product(whole(&m), whole(s), x).record(record, kind)?;
+    product(whole(&m), whole(s), x).record(record, field)?;
     correct(view, record, Correct { s, x, y: &v, minus: true, factors: (view.upper, 0), weight: 2.0 })?;
-    product(whole(s), whole(x), &v).add().record(record, kind)?;
+    product(whole(s), whole(x), &v).add().record(record, field)?;
     // W = V D + V (I - V^H V) D / 2
-    product(whole(&v).h(), whole(&v), x).record(record, kind)?;
+    product(whole(&v).h(), whole(&v), x).record(record, field)?;
     let factors = view.factors();
     correct(view, record, Correct { s: &v, x, y: w, minus: false, factors, weight: 0.5 })?;
-    product(whole(&v), whole(x), w).add().record(record, kind)
+    product(whole(&v), whole(x), w).add().record(record, field)
 }
 
 /// out = I + A.
@@ -85,7 +85,7 @@ fn unpack(view: &Cayley<'_>, record: &mut Record, out: &Array) -> Result<()> {
     let (diagonal, with_diagonal) = view.diagonal();
     let arrays = [("upper", view.upper), ("diagonal", diagonal), ("out", out)];
     let sizes = [out.len() as u32, view.n as u32, with_diagonal];
-    record.elements(once(&UNPACK, view.kind()), &arrays, &sizes, out.len())
+    record.elements(once(&UNPACK, view.field()), &arrays, &sizes, out.len())
 }
 
 /// out = Q X Q^T, or Q^T X Q on the way back.
@@ -98,19 +98,19 @@ fn mix(
     out: &Array,
 ) -> Result<()> {
     let sizes = [x.len() as u32, view.n as u32, reach as u32, u32::from(back)];
-    record.elements(once(&MIX, view.kind()), &[("x", x), ("out", out)], &sizes, x.len())
+    record.elements(once(&MIX, view.field()), &[("x", x), ("out", out)], &sizes, x.len())
 }
 
 /// M <- M^-1.
 fn invert(view: &Cayley<'_>, record: &mut Record, m: &Array) -> Result<()> {
-    let (context, kind, batch, n) = (view.context(), view.kind(), view.batch, view.n);
+    let (context, field, batch, n) = (view.context(), view.field(), view.batch, view.n);
     let step = n.div_ceil(n.div_ceil(small::MOST)).next_multiple_of(2);
-    let inverted = Array::room(context, kind, &[batch, step, step])?;
+    let inverted = Array::room(context, field, &[batch, step, step])?;
     let (p, r) =
-        (Array::room(context, kind, &[batch, n, step])?, Array::room(context, kind, &[batch, step, n])?);
+        (Array::room(context, field, &[batch, n, step])?, Array::room(context, field, &[batch, step, n])?);
     for first in (0..n).step_by(step) {
         let size = step.min(n - first);
-        let block = Variant { shader: &BLOCK, kind, constants: small::LONG };
+        let block = Variant { shader: &BLOCK, field, constants: small::LONG };
         let sizes = [batch as u32, n as u32, first as u32, size as u32];
         record.dispatch(block, &[("m", m), ("inverted", &inverted)], &sizes, groups(batch))?;
         let whole = Operand::new(m, n * n, n);
@@ -119,11 +119,11 @@ fn invert(view: &Cayley<'_>, record: &mut Record, m: &Array) -> Result<()> {
             Operand::new(&p, n * size, size),
             Operand::new(&r, size * n, n),
         );
-        Product::new(batch, (size, n, size), s, whole.from(first, 0), rows).record(record, kind)?;
+        Product::new(batch, (size, n, size), s, whole.from(first, 0), rows).record(record, field)?;
         let (count, arrays) = (batch * n * size, [("inverted", &inverted), ("m", m), ("p", &p), ("r", &r)]);
         let sizes = [count as u32, n as u32, first as u32, size as u32];
-        record.elements(once(&PANELS, kind), &arrays, &sizes, count)?;
-        Product::new(batch, (n, n, size), columns, rows, whole).alpha(-1.0).add().record(record, kind)?;
+        record.elements(once(&PANELS, field), &arrays, &sizes, count)?;
+        Product::new(batch, (n, n, size), columns, rows, whole).alpha(-1.0).add().record(record, field)?;
     }
     Ok(())
 }
@@ -142,7 +142,7 @@ fn correct(view: &Cayley<'_>, record: &mut Record, it: Correct<'_>) -> Result<()
     let (factors, with_last) = it.factors;
     let arrays = [("s", it.s), ("factors", factors), ("x", it.x), ("y", it.y)];
     let sizes = [it.x.len() as u32, view.n as u32, u32::from(it.minus), with_last, it.weight.to_bits()];
-    record.elements(once(&CORRECT, view.kind()), &arrays, &sizes, it.x.len())
+    record.elements(once(&CORRECT, view.field()), &arrays, &sizes, it.x.len())
 }
 
 /// Writes the gradients of upper and diagonal.
@@ -153,19 +153,19 @@ pub(super) fn gradient(
     ct: &Array,
     bars: &Bars,
 ) -> Result<()> {
-    let (kind, n, batch) = (view.kind(), view.n, view.batch);
+    let (field, n, batch) = (view.field(), view.n, view.batch);
     let (factors, with_last) = view.factors();
     let (c, y, z) = (view.room()?, view.room()?, view.room()?);
     let arrays = [("w", w), ("factors", factors), ("out", &c)];
-    record.elements(once(&PLUS, kind), &arrays, &[c.len() as u32, n as u32, with_last], c.len())?;
+    record.elements(once(&PLUS, field), &arrays, &[c.len() as u32, n as u32, with_last], c.len())?;
     let whole = |array| Operand::new(array, n * n, n);
-    Product::new(batch, (n, n, n), whole(ct).h(), whole(&c), whole(&y)).record(record, kind)?;
-    Product::new(batch, (n, n, n), whole(&c), whole(&y), whole(&z)).record(record, kind)?;
+    Product::new(batch, (n, n, n), whole(ct).h(), whole(&c), whole(&y)).record(record, field)?;
+    Product::new(batch, (n, n, n), whole(&c), whole(&y), whole(&z)).record(record, field)?;
     let arrays =
         [("z", &z), ("factors", factors), ("upper_bar", &bars.upper), ("diagonal_bar", &bars.diagonal)];
     let tiles = n.div_ceil(16);
     record.dispatch(
-        once(&PACK, kind),
+        once(&PACK, field),
         &arrays,
         &[n as u32, view.diagonal().1, with_last],
         [tiles, tiles, batch],

@@ -25,7 +25,7 @@ pub(crate) use range::holds;
 use crate::device::{Context, Record, too_large};
 use crate::last::Last;
 use crate::operator::Operator;
-use crate::{Array, Kind};
+use crate::{Array, Field};
 use isometry_core::error::{Error, Result};
 use isometry_core::operators::cayley::ARGUMENTS;
 use isometry_core::sizes::{check_len, triangles};
@@ -34,7 +34,7 @@ use std::sync::Arc;
 /// A batch of n x n Cayley transforms: a view of their parameters.
 ///
 /// How good W is depends on the 2-norm |A|. Measured is e(W) = max|W^H W - I| / (n eps), and the distance of W from the exact matrix
-/// in the Frobenius norm and in units of eps sqrt(1 + |A|^2) >= eps cond(I + A): the worst of both kinds and n = 2 to 200, where A is
+/// in the Frobenius norm and in units of eps sqrt(1 + |A|^2) >= eps cond(I + A): the worst of both fields and n = 2 to 200, where A is
 /// full (random), has one block beside the diagonal, also with singular values over four decades, or has rank two; or else half of
 /// the rows and columns of A are 0.
 ///
@@ -73,12 +73,12 @@ impl<'a> Cayley<'a> {
         };
         check_len("upper", upper.len(), &triangles(batch, n))?;
         if let Some(diagonal) = diagonal {
-            if upper.kind() == Kind::Real {
+            if upper.field() == Field::Real {
                 return Err(Error::value("diagonal", "must not be given for a real type: A[j, j] = 0"));
             }
             check_len("diagonal", diagonal.len(), &[batch, n])?;
             check_device("diagonal", upper, diagonal)?;
-            if diagonal.kind() != Kind::Real {
+            if diagonal.field() != Field::Real {
                 return Err(Error::value("diagonal", "must be Real, not Complex"));
             }
         }
@@ -115,15 +115,15 @@ impl<'a> Cayley<'a> {
     }
 
     fn room(&self) -> Result<Array> {
-        Array::room(self.context(), self.kind(), &[self.batch, self.n, self.n])
+        Array::room(self.context(), self.field(), &[self.batch, self.n, self.n])
     }
 
     fn bars(&self) -> Result<Bars> {
         let (context, all) = (self.context(), [self.batch, self.n]);
         let diagonal = if self.diagonal.is_some() { &all[..] } else { &[0] };
         Ok(Bars {
-            upper: Array::room(context, self.kind(), self.upper.shape())?,
-            diagonal: Array::room(context, Kind::Real, diagonal)?,
+            upper: Array::room(context, self.field(), self.upper.shape())?,
+            diagonal: Array::room(context, Field::Real, diagonal)?,
         })
     }
 }
@@ -139,8 +139,8 @@ impl Operator for Cayley<'_> {
     fn context(&self) -> &Arc<Context> {
         self.upper.context()
     }
-    fn kind(&self) -> Kind {
-        self.upper.kind()
+    fn field(&self) -> Field {
+        self.upper.field()
     }
     fn batch(&self) -> usize {
         self.batch
@@ -177,7 +177,7 @@ impl Operator for Cayley<'_> {
         let diagonal = diagonal && self.diagonal.is_some();
         let mut phases_bar = None;
         if ct.is_empty() {
-            let empty = |_| Array::room(self.context(), Kind::Real, &[self.batch, self.n]);
+            let empty = |_| Array::room(self.context(), Field::Real, &[self.batch, self.n]);
             phases_bar = phases.map(empty).transpose()?;
         } else if upper || diagonal || phases.is_some() {
             let w = &w.cloned().map_or_else(|| self.record_matrix(record), Ok)?;

@@ -41,7 +41,7 @@ fn team(n: usize, batch: usize) -> (Team, [usize; 3]) {
 /// Writes W.
 pub(super) fn matrix(view: &Cayley<'_>, record: &mut Record, w: &Array) -> Result<()> {
     let (constants, groups) = team(view.n, view.batch);
-    let variant = Variant { shader: &SMALL, kind: view.kind(), constants };
+    let variant = Variant { shader: &SMALL, field: view.field(), constants };
     let ((diagonal, with_diagonal), (factors, with_last)) = (view.diagonal(), view.factors());
     let arrays = [("upper", view.upper), ("diagonal", diagonal), ("factors", factors), ("w", w)];
     record.dispatch(variant, &arrays, &[view.batch as u32, view.n as u32, with_diagonal, with_last], groups)
@@ -56,7 +56,7 @@ pub(super) fn gradient(
     bars: &Bars,
 ) -> Result<()> {
     let (constants, groups) = team(view.n, view.batch);
-    let variant = Variant { shader: &SMALL_VJP, kind: view.kind(), constants };
+    let variant = Variant { shader: &SMALL_VJP, field: view.field(), constants };
     let (factors, with_last) = view.factors();
     let arrays = [
         ("w", w),

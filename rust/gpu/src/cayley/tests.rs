@@ -8,7 +8,7 @@ const EPS: f64 = f32::EPSILON as f64;
 
 /// The parameters of a batch, as single precision has them.
 struct Parameters {
-    kind: Kind,
+    field: Field,
     n: usize,
     upper: Vec<Vec<C>>,
     diagonal: Option<Vec<Vec<f64>>>,
@@ -19,25 +19,25 @@ struct Parameters {
 type Exact = (Vec<C>, Vec<f64>, Vec<f64>);
 
 impl Parameters {
-    fn new(kind: Kind, batch: usize, n: usize, scale: f64, some: (bool, bool)) -> Self {
+    fn new(field: Field, batch: usize, n: usize, scale: f64, some: (bool, bool)) -> Self {
         let rounded = |x: f64| f64::from((x * scale) as f32);
         let triangle = n * n.saturating_sub(1) / 2;
         let upper = (0..batch as u64)
             .map(|b| {
-                let drawn = numbers(kind, triangle, 3 * b + 1 + n as u64);
+                let drawn = numbers(field, triangle, 3 * b + 1 + n as u64);
                 drawn.iter().map(|x| C(rounded(x.0), rounded(x.1))).collect()
             })
             .collect();
         let reals = |seed: u64, f: &dyn Fn(f64) -> f64| {
-            let own = |b: u64| numbers(Kind::Real, n, 5 * b + seed).iter().map(|x| f(x.0)).collect();
+            let own = |b: u64| numbers(Field::Real, n, 5 * b + seed).iter().map(|x| f(x.0)).collect();
             (0..batch as u64).map(own).collect::<Vec<_>>()
         };
-        let diagonal = (some.0 && kind == Kind::Complex).then(|| reals(11, &rounded));
-        let last = some.1.then(|| match kind {
-            Kind::Real => reals(13, &|x| if x < 0.0 { -1.0 } else { 1.0 }),
-            Kind::Complex => reals(13, &|x| f64::from((3.0 * x) as f32)),
+        let diagonal = (some.0 && field == Field::Complex).then(|| reals(11, &rounded));
+        let last = some.1.then(|| match field {
+            Field::Real => reals(13, &|x| if x < 0.0 { -1.0 } else { 1.0 }),
+            Field::Complex => reals(13, &|x| f64::from((3.0 * x) as f32)),
         });
-        Parameters { kind, n, upper, diagonal, last }
+        Parameters { field, n, upper, diagonal, last }
     }
 
     fn a(&self, b: usize) -> M {
@@ -53,7 +53,7 @@ impl Parameters {
         M::new(self.n, self.n, |i, j| match &self.last {
             _ if i != j => C::default(),
             None => C(1.0, 0.0),
-            Some(signs) if self.kind == Kind::Real => C(signs[b][i], 0.0),
+            Some(signs) if self.field == Field::Real => C(signs[b][i], 0.0),
             Some(phases) => C(phases[b][i].cos(), phases[b][i].sin()),
         })
     }
@@ -91,15 +91,15 @@ impl Sent {
         let (batch, n) = (p.upper.len(), p.n);
         let reals = |all: &Vec<Vec<f64>>| {
             let flat: Vec<C> = all.concat().into_iter().map(|x| C(x, 0.0)).collect();
-            sent(context, Kind::Real, &[batch, n], &flat)
+            sent(context, Field::Real, &[batch, n], &flat)
         };
         let triangle = n * n.saturating_sub(1) / 2;
-        let last = p.last.as_ref().map(|last| match p.kind {
-            Kind::Real => Last::signs(p.kind, &reals(last), n).unwrap(),
-            Kind::Complex => Last::phases(&reals(last), n).unwrap(),
+        let last = p.last.as_ref().map(|last| match p.field {
+            Field::Real => Last::signs(p.field, &reals(last), n).unwrap(),
+            Field::Complex => Last::phases(&reals(last), n).unwrap(),
         });
         Sent {
-            upper: sent(context, p.kind, &[batch, triangle], &p.upper.concat()),
+            upper: sent(context, p.field, &[batch, triangle], &p.upper.concat()),
             diagonal: p.diagonal.as_ref().map(reals),
             last,
             n,
@@ -111,17 +111,17 @@ impl Sent {
     }
 }
 
-fn check(context: &Arc<Context>, kind: Kind, batch: usize, n: usize, some: (bool, bool)) {
-    let what = format!("{kind:?} {batch} of {n}, {some:?}");
-    let p = Parameters::new(kind, batch, n, 2.0 / (n.max(1) as f64).sqrt(), some);
+fn check(context: &Arc<Context>, field: Field, batch: usize, n: usize, some: (bool, bool)) {
+    let what = format!("{field:?} {batch} of {n}, {some:?}");
+    let p = Parameters::new(field, batch, n, 2.0 / (n.max(1) as f64).sqrt(), some);
     let sent_all = Sent::new(context, &p);
     let view = sent_all.view();
     let w = view.matrix().unwrap();
     let expected: Vec<C> = (0..batch).flat_map(|b| p.w(b).data).collect();
     near(&fetched(&w), &expected, 20.0, &what);
     let g: Vec<M> =
-        (0..batch).map(|b| M { rows: n, columns: n, data: numbers(kind, n * n, 77 + b as u64) }).collect();
-    let ct = sent(context, kind, &[batch, n, n], &g.iter().flat_map(|g| g.data.clone()).collect::<Vec<_>>());
+        (0..batch).map(|b| M { rows: n, columns: n, data: numbers(field, n * n, 77 + b as u64) }).collect();
+    let ct = sent(context, field, &[batch, n, n], &g.iter().flat_map(|g| g.data.clone()).collect::<Vec<_>>());
     let bars = view.matrix_vjp(Some(&w), &ct, &[true; 4]).unwrap();
     for (bar, anew) in bars.iter().zip(view.matrix_vjp(None, &ct, &[true; 4]).unwrap()) {
         assert_eq!(bar.as_ref().map(fetched), anew.as_ref().map(fetched), "{what} without W");
@@ -137,7 +137,7 @@ fn check(context: &Arc<Context>, kind: Kind, batch: usize, n: usize, some: (bool
         near(&fetched(bar), &reals(&|x| x.1.clone()), 40.0, &format!("diagonal of {what}"));
     }
     assert!(bars[2].is_none());
-    assert_eq!(bars[3].is_some(), p.last.is_some() && kind == Kind::Complex);
+    assert_eq!(bars[3].is_some(), p.last.is_some() && field == Field::Complex);
     if let Some(bar) = &bars[3] {
         near(&fetched(bar), &reals(&|x| x.2.clone()), 40.0, &format!("phases of {what}"));
     }
@@ -146,26 +146,26 @@ fn check(context: &Arc<Context>, kind: Kind, batch: usize, n: usize, some: (bool
 #[test]
 fn matrices_and_gradients_of_all_sizes() {
     let Some(context) = device() else { return };
-    for kind in [Kind::Real, Kind::Complex] {
+    for field in [Field::Real, Field::Complex] {
         for (batch, n) in
             [(1, 1), (3, 2), (5, 7), (9, 8), (2, 9), (3, 16), (2, 17), (2, 32), (1, 33), (1, 64)]
         {
-            check(&context, kind, batch, n, (true, true));
-            check(&context, kind, batch, n, (false, false));
+            check(&context, field, batch, n, (true, true));
+            check(&context, field, batch, n, (false, false));
         }
         for (batch, n) in [(2, 65), (1, 130)] {
-            check(&context, kind, batch, n, (true, true));
+            check(&context, field, batch, n, (true, true));
         }
-        check(&context, kind, 1, 66, (false, false));
+        check(&context, field, 1, 66, (false, false));
     }
 }
 
 #[test]
 fn nothing_is_a_matrix_too() {
     let Some(context) = device() else { return };
-    for kind in [Kind::Real, Kind::Complex] {
+    for field in [Field::Real, Field::Complex] {
         for (batch, n) in [(0, 5), (2, 0), (0, 0), (0, 100)] {
-            check(&context, kind, batch, n, (true, true));
+            check(&context, field, batch, n, (true, true));
         }
     }
 }
@@ -173,8 +173,8 @@ fn nothing_is_a_matrix_too() {
 /// Skew matrices of one norm, in shapes that are easy and hard for elimination.
 const SHAPES: [&str; 5] = ["full", "corner", "graded", "rank two", "quarters"];
 
-fn shaped(kind: Kind, n: usize, shape: &str, norm: f64, seed: u64) -> Parameters {
-    let g = M { rows: n, columns: n, data: numbers(kind, n * n, seed) };
+fn shaped(field: Field, n: usize, shape: &str, norm: f64, seed: u64) -> Parameters {
+    let g = M { rows: n, columns: n, data: numbers(field, n * n, seed) };
     let h = n / 2;
     let power = |i: usize| 10f64.powf(-4.0 * i as f64 / h as f64);
     let x = match shape {
@@ -188,8 +188,8 @@ fn shaped(kind: Kind, n: usize, shape: &str, norm: f64, seed: u64) -> Parameters
         }
         // singular values of the corner from 1 to 1e-4
         "graded" => {
-            let left = shaped(kind, h, "full", 1.0, seed + 1).w(0);
-            let right = shaped(kind, n - h, "full", 1.0, seed + 2).w(0);
+            let left = shaped(field, h, "full", 1.0, seed + 1).w(0);
+            let right = shaped(field, n - h, "full", 1.0, seed + 2).w(0);
             let middle = M::new(h, n - h, |i, j| C(if i == j { power(i) } else { 0.0 }, 0.0));
             let corner = left.times(&middle).times(&right);
             M::new(n, n, |i, j| if i < h && j >= h { corner.at(i, j - h) } else { C::default() })
@@ -201,13 +201,13 @@ fn shaped(kind: Kind, n: usize, shape: &str, norm: f64, seed: u64) -> Parameters
     let at =
         |i: usize, j: usize| C(f64::from((a.at(i, j).0 * by) as f32), f64::from((a.at(i, j).1 * by) as f32));
     let upper = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j))).map(|(i, j)| at(i, j)).collect();
-    let diagonal = (kind == Kind::Complex).then(|| vec![(0..n).map(|i| at(i, i).1).collect()]);
-    Parameters { kind, n, upper: vec![upper], diagonal, last: None }
+    let diagonal = (field == Field::Complex).then(|| vec![(0..n).map(|i| at(i, i).1).collect()]);
+    Parameters { field, n, upper: vec![upper], diagonal, last: None }
 }
 
 /// The largest singular value.
 fn size(a: &M) -> f64 {
-    let mut x = M { rows: a.columns, columns: 1, data: numbers(Kind::Complex, a.columns, 9) };
+    let mut x = M { rows: a.columns, columns: 1, data: numbers(Field::Complex, a.columns, 9) };
     let mut found = 0.0;
     for _ in 0..40 {
         x = a.h().times(&a.times(&x));
@@ -229,7 +229,7 @@ fn quality(context: &Arc<Context>, p: &Parameters, norm: f64) -> (f64, f64) {
 #[test]
 fn orthogonal_up_to_the_norms_that_are_promised() {
     let Some(context) = device() else { return };
-    for kind in [Kind::Real, Kind::Complex] {
+    for field in [Field::Real, Field::Complex] {
         for (n, norms) in [
             (2, [10.0, 3e4]),
             (3, [10.0, 3e4]),
@@ -242,11 +242,11 @@ fn orthogonal_up_to_the_norms_that_are_promised() {
         ] {
             for shape in SHAPES {
                 for norm in norms {
-                    let (e, off) = quality(&context, &shaped(kind, n, shape, norm, n as u64), norm);
-                    assert!(e < 20.0, "{kind:?} {n} {shape} {norm}: e(W) = {e}");
+                    let (e, off) = quality(&context, &shaped(field, n, shape, norm, n as u64), norm);
+                    assert!(e < 20.0, "{field:?} {n} {shape} {norm}: e(W) = {e}");
                     assert!(
                         off < if n <= small::MOST { 40.0 } else { 300.0 },
-                        "{kind:?} {n} {shape} {norm}: {off} from W"
+                        "{field:?} {n} {shape} {norm}: {off} from W"
                     );
                 }
             }
@@ -258,8 +258,8 @@ fn orthogonal_up_to_the_norms_that_are_promised() {
 fn more_matrices_than_one_row_of_workgroups() {
     let Some(context) = device() else { return };
     let (batch, n) = (4 * 32768 + 5, 2);
-    let upper: Vec<C> = numbers(Kind::Real, batch, 3);
-    let array = sent(&context, Kind::Real, &[batch, 1], &upper);
+    let upper: Vec<C> = numbers(Field::Real, batch, 3);
+    let array = sent(&context, Field::Real, &[batch, 1], &upper);
     let w = fetched(&Cayley::new(&array, None, None, n).unwrap().matrix().unwrap());
     let expected: Vec<C> = upper
         .iter()
@@ -269,7 +269,7 @@ fn more_matrices_than_one_row_of_workgroups() {
         })
         .collect();
     near(&w, &expected, 4.0, "rotations");
-    let x = sent(&context, Kind::Real, &[batch, 1, n], &[C(1.0, 0.0), C(0.0, 0.0)].repeat(batch));
+    let x = sent(&context, Field::Real, &[batch, 1, n], &[C(1.0, 0.0), C(0.0, 0.0)].repeat(batch));
     let y = Cayley::new(&array, None, None, n).unwrap().apply(&x, Side::Forward).unwrap();
     let columns: Vec<C> = expected.chunks(4).flat_map(|w| [w[0], w[2]]).collect();
     near(&fetched(&y), &columns, 4.0, "rotated");
@@ -278,13 +278,13 @@ fn more_matrices_than_one_row_of_workgroups() {
 #[test]
 fn rows_go_through_the_matrix() {
     let Some(context) = device() else { return };
-    let (kind, n, rows) = (Kind::Complex, 5, 3);
-    let p = Parameters::new(kind, 2, n, 1.0, (true, true));
+    let (field, n, rows) = (Field::Complex, 5, 3);
+    let p = Parameters::new(field, 2, n, 1.0, (true, true));
     let sent_all = Sent::new(&context, &p);
-    let x = numbers(kind, 2 * rows * n, 5);
-    let ct = numbers(kind, 2 * rows * n, 6);
+    let x = numbers(field, 2 * rows * n, 5);
+    let ct = numbers(field, 2 * rows * n, 6);
     let shape = [2, rows, n];
-    let (dx, dct) = (sent(&context, kind, &shape, &x), sent(&context, kind, &shape, &ct));
+    let (dx, dct) = (sent(&context, field, &shape, &x), sent(&context, field, &shape, &ct));
     let part = |x: &[C], b: usize| M { rows, columns: n, data: x[b * rows * n..(b + 1) * rows * n].to_vec() };
     let y: Vec<C> = (0..2).flat_map(|b| part(&x, b).times(&p.w(b).t()).data).collect();
     near(&fetched(&sent_all.view().apply(&dx, Side::Forward).unwrap()), &y, 20.0, "W x");
@@ -299,11 +299,11 @@ fn rows_go_through_the_matrix() {
 #[test]
 fn signs_of_a_complex_matrix_have_no_gradient() {
     let Some(context) = device() else { return };
-    let (n, kind) = (3, Kind::Complex);
-    let p = Parameters::new(kind, 1, n, 1.0, (true, false));
+    let (n, field) = (3, Field::Complex);
+    let p = Parameters::new(field, 1, n, 1.0, (true, false));
     let mut sent_all = Sent::new(&context, &p);
-    let signs = sent(&context, Kind::Real, &[1, n], &[C(1.0, 0.0), C(-1.0, 0.0), C(-1.0, 0.0)]);
-    sent_all.last = Some(Last::signs(kind, &signs, n).unwrap());
+    let signs = sent(&context, Field::Real, &[1, n], &[C(1.0, 0.0), C(-1.0, 0.0), C(-1.0, 0.0)]);
+    sent_all.last = Some(Last::signs(field, &signs, n).unwrap());
     let w = sent_all.view().matrix().unwrap();
     let d = M::new(n, n, |i, j| C(if i != j { 0.0 } else { [1.0, -1.0, -1.0][i] }, 0.0));
     near(&fetched(&w), &p.w(0).times(&d).data, 20.0, "W");
@@ -314,22 +314,22 @@ fn signs_of_a_complex_matrix_have_no_gradient() {
 #[test]
 fn bad_arguments_are_named() {
     let Some(context) = device() else { return };
-    let array = |kind, shape: &[usize]| Array::room(&context, kind, shape).unwrap();
-    let (real, complex) = (array(Kind::Real, &[2, 3]), array(Kind::Complex, &[2, 3]));
-    let phases = Last::phases(&array(Kind::Real, &[2, 3]), 3).unwrap();
+    let array = |field, shape: &[usize]| Array::room(&context, field, shape).unwrap();
+    let (real, complex) = (array(Field::Real, &[2, 3]), array(Field::Complex, &[2, 3]));
+    let phases = Last::phases(&array(Field::Real, &[2, 3]), 3).unwrap();
     let refused = |result: Result<Cayley<'_>>, name: &str| {
         let message = result.unwrap_err().to_string();
         assert!(message.starts_with(name), "{message}");
     };
     refused(Cayley::new(&real, None, None, 4), "upper");
-    refused(Cayley::new(&array(Kind::Real, &[6]), None, None, 3), "upper");
+    refused(Cayley::new(&array(Field::Real, &[6]), None, None, 3), "upper");
     refused(Cayley::new(&real, Some(&real), None, 3), "diagonal");
     refused(Cayley::new(&complex, Some(&complex), None, 3), "diagonal");
-    refused(Cayley::new(&complex, Some(&array(Kind::Real, &[2, 2])), None, 3), "diagonal");
+    refused(Cayley::new(&complex, Some(&array(Field::Real, &[2, 2])), None, 3), "diagonal");
     refused(Cayley::new(&real, None, Some(phases.clone()), 3), "phases");
     let view = Cayley::new(&complex, None, Some(phases.clone()), 3).unwrap();
-    let w = array(Kind::Complex, &[2, 3, 3]);
+    let w = array(Field::Complex, &[2, 3, 3]);
     assert!(view.matrix_vjp(Some(&w), &complex, &[true; 4]).is_err());
     assert!(view.matrix_vjp(Some(&w), &w, &[true; 3]).is_err());
-    assert!(view.matrix_vjp(Some(&w), &array(Kind::Real, &[2, 3, 3]), &[true; 4]).is_err());
+    assert!(view.matrix_vjp(Some(&w), &array(Field::Real, &[2, 3, 3]), &[true; 4]).is_err());
 }

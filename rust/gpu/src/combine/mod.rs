@@ -5,7 +5,7 @@ mod tests;
 
 use crate::device::Record;
 use crate::shader::{Shader, Variant};
-use crate::{Array, Kind};
+use crate::{Array, Field};
 use isometry_core::error::{Error, Result};
 
 /// combine.wgsl
@@ -22,13 +22,13 @@ pub fn combine(a: &Array, alpha: Factor, b: Option<(&Array, Factor)>) -> Result<
     if a.shape() != other.shape() {
         return Err(Error::shape("arrays", format!("{:?}", a.shape()), format!("{:?}", other.shape())));
     }
-    if a.kind() == Kind::Real && (alpha.1 != 0.0 || beta.1 != 0.0) {
+    if a.field() == Field::Real && (alpha.1 != 0.0 || beta.1 != 0.0) {
         return Err(Error::value("factor", "of a real array must be real"));
     }
-    let out = Array::room(a.context(), a.kind(), a.shape())?;
+    let out = Array::room(a.context(), a.field(), a.shape())?;
     let factors = [alpha.0, alpha.1, beta.0, beta.1].map(f32::to_bits);
     let sizes = [&[a.len() as u32, u32::from(b.is_some())], &factors[..]].concat();
-    let variant = Variant { shader: &COMBINE, kind: a.kind(), constants: COMBINE.variants[0] };
+    let variant = Variant { shader: &COMBINE, field: a.field(), constants: COMBINE.variants[0] };
     let mut record = Record::new(a.context())?;
     record.elements(variant, &[("a", a), ("b", other), ("out", &out)], &sizes, a.len())?;
     record.submit()?;

@@ -6,11 +6,11 @@ use crate::testing::{C, device, fetched, near, numbers, sent};
 #[test]
 fn combinations() {
     let Some(context) = device() else { return };
-    for kind in [Kind::Real, Kind::Complex] {
+    for field in [Field::Real, Field::Complex] {
         for len in [0, 1, 255, 257, 70_000] {
-            let (x, y) = (numbers(kind, len, 1), numbers(kind, len, 2));
-            let (a, b) = (sent(&context, kind, &[len], &x), sent(&context, kind, &[len], &y));
-            let imaginary = if kind == Kind::Real { 0.0 } else { 0.75 };
+            let (x, y) = (numbers(field, len, 1), numbers(field, len, 2));
+            let (a, b) = (sent(&context, field, &[len], &x), sent(&context, field, &[len], &y));
+            let imaginary = if field == Field::Real { 0.0 } else { 0.75 };
             let (alpha, beta) = ((-1.5, imaginary), (0.25, -imaginary));
             let of = |(re, im): Factor, x: C| C(re.into(), im.into()).times(x);
             let sums: Vec<C> = x.iter().zip(&y).map(|(&x, &y)| of(alpha, x).plus(of(beta, y))).collect();
@@ -24,10 +24,10 @@ fn combinations() {
 #[test]
 fn what_does_not_fit_is_refused() {
     let Some(context) = device() else { return };
-    let made = |kind, shape: &[usize]| Array::room(&context, kind, shape).unwrap();
-    let a = made(Kind::Real, &[2, 3]);
+    let made = |field, shape: &[usize]| Array::room(&context, field, shape).unwrap();
+    let a = made(Field::Real, &[2, 3]);
     let one = (1.0, 0.0);
-    assert!(combine(&a, one, Some((&made(Kind::Real, &[3, 2]), one))).is_err());
-    assert!(combine(&a, one, Some((&made(Kind::Complex, &[2, 3]), one))).is_err());
+    assert!(combine(&a, one, Some((&made(Field::Real, &[3, 2]), one))).is_err());
+    assert!(combine(&a, one, Some((&made(Field::Complex, &[2, 3]), one))).is_err());
     assert!(combine(&a, (1.0, 1.0), None).is_err());
 }

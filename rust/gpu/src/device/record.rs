@@ -132,7 +132,7 @@ impl Record {
         check_len("to", to.len(), from.shape())?;
         self.check(from)?;
         self.check(to)?;
-        let bytes = (from.len() * from.kind().bytes()) as u64;
+        let bytes = (from.len() * from.field().bytes()) as u64;
         self.pass = None;
         self.held.extend([from.clone(), to.clone()]);
         self.encoder.copy_buffer_to_buffer(from.memory().buffer()?, 0, to.memory().buffer()?, 0, bytes);
@@ -151,7 +151,7 @@ impl Record {
     /// Writes the identity to matrices (batch, n, n).
     pub fn identity(&mut self, out: &Array) -> Result<()> {
         let n = out.shape().last().copied().unwrap_or(0) as u32;
-        let variant = Variant { shader: &IDENTITY, kind: out.kind(), constants: &[] };
+        let variant = Variant { shader: &IDENTITY, field: out.field(), constants: &[] };
         self.elements(variant, &[("out", out)], &[out.len() as u32, n], out.len())
     }
 

@@ -2,7 +2,7 @@
 
 use super::{Context, context};
 use crate::testing::device;
-use crate::{Array, Kind};
+use crate::{Array, Field};
 use isometry_core::error::Error;
 use std::sync::Arc;
 
@@ -16,16 +16,16 @@ fn uploads_in_parts_are_whole() {
     let Some(context) = device() else { return };
     let len = (65 << 20) / 4 + 3;
     let numbers: Vec<f32> = (0..len).map(|i| (i % 1021) as f32).collect();
-    let array = Array::upload(&context, Kind::Real, &[len], &numbers).unwrap();
+    let array = Array::upload(&context, Field::Real, &[len], &numbers).unwrap();
     assert!(array.download().unwrap() == numbers);
 }
 
 #[test]
 fn several_arrays_come_with_one_wait() {
     let Some(context) = device() else { return };
-    let a = Array::upload(&context, Kind::Real, &[3], &[1.0, 2.0, 3.0]).unwrap();
-    let none = Array::room(&context, Kind::Real, &[0, 7]).unwrap();
-    let b = Array::upload(&context, Kind::Complex, &[1, 2], &[4.0, 5.0, 6.0, 7.0]).unwrap();
+    let a = Array::upload(&context, Field::Real, &[3], &[1.0, 2.0, 3.0]).unwrap();
+    let none = Array::room(&context, Field::Real, &[0, 7]).unwrap();
+    let b = Array::upload(&context, Field::Complex, &[1, 2], &[4.0, 5.0, 6.0, 7.0]).unwrap();
     let (mut x, mut y, mut z) = ([0.0; 3], [0.0; 0], [0.0; 4]);
     Array::download_all(&mut [(&a, &mut x), (&none, &mut y), (&b, &mut z)]).unwrap();
     assert_eq!((x, z), ([1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0]));
@@ -35,10 +35,10 @@ fn several_arrays_come_with_one_wait() {
 #[test]
 fn free_memory_is_bounded() {
     let Some(context) = own() else { return };
-    let arrays: Vec<_> = (0..40).map(|_| Array::room(&context, Kind::Real, &[1000]).unwrap()).collect();
+    let arrays: Vec<_> = (0..40).map(|_| Array::room(&context, Field::Real, &[1000]).unwrap()).collect();
     drop(arrays);
     assert_eq!(context.pool.bytes(), 16 * 4096);
-    let again = Array::room(&context, Kind::Real, &[900]).unwrap();
+    let again = Array::room(&context, Field::Real, &[900]).unwrap();
     assert_eq!(context.pool.bytes(), 15 * 4096);
     drop(again);
     context.pool.clear();
@@ -48,25 +48,25 @@ fn free_memory_is_bounded() {
 #[test]
 fn a_closed_device_is_an_error_and_another_goes_on() {
     let Some(context) = own() else { return };
-    let array = Array::upload(&context, Kind::Real, &[2], &[1.0, 2.0]).unwrap();
+    let array = Array::upload(&context, Field::Real, &[2], &[1.0, 2.0]).unwrap();
     context.close();
     let lost = |result: Result<(), Error>| match result {
         Err(Error::Device(text)) => assert!(text.contains("was lost (it was reset)"), "{text}"),
         other => panic!("{other:?}"),
     };
     lost(array.download().map(drop));
-    lost(Array::room(&context, Kind::Real, &[2]).map(drop));
+    lost(Array::room(&context, Field::Real, &[2]).map(drop));
     lost(context.wait());
     drop(array);
     assert_eq!(context.pool.bytes(), 0);
     let other = super::context().unwrap();
-    assert_eq!(Array::upload(&other, Kind::Real, &[1], &[3.0]).unwrap().download().unwrap(), [3.0]);
+    assert_eq!(Array::upload(&other, Field::Real, &[1], &[3.0]).unwrap().download().unwrap(), [3.0]);
 }
 
 #[test]
 fn devices_do_not_mix() {
     let (Some(one), Ok(other)) = (own(), context()) else { return };
-    let [a, b] = [&one, &other].map(|context| Array::upload(context, Kind::Real, &[1], &[1.0]).unwrap());
+    let [a, b] = [&one, &other].map(|context| Array::upload(context, Field::Real, &[1], &[1.0]).unwrap());
     let (mut x, mut y) = ([0.0], [0.0]);
     assert!(Array::download_all(&mut [(&a, &mut x), (&b, &mut y)]).is_err());
     let mut record = super::Record::new(&one).unwrap();
@@ -77,11 +77,11 @@ fn devices_do_not_mix() {
 #[test]
 fn a_wrong_call_does_not_lose_the_device() {
     let Some(context) = own() else { return };
-    let array = Array::upload(&context, Kind::Real, &[4, 4], &[1.0; 16]).unwrap();
+    let array = Array::upload(&context, Field::Real, &[4, 4], &[1.0; 16]).unwrap();
     let mut record = super::Record::new(&context).unwrap();
     record.identity(&array).unwrap();
     let variant =
-        crate::shader::Variant { shader: &super::record::IDENTITY, kind: Kind::Real, constants: &[] };
+        crate::shader::Variant { shader: &super::record::IDENTITY, field: Field::Real, constants: &[] };
     assert!(record.dispatch(variant, &[("out", &array)], &[16, 4], [1 << 20, 1, 1]).is_err());
     drop(record);
     assert_eq!(context.lost(), None);

@@ -8,7 +8,7 @@ use crate::dense::Dense;
 use crate::device::{Context, context};
 use crate::objects::{OBJECTS, holds, view};
 use crate::operator::Operator as _;
-use crate::{Array, Kind};
+use crate::{Array, Field};
 use isometry_core::argument::{self, Argument, Bar};
 use isometry_core::error::{Error, Result};
 use isometry_core::scalar::{Scalar, parts, parts_mut};
@@ -21,7 +21,7 @@ use std::sync::{Arc, OnceLock};
 pub struct Hosted<'a, T: Scalar> {
     object: &'a str,
     operator: Box<dyn Cpu<T> + 'a>,
-    kind: Kind,
+    field: Field,
     context: OnceLock<Arc<Context>>,
     has_kernels: OnceLock<bool>,
 }
@@ -29,8 +29,8 @@ pub struct Hosted<'a, T: Scalar> {
 impl<'a, T: Scalar> Hosted<'a, T> {
     /// The operator of an object, in single precision.
     pub fn new(object: &'a str, operator: Box<dyn Cpu<T> + 'a>) -> Result<Self> {
-        let kind = kind_of::<T>()?;
-        Ok(Hosted { object, operator, kind, context: OnceLock::new(), has_kernels: OnceLock::new() })
+        let field = field_of::<T>()?;
+        Ok(Hosted { object, operator, field, context: OnceLock::new(), has_kernels: OnceLock::new() })
     }
 
     /// The device, opened where a call needs it.
@@ -64,10 +64,10 @@ impl<'a, T: Scalar> Hosted<'a, T> {
         let one = |(i, argument): (usize, &Argument)| match self.operator.argument(i) {
             argument::Array::None => Ok(None),
             argument::Array::Own(x) => {
-                self.sent(argument, x.len(), batch, n, self.kind, single(parts(x))?).map(Some)
+                self.sent(argument, x.len(), batch, n, self.field, single(parts(x))?).map(Some)
             }
             argument::Array::Real(x) => {
-                self.sent(argument, x.len(), batch, n, Kind::Real, single(x)?).map(Some)
+                self.sent(argument, x.len(), batch, n, Field::Real, single(x)?).map(Some)
             }
             argument::Array::Integers(_) => Err(Error::Device(format!("{} holds integers", argument.name))),
         };
@@ -81,7 +81,7 @@ impl<'a, T: Scalar> Hosted<'a, T> {
         len: usize,
         batch: usize,
         n: usize,
-        kind: Kind,
+        field: Field,
         x: &[f32],
     ) -> Result<Array> {
         let each = len / batch.max(1);
@@ -90,16 +90,16 @@ impl<'a, T: Scalar> Hosted<'a, T> {
             1 => vec![batch, each],
             _ => vec![batch, n, each / n.max(1)],
         };
-        Array::upload(self.context()?, kind, &shape, x)
+        Array::upload(self.context()?, field, &shape, x)
     }
 
     fn rows(&self, x: &[T], rows: usize, n: usize) -> Result<Array> {
-        Array::upload(self.context()?, self.kind, &[self.operator.batch(), rows, n], single(parts(x))?)
+        Array::upload(self.context()?, self.field, &[self.operator.batch(), rows, n], single(parts(x))?)
     }
 
     fn matrices(&self, w: &[T]) -> Result<Array> {
         let (p, q) = self.operator.shape();
-        Array::upload(self.context()?, self.kind, &[self.operator.batch(), p, q], single(parts(w))?)
+        Array::upload(self.context()?, self.field, &[self.operator.batch(), p, q], single(parts(w))?)
     }
 
     /// W, by the CPU.
@@ -118,12 +118,12 @@ fn empty<T: Scalar>(operator: &dyn Cpu<T>) -> bool {
 }
 
 /// float32 or complex64.
-pub fn kind_of<T: Scalar>() -> Result<Kind> {
+pub fn field_of<T: Scalar>() -> Result<Field> {
     if TypeId::of::<T::Real>() != TypeId::of::<f32>() {
         let text = "the GPU computes in float32 and complex64: convert the arrays, or use backend=\"cpu\"";
         return Err(Error::Dtype(text.into()));
     }
-    Ok(if T::PARTS == 2 { Kind::Complex } else { Kind::Real })
+    Ok(if T::PARTS == 2 { Field::Complex } else { Field::Real })
 }
 
 /// The numbers of a type that was found to be f32.

@@ -3,7 +3,7 @@
 use super::{Copies, Hosted, fetch, single, single_mut};
 use crate::array::zeros;
 use crate::recurrence::{self as device, Wanted};
-use crate::{Array, Kind};
+use crate::{Array, Field};
 use isometry_core::argument::Bar;
 use isometry_core::error::Result;
 use isometry_core::recurrence::{Gradients, Sequence};
@@ -26,8 +26,8 @@ impl<T: Scalar> Hosted<'_, T> {
         sequence.check()?;
         let Sequence { steps, batch, features, n, .. } = *sequence;
         let send =
-            |x: &[T], shape: &[usize]| Array::upload(self.context()?, self.kind, shape, single(parts(x))?);
-        let real = |x: &[T::Real]| Array::upload(self.context()?, Kind::Real, &[x.len()], single(x)?);
+            |x: &[T], shape: &[usize]| Array::upload(self.context()?, self.field, shape, single(parts(x))?);
+        let real = |x: &[T::Real]| Array::upload(self.context()?, Field::Real, &[x.len()], single(x)?);
         if self.operator.batch() != 1 || self.shape() != (n, n) {
             return Err(Error::shape(
                 "transition",
@@ -64,7 +64,7 @@ impl<T: Scalar> Hosted<'_, T> {
         self.check_bars(bars)?;
         let sent = self.sequence(sequence, budget)?;
         let shape = [sequence.steps, sequence.batch, sequence.n];
-        let send = |x: &[T]| Array::upload(self.context()?, self.kind, &shape, single(parts(x))?);
+        let send = |x: &[T]| Array::upload(self.context()?, self.field, &shape, single(parts(x))?);
         let (ct, states) = (send(ct)?, send(states)?);
         let Gradients { x, input_weight, h0, bias, activation_bias } = gradients;
         let wanted = Wanted {

@@ -23,13 +23,13 @@ pub(crate) static TRIANGLE: Shader =
 ///
 /// A dispatch must not read memory that it writes, so two copies are kept, each computed from the other.
 pub(super) fn inverse(record: &mut Record, gram: &Array) -> Result<Array> {
-    let (kind, batch, m) = (gram.kind(), gram.shape()[0], gram.shape()[1]);
-    let room = |record: &Record| Array::room(record.context(), kind, gram.shape());
+    let (field, batch, m) = (gram.field(), gram.shape()[0], gram.shape()[1]);
+    let room = |record: &Record| Array::room(record.context(), field, gram.shape());
     let (out, twin, between) = (room(record)?, room(record)?, room(record)?);
     let copies = if m > SIDE { &[&out, &twin][..] } else { &[&out][..] };
     for copy in copies {
         let (arrays, blocks) = ([("gram", gram), ("out", *copy)], batch * m.div_ceil(SIDE));
-        let variant = Variant { shader: &TRIANGLE, kind, constants: &[] };
+        let variant = Variant { shader: &TRIANGLE, field, constants: &[] };
         record.dispatch(variant, &arrays, &[blocks as u32, m as u32], groups(blocks))?;
     }
     let mut size = SIDE;
@@ -38,11 +38,12 @@ pub(super) fn inverse(record: &mut Record, gram: &Array) -> Result<Array> {
             let part = |array, i, j| Operand::new(array, apart, m).from(i, j);
             let low = top + size;
             let (t, x) = (part(gram, top, low), part(&out, low, low));
-            Product::new(count, (size, right, right), t, x, part(&between, top, low)).record(record, kind)?;
+            Product::new(count, (size, right, right), t, x, part(&between, top, low))
+                .record(record, field)?;
             for (from, to) in [(&out, &twin), (&twin, &out)] {
                 let (x, c) = (part(from, top, top), part(to, top, low));
                 let product = Product::new(count, (size, right, size), x, part(&between, top, low), c);
-                product.alpha(-1.0).record(record, kind)?;
+                product.alpha(-1.0).record(record, field)?;
             }
         }
         size *= 2;

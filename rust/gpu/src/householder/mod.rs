@@ -14,7 +14,7 @@ use crate::last::Last;
 use crate::operator::{Operator, Pulled, check_rows};
 use crate::product::{Operand, Product};
 use crate::shader::{Shader, Variant, groups};
-use crate::{Array, Kind};
+use crate::{Array, Field};
 use isometry_core::Side;
 use isometry_core::error::{Error, Result};
 use std::sync::Arc;
@@ -58,39 +58,39 @@ impl<'a> Householder<'a> {
         let &[batch, n, m] = vectors.shape() else {
             return Err(Error::shape("vectors", "(batch, n, m)", format!("{:?}", vectors.shape())));
         };
-        last.as_ref().map_or(Ok(()), |last| last.check(vectors.kind(), batch, n))?;
+        last.as_ref().map_or(Ok(()), |last| last.check(vectors.field(), batch, n))?;
         Ok(Householder { vectors, last, batch, n, m })
     }
 
     fn room(&self, sizes: [usize; 2]) -> Result<Array> {
-        Array::room(self.context(), self.kind(), &[self.batch, sizes[0], sizes[1]])
+        Array::room(self.context(), self.field(), &[self.batch, sizes[0], sizes[1]])
     }
 
     fn factors(&self, record: &mut Record) -> Result<Factors> {
         self.last.as_ref().map_or(Ok(()), |last| last.prepare(record))?;
-        let (kind, (n, m)) = (self.kind(), (self.n, self.m));
-        let scales = Array::room(self.context(), Kind::Real, &[self.batch, m])?;
+        let (field, (n, m)) = (self.field(), (self.n, self.m));
+        let scales = Array::room(self.context(), Field::Real, &[self.batch, m])?;
         let (u, gram) = (self.room([n, m])?, self.room([m, m])?);
         let arrays = [("vectors", self.vectors), ("balanced", &u), ("scales", &scales)];
-        let (columns, variant) = (self.batch * m, Variant { shader: &BALANCE, kind, constants: &[] });
+        let (columns, variant) = (self.batch * m, Variant { shader: &BALANCE, field, constants: &[] });
         let sizes = [columns, n, m].map(|size| size as u32);
         record.dispatch(variant, &arrays, &sizes, groups(columns.div_ceil(WIDTH)))?;
         let columns = Operand::new(&u, n * m, m);
         Product::new(self.batch, (m, m, n), columns.h(), columns, Operand::new(&gram, m * m, m))
-            .record(record, kind)?;
+            .record(record, field)?;
         let inverse = inverse::inverse(record, &gram)?;
         Ok(Factors { u, scales, inverse })
     }
 
     /// L <- M + M^H of its lower triangle.
     fn hermitian(&self, record: &mut Record, l: &Array) -> Result<()> {
-        let variant = Variant { shader: &HERMITIAN, kind: self.kind(), constants: &[] };
+        let variant = Variant { shader: &HERMITIAN, field: self.field(), constants: &[] };
         record.elements(variant, &[("l", l)], &[l.len() as u32, self.m as u32], l.len())
     }
 
     /// The gradient of the given vectors from that of the balanced ones, in place.
     fn finish(&self, record: &mut Record, factors: &Factors, bar: &Array) -> Result<()> {
-        let variant = Variant { shader: &FINISH, kind: self.kind(), constants: &[] };
+        let variant = Variant { shader: &FINISH, field: self.field(), constants: &[] };
         let sizes = [bar.len() as u32, self.n as u32, self.m as u32];
         record.elements(variant, &[("scales", &factors.scales), ("bar", bar)], &sizes, bar.len())
     }
@@ -114,8 +114,8 @@ impl Operator for Householder<'_> {
     fn context(&self) -> &Arc<Context> {
         self.vectors.context()
     }
-    fn kind(&self) -> Kind {
-        self.vectors.kind()
+    fn field(&self) -> Field {
+        self.vectors.field()
     }
     fn batch(&self) -> usize {
         self.batch
@@ -139,7 +139,7 @@ impl Operator for Householder<'_> {
     }
 
     fn record_apply(&self, record: &mut Record, x: &Array, side: Side) -> Result<Array> {
-        check_rows("x", x, self.kind(), self.batch, self.n)?;
+        check_rows("x", x, self.field(), self.batch, self.n)?;
         let factors = self.factors(record)?;
         self.rows(record, &factors, x, side)
     }
@@ -153,8 +153,8 @@ impl Operator for Householder<'_> {
         wanted: &[bool],
         x_wanted: bool,
     ) -> Result<Pulled> {
-        check_rows("x", x, self.kind(), self.batch, self.n)?;
-        check_rows("ct", ct, self.kind(), self.batch, self.n)?;
+        check_rows("x", x, self.field(), self.batch, self.n)?;
+        check_rows("ct", ct, self.field(), self.batch, self.n)?;
         let factors = self.factors(record)?;
         // Re <ct, W^H x> = Re <W ct, x>: the gradient of the adjoint is that of the forward map with x and ct exchanged
         let (forward, (x, ct)) =

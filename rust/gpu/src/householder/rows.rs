@@ -35,7 +35,7 @@ impl Householder<'_> {
         sizes: (usize, usize, usize),
     ) -> Result<Array> {
         let out = self.room([sizes.0, sizes.1])?;
-        Product::new(self.batch, sizes, a, b, Self::matrices(&out)).record_deep(record, self.kind())?;
+        Product::new(self.batch, sizes, a, b, Self::matrices(&out)).record_deep(record, self.field())?;
         Ok(out)
     }
 
@@ -51,13 +51,13 @@ impl Householder<'_> {
         Product::new(self.batch, sizes, a, b, Self::matrices(c))
             .alpha(alpha)
             .add()
-            .record_deep(record, self.kind())
+            .record_deep(record, self.field())
     }
 
     /// X E or X conj(E): X itself where E = I.
     fn scaled(&self, record: &mut Record, x: &Array, conj: bool) -> Result<Array> {
         let Some(last) = &self.last else { return Ok(x.clone()) };
-        let out = Array::room(x.context(), x.kind(), x.shape())?;
+        let out = Array::room(x.context(), x.field(), x.shape())?;
         last.scale(record, x, conj, &out)?;
         Ok(out)
     }
@@ -80,7 +80,7 @@ impl Householder<'_> {
     }
 
     fn copied(&self, record: &mut Record, x: &Array) -> Result<Array> {
-        let out = Array::room(x.context(), x.kind(), x.shape())?;
+        let out = Array::room(x.context(), x.field(), x.shape())?;
         record.copy(x, &out)?;
         Ok(out)
     }
@@ -189,7 +189,7 @@ impl Householder<'_> {
         let (h, out) = (Self::matrices(&h), self.room([n, m])?);
         let minus_q =
             Product::new(self.batch, (n, m, n), c.h(), Self::matrices(&p), Self::matrices(&out)).alpha(-1.0);
-        minus_q.record(record, self.kind())?;
+        minus_q.record(record, self.field())?;
         let l = self.multiply(record, h, Self::matrices(&out), (m, m, n))?;
         self.hermitian(record, &l)?;
         self.add(record, -1.0, (u, Self::matrices(&l)), (n, m, m), &out)?;

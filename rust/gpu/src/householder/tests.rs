@@ -21,9 +21,9 @@ struct Reference {
 }
 
 impl Reference {
-    fn draw(kind: Kind, n: usize, m: usize, end: End, seed: u64) -> Self {
-        let u = M { rows: n, columns: m, data: numbers(kind, n * m, seed) };
-        let angles = numbers(Kind::Real, if end == End::Sign { 1 } else { n }, seed + 50)
+    fn draw(field: Field, n: usize, m: usize, end: End, seed: u64) -> Self {
+        let u = M { rows: n, columns: m, data: numbers(field, n * m, seed) };
+        let angles = numbers(Field::Real, if end == End::Sign { 1 } else { n }, seed + 50)
             .iter()
             .map(|x| x.0)
             .collect();
@@ -46,7 +46,7 @@ impl Reference {
     }
 
     /// Derivatives of a real function of W with respect to all entries: of U (conjugate derivative), then of the angles.
-    fn gradients(&self, kind: Kind, loss: impl Fn(&M) -> f64) -> (Vec<C>, Vec<C>) {
+    fn gradients(&self, field: Field, loss: impl Fn(&M) -> f64) -> (Vec<C>, Vec<C>) {
         let step = 1e-5;
         let change = |f: &dyn Fn(&mut Reference, f64)| {
             let at = |h: f64| {
@@ -58,7 +58,7 @@ impl Reference {
         };
         let entry = |k: usize| {
             let re = change(&|own, h| own.u.data[k].0 += h);
-            let im = if kind == Kind::Complex { change(&|own, h| own.u.data[k].1 += h) } else { 0.0 };
+            let im = if field == Field::Complex { change(&|own, h| own.u.data[k].1 += h) } else { 0.0 };
             C(re, im)
         };
         let angles = if self.end == End::None { 0 } else { self.angles.len() };
@@ -87,32 +87,32 @@ const SIZES: [(usize, usize, usize, usize); 9] = [
     (1, 3, 2, 600),
 ];
 
-fn each(test: impl Fn(&Arc<Context>, Kind, End, &[Reference], usize)) {
+fn each(test: impl Fn(&Arc<Context>, Field, End, &[Reference], usize)) {
     let Some(context) = device() else { return };
-    for kind in [Kind::Real, Kind::Complex] {
+    for field in [Field::Real, Field::Complex] {
         for end in [End::None, End::Sign, End::Phases] {
-            if end == End::Phases && kind == Kind::Real {
+            if end == End::Phases && field == Field::Real {
                 continue;
             }
             for (batch, n, m, rows) in SIZES {
                 let all: Vec<_> =
-                    (0..batch).map(|b| Reference::draw(kind, n, m, end, 3 + b as u64)).collect();
-                test(&context, kind, end, &all, rows);
+                    (0..batch).map(|b| Reference::draw(field, n, m, end, 3 + b as u64)).collect();
+                test(&context, field, end, &all, rows);
             }
         }
     }
 }
 
 /// The arrays of the operators.
-fn held(context: &Arc<Context>, kind: Kind, all: &[Reference]) -> (Array, Option<Last>) {
+fn held(context: &Arc<Context>, field: Field, all: &[Reference]) -> (Array, Option<Last>) {
     let (n, m) = (all[0].u.rows, all[0].u.columns);
     let vectors: Vec<C> = all.iter().flat_map(|r| r.u.data.clone()).collect();
-    let vectors = sent(context, kind, &[all.len(), n, m], &vectors);
+    let vectors = sent(context, field, &[all.len(), n, m], &vectors);
     let angles: Vec<C> = all.iter().flat_map(|r| r.angles.iter().map(|&x| C(x, 0.0))).collect();
     let last = match all[0].end {
         End::None => None,
-        End::Sign => Some(Last::sign(kind, &sent(context, Kind::Real, &[all.len()], &angles), n).unwrap()),
-        End::Phases => Some(Last::phases(&sent(context, Kind::Real, &[all.len(), n], &angles), n).unwrap()),
+        End::Sign => Some(Last::sign(field, &sent(context, Field::Real, &[all.len()], &angles), n).unwrap()),
+        End::Phases => Some(Last::phases(&sent(context, Field::Real, &[all.len(), n], &angles), n).unwrap()),
     };
     (vectors, last)
 }
@@ -123,11 +123,11 @@ fn units(n: usize, m: usize) -> f64 {
 
 #[test]
 fn matrices_and_their_gradients() {
-    each(|context, kind, end, all, _| {
-        let (vectors, last) = held(context, kind, all);
+    each(|context, field, end, all, _| {
+        let (vectors, last) = held(context, field, all);
         let (n, m) = (all[0].u.rows, all[0].u.columns);
         let own = Householder::new(&vectors, last).unwrap();
-        let what = format!("{kind:?} {end:?} {} x {n} x {m}", all.len());
+        let what = format!("{field:?} {end:?} {} x {n} x {m}", all.len());
         let w = own.matrix().unwrap();
         let expected: Vec<C> = all.iter().flat_map(|r| r.matrix().data).collect();
         near(&fetched(&w), &expected, units(n, m), &what);
@@ -135,12 +135,13 @@ fn matrices_and_their_gradients() {
             return;
         }
         let cts: Vec<M> = (0..all.len())
-            .map(|b| M { rows: n, columns: n, data: numbers(kind, n * n, 90 + b as u64) })
+            .map(|b| M { rows: n, columns: n, data: numbers(field, n * n, 90 + b as u64) })
             .collect();
         let ct: Vec<C> = cts.iter().flat_map(|ct| ct.data.clone()).collect();
-        let ct = sent(context, kind, &[all.len(), n, n], &ct);
+        let ct = sent(context, field, &[all.len(), n, n], &ct);
         let found = own.matrix_vjp(Some(&w), &ct, &[true; 3]).unwrap();
-        let pairs: Vec<_> = all.iter().zip(&cts).map(|(r, ct)| r.gradients(kind, |w| inner(ct, w))).collect();
+        let pairs: Vec<_> =
+            all.iter().zip(&cts).map(|(r, ct)| r.gradients(field, |w| inner(ct, w))).collect();
         check(&found, end, &pairs, units(n, m), &what);
     });
 }
@@ -160,19 +161,19 @@ fn check(found: &[Option<Array>], end: End, pairs: &[(Vec<C>, Vec<C>)], units: f
 
 #[test]
 fn rows_and_their_gradients() {
-    each(|context, kind, end, all, rows| {
-        let (vectors, last) = held(context, kind, all);
+    each(|context, field, end, all, rows| {
+        let (vectors, last) = held(context, field, all);
         let (n, m) = (all[0].u.rows, all[0].u.columns);
         let own = Householder::new(&vectors, last).unwrap();
         let draw = |seed: u64| -> Vec<M> {
             (0..all.len())
-                .map(|b| M { rows, columns: n, data: numbers(kind, rows * n, seed + b as u64) })
+                .map(|b| M { rows, columns: n, data: numbers(field, rows * n, seed + b as u64) })
                 .collect()
         };
         let send = |all: &[M]| {
             sent(
                 context,
-                kind,
+                field,
                 &[all.len(), rows, n],
                 &all.iter().flat_map(|x| x.data.clone()).collect::<Vec<_>>(),
             )
@@ -180,7 +181,7 @@ fn rows_and_their_gradients() {
         let (xs, cts) = (draw(7), draw(70));
         let (x, ct) = (send(&xs), send(&cts));
         for side in [Side::Forward, Side::Adjoint] {
-            let what = format!("{kind:?} {end:?} {side:?} {} x {n} x {m}", all.len());
+            let what = format!("{field:?} {end:?} {side:?} {} x {n} x {m}", all.len());
             let turned = |w: &M, x: &M, adjoint: bool| x.times(&if adjoint { w.conj() } else { w.t() });
             let adjoint = side == Side::Adjoint;
             let expected = |x: &[M], adjoint| -> Vec<C> {
@@ -195,7 +196,7 @@ fn rows_and_their_gradients() {
             let pairs: Vec<_> = all
                 .iter()
                 .zip(xs.iter().zip(&cts))
-                .map(|(r, (x, ct))| r.gradients(kind, |w| inner(ct, &turned(w, x, adjoint))))
+                .map(|(r, (x, ct))| r.gradients(field, |w| inner(ct, &turned(w, x, adjoint))))
                 .collect();
             check(&pulled.arguments, end, &pairs, units(n, m), &what);
         }
@@ -207,10 +208,10 @@ fn lengths_of_the_vectors_do_not_matter() {
     let Some(context) = device() else { return };
     for length in [1e-18f32, 1.0, 3e18] {
         let u: Vec<C> =
-            numbers(Kind::Real, 12, 5).iter().map(|x| C(f64::from(x.0 as f32 * length), 0.0)).collect();
+            numbers(Field::Real, 12, 5).iter().map(|x| C(f64::from(x.0 as f32 * length), 0.0)).collect();
         let reference =
             Reference { u: M { rows: 4, columns: 3, data: u.clone() }, end: End::None, angles: vec![] };
-        let vectors = sent(&context, Kind::Real, &[1, 4, 3], &u);
+        let vectors = sent(&context, Field::Real, &[1, 4, 3], &u);
         let own = Householder::new(&vectors, None).unwrap();
         let w = own.matrix().unwrap();
         near(&fetched(&w), &reference.matrix().data, 30.0, &format!("length {length}"));
@@ -221,8 +222,8 @@ fn lengths_of_the_vectors_do_not_matter() {
 fn more_matrices_than_a_dispatch_has() {
     let Some(context) = device() else { return };
     let (batch, n) = (65535 + 2, 2);
-    let u: Vec<C> = numbers(Kind::Real, batch * n, 5);
-    let vectors = sent(&context, Kind::Real, &[batch, n, 1], &u);
+    let u: Vec<C> = numbers(Field::Real, batch * n, 5);
+    let vectors = sent(&context, Field::Real, &[batch, n, 1], &u);
     let expected: Vec<C> = u
         .chunks(2)
         .flat_map(|u| {
@@ -240,18 +241,18 @@ fn more_matrices_than_a_dispatch_has() {
 fn empty_sizes() {
     let Some(context) = device() else { return };
     for (batch, n, m, rows) in [(0, 3, 2, 2), (1, 3, 0, 2), (1, 3, 2, 0), (1, 0, 0, 1)] {
-        let vectors = sent(&context, Kind::Real, &[batch, n, m], &numbers(Kind::Real, batch * n * m, 1));
-        let sign = sent(&context, Kind::Real, &[batch], &vec![C(-1.0, 0.0); batch]);
-        let last = Last::sign(Kind::Real, &sign, n).unwrap();
-        let x = numbers(Kind::Real, batch * rows * n, 2);
+        let vectors = sent(&context, Field::Real, &[batch, n, m], &numbers(Field::Real, batch * n * m, 1));
+        let sign = sent(&context, Field::Real, &[batch], &vec![C(-1.0, 0.0); batch]);
+        let last = Last::sign(Field::Real, &sign, n).unwrap();
+        let x = numbers(Field::Real, batch * rows * n, 2);
         let own = Householder::new(&vectors, None).unwrap();
-        let out = own.apply(&sent(&context, Kind::Real, &[batch, rows, n], &x), Side::Forward).unwrap();
+        let out = own.apply(&sent(&context, Field::Real, &[batch, rows, n], &x), Side::Forward).unwrap();
         assert_eq!(out.shape(), [batch, rows, n]);
         if m == 0 {
             near(&fetched(&out), &x, 0.0, "no reflections");
         }
         let own = Householder::new(&vectors, Some(last)).unwrap();
-        let rows = Array::room(&context, Kind::Real, &[batch, rows, n]).unwrap();
+        let rows = Array::room(&context, Field::Real, &[batch, rows, n]).unwrap();
         let pulled = own.apply_vjp(&rows, &rows, Side::Forward, &[true; 3], true).unwrap();
         let shapes: Vec<_> = pulled.arguments.iter().flatten().map(|bar| bar.shape().to_vec()).collect();
         assert_eq!(shapes, [vec![batch, n, m], vec![batch]]);

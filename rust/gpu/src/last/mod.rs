@@ -9,7 +9,7 @@ mod tests;
 use crate::device::Record;
 use crate::rows::sum;
 use crate::shader::{Shader, Variant, groups};
-use crate::{Array, Kind};
+use crate::{Array, Field};
 use isometry_core::error::{Error, Result};
 use isometry_core::sizes::check_len;
 
@@ -51,53 +51,54 @@ pub struct Last {
 
 impl Last {
     /// e = (1, ..., 1, s), one s for each matrix.
-    pub fn sign(kind: Kind, sign: &Array, n: usize) -> Result<Self> {
-        Self::of(kind, sign, [sign.len(), n], Form::Sign)
+    pub fn sign(field: Field, sign: &Array, n: usize) -> Result<Self> {
+        Self::of(field, sign, [sign.len(), n], Form::Sign)
     }
 
     /// Fixed real entries, (batch, n).
-    pub fn signs(kind: Kind, signs: &Array, n: usize) -> Result<Self> {
-        Self::of(kind, signs, [signs.len() / n.max(1), n], Form::Signs)
+    pub fn signs(field: Field, signs: &Array, n: usize) -> Result<Self> {
+        Self::of(field, signs, [signs.len() / n.max(1), n], Form::Signs)
     }
 
     /// Angles theta, (batch, n).
     pub fn phases(phases: &Array, n: usize) -> Result<Self> {
-        Self::of(Kind::Complex, phases, [phases.len() / n.max(1), n], Form::Phases)
+        Self::of(Field::Complex, phases, [phases.len() / n.max(1), n], Form::Phases)
     }
 
-    fn of(kind: Kind, given: &Array, sizes: [usize; 2], form: Form) -> Result<Self> {
-        if given.kind() != Kind::Real {
+    fn of(field: Field, given: &Array, sizes: [usize; 2], form: Form) -> Result<Self> {
+        if given.field() != Field::Real {
             return Err(Error::value(argument(form), "must be Real, not Complex"));
         }
         if form != Form::Sign {
             check_len(argument(form), given.len(), &sizes)?;
         }
-        let own = form == Form::Signs && kind == Kind::Real;
-        let factors = if own { given.reshaped(&sizes)? } else { Array::room(given.context(), kind, &sizes)? };
+        let own = form == Form::Signs && field == Field::Real;
+        let factors =
+            if own { given.reshaped(&sizes)? } else { Array::room(given.context(), field, &sizes)? };
         Ok(Last { given: given.clone(), form, factors })
     }
 
     /// Writes e, before a call reads it.
     pub(crate) fn prepare(&self, record: &mut Record) -> Result<()> {
-        let (kind, count) = (self.factors.kind(), self.factors.len());
-        if self.form == Form::Signs && kind == Kind::Real {
+        let (field, count) = (self.factors.field(), self.factors.len());
+        if self.form == Form::Signs && field == Field::Real {
             return Ok(());
         }
         let n = self.factors.shape()[1];
         let arrays = [("given", &self.given), ("factors", &self.factors)];
-        let variant = Variant { shader: &FACTORS, kind, constants: &[] };
+        let variant = Variant { shader: &FACTORS, field, constants: &[] };
         record.elements(variant, &arrays, &[count as u32, n as u32, self.form as u32], count)
     }
 
     /// Refuses a diagonal of other sizes or numbers than the matrices (batch, n, n).
-    pub fn check(&self, kind: Kind, batch: usize, n: usize) -> Result<()> {
-        if self.factors.shape() == [batch, n] && self.factors.kind() == kind {
+    pub fn check(&self, field: Field, batch: usize, n: usize) -> Result<()> {
+        if self.factors.shape() == [batch, n] && self.factors.field() == field {
             return Ok(());
         }
-        let (shape, own) = (self.factors.shape(), self.factors.kind());
+        let (shape, own) = (self.factors.shape(), self.factors.field());
         Err(Error::shape(
             argument(self.form),
-            format!("({batch}, {n}) for {kind:?} numbers"),
+            format!("({batch}, {n}) for {field:?} numbers"),
             format!("{shape:?} for {own:?} ones"),
         ))
     }
@@ -112,7 +113,7 @@ impl Last {
         let &[_, rows, n] = x.shape() else { return Err(Error::shape("x", "three axes", x.shape().len())) };
         let sizes = [x.len() as u32, rows as u32, n as u32, u32::from(conj)];
         let arrays = [("x", x), ("factors", &self.factors), ("out", out)];
-        record.elements(Variant { shader: &LAST, kind: x.kind(), constants: &[] }, &arrays, &sizes, x.len())
+        record.elements(Variant { shader: &LAST, field: x.field(), constants: &[] }, &arrays, &sizes, x.len())
     }
 
     /// e, (batch, n), of the numbers of the matrix.
@@ -134,18 +135,18 @@ impl Last {
         let &[batch, rows, n] = v.shape() else {
             return Err(Error::shape("x", "three axes", v.shape().len()));
         };
-        let out = Array::room(v.context(), Kind::Real, self.given.shape())?;
+        let out = Array::room(v.context(), Field::Real, self.given.shape())?;
         let columns = batch * n;
         let [x, y, _] = groups(columns.div_ceil(WIDTH));
         let parts = (GROUPS / (x * y).max(1)).min(rows / LEAST).max(1);
         let into = match parts {
             1 => out.clone(),
-            _ => Array::room(v.context(), Kind::Real, &[parts, out.len()])?,
+            _ => Array::room(v.context(), Field::Real, &[parts, out.len()])?,
         };
         let sizes = [columns, rows, n, rows.div_ceil(parts)].map(|size| size as u32);
         let sizes = [sizes[0], sizes[1], sizes[2], sizes[3], mode];
         let arrays = [("v", v), ("ct", ct), ("factors", &self.factors), ("out", &into)];
-        let variant = Variant { shader: &PULL, kind: v.kind(), constants: &[] };
+        let variant = Variant { shader: &PULL, field: v.field(), constants: &[] };
         record.dispatch(variant, &arrays, &sizes, [x, y, parts])?;
         if parts > 1 {
             sum(record, (parts, out.len()), &into, &out)?;

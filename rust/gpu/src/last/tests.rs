@@ -14,25 +14,25 @@ fn factors(last: &Last) -> Vec<C> {
 fn signs_become_numbers_of_the_matrix() {
     let Some(context) = device() else { return };
     let real = |x: &[f64]| x.iter().map(|&x| C(x, 0.0)).collect::<Vec<C>>();
-    for kind in [Kind::Real, Kind::Complex] {
-        let sign = sent(&context, Kind::Real, &[2], &real(&[-1.0, 0.5]));
-        let found = factors(&Last::sign(kind, &sign, 3).unwrap());
+    for field in [Field::Real, Field::Complex] {
+        let sign = sent(&context, Field::Real, &[2], &real(&[-1.0, 0.5]));
+        let found = factors(&Last::sign(field, &sign, 3).unwrap());
         near(&found, &real(&[1.0, 1.0, -1.0, 1.0, 1.0, 0.5]), 0.0, "one sign");
         let own = real(&[1.0, -1.0, -1.0, 1.0]);
-        let signs = sent(&context, Kind::Real, &[2, 2], &own);
-        near(&factors(&Last::signs(kind, &signs, 2).unwrap()), &own, 0.0, "signs");
+        let signs = sent(&context, Field::Real, &[2, 2], &own);
+        near(&factors(&Last::signs(field, &signs, 2).unwrap()), &own, 0.0, "signs");
     }
-    let complex = Array::room(&context, Kind::Complex, &[4]).unwrap();
-    assert!(Last::signs(Kind::Complex, &complex, 2).is_err());
+    let complex = Array::room(&context, Field::Complex, &[4]).unwrap();
+    assert!(Last::signs(Field::Complex, &complex, 2).is_err());
 }
 
 #[test]
 fn a_part_of_a_diagonal_is_refused() {
     let Some(context) = device() else { return };
-    let five = sent(&context, Kind::Real, &[1, 5], &[C(1.0, 0.0); 5]);
+    let five = sent(&context, Field::Real, &[1, 5], &[C(1.0, 0.0); 5]);
     for (last, name) in [
-        (Last::signs(Kind::Real, &five, 3), "signs"),
-        (Last::signs(Kind::Complex, &five, 3), "signs"),
+        (Last::signs(Field::Real, &five, 3), "signs"),
+        (Last::signs(Field::Complex, &five, 3), "signs"),
         (Last::phases(&five, 3), "phases"),
     ] {
         let message = last.unwrap_err().to_string();
@@ -56,7 +56,7 @@ fn angles_of_all_sizes_become_points_of_the_circle() {
     let beside = (1..count).map(|i| (f64::from(i) * std::f64::consts::FRAC_PI_4) as f32);
     let beside = beside.flat_map(|x| [x, x.next_up(), x.next_down()]);
     let all: Vec<f32> = even.chain(wide).chain(beside).flat_map(|x| [x, -x]).chain([0.0, f32::MAX]).collect();
-    let given = Array::upload(&context, Kind::Real, &[1, all.len()], &all).unwrap();
+    let given = Array::upload(&context, Field::Real, &[1, all.len()], &all).unwrap();
     let found = factors(&Last::phases(&given, all.len()).unwrap());
     let (mut worst, mut place) = (0.0, 0.0);
     for (x, e) in all.iter().zip(&found) {
@@ -74,7 +74,7 @@ fn angles_of_all_sizes_become_points_of_the_circle() {
 fn angles_that_are_not_finite_are_seen() {
     let Some(context) = device() else { return };
     let given =
-        Array::upload(&context, Kind::Real, &[1, 3], &[f32::NAN, f32::INFINITY, f32::NEG_INFINITY]).unwrap();
+        Array::upload(&context, Field::Real, &[1, 3], &[f32::NAN, f32::INFINITY, f32::NEG_INFINITY]).unwrap();
     let found = factors(&Last::phases(&given, 3).unwrap());
     assert!(found.iter().all(|e| !e.0.is_finite() && !e.1.is_finite()), "{found:?}");
 }

@@ -6,7 +6,7 @@ mod tests;
 
 use crate::device::{Record, too_large};
 use crate::shader::{Shader, Variant};
-use crate::{Array, Kind};
+use crate::{Array, Field};
 use isometry_core::error::{Error, Result};
 use isometry_core::sizes::work;
 
@@ -118,7 +118,7 @@ impl<'a> Product<'a> {
     }
 
     /// In as many dispatches as the device needs for so many tiles and matrices.
-    pub(crate) fn record(&self, record: &mut Record, kind: Kind) -> Result<()> {
+    pub(crate) fn record(&self, record: &mut Record, field: Field) -> Result<()> {
         let (m, n, _) = self.sizes;
         if u32::try_from(work(&[self.batch, m, n])).map_err(far)? == 0 {
             return Ok(());
@@ -126,7 +126,7 @@ impl<'a> Product<'a> {
         // large tiles where there are enough of them to occupy a device
         let large = m.div_ceil(64) * n.div_ceil(64) * self.batch >= 64 && m > 16 && n > 16;
         let (tile, constants) = if large { (64, LARGE) } else { (16, SMALL) };
-        let variant = Variant { shader: &PRODUCT, kind, constants };
+        let variant = Variant { shader: &PRODUCT, field, constants };
         let most = record.context().most_groups() as usize;
         for b in (0..self.batch).step_by(most) {
             for i in (0..m).step_by(most * tile) {

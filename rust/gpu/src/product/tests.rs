@@ -1,4 +1,4 @@
-//! Against sums in double precision: both kinds, all transposes, sizes on both sides of the tiles.
+//! Against sums in double precision: both fields, all transposes, sizes on both sides of the tiles.
 
 use super::*;
 use crate::testing::{C, M, device, fetched, near, numbers, sent};
@@ -6,7 +6,7 @@ use crate::testing::{C, M, device, fetched, near, numbers, sent};
 #[test]
 fn products_of_all_sizes_and_sides() {
     let Some(context) = device() else { return };
-    for kind in [Kind::Real, Kind::Complex] {
+    for field in [Field::Real, Field::Complex] {
         for (batch, m, n, k) in [
             (1, 1, 1, 1),
             (2, 3, 5, 4),
@@ -19,13 +19,13 @@ fn products_of_all_sizes_and_sides() {
             for (i, side) in ["", "t", "conj", "h"].into_iter().enumerate() {
                 let turned = side == "t" || side == "h";
                 let (rows, columns) = if turned { (k, m) } else { (m, k) };
-                let a: Vec<M> = (0..batch).map(|b| drawn(kind, rows, columns, (b + i) as u64)).collect();
-                let b: Vec<M> = (0..batch).map(|b| drawn(kind, k, n, (b + 100) as u64)).collect();
-                let c: Vec<M> = (0..batch).map(|b| drawn(kind, m, n, (b + 200) as u64)).collect();
+                let a: Vec<M> = (0..batch).map(|b| drawn(field, rows, columns, (b + i) as u64)).collect();
+                let b: Vec<M> = (0..batch).map(|b| drawn(field, k, n, (b + 100) as u64)).collect();
+                let c: Vec<M> = (0..batch).map(|b| drawn(field, m, n, (b + 200) as u64)).collect();
                 let all = |all: &[M]| all.iter().flat_map(|x| x.data.clone()).collect::<Vec<C>>();
-                let da = sent(&context, kind, &[batch, rows, columns], &all(&a));
-                let db = sent(&context, kind, &[batch, k, n], &all(&b));
-                let dc = sent(&context, kind, &[batch, m, n], &all(&c));
+                let da = sent(&context, field, &[batch, rows, columns], &all(&a));
+                let db = sent(&context, field, &[batch, k, n], &all(&b));
+                let dc = sent(&context, field, &[batch, m, n], &all(&c));
                 let left = Operand::new(&da, rows * columns, columns);
                 let left = match side {
                     "t" => left.t(),
@@ -38,7 +38,7 @@ fn products_of_all_sizes_and_sides() {
                 Product::new(batch, (m, n, k), left, right, out)
                     .alpha(-2.0)
                     .add()
-                    .record(&mut record, kind)
+                    .record(&mut record, field)
                     .unwrap();
                 record.submit().unwrap();
                 let expected: Vec<C> = (0..batch)
@@ -52,27 +52,27 @@ fn products_of_all_sizes_and_sides() {
                         c[i].plus(&left.times(&b[i]), -2.0).data
                     })
                     .collect();
-                near(&fetched(&dc), &expected, 8.0, &format!("{kind:?} {batch} {m} {n} {k} {side}"));
+                near(&fetched(&dc), &expected, 8.0, &format!("{field:?} {batch} {m} {n} {k} {side}"));
             }
         }
     }
 }
 
-fn drawn(kind: Kind, rows: usize, columns: usize, seed: u64) -> M {
-    M { rows, columns, data: numbers(kind, rows * columns, seed + 1) }
+fn drawn(field: Field, rows: usize, columns: usize, seed: u64) -> M {
+    M { rows, columns, data: numbers(field, rows * columns, seed + 1) }
 }
 
 #[test]
 fn a_part_of_a_matrix_is_an_operand() {
     let Some(context) = device() else { return };
-    let kind = Kind::Real;
-    let (a, c) = (drawn(kind, 6, 9, 1), drawn(kind, 6, 9, 2));
-    let da = sent(&context, kind, &[6, 9], &a.data);
-    let dc = sent(&context, kind, &[6, 9], &c.data);
+    let field = Field::Real;
+    let (a, c) = (drawn(field, 6, 9, 1), drawn(field, 6, 9, 2));
+    let da = sent(&context, field, &[6, 9], &a.data);
+    let dc = sent(&context, field, &[6, 9], &c.data);
     let (x, y) = (Operand::new(&da, 0, 9), Operand::new(&dc, 0, 9));
     let mut record = Record::new(&context).unwrap();
     // C[2.., 3..] = A[1..4, :2] A[3.., 5..]
-    Product::new(1, (3, 4, 2), x.from(1, 0), x.from(3, 5), y.from(2, 3)).record(&mut record, kind).unwrap();
+    Product::new(1, (3, 4, 2), x.from(1, 0), x.from(3, 5), y.from(2, 3)).record(&mut record, field).unwrap();
     record.submit().unwrap();
     let expected = M::new(6, 9, |i, j| {
         if !(2..5).contains(&i) || !(3..7).contains(&j) {
@@ -86,15 +86,15 @@ fn a_part_of_a_matrix_is_an_operand() {
 #[test]
 fn more_matrices_rows_and_columns_than_a_dispatch_has() {
     let Some(context) = device() else { return };
-    let kind = Kind::Real;
+    let field = Field::Real;
     let tall = 16 * 65535 + 3;
     for (batch, m, n) in [(65535 + 2, 1, 2), (1, tall, 1), (1, 1, tall)] {
-        let (a, b) = (numbers(kind, batch * m, 1), numbers(kind, batch * n, 2));
-        let (da, db) = (sent(&context, kind, &[batch, m, 1], &a), sent(&context, kind, &[batch, 1, n], &b));
-        let dc = Array::room(&context, kind, &[batch, m, n]).unwrap();
+        let (a, b) = (numbers(field, batch * m, 1), numbers(field, batch * n, 2));
+        let (da, db) = (sent(&context, field, &[batch, m, 1], &a), sent(&context, field, &[batch, 1, n], &b));
+        let dc = Array::room(&context, field, &[batch, m, n]).unwrap();
         let (x, y, c) = (Operand::new(&da, m, 1), Operand::new(&db, n, n), Operand::new(&dc, m * n, n));
         let mut record = Record::new(&context).unwrap();
-        Product::new(batch, (m, n, 1), x, y, c).record(&mut record, kind).unwrap();
+        Product::new(batch, (m, n, 1), x, y, c).record(&mut record, field).unwrap();
         record.submit().unwrap();
         let at = |b_: usize, i: usize, j: usize| a[b_ * m + i].times(b[b_ * n + j]);
         let expected: Vec<C> = (0..batch * m * n).map(|k| at(k / (m * n), k / n % m, k % n)).collect();
@@ -105,23 +105,23 @@ fn more_matrices_rows_and_columns_than_a_dispatch_has() {
 #[test]
 fn deep_products_are_sums_of_parts() {
     let Some(context) = device() else { return };
-    for kind in [Kind::Real, Kind::Complex] {
+    for field in [Field::Real, Field::Complex] {
         for (count, p, q) in [(0, 2, 3), (5, 3, 4), (511, 2, 2), (515, 5, 3), (1030, 17, 2)] {
             let (more, after) = (3, 2);
-            let (a, b) = (drawn(kind, count + more, p, 1), drawn(kind, count + after, q, 2));
-            let c = drawn(kind, p, q, 3);
-            let da = sent(&context, kind, &[a.rows, p], &a.data);
-            let db = sent(&context, kind, &[b.rows, q], &b.data);
-            let dc = sent(&context, kind, &[p, q], &c.data);
+            let (a, b) = (drawn(field, count + more, p, 1), drawn(field, count + after, q, 2));
+            let c = drawn(field, p, q, 3);
+            let da = sent(&context, field, &[a.rows, p], &a.data);
+            let db = sent(&context, field, &[b.rows, q], &b.data);
+            let dc = sent(&context, field, &[p, q], &c.data);
             let (x, y) =
                 (Operand::new(&da, 0, p).from(more, 0).t(), Operand::new(&db, 0, q).from(after, 0).conj());
             let mut record = Record::new(&context).unwrap();
             let product = Product::new(1, (p, q, count), x, y, Operand::new(&dc, 0, q)).alpha(-2.0).add();
-            product.record_deep(&mut record, kind).unwrap();
+            product.record_deep(&mut record, field).unwrap();
             record.submit().unwrap();
             let part = |x: &M, from: usize| M::new(count, x.columns, |i, j| x.at(i + from, j));
             let expected = c.plus(&part(&a, more).t().times(&part(&b, after).conj()), -2.0);
-            near(&fetched(&dc), &expected.data, 32.0, &format!("{kind:?} {count} {p} {q}"));
+            near(&fetched(&dc), &expected.data, 32.0, &format!("{field:?} {count} {p} {q}"));
         }
     }
 }
@@ -131,12 +131,12 @@ fn depth_does_not_add_up_rounding() {
     let Some(context) = device() else { return };
     // the same number throughout: in one chain of additions every rounding has the same sign
     let count = 1 << 20;
-    let x = sent(&context, Kind::Real, &[count, 1], &vec![C(f64::from(0.3f32), 0.0); count]);
-    let c = Array::room(&context, Kind::Real, &[1, 1]).unwrap();
+    let x = sent(&context, Field::Real, &[count, 1], &vec![C(f64::from(0.3f32), 0.0); count]);
+    let c = Array::room(&context, Field::Real, &[1, 1]).unwrap();
     let operand = Operand::new(&x, 0, 1);
     let mut record = Record::new(&context).unwrap();
     let product = Product::new(1, (1, 1, count), operand.t(), operand, Operand::new(&c, 0, 1));
-    product.record_deep(&mut record, Kind::Real).unwrap();
+    product.record_deep(&mut record, Field::Real).unwrap();
     record.submit().unwrap();
     let expected = f64::from(0.3f32).powi(2) * count as f64;
     near(&fetched(&c), &[C(expected, 0.0)], 1000.0, "depth");
@@ -145,10 +145,10 @@ fn depth_does_not_add_up_rounding() {
 #[test]
 fn what_does_not_fit_is_refused() {
     let Some(context) = device() else { return };
-    let array = sent(&context, Kind::Real, &[2, 2], &numbers(Kind::Real, 4, 1));
+    let array = sent(&context, Field::Real, &[2, 2], &numbers(Field::Real, 4, 1));
     let mut record = Record::new(&context).unwrap();
     let operand = Operand::new(&array, 0, 2);
     let long = Product::new(usize::MAX / 4, (2, 2, 2), operand, operand, operand);
-    assert!(matches!(long.record(&mut record, Kind::Real), Err(Error::Device(_))));
-    assert!(matches!(Array::room(&context, Kind::Complex, &[1 << 40]), Err(Error::Device(_))));
+    assert!(matches!(long.record(&mut record, Field::Real), Err(Error::Device(_))));
+    assert!(matches!(Array::room(&context, Field::Complex, &[1 << 40]), Err(Error::Device(_))));
 }

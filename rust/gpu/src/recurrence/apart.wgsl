@@ -44,7 +44,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) l
             let at = id + r * SIDE * SIDE;
             let i = depth + at / WIDTH;
             let column = at % WIDTH;
-            let place = places(first + column / 2u, n, sizes.law);
+            let place = places(first + column / 2u, n, sizes.phi);
             let j = select(place.x, place.y, column % 2u == 1u);
             var s = ZERO;
             if i < n && j < n {

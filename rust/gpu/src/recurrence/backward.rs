@@ -45,7 +45,7 @@ pub struct Gradients {
 /// The gradients from the states, zeros past the ends of sequences, and their cotangents, (T, B, n), ignored there.
 pub fn backward(sequence: &Sequence<'_>, states: &Array, ct: &Array, wanted: Wanted) -> Result<Gradients> {
     let setting = Setting::new(sequence)?;
-    pull(&setting, states, ct, wanted, route(setting.kind, setting.batch, setting.n))
+    pull(&setting, states, ct, wanted, route(setting.field, setting.batch, setting.n))
 }
 
 pub(super) fn pull(
@@ -57,7 +57,7 @@ pub(super) fn pull(
 ) -> Result<Gradients> {
     setting.check_states("states", states)?;
     setting.check_states("ct", ct)?;
-    setting.law.check_wanted(wanted.activation_bias)?;
+    setting.phi.check_wanted(wanted.activation_bias)?;
     let mut record = Record::new(setting.context())?;
     let x = setting.inputs(&mut record)?;
     let arguments = match setting.wants_arguments() {
@@ -92,13 +92,13 @@ impl Bars {
     ) -> Result<Self> {
         let state = setting.copied(record, ct)?;
         let along = match wanted.activation_bias {
-            true => Some(setting.law.along(record, setting.rows())?),
+            true => Some(setting.phi.along(record, setting.rows())?),
             false => None,
         };
         let steps = Steps {
             back: true,
             reverse: setting.sequence.reverse,
-            law: &setting.step_law(),
+            phi: &setting.step_phi(),
             m: setting.sequence.w,
             start: None,
             lengths: setting.lengths.as_ref(),
@@ -112,8 +112,8 @@ impl Bars {
         steps.record(record, route)?;
         let mut input = state.clone();
         if let Some(z) = arguments.filter(|_| setting.on_input) {
-            input = Array::room(record.context(), setting.kind, &setting.shape())?;
-            setting.law.pull(record, z, &state, &input, along.as_ref())?;
+            input = Array::room(record.context(), setting.field, &setting.shape())?;
+            setting.phi.pull(record, z, &state, &input, along.as_ref())?;
         }
         Ok(Bars { state, input, along })
     }
@@ -126,53 +126,53 @@ impl Bars {
         x: &Array,
         wanted: Wanted,
     ) -> Result<Gradients> {
-        let Setting { n, features: d, batch, kind, .. } = *setting;
+        let Setting { n, features: d, batch, field, .. } = *setting;
         let Sequence { w, input_weight, h0, reverse, .. } = setting.sequence;
         let mut out = Gradients::default();
         let begun = (wanted.w && h0.is_some()) || wanted.h0;
         let begin = if begun { Some(setting.begin(record, &self.state)?) } else { None };
         if wanted.w {
-            let bar = Array::room(record.context(), kind, &[n, n])?;
+            let bar = Array::room(record.context(), field, &[n, n])?;
             let (now, before) = if reverse { (0, batch) } else { (batch, 0) };
             let left = Operand::new(&self.state, 0, n).from(now, 0).t();
             let right = Operand::new(states, 0, n).from(before, 0).conj();
             Product::new(1, (n, n, setting.rows() - batch), left, right, Operand::new(&bar, 0, n))
-                .record_deep(record, kind)?;
+                .record_deep(record, field)?;
             if let (Some(h0), Some((begin, row))) = (h0, &begin) {
                 let left = Operand::new(begin, 0, n).from(*row, 0).t();
                 let (right, into) = (Operand::new(h0, 0, n).conj(), Operand::new(&bar, 0, n));
-                Product::new(1, (n, n, batch), left, right, into).add().record_deep(record, kind)?;
+                Product::new(1, (n, n, batch), left, right, into).add().record_deep(record, field)?;
             }
             out.w = Some(bar);
         }
         if let (true, Some((begin, row))) = (wanted.h0, &begin) {
-            let bar = Array::room(record.context(), kind, &[batch, n])?;
+            let bar = Array::room(record.context(), field, &[batch, n])?;
             let (right, into) = (Operand::new(w, 0, n).conj(), Operand::new(&bar, 0, n));
             let left = Operand::new(begin, 0, n).from(*row, 0);
-            Product::new(1, (batch, n, n), left, right, into).record(record, kind)?;
+            Product::new(1, (batch, n, n), left, right, into).record(record, field)?;
             out.h0 = Some(bar);
         }
         if wanted.x {
-            let bar = Array::room(record.context(), kind, x.shape())?;
+            let bar = Array::room(record.context(), field, x.shape())?;
             let (bars, v) = (Operand::new(&self.input, 0, n), Operand::new(input_weight, 0, d).conj());
             Product::new(1, (setting.rows(), d, n), bars, v, Operand::new(&bar, 0, d))
-                .record(record, kind)?;
+                .record(record, field)?;
             out.x = Some(bar);
         }
         if wanted.input_weight {
-            let bar = Array::room(record.context(), kind, &[n, d])?;
+            let bar = Array::room(record.context(), field, &[n, d])?;
             let (left, right) = (Operand::new(&self.input, 0, n).t(), Operand::new(x, 0, d).conj());
             Product::new(1, (n, d, setting.rows()), left, right, Operand::new(&bar, 0, d))
-                .record_deep(record, kind)?;
+                .record_deep(record, field)?;
             out.input_weight = Some(bar);
         }
         if wanted.bias {
-            let bar = Array::room(record.context(), kind, &[n])?;
+            let bar = Array::room(record.context(), field, &[n])?;
             sum(record, (setting.rows(), n), &self.input, &bar)?;
             out.bias = Some(bar);
         }
         if let Some(along) = &self.along {
-            out.activation_bias = Some(setting.law.bias_bar(record, along)?);
+            out.activation_bias = Some(setting.phi.bias_bar(record, along)?);
         }
         Ok(out)
     }

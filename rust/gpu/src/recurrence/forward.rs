@@ -9,7 +9,7 @@ use isometry_core::error::Result;
 /// The states, (T, B, n); zeros past the ends of sequences.
 pub fn forward(sequence: &Sequence<'_>) -> Result<Array> {
     let setting = Setting::new(sequence)?;
-    run(&setting, route(setting.kind, setting.batch, setting.n))
+    run(&setting, route(setting.field, setting.batch, setting.n))
 }
 
 pub(super) fn run(setting: &Setting<'_>, route: Route) -> Result<Array> {
@@ -17,8 +17,8 @@ pub(super) fn run(setting: &Setting<'_>, route: Route) -> Result<Array> {
     let x = setting.inputs(&mut record)?;
     let z = setting.drive(&mut record, &x)?;
     let states = if setting.on_input {
-        let states = Array::room(record.context(), setting.kind, &setting.shape())?;
-        setting.law.value(&mut record, &z, &states)?;
+        let states = Array::room(record.context(), setting.field, &setting.shape())?;
+        setting.phi.value(&mut record, &z, &states)?;
         states
     } else {
         z
@@ -26,7 +26,7 @@ pub(super) fn run(setting: &Setting<'_>, route: Route) -> Result<Array> {
     let steps = Steps {
         back: false,
         reverse: setting.sequence.reverse,
-        law: &setting.step_law(),
+        phi: &setting.step_phi(),
         m: &setting.transposed(&mut record)?,
         start: setting.sequence.h0,
         lengths: setting.lengths.as_ref(),

@@ -1,12 +1,12 @@
 //! What a recurrence is given, checked, and what its two directions do with it.
 
-use crate::activation::Law;
+use crate::activation::RowActivation;
 use crate::array::zeros;
 use crate::device::{Context, Record, too_large};
 use crate::product::{Operand, Product};
 use crate::rows::spread;
 use crate::shader::{Shader, Variant};
-use crate::{Array, Kind};
+use crate::{Array, Field};
 use isometry_core::activation::Activation;
 use isometry_core::error::{Error, Result};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(crate) static TRANSPOSE: Shader =
 pub(crate) static WITHIN: Shader =
     Shader { name: "within", source: include_str!("within.wgsl"), variants: &[&[]] };
 
-/// The arguments of a recurrence, all of one kind but the bias of the activation.
+/// The arguments of a recurrence, all of one field but the bias of the activation.
 #[derive(Clone, Copy, Debug)]
 pub struct Sequence<'a> {
     /// W (n, n)
@@ -56,8 +56,8 @@ pub(super) struct Setting<'a> {
     pub batch: usize,
     pub features: usize,
     pub n: usize,
-    pub kind: Kind,
-    pub law: Law,
+    pub field: Field,
+    pub phi: RowActivation,
     /// phi acts on the input part only, and is not the identity.
     pub on_input: bool,
     /// u32
@@ -90,11 +90,12 @@ impl<'a> Setting<'a> {
                 "{steps} steps of {batch} sequences are too many for the indices of the device, 32 bits"
             )));
         }
-        let law = Law::new(x.context(), x.kind(), sequence.activation, n, sequence.activation_bias)?;
+        let phi =
+            RowActivation::new(x.context(), x.field(), sequence.activation, n, sequence.activation_bias)?;
         let lengths = sequence.lengths.map(|lengths| sent(x.context(), lengths, steps, batch)).transpose()?;
-        let on_input = sequence.on_input && !law.is_identity();
-        let kind = x.kind();
-        Ok(Setting { sequence: *sequence, steps, batch, features, n, kind, law, on_input, lengths })
+        let on_input = sequence.on_input && !phi.is_identity();
+        let field = x.field();
+        Ok(Setting { sequence: *sequence, steps, batch, features, n, field, phi, on_input, lengths })
     }
 
     pub fn context(&self) -> &'a Arc<Context> {
@@ -117,22 +118,22 @@ impl<'a> Setting<'a> {
     }
 
     /// phi of the steps.
-    pub fn step_law(&self) -> Law {
-        if self.on_input { self.law.identity() } else { self.law.clone() }
+    pub fn step_phi(&self) -> RowActivation {
+        if self.on_input { self.phi.identity() } else { self.phi.clone() }
     }
 
     /// Whether a backward pass wants the arguments of phi.
     pub fn wants_arguments(&self) -> bool {
-        self.on_input || !self.law.readable()
+        self.on_input || !self.phi.readable()
     }
 
     /// A copy of rows (T, B, m), 0 past the ends of the sequences.
     pub fn copied(&self, record: &mut Record, x: &Array) -> Result<Array> {
-        let out = Array::room(record.context(), self.kind, x.shape())?;
+        let out = Array::room(record.context(), self.field, x.shape())?;
         let n = x.len() / self.rows();
         let sizes = [x.len() as u32, self.batch as u32, n as u32, u32::from(self.lengths.is_some())];
         let arrays = [("x", x), ("lengths", self.lengths.as_ref().unwrap_or(x)), ("out", &out)];
-        let variant = Variant { shader: &WITHIN, kind: self.kind, constants: &[] };
+        let variant = Variant { shader: &WITHIN, field: self.field, constants: &[] };
         record.elements(variant, &arrays, &sizes, x.len())?;
         Ok(out)
     }
@@ -145,7 +146,7 @@ impl<'a> Setting<'a> {
 
     /// V x_t + b for all steps.
     pub fn drive(&self, record: &mut Record, x: &Array) -> Result<Array> {
-        let out = Array::room(record.context(), self.kind, &self.shape())?;
+        let out = Array::room(record.context(), self.field, &self.shape())?;
         let (Sequence { input_weight, bias, .. }, d) = (self.sequence, self.features);
         if let Some(bias) = bias {
             spread(record, bias, self.rows(), &out)?;
@@ -153,7 +154,7 @@ impl<'a> Setting<'a> {
         let (x, v) = (Operand::new(x, 0, d), Operand::new(input_weight, 0, d).t());
         let product = Product::new(1, (self.rows(), self.n, d), x, v, Operand::new(&out, 0, self.n));
         let product = if bias.is_some() { product.add() } else { product };
-        product.record(record, self.kind)?;
+        product.record(record, self.field)?;
         Ok(out)
     }
 
@@ -164,26 +165,26 @@ impl<'a> Setting<'a> {
         if self.on_input {
             return Ok(z);
         }
-        let Setting { steps, batch, n, kind, .. } = *self;
+        let Setting { steps, batch, n, field, .. } = *self;
         let Sequence { w, h0, reverse, .. } = self.sequence;
         let (w, all) = (Operand::new(w, 0, n).t(), Operand::new(&z, 0, n));
         let (now, before) = if reverse { (0, batch) } else { (batch, 0) };
         let states = Operand::new(states, 0, n).from(before, 0);
         Product::new(1, (self.rows() - batch, n, n), states, w, all.from(now, 0))
             .add()
-            .record(record, kind)?;
+            .record(record, field)?;
         let Some(h0) = h0.map(|h0| Operand::new(h0, 0, n)) else { return Ok(z) };
         match (&self.lengths, reverse) {
             (Some(lengths), true) => {
-                let first = Array::room(record.context(), kind, &[batch, n])?;
-                Product::new(1, (batch, n, n), h0, w, Operand::new(&first, 0, n)).record(record, kind)?;
+                let first = Array::room(record.context(), field, &[batch, n])?;
+                Product::new(1, (batch, n, n), h0, w, Operand::new(&first, 0, n)).record(record, field)?;
                 let arrays = [("first", &first), ("lengths", lengths), ("x", &z)];
-                let variant = Variant { shader: &START, kind, constants: &[] };
+                let variant = Variant { shader: &START, field, constants: &[] };
                 record.elements(variant, &arrays, &[first.len() as u32, n as u32], first.len())?;
             }
             (_, reverse) => {
                 let first = if reverse { (steps - 1) * batch } else { 0 };
-                Product::new(1, (batch, n, n), h0, w, all.from(first, 0)).add().record(record, kind)?;
+                Product::new(1, (batch, n, n), h0, w, all.from(first, 0)).add().record(record, field)?;
             }
         }
         Ok(z)
@@ -192,8 +193,8 @@ impl<'a> Setting<'a> {
     /// W^T
     pub fn transposed(&self, record: &mut Record) -> Result<Array> {
         let (w, n) = (self.sequence.w, self.n);
-        let out = Array::room(record.context(), self.kind, &[n, n])?;
-        let variant = Variant { shader: &TRANSPOSE, kind: self.kind, constants: &[] };
+        let out = Array::room(record.context(), self.field, &[n, n])?;
+        let variant = Variant { shader: &TRANSPOSE, field: self.field, constants: &[] };
         record.elements(variant, &[("x", w), ("out", &out)], &[n as u32], n * n)?;
         Ok(out)
     }
@@ -205,9 +206,9 @@ impl<'a> Setting<'a> {
             (None, true) => Ok((x.clone(), (self.steps - 1) * self.batch)),
             (Some(lengths), true) => {
                 let (batch, n) = (self.batch, self.n);
-                let out = Array::room(record.context(), self.kind, &[batch, n])?;
+                let out = Array::room(record.context(), self.field, &[batch, n])?;
                 let arrays = [("x", x), ("lengths", lengths), ("out", &out)];
-                let variant = Variant { shader: &BEGIN, kind: self.kind, constants: &[] };
+                let variant = Variant { shader: &BEGIN, field: self.field, constants: &[] };
                 record.elements(variant, &arrays, &[(batch * n) as u32, n as u32], batch * n)?;
                 Ok((out, 0))
             }
@@ -235,5 +236,5 @@ fn sent(context: &Arc<Context>, lengths: &[usize], steps: usize, batch: usize) -
     for (bits, &length) in bits.iter_mut().zip(lengths) {
         *bits = f32::from_bits(length as u32);
     }
-    Array::upload(context, Kind::Real, &[batch], &bits)
+    Array::upload(context, Field::Real, &[batch], &bits)
 }

@@ -3,10 +3,10 @@
 //! Two routes. *Together*: workgroups take a few sequences each, and one dispatch does many steps. *Apart*: a dispatch for each step,
 //! whose workgroups share the sequences and the features. Between dispatches the states are in `rows` alone.
 
-use crate::activation::Law;
+use crate::activation::RowActivation;
 use crate::device::Record;
 use crate::shader::{Shader, Variant, groups};
-use crate::{Array, Kind};
+use crate::{Array, Field};
 use isometry_core::error::Result;
 use isometry_core::sizes::work;
 
@@ -75,9 +75,9 @@ const WORK: usize = 1 << 34;
 const NEAR: usize = 1 << 19;
 
 /// The route for `batch` sequences of n features.
-pub(super) fn route(kind: Kind, batch: usize, n: usize) -> Route {
-    let near = n <= WIDEST && n * n * kind.bytes() <= NEAR;
-    let step = work(&[batch, n, n, kind.parts(), kind.parts()]).max(1);
+pub(super) fn route(field: Field, batch: usize, n: usize) -> Route {
+    let near = n <= WIDEST && n * n * field.bytes() <= NEAR;
+    let step = work(&[batch, n, n, field.parts(), field.parts()]).max(1);
     if near { Route::Together((WORK / step).clamp(1, RUN)) } else { Route::Apart }
 }
 
@@ -85,7 +85,7 @@ pub(super) fn route(kind: Kind, batch: usize, n: usize) -> Route {
 pub(super) struct Steps<'a> {
     pub back: bool,
     pub reverse: bool,
-    pub law: &'a Law,
+    pub phi: &'a RowActivation,
     /// M, or its conjugate if backward
     pub m: &'a Array,
     /// h0
@@ -101,13 +101,13 @@ pub(super) struct Steps<'a> {
 
 impl Steps<'_> {
     pub fn record(&self, record: &mut Record, route: Route) -> Result<()> {
-        let Steps { law, m, rows, .. } = *self;
+        let Steps { phi, m, rows, .. } = *self;
         let &[steps, batch, n] = rows.shape() else { return Ok(()) };
-        let none = Array::room(record.context(), Kind::Real, &[1])?;
+        let none = Array::room(record.context(), Field::Real, &[1])?;
         let arrays = [
             ("m", m),
             ("start", self.start.unwrap_or(m)),
-            ("own", law.own().unwrap_or(m)),
+            ("own", phi.own().unwrap_or(m)),
             ("lengths", self.lengths.unwrap_or(m)),
             ("y", self.y.unwrap_or(m)),
             ("rows", rows),
@@ -124,9 +124,9 @@ impl Steps<'_> {
             }
         };
         let shader = if route == Route::Apart { &APART } else { &TOGETHER };
-        let variant = Variant { shader, kind: rows.kind(), constants };
+        let variant = Variant { shader, field: rows.field(), constants };
         let flags = [self.reverse, self.lengths.is_some(), self.start.is_some(), self.along.is_some()];
-        let ([reverse, lengths, start, along], [code, slope, halves]) = (flags.map(u32::from), law.sizes());
+        let ([reverse, lengths, start, along], [code, slope, halves]) = (flags.map(u32::from), phi.sizes());
         let count = steps.div_ceil(run);
         let runs = (0..count).map(|i| {
             let first = run * if self.back { count - 1 - i } else { i };

@@ -17,7 +17,7 @@ struct Sizes {
     varied: u32,    // 1: there are lengths
     begun: u32,     // 1: there is h0
     summed: u32,    // backward, 1: the gradient of phi's bias is wanted
-    law: Law,
+    phi: RowActivation,
 }
 
 var<immediate> sizes: Sizes;
@@ -71,9 +71,9 @@ fn entry(i: u32, j: u32) -> T {
 // Ends step k for a pair of features from their s M; returns s_k.
 fn finish(pair: u32, b: u32, k: u32, product: Pair) -> Pair {
     let n = sizes.n;
-    let law = sizes.law;
-    let place = places(pair, n, law);
-    let unit = unit_places(pair, n, law);
+    let phi = sizes.phi;
+    let place = places(pair, n, phi);
+    let unit = unit_places(pair, n, phi);
     let two = place.y < n;
     let here = row(b, k);
     let at = here * n + place.x;
@@ -83,7 +83,7 @@ fn finish(pair: u32, b: u32, k: u32, product: Pair) -> Pair {
     var summand = vec2<f32>(0.0);
     if live {
         var bias = vec2<f32>(0.0);
-        if biased(law) {
+        if biased(phi) {
             bias = vec2<f32>(own[unit.x], own[min(unit.y, n - 1u)]);
         }
         var z = Pair(product.a + rows[at], ZERO);
@@ -95,15 +95,15 @@ fn finish(pair: u32, b: u32, k: u32, product: Pair) -> Pair {
             if two {
                 read.b = y[at_b];
             }
-            let pulled = pull(law, read, z, bias);
+            let pulled = pull(phi, read, z, bias);
             s = pulled.bar;
             summand = pulled.along;
         } else {
-            s = value(law, z, bias);
+            s = value(phi, z, bias);
         }
     }
     if BACK == 1u && sizes.summed == 1u {
-        let first = here * units(n, law);
+        let first = here * units(n, phi);
         along[first + unit.x] = summand.x;
         if two && unit.y != unit.x {
             along[first + unit.y] = summand.y;

@@ -21,7 +21,7 @@ fn main(
 ) {
     let n = sizes.n;
     let pair = local.x;
-    let place = places(pair, n, sizes.law);
+    let place = places(pair, n, sizes.phi);
     let there = pair < pairs(n);
     let two = place.y < n;
     let slot = local.y * EACH;

@@ -31,15 +31,15 @@ pub fn add_up(
     out: &Array,
     beta: f32,
 ) -> Result<()> {
-    let kind = x.kind();
+    let field = x.field();
     let (mut from, mut rows) = (x.clone(), rows);
     loop {
         let left = rows.div_ceil(EACH).max(1);
         let into =
-            if left <= 1 { out.clone() } else { Array::room(record.context(), kind, &[left, columns])? };
+            if left <= 1 { out.clone() } else { Array::room(record.context(), field, &[left, columns])? };
         let beta = if left <= 1 { beta } else { 0.0 };
         let sizes = [(left * columns) as u32, rows as u32, columns as u32, beta.to_bits()];
-        let variant = Variant { shader: &SUM, kind, constants: SUM.variants[0] };
+        let variant = Variant { shader: &SUM, field, constants: SUM.variants[0] };
         record.elements(variant, &[("x", &from), ("out", &into)], &sizes, left * columns)?;
         if left <= 1 {
             return Ok(());
@@ -51,6 +51,6 @@ pub fn add_up(
 /// Writes the row x into all `rows` rows of out.
 pub fn spread(record: &mut Record, x: &Array, rows: usize, out: &Array) -> Result<()> {
     let (count, columns) = (rows * x.len(), x.len());
-    let variant = Variant { shader: &SPREAD, kind: x.kind(), constants: &[] };
+    let variant = Variant { shader: &SPREAD, field: x.field(), constants: &[] };
     record.elements(variant, &[("x", x), ("out", out)], &[count as u32, columns as u32], count)
 }

@@ -1,24 +1,24 @@
 //! Against sums in double precision, on both sides of the parts.
 
 use super::*;
-use crate::Kind;
+use crate::Field;
 use crate::testing::{C, device, fetched, near, numbers, sent};
 
 #[test]
 fn sums_of_columns() {
     let Some(context) = device() else { return };
-    for kind in [Kind::Real, Kind::Complex] {
+    for field in [Field::Real, Field::Complex] {
         for (rows, columns) in [(1, 5), (64, 1), (65, 3), (4097, 2)] {
-            let data = numbers(kind, rows * columns, rows as u64);
-            let x = sent(&context, kind, &[rows, columns], &data);
-            let out = Array::room(&context, kind, &[columns]).unwrap();
+            let data = numbers(field, rows * columns, rows as u64);
+            let x = sent(&context, field, &[rows, columns], &data);
+            let out = Array::room(&context, field, &[columns]).unwrap();
             let mut record = Record::new(&context).unwrap();
             sum(&mut record, (rows, columns), &x, &out).unwrap();
             record.submit().unwrap();
             let expected: Vec<C> = (0..columns)
                 .map(|j| (0..rows).fold(C::default(), |s, i| s.plus(data[i * columns + j])))
                 .collect();
-            near(&fetched(&out), &expected, 64.0, &format!("{kind:?} {rows} {columns}"));
+            near(&fetched(&out), &expected, 64.0, &format!("{field:?} {rows} {columns}"));
         }
     }
 }
@@ -27,9 +27,10 @@ fn sums_of_columns() {
 fn sums_are_added_to_what_is_there() {
     let Some(context) = device() else { return };
     for (rows, columns) in [(3, 2), (4097, 2)] {
-        let (data, before) = (numbers(Kind::Complex, rows * columns, 4), numbers(Kind::Complex, columns, 5));
-        let x = sent(&context, Kind::Complex, &[rows, columns], &data);
-        let out = sent(&context, Kind::Complex, &[columns], &before);
+        let (data, before) =
+            (numbers(Field::Complex, rows * columns, 4), numbers(Field::Complex, columns, 5));
+        let x = sent(&context, Field::Complex, &[rows, columns], &data);
+        let out = sent(&context, Field::Complex, &[columns], &before);
         let mut record = Record::new(&context).unwrap();
         add_up(&mut record, (rows, columns), &x, &out, -2.0).unwrap();
         record.submit().unwrap();
@@ -43,9 +44,9 @@ fn sums_are_added_to_what_is_there() {
 #[test]
 fn a_row_in_all_places() {
     let Some(context) = device() else { return };
-    let row = numbers(Kind::Complex, 3, 5);
-    let dr = sent(&context, Kind::Complex, &[3], &row);
-    let c = Array::room(&context, Kind::Complex, &[9, 3]).unwrap();
+    let row = numbers(Field::Complex, 3, 5);
+    let dr = sent(&context, Field::Complex, &[3], &row);
+    let c = Array::room(&context, Field::Complex, &[9, 3]).unwrap();
     let mut record = Record::new(&context).unwrap();
     spread(&mut record, &dr, 9, &c).unwrap();
     record.submit().unwrap();

@@ -10,7 +10,7 @@ mod tests;
 
 pub use interface::Interface;
 
-use crate::Kind;
+use crate::Field;
 use std::hash::{Hash, Hasher};
 
 /// A WGSL file, a static: shaders are equal where they are the same one.
@@ -38,13 +38,13 @@ impl Hash for Shader {
     }
 }
 
-/// A shader for one kind of number with its constants.
+/// A shader for numbers of one field, with its constants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Variant {
     /// The file.
     pub shader: &'static Shader,
     /// Of which numbers.
-    pub kind: Kind,
+    pub field: Field,
     /// Values of its constants.
     pub constants: &'static [(&'static str, u32)],
 }
@@ -56,10 +56,10 @@ pub(crate) fn groups(count: usize) -> [usize; 3] {
 }
 
 /// The modules that files import, by name.
-fn module(name: &str, kind: Kind) -> Option<&'static str> {
-    match (name, kind) {
-        ("numbers", Kind::Real) => Some(include_str!("real.wgsl")),
-        ("numbers", Kind::Complex) => Some(include_str!("complex.wgsl")),
+fn module(name: &str, field: Field) -> Option<&'static str> {
+    match (name, field) {
+        ("numbers", Field::Real) => Some(include_str!("real.wgsl")),
+        ("numbers", Field::Complex) => Some(include_str!("complex.wgsl")),
         ("index", _) => Some(include_str!("index.wgsl")),
         ("angle", _) => Some(include_str!("../last/angle.wgsl")),
         ("activation", _) => Some(include_str!("../activation/activation.wgsl")),
@@ -80,7 +80,7 @@ impl Variant {
             let name = line.strip_prefix("#import \"").and_then(|rest| rest.strip_suffix('"'));
             match name {
                 // a module that is not there stays an import, which does not compile
-                Some(name) => text.push_str(module(name, self.kind).unwrap_or(line)),
+                Some(name) => text.push_str(module(name, self.field).unwrap_or(line)),
                 None => text.push_str(line),
             }
             text.push('\n');

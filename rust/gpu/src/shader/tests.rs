@@ -1,7 +1,7 @@
 //! Every variant of every shader is valid, with and without a GPU.
 
 use super::{Interface, Shader, Variant};
-use crate::Kind;
+use crate::Field;
 use wgpu::naga::valid::{Capabilities, ValidationFlags, Validator};
 
 /// Every shader of the crate.
@@ -39,8 +39,8 @@ const SHADERS: &[&Shader] = &[
 
 fn variants() -> impl Iterator<Item = Variant> {
     SHADERS.iter().flat_map(|shader| {
-        [Kind::Real, Kind::Complex].into_iter().flat_map(move |kind| {
-            shader.variants.iter().map(move |constants| Variant { shader, kind, constants })
+        [Field::Real, Field::Complex].into_iter().flat_map(move |field| {
+            shader.variants.iter().map(move |constants| Variant { shader, field, constants })
         })
     })
 }
@@ -48,7 +48,7 @@ fn variants() -> impl Iterator<Item = Variant> {
 #[test]
 fn every_variant_is_valid() {
     for variant in variants() {
-        let name = format!("{} {:?} {:?}", variant.shader.name, variant.kind, variant.constants);
+        let name = format!("{} {:?} {:?}", variant.shader.name, variant.field, variant.constants);
         let text = variant.text();
         let module = wgpu::naga::front::wgsl::parse_str(&text)
             .unwrap_or_else(|e| panic!("{name}: {}", e.emit_to_string(&text)));

@@ -17,7 +17,7 @@ mod tanh;
 
 pub use elementwise::Elementwise;
 pub(crate) use phi::TOGETHER;
-pub use phi::{Kind, Pass, Phi, Source};
+pub use phi::{Nonlinearity, Pass, Phi, Source};
 pub use sums::{Along, Columns, units};
 
 use crate::dispatch::compiled;

@@ -14,9 +14,9 @@ use crate::scalar::Real;
 use crate::simd::Simd;
 use std::ops::Range;
 
-/// The kind of an activation of real rows of [`Phi::width`] numbers.
+/// A function of real rows of [`Phi::width`] numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum Nonlinearity {
     /// z
     Identity,
     /// tanh z
@@ -41,10 +41,10 @@ pub enum Kind {
     ModreluRealrep,
 }
 
-impl Kind {
+impl Nonlinearity {
     /// Whether it needs whole rows, not only a range of columns.
     pub fn by_rows(self) -> bool {
-        matches!(self, Kind::OpluComplex | Kind::OpluHalves | Kind::ModreluRealrep)
+        matches!(self, Nonlinearity::OpluComplex | Nonlinearity::OpluHalves | Nonlinearity::ModreluRealrep)
     }
 }
 
@@ -64,7 +64,7 @@ pub(crate) const TOGETHER: usize = 4096;
 #[derive(Clone, Copy)]
 pub struct Phi<R> {
     /// The kind.
-    pub kind: Kind,
+    pub kind: Nonlinearity,
     /// Real numbers per row.
     pub width: usize,
     /// The slope of leaky_relu.
@@ -77,31 +77,31 @@ pub struct Phi<R> {
 macro_rules! with_kind {
     ($kind:expr, $A:ident => $body:block) => {
         match $kind {
-            Kind::Identity => {
+            Nonlinearity::Identity => {
                 type $A = Identity;
                 $body
             }
-            Kind::Tanh => {
+            Nonlinearity::Tanh => {
                 type $A = Tanh;
                 $body
             }
-            Kind::Sigmoid => {
+            Nonlinearity::Sigmoid => {
                 type $A = Sigmoid;
                 $body
             }
-            Kind::Relu => {
+            Nonlinearity::Relu => {
                 type $A = Relu;
                 $body
             }
-            Kind::LeakyRelu => {
+            Nonlinearity::LeakyRelu => {
                 type $A = LeakyRelu;
                 $body
             }
-            Kind::Modrelu => {
+            Nonlinearity::Modrelu => {
                 type $A = Modrelu;
                 $body
             }
-            Kind::ModreluPairs => {
+            Nonlinearity::ModreluPairs => {
                 type $A = ModreluPairs;
                 $body
             }
@@ -113,7 +113,7 @@ macro_rules! with_kind {
     };
 }
 
-/// out = phi(z), or phi'^H g with the derivative from y, on some rows and columns (all columns if [`Kind::by_rows`]);
+/// out = phi(z), or phi'^H g with the derivative from y, on some rows and columns (all columns if [`Nonlinearity::by_rows`]);
 /// out may be z or g.
 ///
 /// # Safety
@@ -256,7 +256,7 @@ impl<R: Real> Phi<R> {
         let width = self.width;
         // SAFETY: the rows exist at all pointers in full width (contract of `Pass`).
         unsafe {
-            if self.kind == Kind::OpluComplex {
+            if self.kind == Nonlinearity::OpluComplex {
                 let g = if g.is_null() { g } else { g.add(at) };
                 return oplu::complex(y, g, out, width);
             }
@@ -265,7 +265,7 @@ impl<R: Real> Phi<R> {
                 let live = half - i;
                 let load = |p: *const R| [S::load_n(p.add(i), live), S::load_n(p.add(half + i), live)];
                 let z = load(y);
-                let realrep = self.kind == Kind::ModreluRealrep;
+                let realrep = self.kind == Nonlinearity::ModreluRealrep;
                 let b = if realrep { S::load(self.bias.add(i)) } else { S::zero() };
                 let v = match (g.is_null(), realrep) {
                     (true, true) => modrelu_realrep::value::<S>(z, b),

@@ -3,7 +3,7 @@
 use super::elementwise::Elementwise;
 use super::modrelu::{Modrelu, ModreluPairs};
 use super::modrelu_realrep;
-use super::phi::{Kind, Phi, Source};
+use super::phi::{Nonlinearity, Phi, Source};
 use crate::dispatch::Kernel;
 use crate::scalar::Real;
 use crate::simd::Simd;
@@ -42,12 +42,12 @@ pub struct Along<R> {
 }
 
 /// The bias gradient from the sums of all columns: pairs and halves are added.
-pub fn units<R: Real>(kind: Kind, sums: &[R], bar: &mut [R]) {
+pub fn units<R: Real>(kind: Nonlinearity, sums: &[R], bar: &mut [R]) {
     let half = sums.len() / 2;
     for (i, b) in bar.iter_mut().enumerate() {
         *b = match kind {
-            Kind::ModreluPairs => sums[2 * i] + sums[2 * i + 1],
-            Kind::ModreluRealrep => sums[i] + sums[half + i],
+            Nonlinearity::ModreluPairs => sums[2 * i] + sums[2 * i + 1],
+            Nonlinearity::ModreluRealrep => sums[i] + sums[half + i],
             _ => sums[i],
         };
     }
@@ -73,14 +73,14 @@ impl<R: Real> Kernel<R> for Columns<R> {
                     continue;
                 };
                 let (argument, b) = (from == Source::Argument, S::load(phi.bias.add(col)));
-                let half = if phi.kind == Kind::ModreluRealrep { width / 2 } else { 0 };
+                let half = if phi.kind == Nonlinearity::ModreluRealrep { width / 2 } else { 0 };
                 let mut acc = [[S::zero(); 4]; 2];
                 for row in 0..rows {
                     let at = row * width + col;
                     let (own, z) = (S::load_n(y.add(at), live), S::load_n(bar.add(at), live));
                     let e = match phi.kind {
-                        Kind::Modrelu => Modrelu::direction::<S>(own, b, argument),
-                        Kind::ModreluPairs => ModreluPairs::direction::<S>(own, b, argument),
+                        Nonlinearity::Modrelu => Modrelu::direction::<S>(own, b, argument),
+                        Nonlinearity::ModreluPairs => ModreluPairs::direction::<S>(own, b, argument),
                         _ => {
                             let other = S::load_n(y.add(at + half), live);
                             let [e, f] = modrelu_realrep::direction::<S>([own, other], b, argument);

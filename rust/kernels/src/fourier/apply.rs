@@ -2,7 +2,7 @@
 
 use super::passes::{Load, Store, dot, permuted, reflect, scattered};
 use super::transform::Transform;
-use super::{Law, Plan};
+use super::{FourierFactors, Plan};
 use crate::dispatch::{Kernel, on_half};
 use crate::scalar::Real;
 use crate::simd::Simd;
@@ -10,10 +10,10 @@ use crate::simd::Simd;
 /// out = W x, or W^H x, of `rows` rows.
 ///
 /// # Safety
-/// That of [`Law`]; x and out have the rows, apart from each other; `scratch` as much as [`super::scratch`] says.
+/// That of [`FourierFactors`]; x and out have the rows, apart from each other; `scratch` as much as [`super::scratch`] says.
 pub struct Apply<R> {
     /// The operator.
-    pub law: Law<R>,
+    pub factors: FourierFactors<R>,
     /// The rows.
     pub x: *const R,
     /// Number of them.
@@ -31,7 +31,8 @@ impl<R: Real> Kernel<R> for Apply<R> {
 
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
-        let Law { plan, diagonals: [d1, d2, d3], reflections: [w1, w2], permutation } = self.law;
+        let FourierFactors { plan, diagonals: [d1, d2, d3], reflections: [w1, w2], permutation } =
+            self.factors;
         // SAFETY: the contract above.
         unsafe {
             let plan: &Plan<R> = &*plan;

@@ -30,12 +30,12 @@ compiled! {
     }
 }
 
-/// The numbers of an operator, complex ones as pairs.
+/// The factors of an operator: complex numbers as pairs.
 ///
 /// # Safety
 /// The plan is for vectors of n elements; every pointer has n of what it says.
 #[derive(Clone, Copy)]
-pub struct Law<R> {
+pub struct FourierFactors<R> {
     /// The transform.
     pub plan: *const Plan<R>,
     /// D1, D2 / n and D3.

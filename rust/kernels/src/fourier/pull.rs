@@ -5,25 +5,25 @@ use super::passes::{
     turned,
 };
 use super::transform::Transform;
-use super::{Law, Plan};
+use super::{FourierFactors, Plan};
 use crate::dispatch::{Kernel, on_half};
 use crate::scalar::Real;
 use crate::simd::Simd;
 
 /// Adds the gradients of phases and vectors from (x, ct), ct the cotangent of W x, to `sums`, and writes x_bar and W x where
 /// they are not null. Sums are theta1 (n), theta2 permuted (n: index permutation[i] holds that of i), theta3 (n), then
-/// (n pairs each) for R1 and R2, with the vectors w of [`Law`],
+/// (n pairs each) for R1 and R2, with the vectors w of [`FourierFactors`],
 ///
 /// ```text
 /// Re(conj(b) a) w - conj(a) y_bar - conj(b) x,     a = w^H x, b = w^H y_bar, for y = R x.
 /// ```
 ///
 /// # Safety
-/// That of [`Law`]; the arrays have `rows` rows; outputs overlap nothing that is read; `scratch` has as much as
+/// That of [`FourierFactors`]; the arrays have `rows` rows; outputs overlap nothing that is read; `scratch` has as much as
 /// [`super::scratch`] says.
 pub struct Pull<R> {
     /// The operator.
-    pub law: Law<R>,
+    pub factors: FourierFactors<R>,
     /// x
     pub x: *const R,
     /// The cotangent of W x.
@@ -50,7 +50,8 @@ impl<R: Real> Kernel<R> for Pull<R> {
 
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
-        let Law { plan, diagonals: [d1, d2, d3], reflections: [w1, w2], permutation } = self.law;
+        let FourierFactors { plan, diagonals: [d1, d2, d3], reflections: [w1, w2], permutation } =
+            self.factors;
         // SAFETY: the contract above.
         unsafe {
             let plan: &Plan<R> = &*plan;

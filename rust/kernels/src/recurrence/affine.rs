@@ -9,29 +9,11 @@ use crate::activation::{Pass, Phi, Source, TOGETHER};
 use crate::dispatch::Kernel;
 use crate::scalar::Real;
 use crate::simd::Simd;
-use crate::tile::{self, Grid, compute_rows, heights};
+use crate::tile::{Grid, Term, compute_rows, heights};
 use std::ops::Range;
 
 /// Addresses this many bytes apart map to the same set of a first-level cache.
 const PAGE: usize = 4096;
-
-/// One product A B of an affine map: rows of `depth` numbers, and the packed panels of B.
-#[derive(Clone, Copy)]
-pub struct Term<R> {
-    /// Row 0 of A.
-    pub a: *const R,
-    /// Distance of the rows of A.
-    pub rows: usize,
-    /// Numbers per row of A, rows of B.
-    pub depth: usize,
-    /// The packed panels of B.
-    pub b: *const R,
-}
-
-impl<R> Term<R> {
-    /// No product.
-    pub const NONE: Self = Term { a: std::ptr::null(), rows: 0, depth: 0, b: std::ptr::null() };
-}
 
 /// The epilogue of a sum.
 #[derive(Clone, Copy)]
@@ -178,8 +160,12 @@ unsafe fn sums<S: Simd>(
     let panels = columns.len().div_ceil(if two { 2 * S::LANES } else { S::LANES });
     let moved = |p: *const S::R, by: usize| if p.is_null() { p } else { p.wrapping_add(by) };
     let term = |i: usize| {
-        let Term { a, rows: apart, depth, b } = q.terms[i];
-        tile::Term::rows(a.wrapping_add(rows.start * apart), apart, depth, b.wrapping_add(col * depth))
+        let term = q.terms[i];
+        Term {
+            a: term.a.wrapping_add(rows.start * term.rows),
+            b: term.b.wrapping_add(col * term.depth),
+            ..term
+        }
     };
     // SAFETY: the rows and panels exist (contract of `Affine`).
     unsafe {

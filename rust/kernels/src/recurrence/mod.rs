@@ -5,7 +5,7 @@ mod cross;
 mod gates;
 mod rum;
 
-pub use affine::{Affine, Finish, Sweep, Term};
+pub use affine::{Affine, Finish, Sweep};
 pub use cross::Cross;
 pub use gates::{Area, Blend, BlendPull, Reset, ResetPull};
 pub use rum::{Heard, HeardPull, Sphere, SpherePull, heard_len};

@@ -4,6 +4,7 @@ use super::*;
 use crate::kernels::Buffer;
 use crate::parallel::{self, Shared};
 use crate::scalar::{c32, c64};
+use crate::testing::numbers;
 use std::f64::consts::LN_2;
 
 const SIZES: [usize; 13] = [0, 1, 2, 3, 8, 9, 31, 32, 33, 64, 65, 100, 200];
@@ -29,16 +30,8 @@ impl<T: Scalar> Matrix<T> {
     fn identity(n: usize) -> Self {
         Self::new(n, n, |i, j| T::real(T::Real::of(f64::from(u8::from(i == j)))))
     }
-    /// Pseudo-random numbers between -1 and 1.
     fn scattered(n: usize, m: usize, seed: u64) -> Self {
-        let mut s = seed.wrapping_mul(0x9e3779b97f4a7c15) | 1;
-        let mut next = || {
-            s ^= s << 13;
-            s ^= s >> 7;
-            s ^= s << 17;
-            T::Real::of((s >> 40) as f64 / (1u64 << 23) as f64 - 1.0)
-        };
-        Matrix { n, m, x: (0..n * m).map(|_| T::new(next(), next())).collect() }
+        Matrix { n, m, x: numbers(n * m, seed) }
     }
     fn at(&self, i: usize, j: usize) -> T {
         self.x[i * self.m + j]

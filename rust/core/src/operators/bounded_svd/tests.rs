@@ -2,24 +2,8 @@
 //! and 3 threads.
 
 use super::*;
+use crate::testing::{near, numbers};
 use crate::scalar::{c32, c64};
-
-fn numbers<T: Scalar>(n: usize, seed: u64) -> Vec<T> {
-    let mut s = seed.wrapping_mul(0x9e3779b97f4a7c15) | 1;
-    let mut next = || {
-        s ^= s << 13;
-        s ^= s >> 7;
-        s ^= s << 17;
-        T::Real::of((s >> 40) as f64 / (1u64 << 23) as f64 - 1.0)
-    };
-    (0..n).map(|_| T::new(next(), next())).collect()
-}
-
-fn near<T: Scalar>(got: &[T], expected: &[T::Wide], what: &str) {
-    let size = expected.iter().map(|x| x.abs2()).sum::<f64>().sqrt();
-    let off = got.iter().zip(expected).map(|(a, b)| (a.widen() - *b).abs2()).sum::<f64>().sqrt();
-    assert!(got.len() == expected.len() && off <= 200.0 * T::Real::EPS.f64() * size.max(1.0), "{what}: {off:e}");
-}
 
 /// One matrix, and what its definition says.
 struct Single<W> {
@@ -100,9 +84,9 @@ fn check<T: Scalar>(batch: usize, (n, k, r): (usize, usize, usize), rows: usize)
             p_bar.extend(p);
             v_bar.extend(v);
         }
-        near(&got.0, &u_bar, "u_bar");
-        near(&got.1.iter().map(|x| T::real(*x)).collect::<Vec<_>>(), &p_bar, "logits_bar");
-        near(&got.2, &v_bar, "v_bar");
+        near(&got.0, &u_bar, 200.0 * T::Real::EPS.f64(), "u_bar");
+        near(&got.1.iter().map(|x| T::real(*x)).collect::<Vec<_>>(), &p_bar, 200.0 * T::Real::EPS.f64(), "logits_bar");
+        near(&got.2, &v_bar, 200.0 * T::Real::EPS.f64(), "v_bar");
     };
     let zero = T::Wide::default();
     for side in [Side::Forward, Side::Adjoint] {
@@ -132,8 +116,8 @@ fn check<T: Scalar>(batch: usize, (n, k, r): (usize, usize, usize), rows: usize)
             let own =
                 &mut [Bar::Own(&mut room.0), Bar::Real(&mut room.1), Bar::Own(&mut room.2), Bar::None];
             op.apply_vjp(kept.as_deref(), &x, &ct, rows, side, own, Some(&mut d), &budget).unwrap();
-            near(&c, &out, "out");
-            near(&d, &x_bar, "x_bar");
+            near(&c, &out, 200.0 * T::Real::EPS.f64(), "out");
+            near(&d, &x_bar, 200.0 * T::Real::EPS.f64(), "x_bar");
             agree(&room, bars.clone());
             let got = (c, d, room);
             assert!(*first.get_or_insert_with(|| got.clone()) == got, "{threads} threads, saved {save}: other bits");
@@ -141,7 +125,7 @@ fn check<T: Scalar>(batch: usize, (n, k, r): (usize, usize, usize), rows: usize)
     }
     let (mut w, mut room, budget) = (vec![T::one(); batch * n * k], rooms(), Budget::of(2));
     op.matrix(&mut w, None, &budget).unwrap();
-    near(&w, &singles.iter().flat_map(|single| single.w.clone()).collect::<Vec<_>>(), "matrix");
+    near(&w, &singles.iter().flat_map(|single| single.w.clone()).collect::<Vec<_>>(), 200.0 * T::Real::EPS.f64(), "matrix");
     let ct: Vec<T> = numbers(w.len(), 6);
     let own = &mut [Bar::Own(&mut room.0), Bar::Real(&mut room.1), Bar::Own(&mut room.2), Bar::None];
     op.matrix_vjp(None, &ct, own, &budget).unwrap();

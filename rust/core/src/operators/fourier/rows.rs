@@ -5,13 +5,13 @@ use crate::side::Side;
 use crate::rows::{MatrixBars, Rows};
 use crate::scalar::{Scalar, parts_mut};
 use crate::sizes::work;
-use isometry_kernels::fourier::{Apply, Law, Pull, scratch, sums};
+use isometry_kernels::fourier::{Apply, FourierFactors, Pull, scratch, sums};
 
 impl<T: Scalar> FourierProduct<'_, T> {
     /// Operator k as the kernels take it; it lives no longer than this.
-    fn law(&self, k: usize) -> Law<T::Real> {
+    fn factors(&self, k: usize) -> FourierFactors<T::Real> {
         let table = |i: usize| self.numbers[2 * (5 * k + i) * self.n..].as_ptr();
-        Law {
+        FourierFactors {
             plan: &*self.plan,
             diagonals: [table(0), table(1), table(2)],
             reflections: [table(3), table(4)],
@@ -36,9 +36,9 @@ unsafe impl<T: Scalar> Rows<T> for FourierProduct<'_, T> {
     }
 
     unsafe fn apply_rows(&self, k: usize, x: *const T, rows: usize, side: Side, out: *mut T, scratch: *mut T::Real) {
-        let (law, adjoint) = (self.law(k), side == Side::Adjoint);
+        let (factors, adjoint) = (self.factors(k), side == Side::Adjoint);
         // SAFETY: the contract of the trait; a complex number is two of its real type, and only complex types get here.
-        unsafe { Apply { law, x: x.cast(), rows, adjoint, out: out.cast(), scratch }.call() }
+        unsafe { Apply { factors, x: x.cast(), rows, adjoint, out: out.cast(), scratch }.call() }
     }
 
     unsafe fn pull_rows(
@@ -52,12 +52,12 @@ unsafe impl<T: Scalar> Rows<T> for FourierProduct<'_, T> {
         x_bar: Option<*mut T>,
         scratch: *mut T::Real,
     ) {
-        let (law, none) = (self.law(k), std::ptr::null_mut());
+        let (factors, none) = (self.factors(k), std::ptr::null_mut());
         let bar = x_bar.map_or(none, |x_bar| x_bar.cast());
         // Re <ct, W^H x> = Re <W ct, x>: the gradient of the adjoint side is the forward one of x and ct exchanged.
         let (x, ct, x_bar, y) = if side == Side::Forward { (x, ct, bar, none) } else { (ct, x, none, bar) };
         // SAFETY: as in `apply_rows`.
-        unsafe { Pull { law, x: x.cast(), ct: ct.cast(), rows, sums, x_bar, y, scratch }.call() }
+        unsafe { Pull { factors, x: x.cast(), ct: ct.cast(), rows, sums, x_bar, y, scratch }.call() }
     }
 
     unsafe fn deal(&self, k: usize, sums: &mut [T::Real], mut bars: MatrixBars<'_, T>, _scratch: *mut T::Real) {

@@ -5,36 +5,17 @@ use super::*;
 use crate::argument::Bar;
 use crate::budget::Budget;
 use crate::side::Side;
-use crate::scalar::{c32, c64};
+use crate::testing::{Random, near, wide};
+use crate::scalar::{Real, c32, c64};
 use num_traits::Zero;
 use std::f64::consts::PI;
 
-struct Draw(u64);
-
-impl Draw {
-    fn next(&mut self) -> f64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 40) as f64 / (1u64 << 23) as f64 - 1.0
+fn permutation(random: &mut Random, n: usize) -> Vec<i64> {
+    let mut places: Vec<i64> = (0..n as i64).collect();
+    for i in (1..n).rev() {
+        places.swap(i, ((random.number() + 1.0) / 2.0 * (i + 1) as f64) as usize);
     }
-    fn numbers<T: Scalar>(&mut self, n: usize) -> Vec<T> {
-        (0..n).map(|_| T::new(T::Real::of(self.next()), T::Real::of(self.next()))).collect()
-    }
-    fn permutation(&mut self, n: usize) -> Vec<i64> {
-        let mut places: Vec<i64> = (0..n as i64).collect();
-        for i in (1..n).rev() {
-            places.swap(i, ((self.next() + 1.0) / 2.0 * (i + 1) as f64) as usize);
-        }
-        places
-    }
-}
-
-fn near<T: Scalar>(got: &[T], expected: &[c64], what: &str) {
-    let wide = |x: &T| c64::new(x.re().f64(), x.im().f64());
-    let size = expected.iter().map(|x| x.norm_sqr()).sum::<f64>().sqrt();
-    let off = got.iter().zip(expected).map(|(a, b)| (wide(a) - b).norm_sqr()).sum::<f64>().sqrt();
-    assert!(off <= 60.0 * T::Real::EPS.f64() * size.max(1e-3), "{what}: {off:e} of {size:e}");
+    places
 }
 
 /// W x, and the arrays before R1 and before R2.
@@ -71,15 +52,14 @@ fn pairing(op: &FourierProduct<'_, c64>, x: &[c64], ct: &[c64]) -> f64 {
     rows.map(|(x, ct)| forward(op, x, false).iter().zip(ct).map(|(y, ct)| (ct.conj() * y).re).sum::<f64>()).sum()
 }
 
-fn check<T: Scalar>(n: usize, rows: usize) {
-    let mut draw = Draw(n as u64 * 7919 + 1);
-    let phases: Vec<T::Real> = (0..3 * n).map(|_| T::Real::of(3.0 * draw.next())).collect();
-    let (vectors, permutation) = (draw.numbers::<T>(2 * n), draw.permutation(n));
+fn check<T: Scalar<Wide = c64>>(n: usize, rows: usize) {
+    let mut random = Random::new(n as u64 * 7919 + 1);
+    let phases: Vec<T::Real> = (0..3 * n).map(|_| T::Real::of(3.0 * random.number())).collect();
+    let (vectors, permutation) = (random.array::<T>(2 * n, 1.0), permutation(&mut random, n));
     let op = FourierProduct::new(&phases, &vectors, &permutation, 1, n).unwrap();
-    let wide = |x: &[T]| -> Vec<c64> { x.iter().map(|x| c64::new(x.re().f64(), x.im().f64())).collect() };
     let (angles, exact) = (phases.iter().map(|x| x.f64()).collect::<Vec<_>>(), wide(&vectors));
     let textbook = FourierProduct::new(&angles, &exact, &permutation, 1, n).unwrap();
-    let (x, ct): (Vec<T>, Vec<T>) = (draw.numbers(rows * n), draw.numbers(rows * n));
+    let (x, ct): (Vec<T>, Vec<T>) = (random.array(rows * n, 1.0), random.array(rows * n, 1.0));
     for side in [Side::Forward, Side::Adjoint] {
         let inverse = side == Side::Adjoint;
         let all = |x: &[T], inverse: bool| -> Vec<c64> {
@@ -93,16 +73,16 @@ fn check<T: Scalar>(n: usize, rows: usize) {
             op.apply(&x, rows, side, &mut out, None, &budget).unwrap();
             let bars = &mut [Bar::Real(&mut phases_bar), Bar::Own(&mut vectors_bar)];
             op.apply_vjp(None, &x, &ct, rows, side, bars, Some(&mut x_bar), &budget).unwrap();
-            near(&out, &all(&x, inverse), "out");
-            near(&x_bar, &all(&ct, !inverse), "x_bar");
+            near(&out, &all(&x, inverse), 60.0 * T::Real::EPS.f64(), "out");
+            near(&x_bar, &all(&ct, !inverse), 60.0 * T::Real::EPS.f64(), "x_bar");
             let got = (out, x_bar, phases_bar, vectors_bar);
             assert!(*first.get_or_insert_with(|| got.clone()) == got, "{threads} threads differ");
         }
         // one direction of each argument against differences of the definition
         let Some((_, _, phases_bar, vectors_bar)) = first else { continue };
         let (x, ct) = if inverse { (wide(&ct), wide(&x)) } else { (wide(&x), wide(&ct)) };
-        let directions: Vec<f64> = (0..3 * n).map(|_| draw.next()).collect();
-        let complex: Vec<c64> = draw.numbers(2 * n);
+        let directions: Vec<f64> = (0..3 * n).map(|_| random.number()).collect();
+        let complex: Vec<c64> = random.array(2 * n, 1.0);
         let step = 1e-5;
         let along = |by: f64| {
             let phases: Vec<f64> = angles.iter().zip(&directions).map(|(a, d)| a + by * d).collect();
@@ -134,7 +114,7 @@ fn check<T: Scalar>(n: usize, rows: usize) {
             .flat_map(|j| forward(&textbook, &(0..n).map(|i| c64::from((i == j) as u8 as f64)).collect::<Vec<_>>(), false))
             .collect();
         let turned: Vec<c64> = (0..n * n).map(|at| columns[at % n * n + at / n]).collect();
-        near(&w, &turned, "matrix");
+        near(&w, &turned, 60.0 * T::Real::EPS.f64(), "matrix");
     }
 }
 
@@ -150,9 +130,9 @@ fn factors_equal_the_definition() {
 
 #[test]
 fn the_gradient_of_the_matrix_is_that_of_its_columns() {
-    let (n, mut draw) = (12, Draw(5));
-    let (phases, vectors) = (vec![0.3f64; 3 * n], draw.numbers::<c64>(2 * n));
-    let (permutation, ct) = (draw.permutation(n), draw.numbers::<c64>(n * n));
+    let (n, mut random) = (12, Random::new(5));
+    let (phases, vectors) = (vec![0.3f64; 3 * n], random.array::<c64>(2 * n, 1.0));
+    let (permutation, ct) = (permutation(&mut random, n), random.array::<c64>(n * n, 1.0));
     let op = FourierProduct::new(&phases, &vectors, &permutation, 1, n).unwrap();
     let columns: Vec<c64> = (0..n * n).map(|at| ct[at % n * n + at / n]).collect();
     let (mut a, mut b) = ((vec![0.0; 3 * n], vec![c64::zero(); 2 * n]), (vec![0.0; 3 * n], vec![c64::zero(); 2 * n]));
@@ -161,8 +141,8 @@ fn the_gradient_of_the_matrix_is_that_of_its_columns() {
     let identity: Vec<c64> = (0..n * n).map(|at| c64::from(if at % (n + 1) == 0 { 1.0 } else { 0.0 })).collect();
     let bars = &mut [Bar::Real(&mut b.0), Bar::Own(&mut b.1)];
     op.apply_vjp(None, &identity, &columns, n, Side::Forward, bars, None, &budget).unwrap();
-    near(&a.1, &b.1, "vectors");
-    near(&a.0, &b.0.iter().map(|&x| c64::from(x)).collect::<Vec<_>>(), "phases");
+    near(&a.1, &b.1, 60.0 * f64::EPS, "vectors");
+    near(&a.0, &b.0, 60.0 * f64::EPS, "phases");
 }
 
 #[test]

@@ -1,133 +1,139 @@
-//! Shared by the matrix, its application and both gradients: work sharing over threads, T^-1, the last factor.
+//! The calls of a product of reflections on this device: columns of ordinary length, then one way for each shape. W itself by
+//! one T^-1 (`matrix`), or by blocks where that loses accuracy (`crowd`); rows by blocks, or one reflection at a time (`rows`).
 
-use super::{Householder, Last};
-use crate::batch::{Batch, Split};
+use super::blocks::crowd;
+use super::gradients::Gradients;
+use super::trail::apply_keep_len;
+use super::{Householder, plan};
+use crate::argument::Bar;
+use crate::budget::Budget;
+use crate::cpu::Cpu;
 use crate::error::Result;
-use crate::kernels::{Operand, Product, Triangle, wy};
-use crate::parallel::Member;
+use crate::kernels::{all_zero, balance};
+use crate::operator::{Operator, Saves};
 use crate::scalar::Scalar;
-use crate::scratch::{Arena, Frame, Region};
+use crate::side::Side;
+use crate::sizes::size;
+use crate::transition::{Route, Transition};
 
-/// One member of a call with its own scratch for products.
-pub(super) struct Hand<'a, T: Scalar> {
-    pub member: &'a Member<'a>,
-    pub scratch: *mut T::Real,
+/// Whether all entries above the diagonals of the (n, m) matrices are zero, and every column has an entry below: if m >
+/// n the last ones would be zero, blocks of columns without a row.
+pub(super) fn trapezoidal<T: Scalar>(vectors: &[T], n: usize, m: usize) -> bool {
+    let above = |(i, row): (usize, &[T])| all_zero(&row[(i + 1).min(m)..]);
+    1 < m && m <= n && vectors.chunks_exact(n * m).all(|u| u.chunks_exact(m).take(m).enumerate().all(above))
 }
-
-impl<'a, T: Scalar> Hand<'a, T> {
-    /// For work that takes no product.
-    pub fn without_products(member: &'a Member<'a>) -> Self {
-        Hand { member, scratch: std::ptr::null_mut() }
-    }
-
-    /// This member's part of a product.
-    ///
-    /// # Safety
-    /// As [`Product::run`], except for the scratch, which has the size of the largest product of the call.
-    #[inline]
-    pub unsafe fn mul(&self, product: Product<T>) {
-        // SAFETY: the caller upholds the contract of `run`; the scratch is large enough for every product of the call.
-        unsafe { product.run(self.member, self.scratch) }
-    }
-    pub fn barrier(&self) {
-        self.member.barrier();
-    }
-}
-
-/// [`Split::run`] with scratch of each member for its products, of which `product` is the (rows, depth) of the largest.
-pub(super) fn over<T: Scalar, P>(
-    split: Split,
-    product: (usize, usize),
-    carve: impl Fn(&mut Arena) -> P + Sync,
-    f: impl Fn(&Hand<'_, T>, usize, &P) + Sync,
-) -> Result<()> {
-    let scratch = |arena: &mut Arena| -> Region<T::Real> {
-        arena.take(&[Product::<T>::scratch(product.0, product.1)])
-    };
-    split.run(carve, scratch, |member, b, places, scratch| {
-        f(&Hand { member, scratch: scratch.ptr() }, b, places);
-    })
-}
-
-/// Some columns of U: n x m at `u`, row stride `stride`; for a trapezoid from row `top` on, the first that is not zero.
-#[derive(Clone, Copy)]
-pub(super) struct Columns<T> {
-    pub u: *const T,
-    pub stride: usize,
-    pub n: usize,
-    pub m: usize,
-    /// First row, as an index into the whole of U.
-    pub top: usize,
-    /// `Lower` if the entries above the diagonal are zero.
-    pub shape: Triangle,
-}
-
-impl<T: Scalar> Columns<T> {
-    /// `width` columns from `first` on, or as many as there are.
-    pub fn block(self, first: usize, width: usize) -> Self {
-        let top = if self.shape == Triangle::Lower { first } else { 0 };
-        let u = self.u.wrapping_add(top * self.stride + first);
-        Columns { u, n: self.n - top, m: width.min(self.m - first), top, ..self }
-    }
-    pub fn operand(self) -> Operand<T> {
-        Operand::new(self.u, self.stride)
-    }
-
-    /// `ti` (m x m, row stride `pitch`) = T^-1, zeros below the diagonal. `work` is [`crate::kernels::invert_work`] of
-    /// m. Starts without and ends with a barrier.
-    ///
-    /// # Safety
-    /// The arrays have their sizes; all members call this.
-    pub unsafe fn inverse(self, hand: &Hand<'_, T>, ti: *mut T, pitch: usize, work: Frame) {
-        // SAFETY: the contract above; the hand's scratch is large enough for every product of the call.
-        unsafe {
-            wy::inverse(
-                hand.member,
-                self.operand(),
-                (self.n, self.m),
-                self.shape,
-                ti,
-                pitch,
-                work,
-                hand.scratch,
-            );
-        }
-    }
-}
-
-/// Barriers of a matrix that several members compute, as [`Batch`] counts them.
-const BARRIERS: usize = 5;
 
 impl<T: Scalar> Householder<'_, T> {
-    /// Matrices at `cost` multiply-adds each, distributed.
-    pub(super) fn split(&self, cost: usize, threads: usize) -> Split {
-        Batch::new::<T>(self.batch, cost, BARRIERS).split(threads)
-    }
-
-    /// The same for kernels that compute a matrix on one thread.
-    pub(super) fn whole(&self, cost: usize, threads: usize) -> Split {
-        Batch::whole::<T>(self.batch, cost).split(threads)
-    }
-
-    pub(super) fn columns(&self, b: usize) -> Columns<T> {
-        let (n, m) = (self.n, self.m);
-        let shape = if self.trapezoid { Triangle::Lower } else { Triangle::Full };
-        Columns { u: self.vectors[b * n * m..].as_ptr(), stride: m, n, m, top: 0, shape }
-    }
-
-    pub(super) fn has_last(&self) -> bool {
-        !matches!(self.last, Last::None)
-    }
-
-    /// The diagonal of E into `e` (n). Each member writes its share; a barrier follows.
-    ///
-    /// # Safety
-    /// `e` has n elements.
-    pub(super) unsafe fn diagonal(&self, hand: &Hand<'_, T>, b: usize, e: *mut T) {
-        for i in hand.member.share(self.n, 16) {
-            // SAFETY: inside the array, own share.
-            unsafe { e.add(i).write(self.last.factor(b, i, self.n)) };
+    /// Runs `f` on the operator with columns of ordinary length, its shape looked at, and turns the gradient that f wrote back
+    /// to the given columns. Matrices without entries need nothing.
+    fn balanced(
+        &self,
+        bars: &mut [Bar<'_, T>],
+        f: impl FnOnce(&Householder<'_, T>, Gradients<'_, T>) -> Result<()>,
+    ) -> Result<()> {
+        let Householder { vectors, last, batch, n, m, .. } = *self;
+        if batch == 0 || n == 0 {
+            return Ok(());
         }
-        hand.barrier();
+        let trapezoid = trapezoidal(vectors, n, m);
+        let Some(balanced) = balance(vectors, batch, n, m)? else {
+            return f(&Householder { trapezoid, ..*self }, Gradients::of(bars));
+        };
+        let own = Householder { vectors: &balanced.vectors, last, batch, n, m, trapezoid };
+        f(&own, Gradients::of(bars))?;
+        if let Some(Bar::Own(bar)) = bars.first_mut() {
+            balanced.pull(bar);
+        }
+        Ok(())
+    }
+
+    /// Whether T of all columns would be inaccurate.
+    fn crowded(&self) -> bool {
+        self.m > crowd(self.n)
+    }
+}
+
+impl<T: Scalar> Cpu<T> for Householder<'_, T> {
+    /// T^-1 and T^-1 U^H E of every matrix: about a fifth of the time of the gradient.
+    fn matrix_saves(&self) -> Result<Saves> {
+        Ok(Saves::Elements(if self.crowded() { 0 } else { size("saved", &self.kept())? }))
+    }
+
+    fn matrix(&self, out: &mut [T], saved: Option<&mut [T]>, budget: &Budget<'_>) -> Result<()> {
+        self.check_matrix("out", out)?;
+        self.check_saved(saved.as_deref(), self.matrix_saves())?;
+        self.balanced(&mut [], |own, _| {
+            if own.crowded() { own.matrix_crowd(out, budget.threads) } else { own.matrix_whole(out, saved, budget.threads) }
+        })
+    }
+
+    fn matrix_vjp(
+        &self,
+        saved: Option<&[T]>,
+        ct: &[T],
+        bars: &mut [Bar<'_, T>],
+        budget: &Budget<'_>,
+    ) -> Result<()> {
+        self.check_matrix("ct", ct)?;
+        self.check_saved(saved, self.matrix_saves())?;
+        self.check_bars(bars)?;
+        self.balanced(bars, |own, gradients| {
+            if own.crowded() {
+                own.matrix_crowd_vjp(ct, gradients, budget.threads)
+            } else {
+                own.matrix_whole_vjp(saved, ct, gradients, budget.threads)
+            }
+        })
+    }
+
+    fn transition(&self) -> Option<Transition<'_, T>> {
+        Some(Transition::Own(self))
+    }
+
+    fn route(&self, steps: usize, batch: usize) -> Route {
+        plan(self.m, self.n, steps, batch)
+    }
+
+    /// The whole forward pass of W x, where that pays.
+    fn apply_saves(&self, rows: usize, side: Side) -> Result<Saves> {
+        let pays = side == Side::Forward;
+        Ok(Saves::Elements(if pays { apply_keep_len(self.n, self.m, rows, self.has_last())? } else { 0 }))
+    }
+
+    fn apply(
+        &self,
+        x: &[T],
+        rows: usize,
+        side: Side,
+        out: &mut [T],
+        saved: Option<&mut [T]>,
+        budget: &Budget<'_>,
+    ) -> Result<()> {
+        self.check_rows(x, rows, side, out)?;
+        self.check_saved(saved.as_deref(), self.apply_saves(rows, side))?;
+        self.balanced(&mut [], |own, _| match saved {
+            Some(saved) => own.apply_tracing(x, rows, out, saved, budget.threads),
+            None if out.is_empty() => Ok(()),
+            None => own.apply_rows(x, rows, side, out, budget.threads),
+        })
+    }
+
+    fn apply_vjp(
+        &self,
+        saved: Option<&[T]>,
+        x: &[T],
+        ct: &[T],
+        rows: usize,
+        side: Side,
+        bars: &mut [Bar<'_, T>],
+        x_bar: Option<&mut [T]>,
+        budget: &Budget<'_>,
+    ) -> Result<()> {
+        self.check_pull(x, ct, rows, side, x_bar.as_deref())?;
+        self.check_saved(saved, self.apply_saves(rows, side))?;
+        self.check_bars(bars)?;
+        self.balanced(bars, |own, gradients| {
+            own.apply_vjp_rows(saved, [x, ct], rows, side, gradients, x_bar, budget.threads)
+        })
     }
 }

@@ -1,29 +1,24 @@
 //! W of many more reflections than dimensions, m > 4 n: T of all of them would cost its orthogonality, so that W is what
 //! blocks of them make of the identity. The rows of I W^* are the conjugates of those of W.
 
-use super::blocks::crowd;
-use super::{Gradients, Householder};
+use super::Householder;
+use super::gradients::Gradients;
 use crate::error::Result;
 use crate::kernels::{Buffer, identity};
 use crate::scalar::Scalar;
 use crate::side::Side;
 
 impl<T: Scalar> Householder<'_, T> {
-    /// Whether T of all columns would be inaccurate.
-    pub(super) fn crowded(&self) -> bool {
-        self.m > crowd(self.n)
-    }
-
-    pub(super) fn crowd(&self, out: &mut [T], threads: usize) -> Result<()> {
-        self.apply_cpu(&identity(self.batch, self.n)?, self.n, Side::Adjoint, out, threads)?;
+    pub(super) fn matrix_crowd(&self, out: &mut [T], threads: usize) -> Result<()> {
+        self.apply_rows(&identity(self.batch, self.n)?, self.n, Side::Adjoint, out, threads)?;
         out.iter_mut().for_each(|w| *w = w.conj());
         Ok(())
     }
 
-    pub(super) fn crowd_vjp(&self, ct: &[T], gradients: Gradients<'_, T>, threads: usize) -> Result<()> {
+    pub(super) fn matrix_crowd_vjp(&self, ct: &[T], gradients: Gradients<'_, T>, threads: usize) -> Result<()> {
         let mut rows = Buffer::zeroed(ct.len())?;
         rows.iter_mut().zip(ct).for_each(|(row, ct)| *row = ct.conj());
         let x = identity(self.batch, self.n)?;
-        self.apply_vjp_cpu(None, &x, &rows, self.n, Side::Adjoint, gradients, None, threads)
+        self.apply_vjp_rows(None, [&x, &rows], self.n, Side::Adjoint, gradients, None, threads)
     }
 }

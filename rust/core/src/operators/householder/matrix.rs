@@ -7,8 +7,9 @@
 //! d_j = C_bar_jj - sum_k U_jk conj(Q_jk),   s_bar = Re d_{n-1},   theta_bar_j = Im(conj(e_j) d_j).
 //! ```
 
-use super::cpu::{Hand, over};
-use super::{Gradients, Householder, Last};
+use super::gradients::Gradients;
+use super::hand::{Hand, over};
+use super::{Householder, Last};
 use crate::error::Result;
 use crate::kernels::{Operand, Product, Triangle, invert_work, wy};
 use crate::parallel::Shared;
@@ -29,7 +30,7 @@ struct Places<T> {
 }
 
 impl<T: Scalar> Householder<'_, T> {
-    fn places(&self, arena: &mut Arena, backward: bool, saved: bool) -> Places<T> {
+    fn matrix_places(&self, arena: &mut Arena, backward: bool, saved: bool) -> Places<T> {
         let (n, m) = (self.n, self.m);
         let last = self.has_last();
         let mut some = |wanted: bool, sizes: [usize; 2]| arena.take(if wanted { &sizes } else { &[0] });
@@ -56,8 +57,8 @@ impl<T: Scalar> Householder<'_, T> {
         let mut eu = columns.operand();
         // SAFETY: the areas are disjoint; each member writes its share of E^H U before the barriers in `inverse`.
         unsafe {
+            self.diagonal(hand.member, b, at.e.ptr());
             if self.has_last() {
-                self.diagonal(hand, b, at.e.ptr());
                 eu = Operand::new(at.eu.ptr(), m);
                 for i in hand.member.share(n, 4) {
                     let e = (*at.e.ptr().add(i)).conj();
@@ -92,13 +93,13 @@ impl<T: Scalar> Householder<'_, T> {
         }
     }
 
-    pub(super) fn matrix_cpu(&self, out: &mut [T], keep: Option<&mut [T]>, threads: usize) -> Result<()> {
+    pub(super) fn matrix_whole(&self, out: &mut [T], keep: Option<&mut [T]>, threads: usize) -> Result<()> {
         let (n, m) = (self.n, self.m);
         let keep = keep.map(|keep| Shared(keep.as_mut_ptr()));
         let out = Shared(out.as_mut_ptr());
         let cost = self.cost_factors().saturating_add(work(&[n, n, m]));
         let split = self.split(cost, threads);
-        let carve = |arena: &mut Arena| self.places(arena, false, keep.is_some());
+        let carve = |arena: &mut Arena| self.matrix_places(arena, false, keep.is_some());
         over(split, (n.max(m), n.max(m)), carve, |hand, b, at| {
             // SAFETY: the arrays' sizes were checked; members write disjoint parts between barriers.
             unsafe {
@@ -116,7 +117,7 @@ impl<T: Scalar> Householder<'_, T> {
         })
     }
 
-    pub(super) fn matrix_vjp_cpu(
+    pub(super) fn matrix_whole_vjp(
         &self,
         kept: Option<&[T]>,
         ct: &[T],
@@ -135,7 +136,7 @@ impl<T: Scalar> Householder<'_, T> {
         const FULL: Triangle = Triangle::Full;
         let cost = self.cost_factors().saturating_add(work(&[2, n, m, n + m]));
         let split = self.split(cost, threads);
-        let carve = |arena: &mut Arena| self.places(arena, true, kept.is_some());
+        let carve = |arena: &mut Arena| self.matrix_places(arena, true, kept.is_some());
         over(split, (n.max(m), n.max(m)), carve, |hand, b, at| {
             let columns = self.columns(b);
             let (u, shape, shape_t) = (columns.operand(), columns.shape, columns.shape.t());
@@ -149,8 +150,7 @@ impl<T: Scalar> Householder<'_, T> {
             unsafe {
                 match kept {
                     None => self.factors(hand, b, at, [ti, h]),
-                    Some(_) if self.has_last() => self.diagonal(hand, b, at.e.ptr()),
-                    Some(_) => {}
+                    Some(_) => self.diagonal(hand.member, b, at.e.ptr()),
                 }
                 let product = Product::new((n, m, m), u, Operand::new(ti, m), p, m);
                 hand.mul(product.shapes(shape, Triangle::Upper, FULL));

@@ -3,24 +3,8 @@
 use super::*;
 use crate::argument::Bar;
 use crate::side::Side;
+use crate::testing::{near, numbers};
 use crate::scalar::{Real, c32, c64};
-
-fn numbers<T: Scalar>(n: usize, seed: u64) -> Vec<T> {
-    let mut s = seed.wrapping_mul(0x9e3779b97f4a7c15) | 1;
-    let mut next = || {
-        s ^= s << 13;
-        s ^= s >> 7;
-        s ^= s << 17;
-        T::Real::of((s >> 40) as f64 / (1u64 << 23) as f64 - 1.0)
-    };
-    (0..n).map(|_| T::new(next(), next())).collect()
-}
-
-fn near<T: Scalar>(got: &[T], expected: &[T::Wide], what: &str) {
-    let size = expected.iter().map(|x| x.abs2()).sum::<f64>().sqrt();
-    let off = got.iter().zip(expected).map(|(a, b)| (a.widen() - *b).abs2()).sum::<f64>().sqrt();
-    assert!(off <= 100.0 * T::Real::EPS.f64() * size.max(1e-3), "{what}: {off:e} of {size:e}");
-}
 
 /// W by the definition.
 fn kron<T: Scalar>(factors: &[Vec<T>], sizes: &[(usize, usize)], skip: Option<usize>) -> Vec<T::Wide> {
@@ -66,7 +50,7 @@ fn check<T: Scalar>(sizes: &[(usize, usize)], rows: usize) {
     let w = kron(&arrays, sizes, None);
     let mut matrix = vec![T::default(); p * q];
     op.matrix(&mut matrix, None, &Budget::of(1)).unwrap();
-    near(&matrix, &w, "matrix");
+    near(&matrix, &w, 100.0 * T::Real::EPS.f64(), "matrix");
     for side in [Side::Forward, Side::Adjoint] {
         let (from, into) = op.features(side);
         let (x, ct): (Vec<T>, Vec<T>) = (numbers(rows * from, 20), numbers(rows * into, 21));
@@ -98,10 +82,10 @@ fn check<T: Scalar>(sizes: &[(usize, usize)], rows: usize) {
             op.apply(&x, rows, side, &mut a, None, &budget).unwrap();
             let own: &mut Vec<_> = &mut bars.iter_mut().map(|bar| Bar::Own(bar)).collect();
             op.apply_vjp(None, &x, &ct, rows, side, own, Some(&mut b), &budget).unwrap();
-            near(&a, &out, "out");
-            near(&b, &x_bar, "x_bar");
+            near(&a, &out, 100.0 * T::Real::EPS.f64(), "out");
+            near(&b, &x_bar, 100.0 * T::Real::EPS.f64(), "x_bar");
             for (f, bar) in bars.iter().enumerate() {
-                near(bar, &pulled(&arrays, sizes, f, &w_bar), "factor");
+                near(bar, &pulled(&arrays, sizes, f, &w_bar), 100.0 * T::Real::EPS.f64(), "factor");
             }
             let got = (a, b, bars);
             assert!(*first.get_or_insert_with(|| got.clone()) == got, "{threads} threads differ");
@@ -113,7 +97,7 @@ fn check<T: Scalar>(sizes: &[(usize, usize)], rows: usize) {
     let own: &mut Vec<_> = &mut bars.iter_mut().map(|bar| Bar::Own(bar)).collect();
     op.matrix_vjp(None, &ct, own, &Budget::of(2)).unwrap();
     for (f, bar) in bars.iter().enumerate() {
-        near(bar, &pulled(&arrays, sizes, f, &wide), "factor of the matrix");
+        near(bar, &pulled(&arrays, sizes, f, &wide), 100.0 * T::Real::EPS.f64(), "factor of the matrix");
     }
 }
 

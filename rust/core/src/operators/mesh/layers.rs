@@ -5,9 +5,9 @@ use crate::kernels::reserved;
 use crate::sizes::work;
 use isometry_kernels::mesh::Layer;
 
-/// What kind of mesh it is.
+/// How the pairs of the layers follow each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum Layout {
     /// The leftmost layer has the pairs (0, 1), (2, 3), ..., its neighbour (1, 2), (3, 4), ..., and so on.
     BrickLeft,
     /// The same, but the layer applied first has (0, 1), (2, 3), ...
@@ -16,24 +16,24 @@ pub enum Kind {
     Fft,
 }
 
-impl Kind {
+impl Layout {
     /// By its number 1, 2, 3.
     pub fn of(number: usize) -> Result<Self> {
         match number {
-            1 => Ok(Kind::BrickLeft),
-            2 => Ok(Kind::BrickRight),
-            3 => Ok(Kind::Fft),
+            1 => Ok(Layout::BrickLeft),
+            2 => Ok(Layout::BrickRight),
+            3 => Ok(Layout::Fft),
             _ => Err(Error::value("frame", format!("must have kind 1, 2 or 3, not {number}"))),
         }
     }
 }
 
 /// The number of pairs of all layers, refused where there is no such mesh; saturated, that of huge layers is the length of no array.
-pub fn pairs(n: usize, count: usize, kind: Kind) -> Result<usize> {
+pub fn pairs(n: usize, count: usize, layout: Layout) -> Result<usize> {
     if n == 0 {
         return Err(Error::value("frame", "must have n of at least 1"));
     }
-    if kind == Kind::Fft {
+    if layout == Layout::Fft {
         if !n.is_power_of_two() || count != n.ilog2() as usize {
             return Err(Error::value("frame", format!("of the fft layout must have n a power of two, not {n}")));
         }
@@ -46,13 +46,13 @@ pub fn pairs(n: usize, count: usize, kind: Kind) -> Result<usize> {
 }
 
 /// The layers that have pairs, leftmost first, of a mesh that has some.
-pub fn layers(n: usize, count: usize, kind: Kind) -> Result<Vec<Layer>> {
+pub fn layers(n: usize, count: usize, layout: Layout) -> Result<Vec<Layer>> {
     let (mut found, mut first) = (reserved(count)?, 0);
     for l in 0..count {
-        let (start, pairs, distance) = match kind {
-            Kind::Fft => (0, n / 2, n >> (l + 1)),
+        let (start, pairs, distance) = match layout {
+            Layout::Fft => (0, n / 2, n >> (l + 1)),
             _ => {
-                let from_left = if kind == Kind::BrickLeft { l } else { count - 1 - l };
+                let from_left = if layout == Layout::BrickLeft { l } else { count - 1 - l };
                 let start = from_left % 2;
                 (start, (n - start) / 2, 1)
             }

@@ -35,7 +35,7 @@ use crate::sizes::{check_len, size};
 use crate::transition::Route;
 use isometry_kernels::angles::Angles;
 use isometry_kernels::mesh::Layer;
-pub use layers::Kind;
+pub use layers::Layout;
 
 /// The arguments: the first has no elements.
 pub const ARGUMENTS: &[Argument] = &[
@@ -65,13 +65,13 @@ pub struct Mesh<'a, T: Scalar> {
 impl<'a, T: Scalar> Mesh<'a, T> {
     /// A view of the angles (batch, pairs) of meshes of `count` layers.
     pub fn new(
-        (n, count, kind): (usize, usize, Kind),
+        (n, count, layout): (usize, usize, Layout),
         batch: usize,
         theta: &'a [T::Real],
         phi: Option<&'a [T::Real]>,
         last: Last<'a, T::Real>,
     ) -> Result<Self> {
-        let pairs = layers::pairs(n, count, kind)?;
+        let pairs = layers::pairs(n, count, layout)?;
         check_len("theta", theta.len(), &[batch, pairs])?;
         if let Some(phi) = phi {
             check_len("phi", phi.len(), &[batch, pairs])?;
@@ -81,7 +81,7 @@ impl<'a, T: Scalar> Mesh<'a, T> {
         }
         last.check::<T>(batch, n)?;
         // without angles there are no pairs, whatever the layers, or no meshes
-        let layers = if theta.is_empty() { Vec::new() } else { layers::layers(n, count, kind)? };
+        let layers = if theta.is_empty() { Vec::new() } else { layers::layers(n, count, layout)? };
         let mut table = Buffer::zeroed(size("theta", &[2, T::PARTS, theta.len()])?)?;
         let (own, turns) = table.split_at_mut(2 * theta.len());
         fill(theta, own);
@@ -116,7 +116,7 @@ impl<'a, T: Scalar> Mesh<'a, T> {
         let lacking = || Error::value("theta", "must be given, of the real type of the matrix");
         let theta = theta.real().ok_or_else(lacking)?;
         let last = Last::of(Last::Signs, signs, phases)?;
-        Self::new((n, count, Kind::of(kind)?), batch, theta, phi.real(), last)
+        Self::new((n, count, Layout::of(kind)?), batch, theta, phi.real(), last)
     }
 }
 

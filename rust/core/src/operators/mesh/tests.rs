@@ -4,37 +4,18 @@ use super::*;
 use crate::argument::Bar;
 use crate::budget::Budget;
 use crate::side::Side;
+use crate::testing::{near, numbers};
 use crate::scalar::{c32, c64};
 
-fn numbers<T: Scalar>(n: usize, seed: u64) -> Vec<T> {
-    let mut s = seed.wrapping_mul(0x9e3779b97f4a7c15) | 1;
-    let mut next = || {
-        s ^= s << 13;
-        s ^= s >> 7;
-        s ^= s << 17;
-        T::Real::of((s >> 40) as f64 / (1u64 << 23) as f64 - 1.0)
-    };
-    (0..n).map(|_| T::new(next(), next())).collect()
-}
-
-fn near<T: Scalar>(got: &[T], expected: &[T::Wide], what: &str) {
-    let size = expected.iter().map(|x| x.abs2()).sum::<f64>().sqrt();
-    let off = got.iter().zip(expected).map(|(a, b)| (a.widen() - *b).abs2()).sum::<f64>().sqrt();
-    assert!(
-        got.len() == expected.len() && off <= 100.0 * T::Real::EPS.f64() * size.max(1.0),
-        "{what}: {off:e}"
-    );
-}
-
 /// The pairs of every layer, leftmost first, in the order of their angles.
-fn pairs(n: usize, count: usize, kind: Kind) -> Vec<Vec<(usize, usize)>> {
-    let layer = |l: usize| match kind {
-        Kind::Fft => {
+fn pairs(n: usize, count: usize, layout: Layout) -> Vec<Vec<(usize, usize)>> {
+    let layer = |l: usize| match layout {
+        Layout::Fft => {
             let p = n >> (l + 1);
             (0..n / 2 / p).flat_map(|k| (0..p).map(move |j| (2 * p * k + j, 2 * p * k + p + j))).collect()
         }
-        Kind::BrickLeft => (l % 2..n - 1).step_by(2).map(|i| (i, i + 1)).collect(),
-        Kind::BrickRight => ((count - 1 - l) % 2..n - 1).step_by(2).map(|i| (i, i + 1)).collect(),
+        Layout::BrickLeft => (l % 2..n - 1).step_by(2).map(|i| (i, i + 1)).collect(),
+        Layout::BrickRight => ((count - 1 - l) % 2..n - 1).step_by(2).map(|i| (i, i + 1)).collect(),
     };
     (0..count).map(layer).collect()
 }
@@ -77,8 +58,8 @@ impl<W: Scalar<Real = f64>> Reference<W> {
     }
 }
 
-fn check<T: Scalar>(n: usize, count: usize, kind: Kind, given: [bool; 2], rows: usize) {
-    let pairs = pairs(n, count, kind);
+fn check<T: Scalar>(n: usize, count: usize, layout: Layout, given: [bool; 2], rows: usize) {
+    let pairs = pairs(n, count, layout);
     let many = pairs.iter().map(Vec::len).sum();
     let real =
         |n, seed| numbers::<T::Real>(n, seed).iter().map(|x| *x * T::Real::of(3.0)).collect::<Vec<_>>();
@@ -98,7 +79,7 @@ fn check<T: Scalar>(n: usize, count: usize, kind: Kind, given: [bool; 2], rows: 
         last: (0..n).map(|i| last.factor::<T>(0, i, n).widen()).collect(),
         pairs,
     };
-    let op = Mesh::<T>::new((n, count, kind), 1, &theta, turned, last).unwrap();
+    let op = Mesh::<T>::new((n, count, layout), 1, &theta, turned, last).unwrap();
     let (x, ct) = (numbers::<T>(rows * n, 4), numbers::<T>(rows * n, 5));
     let unit = |i| (0..n).map(|j| T::Wide::real(f64::from(u8::from(i == j)))).collect::<Vec<_>>();
     // columns W e_j
@@ -131,7 +112,7 @@ fn check<T: Scalar>(n: usize, count: usize, kind: Kind, given: [bool; 2], rows: 
     };
     let mut matrix = vec![T::one(); n * n];
     op.matrix(&mut matrix, None, &Budget::of(2)).unwrap();
-    near(&matrix, &w, "matrix");
+    near(&matrix, &w, 100.0 * T::Real::EPS.f64(), "matrix");
     let phased = complex && given[1];
     for side in [Side::Forward, Side::Adjoint] {
         let (input, output) = if side == Side::Forward { (&x, &ct) } else { (&ct, &x) };
@@ -150,15 +131,15 @@ fn check<T: Scalar>(n: usize, count: usize, kind: Kind, given: [bool; 2], rows: 
                 bars[3] = Bar::Real(&mut d);
             }
             op.apply_vjp(None, input, output, rows, side, &mut bars, Some(&mut b), &budget).unwrap();
-            near(&a, &product(input, side == Side::Adjoint), "out");
-            near(&b, &product(output, side == Side::Forward), "x_bar");
-            let what = format!("theta {n} {count} {kind:?}");
-            near(&t, &slope(0, &x, &ct), &what);
+            near(&a, &product(input, side == Side::Adjoint), 100.0 * T::Real::EPS.f64(), "out");
+            near(&b, &product(output, side == Side::Forward), 100.0 * T::Real::EPS.f64(), "x_bar");
+            let what = format!("theta {n} {count} {layout:?}");
+            near(&t, &slope(0, &x, &ct), 100.0 * T::Real::EPS.f64(), &what);
             if turned.is_some() {
-                near(&p, &slope(1, &x, &ct), "phi");
+                near(&p, &slope(1, &x, &ct), 100.0 * T::Real::EPS.f64(), "phi");
             }
             if phased {
-                near(&d, &phase_slope(&x, &ct), "phases");
+                near(&d, &phase_slope(&x, &ct), 100.0 * T::Real::EPS.f64(), "phases");
             }
             let got = (a, b, t, p, d);
             assert!(*first.get_or_insert_with(|| got.clone()) == got, "{threads} threads differ");
@@ -169,24 +150,24 @@ fn check<T: Scalar>(n: usize, count: usize, kind: Kind, given: [bool; 2], rows: 
         let w_bar: Vec<T> = (0..n * n).map(|e| ct[e / n] * x[e % n].conj()).collect();
         let mut t = theta.clone();
         op.matrix_vjp(None, &w_bar, &mut [Bar::None, Bar::Real(&mut t)], &Budget::of(2)).unwrap();
-        near(&t, &slope(0, &x, &ct), "theta of the matrix");
+        near(&t, &slope(0, &x, &ct), 100.0 * T::Real::EPS.f64(), "theta of the matrix");
     }
 }
 
 #[test]
 fn layers_equal_their_blocks() {
     fn all<T: Scalar>() {
-        use Kind::*;
+        use Layout::*;
         let bricks = [(1, 3), (2, 1), (2, 4), (3, 2), (5, 5), (16, 2), (23, 3), (38, 4)];
         let mut cases: Vec<_> =
             bricks.iter().flat_map(|&(n, count)| [(n, count, BrickLeft), (n, count, BrickRight)]).collect();
         cases.extend((0..7).map(|q| (1 << q, q, Fft)));
-        for (n, count, kind) in cases {
+        for (n, count, layout) in cases {
             for (rows, given) in
                 [(0, [true, true]), (1, [true, false]), (7, [true, true]), (5, [false, false])]
             {
                 if crate::testing::within_work(&[n, n, count, rows, 10]) {
-                    check::<T>(n, count, kind, given, rows);
+                    check::<T>(n, count, layout, given, rows);
                 }
             }
         }

@@ -4,24 +4,8 @@ use super::*;
 use crate::argument::Bar;
 use crate::budget::Budget;
 use crate::side::Side;
+use crate::testing::{near, numbers, wide};
 use crate::scalar::{Real, c32, c64, parts};
-
-fn numbers<T: Scalar>(n: usize, seed: u64) -> Vec<T> {
-    let mut s = seed.wrapping_mul(0x9e3779b97f4a7c15) | 1;
-    let mut next = || {
-        s ^= s << 13;
-        s ^= s >> 7;
-        s ^= s << 17;
-        T::Real::of((s >> 40) as f64 / (1u64 << 23) as f64 - 1.0)
-    };
-    (0..n).map(|_| T::new(next(), next())).collect()
-}
-
-fn near<T: Scalar>(got: &[T], expected: &[T], what: &str) {
-    let size = expected.iter().map(|x| x.abs2().f64()).sum::<f64>().sqrt().max(1.0);
-    let off = got.iter().zip(expected).map(|(a, b)| (*a - *b).abs2().f64()).sum::<f64>().sqrt();
-    assert!(off <= 100.0 * T::Real::EPS.f64() * size, "{what}: {off:e} of {size:e}");
-}
 
 /// W x, and the gradients, of one call.
 type Outcome<T> = (Vec<T>, [Vec<<T as Scalar>::Real>; 2], Vec<T>);
@@ -59,15 +43,15 @@ fn check<T: Scalar>(batch: usize, n: usize, rows: usize) {
                 };
                 for i in 0..T::PARTS {
                     let (out, more, x_bar) = outcome(&single, &part(&x, i), &part(&ct, i), 1, side, 1);
-                    near(&part(&all.0, i), &out, "out");
-                    near(&part(&all.2, i), &x_bar, "x_bar");
+                    near(&part(&all.0, i), &wide(&out), 100.0 * T::Real::EPS.f64(), "out");
+                    near(&part(&all.2, i), &wide(&x_bar), 100.0 * T::Real::EPS.f64(), "x_bar");
                     for (bar, more) in bars.iter_mut().zip(&more) {
                         bar.iter_mut().zip(more).for_each(|(bar, more)| *bar += *more);
                     }
                 }
             }
-            near(&all.1[0][pair.clone()], &bars[0], "start_bar");
-            near(&all.1[1][pair], &bars[1], "end_bar");
+            near(&all.1[0][pair.clone()], &wide(&bars[0]), 100.0 * T::Real::EPS.f64(), "start_bar");
+            near(&all.1[1][pair], &wide(&bars[1]), 100.0 * T::Real::EPS.f64(), "end_bar");
         }
     }
     let (mut w, budget) = (vec![T::one(); batch * n * n], Budget::of(2));
@@ -80,7 +64,7 @@ fn check<T: Scalar>(batch: usize, n: usize, rows: usize) {
         *bars = [(); 2].map(|()| vec![<T::Real as num_traits::One>::one(); batch * n]);
     }
     op.apply(&identity, n, Side::Adjoint, &mut columns, None, &budget).unwrap();
-    near(&w, &columns, "matrix");
+    near(&w, &wide(&columns), 100.0 * T::Real::EPS.f64(), "matrix");
     let ct = numbers::<T>(w.len(), 5);
     let [a, b] = &mut bars;
     op.matrix_vjp(None, &ct, &mut [Bar::Real(a), Bar::Real(b)], &budget).unwrap();

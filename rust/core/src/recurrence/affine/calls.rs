@@ -5,7 +5,7 @@ use super::super::chunk::{chunk_rows, extent};
 use super::super::inputs::{Gathered, Gatherer, InputBars};
 use super::super::modrelu::BiasGatherer;
 use super::super::pages::want_huge_pages;
-use super::super::team::Room;
+use super::super::sharing::Room;
 use super::super::timeline::in_halves;
 use super::super::{backward as back, forward as forth};
 use super::dense::DenseStep;
@@ -185,7 +185,7 @@ pub fn backward<T: Scalar>(
             ct: parts(ct).as_ptr(),
             h0_bar: h0.map(|bar| parts_mut(bar).as_mut_ptr()),
             inputs: Gatherer::new(&setting.line, (setting.weight(), n), &places.gathered, inputs),
-            own_bias: BiasGatherer::new(&setting.law, halves, places.own_bias, activation_bias),
+            own_bias: BiasGatherer::new(&setting.phi, halves, places.own_bias, activation_bias),
         };
         back::backward(&pull, room, schedule, budget.cancel)?;
     }
@@ -219,7 +219,7 @@ impl<T: Scalar> Places<T> {
         Places {
             input: setting.input(arena),
             gathered: Gathered::carve(arena, &setting.line, setting.sequence.n, halves, [x, weight, bias]),
-            own_bias: BiasGatherer::<T>::carve(arena, &setting.law, halves, own_bias),
+            own_bias: BiasGatherer::<T>::carve(arena, &setting.phi, halves, own_bias),
             chunks: [(); 2].map(|()| Work::carve(arena, setting, step, halves, own_bias)),
         }
     }

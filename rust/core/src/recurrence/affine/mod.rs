@@ -18,7 +18,7 @@ pub use sequence::Sequence;
 use super::cell::Cell;
 use super::schedule::Schedule;
 use super::timeline::Timeline;
-use crate::activation::{Kind, Law};
+use crate::activation::{Nonlinearity, RowActivation};
 use crate::error::Result;
 use crate::kernels::{Buffer, Operand};
 use crate::parallel::Member;
@@ -44,7 +44,7 @@ enum Wanted {
 struct Setting<'a, T: Scalar> {
     sequence: Sequence<'a, T>,
     line: Timeline<'a, T::Real>,
-    law: Law<T::Real>,
+    phi: RowActivation<T::Real>,
     /// phi acts on the input part only, and is not the identity.
     on_input: bool,
     /// b for whole vectors; empty without.
@@ -59,7 +59,7 @@ impl<'a, T: Scalar> Setting<'a, T> {
         if let Some(b) = sequence.bias {
             bias[..width].copy_from_slice(parts(b));
         }
-        let law = Law::new::<T>(sequence.activation, sequence.n, sequence.activation_bias)?;
+        let phi = RowActivation::new::<T>(sequence.activation, sequence.n, sequence.activation_bias)?;
         let line = Timeline {
             schedule: Schedule::new(steps, batch, lengths, reverse)?,
             x: parts(sequence.x),
@@ -67,13 +67,13 @@ impl<'a, T: Scalar> Setting<'a, T> {
             h0: sequence.h0.map(parts),
             width,
         };
-        let on_input = sequence.on_input && law.kind != Kind::Identity;
-        Ok(Setting { sequence: *sequence, line, on_input, law, bias })
+        let on_input = sequence.on_input && phi.kind != Nonlinearity::Identity;
+        Ok(Setting { sequence: *sequence, line, on_input, phi, bias })
     }
 
     /// Whether a backward pass computes z anew with W.
     fn recomputes(&self) -> bool {
-        !self.sequence.on_input && !self.law.readable()
+        !self.sequence.on_input && !self.phi.readable()
     }
 
     /// Room for V, packed.
@@ -111,7 +111,7 @@ impl<'a, T: Scalar> Deref for AffineCell<'a, T> {
 impl<T: Scalar> AffineCell<'_, T> {
     /// The activation finishes the columns of a step; otherwise it is a pass over whole rows.
     fn fused(&self) -> bool {
-        !self.law.kind.by_rows()
+        !self.phi.kind.by_rows()
     }
 
     /// One step for this part's rows and columns, to row 0 of the step at `out`.
@@ -127,13 +127,13 @@ impl<T: Scalar> AffineCell<'_, T> {
         part: &Part<'_>,
         scratch: *mut T::Real,
     ) {
-        let Setting { law, line, .. } = self.setting;
+        let Setting { phi, line, .. } = self.setting;
         let (width, batch) = (line.width, line.schedule.batch);
         let mut map = Affine::new(width, batch, out);
         map.terms[0] = self.input.times(line.x(t));
         map.bias = if self.bias.is_empty() { std::ptr::null() } else { self.bias.as_ptr() };
-        if wanted == Wanted::State && self.fused() && law.kind != Kind::Identity {
-            map.finish = Finish::Value(law.phi());
+        if wanted == Wanted::State && self.fused() && phi.kind != Nonlinearity::Identity {
+            map.finish = Finish::Value(phi.kernel());
         }
         let rows = part.rows(0..line.schedule.active(t));
         // SAFETY: the contract above; x_t, h0 and the packed V have the rows and columns of the sequence.
@@ -175,7 +175,7 @@ impl<T: Scalar> AffineCell<'_, T> {
         part.sync();
         if part.leads() {
             // SAFETY: the rows exist with the columns of all members, and only this part writes them.
-            unsafe { self.law.value(rows_at, rows_at, rows, 0..self.line.width) }
+            unsafe { self.phi.value(rows_at, rows_at, rows, 0..self.line.width) }
         }
         part.sync();
     }

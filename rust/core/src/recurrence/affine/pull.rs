@@ -8,7 +8,7 @@ use super::super::inputs::Gatherer;
 use super::super::modrelu::{BiasGatherer, Values};
 use super::work::Work;
 use super::{AffineCell, Setting, Wanted};
-use crate::activation::{Kind, Source};
+use crate::activation::{Nonlinearity, Source};
 use crate::parallel::Member;
 use crate::scalar::Scalar;
 use crate::scratch::Region;
@@ -52,7 +52,7 @@ impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
 
     unsafe fn pull(&self, t: usize, above: Option<Place>, chunk: &Chunk<'_>, scratch: *mut T::Real) {
         let AffinePull { cell, states, ct, .. } = *self;
-        let Setting { line, law, .. } = cell.setting;
+        let Setting { line, phi, .. } = cell.setting;
         let (schedule, width, part) = (&line.schedule, line.width, chunk.part());
         let (step, work) = (cell.step, &self.chunks[chunk.turn()]);
         let (active, at, row) = (schedule.active(t), t * line.stride(), chunk.row(t));
@@ -68,8 +68,8 @@ impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
         (map.add, map.h, map.to) = (ct.wrapping_add(at), h, bar);
         map.soon = [map.add, h].map(|rows| line.earlier(rows, line.stride()));
         let fused = cell.fused() && !again;
-        if fused && law.kind != Kind::Identity {
-            map.finish = Finish::Pull(law.phi());
+        if fused && phi.kind != Nonlinearity::Identity {
+            map.finish = Finish::Pull(phi.kernel());
         }
         // SAFETY: the contract of the trait; the step and what it wants of the steps beside it are complete for these rows.
         unsafe {
@@ -153,16 +153,16 @@ impl<T: Scalar> AffinePull<'_, T> {
         rows: Range<usize>,
         part: &Part<'_>,
     ) {
-        let law = &self.cell.law;
+        let phi = &self.cell.phi;
         // SAFETY: the contract above; a kind that needs whole rows waits for the columns of the others.
         unsafe {
-            if !law.kind.by_rows() {
-                law.pull(y, from, g, out, rows, part.columns::<T::Real>(law.width));
+            if !phi.kind.by_rows() {
+                phi.pull(y, from, g, out, rows, part.columns::<T::Real>(phi.width));
                 return;
             }
             part.sync();
             if part.leads() {
-                law.pull(y, from, g, out, rows, 0..law.width);
+                phi.pull(y, from, g, out, rows, 0..phi.width);
             }
             part.sync();
         }

@@ -32,14 +32,14 @@ impl<R: Real> Work<R> {
         halves: usize,
         states: bool,
     ) -> Self {
-        let Setting { line, law, on_input, .. } = setting;
+        let Setting { line, phi, on_input, .. } = setting;
         let rows = chunk_rows(&line.schedule);
         let mut array = |wanted: bool, width: usize| rows_apart(arena, wanted, rows, width);
         Work {
             bar: array(true, line.width),
             input_bar: array(*on_input, line.width),
-            value_bar: array(states && !on_input && law.turns(), line.width),
-            z: array(*on_input || !law.readable(), line.width),
+            value_bar: array(states && !on_input && phi.turns(), line.width),
+            z: array(*on_input || !phi.readable(), line.width),
             kept: array(true, step.kept()),
             copies: Copies::carve(arena, line, halves, states && halves == 1),
         }

@@ -3,7 +3,7 @@
 use super::super::cell::Cell;
 use super::own::Own;
 use super::{Gru, Reset, Setting};
-use crate::activation::Kind;
+use crate::activation::Nonlinearity;
 use crate::kernels::Operand;
 use crate::parallel::Member;
 use crate::scalar::Real;
@@ -31,7 +31,7 @@ pub(super) struct Operands<'a, R: Real> {
 impl<'a, R: Real> Operands<'a, R> {
     pub fn carve(arena: &mut Arena, setting: &Setting<'a, R>) -> Self {
         let Gru { batch, features, n, reset, .. } = setting.gru;
-        let (before, apart) = (usize::from(reset == Reset::Before), usize::from(!setting.law.readable()));
+        let (before, apart) = (usize::from(reset == Reset::Before), usize::from(!setting.phi.readable()));
         Operands {
             w: Packed::new(arena, n, 2 * n),
             own: Own::forward(arena, setting),
@@ -107,15 +107,15 @@ impl<R: Real> GruCell<'_, R> {
     /// # Safety
     /// That of [`Cell::advance`]; what W_h acts on is complete.
     unsafe fn candidate(&self, t: usize, rows: Range<usize>, part: &Part<'_>, zero: bool, scratch: *mut R) {
-        let Setting { line, gru, law, biases, .. } = self.setting;
+        let Setting { line, gru, phi, biases, .. } = self.setting;
         let mut map = Affine::new(gru.n, gru.batch, self.saved.c(t));
         map.terms[0] = self.operands.u[1].times(line.x(t));
         map.bias = or_null(&biases[1]);
         if gru.reset == Reset::After {
             map.add = self.saved.c(t);
         }
-        if law.readable() && law.kind != Kind::Identity {
-            map.finish = Finish::Value(law.phi());
+        if phi.readable() && phi.kind != Nonlinearity::Identity {
+            map.finish = Finish::Value(phi.kernel());
         }
         // SAFETY: the contract above; the packed operands have n columns.
         unsafe {
@@ -132,20 +132,20 @@ impl<R: Real> GruCell<'_, R> {
     /// # Safety
     /// The rows of step t exist, and only this part writes its columns of them.
     unsafe fn activate(&self, t: usize, rows: Range<usize>, part: &Part<'_>, columns: &Range<usize>) {
-        let law = &self.setting.law;
-        if law.readable() {
+        let phi = &self.setting.phi;
+        if phi.readable() {
             return;
         }
         let (a, value) = (self.saved.c(t), self.operands.value.ptr());
         // SAFETY: the contract above; a kind that needs whole rows waits for the columns of the others.
         unsafe {
-            if !law.kind.by_rows() {
-                law.value(a, value, rows, columns.clone());
+            if !phi.kind.by_rows() {
+                phi.value(a, value, rows, columns.clone());
                 return;
             }
             part.sync();
             if part.leads() {
-                law.value(a, value, rows, 0..law.width);
+                phi.value(a, value, rows, 0..phi.width);
             }
             part.sync();
         }
@@ -173,7 +173,7 @@ impl<R: Real> Cell<R> for GruCell<'_, R> {
     }
 
     unsafe fn advance(&self, t: usize, states: *mut R, part: &Part<'_>, scratch: *mut R) {
-        let Setting { line, gru, law, biases, .. } = self.setting;
+        let Setting { line, gru, phi, biases, .. } = self.setting;
         let Gru { n, batch, reset, .. } = *gru;
         let Operands { w, own, u, reset: product, value } = self.operands;
         let (gates, c) = (self.saved.gates(t), self.saved.c(t));
@@ -219,7 +219,7 @@ impl<R: Real> Cell<R> for GruCell<'_, R> {
                 }
             }
             self.activate(t, part.rows(0..line.schedule.active(t)), part, &columns);
-            let c = if law.readable() { c } else { value.ptr() };
+            let c = if phi.readable() { c } else { value.ptr() };
             let out = states.add(t * line.stride());
             for (rows, previous) in &sources {
                 passes::Blend { gates, previous: *previous, c, out, area: area(rows) }.call();
@@ -230,5 +230,5 @@ impl<R: Real> Cell<R> for GruCell<'_, R> {
 
 /// sigma on rows of so many numbers.
 pub(super) fn sigmoid<R: Real>(width: usize) -> Phi<R> {
-    Phi { kind: Kind::Sigmoid, width, slope: R::zero(), bias: std::ptr::null() }
+    Phi { kind: Nonlinearity::Sigmoid, width, slope: R::zero(), bias: std::ptr::null() }
 }

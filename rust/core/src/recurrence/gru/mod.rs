@@ -31,10 +31,10 @@ pub use gradients::GruGradients;
 
 use super::affine::transition;
 use super::schedule::Schedule;
-use super::team::Room;
+use super::sharing::Room;
 use super::timeline::{Timeline, in_halves};
 use super::{backward as back, forward as forth, pages::want_huge_pages};
-use crate::activation::{Activation, Law};
+use crate::activation::{Activation, RowActivation};
 use crate::argument::Bar;
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
@@ -159,7 +159,7 @@ struct Setting<'a, R: Real> {
     line: Timeline<'a, R>,
     /// W_h, where it is no matrix.
     rows: Option<&'a dyn Rows<R>>,
-    law: Law<R>,
+    phi: RowActivation<R>,
     /// b_z and b_r, b_h, and c_h, each for whole vectors; empty without.
     biases: [Buffer<R>; 3],
 }
@@ -178,9 +178,9 @@ impl<'a, R: Real> Setting<'a, R> {
         let [gates, own] = [gru.b.map(|b| &b[..2 * n]), gru.b.map(|b| &b[2 * n..])];
         let biases = [padded(gates)?, padded(own)?, padded(gru.hidden_bias)?];
         let schedule = Schedule::new(steps, batch, lengths, reverse)?;
-        let law = Law::new::<R>(gru.activation, n, gru.activation_bias)?;
+        let phi = RowActivation::new::<R>(gru.activation, n, gru.activation_bias)?;
         let line = Timeline { schedule, x: gru.x, features, h0: gru.h0, width: n };
-        Ok(Setting { gru: *gru, line, rows: gru.rows()?, law, biases })
+        Ok(Setting { gru: *gru, line, rows: gru.rows()?, phi, biases })
     }
 }
 

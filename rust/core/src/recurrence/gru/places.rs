@@ -53,7 +53,7 @@ impl<'a, R: Real> Places<'a, R> {
         (own_bar, halves): (Option<Shared<R>>, usize),
         wants: &Wants,
     ) -> Self {
-        let Setting { gru, line, law, .. } = setting;
+        let Setting { gru, line, phi, .. } = setting;
         let (n, rows) = (gru.n, chunk_rows(&line.schedule));
         let before = gru.reset == Reset::Before;
         let work = |arena: &mut Arena| {
@@ -69,7 +69,7 @@ impl<'a, R: Real> Places<'a, R> {
         let second = usize::from(wants.w && halves == 2);
         let mut step = |wanted: bool| arena.take(&[usize::from(wanted), gru.batch, n]);
         let [g, carry, c_bar] = [(); 3].map(|()| step(true));
-        let (turned, c) = (step(before), step(!law.readable()));
+        let (turned, c) = (step(before), step(!phi.readable()));
         Places {
             g,
             carry,
@@ -81,7 +81,7 @@ impl<'a, R: Real> Places<'a, R> {
             gathered: Gathered::carve(arena, line, 3 * n, halves, wants.inputs),
             second: arena.take(&[second, 2, n, n]),
             sums: arena.take(&[usize::from(wants.hidden_bias), halves, n]),
-            own_bias: BiasGatherer::<R>::carve(arena, law, halves, wants.activation_bias),
+            own_bias: BiasGatherer::<R>::carve(arena, phi, halves, wants.activation_bias),
             chunks: [work(arena), work(arena)],
         }
     }

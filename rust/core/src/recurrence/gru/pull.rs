@@ -50,7 +50,7 @@ impl<'a, R: Real> GruPull<'a, R> {
         w_bar: Option<Shared<R>>,
         gradients: GruGradients<'a, R>,
     ) -> Self {
-        let Setting { gru, line, law, .. } = setting;
+        let Setting { gru, line, phi, .. } = setting;
         let GruGradients { x, w: _, u, b, h0, hidden_bias, activation_bias } = gradients;
         let bars = InputBars { x, weight: u, bias: b };
         let share = |bar: &mut [R]| Shared(bar.as_mut_ptr());
@@ -66,7 +66,7 @@ impl<'a, R: Real> GruPull<'a, R> {
                 states,
                 ct,
                 inputs: Gatherer::new(line, (weight, 3 * gru.n), &places.gathered, bars),
-                own_bias: BiasGatherer::new(law, halves, places.own_bias, activation_bias),
+                own_bias: BiasGatherer::new(phi, halves, places.own_bias, activation_bias),
                 w_bar,
                 h0_bar: h0.map(share),
                 hidden_bias_bar: hidden_bias.map(share),
@@ -123,17 +123,17 @@ impl<'a, R: Real> GruPull<'a, R> {
     /// # Safety
     /// As [`Pull::pull`].
     unsafe fn activate(&self, t: usize, rows: Range<usize>, part: &Part<'_>, columns: &Range<usize>) {
-        let (law, bar) = (&self.setting.law, self.places.c_bar.ptr());
-        let from = if law.readable() { Source::Value } else { Source::Argument };
+        let (phi, bar) = (&self.setting.phi, self.places.c_bar.ptr());
+        let from = if phi.readable() { Source::Value } else { Source::Argument };
         // SAFETY: the contract above; a kind that needs whole rows waits for the columns of the others.
         unsafe {
-            if !law.kind.by_rows() {
-                law.pull(self.saved.c(t), from, bar, bar, rows, columns.clone());
+            if !phi.kind.by_rows() {
+                phi.pull(self.saved.c(t), from, bar, bar, rows, columns.clone());
                 return;
             }
             part.sync();
             if part.leads() {
-                law.pull(self.saved.c(t), from, bar, bar, rows, 0..law.width);
+                phi.pull(self.saved.c(t), from, bar, bar, rows, 0..phi.width);
             }
             part.sync();
         }
@@ -150,17 +150,17 @@ impl<'a, R: Real> GruPull<'a, R> {
         part: &Part<'_>,
         columns: &Range<usize>,
     ) -> *const R {
-        let (law, a, c) = (&self.setting.law, self.saved.c(t), self.places.c);
-        if law.readable() {
+        let (phi, a, c) = (&self.setting.phi, self.saved.c(t), self.places.c);
+        if phi.readable() {
             return a;
         }
         // SAFETY: the contract above; the arguments of all columns were written by another call.
         unsafe {
-            if !law.kind.by_rows() {
-                law.value(a, c.ptr(), rows, columns.clone());
+            if !phi.kind.by_rows() {
+                phi.value(a, c.ptr(), rows, columns.clone());
             } else {
                 if part.leads() {
-                    law.value(a, c.ptr(), rows, 0..law.width);
+                    phi.value(a, c.ptr(), rows, 0..phi.width);
                 }
                 part.sync();
             }
@@ -322,7 +322,7 @@ impl<R: Real> Pull<R> for GruPull<'_, R> {
             self.inputs.gather(chunk, bars, pitch, line.inputs(chunk, &work.copies), scratch);
             if !work.value.is_empty() {
                 let at = |array: Region<R>| array.at(chunk.begin() * n).cast_const();
-                let from = if self.setting.law.readable() { Source::Value } else { Source::Argument };
+                let from = if self.setting.phi.readable() { Source::Value } else { Source::Argument };
                 let values = Values { bar: at(work.value_bar), y: at(work.value), from, apart: 0 };
                 self.own_bias.gather(chunk, &values);
             }

@@ -2,7 +2,7 @@
 
 use super::super::cell::Cell;
 use super::{Rum, Setting};
-use crate::activation::{Kind, Source};
+use crate::activation::{Nonlinearity, Source};
 use crate::kernels::Operand;
 use crate::parallel::Member;
 use crate::scalar::Real;
@@ -25,7 +25,7 @@ pub(super) struct Operands<R: Real> {
 impl<R: Real> Operands<R> {
     pub fn carve(arena: &mut Arena, setting: &Setting<'_, R>) -> Self {
         let Rum { batch, features, n, .. } = setting.rum;
-        let apart = usize::from(!setting.law.readable());
+        let apart = usize::from(!setting.phi.readable());
         Operands {
             w: Packed::new(arena, n, 2 * n),
             u: [Packed::new(arena, features, 2 * n), Packed::new(arena, features, n)],
@@ -110,7 +110,7 @@ impl<R: Real> Cell<R> for RumCell<'_, R> {
     }
 
     unsafe fn advance(&self, t: usize, states: *mut R, part: &Part<'_>, scratch: *mut R) {
-        let Setting { line, rum, law, biases } = self.setting;
+        let Setting { line, rum, phi, biases } = self.setting;
         let Rum { n, batch, eta, .. } = *rum;
         let Operands { w, u, value } = self.operands;
         let (gates, e, k) = (self.saved.gates(t), self.saved.e(t), self.saved.k(t));
@@ -125,18 +125,18 @@ impl<R: Real> Cell<R> for RumCell<'_, R> {
                     map.terms[1] = w.times(previous);
                 }
                 map.run(rows.clone(), 0..2 * n);
-                let (phi, g) = (sigmoid(2 * n), std::ptr::null());
+                let (sigma, g) = (sigmoid(2 * n), std::ptr::null());
                 let from = Source::Argument;
-                Pass { phi, y: gates, g, from, out: gates, rows: rows.clone(), columns: 0..n }.call();
+                Pass { phi: sigma, y: gates, g, from, out: gates, rows: rows.clone(), columns: 0..n }.call();
                 let mut map = Affine::new(n, batch, e);
                 map.terms[0] = u[1].times(line.x(t));
                 map.bias = or_null(&biases[1]);
                 map.run(rows.clone(), 0..n);
                 let memory = self.memory;
                 Heard { n, rows: rows.clone(), e, gates, previous, memory, out: k, scratch }.call();
-                let value = if law.readable() { k } else { value.ptr() };
-                if law.kind != Kind::Identity {
-                    law.value(k, value, rows.clone(), 0..n);
+                let value = if phi.readable() { k } else { value.ptr() };
+                if phi.kind != Nonlinearity::Identity {
+                    phi.value(k, value, rows.clone(), 0..n);
                 }
                 let area = Area { n, rows: rows.clone(), columns: 0..n };
                 Blend { gates, previous, c: value, out, area }.call();
@@ -150,5 +150,5 @@ impl<R: Real> Cell<R> for RumCell<'_, R> {
 
 /// sigma on rows of so many numbers.
 fn sigmoid<R: Real>(width: usize) -> Phi<R> {
-    Phi { kind: Kind::Sigmoid, width, slope: R::zero(), bias: std::ptr::null() }
+    Phi { kind: Nonlinearity::Sigmoid, width, slope: R::zero(), bias: std::ptr::null() }
 }

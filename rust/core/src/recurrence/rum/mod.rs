@@ -33,10 +33,10 @@ mod tests;
 pub use gradients::RumGradients;
 
 use super::schedule::Schedule;
-use super::team::Room;
+use super::sharing::Room;
 use super::timeline::{Timeline, in_halves};
 use super::{backward as back, forward as forth, pages::want_huge_pages};
-use crate::activation::{Activation, Law};
+use crate::activation::{Activation, RowActivation};
 use crate::error::{Error, Result};
 use crate::kernels::Buffer;
 use crate::scalar::Real;
@@ -143,7 +143,7 @@ impl<R: Real> Rum<'_, R> {
 struct Setting<'a, R: Real> {
     rum: Rum<'a, R>,
     line: Timeline<'a, R>,
-    law: Law<R>,
+    phi: RowActivation<R>,
     /// b of u and tau, and of e, each for whole vectors; empty without.
     biases: [Buffer<R>; 2],
 }
@@ -160,9 +160,9 @@ impl<'a, R: Real> Setting<'a, R> {
         };
         let biases = [padded(rum.b.map(|b| &b[..2 * n]))?, padded(rum.b.map(|b| &b[2 * n..]))?];
         let schedule = Schedule::new(steps, batch, lengths, reverse)?;
-        let law = Law::new::<R>(rum.activation, n, rum.activation_bias)?;
+        let phi = RowActivation::new::<R>(rum.activation, n, rum.activation_bias)?;
         let line = Timeline { schedule, x: rum.x, features, h0: rum.h0, width: n };
-        Ok(Setting { rum: *rum, line, law, biases })
+        Ok(Setting { rum: *rum, line, phi, biases })
     }
 }
 

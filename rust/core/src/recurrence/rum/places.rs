@@ -44,7 +44,7 @@ pub(super) struct Places<R: Real> {
 
 impl<R: Real> Places<R> {
     pub fn carve(arena: &mut Arena, setting: &Setting<'_, R>, halves: usize, wants: &Wants) -> Self {
-        let Setting { rum, line, law, .. } = setting;
+        let Setting { rum, line, phi, .. } = setting;
         let (n, rows) = (rum.n, chunk_rows(&line.schedule));
         let work = |arena: &mut Arena| {
             let mut array = |wanted: bool, width: usize| rows_apart(arena, wanted, rows, width);
@@ -57,7 +57,7 @@ impl<R: Real> Places<R> {
         };
         let mut step = |wanted: bool| arena.take(&[usize::from(wanted), rum.batch, n]);
         let [g, carry, k_bar] = [(); 3].map(|()| step(true));
-        let (k, blended) = (step(!law.readable()), step(rum.eta.is_some()));
+        let (k, blended) = (step(!phi.readable()), step(rum.eta.is_some()));
         let mut matrices = |wanted: bool| arena.take(&[usize::from(wanted), rum.batch, n, n]);
         let (memory, memory_bar) = (matrices(rum.memory), matrices(rum.memory && !wants.r0));
         Places {
@@ -71,7 +71,7 @@ impl<R: Real> Places<R> {
             w: Packed::new(arena, 2 * n, n),
             gathered: Gathered::carve(arena, line, 3 * n, halves, wants.inputs),
             second: arena.take(&[usize::from(wants.w && halves == 2), 2, n, n]),
-            own_bias: BiasGatherer::<R>::carve(arena, law, halves, wants.activation_bias),
+            own_bias: BiasGatherer::<R>::carve(arena, phi, halves, wants.activation_bias),
             chunks: [work(arena), work(arena)],
         }
     }

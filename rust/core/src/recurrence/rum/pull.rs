@@ -46,7 +46,7 @@ impl<'a, R: Real> RumPull<'a, R> {
         outcome: &Outcome<'a, R>,
         gradients: RumGradients<'a, R>,
     ) -> Self {
-        let Setting { rum, line, law, .. } = setting;
+        let Setting { rum, line, phi, .. } = setting;
         let Outcome { states, last, saved, ct, last_ct } = *outcome;
         let RumGradients { x, w, u, b, h0, r0, activation_bias } = gradients;
         let bars = InputBars { x, weight: u, bias: b };
@@ -71,7 +71,7 @@ impl<'a, R: Real> RumPull<'a, R> {
                 ct: ct.as_ptr(),
                 memory: [places.memory.or_null(), bar],
                 inputs: Gatherer::new(line, (weight, 3 * rum.n), &places.gathered, bars),
-                own_bias: BiasGatherer::new(law, halves, places.own_bias, activation_bias),
+                own_bias: BiasGatherer::new(phi, halves, places.own_bias, activation_bias),
                 w_bar: w.map(share),
                 h0_bar: h0.map(share),
             }
@@ -128,14 +128,14 @@ impl<R: Real> Pull<R> for RumPull<'_, R> {
     }
 
     unsafe fn pull(&self, t: usize, above: Option<Place>, chunk: &Chunk<'_>, scratch: *mut R) {
-        let (Setting { rum, line, law, .. }, places, part) = (self.setting, self.places, chunk.part());
+        let (Setting { rum, line, phi, .. }, places, part) = (self.setting, self.places, chunk.part());
         let (n, schedule, pitch) = (rum.n, &line.schedule, rum.pitch());
         let work = &places.chunks[chunk.turn()];
         let (row, active, continued) = (chunk.row(t), schedule.active(t), schedule.continued(t));
         let (gates, e, bars) = (self.saved.gates(t), self.saved.e(t), self.bars(chunk.place(t)));
         let ct = self.ct.wrapping_add(t * line.stride());
         let [g, carry, k_bar] = [places.g, places.carry, places.k_bar].map(Region::ptr);
-        let from = if law.readable() { Source::Value } else { Source::Argument };
+        let from = if phi.readable() { Source::Value } else { Source::Argument };
         // SAFETY: the contract of the trait; the step and what it wants of the steps beside it are complete for these rows.
         unsafe {
             let late = part.rows(0..continued);
@@ -146,10 +146,10 @@ impl<R: Real> Pull<R> for RumPull<'_, R> {
                 self.previous(self.bars(above), soon, g, late);
             }
             let saved = self.saved.k(t).cast_const();
-            let k = if law.readable() { saved } else { places.k.ptr() };
+            let k = if phi.readable() { saved } else { places.k.ptr() };
             for (all, previous) in line.sources(t, self.states).map(|(rows, h)| (part.rows(rows), h)) {
-                if !law.readable() {
-                    law.value(saved, places.k.ptr(), all.clone(), 0..n);
+                if !phi.readable() {
+                    phi.value(saved, places.k.ptr(), all.clone(), 0..n);
                 }
                 for (some, own) in [(0..continued, g.cast_const()), (continued..active, std::ptr::null())] {
                     let start = some.start.max(all.start);
@@ -167,7 +167,7 @@ impl<R: Real> Pull<R> for RumPull<'_, R> {
                 }
                 self.copy(k_bar, work.value_bar, row, &all);
                 self.copy(saved, work.value, row, &all);
-                law.pull(saved, from, k_bar, k_bar, all.clone(), 0..n);
+                phi.pull(saved, from, k_bar, k_bar, all.clone(), 0..n);
                 let [memory, memory_bar] = self.memory;
                 let (bar, rows) = (k_bar.cast_const(), all);
                 HeardPull {
@@ -195,7 +195,7 @@ impl<R: Real> Pull<R> for RumPull<'_, R> {
     }
 
     unsafe fn gather(&self, chunk: &Chunk<'_>, scratch: *mut R) {
-        let (Setting { rum, line, law, .. }, places) = (self.setting, self.places);
+        let (Setting { rum, line, phi, .. }, places) = (self.setting, self.places);
         let (n, pitch, half, work) = (rum.n, rum.pitch(), chunk.half, &places.chunks[chunk.turn()]);
         // the gradient of W from some steps and the states before them
         let states = |steps: Range<usize>, previous: *const R, add: bool| {
@@ -220,7 +220,7 @@ impl<R: Real> Pull<R> for RumPull<'_, R> {
             self.inputs.gather(chunk, bars, pitch, line.inputs(chunk, &work.copies), scratch);
             if !work.value.is_empty() {
                 let at = |array: Region<R>| array.at(chunk.begin() * n).cast_const();
-                let from = if law.readable() { Source::Value } else { Source::Argument };
+                let from = if phi.readable() { Source::Value } else { Source::Argument };
                 let values = Values { bar: at(work.value_bar), y: at(work.value), from, apart: 0 };
                 self.own_bias.gather(chunk, &values);
             }

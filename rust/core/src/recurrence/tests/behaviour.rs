@@ -1,13 +1,13 @@
 //! Requested and unrequested gradients, interruption, invalid input.
 
 use super::super::*;
-use super::fill;
 use super::shears::Shears;
 use crate::activation::Activation;
 use crate::argument::Bar;
 use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::operators::dense::Dense;
+use crate::testing::fill;
 
 /// A small plain sequence for the tests of behaviour.
 fn plain<'a>(x: &'a [f32], v: &'a [f32], n: usize, batch: usize) -> Sequence<'a, f32> {

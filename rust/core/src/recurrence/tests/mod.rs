@@ -13,6 +13,7 @@ use crate::cpu::Cpu;
 use crate::operators::dense::Dense;
 use crate::operators::{Last, householder::Householder};
 use crate::scalar::{Real, Scalar, c32, c64};
+use crate::testing::{Guarded, fill, near, wide};
 use num_traits::{One, Zero};
 use reference::Problem;
 use shears::Shears;
@@ -21,43 +22,9 @@ pub fn never() -> bool {
     false
 }
 
-/// Small deterministic numbers.
-pub fn fill<T: Scalar>(count: usize, scale: f64, seed: u64) -> Vec<T> {
-    let mut s = seed.wrapping_mul(0x9e3779b97f4a7c15) | 1;
-    let mut next = || {
-        s ^= s << 13;
-        s ^= s >> 7;
-        s ^= s << 17;
-        T::Real::of(scale * ((s >> 40) as f64 / (1u64 << 23) as f64 - 1.0))
-    };
-    (0..count).map(|_| T::new(next(), next())).collect()
-}
-
-/// An array between two guard margins.
-pub struct Guarded<T: Scalar>(Vec<T>);
-const MARGIN: usize = 40;
-impl<T: Scalar> Guarded<T> {
-    pub fn new(len: usize) -> Self {
-        let mut all = vec![T::real(T::Real::of(f64::NAN)); len + 2 * MARGIN];
-        all[..MARGIN].fill(T::one());
-        all[len + MARGIN..].fill(T::one());
-        Guarded(all)
-    }
-    pub fn inner(&mut self) -> &mut [T] {
-        let len = self.0.len();
-        &mut self.0[MARGIN..len - MARGIN]
-    }
-    pub fn take(self) -> Vec<T> {
-        let len = self.0.len();
-        let margins = self.0[..MARGIN].iter().chain(&self.0[len - MARGIN..]);
-        assert!(margins.copied().all(|x| x == T::one()), "written outside");
-        self.0[MARGIN..len - MARGIN].to_vec()
-    }
-}
-
 /// The transition of a case.
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum Matrix {
     Dense,
     /// So many of them.
     Reflections(usize),
@@ -70,7 +37,7 @@ struct Case {
     d: usize,
     batch: usize,
     steps: usize,
-    kind: Kind,
+    matrix: Matrix,
     activation: Activation,
     on_input: bool,
     varied: bool,
@@ -93,17 +60,8 @@ struct Results<T: Scalar> {
     own: Vec<T::Real>,
 }
 
-fn close<T: Scalar>(what: &str, case: &Case, got: &[T], expected: &[T::Wide], tolerance: f64) {
-    assert_eq!(got.len(), expected.len());
-    let norm = |x: &mut dyn Iterator<Item = f64>| x.sum::<f64>().sqrt();
-    let error = norm(&mut got.iter().zip(expected).map(|(a, b)| (a.widen() - *b).abs2()));
-    let size = norm(&mut expected.iter().map(|b| b.abs2()));
-    assert!(error <= tolerance * size.max(1e-3), "{what}: error {error:e} of {size:e}, {case:?}");
-}
-
 fn check<T: Scalar>(case: Case) {
     let Case { n, d, batch, steps, activation, .. } = case;
-    let widen = |x: &[T]| x.iter().map(|x| x.widen()).collect::<Vec<_>>();
     let (mut x, mut ct) = (fill::<T>(steps * batch * d, 1.0, 1), fill::<T>(steps * batch * n, 1.0, 2));
     let v = fill::<T>(n * d, 0.7, 3);
     let h0 = fill::<T>(if case.h0 { batch * n } else { 0 }, 1.0, 4);
@@ -117,12 +75,12 @@ fn check<T: Scalar>(case: Case) {
         .collect();
     let phases = fill::<T::Real>(n, 3.0, 7);
     let (mut sign, mut angles, mut factor) = (None, None, vec![T::Wide::one(); n]);
-    let (weight, m) = match case.kind {
-        Kind::Dense => (fill::<T>(n * n, 1.2 / (n as f64 * T::PARTS as f64).sqrt(), 8), 0),
-        Kind::Reflections(m) => (fill::<T>(n * m, 1.0, 8), m),
-        Kind::Shears => (fill::<T>(2 * (n - 1), 0.4, 8), 0),
+    let (weight, m) = match case.matrix {
+        Matrix::Dense => (fill::<T>(n * n, 1.2 / (n as f64 * T::PARTS as f64).sqrt(), 8), 0),
+        Matrix::Reflections(m) => (fill::<T>(n * m, 1.0, 8), m),
+        Matrix::Shears => (fill::<T>(2 * (n - 1), 0.4, 8), 0),
     };
-    if matches!(case.kind, Kind::Reflections(_)) && case.h0 {
+    if matches!(case.matrix, Matrix::Reflections(_)) && case.h0 {
         if T::PARTS == 2 && case.bias {
             angles = Some(&phases[..]);
             factor = phases.iter().map(|a| T::Wide::cis(a.f64())).collect();
@@ -131,31 +89,31 @@ fn check<T: Scalar>(case: Case) {
             factor[n - 1] = T::Wide::real(-0.5);
         }
     }
-    let wide = widen(&weight);
-    let mut w = wide.clone();
-    match case.kind {
-        Kind::Dense => {}
-        Kind::Reflections(_) => {
+    let matrix = wide(&weight);
+    let mut w = matrix.clone();
+    match case.matrix {
+        Matrix::Dense => {}
+        Matrix::Reflections(_) => {
             w = vec![T::Wide::default(); n * n];
             for k in 0..n {
                 let mut e = vec![T::Wide::default(); n];
                 e[k] = T::Wide::one();
-                for (i, y) in reference::reflect(&wide, m, &factor, &e).into_iter().enumerate() {
+                for (i, y) in reference::reflect(&matrix, m, &factor, &e).into_iter().enumerate() {
                     w[i * n + k] = y;
                 }
             }
         }
-        Kind::Shears => w = shears::matrix(&wide, n),
+        Matrix::Shears => w = shears::matrix(&matrix, n),
     }
-    let or_zeros = |x: &[T], len: usize| if x.is_empty() { vec![T::Wide::default(); len] } else { widen(x) };
+    let or_zeros = |x: &[T], len: usize| if x.is_empty() { vec![T::Wide::default(); len] } else { wide(x) };
     let problem = Problem {
         steps,
         batch,
         d,
         n,
         w,
-        x: widen(&x),
-        v: widen(&v),
+        x: wide(&x),
+        v: wide(&v),
         h0: or_zeros(&h0, batch * n),
         bias: or_zeros(&bias, n),
         own: own.iter().map(|b| b.f64()).collect(),
@@ -164,7 +122,7 @@ fn check<T: Scalar>(case: Case) {
         lengths: lengths.clone(),
         reverse: case.reverse,
     };
-    let (expected, bars) = (problem.forward(), problem.backward(&widen(&ct)));
+    let (expected, bars) = (problem.forward(), problem.backward(&wide(&ct)));
     // Data past the end of a sequence must not be read.
     for (b, &length) in lengths.iter().enumerate() {
         let nan = T::real(T::Real::of(f64::NAN));
@@ -196,10 +154,10 @@ fn check<T: Scalar>(case: Case) {
         (None, Some(angles)) => Last::Phases(angles),
         (None, None) => Last::None,
     };
-    let operator: Box<dyn Cpu<T> + '_> = match case.kind {
-        Kind::Dense => Box::new(Dense::new(&weight, 1, n, n).unwrap()),
-        Kind::Reflections(_) => Box::new(Householder::new(&weight, last, 1, n, m).unwrap()),
-        Kind::Shears => Box::new(Shears::new(&weight, n)),
+    let operator: Box<dyn Cpu<T> + '_> = match case.matrix {
+        Matrix::Dense => Box::new(Dense::new(&weight, 1, n, n).unwrap()),
+        Matrix::Reflections(_) => Box::new(Householder::new(&weight, last, 1, n, m).unwrap()),
+        Matrix::Shears => Box::new(Shears::new(&weight, n)),
     };
     let run = |threads: usize| {
         let mut states = Guarded::new(steps * batch * n);
@@ -244,33 +202,38 @@ fn check<T: Scalar>(case: Case) {
     }
     let single = size_of::<T::Real>() == 4;
     let tolerance = |single_one: f64, double: f64| if single { single_one } else { double };
-    close("states", &case, &results.states, &expected, tolerance(2e-5, 1e-12));
+    near(&results.states, &expected, tolerance(2e-5, 1e-12), format_args!("states, {case:?}"));
     let tolerance = tolerance(1e-3, 1e-11);
-    match case.kind {
-        Kind::Dense => close("weight", &case, &results.transition, &bars.w, tolerance),
-        Kind::Shears => {
-            close("shears", &case, &results.transition, &shears::pull(&wide, n, &bars.w), tolerance);
+    match case.matrix {
+        Matrix::Dense => near(&results.transition, &bars.w, tolerance, format_args!("weight, {case:?}")),
+        Matrix::Shears => {
+            near(
+                &results.transition,
+                &shears::pull(&matrix, n, &bars.w),
+                tolerance,
+                format_args!("shears, {case:?}"),
+            );
         }
-        Kind::Reflections(m) => {
-            let (u_bar, s_bar, p_bar) = reference::reflect_back(&wide, m, &factor, &bars.w);
-            close("vectors", &case, &results.transition, &u_bar, tolerance);
+        Matrix::Reflections(m) => {
+            let (u_bar, s_bar, p_bar) = reference::reflect_back(&matrix, m, &factor, &bars.w);
+            near(&results.transition, &u_bar, tolerance, format_args!("vectors, {case:?}"));
             if sign.is_some() {
-                close("sign", &case, &[results.sign], &[s_bar], tolerance);
+                near(&[results.sign], &[s_bar], tolerance, format_args!("sign, {case:?}"));
             }
             if angles.is_some() {
-                close("phases", &case, &results.phases, &p_bar, tolerance);
+                near(&results.phases, &p_bar, tolerance, format_args!("phases, {case:?}"));
             }
         }
     }
-    close("x", &case, &results.x, &bars.x, tolerance);
-    close("input weight", &case, &results.v, &bars.v, tolerance);
-    close("h0", &case, &results.h0, &bars.h0, tolerance);
-    close("bias", &case, &results.bias, &bars.bias, tolerance);
-    close("activation bias", &case, &results.own, &bars.own, tolerance);
+    near(&results.x, &bars.x, tolerance, format_args!("x, {case:?}"));
+    near(&results.v, &bars.v, tolerance, format_args!("input weight, {case:?}"));
+    near(&results.h0, &bars.h0, tolerance, format_args!("h0, {case:?}"));
+    near(&results.bias, &bars.bias, tolerance, format_args!("bias, {case:?}"));
+    near(&results.own, &bars.own, tolerance, format_args!("activation bias, {case:?}"));
 }
 
 /// All activations in all four variants of direction and lengths.
-fn sweep<T: Scalar>(n: usize, d: usize, batch: usize, steps: usize, kind: Kind) {
+fn sweep<T: Scalar>(n: usize, d: usize, batch: usize, steps: usize, matrix: Matrix) {
     if !crate::testing::within_work(&[steps, batch, n, n]) {
         return;
     }
@@ -278,7 +241,7 @@ fn sweep<T: Scalar>(n: usize, d: usize, batch: usize, steps: usize, kind: Kind) 
         for variant in 0..8 {
             let (on_input, varied, reverse) = (variant & 1 == 1, variant & 2 == 2, variant & 4 == 4);
             let (h0, bias) = ((variant + i) % 3 != 0, (variant + i) % 2 == 0);
-            check::<T>(Case { n, d, batch, steps, kind, activation, on_input, varied, reverse, h0, bias });
+            check::<T>(Case { n, d, batch, steps, matrix, activation, on_input, varied, reverse, h0, bias });
         }
     }
 }
@@ -288,13 +251,13 @@ macro_rules! sweeps {
         #[test]
         fn $name() {
             for (n, d, batch, steps) in [(2, 1, 1, 1), (6, 3, 5, 9), (38, 2, 1, 20), (36, 1, 3, 12), (70, 9, 2, 11), (34, 2, 13, 5)] {
-                sweep::<$t>(n, d, batch, steps, Kind::Dense);
+                sweep::<$t>(n, d, batch, steps, Matrix::Dense);
             }
             for (n, m, batch, steps) in [(2, 0, 1, 2), (6, 3, 5, 9), (38, 35, 1, 20), (40, 7, 3, 12), (66, 40, 2, 6), (10, 17, 13, 5)] {
-                sweep::<$t>(n, 2, batch, steps, Kind::Reflections(m));
+                sweep::<$t>(n, 2, batch, steps, Matrix::Reflections(m));
             }
             for (n, d, batch, steps) in [(6, 3, 5, 9), (38, 2, 1, 20), (36, 1, 3, 12), (34, 2, 40, 3)] {
-                sweep::<$t>(n, d, batch, steps, Kind::Shears);
+                sweep::<$t>(n, d, batch, steps, Matrix::Shears);
             }
         }
     )* };

@@ -1,6 +1,6 @@
 //! The textbook recurrence in double precision: a loop over sequences, steps and elements.
 
-use crate::Kind;
+use crate::Field;
 use crate::activation::tests::{pull, value};
 use crate::testing::{C, numbers};
 use isometry_core::activation::Activation;
@@ -8,7 +8,7 @@ use isometry_core::activation::Activation;
 /// One problem; absent arguments are zeros.
 #[derive(Clone, Debug)]
 pub struct Problem {
-    pub kind: Kind,
+    pub field: Field,
     pub steps: usize,
     pub batch: usize,
     pub d: usize,
@@ -36,20 +36,20 @@ pub struct Bars {
 }
 
 impl Problem {
-    pub fn new(kind: Kind, [steps, batch, d, n]: [usize; 4], activation: Activation, seed: u64) -> Self {
+    pub fn new(field: Field, [steps, batch, d, n]: [usize; 4], activation: Activation, seed: u64) -> Self {
         let drawn = |count: usize, size: f64, seed: u64| -> Vec<C> {
             let single = |x: f64| f64::from((x * size) as f32);
-            numbers(kind, count, seed).iter().map(|x| C(single(x.0), single(x.1))).collect()
+            numbers(field, count, seed).iter().map(|x| C(single(x.0), single(x.1))).collect()
         };
-        let own = numbers(Kind::Real, activation.bias_units(n), seed + 6);
+        let own = numbers(Field::Real, activation.bias_units(n), seed + 6);
         Problem {
-            kind,
+            field,
             steps,
             batch,
             d,
             n,
             // about an isometry
-            w: drawn(n * n, (3.0 / (n * kind.parts()) as f64).sqrt(), seed + 1),
+            w: drawn(n * n, (3.0 / (n * field.parts()) as f64).sqrt(), seed + 1),
             x: drawn(steps * batch * d, 1.0, seed + 2),
             v: drawn(n * d, 0.5, seed + 3),
             h0: drawn(batch * n, 1.0, seed + 4),
@@ -128,7 +128,7 @@ impl Problem {
                 let row = (t * batch + b) * n;
                 (0..n).for_each(|i| g[i] = g[i].plus(ct[row + i]));
                 let z = &arguments[row..row + n];
-                let (input_bar, own) = pull(self.kind, z, self.activation, &self.own(), &g);
+                let (input_bar, own) = pull(self.field, z, self.activation, &self.own(), &g);
                 let z_bar = if self.on_input { g } else { input_bar.clone() };
                 g = zeros(n);
                 for i in 0..n {

@@ -6,7 +6,7 @@ use crate::{Budget, Cpu};
 use crate::scalar::{Real, Scalar};
 
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum Spread {
     Dense,
     /// One dominant row and column.
     Row,
@@ -17,32 +17,32 @@ enum Kind {
 }
 
 /// A batch with ||A||_2 = norm for every matrix.
-fn parameters<T: Scalar>(batch: usize, n: usize, kind: Kind, norm: f64) -> Parameters<T> {
+fn parameters<T: Scalar>(batch: usize, n: usize, spread: Spread, norm: f64) -> Parameters<T> {
     let mut p = Parameters::<T>::random(batch, n, 0, 1.0);
-    let mut random = Random::new(n * 7 + norm as usize);
+    let mut random = Random::new((n * 7 + norm as usize) as u64 + 1);
     let len = p.upper.len() / batch;
     for b in 0..batch {
-        let chosen = ((random.next() + 1.0) * 0.5 * len as f64) as usize % len.max(1);
+        let chosen = ((random.number() + 1.0) * 0.5 * len as f64) as usize % len.max(1);
         let mut e = 0;
         for i in 0..n {
             for j in i + 1..n {
-                let by = match kind {
-                    Kind::Dense => 1.0,
-                    Kind::Row => {
+                let by = match spread {
+                    Spread::Dense => 1.0,
+                    Spread::Row => {
                         if i == b % n || j == b % n {
                             1.0
                         } else {
                             0.02
                         }
                     }
-                    Kind::Plane => {
+                    Spread::Plane => {
                         if e == chosen {
                             1.0
                         } else {
                             0.01
                         }
                     }
-                    Kind::Magnitudes => (6.0 * random.next()).exp(),
+                    Spread::Magnitudes => (6.0 * random.number()).exp(),
                 };
                 p.upper[b * len + e] *= T::real(T::Real::of(by));
                 e += 1;
@@ -76,15 +76,15 @@ fn law<T: Scalar>() {
         if !crate::testing::within_work(&[batch, n, n, n]) {
             continue;
         }
-        for kind in [Kind::Dense, Kind::Row, Kind::Plane, Kind::Magnitudes] {
+        for spread in [Spread::Dense, Spread::Row, Spread::Plane, Spread::Magnitudes] {
             for norm in [0.1, 1.0, 3.0, 10.0, 30.0, 100.0, 1000.0, 1e5] {
-                let p = parameters::<T>(batch, n, kind, norm);
+                let p = parameters::<T>(batch, n, spread, norm);
                 let mut w = vec![T::zero(); batch * n * n];
                 p.view().matrix(&mut w, None, &Budget::of(2)).unwrap();
                 for b in 0..batch {
                     let part = &w[b * n * n..(b + 1) * n * n];
                     let e = unitarity(part, n);
-                    let what = format!("n {n} {kind:?} norm {norm}: e(W) {e:.1}");
+                    let what = format!("n {n} {spread:?} norm {norm}: e(W) {e:.1}");
                     assert!(e <= 20.0, "{what}");
                     if e > worst.0 {
                         worst = (e, what);
@@ -93,7 +93,7 @@ fn law<T: Scalar>() {
                         let error = relative(part, &p.matrix(b)) / T::Real::EPS.f64();
                         assert!(
                             error < 30.0 * (1.0 + norm) * n as f64,
-                            "n {n} {kind:?} norm {norm}: {error:.0} eps"
+                            "n {n} {spread:?} norm {norm}: {error:.0} eps"
                         );
                     }
                 }

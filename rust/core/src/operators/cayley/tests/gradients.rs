@@ -35,7 +35,7 @@ fn check<T: Scalar>(batch: usize, n: usize, last: usize, threads: usize) {
     }
     let p = Parameters::<T>::random(batch, n, last, 2.0 / (n as f64).sqrt());
     let len = p.upper.len();
-    let ct: Vec<T> = Random::new(n + batch).array(batch * n * n, 1.0);
+    let ct: Vec<T> = Random::new((n + batch) as u64 + 1).array(batch * n * n, 1.0);
     let mut w = vec![T::zero(); batch * n * n];
     p.view().matrix(&mut w, None, &Budget::of(threads)).unwrap();
     let pad = 64;
@@ -108,7 +108,7 @@ fn gradients_equal_the_formula() {
 fn the_formula_equals_differences() {
     for n in 1..6 {
         let p = Parameters::<c64>::random(1, n, 2, 1.0);
-        let ct: Vec<c64> = Random::new(n).array(n * n, 1.0);
+        let ct: Vec<c64> = Random::new(n as u64 + 1).array(n * n, 1.0);
         let (upper, diagonal, phases) = reference(&p, 0, &ct);
         let loss =
             |p: &Parameters<c64>| p.matrix(0).iter().zip(&ct).map(|(w, c)| (w * c.conj()).re).sum::<f64>();
@@ -140,7 +140,7 @@ fn threads<T: Scalar>() {
         let p = Parameters::<T>::random(batch, n, 2, 0.5);
         let mut w = vec![T::zero(); batch * n * n];
         p.view().matrix(&mut w, None, &Budget::of(2)).unwrap();
-        let ct: Vec<T> = Random::new(n).array(batch * n * n, 1.0);
+        let ct: Vec<T> = Random::new(n as u64 + 1).array(batch * n * n, 1.0);
         let results: Vec<Vec<T>> = [1, 2, 3]
             .map(|threads| {
                 let mut upper = vec![T::zero(); p.upper.len()];

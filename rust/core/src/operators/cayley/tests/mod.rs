@@ -7,26 +7,10 @@ mod reference;
 mod values;
 
 use crate::scalar::{Real, Scalar};
+use crate::testing::Random;
 
-/// Small deterministic numbers in (-1, 1).
-pub(super) struct Random(u64);
-
-impl Random {
-    pub(super) fn new(seed: usize) -> Self {
-        Random((seed as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-    pub(super) fn next(&mut self) -> f64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        (self.0 >> 11) as f64 / (1u64 << 52) as f64 - 1.0
-    }
-    pub(super) fn array<T: Scalar>(&mut self, n: usize, scale: f64) -> Vec<T> {
-        (0..n).map(|_| T::new(T::Real::of(self.next() * scale), T::Real::of(self.next() * scale))).collect()
-    }
-    pub(super) fn signs<R: Real>(&mut self, n: usize) -> Vec<R> {
-        (0..n).map(|_| R::of(self.next().signum())).collect()
-    }
+pub(super) fn signs<R: Real>(random: &mut Random, n: usize) -> Vec<R> {
+    (0..n).map(|_| R::of(random.number().signum())).collect()
 }
 
 /// Parameters of a batch, owned.
@@ -42,12 +26,12 @@ pub(super) struct Parameters<T: Scalar> {
 impl<T: Scalar> Parameters<T> {
     /// `last`: 0 none, 1 signs, 2 phases (signs for a real type).
     pub(super) fn random(batch: usize, n: usize, last: usize, scale: f64) -> Self {
-        let mut random = Random::new(batch * 1000 + n * 10 + last);
+        let mut random = Random::new((batch * 1000 + n * 10 + last) as u64 + 1);
         let last = if T::PARTS == 1 { last.min(1) } else { last };
         Parameters {
             upper: random.array(batch * super::triangle::len(n), scale),
             diagonal: (T::PARTS == 2 && last != 1).then(|| random.array(batch * n, scale)),
-            signs: (last == 1).then(|| random.signs(batch * n)),
+            signs: (last == 1).then(|| signs(&mut random, batch * n)),
             phases: (last == 2).then(|| random.array(batch * n, 3.0)),
             batch,
             n,

@@ -115,7 +115,7 @@ pub fn unitarity<T: Scalar>(w: &[T], n: usize) -> f64 {
 #[test]
 fn the_reference_inverts() {
     let n = 7;
-    let m: Vec<f64> = Random::new(1).array(n * n, 1.0);
+    let m: Vec<f64> = Random::new(2).array(n * n, 1.0);
     let unit = product(&m, &inverse(&m, n), n);
     assert!(unitarity(&unit, n) < 1e5);
     // a rotation by 2 atan(a): W = [[1 - a^2, -2 a], [2 a, 1 - a^2]] / (1 + a^2) for A = [[0, a], [-a, 0]]

@@ -1,7 +1,7 @@
 //! W equals the reference for every size, batch, thread count and last factor, without out-of-bounds access.
 
 use super::reference::unitarity;
-use super::{Parameters, Random, for_all_types, relative};
+use super::{Parameters, Random, for_all_types, relative, signs};
 use crate::side::Side;
 use crate::operators::Last;
 use crate::scalar::{Real, Scalar};
@@ -100,7 +100,7 @@ fn identity<T: Scalar>() {
         p.view().matrix(&mut w, None, &Budget::of(2)).unwrap();
         let delta = |e: usize| T::real(T::Real::of(f64::from(u8::from(e / n % n == e % n))));
         assert!((0..w.len()).all(|e| w[e] == delta(e)), "W(0) = I, n {n}");
-        p.signs = Some(Random::new(n).signs(batch * n));
+        p.signs = Some(signs(&mut Random::new(n as u64 + 1), batch * n));
         p.view().matrix(&mut w, None, &Budget::of(2)).unwrap();
         let signs = p.signs.as_ref().unwrap();
         let at = |e: usize| delta(e).scale(signs[e / (n * n) * n + e % n]);
@@ -178,7 +178,7 @@ fn neighbours_do_not_change_a_bit() {
 fn applies<T: Scalar>() {
     for (batch, n, rows) in [(1, 5, 3), (4, 40, 7), (20, 6, 1), (1, 70, 90), (0, 3, 2), (2, 3, 0)] {
         let p = Parameters::<T>::random(batch, n, 2, 0.5);
-        let x: Vec<T> = Random::new(n).array(batch * rows * n, 1.0);
+        let x: Vec<T> = Random::new(n as u64 + 1).array(batch * rows * n, 1.0);
         for side in [Side::Forward, Side::Adjoint] {
             let mut out = vec![T::zero(); batch * rows * n];
             p.view().apply(&x, rows, side, &mut out, None, &Budget::of(2)).unwrap();

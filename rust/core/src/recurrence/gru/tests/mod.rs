@@ -3,12 +3,13 @@
 mod reference;
 mod sigma;
 
+use super::super::tests::never;
 use super::super::tests::shears::{self, Shears};
-use super::super::tests::{Guarded, fill, never};
 use super::*;
 use crate::activation::tests::all;
 use crate::argument::{Array, Given};
 use crate::operators::dense::Dense;
+use crate::testing::{Guarded, fill, near};
 use reference::Problem;
 
 #[derive(Clone, Copy, Debug)]
@@ -71,14 +72,6 @@ fn problem<R: Real>(case: &Case, given: &[Vec<R>; 7]) -> Problem {
     }
     let Case { reset, activation, reverse, .. } = *case;
     Problem { steps, batch, d, n, arrays, reset, activation, lengths: lengths(case), reverse }
-}
-
-fn close<R: Real>(what: &str, case: &Case, got: &[R], expected: &[f64], tolerance: f64) {
-    assert_eq!(got.len(), expected.len(), "{what}");
-    let norm = |x: &mut dyn Iterator<Item = f64>| x.map(|x| x * x).sum::<f64>().sqrt();
-    let error = norm(&mut got.iter().zip(expected).map(|(a, b)| a.f64() - b));
-    let size = norm(&mut expected.iter().copied());
-    assert!(error <= tolerance * size.max(1e-3), "{what}: error {error:e} of {size:e}, {case:?}");
 }
 
 /// States and all gradients, those that were not asked for empty.
@@ -163,10 +156,15 @@ fn check<R: Real>(case: Case) {
         assert!(run(&case, &given, &ct, threads) == results, "{threads} threads change the result: {case:?}");
     }
     let single = size_of::<R>() == 4;
-    close("states", &case, &results[0], &problem.forward(), if single { 2e-5 } else { 1e-12 });
+    near(
+        &results[0],
+        &problem.forward(),
+        if single { 2e-5 } else { 1e-12 },
+        format_args!("states, {case:?}"),
+    );
     for ((name, got), expected) in NAMES.iter().zip(&results[1..]).zip(&expected) {
         if !got.is_empty() {
-            close(name, &case, got, expected, if single { 1e-3 } else { 1e-11 });
+            near(got, expected, if single { 1e-3 } else { 1e-11 }, format_args!("{name}, {case:?}"));
         }
     }
 }

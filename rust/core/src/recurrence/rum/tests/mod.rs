@@ -3,9 +3,10 @@
 
 mod reference;
 
-use super::super::tests::{Guarded, fill, never};
+use super::super::tests::never;
 use super::*;
 use crate::activation::tests::all;
+use crate::testing::{Guarded, fill, near};
 use reference::Problem;
 
 #[derive(Clone, Copy, Debug)]
@@ -60,14 +61,6 @@ fn problem<R: Real>(case: &Case, given: &[Vec<R>; 7]) -> Problem {
     arrays.iter_mut().zip(sizes).for_each(|(array, len)| array.resize(len, 0.0));
     let Case { memory, eta, activation, reverse, .. } = *case;
     Problem { steps, batch, d, n, arrays, memory, eta, activation, lengths: lengths(case), reverse }
-}
-
-fn close<R: Real>(what: &str, case: &Case, got: &[R], expected: &[f64], tolerance: f64) {
-    assert_eq!(got.len(), expected.len(), "{what}");
-    let norm = |x: &mut dyn Iterator<Item = f64>| x.map(|x| x * x).sum::<f64>().sqrt();
-    let error = norm(&mut got.iter().zip(expected).map(|(a, b)| a.f64() - b));
-    let size = norm(&mut expected.iter().copied());
-    assert!(error <= tolerance * size.max(1e-3), "{what}: error {error:e} of {size:e}, {case:?}");
 }
 
 /// States, memory and all gradients, those that were not asked for empty.
@@ -152,8 +145,8 @@ fn check<R: Real>(case: Case) {
     let single = size_of::<R>() == 4;
     let tolerance = if single { 2e-4 } else { 1e-11 };
     let [states, last] = problem.forward();
-    close("states", &case, &results[0], &states, tolerance);
-    close("last", &case, &results[1], if memory { &last } else { &[] }, tolerance);
+    near(&results[0], &states, tolerance, format_args!("states, {case:?}"));
+    near(&results[1], if memory { &last } else { &[] }, tolerance, format_args!("last, {case:?}"));
     let loss = |problem: &Problem| -> f64 {
         let [states, last] = problem.forward();
         let sum = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();

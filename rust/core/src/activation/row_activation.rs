@@ -1,6 +1,6 @@
 //! An activation prepared for rows of one width: its kind for this number type, and its biases expanded per real number.
 
-use super::{Activation, Kind, Source};
+use super::{Activation, Nonlinearity, Source};
 use crate::error::Result;
 use crate::kernels::Buffer;
 use crate::scalar::{Real, Scalar};
@@ -8,9 +8,9 @@ use isometry_kernels::activation::{Pass, Phi};
 use std::ops::Range;
 
 /// An activation prepared for rows of `width` real numbers.
-pub struct Law<R: Real> {
+pub struct RowActivation<R: Real> {
     /// The kernel's kind.
-    pub kind: Kind,
+    pub kind: Nonlinearity,
     /// Real numbers per row.
     pub width: usize,
     /// The slope of leaky_relu.
@@ -20,20 +20,20 @@ pub struct Law<R: Real> {
     growing: bool,
 }
 
-impl<R: Real> Law<R> {
+impl<R: Real> RowActivation<R> {
     /// For rows of n elements of T; the arguments have passed [`Activation::check`].
     pub fn new<T: Scalar<Real = R>>(activation: Activation, n: usize, bias: Option<&[R]>) -> Result<Self> {
         let kind = match activation {
-            Activation::Identity => Kind::Identity,
-            Activation::Tanh => Kind::Tanh,
-            Activation::Relu => Kind::Relu,
-            Activation::LeakyRelu { .. } => Kind::LeakyRelu,
-            Activation::Oplu if T::PARTS == 2 => Kind::OpluComplex,
-            Activation::Oplu => Kind::Oplu,
-            Activation::OpluHalves => Kind::OpluHalves,
-            Activation::Modrelu if T::PARTS == 2 => Kind::ModreluPairs,
-            Activation::Modrelu => Kind::Modrelu,
-            Activation::ModreluRealrep => Kind::ModreluRealrep,
+            Activation::Identity => Nonlinearity::Identity,
+            Activation::Tanh => Nonlinearity::Tanh,
+            Activation::Relu => Nonlinearity::Relu,
+            Activation::LeakyRelu { .. } => Nonlinearity::LeakyRelu,
+            Activation::Oplu if T::PARTS == 2 => Nonlinearity::OpluComplex,
+            Activation::Oplu => Nonlinearity::Oplu,
+            Activation::OpluHalves => Nonlinearity::OpluHalves,
+            Activation::Modrelu if T::PARTS == 2 => Nonlinearity::ModreluPairs,
+            Activation::Modrelu => Nonlinearity::Modrelu,
+            Activation::ModreluRealrep => Nonlinearity::ModreluRealrep,
         };
         let slope = if let Activation::LeakyRelu { slope } = activation { R::of(slope) } else { R::zero() };
         let width = n * T::PARTS;
@@ -41,17 +41,17 @@ impl<R: Real> Law<R> {
         let growing = bias.is_some_and(|bias| bias.iter().any(|&b| b > R::zero()));
         for (i, &b) in bias.unwrap_or(&[]).iter().enumerate() {
             match kind {
-                Kind::ModreluPairs => spread[2 * i..2 * i + 2].fill(b),
-                Kind::ModreluRealrep => (spread[i], spread[i + width / 2]) = (b, b),
+                Nonlinearity::ModreluPairs => spread[2 * i..2 * i + 2].fill(b),
+                Nonlinearity::ModreluRealrep => (spread[i], spread[i + width / 2]) = (b, b),
                 _ => spread[i] = b,
             }
         }
-        Ok(Law { kind, width, slope, bias: spread, growing })
+        Ok(RowActivation { kind, width, slope, bias: spread, growing })
     }
 
     /// The form used by the kernels.
-    pub fn phi(&self) -> Phi<R> {
-        let Law { kind, width, slope, .. } = *self;
+    pub fn kernel(&self) -> Phi<R> {
+        let RowActivation { kind, width, slope, .. } = *self;
         Phi {
             kind,
             width,
@@ -63,25 +63,28 @@ impl<R: Real> Law<R> {
     /// Whether the pullback rotates a number: the component along it, which the bias gradient needs, is then lost in
     /// rounding.
     pub fn turns(&self) -> bool {
-        matches!(self.kind, Kind::ModreluPairs | Kind::ModreluRealrep)
+        matches!(self.kind, Nonlinearity::ModreluPairs | Nonlinearity::ModreluRealrep)
     }
 
     /// Whether the derivative can be computed from h with full accuracy. OPLU does not preserve the order; the radius
     /// |h| - b of a complex modReLU loses digits for b > 0.
     pub fn readable(&self) -> bool {
         match self.kind {
-            Kind::Oplu | Kind::OpluComplex | Kind::OpluHalves | Kind::ModreluRealrep => false,
-            Kind::ModreluPairs => !self.growing,
+            Nonlinearity::Oplu
+            | Nonlinearity::OpluComplex
+            | Nonlinearity::OpluHalves
+            | Nonlinearity::ModreluRealrep => false,
+            Nonlinearity::ModreluPairs => !self.growing,
             _ => true,
         }
     }
 
-    /// out = phi(z) on these rows and columns (all columns if [`Kind::by_rows`]); out may be z.
+    /// out = phi(z) on these rows and columns (all columns if [`Nonlinearity::by_rows`]); out may be z.
     ///
     /// # Safety
     /// Rows of `width` numbers are contiguous at both pointers; columns start at a multiple of two vectors.
     pub unsafe fn value(&self, z: *const R, out: *mut R, rows: Range<usize>, columns: Range<usize>) {
-        let (phi, from, g) = (self.phi(), Source::Argument, std::ptr::null());
+        let (phi, from, g) = (self.kernel(), Source::Argument, std::ptr::null());
         // SAFETY: the rows and columns exist; the bias is padded to whole vectors.
         unsafe { Pass { phi, y: z, g, from, out, rows, columns }.call() }
     }
@@ -89,7 +92,7 @@ impl<R: Real> Law<R> {
     /// out = phi'^H g, with the derivative from y; out may be g.
     ///
     /// # Safety
-    /// As [`Law::value`].
+    /// As [`RowActivation::value`].
     pub unsafe fn pull(
         &self,
         y: *const R,
@@ -100,6 +103,6 @@ impl<R: Real> Law<R> {
         columns: Range<usize>,
     ) {
         // SAFETY: the rows and columns exist; the bias is padded to whole vectors.
-        unsafe { Pass { phi: self.phi(), y, g, from, out, rows, columns }.call() }
+        unsafe { Pass { phi: self.kernel(), y, g, from, out, rows, columns }.call() }
     }
 }

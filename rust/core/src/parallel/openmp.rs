@@ -6,7 +6,7 @@
 //! members. `GOMP_parallel` and the two queries are the stable interface that compilers emit calls to; libiomp5 has them
 //! too.
 
-use crate::parallel::{Call, Task};
+use super::call::{Call, Task};
 use std::ffi::{CStr, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
@@ -80,7 +80,7 @@ fn find() -> Option<Runtime> {
 
 /// Runs the task on up to `threads` members of the shared team, with or without barriers. Returns false without effect
 /// if there is none.
-pub(crate) fn run(threads: usize, task: Task<'_>, barriers: bool) -> bool {
+pub(super) fn run(threads: usize, task: Task<'_>, barriers: bool) -> bool {
     own().is_some_and(|runtime| runtime.run(threads, task, barriers))
 }
 

@@ -1,8 +1,8 @@
-//! Assigns the jobs of a pool to calls: a job that arrives while the gate is open joins the current call.
+//! Assigns the jobs of a pool to calls: a job that arrives while the rendezvous is open joins the current call.
 //!
 //! A job is not tied to a call: it joins whatever call is open, waits briefly for the next one, and returns. One that
-//! arrives late finds a closed gate, or a later call with room for it. Before it has joined, it accesses only the state
-//! word of the gate, which is never freed. The caller does not return while a job is inside the call.
+//! arrives late finds a closed rendezvous, or a later call with room for it. Before it has joined, it accesses only the state
+//! word of the rendezvous, which is never freed. The caller does not return while a job is inside the call.
 
 use super::call::Call;
 use super::spin::Spin;
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_micros(60);
 const LINGER: Duration = Duration::from_micros(60);
 
 /// The state word counts jobs inside the call, free places in the call, and jobs spawned that have not returned, 16 bits
-/// each; one bit says that the gate is open.
+/// each; one bit says that the rendezvous is open.
 const INSIDE: u64 = 1;
 const PLACE: u64 = 1 << 16;
 const JOB: u64 = 1 << 32;
@@ -37,18 +37,18 @@ fn has_room(word: u64) -> bool {
 }
 
 /// Serves one call at a time, with its jobs.
-pub(super) struct Gate {
+pub(super) struct Rendezvous {
     word: AtomicU64,
-    /// Whether a caller holds the gate.
+    /// Whether a caller holds the rendezvous.
     taken: AtomicBool,
     call: AtomicPtr<Call<'static>>,
     /// Members of the open call once their number is fixed, 0 before.
     count: AtomicUsize,
 }
 
-impl Gate {
+impl Rendezvous {
     pub const fn new() -> Self {
-        Gate {
+        Rendezvous {
             word: AtomicU64::new(0),
             taken: AtomicBool::new(false),
             call: AtomicPtr::new(null_mut()),
@@ -57,7 +57,7 @@ impl Gate {
     }
 
     /// Runs the call on this thread and on up to `most` jobs; `send` is called for each job that has to be spawned.
-    /// Returns false without effect if another caller holds the gate. With `barriers` only jobs that arrive in time take
+    /// Returns false without effect if another caller holds the rendezvous. With `barriers` only jobs that arrive in time take
     /// part: one that is not scheduled on a busy machine would delay every barrier by a time slice.
     pub fn run(&self, call: &Call<'_>, most: usize, barriers: bool, send: impl Fn()) -> bool {
         if self.taken.swap(true, Acquire) {
@@ -88,7 +88,7 @@ impl Gate {
         let mut spin = Spin::over();
         loop {
             if let Ok(word) = self.change(|word| has_room(word).then_some(word + INSIDE)) {
-                // SAFETY: the caller stored the pointer before it opened the gate, and keeps the call alive until this
+                // SAFETY: the caller stored the pointer before it opened the rendezvous, and keeps the call alive until this
                 // job has left it (`Opened`).
                 let call = unsafe { &*self.call.load(Relaxed) };
                 Spin::until(|| self.count.load(Acquire) != 0);
@@ -103,7 +103,7 @@ impl Gate {
         }
     }
 
-    /// Closes the gate; returns the previous word.
+    /// Closes the rendezvous; returns the previous word.
     fn close(&self) -> u64 {
         self.word.fetch_and(!OPEN, AcqRel)
     }
@@ -114,8 +114,8 @@ impl Gate {
     }
 }
 
-/// Closes the gate on drop, also when the caller unwinds, and waits for the jobs inside.
-struct Opened<'a>(&'a Gate);
+/// Closes the rendezvous on drop, also when the caller unwinds, and waits for the jobs inside.
+struct Opened<'a>(&'a Rendezvous);
 
 impl Drop for Opened<'_> {
     fn drop(&mut self) {

@@ -1,0 +1,193 @@
+//! W is unitary whatever its vectors; lengths of vectors and known zeros change nothing; what is refused.
+
+use super::*;
+
+#[test]
+fn matrices_are_unitary_to_rounding() {
+    fn one<T: Scalar>(n: usize, m: usize) {
+        let vectors: Vec<T> = Random::new(n as u64 + 1).array(n * m, 1.0);
+        let op = Householder::new(&vectors, Last::None, 1, n, m).unwrap();
+        let rows = 2 * n.max(m); // the identity and zeros, in the largest blocks
+        let (mut w, mut x) = (vec![T::default(); n * n], vec![T::default(); rows * n]);
+        x[..n * n].iter_mut().step_by(n + 1).for_each(|x| *x = T::one());
+        let mut c = x.clone();
+        op.matrix(&mut w, None, &Budget::of(2)).unwrap();
+        op.apply(&x, rows, Side::Forward, &mut c, None, &Budget::of(2)).unwrap();
+        for w in [&w, &c[..n * n]] {
+            let (e, bound) = (unitarity(w, n), 20.0 * (m as f64 / n as f64).sqrt());
+            assert!(e <= bound, "n {n} m {m} {}: e(W) = {e}", std::any::type_name::<T>());
+        }
+    }
+    for n in [1, 2, 3, 5, 8, 16, 31, 64, 100, 256] {
+        for m in [n, 500] {
+            if within_work(&[n, m.max(n), n]) && m >= n {
+                one::<f32>(n, m);
+                one::<f64>(n, m);
+                one::<c32>(n, m);
+            }
+        }
+    }
+}
+
+#[test]
+fn parallel_columns_are_harmless() {
+    let (n, m) = (12, 12);
+    let mut vectors: Vec<f32> = Random::new(4).array(n * m, 1.0);
+    for i in 0..n {
+        for j in 1..m {
+            vectors[i * m + j] = vectors[i * m] * (1.0 + j as f32) + 1e-6 * vectors[i * m + j];
+        }
+    }
+    let op = Householder::new(&vectors, Last::None, 1, n, m).unwrap();
+    let mut w = vec![0f32; n * n];
+    op.matrix(&mut w, None, &Budget::of(1)).unwrap();
+    assert!(unitarity(&w, n) <= 20.0);
+}
+
+/// W does not depend on the lengths of the columns; gradients scale inversely.
+fn lengths<T: Scalar<Real = f64>>() {
+    let (n, m) = (20, 70);
+    let mut random = Random::new(21);
+    let vectors: Vec<T> = random.array(n * m, 1.0);
+    let ct: Vec<T> = random.array(n * n, 1.0);
+    let mut scaled = vectors.clone();
+    let scale = |j: usize| 2f64.powi(((j * 37) % 799) as i32 - 399);
+    for i in 0..n {
+        for j in 0..m {
+            scaled[i * m + j] = scaled[i * m + j].scale(scale(j));
+        }
+    }
+    let mut results = vec![];
+    for vectors in [&vectors, &scaled] {
+        let op = Householder::new(vectors, Last::None, 1, n, m).unwrap();
+        assert_eq!(op.check(), Ok(None));
+        let (mut w, mut bars) = (vec![T::default(); n * n], vec![vec![T::default(); n * m]; 3]);
+        op.matrix(&mut w, None, &Budget::of(1)).unwrap();
+        assert!(unitarity(&w, n) <= 20.0);
+        let one = Budget::of(1);
+        op.matrix_vjp(None, &ct, &mut [Bar::Own(&mut bars[0])], &one).unwrap();
+        for (rows, bar) in [(3, 1), (n, 2)] {
+            let only = &mut [Bar::Own(&mut bars[bar])];
+            let (x, ct) = (&ct[..rows * n], &w[..rows * n]);
+            op.apply_vjp(None, x, ct, rows, Side::Forward, only, None, &one).unwrap();
+        }
+        results.push((w, bars));
+    }
+    // for powers of two every rounding is the same
+    assert_eq!(results[0].0, results[1].0);
+    for (plain, scaled) in results[0].1.iter().zip(&results[1].1) {
+        for at in 0..n * m {
+            assert_eq!(plain[at], scaled[at].scale(scale(at % m)));
+        }
+    }
+}
+
+#[test]
+fn lengths_of_columns_from_tiny_to_huge() {
+    lengths::<f64>();
+    lengths::<c64>();
+}
+
+#[test]
+fn check_finds_the_first_column_that_is_no_reflection() {
+    fn found<T: Scalar>(bad: f64) -> Option<(usize, usize)> {
+        let (n, m) = (3, 4);
+        let mut vectors: Vec<T> = Random::new(8).array(2 * n * m, 1.0);
+        for i in 0..n {
+            vectors[n * m + i * m + 2] = T::real(T::Real::of(bad));
+        }
+        Householder::new(&vectors, Last::None, 2, n, m).unwrap().check().unwrap()
+    }
+    for bad in [0.0, 1e-22, 1e22] {
+        assert_eq!(found::<f32>(bad), Some((1, 2)));
+        assert_eq!(found::<c32>(bad), Some((1, 2)));
+    }
+    for bad in [0.0, 1e-170, 1e170] {
+        assert_eq!(found::<f64>(bad), Some((1, 2)));
+        assert_eq!(found::<c64>(bad), Some((1, 2)));
+    }
+    for fine in [1.0, 1e-15, 1e15, f64::NAN, f64::INFINITY] {
+        assert_eq!(found::<f32>(fine), None);
+        assert_eq!(found::<f64>(fine), None);
+    }
+    assert_eq!(Householder::<f32>::new(&[], Last::None, 2, 0, 3).unwrap().check().unwrap(), Some((0, 0)));
+    assert_eq!(Householder::<f32>::new(&[], Last::None, 2, 3, 0).unwrap().check().unwrap(), None);
+}
+
+#[test]
+fn sizes_and_kinds_are_checked() {
+    let v = [1f32; 12];
+    assert!(Householder::new(&v, Last::None, 1, 4, 2).is_err());
+    assert!(Householder::new(&v, Last::Sign(&[1.0]), 2, 3, 2).is_err());
+    assert!(Householder::new(&v, Last::Phases(&[0.0; 6]), 2, 3, 2).is_err());
+    let op = Householder::new(&v, Last::None, 2, 3, 2).unwrap();
+    let one = Budget::of(1);
+    assert!(op.matrix(&mut [0.0; 17], None, &one).is_err());
+    assert!(op.apply(&[0.0; 12], 2, Side::Forward, &mut [0.0; 11], None, &one).is_err());
+    let mut bar = [0.0; 2];
+    let wrong = &mut [Bar::None, Bar::Real(&mut bar)];
+    assert!(op.matrix_vjp(None, &[0.0; 18], wrong, &one).is_err());
+}
+
+/// Columns near the ends of the type's range, where 2 / ||u||^2 is not a normal number.
+#[test]
+fn extreme_lengths_leave_the_matrix_and_divide_the_gradient() {
+    fn check<T: Scalar>(small: f64, large: f64) {
+        let (n, m) = (9, 5);
+        let mut next = Random::new(7);
+        let u: Vec<T> = next.array(n * m, 1.0);
+        let ct: Vec<T> = next.array(n * n, 1.0);
+        let scale = [small, large, 1.0, -large, small];
+        let scaled: Vec<T> = u.iter().enumerate().map(|(e, x)| x.scale(T::Real::of(scale[e % m]))).collect();
+        let run = |u: &[T]| {
+            let op = Householder::new(u, Last::None, 1, n, m).unwrap();
+            let (mut w, mut bar) = (vec![T::default(); n * n], vec![T::default(); n * m]);
+            op.matrix(&mut w, None, &Budget::of(1)).unwrap();
+            op.matrix_vjp(None, &ct, &mut [Bar::Own(&mut bar)], &Budget::of(1)).unwrap();
+            (w, bar)
+        };
+        let ((w, bar), (other, divided)) = (run(&u), run(&scaled));
+        let tolerance = 200.0 * T::Real::EPS.f64();
+        for (a, b) in w.iter().zip(&other) {
+            assert!((*a - *b).modulus().f64() <= tolerance, "{a:?} {b:?}");
+        }
+        for (e, (a, b)) in bar.iter().zip(&divided).enumerate() {
+            let b = b.widen().scale(scale[e % m]);
+            assert!((a.widen() - b).modulus() <= tolerance * (1.0 + a.modulus().f64()), "{a:?} {b:?}");
+        }
+    }
+    check::<f32>(2e-18, 1e18);
+    check::<c32>(2e-18, 1e18);
+    check::<f64>(1e-150, 1e150);
+    check::<c64>(1e-150, 1e150);
+}
+
+/// Skipping known zeros does not change the matrix or its gradient, also beyond one block of k.
+#[test]
+fn a_trapezoid_changes_no_bit_of_the_matrix() {
+    fn same<T: Scalar>(n: usize, m: usize) {
+        let mut random = Random::new(5);
+        let mut u: Vec<T> = random.array(n * m, 1.0);
+        u.iter_mut().enumerate().filter(|(at, _)| at % m > at / m).for_each(|(_, entry)| *entry = T::zero());
+        let ct: Vec<T> = random.array(n * n, 1.0);
+        let full = Householder::new(&u, Last::None, 1, n, m).unwrap();
+        let results = [false, true].map(|trapezoid| {
+            let op = Householder { trapezoid, ..full };
+            let (mut w, mut bar) = (vec![T::zero(); n * n], vec![T::zero(); n * m]);
+            op.matrix_whole(&mut w, None, 2).unwrap();
+            let gradients = Gradients { vectors: Some(&mut bar), last: None };
+            op.matrix_whole_vjp(None, &ct, gradients, 2).unwrap();
+            (w, bar)
+        });
+        assert!(results[0] == results[1], "n {n} m {m} {}", std::any::type_name::<T>());
+    }
+    for (n, m) in [(5, 4), (40, 40), (70, 33), (300, 290)] {
+        if !within_work(&[n, n, m]) {
+            continue;
+        }
+        same::<f32>(n, m);
+        same::<f64>(n, m);
+        same::<c32>(n, m);
+    }
+}
+
