@@ -142,7 +142,7 @@ class Declaration:
         least = [axis for axis in dict.fromkeys(axes) if axis.isalpha() and axis not in self.empty]
         first = argument is self.arguments[0]
         rule = f" with {', '.join(least)} >= 1" if first and least else f" with {', '.join(known)}" if known else ""
-        raise ValueError(f"{argument.name} must have shape {argument.form(self.batched)}{rule}, not {shape}")
+        raise ValueError(f"{argument.name} must have shape {argument.form(self.batched)}{rule}, not {tuple(shape)}")
 
 
 def packed_size(argument: str, length: int) -> int:

@@ -57,9 +57,7 @@ def _(stem: str, arguments: Tensors, shape: Sequence[int], _backend: str | None)
 
 
 @torch.library.custom_op("isometry::matrix_backward", mutates_args=(), device_types="cpu")
-def _matrix_backward(
-    stem: str, arguments: Tensors, ct: Tensor, on_gpu: Tensor, wanted: Sequence[bool]
-) -> list[Tensor]:
+def _matrix_backward(stem: str, arguments: Tensors, ct: Tensor, on_gpu: Tensor, wanted: Sequence[bool]) -> list[Tensor]:
     grads, bars = rooms(wanted, arguments)
     _core.operator_matrix_vjp(stem, arrays(arguments), None, given(ct), bars, place_of(on_gpu))
     return filled(grads)

@@ -209,7 +209,7 @@ class Operator(Expressions):
     def _steps(
         self, dtype: torch.dtype, steps: int, batch: int, gated: bool = False, backend: str | None = None
     ) -> tuple[str, Arguments] | None:
-        """The object that serves a recurrence in dtype step by step, where that is cheaper than W, and its arguments."""
+        """The object that serves a recurrence step by step where that is cheaper than W, and its arguments in dtype."""
         del dtype, steps, batch, gated, backend
         return None
 
