@@ -51,6 +51,7 @@ class Cell:
     operator: bool = False  #: an operator is the whole transition, and says what n is
     matrices: str = ""  #: an operator is one of the matrices of this array: the last
     names: tuple[str, ...] = field(init=False, repr=False)
+    required: tuple[str, ...] = field(init=False, repr=False)  #: the arrays that must be given
     each: tuple[tuple[str, int], ...] = field(init=False, repr=False)  #: arrays of axes B, n, ...: how many n
     n_at: tuple[int, int] = field(init=False, repr=False)  #: the first array with an axis n, and which it is
     known: Any = field(init=False, repr=False, compare=False)  #: `check`, looked up where sizes have a hash
@@ -60,6 +61,7 @@ class Cell:
         each = tuple((a.name, len(own) - 1) for a, own in zip(self.arrays, axes, strict=True) if own[:1] == ["B"])
         at = next(i for i, own in enumerate(axes) if "n" in own)
         own = {"names": tuple(a.name for a in self.arrays), "each": each, "n_at": (at, axes[at].index("n"))}
+        own["required"] = tuple(a.name for a in self.arrays if a.needed)
         for name, value in {**own, "known": lru_cache(256)(self.check)}.items():
             object.__setattr__(self, name, value)
 
@@ -72,7 +74,7 @@ class Cell:
         """(T, B, n) of arrays of these shapes, None where one is not given; n as a transition says it."""
         x = shapes[0]
         if x is None or len(x) != 3 or x[0] == 0 or x[1] == 0:
-            raise ValueError(f"x must have shape (T, B, d) with T >= 1 and B >= 1, not {x}")
+            raise ValueError(f"x must have shape (T, B, d) with T >= 1 and B >= 1, not {x if x is None else tuple(x)}")
         sizes = {"T": x[0], "B": x[1], "d": x[2]}
         if n is not None:
             sizes["n"] = n
@@ -83,7 +85,7 @@ class Cell:
 
     def _fits(self, array: Array, shape: Shape, sizes: dict[str, int]) -> None:
         """Refuse a shape that does not fit; the first array that has n says how much it is."""
-        name, form = array.name, array.form()
+        name, form, shape = array.name, array.form(), tuple(shape)
         if "n" not in sizes:
             sizes["n"] = shape[self.n_at[1]] if len(shape) == len(array.factors) else 0
             if sizes["n"] == 0 or shape != array.shape(sizes):

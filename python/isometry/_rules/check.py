@@ -171,7 +171,7 @@ def broadcast(**shapes: Shape) -> Shape:
             tail = []
             for a, b in zip(short, long[extra:], strict=True):
                 if a != b and a != 1 and b != 1:
-                    listed = ", ".join(f"{k} {s}" for k, s in shapes.items())
+                    listed = ", ".join(f"{k} {tuple(s)}" for k, s in shapes.items())
                     raise ValueError(
                         f"the batch shapes of {', '.join(shapes)} must broadcast against each other, not {listed}"
                     )

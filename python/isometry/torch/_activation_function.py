@@ -9,7 +9,7 @@ from torch.autograd import Function
 
 from .. import _core
 from . import formulas
-from ._function import array, arrays, formula_vjp, room, rooms, threads
+from ._function import array, formula_vjp, room, rooms, threads
 from ._mode import differentiated
 
 
@@ -17,7 +17,8 @@ def activated(z: Tensor, bias: Tensor | None, name: str, slope: float) -> Tensor
     """phi(z) for z of shape (..., n), by the kernel."""
     n = z.shape[-1]
     out, f = room(z.shape, z.dtype, -1, n)
-    _core.activate(array(z, -1, n), name, arrays((bias,))[0], slope, f, threads())
+    own = None if bias is None else array(bias)
+    _core.activate(array(z, -1, n), name, own, slope, f, threads())
     return out
 
 
@@ -42,6 +43,6 @@ class Activate(Function):
             return (*formula_vjp(formula, (z, bias), wanted, ct), None, None)
         z_bar, rows_bar = room(z.shape, z.dtype, -1, n)
         (own_bar,), (b_bar,) = rooms(wanted[1:], (bias,))
-        own = arrays((bias,))[0]
+        own = None if bias is None else array(bias)
         _core.activate_vjp(array(z, -1, n), name, own, slope, array(ct, -1, n), rows_bar, b_bar, threads())
         return z_bar, own_bar, None, None

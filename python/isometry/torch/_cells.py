@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from .. import _core
@@ -16,86 +16,113 @@ from .formulas import gru, recurrence, rum
 from .formulas.sequence import Formula, Law
 
 Arrays = tuple[Array | None, ...]
+#: The states, the memory after them and what was saved, or the cotangents of the first two; None for what there is not.
+Results = tuple[Array | None, ...]
 
 
-class Given(NamedTuple):
-    """The arguments of a kernel."""
+class Call(NamedTuple):
+    """What is computed, apart from the tensors."""
 
-    law: Law
+    cell: str
     stem: str  # of the transition, "" without one
-    own: Arrays  # of the transition
-    arrays: Arrays  # of the cell
-    lengths: Any
+    activation: str
+    slope: float
+    settings: Sequence[float | None]
     reverse: bool
+    backend: str | None
 
+    @property
+    def declaration(self) -> Cell:
+        """The cell's."""
+        return CELLS[self.cell].declaration
 
-class Results(NamedTuple):
-    """What a cell returns, or the cotangents of it; None for what it does not."""
-
-    states: Array
-    memory: Array | None = None
-    saved: Array | None = None
-
-
-class Bars(NamedTuple):
-    """Room for the gradients that are wanted."""
-
-    arrays: Arrays
-    own: Arrays
+    @property
+    def law(self) -> Law:
+        """What the formula takes."""
+        return Law(self.activation, self.slope, tuple(self.settings))
 
 
 class Kernels(NamedTuple):
-    """A cell on tensors."""
+    """A cell on tensors.
+
+    The kernels take a call, the arguments of its transition, its arrays and lengths, the results, backward their
+    cotangents and room for the gradients of arrays and arguments too, and the place.
+    """
 
     declaration: Cell
     formula: Formula
-    forward: Callable[[Given, Results, Place], None]
-    backward: Callable[[Given, Results, Results, Bars, Place], None]
+    forward: Callable[..., None]
+    backward: Callable[..., None]
 
 
-def _affine(given: Given) -> Any:
-    (*arrays, own_bias), (on_input,) = given.arrays, given.law.settings
-    activation, slope, _ = given.law
-    return (*arrays, activation, own_bias, slope, bool(on_input), given.lengths, given.reverse)
+def _affine(call: Call, arrays: Arrays, ends: Any) -> Any:
+    x, input_weight, h0, bias, own_bias = arrays
+    (on_input,) = call.settings
+    law = call.activation, own_bias, call.slope, bool(on_input)
+    return (x, input_weight, h0, bias, *law, ends, call.reverse)
 
 
-def _affine_forward(given: Given, out: Results, at: Place) -> None:
-    _core.recurrence(given.stem, given.own, _affine(given), out.states, at)
+def _affine_forward(call: Call, own: Arrays, arrays: Arrays, ends: Any, out: Results, at: Place) -> None:
+    _core.recurrence(call.stem, own, _affine(call, arrays, ends), out[0], at)  # type: ignore[arg-type, type-var]
 
 
-def _affine_backward(given: Given, out: Results, cts: Results, bars: Bars, at: Place) -> None:
-    _core.recurrence_vjp(given.stem, given.own, _affine(given), out.states, cts.states, bars.own, bars.arrays, at)
+def _affine_backward(
+    call: Call,
+    own: Arrays,
+    arrays: Arrays,
+    ends: Any,
+    out: Results,
+    cts: Results,
+    bars: Arrays,
+    rooms: Arrays,
+    at: Place,
+) -> None:
+    given = _affine(call, arrays, ends)
+    _core.recurrence_vjp(call.stem, own, given, out[0], cts[0], rooms, bars, at)  # type: ignore[arg-type, type-var]
 
 
-def _gru(given: Given) -> tuple[Any, Any]:
-    (*arrays, own_bias), (after,) = given.arrays, given.law.settings
-    activation, slope, _ = given.law
-    sequence = (*arrays, bool(after), activation, own_bias, slope, given.lengths, given.reverse)
-    return sequence, (given.stem, given.own) if given.stem else None
+def _gru(call: Call, own: Arrays, arrays: Arrays, ends: Any) -> Any:
+    *others, own_bias = arrays
+    (after,) = call.settings
+    given = (*others, bool(after), call.activation, own_bias, call.slope, ends, call.reverse)
+    return given, (call.stem, own) if call.stem else None
 
 
-def _gru_forward(given: Given, out: Results, at: Place) -> None:
-    sequence, transition = _gru(given)
-    _core.gru(sequence, transition, out.states, out.saved, at)  # type: ignore[arg-type]
+def _gru_forward(call: Call, own: Arrays, arrays: Arrays, ends: Any, out: Results, at: Place) -> None:
+    states, _, saved = out
+    _core.gru(*_gru(call, own, arrays, ends), states, saved, at)  # type: ignore[arg-type, call-arg]
 
 
-def _gru_backward(given: Given, out: Results, cts: Results, bars: Bars, at: Place) -> None:
-    sequence, transition = _gru(given)
-    _core.gru_vjp(sequence, transition, out.states, out.saved, cts.states, bars.arrays, bars.own, at)  # type: ignore[arg-type]
+def _gru_backward(
+    call: Call,
+    own: Arrays,
+    arrays: Arrays,
+    ends: Any,
+    out: Results,
+    cts: Results,
+    bars: Arrays,
+    rooms: Arrays,
+    at: Place,
+) -> None:
+    states, _, saved = out
+    _core.gru_vjp(*_gru(call, own, arrays, ends), states, saved, cts[0], bars, rooms, at)  # type: ignore[arg-type, call-arg]
 
 
-def _rum(given: Given) -> Any:
-    (*arrays, own_bias), (memory, eta) = given.arrays, given.law.settings
-    activation, slope, _ = given.law
-    return (tuple(arrays), bool(memory), eta, activation, own_bias, slope, given.lengths, given.reverse)
+def _rum(call: Call, arrays: Arrays, ends: Any) -> Any:
+    *others, own_bias = arrays
+    memory, eta = call.settings
+    return (tuple(others), bool(memory), eta, call.activation, own_bias, call.slope, ends, call.reverse)
 
 
-def _rum_forward(given: Given, out: Results, at: Place) -> None:
-    _core.rum(_rum(given), out, at)  # type: ignore[arg-type]
+def _rum_forward(call: Call, _own: Arrays, arrays: Arrays, ends: Any, out: Results, at: Place) -> None:
+    _core.rum(_rum(call, arrays, ends), out, at)  # type: ignore[arg-type]
 
 
-def _rum_backward(given: Given, out: Results, cts: Results, bars: Bars, at: Place) -> None:
-    _core.rum_vjp(_rum(given), out, cts[:2], bars.arrays, at)  # type: ignore[arg-type]
+def _rum_backward(
+    call: Call, _own: Arrays, arrays: Arrays, ends: Any, out: Results, cts: Results, bars: Arrays, _: Arrays, at: Place
+) -> None:
+    both = (*cts, None)[:2]
+    _core.rum_vjp(_rum(call, arrays, ends), out, both, bars, at)  # type: ignore[arg-type]
 
 
 #: By the name that a graph knows a cell by.

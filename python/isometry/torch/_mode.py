@@ -84,8 +84,11 @@ def differentiated(*cts: Tensor | None) -> bool:
     """Whether a backward pass is itself to be differentiated or observed: then it must consist of torch operations."""
     if is_grad_enabled() or mode(*cts) is FORMULA:
         return True
-    # Batches of torch.autograd.grad(is_grads_batched=True), which is no transform of torch.func.
-    return any(ct is not None and _batched(ct) for ct in cts)
+    for ct in cts:  # noqa: SIM110  quicker than any()
+        # Batches of torch.autograd.grad(is_grads_batched=True), which is no transform of torch.func.
+        if ct is not None and _batched(ct):
+            return True
+    return False
 
 
 def autocast(device: torch.device) -> bool:

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from .._cells._declaration import OWN_BIAS
 from .._rules import check, check_recurrence
-from ._cells import CELLS
+from ._cells import CELLS, Call
 from ._function import COMPLEX_OF, distinct, dtype_name, place
-from ._mode import GRAPH, KERNEL, RECORDED, mode, symbolic, visible, wanted
-from ._sequence_function import Call, Recurrence, forward, graph
+from ._mode import FORMULA, GRAPH, KERNEL, RECORDED, Mode, mode, symbolic, visible, wanted
+from ._sequence_function import Recurrence, Tensors, forward, graph
 from .formulas.sequence import states as by_formula
 from .operators._functions import trained
 from .operators._operator import Operator, real_tensor, tensor
@@ -39,6 +39,9 @@ def run(
     """
     declaration = CELLS[cell].declaration
     reverse = check.flag("reverse", reverse)
+    for name in declaration.required:
+        if given[name] is None:
+            check.kind(name, "a torch.Tensor", None)
     if declaration.real:
         tensors, dtype = _real(given), given["x"].dtype
     else:
@@ -46,7 +49,7 @@ def run(
         tensors, dtype = _of_one_precision(transition, given)
     x = tensors["x"]
     assert x is not None
-    shapes = tuple([None if t is None else tuple(t.shape) for t in tensors.values()])
+    shapes = tuple([None if t is None else t.shape for t in tensors.values()])
     size = None
     if transition is not None:
         size = check_recurrence.recurrence_transition(transition.shape, transition.batch_shape)
@@ -61,7 +64,7 @@ def run(
     check_recurrence.activation_units(
         activation,
         n,
-        shapes[-1],
+        None if shapes[-1] is None else tuple(shapes[-1]),
         complex_=dtype.is_complex,
         argument=OWN_BIAS,
         features_of="the state" if declaration.real else "the transition",
@@ -77,8 +80,17 @@ def run(
             tensors[name] = None if t is None else t[order]
     if packed is not None:
         tensors = packed(tensors)
-    call = Call(cell, "", activation, float(slope), settings, reverse, backend)
-    states, memory = _computed(call, transition, tuple(tensors.values()), ends)
+    own: tuple[Tensor | None, ...] = ()
+    stem, factored = "", None
+    if transition is not None:
+        factored = transition._steps(dtype, steps, batch, not declaration.operator, backend)
+        stem, own = factored or ("dense", (transition.matrix(backend=backend).to(dtype),))
+    call = Call(cell, stem, activation, float(slope), settings, reverse, backend)
+    found = tuple(tensors.values())
+    how = mode(*found, ends, *own)
+    if how is FORMULA and factored is not None and transition is not None:
+        own = (transition.matrix(backend=backend).to(dtype),)
+    states, memory = _computed(how, call, found, own, ends)
     if order is None:
         return states, memory
     back = order.argsort()
@@ -86,19 +98,9 @@ def run(
 
 
 def _computed(
-    call: Call, transition: Operator | None, tensors: tuple[Tensor | None, ...], lengths: Tensor | None
+    how: Mode, call: Call, tensors: Tensors, own: Tensors, lengths: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:
-    """The states and the memory, longest sequence first."""
-    x, *rest = tensors
-    own: Sequence[Tensor | None] = ()
-    steps = None
-    assert x is not None
-    if transition is not None:
-        gated = not call.declaration.operator
-        steps = transition._steps(x.dtype, x.shape[0], x.shape[1], gated, call.backend)
-        stem, own = steps or ("dense", (transition.matrix(backend=call.backend).to(x.dtype),))
-        call = call._replace(stem=stem)
-    how = mode(*tensors, lengths, *own)
+    """The states and the memory, longest sequence first; by the formula, W is in place of its arguments."""
     if how is KERNEL:
         return forward(call, tensors, own, lengths, False, place(call.backend))[:2]
     memory = call.declaration.memory(*call.settings)
@@ -107,15 +109,13 @@ def _computed(
     elif how is GRAPH:
         asked = (*wanted(tensors), *trained(call.stem, wanted(own)))
         if True not in asked:
-            states, after, *_ = graph(call, False, tensors, own, lengths)
-            return states, after if memory else None
+            states, last, *_ = graph(call, False, tensors, own, lengths)
+            return states, last if memory else None
         found = Recurrence.apply(call, asked, len(tensors), lengths, *distinct(*tensors, *own))
     else:
         weight = own[0] if own else None
-        if steps is not None and transition is not None:
-            weight = transition.matrix(backend=call.backend).to(x.dtype)
-        states, *last = by_formula(CELLS[call.cell].formula, call.law, lengths, call.reverse, weight, x, *rest)
-        return states, last[0] if last else None
+        found = by_formula(CELLS[call.cell].formula, call.law, lengths, call.reverse, weight, *tensors)  # type: ignore[arg-type]
+        return (found[0], found[1] if memory else None)
     return found if memory else (found, None)
 
 
@@ -135,13 +135,13 @@ def _real(given: dict[str, Any]) -> Given:
 def _of_one_precision(transition: Operator, given: dict[str, Any]) -> tuple[Given, torch.dtype]:
     """The arrays in the dtype of the states, complex where one of them or W is; the activation's bias is real."""
     made: Given = {name: None if t is None or name == OWN_BIAS else tensor(name, t) for name, t in given.items()}
-    dtype = transition.dtype
+    dtype, mixed = transition.dtype, False
     for name, t in made.items():
         if t is not None and t.dtype is not dtype:
             check.same_precision(name, dtype_name(t.dtype), "the transition", dtype_name(dtype))
-            dtype = COMPLEX_OF[dtype]
-    for name, t in made.items():
-        made[name] = t if t is None or t.dtype is dtype else t.to(dtype)
+            dtype, mixed = COMPLEX_OF[dtype], True
+    if mixed or dtype is not transition.dtype:
+        made = {name: None if t is None else t.to(dtype) for name, t in made.items()}
     own = given[OWN_BIAS]
     if own is not None:
         made[OWN_BIAS] = real_tensor(OWN_BIAS, own, "the transition", dtype, given["x"].device)

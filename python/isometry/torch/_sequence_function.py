@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isnan, nan
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,11 +21,10 @@ from torch.autograd import Function
 
 from .. import _core
 from .._backend import Place
-from .._cells._declaration import Cell
-from ._cells import CELLS, Bars, Given, Results
+from ._cells import CELLS, Call
 from ._function import arrays, fakes, filled, formula_vjp, given, mark, marked, place, place_of, room, rooms
 from ._mode import differentiated
-from .formulas.sequence import Law, states
+from .formulas.sequence import states
 from .operators._compiled import owned
 from .operators._functions import BY_STEM, trained
 
@@ -33,42 +32,20 @@ Tensors = Sequence[Tensor | None]
 Out = tuple[Tensor, Tensor | None, Tensor | None]
 
 
-class Call(NamedTuple):
-    """What is computed, apart from the tensors."""
-
-    cell: str
-    stem: str  # of the transition, "" without one
-    activation: str
-    slope: float
-    settings: Sequence[float | None]
-    reverse: bool
-    backend: str | None
-
-    @property
-    def declaration(self) -> Cell:
-        """The cell's."""
-        return CELLS[self.cell].declaration
-
-    @property
-    def law(self) -> Law:
-        """What the formula takes."""
-        return Law(self.activation, self.slope, tuple(self.settings))
-
-    def shapes(self, tensors: Tensors) -> tuple[Any, Any, Any]:
-        """Of the states, the memory after them, and what forward saves; (0,) for what there is not."""
-        x, weight = tensors[:2]
-        assert x is not None and weight is not None
-        n = self.declaration.size((x.shape, weight.shape))
-        return self.declaration.results(tuple(self.settings), x.shape[0], x.shape[1], n)
+def _shapes(call: Call, tensors: Tensors) -> tuple[Any, Any, Any]:
+    """Of the states, the memory after them, and what forward saves; (0,) for what there is not."""
+    x, weight, declaration = tensors[0], tensors[1], call.declaration
+    assert x is not None and weight is not None
+    shape = x.shape
+    return declaration.results(tuple(call.settings), shape[0], shape[1], declaration.size((shape, weight.shape)))
 
 
 # ---------------------------------------------------------------- kernels
 
 
-def _given(call: Call, tensors: Tensors, own: Tensors, lengths: Tensor | None) -> Given:
-    """The arguments of the kernels."""
-    ends = None if lengths is None else lengths.numpy(force=True)
-    return Given(call.law, call.stem, arrays(own), arrays(tensors), ends, call.reverse)
+def _ends(lengths: Tensor | None) -> Any:
+    """The lengths, as a kernel takes them."""
+    return None if lengths is None else lengths.numpy(force=True)
 
 
 def _joined(call: Call, tensors: Tensors, own: Tensors) -> tuple[int, Call, Tensors, Tensors]:
@@ -84,14 +61,15 @@ def _joined(call: Call, tensors: Tensors, own: Tensors) -> tuple[int, Call, Tens
 
 def forward(call: Call, tensors: Tensors, own: Tensors, lengths: Tensor | None, saving: bool, at: Place) -> Out:
     """The states, the memory after them if there is one, and what backward reads besides them if it will run."""
-    _, call, tensors, own = _joined(call, tensors, own)
-    x, shapes = tensors[0], call.shapes(tensors)
+    if call.stem == "dense":
+        _, call, tensors, own = _joined(call, tensors, own)
+    (shape, last, kept), x = _shapes(call, tensors), tensors[0]
     assert x is not None
-    needed = (True, shapes[1] != (0,), saving and shapes[2] != (0,))
-    made = [room(shape, x.dtype) if needs else (None, None) for shape, needs in zip(shapes, needed, strict=True)]
-    out = Results(*(a for _, a in made))  # type: ignore[arg-type]
-    CELLS[call.cell].forward(_given(call, tensors, own, lengths), out, at)
-    return tuple([t for t, _ in made])  # type: ignore[return-value]
+    states, h = room(shape, x.dtype)
+    memory, r = (None, None) if last == (0,) else room(last, x.dtype)
+    saved, s = room(kept, x.dtype) if saving and kept != (0,) else (None, None)
+    CELLS[call.cell].forward(call, arrays(own), arrays(tensors), _ends(lengths), (h, r, s), at)
+    return states, memory, saved
 
 
 def backward(
@@ -110,8 +88,8 @@ def backward(
     if where >= 0:
         asked[where] = asked[where] or wanted[count]
     (grads, bars), (own_grads, own_bars) = rooms(asked, tensors), rooms(wanted[count : count + len(own)], own)
-    results, cotangents = Results(*arrays(out)), Results(*arrays(cts))  # type: ignore[arg-type]
-    CELLS[call.cell].backward(_given(call, tensors, own, lengths), results, cotangents, Bars(bars, own_bars), at)
+    given, results = (arrays(own), arrays(tensors), _ends(lengths)), (arrays(out), arrays(cts))
+    CELLS[call.cell].backward(call, *given, *results, bars, own_bars, at)
     found = [*grads, *own_grads]
     if where >= 0:
         both = found[where]
@@ -158,15 +136,17 @@ def _forward(
     lengths: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     at, call = place(backend), _call(cell, stem, activation, slope, settings, reverse)
-    weight = None
+    weight: Tensor | None = None
     if _forms(stem):
-        n = call.shapes(tensors)[0][2]
+        n = _shapes(call, tensors)[0][2]
         weight, w = room((n, n), tensors[0].dtype)  # type: ignore[union-attr]
         if _through_matrix(call, tensors, own, at):
             _core.operator_matrix(stem, arrays(own), w, False, at)
             call, own = call._replace(stem="dense"), (weight,)
-    states, memory, saved, formed = filled([*forward(call, tensors, own, lengths, saving, at), weight])
-    return states, memory, saved, formed, marked(at)
+    # An operator returns tensors only.
+    states, *rest = forward(call, tensors, own, lengths, saving, at)
+    others = [states.new_empty(0) if t is None else t for t in (*rest, weight)]
+    return states, *others, marked(at)  # type: ignore[return-value]
 
 
 @_forward.register_fake
@@ -183,7 +163,7 @@ def _(
     _own: Tensors,
     _lengths: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    states, memory, saved = _call(cell, stem, activation, slope, settings, reverse).shapes(tensors)
+    states, memory, saved = _shapes(_call(cell, stem, activation, slope, settings, reverse), tensors)
     x, n = tensors[0], states[2]
     assert x is not None
     shapes = states, memory, saved if saving else (0,), (n, n) if _forms(stem) else (0,)
@@ -280,6 +260,5 @@ def _formula_vjp(
         weight = BY_STEM[call.stem].matrix_formula(*given[count:]) if call.stem else None
         return states(CELLS[call.cell].formula, call.law, lengths, call.reverse, weight, *given[:count])
 
-    outs = [i for i, ct in enumerate(cts) if ct is not None]
-    asked = tuple([ct for ct in cts if ct is not None])
-    return formula_vjp(lambda *given: tuple([found(*given)[i] for i in outs]), given, wanted, asked)
+    some = lambda *given: tuple([t for t, ct in zip(found(*given), cts, strict=True) if ct is not None])
+    return formula_vjp(some, given, wanted, tuple([ct for ct in cts if ct is not None]))

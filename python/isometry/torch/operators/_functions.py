@@ -35,6 +35,7 @@ class Functions(NamedTuple):
     apply: Callable[..., Tensor]  # of KERNEL or RECORDED, adjoint, features of the result, backend, x and the arguments
     matrix_formula: Callable[..., Tensor]  # of the arguments
     apply_formula: Callable[..., Tensor]  # of the arguments, x and adjoint
+    trained: tuple[bool, ...]  # which arguments have a gradient
 
 
 #: The calls of every object by its stem, which names it in a graph.
@@ -51,7 +52,9 @@ def functions(
         return formulas.dense.apply(matrix(*arguments), x, adjoint)
 
     apply = apply or through_matrix
-    made = Functions(declaration, _matrix(declaration, matrix), _apply(declaration, apply), matrix, apply)
+    made = Functions(
+        declaration, _matrix(declaration, matrix), _apply(declaration, apply), matrix, apply, _trained(declaration)
+    )
     BY_STEM.setdefault(declaration.stem, made)
     return made
 
@@ -69,8 +72,9 @@ def _matrix(declaration: Declaration, formula: Callable[..., Tensor]) -> Callabl
 
     def space(shape: tuple[int, int], arguments: Sequence[Tensor | None]) -> tuple[Tensor, Array]:
         first, own = arguments[0], arguments[lead]
-        stacked = first.shape[: first.dim() - rank]  # type: ignore[union-attr]
-        return room((*stacked, *shape), own.dtype)  # type: ignore[union-attr]
+        assert first is not None and own is not None
+        stacked = first.dim() > rank
+        return room((*first.shape[: first.dim() - rank], *shape) if stacked else shape, own.dtype)
 
     def forward(ctx: Any, shape: tuple[int, int], backend: str | None, *arguments: Tensor | None) -> Tensor:
         out, w = space(shape, arguments)
@@ -159,7 +163,7 @@ def _trained(declaration: Declaration) -> tuple[bool, ...]:
 
 def trained(stem: str, asked: Sequence[bool]) -> tuple[bool, ...]:
     """The gradients to compute of those that are asked for, of the arguments of an object."""
-    return trained_only(asked, _trained(BY_STEM[stem].declaration)) if asked else ()
+    return trained_only(asked, BY_STEM[stem].trained) if asked else ()
 
 
 #: The calls that apply any operator through its matrix.

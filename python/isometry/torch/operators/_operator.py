@@ -252,7 +252,7 @@ class Operator(Expressions):
     def _steps(
         self, dtype: torch.dtype, steps: int, batch: int, gated: bool = False, backend: str | None = None
     ) -> tuple[str, Arguments] | None:
-        """The object that serves a recurrence by steps, where that is cheaper than W, and its arguments in dtype."""
+        """The object that serves a recurrence step by step where that is cheaper than W, and its arguments in dtype."""
         del dtype, steps, batch, gated, backend
         return None
 

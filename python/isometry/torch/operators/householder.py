@@ -89,14 +89,13 @@ class Householder(Declared, declaration=HOUSEHOLDER, matrix=formula.matrix, appl
         u = tensor("u", u)
         check.real("u", dtype_name(u.dtype))
         n, m = trapezoid(tuple(u.shape), sign)
-        lower = u.tril()
         if m < n:
-            return cls(lower)
+            return cls(u.tril())
         s = u[..., -1, -1]
         if sign == "hard":
             # The value is exactly +-1; the added zero carries the derivative 1.
             s = torch.where(s > 0, 1.0, -1.0).to(u.dtype).detach() + (s - s.detach())
-        return cls(lower[..., :-1], sign=s)
+        return cls(u[..., :-1].tril(), sign=s)  # cut before the copy, so that the copy is the only one
 
     @classmethod
     def from_matrix(cls, w: Tensor, *, tol: float | None = None) -> Householder:
