@@ -6,6 +6,7 @@ compiled   operators and layers inside `torch.compile`, against the graph of the
 training   a whole training step of a scoRNN on the copying problem
 memory     what a layer holds between forward and backward, and its peak
 overhead   a small call beside an empty autograd.Function
+numpy      the NumPy face beside NumPy and SciPy; needs no torch
 gpu        backend="gpu": arrays that stay on the GPU, the same with copies, the CPU, and torch; runs where it is named
 
 Without GROUP it runs those of the package too.
@@ -16,25 +17,23 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from unittest.mock import patch
 
 from isometry.cli import main as isometry
-from isometry.cli.bench.groups import GROUPS
+from isometry.cli.bench.groups import APART, GROUPS
 
-DEVELOPERS = {name: (f"rows.{name}:rows",) for name in ("compiled", "training", "memory", "overhead", "gpu")}
+ROWS = {name: (f"rows.{name}:rows",) for name in ("compiled", "training", "memory", "overhead", "gpu")}
+ENTRIES = {"numpy": "rows.numpy.process:entries"}
+DEVELOPERS = (*ROWS, *ENTRIES)
 NAMED = ("gpu",)  # needs an adapter
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run the bench with the developers' groups; returns the exit status."""
-    folder, before = str(Path(__file__).resolve().parent), dict(GROUPS)
-    GROUPS.update({name: rows for name, rows in DEVELOPERS.items() if name not in NAMED or name in arguments})
-    sys.path.insert(0, folder)
-    try:
+    folder = str(Path(__file__).resolve().parent)
+    added = {name: rows for name, rows in ROWS.items() if name not in NAMED or name in arguments}
+    with patch.dict(GROUPS, added), patch.dict(APART, ENTRIES), patch.object(sys, "path", [folder, *sys.path]):
         return isometry(["bench", *arguments])
-    finally:
-        sys.path.remove(folder)
-        GROUPS.clear()
-        GROUPS.update(before)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ class Subject:
 
     @classmethod
     def draw(cls, case, rng, n=6, batch=()):
+        n = case.size(n)
         return cls(case, case.draw(rng, n, batch), n=n)
 
     def with_arguments(self, **changes):
@@ -47,7 +48,7 @@ class Subject:
 
     def batch_of(self, name):
         shape = self.arguments[name].shape
-        return shape[: len(shape) - self.case.object.arguments[name].rank]
+        return shape[: len(shape) - self.case.object.arguments[name].declared.rank]
 
     @property
     def batch_shape(self):

@@ -1,6 +1,5 @@
 """Which kernels a computation of the torch face calls, and where they run."""
 
-import importlib
 from typing import NamedTuple
 
 import isometry.torch as it
@@ -13,11 +12,10 @@ KERNELS = [
     for name in ("operator_matrix", "operator_apply", "recurrence", "gru", "rum", "activate")
     for way in ("", "_vjp")
 ]
-#: What holds kernels of its own: the classes, and the modules that apply any operator through its matrix.
+#: What holds kernels of its own: the classes, and the module that applies any operator through its matrix.
 HOLDERS = [
     *((kind, "_functions") for kind in vars(it).values() if isinstance(kind, type) and hasattr(kind, "_functions")),
     (_operator, "THROUGH_MATRIX"),
-    (importlib.import_module("isometry.torch.recurrence"), "THROUGH_MATRIX"),
 ]
 
 

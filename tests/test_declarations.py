@@ -1,27 +1,25 @@
-"""Each object is declared once in Python and once in the core, and both lists say the same."""
+"""Each object is declared once in Python and once in the core, both lists say the same, and both faces follow them."""
 
-import importlib
-
+import numpy as np
 import pytest
+import torch
 
-import isometry as iso
 from isometry import _core
-from isometry._objects._declaration import Declaration
-
-
-def declaration(stem: str) -> Declaration:
-    """The declaration of an object."""
-    found: Declaration = getattr(importlib.import_module(f"isometry._objects.{stem}"), stem.upper())
-    return found
+from isometry._objects import declaration
+from isometry._objects._declaration import Argument, Declaration
+from isometry.operators._declared import Declared
+from isometry.torch import Dense, formulas, nn, recurrence
+from isometry.torch.operators._declared import Declared as DeclaredTensors
 
 
 @pytest.mark.parametrize("stem", _core.OBJECTS)
 def test_the_arguments_are_those_of_the_core(stem: str) -> None:
     own = declaration(stem)
-    rows = tuple((a.name, a.axes, a.real, a.trained, a.group, a.list, a.integer) for a in own.arguments)
+    rows = tuple((a.name, a.axes, a.kind, a.trained, a.group, a.list) for a in own.arguments)
     assert rows == _core.OBJECTS[stem]
+    assert [row.kind for row in _core.OBJECTS[stem]] == [a.kind for a in own.arguments]
     assert own.stem == stem
-    assert hasattr(iso, own.name)
+    assert {*own.checked, *own.loose} <= {a.name for a in own.arguments}
 
 
 @pytest.mark.parametrize("stem", _core.OBJECTS)
@@ -30,3 +28,58 @@ def test_a_shape_that_does_not_fit_is_refused_by_name(stem: str) -> None:
     first, *rest = own.arguments
     with pytest.raises(ValueError, match=f"^{first.name} must have"):
         own.check((), *(None for _ in rest))
+
+
+def test_sizes_may_follow_from_others() -> None:
+    mesh, kronecker = declaration("mesh"), declaration("kronecker")
+    assert mesh.sizes((4, 2, 1, 0), (3,), None, None, None) == {"n": 4, "layers": 2, "kind": 1, "pairs": 3}
+    assert mesh.check((4, 2, 1, 0), (3,), (3,), None, (4,)) == ((4, 4), ())
+    assert kronecker.check((2, 3), (3, 1)) == ((6, 3), ())
+    assert [mesh.exists["fft"](n) for n in (1, 2, 6, 8)] == [True, True, False, True]
+    with pytest.raises(ValueError, match=r"^factors must have shape \(\*, p, q\) .* not \(2,\) at index 1"):
+        kronecker.check((2, 2), (2,))
+
+
+def alone(declared: type, kind: str) -> type:
+    """An operator of a single argument, of that kind."""
+    own = Declaration("Own", "dense", (Argument("weight", "p q", kind),), matrix=("p", "q"))  # type: ignore[arg-type]
+    more = {"matrix": formulas.dense.matrix} if declared is DeclaredTensors else {}
+    return type("Own", (declared,), {"__init__": lambda op, weight: op._hold(weight)}, declaration=own, **more)
+
+
+def test_a_layer_refuses_a_rectangular_operator_by_name() -> None:
+    class Wide(nn.FullCapacityURNN):
+        def _sizes(self) -> dict[str, int]:
+            return super()._sizes() | {"q": 5}
+
+    with pytest.raises(ValueError, match=r"^Wide must have a square W of size hidden_size = 4, not \(4, 5\)"):
+        Wide(2, 4)
+    wide = torch.ones(4, 5)
+    with pytest.raises(ValueError, match="^transition must be square"):
+        recurrence(Dense(wide), torch.ones(3, 2, 1), torch.ones(4, 1))
+
+
+FACES = pytest.mark.parametrize(
+    ("declared", "give"), [(Declared, np.asarray), (DeclaredTensors, torch.as_tensor)], ids=["numpy", "torch"]
+)
+
+
+@FACES
+@pytest.mark.parametrize(
+    ("kind", "bad", "error"),
+    [
+        ("real", np.ones((2, 2), complex), "weight must be real"),
+        ("angles", np.ones((2, 2), complex), "weight must be real"),
+        ("complex", np.ones((2, 2)), "weight must be complex"),
+    ],
+)
+def test_an_argument_that_stands_alone_is_of_its_kind(declared, give, kind, bad, error) -> None:
+    with pytest.raises(TypeError, match=f"^{error}"):
+        alone(declared, kind)(give(bad))
+
+
+@FACES
+def test_angles_alone_make_the_matrix_complex(declared, give) -> None:
+    weight = give(np.ones((2, 2), np.float32))
+    found = [str(alone(declared, kind)(weight).dtype).removeprefix("torch.") for kind in ("angles", "real")]
+    assert found == ["complex64", "float32"]

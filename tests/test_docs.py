@@ -98,6 +98,15 @@ def test_the_figures_are_small_and_used():
         assert name in text, f"{path} is not used"
 
 
+def test_the_ratio_of_a_row_is_that_to_the_fastest_of_all_its_peers():
+    """Not to the peer of its first bar; the product of the share is no peer."""
+    bars = [{"against": "the series", "peer": "series", "ratio": 3.0}]
+    sides = {"isometry": [1.9, 2.0, 2.1], "series": [5.9, 6.0, 6.1], "eigh": [2.9, 3.0, 3.1], "torch.mm": [0.1] * 3}
+    row = {"group": "exponential", "row": "n 4", "ours": "isometry", "spread": 1.1, "bars": bars, "quartiles_ms": sides}
+    found = {"machine": {"threads": 1}, "rows": [row]}
+    assert drawing().ratios("exponential", found) == [("n 4", 1.5)]
+
+
 def test_a_disturbed_row_does_not_count():
     quiet, disturbed = {"spread": 1.1, "others": 0.01}, {"spread": 1.1, "others": 0.4}
     counts = drawing().counts

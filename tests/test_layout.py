@@ -8,6 +8,7 @@ import tomllib
 
 import pytest
 
+from exports import PACKAGES, exported, objects
 from isometry._core import OBJECTS
 from subprocesses import ROOT
 
@@ -67,6 +68,16 @@ def test_every_tree_is_there(tree):
 def test_no_object_is_missing_from_the_registry():
     folders = {p.name for p in (ROOT / "rust/core/src/operators").iterdir() if p.is_dir()}
     assert folders == set(OBJECTS)
+
+
+@pytest.mark.parametrize("path", PACKAGES)
+def test_every_object_is_exported(path):
+    """`make exports` writes the names; one more or one fewer is found."""
+    text, prefix = (ROOT / path).read_text(), PACKAGES[path]
+    assert text == exported(text, prefix, objects())
+    more = exported(text, prefix, {**objects(), "zoo": "Zoo"})
+    assert "Zoo" in more.partition("__all__")[0] and '    "Zoo",\n' in more
+    assert exported(more, prefix, objects()) == text
 
 
 def test_the_reference_imports_numpy_alone():

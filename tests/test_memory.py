@@ -84,3 +84,39 @@ def test_no_memory(threads):
     """Wherever an allocation fails there is a clean error, nothing on stderr, and later calls work."""
     done = run([sys.executable, "-c", textwrap.dedent(EXHAUSTED)], check=False, ISOMETRY_NUM_THREADS=str(threads))
     assert (done.returncode, done.stdout.split(), done.stderr) == (0, ["refused", "right"], "")
+
+
+LAYER = """
+    import sys
+    import torch
+    import isometry.torch as it
+
+    name, mode = sys.argv[1:]
+    n, batch, d = 64, 32, 2
+    layer = getattr(it.nn, name)(d, n)
+    values = n * (2 if layer.is_complex else 1)
+
+    def field(name):
+        with open("/proc/self/status") as status:
+            return 1024 * int(next(line for line in status if line.startswith(name)).split()[1])
+
+    def peak(steps):
+        x = torch.ones(steps, batch, d)
+        with open("/proc/self/clear_refs", "w") as clear:
+            clear.write("5")
+        before = field("VmRSS")
+        with getattr(torch, mode)():
+            result = layer(x)
+        return field("VmHWM") - before
+
+    peak(100)
+    short, long = 2000, 10000
+    print((peak(long) - peak(short)) / ((long - short) * batch * values * 4))
+"""
+
+
+@pytest.mark.parametrize("mode", ["no_grad", "inference_mode"])
+@pytest.mark.parametrize("name", ["ORNN", "EURNN", "ScoRNN", "URNN", "GRU", "GORU", "RUM"])
+def test_a_layer_saves_nothing_without_gradients(name, mode):
+    """The states, and the input where it is converted; a GRU's gates would be 3 T B n more."""
+    assert float(script(LAYER, name, mode)) <= 1 + 2 * 2 / 64 + 0.1

@@ -24,17 +24,19 @@ WORK = """
         if not case.square:
             continue
         rng = np.random.default_rng(c)
-        for n, batch in ((37, ()), (6, (21,))):
+        for least, batch in ((37, ()), (6, (21,))):
+            n = case.size(least)
             op = case.build(iso, case.draw(rng, n, batch), n)
             x, ct = (ref.normal(rng, 19, *batch, n, dtype=case.dtype) for _ in range(2))
             grads, x_bar = op.apply_vjp(x, ct)
             out = {"apply": op.apply(x), "adjoint": op.apply_adjoint(x), "matrix": op.matrix(), "x_bar": x_bar,
                    **spread(grads)}
             results.update({f"{c} {n} {k}": v for k, v in out.items()})
-        op = case.build(iso, case.draw(rng, 37), 37)
-        steps, v = ref.normal(rng, 6, 7, 3, dtype=case.dtype), ref.normal(rng, 37, 3, dtype=case.dtype)
+        n = case.size(37)
+        op = case.build(iso, case.draw(rng, n), n)
+        steps, v = ref.normal(rng, 6, 7, 3, dtype=case.dtype), ref.normal(rng, n, 3, dtype=case.dtype)
         for name in ("tanh", "modrelu"):
-            bias = 0.1 * ref.normal(rng, 37, dtype=real_of(case.dtype)) if name == "modrelu" else None
+            bias = 0.1 * ref.normal(rng, n, dtype=real_of(case.dtype)) if name == "modrelu" else None
             keywords = {"activation": name, "activation_bias": bias}
             states = iso.recurrence(op, steps, v, **keywords)
             g = iso.recurrence_vjp(op, steps, v, states, np.ones_like(states), **keywords)

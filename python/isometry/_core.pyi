@@ -7,7 +7,7 @@ does not fit.
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol, final
+from typing import Any, Literal, NamedTuple, Protocol, final
 
 from numpy import floating, int64
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ _Place = int | Literal["gpu"]
 __all__ = [
     "ACTIVATIONS",
     "OBJECTS",
+    "Argument",
     "GpuArray",
     "__version__",
     "activate",
@@ -60,9 +61,16 @@ __all__ = [
 
 __version__: str
 ACTIVATIONS: tuple[str, ...]
-OBJECTS: dict[
-    str, tuple[tuple[str, str, bool, bool, str, bool, bool], ...]
-]  # name, axes, real, trained, group, list, integer
+
+class Argument(NamedTuple):
+    name: str
+    axes: str
+    kind: str
+    trained: bool
+    group: str
+    list: bool
+
+OBJECTS: dict[str, tuple[Argument, ...]]
 
 def all_finite(array: _T) -> bool: ...
 def adopt_openmp() -> bool: ...

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from isometry import _core
 from isometry._arrays import Array, DType, common, finite, gradient, ready, real_type, taken, taken_integers
 from isometry._backend import Place, serve
+from isometry._cells.affine import AFFINE
 from isometry._rules import check, check_recurrence
 from isometry._rules.states import checked
 from isometry.gpu import _calls, _recurrence
@@ -270,14 +271,14 @@ def _checked(transition: Operator, given: Given, options: Options, results: dict
     check_recurrence.activation(activation, "activation")
     check_recurrence.slope(options.slope)
     shapes = {name: None if a is None else a.shape for name, a in given.items()}
-    own_bias_shape = shapes.pop("activation_bias")
     n = check_recurrence.recurrence_transition(transition.shape, transition.batch_shape)
-    steps, batch, _ = check_recurrence.recurrence(n, **shapes, activation_on=options.activation_on)  # type: ignore[arg-type]
+    steps, batch, _ = AFFINE.check([shapes[name] for name in AFFINE.names], n)
+    check.choice("activation_on", options.activation_on, "all", "input")
     dtype = common(transition.dtype, *given.values())
     check_recurrence.activation_units(
         activation,
         n,
-        own_bias_shape,
+        shapes["activation_bias"],
         complex_=dtype.kind == "c",
         argument="activation_bias",
         features_of="transition",

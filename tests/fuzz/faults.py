@@ -82,7 +82,7 @@ def transition(call, name):
 def stacked(call, name, choices):
     """Two operators instead of one."""
     entry = transition(call, name)
-    return np.stack([call.arguments[name]] * 2) if entry and entry.batched else None
+    return np.stack([call.arguments[name]] * 2) if entry else None
 
 
 def not_square(call, name, choices):

@@ -29,7 +29,7 @@ class Drawn(Subject):
     @property
     def dtype(self):
         kinds = [a.dtype for a in self.arguments.values()]
-        turned = any(self.entry.arguments[k].turns for k in self.arguments)
+        turned = any(self.entry.arguments[k].declared.angles for k in self.arguments)
         return np.result_type(*kinds, np.complex64) if turned else np.result_type(*kinds)
 
     @property
@@ -120,21 +120,21 @@ def operator(choices, face, types, n, m, full=(), stem=None, square=False, hard=
         if argument.needs_complex and not is_complex(first):
             continue
         # Arguments without gradient have the precision of the first argument.
-        dtype = types.pick(argument.real) if argument.trainable else real_of(first)
-        dtype = np.result_type(dtype, np.complex64).type if argument.complex else dtype
+        dtype = types.pick(argument.declared.real) if argument.declared.trained else real_of(first)
+        dtype = np.result_type(dtype, np.complex64).type if argument.declared.kind == "complex" else dtype
         first = first or dtype
-        lead = draw.part(choices, full) if entry.batched else ()
+        lead = draw.part(choices, full)
         shape = (*lead, *argument.shape(n, m))
         a = np.asarray(argument.fill(choices.rng, shape, dtype))
         if argument.powers != (0, 0) and not calm and choices.once_in(3):
             low, high = argument.powers
-            columns = (*shape[:-2], 1, shape[-1]) if argument.rank == 2 else (*shape[:-1], 1)
+            columns = (*shape[:-2], 1, shape[-1]) if argument.declared.rank == 2 else (*shape[:-1], 1)
             spread = columns if argument.directions else ()
             exponents = choices.rng.integers(low, high + 1, spread)
             a = draw.scaled(a, exponents)
             units |= {name: np.exp2(exponents)} if argument.directions else {}
         given[name] = a
-        if not shape and argument.real and choices.once_in(3):
+        if not shape and argument.declared.real and choices.once_in(3):
             given[name], a = float(a), a.astype(real_of(first))
             silent |= set() if face.grades_numbers else {name}
         values[name] = a
@@ -145,12 +145,13 @@ def operator(choices, face, types, n, m, full=(), stem=None, square=False, hard=
 def chosen(choices, entry, hard):
     """Names of arguments that are valid together, including the first."""
     names = []
-    for name, argument in entry.arguments.items():
+    for name in entry.arguments:
         owner, _, k = name.partition(".")
         if k and int(k) and f"{owner}.{int(k) - 1}" not in names:
             continue
-        alone = name in entry.either and any(k in entry.either for k in names)
-        if len(names) < entry.required or not (alone or (hard and argument.soft) or choices.once_in(2)):
+        alone = any(k in entry.rivals(name) for k in names)
+        loose = hard and name in entry.declaration.loose
+        if len(names) < entry.required or not (alone or loose or choices.once_in(2)):
             names.append(name)
     return names
 
@@ -170,14 +171,14 @@ def site(drawn, name):
     is_first = name == next(iter(entry.arguments))
     listed = "." in name
     others = [drawn.batch_of(k) for k in drawn.arguments if k != name]
-    rank = argument.rank
+    rank = argument.declared.rank
 
     def fits(shape):
         cut = len(shape) - rank
-        if cut < 0 or (cut and not entry.batched):
+        if cut < 0:
             return False
         if listed:
-            return 0 not in shape
+            return 0 not in shape[cut:] and draw.broadcasts(shape[:cut], *others)
         free = is_first and "n" not in drawn.options
         own = tuple(s if s and k in argument.free else None for k, s in enumerate(shape[cut:]))
         plain = tuple(s or t for s, t in zip(own, argument.shape(n, m), strict=True))
@@ -187,7 +188,7 @@ def site(drawn, name):
     return Numbers(
         rank,
         fits,
-        real=argument.real,
+        real=argument.declared.real,
         required=name in list(entry.arguments)[: entry.required] or listed,
         precision=not is_first,
         refused=argument.refused,
@@ -200,7 +201,7 @@ def unwelcome(choices, drawn):
     first = next(iter(given.values())).dtype
     result = {}
     for name, argument in entry.arguments.items():
-        exclusive = name in entry.either and any(k in entry.either for k in given)
+        exclusive = any(k in entry.rivals(name) for k in given)
         misplaced = argument.needs_complex and not is_complex(first)
         if name not in given and (exclusive or misplaced):
             shape = argument.shape(drawn.n, drawn.m)
@@ -307,7 +308,10 @@ def unchecked(choices, face):
 
 def extremes(choices, face):
     """Parameters of any magnitude: an orthogonal matrix, or an error that names them."""
-    types, stems = draw.Types(choices, face), [k for k, entry in OBJECTS.items() if entry.unitary and entry.far]
+    types, stems = (
+        draw.Types(choices, face),
+        [k for k, entry in OBJECTS.items() if entry.declaration.unitary and entry.far],
+    )
     n, m = draw.SMALL.size(choices), choices.between(*draw.SMALL.m)
     drawn, given, sites = operator(choices, face, types, n, m, stem=choices.of(stems), hard=True, calm=True)
     far = [k for k in drawn.arguments if drawn.entry.arguments[k].powers != (0, 0)]

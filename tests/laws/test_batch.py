@@ -86,7 +86,3 @@ def test_no_rows(make):
 def test_empty_stacks(make):
     for batch, lead in (((3,), (0, 3)), ((0,), (0,)), ((0,), (2, 0))):
         without_rows(make(4, batch), lead)
-
-
-for law in (test_stacks_equal_their_members, test_arguments_of_different_stacks_broadcast, test_empty_stacks):
-    law.select = lambda case: case.object.batched

@@ -116,8 +116,7 @@ def test_forms(form, face, case, seed):
         for n, batch in ((3, ()), (8, ()), (4, (3,)), (5, (2, 1))):
             law(draw(n, batch), seed)
     converts(draw(), seed)
-    if case.object.batched:
-        picks(draw(3, (2, 3)), seed)
+    picks(draw(3, (2, 3)), seed)
     stacked(draw(4, (2, 2)), seed)
     for batch, lead in (((3, 1), (4,)), ((2, 1, 3), (5, 1)), ((), ())):
         broadcast(draw(4, batch), seed, lead)
@@ -147,7 +146,3 @@ def test_iteration(make, seed):
     assert len(op) == 2
     for i, j in members((2, 3)):
         close(np.asarray(list(list(op)[i])[j]), w[i, j], forward(w.dtype, 12), "a member")
-
-
-for law in (test_members, test_members_of_broadcast_arguments, test_iteration):
-    law.select = lambda case: case.object.batched

@@ -92,7 +92,7 @@ def formula(request):
 
 def drawn(case, formula, rng, n, batch=()):
     kernel = TorchSubject.draw(case, rng, n, batch)
-    return kernel, formula(case, kernel.arguments, n=n), rng
+    return kernel, formula(case, kernel.arguments, n=kernel.n), rng
 
 
 def test_formulas(case, formula, seed):

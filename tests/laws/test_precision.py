@@ -74,7 +74,7 @@ def arguments_mix(subject, rng):
         mixed, named = subject.with_arguments(**arguments), second if name == first else name
         w = result_of(subject, arguments, named, mixed.matrix)
         if w is not None:
-            turned = any(subject.case.object.arguments[k].turns for k in arguments)
+            turned = any(subject.case.object.arguments[k].declared.angles for k in arguments)
             dtype = np.result_type(*arguments.values(), *([np.complex64] if turned else []))
             tolerance = bound(subject, *arguments.values())
             assert w.dtype == dtype, f"W is {w.dtype}, expected {dtype}"

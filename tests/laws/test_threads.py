@@ -66,9 +66,6 @@ def test_threads_over_stacks(make, seed, threads):  # noqa: ARG001
     threaded(make(40, (64,)), seed, rows=4)
 
 
-test_threads_over_stacks.select = lambda case: case.object.batched
-
-
 LARGE = [
     pytest.param(stem, large, dtype, id=f"{np.dtype(dtype).name}-{stem} {name}")
     for stem in OBJECTS

@@ -26,4 +26,4 @@ def test_unitary(make, seed):
     unitary(make(64), seed)
 
 
-test_unitary.select = lambda case: case.object.unitary
+test_unitary.select = lambda case: case.object.declaration.unitary

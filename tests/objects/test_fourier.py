@@ -43,6 +43,23 @@ def test_values_and_gradients(n, dtype, seed):
         assert set(grads) == {"phases", "vectors"}
 
 
+@COMPLEX
+def test_a_stack_of_permutations(dtype, seed):
+    """Arguments with and without leading axes, in the kernels of both faces and in the formula."""
+    many = [drawn(seed, 6, dtype) for _ in range(3)]
+    stacked = {k: np.stack([one[k] for one in many]) for k in ("phases", "permutation")}
+    stacked["vectors"] = many[0]["vectors"]
+    ws = np.stack([ref.fourier(**{**one, "vectors": stacked["vectors"]}) for one in many])
+    op, own = iso.FourierProduct(**stacked), it.FourierProduct(**{k: torch.from_numpy(a) for k, a in stacked.items()})
+    x = ref.normal(seed, 3, 6, dtype=dtype)
+    formula = torch.func.vmap(own.apply)(torch.from_numpy(x)[None])[0]
+    for found in (op.apply(x), own.apply(torch.from_numpy(x)).numpy(), formula.numpy()):
+        close(found, np.einsum("kij,kj->ki", ws, x), forward(dtype, 6))
+    close(op[1].matrix(), ws[1], forward(dtype, 6))
+    with pytest.raises(ValueError, match="permutation must hold each of 0..5 once, got 6"):
+        iso.FourierProduct(**{**stacked, "permutation": np.stack([np.arange(k, k + 6) for k in (0, 0, 1)])})
+
+
 def test_one_element_has_the_sum_of_its_phases(seed):
     op = iso.FourierProduct(**drawn(seed, 1, np.complex128))
     close(op.matrix(), np.exp(1j * op.phases.sum(keepdims=True).reshape(1, 1)), 1e-14)
@@ -94,14 +111,19 @@ def given(package, a):
         ({"permutation": np.array([0, 1, 1])}, ValueError, "permutation must hold each of 0..2 once, got 1"),
         ({"permutation": np.array([1, 2, 3])}, ValueError, "permutation must hold each of 0..2 once, got 3"),
         ({"permutation": np.array([-1, 0, 1])}, ValueError, "permutation must hold each of 0..2 once, got -1"),
-        ({"permutation": np.array([1, 0])}, ValueError, r"permutation must have shape \(n\) with n = 3, not"),
+        (
+            {"permutation": np.array([[0, 1, 2], [0, 1, 1]])},
+            ValueError,
+            "permutation must hold each of 0..2 once",
+        ),
+        ({"permutation": np.array([1, 0])}, ValueError, r"permutation must have shape \(\*, n\) with n = 3, not"),
         ({"permutation": np.zeros(3)}, TypeError, "permutation must be integers"),
         ({"vectors": np.array([[1, 1, 1], [0, 0, 0]], complex)}, ValueError, "vectors must not contain a zero"),
         ({"vectors": np.full((2, 3), 1e200 + 0j)}, ValueError, "vectors must not contain .* overflows"),
         ({"vectors": np.ones((2, 3))}, TypeError, "vectors must be complex"),
-        ({"vectors": np.ones((3, 3), complex)}, ValueError, r"vectors must have shape \(2, n\)"),
-        ({"phases": np.zeros((2, 3))}, ValueError, r"phases must have shape \(3, n\)"),
-        ({"phases": np.zeros((4, 3, 3))}, ValueError, r"phases must have shape \(3, n\)"),
+        ({"vectors": np.ones((3, 3), complex)}, ValueError, r"vectors must have shape \(\*, 2, n\)"),
+        ({"phases": np.zeros((2, 3))}, ValueError, r"phases must have shape \(\*, 3, n\)"),
+        ({"phases": np.zeros((4, 2, 3))}, ValueError, r"phases must have shape \(\*, 3, n\)"),
         ({"phases": np.zeros((3, 3), complex)}, TypeError, "phases must be real"),
     ],
     ids=str,

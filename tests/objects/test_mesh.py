@@ -197,13 +197,13 @@ def test_fields_and_conversions(seed):
         ({"layout": "fft", "n": 6, "layers": None}, "^n must be a power of two"),
         ({"layout": "fft", "layers": 5}, "^layers must be None or log2 n = 2"),
         ({"layout": "fft", "layers": None, "first": "right"}, "^first must be 'left'"),
-        ({"theta": np.zeros(4)}, r"^theta must have shape \(3,\), a number per pair of n = 4 and 2 layers, not \(4,\)"),
-        ({"theta": np.zeros((2, 3))}, r"^theta must have shape \(3,\)"),
+        ({"theta": np.zeros(4)}, r"^theta must have shape \(\*, pairs\) with pairs = 3, not \(4,\)"),
+        ({"theta": np.zeros((2, 4))}, r"^theta must have shape \(\*, pairs\) with pairs = 3"),
         ({"phi": np.zeros(4)}, "^phi must have shape"),
         ({"phases": np.zeros(3)}, "^phases must have shape"),
         ({"signs": np.ones(3)}, "^signs must have shape"),
         ({"signs": np.array([1.0, 1.0, 0.5, 1.0])}, r"^signs must be \+1 or -1"),
-        ({"signs": np.ones(4), "phases": np.zeros(4)}, "^signs and phases must not be given together"),
+        ({"signs": np.ones(4), "phases": np.zeros(4)}, "^phases and signs must not be given together"),
     ],
 )
 def test_what_is_refused(package, change, error):

@@ -1,40 +1,23 @@
 # ruff: noqa: F401  the names of what the tests share
 """Every object once: how to draw a random one, its dense reference and the reference's gradient.
 
-Adding an object means adding its `Object`, in a module of its own, to OBJECTS; the laws then run on all its variants,
+Adding an object means adding its `Object`, in a module of its name; the laws then run on all its variants,
 in every dtype, through both faces. A variant draws arguments from (rng, n, dtype, batch), where `dtype` is the type of
-the resulting operator; an object that is not batched gets no batch.
+the resulting operator.
 """
 
 import itertools
 from dataclasses import dataclass
+from importlib import import_module
 
 import numpy as np
 
-from registry.bounded_svd import BOUNDED_SVD
-from registry.cayley import CAYLEY
-from registry.dense import DENSE
+from isometry import _core
 from registry.entry import gathered, is_complex, real_of, spread
-from registry.exponential import EXPONENTIAL
-from registry.fourier import FOURIER
-from registry.householder import HOUSEHOLDER
-from registry.kronecker import KRONECKER
-from registry.mesh import MESH
-from registry.rotation import ROTATION
 
 DTYPES = (np.float32, np.float64, np.complex64, np.complex128)
 
-OBJECTS = {
-    "householder": HOUSEHOLDER,
-    "cayley": CAYLEY,
-    "dense": DENSE,
-    "kronecker": KRONECKER,
-    "exponential": EXPONENTIAL,
-    "fourier": FOURIER,
-    "bounded_svd": BOUNDED_SVD,
-    "rotation": ROTATION,
-    "mesh": MESH,
-}
+OBJECTS = {stem: getattr(import_module(f"registry.{stem}"), stem.upper()) for stem in _core.OBJECTS}
 
 
 @dataclass(frozen=True)
@@ -65,9 +48,13 @@ class Case:
         """Whether it stands for its object where one variant is enough."""
         return self.variant == next(iter(self.object.variants))
 
+    def size(self, n):
+        """The least size from n on for which it exists."""
+        exists = self.object.declaration.exists.get(self.variant, lambda k: True)
+        return next(k for k in itertools.count(n) if exists(k))
+
     def draw(self, rng, n, batch=()):
-        arguments = self.kind.draw(rng, n, self.dtype, batch if self.object.batched else ())
-        return {k: np.asarray(a) for k, a in arguments.items()}
+        return {k: np.asarray(a) for k, a in self.kind.draw(rng, n, self.dtype, batch).items()}
 
     def options(self, n):
         """The keywords that are no arrays of numbers."""

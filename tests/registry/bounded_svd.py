@@ -21,11 +21,11 @@ def margin(*_):
 
 
 BOUNDED_SVD = Object(
-    cls="BoundedSvd",
+    stem="bounded_svd",
     arguments={
-        "u": Argument(lambda n, m: (m, n), any_matrix, powers=(-10, 10), free=(0,)),
-        "logits": Argument(lambda n, m: (n,), lambda rng, shape, dtype: any_matrix(rng, shape, dtype), real=True),
-        "v": Argument(lambda n, m: (n, n), any_matrix, powers=(-10, 10), free=(0,)),
+        "u": Argument(any_matrix, lambda n, m: (m, n), powers=(-10, 10), free=(0,)),
+        "logits": Argument(any_matrix, lambda n, m: (n,)),
+        "v": Argument(any_matrix, lambda n, m: (n, n), powers=(-10, 10), free=(0,)),
     },
     variants={
         "square": Variant("rc", lambda rng, n, dtype, batch: parts(rng, (n, n, n), dtype, batch), options=margin),
@@ -49,9 +49,6 @@ BOUNDED_SVD = Object(
     },
     matrix=ref.bounded_svd,
     vjp=ref.bounded_svd_vjp,
-    rectangular=True,
-    unitary=False,
     options=margin,
     random=lambda n: {"margin": 0.5},
-    required=3,
 )

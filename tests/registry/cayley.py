@@ -3,7 +3,7 @@
 import numpy as np
 
 import reference as ref
-from registry.draws import angles, coins, halves, last, signs, turns
+from registry.draws import NO_SIGNS, angles, coins, halves, signs, turns
 from registry.entry import Argument, Large, Object, Variant, real_of
 
 
@@ -12,20 +12,13 @@ def upper(rng, n, dtype, batch):
 
 
 CAYLEY = Object(
-    cls="Cayley",
+    stem="cayley",
     arguments={
-        "upper": Argument(lambda n, m: (n * (n - 1) // 2,), halves, powers=(-20, 6)),
-        "diagonal": Argument(lambda n, m: (n,), halves, real=True, needs_complex=True, powers=(-20, 6)),
-        "signs": Argument(
-            lambda n, m: (n,),
-            coins,
-            real=True,
-            trainable=False,
-            refused={"zero": lambda a: last(0.0, a), "no sign": lambda a: last(-1.01, a)},
-        ),
-        "phases": Argument(lambda n, m: (n,), turns, real=True, turns=True, powers=(-20, 6)),
+        "upper": Argument(halves, powers=(-20, 6)),
+        "diagonal": Argument(halves, needs_complex=True, powers=(-20, 6)),
+        "signs": Argument(coins, refused=NO_SIGNS),
+        "phases": Argument(turns, powers=(-20, 6)),
     },
-    either=("signs", "phases"),
     condition=lambda upper, diagonal=0.0, **others: 1 + sum(np.abs(a).max(initial=0) for a in (upper, diagonal)),
     variants={
         "plain": Variant("rc", upper),

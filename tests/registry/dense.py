@@ -13,8 +13,8 @@ def weight(rng, n_out, n_in, dtype, batch):
 COPIES = ("matrix", "matrix_vjp")
 
 DENSE = Object(
-    cls="Dense",
-    arguments={"weight": Argument(lambda n, m: (m, n), any_matrix, powers=(-30, 30))},
+    stem="dense",
+    arguments={"weight": Argument(any_matrix, lambda n, m: (m, n), powers=(-30, 30))},
     variants={
         "square": Variant("rc", lambda rng, n, dtype, batch: weight(rng, n, n, dtype, batch)),
         "wide": Variant("rc", lambda rng, n, dtype, batch: weight(rng, n - 2, n, dtype, batch), square=False),
@@ -23,6 +23,4 @@ DENSE = Object(
     large={"alone": Large("square", 400, lambda rng, dtype: weight(rng, 400, 400, dtype, ()), 300, idle=COPIES)},
     matrix=ref.dense,
     vjp=ref.dense_vjp,
-    rectangular=True,
-    unitary=False,
 )

@@ -36,6 +36,10 @@ def last(value, a):
     return a
 
 
+#: Mistakes in signs.
+NO_SIGNS = {"zero": lambda a: last(0.0, a), "no sign": lambda a: last(-1.01, a)}
+
+
 def signs(rng, n, dtype, batch):
     return coins(rng, (*batch, n), real_of(dtype))
 

@@ -2,8 +2,11 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+
+from isometry._objects import declaration
 
 
 def real_of(dtype):
@@ -67,47 +70,65 @@ class Large:
 class Argument:
     """One array argument: its shape without a batch, and how the fuzz draws and corrupts it."""
 
-    shape: Callable  # (n, m) -> shape; m is free
     fill: Callable  # (rng, shape, dtype) -> random, well-conditioned values of order 1
-    real: bool = False  # of the real type even if W is complex
-    trainable: bool = True
-    turns: bool = False  # real, but makes W complex
+    sizes: Callable | None = None  # (n, m) -> shape, where it is not that of the declaration; m is free
     needs_complex: bool = False  # only valid with a complex first argument
-    complex: bool = False  # always complex
-    soft: bool = False  # W is orthogonal for some of its values only
     directions: bool = False  # only the direction of each column, or vector, counts: the gradient goes like 1 / norm
     free: tuple = ()  # axes of any length, which no other argument has
     powers: tuple = (0, 0)  # range of powers of two by which the values may be multiplied
     refused: Mapping[str, Callable] = field(default_factory=dict)  # mistake -> (values -> invalid values)
+    declared: Any = field(init=False)  # the argument of the declaration
 
-    @property
-    def rank(self):
-        return len(self.shape(1, 1))
+    def shape(self, n, m):
+        return self.sizes(n, m) if self.sizes else self.declared.shape({"n": n, "m": m})
 
 
 @dataclass(frozen=True)
 class Object:
-    cls: str
+    stem: str
+    declaration: Any = field(init=False)
     arguments: Mapping[str, Argument]  # the arrays of a list are `name.0`, `name.1`, ...
     variants: Mapping[str, Variant]
     matrix: Callable  # arguments and options -> W of one operator, in double precision
     vjp: Callable  # (w_bar, arguments and options) -> gradients of one operator
-    required: int = 1  # so many arguments, the first ones, are always given
-    either: tuple = ()  # mutually exclusive arguments
-    rectangular: bool = False  # W is (m, n)
     condition: Callable = lambda **arguments: 1.0  # of W with respect to its arguments
-    unitary: bool = True
     inverse: bool = False  # has from_matrix
-    batched: bool = True
     options: Callable = none  # (n, m) -> keywords of the operators that the fuzz draws
     size: Callable | None = None  # arrays -> (n_out, n_in), where n and m do not give it
     large: Mapping[str, Large] = field(default_factory=dict)
     random: Callable | None = none  # n -> further keywords of `random`; None if what it draws is not orthogonal
 
+    def __post_init__(self):
+        object.__setattr__(self, "declaration", declaration(self.stem))
+        own = {a.name: a for a in self.declaration.arguments}
+        for name, argument in self.arguments.items():
+            object.__setattr__(argument, "declared", own[name.partition(".")[0]])
+
+    @property
+    def cls(self):
+        return self.declaration.name
+
+    @property
+    def rectangular(self):
+        """W is (m, n)."""
+        rows, columns = self.declaration.matrix
+        return rows != columns
+
+    @property
+    def required(self):
+        """So many arguments, the first ones, are always given."""
+        always = [a.name for a in self.declaration.arguments[: self.declaration.required]]
+        return sum(name.removesuffix(".0") in always for name in self.arguments)
+
+    def rivals(self, name):
+        """The arguments that are not given together with this one."""
+        group = self.arguments[name].declared.group
+        return [k for k, a in self.arguments.items() if group and k != name and a.declared.group == group]
+
     @property
     def fixed(self):
         """Arguments without a gradient."""
-        return tuple(name for name, argument in self.arguments.items() if not argument.trainable)
+        return tuple(name for name, argument in self.arguments.items() if not argument.declared.trained)
 
     @property
     def far(self):

@@ -17,10 +17,10 @@ def condition(upper, diagonal=0.0):
 
 
 EXPONENTIAL = Object(
-    cls="Exponential",
+    stem="exponential",
     arguments={
-        "upper": Argument(lambda n, m: (n * (n - 1) // 2,), halves, powers=(-20, 6)),
-        "diagonal": Argument(lambda n, m: (n,), halves, real=True, needs_complex=True, powers=(-20, 6)),
+        "upper": Argument(halves, powers=(-20, 6)),
+        "diagonal": Argument(halves, needs_complex=True, powers=(-20, 6)),
     },
     condition=condition,
     variants={

@@ -13,8 +13,8 @@ def long_rows(rng, shape, dtype):
     return (v + v / np.linalg.norm(v, axis=-1, keepdims=True)).astype(dtype)
 
 
-def drawn(rng, n, dtype):
-    return {"phases": turns(rng, (3, n), real_of(dtype)), "vectors": long_rows(rng, (2, n), dtype)}
+def drawn(rng, n, dtype, batch):
+    return {"phases": turns(rng, (*batch, 3, n), real_of(dtype)), "vectors": long_rows(rng, (*batch, 2, n), dtype)}
 
 
 def permutation(n, _m=None):
@@ -23,24 +23,23 @@ def permutation(n, _m=None):
 
 
 FOURIER = Object(
-    cls="FourierProduct",
+    stem="fourier",
     arguments={
-        "phases": Argument(lambda n, m: (3, n), turns, real=True, turns=True, powers=(-20, 6)),
+        "phases": Argument(turns, powers=(-20, 6)),
         "vectors": Argument(
-            lambda n, m: (2, n),
             long_rows,
             directions=True,
-            complex=True,
             powers=(-40, 40),
-            refused={"a zero row": lambda a: np.concatenate([a[:1], 0 * a[:1]])},
+            refused={"a zero row": lambda a: np.concatenate([a[..., :1, :], 0 * a[..., :1, :]], -2)},
         ),
     },
-    variants={"plain": Variant("c", lambda rng, n, dtype, batch: drawn(rng, n, dtype), options=permutation)},
-    large={"alone": Large("plain", 256, lambda rng, dtype: drawn(rng, 256, dtype), 300)},
+    variants={"plain": Variant("c", drawn, options=permutation)},
+    large={
+        "alone": Large("plain", 256, lambda rng, dtype: drawn(rng, 256, dtype, ()), 300),
+        "stack": Large("plain", 40, lambda rng, dtype: drawn(rng, 40, dtype, (64,)), 20),
+    },
     options=permutation,
     condition=lambda **given: 2.0,  # seven factors, however small n is
     matrix=ref.fourier,
     vjp=ref.fourier_vjp,
-    required=2,
-    batched=False,
 )

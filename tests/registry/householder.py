@@ -12,25 +12,17 @@ def vectors(rng, n, dtype, batch, m=3):
 
 
 HOUSEHOLDER = Object(
-    cls="Householder",
+    stem="householder",
     arguments={
         "vectors": Argument(
-            lambda n, m: (n, m),
-            long_columns,
-            directions=True,
-            powers=(-40, 40),
-            refused={"a zero column": lambda a: last(0.0, a)},
+            long_columns, directions=True, powers=(-40, 40), refused={"a zero column": lambda a: last(0.0, a)}
         ),
         "sign": Argument(
-            lambda n, m: (),
             soft_sign,
-            real=True,
-            soft=True,
             refused={"beyond 1": lambda a: np.full_like(a, 1.001), "below -1": lambda a: np.full_like(a, -1.5)},
         ),
-        "phases": Argument(lambda n, m: (n,), turns, real=True, turns=True, powers=(-20, 6)),
+        "phases": Argument(turns, powers=(-20, 6)),
     },
-    either=("sign", "phases"),
     variants={
         "plain": Variant("rc", vectors),
         "many": Variant("rc", lambda rng, n, dtype, batch: vectors(rng, n, dtype, batch, 2 * n + 1), growth=2),

@@ -7,34 +7,37 @@ from registry.draws import any_matrix
 from registry.entry import Argument, Large, Object, Variant
 
 
-def factors(rng, n, dtype, first=None):
+def factors(rng, n, dtype, batch, first=None):
     """Two factors of an n x n product, the first of the smallest prime size, or of the given sizes."""
     p = next(p for p in range(min(2, n), n + 1) if n % p == 0)
     sizes = [(p, p), (n // p, n // p)] if first is None else [first, (n, n)]
-    return {f"factors.{f}": any_matrix(rng, size, dtype) for f, size in enumerate(sizes)}
+    return {f"factors.{f}": any_matrix(rng, (*batch, *size), dtype) for f, size in enumerate(sizes)}
 
 
 KRONECKER = Object(
-    cls="Kronecker",
+    stem="kronecker",
     arguments={
-        "factors.0": Argument(lambda n, m: (m, n), any_matrix, powers=(-10, 10)),
-        "factors.1": Argument(lambda n, m: (2, 2), any_matrix),
-        "factors.2": Argument(lambda n, m: (1, 1), any_matrix),
+        "factors.0": Argument(any_matrix, lambda n, m: (m, n), powers=(-10, 10)),
+        "factors.1": Argument(any_matrix, lambda n, m: (2, 2)),
+        "factors.2": Argument(any_matrix, lambda n, m: (1, 1)),
     },
     variants={
-        "square": Variant("rc", lambda rng, n, dtype, batch: factors(rng, n, dtype)),
+        "square": Variant("rc", lambda rng, n, dtype, batch: factors(rng, n, dtype, batch)),
         "three": Variant(
             "rc",
-            lambda rng, n, dtype, batch: {**factors(rng, n, dtype), "factors.2": any_matrix(rng, (1, 1), dtype)},
+            lambda rng, n, dtype, batch: {
+                **factors(rng, n, dtype, batch),
+                "factors.2": any_matrix(rng, (*batch, 1, 1), dtype),
+            },
         ),
-        "wide": Variant("rc", lambda rng, n, dtype, batch: factors(rng, n, dtype, (2, 3)), square=False),
-        "tall": Variant("rc", lambda rng, n, dtype, batch: factors(rng, n, dtype, (3, 1)), square=False),
+        "wide": Variant("rc", lambda rng, n, dtype, batch: factors(rng, n, dtype, batch, (2, 3)), square=False),
+        "tall": Variant("rc", lambda rng, n, dtype, batch: factors(rng, n, dtype, batch, (3, 1)), square=False),
     },
-    large={"alone": Large("square", 400, lambda rng, dtype: factors(rng, 400, dtype), 300, idle=("matrix",))},
+    large={
+        "alone": Large("square", 400, lambda rng, dtype: factors(rng, 400, dtype, ()), 300, idle=("matrix",)),
+        "stack": Large("square", 60, lambda rng, dtype: factors(rng, 60, dtype, (64,)), 20, idle=("matrix",)),
+    },
     matrix=ref.kronecker,
     vjp=ref.kronecker_vjp,
-    rectangular=True,
-    unitary=False,
-    batched=False,
-    size=lambda arguments: tuple(prod(a.shape[axis] for a in arguments.values()) for axis in (0, 1)),
+    size=lambda arguments: tuple(prod(a.shape[axis] for a in arguments.values()) for axis in (-2, -1)),
 )

@@ -1,7 +1,8 @@
 """Meshes of 2 x 2 blocks."""
 
 import reference as ref
-from registry.draws import angles, coins, last, signs, turns
+from isometry._objects import declaration
+from registry.draws import NO_SIGNS, angles, coins, signs, turns
 from registry.entry import Argument, Large, Object, Variant, is_complex, real_of
 
 
@@ -9,11 +10,13 @@ def pairs(n, **plan):
     return sum(map(len, ref.mesh_pairs(n, **plan)))
 
 
-def theta(rng, n, dtype, plan):
+def theta(rng, n, dtype, batch, plan):
     """With phi and phases if complex."""
     count, real = pairs(**plan(n)), real_of(dtype)
-    own = {"theta": turns(rng, (count,), real)}
-    return own | {"phi": turns(rng, (count,), real), "phases": angles(rng, n, dtype, ())} if is_complex(dtype) else own
+    own = {"theta": turns(rng, (*batch, count), real)}
+    if is_complex(dtype):
+        own |= {"phi": turns(rng, (*batch, count), real), "phases": angles(rng, n, dtype, batch)}
+    return own
 
 
 def brick(n):
@@ -25,52 +28,48 @@ def right(n):
 
 
 def fft(n):
-    """Where n is a power of two."""
-    return {"n": n, "layers": 2} if n & (n - 1) else {"n": n, "layout": "fft"}
+    return {"n": n, "layout": "fft"}
 
 
 def any_plan(n, m):
     """A plan for every m."""
-    return fft(n) if m == 0 else {"n": n, "layers": m, "first": ("left", "right")[m % 2]}
+    if m == 0:
+        return fft(n) if declaration("mesh").exists["fft"](n) else {"n": n, "layers": 2}
+    return {"n": n, "layers": m, "first": ("left", "right")[m % 2]}
 
 
 MESH = Object(
-    cls="Mesh",
+    stem="mesh",
     arguments={
-        "theta": Argument(lambda n, m: (pairs(**any_plan(n, m)),), turns, real=True, powers=(-20, 6)),
-        "phi": Argument(lambda n, m: (pairs(**any_plan(n, m)),), turns, real=True, turns=True, powers=(-20, 6)),
-        "phases": Argument(lambda n, m: (n,), turns, real=True, turns=True, powers=(-20, 6)),
-        "signs": Argument(
-            lambda n, m: (n,),
-            coins,
-            real=True,
-            trainable=False,
-            refused={"zero": lambda a: last(0.0, a), "no sign": lambda a: last(-1.01, a)},
-        ),
+        "theta": Argument(turns, lambda n, m: (pairs(**any_plan(n, m)),), powers=(-20, 6)),
+        "phi": Argument(turns, lambda n, m: (pairs(**any_plan(n, m)),), powers=(-20, 6)),
+        "phases": Argument(turns, powers=(-20, 6)),
+        "signs": Argument(coins, refused=NO_SIGNS),
     },
-    either=("signs", "phases"),
     variants={
-        "brick": Variant("rc", lambda rng, n, dtype, batch: theta(rng, n, dtype, brick), options=brick),
+        "brick": Variant("rc", lambda rng, n, dtype, batch: theta(rng, n, dtype, batch, brick), options=brick),
         "signs": Variant(
             "r",
-            lambda rng, n, dtype, batch: {**theta(rng, n, dtype, right), "signs": signs(rng, n, dtype, ())},
+            lambda rng, n, dtype, batch: {**theta(rng, n, dtype, batch, right), "signs": signs(rng, n, dtype, batch)},
             options=right,
         ),
         "phi, signs": Variant(
             "c",
             lambda rng, n, dtype, batch: {
-                **theta(rng, n, real_of(dtype), right),
-                "phi": angles(rng, pairs(**right(n)), dtype, ()),
-                "signs": signs(rng, n, dtype, ()),
+                **theta(rng, n, real_of(dtype), batch, right),
+                "phi": angles(rng, pairs(**right(n)), dtype, batch),
+                "signs": signs(rng, n, dtype, batch),
             },
             options=right,
         ),
-        "fft": Variant("rc", lambda rng, n, dtype, batch: theta(rng, n, dtype, fft), options=fft),
+        "fft": Variant("rc", lambda rng, n, dtype, batch: theta(rng, n, dtype, batch, fft), options=fft),
     },
-    large={"alone": Large("brick", 512, lambda rng, dtype: theta(rng, 512, dtype, brick), 400)},
+    large={
+        "alone": Large("brick", 512, lambda rng, dtype: theta(rng, 512, dtype, (), brick), 400),
+        "stack": Large("brick", 60, lambda rng, dtype: theta(rng, 60, dtype, (64,), brick), 20),
+    },
     matrix=ref.mesh,
     vjp=ref.mesh_vjp,
-    batched=False,
     options=any_plan,
     random=brick,
 )

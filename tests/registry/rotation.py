@@ -25,10 +25,10 @@ def condition(start, end):
 
 
 ROTATION = Object(
-    cls="Rotation",
+    stem="rotation",
     arguments={
-        "start": Argument(lambda n, m: (n,), long_vectors, real=True, directions=True, powers=(-40, 40)),
-        "end": Argument(lambda n, m: (n,), long_vectors, real=True, directions=True, powers=(-40, 40)),
+        "start": Argument(long_vectors, directions=True, powers=(-40, 40)),
+        "end": Argument(long_vectors, directions=True, powers=(-40, 40)),
     },
     variants={"plain": Variant("r", pair)},
     large={
@@ -38,5 +38,4 @@ ROTATION = Object(
     matrix=ref.rotation,
     vjp=ref.rotation_vjp,
     condition=condition,
-    required=2,
 )

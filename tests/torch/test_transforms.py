@@ -38,6 +38,7 @@ each_activation = pytest.mark.parametrize(
 
 def problem(case, call, rng, n=4):
     """One method of an operator as a function of the operator's arguments and of x, and a point to differentiate at."""
+    n = case.size(n)
     at = {name: tensor(a) for name, a in case.draw(rng, n).items()}
     fixed = {name: at.pop(name) for name in case.object.fixed if name in at}
     build = lambda **given: case.build(it, given, n)

@@ -1,1 +1,11 @@
 """The objects, one module each: their arguments and the checks that both faces share. Nothing here knows an array."""
+
+from importlib import import_module
+
+from isometry._objects._declaration import Declaration
+
+
+def declaration(stem: str) -> Declaration:
+    """The declaration of an object, by its name in the core."""
+    found: Declaration = getattr(import_module(f"isometry._objects.{stem}"), stem.upper())
+    return found

@@ -1,16 +1,22 @@
 """What an object is, said once: its arguments, their shapes, and what follows from them for every face and layer."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from math import isqrt
 from operator import index
+from typing import Any, Literal
 
 from isometry._rules import check
 from isometry._rules.check import Shape
 
 #: The axes of a packed strict upper triangle.
 TRIANGLE = "n(n-1)/2"
+
+#: What the numbers of an argument are: of the type of the matrix; the same, and always complex; of its real type, also
+#: where the matrix is complex; real angles, whose e^{i angle} make the matrix complex; a Python number, held in double
+#: precision; integers; or none, where the shape says all. The last three have no gradient.
+Kind = Literal["matrix", "complex", "real", "angles", "number", "integer", "shape"]
 
 
 @dataclass(frozen=True)
@@ -19,23 +25,25 @@ class Argument:
 
     name: str
     axes: str  #: behind the batch, in the object's sizes: "n m", "n(n-1)/2", "" for a number
-    real: bool = False  #: of the real type also where the matrix is complex
+    kind: Kind = "matrix"
     trained: bool = True
     group: str = ""  #: arguments of one group are not given together
-    angles: bool = False  #: e^{i argument} makes the matrix complex
-    number: bool = False  #: a Python number, held in double precision
     list: bool = False  #: any number of such arrays, each with sizes of its own
-    integer: bool = False  #: integers, without a gradient
+    own: bool = field(init=False, compare=False, repr=False)  #: its numbers are of the type of the matrix
+    real: bool = field(init=False, compare=False, repr=False)  #: they are real, also where the matrix is complex
+    angles: bool = field(init=False, compare=False, repr=False)
+    integer: bool = field(init=False, compare=False, repr=False)
+    rank: int = field(init=False, compare=False, repr=False)  #: axes behind the batch
 
-    @property
-    def own(self) -> bool:
-        """Whether its numbers are of the type of the matrix."""
-        return not (self.real or self.integer)
-
-    @property
-    def rank(self) -> int:
-        """Axes behind the batch."""
-        return len(self.axes.split())
+    def __post_init__(self) -> None:
+        kind = self.kind
+        # Attributes: every call reads them.
+        object.__setattr__(self, "own", kind in ("matrix", "complex", "shape"))
+        object.__setattr__(self, "real", kind in ("real", "angles", "number"))
+        for name in ("angles", "integer"):
+            object.__setattr__(self, name, kind == name)
+        object.__setattr__(self, "rank", len(self.axes.split()))
+        object.__setattr__(self, "trained", self.trained and kind not in ("number", "integer", "shape"))
 
     def shape(self, sizes: Mapping[str, int]) -> Shape:
         """The shape without a batch, for these sizes."""
@@ -43,18 +51,24 @@ class Argument:
         known = {TRIANGLE: n * (n - 1) // 2, **sizes}
         return tuple(int(axis) if axis.isdecimal() else known[axis] for axis in self.axes.split())
 
-    def form(self, batch: bool = True) -> str:
+    def given(self, value: Any, array: Any) -> Shape | None:
+        """The shape of what was given as `value` and taken as `array`; kind "shape" is given as a shape or an array."""
+        if self.kind == "shape":
+            return tuple(getattr(value, "shape", value))
+        return None if array is None else array.shape  # type: ignore[no-any-return]
+
+    def form(self) -> str:
         """The shape as a message shows it."""
-        axes = ["*"] * batch + self.axes.split()
-        return f"({', '.join(axes)})"
+        return f"({', '.join(['*', *self.axes.split()])})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Declaration:
     """An object's name, arguments, and sizes.
 
     A size is bound by the first argument that has it; later ones must agree. Sizes are at least 1, but for those in
-    `empty`.
+    `empty`. Where sizes follow from others, `bind` makes them from those of the first argument, in which the sizes of
+    a list are lists.
     """
 
     name: str
@@ -62,22 +76,22 @@ class Declaration:
     arguments: tuple[Argument, ...]
     matrix: tuple[str, str] = ("n", "n")  #: the sizes that the matrix has
     empty: tuple[str, ...] = ()
+    bind: Callable[[dict[str, Any]], dict[str, int]] | None = None
     checked: tuple[str, ...] = ()  #: arguments whose values the law restricts
+    loose: tuple[str, ...] = ()  #: arguments with which the matrix need not be unitary
+    exists: Mapping[str, Callable[[int], bool]] = field(default_factory=dict)  #: option -> for which n it exists
     saves_matrix: bool = False  #: the gradient of the matrix starts from the matrix
     required: int = 1  #: so many arguments, the first ones, must be given
-    batched: bool = True  #: arguments may have leading axes, of a stack
-    known: object = field(init=False, repr=False, compare=False)
-    first_checked: bool = field(init=False, repr=False, compare=False)
+    known: object = field(init=False, repr=False)
+    alone: bool = field(init=False, repr=False)
+    first_checked: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         # Shapes seldom change between calls: what they imply is looked up.
         object.__setattr__(self, "known", lru_cache(256)(self.check))
+        # The first argument may come alone, and is taken as it is: the common case.
+        object.__setattr__(self, "alone", self.required == 1 and self.arguments[0].kind == "matrix")
         object.__setattr__(self, "first_checked", self.arguments[0].name in self.checked)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The arguments' names."""
-        return tuple(a.name for a in self.arguments)
 
     @property
     def lead(self) -> int:
@@ -89,6 +103,11 @@ class Declaration:
         """Whether the matrix is real whatever its arguments."""
         return all(a.real and not a.angles for a in self.arguments)
 
+    @property
+    def unitary(self) -> bool:
+        """Whether the matrix of the required arguments is orthogonal or unitary, so that its adjoint inverts it."""
+        return not any(a.name in self.loose for a in self.arguments[: self.required])
+
     def flat(self, count: int) -> tuple[Argument, ...]:
         """The arguments of `count` arrays: the last one again and again if it is a list."""
         last = self.arguments[-1]
@@ -96,53 +115,62 @@ class Declaration:
 
     def check(self, *shapes: Shape | None) -> tuple[Shape, Shape]:
         """(matrix shape, batch shape) of arguments of these shapes, None where one is not given."""
-        sizes: dict[str, int] = {}
-        batches: dict[str, Shape] = {}
-        groups: dict[str, str] = {}
-        for argument, shape in zip(self.arguments, shapes, strict=True):
-            if shape is None:
-                continue
-            name, group = argument.name, argument.group
-            if group and group in groups:
-                raise ValueError(
-                    f"{groups[group]} and {name} must not be given together: either makes the {group} factor"
-                )
-            groups[group] = name
-            batches[name] = self._bind(argument, shape, sizes)
+        sizes, batches = self._bound(shapes)
         rows, columns = self.matrix
         return (sizes[rows], sizes[columns]), check.broadcast(**batches)
 
-    def sizes(self, given: Iterable[tuple[Argument, Shape]]) -> dict[str, int]:
-        """The sizes that arguments of these shapes bind; those of a list are its own."""
-        sizes: dict[str, int] = {}
-        for argument, shape in given:
-            if not argument.list:
-                self._bind(argument, shape, sizes)
-        return sizes
+    def sizes(self, *shapes: Shape | None) -> dict[str, Any]:
+        """The sizes of arguments of these shapes."""
+        return self._bound(shapes)[0]
 
-    def _bind(self, argument: Argument, shape: Shape, sizes: dict[str, int]) -> Shape:
-        """Bind or check the sizes of one argument, and return its batch shape."""
-        name, axes = argument.name, argument.axes.split()
+    def _bound(self, shapes: tuple[Shape | None, ...]) -> tuple[dict[str, Any], dict[str, Shape]]:
+        """The sizes that the arguments have, and the batch of each."""
+        sizes: dict[str, Any] = {}
+        batches: dict[str, Shape] = {}
+        groups: dict[str, str] = {}
+        for i, argument in enumerate(self.arguments):
+            name, group = argument.name, argument.group
+            if argument.list:
+                each: list[dict[str, int]] = [{} for _ in shapes[i:]]
+                if not each:
+                    raise ValueError(f"{name} must have at least one entry")
+                for k, own in enumerate(each):
+                    batches[f"{name}[{k}]"] = self._bind(argument, shapes[i + k] or (), own, f" at index {k}")
+                # Lists: torch.compile does not trace a generator here.
+                sizes |= {axis: [own[axis] for own in each] for axis in argument.axes.split()}
+            elif (shape := shapes[i]) is not None:
+                if group and group in groups:
+                    text = f"{groups[group]} and {name} must not be given together: either makes the {group} factor"
+                    raise ValueError(text)
+                groups[group] = name
+                batches[name] = self._bind(argument, shape, sizes)
+            if i == 0 and self.bind is not None:
+                sizes |= self.bind(sizes)
+        return sizes, batches
+
+    def _bind(self, argument: Argument, shape: Shape, sizes: dict[str, int], at: str = "") -> Shape:
+        """Bind or check the sizes of one array, which stands `at` some index of a list, and return its batch shape."""
+        axes = argument.axes.split()
         own = shape[len(shape) - len(axes) :]
-        if len(shape) < len(axes) or (len(shape) > len(axes) and not self.batched):
-            self._refuse(argument, shape, sizes)
+        if len(shape) < len(axes):
+            self._refuse(argument, shape, sizes, at)
         for axis, size in zip(axes, own, strict=True):
             if axis == TRIANGLE:
-                size, axis = packed_size(name, size), "n"
+                size, axis = packed_size(argument.name, size), "n"
             if axis.isdecimal():
                 if size != int(axis):
-                    self._refuse(argument, shape, sizes)
+                    self._refuse(argument, shape, sizes, at)
             elif sizes.setdefault(axis, size) != size or (size == 0 and axis not in self.empty):
-                self._refuse(argument, shape, sizes)
+                self._refuse(argument, shape, sizes, at)
         return shape[: len(shape) - len(axes)]
 
-    def _refuse(self, argument: Argument, shape: Shape, sizes: dict[str, int]) -> None:
+    def _refuse(self, argument: Argument, shape: Shape, sizes: dict[str, int], at: str) -> None:
         axes = argument.axes.split()
-        known = [f"{axis} = {sizes[axis]}" for axis in dict.fromkeys(axes) if sizes.get(axis)]
+        known = [f"{axis} = {sizes[axis]}" for axis in dict.fromkeys(axes) if sizes.get(axis) is not None]
         least = [axis for axis in dict.fromkeys(axes) if axis.isalpha() and axis not in self.empty]
         first = argument is self.arguments[0]
         rule = f" with {', '.join(least)} >= 1" if first and least else f" with {', '.join(known)}" if known else ""
-        raise ValueError(f"{argument.name} must have shape {argument.form(self.batched)}{rule}, not {shape}")
+        raise ValueError(f"{argument.name} must have shape {argument.form()}{rule}, not {tuple(shape)}{at}")
 
 
 def packed_size(argument: str, length: int) -> int:

@@ -8,12 +8,13 @@ BOUNDED_SVD = Declaration(
     "bounded_svd",
     (
         Argument("u", "n r"),
-        Argument("logits", "r", real=True),
+        Argument("logits", "r", "real"),
         Argument("v", "k r"),
-        Argument("margin", "", real=True, trained=False, number=True),
+        Argument("margin", "", "number"),
     ),
     matrix=("n", "k"),
     checked=("margin",),
+    loose=("u", "logits", "v"),
     required=4,
 )
 

@@ -13,9 +13,9 @@ CAYLEY = Declaration(
     "cayley",
     (
         Argument("upper", "n(n-1)/2"),
-        Argument("diagonal", "n", real=True),
-        Argument("signs", "n", real=True, trained=False, group="last"),
-        Argument("phases", "n", real=True, group="last", angles=True),
+        Argument("diagonal", "n", "real"),
+        Argument("signs", "n", "real", trained=False, group="last"),
+        Argument("phases", "n", "angles", group="last"),
     ),
     checked=("signs",),
     saves_matrix=True,
@@ -27,8 +27,8 @@ FROM_MATRIX = Declaration(
     "cayley",
     (
         Argument("w", "n n"),
-        Argument("signs", "n", real=True, trained=False, group="last"),
-        Argument("phases", "n", real=True, group="last", angles=True),
+        Argument("signs", "n", "real", trained=False, group="last"),
+        Argument("phases", "n", "angles", group="last"),
     ),
 )
 

@@ -2,4 +2,4 @@
 
 from isometry._objects._declaration import Argument, Declaration
 
-DENSE = Declaration("Dense", "dense", (Argument("weight", "p q"),), matrix=("p", "q"))
+DENSE = Declaration("Dense", "dense", (Argument("weight", "p q"),), matrix=("p", "q"), loose=("weight",))

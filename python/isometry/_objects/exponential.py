@@ -8,6 +8,6 @@ from isometry._objects._declaration import Argument, Declaration
 EXPONENTIAL = Declaration(
     "Exponential",
     "exponential",
-    (Argument("upper", "n(n-1)/2"), Argument("diagonal", "n", real=True)),
+    (Argument("upper", "n(n-1)/2"), Argument("diagonal", "n", "real")),
     saves_matrix=True,
 )

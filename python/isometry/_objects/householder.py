@@ -12,11 +12,12 @@ HOUSEHOLDER = Declaration(
     "householder",
     (
         Argument("vectors", "n m"),
-        Argument("sign", "", real=True, group="last"),
-        Argument("phases", "n", real=True, group="last", angles=True),
+        Argument("sign", "", "real", group="last"),
+        Argument("phases", "n", "angles", group="last"),
     ),
     empty=("m",),
     checked=("vectors", "sign"),
+    loose=("sign",),
 )
 
 

@@ -5,24 +5,15 @@ from math import prod
 
 from isometry._objects._declaration import Argument, Declaration
 from isometry._rules import check
-from isometry._rules.check import Shape
 
-
-class _Factors(Declaration):
-    """The sizes of the product are the products of those of its factors; it has no batch."""
-
-    def check(self, *shapes: Shape | None) -> tuple[Shape, Shape]:
-        if not shapes:
-            raise ValueError("factors must have at least one entry")
-        sizes = [shape for shape in shapes if shape is not None and len(shape) == 2 and 0 not in shape]
-        for f, shape in enumerate(shapes):
-            if shape not in sizes:
-                raise ValueError(f"factors must have shape (p, q) with p, q >= 1 each: factor {f} has {shape}")
-        # Lists: torch.compile does not trace a generator here.
-        return (prod([size[0] for size in sizes]), prod([size[1] for size in sizes])), ()
-
-
-KRONECKER = _Factors("Kronecker", "kronecker", (Argument("factors", "p q", list=True),), matrix=("p", "q"))
+KRONECKER = Declaration(
+    "Kronecker",
+    "kronecker",
+    (Argument("factors", "p q", list=True),),
+    matrix=("p", "q"),
+    bind=lambda sizes: {axis: prod(each) for axis, each in sizes.items()},
+    loose=("factors",),
+)
 
 
 def listed(factors: object) -> list[object]:

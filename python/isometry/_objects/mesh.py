@@ -9,52 +9,33 @@ from typing import Any
 
 from isometry._objects._declaration import Argument, Declaration
 from isometry._rules import check
-from isometry._rules.check import Shape
 
 #: The layout and the side that layers are counted from, of every kind; kinds count from 1.
 KINDS = (("brick", "left"), ("brick", "right"), ("fft", "left"))
 
 
-class _Mesh(Declaration):
-    """A single operator, with as many angles as it has pairs."""
-
-    def check(self, *shapes: Shape | None) -> tuple[Shape, Shape]:
-        frame, theta, phi, phases, signs = shapes
-        assert frame is not None
-        self._bind(self.arguments[0], frame, {})
-        if phases is not None and signs is not None:
-            raise ValueError("signs and phases must not be given together: either makes the last factor")
-        n, layers, kind, _ = frame
-        pairs = count(n, layers, kind)
-        for name, shape, size, each in (
-            ("theta", theta, pairs, "pair"),
-            ("phi", phi, pairs, "pair"),
-            ("phases", phases, n, "row"),
-            ("signs", signs, n, "row"),
-        ):
-            if shape is not None and tuple(shape) != (size,):
-                rule = f"a number per {each} of n = {n} and {layers} layers"
-                raise ValueError(f"{name} must have shape ({size},), {rule}, not {tuple(shape)}")
-        return (n, n), ()
-
-    def sizes(self, given: Any) -> dict[str, int]:
-        """The sizes that the frame says."""
-        frame = next(shape for argument, shape in given if argument.name == "frame")
-        return {"n": frame[0], "layers": frame[1]}
+def count(n: int, layers: int, kind: int) -> int:
+    """Number of pairs."""
+    if kind == len(KINDS):
+        return n // 2 * layers
+    return (layers + 1) // 2 * (n // 2) + layers // 2 * ((n - 1) // 2)
 
 
-MESH = _Mesh(
+MESH = Declaration(
     "Mesh",
     "mesh",
     (
-        Argument("frame", "n layers kind 0", trained=False),
-        Argument("theta", "pairs", real=True),
-        Argument("phi", "pairs", real=True, angles=True),
-        Argument("phases", "n", real=True, group="last", angles=True),
-        Argument("signs", "n", real=True, trained=False, group="last"),
+        Argument("frame", "n layers kind 0", "shape"),
+        Argument("theta", "pairs", "real"),
+        Argument("phi", "pairs", "angles"),
+        Argument("phases", "n", "angles", group="last"),
+        Argument("signs", "n", "real", trained=False, group="last"),
     ),
-    empty=("layers",),
+    empty=("layers", "pairs"),
+    bind=lambda sizes: {"pairs": count(**sizes)},
     checked=("signs",),
+    exists={"fft": lambda n: not n & (n - 1)},
+    required=2,
 )
 
 
@@ -67,7 +48,7 @@ def frame(n: object, layers: object, layout: object, first: object) -> tuple[int
         if layers is None:
             raise ValueError("layers must be given with layout 'brick'")
         return size, check.count("layers", layers, 1), 1 + KINDS.index(("brick", str(first))), 0  # type: ignore[arg-type]
-    if size & (size - 1):
+    if not MESH.exists[str(layout)](size):
         raise ValueError(f"n must be a power of two with layout 'fft', not {size}")
     if first != "left":
         raise ValueError("first must be 'left' with layout 'fft', whose layers have no other order")
@@ -88,13 +69,6 @@ def layers(n: int, count: int, kind: int) -> Iterator[tuple[int, int, int]]:
         else:
             start = (layer if kind == 1 else count - 1 - layer) % 2
             yield start, (n - start) // 2, 1
-
-
-def count(n: int, layers: int, kind: int) -> int:
-    """Number of pairs."""
-    if kind == len(KINDS):
-        return n // 2 * layers
-    return (layers + 1) // 2 * (n // 2) + layers // 2 * ((n - 1) // 2)
 
 
 class Sized:
@@ -125,6 +99,6 @@ class Sized:
         return KINDS[self.frame.shape[2] - 1][1]
 
     def _parts(self) -> list[str]:
-        n, layers, *rest = super()._parts()  # type: ignore[misc]
+        n, layers, _kind, _pairs, *rest = super()._parts()  # type: ignore[misc]
         layout = [f"layout={self.layout!r}"] if self.layout != "brick" else []
         return [n, layers, *layout, *([f"first={self.first!r}"] if self.first != "left" else []), *rest]

@@ -5,6 +5,6 @@ from isometry._objects._declaration import Argument, Declaration
 ROTATION = Declaration(
     "Rotation",
     "rotation",
-    (Argument("start", "n", real=True), Argument("end", "n", real=True)),
+    (Argument("start", "n", "real"), Argument("end", "n", "real")),
     required=2,
 )

@@ -51,6 +51,12 @@ def dense(argument: str, name: str) -> NoReturn:
     )
 
 
+def complex_only(argument: str, dtype: str) -> None:
+    """The argument is complex64 or complex128."""
+    if REAL.get(dtype) in (None, dtype):
+        raise TypeError(f"{argument} must be complex (complex64 or complex128), not {dtype}")
+
+
 def unreadable(argument: str, error: Exception) -> NoReturn:
     """NumPy, or torch, cannot make an array of the argument, and says why: rows of several lengths, an object, ..."""
     refused = ValueError if isinstance(error, ValueError) else TypeError
@@ -165,7 +171,7 @@ def broadcast(**shapes: Shape) -> Shape:
             tail = []
             for a, b in zip(short, long[extra:], strict=True):
                 if a != b and a != 1 and b != 1:
-                    listed = ", ".join(f"{k} {s}" for k, s in shapes.items())
+                    listed = ", ".join(f"{k} {tuple(s)}" for k, s in shapes.items())
                     raise ValueError(
                         f"the batch shapes of {', '.join(shapes)} must broadcast against each other, not {listed}"
                     )

@@ -65,6 +65,12 @@ def activation_input(shape: Shape) -> None:
         raise ValueError("z must have shape (..., n), not ()")
 
 
+def layer_transition(layer: str, shape: Shape, n: int) -> None:
+    """The W of a layer is (hidden_size, hidden_size)."""
+    if shape != (n, n):
+        raise ValueError(f"{layer} must have a square W of size hidden_size = {n}, not {shape}")
+
+
 def recurrence_transition(shape: Shape, batch_shape: Shape) -> int:
     """The state size n of a transition: one square operator."""
     if batch_shape:
@@ -76,29 +82,12 @@ def recurrence_transition(shape: Shape, batch_shape: Shape) -> int:
     return shape[0]
 
 
-def recurrence(
-    n: int,
-    x: Shape,
-    input_weight: Shape,
-    h0: Shape | None = None,
-    bias: Shape | None = None,
-    *,
-    activation_on: str = "all",
-) -> tuple[int, int, int]:
-    """(T, B, d) of a recurrence with n states, after a check of its arguments."""
-    if len(x) != 3 or x[0] == 0 or x[1] == 0:
-        raise ValueError(f"x must have shape (T, B, d) with T >= 1 and B >= 1, not {x}")
-    steps, batch, features = x
-    if input_weight != (n, features):
-        raise ValueError(
-            f"input_weight must have shape (n, d) = ({n}, {features}), as transition and x have it, not {input_weight}"
-        )
-    if h0 is not None and h0 not in ((batch, n), (1, n), (n,)):
-        raise ValueError(f"h0 must have shape (B, n) = ({batch}, {n}) or (n,) = ({n},), not {h0}")
-    if bias is not None:
-        check.exact("bias", bias, (n,), "(n,)")
-    check.choice("activation_on", activation_on, "all", "input")
-    return steps, batch, features
+def gated_transition(shape: Shape, dtype: str, n: int) -> None:
+    """Refuses anything but a real operator n x n as W_h of a gated unit."""
+    if dtype.startswith("complex"):
+        raise ValueError(f"transition must be real, for the states of a gated unit are, not {dtype}")
+    if shape != (n, n):
+        raise ValueError(f"transition must have shape (n, n) = ({n}, {n}), as w has it, not {shape}")
 
 
 def lengths_shape(shape: Shape, batch: int) -> None:

@@ -103,9 +103,10 @@ def sizes(declaration: Declaration, shapes: Sequence[Shape | None]) -> list[str]
     """
     arguments = declaration.flat(len(shapes))
     given = [(argument, shape) for argument, shape in zip(arguments, shapes, strict=True) if shape is not None]
-    parts = [f"{axis}={size}" for axis, size in declaration.sizes(given).items()]
-    lists = [tuple(shape) for argument, shape in given if argument.list]
-    parts += [f"{declaration.arguments[-1].name}={lists}"] if lists else []
+    last, lists = declaration.arguments[-1], [tuple(shape) for argument, shape in given if argument.list]
+    within = last.axes.split() if lists else []
+    parts = [f"{axis}={size}" for axis, size in declaration.sizes(*shapes).items() if axis not in within]
+    parts += [f"{last.name}={lists}"] if lists else []
     return parts + [f"last={argument.name!r}" for argument, _ in given if argument.group == "last"]
 
 

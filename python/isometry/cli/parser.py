@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from isometry.cli import bench, compare, info, registry, train
-from isometry.cli.bench.groups import GROUPS
+from isometry.cli.bench.groups import names
 from isometry.cli.errors import UsageError
 from isometry.cli.settings import SETTINGS, option
 
@@ -114,8 +114,8 @@ def _add_bench(parser: argparse.ArgumentParser) -> None:
         "group",
         nargs="?",
         metavar="GROUP",
-        choices=tuple(GROUPS),
-        help="one of " + ", ".join(GROUPS) + " (default: all)",
+        choices=names(),
+        help="one of " + ", ".join(names()) + " (default: all)",
     )
     parser.add_argument("--quick", action="store_true", help="fewer repetitions: a rough picture in a few minutes")
     parser.add_argument("--threads", type=thread_count, metavar="N", help="threads of both sides (default: the cores)")

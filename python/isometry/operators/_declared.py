@@ -58,9 +58,7 @@ class Declared(Immutable):
     def _hold(self, *values: Any) -> None:
         """Take and check the arguments, and set everything there is to set."""
         declaration, nones = self._declaration, values[1:]
-        if (
-            declaration.required == 1 and not any(value is not None for value in nones) and values
-        ):  # the common case: the first argument alone
+        if declaration.alone and values and not any(value is not None for value in nones):  # the common case
             first = taken(declaration.arguments[0].name, values[0])
             shape, batch_shape = declaration.known(first.shape, *nones)  # type: ignore[operator]
             if declaration.first_checked and type(first) is not gpu.Array:
@@ -70,10 +68,16 @@ class Declared(Immutable):
         arguments = declaration.flat(len(values))
         arrays: list[Array | None] = [None] * len(values)
         for i, (argument, value) in enumerate(zip(arguments, values, strict=True)):
-            if value is not None or i < declaration.required:
+            if argument.kind == "shape":
+                arrays[i] = None if isinstance(value, tuple) else value
+            elif value is not None or i < declaration.required:
                 arrays[i] = _taken(argument, value, arrays[0])
-        shape, batch_shape = declaration.known(*[None if a is None else a.shape for a in arrays])  # type: ignore[operator]
+        shapes = [t.given(value, a) for t, value, a in zip(arguments, values, arrays, strict=True)]
+        shape, batch_shape = declaration.known(*shapes)  # type: ignore[operator]
         dtype = promoted(arguments, arrays)
+        for i, argument in enumerate(arguments):
+            if argument.kind == "shape" and arrays[i] is None:
+                arrays[i] = np.empty(values[i], dtype)
         if declaration.checked:
             self._check_values(arrays, dtype)
         self._set(shape, batch_shape, dtype, tuple(arrays), arguments)
@@ -196,7 +200,9 @@ class Declared(Immutable):
             check_expression.real_law(type(self).__name__, target)
 
         def changed(t: Argument, a: Array) -> Array:
-            return a if t.number or t.integer else a.astype(converted(own, a.dtype.name, target, t.real), copy=False)
+            if t.kind in ("number", "integer"):
+                return a
+            return a.astype(converted(own, a.dtype.name, target, t.real), copy=False)
 
         return self._remade(changed)
 
@@ -215,7 +221,7 @@ class Declared(Immutable):
 
 def _held(i: int, argument: Argument) -> property:
     """The property that gives an argument back."""
-    if argument.number:
+    if argument.kind == "number":
         return property(lambda op: float(op._arrays[i]), doc=f"The argument `{argument.name}`, a number.")
     text = f"The argument `{argument.name}`, shape {argument.form()}; None if it was not given."
     if argument.list:
@@ -227,9 +233,12 @@ def _taken(argument: Argument, value: Any, first: Array | None) -> Array:
     """The argument as an array; a Python number takes the precision of the first one."""
     if argument.integer:
         return taken_integers(argument.name, value)
-    if not argument.real:
-        return taken(argument.name, value)
-    if argument.number:
+    if argument.own:
+        a = taken(argument.name, value)
+        if argument.kind == "complex":
+            check.complex_only(argument.name, a.dtype.name)
+        return a
+    if argument.kind == "number":
         return np.array(float(value))
     if first is not None and isinstance(value, int | float) and not isinstance(value, np.generic):
         return np.array(check.number(argument.name, value), real_type(first.dtype))
@@ -243,7 +252,7 @@ def _type(argument: Argument, dtype: DType) -> DType:
 
 def promoted(arguments: tuple[Argument, ...], arrays: list[Array | None]) -> DType:
     """The dtype of W: that of its arrays, complex where angles are given."""
-    result = common(*[a for t, a in zip(arguments, arrays, strict=True) if not (t.number or t.integer)])
+    result = common(*[a for t, a in zip(arguments, arrays, strict=True) if t.kind not in ("number", "integer")])
     for t, a in zip(arguments, arrays, strict=True):
         if t.angles and a is not None:
             return np.result_type(result, np.complex64)

@@ -43,8 +43,8 @@ class Exponential(Declared, declaration=EXPONENTIAL):
     Notes
     -----
     `*` is an optional batch shape; those of the arguments broadcast against each other. Every method forms W first, by
-    scaling and squaring in about 2 (2 + s) n^3 operations, s = max(0, log2(||A|| / 0.43)) rounded up, and its exact
-    gradient in about 2 (11 + 2.5 s) n^3; double precision takes 1 and 7 products more. A row costs 2 n^2. Complex
+    scaling and squaring in about 2 (2 + s) n^3 operations, s = max(0, log2(||A|| / 0.66)) rounded up, and its exact
+    gradient in about 2 (8 + 2.5 s) n^3; double precision takes 1 and 5 products more. A row costs 2 n^2. Complex
     numbers take four times as many.
 
     For all finite values W is orthogonal or unitary, max|W^H W - I| below 20 n eps; its angles are known to about

@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from isometry._arrays import COMPLEX128, Array, real_type
-from isometry._objects.fourier import FOURIER, complex_only
+from isometry._objects.fourier import FOURIER
 from isometry._rules import check
 from isometry.operators._declared import Declared
 from isometry.operators._random import Seed, field, generator
@@ -21,11 +21,11 @@ class FourierProduct(Declared, declaration=FOURIER):
     Parameters
     ----------
     phases
-        Shape (3, n), real, n >= 1: the angles of D1, D2, D3.
+        Shape (*, 3, n), real, n >= 1: the angles of D1, D2, D3.
     vectors
-        Shape (2, n), complex: the reflection vectors of R1, R2; only their directions matter.
+        Shape (*, 2, n), complex: the reflection vectors of R1, R2; only their directions matter.
     permutation
-        Shape (n,), integers, each of 0..n-1 once; it is not trained.
+        Shape (*, n), integers, each of 0..n-1 once; it is not trained.
 
     Raises
     ------
@@ -36,9 +36,10 @@ class FourierProduct(Declared, declaration=FOURIER):
 
     Notes
     -----
-    `apply` costs 10 n log2 n + 50 n flops per row, `apply_vjp` three times that, for every n: lengths with a prime
-    factor above 31 cost about five times those of powers of two. Rows share vectors of the processor: up to 16 in
-    single precision (8 in double) cost as much as one.
+    `*` is an optional batch shape; those of the arguments broadcast against each other. `apply` costs 10 n log2 n +
+    50 n flops per row, `apply_vjp` three times that, for every n: lengths with a prime factor above 31 cost about
+    five times those of powers of two. Rows share vectors of the processor: up to 16 in single precision (8 in
+    double) cost as much as one.
 
     References
     ----------
@@ -62,7 +63,6 @@ class FourierProduct(Declared, declaration=FOURIER):
 
     def __init__(self, phases: ArrayLike, vectors: ArrayLike, permutation: ArrayLike) -> None:
         self._hold(phases, vectors, permutation)
-        complex_only("vectors", self.dtype.name)
 
     @classmethod
     def random(cls, n: int, *, rng: Seed = None, dtype: DTypeLike = COMPLEX128) -> "FourierProduct":
@@ -97,7 +97,7 @@ class FourierProduct(Declared, declaration=FOURIER):
         (6,)
         """
         dtype, n = field(dtype), check.count("n", n, 1)
-        complex_only("dtype", dtype.name)
+        check.complex_only("dtype", dtype.name)
         rng = generator(rng)
         phases = rng.uniform(-np.pi, np.pi, (3, n)).astype(real_type(dtype))
         vectors = (rng.uniform(-1.0, 1.0, (2, n)) + 1j * rng.uniform(-1.0, 1.0, (2, n))).astype(dtype)

@@ -21,7 +21,7 @@ class Kronecker(Declared, declaration=KRONECKER):
     Parameters
     ----------
     factors
-        A sequence of at least one matrix (p_f, q_f), p_f, q_f >= 1, real or complex.
+        A sequence of at least one matrix (*, p_f, q_f), p_f, q_f >= 1, real or complex.
 
     Attributes
     ----------
@@ -31,14 +31,15 @@ class Kronecker(Declared, declaration=KRONECKER):
     Raises
     ------
     ValueError
-        If there is no factor, or one is not a matrix with at least one row and one column.
+        If there is no factor, one is not a matrix with at least one row and one column, or batch shapes do not fit.
     TypeError
         If factors is no sequence, or one is of a dtype that is not supported.
 
     Notes
     -----
-    `apply` costs sum_f (prod_{g<=f} q_g) (prod_{g>=f} p_g) multiply-adds per row, 2 n log2 n for factors 2 x 2, instead
-    of p q; `apply_vjp` three times that. Small neighbouring factors are multiplied out first.
+    `*` is an optional batch shape; those of the factors broadcast against each other. `apply` costs sum_f
+    (prod_{g<=f} q_g) (prod_{g>=f} p_g) multiply-adds per row, 2 n log2 n for factors 2 x 2, instead of p q;
+    `apply_vjp` three times that. Small neighbouring factors are multiplied out first.
 
     Examples
     --------

@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from isometry._arrays import FLOAT64, Array, real_type, taken_real
+from isometry._arrays import FLOAT64, Array, real_type
 from isometry._objects import mesh
 from isometry._objects.mesh import MESH, Sized
 from isometry.operators._declared import Declared
@@ -27,7 +27,7 @@ class Mesh(Sized, Declared, declaration=MESH):
     Parameters
     ----------
     theta
-        Angles in radians, shape (P,): one per pair, the leftmost layer first, pairs ascending within a layer.
+        Angles in radians, shape (*, P): one per pair, the leftmost layer first, pairs ascending within a layer.
     n
         Size of W.
     layers
@@ -36,11 +36,11 @@ class Mesh(Sized, Declared, declaration=MESH):
         "brick": layers of the pairs (0, 1), (2, 3), ... and of (1, 2), (3, 4), ... in turn. "fft": log2 n layers of n/2
         pairs at the distances n/2, n/4, ..., 1; n is a power of two.
     phi
-        Angles, shape (P,). They make W complex.
+        Angles, shape (*, P). They make W complex.
     phases
-        Angles, shape (n,): D = diag(e^{i phases}). They make W complex.
+        Angles, shape (*, n): D = diag(e^{i phases}). They make W complex.
     signs
-        Fixed entries +1 or -1 of D, shape (n,), in place of phases. Without either D is the identity.
+        Fixed entries +1 or -1 of D, shape (*, n), in place of phases. Without either D is the identity.
     first
         "left": F_1 has the pairs (0, 1), (2, 3), ...; "right": F_L has them.
 
@@ -59,10 +59,11 @@ class Mesh(Sized, Declared, declaration=MESH):
 
     Notes
     -----
-    Blocks of a real mesh are reflections: det W = (-1)^P prod(signs). `apply` costs 3 n L operations per row, 9 n L if
-    complex; `apply_vjp` four times as many, without an array per layer: layers are undone from the result. Equations
-    (31), (34), (35) and (37) of the survey of unitary networks, with the conjugate transpose of the printed block in
-    all layouts.
+    `*` is an optional batch shape, of meshes of one layout; those of the arguments broadcast against each other.
+    Blocks of a real mesh are reflections: det W = (-1)^P prod(signs). `apply` costs 3 n L operations per row, 9 n L
+    if complex; `apply_vjp` four times as many, without an array per layer: layers are undone from the result.
+    Equations (31), (34), (35) and (37) of the survey of unitary networks, with the conjugate transpose of the
+    printed block in all layouts.
 
     Examples
     --------
@@ -93,8 +94,7 @@ class Mesh(Sized, Declared, declaration=MESH):
         signs: ArrayLike | None = None,
         first: Literal["left", "right"] = "left",
     ) -> None:
-        shape, own = mesh.frame(n, layers, layout, first), taken_real("theta", theta)
-        self._hold(np.empty(shape, own.dtype), own, phi, phases, signs)
+        self._hold(mesh.frame(n, layers, layout, first), theta, phi, phases, signs)
 
     @classmethod
     def random(

@@ -1,20 +1,15 @@
-"""Shared by all differentiable operations of the torch face: the choice of route, and arrays for the kernels.
-
-Eager tensors on the CPU go straight to a kernel, through one `torch.autograd.Function` per operation. Modes that
-observe or replace torch operations (tracing, `torch.func`, forward mode, fake tensors, other devices) get the
-formulas of `reference` instead, which consist of torch operations, so every mode of torch applies to them.
-"""
+"""Arrays for the kernels and room for their results, where they compute, and gradients of formulas."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from operator import and_
 from typing import TypeAlias
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
 from .. import _core, _threads
 from .._backend import Place, current
@@ -55,48 +50,6 @@ def dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def watched() -> bool:
-    """Whether a mode tracks single torch operations: a kernel call would silently escape it."""
-    return (
-        torch.compiler.is_compiling()
-        or torch._C._are_functorch_transforms_active()
-        or forward_ad._current_level >= 0
-        or torch._C._len_torch_dispatch_stack() > 0
-        or torch._C._get_tracing_state() is not None
-    )
-
-
-def by_formula(*tensors: Tensor | None) -> bool:
-    """Whether these tensors are served by the formulas of `reference` instead of by a kernel."""
-    if watched():
-        return True
-    for t in tensors:
-        # A subclass (fake, distributed, nested, ...) has no memory that NumPy could read; a Parameter has.
-        if t is not None and not (t.is_cpu and (type(t) is Tensor or type(t) is torch.nn.Parameter)):
-            return True
-    return False
-
-
-def visible(*tensors: Tensor | None) -> bool:
-    """Whether the values of these tensors can be read now; on a device that would force a synchronisation."""
-    if (
-        torch.compiler.is_compiling()
-        or torch._C._are_functorch_transforms_active()
-        or torch._C._len_torch_dispatch_stack() > 0
-        or torch._C._get_tracing_state() is not None
-    ):
-        return False
-    for t in tensors:
-        if t is not None and not (t.is_cpu and (type(t) is Tensor or type(t) is torch.nn.Parameter)):
-            return False
-    return True
-
-
-def autocast(device: torch.device) -> bool:
-    """Whether autocast is on for this kind of device; torch raises for the meta device, where it is off."""
-    return device.type != "meta" and torch.is_autocast_enabled(device.type)
-
-
 def threads() -> int:
     """The thread budget: the user's setting, else torch's."""
     return _threads.chosen() or torch.get_num_threads()
@@ -120,12 +73,6 @@ def mark() -> Tensor:
 def place_of(on_gpu: Tensor) -> Place:
     """The place that was `marked`."""
     return place("gpu" if on_gpu else "cpu")
-
-
-def plain(t: Tensor) -> bool:
-    """Whether a kernel reads the tensor itself: on the CPU, of no subclass but Parameter, with values."""
-    kind = type(t)
-    return (kind is Tensor or kind is torch.nn.Parameter) and t.is_cpu and t.layout is torch.strided and t.numel() > 0
 
 
 def given(t: Tensor) -> Array:
@@ -159,11 +106,6 @@ def _fits(own: Sequence[int], shape: tuple[int, ...]) -> bool:
     return not shape or (missing == 0 and shape[0] in (own[0], -1))
 
 
-def optional(t: Tensor | None, *shape: int) -> Array | None:
-    """`array`, or None for None."""
-    return None if t is None else array(t, *shape)
-
-
 def room(shape: Sequence[int], dtype: torch.dtype, *folded: int) -> tuple[Tensor, Array]:
     """An uninitialised contiguous tensor, and its memory as an array of the folded shape (its own if none is given)."""
     size = math.prod(shape) * dtype.itemsize
@@ -183,9 +125,40 @@ def _aligned(shape: Sequence[int], dtype: torch.dtype, size: int) -> np.ndarray:
     return memory[start : start + size].view(_NUMPY_OF[dtype]).reshape(shape)
 
 
-def gradient(wanted: bool, like: Tensor | None, *folded: int) -> tuple[Tensor | None, Array | None]:
-    """`room` for the gradient of `like`, or (None, None) if it is not requested."""
-    return room(like.shape, like.dtype, *folded) if wanted and like is not None else (None, None)
+def arrays(tensors: Sequence[Tensor | None]) -> tuple[Array | None, ...]:
+    """What a kernel takes for each, None for None."""
+    return tuple([None if t is None else given(t) for t in tensors])
+
+
+def rooms(
+    wanted: Sequence[bool], like: Sequence[Tensor | None]
+) -> tuple[tuple[Tensor | None, ...], tuple[Array | None, ...]]:
+    """Room for the gradients that are wanted of tensors like these: as tensors, and as a kernel takes it."""
+    grads: list[Tensor | None] = []
+    bars: list[Array | None] = []
+    for w, t in zip(wanted, like, strict=True):
+        grad, bar = room(t.shape, t.dtype) if w and t is not None else (None, None)
+        grads.append(grad)
+        bars.append(bar)
+    return tuple(grads), tuple(bars)
+
+
+def trained_only(asked: Sequence[bool], trained: tuple[bool, ...]) -> tuple[bool, ...]:
+    """The gradients to compute; a list of arguments is trained like its first."""
+    if len(asked) > len(trained):
+        trained += trained[-1:] * (len(asked) - len(trained))
+    return tuple(map(and_, asked, trained))
+
+
+def filled(tensors: Sequence[Tensor | None]) -> list[Tensor]:
+    """The results of an operator of a graph, which are tensors only: an empty one stands for None."""
+    return [torch.empty(0, device="cpu") if t is None else t for t in tensors]
+
+
+def fakes(tensors: Sequence[Tensor | None], wanted: Sequence[bool]) -> list[Tensor]:
+    """The same for the compiler: gradients of tensors like these."""
+    pairs = zip(tensors, wanted, strict=True)
+    return filled([t.new_empty(t.shape) if w and t is not None else None for t, w in pairs])
 
 
 def distinct(*tensors: Tensor | None) -> tuple[Tensor | None, ...]:
@@ -195,12 +168,6 @@ def distinct(*tensors: Tensor | None) -> tuple[Tensor | None, ...]:
         again = t is not None and any(t is other for other in tensors[:i])
         made.append(t.view_as(t) if again and t is not None else t)
     return tuple(made)
-
-
-def derived(ct: Tensor) -> bool:
-    """Whether a backward pass is itself to be differentiated: then it must consist of torch operations."""
-    # The last are the batches of torch.autograd.grad(is_grads_batched=True), which is no transform of torch.func.
-    return torch.is_grad_enabled() or by_formula(ct) or torch._C._functorch.is_legacy_batchedtensor(ct)
 
 
 def formula_vjp(

@@ -6,8 +6,8 @@ from torch import Tensor
 
 from .._rules import check_recurrence
 from . import formulas
-from ._activation_function import Activate
-from ._function import by_formula
+from ._activation_function import Activate, activated
+from ._mode import KERNEL, RECORDED, mode
 from .operators._operator import real_tensor, tensor
 
 
@@ -54,6 +54,9 @@ def activate(z: Tensor, name: str, *, bias: Tensor | None = None, slope: float =
     check_recurrence.activation_units(name, z.shape[-1], shape, complex_=z.is_complex())
     if not z.shape[-1]:  # an empty sum keeps the bias, empty too, in the graph
         return z.clone() if bias is None else z + bias.sum()
-    if not z.numel() or by_formula(z, bias):
-        return formulas.activation.activate(z, name, bias, slope)
-    return Activate.apply(z, bias, name, float(slope))
+    how = mode(z, bias)
+    if how is KERNEL and z.numel():
+        return activated(z, bias, name, float(slope))
+    if how is RECORDED and z.numel():
+        return Activate.apply(z, bias, name, float(slope))  # type: ignore[no-any-return]
+    return formulas.activation.activate(z, name, bias, slope)

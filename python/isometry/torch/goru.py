@@ -15,9 +15,11 @@ def goru(
     transition: Operator,
     x: Tensor,
     w: Tensor,
-    u: Tensor,
-    b: Tensor | None,
+    u: Tensor | None = None,
+    b: Tensor | None = None,
     *,
+    input_weight: Tensor | None = None,
+    bias: Tensor | None = None,
     h0: Tensor | None = None,
     reset: str = "before",
     activation: str = "tanh",
@@ -50,6 +52,8 @@ def goru(
         U_z, U_r and U_h.
     b : Tensor, shape (3, n), or None
         b_z, b_r and b_h, zero if None.
+    input_weight, bias : Tensor, optional
+        Other names of u and b, those of `recurrence`.
     h0 : Tensor, shape (B, n) or (n,), optional
         The state before the first step, zero if not given.
     reset : {"before", "after"}
@@ -77,8 +81,8 @@ def goru(
         Shapes that do not fit, T, B or n of 0, a complex transition or a stack of them, lengths outside 1..T, unknown
         names.
     TypeError
-        A transition that is no operator, anything else but real tensors of its precision, lengths that are no integers,
-        a reverse that is no bool.
+        A transition that is no operator, anything else but real tensors of its precision, an argument under both of its
+        names, lengths that are no integers, a reverse that is no bool.
     NotImplementedError
         The backend "gpu".
 
@@ -107,5 +111,6 @@ def goru(
     """
     if not isinstance(transition, Operator):
         check.kind("transition", "an operator of isometry.torch", transition)
-    biases = activation_bias, None
-    return gated(transition, (x, w, u, b, h0), reset, activation, biases, slope, lengths, reverse, backend)
+    given = {"x": x, "w": w, "u": u, "b": b, "h0": h0, "hidden_bias": None, "activation_bias": activation_bias}
+    aliases = {"u": ("input_weight", input_weight), "b": ("bias", bias)}
+    return gated(transition, given, aliases, reset, activation, slope, lengths, reverse, backend)

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
 from .._backend import only_cpu
-from .._rules import check, check_gru, check_recurrence
-from ._function import by_formula, distinct, dtype_name
-from ._gru_function import Gru, GruCompiled, Setting, formula, with_transition
-from .operators._operator import Operator, real_tensor, tensor
-from .recurrence import _order
+from .._rules import check
+from ._sequence import run
+from .operators._operator import Operator
 
 
 def gru(
     x: Tensor,
     w: Tensor,
-    u: Tensor,
-    b: Tensor | None,
+    u: Tensor | None = None,
+    b: Tensor | None = None,
     *,
+    input_weight: Tensor | None = None,
+    bias: Tensor | None = None,
     h0: Tensor | None = None,
     reset: str = "before",
     activation: str = "tanh",
@@ -53,6 +52,8 @@ def gru(
         U_z, U_r and U_h.
     b : Tensor, shape (3, n), or None
         b_z, b_r and b_h, zero if None.
+    input_weight, bias : Tensor, optional
+        Other names of u and b, those of `recurrence`.
     h0 : Tensor, shape (B, n) or (n,), optional
         The state before the first step, zero if not given.
     reset : {"before", "after"}
@@ -81,7 +82,8 @@ def gru(
     ValueError
         Shapes that do not fit, T, B or n of 0, lengths outside 1..T, unknown names, a hidden_bias with reset "before".
     TypeError
-        Anything but real tensors of one precision, lengths that are no integers, a reverse that is no bool.
+        Anything but real tensors of one precision, an argument under both of its names, lengths that are no integers, a
+        reverse that is no bool.
     NotImplementedError
         The backend "gpu".
 
@@ -103,84 +105,31 @@ def gru(
     >>> torch.allclose(it.gru(x, w, u, b, h0=torch.ones(8)), torch.tensor(1.0))
     True
     """
-    biases = activation_bias, hidden_bias
-    return gated(None, (x, w, u, b, h0), reset, activation, biases, slope, lengths, reverse, backend)
+    if hidden_bias is not None and reset == "before":
+        raise ValueError("hidden_bias must not be given with reset 'before': only reset 'after' has one")
+    given = {"x": x, "w": w, "u": u, "b": b, "h0": h0, "hidden_bias": hidden_bias, "activation_bias": activation_bias}
+    aliases = {"u": ("input_weight", input_weight), "b": ("bias", bias)}
+    return gated(None, given, aliases, reset, activation, slope, lengths, reverse, backend)
 
 
 def gated(
     transition: Operator | None,
-    tensors: tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None],
+    given: dict[str, Any],
+    aliases: dict[str, tuple[str, Any]],
     reset: str,
     activation: str,
-    biases: tuple[Tensor | None, Tensor | None],
     slope: float,
     lengths: Tensor | Sequence[int] | None,
     reverse: bool,
     backend: str | None,
 ) -> Tensor:
-    """The states of `gru`, or of `goru` with a transition as W_h: x, w, u, b, h0, and the biases of phi and W_h."""
-    (x, w, u, b, h0), (activation_bias, hidden_bias) = tensors, biases
+    """The states of `gru`, or of `goru` with a transition as W_h, of arrays that have other names too."""
     only_cpu(backend)
-    reverse = check.flag("reverse", reverse)
-    x = tensor("x", x)
-    check.real("x", dtype_name(x.dtype))
-    beside = x.dtype, x.device
-    w, u = (_beside(name, t, *beside) for name, t in (("w", w), ("u", u)))
-    given = {"b": b, "h0": h0, "hidden_bias": hidden_bias, "activation_bias": activation_bias}
-    own = {name: None if t is None else _beside(name, t, *beside) for name, t in given.items()}
-    shapes = {name: None if t is None else tuple(t.shape) for name, t in own.items()}
-    steps, batch, n = check_gru.arguments(
-        tuple(x.shape),
-        tuple(w.shape),
-        tuple(u.shape),
-        shapes["b"],
-        shapes["h0"],
-        shapes["hidden_bias"],
-        reset,
-        transition is None,
-    )
-    if transition is not None:
-        kind = dtype_name(transition.dtype)
-        check_gru.transition(transition.shape, transition.batch_shape, kind, n)
-        check.same_precision("transition", kind, "x", dtype_name(x.dtype))
-    check_recurrence.activation(activation, "activation")
-    check_recurrence.slope(slope)
-    check_recurrence.activation_units(
-        activation, n, shapes["activation_bias"], argument="activation_bias", features_of="the state"
-    )
-    h0 = None if own["h0"] is None else own["h0"].expand(batch, n)
-    ends, order = _order(lengths, steps, batch, x.device)
-    setting = Setting(reset == "after", activation, float(slope), ends, reverse)
-    rest = own["hidden_bias"], own["activation_bias"]
-    if order is None:
-        return _states(transition, (x, w, u, own["b"], h0, *rest), setting)
-    # The kernels want the longest sequence first.
-    h0 = None if h0 is None else h0[order]
-    return _states(transition, (x[:, order], w, u, own["b"], h0, *rest), setting)[:, order.argsort()]
-
-
-def _beside(name: str, value: object, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """A real tensor of the precision of x."""
-    if not isinstance(value, Tensor):
-        check.kind(name, "a torch.Tensor", value)
-    return real_tensor(name, value, "x", dtype, device)
-
-
-def _states(transition: Operator | None, tensors: tuple[Tensor | None, ...], setting: Setting) -> Tensor:
-    x, w, *rest = tensors
-    assert x is not None and w is not None
-    if transition is not None:
-        if not by_formula(*tensors, setting.lengths):
-            steps = transition._steps(x.dtype, x.shape[0], x.shape[1], True, "cpu")
-            if steps is not None:
-                functions, arguments = steps
-                return Gru.apply(functions, setting, *tensors, *arguments)  # type: ignore[no-any-return]
-        tensors = x, with_transition(w, transition.matrix(backend="cpu")), *rest
-    if not by_formula(*tensors, setting.lengths):
-        return Gru.apply(None, setting, *tensors)  # type: ignore[no-any-return]
-    # Inside a transform of torch.func, and in forward mode, the compiler gets the loop, as that of `recurrence` does.
-    plain = not torch._C._are_functorch_transforms_active() and forward_ad._current_level < 0
-    if torch.compiler.is_compiling() and plain and x.device.type == "cpu":
-        states: Tensor = GruCompiled.apply(*distinct(*tensors), *setting)[0]
-        return states
-    return formula(setting, *tensors)  # type: ignore[arg-type]
+    check.choice("reset", reset, "before", "after")
+    for name, (other, value) in aliases.items():
+        if value is not None:
+            if given[name] is not None:
+                raise TypeError(f"{name} and {other} are the same argument: give one of them")
+            given[name] = value
+    cell = "gru" if transition is None else "goru"
+    return run(cell, transition, given, (reset == "after",), activation, slope, lengths, reverse, "cpu")[0]

@@ -6,17 +6,10 @@ from collections.abc import Sequence
 
 import torch
 from torch import Tensor
-from torch.autograd import forward_ad
 
 from .._backend import only_cpu
-from .._rules import check, check_recurrence, check_rum
-from ._function import by_formula, distinct, dtype_name
-from ._rum_function import Rum, RumCompiled
-from .formulas.rum import Setting
-from .formulas.rum import states as formula
-from .gru import _beside
-from .operators._operator import tensor
-from .recurrence import _order
+from .._cells.rum import setting
+from ._sequence import Given, run
 
 
 def rum(
@@ -124,67 +117,20 @@ def rum(
     True
     """
     only_cpu(backend)
-    reverse = check.flag("reverse", reverse)
-    memory, eta = check_rum.setting(lam, eta)
-    x = tensor("x", x)
-    check.real("x", dtype_name(x.dtype))
-    beside = x.dtype, x.device
-    given = {"w": w, "u": u, "embed_weight": embed_weight}
-    given = {name: _beside(name, t, *beside) for name, t in given.items()}
-    maybe = {"b": b, "embed_bias": embed_bias, "h0": h0, "r0": r0, "activation_bias": activation_bias}
-    own = {name: None if t is None else _beside(name, t, *beside) for name, t in maybe.items()}
-    shapes = {name: None if t is None else tuple(t.shape) for name, t in own.items()}
-    steps, batch, n = check_rum.arguments(
-        tuple(x.shape),
-        tuple(given["w"].shape),
-        tuple(given["u"].shape),
-        shapes["b"],
-        tuple(given["embed_weight"].shape),
-        shapes["embed_bias"],
-        shapes["h0"],
-        shapes["r0"],
-        memory,
-    )
-    check_recurrence.activation(activation, "activation")
-    check_recurrence.slope(slope)
-    check_recurrence.activation_units(
-        activation, n, shapes["activation_bias"], argument="activation_bias", features_of="the state"
-    )
-    h0 = None if own["h0"] is None else own["h0"].expand(batch, n)
-    r0 = None if own["r0"] is None else own["r0"].expand(batch, n, n)
-    ends, order = _order(lengths, steps, batch, x.device)
-    setting = Setting(memory, eta, activation, float(slope), ends, reverse)
-    # The kernels take U and U_e below each other.
-    weight = torch.cat((given["u"], given["embed_weight"]))
-    bias = _joined(own["b"], own["embed_bias"], x, n)
-    tensors = given["w"], weight, bias
-    if order is None:
-        return _run((x, *tensors, h0, r0, own["activation_bias"]), setting)
-    # The kernels want the longest sequence first.
-    h0, r0 = (None if t is None else t[order] for t in (h0, r0))
-    states, last = _run((x[:, order], *tensors, h0, r0, own["activation_bias"]), setting)
-    back = order.argsort()
-    return states[:, back], None if last is None else last[back]
+    memory, eta = setting(lam, eta)
+    if r0 is not None and not memory:
+        raise ValueError("r0 must not be given with lam 0: only lam 1 has a memory")
+    given = {"x": x, "w": w, "u": u, "b": b, "embed_weight": embed_weight, "embed_bias": embed_bias, "h0": h0, "r0": r0}
+    given |= {"activation_bias": activation_bias}
+    return run("rum", None, given, (memory, eta), activation, slope, lengths, reverse, "cpu", _packed)
 
 
-def _joined(b: Tensor | None, embed_bias: Tensor | None, like: Tensor, n: int) -> Tensor | None:
-    """b, then the bias of the embedding; None if both are."""
-    if b is None and embed_bias is None:
-        return None
-    b = like.new_zeros(2 * n) if b is None else b
-    return torch.cat((b, like.new_zeros(n) if embed_bias is None else embed_bias))
-
-
-def _run(tensors: tuple[Tensor | None, ...], setting: Setting) -> tuple[Tensor, Tensor | None]:
-    x = tensors[0]
-    assert x is not None
-    if not by_formula(*tensors, setting.lengths):
-        states, last = Rum.apply(*tensors, setting)
-        return states, last
-    # Inside a transform of torch.func, and in forward mode, the compiler gets the loop, as that of `recurrence` does.
-    plain = not torch._C._are_functorch_transforms_active() and forward_ad._current_level < 0
-    if torch.compiler.is_compiling() and plain and x.device.type == "cpu":
-        states, last, _ = RumCompiled.apply(*distinct(*tensors), *setting)
-    else:
-        states, last = (*formula(setting, *tensors), None)[:2]  # type: ignore[arg-type]
-    return states, last if setting.memory else None
+def _packed(tensors: Given) -> Given:
+    """The kernels take U and U_e below each other, and their biases."""
+    weight, own, bias = tensors.pop("embed_weight"), tensors["u"], tensors.pop("embed_bias")
+    assert weight is not None and own is not None
+    b, n = tensors["b"], weight.shape[0]
+    if b is not None or bias is not None:
+        b = own.new_zeros(2 * n) if b is None else b
+        b = torch.cat((b, own.new_zeros(n) if bias is None else bias))
+    return {**tensors, "u": torch.cat((own, weight)), "b": b}

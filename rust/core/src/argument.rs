@@ -7,6 +7,45 @@ use crate::error::{Error, Result};
 use crate::scalar::Scalar;
 use crate::sizes::{check_len, work};
 
+/// What the numbers of an argument are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Of the type of the matrix.
+    Matrix,
+    /// The same, and always complex.
+    Complex,
+    /// Real, also where the matrix is complex.
+    Real,
+    /// Real angles: their e^{i angle} make the matrix complex.
+    Angles,
+    /// A single real number, which has no gradient.
+    Number,
+    /// Integers, which have no gradient.
+    Integer,
+    /// None: the shape says all.
+    Shape,
+}
+
+impl Kind {
+    /// Its name in Python.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Matrix => "matrix",
+            Kind::Complex => "complex",
+            Kind::Real => "real",
+            Kind::Angles => "angles",
+            Kind::Number => "number",
+            Kind::Integer => "integer",
+            Kind::Shape => "shape",
+        }
+    }
+
+    /// Whether they are real, also where the matrix is complex.
+    pub fn real(self) -> bool {
+        matches!(self, Kind::Real | Kind::Angles | Kind::Number)
+    }
+}
+
 /// One array argument of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Argument {
@@ -16,19 +55,17 @@ pub struct Argument {
     pub bar: &'static str,
     /// The axes behind the batch, in the object's sizes: "n m", "n(n-1)/2", "" for a number.
     pub axes: &'static str,
-    /// Real numbers, also where the matrix is complex.
-    pub real: bool,
+    /// What its numbers are.
+    pub kind: Kind,
     /// It has a gradient.
     pub trained: bool,
     /// Arguments of one group are not given together.
     pub group: &'static str,
     /// Any number of such arrays.
     pub list: bool,
-    /// Integers; they have no gradient.
-    pub integer: bool,
 }
 
-/// An [`Argument`]: `argument!("name", "axes")` of the type of the matrix, then any of `real`, `fixed`, `integer`,
+/// An [`Argument`]: `argument!("name", "axes")` of the type of the matrix, then any of its [`Kind`] in lower case, `fixed`,
 /// `list`, `group "name"`.
 #[macro_export]
 macro_rules! argument {
@@ -38,19 +75,22 @@ macro_rules! argument {
             name: $name,
             bar: concat!($name, "_bar"),
             axes: $axes,
-            real: false,
+            kind: $crate::argument::Kind::Matrix,
             trained: true,
             group: "",
             list: false,
-            integer: false,
         };
         $($crate::argument!(@ argument $key $($value)?);)*
         argument
     }};
-    (@ $argument:ident real) => { $argument.real = true };
-    (@ $argument:ident fixed) => { $argument.trained = false };
-    (@ $argument:ident integer) => {
-        $argument.integer = true;
+    (@ $argument:ident complex) => { $argument.kind = $crate::argument::Kind::Complex };
+    (@ $argument:ident real) => { $argument.kind = $crate::argument::Kind::Real };
+    (@ $argument:ident angles) => { $argument.kind = $crate::argument::Kind::Angles };
+    (@ $argument:ident number) => { $crate::argument!(@ $argument fixed Number) };
+    (@ $argument:ident integer) => { $crate::argument!(@ $argument fixed Integer) };
+    (@ $argument:ident shape) => { $crate::argument!(@ $argument fixed Shape) };
+    (@ $argument:ident fixed $($kind:ident)?) => {
+        $($argument.kind = $crate::argument::Kind::$kind;)?
         $argument.trained = false
     };
     (@ $argument:ident list) => { $argument.list = true };

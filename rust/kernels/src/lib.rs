@@ -13,6 +13,7 @@ pub mod angles;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+pub mod bounded_svd;
 pub mod cayley;
 mod dispatch;
 pub mod eliminate;

@@ -66,9 +66,11 @@ pub fn packed_len<T: Scalar>(k: usize, n: usize, lanes: usize) -> usize {
 /// With `conj_a` the left operand of the product is conjugated.
 ///
 /// # Safety
-/// The operand is a readable k x n matrix, `out` has room for the panel.
-pub(crate) struct Panel<T> {
+/// The operand is a readable k x n matrix, `factors` null or k numbers, `out` has room for the panel.
+pub(crate) struct Panel<T: Scalar> {
     pub b: Operand<T>,
+    /// By what the rows are multiplied; null: nothing.
+    pub factors: *const T::Real,
     pub conj_a: bool,
     pub k: usize,
     pub n: usize,
@@ -81,13 +83,22 @@ impl<T: Scalar> Kernel<T::Real> for Panel<T> {
 
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
-        let Panel { b, conj_a, k, n, col, out } = *self;
+        let Panel { b, factors, conj_a, k, n, col, out } = *self;
         let (width, out) = (panel_width::<S>(n * T::PARTS, col), out.cast());
         // SAFETY: the operand is a readable k x n matrix, `out` has room for the panel (contract of `Panel`).
         unsafe {
             match T::PARTS {
                 1 => pack_real::<T, S>(b, k, n, col, width, out),
                 _ => pack_complex::<T, S>(b, conj_a, k, n, col, width, out),
+            }
+            if !factors.is_null() {
+                for row in 0..k * T::PARTS {
+                    let by = S::splat(*factors.add(row / T::PARTS));
+                    for j in (0..width).step_by(S::LANES) {
+                        let at = out.add(row * width + j);
+                        S::store(at, S::mul(S::load(at), by));
+                    }
+                }
             }
         }
     }
@@ -122,7 +133,7 @@ impl<T: Scalar> Kernel<T::Real> for Pack<T> {
             // SAFETY: the operand is a readable k x n matrix; `out` holds `packed_len` numbers, enough for every panel.
             unsafe {
                 let out = out.add(panel_offset(k * T::PARTS, col)).cast();
-                S::outlined(&Panel { b, conj_a: false, k, n, col, out });
+                S::outlined(&Panel { b, factors: std::ptr::null(), conj_a: false, k, n, col, out });
             }
         }
     }

@@ -1,6 +1,7 @@
-//! C = base + alpha A B for matrices in memory, of any of the four element types.
+//! C = base + alpha A diag(factors) B for matrices in memory, of any of the four element types.
 //!
-//! B is packed panel by panel ([`crate::pack`]); A is read in place with any strides, one number broadcast at a time.
+//! B is packed panel by panel ([`crate::pack`]), its rows multiplied by the factors, if there are any; A is read in place
+//! with any strides, one number broadcast at a time.
 //! Zeros of triangular operands are skipped by limiting the range of k of each tile (memory must hold these zeros, as a
 //! tile may extend into them). k is cut into blocks of [`KC`], summed one after another. The threads of a call share the
 //! column panels of C, assigned in snake order so that triangular work is balanced; a C of few columns is shared by rows
@@ -60,6 +61,8 @@ pub struct Multiply<T: Scalar> {
     pub a: Operand<T>,
     /// B
     pub b: Operand<T>,
+    /// By what the rows of B are multiplied (null: nothing).
+    pub factors: *const T::Real,
     /// C, row-major.
     pub c: *mut T,
     /// Row stride of C.
@@ -219,7 +222,8 @@ unsafe fn one_panel<T: Scalar, S: Simd<R = T::Real>>(
     unsafe {
         if b0 < b1 {
             let (b, out) = (q.b.at(b0, 0), packed.cast());
-            S::outlined(&Panel { b, conj_a: a.conj, k: b1 - b0, n: q.n, col, out });
+            let factors = if q.factors.is_null() { q.factors } else { q.factors.add(b0) };
+            S::outlined(&Panel { b, factors, conj_a: a.conj, k: b1 - b0, n: q.n, col, out });
         }
         // the range of k of a tile; empty where C is not computed
         let range = |row: usize, height: usize| {

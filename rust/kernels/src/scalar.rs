@@ -5,6 +5,7 @@
 
 use crate::activation::ActivationKernels;
 use crate::angles::AngleKernels;
+use crate::bounded_svd::BoundedSvdKernels;
 use crate::cayley::CayleyKernels;
 use crate::eliminate::EliminateKernels;
 use crate::exponential::{ExponentialKernels, ExponentialPasses};
@@ -43,6 +44,7 @@ pub trait Real:
     + ActivationKernels
     + ExponentialPasses
     + AngleKernels
+    + BoundedSvdKernels
     + FourierKernels
     + NormKernels
     + RecurrenceKernels

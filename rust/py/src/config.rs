@@ -11,7 +11,7 @@ use pyo3::types::{PyDict, PyTuple};
 pub fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
     kernels::chosen().map_err(|error| PyImportError::new_err(error.to_string()))?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
-    module.add("OBJECTS", crate::operator::objects(module.py())?)?;
+    crate::operator::objects(module)?;
     module.add("ACTIVATIONS", PyTuple::new(module.py(), NAMES)?)
 }
 

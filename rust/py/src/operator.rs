@@ -3,13 +3,13 @@
 use crate::arrays::{Input, Number, Output, empty, fits, read, write};
 use crate::place::Place;
 use crate::{by_dtype, detached};
-use isometry_core::argument::{Argument, Array, Bar, Given};
+use isometry_core::argument::{Argument, Array, Bar, Given, Kind};
 use isometry_core::operators::{OBJECTS, check_values, view};
 use isometry_core::sizes::{size, work};
 use isometry_core::{Budget, Cpu, Error, Result, Saves, Side};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{IntoPyDict, PyDict, PyModule, PyTuple};
 
 type Any<'a, 'py> = &'a Bound<'py, PyAny>;
 /// What a forward call saved for the backward; None where nothing was.
@@ -33,7 +33,9 @@ fn nth(arguments: &'static [Argument], i: usize) -> PyResult<&'static Argument> 
 pub fn first<'py>(object: &str, arguments: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
     let list = declared(object)?;
     let of = |real: bool| {
-        let fits = |i: usize| nth(list, i).is_ok_and(|argument| !argument.integer && argument.real == real);
+        let fits = |i: usize| {
+            nth(list, i).is_ok_and(|argument| argument.kind != Kind::Integer && argument.kind.real() == real)
+        };
         arguments.iter().enumerate().find(|(i, array)| !array.is_none() && fits(*i))
     };
     let given = of(false).or_else(|| of(true)).map(|(_, array)| array);
@@ -56,11 +58,11 @@ impl<'py, T: Number> Arguments<'py, T> {
         let arguments = declared(object)?;
         let borrow = |(i, array): (usize, Bound<'py, PyAny>)| {
             let argument = nth(arguments, i)?;
-            Ok(match (array.is_none(), argument.real) {
-                (true, _) => Borrowed::None,
-                _ if argument.integer => Borrowed::Integers(Input::new(argument.name, &array)?),
-                (_, false) => Borrowed::Own(Input::new(argument.name, &array)?),
-                (_, true) => Borrowed::Real(Input::new(argument.name, &array)?),
+            Ok(match argument.kind {
+                _ if array.is_none() => Borrowed::None,
+                Kind::Integer => Borrowed::Integers(Input::new(argument.name, &array)?),
+                kind if kind.real() => Borrowed::Real(Input::new(argument.name, &array)?),
+                _ => Borrowed::Own(Input::new(argument.name, &array)?),
             })
         };
         Ok(Arguments(given.iter().enumerate().map(borrow).collect::<PyResult<_>>()?))
@@ -301,20 +303,29 @@ pub fn operator_apply_vjp<'py>(
 /// Refuses values that the law of the object forbids, each array by itself, whatever its batch; NaN passes.
 #[pyfunction]
 pub fn operator_check(object: &str, arguments: Bound<'_, PyTuple>) -> PyResult<()> {
-    let deciding = first(object, &arguments)?;
-    by_dtype!("arguments", &deciding, T => {
-        let held = Arguments::<T>::new(object, &arguments)?;
+    fn call<T: Number>(object: &str, arguments: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let held = Arguments::<T>::new(object, arguments)?;
         let given = held.given();
         detached::run(arguments.py(), || check_values(object, &given))
-    })
+    }
+    // Integers alone fit matrices of any type.
+    let Ok(deciding) = first(object, &arguments) else { return call::<f64>(object, &arguments) };
+    by_dtype!("arguments", &deciding, T => { call::<T>(object, &arguments) })
 }
 
-/// Every object: its name -> (name, axes, real, trained, group, list, integer) of each argument.
-pub fn objects(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+/// `Argument`, a named tuple, and `OBJECTS`: the name of every object -> its arguments.
+pub fn objects(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    let fields = ["name", "axes", "kind", "trained", "group", "list"];
+    let keywords = [("module", module.name()?)].into_py_dict(py)?;
+    let named =
+        py.import("collections")?.getattr("namedtuple")?.call(("Argument", fields), Some(&keywords))?;
     let table = PyDict::new(py);
     for (object, arguments) in OBJECTS {
-        let row = |a: &Argument| (a.name, a.axes, a.real, a.trained, a.group, a.list, a.integer);
-        table.set_item(object, PyTuple::new(py, arguments.iter().map(row))?)?;
+        let row = |a: &Argument| named.call1((a.name, a.axes, a.kind.name(), a.trained, a.group, a.list));
+        table
+            .set_item(object, PyTuple::new(py, arguments.iter().map(row).collect::<PyResult<Vec<_>>>()?)?)?;
     }
-    Ok(table)
+    module.add("Argument", named)?;
+    module.add("OBJECTS", table)
 }

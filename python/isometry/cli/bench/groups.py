@@ -22,5 +22,12 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "fourier": (_OPERATORS + "fourier", _RECURRENCES + "fourier"),
     "mesh": (_OPERATORS + "mesh", _RECURRENCES + "mesh"),
     "small": (_OPERATORS + "small",),
-    "numpy": ("isometry.cli.bench.numpy.operators:rows", "isometry.cli.bench.numpy.recurrence:rows"),
 }
+#: Groups that need no torch and measure themselves: the function that returns the entries for some settings, as
+#: module:name. Only scripts add such groups.
+APART: dict[str, str] = {}
+
+
+def names() -> tuple[str, ...]:
+    """Of all groups."""
+    return (*GROUPS, *APART)

@@ -7,15 +7,16 @@ import inspect
 import json
 import math
 import platform
+import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
 from typing import Any
 
 import isometry
 from isometry import _core
-from isometry.cli.bench.groups import GROUPS
-from isometry.cli.bench.row import HEADER, Bar, Frame, Settings
+from isometry.cli.bench.groups import APART, GROUPS
+from isometry.cli.bench.row import HEADER, Bar, Settings
 from isometry.cli.errors import UsageError
 from isometry.cli.info import processor
 
@@ -25,7 +26,7 @@ MEAN = Bar("best orthogonal", 4.5, 6.5)
 
 def run(groups: Sequence[str], settings: Settings, json_file: str | None) -> int:
     """Run the groups; exit status 1 if a value of ours is wrong."""
-    libraries = {name: version(name) for name in ("torch", "numpy", "scipy") if name != "torch" or groups != ["numpy"]}
+    libraries = {name: version(name) for name in ("torch", "numpy", "scipy") if name != "torch" or name in sys.modules}
     machine = {
         "processor": processor(),
         "threads": settings.threads,
@@ -59,26 +60,27 @@ def run(groups: Sequence[str], settings: Settings, json_file: str | None) -> int
 def rows_of(group: str, settings: Settings) -> Iterator[Any]:
     """The rows of a group, whose functions take the settings that they name."""
     for target in GROUPS[group]:
-        module, _, name = target.partition(":")
-        function: Callable[..., Iterable[Any]] = getattr(import_module(module), name)
+        function = loaded(target)
         named = inspect.signature(function).parameters
         yield from function(**{key: value for key, value in settings._asdict().items() if key in named})
 
 
-def timed(group: str, frame: Frame, settings: Settings) -> list[dict[str, Any]]:
-    """The entries of the rows asked for, printed as they are measured."""
-    return [row.measured(frame, settings) for row in rows_of(group, settings) if settings.only in row.name]
+def loaded(target: str) -> Callable[..., Any]:
+    """A function from module:name."""
+    module, _, name = target.partition(":")
+    function: Callable[..., Any] = getattr(import_module(module), name)
+    return function
 
 
 def measured(group: str, settings: Settings) -> list[dict[str, Any]]:
-    """The entries of a group: in this process, that of the NumPy face in one of its own."""
-    if group == "numpy":
-        from isometry.cli.bench.numpy import process
-
-        return process.entries(settings)
+    """The entries of the rows asked for, printed as they are measured."""
+    if group in APART:
+        entries: list[dict[str, Any]] = loaded(APART[group])(settings)
+        return entries
     from isometry.cli.bench.torch.sides import frame
 
-    found = timed(group, frame(), settings)
+    product = frame()
+    found = [row.measured(product, settings) for row in rows_of(group, settings) if settings.only in row.name]
     if group == "recurrence" and not (settings.only or settings.alone):
         found.append(mean(found))
     return found

@@ -5,30 +5,6 @@ everything else runs in the kernels, against which they are tested. Operators co
 (..., n), or with one batch axis, (nb, n, m), with x of shape (nb, k, n).
 """
 
-from . import (
-    activation,
-    bounded_svd,
-    cayley,
-    dense,
-    exponential,
-    fourier,
-    householder,
-    kronecker,
-    mesh,
-    recurrence,
-    rotation,
-)
+from . import activation, dense, recurrence
 
-__all__ = [
-    "activation",
-    "bounded_svd",
-    "cayley",
-    "dense",
-    "exponential",
-    "fourier",
-    "householder",
-    "kronecker",
-    "mesh",
-    "recurrence",
-    "rotation",
-]
+__all__ = ["activation", "dense", "recurrence"]

@@ -9,7 +9,7 @@ from typing import ParamSpec, TypeVar
 import torch
 from torch import Tensor
 
-from .._function import autocast
+from .._mode import autocast
 
 P = ParamSpec("P")
 R = TypeVar("R")

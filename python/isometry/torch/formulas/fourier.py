@@ -11,24 +11,36 @@ from ._precision import full_precision
 def _reflected(x: Tensor, v: Tensor) -> Tensor:
     """(I - 2 v v^H / ||v||^2) x for rows x."""
     inner = (x * v.conj()).sum(-1, keepdim=True)
-    return x - v * (inner * (2.0 / (v * v.conj()).real.sum()))
+    return x - v * (inner * (2.0 / (v * v.conj()).real.sum(-1, keepdim=True)))
+
+
+def _permuted(x: Tensor, permutation: Tensor) -> Tensor:
+    """(P x)_i = x[permutation[i]] for rows x, of every operator of a stack."""
+    if permutation.dim() == 1:
+        return x.index_select(-1, permutation)
+    return x.gather(-1, permutation.unsqueeze(-2).expand(x.shape))
 
 
 @full_precision
 def apply(phases: Tensor, vectors: Tensor, permutation: Tensor, x: Tensor, adjoint: bool = False) -> Tensor:
     """Rows W x, or W^H x."""
-    first, middle, last = torch.polar(torch.ones_like(phases), -phases if adjoint else phases).unbind()
+    axis = phases.dim() - 2
+    if axis:  # a stack: its numbers serve all rows of an operator
+        phases, vectors = phases.unsqueeze(-2), vectors.unsqueeze(-2)
+    first, middle, last = torch.polar(torch.ones_like(phases), -phases if adjoint else phases).unbind(axis)
+    v, u = vectors.unbind(axis)
     if adjoint:
-        y = torch.fft.fft(_reflected(x * last, vectors[1]), norm="ortho") * middle
-        z = _reflected(y.index_select(-1, permutation.argsort()), vectors[0])
+        y = torch.fft.fft(_reflected(x * last, u), norm="ortho") * middle
+        z = _reflected(_permuted(y, permutation.argsort()), v)
         return torch.fft.ifft(z, norm="ortho") * first
-    y = _reflected(torch.fft.fft(x * first, norm="ortho"), vectors[0])
-    z = torch.fft.ifft(y.index_select(-1, permutation) * middle, norm="ortho")
-    return _reflected(z, vectors[1]) * last
+    y = _reflected(torch.fft.fft(x * first, norm="ortho"), v)
+    z = torch.fft.ifft(_permuted(y, permutation) * middle, norm="ortho")
+    return _reflected(z, u) * last
 
 
 @full_precision
 def matrix(phases: Tensor, vectors: Tensor, permutation: Tensor) -> Tensor:
     """W, whose columns are those of the identity with W applied."""
-    eye = torch.eye(vectors.shape[-1], dtype=vectors.dtype, device=vectors.device)
+    *batch, _, n = vectors.shape
+    eye = torch.eye(n, dtype=vectors.dtype, device=vectors.device).expand(*batch, n, n)
     return apply(phases, vectors, permutation, eye).mT.contiguous()

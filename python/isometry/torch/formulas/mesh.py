@@ -20,7 +20,10 @@ def apply(
     adjoint: bool = False,
 ) -> Tensor:
     """Rows W x, or W^H x, layer by layer."""
-    n, depth, kind, _ = frame.shape
+    n, depth, kind, _ = frame.shape[-4:]
+    if frame.dim() > 4:  # a stack: every angle serves all rows of its operator
+        theta = theta.unsqueeze(-2)
+        phi, phases, signs = [None if t is None else t.unsqueeze(-2) for t in (phi, phases, signs)]
     last = signs if phases is None else torch.polar(torch.ones_like(phases), phases)
     plan, at = [], 0
     for start, pairs, p in layers(n, depth, kind):
@@ -35,9 +38,9 @@ def apply(
     for start, pairs, p, own in plan if adjoint else reversed(plan):
         if not pairs:
             continue
-        shape = (pairs // p, p)
-        s, c = sin[own].reshape(shape), cos[own].reshape(shape)
-        e = None if turn is None else turn[own].reshape(shape)
+        shape = (*sin.shape[:-1], pairs // p, p)
+        s, c = sin[..., own].reshape(shape), cos[..., own].reshape(shape)
+        e = None if turn is None else turn[..., own].reshape(shape)
         blocks = y[..., start : start + 2 * pairs].reshape(*y.shape[:-1], pairs // p, 2, p)
         i, j = blocks.unbind(-2)
         if e is not None and not adjoint:
@@ -53,5 +56,6 @@ def apply(
 @full_precision
 def matrix(frame: Tensor, theta: Tensor, phi: Tensor | None, phases: Tensor | None, signs: Tensor | None) -> Tensor:
     """W: its columns are W e_j."""
-    eye = torch.eye(frame.shape[0], dtype=frame.dtype, device=frame.device)
+    *batch, n, _, _, _ = frame.shape
+    eye = torch.eye(n, dtype=frame.dtype, device=frame.device).expand(*batch, n, n)
     return apply(frame, theta, phi, phases, signs, eye).mT.contiguous()

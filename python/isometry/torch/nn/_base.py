@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import PackedSequence
 
 from ..._rules import check
-from .._function import autocast
+from .._mode import autocast
 from ._contract import check_constructor, check_hidden, check_input
 
 

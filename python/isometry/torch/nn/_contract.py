@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 from ..._rules import check
-from .._function import COMPLEX_OF, REAL_OF, autocast, dtype_name
+from .._function import COMPLEX_OF, REAL_OF, dtype_name
+from .._mode import autocast
 
 
 def check_constructor(

@@ -13,7 +13,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from .._function import visible
+from .._mode import visible
 
 Operator = TypeVar("Operator")
 

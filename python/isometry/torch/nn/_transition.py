@@ -65,8 +65,11 @@ class TransitionLayer(RecurrentLayer):
 
     def _transition_shapes(self) -> dict[str, tuple[int, ...]]:
         """Names and stored shapes of the parameters of one W."""
-        sizes = self._sizes()
-        arguments = {a.name: a for a in self._object._declaration.arguments}
+        sizes, declaration = self._sizes(), self._object._declaration
+        check_recurrence.layer_transition(
+            type(self).__name__, tuple(sizes[size] for size in declaration.matrix), self.hidden_size
+        )
+        arguments = {a.name: a for a in declaration.arguments}
         shapes = {name: arguments[name].shape(sizes) for name in self._trained}
         return {name: s if arguments[name].real else self._stored(*s) for name, s in shapes.items()}
 

@@ -7,7 +7,8 @@ from typing import Literal, Unpack
 
 from torch import Tensor, nn
 
-from ..._rules import check_recurrence, check_rum
+from ..._cells import rum as cell
+from ..._rules import check_recurrence
 from ..rum import rum
 from ._base import LayerKeywords, RecurrentLayer
 
@@ -82,7 +83,7 @@ class RUM(RecurrentLayer):
         super().__init__(input_size, hidden_size, num_layers, **keywords)
 
     def _check_keywords(self) -> None:
-        check_rum.setting(self.lam, self.eta)
+        cell.setting(self.lam, self.eta)
         check_recurrence.activation(self.nonlinearity, "nonlinearity")
         even, per_unit = check_recurrence.ACTIVATIONS[self.nonlinearity]
         if even and self.hidden_size % 2:

@@ -2,7 +2,7 @@
 
 `torch.compile` cannot look into a kernel: it sees the operators `isometry::matrix`, `isometry::apply` and those of
 their gradients, and Functions that tie them together. The operators have no derivative of their own, so that nobody can
-differentiate them the wrong way.
+differentiate them the wrong way. Gradients are computed of what records one.
 
 They choose the backend when they run, so that one graph serves on each, and tell their gradients which one it was.
 """
@@ -14,52 +14,37 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd import Function, forward_ad
+from torch.autograd import Function
 
 from ... import _core
-from .._function import given, mark, marked, place, place_of, room
-from ._functions import arrays, rooms
+from .._function import (
+    arrays,
+    distinct,
+    fakes,
+    filled,
+    given,
+    mark,
+    marked,
+    place,
+    place_of,
+    room,
+    rooms,
+)
+from .._mode import wanted
+from ._functions import BY_STEM, trained
+
+Tensors = Sequence[Tensor | None]
 
 
-def compiling(*tensors: Tensor | None) -> bool:
-    """Whether a compiled graph is being made of these tensors, outside of a transform and of forward mode."""
-    return (
-        torch.compiler.is_compiling()
-        and not torch._C._are_functorch_transforms_active()
-        and forward_ad._current_level < 0
-        and all(t is None or t.device.type == "cpu" for t in tensors)
-    )
-
-
-def _wanted(stem: str, arguments: Sequence[Tensor | None]) -> list[bool]:
-    """Which arguments have a gradient."""
-    rows = _core.OBJECTS[stem]
-    trained = [row[3] for row in rows] + [rows[-1][3]] * (len(arguments) - len(rows))
-    return [t is not None and own for t, own in zip(arguments, trained, strict=True)]
-
-
-def _lead(stem: str, arguments: Sequence[Tensor | None]) -> Tensor:
+def _lead(stem: str, arguments: Tensors) -> Tensor:
     """The argument whose dtype is the matrix's."""
-    rows = _core.OBJECTS[stem]
-    lead = arguments[next((i for i, row in enumerate(rows) if not (row[2] or row[6])), 0)]
+    lead = arguments[BY_STEM[stem].declaration.lead]
     assert lead is not None
     return lead
 
 
-def _filled(grads: Sequence[Tensor | None]) -> list[Tensor]:
-    # An operator returns tensors only: the gradient of an absent argument is an empty one.
-    return [torch.empty(0) if t is None else t for t in grads]
-
-
-def _like(arguments: Sequence[Tensor | None], stem: str) -> list[Tensor]:
-    wanted = zip(arguments, _wanted(stem, arguments), strict=True)
-    return [t.new_empty(t.shape) if w and t is not None else torch.empty(0) for t, w in wanted]
-
-
 @torch.library.custom_op("isometry::matrix", mutates_args=(), device_types="cpu")
-def _matrix(
-    stem: str, arguments: Sequence[Tensor | None], shape: Sequence[int], backend: str | None
-) -> tuple[Tensor, Tensor]:
+def _matrix(stem: str, arguments: Tensors, shape: Sequence[int], backend: str | None) -> tuple[Tensor, Tensor]:
     out, w = room(tuple(shape), _lead(stem, arguments).dtype)
     at = place(backend)
     _core.operator_matrix(stem, arrays(arguments), w, False, at)
@@ -67,27 +52,25 @@ def _matrix(
 
 
 @_matrix.register_fake
-def _(
-    stem: str, arguments: Sequence[Tensor | None], shape: Sequence[int], _backend: str | None
-) -> tuple[Tensor, Tensor]:
+def _(stem: str, arguments: Tensors, shape: Sequence[int], _backend: str | None) -> tuple[Tensor, Tensor]:
     return _lead(stem, arguments).new_empty(shape), mark()
 
 
 @torch.library.custom_op("isometry::matrix_backward", mutates_args=(), device_types="cpu")
-def _matrix_backward(stem: str, arguments: Sequence[Tensor | None], ct: Tensor, on_gpu: Tensor) -> list[Tensor]:
-    grads, bars = rooms(_wanted(stem, arguments), arguments)
+def _matrix_backward(stem: str, arguments: Tensors, ct: Tensor, on_gpu: Tensor, wanted: Sequence[bool]) -> list[Tensor]:
+    grads, bars = rooms(wanted, arguments)
     _core.operator_matrix_vjp(stem, arrays(arguments), None, given(ct), bars, place_of(on_gpu))
-    return _filled(grads)
+    return filled(grads)
 
 
 @_matrix_backward.register_fake
-def _(stem: str, arguments: Sequence[Tensor | None], _ct: Tensor, _on_gpu: Tensor) -> list[Tensor]:
-    return _like(arguments, stem)
+def _(_stem: str, arguments: Tensors, _ct: Tensor, _on_gpu: Tensor, wanted: Sequence[bool]) -> list[Tensor]:
+    return fakes(arguments, wanted)
 
 
 @torch.library.custom_op("isometry::apply", mutates_args=(), device_types="cpu")
 def _apply(
-    stem: str, arguments: Sequence[Tensor | None], x: Tensor, features: int, adjoint: bool, backend: str | None
+    stem: str, arguments: Tensors, x: Tensor, features: int, adjoint: bool, backend: str | None
 ) -> tuple[Tensor, Tensor]:
     out, c = room((*x.shape[:-1], features), x.dtype)
     at = place(backend)
@@ -97,73 +80,77 @@ def _apply(
 
 @_apply.register_fake
 def _(
-    _stem: str, _arguments: Sequence[Tensor | None], x: Tensor, features: int, _adjoint: bool, _backend: str | None
+    _stem: str, _arguments: Tensors, x: Tensor, features: int, _adjoint: bool, _backend: str | None
 ) -> tuple[Tensor, Tensor]:
     return x.new_empty((*x.shape[:-1], features)), mark()
 
 
 @torch.library.custom_op("isometry::apply_backward", mutates_args=(), device_types="cpu")
 def _apply_backward(
-    stem: str, arguments: Sequence[Tensor | None], x: Tensor, ct: Tensor, adjoint: bool, on_gpu: Tensor
+    stem: str, arguments: Tensors, x: Tensor, ct: Tensor, adjoint: bool, on_gpu: Tensor, wanted: Sequence[bool]
 ) -> list[Tensor]:
-    x_bar, h_bar = room(x.shape, x.dtype)
-    grads, bars = rooms(_wanted(stem, arguments), arguments)
+    grads, (h_bar, *bars) = rooms(wanted, (x, *arguments))
     at = place_of(on_gpu)
-    _core.operator_apply_vjp(stem, arrays(arguments), None, given(x), given(ct), bars, h_bar, adjoint, at)
-    return [x_bar, *_filled(grads)]
+    _core.operator_apply_vjp(stem, arrays(arguments), None, given(x), given(ct), tuple(bars), h_bar, adjoint, at)
+    return filled(grads)
 
 
 @_apply_backward.register_fake
 def _(
-    stem: str, arguments: Sequence[Tensor | None], x: Tensor, _ct: Tensor, _adjoint: bool, _on_gpu: Tensor
+    _stem: str, arguments: Tensors, x: Tensor, _ct: Tensor, _adjoint: bool, _on_gpu: Tensor, wanted: Sequence[bool]
 ) -> list[Tensor]:
-    return [x.new_empty(x.shape), *_like(arguments, stem)]
+    return fakes((x, *arguments), wanted)
 
 
-class CompiledMatrix(Function):
-    """W of an object, by its stem, and whether the GPU formed it."""
+class _Matrix(Function):
+    @staticmethod
+    def forward(ctx: Any, wanted: tuple[bool, ...], stem: str, shape: Any, backend: Any, *arguments: Any) -> Tensor:
+        out, on_gpu = _matrix(stem, arguments, shape, backend)
+        ctx.stem, ctx.wanted = stem, wanted
+        ctx.save_for_backward(on_gpu, *arguments)
+        return out
 
     @staticmethod
-    def forward(
-        stem: str, shape: tuple[int, ...], backend: str | None, *arguments: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
-        return _matrix(stem, arguments, shape, backend)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        ctx.stem, _, _, *arguments = inputs
-        ctx.mark_non_differentiable(output[1])
-        ctx.save_for_backward(output[1], *arguments)
-
-    @staticmethod
-    def backward(ctx: Any, ct: Tensor, _on_gpu_ct: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, ct: Tensor) -> tuple[Tensor | None, ...]:
         on_gpu, *arguments = ctx.saved_tensors
-        grads = _matrix_backward(ctx.stem, arguments, ct, on_gpu)
-        return (None, None, None, *_owned(ctx.stem, arguments, grads))
+        grads = _matrix_backward(ctx.stem, arguments, ct, on_gpu, ctx.wanted)
+        return (None, None, None, None, *owned(grads, ctx.wanted))
 
 
-class CompiledApply(Function):
-    """Rows W x or W^H x of an object, by its stem, and whether the GPU computed them."""
-
+class _Apply(Function):
     @staticmethod
     def forward(
-        stem: str, adjoint: bool, features: int, backend: str | None, x: Tensor, *arguments: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
-        return _apply(stem, arguments, x, features, adjoint, backend)
+        ctx: Any, wanted: tuple[bool, ...], stem: str, adjoint: bool, features: int, backend: Any, *tensors: Any
+    ) -> Tensor:
+        x, *arguments = tensors
+        out, on_gpu = _apply(stem, arguments, x, features, adjoint, backend)
+        ctx.stem, ctx.adjoint, ctx.wanted = stem, adjoint, wanted
+        ctx.save_for_backward(on_gpu, *tensors)
+        return out
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-        ctx.stem, ctx.adjoint, _, _, *tensors = inputs
-        ctx.mark_non_differentiable(output[1])
-        ctx.save_for_backward(output[1], *tensors)
-
-    @staticmethod
-    def backward(ctx: Any, ct: Tensor, _on_gpu_ct: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, ct: Tensor) -> tuple[Tensor | None, ...]:
         on_gpu, x, *arguments = ctx.saved_tensors
-        x_bar, *grads = _apply_backward(ctx.stem, arguments, x, ct, ctx.adjoint, on_gpu)
-        return (None, None, None, None, x_bar, *_owned(ctx.stem, arguments, grads))
+        grads = _apply_backward(ctx.stem, arguments, x, ct, ctx.adjoint, on_gpu, ctx.wanted)
+        return (None, None, None, None, None, *owned(grads, ctx.wanted))
 
 
-def _owned(stem: str, arguments: Sequence[Tensor | None], grads: Sequence[Tensor]) -> list[Tensor | None]:
-    """The gradients of trained arguments, None for the others."""
-    return [grad if wanted else None for grad, wanted in zip(grads, _wanted(stem, arguments), strict=True)]
+def owned(grads: Sequence[Tensor], wanted: Sequence[bool]) -> list[Tensor | None]:
+    """The gradients that are wanted, None for the others."""
+    return [grad if w else None for grad, w in zip(grads, wanted, strict=True)]
+
+
+def matrix(stem: str, shape: tuple[int, ...], backend: str | None, arguments: Tensors) -> Tensor:
+    """W of an object, by its stem."""
+    own = trained(stem, wanted(arguments))
+    if True not in own:
+        return _matrix(stem, arguments, shape, backend)[0]
+    return _Matrix.apply(own, stem, shape, backend, *distinct(*arguments))  # type: ignore[no-any-return]
+
+
+def apply(stem: str, adjoint: bool, features: int, backend: str | None, x: Tensor, arguments: Tensors) -> Tensor:
+    """Rows W x or W^H x of an object, by its stem."""
+    own = (*wanted((x,)), *trained(stem, wanted(arguments)))
+    if True not in own:
+        return _apply(stem, arguments, x, features, adjoint, backend)[0]
+    return _Apply.apply(own, stem, adjoint, features, backend, *distinct(x, *arguments))  # type: ignore[no-any-return]

@@ -13,11 +13,12 @@ from ..._objects._declaration import Argument, Declaration
 from ..._rules import check, check_expression
 from ..._rules.expression import sizes
 from ..._rules.index import Key, picked
-from .._function import COMPLEX_OF, REAL_OF, array, by_formula, distinct, dtype_name, place, plain, visible, watched
+from .._function import COMPLEX_OF, REAL_OF, array, arrays, dtype_name, place
 from .._function import given as kernel_array
-from ._compiled import CompiledApply, CompiledMatrix, compiling
+from .._mode import FORMULA, GRAPH, KERNEL, RECORDED, Mode, mode, symbolic, visible
+from . import _compiled
 from ._expressions import kind_of
-from ._functions import Functions, arrays, functions
+from ._functions import Functions, functions
 from ._operator import Arguments, Operator, beside, integers, real_tensor, stacked, tensor
 
 
@@ -48,55 +49,59 @@ class Declared(Operator):
     def _hold(self, *values: Any) -> None:
         """Take and check the arguments, and set everything there is to set."""
         declaration = self._declaration
-        if not values:
-            declaration.check()
-        first, *rest = values
-        if (
-            declaration.required == 1
-            and not any(value is not None for value in rest)
-            and self._hold_one(first, len(rest))
-        ):
+        nones = values[1:]
+        alone = declaration.alone and values and not any(value is not None for value in nones)
+        if alone and self._hold_one(values[0], len(nones)):
             return
-        name = declaration.arguments[0].name
-        held = tensor(name, first)
-        if declaration.arguments[0].real:
-            check.real(name, dtype_name(held.dtype))
-        dtype = own = held.dtype
-        given: list[Tensor | None] = [held]
-        shapes: list[tuple[int, ...] | None] = [held.shape]
-        for i, (argument, value) in enumerate(zip(declaration.flat(1 + len(rest))[1:], rest, strict=True), 1):
-            if value is None and i >= declaration.required:
-                given.append(None)
-                shapes.append(None)
-                continue
-            if argument.integer:
-                t = integers(argument.name, value, held.device)
+        arguments = declaration.flat(len(values))
+        given: list[Tensor | None] = []
+        held, name, turned = None, "", False  # the first argument that has a precision; whether W is complex
+        for i, (argument, value) in enumerate(zip(arguments, values, strict=True)):
+            t: Tensor | None = None
+            if argument.kind == "shape":
+                t = value if isinstance(value, Tensor) else None
+            elif value is None and i >= declaration.required:
+                pass
+            elif argument.integer:
+                beside_it = value if held is None else held
+                t = integers(argument.name, value, getattr(beside_it, "device", torch.device("cpu")))
+            elif held is None:
+                held = t = tensor(argument.name, value)
+                name = argument.name
+                if argument.real:
+                    check.real(name, dtype_name(held.dtype))
             elif argument.real:
-                t = real_tensor(argument.name, value, name, own)
+                t = real_tensor(argument.name, value, name, held.dtype)
             else:
-                t = beside(argument.name, value, own)
+                t = beside(argument.name, value, name, held.dtype)
+            if t is not None:
+                turned = turned or argument.angles or t.is_complex()
+                if argument.kind == "complex":
+                    check.complex_only(argument.name, dtype_name(t.dtype))
             given.append(t)
-            shapes.append(t.shape)
-            if argument.angles or t.is_complex():
-                dtype = COMPLEX_OF[own]
-        bind = declaration.check if torch.compiler.is_compiling() else declaration.known
+        shapes = [a.given(v, t) for a, v, t in zip(arguments, values, given, strict=True)]
+        bind = declaration.check if symbolic() else declaration.known
         self._shape, self._batch_shape = bind(*shapes)  # type: ignore[operator]
-        self._dtype = dtype
+        assert held is not None
+        self._dtype = COMPLEX_OF[held.dtype] if turned else held.dtype
+        for i, argument in enumerate(arguments):
+            if argument.kind == "shape" and given[i] is None:
+                given[i] = held.new_empty(shapes[i], dtype=self._dtype)  # type: ignore[arg-type]
         if declaration.checked:
             self._check_values(given)
         if held.device.type != "cpu":  # a Python number is made again where the first array is, once it was looked at
             given = [
-                real_tensor(name, value, name, own, held.device)
+                real_tensor(name, value, name, held.dtype, held.device)
                 if isinstance(value, (int, float)) and t is not None and t.is_floating_point()
                 else t
-                for t, value in zip(given, (first, *rest), strict=True)
+                for t, value in zip(given, values, strict=True)
             ]
         self._arrays = tuple(given)
         self._ready = (
             self._batch_shape == ()
             and not torch.compiler.is_compiling()
-            and all(t is None or plain(t) or _shape_alone(a, t) for t, a in zip(given, self._flat, strict=True))
-            and all(t is None or not a.own or t.dtype is dtype for t, a in zip(given, self._flat, strict=True))
+            and all(t is None or _dense(t) or a.kind == "shape" for t, a in zip(given, self._flat, strict=True))
+            and all(t is None or not a.own or t.dtype is self._dtype for t, a in zip(given, self._flat, strict=True))
         )
 
     @property
@@ -106,7 +111,7 @@ class Declared(Operator):
 
     def _hold_one(self, first: Any, missing: int) -> bool:
         """`_hold` of a first argument alone, if it is an ordinary tensor of a single operator."""
-        if (type(first) is not Tensor and type(first) is not torch.nn.Parameter) or torch.compiler.is_compiling():
+        if (type(first) is not Tensor and type(first) is not torch.nn.Parameter) or symbolic():
             return False
         if first.dtype not in REAL_OF or first.layout is not torch.strided:
             return False
@@ -116,14 +121,16 @@ class Declared(Operator):
         self._arrays = (first, *nones)
         if self._declaration.first_checked and first.numel() and visible(first):
             _core.operator_check(self._declaration.stem, (kernel_array(first), *nones))
-        self._ready = self._batch_shape == () and plain(first)
+        self._ready = self._batch_shape == () and _dense(first)
         return True
 
     def _check_values(self, given: list[Tensor | None]) -> None:
-        """Refuse values that the law forbids, where they can be seen; NaN passes."""
+        """Refuse values that the law forbids, where they can be seen; NaN passes. A constructor checks its numbers."""
         checked = self._declaration.checked
         seen = [
-            array(t) if t is not None and t.numel() and a.name in checked and visible(t) else None
+            array(t)
+            if t is not None and a.kind != "number" and t.numel() and a.name in checked and visible(t)
+            else None
             for a, t in zip(self._declaration.flat(len(given)), given, strict=True)
         ]
         if any(t is not None for t in seen):
@@ -147,26 +154,28 @@ class Declared(Operator):
             check.backend(backend)
         if check_finite is not True:
             check.flag("check_finite", check_finite)
-        if self._ready and self._arrays[0].is_cpu and not watched():  # type: ignore[union-attr]
-            return self._formed(self._arrays, backend)
+        if self._ready:
+            how = mode(*self._arrays)
+            if how is KERNEL or how is RECORDED:
+                return self._formed(how, self._arrays, backend)
         w = self._matrix(self.arguments(self._dtype), backend)
         return w.reshape(*self._batch_shape, *self._shape) if self._batch_shape else w
 
     def _matrix(self, arguments: Arguments, backend: str | None) -> Tensor:
         """W, shape (n_out, n_in), or (nb, n_out, n_in) for a stack."""
-        if compiling(*arguments):
+        how = mode(*arguments)
+        if how is GRAPH:
             first = arguments[0]
             assert first is not None
             stack = first.shape[: first.dim() - self._declaration.arguments[0].rank]
-            shape = (*stack, *self._shape)
-            return CompiledMatrix.apply(self._declaration.stem, shape, backend, *distinct(*arguments))[0]  # type: ignore[no-any-return]
-        if self._vacant(arguments) or by_formula(*arguments):
+            return _compiled.matrix(self._declaration.stem, (*stack, *self._shape), backend, arguments)
+        if how is FORMULA or self._vacant(arguments):
             return self._by_formula(arguments)
-        return self._formed(arguments, backend)
+        return self._formed(how, arguments, backend)
 
-    def _formed(self, arguments: Arguments, backend: str | None) -> Tensor:
+    def _formed(self, how: Mode, arguments: Arguments, backend: str | None) -> Tensor:
         """`_matrix` by the kernel."""
-        return self._functions.matrix.apply(self._shape, backend, *arguments)  # type: ignore[no-any-return]
+        return self._functions.matrix(how, self._shape, backend, *arguments)
 
     def _by_formula(self, arguments: Arguments) -> Tensor:
         """W by the formula."""
@@ -174,46 +183,47 @@ class Declared(Operator):
 
     def _act(self, x: Tensor, adjoint: bool, backend: str | None, columns: bool = False) -> Tensor:
         # The common case first: rows that a kernel takes as they are.
-        first, features = self._arrays[0], self._shape[adjoint]
         if (
             self._ready
             and backend is None
             and isinstance(x, Tensor)
             and x.dtype is self._dtype
-            and plain(x)
+            and _dense(x)
             and x.dim()
             and x.shape[-1] == self._shape[not adjoint]
-            and first.is_cpu  # type: ignore[union-attr]
-            and not watched()
         ):
-            return self._functions.apply.apply(adjoint, features, None, x, *self._arrays)  # type: ignore[no-any-return]
+            how = mode(x, *self._arrays)
+            if how is KERNEL or how is RECORDED:
+                return self._functions.apply(how, adjoint, self._shape[adjoint], None, x, *self._arrays)
         return super()._act(x, adjoint, backend, columns)
 
     def _rows(self, x: Tensor, adjoint: bool, backend: str | None) -> Tensor:
         arguments = self.arguments(self._dtype)
-        if compiling(x, *arguments):
-            setting = self._declaration.stem, adjoint, self._shape[adjoint], backend
-            return CompiledApply.apply(*setting, *distinct(x, *arguments))[0]  # type: ignore[no-any-return]
-        if not x.numel() or self._vacant(arguments) or by_formula(x, *arguments):
+        how, features = mode(x, *arguments), self._shape[adjoint]
+        if how is GRAPH:
+            return _compiled.apply(self._declaration.stem, adjoint, features, backend, x, arguments)
+        if how is FORMULA or not x.numel() or self._vacant(arguments):
             return self._rows_by_formula(arguments, x, adjoint)
-        features = self._shape[adjoint]
-        return self._functions.apply.apply(adjoint, features, backend, x, *arguments)  # type: ignore[no-any-return]
+        return self._functions.apply(how, adjoint, features, backend, x, *arguments)
 
     def _steps(
         self, dtype: torch.dtype, steps: int, batch: int, gated: bool = False, backend: str | None = None
-    ) -> tuple[Functions, Arguments] | None:
+    ) -> tuple[str, Arguments] | None:
         arguments = self.arguments(dtype)
-        if self._vacant(arguments) or by_formula(*arguments):
+        how, stem = mode(*arguments), self._declaration.stem
+        if how is GRAPH:  # whose operator chooses when it runs
+            return stem, arguments
+        if how is FORMULA or self._vacant(arguments):
             return None
         if place(backend) == "gpu":  # where W is formed and stays
-            return self._functions, arguments
-        route = _core.recurrence_route(self._declaration.stem, arrays(arguments), steps, batch, gated)
-        return (self._functions, arguments) if route == "factored" else None
+            return stem, arguments
+        route = _core.recurrence_route(stem, arrays(arguments), steps, batch, gated)
+        return (stem, arguments) if route == "factored" else None
 
     def _vacant(self, arguments: Arguments) -> bool:
         """Whether an argument that has a gradient has no elements."""
         given = zip(self._flat, arguments, strict=True)
-        return any(t is not None and not t.numel() and not _shape_alone(a, t) for a, t in given)
+        return any(t is not None and not t.numel() and a.kind != "shape" for a, t in given)
 
     def _rows_by_formula(self, arguments: Arguments, x: Tensor, adjoint: bool) -> Tensor:
         """W x or W^H x by the formula."""
@@ -267,14 +277,14 @@ class Declared(Operator):
         return operator
 
 
-def _shape_alone(argument: Argument, t: Tensor) -> bool:
-    """Whether nothing but the shape of a fixed argument matters: there are no elements."""
-    return not argument.trained and not t.numel()
+def _dense(t: Tensor) -> bool:
+    """Whether there are values for a kernel to read, in an order that it can bring them into."""
+    return t.layout is torch.strided and t.numel() > 0
 
 
 def _attribute(i: int, argument: Argument) -> property:
     """The property that gives an argument back."""
-    if argument.number:
+    if argument.kind == "number":
         return property(lambda op: op._arrays[i].item(), doc=f"The argument `{argument.name}`, a number.")
     text = f"The argument `{argument.name}`, shape {argument.form()}; None if it was not given."
     if argument.list:

@@ -1,13 +1,13 @@
-"""The differentiable kernel calls of an object, made from its declaration: its matrix, and rows W x or W^H x.
+"""The kernel calls of an object, made from its declaration: its matrix, and rows W x or W^H x.
 
-Arguments come with no batch or with one batch axis, all of one dtype and its real type. Saved are the arguments and
-what the kernel's forward returns for its backward. Gradients of gradients follow the formula.
+Arguments come with no batch or with one batch axis, all of one dtype and its real type. Where gradients are recorded
+the arguments are saved, and what the kernel's forward returns for its backward. Gradients of gradients follow the
+formula.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import and_
 from typing import Any, NamedTuple
 
 import torch
@@ -18,7 +18,8 @@ from ... import _core
 from ..._objects._declaration import Declaration
 from ..._objects.dense import DENSE
 from .. import formulas
-from .._function import Array, derived, formula_vjp, given, place, room
+from .._function import Array, arrays, formula_vjp, given, place, room, rooms, trained_only
+from .._mode import RECORDED, Mode, differentiated
 
 # From this many numbers in the first argument on it pays to save what the gradient of a matrix would compute again.
 _LARGE = 1024
@@ -30,10 +31,15 @@ class Functions(NamedTuple):
     """An object's kernel calls and its formulas."""
 
     declaration: Declaration
-    matrix: type[Function]  # of (n_out, n_in) and backend, then the arguments
-    apply: type[Function]  # of adjoint, features of the result, backend and x, then the arguments
+    matrix: Callable[..., Tensor]  # of KERNEL or RECORDED, (n_out, n_in) and backend, then the arguments
+    apply: Callable[..., Tensor]  # of KERNEL or RECORDED, adjoint, features of the result, backend, x and the arguments
     matrix_formula: Callable[..., Tensor]  # of the arguments
     apply_formula: Callable[..., Tensor]  # of the arguments, x and adjoint
+    trained: tuple[bool, ...]  # which arguments have a gradient
+
+
+#: The calls of every object by its stem, which names it in a graph.
+BY_STEM: dict[str, Functions] = {}
 
 
 def functions(
@@ -46,7 +52,11 @@ def functions(
         return formulas.dense.apply(matrix(*arguments), x, adjoint)
 
     apply = apply or through_matrix
-    return Functions(declaration, _matrix(declaration, matrix), _apply(declaration, apply), matrix, apply)
+    made = Functions(
+        declaration, _matrix(declaration, matrix), _apply(declaration, apply), matrix, apply, _trained(declaration)
+    )
+    BY_STEM.setdefault(declaration.stem, made)
+    return made
 
 
 def _made(name: str, forward: Any, backward: Any, text: str) -> type[Function]:
@@ -55,18 +65,21 @@ def _made(name: str, forward: Any, backward: Any, text: str) -> type[Function]:
     return type(name, (Function,), parts)
 
 
-def _matrix(declaration: Declaration, formula: Callable[..., Tensor]) -> type[Function]:
+def _matrix(declaration: Declaration, formula: Callable[..., Tensor]) -> Callable[..., Tensor]:
     stem, trained, always = declaration.stem, _trained(declaration), declaration.saves_matrix
     all_trained, rank, lead = all(trained), declaration.arguments[0].rank, declaration.lead
     kernel, pull = _core.operator_matrix, _core.operator_matrix_vjp
 
-    def forward(ctx: Any, shape: tuple[int, int], backend: str | None, *arguments: Tensor | None) -> Tensor:
+    def space(shape: tuple[int, int], arguments: Sequence[Tensor | None]) -> tuple[Tensor, Array]:
         first, own = arguments[0], arguments[lead]
         assert first is not None and own is not None
         stacked = first.dim() > rank
-        out, w = room((*first.shape[: first.dim() - rank], *shape) if stacked else shape, own.dtype)
-        save = (always or first.numel() >= _LARGE) and True in ctx.needs_input_grad
+        return room((*first.shape[: first.dim() - rank], *shape) if stacked else shape, own.dtype)
+
+    def forward(ctx: Any, shape: tuple[int, int], backend: str | None, *arguments: Tensor | None) -> Tensor:
+        out, w = space(shape, arguments)
         ctx.place = place(backend)
+        save = always or arguments[0].numel() >= _LARGE  # type: ignore[union-attr]
         saved = kernel(stem, arrays(arguments), w, save, ctx.place)
         if saved is not None:
             saved = out if saved is w else torch.from_numpy(saved)
@@ -78,17 +91,26 @@ def _matrix(declaration: Declaration, formula: Callable[..., Tensor]) -> type[Fu
         wanted = ctx.needs_input_grad[2:]
         if not all_trained:
             wanted = trained_only(wanted, trained)
-        if derived(ct):
+        if differentiated(ct):
             return (None, None, *formula_vjp(formula, arguments, wanted, ct))
         grads, bars = rooms(wanted, arguments)
         kept = None if saved is None else given(saved)
         pull(stem, arrays(arguments), kept, given(ct), bars, ctx.place)
         return (None, None, *grads)
 
-    return _made(f"{declaration.name}Matrix", forward, backward, f"W of `{declaration.name}`.")
+    recorded = _made(f"{declaration.name}Matrix", forward, backward, f"W of `{declaration.name}`.").apply
+
+    def call(how: Mode, shape: tuple[int, int], backend: str | None, *arguments: Tensor | None) -> Tensor:
+        if how is RECORDED:
+            return recorded(shape, backend, *arguments)  # type: ignore[no-any-return]
+        out, w = space(shape, arguments)
+        kernel(stem, arrays(arguments), w, False, place(backend))
+        return out
+
+    return call
 
 
-def _apply(declaration: Declaration, formula: Callable[..., Tensor]) -> type[Function]:
+def _apply(declaration: Declaration, formula: Callable[..., Tensor]) -> Callable[..., Tensor]:
     stem, trained = declaration.stem, (True, *_trained(declaration))
     all_trained = all(trained)
     kernel, pull = _core.operator_apply, _core.operator_apply_vjp
@@ -96,11 +118,10 @@ def _apply(declaration: Declaration, formula: Callable[..., Tensor]) -> type[Fun
     def forward(
         ctx: Any, adjoint: bool, features: int, backend: str | None, x: Tensor, *arguments: Tensor | None
     ) -> Tensor:
-        shape = x.shape
+        shape, saved = x.shape, None
         out, c = room(shape if shape[-1] == features else (*shape[:-1], features), x.dtype)
         ctx.place = place(backend)
-        kept = kernel(stem, arrays(arguments), given(x), c, adjoint, True in ctx.needs_input_grad, ctx.place)
-        saved = None
+        kept = kernel(stem, arrays(arguments), given(x), c, adjoint, True, ctx.place)
         if kept is not None and kept.nbytes > _KEPT:
             saved, kept = torch.from_numpy(kept), None
         ctx.adjoint, ctx.kept = adjoint, kept
@@ -112,47 +133,37 @@ def _apply(declaration: Declaration, formula: Callable[..., Tensor]) -> type[Fun
         adjoint, wanted, kept = ctx.adjoint, ctx.needs_input_grad[3:], ctx.kept if saved is None else saved
         if not all_trained:
             wanted = trained_only(wanted, trained)
-        if derived(ct):
+        if differentiated(ct):
 
             def of_x(x: Tensor, *arguments: Tensor) -> Tensor:
                 return formula(*arguments, x, adjoint)
 
             return (None, None, None, *formula_vjp(of_x, (x, *arguments), wanted, ct))
-        x_bar, h_bar = room(x.shape, x.dtype) if wanted[0] else (None, None)
-        grads, bars = rooms(wanted[1:], arguments)
-        pull(stem, arrays(arguments), kept, given(x), given(ct), bars, h_bar, adjoint, ctx.place)
+        (x_bar, *grads), (h_bar, *bars) = rooms(wanted, (x, *arguments))
+        pull(stem, arrays(arguments), kept, given(x), given(ct), tuple(bars), h_bar, adjoint, ctx.place)
         return (None, None, None, x_bar, *grads)
 
-    return _made(f"{declaration.name}Apply", forward, backward, f"Rows W x or W^H x of `{declaration.name}`.")
+    recorded = _made(f"{declaration.name}Apply", forward, backward, f"Rows W x or W^H x of `{declaration.name}`.").apply
+
+    def call(
+        how: Mode, adjoint: bool, features: int, backend: str | None, x: Tensor, *arguments: Tensor | None
+    ) -> Tensor:
+        if how is RECORDED:
+            return recorded(adjoint, features, backend, x, *arguments)  # type: ignore[no-any-return]
+        out, c = room((*x.shape[:-1], features), x.dtype)
+        kernel(stem, arrays(arguments), given(x), c, adjoint, False, place(backend))
+        return out
+
+    return call
 
 
 def _trained(declaration: Declaration) -> tuple[bool, ...]:
-    return tuple(argument.trained for argument in declaration.arguments)
+    return tuple([argument.trained for argument in declaration.arguments])
 
 
-def trained_only(asked: Sequence[bool], trained: tuple[bool, ...]) -> tuple[bool, ...]:
-    """The gradients to compute; a list of arguments is trained like its first."""
-    if len(asked) > len(trained):
-        trained += trained[-1:] * (len(asked) - len(trained))
-    return tuple(map(and_, asked, trained))
-
-
-def arrays(tensors: Sequence[Tensor | None]) -> tuple[Array | None, ...]:
-    """What a kernel takes for each, None for None."""
-    return tuple([None if t is None else given(t) for t in tensors])
-
-
-def rooms(
-    wanted: Sequence[bool], like: Sequence[Tensor | None]
-) -> tuple[tuple[Tensor | None, ...], tuple[Array | None, ...]]:
-    """Room for the gradients that are wanted of tensors like these: as tensors, and as a kernel takes it."""
-    grads: list[Tensor | None] = []
-    bars: list[Array | None] = []
-    for w, t in zip(wanted, like, strict=True):
-        grad, bar = room(t.shape, t.dtype) if w and t is not None else (None, None)
-        grads.append(grad)
-        bars.append(bar)
-    return tuple(grads), tuple(bars)
+def trained(stem: str, asked: Sequence[bool]) -> tuple[bool, ...]:
+    """The gradients to compute of those that are asked for, of the arguments of an object."""
+    return trained_only(asked, BY_STEM[stem].trained) if asked else ()
 
 
 #: The calls that apply any operator through its matrix.

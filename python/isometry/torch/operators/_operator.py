@@ -13,9 +13,10 @@ from torch import Tensor
 
 from ..._rules import check, check_expression, stacks
 from ..._rules.expression import Expression
-from .._function import COMPLEX_OF, REAL_OF, autocast, by_formula, dtype_name
+from .._function import COMPLEX_OF, REAL_OF, dtype_name
+from .._mode import FORMULA, GRAPH, autocast, mode
 from ._expressions import Expressions
-from ._functions import THROUGH_MATRIX, Functions
+from ._functions import THROUGH_MATRIX
 
 Arguments = tuple[Tensor | None, ...]
 
@@ -62,11 +63,11 @@ def integers(name: str, value: object, device: torch.device) -> Tensor:
     return value.to(device, torch.int64)
 
 
-def beside(name: str, value: object, dtype: torch.dtype) -> Tensor:
+def beside(name: str, value: object, first: str, dtype: torch.dtype) -> Tensor:
     """A further argument of the matrix's type, real or complex, of the precision of the first."""
     t = tensor(name, value)
     if t.dtype is not dtype:
-        check.same_precision(name, dtype_name(t.dtype), name, dtype_name(dtype))
+        check.same_precision(name, dtype_name(t.dtype), first, dtype_name(dtype))
     return t
 
 
@@ -243,14 +244,15 @@ class Operator(Expressions):
         check.exact("matrix()", tuple(w.shape), (*self._batch_shape, *self._shape))
         if self._batch_shape:
             w = w.reshape(-1, *self._shape)
-        if not x.numel() or by_formula(w, x):
+        how = mode(w, x)
+        if not x.numel() or how is FORMULA or how is GRAPH:
             return THROUGH_MATRIX.apply_formula(w, x, adjoint)
-        return THROUGH_MATRIX.apply.apply(adjoint, self._shape[adjoint], backend, x, w)  # type: ignore[no-any-return]
+        return THROUGH_MATRIX.apply(how, adjoint, self._shape[adjoint], backend, x, w)
 
     def _steps(
         self, dtype: torch.dtype, steps: int, batch: int, gated: bool = False, backend: str | None = None
-    ) -> tuple[Functions, Arguments] | None:
-        """The object that serves a recurrence in dtype step by step, plain or gated, where that is cheaper than W."""
+    ) -> tuple[str, Arguments] | None:
+        """The object that serves a recurrence step by step where that is cheaper than W, and its arguments in dtype."""
         del dtype, steps, batch, gated, backend
         return None
 

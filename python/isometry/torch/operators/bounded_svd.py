@@ -7,15 +7,13 @@ from torch import Tensor
 
 from ..._objects.bounded_svd import BOUNDED_SVD, margin_of
 from ..._rules import check
-from .. import formulas
 from .._function import REAL_OF
+from ..formulas import bounded_svd as formula
 from ._declared import Declared
 from ._operator import drawn, haar
 
 
-class BoundedSvd(
-    Declared, declaration=BOUNDED_SVD, matrix=formulas.bounded_svd.matrix, apply=formulas.bounded_svd.apply
-):
+class BoundedSvd(Declared, declaration=BOUNDED_SVD, matrix=formula.matrix, apply=formula.apply):
     """W = U diag(sigma) V^H with sigma_i = 1 + margin tanh(logits_i / 2), between 1 - margin and 1 + margin.
 
     These are the singular values if U and V have orthonormal columns, which the operator takes as they are.

@@ -14,13 +14,15 @@ from ..._objects._skew import rotvec as check_rotvec
 from ..._objects.cayley import CAYLEY, FROM_MATRIX, not_skew
 from ..._objects.cayley import negative_ones as split
 from ..._rules import check, tolerance
-from .. import formulas
-from .._function import COMPLEX_OF, REAL_OF, array, dtype_name, room, visible
+from .._function import COMPLEX_OF, REAL_OF, array, dtype_name, room
+from .._mode import visible
+from ..formulas import cayley as formula
+from ..formulas import dense
 from ._declared import Declared
 from ._operator import Arguments, drawn, real_tensor, tensor
 
 
-class Cayley(Declared, declaration=CAYLEY, matrix=formulas.cayley.matrix):
+class Cayley(Declared, declaration=CAYLEY, matrix=formula.matrix):
     """W = (I + A)^{-1} (I - A) D for a skew-symmetric or skew-Hermitian A; orthogonal or unitary for all arguments.
 
     `*` is an optional batch shape; those of several arguments broadcast.
@@ -92,10 +94,10 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formulas.cayley.matrix):
         assert upper is not None
         if upper.numel() and upper.is_cpu and visible(*arguments):
             return _matrix_seen(upper, rest)
-        return formulas.cayley.matrix(upper, *rest)
+        return formula.matrix(upper, *rest)
 
     def _rows_by_formula(self, arguments: Arguments, x: Tensor, adjoint: bool) -> Tensor:
-        return formulas.dense.apply(self._by_formula(arguments), x, adjoint)
+        return dense.apply(self._by_formula(arguments), x, adjoint)
 
     @classmethod
     def from_skew(cls, a: Tensor) -> Cayley:
@@ -263,4 +265,4 @@ def _matrix_seen(upper: Tensor, rest: Sequence[Tensor | None]) -> Tensor:
     """The formula where values can be seen (forward mode), in double precision, so that a tangent -2 S dA S is
     accurate where S is small."""
     wide = upper.to(torch.promote_types(upper.dtype, torch.float64))
-    return formulas.cayley.matrix(wide, *(None if t is None else t.double() for t in rest)).to(upper.dtype)
+    return formula.matrix(wide, *(None if t is None else t.double() for t in rest)).to(upper.dtype)

@@ -7,12 +7,13 @@ from torch import Tensor
 
 from ..._objects.dense import DENSE
 from ..._rules import check
-from .. import formulas
+from .._mode import Mode
+from ..formulas import dense as formula
 from ._declared import Declared
 from ._operator import Arguments, drawn, haar
 
 
-class Dense(Declared, declaration=DENSE, matrix=formulas.dense.matrix, apply=formulas.dense.apply):
+class Dense(Declared, declaration=DENSE, matrix=formula.matrix, apply=formula.apply):
     """W = weight: any matrix, for instance the recurrent matrix of an unconstrained network.
 
     Parameters
@@ -41,7 +42,7 @@ class Dense(Declared, declaration=DENSE, matrix=formulas.dense.matrix, apply=for
     def __init__(self, weight: Tensor) -> None:
         self._hold(weight)
 
-    def _formed(self, arguments: Arguments, backend: str | None) -> Tensor:  # noqa: ARG002
+    def _formed(self, how: Mode, arguments: Arguments, backend: str | None) -> Tensor:  # noqa: ARG002
         return self._by_formula(arguments)
 
     @classmethod

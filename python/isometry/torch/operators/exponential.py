@@ -11,13 +11,13 @@ from ..._objects._skew import real_upper
 from ..._objects._skew import rotvec as check_rotvec
 from ..._objects.exponential import EXPONENTIAL
 from ..._rules import check
-from .. import formulas
 from .._function import REAL_OF, dtype_name
+from ..formulas import exponential as formula
 from ._declared import Declared
 from ._operator import drawn, tensor
 
 
-class Exponential(Declared, declaration=EXPONENTIAL, matrix=formulas.exponential.matrix):
+class Exponential(Declared, declaration=EXPONENTIAL, matrix=formula.matrix):
     """W = exp(A) for a skew-symmetric or skew-Hermitian A; orthogonal or unitary for all arguments.
 
     `*` is an optional batch shape; those of both arguments broadcast.

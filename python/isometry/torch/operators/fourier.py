@@ -7,15 +7,15 @@ import math
 import torch
 from torch import Tensor
 
-from ..._objects.fourier import FOURIER, complex_only
+from ..._objects.fourier import FOURIER
 from ..._rules import check
-from .. import formulas
 from .._function import COMPLEX_OF, REAL_OF, dtype_name
+from ..formulas import fourier as formula
 from ._declared import Declared
 from ._operator import drawn
 
 
-class FourierProduct(Declared, declaration=FOURIER, matrix=formulas.fourier.matrix, apply=formulas.fourier.apply):
+class FourierProduct(Declared, declaration=FOURIER, matrix=formula.matrix, apply=formula.apply):
     """W = D3 R2 F^-1 D2 P R1 F D1, a unitary matrix of 7 n real parameters that costs n log n.
 
     D_q = diag(e^{i phases[q]}), R_q = I - 2 v v^H / ||v||^2 with v = vectors[q], (P x)_i = x[permutation[i]], and F the
@@ -23,12 +23,13 @@ class FourierProduct(Declared, declaration=FOURIER, matrix=formulas.fourier.matr
 
     Parameters
     ----------
-    phases : Tensor, shape (3, n)
+    phases : Tensor, shape (*, 3, n)
         The angles of D1, D2, D3, real, n >= 1.
-    vectors : Tensor, shape (2, n)
+    vectors : Tensor, shape (*, 2, n)
         The reflection vectors of R1, R2, complex; only their directions matter.
-    permutation : Tensor, shape (n,)
-        Integers, each of 0..n-1 once; not trained. A sequence of integers is taken too.
+    permutation : Tensor, shape (*, n)
+        Integers, each of 0..n-1 once; not trained. A sequence of integers is taken too. `*` is an
+        optional batch shape; those of the arguments broadcast.
 
     Raises
     ------
@@ -58,7 +59,6 @@ class FourierProduct(Declared, declaration=FOURIER, matrix=formulas.fourier.matr
 
     def __init__(self, phases: Tensor, vectors: Tensor, permutation: Tensor) -> None:
         self._hold(phases, vectors, permutation)
-        complex_only("vectors", dtype_name(vectors.dtype))
 
     @classmethod
     def random(
@@ -90,7 +90,7 @@ class FourierProduct(Declared, declaration=FOURIER, matrix=formulas.fourier.matr
         """
         given, n = drawn(rng, dtype), check.count("n", n, 1)
         dtype = COMPLEX_OF[given] if dtype is None else given
-        complex_only("dtype", dtype_name(dtype))
+        check.complex_only("dtype", dtype_name(dtype))
         draw = lambda *shape: 2 * torch.rand(*shape, generator=rng, dtype=REAL_OF[dtype], device=device) - 1
         phases, parts = math.pi * draw(3, n), draw(2, n, 2)
         return cls(phases, torch.view_as_complex(parts), torch.randperm(n, generator=rng, device=device))

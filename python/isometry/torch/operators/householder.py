@@ -10,15 +10,13 @@ from torch import Tensor
 from ... import _core
 from ..._objects.householder import HOUSEHOLDER, reflections, trapezoid
 from ..._rules import check, tolerance
-from .. import formulas
 from .._function import REAL_OF, array, dtype_name, room
+from ..formulas import householder as formula
 from ._declared import Declared
 from ._operator import drawn, tensor
 
 
-class Householder(
-    Declared, declaration=HOUSEHOLDER, matrix=formulas.householder.matrix, apply=formulas.householder.apply
-):
+class Householder(Declared, declaration=HOUSEHOLDER, matrix=formula.matrix, apply=formula.apply):
     """W = H(u_0) ... H(u_{m-1}) E, the product of m reflections and a last factor.
 
     H(u) = I - 2 u u^H / ||u||^2. E is I, diag(1, ..., 1, sign) or diag(exp(i phases)). W is orthogonal (unitary) for
@@ -91,14 +89,13 @@ class Householder(
         u = tensor("u", u)
         check.real("u", dtype_name(u.dtype))
         n, m = trapezoid(tuple(u.shape), sign)
-        lower = u.tril()
         if m < n:
-            return cls(lower)
+            return cls(u.tril())
         s = u[..., -1, -1]
         if sign == "hard":
             # The value is exactly +-1; the added zero carries the derivative 1.
             s = torch.where(s > 0, 1.0, -1.0).to(u.dtype).detach() + (s - s.detach())
-        return cls(lower[..., :-1], sign=s)
+        return cls(u[..., :-1].tril(), sign=s)  # cut before the copy, so that the copy is the only one
 
     @classmethod
     def from_matrix(cls, w: Tensor, *, tol: float | None = None) -> Householder:

@@ -8,25 +8,25 @@ import torch
 from torch import Tensor
 
 from ..._objects.kronecker import KRONECKER, listed, sizes
-from .. import formulas
+from ..formulas import kronecker as formula
 from ._declared import Declared
 from ._operator import drawn, haar
 
 
-class Kronecker(Declared, declaration=KRONECKER, matrix=formulas.kronecker.matrix, apply=formulas.kronecker.apply):
+class Kronecker(Declared, declaration=KRONECKER, matrix=formula.matrix, apply=formula.apply):
     """W = W_0 (x) W_1 (x) ... (x) W_{F-1}, a Kronecker product applied factor by factor.
 
     The index of factor 0 is slowest, as in `torch.kron`. W is orthogonal or unitary if all factors are.
 
     Parameters
     ----------
-    factors : sequence of Tensor, shapes (p_f, q_f)
-        At least one, p_f, q_f >= 1.
+    factors : sequence of Tensor, shapes (*, p_f, q_f)
+        At least one, p_f, q_f >= 1; `*` is an optional batch shape, and those of the factors broadcast.
 
     Raises
     ------
     ValueError
-        No factor, or one that is not a matrix with at least one row and one column.
+        No factor, one that is not a matrix with at least one row and one column, or batch shapes that do not fit.
     TypeError
         Factors that are no sequence, or not tensors of one floating precision.
 

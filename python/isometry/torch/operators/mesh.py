@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 from ..._objects import mesh
 from ..._objects.mesh import MESH, Sized
-from .. import formulas
-from .._function import COMPLEX_OF, REAL_OF
+from .._function import REAL_OF
+from ..formulas import mesh as formula
 from ._declared import Declared
-from ._operator import drawn, real_tensor, tensor
+from ._operator import drawn
 
 
-class Mesh(Sized, Declared, declaration=MESH, matrix=formulas.mesh.matrix, apply=formulas.mesh.apply):
+class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formula.apply):
     """W = D F_1 F_2 ... F_L, layers of 2 x 2 blocks on pairs of coordinates; F_L acts first.
 
     A block on the pair i < j is
@@ -28,7 +28,7 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formulas.mesh.matrix, apply
 
     Parameters
     ----------
-    theta : Tensor, shape (P,)
+    theta : Tensor, shape (*, P)
         Angles: one per pair, the leftmost layer first, pairs ascending within a layer.
     n : int
         Size of W.
@@ -37,11 +37,11 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formulas.mesh.matrix, apply
     layout : {"brick", "fft"}
         "brick": layers of the pairs (0, 1), (2, 3), ... and of (1, 2), (3, 4), ... in turn. "fft": log2 n layers of n/2
         pairs at the distances n/2, n/4, ..., 1; n is a power of two.
-    phi : Tensor, shape (P,), optional
+    phi : Tensor, shape (*, P), optional
         Angles; they make W complex.
-    phases : Tensor, shape (n,), optional
+    phases : Tensor, shape (*, n), optional
         Angles of D = diag(e^{i phases}); they make W complex.
-    signs : Tensor, shape (n,), optional
+    signs : Tensor, shape (*, n), optional
         Fixed entries +1 or -1 of D, in place of phases. Without either D is the identity.
     first : {"left", "right"}
         Whether F_1 or F_L has the pairs (0, 1), (2, 3), ...
@@ -56,8 +56,9 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formulas.mesh.matrix, apply
 
     Notes
     -----
-    A row costs 3 n L operations, 9 n L if complex; its backward four times as many, without an array per layer: layers
-    are undone from the result.
+    `*` is an optional batch shape, of meshes of one layout; those of the arguments broadcast. A row costs 3 n L
+    operations, 9 n L if complex; its backward four times as many, without an array per layer: layers are undone
+    from the result.
 
     References
     ----------
@@ -92,15 +93,7 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formulas.mesh.matrix, apply
         signs: Tensor | None = None,
         first: Literal["left", "right"] = "left",
     ) -> None:
-        shape, theta = mesh.frame(n, layers, layout, first), tensor("theta", theta)
-        own = REAL_OF[theta.dtype]
-        theta = real_tensor("theta", theta, "theta", own)
-        given: list[Any] = [phi, phases, signs]
-        for i, name in enumerate(("phi", "phases", "signs")):
-            if given[i] is not None:
-                given[i] = real_tensor(name, given[i], "theta", own)
-        frame = theta.new_empty(shape, dtype=own if phi is None and phases is None else COMPLEX_OF[own])
-        self._hold(frame, theta, *given)
+        self._hold(mesh.frame(n, layers, layout, first), theta, phi, phases, signs)
 
     @classmethod
     def random(

@@ -7,13 +7,13 @@ from torch import Tensor
 
 from ..._objects.rotation import ROTATION
 from ..._rules import check
-from .. import formulas
 from .._function import dtype_name
+from ..formulas import rotation as formula
 from ._declared import Declared
 from ._operator import drawn
 
 
-class Rotation(Declared, declaration=ROTATION, matrix=formulas.rotation.matrix, apply=formulas.rotation.apply):
+class Rotation(Declared, declaration=ROTATION, matrix=formula.matrix, apply=formula.apply):
     """The rotation of one direction to another: in the plane of both, by the angle between them.
 
     W = H(w) H(ah) with ah, bh the vectors of length 1 and w = ah + bh. W ah = bh, det W = 1.

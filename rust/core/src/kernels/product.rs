@@ -26,6 +26,7 @@ impl<T: Scalar> Product<T> {
             k,
             a,
             b,
+            factors: std::ptr::null(),
             c,
             c_rows,
             alpha: T::Real::one(),
@@ -41,6 +42,10 @@ impl<T: Scalar> Product<T> {
     /// A real factor.
     pub fn alpha(self, alpha: f64) -> Self {
         Product(Multiply { alpha: T::Real::of(alpha), ..self.0 })
+    }
+    /// C = A diag(factors) B: k real factors.
+    pub fn between(self, factors: *const T::Real) -> Self {
+        Product(Multiply { factors, ..self.0 })
     }
     /// Adds to the contents of C.
     pub fn add(self) -> Self {

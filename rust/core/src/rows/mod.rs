@@ -27,8 +27,9 @@ use crate::side::Side;
 ///
 /// # Safety of its methods
 /// Matrix k is one of [`Operator::batch`]. Pointers have what is accessed through them; `out` and `x_bar` overlap nothing that is
-/// read, `sums` and `scratch` nothing at all. `scratch` has as many numbers as [`Rows::scratch`] says for so many rows. Before
-/// the others on matrix k, [`Rows::load`] was called on this scratch, and nothing but these methods has written there since.
+/// read, `sums` and `scratch` nothing at all. `scratch` has as many numbers as [`Rows::scratch`] says for so many rows, for 0 in
+/// [`Rows::load`] and [`Rows::deal`]. Before the others on matrix k, `load` was called on this scratch, and nothing but these
+/// methods has written there since.
 ///
 /// ```
 /// use isometry_core::argument::{Argument, Array};

@@ -266,6 +266,39 @@ impl<T: Scalar> Adjoint<T> {
     }
 }
 
+/// The sum of squares of each lane.
+///
+/// # Safety
+/// The group exists; there is a sum for each lane.
+pub struct Squares<T: Scalar> {
+    /// The group.
+    pub m: *const T::Real,
+    /// Sizes.
+    pub sizes: Sizes,
+    /// The sums.
+    pub sums: *mut T::Real,
+}
+
+impl<T: Scalar> Kernel<T::Real> for Squares<T> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd<R = T::Real>>(&self) {
+        let (Sizes { n, .. }, ld) = (self.sizes, self.sizes.ld());
+        // SAFETY: the contract of `Squares`.
+        unsafe {
+            let mut sum = S::zero();
+            for i in 0..n {
+                for e in 0..n * T::PARTS {
+                    let x = S::load(self.m.add((i * ld * T::PARTS + e) * S::LANES));
+                    sum = S::mul_add(x, x, sum);
+                }
+            }
+            S::store(self.sums, sum);
+        }
+    }
+}
+
 /// The gradients of the parameters from a skew G: upper_bar = G_ij, diagonal_bar = Im G_jj / 2.
 ///
 /// # Safety

@@ -10,7 +10,7 @@ pub use passes::{Combine, Keep, Measure, Scale, TERMS};
 
 use crate::dispatch::compiled;
 use crate::scalar::{Real, Scalar, c32, c64};
-use lanes::{Adjoint, Gradient, Load, Multiply, Skew, Store};
+use lanes::{Adjoint, Gradient, Load, Multiply, Skew, Squares, Store};
 
 compiled! {
     /// Passes that do not know the field, compiled for each real type.
@@ -41,6 +41,8 @@ compiled! {
         fn lanes_multiply(Multiply);
         /// [`Adjoint`]
         fn lanes_adjoint(Adjoint);
+        /// [`Squares`]
+        fn lanes_squares(Squares);
         /// [`Gradient`]
         fn lanes_gradient(Gradient);
     }

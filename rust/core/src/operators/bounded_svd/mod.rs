@@ -20,12 +20,16 @@ use crate::argument;
 use crate::argument::{Argument, Array, Bar, Given, all};
 use crate::budget::Budget;
 use crate::error::{Error, Result};
-use crate::kernels::{Buffer, Matrices};
+use crate::batch::Batch;
 use crate::cpu::{Cpu, through_matrix};
+use crate::kernels::{Matrices, Operand, Product, lanes};
 use crate::operator::{Operator, Saves};
+use crate::parallel::{Member, Shared};
 use crate::side::Side;
 use crate::scalar::{Real, Scalar};
+use crate::scratch::{Arena, Region};
 use crate::sizes::{check_len, size, work};
+use isometry_kernels::bounded_svd::Between;
 use num_traits::{Float, One, Zero};
 
 /// The arguments.
@@ -33,7 +37,7 @@ pub const ARGUMENTS: &[Argument] = &[
     argument!("u", "n r"),
     argument!("logits", "r", real),
     argument!("v", "k r"),
-    argument!("margin", "", real, fixed),
+    argument!("margin", "", number),
 ];
 
 /// Matrices with bounded singular values.
@@ -59,10 +63,13 @@ fn check_margin<T: Scalar>(margin: &[T::Real]) -> Result<()> {
     }
 }
 
-/// A product that goes through r numbers per row: c = L diag(sigma) R^H x.
-struct Thin<'a, T: Scalar> {
-    left: Matrices<'a, T>,
-    right: Matrices<'a, T>,
+/// The memory of a member.
+struct Own<T: Scalar> {
+    sigma: Region<T::Real>,
+    /// Sigma and sums beside the parts of elements.
+    by: Region<T::Real>,
+    sums: Region<T::Real>,
+    scratch: Region<T::Real>,
 }
 
 impl<'a, T: Scalar> BoundedSvd<'a, T> {
@@ -86,42 +93,80 @@ impl<'a, T: Scalar> BoundedSvd<'a, T> {
         Ok(BoundedSvd { u, v, logits, margin })
     }
 
-    /// Multiplies rows (batch, rows, r) by sigma.
-    fn scale(&self, rows: usize, x: &mut [T]) {
-        let (r, one, two) = (self.u.q, T::Real::one(), T::Real::of(2.0));
-        let mut sigma = vec![T::Real::zero(); r];
-        let groups = self.logits.chunks_exact(r).zip(self.margin);
-        for (x, (logits, margin)) in x.chunks_exact_mut((rows * r).max(1)).zip(groups) {
-            for (sigma, p) in sigma.iter_mut().zip(logits) {
-                // tanh would cancel for negative p at margin 1
-                let e = Float::exp(-Float::abs(*p));
-                let s = if *p < T::Real::zero() { e } else { one } / (one + e);
-                *sigma = (one - *margin) + two * *margin * s;
-            }
-            for x in x.chunks_exact_mut(r) {
-                x.iter_mut().zip(&sigma).for_each(|(x, sigma)| *x = x.scale(*sigma));
-            }
-        }
+    /// sigma_i of matrix b: (1 - margin) + 2 margin s, s the sigmoid. 1 + margin tanh(p / 2) would cancel for negative p
+    /// at margin 1.
+    fn sigma(&self, b: usize, i: usize) -> T::Real {
+        let (one, two, p) = (T::Real::one(), T::Real::of(2.0), self.logits[b * self.u.q + i]);
+        let e = Float::exp(-Float::abs(p));
+        let s = if p < T::Real::zero() { e } else { one } / (one + e);
+        (one - self.margin[b]) + two * self.margin[b] * s
     }
 
-    /// The gradient of the logits from the rows x that sigma multiplied and the cotangents of the products.
-    fn pull_logits(&self, rows: usize, x: &[T], ct: &[T], bar: Option<&mut [T::Real]>) {
-        let Some(bar) = bar else { return };
-        let (r, one, two) = (self.u.q, T::Real::one(), T::Real::of(2.0));
-        bar.fill(T::Real::zero());
-        let size = (rows * r).max(1);
-        for ((x, ct), bar) in x.chunks_exact(size).zip(ct.chunks_exact(size)).zip(bar.chunks_exact_mut(r)) {
-            for (x, ct) in x.chunks_exact(r).zip(ct.chunks_exact(r)) {
-                for ((bar, x), ct) in bar.iter_mut().zip(x).zip(ct) {
-                    *bar += (x.conj() * *ct).re();
+    /// d sigma_i / d p_i of matrix b: 2 margin s (1 - s), s (1 - s) = e / (1 + e)^2 without cancellation.
+    fn slope(&self, b: usize, i: usize) -> T::Real {
+        let (one, two) = (T::Real::one(), T::Real::of(2.0));
+        let e = Float::exp(-Float::abs(self.logits[b * self.u.q + i]));
+        two * self.margin[b] * e / ((one + e) * (one + e))
+    }
+
+    /// Calls `f(member, b, shared, own)` for every matrix b, with its sigma in `own`.
+    fn run<S>(
+        &self,
+        (cost, barriers): (usize, usize),
+        rows: usize,
+        threads: usize,
+        shared: impl Fn(&mut Arena) -> S + Sync,
+        f: impl Fn(&Member<'_>, usize, &S, &Own<T>) + Sync,
+    ) -> Result<()> {
+        let r = self.u.q;
+        let most = rows.max(self.u.p).max(self.v.p).max(r);
+        let own = |arena: &mut Arena| Own::<T> {
+            sigma: arena.take(&[r]),
+            by: arena.take(&[r, T::PARTS]),
+            sums: arena.take(&[r, T::PARTS]),
+            scratch: arena.take(&[Product::<T>::scratch(most, most)]),
+        };
+        Batch::new::<T>(self.u.batch, cost, barriers).split(threads).run(shared, own, |member, b, shared, own| {
+            for i in 0..r {
+                let sigma = self.sigma(b, i);
+                // SAFETY: the regions belong to this member.
+                unsafe {
+                    own.sigma.at(i).write(sigma);
+                    (0..T::PARTS).for_each(|part| own.by.at(i * T::PARTS + part).write(sigma));
                 }
             }
-        }
-        for ((bar, logits), margin) in bar.chunks_exact_mut(r).zip(self.logits.chunks_exact(r)).zip(self.margin) {
-            for (bar, p) in bar.iter_mut().zip(logits) {
-                // s (1 - s) = e / (1 + e)^2 without cancellation
-                let e = Float::exp(-Float::abs(*p));
-                *bar *= two * *margin * e / ((one + e) * (one + e));
+            f(member, b, shared, own);
+        })
+    }
+
+    /// The gradient of the logits of matrix b from the rows x that sigma multiplied and the cotangents y of the products;
+    /// then y <- y diag(sigma), z = x diag(sigma).
+    ///
+    /// # Safety
+    /// The arrays have `rows` rows of r elements, z may be null; others do not access y, z and the gradient.
+    #[allow(clippy::too_many_arguments, reason = "the arrays of one pass")]
+    unsafe fn between(
+        &self,
+        member: &Member<'_>,
+        b: usize,
+        own: &Own<T>,
+        rows: usize,
+        (x, y, z): (*const T, *mut T, *mut T),
+        bar: Option<Shared<T::Real>>,
+    ) {
+        let r = self.u.q;
+        for own_columns in Product::<T>::own(member, r, (0, r)) {
+            let columns = own_columns.start * T::PARTS..own_columns.end * T::PARTS;
+            let (by, sums, width) = (own.by.ptr().cast_const(), own.sums.ptr(), r * T::PARTS);
+            // SAFETY: the contract above; members have different columns.
+            unsafe {
+                Between { x: x.cast(), y: y.cast(), z: z.cast(), by, sums, rows, width, columns }.call();
+                for i in own_columns {
+                    let sum = (0..T::PARTS).map(|part| *sums.add(i * T::PARTS + part)).sum::<T::Real>();
+                    if let Some(bar) = bar {
+                        bar.at(b * r + i).write(self.slope(b, i) * sum);
+                    }
+                }
             }
         }
     }
@@ -132,23 +177,25 @@ impl<'a, T: Scalar> BoundedSvd<'a, T> {
         work(&[rows, r, n + k]) > work(&[n, k, r]).saturating_add(work(&[rows, n, k]))
     }
 
-    fn thin(&self, side: Side) -> Thin<'a, T> {
-        let (left, right) = if side == Side::Forward { (self.u, self.v) } else { (self.v, self.u) };
-        Thin { left, right }
-    }
-
-    /// conj(U diag(sigma)): W is the conjugate of these rows times V^T.
-    fn scaled_u(&self) -> Result<Buffer<T>> {
-        let mut rows = Buffer::zeroed(self.u.data.len())?;
-        rows.iter_mut().zip(self.u.data).for_each(|(x, u)| *x = u.conj());
-        self.scale(self.u.p, &mut rows);
-        Ok(rows)
+    /// L and R of a product that goes through r numbers per row: c = L diag(sigma) R^H x.
+    fn thin(&self, side: Side) -> (Matrices<'a, T>, Matrices<'a, T>) {
+        if side == Side::Forward { (self.u, self.v) } else { (self.v, self.u) }
     }
 }
 
-/// Room for the gradient of argument i, if it is wanted.
-fn own<'b, T: Scalar>(bars: &'b mut [Bar<'_, T>], i: usize) -> Option<&'b mut [T]> {
-    bars.get_mut(i).and_then(|bar| bar.again().own())
+/// Factor b of a batch.
+fn factor<T: Scalar>(all: Matrices<'_, T>, b: usize) -> Operand<T> {
+    Operand::new(all.data[b * all.p * all.q..].as_ptr(), all.q)
+}
+
+/// Where the gradient of argument i goes, if it is wanted.
+fn own<T: Scalar>(bars: &mut [Bar<'_, T>], i: usize) -> Option<Shared<T>> {
+    bars.get_mut(i).and_then(|bar| bar.again().own()).map(|bar| Shared(bar.as_mut_ptr()))
+}
+
+/// The same of the logits.
+fn logits<T: Scalar>(bars: &mut [Bar<'_, T>]) -> Option<Shared<T::Real>> {
+    bars.get_mut(1).and_then(|bar| bar.again().real()).map(|bar| Shared(bar.as_mut_ptr()))
 }
 
 impl<T: Scalar> Operator<T> for BoundedSvd<'_, T> {
@@ -174,9 +221,15 @@ impl<T: Scalar> Operator<T> for BoundedSvd<'_, T> {
 impl<T: Scalar> Cpu<T> for BoundedSvd<'_, T> {
     fn matrix(&self, out: &mut [T], _saved: Option<&mut [T]>, budget: &Budget<'_>) -> Result<()> {
         self.check_matrix("out", out)?;
-        self.v.apply(&self.scaled_u()?, self.u.p, Side::Forward, out, budget.threads)?;
-        conjugate(out);
-        Ok(())
+        let ((n, k), r, out) = (self.shape(), self.u.q, Shared(out.as_mut_ptr()));
+        self.run((work(&[n, k, r]), 1), 0, budget.threads, |_| (), |member, b, (), own| {
+            let (u, v) = (factor(self.u, b), factor(self.v, b));
+            // SAFETY: the sizes were checked; `out` does not overlap the arguments.
+            unsafe {
+                let w = Product::new((n, k, r), u, v.h(), out.at(b * n * k), k).between(own.sigma.ptr());
+                w.run(member, own.scratch.ptr());
+            }
+        })
     }
 
     fn matrix_vjp(
@@ -188,25 +241,32 @@ impl<T: Scalar> Cpu<T> for BoundedSvd<'_, T> {
     ) -> Result<()> {
         self.check_matrix("ct", ct)?;
         self.check_bars(bars)?;
-        let (n, rows) = (self.u.p, self.scaled_u()?);
-        // conj(W) = rows V^T
-        let mut turned = Buffer::zeroed(if T::PARTS == 2 { ct.len() } else { 0 })?;
-        let turned = if T::PARTS == 2 {
-            turned.iter_mut().zip(ct).for_each(|(to, ct)| *to = ct.conj());
-            &turned
-        } else {
-            ct
-        };
-        let mut bar = Buffer::zeroed(rows.len())?;
-        let v_bar = own(bars, 2);
-        self.v.apply_vjp(&rows, turned, n, Side::Forward, v_bar, Some(&mut bar), budget.threads)?;
-        conjugate(&mut bar);
-        self.pull_logits(n, self.u.data, &bar, bars.get_mut(1).and_then(|bar| bar.again().real()));
-        if let Some(u_bar) = own(bars, 0) {
-            self.scale(n, &mut bar);
-            u_bar.copy_from_slice(&bar);
-        }
-        Ok(())
+        let ((n, k), r) = (self.shape(), self.u.q);
+        let (u_bar, v_bar, logits_bar) = (own(bars, 0), own(bars, 2), logits(bars));
+        let room = |arena: &mut Arena, wanted: bool| -> Region<T> { arena.take(&[usize::from(wanted), n, r]) };
+        let shared = |arena: &mut Arena| (room(arena, u_bar.is_none()), room(arena, v_bar.is_some()));
+        self.run((work(&[2, n, k, r]), 3), 0, budget.threads, shared, |member, b, &(x, scaled), own| {
+            let (u, v, ct) = (factor(self.u, b), factor(self.v, b), Operand::new(ct[b * n * k..].as_ptr(), k));
+            let x = u_bar.map_or(x.ptr(), |bar| bar.at(b * n * r));
+            // SAFETY: the sizes were checked; the gradients overlap neither each other nor the arguments.
+            unsafe {
+                // Members compute whole columns of both factors, between barriers only where these are few.
+                let few = r < 2 * member.count * (2 * lanes::<T::Real>() / T::PARTS);
+                let meet = || if few { member.barrier() };
+                let run = |product: Product<T>| {
+                    let product = if few { product } else { product.columns((0, r)) };
+                    product.run(member, own.scratch.ptr());
+                };
+                run(Product::new((n, r, k), ct, v, x, r));
+                meet();
+                self.between(member, b, own, n, (u.data, x, scaled.or_null()), logits_bar);
+                meet();
+                if let Some(bar) = v_bar {
+                    let scaled = Operand::new(scaled.ptr().cast_const(), r);
+                    run(Product::new((k, r, n), ct.h(), scaled, bar.at(b * k * r), r));
+                }
+            }
+        })
     }
 
     /// W, or z = R^H x.
@@ -230,14 +290,24 @@ impl<T: Scalar> Cpu<T> for BoundedSvd<'_, T> {
         if self.through_w(rows) {
             return through_matrix::apply(self, x, rows, side, out, saved, budget);
         }
-        let Thin { left, right } = self.thin(side);
-        let mut z = Buffer::zeroed(work(&[self.u.batch, rows, self.u.q]))?;
-        right.apply(x, rows, Side::Adjoint, &mut z, budget.threads)?;
-        if let Some(saved) = saved {
-            saved.copy_from_slice(&z);
-        }
-        self.scale(rows, &mut z);
-        left.apply(&z, rows, Side::Forward, out, budget.threads)
+        let ((left, right), r) = (self.thin(side), self.u.q);
+        let (from, into) = (right.p, left.p);
+        let (out, saved) = (Shared(out.as_mut_ptr()), saved.map(|saved| Shared(saved.as_mut_ptr())));
+        let z = |arena: &mut Arena| -> Region<T> { arena.take(&[usize::from(saved.is_none()), rows, r]) };
+        let cost = work(&[rows, r, from.saturating_add(into)]);
+        self.run((cost, 2), rows, budget.threads, z, |member, b, z, own| {
+            let z = saved.map_or(z.ptr(), |saved| saved.at(b * rows * r));
+            let x = Operand::new(x[b * rows * from..].as_ptr(), from);
+            // SAFETY: the sizes were checked; the results do not overlap the arguments.
+            unsafe {
+                let first = Product::new((rows, r, from), x, factor(right, b).conj(), z, r);
+                first.run(member, own.scratch.ptr());
+                member.barrier();
+                let (z, out) = (Operand::new(z.cast_const(), r), out.at(b * rows * into));
+                let second = Product::new((rows, into, r), z, factor(left, b).t(), out, into);
+                second.between(own.sigma.ptr()).run(member, own.scratch.ptr());
+            }
+        })
     }
 
     /// z = R^H x, c = L diag(sigma) z: L from (sigma z, ct), R from (x, z_bar).
@@ -258,26 +328,43 @@ impl<T: Scalar> Cpu<T> for BoundedSvd<'_, T> {
         if self.through_w(rows) {
             return through_matrix::apply_vjp(self, saved, x, ct, rows, side, bars, x_bar, budget);
         }
-        let Thin { left, right } = self.thin(side);
+        let ((left, right), r) = (self.thin(side), self.u.q);
+        let (from, into) = (right.p, left.p);
         let (of_left, of_right) = if side == Side::Forward { (0, 2) } else { (2, 0) };
-        let (len, threads) = (work(&[self.u.batch, rows, self.u.q]), budget.threads);
-        let mut again = Buffer::zeroed(if saved.is_none() { len } else { 0 })?;
-        let (mut scaled, mut z_bar) = (Buffer::zeroed(len)?, Buffer::zeroed(len)?);
-        if saved.is_none() {
-            right.apply(x, rows, Side::Adjoint, &mut again, threads)?;
-        }
-        let z = saved.unwrap_or(&again);
-        scaled.copy_from_slice(z);
-        self.scale(rows, &mut scaled);
-        left.apply_vjp(&scaled, ct, rows, Side::Forward, own(bars, of_left), Some(&mut z_bar), threads)?;
-        self.pull_logits(rows, z, &z_bar, bars.get_mut(1).and_then(|bar| bar.again().real()));
-        self.scale(rows, &mut z_bar);
-        right.apply_vjp(x, &z_bar, rows, Side::Adjoint, own(bars, of_right), x_bar, threads)
-    }
-}
-
-fn conjugate<T: Scalar>(x: &mut [T]) {
-    if T::PARTS == 2 {
-        x.iter_mut().for_each(|x| *x = x.conj());
+        let (left_bar, right_bar, logits_bar) = (own(bars, of_left), own(bars, of_right), logits(bars));
+        let x_bar = x_bar.map(|bar| Shared(bar.as_mut_ptr()));
+        let shared = |arena: &mut Arena| {
+            let room = |arena: &mut Arena, wanted: bool| -> Region<T> {
+                arena.take(&[usize::from(wanted), rows, r])
+            };
+            [room(arena, saved.is_none()), room(arena, true), room(arena, left_bar.is_some())]
+        };
+        let cost = work(&[rows, r, 2, from.saturating_add(into)]);
+        self.run((cost, 4), rows, budget.threads, shared, |member, b, &[again, z_bar, scaled], own| {
+            let x = Operand::new(x[b * rows * from..].as_ptr(), from);
+            let ct = Operand::new(ct[b * rows * into..].as_ptr(), into);
+            let (left, right) = (factor(left, b), factor(right, b));
+            let z = saved.map_or(again.ptr().cast_const(), |saved| saved[b * rows * r..].as_ptr());
+            // SAFETY: the sizes were checked; the gradients overlap neither each other nor the arguments.
+            unsafe {
+                if saved.is_none() {
+                    let z = Product::new((rows, r, from), x, right.conj(), again.ptr(), r);
+                    z.run(member, own.scratch.ptr());
+                }
+                Product::new((rows, r, into), ct, left.conj(), z_bar.ptr(), r).run(member, own.scratch.ptr());
+                member.barrier();
+                self.between(member, b, own, rows, (z, z_bar.ptr(), scaled.or_null()), logits_bar);
+                member.barrier();
+                let [z_bar, scaled] = [z_bar, scaled].map(|z| Operand::new(z.ptr().cast_const(), r));
+                let products = [
+                    left_bar.map(|bar| ((into, r, rows), ct.t(), scaled.conj(), bar.at(b * into * r), r)),
+                    right_bar.map(|bar| ((from, r, rows), x.t(), z_bar.conj(), bar.at(b * from * r), r)),
+                    x_bar.map(|bar| ((rows, from, r), z_bar, right.t(), bar.at(b * rows * from), from)),
+                ];
+                for (sizes, a, b, c, stride) in products.into_iter().flatten() {
+                    Product::new(sizes, a, b, c, stride).run(member, own.scratch.ptr());
+                }
+            }
+        })
     }
 }

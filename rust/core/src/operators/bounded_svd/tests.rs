@@ -136,7 +136,7 @@ fn check<T: Scalar>(batch: usize, (n, k, r): (usize, usize, usize), rows: usize)
 fn factors_and_matrix_equal_the_definition() {
     fn all<T: Scalar>() {
         for (batch, sizes, rows) in
-            [(1, (5, 5, 5), 2), (2, (6, 4, 3), 1), (1, (4, 7, 2), 40), (3, (5, 5, 5), 30), (2, (1, 1, 1), 2), (1, (3, 2, 2), 0)]
+            [(1, (5, 5, 5), 2), (2, (6, 4, 3), 1), (1, (4, 7, 2), 40), (3, (5, 5, 5), 30), (2, (1, 1, 1), 2), (1, (3, 2, 2), 0), (1, (9, 40, 300), 2)]
         {
             check::<T>(batch, sizes, rows);
         }

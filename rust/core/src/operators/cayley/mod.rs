@@ -43,7 +43,7 @@ pub const ARGUMENTS: &[Argument] = &[
     argument!("upper", "n(n-1)/2"),
     argument!("diagonal", "n", real),
     argument!("signs", "n", real, fixed, group "last"),
-    argument!("phases", "n", real, group "last"),
+    argument!("phases", "n", angles, group "last"),
 ];
 
 /// A batch of n x n Cayley transforms: a borrowed view of their parameters.

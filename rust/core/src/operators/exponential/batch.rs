@@ -11,7 +11,7 @@ use crate::scratch::{Arena, Region};
 use crate::sizes::work;
 
 /// Products n^3 of a forward and of a gradient.
-const CUBES: [usize; 2] = [5, 18];
+const CUBES: [usize; 2] = [5, 15];
 
 /// Writes all W.
 pub(super) fn matrices<T: Scalar>(view: &Exponential<'_, T>, out: &mut [T], threads: usize) -> Result<()> {

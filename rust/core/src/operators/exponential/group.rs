@@ -1,9 +1,9 @@
 //! The matrices of a group of exponentials, one in each lane, with a level of its own; the work of one thread.
 
 use super::Exponential;
-use super::series::{self, A, Factor, G, Kind, SLOTS, Slot, Space, THETA};
+use super::series::{self, A, Factor, G, Kind, SLOTS, Slot, Space};
 use crate::scalar::{Real, Scalar};
-use isometry_kernels::exponential::lanes::{Adjoint, Gradient, Load, MOST, Multiply, Sizes, Skew, Store};
+use isometry_kernels::exponential::lanes::{Adjoint, Gradient, Load, MOST, Multiply, Sizes, Skew, Squares, Store};
 use isometry_kernels::exponential::{Combine, Keep, Scale, TERMS};
 use crate::kernels::lanes;
 use num_traits::Zero;
@@ -28,8 +28,6 @@ pub(super) struct Group<T: Scalar> {
     sizes: Sizes,
     /// s of each lane.
     levels: [T::Real; MOST],
-    /// Two factors whose product is 2^-s.
-    factors: [[T::Real; MOST]; 2],
     most: usize,
 }
 
@@ -45,7 +43,7 @@ impl<T: Scalar> Group<T> {
     ) -> Self {
         let zero = [T::Real::zero(); MOST];
         let sizes = Sizes { n: view.n, count };
-        let mut group = Group { room, sizes, levels: zero, factors: [zero; 2], most: 0 };
+        let mut group = Group { room, sizes, levels: zero, most: 0 };
         let (upper, diagonal) = view.from(first);
         let mut norms = zero;
         let (out, packed, norms_) = (group.at(A), group.packed(), norms.as_mut_ptr());
@@ -53,10 +51,7 @@ impl<T: Scalar> Group<T> {
         unsafe { Skew { upper, diagonal, sizes, out, packed, norms: norms_ }.call() };
         for (lane, norm) in norms.into_iter().enumerate() {
             let levels = series::levels(norm.f64() * 256.0);
-            let half = levels / 2;
             group.levels[lane] = T::Real::of(levels as f64);
-            group.factors[0][lane] = T::Real::of(2f64.powi(-(half as i32)));
-            group.factors[1][lane] = T::Real::of(2f64.powi(-((levels - half) as i32)));
             group.most = group.most.max(levels);
         }
         group.shrink(A);
@@ -111,6 +106,14 @@ impl<T: Scalar> Group<T> {
         self.sizes.elements() * T::PARTS * lanes::<T::Real>()
     }
 
+    /// Lane l of M <- M 2^(by l), by two factors: one may be too small for a number.
+    fn scale(&self, m: Slot, by: [i32; MOST]) {
+        let factors = [by.map(|by| by / 2), by.map(|by| by - by / 2)].map(|by| by.map(|by| T::Real::of(2f64.powi(by))));
+        let by = [factors[0].as_ptr(), factors[1].as_ptr()];
+        // SAFETY: the matrix exists, and there is a factor for each lane.
+        unsafe { Scale { x: self.at(m), len: self.len(), by }.call() };
+    }
+
     fn multiply(&self, c: Slot, a: Slot, b: Slot) {
         let (a, b, c) = (self.at(a).cast_const(), self.at(b).cast_const(), self.at(c));
         // SAFETY: the matrices exist and are different ones.
@@ -152,14 +155,12 @@ impl<T: Scalar> Space for Group<T> {
         unsafe { Combine { out, terms: all, unit, rows, pitch, element }.call() };
     }
 
-    fn skew(&self, to: Slot, from: Slot, c: f64, sum: Slot) {
-        self.adjoint(to, from, [c, -c], Some(sum));
+    fn fold(&self, to: Slot, from: Slot, c: f64, kind: Kind, sum: Option<Slot>) {
+        self.adjoint(to, from, [c, if kind == Kind::Skew { -c } else { c }], sum);
     }
 
     fn shrink(&self, m: Slot) {
-        let by = [self.factors[0].as_ptr(), self.factors[1].as_ptr()];
-        // SAFETY: the matrix exists, and there is a factor for each lane.
-        unsafe { Scale { x: self.at(m), len: self.len(), by }.call() };
+        self.scale(m, self.levels.map(|levels| -(levels.f64() as i32)));
     }
 
     fn keep(&self, x: &mut Slot, y: &mut Slot, level: usize) {
@@ -177,8 +178,23 @@ impl<T: Scalar> Space for Group<T> {
         self.sizes.n
     }
 
-    /// The sums of rows of small matrices are close to their norms.
-    fn refine(&mut self, _b: Slot) -> f64 {
-        THETA
+    /// As for single matrices, by the sums of squares alone.
+    fn refine(&mut self, b: Slot, b2: Slot) {
+        let mut squares = [T::Real::zero(); MOST];
+        let (m, sums) = (self.at(b2).cast_const(), squares.as_mut_ptr());
+        // SAFETY: the matrix exists, and there is a sum for each lane.
+        unsafe { Squares::<T> { m, sizes: self.sizes, sums }.call() };
+        let mut fewer = [0; MOST];
+        for lane in 0..MOST {
+            let levels = self.levels[lane].f64() as usize;
+            fewer[lane] = series::fewer(series::spectral::<T>(squares[lane].f64()), levels);
+            self.levels[lane] = T::Real::of((levels - fewer[lane]) as f64);
+        }
+        if fewer.iter().any(|&fewer| fewer > 0) {
+            for (m, power) in [(A, 1), (b, 2), (b2, 4)] {
+                self.scale(m, fewer.map(|fewer| power * fewer as i32));
+            }
+        }
+        self.most = self.levels.iter().fold(0, |most, levels| most.max(levels.f64() as usize));
     }
 }

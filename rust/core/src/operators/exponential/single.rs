@@ -1,7 +1,7 @@
 //! The matrices of one exponential in memory, row by row, their products shared by the members of a call.
 
 use super::Exponential;
-use super::series::{self, A, Factor, G, Kind, SLOTS, Slot, Space, THETA};
+use super::series::{self, A, Factor, G, Kind, SLOTS, Slot, Space};
 use crate::kernels::{Operand, Product};
 use crate::parallel::Member;
 use crate::scalar::{Real, Scalar};
@@ -77,7 +77,7 @@ impl<'m, T: Scalar> Single<'m, T> {
             }
         }
         member.barrier();
-        single.fold(A, A, None, [1.0, 0.0], Kind::Skew);
+        single.folded(A, A, None, [1.0, 0.0], Kind::Skew);
         single.levels = series::levels(single.norms(A)[0]);
         let levels = single.levels;
         single.scale(A, -(levels as i32));
@@ -98,7 +98,7 @@ impl<'m, T: Scalar> Single<'m, T> {
         // SAFETY: the arrays exist; T is not one of them.
         unsafe { Product::new((n, n, n), ct, w, t, pitch).run(member, self.scratch) };
         member.barrier();
-        self.fold(G, 1, None, [1.0, -1.0], Kind::Skew);
+        self.folded(G, 1, None, [1.0, -1.0], Kind::Skew);
     }
 
     /// Writes a matrix, n x n; ends with a barrier.
@@ -149,7 +149,7 @@ impl<'m, T: Scalar> Single<'m, T> {
     }
 
     /// [`Fold`], ends with a barrier.
-    fn fold(&self, to: Slot, from: Slot, sum: Option<Slot>, by: [f64; 2], kind: Kind) {
+    fn folded(&self, to: Slot, from: Slot, sum: Option<Slot>, by: [f64; 2], kind: Kind) {
         let Single { n, pitch, member, .. } = *self;
         let sign = if kind == Kind::Skew { -1.0 } else { 1.0 };
         for row in (member.id * BLOCK..n).step_by(BLOCK * member.count) {
@@ -178,9 +178,9 @@ impl<'m, T: Scalar> Single<'m, T> {
         }
     }
 
-    /// M <- M 2^by, in two steps: the factor may be too small for a number.
+    /// M <- M 2^by, in two steps where the factor may be too small for a number.
     fn scale(&self, m: Slot, by: i32) {
-        let half = by / 2;
+        let half = if by.abs() < 100 { 0 } else { by / 2 };
         for by in [half, by - half] {
             if by != 0 {
                 self.combine(m, 0.0, &[(2f64.powi(by), m)]);
@@ -211,7 +211,7 @@ impl<T: Scalar> Space for Single<'_, T> {
         unsafe { product.run(member, self.scratch) };
         member.barrier();
         if kind != Kind::Any {
-            self.fold(c, c, None, [1.0, 0.0], kind);
+            self.folded(c, c, None, [1.0, 0.0], kind);
         }
     }
 
@@ -227,8 +227,8 @@ impl<T: Scalar> Space for Single<'_, T> {
         self.member.barrier();
     }
 
-    fn skew(&self, to: Slot, from: Slot, c: f64, sum: Slot) {
-        self.fold(to, from, Some(sum), [c, -c], Kind::Skew);
+    fn fold(&self, to: Slot, from: Slot, c: f64, kind: Kind, sum: Option<Slot>) {
+        self.folded(to, from, sum, [c, if kind == Kind::Skew { -c } else { c }], kind);
     }
 
     fn shrink(&self, m: Slot) {
@@ -247,17 +247,16 @@ impl<T: Scalar> Space for Single<'_, T> {
         self.n
     }
 
-    /// ||A||_2^2 = ||B||_2 is at most the sum of a row of B, and at most ||B||_F, of a real B, whose eigenvalues come in
-    /// pairs, over sqrt 2: for matrices of independent entries a fraction of the sum of a row of A.
-    fn refine(&mut self, b: Slot) -> f64 {
-        let [row, squares] = self.norms(b);
-        let pairs = if T::PARTS == 1 { 2.0 } else { 1.0 };
-        let bound = row.min((squares / pairs).sqrt()).sqrt();
-        let most = (THETA / bound).log2();
-        let fewer = if most > 0.0 { (most as usize).min(self.levels) } else { 0 };
-        self.levels -= fewer;
-        self.scale(A, fewer as i32);
-        self.scale(b, 2 * fewer as i32);
-        (bound * 2f64.powi(fewer as i32)).min(THETA)
+    /// ||A||_2^4 = ||B^2||_2 is at most the sum of a row of B^2, and at most ||B^2||_F, of a real B^2, whose eigenvalues come
+    /// in pairs, over sqrt 2: for matrices of independent entries a fraction of the sum of a row of A.
+    fn refine(&mut self, b: Slot, b2: Slot) {
+        let [row, squares] = self.norms(b2);
+        let fewer = series::fewer(row.min(series::spectral::<T>(squares)), self.levels);
+        if fewer > 0 {
+            self.levels -= fewer;
+            for (m, power) in [(A, 1), (b, 2), (b2, 4)] {
+                self.scale(m, power * fewer as i32);
+            }
+        }
     }
 }

@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 /// The arguments.
 pub const ARGUMENTS: &[Argument] =
-    &[argument!("phases", "3 n", real), argument!("vectors", "2 n"), argument!("permutation", "n", integer)];
+    &[argument!("phases", "3 n", real), argument!("vectors", "2 n", complex), argument!("permutation", "n", integer)];
 
 /// The operators, their numbers made ready for the kernels.
 pub struct FourierProduct<'a, T: Scalar> {

@@ -45,7 +45,7 @@ use num_traits::{Float, One};
 pub const ARGUMENTS: &[Argument] = &[
     argument!("vectors", "n m"),
     argument!("sign", "", real, group "last"),
-    argument!("phases", "n", real, group "last"),
+    argument!("phases", "n", angles, group "last"),
 ];
 
 /// A batch of products of reflections.

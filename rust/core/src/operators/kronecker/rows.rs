@@ -26,6 +26,7 @@ impl<T: Scalar> Axis<'_, T> {
     ///
     /// # Safety
     /// x and y have the elements before and after, apart from each other.
+    #[inline(always)]
     unsafe fn apply(&self, side: Side, x: *const T, y: *mut T) {
         let Group { p, q, elements, adjoint, transposed, conjugate, .. } = self.group;
         let (left, right, into, from) = match side {
@@ -65,6 +66,7 @@ impl<T: Scalar> Axis<'_, T> {
 
 impl<T: Scalar> Kronecker<'_, T> {
     /// The i-th axis to be contracted, the last one first, for matrix k.
+    #[inline(always)]
     fn axis(&self, k: usize, i: usize, side: Side) -> Axis<'_, T> {
         let group = &self.groups[self.groups.len() - 1 - i];
         let (outer, inner) = group.around[usize::from(side == Side::Adjoint)];

@@ -39,10 +39,10 @@ pub use layers::Layout;
 
 /// The arguments: the first has no elements.
 pub const ARGUMENTS: &[Argument] = &[
-    argument!("frame", "n layers kind 0", fixed),
+    argument!("frame", "n layers kind 0", shape),
     argument!("theta", "pairs", real),
-    argument!("phi", "pairs", real),
-    argument!("phases", "n", real, group "last"),
+    argument!("phi", "pairs", angles),
+    argument!("phases", "n", angles, group "last"),
     argument!("signs", "n", real, fixed, group "last"),
 ];
 
@@ -105,12 +105,14 @@ impl<'a, T: Scalar> Mesh<'a, T> {
         Ok(Mesh { batch, n, pairs, layers, theta, phi, last, table, diagonal })
     }
 
-    /// A view of [`ARGUMENTS`]; the first has no batch.
+    /// A view of [`ARGUMENTS`].
     pub fn of(given: &[Given<'a, T>]) -> Result<Self> {
         let [frame, theta, phi, phases, signs] = all(given)?;
         let [one, n, count, kind, _] = frame.sizes("frame")?;
-        check_len("frame", one, &[])?;
         let [batch, _] = theta.sizes("theta")?;
+        if one != 1 {
+            check_len("frame", one, &[batch])?;
+        }
         let lacking = || Error::value("theta", "must be given, of the real type of the matrix");
         let theta = theta.real().ok_or_else(lacking)?;
         let last = Last::of(Last::Signs, signs, phases)?;

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from rows.numpy import formulas
+from rows.numpy.sides import SCIPY, Arrays, Library, Side, half_signs, libraries, normal, rows_of
 
 import isometry
-from isometry.cli.bench.numpy import formulas
-from isometry.cli.bench.numpy.sides import SCIPY, Arrays, Library, Side, half_signs, libraries, normal, rows_of
 from isometry.cli.bench.row import Bar, Row
 from isometry.cli.bench.sizes import BATCHES, CAYLEY, LONGEST_LOOP, REFLECTIONS, ROWS, SOLVED
 

@@ -11,10 +11,10 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from rows.numpy import formulas
+from rows.numpy.sides import NUMPY, Array, Arrays, Side, half_signs, libraries, normal, rows_of
 
 import isometry
-from isometry.cli.bench.numpy import formulas
-from isometry.cli.bench.numpy.sides import NUMPY, Array, Arrays, Side, half_signs, libraries, normal, rows_of
 from isometry.cli.bench.row import Row
 from isometry.cli.bench.sizes import LONGEST_FACTORS, RECURRENCES, Sequences
 

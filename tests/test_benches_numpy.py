@@ -1,4 +1,4 @@
-"""`isometry bench numpy`: every side computes the textbook formulas, and neither torch nor SciPy is needed."""
+"""`benches/bench.py numpy`: every side computes the textbook formulas, and neither torch nor SciPy is needed."""
 
 import json
 import sys
@@ -8,14 +8,24 @@ import pytest
 
 import isometry
 import reference
-from isometry.cli.bench.numpy import formulas, operators, process, recurrence
-from isometry.cli.bench.numpy.sides import half_signs, libraries
 from isometry.cli.bench.row import Settings, worst
 from isometry.cli.bench.sizes import Sequences
-from isometry.cli.errors import Failure
-from subprocesses import run
+from isometry.cli.errors import INTERRUPTED, Failure
+from subprocesses import ROOT, run
 from tolerance import TIGHT, close
 
+
+def loaded():
+    """The modules of benches/rows/numpy."""
+    sys.path.insert(0, str(ROOT / "benches"))
+    try:
+        from rows.numpy import formulas, operators, process, recurrence, sides
+    finally:
+        sys.path.remove(str(ROOT / "benches"))
+    return formulas, operators, process, recurrence, sides
+
+
+formulas, operators, process, recurrence, sides = loaded()
 SCORNN, FEW, MANY = (Sequences("tiny", 6, m, 3, 9, 2) for m in (0, 2, 6))
 ROWS_OF = {
     "matrix": lambda: operators.householder(7, 3),
@@ -42,7 +52,7 @@ def test_every_side_of_a_row_computes_the_same(name):
             assert worst(side.results(), found, row.tolerance)[0] <= 1, side.name
 
 
-@pytest.mark.parametrize("library", libraries(), ids=lambda library: library.name)
+@pytest.mark.parametrize("library", sides.libraries(), ids=lambda library: library.name)
 def test_the_peers_of_reflections_are_the_textbook(library):
     rng = np.random.default_rng(0)
     a = {"vectors": np.tril(rng.standard_normal((6, 4))), "x": rng.standard_normal((3, 6))}
@@ -62,9 +72,9 @@ def test_the_peers_of_reflections_are_the_textbook(library):
 
 def test_the_peers_of_the_cayley_transform_are_the_textbook():
     rng = np.random.default_rng(0)
-    square, signs, ct = rng.standard_normal((5, 5)), half_signs(5).astype(float), rng.standard_normal((5, 5))
+    square, signs, ct = rng.standard_normal((5, 5)), sides.half_signs(5).astype(float), rng.standard_normal((5, 5))
     above, a = np.triu_indices(5, 1), {"square": square, "signs": signs, "ct": ct}
-    for side in (operators.SOLVE, operators.CHECKED, *map(operators.inverse_by, libraries())):
+    for side in (operators.SOLVE, operators.CHECKED, *map(operators.inverse_by, sides.libraries())):
         close(side.forward(a), reference.cayley(square[above], signs=signs), TIGHT, side.name)
         expected = reference.cayley_vjp(ct, square[above], signs=signs)["upper"]
         close(side.back(a)["upper"][above], expected, TIGHT, side.name)
@@ -130,10 +140,10 @@ sys.meta_path[sys.meta_path.index(PathFinder)] = Others
 
 
 def test_it_runs_where_neither_torch_nor_scipy_is_installed(tmp_path):
-    """From the command line, in the format of the other groups; the other groups name what is missing."""
+    """From the command line, in the format of the other groups; these name what is missing."""
     (tmp_path / "sitecustomize.py").write_text(HIDING)
     paths = {"PYTHONPATH": f"{tmp_path}:{':'.join(p for p in sys.path if p)}"}
-    command = [sys.executable, "-m", "isometry", "bench"]
+    command = [sys.executable, str(ROOT / "benches/bench.py")]
     options = ["--quick", "--threads", "1", "--only", "small householder", "--json", "out.json"]
     out = run([*command, "numpy", *options], cwd=tmp_path, **paths)
     assert "scipy is not installed" in out and "torch" not in out
@@ -144,13 +154,14 @@ def test_it_runs_where_neither_torch_nor_scipy_is_installed(tmp_path):
         assert not entry["wrong"] and entry["group"] == "numpy" and f"\n{entry['row']} " in out
         assert set(entry["seconds"]) >= {"isometry", "numpy compact WY", "numpy.matmul"}
         assert set(entry["samples"]) == set(entry["seconds"]) and entry["bars"][0]["mark"] in ("goal", "pass", "MISS")
-    done = run([*command, "small"], cwd=tmp_path, check=False, **paths)
-    assert done.returncode == 1 and "needs torch" in done.stderr
+    for others in (["small"], []):
+        done = run([*command, *others], cwd=tmp_path, check=False, **paths)
+        assert done.returncode == 1 and "needs torch" in done.stderr
 
 
 def test_its_process_has_the_bench_s_budget_of_threads(monkeypatch):
     """BLAS reads the number when NumPy is loaded; a failure of that process is a failure here."""
-    seen, statuses = [], [process.INTERRUPTED, -9]
+    seen, statuses = [], [INTERRUPTED, -9]
 
     def started(command, env, check):
         seen.append((command, env, check))

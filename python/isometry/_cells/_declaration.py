@@ -1,0 +1,109 @@
+"""What a cell is, said once: its arrays, their shapes, its settings, and what it returns besides the states."""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from isometry._rules import check
+from isometry._rules.check import Shape
+
+#: The bias of the activation, the last array of every cell; the activation says how long it is.
+OWN_BIAS = "activation_bias"
+
+
+@dataclass(frozen=True)
+class Array:
+    """One array argument of a cell. One whose first axis is B may be given without it, for all sequences."""
+
+    name: str
+    axes: str  #: in the sizes T, B, d and n, numbers, or multiples such as 2n
+    needed: bool = False
+    note: str = ""  #: what a message adds
+    shared: bool = False  #: a first axis of 1 serves all sequences too
+    factors: tuple[tuple[int, str], ...] = field(init=False, repr=False)  #: (2, "n") of 2n, (3, "") of 3
+
+    def __post_init__(self) -> None:
+        found = re.findall(r"(\d*)([a-zA-Z]?)(?: |$)", self.axes)
+        object.__setattr__(self, "factors", tuple((int(times or 1), size) for times, size in found if times or size))
+
+    def form(self, first: int = 0) -> str:
+        """The shape as a message shows it, from that axis on."""
+        axes = self.axes.split()[first:]
+        return f"({', '.join(axes)}{',' * (len(axes) == 1)})"
+
+    def shape(self, sizes: Mapping[str, int]) -> Shape:
+        """The shape for these sizes."""
+        return tuple([times * sizes[size] if size else times for times, size in self.factors])
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell: its arrays in the order of the public function, the input first, and what follows from them."""
+
+    arrays: tuple[Array, ...]
+    as_given: str  #: the arguments that the shapes of the others follow from, as a message names them
+    real: bool = True  #: states are real
+    settings: tuple[str, ...] = ()  #: numbers and flags, in the order of the extension
+    saved: Callable[..., int] = lambda *_: 0  #: of the settings: arrays (T, B, n) that forward saves for backward
+    memory: Callable[..., bool] = lambda *_: False  #: of the settings: whether a matrix per sequence is returned too
+    operator: bool = False  #: an operator is the whole transition, and says what n is
+    matrices: str = ""  #: an operator is one of the matrices of this array: the last
+    names: tuple[str, ...] = field(init=False, repr=False)
+    required: tuple[str, ...] = field(init=False, repr=False)  #: the arrays that must be given
+    each: tuple[tuple[str, int], ...] = field(init=False, repr=False)  #: arrays of axes B, n, ...: how many n
+    n_at: tuple[int, int] = field(init=False, repr=False)  #: the first array with an axis n, and which it is
+    known: Any = field(init=False, repr=False, compare=False)  #: `check`, looked up where sizes have a hash
+
+    def __post_init__(self) -> None:
+        axes = [a.axes.split() for a in self.arrays]
+        each = tuple((a.name, len(own) - 1) for a, own in zip(self.arrays, axes, strict=True) if own[:1] == ["B"])
+        at = next(i for i, own in enumerate(axes) if "n" in own)
+        own = {"names": tuple(a.name for a in self.arrays), "each": each, "n_at": (at, axes[at].index("n"))}
+        own["required"] = tuple(a.name for a in self.arrays if a.needed)
+        for name, value in {**own, "known": lru_cache(256)(self.check)}.items():
+            object.__setattr__(self, name, value)
+
+    def size(self, shapes: Sequence[Shape]) -> int:
+        """n of arrays of these shapes."""
+        at, axis = self.n_at
+        return shapes[at][axis]
+
+    def check(self, shapes: Sequence[Shape | None], n: int | None = None) -> tuple[int, int, int]:
+        """(T, B, n) of arrays of these shapes, None where one is not given; n as a transition says it."""
+        x = shapes[0]
+        if x is None or len(x) != 3 or x[0] == 0 or x[1] == 0:
+            raise ValueError(f"x must have shape (T, B, d) with T >= 1 and B >= 1, not {x if x is None else tuple(x)}")
+        sizes = {"T": x[0], "B": x[1], "d": x[2]}
+        if n is not None:
+            sizes["n"] = n
+        for array, shape in zip(self.arrays[1:-1], shapes[1:-1], strict=True):
+            if shape is not None:
+                self._fits(array, shape, sizes)
+        return sizes["T"], sizes["B"], sizes["n"]
+
+    def _fits(self, array: Array, shape: Shape, sizes: dict[str, int]) -> None:
+        """Refuse a shape that does not fit; the first array that has n says how much it is."""
+        name, form, shape = array.name, array.form(), tuple(shape)
+        if "n" not in sizes:
+            sizes["n"] = shape[self.n_at[1]] if len(shape) == len(array.factors) else 0
+            if sizes["n"] == 0 or shape != array.shape(sizes):
+                raise ValueError(f"{name} must have shape {form} with n >= 1, {array.note}, not {shape}")
+            return
+        expected = array.shape(sizes)
+        if shape == expected:
+            return
+        if array.factors[0][1] == "B":
+            one, rest = expected[1:], array.form(1)
+            if shape != one and not (array.shared and shape == (1, *one)):
+                raise ValueError(f"{name} must have shape {form} = {expected} or {rest} = {one}, not {shape}")
+        elif array.needed:
+            raise ValueError(f"{name} must have shape {form} = {expected}, as {self.as_given} have it, not {shape}")
+        else:
+            check.exact(name, shape, expected, form)
+
+    def results(self, settings: tuple[Any, ...], steps: int, batch: int, n: int) -> tuple[Shape, Shape, Shape]:
+        """Shapes of the states, of the memory after them, and of what forward saves; (0,) for what there is not."""
+        states, count = (steps, batch, n), self.saved(*settings)
+        return states, (batch, n, n) if self.memory(*settings) else (0,), (count, *states) if count else (0,)

@@ -1,0 +1,43 @@
+"""The rotational unit of memory: a rotation that input and state determine turns the state.
+
+u = sigma(u'),  (u', tau) = W h + U x + b,  e = U_e x + b_e,  R <- R^lam Rotation(e, tau),
+h' = u * h + (1 - u) * phi(e + R h),  h = h' or eta h' / ||h'||.
+
+Saved are u, tau, e and k of every step, but no matrix of a memory: backward, each rotation is undone from the last
+memory on.
+"""
+
+import math
+
+from isometry._cells._declaration import OWN_BIAS, Array, Cell
+from isometry._rules import check
+
+RUM = Cell(
+    (
+        Array("x", "T B d", needed=True),
+        Array("w", "2n n", needed=True, note="the rows of u and of tau"),
+        Array("u", "2n d", needed=True),
+        Array("b", "2n"),
+        Array("embed_weight", "n d", needed=True),
+        Array("embed_bias", "n"),
+        Array("h0", "B n"),
+        Array("r0", "B n n"),
+        Array(OWN_BIAS, ""),
+    ),
+    as_given="w and x",
+    settings=("memory", "eta"),
+    saved=lambda memory, eta: 4,  # noqa: ARG005
+    memory=lambda memory, eta: bool(memory),  # noqa: ARG005
+)
+
+
+def setting(lam: object, eta: object) -> tuple[bool, float | None]:
+    """Whether there is a memory, and the length of the states, after a check of both keywords."""
+    if check.whole("lam", lam) not in (0, 1):
+        raise ValueError(f"lam must be 0, rotations alone, or 1, with an associative memory, not {lam}")
+    if eta is None:
+        return lam == 1, None
+    length = check.number("eta", eta)
+    if not 0 < length < math.inf:
+        raise ValueError(f"eta must be a positive number or None, not {eta}")
+    return lam == 1, length

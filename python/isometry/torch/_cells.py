@@ -1,0 +1,134 @@
+"""What the declared cells are computed by: their formulas, and the kernels with their own order of arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from .. import _core
+from .._backend import Place
+from .._cells._declaration import Cell
+from .._cells.affine import AFFINE
+from .._cells.gru import GORU, GRU
+from .._cells.rum import RUM
+from ._function import Array
+from .formulas import gru, recurrence, rum
+from .formulas.sequence import Formula, Law
+
+Arrays = tuple[Array | None, ...]
+#: The states, the memory after them and what was saved, or the cotangents of the first two; None for what there is not.
+Results = tuple[Array | None, ...]
+
+
+class Call(NamedTuple):
+    """What is computed, apart from the tensors."""
+
+    cell: str
+    stem: str  # of the transition, "" without one
+    activation: str
+    slope: float
+    settings: Sequence[float | None]
+    reverse: bool
+    backend: str | None
+
+    @property
+    def declaration(self) -> Cell:
+        """The cell's."""
+        return CELLS[self.cell].declaration
+
+    @property
+    def law(self) -> Law:
+        """What the formula takes."""
+        return Law(self.activation, self.slope, tuple(self.settings))
+
+
+class Kernels(NamedTuple):
+    """A cell on tensors.
+
+    The kernels take a call, the arguments of its transition, its arrays and lengths, the results, backward their
+    cotangents and room for the gradients of arrays and arguments too, and the place.
+    """
+
+    declaration: Cell
+    formula: Formula
+    forward: Callable[..., None]
+    backward: Callable[..., None]
+
+
+def _affine(call: Call, arrays: Arrays, ends: Any) -> Any:
+    x, input_weight, h0, bias, own_bias = arrays
+    (on_input,) = call.settings
+    law = call.activation, own_bias, call.slope, bool(on_input)
+    return (x, input_weight, h0, bias, *law, ends, call.reverse)
+
+
+def _affine_forward(call: Call, own: Arrays, arrays: Arrays, ends: Any, out: Results, at: Place) -> None:
+    _core.recurrence(call.stem, own, _affine(call, arrays, ends), out[0], at)  # type: ignore[arg-type, type-var]
+
+
+def _affine_backward(
+    call: Call,
+    own: Arrays,
+    arrays: Arrays,
+    ends: Any,
+    out: Results,
+    cts: Results,
+    bars: Arrays,
+    rooms: Arrays,
+    at: Place,
+) -> None:
+    given = _affine(call, arrays, ends)
+    _core.recurrence_vjp(call.stem, own, given, out[0], cts[0], rooms, bars, at)  # type: ignore[arg-type, type-var]
+
+
+def _gru(call: Call, own: Arrays, arrays: Arrays, ends: Any) -> Any:
+    *others, own_bias = arrays
+    (after,) = call.settings
+    given = (*others, bool(after), call.activation, own_bias, call.slope, ends, call.reverse)
+    return given, (call.stem, own) if call.stem else None
+
+
+def _gru_forward(call: Call, own: Arrays, arrays: Arrays, ends: Any, out: Results, at: Place) -> None:
+    states, _, saved = out
+    _core.gru(*_gru(call, own, arrays, ends), states, saved, at)  # type: ignore[arg-type, call-arg]
+
+
+def _gru_backward(
+    call: Call,
+    own: Arrays,
+    arrays: Arrays,
+    ends: Any,
+    out: Results,
+    cts: Results,
+    bars: Arrays,
+    rooms: Arrays,
+    at: Place,
+) -> None:
+    states, _, saved = out
+    _core.gru_vjp(*_gru(call, own, arrays, ends), states, saved, cts[0], bars, rooms, at)  # type: ignore[arg-type, call-arg]
+
+
+def _rum(call: Call, arrays: Arrays, ends: Any) -> Any:
+    *others, own_bias = arrays
+    memory, eta = call.settings
+    return (tuple(others), bool(memory), eta, call.activation, own_bias, call.slope, ends, call.reverse)
+
+
+def _rum_forward(call: Call, _own: Arrays, arrays: Arrays, ends: Any, out: Results, at: Place) -> None:
+    _core.rum(_rum(call, arrays, ends), out, at)  # type: ignore[arg-type]
+
+
+def _rum_backward(
+    call: Call, _own: Arrays, arrays: Arrays, ends: Any, out: Results, cts: Results, bars: Arrays, _: Arrays, at: Place
+) -> None:
+    both = (*cts, None)[:2]
+    _core.rum_vjp(_rum(call, arrays, ends), out, both, bars, at)  # type: ignore[arg-type]
+
+
+#: By the name that a graph knows a cell by.
+CELLS = {
+    "recurrence": Kernels(AFFINE, recurrence.formula, _affine_forward, _affine_backward),
+    "gru": Kernels(GRU, gru.formula, _gru_forward, _gru_backward),
+    "goru": Kernels(GORU, gru.formula, _gru_forward, _gru_backward),
+    "rum": Kernels(RUM, rum.formula, _rum_forward, _rum_backward),
+}

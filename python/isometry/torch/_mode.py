@@ -1,0 +1,96 @@
+"""How a call is computed, decided once, from the modes of torch and the tensors of the call.
+
+=========  ==================================================================================================
+KERNEL     Eager tensors on the CPU, no gradient to record: the kernel alone; nothing is saved.
+RECORDED   The same with gradients to record: the kernel within a `torch.autograd.Function`.
+GRAPH      A graph of `torch.compile` or `torch.export`: a custom operator around the kernel.
+FORMULA    Whatever observes or replaces torch's operations (`torch.func`, forward mode, tracing, fake tensors,
+           subclasses) and other devices: the formula, to whose operations every mode of torch applies.
+=========  ==================================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum, auto
+
+import torch
+from torch import Tensor, is_grad_enabled
+from torch.autograd import forward_ad
+from torch.compiler import is_compiling
+from torch.nn import Parameter
+
+# Looked up once: small calls are counted in microseconds.
+_transformed = torch._C._are_functorch_transforms_active
+_dispatched = torch._C._len_torch_dispatch_stack
+_traced = torch._C._get_tracing_state
+_batched = torch._C._functorch.is_legacy_batchedtensor
+
+
+class Mode(Enum):
+    """How a call is computed."""
+
+    KERNEL = auto()
+    RECORDED = auto()
+    GRAPH = auto()
+    FORMULA = auto()
+
+
+KERNEL, RECORDED, GRAPH, FORMULA = Mode
+
+
+def mode(*tensors: Tensor | None) -> Mode:
+    """The mode of a call on these tensors."""
+    if is_compiling():
+        # The operators of a graph have neither tangents nor batches. The compiler guards on the values read here, so a
+        # graph made outside these modes is not used inside them.
+        inside = torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+        here = all([t is None or t.device.type == "cpu" for t in tensors])  # noqa: C419  torch.compile
+        return GRAPH if here and not inside else FORMULA
+    if _transformed() or forward_ad._current_level >= 0 or _dispatched() or _traced() is not None:
+        return FORMULA
+    how = KERNEL
+    for t in tensors:
+        if t is not None:
+            kind = type(t)
+            # A subclass (fake, distributed, nested, ...) has no memory that a kernel could read; a Parameter has.
+            if not ((kind is Tensor or kind is Parameter) and t.is_cpu):
+                return FORMULA
+            if t.requires_grad:
+                how = RECORDED
+    return how if how is KERNEL or is_grad_enabled() else KERNEL
+
+
+def symbolic() -> bool:
+    """Whether sizes may be symbols, which have no hash."""
+    return is_compiling() or _dispatched() > 0
+
+
+def visible(*tensors: Tensor | None) -> bool:
+    """Whether the values of these tensors can be read now; on a device that would force a synchronisation."""
+    if is_compiling() or _transformed() or _dispatched() or _traced() is not None:
+        return False
+    return all([t is None or (t.is_cpu and (type(t) is Tensor or type(t) is Parameter)) for t in tensors])  # noqa: C419
+
+
+def wanted(tensors: Sequence[Tensor | None]) -> tuple[bool, ...]:
+    """The tensors whose gradients a call records."""
+    if not is_grad_enabled():
+        return (False,) * len(tensors)
+    return tuple([t is not None and t.requires_grad for t in tensors])
+
+
+def differentiated(*cts: Tensor | None) -> bool:
+    """Whether a backward pass is itself to be differentiated or observed: then it must consist of torch operations."""
+    if is_grad_enabled() or mode(*cts) is FORMULA:
+        return True
+    for ct in cts:  # noqa: SIM110  quicker than any()
+        # Batches of torch.autograd.grad(is_grads_batched=True), which is no transform of torch.func.
+        if ct is not None and _batched(ct):
+            return True
+    return False
+
+
+def autocast(device: torch.device) -> bool:
+    """Whether autocast is on for this kind of device; torch raises for the meta device, where it is off."""
+    return device.type != "meta" and torch.is_autocast_enabled(device.type)

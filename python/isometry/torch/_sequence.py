@@ -1,0 +1,179 @@
+"""What every function over a sequence does: arguments checked and brought to one dtype, sequences sorted, one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .._cells._declaration import OWN_BIAS
+from .._rules import check, check_recurrence
+from ._cells import CELLS, Call
+from ._function import COMPLEX_OF, distinct, dtype_name, place
+from ._mode import FORMULA, GRAPH, KERNEL, RECORDED, Mode, mode, symbolic, visible, wanted
+from ._sequence_function import Recurrence, Tensors, forward, graph
+from .formulas.sequence import states as by_formula
+from .operators._functions import trained
+from .operators._operator import Operator, real_tensor, tensor
+
+Given = dict[str, Tensor | None]
+
+
+def run(
+    cell: str,
+    transition: Operator | None,
+    given: dict[str, Any],
+    settings: tuple[float | None, ...],
+    activation: str,
+    slope: float,
+    lengths: Tensor | Sequence[int] | None,
+    reverse: bool,
+    backend: str | None,
+    packed: Callable[[Given], Given] | None = None,
+) -> tuple[Tensor, Tensor | None]:
+    """The states of a cell, and the memory after them if it has one.
+
+    `given` are the arrays by name, as the user gave them; `packed` brings them into the order of the kernel.
+    """
+    declaration = CELLS[cell].declaration
+    reverse = check.flag("reverse", reverse)
+    for name in declaration.required:
+        if given[name] is None:
+            check.kind(name, "a torch.Tensor", None)
+    if declaration.real:
+        tensors, dtype = _real(given), given["x"].dtype
+    else:
+        assert transition is not None
+        tensors, dtype = _of_one_precision(transition, given)
+    x = tensors["x"]
+    assert x is not None
+    shapes = tuple([None if t is None else t.shape for t in tensors.values()])
+    size = None
+    if transition is not None:
+        size = check_recurrence.recurrence_transition(transition.shape, transition.batch_shape)
+    fits = declaration.check if symbolic() else declaration.known
+    steps, batch, n = fits(shapes, size if declaration.operator else None)
+    if transition is not None and not declaration.operator:
+        kind = dtype_name(transition.dtype)
+        check_recurrence.gated_transition(transition.shape, kind, n)
+        check.same_precision("transition", kind, "x", dtype_name(dtype))
+    check_recurrence.activation(activation, "activation")
+    check_recurrence.slope(slope)
+    check_recurrence.activation_units(
+        activation,
+        n,
+        None if shapes[-1] is None else tuple(shapes[-1]),
+        complex_=dtype.is_complex,
+        argument=OWN_BIAS,
+        features_of="the state" if declaration.real else "the transition",
+    )
+    for name, axes in declaration.each:
+        t = tensors[name]
+        tensors[name] = None if t is None else t.expand(batch, *(n,) * axes)
+    ends, order = _order(lengths, steps, batch, x.device)
+    if order is not None:  # the kernels want the longest sequence first
+        tensors["x"] = x[:, order]
+        for name, _ in declaration.each:
+            t = tensors[name]
+            tensors[name] = None if t is None else t[order]
+    if packed is not None:
+        tensors = packed(tensors)
+    own: tuple[Tensor | None, ...] = ()
+    stem, factored = "", None
+    if transition is not None:
+        factored = transition._steps(dtype, steps, batch, not declaration.operator, backend)
+        stem, own = factored or ("dense", (transition.matrix(backend=backend).to(dtype),))
+    call = Call(cell, stem, activation, float(slope), settings, reverse, backend)
+    found = tuple(tensors.values())
+    how = mode(*found, ends, *own)
+    if how is FORMULA and factored is not None and transition is not None:
+        own = (transition.matrix(backend=backend).to(dtype),)
+    states, memory = _computed(how, call, found, own, ends)
+    if order is None:
+        return states, memory
+    back = order.argsort()
+    return states[:, back], None if memory is None else memory[back]
+
+
+def _computed(
+    how: Mode, call: Call, tensors: Tensors, own: Tensors, lengths: Tensor | None
+) -> tuple[Tensor, Tensor | None]:
+    """The states and the memory, longest sequence first; by the formula, W is in place of its arguments."""
+    if how is KERNEL:
+        return forward(call, tensors, own, lengths, False, place(call.backend))[:2]
+    memory = call.declaration.memory(*call.settings)
+    if how is RECORDED:
+        found = Recurrence.apply(call, None, len(tensors), lengths, *tensors, *own)
+    elif how is GRAPH:
+        asked = (*wanted(tensors), *trained(call.stem, wanted(own)))
+        if True not in asked:
+            states, last, *_ = graph(call, False, tensors, own, lengths)
+            return states, last if memory else None
+        found = Recurrence.apply(call, asked, len(tensors), lengths, *distinct(*tensors, *own))
+    else:
+        weight = own[0] if own else None
+        found = by_formula(CELLS[call.cell].formula, call.law, lengths, call.reverse, weight, *tensors)  # type: ignore[arg-type]
+        return (found[0], found[1] if memory else None)
+    return found if memory else (found, None)
+
+
+def _real(given: dict[str, Any]) -> Given:
+    """The arrays as real tensors of the precision of x."""
+    x = tensor("x", given["x"])
+    check.real("x", dtype_name(x.dtype))
+    made: Given = {"x": x}
+    for name, value in given.items():
+        if name != "x":
+            if value is not None and not isinstance(value, Tensor):
+                check.kind(name, "a torch.Tensor", value)
+            made[name] = None if value is None else real_tensor(name, value, "x", x.dtype, x.device)
+    return made
+
+
+def _of_one_precision(transition: Operator, given: dict[str, Any]) -> tuple[Given, torch.dtype]:
+    """The arrays in the dtype of the states, complex where one of them or W is; the activation's bias is real."""
+    made: Given = {name: None if t is None or name == OWN_BIAS else tensor(name, t) for name, t in given.items()}
+    dtype, mixed = transition.dtype, False
+    for name, t in made.items():
+        if t is not None and t.dtype is not dtype:
+            check.same_precision(name, dtype_name(t.dtype), "the transition", dtype_name(dtype))
+            dtype, mixed = COMPLEX_OF[dtype], True
+    if mixed or dtype is not transition.dtype:
+        made = {name: None if t is None else t.to(dtype) for name, t in made.items()}
+    own = given[OWN_BIAS]
+    if own is not None:
+        made[OWN_BIAS] = real_tensor(OWN_BIAS, own, "the transition", dtype, given["x"].device)
+    return made, dtype
+
+
+def _order(
+    lengths: Tensor | Sequence[int] | None, steps: int, batch: int, device: torch.device
+) -> tuple[Tensor | None, Tensor | None]:
+    """The lengths, longest first, and the sorting order of the batch if it is not sorted already."""
+    if lengths is None:
+        return None, None
+    ends = _integers("lengths", lengths)
+    check_recurrence.lengths_shape(tuple(ends.shape), batch)
+    ends = ends.to(torch.int64)
+    seen = visible(ends)
+    if seen:
+        check_recurrence.lengths_range(int(ends.min()), int(ends.max()), steps)
+    falling = seen and bool((ends[1:] <= ends[:-1]).all())
+    # A separate copy, because the backward pass reads it again.
+    ends = ends.to(device, copy=True)
+    if falling:
+        return ends, None
+    order = ends.argsort(descending=True, stable=True)
+    return ends[order], order
+
+
+def _integers(argument: str, value: object) -> Tensor:
+    """The value as a tensor of integers."""
+    try:
+        t = torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
+        check.unreadable(argument, error)
+    check.integer(argument, dtype_name(t.dtype))
+    return t

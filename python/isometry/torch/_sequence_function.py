@@ -1,0 +1,264 @@
+"""The differentiable kernel call of a cell over a sequence: eager, and as one operation of a compiled graph.
+
+`torch.compile` must not unroll a loop over the time steps and cannot trace a kernel: it sees the two operators
+`isometry::sequence` and `isometry::sequence_backward`. They have no derivative of their own, so they cannot be
+differentiated incorrectly: the Function below connects them, as it connects the kernels. They choose the backend, and
+between W and its factors, when they run, so that one graph serves for any number of steps and sequences.
+
+Tensors come in the order of the cell's kernel; lengths do not increase. Saved are the arguments, the states, and what
+the cell declares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isnan, nan
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+from .. import _core
+from .._backend import Place
+from ._cells import CELLS, Call
+from ._function import arrays, fakes, filled, formula_vjp, given, mark, marked, place, place_of, room, rooms
+from ._mode import differentiated
+from .formulas.sequence import states
+from .operators._compiled import owned
+from .operators._functions import BY_STEM, trained
+
+Tensors = Sequence[Tensor | None]
+Out = tuple[Tensor, Tensor | None, Tensor | None]
+
+
+def _shapes(call: Call, tensors: Tensors) -> tuple[Any, Any, Any]:
+    """Of the states, the memory after them, and what forward saves; (0,) for what there is not."""
+    x, weight, declaration = tensors[0], tensors[1], call.declaration
+    assert x is not None and weight is not None
+    shape = x.shape
+    return declaration.results(tuple(call.settings), shape[0], shape[1], declaration.size((shape, weight.shape)))
+
+
+# ---------------------------------------------------------------- kernels
+
+
+def _ends(lengths: Tensor | None) -> Any:
+    """The lengths, as a kernel takes them."""
+    return None if lengths is None else lengths.numpy(force=True)
+
+
+def _joined(call: Call, tensors: Tensors, own: Tensors) -> tuple[int, Call, Tensors, Tensors]:
+    """A transition that is a matrix stands in an array of the cell, where that has one for it: in which; -1 if not."""
+    names, name = call.declaration.names, call.declaration.matrices
+    if call.stem != "dense" or name not in names:
+        return -1, call, tensors, own
+    at, (weight,) = names.index(name), own
+    others = tensors[at]
+    assert others is not None and weight is not None
+    return at, call._replace(stem=""), [*tensors[:at], torch.cat((others, weight[None])), *tensors[at + 1 :]], ()
+
+
+def forward(call: Call, tensors: Tensors, own: Tensors, lengths: Tensor | None, saving: bool, at: Place) -> Out:
+    """The states, the memory after them if there is one, and what backward reads besides them if it will run."""
+    if call.stem == "dense":
+        _, call, tensors, own = _joined(call, tensors, own)
+    (shape, last, kept), x = _shapes(call, tensors), tensors[0]
+    assert x is not None
+    states, h = room(shape, x.dtype)
+    memory, r = (None, None) if last == (0,) else room(last, x.dtype)
+    saved, s = room(kept, x.dtype) if saving and kept != (0,) else (None, None)
+    CELLS[call.cell].forward(call, arrays(own), arrays(tensors), _ends(lengths), (h, r, s), at)
+    return states, memory, saved
+
+
+def backward(
+    call: Call,
+    tensors: Tensors,
+    own: Tensors,
+    lengths: Tensor | None,
+    out: Out,
+    cts: Tensors,
+    wanted: Sequence[bool],
+    at: Place,
+) -> list[Tensor | None]:
+    """The gradients that are wanted, of the tensors and then of the transition's arguments."""
+    count, (where, call, tensors, own) = len(tensors), _joined(call, tensors, own)
+    asked = list(wanted[:count])
+    if where >= 0:
+        asked[where] = asked[where] or wanted[count]
+    (grads, bars), (own_grads, own_bars) = rooms(asked, tensors), rooms(wanted[count : count + len(own)], own)
+    given, results = (arrays(own), arrays(tensors), _ends(lengths)), (arrays(out), arrays(cts))
+    CELLS[call.cell].backward(call, *given, *results, bars, own_bars, at)
+    found = [*grads, *own_grads]
+    if where >= 0:
+        both = found[where]
+        found[where], last = (None, None) if both is None else (both[:-1], both[-1].clone())
+        found.append(last)
+    return found
+
+
+# ---------------------------------------------------------------- one operation of a compiled graph
+
+
+def _call(cell: str, stem: str, activation: str, slope: float, settings: Sequence[float], reverse: bool) -> Call:
+    """The call of an operator, whose settings are numbers: NaN stands for None."""
+    return Call(cell, stem, activation, slope, [None if isnan(s) else s for s in settings], reverse, None)
+
+
+def _through_matrix(call: Call, tensors: Tensors, own: Tensors, at: Place) -> bool:
+    """Whether W is formed, because that is cheaper than its factors."""
+    x = tensors[0]
+    assert x is not None
+    if not _forms(call.stem) or at == "gpu":
+        return False
+    gated = not call.declaration.operator
+    return _core.recurrence_route(call.stem, arrays(own), x.shape[0], x.shape[1], gated) == "dense"
+
+
+def _forms(stem: str) -> bool:
+    """Whether W may have to be formed."""
+    return stem not in ("", "dense")
+
+
+@torch.library.custom_op("isometry::sequence", mutates_args=(), device_types="cpu")
+def _forward(
+    cell: str,
+    stem: str,
+    activation: str,
+    slope: float,
+    settings: Sequence[float],
+    reverse: bool,
+    backend: str | None,
+    saving: bool,
+    tensors: Tensors,
+    own: Tensors,
+    lengths: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    at, call = place(backend), _call(cell, stem, activation, slope, settings, reverse)
+    weight: Tensor | None = None
+    if _forms(stem):
+        n = _shapes(call, tensors)[0][2]
+        weight, w = room((n, n), tensors[0].dtype)  # type: ignore[union-attr]
+        if _through_matrix(call, tensors, own, at):
+            _core.operator_matrix(stem, arrays(own), w, False, at)
+            call, own = call._replace(stem="dense"), (weight,)
+    # An operator returns tensors only.
+    states, *rest = forward(call, tensors, own, lengths, saving, at)
+    others = [states.new_empty(0) if t is None else t for t in (*rest, weight)]
+    return states, *others, marked(at)  # type: ignore[return-value]
+
+
+@_forward.register_fake
+def _(
+    cell: str,
+    stem: str,
+    activation: str,
+    slope: float,
+    settings: Sequence[float],
+    reverse: bool,
+    _backend: str | None,
+    saving: bool,
+    tensors: Tensors,
+    _own: Tensors,
+    _lengths: Tensor | None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    states, memory, saved = _shapes(_call(cell, stem, activation, slope, settings, reverse), tensors)
+    x, n = tensors[0], states[2]
+    assert x is not None
+    shapes = states, memory, saved if saving else (0,), (n, n) if _forms(stem) else (0,)
+    return *[x.new_empty(shape) for shape in shapes], mark()  # type: ignore[return-value]
+
+
+@torch.library.custom_op("isometry::sequence_backward", mutates_args=(), device_types="cpu")
+def _backward(
+    cell: str,
+    stem: str,
+    activation: str,
+    slope: float,
+    settings: Sequence[float],
+    reverse: bool,
+    tensors: Tensors,
+    own: Tensors,
+    lengths: Tensor | None,
+    out: Sequence[Tensor],
+    on_gpu: Tensor,
+    cts: Tensors,
+    wanted: Sequence[bool],
+) -> list[Tensor]:
+    at, call = place_of(on_gpu), _call(cell, stem, activation, slope, settings, reverse)
+    *results, weight = [t if t.numel() else None for t in out]
+    if not _through_matrix(call, tensors, own, at):
+        return filled(backward(call, tensors, own, lengths, tuple(results), cts, wanted, at))  # type: ignore[arg-type]
+    rest, count = (lengths, tuple(results), cts), len(tensors)
+    ask = (*wanted[:count], any(wanted[count:]))
+    *grads, w_bar = backward(call._replace(stem="dense"), tensors, (weight,), *rest, ask, at)  # type: ignore[arg-type]
+    own_grads, bars = rooms(wanted[count:], own)
+    if w_bar is not None:
+        _core.operator_matrix_vjp(stem, arrays(own), None, given(w_bar), bars, at)
+    return filled([*grads, *own_grads])
+
+
+@_backward.register_fake
+def _(*arguments: Any) -> list[Tensor]:
+    return fakes((*arguments[6], *arguments[7]), arguments[-1])
+
+
+# ---------------------------------------------------------------- the Function
+
+
+class Recurrence(Function):
+    """The states, and the memory after them if the cell has one, of a call; `wanted` is None for an eager one."""
+
+    @staticmethod
+    def forward(ctx: Any, call: Call, wanted: Any, count: int, lengths: Tensor | None, *given: Tensor | None) -> Any:
+        tensors, own = given[:count], given[count:]
+        if wanted is None:
+            ctx.place = place(call.backend)
+            states, memory, saved = forward(call, tensors, own, lengths, True, ctx.place)
+            ctx.save_for_backward(states, memory, saved, lengths, *given)
+        else:
+            states, memory, saved, weight, on_gpu = graph(call, True, tensors, own, lengths)
+            ctx.save_for_backward(states, memory, saved, weight, on_gpu, lengths, *given)
+        ctx.call, ctx.wanted, ctx.count = call, wanted, count
+        return (states, memory) if call.declaration.memory(*call.settings) else states
+
+    @staticmethod
+    def backward(ctx: Any, *cts: Tensor | None) -> tuple[Tensor | None, ...]:
+        call, count = ctx.call, ctx.count
+        if ctx.wanted is not None:
+            *out, on_gpu, lengths = ctx.saved_tensors[:6]
+            given = ctx.saved_tensors[6:]
+            tensors, own = given[:count], given[count:]
+            bars = _backward(*_plain(call)[:6], tensors, own, lengths, out, on_gpu, cts, ctx.wanted)
+            return (None, None, None, None, *owned(bars, ctx.wanted))
+        states, memory, saved, lengths, *given = ctx.saved_tensors
+        tensors, own = given[:count], given[count:]
+        wanted = (*ctx.needs_input_grad[4 : 4 + count], *trained(call.stem, ctx.needs_input_grad[4 + count :]))
+        if differentiated(*cts):
+            return (None, None, None, None, *_formula_vjp(call, count, lengths, given, wanted, cts))
+        out = states, memory, saved
+        return (None, None, None, None, *backward(call, tensors, own, lengths, out, cts, wanted, ctx.place))
+
+
+def _plain(call: Call) -> tuple[Any, ...]:
+    """The call as an operator takes it."""
+    return (*call[:4], [nan if s is None else float(s) for s in call.settings], *call[5:])
+
+
+def graph(call: Call, saving: bool, tensors: Tensors, own: Tensors, lengths: Tensor | None) -> tuple[Tensor, ...]:
+    """`forward` as an operation of a graph."""
+    return _forward(*_plain(call), saving, tensors, own, lengths)
+
+
+def _formula_vjp(
+    call: Call, count: int, lengths: Tensor | None, given: Tensors, wanted: Sequence[bool], cts: Tensors
+) -> list[Tensor | None]:
+    """The gradients by the formula."""
+
+    def found(*given: Any) -> tuple[Tensor, ...]:
+        weight = BY_STEM[call.stem].matrix_formula(*given[count:]) if call.stem else None
+        return states(CELLS[call.cell].formula, call.law, lengths, call.reverse, weight, *given[:count])
+
+    some = lambda *given: tuple([t for t, ct in zip(found(*given), cts, strict=True) if ct is not None])
+    return formula_vjp(some, given, wanted, tuple([ct for ct in cts if ct is not None]))

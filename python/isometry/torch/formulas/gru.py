@@ -1,0 +1,41 @@
+"""h <- z * h + (1 - z) * c, with gates z and r; the definition stands in `isometry._cells.gru`."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from .sequence import Carried, Law, Step, first
+
+
+def formula(
+    law: Law,
+    weight: Tensor | None,
+    x: Tensor,
+    w: Tensor,
+    u: Tensor,
+    b: Tensor | None,
+    h0: Tensor | None,
+    hidden_bias: Tensor | None,
+    activation_bias: Tensor | None,
+) -> tuple[Tensor, Carried, Step]:
+    """U x + b of all gates and steps, the first state, and a step; W_h is the third of w unless it is given."""
+    (after,) = law.settings
+    n = w.shape[-1]
+    drive = x @ u.flatten(0, 1).mT
+    drive = drive if b is None else drive + b.flatten()
+    gates, own = w[:2].flatten(0, 1).mT, (w[2] if weight is None else weight).mT
+
+    def step(drive: Tensor, carried: Carried) -> Carried:
+        (h,) = carried
+        from_x, into_c = drive.split((2 * n, n), -1)
+        z, r = torch.sigmoid(h @ gates + from_x).split(n, -1)
+        if after:
+            product = h @ own
+            product = r * (product if hidden_bias is None else product + hidden_bias)
+        else:
+            product = (r * h) @ own
+        c = law.phi(product + into_c, activation_bias)
+        return (z * h + (1 - z) * c,)
+
+    return drive, (first(h0, drive, n),), step

@@ -1,0 +1,76 @@
+"""Any cell over a whole sequence, one step at a time: padding, lengths, direction.
+
+A cell's own formula says what its steps read of the input, what they start from, and one step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
+
+import torch
+from torch import Tensor
+
+from ._precision import full_precision
+from .activation import activate
+
+
+class Law(NamedTuple):
+    """What a cell computes, apart from its tensors."""
+
+    activation: str
+    slope: float
+    settings: tuple[float | None, ...]  # the cell's own, in the order of its declaration
+
+    def phi(self, z: Tensor, bias: Tensor | None) -> Tensor:
+        """The activation."""
+        return activate(z, self.activation, bias, self.slope)
+
+
+#: What a cell carries from step to step: its state, and a memory if it has one.
+Carried: TypeAlias = tuple[Tensor, ...]
+#: Of its share of the input, and what it carries.
+Step: TypeAlias = Callable[[Tensor, Carried], Carried]
+#: Of a law, W, and the tensors of the cell: what the steps read, (T, B, k), what the first one starts from, and a step.
+Formula: TypeAlias = Callable[..., tuple[Tensor, Carried, Step]]
+
+
+@full_precision
+def states(
+    formula: Formula,
+    law: Law,
+    lengths: Tensor | None,
+    reverse: bool,
+    weight: Tensor | None,
+    x: Tensor,
+    *tensors: Tensor | None,
+) -> tuple[Tensor, ...]:
+    """The states (T, B, n), and the memory after them if there is one."""
+    steps = x.shape[0]
+    if lengths is not None:
+        inside = torch.arange(steps, device=x.device)[:, None] < lengths
+        # What lies behind a sequence's end must not reach a gradient, not even as 0 * NaN.
+        x = torch.where(inside[..., None], x, torch.zeros_like(x))
+    drive, carried, step = formula(law, weight, x, *tensors)
+    drives = drive.unbind(0)
+    found: list[Tensor] = []
+    for t in reversed(range(steps)) if reverse else range(steps):
+        new = step(drives[t], carried)
+        if lengths is None:
+            carried = new
+            found.append(new[0])
+        else:
+            carried = _kept(inside[t], new, carried)
+            found.append(torch.where(inside[t][:, None], new[0], torch.zeros_like(new[0])))
+    return torch.stack(found[::-1] if reverse else found), *carried[1:]
+
+
+def _kept(inside: Tensor, new: Sequence[Tensor], old: Sequence[Tensor]) -> Carried:
+    """The new values of the sequences that have not ended, the old ones of the others."""
+    pairs = zip(new, old, strict=True)
+    return tuple([torch.where(inside.view(-1, *(1,) * (a.dim() - 1)), a, b) for a, b in pairs])
+
+
+def first(h0: Tensor | None, drive: Tensor, n: int) -> Tensor:
+    """The state before the first step: zero if none is given."""
+    return drive.new_zeros((drive.shape[1], n)) if h0 is None else h0

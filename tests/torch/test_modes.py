@@ -1,0 +1,193 @@
+"""The mode of a call is decided once: what a graph contains and saves, its operators, exports, symbolic sizes."""
+
+import pytest
+import torch
+from torch._dynamo.backends.common import aot_autograd
+from torch.export import Dim, export, load, save
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.library import opcheck
+
+import isometry.torch as it
+from derivatives import compiled, draw, leaves, same, score
+from kernel_calls import recorded
+
+N, STEPS, BATCH, FEATURES = 4, 3, 2, 2
+
+
+def arguments(rng, cell, stem, own):
+    """The arguments of `isometry::sequence` for a cell."""
+    n, x = N, draw(rng, STEPS, BATCH, FEATURES)
+    tensors = {
+        "recurrence": [x, draw(rng, n, FEATURES), None, draw(rng, n), None],
+        "gru": [x, draw(rng, 3, n, n), draw(rng, 3, n, FEATURES), None, draw(rng, BATCH, n), None, None],
+        "goru": [x, draw(rng, 2, n, n), draw(rng, 3, n, FEATURES), draw(rng, 3, n), None, None, None],
+        "rum": [x, draw(rng, 2 * n, n), draw(rng, 3 * n, FEATURES), None, None, None, None],
+    }[cell]
+    numbers = {"recurrence": [0.0], "gru": [1.0], "goru": [0.0], "rum": [1.0, float("nan")]}[cell]
+    return (cell, stem, "tanh", 0.1, numbers, False), tensors, own
+
+
+def cases(rng):
+    """Every cell, with transitions by factors and by W."""
+    return {
+        "a matrix": arguments(rng, "recurrence", "dense", [draw(rng, N, N)]),
+        "reflections": arguments(rng, "recurrence", "householder", [draw(rng, N, 1), None, None]),
+        "W of an operator": arguments(rng, "recurrence", "cayley", [draw(rng, 6), None, None, None]),
+        "gru": arguments(rng, "gru", "", []),
+        "goru": arguments(rng, "goru", "cayley", [draw(rng, 6), None, None, None]),
+        "rum": arguments(rng, "rum", "", []),
+    }
+
+
+@pytest.mark.parametrize("example", ["a matrix", "reflections", "W of an operator", "gru", "goru", "rum"])
+def test_operators_of_sequences(example, seed):
+    """Both are what torch asks of an operator: schema, fake results, no derivative of their own."""
+    call, tensors, own = cases(seed)[example]
+    given = (*call, None, True, tensors, own, None)
+    opcheck(torch.ops.isometry.sequence.default, given)
+    *out, on_gpu = torch.ops.isometry.sequence(*given)
+    wanted = [t is not None for t in (*tensors, *own)]
+    cts = [torch.ones_like(out[0]), *([torch.ones_like(out[1])] if out[1].numel() else [])]
+    backward = (*call, tensors, own, None, out, on_gpu, cts, wanted)
+    opcheck(torch.ops.isometry.sequence_backward.default, backward)
+
+
+def test_operators_of_operators(seed):
+    """The two of a matrix and the two of rows."""
+    upper, x = [draw(seed, 6), None, None, None], draw(seed, 3, N)
+    no, wanted = torch.tensor(False), [True, False, False, False]
+    opcheck(torch.ops.isometry.matrix.default, ("cayley", upper, [N, N], None))
+    opcheck(torch.ops.isometry.matrix_backward.default, ("cayley", upper, draw(seed, N, N), no, wanted))
+    opcheck(torch.ops.isometry.apply.default, ("cayley", upper, x, N, False, None))
+    opcheck(torch.ops.isometry.apply_backward.default, ("cayley", upper, x, x, False, no, [True, *wanted]))
+
+
+@pytest.mark.parametrize("name", ["ORNN", "EURNN", "KRU", "URNN"])
+def test_a_compiled_layer_takes_the_factors(name, monkeypatch):
+    """It forms W no more than the eager layer does, where few reflections or blocks are cheaper."""
+    layer = getattr(it.nn, name)(2, 512, **({"reflections": 2} if name == "ORNN" else {}))
+    x = torch.randn(6, 2, 2)
+    layer(x)[0].abs().sum().backward()
+    expected = [p.grad.clone() for p in layer.parameters()]
+    layer.zero_grad()
+    fast = compiled(lambda x: layer(x)[0])
+    fast(x)
+    calls = recorded(monkeypatch)
+    fast(x).abs().sum().backward()
+    assert not calls.of("operator_matrix") and calls.of("recurrence") and calls.of("recurrence_vjp")
+    assert all(stem != "dense" for stem, _ in calls.of("recurrence"))
+    for p, grad in zip(layer.parameters(), expected, strict=True):
+        torch.testing.assert_close(p.grad, grad)
+
+
+def test_a_graph_computes_the_gradients_that_are_wanted(seed):
+    """With one trained array the kernel gets room for one gradient."""
+    found = []
+
+    def backend(graph, _inputs):
+        found.extend(node for node in graph.graph.nodes if "sequence_backward" in str(node.target))
+        return graph.forward
+
+    x, v = draw(seed, STEPS, BATCH, FEATURES), leaves([draw(seed, N, FEATURES)])[0]
+    op = it.Householder(draw(seed, N, 1))
+
+    torch.compiler.reset()
+    fast = torch.compile(
+        lambda v: it.recurrence(op, x, v),
+        backend=aot_autograd(fw_compiler=backend, bw_compiler=backend),
+        fullgraph=True,
+    )
+    score(fast(v)).backward()
+    same(v.grad, torch.autograd.grad(score(it.recurrence(op, x, v)), v)[0])
+    (node,) = found
+    assert [bool(w) for w in node.args[-1]] == [False, True, False, False, False, False, False, False]
+
+
+def test_inductor(seed):
+    """The whole way to compiled C++ code."""
+    layer, x = it.nn.GORU(2, 4), draw(seed, 3, 2, 2).float()
+    torch.compiler.reset()
+    fast = torch.compile(layer, backend="inductor", fullgraph=True)
+    torch.testing.assert_close(fast(x)[0], layer(x)[0])
+
+
+@pytest.mark.parametrize("name", ["ORNN", "EURNN", "GRU", "GORU", "RUM", "ScoRNN"])
+def test_an_exported_layer_serves_any_number_of_steps_and_sequences(name, tmp_path):
+    """Exported, saved, loaded."""
+    layer = getattr(it.nn, name)(2, 6)
+    sizes = {"input": {0: Dim("T", min=2), 1: Dim("B", min=2)}}
+    save(export(layer, (torch.randn(4, 3, 2),), dynamic_shapes=sizes), tmp_path / "layer.pt2")
+    loaded, x = load(tmp_path / "layer.pt2").module(), torch.randn(7, 5, 2)
+    torch.testing.assert_close(loaded(x)[0], layer(x)[0])
+
+
+SYMBOLIC = {
+    "rows": (lambda u, x: it.Householder(u).apply(x), [(6, 2), (3, 6)]),
+    "matrix": (lambda a: it.Cayley(a).matrix(), [(15,)]),
+    "recurrence": (lambda u, x, v: it.recurrence(it.Householder(u), x, v), [(6, 2), (4, 3, 2), (6, 2)]),
+    "gru": (lambda x, w, u, b: it.gru(x, w, u, b), [(4, 3, 2), (3, 5, 5), (3, 5, 2), (3, 5)]),
+}
+
+
+@pytest.mark.parametrize("program", SYMBOLIC)
+def test_make_fx_with_symbolic_sizes(program, seed):
+    f, shapes = SYMBOLIC[program]
+    at = [draw(seed, *shape) for shape in shapes]
+    graph = make_fx(f, tracing_mode="symbolic")(*at)
+    moved = [1.5 * t + 0.1 for t in at]
+    same(graph(*moved), f(*moved))
+
+
+# ---------------------------------------------------------------- nothing is recorded
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+def test_nothing_is_saved_without_gradients(mode, seed, monkeypatch):
+    """The kernels are told to save nothing, though parameters require gradients."""
+    from isometry import _core
+
+    kept = []
+    for name, at in (("gru", 3), ("rum", 1)):
+        kernel = getattr(_core, name)
+
+        def call(*given, kernel=kernel, at=at, name=name):
+            kept.append(given[at] if name == "gru" else given[at][2])
+            return kernel(*given)
+
+        monkeypatch.setattr(_core, name, call)
+    x = draw(seed, 3, 2, 2).float()
+    for kind in (it.nn.GRU, it.nn.GORU, it.nn.RUM):
+        with mode():
+            kind(2, 4)(x)
+    assert kept == [None, None, None]
+
+
+def test_other_names_of_the_gated_units(seed):
+    """input_weight and bias, as `recurrence` has them; under one of its names each."""
+    x, w, u, b = (draw(seed, *shape) for shape in ((3, 2, 2), (3, 4, 4), (3, 4, 2), (3, 4)))
+    op = it.Householder(draw(seed, 4, 1))
+    same(it.gru(x, w, input_weight=u, bias=b), it.gru(x, w, u, b))
+    same(it.goru(op, x, w[:2], input_weight=u, bias=b), it.goru(op, x, w[:2], u, b))
+    with pytest.raises(TypeError, match="u and input_weight are the same argument"):
+        it.gru(x, w, u, b, input_weight=u)
+    with pytest.raises(TypeError, match="u must be a torch.Tensor"):
+        it.gru(x, w)
+
+
+def test_results_are_on_the_cpu_whatever_the_default_device_is(seed):
+    u, x = (draw(seed, *shape).float() for shape in ((300, 2), (200, 300)))
+    with torch.device("meta"):
+        assert it.Householder(u).apply(x).device.type == "cpu"
+
+
+def test_the_transition_of_an_ornn_copies_its_vectors_once():
+    u = torch.randn(6, 6)
+    vectors = it.Householder.from_trapezoid(u).vectors
+    assert vectors.is_contiguous()
+
+
+def test_messages():
+    with pytest.raises(TypeError, match="v is float64 and u is float32"):
+        it.BoundedSvd(torch.ones(3, 2), torch.ones(2), torch.ones(3, 2).double(), margin=0.1)
+    with pytest.raises(ValueError, match=r"not \(3,\)$"):
+        it.Householder(torch.ones(3))
