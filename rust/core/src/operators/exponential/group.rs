@@ -1,7 +1,7 @@
 //! The matrices of a group of exponentials, one in each lane, with a level of its own; the work of one thread.
 
 use super::Exponential;
-use super::series::{self, A, Factor, G, Kind, SLOTS, Slot, Space};
+use super::series::{self, A, Factor, G, Symmetry, SLOTS, Slot, Space};
 use crate::scalar::{Real, Scalar};
 use isometry_kernels::exponential::lanes::{Adjoint, Gradient, Load, MOST, Multiply, Sizes, Skew, Squares, Store};
 use isometry_kernels::exponential::{Combine, Keep, Scale, TERMS};
@@ -130,7 +130,7 @@ impl<T: Scalar> Group<T> {
 impl<T: Scalar> Space for Group<T> {
     type R = T::Real;
 
-    fn product(&self, c: Slot, a: Factor, b: Slot, base: Option<Slot>, _kind: Kind) {
+    fn product(&self, c: Slot, a: Factor, b: Slot, base: Option<Slot>, _symmetry: Symmetry) {
         let a = match a {
             Factor::Of(a) => a,
             Factor::Adjoint(a) => {
@@ -155,8 +155,8 @@ impl<T: Scalar> Space for Group<T> {
         unsafe { Combine { out, terms: all, unit, rows, pitch, element }.call() };
     }
 
-    fn fold(&self, to: Slot, from: Slot, c: f64, kind: Kind, sum: Option<Slot>) {
-        self.adjoint(to, from, [c, if kind == Kind::Skew { -c } else { c }], sum);
+    fn fold(&self, to: Slot, from: Slot, c: f64, symmetry: Symmetry, sum: Option<Slot>) {
+        self.adjoint(to, from, [c, if symmetry == Symmetry::Skew { -c } else { c }], sum);
     }
 
     fn shrink(&self, m: Slot) {

@@ -68,7 +68,7 @@ const SPARE: Slot = 10;
 
 /// What is known of a product C.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum Symmetry {
     /// Nothing.
     Any,
     /// C^H = C
@@ -91,11 +91,11 @@ pub(super) trait Space {
     /// Real numbers.
     type R: Real;
     /// C = base + A B; C may be the base, and is another matrix than A and B.
-    fn product(&self, c: Slot, a: Factor, b: Slot, base: Option<Slot>, kind: Kind);
+    fn product(&self, c: Slot, a: Factor, b: Slot, base: Option<Slot>, symmetry: Symmetry);
     /// to = unit I + sum of c_k M_k
     fn combine(&self, to: Slot, unit: f64, terms: &[(f64, Slot)]);
-    /// to = c (M + M^H) or c (M - M^H), of that kind, and added to `sum`; `to` is not M.
-    fn fold(&self, to: Slot, from: Slot, c: f64, kind: Kind, sum: Option<Slot>);
+    /// to = c (M + M^H) or c (M - M^H), of that symmetry, and added to `sum`; `to` is not M.
+    fn fold(&self, to: Slot, from: Slot, c: f64, symmetry: Symmetry, sum: Option<Slot>);
     /// M <- M / 2^s
     fn shrink(&self, m: Slot);
     /// x = y where the level exceeds a number; y is lost.
@@ -128,8 +128,8 @@ pub(super) fn gradient<S: Space>(space: &mut S) -> Slot {
         if level > 0 {
             square(space, &mut x, &mut y, level - 1);
         }
-        space.product(B2, Factor::Of(sum), x, None, Kind::Any);
-        space.product(g, Factor::Adjoint(x), B2, Some(sum), Kind::Skew);
+        space.product(B2, Factor::Of(sum), x, None, Symmetry::Any);
+        space.product(g, Factor::Adjoint(x), B2, Some(sum), Symmetry::Skew);
         space.keep(&mut sum, &mut g, level);
     }
     sum
@@ -146,18 +146,18 @@ fn double<R: Real>() -> bool {
 
 /// X_0, B and d(B); in double precision B^2 and B^3 too.
 fn start<S: Space>(space: &mut S) {
-    space.product(B, Factor::Of(A), A, None, Kind::Hermitian);
-    space.product(B2, Factor::Of(B), B, None, Kind::Hermitian);
+    space.product(B, Factor::Of(A), A, None, Symmetry::Hermitian);
+    space.product(B2, Factor::Of(B), B, None, Symmetry::Hermitian);
     space.refine(B, B2);
-    space.product(B3, Factor::Of(B), B2, None, Kind::Hermitian);
+    space.product(B3, Factor::Of(B), B2, None, Symmetry::Hermitian);
     for (to, by) in [X, D].into_iter().zip(coefficients::<S::R>()) {
         space.combine(to, 1.0, &[(by[0], B), (by[1], B2), (by[2], B3)]);
         if let Some(by) = by.get(3..6) {
             space.combine(T, 0.0, &[(by[0], B), (by[1], B2), (by[2], B3)]);
-            space.product(to, Factor::Of(B3), T, Some(to), Kind::Hermitian);
+            space.product(to, Factor::Of(B3), T, Some(to), Symmetry::Hermitian);
         }
     }
-    space.product(T, Factor::Of(A), D, None, Kind::Skew);
+    space.product(T, Factor::Of(A), D, None, Symmetry::Skew);
     space.combine(X, 0.0, &[(1.0, X), (1.0, T)]);
 }
 
@@ -172,14 +172,14 @@ fn start<S: Space>(space: &mut S) {
 /// of which the Hermitian or skew parts are meant. For double precision c_k and d_k, k = 1, 2, 3, gain the terms of B^(k + 3).
 fn start_bar<S: Space>(space: &mut S) {
     let [c, d] = coefficients::<S::R>();
-    let (any, d_bar) = (Kind::Any, G);
+    let (any, d_bar) = (Symmetry::Any, G);
     space.product(T, Factor::Of(G), X, None, any);
-    space.fold(C_BAR, T, 0.5, Kind::Hermitian, None);
-    space.fold(SPARE, T, 0.5, Kind::Skew, None);
+    space.fold(C_BAR, T, 0.5, Symmetry::Hermitian, None);
+    space.fold(SPARE, T, 0.5, Symmetry::Skew, None);
     space.product(T, Factor::Of(SPARE), D, None, any);
-    space.fold(SUM, T, 0.5, Kind::Skew, None);
+    space.fold(SUM, T, 0.5, Symmetry::Skew, None);
     space.product(T, Factor::Of(A), SPARE, None, any);
-    space.fold(d_bar, T, -0.5, Kind::Hermitian, None);
+    space.fold(d_bar, T, -0.5, Symmetry::Hermitian, None);
     // E_k, and what is added to it
     let power = |k: usize| [(c[k - 1], C_BAR), (d[k - 1], d_bar)];
     let (high, e) = (double::<S::R>(), D);
@@ -195,12 +195,12 @@ fn start_bar<S: Space>(space: &mut S) {
         space.combine(D, 0.0, &[(d[3], B), (d[4], B2), (d[5], B3)]);
         space.product(T, Factor::Of(d_bar), D, Some(T), any);
         space.combine(e, 0.0, &power(3));
-        space.fold(SPARE, T, 0.5, Kind::Hermitian, Some(e));
+        space.fold(SPARE, T, 0.5, Symmetry::Hermitian, Some(e));
         // and of the other: in the places of B^2 and B^3
         space.product(T, Factor::Of(C_BAR), B3, None, any);
-        space.fold(B2, T, 0.5, Kind::Hermitian, None);
+        space.fold(B2, T, 0.5, Symmetry::Hermitian, None);
         space.product(T, Factor::Of(d_bar), B3, None, any);
-        space.fold(B3, T, 0.5, Kind::Hermitian, None);
+        space.fold(B3, T, 0.5, Symmetry::Hermitian, None);
         above(3);
     } else {
         space.combine(e, 0.0, &power(3));
@@ -210,24 +210,24 @@ fn start_bar<S: Space>(space: &mut S) {
     let [of_c, of_d] = power(2);
     space.combine(e, 0.0, &[of_c, of_d, (0.5, T)]);
     above(2);
-    space.fold(SPARE, T, 0.5, Kind::Hermitian, Some(e));
+    space.fold(SPARE, T, 0.5, Symmetry::Hermitian, Some(e));
     space.product(T, Factor::Of(e), B, None, any);
     space.combine(e, 0.0, &power(1));
     above(1);
-    space.fold(SPARE, T, 1.0, Kind::Hermitian, Some(e));
+    space.fold(SPARE, T, 1.0, Symmetry::Hermitian, Some(e));
     space.product(T, Factor::Of(e), A, None, any);
-    space.fold(SPARE, T, -1.0, Kind::Skew, Some(SUM));
+    space.fold(SPARE, T, -1.0, Symmetry::Skew, Some(SUM));
 }
 
 /// X <- X^2 where the level exceeds a number, cleaned every few squarings.
 fn square<S: Space>(space: &S, x: &mut Slot, y: &mut Slot, level: usize) {
-    space.product(*y, Factor::Of(*x), *x, None, Kind::Any);
+    space.product(*y, Factor::Of(*x), *x, None, Symmetry::Any);
     space.keep(x, y, level);
     if (level + 1).is_multiple_of(period(space.size())) {
         let (gram, gap) = (B, T);
-        space.product(gram, Factor::Adjoint(*x), *x, None, Kind::Hermitian);
+        space.product(gram, Factor::Adjoint(*x), *x, None, Symmetry::Hermitian);
         space.combine(gap, 0.5, &[(-0.5, gram)]);
-        space.product(*y, Factor::Of(*x), gap, Some(*x), Kind::Any);
+        space.product(*y, Factor::Of(*x), gap, Some(*x), Symmetry::Any);
         space.keep(x, y, level);
     }
 }

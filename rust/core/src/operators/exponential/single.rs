@@ -1,7 +1,7 @@
 //! The matrices of one exponential in memory, row by row, their products shared by the members of a call.
 
 use super::Exponential;
-use super::series::{self, A, Factor, G, Kind, SLOTS, Slot, Space};
+use super::series::{self, A, Factor, G, Symmetry, SLOTS, Slot, Space};
 use crate::kernels::{Operand, Product};
 use crate::parallel::Member;
 use crate::scalar::{Real, Scalar};
@@ -77,7 +77,7 @@ impl<'m, T: Scalar> Single<'m, T> {
             }
         }
         member.barrier();
-        single.folded(A, A, None, [1.0, 0.0], Kind::Skew);
+        single.folded(A, A, None, [1.0, 0.0], Symmetry::Skew);
         single.levels = series::levels(single.norms(A)[0]);
         let levels = single.levels;
         single.scale(A, -(levels as i32));
@@ -98,7 +98,7 @@ impl<'m, T: Scalar> Single<'m, T> {
         // SAFETY: the arrays exist; T is not one of them.
         unsafe { Product::new((n, n, n), ct, w, t, pitch).run(member, self.scratch) };
         member.barrier();
-        self.folded(G, 1, None, [1.0, -1.0], Kind::Skew);
+        self.folded(G, 1, None, [1.0, -1.0], Symmetry::Skew);
     }
 
     /// Writes a matrix, n x n; ends with a barrier.
@@ -149,9 +149,9 @@ impl<'m, T: Scalar> Single<'m, T> {
     }
 
     /// [`Fold`], ends with a barrier.
-    fn folded(&self, to: Slot, from: Slot, sum: Option<Slot>, by: [f64; 2], kind: Kind) {
+    fn folded(&self, to: Slot, from: Slot, sum: Option<Slot>, by: [f64; 2], symmetry: Symmetry) {
         let Single { n, pitch, member, .. } = *self;
-        let sign = if kind == Kind::Skew { -1.0 } else { 1.0 };
+        let sign = if symmetry == Symmetry::Skew { -1.0 } else { 1.0 };
         for row in (member.id * BLOCK..n).step_by(BLOCK * member.count) {
             let (from, to, sum) = (self.at(from), self.at(to), sum.map(|sum| self.at(sum)));
             let (by, sign) = (by.map(T::Real::of), T::Real::of(sign));
@@ -192,7 +192,7 @@ impl<'m, T: Scalar> Single<'m, T> {
 impl<T: Scalar> Space for Single<'_, T> {
     type R = T::Real;
 
-    fn product(&self, c: Slot, a: Factor, b: Slot, base: Option<Slot>, kind: Kind) {
+    fn product(&self, c: Slot, a: Factor, b: Slot, base: Option<Slot>, symmetry: Symmetry) {
         let Single { n, pitch, member, .. } = *self;
         let a = match a {
             Factor::Of(a) => Operand::new(self.at(a).cast_const(), pitch),
@@ -203,15 +203,15 @@ impl<T: Scalar> Space for Single<'_, T> {
         if let Some(base) = base {
             product = product.onto(self.at(base), pitch);
         }
-        if kind != Kind::Any {
+        if symmetry != Symmetry::Any {
             use crate::kernels::Triangle::{Full, Upper};
             product = product.shapes(Full, Full, Upper);
         }
         // SAFETY: the matrices exist, C is neither A nor B; the barrier separates it from what reads C.
         unsafe { product.run(member, self.scratch) };
         member.barrier();
-        if kind != Kind::Any {
-            self.folded(c, c, None, [1.0, 0.0], kind);
+        if symmetry != Symmetry::Any {
+            self.folded(c, c, None, [1.0, 0.0], symmetry);
         }
     }
 
@@ -227,8 +227,8 @@ impl<T: Scalar> Space for Single<'_, T> {
         self.member.barrier();
     }
 
-    fn fold(&self, to: Slot, from: Slot, c: f64, kind: Kind, sum: Option<Slot>) {
-        self.folded(to, from, sum, [c, if kind == Kind::Skew { -c } else { c }], kind);
+    fn fold(&self, to: Slot, from: Slot, c: f64, symmetry: Symmetry, sum: Option<Slot>) {
+        self.folded(to, from, sum, [c, if symmetry == Symmetry::Skew { -c } else { c }], symmetry);
     }
 
     fn shrink(&self, m: Slot) {
