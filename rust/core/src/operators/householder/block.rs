@@ -115,9 +115,8 @@ impl<T: Scalar> Block<T> {
         }
     }
 
-    /// Adds the contribution of some rows to U_bar (row stride `stride`) and to the lower triangle of
-    /// L = h^T conj(c), from h and the input rows Y of B, and from c = G conj(U) conj(T^-1) and the cotangent G:
-    /// U_bar - G^T conj(h) - Y^T conj(c). What was there before is overwritten by the `first` rows. No barrier.
+    /// U_bar -= G^T conj(h) + Y^T conj(c), and L += h^T conj(c) in its lower triangle: Y are input rows of B with their h, G
+    /// their cotangent with c = G conj(U) conj(T^-1). The `first` rows overwrite what was there. No barrier.
     ///
     /// # Safety
     /// y and g have `rows` rows of n, h and c `rows` rows with row stride `width`, `l` that of T^-1; all are complete.

@@ -78,13 +78,12 @@ impl<T: Scalar> Householder<'_, T> {
             // SAFETY: the arrays' sizes were checked; matrix b belongs to this member only.
             unsafe {
                 self.diagonal(member, b, e);
-                let mut y_from = x;
                 if self.has_last() {
                     self.scaled(member, e, Side::Forward, x, rows, y.ptr());
-                    y_from = y.ptr();
                 }
+                let y = if self.has_last() { y.ptr().cast_const() } else { x };
                 std::ptr::copy_nonoverlapping(ct, g, rows * n);
-                Pull { sizes: self.sizes(b, rows), y: y_from, g, c, u_bar, work: room.ptr() }.call();
+                Pull { sizes: self.sizes(b, rows), y, g, c, u_bar, work: room.ptr() }.call();
                 self.pull_last(member, (b, e), [x, g], rows, wants.last, x_bar);
             }
         })

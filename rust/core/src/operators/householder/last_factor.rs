@@ -70,16 +70,17 @@ impl<T: Scalar> Householder<'_, T> {
         x_bar: Option<*mut T>,
     ) {
         let (n, mine) = (self.n, member.share(self.n, 16));
-        let places = || (0..rows).flat_map(|i| mine.clone().map(move |j| (j, i * n + j)));
         // SAFETY: the columns belong to this member only.
         unsafe {
             if let Some(last) = last {
-                for (j, at) in places() {
-                    let (x, g) = (*x.add(at), *g.add(at));
-                    match self.last {
-                        Last::Phases(_) => *last.at(b * n + j) += (g * (x * *e.add(j)).conj()).im(),
-                        Last::Sign(_) if j + 1 == n => *last.at(b) += (g * x.conj()).re(),
-                        _ => {}
+                for i in 0..rows {
+                    for j in mine.clone() {
+                        let (x, g) = (*x.add(i * n + j), *g.add(i * n + j));
+                        match self.last {
+                            Last::Phases(_) => *last.at(b * n + j) += (g * (x * *e.add(j)).conj()).im(),
+                            Last::Sign(_) if j + 1 == n => *last.at(b) += (g * x.conj()).re(),
+                            _ => {}
+                        }
                     }
                 }
             }
@@ -87,9 +88,11 @@ impl<T: Scalar> Householder<'_, T> {
             if std::ptr::eq(x_bar, g) && !self.has_last() {
                 return;
             }
-            for (j, at) in places() {
-                let by = if self.has_last() { (*e.add(j)).conj() } else { T::one() };
-                *x_bar.add(at) = *g.add(at) * by;
+            for i in 0..rows {
+                for j in mine.clone() {
+                    let by = if self.has_last() { (*e.add(j)).conj() } else { T::one() };
+                    *x_bar.add(i * n + j) = *g.add(i * n + j) * by;
+                }
             }
         }
     }
