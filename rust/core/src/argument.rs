@@ -6,6 +6,7 @@
 use crate::error::{Error, Result};
 use crate::scalar::Scalar;
 use crate::sizes::{check_len, work};
+use std::ops::Range;
 
 /// What the numbers of an argument are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,6 +130,12 @@ impl<T: Scalar> Array<'_, T> {
     }
 }
 
+/// Where the matrices `own` of `batch` have their share of so many elements.
+pub(crate) fn part(elements: usize, batch: usize, own: &Range<usize>) -> Range<usize> {
+    let each = elements / batch.max(1);
+    own.start * each..own.end * each
+}
+
 /// Room for the gradient of an argument; what is given is overwritten.
 #[derive(Debug, Default)]
 pub enum Bar<'a, T: Scalar> {
@@ -148,6 +155,21 @@ impl<'a, T: Scalar> Bar<'a, T> {
             Bar::None => Bar::None,
             Bar::Own(bar) => Bar::Own(bar),
             Bar::Real(bar) => Bar::Real(bar),
+        }
+    }
+
+    /// The room of the matrices `own` of `batch`.
+    pub fn part(&mut self, batch: usize, own: &Range<usize>) -> Bar<'_, T> {
+        match self {
+            Bar::None => Bar::None,
+            Bar::Own(bar) => {
+                let own = part(bar.len(), batch, own);
+                Bar::Own(&mut bar[own])
+            }
+            Bar::Real(bar) => {
+                let own = part(bar.len(), batch, own);
+                Bar::Real(&mut bar[own])
+            }
         }
     }
 

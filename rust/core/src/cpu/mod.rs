@@ -11,6 +11,7 @@ use crate::scalar::Scalar;
 use crate::side::Side;
 use crate::sizes::size;
 use crate::transition::{Route, Transition};
+use std::ops::Range;
 
 /// An operator on the CPU. Outputs are overwritten. An object gives either its [`Cpu::rows`], and everything is made of them, or
 /// [`Cpu::matrix`] and [`Cpu::matrix_vjp`], and applying goes through the matrix unless it does better.
@@ -46,6 +47,11 @@ pub trait Cpu<T: Scalar>: Operator<T> {
     /// How it serves as the transition of a recurrence, step by step; None where it is to go through its matrix.
     fn transition(&self) -> Option<Transition<'_, T>> {
         self.rows().map(Transition::Rows)
+    }
+
+    /// Calls `f` with the operators `own` of the stack; returns false, and does not call it, where a stack is not divided.
+    fn part(&self, _own: Range<usize>, _f: &mut dyn FnMut(&dyn Cpu<T>) -> Result<()>) -> Result<bool> {
+        Ok(false)
     }
 
     /// The cheaper way for a recurrence of so many steps and sequences.

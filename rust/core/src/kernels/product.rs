@@ -2,10 +2,14 @@
 
 use crate::parallel::Member;
 use crate::scalar::{Real, Scalar};
+use crate::sizes::work;
 use isometry_kernels::pack::Operand;
 use isometry_kernels::product::{Multiply, Triangle, own_columns, scratch_len};
 use num_traits::One;
 use std::ops::Range;
+
+/// Most multiply-adds of a product that is summed without tiles.
+const SMALL: usize = 64;
 
 /// One product: C (m x n) from A (m x k) and B (k x n).
 #[derive(Clone, Copy)]
@@ -74,6 +78,35 @@ impl<T: Scalar> Product<T> {
     /// Real numbers of scratch per member for products up to m x n x k.
     pub fn scratch(m: usize, k: usize) -> usize {
         scratch_len::<T>(m, k)
+    }
+
+    /// Whether the sums cost less one by one than the tiles take to prepare, some 50 ns.
+    pub fn is_small(&self) -> bool {
+        work(&[self.0.m, self.0.n, self.0.k]) <= SMALL
+    }
+
+    /// C = A B, sum by sum: no factor and no base.
+    ///
+    /// # Safety
+    /// The matrices exist in memory; C overlaps neither A nor B.
+    #[inline]
+    pub unsafe fn sum_by_sum(&self) {
+        let Multiply { m, n, k, a, b, c, c_rows, .. } = self.0;
+        for i in 0..m {
+            for j in 0..n {
+                let mut sum = T::zero();
+                for p in 0..k {
+                    // SAFETY: the operands have these elements.
+                    let (x, y) = unsafe {
+                        (*a.data.add(i * a.rows + p * a.cols), *b.data.add(p * b.rows + j * b.cols))
+                    };
+                    let (x, y) = (if a.conj { x.conj() } else { x }, if b.conj { y.conj() } else { y });
+                    sum += x * y;
+                }
+                // SAFETY: C has the element.
+                unsafe { c.add(i * c_rows + j).write(sum) };
+            }
+        }
     }
 
     /// Runs this member's part. No barrier: the caller must place one before others read C.

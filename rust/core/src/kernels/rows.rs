@@ -59,7 +59,13 @@ impl<T: Scalar> Matrices<'_, T> {
                 for product in f(b).into_iter().flatten() {
                     // SAFETY: sizes were checked for the view and the call; results do not overlap each other or the
                     // arguments, so no barrier is needed between them.
-                    unsafe { product.run(member, scratch.ptr()) };
+                    unsafe {
+                        if !product.is_small() {
+                            product.run(member, scratch.ptr());
+                        } else if member.id == 0 {
+                            product.sum_by_sum();
+                        }
+                    };
                 }
             },
         )

@@ -1,9 +1,10 @@
 //! The last factor of an operator, a diagonal matrix: nothing, signs, or phases.
 
-use crate::argument::{Array, Given};
+use crate::argument::{Array, Given, part};
 use crate::error::{Error, Result};
 use crate::scalar::{Real, Scalar};
 use crate::sizes::check_len;
+use std::ops::Range;
 
 /// diag(d) of every matrix of a batch.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +47,17 @@ impl<'a, R: Real> Last<'a, R> {
                 Err(Error::value("phases", "need a complex type, got a real one"))
             }
             Last::Phases(phases) => check_len("phases", phases.len(), &[batch, n]),
+        }
+    }
+
+    /// The factors of the matrices `own` of `batch`.
+    pub fn part(self, batch: usize, own: &Range<usize>) -> Self {
+        let cut = |x: &'a [R]| &x[part(x.len(), batch, own)];
+        match self {
+            Last::None => Last::None,
+            Last::Sign(x) => Last::Sign(cut(x)),
+            Last::Signs(x) => Last::Signs(cut(x)),
+            Last::Phases(x) => Last::Phases(cut(x)),
         }
     }
 

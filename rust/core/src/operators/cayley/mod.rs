@@ -27,7 +27,7 @@ pub use recover::from_matrix;
 
 use super::last::{Last, check_signs};
 use crate::argument;
-use crate::argument::{Argument, Array, Bar, Given, all};
+use crate::argument::{Argument, Array, Bar, Given, all, part};
 use crate::budget::Budget;
 use crate::error::Result;
 use crate::kernels::Buffer;
@@ -37,6 +37,7 @@ use crate::parallel::Shared;
 use crate::scalar::Scalar;
 use crate::sizes::{check_diagonal, check_len, packed_size, triangles, work};
 use isometry_kernels::cayley::triangle;
+use std::ops::Range;
 
 /// The arguments; D is I, diag(signs) or diag(e^{i phases}).
 pub const ARGUMENTS: &[Argument] = &[
@@ -125,6 +126,13 @@ impl<T: Scalar> Operator<T> for Cayley<'_, T> {
 impl<T: Scalar> Cpu<T> for Cayley<'_, T> {
     fn matrix_saves(&self) -> Result<Saves> {
         Ok(Saves::Result)
+    }
+
+    fn part(&self, own: Range<usize>, f: &mut dyn FnMut(&dyn Cpu<T>) -> Result<()>) -> Result<bool> {
+        let upper = &self.upper[part(self.upper.len(), self.batch, &own)];
+        let diagonal = self.diagonal.map(|d| &d[part(d.len(), self.batch, &own)]);
+        let last = self.last.part(self.batch, &own);
+        f(&Cayley { upper, diagonal, last, batch: own.len(), n: self.n }).map(|()| true)
     }
 
     fn matrix(&self, out: &mut [T], _saved: Option<&mut [T]>, budget: &Budget<'_>) -> Result<()> {

@@ -22,7 +22,7 @@ mod single;
 mod tests;
 
 use crate::argument;
-use crate::argument::{Argument, Array, Bar, Given, all};
+use crate::argument::{Argument, Array, Bar, Given, all, part};
 use crate::budget::Budget;
 use crate::error::Result;
 use crate::kernels::Buffer;
@@ -31,6 +31,7 @@ use crate::operator::{Operator, Saves};
 use crate::parallel::Shared;
 use crate::scalar::Scalar;
 use crate::sizes::{check_diagonal, check_len, packed_size, triangles, work};
+use std::ops::Range;
 
 /// The arguments.
 pub const ARGUMENTS: &[Argument] = &[argument!("upper", "n(n-1)/2"), argument!("diagonal", "n", real)];
@@ -111,6 +112,12 @@ impl<T: Scalar> Operator<T> for Exponential<'_, T> {
 impl<T: Scalar> Cpu<T> for Exponential<'_, T> {
     fn matrix_saves(&self) -> Result<Saves> {
         Ok(Saves::Result)
+    }
+
+    fn part(&self, own: Range<usize>, f: &mut dyn FnMut(&dyn Cpu<T>) -> Result<()>) -> Result<bool> {
+        let upper = &self.upper[part(self.upper.len(), self.batch, &own)];
+        let diagonal = self.diagonal.map(|d| &d[part(d.len(), self.batch, &own)]);
+        f(&Exponential { upper, diagonal, batch: own.len(), n: self.n }).map(|()| true)
     }
 
     fn matrix(&self, out: &mut [T], _saved: Option<&mut [T]>, budget: &Budget<'_>) -> Result<()> {
