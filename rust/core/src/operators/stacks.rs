@@ -236,7 +236,7 @@ fn a_batch_that_an_argument_lacks_is_refused() {
     assert!(
         refused("mesh", &[frame, real(&[2, 3]), none, real(&[4]), none]).starts_with("phases: expected 8")
     );
-    let framed = Given { shape: &[2, 4, 2, 1, 0], array: Array::Own(&[]) };
+    let framed = Given { shape: &[3, 4, 2, 1, 0], array: Array::Own(&[]) };
     assert!(refused("mesh", &[framed, real(&[2, 3]), none, none, none]).starts_with("frame"));
     let own: Vec<c64> = other.iter().map(|&x| c64::new(x, 0.0)).collect();
     let factor = |shape: &'static [usize]| Given { shape, array: Array::Own(&own[..shape.iter().product()]) };
