@@ -9,7 +9,7 @@ export VIRTUAL_ENV := $(VENV)
 export PYO3_PYTHON := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help env build demo test test-all test-gpu gpu-tests gpu-laws rust-tests python-tests valgrind lint exports bench measurements figures wheel docs clean
+.PHONY: help env build demo test test-all test-gpu gpu-tests gpu-laws rust-tests python-tests valgrind lint exports object bench measurements figures wheel docs clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -79,6 +79,9 @@ lint: build  ## rustfmt, clippy, ruff, mypy
 	"$(BIN)/ruff" check python tests examples benches
 	"$(BIN)/ruff" format --check python tests examples benches
 	"$(BIN)/mypy"
+
+object:  ## write the new files of an operator and print the entries to make: make object NAME=rotation
+	@PYTHONPATH=tests $(PYTHON) tests/object_stubs.py "$(NAME)"
 
 exports: build  ## after an object was added: its name in the packages that export it
 	PYTHONPATH=tests "$(BIN)/python" tests/exports.py
