@@ -1,9 +1,9 @@
 //! Rows through the factors: the kernels, and what is left to do with their sums.
 
 use super::FourierProduct;
-use crate::side::Side;
 use crate::rows::{MatrixBars, Rows};
 use crate::scalar::{Scalar, parts_mut};
+use crate::side::Side;
 use crate::sizes::work;
 use isometry_kernels::fourier::{Apply, Law, Pull, scratch, sums};
 
@@ -35,7 +35,15 @@ unsafe impl<T: Scalar> Rows<T> for FourierProduct<'_, T> {
         sums(self.n)
     }
 
-    unsafe fn apply_rows(&self, k: usize, x: *const T, rows: usize, side: Side, out: *mut T, scratch: *mut T::Real) {
+    unsafe fn apply_rows(
+        &self,
+        k: usize,
+        x: *const T,
+        rows: usize,
+        side: Side,
+        out: *mut T,
+        scratch: *mut T::Real,
+    ) {
         let (law, adjoint) = (self.law(k), side == Side::Adjoint);
         // SAFETY: the contract of the trait; a complex number is two of its real type, and only complex types get here.
         unsafe { Apply { law, x: x.cast(), rows, adjoint, out: out.cast(), scratch }.call() }
@@ -60,7 +68,13 @@ unsafe impl<T: Scalar> Rows<T> for FourierProduct<'_, T> {
         unsafe { Pull { law, x: x.cast(), ct: ct.cast(), rows, sums, x_bar, y, scratch }.call() }
     }
 
-    unsafe fn deal(&self, k: usize, sums: &mut [T::Real], mut bars: MatrixBars<'_, T>, _scratch: *mut T::Real) {
+    unsafe fn deal(
+        &self,
+        k: usize,
+        sums: &mut [T::Real],
+        mut bars: MatrixBars<'_, T>,
+        _scratch: *mut T::Real,
+    ) {
         let n = self.n;
         if let Some(phases) = bars.real(0) {
             phases.copy_from_slice(&sums[..3 * n]);
@@ -69,8 +83,9 @@ unsafe impl<T: Scalar> Rows<T> for FourierProduct<'_, T> {
             }
         }
         if let Some(vectors) = bars.own(1) {
-            for (i, (bar, sum)) in parts_mut(vectors).iter_mut().zip(&sums[3 * n..]).enumerate() {
-                *bar = *sum * self.lengths[2 * k + i / (2 * n)];
+            let both = parts_mut(vectors).chunks_exact_mut(2 * n).zip(sums[3 * n..].chunks_exact(2 * n));
+            for ((bars, sums), length) in both.zip(&self.lengths[2 * k..]) {
+                bars.iter_mut().zip(sums).for_each(|(bar, sum)| *bar = *sum * *length);
             }
         }
     }
