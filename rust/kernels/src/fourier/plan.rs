@@ -55,7 +55,8 @@ impl<R: Real> Plan<R> {
                 wrapped[(m - j) % m] = wrapped[j];
             }
             chirp = pairs(&c)?;
-            spectrum = pairs(&transformed(&wrapped, &radices)?)?;
+            let roots = listed(m, (0..m).map(|k| root(k, m)))?;
+            spectrum = pairs(&transformed(&wrapped, &radices, &roots)?)?;
         }
         let each = |(left, radix): (usize, usize)| left / radix * (radix - 1) + radix;
         let lefts =
@@ -141,16 +142,24 @@ fn listed<E>(len: usize, elements: impl Iterator<Item = E>) -> Option<Vec<E>> {
     Some(list)
 }
 
-/// The transform of x, whose length is the product of the radices, by its definition on every factor.
-fn transformed(x: &[Complex64], radices: &[usize]) -> Option<Vec<Complex64>> {
+/// The transform of x, whose length is the product of the radices, by its definition on every factor; `roots` are those of
+/// the whole length.
+fn transformed(x: &[Complex64], radices: &[usize], roots: &[Complex64]) -> Option<Vec<Complex64>> {
     let Some((&radix, rest)) = radices.split_first() else { return listed(x.len(), x.iter().copied()) };
     let (n, count) = (x.len(), x.len() / radix);
+    let step = roots.len() / n;
     let mut parts = room(radix)?;
     for j in 0..radix {
-        parts.push(transformed(&listed(count, x.iter().skip(j).step_by(radix).copied())?, rest)?);
+        parts.push(transformed(&listed(count, x.iter().skip(j).step_by(radix).copied())?, rest, roots)?);
     }
-    let sum = |k: usize| {
-        parts.iter().enumerate().map(|(j, part): (_, &Vec<_>)| part[k % count] * root(j * k, n)).sum()
-    };
-    listed(n, (0..n).map(sum))
+    let mut sums = listed(n, (0..n).map(|_| Complex64::default()))?;
+    for (j, part) in parts.iter().enumerate() {
+        let mut turn = 0;
+        for (sum, x) in sums.iter_mut().zip(part.iter().cycle()) {
+            *sum += x * roots[turn * step];
+            turn += j;
+            turn -= if turn >= n { n } else { 0 };
+        }
+    }
+    Some(sums)
 }

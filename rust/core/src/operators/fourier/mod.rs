@@ -17,16 +17,16 @@ mod tests;
 
 use crate::argument;
 use crate::argument::{Argument, Array, Given, all};
+use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::kernels::Buffer;
-use crate::cpu::Cpu;
 use crate::operator::Operator;
 use crate::rows::Rows;
 use crate::scalar::{Real, Scalar};
 use crate::sizes::{check_len, size, work};
 use crate::transition::Route;
-use isometry_kernels::fourier::Plan;
 use isometry_kernels::angles::Angles;
+use isometry_kernels::fourier::Plan;
 use num_traits::Float;
 use std::sync::Arc;
 
@@ -76,7 +76,8 @@ impl<'a, T: Scalar> FourierProduct<'a, T> {
                 turned(phases, n, &mut room, &mut own[..6 * n]);
             }
         }
-        let reflections = numbers.chunks_exact_mut(10 * n).flat_map(|own| own[6 * n..].chunks_exact_mut(2 * n));
+        let reflections =
+            numbers.chunks_exact_mut(10 * n).flat_map(|own| own[6 * n..].chunks_exact_mut(2 * n));
         for ((w, v), length) in reflections.zip(vectors.chunks_exact(n)).zip(lengths.iter_mut()) {
             // A squared norm that overflows was refused; four sums at a time do not wait for each other.
             let mut squares = [0.0; 4];
@@ -112,13 +113,16 @@ impl<'a, T: Scalar> FourierProduct<'a, T> {
 fn turned<R: Real>(phases: &[R], n: usize, room: &mut [R], pairs: &mut [R]) {
     let (sin, cos) = room.split_at_mut(phases.len());
     assert!(sin.len() == phases.len() && cos.len() == phases.len(), "a sine and a cosine for each");
-    let angles = Angles { x: phases.as_ptr(), sin: sin.as_mut_ptr(), cos: cos.as_mut_ptr(), count: phases.len() };
+    let angles =
+        Angles { x: phases.as_ptr(), sin: sin.as_mut_ptr(), cos: cos.as_mut_ptr(), count: phases.len() };
     // SAFETY: three arrays of as many numbers.
     unsafe { angles.call() };
     let (one, share) = (R::of(1.0), R::of(1.0 / n as f64));
-    for (j, (pair, (cos, sin))) in pairs.chunks_exact_mut(2).zip(cos.iter().zip(&*sin)).enumerate() {
-        let by = if j / n == 1 { share } else { one };
-        pair.copy_from_slice(&[by * *cos, by * *sin]);
+    let diagonals = pairs.chunks_exact_mut(2 * n).zip(cos.chunks_exact(n).zip(sin.chunks_exact(n)));
+    for ((pairs, (cos, sin)), by) in diagonals.zip([one, share, one]) {
+        for (pair, (cos, sin)) in pairs.chunks_exact_mut(2).zip(cos.iter().zip(sin)) {
+            pair.copy_from_slice(&[by * *cos, by * *sin]);
+        }
     }
 }
 
@@ -127,13 +131,18 @@ fn checked(permutation: &[i64], n: usize) -> Result<Buffer<usize>> {
     let mut places = Buffer::zeroed(permutation.len())?;
     // the last operator, counted from 1, that has had the place
     let mut seen = Buffer::zeroed(if permutation.is_empty() { 0 } else { n })?;
-    for (at, (&i, place)) in permutation.iter().zip(places.iter_mut()).enumerate() {
-        let own = at / n + 1;
-        let free = usize::try_from(i).ok().filter(|&i| i < n && seen[i] < own);
-        let Some(free) = free else {
-            return Err(Error::value("permutation", format!("must hold each of 0..{} once, got {i}", n - 1)));
-        };
-        (seen[free], *place) = (own, free);
+    let stack = permutation.chunks_exact(n.max(1)).zip(places.chunks_exact_mut(n.max(1)));
+    for (own, (permutation, places)) in (1_usize..).zip(stack) {
+        for (&i, place) in permutation.iter().zip(places) {
+            let free = usize::try_from(i).ok().filter(|&i| i < n && seen[i] < own);
+            let Some(free) = free else {
+                return Err(Error::value(
+                    "permutation",
+                    format!("must hold each of 0..{} once, got {i}", n - 1),
+                ));
+            };
+            (seen[free], *place) = (own, free);
+        }
     }
     Ok(places)
 }

@@ -1,9 +1,9 @@
 //! Rows through the factors: the kernels, and what is left to do with their sums.
 
 use super::FourierProduct;
-use crate::side::Side;
 use crate::rows::{MatrixBars, Rows};
 use crate::scalar::{Scalar, parts_mut};
+use crate::side::Side;
 use crate::sizes::work;
 use isometry_kernels::fourier::{Apply, FourierFactors, Pull, scratch, sums};
 
@@ -60,7 +60,13 @@ unsafe impl<T: Scalar> Rows<T> for FourierProduct<'_, T> {
         unsafe { Pull { factors, x: x.cast(), ct: ct.cast(), rows, sums, x_bar, y, scratch }.call() }
     }
 
-    unsafe fn deal(&self, k: usize, sums: &mut [T::Real], mut bars: MatrixBars<'_, T>, _scratch: *mut T::Real) {
+    unsafe fn deal(
+        &self,
+        k: usize,
+        sums: &mut [T::Real],
+        mut bars: MatrixBars<'_, T>,
+        _scratch: *mut T::Real,
+    ) {
         let n = self.n;
         if let Some(phases) = bars.real(0) {
             phases.copy_from_slice(&sums[..3 * n]);
@@ -69,8 +75,9 @@ unsafe impl<T: Scalar> Rows<T> for FourierProduct<'_, T> {
             }
         }
         if let Some(vectors) = bars.own(1) {
-            for (i, (bar, sum)) in parts_mut(vectors).iter_mut().zip(&sums[3 * n..]).enumerate() {
-                *bar = *sum * self.lengths[2 * k + i / (2 * n)];
+            let both = parts_mut(vectors).chunks_exact_mut(2 * n).zip(sums[3 * n..].chunks_exact(2 * n));
+            for ((bars, sums), length) in both.zip(&self.lengths[2 * k..]) {
+                bars.iter_mut().zip(sums).for_each(|(bar, sum)| *bar = *sum * *length);
             }
         }
     }
