@@ -2,6 +2,7 @@
 
 import re
 import sys
+from fnmatch import filter as matching
 from functools import cache
 
 import pytest
@@ -13,8 +14,11 @@ DOCUMENTS = [
     *sorted((ROOT / "docs").rglob("*.md")),
     *sorted((ROOT / "benches").glob("*.md")),
 ]
+#: The documents that name sources.
+GUIDES = ("ARCHITECTURE.md", "CONTRIBUTING.md", "benches/README.md", "docs/measurements.md")
 CODE = re.compile(r"^```[\s\S]*?^```$|^(?:    .*\n)+|`[^`\n]*`", re.MULTILINE)
 LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(([^)\s]+)\)")
+PATH = re.compile(r"`([\w.<>-]*(?:/[\w.<>-]*)+|[\w<>-]+\.(?:md|py|pyi|rs|toml|wgsl))`")
 HEADING = re.compile(r"^#+ +(.*)$", re.MULTILINE)
 LARGEST = {".png": 300_000, ".svg": 300_000, ".csv": 100_000, ".json": 100_000}  # bytes of a file in docs/figures
 
@@ -22,6 +26,20 @@ LARGEST = {".png": 300_000, ".svg": 300_000, ".csv": 100_000, ".json": 100_000} 
 def links(text):
     """The targets of a document's links and images; code has none."""
     return LINK.findall(CODE.sub(lambda code: "code" if code[0].startswith("`") else "", text))
+
+
+def paths(text):
+    """Patterns of the paths and names of sources in backticks, outside of blocks of code; `<object>` is any name."""
+    text = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
+    return [re.sub(r"<\w+>", "*", path).removesuffix("/") for path in PATH.findall(text)]
+
+
+@cache
+def sources():
+    """Every file of the repository and every folder of one, as "/" and its path."""
+    tops = ("benches", "docs", "examples", "python", "rust", "tests")
+    files = [*ROOT.glob("*.*"), *(path for top in tops for path in (ROOT / top).rglob("*"))]
+    return ["/" + str(path.relative_to(ROOT)) for path in files if "__pycache__" not in path.parts]
 
 
 def anchors(text):
@@ -66,6 +84,22 @@ def test_every_document_is_in_the_index():
             seen.add(path)
             ahead += [(path.parent / t.partition("#")[0]).resolve() for t in links(path.read_text()) if ".md" in t]
     assert set(DOCUMENTS) <= seen
+
+
+@pytest.mark.parametrize("name", GUIDES)
+def test_the_sources_that_a_guide_names_exist(name):
+    """By their whole path in the document for contributors, elsewhere by its end."""
+    found = set(paths((ROOT / name).read_text()))
+    assert found
+    start = lambda path: "/" if name == "CONTRIBUTING.md" and "/" in path else "*/"
+    assert not [path for path in found if not matching(sources(), start(path) + path)]
+
+
+def test_a_name_of_no_source_is_found():
+    text = "`a/<object>.py` `b/c/` `lib.rs`, `W x`, `n / 2`, `make test`\n```\n`no/path`\n```\n"
+    assert paths(text) == ["a/*.py", "b/c", "lib.rs"]
+    assert matching(sources(), "/rust/*/src/lib.rs") and matching(sources(), "*/core/src") and matching(sources(), "*/lib.rs")
+    assert not matching(sources(), "/core/src") and not matching(sources(), "*/no.rs")
 
 
 @cache
