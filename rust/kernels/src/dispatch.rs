@@ -142,6 +142,9 @@ pub(crate) unsafe fn dispatch<R: Real, K: Kernel<R>>(kernel: &K) -> K::Output {
 /// Declares a table of kernels, functions of an element type that other crates call, and compiles it here, once per type
 /// and instruction set. (A generic function would be compiled again in every crate that calls it.) `kernel.call()` then
 /// runs it for any type that has the table.
+///
+/// `Scalar` and `Real` have the tables as supertraits. So the name of a function is unique across all tables, and differs from their
+/// methods: `T::name` would otherwise be ambiguous (E0034).
 macro_rules! compiled {
     ($(#[$doc:meta])* $table:ident: $bound:ident for $($t:ty),+; $functions:tt) => {
         compiled!(@table $(#[$doc])* $table $bound $functions);
