@@ -1,4 +1,4 @@
-//! Applying an operator through its matrix: W is formed, then multiplied; its gradient is that of W, pulled back.
+//! Applying an operator through its matrix: W is formed, then multiplied; the gradient of W is pulled back.
 
 use super::Cpu;
 use crate::argument::Bar;
@@ -10,7 +10,7 @@ use crate::scalar::Scalar;
 use crate::side::Side;
 use crate::sizes::size;
 
-/// [`Cpu::apply`]; what is saved is W.
+/// [`Cpu::apply`], which saves W.
 pub fn apply<T: Scalar, O: Cpu<T> + ?Sized>(
     operator: &O,
     x: &[T],

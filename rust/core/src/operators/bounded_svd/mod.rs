@@ -11,7 +11,8 @@
 //! sigma_bar_i = Re(U[:,i]^H W_bar V[:,i]),   p_bar_i = 2 margin s_i (1 - s_i) sigma_bar_i.
 //! ```
 //!
-//! Rows go through the two thin factors, 2 (n + k) r flops each, or through W where that is cheaper for so many rows.
+//! Rows go through the two thin factors, 2 (n + k) r flops each, or through W where that is cheaper for their
+//! number.
 
 #[cfg(test)]
 mod tests;
@@ -66,7 +67,7 @@ fn check_margin<T: Scalar>(margin: &[T::Real]) -> Result<()> {
 /// The memory of a member.
 struct Own<T: Scalar> {
     sigma: Region<T::Real>,
-    /// Sigma and sums beside the parts of elements.
+    /// Sigma and sums, per real number of an element.
     by: Region<T::Real>,
     sums: Region<T::Real>,
     scratch: Region<T::Real>,
@@ -188,12 +189,12 @@ fn factor<T: Scalar>(all: Matrices<'_, T>, b: usize) -> Operand<T> {
     Operand::new(all.data[b * all.p * all.q..].as_ptr(), all.q)
 }
 
-/// Where the gradient of argument i goes, if it is wanted.
+/// The array for the gradient of argument i, if it is wanted.
 fn own<T: Scalar>(bars: &mut [Bar<'_, T>], i: usize) -> Option<Shared<T>> {
     bars.get_mut(i).and_then(|bar| bar.again().own()).map(|bar| Shared(bar.as_mut_ptr()))
 }
 
-/// The same of the logits.
+/// The array for the gradient of the logits, if it is wanted.
 fn logits<T: Scalar>(bars: &mut [Bar<'_, T>]) -> Option<Shared<T::Real>> {
     bars.get_mut(1).and_then(|bar| bar.again().real()).map(|bar| Shared(bar.as_mut_ptr()))
 }

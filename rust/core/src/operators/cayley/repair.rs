@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// Most Newton-Schulz steps; one suffices below a condition of 1e8.
 const STEPS: usize = 6;
 
-/// The first matrix that is still not orthogonal to working precision.
+/// The first matrix that is not orthogonal to working precision even now.
 struct Lost(AtomicUsize);
 
 impl Lost {

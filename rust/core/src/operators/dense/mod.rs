@@ -1,4 +1,4 @@
-//! A plain matrix, without any law: c = W x for W of any shape (p, q). The products stand in [`crate::kernels`].
+//! Any matrix: c = W x for W of shape (p, q). The products are in [`crate::kernels`].
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,5 @@
-//! The matrices of a group of exponentials, one in each lane, with a level of its own; the work of one thread.
+//! The matrices of a group of exponentials, one in each lane and each with its own level; the work of one
+//! thread.
 
 use super::Exponential;
 use super::series::{self, A, Factor, G, Kind, SLOTS, Slot, Space};
@@ -8,7 +9,7 @@ use isometry_kernels::exponential::{Combine, Keep, Scale, TERMS};
 use crate::kernels::lanes;
 use num_traits::Zero;
 
-/// Where a product is before it is added to its base, and where a left factor is transposed.
+/// Workspace for a product before it is added to its base, and for a transposed left factor.
 const SPARE: [Slot; 2] = [SLOTS, SLOTS + 1];
 
 /// Real numbers of scratch for one group of n x n matrices.
@@ -178,7 +179,7 @@ impl<T: Scalar> Space for Group<T> {
         self.sizes.n
     }
 
-    /// As for single matrices, by the sums of squares alone.
+    /// As for single matrices, but from the sums of squares only.
     fn refine(&mut self, b: Slot, b2: Slot) {
         let mut squares = [T::Real::zero(); MOST];
         let (m, sums) = (self.at(b2).cast_const(), squares.as_mut_ptr());

@@ -1,4 +1,4 @@
-//! Rows through the factors: the kernels, and what is left to do with their sums.
+//! Rows through the factors: the kernels, and the gradients from their sums.
 
 use super::FourierProduct;
 use crate::side::Side;

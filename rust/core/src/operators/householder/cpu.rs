@@ -1,5 +1,6 @@
-//! The calls of a product of reflections on this device: columns of ordinary length, then one way for each shape. W itself by
-//! one T^-1 (`matrix`), or by blocks where that loses accuracy (`crowd`); rows by blocks, or one reflection at a time (`rows`).
+//! The calls of a product of reflections on the CPU: columns are scaled to ordinary length, then each shape
+//! has its route. W itself by one T^-1 (`matrix`), or by blocks where that loses accuracy (`crowd`); rows by
+//! blocks, or one reflection at a time (`rows`).
 
 use super::blocks::crowd;
 use super::gradients::Gradients;
@@ -24,8 +25,8 @@ pub(super) fn trapezoidal<T: Scalar>(vectors: &[T], n: usize, m: usize) -> bool 
 }
 
 impl<T: Scalar> Householder<'_, T> {
-    /// Runs `f` on the operator with columns of ordinary length, its shape looked at, and turns the gradient that f wrote back
-    /// to the given columns. Matrices without entries need nothing.
+    /// Runs `f` on the operator with columns scaled to ordinary length, and converts the gradient that f
+    /// wrote to that of the given columns. Empty matrices need nothing.
     fn balanced(
         &self,
         bars: &mut [Bar<'_, T>],

@@ -1,5 +1,5 @@
-//! W of many more reflections than dimensions, m > 4 n: T of all of them would cost its orthogonality, so that W is what
-//! blocks of them make of the identity. The rows of I W^* are the conjugates of those of W.
+//! W of many more reflections than dimensions, m > 4 n. With one T for all of them W would not be orthogonal,
+//! so blocks are applied to the identity. The rows of I W^* are the conjugates of those of W.
 
 use super::Householder;
 use super::gradients::Gradients;

@@ -1,7 +1,7 @@
-//! Rows through the axes, one row after the other: between two axes it stays in the first-level cache.
+//! Rows through the axes, one after another: between two axes a row stays in the first-level cache.
 //!
-//! Axes are contracted from the last to the first. The array between them has the result's sizes behind the axis, the
-//! argument's before it: `outer` x (the axis) x `inner` elements.
+//! Axes are contracted from the last to the first. The array between them has the result's sizes after the
+//! axis, the argument's before it: `outer` x (the axis) x `inner` elements.
 
 use super::group::{self, Group};
 use super::Kronecker;

@@ -1,5 +1,6 @@
-//! Blocks of rows through all layers: a block stays in the first-level cache, or the second. Between the rows of a block are
-//! gaps: rows of 4096 bytes would share one set of the cache, and a store would hold up the load of the next row.
+//! Blocks of rows through all layers: a block stays in the first-level cache, or the second. Rows of a block
+//! are separated by gaps: rows of 4096 bytes would share one set of the cache, and a store would delay the
+//! load of the next row.
 
 use super::Mesh;
 use crate::side::Side;
@@ -13,7 +14,7 @@ const BLOCK: usize = 1 << 15;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Rows of a block, and where they come from or go to.
+/// Rows of a block, with their source or target.
 struct Block<T> {
     rows: usize,
     y: *mut T,
@@ -25,7 +26,7 @@ impl<T: Scalar> Mesh<'_, T> {
         (BLOCK / (self.n * size_of::<T>() * copies)).clamp(4, 16).min(rows.max(1))
     }
 
-    /// How far apart the rows of a block are, in elements: an odd number of cache lines.
+    /// The distance of the rows of a block, in elements: an odd number of cache lines.
     fn pitch(&self) -> usize {
         let line = LINE / size_of::<T>();
         (self.n.div_ceil(line) | 1) * line

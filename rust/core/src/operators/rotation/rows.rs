@@ -8,7 +8,7 @@ use crate::sizes::work;
 use isometry_kernels::rotation::{Frame, Pull, Turn, Vectors, frame_len};
 use std::ptr::null_mut;
 
-/// Real and imaginary parts of a row, one behind the other.
+/// Real and imaginary parts of a row, one after the other.
 unsafe fn split<T: Scalar>(x: *const T, n: usize, to: *mut T::Real) {
     for i in 0..n {
         // SAFETY: x has n elements, `to` 2 n numbers.
