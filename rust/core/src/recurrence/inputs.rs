@@ -15,7 +15,7 @@ use crate::transition::Packed;
 use isometry_kernels::activation::Columns;
 use isometry_kernels::recurrence::Affine;
 
-/// Where the gradients go; None where one is not wanted.
+/// The arrays for the gradients; None where one is not wanted.
 pub struct InputBars<'a, T: Scalar> {
     /// (T, B, d)
     pub x: Option<&'a mut [T]>,
@@ -29,7 +29,7 @@ pub struct InputBars<'a, T: Scalar> {
 pub struct Gathered<T: Scalar> {
     /// conj(V), for x_bar.
     input: Packed<T>,
-    /// X^T U_bar as real numbers; this and the sums of each half.
+    /// X^T U_bar as real numbers, and the sums of each half.
     products: Region<T::Real>,
     sums: Region<T::Real>,
     halves: usize,
@@ -175,7 +175,7 @@ impl<'a, T: Scalar> Gatherer<'a, T> {
         }
     }
 
-    /// Writes what was gathered.
+    /// Writes the gathered gradients.
     ///
     /// # Safety
     /// Every chunk has been gathered by all members.

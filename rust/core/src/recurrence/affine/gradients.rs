@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use crate::scalar::Scalar;
 use crate::sizes::check_len;
 
-/// Where the gradients go, each fully overwritten; None where one is not wanted.
+/// The arrays for the gradients, each fully overwritten; None where one is not wanted.
 #[derive(Default)]
 pub struct Gradients<'a, T: Scalar> {
     /// (T, B, d)

@@ -48,7 +48,7 @@ impl<'a, R: Real> Operands<'a, R> {
     }
 }
 
-/// Where z, r, c and W_h h + c_h of the steps stand.
+/// The places of z, r, c and W_h h + c_h of the steps.
 #[derive(Clone, Copy)]
 pub(super) struct Saved<R> {
     gates: *mut R,
@@ -86,7 +86,7 @@ impl<R: Real> Saved<R> {
     }
 }
 
-/// A GRU walking forward.
+/// A GRU in a forward pass.
 pub(super) struct GruCell<'a, R: Real> {
     pub setting: &'a Setting<'a, R>,
     pub operands: &'a Operands<'a, R>,
@@ -96,7 +96,7 @@ pub(super) struct GruCell<'a, R: Real> {
 // SAFETY: members write disjoint parts of what is saved.
 unsafe impl<R: Real> Sync for GruCell<'_, R> {}
 
-/// Row 0 of padded numbers; null without.
+/// Row 0 of an array of padded numbers; null without one.
 fn or_null<R>(bias: &[R]) -> *const R {
     if bias.is_empty() { std::ptr::null() } else { bias.as_ptr() }
 }
@@ -127,7 +127,7 @@ impl<R: Real> GruCell<'_, R> {
         }
     }
 
-    /// phi, where it is no part of the product.
+    /// phi, where it is not an epilogue of the product.
     ///
     /// # Safety
     /// The rows of step t exist, and only this part writes its columns of them.
@@ -228,7 +228,7 @@ impl<R: Real> Cell<R> for GruCell<'_, R> {
     }
 }
 
-/// sigma on rows of so many numbers.
+/// sigma on rows of this many numbers.
 pub(super) fn sigmoid<R: Real>(width: usize) -> Phi<R> {
     Phi { kind: Nonlinearity::Sigmoid, width, slope: R::zero(), bias: std::ptr::null() }
 }

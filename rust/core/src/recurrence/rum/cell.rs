@@ -34,7 +34,7 @@ impl<R: Real> Operands<R> {
     }
 }
 
-/// Where u and tau, e, and k of the steps stand.
+/// The places of u and tau, e, and k of the steps.
 #[derive(Clone, Copy)]
 pub(super) struct Saved<R> {
     gates: *mut R,
@@ -72,7 +72,7 @@ impl<R: Real> Saved<R> {
     }
 }
 
-/// A rotational unit walking forward.
+/// A rotational unit in a forward pass.
 pub(super) struct RumCell<'a, R: Real> {
     pub setting: &'a Setting<'a, R>,
     pub operands: &'a Operands<R>,
@@ -84,7 +84,7 @@ pub(super) struct RumCell<'a, R: Real> {
 // SAFETY: members write disjoint rows of what is saved, and of the memory.
 unsafe impl<R: Real> Sync for RumCell<'_, R> {}
 
-/// Row 0 of padded numbers; null without.
+/// Row 0 of an array of padded numbers; null without one.
 fn or_null<R>(bias: &[R]) -> *const R {
     if bias.is_empty() { std::ptr::null() } else { bias.as_ptr() }
 }
@@ -148,7 +148,7 @@ impl<R: Real> Cell<R> for RumCell<'_, R> {
     }
 }
 
-/// sigma on rows of so many numbers.
+/// sigma on rows of this many numbers.
 fn sigmoid<R: Real>(width: usize) -> Phi<R> {
     Phi { kind: Nonlinearity::Sigmoid, width, slope: R::zero(), bias: std::ptr::null() }
 }
