@@ -42,7 +42,7 @@ impl<R: Real> Kernel<R> for Transform<'_, R> {
     }
 }
 
-/// Where the parts of an element are.
+/// The offsets of the parts of an element.
 #[inline(always)]
 fn planes<S: Simd>(inverse: bool) -> (usize, usize) {
     if inverse { (S::LANES, 0) } else { (0, S::LANES) }
