@@ -155,7 +155,7 @@ fn keeping<T: Number>(
             });
             let lack = |_: PyErr| Error::OutOfMemory { bytes: work(&[len, size_of::<T>()]) };
             let (array, data) = made.map_err(lack)?;
-            // SAFETY: a new array of so many elements, which nothing else has; `array` keeps it alive.
+            // SAFETY: a new array of this many elements, not shared yet; `array` keeps it alive.
             f(Some(unsafe { std::slice::from_raw_parts_mut(data, len) }))?;
             Ok(Kept::Own(array))
         }

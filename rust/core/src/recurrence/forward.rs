@@ -1,4 +1,4 @@
-//! Forward through time: the states of all steps, written where the caller wants them.
+//! Forward through time: the states of all steps, in the caller's array.
 
 use super::cell::Cell;
 use super::schedule::Schedule;

@@ -168,7 +168,7 @@ impl<'a, T: Scalar> Gatherer<'a, T> {
                 run(t * batch, schedule.rows(&(steps.start..t)), active);
                 if member.id == 0 {
                     let behind = x_bar.wrapping_add((t * batch + active) * d);
-                    // SAFETY: the rows behind the ends of sequences exist, and nobody else writes them.
+                    // SAFETY: the rows past the ends of sequences exist, and nobody else writes them.
                     unsafe { behind.write_bytes(0, (batch - active) * d) };
                 }
             }

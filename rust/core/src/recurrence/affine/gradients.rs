@@ -1,4 +1,4 @@
-//! The gradients of the affine cell that do not concern the transition, as the caller wants them.
+//! The gradients of the affine cell besides those of the transition.
 
 use super::Sequence;
 use crate::error::{Error, Result};
