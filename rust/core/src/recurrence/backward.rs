@@ -1,7 +1,8 @@
 //! Backward through time: the cotangents of every step, and the gradients gathered from them.
-//!Within a chunk members run the steps independently; then, after one barrier, they share the columns of the
-//!gradient products over all rows of the chunk, or of their half of the batch ([`super::halves`]), whose rows
-//!are then stored apart from those of the other.
+//!
+//! Within a chunk members run the steps independently; then, after one barrier, they share the columns of the
+//! gradient products over all rows of the chunk, or of their half of the batch ([`super::halves`]), whose rows
+//! are then stored apart from those of the other.
 
 use super::cell::Pull;
 use super::chunk::{Chunk, Place, chunk_rows, copied, span};

@@ -1,6 +1,7 @@
 //! A stack of operators on rows ([`Rows`]) as operators: all rows of all matrices are shared between the threads, whole rows each.
-//!A thread has consecutive rows, so that few matrices are shared by two threads. Gradients are summed in
-//![`Slots`]; if a matrix has a single slot, by the thread that has it.
+//!
+//! A thread has consecutive rows, so that few matrices are shared by two threads. Gradients are summed in
+//! [`Slots`]; if a matrix has a single slot, by the thread that has it.
 
 use super::Rows;
 use super::bars::StackBars;

@@ -47,8 +47,9 @@ use std::sync::Arc;
 /// | above 64 | full, one block, rank two | 1e3 | 0.1 | 23 |
 /// | | half of A is 0 | 100 | 0.1 | 11 |
 /// | | | 300 | 3 | 140 |
-///Beyond these bounds float32 cannot represent I + A, and W is not unitary for some A, without an error. If
-///the arrays are the caller's, the CPU computes these matrices ([`holds`]).
+///
+/// Beyond these bounds float32 cannot represent I + A, and W is not unitary for some A, without an error. If
+/// the arrays are the caller's, the CPU computes these matrices ([`holds`]).
 #[derive(Clone, Debug)]
 pub struct Cayley<'a> {
     upper: &'a Array,

@@ -1,6 +1,7 @@
 //! Rows on their way in and out of a block, multiplied by D = diag(d) if there is one, and its gradient.
-//!The rows of a block are `pitch` elements apart, so that equal columns share neither a set of the cache nor
-//!the low bits of their addresses; the caller's rows are contiguous.
+//!
+//! The rows of a block are `pitch` elements apart, so that equal columns share neither a set of the cache nor
+//! the low bits of their addresses; the caller's rows are contiguous.
 
 use super::{add_to, times};
 use crate::dispatch::Kernel;

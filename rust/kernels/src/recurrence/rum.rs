@@ -7,8 +7,9 @@
 //! ```text
 //! h'_bar = R^T c,   S <- S + c h'^T,   S <- S Q^T,   e_bar = c + the gradient of the rotation's start,
 //! ```
-//!where the gradient of Q is summed over the rows of the matrix before the step, all of which Q turned.
-//!(Without a memory h' is the only row, h'_bar = Q^T c.)
+//!
+//! where the gradient of Q is summed over the rows of the matrix before the step, all of which Q turned.
+//! (Without a memory h' is the only row, h'_bar = Q^T c.)
 
 use crate::dispatch::Kernel;
 use crate::rotation::{Frame, Pull, Turn, Vectors, combined, direction, dots, frame_len, scaled};

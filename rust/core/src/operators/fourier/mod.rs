@@ -6,8 +6,9 @@
 //! ```
 //!
 //! (Arjovsky, Shah, Bengio: Unitary evolution recurrent neural networks, ICML 2016). 10 n log2 n + O(n) flops per row.
-//!Backward recomputes the arrays before R1 and R2: two of its six transforms per row. Saving them would write
-//!and read as many numbers as the rows have.
+//!
+//! Backward recomputes the arrays before R1 and R2: two of its six transforms per row. Saving them would write
+//! and read as many numbers as the rows have.
 
 mod plans;
 mod rows;

@@ -13,8 +13,9 @@
 //! ```
 //!
 //! for the cotangent g of y: backward inverts the layers on y and g, and saves no array between them.
-//!The layout is the shape of the first argument, an empty array of the type of W, and so goes wherever the
-//!arguments go. All meshes of a stack have the same layout.
+//!
+//! The layout is the shape of the first argument, an empty array of the type of W, and so goes wherever the
+//! arguments go. All meshes of a stack have the same layout.
 
 mod layers;
 mod rows;

@@ -6,9 +6,10 @@
 //! k = phi(e + R_t h_{t-1})
 //! h' = u * h_{t-1} + (1 - u) * k,             h_t = h', or eta h' / ||h'||
 //! ```
-//!U_ut and U_e are stacked in one array, as are b_ut and b_e. A rotation is two reflections; those of a
-//!memory turn every row of its matrix. Rotations and norms need whole rows, so members share rows of the
-//!batch and never columns.
+//!
+//! U_ut and U_e are stacked in one array, as are b_ut and b_e. A rotation is two reflections; those of a
+//! memory turn every row of its matrix. Rotations and norms need whole rows, so members share rows of the
+//! batch and never columns.
 //!
 //! Forward saves for backward, for each step: u and tau, e, and k (or the argument of phi where the
 //! derivative cannot be read off k). Backward, with the cotangent g of h', a prime for those of the arguments
