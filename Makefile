@@ -74,6 +74,7 @@ valgrind: build  ## the Rust tests with small sizes under valgrind, portable and
 
 lint: build  ## rustfmt, clippy, ruff, mypy
 	cargo fmt --all --check
+	rustfmt --check rust/core/src/operators/*/*.rs  # modules that a macro declares, which cargo fmt does not see
 	cargo clippy --release --locked --workspace --all-targets --features isometry-py/gpu -- -D warnings
 	cargo clippy --release --locked -p isometry-py -- -D warnings  # the extension without the GPU
 	"$(BIN)/ruff" check python tests examples benches

@@ -167,7 +167,8 @@ def rust_modules(crate):
     for path in crate.rglob("*.rs"):
         parts = path.relative_to(crate).with_suffix("").parts
         if parts[0] not in ("lib", "testing") and "tests" not in parts:
-            edges.setdefault(parts[0], set()).update(re.findall(r"\bcrate::(\w+)", path.read_text()))
+            text = path.read_text().partition("#[cfg(test)]\nmod tests {")[0]
+            edges.setdefault(parts[0], set()).update(re.findall(r"\bcrate::(\w+)", text))
     return {module: others & edges.keys() - {module} for module, others in edges.items()}
 
 

@@ -27,7 +27,7 @@ def read(argument: str, value: object) -> Array:
         return value
     if value is None:
         check.kind(argument, "an array", value)
-    if type(value) is gpu.Array:  # its dtype and shape are known; what reads its elements refuses it
+    if type(value) is gpu.Array:  # its dtype and shape are known; code that reads its elements refuses it
         return value  # type: ignore[return-value]
     if isinstance(value, np.ndarray) and hasattr(value, "mask"):
         check.kind(argument, "an array without a mask", value)
@@ -90,7 +90,7 @@ def common(*arrays: Array | DType | None) -> DType:
 
 
 def ready(a: Array, dtype: DType) -> Array:
-    """The array in the dtype, in C order and aligned: itself if it already is, else a copy."""
+    """The array in the dtype, in C order and aligned; a copy only if needed."""
     flags = a.flags
     if a.dtype == dtype and flags.c_contiguous and flags.aligned:
         return a

@@ -8,12 +8,12 @@ from typing import Literal
 from isometry import _threads
 from isometry._rules import check
 
-#: Where a call computes: so many threads of the CPU, or the GPU.
+#: Where a call computes: the number of threads on the CPU, or the GPU.
 Place = int | Literal["gpu"]
 
 _BACKEND = ContextVar("isometry_backend", default="cpu")
 
-#: The backend in force. Not for code that is compiled: older releases of dynamo cannot trace context variables.
+#: The backend in force. Compiled code must not read it: older releases of dynamo cannot trace context variables.
 current = _BACKEND.get
 
 
@@ -23,7 +23,7 @@ def use_backend(name: str) -> AbstractContextManager[None]:
     Parameters
     ----------
     name
-        "cpu" or "gpu". The keyword `backend=` of a call wins over it.
+        "cpu" or "gpu". The keyword `backend=` of a call overrides it.
 
     Raises
     ------
@@ -32,12 +32,12 @@ def use_backend(name: str) -> AbstractContextManager[None]:
 
     Notes
     -----
-    The block may stand around the call of a function that `torch.compile` made, but not inside of one. It holds for its
-    own thread; a backward pass runs where its forward pass did.
+    The block may contain calls of functions that `torch.compile` made, but not be inside one. It applies to its own
+    thread; a backward pass runs where its forward pass did.
 
-    Nothing is computed here: what the GPU cannot do is an error of the call. That is TypeError for float64 and
-    complex128, NotImplementedError without an adapter or in a build without GPU support, RuntimeError for a device that
-    was lost, too little memory, or an array too large for it.
+    Entering the block opens no device: what the GPU cannot do is an error of the call inside it, a TypeError for
+    float64 and complex128, a NotImplementedError without an adapter or in a build without GPU support, a RuntimeError
+    for a lost device, too little memory, or an array too large for the GPU.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def named(place: Place) -> str:
 
 
 def only_cpu(backend: str | None) -> None:
-    """Refuse the keyword "gpu" of a function without kernels there, which runs on the CPU whatever is in force."""
+    """Refuse `backend="gpu"` for a function without GPU kernels, which runs on the CPU whatever `use_backend` says."""
     if backend is not None:
         check.backend(backend)
         if backend == "gpu":

@@ -6,7 +6,7 @@ from isometry import _core
 from isometry._rules import check
 
 _VARIABLE = "ISOMETRY_NUM_THREADS"
-MOST = 1024  # more is a mistake, and should not be requested from the system
+MOST = 1024  # larger values are mistakes, and should not be requested from the system
 _chosen: int | None = None
 
 
@@ -25,14 +25,14 @@ _cores = min(_core.available_parallelism(), MOST)
 
 
 def chosen() -> int | None:
-    """The user's setting, by call or environment; None if there is none (the torch face then uses torch's)."""
+    """The user's setting, by call or environment; None without one (the torch face then uses torch's)."""
     return _environment if _chosen is None else _chosen
 
 
 def set_num_threads(k: int) -> None:
     """Set the number of threads a call may use, in both faces.
 
-    Results do not depend on it, bit by bit. Small calls run on the calling thread whatever the budget.
+    Results do not depend on it, to the last bit. Small calls run on the calling thread whatever the budget.
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ def activate(
     "oplu"              (max, min) of each pair (z[2i], z[2i+1])
     "oplu_halves"       (max, min) of each pair (z[i], z[i + n/2])
     "modrelu"           (abs z + b) z / abs z where abs z + b > 0 and z != 0, else 0
-    "modrelu_realrep"   modrelu of a[:n/2] + i a[n/2:] for a real array a, as such a real array
+    "modrelu_realrep"   modrelu of a[:n/2] + i a[n/2:] for a real array a, in the same form
     ==================  =============================================================================
 
     Parameters
@@ -92,7 +92,7 @@ def activate_vjp(
 ) -> tuple[Array, Array | None]:
     """Pull a cotangent of `activate` back to z and to the bias.
 
-    Derivatives at kinks: 0 for relu, `slope` for leaky_relu, as if already ordered for oplu, 0 where modReLU is 0.
+    Derivatives at kinks: 0 for relu, `slope` for leaky_relu, those of ordered pairs for oplu, 0 where modReLU is 0.
 
     Parameters
     ----------
@@ -113,9 +113,9 @@ def activate_vjp(
     Raises
     ------
     ValueError
-        As `activate`, and if ct does not have the shape of z.
+        As for `activate`, and if ct does not have the shape of z.
     TypeError
-        As `activate`, and if ct is complex where z is real.
+        As for `activate`, and if ct is complex where z is real.
 
     Examples
     --------

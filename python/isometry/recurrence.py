@@ -1,7 +1,7 @@
 """The plain recurrent layer: h_t = phi(W h_{t-1} + V x_t + b), with any operator as W, and its VJP through time.
 
-Two routes. *Factored*: an operator with kernels for it applies its factors at each step. *Dense*: W is formed once
-per call; in backward its cotangent is summed over all steps and pulled back once. The operator decides
+There are two routes. *Factored*: an operator that has kernels for it applies its factors at each step. *Dense*: W is
+formed once per call; in backward its cotangent is summed over all steps and pulled back once. The operator decides
 (`_step_kernels`).
 """
 
@@ -70,7 +70,7 @@ def recurrence(
     lengths
         Integers, shape (B,), in 1..T: the length of each sequence, in any order. States past its end are zero.
     reverse
-        Run from the end of each sequence (its own, with `lengths`) to step 0: h0 enters its last step.
+        Run from the end of each sequence (its own end, with `lengths`) to step 0; h0 enters at the last step.
     backend
         "cpu" or "gpu"; None: that of `use_backend`.
     check_finite
@@ -152,21 +152,22 @@ def recurrence_vjp(
     check_finite
         Reject NaN and infinity in all arrays.
     check_states
-        Reject states that these arguments and keywords did not make: the first and the last step are recomputed, and
-        more than a hundredth of the entries of one are off by more than 1e-2 of its largest. It costs two steps.
+        Reject states that do not belong to these arguments: the first and the last step are recomputed, and an error is
+        raised if in one of them more than a hundredth of the entries are off by more than 1e-2 of the largest. It costs
+        two steps.
 
     Returns
     -------
     dict
-        "transition": a dict as of `Operator.matrix_vjp`; "x", "input_weight", "h0", "bias", "activation_bias":
+        "transition": a dict like that of `Operator.matrix_vjp`; "x", "input_weight", "h0", "bias", "activation_bias":
         gradients in the shape and dtype of the argument, None if it was not given.
 
     Raises
     ------
     ValueError
-        As `recurrence`, and if states or ct has the wrong shape, or under `check_states`.
+        As for `recurrence`, and if states or ct has the wrong shape, or states fail `check_states`.
     TypeError
-        As `recurrence`, and if states or ct is complex but the result real.
+        As for `recurrence`, and if states or ct is complex but the result real.
 
     Examples
     --------
@@ -243,7 +244,7 @@ class Options(NamedTuple):
 
 
 class _Checked(NamedTuple):
-    """The arguments of a call that was found to be right."""
+    """The checked arguments of a call."""
 
     shape: tuple[int, int, int]  # of the states
     dtype: DType  # of the states
@@ -263,7 +264,7 @@ class _Call(NamedTuple):
 
 
 def _checked(transition: Operator, given: Given, options: Options, results: dict[str, Array]) -> _Checked:
-    """Check all arguments but the values of arrays; `results` are the states and their cotangent."""
+    """Check all arguments except the values of arrays; `results` are the states and their cotangent."""
     if not isinstance(transition, Operator):
         check.kind("transition", "an operator (Householder, Cayley, Dense, ...)", transition)
     activation, check_finite = options.activation, check.flag("check_finite", options.check_finite)
@@ -335,7 +336,7 @@ def _prepared(transition: Operator, given: Given, options: Options, results: dic
 
 
 def _order(lengths: Array | None, steps: int) -> tuple[Array | None, Array | None]:
-    """A stable order to non-increasing length, and the lengths in that order; None if sorting is not needed."""
+    """A stable sorting order by decreasing length, and the lengths in that order; None if they are sorted."""
     if lengths is None or (lengths == steps).all():
         return None, None
     if (np.diff(lengths) <= 0).all():
@@ -370,7 +371,7 @@ def _own(bar: Array | None, argument: Array | None) -> Array | None:
 
 
 class _Route(NamedTuple):
-    """An object of the core with its arguments, room for their gradients, and the way from those to a dict."""
+    """An object of the core with its arguments, arrays for their gradients, and a function from these to a dict."""
 
     object: str
     arguments: tuple[Any, ...]

@@ -1,4 +1,4 @@
-"""What `isometry train` has left in a folder, for further work in Python."""
+"""Folders of `isometry train`, loaded for further work in Python."""
 
 from dataclasses import dataclass
 from os import PathLike
@@ -24,7 +24,7 @@ class Run:
 
 
 def load_run(folder: str | PathLike[str]) -> Run:
-    """Load the folder of an ``isometry train``: trained layer, settings and metrics.
+    """Load the folder of an ``isometry train`` run: trained layer, settings and metrics.
 
     Parameters
     ----------
@@ -35,10 +35,10 @@ def load_run(folder: str | PathLike[str]) -> Run:
     -------
     Run
         An object with the attributes ``layer``, the recurrent layer with its trained weights, a torch module on the
-        CPU; ``network``, that layer with its readout, called on x (T, B, inputs); ``settings``, the dict that is
-        config.toml; ``metrics``, a dict from the columns of metrics.csv to arrays; ``scores``, the dict that is
-        scores.toml, empty before the end of a run: iteration, scores on the test data, baselines. Where a task has
-        validation data, layer and network are those that were best on these.
+        CPU; ``network``, that layer with its readout, called on x (T, B, inputs); ``settings``, the contents of
+        config.toml as a dict; ``metrics``, a dict from the columns of metrics.csv to arrays; ``scores``, the contents
+        of scores.toml, empty before the end of a run: iteration, scores on the test data, baselines. Where a task has
+        validation data, layer and network are those that did best on it.
 
     Raises
     ------

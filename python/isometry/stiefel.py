@@ -14,8 +14,8 @@ def cayley_step(w: ArrayLike, gradient: ArrayLike, rate: float, *, check_finite:
     """One step of gradient descent along a curve of orthogonal or unitary matrices.
 
     With A = G W^H - W G^H, which is skew-Hermitian, the step ends at Y(rate) of the curve Y(r) = (I + r/2 A)^{-1} (I -
-    r/2 A) W: unitary for every r, Y(0) = W, Y'(0) = -A W. The loss falls along it at the rate ||A||_F^2 / 2, so only
-    a critical W has no descent.
+    r/2 A) W: unitary for every r, Y(0) = W, Y'(0) = -A W. At r = 0 the loss falls at the rate ||A||_F^2 / 2, so there
+    is descent unless W is critical.
 
     Parameters
     ----------
@@ -44,8 +44,8 @@ def cayley_step(w: ArrayLike, gradient: ArrayLike, rate: float, *, check_finite:
 
     Notes
     -----
-    Computed as W + (Q - I) W, Q = (I + H)^{-1} (I - H) with H = r/2 A, and Q - I = -(I + Q) H for a short step: its
-    rounding is as short. Costs about (26/3) n^3 operations, complex four times as many.
+    Computed as W + (Q - I) W, Q = (I + H)^{-1} (I - H) with H = r/2 A, and Q - I = -(I + Q) H for a short step, so that
+    the rounding error shrinks with it. Costs about (26/3) n^3 operations, complex four times as many.
 
     References
     ----------
@@ -82,7 +82,7 @@ def cayley_step(w: ArrayLike, gradient: ArrayLike, rate: float, *, check_finite:
         q = Cayley.from_skew(half, check_finite=False).matrix(check_finite=False)
     except ValueError:
         check_stiefel.too_long("rate")
-    # Q - I = -(I + Q) H: the rounding of a short step is as short. A long one would magnify that of Q.
+    # Q - I = -(I + Q) H: the rounding error shrinks with the step. A long step would magnify the error of Q.
     short = np.abs(half).sum(-2).max(-1)[..., None, None] <= 1
     step = np.where(short, -(half + _columns(Dense(q), half)), q - np.eye(w.shape[-1], dtype=dtype))
     return w + _columns(Dense(step), w)

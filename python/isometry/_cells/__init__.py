@@ -1,1 +1,1 @@
-"""The cells of recurrent networks, one module each: their arrays, settings and results. Nothing here knows an array."""
+"""The cells of recurrent networks, one module each: their arrays, settings and results. No module handles arrays."""

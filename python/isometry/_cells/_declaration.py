@@ -1,4 +1,4 @@
-"""What a cell is, said once: its arrays, their shapes, its settings, and what it returns besides the states."""
+"""The declaration of a cell: its arrays, their shapes, its settings, and what it returns besides the states."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -9,13 +9,14 @@ from typing import Any
 from isometry._rules import check
 from isometry._rules.check import Shape
 
-#: The bias of the activation, the last array of every cell; the activation says how long it is.
+#: The bias of the activation, the last array of every cell; its length depends on the activation.
 OWN_BIAS = "activation_bias"
 
 
 @dataclass(frozen=True)
 class Array:
-    """One array argument of a cell. One whose first axis is B may be given without it, for all sequences."""
+    """One array argument of a cell. An array whose first axis is B may be given without that axis, for all
+    sequences."""
 
     name: str
     axes: str  #: in the sizes T, B, d and n, numbers, or multiples such as 2n
@@ -29,7 +30,7 @@ class Array:
         object.__setattr__(self, "factors", tuple((int(times or 1), size) for times, size in found if times or size))
 
     def form(self, first: int = 0) -> str:
-        """The shape as a message shows it, from that axis on."""
+        """The shape from that axis on, as messages show it."""
         axes = self.axes.split()[first:]
         return f"({', '.join(axes)}{',' * (len(axes) == 1)})"
 
@@ -40,7 +41,7 @@ class Array:
 
 @dataclass(frozen=True)
 class Cell:
-    """A cell: its arrays in the order of the public function, the input first, and what follows from them."""
+    """A cell: its arrays in the order of the public function, the input first, and its results."""
 
     arrays: tuple[Array, ...]
     as_given: str  #: the arguments that the shapes of the others follow from, as a message names them
@@ -71,7 +72,8 @@ class Cell:
         return shapes[at][axis]
 
     def check(self, shapes: Sequence[Shape | None], n: int | None = None) -> tuple[int, int, int]:
-        """(T, B, n) of arrays of these shapes, None where one is not given; n as a transition says it."""
+        """(T, B, n) of arrays of these shapes, None where one is not given; n is that of the transition if there is
+        one."""
         x = shapes[0]
         if x is None or len(x) != 3 or x[0] == 0 or x[1] == 0:
             raise ValueError(f"x must have shape (T, B, d) with T >= 1 and B >= 1, not {x if x is None else tuple(x)}")
@@ -84,7 +86,7 @@ class Cell:
         return sizes["T"], sizes["B"], sizes["n"]
 
     def _fits(self, array: Array, shape: Shape, sizes: dict[str, int]) -> None:
-        """Refuse a shape that does not fit; the first array that has n says how much it is."""
+        """Refuse a shape that does not fit; n is determined by the first array that has it."""
         name, form, shape = array.name, array.form(), tuple(shape)
         if "n" not in sizes:
             sizes["n"] = shape[self.n_at[1]] if len(shape) == len(array.factors) else 0
@@ -104,6 +106,7 @@ class Cell:
             check.exact(name, shape, expected, form)
 
     def results(self, settings: tuple[Any, ...], steps: int, batch: int, n: int) -> tuple[Shape, Shape, Shape]:
-        """Shapes of the states, of the memory after them, and of what forward saves; (0,) for what there is not."""
+        """Shapes of the states, of the memory after them, and of what forward saves; (0,) for what a cell does not
+        have."""
         states, count = (steps, batch, n), self.saved(*settings)
         return states, (batch, n, n) if self.memory(*settings) else (0,), (count, *states) if count else (0,)

@@ -3,7 +3,7 @@
 h_t = z * h_{t-1} + (1 - z) * c,  z, r = sigma(W_g h_{t-1} + U_g x_t + b_g),
 c = phi(W_h (r * h_{t-1}) + U_h x_t + b_h), or phi(r * (W_h h_{t-1} + c_h) + U_h x_t + b_h) with reset "after".
 
-Saved are z, r and c of every step, and with reset "after" W_h h + c_h.
+Saved for backward are z, r and c of every step, and with reset "after" W_h h + c_h.
 """
 
 from dataclasses import replace

@@ -1,10 +1,10 @@
-"""The rotational unit of memory: a rotation that input and state determine turns the state.
+"""The rotational unit of memory: the state is turned by a rotation that input and state determine.
 
 u = sigma(u'),  (u', tau) = W h + U x + b,  e = U_e x + b_e,  R <- R^lam Rotation(e, tau),
 h' = u * h + (1 - u) * phi(e + R h),  h = h' or eta h' / ||h'||.
 
-Saved are u, tau, e and k of every step, but no matrix of a memory: backward, each rotation is undone from the last
-memory on.
+Saved for backward are u, tau, e and k of every step, but no memory: backward inverts the rotations one by one, from the
+last memory on.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""The objects, one module each: their arguments and the checks that both faces share. Nothing here knows an array."""
+"""The objects, one module each: their arguments and the checks that both faces share. No module handles arrays."""
 
 from importlib import import_module
 

@@ -1,4 +1,4 @@
-"""What an object is, said once: its arguments, their shapes, and what follows from them for every face and layer."""
+"""The declaration of an object: its arguments and their shapes, from which faces and layers derive the rest."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ Kind = Literal["matrix", "complex", "real", "angles", "number", "integer", "shap
 
 @dataclass(frozen=True)
 class Argument:
-    """One array argument of an object; the Rust core has the same list, and a test holds both equal."""
+    """One array argument of an object; the Rust core has the same list, and a test compares them."""
 
     name: str
     axes: str  #: behind the batch, in the object's sizes: "n m", "n(n-1)/2", "" for a number
@@ -52,13 +52,14 @@ class Argument:
         return tuple(int(axis) if axis.isdecimal() else known[axis] for axis in self.axes.split())
 
     def given(self, value: Any, array: Any) -> Shape | None:
-        """The shape of what was given as `value` and taken as `array`; kind "shape" is given as a shape or an array."""
+        """The shape of an argument given as `value` and converted to `array`; kind "shape" is given as a shape or an
+        array."""
         if self.kind == "shape":
             return tuple(getattr(value, "shape", value))
         return None if array is None else array.shape  # type: ignore[no-any-return]
 
     def form(self) -> str:
-        """The shape as a message shows it."""
+        """The shape as messages show it."""
         return f"({', '.join(['*', *self.axes.split()])})"
 
 
@@ -66,9 +67,9 @@ class Argument:
 class Declaration:
     """An object's name, arguments, and sizes.
 
-    A size is bound by the first argument that has it; later ones must agree. Sizes are at least 1, but for those in
-    `empty`. Where sizes follow from others, `bind` makes them from those of the first argument, in which the sizes of
-    a list are lists.
+    A size is bound by the first argument that has it; later ones must agree. Sizes are at least 1, except those in
+    `empty`. Where sizes follow from others, `bind` makes them from those of the first argument, in which the sizes of a
+    list are lists.
     """
 
     name: str
@@ -77,25 +78,25 @@ class Declaration:
     matrix: tuple[str, str] = ("n", "n")  #: the sizes that the matrix has
     empty: tuple[str, ...] = ()
     bind: Callable[[dict[str, Any]], dict[str, int]] | None = None
-    checked: tuple[str, ...] = ()  #: arguments whose values the law restricts
+    checked: tuple[str, ...] = ()  #: arguments whose values are restricted
     loose: tuple[str, ...] = ()  #: arguments with which the matrix need not be unitary
     exists: Mapping[str, Callable[[int], bool]] = field(default_factory=dict)  #: option -> for which n it exists
     saves_matrix: bool = False  #: the gradient of the matrix starts from the matrix
-    required: int = 1  #: so many arguments, the first ones, must be given
+    required: int = 1  #: how many arguments, from the first on, must be given
     known: object = field(init=False, repr=False)
     alone: bool = field(init=False, repr=False)
     first_checked: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        # Shapes seldom change between calls: what they imply is looked up.
+        # Shapes seldom change between calls: their results are cached.
         object.__setattr__(self, "known", lru_cache(256)(self.check))
-        # The first argument may come alone, and is taken as it is: the common case.
+        # The common case, the first argument alone, is taken as it is.
         object.__setattr__(self, "alone", self.required == 1 and self.arguments[0].kind == "matrix")
         object.__setattr__(self, "first_checked", self.arguments[0].name in self.checked)
 
     @property
     def lead(self) -> int:
-        """The argument whose dtype is the matrix's: the first that is of its type."""
+        """The first argument that has the dtype of the matrix."""
         return next((i for i, a in enumerate(self.arguments) if a.own), 0)
 
     @property
@@ -109,7 +110,7 @@ class Declaration:
         return not any(a.name in self.loose for a in self.arguments[: self.required])
 
     def flat(self, count: int) -> tuple[Argument, ...]:
-        """The arguments of `count` arrays: the last one again and again if it is a list."""
+        """The arguments that `count` arrays belong to: the last one repeatedly if it is a list."""
         last = self.arguments[-1]
         return self.arguments if not last.list else (*self.arguments[:-1], *(last,) * (count - len(self.arguments) + 1))
 
@@ -149,7 +150,7 @@ class Declaration:
         return sizes, batches
 
     def _bind(self, argument: Argument, shape: Shape, sizes: dict[str, int], at: str = "") -> Shape:
-        """Bind or check the sizes of one array, which stands `at` some index of a list, and return its batch shape."""
+        """Bind or check the sizes of one array, at index `at` of a list, and return its batch shape."""
         axes = argument.axes.split()
         own = shape[len(shape) - len(axes) :]
         if len(shape) < len(axes):
@@ -175,7 +176,7 @@ class Declaration:
 
 def packed_size(argument: str, length: int) -> int:
     """The size n of a skew matrix from the length n(n-1)/2 of its packed strict upper triangle."""
-    # A symbolic size of torch.compile becomes a number: no root is taken of it.
+    # A symbolic size of torch.compile becomes a number first: it has no square root.
     length = index(length)
     n = (1 + isqrt(1 + 8 * length)) // 2
     if n * (n - 1) // 2 != length:

@@ -7,7 +7,7 @@ from isometry._rules.check import Shape
 
 
 def real_upper() -> NoReturn:
-    """A diagonal beside a real triangle."""
+    """A diagonal given with a real triangle."""
     raise ValueError("diagonal must not be given with a real upper: a real skew-symmetric matrix has a zero diagonal")
 
 

@@ -21,7 +21,7 @@ CAYLEY = Declaration(
     saves_matrix=True,
 )
 
-#: What a matrix w has beside it in `from_matrix`.
+#: The arguments of `from_matrix` besides w.
 FROM_MATRIX = Declaration(
     "Cayley",
     "cayley",

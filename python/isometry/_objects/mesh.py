@@ -1,7 +1,7 @@
 """Meshes of 2 x 2 blocks: W = D F_1 F_2 ... F_L, on pairs of neighbours (brick) or at distances n/2, ..., 2, 1 (fft).
 
-Sizes and layout stand in the shape of the first argument, an empty array (n, layers, kind, 0) of the type of W: so they
-go wherever the arguments go, through derivatives, compiled graphs and kernels.
+Sizes and layout are the shape of the first argument, an empty array (n, layers, kind, 0) of the type of W: so they go
+wherever the arguments go, through derivatives, compiled graphs and kernels.
 """
 
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from typing import Any
 from isometry._objects._declaration import Argument, Declaration
 from isometry._rules import check
 
-#: The layout and the side that layers are counted from, of every kind; kinds count from 1.
+#: The layout of each kind, and the side from which its layers are counted; kinds count from 1.
 KINDS = (("brick", "left"), ("brick", "right"), ("fft", "left"))
 
 
@@ -61,7 +61,7 @@ def frame(n: object, layers: object, layout: object, first: object) -> tuple[int
 def layers(n: int, count: int, kind: int) -> Iterator[tuple[int, int, int]]:
     """(first element that has a partner, pairs, distance p) of each layer, leftmost first.
 
-    Behind that element pairs are (2 p k + q, 2 p k + p + q), q < p.
+    From that element on the pairs are (2 p k + q, 2 p k + p + q), q < p.
     """
     for layer in range(count):
         if kind == len(KINDS):

@@ -1,1 +1,1 @@
-"""Rules of shapes, names and values with their messages, shared by both faces; none of them makes an array."""
+"""Rules of shapes, names and values with their messages, shared by both faces; no rule makes an array."""

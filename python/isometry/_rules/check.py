@@ -1,6 +1,6 @@
 """Checks of shape, dtype, name and range, and their messages, shared by both faces.
 
-Those of activations and the recurrence alone are in `check_recurrence`, those of tasks in `check_tasks`.
+Checks for activations and the recurrence only are in `check_recurrence`, those of tasks in `check_tasks`.
 
 This module does not handle arrays. Functions take shapes (tuples of int), dtype names ("float32") and plain values;
 they return what the caller needs next (a batch shape, a size) or None, and raise ValueError (shape, value) or
@@ -44,7 +44,7 @@ def real(argument: str, dtype: str) -> None:
 
 
 def dense(argument: str, name: str) -> NoReturn:
-    """A sparse array stands where a dense one is read."""
+    """A sparse array where a dense one is needed."""
     raise TypeError(
         f"{argument} must be a dense array, not a sparse {name}: use {argument}.toarray(), or the matrix of the "
         "operator, op.matrix()"
@@ -58,7 +58,8 @@ def complex_only(argument: str, dtype: str) -> None:
 
 
 def unreadable(argument: str, error: Exception) -> NoReturn:
-    """NumPy, or torch, cannot make an array of the argument, and says why: rows of several lengths, an object, ..."""
+    """NumPy, or torch, cannot make an array of the argument, for the reason given: rows of several lengths, an object,
+    ..."""
     refused = ValueError if isinstance(error, ValueError) else TypeError
     raise refused(f"{argument} must be an array, or something to make one of: {error}") from error
 
@@ -79,7 +80,7 @@ def number(argument: str, value: object) -> float:
 
 
 def flag(argument: str, value: object) -> bool:
-    """A bool, Python's or NumPy's: other values have a truth value too, but "no" would count as true."""
+    """A bool, Python's or NumPy's. Other values have a truth value too, but that of "no" is true."""
     # NumPy's type by its name (bool_ before NumPy 2), since this module does not import NumPy.
     if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
         kind(argument, "a bool", value)
@@ -128,7 +129,7 @@ def whole(argument: str, value: object) -> int:
     if not isinstance(value, bool):
         try:
             return index(value)  # type: ignore[arg-type]
-        except TypeError:  # arrays have the method of an integer, and refuse to be one unless they hold just that
+        except TypeError:  # arrays have `__index__`, but refuse unless they hold a single integer
             pass
     raise TypeError(f"{argument} must be an integer, not {type(value).__name__}")
 
@@ -181,7 +182,7 @@ def broadcast(**shapes: Shape) -> Shape:
 
 
 def stack(argument: str, shape: Shape, rank: int, form: str) -> Shape:
-    """The leading axes of an argument whose last `rank` axes have the given form, e.g. "(*, n, m)"."""
+    """The leading axes of an argument whose last `rank` axes have a form such as "(*, n, m)"."""
     if len(shape) < rank:
         raise ValueError(f"{argument} must have shape {form}, not {shape}")
     return shape[: len(shape) - rank]

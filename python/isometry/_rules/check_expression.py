@@ -8,13 +8,13 @@ from isometry._rules.check import Shape
 
 
 def operator(argument: str, expected: type, value: object) -> None:
-    """The argument is an operator of the face at hand."""
+    """The argument is an operator of the calling face."""
     if not isinstance(value, expected):
         check.kind(argument, "an operator of the same face", value)
 
 
 def sizes(shape: object, batch_shape: object) -> tuple[tuple[int, int], Shape]:
-    """The shapes that a subclass by the user gives, as tuples of Python's own integers."""
+    """The shapes that a user's subclass gives, as tuples of Python's own integers."""
     pair = _sizes("shape", shape)
     if len(pair) != 2:
         raise ValueError(f"shape must be (n_out, n_in), not {pair}")
@@ -28,7 +28,7 @@ def _sizes(argument: str, value: object) -> Shape:
 
 
 def not_rows(name: str) -> NoReturn:
-    """An operator stands where vectors are expected."""
+    """An operator where vectors are expected."""
     raise TypeError(f"x must be an array of vectors, not the operator {name}; the product of two operators is A @ B")
 
 
@@ -38,7 +38,8 @@ def no_arithmetic(name: str, sign: str) -> NoReturn:
 
 
 def columns(shape: Shape, n: int, batch: Shape, right: bool) -> None:
-    """The array of a product fits by numpy.matmul's rule: right of the operator n rows, left of it n columns."""
+    """The array of a product fits by numpy.matmul's rule: n rows to the right of the operator, n columns to its
+    left."""
     form = "(..., n, k)" if right else "(..., k, n)"
     if not shape or shape[-2 if right and len(shape) > 1 else -1] != n:
         side = "operator @ x" if right else "x @ operator"
@@ -57,17 +58,17 @@ def factors(shapes: list[Shape]) -> None:
 
 
 def no_stack(name: str) -> NoReturn:
-    """A single operator stands where a stack is needed."""
+    """A single operator where a stack is needed."""
     raise TypeError(f"a single {name}, of batch_shape (), has no length and no members")
 
 
 def a_stack(name: str, batch: Shape) -> NoReturn:
-    """A stack stands where SciPy needs a single operator."""
+    """A stack where SciPy needs a single operator."""
     raise TypeError(f"SciPy takes a single operator, not a stack of batch_shape {batch}: use a member of this {name}")
 
 
 def undefined(name: str, what: str) -> NoReturn:
-    """A subclass of `Operator` by the user that does not define a conversion."""
+    """A user's subclass of `Operator` that does not define a conversion."""
     raise TypeError(f"{name} does not define {what}; a subclass of Operator gives it itself")
 
 
@@ -108,7 +109,7 @@ def elsewhere(device: str) -> NoReturn:
 
 
 def key(part: object) -> NoReturn:
-    """Something that no batch axis is indexed by."""
+    """A key that cannot index a batch axis."""
     raise IndexError(
         "the batch axes of operators are indexed by integers, slices, ..., None, and arrays of integers or bool, "
         f"not by {type(part).__name__}"
@@ -126,7 +127,7 @@ def two_ellipses() -> NoReturn:
 
 
 def bounds(smallest: int, largest: int, axis: int, size: int) -> None:
-    """Indices lie in -size .. size - 1, by their extreme values."""
+    """Indices lie in -size .. size - 1, given the smallest and the largest."""
     if smallest < -size or largest >= size:
         wrong = smallest if smallest < -size else largest
         raise IndexError(f"index {wrong} is out of bounds for batch axis {axis} with size {size}")

@@ -102,7 +102,7 @@ def lengths_range(smallest: int, largest: int, steps: int) -> None:
 
 
 def other_states(step: str, share: float, left: list[str]) -> NoReturn:
-    """The states are not those of a recurrence with these arguments, in this share of a step's entries."""
+    """The states differ from those of a recurrence with these arguments in this share of a step's entries."""
     raise ValueError(
         f"states must be what recurrence returns for the same arguments and keywords, but {share:.0%} of the entries "
         f"of the {step} step are not: was one of {', '.join(left)}, which have their default values here, given to it? "

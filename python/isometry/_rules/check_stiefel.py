@@ -23,7 +23,7 @@ def step(w: Shape, gradient: Shape) -> None:
 
 
 def too_long(argument: str) -> NoReturn:
-    """A rate with which I + rate/2 A has lost the I."""
+    """A rate for which I in I + rate/2 A is lost to rounding."""
     raise ValueError(
         f"{argument} must keep rate/2 ||A||, A = G W^H - W G^H, finite and below 1/eps of float64, 4.5e15: with this "
         "one I + rate/2 A is numerically singular, and the next W would not be orthogonal"
@@ -40,7 +40,7 @@ def rmsprop(alpha: object, eps: object, scaling: object) -> None:
 
 
 def is_pairs(shape: Shape, complex_: bool, chosen: object) -> bool:
-    """Whether a parameter holds matrices as pairs (..., n, n, 2), by its shape unless it was chosen."""
+    """Whether a parameter holds matrices as pairs (..., n, n, 2): as chosen, else by its shape."""
     matrix = len(shape) >= 2 and shape[-1] == shape[-2] > 0
     pairs = not complex_ and len(shape) >= 3 and shape[-1] == 2 and shape[-2] == shape[-3] > 0
     if chosen is not None:

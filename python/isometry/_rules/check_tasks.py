@@ -1,4 +1,4 @@
-"""Checks of the tasks' arguments, and their messages, in the style of `check`, which has all others."""
+"""Checks of the tasks' arguments, and their messages, in the style of `check`."""
 
 import math
 from collections.abc import Iterable
@@ -77,7 +77,7 @@ def silent(argument: str) -> NoReturn:
 
 
 def alike(shape: Shape, target: Shape) -> None:
-    """A target has entries, and the output as many: no broadcasting."""
+    """The target is not empty, and the output has its shape: no broadcasting."""
     if shape != target:
         raise ValueError(f"output must have the shape of target, {target}, not {shape}")
     if not math.prod(target):
@@ -91,6 +91,6 @@ def sequences(shape: Shape) -> None:
 
 
 def without_scale(normaliser: str) -> NoReturn:
-    """A target by which no error can be divided."""
+    """A target whose variance or power is zero."""
     what = "constant" if normaliser == "variance" else "zero everywhere"
     raise ValueError(f"target must not be {what}: its {normaliser} is 0")

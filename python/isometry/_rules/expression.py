@@ -1,4 +1,4 @@
-"""What an operator of either face is in an expression, apart from arrays: a stack, a truth value, a line of text."""
+"""Operators of both faces in expressions without arrays: stacks, truth values, representations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from isometry._rules.check import Shape
 
 
 def _refused(sign: str) -> Callable[..., NoReturn]:
-    """Arithmetic that operators do not have: its result would not obey the law of the operator."""
+    """Arithmetic that operators do not have: its result would not satisfy the operator's definition."""
 
     def method(self: Expression, *_: object) -> NoReturn:
         check_expression.no_arithmetic(type(self).__name__, sign)
@@ -113,7 +113,7 @@ def sizes(declaration: Declaration, shapes: Sequence[Shape | None]) -> list[str]
 def converted(operator: str, array: str, target: str, real: bool = False) -> str:
     """The dtype of an array when its operator is converted to `target`; `real` arguments and precisions are kept apart.
 
-    A real operator that becomes complex takes its arrays along; in a complex one every array keeps its field.
+    A real operator becomes complex with its arrays; in a complex one every array keeps its field.
 
     Examples
     --------

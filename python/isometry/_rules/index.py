@@ -1,7 +1,7 @@
 """Indexing a stack of operators: from a key of its batch axes to one for each array, or operator, that it is made of.
 
 Keys mean what they mean for the batch axes of `matrix()`. An array with fewer batch axes than the stack, or with size 1
-where the stack has more, stays broadcast: along such an axis a key takes nothing from it.
+where the stack has more, stays broadcast: a key leaves it unchanged along that axis.
 """
 
 from collections.abc import Callable
@@ -57,7 +57,7 @@ def parsed(key: Any, batch: Shape) -> Key:
         rank = len(np.broadcast_shapes(*shapes))
     except ValueError:
         check_expression.index_arrays(shapes)
-    # Beside an array NumPy takes an integer for an array too, when it decides where the indexed axes go.
+    # Beside an array, NumPy treats an integer as an array too when it places the indexed axes.
     wide = (e if e is None or isinstance(e, slice) else np.array(e, np.intp, ndmin=rank) for e in entries)
     return Key(batch, tuple(wide), rank)
 
@@ -82,7 +82,7 @@ def _part(part: Any) -> Any:
 
 
 def _axes(part: Any) -> int:
-    """How many batch axes a part of a key indexes."""
+    """The number of batch axes that a part of a key indexes."""
     if part is None or part is Ellipsis:
         return 0
     return part.ndim if isinstance(part, np.ndarray) and part.dtype == bool else 1
@@ -105,7 +105,7 @@ def picked(thing: Any, own: Shape, key: Key, convert: Callable[[Indices], Any] =
     if not lead:
         return thing[(*made, ...)]
     taken = thing[(None,) * lead][(*made, ...)]
-    # Axes of size 1 in front mean nothing, and are not added to an array that did without them.
+    # Leading axes of size 1 change nothing, and are not added to an array that lacks them.
     axes = sum(e is None or isinstance(e, slice) for e in made) + key.rank
     left = taken.batch_shape if hasattr(taken, "batch_shape") else taken.shape[:axes]
     ones = next((i for i, size in enumerate(left) if size != 1), len(left))

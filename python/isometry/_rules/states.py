@@ -1,4 +1,4 @@
-"""Whether states are those that a recurrence makes: its first and its last step, recomputed by the same kernel."""
+"""Whether states belong to a recurrence: its first and its last step are recomputed by the same kernel."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,20 +12,20 @@ from isometry._rules import check_recurrence
 _OFF = 1e-2
 #: ... and this part of them may be: near a jump of modReLU rounding decides.
 _ALLOWED = 1e-2
-#: In units of eps of the summands: what is left where they cancel is rounding.
+#: In units of eps of the summands: where they cancel, only rounding is left.
 _ROUNDED = 16.0
 
 
 def checked(states: Array, sequence: tuple[Any, ...], run: Callable[[tuple[Any, ...], Array], None]) -> None:
-    """Refuse states (T, B, n) that `run` would not make of the arguments, which come in the order of `_core`.
+    """Refuse states (T, B, n) that `run` would not compute from the arguments, given in the order of `_core`.
 
-    A wrong initial state shows in the first step of each sequence; the transition, and lengths, in the last one. Both
-    are one step of a recurrence over twice the batch.
+    A wrong initial state shows in the first step of each sequence, a wrong transition or wrong lengths in the last.
+    Both steps are computed as one step over twice the batch.
     """
     x, weight, h0, bias, activation, activation_bias, slope, on_input, lengths, reverse = sequence
     steps, batch, n = states.shape
     first, last, before = _steps(steps, batch, lengths, reverse)
-    # Two steps beside each other: what each of them starts from, reads, and should give.
+    # The two steps side by side: the states they start from, their inputs, and the expected results.
     start = np.zeros((2, batch, n), states.dtype)
     if h0 is not None:
         start[:] = h0
@@ -39,7 +39,7 @@ def checked(states: Array, sequence: tuple[Any, ...], run: Callable[[tuple[Any, 
         (inputs.reshape(1, 2 * batch, x.shape[-1]), weight, start.reshape(2 * batch, n), *rest),
         made.reshape(1, 2 * batch, n),
     )
-    with np.errstate(all="ignore"):  # what is not finite, where that is let through, is not off
+    with np.errstate(all="ignore"):  # entries that are not finite do not count as wrong
         gap, bound = np.abs(given - made).reshape(2, -1), _OFF * np.abs(made).reshape(2, -1).max(1)
         if not _wrong(gap, bound).any():
             return
@@ -51,7 +51,7 @@ def checked(states: Array, sequence: tuple[Any, ...], run: Callable[[tuple[Any, 
 
 
 def _steps(steps: int, batch: int, lengths: Array | None, reverse: bool) -> tuple[Any, Any, Any]:
-    """Where the first step of each sequence lies, its last one, and the one before that."""
+    """The positions of each sequence's first step, its last, and the one before the last."""
     if lengths is None:
         return (steps - 1, 0, 1) if reverse else (0, steps - 1, steps - 2)
     own = np.arange(batch)

@@ -7,7 +7,7 @@ _EPS = {"float32": 2.0**-23, "float64": 2.0**-52}
 
 
 def unitary(tol: float | None, n: int, dtype: str) -> float:
-    """The largest entry of |W^H W - I| accepted: as given, else n sqrt(eps)."""
+    """The largest entry of |W^H W - I| accepted: the given one, else n sqrt(eps)."""
     return n * skew(dtype) if tol is None else check.tolerance(tol)
 
 

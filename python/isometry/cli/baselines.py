@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 
 class Baseline(nn.RNNBase):
-    """What tells the recurrent parameters apart."""
+    """A layer that names its recurrent parameters."""
 
     def recurrent_parameters(self) -> Iterator[nn.Parameter]:
         """The matrices that multiply the state."""
@@ -17,20 +17,20 @@ class Baseline(nn.RNNBase):
 
 
 class LSTM(Baseline, nn.LSTM):
-    """torch.nn.LSTM whose biases start at zero, but for the forget gate's."""
+    """torch.nn.LSTM whose biases start at zero, except the forget gate's."""
 
     def __init__(self, *sizes: int, forget_bias: float = 1.0, **keywords: Any) -> None:
         super().__init__(*sizes, **keywords)
         n = self.hidden_size
         for name, parameter in self.named_parameters():
-            if name.startswith("bias"):  # gates in the order input, forget, cell, output; the two biases add up
+            if name.startswith("bias"):  # gates in the order input, forget, cell, output; the two biases are added
                 nn.init.zeros_(parameter)
                 if name.startswith("bias_ih"):
                     nn.init.constant_(parameter[n : 2 * n], forget_bias)
 
 
 class RNN(Baseline, nn.RNN):
-    """torch.nn.RNN whose recurrent matrix starts orthogonal, and is then free; biases start at zero."""
+    """torch.nn.RNN whose recurrent matrix starts orthogonal but is trained freely; biases start at zero."""
 
     def __init__(self, *sizes: int, nonlinearity: str = "tanh", **keywords: Any) -> None:
         super().__init__(*sizes, nonlinearity=nonlinearity, **keywords)

@@ -1,4 +1,4 @@
-"""Task and layer of a run, from their classes; what goes wrong there is said in terms of the options."""
+"""Makes task and layer of a run from their classes; errors are reported in terms of the options."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from isometry.cli.settings import Settings
 
 @contextmanager
 def blamed(settings: Settings, where: str) -> Iterator[None]:
-    """An error inside is a wrong argument: of the option whose name it begins with, else of `where`."""
+    """An error inside becomes a UsageError about the option whose name it begins with, else about `where`."""
     try:
         yield
     except UsageError:
@@ -27,7 +27,7 @@ def blamed(settings: Settings, where: str) -> Iterator[None]:
 
 
 def make_task(settings: Settings) -> Any:
-    """The task, which takes those of length, batch, seed and data that its constructor names."""
+    """The task, given those of length, batch, seed and data that its constructor names."""
     entry = registry.find("task", settings["task"])
     taken = entry.keywords().take(registry.TAKEN)
     where = settings.where("task")

@@ -32,7 +32,7 @@ from isometry.cli.settings import Settings
 from isometry.readers._file import regular
 
 KEY, FORMAT = "isometry", 3
-#: The facts of the metadata beside the format, and what each is.
+#: The entries of the metadata besides the format, and their types.
 FACTS: dict[str, Any] = {
     "iteration": int,
     "seconds": int | float,
@@ -98,7 +98,7 @@ def read(path: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 
 def load(path: Path, session: Session) -> None:
-    """Bring a fresh session of the same settings into the state that was saved."""
+    """Restore the saved state into a fresh session of the same settings."""
     facts, tensors = read(path)
     try:
         if facts["network"] != session.network.sizes:
@@ -122,7 +122,7 @@ def load(path: Path, session: Session) -> None:
 
 
 def _load_optimizer(optimizer: torch.optim.Optimizer, entries: dict[str, Any]) -> None:
-    """Bring an optimiser into the state <i>.<name>, which must be of the form that one of its updates makes."""
+    """Restore the state <i>.<name> of an optimiser, which must have the form that its own updates produce."""
     twin = copy.deepcopy(optimizer)
     for group in twin.param_groups:
         for parameter in group["params"]:
@@ -164,7 +164,7 @@ def load_network(saved: tuple[dict[str, Any], dict[str, Tensor]], path: Path, se
 
 
 def _said(error: Exception) -> str:
-    """What an error of another library says; a KeyError says the name alone."""
+    """The message of an error of another library; that of a KeyError is the name alone."""
     return f"{error} is missing" if isinstance(error, KeyError) else str(error) or type(error).__name__
 
 

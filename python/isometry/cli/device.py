@@ -1,4 +1,4 @@
-"""The GPU of --backend gpu, and what of a layer it does not compute."""
+"""The GPU of --backend gpu, and the parts of a layer that it does not compute."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def opened(settings: Settings) -> None:
 
 
 def left_to_cpu(layer: nn.Module) -> str:
-    """What of the layer `--backend gpu` leaves to the CPU; empty if nothing, or of a class that is not known here.
+    """The part of the layer that `--backend gpu` leaves to the CPU; empty if none, or for an unknown class.
 
     Recurrences of the form h <- phi(W h + V x + b) run on the GPU, and so does W of an object with kernels there.
     """

@@ -24,11 +24,11 @@ Inputs = Tensor | PackedSequence
 
 @dataclass(frozen=True)
 class Group:
-    """The processes of a run, and the place of this one."""
+    """The processes of a run, and the rank of this one."""
 
     rank: int = 0
     size: int = 1
-    signals: Interrupt = field(default_factory=Interrupt)  # those that came outside the training loop
+    signals: Interrupt = field(default_factory=Interrupt)  # signals that came outside the training loop
 
     @property
     def first(self) -> bool:
@@ -44,7 +44,7 @@ class Group:
     def share(self, x: Inputs, target: Tensor, *, last_only: bool) -> tuple[Inputs, Tensor]:
         """This process's sequences of a batch.
 
-        Sequences lie along axis 1 of x (T, B, inputs) and of targets, along axis 0 of targets for the last state.
+        Sequences are along axis 1 of x (T, B, inputs) and of targets, along axis 0 of targets for the last state.
         """
         if self.size == 1:
             return x, target
@@ -81,16 +81,16 @@ class Group:
         return dict(zip(values, (sums / self.size).tolist(), strict=True))
 
     def interrupted(self, here: bool) -> bool:
-        """Whether a signal has come to any process; `here` says so of this one's loop."""
+        """Whether any process has received a signal; `here` is whether this one's loop has."""
         return here if self.size == 1 else self.mean({"signal": float(here or self.signals.requested)})["signal"] > 0
 
 
 @contextmanager
 def joined() -> Iterator[Group]:
-    """The processes that torchrun has started with this one, or that torch.distributed already connects; else it alone.
+    """The processes that torchrun has started, or that torch.distributed already connects; else this one alone.
 
-    No process leaves before all have come to the end, since torchrun ends the others when one does; a signal meanwhile
-    is left to the training loop.
+    No process leaves before all have finished, since torchrun ends the others when one does; the training loop handles
+    signals meanwhile.
     """
     connected = dist.is_available() and dist.is_initialized()
     if not connected and not (dist.is_available() and dist.is_torchelastic_launched()):

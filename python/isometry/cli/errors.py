@@ -28,7 +28,7 @@ PACKAGES = {
 
 
 def missing(modules: Iterable[str], user: str, extra: str = "train") -> str | None:
-    """What to say of the modules that are not installed, None if all are; imports none of them."""
+    """A message about the modules that are not installed, None if all are; imports none of them."""
     absent = [PACKAGES.get(name, name) for name in modules if importlib.util.find_spec(name) is None]
     if not absent:
         return None

@@ -1,4 +1,4 @@
-"""Files that the commands read and write; what is wrong with one is said with its name."""
+"""Files that the commands read and write; errors name the file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def toml_of(path: Path, kind: type[Exception] = Failure) -> dict[str, Any]:
 
 @contextmanager
 def named(path: Path) -> Iterator[None]:
-    """An OSError inside, such as that of a full disk, which knows no name, is a Failure that names the file."""
+    """Turns an OSError inside, such as that of a full disk, which has no file name, into a Failure that names the
+    file."""
     try:
         yield
     except OSError as error:
@@ -44,7 +45,7 @@ def named(path: Path) -> Iterator[None]:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Where to write a file, which takes its place when it is complete; until then the old one stays."""
+    """A path to write to; when complete the file replaces the old one, which stays until then."""
     temporary = path.with_suffix(".partial")
     with named(path):
         try:

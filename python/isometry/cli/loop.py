@@ -29,7 +29,7 @@ class End(Enum):
 def run_session(session: Session, folder: RunFolder | None, *, stop: Callable[[float], bool] | None = None) -> End:
     """Train up to settings.iterations, or until `stop(loss)` holds after an iteration; keeps the folder complete.
 
-    Of several processes the first one has a folder, and shows the progress.
+    Of several processes only the first has a folder and shows the progress.
     """
     settings, end = session.settings, End.FINISHED
     total = settings["iterations"]
@@ -58,7 +58,7 @@ def run_session(session: Session, folder: RunFolder | None, *, stop: Callable[[f
             if folder is not None and (regular or k == total or end is not End.FINISHED):
                 row = session.row()
                 folder.append(row)
-            if regular and row is not None:  # a run that goes on from an odd last row is as an uninterrupted one
+            if regular and row is not None:  # a run resumed after an odd last row equals an uninterrupted one
                 session.keep_best(row)
                 session.start_row()
             progress.update(k, row)

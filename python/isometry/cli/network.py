@@ -11,13 +11,13 @@ class Network(nn.Module):
     """A recurrent layer and its readout o = Y h + c, Y uniform on +-sqrt(6 / (features + outputs)), c = 0.
 
     A complex state enters the readout as [Re h | Im h]. The layer maps x (T, B, inputs) to a tuple that begins with its
-    states (T, B, features). Of a PackedSequence the readout sees each sequence's own last state, or the packed data.
+    states (T, B, features). For a PackedSequence the readout sees the last state of each sequence, or the packed data.
     """
 
     def __init__(self, layer: nn.Module, inputs: int, outputs: int, *, last_only: bool) -> None:
         super().__init__()
         self.layer, self.last_only = layer, last_only
-        self.sizes = {"inputs": inputs, "outputs": outputs, "last_only": last_only}  # what makes it again
+        self.sizes = {"inputs": inputs, "outputs": outputs, "last_only": last_only}  # to rebuild it
         layer.eval()
         with torch.no_grad():
             found = layer(torch.zeros(2, 1, inputs))

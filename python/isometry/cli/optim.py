@@ -21,7 +21,7 @@ ALGORITHMS: dict[str, tuple[str, dict[str, Any]]] = {
     "adagrad": ("torch.optim:Adagrad", {"initial_accumulator_value": 0.1}),
     "sgd": ("torch.optim:SGD", {}),
 }
-#: Those of a W that is itself a parameter, which they keep unitary.
+#: Optimisers for a W that is itself a parameter; they keep it unitary.
 OF_MATRICES: dict[str, tuple[str, dict[str, Any]]] = {
     "cayley-sgd": ("isometry.torch.optim:CayleySGD", {"reorthogonalize": True}),
     "cayley-rmsprop": ("isometry.torch.optim:CayleyRMSprop", {"reorthogonalize": True}),
@@ -29,8 +29,8 @@ OF_MATRICES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def make_optimizers(settings: Mapping[str, Any], network: nn.Module, layer: nn.Module) -> list[torch.optim.Optimizer]:
-    """One optimiser for each of three groups, as far as it has parameters: the layer's phases, where these have a rate
-    or an algorithm of their own; its other recurrent parameters; all the rest.
+    """One optimiser for each of three groups that is not empty: the layer's phases, if these have a rate or an
+    algorithm of their own; its other recurrent parameters; all the rest.
     """
     recurrent: Iterable[nn.Parameter] = getattr(layer, "recurrent_parameters", tuple)()
     group = {id(parameter): "recurrent_" for parameter in recurrent}

@@ -26,7 +26,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def filled(text: str) -> str:
-    """A path; the empty one, of a variable of the shell that is not set, would be the working folder."""
+    """A path. An empty one, as from an unset shell variable, is refused: it would be the working folder."""
     if not text:
         raise argparse.ArgumentTypeError("must name a file or folder, not ''")
     return text
@@ -63,7 +63,7 @@ def _described(module: object) -> dict:
 
 
 def _add_train(parser: argparse.ArgumentParser) -> None:
-    """Values stay text: resolve.py reads and checks them, with the names that they have here."""
+    """Values stay text: resolve.py reads and checks them under the names given here."""
     own = f" or {registry.OWN}"
     parser.add_argument("task", nargs="?", metavar="TASK", help=", ".join(registry.names("task")) + own)
     parser.add_argument("--task", dest="task_option", metavar="TASK", help="the same as an option")
@@ -78,7 +78,7 @@ def _add_train(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_settings(parser: argparse.ArgumentParser, names: Iterable[str]) -> None:
-    """The options that decide a training."""
+    """The options that are settings of a run."""
     for name in names:
         setting = SETTINGS[name]
         shown = "" if setting.default is None or callable(setting.default) else f" (default {setting.default})"

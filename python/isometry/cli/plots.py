@@ -1,7 +1,7 @@
 """curves.png: loss with its baseline, scores, and the distance of W from orthogonality, of one or several runs.
 
-Rows of metrics.csv are drawn faint, and over them their mean over a window of a fiftieth of the run: of the logarithms
-where the axis is logarithmic.
+Rows of metrics.csv are drawn faint, and over them their mean over a window of a fiftieth of the run, geometric where
+the axis is logarithmic.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _figure(path: Path, runs: Sequence[Columns], title: str, draw: Callable[[Any
     handles, labels = axes[0].get_legend_handles_labels()
     if len(handles) <= len(COLOURS) + 1:
         axes[0].legend(frameon=False)
-    else:  # too many to find room between the lines
+    else:  # too many to fit between the lines
         figure.set_figwidth(10)
         figure.legend(handles, labels, loc="outside right upper", frameon=False, fontsize=9)
     axes[-1].set_xlabel("iteration")

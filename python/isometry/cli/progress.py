@@ -9,7 +9,7 @@ import time
 from collections.abc import Mapping
 from types import TracebackType
 
-LINE_SECONDS = 10.0  # without a terminal: a line at least so often, and at every tenth of the way
+LINE_SECONDS = 10.0  # without a terminal: a line at least this often, and after every tenth of the run
 
 
 class Progress:
@@ -55,7 +55,7 @@ class Progress:
 
 
 def figures(row: Mapping[str, float]) -> str:
-    """The figures of a row, without those that are not there."""
+    """The figures of a row that are present."""
     names = {name: {"orthogonality_error": "e(W)"}.get(name, name) for name in row}
     shown = {names[name]: value for name, value in row.items() if name not in ("iteration", "seconds")}
     return " ".join(f"{name} {value:.3g}" for name, value in shown.items() if not math.isnan(value))

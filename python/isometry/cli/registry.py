@@ -1,4 +1,4 @@
-"""Tasks and models by name: those of papers.toml, and one's own as package.module:Class."""
+"""Tasks and models by name: those of papers.toml, and the user's own as package.module:Class."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 from isometry.cli.errors import UsageError
 
 OWN = "package.module:Class"
-FACTS = {"class", "requires", "source", "sizes"}  # what a table of papers.toml says beside settings and keywords
+FACTS = {"class", "requires", "source", "sizes"}  # entries of a table of papers.toml besides settings and keywords
 REQUIRED = inspect.Parameter.empty  # the default of a keyword that has none
 DECIDED = {
     "input_size",
@@ -24,7 +24,7 @@ DECIDED = {
     "batch_first",
     "device",
     "dtype",
-}  # of a layer, by the command itself
+}  # keywords of a layer that the command itself sets
 TAKEN = ("length", "batch", "seed", "data")  # settings that the constructor of a task may ask for
 
 
@@ -35,13 +35,13 @@ def papers() -> dict[str, Any]:
 
 
 def names(kind: str) -> tuple[str, ...]:
-    """Every "task" or "model" that has a name."""
+    """The names of all tasks, or of all models."""
     return tuple(papers()[kind])
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A "task" or "model" and its part of papers.toml, which is empty for one's own."""
+    """A "task" or "model" and its part of papers.toml, which is empty for the user's own classes."""
 
     kind: str
     name: str
@@ -52,7 +52,7 @@ class Entry:
 
     @property
     def requires(self) -> tuple[str, ...]:
-        """Optional packages it needs beyond those of every training."""
+        """Optional packages it needs beyond those that every run needs."""
         return tuple(self.table.get("requires", ()))
 
     def defaults(self, task: str = "") -> dict[str, Any]:
@@ -85,7 +85,7 @@ class Entry:
 
 
 def find(kind: str, name: Any, option: str = "") -> Entry:
-    """The task or model of this name, which was given by this option."""
+    """The task or model of this name; errors name the option that gave it."""
     if isinstance(name, str) and (name in papers()[kind] or re.fullmatch(r"\w+(\.\w+)*:\w+", name)):
         return Entry(kind, name)
     known = f"one of {', '.join(names(kind))}, or {OWN}"
@@ -94,7 +94,7 @@ def find(kind: str, name: Any, option: str = "") -> Entry:
 
 @dataclass
 class Keywords:
-    """The keywords of a constructor, or of its bases where it passes **keywords on; an `open` one takes any others."""
+    """The keywords of a constructor, and of its bases where it passes **keywords on; an `open` one takes any others."""
 
     defaults: dict[str, Any]
     open: bool
@@ -108,7 +108,7 @@ class Keywords:
         return {name: self.defaults.pop(name) for name in names if name in self.defaults}
 
     def plain(self) -> dict[str, Any]:
-        """The defaults that TOML can hold; of the others the constructor knows better."""
+        """The defaults that TOML can hold; the others are left to the constructor."""
         listed = {name: list(v) if isinstance(v, tuple) else v for name, v in self.defaults.items()}
         return {name: v for name, v in listed.items() if isinstance(v, bool | int | float | str | list)}
 

@@ -1,4 +1,4 @@
-"""What is given, on the command line or in a config file, completed by the defaults:
+"""Settings from the command line or a config file, completed by defaults:
 
 option or --set  >  --config FILE  >  papers.toml: model on the task, model, task  >  constructor  >  SETTINGS
 """
@@ -50,7 +50,7 @@ def resolve(options: Mapping[str, Any], config: str | Path | None = None) -> Set
 def _given(
     options: Mapping[str, Any], config: str | Path | None, settings: Settings
 ) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """Checked settings, and keywords by table; those of --set that are no settings stand in the table ""."""
+    """Checked settings, and keywords by table; those of --set that are not settings are in the table ""."""
     given = {} if config is None else read(config)
     tables = {name: given.pop(name, {}) for name in TABLES} | {"": {}}
     for name in (*given, *tables["layer"], *tables["task_options"]):
@@ -78,7 +78,7 @@ def formula(value: Any, sizes: Mapping[str, Any]) -> Any:
 
 
 def _check_taken(settings: Settings, task: Entry, taken: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-    """Of length, batch and data the task gets those that its constructor asks for; the others mean nothing."""
+    """Refuse those of length, batch and data that the task's constructor does not ask for."""
     for name in ("length", "batch", "data"):
         if name not in taken:
             if name in given:

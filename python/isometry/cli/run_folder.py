@@ -2,8 +2,8 @@
 
 metrics.csv has a row for the first iteration, every `log_every`-th and the last: iteration; loss, the mean of the
 batches since the row before; baseline; seconds since the start; orthogonality_error, the largest e(W) in units of n eps
-(nan for a network without a recurrent matrix); then the task's scores, which are means too, but for those on held-out
-data, nan in rows that did not look at them. Numbers are written so that they read back exactly.
+(nan for a network without a recurrent matrix); then the task's scores, means too, except for those on held-out data,
+which are nan in rows without an evaluation. Numbers are written so that they read back exactly.
 
 scores.toml is written at the end: the iteration whose network is the best on held-out data, its scores on the test
 data, and the baselines. While a process trains the run it holds a lock on the file .lock.
@@ -49,7 +49,7 @@ class RunFolder:
         with named(folder.path):
             folder.path.mkdir(parents=True, exist_ok=True)
         with folder.locked():
-            folder._refuse_run()  # of a process that had the lock
+            folder._refuse_run()  # left by a process that had the lock
             for file in (folder.metrics, folder.scores):
                 file.unlink(missing_ok=True)
             yield folder
@@ -91,13 +91,13 @@ class RunFolder:
             csv.writer(file).writerows([*lines, list(texts.values())])
 
     def write_scores(self, scores: Mapping[str, Any]) -> None:
-        """What `Session.finish` found."""
+        """Write the result of `Session.finish`."""
         import tomli_w
 
         write_text(self.scores, tomli_w.dumps(scores))
 
     def read_scores(self) -> dict[str, Any]:
-        """What `write_scores` wrote; nothing before the end of the run."""
+        """Read what `write_scores` wrote; empty before the end of the run."""
         if not self.scores.exists():
             return {}
         scores = toml_of(self.scores)
@@ -124,7 +124,7 @@ class RunFolder:
         self.scores.unlink(missing_ok=True)
 
     def _rows(self) -> tuple[list[str], list[list[str]]]:
-        """The names and the complete rows, checked; no file, as before the first row, has none."""
+        """The names and the complete rows, checked; empty without a file, as before the first row."""
         text = text_of(self.metrics) if self.metrics.exists() else ""
         text = text[: text.rfind("\n") + 1]  # a process that was killed may leave half a row
         try:
@@ -153,7 +153,7 @@ class RunFolder:
 
 
 def _new(path: Path) -> Path:
-    """Make the folder, or the first one of path-2, path-3, ... that is not there."""
+    """Make the folder, or the first of path-2, path-3, ... that does not exist."""
     for k in count(1):
         candidate = path if k == 1 else path.with_name(f"{path.name}-{k}")
         try:

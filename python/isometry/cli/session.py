@@ -1,7 +1,7 @@
 """A training in progress: network, optimisers, random generators; one `step` is one parameter update.
 
 Everything that decides the next step and the next row of metrics.csv is part of the session's state (checkpoint.py
-writes it), so a session that is restored goes on bit by bit as if it had never stopped.
+writes it), so a restored session continues, to the last bit, as if it had never stopped.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Session:
         self.trained = self.group.wrap(self.network)
 
     def _rehearse(self) -> None:
-        """One batch without an update: what a class of the user's cannot do is said before anything is written."""
+        """One batch without an update, so that faults of a user's class are reported before anything is written."""
         task, model = self.settings.where("task"), self.settings.where("model")
         with blamed(self.settings, f"{task}: draw"):
             x, target = as_batch(self.task.draw(np.random.default_rng(self.settings["seed"])))
@@ -89,7 +89,7 @@ class Session:
             self.held_out = _new(self._scores("evaluate", self.network), (*OWN, *self.scored))
             if hasattr(self.task, "best") and (self.task.best[0] not in self.held_out or len(self.task.best) != 2):
                 raise ValueError(f"best must be a score of evaluate and min or max, not {self.task.best!r}")
-        if ":" in self.settings["task"]:  # those with a name work, and their test data may be large
+        if ":" in self.settings["task"]:  # built-in tasks work, and their test data may be large
             with blamed(self.settings, f"{task}: test"):
                 self._scores("test", self.network)
         with blamed(self.settings, f"{model}: recurrent_matrix"):
@@ -115,13 +115,14 @@ class Session:
         return found["loss"]
 
     def _penalty(self) -> Tensor | float:
-        """What is added to the loss, but not reported: a multiple of the layer's penalty."""
+        """A multiple of the layer's penalty, added to the loss but not reported."""
         weight: float = self.settings["penalty"]
         layer: Any = self.network.layer
         return weight * layer.penalty() if weight else 0.0
 
     def row(self) -> dict[str, float]:
-        """A row of metrics.csv: loss and scores are means of the batches since `start_row`, the rest holds now."""
+        """A row of metrics.csv: loss and scores are means over the batches since `start_row`, the rest are current
+        values."""
         means = {name: total / self.count for name, total in self.sums.items()}
         held_out = self.scores("evaluate") if self._due() else dict.fromkeys(self.held_out, float("nan"))
         return {
@@ -135,8 +136,8 @@ class Session:
         }
 
     def _due(self) -> bool:
-        """Held-out data are looked at in the first row, in those that pass a multiple of `evaluate_every`, and in a
-        last one that a longer run does not have.
+        """Whether to evaluate held-out data: in the first row, in those that pass a multiple of `evaluate_every`, and
+        in a last row that a longer run would not have.
         """
         k, rows, every = self.iteration, self.settings["log_every"], self.settings["evaluate_every"]
         if k % rows:
@@ -165,7 +166,7 @@ class Session:
             self.best = Best(self.iteration, row[self.task.best[0]], network)
 
     def finish(self, row: Mapping[str, float]) -> dict[str, Any]:
-        """After the last row: test the best network, of this row or of those before; its iteration and scores."""
+        """After the last row: test the best network so far; returns its iteration and scores."""
         if hasattr(self.task, "best") and math.isnan(row[self.task.best[0]]):
             row = self.scores("evaluate")
         self.last_is_best = self.best is None or self._better(row)
@@ -178,7 +179,7 @@ class Session:
         return {"iteration": self.best.iteration, "test": found}
 
     def start_row(self) -> None:
-        """The next row's means begin here."""
+        """Start the means of the next row."""
         self.sums, self.count = {}, 0
 
     @property
@@ -202,13 +203,13 @@ class Session:
 
     @torch.no_grad()
     def _scores(self, method: str, *arguments: Any) -> dict[str, float]:
-        """What the task's `score` (of a batch), `evaluate` or `test` (on held-out data) finds, where it has one."""
+        """The result of the task's `score` (of a batch), `evaluate` or `test` (on held-out data), if defined."""
         found = getattr(self.task, method)(*arguments) if hasattr(self.task, method) else {}
         return {name: float(value) for name, value in found.items()}
 
 
 def _new(scores: Mapping[str, float], taken: Sequence[str]) -> tuple[str, ...]:
-    """The names of scores, which become columns of metrics.csv beside those that are taken."""
+    """The names of scores, checked against the columns of metrics.csv that are taken."""
     if both := [name for name in scores if name in taken]:
         raise ValueError(f"the name {both[0]!r} is taken: {', '.join(taken)} are columns already")
     return tuple(scores)
@@ -216,7 +217,8 @@ def _new(scores: Mapping[str, float], taken: Sequence[str]) -> tuple[str, ...]:
 
 @contextmanager
 def prepared(threads: int) -> Iterator[None]:
-    """Thread budgets of both sides, and denormals as zero: decaying states otherwise slow the CPU down many times."""
+    """Set the thread budgets of torch and the kernels, and flush denormals: decaying states otherwise slow the CPU down
+    many times."""
     before, chosen = torch.get_num_threads(), _threads._chosen
     flushed = bool(np.float64(5e-324) * 1.0 == 0.0)
     torch.set_num_threads(threads)

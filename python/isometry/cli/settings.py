@@ -1,6 +1,6 @@
-"""The table of settings, which parser, config.toml and checks read, and config.toml itself.
+"""The table of settings, read by parser, config.toml and checks, and config.toml itself.
 
-Beside them stand the keywords of the layer and of the task, which are those of their constructors.
+Keywords of the layer and the task are those of their constructors.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from isometry.cli.files import toml_of
 from isometry.cli.optim import ALGORITHMS, OF_MATRICES
 
 TABLES = ("layer", "task_options")  # keywords of the model's and of the task's class
-# a constructor's own names for settings, as its messages have them
+# constructors' names for settings, as in their messages
 ALIASES = {"hidden_size": "hidden", "steps": "length", "path": "data"}
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One option of `isometry train` and one name of config.toml; a `default` may be a function that finds it out."""
+    """One option of `isometry train` and one name of config.toml; a `default` may be a function that returns it."""
 
     kind: type
     help: str
@@ -49,7 +49,7 @@ class Setting:
         return f"{noun} >= {self.least}" if self.most == math.inf else f"{noun} of {self.least}..{self.most}"
 
     def parse(self, text: str) -> Any:
-        """The value of a word of the command line; what does not read as one stays text, for `check` to refuse."""
+        """The value of a word of the command line; a word that cannot be read stays text, for `check` to refuse."""
         try:
             value: object = self.kind(text)
             return value
@@ -108,21 +108,22 @@ class Settings(dict[str, Any]):
 
     @property
     def label(self) -> str:
-        """task-model-seed, of one's own class its name."""
+        """task-model-seed; a user's class is named by its class name."""
         task, model = (self[kind].rpartition(":")[2].lower() for kind in ("task", "model"))
         return f"{task}-{model}-{self['seed']}"
 
     def option(self, name: str) -> str:
-        """How the user says this name."""
+        """The way the user gave this setting, for messages."""
         return self.origins.get(name, option(name) if name in ("task", "model", *SETTINGS) else f"--set {name}")
 
     def where(self, kind: str) -> str:
-        """How the user says the task or the model, and its name."""
+        """The way the user gave the task or the model, and its name."""
         said = self.origins.get(kind, "")
         return f"{said if ':' in said else f'--{kind}'} {self[kind]}"
 
     def blame(self, error: Exception, where: str) -> UsageError:
-        """An error of a constructor or a draw, which begins with an argument's name, in terms of the option for it."""
+        """The message of an error in a constructor or a draw that begins with an argument's name, in terms of its
+        option."""
         word, _, rest = str(error).partition(" ")
         name = ALIASES.get(word, word)
         if name in SETTINGS or any(name in self[table] for table in TABLES):
@@ -131,7 +132,7 @@ class Settings(dict[str, Any]):
         return UsageError(f"{where}: {kind}{error}")
 
     def as_toml(self) -> str:
-        """The text of config.toml; `read` gives the same table back."""
+        """The text of config.toml, from which `read` restores the table."""
         import tomli_w
 
         return tomli_w.dumps({"isometry": __version__} | {k: v for k, v in self.items() if v is not None})

@@ -2,11 +2,11 @@
 
 Settings not given are the papers' for this task and model; the defaults below hold where no paper says more.
 The run's folder receives config.toml, metrics.csv, curves.png and checkpoint.safetensors, and at the end scores.toml:
-of a task with data of its own the network that was best on the validation data is kept, and tested. --resume FOLDER
-goes on from there bit by bit, also after ctrl-C (or SIGTERM), and with a larger --iterations beyond the end. With
-another --threads torch's own operations may round differently, with another --backend every result.
-torchrun --nproc-per-node N -m isometry train ... trains in N processes that share every batch.
-e(W) = max|W^H W - I| / (n eps) says how far W is from orthogonal; below 20 is rounding.
+for a task with validation data the network that did best on them is kept and tested. --resume FOLDER continues from
+there bit for bit, also after ctrl-C (or SIGTERM); a larger --iterations extends a finished run. With another --threads
+torch's own operations may round differently, with another --backend every result. torchrun --nproc-per-node N -m
+isometry train ... trains in N processes that share every batch. e(W) = max|W^H W - I| / (n eps) measures how far W is
+from orthogonal; values below 20 are rounding.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from isometry.cli.resolve import resolve
 from isometry.cli.run_folder import RunFolder
 from isometry.cli.settings import Settings, option, stored
 
-# Settings that --resume may change. Another number of threads leaves what the kernels of this package compute as it is,
-# but torch's own operations may then round differently; another backend rounds everything differently.
+# Settings that --resume may change. The package's kernels compute the same with any number of threads, but torch's own
+# operations may round differently; another backend rounds everything differently.
 CHANGEABLE = ("iterations", "threads", "backend")
 
 
 def run(options: argparse.Namespace) -> int:
     """Carry out `isometry train` and return the exit status."""
     if "" not in sys.path:
-        sys.path.append("")  # one's own classes stand in the working folder; `python -m` looks there anyway
+        sys.path.append("")  # the user's classes are in the working folder, which only `python -m` searches by itself
     if options.task is None:
         options.task = options.task_option
     elif options.task_option is not None:
@@ -97,7 +97,7 @@ def _train(settings: Settings, folder: RunFolder | None, out: str | None) -> int
 
 
 def summary(folder: RunFolder) -> str:
-    """A line about the run as its last row has it, and one about its test."""
+    """A line about the run, from its last row, and one about its test."""
     last = {name: column[-1] for name, column in folder.columns().items()}
     text = f"{folder.path}: {figures(last)} after {last['iteration']:.0f} iterations, {last['seconds']:.1f} s"
     scores = folder.read_scores()

@@ -1,7 +1,7 @@
 """Arrays in the memory of the GPU, and the adapters of this machine.
 
 With ``backend="gpu"`` a call copies NumPy arrays to the GPU, and its result back. Where one of them is an `Array` the
-results are too: parameters and sequences stay on the GPU from call to call, and nothing else is copied.
+results are too: parameters and sequences stay on the GPU from call to call.
 """
 
 from isometry.gpu._array import Array

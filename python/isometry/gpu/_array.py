@@ -18,7 +18,7 @@ class Array:
     """An array in the memory of the GPU, of float32 or complex64.
 
     It cannot be changed. Operators and recurrences with ``backend="gpu"`` take it in place of any array, and then
-    return such arrays; they do not wait for the GPU, `download` does. Sums, differences, and multiples by numbers are
+    return arrays of this class; only `download` waits for the GPU. Sums, differences, and multiples by numbers are
     computed there, too.
 
     Parameters
@@ -29,7 +29,7 @@ class Array:
     Raises
     ------
     TypeError
-        If it is no array of numbers.
+        If it is not an array of numbers.
     NotImplementedError
         If there is no adapter, or if this build has no GPU support.
     RuntimeError
@@ -166,7 +166,7 @@ class Array:
         self.__array__()
 
     def __getattr__(self, name: str) -> NoReturn:
-        """Refuses the other attributes of NumPy arrays, which would compute on the CPU."""
+        """Refuse the other attributes of NumPy arrays, which would compute on the CPU."""
         if hasattr(np.ndarray, name) and not name.startswith("__"):
             self.__array__()
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")

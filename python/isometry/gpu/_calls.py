@@ -1,7 +1,7 @@
-"""Calls of operators where an array is on the GPU: results are there, too, and nothing is copied but NumPy arrays.
+"""Calls of operators where an array is on the GPU: results stay there, and only NumPy arrays are copied.
 
-Arithmetic is in the dtype to which NumPy promotes, float32 or complex64. An object that has no kernels on the GPU is
-applied through its matrix, which the CPU forms.
+Arithmetic is in the dtype to which NumPy promotes, float32 or complex64. An object without GPU kernels is applied
+through its matrix, which is formed on the CPU.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ class Held(NamedTuple):
 
     object: str
     arguments: tuple[Any, ...]
-    pull: Callable[[list[Any]], Gradients]  # the operator's gradients, of those of the arguments
+    pull: Callable[[list[Any]], Gradients]  # from the gradients of the arguments to those of the operator
 
     @property
     def wanted(self) -> list[bool]:
@@ -37,7 +37,7 @@ class Held(NamedTuple):
 
 
 class Operator(Protocol):
-    """What is used here of an operator of the NumPy face."""
+    """The part of a NumPy operator that is used here."""
 
     shape: tuple[int, int]
     batch_shape: tuple[int, ...]
@@ -51,7 +51,7 @@ class Operator(Protocol):
 
 
 def resident(*arrays: object) -> bool:
-    """Whether one of them is on the GPU."""
+    """Whether one of the arrays is on the GPU."""
     return any(type(a) is Array for a in arrays)
 
 
@@ -120,7 +120,7 @@ def promoted(operator: Operator, *arrays: Any) -> DType:
 
 
 def uploaded(name: str, a: Any, dtype: DType) -> Array:
-    """On the GPU, of that dtype."""
+    """The array on the GPU, in that dtype."""
     if type(a) is Array:
         if a.dtype != dtype:
             raise TypeError(f"{name} must be of {dtype.name}, not {a.dtype.name}: on the GPU nothing is converted")
@@ -129,7 +129,7 @@ def uploaded(name: str, a: Any, dtype: DType) -> Array:
 
 
 def own_form(bar: Any, shape: tuple[int, ...], own: Any) -> Array:
-    """A gradient, which has that shape, in the shape and field of its argument."""
+    """A gradient of that shape, in the shape and field of its argument."""
     found = Array.of(bar).reshape(shape)
     if found.shape == own.shape and found.dtype == own.dtype:
         return found
@@ -157,7 +157,7 @@ def _rows(name: str, operator: Operator, x: Any, adjoint: bool, dtype: DType) ->
 
 
 def by_matrix(local: Operator, dtype: DType, check_finite: bool) -> Held:
-    """An operator on arrays of the CPU, by its matrix on the GPU."""
+    """An operator whose arrays are on the CPU, through its matrix on the GPU."""
     w = local.matrix(backend="cpu", check_finite=check_finite)
     folded = uploaded("matrix", w, dtype).reshape((prod(local.batch_shape), *local.shape))
 
@@ -169,7 +169,7 @@ def by_matrix(local: Operator, dtype: DType, check_finite: bool) -> Held:
 
 
 def _sent(grads: Any) -> Any:
-    """Gradients of the CPU, on the GPU."""
+    """Gradients computed on the CPU, copied to the GPU."""
     if isinstance(grads, dict):
         return {name: _sent(grad) for name, grad in grads.items()}
     return [_sent(grad) for grad in grads] if isinstance(grads, list) else Array(grads)

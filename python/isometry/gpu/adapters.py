@@ -21,13 +21,13 @@ class Adapter(NamedTuple):
 def adapters() -> list[Adapter]:
     """The adapters that can serve ``backend="gpu"``.
 
-    The first is used, unless the environment variable ISOMETRY_GPU_ADAPTER names another, by a part of its name or by
-    its place in this list. An adapter that runs on the CPU is used only where the variable names it.
+    The first is used, unless the environment variable ISOMETRY_GPU_ADAPTER names another, by part of its name or by its
+    place in this list. An adapter that runs on the CPU is used only where the variable names it.
 
     Returns
     -------
     list of Adapter
-        What each is, and how large its arrays may be; empty if there is none, or if this build has no GPU support.
+        Their descriptions, with the largest array of each; empty if there is none, or if this build has no GPU support.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def adapters() -> list[Adapter]:
 
 
 def synchronize() -> None:
-    """Wait until the GPU has computed all that was asked of it: for measurements; `Array.download` waits by itself.
+    """Wait until the GPU has finished all calls, for timing; `Array.download` waits by itself.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def synchronize() -> None:
 def reset() -> None:
     """Close the GPU and free its memory: every `Array` is lost, and the next call that needs the GPU opens it again.
 
-    The adapter is chosen again, too: by ISOMETRY_GPU_ADAPTER as it is then.
+    The adapter is then chosen again, by the value that ISOMETRY_GPU_ADAPTER has at that time.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What an error is measured between."""
+"""The two arrays that an error compares."""
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -8,7 +8,7 @@ from isometry._rules import check, check_tasks
 
 
 def pair(output: ArrayLike, target: ArrayLike, check_finite: bool) -> tuple[Array, Array]:
-    """Both as float64 of one shape, which has entries."""
+    """Both as float64, of one shape that is not empty."""
     check_finite = check.flag("check_finite", check_finite)
     a, b = taken_real("output", output), taken_real("target", target)
     check_tasks.alike(a.shape, b.shape)

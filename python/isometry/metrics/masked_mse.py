@@ -25,7 +25,7 @@ def masked_mse(output: ArrayLike, target: ArrayLike, lengths: ArrayLike, *, chec
     lengths
         Integers of 1..T, shape (B,).
     check_finite
-        Reject NaN and infinity, also behind the end of a sequence.
+        Reject NaN and infinity, also past the end of a sequence.
 
     Returns
     -------

@@ -38,7 +38,7 @@ def orthogonality_error(w: ArrayLike, *, check_finite: bool = True) -> Any:
 
     Notes
     -----
-    The product is formed in double precision, so that the measure of a float32 matrix is not itself rounded. Costs 2
+    The product is formed in double precision, so that its rounding does not count for a float32 matrix. Costs 2
     p n^2 operations.
 
     Examples

@@ -31,12 +31,12 @@ class Adjoint(Immutable):
     Raises
     ------
     TypeError
-        If it is no operator of this face.
+        If it is not an operator of this face.
 
     Notes
     -----
-    Gradients carry the names of the original's arguments, and are theirs: `matrix_vjp` pulls the conjugate transpose
-    of the cotangent back through W. The adjoint of an adjoint, ``op.H.H``, is the original itself.
+    Gradients are those of the original's arguments, under their names: `matrix_vjp` pulls the conjugate transpose of
+    the cotangent back through W. The adjoint of an adjoint, ``op.H.H``, is the original itself.
 
     Examples
     --------

@@ -35,15 +35,15 @@ class Composition(Immutable):
     Raises
     ------
     ValueError
-        If there is none, or the shapes do not fit.
+        If no operator is given, or the shapes do not fit.
     TypeError
-        If one of them is no operator of this face.
+        If one of them is not an operator of this face.
 
     Notes
     -----
     Rows go through the factors one by one, the last one first; the matrix is that of the first factor with the others
-    applied to its rows. `apply_vjp` and `matrix_vjp` give under "operators" a list with the gradients of each factor, a
-    dict each; a factor that stands in the product twice has two, to be added.
+    applied to its rows. `apply_vjp` and `matrix_vjp` return under "operators" a list with a dict of gradients for each
+    factor; a factor that occurs twice in the product has two, to be added.
 
     Examples
     --------
@@ -148,7 +148,8 @@ class Composition(Immutable):
         return stacked(_conjugate(w), 2, self.batch_shape, dtype)
 
     def _rows_of_matrices(self, first: Array, place: Place) -> list[Array]:
-        """The rows of conj(W_1), conj(W_1 W_2), ...: each is the one before through the adjoint of the next factor."""
+        """The rows of conj(W_1), conj(W_1 W_2), ...: each is the previous one multiplied by the adjoint of the next
+        factor."""
         operator = self.operators[0]
         rows = [_conjugate(first).reshape(*operator.batch_shape, *operator.shape)]
         for operator in self.operators[1:]:
@@ -184,7 +185,7 @@ def _conjugate(a: Array) -> Array:
 
 
 def _fold(operator: Operator, batch: Shape, x: Array) -> stacks.Fold:
-    """How the rows (nb, k, n) of a stack of that batch shape meet one factor."""
+    """The fold of the rows (nb, k, n) of a stack of that batch shape for one factor."""
     return stacks.plan(operator._beside_rows(), (*batch, *x.shape[1:]), x.shape[-1])
 
 
@@ -207,7 +208,7 @@ def _act(operator: Operator, batch: Shape, x: Array, out: Array, adjoint: bool, 
 def _pull(
     operator: Operator, batch: Shape, x: Array, ct: Array, x_bar: Array, adjoint: bool, place: Place
 ) -> Gradients:
-    """The gradients of one factor, and that of its rows into x_bar."""
+    """The gradients of one factor; the gradient of its rows is written to x_bar."""
     fold = _fold(operator, batch, x)
     made = np.empty((fold.nb, fold.k, x.shape[-1]), x.dtype)
     grads = operator._pull(_folded(x, fold), _folded(ct, fold), made, adjoint, place)

@@ -56,7 +56,7 @@ class Declared(Immutable):
             setattr(cls, argument.name, _held(i, argument))
 
     def _hold(self, *values: Any) -> None:
-        """Take and check the arguments, and set everything there is to set."""
+        """Take and check the arguments, and set all attributes."""
         declaration, nones = self._declaration, values[1:]
         if declaration.alone and values and not any(value is not None for value in nones):  # the common case
             first = taken(declaration.arguments[0].name, values[0])
@@ -99,7 +99,7 @@ class Declared(Immutable):
         put(self, "_flat", arguments)
 
     def _check_values(self, arrays: list[Array | None], dtype: DType) -> None:
-        """Refuse values that the law forbids."""
+        """Refuse values that the definition forbids."""
         checked = self._declaration.checked
         first = arrays[self._declaration.lead]
         own = dtype if first is not None and first.dtype.kind == "c" else real_type(dtype)
@@ -123,7 +123,8 @@ class Declared(Immutable):
             object.__setattr__(self, "_finite", True)
 
     def _parameters(self, dtype: DType) -> Folded:
-        """The arguments broadcast to the batch and folded to (nb, ...), or as they are, for arithmetic in dtype."""
+        """The arguments for arithmetic in dtype, broadcast to the batch and folded to (nb, ...) unless they already
+        fit."""
         if self.batch_shape == ():
             given = zip(self._flat, self._arrays, strict=True)
             return tuple([None if a is None else ready(a, _type(t, dtype)) for t, a in given])
@@ -133,12 +134,12 @@ class Declared(Immutable):
         )
 
     def _bars(self, p: Folded) -> Folded:
-        """Room for the gradients of what was given and is trainable."""
+        """Uninitialised gradients of the trainable arguments that were given."""
         given = zip(self._flat, p, strict=True)
         return tuple(np.empty_like(a) if t.trained and a is not None else None for t, a in given)
 
     def _gradients(self, bars: Folded) -> Gradients:
-        """The gradients under the arguments' names, in their own shapes and dtypes."""
+        """The gradients under the arguments' names, in the arguments' shapes and dtypes."""
         result: Gradients = {}
         for argument, own, bar in zip(self._flat, self._arrays, bars, strict=True):
             if bar is not None and own is not None:
@@ -210,7 +211,7 @@ class Declared(Immutable):
         return self._remade(lambda t, a: picked(a, a.shape[: a.ndim - t.rank], key))
 
     def _remade(self, change: Callable[[Argument, Array], Array]) -> Self:
-        """The same law on changed arrays; the operator itself where nothing changes."""
+        """The same operator on changed arrays; itself where nothing changes."""
         made = [None if a is None else change(t, a) for t, a in zip(self._flat, self._arrays, strict=True)]
         if all(a is b for a, b in zip(made, self._arrays, strict=True)):
             return self
@@ -220,7 +221,7 @@ class Declared(Immutable):
 
 
 def _held(i: int, argument: Argument) -> property:
-    """The property that gives an argument back."""
+    """The property that returns an argument."""
     if argument.kind == "number":
         return property(lambda op: float(op._arrays[i]), doc=f"The argument `{argument.name}`, a number.")
     text = f"The argument `{argument.name}`, shape {argument.form()}; None if it was not given."

@@ -60,7 +60,7 @@ class Expressions(Expression):
         return w if dtype is None else w.astype(dtype, copy=False)
 
     def astype(self, dtype: DTypeLike) -> Self:
-        """Convert to another precision, or from real to complex: the same law on converted arrays.
+        """Convert to another precision, or from real to complex: the same operator on converted arrays.
 
         Parameters
         ----------
@@ -75,7 +75,7 @@ class Expressions(Expression):
         Raises
         ------
         TypeError
-            If the dtype is not served, or real for a complex operator, or for a subclass of one's own that does not
+            If the dtype is unsupported, or real for a complex operator, or for a subclass of your own that does not
             define this method.
 
         Examples
@@ -90,7 +90,7 @@ class Expressions(Expression):
     # -------------------------------------------------------- SciPy
 
     def matvec(self, x: ArrayLike) -> Array:
-        """W x for one vector: with the next three what `scipy.sparse.linalg.aslinearoperator` asks for.
+        """W x for one vector; `scipy.sparse.linalg.aslinearoperator` uses this and the next three methods.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What the operators of the package share: nothing of them can be set, and their hooks give matrix and gradient."""
+"""What the operators of the package share: attributes cannot be set, and hooks return the matrix and its gradient."""
 
 from typing import NoReturn
 

@@ -1,8 +1,7 @@
 """What all operators share: c = W x on rows, the adjoint W^H, and their vector-Jacobian products.
 
-Broadcasting, promotion, finiteness and the shape of each gradient are decided here, once. A subclass that gives
-`matrix` and `matrix_vjp` alone is applied through its matrix; those of the package act by kernels of their own
-(`_declared`).
+Broadcasting, promotion, finiteness and the shape of each gradient are decided here, once. A subclass that defines only
+`matrix` and `matrix_vjp` is applied through its matrix; those of the package use kernels of their own (`_declared`).
 """
 
 from typing import Any, ClassVar, overload
@@ -37,16 +36,16 @@ class Operator(Expressions):
 
     Notes
     -----
-    A subclass of one's own calls ``super().__init__(shape=, dtype=, batch_shape=())`` and defines
+    A subclass of your own calls ``super().__init__(shape=, dtype=, batch_shape=())`` and defines
     ``matrix(self, *, backend=None, check_finite=True)`` and, if it is to have gradients,
     ``matrix_vjp(self, ct, *, backend=None, check_finite=True)``. Everything else follows: it is applied through its
-    matrix, composes, has an adjoint and serves `recurrence`. Conversions and members of a stack are a TypeError unless
-    it defines ``astype`` and ``__getitem__``.
+    matrix, composes, has an adjoint and works in `recurrence`. Conversions and members of a stack raise a TypeError
+    unless it defines ``astype`` and ``__getitem__``.
 
-    In expressions ``op(x)`` is ``op.apply(x)``, on vectors in the last axis; ``op @ x`` and ``x @ op`` are what
-    NumPy's matmul makes of ``op.matrix()`` and x; ``op1 @ op2`` is a `Composition`, ``op.H`` an `Adjoint`, ``op.T`` the
-    same for a real operator; ``len(op)``, ``op[i]`` and iteration run along the batch axes of a stack;
-    ``np.asarray(op)`` is the matrix. None of the products forms the matrix where the factors are cheaper.
+    In expressions ``op(x)`` is ``op.apply(x)``, on vectors in the last axis; ``op @ x`` and ``x @ op`` are NumPy's
+    matmul of ``op.matrix()`` and x; ``op1 @ op2`` is a `Composition`, ``op.H`` an `Adjoint`, ``op.T`` the same for a
+    real operator; ``len(op)``, ``op[i]`` and iteration run along the batch axes of a stack; ``np.asarray(op)`` is the
+    matrix. None of the products forms the matrix where the factors are cheaper.
 
     Examples
     --------
@@ -78,7 +77,7 @@ class Operator(Expressions):
     # -------------------------------------------------------- hooks: folded arrays (nb, ...) of one dtype
 
     def _check_held(self, check_finite: bool) -> None:
-        """Refuse NaN in the arrays held, at the first call that asks for it."""
+        """Refuse NaN in the arrays held, at the first call with `check_finite`."""
 
     def _members(self) -> tuple[Any, ...]:
         """The arrays held."""
@@ -90,7 +89,7 @@ class Operator(Expressions):
         _core.operator_apply("dense", (w,), x, out, adjoint, False, place)
 
     def _pull(self, x: Array, ct: Array, x_bar: Array, adjoint: bool, place: Place) -> Gradients:
-        """The gradients of the arguments, and that of x into x_bar."""
+        """The gradients of the arguments; the gradient of x is written to x_bar."""
         w = self._matrices(x.dtype, place)
         w_bar = np.empty_like(w)
         _core.operator_apply_vjp("dense", (w,), None, x, ct, (w_bar,), x_bar, adjoint, place)
@@ -107,7 +106,7 @@ class Operator(Expressions):
         return stacked(w, 2, self.batch_shape, dtype)
 
     def _pull_matrices(self, w: Array | None, w_bar: Array, place: Place) -> Gradients:
-        """The gradients of the arguments from that of W, where W is at hand."""
+        """The gradients of the arguments from the gradient of W, given W."""
         del w
         w_bar = w_bar.reshape((*self.batch_shape, *self.shape))
         ct = w_bar if self.dtype.kind == "c" else w_bar.real
@@ -116,7 +115,7 @@ class Operator(Expressions):
     # -------------------------------------------------------- hooks: arrays of the GPU
 
     def _resident(self, dtype: DType, check_finite: bool) -> _calls.Held:
-        """The operator on the GPU: by its matrix, which the CPU forms."""
+        """The operator on the GPU, as a matrix formed on the CPU."""
         return _calls.by_matrix(self._local(), dtype, check_finite)
 
     def _apply_resident(self, x: Any, adjoint: bool, check_finite: bool) -> Any:
@@ -185,7 +184,7 @@ class Operator(Expressions):
         ValueError
             If the shapes do not fit, or for NaN or infinity under `check_finite`.
         TypeError
-            If x is of a dtype that is not served.
+            If x has an unsupported dtype.
 
         Examples
         --------
@@ -215,7 +214,7 @@ class Operator(Expressions):
     def _apply(
         self, x: ArrayLike, adjoint: bool, backend: str | None, check_finite: bool, columns: bool = False
     ) -> Array:
-        """W x or W^H x; with `columns` the last but one axis of x is none of a batch."""
+        """W x or W^H x; with `columns` the last but one axis of x is not a batch axis."""
         place = serve(backend)
         if place == "gpu" and _calls.resident(x, *self._members()):
             return self._apply_resident(x, adjoint, check.flag("check_finite", check_finite))
@@ -292,7 +291,7 @@ class Operator(Expressions):
         ValueError
             If the shapes do not fit, or for NaN or infinity under `check_finite`.
         TypeError
-            If an array is of a dtype that is not served, or ct is complex where the result is real.
+            If an array has an unsupported dtype, or ct is complex where the result is real.
 
         Examples
         --------
@@ -379,7 +378,7 @@ class Operator(Expressions):
         ValueError
             If the shape does not fit, or for NaN or infinity under `check_finite`.
         TypeError
-            If ct is of a dtype that is not served, or complex where the matrix is real.
+            If ct has an unsupported dtype, or complex where the matrix is real.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""`BoundedSvd` on NumPy arrays; the definition stands in `isometry._objects.bounded_svd`."""
+"""`BoundedSvd` on NumPy arrays; the definition is in `isometry._objects.bounded_svd`."""
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -16,7 +16,7 @@ class BoundedSvd(Declared, declaration=BOUNDED_SVD):
     """A matrix whose singular values lie within a margin around 1: W = U diag(sigma) V^H.
 
     sigma_i = 1 + margin tanh(p_i / 2) = (1 - margin) + 2 margin sigmoid(p_i). These are the singular values if U and V
-    have orthonormal columns, which the operator takes as they are. With margin 0, or p = 0, W is then orthogonal or
+    have orthonormal columns, which the operator does not enforce. With margin 0, or p = 0, W is then orthogonal or
     unitary.
 
     Parameters
@@ -42,14 +42,14 @@ class BoundedSvd(Declared, declaration=BOUNDED_SVD):
     ValueError
         If the shapes do not fit, or margin is outside [0, 1].
     TypeError
-        If an array has an unsupported dtype, logits are complex, or margin is no number.
+        If an array has an unsupported dtype, logits are complex, or margin is not a number.
 
     Notes
     -----
     `*` is an optional batch shape; those of the arguments broadcast against each other. `apply` costs 2 r (n + k)
-    operations per row, or through W, for many rows, 2 n k, after 2 n k r once; `apply_vjp` twice that; complex numbers
-    take four times as many. The gradients of `u` and `v` are those of free matrices. Equation (64) of the survey of
-    unitary recurrent networks.
+    operations per row or, for many rows, 2 n k r once to form W and 2 n k per row; `apply_vjp` twice that; complex
+    numbers take four times as many. The gradients of `u` and `v` are those of free matrices. Equation (64) of the
+    survey of unitary recurrent networks.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""`Cayley` on NumPy arrays; the definition stands in `isometry._objects.cayley`."""
+"""`Cayley` on NumPy arrays; the definition is in `isometry._objects.cayley`."""
 
 from typing import Any
 
@@ -276,8 +276,8 @@ class Cayley(Declared, declaration=CAYLEY):
         Returns
         -------
         Cayley
-            Without a last factor, of A x = -tan(|r| / 2) / |r| r cross x, the Rodrigues parameters: the same W as that
-            of `Exponential.from_rotvec`.
+            Without a last factor, with A x = -tan(|r| / 2) / |r| r cross x, the Rodrigues parameters; W is that of
+            `Exponential.from_rotvec`.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""`Exponential` on NumPy arrays; the definition stands in `isometry._objects.exponential`."""
+"""`Exponential` on NumPy arrays; the definition is in `isometry._objects.exponential`."""
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -47,7 +47,7 @@ class Exponential(Declared, declaration=EXPONENTIAL):
     gradient in about 2 (8 + 2.5 s) n^3; double precision takes 1 and 5 products more. A row costs 2 n^2. Complex
     numbers take four times as many.
 
-    For all finite values W is orthogonal or unitary, max|W^H W - I| below 20 n eps; its angles are known to about
+    For all finite values W is orthogonal or unitary, max|W^H W - I| below 20 n eps; its angles are accurate to about
     ||A|| eps.
 
     References
@@ -86,7 +86,7 @@ class Exponential(Declared, declaration=EXPONENTIAL):
         Returns
         -------
         Exponential
-            Of A x = r cross x: upper = (-r_3, r_2, -r_1).
+            With A x = r cross x: upper = (-r_3, r_2, -r_1).
 
         Raises
         ------

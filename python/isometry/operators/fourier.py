@@ -1,4 +1,4 @@
-"""`FourierProduct` on NumPy arrays; the definition stands in `isometry._objects.fourier`."""
+"""`FourierProduct` on NumPy arrays; the definition is in `isometry._objects.fourier`."""
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -30,7 +30,7 @@ class FourierProduct(Declared, declaration=FOURIER):
     Raises
     ------
     ValueError
-        If shapes do not fit, a reflection vector is zero or its squared norm overflows, or `permutation` is none.
+        If shapes do not fit, a reflection vector is zero or its squared norm overflows, or `permutation` is not one.
     TypeError
         If phases are not real, vectors not complex, or the permutation is not of integers.
 
@@ -38,8 +38,8 @@ class FourierProduct(Declared, declaration=FOURIER):
     -----
     `*` is an optional batch shape; those of the arguments broadcast against each other. `apply` costs 10 n log2 n +
     50 n flops per row, `apply_vjp` three times that, for every n: lengths with a prime factor above 31 cost about
-    five times those of powers of two. Rows share vectors of the processor: up to 16 in single precision (8 in
-    double) cost as much as one.
+    five times those of powers of two. Rows share SIMD vectors: up to 16 rows in single precision (8 in double) cost as
+    much as one.
 
     References
     ----------

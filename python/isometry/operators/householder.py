@@ -1,4 +1,4 @@
-"""`Householder` on NumPy arrays; the definition stands in `isometry._objects.householder`."""
+"""`Householder` on NumPy arrays; the definition is in `isometry._objects.householder`."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""`Kronecker` on NumPy arrays; the definition stands in `isometry._objects.kronecker`."""
+"""`Kronecker` on NumPy arrays; the definition is in `isometry._objects.kronecker`."""
 
 from collections.abc import Sequence
 
@@ -33,7 +33,7 @@ class Kronecker(Declared, declaration=KRONECKER):
     ValueError
         If there is no factor, one is not a matrix with at least one row and one column, or batch shapes do not fit.
     TypeError
-        If factors is no sequence, or one is of a dtype that is not supported.
+        If factors is not a sequence, or one has an unsupported dtype.
 
     Notes
     -----

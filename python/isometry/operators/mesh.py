@@ -1,4 +1,4 @@
-"""`Mesh` on NumPy arrays; the definition stands in `isometry._objects.mesh`."""
+"""`Mesh` on NumPy arrays; the definition is in `isometry._objects.mesh`."""
 
 from typing import Literal
 
@@ -52,7 +52,7 @@ class Mesh(Sized, Declared, declaration=MESH):
     Raises
     ------
     ValueError
-        If a length does not fit, layers < 1, n is no power of two in the fft layout, signs are not +-1, or signs and
+        If a length does not fit, layers < 1, n is not a power of two in the fft layout, signs are not +-1, or signs and
         phases are both given.
     TypeError
         If an array has an unsupported dtype, or is complex.
@@ -61,8 +61,8 @@ class Mesh(Sized, Declared, declaration=MESH):
     -----
     `*` is an optional batch shape, of meshes of one layout; those of the arguments broadcast against each other.
     Blocks of a real mesh are reflections: det W = (-1)^P prod(signs). `apply` costs 3 n L operations per row, 9 n L
-    if complex; `apply_vjp` four times as many, without an array per layer: layers are undone from the result.
-    Equations (31), (34), (35) and (37) of the survey of unitary networks, with the conjugate transpose of the
+    if complex; `apply_vjp` four times as many, without an array per layer: layers are inverted one by one from the
+    result. Equations (31), (34), (35) and (37) of the survey of unitary networks, with the conjugate transpose of the
     printed block in all layouts.
 
     Examples

@@ -1,4 +1,4 @@
-"""`Rotation` on NumPy arrays; the definition stands in `isometry._objects.rotation`."""
+"""`Rotation` on NumPy arrays; the definition is in `isometry._objects.rotation`."""
 
 from numpy.typing import ArrayLike, DTypeLike
 
@@ -12,7 +12,7 @@ __all__ = ["Rotation"]
 
 
 class Rotation(Declared, declaration=ROTATION):
-    """The rotation of one direction to another: in the plane of both, by the angle between them.
+    """The rotation of one direction to another, in the plane of both and by the angle between them.
 
     With ah = start / ||start||, bh = end / ||end|| and w = ah + bh, W = H(w) H(ah) is a product of two reflections
     H(u) = I - 2 u u^T / ||u||^2. W ah = bh, det W = 1, and W is the identity on the complement of the plane.
@@ -41,9 +41,9 @@ class Rotation(Declared, declaration=ROTATION):
     `*` is an optional batch shape; those of the arguments broadcast against each other. `apply` costs about 10 n
     operations per row and 10 n per pair, `apply_vjp` 30 n per row; `matrix` 8 n^2. Vectors of one direction give the
     identity and the limit of the gradient. If a vector is zero, or n = 1, W is the identity; for opposite directions
-    (||ah + bh|| <= 8 eps) it is the rotation by pi in the plane of ah and of the first coordinate axis where |ah| is
-    smallest; both have zero gradients. Near there the gradient grows like 1 / ||ah + bh||. A complex x is rotated as
-    its real and its imaginary part. Equation (80) of the survey of unitary recurrent networks.
+    (||ah + bh|| <= 8 eps) it is the rotation by pi in the plane of ah and the first coordinate axis on which |ah| is
+    smallest; both cases have zero gradients. Near opposite directions the gradient grows like 1 / ||ah + bh||. A
+    complex x is rotated as its real and its imaginary part. Equation (80) of the survey of unitary recurrent networks.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Files of the tasks with data: images (IDX), audio (WAV, NIST SPHERE), text.
 
-Each reader checks what it reads: a file that is truncated, damaged or something else is a ValueError that names the
-file and what is wrong with it, and no header makes it allocate more than the file justifies.
+Each reader checks what it reads: a file that is truncated, damaged or of another format raises a ValueError that names
+the file and the fault, and no header makes a reader allocate more than the file justifies.
 """
 
 from isometry.readers.audio import read_audio

@@ -1,4 +1,4 @@
-"""What all readers share: the contents of a regular file, the message, samples as numbers."""
+"""Shared by all readers: the contents of a regular file, the message, samples as numbers."""
 
 import os
 from os import PathLike
@@ -15,7 +15,7 @@ LARGEST = 1e6  # sample of a floating-point file, whose full scale is 1
 
 
 def regular(path: Path_) -> Path:
-    """The path of a regular file, or of none; a device or a pipe might never end."""
+    """The path, unless it is a device or a pipe, which might never end."""
     try:
         file = Path(path)
     except TypeError:
@@ -50,7 +50,7 @@ def wrong(path: Path_, what: str) -> NoReturn:
 
 
 def mono(path: Path_, samples: Array, channels: int) -> Array:
-    """The mean of the channels, float64 (N,), of samples that change channel first."""
+    """The mean of the channels, float64 (N,), of interleaved samples."""
     with np.errstate(invalid="ignore"):  # a signalling NaN
         wide = samples.astype(np.float64)
     if not (np.abs(wide) <= LARGEST).all():  # NaN compares false

@@ -26,7 +26,7 @@ def read_audio(path: Path_) -> tuple[Array, int]:
     Raises
     ------
     ValueError
-        As `read_wav` and `read_sphere`.
+        As for `read_wav` and `read_sphere`.
     OSError
         If the file cannot be read.
 

@@ -22,7 +22,7 @@ __all__ = ["read_idx"]
 
 TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 GZIP = b"\x1f\x8b"
-RATIO = 1032  # the most that deflate expands a byte to
+RATIO = 1032  # the largest expansion of a byte by deflate
 AXES = 8
 PIECE = 1 << 20
 
@@ -43,7 +43,7 @@ def read_idx(path: Path_) -> Array:
     Raises
     ------
     ValueError
-        If the file is empty, truncated, damaged, too long for its header, or no IDX file.
+        If the file is empty, truncated, damaged, too long for its header, or not an IDX file.
     OSError
         If it cannot be read.
 
@@ -67,7 +67,7 @@ def read_idx(path: Path_) -> Array:
 
 
 def _parsed(path: Path_, file: IO[bytes] | gzip.GzipFile, most: int) -> Array:
-    """The array, if the file, which cannot hold more than `most` bytes, holds exactly it."""
+    """The array, if the file holds exactly that; it cannot hold more than `most` bytes."""
     magic = _exactly(path, file, 4, "header")
     if magic[:2] != b"\0\0" or magic[2] not in TYPES:
         wrong(path, f"is not an IDX file: it begins with the bytes {magic.hex(' ')}")
@@ -89,7 +89,7 @@ def _parsed(path: Path_, file: IO[bytes] | gzip.GzipFile, most: int) -> Array:
 
 
 def _exactly(path: Path_, file: IO[bytes] | gzip.GzipFile, size: int, what: str) -> bytes:
-    """So many bytes, read in pieces, since a reader may allocate what it is asked for before it finds as much."""
+    """That many bytes, read in pieces: `read` may allocate all that is asked for before it finds the file shorter."""
     pieces, left = [], size
     while left and (piece := file.read(min(left, PIECE))):
         pieces.append(piece)

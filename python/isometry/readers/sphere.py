@@ -5,8 +5,8 @@
     sample_rate -i 16000           a name, a type and a value on each line
     end_head
 
-Read are sample_count (of each channel), sample_rate, channel_count (1 if absent), sample_n_bytes, which must be 2,
-sample_byte_format (01 least significant byte first, 10 most) and sample_coding, which must be pcm.
+The reader uses sample_count (of each channel), sample_rate, channel_count (1 if absent), sample_n_bytes, which must be
+2, sample_byte_format (01 least significant byte first, 10 most) and sample_coding, which must be pcm.
 """
 
 import re
@@ -41,7 +41,7 @@ def read_sphere(path: Path_) -> tuple[Array, int]:
     Raises
     ------
     ValueError
-        If the file is empty, truncated, damaged, compressed, or no SPHERE file.
+        If the file is empty, truncated, damaged, compressed, or not a SPHERE file.
     OSError
         If it cannot be read.
 

@@ -39,7 +39,7 @@ def read_wav(path: Path_) -> tuple[Array, int]:
     Raises
     ------
     ValueError
-        If the file is empty, truncated, damaged, in another coding, or no WAV file.
+        If the file is empty, truncated, damaged, in another coding, or not a WAV file.
     OSError
         If it cannot be read.
 

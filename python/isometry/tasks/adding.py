@@ -43,7 +43,7 @@ def adding(
     ValueError
         For too few steps, an empty batch or an unknown variant.
     TypeError
-        If steps or batch is not an integer, or rng neither a generator nor a seed.
+        If steps or batch is not an integer, or rng is neither a generator nor a seed.
 
     Examples
     --------

@@ -42,7 +42,7 @@ def copying(steps: int, batch: int, rng: Seed, *, marker_offset: int = 1) -> tup
     ValueError
         For too few steps, an empty batch or another offset.
     TypeError
-        If one of these is not an integer, or rng neither a generator nor a seed.
+        If one of these is not an integer, or rng is neither a generator nor a seed.
 
     Examples
     --------

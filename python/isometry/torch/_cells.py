@@ -1,4 +1,4 @@
-"""What the declared cells are computed by: their formulas, and the kernels with their own order of arguments."""
+"""The computation of the declared cells: their formulas, and the kernels with their own order of arguments."""
 
 from __future__ import annotations
 
@@ -16,12 +16,13 @@ from .formulas import gru, recurrence, rum
 from .formulas.sequence import Formula, Law
 
 Arrays = tuple[Array | None, ...]
-#: The states, the memory after them and what was saved, or the cotangents of the first two; None for what there is not.
+#: The states, the memory after them and what was saved for backward, or the cotangents of the first two; None where
+#: absent.
 Results = tuple[Array | None, ...]
 
 
 class Call(NamedTuple):
-    """What is computed, apart from the tensors."""
+    """The parameters of a computation other than tensors."""
 
     cell: str
     stem: str  # of the transition, "" without one
@@ -45,8 +46,8 @@ class Call(NamedTuple):
 class Kernels(NamedTuple):
     """A cell on tensors.
 
-    The kernels take a call, the arguments of its transition, its arrays and lengths, the results, backward their
-    cotangents and room for the gradients of arrays and arguments too, and the place.
+    The kernels take a call, the arguments of its transition, its arrays and lengths, the results, the place, and
+    backward also the cotangents and the gradients to fill.
     """
 
     declaration: Cell
@@ -125,7 +126,7 @@ def _rum_backward(
     _core.rum_vjp(_rum(call, arrays, ends), out, both, bars, at)  # type: ignore[arg-type]
 
 
-#: By the name that a graph knows a cell by.
+#: By the name of the cell in a graph.
 CELLS = {
     "recurrence": Kernels(AFFINE, recurrence.formula, _affine_forward, _affine_backward),
     "gru": Kernels(GRU, gru.formula, _gru_forward, _gru_backward),

@@ -1,4 +1,4 @@
-"""Arrays for the kernels and room for their results, where they compute, and gradients of formulas."""
+"""Arrays for the kernels and their results, the place of computation, and gradients of formulas."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Array: TypeAlias = np.ndarray | Tensor
 # Whether kernels read tensors directly, through DLPack's C exchange (torch from 2.10 on); else through NumPy views.
 _DIRECT = _core.exchange_with(torch.Tensor)
 
-# Bytes. Up to _SMALL NumPy allocates faster; from _LARGE on NumPy requests huge pages, which torch does not; in
-# between torch's alignment to cache lines matters more.
+# In bytes. Up to _SMALL NumPy allocates faster; from _LARGE on NumPy requests huge pages, unlike torch; in between
+# torch's alignment to cache lines matters more.
 _SMALL, _LARGE = 1 << 17, 1 << 22
 _LINE = 64
 
@@ -56,17 +56,17 @@ def threads() -> int:
 
 
 def place(backend: str | None) -> Place:
-    """Where kernels compute, by the keyword of a call, else by `use_backend`: on the GPU, or on so many threads."""
+    """Where kernels compute, by the keyword of a call, else by `use_backend`: the GPU, or a number of threads."""
     return "gpu" if (backend or current()) == "gpu" else threads()
 
 
 def marked(at: Place) -> Tensor:
-    """Whether that is the GPU: an operator of a compiled graph hands tensors only to its gradient."""
+    """Whether that is the GPU, as a tensor: an operator of a compiled graph passes only tensors to its gradient."""
     return torch.tensor(at == "gpu", device="cpu")
 
 
 def mark() -> Tensor:
-    """`marked` for the compiler, which knows no values."""
+    """`marked` for the compiler, which has no values."""
     return torch.empty((), dtype=torch.bool, device="cpu")
 
 
@@ -76,7 +76,7 @@ def place_of(on_gpu: Tensor) -> Place:
 
 
 def given(t: Tensor) -> Array:
-    """The values in C order, as a kernel takes them; a copy only where the layout needs one."""
+    """The values in C order, as a kernel takes them; copied only if necessary."""
     if not _DIRECT:
         return array(t)
     if not t.is_contiguous():
@@ -85,7 +85,7 @@ def given(t: Tensor) -> Array:
 
 
 def array(t: Tensor, *shape: int) -> Array:
-    """The values in C order, as an array of the given shape; a copy only if the layout requires it.
+    """The values in C order, as an array of the given shape; copied only if necessary.
 
     A shape starts with the batch axis; the kernels do not need it if it is 1 (or -1, a count of rows).
     """
@@ -107,7 +107,7 @@ def _fits(own: Sequence[int], shape: tuple[int, ...]) -> bool:
 
 
 def room(shape: Sequence[int], dtype: torch.dtype, *folded: int) -> tuple[Tensor, Array]:
-    """An uninitialised contiguous tensor, and its memory as an array of the folded shape (its own if none is given)."""
+    """An uninitialised contiguous tensor, and its memory as an array of the folded shape (by default the tensor's)."""
     size = math.prod(shape) * dtype.itemsize
     if _SMALL < size < _LARGE:
         t = torch.empty(shape, dtype=dtype, device="cpu")
@@ -133,7 +133,7 @@ def arrays(tensors: Sequence[Tensor | None]) -> tuple[Array | None, ...]:
 def rooms(
     wanted: Sequence[bool], like: Sequence[Tensor | None]
 ) -> tuple[tuple[Tensor | None, ...], tuple[Array | None, ...]]:
-    """Room for the gradients that are wanted of tensors like these: as tensors, and as a kernel takes it."""
+    """Uninitialised gradients of the tensors that want one: as tensors, and as a kernel takes them."""
     grads: list[Tensor | None] = []
     bars: list[Array | None] = []
     for w, t in zip(wanted, like, strict=True):
@@ -151,18 +151,18 @@ def trained_only(asked: Sequence[bool], trained: tuple[bool, ...]) -> tuple[bool
 
 
 def filled(tensors: Sequence[Tensor | None]) -> list[Tensor]:
-    """The results of an operator of a graph, which are tensors only: an empty one stands for None."""
+    """The results of an operator of a graph, which must be tensors: an empty one stands for None."""
     return [torch.empty(0, device="cpu") if t is None else t for t in tensors]
 
 
 def fakes(tensors: Sequence[Tensor | None], wanted: Sequence[bool]) -> list[Tensor]:
-    """The same for the compiler: gradients of tensors like these."""
+    """The same for the compiler: gradients in the shapes of these tensors."""
     pairs = zip(tensors, wanted, strict=True)
     return filled([t.new_empty(t.shape) if w and t is not None else None for t, w in pairs])
 
 
 def distinct(*tensors: Tensor | None) -> tuple[Tensor | None, ...]:
-    """The tensors, those that occur again as views: the compiler takes no Function that is given one twice."""
+    """The tensors, with views for repeated ones: the compiler refuses a Function that is given a tensor twice."""
     made: list[Tensor | None] = []
     for i, t in enumerate(tensors):
         again = t is not None and any(t is other for other in tensors[:i])

@@ -1,4 +1,4 @@
-"""How a call is computed, decided once, from the modes of torch and the tensors of the call.
+"""The mode of computation of a call, decided once from the modes of torch and the call's tensors.
 
 =========  ==================================================================================================
 KERNEL     Eager tensors on the CPU, no gradient to record: the kernel alone; nothing is saved.
@@ -42,7 +42,7 @@ KERNEL, RECORDED, GRAPH, FORMULA = Mode
 def mode(*tensors: Tensor | None) -> Mode:
     """The mode of a call on these tensors."""
     if is_compiling():
-        # The operators of a graph have neither tangents nor batches. The compiler guards on the values read here, so a
+        # The operators of a graph support neither tangents nor vmap. The compiler guards on the values read here, so a
         # graph made outside these modes is not used inside them.
         inside = torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
         here = all([t is None or t.device.type == "cpu" for t in tensors])  # noqa: C419  torch.compile
@@ -81,7 +81,7 @@ def wanted(tensors: Sequence[Tensor | None]) -> tuple[bool, ...]:
 
 
 def differentiated(*cts: Tensor | None) -> bool:
-    """Whether a backward pass is itself to be differentiated or observed: then it must consist of torch operations."""
+    """Whether a backward pass is itself differentiated or observed, and must therefore consist of torch operations."""
     if is_grad_enabled() or mode(*cts) is FORMULA:
         return True
     for ct in cts:  # noqa: SIM110  quicker than any()
@@ -92,5 +92,5 @@ def differentiated(*cts: Tensor | None) -> bool:
 
 
 def autocast(device: torch.device) -> bool:
-    """Whether autocast is on for this kind of device; torch raises for the meta device, where it is off."""
+    """Whether autocast is on for this kind of device; False for the meta device, for which torch raises."""
     return device.type != "meta" and torch.is_autocast_enabled(device.type)

@@ -1,4 +1,5 @@
-"""What every function over a sequence does: arguments checked and brought to one dtype, sequences sorted, one call."""
+"""Shared by all functions over a sequence: check the arguments, bring them to one dtype, sort the sequences, make one
+call."""
 
 from __future__ import annotations
 
@@ -35,7 +36,7 @@ def run(
 ) -> tuple[Tensor, Tensor | None]:
     """The states of a cell, and the memory after them if it has one.
 
-    `given` are the arrays by name, as the user gave them; `packed` brings them into the order of the kernel.
+    `given` are the user's arrays by name; `packed` brings them into the order of the kernel.
     """
     declaration = CELLS[cell].declaration
     reverse = check.flag("reverse", reverse)
@@ -100,7 +101,7 @@ def run(
 def _computed(
     how: Mode, call: Call, tensors: Tensors, own: Tensors, lengths: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:
-    """The states and the memory, longest sequence first; by the formula, W is in place of its arguments."""
+    """The states and the memory, longest sequence first; the formula takes W in place of its arguments."""
     if how is KERNEL:
         return forward(call, tensors, own, lengths, False, place(call.backend))[:2]
     memory = call.declaration.memory(*call.settings)

@@ -2,11 +2,11 @@
 
 `torch.compile` must not unroll a loop over the time steps and cannot trace a kernel: it sees the two operators
 `isometry::sequence` and `isometry::sequence_backward`. They have no derivative of their own, so they cannot be
-differentiated incorrectly: the Function below connects them, as it connects the kernels. They choose the backend, and
-between W and its factors, when they run, so that one graph serves for any number of steps and sequences.
+differentiated incorrectly: the Function below connects them, as it connects the kernels. The backend, and the choice
+between W and its factors, are decided when they run, so one graph serves any number of steps and sequences.
 
-Tensors come in the order of the cell's kernel; lengths do not increase. Saved are the arguments, the states, and what
-the cell declares.
+Tensors are in the order of the cell's kernel; lengths do not increase. Saved for backward are the arguments, the
+states, and what the cell declares.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Out = tuple[Tensor, Tensor | None, Tensor | None]
 
 
 def _shapes(call: Call, tensors: Tensors) -> tuple[Any, Any, Any]:
-    """Of the states, the memory after them, and what forward saves; (0,) for what there is not."""
+    """Shapes of the states, the memory after them, and what forward saves; (0,) where absent."""
     x, weight, declaration = tensors[0], tensors[1], call.declaration
     assert x is not None and weight is not None
     shape = x.shape
@@ -49,7 +49,7 @@ def _ends(lengths: Tensor | None) -> Any:
 
 
 def _joined(call: Call, tensors: Tensors, own: Tensors) -> tuple[int, Call, Tensors, Tensors]:
-    """A transition that is a matrix stands in an array of the cell, where that has one for it: in which; -1 if not."""
+    """The index of the array of the cell that holds the transition as a matrix; -1 without one."""
     names, name = call.declaration.names, call.declaration.matrices
     if call.stem != "dense" or name not in names:
         return -1, call, tensors, own
@@ -60,7 +60,7 @@ def _joined(call: Call, tensors: Tensors, own: Tensors) -> tuple[int, Call, Tens
 
 
 def forward(call: Call, tensors: Tensors, own: Tensors, lengths: Tensor | None, saving: bool, at: Place) -> Out:
-    """The states, the memory after them if there is one, and what backward reads besides them if it will run."""
+    """The states, the memory after them if there is one, and what else is saved if backward will run."""
     if call.stem == "dense":
         _, call, tensors, own = _joined(call, tensors, own)
     (shape, last, kept), x = _shapes(call, tensors), tensors[0]
@@ -82,7 +82,7 @@ def backward(
     wanted: Sequence[bool],
     at: Place,
 ) -> list[Tensor | None]:
-    """The gradients that are wanted, of the tensors and then of the transition's arguments."""
+    """The wanted gradients: of the tensors, then of the transition's arguments."""
     count, (where, call, tensors, own) = len(tensors), _joined(call, tensors, own)
     asked = list(wanted[:count])
     if where >= 0:
@@ -208,7 +208,7 @@ def _(*arguments: Any) -> list[Tensor]:
 
 
 class Recurrence(Function):
-    """The states, and the memory after them if the cell has one, of a call; `wanted` is None for an eager one."""
+    """The states of a call, and the memory after them if the cell has one; `wanted` is None for an eager call."""
 
     @staticmethod
     def forward(ctx: Any, call: Call, wanted: Any, count: int, lengths: Tensor | None, *given: Tensor | None) -> Any:

@@ -65,7 +65,7 @@ def goru(
     slope : float
         The slope of "leaky_relu".
     lengths : Tensor or sequence of int, shape (B,), optional
-        The length of each sequence, in 1..T; states behind it are zero.
+        The length of each sequence, in 1..T; states past it are zero.
     reverse : bool
         Whether each sequence is read from its own end; states keep the place of their input.
     backend : {"cpu"}, optional
@@ -81,8 +81,8 @@ def goru(
         Shapes that do not fit, T, B or n of 0, a complex transition or a stack of them, lengths outside 1..T, unknown
         names.
     TypeError
-        A transition that is no operator, anything else but real tensors of its precision, an argument under both of its
-        names, lengths that are no integers, a reverse that is no bool.
+        A transition that is not an operator, arguments other than real tensors of its precision, an argument under both
+        of its names, lengths that are not integers, a reverse that is not a bool.
     NotImplementedError
         The backend "gpu".
 

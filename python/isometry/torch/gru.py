@@ -1,4 +1,4 @@
-"""The gated recurrent unit over a whole sequence in one call; what `goru` has in common with it."""
+"""The gated recurrent unit over a whole sequence in one call, and the code it shares with `goru`."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def gru(
     slope : float
         The slope of "leaky_relu".
     lengths : Tensor or sequence of int, shape (B,), optional
-        The length of each sequence, in 1..T; states behind it are zero.
+        The length of each sequence, in 1..T; states past it are zero.
     reverse : bool
         Whether each sequence is read from its own end; states keep the place of their input.
     backend : {"cpu"}, optional
@@ -82,8 +82,8 @@ def gru(
     ValueError
         Shapes that do not fit, T, B or n of 0, lengths outside 1..T, unknown names, a hidden_bias with reset "before".
     TypeError
-        Anything but real tensors of one precision, an argument under both of its names, lengths that are no integers, a
-        reverse that is no bool.
+        Arguments other than real tensors of one precision, an argument under both of its names, lengths that are not
+        integers, a reverse that is no bool.
     NotImplementedError
         The backend "gpu".
 
@@ -123,7 +123,7 @@ def gated(
     reverse: bool,
     backend: str | None,
 ) -> Tensor:
-    """The states of `gru`, or of `goru` with a transition as W_h, of arrays that have other names too."""
+    """The states of `gru`, or of `goru` with a transition as W_h, from arrays that may be given under either name."""
     only_cpu(backend)
     check.choice("reset", reset, "before", "after")
     for name, (other, value) in aliases.items():

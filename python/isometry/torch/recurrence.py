@@ -66,7 +66,7 @@ def recurrence(
     ValueError
         Shapes that do not fit, T, B or n of 0, lengths outside 1..T, unknown names.
     TypeError
-        A transition that is not an operator, other arguments than tensors of the same floating-point precision,
+        A transition that is not an operator, arguments other than tensors of the same floating-point precision,
         lengths that are not integers, a reverse that is not a bool.
 
     Examples

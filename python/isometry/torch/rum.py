@@ -40,8 +40,8 @@ def rum(
         h'_t = u_t * h_{t-1} + (1 - u_t) * k_t, \qquad h_t = h'_t \text{ or } \eta \, h'_t / \|h'_t\|.
 
     Rotation(e, tau) turns e's direction to tau's in their plane and leaves everything orthogonal to it (see
-    `Rotation`). With lam = 0 a step costs O(n) beside its products and keeps no matrix; with lam = 1 the product of all
-    rotations, one n x n matrix for each sequence, is a part of the state.
+    `Rotation`). With lam = 0 a step costs O(n) besides its products and keeps no matrix; with lam = 1 the product of
+    all rotations, one n x n matrix for each sequence, is a part of the state.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def rum(
     slope : float
         The slope of "leaky_relu".
     lengths : Tensor or sequence of int, shape (B,), optional
-        The length of each sequence, in 1..T; states behind it are zero, and the memory is that after it.
+        The length of each sequence, in 1..T; states past it are zero, and the memory is the one at its end.
     reverse : bool
         Whether each sequence is read from its own end; states keep the place of their input.
     backend : {"cpu"}, optional
@@ -90,7 +90,7 @@ def rum(
         Shapes that do not fit, T, B or n of 0, lam not 0 or 1, eta not positive, r0 with lam = 0, lengths outside 1..T,
         unknown names.
     TypeError
-        Anything but real tensors of one precision, lengths that are no integers, a reverse that is no bool.
+        Arguments other than real tensors of one precision, lengths that are not integers, a reverse that is not a bool.
     NotImplementedError
         The backend "gpu".
 
@@ -126,7 +126,7 @@ def rum(
 
 
 def _packed(tensors: Given) -> Given:
-    """The kernels take U and U_e below each other, and their biases."""
+    """The kernels take U and U_e stacked, and their biases too."""
     weight, own, bias = tensors.pop("embed_weight"), tensors["u"], tensors.pop("embed_bias")
     assert weight is not None and own is not None
     b, n = tensors["b"], weight.shape[0]

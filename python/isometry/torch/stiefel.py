@@ -64,7 +64,7 @@ def cayley_step(w: Tensor, gradient: Tensor, rate: float) -> Tensor:
 
 
 def moved(w: Tensor, gradient: Tensor, rate: float, name: str = "rate") -> Tensor:
-    """Q W, Q = (I + H)^{-1} (I - H), H = rate/2 A, computed as W + (Q - I) W; errors call the rate by its name.
+    """Q W, Q = (I + H)^{-1} (I - H), H = rate/2 A, computed as W + (Q - I) W; errors name the rate.
 
     On the CPU by the package's kernels, whose bits depend neither on threads nor on layout.
     """
@@ -77,7 +77,7 @@ def moved(w: Tensor, gradient: Tensor, rate: float, name: str = "rate") -> Tenso
         q = operator.matrix()
     except ValueError:
         check_stiefel.too_long(name)
-    # Q - I = -(I + Q) H: the rounding of a short step is as short. A long one would magnify that of Q.
+    # Q - I = -(I + Q) H: the rounding error shrinks with the step. A long step would magnify the error of Q.
     short = half.detach().abs().sum(-2).amax(-1)[..., None, None] <= 1
     eye = torch.eye(w.shape[-1], dtype=w.dtype, device=w.device)
     return w + product(torch.where(short, -(half + product(q, half)), q - eye), w)

@@ -1,4 +1,4 @@
-//! The arguments of an object: one list per object says what they are; every device, the seam and Python read it.
+//! The arguments of an object: one list per object declares them, for every device, the seam and Python.
 //!
 //! Arrays are borrowed. A batch of operators has its size as the first axis of every array; the arrays of a single operator
 //! may lack that axis.
@@ -8,7 +8,7 @@ use crate::scalar::Scalar;
 use crate::sizes::{check_len, work};
 use std::ops::Range;
 
-/// What the numbers of an argument are.
+/// The numbers of an argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Of the type of the matrix.
@@ -23,7 +23,7 @@ pub enum Kind {
     Number,
     /// Integers, which have no gradient.
     Integer,
-    /// None: the shape says all.
+    /// None: only the shape matters.
     Shape,
 }
 
@@ -54,7 +54,7 @@ pub struct Argument {
     pub name: &'static str,
     /// Name of the gradient in error messages.
     pub bar: &'static str,
-    /// The axes behind the batch, in the object's sizes: "n m", "n(n-1)/2", "" for a number.
+    /// The axes after the batch, in the object's sizes: "n m", "n(n-1)/2", "" for a number.
     pub axes: &'static str,
     /// What its numbers are.
     pub kind: Kind,
@@ -99,7 +99,7 @@ macro_rules! argument {
 }
 
 impl Argument {
-    /// Number of axes behind the batch.
+    /// Number of axes after the batch.
     pub fn rank(&self) -> usize {
         self.axes.split_whitespace().count()
     }
@@ -136,7 +136,7 @@ pub(crate) fn part(elements: usize, batch: usize, own: &Range<usize>) -> Range<u
     own.start * each..own.end * each
 }
 
-/// Room for the gradient of an argument; what is given is overwritten.
+/// The output array of an argument's gradient; it is overwritten.
 #[derive(Debug, Default)]
 pub enum Bar<'a, T: Scalar> {
     /// Not wanted.
@@ -149,7 +149,7 @@ pub enum Bar<'a, T: Scalar> {
 }
 
 impl<'a, T: Scalar> Bar<'a, T> {
-    /// The same room for a shorter time.
+    /// The same array, borrowed for a shorter time.
     pub fn again(&mut self) -> Bar<'_, T> {
         match self {
             Bar::None => Bar::None,
@@ -182,18 +182,18 @@ impl<'a, T: Scalar> Bar<'a, T> {
         }
     }
 
-    /// The room of a gradient of the type of the matrix, if it is wanted.
+    /// The array of a gradient of the type of the matrix, if it is wanted.
     pub fn own(self) -> Option<&'a mut [T]> {
         if let Bar::Own(bar) = self { Some(bar) } else { None }
     }
 
-    /// The room of a real gradient, if it is wanted.
+    /// The array of a real gradient, if it is wanted.
     pub fn real(self) -> Option<&'a mut [T::Real]> {
         if let Bar::Real(bar) = self { Some(bar) } else { None }
     }
 }
 
-/// An argument as it comes from outside: an array and its shape.
+/// An argument as given by the caller: an array and its shape.
 #[derive(Clone, Copy, Debug)]
 pub struct Given<'a, T: Scalar> {
     /// Sizes of the axes.
@@ -203,7 +203,7 @@ pub struct Given<'a, T: Scalar> {
 }
 
 impl<'a, T: Scalar> Given<'a, T> {
-    /// Sizes of exactly N axes: the leading axes, the batch, count as one; 1 where there are none.
+    /// Sizes of exactly N axes: the leading batch axes count as one, of size 1 where there are none.
     pub fn sizes<const N: usize>(&self, argument: &'static str) -> Result<[usize; N]> {
         let Some(batch) = (self.shape.len() + 1).checked_sub(N) else {
             let axes = N - 1;
@@ -242,8 +242,8 @@ pub fn all<'g, 'a, T: Scalar, const N: usize>(given: &'g [Given<'a, T>]) -> Resu
     given.try_into().map_err(wrong)
 }
 
-/// Refuses gradients that do not fit the arguments: of another number or field, of other lengths, of what was not given or
-/// is not trained.
+/// Refuses gradients that do not fit the arguments: another number of them, other lengths or fields, or
+/// gradients of arguments that were not given or are not trained.
 pub fn check_bars<'a, T: Scalar>(
     arguments: &'static [Argument],
     held: impl Fn(usize) -> Array<'a, T>,

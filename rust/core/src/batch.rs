@@ -18,7 +18,7 @@ use crate::scratch::{Arena, Scratch, most};
 use crate::sizes::work;
 use isometry_kernels::lanes;
 
-/// What a barrier costs, in multiply-adds: some 5 us, the wait for the slowest member included.
+/// The cost of a barrier in multiply-adds: some 5 us, including the wait for the slowest member.
 const BARRIER: usize = 200_000;
 /// Largest n for one matrix per lane.
 const LANES_MOST: usize = 32;
@@ -37,7 +37,8 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// `count` matrices of `cost` multiply-adds of T each; members that share one meet at about so many barriers.
+    /// `count` matrices of `cost` multiply-adds of T each; members that share one meet at about this many
+    /// barriers.
     pub fn new<T: Scalar>(count: usize, cost: usize, barriers: usize) -> Self {
         // a complex multiply-add is four real ones; in double precision one takes the time of two
         let single = size_of::<T::Real>() / size_of::<f32>();
@@ -145,7 +146,7 @@ mod tests {
     use super::*;
     use crate::parallel::Shared;
 
-    /// (members of one matrix, threads) with barriers that cost nothing, as in unit tests.
+    /// (members of one matrix, threads) if barriers cost nothing, as in unit tests.
     fn ways(count: usize, threads: usize) -> (usize, usize) {
         let split = Batch::new::<f32>(count, 1000, 3).split(threads);
         (split.each(), split.threads)
@@ -173,7 +174,7 @@ mod tests {
                     |arena| arena.take::<u32>(&[4]),
                     |member, b, _, _| {
                         if member.id == 0 {
-                            // SAFETY: one member writes a place: the first of those that compute the matrix.
+                            // SAFETY: only the first of the members that compute a matrix writes its place.
                             unsafe { *to.at(b) += 1 };
                         }
                     },

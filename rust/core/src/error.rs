@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// Why a call was refused, before it wrote anything, or given up: its outputs are then unspecified.
+/// The reason why a call was refused, before it wrote anything, or abandoned, which leaves its outputs
+/// unspecified.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
     /// An argument has the wrong size.

@@ -1,4 +1,4 @@
-//! What an operator is: arguments and a law, and what it does to a batch of rows.
+//! The traits of an operator: its arguments and their checks, and its action on a batch of rows.
 //!
 //! A row x is a vector in the last axis; `apply` gives c = W x for every row, that is C = X W^T for the array. An
 //! operator of `batch()` matrices takes `batch()` groups of `rows` rows each.
@@ -9,17 +9,17 @@ use crate::scalar::Scalar;
 use crate::side::Side;
 use crate::sizes::check_len;
 
-/// What a forward call saves for the backward.
+/// What a forward call saves for backward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Saves {
-    /// Its result, which the backward starts from.
+    /// Its result, from which backward starts.
     Result,
     /// Elements of every matrix in an array of its own; 0 where saving does not pay.
     Elements(usize),
 }
 
-/// A batch of linear operators: shape, arguments and checks, which every device needs. A borrowed view made per call, its
-/// law checked when it was made.
+/// A batch of linear operators: shape, arguments and checks, which every device needs. A borrowed view, made
+/// and checked per call.
 pub trait Operator<T: Scalar>: Send + Sync {
     /// Number of matrices.
     fn batch(&self) -> usize;

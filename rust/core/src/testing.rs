@@ -1,10 +1,10 @@
-//! What unit tests share.
+//! Shared by the unit tests.
 
 use crate::scalar::{Real, Scalar};
 use std::fmt::Display;
 
-/// Whether a case of so many multiply-adds is to run: every case, but for `ISOMETRY_TEST_WORK`, which leaves out those that
-/// take too long under valgrind.
+/// Whether to run a case of this many multiply-adds: always, unless `ISOMETRY_TEST_WORK` excludes the cases
+/// that take too long under valgrind.
 pub fn within_work(sizes: &[usize]) -> bool {
     let most = std::env::var("ISOMETRY_TEST_WORK").ok().and_then(|most| most.parse().ok());
     crate::sizes::work(sizes) <= most.unwrap_or(usize::MAX)
@@ -70,7 +70,7 @@ impl<T: Scalar> Guarded<T> {
         let end = self.0.len() - Self::MARGIN;
         &mut self.0[Self::MARGIN..end]
     }
-    /// What was written, nothing outside.
+    /// The array, after a check that nothing outside was written.
     pub fn read(&self) -> &[T] {
         let (start, end) = (Self::MARGIN, self.0.len() - Self::MARGIN);
         assert!(self.0[..start].iter().chain(&self.0[end..]).all(|x| *x == T::one()), "written outside");

@@ -30,7 +30,8 @@ impl Field {
     }
 }
 
-/// A row-major array of the device. Copies share the memory, which nothing changes after the call that made it.
+/// A row-major array of the device. Copies share the memory, which does not change after the call that made
+/// it.
 #[derive(Clone, Debug)]
 pub struct Array {
     memory: Arc<Memory>,
@@ -39,13 +40,13 @@ pub struct Array {
 }
 
 impl Array {
-    /// Room that a call has yet to write: it may hold numbers of earlier calls.
+    /// Memory that a call has yet to write: it may hold numbers of earlier calls.
     pub(crate) fn room(context: &Arc<Context>, field: Field, shape: &[usize]) -> Result<Self> {
         let bytes = size("array", &[size("array", shape)?, field.bytes()])?;
         Ok(Array { memory: Arc::new(context.memory(bytes)?), shape: shape.to_vec(), field })
     }
 
-    /// A copy of numbers: a complex one is two.
+    /// A copy of numbers, two for each complex one.
     pub fn upload(context: &Arc<Context>, field: Field, shape: &[usize], numbers: &[f32]) -> Result<Self> {
         check_len("array", numbers.len(), &[size("array", shape)?, field.parts()])?;
         let array = Self::room(context, field, shape)?;

@@ -1,4 +1,4 @@
-//! Any matrix as an operator: the way of all objects that have no kernels here, whose matrix the CPU forms.
+//! Any matrix as an operator: used for all objects without kernels here, whose matrix the CPU forms.
 
 use crate::device::{Context, Record};
 use crate::operator::Operator;

@@ -2,10 +2,12 @@
 //!
 //! Single precision, real and complex. An [`Array`] is memory of the device with a shape; functions of the objects take and
 //! return arrays, record dispatches and submit them without waiting, so that a chain of calls copies nothing. The kernels are the
-//! `.wgsl` files beside the Rust that dispatches them; what they bind stands in the shader alone (`shader`).
+//! `.wgsl` files beside the Rust that dispatches them; their bindings are declared in the shader only
+//! (`shader`).
 //!
-//! Shaders run without wgpu's guard against endless loops, and on memory that is not cleared. So only this crate chooses them, and
-//! the arrays and sizes that they get: a shader of the caller's own, or an array that no call has written, is out of reach.
+//! Shaders run without wgpu's guard against endless loops, and on memory that is not cleared. So only this
+//! crate chooses them, their arrays and sizes: callers can neither run a shader of their own nor pass an array
+//! that no call has written.
 //!
 //! ```compile_fail,E0603
 //! use isometry_gpu::shader::Shader;

@@ -69,7 +69,7 @@ mod tests {
     use crate::testing::{device, numbers, sent};
     use isometry_core::Side;
 
-    /// A matrix of other rows would be read beyond its end, where numbers of earlier calls are.
+    /// A matrix with another number of rows would be read beyond its end, where numbers of earlier calls are.
     #[test]
     fn matrices_of_another_size_are_refused_by_every_object() {
         let Some(context) = device() else { return };

@@ -1,4 +1,5 @@
-//! What an operator on the device is: the matrix and its gradient; applying goes through the matrix unless the object does better.
+//! Operators on the device: the matrix and its gradient; applying goes through the matrix unless the object
+//! overrides it.
 //!
 //! Arguments and gradients are in the order of the object's list in isometry-core, which also names their axes. Arrays have the
 //! batch as their first axis: W is (batch, n_out, n_in), rows are (batch, rows, n).
@@ -10,12 +11,12 @@ use isometry_core::Side;
 use isometry_core::error::{Error, Result};
 use std::sync::Arc;
 
-/// A batch of linear operators on the device. A borrowed view made per call, its sizes checked when it was made. Only this crate
-/// implements it: what records dispatches takes a `Record`, which no other crate can name.
+/// A batch of linear operators on the device. A borrowed view, made and checked per call. Only this crate
+/// implements it: its methods take a `Record`, which no other crate can name.
 pub trait Operator {
     /// The device.
     fn context(&self) -> &Arc<Context>;
-    /// Of which numbers W is.
+    /// The field of W.
     fn field(&self) -> Field;
     /// Number of matrices.
     fn batch(&self) -> usize;
@@ -25,8 +26,8 @@ pub trait Operator {
     /// W, (batch, n_out, n_in), written by a call that is being recorded.
     fn record_matrix(&self, record: &mut Record) -> Result<Array>;
 
-    /// The gradients of the arguments that are wanted, from that of W. `w` is W, which is formed anew where it is needed but absent;
-    /// both have been checked.
+    /// The gradients of the arguments that are wanted, from that of W. `w` is W, which is recomputed where it
+    /// is needed but absent; both have been checked.
     fn record_matrix_vjp(
         &self,
         record: &mut Record,
@@ -98,7 +99,7 @@ pub trait Operator {
     }
 }
 
-/// What `f` records, submitted.
+/// Submits the dispatches that `f` records.
 fn submitted<R>(context: &Arc<Context>, f: impl FnOnce(&mut Record) -> Result<R>) -> Result<R> {
     let mut record = Record::new(context)?;
     let done = f(&mut record)?;
@@ -124,7 +125,7 @@ pub(crate) fn other(side: Side) -> Side {
     if side == Side::Forward { Side::Adjoint } else { Side::Forward }
 }
 
-/// Refuses rows of other sizes or numbers.
+/// Refuses rows of other sizes or another field.
 pub(crate) fn check_rows(name: &'static str, x: &Array, field: Field, batch: usize, n: usize) -> Result<()> {
     let fits = x.field() == field && matches!(x.shape(), &[b, _, last] if b == batch && last == n);
     let expected = || format!("({batch}, rows, {n}) of {field:?} numbers");
@@ -132,7 +133,7 @@ pub(crate) fn check_rows(name: &'static str, x: &Array, field: Field, batch: usi
         .ok_or_else(|| Error::shape(name, expected(), format!("{:?} of {:?} numbers", x.shape(), x.field())))
 }
 
-/// Refuses matrices of another size or of other numbers.
+/// Refuses matrices of another size or field.
 fn check_matrices(
     name: &'static str,
     w: &Array,
@@ -159,7 +160,8 @@ pub(crate) fn through(record: &mut Record, w: &Array, x: &Array, side: Side) -> 
     Ok(out)
 }
 
-/// The gradient of W from rows x and the cotangents of what they became: ct^T conj(x), and x^T conj(ct) of the adjoint.
+/// The gradient of W from rows x and the cotangents of their results: ct^T conj(x), and x^T conj(ct) of the
+/// adjoint.
 pub(crate) fn matrix_bar(record: &mut Record, w: &Array, x: &Array, ct: &Array, side: Side) -> Result<Array> {
     let &[batch, p, q] = w.shape() else { return Err(Error::shape("matrix", "three axes", w.shape().len())) };
     let (rows, (left, right)) = (x.shape()[1], if side == Side::Forward { (ct, x) } else { (x, ct) });

@@ -1,7 +1,8 @@
 //! Sines and cosines of many angles at once.
 //!
 //! x = k pi/2 + r with |r| <= pi/4, pi/2 in parts whose multiples by k are exact; sin r and cos r are the minimax polynomials of
-//! fdlibm, exchanged and negated by k mod 4. Angles beyond the range of k, and what is no number, are left to the standard library.
+//! fdlibm, exchanged and negated by k mod 4. Angles beyond the range of k, and NaN, are left to the standard
+//! library.
 
 use crate::dispatch::{Kernel, compiled};
 use crate::scalar::Real;
@@ -26,7 +27,7 @@ pub struct Angles<R> {
     pub sin: *mut R,
     /// Their cosines.
     pub cos: *mut R,
-    /// How many.
+    /// Number of angles.
     pub count: usize,
 }
 

@@ -11,8 +11,8 @@ use crate::simd::Simd;
 /// Rows of a tile of C.
 const ROWS: usize = 4;
 
-/// `count` products C = A B with A (m, k), B (k, n), all row-major without gaps; the next product starts `steps` elements
-/// behind the one before it in A, B and C.
+/// `count` products C = A B with A (m, k), B (k, n), all row-major without gaps; consecutive products are
+/// `steps` elements apart in A, B and C.
 ///
 /// # Safety
 /// The matrices exist; C overlaps neither A nor B.
@@ -28,7 +28,7 @@ pub struct Small<T: Scalar> {
     pub b: *const T,
     /// C
     pub c: *mut T,
-    /// Distances of A, B and C of one product from those of the next.
+    /// Distances of A, B and C from one product to the next.
     pub steps: [usize; 3],
 }
 

@@ -69,7 +69,7 @@ pub fn packed_len<T: Scalar>(k: usize, n: usize, lanes: usize) -> usize {
 /// The operand is a readable k x n matrix, `factors` null or k numbers, `out` has room for the panel.
 pub(crate) struct Panel<T: Scalar> {
     pub b: Operand<T>,
-    /// By what the rows are multiplied; null: nothing.
+    /// Factors of the rows; null for none.
     pub factors: *const T::Real,
     pub conj_a: bool,
     pub k: usize,

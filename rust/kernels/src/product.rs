@@ -61,7 +61,7 @@ pub struct Multiply<T: Scalar> {
     pub a: Operand<T>,
     /// B
     pub b: Operand<T>,
-    /// By what the rows of B are multiplied (null: nothing).
+    /// Factors of the rows of B (null: none).
     pub factors: *const T::Real,
     /// C, row-major.
     pub c: *mut T,

@@ -10,8 +10,8 @@
 //! |ah_k| is smallest: a rotation by pi. If a or b is zero, or n = 1, ah = w = 0, so that R = I. Both have no gradient.
 //! NaN gives NaN.
 //!
-//! In the plane, n = 2, nothing is ill-conditioned before that: where v cancels, w is J (bh - ah) normalised, J = [[0, -1], [1, 0]],
-//! which is w up to its sign, and R and the gradients do not depend on the sign.
+//! For n = 2 nearly opposite directions are well conditioned: where v cancels, w is J (bh - ah) normalised, J
+//! = [[0, -1], [1, 0]], which is w up to its sign, and R and the gradients do not depend on the sign.
 //!
 //! Gradient of y = R x with cotangent g, from the two reflections; the sums over all rows are
 //!

@@ -78,7 +78,7 @@ macro_rules! with {
 }
 pub(crate) use with;
 
-/// Integers decide no element type.
+/// Integers do not determine the element type.
 pub fn integers(argument: &str) -> PyErr {
     PyTypeError::new_err(format!("{argument}: expected an array of floating or complex numbers"))
 }
@@ -247,7 +247,7 @@ impl<T: Element> Output<'_, T> {
     }
 }
 
-/// An array whose elements are not set, as NumPy's own `empty`.
+/// An uninitialised array, like NumPy's `empty`.
 pub fn empty<'py, T: Element>(py: Python<'py>, shape: &[usize]) -> PyResult<Bound<'py, PyAny>> {
     let mut sizes =
         shape.iter().map(|&size| npy_intp::try_from(size)).collect::<std::result::Result<Vec<_>, _>>()?;
@@ -279,7 +279,7 @@ pub fn write<'a, T: Element>(output: &'a mut Option<Output<'_, T>>) -> Option<&'
     output.as_mut().map(Output::slice)
 }
 
-/// Refuses another shape than the expected one; if that starts with a batch of one, the axis may be missing.
+/// Refuses any shape but the expected one; if that starts with a batch of one, the axis may be missing.
 pub fn fits(argument: &'static str, found: &[usize], expected: &[usize]) -> Result<()> {
     if found == expected || (expected.first() == Some(&1) && found == &expected[1..]) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! `cayley_from_matrix`; the rest goes by [`crate::operator`].
+//! `cayley_from_matrix`; all else is in [`crate::operator`].
 
 use crate::arrays::{Input, Output, write};
 use crate::error::exception;

@@ -19,7 +19,7 @@ pub fn exception(error: Error) -> PyErr {
     }
 }
 
-/// The error of an array whose memory is not that of a slice.
+/// The error for an array whose memory cannot be a slice.
 pub fn layout(argument: &str) -> PyErr {
     PyValueError::new_err(format!("{argument}: expected a C-contiguous, aligned array"))
 }

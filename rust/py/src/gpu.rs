@@ -40,7 +40,7 @@ fn downloaded<'py, T: Number + Scalar<Real = f32> + Element>(
     Ok(out)
 }
 
-/// The items, one by one: extraction of a Vec would allocate by the length that an object only claims.
+/// The items, one by one: extraction of a Vec would trust the length that an object claims and allocate it.
 fn listed<'py, T: for<'a> FromPyObject<'a, 'py, Error = PyErr>>(
     items: &Bound<'py, PyAny>,
 ) -> PyResult<Vec<T>> {

@@ -1,4 +1,4 @@
-//! `gru*`: the gated recurrent unit over a sequence, real numbers; its W_h a matrix, or any operator on rows.
+//! `gru*`: the gated recurrent unit over a sequence, real numbers; W_h is a matrix or any operator on rows.
 
 use crate::arrays::{Input, Number, Output, read, write};
 use crate::operator::{Arguments, Bars};
@@ -31,7 +31,7 @@ pub type Sequence<'py> = (
     bool,
 );
 
-/// W_h, where it is no part of w: an object, and the list of its arguments.
+/// W_h, where it is not part of w: an object, and the list of its arguments.
 pub type Transition<'py> = Option<(String, Bound<'py, PyTuple>)>;
 
 /// The arguments of the transition, borrowed.
@@ -46,12 +46,13 @@ fn own<'a, R: Number>(transition: &'a Transition<'_>, held: &'a Option<Arguments
     transition.as_ref().zip(held.as_ref()).map(|((object, _), held)| (object.as_str(), held.given()))
 }
 
-/// Its operator, made while the call is detached.
+/// Its operator, built while the call is detached from the interpreter.
 fn viewed<'a, R: Number>(own: &Own<'a, R>) -> Result<Option<Box<dyn Cpu<R> + 'a>>> {
     own.as_ref().map(|(object, given)| view(object, given)).transpose()
 }
 
-/// Room for the gradients of x, w, u, b, h0, hidden_bias, activation_bias; None where one is not wanted.
+/// Output arrays for the gradients of x, w, u, b, h0, hidden_bias, activation_bias; None where one is not
+/// wanted.
 pub type GivenBars<'py> =
     (Optional<'py>, Optional<'py>, Optional<'py>, Optional<'py>, Optional<'py>, Optional<'py>, Optional<'py>);
 
@@ -103,14 +104,14 @@ impl<'py, R: Number + Real> Arrays<'py, R> {
         }
     }
 
-    /// Shape of what is saved.
+    /// Shape of the array saved for backward.
     fn saved(&self) -> [usize; 4] {
         let [steps, batch, n] = self.run.states();
         [self.view().saved(), steps, batch, n]
     }
 }
 
-/// States of the sequence, and what its backward pass reads, if that is wanted.
+/// States of the sequence and, if wanted, the array saved for backward.
 #[pyfunction]
 pub fn gru<'py>(
     py: Python<'py>,

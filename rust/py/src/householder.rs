@@ -1,4 +1,4 @@
-//! `householder_from_matrix`; the rest goes by [`crate::operator`].
+//! `householder_from_matrix`; all else is in [`crate::operator`].
 
 use crate::arrays::{Input, Output};
 use crate::{by_dtype, detached};

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict, PyModule, PyTuple};
 
 type Any<'a, 'py> = &'a Bound<'py, PyAny>;
-/// What a forward call saved for the backward; None where nothing was.
+/// What a forward call saved for backward; None where nothing was.
 type Saved<'py> = Option<Bound<'py, PyAny>>;
 
 /// The list of arguments of an object.
@@ -22,14 +22,15 @@ fn declared(object: &str) -> PyResult<&'static [Argument]> {
     found.map(|(_, arguments)| *arguments).ok_or_else(unknown)
 }
 
-/// The i-th argument; a list goes on to the end.
+/// The i-th argument; a list includes all that follow.
 fn nth(arguments: &'static [Argument], i: usize) -> PyResult<&'static Argument> {
     let listed = || arguments.last().filter(|last| last.list);
     let many = || PyValueError::new_err(format!("arguments: expected {}", arguments.len()));
     arguments.get(i).or_else(listed).ok_or_else(many)
 }
 
-/// The array that decides the element type of the matrices: the first given that is of it, else the first real one.
+/// The array that determines the element type of the matrices: the first given one of that type, else the
+/// first real one.
 pub fn first<'py>(object: &str, arguments: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
     let list = declared(object)?;
     let of = |real: bool| {
@@ -68,7 +69,7 @@ impl<'py, T: Number> Arguments<'py, T> {
         Ok(Arguments(given.iter().enumerate().map(borrow).collect::<PyResult<_>>()?))
     }
 
-    /// As the core takes them.
+    /// The arguments in the form of the core.
     pub fn given(&self) -> Vec<Given<'_, T>> {
         let one = |borrowed| match borrowed {
             &Borrowed::None => Given { shape: &[], array: Array::None },
@@ -88,11 +89,11 @@ enum Room<'py, T: Number> {
     Real(Output<'py, T::Real>),
 }
 
-/// Room for the gradients of the arguments, borrowed.
+/// Output arrays for the gradients of the arguments, borrowed.
 pub struct Bars<'py, T: Number>(Vec<Room<'py, T>>);
 
 impl<'py, T: Number> Bars<'py, T> {
-    /// Borrows it: the shapes are those of the arguments.
+    /// Borrows them: the shapes are those of the arguments.
     pub fn new(object: &str, arguments: &Arguments<'py, T>, bars: &Bound<'py, PyTuple>) -> PyResult<Self> {
         let list = declared(object)?;
         let borrow = |(i, array): (usize, Bound<'py, PyAny>)| {
@@ -107,7 +108,7 @@ impl<'py, T: Number> Bars<'py, T> {
         Ok(Bars(bars.iter().enumerate().map(borrow).collect::<PyResult<_>>()?))
     }
 
-    /// As the core takes it.
+    /// The output arrays in the form of the core.
     pub fn view(&mut self) -> Vec<Bar<'_, T>> {
         let one = |room| match room {
             &mut Room::None => Bar::None,
@@ -135,8 +136,8 @@ impl Kept {
     }
 }
 
-/// Runs `f`, detached from the interpreter, with room for what it saves if it does and is asked to: an array of its own, or its
-/// result.
+/// Runs `f`, detached from the interpreter, with an array for what it saves, if it saves anything and `save`
+/// is given: an array of its own, or its result.
 fn keeping<T: Number>(
     save: bool,
     saves: Saves,
@@ -154,7 +155,7 @@ fn keeping<T: Number>(
             });
             let lack = |_: PyErr| Error::OutOfMemory { bytes: work(&[len, size_of::<T>()]) };
             let (array, data) = made.map_err(lack)?;
-            // SAFETY: a new array of so many elements, which nothing else has; `array` keeps it alive.
+            // SAFETY: a new array of this many elements, not shared yet; `array` keeps it alive.
             f(Some(unsafe { std::slice::from_raw_parts_mut(data, len) }))?;
             Ok(Kept::Own(array))
         }
@@ -166,7 +167,7 @@ fn side(adjoint: bool) -> Side {
     if adjoint { Side::Adjoint } else { Side::Forward }
 }
 
-/// Rows per matrix of an array x (..., features): all its leading axes but that of the batch.
+/// Rows per matrix of an array x (..., features): the product of all leading axes except the batch.
 fn rows<T: Number>(shape: &[usize], operator: &dyn Cpu<T>, side: Side) -> Result<usize> {
     let ((from, _), batch) = (operator.features(side), operator.batch());
     let own = shape.len() > usize::from(batch != 1) && shape.last() == Some(&from);
@@ -185,7 +186,7 @@ fn mapped<T: Number>(shape: &[usize], operator: &dyn Cpu<T>, side: Side) -> Vec<
     shape
 }
 
-/// The matrices of a batch of operators, and with `save` what the gradient would compute again.
+/// The matrices of a batch of operators, and with `save` what the gradient would otherwise recompute.
 #[pyfunction]
 pub fn operator_matrix<'py>(
     py: Python<'py>,
@@ -210,7 +211,8 @@ pub fn operator_matrix<'py>(
     })
 }
 
-/// Gradients of the arguments from the cotangent of the matrices, and from what the forward call saved, if it did.
+/// Gradients of the arguments from the cotangent of the matrices, and from what the forward call saved, if
+/// anything.
 #[pyfunction]
 pub fn operator_matrix_vjp<'py>(
     py: Python<'py>,
@@ -237,7 +239,7 @@ pub fn operator_matrix_vjp<'py>(
     })
 }
 
-/// W x, or W^H x if `adjoint`, for rows x, and with `save` what the gradient would compute again.
+/// W x, or W^H x if `adjoint`, for rows x, and with `save` what the gradient would otherwise recompute.
 #[pyfunction]
 pub fn operator_apply<'py>(
     py: Python<'py>,
@@ -266,7 +268,8 @@ pub fn operator_apply<'py>(
     })
 }
 
-/// Gradients of the arguments and of x from the cotangent of W x (or W^H x), and from what it saved, if it did.
+/// Gradients of the arguments and of x from the cotangent of W x (or W^H x), and from what that call saved,
+/// if anything.
 #[pyfunction]
 pub fn operator_apply_vjp<'py>(
     py: Python<'py>,
@@ -300,7 +303,7 @@ pub fn operator_apply_vjp<'py>(
     })
 }
 
-/// Refuses values that the law of the object forbids, each array by itself, whatever its batch; NaN passes.
+/// Refuses values that the object's definition forbids, each array by itself, whatever its batch; NaN passes.
 #[pyfunction]
 pub fn operator_check(object: &str, arguments: Bound<'_, PyTuple>) -> PyResult<()> {
     fn call<T: Number>(object: &str, arguments: &Bound<'_, PyTuple>) -> PyResult<()> {

@@ -32,7 +32,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Place {
 }
 
 impl Place {
-    /// Threads of the CPU that may take part; on the GPU, of what the CPU computes for it.
+    /// The number of threads; on the GPU, for the parts that the CPU computes.
     pub fn threads(self) -> usize {
         match self {
             Place::Threads(threads) => threads,
@@ -40,7 +40,7 @@ impl Place {
         }
     }
 
-    /// The operator there.
+    /// The operator at that place.
     pub fn of<'a, T: Scalar>(
         self,
         object: &'a str,

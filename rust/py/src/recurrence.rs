@@ -1,4 +1,4 @@
-//! `recurrence*`: h <- phi(W h + V x + b) over a sequence, W any operator that serves step by step.
+//! `recurrence*`: h <- phi(W h + V x + b) over a sequence, W any operator that is applied step by step.
 
 use crate::arrays::{Input, Output};
 use crate::operator::{Arguments, Bars as OwnBars, first};
@@ -10,7 +10,7 @@ use isometry_core::{Budget, recurrence as core};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// States of the sequence, with the transition applied as the object does it step by step.
+/// States of the sequence, with the transition applied by the object's own steps.
 #[pyfunction]
 pub fn recurrence<'py>(
     py: Python<'py>,
@@ -63,8 +63,8 @@ pub fn recurrence_vjp<'py>(
     })
 }
 
-/// "factored" or "dense": the cheaper route of an object for so many steps and sequences; a gated unit takes the factors of
-/// operators on rows only.
+/// "factored" or "dense": the cheaper route of an object for this many steps and sequences; a gated unit uses
+/// the factors of operators on rows only.
 #[pyfunction]
 #[pyo3(signature = (object, arguments, steps, batch, gated = false))]
 pub fn recurrence_route(

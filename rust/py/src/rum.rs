@@ -23,10 +23,10 @@ pub type Given<'py> = (
     bool,
 );
 
-/// States, the last memory, and what was saved.
+/// States, the last memory, and the array saved for backward.
 pub type GivenOutcome<'py> = (Any<'py>, Optional<'py>, Optional<'py>);
 
-/// Room for the gradients of x, w, u, b, h0, r0, activation_bias; None where one is not wanted.
+/// Output arrays for the gradients of x, w, u, b, h0, r0, activation_bias; None where one is not wanted.
 pub type GivenBars<'py> =
     (Optional<'py>, Optional<'py>, Optional<'py>, Optional<'py>, Optional<'py>, Optional<'py>, Optional<'py>);
 
@@ -79,7 +79,7 @@ impl<'py, R: Number + Real> Arrays<'py, R> {
         }
     }
 
-    /// Shape of what is saved.
+    /// Shape of the array saved for backward.
     fn saved(&self) -> [usize; 4] {
         let [steps, batch, n] = self.run.states();
         [SAVED, steps, batch, n]
@@ -92,7 +92,7 @@ impl<'py, R: Number + Real> Arrays<'py, R> {
     }
 }
 
-/// States of the sequence, the memory after it if there is one, and what the backward pass reads, if that is wanted.
+/// States of the sequence, the memory after it if there is one and, if wanted, the array saved for backward.
 #[pyfunction]
 pub fn rum<'py>(
     py: Python<'py>,

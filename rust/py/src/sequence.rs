@@ -15,7 +15,7 @@ type Optional<'py> = Option<Bound<'py, PyAny>>;
 /// Steps of each sequence.
 pub type Lengths<'py> = Optional<'py>;
 
-/// Room for a gradient, if it is wanted.
+/// The output array for a gradient, if it is wanted.
 type Room<'py, T> = Option<Output<'py, T>>;
 
 /// Room for the gradients of x, h0 and activation_bias.
@@ -25,7 +25,8 @@ type RunBars<'py, T> = (Room<'py, T>, Room<'py, T>, Room<'py, <T as Scalar>::Rea
 pub type Given<'py> =
     (Any<'py>, Any<'py>, Optional<'py>, Optional<'py>, String, Optional<'py>, f64, bool, Lengths<'py>, bool);
 
-/// Room for the gradients of x, input_weight, h0, bias, activation_bias; None for those not requested.
+/// Output arrays for the gradients of x, input_weight, h0, bias, activation_bias; None for those not
+/// requested.
 pub type GivenBars<'py> = (Optional<'py>, Optional<'py>, Optional<'py>, Optional<'py>, Optional<'py>);
 
 /// The lengths of sequences.
@@ -43,7 +44,7 @@ pub fn counts(lengths: &Lengths<'_>) -> PyResult<Option<Vec<usize>>> {
     Ok(Some(counts))
 }
 
-/// What every recurrent cell is given beside its weights, borrowed and checked.
+/// The arguments of every recurrent cell besides its weights, borrowed and checked.
 pub struct Run<'py, T: Number> {
     pub x: Input<'py, T>,
     pub h0: Option<Input<'py, T>>,

@@ -5,8 +5,9 @@
 //! that holds a table of functions.
 //!
 //! Another thread may give a tensor another storage while a call computes (`set_()`, an assignment to `data`); neither the object
-//! nor a managed DLPack tensor keeps the old one alive, so a call holds the storage itself (40 ns). What resizes a storage in place
-//! (`resize_()`) frees memory that others hold: as for torch's own operations, the caller must not do that during a call.
+//! nor a managed DLPack tensor keeps the old one alive, so a call holds the storage itself (40 ns). Resizing
+//! a storage in place (`resize_()`) frees memory that others hold: as with torch's own operations, the caller
+//! must not do that during a call.
 
 use crate::dtype::Dtype;
 use crate::error::layout;

@@ -1,4 +1,4 @@
-"""The list of groups; imports nothing, for the parser shows their names."""
+"""The list of groups; imports nothing, since the parser reads it to show their names."""
 
 from __future__ import annotations
 
@@ -29,5 +29,5 @@ APART: dict[str, str] = {}
 
 
 def names() -> tuple[str, ...]:
-    """Of all groups."""
+    """The names of all groups."""
     return (*GROUPS, *APART)

@@ -16,7 +16,7 @@ WARMUP_CALLS = 2
 def alternate(
     functions: Mapping[str, Callable[[], object]], seconds: float, *, min_rounds: int = 5, pause: float = 0.0
 ) -> dict[str, list[float]]:
-    """Seconds per call of each function, a sample a round, over rounds that last `seconds` in all.
+    """Seconds per call of each function, one sample per round, over rounds that last `seconds` in all.
 
     Before each sample the process rests for `pause` seconds, so that the threads of the previous function have gone
     to sleep; a short call is then made once untimed.
@@ -44,7 +44,7 @@ def alternate(
                     if repeats[name] > 1:
                         functions[name]()
                 samples[name].append(_sample(functions[name], repeats[name]))
-            order.append(order.pop(0))  # no function always runs after the same one
+            order.append(order.pop(0))  # so that no function always runs after the same one
             rounds += 1
     finally:
         if enabled:

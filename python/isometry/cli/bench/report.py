@@ -58,7 +58,7 @@ def run(groups: Sequence[str], settings: Settings, json_file: str | None) -> int
 
 
 def rows_of(group: str, settings: Settings) -> Iterator[Any]:
-    """The rows of a group, whose functions take the settings that they name."""
+    """The rows of a group; each of its functions takes the settings named in its signature."""
     for target in GROUPS[group]:
         function = loaded(target)
         named = inspect.signature(function).parameters

@@ -20,7 +20,7 @@ class Sequences(NamedTuple):
 
     @property
     def route(self) -> str:
-        """How the core serves it; written out, because the bench also measures other builds of the package."""
+        """How the core computes it; written out, because the bench also measures other builds of the package."""
         return "factored" if 0 < 5 * self.m < 2 * self.n else "dense"
 
 

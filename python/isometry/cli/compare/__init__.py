@@ -4,11 +4,11 @@
     isometry compare runs/*
 
 Every other option is that of `isometry train`, for all models; --set MODEL.KEY=VALUE is for one of them, and KEY=VALUE
-for those that take it. With --parameters each model gets the hidden size that comes nearest to so many trained
+for those that take it. With --parameters each model gets the hidden size that comes nearest to that many trained
 parameters. The runs share the cores: as many processes at once as --jobs says, each with the threads that are left to
 it. --out receives a folder for each run, the table (also on standard output) and a picture of the curves, the median
-over the seeds with a band from the lowest to the highest. The same command again goes on: runs that have ended are not
-run again, interrupted ones go on from their checkpoints, new models, seeds or a larger --iterations are added.
+over the seeds with a band from the lowest to the highest. Given again, the command continues: finished runs are kept,
+interrupted ones continue from their checkpoints, new models, seeds or a larger --iterations are added.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _existing(targets: Sequence[Path], out: str | None) -> int:
 
 
 def _report(folders: Sequence[Path], out: Path | None) -> bool:
-    """Print the tables, and write them and the pictures; whether there is any."""
+    """Print the tables, and write them and the pictures; returns whether there is any."""
     from isometry.cli import plots
     from isometry.cli.compare import results
     from isometry.cli.compare.table import markdown

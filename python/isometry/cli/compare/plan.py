@@ -19,7 +19,7 @@ from isometry.cli.train import CHANGEABLE
 
 @dataclass(frozen=True)
 class Planned:
-    """One run: what `isometry train` is told for it, and what follows from that."""
+    """One run: its options for `isometry train`, and what follows from them."""
 
     name: str
     given: dict[str, Any]
@@ -27,7 +27,7 @@ class Planned:
     folder: RunFolder
 
     def command(self, threads: int) -> list[str] | None:
-        """The arguments of `isometry train` that begin this run or go on with it; None if it has ended."""
+        """The arguments of `isometry train` that start or continue this run; None if it has ended."""
         wanted = str(self.settings["iterations"])
         if self.folder.config.is_file():
             if self.folder.checkpoint.is_file():
@@ -54,7 +54,7 @@ def plan(
     """The runs of every model with every seed, below the folder `out`; nothing is written.
 
     `given` holds the options of `isometry train` as they were typed, by name. With `parameters` the hidden size of each
-    model is the one that gives its network about so many.
+    model is the one that gives its network about that many.
     """
     task = registry.find("task", given.get("task"), "TASK")
     entries = [registry.find("model", name, "--models") for name in models]
@@ -108,9 +108,7 @@ def _hidden(given: dict[str, Any], parameters: int) -> int:
 
 
 def _count(given: dict[str, Any], task: Any, hidden: int) -> int:
-    """The parameters of a network of this size, of those that suit the model: a Kronecker product of a prime size is
-    dense.
-    """
+    """The parameters of a network of this size, if it suits the model: a Kronecker product of a prime size is dense."""
     from isometry.cli.compare import sizes
 
     model = registry.find("model", given["model"])
@@ -121,7 +119,7 @@ def _count(given: dict[str, Any], task: Any, hidden: int) -> int:
 
 
 def _check_same(run: Planned) -> None:
-    """A run that stands in the folder must be the one that is planned, or a part of it."""
+    """A run that is already in the folder must be the planned one, or a part of it."""
     path = run.folder.path
     if path.exists() and not path.is_dir():
         raise UsageError(f"--out: {path} is not a folder")

@@ -1,7 +1,7 @@
 """Runs in processes of their own, several at once; ctrl-C reaches each of them once.
 
-Every process has a session of its own, so that a terminal's ctrl-C comes to this process alone, which passes it on: a
-run that got it twice would end without its checkpoint. Lines of the runs go to standard error as they come.
+Every process has a session of its own, so that a terminal's ctrl-C reaches this process only, which passes it on: a run
+that received it twice would end without its checkpoint. The output of the runs goes to standard error as it comes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from isometry.cli.errors import UsageError
 from isometry.cli.interrupt import Interrupt
 from isometry.cli.settings import SETTINGS
 
-MARK = "isometry: "  # begins the message of a command that failed
+MARK = "isometry: "  # the start of a failed command's message
 
 
 def share(runs: int, jobs: str | None, threads: str | None) -> tuple[int, int]:
@@ -49,10 +49,11 @@ class Pool:
         self.running: dict[str, subprocess.Popen[str]] = {}
         self.failed: dict[str, str] = {}
         self.ended: queue.Queue[tuple[str, str]] = queue.Queue()
-        self.stopped = False  # no further run is begun, and those that run have been told to end
+        self.stopped = False  # no further run is started, and the running ones have been told to end
 
     def run(self) -> bool:
-        """Whether all runs have ended, well or badly (`failed` has the messages); False after ctrl-C or the time."""
+        """Returns whether all runs have ended, well or badly (`failed` has the messages); False after ctrl-C or the
+        time limit."""
         try:
             with Interrupt(self._pass_on):
                 while self.running or (self.waiting and not self.stopped):
@@ -62,7 +63,7 @@ class Pool:
                     if not self.stopped and time.monotonic() > self.ends:
                         self._pass_on()
         finally:
-            for process in list(self.running.values()):  # after a second ctrl-C; they have got it too
+            for process in list(self.running.values()):  # after a second ctrl-C, which they have received too
                 process.wait()
         return not self.stopped
 
@@ -82,7 +83,7 @@ class Pool:
         threading.Thread(target=self._relay, args=(name, process), daemon=True).start()
 
     def _relay(self, name: str, process: subprocess.Popen[str]) -> None:
-        """In a thread: show what the run says until it ends."""
+        """In a thread: show the output of the run until it ends."""
         message = ""
         with process:
             for line in process.stdout or ():
@@ -94,7 +95,7 @@ class Pool:
         self.ended.put((name, message))
 
     def _collect(self) -> None:
-        """Wait for the end of a run, or for the end of the time."""
+        """Wait for the end of a run, or for the time limit."""
         left = min(self.ends - time.monotonic(), 3600.0) if not self.stopped else 3600.0
         try:
             name, message = self.ended.get(timeout=max(left, 0.01))

@@ -1,4 +1,4 @@
-"""What runs have left in their folders: by task, and there by model and settings, with their figures at the end."""
+"""The results of runs, read from their folders, by task, model and settings, with their final figures."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Result:
         return int(self.columns["iteration"][-1])
 
     def final(self, name: str) -> float:
-        """The mean of a column over the last twentieth of the updates, as far as it has values; NaN of none."""
+        """The mean of a column over the last twentieth of the updates, of the values there are; NaN without any."""
         iterations, values = (np.asarray(self.columns[key], float) for key in ("iteration", name))
         tail = values[iterations > iterations[-1] * (1 - 1 / TAIL)]
         return float(tail[np.isfinite(tail)].mean()) if np.isfinite(tail).any() else math.nan
@@ -46,7 +46,7 @@ class Result:
 
     @property
     def tests(self) -> dict[str, float]:
-        """Scores on test data of the network that was best on validation data, of a task that has them."""
+        """Scores on test data of the network that was best on validation data, if the task has them."""
         found: dict[str, float] = self.folder.read_scores().get("test", {})
         return found
 
@@ -77,7 +77,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Variant:
-    """The runs that differ in their seeds alone, one for each seed; `again` are others of the same seeds."""
+    """Runs that differ in their seeds alone, one for each seed; `again` are further runs of the same seeds."""
 
     name: str
     runs: list[Result]
@@ -85,7 +85,7 @@ class Variant:
 
     @classmethod
     def of(cls, name: str, found: Sequence[Result]) -> Variant:
-        """Of the runs of a seed the first one of those that went furthest counts."""
+        """Of the runs of one seed the longest counts, and of equally long ones the first."""
         runs: dict[int, Result] = {}
         for run in found:
             kept = runs.setdefault(run.settings["seed"], run)
@@ -99,7 +99,7 @@ class Variant:
         return size
 
     def median(self, values: Iterable[float]) -> float:
-        """The median of finite and infinite numbers; NaN of none."""
+        """The median of finite and infinite numbers; NaN without any."""
         kept = [value for value in values if not math.isnan(value)]
         return statistics.median(kept) if kept else math.nan
 
@@ -151,7 +151,7 @@ def _of_model(settings: Settings) -> dict[str, Any]:
 
 
 def _named(tables: Sequence[dict[str, Any]], kind: str) -> list[str]:
-    """A name for each table: the name of its kind, and what is not the same in all tables of that name."""
+    """A name for each table: the name of its kind, and the settings in which tables of that name differ."""
     names = []
     for table in tables:
         same = [other for other in tables if other[kind] == table[kind]]

@@ -60,9 +60,9 @@ def _idle(layer: nn.Module) -> int:
 
 
 def solve(target: int, counted: Callable[[int], int]) -> int:
-    """The hidden size n whose `counted(n)`, a growing function, lies nearest to the target.
+    """The hidden size n whose `counted(n)`, a growing function, is nearest to the target.
 
-    `counted` raises UsageError for a size that the model does not take, such as an odd one; others are then tried.
+    `counted` raises UsageError for a size that the model refuses, such as an odd one; others are then tried.
     """
     known: dict[int, int | UsageError] = {}
 

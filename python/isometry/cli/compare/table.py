@@ -15,7 +15,8 @@ NOTE = (
 
 
 def markdown(comparison: Comparison, *, note: bool = True) -> str:
-    """A heading, the table, the runs that have not ended or do not count, and with `note` what the columns mean."""
+    """A heading, the table, the runs that have not ended or do not count, and with `note` an explanation of the
+    columns."""
     scores, tests = comparison.scores, comparison.tests
     names = ["", "n", "parameters", "seeds", "loss, best", "median"]
     names += [f"{name}, median" for name in scores] + [f"test {name}, median" for name in tests]
@@ -49,7 +50,7 @@ def _row(variant: Variant, scores: Sequence[str], tests: Sequence[str]) -> list[
 
 
 def _remarks(comparison: Comparison) -> list[str]:
-    """The runs that have not ended, and those of a seed that another run has."""
+    """The runs that have not ended, and those whose seed another run has too."""
     again = [
         f"{variant.name}: {run.folder.path} is of seed {run.settings['seed']} too and does not count."
         for variant in comparison.variants
@@ -64,7 +65,8 @@ def _remarks(comparison: Comparison) -> list[str]:
 
 
 def figure(value: float, digits: int | None = None) -> str:
-    """Three significant digits, or so many behind the point; a dash for what is not there or was not reached."""
+    """Three significant digits, or a given number of decimals; a dash for a missing value or one that was not
+    reached."""
     if not math.isfinite(value):
         return "–"
     return f"{value:.3g}" if digits is None else f"{value:,.{digits}f}"

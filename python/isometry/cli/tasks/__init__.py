@@ -1,4 +1,4 @@
 """The tasks with a name: one class in one file each, and a table in papers.toml.
 
-What a task is stands in docs/api/command-line.md; a user's own is the same.
+docs/api/command-line.md defines a task; a user's own tasks have the same interface.
 """

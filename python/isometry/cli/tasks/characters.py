@@ -1,4 +1,4 @@
-"""Characters: of a text, that `k` steps ahead, in sequences of `length` steps.
+"""Characters: predict the character of a text `k` steps ahead, in sequences of `length` steps.
 
 The text is a UTF-8 file, `--data`, or the English one that ships with Python (pydoc_data, whose contents depend on
 Python's version). Its last twentieth tests and the twentieth before validates, at most 100,000 characters each. Loss:
@@ -65,7 +65,7 @@ class Characters:
         return {"bits": self._bits(network, self.test_part)}
 
     def _bits(self, network: Callable[[Tensor], Tensor], ids: np.ndarray) -> float:
-        """Over sequences that ask for each character once, but for a rest at the end."""
+        """Bits per character, over sequences in which each character is a target once, except for a rest at the end."""
         starts = np.arange(0, ids.size - self.span + 1, self.span - self.k)
         some = max(1, STEPS_AT_ONCE // self.span)
         total = 0.0

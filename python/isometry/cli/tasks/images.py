@@ -1,4 +1,4 @@
-"""What the tasks of images have in common: pixels one after another, the label from the last state.
+"""Shared by the image tasks: pixels one after another, the label from the last state.
 
 Loss: cross-entropy; baseline ln(classes). Scores: loss and accuracy on the validation images; the network with the best
 accuracy is kept for the test images.

@@ -1,9 +1,9 @@
 """Next frame: predict a frame of a logarithmic spectrogram from those before it; sequences of different lengths.
 
 Audio at 8 kHz: the WAV files in a folder and those below it, `--data` (TIMIT's too), or some that the program makes.
-What is longer than `length` frames is cut into sequences. The network sees features less their mean, in units of their
-standard deviation (both of the training data), and its output is read in the same way; loss and scores are mean squared
-errors of the features themselves, over the frames that a sequence has. Baselines: the last frame again, the mean frame.
+Recordings longer than `length` frames are cut into sequences. Inputs and outputs of the network are features less their
+mean, in units of their standard deviation (both from the training data); loss and scores are mean squared errors of the
+features themselves, over the frames that a sequence has. Baselines: the last frame again, the mean frame.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class NextFrame:
         return found
 
     def _batch(self, sequences: Sequence[np.ndarray]) -> tuple[Tensor, Tensor]:
-        """Padded inputs, and targets that are NaN behind the end of a sequence."""
+        """Padded inputs, and targets that are NaN past the end of a sequence."""
         steps = max(map(len, sequences)) - 1
         x = torch.zeros(steps, len(sequences), self.inputs)
         target = torch.full_like(x, math.nan)

@@ -1,4 +1,5 @@
-"""Permuted pixels: as `pixels`, in an order drawn from the seed `permutation`, the same for all images and all runs."""
+"""Permuted pixels: like `pixels`, in an order drawn from the seed `permutation`, the same for all images and all
+runs."""
 
 from __future__ import annotations
 

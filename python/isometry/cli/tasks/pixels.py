@@ -2,8 +2,8 @@
 
     train-images-idx3-ubyte  train-labels-idx1-ubyte  t10k-images-idx3-ubyte  t10k-labels-idx1-ubyte
 
-with "." in place of the last "-" but one, or .gz behind, too. The last twelfth of the images to train on, 5,000 of
-MNIST's 60,000, validates.
+also with "." in place of the last "-" but one, or with .gz. The last twelfth of the training images, 5,000 of MNIST's
+60,000, is for validation.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from isometry.cli.tasks.images import Images, Part
 from isometry.readers import read_idx
 
 KINDS = {"images": 3, "labels": 1}  # a file of each, and its number of axes
-VALIDATION = 12  # of so many images one validates
+VALIDATION = 12  # one of this many images is for validation
 
 
 class Pixels(Images):

@@ -1,4 +1,4 @@
-"""Audio to train, validate and test on: the files of a folder, or what the program makes itself, at 8 kHz."""
+"""Audio for training, validation and test: the files of a folder, or synthesised sound, at 8 kHz."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from isometry.readers import read_audio
 
 RATE = 8000
 Recording = tuple[str, np.ndarray]  # a name and samples
-SHARE = 10  # one of so many validates, and one tests
+SHARE = 10  # one of this many is for validation, and one for test
 MADE = 60  # recordings
 
 
 def split(data: str | None) -> tuple[list[Recording], list[Recording], list[Recording]]:
     """Recordings to train, to validate and to test on.
 
-    Those in a folder named test (in any case) test, as in TIMIT; else one in ten, drawn once for all runs.
+    The test data are those in a folder named test (in any case), as in TIMIT; else one in ten, drawn once for all runs.
     """
     if data is None:
         rng = np.random.default_rng(0)
@@ -43,7 +43,7 @@ def split(data: str | None) -> tuple[list[Recording], list[Recording], list[Reco
 
 
 def resampled(samples: np.ndarray, rate: int) -> np.ndarray:
-    """The same sound at 8 kHz, without what lies above 4 kHz: its spectrum cut off, or continued with zeros."""
+    """The same sound at 8 kHz, without frequencies above 4 kHz: the spectrum is cut off, or padded with zeros."""
     if rate == RATE:
         return samples
     count = max(1, round(samples.size * RATE / rate))
@@ -80,5 +80,5 @@ def syllables(rng: np.random.Generator) -> np.ndarray:
 
 
 def _harmonics(pitch: np.ndarray) -> Iterator[int]:
-    """Overtones below half the rate somewhere."""
+    """The overtones that are below half the rate at some time."""
     return iter(range(1, int(RATE / 2 / pitch.min()) + 1))

@@ -1,4 +1,4 @@
-"""Formulas keep the precision of their arguments, whatever autocast wants."""
+"""Formulas keep the precision of their arguments, also under autocast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The activations by name; the table stands in docs/api/numpy.md."""
+"""The activations by name; the table is in docs/api/numpy.md."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _modrelu(z: Tensor, bias: Tensor) -> Tensor:
     zero = z == 0
     # z / |z| is formed at 1 instead of 0, so that no derivative of the branch not taken is NaN.
     safe = torch.where(zero, torch.ones_like(z), z)
-    # With e = z / |z| the cotangent of the bias is Re(conj(e) f_bar), which |z| does not enter.
+    # With e = z / |z| the cotangent of the bias is Re(conj(e) f_bar), which does not depend on |z|.
     size = safe.abs()
     unit = safe / size if z.is_complex() else safe.sign()
     return torch.where(zero | (size + bias <= 0), torch.zeros_like(z), safe + bias * unit)

@@ -59,7 +59,8 @@ def transform(upper: Tensor, diagonal: Tensor | None) -> Tensor:
     if n == 1:
         return (1 - a) / (1 + a)
     if not a.is_cpu:
-        # `solve` waits for a device, to raise where a pivot is zero: here I + A is singular to rounding only.
+        # `solve` would synchronise with the device to raise for a zero pivot, but I + A is singular at most to
+        # rounding.
         solution: Tensor = torch.linalg.solve_ex(eye + a, eye - a)[0]
         return solution
     fixed = upper.detach(), None if diagonal is None else diagonal.detach()

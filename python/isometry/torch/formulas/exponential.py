@@ -1,7 +1,7 @@
 """W = exp(A), A skew-symmetric or skew-Hermitian: a Taylor polynomial of A / 2^s, and s squarings.
 
-In products of torch, so that derivatives of every order are those of the products: `torch.linalg.matrix_exp` computes
-its derivative from an exponential that has the cotangent inside, and loses accuracy as that grows.
+All products are torch's, which gives derivatives of every order. `torch.linalg.matrix_exp` computes its derivative from
+the exponential of a matrix that contains the cotangent, and loses accuracy as the cotangent grows.
 
 Squarings double the distance from unitary. A step of Newton and Schulz, X + X (I - X^H X) / 2, squares it and leaves a
 unitary matrix as it is.

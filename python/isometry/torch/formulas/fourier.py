@@ -25,7 +25,7 @@ def _permuted(x: Tensor, permutation: Tensor) -> Tensor:
 def apply(phases: Tensor, vectors: Tensor, permutation: Tensor, x: Tensor, adjoint: bool = False) -> Tensor:
     """Rows W x, or W^H x."""
     axis = phases.dim() - 2
-    if axis:  # a stack: its numbers serve all rows of an operator
+    if axis:  # a stack: add an axis for the rows of each operator
         phases, vectors = phases.unsqueeze(-2), vectors.unsqueeze(-2)
     first, middle, last = torch.polar(torch.ones_like(phases), -phases if adjoint else phases).unbind(axis)
     v, u = vectors.unbind(axis)
@@ -40,7 +40,7 @@ def apply(phases: Tensor, vectors: Tensor, permutation: Tensor, x: Tensor, adjoi
 
 @full_precision
 def matrix(phases: Tensor, vectors: Tensor, permutation: Tensor) -> Tensor:
-    """W, whose columns are those of the identity with W applied."""
+    """W: its columns are W e_j."""
     *batch, _, n = vectors.shape
     eye = torch.eye(n, dtype=vectors.dtype, device=vectors.device).expand(*batch, n, n)
     return apply(phases, vectors, permutation, eye).mT.contiguous()

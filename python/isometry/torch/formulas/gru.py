@@ -1,4 +1,4 @@
-"""h <- z * h + (1 - z) * c, with gates z and r; the definition stands in `isometry._cells.gru`."""
+"""h <- z * h + (1 - z) * c, with gates z and r; the definition is in `isometry._cells.gru`."""
 
 from __future__ import annotations
 

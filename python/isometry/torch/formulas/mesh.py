@@ -21,14 +21,14 @@ def apply(
 ) -> Tensor:
     """Rows W x, or W^H x, layer by layer."""
     n, depth, kind, _ = frame.shape[-4:]
-    if frame.dim() > 4:  # a stack: every angle serves all rows of its operator
+    if frame.dim() > 4:  # a stack: add an axis for the rows of each operator
         theta = theta.unsqueeze(-2)
         phi, phases, signs = [None if t is None else t.unsqueeze(-2) for t in (phi, phases, signs)]
     last = signs if phases is None else torch.polar(torch.ones_like(phases), phases)
     plan, at = [], 0
     for start, pairs, p in layers(n, depth, kind):
         plan.append((start, pairs, p, slice(at, at + pairs)))
-        at = at + pairs  # under torch.jit.trace a tensor, which += would change in the slices too
+        at = at + pairs  # under torch.jit.trace a tensor, and += would change the slices too
     sin, cos = theta.sin(), theta.cos()
     turn = None if phi is None else torch.polar(torch.ones_like(phi), phi if adjoint else -phi)
     # Without pairs too: the sum of no terms is zero, and its graph leads back to the angles.

@@ -10,7 +10,7 @@ from ._precision import full_precision
 
 def unit(x: Tensor) -> tuple[Tensor, Tensor]:
     """x / ||x||, and where ||x|| is a normal number; elsewhere some constant."""
-    # Of the direction alone: divided by its largest entry, whose gradient cancels, no square leaves the range.
+    # Divided by the largest entry, whose gradient cancels since only the direction matters, no square leaves the range.
     largest = x.detach().abs().amax(-1, keepdim=True)
     x = x / torch.where(largest > 0, largest, 1)
     norm = x.square().sum(-1, keepdim=True)
@@ -32,7 +32,7 @@ def reflections(start: Tensor, end: Tensor) -> tuple[Tensor, Tensor]:
         v = torch.where(norm < 2, across, v)
         norm = v.square().sum(-1, keepdim=True)
     w = v / torch.where(opposite, 1, norm).sqrt()
-    # by pi in the plane of a and of the axis where |a| is smallest, without a gradient
+    # by pi in the plane of a and the axis on which |a| is smallest, without a gradient
     fixed = a.detach()
     axis = torch.zeros_like(fixed).scatter(-1, fixed.abs().argmin(-1, keepdim=True), 1.0)
     e = axis - (axis * fixed).sum(-1, keepdim=True) * fixed

@@ -1,4 +1,4 @@
-"""The rotational unit of memory; the definition stands in `isometry._cells.rum`.
+"""The rotational unit of memory; the definition is in `isometry._cells.rum`.
 
 u (3n, d) and b (3n,) have the rows of u, tau and e.
 """

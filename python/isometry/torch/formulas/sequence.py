@@ -1,6 +1,6 @@
 """Any cell over a whole sequence, one step at a time: padding, lengths, direction.
 
-A cell's own formula says what its steps read of the input, what they start from, and one step.
+The formula of a cell gives the input of its steps, the state they start from, and the step itself.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .activation import activate
 
 
 class Law(NamedTuple):
-    """What a cell computes, apart from its tensors."""
+    """The parameters of a cell other than tensors."""
 
     activation: str
     slope: float
@@ -27,11 +27,11 @@ class Law(NamedTuple):
         return activate(z, self.activation, bias, self.slope)
 
 
-#: What a cell carries from step to step: its state, and a memory if it has one.
+#: What a cell carries from step to step: its state, and a memory if there is one.
 Carried: TypeAlias = tuple[Tensor, ...]
-#: Of its share of the input, and what it carries.
+#: A step: from its input and what is carried to what is carried next.
 Step: TypeAlias = Callable[[Tensor, Carried], Carried]
-#: Of a law, W, and the tensors of the cell: what the steps read, (T, B, k), what the first one starts from, and a step.
+#: From a law, W and the tensors of the cell to the input of the steps, (T, B, k), the initial state, and a step.
 Formula: TypeAlias = Callable[..., tuple[Tensor, Carried, Step]]
 
 
@@ -49,7 +49,7 @@ def states(
     steps = x.shape[0]
     if lengths is not None:
         inside = torch.arange(steps, device=x.device)[:, None] < lengths
-        # What lies behind a sequence's end must not reach a gradient, not even as 0 * NaN.
+        # Entries past a sequence's end must not reach a gradient, not even as 0 * NaN.
         x = torch.where(inside[..., None], x, torch.zeros_like(x))
     drive, carried, step = formula(law, weight, x, *tensors)
     drives = drive.unbind(0)

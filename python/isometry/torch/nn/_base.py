@@ -254,7 +254,7 @@ class RecurrentLayer(nn.Module):
         return x, torch.stack(lasts)
 
     def _widened(self, tensor: Tensor) -> Tensor:
-        """Under autocast, converts half-precision values, as other modules return them, to the weights' precision."""
+        """Under autocast, converts the half-precision results of other modules to the weights' precision."""
         half = tensor.dtype in (torch.float16, torch.bfloat16)
         if half and autocast(tensor.device):
             return tensor.to(torch.promote_types(self._weight_dtype, torch.float32))

@@ -66,7 +66,7 @@ def check_weights(name: str, weight: Tensor) -> None:
 
 
 def _conversion(given: torch.dtype, weight: torch.dtype, is_complex: bool) -> str:
-    """How an input of a wrong dtype becomes a right one; only real weights can be converted."""
+    """The advice for an input of the wrong dtype; only real weights can be converted."""
     if given.is_complex and not is_complex:
         return "Convert input to real features: torch.cat([input.real, input.imag], -1)"
     right = COMPLEX_OF[weight] if given.is_complex else weight

@@ -1,6 +1,6 @@
-"""Reflection vectors that are parameters: H(u) = I - 2 u u^H / ||u||^2 depends on the direction of u alone.
+"""Reflection vectors as parameters: H(u) = I - 2 u u^H / ||u||^2 depends only on the direction of u.
 
-Weight decay shortens u without turning it, while its gradient is zero until its squared norm leaves the range of the
+Where the gradient is zero, weight decay shortens u without turning it, until its squared norm leaves the range of the
 type. An operator refuses such vectors; a layer scales them, which changes no reflection.
 """
 
@@ -19,7 +19,7 @@ Operator = TypeVar("Operator")
 
 
 def reflecting(make: Callable[[Tensor], Operator], vectors: Tensor, scale: Callable[[Tensor], Tensor]) -> Operator:
-    """``make(vectors)``, of scaled vectors if it refuses these, or if their values cannot be looked at."""
+    """``make(vectors)``, with scaled vectors if it refuses these, or if their values cannot be read."""
     if visible(vectors):
         try:
             return make(vectors)
@@ -29,8 +29,8 @@ def reflecting(make: Callable[[Tensor], Operator], vectors: Tensor, scale: Calla
 
 
 def scaled(vectors: Tensor, axis: int = -2) -> Tensor:
-    """Vectors along the axis, of the same directions, whose largest part lies in [1, 2); of u = 0, which has none,
-    u + e with the last unit vector e, so that it can be trained.
+    """Vectors along the axis, scaled so that the largest part lies in [1, 2); for u = 0, which has no direction, u + e
+    with the last unit vector e, so that u can be trained.
     """
     parts = torch.view_as_real(vectors) if vectors.is_complex() else vectors.unsqueeze(-1)
     largest = parts.detach().abs().amax((-1, axis - 1), keepdim=True).squeeze(-1)
@@ -42,6 +42,6 @@ def scaled(vectors: Tensor, axis: int = -2) -> Tensor:
 
 
 def trapezoidal(u: Tensor) -> Tensor:
-    """`scaled` columns of a trapezoid, but for an n-th one, which is no vector."""
+    """`scaled` columns of a trapezoid, except for the n-th, which is not a reflection vector."""
     lower, n = u.tril(), u.shape[-2]
     return torch.cat((scaled(lower[..., : n - 1]), lower[..., n - 1 :]), -1)

@@ -1,4 +1,4 @@
-"""What the layers of gated units share: the reset, weights and biases of three gates, and phi."""
+"""Shared by the layers of gated units: the reset, weights and biases of three gates, and phi."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._base import RecurrentLayer
 class GatedLayer(RecurrentLayer):
     """A layer of gates z and r, and the candidate h.
 
-    A subclass sets its attribute ``reset`` and says how many matrices n x n are free.
+    A subclass sets the attribute ``reset`` and the number of free n x n matrices.
     """
 
     reset: str

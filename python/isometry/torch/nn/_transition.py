@@ -16,9 +16,9 @@ from ._contract import check_weights
 class TransitionLayer(RecurrentLayer):
     """A layer whose W is an operator of a class of this package.
 
-    A subclass names the class of the operator and those of its arguments that are parameters; their shapes are those
-    of the declaration. ``_fixed`` gives the values of the arguments that are buffers, ``_options`` the keywords that
-    are no arrays, ``_sizes`` the sizes, and ``_random`` the initial operator, where that of the class is not meant.
+    A subclass names the class of the operator and the arguments that are parameters; the declaration gives their
+    shapes. ``_fixed`` gives the values of the arguments that are buffers, ``_options`` the keywords that are not
+    arrays, ``_sizes`` the sizes, and ``_random`` the initial operator, unless it is that of the class.
     """
 
     _object: type[Any]
@@ -39,7 +39,7 @@ class TransitionLayer(RecurrentLayer):
         )
 
     def _activation_bias(self, suffix: str) -> Tensor | None:
-        """The bias of modReLU: zero if the layer trains none, None for other activations."""
+        """The bias of modReLU, zero if the layer does not train one; None for other activations."""
         if not self._biased_units:
             return None
         if self.bias:
@@ -74,7 +74,7 @@ class TransitionLayer(RecurrentLayer):
         return {name: s if arguments[name].real else self._stored(*s) for name, s in shapes.items()}
 
     def _draw_transition(self) -> dict[str, Tensor]:
-        """Initial values of the same names (complex ones as complex tensors), in double precision on the CPU."""
+        """Initial values under the same names (complex ones as complex tensors), in double precision on the CPU."""
         drawn = self._random()
         return {name: getattr(drawn, name) for name in self._trained}
 
@@ -84,7 +84,7 @@ class TransitionLayer(RecurrentLayer):
         return self._object(**{name: self._argument(name, suffix) for name in names}, **self._options())
 
     def _argument(self, name: str, suffix: str) -> Tensor:
-        """One argument of the operator, complex where its declaration allows it and the layer is."""
+        """One argument of the operator, complex if the layer is and the declaration allows it."""
         real = any([not a.own for a in self._object._declaration.arguments if a.name == name])  # noqa: C419  torch.compile
         stored: Tensor = getattr(self, name + suffix)
         return stored if real else self._value(name + suffix)

@@ -20,8 +20,9 @@ class EURNN(OrthogonalRNN):
 
         h_t = \phi(W h_{t-1} + V x_t), \qquad W = D F_1 F_2 \cdots F_L,
 
-    each layer F blocks on disjoint pairs of units, D a diagonal of phases; see :class:`isometry.torch.Mesh`. A step
-    costs 9 n L operations, 3 n L if real. The states and the output are complex by default; a real input is promoted.
+    where each layer F has blocks on disjoint pairs of units, and D is a diagonal of phases; see
+    :class:`isometry.torch.Mesh`. A step costs 9 n L operations, 3 n L if real. The states and the output are complex by
+    default; a real input is promoted.
 
     Parameters
     ----------

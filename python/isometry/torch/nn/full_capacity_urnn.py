@@ -16,8 +16,8 @@ class FullCapacityURNN(OrthogonalRNN):
 
         h_t = \phi(W h_{t-1} + V x_t), \qquad W^H W = I.
 
-    W itself is the parameter. It starts unitary, and :class:`isometry.torch.optim.CayleyRMSprop` keeps it so; any other
-    optimiser moves it away. The states and the output are complex; a real input is promoted.
+    W itself is the parameter. It starts unitary, and :class:`isometry.torch.optim.CayleyRMSprop` keeps it so; other
+    optimisers do not. The states and the output are complex; a real input is promoted.
 
     Parameters
     ----------

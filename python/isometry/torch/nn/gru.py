@@ -12,7 +12,7 @@ from ._gated import GatedLayer
 
 
 class GRU(GatedLayer):
-    r"""Gated recurrent layer (GRU), its matrices not orthogonal: the baseline beside the orthogonal layers.
+    r"""Gated recurrent layer (GRU) with free matrices: a baseline for the orthogonal layers.
 
     .. math::
 

@@ -24,8 +24,8 @@ class ORNN(OrthogonalRNN):
         W = H(u_n) H(u_{n-1}) \cdots H(u_{n-m+1}), \qquad H(u) = I - 2 u u^T / \|u\|^2,
 
     where :math:`u_k` is zero in its first n - k entries. With m = n the last factor is :math:`\mathrm{diag}(1, \dots,
-    1, \pm 1)`, its sign that of the last entry :math:`u_1` of ``vectors``, and W reaches every orthogonal matrix. W
-    is orthogonal for all parameters.
+    1, \pm 1)`, with the sign of the last entry :math:`u_1` of ``vectors``, and W reaches every orthogonal matrix. W is
+    orthogonal for all parameters.
 
     Parameters
     ----------

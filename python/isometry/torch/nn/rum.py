@@ -24,7 +24,7 @@ class RUM(RecurrentLayer):
         h_t = h'_t \text{ or } \eta \, h'_t / \|h'_t\|.
 
     With ``lam=1`` every call starts from :math:`R = I`: the memory is no part of ``h_0`` and ``h_n``
-    (``isometry.torch.rum`` takes and returns it).
+(``isometry.torch.rum`` takes and returns it).
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class RUM(RecurrentLayer):
     eta : float, optional
         The length to which states are normalised; not at all if not given.
     nonlinearity : str
-        phi, "relu" by default; with the modReLUs ``activation_bias`` is a parameter, unless ``bias=False``: then zero.
+        phi, "relu" by default; for the modReLUs ``activation_bias`` is a parameter, or zero with ``bias=False``.
     **keywords
         The keywords of :class:`ORNN` from ``bias`` on.
 
@@ -112,7 +112,7 @@ class RUM(RecurrentLayer):
                 nn.init.zeros_(getattr(self, "activation_bias" + suffix))
 
     def _unbiased(self, x: Tensor) -> Tensor | None:
-        """The bias of a modReLU in a layer that trains none."""
+        """The bias of a modReLU in a layer with ``bias=False``."""
         return x.new_zeros(self._units, dtype=self._weight_dtype) if self._units else None
 
     def _run(self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool) -> Tensor:

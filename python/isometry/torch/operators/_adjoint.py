@@ -21,7 +21,7 @@ class Adjoint(Operator):
     Raises
     ------
     TypeError
-        Anything but an operator of this face.
+        An argument that is not an operator of this face.
 
     Notes
     -----

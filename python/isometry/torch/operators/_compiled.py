@@ -1,10 +1,10 @@
 """The kernel calls of operators as operations of a compiled graph.
 
-`torch.compile` cannot look into a kernel: it sees the operators `isometry::matrix`, `isometry::apply` and those of
-their gradients, and Functions that tie them together. The operators have no derivative of their own, so that nobody can
-differentiate them the wrong way. Gradients are computed of what records one.
+`torch.compile` cannot trace a kernel: it sees the operators `isometry::matrix`, `isometry::apply` and those of their
+gradients, and Functions that connect them. The operators have no derivative of their own, so they cannot be
+differentiated incorrectly. Only gradients that are recorded are computed.
 
-They choose the backend when they run, so that one graph serves on each, and tell their gradients which one it was.
+The backend is chosen when they run, so that one graph serves both, and is passed on to their gradients.
 """
 
 from __future__ import annotations
@@ -136,12 +136,12 @@ class _Apply(Function):
 
 
 def owned(grads: Sequence[Tensor], wanted: Sequence[bool]) -> list[Tensor | None]:
-    """The gradients that are wanted, None for the others."""
+    """The wanted gradients, None for the others."""
     return [grad if w else None for grad, w in zip(grads, wanted, strict=True)]
 
 
 def matrix(stem: str, shape: tuple[int, ...], backend: str | None, arguments: Tensors) -> Tensor:
-    """W of an object, by its stem."""
+    """W of the object with this stem."""
     own = trained(stem, wanted(arguments))
     if True not in own:
         return _matrix(stem, arguments, shape, backend)[0]
@@ -149,7 +149,7 @@ def matrix(stem: str, shape: tuple[int, ...], backend: str | None, arguments: Te
 
 
 def apply(stem: str, adjoint: bool, features: int, backend: str | None, x: Tensor, arguments: Tensors) -> Tensor:
-    """Rows W x or W^H x of an object, by its stem."""
+    """Rows W x or W^H x of the object with this stem."""
     own = (*wanted((x,)), *trained(stem, wanted(arguments)))
     if True not in own:
         return _apply(stem, arguments, x, features, adjoint, backend)[0]

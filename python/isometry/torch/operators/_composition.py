@@ -26,7 +26,7 @@ class Composition(Operator):
     ValueError
         No operator, or shapes that do not fit.
     TypeError
-        Anything but operators of this face, or two precisions.
+        Arguments other than operators of this face, or of two precisions.
 
     Notes
     -----

@@ -23,7 +23,7 @@ from ._operator import Arguments, Operator, beside, integers, real_tensor, stack
 
 
 class Declared(Operator):
-    """An operator of the package. Immutable; whoever changes an array in place changes the operator."""
+    """An operator of the package. Immutable, but changing an array in place changes the operator."""
 
     __slots__ = ("_arrays", "_ready")
 
@@ -47,7 +47,7 @@ class Declared(Operator):
             setattr(cls, argument.name, _attribute(i, argument))
 
     def _hold(self, *values: Any) -> None:
-        """Take and check the arguments, and set everything there is to set."""
+        """Take and check the arguments, and set all attributes."""
         declaration = self._declaration
         nones = values[1:]
         alone = declaration.alone and values and not any(value is not None for value in nones)
@@ -89,7 +89,7 @@ class Declared(Operator):
                 given[i] = held.new_empty(shapes[i], dtype=self._dtype)  # type: ignore[arg-type]
         if declaration.checked:
             self._check_values(given)
-        if held.device.type != "cpu":  # a Python number is made again where the first array is, once it was looked at
+        if held.device.type != "cpu":  # a Python number moves to the device of the first array
             given = [
                 real_tensor(name, value, name, held.dtype, held.device)
                 if isinstance(value, (int, float)) and t is not None and t.is_floating_point()
@@ -125,7 +125,8 @@ class Declared(Operator):
         return True
 
     def _check_values(self, given: list[Tensor | None]) -> None:
-        """Refuse values that the law forbids, where they can be seen; NaN passes. A constructor checks its numbers."""
+        """Refuse values that the definition forbids, where they can be read; NaN passes. A constructor checks its
+        numbers."""
         checked = self._declaration.checked
         seen = [
             array(t)
@@ -211,7 +212,7 @@ class Declared(Operator):
     ) -> tuple[str, Arguments] | None:
         arguments = self.arguments(dtype)
         how, stem = mode(*arguments), self._declaration.stem
-        if how is GRAPH:  # whose operator chooses when it runs
+        if how is GRAPH:  # whose operator chooses the backend when it runs
             return stem, arguments
         if how is FORMULA or self._vacant(arguments):
             return None
@@ -267,7 +268,7 @@ class Declared(Operator):
         return self._remade(moved)
 
     def _remade(self, change: Callable[[Argument, Tensor], Tensor]) -> Self:
-        """The same law on changed tensors; the operator itself where nothing changes."""
+        """The same operator on changed tensors; itself where nothing changes."""
         arguments = self._flat
         made = [None if t is None else change(a, t) for a, t in zip(arguments, self._arrays, strict=True)]
         if all(a is b for a, b in zip(made, self._arrays, strict=True)):
@@ -278,12 +279,12 @@ class Declared(Operator):
 
 
 def _dense(t: Tensor) -> bool:
-    """Whether there are values for a kernel to read, in an order that it can bring them into."""
+    """Whether a kernel can read the values, after a copy at most."""
     return t.layout is torch.strided and t.numel() > 0
 
 
 def _attribute(i: int, argument: Argument) -> property:
-    """The property that gives an argument back."""
+    """The property that returns an argument."""
     if argument.kind == "number":
         return property(lambda op: op._arrays[i].item(), doc=f"The argument `{argument.name}`, a number.")
     text = f"The argument `{argument.name}`, shape {argument.form()}; None if it was not given."

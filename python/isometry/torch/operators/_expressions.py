@@ -67,7 +67,7 @@ class Expressions(Expression):
         return self.matrix().requires_grad
 
     def detach(self) -> Self:
-        """Return the same operator on detached tensors: nothing is recorded for them, the memory is shared.
+        """Return the same operator on detached tensors, which share memory and record no gradients.
 
         Examples
         --------
@@ -84,12 +84,12 @@ class Expressions(Expression):
         dtype: torch.dtype | None = None,
         device: torch.device | str | int | None = None,
     ) -> Self:
-        """Convert to another precision, from real to complex, or to another device: the same law, differentiably.
+        """Convert to another precision, from real to complex, or to another device, differentiably.
 
         Parameters
         ----------
         *targets : torch.dtype or torch.device
-            A dtype, a device (or its name), or both, as of `torch.Tensor.to`; each may be given by name instead.
+            A dtype, a device (or its name), or both, as for `torch.Tensor.to`; each may be given by keyword instead.
         dtype : torch.dtype, optional
             float32, float64, complex64 or complex128.
         device : torch.device, optional
@@ -103,7 +103,7 @@ class Expressions(Expression):
         Raises
         ------
         TypeError
-            A dtype that is not served, or a real one for a complex operator; a subclass of one's own that does not
+            An unsupported dtype, or a real one for a complex operator; a subclass of your own that does not
             define this method.
 
         Examples

@@ -1,8 +1,7 @@
 """The kernel calls of an object, made from its declaration: its matrix, and rows W x or W^H x.
 
-Arguments come with no batch or with one batch axis, all of one dtype and its real type. Where gradients are recorded
-the arguments are saved, and what the kernel's forward returns for its backward. Gradients of gradients follow the
-formula.
+Arguments come with no batch or with one batch axis, all of one dtype and its real type. Where gradients are recorded,
+the arguments and what the kernel's forward returns for backward are saved. Gradients of gradients follow the formula.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from .. import formulas
 from .._function import Array, arrays, formula_vjp, given, place, room, rooms, trained_only
 from .._mode import RECORDED, Mode, differentiated
 
-# From this many numbers in the first argument on it pays to save what the gradient of a matrix would compute again.
+# From this many numbers in the first argument on, saving for backward is cheaper than recomputing.
 _LARGE = 1024
-# Bytes up to which a call's own array is held by the context, which costs less; torch frees a saved tensor earlier.
+# Up to this many bytes the context holds a call's own array, which costs less; torch frees a saved tensor earlier.
 _KEPT = 1 << 14
 
 
@@ -162,7 +161,7 @@ def _trained(declaration: Declaration) -> tuple[bool, ...]:
 
 
 def trained(stem: str, asked: Sequence[bool]) -> tuple[bool, ...]:
-    """The gradients to compute of those that are asked for, of the arguments of an object."""
+    """The gradients to compute, of those requested for the arguments of an object."""
     return trained_only(asked, BY_STEM[stem].trained) if asked else ()
 
 

@@ -1,4 +1,4 @@
-"""What all operators share: rows in any shape, dtype and layout to the canonical rows of a kernel, and back.
+"""Shared by all operators: conversion between rows in any shape, dtype and layout and the canonical rows of a kernel.
 
 apply(x):  c = W x,     apply_adjoint(x):  c = W^H x     for every vector in the last axis of x.
 """
@@ -41,9 +41,9 @@ def tensor(name: str, value: object) -> Tensor:
 def real_tensor(
     name: str, value: object, beside: str, dtype: torch.dtype, device: torch.device | str = "cpu"
 ) -> Tensor:
-    """A real argument that accompanies one of the given dtype; a Python number takes its precision."""
+    """A real argument of the precision of the given dtype; a Python number takes that precision."""
     if isinstance(value, (int, float)) and not isinstance(value, bool):
-        # filled there: `torch.tensor` would copy the number from the host
+        # filled on the device: `torch.tensor` would copy the number from the host
         return torch.full((), check.number(name, value), dtype=REAL_OF[dtype], device=device)
     t = tensor(name, value)
     if t.dtype is not REAL_OF[dtype]:
@@ -53,7 +53,7 @@ def real_tensor(
 
 
 def integers(name: str, value: object, device: torch.device) -> Tensor:
-    """An argument of integers, a tensor or something to make one of."""
+    """An argument of integers, as a tensor."""
     if not isinstance(value, Tensor):
         try:
             value = torch.as_tensor(value)
@@ -78,7 +78,7 @@ def haar(n: int, rng: torch.Generator | None, dtype: torch.dtype, device: torch.
     if torch.empty(0, device=device).device.type != "mps":
         wide = torch.complex128 if dtype.is_complex else torch.float64
     q, r = torch.linalg.qr(torch.randn(n, n, generator=rng, dtype=wide, device=device))
-    # torch's Q lies by columns
+    # torch's Q is column-major
     return (q * r.diagonal().sgn()).to(dtype).contiguous()
 
 
@@ -105,15 +105,15 @@ class Operator(Expressions):
 
     Notes
     -----
-    A subclass of one's own calls ``super().__init__(shape=, dtype=, batch_shape=())`` and defines
+    A subclass of your own calls ``super().__init__(shape=, dtype=, batch_shape=())`` and defines
     ``matrix(self, *, backend=None, check_finite=True)``, in torch operations where it is to be differentiable.
-    Everything else follows: it is applied through its matrix, composes, has an adjoint and serves `recurrence`.
+    Everything else follows: it is applied through its matrix, composes, has an adjoint and works in `recurrence`.
     Conversions and members of a stack are a TypeError unless it defines ``to``, ``detach`` and ``__getitem__``.
 
-    In expressions ``op(x)`` is ``op.apply(x)``, on vectors in the last axis; ``op @ x`` and ``x @ op`` are what matmul
-    makes of ``op.matrix()`` and x; ``op1 @ op2`` is a `Composition`, ``op.H`` an `Adjoint`, ``op.T`` the same for a
-    real operator; ``len(op)``, ``op[i]`` and iteration run along the batch axes of a stack; ``np.asarray(op)`` is the
-    matrix where no gradient is recorded. None of the products forms the matrix where the factors are cheaper.
+    In expressions ``op(x)`` is ``op.apply(x)``, on vectors in the last axis; ``op @ x`` and ``x @ op`` are matmul of
+    ``op.matrix()`` and x; ``op1 @ op2`` is a `Composition`, ``op.H`` an `Adjoint`, ``op.T`` the same for a real
+    operator; ``len(op)``, ``op[i]`` and iteration run along the batch axes of a stack; ``np.asarray(op)`` is the matrix
+    where no gradient is recorded. None of the products forms the matrix where the factors are cheaper.
 
     Examples
     --------
@@ -234,7 +234,7 @@ class Operator(Expressions):
         backend : {"cpu", "gpu"}, optional
             Where the kernels run; by default as `use_backend` says.
         check_finite : bool
-            Without effect: NaN and infinity pass. For programs that serve both faces.
+            Without effect: NaN and infinity pass. It exists for programs that use both faces.
         """
         raise NotImplementedError(f"{type(self).__name__} must define matrix()")
 
@@ -252,12 +252,12 @@ class Operator(Expressions):
     def _steps(
         self, dtype: torch.dtype, steps: int, batch: int, gated: bool = False, backend: str | None = None
     ) -> tuple[str, Arguments] | None:
-        """The object that serves a recurrence step by step where that is cheaper than W, and its arguments in dtype."""
+        """The object whose kernel steps a recurrence where that is cheaper than W, and its arguments in dtype."""
         del dtype, steps, batch, gated, backend
         return None
 
     def _act(self, x: Tensor, adjoint: bool, backend: str | None, columns: bool = False) -> Tensor:
-        """W x or W^H x; with `columns` the last but one axis of x is none of a batch."""
+        """W x or W^H x; with `columns` the last but one axis of x is not a batch axis."""
         if backend is not None:
             check.backend(backend)
         features = self._shape[not adjoint]

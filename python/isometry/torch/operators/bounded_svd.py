@@ -1,4 +1,4 @@
-"""`BoundedSvd` on tensors; the definition stands in `isometry._objects.bounded_svd`."""
+"""`BoundedSvd` on tensors; the definition is in `isometry._objects.bounded_svd`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ._operator import drawn, haar
 class BoundedSvd(Declared, declaration=BOUNDED_SVD, matrix=formula.matrix, apply=formula.apply):
     """W = U diag(sigma) V^H with sigma_i = 1 + margin tanh(logits_i / 2), between 1 - margin and 1 + margin.
 
-    These are the singular values if U and V have orthonormal columns, which the operator takes as they are.
+    These are the singular values if U and V have orthonormal columns, which the operator does not enforce.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class BoundedSvd(Declared, declaration=BOUNDED_SVD, matrix=formula.matrix, apply
     ValueError
         Shapes that do not fit, or a margin outside [0, 1].
     TypeError
-        Other arguments than tensors of one floating precision and a number.
+        Arguments other than tensors of one floating precision and a number.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""`Cayley` on tensors; the definition stands in `isometry._objects.cayley`."""
+"""`Cayley` on tensors; the definition is in `isometry._objects.cayley`."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formula.matrix):
         Parameters
         ----------
         rotvec : Tensor, shape (*, 3), real
-            r. A x = -tan(|r| / 2) / |r| r cross x, the Rodrigues parameters. |r| must be no odd multiple of pi, a
+            r. A x = -tan(|r| / 2) / |r| r cross x, the Rodrigues parameters. An odd multiple of pi as |r| is a
             ValueError where values can be read.
 
         Examples
@@ -262,7 +262,7 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formula.matrix):
 
 
 def _matrix_seen(upper: Tensor, rest: Sequence[Tensor | None]) -> Tensor:
-    """The formula where values can be seen (forward mode), in double precision, so that a tangent -2 S dA S is
-    accurate where S is small."""
+    """The formula where values can be read (forward mode), in double precision, so that a tangent -2 S dA S is accurate
+    where S is small."""
     wide = upper.to(torch.promote_types(upper.dtype, torch.float64))
     return formula.matrix(wide, *(None if t is None else t.double() for t in rest)).to(upper.dtype)

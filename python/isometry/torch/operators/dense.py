@@ -26,7 +26,7 @@ class Dense(Declared, declaration=DENSE, matrix=formula.matrix, apply=formula.ap
     ValueError
         Shapes that do not fit.
     TypeError
-        Other arguments than a tensor of a floating or complex dtype.
+        An argument other than a tensor of a floating or complex dtype.
 
     Examples
     --------

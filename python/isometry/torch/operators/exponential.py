@@ -1,4 +1,4 @@
-"""`Exponential` on tensors; the definition stands in `isometry._objects.exponential`."""
+"""`Exponential` on tensors; the definition is in `isometry._objects.exponential`."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ class Exponential(Declared, declaration=EXPONENTIAL, matrix=formula.matrix):
     Raises
     ------
     ValueError
-        Shapes that do not fit, a diagonal beside a real upper.
+        Shapes that do not fit, a diagonal given with a real upper.
     TypeError
         Arguments that are not tensors of the same floating-point precision.
 
     Notes
     -----
     max|W^H W - I| stays below 20 n eps for all finite values, in every mode and on every device; angles, and gradients
-    relative to the cotangent, are known to about ||A|| eps. Costs as in the NumPy face. Inside torch.func, in graphs of
-    torch.compile around it and on other devices the number of squarings cannot depend on ||A||: W then costs 36
-    products in single precision, 73 in double precision, and its gradient twice as many.
+    relative to the cotangent, are accurate to about ||A|| eps. Costs are as in the NumPy face. Inside torch.func, in
+    graphs of torch.compile around it and on other devices the number of squarings cannot depend on ||A||: W then costs
+    36 products in single precision, 73 in double precision, and its gradient twice as many.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""`FourierProduct` on tensors; the definition stands in `isometry._objects.fourier`."""
+"""`FourierProduct` on tensors; the definition is in `isometry._objects.fourier`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class FourierProduct(Declared, declaration=FOURIER, matrix=formula.matrix, apply
     vectors : Tensor, shape (*, 2, n)
         The reflection vectors of R1, R2, complex; only their directions matter.
     permutation : Tensor, shape (*, n)
-        Integers, each of 0..n-1 once; not trained. A sequence of integers is taken too. `*` is an
+        Integers, each of 0..n-1 once; not trained. It may be a sequence of integers. `*` is an
         optional batch shape; those of the arguments broadcast.
 
     Raises

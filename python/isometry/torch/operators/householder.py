@@ -1,4 +1,4 @@
-"""`Householder` on tensors; the definition stands in `isometry._objects.householder`."""
+"""`Householder` on tensors; the definition is in `isometry._objects.householder`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Kronecker` on tensors; the definition stands in `isometry._objects.kronecker`."""
+"""`Kronecker` on tensors; the definition is in `isometry._objects.kronecker`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Kronecker(Declared, declaration=KRONECKER, matrix=formula.matrix, apply=fo
     ValueError
         No factor, one that is not a matrix with at least one row and one column, or batch shapes that do not fit.
     TypeError
-        Factors that are no sequence, or not tensors of one floating precision.
+        Factors that are not a sequence, or not tensors of one floating precision.
 
     References
     ----------

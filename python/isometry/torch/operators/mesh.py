@@ -1,4 +1,4 @@
-"""`Mesh` on tensors; the definition stands in `isometry._objects.mesh`."""
+"""`Mesh` on tensors; the definition is in `isometry._objects.mesh`."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formu
     Raises
     ------
     ValueError
-        A length that does not fit, layers < 1, an n that is no power of two in the fft layout, signs other than +-1 if
-        values can be read, or signs beside phases.
+        A length that does not fit, layers < 1, n not a power of two in the fft layout, signs other than +-1 if values
+        can be read, or signs given with phases.
     TypeError
         Arguments that are not real tensors of the same precision.
 
     Notes
     -----
     `*` is an optional batch shape, of meshes of one layout; those of the arguments broadcast. A row costs 3 n L
-    operations, 9 n L if complex; its backward four times as many, without an array per layer: layers are undone
-    from the result.
+    operations, 9 n L if complex; its backward four times as many, without an array per layer: layers are inverted one
+    by one from the result.
 
     References
     ----------

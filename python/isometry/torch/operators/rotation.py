@@ -1,4 +1,4 @@
-"""`Rotation` on tensors; the definition stands in `isometry._objects.rotation`."""
+"""`Rotation` on tensors; the definition is in `isometry._objects.rotation`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ._operator import drawn
 
 
 class Rotation(Declared, declaration=ROTATION, matrix=formula.matrix, apply=formula.apply):
-    """The rotation of one direction to another: in the plane of both, by the angle between them.
+    """The rotation of one direction to another, in the plane of both and by the angle between them.
 
     W = H(w) H(ah) with ah, bh the vectors of length 1 and w = ah + bh. W ah = bh, det W = 1.
 
@@ -30,12 +30,12 @@ class Rotation(Declared, declaration=ROTATION, matrix=formula.matrix, apply=form
     ValueError
         Shapes that do not fit.
     TypeError
-        Complex vectors, or other arguments than tensors of one floating precision.
+        Complex vectors, or arguments other than tensors of one floating precision.
 
     Notes
     -----
-    Zero vectors, and n = 1, give the identity; opposite directions a rotation by pi; both have zero gradients. Vectors
-    of one direction give the identity, with the limit of the gradient.
+    Zero vectors, and n = 1, give the identity; opposite directions give a rotation by pi; both cases have zero
+    gradients. Vectors of equal direction give the identity, with the limit of the gradient.
 
     References
     ----------

@@ -14,7 +14,8 @@ from ..stiefel import moved, product
 
 
 class _Cayley(Optimizer):
-    """Steps of matrices (..., n, n), real, complex or real pairs (..., n, n, 2); a subclass scales their gradients."""
+    """Cayley steps of matrices (..., n, n), real, complex or real pairs (..., n, n, 2); a subclass scales the
+    gradients."""
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a group of parameters with options of its own; see ``torch.optim.Optimizer``."""
@@ -93,9 +94,9 @@ class CayleySGD(_Cayley):
     lr : float
         The learning rate, at least 0.
     pairs : bool, optional
-        Whether parameters hold pairs; needed for the shape (..., 2, 2, 2) alone, which may be both.
+        Whether parameters hold pairs; needed only for the ambiguous shape (..., 2, 2, 2).
     reorthogonalize : bool
-        End each step with W <- W (3 I - W^H W) / 2, which removes what rounding adds, some eps per step.
+        End each step with W <- W (3 I - W^H W) / 2, which removes rounding errors, some eps per step.
 
     Raises
     ------
@@ -190,7 +191,7 @@ class CayleyRMSprop(_Cayley):
     def _scaled(self, gradient: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
         squares = gradient.abs().square()
         if group["scaling"] == "norm":
-            # row by row: a mean of both axes depends on their order in memory and on threads
+            # row by row: a mean over both axes depends on their order in memory and on threads
             squares = squares.contiguous().mean(-1).mean(-1)[..., None, None]
         average = state.setdefault("square_avg", torch.zeros_like(squares))
         average.mul_(group["alpha"]).add_(squares, alpha=1 - group["alpha"])

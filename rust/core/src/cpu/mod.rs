@@ -1,4 +1,5 @@
-//! What an operator does on the CPU: its matrices, their application to rows, the gradients of both, and how it serves a recurrence.
+//! Operators on the CPU: their matrices, their application to rows, the gradients of both, and their steps in
+//! a recurrence.
 
 pub(crate) mod through_matrix;
 
@@ -13,10 +14,11 @@ use crate::sizes::size;
 use crate::transition::{Route, Transition};
 use std::ops::Range;
 
-/// An operator on the CPU. Outputs are overwritten. An object gives either its [`Cpu::rows`], and everything is made of them, or
-/// [`Cpu::matrix`] and [`Cpu::matrix_vjp`], and applying goes through the matrix unless it does better.
+/// An operator on the CPU. Outputs are overwritten. An object implements either [`Cpu::rows`], from which all
+/// else follows, or [`Cpu::matrix`] and [`Cpu::matrix_vjp`]; it is then applied through the matrix unless it
+/// overrides [`Cpu::apply`].
 pub trait Cpu<T: Scalar>: Operator<T> {
-    /// What it does with rows, if it acts on them without a matrix.
+    /// Its action on rows, if it acts on them without a matrix.
     fn rows(&self) -> Option<&dyn Rows<T>> {
         None
     }
@@ -26,7 +28,8 @@ pub trait Cpu<T: Scalar>: Operator<T> {
         Ok(Saves::Elements(0))
     }
 
-    /// Writes the matrices, (batch, n_out, n_in) row-major, by the cheapest route; `saved` is room for what it saves.
+    /// Writes the matrices, (batch, n_out, n_in) row-major, by the cheapest route; `saved` receives what is
+    /// saved for backward.
     fn matrix(&self, out: &mut [T], saved: Option<&mut [T]>, budget: &Budget<'_>) -> Result<()> {
         self.check_saved(saved.as_deref(), self.matrix_saves())?;
         rows::matrix(self.rows().ok_or_else(lacking)?, out, budget)
@@ -44,7 +47,7 @@ pub trait Cpu<T: Scalar>: Operator<T> {
         rows::matrix_vjp(self.rows().ok_or_else(lacking)?, ct, bars, budget)
     }
 
-    /// How it serves as the transition of a recurrence, step by step; None where it is to go through its matrix.
+    /// Its steps as the transition of a recurrence; None where the recurrence uses its matrix.
     fn transition(&self) -> Option<Transition<'_, T>> {
         self.rows().map(Transition::Rows)
     }
@@ -54,12 +57,12 @@ pub trait Cpu<T: Scalar>: Operator<T> {
         Ok(false)
     }
 
-    /// The cheaper way for a recurrence of so many steps and sequences.
+    /// The cheaper route for a recurrence of this many steps and sequences.
     fn route(&self, _steps: usize, _batch: usize) -> Route {
         Route::Dense
     }
 
-    /// What [`Cpu::apply`] saves: W, where it goes through the matrix.
+    /// What [`Cpu::apply`] saves: W, if it goes through the matrix.
     fn apply_saves(&self, _rows: usize, _side: Side) -> Result<Saves> {
         if self.rows().is_some() {
             return Ok(Saves::Elements(0));

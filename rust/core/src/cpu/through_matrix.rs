@@ -43,7 +43,7 @@ fn in_parts<T: Scalar, O: Cpu<T> + ?Sized>(
     Ok(true)
 }
 
-/// [`Cpu::apply`]; what is saved is W.
+/// [`Cpu::apply`], which saves W.
 pub fn apply<T: Scalar, O: Cpu<T> + ?Sized>(
     operator: &O,
     x: &[T],

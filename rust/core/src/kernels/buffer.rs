@@ -1,4 +1,5 @@
-//! Initialised memory, for data that outlives the regions of a call or is read as a slice. A lack of it is an error.
+//! Initialised memory, for data that outlives the regions of a call or is read as a slice. Failure to
+//! allocate is an error.
 
 use crate::error::{Error, Result};
 use crate::scratch::Plain;
@@ -81,7 +82,7 @@ pub fn collected<E>(elements: impl ExactSizeIterator<Item = E>) -> Result<Vec<E>
     Ok(list)
 }
 
-/// An empty list with room for so many elements.
+/// An empty list with room for this many elements.
 pub fn reserved<E>(len: usize) -> Result<Vec<E>> {
     let mut list = Vec::new();
     let lack = |_| Error::OutOfMemory { bytes: len.saturating_mul(size_of::<E>()) };

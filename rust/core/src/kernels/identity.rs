@@ -1,4 +1,4 @@
-//! The rows of the identity: what a map of rows makes of them is its matrix.
+//! The rows of the identity, which a map of rows turns into its matrix.
 
 use super::Buffer;
 use crate::error::Result;

@@ -18,7 +18,7 @@ use crate::sizes::{check_len, work};
 pub struct Matrices<'a, T> {
     /// The elements.
     pub data: &'a [T],
-    /// How many.
+    /// Number of matrices.
     pub batch: usize,
     /// Rows of each.
     pub p: usize,
@@ -36,7 +36,7 @@ impl<T: Scalar> Matrices<'_, T> {
         Ok((from, into))
     }
 
-    /// W as it stands to the right of rows: W^T or conj(W).
+    /// The right factor of a product of rows with W: W^T or conj(W).
     fn right(&self, b: usize, side: Side) -> Operand<T> {
         let w = Operand::new(self.data[b * self.p * self.q..].as_ptr(), self.q);
         if side == Side::Forward { w.t() } else { w.conj() }

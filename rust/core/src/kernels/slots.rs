@@ -4,9 +4,9 @@
 use crate::scalar::Scalar;
 use std::ops::Range;
 
-/// Slots at most of all sums of a call.
+/// The largest number of slots of all sums of a call.
 const MOST: usize = 16;
-/// The rows of a block are a multiple of this, since operators may take so many at a time. Tests have many blocks.
+/// The rows of a block are a multiple of this, which operators may take at a time. Tests have many blocks.
 const BLOCK: usize = if cfg!(test) { 2 } else { 16 };
 
 /// Rows in blocks.
@@ -20,7 +20,7 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// For each of so many sums over `rows` rows.
+    /// For each of this many sums over `rows` rows.
     pub fn of(sums: usize, rows: usize) -> Self {
         let block = rows.div_ceil(MOST.div_ceil(sums.max(1))).max(1).next_multiple_of(BLOCK);
         Slots { rows, block, count: rows.div_ceil(block).max(1) }
@@ -33,7 +33,7 @@ impl Slots {
     }
 }
 
-/// Adds `count` slots of `each` numbers to the first of them, in order: these of the numbers.
+/// Adds `count` slots of `each` numbers to the first of them, in order; only these of the numbers.
 ///
 /// # Safety
 /// The slots exist, one behind the other, and nobody else uses these numbers of theirs.

@@ -20,7 +20,7 @@ pub enum Last<'a, R> {
 }
 
 impl<'a, R: Real> Last<'a, R> {
-    /// From the arguments `sign` or `signs`, by that constructor, and `phases`.
+    /// From the arguments `sign` or `signs`, by the given constructor, and `phases`.
     pub fn of<T: Scalar<Real = R>>(
         signs: fn(&'a [R]) -> Self,
         given: &Given<'a, T>,

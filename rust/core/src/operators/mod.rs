@@ -1,4 +1,5 @@
-//! The objects, one folder each: definition and law in `mod.rs`, the arithmetic beside it. Their list stands here.
+//! The objects, one folder each, with the definition in `mod.rs` and the arithmetic beside it; and their
+//! list.
 
 mod last;
 #[cfg(test)]
@@ -26,7 +27,8 @@ macro_rules! objects {
             }
         }
 
-        /// Refuses values that the law of the object forbids, each array by itself, whatever its batch. NaN passes.
+        /// Refuses values that the object's definition forbids, each array by itself, whatever its batch. NaN
+        /// passes.
         pub fn check_values<T: Scalar>(object: &str, given: &[Given<'_, T>]) -> Result<()> {
             match object {
                 $($(stringify!($module) => $module::$checked(given),)?)*

@@ -56,7 +56,7 @@ impl<T: Scalar> Numbers<T> {
     }
 }
 
-/// The same numbers, but for the order of sums.
+/// The same numbers, up to the order of summation.
 #[track_caller]
 fn near<T: Scalar>(got: &[T], expected: &[T], what: &str) {
     crate::testing::near(got, &wide(expected), 100.0 * T::Real::EPS.f64(), what);

@@ -1,8 +1,8 @@
 //! Backward through time: the cotangents of every step, and the gradients gathered from them.
 //!
-//! Within a chunk members go their own ways through the steps; then, after one barrier, they share the columns of the gradient
-//! products over all rows of the chunk, or of their half of the batch ([`super::halves`]), whose rows then stand apart from those
-//! of the other.
+//! Within a chunk members run the steps independently; then, after one barrier, they share the columns of the
+//! gradient products over all rows of the chunk, or of their half of the batch ([`super::halves`]), whose rows
+//! are then stored apart from those of the other.
 
 use super::cell::Pull;
 use super::chunk::{Chunk, Place, chunk_rows, copied, span};
@@ -44,7 +44,7 @@ pub unsafe fn backward<R: Real>(
     if poll.stopped() { Err(Error::Interrupted) } else { Ok(()) }
 }
 
-/// How far a member has come: the next step of a chunk, and the place of the step done last in each half.
+/// The progress of a member: the next step of a chunk, and the place of the last completed step of each half.
 #[derive(Clone, Copy)]
 struct Progress {
     chunk: usize,
@@ -52,7 +52,7 @@ struct Progress {
     above: [Option<Place>; 2],
 }
 
-/// What the members of a call share.
+/// The data shared by the members of a call.
 struct Call<'a, R: Real> {
     cell: &'a dyn Pull<R>,
     schedule: &'a Schedule,
@@ -68,7 +68,7 @@ impl<R: Real> Call<'_, R> {
         if self.schedule.reverse { steps - late..steps - early } else { early..late }
     }
 
-    /// Everything from there on; returns where member 0 is to go on alone, if so.
+    /// All steps from there on; returns the step from which member 0 continues alone, if sharing stops.
     fn walk(&self, part: &Part<'_>, from: Progress, scratch: *mut R) -> Option<Progress> {
         let Call { cell, schedule, .. } = *self;
         let (member, span, count) = (part.member, span(schedule.batch), cell.halves());

@@ -1,7 +1,7 @@
-//! What the driver asks of a cell: a step forward, a step backward, and the gradients gathered from many steps.
+//! The traits of a cell: a step forward, a step backward, and the gradients gathered from many steps.
 //!
 //! A cell owns all arrays but the states: packed operands, what it saves per step, the two chunk buffers of a backward pass, sums
-//! of gradients. The driver says which rows of which step are whose, and when what is complete.
+//! of gradients. The driver assigns the rows of each step to members, and places the barriers.
 
 use super::chunk::{Chunk, Place};
 use crate::parallel::Member;
@@ -34,13 +34,14 @@ pub trait Cell<R: Real>: Sync {
 pub trait Pull<R: Real>: Sync {
     /// Multiply-adds per row of a step backward and of one forward.
     fn work(&self) -> [usize; 2];
-    /// In how many halves of the batch gradients are summed: 2 or 1. Where there are two, `gather` has no barrier.
+    /// The number of halves of the batch in which gradients are summed, 2 or 1. With two, `gather` has no
+    /// barrier.
     fn halves(&self) -> usize;
 
     /// Packs operands.
     unsafe fn prepare(&self, scratch: *mut R, member: &Member<'_>);
-    /// Writes this part of the cotangents of step t into the buffer of its chunk. `above` is where those of the step after it stand;
-    /// they are complete for the rows that have a step after t.
+    /// Writes this part of the cotangents of step t into the buffer of its chunk. `above` points to those of
+    /// the step after it, complete for the rows that have a step after t.
     unsafe fn pull(&self, t: usize, above: Option<Place>, chunk: &Chunk<'_>, scratch: *mut R);
     /// Adds the rows of a chunk to the gradients.
     unsafe fn gather(&self, chunk: &Chunk<'_>, scratch: *mut R);

@@ -1,4 +1,5 @@
-//! Chunks of time: the steps of a backward pass whose gradients are gathered together, and where their rows stand.
+//! Chunks of time: the steps of a backward pass whose gradients are gathered together, and the places of
+//! their rows.
 //!
 //! A chunk has some hundred rows (t, b). Cells keep two buffers of rows and use them in turn, so that the steps of the next chunk
 //! may begin while others still gather this one.
@@ -16,7 +17,7 @@ pub fn span(batch: usize) -> usize {
     (ROWS / batch).max(1)
 }
 
-/// Most rows that a chunk can have.
+/// The largest number of rows of a chunk.
 pub fn chunk_rows(schedule: &Schedule) -> usize {
     span(schedule.batch).min(schedule.steps) * schedule.batch
 }
@@ -26,10 +27,10 @@ pub fn extent(schedule: &Schedule) -> Extent {
     Extent { batch: schedule.batch, chunk: chunk_rows(schedule) }
 }
 
-/// Where row 0 of a step lies, or would lie, in the buffers of the chunks.
+/// The place of row 0 of a step in the buffers of the chunks, whether or not the row exists.
 #[derive(Clone, Copy)]
 pub struct Place {
-    /// Which of the two.
+    /// Which of the two buffers.
     pub turn: usize,
     /// Row of the buffer.
     pub row: usize,
@@ -38,13 +39,13 @@ pub struct Place {
 /// One member's way through a chunk of a half of the batch.
 pub struct Chunk<'a> {
     pub schedule: &'a Schedule,
-    /// In how many halves gradients are summed: 2 or 1.
+    /// The number of halves in which gradients are summed: 2 or 1.
     pub halves: usize,
     /// How many chunks were done before.
     pub index: usize,
     /// Its steps.
     pub steps: &'a Range<usize>,
-    /// Whether other arrays are copied to have their rows where the buffer has them ([`copied`]).
+    /// Whether rows of other arrays are copied to the positions they have in the buffer ([`copied`]).
     pub copied: bool,
     pub half: &'a Half<'a>,
 }
@@ -60,12 +61,12 @@ impl<'a> Chunk<'a> {
         &self.half.part
     }
 
-    /// Where the rows of the half begin in the buffer.
+    /// The first row of the half in the buffer.
     pub fn begin(&self) -> usize {
         self.steps.len() * self.half.rows.start
     }
 
-    /// Where row 0 of step t lies, or would lie.
+    /// The place of row 0 of step t, whether or not the row exists.
     pub fn row(&self, t: usize) -> usize {
         if self.halves == 1 {
             return self.schedule.rows(&(self.steps.start..t));
@@ -74,7 +75,7 @@ impl<'a> Chunk<'a> {
         self.begin() + (t - self.steps.start) * rows.len() - rows.start
     }
 
-    /// The same, and in which buffer.
+    /// The same, with the buffer.
     pub fn place(&self, t: usize) -> Place {
         Place { turn: self.turn(), row: self.row(t) }
     }
@@ -85,9 +86,9 @@ impl<'a> Chunk<'a> {
     }
 }
 
-/// Whether rows of other arrays are copied to lie one after the other as in the buffers of these steps: those of a half, and
-/// where some sequences end or start within the steps. (Where all have the same length even the first step needs no copies: it is
-/// gathered apart.)
+/// Whether rows of other arrays are copied to be contiguous, as in the buffers of these steps: the rows of a
+/// half, and those of steps within which sequences end or start. (If all have the same length even the first
+/// step needs no copies: it is gathered apart.)
 pub fn copied(schedule: &Schedule, halves: usize, steps: &Range<usize>) -> bool {
     let together = || schedule.full(&(0..schedule.steps));
     let seamless = || schedule.full(steps) && schedule.seamless(steps);

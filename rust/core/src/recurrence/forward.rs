@@ -1,4 +1,4 @@
-//! Forward through time: the states of all steps, written where the caller wants them.
+//! Forward through time: the states of all steps, in the caller's array.
 
 use super::cell::Cell;
 use super::schedule::Schedule;
@@ -8,7 +8,7 @@ use crate::parallel::{Member, Shared, run};
 use crate::scalar::Real;
 use crate::transition::Part;
 
-/// Fills states (T, B, width), which were checked; zeros behind the end of a sequence.
+/// Fills states (T, B, width), whose size was checked; zeros past the end of a sequence.
 pub fn forward<R: Real>(
     cell: &dyn Cell<R>,
     room: &Room<R>,
@@ -42,7 +42,7 @@ struct Call<'a, R: Real> {
 }
 
 impl<R: Real> Call<'_, R> {
-    /// The steps from the k-th on; returns where member 0 is to go on alone, if so.
+    /// The steps from the k-th on; returns the step from which member 0 continues alone, if sharing stops.
     fn walk(&self, part: &Part<'_>, from: usize, scratch: *mut R) -> Option<usize> {
         let Call { cell, schedule, states, .. } = *self;
         let width = cell.width();

@@ -28,7 +28,7 @@ pub struct Half<'a> {
 }
 
 impl<'a> Half<'a> {
-    /// What this member has to do with each half; None where it has nothing to do with it.
+    /// This member's share of each half; None where it has none.
     pub fn all(schedule: &Schedule, halves: usize, part: &Part<'a>) -> [Option<Half<'a>>; 2] {
         let (batch, member) = (schedule.batch, part.member);
         if halves == 1 {

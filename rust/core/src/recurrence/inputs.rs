@@ -15,7 +15,7 @@ use crate::transition::Packed;
 use isometry_kernels::activation::Columns;
 use isometry_kernels::recurrence::Affine;
 
-/// Where the gradients go; None where one is not wanted.
+/// The arrays for the gradients; None where one is not wanted.
 pub struct InputBars<'a, T: Scalar> {
     /// (T, B, d)
     pub x: Option<&'a mut [T]>,
@@ -29,7 +29,7 @@ pub struct InputBars<'a, T: Scalar> {
 pub struct Gathered<T: Scalar> {
     /// conj(V), for x_bar.
     input: Packed<T>,
-    /// X^T U_bar as real numbers; this and the sums of each half.
+    /// X^T U_bar as real numbers, and the sums of each half.
     products: Region<T::Real>,
     sums: Region<T::Real>,
     halves: usize,
@@ -168,14 +168,14 @@ impl<'a, T: Scalar> Gatherer<'a, T> {
                 run(t * batch, schedule.rows(&(steps.start..t)), active);
                 if member.id == 0 {
                     let behind = x_bar.wrapping_add((t * batch + active) * d);
-                    // SAFETY: the rows behind the ends of sequences exist, and nobody else writes them.
+                    // SAFETY: the rows past the ends of sequences exist, and nobody else writes them.
                     unsafe { behind.write_bytes(0, (batch - active) * d) };
                 }
             }
         }
     }
 
-    /// Writes what was gathered.
+    /// Writes the gathered gradients.
     ///
     /// # Safety
     /// Every chunk has been gathered by all members.

@@ -14,9 +14,9 @@ pub struct Values<R> {
     pub bar: *const R,
     /// Values or arguments.
     pub y: *const R,
-    /// Which of both.
+    /// Whether `y` holds values or arguments.
     pub from: Source,
-    /// Numbers from the y of one step to those of the next; 0 where they stand one after the other like the rows.
+    /// Distance of the y of consecutive steps, in numbers; 0 where they are contiguous like the rows.
     pub apart: usize,
 }
 
@@ -24,7 +24,7 @@ pub struct Values<R> {
 pub struct BiasGatherer<'a, T: Scalar> {
     phi: &'a RowActivation<T::Real>,
     halves: usize,
-    /// Of each half; empty where the gradient is not wanted.
+    /// The sums of each half; empty where the gradient is not wanted.
     sums: Region<T::Real>,
     bar: Option<(Shared<T::Real>, usize)>,
 }
@@ -40,7 +40,7 @@ impl<'a, T: Scalar> BiasGatherer<'a, T> {
         arena.take(&[usize::from(wanted), halves, phi.width])
     }
 
-    /// In that room.
+    /// In that memory.
     ///
     /// # Safety
     /// The memory lives, was cut for this gradient, and nobody else uses it.
@@ -82,7 +82,7 @@ impl<'a, T: Scalar> BiasGatherer<'a, T> {
         }
     }
 
-    /// Writes what was gathered.
+    /// Writes the gathered gradient.
     ///
     /// # Safety
     /// Every chunk has been gathered by all members.

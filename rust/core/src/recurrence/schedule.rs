@@ -1,4 +1,4 @@
-//! Which rows of a batch of sequences take part in which step.
+//! The rows of a batch of sequences that take part in each step.
 //!
 //! Lengths do not increase, so the rows of step t are the first `active(t)`. Backwards in time each sequence starts at
 //! its own end: a step then has rows that continue, followed by rows that start from h0.
@@ -8,7 +8,7 @@ use crate::kernels::Buffer;
 use crate::sizes::check_len;
 use std::ops::Range;
 
-/// Which rows take part when.
+/// The rows of each step.
 pub struct Schedule {
     /// T
     pub steps: usize,
@@ -25,7 +25,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Refuses lengths that are no steps of the sequences, or increase.
+    /// Refuses lengths outside 1..T, or that increase.
     pub fn check(steps: usize, batch: usize, lengths: Option<&[usize]>) -> Result<()> {
         let Some(lengths) = lengths else { return Ok(()) };
         check_len("lengths", lengths.len(), &[batch])?;

@@ -58,7 +58,7 @@ impl<R> Room<R> {
         self.own.of(member.id).ptr()
     }
 
-    /// What a member does of every step.
+    /// The part of every step that a member does.
     pub fn part<'a>(&self, member: &'a Member<'a>, schedule: &Schedule) -> Part<'a> {
         if self.columns {
             Part::columns_of(member, schedule.batch)

@@ -1,4 +1,5 @@
-//! The arrays that the steps of every cell read, as real numbers: inputs, initial states, and where the states before a step stand.
+//! The arrays that the steps of every cell read, as real numbers: inputs, initial states, and the states
+//! before a step.
 
 use super::chunk::{Chunk, chunk_rows};
 use super::halves::halves;
@@ -20,7 +21,8 @@ pub struct Timeline<'a, R> {
     pub width: usize,
 }
 
-/// The states before the steps of a chunk: those of some steps one after the other, then those of the step at which all start.
+/// The states before the steps of a chunk: those of some steps one after the other, then those of the step at
+/// which all rows start.
 pub struct Before<R> {
     pub rest: (Range<usize>, *const R),
     pub start: Option<(Range<usize>, *const R)>,
@@ -37,8 +39,8 @@ impl<R: Real> Timeline<'_, R> {
         self.x[t * self.schedule.batch * self.features..].as_ptr()
     }
 
-    /// Where an array of which every step has `stride` numbers stands one step earlier in the direction of the recurrence. Backwards
-    /// it is read next; at the first step it is no part of the array, and to be fetched only.
+    /// The position, one step earlier in the direction of the recurrence, of an array with `stride` numbers
+    /// per step. Backward reads it next; at the first step it is outside the array, and only for prefetching.
     pub fn earlier(&self, rows: *const R, stride: usize) -> *const R {
         if self.schedule.reverse { rows.wrapping_add(stride) } else { rows.wrapping_sub(stride) }
     }
@@ -75,14 +77,14 @@ impl<R: Real> Timeline<'_, R> {
             Some(t) => steps.start..t,
             None => steps.start..steps.end,
         };
-        // Rows ascend in t also backwards in time; for an empty rest any address will do.
+        // Rows ascend in t also backwards in time; an empty rest may have any address.
         let t = if schedule.reverse { rest.start + 1 } else { rest.start.max(1) - 1 };
         let start = start.zip(self.h0).map(|(t, h0)| (t..t + 1, h0.as_ptr()));
         Before { rest: (rest, states.wrapping_add(t * self.stride())), start }
     }
 }
 
-/// Copies of what the gradients of a chunk want in rows one after the other ([`Chunk::copied`]).
+/// Copies of rows that the gradients of a chunk need to be contiguous ([`Chunk::copied`]).
 pub struct Copies<R> {
     /// The states before the steps.
     pub previous: Region<R>,
@@ -93,7 +95,7 @@ pub struct Copies<R> {
 }
 
 impl<R: Real> Copies<R> {
-    /// Room for those of a chunk, where there can be any; of states only if they are wanted.
+    /// Memory for the copies of a chunk, if it can have any; for states only if they are wanted.
     pub fn carve(arena: &mut Arena, line: &Timeline<'_, R>, halves: usize, states: bool) -> Self {
         let rows = chunk_rows(&line.schedule);
         let varied = halves > 1 || !line.schedule.full(&(0..line.schedule.steps));
@@ -135,7 +137,7 @@ pub fn rows_apart<R>(arena: &mut Arena, wanted: bool, rows: usize, width: usize)
     array
 }
 
-/// In how many halves the gradients of a cell are summed that can do with either.
+/// The number of halves in which gradients are summed, for a cell that supports both.
 pub fn in_halves(schedule: &Schedule, halved: bool) -> usize {
     if halved { halves(schedule) } else { 1 }
 }

@@ -1,4 +1,4 @@
-//! Where the gradients of the matrices of a stack go, which members write side by side.
+//! The arrays for the gradients of the matrices of a stack, which members write concurrently.
 
 use crate::argument::Bar;
 use crate::error::Result;
@@ -21,7 +21,7 @@ pub struct StackBars<'a, T: Scalar> {
 }
 
 impl<'a, T: Scalar> StackBars<'a, T> {
-    /// Those of `batch` matrices, of equal length in each.
+    /// The gradients of `batch` matrices, of equal length in each.
     pub fn new(bars: &'a mut [Bar<'_, T>], batch: usize) -> Result<Self> {
         let place = |bar: &mut Bar<'_, T>| match bar {
             Bar::None => Place::None,
@@ -31,7 +31,7 @@ impl<'a, T: Scalar> StackBars<'a, T> {
         Ok(StackBars { places: collected(bars.iter_mut().map(place))?, _borrowed: PhantomData })
     }
 
-    /// Those of the k-th matrix.
+    /// The gradients of the k-th matrix.
     ///
     /// # Safety
     /// There is this matrix, and nobody else has its gradients.
@@ -40,21 +40,21 @@ impl<'a, T: Scalar> StackBars<'a, T> {
     }
 }
 
-/// Where the gradients of one matrix of a stack go.
+/// The arrays for the gradients of one matrix of a stack.
 pub struct MatrixBars<'a, T: Scalar> {
     places: &'a [Place<T>],
     k: usize,
 }
 
 impl<T: Scalar> MatrixBars<'_, T> {
-    /// That of the i-th argument, of the type of the matrix, if it is wanted.
+    /// The gradient of the i-th argument, of the type of the matrix, if it is wanted.
     pub fn own(&mut self, i: usize) -> Option<&mut [T]> {
         let Some(&Place::Own(bar, len)) = self.places.get(i) else { return None };
         // SAFETY: every matrix has `len` elements, and these are nobody else's.
         Some(unsafe { std::slice::from_raw_parts_mut(bar.at(self.k * len), len) })
     }
 
-    /// That of the i-th argument, a real one, if it is wanted.
+    /// The gradient of the i-th argument, a real one, if it is wanted.
     pub fn real(&mut self, i: usize) -> Option<&mut [T::Real]> {
         let Some(&Place::Real(bar, len)) = self.places.get(i) else { return None };
         // SAFETY: as in `own`.

@@ -1,4 +1,4 @@
-//! Operators on rows: what one member of a team does with some rows of a stack, and the driver that makes operators of it.
+//! Operators on rows: one member's work on some rows of a stack, and the driver that makes operators of it.
 
 mod bars;
 mod stack;
@@ -10,11 +10,13 @@ use crate::operator::Operator;
 use crate::scalar::Scalar;
 use crate::side::Side;
 
-/// A stack of operators that act on rows. From it alone [`Cpu`](crate::Cpu) has the matrices, their application, all gradients
-/// and the step of a recurrence: `fn rows(&self) -> Option<&dyn Rows<T>> { Some(self) }`.
+/// A stack of operators that act on rows. From it [`Cpu`](crate::Cpu) derives the matrices, their
+/// application, all gradients and the step of a recurrence: `fn rows(&self) -> Option<&dyn Rows<T>> {
+/// Some(self) }`.
 ///
 /// The methods are one member's part of a call: they neither allocate nor enter threads. The result of a row depends on that
-/// row and its matrix alone, not on the rows beside it, so that results are the same however rows are dealt to members.
+/// row and its matrix alone, not on other rows, so that results do not depend on how rows are assigned to
+/// members.
 ///
 /// # Safety
 /// What the safe methods and those of [`Operator`] answer is the same in every call. The array of a trained argument has the
@@ -101,7 +103,7 @@ use crate::side::Side;
 /// # }
 /// ```
 ///
-/// To promise this takes `unsafe`:
+/// Implementing the trait is therefore `unsafe`:
 ///
 /// ```compile_fail,E0200
 /// # use isometry_core::{Operator, Rows, argument::{Argument, Array}, rows::MatrixBars, Side};
@@ -129,10 +131,10 @@ pub unsafe trait Rows<T: Scalar>: Operator<T> {
     fn work(&self) -> usize;
     /// Real numbers that a member needs for up to `rows` rows.
     fn scratch(&self, rows: usize) -> usize;
-    /// Real numbers that the gradients of all arguments of one matrix are summed in.
+    /// Real numbers for the sums of the gradients of all arguments of one matrix.
     fn sums(&self) -> usize;
 
-    /// Writes to `scratch` what the other methods want there of matrix k, apart from their workspace.
+    /// Writes to `scratch` the data of matrix k that the other methods need, apart from their workspace.
     unsafe fn load(&self, _k: usize, _scratch: *mut T::Real) {}
     /// Writes W x or W^H x of `rows` rows to `out`, for the k-th W.
     unsafe fn apply_rows(

@@ -1,7 +1,7 @@
 //! A stack of operators on rows ([`Rows`]) as operators: all rows of all matrices are shared between the threads, whole rows each.
 //!
-//! A thread has consecutive rows, so that few matrices are shared by two. Gradients are summed in [`Slots`], those of a matrix of one
-//! slot by the thread that has it.
+//! A thread has consecutive rows, so that few matrices are shared by two threads. Gradients are summed in
+//! [`Slots`]; if a matrix has a single slot, by the thread that has it.
 
 use super::Rows;
 use super::bars::StackBars;
@@ -15,11 +15,11 @@ use crate::scratch::{Region, Scratch, most};
 use crate::side::Side;
 use crate::sizes::{check_len, work};
 
-/// Numbers between the sums of a member and its scratch, at least a vector: a load that begins in front of the sums would wait for
-/// the stores to them, also where its lanes there are masked.
+/// Numbers between the sums of a member and its scratch, at least a vector: a load that begins before the
+/// sums would wait for the stores to them, even if its lanes there are masked.
 const APART: usize = 16;
 
-/// Rows of `n` elements, those of a matrix `apart` elements behind those of the matrix before.
+/// Rows of `n` elements; the rows of consecutive matrices are `apart` elements apart.
 #[derive(Clone, Copy)]
 struct Source<T> {
     start: Shared<T>,

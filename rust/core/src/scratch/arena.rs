@@ -36,7 +36,7 @@ impl Arena {
         Arena { strides: self.strides, ..Arena::cutting(start, self.most, guard) }
     }
 
-    /// After running the function to measure what it takes.
+    /// The sizes measured by running the function.
     #[inline]
     pub(super) fn measured<P>(guarded: bool, carve: impl FnOnce(&mut Arena) -> P) -> Self {
         let guard = if guarded { Guard::Measured } else { Guard::Off };
@@ -57,7 +57,7 @@ impl Arena {
         Arena::measured(false, carve).bytes() / size_of::<T>()
     }
 
-    /// Room for an array of these sizes.
+    /// Memory for an array of these sizes.
     #[inline]
     pub fn take<T>(&mut self, sizes: &[usize]) -> Region<T> {
         const { assert!(align_of::<T>() <= LINE) };
@@ -93,7 +93,7 @@ impl Arena {
         }
     }
 
-    /// The same room for each of `count` members.
+    /// The same for each of `count` members.
     #[inline]
     pub fn regions<T>(&mut self, count: usize, sizes: &[usize]) -> Regions<T> {
         let Frames { all, stride, guard } = self.frames(count, |arena| arena.take::<T>(sizes));

@@ -6,9 +6,9 @@
 //! let scratch = Scratch::new(|arena| Places { e: arena.take(&[n]), own: arena.regions(threads, &[k, m]) })?;
 //! ```
 //!
-//! Memory is allocated before threads start, so that a lack of it is [`Error::OutOfMemory`] and nothing has to unwind.
-//! Regions are uninitialised: raw pointers and lengths, never `&[T]`. Each starts at a cache line, so regions of members
-//! and consecutive arrays share no line.
+//! Memory is allocated before threads start, so that a failed allocation is [`Error::OutOfMemory`] and
+//! nothing has to unwind. Regions are uninitialised: raw pointers and lengths, never `&[T]`. Each starts at a
+//! cache line, so regions of members and consecutive arrays share no line.
 //!
 //! A part that is carved later (in a recursion; one slab per member present) is reserved as a [`Frame`], measured by the
 //! function that carves it.

@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 /// Bytes of a cache line.
 pub(super) const LINE: usize = 64;
 
-/// Uninitialised room for `len` elements; empty if not needed.
+/// Uninitialised memory for `len` elements; empty if not needed.
 pub struct Region<T> {
     pub(super) start: *mut T,
     pub(super) len: usize,

@@ -1,4 +1,4 @@
-//! Guard lines behind regions, for tests.
+//! Guard lines after regions, for tests.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 /// Every byte of guarded memory before it is written: NaN in every real type.
 pub(super) const FRESH: u8 = 0xff;
 
-/// Whether at least a line behind every region is guarded, and where this is recorded.
+/// Whether at least one line after every region is guarded, and the record of these lines.
 #[derive(Clone, Copy)]
 pub(super) enum Guard {
     Off,

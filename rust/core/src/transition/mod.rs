@@ -1,6 +1,7 @@
-//! How an operator serves as W of a recurrence: through its matrix, row by row, or by a step of its own, which it hands to the driver.
+//! Operators as W of a recurrence: through the matrix, row by row, or by a step of their own, which the
+//! driver calls.
 //!
-//! A step is below the operators, which make it, and the recurrence, which drives it.
+//! This module is below the operators, which make steps, and the recurrence, which calls them.
 
 mod packed;
 mod part;
@@ -32,13 +33,13 @@ impl Route {
     }
 }
 
-/// How an operator serves as W of a recurrence.
+/// An operator as W of a recurrence.
 #[derive(Clone, Copy)]
 pub enum Transition<'a, T: Scalar> {
     /// A matrix (n, n).
     Dense(&'a [T]),
     /// An operator on rows.
     Rows(&'a dyn Rows<T>),
-    /// An object of this crate that brings a step of its own.
+    /// An object of this crate that has a step of its own.
     Own(&'a dyn OwnStep<T>),
 }

@@ -15,7 +15,7 @@ pub struct Packed<T: Scalar> {
 }
 
 impl<T: Scalar> Packed<T> {
-    /// Room for a k x n operand.
+    /// Memory for a k x n operand.
     pub fn new(arena: &mut Arena, k: usize, n: usize) -> Self {
         Packed { k, n, data: arena.take(&[packed_len::<T>(k, n, lanes::<T::Real>())]) }
     }

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// What one member does of every step.
+/// One member's part of every step.
 pub struct Part<'a> {
     /// The member.
     pub member: &'a Member<'a>,

@@ -1,4 +1,5 @@
-//! What the affine cell asks of a transition: one step forward, one step backward, and the gradient of its parameters.
+//! The trait of a transition in the affine cell: one step forward, one step backward, and the gradient of its
+//! parameters.
 
 use super::Part;
 use crate::argument::Bar;
@@ -21,9 +22,9 @@ pub struct Trace<R> {
     pub kept: *mut R,
 }
 
-/// Rows of several steps, one after the other: what the gradients are gathered from.
+/// Rows of several steps, one after the other, from which the gradients are gathered.
 pub struct Gather<R> {
-    /// Which half of the batch they belong to; each has sums of its own.
+    /// The half of the batch they belong to; each has its own sums.
     pub half: usize,
     /// Number of rows.
     pub rows: usize,
@@ -53,7 +54,7 @@ pub trait Step<T: Scalar>: Sync {
     /// Real numbers of scratch that a member needs for its steps, and to gather up to `rows` rows.
     fn scratch(&self, rows: usize) -> usize;
 
-    /// Writes what the call begins with, before there are members.
+    /// Writes the initial data of the call, before there are members.
     unsafe fn fill(&self) {}
     /// Packs operands.
     unsafe fn prepare(&self, scratch: *mut T::Real, member: &Member<'_>);
@@ -75,7 +76,7 @@ pub trait Step<T: Scalar>: Sync {
         part: &Part<'_>,
         scratch: *mut T::Real,
     );
-    /// Computes what [`Step::backward`] and [`Step::gather`] want besides z_bar.
+    /// Computes the data that [`Step::backward`] and [`Step::gather`] need besides z_bar.
     unsafe fn keep(&self, _trace: Trace<T::Real>, _rows: Range<usize>, _part: &Part<'_>) {}
     /// Adds the rows of a chunk to the gradient.
     unsafe fn gather(&self, rows: &Gather<T::Real>, scratch: *mut T::Real, member: &Member<'_>);
@@ -92,13 +93,13 @@ pub struct Extent {
     pub chunk: usize,
 }
 
-/// An object that brings a step of its own. It is one operator, square.
+/// An object that has a step of its own. It is a single square operator.
 pub trait OwnStep<T: Scalar>: Operator<T> {
-    /// Makes it ready for a forward pass, or for a backward pass that fills `bars`, which were checked.
+    /// Prepares it for a forward pass, or for a backward pass that fills `bars`, which were checked.
     fn ready<'s>(&'s self, bars: Option<&mut [Bar<'_, T>]>) -> Result<Box<dyn Ready<T> + 's>>;
 }
 
-/// An [`OwnStep`] made ready for a call: what it allocated for that.
+/// An [`OwnStep`] prepared for a call, with its allocations.
 pub trait Ready<T: Scalar> {
     /// The step, in memory of the arena.
     fn carve<'s>(&'s self, arena: &mut Arena, extent: Extent) -> Box<dyn Step<T> + 's>;

@@ -1,6 +1,6 @@
 // h = phi(z) and z_bar = phi'(z)^H g of two features: neighbours (2p, 2p + 1), or (p, p + n/2) where phi acts on the halves of a
-// row. phi' is read off y, which is h, or z where h does not determine it. On complex numbers all nonlinearities but modReLU act on the
-// parts apart.
+// row. phi' is computed from y, which is h, or z where h does not determine it. On complex numbers all
+// nonlinearities but modReLU act on both parts separately.
 
 const IDENTITY: u32 = 0;          // z                          y = h
 const TANH: u32 = 1;              // tanh z                     h

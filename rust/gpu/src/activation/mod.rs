@@ -99,7 +99,7 @@ impl RowActivation {
         self.activation == Activation::Identity
     }
 
-    /// Whether phi' can be read off h.
+    /// Whether phi' can be computed from h.
     pub fn readable(&self) -> bool {
         match self.activation {
             Activation::Oplu | Activation::OpluHalves | Activation::ModreluRealrep => false,
@@ -129,7 +129,7 @@ impl RowActivation {
         [code, slope.to_bits(), u32::from(halves)]
     }
 
-    /// Refuses a gradient of biases that are not there.
+    /// Refuses a gradient of biases that were not given.
     pub fn check_wanted(&self, bias: bool) -> Result<()> {
         if bias && self.own.is_none() {
             return Err(Error::value("activation_bias_bar", "belongs to modrelu and modrelu_realrep only"));
@@ -137,7 +137,7 @@ impl RowActivation {
         Ok(())
     }
 
-    /// Room for the summands of the gradient of the bias.
+    /// Memory for the summands of the gradient of the bias.
     pub fn along(&self, record: &mut Record, rows: usize) -> Result<Array> {
         Array::room(record.context(), Field::Real, &[rows, self.activation.bias_units(self.n)])
     }

@@ -4,10 +4,11 @@
 //! S = M_KK^-1,  R = S M_K.,  M_K. <- R,  M_.K <- -M_.K S,  M_ij <- M_ij - M_iK R_j,
 //! ```
 //!
-//! with pivots within the blocks alone. No block is singular, since I + A and its Schur complements have Hermitian parts of at least
-//! I; but where a block is small beside its row, the complements grow to |A|^2, and float32 loses |A|^2 eps. So the matrix is mixed
-//! first, M <- Q M Q^T with butterflies and random signs that couple the blocks (Parker's random butterflies), and the inverse is
-//! mixed back; and blocks have even sizes, because a real skew block of odd size is singular. Two corrections through products follow:
+//! with pivots within the blocks only. No block is singular, since I + A and its Schur complements have
+//! Hermitian parts of at least I; but where a block is small beside its row, the complements grow to |A|^2,
+//! and float32 loses |A|^2 eps. So the matrix is mixed first, M <- Q M Q^T with butterflies and random signs
+//! that couple the blocks (Parker's random butterflies), and the inverse is mixed back; and blocks have even
+//! sizes, because a real skew block of odd size is singular. Two corrections through products follow:
 //!
 //! ```text
 //! S <- S + S (I - (I + A) S),    V = 2 S - I,    V <- V + V (I - V^H V) / 2.
@@ -53,7 +54,7 @@ pub(super) fn matrix(view: &Cayley<'_>, record: &mut Record, w: &Array) -> Resul
     let (field, n) = (view.field(), view.n);
     let (m, s, x, v) = (view.room()?, view.room()?, view.room()?, view.room()?);
     unpack(view, record, &m)?;
-    // as many as couple all blocks, and one more
+    // enough to couple all blocks, and one more
     let levels = (0..=n.div_ceil(small::MOST).next_power_of_two().ilog2()).map(|level| n >> (level + 1));
     let (mut s, mut x) = (&s, &x);
     let mut from = &m;

@@ -33,10 +33,11 @@ use std::sync::Arc;
 
 /// A batch of n x n Cayley transforms: a view of their parameters.
 ///
-/// How good W is depends on the 2-norm |A|. Measured is e(W) = max|W^H W - I| / (n eps), and the distance of W from the exact matrix
-/// in the Frobenius norm and in units of eps sqrt(1 + |A|^2) >= eps cond(I + A): the worst of both fields and n = 2 to 200, where A is
-/// full (random), has one block beside the diagonal, also with singular values over four decades, or has rank two; or else half of
-/// the rows and columns of A are 0.
+/// The accuracy of W depends on the 2-norm |A|. The table shows e(W) = max|W^H W - I| / (n eps), and the
+/// distance of W from the exact matrix in the Frobenius norm and in units of eps sqrt(1 + |A|^2) >= eps
+/// cond(I + A): the worst of both fields and n = 2 to 200, where A is full (random), has one block beside the
+/// diagonal, also with singular values over four decades, or has rank two; or else half of the rows and
+/// columns of A are 0.
 ///
 /// | n | A | \|A\| up to | e(W) below | distance below |
 /// |---|---|---|---|---|
@@ -47,8 +48,8 @@ use std::sync::Arc;
 /// | | half of A is 0 | 100 | 0.1 | 11 |
 /// | | | 300 | 3 | 140 |
 ///
-/// Beyond, float32 does not hold all of I + A: W is not unitary for some A, and nothing tells so. Where the arrays are the caller's,
-/// the CPU computes such matrices ([`holds`]).
+/// Beyond these bounds float32 cannot represent I + A, and W is not unitary for some A, without an error. If
+/// the arrays are the caller's, the CPU computes these matrices ([`holds`]).
 #[derive(Clone, Debug)]
 pub struct Cayley<'a> {
     upper: &'a Array,
@@ -96,7 +97,7 @@ impl<'a> Cayley<'a> {
         Ok(Cayley { upper, diagonal, last, batch, n })
     }
 
-    /// e of D, and whether there is one: an array is bound in any case.
+    /// e of D, and whether D is given: an array is bound in any case.
     fn factors(&self) -> (&Array, u32) {
         self.last.as_ref().map_or((self.upper, 0), |last| (last.factors(), 1))
     }

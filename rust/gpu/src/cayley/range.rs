@@ -10,8 +10,8 @@ use std::f64::consts::SQRT_2;
 const SMALL: f64 = 3e4;
 const LARGE: f64 = 300.0;
 
-/// Whether every |A| of a batch is in the range. |A| is at most n times the largest entry, and at most the largest sum of |A_ij|
-/// along a row, which takes longer. NaN is not in the range.
+/// Whether every |A| of a batch is in the range. |A| is at most n times the largest entry, and at most the
+/// largest row sum of |A_ij|, which takes longer to compute. NaN is not in the range.
 pub fn holds<T: Scalar>(upper: &[T], diagonal: Option<&[T::Real]>, n: usize) -> Result<bool> {
     let most = if n <= small::MOST { SMALL } else { LARGE };
     let diagonal = diagonal.unwrap_or_default();

@@ -1,6 +1,7 @@
 //! Matrices of up to 64 rows: all in one dispatch, each by a team of threads that holds it in registers.
 //!
-//! Elimination with row pivots is as good as I + A allows, and one Newton-Schulz step makes W unitary to rounding.
+//! Elimination with row pivots is as accurate as I + A allows, and one Newton-Schulz step makes W unitary to
+//! rounding.
 
 use super::{Bars, Cayley};
 use crate::Array;

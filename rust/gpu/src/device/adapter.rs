@@ -4,7 +4,7 @@ use isometry_core::error::{Error, Result};
 use std::env;
 use wgpu::{Backends, DeviceType, Instance, InstanceDescriptor, InstanceFlags};
 
-/// The environment variable that names an adapter: a part of its name, or its number in the list.
+/// The environment variable that selects an adapter, by part of its name or its number in the list.
 pub const CHOICE: &str = "ISOMETRY_GPU_ADAPTER";
 
 /// An adapter as the driver describes it.
@@ -26,7 +26,7 @@ pub struct Adapter {
 
 const CPU: &str = "CPU";
 
-/// All adapters, the ones that are used first in front.
+/// All adapters, in the order of preference.
 pub fn adapters() -> Vec<Adapter> {
     let mut all: Vec<_> = found().iter().map(described).collect();
     if let Ok(place) = place(&all, &env::var(CHOICE).unwrap_or_default()) {
@@ -86,7 +86,7 @@ pub(super) fn chosen() -> Result<wgpu::Adapter> {
     place(&listed, &env::var(CHOICE).unwrap_or_default()).map(|place| all.swap_remove(place))
 }
 
-/// The place of the adapter that a choice names; without one, of the first that is not a CPU.
+/// The index of the adapter that a choice names; without one, of the first that is not a CPU.
 fn place(all: &[Adapter], choice: &str) -> Result<usize> {
     let listed = || match all.iter().map(|adapter| &*adapter.name).collect::<Vec<_>>() {
         names if names.is_empty() => "this machine has none".to_string(),

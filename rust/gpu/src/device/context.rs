@@ -36,12 +36,13 @@ pub struct Context {
     process: u32,
 }
 
-/// A child leaves the device of its parent alone: to end it would wait for threads of the driver that the child does not have.
+/// A child leaves the device of its parent alone: closing it would wait for driver threads that do not exist
+/// in the child.
 impl Drop for Context {
     fn drop(&mut self) {
         if self.is_inherited() {
             let pipelines = self.pipelines.get_mut().unwrap_or_else(PoisonError::into_inner);
-            // one reference to each more than will be dropped
+            // one more reference to each than will be dropped
             forget((self.device.clone(), self.queue.clone(), self.pool.emptied(), take(pipelines)));
         }
     }
@@ -77,7 +78,7 @@ impl Context {
             let text = format!("{reason:?}: {message}");
             seen.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(text);
         });
-        // errors of calls are seen by their scopes; what is outside of them is that of a lost device
+        // scopes catch the errors of calls; an error outside of them means that the device was lost
         let seen = lost.clone();
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
             seen.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error.to_string());
@@ -133,7 +134,7 @@ impl Context {
         }
     }
 
-    /// What is done from now on fails with this reason, if it is the first.
+    /// Makes all later calls fail with this reason, unless there is an earlier one.
     fn lose(&self, why: String) {
         self.lost.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
     }
@@ -147,17 +148,17 @@ impl Context {
         drop(self.polled(None));
     }
 
-    /// Whether it is that of the parent, whose threads a forked child does not have.
+    /// Whether the device belongs to the parent process, whose threads a forked child does not have.
     pub(super) fn is_inherited(&self) -> bool {
         self.process != process::id()
     }
 
-    /// Why the device cannot be used any more.
+    /// The reason why the device cannot be used any more.
     pub fn lost(&self) -> Option<String> {
         self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// An error if the device is lost, or that of the parent process.
+    /// An error if the device is lost, or belongs to the parent process.
     pub(super) fn alive(&self) -> Result<()> {
         if self.is_inherited() {
             let text = "an array on the GPU was made before the fork, in the parent process: upload it again";
@@ -181,7 +182,7 @@ impl Context {
         done
     }
 
-    /// The error of what was called since the scopes were opened.
+    /// The error of the calls since the scopes were opened.
     pub(super) fn outcome(&self, scopes: Scopes) -> Result<()> {
         let first = scopes.close();
         self.alive()?;

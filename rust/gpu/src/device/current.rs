@@ -1,5 +1,6 @@
-//! The context of this process. It belongs to the process: after `fork` the child finds a different process id and opens a device of
-//! its own; that of the parent, whose driver's threads do not exist in the child, is left alone.
+//! The context of this process. It belongs to the process: after `fork` the child finds a different process
+//! id and opens a device of its own; the parent's, whose driver threads do not exist in the child, is left
+//! alone.
 
 use super::Context;
 use isometry_core::error::Result;
@@ -8,7 +9,8 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The context of a process. Never freed; a child, which may find the lock taken for ever, has a cell of its own.
+/// The context of a process. Never freed; a child, in which the lock may be held for ever, has a cell of its
+/// own.
 struct Cell {
     process: u32,
     context: Mutex<Option<Arc<Context>>>,
@@ -37,14 +39,14 @@ fn held() -> MutexGuard<'static, Option<Arc<Context>>> {
     cell().context.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The context of this process, opened by the first call, and again once the device was lost. It is not ended at the exit, where
-/// drivers may be gone already.
+/// The context of this process, opened by the first call, and again once the device was lost. It is not
+/// closed at exit, when drivers may already be unloaded.
 pub fn context() -> Result<Arc<Context>> {
     let usable = |context: &Arc<Context>| context.lost().is_none();
     if let Some(context) = held().clone().filter(usable) {
         return Ok(context);
     }
-    // opening takes long, and other threads may do the same meanwhile
+    // opening takes long, and other threads may open it meanwhile
     let opened = Arc::new(Context::new()?);
     let mut held = held();
     if let Some(context) = held.clone().filter(usable) {

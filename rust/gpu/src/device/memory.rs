@@ -1,5 +1,5 @@
-//! Memory of the device, reused: freed memory waits in a pool, by size. The queue runs in order, so that memory may be handed on
-//! while the device still works on it.
+//! Memory of the device, reused: freed memory goes to a pool, by size. The queue runs in order, so memory may
+//! be reused while the device still works on it.
 
 use super::{Context, too_large};
 use isometry_core::error::{Error, Result};
@@ -29,7 +29,7 @@ impl Pool {
         Some(buffer)
     }
 
-    /// Keeps a buffer while there is room.
+    /// Keeps a buffer if there is room.
     fn give(&self, buffer: Buffer) {
         let mut free = self.free();
         let size = buffer.size();
@@ -53,7 +53,7 @@ impl Pool {
         *self.free() = Free::default();
     }
 
-    /// Takes out all free memory, without a wait for the lock.
+    /// Takes out all free memory, without waiting for the lock.
     pub fn emptied(&mut self) -> impl Sized + use<> {
         std::mem::take(self.0.get_mut().unwrap_or_else(PoisonError::into_inner))
     }
@@ -63,7 +63,7 @@ impl Pool {
 const KEPT: usize = 16;
 /// Free bytes that are kept.
 const KEPT_BYTES: u64 = 1 << 30;
-/// Bytes of an upload that wait for a submission at once.
+/// The largest number of uploaded bytes that wait for a submission.
 const STAGED: usize = 64 << 20;
 /// Bytes of the smallest memory: a binding must not be empty.
 const LEAST: u64 = 256;
@@ -110,7 +110,7 @@ fn rounded(bytes: u64) -> u64 {
 }
 
 impl Context {
-    /// Memory of at least so many bytes, uninitialised.
+    /// Memory of at least this many bytes, uninitialised.
     pub(crate) fn memory(self: &Arc<Self>, bytes: usize) -> Result<Memory> {
         self.alive()?;
         let (most, bytes) = (self.most_bytes(), bytes as u64);
@@ -129,8 +129,8 @@ impl Context {
         Ok(Memory { buffer: Some(buffer), context: self.clone() })
     }
 
-    /// Fills memory with large numbers, so that tests notice what is read before it is written. NaN would not do: WGSL compilers may
-    /// assume that there is none.
+    /// Fills memory with large numbers, so that tests notice reads of unwritten memory. NaN would not do:
+    /// WGSL compilers may assume that there is none.
     #[cfg(test)]
     fn poison(&self, buffer: &Buffer) {
         let bytes = 1e15f32.to_ne_bytes().repeat(buffer.size() as usize / 4);
@@ -145,7 +145,7 @@ impl Context {
                 let bytes =
                     unsafe { std::slice::from_raw_parts(numbers.as_ptr().cast(), size_of_val(numbers)) };
                 self.queue.write_buffer(memory.buffer()?, (part * STAGED) as u64, bytes);
-                // what was written waits in memory of the host for the next submission
+                // written data wait in host memory for the next submission
                 if bytes.len() >= STAGED / 64 {
                     self.queue.submit([]);
                 }
@@ -191,7 +191,7 @@ impl Context {
     fn buffer(&self, descriptor: &BufferDescriptor<'_>) -> Result<Buffer> {
         let made = || self.scoped(|| Ok(self.device.create_buffer(descriptor)));
         made().or_else(|_| {
-            // the memory that is missing may be that of the pool, free once the device has done with it
+            // the pool may hold the missing memory, free once the device has finished with it
             self.pool.clear();
             self.wait()?;
             made()

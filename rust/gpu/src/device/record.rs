@@ -13,19 +13,20 @@ use wgpu::{BindGroupDescriptor, BindGroupEntry, CommandEncoder, ComputePass};
 pub(crate) static IDENTITY: Shader =
     Shader { name: "identity", source: include_str!("identity.wgsl"), variants: &[&[]] };
 
-/// A sequence of dispatches; each sees what those before it wrote.
+/// A sequence of dispatches; each sees the results of those before it.
 pub struct Record {
     context: Arc<Context>,
     encoder: CommandEncoder,
     pass: Option<ComputePass<'static>>,
-    /// What the dispatches use: freed before they are submitted, its memory would be written by a call that comes first.
+    /// The arrays that the dispatches use: if freed before the submission, their memory could be written by a
+    /// call submitted earlier.
     held: Vec<Array>,
-    /// Dropped after what they watch.
+    /// Error scopes, dropped after the fields above.
     scopes: Scopes,
 }
 
 impl Record {
-    /// One that is empty.
+    /// An empty record.
     pub fn new(context: &Arc<Context>) -> Result<Self> {
         context.alive()?;
         let scopes = Scopes::new(&context.device);

@@ -2,7 +2,7 @@
 
 use wgpu::{Device, Error, ErrorFilter, ErrorScopeGuard};
 
-/// Scopes for every kind of error, of one thread. They nest, and are closed in reverse order.
+/// Scopes for every kind of error, on one thread. They nest, and are closed in reverse order.
 pub(super) struct Scopes(Vec<ErrorScopeGuard>);
 
 impl Scopes {

@@ -1,5 +1,6 @@
-//! Operators whose arrays are the caller's: uploaded, computed on the device, downloaded. Objects without kernels there, and
-//! arguments for which its kernels are not accurate, go through their matrix, which the CPU forms.
+//! Operators whose arrays are the caller's: uploaded, computed on the device, downloaded. Objects without
+//! kernels on the device, and arguments for which the kernels are not accurate, go through their matrix,
+//! which the CPU forms.
 
 mod recurrence;
 
@@ -41,7 +42,7 @@ impl<'a, T: Scalar> Hosted<'a, T> {
         }
     }
 
-    /// Whether the kernels of the device serve these arguments.
+    /// Whether the kernels of the device are used for these arguments.
     fn has_kernels(&self) -> Result<bool> {
         if let Some(&known) = self.has_kernels.get() {
             return Ok(known);
@@ -111,7 +112,7 @@ impl<'a, T: Scalar> Hosted<'a, T> {
     }
 }
 
-/// Whether there is nothing to compute, which the CPU does.
+/// Whether there is nothing to compute; the CPU handles this case.
 fn empty<T: Scalar>(operator: &dyn Cpu<T>) -> bool {
     let (p, q) = operator.shape();
     operator.batch() == 0 || p == 0 || q == 0
@@ -147,7 +148,7 @@ fn fetch<T: Scalar>(array: &Array, out: &mut [T]) -> Result<()> {
     array.download_into(single_mut(parts_mut(out))?)
 }
 
-/// Arrays of the device with the caller's to which they are copied: together, with one wait.
+/// Arrays of the device with the caller's arrays, to which they are copied together, with one wait.
 type Copies<'a> = Vec<(&'a Array, &'a mut [f32])>;
 
 fn wanted<T: Scalar>(bars: &[Bar<'_, T>]) -> Vec<bool> {
@@ -188,7 +189,7 @@ impl<T: Scalar> Operator<T> for Hosted<'_, T> {
 }
 
 impl<T: Scalar> Cpu<T> for Hosted<'_, T> {
-    /// W itself where the gradient starts from it.
+    /// W, if the gradient starts from it.
     fn matrix_saves(&self) -> Result<Saves> {
         match self.operator.matrix_saves()? {
             Saves::Result => Ok(Saves::Result),

@@ -100,7 +100,7 @@ impl<T: Scalar> Hosted<'_, T> {
         self.matrices(&self.formed(budget)?)
     }
 
-    /// From the gradient of W, on the device, those of the arguments.
+    /// The gradients of the arguments from that of W, which is on the device.
     fn pull_device_matrix(
         &self,
         w: &Array,

@@ -1,8 +1,9 @@
-// (cos x, sin x) of float32, both to two units in the last place for every finite x: those of WGSL are good to 2^-11 only.
+// (cos x, sin x) of float32, both to two units in the last place for every finite x: those of WGSL are
+// accurate to 2^-11 only.
 //
 // x / (2 pi) modulo 1 is computed in integers (Payne and Hanek): the 24 bits of x times the bits of 1 / (2 pi) that its exponent
-// selects. Nothing is rounded, and there is nothing that a compiler may reassociate. What is left is at most pi/4, where polynomials
-// are enough, whose terms decrease.
+// selects. Nothing is rounded, and there is nothing that a compiler may reassociate. The remainder is at most
+// pi/4, where polynomials with decreasing terms suffice.
 
 // bits of 1 / (2 pi) after the point, and a word before it
 const INVERSE = array<u32, 8>(

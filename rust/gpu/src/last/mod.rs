@@ -1,7 +1,8 @@
 //! The last factor of an operator on the device: diag(e), e real signs or e^{i theta}.
 //!
-//! cos theta and sin theta are those of `angle.wgsl`, within two units in the last place of the exact ones for every finite angle:
-//! those of WGSL are good to 2^-11 only, which no unitary matrix survives. So no argument leaves the device.
+//! cos theta and sin theta are those of `angle.wgsl`, within two units in the last place of the exact ones
+//! for every finite angle: those of WGSL are accurate to 2^-11 only, too little for a unitary matrix. So no
+//! argument leaves the device.
 
 #[cfg(test)]
 mod tests;
@@ -28,7 +29,7 @@ const LEAST: usize = 256;
 /// Workgroups that occupy a device.
 const GROUPS: usize = 512;
 
-/// What is given for e, with the numbers of the shaders.
+/// The form in which e is given, with its number in the shaders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// e = (1, ..., 1, s)
@@ -45,7 +46,7 @@ pub struct Last {
     /// One sign for each matrix, or (batch, n) signs or angles.
     given: Array,
     form: Form,
-    /// e, (batch, n), of the numbers of the matrix; what is given itself where these are its numbers.
+    /// e, (batch, n), of the numbers of the matrix; the given array itself where it holds these.
     factors: Array,
 }
 
@@ -90,7 +91,7 @@ impl Last {
         record.elements(variant, &arrays, &[count as u32, n as u32, self.form as u32], count)
     }
 
-    /// Refuses a diagonal of other sizes or numbers than the matrices (batch, n, n).
+    /// Refuses a diagonal whose sizes or numbers do not match the matrices (batch, n, n).
     pub fn check(&self, field: Field, batch: usize, n: usize) -> Result<()> {
         if self.factors.shape() == [batch, n] && self.factors.field() == field {
             return Ok(());

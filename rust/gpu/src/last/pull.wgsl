@@ -1,6 +1,6 @@
 // The gradient of the last factor E = diag(e) of V E from the columns of V and of the cotangent G of V E,
-// d_j = sum_i G_ij conj(V_ij). Written is that of the phases, Im(conj(e_j) d_j), or of one sign s, e = (1, ..., 1, s), which is
-// Re d_{n-1}. With W = V E in the place of V that of the phases is Im d_j.
+// d_j = sum_i G_ij conj(V_ij). The output is the gradient of the phases, Im(conj(e_j) d_j), or that of one
+// sign s, e = (1, ..., 1, s), Re d_{n-1}. With W = V E in place of V the gradient of the phases is Im d_j.
 //
 // A workgroup takes WIDTH columns and `each` rows, one part of the sum, in HEIGHT interleaved sets.
 

@@ -1,5 +1,6 @@
-//! Products of great depth, C = alpha A^T B over many rows of A and B: one tile of C would be one workgroup that adds all rows in
-//! turn. The depth is divided into parts instead, a batch of products, whose sum C is: parallel work and less rounding.
+//! Products of great depth, C = alpha A^T B over many rows of A and B, in which a single workgroup would add
+//! all rows for its tile of C. Instead C is the sum of a batch of products over parts of the depth: parallel
+//! work and less rounding.
 
 use super::{Operand, Product};
 use crate::device::Record;
@@ -9,11 +10,11 @@ use isometry_core::error::Result;
 
 /// Least depth of a part.
 const LEAST: usize = 256;
-/// Tiles of 64 x 64 that occupy a device.
+/// The number of 64 x 64 tiles that occupies a device.
 const TILES: usize = 512;
 
 impl Product<'_> {
-    /// As [`Product::record`], in parts where that helps: for one product whose C is all of its array.
+    /// Like [`Product::record`], in parts where that helps, for a single product whose C is its whole array.
     pub(crate) fn record_deep(&self, record: &mut Record, field: Field) -> Result<()> {
         let Product { batch, sizes: (m, n, k), a, b, c, alpha, beta } = *self;
         let parts = (TILES / (m.div_ceil(64) * n.div_ceil(64)).max(1)).min(k / LEAST);

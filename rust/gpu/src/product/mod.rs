@@ -117,7 +117,7 @@ impl<'a> Product<'a> {
         Product { beta: 1.0, ..self }
     }
 
-    /// In as many dispatches as the device needs for so many tiles and matrices.
+    /// In as many dispatches as the device needs for this many tiles and matrices.
     pub(crate) fn record(&self, record: &mut Record, field: Field) -> Result<()> {
         let (m, n, _) = self.sizes;
         if u32::try_from(work(&[self.batch, m, n])).map_err(far)? == 0 {

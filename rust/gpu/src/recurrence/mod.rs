@@ -5,7 +5,7 @@
 //! W_bar = sum z_bar_t^T conj(h_{t-1}),  V_bar = sum z_bar_t^T conj(x_t),  b_bar = sum z_bar_t,  x_bar_t = z_bar_t conj(V)
 //! ```
 //!
-//! What all steps have in common is a few large products; the steps themselves run in place (`steps.wgsl`).
+//! A few large products serve all steps at once; the steps themselves run in place (`steps.wgsl`).
 
 mod backward;
 mod forward;

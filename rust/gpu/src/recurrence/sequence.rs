@@ -1,4 +1,4 @@
-//! What a recurrence is given, checked, and what its two directions do with it.
+//! The arguments of a recurrence, checked, and the operations that both directions use.
 
 use crate::activation::RowActivation;
 use crate::array::zeros;
@@ -24,7 +24,7 @@ pub(crate) static TRANSPOSE: Shader =
 pub(crate) static WITHIN: Shader =
     Shader { name: "within", source: include_str!("within.wgsl"), variants: &[&[]] };
 
-/// The arguments of a recurrence, all of one field but the bias of the activation.
+/// The arguments of a recurrence, all of one field except the bias of the activation.
 #[derive(Clone, Copy, Debug)]
 pub struct Sequence<'a> {
     /// W (n, n)
@@ -122,7 +122,7 @@ impl<'a> Setting<'a> {
         if self.on_input { self.phi.identity() } else { self.phi.clone() }
     }
 
-    /// Whether a backward pass wants the arguments of phi.
+    /// Whether a backward pass needs the arguments of phi.
     pub fn wants_arguments(&self) -> bool {
         self.on_input || !self.phi.readable()
     }
@@ -138,7 +138,8 @@ impl<'a> Setting<'a> {
         Ok(out)
     }
 
-    /// x, 0 past the ends of the sequences: what stands there must not meet the zeros of their gradients, as it may be NaN.
+    /// x, 0 past the ends of the sequences: values there may be NaN, and must not be multiplied by the zeros
+    /// of their gradients.
     pub fn inputs(&self, record: &mut Record) -> Result<Array> {
         let x = self.sequence.x;
         if self.lengths.is_some() { self.copied(record, x) } else { Ok(x.clone()) }

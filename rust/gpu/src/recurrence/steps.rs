@@ -59,19 +59,20 @@ static LISTED: [&[(&str, u32)]; 20] = {
 /// How the steps are run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Route {
-    /// So many steps in a dispatch, for up to [`WIDEST`] features.
+    /// This many steps in a dispatch, for up to [`WIDEST`] features.
     Together(usize),
     /// One step in a dispatch.
     Apart,
 }
 
-/// Most features of a workgroup that has whole states.
+/// The most features for which a workgroup has whole states.
 pub(super) const WIDEST: usize = 2 * THREADS;
-/// Most steps of a dispatch, and most multiply-adds of real numbers: it must end before a driver takes the device for hung, 2 s on
-/// Windows.
+/// Most steps of a dispatch, and most real multiply-adds: it must end before a driver considers the device
+/// hung, after 2 s on Windows.
 const RUN: usize = 512;
 const WORK: usize = 1 << 34;
-/// Bytes of W up to which a workgroup reads all of it in about the time that a dispatch takes: an estimate, 64 bytes per clock.
+/// The most bytes of W that a workgroup reads in about the time of a dispatch: an estimate, at 64 bytes per
+/// clock.
 const NEAR: usize = 1 << 19;
 
 /// The route for `batch` sequences of n features.
@@ -142,7 +143,7 @@ impl Steps<'_> {
 fn together(back: bool, batch: usize, n: usize) -> (&'static [(&'static str, u32)], usize) {
     let wide = PAIRS.iter().position(|&pairs| pairs >= n.div_ceil(2)).unwrap_or(PAIRS.len() - 1);
     let lanes = THREADS / PAIRS[wide];
-    // several sequences for each thread where there are enough workgroups even so
+    // several sequences for each thread if there are enough workgroups even then
     let many = usize::from(batch >= 1024 * lanes);
     (LISTED[(2 * wide + many) * 2 + usize::from(back)], lanes * EACH[many])
 }

@@ -1,4 +1,4 @@
-//! Many rows at once: sums of columns, one row in all places.
+//! Many rows at once: sums of columns, and one row copied to all.
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! What a shader binds, read from its source: names and access of its arrays, the length of its sizes.
+//! The bindings of a shader, read from its source: names and access of its arrays, the length of its sizes.
 
 use isometry_core::error::{Error, Result};
 use wgpu::naga::{AddressSpace, Module, StorageAccess, front::wgsl};
@@ -24,7 +24,7 @@ pub struct Interface {
 }
 
 impl Interface {
-    /// Of a source with its modules.
+    /// The interface of a source with its modules.
     pub fn of(name: &str, text: &str) -> Result<Self> {
         let module = wgsl::parse_str(text)
             .map_err(|error| Error::Device(format!("shader {name}: {}", error.emit_to_string(text))))?;

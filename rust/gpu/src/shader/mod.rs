@@ -13,7 +13,7 @@ pub use interface::Interface;
 use crate::Field;
 use std::hash::{Hash, Hasher};
 
-/// A WGSL file, a static: shaders are equal where they are the same one.
+/// A WGSL file, as a static: shaders are compared by address.
 #[derive(Debug)]
 pub struct Shader {
     /// The stem of the file.
@@ -43,7 +43,7 @@ impl Hash for Shader {
 pub struct Variant {
     /// The file.
     pub shader: &'static Shader,
-    /// Of which numbers.
+    /// The field of the numbers.
     pub field: Field,
     /// Values of its constants.
     pub constants: &'static [(&'static str, u32)],
@@ -79,7 +79,7 @@ impl Variant {
         for line in self.shader.source.lines() {
             let name = line.strip_prefix("#import \"").and_then(|rest| rest.strip_suffix('"'));
             match name {
-                // a module that is not there stays an import, which does not compile
+                // an unknown module stays an import, which does not compile
                 Some(name) => text.push_str(module(name, self.field).unwrap_or(line)),
                 None => text.push_str(line),
             }

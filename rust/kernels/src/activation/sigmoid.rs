@@ -17,10 +17,10 @@ impl Elementwise for Sigmoid {
         // SAFETY: arithmetic of an instruction set that exists.
         unsafe {
             let c = |x: f64| S::splat(S::R::of(x));
-            // `min` returns its second argument where one is NaN, and what compares with NaN is not greater
+            // `min` returns its second argument where one is NaN, and no comparison with NaN is true
             let size = S::abs(z);
             let (scale, p) = exponential::<S>(S::sub(S::zero(), S::min(c(limit), size)));
-            // (scale p alone may be no normal number)
+            // (scale p alone may be denormal)
             let a = S::select_gt(size, c(limit), S::zero(), S::mul(scale, S::add(c(1.0), p)));
             S::div(S::select_gt(S::zero(), z, a, c(1.0)), S::add(c(1.0), a))
         }

@@ -36,8 +36,8 @@ impl Limits {
         Limits { deviation: 0.25 * (n + 1) as f64 * T::Real::EPS.f64(), size: 1e24 }
     }
 
-    /// Whether to accept a W with these measures; if A contains NaN, `size` is NaN and W is accepted, as it cannot be
-    /// repaired.
+    /// Whether to accept a W with these measures. If A contains NaN, `size` is NaN and W is accepted:
+    /// recomputing would not help.
     #[inline(always)]
     pub fn pass(&self, deviation: f64, probe: f64, size: f64) -> bool {
         size.is_nan() || (deviation <= self.deviation && probe <= self.deviation && size <= self.size)

@@ -13,7 +13,7 @@ use crate::scalar::{Real, Scalar, c32, c64};
 use lanes::{Adjoint, Gradient, Load, Multiply, Skew, Squares, Store};
 
 compiled! {
-    /// Passes that do not know the field, compiled for each real type.
+    /// Passes that are the same for both fields, compiled for each real type.
     ExponentialPasses: Real for f32, f64; {
         /// [`Combine`]
         fn combine(Combine);

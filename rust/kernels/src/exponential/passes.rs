@@ -1,11 +1,12 @@
-//! Passes over matrices as rows of real numbers, whatever an element is: one number, two, or one or two vectors of lanes.
+//! Passes over matrices as rows of real numbers, where an element is one number, two, or one or two vectors
+//! of lanes.
 
 use crate::dispatch::Kernel;
 use crate::scalar::Real;
 use crate::simd::Simd;
 use std::ops::Range;
 
-/// Terms of a combination at most.
+/// The most terms of a combination.
 pub const TERMS: usize = 3;
 
 /// out = unit I + sum of c_k M_k, in some rows.
@@ -15,7 +16,7 @@ pub const TERMS: usize = 3;
 pub struct Combine<R: Real> {
     /// The result.
     pub out: *mut R,
-    /// c_k and M_k; null behind the last.
+    /// c_k and M_k; null after the last.
     pub terms: [(R, *const R); TERMS],
     /// The multiple of the identity.
     pub unit: R,
@@ -62,9 +63,9 @@ impl<R: Real> Kernel<R> for Combine<R> {
 /// # Safety
 /// `len` numbers exist in both, a multiple of the lanes; a level for each lane.
 pub struct Keep<R: Real> {
-    /// What is replaced.
+    /// The matrix to be replaced.
     pub to: *mut R,
-    /// By what.
+    /// The matrix to copy.
     pub from: *const R,
     /// Numbers.
     pub len: usize,
@@ -98,7 +99,7 @@ impl<R: Real> Kernel<R> for Keep<R> {
 pub struct Scale<R: Real> {
     /// The numbers.
     pub x: *mut R,
-    /// How many.
+    /// Number of them.
     pub len: usize,
     /// The factors: their product may be too small for a number.
     pub by: [*const R; 2],

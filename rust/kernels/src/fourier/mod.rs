@@ -5,7 +5,7 @@
 //! of any length, dot products and permutations alike. A group of fewer rows costs as much
 //! as a full one, with AVX-512 half as much if they fit into half a vector.
 //!
-//! F without its factor n^-1/2 is computed, forward and back; D2 carries the 1/n of both.
+//! F is computed without its factor n^-1/2, forward and back; D2 contains the 1/n of both.
 
 mod apply;
 mod passes;

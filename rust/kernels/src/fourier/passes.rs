@@ -1,4 +1,4 @@
-//! The other factors on a group of rows, a row per lane, and what rows become on their way in and out.
+//! The other factors on a group of rows, a row per lane, and the passes on the rows' way in and out.
 //!
 //! # Safety
 //! Of all functions: buffers have the elements of the plan, tables n pairs; the caller has the instruction set.

@@ -1,7 +1,8 @@
 //! The numbers of a discrete Fourier transform of n elements.
 //!
-//! n is a product of 8, 4, 2 and odd primes up to 31, one pass each (Stockham's order: the result of every pass lies
-//! sorted). Other n go through a cyclic convolution of a longer, smooth length (Bluestein): with c_j = e^{-pi i j^2 / n},
+//! n is a product of 8, 4, 2 and odd primes up to 31, one pass each (Stockham's order: the result of every
+//! pass is sorted). Other n go through a cyclic convolution of a longer, smooth length (Bluestein): with c_j
+//! = e^{-pi i j^2 / n},
 //!
 //! ```text
 //! X_k = c_k sum_j (x_j c_j) conj(c_{k-j}),
@@ -43,7 +44,7 @@ pub struct Plan<R> {
 }
 
 impl<R: Real> Plan<R> {
-    /// For n >= 1 elements; None where memory is lacking.
+    /// For n >= 1 elements; None if memory cannot be allocated.
     pub fn new(n: usize) -> Option<Self> {
         let (mut chirp, mut spectrum) = (Vec::new(), Vec::new());
         let (m, radices) = radices(n).map_or_else(|| longer(n), |radices| (n, radices));
@@ -80,9 +81,9 @@ impl<R: Real> Plan<R> {
         self.m
     }
 
-    /// Real multiply-adds of a transform of one row, about.
+    /// About the number of real multiply-adds of a transform of one row.
     pub fn work(&self) -> usize {
-        // a radix r costs about r numbers per element, 8 rather 5
+        // a radix r costs about r multiply-adds per element; 8 costs about 5
         let passes: usize = self.passes.iter().map(|pass| pass.radix.min(pass.radix / 2 + 3)).sum();
         let many = if self.m == self.n { 1 } else { 2 };
         self.m.saturating_mul(2 * many).saturating_mul(passes + many)
@@ -129,13 +130,13 @@ fn pairs<R: Real>(numbers: &[Complex64]) -> Option<Vec<R>> {
     listed(2 * numbers.len(), numbers.iter().flat_map(|z| [R::of(z.re), R::of(z.im)]))
 }
 
-/// An empty list with room for so many elements.
+/// An empty list with room for this many elements.
 fn room<E>(len: usize) -> Option<Vec<E>> {
     let mut list = Vec::new();
     list.try_reserve_exact(len).ok().map(|()| list)
 }
 
-/// A list of so many elements.
+/// A list of this many elements.
 fn listed<E>(len: usize, elements: impl Iterator<Item = E>) -> Option<Vec<E>> {
     let mut list = room(len)?;
     list.extend(elements.take(len));

@@ -40,7 +40,7 @@ pub struct Pull<R> {
     pub scratch: *mut R,
 }
 
-/// `at` numbers further, or null.
+/// The pointer advanced by `at` numbers, or null.
 fn moved<R>(array: *mut R, at: usize) -> *mut R {
     if array.is_null() { array } else { array.wrapping_add(at) }
 }

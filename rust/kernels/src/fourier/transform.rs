@@ -42,7 +42,7 @@ impl<R: Real> Kernel<R> for Transform<'_, R> {
     }
 }
 
-/// Where the parts of an element are.
+/// The offsets of the parts of an element.
 #[inline(always)]
 fn planes<S: Simd>(inverse: bool) -> (usize, usize) {
     if inverse { (S::LANES, 0) } else { (0, S::LANES) }
@@ -63,7 +63,7 @@ pub(super) unsafe fn times<S: Simd>(re: S::V, im: S::V, c: S::R, d: S::R) -> (S:
 unsafe fn multiplied<S: Simd>(by: &[S::R], x: *mut S::R, inverse: bool) {
     let (r, i) = planes::<S>(inverse);
     for (j, pair) in by.chunks_exact(2).enumerate() {
-        // SAFETY: the caller has so many elements.
+        // SAFETY: the caller has this many elements.
         unsafe {
             let at = x.add(j * 2 * S::LANES);
             let (re, im) = times::<S>(S::load(at.add(r)), S::load(at.add(i)), pair[0], pair[1]);

@@ -4,8 +4,8 @@
 //! h_j = (2 / N_j) u_j^H y,  y <- y - h_j u_j,                      N_j = ||u_j||^2.
 //! ```
 //!
-//! Gradient (Algorithm 1 of Mhammedi et al. 2017, for complex numbers too), j = 0, ..., m - 1, starting from g = C_bar
-//! and H = C and undoing each reflection in turn:
+//! Gradient (Algorithm 1 of Mhammedi et al. 2017, for complex numbers too), j = 0, ..., m - 1, starting from
+//! g = C_bar and H = C and inverting each reflection in turn:
 //!
 //! ```text
 //! c_j = (2 / N_j) u_j^H g,   U_bar_j = -conj(h_j) g - conj(c_j) H - i Im(conj(c_j) h_j) u_j,

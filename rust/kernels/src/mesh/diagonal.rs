@@ -1,14 +1,14 @@
-//! Rows on their way in and out of a block, with D = diag(d) where it stands, and its gradient.
+//! Rows on their way in and out of a block, multiplied by D = diag(d) if there is one, and its gradient.
 //!
-//! The rows of a block lie `pitch` elements apart, so that equal columns of them share neither a set of the cache nor the low
-//! bits of their addresses; those of a caller lie without gaps.
+//! The rows of a block are `pitch` elements apart, so that equal columns share neither a set of the cache nor
+//! the low bits of their addresses; the caller's rows are contiguous.
 
 use super::{add_to, times};
 use crate::dispatch::Kernel;
 use crate::scalar::{Real, Scalar};
 use crate::simd::Simd;
 
-/// to <- D from, or conj(D) from; without d a copy.
+/// to <- D from, or conj(D) from; a copy without d.
 ///
 /// # Safety
 /// d has n elements or is null, the arrays have `rows` rows of n elements; they do not overlap.
@@ -17,9 +17,9 @@ pub struct Turn<T> {
     pub d: *const T,
     /// Whether conj(D) is applied.
     pub conj: bool,
-    /// The rows, and how far apart they are.
+    /// The rows, and their distance.
     pub from: (*const T, usize),
-    /// Where they go.
+    /// The target rows, and their distance.
     pub to: (*mut T, usize),
     /// n
     pub n: usize,
@@ -38,7 +38,7 @@ pub struct TurnPull<T: Scalar> {
     pub y: *const T,
     /// g
     pub g: *mut T,
-    /// How far apart the rows of y and g are.
+    /// Distance of the rows of y and g.
     pub pitch: usize,
     /// n
     pub n: usize,
@@ -72,7 +72,7 @@ unsafe fn entries<T: Scalar, S: Simd<R = T::Real>>(
 impl<T: Scalar> Kernel<T::Real> for Turn<T> {
     type Output = ();
 
-    /// Row by row: the caller's are in no cache yet, which reads ahead along a row.
+    /// Row by row: the caller's rows are not in a cache yet, and prefetching follows a row.
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let width = self.n * T::PARTS;

@@ -6,7 +6,8 @@
 //! y_i = s conj(e) x_i + c x_j,   y_j = c conj(e) x_i - s x_j;          x_i = e (s y_i + c y_j),   x_j = c y_i - s y_j.
 //! ```
 //!
-//! Backward a layer is undone on the outputs y and on their cotangents g alike. With u = s g_i + c g_j and v = s y_i + c y_j
+//! Backward applies the inverse of a layer to the outputs y and to their cotangents g. With u = s g_i + c g_j
+//! and v = s y_i + c y_j
 //!
 //! ```text
 //! theta_bar = sum over rows of Re(conj(g_i) y_j) - Re(conj(g_j) y_i),      phi_bar = sum of Im(v conj(u)).
@@ -34,9 +35,9 @@ pub struct Layer {
     pub start: usize,
     /// Pairs.
     pub pairs: usize,
-    /// p: a power of two; pairs are (2 p k + q, 2 p k + p + q) behind the start, q < p.
+    /// p: a power of two; pairs are (2 p k + q, 2 p k + p + q) from the start on, q < p.
     pub distance: usize,
-    /// Where its angles begin.
+    /// Offset of its angles.
     pub first: usize,
 }
 
@@ -64,13 +65,13 @@ pub struct Rows<T: Scalar> {
     pub table: Table<T::Real>,
     /// The rows.
     pub y: *mut T,
-    /// How far apart they are, in elements.
+    /// Distance of the rows, in elements.
     pub pitch: usize,
     /// Number of rows.
     pub rows: usize,
 }
 
-/// y <- F_1 F_2 ... F_L y, or with the inverses the other way round.
+/// y <- F_1 F_2 ... F_L y, or the inverses in reverse order.
 ///
 /// # Safety
 /// The rows and the angles of all layers exist, and no layer exceeds a row.
@@ -81,7 +82,8 @@ pub struct Pass<T: Scalar> {
     pub adjoint: bool,
 }
 
-/// Undoes all layers on y and on its cotangent g, and adds the gradients of the angles of these rows.
+/// Applies the inverse of all layers to y and to its cotangent g, and adds the gradients of the angles from
+/// these rows.
 ///
 /// # Safety
 /// As [`Pass`]; g has the rows of y, the gradients are as many as the angles; nothing overlaps.
@@ -117,7 +119,7 @@ const ADJOINT: u8 = 1;
 /// y, g -> F^H y, F^H g, with gradients.
 const UNDO: u8 = 2;
 
-/// What the layers of a call read and write.
+/// The arrays that the layers of a call read and write.
 #[derive(Clone, Copy)]
 struct Places<T: Scalar> {
     of: Rows<T>,

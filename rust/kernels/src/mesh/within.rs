@@ -4,7 +4,7 @@ use super::{ADJOINT, FORWARD, Layer, Places, UNDO, add_to, times};
 use crate::scalar::{Real, Scalar};
 use crate::simd::Simd;
 
-/// Where lanes come from; lane l is part l % PARTS of element l / PARTS.
+/// Lane permutations; lane l is part l % PARTS of element l / PARTS.
 pub(super) struct Lanes<S: Simd> {
     /// p of the pairs.
     distance: usize,
@@ -49,7 +49,7 @@ impl<S: Simd> Lanes<S> {
         }
     }
 
-    /// Whether they are those of a distance.
+    /// Whether they are the permutations for a distance.
     #[inline(always)]
     pub(super) fn fit(&self, distance: usize) -> bool {
         self.distance == distance

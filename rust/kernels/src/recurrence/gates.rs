@@ -1,14 +1,14 @@
 //! The elementwise passes of gated cells: r y, h = c + z (h' - c), and both backward.
 //!
-//! Rows of gates hold z, then r, n numbers each; rows of bars hold the cotangents of the arguments of z, r and c, and whatever the
-//! cell keeps behind them.
+//! Rows of gates hold z, then r, n numbers each; rows of bars hold the cotangents of the arguments of z, r
+//! and c, and any further numbers of the cell after them.
 
 use crate::dispatch::Kernel;
 use crate::scalar::Real;
 use crate::simd::Simd;
 use std::ops::Range;
 
-/// Which rows and columns of a step a pass is about; columns start at a multiple of a vector.
+/// The rows and columns of a step that a pass works on; columns start at a multiple of a vector.
 #[derive(Clone)]
 pub struct Area {
     /// Numbers of a state.
@@ -51,8 +51,8 @@ pub struct Blend<R> {
     pub area: Area,
 }
 
-/// [`Blend`] backward: with the cotangent g of h, the sum of two arrays, c_bar = g (1 - z), that of the argument of z is g (h' - c) z (1 - z), and g z is
-/// what h' gets directly.
+/// [`Blend`] backward: with the cotangent g of h, the sum of two arrays, c_bar = g (1 - z), the cotangent of
+/// the argument of z is g (h' - c) z (1 - z), and the direct part of that of h' is g z.
 ///
 /// # Safety
 /// All pointers are at row 0 of the step and have the area; h' and one part of g may be null for zeros; what is written overlaps
@@ -78,7 +78,8 @@ pub struct BlendPull<R> {
     pub area: Area,
 }
 
-/// [`Reset`] backward: with the cotangent g of r y, that of the argument of r is g y r (1 - r), and g r is what y gets.
+/// [`Reset`] backward: with the cotangent g of r y, that of the argument of r is g y r (1 - r), and that of y
+/// is g r.
 ///
 /// # Safety
 /// All pointers are at row 0 of the step and have the area; y may be null for zeros; what is written overlaps nothing else.
@@ -91,7 +92,7 @@ pub struct ResetPull<R> {
     pub g: *const R,
     /// The cotangent of the argument of c, copied to the bars.
     pub c_bar: *const R,
-    /// y_bar, written, or added to what stands there.
+    /// y_bar, written, or added to the contents.
     pub y_bar: *mut R,
     /// Distance of its rows.
     pub y_rows: usize,

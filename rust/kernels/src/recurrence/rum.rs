@@ -1,15 +1,15 @@
 //! The passes of a rotational unit over the rows of one step: a = e + R h', the normalisation of a state, and both backward.
 //!
 //! Row b of the batch has its own rotation Q of e to tau. Without a memory R = Q. With one, R is the n x n matrix at
-//! `memory`, R <- R Q: each of its rows is turned by Q^T. Backward it is undone, R <- R Q^T, so that no step keeps a
-//! matrix. With the cotangents c of a, and S of R after the step,
+//! `memory`, R <- R Q: each of its rows is turned by Q^T. Backward applies the inverse, R <- R Q^T, so that
+//! no step saves a matrix. With the cotangents c of a, and S of R after the step,
 //!
 //! ```text
 //! h'_bar = R^T c,   S <- S + c h'^T,   S <- S Q^T,   e_bar = c + the gradient of the rotation's start,
 //! ```
 //!
-//! the gradient of Q being that of the rows of the matrix before the step, all of which it turned. (Without a memory h' is the only
-//! row, h'_bar = Q^T c.)
+//! where the gradient of Q is summed over the rows of the matrix before the step, all of which Q turned.
+//! (Without a memory h' is the only row, h'_bar = Q^T c.)
 
 use crate::dispatch::Kernel;
 use crate::rotation::{Frame, Pull, Turn, Vectors, combined, direction, dots, frame_len, scaled};
@@ -46,7 +46,8 @@ pub struct Heard<R> {
     pub scratch: *mut R,
 }
 
-/// [`Heard`] backward: writes the cotangents of tau and e to the bars, adds that of h' to `carry`, and undoes R and S.
+/// [`Heard`] backward: writes the cotangents of tau and e to the bars, adds that of h' to `carry`, and
+/// inverts the step on R and S.
 ///
 /// # Safety
 /// That of [`Heard`]; `memory_bar` is null where `memory` is.
@@ -67,9 +68,9 @@ pub struct HeardPull<R> {
     pub memory_bar: *mut R,
     /// c
     pub bar: *const R,
-    /// What h' gets is added here.
+    /// The cotangent of h' is added here.
     pub carry: *mut R,
-    /// Rows of `pitch` numbers: behind n others the cotangents of tau, then of e.
+    /// Rows of `pitch` numbers: after n others the cotangents of tau, then of e.
     pub bars: *mut R,
     /// Distance of the bars.
     pub pitch: usize,

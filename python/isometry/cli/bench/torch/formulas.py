@@ -1,6 +1,6 @@
 """The operators in plain torch, as a careful user would write them: the peers, and the float64 references.
 
-`x` are rows, and what is returned for them rows W x.
+`x` are rows, and the results are rows W x.
 """
 
 from __future__ import annotations
@@ -265,7 +265,7 @@ class Mesh(NamedTuple):
         return apply
 
     def by_index(self, theta: Tensor, phi: Tensor | None = None, *phases: Tensor) -> Step:
-        """Partners gathered by their index; an element without one is its own, with p = 1 and q = 0."""
+        """Partners gathered by their index; an element without a partner is its own, with p = 1 and q = 0."""
         ready, last = [], [polar(t) for t in phases]
         for start, pairs, distance, p, q in self.factors(theta, phi):
             edges, partner = (start, self.n - start - 2 * pairs), torch.arange(self.n)

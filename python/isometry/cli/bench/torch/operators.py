@@ -83,7 +83,7 @@ def small() -> Iterator[Row]:
 
 
 def solved(name: str, shape: tuple[int, ...], bar: tuple[float, float], signs: dict[str, Tensor]) -> Row:
-    """Our side reads the packed triangle, the peer a full square."""
+    """Our side reads the packed triangle, the peer a full matrix."""
     return row(
         name,
         lambda: {"upper": randn(shape) * 0.05} | signs,
@@ -174,12 +174,12 @@ def bounded_svd() -> Iterator[Row]:
 
 
 def on_last(apply: Callable[..., Tensor]) -> Call:
-    """Of arguments and rows."""
+    """A function of arguments and rows."""
     return lambda *given: apply(given[:-1], given[-1])
 
 
 def stepped(prepared: Callable[..., formulas.Step]) -> Call:
-    """Of what arguments are turned into, and rows."""
+    """A function of prepared arguments, and of rows."""
     return lambda *given: prepared(*given[:-1])(given[-1])
 
 

@@ -89,7 +89,7 @@ def ornn_by_factors(u: Tensor, weight: Tensor, bias: Tensor, x: Tensor) -> Tenso
 
 
 def by_rnn(w: Tensor, weight: Tensor, bias: Tensor, x: Tensor, *_: Tensor) -> Tensor:
-    """torch's fused RNN with a free matrix: another function, so values are not compared."""
+    """torch's fused RNN with a free matrix: a different function, so values are not compared."""
     start = x.new_zeros(1, x.shape[1], len(w))
     return torch.rnn_relu(x, start, (weight, w, *bias.unbind()), True, 1, 0.0, True, False, False)[0]
 

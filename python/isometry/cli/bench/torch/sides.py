@@ -1,4 +1,4 @@
-"""A row of torch from what it computes: tensors, our call, the peers' calls, and the float64 reference."""
+"""Makes a row of torch from tensors, our call, the peers' calls, and the float64 reference."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def row(
         name=name,
         ours=side("isometry", Side(ours, form, {key: pick[key] for key in pick if key not in form})),
         peers=[side(label, peer) for label, peer in peers.items()],
-        # made for the check alone, so that its tensors do not stay
+        # made for the check alone, so that its tensors are freed
         reference=lambda: (side("float64", exact, wide=True).results or dict)(),
         bars=bars,
         flops=flops,
@@ -114,7 +114,7 @@ def differentiable(
 
 
 def narrow(dtype: torch.dtype) -> torch.dtype:
-    """In which a random tensor of the type is drawn, so that all sides draw the same."""
+    """The type in which random tensors are drawn, so that all sides draw the same numbers."""
     return torch.complex64 if dtype.is_complex else torch.float32
 
 

@@ -11,23 +11,24 @@
 //! sigma_bar_i = Re(U[:,i]^H W_bar V[:,i]),   p_bar_i = 2 margin s_i (1 - s_i) sigma_bar_i.
 //! ```
 //!
-//! Rows go through the two thin factors, 2 (n + k) r flops each, or through W where that is cheaper for so many rows.
+//! Rows go through the two thin factors, 2 (n + k) r flops each, or through W where that is cheaper for their
+//! number.
 
 #[cfg(test)]
 mod tests;
 
 use crate::argument;
 use crate::argument::{Argument, Array, Bar, Given, all};
-use crate::budget::Budget;
-use crate::error::{Error, Result};
 use crate::batch::Batch;
+use crate::budget::Budget;
 use crate::cpu::{Cpu, through_matrix};
+use crate::error::{Error, Result};
 use crate::kernels::{Matrices, Operand, Product, lanes};
 use crate::operator::{Operator, Saves};
 use crate::parallel::{Member, Shared};
-use crate::side::Side;
 use crate::scalar::{Real, Scalar};
 use crate::scratch::{Arena, Region};
+use crate::side::Side;
 use crate::sizes::{check_len, size, work};
 use isometry_kernels::bounded_svd::Between;
 use num_traits::{Float, One, Zero};
@@ -66,7 +67,7 @@ fn check_margin<T: Scalar>(margin: &[T::Real]) -> Result<()> {
 /// The memory of a member.
 struct Own<T: Scalar> {
     sigma: Region<T::Real>,
-    /// Sigma and sums beside the parts of elements.
+    /// Sigma and sums, per real number of an element.
     by: Region<T::Real>,
     sums: Region<T::Real>,
     scratch: Region<T::Real>,
@@ -126,17 +127,21 @@ impl<'a, T: Scalar> BoundedSvd<'a, T> {
             sums: arena.take(&[r, T::PARTS]),
             scratch: arena.take(&[Product::<T>::scratch(most, most)]),
         };
-        Batch::new::<T>(self.u.batch, cost, barriers).split(threads).run(shared, own, |member, b, shared, own| {
-            for i in 0..r {
-                let sigma = self.sigma(b, i);
-                // SAFETY: the regions belong to this member.
-                unsafe {
-                    own.sigma.at(i).write(sigma);
-                    (0..T::PARTS).for_each(|part| own.by.at(i * T::PARTS + part).write(sigma));
+        Batch::new::<T>(self.u.batch, cost, barriers).split(threads).run(
+            shared,
+            own,
+            |member, b, shared, own| {
+                for i in 0..r {
+                    let sigma = self.sigma(b, i);
+                    // SAFETY: the regions belong to this member.
+                    unsafe {
+                        own.sigma.at(i).write(sigma);
+                        (0..T::PARTS).for_each(|part| own.by.at(i * T::PARTS + part).write(sigma));
+                    }
                 }
-            }
-            f(member, b, shared, own);
-        })
+                f(member, b, shared, own);
+            },
+        )
     }
 
     /// The gradient of the logits of matrix b from the rows x that sigma multiplied and the cotangents y of the products;
@@ -188,12 +193,12 @@ fn factor<T: Scalar>(all: Matrices<'_, T>, b: usize) -> Operand<T> {
     Operand::new(all.data[b * all.p * all.q..].as_ptr(), all.q)
 }
 
-/// Where the gradient of argument i goes, if it is wanted.
+/// The array for the gradient of argument i, if it is wanted.
 fn own<T: Scalar>(bars: &mut [Bar<'_, T>], i: usize) -> Option<Shared<T>> {
     bars.get_mut(i).and_then(|bar| bar.again().own()).map(|bar| Shared(bar.as_mut_ptr()))
 }
 
-/// The same of the logits.
+/// The array for the gradient of the logits, if it is wanted.
 fn logits<T: Scalar>(bars: &mut [Bar<'_, T>]) -> Option<Shared<T::Real>> {
     bars.get_mut(1).and_then(|bar| bar.again().real()).map(|bar| Shared(bar.as_mut_ptr()))
 }
@@ -222,14 +227,20 @@ impl<T: Scalar> Cpu<T> for BoundedSvd<'_, T> {
     fn matrix(&self, out: &mut [T], _saved: Option<&mut [T]>, budget: &Budget<'_>) -> Result<()> {
         self.check_matrix("out", out)?;
         let ((n, k), r, out) = (self.shape(), self.u.q, Shared(out.as_mut_ptr()));
-        self.run((work(&[n, k, r]), 1), 0, budget.threads, |_| (), |member, b, (), own| {
-            let (u, v) = (factor(self.u, b), factor(self.v, b));
-            // SAFETY: the sizes were checked; `out` does not overlap the arguments.
-            unsafe {
-                let w = Product::new((n, k, r), u, v.h(), out.at(b * n * k), k).between(own.sigma.ptr());
-                w.run(member, own.scratch.ptr());
-            }
-        })
+        self.run(
+            (work(&[n, k, r]), 1),
+            0,
+            budget.threads,
+            |_| (),
+            |member, b, (), own| {
+                let (u, v) = (factor(self.u, b), factor(self.v, b));
+                // SAFETY: the sizes were checked; `out` does not overlap the arguments.
+                unsafe {
+                    let w = Product::new((n, k, r), u, v.h(), out.at(b * n * k), k).between(own.sigma.ptr());
+                    w.run(member, own.scratch.ptr());
+                }
+            },
+        )
     }
 
     fn matrix_vjp(
@@ -243,16 +254,22 @@ impl<T: Scalar> Cpu<T> for BoundedSvd<'_, T> {
         self.check_bars(bars)?;
         let ((n, k), r) = (self.shape(), self.u.q);
         let (u_bar, v_bar, logits_bar) = (own(bars, 0), own(bars, 2), logits(bars));
-        let room = |arena: &mut Arena, wanted: bool| -> Region<T> { arena.take(&[usize::from(wanted), n, r]) };
+        let room =
+            |arena: &mut Arena, wanted: bool| -> Region<T> { arena.take(&[usize::from(wanted), n, r]) };
         let shared = |arena: &mut Arena| (room(arena, u_bar.is_none()), room(arena, v_bar.is_some()));
         self.run((work(&[2, n, k, r]), 3), 0, budget.threads, shared, |member, b, &(x, scaled), own| {
-            let (u, v, ct) = (factor(self.u, b), factor(self.v, b), Operand::new(ct[b * n * k..].as_ptr(), k));
+            let (u, v, ct) =
+                (factor(self.u, b), factor(self.v, b), Operand::new(ct[b * n * k..].as_ptr(), k));
             let x = u_bar.map_or(x.ptr(), |bar| bar.at(b * n * r));
             // SAFETY: the sizes were checked; the gradients overlap neither each other nor the arguments.
             unsafe {
                 // Members compute whole columns of both factors, between barriers only where these are few.
                 let few = r < 2 * member.count * (2 * lanes::<T::Real>() / T::PARTS);
-                let meet = || if few { member.barrier() };
+                let meet = || {
+                    if few {
+                        member.barrier()
+                    }
+                };
                 let run = |product: Product<T>| {
                     let product = if few { product } else { product.columns((0, r)) };
                     product.run(member, own.scratch.ptr());

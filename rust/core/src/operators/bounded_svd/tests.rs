@@ -2,8 +2,8 @@
 //! and 3 threads.
 
 use super::*;
-use crate::testing::{near, numbers};
 use crate::scalar::{c32, c64};
+use crate::testing::{near, numbers};
 
 /// One matrix, and what its definition says.
 struct Single<W> {
@@ -50,7 +50,8 @@ impl<W: Scalar<Real = f64, Wide = W>> Single<W> {
 
 fn check<T: Scalar>(batch: usize, (n, k, r): (usize, usize, usize), rows: usize) {
     let (u, v): (Vec<T>, Vec<T>) = (numbers(batch * n * r, 1), numbers(batch * k * r, 2));
-    let logits: Vec<T::Real> = numbers::<T::Real>(batch * r, 3).iter().map(|x| *x * T::Real::of(4.0)).collect();
+    let logits: Vec<T::Real> =
+        numbers::<T::Real>(batch * r, 3).iter().map(|x| *x * T::Real::of(4.0)).collect();
     let margin: Vec<T::Real> = (0..batch).map(|b| T::Real::of(0.25 * b as f64)).collect();
     let given = [
         Given { shape: &[batch, n, r], array: Array::Own(&u) },
@@ -85,7 +86,12 @@ fn check<T: Scalar>(batch: usize, (n, k, r): (usize, usize, usize), rows: usize)
             v_bar.extend(v);
         }
         near(&got.0, &u_bar, 200.0 * T::Real::EPS.f64(), "u_bar");
-        near(&got.1.iter().map(|x| T::real(*x)).collect::<Vec<_>>(), &p_bar, 200.0 * T::Real::EPS.f64(), "logits_bar");
+        near(
+            &got.1.iter().map(|x| T::real(*x)).collect::<Vec<_>>(),
+            &p_bar,
+            200.0 * T::Real::EPS.f64(),
+            "logits_bar",
+        );
         near(&got.2, &v_bar, 200.0 * T::Real::EPS.f64(), "v_bar");
     };
     let zero = T::Wide::default();
@@ -107,25 +113,34 @@ fn check<T: Scalar>(batch: usize, (n, k, r): (usize, usize, usize), rows: usize)
             }
         }
         let mut first = None;
-        let Ok(Saves::Elements(saves)) = op.apply_saves(rows, side) else { panic!("saves elements of its own") };
+        let Ok(Saves::Elements(saves)) = op.apply_saves(rows, side) else {
+            panic!("saves elements of its own")
+        };
         for (threads, save) in [(1, false), (2, false), (3, false), (1, true), (2, true)] {
             let budget = Budget::of(threads);
             let (mut c, mut d) = (vec![T::one(); ct.len()], vec![T::one(); x.len()]);
             let (mut room, mut kept) = (rooms(), (save && saves > 0).then(|| vec![T::one(); batch * saves]));
             op.apply(&x, rows, side, &mut c, kept.as_deref_mut(), &budget).unwrap();
-            let own =
-                &mut [Bar::Own(&mut room.0), Bar::Real(&mut room.1), Bar::Own(&mut room.2), Bar::None];
+            let own = &mut [Bar::Own(&mut room.0), Bar::Real(&mut room.1), Bar::Own(&mut room.2), Bar::None];
             op.apply_vjp(kept.as_deref(), &x, &ct, rows, side, own, Some(&mut d), &budget).unwrap();
             near(&c, &out, 200.0 * T::Real::EPS.f64(), "out");
             near(&d, &x_bar, 200.0 * T::Real::EPS.f64(), "x_bar");
             agree(&room, bars.clone());
             let got = (c, d, room);
-            assert!(*first.get_or_insert_with(|| got.clone()) == got, "{threads} threads, saved {save}: other bits");
+            assert!(
+                *first.get_or_insert_with(|| got.clone()) == got,
+                "{threads} threads, saved {save}: other bits"
+            );
         }
     }
     let (mut w, mut room, budget) = (vec![T::one(); batch * n * k], rooms(), Budget::of(2));
     op.matrix(&mut w, None, &budget).unwrap();
-    near(&w, &singles.iter().flat_map(|single| single.w.clone()).collect::<Vec<_>>(), 200.0 * T::Real::EPS.f64(), "matrix");
+    near(
+        &w,
+        &singles.iter().flat_map(|single| single.w.clone()).collect::<Vec<_>>(),
+        200.0 * T::Real::EPS.f64(),
+        "matrix",
+    );
     let ct: Vec<T> = numbers(w.len(), 6);
     let own = &mut [Bar::Own(&mut room.0), Bar::Real(&mut room.1), Bar::Own(&mut room.2), Bar::None];
     op.matrix_vjp(None, &ct, own, &budget).unwrap();
@@ -135,9 +150,15 @@ fn check<T: Scalar>(batch: usize, (n, k, r): (usize, usize, usize), rows: usize)
 #[test]
 fn factors_and_matrix_equal_the_definition() {
     fn all<T: Scalar>() {
-        for (batch, sizes, rows) in
-            [(1, (5, 5, 5), 2), (2, (6, 4, 3), 1), (1, (4, 7, 2), 40), (3, (5, 5, 5), 30), (2, (1, 1, 1), 2), (1, (3, 2, 2), 0), (1, (9, 40, 300), 2)]
-        {
+        for (batch, sizes, rows) in [
+            (1, (5, 5, 5), 2),
+            (2, (6, 4, 3), 1),
+            (1, (4, 7, 2), 40),
+            (3, (5, 5, 5), 30),
+            (2, (1, 1, 1), 2),
+            (1, (3, 2, 2), 0),
+            (1, (9, 40, 300), 2),
+        ] {
             check::<T>(batch, sizes, rows);
         }
     }

@@ -1,4 +1,4 @@
-//! All W of a batch; what elimination without pivoting leaves inaccurate is repaired.
+//! All W of a batch; matrices that elimination without pivoting leaves inaccurate are recomputed.
 
 use super::single::{self, ForwardShared};
 use super::{Cayley, group, repair};
@@ -12,8 +12,8 @@ use isometry_kernels::cayley::Limits;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
-/// Barriers of a matrix that several members compute: a dozen, counted twice because members wait long at them: the stages in
-/// between are divided unevenly.
+/// Barriers of a matrix that several members compute: a dozen, counted twice because the stages in between
+/// are divided unevenly and members wait.
 const BARRIERS: usize = 25;
 
 /// `count` matrices to compute.
@@ -46,9 +46,8 @@ pub(super) unsafe fn matrices<T: Scalar>(view: &Cayley<'_, T>, out: Shared<T>, t
             |arena| arena.frame(|arena| single::forward_own::<T>(arena, n)),
             |member, b, shared, own| {
                 // SAFETY: matrix b belongs to these members, who share its memory.
-                let good = unsafe {
-                    single::forward(member, view, b, out.at(b * n * n), *shared, *own, limits)
-                };
+                let good =
+                    unsafe { single::forward(member, view, b, out.at(b * n * n), *shared, *own, limits) };
                 if !good && member.id == 0 {
                     failed.add(b);
                 }
@@ -64,7 +63,7 @@ pub(super) unsafe fn matrices<T: Scalar>(view: &Cayley<'_, T>, out: Shared<T>, t
     unsafe { repair(view, &which, out, threads) }
 }
 
-/// The matrices that elimination left inaccurate; takes memory only where there are some.
+/// Recomputes the matrices that elimination left inaccurate; allocates only if there are some.
 #[derive(Default)]
 struct Failed {
     which: Mutex<Vec<usize>>,

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// Most Newton-Schulz steps; one suffices below a condition of 1e8.
 const STEPS: usize = 6;
 
-/// The first matrix that is still not orthogonal to working precision.
+/// The first matrix that is not orthogonal to working precision even now.
 struct Lost(AtomicUsize);
 
 impl Lost {
@@ -91,7 +91,8 @@ impl<T: Scalar> Widened<T> {
     /// The memory is alive for 'a, was filled, and its parameters are not written.
     unsafe fn view<'a>(&self, view: &Cayley<'_, T>, count: usize) -> Cayley<'a, T::Wide> {
         // SAFETY: the contract above; the regions were zeroed in whole.
-        let (upper, diagonal, last) = unsafe { (self.upper.slice(), self.diagonal.slice(), self.last.slice()) };
+        let (upper, diagonal, last) =
+            unsafe { (self.upper.slice(), self.diagonal.slice(), self.last.slice()) };
         let last = match view.last {
             Last::None | Last::Sign(_) => Last::None,
             Last::Signs(_) => Last::Signs(last),

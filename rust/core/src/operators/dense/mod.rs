@@ -1,4 +1,4 @@
-//! A plain matrix, without any law: c = W x for W of any shape (p, q). The products stand in [`crate::kernels`].
+//! Any matrix: c = W x for W of shape (p, q). The products are in [`crate::kernels`].
 
 #[cfg(test)]
 mod tests;
@@ -6,14 +6,14 @@ mod tests;
 use crate::argument;
 use crate::argument::{Argument, Array, Bar, Given, all};
 use crate::budget::Budget;
+use crate::cpu::Cpu;
 use crate::error::Result;
 use crate::kernels::Matrices;
-use crate::cpu::Cpu;
 use crate::operator::{Operator, Saves};
-use crate::side::Side;
-use crate::recurrence::Transition;
 use crate::scalar::Scalar;
+use crate::side::Side;
 use crate::sizes::check_len;
+use crate::transition::Transition;
 
 /// The arguments.
 pub const ARGUMENTS: &[Argument] = &[argument!("weight", "p q")];

@@ -1,8 +1,8 @@
 //! Against sums in double precision, for every type and side and 1, 2 and 3 threads.
 
 use super::*;
-use crate::testing::{near, numbers};
 use crate::scalar::{Real, c32, c64};
+use crate::testing::{near, numbers};
 
 fn check<T: Scalar>(batch: usize, p: usize, q: usize, rows: usize) {
     let weight: Vec<T> = numbers(batch * p * q, 1);

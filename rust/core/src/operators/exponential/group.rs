@@ -1,14 +1,17 @@
-//! The matrices of a group of exponentials, one in each lane, with a level of its own; the work of one thread.
+//! The matrices of a group of exponentials, one in each lane and each with its own level; the work of one
+//! thread.
 
 use super::Exponential;
-use super::series::{self, A, Factor, G, Symmetry, SLOTS, Slot, Space};
-use crate::scalar::{Real, Scalar};
-use isometry_kernels::exponential::lanes::{Adjoint, Gradient, Load, MOST, Multiply, Sizes, Skew, Squares, Store};
-use isometry_kernels::exponential::{Combine, Keep, Scale, TERMS};
+use super::series::{self, A, Factor, G, SLOTS, Slot, Space, Symmetry};
 use crate::kernels::lanes;
+use crate::scalar::{Real, Scalar};
+use isometry_kernels::exponential::lanes::{
+    Adjoint, Gradient, Load, MOST, Multiply, Sizes, Skew, Squares, Store,
+};
+use isometry_kernels::exponential::{Combine, Keep, Scale, TERMS};
 use num_traits::Zero;
 
-/// Where a product is before it is added to its base, and where a left factor is transposed.
+/// Workspace for a product before it is added to its base, and for a transposed left factor.
 const SPARE: [Slot; 2] = [SLOTS, SLOTS + 1];
 
 /// Real numbers of scratch for one group of n x n matrices.
@@ -108,7 +111,8 @@ impl<T: Scalar> Group<T> {
 
     /// Lane l of M <- M 2^(by l), by two factors: one may be too small for a number.
     fn scale(&self, m: Slot, by: [i32; MOST]) {
-        let factors = [by.map(|by| by / 2), by.map(|by| by - by / 2)].map(|by| by.map(|by| T::Real::of(2f64.powi(by))));
+        let factors =
+            [by.map(|by| by / 2), by.map(|by| by - by / 2)].map(|by| by.map(|by| T::Real::of(2f64.powi(by))));
         let by = [factors[0].as_ptr(), factors[1].as_ptr()];
         // SAFETY: the matrix exists, and there is a factor for each lane.
         unsafe { Scale { x: self.at(m), len: self.len(), by }.call() };
@@ -178,7 +182,7 @@ impl<T: Scalar> Space for Group<T> {
         self.sizes.n
     }
 
-    /// As for single matrices, by the sums of squares alone.
+    /// As for single matrices, but from the sums of squares only.
     fn refine(&mut self, b: Slot, b2: Slot) {
         let mut squares = [T::Real::zero(); MOST];
         let (m, sums) = (self.at(b2).cast_const(), squares.as_mut_ptr());

@@ -24,9 +24,9 @@ mod tests;
 use crate::argument;
 use crate::argument::{Argument, Array, Bar, Given, all, part};
 use crate::budget::Budget;
+use crate::cpu::Cpu;
 use crate::error::Result;
 use crate::kernels::Buffer;
-use crate::cpu::Cpu;
 use crate::operator::{Operator, Saves};
 use crate::parallel::Shared;
 use crate::scalar::Scalar;
@@ -62,14 +62,14 @@ impl<'a, T: Scalar> Exponential<'a, T> {
         Self::new(upper.own("upper")?, diagonal.real(), batch, packed_size(packed))
     }
 
-    /// The parameters of matrix b and those behind it.
+    /// The parameters from matrix b on.
     fn from(&self, b: usize) -> (*const T, Option<*const T::Real>) {
         let len = self.upper.len() / self.batch;
         (self.upper[b * len..].as_ptr(), self.diagonal.map(|d| d[b * self.n..].as_ptr()))
     }
 }
 
-/// Where gradients go: those of matrix b and those behind it.
+/// The arrays for the gradients from matrix b on.
 #[derive(Clone, Copy)]
 struct Targets<T: Scalar> {
     upper: Option<Shared<T>>,

@@ -5,9 +5,9 @@
 //! cosh A = c(B) = I + sum_k c_k B^k  (Hermitian),   sinh A = A d(B), d(B) = I + sum_k d_k B^k  (skew)
 //! ```
 //!
-//! to B^3, for double precision to B^6, with the coefficients that approximate the derivatives evenly: what is left out is
-//! below eps / 4. Half of a product of commuting matrices says all of it. Squaring doubles the distance from unitary: every
-//! few squarings X <- X + X (I - X^H X) / 2.
+//! to B^3, for double precision to B^6, with the coefficients that approximate the derivatives evenly: the
+//! truncation error is below eps / 4. A product of commuting matrices is Hermitian or skew, so half of it is
+//! enough. Squaring doubles the distance from unitary: every few squarings X <- X + X (I - X^H X) / 2.
 //!
 //! The gradient of W is K W with a skew K = W_bar W^H - (W_bar W^H)^H, that of X_0 is K X_0 for a piece of length 2^-s. From
 //! it follow those of cosh and sinh, its Hermitian and skew parts, of the powers of B, and of A (`start_bar`); then
@@ -48,13 +48,13 @@ const DOUBLE: [[f64; 6]; 2] = [
 
 /// The number of a matrix of the space.
 pub(super) type Slot = usize;
-/// Matrices of a space: those that a call starts from are A, and G in [`gradient`].
+/// Matrices of a space. A call starts from A, and [`gradient`] from G too.
 pub(super) const SLOTS: usize = 11;
 /// A
 pub(super) const A: Slot = 0;
 /// G
 pub(super) const G: Slot = 7;
-/// B, its powers, X_0, and d(B) behind the start; a free one.
+/// B, its powers, X_0 and, after the start, d(B); a free one.
 const B: Slot = 1;
 const B2: Slot = 2;
 const B3: Slot = 3;
@@ -66,7 +66,7 @@ const C_BAR: Slot = 8;
 const SUM: Slot = 9;
 const SPARE: Slot = 10;
 
-/// What is known of a product C.
+/// A known symmetry of a product C.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Symmetry {
     /// Nothing.
@@ -86,7 +86,8 @@ pub(super) enum Factor {
     Adjoint(Slot),
 }
 
-/// Square matrices of one size, by number: one of each, or one in each lane. Lanes have levels s of their own.
+/// Square matrices of one size, by number: a single matrix each, or one in each lane. Every lane has its own
+/// level s.
 pub(super) trait Space {
     /// Real numbers.
     type R: Real;
@@ -104,11 +105,12 @@ pub(super) trait Space {
     fn levels(&self) -> usize;
     /// n
     fn size(&self) -> usize;
-    /// With B^2 = A^4 known: fewer levels where a sharper bound of ||A|| allows it, and A, B, B^2 of them.
+    /// Given B^2 = A^4, reduces the levels where the sharper bound of ||A|| allows it, and rescales A, B,
+    /// B^2.
     fn refine(&mut self, b: Slot, b2: Slot);
 }
 
-/// W of A; returns where it is.
+/// W from A; returns its number.
 pub(super) fn exponential<S: Space>(space: &mut S) -> Slot {
     start(space);
     let (mut x, mut y) = (X, D);
@@ -118,7 +120,7 @@ pub(super) fn exponential<S: Space>(space: &mut S) -> Slot {
     x
 }
 
-/// A_bar from A and K in [`G`]; returns where it is.
+/// A_bar from A and K in [`G`]; returns its number.
 pub(super) fn gradient<S: Space>(space: &mut S) -> Slot {
     start(space);
     space.shrink(G);
@@ -169,7 +171,8 @@ fn start<S: Space>(space: &mut S) {
 /// Q = E_3 B,   P = (E_2 + Q + Q^H / 2) B,   B_bar = E_1 + P + P^H,   A_bar -= B_bar A + A B_bar
 /// ```
 ///
-/// of which the Hermitian or skew parts are meant. For double precision c_k and d_k, k = 1, 2, 3, gain the terms of B^(k + 3).
+/// of each of which the Hermitian or skew part is taken. For double precision c_k and d_k, k = 1, 2, 3, gain
+/// the terms of B^(k + 3).
 fn start_bar<S: Space>(space: &mut S) {
     let [c, d] = coefficients::<S::R>();
     let (any, d_bar) = (Symmetry::Any, G);
@@ -247,7 +250,7 @@ pub(super) fn spectral<T: Scalar>(squares: f64) -> f64 {
     (squares / if T::PARTS == 1 { 2.0 } else { 1.0 }).sqrt()
 }
 
-/// By how many levels at most `levels` are more than a bound of ||A||_2^4 asks for.
+/// The number of levels, at most `levels`, that a bound of ||A||_2^4 makes unnecessary.
 pub(super) fn fewer(bound: f64, levels: usize) -> usize {
     let most = (THETA / bound.sqrt().sqrt()).log2();
     if most > 0.0 { (most as usize).min(levels) } else { 0 }

@@ -1,7 +1,7 @@
 //! The matrices of one exponential in memory, row by row, their products shared by the members of a call.
 
 use super::Exponential;
-use super::series::{self, A, Factor, G, Symmetry, SLOTS, Slot, Space};
+use super::series::{self, A, Factor, G, SLOTS, Slot, Space, Symmetry};
 use crate::kernels::{Operand, Product};
 use crate::parallel::Member;
 use crate::scalar::{Real, Scalar};
@@ -141,7 +141,7 @@ impl<'m, T: Scalar> Single<'m, T> {
         self.shared.matrices.at(m * self.n * self.pitch)
     }
 
-    /// Zeros behind row i: passes run over them.
+    /// Zeros after row i, since passes run over the padding.
     unsafe fn clear(&self, m: Slot, i: usize) {
         let (n, pitch) = (self.n, self.pitch);
         // SAFETY: the row has `pitch` elements.
@@ -165,7 +165,7 @@ impl<'m, T: Scalar> Single<'m, T> {
     fn norms(&self, m: Slot) -> [f64; 2] {
         let (n, parts) = (self.n, T::PARTS);
         let sums = self.shared.sums.map(Region::ptr);
-        // SAFETY: the matrix exists; members write different sums, and read them behind the barrier.
+        // SAFETY: the matrix exists; members write different sums, and read them after the barrier.
         unsafe {
             let rows = self.member.share(n, 1);
             let (m, scale) = (self.at(m).cast_const().cast(), T::Real::of(PART));
@@ -247,8 +247,9 @@ impl<T: Scalar> Space for Single<'_, T> {
         self.n
     }
 
-    /// ||A||_2^4 = ||B^2||_2 is at most the sum of a row of B^2, and at most ||B^2||_F, of a real B^2, whose eigenvalues come
-    /// in pairs, over sqrt 2: for matrices of independent entries a fraction of the sum of a row of A.
+    /// ||A||_2^4 = ||B^2||_2 is at most the largest row sum of B^2, and at most ||B^2||_F, over sqrt 2 for a
+    /// real B^2, whose eigenvalues come in pairs. For independent entries that is a fraction of the row sum
+    /// of A.
     fn refine(&mut self, b: Slot, b2: Slot) {
         let [row, squares] = self.norms(b2);
         let fewer = series::fewer(row.min(series::spectral::<T>(squares)), self.levels);

@@ -1,8 +1,8 @@
 //! W against a Taylor series in double precision, gradients against the upper right block of exp [[A^H, W_bar], [0, A^H]].
 
 use super::*;
-use crate::testing::{fill, near, numbers};
 use crate::scalar::{Real, c32, c64};
+use crate::testing::{fill, near, numbers};
 use num_traits::One;
 
 fn product<W: Scalar>(a: &[W], b: &[W], n: usize) -> Vec<W> {
@@ -136,10 +136,20 @@ fn check<T: Scalar>(batch: usize, n: usize, scale: f64, threads: usize) {
         let pairs = (0..n).flat_map(|i| (i + 1..n).map(move |j| (i, j)));
         let expected: Vec<T::Wide> = pairs.map(|(i, j)| bar(i, j) - bar(j, i).conj()).collect();
         let len = expected.len();
-        near(&upper[b * len..(b + 1) * len], &expected, 60.0 * norm * T::Real::EPS.f64(), format!("upper_bar, {what}"));
+        near(
+            &upper[b * len..(b + 1) * len],
+            &expected,
+            60.0 * norm * T::Real::EPS.f64(),
+            format!("upper_bar, {what}"),
+        );
         if let Some(diagonal) = &diagonal {
             let expected: Vec<f64> = (0..n).map(|i| bar(i, i).im()).collect();
-            near(&diagonal[b * n..(b + 1) * n], &expected, 60.0 * norm * T::Real::EPS.f64(), format!("diagonal_bar, {what}"));
+            near(
+                &diagonal[b * n..(b + 1) * n],
+                &expected,
+                60.0 * norm * T::Real::EPS.f64(),
+                format!("diagonal_bar, {what}"),
+            );
         }
     }
     let again = p.gradients(None, &ct, 1);
@@ -184,7 +194,9 @@ fn large_ones_are_unitary() {
                     }
                     let ct: Vec<T> = numbers(w.len(), 4);
                     let (upper, diagonal) = p.gradients(Some(&w), &ct, 1);
-                    assert!(upper.iter().all(|x| x.finite()) && diagonal.iter().flatten().all(|x| x.finite()));
+                    assert!(
+                        upper.iter().all(|x| x.finite()) && diagonal.iter().flatten().all(|x| x.finite())
+                    );
                 }
             }
         }

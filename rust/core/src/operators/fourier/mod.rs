@@ -7,8 +7,8 @@
 //!
 //! (Arjovsky, Shah, Bengio: Unitary evolution recurrent neural networks, ICML 2016). 10 n log2 n + O(n) flops per row.
 //!
-//! The backward computes the arrays before R1 and R2 again: that costs two transforms of six per row, and saving them would
-//! write and read as many numbers as the rows have.
+//! Backward recomputes the arrays before R1 and R2: two of its six transforms per row. Saving them would write
+//! and read as many numbers as the rows have.
 
 mod plans;
 mod rows;
@@ -31,17 +31,20 @@ use num_traits::Float;
 use std::sync::Arc;
 
 /// The arguments.
-pub const ARGUMENTS: &[Argument] =
-    &[argument!("phases", "3 n", real), argument!("vectors", "2 n", complex), argument!("permutation", "n", integer)];
+pub const ARGUMENTS: &[Argument] = &[
+    argument!("phases", "3 n", real),
+    argument!("vectors", "2 n", complex),
+    argument!("permutation", "n", integer),
+];
 
-/// The operators, their numbers made ready for the kernels.
+/// The operators, with their numbers prepared for the kernels.
 pub struct FourierProduct<'a, T: Scalar> {
     phases: &'a [T::Real],
     vectors: &'a [T],
     permutation: &'a [i64],
     places: Buffer<usize>,
     plan: Arc<Plan<T::Real>>,
-    /// Of every operator D1, D2 / n, D3, then sqrt(2) v / ||v|| of both vectors, n pairs each.
+    /// For every operator D1, D2 / n, D3, then sqrt(2) v / ||v|| of both vectors, n pairs each.
     numbers: Buffer<T::Real>,
     /// sqrt(2) / ||v|| of both vectors of every operator.
     lengths: Buffer<T::Real>,
@@ -91,7 +94,7 @@ impl<'a, T: Scalar> FourierProduct<'a, T> {
                 w.copy_from_slice(&[v.re() * *length, v.im() * *length]);
             }
         }
-        // an empty stack transforms nothing, however long
+        // an empty stack needs no plan
         let plan = plans::plan(if batch > 0 { n } else { 1 })?;
         Ok(FourierProduct { phases, vectors, permutation, places, plan, numbers, lengths, batch, n })
     }
@@ -126,10 +129,10 @@ fn turned<R: Real>(phases: &[R], n: usize, room: &mut [R], pairs: &mut [R]) {
     }
 }
 
-/// The permutations as places, if each holds each of 0..n once.
+/// The permutations as indices, if each contains each of 0..n once.
 fn checked(permutation: &[i64], n: usize) -> Result<Buffer<usize>> {
     let mut places = Buffer::zeroed(permutation.len())?;
-    // the last operator, counted from 1, that has had the place
+    // the last operator, counted from 1, that has used this index
     let mut seen = Buffer::zeroed(if permutation.is_empty() { 0 } else { n })?;
     let stack = permutation.chunks_exact(n.max(1)).zip(places.chunks_exact_mut(n.max(1)));
     for (own, (permutation, places)) in (1_usize..).zip(stack) {
@@ -147,7 +150,8 @@ fn checked(permutation: &[i64], n: usize) -> Result<Buffer<usize>> {
     Ok(places)
 }
 
-/// Refuses vectors without a direction, as `Householder` does, and integers that are no permutation. NaN passes.
+/// Refuses vectors without a direction, as `Householder` does, and integers that are not a permutation. NaN
+/// passes.
 pub fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
     let [_, vectors, permutation] = all(given)?;
     if let Array::Own(own) = vectors.array {
@@ -191,8 +195,9 @@ impl<T: Scalar> Cpu<T> for FourierProduct<'_, T> {
         Some(self)
     }
 
-    /// The factors, unless one group of rows is nearly empty and n is small: a row of n = 64, 128 takes 0.07, 0.2 us in a full
-    /// group of factors, 0.5, 2 us as a product of the matrix, which costs n rows to form. (complex64, AVX-512)
+    /// The factors, unless one group of rows is nearly empty and n is small: for n = 64, 128 a row takes
+    /// 0.07, 0.2 us by the factors in a full group, and 0.5, 2 us by the matrix, which costs n rows to form
+    /// (complex64, AVX-512).
     fn route(&self, steps: usize, batch: usize) -> Route {
         let alone = work(&[self.n, batch]) < 128 && work(&[steps, batch]) >= self.n;
         if alone { Route::Dense } else { Route::Factored }

@@ -7,7 +7,7 @@ use isometry_kernels::fourier::Plan;
 use std::any::{Any, TypeId};
 use std::sync::{Arc, Mutex};
 
-/// Plans kept; the one that was used least recently makes room.
+/// Plans kept; the least recently used one is replaced.
 const KEPT: usize = 16;
 
 type Kept = (TypeId, usize, Arc<dyn Any + Send + Sync>);
@@ -16,7 +16,7 @@ static PLANS: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
 /// The plan of n elements.
 pub fn plan<R: Real>(n: usize) -> Result<Arc<Plan<R>>> {
     let own = TypeId::of::<R>();
-    // Another thread has the lock for an instant, and in a forked child for ever: nobody waits for it.
+    // Another thread has the lock for an instant, but in a forked child for ever, so no thread waits for it.
     if let Ok(mut plans) = PLANS.try_lock()
         && let Some(i) = plans.iter().position(|kept| (kept.0, kept.1) == (own, n))
     {

@@ -1,4 +1,4 @@
-//! Rows through the factors: the kernels, and what is left to do with their sums.
+//! Rows through the factors: the kernels, and the gradients from their sums.
 
 use super::FourierProduct;
 use crate::rows::{MatrixBars, Rows};
@@ -35,7 +35,15 @@ unsafe impl<T: Scalar> Rows<T> for FourierProduct<'_, T> {
         sums(self.n)
     }
 
-    unsafe fn apply_rows(&self, k: usize, x: *const T, rows: usize, side: Side, out: *mut T, scratch: *mut T::Real) {
+    unsafe fn apply_rows(
+        &self,
+        k: usize,
+        x: *const T,
+        rows: usize,
+        side: Side,
+        out: *mut T,
+        scratch: *mut T::Real,
+    ) {
         let (factors, adjoint) = (self.factors(k), side == Side::Adjoint);
         // SAFETY: the contract of the trait; a complex number is two of its real type, and only complex types get here.
         unsafe { Apply { factors, x: x.cast(), rows, adjoint, out: out.cast(), scratch }.call() }

@@ -4,9 +4,9 @@
 use super::*;
 use crate::argument::Bar;
 use crate::budget::Budget;
+use crate::scalar::{Real, c32, c64};
 use crate::side::Side;
 use crate::testing::{Random, near, wide};
-use crate::scalar::{Real, c32, c64};
 use num_traits::Zero;
 use std::f64::consts::PI;
 
@@ -49,7 +49,8 @@ fn forward(op: &FourierProduct<'_, c64>, x: &[c64], inverse: bool) -> Vec<c64> {
 fn pairing(op: &FourierProduct<'_, c64>, x: &[c64], ct: &[c64]) -> f64 {
     let n = op.n;
     let rows = x.chunks_exact(n).zip(ct.chunks_exact(n));
-    rows.map(|(x, ct)| forward(op, x, false).iter().zip(ct).map(|(y, ct)| (ct.conj() * y).re).sum::<f64>()).sum()
+    rows.map(|(x, ct)| forward(op, x, false).iter().zip(ct).map(|(y, ct)| (ct.conj() * y).re).sum::<f64>())
+        .sum()
 }
 
 fn check<T: Scalar<Wide = c64>>(n: usize, rows: usize) {
@@ -104,14 +105,23 @@ fn check<T: Scalar<Wide = c64>>(n: usize, rows: usize) {
         ];
         for (expected, got) in pairs {
             let size = ((rows * n) as f64).sqrt();
-            assert!((expected - got).abs() <= 2e-7 * size.max(1.0) + 1e3 * T::Real::EPS.f64() * size, "{expected} {got}");
+            assert!(
+                (expected - got).abs() <= 2e-7 * size.max(1.0) + 1e3 * T::Real::EPS.f64() * size,
+                "{expected} {got}"
+            );
         }
     }
     if rows == 1 {
         let mut w = vec![T::one(); n * n];
         op.matrix(&mut w, None, &Budget::of(2)).unwrap();
         let columns: Vec<c64> = (0..n)
-            .flat_map(|j| forward(&textbook, &(0..n).map(|i| c64::from((i == j) as u8 as f64)).collect::<Vec<_>>(), false))
+            .flat_map(|j| {
+                forward(
+                    &textbook,
+                    &(0..n).map(|i| c64::from((i == j) as u8 as f64)).collect::<Vec<_>>(),
+                    false,
+                )
+            })
             .collect();
         let turned: Vec<c64> = (0..n * n).map(|at| columns[at % n * n + at / n]).collect();
         near(&w, &turned, 60.0 * T::Real::EPS.f64(), "matrix");
@@ -135,10 +145,12 @@ fn the_gradient_of_the_matrix_is_that_of_its_columns() {
     let (permutation, ct) = (permutation(&mut random, n), random.array::<c64>(n * n, 1.0));
     let op = FourierProduct::new(&phases, &vectors, &permutation, 1, n).unwrap();
     let columns: Vec<c64> = (0..n * n).map(|at| ct[at % n * n + at / n]).collect();
-    let (mut a, mut b) = ((vec![0.0; 3 * n], vec![c64::zero(); 2 * n]), (vec![0.0; 3 * n], vec![c64::zero(); 2 * n]));
+    let (mut a, mut b) =
+        ((vec![0.0; 3 * n], vec![c64::zero(); 2 * n]), (vec![0.0; 3 * n], vec![c64::zero(); 2 * n]));
     let budget = Budget::of(1);
     op.matrix_vjp(None, &ct, &mut [Bar::Real(&mut a.0), Bar::Own(&mut a.1)], &budget).unwrap();
-    let identity: Vec<c64> = (0..n * n).map(|at| c64::from(if at % (n + 1) == 0 { 1.0 } else { 0.0 })).collect();
+    let identity: Vec<c64> =
+        (0..n * n).map(|at| c64::from(if at % (n + 1) == 0 { 1.0 } else { 0.0 })).collect();
     let bars = &mut [Bar::Real(&mut b.0), Bar::Own(&mut b.1)];
     op.apply_vjp(None, &identity, &columns, n, Side::Forward, bars, None, &budget).unwrap();
     near(&a.1, &b.1, 60.0 * f64::EPS, "vectors");
@@ -148,7 +160,10 @@ fn the_gradient_of_the_matrix_is_that_of_its_columns() {
 #[test]
 fn bad_arguments_are_refused() {
     let refused = |permutation: &[i64]| {
-        FourierProduct::<c32>::new(&[0.0; 9], &[c32::new(1.0, 0.0); 6], permutation, 1, permutation.len()).err().unwrap().to_string()
+        FourierProduct::<c32>::new(&[0.0; 9], &[c32::new(1.0, 0.0); 6], permutation, 1, permutation.len())
+            .err()
+            .unwrap()
+            .to_string()
     };
     for bad in [[0, 1, 1], [1, 2, 3], [-1, 0, 1]] {
         assert!(refused(&bad).starts_with("permutation must hold each of 0..2 once"), "{bad:?}");

@@ -129,7 +129,7 @@ impl<T: Scalar> Pull<'_, T> {
         (vectors.at((b * n + top) * m + block * cut.width), *m)
     }
 
-    /// The contribution of some rows, which have left their trail.
+    /// The contribution of some rows, from their trail.
     ///
     /// # Safety
     /// The arrays have their sizes; the trail and E are complete; all members call this.

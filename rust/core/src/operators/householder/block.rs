@@ -149,7 +149,8 @@ impl<T: Scalar> Block<T> {
     /// U_bar has the rows and columns of the block, row stride `stride`; `l` is complete.
     pub unsafe fn mix(self, hand: &Hand<'_, T>, l: *const T, (u_bar, stride): (*mut T, usize)) {
         let Columns { n, m, shape, .. } = self.columns;
-        let product = Product::new((n, m, m), self.columns.operand(), Operand::new(l, self.width), u_bar, stride);
+        let product =
+            Product::new((n, m, m), self.columns.operand(), Operand::new(l, self.width), u_bar, stride);
         // SAFETY: the contract above.
         unsafe { hand.mul(product.add().shapes(shape, FULL, FULL)) }
     }

@@ -1,16 +1,16 @@
 //! A product of reflections cut into blocks of columns, W = B_0 B_1 ... B_{p-1} E, and the way of rows through them.
 
+use super::Householder;
 use super::block::{Block, Columns};
 use super::hand::Hand;
-use super::Householder;
 use crate::kernels::{Triangle, invert_work};
 use crate::scalar::Scalar;
 use crate::scratch::{Arena, Frame, Region};
 use crate::side::Side;
 use crate::sizes::work;
 
-/// Columns of a block per dimension, at most. T is the worse conditioned the more columns share n dimensions: e(W) of a single
-/// block passes 20 at some ten of them.
+/// The largest number of columns of a block, in units of n. The condition of T grows with it: e(W) of a
+/// single block exceeds 20 at about ten.
 const CROWD: usize = 4;
 
 /// Up to this many rows, reflections are applied one at a time.
@@ -24,7 +24,8 @@ pub(super) struct Blocks {
 }
 
 impl Blocks {
-    /// One block if rows >= m, else several, whose T costs n width m instead of n m^2; more than 4 n columns are never one.
+    /// One block if rows >= m, else several, whose T costs n width m instead of n m^2. No block has more than
+    /// 4 n columns.
     pub fn new(n: usize, m: usize, rows: usize) -> Self {
         let most = match rows {
             _ if rows >= m => m,
@@ -46,7 +47,7 @@ impl Blocks {
     }
 }
 
-/// Most columns in n dimensions that one T serves.
+/// The largest number of columns of one T in n dimensions.
 pub fn crowd(n: usize) -> usize {
     n.saturating_mul(CROWD)
 }
@@ -124,8 +125,9 @@ impl<'a, T: Scalar> Factors<'a, T> {
         Block { columns, ti: cut.of(ti, i), width: cut.width, n: of.n }
     }
 
-    /// Takes rows x through W or W^H. `stop(k)` is where they stand after k blocks, and after E at first or at last; where
-    /// there is no place behind the last block, only its h is formed. h of block i goes to `h(i)`.
+    /// Takes rows x through W or W^H. `stop(k)` is the array of the rows after k blocks, and of those after
+    /// E, first or last; without an array after the last block only its h is formed. h of block i goes to
+    /// `h(i)`.
     ///
     /// # Safety
     /// x and all stops have `rows` rows of n, and are equal or disjoint; q and all h have `rows` rows with the stride of

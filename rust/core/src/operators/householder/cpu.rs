@@ -27,8 +27,8 @@ pub(super) fn trapezoidal<T: Scalar>(vectors: &[T], n: usize, m: usize) -> bool 
 }
 
 impl<T: Scalar> Householder<'_, T> {
-    /// Runs `f` on the operator with columns of ordinary length, its shape looked at, and turns the gradient that f wrote back
-    /// to the given columns. Matrices without entries need nothing.
+    /// Runs `f` on the operator with columns scaled to ordinary length, and converts the gradient that f
+    /// wrote to that of the given columns. Empty matrices need nothing.
     fn balanced(
         &self,
         bars: &mut [Bar<'_, T>],
@@ -66,7 +66,11 @@ impl<T: Scalar> Cpu<T> for Householder<'_, T> {
         self.check_matrix("out", out)?;
         self.check_saved(saved.as_deref(), self.matrix_saves())?;
         self.balanced(&mut [], |own, _| {
-            if own.crowded() { own.matrix_crowd(out, budget.threads) } else { own.matrix_whole(out, saved, budget.threads) }
+            if own.crowded() {
+                own.matrix_crowd(out, budget.threads)
+            } else {
+                own.matrix_whole(out, saved, budget.threads)
+            }
         })
     }
 

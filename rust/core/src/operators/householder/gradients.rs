@@ -1,11 +1,11 @@
-//! Where gradients go, and which of them are wanted.
+//! The arrays for gradients, and which of them are wanted.
 
 use crate::argument::Bar;
 use crate::parallel::Shared;
 use crate::scalar::Scalar;
 use crate::side::Side;
 
-/// Where gradients go; `None` for those that are not wanted.
+/// The arrays for gradients; `None` for those that are not wanted.
 #[derive(Default)]
 pub(super) struct Gradients<'a, T: Scalar> {
     /// (batch, n, m)

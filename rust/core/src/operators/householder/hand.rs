@@ -66,9 +66,8 @@ pub(super) fn over<T: Scalar, P>(
     carve: impl Fn(&mut Arena) -> P + Sync,
     f: impl Fn(&Hand<'_, T>, usize, &P) + Sync,
 ) -> Result<()> {
-    let scratch = |arena: &mut Arena| -> Region<T::Real> {
-        arena.take(&[Product::<T>::scratch(product.0, product.1)])
-    };
+    let scratch =
+        |arena: &mut Arena| -> Region<T::Real> { arena.take(&[Product::<T>::scratch(product.0, product.1)]) };
     split.run(carve, scratch, |member, b, places, scratch| {
         f(&Hand { member, scratch: scratch.ptr() }, b, places);
     })

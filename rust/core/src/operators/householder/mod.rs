@@ -75,8 +75,8 @@ impl<'a, T: Scalar> Householder<'a, T> {
         Self::new(vectors.own("vectors")?, Last::of(Last::Sign, sign, phases)?, batch, n, m)
     }
 
-    /// The first (matrix, column) that is no reflection vector: its entries are finite, but its squared norm is zero,
-    /// subnormal or infinite in this precision.
+    /// The first (matrix, column) that is not a reflection vector: its entries are finite, but its squared
+    /// norm is zero, subnormal or infinite in this precision.
     pub fn check(&self) -> Result<Option<(usize, usize)>> {
         let (n, m) = (self.n, self.m);
         if self.vectors.is_empty() {
@@ -94,7 +94,7 @@ impl<'a, T: Scalar> Householder<'a, T> {
     }
 }
 
-/// Refuses values that no product of reflections has: a sign outside [-1, 1], a vector without a direction. NaN passes.
+/// Refuses a sign outside [-1, 1] and a vector without a direction. NaN passes.
 pub fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
     let [vectors, sign, _] = all(given)?;
     if sign.real().is_some_and(|sign| sign.iter().any(|s| s.abs() > T::Real::one())) {

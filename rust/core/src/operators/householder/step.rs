@@ -95,12 +95,7 @@ pub struct ReflectionStep<'a, T: Scalar> {
 
 impl<'a, T: Scalar> ReflectionStep<'a, T> {
     /// For a forward pass, or for a backward pass that fills `bars`.
-    pub fn carve(
-        arena: &mut Arena,
-        of: Householder<'a, T>,
-        extent: Extent,
-        bars: Option<Bars<T>>,
-    ) -> Self {
+    pub fn carve(arena: &mut Arena, of: Householder<'a, T>, extent: Extent, bars: Option<Bars<T>>) -> Self {
         let (n, m, Extent { batch, chunk }) = (of.n, of.m, extent);
         let last = usize::from(of.has_last());
         let pair = |arena: &mut Arena| [Packed::new(arena, n, m), Packed::new(arena, m, n)];

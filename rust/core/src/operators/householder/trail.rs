@@ -1,4 +1,4 @@
-//! What a forward pass leaves for its gradient: T^-1, and for each block h and its input rows.
+//! What a forward pass saves for backward: T^-1, and for each block h and its input rows.
 
 use super::blocks::{Blocks, Factors, few};
 use super::hand::Hand;
@@ -10,7 +10,7 @@ use crate::sizes::{MOST, work};
 
 /// Rows per pass of the gradient.
 pub(super) const VJP_ROWS: usize = 1024;
-/// Most blocks whose inputs are kept for the gradient: beyond, memory costs more than recomputing them.
+/// The largest number of blocks whose inputs are saved: beyond, memory costs more than recomputing them.
 const KEPT_BLOCKS: usize = 8;
 
 /// The arrays, for up to some rows at a time.

@@ -1,4 +1,4 @@
-//! A product of reflections as W of a recurrence: the step, of vectors of ordinary length.
+//! A product of reflections as W of a recurrence: the step, with vectors scaled to ordinary length.
 
 use super::Householder;
 use super::step::{Bars, ReflectionStep};
@@ -12,7 +12,7 @@ use crate::transition::{Extent, OwnStep, Ready, Step};
 /// A product of one call.
 struct Call<'a, T: Scalar> {
     of: Householder<'a, T>,
-    /// Its vectors, where some were of extreme length.
+    /// The scaled vectors, if some were of extreme length.
     balanced: Option<Balanced<T>>,
     /// Of a backward pass.
     bars: Option<Bars<T>>,

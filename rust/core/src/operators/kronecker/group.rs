@@ -10,14 +10,14 @@ use crate::kernels::{Buffer, reserved};
 use crate::scalar::Scalar;
 use crate::sizes::work;
 
-/// The last axis is made so long, where factors allow it without exceeding twice that.
+/// The length aimed at for the last axis, which may not exceed twice that.
 const LAST: usize = 16;
-/// The other axes at most.
+/// The largest length of the other axes.
 const OTHERS: usize = 8;
 
 /// Some neighbouring factors as one.
 pub struct Group<T: Scalar> {
-    /// The first of them, and the one behind the last.
+    /// The first of them, and the one after the last.
     pub factors: std::ops::Range<usize>,
     /// (batch, p, q) row-major.
     pub elements: Buffer<T>,
@@ -31,9 +31,9 @@ pub struct Group<T: Scalar> {
     pub p: usize,
     /// Columns.
     pub q: usize,
-    /// Elements before and behind the axis when it is contracted with W, and with W^H.
+    /// Elements before and after the axis when it is contracted with W, and with W^H.
     pub around: [(usize, usize); 2],
-    /// Where its gradient starts among those of all, in elements.
+    /// Offset of its gradient among those of all groups, in elements.
     pub place: usize,
 }
 
@@ -47,7 +47,8 @@ pub fn groups<T: Scalar>(factors: &[Factor<'_, T>], batch: usize) -> Result<Vec<
             let next = &factors[start - 1];
             let (tall, wide) = (p.saturating_mul(next.p), q.saturating_mul(next.q));
             let last = groups.is_empty();
-            let more = if last { p.min(q) < LAST && tall.max(wide) <= 2 * LAST } else { tall.max(wide) <= OTHERS };
+            let more =
+                if last { p.min(q) < LAST && tall.max(wide) <= 2 * LAST } else { tall.max(wide) <= OTHERS };
             if !more {
                 break;
             }
@@ -61,7 +62,7 @@ pub fn groups<T: Scalar>(factors: &[Factor<'_, T>], batch: usize) -> Result<Vec<
     Ok(groups)
 }
 
-/// Axes are contracted from the last to the first: those behind an axis have the result's sizes then.
+/// Axes are contracted from the last to the first, so those after an axis already have the result's sizes.
 fn arrange<T: Scalar>(groups: &mut [Group<T>]) {
     let mut place = 0;
     for at in 0..groups.len() {
@@ -92,7 +93,17 @@ fn multiplied<T: Scalar>(
             adjoint[first + j * p + i] = w.conj();
         }
     }
-    Ok(Group { factors: range, elements, adjoint, transposed, conjugate, p, q, around: [(1, 1); 2], place: 0 })
+    Ok(Group {
+        factors: range,
+        elements,
+        adjoint,
+        transposed,
+        conjugate,
+        p,
+        q,
+        around: [(1, 1); 2],
+        place: 0,
+    })
 }
 
 /// Writes matrix k of the product, row by row.
@@ -120,14 +131,21 @@ fn sizes<T>(factors: &[Factor<'_, T>]) -> (usize, usize) {
     factors.iter().fold((1, 1), |(p, q), factor| (p * factor.p, q * factor.q))
 }
 
-/// Adds to the gradient of factor f what the gradient `bar` (p, q) of the product L (x) W_f (x) R says:
+/// Adds to the gradient of factor f its part of the gradient `bar` (p, q) of the product L (x) W_f (x) R:
 ///
 /// ```text
 /// (W_f)_bar[r, c] += sum over (a, b), (i, j) of bar[(a r i), (b c j)] conj(L[a, b]) conj(R[i, j]).
 /// ```
 ///
-/// L and R stand in `room`, which has as many elements as `bar` for each.
-pub fn pull<T: Scalar>(factors: &[Factor<'_, T>], k: usize, f: usize, bar: &[T], room: &mut [T], gradient: &mut [T]) {
+/// L and R are stored in `room`, which has as many elements as `bar` for each.
+pub fn pull<T: Scalar>(
+    factors: &[Factor<'_, T>],
+    k: usize,
+    f: usize,
+    bar: &[T],
+    room: &mut [T],
+    gradient: &mut [T],
+) {
     let Factor { p, q, .. } = factors[f];
     let (first, last) = (&factors[..f], &factors[f + 1..]);
     let ((tall, wide), (rows, columns)) = (sizes(first), sizes(last));

@@ -1,14 +1,14 @@
-//! Rows through the axes, one row after the other: between two axes it stays in the first-level cache.
+//! Rows through the axes, one after another: between two axes a row stays in the first-level cache.
 //!
-//! Axes are contracted from the last to the first. The array between them has the result's sizes behind the axis, the
-//! argument's before it: `outer` x (the axis) x `inner` elements.
+//! Axes are contracted from the last to the first. The array between them has the result's sizes after the
+//! axis, the argument's before it: `outer` x (the axis) x `inner` elements.
 
-use super::group::{self, Group};
 use super::Kronecker;
-use crate::side::Side;
+use super::group::{self, Group};
 use crate::kernels::Buffer;
 use crate::rows::{MatrixBars, Rows};
 use crate::scalar::Scalar;
+use crate::side::Side;
 use crate::sizes::work;
 use isometry_kernels::kronecker::{Inner, Outer, Small};
 
@@ -95,7 +95,15 @@ unsafe impl<T: Scalar> Rows<T> for Kronecker<'_, T> {
         self.groups.iter().map(|group| work(&[group.p, group.q, T::PARTS])).sum()
     }
 
-    unsafe fn apply_rows(&self, k: usize, x: *const T, rows: usize, side: Side, out: *mut T, scratch: *mut T::Real) {
+    unsafe fn apply_rows(
+        &self,
+        k: usize,
+        x: *const T,
+        rows: usize,
+        side: Side,
+        out: *mut T,
+        scratch: *mut T::Real,
+    ) {
         let (into, from) = if side == Side::Forward { (self.p, self.q) } else { (self.q, self.p) };
         let (room, last) = (scratch.cast::<T>(), self.groups.len() - 1);
         for row in 0..rows {
@@ -158,7 +166,13 @@ unsafe impl<T: Scalar> Rows<T> for Kronecker<'_, T> {
         }
     }
 
-    unsafe fn deal(&self, k: usize, sums: &mut [T::Real], mut bars: MatrixBars<'_, T>, scratch: *mut T::Real) {
+    unsafe fn deal(
+        &self,
+        k: usize,
+        sums: &mut [T::Real],
+        mut bars: MatrixBars<'_, T>,
+        scratch: *mut T::Real,
+    ) {
         let last = self.groups.len() - 1;
         for (i, group) in self.groups.iter().enumerate() {
             let own = &sums[group.place * T::PARTS..][..group.p * group.q * T::PARTS];

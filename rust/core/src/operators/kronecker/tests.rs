@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::argument::Bar;
+use crate::scalar::{Real, c32, c64};
 use crate::side::Side;
 use crate::testing::{near, numbers};
-use crate::scalar::{Real, c32, c64};
 
 /// W by the definition.
 fn kron<T: Scalar>(factors: &[Vec<T>], sizes: &[(usize, usize)], skip: Option<usize>) -> Vec<T::Wide> {

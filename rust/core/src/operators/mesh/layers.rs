@@ -1,11 +1,11 @@
-//! Where the pairs of each layer stand.
+//! The positions of the pairs of each layer.
 
 use crate::error::{Error, Result};
 use crate::kernels::reserved;
 use crate::sizes::work;
 use isometry_kernels::mesh::Layer;
 
-/// How the pairs of the layers follow each other.
+/// The arrangement of the pairs in layers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
     /// The leftmost layer has the pairs (0, 1), (2, 3), ..., its neighbour (1, 2), (3, 4), ..., and so on.
@@ -28,14 +28,18 @@ impl Layout {
     }
 }
 
-/// The number of pairs of all layers, refused where there is no such mesh; saturated, that of huge layers is the length of no array.
+/// The number of pairs of all layers; an error where there is no such mesh. It saturates, so that huge counts
+/// match no array.
 pub fn pairs(n: usize, count: usize, layout: Layout) -> Result<usize> {
     if n == 0 {
         return Err(Error::value("frame", "must have n of at least 1"));
     }
     if layout == Layout::Fft {
         if !n.is_power_of_two() || count != n.ilog2() as usize {
-            return Err(Error::value("frame", format!("of the fft layout must have n a power of two, not {n}")));
+            return Err(Error::value(
+                "frame",
+                format!("of the fft layout must have n a power of two, not {n}"),
+            ));
         }
         return Ok(work(&[count, n / 2]));
     }

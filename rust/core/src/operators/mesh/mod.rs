@@ -5,16 +5,17 @@
 //! ```
 //!
 //! on disjoint pairs i < j; F_L acts first. A brick mesh alternates neighbours (0, 1), (2, 3), ... with (1, 2), (3, 4), ...; the fft
-//! layout has pairs at the distances n/2, n/4, ..., 1. The phase stands on the input of a block, the side away from D.
+//! layout has pairs at the distances n/2, n/4, ..., 1. The phase acts on the input of a block, the side away
+//! from D.
 //!
 //! ```text
 //! theta_bar = Re(conj(g_i) y_j) - Re(conj(g_j) y_i),   x_bar = F^H g,   phi_bar = -Im(x_bar_i conj(x_i)),   x = F^H y
 //! ```
 //!
-//! for the cotangent g of y: the backward undoes the layers on y and g, and needs no array between them.
+//! for the cotangent g of y: backward inverts the layers on y and g, and saves no array between them.
 //!
-//! The layout stands in the shape of the first argument, an empty array of the type of W, and so goes wherever the arguments go.
-//! All meshes of a stack have the same.
+//! The layout is the shape of the first argument, an empty array of the type of W, and so goes wherever the
+//! arguments go. All meshes of a stack have the same layout.
 
 mod layers;
 mod rows;
@@ -25,9 +26,9 @@ use super::Last;
 use super::last::check_signs;
 use crate::argument;
 use crate::argument::{Argument, Array, Given, all};
+use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::kernels::Buffer;
-use crate::cpu::Cpu;
 use crate::operator::Operator;
 use crate::rows::Rows;
 use crate::scalar::{Real, Scalar};
@@ -164,7 +165,7 @@ impl<T: Scalar> Cpu<T> for Mesh<'_, T> {
     }
 
     /// A step through the matrix takes as long as one through n/8 layers (measured for n = 64 to 512, few rows and many, both
-    /// fields); to form W and pull its gradient back, n rows go through all layers.
+    /// fields); forming W and pulling its gradient back takes n rows through all layers.
     fn route(&self, steps: usize, batch: usize) -> Route {
         // u128: the products below cannot overflow
         let [layers, n, steps, batch] = [self.layers.len(), self.n, steps, batch].map(|count| count as u128);

@@ -1,10 +1,11 @@
-//! Blocks of rows through all layers: a block stays in the first-level cache, or the second. Between the rows of a block are
-//! gaps: rows of 4096 bytes would share one set of the cache, and a store would hold up the load of the next row.
+//! Blocks of rows through all layers: a block stays in the first-level cache, or the second. Rows of a block
+//! are separated by gaps: rows of 4096 bytes would share one set of the cache, and a store would delay the
+//! load of the next row.
 
 use super::Mesh;
-use crate::side::Side;
 use crate::rows::{MatrixBars, Rows};
 use crate::scalar::Scalar;
+use crate::side::Side;
 use crate::sizes::work;
 use isometry_kernels::mesh::{self, Pass, Table, Turn, TurnPull, Undo};
 
@@ -13,7 +14,7 @@ const BLOCK: usize = 1 << 15;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Rows of a block, and where they come from or go to.
+/// Rows of a block, with their source or target.
 struct Block<T> {
     rows: usize,
     y: *mut T,
@@ -25,7 +26,7 @@ impl<T: Scalar> Mesh<'_, T> {
         (BLOCK / (self.n * size_of::<T>() * copies)).clamp(4, 16).min(rows.max(1))
     }
 
-    /// How far apart the rows of a block are, in elements: an odd number of cache lines.
+    /// The distance of the rows of a block, in elements: an odd number of cache lines.
     fn pitch(&self) -> usize {
         let line = LINE / size_of::<T>();
         (self.n.div_ceil(line) | 1) * line
@@ -81,7 +82,15 @@ unsafe impl<T: Scalar> Rows<T> for Mesh<'_, T> {
         if T::PARTS == 1 { self.pairs } else { 2 * self.pairs + self.n }
     }
 
-    unsafe fn apply_rows(&self, k: usize, x: *const T, rows: usize, side: Side, out: *mut T, scratch: *mut T::Real) {
+    unsafe fn apply_rows(
+        &self,
+        k: usize,
+        x: *const T,
+        rows: usize,
+        side: Side,
+        out: *mut T,
+        scratch: *mut T::Real,
+    ) {
         let (n, adjoint, most) = (self.n, side == Side::Adjoint, self.block(rows, 1));
         let (none, d) = (std::ptr::null(), self.entries(k));
         for first in (0..rows).step_by(most) {
@@ -138,7 +147,13 @@ unsafe impl<T: Scalar> Rows<T> for Mesh<'_, T> {
         }
     }
 
-    unsafe fn deal(&self, _k: usize, sums: &mut [T::Real], mut bars: MatrixBars<'_, T>, _scratch: *mut T::Real) {
+    unsafe fn deal(
+        &self,
+        _k: usize,
+        sums: &mut [T::Real],
+        mut bars: MatrixBars<'_, T>,
+        _scratch: *mut T::Real,
+    ) {
         for (i, at, len) in [(1, 0, self.pairs), (2, self.pairs, self.pairs), (3, 2 * self.pairs, self.n)] {
             if let Some(bar) = bars.real(i) {
                 bar.copy_from_slice(&sums[at..at + len]);

@@ -3,9 +3,9 @@
 use super::*;
 use crate::argument::Bar;
 use crate::budget::Budget;
+use crate::scalar::{c32, c64};
 use crate::side::Side;
 use crate::testing::{near, numbers};
-use crate::scalar::{c32, c64};
 
 /// The pairs of every layer, leftmost first, in the order of their angles.
 fn pairs(n: usize, count: usize, layout: Layout) -> Vec<Vec<(usize, usize)>> {
@@ -181,7 +181,8 @@ fn layers_equal_their_blocks() {
 #[test]
 fn sines_and_cosines_are_right_to_the_last_bits() {
     fn all<R: Real>() {
-        let mut x: Vec<R> = (-4000..4000).map(|i| R::of(f64::from(i) * std::f64::consts::FRAC_PI_4)).collect();
+        let mut x: Vec<R> =
+            (-4000..4000).map(|i| R::of(f64::from(i) * std::f64::consts::FRAC_PI_4)).collect();
         x.extend((0..4000).map(|i| R::of(f64::from(i).powi(3) * 1e-4)));
         x.extend([0.0, -0.0, 1e-30, f64::INFINITY, f64::NAN, 1e30].map(R::of));
         let mut out = vec![R::of(7.0); 2 * x.len()];

@@ -5,8 +5,8 @@
 //! R = H(w) H(ah),      R ah = bh,      R(b, a) = R(a, b)^T,      det R = 1.
 //! ```
 //!
-//! O(n) per row. Degenerate pairs and the gradient stand beside the loops, in [`isometry_kernels::rotation`]. A complex row is two
-//! real ones, since R is real.
+//! O(n) per row. Degenerate pairs and the gradient are described with the loops, in
+//! [`isometry_kernels::rotation`]. A complex row is two real ones, since R is real.
 
 mod rows;
 #[cfg(test)]

@@ -1,14 +1,14 @@
 //! Rows through a rotation: the kernels on real rows, complex rows as two real ones each.
 
 use super::Rotation;
-use crate::side::Side;
 use crate::rows::{MatrixBars, Rows};
 use crate::scalar::Scalar;
+use crate::side::Side;
 use crate::sizes::work;
 use isometry_kernels::rotation::{Frame, Pull, Turn, Vectors, frame_len};
 use std::ptr::null_mut;
 
-/// Real and imaginary parts of a row, one behind the other.
+/// Real and imaginary parts of a row, one after the other.
 unsafe fn split<T: Scalar>(x: *const T, n: usize, to: *mut T::Real) {
     for i in 0..n {
         // SAFETY: x has n elements, `to` 2 n numbers.
@@ -50,7 +50,15 @@ unsafe impl<T: Scalar> Rows<T> for Rotation<'_, T> {
         unsafe { Frame { n, start, end, frame }.call() };
     }
 
-    unsafe fn apply_rows(&self, _k: usize, x: *const T, rows: usize, side: Side, out: *mut T, frame: *mut T::Real) {
+    unsafe fn apply_rows(
+        &self,
+        _k: usize,
+        x: *const T,
+        rows: usize,
+        side: Side,
+        out: *mut T,
+        frame: *mut T::Real,
+    ) {
         let (n, forward) = (self.n, side == Side::Forward);
         // SAFETY: the contract of the trait.
         unsafe {

@@ -3,14 +3,21 @@
 use super::*;
 use crate::argument::Bar;
 use crate::budget::Budget;
+use crate::scalar::{Real, c32, c64, parts};
 use crate::side::Side;
 use crate::testing::{near, numbers, wide};
-use crate::scalar::{Real, c32, c64, parts};
 
 /// W x, and the gradients, of one call.
 type Outcome<T> = (Vec<T>, [Vec<<T as Scalar>::Real>; 2], Vec<T>);
 
-fn outcome<T: Scalar>(op: &Rotation<'_, T>, x: &[T], ct: &[T], rows: usize, side: Side, threads: usize) -> Outcome<T> {
+fn outcome<T: Scalar>(
+    op: &Rotation<'_, T>,
+    x: &[T],
+    ct: &[T],
+    rows: usize,
+    side: Side,
+    threads: usize,
+) -> Outcome<T> {
     let budget = Budget::of(threads);
     let one = <T::Real as num_traits::One>::one();
     let (mut out, mut x_bar) = (vec![T::one(); x.len()], vec![T::one(); x.len()]);
@@ -57,8 +64,9 @@ fn check<T: Scalar>(batch: usize, n: usize, rows: usize) {
     let (mut w, budget) = (vec![T::one(); batch * n * n], Budget::of(2));
     op.matrix(&mut w, None, &budget).unwrap();
     let mut columns = vec![T::one(); batch * n * n];
-    let identity: Vec<T> =
-        (0..batch * n * n).map(|at| if (at % (n * n)).is_multiple_of(n + 1) { T::one() } else { T::zero() }).collect();
+    let identity: Vec<T> = (0..batch * n * n)
+        .map(|at| if (at % (n * n)).is_multiple_of(n + 1) { T::one() } else { T::zero() })
+        .collect();
     let (mut bars, mut expected) = ([vec![], vec![]], [vec![], vec![]]);
     for bars in [&mut bars, &mut expected] {
         *bars = [(); 2].map(|()| vec![<T::Real as num_traits::One>::one(); batch * n]);
@@ -89,7 +97,8 @@ fn stacks_and_complex_rows_equal_single_rows() {
 
 #[test]
 fn sizes_that_do_not_fit_are_refused() {
-    let refused = |start: &[f64], end: &[f64]| Rotation::<f64>::new(start, end, 1, 2).err().unwrap().to_string();
+    let refused =
+        |start: &[f64], end: &[f64]| Rotation::<f64>::new(start, end, 1, 2).err().unwrap().to_string();
     assert_eq!(refused(&[1.0], &[1.0, 2.0]), "start: expected 2 elements, got 1");
     assert_eq!(refused(&[1.0, 2.0], &[]), "end: expected 2 elements, got 0");
 }

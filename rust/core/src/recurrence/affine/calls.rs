@@ -27,7 +27,7 @@ use crate::scratch::{Arena, Region, Scratch};
 use crate::sizes::check_len;
 use crate::transition::{Packed, Ready, Step, Transition};
 
-/// How an operator of n states serves.
+/// The transition of an operator of n states.
 pub fn transition<T: Scalar>(operator: &dyn Cpu<T>, n: usize) -> Result<Transition<'_, T>> {
     one_of(operator, n)?;
     let lacking = || Error::Unsupported("this operator serves a recurrence through its matrix only".into());
@@ -40,7 +40,7 @@ pub fn transition<T: Scalar>(operator: &dyn Cpu<T>, n: usize) -> Result<Transiti
     Ok(transition)
 }
 
-/// Refuses what is not one operator n x n.
+/// Refuses anything but a single operator n x n.
 fn one_of<T: Scalar>(operator: &dyn Operator<T>, n: usize) -> Result<()> {
     let (batch, shape) = (operator.batch(), operator.shape());
     if batch != 1 || shape != (n, n) {
@@ -68,7 +68,7 @@ fn check_bars<T: Scalar>(
 
 /// A transition of one call.
 enum W<'a, T: Scalar> {
-    /// The matrix, and where its gradient goes.
+    /// The matrix, and the array for its gradient.
     Dense(&'a [T], Option<Shared<T>>),
     /// The sums of its gradients, where these are wanted.
     Rows(&'a dyn Rows<T>, Option<Shared<T::Real>>),
@@ -76,7 +76,7 @@ enum W<'a, T: Scalar> {
 }
 
 impl<'a, T: Scalar> W<'a, T> {
-    /// Its step in a forward pass, or in a backward pass that sums gradients in so many halves.
+    /// Its step in a forward pass, or in a backward pass that sums gradients in this many halves.
     fn carve<'s>(
         &'s self,
         arena: &mut Arena,
@@ -95,7 +95,7 @@ impl<'a, T: Scalar> W<'a, T> {
     }
 }
 
-/// States (T, B, n) of a recurrence with an operator as W; zeros behind the end of a sequence.
+/// States (T, B, n) of a recurrence with an operator as W; zeros past the end of a sequence.
 pub fn forward<T: Scalar>(
     operator: &dyn Cpu<T>,
     sequence: &Sequence<'_, T>,
@@ -128,8 +128,8 @@ pub fn forward<T: Scalar>(
     forth::forward(&cell, room, schedule, parts_mut(states), budget.cancel)
 }
 
-/// The gradients of [`forward`] for the cotangent ct (T, B, n) of its states, which is ignored behind the end of a sequence:
-/// those of the operator's arguments into `bars`. What is not wanted is not computed.
+/// The gradients of [`forward`] for the cotangent ct (T, B, n) of its states, which is ignored past the end
+/// of a sequence; those of the operator's arguments go to `bars`. Unwanted gradients are not computed.
 #[allow(clippy::too_many_arguments, reason = "the arrays of one call")]
 pub fn backward<T: Scalar>(
     operator: &dyn Cpu<T>,

@@ -23,7 +23,8 @@ pub struct DenseStep<'a, T: Scalar> {
 }
 
 impl<'a, T: Scalar> DenseStep<'a, T> {
-    /// For a forward pass, or for a backward pass that fills `bar` from so many halves; `again` packs W for recomputed steps there.
+    /// For a forward pass, or for a backward pass that fills `bar` from this many halves; `again` also packs
+    /// W for steps recomputed in backward.
     pub fn carve(
         arena: &mut Arena,
         n: usize,

@@ -1,11 +1,11 @@
-//! The gradients of the affine cell that do not concern the transition, as the caller wants them.
+//! The gradients of the affine cell besides those of the transition.
 
 use super::Sequence;
 use crate::error::{Error, Result};
 use crate::scalar::Scalar;
 use crate::sizes::check_len;
 
-/// Where the gradients go, each fully overwritten; None where one is not wanted.
+/// The arrays for the gradients, each fully overwritten; None where one is not wanted.
 #[derive(Default)]
 pub struct Gradients<'a, T: Scalar> {
     /// (T, B, d)

@@ -1,6 +1,6 @@
 //! The affine cell h_t = phi(W h_{t-1} + V x_t + b), or W h_{t-1} + phi(V x_t + b): a step forward.
 //!
-//! What is particular to the transition W is a [`Step`]: packed operands, its product forward and backward, gradients.
+//! The transition W is a [`Step`]: packed operands, its product forward and backward, gradients.
 
 mod calls;
 pub(super) mod dense;
@@ -41,7 +41,7 @@ enum Wanted {
     Argument,
 }
 
-/// A checked sequence made ready: which rows take part when, the activation, the biases.
+/// A checked sequence, prepared: the rows of each step, the activation, the biases.
 struct Setting<'a, T: Scalar> {
     sequence: Sequence<'a, T>,
     line: Timeline<'a, T::Real>,
@@ -69,7 +69,7 @@ impl<'a, T: Scalar> Setting<'a, T> {
         Ok(Setting { sequence: *sequence, line, on_input, phi, bias })
     }
 
-    /// Whether a backward pass computes z anew with W.
+    /// Whether backward recomputes z with W.
     fn recomputes(&self) -> bool {
         !self.sequence.on_input && !self.phi.readable()
     }
@@ -107,7 +107,7 @@ impl<'a, T: Scalar> Deref for AffineCell<'a, T> {
 }
 
 impl<T: Scalar> AffineCell<'_, T> {
-    /// The activation finishes the columns of a step; otherwise it is a pass over whole rows.
+    /// The activation is an epilogue on the columns of a step; otherwise it is a pass over whole rows.
     fn fused(&self) -> bool {
         !self.phi.kind.by_rows()
     }
@@ -115,7 +115,8 @@ impl<T: Scalar> AffineCell<'_, T> {
     /// One step for this part's rows and columns, to row 0 of the step at `out`.
     ///
     /// # Safety
-    /// The states of the previous step are complete for these rows; `out` has B rows, and only this part writes those that are its.
+    /// The states of the previous step are complete for these rows; `out` has B rows, and only this part
+    /// writes its own.
     unsafe fn write(
         &self,
         t: usize,

@@ -1,6 +1,7 @@
 //! The affine cell backward: z_bar_t = phi'^H (W^H z_bar_{t+1} + h_bar_t), and the gradients gathered from it.
 //!
-//! The derivative is read off h; where that loses something, z is computed anew by the kernel of the forward pass.
+//! The derivative is computed from h; where that loses accuracy, z is recomputed by the kernel of the forward
+//! pass.
 
 use super::super::cell::{Cell, Pull};
 use super::super::chunk::{Chunk, Place};
@@ -17,10 +18,10 @@ use crate::transition::{Gather, Trace};
 use isometry_kernels::recurrence::{Affine, Finish};
 use std::ops::Range;
 
-/// An affine cell with what a backward pass has besides: states and their cotangents, chunks, gradients.
+/// An affine cell with the data of a backward pass: states and their cotangents, chunks, gradients.
 pub(super) struct AffinePull<'a, T: Scalar> {
     pub(super) cell: &'a AffineCell<'a, T>,
-    /// In how many halves gradients are summed.
+    /// The number of halves in which gradients are summed.
     pub(super) halves: usize,
     /// Used in turn.
     pub(super) chunks: &'a [Work<T::Real>; 2],
@@ -62,7 +63,7 @@ impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
         let z = work.z.ptr().wrapping_add(row * width);
         let (h, again) = (states.wrapping_add(at), !work.z.is_empty());
         let bar = trace.bar.cast_mut();
-        // h_bar, apart from z_bar where the bias of the activation wants it
+        // h_bar, stored apart from z_bar where the gradient of the activation's bias needs it
         let value_bar = if work.value_bar.is_empty() { bar } else { work.value_bar.at(row * width) };
         let mut map = Affine::new(width, schedule.batch, value_bar);
         (map.add, map.h, map.to) = (ct.wrapping_add(at), h, bar);
@@ -179,7 +180,7 @@ impl<T: Scalar> AffinePull<'_, T> {
             (false, false) => state,
         };
         Values {
-            // where phi acts on the input part alone, the cotangent of its values is that of the states
+            // where phi acts on the input part only, the cotangent of its values is that of the states
             bar: at(if work.value_bar.is_empty() { work.bar } else { work.value_bar }),
             y: if on_input { at(work.z) } else { h },
             from: if on_input { Source::Argument } else { Source::Value },

@@ -1,6 +1,7 @@
 //! Any operator that acts on rows as a transition, step by step: W h forward, W^H z_bar backward.
 //!
-//! The gradient is gathered per chunk in [`Slots`], those of one half of the batch behind those of the other.
+//! The gradient is gathered per chunk in [`Slots`], those of the second half of the batch after those of the
+//! first.
 
 use super::super::chunk::chunk_rows;
 use super::super::schedule::Schedule;
@@ -27,13 +28,13 @@ pub struct RowsStep<'a, T: Scalar> {
 }
 
 struct Sums<R> {
-    /// Of every slot of every half.
+    /// The sums of every slot of every half.
     all: Region<R>,
     bar: Shared<R>,
 }
 
 impl<'a, T: Scalar> RowsStep<'a, T> {
-    /// For a forward pass, or for a backward pass that fills `bar` from so many halves.
+    /// For a forward pass, or for a backward pass that fills `bar` from this many halves.
     pub fn carve(
         arena: &mut Arena,
         of: &'a dyn Rows<T>,
@@ -56,7 +57,7 @@ impl<'a, T: Scalar> RowsStep<'a, T> {
         self.of.shape().0 * T::PARTS
     }
 
-    /// These rows one after the other: where they are, or copied behind the operator's scratch.
+    /// These rows one after the other: in place, or copied to the end of the operator's scratch.
     ///
     /// # Safety
     /// The rows exist; the scratch is this member's.

@@ -1,4 +1,4 @@
-//! What a recurrence is given besides its transition, checked.
+//! The inputs of a recurrence besides its transition, checked.
 
 use super::super::schedule::Schedule;
 use crate::activation::Activation;

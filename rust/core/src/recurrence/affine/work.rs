@@ -1,4 +1,4 @@
-//! What a backward pass of the affine cell keeps of a chunk, row after row.
+//! The rows of a chunk that a backward pass of the affine cell keeps.
 
 use super::super::chunk::chunk_rows;
 use super::super::timeline::{Copies, rows_apart};
@@ -7,24 +7,24 @@ use crate::scalar::{Real, Scalar};
 use crate::scratch::{Arena, Region};
 use crate::transition::{Step, Trace};
 
-/// What a chunk keeps, row after row; empty where it is not needed.
+/// The arrays of a chunk, row after row; empty where not needed.
 pub(super) struct Work<R> {
-    /// z_bar, what W sees.
+    /// z_bar, the cotangent of W h.
     pub bar: Region<R>,
     /// phi'^H z_bar where phi acts on the input part only.
     pub input_bar: Region<R>,
-    /// h_bar where the bias of the activation wants it and z_bar does not tell it.
+    /// h_bar, where the gradient of the activation's bias needs it and it differs from z_bar.
     pub value_bar: Region<R>,
-    /// z where it is computed anew.
+    /// z, where it is recomputed.
     pub z: Region<R>,
-    /// What the step keeps.
+    /// The output of [`Step::keep`].
     pub kept: Region<R>,
-    /// States before the step, inputs and states, where rows are missing between them.
+    /// Copies of the states before the step, inputs and states, where their rows are not contiguous.
     pub copies: Copies<R>,
 }
 
 impl<R: Real> Work<R> {
-    /// `states` says that the bias of modReLU wants the states.
+    /// `states`: the gradient of modReLU's bias needs the states.
     pub fn carve<T: Scalar<Real = R>>(
         arena: &mut Arena,
         setting: &Setting<'_, T>,

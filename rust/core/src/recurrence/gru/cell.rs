@@ -48,7 +48,7 @@ impl<'a, R: Real> Operands<'a, R> {
     }
 }
 
-/// Where z, r, c and W_h h + c_h of the steps stand.
+/// The places of z, r, c and W_h h + c_h of the steps.
 #[derive(Clone, Copy)]
 pub(super) struct Saved<R> {
     gates: *mut R,
@@ -86,7 +86,7 @@ impl<R: Real> Saved<R> {
     }
 }
 
-/// A GRU walking forward.
+/// A GRU in a forward pass.
 pub(super) struct GruCell<'a, R: Real> {
     pub setting: &'a Setting<'a, R>,
     pub operands: &'a Operands<'a, R>,
@@ -122,7 +122,7 @@ impl<R: Real> GruCell<'_, R> {
         }
     }
 
-    /// phi, where it is no part of the product.
+    /// phi, where it is not an epilogue of the product.
     ///
     /// # Safety
     /// The rows of step t exist, and only this part writes its columns of them.

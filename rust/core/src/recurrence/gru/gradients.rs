@@ -1,11 +1,11 @@
-//! What gradients of a GRU are wanted, and where they go.
+//! The gradients of a GRU: which are wanted, and their arrays.
 
 use super::Gru;
 use crate::error::{Error, Result};
 use crate::scalar::Real;
 use crate::sizes::check_len;
 
-/// Where the gradients go, each fully overwritten; None where one is not wanted.
+/// The arrays for the gradients, each fully overwritten; None where one is not wanted.
 #[derive(Default)]
 pub struct GruGradients<'a, R: Real> {
     /// (T, B, d)
@@ -35,7 +35,7 @@ pub(super) struct Wants {
 }
 
 impl<R: Real> GruGradients<'_, R> {
-    /// Refuses sizes that do not fit, and gradients of what was not given.
+    /// Refuses sizes that do not fit, and gradients of arguments that were not given.
     pub fn check(&self, gru: &Gru<'_, R>) -> Result<()> {
         let Gru { steps, batch, features, n, .. } = *gru;
         let units = gru.activation.bias_units(n);

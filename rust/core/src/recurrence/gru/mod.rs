@@ -9,9 +9,10 @@
 //!
 //! W_h is a matrix, the third of w, or an operator on rows, applied step by step.
 //!
-//! The products of z and r are one, with U x added in it. Forward writes what backward reads of each step ([`Gru::saved`]): z, r,
-//! then c (or the argument of phi where the derivative cannot be read off c), then for "after" W_h h + c_h. Backward, with the
-//! cotangent g of h_t and a dash for the cotangents of the arguments of sigma and phi,
+//! z and r take one product, which adds U x. Forward saves for backward, for each step ([`Gru::saved`]): z,
+//! r, then c (or the argument of phi where the derivative cannot be read off c), then for "after" W_h h +
+//! c_h. Backward, with the cotangent g of h_t and a prime for the cotangents of the arguments of sigma and
+//! phi,
 //!
 //! ```text
 //! c' = phi'(g * (1 - z))      z' = g * (h_{t-1} - c) * z * (1 - z)
@@ -59,7 +60,7 @@ pub enum Reset {
     After,
 }
 
-/// What a GRU is given. The order of the gates in w, u and b is z, r, h.
+/// The arguments of a GRU. The order of the gates in w, u and b is z, r, h.
 #[derive(Clone, Copy)]
 pub struct Gru<'a, R: Real> {
     /// T
@@ -118,7 +119,7 @@ impl<'a, R: Real> Gru<'a, R> {
         self.activation.check::<R>(n, self.activation_bias)
     }
 
-    /// How many matrices there are in w.
+    /// Number of matrices in w.
     pub fn matrices(&self) -> usize {
         if self.transition.is_some() { 2 } else { 3 }
     }
@@ -137,7 +138,7 @@ impl<'a, R: Real> Gru<'a, R> {
         if self.reset == Reset::After { 4 } else { 3 }
     }
 
-    /// Refuses states (T, B, n), and other arrays of so many, of another size.
+    /// Refuses states (T, B, n), and other arrays of this many each, of another size.
     fn check_states(&self, argument: &'static str, len: usize, count: usize) -> Result<()> {
         check_len(argument, len, &[count, self.steps, self.batch, self.n])
     }
@@ -154,7 +155,7 @@ impl<'a, R: Real> Gru<'a, R> {
     }
 }
 
-/// A checked GRU made ready.
+/// A checked GRU, prepared.
 struct Setting<'a, R: Real> {
     gru: Gru<'a, R>,
     line: Timeline<'a, R>,
@@ -166,7 +167,7 @@ struct Setting<'a, R: Real> {
 }
 
 impl<'a, R: Real> Setting<'a, R> {
-    /// Of a GRU that has passed its check.
+    /// From a GRU that has passed its check.
     fn new(gru: &Gru<'a, R>) -> Result<Self> {
         let Gru { steps, batch, features, n, lengths, reverse, .. } = *gru;
         let [gates, own] = [gru.b.map(|b| &b[..2 * n]), gru.b.map(|b| &b[2 * n..])];
@@ -178,8 +179,8 @@ impl<'a, R: Real> Setting<'a, R> {
     }
 }
 
-/// States (T, B, n); zeros behind the end of a sequence. `saved` takes [`Gru::saved`] arrays (T, B, n) for [`backward`]; behind the
-/// end of a sequence nothing is written.
+/// States (T, B, n); zeros past the end of a sequence. `saved` takes [`Gru::saved`] arrays (T, B, n) for
+/// [`backward`]; past the end of a sequence nothing is written.
 pub fn forward<R: Real>(
     gru: &Gru<'_, R>,
     states: &mut [R],
@@ -216,8 +217,9 @@ pub fn forward<R: Real>(
     forth::forward(&cell, room, schedule, states, cancel)
 }
 
-/// The gradients of [`forward`] for the cotangent ct (T, B, n) of its states, which is ignored behind the end of a sequence; what
-/// is None is not computed, those of the transition's arguments go into `bars`. `states` and `saved` are what forward wrote.
+/// The gradients of [`forward`] for the cotangent ct (T, B, n) of its states, which is ignored past the end
+/// of a sequence. Gradients that are None are not computed; those of the transition's arguments go to `bars`.
+/// `states` and `saved` are what forward wrote.
 #[allow(clippy::too_many_arguments, reason = "the arrays of one call")]
 pub fn backward<R: Real>(
     gru: &Gru<'_, R>,

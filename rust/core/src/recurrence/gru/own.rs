@@ -20,7 +20,7 @@ impl<'a, R: Real> Own<'a, R> {
         Own::carve(arena, setting, false, (None, 1))
     }
 
-    /// For a backward pass that fills W_h_bar, or the sums of the operator on rows, from so many halves.
+    /// For a backward pass that fills W_h_bar, or the sums of the operator on rows, from this many halves.
     pub fn backward(arena: &mut Arena, setting: &Setting<'a, R>, bar: (Option<Shared<R>>, usize)) -> Self {
         Own::carve(arena, setting, true, bar)
     }
@@ -38,7 +38,7 @@ impl<'a, R: Real> Own<'a, R> {
         }
     }
 
-    /// As the cell asks it.
+    /// The step that the cell calls.
     pub fn step(&self) -> &dyn Step<R> {
         match self {
             Own::Dense(step) => step,

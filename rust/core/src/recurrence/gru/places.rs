@@ -13,13 +13,13 @@ use crate::scalar::Real;
 use crate::scratch::{Arena, Region};
 use crate::transition::Packed;
 
-/// What a chunk keeps, row after row.
+/// The arrays of a chunk, row after row.
 pub struct Work<R> {
     /// The cotangents of the arguments of z, r and c, and for "after" of W_h h + c_h.
     pub bars: Region<R>,
     /// r * h, for "before".
     pub reset: Region<R>,
-    /// c or its argument, and the cotangents of c: where modReLU's bias wants them.
+    /// c or its argument, and the cotangents of c, for the gradient of modReLU's bias.
     pub value: Region<R>,
     pub value_bar: Region<R>,
     pub copies: Copies<R>,
@@ -37,7 +37,8 @@ pub(super) struct Places<'a, R: Real> {
     pub sums: Region<R>,
     pub own_bias: Region<R>,
     pub chunks: [Work<R>; 2],
-    /// Rows of one step: the cotangent of h, what it hands on directly, c', W_h^T c', and c where its argument was saved.
+    /// Rows of one step: the cotangent of h, its direct part for the step before, c', W_h^T c', and c where
+    /// its argument was saved.
     pub g: Region<R>,
     pub carry: Region<R>,
     pub c_bar: Region<R>,

@@ -18,7 +18,7 @@ use isometry_kernels::activation::Columns;
 use isometry_kernels::recurrence::{Affine, Area, BlendPull, ResetPull};
 use std::ops::Range;
 
-/// A GRU walking backward.
+/// A GRU in a backward pass.
 pub(super) struct GruPull<'a, R: Real> {
     setting: &'a Setting<'a, R>,
     places: &'a Places<'a, R>,
@@ -84,8 +84,8 @@ impl<'a, R: Real> GruPull<'a, R> {
         self.places.chunks[place.turn].bars.at(place.row * self.pitch())
     }
 
-    /// What the states before a step get of it: carry + W_zr^T (z', r'), and for "after" + W_h^T q. Meanwhile some rows of n numbers
-    /// are fetched into the cache.
+    /// The cotangent of the states before a step: carry + W_zr^T (z', r'), and for "after" + W_h^T q.
+    /// Meanwhile some rows of n numbers are prefetched.
     ///
     /// # Safety
     /// The bars of the step are complete for these rows; nobody else writes these columns of `out`.
@@ -111,14 +111,14 @@ impl<'a, R: Real> GruPull<'a, R> {
         }
     }
 
-    /// The cotangents of what W_h makes, beside the bars at `bars`: c', or q.
+    /// The cotangents of the product with W_h, beside the bars at `bars`: c', or q.
     fn own(&self, bars: *const R) -> Trace<R> {
         let gate = if self.setting.gru.reset == Reset::After { 3 } else { 2 };
         let bar = bars.wrapping_add(gate * self.setting.gru.n);
         Trace { bar, apart: self.pitch(), kept: std::ptr::null_mut() }
     }
 
-    /// c' from the cotangents of c, on these rows; c is what was saved.
+    /// c' from the cotangents of c, on these rows; c as it was saved.
     ///
     /// # Safety
     /// As [`Pull::pull`].

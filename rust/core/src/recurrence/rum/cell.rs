@@ -35,7 +35,7 @@ impl<R: Real> Operands<R> {
     }
 }
 
-/// Where u and tau, e, and k of the steps stand.
+/// The places of u and tau, e, and k of the steps.
 #[derive(Clone, Copy)]
 pub(super) struct Saved<R> {
     gates: *mut R,
@@ -73,7 +73,7 @@ impl<R: Real> Saved<R> {
     }
 }
 
-/// A rotational unit walking forward.
+/// A rotational unit in a forward pass.
 pub(super) struct RumCell<'a, R: Real> {
     pub setting: &'a Setting<'a, R>,
     pub operands: &'a Operands<R>,

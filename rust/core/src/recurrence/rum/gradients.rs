@@ -1,11 +1,11 @@
-//! What gradients of a rotational unit are wanted, and where they go.
+//! The gradients of a rotational unit: which are wanted, and their arrays.
 
 use super::Rum;
 use crate::error::{Error, Result};
 use crate::scalar::Real;
 use crate::sizes::check_len;
 
-/// Where the gradients go, each fully overwritten; None where one is not wanted.
+/// The arrays for the gradients, each fully overwritten; None where one is not wanted.
 #[derive(Default)]
 pub struct RumGradients<'a, R: Real> {
     /// (T, B, d)
@@ -35,7 +35,7 @@ pub(super) struct Wants {
 }
 
 impl<R: Real> RumGradients<'_, R> {
-    /// Refuses sizes that do not fit, and gradients of what was not given.
+    /// Refuses sizes that do not fit, and gradients of arguments that were not given.
     pub fn check(&self, rum: &Rum<'_, R>) -> Result<()> {
         let Rum { steps, batch, features, n, .. } = *rum;
         let units = rum.activation.bias_units(n);

@@ -7,21 +7,24 @@
 //! h' = u * h_{t-1} + (1 - u) * k,             h_t = h', or eta h' / ||h'||
 //! ```
 //!
-//! U_ut and U_e stand below each other in one array, as do b_ut and b_e. A rotation is two reflections; those of a memory turn
-//! every row of its matrix. Rotations and norms want whole rows, so members share rows of the batch and never columns.
+//! U_ut and U_e are stacked in one array, as are b_ut and b_e. A rotation is two reflections; those of a
+//! memory turn every row of its matrix. Rotations and norms need whole rows, so members share rows of the
+//! batch and never columns.
 //!
-//! Forward writes what backward reads of each step: u and tau, e, and k (or the argument of phi where the derivative cannot be read off k).
-//! Backward, with the cotangent g of h', a prime for those of the arguments of sigma and phi,
+//! Forward saves for backward, for each step: u and tau, e, and k (or the argument of phi where the
+//! derivative cannot be read off k). Backward, with the cotangent g of h', a prime for those of the arguments
+//! of sigma and phi,
 //!
 //! ```text
 //! u'_bar = g * (h_{t-1} - k) * u * (1 - u),    k' = phi'(g * (1 - u)),
-//! e_bar = k' + what the rotation's start gets, tau_bar what its end gets,
+//! e_bar = k' + cotangent of the rotation's start, tau_bar that of its end,
 //! h_bar_{t-1} = g * u + R_t^T k' + W^T (u'_bar, tau_bar).
 //! ```
 //!
-//! The matrices of a memory are not kept: rotations are orthogonal, so R_{t-1} = R_t Rotation(e, tau)^T, from the last one on. The two
-//! reflections are computed from the saved e and tau to the same bits, hence undone up to rounding even where the rotation itself is
-//! ill-conditioned; an orthogonal map does not amplify what was rounded before, so R_{t-1} is off by at most some T eps.
+//! The matrices of a memory are not saved: rotations are orthogonal, so they are recomputed by R_{t-1} = R_t
+//! Rotation(e, tau)^T from the last one on. The two reflections are computed from the saved e and tau to the
+//! same bits, hence undone up to rounding even where the rotation itself is ill-conditioned; an orthogonal
+//! map does not amplify what was rounded before, so R_{t-1} is off by at most some T eps.
 
 mod cell;
 mod gradients;
@@ -51,7 +54,7 @@ use pull::RumPull;
 /// Arrays (T, B, n) that forward saves for backward.
 pub const SAVED: usize = 4;
 
-/// What a rotational unit is given.
+/// The arguments of a rotational unit.
 #[derive(Clone, Copy)]
 pub struct Rum<'a, R: Real> {
     /// T
@@ -112,7 +115,7 @@ impl<R: Real> Rum<'_, R> {
         self.activation.check::<R>(n, self.activation_bias)
     }
 
-    /// Refuses states (T, B, n), and other arrays of so many, of another size.
+    /// Refuses states (T, B, n), and other arrays of this many each, of another size.
     fn check_states(&self, argument: &'static str, len: usize, count: usize) -> Result<()> {
         check_len(argument, len, &[count, self.steps, self.batch, self.n])
     }
@@ -133,14 +136,14 @@ impl<R: Real> Rum<'_, R> {
         ((3 * self.n).div_ceil(line) | 1) * line
     }
 
-    /// Multiply-adds per row: of all that grows with n, and of the products of U.
+    /// Multiply-adds per row: those that depend on n only, and those of the products of U.
     fn work(&self) -> [usize; 2] {
         let memory = if self.memory { work(&[6, self.n, self.n]) } else { work(&[12, self.n]) };
         [work(&[2, self.n, self.n]).saturating_add(memory), work(&[3, self.n, self.features])]
     }
 }
 
-/// A checked unit made ready.
+/// A checked unit, prepared.
 struct Setting<'a, R: Real> {
     rum: Rum<'a, R>,
     line: Timeline<'a, R>,
@@ -160,8 +163,9 @@ impl<'a, R: Real> Setting<'a, R> {
     }
 }
 
-/// States (T, B, n); zeros behind the end of a sequence. `last` takes the memory (B, n, n) after the last step of each sequence,
-/// and is empty without one. `saved` takes [`SAVED`] arrays (T, B, n) for [`backward`]; behind the end of a sequence nothing is written.
+/// States (T, B, n); zeros past the end of a sequence. `last` takes the memory (B, n, n) after the last step
+/// of each sequence, and is empty without one. `saved` takes [`SAVED`] arrays (T, B, n) for [`backward`];
+/// past the end of a sequence nothing is written.
 pub fn forward<R: Real>(
     rum: &Rum<'_, R>,
     states: &mut [R],
@@ -210,7 +214,7 @@ pub fn forward<R: Real>(
     forth::forward(&cell, room, schedule, states, cancel)
 }
 
-/// What [`forward`] wrote, and the cotangents of it: ignored behind the end of a sequence.
+/// The results of [`forward`], and their cotangents, which are ignored past the end of a sequence.
 #[derive(Clone, Copy)]
 pub struct Outcome<'a, R> {
     /// States (T, B, n).
@@ -225,7 +229,7 @@ pub struct Outcome<'a, R> {
     pub last_ct: Option<&'a [R]>,
 }
 
-/// The gradients of [`forward`]; what is None is not computed.
+/// The gradients of [`forward`]; those that are None are not computed.
 pub fn backward<R: Real>(
     rum: &Rum<'_, R>,
     outcome: &Outcome<'_, R>,

@@ -12,11 +12,11 @@ use crate::scratch::{Arena, Region};
 use crate::transition::Packed;
 use isometry_kernels::recurrence::heard_len;
 
-/// What a chunk keeps, row after row.
+/// The arrays of a chunk, row after row.
 pub struct Work<R> {
     /// The cotangents of the argument of u, of tau, and of e.
     pub bars: Region<R>,
-    /// k or its argument, and the cotangents of k: where modReLU's bias wants them.
+    /// k or its argument, and the cotangents of k, for the gradient of modReLU's bias.
     pub value: Region<R>,
     pub value_bar: Region<R>,
     pub copies: Copies<R>,
@@ -31,13 +31,14 @@ pub(super) struct Places<R: Real> {
     pub second: Region<R>,
     pub own_bias: Region<R>,
     pub chunks: [Work<R>; 2],
-    /// Rows of one step: the cotangent of h, what it hands on directly, k', k where its argument was saved, and h' where it was normalised.
+    /// Rows of one step: the cotangent of h, its direct part for the step before, k', k where its argument
+    /// was saved, and h' where it was normalised.
     pub g: Region<R>,
     pub carry: Region<R>,
     pub k_bar: Region<R>,
     pub k: Region<R>,
     pub blended: Region<R>,
-    /// R (B, n, n), and its cotangent where the caller has no room for it.
+    /// R (B, n, n), and its cotangent where the caller has no array for it.
     pub memory: Region<R>,
     pub memory_bar: Region<R>,
 }

@@ -15,7 +15,7 @@ use crate::scratch::Region;
 use isometry_kernels::recurrence::{Affine, Area, Blend, BlendPull, HeardPull, SpherePull};
 use std::ops::Range;
 
-/// A rotational unit walking backward.
+/// A rotational unit in a backward pass.
 pub(super) struct RumPull<'a, R: Real> {
     setting: &'a Setting<'a, R>,
     places: &'a Places<R>,
@@ -83,8 +83,8 @@ impl<'a, R: Real> RumPull<'a, R> {
         self.places.chunks[place.turn].bars.at(place.row * self.setting.rum.pitch())
     }
 
-    /// What the states before a step get of it: carry + W^T (u'_bar, tau_bar). Meanwhile some rows of n numbers are fetched into the
-    /// cache.
+    /// The cotangent of the states before a step: carry + W^T (u'_bar, tau_bar). Meanwhile some rows of n
+    /// numbers are prefetched.
     ///
     /// # Safety
     /// The bars of the step are complete for these rows; nobody else writes these rows of `out`.

@@ -2,8 +2,8 @@
 
 use super::reference::unitarity;
 use super::{Parameters, Random, for_all_types, relative};
-use crate::{Budget, Cpu};
 use crate::scalar::{Real, Scalar};
+use crate::{Budget, Cpu};
 
 #[derive(Clone, Copy, Debug)]
 enum Spread {

@@ -3,10 +3,10 @@
 use super::reference::{adjoint, product};
 use super::{Parameters, Random, for_all_types, relative};
 use crate::argument::Bar;
-use crate::operators::cayley::Cayley;
 use crate::operators::Last;
-use crate::{Budget, Cpu};
+use crate::operators::cayley::Cayley;
 use crate::scalar::{Real, Scalar, c64};
+use crate::{Budget, Cpu};
 
 /// Gradients of matrix b: upper, diagonal, phases.
 fn reference<T: Scalar>(p: &Parameters<T>, b: usize, ct: &[T]) -> (Vec<T::Wide>, Vec<f64>, Vec<f64>) {
@@ -44,7 +44,7 @@ fn check<T: Scalar>(batch: usize, n: usize, last: usize, threads: usize) {
     let mut rows = [vec![canary.re(); batch * n + 2 * pad], vec![canary.re(); batch * n + 2 * pad]];
     let [diagonal, phases] = &mut rows;
     let (has_diagonal, has_phases) = (p.diagonal.is_some(), p.phases.is_some());
-        let bars = &mut [
+    let bars = &mut [
         Bar::Own(&mut upper[pad..pad + len]),
         if has_diagonal { Bar::Real(&mut diagonal[pad..pad + batch * n]) } else { Bar::None },
         Bar::None,

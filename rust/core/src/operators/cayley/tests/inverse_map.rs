@@ -1,10 +1,10 @@
 //! Parameters of given matrices: round trips, bounds on the entries, and refusals.
 
 use super::{Parameters, for_all_types};
-use crate::{Budget, Cpu};
-use crate::operators::cayley::{Cayley, from_matrix};
 use crate::operators::Last;
+use crate::operators::cayley::{Cayley, from_matrix};
 use crate::scalar::{Real, Scalar, c64};
+use crate::{Budget, Cpu};
 
 /// Recovers, checks |A_ij| <= 1 (if D is chosen), transforms again and compares.
 fn round_trip<T: Scalar>(w: &[T], batch: usize, n: usize, bound: f64, what: &str) {

@@ -2,9 +2,9 @@
 
 use super::reference::unitarity;
 use super::{Parameters, Random, for_all_types, relative, signs};
-use crate::side::Side;
 use crate::operators::Last;
 use crate::scalar::{Real, Scalar};
+use crate::side::Side;
 use crate::{Budget, Cpu, Error, operators::cayley::Cayley};
 
 /// An array that ends at an inaccessible page, so that an access past its end is fatal.

@@ -33,4 +33,3 @@ fn unitarity<T: Scalar>(w: &[T], n: usize) -> f64 {
     }
     worst / (n as f64 * T::Real::EPS.f64())
 }
-

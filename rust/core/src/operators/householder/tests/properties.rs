@@ -190,4 +190,3 @@ fn a_trapezoid_changes_no_bit_of_the_matrix() {
         same::<c32>(n, m);
     }
 }
-

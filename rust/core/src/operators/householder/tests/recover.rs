@@ -68,4 +68,3 @@ fn what_is_not_orthogonal_is_refused() {
     let error = from_matrix(&w, 1, 1, 1e-3, &mut [], &mut [0.0], &|| false).unwrap_err().to_string();
     assert!(error.starts_with("w must be unitary") && error.ends_with("tolerance 1.0e-3"), "{error}");
 }
-

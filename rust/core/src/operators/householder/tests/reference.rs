@@ -144,4 +144,3 @@ pub fn distance<T: Scalar>(a: &[T], expected: &[T::Wide], floor: f64) -> f64 {
     }
     off.sqrt() / size.sqrt().max(floor).max(1e-3)
 }
-

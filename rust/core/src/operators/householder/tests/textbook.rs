@@ -175,7 +175,8 @@ fn check_matrix<T: Scalar>(op: &Householder<'_, T>, factor: LastFactor, name: &s
     let mut first: Option<All<T>> = None;
     for &threads in thread_counts(n, m) {
         let (mut w, mut u_bar) = (Guarded::<T>::new(batch * n * n), Guarded::<T>::new(batch * n * m));
-        let mut last_bar = Guarded::<T::Real>::new(if factor == LastFactor::Phases { batch * n } else { batch });
+        let mut last_bar =
+            Guarded::<T::Real>::new(if factor == LastFactor::Phases { batch * n } else { batch });
         op.matrix(w.inner(), None, &Budget::of(threads)).unwrap();
         if factor == LastFactor::None {
             last_bar.inner().fill(T::Real::of(0.0));
@@ -225,7 +226,11 @@ fn check_matrix<T: Scalar>(op: &Householder<'_, T>, factor: LastFactor, name: &s
 }
 
 fn last_factors<T: Scalar>() -> &'static [LastFactor] {
-    if T::PARTS == 1 { &[LastFactor::None, LastFactor::Sign] } else { &[LastFactor::None, LastFactor::Sign, LastFactor::Phases] }
+    if T::PARTS == 1 {
+        &[LastFactor::None, LastFactor::Sign]
+    } else {
+        &[LastFactor::None, LastFactor::Sign, LastFactor::Phases]
+    }
 }
 
 fn every_shape<T: Scalar>() {

@@ -144,7 +144,7 @@ fn check<R: Real>(case: Case) {
         let own = shears::pull(&wide, n, &expected[1].split_off(2 * n * n));
         expected[1].extend(own);
     }
-    // What lies behind the end of a sequence must not be read.
+    // Values past the end of a sequence must not be read.
     for (b, &length) in problem.lengths.iter().enumerate() {
         for t in length..steps {
             given[0][(t * batch + b) * d..][..d].fill(R::nan());

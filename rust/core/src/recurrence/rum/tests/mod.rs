@@ -128,7 +128,7 @@ fn check<R: Real>(case: Case) {
     let matrices = if memory { batch * n * n } else { 0 };
     let mut cts = [fill(steps * batch * n, 1.0, 8), fill(matrices, 1.0, 9)];
     let wide = cts.each_ref().map(|ct: &Vec<R>| ct.iter().map(|c| c.f64()).collect::<Vec<f64>>());
-    // What lies behind the end of a sequence must not be read.
+    // Values past the end of a sequence must not be read.
     for (b, &length) in problem.lengths.iter().enumerate() {
         for t in length..steps {
             given[0][(t * batch + b) * d..][..d].fill(R::nan());
