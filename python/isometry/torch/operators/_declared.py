@@ -125,11 +125,18 @@ class Declared(Operator):
         return True
 
     def _check_values(self, given: list[Tensor | None]) -> None:
-        """Refuse values that the law forbids, where they can be seen; NaN passes. A constructor checks its numbers."""
+        """Refuse values that the law forbids, where they can be seen; NaN passes. A constructor checks its numbers.
+
+        A checked argument of kind "shape" tells the law its sizes.
+        """
         checked = self._declaration.checked
         seen = [
             array(t)
-            if t is not None and a.kind != "number" and t.numel() and a.name in checked and visible(t)
+            if t is not None
+            and a.kind != "number"
+            and (t.numel() or a.kind == "shape")
+            and a.name in checked
+            and visible(t)
             else None
             for a, t in zip(self._declaration.flat(len(given)), given, strict=True)
         ]
