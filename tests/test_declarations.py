@@ -40,11 +40,31 @@ def test_sizes_may_follow_from_others() -> None:
         kronecker.check((2, 2), (2,))
 
 
+def made(declared: type, own: Declaration) -> type:
+    """The class of a declaration; its constructor takes the arguments in their order."""
+    more = {"matrix": formulas.dense.matrix} if declared is DeclaredTensors else {}
+    return type("Own", (declared,), {"__init__": lambda op, *given: op._hold(*given)}, declaration=own, **more)
+
+
 def alone(declared: type, kind: str) -> type:
     """An operator of a single argument, of that kind."""
     own = Declaration("Own", "dense", (Argument("weight", "p q", kind),), matrix=("p", "q"))  # type: ignore[arg-type]
-    more = {"matrix": formulas.dense.matrix} if declared is DeclaredTensors else {}
-    return type("Own", (declared,), {"__init__": lambda op, weight: op._hold(weight)}, declaration=own, **more)
+    return made(declared, own)
+
+
+PLACES = Declaration(
+    "Own",
+    "dense",
+    (Argument("frame", "n 0", "shape"), Argument("weight", "m", "real"), Argument("places", "m", "integer")),
+    checked=("frame", "places"),
+    required=3,
+)
+
+
+def test_shapes_and_integers_leave_a_law_real() -> None:
+    angles = Declaration("Own", "dense", (*PLACES.arguments, Argument("phases", "n", "angles")))
+    assert [PLACES.real, angles.real] == [True, False]
+    assert [declaration(stem).real for stem in ("rotation", "mesh", "fourier")] == [True, False, False]
 
 
 def test_a_layer_refuses_a_rectangular_operator_by_name() -> None:
@@ -83,3 +103,15 @@ def test_angles_alone_make_the_matrix_complex(declared, give) -> None:
     weight = give(np.ones((2, 2), np.float32))
     found = [str(alone(declared, kind)(weight).dtype).removeprefix("torch.") for kind in ("angles", "real")]
     assert found == ["complex64", "float32"]
+
+
+@FACES
+def test_the_check_of_values_knows_the_sizes(declared, give, monkeypatch) -> None:
+    """The shape of an argument without elements: where integers end, for example."""
+    seen: list[object] = []
+    monkeypatch.setattr(_core, "operator_check", lambda _stem, given: seen.extend(given))
+    made(declared, PLACES)((4, 0), give(np.ones(2)), give(np.array([1, 3])))
+    frame, weight, places = seen
+    assert np.asarray(frame).shape == (4, 0)
+    assert weight is None
+    assert list(np.asarray(places)) == [1, 3]

@@ -67,6 +67,16 @@ def test_blocks_of_a_mesh():
     assert ref.mesh_pairs(5, 2) == [[(0, 1), (2, 3)], [(1, 2), (3, 4)]]
 
 
+def test_rotations_of_chosen_planes():
+    """A quarter turn takes x_i to y_j, and -x_j to y_i; the last acts first."""
+    half = np.pi / 2
+    close(ref.givens([half], [(0, 2)], 3), [[0, 0, -1], [0, 1, 0], [1, 0, 0]], TIGHT)
+    close(ref.givens([half], [(2, 0)], 3), [[0, 0, 1], [0, 1, 0], [-1, 0, 0]], TIGHT)
+    close(ref.givens([half, half], [(0, 1), (1, 2)], 3), [[0, 0, 1], [1, 0, 0], [0, 1, 0]], TIGHT)
+    grads = ref.givens_vjp([[0.0, 0.0], [1.0, 0.0]], [0.0, np.pi], [(0, 1), (1, 0)], 2)  # d sin(a - b) = cos(a - b)
+    close(grads["angles"], [-1, 1], TIGHT)
+
+
 def test_activations_on_known_values():
     z = np.array([-2.0, 1.0, 3.0, 3.0])
     close(ref.activate(z, "relu"), [0, 1, 3, 3], TIGHT)

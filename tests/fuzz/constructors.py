@@ -156,9 +156,10 @@ def drawn_at_random(choices, face, stem):
     dtype = np.dtype(choices.of([dtype for kind in "rc" if kind in entry.kinds for dtype in fields[kind]]))
     arguments = {"n": n, "dtype": Kind(dtype.name), "rng": Seed(choices.below(256))}
     taken = inspect.signature(getattr(face.package, entry.cls).random).parameters
-    counts = [k for k in ("m", "negative_ones") if k in taken]
+    further = entry.random(n)  # its numbers have limits of their own
+    counts = [k for k in ("m", "negative_ones") if k in taken and k not in further]
     arguments |= {k: choices.between(0, n) for k in counts if choices.once_in(2)}
-    arguments |= entry.random(n)
+    arguments |= further
     return Call(
         "random",
         arguments,

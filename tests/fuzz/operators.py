@@ -192,7 +192,23 @@ def site(drawn, name):
         required=name in list(entry.arguments)[: entry.required] or listed,
         precision=not is_first,
         refused=argument.refused,
+        blames=later(drawn, argument.declared),
     )
+
+
+def later(drawn, declared):
+    """axis -> the array among the options that its length is compared with, where the sizes are given beside."""
+    if "n" not in drawn.options:
+        return {}
+    rows = drawn.entry.declaration.arguments
+    at = rows.index(declared)
+    bound = {axis for row in rows[:at] for axis in row.axes.split()}
+    return {
+        k - declared.rank: row.name
+        for k, axis in enumerate(declared.axes.split())
+        for row in rows[at + 1 :]
+        if axis not in bound and axis in row.axes.split() and row.name in drawn.options
+    }
 
 
 def unwelcome(choices, drawn):

@@ -101,8 +101,8 @@ class Declaration:
 
     @property
     def real(self) -> bool:
-        """Whether the matrix is real whatever its arguments."""
-        return all(a.real and not a.angles for a in self.arguments)
+        """Whether the matrix is real whatever its arguments; integers and shapes have no field."""
+        return all((a.real and not a.angles) or a.kind in ("integer", "shape") for a in self.arguments)
 
     @property
     def unitary(self) -> bool:

@@ -8,6 +8,7 @@ from isometry.operators.cayley import Cayley
 from isometry.operators.dense import Dense
 from isometry.operators.exponential import Exponential
 from isometry.operators.fourier import FourierProduct
+from isometry.operators.givens import Givens
 from isometry.operators.householder import Householder
 from isometry.operators.kronecker import Kronecker
 from isometry.operators.mesh import Mesh
@@ -21,6 +22,7 @@ __all__ = [
     "Dense",
     "Exponential",
     "FourierProduct",
+    "Givens",
     "Householder",
     "Kronecker",
     "Mesh",

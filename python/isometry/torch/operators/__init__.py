@@ -8,6 +8,7 @@ from .cayley import Cayley
 from .dense import Dense
 from .exponential import Exponential
 from .fourier import FourierProduct
+from .givens import Givens
 from .householder import Householder
 from .kronecker import Kronecker
 from .mesh import Mesh
@@ -21,6 +22,7 @@ __all__ = [
     "Dense",
     "Exponential",
     "FourierProduct",
+    "Givens",
     "Householder",
     "Kronecker",
     "Mesh",

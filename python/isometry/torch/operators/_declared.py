@@ -126,11 +126,16 @@ class Declared(Operator):
 
     def _check_values(self, given: list[Tensor | None]) -> None:
         """Refuse values that the definition forbids, where they can be read; NaN passes. A constructor checks its
-        numbers."""
+        numbers. A checked argument of kind "shape" carries sizes for the check of values.
+        """
         checked = self._declaration.checked
         seen = [
             array(t)
-            if t is not None and a.kind != "number" and t.numel() and a.name in checked and visible(t)
+            if t is not None
+            and a.kind != "number"
+            and (t.numel() or a.kind == "shape")
+            and a.name in checked
+            and visible(t)
             else None
             for a, t in zip(self._declaration.flat(len(given)), given, strict=True)
         ]

@@ -44,6 +44,7 @@ objects! {
     dense Dense;
     exponential Exponential;
     fourier FourierProduct check_values;
+    givens Givens check_values;
     householder Householder check_values;
     kronecker Kronecker;
     mesh Mesh check_values;

@@ -1,0 +1,107 @@
+"""`Givens` on NumPy arrays; the definition stands in `isometry._objects.givens`."""
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
+from isometry._arrays import FLOAT64, Array
+from isometry._objects import givens
+from isometry._objects.givens import GIVENS, Sized
+from isometry._rules import check
+from isometry.operators._declared import Declared
+from isometry.operators._random import Seed, field, generator
+
+__all__ = ["Givens"]
+
+
+class Givens(Sized, Declared, declaration=GIVENS):
+    """A product of plane rotations at chosen pairs of coordinates.
+
+    W = G_1 G_2 ... G_m, G_m acts first. G_k turns the plane of the coordinates (i, j) = pairs[k] by theta = angles[k],
+
+    y_i = cos(theta) x_i - sin(theta) x_j,   y_j = sin(theta) x_i + cos(theta) x_j,
+
+    and leaves the others. W is a rotation, det W = 1, for all angles.
+
+    Parameters
+    ----------
+    angles
+        Angles in radians, shape (*, m), real.
+    pairs
+        Shape (*, m, 2), integers of 0..n-1, the two of a pair different; they are not trained.
+    n
+        Size of W.
+
+    Attributes
+    ----------
+    angles, pairs, n
+        The arguments.
+
+    Raises
+    ------
+    ValueError
+        If n < 1, angles and pairs differ in length, or a pair has an integer outside 0..n-1 or two equal ones.
+    TypeError
+        If angles are not real, or pairs not integers.
+
+    Notes
+    -----
+    `*` is an optional batch shape; those of the arguments broadcast against each other. `apply` costs 6 m flops per
+    row, `apply_vjp` 22 m and no array per rotation: they are undone from the result.
+
+    Examples
+    --------
+    >>> import numpy as np, isometry as iso
+    >>> op = iso.Givens([np.pi / 2, np.pi], [[0, 1], [1, 3]], n=4)
+    >>> op
+    Givens(n=4, m=2, dtype=float64)
+    >>> op.apply([1.0, 2.0, 3.0, 4.0]).round(12)
+    array([ 2.,  1.,  3., -4.])
+    """
+
+    __slots__ = ()
+
+    angles: Array
+    pairs: Array
+
+    def __init__(self, angles: ArrayLike, pairs: ArrayLike, *, n: int) -> None:
+        self._hold(givens.frame(n), angles, pairs)
+
+    @classmethod
+    def random(cls, n: int, m: int, *, rng: Seed = None, dtype: DTypeLike = FLOAT64) -> "Givens":
+        """Draw angles uniformly from [-pi, pi), and pairs uniformly from the ordered pairs i != j.
+
+        Parameters
+        ----------
+        n
+            Size of the matrix.
+        m
+            Number of rotations; 0 for n = 1.
+        rng
+            A `numpy.random.Generator`, or a seed.
+        dtype
+            float32 or float64.
+
+        Returns
+        -------
+        Givens
+            Of shape (n, n).
+
+        Raises
+        ------
+        ValueError
+            If n < 1 or m < 0, or m > 0 for n = 1.
+        TypeError
+            If the dtype is complex or not supported.
+
+        Examples
+        --------
+        >>> import isometry as iso
+        >>> iso.Givens.random(8, 12, rng=0).pairs.shape
+        (12, 2)
+        """
+        dtype, (n, m) = field(dtype), givens.drawn(n, m)
+        check.real("dtype", dtype.name)
+        rng = generator(rng)
+        angles = rng.uniform(-np.pi, np.pi, m).astype(dtype)
+        first, apart = rng.integers(n, size=m), rng.integers(1, max(n, 2), size=m)
+        return cls(angles, np.stack((first, (first + apart) % n), -1), n=n)
