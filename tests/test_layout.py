@@ -18,6 +18,8 @@ MIRRORS = (
     "python/isometry/operators/{}.py",
     "python/isometry/torch/operators/{}.py",
     "python/isometry/torch/formulas/{}.py",
+    "tests/reference/{}.py",
+    "tests/registry/{}.py",
     "tests/objects/test_{}.py",
     "docs/math/{}.md",
 )
