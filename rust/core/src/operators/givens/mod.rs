@@ -94,12 +94,11 @@ impl<'a, T: Scalar> Givens<'a, T> {
         for i in 0..self.n {
             let one = |lane: usize| {
                 let (row, part) = (lane / T::PARTS, lane % T::PARTS);
-                // SAFETY: the contract above.
-                if row < rows {
-                    unsafe { *x.add((row * self.n + i) * T::PARTS + part) }
-                } else {
-                    Zero::zero()
+                if row >= rows {
+                    return Zero::zero();
                 }
+                // SAFETY: the contract above.
+                unsafe { *x.add((row * self.n + i) * T::PARTS + part) }
             };
             // SAFETY: the contract above.
             unsafe { y.add(i).write(from_fn(one)) };
