@@ -211,7 +211,7 @@ def test_the_law_of_formulas(at, seed):
 
 
 # module -> the layers whose forward it serves
-LOOKING = {"operators._declared": ["ornn", "unitary-ornn", "scornn"], "recurrence": LAYERS}
+LOOKING = {"operators._declared": ["ornn", "unitary-ornn", "scornn"], "_sequence": LAYERS}
 
 
 @pytest.mark.parametrize("module", LOOKING)
@@ -222,7 +222,7 @@ def test_the_law_of_devices(module, seed, monkeypatch):
         with Elsewhere() as device:
             rejects(unseen_layer, build(name, num_layers=2, bidirectional=True, trainable_h0=True), device)
     for case in (REAL, COMPLEX, Case("cayley", "signs", np.float32)):
-        if module != "recurrence":
+        if module != "_sequence":
             with Elsewhere() as device:
                 rejects(unseen, ElsewhereSubject.draw(case, seed, 5), seed, device)
 

@@ -137,7 +137,7 @@ def test_batches_that_cannot_be_shared():
 def test_processes_of_one_machine_share_its_cores(monkeypatch):
     from isometry.cli.settings import SETTINGS
 
-    monkeypatch.setattr("isometry.get_num_threads", lambda: 4)
+    monkeypatch.setattr("isometry.cli.settings.get_num_threads", lambda: 4)
     assert SETTINGS["threads"].value == 4
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "x")
     for processes, threads in (("1", 4), ("2", 2), ("3", 1), ("9", 1)):

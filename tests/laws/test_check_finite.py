@@ -142,6 +142,8 @@ def functions(rng, dtype):
         ),
         "Householder.from_matrix": ({"w": w}, lambda a, c: iso.Householder.from_matrix(**a, check_finite=c)),
         "Cayley.from_matrix": ({"w": w, **last}, lambda a, c: iso.Cayley.from_matrix(**a, check_finite=c)),
+        "Cayley.from_rotvec": ({"rotvec": real(3)}, lambda a, c: iso.Cayley.from_rotvec(**a, check_finite=c)),
+        "Exponential.from_rotvec": ({"rotvec": real(3)}, lambda a, c: iso.Exponential.from_rotvec(**a, check_finite=c)),
         "Cayley.from_skew": ({"a": skew(rng, dtype)}, lambda a, c: iso.Cayley.from_skew(**a, check_finite=c)),
     }
 

@@ -41,7 +41,9 @@ def problem(case, call, rng, n=4):
     n = case.size(n)
     at = {name: tensor(a) for name, a in case.draw(rng, n).items()}
     fixed = {name: at.pop(name) for name in case.object.fixed if name in at}
-    build = lambda **given: case.build(it, given, n)
+    # The compiler traces `build`: what it draws is drawn here, in tensors.
+    options = {k: torch.as_tensor(a) if isinstance(a, np.ndarray) else a for k, a in case.options(n).items()}
+    build = lambda **given: case.object.build(it, {**given, **options})
     if "sign" in at:
         at["sign"] = 0.5 * at["sign"]  # in the interior, so that differences can step in both directions
     if call != "matrix":
