@@ -27,4 +27,4 @@ def show(**face: object) -> None:
     print(f"isometry {_core.__version__}")
     for name, value in {**_core.config(), **lines}.items():
         if name != "version":
-            print(f"  {name}: {', '.join(map(str, value)) if isinstance(value, list | tuple) else value}")
+            print(f"  {name}: {', '.join(map(str, value)) if isinstance(value, (list, tuple)) else value}")

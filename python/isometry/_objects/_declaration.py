@@ -83,6 +83,7 @@ class Declaration:
     exists: Mapping[str, Callable[[int], bool]] = field(default_factory=dict)  #: option -> for which n it exists
     saves_matrix: bool = False  #: the gradient of the matrix starts from the matrix
     required: int = 1  #: how many arguments, from the first on, must be given
+    lead: int = field(init=False, repr=False)  #: the first argument that has the dtype of the matrix
     known: object = field(init=False, repr=False)
     alone: bool = field(init=False, repr=False)
     first_checked: bool = field(init=False, repr=False)
@@ -90,14 +91,10 @@ class Declaration:
     def __post_init__(self) -> None:
         # Shapes seldom change between calls: their results are cached.
         object.__setattr__(self, "known", lru_cache(256)(self.check))
+        object.__setattr__(self, "lead", next((i for i, a in enumerate(self.arguments) if a.own), 0))
         # The common case, the first argument alone, is taken as it is.
         object.__setattr__(self, "alone", self.required == 1 and self.arguments[0].kind == "matrix")
         object.__setattr__(self, "first_checked", self.arguments[0].name in self.checked)
-
-    @property
-    def lead(self) -> int:
-        """The first argument that has the dtype of the matrix."""
-        return next((i for i, a in enumerate(self.arguments) if a.own), 0)
 
     @property
     def real(self) -> bool:

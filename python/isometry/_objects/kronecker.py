@@ -18,7 +18,7 @@ KRONECKER = Declaration(
 
 def listed(factors: object) -> list[object]:
     """The factors one by one."""
-    if isinstance(factors, str | bytes | dict) or not hasattr(factors, "__iter__"):
+    if isinstance(factors, (str, bytes, dict)) or not hasattr(factors, "__iter__"):
         check.kind("factors", "a sequence of matrices", factors)
     found = list(factors)
     if any([one is None for one in found]):  # noqa: C419  torch.compile does not trace a generator here
@@ -31,7 +31,7 @@ def sizes(n: int, factor_sizes: Sequence[int] | None) -> list[int]:
     n = check.count("n", n, 1)
     if factor_sizes is None:
         return _primes(n)
-    if isinstance(factor_sizes, str | bytes | dict) or not hasattr(factor_sizes, "__iter__"):
+    if isinstance(factor_sizes, (str, bytes, dict)) or not hasattr(factor_sizes, "__iter__"):
         check.kind("factor_sizes", "a sequence of integers", factor_sizes)
     given = [check.count("factor_sizes", size, 1) for size in factor_sizes]
     if not given or prod(given) != n:

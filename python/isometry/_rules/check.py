@@ -71,7 +71,7 @@ def strided(argument: str, layout: object) -> NoReturn:
 
 def number(argument: str, value: object) -> float:
     """The value of a Python or NumPy real number."""
-    if not isinstance(value, int | float | Real):
+    if not isinstance(value, (int, float, Real)):
         kind(argument, "a number", value)
     try:
         return float(value)

@@ -22,7 +22,7 @@ def sizes(shape: object, batch_shape: object) -> tuple[tuple[int, int], Shape]:
 
 
 def _sizes(argument: str, value: object) -> Shape:
-    if not isinstance(value, tuple | list):
+    if not isinstance(value, (tuple, list)):
         check.kind(argument, "a tuple of integers", value)
     return tuple(check.count(argument, size, 0) for size in value)
 

@@ -66,7 +66,7 @@ def _part(part: Any) -> Any:
     """One part of a key as Python's int, a slice, None, ..., or an array of integers or bool with axes."""
     if part is None or part is Ellipsis or isinstance(part, slice):
         return part
-    if isinstance(part, bool | np.bool_):
+    if isinstance(part, (bool, np.bool_)):
         check_expression.key(part)
     if not isinstance(part, list) and not getattr(part, "ndim", 0):
         try:

@@ -134,7 +134,7 @@ class Array:
 
     def _combined(self, alpha: float, other: Any, beta: float) -> "Array":
         """alpha self + beta other, of one shape and dtype."""
-        if not isinstance(other, Array | np.ndarray):
+        if not isinstance(other, (Array, np.ndarray)):
             return NotImplemented
         if other.dtype != self.dtype:
             raise TypeError(f"{self.dtype.name} and {other.dtype.name}: on the GPU nothing is converted")

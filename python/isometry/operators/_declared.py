@@ -241,7 +241,7 @@ def _taken(argument: Argument, value: Any, first: Array | None) -> Array:
         return a
     if argument.kind == "number":
         return np.array(float(value))
-    if first is not None and isinstance(value, int | float) and not isinstance(value, np.generic):
+    if first is not None and isinstance(value, (int, float)) and not isinstance(value, np.generic):
         return np.array(check.number(argument.name, value), real_type(first.dtype))
     return taken_real(argument.name, value)
 

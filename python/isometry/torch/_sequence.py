@@ -104,7 +104,7 @@ def _computed(
     """The states and the memory, longest sequence first; the formula takes W in place of its arguments."""
     if how is KERNEL:
         return forward(call, tensors, own, lengths, False, place(call.backend))[:2]
-    memory = call.declaration.memory(*call.settings)
+    memory = CELLS[call.cell].declaration.memory(*call.settings)
     if how is RECORDED:
         found = Recurrence.apply(call, None, len(tensors), lengths, *tensors, *own)
     elif how is GRAPH:

@@ -221,7 +221,7 @@ class Recurrence(Function):
             states, memory, saved, weight, on_gpu = graph(call, True, tensors, own, lengths)
             ctx.save_for_backward(states, memory, saved, weight, on_gpu, lengths, *given)
         ctx.call, ctx.wanted, ctx.count = call, wanted, count
-        return (states, memory) if call.declaration.memory(*call.settings) else states
+        return (states, memory) if CELLS[call.cell].declaration.memory(*call.settings) else states
 
     @staticmethod
     def backward(ctx: Any, *cts: Tensor | None) -> tuple[Tensor | None, ...]:
@@ -243,7 +243,8 @@ class Recurrence(Function):
 
 def _plain(call: Call) -> tuple[Any, ...]:
     """The call as an operator takes it."""
-    return (*call[:4], [nan if s is None else float(s) for s in call.settings], *call[5:])
+    settings = [nan if s is None else float(s) for s in call.settings]
+    return call.cell, call.stem, call.activation, call.slope, settings, call.reverse, call.backend
 
 
 def graph(call: Call, saving: bool, tensors: Tensors, own: Tensors, lengths: Tensor | None) -> tuple[Tensor, ...]:
