@@ -17,7 +17,7 @@ from isometry._arrays import Array, DType, common, finite, gradient, ready, real
 from isometry._backend import Place, serve
 from isometry._cells.affine import AFFINE
 from isometry._rules import check, check_recurrence
-from isometry._rules.states import checked
+from isometry._states import checked
 from isometry.gpu import _calls, _recurrence
 from isometry.operators._declared import Declared
 from isometry.operators._operator import Operator

@@ -1,1 +1,1 @@
-"""Rules of shapes, names and values with their messages, shared by both faces; no rule makes an array."""
+"""Rules of shapes, names and values with their messages, shared by both faces. Only the indices of a key are arrays."""

@@ -33,11 +33,6 @@ class Call(NamedTuple):
     backend: str | None
 
     @property
-    def declaration(self) -> Cell:
-        """The cell's."""
-        return CELLS[self.cell].declaration
-
-    @property
     def law(self) -> Law:
         """What the formula takes."""
         return Law(self.activation, self.slope, tuple(self.settings))

@@ -34,7 +34,7 @@ Out = tuple[Tensor, Tensor | None, Tensor | None]
 
 def _shapes(call: Call, tensors: Tensors) -> tuple[Any, Any, Any]:
     """Shapes of the states, the memory after them, and what forward saves; (0,) where absent."""
-    x, weight, declaration = tensors[0], tensors[1], call.declaration
+    x, weight, declaration = tensors[0], tensors[1], CELLS[call.cell].declaration
     assert x is not None and weight is not None
     shape = x.shape
     return declaration.results(tuple(call.settings), shape[0], shape[1], declaration.size((shape, weight.shape)))
@@ -49,8 +49,12 @@ def _ends(lengths: Tensor | None) -> Any:
 
 
 def _joined(call: Call, tensors: Tensors, own: Tensors) -> tuple[int, Call, Tensors, Tensors]:
-    """The index of the array of the cell that holds the transition as a matrix; -1 without one."""
-    names, name = call.declaration.names, call.declaration.matrices
+    """The call with a dense transition inside the cell's own array of matrices, and the index of that array.
+
+    Where the cell has no such array, or the transition is not dense, the index is -1 and nothing changes.
+    """
+    declaration = CELLS[call.cell].declaration
+    names, name = declaration.names, declaration.matrices
     if call.stem != "dense" or name not in names:
         return -1, call, tensors, own
     at, (weight,) = names.index(name), own
@@ -112,7 +116,7 @@ def _through_matrix(call: Call, tensors: Tensors, own: Tensors, at: Place) -> bo
     assert x is not None
     if not _forms(call.stem) or at == "gpu":
         return False
-    gated = not call.declaration.operator
+    gated = not CELLS[call.cell].declaration.operator
     return _core.recurrence_route(call.stem, arrays(own), x.shape[0], x.shape[1], gated) == "dense"
 
 

@@ -65,7 +65,7 @@ def goru(
     slope : float
         The slope of "leaky_relu".
     lengths : Tensor or sequence of int, shape (B,), optional
-        The length of each sequence, in 1..T; states past it are zero.
+        The length of each sequence, from 1 to T. States past the end are zero.
     reverse : bool
         Whether each sequence is read from its own end; states keep the place of their input.
     backend : {"cpu"}, optional

@@ -72,7 +72,7 @@ def rum(
     slope : float
         The slope of "leaky_relu".
     lengths : Tensor or sequence of int, shape (B,), optional
-        The length of each sequence, in 1..T; states past it are zero, and the memory is the one at its end.
+        The length of each sequence, from 1 to T. States past the end are zero; the memory is that after the last step.
     reverse : bool
         Whether each sequence is read from its own end; states keep the place of their input.
     backend : {"cpu"}, optional

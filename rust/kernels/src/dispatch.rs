@@ -143,8 +143,8 @@ pub(crate) unsafe fn dispatch<R: Real, K: Kernel<R>>(kernel: &K) -> K::Output {
 /// and instruction set. (A generic function would be compiled again in every crate that calls it.) `kernel.call()` then
 /// runs it for any type that has the table.
 ///
-/// `Scalar` and `Real` have the tables as supertraits. So the name of a function is unique across all tables, and differs from their
-/// methods: `T::name` would otherwise be ambiguous (E0034).
+/// The tables are supertraits of `Scalar` and `Real`. So the name of a function must be unique across all tables and
+/// must differ from the methods of both traits; otherwise `T::name` is ambiguous (E0034).
 macro_rules! compiled {
     ($(#[$doc:meta])* $table:ident: $bound:ident for $($t:ty),+; $functions:tt) => {
         compiled!(@table $(#[$doc])* $table $bound $functions);

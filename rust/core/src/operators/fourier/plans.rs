@@ -16,7 +16,7 @@ static PLANS: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
 /// The plan of n elements.
 pub fn plan<R: Real>(n: usize) -> Result<Arc<Plan<R>>> {
     let own = TypeId::of::<R>();
-    // Another thread has the lock for an instant, but in a forked child for ever, so no thread waits for it.
+    // The lock is held only briefly, but in a forked child it may never be released: no thread waits for it.
     if let Ok(mut plans) = PLANS.try_lock()
         && let Some(i) = plans.iter().position(|kept| (kept.0, kept.1) == (own, n))
     {
