@@ -9,7 +9,7 @@ export VIRTUAL_ENV := $(VENV)
 export PYO3_PYTHON := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help env build demo test test-all test-gpu gpu-tests gpu-laws rust-tests python-tests valgrind lint exports object bench measurements figures wheel docs clean
+.PHONY: help env build demo test test-all test-gpu gpu-tests gpu-laws rust-tests python-tests extra-tests valgrind lint exports object bench measurements figures wheel docs clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -36,8 +36,9 @@ demo: build  ## train a scoRNN and an LSTM on the copying problem with delay 100
 test: lint rust-tests python-tests  ## required for every change, takes minutes: lint, the Rust tests on every instruction set, the Python tests
 
 test-all: lint rust-tests  ## also the slow tests: wheel and sdist, the whole fuzz, training, every transform, valgrind
-	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal -m "not alone"
-	"$(BIN)/python" -m pytest -q -m alone
+	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal -m "not alone and not extra"
+	"$(BIN)/python" -m pytest -q -m "alone and not extra"
+	$(MAKE) extra-tests
 	$(MAKE) valgrind
 
 # Tests run the shipped kernels: the same profile, hence the same build.
@@ -50,8 +51,12 @@ rust-tests: build
 	cargo test --release --locked -q -p isometry-gpu -- shader::  # every shader is valid: needs no GPU
 
 python-tests: build
-	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal -m "not alone and not long"
-	"$(BIN)/python" -m pytest -q -m "alone and not long"
+	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal -m "not alone and not long and not extra"
+	"$(BIN)/python" -m pytest -q -m "alone and not long and not extra"
+
+extra-tests: build  ## against other packages (PEFT, ONNX Runtime), which it installs
+	"$(BIN)/python" -m pip install --quiet $$("$(BIN)/python" -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["extra"])')
+	"$(BIN)/python" -m pytest -q -m extra
 
 # Without a GPU on the software adapter: ISOMETRY_GPU_ADAPTER=llvmpipe (apt install mesa-vulkan-drivers libvulkan1).
 test-gpu: gpu-tests gpu-laws  ## the GPU backend, on the adapter that ISOMETRY_GPU_ADAPTER names
