@@ -89,6 +89,12 @@ def common(*arrays: Array | DType | None) -> DType:
     return first
 
 
+def field_of_result(argument: str, a: Array, result: DType) -> None:
+    """The cotangent of a real result must be real."""
+    if a.dtype.kind == "c" and result.kind != "c":
+        check.field_of_result(argument, a.dtype.name, result.name)
+
+
 def ready(a: Array, dtype: DType) -> Array:
     """The array in the dtype, in C order and aligned; a copy only if needed."""
     flags = a.flags

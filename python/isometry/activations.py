@@ -9,7 +9,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isometry import _core, _threads
-from isometry._arrays import Array, DType, common, finite, gradient, ready, real_type, taken, taken_real
+from isometry._arrays import (
+    Array,
+    DType,
+    common,
+    field_of_result,
+    finite,
+    gradient,
+    ready,
+    real_type,
+    taken,
+    taken_real,
+)
 from isometry._rules import check, check_recurrence
 
 __all__ = ["activate", "activate_vjp"]
@@ -126,7 +137,7 @@ def activate_vjp(
     z, bias, dtype = _taken(z, name, bias, slope, check_finite)
     ct = taken("ct", ct)
     check.exact("ct", ct.shape, z.shape)
-    check.field_of_result("ct", ct.dtype.name, dtype.name)
+    field_of_result("ct", ct, dtype)
     if check_finite:
         finite("ct", ct)
     if not z.size:

@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isometry._arrays import Array, common, finite, taken
+from isometry._arrays import Array, common, field_of_result, finite, taken
 from isometry._rules import check, check_stiefel
 from isometry.operators import Cayley, Dense
 
@@ -68,7 +68,7 @@ def cayley_step(w: ArrayLike, gradient: ArrayLike, rate: float, *, check_finite:
     rate = check_stiefel.rate("rate", rate)
     dtype = common(w, gradient)
     if gradient.dtype.kind == "c":
-        check.field_of_result("gradient", gradient.dtype.name, w.dtype.name)
+        field_of_result("gradient", gradient, w.dtype)
     if check_finite:
         finite("w", w)
         finite("gradient", gradient)

@@ -4,7 +4,7 @@ from typing import NoReturn
 
 from numpy.typing import ArrayLike
 
-from isometry._arrays import Array, common, finite, stacked, taken
+from isometry._arrays import Array, common, field_of_result, finite, stacked, taken
 from isometry._backend import serve
 from isometry._rules import check
 from isometry.gpu import _calls
@@ -40,7 +40,7 @@ class Immutable(Operator):
         check_finite = check.flag("check_finite", check_finite)
         ct = taken("ct", ct)
         check.exact("ct", ct.shape, (*self.batch_shape, *self.shape))
-        check.field_of_result("ct", ct.dtype.name, self.dtype.name)
+        field_of_result("ct", ct, self.dtype)
         self._check_held(check_finite)
         if check_finite:
             finite("ct", ct)

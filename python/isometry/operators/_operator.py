@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from isometry import _core
-from isometry._arrays import Array, DType, common, finite, folded, gradient, stacked, taken, unfolded
+from isometry._arrays import Array, DType, common, field_of_result, finite, folded, gradient, stacked, taken, unfolded
 from isometry._backend import Place, named, serve
 from isometry._rules import check, check_expression, stacks
 from isometry._rules.check import Shape
@@ -346,7 +346,7 @@ class Operator(Expressions):
         fold = stacks.plan(self.batch_shape, x.shape, n_in, name)
         check.exact("ct", ct.shape, (*fold.full, n_out))
         dtype = common(self.dtype, x)
-        check.field_of_result("ct", ct.dtype.name, dtype.name)
+        field_of_result("ct", ct, dtype)
         self._check_held(check_finite)
         if check_finite:
             finite(name, x)
