@@ -13,18 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from isometry import _core
-from isometry._arrays import (
-    Array,
-    DType,
-    common,
-    field_of_result,
-    finite,
-    gradient,
-    ready,
-    real_type,
-    taken,
-    taken_integers,
-)
+from isometry._arrays import Array, DType, common, finite, gradient, ready, real_type, taken, taken_integers
 from isometry._backend import Place, serve
 from isometry._cells.affine import AFFINE
 from isometry._rules import check, check_recurrence
@@ -297,7 +286,7 @@ def _checked(transition: Operator, given: Given, options: Options, results: dict
     )
     for name, a in results.items():
         check.exact(name, a.shape, (steps, batch, n), "(T, B, n)")
-        field_of_result(name, a, dtype)
+        check.field_of_result(name, a.dtype.name, dtype.name)
     lengths = None
     if options.lengths is not None:
         lengths = taken_integers("lengths", options.lengths)
