@@ -66,14 +66,15 @@ def draw(out: str, x: np.ndarray, turned: np.ndarray, errors: dict[int, tuple[fl
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), layout="constrained")
     for a, label, colour in ((x, "plain", "tab:orange"), (turned, "rotated", "tab:blue")):
         left.plot(np.abs(a).max(0), color=colour, label=label, linewidth=0.8)
-    left.set(yscale="log", xlabel="channel", ylabel="largest |x| of all tokens", title="Activations")
+    left.set(yscale="log", xlabel="channel", ylabel="largest |x| of all tokens", title="Activations", ylim=(0.8, None))
     for i, (label, colour) in enumerate((("plain", "tab:orange"), ("rotated", "tab:blue"))):
         right.plot(list(errors), [100 * e[i] for e in errors.values()], "o-", color=colour, label=label)
     right.set(yscale="log", xlabel="bits of x and w", ylabel="error of x w^T in %", title="Product")
     right.set_xticks(list(errors))
+    left.legend(frameon=False, loc="lower left", ncols=2)
+    right.legend(frameon=False)
     for axes in (left, right):
         axes.grid(alpha=0.3)
-        axes.legend(frameon=False)
     figure.savefig(out, dpi=120)
 
 
