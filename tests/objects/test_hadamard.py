@@ -100,6 +100,30 @@ def test_nan_is_refused_or_passes():
     assert it.hadamard_transform(torch.from_numpy(x)).isnan().all()
 
 
+@FACES
+def test_a_given_array_receives_the_result(api):
+    x, out = own(api, np.arange(24.0).reshape(2, 12)), own(api, np.zeros((2, 12)))
+    assert api.hadamard_transform(x, 2.0, out=out) is out
+    identical(np.asarray(out), np.asarray(api.hadamard_transform(x, 2.0)))
+    for wrong, error, message in (
+        (own(api, np.zeros((12, 2))), ValueError, "^out must have shape"),
+        (own(api, np.zeros((2, 12), np.float32)), TypeError, "^out must have the dtype of the result, float64"),
+        (own(api, np.zeros((12, 2))).T, ValueError, "^out must be contiguous"),
+        (x, ValueError, "^out must not share memory with x"),
+        ([0.0], TypeError, "^out must be a "),
+    ):
+        with pytest.raises(error, match=message):
+            api.hadamard_transform(x, out=wrong)
+
+
+def test_no_gradient_is_recorded_into_a_given_tensor():
+    x = torch.ones(2, 4, requires_grad=True)
+    with pytest.raises(ValueError, match="^out must be None"):
+        it.hadamard_transform(x, out=torch.empty(2, 4))
+    with torch.no_grad():
+        it.hadamard_transform(x, out=torch.empty(2, 4))
+
+
 def test_numpy_takes_lists_and_integers():
     identical(iso.hadamard_transform([1, 2]), np.array([3.0, -1.0]))
 

@@ -8,6 +8,7 @@ from itertools import count
 from typing import Any
 
 from isometry._objects._declaration import Argument, Declaration
+from isometry._rules import check
 
 
 def _prime(q: int) -> bool:
@@ -45,6 +46,21 @@ def of_rows(shape: tuple[int, ...]) -> None:
     if not shape or not shape[-1]:
         raise ValueError(f"x must have shape (..., n) with n >= 1, not {tuple(shape)}")
     ordered("x", shape[-1])
+
+
+def room(shape: tuple[int, ...], dtype: str, expected: tuple[int, ...], result: str) -> None:
+    """An array for the result has its shape and dtype."""
+    check.exact("out", shape, expected)
+    if dtype != result:
+        raise TypeError(f"out must have the dtype of the result, {result}, not {dtype}")
+
+
+def apart(whole: bool, shared: bool) -> None:
+    """An array for the result can be written as it is."""
+    if not whole:
+        raise ValueError("out must be contiguous, and writeable")
+    if shared:
+        raise ValueError("out must not share memory with x")
 
 
 @lru_cache(32)

@@ -26,6 +26,7 @@ def transforms() -> Iterator[Row]:
 
 def transform(n: int) -> Row:
     x = cache(lambda: torch.randn(ROWS, n, generator=torch.Generator().manual_seed(0)))
+    result = cache(lambda: torch.empty(ROWS, n))
     room, matrix = cache(lambda: torch.empty(ROWS, n)), cache(lambda: it.hadamard_transform(torch.eye(n)))
     calls: dict[str, Callable[[], Tensor]] = {
         BUTTERFLIES: lambda: butterflies(x()),
@@ -39,7 +40,7 @@ def transform(n: int) -> Row:
         bars.append(Bar(PACKAGE, 1.0, 1.5, (PACKAGE,)))
     return Row(
         name=f"hadamard {ROWS} x {n}",
-        ours=side("isometry", lambda: it.hadamard_transform(x())),
+        ours=side("isometry", lambda: it.hadamard_transform(x(), out=result())),
         peers=[Candidate(COPY, lambda: room().copy_(x()), None), *(side(name, call) for name, call in calls.items())],
         reference=lambda: {"value": butterflies(x().double())},
         bars=bars,
