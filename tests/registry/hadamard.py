@@ -16,7 +16,7 @@ def drawn(rng, n, dtype, batch, rounds):
 
 HADAMARD = Object(
     stem="hadamard",
-    arguments={"signs": Argument(near_signs, lambda n, m: (m, n), powers=(-20, 20))},
+    arguments={"signs": Argument(near_signs, lambda n, m: (max(m, 1), n), powers=(-20, 20))},
     variants={
         "numbers": Variant("r", lambda rng, n, dtype, batch: drawn(rng, n, dtype, batch, 2)),
         "signs": Variant("r", lambda rng, n, dtype, batch: {"signs": coins(rng, (*batch, 1, n), real_of(dtype))}),

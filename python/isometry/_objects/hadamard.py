@@ -94,7 +94,6 @@ HADAMARD = Declaration(
     "Hadamard",
     "hadamard",
     (Argument("signs", "k n", "real"),),
-    empty=("k",),
     bind=_bound,
     loose=("signs",),
     exists={"": lambda n: block(n) > 0},

@@ -11,7 +11,7 @@ fn entries(n: usize) -> Vec<f64> {
     let p = order.p;
     let negative = order.negative().unwrap();
     let sign = |i: usize, j: usize| {
-        let odd = (i / p & (j / p)).count_ones() % 2 == 1;
+        let odd = ((i / p) & (j / p)).count_ones() % 2 == 1;
         if odd != (p > 1 && negative(i % p, j % p)) { -1.0 } else { 1.0 }
     };
     (0..n * n).map(|at| sign(at / n, at % n)).collect()
@@ -118,7 +118,7 @@ fn the_transform_is_that_of_long_rows_too() {
         for bit in 0..order.levels {
             let sum: T::Wide = (0..n)
                 .map(|j| {
-                    let odd = j / order.p >> bit & 1 == 1;
+                    let odd = ((j / order.p) >> bit) & 1 == 1;
                     let own = x[j].widen();
                     if order.p > 1 && order.negative().unwrap()(0, j % order.p) != odd || order.p == 1 && odd
                     {
