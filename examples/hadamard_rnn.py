@@ -55,7 +55,9 @@ def train(trained: bool, delay: int, updates: int) -> float:
     generator = torch.Generator().manual_seed(1)
     model = SignRNN(DIGITS, HIDDEN, SHOWN * DIGITS, trained)
     start = model.u.detach().sign()
-    optimiser = torch.optim.Adam([p for p in model.parameters() if p.requires_grad], lr=3e-3)
+    rest = [p for name, p in model.named_parameters() if name != "u"]
+    # a sign that turns changes all later states: seldom
+    optimiser = torch.optim.Adam([{"params": rest, "lr": 3e-3}, {"params": [model.u], "lr": 1e-4}])
     right: list[float] = []
     for _ in range(updates):
         x, target = batch(delay, generator)
