@@ -61,6 +61,21 @@ def test_every_public_name_has_an_example(module):
         assert ">>>" in value.__doc__, f"{module}.{name} has no example"
 
 
+@pytest.mark.parametrize(
+    ("name", "options", "found"),
+    [
+        ("quantisation", ["--out", "picture.png"], r"   4  \d+\.\d+%  \d+\.\d+%"),
+        ("hadamard_rnn", ["--delay", "5", "--updates", "4"], r"trained signs, \d+ of 128 turned: \d+% right"),
+    ],
+)
+def test_programs(name, options, found, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", [name, *options])
+    runpy.run_path(str(ROOT / f"examples/{name}.py"), run_name="__main__")
+    assert re.search(found, capsys.readouterr().out)
+    assert [path.name for path in tmp_path.iterdir()] == options[1:2] * (options[0] == "--out")
+
+
 def test_there_are_quickstarts_for_both_faces():
     assert [p.name for p in QUICKSTARTS] == ["quickstart_numpy.py", "quickstart_torch.py"]
 

@@ -52,6 +52,14 @@ def test_a_rotation_of_the_plane():
     close(grads["end"], [0, 1], TIGHT)
 
 
+def test_a_product_of_two_hadamard_matrices():
+    h = np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2)
+    close(ref.hadamard(np.ones((1, 2))), h, TIGHT)
+    close(ref.hadamard(np.array([[1.0, 2.0], [3.0, -1.0]])), [[1, 4], [2, 2]], TIGHT)
+    grads = ref.hadamard_vjp([[0.0, 0.0], [1.0, 0.0]], np.array([[5.0, 7.0]]))  # W[1, 0] = signs[0] / sqrt 2
+    close(grads["signs"], [[1 / np.sqrt(2), 0]], TIGHT)
+
+
 def test_singular_values_by_hand():
     p = 2 * np.arctanh([0.5, -0.5])
     close(ref.bounded_svd([[0, 1], [1, 0]], p, np.eye(2), 0.5), [[0, 0.75], [1.25, 0]], TIGHT)

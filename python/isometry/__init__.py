@@ -10,6 +10,7 @@ from isometry._core import __version__
 from isometry._threads import get_num_threads, set_num_threads
 from isometry.activations import activate, activate_vjp
 from isometry.config import show_config
+from isometry.hadamard import hadamard_transform
 from isometry.metrics import orthogonality_error
 from isometry.operators import (
     Adjoint,
@@ -20,6 +21,7 @@ from isometry.operators import (
     Exponential,
     FourierProduct,
     Givens,
+    Hadamard,
     Householder,
     Kronecker,
     Mesh,
@@ -40,6 +42,7 @@ __all__ = [
     "Exponential",
     "FourierProduct",
     "Givens",
+    "Hadamard",
     "Householder",
     "Kronecker",
     "Mesh",
@@ -53,6 +56,7 @@ __all__ = [
     "complex_state",
     "get_num_threads",
     "gpu",
+    "hadamard_transform",
     "load_run",
     "metrics",
     "orthogonality_error",

@@ -46,6 +46,7 @@ __all__ = [
     "gpu_wait",
     "gru",
     "gru_vjp",
+    "hadamard_transform",
     "householder_from_matrix",
     "operator_apply",
     "operator_apply_vjp",
@@ -106,6 +107,7 @@ def operator_apply_vjp(
 
 # Inverse maps: w (nb, n, n) T, last (nb,) or (nb, n) R, tol the largest entry of |W^H W - I| accepted
 
+def hadamard_transform(x: _T, scale: float, adjoint: bool, out: _T, threads: int) -> None: ...
 def householder_from_matrix(w: _T, vectors: _T, last: _R, tol: float) -> None: ...
 def cayley_from_matrix(w: _T, last: _R, choose: bool, upper: _T, diagonal: _R | None, tol: float) -> None: ...
 

@@ -110,7 +110,7 @@ class Drawn(Subject):
 
 def operator(choices, face, types, n, m, full=(), stem=None, square=False, hard=False, calm=False):
     """An operator, its arguments as given, and the possible faults of each."""
-    stem = stem or choices.of(list(OBJECTS))
+    stem = stem or choices.of([k for k, entry in OBJECTS.items() if entry.exists(n)])
     entry = OBJECTS[stem]
     m = n if square and entry.rectangular else max(m, 1) if entry.rectangular else m
     given, values, units, silent = {}, {}, {}, set()
@@ -161,7 +161,8 @@ def shapes(stem):
     """All shapes that the first argument of one operator may have, up to more than twice the sizes drawn."""
     argument = next(iter(OBJECTS[stem].arguments.values()))
     most = 2 * draw.LARGE.wide[1] + 2
-    return {argument.shape(n, m) for n in range(1, most) for m in range(OBJECTS[stem].rectangular, most)}
+    sizes = [n for n in range(1, most) if OBJECTS[stem].exists(n)]
+    return {argument.shape(n, m) for n in sizes for m in range(OBJECTS[stem].rectangular, most)}
 
 
 def site(drawn, name):

@@ -50,8 +50,7 @@ class Case:
 
     def size(self, n):
         """The least size from n on for which it exists."""
-        exists = self.object.declaration.exists.get(self.variant, lambda k: True)
-        return next(k for k in itertools.count(n) if exists(k))
+        return next(k for k in itertools.count(n) if self.object.exists(k, self.variant))
 
     def draw(self, rng, n, batch=()):
         return {k: np.asarray(a) for k, a in self.kind.draw(rng, n, self.dtype, batch).items()}

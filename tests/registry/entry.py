@@ -108,6 +108,11 @@ class Object:
     def cls(self):
         return self.declaration.name
 
+    def exists(self, n, option=""):
+        """Whether there is an operator of size n, also with the option."""
+        own = self.declaration.exists
+        return all(own[key](n) for key in {"", option} if key in own)
+
     @property
     def rectangular(self):
         """W is (m, n)."""

@@ -80,7 +80,9 @@ class Declaration:
     bind: Callable[[dict[str, Any]], dict[str, int]] | None = None
     checked: tuple[str, ...] = ()  #: arguments whose values are restricted
     loose: tuple[str, ...] = ()  #: arguments with which the matrix need not be unitary
-    exists: Mapping[str, Callable[[int], bool]] = field(default_factory=dict)  #: option -> for which n it exists
+    exists: Mapping[str, Callable[[int], bool]] = field(
+        default_factory=dict
+    )  #: option -> for which n it exists; "": the object
     saves_matrix: bool = False  #: the gradient of the matrix starts from the matrix
     required: int = 1  #: how many arguments, from the first on, must be given
     lead: int = field(init=False, repr=False)  #: the first argument that has the dtype of the matrix

@@ -9,6 +9,7 @@ from isometry.operators.dense import Dense
 from isometry.operators.exponential import Exponential
 from isometry.operators.fourier import FourierProduct
 from isometry.operators.givens import Givens
+from isometry.operators.hadamard import Hadamard
 from isometry.operators.householder import Householder
 from isometry.operators.kronecker import Kronecker
 from isometry.operators.mesh import Mesh
@@ -23,6 +24,7 @@ __all__ = [
     "Exponential",
     "FourierProduct",
     "Givens",
+    "Hadamard",
     "Householder",
     "Kronecker",
     "Mesh",

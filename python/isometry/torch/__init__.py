@@ -13,6 +13,7 @@ from . import optim
 from .activations import activate
 from .goru import goru
 from .gru import gru
+from .hadamard import hadamard_transform
 from .operators import (
     Adjoint,
     BoundedSvd,
@@ -22,6 +23,7 @@ from .operators import (
     Exponential,
     FourierProduct,
     Givens,
+    Hadamard,
     Householder,
     Kronecker,
     Mesh,
@@ -77,6 +79,7 @@ __all__ = [
     "Exponential",
     "FourierProduct",
     "Givens",
+    "Hadamard",
     "Householder",
     "Kronecker",
     "Mesh",
@@ -90,6 +93,7 @@ __all__ = [
     "get_num_threads",
     "goru",
     "gru",
+    "hadamard_transform",
     "nn",
     "optim",
     "orthogonality_error",

@@ -19,6 +19,7 @@ mod dispatch;
 pub mod eliminate;
 pub mod exponential;
 pub mod fourier;
+pub mod hadamard;
 pub mod householder;
 pub mod kronecker;
 mod lanes;

@@ -10,6 +10,7 @@ use crate::cayley::CayleyKernels;
 use crate::eliminate::EliminateKernels;
 use crate::exponential::{ExponentialKernels, ExponentialPasses};
 use crate::fourier::FourierKernels;
+use crate::hadamard::HadamardKernels;
 use crate::householder::HouseholderKernels;
 use crate::kronecker::KroneckerKernels;
 use crate::mesh::MeshKernels;
@@ -46,6 +47,7 @@ pub trait Real:
     + AngleKernels
     + BoundedSvdKernels
     + FourierKernels
+    + HadamardKernels
     + NormKernels
     + RecurrenceKernels
     + RotationKernels

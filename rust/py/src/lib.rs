@@ -10,6 +10,7 @@ mod error;
 #[cfg(feature = "gpu")]
 mod gpu;
 mod gru;
+mod hadamard;
 mod householder;
 mod operator;
 mod place;
@@ -38,6 +39,8 @@ mod _core {
     };
     #[pymodule_export]
     use crate::gru::{gru, gru_vjp};
+    #[pymodule_export]
+    use crate::hadamard::hadamard_transform;
     #[pymodule_export]
     use crate::householder::householder_from_matrix;
     #[pymodule_export]

@@ -21,6 +21,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "exponential": (_OPERATORS + "exponential",),
     "fourier": (_OPERATORS + "fourier", _RECURRENCES + "fourier"),
     "mesh": (_OPERATORS + "mesh", _RECURRENCES + "mesh"),
+    "hadamard": ("isometry.cli.bench.torch.hadamard:transforms",),
     "small": (_OPERATORS + "small",),
 }
 #: Groups that need no torch and measure themselves: the function that returns the entries for some settings, as

@@ -9,6 +9,7 @@ from .dense import Dense
 from .exponential import Exponential
 from .fourier import FourierProduct
 from .givens import Givens
+from .hadamard import Hadamard
 from .householder import Householder
 from .kronecker import Kronecker
 from .mesh import Mesh
@@ -23,6 +24,7 @@ __all__ = [
     "Exponential",
     "FourierProduct",
     "Givens",
+    "Hadamard",
     "Householder",
     "Kronecker",
     "Mesh",

@@ -45,6 +45,7 @@ objects! {
     exponential Exponential;
     fourier FourierProduct check_values;
     givens Givens check_values;
+    hadamard Hadamard;
     householder Householder check_values;
     kronecker Kronecker;
     mesh Mesh check_values;

@@ -1,0 +1,100 @@
+"""Products of Hadamard and diagonal matrices: W = H_n D_k ... H_n D_1, D_j = diag(signs_j), H_n orthonormal.
+
+H_n exists here for n = p 2^k, H_n = H_{2^k} (x) H_p, with p = 1 or an order of Paley's constructions for primes.
+"""
+
+from functools import lru_cache
+from itertools import count
+from typing import Any
+
+from isometry._objects._declaration import Argument, Declaration
+from isometry._rules import check
+
+
+def _prime(q: int) -> bool:
+    return q > 1 and all([q % d for d in range(2, int(q**0.5) + 1)])  # noqa: C419  torch.compile
+
+
+def block(n: int) -> int:
+    """p of the order n = p 2^k: 1, or the smallest that has a construction; 0 if there is none."""
+    if n < 1 or not n & (n - 1):
+        return min(n, 1)
+    p = n
+    while p % 2 == 0:
+        p //= 2
+    for p in [p << j for j in range(2, n.bit_length()) if n % (p << j) == 0]:
+        if _prime(p - 1) or (p % 8 == 4 and _prime(p // 2 - 1)):
+            return p
+    return 0
+
+
+def ordered(argument: str, n: int) -> int:
+    """p of the order n, which must exist."""
+    n = int(n)  # a symbolic size of torch.compile becomes a number
+    if p := block(n):
+        return p
+    below = next(m for m in range(n - 1, 0, -1) if block(m))
+    above = next(m for m in count(n + 1) if block(m))
+    raise ValueError(
+        f"{argument} must have as its last size n an order of Hadamard matrices, p 2^k with p = 1 or of Paley's "
+        f"constructions; {n} is none, the nearest orders are {below} and {above}"
+    )
+
+
+def of_rows(shape: tuple[int, ...]) -> None:
+    """The last axis of x has an order."""
+    if not shape or not shape[-1]:
+        raise ValueError(f"x must have shape (..., n) with n >= 1, not {tuple(shape)}")
+    ordered("x", shape[-1])
+
+
+def room(shape: tuple[int, ...], dtype: str, expected: tuple[int, ...], result: str) -> None:
+    """An array for the result has its shape and dtype."""
+    check.exact("out", shape, expected)
+    if dtype != result:
+        raise TypeError(f"out must have the dtype of the result, {result}, not {dtype}")
+
+
+def apart(whole: bool, shared: bool) -> None:
+    """An array for the result can be written as it is."""
+    if not whole:
+        raise ValueError("out must be contiguous, and writeable")
+    if shared:
+        raise ValueError("out must not share memory with x")
+
+
+@lru_cache(32)
+def paley(p: int) -> tuple[tuple[int, ...], ...]:
+    """H_p by rows of +1 and -1, for p > 1: with chi the quadratic character modulo the prime q,
+
+    I:  q = p - 1 = 3 mod 4,      H = I + [[0, 1^T], [-1, Q]],                                  Q[i, j] = chi(j - i),
+    II: q = p / 2 - 1 = 1 mod 4,  H = [[0, 1^T], [1, Q]] (x) [[1, 1], [1, -1]] + I (x) [[1, -1], [-1, -1]].
+    """
+    first = _prime(p - 1)
+    q = p - 1 if first else p // 2 - 1
+    squares = {a * a % q for a in range(1, q)}
+    chi = [0] + [1 if a in squares else -1 for a in range(1, q)]
+    rows = [[0] + [1] * q] + [[-1 if first else 1] + [chi[(j - i) % q] for j in range(q)] for i in range(q)]
+    if first:
+        return tuple(tuple(s + (i == j) for j, s in enumerate(row)) for i, row in enumerate(rows))
+    pairs = (((1, 1), (1, -1)), ((1, -1), (-1, -1)))
+    return tuple(
+        tuple(pairs[i == j][u][v] * (s or 1) for j, s in enumerate(row) for v in (0, 1))
+        for i, row in enumerate(rows)
+        for u in (0, 1)
+    )
+
+
+def _bound(sizes: dict[str, Any]) -> dict[str, int]:
+    ordered("signs", sizes["n"])
+    return {}
+
+
+HADAMARD = Declaration(
+    "Hadamard",
+    "hadamard",
+    (Argument("signs", "k n", "real"),),
+    bind=_bound,
+    loose=("signs",),
+    exists={"": lambda n: block(n) > 0},
+)

@@ -1,0 +1,75 @@
+"""Hadamard transforms of 10,000 rows, forward: beside a copy into an existing tensor, torch's butterflies, the dense
+product, and the package fht-cpu where it is installed. n log2 n additions per row, which are no flops of a product."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from importlib import import_module
+from importlib.util import find_spec
+
+import torch
+from torch import Tensor
+
+import isometry.torch as it
+from isometry.cli.bench.row import Bar, Candidate, Row
+
+ROWS = 10_000
+SIZES = (16, 64, 256, 1024, 2048, 4096)
+COPY, BUTTERFLIES, DENSE, PACKAGE = "copy", "torch butterflies", "dense product", "fht-cpu"
+
+
+def transforms() -> Iterator[Row]:
+    for n in SIZES:
+        yield transform(n)
+
+
+def transform(n: int) -> Row:
+    x = cache(lambda: torch.randn(ROWS, n, generator=torch.Generator().manual_seed(0)))
+    result = cache(lambda: torch.empty(ROWS, n))
+    room, matrix = cache(lambda: torch.empty(ROWS, n)), cache(lambda: it.hadamard_transform(torch.eye(n)))
+    calls: dict[str, Callable[[], Tensor]] = {
+        BUTTERFLIES: lambda: butterflies(x()),
+        DENSE: lambda: x() @ matrix(),
+    }
+    bars = [Bar(COPY, 1 / 1.5, 1.0, (COPY,)), Bar(BUTTERFLIES, 5.0, 10.0, (BUTTERFLIES,))]
+    if n == SIZES[-1]:
+        bars.append(Bar(DENSE, 20.0, 40.0, (DENSE,)))
+    if find_spec("fht_cpu"):
+        calls[PACKAGE] = lambda: packaged(x(), room())
+        bars.append(Bar(PACKAGE, 1.0, 1.5, (PACKAGE,)))
+    return Row(
+        name=f"hadamard {ROWS} x {n}",
+        ours=side("isometry", lambda: it.hadamard_transform(x(), out=result())),
+        peers=[Candidate(COPY, lambda: room().copy_(x()), None), *(side(name, call) for name, call in calls.items())],
+        reference=lambda: {"value": butterflies(x().double())},
+        bars=bars,
+        flops=0.0,
+        tolerance=(1e-6, 1e-6),
+    )
+
+
+def side(name: str, call: Callable[[], Tensor]) -> Candidate:
+    def run() -> Tensor:
+        with torch.no_grad():
+            return call()
+
+    def results() -> Mapping[str, Tensor]:
+        return {"value": run()}
+
+    return Candidate(name, run, results)  # type: ignore[arg-type]
+
+
+def butterflies(x: Tensor) -> Tensor:
+    """The levels one by one, as users write them."""
+    n, distance = x.shape[-1], 1
+    while distance < n:
+        a, b = x.view(-1, n // (2 * distance), 2, distance).unbind(2)
+        x = torch.stack((a + b, a - b), 2).view(-1, n)
+        distance *= 2
+    return x
+
+
+def packaged(x: Tensor, out: Tensor) -> Tensor:
+    import_module("fht_cpu").fht(x.numpy(), out=out.numpy(), num_threads=torch.get_num_threads())
+    return out

@@ -1,0 +1,128 @@
+"""The Hadamard transform of rows, differentiable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+from .. import _core
+from .._objects.hadamard import apart, of_rows
+from .._objects.hadamard import room as taken
+from .._rules import check
+from ._function import array, dtype_name, room, threads
+from ._mode import FORMULA, GRAPH, KERNEL, differentiated, mode
+from .formulas import hadamard as formula
+from .operators._operator import tensor
+
+_HALF = (torch.float16, torch.bfloat16)
+
+
+def hadamard_transform(x: Tensor, scale: float = 1.0, *, out: Tensor | None = None) -> Tensor:
+    """y = scale sqrt(n) H_n x for every vector in the last axis: entries +1 and -1, in Sylvester's order.
+
+    With scale = n ** -0.5 the transform is orthonormal, and for a power of two its own inverse and adjoint.
+
+    Parameters
+    ----------
+    x : Tensor, shape (..., n)
+        Real or complex. float16 and bfloat16 are computed in float32. n is a power of two, or p 2^k with
+        p = 12, 20, 28, 36, 44, ... of Paley's constructions.
+    scale : float
+        A number that multiplies the result.
+    out : Tensor, optional
+        A tensor for the result, of its shape and dtype, contiguous, on the CPU, apart from x, where no gradient is
+        recorded; not for float16 and bfloat16. Large results take two to three times as long without it, since the
+        system provides and clears their memory.
+
+    Returns
+    -------
+    Tensor, shape (..., n)
+        `out` or a new tensor, of the dtype of x.
+
+    Raises
+    ------
+    ValueError
+        No matrix of order n (the message names the nearest orders), or an `out` that does not fit.
+    TypeError
+        x is no tensor of a floating or complex dtype, the scale no real number, or `out` of another dtype.
+
+    Notes
+    -----
+    n log2(n / p) + n p additions per row, in the first-level cache; the gradient costs as much. Nothing is saved for
+    backward. The scale is a number without a gradient.
+
+    Examples
+    --------
+    >>> import torch, isometry.torch as it
+    >>> it.hadamard_transform(torch.tensor([1.0, 2.0, 3.0, 4.0]))
+    tensor([10., -2., -4.,  0.])
+    """
+    half = x.dtype if out is None and isinstance(x, Tensor) and x.dtype in _HALF else None
+    x = tensor("x", x.float() if half else x)
+    scale = check.number("scale", scale)
+    of_rows(tuple(x.shape))
+    if out is not None:
+        return _written(x, scale, out)
+    y = _transformed(x, scale, False)
+    return y.to(half) if half else y
+
+
+def _written(x: Tensor, scale: float, out: Tensor) -> Tensor:
+    if not isinstance(out, Tensor):
+        check.kind("out", "a torch.Tensor", out)
+    taken(tuple(out.shape), dtype_name(out.dtype), tuple(x.shape), dtype_name(x.dtype))
+    if mode(x, out) is not KERNEL:
+        raise ValueError(
+            "out must be None in graphs and transforms, on other devices, and where gradients are recorded"
+        )
+    whole = out.is_contiguous() and not out.is_conj() and not out.is_neg()
+    apart(whole, out.untyped_storage().data_ptr() == x.untyped_storage().data_ptr())
+    _core.hadamard_transform(array(x, -1, x.shape[-1]), scale, False, array(out, -1, x.shape[-1]), threads())
+    return out
+
+
+def _transformed(x: Tensor, scale: float, adjoint: bool) -> Tensor:
+    how = mode(x)
+    if how is KERNEL:
+        return _kernel(x, scale, adjoint)
+    if how is FORMULA:
+        return formula.transform(x, scale, adjoint)
+    return _Transform.apply(x, scale, adjoint, how is GRAPH)  # type: ignore[no-any-return]
+
+
+def _kernel(x: Tensor, scale: float, adjoint: bool) -> Tensor:
+    n = x.shape[-1]
+    out, y = room(x.shape, x.dtype, -1, n)
+    _core.hadamard_transform(array(x, -1, n), scale, adjoint, y, threads())
+    return out
+
+
+@torch.library.custom_op("isometry::hadamard_transform", mutates_args=(), device_types="cpu")
+def _operation(x: Tensor, scale: float, adjoint: bool) -> Tensor:
+    return _kernel(x, scale, adjoint)
+
+
+@_operation.register_fake
+def _(x: Tensor, _scale: float, _adjoint: bool) -> Tensor:
+    return x.new_empty(x.shape)
+
+
+class _Transform(Function):
+    """The kernel, with its adjoint as its gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, scale: float, adjoint: bool, graph: bool) -> Tensor:
+        ctx.settings = scale, adjoint, graph
+        return _operation(x, scale, adjoint) if graph else _kernel(x, scale, adjoint)
+
+    @staticmethod
+    def backward(ctx: Any, ct: Tensor) -> tuple[Tensor | None, ...]:
+        scale, adjoint, graph = ctx.settings
+        if graph:
+            return _operation(ct, scale, not adjoint), None, None, None
+        if differentiated(ct):
+            return formula.transform(ct, scale, not adjoint), None, None, None
+        return _kernel(ct, scale, not adjoint), None, None, None

@@ -1,0 +1,93 @@
+"""`Hadamard` on tensors; the definition is in `isometry._objects.hadamard`."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ..._objects.hadamard import HADAMARD, ordered
+from ..._rules import check
+from .._function import dtype_name
+from ..formulas import hadamard as formula
+from ._declared import Declared
+from ._operator import drawn
+
+
+class Hadamard(Declared, declaration=HADAMARD, matrix=formula.matrix, apply=formula.apply):
+    """A product of Hadamard and diagonal matrices, W = H_n D_k ... H_n D_1, D_j = diag(signs_j).
+
+    H_n is orthonormal with entries +-n^{-1/2}, Sylvester's for a power of two, and for n = p 2^k the product
+    H_{2^k} (x) H_p with H_p of Paley's constructions. W is orthogonal if all signs are +-1.
+
+    Parameters
+    ----------
+    signs : Tensor, real, shape (*, k, n)
+        Diagonals, any numbers; the first acts first. `*` is an optional batch shape. n is a power of two, or p 2^k with
+        p = 12, 20, 28, 36, 44, ...
+
+    Raises
+    ------
+    ValueError
+        A shape that does not fit, or an n without H_n.
+    TypeError
+        Complex signs, or other arguments than a tensor of a floating dtype.
+
+    Notes
+    -----
+    `apply` costs k (n log2(n / p) + n p) additions per row, its gradient three times as much. x may be complex.
+
+    References
+    ----------
+    Paley: On orthogonal matrices, Journal of Mathematics and Physics 1933. Le, Sarlos, Smola: Fastfood, ICML 2013.
+
+    Examples
+    --------
+    >>> import torch, isometry.torch as it
+    >>> op = it.Hadamard(torch.tensor([[1.0, -1.0, 1.0, 1.0]]))
+    >>> op(torch.tensor([0.0, 1.0, 0.0, 0.0]))
+    tensor([-0.5000,  0.5000, -0.5000,  0.5000])
+    """
+
+    __slots__ = ()
+
+    signs: Tensor
+
+    def __init__(self, signs: Tensor) -> None:
+        self._hold(signs)
+
+    @classmethod
+    def random(
+        cls,
+        n: int,
+        *,
+        rounds: int = 1,
+        rng: torch.Generator | None = None,
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | None = None,
+    ) -> Hadamard:
+        """Signs +-1, each with probability 1/2.
+
+        Parameters
+        ----------
+        n : int
+            Size, an order of Hadamard matrices.
+        rounds : int
+            k.
+        rng : torch.Generator, optional
+            Source of the numbers, by default torch's own.
+        dtype : torch.dtype, optional
+            Real, by default `torch.get_default_dtype()`.
+        device : torch.device, optional
+            Where the array is made.
+
+        Examples
+        --------
+        >>> import torch, isometry.torch as it
+        >>> it.Hadamard.random(8, rounds=3, rng=torch.Generator().manual_seed(0))
+        Hadamard(k=3, n=8, dtype=torch.float32)
+        """
+        dtype = drawn(rng, dtype)
+        check.real("dtype", dtype_name(dtype))
+        n, rounds = check.count("n", n, 1), check.count("rounds", rounds, 1)
+        ordered("signs", n)
+        return cls(1 - 2 * torch.randint(0, 2, (rounds, n), generator=rng, device=device).to(dtype))

@@ -1,0 +1,359 @@
+//! Hadamard transforms of rows by butterflies: (a, b) -> (a + b, a - b).
+//!
+//! A row has `unit` 2^k numbers. Level s pairs the numbers at the distance unit 2^s; the levels commute, and all of them are
+//! H_{2^k} (x) I of order `unit`. So a unit of 1 is Sylvester's transform, a unit of 2 that of complex numbers, and larger
+//! units follow a transform of blocks of that length.
+//!
+//! Where the unit is 1 or 2, the first pass over a row takes tiles of consecutive vectors: levels within a vector exchange its
+//! lanes, x <- (+-1) x + x[lane ^ distance], and the next ones pair vectors. A tile is also a block of a larger transform:
+//! later passes of up to four levels each take vectors at equal distances. All passes but those of the largest distances are
+//! made block by block, while a block is in the first-level cache.
+
+use crate::dispatch::{Kernel, compiled};
+use crate::scalar::Real;
+use crate::simd::Simd;
+
+/// Bytes of a block that stays in the first-level cache.
+const BLOCK: usize = 1 << 14;
+
+/// Number of elements of the table of a [`Butterflies`] on rows of `len` numbers: short rows are repeated, so that a vector of
+/// them has a vector of factors.
+pub const fn table_len(len: usize) -> usize {
+    if len < MOST_LANES { MOST_LANES } else { len }
+}
+
+/// No instruction set has more lanes.
+const MOST_LANES: usize = 16;
+
+/// out <- (H_{2^k} (x) I) (factors x) of rows, not normalised.
+///
+/// # Safety
+/// x and out have `rows` rows of `unit` 2^`levels` numbers, and are the same or do not overlap. The table has [`table_len`] of that
+/// many factors; where the unit is a power of two, entry i of rows shorter than the table is that of i modulo the length.
+pub struct Butterflies<R> {
+    /// Numbers that no level pairs with each other.
+    pub unit: usize,
+    /// k
+    pub levels: u32,
+    /// Number of rows.
+    pub rows: usize,
+    /// x
+    pub x: *const R,
+    /// The factor of each number of a row; null where all have the same.
+    pub table: *const R,
+    /// That factor.
+    pub scale: R,
+    /// Result.
+    pub out: *mut R,
+}
+
+/// out <- factors x of rows.
+///
+/// # Safety
+/// x and out have `rows` rows of `len` numbers, the table has `len`; x and out are the same or do not overlap.
+pub struct Factors<R> {
+    /// Numbers of a row.
+    pub len: usize,
+    /// Number of rows.
+    pub rows: usize,
+    /// x
+    pub x: *const R,
+    /// The factors.
+    pub table: *const R,
+    /// Result.
+    pub out: *mut R,
+}
+
+/// sums <- sums + g z, then g <- factors g, of one row.
+///
+/// # Safety
+/// All have `len` numbers; nothing overlaps.
+pub struct FactorsPull<R> {
+    /// Numbers of the row.
+    pub len: usize,
+    /// z
+    pub z: *const R,
+    /// g
+    pub g: *mut R,
+    /// The factors.
+    pub table: *const R,
+    /// The sums.
+    pub sums: *mut R,
+}
+
+compiled! {
+    /// Hadamard transforms, compiled for each real type.
+    HadamardKernels: Real for f32, f64; {
+        /// [`Butterflies`]
+        fn butterflies(Butterflies);
+        /// [`Factors`]
+        fn hadamard_factors(Factors);
+        /// [`FactorsPull`]
+        fn hadamard_factors_pull(FactorsPull);
+    }
+}
+
+/// All levels between `N` vectors.
+#[inline(always)]
+unsafe fn paired<S: Simd, const N: usize>(v: &mut [S::V; N]) {
+    for level in 0..N.trailing_zeros() {
+        let distance = 1 << level;
+        for pair in 0..N / 2 {
+            let i = pair / distance * 2 * distance + pair % distance;
+            // SAFETY: arithmetic.
+            let (sum, difference) = unsafe { (S::add(v[i], v[i + distance]), S::sub(v[i], v[i + distance])) };
+            (v[i], v[i + distance]) = (sum, difference);
+        }
+    }
+}
+
+/// The levels within a vector: how lanes are exchanged, and the signs of those that stay.
+struct Lanes<S: Simd> {
+    exchange: [S::Index; 4],
+    signs: [S::V; 4],
+}
+
+impl<S: Simd> Lanes<S> {
+    #[inline(always)]
+    unsafe fn new() -> Self {
+        // SAFETY: arithmetic, and loads of local arrays of the width of a vector or more.
+        unsafe {
+            let exchange = std::array::from_fn(|level| S::index(|lane| lane ^ (1 << level)));
+            let signs = std::array::from_fn(|level| {
+                let signs: [S::R; MOST_LANES] =
+                    std::array::from_fn(|lane| S::R::of(if lane >> level & 1 == 0 { 1.0 } else { -1.0 }));
+                S::load(signs.as_ptr())
+            });
+            Lanes { exchange, signs }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn level(&self, v: S::V, level: usize) -> S::V {
+        // SAFETY: arithmetic.
+        unsafe { S::mul_add(v, self.signs[level], S::permute(v, self.exchange[level])) }
+    }
+
+    /// Levels FIRST up to the width of a vector.
+    #[inline(always)]
+    unsafe fn levels<const FIRST: usize>(&self, mut v: S::V) -> S::V {
+        // Written out, so that the tables stay in registers.
+        // SAFETY: arithmetic.
+        unsafe {
+            if FIRST == 0 {
+                v = self.level(v, 0);
+            }
+            v = self.level(v, 1);
+            if S::LANES > 4 {
+                v = self.level(v, 2);
+            }
+            if S::LANES > 8 {
+                v = self.level(v, 3);
+            }
+        }
+        v
+    }
+}
+
+impl<R: Real> Butterflies<R> {
+    /// Rows shorter than a vector, several in each.
+    #[inline(always)]
+    unsafe fn short<S: Simd<R = R>>(&self) {
+        let (first, count) = (self.unit.trailing_zeros() as usize, self.levels as usize);
+        let len = self.rows * (self.unit << self.levels);
+        // SAFETY: the contract of `Butterflies`; the table has the width of a vector.
+        unsafe {
+            let lanes = Lanes::<S>::new();
+            let factors = if self.table.is_null() { S::splat(self.scale) } else { S::load(self.table) };
+            for at in (0..len).step_by(S::LANES) {
+                let mut v = S::mul(S::load_n(self.x.add(at), len - at), factors);
+                for level in first..first + count {
+                    v = lanes.level(v, level);
+                }
+                S::store_n(self.out.add(at), v, len - at);
+            }
+        }
+    }
+
+    /// The first pass over a block of numbers from `at` of a row: tiles of N vectors.
+    #[inline(always)]
+    unsafe fn tiles<S: Simd<R = R>, const FIRST: usize, const TABLE: bool, const N: usize>(
+        &self,
+        lanes: &Lanes<S>,
+        (x, out): (*const R, *mut R),
+        (at, len): (usize, usize),
+    ) {
+        // SAFETY: the contract of `Butterflies`; a block is a whole number of tiles.
+        unsafe {
+            let (row, same) = (self.unit << self.levels, S::splat(self.scale));
+            for at in (at..at + len).step_by(N * S::LANES) {
+                let mut v = [same; N];
+                for i in 0..N {
+                    let from = at + i * S::LANES;
+                    let factors = if TABLE { S::load(self.table.add(from & (row - 1))) } else { same };
+                    v[i] = lanes.levels::<FIRST>(S::mul(S::load(x.add(from)), factors));
+                }
+                paired::<S, N>(&mut v);
+                for i in 0..N {
+                    S::store(out.add(at + i * S::LANES), v[i]);
+                }
+            }
+        }
+    }
+
+    /// Rows of at least a vector.
+    #[inline(always)]
+    unsafe fn long<S: Simd<R = R>, const FIRST: usize, const TABLE: bool>(&self) {
+        let (row, most) = (self.unit << self.levels, BLOCK / size_of::<R>());
+        // The registers hold a tile, the tables and a vector of factors.
+        let tile = row.min(S::LANES * if S::REGISTERS < 32 { 8 } else { 16 });
+        // Rows of one tile follow one another like the tiles of a row.
+        let span = if tile == row { self.rows * row } else { row };
+        // SAFETY: the contract of `Butterflies`; a block is a whole number of tiles.
+        unsafe {
+            let lanes = Lanes::<S>::new();
+            for start in (0..self.rows * row).step_by(span) {
+                let arrays = (self.x.add(start), self.out.add(start));
+                for at in (0..span).step_by(most) {
+                    let own = (at, most.min(span - at));
+                    match tile / S::LANES {
+                        1 => self.tiles::<S, FIRST, TABLE, 1>(&lanes, arrays, own),
+                        2 => self.tiles::<S, FIRST, TABLE, 2>(&lanes, arrays, own),
+                        4 => self.tiles::<S, FIRST, TABLE, 4>(&lanes, arrays, own),
+                        8 => self.tiles::<S, FIRST, TABLE, 8>(&lanes, arrays, own),
+                        _ => self.tiles::<S, FIRST, TABLE, 16>(&lanes, arrays, own),
+                    }
+                    apart::<S>(arrays.1.add(at), tile, own.1.min(row));
+                }
+                apart::<S>(arrays.1, most, row);
+            }
+        }
+    }
+
+    /// Rows of blocks of `unit` numbers.
+    #[inline(always)]
+    unsafe fn blocks<S: Simd<R = R>>(&self) {
+        let len = self.unit << self.levels;
+        // SAFETY: the contract of `Butterflies`.
+        unsafe {
+            for row in 0..self.rows {
+                let (x, out) = (self.x.add(row * len), self.out.add(row * len));
+                for at in (0..len).step_by(S::LANES) {
+                    let (live, same) = (len - at, S::splat(self.scale));
+                    let factors =
+                        if self.table.is_null() { same } else { S::load_n(self.table.add(at), live) };
+                    S::store_n(out.add(at), S::mul(S::load_n(x.add(at), live), factors), live);
+                }
+                apart::<S>(out, self.unit, len);
+            }
+        }
+    }
+}
+
+/// The levels from `distance` up to half of `len`, in place.
+#[inline(always)]
+unsafe fn apart<S: Simd>(out: *mut S::R, mut distance: usize, len: usize) {
+    while distance < len {
+        let vectors = (len / distance).min(if S::REGISTERS < 32 { 8 } else { 16 });
+        // SAFETY: the contract of `Butterflies`.
+        unsafe {
+            match vectors {
+                2 => pass::<S, 2>(out, distance, len),
+                4 => pass::<S, 4>(out, distance, len),
+                8 => pass::<S, 8>(out, distance, len),
+                _ => pass::<S, 16>(out, distance, len),
+            }
+        }
+        distance *= vectors;
+    }
+}
+
+/// The levels between N vectors at the multiples of `distance`.
+#[inline(always)]
+unsafe fn pass<S: Simd, const N: usize>(out: *mut S::R, distance: usize, len: usize) {
+    // SAFETY: the contract of `Butterflies`; of the last vector before the next multiple only the numbers that exist.
+    unsafe {
+        for from in (0..len).step_by(N * distance) {
+            for at in (0..distance).step_by(S::LANES) {
+                let (start, live) = (out.add(from + at), distance - at);
+                let mut v = [S::zero(); N];
+                if live >= S::LANES {
+                    for i in 0..N {
+                        v[i] = S::load(start.add(i * distance));
+                    }
+                    paired::<S, N>(&mut v);
+                    for i in 0..N {
+                        S::store(start.add(i * distance), v[i]);
+                    }
+                } else {
+                    for i in 0..N {
+                        v[i] = S::load_n(start.add(i * distance), live);
+                    }
+                    paired::<S, N>(&mut v);
+                    for i in 0..N {
+                        S::store_n(start.add(i * distance), v[i], live);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl<R: Real> Kernel<R> for Butterflies<R> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd<R = R>>(&self) {
+        if self.rows == 0 {
+            return;
+        }
+        let same = self.table.is_null();
+        // SAFETY: the contract of `Butterflies`.
+        unsafe {
+            match self.unit {
+                1 | 2 if self.unit << self.levels < S::LANES => self.short::<S>(),
+                1 if same => self.long::<S, 0, false>(),
+                1 => self.long::<S, 0, true>(),
+                2 if same => self.long::<S, 1, false>(),
+                2 => self.long::<S, 1, true>(),
+                _ => self.blocks::<S>(),
+            }
+        }
+    }
+}
+
+impl<R: Real> Kernel<R> for Factors<R> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd<R = R>>(&self) {
+        for row in 0..self.rows {
+            for at in (0..self.len).step_by(S::LANES) {
+                let (from, live) = (row * self.len + at, self.len - at);
+                // SAFETY: the contract of `Factors`.
+                unsafe {
+                    let v = S::mul(S::load_n(self.x.add(from), live), S::load_n(self.table.add(at), live));
+                    S::store_n(self.out.add(from), v, live);
+                }
+            }
+        }
+    }
+}
+
+impl<R: Real> Kernel<R> for FactorsPull<R> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd<R = R>>(&self) {
+        for at in (0..self.len).step_by(S::LANES) {
+            let live = self.len - at;
+            // SAFETY: the contract of `FactorsPull`.
+            unsafe {
+                let (g, to) = (S::load_n(self.g.add(at), live), self.sums.add(at));
+                let sum = S::mul_add(g, S::load_n(self.z.add(at), live), S::load_n(to, live));
+                S::store_n(to, sum, live);
+                S::store_n(self.g.add(at), S::mul(g, S::load_n(self.table.add(at), live)), live);
+            }
+        }
+    }
+}

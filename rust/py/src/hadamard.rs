@@ -1,0 +1,27 @@
+//! `hadamard_transform`: the transform of rows, without an operator.
+
+use crate::arrays::{Input, Output};
+use crate::{by_dtype, detached};
+use isometry_core::Side;
+use isometry_core::operators::hadamard;
+use pyo3::prelude::*;
+
+/// scale sqrt(n) H_n x of every row, or H_n^T x.
+#[pyfunction]
+pub fn hadamard_transform<'py>(
+    py: Python<'py>,
+    x: Bound<'py, PyAny>,
+    scale: f64,
+    adjoint: bool,
+    out: Bound<'py, PyAny>,
+    threads: usize,
+) -> PyResult<()> {
+    by_dtype!("x", &x, T => {
+        let x = Input::<T>::new("x", &x)?;
+        let [rows, n] = x.sizes("x")?;
+        let mut out = Output::shaped("out", &out, &[rows, n])?;
+        let (x, out) = (x.slice(), out.slice());
+        let side = if adjoint { Side::Adjoint } else { Side::Forward };
+        detached::run(py, move || hadamard::transform(x, n, scale, side, out, threads))
+    })
+}

@@ -1,0 +1,169 @@
+"""Hadamard matrices: their entries, orders that do not exist, random signs; and the transform without an operator."""
+
+import numpy as np
+import pytest
+import torch
+
+import isometry as iso
+import isometry.torch as it
+import reference as ref
+from isometry._objects.hadamard import block, paley
+from reference.hadamard import entries
+from tolerance import close, forward, identical
+
+FACES = pytest.mark.parametrize("api", [iso, it], ids=["numpy", "torch"])
+
+
+def own(api, a):
+    return torch.from_numpy(a) if api is it else a
+
+
+@FACES
+def test_the_transform_has_entries_of_size_one(api):
+    for n in (1, 2, 4, 12, 20, 28, 36, 48, 64, 76, 160):
+        h = np.asarray(api.hadamard_transform(own(api, np.eye(n)))).T
+        identical(h, entries(n))
+        identical(h @ h.T, n * np.eye(n))
+
+
+def test_the_blocks_are_those_of_both_constructions():
+    orders = [p for p in range(4, 150, 4) if block(p) == p and p & (p - 1)]
+    assert orders[:9] == [12, 20, 28, 36, 44, 60, 68, 76, 84]
+    for p in orders:
+        identical(np.array(paley(p), float), entries(p))
+
+
+@FACES
+@pytest.mark.parametrize("n", [3, 6, 22, 50])
+def test_orders_that_do_not_exist_are_refused_with_their_neighbours(api, n):
+    below, above = {3: (2, 4), 6: (4, 8), 22: (20, 24), 50: (48, 56)}[n]
+    message = rf"an order of Hadamard matrices.*; {n} is none, the nearest orders are {below} and {above}$"
+    with pytest.raises(ValueError, match="^x must.*" + message):
+        api.hadamard_transform(own(api, np.ones((2, n))))
+    with pytest.raises(ValueError, match="^signs must.*" + message):
+        api.Hadamard(own(api, np.ones((2, n))))
+    with pytest.raises(ValueError, match="^signs must.*" + message):
+        api.Hadamard.random(n)
+
+
+@FACES
+def test_random_signs(api, seed):
+    generator = torch.Generator().manual_seed(3) if api is it else seed
+    op = api.Hadamard.random(24, rounds=3, rng=generator)
+    assert tuple(op.signs.shape) == (3, 24)
+    assert set(np.unique(np.asarray(op.signs))) == {-1.0, 1.0}
+    w = np.asarray(op.matrix())
+    close(w @ w.T, np.eye(24), forward(w.dtype, 24))
+    with pytest.raises(ValueError, match="^rounds must be at least 1, not 0$"):
+        api.Hadamard.random(4, rounds=0)
+    with pytest.raises(TypeError, match="^dtype must be real"):
+        api.Hadamard.random(4, dtype=torch.complex64 if api is it else np.complex64)
+
+
+@FACES
+def test_no_rounds_are_refused(api):
+    with pytest.raises(ValueError, match=r"^signs must have shape \(\*, k, n\) with k, n >= 1, not \(0, 12\)$"):
+        api.Hadamard(own(api, np.ones((0, 12))))
+
+
+@FACES
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+def test_the_transform_of_every_dtype_and_layout(api, dtype, seed):
+    for n in (2, 16, 20, 96, 512):
+        x = ref.normal(seed, 3, n, 2, dtype=dtype)
+        y = api.hadamard_transform(own(api, x).swapaxes(1, 2), 0.5)
+        assert np.asarray(y).dtype == dtype
+        close(np.asarray(y), 0.5 * np.einsum("ij,bjk->bki", entries(n), x), forward(dtype, n))
+        if n & (n - 1) == 0:
+            back = np.asarray(api.hadamard_transform(y, 2 / n))
+            close(back, x.swapaxes(1, 2), forward(dtype, n))
+
+
+@FACES
+def test_what_the_transform_takes_and_refuses(api):
+    empty = own(api, np.zeros((0, 8), np.float32))
+    assert tuple(api.hadamard_transform(empty).shape) == (0, 8)
+    with pytest.raises(ValueError, match=r"^x must have shape \(\.\.\., n\) with n >= 1, not \(\)$"):
+        api.hadamard_transform(own(api, np.array(1.0)))
+    with pytest.raises(ValueError, match="^x must"):
+        api.hadamard_transform(own(api, np.zeros((2, 0))))
+    with pytest.raises(TypeError, match="^scale must be a number, not str"):
+        api.hadamard_transform(own(api, np.ones(4)), "1")
+
+
+def test_nan_is_refused_or_passes():
+    x = np.array([1.0, np.nan])
+    with pytest.raises(ValueError, match="^x must be finite"):
+        iso.hadamard_transform(x)
+    assert np.isnan(iso.hadamard_transform(x, check_finite=False)).all()
+    assert it.hadamard_transform(torch.from_numpy(x)).isnan().all()
+
+
+@FACES
+def test_a_given_array_receives_the_result(api):
+    x, out = own(api, np.arange(24.0).reshape(2, 12)), own(api, np.zeros((2, 12)))
+    assert api.hadamard_transform(x, 2.0, out=out) is out
+    identical(np.asarray(out), np.asarray(api.hadamard_transform(x, 2.0)))
+    for wrong, error, message in (
+        (own(api, np.zeros((12, 2))), ValueError, "^out must have shape"),
+        (own(api, np.zeros((2, 12), np.float32)), TypeError, "^out must have the dtype of the result, float64"),
+        (own(api, np.zeros((12, 2))).T, ValueError, "^out must be contiguous"),
+        (x, ValueError, "^out must not share memory with x"),
+        ([0.0], TypeError, "^out must be a "),
+    ):
+        with pytest.raises(error, match=message):
+            api.hadamard_transform(x, out=wrong)
+
+
+def test_no_gradient_is_recorded_into_a_given_tensor():
+    x = torch.ones(2, 4, requires_grad=True)
+    with pytest.raises(ValueError, match="^out must be None"):
+        it.hadamard_transform(x, out=torch.empty(2, 4))
+    with torch.no_grad():
+        it.hadamard_transform(x, out=torch.empty(2, 4))
+
+
+def test_numpy_takes_lists_and_integers():
+    identical(iso.hadamard_transform([1, 2]), np.array([3.0, -1.0]))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_half_precision_is_computed_in_float32(dtype):
+    x = torch.randn(5, 4096, generator=torch.Generator().manual_seed(1)).to(dtype).requires_grad_()
+    y = it.hadamard_transform(x, 4096**-0.5)
+    y.backward(torch.ones_like(y))
+    assert y.dtype == dtype
+    assert x.grad is not None
+    assert x.grad.dtype == dtype
+    assert torch.equal(y, it.hadamard_transform(x.detach().float(), 4096**-0.5).to(dtype))
+    with pytest.raises(TypeError, match="^x must be"):
+        it.hadamard_transform(torch.ones(4, dtype=torch.int64))
+
+
+@pytest.mark.parametrize("n", [8, 12])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+def test_derivatives_of_the_transform(n, dtype):
+    x = torch.randn(3, n, dtype=dtype, generator=torch.Generator().manual_seed(2)).requires_grad_()
+    call = lambda x: it.hadamard_transform(x, 0.3)
+    assert torch.autograd.gradcheck(call, (x,), check_forward_ad=True, check_batched_grad=True)
+    assert torch.autograd.gradgradcheck(call, (x,))
+    plain, (_, tangent) = call(x.detach()), torch.func.jvp(call, (x.detach(),), (x.detach(),))
+    close(tangent.numpy(), plain.numpy(), 1e-15 * n)
+    close(torch.func.vmap(call, in_dims=1)(x.detach().unsqueeze(1)).numpy(), plain.numpy()[None], 1e-15 * n)
+
+
+@pytest.mark.parametrize("n", [16, 20])
+def test_the_transform_compiles(n):
+    x = torch.randn(3, n, generator=torch.Generator().manual_seed(4)).requires_grad_()
+    call = lambda x: it.hadamard_transform(x, 0.5).tanh()
+    compiled = torch.compile(call, fullgraph=True, backend="aot_eager")
+    (own,), (found,) = (torch.autograd.grad(f(x).square().sum(), x) for f in (call, compiled))
+    close(compiled(x).detach().numpy(), call(x).detach().numpy(), 1e-6)
+    close(found.numpy(), own.numpy(), 1e-5)
+    graph = str(torch.export.export(Call(), (x.detach(),)).graph)
+    assert "isometry.hadamard_transform" in graph
+
+
+class Call(torch.nn.Module):
+    def forward(self, x):
+        return it.hadamard_transform(x)
