@@ -40,7 +40,7 @@ impl<T: Scalar> Matrices<'_, T> {
 
     /// The rows of the b-th matrix, each of `width` numbers: the index of the first number, and the stride of the rows.
     fn place(&self, b: usize, rows: usize, width: usize) -> (usize, usize) {
-        if self.interleaved { (b * width, self.batch * width) } else { (b * rows * width, width) }
+        if self.interleaved && rows > 0 { (b * width, self.batch * width) } else { (b * rows * width, width) }
     }
 
     /// The right factor of a product of rows with W: W^T or conj(W).

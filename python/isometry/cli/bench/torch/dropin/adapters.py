@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, randn
 
-from isometry.cli.bench.figure import Figure
+from isometry.cli.bench.figure import Figure, Later
 from isometry.cli.bench.harness import peak_of
 from isometry.cli.bench.row import Bar, Row
 from isometry.cli.bench.torch import formulas
@@ -26,13 +26,12 @@ LOOP, WY = "PEFT HRA (loop)", "torch compact WY"
 QUARTER = 0.25
 
 
-def rows(alone: bool = False) -> Iterator[Row | Figure]:
+def rows(alone: bool = False) -> Iterator[Row | Later]:
     yield oft()
-    yield from figures_of_oft()
-    made = hra()
-    yield made
+    yield Later("OFT, max|R'R - I| at ||A|| = 0.5", orthogonality)
+    yield hra()
     if not alone:
-        yield peak(made)
+        yield Later(f"HRA {N}/{R}/B{TOKENS}, peak memory", peak)
 
 
 def oft() -> Row:
@@ -99,14 +98,12 @@ def hra_of_peft(vectors: Tensor, x: Tensor) -> Tensor:
     return x @ weight.t()
 
 
-def figures_of_oft() -> Iterator[Figure]:
-    """max|R^T R - I| in float32 at ||A|| = 0.5."""
+def orthogonality(name: str) -> Figure:
+    """In float32, of our blocks and of PEFT's."""
     upper = randn(BLOCKS, B * (B - 1) // 2, generator=torch.Generator().manual_seed(0))
     upper = 0.5 * upper / torch.linalg.matrix_norm(skew(upper), 2)[:, None]
     ours, theirs = (off(make(upper)) for make in (rotations, series))
-    yield Figure(
-        "OFT, max|R'R - I| at ||A|| = 0.5", 1e5 * ours, f"1e-5 (PEFT: {1e5 * theirs:.0f})", 1.0, {"PEFT": theirs}
-    )
+    return Figure(name, 1e5 * ours, f"1e-5 (PEFT: {1e5 * theirs:.0f})", 1.0, {"PEFT": theirs})
 
 
 def off(r: Tensor) -> float:
@@ -114,9 +111,11 @@ def off(r: Tensor) -> float:
     return (wide.mT @ wide - torch.eye(B, dtype=torch.float64)).abs().max().item()
 
 
-def peak(row: Row) -> Figure:
+def peak(name: str) -> Figure:
     """Bytes above those before the call, forward and backward."""
-    ours, theirs = (peak_of(side.run) for side in (row.ours, row.peers[1]))
-    share = ours / theirs if ours is not None and theirs else None
-    text = "" if theirs is None else f"of PEFT's {theirs / 1e6:.0f} MB"
-    return Figure("HRA, peak memory", share, text, QUARTER, {"bytes isometry": ours, "bytes PEFT": theirs})
+    row = hra()
+    theirs = next(side for side in row.peers if side.name == LOOP)
+    own, other = peak_of(row.ours.run), peak_of(theirs.run)
+    share = own / other if own is not None and other else None
+    text = "" if other is None else f"of PEFT's {other / 1e6:.0f} MB"
+    return Figure(name, share, text, QUARTER, {"bytes isometry": own, "bytes PEFT": other})
