@@ -115,3 +115,21 @@ def test_back_into_peft(dtype):
     ours.upper.data.normal_()
     weight.data = ours.to_peft(use_cayley_neumann=False)
     compared(theirs, ours, [(weight, lambda: -ours.upper.grad)], dtype)
+
+
+@FLOATS
+def test_our_kernels_in_the_layers_of_peft(dtype, monkeypatch):
+    """PEFT's own modules, with the exact Cayley transform and the product of reflections computed here."""
+    from peft.tuners.hra.layer import HRALinear
+    from peft.tuners.oft.layer import OFTRotationModule
+
+    made = [oft(dtype, use_cayley_neumann=False), hra(dtype, r=4)]
+    x = torch.randn(7, N, dtype=dtype)
+    results = lambda: [
+        t.detach() for module, _, p in made for y in [module(x)] for t in (y, *torch.autograd.grad(y.square().sum(), p))
+    ]
+    expected = results()
+    monkeypatch.setattr(OFTRotationModule, "_cayley_batch", lambda self, upper, *_: it.Cayley(upper).matrix())
+    monkeypatch.setattr(HRALinear, "get_delta_weight", lambda self, name: it.Householder(self.hra_u[name]).matrix())
+    for found, other in zip(results(), expected, strict=True):
+        close(found, other, 200 * eps(str(dtype).removeprefix("torch.")))

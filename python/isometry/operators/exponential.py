@@ -79,7 +79,7 @@ class Exponential(Declared, declaration=EXPONENTIAL):
         """Recover A, the principal logarithm, from an orthogonal or unitary matrix.
 
         Its eigenvalues are i angle with |angle| <= pi. Accurate to rounding for all W: exp(A) is W up to some n eps.
-        Costs some 50 n^3 operations; it uses NumPy's LAPACK.
+        Costs some 50 n^3 operations of NumPy's LAPACK, whose own threads may change the last bits.
 
         Parameters
         ----------

@@ -1,6 +1,6 @@
 """`Mesh` on NumPy arrays; the definition is in `isometry._objects.mesh`."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -155,7 +155,8 @@ class Mesh(Sized, Declared, declaration=MESH):
             finite("w", w)
         bound = tolerance.unitary(tol, n, w.dtype.name)
         found = inverse.arguments(stacked(w, 2, batch, w.dtype), first, bound)
-        return cls(**{k: a.reshape(*batch, a.shape[-1]) for k, a in found.items()}, n=n, layers=n, first=first)
+        angles: dict[str, Any] = {k: a.reshape(*batch, a.shape[-1]) for k, a in found.items()}
+        return cls(**angles, n=n, layers=n, first=first)
 
     @classmethod
     def random(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -122,7 +122,8 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formu
         check.square("w", tuple(w.shape))
         n = w.shape[-1]
         found = inverse.arguments(stack(w), first, tolerance.unitary(tol, n, dtype_name(w.dtype)))
-        return cls(**{k: unstacked(a, w) for k, a in found.items()}, n=n, layers=n, first=first)
+        angles: dict[str, Any] = {k: unstacked(a, w) for k, a in found.items()}
+        return cls(**angles, n=n, layers=n, first=first)
 
     @classmethod
     def random(
