@@ -64,7 +64,13 @@ def both(face, a):
         "Cayley.from_matrix": (
             face.Cayley.from_matrix, {"w": a(Q), "signs": None, "phases": None, "tol": None, **check},
         ),
+        "Exponential.from_matrix": (face.Exponential.from_matrix, {"w": a(Q), "tol": None, **check}),
+        "Mesh.from_matrix": (face.Mesh.from_matrix, {"w": a(Q), "first": "left", "tol": None, **check}),
+        "Kronecker.from_matrix": (
+            face.Kronecker.from_matrix, {"w": a(Q), "factor_sizes": [2, 2], "tol": None, **check},
+        ),
         "Cayley.from_skew": (face.Cayley.from_skew, {"a": a(0 * Q), **check}),
+        "Exponential.from_skew": (face.Exponential.from_skew, {"a": a(0 * Q), **check}),
         "Householder.random": (face.Householder.random, {"n": 4, "m": 2, **draw}),
         "Cayley.random": (face.Cayley.random, {"n": 4, "negative_ones": 2, **draw}),
         "Dense.random": (face.Dense.random, {"n": 4, **draw}),

@@ -12,40 +12,17 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 
 import isometry.torch as it
+from isometry.cli.bench.figure import Figure
 from isometry.cli.bench.harness import growth, memory
 from isometry.cli.bench.torch.recurrences import scornn
 
 N, BATCH = 190, 20
 LENGTHS = (3000, 9000)
 BOUND = 1.1
-
-
-@dataclass(frozen=True)
-class Figure:
-    """A measured number that must not exceed a bound; None if this machine cannot measure it."""
-
-    name: str
-    value: float | None
-    unit: str
-    bound: float
-    facts: dict[str, float | None] = field(default_factory=dict)
-
-    def measured(self, *_: object) -> dict[str, Any]:
-        """Print it; returns its JSON entry."""
-        entry: dict[str, Any] = {"row": self.name, "plan": "", "wrong": False, "bars": [], **self.facts}
-        if self.value is None:
-            print(f"{self.name}: not available", flush=True)
-            return entry
-        mark = "pass" if self.value <= self.bound else "MISS"
-        print(f"{self.name}: {self.value:.2f} {self.unit}, at most {self.bound} {mark}", flush=True)
-        bar = {"against": "bound", "ratio": self.value, "bar": self.bound, "goal": self.bound, "mark": mark, "peer": ""}
-        return entry | {"bars": [bar]}
 
 
 def rows(alone: bool = False) -> Iterator[Figure]:

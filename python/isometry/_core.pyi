@@ -30,6 +30,8 @@ __all__ = [
     "adopt_openmp",
     "all_finite",
     "available_parallelism",
+    "blocks_apply",
+    "blocks_apply_vjp",
     "cayley_from_matrix",
     "config",
     "exchange_with",
@@ -104,6 +106,11 @@ def operator_apply_vjp(
     adjoint: bool,
     place: _Place,
 ) -> None: ...
+
+# Rows times a block-diagonal matrix: w (nb, p, q), x (rows, nb, q), out and ct (rows, nb, p)
+
+def blocks_apply(w: _T, x: _T, out: _T, threads: int) -> None: ...
+def blocks_apply_vjp(w: _T, x: _T, ct: _T, w_bar: _T | None, x_bar: _T | None, threads: int) -> None: ...
 
 # Inverse maps: w (nb, n, n) T, last (nb,) or (nb, n) R, tol the largest entry of |W^H W - I| accepted
 

@@ -10,6 +10,7 @@ import torch
 
 from elsewhere import DEVICE, Elsewhere
 from isometry.cli.bench import harness, report
+from isometry.cli.bench.figure import Figure, Later
 from isometry.cli.bench.groups import GROUPS, names
 from isometry.cli.bench.harness import alternate
 from isometry.cli.bench.row import Bar, Settings, relative_error, worst
@@ -156,7 +157,7 @@ def test_the_peak_of_a_call():
 
 def torch_rows():
     for group in GROUPS:
-        yield from report.rows_of(group, QUICK)
+        yield from (row for row in report.rows_of(group, QUICK) if not isinstance(row, Later))
 
 
 def test_every_row_has_a_name_of_its_own_and_a_bar_for_peers_that_it_has():
@@ -169,8 +170,16 @@ def test_every_row_has_a_name_of_its_own_and_a_bar_for_peers_that_it_has():
         assert all(0 < bar.bar <= bar.goal and set(bar.peers or peers) <= set(peers) for bar in row.bars), row.name
 
 
+def test_a_figure_is_measured_when_asked_for(capsys):
+    measured = []
+    later = Later("a share", lambda name: measured.append(name) or Figure(name, 0.2, "of all", 0.25))
+    assert not measured and later.measured(None, QUICK)["bars"][0]["mark"] == "pass"
+    assert measured == ["a share"] and capsys.readouterr().out == "a share: 0.20 of all, at most 0.25 pass\n"
+
+
 SMALL = ("small", "bounded_svd", "rotation")
 GRADIENTS = {"exponential batch 4096x4", "householder apply 128/16/B50", "mesh apply 512/L2/B50 complex"}
+GRADIENTS |= {"OFT 128x32/B512", "HRA 1024/8/B512"}
 
 
 def test_every_side_of_a_row_computes_the_same():

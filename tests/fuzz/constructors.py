@@ -22,9 +22,10 @@ def constructors(choices, face):
 
 def makers_of(face, make):
     """The classes with this constructor."""
-    name = {inverse: "from_matrix", drawn_at_random: "random"}[make]
-    served = {k: entry for k, entry in OBJECTS.items() if hasattr(getattr(face.package, entry.cls), name)}
-    return [k for k, entry in served.items() if entry.random or name != "random"]
+    if make is inverse:
+        return [k for k, entry in OBJECTS.items() if entry.inverse]
+    served = {k: entry for k, entry in OBJECTS.items() if hasattr(getattr(face.package, entry.cls), "random")}
+    return [k for k, entry in served.items() if entry.random]
 
 
 def stack(function, batch, n):
@@ -66,7 +67,7 @@ def inverse(choices, face, stem):
     else:
         dtype, condition, lead = types.base, 1.0, draw.SMALL.leading(choices)
         w = stack(lambda index: ref.haar(choices.rng, n, dtype), lead, n)
-        w = (w if is_complex(dtype) else w.real).astype(dtype)
+        w = entry.inverse((w if is_complex(dtype) else w.real).astype(dtype))
         fits = squares
     sites["w"] = Numbers(2, fits, precision=False, refused={"not orthogonal": lambda a: 1.5 * a})
     keywords = {"tol": choices.of((1.0, float("inf"), 1))} if choices.once_in(4) else {}

@@ -33,6 +33,6 @@ def others(subject, rng):
 
         calls |= {"recurrence": lambda s: [s.recurrence(x, v, **layer)], "recurrence_vjp": recurrence_vjp}
     if subject.case.object.inverse:
-        w = ref.haar(rng, n_in, dtype)
+        w = subject.case.object.inverse(ref.haar(rng, n_in, dtype))
         calls["from_matrix"] = lambda s: list(s.from_matrix(w).values())
     return calls

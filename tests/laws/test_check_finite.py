@@ -142,9 +142,19 @@ def functions(rng, dtype):
         ),
         "Householder.from_matrix": ({"w": w}, lambda a, c: iso.Householder.from_matrix(**a, check_finite=c)),
         "Cayley.from_matrix": ({"w": w, **last}, lambda a, c: iso.Cayley.from_matrix(**a, check_finite=c)),
+        "Exponential.from_matrix": ({"w": w}, lambda a, c: iso.Exponential.from_matrix(**a, check_finite=c)),
+        "Mesh.from_matrix": ({"w": w}, lambda a, c: iso.Mesh.from_matrix(**a, check_finite=c)),
+        "Kronecker.from_matrix": (
+            {"w": np.kron(w, w[:2])},
+            lambda a, c: iso.Kronecker.from_matrix(**a, factor_sizes=[w.shape, (2, w.shape[1])], check_finite=c),
+        ),
         "Cayley.from_rotvec": ({"rotvec": real(3)}, lambda a, c: iso.Cayley.from_rotvec(**a, check_finite=c)),
         "Exponential.from_rotvec": ({"rotvec": real(3)}, lambda a, c: iso.Exponential.from_rotvec(**a, check_finite=c)),
         "Cayley.from_skew": ({"a": skew(rng, dtype)}, lambda a, c: iso.Cayley.from_skew(**a, check_finite=c)),
+        "Exponential.from_skew": (
+            {"a": skew(rng, dtype)},
+            lambda a, c: iso.Exponential.from_skew(**a, check_finite=c),
+        ),
     }
 
 

@@ -35,8 +35,8 @@ def unseen(subject, rng, device):
     for name, call in calls.items():
         device.fetched.clear()
         call(subject)
-        allowed = ["cpu"] if name == "from_matrix" else []
-        assert device.fetched == allowed, f"{name} fetched values: {device.fetched}"
+        allowed = (["cpu"], ["numpy"]) if name == "from_matrix" else ([],)  # once
+        assert device.fetched in allowed, f"{name} fetched values: {device.fetched}"
 
 
 @pytest.fixture

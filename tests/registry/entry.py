@@ -92,7 +92,7 @@ class Object:
     matrix: Callable  # arguments and options -> W of one operator, in double precision
     vjp: Callable  # (w_bar, arguments and options) -> gradients of one operator
     condition: Callable = lambda **arguments: 1.0  # of W with respect to its arguments
-    inverse: bool = False  # has from_matrix
+    inverse: Callable | None = None  # Haar-distributed matrix -> one that `from_matrix` serves
     options: Callable = none  # (n, m) -> keywords of the operators that the fuzz draws
     size: Callable | None = None  # arrays -> (n_out, n_in), where n and m do not give it
     large: Mapping[str, Large] = field(default_factory=dict)

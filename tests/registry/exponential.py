@@ -16,6 +16,14 @@ def condition(upper, diagonal=0.0):
     return 1 + np.sqrt(2) * np.linalg.norm(upper, axis=-1).max(initial=0) + np.abs(diagonal).max(initial=0)
 
 
+def proper(w):
+    """A real W with the determinant 1: the first column of another is negated."""
+    w = np.array(w)
+    if not np.iscomplexobj(w):
+        w[..., 0] *= np.sign(np.linalg.det(w))[..., None]
+    return w
+
+
 EXPONENTIAL = Object(
     stem="exponential",
     arguments={
@@ -23,6 +31,7 @@ EXPONENTIAL = Object(
         "diagonal": Argument(halves, needs_complex=True, powers=(-20, 6)),
     },
     condition=condition,
+    inverse=proper,
     variants={
         "plain": Variant("rc", upper),
         "diagonal": Variant(

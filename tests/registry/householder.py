@@ -50,7 +50,7 @@ HOUSEHOLDER = Object(
         "alone": Large("plain", 192, lambda rng, dtype: vectors(rng, 192, dtype, (), 96), 200),
         "stack": Large("plain", 40, lambda rng, dtype: vectors(rng, 40, dtype, (64,), 20), 20),
     },
-    inverse=True,
+    inverse=np.asarray,
     matrix=ref.householder,
     vjp=ref.householder_vjp,
 )

@@ -1,5 +1,7 @@
 """Meshes of 2 x 2 blocks."""
 
+import numpy as np
+
 import reference as ref
 from isometry._objects import declaration
 from registry.draws import NO_SIGNS, angles, coins, signs, turns
@@ -70,6 +72,7 @@ MESH = Object(
     },
     matrix=ref.mesh,
     vjp=ref.mesh_vjp,
+    inverse=np.asarray,
     options=any_plan,
     random=brick,
 )

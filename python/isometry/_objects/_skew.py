@@ -24,3 +24,8 @@ def half_turn() -> NoReturn:
         "rotvec must not turn by pi, or by an odd multiple of it: W then has the eigenvalue -1, which no Cayley "
         "transform without signs has"
     )
+
+
+def not_skew() -> NoReturn:
+    """A full matrix that is not skew."""
+    raise ValueError("a must be skew-symmetric (real) or skew-Hermitian (complex): a = -a^H")

@@ -3,8 +3,6 @@
 A is packed by its strict upper triangle, row by row, A[j, i] = -conj(A[i, j]), and A[j, j] = i diagonal[j].
 """
 
-from typing import NoReturn
-
 from isometry._objects._declaration import Argument, Declaration
 from isometry._rules import check
 
@@ -37,8 +35,3 @@ def negative_ones(number: int | None, n: int) -> tuple[int, int]:
     """(n, number of -1 in the last factor) of a random Cayley transform of size n; by default half of them."""
     n = check.count("n", n, 1)
     return n, n // 2 if number is None else check.within("negative_ones", number, 0, n)
-
-
-def not_skew() -> NoReturn:
-    """A full matrix that is not skew."""
-    raise ValueError("a must be skew-symmetric (real) or skew-Hermitian (complex): a = -a^H")

@@ -39,6 +39,27 @@ def sizes(n: int, factor_sizes: Sequence[int] | None) -> list[int]:
     return given
 
 
+def shapes(p: int, q: int, factor_sizes: Sequence[int | tuple[int, int]] | None) -> list[tuple[int, int]]:
+    """The shapes of the factors of a p x q product; a number is the size of a square one. None: the primes of p = q."""
+    if p < 1 or q < 1:
+        raise ValueError(f"w must have at least one row and one column, not the shape {(p, q)}")
+    if factor_sizes is None:
+        if p != q:
+            raise ValueError(f"factor_sizes must be given for a w that is not square: its shape is {(p, q)}")
+        return [(prime, prime) for prime in _primes(p)]
+    if isinstance(factor_sizes, (str, bytes, dict)) or not hasattr(factor_sizes, "__iter__"):
+        check.kind("factor_sizes", "a sequence of integers or pairs of them", factor_sizes)
+    given = []
+    for size in factor_sizes:
+        both = tuple(size) if isinstance(size, (tuple, list)) else (size, size)
+        if len(both) != 2:
+            raise ValueError(f"factor_sizes must hold integers or pairs (p, q), not {both}")
+        given.append((check.count("factor_sizes", both[0], 1), check.count("factor_sizes", both[1], 1)))
+    if not given or (prod(rows for rows, _ in given), prod(columns for _, columns in given)) != (p, q):
+        raise ValueError(f"factor_sizes must multiply up to the shape of w, {(p, q)}, not {given}")
+    return given
+
+
 def _primes(n: int) -> list[int]:
     found, p = [], 2
     while p * p <= n:

@@ -9,11 +9,12 @@ from isometry import _core
 from isometry._arrays import FLOAT64, Array, finite, ready, real_type, stacked, taken, taken_real
 from isometry._objects._skew import half_turn, real_upper
 from isometry._objects._skew import rotvec as check_rotvec
-from isometry._objects.cayley import CAYLEY, FROM_MATRIX, not_skew
+from isometry._objects.cayley import CAYLEY, FROM_MATRIX
 from isometry._objects.cayley import negative_ones as split
 from isometry._rules import check, tolerance
 from isometry.operators._declared import Declared, promoted
 from isometry.operators._random import Seed, field, generator
+from isometry.operators._skew import packed
 
 __all__ = ["Cayley"]
 
@@ -193,7 +194,7 @@ class Cayley(Declared, declaration=CAYLEY):
         given = signs if phases is None else phases
         _, batch = FROM_MATRIX.check(w.shape, *(None if a is None else a.shape for a in (signs, phases)))
         n = w.shape[-1]
-        packed = n * (n - 1) // 2
+        length = n * (n - 1) // 2
         if check_finite:
             for name, a in (("w", w), ("signs", signs), ("phases", phases)):
                 finite(name, a)
@@ -208,7 +209,7 @@ class Cayley(Declared, declaration=CAYLEY):
             given_last = np.where(signs < 0, np.pi, 0.0) if complex_ and signs is not None else given
             last = np.array(np.broadcast_to(given_last, (*batch, n)), real, order="C")
         q, bound = stacked(w, 2, batch, dtype), tolerance.unitary(tol, n, dtype.name)
-        upper = np.empty((len(q), packed), dtype)
+        upper = np.empty((len(q), length), dtype)
         diagonal = np.empty((len(q), n), real) if complex_ else None
         _core.cayley_from_matrix(q, last.reshape(len(q), n), given is None, upper, diagonal, bound)
 
@@ -219,7 +220,7 @@ class Cayley(Declared, declaration=CAYLEY):
             keywords["signs"] = last if signs is None else signs
         else:
             keywords["phases"] = last if phases is None else phases
-        return cls(upper.reshape(*batch, packed), **keywords)
+        return cls(upper.reshape(*batch, length), **keywords)
 
     @classmethod
     def from_skew(cls, a: ArrayLike, *, check_finite: bool = True) -> "Cayley":
@@ -248,19 +249,8 @@ class Cayley(Declared, declaration=CAYLEY):
         >>> iso.Cayley.from_skew(np.array([[0.0, 2.0], [-2.0, 0.0]])).upper
         array([2.])
         """
-        check_finite = check.flag("check_finite", check_finite)
-        a = taken("a", a)
-        check.square("a", a.shape)
-        if check_finite:
-            finite("a", a)
-        defect, size = np.abs(a + np.conj(np.swapaxes(a, -1, -2))), np.abs(a).max((-2, -1), keepdims=True)
-        if (defect > tolerance.skew(a.dtype.name) * size).any():
-            not_skew()
-        n = a.shape[-1]
-        upper = a[(..., *np.triu_indices(n, 1))]
-        if a.dtype.kind != "c":
-            return cls(upper)
-        return cls(upper, diagonal=np.diagonal(a, axis1=-2, axis2=-1).imag.copy())
+        upper, diagonal = packed(a, check_finite)
+        return cls(upper, diagonal=diagonal)
 
     @classmethod
     def from_rotvec(cls, rotvec: ArrayLike, *, check_finite: bool = True) -> "Cayley":

@@ -3,13 +3,15 @@
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from isometry._arrays import FLOAT64, Array, finite, real_type, taken
+from isometry._arrays import FLOAT64, Array, finite, real_type, stacked, taken
+from isometry._inverse import exponential as inverse
 from isometry._objects._skew import real_upper
 from isometry._objects._skew import rotvec as check_rotvec
 from isometry._objects.exponential import EXPONENTIAL
-from isometry._rules import check
+from isometry._rules import check, tolerance
 from isometry.operators._declared import Declared
 from isometry.operators._random import Seed, field, generator
+from isometry.operators._skew import packed
 
 __all__ = ["Exponential"]
 
@@ -71,6 +73,80 @@ class Exponential(Declared, declaration=EXPONENTIAL):
         self._hold(upper, diagonal)
         if diagonal is not None and self.upper.dtype.kind != "c":
             real_upper()
+
+    @classmethod
+    def from_matrix(cls, w: ArrayLike, *, tol: float | None = None, check_finite: bool = True) -> "Exponential":
+        """Recover A, the principal logarithm, from an orthogonal or unitary matrix.
+
+        Its eigenvalues are i angle with |angle| <= pi. Accurate to rounding for all W: exp(A) is W up to some n eps.
+        Costs some 50 n^3 operations of NumPy's LAPACK, whose own threads may change the last bits.
+
+        Parameters
+        ----------
+        w
+            Shape (*, n, n), orthogonal with determinant 1 (real) or unitary (complex).
+        tol
+            The largest entry of |W^H W - I| that is accepted; default n sqrt(eps).
+        check_finite
+            Reject NaN and infinity in w.
+
+        Returns
+        -------
+        Exponential
+            With a diagonal if w is complex. If -1 is an eigenvalue, A is one of several with the same norm.
+
+        Raises
+        ------
+        ValueError
+            If w is not square or not orthogonal (unitary) within tol, tol is negative or NaN, or w is real and has the
+            determinant -1: then it is no exponential of a real matrix.
+
+        Examples
+        --------
+        >>> import numpy as np, isometry as iso
+        >>> iso.Exponential.from_matrix(np.array([[0.0, 1.0], [-1.0, 0.0]])).upper.round(6)
+        array([1.570796])
+        """
+        check_finite = check.flag("check_finite", check_finite)
+        w = taken("w", w)
+        batch, n = check.square("w", w.shape), w.shape[-1]
+        if check_finite:
+            finite("w", w)
+        bound = tolerance.unitary(tol, n, w.dtype.name)
+        upper, diagonal = inverse.arguments(stacked(w, 2, batch, w.dtype), bound)
+        return cls(
+            upper.reshape(*batch, upper.shape[-1]), diagonal=None if diagonal is None else diagonal.reshape(*batch, n)
+        )
+
+    @classmethod
+    def from_skew(cls, a: ArrayLike, *, check_finite: bool = True) -> "Exponential":
+        """Build the exponential of a full skew-symmetric or skew-Hermitian matrix.
+
+        Parameters
+        ----------
+        a
+            A, shape (*, n, n), each matrix A = -A^H up to sqrt(eps) times its own largest entry.
+        check_finite
+            Reject NaN and infinity in a.
+
+        Returns
+        -------
+        Exponential
+            With a diagonal if a is complex.
+
+        Raises
+        ------
+        ValueError
+            If a is not square or not skew.
+
+        Examples
+        --------
+        >>> import numpy as np, isometry as iso
+        >>> iso.Exponential.from_skew(np.array([[0.0, 2.0], [-2.0, 0.0]])).upper
+        array([2.])
+        """
+        upper, diagonal = packed(a, check_finite)
+        return cls(upper, diagonal=diagonal)
 
     @classmethod
     def from_rotvec(cls, rotvec: ArrayLike, *, check_finite: bool = True) -> "Exponential":

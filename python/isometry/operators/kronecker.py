@@ -4,8 +4,10 @@ from collections.abc import Sequence
 
 from numpy.typing import ArrayLike, DTypeLike
 
-from isometry._arrays import FLOAT64, Array
-from isometry._objects.kronecker import KRONECKER, listed, sizes
+from isometry._arrays import FLOAT64, Array, finite, stacked, taken
+from isometry._inverse import kronecker as inverse
+from isometry._objects.kronecker import KRONECKER, listed, shapes, sizes
+from isometry._rules import check, tolerance
 from isometry.operators._declared import Declared
 from isometry.operators._random import Seed, field, generator, haar
 
@@ -58,6 +60,65 @@ class Kronecker(Declared, declaration=KRONECKER):
 
     def __init__(self, factors: Sequence[ArrayLike]) -> None:
         self._hold(*listed(factors))
+
+    @classmethod
+    def from_matrix(
+        cls,
+        w: ArrayLike,
+        factor_sizes: Sequence[int | tuple[int, int]] | None = None,
+        *,
+        tol: float | None = None,
+        check_finite: bool = True,
+    ) -> "Kronecker":
+        """Recover the factors of a Kronecker product: the nearest ones, split off one after the other.
+
+        Each is found by a singular value decomposition of W, rearranged to p_f q_f rows.
+
+        Parameters
+        ----------
+        w
+            Shape (*, p, q), real or complex.
+        factor_sizes
+            The shapes (p_f, q_f) of the factors, or the sizes of square ones; their product is (p, q). Default, for a
+            square w: its prime factors.
+        tol
+            The largest ||W - product||_F / ||W||_F that is accepted; default sqrt(eps).
+        check_finite
+            Reject NaN and infinity in w; without it they are still refused.
+
+        Returns
+        -------
+        Kronecker
+            With orthogonal or unitary factors if w is orthogonal or unitary. A scale is spread over the factors, a sign
+            or phase is in the last one.
+
+        Raises
+        ------
+        ValueError
+            If w is no such product within tol (the message gives the distance), the sizes do not fit, or tol is
+            negative or NaN.
+
+        References
+        ----------
+        Van Loan, Pitsianis: Approximation with Kronecker products, 1993.
+
+        Examples
+        --------
+        >>> import numpy as np, isometry as iso
+        >>> w = np.kron([[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, -1.0]])
+        >>> op = iso.Kronecker.from_matrix(w, [2, 2])
+        >>> np.allclose(op.matrix(), w)
+        True
+        """
+        check_finite = check.flag("check_finite", check_finite)
+        w = taken("w", w)
+        batch = check.stack("w", w.shape, 2, "(*, p, q)")
+        found = shapes(w.shape[-2], w.shape[-1], factor_sizes)
+        if check_finite:
+            finite("w", w)
+        bound = tolerance.share(tol, w.dtype.name)
+        factors = inverse.arguments(stacked(w, 2, batch, w.dtype), found, bound)
+        return cls([f.reshape(*batch, *size) for f, size in zip(factors, found, strict=True)])
 
     @classmethod
     def random(

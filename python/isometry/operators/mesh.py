@@ -1,13 +1,15 @@
 """`Mesh` on NumPy arrays; the definition is in `isometry._objects.mesh`."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from isometry._arrays import FLOAT64, Array, real_type
+from isometry._arrays import FLOAT64, Array, finite, real_type, stacked, taken
+from isometry._inverse import mesh as inverse
 from isometry._objects import mesh
 from isometry._objects.mesh import MESH, Sized
+from isometry._rules import check, tolerance
 from isometry.operators._declared import Declared
 from isometry.operators._random import Seed, field, generator
 
@@ -95,6 +97,66 @@ class Mesh(Sized, Declared, declaration=MESH):
         first: Literal["left", "right"] = "left",
     ) -> None:
         self._hold(mesh.frame(n, layers, layout, first), theta, phi, phases, signs)
+
+    @classmethod
+    def from_matrix(
+        cls,
+        w: ArrayLike,
+        *,
+        first: Literal["left", "right"] = "left",
+        tol: float | None = None,
+        check_finite: bool = True,
+    ) -> "Mesh":
+        """Recover the angles of a brick mesh of n layers from an orthogonal or unitary matrix.
+
+        The decomposition of Clements et al.: every orthogonal matrix is such a mesh with signs, every unitary one with
+        phi and phases. Takes n (n - 1) / 2 steps of 6 n operations, each of them several calls of NumPy.
+
+        Parameters
+        ----------
+        w
+            Shape (*, n, n), orthogonal (real) or unitary (complex).
+        first
+            Whether F_1 or F_n has the pairs (0, 1), (2, 3), ...
+        tol
+            The largest entry of |W^H W - I| that is accepted; default n sqrt(eps).
+        check_finite
+            Reject NaN and infinity in w.
+
+        Returns
+        -------
+        Mesh
+            With signs if w is real, with phi and phases if it is complex.
+
+        Raises
+        ------
+        ValueError
+            If w is not square or not orthogonal (unitary) within tol, or tol is negative or NaN.
+
+        References
+        ----------
+        Clements, Humphreys, Metcalf, Kolthammer, Walmsley: Optimal design for universal multiport interferometers,
+        Optica 2016.
+
+        Examples
+        --------
+        >>> import numpy as np, isometry as iso
+        >>> op = iso.Mesh.from_matrix(np.eye(4)[[1, 2, 3, 0]])
+        >>> op
+        Mesh(n=4, layers=4, last='signs', dtype=float64)
+        >>> op.apply([1.0, 2.0, 3.0, 4.0]).round(12)
+        array([2., 3., 4., 1.])
+        """
+        check.choice("first", first, "left", "right")
+        check_finite = check.flag("check_finite", check_finite)
+        w = taken("w", w)
+        batch, n = check.square("w", w.shape), w.shape[-1]
+        if check_finite:
+            finite("w", w)
+        bound = tolerance.unitary(tol, n, w.dtype.name)
+        found = inverse.arguments(stacked(w, 2, batch, w.dtype), first, bound)
+        angles: dict[str, Any] = {k: a.reshape(*batch, a.shape[-1]) for k, a in found.items()}
+        return cls(**angles, n=n, layers=n, first=first)
 
     @classmethod
     def random(

@@ -35,7 +35,7 @@ from .recurrence import recurrence
 from .rum import rum
 from .stiefel import cayley_step
 
-from . import nn  # isort: skip  (the layers import the names above)
+from . import adapters, nn  # isort: skip  (the layers import the names above)
 
 # torch's threads spin for milliseconds after each of its operations; sharing its team avoids competing for the cores.
 _core.adopt_openmp()
@@ -87,6 +87,7 @@ __all__ = [
     "Rotation",
     "__version__",
     "activate",
+    "adapters",
     "cayley_step",
     "complex_matrix",
     "complex_state",

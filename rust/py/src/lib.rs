@@ -2,6 +2,7 @@
 
 mod activation;
 mod arrays;
+mod blocks;
 mod cayley;
 mod config;
 mod detached;
@@ -26,6 +27,8 @@ mod _core {
     use crate::activation::{activate, activate_vjp};
     #[pymodule_export]
     use crate::arrays::all_finite;
+    #[pymodule_export]
+    use crate::blocks::{blocks_apply, blocks_apply_vjp};
     #[pymodule_export]
     use crate::cayley::cayley_from_matrix;
     #[pymodule_export]

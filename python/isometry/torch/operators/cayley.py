@@ -11,15 +11,16 @@ from torch import Tensor
 from ... import _core
 from ..._objects._skew import half_turn, real_upper
 from ..._objects._skew import rotvec as check_rotvec
-from ..._objects.cayley import CAYLEY, FROM_MATRIX, not_skew
+from ..._objects.cayley import CAYLEY, FROM_MATRIX
 from ..._objects.cayley import negative_ones as split
-from ..._rules import check, tolerance
+from ..._rules import tolerance
 from .._function import COMPLEX_OF, REAL_OF, array, dtype_name, room
 from .._mode import visible
 from ..formulas import cayley as formula
 from ..formulas import dense
 from ._declared import Declared
 from ._operator import Arguments, drawn, real_tensor, tensor
+from ._skew import packed
 
 
 class Cayley(Declared, declaration=CAYLEY, matrix=formula.matrix):
@@ -115,17 +116,8 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formula.matrix):
         >>> it.Cayley.from_skew(torch.tensor([[0.0, 2.0], [-2.0, 0.0]])).upper
         tensor([2.])
         """
-        a = tensor("a", a)
-        check.square("a", tuple(a.shape))
-        n = a.shape[-1]
-        if visible(a):
-            values = a.detach()
-            size = values.abs().amax((-2, -1), keepdim=True)
-            if (values + values.mH).abs().gt(tolerance.skew(dtype_name(a.dtype)) * size).any():
-                not_skew()
-        row, column = torch.triu_indices(n, n, 1, device=a.device)
-        diagonal = a.diagonal(dim1=-2, dim2=-1).imag if a.is_complex() else None
-        return cls(a[..., row, column], diagonal=diagonal)
+        upper, diagonal = packed(a)
+        return cls(upper, diagonal=diagonal)
 
     @classmethod
     def from_rotvec(cls, rotvec: Tensor) -> Cayley:

@@ -7,14 +7,17 @@ import math
 import torch
 from torch import Tensor
 
+from ..._inverse import exponential as inverse
 from ..._objects._skew import real_upper
 from ..._objects._skew import rotvec as check_rotvec
 from ..._objects.exponential import EXPONENTIAL
-from ..._rules import check
+from ..._rules import check, tolerance
 from .._function import REAL_OF, dtype_name
 from ..formulas import exponential as formula
 from ._declared import Declared
+from ._inverse import stack, unstacked
 from ._operator import drawn, tensor
+from ._skew import packed
 
 
 class Exponential(Declared, declaration=EXPONENTIAL, matrix=formula.matrix):
@@ -65,6 +68,48 @@ class Exponential(Declared, declaration=EXPONENTIAL, matrix=formula.matrix):
         self._hold(upper, diagonal)
         if diagonal is not None and not upper.is_complex():
             real_upper()
+
+    @classmethod
+    def from_matrix(cls, w: Tensor, *, tol: float | None = None) -> Exponential:
+        """The principal logarithm of an orthogonal matrix of determinant 1, or of a unitary one; not differentiable.
+
+        Parameters
+        ----------
+        w : Tensor, shape (*, n, n)
+            Orthogonal (real) or unitary (complex). A real matrix of determinant -1 is a ValueError.
+        tol : float, optional
+            The largest entry of |W^H W - I| accepted, by default n sqrt(eps).
+
+        Examples
+        --------
+        >>> import torch, isometry.torch as it
+        >>> it.Exponential.from_matrix(torch.tensor([[0.0, 1.0], [-1.0, 0.0]])).upper
+        tensor([1.5708])
+        """
+        w = tensor("w", w)
+        check.square("w", tuple(w.shape))
+        bound = tolerance.unitary(tol, w.shape[-1], dtype_name(w.dtype))
+        upper, diagonal = inverse.arguments(stack(w), bound)
+        return cls(unstacked(upper, w), diagonal=None if diagonal is None else unstacked(diagonal, w))
+
+    @classmethod
+    def from_skew(cls, a: Tensor) -> Exponential:
+        """The exponential of a full skew matrix; differentiable.
+
+        Parameters
+        ----------
+        a : Tensor, shape (*, n, n)
+            Skew-symmetric (real) or skew-Hermitian (complex), each matrix up to sqrt(eps) times its own largest
+            entry. Its strict upper triangle and, if complex, the imaginary part of its diagonal are used.
+
+        Examples
+        --------
+        >>> import torch, isometry.torch as it
+        >>> it.Exponential.from_skew(torch.tensor([[0.0, 2.0], [-2.0, 0.0]])).upper
+        tensor([2.])
+        """
+        upper, diagonal = packed(a)
+        return cls(upper, diagonal=diagonal)
 
     @classmethod
     def from_rotvec(cls, rotvec: Tensor) -> Exponential:

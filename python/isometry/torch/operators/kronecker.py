@@ -7,10 +7,14 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from ..._objects.kronecker import KRONECKER, listed, sizes
+from ..._inverse import kronecker as inverse
+from ..._objects.kronecker import KRONECKER, listed, shapes, sizes
+from ..._rules import check, tolerance
+from .._function import dtype_name
 from ..formulas import kronecker as formula
 from ._declared import Declared
-from ._operator import drawn, haar
+from ._inverse import stack, unstacked
+from ._operator import drawn, haar, tensor
 
 
 class Kronecker(Declared, declaration=KRONECKER, matrix=formula.matrix, apply=formula.apply):
@@ -48,6 +52,35 @@ class Kronecker(Declared, declaration=KRONECKER, matrix=formula.matrix, apply=fo
 
     def __init__(self, factors: Sequence[Tensor]) -> None:
         self._hold(*listed(factors))
+
+    @classmethod
+    def from_matrix(
+        cls, w: Tensor, factor_sizes: Sequence[int | tuple[int, int]] | None = None, *, tol: float | None = None
+    ) -> Kronecker:
+        """The nearest factors of a Kronecker product, split off one after the other; not differentiable.
+
+        Parameters
+        ----------
+        w : Tensor, shape (*, p, q)
+            Real or complex; a ValueError if it is no such product.
+        factor_sizes : sequence of int or (int, int), optional
+            The shapes (p_f, q_f) of the factors, or the sizes of square ones; their product is (p, q). By default, for
+            a square w, its prime factors.
+        tol : float, optional
+            The largest ||W - product||_F / ||W||_F accepted, by default sqrt(eps).
+
+        Examples
+        --------
+        >>> import torch, isometry.torch as it
+        >>> w = torch.kron(torch.eye(2), torch.tensor([[0.0, 1.0], [-1.0, 0.0]]))
+        >>> it.Kronecker.from_matrix(w, [2, 2])
+        Kronecker(factors=[(2, 2), (2, 2)], dtype=torch.float32)
+        """
+        w = tensor("w", w)
+        check.stack("w", tuple(w.shape), 2, "(*, p, q)")
+        found = shapes(w.shape[-2], w.shape[-1], factor_sizes)
+        factors = inverse.arguments(stack(w), found, tolerance.share(tol, dtype_name(w.dtype)))
+        return cls([unstacked(f, w, axes=2) for f in factors])
 
     @classmethod
     def random(

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
+from ..._inverse import mesh as inverse
 from ..._objects import mesh
 from ..._objects.mesh import MESH, Sized
-from .._function import REAL_OF
+from ..._rules import check, tolerance
+from .._function import REAL_OF, dtype_name
 from ..formulas import mesh as formula
 from ._declared import Declared
-from ._operator import drawn
+from ._inverse import stack, unstacked
+from ._operator import drawn, tensor
 
 
 class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formula.apply):
@@ -94,6 +97,33 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formu
         first: Literal["left", "right"] = "left",
     ) -> None:
         self._hold(mesh.frame(n, layers, layout, first), theta, phi, phases, signs)
+
+    @classmethod
+    def from_matrix(cls, w: Tensor, *, first: Literal["left", "right"] = "left", tol: float | None = None) -> Mesh:
+        """The brick mesh of n layers that is an orthogonal or unitary matrix; not differentiable.
+
+        Parameters
+        ----------
+        w : Tensor, shape (*, n, n)
+            Orthogonal (real: the mesh has signs) or unitary (complex: it has phi and phases).
+        first : {"left", "right"}
+            Whether F_1 or F_n has the pairs (0, 1), (2, 3), ...
+        tol : float, optional
+            The largest entry of |W^H W - I| accepted, by default n sqrt(eps).
+
+        Examples
+        --------
+        >>> import torch, isometry.torch as it
+        >>> it.Mesh.from_matrix(torch.eye(4)[[1, 2, 3, 0]])
+        Mesh(n=4, layers=4, last='signs', dtype=torch.float32)
+        """
+        check.choice("first", first, "left", "right")
+        w = tensor("w", w)
+        check.square("w", tuple(w.shape))
+        n = w.shape[-1]
+        found = inverse.arguments(stack(w), first, tolerance.unitary(tol, n, dtype_name(w.dtype)))
+        angles: dict[str, Any] = {k: unstacked(a, w) for k, a in found.items()}
+        return cls(**angles, n=n, layers=n, first=first)
 
     @classmethod
     def random(

@@ -1,6 +1,7 @@
 //! Operators on the CPU: their matrices, their application to rows, the gradients of both, and their steps in
 //! a recurrence.
 
+pub mod blocks;
 pub(crate) mod through_matrix;
 
 use crate::argument::Bar;

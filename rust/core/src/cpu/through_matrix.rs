@@ -68,7 +68,7 @@ pub fn apply<T: Scalar, O: Cpu<T> + ?Sized>(
     let mut own = Buffer::zeroed(if saved.is_none() { size("matrix", &[batch, p, q])? } else { 0 })?;
     let w = saved.unwrap_or(&mut own);
     operator.matrix(w, None, budget)?;
-    Matrices { data: w, batch, p, q }.apply(x, rows, side, out, budget.threads)
+    Matrices { data: w, batch, p, q, interleaved: false }.apply(x, rows, side, out, budget.threads)
 }
 
 /// [`Cpu::apply_vjp`].
@@ -107,7 +107,15 @@ pub fn apply_vjp<T: Scalar, O: Cpu<T> + ?Sized>(
     let w = saved.unwrap_or(&own);
     let mut w_bar = Buffer::zeroed(if wanted { elements } else { 0 })?;
     let room = wanted.then_some(&mut w_bar[..]);
-    Matrices { data: w, batch, p, q }.apply_vjp(x, ct, rows, side, room, x_bar, budget.threads)?;
+    Matrices { data: w, batch, p, q, interleaved: false }.apply_vjp(
+        x,
+        ct,
+        rows,
+        side,
+        room,
+        x_bar,
+        budget.threads,
+    )?;
     if wanted {
         let start = (operator.matrix_saves()? == Saves::Result).then_some(w);
         operator.matrix_vjp(start, &w_bar, bars, budget)?;

@@ -24,6 +24,8 @@ pub struct Matrices<'a, T> {
     pub p: usize,
     /// Columns of each.
     pub q: usize,
+    /// Whether the rows lie in memory as (rows, batch, n), not as (batch, rows, n).
+    pub interleaved: bool,
 }
 
 impl<T: Scalar> Matrices<'_, T> {
@@ -34,6 +36,11 @@ impl<T: Scalar> Matrices<'_, T> {
         check_len("x", x.len(), &[self.batch, rows, from])?;
         check_len("out", ct.len(), &[self.batch, rows, into])?;
         Ok((from, into))
+    }
+
+    /// The rows of the b-th matrix, each of `width` numbers: the index of the first number, and the stride of the rows.
+    fn place(&self, b: usize, rows: usize, width: usize) -> (usize, usize) {
+        if self.interleaved && rows > 0 { (b * width, self.batch * width) } else { (b * rows * width, width) }
     }
 
     /// The right factor of a product of rows with W: W^T or conj(W).
@@ -71,7 +78,7 @@ impl<T: Scalar> Matrices<'_, T> {
         )
     }
 
-    /// x (batch, rows, from) -> out (batch, rows, into).
+    /// x (batch, rows, from) -> out (batch, rows, into), or (rows, batch, from) -> (rows, batch, into).
     pub fn apply(&self, x: &[T], rows: usize, side: Side, out: &mut [T], threads: usize) -> Result<()> {
         let (from, into) = self.sizes(side, rows, (x, out))?;
         if out.is_empty() {
@@ -79,9 +86,9 @@ impl<T: Scalar> Matrices<'_, T> {
         }
         let out = Shared(out.as_mut_ptr());
         self.products(work(&[rows, self.p, self.q]), (rows, from), threads, |b| {
-            let x = Operand::new(x[b * rows * from..].as_ptr(), from);
-            let out = out.at(b * rows * into);
-            [Some(Product::new((rows, into, from), x, self.right(b, side), out, into))]
+            let ((start, stride), (to, step)) = (self.place(b, rows, from), self.place(b, rows, into));
+            let x = Operand::new(x[start..].as_ptr(), stride);
+            [Some(Product::new((rows, into, from), x, self.right(b, side), out.at(to), step))]
         })
     }
 
@@ -108,15 +115,16 @@ impl<T: Scalar> Matrices<'_, T> {
         }
         let size = (rows.max(p), rows.max(p).max(q));
         self.products(work(&[count, rows, p, q]), size, threads, |b| {
-            let x = Operand::new(x[b * rows * from..].as_ptr(), from);
-            let ct = Operand::new(ct[b * rows * into..].as_ptr(), into);
+            let ((start, stride), (to, step)) = (self.place(b, rows, from), self.place(b, rows, into));
+            let x = Operand::new(x[start..].as_ptr(), stride);
+            let ct = Operand::new(ct[to..].as_ptr(), step);
             let (left, right) = if side == Side::Forward { (ct, x) } else { (x, ct) };
             [
                 weight_bar
                     .map(|bar| Product::new((p, q, rows), left.t(), right.conj(), bar.at(b * p * q), q)),
                 x_bar.map(|bar| {
-                    let bar = bar.at(b * rows * from);
-                    Product::new((rows, from, into), ct, self.right(b, side.other()), bar, from)
+                    let bar = bar.at(start);
+                    Product::new((rows, from, into), ct, self.right(b, side.other()), bar, stride)
                 }),
             ]
         })

@@ -80,7 +80,7 @@ impl<'a, T: Scalar> BoundedSvd<'a, T> {
         let [batch, n, r] = u.sizes("u")?;
         let [_, k, _] = v.sizes("v")?;
         let real = |given: &Given<'a, T>, name| given.real().ok_or(Error::value(name, "must be given, real"));
-        let matrices = |data, p| Matrices { data, batch, p, q: r };
+        let matrices = |data, p| Matrices { data, batch, p, q: r, interleaved: false };
         let (u, v) = (matrices(u.own("u")?, n), matrices(v.own("v")?, k));
         let (logits, margin) = (real(logits, "logits")?, real(margin, "margin")?);
         if r == 0 {

@@ -26,7 +26,7 @@ impl<'a, T: Scalar> Dense<'a, T> {
     /// A view of matrices (batch, p, q), row-major.
     pub fn new(weight: &'a [T], batch: usize, p: usize, q: usize) -> Result<Self> {
         check_len("weight", weight.len(), &[batch, p, q])?;
-        Ok(Dense(Matrices { data: weight, batch, p, q }))
+        Ok(Dense(Matrices { data: weight, batch, p, q, interleaved: false }))
     }
 
     /// A view of [`ARGUMENTS`].

@@ -1,0 +1,63 @@
+"""The nearest Kronecker product, factor by factor (Van Loan and Pitsianis).
+
+W = B (x) C as a matrix with a row for each element of B and a column for each of C has rank 1; its largest singular
+vectors are the nearest factors in Frobenius norm. C is split in the same way.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from isometry._arrays import Array
+from isometry._inverse.unitarity import widened
+from isometry._rules import check
+
+
+def arguments(w: Array, sizes: Sequence[tuple[int, int]], tol: float) -> list[Array]:
+    """Factors (nb, p_f, q_f) of the stack W (nb, p, q), orthogonal ones of an orthogonal W; the last has the phase.
+
+    Raises
+    ------
+    ValueError
+        If ||W - product||_F > tol ||W||_F for one of the matrices.
+    """
+    if not np.isfinite(w).all():
+        check.not_finite("w")
+    return [factor.astype(w.dtype) for factor in factors(widened(w), sizes, tol)]
+
+
+def factors(w: Array, sizes: Sequence[tuple[int, int]], tol: float) -> list[Array]:
+    """`arguments` in double precision, of finite numbers."""
+    nb, found, rest = len(w), [], w
+    for p, q in sizes[:-1]:
+        rows, columns = rest.shape[1] // p, rest.shape[2] // q
+        table = rest.reshape(nb, p, rows, q, columns).swapaxes(2, 3).reshape(nb, p * q, rows * columns)
+        left, size, right = np.linalg.svd(table, full_matrices=False)
+        one = left[:, :, 0]
+        largest = np.take_along_axis(one, np.abs(one).argmax(-1)[:, None], -1)
+        phase = largest / np.abs(largest)
+        found.append((one / phase).reshape(nb, p, q))
+        rest = ((phase * size[:, :1]) * right[:, 0]).reshape(nb, rows, columns)
+    norm = np.linalg.norm(rest, axis=(-2, -1))
+    found.append(rest / np.where(norm > 0, norm, 1)[:, None, None])
+    _check(w, found, norm, tol)
+    # of unit norm so far: orthogonal factors have the norms sqrt(p_f)
+    even = (norm / (w.shape[1] * w.shape[2]) ** 0.25) ** (1 / len(sizes))
+    return [f * (even * (p * q) ** 0.25)[:, None, None] for f, (p, q) in zip(found, sizes, strict=True)]
+
+
+def _check(w: Array, found: Sequence[Array], norm: Array, tol: float) -> None:
+    product = norm[:, None, None] * found[0]
+    for f in found[1:]:
+        product = np.einsum("bij,bkl->bikjl", product, f).reshape(
+            len(w), product.shape[1] * f.shape[1], product.shape[2] * f.shape[2]
+        )
+    distance = np.linalg.norm(w - product, axis=(-2, -1))
+    wrong = np.flatnonzero(~(distance <= tol * np.linalg.norm(w, axis=(-2, -1))))
+    if len(wrong):
+        b = wrong[0]
+        share = distance[b] / np.linalg.norm(w[b])
+        raise ValueError(
+            f"w must be a Kronecker product of factors {[f.shape[1:] for f in found]}: the nearest that was found is "
+            f"{share:.1e} of the norm of matrix {b} away from it, tolerance {tol:.1e}"
+        )

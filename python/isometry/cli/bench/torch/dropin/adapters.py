@@ -1,0 +1,121 @@
+"""Adapters, the turn of the inputs alone: OFT and HRA beside PEFT's formulas, written out, and beside plain torch.
+
+Flops forward and backward: OFT 6 n b per row and 7 n b^2 for the blocks, HRA 12 n r per row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, randn
+
+from isometry.cli.bench.figure import Figure, Later
+from isometry.cli.bench.harness import peak_of
+from isometry.cli.bench.row import Bar, Row
+from isometry.cli.bench.torch import formulas
+from isometry.cli.bench.torch.sides import row
+from isometry.torch.adapters.hra import reflections
+from isometry.torch.adapters.oft import rotations, turned
+
+TOKENS = 512
+BLOCKS, B = 128, 32
+N, R = 1024, 8
+SERIES, SOLVE = "PEFT OFT (series)", "torch.linalg.solve, bmm"
+LOOP, WY = "PEFT HRA (loop)", "torch compact WY"
+QUARTER = 0.25
+
+
+def rows(alone: bool = False) -> Iterator[Row | Later]:
+    yield oft()
+    yield Later("OFT, max|R'R - I| at ||A|| = 0.5", orthogonality)
+    yield hra()
+    if not alone:
+        yield Later(f"HRA {N}/{R}/B{TOKENS}, peak memory", peak)
+
+
+def oft() -> Row:
+    return row(
+        f"OFT {BLOCKS}x{B}/B{TOKENS}",
+        # small angles, for which the series has converged
+        lambda: {"upper": 1e-3 * randn(BLOCKS, B * (B - 1) // 2), "x": randn(TOKENS, BLOCKS * B)},
+        lambda upper, x: turned(rotations(upper), x),
+        {SOLVE: oft_by_solve, SERIES: oft_of_peft},
+        [Bar("PEFT", 2.0, 2.5, (SERIES,)), Bar("best torch", 1.5, 2.0)],
+        6.0 * TOKENS * BLOCKS * B * B + 7.0 * BLOCKS * B**3,
+    )
+
+
+def hra() -> Row:
+    return row(
+        f"HRA {N}/{R}/B{TOKENS}",
+        lambda: {"vectors": randn(N, R), "x": randn(TOKENS, N)},
+        lambda vectors, x: reflections(vectors).apply(x),
+        {WY: formulas.wy_apply, LOOP: hra_of_peft},
+        [Bar("PEFT", 3.0, 10.0, (LOOP,)), Bar("compact WY", 1.5, 2.0, (WY,))],
+        12.0 * TOKENS * N * R,
+    )
+
+
+def skew(upper: Tensor) -> Tensor:
+    """The blocks of A, as PEFT writes them."""
+    a = upper.new_zeros(len(upper), B, B)
+    i, j = torch.triu_indices(B, B, 1)
+    a[:, i, j] = upper
+    return a - a.mT
+
+
+def series(upper: Tensor) -> Tensor:
+    """I + 2 A + 2 A^2 + 2 A^3 + A^4: PEFT's default for (I + A)(I - A)^{-1}, in its operations."""
+    a = skew(upper)
+    r = torch.eye(B, dtype=a.dtype).repeat(len(a), 1, 1)
+    r.add_(a, alpha=2.0)
+    power = torch.bmm(a, a)
+    r.add_(power, alpha=2.0)
+    power = torch.bmm(power, a)
+    r.add_(power, alpha=2.0)
+    return r.add_(torch.bmm(power, a))
+
+
+def oft_of_peft(upper: Tensor, x: Tensor) -> Tensor:
+    blocked = x.reshape(TOKENS, BLOCKS, B)
+    return torch.einsum("...rk,rkc->...rc", blocked, series(upper)).reshape(x.shape)
+
+
+def oft_by_solve(upper: Tensor, x: Tensor) -> Tensor:
+    a, eye = skew(upper), torch.eye(B, dtype=upper.dtype)
+    blocked = x.view(TOKENS, BLOCKS, B).transpose(0, 1)
+    return torch.bmm(blocked, torch.linalg.solve(eye - a, eye + a)).transpose(0, 1).reshape(x.shape)
+
+
+def hra_of_peft(vectors: Tensor, x: Tensor) -> Tensor:
+    """The n x n matrix, one reflection after the other."""
+    u = vectors / vectors.norm(dim=0)
+    weight = torch.eye(len(u), dtype=u.dtype)
+    for i in range(u.shape[1]):
+        column = u[:, i].view(-1, 1)
+        weight = weight - 2 * weight @ column @ column.t()
+    return x @ weight.t()
+
+
+def orthogonality(name: str) -> Figure:
+    """In float32, of our blocks and of PEFT's."""
+    upper = randn(BLOCKS, B * (B - 1) // 2, generator=torch.Generator().manual_seed(0))
+    upper = 0.5 * upper / torch.linalg.matrix_norm(skew(upper), 2)[:, None]
+    ours, theirs = (off(make(upper)) for make in (rotations, series))
+    return Figure(name, 1e5 * ours, f"1e-5 (PEFT: {1e5 * theirs:.0f})", 1.0, {"PEFT": theirs})
+
+
+def off(r: Tensor) -> float:
+    wide = r.double()
+    return (wide.mT @ wide - torch.eye(B, dtype=torch.float64)).abs().max().item()
+
+
+def peak(name: str) -> Figure:
+    """Bytes above those before the call, forward and backward."""
+    row = hra()
+    theirs = next(side for side in row.peers if side.name == LOOP)
+    own, other = peak_of(row.ours.run), peak_of(theirs.run)
+    share = own / other if own is not None and other else None
+    text = "" if other is None else f"of PEFT's {other / 1e6:.0f} MB"
+    return Figure(name, share, text, QUARTER, {"bytes isometry": own, "bytes PEFT": other})

@@ -1,0 +1,6 @@
+"""Adapters for fine-tuning: a frozen ``torch.nn.Linear`` that sees its inputs turned by a trained orthogonal matrix."""
+
+from .hra import HRA
+from .oft import OFT
+
+__all__ = ["HRA", "OFT"]

@@ -1,0 +1,82 @@
+"""What the adapters share: the frozen layer, the precision of the arithmetic, merging."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from ..._rules import check
+from .._function import dtype_name
+
+HALF = (torch.float16, torch.bfloat16)
+
+
+class Adapter(nn.Module):
+    """y = linear(Q x) for an orthogonal Q, whose parameters alone are trained."""
+
+    linear: nn.Linear
+
+    def __init__(self, linear: nn.Linear) -> None:
+        super().__init__()
+        self.linear = linear.requires_grad_(False)
+
+    def _empty(self, *shape: int) -> nn.Parameter:
+        """A new parameter: float32 beside a layer in half precision, else of its dtype."""
+        weight = self.linear.weight
+        return nn.Parameter(torch.empty(shape, dtype=widened(weight).dtype, device=weight.device))
+
+    def _turned_weight(self) -> Tensor:
+        """W Q for the weight W of the layer, in the precision of the arithmetic."""
+        raise NotImplementedError
+
+    def merge(self) -> nn.Linear:
+        """A new ``torch.nn.Linear`` that computes the same function.
+
+        Returns
+        -------
+        torch.nn.Linear
+            With the weight W Q, computed in at least float32 and rounded to the dtype of the given layer, and a copy of
+            its bias. The adapter and its layer stay as they are.
+        """
+        linear = self.linear
+        weight, bias = linear.weight, linear.bias
+        merged: nn.Linear = nn.utils.skip_init(
+            nn.Linear,
+            linear.in_features,
+            linear.out_features,
+            bias=bias is not None,
+            device=weight.device,  # type: ignore[arg-type]
+            dtype=weight.dtype,
+        )
+        with torch.no_grad():
+            merged.weight.copy_(self._turned_weight())
+            if bias is not None:
+                merged.bias.copy_(bias)
+        return merged.train(self.training)
+
+
+def real_layer(linear: object) -> nn.Linear:
+    """The layer to adapt, after checking its kind."""
+    if not isinstance(linear, nn.Linear):
+        check.kind("linear", "a torch.nn.Linear", linear)
+    if linear.weight.is_complex():
+        raise TypeError(f"the weight of linear must be real, not {dtype_name(linear.weight.dtype)}")
+    return linear
+
+
+def widened(t: Tensor) -> Tensor:
+    """The tensor in the precision of the arithmetic: float32 for half precision."""
+    return t.float() if t.dtype in HALF else t
+
+
+def rows(x: Tensor, parameter: Tensor) -> Tensor:
+    """The inputs in the precision of the arithmetic; half precision is widened to that of the parameter."""
+    if not isinstance(x, Tensor):
+        check.kind("x", "a torch.Tensor", x)
+    own = widened(parameter).dtype
+    if x.dtype in HALF:
+        return x.to(own)
+    check.real("x", dtype_name(x.dtype))
+    if x.dtype is not own:
+        check.same_precision("x", dtype_name(x.dtype), "the adapter", dtype_name(own))
+    return x

@@ -1,0 +1,26 @@
+"""Full skew matrices, packed."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ..._objects._skew import not_skew
+from ..._rules import check, tolerance
+from .._function import dtype_name
+from .._mode import visible
+from ._operator import tensor
+
+
+def packed(a: Tensor) -> tuple[Tensor, Tensor | None]:
+    """upper and, of a complex matrix, diagonal of a (*, n, n), after checking it; differentiable."""
+    a = tensor("a", a)
+    check.square("a", tuple(a.shape))
+    n = a.shape[-1]
+    if visible(a):
+        values = a.detach()
+        size = values.abs().amax((-2, -1), keepdim=True)
+        if (values + values.mH).abs().gt(tolerance.skew(dtype_name(a.dtype)) * size).any():
+            not_skew()
+    row, column = torch.triu_indices(n, n, 1, device=a.device)
+    return a[..., row, column], a.diagonal(dim1=-2, dim2=-1).imag if a.is_complex() else None

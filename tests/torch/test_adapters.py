@@ -1,0 +1,262 @@
+"""Adapters: what they compute, which parameters train, how they merge, and the arguments they refuse."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from torch.autograd import gradcheck, gradgradcheck
+
+import isometry.torch as it
+import reference as ref
+from isometry.torch._blocks import blocks
+from tolerance import close, eps, forward, gradient
+
+KINDS = pytest.mark.parametrize("kind", ["OFT", "HRA"])
+FLOATS = pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+N, OUT, BLOCK, R = 12, 5, 4, 6
+
+
+def layer(dtype=torch.float64, out=OUT, bias=True):
+    return torch.nn.Linear(N, out, bias=bias, dtype=dtype)
+
+
+def adapted(kind, linear, rng=None):
+    """An adapter, turned away from the identity if there is a generator."""
+    adapter = it.adapters.OFT(linear, block_size=BLOCK) if kind == "OFT" else it.adapters.HRA(linear, r=R)
+    if rng is not None:
+        own = parameter(adapter)
+        own.data = torch.from_numpy(ref.normal(rng, *own.shape)).to(own.dtype)
+    return adapter
+
+
+def parameter(adapter):
+    """The one that is trained."""
+    (name,) = [name for name, p in adapter.named_parameters() if p.requires_grad]
+    assert name == ("upper" if isinstance(adapter, it.adapters.OFT) else "vectors")
+    return getattr(adapter, name)
+
+
+def turning(adapter):
+    """Q of y = linear(Q x), from the definition."""
+    own = parameter(adapter).detach().double().numpy()
+    if isinstance(adapter, it.adapters.HRA):
+        return ref.householder(own)
+    q, b = np.zeros((N, N)), adapter.block_size
+    for k, upper in enumerate(own):
+        q[k * b : (k + 1) * b, k * b : (k + 1) * b] = ref.cayley(upper)
+    return q
+
+
+@FLOATS
+@KINDS
+@pytest.mark.parametrize("shape", [(N,), (3, N), (2, 50, N), (0, N)], ids=str)
+def test_values_and_gradients(kind, shape, dtype, seed):
+    """Few and many inputs: a wide and a narrow layer take either side of the turn."""
+    for out in (2, 40):
+        adapter = adapted(kind, layer(dtype, out), seed)
+        x, ct = (torch.from_numpy(ref.normal(seed, *s)).to(dtype) for s in (shape, (*shape[:-1], out)))
+        x.requires_grad_()
+        q, w = turning(adapter), adapter.linear.weight.detach().double().numpy()
+        name = str(dtype).removeprefix("torch.")
+        with torch.no_grad():
+            expected = x.double().numpy() @ (w @ q).T + adapter.linear.bias.double().numpy()
+            close(adapter(x), expected, forward(name, N), "without gradients")
+        y = adapter(x)
+        close(y.detach(), expected, forward(name, N))
+        assert y.dtype == dtype
+        y.backward(ct)
+        close(x.grad, ct.double().numpy() @ w @ q, forward(name, N), "gradient of x")
+        own = parameter(adapter).detach().double().numpy()
+        q_bar = w.T @ ct.double().numpy().reshape(-1, out).T @ x.detach().double().numpy().reshape(-1, N)
+        if kind == "HRA":
+            expected = ref.householder_vjp(q_bar, own)["vectors"]
+        else:
+            blocked = [q_bar[k : k + BLOCK, k : k + BLOCK] for k in range(0, N, BLOCK)]
+            expected = np.stack([ref.cayley_vjp(b, u)["upper"] for b, u in zip(blocked, own, strict=True)])
+        close(parameter(adapter).grad, expected, gradient(name, N, 30), "gradient of the parameter")
+        assert adapter.linear.weight.grad is None and adapter.linear.bias.grad is None
+
+
+@KINDS
+def test_starts_as_the_frozen_layer(kind):
+    linear, x = layer(), torch.randn(7, N, dtype=torch.float64)
+    before = linear(x)
+    adapter = adapted(kind, linear)
+    assert adapter.linear is linear and not any(p.requires_grad for p in linear.parameters())
+    close(adapter(x).detach(), before.detach(), 10 * eps("float64"))
+    y = adapter(x).square().sum()
+    y.backward()
+    assert parameter(adapter).grad.abs().sum() > 0
+
+
+@KINDS
+def test_derivatives_of_every_mode(kind, seed):
+    for out in (1, 40):  # HRA: on the weight, on the inputs
+        adapter = adapted(kind, layer(out=out), seed)
+        name = "upper" if kind == "OFT" else "vectors"
+        call = lambda p, x: torch.func.functional_call(adapter, {name: p}, (x,))
+        inputs = [t.detach().requires_grad_() for t in (parameter(adapter), torch.randn(40, N, dtype=torch.float64))]
+        assert gradcheck(call, inputs, fast_mode=True, check_forward_ad=True)
+        assert gradgradcheck(call, inputs, fast_mode=True)
+        stack = torch.stack([inputs[0], 2 * inputs[0]]).detach()
+        found = torch.func.vmap(call, (0, None))(stack, inputs[1].detach())
+        close(found, torch.stack([call(p, inputs[1]) for p in stack]).detach(), forward("float64", N))
+
+
+def test_blocks_of_any_layout(seed):
+    """Rows in any order of memory; rectangular blocks; gradients of one argument alone."""
+    w, x = (torch.from_numpy(ref.normal(seed, *s)) for s in ((3, 2, 5), (4, 7, 3, 5)))
+    expected = np.einsum("kpq,...kq->...kp", w, x)
+    for rows in (x, x.transpose(0, 1).contiguous().transpose(0, 1), x.expand(2, *x.shape)[1]):
+        close(blocks(w, rows), expected, forward("float64", 5))
+        for given in ((w.clone().requires_grad_(), rows), (w, rows.clone().requires_grad_())):
+            (leaf,) = [t for t in given if t.requires_grad]
+            own = torch.autograd.grad(blocks(*given).square().sum(), leaf)[0]
+            wide = torch.autograd.grad(torch.einsum("kpq,...kq->...kp", *given).square().sum(), leaf)[0]
+            close(own, wide, gradient("float64", 5))
+
+
+@KINDS
+@pytest.mark.parametrize("out", [2, 40])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32], ids=str)
+def test_merge_keeps_the_function(kind, dtype, out, seed):
+    adapter = adapted(kind, layer(dtype, out, bias=out > 2), seed).eval()
+    weight = adapter.linear.weight.clone()
+    merged = adapter.merge()
+    assert type(merged) is torch.nn.Linear and merged.weight.dtype == dtype and not merged.training
+    assert (merged.bias is None) == (adapter.linear.bias is None)
+    exact = torch.from_numpy(weight.double().numpy() @ turning(adapter))
+    close(merged.weight.detach().double(), exact, 2 * torch.finfo(dtype).eps)
+    assert torch.equal(weight, adapter.linear.weight)
+    x = torch.randn(50, N, dtype=dtype)
+    close(merged(x).detach().double(), adapter(x).detach().double(), 8 * torch.finfo(dtype).eps)
+
+
+@KINDS
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=str)
+def test_half_precision_is_computed_in_float32(kind, dtype):
+    """The parameter is float32 beside a layer in half precision; a module in half precision rounds it once."""
+    adapter = adapted(kind, layer(dtype))
+    assert parameter(adapter).dtype == torch.float32
+    parameter(adapter).data.normal_(std=0.3)
+    x = torch.randn(6, N).to(dtype)
+    close(adapter.rotate(x).float().detach(), x.float().numpy() @ turning(adapter).T, torch.finfo(dtype).eps)
+    adapter.to(dtype)
+    y = adapter(x)
+    assert y.dtype == dtype and parameter(adapter).dtype == dtype
+    close(adapter.rotate(x).float().detach(), x.float().numpy() @ turning(adapter).T, torch.finfo(dtype).eps)
+    y.float().square().sum().backward()
+    assert parameter(adapter).grad.dtype == dtype and parameter(adapter).grad.isfinite().all()
+
+
+@KINDS
+def test_under_autocast(kind, seed):
+    adapter = adapted(kind, layer(torch.float32), seed)
+    x = torch.randn(4, N)
+    with torch.autocast("cpu", torch.bfloat16):
+        y, rounded = adapter(x), adapter(x.bfloat16())
+    assert y.dtype == torch.bfloat16 == rounded.dtype
+    close(y.float().detach(), adapter(x).detach(), 0.03)
+    close(rounded.float().detach(), adapter(x).detach(), 0.03)
+
+
+def test_vectors_that_decay_to_zero_end_no_training():
+    """Inputs of zeros give no gradient: decay shortens the vectors until they are zero."""
+    adapter = adapted("HRA", layer(torch.float32))
+    optimizer = torch.optim.AdamW([adapter.vectors], lr=0.1, weight_decay=9.9)
+    for _ in range(60):
+        optimizer.zero_grad()
+        adapter(torch.zeros(3, N)).square().sum().backward()
+        optimizer.step()
+    with torch.no_grad():
+        adapter.vectors[:, :2] = 0
+    x = torch.randn(3, N)
+    close(adapter(x).detach(), adapter.linear(x).detach(), 1e-6, "pairs are equal still")
+    assert torch.autograd.grad(adapter(x).square().sum(), adapter.vectors)[0].isfinite().all()
+
+
+@KINDS
+def test_copies_and_saved_states(kind, seed):
+    adapter = adapted(kind, layer(), seed)
+    x = torch.randn(3, N, dtype=torch.float64)
+    other = adapted(kind, layer())
+    other.load_state_dict(adapter.state_dict())
+    clone = copy.deepcopy(adapter)
+    for one in (other, clone):
+        assert torch.equal(one(x), adapter(x)) and not one.linear.weight.requires_grad
+    parameter(clone).data.zero_().add_(1)
+    assert not torch.equal(clone(x), adapter(x))
+    assert ("block_size=4" if kind == "OFT" else "r=6") in repr(adapter)
+
+
+@KINDS
+def test_compiled_with_one_graph(kind, seed):
+    adapter = adapted(kind, layer(torch.float32), seed)
+    x = torch.randn(9, N)
+    compiled = torch.compile(adapter, fullgraph=True, backend="aot_eager")
+    close(compiled(x).detach(), adapter(x).detach(), forward("float32", N))
+
+
+def test_a_block_of_one_and_of_all():
+    x = torch.randn(3, N)
+    linear = torch.nn.Linear(N, 3)
+    assert torch.equal(it.adapters.OFT(linear, 1)(x), linear(x))
+    assert it.adapters.OFT(linear, N).upper.shape == (1, N * (N - 1) // 2)
+    empty = it.adapters.OFT(torch.nn.utils.skip_init(torch.nn.Linear, 0, 3), 2)
+    assert empty.rotate(torch.zeros(4, 0)).shape == (4, 0)
+
+
+def test_what_is_refused():
+    linear = layer(torch.float32)
+    for make in (it.adapters.OFT, it.adapters.HRA):
+        for other in (torch.nn.Conv1d(3, 3, 1), torch.eye(3), None):
+            with pytest.raises(TypeError, match=r"linear must be a torch\.nn\.Linear"):
+                make(other)
+        with pytest.raises(TypeError, match="linear must be real, not complex64"):
+            make(layer(torch.complex64))
+    for size, error in ((5, ValueError), (0, ValueError), (24, ValueError), (2.0, TypeError)):
+        with pytest.raises(error, match="block_size"):
+            it.adapters.OFT(linear, size)
+    for r, error in ((0, ValueError), (3, ValueError), (-2, ValueError), ("8", TypeError)):
+        with pytest.raises(error, match="r must be"):
+            it.adapters.HRA(linear, r)
+    for adapter in (adapted("OFT", linear), adapted("HRA", linear)):
+        with pytest.raises(TypeError, match="x is float64"):
+            adapter(torch.zeros(2, N, dtype=torch.float64))
+        with pytest.raises(ValueError, match=r"x must have shape \(\.\.\., 12\)|n = 12"):
+            adapter.rotate(torch.zeros(2, N + 1))
+        with pytest.raises(TypeError, match="x must be a torch.Tensor"):
+            adapter.rotate([1.0])
+
+
+def test_a_linear_refused_is_left_as_it_was():
+    linear = layer()
+    for make in (lambda: it.adapters.OFT(linear, 5), lambda: it.adapters.HRA(linear, 3)):
+        with pytest.raises(ValueError, match="must be"):
+            make()
+        assert all(p.requires_grad for p in linear.parameters())
+
+
+def test_exact_where_a_series_is_not(seed):
+    """PEFT's default, five terms of a series, is off by more than 1e-2 at ||A|| = 0.5."""
+    adapter = it.adapters.OFT(torch.nn.Linear(128, 3), block_size=32)
+    upper = ref.normal(seed, *adapter.upper.shape)
+    a = np.stack([ref.skew(u) for u in upper])
+    size = 0.5 / np.linalg.norm(a, 2, (-2, -1))
+    adapter.upper.data = torch.from_numpy(size[:, None] * upper).float()
+    a = size[:, None, None] * a
+    powers = np.stack([np.linalg.matrix_power(a, k) for k in range(5)])
+    series = np.tensordot([1, 2, 2, 2, 1], powers, 1)
+    off = lambda q: np.abs(np.swapaxes(q, -1, -2) @ q - np.eye(q.shape[-1])).max()
+    assert off(series) > 1e-2 and off(adapter.rotate(torch.eye(128)).detach().double().numpy()) < 1e-5
+
+
+def test_weights_of_peft_that_do_not_fit():
+    linear = torch.nn.Linear(24, 10)
+    for shape in ((3, 27), (2, 28), (28,), (3, 1, 28)):
+        with pytest.raises(ValueError, match="weight must have"):
+            it.adapters.OFT.from_peft(linear, torch.zeros(shape))
+    for shape in ((23, 2), (24,), (24, 0)):
+        with pytest.raises(ValueError, match="u must have shape"):
+            it.adapters.HRA.from_peft(linear, torch.zeros(shape))
