@@ -1,4 +1,4 @@
-"""What a recurrence of arrays passes to the kernels besides its arrays: W or its factors, and the order of the sequences."""
+"""What the kernels of a recurrence take besides its arrays: W or its factors, and the order of the sequences."""
 
 from collections.abc import Callable
 from functools import partial

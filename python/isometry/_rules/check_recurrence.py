@@ -93,8 +93,12 @@ def ensemble(batch: Shape, shapes: Mapping[str, Shape | None]) -> tuple[int, dic
 
     x has the members as second axis, the other arrays as first where they are not for all members.
     """
-    if len(batch) != 1 or batch[0] == 0:
-        raise ValueError(f"transition must have batch_shape () or, for an ensemble, (E,) with E >= 1, not {batch}")
+    x = shapes["x"]
+    if len(batch) != 1 or batch[0] == 0 or x is None or len(x) == _AXES["x"]:
+        raise ValueError(
+            f"transition must be one operator, of batch_shape (), not a stack of batch_shape {batch}; an ensemble of E "
+            "recurrences takes one of batch_shape (E,) and x of shape (T, E, B, d), or (T, 1, B, d) for all members"
+        )
     (members,) = batch
     one: dict[str, Shape | None] = {}
     for name, shape in shapes.items():
@@ -103,11 +107,11 @@ def ensemble(batch: Shape, shapes: Mapping[str, Shape | None]) -> tuple[int, dic
             one[name] = shape
             continue
         if len(shape) != _AXES[name] + 1 or shape[at] not in (1, members):
-            form = "(T, E, B, d), or (T, 1, B, d) for all members," if name == "x" else "E or 1 as its first axis"
-            raise ValueError(
-                f"{name} must have {'shape ' * (name == 'x')}{form} with E = {members}, the batch_shape of transition, "
-                f"not shape {tuple(shape)}"
+            form = (
+                "shape (T, E, B, d), or (T, 1, B, d)" if name == "x" else f"{_AXES[name]} axes, or E or 1 before them,"
             )
+            text = f"{name} must have {form} with E = {members}, the batch_shape of the transition"
+            raise ValueError(f"{text}, not shape {tuple(shape)}")
         one[name] = (*shape[:at], *shape[at + 1 :])
     return members, one
 

@@ -52,7 +52,8 @@ def ensemble(
         each = [one(how, call, [of(t, i) for t in found], (own[0][i],), ends)[0] for i in range(members)]  # type: ignore[index]
         states = torch.stack(each)
     else:
-        plan, given = SequencePlan(call, tuple(tensors), len(own), members), (*found, *own, None if ends is None else ends[None])
+        plan = SequencePlan(call, tuple(tensors), len(own), members)
+        given = *found, *own, None if ends is None else ends[None]
         (states,) = plan.run(given)[:1] if how is KERNEL else computed(plan, *given)
     if sorting is not None:
         states = states[:, :, sorting.argsort()]

@@ -1,8 +1,8 @@
 """A Function through the levels of torch.func, as `torch.autograd.Function.apply` does it, at a fourth of its time.
 
-A level of `grad` records a Function and unwraps its tensors, a level of `vmap` calls its rule for batches. torch makes a
-class for every recorded call and flattens all arguments at every level; here they are one value that is no tensor, then
-tensors or None.
+A level of `grad` records a Function and unwraps its tensors, a level of `vmap` calls its rule for batches. torch makes
+a class for every recorded call and flattens all arguments at every level; here they are one value that is no tensor,
+then tensors or None.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def through(function: type[Function], value: object, *tensors: Tensor | None) ->
 def _through(function: Any, value: object, tensors: Tensors) -> tuple[Tensor, ...]:
     top = _functorch.peek_interpreter_stack()
     if top is None:
-        recording = torch.is_grad_enabled() and any([t is not None and t.requires_grad for t in tensors])  # noqa: C419
+        recording = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
         found: tuple[Tensor, ...] = (function.apply if recording else function.forward)(value, *tensors)
         return found
     number = top.level()
@@ -93,7 +93,7 @@ def _through(function: Any, value: object, tensors: Tensors) -> tuple[Tensor, ..
         return found
     pairs = [(None, None) if t is None else _functorch._unwrap_batched(t, number) for t in tensors]
     dims = [dim for _, dim in pairs]
-    if all([dim is None for dim in dims]):  # noqa: C419
+    if all(dim is None for dim in dims):
         return _below(_through, function, value, tensors)
     size = _functorch.CVmapInterpreterPtr(top).batchSize()
     out, axes = _below(function.vmap, size, dims, value, [t for t, _ in pairs])

@@ -1,12 +1,14 @@
 """The mode of computation of a call, decided once from the modes of torch and the call's tensors.
 
-=========  ==================================================================================================
-KERNEL     Eager tensors on the CPU, no gradient to record: the kernel alone; nothing is saved.
-RECORDED   The same with gradients to record: the kernel within a `torch.autograd.Function`.
-GRAPH      A graph of `torch.compile` or `torch.export`: a custom operator around the kernel.
-FORMULA    Whatever observes or replaces torch's operations (`torch.func`, forward mode, tracing, fake tensors,
-           subclasses) and other devices: the formula, to whose operations every mode of torch applies.
-=========  ==================================================================================================
+===========  ================================================================================================
+KERNEL       Eager tensors on the CPU, no gradient to record: the kernel alone; nothing is saved.
+RECORDED     The same with gradients to record: the kernel within a `torch.autograd.Function`.
+TRANSFORMED  Such tensors inside `grad`, `vjp` and `vmap` of torch.func: the kernel within a Function that passes
+             through their levels. `mode` says FORMULA; `within` says TRANSFORMED to calls that have a `Plan`.
+GRAPH        A graph of `torch.compile` or `torch.export`: a custom operator around the kernel.
+FORMULA      Whatever else observes or replaces torch's operations (forward mode, tracing, fake tensors, subclasses)
+             and other devices: the formula, to whose operations every mode of torch applies.
+===========  ================================================================================================
 """
 
 from __future__ import annotations
@@ -86,12 +88,12 @@ def wanted(tensors: Sequence[Tensor | None]) -> tuple[bool, ...]:
 
 
 def transformed(*tensors: Tensor | None) -> bool:
-    """Whether all transforms around a call are `grad`, `vjp` and `vmap` of torch.func, of which kernels are part; `mode`
-    says FORMULA there.
+    """Whether all transforms around a call are `grad`, `vjp` and `vmap` of torch.func, in which kernels can compute;
+    `mode` says FORMULA there.
     """
     if not _transformed() or is_compiling() or forward_ad._current_level >= 0 or _dispatched():
         return False
-    if _traced() is not None or not all([level.key() in (LEVELS.Grad, LEVELS.Vmap) for level in _levels()]):
+    if _traced() is not None or not all(level.key() in (LEVELS.Grad, LEVELS.Vmap) for level in _levels()):
         return False
     for t in tensors:
         if t is not None:
@@ -115,7 +117,7 @@ def kernels_serve(*tensors: Tensor | None) -> bool:
 
 def batched(*cts: Tensor | None) -> bool:
     """Whether these are batches of torch.autograd.grad(is_grads_batched=True), which is no transform of torch.func."""
-    return any([ct is not None and _batched(ct) for ct in cts])  # noqa: C419  quicker than a generator
+    return any(ct is not None and _batched(ct) for ct in cts)
 
 
 def differentiated(*cts: Tensor | None) -> bool:

@@ -19,8 +19,9 @@ from .operators._functions import BY_STEM, trained
 
 
 class SequencePlan(Plan):
-    """The states of a call and the memory after them if the cell has one, from the tensors of these names, the arguments
-    of its transition, and the lengths. What the cell saves and W, if it was formed, are saved; empty where absent.
+    """The states of a call and the memory after them if the cell has one, from the tensors of these names, the
+    arguments of its transition, and the lengths. Saved are what the cell saves and W, if it was formed; empty where
+    absent.
     """
 
     def __init__(self, call: Call, names: Sequence[str], arguments: int, stack: int | None = None) -> None:
@@ -63,11 +64,10 @@ class SequencePlan(Plan):
         declaration = self.cell.declaration
         each = {"x": 1, **{name: 0 for name, _ in declaration.each}}
         axes = (*[each.get(name) for name in self.names], *(None,) * self.arguments)
-        # Lengths must not increase: those of a batch are not in order.
-        if len(axes) in batched or any([axes[i] is None for i in batched]):
+        # Lengths must not increase: those of a batch are not in order. What a cell saves has an order of its own.
+        if len(axes) in batched or any(axes[i] is None for i in batched) or declaration.saved(*self.call.settings):
             return None
-        saved = 2 if declaration.saved(*self.call.settings) else None
-        return Rows((*axes, 0), (*(1, 0)[: self.results], saved, None), True)
+        return Rows((*axes, 0), (*(1, 0)[: self.results], None, None), True)
 
     def _parts(self, tensors: Tensors) -> tuple[Tensors, Tensors, Tensor | None]:
         """The tensors of the cell, the arguments of the transition, the lengths."""

@@ -1,11 +1,8 @@
 """Kernels inside torch.func: a `torch.autograd.Function` and its backward pass for any computation by kernels.
 
-Under `grad` and `vmap` tensors are wrapped and have no memory; a Function passes `through` the levels, and at the bottom are
-the tensors that a kernel reads. The backward pass is a Function itself, because `torch.func.grad` always records it; its own derivative is
-that of the formula.
-
-A computation is described by a `Plan`, which torch does not look into, as it would into a tuple. Saved values are results of
-the Function, since torch keeps nothing else across levels.
+Under `grad` and `vmap` tensors are wrapped and have no memory; a Function passes `through` the levels, and at the
+bottom are the tensors that a kernel reads. The backward pass is a Function itself, because `torch.func.grad` always
+records it; its own derivative is that of the formula. Saved values are results of the Function: every level wraps them.
 """
 
 from __future__ import annotations
@@ -15,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
-import torch
 from torch import Tensor
 from torch.autograd import Function
 from torch.func import vjp, vmap
@@ -119,7 +115,7 @@ class Forward(Function):
     def backward(ctx: Any, *cts: Tensor | None) -> tuple[Tensor | None, ...]:
         plan, count, wanted = ctx.plan, ctx.count, ctx.plan.asked(ctx.needs_input_grad[1:])
         tensors, out, cts = ctx.saved_tensors[:count], ctx.saved_tensors[count:], cts[: plan.results]
-        if True not in wanted or all([ct is None for ct in cts]):
+        if True not in wanted or all(ct is None for ct in cts):
             return (None,) * (1 + count)
         if batched(*cts):
             known = [ct for ct in cts if ct is not None]
@@ -186,7 +182,8 @@ class Backward(Function):
             if not any(dim is not None and axis is None for dim, axis in zip(dims, axes, strict=True)):
                 kept = saved if not plan.spare or dims[count] is not None else plan.results
                 some = _folded(given, dims, axes, size, rows.one)
-                found = through(Backward, _Pull(plan, wanted, count, kept), *_without(some, count + kept, count + saved))
+                some = _without(some, count + kept, count + saved)
+                found = through(Backward, _Pull(plan, wanted, count, kept), *some)
                 return _unfolded(found, [axes[i] for i in range(count) if wanted[i]], size, rows.one)
         stack = size * (plan.stack or 1)
         tensors = [
