@@ -146,7 +146,7 @@ def test_one_member_of_one(seed):
 
 
 def test_states_of_other_arguments_are_refused(seed):
-    name, argument, arrays = problem(seed, "W", False, np.float64)
+    _, argument, arrays = problem(seed, "W", False, np.float64)
     states = iso.recurrence(iso.Cayley(argument), arrays["x"], arrays["input_weight"])
     states[:, 1] += 1
     with pytest.raises(ValueError, match="states must be"):
@@ -180,22 +180,9 @@ def test_mistakes(api, take, mistake):
 def test_the_extension_checks_what_memory_safety_needs():
     """Wrong numbers of members, shapes and lengths never reach the kernels."""
     x, v, u = np.ones((2, 3, 2, 1)), np.ones((1, 4, 1)), np.ones((2, 4, 1))
-    sequence = lambda **wrong: (
-        tuple(
-            {
-                "x": x,
-                "v": v,
-                "h0": None,
-                "b": None,
-                "phi": "tanh",
-                "own": None,
-                "slope": 0.1,
-                "on": False,
-                "ends": None,
-            }.__or__(wrong).values()
-        )
-        + (False,)
-    )
+    names = "x", "v", "h0", "b", "phi", "own", "slope", "on", "ends", "reverse"
+    right = dict(zip(names, (x, v, None, None, "tanh", None, 0.1, False, None, False), strict=True))
+    sequence = lambda **wrong: tuple((right | wrong).values())
     run = lambda members=2, u=u, out=(2, 3, 2, 4), **wrong: _core.recurrence_ensemble(
         members, "householder", (u, None, None), sequence(**wrong), np.empty(out), 2
     )
@@ -215,5 +202,5 @@ def test_the_extension_checks_what_memory_safety_needs():
         {"ends": np.array([4, 1])},
         {"phi": "modrelu", "own": np.ones((2, 3))},
     ):
-        with pytest.raises(ValueError):  # noqa: PT011  of many kinds
+        with pytest.raises(ValueError):
             run(**wrong)

@@ -33,7 +33,7 @@ def states(call: Call) -> Array:
     assert call.members is not None
     found, route = np.empty((call.members, *call.shape), call.dtype), call.route
     _core.recurrence_ensemble(call.members, route.object, route.arguments, call.sequence, found, call.place)
-    return ready(np.moveaxis(_sorted(found, _back(call.order), 2), 0, 1), call.dtype)  # type: ignore[arg-type]
+    return ready(np.moveaxis(_sorted(found, _back(call.order), 2), 0, 1), call.dtype)
 
 
 def gradients(
@@ -42,7 +42,7 @@ def gradients(
     """The gradients of all arguments."""
     members, route, dtype = call.members, call.route, call.dtype
     assert members is not None
-    states, ct = (ready(_sorted(np.moveaxis(a, 1, 0), call.order, 2), dtype) for a in (states, ct))  # type: ignore[arg-type]
+    states, ct = (ready(_sorted(np.moveaxis(a, 1, 0), call.order, 2), dtype) for a in (states, ct))
     if check_states:
         for i in range(members):
             _check(call, states[i], i)
@@ -53,18 +53,16 @@ def gradients(
     _core.recurrence_ensemble_vjp(
         members, route.object, route.arguments, call.sequence, states, ct, route.bars, out, call.place
     )
-    back, found = _back(call.order), {}
+    back = _back(call.order)
+    bars |= {name: _sorted(bars[name], back, axis) for name, axis in (("x", 2), ("h0", 1))}
+    found: dict[str, Any] = {"transition": route.pull()}
     for name, bar in bars.items():
         own = given[name]
         if bar is None or own is None:
             found[name] = None
-            continue
-        if name == "x":
-            bar = np.moveaxis(_sorted(bar, back, 2), 0, 1)  # type: ignore[arg-type]
-        elif name == "h0":
-            bar = _sorted(bar, back, 1)
-        found[name] = gradient(bar, own.shape, own.dtype)  # type: ignore[arg-type]
-    return {"transition": route.pull(), **found}
+        else:
+            found[name] = gradient(np.moveaxis(bar, 0, 1) if name == "x" else bar, own.shape, own.dtype)
+    return found
 
 
 def _check(call: Call, states: Array, i: int) -> None:
@@ -82,7 +80,7 @@ def _first(given: dict[str, Array | None], name: str) -> Array | None:
     return a if a is None or a.ndim > _RANKS[name] else a[None]
 
 
-def _sorted(a: Array | None, order: Array | None, axis: int) -> Array | None:
+def _sorted(a: Any, order: Array | None, axis: int) -> Any:
     return a if a is None or order is None else a.take(order, axis)
 
 

@@ -87,7 +87,7 @@ def _through(function: Any, value: object, tensors: Tensors) -> tuple[Tensor, ..
         before = _functorch.get_single_level_autograd_function_allowed()
         _functorch.set_single_level_autograd_function_allowed(True)
         try:
-            found = _Recorded.apply(_Call(function, value, number, level.prevGradMode()), *lifted)
+            found = _Recorded.apply(_Call(function, value, number, level.prevGradMode()), *lifted)  # type: ignore[attr-defined]
         finally:
             _functorch.set_single_level_autograd_function_allowed(before)
         return found

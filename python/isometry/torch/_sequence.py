@@ -53,14 +53,14 @@ def run(
         tensors, dtype = _of_one_precision(transition, given)
     x = tensors["x"]
     assert x is not None
-    named = {name: None if t is None else t.shape for name, t in tensors.items()}
-    members, size = None, None
+    shapes: Sequence[Any] = [None if t is None else t.shape for t in tensors.values()]
+    members = size = None
     if transition is not None and transition.batch_shape and declaration.operator:
-        members, named = check_recurrence.ensemble(transition.batch_shape, named)
-        size = check_recurrence.recurrence_transition(transition.shape, ())
+        members, named = check_recurrence.ensemble(transition.batch_shape, dict(zip(tensors, shapes, strict=True)))
+        shapes, size = list(named.values()), check_recurrence.recurrence_transition(transition.shape, ())
     elif transition is not None:
         size = check_recurrence.recurrence_transition(transition.shape, transition.batch_shape)
-    shapes = tuple(named.values())
+    shapes = tuple(shapes)
     fits = declaration.check if symbolic() else declaration.known
     steps, batch, n = fits(shapes, size if declaration.operator else None)
     if transition is not None and not declaration.operator:
@@ -79,9 +79,9 @@ def run(
     )
     if members is not None:
         assert transition is not None
-        order = _order(lengths, steps, batch, x.device)
         call = Call(cell, "", activation, float(slope), settings, reverse, backend)
-        return ensemble(call, transition, tensors, (members, dtype, steps, batch), order, _computed), None
+        sizes, sorting = (members, dtype, steps, batch), _order(lengths, steps, batch, x.device)
+        return ensemble(call, transition, tensors, sizes, sorting, _computed), None
     for name, axes in declaration.each:
         t = tensors[name]
         tensors[name] = None if t is None else t.expand(batch, *(n,) * axes)

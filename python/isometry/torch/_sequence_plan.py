@@ -58,7 +58,8 @@ class SequencePlan(Plan):
     def member(self, *tensors: Tensor | None) -> tuple[Tensor, ...]:
         call, (given, own, lengths) = self.call, self._parts(tensors)
         weight = BY_STEM[call.stem].matrix_formula(*own) if call.stem else None
-        return by_formula(self.cell.formula, call.law, lengths, call.reverse, weight, *given)[: self.results]
+        found = by_formula(self.cell.formula, call.law, lengths, call.reverse, weight, *given)  # type: ignore[arg-type]
+        return found[: self.results]
 
     def rows(self, batched: Sequence[int]) -> Rows | None:
         declaration = self.cell.declaration
