@@ -53,14 +53,14 @@ def run(
         tensors, dtype = _of_one_precision(transition, given)
     x = tensors["x"]
     assert x is not None
-    shapes: Sequence[Any] = [None if t is None else t.shape for t in tensors.values()]
+    shapes = tuple([None if t is None else t.shape for t in tensors.values()])
     members = size = None
-    if transition is not None and transition.batch_shape and declaration.operator:
-        members, named = check_recurrence.ensemble(transition.batch_shape, dict(zip(tensors, shapes, strict=True)))
-        shapes, size = list(named.values()), check_recurrence.recurrence_transition(transition.shape, ())
-    elif transition is not None:
-        size = check_recurrence.recurrence_transition(transition.shape, transition.batch_shape)
-    shapes = tuple(shapes)
+    if transition is not None:
+        stack = transition.batch_shape
+        if stack and declaration.operator:
+            members, own_shapes = check_recurrence.ensemble(stack, dict(zip(tensors, shapes, strict=True)))
+            shapes, stack = tuple(own_shapes.values()), ()  # type: ignore[arg-type]
+        size = check_recurrence.recurrence_transition(transition.shape, stack)
     fits = declaration.check if symbolic() else declaration.known
     steps, batch, n = fits(shapes, size if declaration.operator else None)
     if transition is not None and not declaration.operator:
