@@ -56,6 +56,8 @@ __all__ = [
     "operator_matrix",
     "operator_matrix_vjp",
     "recurrence",
+    "recurrence_ensemble",
+    "recurrence_ensemble_vjp",
     "recurrence_route",
     "recurrence_vjp",
     "rum",
@@ -138,6 +140,23 @@ def recurrence_route(
 ) -> Literal["factored", "dense"]: ...
 def recurrence(object: str, arguments: _Arguments, sequence: _Sequence, states: _T, place: _Place) -> None: ...
 def recurrence_vjp(
+    object: str,
+    arguments: _Arguments,
+    sequence: _Sequence,
+    states: _T,
+    ct: _T,
+    bars: _Arguments,
+    sequence_bars: _SequenceBars,
+    place: _Place,
+) -> None: ...
+
+# An ensemble: every array has the members as first axis, of size 1 where one serves all; the arguments of the
+# transitions, states and gradients have one entry per member.
+def recurrence_ensemble(
+    members: int, object: str, arguments: _Arguments, sequence: _Sequence, states: _T, place: _Place
+) -> None: ...
+def recurrence_ensemble_vjp(
+    members: int,
     object: str,
     arguments: _Arguments,
     sequence: _Sequence,

@@ -12,14 +12,14 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isometry import _core
+from isometry import _core, _ensembles
 from isometry._arrays import Array, DType, common, finite, gradient, ready, real_type, taken, taken_integers
-from isometry._backend import Place, serve
+from isometry._backend import serve
 from isometry._cells.affine import AFFINE
+from isometry._routes import Call, by_length, route_of
 from isometry._rules import check, check_recurrence
 from isometry._states import checked
 from isometry.gpu import _calls, _recurrence
-from isometry.operators._declared import Declared
 from isometry.operators._operator import Operator
 
 __all__ = ["recurrence", "recurrence_vjp"]
@@ -50,9 +50,11 @@ def recurrence(
     Parameters
     ----------
     transition
-        W, one square operator of size n: `Householder`, `Cayley`, `Dense`, ...
+        W, one square operator of size n: `Householder`, `Cayley`, `Dense`, ...; or a stack of batch_shape (E,), an
+        ensemble: E recurrences of the same sizes in one call.
     x
-        The input, shape (T, B, d).
+        The input, shape (T, B, d); of an ensemble (T, E, B, d), or (T, 1, B, d) for all members. Its other arrays may
+        have the members as a further first axis: input_weight (E, n, d), h0 (E, B, n), biases (E, n).
     input_weight
         V, shape (n, d).
     h0
@@ -79,7 +81,7 @@ def recurrence(
     Returns
     -------
     numpy.ndarray
-        The states, shape (T, B, n); complex if any of the arguments is.
+        The states, shape (T, B, n), of an ensemble (T, E, B, n); complex if any of the arguments is.
 
     Raises
     ------
@@ -92,7 +94,9 @@ def recurrence(
     Notes
     -----
     Costs T B (cost of W on one vector + 2 n d) operations; memory T B n. An operator is applied by its factors at
-    each step if that is cheaper than forming its matrix once.
+    each step if that is cheaper than forming its matrix once. Small members of an ensemble are computed one per
+    thread, large ones one after another; each is, to the last bit, that of a call of its own. Ensembles do not take
+    arrays on the GPU.
 
     Examples
     --------
@@ -113,6 +117,8 @@ def recurrence(
         return _recurrence.recurrence(_resident(transition, given, options, {}), given)  # type: ignore[return-value]
     given = _given(arrays, taken)
     call = _prepared(transition, given, options, {})
+    if call.members is not None:
+        return _ensembles.states(call)
     states = np.empty(call.shape, call.dtype)
     route = call.route
     _core.recurrence(route.object, route.arguments, call.sequence, states, call.place)
@@ -145,9 +151,9 @@ def recurrence_vjp(
     transition, x, input_weight, h0, bias, activation, activation_bias, slope, activation_on, lengths, reverse, backend
         As given to `recurrence`.
     states
-        The result of `recurrence`, shape (T, B, n).
+        The result of `recurrence`.
     ct
-        The cotangent of the states, shape (T, B, n); ignored past the end of a sequence. The cotangent of the last
+        The cotangent of the states, of their shape; ignored past the end of a sequence. The cotangent of the last
         state is added to its entry.
     check_finite
         Reject NaN and infinity in all arrays.
@@ -190,6 +196,8 @@ def recurrence_vjp(
     given = _given(arrays, taken)
     states, ct = taken("states", states), taken("ct", ct)
     call = _prepared(transition, given, options, {"states": states, "ct": ct})
+    if call.members is not None:
+        return _ensembles.gradients(call, given, states, ct, check_states=check.flag("check_states", check_states))
     route, order, dtype = call.route, call.order, call.dtype
     x, weight, h0, bias, _, activation_bias, *_ = call.sequence
     bars = tuple(None if a is None else np.empty_like(a) for a in (x, weight, h0, bias, activation_bias))
@@ -246,21 +254,11 @@ class Options(NamedTuple):
 class _Checked(NamedTuple):
     """The checked arguments of a call."""
 
-    shape: tuple[int, int, int]  # of the states
+    members: int | None  # of an ensemble
+    shape: tuple[int, int, int]  # of the states of a member
     dtype: DType  # of the states
     lengths: Array | None
     check_finite: bool
-
-
-class _Call(NamedTuple):
-    """The arguments that both directions pass to the extension."""
-
-    shape: tuple[int, int, int]  # of the states
-    dtype: DType
-    order: Array | None  # of the sequences, if they are not sorted already
-    route: "_Route"
-    place: Place
-    sequence: tuple[Any, ...]  # the arguments besides the transition, in the order of `_core`
 
 
 def _checked(transition: Operator, given: Given, options: Options, results: dict[str, Array]) -> _Checked:
@@ -272,7 +270,10 @@ def _checked(transition: Operator, given: Given, options: Options, results: dict
     check_recurrence.activation(activation, "activation")
     check_recurrence.slope(options.slope)
     shapes = {name: None if a is None else a.shape for name, a in given.items()}
-    n = check_recurrence.recurrence_transition(transition.shape, transition.batch_shape)
+    members = None
+    if transition.batch_shape:
+        members, shapes = check_recurrence.ensemble(transition.batch_shape, shapes)
+    n = check_recurrence.recurrence_transition(transition.shape, ())
     steps, batch, _ = AFFINE.check([shapes[name] for name in AFFINE.names], n)
     check.choice("activation_on", options.activation_on, "all", "input")
     dtype = common(transition.dtype, *given.values())
@@ -285,7 +286,10 @@ def _checked(transition: Operator, given: Given, options: Options, results: dict
         features_of="transition",
     )
     for name, a in results.items():
-        check.exact(name, a.shape, (steps, batch, n), "(T, B, n)")
+        if members is None:
+            check.exact(name, a.shape, (steps, batch, n), "(T, B, n)")
+        else:
+            check.exact(name, a.shape, (steps, members, batch, n), "(T, E, B, n)")
         check.field_of_result(name, a.dtype.name, dtype.name)
     lengths = None
     if options.lengths is not None:
@@ -293,22 +297,23 @@ def _checked(transition: Operator, given: Given, options: Options, results: dict
         check_recurrence.lengths_shape(lengths.shape, batch)
         check_recurrence.lengths_range(int(lengths.min()), int(lengths.max()), steps)
         lengths = lengths.astype(np.int64)
-    return _Checked((steps, batch, n), dtype, lengths, check_finite)
+    return _Checked(members, (steps, batch, n), dtype, lengths, check_finite)
 
 
 def _resident(transition: Operator, given: Given, options: Options, results: dict[str, Array]) -> _recurrence.Call:
     """The call on the GPU."""
+    check_recurrence.recurrence_transition(transition.shape, transition.batch_shape)
     right = _checked(transition, given, options, results)
     held, on_input = transition._resident(right.dtype, right.check_finite), options.activation_on == "input"
     own = options.activation, float(options.slope), on_input, right.lengths, options.reverse
     return _recurrence.Call(held, right.shape, right.dtype, *own)
 
 
-def _prepared(transition: Operator, given: Given, options: Options, results: dict[str, Array]) -> _Call:
+def _prepared(transition: Operator, given: Given, options: Options, results: dict[str, Array]) -> Call:
     """Check all arguments and convert them for the extension."""
     right = _checked(transition, given, options, results)
     (steps, batch, n), dtype, place = right.shape, right.dtype, serve(options.backend)
-    order, lengths = _order(right.lengths, steps)
+    order, lengths = by_length(right.lengths, steps)
     transition._check_held(right.check_finite)
     if right.check_finite:
         for name, array in (given | results).items():
@@ -316,15 +321,19 @@ def _prepared(transition: Operator, given: Given, options: Options, results: dic
     dtype = common(dtype, results.get("ct"))
     own_bias = given["activation_bias"]
     own_bias = None if own_bias is None else ready(own_bias, real_type(dtype))
+    if right.members is not None and own_bias is not None:
+        own_bias = own_bias.reshape(-1, own_bias.shape[-1])
     on_input = options.activation_on == "input"
-    return _Call(
+    arguments = _arguments if right.members is None else _ensembles.arguments
+    return Call(
+        right.members,
         (steps, batch, n),
         dtype,
         order,
-        _route(transition, dtype, steps, batch, place),
+        route_of(transition, dtype, steps, batch, place),
         place,
         (
-            *_arguments(given, dtype, order, batch),
+            *arguments(given, dtype, order, batch),
             options.activation,
             own_bias,
             float(options.slope),
@@ -333,16 +342,6 @@ def _prepared(transition: Operator, given: Given, options: Options, results: dic
             options.reverse,
         ),
     )
-
-
-def _order(lengths: Array | None, steps: int) -> tuple[Array | None, Array | None]:
-    """A stable sorting order by decreasing length, and the lengths in that order; None if they are sorted."""
-    if lengths is None or (lengths == steps).all():
-        return None, None
-    if (np.diff(lengths) <= 0).all():
-        return None, np.ascontiguousarray(lengths)
-    order = np.argsort(-lengths, kind="stable")
-    return order, lengths[order]
 
 
 def _sorted(a: Array, order: Array | None) -> Array:
@@ -365,26 +364,3 @@ def _arguments(given: Given, dtype: DType, order: Array | None, batch: int) -> t
 
 def _own(bar: Array | None, argument: Array | None) -> Array | None:
     return None if bar is None or argument is None else gradient(bar, argument.shape, argument.dtype)
-
-
-# ---------------------------------------------------------------- routes
-
-
-class _Route(NamedTuple):
-    """An object of the core with its arguments, arrays for their gradients, and a function from these to a dict."""
-
-    object: str
-    arguments: tuple[Any, ...]
-    bars: tuple[Any, ...]
-    pull: Callable[[], dict[str, Any]]
-
-
-def _route(transition: Operator, dtype: DType, steps: int, batch: int, place: Place) -> _Route:
-    if isinstance(transition, Declared):
-        stem, p = transition._declaration.stem, transition._parameters(dtype)
-        if place == "gpu" or _core.recurrence_route(stem, p, steps, batch) == "factored":
-            bars = transition._bars(p)
-            return _Route(stem, p, bars, partial(transition._gradients, bars))
-    w = transition._matrices(dtype, place)
-    w_bar = np.empty_like(w)
-    return _Route("dense", (w,), (w_bar,), partial(transition._pull_matrices, w, w_bar, place))

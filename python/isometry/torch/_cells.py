@@ -38,6 +38,13 @@ class Call(NamedTuple):
         return Law(self.activation, self.slope, tuple(self.settings))
 
 
+class Ensemble(NamedTuple):
+    """Many calls in one: the kernels also take the number of members, behind the call."""
+
+    forward: Callable[..., None]
+    backward: Callable[..., None]
+
+
 class Kernels(NamedTuple):
     """A cell on tensors.
 
@@ -49,6 +56,7 @@ class Kernels(NamedTuple):
     formula: Formula
     forward: Callable[..., None]
     backward: Callable[..., None]
+    ensemble: Ensemble | None = None
 
 
 def _affine(call: Call, arrays: Arrays, ends: Any) -> Any:
@@ -75,6 +83,26 @@ def _affine_backward(
 ) -> None:
     given = _affine(call, arrays, ends)
     _core.recurrence_vjp(call.stem, own, given, out[0], cts[0], rooms, bars, at)  # type: ignore[arg-type, type-var]
+
+
+def _affine_ensemble(call: Call, members: int, own: Arrays, arrays: Arrays, ends: Any, h: Any, at: Place) -> None:
+    _core.recurrence_ensemble(members, call.stem, own, _affine(call, arrays, ends), h, at)  # type: ignore[type-var]
+
+
+def _affine_ensemble_backward(
+    call: Call,
+    members: int,
+    own: Arrays,
+    arrays: Arrays,
+    ends: Any,
+    h: Any,
+    ct: Any,
+    bars: Arrays,
+    rooms: Arrays,
+    at: Place,
+) -> None:
+    given = _affine(call, arrays, ends)
+    _core.recurrence_ensemble_vjp(members, call.stem, own, given, h, ct, rooms, bars, at)  # type: ignore[type-var]
 
 
 def _gru(call: Call, own: Arrays, arrays: Arrays, ends: Any) -> Any:
@@ -123,7 +151,13 @@ def _rum_backward(
 
 #: By the name of the cell in a graph.
 CELLS = {
-    "recurrence": Kernels(AFFINE, recurrence.formula, _affine_forward, _affine_backward),
+    "recurrence": Kernels(
+        AFFINE,
+        recurrence.formula,
+        _affine_forward,
+        _affine_backward,
+        Ensemble(_affine_ensemble, _affine_ensemble_backward),
+    ),
     "gru": Kernels(GRU, gru.formula, _gru_forward, _gru_backward),
     "goru": Kernels(GORU, gru.formula, _gru_forward, _gru_backward),
     "rum": Kernels(RUM, rum.formula, _rum_forward, _rum_backward),

@@ -1,12 +1,14 @@
 """The mode of computation of a call, decided once from the modes of torch and the call's tensors.
 
-=========  ==================================================================================================
-KERNEL     Eager tensors on the CPU, no gradient to record: the kernel alone; nothing is saved.
-RECORDED   The same with gradients to record: the kernel within a `torch.autograd.Function`.
-GRAPH      A graph of `torch.compile` or `torch.export`: a custom operator around the kernel.
-FORMULA    Whatever observes or replaces torch's operations (`torch.func`, forward mode, tracing, fake tensors,
-           subclasses) and other devices: the formula, to whose operations every mode of torch applies.
-=========  ==================================================================================================
+===========  ================================================================================================
+KERNEL       Eager tensors on the CPU, no gradient to record: the kernel alone; nothing is saved.
+RECORDED     The same with gradients to record: the kernel within a `torch.autograd.Function`.
+TRANSFORMED  Such tensors inside `grad`, `vjp` and `vmap` of torch.func: the kernel within a Function that passes
+             through their levels. `mode` says FORMULA; `within` says TRANSFORMED to calls that have a `Plan`.
+GRAPH        A graph of `torch.compile` or `torch.export`: a custom operator around the kernel.
+FORMULA      Whatever else observes or replaces torch's operations (forward mode, tracing, fake tensors, subclasses)
+             and other devices: the formula, to whose operations every mode of torch applies.
+===========  ================================================================================================
 """
 
 from __future__ import annotations
@@ -25,6 +27,10 @@ _transformed = torch._C._are_functorch_transforms_active
 _dispatched = torch._C._len_torch_dispatch_stack
 _traced = torch._C._get_tracing_state
 _batched = torch._C._functorch.is_legacy_batchedtensor
+_levels = torch._C._functorch.get_interpreter_stack
+_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+_unwrapped = torch._C._functorch.get_unwrapped
+LEVELS = torch._C._functorch.TransformType
 
 
 class Mode(Enum):
@@ -34,9 +40,10 @@ class Mode(Enum):
     RECORDED = auto()
     GRAPH = auto()
     FORMULA = auto()
+    TRANSFORMED = auto()
 
 
-KERNEL, RECORDED, GRAPH, FORMULA = Mode
+KERNEL, RECORDED, GRAPH, FORMULA, TRANSFORMED = Mode
 
 
 def mode(*tensors: Tensor | None) -> Mode:
@@ -80,12 +87,44 @@ def wanted(tensors: Sequence[Tensor | None]) -> tuple[bool, ...]:
     return tuple([t is not None and t.requires_grad for t in tensors])
 
 
+def transformed(*tensors: Tensor | None) -> bool:
+    """Whether all transforms around a call are `grad`, `vjp` and `vmap` of torch.func, in which kernels can compute;
+    `mode` says FORMULA there.
+    """
+    if not _transformed() or is_compiling() or forward_ad._current_level >= 0 or _dispatched():
+        return False
+    if _traced() is not None or not all(level.key() in (LEVELS.Grad, LEVELS.Vmap) for level in _levels()):
+        return False
+    for t in tensors:
+        if t is not None:
+            while _wrapped(t):
+                t = _unwrapped(t)
+            if not ((type(t) is Tensor or type(t) is Parameter) and t.is_cpu):
+                return False
+    return True
+
+
+def within(*tensors: Tensor | None) -> Mode:
+    """The `mode` of a call that has a `Plan`: TRANSFORMED where that serves it inside torch.func."""
+    how = mode(*tensors)
+    return TRANSFORMED if how is FORMULA and transformed(*tensors) else how
+
+
+def kernels_serve(*tensors: Tensor | None) -> bool:
+    """Whether kernels compute a call, alone or inside a Function."""
+    return mode(*tensors) in (KERNEL, RECORDED) or transformed(*tensors)
+
+
+def batched(*cts: Tensor | None) -> bool:
+    """Whether these are batches of torch.autograd.grad(is_grads_batched=True), which is no transform of torch.func."""
+    return any(ct is not None and _batched(ct) for ct in cts)
+
+
 def differentiated(*cts: Tensor | None) -> bool:
     """Whether a backward pass is itself differentiated or observed, and must therefore consist of torch operations."""
     if is_grad_enabled() or mode(*cts) is FORMULA:
         return True
     for ct in cts:  # noqa: SIM110  quicker than any()
-        # Batches of torch.autograd.grad(is_grads_batched=True), which is no transform of torch.func.
         if ct is not None and _batched(ct):
             return True
     return False

@@ -12,9 +12,12 @@ from torch import Tensor
 from .._cells._declaration import OWN_BIAS
 from .._rules import check, check_recurrence
 from ._cells import CELLS, Call
+from ._ensemble import ensemble
 from ._function import COMPLEX_OF, distinct, dtype_name, place
-from ._mode import FORMULA, GRAPH, KERNEL, RECORDED, Mode, mode, symbolic, visible, wanted
+from ._mode import FORMULA, GRAPH, KERNEL, RECORDED, TRANSFORMED, Mode, symbolic, visible, wanted, within
 from ._sequence_function import Recurrence, Tensors, forward, graph
+from ._sequence_plan import SequencePlan
+from ._transforms import computed
 from .formulas.sequence import states as by_formula
 from .operators._functions import trained
 from .operators._operator import Operator, real_tensor, tensor
@@ -51,9 +54,13 @@ def run(
     x = tensors["x"]
     assert x is not None
     shapes = tuple([None if t is None else t.shape for t in tensors.values()])
-    size = None
+    members = size = None
     if transition is not None:
-        size = check_recurrence.recurrence_transition(transition.shape, transition.batch_shape)
+        stack = transition.batch_shape
+        if stack and declaration.operator:
+            members, own_shapes = check_recurrence.ensemble(stack, dict(zip(tensors, shapes, strict=True)))
+            shapes, stack = tuple(own_shapes.values()), ()  # type: ignore[arg-type]
+        size = check_recurrence.recurrence_transition(transition.shape, stack)
     fits = declaration.check if symbolic() else declaration.known
     steps, batch, n = fits(shapes, size if declaration.operator else None)
     if transition is not None and not declaration.operator:
@@ -70,6 +77,11 @@ def run(
         argument=OWN_BIAS,
         features_of="the state" if declaration.real else "the transition",
     )
+    if members is not None:
+        assert transition is not None
+        call = Call(cell, "", activation, float(slope), settings, reverse, backend)
+        sizes, sorting = (members, dtype, steps, batch), _order(lengths, steps, batch, x.device)
+        return ensemble(call, transition, tensors, sizes, sorting, _computed), None
     for name, axes in declaration.each:
         t = tensors[name]
         tensors[name] = None if t is None else t.expand(batch, *(n,) * axes)
@@ -88,10 +100,19 @@ def run(
         stem, own = factored or ("dense", (transition.matrix(backend=backend).to(dtype),))
     call = Call(cell, stem, activation, float(slope), settings, reverse, backend)
     found = tuple(tensors.values())
-    how = mode(*found, ends, *own)
+    how = within(*found, ends, *own)
+    if how is TRANSFORMED:
+        plan = SequencePlan(call, tuple(tensors), len(own))
+        states, *rest = computed(plan, *found, *own, ends)
+        return _in_order(states, rest[0] if rest else None, order)
     if how is FORMULA and factored is not None and transition is not None:
         own = (transition.matrix(backend=backend).to(dtype),)
     states, memory = _computed(how, call, found, own, ends)
+    return _in_order(states, memory, order)
+
+
+def _in_order(states: Tensor, memory: Tensor | None, order: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """The results, longest sequence first, in the user's order of the sequences."""
     if order is None:
         return states, memory
     back = order.argsort()

@@ -32,7 +32,7 @@ Tensors = Sequence[Tensor | None]
 Out = tuple[Tensor, Tensor | None, Tensor | None]
 
 
-def _shapes(call: Call, tensors: Tensors) -> tuple[Any, Any, Any]:
+def shapes_of(call: Call, tensors: Tensors) -> tuple[Any, Any, Any]:
     """Shapes of the states, the memory after them, and what forward saves; (0,) where absent."""
     x, weight, declaration = tensors[0], tensors[1], CELLS[call.cell].declaration
     assert x is not None and weight is not None
@@ -67,7 +67,7 @@ def forward(call: Call, tensors: Tensors, own: Tensors, lengths: Tensor | None, 
     """The states, the memory after them if there is one, and what else is saved if backward will run."""
     if call.stem == "dense":
         _, call, tensors, own = _joined(call, tensors, own)
-    (shape, last, kept), x = _shapes(call, tensors), tensors[0]
+    (shape, last, kept), x = shapes_of(call, tensors), tensors[0]
     assert x is not None
     states, h = room(shape, x.dtype)
     memory, r = (None, None) if last == (0,) else room(last, x.dtype)
@@ -102,15 +102,10 @@ def backward(
     return found
 
 
-# ---------------------------------------------------------------- one operation of a compiled graph
+# ---------------------------------------------------------------- the choice between W and its factors
 
 
-def _call(cell: str, stem: str, activation: str, slope: float, settings: Sequence[float], reverse: bool) -> Call:
-    """The call of an operator, whose settings are numbers: NaN stands for None."""
-    return Call(cell, stem, activation, slope, [None if isnan(s) else s for s in settings], reverse, None)
-
-
-def _through_matrix(call: Call, tensors: Tensors, own: Tensors, at: Place) -> bool:
+def through_matrix(call: Call, tensors: Tensors, own: Tensors, at: Place) -> bool:
     """Whether W is formed, because that is cheaper than its factors."""
     x = tensors[0]
     assert x is not None
@@ -123,6 +118,50 @@ def _through_matrix(call: Call, tensors: Tensors, own: Tensors, at: Place) -> bo
 def _forms(stem: str) -> bool:
     """Whether W may have to be formed."""
     return stem not in ("", "dense")
+
+
+def forward_by_route(
+    call: Call, saving: bool, tensors: Tensors, own: Tensors, lengths: Tensor | None, at: Place
+) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:
+    """`forward` by the cheaper route, and W if it was formed."""
+    weight: Tensor | None = None
+    if through_matrix(call, tensors, own, at):
+        n = shapes_of(call, tensors)[0][2]
+        weight, w = room((n, n), tensors[0].dtype)  # type: ignore[union-attr]
+        _core.operator_matrix(call.stem, arrays(own), w, False, at)
+        call, own = call._replace(stem="dense"), (weight,)
+    return *forward(call, tensors, own, lengths, saving, at), weight
+
+
+def backward_by_route(
+    call: Call,
+    tensors: Tensors,
+    own: Tensors,
+    lengths: Tensor | None,
+    out: Sequence[Tensor | None],
+    cts: Tensors,
+    wanted: Sequence[bool],
+    at: Place,
+) -> list[Tensor | None]:
+    """`backward` from the results of `forward_by_route`."""
+    *results, weight = out
+    if weight is None:
+        return backward(call, tensors, own, lengths, tuple(results), cts, wanted, at)  # type: ignore[arg-type]
+    rest, count = (lengths, tuple(results), cts), len(tensors)
+    ask = (*wanted[:count], any(wanted[count:]))
+    *grads, w_bar = backward(call._replace(stem="dense"), tensors, (weight,), *rest, ask, at)  # type: ignore[arg-type]
+    own_grads, bars = rooms(wanted[count:], own)
+    if w_bar is not None:
+        _core.operator_matrix_vjp(call.stem, arrays(own), None, given(w_bar), bars, at)
+    return [*grads, *own_grads]
+
+
+# ---------------------------------------------------------------- one operation of a compiled graph
+
+
+def _call(cell: str, stem: str, activation: str, slope: float, settings: Sequence[float], reverse: bool) -> Call:
+    """The call of an operator, whose settings are numbers: NaN stands for None."""
+    return Call(cell, stem, activation, slope, [None if isnan(s) else s for s in settings], reverse, None)
 
 
 @torch.library.custom_op("isometry::sequence", mutates_args=(), device_types="cpu")
@@ -140,17 +179,12 @@ def _forward(
     lengths: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
     at, call = place(backend), _call(cell, stem, activation, slope, settings, reverse)
-    weight: Tensor | None = None
-    if _forms(stem):
-        n = _shapes(call, tensors)[0][2]
-        weight, w = room((n, n), tensors[0].dtype)  # type: ignore[union-attr]
-        if _through_matrix(call, tensors, own, at):
-            _core.operator_matrix(stem, arrays(own), w, False, at)
-            call, own = call._replace(stem="dense"), (weight,)
+    states, memory, saved, weight = forward_by_route(call, saving, tensors, own, lengths, at)
+    if weight is None and _forms(stem):
+        weight = states.new_empty((states.shape[2], states.shape[2]))
     # An operator returns tensors only.
-    states, *rest = forward(call, tensors, own, lengths, saving, at)
-    others = [states.new_empty(0) if t is None else t for t in (*rest, weight)]
-    return states, *others, marked(at)  # type: ignore[return-value]
+    others = memory, saved, weight
+    return states, *[states.new_empty(0) if t is None else t for t in others], marked(at)  # type: ignore[return-value]
 
 
 @_forward.register_fake
@@ -167,7 +201,7 @@ def _(
     _own: Tensors,
     _lengths: Tensor | None,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    states, memory, saved = _shapes(_call(cell, stem, activation, slope, settings, reverse), tensors)
+    states, memory, saved = shapes_of(_call(cell, stem, activation, slope, settings, reverse), tensors)
     x, n = tensors[0], states[2]
     assert x is not None
     shapes = states, memory, saved if saving else (0,), (n, n) if _forms(stem) else (0,)
@@ -192,15 +226,8 @@ def _backward(
 ) -> list[Tensor]:
     at, call = place_of(on_gpu), _call(cell, stem, activation, slope, settings, reverse)
     *results, weight = [t if t.numel() else None for t in out]
-    if not _through_matrix(call, tensors, own, at):
-        return filled(backward(call, tensors, own, lengths, tuple(results), cts, wanted, at))  # type: ignore[arg-type]
-    rest, count = (lengths, tuple(results), cts), len(tensors)
-    ask = (*wanted[:count], any(wanted[count:]))
-    *grads, w_bar = backward(call._replace(stem="dense"), tensors, (weight,), *rest, ask, at)  # type: ignore[arg-type]
-    own_grads, bars = rooms(wanted[count:], own)
-    if w_bar is not None:
-        _core.operator_matrix_vjp(stem, arrays(own), None, given(w_bar), bars, at)
-    return filled([*grads, *own_grads])
+    weight = weight if through_matrix(call, tensors, own, at) else None
+    return filled(backward_by_route(call, tensors, own, lengths, (*results, weight), cts, wanted, at))
 
 
 @_backward.register_fake

@@ -4,6 +4,7 @@
 //! may lack that axis.
 
 use crate::error::{Error, Result};
+use crate::parallel::cut;
 use crate::scalar::Scalar;
 use crate::sizes::{check_len, work};
 use std::ops::Range;
@@ -173,6 +174,21 @@ impl<'a, T: Scalar> Bar<'a, T> {
         }
     }
 
+    /// The room of each of `count` operators.
+    pub fn each(self, count: usize) -> Vec<Bar<'a, T>> {
+        match self {
+            Bar::None => (0..count).map(|_| Bar::None).collect(),
+            Bar::Own(bar) => {
+                let each = bar.len() / count.max(1);
+                cut(Some(bar), each, count).flatten().map(Bar::Own).collect()
+            }
+            Bar::Real(bar) => {
+                let each = bar.len() / count.max(1);
+                cut(Some(bar), each, count).flatten().map(Bar::Real).collect()
+            }
+        }
+    }
+
     /// Whether nothing is to be written.
     pub fn is_empty(&self) -> bool {
         match self {
@@ -213,6 +229,19 @@ impl<'a, T: Scalar> Given<'a, T> {
         sizes[1..].copy_from_slice(&self.shape[batch..]);
         check_len(argument, self.array.elements().unwrap_or(0), &sizes)?;
         Ok(sizes)
+    }
+
+    /// The argument of the i-th operator of a batch, the first axis of its array.
+    pub fn member(&self, i: usize) -> Given<'a, T> {
+        let Some((&batch, shape)) = self.shape.split_first() else { return *self };
+        let own = i..i + 1;
+        let array = match self.array {
+            Array::None => Array::None,
+            Array::Own(array) => Array::Own(&array[part(array.len(), batch, &own)]),
+            Array::Real(array) => Array::Real(&array[part(array.len(), batch, &own)]),
+            Array::Integers(array) => Array::Integers(&array[part(array.len(), batch, &own)]),
+        };
+        Given { shape, array }
     }
 
     /// The elements of an argument of the type of the matrix.

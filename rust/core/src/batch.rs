@@ -105,6 +105,11 @@ impl Split {
         if self.apart { 1 } else { self.threads }
     }
 
+    /// All members.
+    pub fn threads(self) -> usize {
+        self.threads
+    }
+
     /// Calls `f(member, b, shared, own)` for every matrix b, on each of the members that compute it: `shared` is the same memory
     /// for all of them, `own` differs. A matrix computed by several members ends with a barrier.
     pub fn run<S, O>(

@@ -7,6 +7,7 @@ mod cayley;
 mod config;
 mod detached;
 mod dtype;
+mod ensemble;
 mod error;
 #[cfg(feature = "gpu")]
 mod gpu;
@@ -33,6 +34,8 @@ mod _core {
     use crate::cayley::cayley_from_matrix;
     #[pymodule_export]
     use crate::config::{adopt_openmp, available_parallelism, config};
+    #[pymodule_export]
+    use crate::ensemble::{recurrence_ensemble, recurrence_ensemble_vjp};
     #[cfg(feature = "gpu")]
     #[pymodule_export]
     use crate::gpu::{

@@ -15,7 +15,7 @@ from ..._rules.expression import sizes
 from ..._rules.index import Key, picked
 from .._function import COMPLEX_OF, REAL_OF, array, arrays, dtype_name, place
 from .._function import given as kernel_array
-from .._mode import FORMULA, GRAPH, KERNEL, RECORDED, Mode, mode, symbolic, visible
+from .._mode import FORMULA, GRAPH, KERNEL, RECORDED, TRANSFORMED, Mode, mode, symbolic, visible, within
 from . import _compiled
 from ._expressions import kind_of
 from ._functions import Functions, functions
@@ -169,7 +169,7 @@ class Declared(Operator):
 
     def _matrix(self, arguments: Arguments, backend: str | None) -> Tensor:
         """W, shape (n_out, n_in), or (nb, n_out, n_in) for a stack."""
-        how = mode(*arguments)
+        how = within(*arguments)
         if how is GRAPH:
             first = arguments[0]
             assert first is not None
@@ -205,7 +205,7 @@ class Declared(Operator):
 
     def _rows(self, x: Tensor, adjoint: bool, backend: str | None) -> Tensor:
         arguments = self.arguments(self._dtype)
-        how, features = mode(x, *arguments), self._shape[adjoint]
+        how, features = within(x, *arguments), self._shape[adjoint]
         if how is GRAPH:
             return _compiled.apply(self._declaration.stem, adjoint, features, backend, x, arguments)
         if how is FORMULA or not x.numel() or self._vacant(arguments):
@@ -216,11 +216,13 @@ class Declared(Operator):
         self, dtype: torch.dtype, steps: int, batch: int, gated: bool = False, backend: str | None = None
     ) -> tuple[str, Arguments] | None:
         arguments = self.arguments(dtype)
-        how, stem = mode(*arguments), self._declaration.stem
+        how, stem = within(*arguments), self._declaration.stem
         if how is GRAPH:  # whose operator chooses the backend when it runs
             return stem, arguments
         if how is FORMULA or self._vacant(arguments):
             return None
+        if how is TRANSFORMED:  # likewise
+            return stem, arguments
         if place(backend) == "gpu":  # where W is formed and stays
             return stem, arguments
         route = _core.recurrence_route(stem, arrays(arguments), steps, batch, gated)

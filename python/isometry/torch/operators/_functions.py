@@ -18,7 +18,9 @@ from ..._objects._declaration import Declaration
 from ..._objects.dense import DENSE
 from .. import formulas
 from .._function import Array, arrays, formula_vjp, given, place, room, rooms, trained_only
-from .._mode import RECORDED, Mode, differentiated
+from .._mode import RECORDED, TRANSFORMED, Mode, differentiated
+from .._transforms import computed
+from . import _plans
 
 # From this many numbers in the first argument on, saving for backward is cheaper than recomputing.
 _LARGE = 1024
@@ -30,8 +32,8 @@ class Functions(NamedTuple):
     """An object's kernel calls and its formulas."""
 
     declaration: Declaration
-    matrix: Callable[..., Tensor]  # of KERNEL or RECORDED, (n_out, n_in) and backend, then the arguments
-    apply: Callable[..., Tensor]  # of KERNEL or RECORDED, adjoint, features of the result, backend, x and the arguments
+    matrix: Callable[..., Tensor]  # of KERNEL, RECORDED or TRANSFORMED, (n_out, n_in) and backend, then the arguments
+    apply: Callable[..., Tensor]  # of the same, adjoint, features of the result, backend, x and the arguments
     matrix_formula: Callable[..., Tensor]  # of the arguments
     apply_formula: Callable[..., Tensor]  # of the arguments, x and adjoint
     trained: tuple[bool, ...]  # which arguments have a gradient
@@ -102,6 +104,8 @@ def _matrix(declaration: Declaration, formula: Callable[..., Tensor]) -> Callabl
     def call(how: Mode, shape: tuple[int, int], backend: str | None, *arguments: Tensor | None) -> Tensor:
         if how is RECORDED:
             return recorded(shape, backend, *arguments)  # type: ignore[no-any-return]
+        if how is TRANSFORMED:
+            return computed(_plans.Matrix(shape, declaration, formula, backend, arguments), *arguments)[0]
         out, w = space(shape, arguments)
         kernel(stem, arrays(arguments), w, False, place(backend))
         return out
@@ -149,6 +153,9 @@ def _apply(declaration: Declaration, formula: Callable[..., Tensor]) -> Callable
     ) -> Tensor:
         if how is RECORDED:
             return recorded(adjoint, features, backend, x, *arguments)  # type: ignore[no-any-return]
+        if how is TRANSFORMED:
+            plan = _plans.Apply(adjoint, features, declaration, formula, backend, arguments)
+            return computed(plan, x, *arguments)[0]
         out, c = room((*x.shape[:-1], features), x.dtype)
         kernel(stem, arrays(arguments), given(x), c, adjoint, False, place(backend))
         return out

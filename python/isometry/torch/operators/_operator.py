@@ -14,7 +14,7 @@ from torch import Tensor
 from ..._rules import check, check_expression, stacks
 from ..._rules.expression import Expression
 from .._function import COMPLEX_OF, REAL_OF, dtype_name
-from .._mode import FORMULA, GRAPH, autocast, mode
+from .._mode import FORMULA, GRAPH, autocast, within
 from ._expressions import Expressions
 from ._functions import THROUGH_MATRIX
 
@@ -244,7 +244,7 @@ class Operator(Expressions):
         check.exact("matrix()", tuple(w.shape), (*self._batch_shape, *self._shape))
         if self._batch_shape:
             w = w.reshape(-1, *self._shape)
-        how = mode(w, x)
+        how = within(w, x)
         if not x.numel() or how is FORMULA or how is GRAPH:
             return THROUGH_MATRIX.apply_formula(w, x, adjoint)
         return THROUGH_MATRIX.apply(how, adjoint, self._shape[adjoint], backend, x, w)

@@ -52,8 +52,8 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formula.matrix):
     On the CPU, in every mode, for every finite value of the parameters W is orthogonal or unitary, with max|W^H W - I|
     below 20 n eps, or the call that forms it raises a ValueError that names `upper`. The error marks the limit of
     double precision: if A is singular, as every real A of odd n is, I + A is numerically singular for ||A|| around
-    1/eps of float64, 4.5e15, and beyond. NaN arises from NaN and infinity only. Inside torch.func and where gradients
-    are themselves differentiated, derivatives are exact up to order 7.
+    1/eps of float64, 4.5e15, and beyond. NaN arises from NaN and infinity only. In forward mode and where
+    gradients are themselves differentiated, derivatives are exact up to order 7.
 
     On other devices values are not checked: W is the result of torch.linalg.solve for I + A in the precision of the
     arguments, orthogonal up to about ||A|| eps.

@@ -11,6 +11,7 @@ mod affine;
 mod backward;
 mod cell;
 mod chunk;
+mod ensemble;
 mod forward;
 pub mod gru;
 mod halves;
@@ -27,3 +28,4 @@ mod timeline;
 
 pub use crate::transition::{Route, Transition};
 pub use affine::{Gradients, Sequence, backward, forward};
+pub use ensemble::ensemble;

@@ -1,0 +1,278 @@
+"""Kernels inside torch.func: a `torch.autograd.Function` and its backward pass for any computation by kernels.
+
+Under `grad` and `vmap` tensors are wrapped and have no memory; a Function passes `through` the levels, and at the
+bottom are the tensors that a kernel reads. The backward pass is a Function itself, because `torch.func.grad` always
+records it; its own derivative is that of the formula. Saved values are results of the Function: every level wraps them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+from torch import Tensor
+from torch.autograd import Function
+from torch.func import vjp, vmap
+
+from ._function import formula_vjp
+from ._levels import through
+from ._mode import batched, kernels_serve
+
+Tensors = Sequence[Tensor | None]
+Dims = Sequence[int | None]
+
+
+class Rows(NamedTuple):
+    """The axes of rows of the tensors and of the results, None for those without rows."""
+
+    tensors: Dims
+    results: Dims
+    one: bool  #: a single axis, into which a batch is folded; else the first of any number
+
+
+class Plan(ABC):
+    """A computation by kernels of a list of tensors, None where one is absent.
+
+    With a stack, every tensor and every result has its members as first axis; a tensor may have an axis of 1 there, for
+    all members.
+    """
+
+    stack: int | None = None
+    results: int = 1  #: the results without what is saved behind them
+    spare: bool = False  #: what is saved may be missing, and must fit the rows
+
+    @abstractmethod
+    def run(self, tensors: Tensors) -> tuple[Tensor, ...]:
+        """The results, then what is saved for backward."""
+
+    @abstractmethod
+    def pull(self, tensors: Tensors, out: Sequence[Tensor], cts: Tensors, wanted: Sequence[bool]) -> Tensors:
+        """The wanted gradients, from what `run` returned and the cotangents of the results; with a stack those of every
+        member, also of tensors for all of them.
+        """
+
+    @abstractmethod
+    def member(self, *tensors: Tensor | None) -> tuple[Tensor, ...]:
+        """The results without a stack, in torch operations."""
+
+    @abstractmethod
+    def asked(self, wanted: Sequence[bool]) -> tuple[bool, ...]:
+        """The gradients to compute of those that are recorded."""
+
+    @abstractmethod
+    def over(self, stack: int | None) -> Self:
+        """The same for a stack of this size."""
+
+    def rows(self, batched: Sequence[int]) -> Rows | None:
+        """Where a batch of these tensors is as good as more rows; None where it is not."""
+        del batched
+        return None
+
+    def formula(self, *tensors: Tensor | None) -> tuple[Tensor, ...]:
+        """The results in torch operations."""
+        if self.stack is None:
+            return self.member(*tensors)
+        shared = [t is None or t.shape[0] != self.stack for t in tensors]
+        own = [t[0] if t is not None and one else t for t, one in zip(tensors, shared, strict=True)]
+        found: tuple[Tensor, ...] = vmap(self.member, tuple([None if one else 0 for one in shared]))(*own)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Pull:
+    """What a backward pass computes; the tensors, results and cotangents follow each other."""
+
+    plan: Plan
+    wanted: tuple[bool, ...]
+    count: int  # of tensors
+    saved: int  # of results, those that are saved included
+
+
+def computed(plan: Plan, *tensors: Tensor | None) -> tuple[Tensor, ...]:
+    """The results of the plan, differentiable, inside torch.func or outside."""
+    found: tuple[Tensor, ...] = through(Forward, plan, *tensors)
+    return found[: plan.results]
+
+
+class Forward(Function):
+    """The results of a plan, and what it saves."""
+
+    @staticmethod
+    def forward(plan: Plan, *tensors: Tensor | None) -> tuple[Tensor, ...]:
+        return plan.run(tensors)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        plan, *tensors = inputs
+        ctx.plan, ctx.count = plan, len(tensors)
+        ctx.save_for_backward(*tensors, *output)
+        ctx.mark_non_differentiable(*output[plan.results :])
+        ctx.set_materialize_grads(False)
+
+    @staticmethod
+    def backward(ctx: Any, *cts: Tensor | None) -> tuple[Tensor | None, ...]:
+        plan, count, wanted = ctx.plan, ctx.count, ctx.plan.asked(ctx.needs_input_grad[1:])
+        tensors, out, cts = ctx.saved_tensors[:count], ctx.saved_tensors[count:], cts[: plan.results]
+        if True not in wanted or all(ct is None for ct in cts):
+            return (None,) * (1 + count)
+        if batched(*cts):
+            known = [ct for ct in cts if ct is not None]
+            some = lambda *own: tuple([t for t, ct in zip(plan.formula(*own), cts, strict=True) if ct is not None])
+            return (None, *formula_vjp(some, tensors, wanted, tuple(known)))
+        if not kernels_serve(*tensors, *cts):
+            return (None, *_spread(_by_formula(plan, tensors, cts, wanted), wanted))
+        pull = _Pull(plan, wanted, count, len(out))
+        return (None, *_spread(through(Backward, pull, *tensors, *out, *cts), wanted))
+
+    @staticmethod
+    def vmap(size: int, dims: Dims, plan: Plan, tensors: Tensors) -> tuple[Any, Any]:
+        rows = plan.rows([i for i, dim in enumerate(dims) if dim is not None]) if plan.stack is None else None
+        if rows is not None:
+            given = _folded(tensors, dims, rows.tensors, size, rows.one)
+            return _unfolded(through(Forward, plan, *given), rows.results, size, rows.one)
+        given = _joined(tensors, dims, size, plan.stack)
+        out = through(Forward, plan.over(size * (plan.stack or 1)), *given)
+        return tuple([_parted(t, size, plan.stack) for t in out]), (0,) * len(out)
+
+
+class Backward(Function):
+    """The wanted gradients of a plan."""
+
+    @staticmethod
+    def forward(pull: _Pull, *all_tensors: Tensor | None) -> tuple[Tensor, ...]:
+        plan, wanted, count, saved = pull.plan, pull.wanted, pull.count, pull.saved
+        tensors, out, cts = all_tensors[:count], all_tensors[count : count + saved], all_tensors[count + saved :]
+        grads = plan.pull(tensors, out, cts, wanted)  # type: ignore[arg-type]
+        return tuple([_like(g, t) for g, t, w in zip(grads, tensors, wanted, strict=True) if w])
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+        del output
+        ctx.pull = inputs[0]
+        ctx.save_for_backward(*inputs[1:])
+
+    @staticmethod
+    def backward(ctx: Any, *cts: Tensor) -> tuple[Tensor | None, ...]:
+        pull, given = ctx.pull, ctx.saved_tensors
+        plan, wanted, count, saved = pull.plan, pull.wanted, pull.count, pull.saved
+        places = [i for i, w in enumerate(ctx.needs_input_grad[1:]) if w and not count <= i < count + saved]
+
+        def gradients(*own: Tensor) -> tuple[Tensor, ...]:
+            at = list(given)
+            for i, t in zip(places, own, strict=True):
+                at[i] = t
+            return _by_formula(plan, at[:count], at[count + saved :], wanted)
+
+        grads: list[Tensor | None] = [None] * (1 + len(given))
+        found = vjp(gradients, *[given[i] for i in places])[1](cts)
+        for i, g in zip(places, found, strict=True):
+            grads[1 + i] = g
+        return tuple(grads)
+
+    @staticmethod
+    def vmap(size: int, dims: Dims, pull: _Pull, given: Tensors) -> tuple[Any, Any]:
+        plan, wanted, count, saved = pull.plan, pull.wanted, pull.count, pull.saved
+        # A wanted gradient differs between the members, also that of a tensor for all of them.
+        own = [i for i in range(count) if wanted[i] or dims[i] is not None]
+        rows = plan.rows(own) if plan.stack is None else None
+        if rows is not None:
+            axes = (*rows.tensors, *rows.results[:saved], *rows.results[: len(dims) - count - saved])
+            if not any(dim is not None and axis is None for dim, axis in zip(dims, axes, strict=True)):
+                kept = saved if not plan.spare or dims[count] is not None else plan.results
+                some = _folded(given, dims, axes, size, rows.one)
+                some = _without(some, count + kept, count + saved)
+                found = through(Backward, _Pull(plan, wanted, count, kept), *some)
+                return _unfolded(found, [axes[i] for i in range(count) if wanted[i]], size, rows.one)
+        stack = size * (plan.stack or 1)
+        tensors = [
+            t.expand(stack, *t.shape[1:]) if t is not None and (i >= count or wanted[i]) else t
+            for i, t in enumerate(_joined(given, dims, size, plan.stack))
+        ]
+        alone = any(dim is None for dim in dims[count + plan.results : count + saved])
+        kept = plan.results if plan.spare and alone else saved
+        over = _Pull(plan.over(stack), wanted, count, kept)
+        grads = through(Backward, over, *_without(tensors, count + kept, count + saved))
+        asked = [(given[i], dims[i]) for i in range(count) if wanted[i]]
+        parts = []
+        for grad, (t, dim) in zip(grads, asked, strict=True):
+            assert t is not None
+            grad = _parted(grad, size, plan.stack)
+            one = plan.stack is not None and t.shape[0 if dim != 0 else 1] == 1
+            parts.append(grad.sum(1, keepdim=True) if one else grad)
+        return tuple(parts), (0,) * len(parts)
+
+
+# ---------------------------------------------------------------- parts
+
+
+def _by_formula(plan: Plan, tensors: Tensors, cts: Tensors, wanted: Sequence[bool]) -> tuple[Tensor, ...]:
+    """The wanted gradients of the formula."""
+    places = [i for i, w in enumerate(wanted) if w]
+
+    def some(*own: Tensor) -> tuple[Tensor, ...]:
+        at = list(tensors)
+        for i, t in zip(places, own, strict=True):
+            at[i] = t
+        return tuple([t for t, ct in zip(plan.formula(*at), cts, strict=True) if ct is not None])
+
+    known = tuple([ct for ct in cts if ct is not None])
+    found: tuple[Tensor, ...] = vjp(some, *[tensors[i] for i in places])[1](known)
+    return found
+
+
+def _spread(grads: Sequence[Tensor], wanted: Sequence[bool]) -> list[Tensor | None]:
+    """The wanted gradients, None for the others."""
+    found = iter(grads)
+    return [next(found) if w else None for w in wanted]
+
+
+def _without(tensors: list[Tensor | None], start: int, stop: int) -> list[Tensor | None]:
+    """The tensors before and after these."""
+    return [*tensors[:start], *tensors[stop:]]
+
+
+def _like(grad: Tensor | None, t: Tensor | None) -> Tensor:
+    """The gradients of all members, in the shape of a tensor that may be one for all of them."""
+    assert grad is not None and t is not None
+    return grad if grad.shape == t.shape else grad.sum(0, keepdim=True)
+
+
+def _folded(tensors: Tensors, dims: Dims, axes: Dims, size: int, one: bool) -> list[Tensor | None]:
+    """The tensors with the batch among their rows."""
+    made: list[Tensor | None] = []
+    for t, dim, axis in zip(tensors, dims, axes, strict=True):
+        if t is not None and axis is not None:
+            to = axis + one
+            t = t.unsqueeze(to).expand(*t.shape[:to], size, *t.shape[to:]) if dim is None else t.movedim(dim, to)
+            t = t.flatten(axis, to) if one else t
+        made.append(t)
+    return made
+
+
+def _unfolded(out: Sequence[Tensor], axes: Dims, size: int, one: bool) -> tuple[tuple[Tensor, ...], tuple[Any, ...]]:
+    """The results of `_folded` tensors with the batch as an axis, and which axis that is."""
+    axes = axes[: len(out)]
+    parts = [t.unflatten(a, (-1, size)) if one and a is not None else t for t, a in zip(out, axes, strict=True)]
+    return tuple(parts), tuple([None if axis is None else axis + one for axis in axes])
+
+
+def _joined(tensors: Tensors, dims: Dims, size: int, stack: int | None) -> list[Tensor | None]:
+    """The tensors with the batch as first axis, one with the stack if there is one; of size 1 where all members share
+    it.
+    """
+    made: list[Tensor | None] = []
+    for t, dim in zip(tensors, dims, strict=True):
+        if t is not None:
+            t = t.unsqueeze(0) if dim is None else t.movedim(dim, 0)
+            if stack is not None:
+                all_share = dim is None and t.shape[1] == 1
+                t = t[0] if all_share else t.expand(size, stack, *t.shape[2:]).flatten(0, 1)
+        made.append(t)
+    return made
+
+
+def _parted(t: Tensor, size: int, stack: int | None) -> Tensor:
+    """The batch and the stack as two axes again."""
+    return t if stack is None else t.unflatten(0, (size, stack))

@@ -1,0 +1,108 @@
+//! An ensemble: recurrences of the same sizes in one call, each with an operator or arrays of its own.
+//!
+//! The members are distributed over the threads like the matrices of a batch ([`Batch`]): small ones one per thread, large
+//! ones one after another, each shared by all threads. A member is computed as by a call of its own, so its bits are those
+//! of that call.
+
+use super::sharing::layout;
+use crate::batch::Batch;
+use crate::budget::Budget;
+use crate::error::{Error, Result};
+use crate::parallel;
+use crate::scalar::Scalar;
+use crate::sizes::work;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+
+/// Calls `f` for every member, a recurrence of (steps, batch, features, n), with the budget of its call. The first error
+/// ends the other members.
+pub fn ensemble<T: Scalar, P: Send>(
+    members: Vec<P>,
+    [steps, batch, features, n]: [usize; 4],
+    budget: &Budget<'_>,
+    f: impl Fn(P, &Budget<'_>) -> Result<()> + Sync,
+) -> Result<()> {
+    let row = work(&[n, n.saturating_add(features)]);
+    let (together, columns) = layout(work(&[row, T::PARTS, T::PARTS]), true, batch, steps, budget.threads);
+    let barriers = match together {
+        1 => usize::MAX,
+        _ if columns => steps,
+        _ => 1,
+    };
+    let split = Batch::new::<T>(members.len(), work(&[row, batch, steps]), barriers).split(budget.threads);
+    if split.each() > 1 || split.threads() == 1 {
+        return members.into_iter().try_for_each(|member| f(member, budget));
+    }
+    // Only the caller's thread asks: the flag may belong to an interpreter.
+    let (caller, stop, failed) = (thread::current().id(), AtomicBool::new(false), Mutex::new(None));
+    let cancel = || {
+        if thread::current().id() == caller && (budget.cancel)() {
+            stop.store(true, Relaxed);
+        }
+        stop.load(Relaxed)
+    };
+    let alone = Budget { threads: 1, cancel: &cancel };
+    parallel::each(
+        split.threads(),
+        members.into_iter(),
+        || (),
+        |(), _, member| {
+            if cancel() {
+                fail(&failed, Error::Interrupted);
+            } else if let Err(error) = f(member, &alone) {
+                fail(&failed, error);
+                stop.store(true, Relaxed);
+            }
+        },
+    );
+    failed.into_inner().ok().flatten().map_or(Ok(()), Err)
+}
+
+/// Keeps the first error.
+fn fail(failed: &Mutex<Option<Error>>, error: Error) {
+    if let Ok(mut first) = failed.lock() {
+        first.get_or_insert(error);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+
+    const SIZES: [usize; 4] = [3, 4, 2, 8];
+
+    #[test]
+    fn every_member_is_computed_once() {
+        for (count, threads) in [(1, 2), (2, 1), (4, 2), (5, 2), (7, 3)] {
+            let mut seen = vec![0; count];
+            let budget = Budget::of(threads);
+            ensemble::<f32, _>(seen.iter_mut().collect(), SIZES, &budget, |place, own| {
+                *place += own.threads;
+                Ok(())
+            })
+            .unwrap();
+            assert!(seen.iter().all(|&own| own == 1 || own == threads), "{count} on {threads}: {seen:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_error_ends_the_others_and_a_cancelled_call_stops() {
+        let calls = AtomicUsize::new(0);
+        let found = ensemble::<f32, _>((0..4).collect(), SIZES, &Budget::of(2), |i: usize, budget| {
+            calls.fetch_add(1, Relaxed);
+            if i == 0 {
+                return Err(Error::value("x", "of the first"));
+            }
+            while !(budget.cancel)() {
+                thread::yield_now();
+            }
+            Err(Error::Interrupted)
+        });
+        assert!(found.is_err() && calls.into_inner() <= 4);
+        let stopped = Budget { threads: 2, cancel: &|| true };
+        let found = ensemble::<f32, _>((0..4).collect(), SIZES, &stopped, |_: usize, _| Ok(()));
+        assert!(matches!(found, Ok(()) | Err(Error::Interrupted)));
+    }
+}

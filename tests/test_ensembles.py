@@ -1,0 +1,206 @@
+"""A recurrence over a stack of operators is, to the last bit, one call per member."""
+
+import numpy as np
+import pytest
+import torch
+
+import isometry as iso
+import isometry.torch as it
+import reference as ref
+import tolerance
+from derivatives import compiled, every_member, every_order, same
+from isometry import _core
+
+MEMBERS, STEPS, BATCH, N, FEATURES = 3, 5, 4, 6, 2
+STACKS = {
+    "factors": ("Householder", (MEMBERS, N, 1)),
+    "W of factors": ("Householder", (MEMBERS, N, N)),
+    "W": ("Cayley", (MEMBERS, N * (N - 1) // 2)),
+    "a matrix": ("Dense", (MEMBERS, N, N)),
+}
+OPTIONS = {
+    "plain": {},
+    "lengths": {"lengths": [2, 5, 1, 3]},
+    "reverse": {"lengths": [5, 4, 2, 2], "reverse": True},
+    "on the input": {"activation_on": "input"},
+}
+each_stack = pytest.mark.parametrize("stack", STACKS)
+each_option = pytest.mark.parametrize("option", OPTIONS)
+shared_or_not = pytest.mark.parametrize("shared", [False, True], ids=["own arrays", "shared arrays"])
+
+
+def problem(rng, stack, shared, dtype, batch=BATCH):
+    """The class, its argument, and the arrays of the recurrence."""
+    name, shape = STACKS[stack]
+    draw = lambda *shape, dtype=dtype: 0.5 * ref.normal(rng, *shape, dtype=dtype)
+    own = () if shared else (MEMBERS,)
+    arrays = {
+        "x": draw(STEPS, 1 if shared else MEMBERS, batch, FEATURES),
+        "input_weight": draw(*own, N, FEATURES),
+        "h0": draw(*own, batch, N),
+        "bias": draw(*own, N),
+        "activation_bias": draw(*own, N, dtype=np.empty(0, dtype).real.dtype),
+    }
+    return name, draw(*shape), arrays
+
+
+def alone(arrays, i, shared):
+    """The arrays of a member."""
+    own = {name: a if shared else a[i] for name, a in arrays.items() if name != "x"}
+    return {"x": np.ascontiguousarray(arrays["x"][:, 0 if shared else i]), **own}
+
+
+@each_stack
+@each_option
+@shared_or_not
+@pytest.mark.parametrize("dtype", [np.float32, np.complex128], ids=["float32", "complex128"])
+def test_each_member_is_a_call_of_its_own(stack, option, shared, dtype, seed):
+    """States and gradients, for any number of threads; gradients of shared arrays are sums over the members."""
+    name, argument, arrays = problem(seed, stack, shared, dtype)
+    op, keywords = getattr(iso, name)(argument), {**OPTIONS[option], "activation": "modrelu"}
+    ct = ref.normal(seed, STEPS, MEMBERS, BATCH, N, dtype=dtype)
+    before = iso.get_num_threads()
+    try:
+        for threads in (1, 2):
+            iso.set_num_threads(threads)
+            states = iso.recurrence(op, **arrays, **keywords)
+            grads = iso.recurrence_vjp(op, states=states, ct=ct, **arrays, **keywords)
+            each = []
+            for i in range(MEMBERS):
+                own = alone(arrays, i, shared)
+                one = iso.recurrence(op[i], **own, **keywords)
+                np.testing.assert_array_equal(states[:, i], one)
+                part = np.ascontiguousarray(ct[:, i])
+                each.append(iso.recurrence_vjp(op[i], states=one, ct=part, **own, **keywords))
+            for key, found in grads.pop("transition").items():
+                np.testing.assert_array_equal(found, np.stack([grad["transition"][key] for grad in each]))
+            for key, found in grads.items():
+                axis = int(key == "x")
+                whole = np.stack([grad[key] for grad in each], axis)
+                assert found.shape == arrays[key].shape and found.dtype == arrays[key].dtype
+                if shared:
+                    expected = whole.sum(axis, keepdims=axis == 1)
+                    tolerance.close(found, expected, tolerance.sequence_gradient(dtype, N, STEPS), key)
+                else:
+                    np.testing.assert_array_equal(found, whole)
+    finally:
+        iso.set_num_threads(before)
+
+
+@each_stack
+@each_option
+@shared_or_not
+def test_tensors(stack, option, shared, seed):
+    """The torch face returns the same numbers and the same gradients."""
+    name, argument, arrays = problem(seed, stack, shared, np.float64)
+    keywords = {**OPTIONS[option], "activation": "modrelu"}
+    states = iso.recurrence(getattr(iso, name)(argument), **arrays, **keywords)
+    ct = ref.normal(seed, *states.shape)
+    expected = iso.recurrence_vjp(getattr(iso, name)(argument), states=states, ct=ct, **arrays, **keywords)
+    leaf = torch.tensor(argument, requires_grad=True)
+    given = {key: torch.tensor(a, requires_grad=True) for key, a in arrays.items()}
+    found = it.recurrence(getattr(it, name)(leaf), **given, **keywords)
+    np.testing.assert_array_equal(found.detach().numpy(), states)
+    found.backward(torch.from_numpy(ct))
+    same([leaf.grad], [torch.from_numpy(next(iter(expected.pop("transition").values())))])
+    for key, t in given.items():
+        same(t.grad, torch.from_numpy(expected[key]), key)
+    with torch.no_grad():
+        np.testing.assert_array_equal(it.recurrence(getattr(it, name)(leaf), **given, **keywords).numpy(), states)
+
+
+@pytest.mark.parametrize(
+    ("stack", "shared"),
+    [("factors", False), *[pytest.param(*case, marks=pytest.mark.long) for case in (("W", False), ("W", True))]],
+)
+def test_every_mode_of_torch(stack, shared, seed):
+    """Orders and directions, batches, and compiled without a graph break."""
+    name, argument, arrays = problem(seed, stack, shared, np.float64, batch=2)
+    names = ["x", "input_weight", "h0", "bias"]
+
+    def f(argument, *given):
+        return it.recurrence(getattr(it, name)(argument), **dict(zip(names, given, strict=True)), lengths=[2, 5])
+
+    at = [torch.from_numpy(a) for a in (argument, *(arrays[key] for key in names))]
+    every_order(f, at)
+    every_member(f, at)
+    same(compiled(f)(*at), f(*at))
+
+
+def test_a_stack_of_any_operator(seed):
+    """A product of stacks has no kernel of its own: its matrices serve."""
+    u, a = 0.5 * ref.normal(seed, MEMBERS, N, 2), ref.normal(seed, MEMBERS, N * (N - 1) // 2)
+    x, v = ref.normal(seed, STEPS, MEMBERS, BATCH, FEATURES), ref.normal(seed, N, FEATURES)
+    for api, take in ((iso, np.asarray), (it, torch.from_numpy)):
+        op = api.Householder(take(u)) @ api.Cayley(take(a))
+        states = api.recurrence(op, take(x), take(v))
+        for i in range(MEMBERS):
+            one = api.recurrence(op[i], take(np.ascontiguousarray(x[:, i])), take(v))
+            tolerance.close(states[:, i], one, tolerance.sequence("float64", N, STEPS))
+
+
+def test_one_member_of_one(seed):
+    u, x, v = ref.normal(seed, 1, N, 2), ref.normal(seed, STEPS, 1, 1, FEATURES), ref.normal(seed, 1, N, FEATURES)
+    states = iso.recurrence(iso.Householder(u), x, v)
+    np.testing.assert_array_equal(states[:, 0], iso.recurrence(iso.Householder(u[0]), x[:, 0], v[0]))
+
+
+def test_states_of_other_arguments_are_refused(seed):
+    _, argument, arrays = problem(seed, "W", False, np.float64)
+    states = iso.recurrence(iso.Cayley(argument), arrays["x"], arrays["input_weight"])
+    states[:, 1] += 1
+    with pytest.raises(ValueError, match="states must be"):
+        iso.recurrence_vjp(iso.Cayley(argument), arrays["x"], arrays["input_weight"], states, states)
+
+
+FACES = pytest.mark.parametrize(("api", "take"), [(iso, np.asarray), (it, torch.from_numpy)], ids=["numpy", "torch"])
+WRONG = {
+    "x for one": ({"x": (STEPS, BATCH, FEATURES)}, "transition must be one operator"),
+    "two batch axes": ({"vectors": (2, MEMBERS, N, 1)}, "transition must be one operator"),
+    "x of other members": ({"x": (STEPS, 2, BATCH, FEATURES)}, r"x must have shape \(T, E, B, d\)"),
+    "x with another axis": ({"x": (STEPS, MEMBERS, BATCH, FEATURES, 1)}, r"x must have shape \(T, E, B, d\)"),
+    "input_weight": ({"input_weight": (2, N, FEATURES)}, "input_weight must have 2 axes"),
+    "h0": ({"h0": (2, BATCH, N)}, "h0 must have 2 axes"),
+    "rows of h0": ({"h0": (MEMBERS, 3, N)}, "h0 must have shape"),
+    "bias": ({"bias": (MEMBERS, N + 1)}, "bias must have shape"),
+}
+
+
+@FACES
+@pytest.mark.parametrize("mistake", WRONG)
+def test_mistakes(api, take, mistake):
+    """A message names the argument and the members."""
+    shapes = {"vectors": (MEMBERS, N, 1), "x": (STEPS, MEMBERS, BATCH, FEATURES), "input_weight": (N, FEATURES)}
+    wrong, message = WRONG[mistake]
+    arrays = {key: take(np.ones(shape)) for key, shape in {**shapes, **wrong}.items()}
+    with pytest.raises(ValueError, match=message):
+        api.recurrence(api.Householder(arrays.pop("vectors")), **arrays)
+
+
+def test_the_extension_checks_what_memory_safety_needs():
+    """Wrong numbers of members, shapes and lengths never reach the kernels."""
+    x, v, u = np.ones((2, 3, 2, 1)), np.ones((1, 4, 1)), np.ones((2, 4, 1))
+    names = "x", "v", "h0", "b", "phi", "own", "slope", "on", "ends", "reverse"
+    right = dict(zip(names, (x, v, None, None, "tanh", None, 0.1, False, None, False), strict=True))
+    sequence = lambda **wrong: tuple((right | wrong).values())
+    run = lambda members=2, u=u, out=(2, 3, 2, 4), **wrong: _core.recurrence_ensemble(
+        members, "householder", (u, None, None), sequence(**wrong), np.empty(out), 2
+    )
+    run()
+    for wrong in (
+        {"members": 3},
+        {"members": 3, "out": (3, 3, 2, 4)},
+        {"u": np.ones((1, 4, 1))},
+        {"u": np.ones((4, 1))},
+        {"out": (1, 3, 2, 4)},
+        {"x": np.ones((3, 2, 1))},
+        {"v": np.ones((3, 4, 1))},
+        {"h0": np.ones((2, 4))},
+        {"b": np.ones((2, 3))},
+        {"ends": np.array([1, 1, 1])},
+        {"ends": np.array([1, 3])},
+        {"ends": np.array([4, 1])},
+        {"phi": "modrelu", "own": np.ones((2, 3))},
+    ):
+        with pytest.raises(ValueError):
+            run(**wrong)

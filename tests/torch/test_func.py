@@ -1,0 +1,201 @@
+"""Inside grad, vjp and vmap of torch.func the kernels compute; their values are those of plain calls and formulas."""
+
+import numpy as np
+import pytest
+import torch
+from torch.func import functional_call, grad, grad_and_value, jacfwd, jacrev, jvp, stack_module_state, vjp, vmap
+
+import isometry.torch as it
+from derivatives import draw, gradients, leaves, same, score
+from kernel_calls import recorded
+
+N, STEPS, BATCH, FEATURES = 4, 3, 2, 2
+
+
+def operators(rng):
+    """One call of every kind as a function of the parameters, and a point."""
+    x = draw(rng, 5, N)
+    u, upper, weight = draw(rng, N, 2), draw(rng, N * (N - 1) // 2), draw(rng, N, N)
+    return {
+        "apply": (lambda u, x: it.Householder(u).apply(x), [u, x]),
+        "adjoint": (lambda u, x: it.Householder(u).apply_adjoint(x), [u, x]),
+        "apply through W": (lambda a, x: it.Cayley(a).apply(x), [upper, x]),
+        "matrix": (lambda a: it.Cayley(a).matrix(), [upper]),
+        "matrix of reflections": (lambda u: it.Householder(u).matrix(), [u]),
+        "a matrix": (lambda w, x: it.Dense(w).apply(x), [weight, x]),
+        "factors": (lambda a, b, x: it.Kronecker([a, b]).apply(x), [draw(rng, 2, 2), draw(rng, 2, 2), x]),
+        "a stack": (lambda u, x: it.Householder(u).apply(x), [draw(rng, 3, N, 2), draw(rng, 2, 3, N)]),
+        "a product": (lambda u, a, x: (it.Householder(u) @ it.Cayley(a)).apply(x), [u, upper, x]),
+    }
+
+
+def sequences(rng):
+    """Every cell, with transitions of every kind."""
+    n, x = N, draw(rng, STEPS, BATCH, FEATURES)
+    v, upper = draw(rng, n, FEATURES), draw(rng, n * (n - 1) // 2)
+    gates, inputs = draw(rng, 3, n, n), draw(rng, 3, n, FEATURES)
+    h0 = draw(rng, BATCH, n)
+    r = [draw(rng, 2 * n, n), draw(rng, 2 * n, FEATURES), draw(rng, 2 * n), draw(rng, n, FEATURES), draw(rng, n)]
+    memory = lambda x, *r: torch.cat([t.flatten() for t in it.rum(x, *r, lam=1)])
+    return {
+        "reflections": (lambda u, x, v: it.recurrence(it.Householder(u), x, v), [draw(rng, n, 1), x, v]),
+        "W of reflections": (lambda u, x, v: it.recurrence(it.Householder(u), x, v), [draw(rng, n, n), x, v]),
+        "W": (lambda a, x, v, h: it.recurrence(it.Cayley(a), x, v, h0=h), [upper, x, v, h0]),
+        "lengths": (lambda a, x, v: it.recurrence(it.Cayley(a), x, v, lengths=[1, 3], reverse=True), [upper, x, v]),
+        "gru": (lambda x, w, u, h: it.gru(x, w, u, None, h0=h), [x, gates, inputs, h0]),
+        "goru": (
+            lambda a, x, w, u: it.goru(it.Cayley(a), x, w, u, None),
+            [upper, x, gates[:2].clone(), inputs],
+        ),
+        "rum": (lambda x, *r: it.rum(x, *r)[0], [x, *r]),
+        "rum with a memory": (memory, [x, *r]),
+    }
+
+
+def cases(rng):
+    return {**operators(rng), **sequences(rng)}
+
+
+each_case = pytest.mark.parametrize("name", cases(np.random.default_rng(0)))
+#: One of every kind, for slow transforms.
+each_kind = pytest.mark.parametrize("name", ["apply", "matrix", "a stack", "W", "lengths", "goru", "rum with a memory"])
+
+
+def loss_of(name, rng):
+    """The score of a case, a point, and which argument is which."""
+    f, at = cases(rng)[name]
+    return lambda *at: score(f(*at)), at, tuple(range(len(at)))
+
+
+def pulled(calls):
+    """Whether a kernel computed a gradient."""
+    return any(call.kernel.endswith("_vjp") for call in calls)
+
+
+@each_case
+def test_grad_calls_the_kernels(name, seed, monkeypatch):
+    """Values and gradients of grad_and_value and vjp are those of backward."""
+    f, at = cases(seed)[name]
+    loss, every = lambda *at: score(f(*at)), tuple(range(len(at)))
+    expected = gradients(f, at)
+    calls = recorded(monkeypatch)
+    found, value = grad_and_value(loss, argnums=every)(*at)
+    assert pulled(calls.taken())
+    same(value, loss(*at))
+    same(found, expected, "gradient")
+    out, pull = vjp(f, *at)  # its backward pass runs after the transform
+    same(out, f(*at))
+    calls.clear()
+    same(pull(torch.ones_like(out)), torch.autograd.grad(f(*(own := leaves(at))).sum(), own), "vjp")
+    assert pulled(calls)
+
+
+@each_case
+@pytest.mark.parametrize("axis", [0, pytest.param(-1, marks=pytest.mark.long)])
+def test_vmap_of_grad_equals_a_loop(name, axis, seed, monkeypatch):
+    """Over every argument alone and over all, along the first axis and the last; a batch takes as many
+    calls of kernels as one member, but for cells with gates.
+    """
+    loss, at, every = loss_of(name, seed)
+    many = [torch.stack([t, 0.5 * t, 0.1 - t], axis) for t in at]
+    calls = recorded(monkeypatch)
+    for mapped in (every, *((k,) for k in every)):
+        given = [many[k] if k in mapped else t for k, t in enumerate(at)]
+        calls.clear()
+        dims = tuple(axis if k in mapped else None for k in every)
+        found = vmap(grad(loss, argnums=every), dims)(*given)
+        count = len(calls.taken())
+        for i in range(3):
+            own = [many[k].select(axis, i) if k in mapped else t for k, t in enumerate(at)]
+            same([g[i] for g in found], grad(loss, argnums=every)(*own), f"member {i} over {mapped}")
+        if "gru" not in name and "goru" not in name and "rum" not in name:
+            assert count == len(calls) / 3
+
+
+@each_kind
+def test_transforms_of_transforms(name, seed):
+    """Second derivatives of every kind, against autograd's; batches of batches."""
+    loss, at, _ = loss_of(name, seed)
+    one = lambda t: loss(t, *at[1:])
+    way = draw(seed, *at[0].shape)
+    leaf = leaves(at)[0]
+    first = torch.autograd.grad(one(leaf), leaf, create_graph=True)[0]
+    second = torch.autograd.grad((first * way).sum(), leaf)[0]
+    same(grad(lambda t: (grad(one)(t) * way).sum())(at[0]), second, "grad of grad")
+    same(jvp(grad(one), (at[0],), (way,))[1], second, "jvp of grad")
+    outer = leaves(at)[0]
+    same(torch.autograd.grad((grad(one)(outer) * way).sum(), outer)[0], second, "backward of grad")
+    same(vjp(grad(one), at[0])[1](way)[0], second, "vjp of grad")
+    many = torch.stack([at[0], 0.5 * at[0], 0.1 - at[0], 2 * at[0]]).unflatten(0, (2, 2))
+    found = vmap(vmap(grad(one)), in_dims=1, out_dims=1)(many)
+    same(found, vmap(grad(one))(many.flatten(0, 1)).unflatten(0, (2, 2)), "vmap of vmap")
+    same(grad(lambda t: vmap(one)(t).sum())(many[0]), vmap(grad(one))(many[0]), "grad of vmap")
+    same(vmap(grad(lambda t: vmap(one)(t).sum()))(many), found, "vmap of grad of vmap")
+
+
+@each_kind
+def test_jacobians(name, seed):
+    """jacrev, which maps the backward pass of one forward pass, equals forward mode."""
+    f, at = cases(seed)[name]
+    for k in (0, len(at) - 1):
+        one = lambda t, k=k: f(*at[:k], t, *at[k + 1 :])
+        same(jacrev(one)(at[k]), jacfwd(one)(at[k]), f"argument {k}")
+
+
+def test_an_inner_gradient_of_a_constant_of_the_outer(seed):
+    """Each level differentiates its own argument alone."""
+    f, (upper, x, v, _) = cases(seed)["W"]
+    inner = lambda x, v: grad(lambda x: score(f(upper, x, v, None)))(x).square().sum()
+    leaf = v.clone().requires_grad_()
+    point = x.clone().requires_grad_()
+    first = torch.autograd.grad(score(f(upper, point, leaf, None)), point, create_graph=True)[0]
+    same(grad(inner, argnums=1)(x, v), torch.autograd.grad(first.square().sum(), leaf)[0])
+
+
+def test_without_recording_around_the_transform(seed):
+    f, at = cases(seed)["W"]
+    with torch.no_grad():
+        found = grad(lambda *at: score(f(*at)), argnums=(0, 1))(*at)
+    same(found, gradients(f, at)[:2])
+    with torch.no_grad():
+        assert not vmap(f)(*(t[None].requires_grad_() for t in at)).requires_grad
+
+
+@pytest.mark.parametrize("name", ["W", "gru", "apply", "matrix"])
+def test_forward_mode_and_other_devices_take_the_formula(name, seed, monkeypatch):
+    """Kernels have no tangents, and no values of the meta device."""
+    f, at = cases(seed)[name]
+    calls = recorded(monkeypatch)
+    jvp(grad(lambda *at: score(f(*at))), tuple(at), tuple(torch.ones_like(t) for t in at))
+    grad(lambda *at: f(*at).abs().sum())(*(t.to("meta") for t in at))
+    assert not [call for call in calls if call.kernel not in ("operator_matrix",)]
+
+
+@pytest.mark.parametrize("name", ["ORNN", "ScoRNN", "EURNN", "GRU", "GORU", "RUM"])
+def test_models_side_by_side(name, seed, monkeypatch):
+    """vmap(grad) of a layer by functional_call over its stacked parameters; real layers of one W take one call."""
+    models = [getattr(it.nn, name)(2, 4, dtype=torch.float64) for _ in range(3)]
+    x = draw(seed, STEPS, BATCH, 2)
+    parameters, buffers = stack_module_state(models)
+    loss = lambda parameters, buffers, x: score(functional_call(models[0], (parameters, buffers), (x,))[0])
+    calls = recorded(monkeypatch)
+    found = vmap(grad(loss), in_dims=(0, 0, None))(parameters, buffers, x)
+    assert pulled(calls)
+    if name in ("ORNN", "ScoRNN", "EURNN"):
+        assert len(calls.of("recurrence_ensemble")) == len(calls.of("recurrence_ensemble_vjp")) == 1
+        assert not calls.of("recurrence")
+    for i, model in enumerate(models):
+        score(model(x)[0]).backward()
+        for key, p in model.named_parameters():
+            same(found[key][i], p.grad, key)
+
+
+def test_a_batch_of_inputs_is_more_sequences(seed, monkeypatch):
+    """A recurrence whose x alone is mapped is one call over all sequences, forward and backward."""
+    op, v = it.Cayley(draw(seed, 6)), draw(seed, N, FEATURES)
+    f = lambda x: score(it.recurrence(op, x, v))
+    x = draw(seed, 5, STEPS, BATCH, FEATURES)
+    calls = recorded(monkeypatch)
+    found = vmap(grad(f))(x)
+    assert len(calls.of("recurrence")) == len(calls.of("recurrence_vjp")) == 1
+    same(found, torch.stack([grad(f)(one) for one in x]))
