@@ -50,6 +50,12 @@ __all__ = [
     "gru_vjp",
     "hadamard_transform",
     "householder_from_matrix",
+    "linalg_apply",
+    "linalg_apply_vjp",
+    "linalg_geqrf",
+    "linalg_geqrf_vjp",
+    "linalg_product",
+    "linalg_product_vjp",
     "operator_apply",
     "operator_apply_vjp",
     "operator_check",
@@ -119,6 +125,29 @@ def blocks_apply_vjp(w: _T, x: _T, ct: _T, w_bar: _T | None, x_bar: _T | None, t
 def hadamard_transform(x: _T, scale: float, adjoint: bool, out: _T, threads: int) -> None: ...
 def householder_from_matrix(w: _T, vectors: _T, last: _R, tol: float) -> None: ...
 def cayley_from_matrix(w: _T, last: _R, choose: bool, upper: _T, diagonal: _R | None, tol: float) -> None: ...
+
+# Products of reflections in LAPACK's storage: a (batch, m, k), tau (batch, k), other (batch, m, n) or (batch, n, m) T
+
+def linalg_product(a: _T, tau: _T, out: _T, threads: int) -> None: ...
+def linalg_product_vjp(a: _T, tau: _T, ct: _T, a_bar: _T, tau_bar: _T, threads: int) -> None: ...
+def linalg_apply(a: _T, tau: _T, other: _T, left: bool, adjoint: bool, out: _T, threads: int) -> None: ...
+def linalg_apply_vjp(
+    a: _T,
+    tau: _T,
+    other: _T,
+    ct: _T,
+    left: bool,
+    adjoint: bool,
+    a_bar: _T | None,
+    tau_bar: _T | None,
+    other_bar: _T | None,
+    threads: int,
+) -> None: ...
+
+# QR: a and out (batch, m, n), tau (batch, min(m, n)) T
+
+def linalg_geqrf(a: _T, out: _T, tau: _T, threads: int) -> None: ...
+def linalg_geqrf_vjp(a: _T, tau: _T, ct: _T, tau_ct: _T, out: _T, threads: int) -> None: ...
 
 # Activations: z (rows, n) T, bias (units,) R
 

@@ -17,10 +17,15 @@ def packed(a: Tensor) -> tuple[Tensor, Tensor | None]:
     a = tensor("a", a)
     check.square("a", tuple(a.shape))
     n = a.shape[-1]
+    skew_only(a)
+    row, column = torch.triu_indices(n, n, 1, device=a.device)
+    return a[..., row, column], a.diagonal(dim1=-2, dim2=-1).imag if a.is_complex() else None
+
+
+def skew_only(a: Tensor) -> None:
+    """Refuse a matrix that is not skew, where values can be read."""
     if visible(a):
         values = a.detach()
         size = values.abs().amax((-2, -1), keepdim=True)
         if (values + values.mH).abs().gt(tolerance.skew(dtype_name(a.dtype)) * size).any():
             not_skew()
-    row, column = torch.triu_indices(n, n, 1, device=a.device)
-    return a[..., row, column], a.diagonal(dim1=-2, dim2=-1).imag if a.is_complex() else None

@@ -1,0 +1,40 @@
+"""Shapes of the functions of linalg, for both faces."""
+
+from typing import NamedTuple
+
+from isometry._rules import check
+from isometry._rules.check import Shape
+
+
+class Sizes(NamedTuple):
+    """One product of reflections: a (*, m, k) with tau (*, given), given <= k."""
+
+    batch: Shape
+    m: int
+    k: int
+    given: int
+
+
+def matrices(argument: str, shape: Shape) -> Shape:
+    """The batch shape of a stack of matrices."""
+    return check.stack(argument, shape, 2, "(*, m, n)")
+
+
+def reflectors(a: Shape, tau: Shape, other: Shape | None = None, *, left: bool = True) -> Sizes:
+    """Reflectors a (*, m, k), k <= m, and at most k numbers tau; `other` is multiplied by Q from the left or the right.
+
+    Batch shapes broadcast.
+    """
+    batches = {"a": check.stack("a", a, 2, "(*, m, k)")}
+    m, k = a[-2:]
+    if k > m:
+        raise ValueError(f"a must have at least as many rows as columns, shape (*, m, k) with m >= k, not {a}")
+    if not tau or tau[-1] > k:
+        raise ValueError(f"tau must have shape (*, k) with at most k = {k}, the columns of a, not {tau}")
+    batches["tau"] = tau[:-1]
+    if other is not None:
+        if len(other) < 2 or other[-2 if left else -1] != m:
+            form = f"(*, {m}, n), for Q from the left" if left else f"(*, n, {m}), for Q from the right"
+            raise ValueError(f"other must have shape {form} with a of {m} rows, not {other}")
+        batches["other"] = other[:-2]
+    return Sizes(check.broadcast(**batches), m, k, tau[-1])
