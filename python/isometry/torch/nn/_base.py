@@ -16,7 +16,7 @@ from torch.nn.utils.rnn import PackedSequence
 
 from ..._rules import check
 from .._mode import autocast
-from ._contract import check_constructor, check_hidden, check_input
+from ._contract import HALF, check_constructor, check_dtype, check_hidden, check_input
 
 
 class LayerKeywords(TypedDict, total=False):
@@ -62,8 +62,6 @@ class RecurrentLayer(nn.Module):
         check_constructor(input_size, hidden_size, num_layers, bias, batch_first, dropout)
         bidirectional = check.flag("bidirectional", bidirectional)
         trainable_h0 = check.flag("trainable_h0", trainable_h0)
-        if dtype is not None and dtype is not torch.float32 and dtype is not torch.float64:
-            raise TypeError(f"dtype must be float32 or float64 (complex values are stored as pairs), not {dtype}")
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.num_layers = num_layers
@@ -73,6 +71,7 @@ class RecurrentLayer(nn.Module):
         self.bidirectional = bidirectional
         self.trainable_h0 = trainable_h0
         self._check_keywords()
+        check_dtype(type(self).__name__, dtype or torch.get_default_dtype(), self.is_complex)
 
         self._directions = 2 if bidirectional else 1
         ways = ("", "_reverse")[: self._directions]
@@ -139,8 +138,13 @@ class RecurrentLayer(nn.Module):
 
     @property
     def _weight_dtype(self) -> torch.dtype:
-        dtype: torch.dtype = self.weight_ih_l0.dtype
-        return dtype
+        """The precision of the computation: that of the weights, float32 for half-precision ones."""
+        return torch.promote_types(self.weight_ih_l0.dtype, torch.float32)
+
+    def _read(self, name: str) -> Tensor:
+        """A parameter or buffer in the precision of the computation."""
+        stored: Tensor = getattr(self, name)
+        return stored.float() if stored.dtype in HALF else stored
 
     def _stored(self, *shape: int) -> tuple[int, ...]:
         """The stored shape of a quantity with the states' field: pairs (real, imaginary) in a last axis."""
@@ -148,7 +152,7 @@ class RecurrentLayer(nn.Module):
 
     def _value(self, name: str) -> Tensor:
         """A parameter stored by ``_stored``, as the real or complex tensor it represents."""
-        stored: Tensor = getattr(self, name)
+        stored = self._read(name)
         if not self.is_complex:
             return stored
         # An empty tensor counts as contiguous whatever its strides. NumPy's are zero, which cannot be viewed as
@@ -251,14 +255,16 @@ class RecurrentLayer(nn.Module):
             x = outputs[0] if self._directions == 1 else torch.cat(outputs, -1)
             if self.dropout and self.training and layer < self.num_layers - 1:
                 x = _dropout(x, self.dropout)
-        return x, torch.stack(lasts)
+        return self._rounded(x), self._rounded(torch.stack(lasts))
 
     def _widened(self, tensor: Tensor) -> Tensor:
-        """Under autocast, converts the half-precision results of other modules to the weights' precision."""
-        half = tensor.dtype in (torch.float16, torch.bfloat16)
-        if half and autocast(tensor.device):
-            return tensor.to(torch.promote_types(self._weight_dtype, torch.float32))
-        return tensor
+        """Half-precision numbers, here or under autocast those of other modules, in the precision of the computation."""
+        return tensor.to(self._weight_dtype) if tensor.dtype in HALF else tensor
+
+    def _rounded(self, result: Tensor) -> Tensor:
+        """A result in the weights' precision; under autocast in that of the computation."""
+        dtype = self.weight_ih_l0.dtype
+        return result.to(dtype) if dtype in HALF and not autocast(result.device) else result
 
     def extra_repr(self) -> str:
         parts = [f"{self.input_size}, {self.hidden_size}"]

@@ -39,5 +39,5 @@ class GatedLayer(RecurrentLayer):
 
     def _given(self, suffix: str, x: Tensor) -> tuple[Any, ...]:
         """x, w, u and b of one recurrence."""
-        w, u = getattr(self, "weight_hh" + suffix), getattr(self, "weight_ih" + suffix)
-        return x, w, u, getattr(self, "bias" + suffix) if self.bias else None
+        w, u = self._read("weight_hh" + suffix), self._read("weight_ih" + suffix)
+        return x, w, u, self._read("bias" + suffix) if self.bias else None

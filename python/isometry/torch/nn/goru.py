@@ -136,7 +136,7 @@ class GORU(GatedLayer, TransitionLayer):
 
     def _transition(self, suffix: str) -> Any:
         if self.transition == "householder":
-            return reflecting(Householder.from_trapezoid, getattr(self, "vectors" + suffix), trapezoidal)
+            return reflecting(Householder.from_trapezoid, self._read("vectors" + suffix), trapezoidal)
         return super()._transition(suffix)
 
     def _shapes(self, features: int) -> dict[str, tuple[int, ...]]:

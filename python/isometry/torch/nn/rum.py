@@ -117,7 +117,7 @@ class RUM(RecurrentLayer):
 
     def _run(self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool) -> Tensor:
         def own(name: str, given: bool = True) -> Tensor | None:
-            return getattr(self, name + suffix) if given else None
+            return self._read(name + suffix) if given else None
 
         weights = own("weight_hh"), own("weight_ih"), own("bias", self.bias)
         states: Tensor
