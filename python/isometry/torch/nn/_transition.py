@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from ..._rules import check_recurrence
 from ._base import RecurrentLayer
 from ._contract import check_weights
+from ._streaming import held
 
 
 class TransitionLayer(RecurrentLayer):
@@ -81,6 +82,11 @@ class TransitionLayer(RecurrentLayer):
         """The operator W of one recurrence, built from its parameters and buffers."""
         names = (*self._trained, *self._untrained)
         return self._object(**{name: self._argument(name, suffix) for name in names}, **self._options())
+
+    def _operator(self, suffix: str) -> Any:
+        """The same, inside `cached` the one that is held."""
+        own = held(self)
+        return self._transition(suffix) if own is None else own.transition(suffix)
 
     def _argument(self, name: str, suffix: str) -> Tensor:
         """One argument of the operator, complex if the layer is and the declaration allows it."""
