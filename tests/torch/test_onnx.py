@@ -43,7 +43,7 @@ def test_every_real_layer(name, keywords, tmp_path):
     layer = build(name, dtype=torch.float32, **keywords)
     example, x = (draw(*shape, D, dtype=torch.float32) for shape in ((4, 2), (7, 5)))
     sizes = {"input": {0: Dim("first", min=2), 1: Dim("second", min=2)}}
-    found, expected, session = both(layer, tmp_path / "layer.onnx", x, example=(example,), **sizes)
+    found, expected, _ = both(layer, tmp_path / "layer.onnx", x, example=(example,), **sizes)
     for a, b in zip(found, expected, strict=True):
         tolerance.close(torch.from_numpy(a), b, tolerance.sequence("float32", N, 7), "of ONNX")
 

@@ -261,6 +261,3 @@ def test_a_step_compiles(name):
     close(fast(x, h), expected)
     with layer.cached():
         close(fast(x, h), expected)
-
-
-

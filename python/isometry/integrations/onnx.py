@@ -1,8 +1,8 @@
 """ONNX export of models that contain layers of `isometry.torch.nn`.
 
-In a graph of `torch.export` a recurrence is one operator, `isometry::sequence`, which ONNX does not know. Here it becomes
-torch's `scan` over the formula of its cell, which torch translates to an ONNX Scan. W is formed before, so that the file
-holds it as an initialiser.
+In a graph of `torch.export` a recurrence is one operator, `isometry::sequence`, which ONNX does not know. Here it
+becomes torch's `scan` over the formula of its cell, which torch translates to an ONNX Scan. W is formed before, so that
+the file holds it as an initialiser.
 """
 
 from __future__ import annotations
@@ -76,7 +76,9 @@ def export(
     >>> program = export(layer, (x,), "layer.onnx", dynamic_shapes=sizes)  # doctest: +SKIP
     """
     program = torch.export.export(frozen(model), args, kwargs, dynamic_shapes=dynamic_shapes)
-    program = program.run_decompositions(_IN_TORCH)
+    # Else numbers that differ from those of an earlier export would become inputs of the steps, which ONNX refuses.
+    with torch._dynamo.config.patch(automatic_dynamic_shapes=False):
+        program = program.run_decompositions(_IN_TORCH)
     return torch.onnx.export(program, args, f, kwargs=kwargs, dynamo=True, **options)
 
 
@@ -93,7 +95,7 @@ def frozen(model: nn.Module) -> nn.Module:
         if isinstance(layer, RecurrentLayer) and layer.is_complex:
             where = f" ({name})" if name else ""
             raise TypeError(
-                f"{type(layer).__name__}{where} has complex states, and ONNX has no complex numbers: export a real layer"
+                f"{type(layer).__name__}{where} has complex states: ONNX has no complex numbers, export a real layer"
             )
         if isinstance(layer, TransitionLayer):
             _freeze(layer)

@@ -115,7 +115,7 @@ class RecurrentLayer(nn.Module):
 
     def _kernel(self, suffix: str) -> Kernel | None:
         """The kernel of one recurrence for `step`; None where a step is more than a call of it."""
-        del suffix
+        raise NotImplementedError
 
     @property
     def is_complex(self) -> bool:
@@ -341,7 +341,7 @@ class RecurrentLayer(nn.Module):
         return self._rounded(x), self._rounded(torch.stack(lasts))
 
     def _widened(self, tensor: Tensor) -> Tensor:
-        """Half-precision numbers, here or under autocast those of other modules, in the precision of the computation."""
+        """Half-precision numbers, here or of other modules under autocast, in the precision of the computation."""
         return tensor.to(self._weight_dtype) if tensor.dtype in HALF else tensor
 
     def _rounded(self, result: Tensor) -> Tensor:

@@ -14,7 +14,6 @@ from ..._rules import check
 from .._function import COMPLEX_OF, REAL_OF, dtype_name
 from .._mode import autocast
 
-
 #: Precisions of weights and inputs that are computed in float32.
 HALF = (torch.float16, torch.bfloat16)
 

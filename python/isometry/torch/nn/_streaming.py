@@ -7,7 +7,7 @@ layer is cached, except for changes through ``.data``, which have no version.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import MappingProxyType
@@ -18,8 +18,9 @@ from torch import Tensor
 from torch.compiler import is_compiling
 
 from ... import _core
+from ..._backend import Place
 from .._cells import CELLS, Call
-from .._function import arrays, given, place, room
+from .._function import Array, arrays, given, place, room
 from .._mode import KERNEL, RECORDED, autocast, mode
 from .._sequence_function import _joined, forward
 from ..operators.dense import Dense
@@ -46,24 +47,25 @@ class Step(NamedTuple):
     """A call of a kernel on one time step, without x and h0."""
 
     call: Call
-    tensors: list[Tensor | None]
-    own: tuple[Tensor | None, ...]
+    tensors: Sequence[Any]
+    own: Sequence[Any]
     h0_at: int
     start: Tensor | None  # h0 where no state is given
-    packs: Tensor | None  # V, and W if it is dense, as the kernel of the affine cell reads them
+    packs: Array | None  # V, and W if it is dense, as the kernel of the affine cell reads them
 
-    def run(self, x: Tensor, h0: Tensor | None, shape: tuple[int, ...], at: int) -> Tensor:
-        """The states of this shape."""
+    def run(self, x: Tensor, h0: Tensor | None, shape: tuple[int, ...], at: Place) -> Tensor:
+        """The states, of this shape, after x (B, d)."""
         if h0 is None and self.start is not None:
-            h0 = given(self.start.expand(shape[1:]))  # type: ignore[assignment]
+            h0 = self.start.expand(shape[1:])
         if self.packs is None:
             tensors = list(self.tensors)
             tensors[0], tensors[self.h0_at] = x if x.dim() == 3 else x.unsqueeze(0), h0
             return forward(self.call, tensors, self.own, None, False, at)[0].view(shape)
         states, h = room(shape, x.dtype)
         _, weight, _, bias, own_bias = self.tensors
+        before = None if h0 is None else given(h0)
         law = self.call.activation, own_bias, self.call.slope, False
-        sequence = (x, weight, h0, bias, *law, None, False)
+        sequence = (given(x), weight, before, bias, *law, None, False)
         _core.recurrence(self.call.stem, self.own, sequence, h, at, self.packs)  # type: ignore[arg-type, type-var]
         return states
 
@@ -76,6 +78,7 @@ class Held:
         self._sources: list[tuple[Mapping[str, Tensor | None], str, Tensor, int, int]] = []
         self._transitions: dict[tuple[str, bool], Any] = {}
         self._steps: list[Step] = []
+        self._kind = torch.float32  # of the states
 
     def _fresh(self) -> bool:
         """Whether it still belongs to the layer's parameters and buffers; if not, forgets everything."""
@@ -126,66 +129,54 @@ class Held:
             return None
         if not self._steps and not self._prepare():
             return None
-        at, n, stored = place(None), layer.hidden_size, layer.weight_ih_l0.dtype
-        kind, count, rank = self._steps[0].tensors[1].dtype, len(self._steps), x.dim()  # type: ignore[union-attr]
-        shape = (count, n) if rank == 1 else (count, x.shape[0], n)
+        at, n, stored, kind = place(None), layer.hidden_size, layer.weight_ih_l0.dtype, self._kind
+        count, rank = len(self._steps), x.dim()
+        shape = (count, n) if rank == 1 else (count, *x.shape[:1], n)
         fits = rank in (1, 2) and x.shape[-1] == layer.input_size and 0 not in shape
-        if at == "gpu" or not fits or not (state is None or state.shape == shape):
-            return None
-        if layer.dropout and layer.training and count > 1:
+        fits = fits and (state is None or (state.shape == shape and state.dtype in (kind, stored)))
+        if at == "gpu" or not fits or x.dtype not in (kind, stored):
             return None
         half = stored in HALF
-        if half and autocast(x.device):
+        if (half and autocast(x.device)) or (layer.dropout and layer.training and count > 1):
             return None
-        found = [None] * count
-        if state is not None:
-            if state.dtype is not kind:
-                if state.dtype is not stored:
-                    return None
-                state = state.to(kind)
-            found = list(given(state).unbind(0))  # type: ignore[union-attr]
-        if x.dtype is not kind:
-            if x.dtype is not stored:
-                return None
-            x = x.to(kind)
-        x, shape, states = given(x if rank == 2 else x.unsqueeze(0)), (1, *shape[1:]), []
-        for one, h0 in zip(self._steps, found, strict=True):
+        before = (None,) * count if state is None else state.to(kind).unbind(0)
+        x, shape, states = (x if rank == 2 else x.unsqueeze(0)).to(kind), (1, *shape[1:]), []
+        for one, h0 in zip(self._steps, before, strict=True):
             x = one.run(x, h0, shape, at)
             states.append(x)
-        new = x if count == 1 else torch.cat(states)
+        new: Tensor = x if count == 1 else torch.cat(states)
         return new.to(stored) if half else new
 
     @torch.no_grad()
     def _prepare(self) -> bool:
         """Makes the steps; False for a layer that has none."""
         layer = self._layer
-        if layer.bidirectional:
-            return False
-        kernels = [layer._kernel(suffix) for suffix in layer._suffixes]
-        self._steps = [self._made(*pair) for pair in zip(layer._suffixes, kernels, strict=True) if pair[1] is not None]  # type: ignore[arg-type]
+        if not layer.bidirectional:
+            kernels = [(suffix, layer._kernel(suffix)) for suffix in layer._suffixes]
+            self._steps = [self._made(suffix, kernel) for suffix, kernel in kernels if kernel is not None]
         return bool(self._steps)
 
     def _made(self, suffix: str, kernel: Kernel) -> Step:
-        layer, (cell, settings, activation, slope, constants) = self._layer, kernel
+        cell, settings, activation, slope, constants = kernel
         names = [name for name in CELLS[cell].declaration.names if not name.startswith("embed")]
-        stem, own = "", ()
-        dtype = next(t.dtype for t in constants.values() if t is not None)
-        if hasattr(layer, "_transition"):
+        plain = [None if (t := constants.get(name)) is None else t.detach() for name in names]
+        self._kind = kind = next(t.dtype for t in plain if t is not None)
+        stem = ""
+        own: tuple[Any, ...] = ()
+        if hasattr(self._layer, "_transition"):
             op = self.transition(suffix)
-            stem, own = op._steps(dtype, _MANY, 1, True) or ("dense", (op.matrix().to(dtype),))
-        tensors = [None if (t := constants.get(name)) is None else given(t.detach()) for name in names]
-        own = tuple([None if t is None else given(t.detach()) for t in own])
-        call = Call(cell, stem, activation, float(slope), settings, False, "cpu")
-        packs = None
-        if cell == "recurrence":
-            matrices = [tensors[1], *(own if stem == "dense" else ())]
-            real = dtype.to_real()
-            packs, out = room((_core.pack(matrices),), real)  # type: ignore[arg-type]
-            _core.pack(matrices, out)  # type: ignore[arg-type]
-        elif stem == "dense":
-            _, call, tensors, own = _joined(call, tensors, own)  # type: ignore[assignment]
-        start = given(layer._value("h0" + suffix).detach()) if layer.trainable_h0 else None
-        return Step(call, list(tensors), arrays(own), names.index("h0"), start, packs)  # type: ignore[arg-type]
+            stem, own = op._steps(kind, _MANY, 1, True) or ("dense", (op.matrix().to(kind),))
+            own = tuple([None if t is None else t.detach() for t in own])
+        call, at = Call(cell, stem, activation, float(slope), settings, False, "cpu"), names.index("h0")
+        start = self._layer._value("h0" + suffix).detach() if self._layer.trainable_h0 else None
+        if cell != "recurrence":
+            if stem == "dense":
+                return Step(*_joined(call, plain, own)[1:], at, start, None)
+            return Step(call, plain, own, at, start, None)
+        matrices = arrays([plain[1], *own] if stem == "dense" else plain[1:2])
+        _, out = room((_core.pack(matrices),), kind.to_real())  # type: ignore[arg-type, type-var]
+        _core.pack(matrices, out)  # type: ignore[arg-type, type-var]
+        return Step(call, arrays(plain), arrays(own), at, start, out)
 
 
 _EAGER = (KERNEL, RECORDED)
