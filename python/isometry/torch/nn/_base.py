@@ -18,7 +18,7 @@ from torch.nn.utils.rnn import PackedSequence
 from ..._rules import check
 from .._mode import autocast
 from ._contract import HALF, check_constructor, check_dtype, check_hidden, check_input
-from ._streaming import Kernel, cached, held
+from ._streaming import Cached, Kernel, held
 
 
 class LayerKeywords(TypedDict, total=False):
@@ -294,7 +294,7 @@ class RecurrentLayer(nn.Module):
         >>> state.shape
         torch.Size([1, 8])
         """
-        return cached(self)
+        return Cached(self)
 
     def _forward_packed(self, input: PackedSequence, hx: Tensor | None) -> tuple[PackedSequence, Tensor]:
         data, sizes, order, inverse = input

@@ -7,11 +7,10 @@ layer is cached, except for changes through ``.data``, which have no version.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar, Token
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -25,9 +24,6 @@ from .._mode import KERNEL, RECORDED, autocast, mode
 from .._sequence_function import _joined, forward
 from ..operators.dense import Dense
 from ._contract import HALF
-
-if TYPE_CHECKING:
-    from ._base import RecurrentLayer
 
 #: Steps for which the cost of forming W does not count.
 _MANY = 1 << 40
@@ -66,14 +62,14 @@ class Step(NamedTuple):
         before = None if h0 is None else given(h0)
         law = self.call.activation, own_bias, self.call.slope, False
         sequence = (given(x), weight, before, bias, *law, None, False)
-        _core.recurrence(self.call.stem, self.own, sequence, h, at, self.packs)  # type: ignore[arg-type, type-var]
+        _core.recurrence(self.call.stem, self.own, sequence, h, at, packs=self.packs)  # type: ignore[arg-type, type-var]
         return states
 
 
 class Held:
-    """What a layer inside `cached` has formed."""
+    """What a `RecurrentLayer` inside `cached` has formed."""
 
-    def __init__(self, layer: RecurrentLayer) -> None:
+    def __init__(self, layer: Any) -> None:
         self._layer = layer
         self._sources: list[tuple[Mapping[str, Tensor | None], str, Tensor, int, int]] = []
         self._transitions: dict[tuple[str, bool], Any] = {}
@@ -104,7 +100,7 @@ class Held:
 
     def transition(self, suffix: str) -> Any:
         """The operator W of one recurrence, formed unless its factors are cheaper even so."""
-        layer: Any = self._layer
+        layer = self._layer
         if mode(*self._tensors()) not in _EAGER or not self._fresh():
             return layer._transition(suffix)
         made, key = self._transitions, (suffix, torch.is_grad_enabled())
@@ -187,17 +183,21 @@ def void(_: object) -> None:
     """Nothing, of anything: what a hook returns replaces a gradient."""
 
 
-def held(layer: RecurrentLayer) -> Held | None:
+def held(layer: object) -> Held | None:
     """What the layer holds, if this thread is inside its `cached`; nothing is held in a graph of the compiler."""
     return None if is_compiling() else _HELD.get().get(layer)
 
 
-@contextmanager
-def cached(layer: RecurrentLayer) -> Iterator[None]:
-    """Inside, `held` is not None."""
-    now = _HELD.get()
-    token = _HELD.set(now if layer in now else {**now, layer: Held(layer)})
-    try:
-        yield
-    finally:
-        _HELD.reset(token)
+class Cached:
+    """A context in which `held` is not None. No generator, which would leave the context when it is collected."""
+
+    def __init__(self, layer: Any) -> None:
+        self._layer = layer
+        self._tokens: list[Token[Mapping[Any, Held]]] = []
+
+    def __enter__(self) -> None:
+        now = _HELD.get()
+        self._tokens.append(_HELD.set(now if self._layer in now else {**now, self._layer: Held(self._layer)}))
+
+    def __exit__(self, *_: object) -> None:
+        _HELD.reset(self._tokens.pop())

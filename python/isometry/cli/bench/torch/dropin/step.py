@@ -41,7 +41,7 @@ def step(name: str, n: int, peer: str, bars: list[Bar]) -> Row:
         with torch.no_grad():
             for p in layer.parameters():
                 p.add_(0.1 * torch.randn_like(p))
-        inside.run(lambda: layer.cached().__enter__())
+        inside.run(layer.cached().__enter__)
         return layer, torch.randn(1, D), torch.randn(1, 1, n, dtype=torch.complex64 if layer.is_complex else None)
 
     @torch.no_grad()
