@@ -50,9 +50,9 @@ def recorded(monkeypatch):
     calls = Calls()
 
     def watched(name, kernel):
-        def call(*arguments):
+        def call(*arguments, **more):
             calls.append(Call(name, arguments[0], "gpu" if arguments[-1] == "gpu" else "cpu"))
-            return kernel(*arguments)
+            return kernel(*arguments, **more)
 
         return call
 

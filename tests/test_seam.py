@@ -131,3 +131,23 @@ def test_only_tensors_are_read_as_tensors():
                 raise AssertionError("taken for a tensor")
         """
     )
+
+
+def test_packed_operands():
+    """The states are those without them; other lengths and types are refused."""
+    rng = np.random.default_rng(0)
+    x, v, w = rng.standard_normal((2, 1, 3)), rng.standard_normal((5, 3)), rng.standard_normal((5, 5))
+    given = x, v, None, None, "tanh", None, 0.0, False, None, False
+    packs, expected, found = np.empty(_core.pack([v, w])), np.empty((2, 1, 5)), np.empty((2, 1, 5))
+    assert _core.pack([v, w], packs) == packs.size and _core.pack([]) == 0
+    _core.recurrence("dense", (w,), given, expected, 1)
+    _core.recurrence("dense", (w,), given, found, 1, packs)
+    assert np.array_equal(found, expected)
+    with pytest.raises(ValueError, match="packs"):
+        _core.recurrence("dense", (w,), given, found, 1, packs[:-1])
+    with pytest.raises(TypeError, match="packs"):
+        _core.recurrence("dense", (w,), given, found, 1, packs.astype(np.float32))
+    with pytest.raises(ValueError, match="out"):
+        _core.pack([v, w], packs[:-1])
+    with pytest.raises(TypeError, match="matrices"):
+        _core.pack([v, w.astype(np.float32)])

@@ -95,6 +95,7 @@ impl Work {
             on_input: false,
             lengths: None,
             reverse: false,
+            packs: None,
         }
     }
 

@@ -61,6 +61,7 @@ __all__ = [
     "operator_check",
     "operator_matrix",
     "operator_matrix_vjp",
+    "pack",
     "recurrence",
     "recurrence_ensemble",
     "recurrence_ensemble_vjp",
@@ -167,7 +168,10 @@ _SequenceBars = tuple[_T | _R | None, ...]
 def recurrence_route(
     object: str, arguments: _Arguments, steps: int, batch: int, gated: bool = False
 ) -> Literal["factored", "dense"]: ...
-def recurrence(object: str, arguments: _Arguments, sequence: _Sequence, states: _T, place: _Place) -> None: ...
+def pack(matrices: Sequence[_T], out: _R | None = None) -> int: ...
+def recurrence(
+    object: str, arguments: _Arguments, sequence: _Sequence, states: _T, place: _Place, packs: _R | None = None
+) -> None: ...
 def recurrence_vjp(
     object: str,
     arguments: _Arguments,

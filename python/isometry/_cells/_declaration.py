@@ -94,7 +94,8 @@ class Cell:
                 raise ValueError(f"{name} must have shape {form} with n >= 1, {array.note}, not {shape}")
             return
         expected = array.shape(sizes)
-        if shape == expected:
+        # Lengths first: to compare B with n would bind a graph to batches of another size.
+        if len(shape) == len(expected) and shape == expected:
             return
         if array.factors[0][1] == "B":
             one, rest = expected[1:], array.form(1)

@@ -137,6 +137,7 @@ fn calls<T: Scalar>(object: &str, given: &[Given<'_, T>]) {
         on_input: false,
         lengths: None,
         reverse: false,
+        packs: None,
     };
     let mut states = ct.clone();
     ends_well(object, || recurrence::forward(&*made()?, &sequence, &mut states, &budget));

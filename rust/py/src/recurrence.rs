@@ -1,17 +1,20 @@
 //! `recurrence*`: h <- phi(W h + V x + b) over a sequence, W any operator that is applied step by step.
 
-use crate::arrays::{Input, Output};
+use crate::arrays::{Input, Output, read};
 use crate::operator::{Arguments, Bars as OwnBars, first};
 use crate::place::Place;
 use crate::sequence::{Arrays, Bars, Given, GivenBars};
 use crate::{by_dtype, detached};
 use isometry_core::operators::view;
+use isometry_core::recurrence::Sequence;
 use isometry_core::{Budget, recurrence as core};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// States of the sequence, with the transition applied by the object's own steps.
+/// States of the sequence, with the transition applied by the object's own steps; `packs` is what [`pack`] writes of V,
+/// then of a dense W.
 #[pyfunction]
+#[pyo3(signature = (object, arguments, sequence, states, place, packs = None))]
 pub fn recurrence<'py>(
     py: Python<'py>,
     object: &str,
@@ -19,16 +22,48 @@ pub fn recurrence<'py>(
     sequence: Given<'py>,
     states: Bound<'py, PyAny>,
     place: Place,
+    packs: Option<Bound<'py, PyAny>>,
 ) -> PyResult<()> {
     by_dtype!("x", &sequence.0, T => {
         let arrays = Arrays::<T>::new(&sequence)?;
         let arguments = Arguments::new(object, &arguments)?;
         let own = arguments.given();
+        let packs = packs.as_ref().map(|packs| Input::new("packs", packs)).transpose()?;
         let mut states = Output::shaped("states", &states, &arrays.run.states())?;
-        let (sequence, states) = (arrays.view(), states.slice());
+        let (sequence, states) = (Sequence { packs: read(&packs), ..arrays.view() }, states.slice());
         detached::run_interruptible(py, |cancel| {
             let (operator, budget) = (view(object, &own)?, Budget { threads: place.threads(), cancel });
             place.forward(object, operator, &sequence, states, &budget)
+        })
+    })
+}
+
+/// Packs matrices (n, k) for W h, one after the other, into `out`; returns how many numbers that takes.
+#[pyfunction]
+#[pyo3(signature = (matrices, out = None))]
+pub fn pack<'py>(
+    py: Python<'py>,
+    matrices: Vec<Bound<'py, PyAny>>,
+    out: Option<Bound<'py, PyAny>>,
+) -> PyResult<usize> {
+    let Some(one) = matrices.first() else { return Ok(0) };
+    by_dtype!("matrices", one, T => {
+        let held: Vec<Input<'py, T>> =
+            matrices.iter().map(|matrix| Input::new("matrices", matrix)).collect::<PyResult<_>>()?;
+        let sizes: Vec<[usize; 2]> =
+            held.iter().map(|matrix| matrix.sizes("matrices")).collect::<PyResult<_>>()?;
+        let count = |&[n, k]: &[usize; 2]| core::packed::<T>(n, k);
+        let total = sizes.iter().map(count).fold(0, usize::saturating_add);
+        let Some(out) = out else { return Ok(total) };
+        let mut out = Output::shaped("out", &out, &[total])?;
+        let (slices, mut rest): (Vec<&[T]>, _) = (held.iter().map(Input::slice).collect(), out.slice());
+        detached::run(py, || {
+            for (matrix, size) in slices.iter().zip(&sizes) {
+                let (own, behind) = std::mem::take(&mut rest).split_at_mut(count(size));
+                core::pack(matrix, size[0], size[1], own)?;
+                rest = behind;
+            }
+            Ok(total)
         })
     })
 }

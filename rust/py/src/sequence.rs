@@ -141,6 +141,7 @@ impl<'py, T: Number> Arrays<'py, T> {
             on_input: self.on_input,
             lengths: self.run.lengths(),
             reverse: self.run.reverse,
+            packs: None,
         }
     }
 }

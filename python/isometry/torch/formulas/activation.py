@@ -30,8 +30,13 @@ def _modrelu(z: Tensor, bias: Tensor) -> Tensor:
 
 def _modrelu_realrep(z: Tensor, bias: Tensor) -> Tensor:
     """modReLU of a[:n] + i a[n:]."""
-    out = _modrelu(torch.complex(*z.split(z.shape[-1] // 2, -1)), bias)
-    return torch.cat((out.real, out.imag), -1)
+    a, b = z.split(z.shape[-1] // 2, -1)
+    zero = (a == 0) & (b == 0)
+    safe = torch.where(zero, torch.ones_like(a), a)
+    size = torch.hypot(safe, b)
+    off = zero | (size + bias <= 0)
+    parts = [torch.where(off, torch.zeros_like(part), part + bias * (part / size)) for part in (safe, b)]
+    return torch.cat(parts, -1)
 
 
 def activate(z: Tensor, name: str, bias: Tensor | None = None, slope: float = 0.1) -> Tensor:

@@ -7,6 +7,7 @@ its parameters have the suffix ``_l{k}`` or ``_l{k}_reverse``, and it reads the 
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any, TypedDict
 
 import torch
@@ -16,7 +17,8 @@ from torch.nn.utils.rnn import PackedSequence
 
 from ..._rules import check
 from .._mode import autocast
-from ._contract import check_constructor, check_hidden, check_input
+from ._contract import HALF, check_constructor, check_dtype, check_hidden, check_input
+from ._streaming import Cached, Kernel, held
 
 
 class LayerKeywords(TypedDict, total=False):
@@ -62,8 +64,6 @@ class RecurrentLayer(nn.Module):
         check_constructor(input_size, hidden_size, num_layers, bias, batch_first, dropout)
         bidirectional = check.flag("bidirectional", bidirectional)
         trainable_h0 = check.flag("trainable_h0", trainable_h0)
-        if dtype is not None and dtype is not torch.float32 and dtype is not torch.float64:
-            raise TypeError(f"dtype must be float32 or float64 (complex values are stored as pairs), not {dtype}")
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.num_layers = num_layers
@@ -73,6 +73,7 @@ class RecurrentLayer(nn.Module):
         self.bidirectional = bidirectional
         self.trainable_h0 = trainable_h0
         self._check_keywords()
+        check_dtype(type(self).__name__, dtype or torch.get_default_dtype(), self.is_complex)
 
         self._directions = 2 if bidirectional else 1
         ways = ("", "_reverse")[: self._directions]
@@ -112,6 +113,10 @@ class RecurrentLayer(nn.Module):
         """The states (T, B, n) of one recurrence on ``x`` (T, B, features), zero past the end of each sequence."""
         raise NotImplementedError
 
+    def _kernel(self, suffix: str) -> Kernel | None:
+        """The kernel of one recurrence for `step`; None where a step is more than a call of it."""
+        raise NotImplementedError
+
     @property
     def is_complex(self) -> bool:
         """Whether the states are complex."""
@@ -139,8 +144,13 @@ class RecurrentLayer(nn.Module):
 
     @property
     def _weight_dtype(self) -> torch.dtype:
-        dtype: torch.dtype = self.weight_ih_l0.dtype
-        return dtype
+        """The precision of the computation: that of the weights, float32 for half-precision ones."""
+        return torch.promote_types(self.weight_ih_l0.dtype, torch.float32)
+
+    def _read(self, name: str) -> Tensor:
+        """A parameter or buffer in the precision of the computation."""
+        stored: Tensor = getattr(self, name)
+        return stored.float() if stored.dtype in HALF else stored
 
     def _stored(self, *shape: int) -> tuple[int, ...]:
         """The stored shape of a quantity with the states' field: pairs (real, imaginary) in a last axis."""
@@ -148,7 +158,7 @@ class RecurrentLayer(nn.Module):
 
     def _value(self, name: str) -> Tensor:
         """A parameter stored by ``_stored``, as the real or complex tensor it represents."""
-        stored: Tensor = getattr(self, name)
+        stored = self._read(name)
         if not self.is_complex:
             return stored
         # An empty tensor counts as contiguous whatever its strides. NumPy's are zero, which cannot be viewed as
@@ -209,6 +219,83 @@ class RecurrentLayer(nn.Module):
         output = output.transpose(0, 1) if self.batch_first else output
         return (output, last) if batched else (output.squeeze(batch), last.squeeze(1))
 
+    def step(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
+        """The state after one time step, for inputs that arrive one at a time.
+
+        Parameters
+        ----------
+        input : Tensor, shape (B, input_size) or (input_size,)
+            The input of this step.
+        hx : Tensor, shape (num_layers, B, hidden_size), or (num_layers, hidden_size) without a batch, optional
+            The state before it, of all layers; by default as in a call of the layer.
+
+        Returns
+        -------
+        Tensor
+            The state after it, shaped as ``hx``: the ``h_n`` of a call of the layer with a sequence of this one step.
+            Its last row, ``[-1]``, is the output.
+
+        Raises
+        ------
+        ValueError
+            For a layer of two directions, of which one starts at the end of a sequence, and for an input of more
+            dimensions. Other errors are those of a call.
+
+        Notes
+        -----
+        A step forms W. Inside :meth:`cached` it does not, and costs about as much as a step of ``torch.nn.RNN``. In
+        half precision the state is rounded at every step, by a call of the layer only at the end.
+
+        Examples
+        --------
+        >>> import torch, isometry.torch as it
+        >>> layer, x, state = it.nn.ScoRNN(3, 8), torch.randn(20, 5, 3), None
+        >>> with torch.no_grad(), layer.cached():
+        ...     for x_t in x:
+        ...         state = layer.step(x_t, state)
+        >>> torch.allclose(state, layer(x)[1], atol=1e-5)
+        True
+        """
+        own = held(self)
+        if own is not None and (found := own.step(input, hx)) is not None:
+            return found
+        self._check_step(input)
+        last: Tensor = self.forward(input.unsqueeze(int(self.batch_first and input.dim() == 2)), hx)[1]
+        return last
+
+    def _check_step(self, input: Any) -> None:
+        if self.bidirectional:
+            raise ValueError("step needs a layer of one direction: the other one starts at the end of a sequence")
+        if not isinstance(input, Tensor):
+            check.kind("input", "a torch.Tensor", input)
+        if input.dim() not in (1, 2):
+            name = type(self).__name__
+            raise ValueError(f"{name}: Expected input of a step to be 1D or 2D, got {input.dim()}D tensor instead")
+
+    def cached(self) -> AbstractContextManager[None]:
+        """A context in which W is formed once, for calls of the layer and of :meth:`step`.
+
+        W is formed when it is first needed, and again after a parameter or buffer has changed: by an optimiser,
+        ``load_state_dict``, another device. As in autograd, a change through ``.data`` in place is not seen.
+
+        With gradients, calls share one W and its graph, so one ``backward()`` serves them all. When it has computed
+        the gradient of W, the next call forms W again.
+
+        The context holds for the thread, or the asynchronous task, that entered it. Contexts of the same layer can be
+        nested, and share W. `torch.compile`, `torch.func` and forward mode form W as they do outside.
+
+        Examples
+        --------
+        >>> import torch, isometry.torch as it
+        >>> layer = it.nn.ORNN(3, 8)
+        >>> with torch.no_grad(), layer.cached():
+        ...     state = layer.step(torch.randn(3))
+        ...     state = layer.step(torch.randn(3), state)
+        >>> state.shape
+        torch.Size([1, 8])
+        """
+        return Cached(self)
+
     def _forward_packed(self, input: PackedSequence, hx: Tensor | None) -> tuple[PackedSequence, Tensor]:
         data, sizes, order, inverse = input
         if hx is not None and order is not None:
@@ -251,14 +338,16 @@ class RecurrentLayer(nn.Module):
             x = outputs[0] if self._directions == 1 else torch.cat(outputs, -1)
             if self.dropout and self.training and layer < self.num_layers - 1:
                 x = _dropout(x, self.dropout)
-        return x, torch.stack(lasts)
+        return self._rounded(x), self._rounded(torch.stack(lasts))
 
     def _widened(self, tensor: Tensor) -> Tensor:
-        """Under autocast, converts the half-precision results of other modules to the weights' precision."""
-        half = tensor.dtype in (torch.float16, torch.bfloat16)
-        if half and autocast(tensor.device):
-            return tensor.to(torch.promote_types(self._weight_dtype, torch.float32))
-        return tensor
+        """Half-precision numbers, here or of other modules under autocast, in the precision of the computation."""
+        return tensor.to(self._weight_dtype) if tensor.dtype in HALF else tensor
+
+    def _rounded(self, result: Tensor) -> Tensor:
+        """A result in the weights' precision; under autocast in that of the computation."""
+        dtype = self.weight_ih_l0.dtype
+        return result.to(dtype) if dtype in HALF and not autocast(result.device) else result
 
     def extra_repr(self) -> str:
         parts = [f"{self.input_size}, {self.hidden_size}"]

@@ -14,6 +14,9 @@ from ..._rules import check
 from .._function import COMPLEX_OF, REAL_OF, dtype_name
 from .._mode import autocast
 
+#: Precisions of weights and inputs that are computed in float32.
+HALF = (torch.float16, torch.bfloat16)
+
 
 def check_constructor(
     input_size: Any, hidden_size: Any, num_layers: Any, bias: Any, batch_first: Any, dropout: Any
@@ -54,15 +57,22 @@ def check_constructor(
             check.too_many(name)
 
 
-def check_weights(name: str, weight: Tensor) -> None:
+def check_dtype(name: str, dtype: torch.dtype, is_complex: bool) -> None:
+    """The dtype of the weights of a layer of the given class name."""
+    if not isinstance(dtype, torch.dtype):
+        check.kind("dtype", "a torch.dtype", dtype)
+    if dtype.is_complex:
+        raise TypeError(f"{name} stores complex numbers as pairs: its weights must have a real dtype, not {dtype}")
+    if dtype in REAL_OF or (dtype in HALF and not is_complex):
+        return
+    what = "float32 or float64" if is_complex else "float16, bfloat16, float32 or float64"
+    why = ": the states are complex, and half precision has no complex numbers" if dtype in HALF else ""
+    raise TypeError(f"{name} must have weights of dtype {what}, not {dtype_name(dtype)}{why}")
+
+
+def check_weights(name: str, weight: Tensor, is_complex: bool) -> None:
     """The precision of a layer of the given class name; autocast widens a lower one."""
-    if weight.is_complex():
-        raise TypeError(f"{name} stores complex numbers as pairs: its weights must be real, not {weight.dtype}")
-    if weight.dtype not in REAL_OF and not autocast(weight.device):
-        raise TypeError(
-            f"{name} must have weights of dtype float32 or float64, not {dtype_name(weight.dtype)}: call .float() or "
-            ".double() on it, or use torch.autocast"
-        )
+    check_dtype(name, weight.dtype, is_complex and not (weight.dtype in HALF and autocast(weight.device)))
 
 
 def _conversion(given: torch.dtype, weight: torch.dtype, is_complex: bool) -> str:
@@ -77,7 +87,7 @@ def _conversion(given: torch.dtype, weight: torch.dtype, is_complex: bool) -> st
 def check_input(name: str, x: Tensor, weight: Tensor, dimensions: int, features: int, is_complex: bool) -> None:
     """The input of a layer of the given class name; a complex layer accepts real and complex input."""
     widened = autocast(x.device)
-    check_weights(name, weight)
+    check_weights(name, weight, is_complex)
     dtypes = (weight.dtype, COMPLEX_OF.get(weight.dtype)) if is_complex else (weight.dtype,)
     if x.dtype not in dtypes and not widened:
         raise ValueError(
@@ -101,7 +111,7 @@ def check_hidden(
         raise RuntimeError(f"Expected hidden size {expected}, got {list(hx.size())}")
     if hx.is_complex() and not is_complex:
         raise TypeError(f"hx must be real, as the states of this layer are, not {hx.dtype}")
-    if REAL_OF.get(hx.dtype) is not REAL_OF.get(weight.dtype) and not autocast(x.device):
+    if REAL_OF.get(hx.dtype, hx.dtype) is not REAL_OF.get(weight.dtype, weight.dtype) and not autocast(x.device):
         raise TypeError(f"hx must have the precision of the weights, {weight.dtype}, not {hx.dtype}")
     _same_device(x, "hidden", hx)
 

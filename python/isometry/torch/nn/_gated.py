@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from ..._rules import check
 from ._base import RecurrentLayer
+from ._streaming import Kernel
 
 
 class GatedLayer(RecurrentLayer):
@@ -39,5 +40,11 @@ class GatedLayer(RecurrentLayer):
 
     def _given(self, suffix: str, x: Tensor) -> tuple[Any, ...]:
         """x, w, u and b of one recurrence."""
-        w, u = getattr(self, "weight_hh" + suffix), getattr(self, "weight_ih" + suffix)
-        return x, w, u, getattr(self, "bias" + suffix) if self.bias else None
+        w, u = self._read("weight_hh" + suffix), self._read("weight_ih" + suffix)
+        return x, w, u, self._read("bias" + suffix) if self.bias else None
+
+    def _gates(self, cell: str, suffix: str, activation: str, own_bias: Tensor | None) -> Kernel:
+        """The kernel of one recurrence."""
+        _, w, u, b = self._given(suffix, self.weight_ih_l0)
+        arrays = {"w": w, "u": u, "b": b, "activation_bias": own_bias}
+        return Kernel(cell, (float(self.reset == "after"),), activation, 0.1, arrays)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from ..recurrence import recurrence
 from ._base import LayerKeywords
+from ._streaming import Kernel
 from ._transition import TransitionLayer
 
 
@@ -48,15 +49,24 @@ class OrthogonalRNN(TransitionLayer):
 
     def _run(self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool) -> Tensor:
         states: Tensor = recurrence(
-            self._transition(suffix),
+            self._operator(suffix),
             x,
-            self._value("weight_ih" + suffix),
             h0=h0,
-            bias=self._value("bias" + suffix) if self.bias and not self._biased_units else None,
             activation=self.nonlinearity,
-            activation_bias=self._activation_bias(suffix),
             slope=self.slope,
             lengths=lengths,
             reverse=reverse,
+            **self._arrays(suffix),  # type: ignore[arg-type]
         )
         return states
+
+    def _arrays(self, suffix: str) -> dict[str, Tensor | None]:
+        """The arrays of `recurrence` that are parameters."""
+        return {
+            "input_weight": self._value("weight_ih" + suffix),
+            "bias": self._value("bias" + suffix) if self.bias and not self._biased_units else None,
+            "activation_bias": self._activation_bias(suffix),
+        }
+
+    def _kernel(self, suffix: str) -> Kernel:
+        return Kernel("recurrence", (False,), self.nonlinearity, self.slope, self._arrays(suffix))

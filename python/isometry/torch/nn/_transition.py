@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from ..._rules import check_recurrence
 from ._base import RecurrentLayer
 from ._contract import check_weights
+from ._streaming import held
 
 
 class TransitionLayer(RecurrentLayer):
@@ -43,10 +44,9 @@ class TransitionLayer(RecurrentLayer):
         if not self._biased_units:
             return None
         if self.bias:
-            bias: Tensor = getattr(self, "activation_bias" + suffix)
-            return bias
-        weight = getattr(self, "weight_ih" + suffix)
-        return torch.zeros(self._biased_units, dtype=weight.dtype, device=weight.device)
+            return self._read("activation_bias" + suffix)
+        device = self.weight_ih_l0.device
+        return torch.zeros(self._biased_units, dtype=self._weight_dtype, device=device)
 
     # ------------------------------------------------------------ hooks
 
@@ -83,11 +83,15 @@ class TransitionLayer(RecurrentLayer):
         names = (*self._trained, *self._untrained)
         return self._object(**{name: self._argument(name, suffix) for name in names}, **self._options())
 
+    def _operator(self, suffix: str) -> Any:
+        """The same, inside `cached` the one that is held."""
+        own = held(self)
+        return self._transition(suffix) if own is None else own.transition(suffix)
+
     def _argument(self, name: str, suffix: str) -> Tensor:
         """One argument of the operator, complex if the layer is and the declaration allows it."""
         real = any([not a.own for a in self._object._declaration.arguments if a.name == name])  # noqa: C419  torch.compile
-        stored: Tensor = getattr(self, name + suffix)
-        return stored if real else self._value(name + suffix)
+        return self._read(name + suffix) if real else self._value(name + suffix)
 
     # ------------------------------------------------------------ W
 
@@ -107,11 +111,10 @@ class TransitionLayer(RecurrentLayer):
         ValueError
             If ``reverse`` is given for a layer that is not bidirectional.
         TypeError
-            If the weights are neither float32 nor float64.
+            If the weights have a precision that the layer does not compute in.
         """
-        check_weights(type(self).__name__, self.weight_ih_l0)
-        matrix: Tensor = self._transition(self._suffix(layer, reverse)).matrix()
-        return matrix
+        check_weights(type(self).__name__, self.weight_ih_l0, self.is_complex)
+        return self._rounded(self._transition(self._suffix(layer, reverse)).matrix())
 
     def _reset_transition(self, suffix: str) -> None:
         """Draw the initial values of one W."""

@@ -17,6 +17,7 @@ from ..operators.mesh import Mesh
 from ._base import LayerKeywords
 from ._directions import reflecting, trapezoidal
 from ._gated import GatedLayer
+from ._streaming import Kernel
 from ._transition import TransitionLayer
 
 
@@ -136,7 +137,7 @@ class GORU(GatedLayer, TransitionLayer):
 
     def _transition(self, suffix: str) -> Any:
         if self.transition == "householder":
-            return reflecting(Householder.from_trapezoid, getattr(self, "vectors" + suffix), trapezoidal)
+            return reflecting(Householder.from_trapezoid, self._read("vectors" + suffix), trapezoidal)
         return super()._transition(suffix)
 
     def _shapes(self, features: int) -> dict[str, tuple[int, ...]]:
@@ -151,7 +152,7 @@ class GORU(GatedLayer, TransitionLayer):
 
     def _run(self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool) -> Tensor:
         return goru(
-            self._transition(suffix),
+            self._operator(suffix),
             *self._given(suffix, x),
             h0=h0,
             reset=self.reset,
@@ -160,3 +161,6 @@ class GORU(GatedLayer, TransitionLayer):
             lengths=lengths,
             reverse=reverse,
         )
+
+    def _kernel(self, suffix: str) -> Kernel:
+        return self._gates("goru", suffix, self.nonlinearity, self._activation_bias(suffix))

@@ -9,6 +9,7 @@ from torch import Tensor
 from ..gru import gru
 from ._base import LayerKeywords
 from ._gated import GatedLayer
+from ._streaming import Kernel
 
 
 class GRU(GatedLayer):
@@ -71,3 +72,6 @@ class GRU(GatedLayer):
 
     def _run(self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool) -> Tensor:
         return gru(*self._given(suffix, x), h0=h0, reset=self.reset, lengths=lengths, reverse=reverse)
+
+    def _kernel(self, suffix: str) -> Kernel:
+        return self._gates("gru", suffix, "tanh", None)

@@ -110,7 +110,7 @@ class ORNN(OrthogonalRNN):
         return {"vectors": torch.cat((vectors, last), 1)}
 
     def _transition(self, suffix: str) -> Householder:
-        u = getattr(self, "vectors" + suffix)
+        u = self._read("vectors" + suffix)
         if self.reflections < self.hidden_size or self.sign == "hard":
             return reflecting(Householder.from_trapezoid, u, trapezoidal)
         last = u[-1, -1]

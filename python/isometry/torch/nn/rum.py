@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, Unpack
+from typing import Any, Literal, Unpack
 
+import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from ..._cells import rum as cell
-from ..._rules import check_recurrence
-from ..rum import rum
+from ..._rules import check, check_recurrence
+from ..rum import _packed, rum
 from ._base import LayerKeywords, RecurrentLayer
+from ._streaming import Kernel
 
 
 class RUM(RecurrentLayer):
@@ -24,7 +27,7 @@ class RUM(RecurrentLayer):
         h_t = h'_t \text{ or } \eta \, h'_t / \|h'_t\|.
 
     With ``lam=1`` every call starts from :math:`R = I`: the memory is no part of ``h_0`` and ``h_n``
-(``isometry.torch.rum`` takes and returns it).
+(``isometry.torch.rum`` takes and returns it). The state of :meth:`step` is the pair (h, R).
 
     Parameters
     ----------
@@ -111,27 +114,69 @@ class RUM(RecurrentLayer):
             if self._units:
                 nn.init.zeros_(getattr(self, "activation_bias" + suffix))
 
-    def _unbiased(self, x: Tensor) -> Tensor | None:
+    def _unbiased(self) -> Tensor | None:
         """The bias of a modReLU in a layer with ``bias=False``."""
-        return x.new_zeros(self._units, dtype=self._weight_dtype) if self._units else None
+        return self.weight_ih_l0.new_zeros(self._units, dtype=self._weight_dtype) if self._units else None
 
     def _run(self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool) -> Tensor:
-        def own(name: str, given: bool = True) -> Tensor | None:
-            return getattr(self, name + suffix) if given else None
+        return self._remembered(suffix, x, h0, None, lengths, reverse)[0]
 
-        weights = own("weight_hh"), own("weight_ih"), own("bias", self.bias)
-        states: Tensor
-        states, _ = rum(
-            x,
-            *weights,  # type: ignore[arg-type]
-            own("embed_weight"),  # type: ignore[arg-type]
-            own("embed_bias", self.bias),
-            h0=h0,
-            lam=self.lam,
-            eta=self.eta,
-            activation=self.nonlinearity,
-            activation_bias=own("activation_bias") if self.bias and self._units else self._unbiased(x),
-            lengths=lengths,
-            reverse=reverse,
-        )
-        return states
+    def _remembered(
+        self, suffix: str, x: Tensor, h0: Tensor | None, r0: Tensor | None, lengths: Tensor | None, reverse: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """The states and the memory after them."""
+        law: dict[str, Any] = {"lam": self.lam, "eta": self.eta, "activation": self.nonlinearity}
+        return rum(x, h0=h0, r0=r0, **law, **self._arrays(suffix), lengths=lengths, reverse=reverse)
+
+    def _arrays(self, suffix: str) -> dict[str, Any]:
+        """The arrays of `rum` that are parameters."""
+
+        def own(name: str, given: bool = True) -> Tensor | None:
+            return self._read(name + suffix) if given else None
+
+        return {
+            "w": own("weight_hh"),
+            "u": own("weight_ih"),
+            "b": own("bias", self.bias),
+            "embed_weight": own("embed_weight"),
+            "embed_bias": own("embed_bias", self.bias),
+            "activation_bias": own("activation_bias") if self.bias and self._units else self._unbiased(),
+        }
+
+    def _kernel(self, suffix: str) -> Kernel | None:
+        if self.lam:
+            return None
+        settings = cell.setting(self.lam, self.eta)
+        return Kernel("rum", settings, self.nonlinearity, 0.1, _packed(self._arrays(suffix)))
+
+    def step(self, input: Tensor, hx: Any = None) -> Any:
+        """As of every layer; with ``lam=1`` the state is a pair (h, R), R (num_layers, B, hidden_size, hidden_size).
+
+        A tensor as ``hx``, or None, then starts from R = I.
+        """
+        if not self.lam:
+            return super().step(input, hx)
+        h, memory = hx if isinstance(hx, tuple) else (hx, None)
+        self._check_step(input)
+        if memory is not None and not isinstance(memory, Tensor):
+            check.kind("hx[1]", "a torch.Tensor, the memories of all layers stacked", memory)
+        alone = input.dim() == 1
+        x = self._widened(input.unsqueeze(0).unsqueeze(0) if alone else input.unsqueeze(0))
+        if alone:
+            h, memory = (None if t is None else t.unsqueeze(1) for t in (h, memory))
+        self._check_forward(input.view(x.shape), h, 3, x.size(1))
+        shape = (self.num_layers, x.size(1), self.hidden_size, self.hidden_size)
+        if memory is not None and tuple(memory.shape) != shape:
+            raise RuntimeError(f"Expected memory size {shape}, got {list(memory.size())}")
+        new, memories = [], []
+        for number, suffix in enumerate(self._suffixes):
+            h0, r0 = (None if t is None else self._widened(t[number]) for t in (h, memory))
+            h0 = self._read("h0" + suffix) if h0 is None and self.trainable_h0 else h0
+            x, r = self._remembered(suffix, x, h0, r0, None, False)
+            assert r is not None
+            new.append(self._rounded(x))
+            memories.append(self._rounded(r))
+            if self.dropout and self.training:
+                x = F.dropout(x, self.dropout)
+        state = torch.cat(new), torch.stack(memories)
+        return (state[0].squeeze(1), state[1].squeeze(1)) if alone else state

@@ -26,6 +26,6 @@ mod sharing;
 pub(crate) mod tests;
 mod timeline;
 
-pub use crate::transition::{Route, Transition};
+pub use crate::transition::{Route, Transition, pack, packed};
 pub use affine::{Gradients, Sequence, backward, forward};
 pub use ensemble::ensemble;

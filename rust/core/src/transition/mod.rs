@@ -8,6 +8,7 @@ mod part;
 mod step;
 
 pub(crate) use packed::Packed;
+pub use packed::{pack, packed};
 pub(crate) use part::Part;
 pub(crate) use step::{Extent, Gather, OwnStep, Ready, Step, Trace};
 

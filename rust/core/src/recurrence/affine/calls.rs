@@ -87,7 +87,11 @@ impl<'a, T: Scalar> W<'a, T> {
         match self {
             W::Dense(weight, bar) => {
                 let (backward, again) = (backward.is_some(), backward.is_some() && setting.recomputes());
-                Box::new(DenseStep::carve(arena, n, weight, backward, again, (*bar, halves)))
+                let given = setting.sequence.packed()[1].filter(|_| !backward);
+                Box::new(match given {
+                    Some(given) => DenseStep::given(arena, n, weight, given),
+                    None => DenseStep::carve(arena, n, weight, backward, again, (*bar, halves)),
+                })
             }
             W::Rows(rows, bar) => Box::new(RowsStep::carve(arena, *rows, schedule, (*bar, halves))),
             W::Own(own) => own.carve(arena, extent(schedule)),

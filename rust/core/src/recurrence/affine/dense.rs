@@ -38,6 +38,12 @@ impl<'a, T: Scalar> DenseStep<'a, T> {
         let second = usize::from(bar.is_some() && halves == 2);
         DenseStep { n, weight, forward, backward, second: arena.take(&[second, n, n]), bar }
     }
+
+    /// For a forward pass with W packed by the caller.
+    pub fn given(arena: &mut Arena, n: usize, weight: &'a [T], packed: &[T::Real]) -> Self {
+        let second = arena.take(&[0]);
+        DenseStep { n, weight, forward: Some(Packed::given(n, n, packed)), backward: None, second, bar: None }
+    }
 }
 
 impl<T: Scalar> Step<T> for DenseStep<'_, T> {

@@ -74,9 +74,11 @@ impl<'a, T: Scalar> Setting<'a, T> {
         !self.sequence.on_input && !self.phi.readable()
     }
 
-    /// Room for V, packed.
+    /// V packed, or room for it.
     fn input(&self, arena: &mut Arena) -> Packed<T> {
-        Packed::new(arena, self.sequence.features, self.sequence.n)
+        let Sequence { features, n, .. } = self.sequence;
+        let [given, _] = self.sequence.packed();
+        given.map_or_else(|| Packed::new(arena, features, n), |given| Packed::given(features, n, given))
     }
 
     /// V

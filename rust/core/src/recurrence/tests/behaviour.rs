@@ -7,6 +7,7 @@ use crate::argument::Bar;
 use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::operators::dense::Dense;
+use crate::scalar::{Scalar, c32, c64};
 use crate::testing::fill;
 
 /// A small plain sequence for the tests of behaviour.
@@ -25,6 +26,7 @@ fn plain<'a>(x: &'a [f32], v: &'a [f32], n: usize, batch: usize) -> Sequence<'a,
         on_input: false,
         lengths: None,
         reverse: false,
+        packs: None,
     }
 }
 
@@ -61,6 +63,57 @@ fn any_subset_of_gradients_can_be_had() {
                 "gradient {i} of {which:b}"
             );
         }
+    }
+}
+
+/// The states of some steps are those that V and W packed before give, to the last bit.
+fn packed_alike<T: Scalar>(n: usize, batch: usize) {
+    let (features, steps) = (3, 2);
+    let (x, v) = (fill::<T>(steps * batch * features, 1.0, 1), fill::<T>(n * features, 1.0, 2));
+    let (w, bias) = (fill::<T>(n * n, 0.5, 3), fill::<T::Real>(n, 0.3, 4));
+    let sequence = Sequence {
+        steps,
+        batch,
+        features,
+        n,
+        x: &x,
+        input_weight: &v,
+        h0: None,
+        bias: None,
+        activation: Activation::Modrelu,
+        activation_bias: Some(&bias),
+        on_input: false,
+        lengths: None,
+        reverse: false,
+        packs: None,
+    };
+    let dense = Dense::new(&w, 1, n, n).unwrap();
+    let states = |packs: Option<&[T::Real]>| {
+        let mut states = vec![T::default(); steps * batch * n];
+        forward(&dense, &Sequence { packs, ..sequence }, &mut states, &Budget::of(2)).map(|()| states)
+    };
+    let expected = states(None).unwrap();
+    let of_v = packed::<T>(n, features);
+    let mut packs = vec![T::Real::default(); of_v + packed::<T>(n, n)];
+    let (first, second) = packs.split_at_mut(of_v);
+    pack(&v, n, features, first).unwrap();
+    pack(&w, n, n, second).unwrap();
+    assert!(states(Some(&packs)).unwrap() == expected);
+    assert!(states(Some(&packs[..of_v])).unwrap() == expected);
+    for wrong in [0, of_v - 1, packs.len() - 1] {
+        assert!(matches!(states(Some(&packs[..wrong])), Err(Error::Shape { .. })), "{wrong} numbers");
+    }
+    assert!(pack(&v, n, features + 1, &mut packs).is_err());
+    assert!(pack(&v, n, features, &mut packs[..1]).is_err());
+}
+
+#[test]
+fn packed_operands_change_nothing() {
+    for (n, batch) in [(1, 1), (5, 1), (33, 2), (40, 9)] {
+        packed_alike::<f32>(n, batch);
+        packed_alike::<f64>(n, batch);
+        packed_alike::<c32>(n, batch);
+        packed_alike::<c64>(n, batch);
     }
 }
 

@@ -147,6 +147,7 @@ fn check<T: Scalar>(case: Case) {
         on_input: case.on_input,
         lengths: case.varied.then_some(&lengths[..]),
         reverse: case.reverse,
+        packs: None,
     };
     let signs = sign.map(|s| [s]);
     let last = match (&signs, angles) {

@@ -1,0 +1,1 @@
+"""Bridges to other packages, which are imported only where they are used."""

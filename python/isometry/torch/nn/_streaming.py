@@ -1,0 +1,203 @@
+"""One step per call, and W formed once for many calls: what `RecurrentLayer.cached` holds.
+
+Everything here follows from the layer's parameters and buffers. Each use compares their identities, versions and
+addresses with those that it was made from, and makes it again if one has changed; so results never depend on whether a
+layer is cached, except for changes through ``.data``, which have no version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextvars import ContextVar, Token
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.compiler import is_compiling
+
+from ... import _core
+from ..._backend import Place
+from .._cells import CELLS, Call
+from .._function import Array, arrays, given, place, room
+from .._mode import KERNEL, RECORDED, autocast, mode
+from .._sequence_function import _joined, forward
+from ..operators.dense import Dense
+from ._contract import HALF
+
+#: Steps for which the cost of forming W does not count.
+_MANY = 1 << 40
+
+
+class Kernel(NamedTuple):
+    """The kernel of one recurrence: its cell with settings, and its arrays by name, x and h0 apart."""
+
+    cell: str
+    settings: tuple[float | None, ...]
+    activation: str
+    slope: float
+    arrays: dict[str, Tensor | None]
+
+
+class Step(NamedTuple):
+    """A call of a kernel on one time step, without x and h0."""
+
+    call: Call
+    tensors: Sequence[Any]
+    own: Sequence[Any]
+    h0_at: int
+    start: Tensor | None  # h0 where no state is given
+    packs: Array | None  # V, and W if it is dense, as the kernel of the affine cell reads them
+
+    def run(self, x: Tensor, h0: Tensor | None, shape: tuple[int, ...], at: Place) -> Tensor:
+        """The states, of this shape, after x (B, d)."""
+        if h0 is None and self.start is not None:
+            h0 = self.start.expand(shape[1:])
+        if self.packs is None:
+            tensors = list(self.tensors)
+            tensors[0], tensors[self.h0_at] = x if x.dim() == 3 else x.unsqueeze(0), h0
+            return forward(self.call, tensors, self.own, None, False, at)[0].view(shape)
+        states, h = room(shape, x.dtype)
+        _, weight, _, bias, own_bias = self.tensors
+        before = None if h0 is None else given(h0)
+        law = self.call.activation, own_bias, self.call.slope, False
+        sequence = (given(x), weight, before, bias, *law, None, False)
+        _core.recurrence(self.call.stem, self.own, sequence, h, at, packs=self.packs)  # type: ignore[arg-type, type-var]
+        return states
+
+
+class Held:
+    """What a `RecurrentLayer` inside `cached` has formed."""
+
+    def __init__(self, layer: Any) -> None:
+        self._layer = layer
+        self._sources: list[tuple[Mapping[str, Tensor | None], str, Tensor, int, int]] = []
+        self._transitions: dict[tuple[str, bool], Any] = {}
+        self._steps: list[Step] = []
+        self._kind = torch.float32  # of the states
+
+    def _fresh(self) -> bool:
+        """Whether it still belongs to the layer's parameters and buffers; if not, forgets everything."""
+        for owner, name, t, version, address in self._sources:
+            if owner[name] is not t or t._version != version or t.data_ptr() != address:
+                break
+        else:
+            if self._sources:
+                return True
+        self._transitions, self._steps, layer = {}, [], self._layer
+        owners = layer._parameters, layer._buffers
+        named = [(owner, name, t) for owner in owners for name, t in owner.items() if t is not None]
+        # Parameters that are computed (torch.nn.utils.parametrize) and tensors of inference mode have no version.
+        if layer._modules or any(t.is_inference() for _, _, t in named) or mode(*self._tensors()) not in _EAGER:
+            self._sources = []
+            return False
+        self._sources = [(owner, name, t, t._version, t.data_ptr()) for owner, name, t in named]
+        return True
+
+    def _tensors(self) -> list[Tensor]:
+        layer = self._layer
+        return [t for owner in (layer._parameters, layer._buffers) for t in owner.values() if t is not None]
+
+    def transition(self, suffix: str) -> Any:
+        """The operator W of one recurrence, formed unless its factors are cheaper even so."""
+        layer = self._layer
+        if mode(*self._tensors()) not in _EAGER or not self._fresh():
+            return layer._transition(suffix)
+        made, key = self._transitions, (suffix, torch.is_grad_enabled())
+        if key not in made:
+            op = layer._transition(suffix)
+            if op._steps(op.dtype, _MANY, 1, True) is None:
+                weight = op.matrix()
+                if weight.requires_grad:
+                    # Its graph is freed when its gradient has been computed.
+                    weight.register_hook(lambda _: void(made.pop(key, None)))
+                op = Dense(weight)
+            made[key] = op
+        return made[key]
+
+    def step(self, x: Any, state: Any) -> Tensor | None:
+        """The state after one step by the kernels alone; None where they do not serve, or an argument does not fit."""
+        layer = self._layer
+        if type(x) is not Tensor or not (state is None or type(state) is Tensor) or not self._fresh():
+            return None
+        traced = self._tensors() if torch.is_grad_enabled() else ()
+        if mode(x, state, *traced) is not KERNEL:
+            return None
+        if not self._steps and not self._prepare():
+            return None
+        at, n, stored, kind = place(None), layer.hidden_size, layer.weight_ih_l0.dtype, self._kind
+        count, rank = len(self._steps), x.dim()
+        shape = (count, n) if rank == 1 else (count, *x.shape[:1], n)
+        fits = rank in (1, 2) and x.shape[-1] == layer.input_size and 0 not in shape
+        fits = fits and (state is None or (state.shape == shape and state.dtype in (kind, stored)))
+        if at == "gpu" or not fits or x.dtype not in (kind, stored):
+            return None
+        half = stored in HALF
+        if (half and autocast(x.device)) or (layer.dropout and layer.training and count > 1):
+            return None
+        before = (None,) * count if state is None else state.to(kind).unbind(0)
+        x, shape, states = (x if rank == 2 else x.unsqueeze(0)).to(kind), (1, *shape[1:]), []
+        for one, h0 in zip(self._steps, before, strict=True):
+            x = one.run(x, h0, shape, at)
+            states.append(x)
+        new: Tensor = x if count == 1 else torch.cat(states)
+        return new.to(stored) if half else new
+
+    @torch.no_grad()
+    def _prepare(self) -> bool:
+        """Makes the steps; False for a layer that has none."""
+        layer = self._layer
+        if not layer.bidirectional:
+            kernels = [(suffix, layer._kernel(suffix)) for suffix in layer._suffixes]
+            self._steps = [self._made(suffix, kernel) for suffix, kernel in kernels if kernel is not None]
+        return bool(self._steps)
+
+    def _made(self, suffix: str, kernel: Kernel) -> Step:
+        cell, settings, activation, slope, constants = kernel
+        names = [name for name in CELLS[cell].declaration.names if not name.startswith("embed")]
+        plain = [None if (t := constants.get(name)) is None else t.detach() for name in names]
+        self._kind = kind = next(t.dtype for t in plain if t is not None)
+        stem = ""
+        own: tuple[Any, ...] = ()
+        if hasattr(self._layer, "_transition"):
+            op = self.transition(suffix)
+            stem, own = op._steps(kind, _MANY, 1, True) or ("dense", (op.matrix().to(kind),))
+            own = tuple([None if t is None else t.detach() for t in own])
+        call, at = Call(cell, stem, activation, float(slope), settings, False, "cpu"), names.index("h0")
+        start = self._layer._value("h0" + suffix).detach() if self._layer.trainable_h0 else None
+        if cell != "recurrence":
+            if stem == "dense":
+                return Step(*_joined(call, plain, own)[1:], at, start, None)
+            return Step(call, plain, own, at, start, None)
+        matrices = arrays([plain[1], *own] if stem == "dense" else plain[1:2])
+        _, out = room((_core.pack(matrices),), kind.to_real())  # type: ignore[arg-type, type-var]
+        _core.pack(matrices, out)  # type: ignore[arg-type, type-var]
+        return Step(call, arrays(plain), arrays(own), at, start, out)
+
+
+_EAGER = (KERNEL, RECORDED)
+_HELD: ContextVar[Mapping[Any, Held]] = ContextVar("isometry_held", default=MappingProxyType({}))
+
+
+def void(_: object) -> None:
+    """Nothing, of anything: what a hook returns replaces a gradient."""
+
+
+def held(layer: object) -> Held | None:
+    """What the layer holds, if this thread is inside its `cached`; nothing is held in a graph of the compiler."""
+    return None if is_compiling() else _HELD.get().get(layer)
+
+
+class Cached:
+    """A context in which `held` is not None. No generator, which would leave the context when it is collected."""
+
+    def __init__(self, layer: Any) -> None:
+        self._layer = layer
+        self._tokens: list[Token[Mapping[Any, Held]]] = []
+
+    def __enter__(self) -> None:
+        now = _HELD.get()
+        self._tokens.append(_HELD.set(now if self._layer in now else {**now, self._layer: Held(self._layer)}))
+
+    def __exit__(self, *_: object) -> None:
+        _HELD.reset(self._tokens.pop())

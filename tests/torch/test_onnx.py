@@ -1,0 +1,82 @@
+"""ONNX export of every real layer, for any number of steps and sequences, against ONNX Runtime."""
+
+import numpy as np
+import pytest
+import torch
+from torch.export import Dim
+
+import isometry.torch as it
+import tolerance
+from isometry._rules.check_recurrence import ACTIVATIONS
+from layers import COMPLEX, KINDS, B, D, N, build, draw
+
+pytestmark = [
+    pytest.mark.extra,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning"),
+]
+
+MODULES = [
+    *((name, {}) for name in KINDS if name not in COMPLEX),
+    *((name, {"complex": False}) for name in ("eurnn", "kru")),
+    *(("ornn", {"nonlinearity": name}) for name in ACTIVATIONS),
+    ("ornn", {"num_layers": 2, "bidirectional": True, "batch_first": True}),
+    ("gru", {"reset": "after", "trainable_h0": True}),
+    ("goru", {"reset": "after", "transition": "cayley"}),
+    ("rum", {"lam": 1, "eta": 1.0, "bidirectional": True}),
+    ("goru", {"nonlinearity": "modrelu_realrep", "bias": False}),
+]
+
+
+def both(model, path, *given, example, **sizes):
+    """The results of a model and of its export, for arguments other than those it was exported with."""
+    onnx, runtime = pytest.importorskip("isometry.integrations.onnx"), pytest.importorskip("onnxruntime")
+    onnx.export(model, example, path, dynamic_shapes=sizes, verbose=False)
+    session = runtime.InferenceSession(path)
+    names = [i.name for i in session.get_inputs()]
+    found = session.run(None, {name: t.numpy() for name, t in zip(names, given, strict=True)})
+    with torch.no_grad():
+        return found, model(*given), session
+
+
+@pytest.mark.parametrize(("name", "keywords"), MODULES)
+def test_every_real_layer(name, keywords, tmp_path):
+    layer = build(name, dtype=torch.float32, **keywords)
+    example, x = (draw(*shape, D, dtype=torch.float32) for shape in ((4, 2), (7, 5)))
+    sizes = {"input": {0: Dim("first", min=2), 1: Dim("second", min=2)}}
+    found, expected, _ = both(layer, tmp_path / "layer.onnx", x, example=(example,), **sizes)
+    for a, b in zip(found, expected, strict=True):
+        tolerance.close(torch.from_numpy(a), b, tolerance.sequence("float32", N, 7), "of ONNX")
+
+
+def test_a_model_with_a_state(tmp_path):
+    """A layer inside a model, called with h_0; W is an initialiser, and its parameters are gone."""
+    onnx = pytest.importorskip("onnx")
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.rnn, self.readout = it.nn.ScoRNN(D, N), torch.nn.Linear(N, 2)
+
+        def forward(self, x, state):
+            states, last = self.rnn(x, state)
+            return self.readout(states), last
+
+    model, path = Model(), tmp_path / "model.onnx"
+    sizes = {"x": {0: Dim("T", min=2)}, "state": None}
+    given = draw(9, B, D, dtype=torch.float32), draw(1, B, N, dtype=torch.float32)
+    found, expected, _ = both(model, path, *given, example=(given[0][:4], given[1]), **sizes)
+    for a, b in zip(found, expected, strict=True):
+        tolerance.close(torch.from_numpy(a), b, tolerance.sequence("float32", N, 9), "of ONNX")
+    graph = onnx.load(path).graph
+    stored = [onnx.numpy_helper.to_array(t) for t in graph.initializer]
+    w = model.rnn.recurrent_matrix().detach().numpy()
+    assert any(t.shape == w.shape and (np.array_equal(t, w) or np.array_equal(t, w.T)) for t in stored)
+    assert [node.op_type for node in graph.node].count("Scan") == 1
+    assert all(p.requires_grad for p in model.parameters())
+
+
+def test_complex_layers_are_refused():
+    onnx = pytest.importorskip("isometry.integrations.onnx")
+    model = torch.nn.Sequential(torch.nn.Linear(D, D), it.nn.ScuRNN(D, N))
+    with pytest.raises(TypeError, match=r"ScuRNN \(1\) has complex states"):
+        onnx.export(model, (draw(3, B, D, dtype=torch.float32),))

@@ -1,0 +1,263 @@
+"""`layer.step`, one time step per call, and `layer.cached()`, in which W is formed once."""
+
+import copy
+import threading
+
+import pytest
+import torch
+from torch.func import functional_call, jvp
+from torch.nn.utils import parametrizations
+
+import isometry.torch as it
+import tolerance
+from kernel_calls import recorded
+from layers import B, D, N, T, build, close, draw, each_kind
+
+STREAMS = pytest.mark.parametrize("name", ["ornn", "scornn", "scurnn", "eurnn", "goru", "rum"])
+
+
+def streamed(layer, x, state=None):
+    for x_t in x:
+        state = layer.step(x_t, state)
+    return state
+
+
+@each_kind
+def test_steps_are_the_sequence(name):
+    """Of two layers, cached or not; a cached step is a call of the layer with that W, to the last bit."""
+    layer, x = build(name, 2), draw(T, B, D)
+    with torch.no_grad():
+        expected = layer(x)[1]
+        close(streamed(layer, x[:2]), layer(x[:2])[1], "a step")
+        with layer.cached():
+            states = [None]
+            for x_t in x:
+                states.append(layer.step(x_t, states[-1]))
+                assert torch.equal(states[-1], layer(x_t[None], states[-2])[1])
+    close(states[-1], expected, "cached steps")
+
+
+@each_kind
+def test_steps_of_one_sequence(name):
+    """Without a batch, from a trained state; batch_first says nothing about a step."""
+    layer, x = build(name, batch_first=True, trainable_h0=True), draw(T, 1, D)
+    with torch.no_grad(), layer.cached():
+        alone = streamed(layer, x[:, 0])
+        assert alone.shape == (1, N)
+        assert torch.equal(alone, streamed(layer, x)[:, 0])
+    close(streamed(layer, x[:, 0]), alone, "outside")
+    close(layer(x.transpose(0, 1))[1][:, 0], alone, "the sequence")
+
+
+@STREAMS
+def test_w_is_formed_once(name, monkeypatch):
+    layer, x = build(name), draw(T, B, D)
+    layer(x)
+    calls = recorded(monkeypatch)
+    with torch.no_grad(), layer.cached():
+        streamed(layer, x)
+        layer(x)
+    formed = calls.taken().of("operator_matrix")
+    assert len(formed) == (0 if name == "rum" else 1)
+    with layer.cached():
+        streamed(layer, x).abs().sum().backward()
+    assert len(calls.of("operator_matrix")) == len(formed)
+
+
+def changes():
+    """Ways in which a layer's parameters change."""
+    other = build("scornn", seed=5)
+
+    def optimise(layer):
+        for p in layer.parameters():
+            p.grad = torch.ones_like(p)
+        torch.optim.SGD(layer.parameters(), lr=0.1).step()
+
+    def replace(layer):
+        layer.upper_l0.data = other.upper_l0.data
+
+    def inside_inference_mode(layer):
+        with torch.inference_mode():
+            layer.upper_l0.mul_(2.0)
+
+    return {
+        "an optimiser": optimise,
+        "load_state_dict": lambda layer: layer.load_state_dict(other.state_dict()),
+        "another tensor": replace,
+        "another dtype": lambda layer: layer.to(torch.float32).to(torch.float64),
+        "a buffer": lambda layer: layer.signs_l0.neg_(),
+        "inference mode": inside_inference_mode,
+        "draws": lambda layer: layer.reset_parameters(),
+    }
+
+
+@pytest.mark.parametrize("change", changes())
+def test_changes_are_seen(change):
+    """Between two steps, and between two calls."""
+    layer, x, h = build("scornn"), draw(B, D), draw(1, B, N)
+    with torch.no_grad(), layer.cached():
+        before = layer.step(x, h), layer(x[None], h)[1]
+        with torch.enable_grad() if change == "draws" else torch.no_grad():
+            changes()[change](layer)
+        after = layer.step(x, h), layer(x[None], h)[1]
+    expected = layer.step(x, h)
+    for old, new in zip(before, after, strict=True):
+        close(new, expected)
+        assert not torch.equal(old, new)
+
+
+def test_other_parameters_of_a_functional_call():
+    layer, other, x = build("ornn"), build("ornn", seed=3), draw(T, B, D)
+    given = {key: p.detach() for key, p in other.named_parameters()}
+    with torch.no_grad(), layer.cached():
+        own = layer(x)[0]
+        close(functional_call(layer, given, (x,))[0], other(x)[0])
+        assert torch.equal(layer(x)[0], own)
+
+
+@each_kind
+def test_gradients_through_steps(name):
+    """Those of the sequence; after backward() W is formed again, and its graph with it."""
+    layer, x = build(name, 2), draw(T, B, D)
+    layer(x)[1].abs().square().sum().backward()
+    expected = [p.grad for p in layer.parameters()]
+    with layer.cached():
+        for _ in range(2):
+            layer.zero_grad()
+            streamed(layer, x).abs().square().sum().backward()
+            for p, grad in zip(layer.parameters(), expected, strict=True):
+                tolerance.close(p.grad, grad, tolerance.sequence_gradient("float64", N, T), "gradient")
+        with torch.no_grad():
+            assert not streamed(layer, x).requires_grad
+
+
+@STREAMS
+def test_transforms_inside_a_context(name):
+    """Tangents are not lost, and nothing of a transform is held."""
+    layer, x = build(name), draw(T, B, D)
+    given = {key: p.detach() for key, p in layer.named_parameters()}
+    tangents = {key: torch.ones_like(p) for key, p in given.items()}
+    call = lambda p: functional_call(layer, p, (x,))[0]
+    value, tangent = jvp(call, (given,), (tangents,))
+    with layer.cached(), torch.no_grad():
+        layer(x)
+        found = jvp(call, (given,), (tangents,))
+        close(found[0], value)
+        close(found[1], tangent)
+        close(torch.func.vmap(lambda x: layer.step(x), 0)(x), torch.stack([layer.step(x_t) for x_t in x]))
+
+
+def test_contexts_are_nested_and_of_one_thread(monkeypatch):
+    layer, x, found = build("scornn"), draw(B, D), []
+    calls = recorded(monkeypatch)
+    with torch.no_grad(), layer.cached():
+        expected = layer.step(x)
+        with layer.cached():
+            assert torch.equal(layer.step(x), expected)
+        assert torch.equal(layer.step(x), expected)
+        assert len(calls.taken().of("operator_matrix")) == 1
+        thread = threading.Thread(target=lambda: found.extend(layer.step(x).detach() for _ in range(2)))
+        thread.start()
+        thread.join()
+    assert len(calls.taken().of("operator_matrix")) == 2
+    for state in found:
+        close(state, expected)
+    with torch.no_grad(), layer.cached():
+        copied = copy.deepcopy(layer)
+        assert torch.equal(copied.step(x), layer.step(x))
+
+
+def test_parametrized_layers_are_not_held():
+    """Their parameters are computed in every call."""
+    layer, x = build("scornn"), draw(B, D)
+    parametrizations.weight_norm(layer, "weight_ih_l0")
+    with torch.no_grad(), layer.cached():
+        before = layer.step(x)
+        layer.parametrizations.weight_ih_l0.original0.mul_(2.0)
+        assert not torch.equal(layer.step(x), before)
+        close(layer.step(x), layer(x[None])[1])
+
+
+def test_dropout_between_layers():
+    layer, x = it.nn.ORNN(D, N, 2, dropout=0.5), draw(B, D).float()
+    with torch.no_grad(), layer.cached():
+        torch.manual_seed(0)
+        found = layer.step(x)
+        torch.manual_seed(0)
+        assert torch.equal(layer(x[None])[1], found)
+        layer.eval()
+        assert torch.equal(layer(x[None])[1], layer.step(x))
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_the_memory_of_a_rotational_unit(alone):
+    """With lam 1 the state is a pair, and steps are the sequence; in half precision too."""
+    layer, x = build("rum", 2, lam=1, trainable_h0=True), draw(T, B, D)
+    x = x[:, 0] if alone else x
+    state = streamed(layer, x)
+    assert state[1].shape == ((2, N, N) if alone else (2, B, N, N))
+    close(state[0], layer(x)[1], "steps")
+    start = draw(2, N) if alone else draw(2, B, N)
+    close(layer.step(x[0], start)[0], layer(x[:1], start)[1], "from a state")
+    half = copy.deepcopy(layer).to(torch.bfloat16)
+    assert {t.dtype for t in streamed(half, x.bfloat16())} == {torch.bfloat16}
+    with pytest.raises(RuntimeError, match="Expected memory size"):
+        layer.step(x[0], (start, draw(3, 3)))
+    with pytest.raises(TypeError, match=r"hx\[1\] must be a torch.Tensor"):
+        layer.step(x[0], (start, 1))
+
+
+@pytest.mark.parametrize("name", ["scornn", "goru", "rum"])
+def test_steps_in_half_precision(name):
+    layer = build(name, dtype=torch.float32).to(torch.bfloat16)
+    x, h = draw(B, D).bfloat16(), draw(1, B, N).bfloat16()
+    with torch.no_grad(), layer.cached():
+        found = layer.step(x, h)
+        assert found.dtype == torch.bfloat16
+        assert torch.equal(found, layer(x[None], h)[1])
+
+
+@pytest.mark.parametrize("inside", [False, True])
+def test_mistakes_are_those_of_a_call(inside):
+    layer, x = build("scurnn", 2), draw(B, D)
+    with torch.no_grad():
+        context = layer.cached()
+        if inside:
+            context.__enter__()
+        for given, error, words in (
+            ((x[None, None],), ValueError, "Expected input of a step to be 1D or 2D, got 4D"),
+            ((x.float(),), ValueError, "does not match weight dtype"),
+            ((x[:, :2],), RuntimeError, "input.size"),
+            ((x, draw(1, B, N)), RuntimeError, "Expected hidden size"),
+            ((x[0], draw(2, B, N)), RuntimeError, "hx should also be 2-D"),
+            ((x, draw(2, B, N).to(torch.complex64)), TypeError, "hx must have the precision"),
+            ((x.numpy(),), TypeError, "input must be a torch.Tensor"),
+        ):
+            with pytest.raises(error, match=words):
+                layer.step(*given)
+        assert layer.step(x[:0]).shape == (2, 0, N)
+        close(layer.step(x + 0j, draw(2, B, N)), layer.step(x, draw(2, B, N) + 0j), "real and complex arguments")
+        if inside:
+            context.__exit__(None, None, None)
+    with pytest.raises(ValueError, match="one direction"):
+        build("ornn", bidirectional=True).step(x)
+
+
+def test_strided_and_conjugated_arguments():
+    layer, x, h = build("scurnn"), draw(D, B) + 1j * draw(D, B, seed=1), draw(N, B, 1) + 1j * draw(N, B, 1, seed=2)
+    with torch.no_grad(), layer.cached():
+        found = layer.step(x.mH, h.permute(2, 1, 0).conj())
+        plain = layer.step(x.mH.resolve_conj().contiguous(), h.permute(2, 1, 0).conj().resolve_conj().contiguous())
+    assert torch.equal(found, plain)
+
+
+@pytest.mark.parametrize("name", ["scornn", "gru"])
+def test_a_step_compiles(name):
+    """Outside and inside a context, where the graph forms W itself."""
+    torch.compiler.reset()
+    layer, x, h = build(name), draw(B, D), draw(1, B, N)
+    fast = torch.compile(lambda x, h: layer.step(x, h), backend="aot_eager", fullgraph=True)
+    expected = layer.step(x, h)
+    close(fast(x, h), expected)
+    with layer.cached():
+        close(fast(x, h), expected)
