@@ -5,7 +5,7 @@ import pytest
 
 import reference as ref
 from backends import served
-from forms import FORMS, formed, of_matrices
+from forms import FORMS, SQUARE, formed, of_matrices
 from laws.test_adjoint import adjoint
 from laws.test_batch import broadcast, stacked
 from laws.test_buffers import overwritten
@@ -124,7 +124,7 @@ def test_forms(form, face, case, seed):
         differences(draw(5), seed)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", SQUARE)
 def test_forms_in_recurrences(form, face, case, seed):
     for n in (3, 8):
         for law in (loop, bptt):

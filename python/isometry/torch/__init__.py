@@ -17,6 +17,7 @@ from .operators import (
     Adjoint,
     BoundedSvd,
     Cayley,
+    Columns,
     Composition,
     Dense,
     Exponential,
@@ -33,7 +34,7 @@ from .recurrence import recurrence
 from .rum import rum
 from .stiefel import cayley_step
 
-from . import nn  # isort: skip  (the layers import the names above)
+from . import init, nn, parametrizations  # isort: skip  (the layers import the names above)
 
 # torch's threads spin for milliseconds after each of its operations; sharing its team avoids competing for the cores.
 _core.adopt_openmp()
@@ -72,6 +73,7 @@ __all__ = [
     "Adjoint",
     "BoundedSvd",
     "Cayley",
+    "Columns",
     "Composition",
     "Dense",
     "Exponential",
@@ -90,9 +92,11 @@ __all__ = [
     "get_num_threads",
     "goru",
     "gru",
+    "init",
     "nn",
     "optim",
     "orthogonality_error",
+    "parametrizations",
     "real_input",
     "real_matrix",
     "real_state",

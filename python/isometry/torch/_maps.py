@@ -1,0 +1,151 @@
+"""Maps of a free matrix X (..., n, k), n >= k, to a matrix with orthonormal columns, and the bases of such maps.
+
+E is the first k columns of the unit matrix. `cayley` and `exponential` are the first k columns of functions of a skew
+matrix of rank 2k, A = Y E^H - E Y^H with Y = tril(X). For n > k they are computed from k x k matrices alone: with the
+first k rows X1 and the others X2 of Y, A1 = X1 - X1^H and G = X2^H X2,
+
+    A = [A1, -X2^H; X2, 0]
+    (I - A/2)^{-1} (I + A/2) E = [2P - I; X2 P],   P = (I + G/4 - A1/2)^{-1}
+    exp(A) E = [F; X2 H],                          [F; H] = exp([A1, -G; I, 0]) [I; 0]
+
+I + G/4 = L L^H is at least I, so P = L^{-H} (I + S)^{-1} L^{-1} with the skew S = -L^{-1} A1 L^{-H} / 2. All this is done
+in double precision, since G squares the condition of I - A/2.
+
+`reflected` is the thin product of the reflections below the diagonal of X, in the layout of LAPACK's geqrf, times
+signs. The diagonal of a complex X has the angles of its reflections as imaginary parts, tau = (1 + e^{i angle}) / |v|^2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from .formulas._precision import full_precision
+from .operators import Cayley, Exponential
+
+# torch's, until those of this package are merged
+geqrf, ormqr = torch.geqrf, torch.ormqr
+householder_product = torch.linalg.householder_product
+
+
+def reflected(x: Tensor, signs: Tensor) -> Tensor:
+    """H_1 ... H_k E diag(signs), shape (..., n, k)."""
+    return householder_product(x.tril(-1), _tau(x)) * signs.unsqueeze(-2)
+
+
+def _tau(x: Tensor) -> Tensor:
+    size = 1 + x.tril(-1).abs().square().sum(-2)
+    if not x.is_complex():
+        return 2 / size
+    angle = x.diagonal(dim1=-2, dim2=-1).imag
+    return torch.complex((1 + angle.cos()) / size, angle.sin() / size)
+
+
+@full_precision
+def cayley(x: Tensor) -> Tensor:
+    """(I - A/2)^{-1} (I + A/2) E."""
+    if x.shape[-2] == x.shape[-1]:
+        return _of_skew(Cayley, -0.5, x, 2)
+    first, below, gram = _blocks(x)
+    eye = torch.eye(first.shape[-1], dtype=first.dtype, device=first.device)
+    lower = torch.linalg.cholesky_ex(eye + gram / 4)[0]
+    left = torch.linalg.solve_triangular(lower, first, upper=False)
+    skew = torch.linalg.solve_triangular(lower.mH, left, upper=True, left=False)
+    right = torch.linalg.solve_triangular(lower, eye + _of_skew(Cayley, -0.5, skew), upper=False, left=False)
+    twice = torch.linalg.solve_triangular(lower.mH, right, upper=True)  # 2P
+    return torch.cat((twice - eye, below @ twice / 2), -2).to(x.dtype)
+
+
+@full_precision
+def exponential(x: Tensor) -> Tensor:
+    """exp(A) E."""
+    if x.shape[-2] == x.shape[-1]:
+        return _of_skew(Exponential, 1, x, 2)
+    first, below, gram = _blocks(x)
+    k = first.shape[-1]
+    # About ||X2||; dividing by it makes the two blocks beside the diagonal alike.
+    size = gram.detach().abs().sum(-2, keepdim=True).amax(-1, keepdim=True).sqrt().clamp(min=1)
+    one = (size * torch.eye(k, dtype=size.dtype, device=size.device)).to(first.dtype)
+    row = torch.cat((first, -gram / size), -1), torch.cat((one, torch.zeros_like(one)), -1)
+    columns = torch.matrix_exp(torch.cat(row, -2))[..., :k]
+    return torch.cat((columns[..., :k, :], below @ (columns[..., k:, :] / size)), -2).to(x.dtype)
+
+
+def _of_skew(kind: type[Cayley] | type[Exponential], factor: float, a: Tensor, diagonal: float = 1) -> Tensor:
+    """The matrix of an operator of the skew matrix `factor` A, from A's lower triangle and a multiple of its diagonal."""
+    n = a.shape[-1]
+    row, column = torch.triu_indices(n, n, 1, device=a.device)
+    upper = a.mT[..., row, column].conj() * -factor
+    imaginary = a.diagonal(dim1=-2, dim2=-1).imag * (factor * diagonal) if a.is_complex() else None
+    return kind(upper, diagonal=imaginary).matrix()
+
+
+def _blocks(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """A1, X2 and G in double precision."""
+    x = x.to(torch.promote_types(x.dtype, torch.float64))
+    k = x.shape[-1]
+    first, below = x[..., :k, :].tril(), x[..., k:, :]
+    return first - first.mH, below, below.mH @ below
+
+
+#: The maps of a skew matrix, in the order of torch's message.
+MAPS: dict[str, Callable[..., Tensor]] = {"matrix_exp": exponential, "cayley": cayley, "householder": reflected}
+
+
+# ---------------------------------------------------------------- from an orthogonal matrix
+
+
+def signs(x: Tensor) -> Tensor:
+    """The signs on the diagonal of X."""
+    diagonal = x.diagonal(dim1=-2, dim2=-1).real
+    return torch.where(diagonal < 0, -1.0, 1.0).to(diagonal.dtype)
+
+
+def packed(q: Tensor) -> Tensor:
+    """X with `reflected(X, signs(X))` = Q, if the columns of Q are orthonormal; else Q made so by Gram and Schmidt."""
+    a, tau = geqrf(q)
+    x, sign = a.tril(-1), signs(a)
+    if x.is_complex():
+        size = 1 + x.abs().square().sum(-2)
+        diagonal = torch.complex(sign, (tau * size - 1).angle())
+    else:
+        diagonal = torch.where(tau == 0, -sign, sign)  # geqrf leaves out what is the identity, `reflected` does not
+    x.diagonal(dim1=-2, dim2=-1).copy_(diagonal)
+    return x
+
+
+def base(q: Tensor) -> Tensor:
+    """The base whose first columns are Q, made orthonormal if they are not: itself if square, else `packed`."""
+    n, k = q.shape[-2:]
+    if n == k:
+        gap = q.mH @ q - torch.eye(n, dtype=q.dtype, device=q.device)
+        if not gap.numel() or gap.abs().max() <= 10 * n * torch.finfo(q.dtype).eps:
+            return q.clone()
+    x = packed(q)
+    return reflected(x, signs(x)) if n == k else x
+
+
+@full_precision
+def based(base: Tensor, w: Tensor, rounded: bool) -> Tensor:
+    """B W. A square base that was rounded to half precision is made orthogonal again."""
+    k = base.shape[-1]
+    if base.shape[-2] == k:
+        if rounded:
+            base = base @ (1.5 * torch.eye(k, dtype=base.dtype, device=base.device) - 0.5 * base.mH @ base)
+        return base @ w
+    # The packed matrix stands for H_1 ... H_k diag(signs, 1, ..., 1).
+    first = w[..., :k, :] * signs(base).unsqueeze(-1)
+    return ormqr(base, _tau(base), torch.cat((first, w[..., k:, :]), -2))
+
+
+def thinned(full: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+    """A packed base and the X with which it gives the same W as an n x n base does with the given X.
+
+    The two bases differ by a rotation of the last n - k columns, under which every map only rotates the rows of X2.
+    """
+    k = x.shape[-1]
+    thin = packed(full[..., :k])
+    rotation = ormqr(thin, _tau(thin), full[..., k:], True, True)[..., k:, :]
+    return thin, torch.cat((x[..., :k, :], rotation @ x[..., k:, :]), -2)
