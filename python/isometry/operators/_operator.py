@@ -62,10 +62,9 @@ class Operator(Expressions):
 
     __slots__ = ("batch_shape", "dtype", "shape")
 
-    # The classes of `op1 @ op2`, `op.H` and `op.columns(count)`, which set them.
+    # The classes of `op1 @ op2` and `op.H`, which set them.
     _product: ClassVar[type[Any]]
     _transpose: ClassVar[type[Any]]
-    _part: ClassVar[type[Any]]
 
     shape: tuple[int, int]
     batch_shape: Shape
@@ -160,23 +159,6 @@ class Operator(Expressions):
         if self.dtype.kind == "c":
             check_expression.no_transpose(type(self).__name__, self.dtype.name)
         return self.H
-
-    def columns(self, count: int) -> "Operator":
-        """The first columns of W, an operator of shape (n_out, count) that never forms the others where W has factors.
-
-        Parameters
-        ----------
-        count
-            1 <= count <= n_in.
-
-        Examples
-        --------
-        >>> import numpy as np, isometry as iso
-        >>> iso.Dense(np.array([[1.0, 2.0], [3.0, 4.0]])).columns(1).matrix()
-        array([[1.],
-               [3.]])
-        """
-        return self._part(self, count)
 
     # -------------------------------------------------------- methods
 

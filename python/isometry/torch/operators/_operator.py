@@ -130,10 +130,9 @@ class Operator(Expressions):
 
     __slots__ = ("_batch_shape", "_dtype", "_shape")
 
-    # The classes of `op1 @ op2`, `op.H` and `op.columns(count)`, which set them.
+    # The classes of `op1 @ op2` and `op.H`, which set them.
     _product: ClassVar[type[Any]]
     _transpose: ClassVar[type[Any]]
-    _part: ClassVar[type[Any]]
 
     _shape: tuple[int, int]
     _batch_shape: tuple[int, ...]
@@ -192,23 +191,6 @@ class Operator(Expressions):
         if self._dtype.is_complex:
             check_expression.no_transpose(type(self).__name__, dtype_name(self._dtype))
         return self.H
-
-    def columns(self, count: int) -> Operator:
-        """The first columns of W, an operator of shape (n_out, count) that never forms the others where W has factors.
-
-        Parameters
-        ----------
-        count : int
-            1 <= count <= n_in.
-
-        Examples
-        --------
-        >>> import torch, isometry.torch as it
-        >>> it.Dense(torch.tensor([[1.0, 2.0], [3.0, 4.0]])).columns(1).matrix()
-        tensor([[1.],
-                [3.]])
-        """
-        return self._part(self, count)
 
     # -------------------------------------------------------- methods
 
