@@ -4,7 +4,7 @@ Vectors are in the last axis; the dtype determines the field. `isometry.torch` h
 
 """
 
-from isometry import gpu, metrics, tasks
+from isometry import gpu, linalg, metrics, tasks
 from isometry._backend import use_backend
 from isometry._core import __version__
 from isometry._threads import get_num_threads, set_num_threads
@@ -55,6 +55,7 @@ __all__ = [
     "complex_state",
     "get_num_threads",
     "gpu",
+    "linalg",
     "load_run",
     "metrics",
     "orthogonality_error",

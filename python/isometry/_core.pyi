@@ -47,6 +47,10 @@ __all__ = [
     "gru",
     "gru_vjp",
     "householder_from_matrix",
+    "linalg_apply",
+    "linalg_apply_vjp",
+    "linalg_product",
+    "linalg_product_vjp",
     "operator_apply",
     "operator_apply_vjp",
     "operator_check",
@@ -108,6 +112,24 @@ def operator_apply_vjp(
 
 def householder_from_matrix(w: _T, vectors: _T, last: _R, tol: float) -> None: ...
 def cayley_from_matrix(w: _T, last: _R, choose: bool, upper: _T, diagonal: _R | None, tol: float) -> None: ...
+
+# Products of reflections in LAPACK's storage: a (batch, m, k), tau (batch, k), other (batch, m, n) or (batch, n, m) T
+
+def linalg_product(a: _T, tau: _T, out: _T, threads: int) -> None: ...
+def linalg_product_vjp(a: _T, tau: _T, ct: _T, a_bar: _T, tau_bar: _T, threads: int) -> None: ...
+def linalg_apply(a: _T, tau: _T, other: _T, left: bool, adjoint: bool, out: _T, threads: int) -> None: ...
+def linalg_apply_vjp(
+    a: _T,
+    tau: _T,
+    other: _T,
+    ct: _T,
+    left: bool,
+    adjoint: bool,
+    a_bar: _T | None,
+    tau_bar: _T | None,
+    other_bar: _T | None,
+    threads: int,
+) -> None: ...
 
 # Activations: z (rows, n) T, bias (units,) R
 

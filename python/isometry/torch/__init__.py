@@ -9,7 +9,7 @@ from .. import _core, _threads, config
 from .._backend import use_backend
 from .._core import __version__
 from .._threads import set_num_threads
-from . import optim
+from . import linalg, optim
 from .activations import activate
 from .goru import goru
 from .gru import gru
@@ -93,6 +93,7 @@ __all__ = [
     "goru",
     "gru",
     "init",
+    "linalg",
     "nn",
     "optim",
     "orthogonality_error",

@@ -23,16 +23,15 @@ import torch
 from torch import Tensor
 
 from .formulas._precision import full_precision
+from .linalg import householder_product, ormqr
 from .operators import Cayley, Exponential
 
-# torch's, until those of this package are merged
-geqrf, ormqr = torch.geqrf, torch.ormqr
-householder_product = torch.linalg.householder_product
+geqrf = torch.geqrf  # until that of this package is merged
 
 
 def reflected(x: Tensor, signs: Tensor) -> Tensor:
     """H_1 ... H_k E diag(signs), shape (..., n, k)."""
-    return householder_product(x.tril(-1), _tau(x)) * signs.unsqueeze(-2)
+    return householder_product(x, _tau(x)) * signs.unsqueeze(-2)
 
 
 def _tau(x: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ pub mod budget;
 pub mod cpu;
 pub mod error;
 pub mod kernels;
+pub mod linalg;
 pub mod operator;
 pub mod operators;
 pub mod parallel;

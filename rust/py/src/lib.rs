@@ -11,6 +11,7 @@ mod error;
 mod gpu;
 mod gru;
 mod householder;
+mod linalg;
 mod operator;
 mod place;
 mod recurrence;
@@ -40,6 +41,8 @@ mod _core {
     use crate::gru::{gru, gru_vjp};
     #[pymodule_export]
     use crate::householder::householder_from_matrix;
+    #[pymodule_export]
+    use crate::linalg::{linalg_apply, linalg_apply_vjp, linalg_product, linalg_product_vjp};
     #[pymodule_export]
     use crate::operator::{
         operator_apply, operator_apply_vjp, operator_check, operator_matrix, operator_matrix_vjp,

@@ -118,11 +118,7 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formula.matrix):
         a = tensor("a", a)
         check.square("a", tuple(a.shape))
         n = a.shape[-1]
-        if visible(a):
-            values = a.detach()
-            size = values.abs().amax((-2, -1), keepdim=True)
-            if (values + values.mH).abs().gt(tolerance.skew(dtype_name(a.dtype)) * size).any():
-                not_skew()
+        skew_only(a)
         row, column = torch.triu_indices(n, n, 1, device=a.device)
         diagonal = a.diagonal(dim1=-2, dim2=-1).imag if a.is_complex() else None
         return cls(a[..., row, column], diagonal=diagonal)
@@ -259,6 +255,15 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formula.matrix):
         signs = torch.ones(n, dtype=real, device=device)
         signs[n - count :] = -1
         return cls(upper, signs=signs)
+
+
+def skew_only(a: Tensor) -> None:
+    """Refuse a matrix that is not skew, where values can be read."""
+    if visible(a):
+        values = a.detach()
+        size = values.abs().amax((-2, -1), keepdim=True)
+        if (values + values.mH).abs().gt(tolerance.skew(dtype_name(a.dtype)) * size).any():
+            not_skew()
 
 
 def _matrix_seen(upper: Tensor, rest: Sequence[Tensor | None]) -> Tensor:

@@ -1,0 +1,16 @@
+"""Linear algebra with orthogonal matrices: products of Householder reflections in LAPACK's storage, the Cayley transform.
+
+The names and layouts of torch.linalg, batched, with the gradients as functions of their own.
+"""
+
+from isometry.linalg._cayley import cayley, cayley_vjp
+from isometry.linalg._reflectors import householder_product, householder_product_vjp, ormqr, ormqr_vjp
+
+__all__ = [
+    "cayley",
+    "cayley_vjp",
+    "householder_product",
+    "householder_product_vjp",
+    "ormqr",
+    "ormqr_vjp",
+]

@@ -1,0 +1,269 @@
+"""Products of Householder reflections in LAPACK's storage."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from isometry import _core, _threads
+from isometry._arrays import Array, DType, common, finite, gradient, ready, stacked, taken
+from isometry._rules import check, check_linalg
+from isometry._rules.check import Shape
+
+
+def householder_product(a: ArrayLike, tau: ArrayLike, *, check_finite: bool = True) -> Array:
+    """The first k columns of a product of k reflections, as torch.linalg.householder_product.
+
+    Q = H_1 H_2 ... H_k with H_j = I - tau_j v_j v_j^H, where v_j is the j-th column of a below the diagonal, with a
+    one on it; LAPACK's orgqr, for any tau.
+
+    Parameters
+    ----------
+    a
+        Shape (*, m, k), k <= m, as `geqrf` gives it; the entries on and above the diagonal are not used.
+    tau
+        Shape (*, k). Where there are fewer than k, the missing ones are zero.
+    check_finite
+        Reject NaN and infinity in the arguments.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (*, m, k); batch shapes broadcast.
+
+    Raises
+    ------
+    ValueError
+        If a has more columns than rows, tau has more than k entries, batch shapes do not broadcast, or, under
+        `check_finite`, for NaN or infinity.
+    TypeError
+        If an array has an unsupported dtype.
+
+    Notes
+    -----
+    Q = E - V T V_1^H, the compact WY form, with T = (I + D S)^{-1} D, D = diag(tau), S = striu(V^H V): nothing divides by
+    tau. Costs about 2 m k^2 multiply-adds; the batch is shared by the threads.
+
+    References
+    ----------
+    Schreiber, Van Loan: A storage-efficient WY representation for products of Householder transformations, 1989.
+
+    Examples
+    --------
+    >>> import isometry as iso
+    >>> iso.linalg.householder_product([[0.0], [1.0]], [1.0])
+    array([[ 0.],
+           [-1.]])
+    """
+    given = _taken(a, tau, None, True, check_finite)
+    out = np.empty(given.a.shape, given.dtype)
+    _core.linalg_product(given.a, given.tau, out, _threads.get_num_threads())
+    return out.reshape(*given.sizes.batch, *out.shape[1:])
+
+
+def householder_product_vjp(
+    a: ArrayLike, tau: ArrayLike, ct: ArrayLike, *, check_finite: bool = True
+) -> tuple[Array, Array]:
+    """Pull a cotangent of `householder_product` back to a and tau.
+
+    Parameters
+    ----------
+    a, tau
+        As given to `householder_product`.
+    ct
+        The cotangent, of the shape of the result.
+    check_finite
+        Reject NaN and infinity in the arguments.
+
+    Returns
+    -------
+    a_bar, tau_bar : numpy.ndarray
+        In the shapes of a and tau; a_bar is zero on and above the diagonal.
+
+    Raises
+    ------
+    ValueError
+        As for `householder_product`, and if ct does not have the shape of the result.
+    TypeError
+        As for `householder_product`, and if ct is complex where the result is real.
+
+    Notes
+    -----
+    Finite for every tau. Torch divides by 1 - tau ||v||^2, which is zero where a factor has no inverse.
+
+    Examples
+    --------
+    >>> import isometry as iso
+    >>> iso.linalg.householder_product_vjp([[0.0], [1.0]], [0.5], [[1.0], [0.0]])
+    (array([[ 0.],
+           [-0.]]), array([-1.]))
+    """
+    given = _taken(a, tau, None, True, check_finite)
+    own = _cotangent(ct, (*given.sizes.batch, *given.a.shape[1:]), given.dtype, check_finite)
+    given = given.of(common(given.dtype, own))
+    a_bar, tau_bar = np.empty_like(given.a), np.empty_like(given.tau)
+    _core.linalg_product_vjp(
+        given.a, given.tau, stacked(own, 2, given.sizes.batch, given.dtype), a_bar, tau_bar, _threads.get_num_threads()
+    )
+    return given.gradients(a_bar, tau_bar)
+
+
+def ormqr(
+    a: ArrayLike,
+    tau: ArrayLike,
+    other: ArrayLike,
+    left: bool = True,
+    transpose: bool = False,
+    *,
+    check_finite: bool = True,
+) -> Array:
+    """Multiply by a product of reflections without forming it, as torch.ormqr.
+
+    Parameters
+    ----------
+    a, tau
+        The reflections of `householder_product`, shapes (*, m, k) and (*, k); Q is m x m here.
+    other
+        Shape (*, m, n), or (*, n, m) with left=False.
+    left
+        Q other, else other Q.
+    transpose
+        Q^H in place of Q.
+    check_finite
+        Reject NaN and infinity in the arguments.
+
+    Returns
+    -------
+    numpy.ndarray
+        In the shape of other; batch shapes broadcast.
+
+    Raises
+    ------
+    ValueError
+        As for `householder_product`, and if other does not have m rows (columns).
+    TypeError
+        If an array has an unsupported dtype, or a flag is no bool.
+
+    Notes
+    -----
+    other - V T (V^H other). Costs 2 m n k multiply-adds and k^2 (m / 2 + k / 6) for T.
+
+    Examples
+    --------
+    >>> import numpy as np, isometry as iso
+    >>> iso.linalg.ormqr([[0.0], [1.0]], [1.0], np.eye(2))
+    array([[ 0., -1.],
+           [-1.,  0.]])
+    """
+    left, transpose = check.flag("left", left), check.flag("transpose", transpose)
+    given = _taken(a, tau, other, left, check_finite)
+    out = np.empty(given.rest.shape, given.dtype)
+    _core.linalg_apply(given.a, given.tau, given.rest, left, transpose, out, _threads.get_num_threads())
+    return out.reshape(*given.sizes.batch, *out.shape[1:])
+
+
+def ormqr_vjp(
+    a: ArrayLike,
+    tau: ArrayLike,
+    other: ArrayLike,
+    ct: ArrayLike,
+    left: bool = True,
+    transpose: bool = False,
+    *,
+    check_finite: bool = True,
+) -> tuple[Array, Array, Array]:
+    """Pull a cotangent of `ormqr` back to a, tau and other.
+
+    Parameters
+    ----------
+    a, tau, other, left, transpose
+        As given to `ormqr`.
+    ct
+        The cotangent, of the shape of the result.
+    check_finite
+        Reject NaN and infinity in the arguments.
+
+    Returns
+    -------
+    a_bar, tau_bar, other_bar : numpy.ndarray
+        In the shapes of a, tau and other.
+
+    Raises
+    ------
+    ValueError
+        As for `ormqr`, and if ct does not have the shape of the result.
+    TypeError
+        As for `ormqr`, and if ct is complex where the result is real.
+
+    Examples
+    --------
+    >>> import isometry as iso
+    >>> iso.linalg.ormqr_vjp([[0.0], [1.0]], [1.0], [[1.0], [0.0]], [[0.0], [1.0]])[2]
+    array([[-1.],
+           [ 0.]])
+    """
+    left, transpose = check.flag("left", left), check.flag("transpose", transpose)
+    given = _taken(a, tau, other, left, check_finite)
+    own = _cotangent(ct, (*given.sizes.batch, *given.rest.shape[1:]), given.dtype, check_finite)
+    given = given.of(common(given.dtype, own))
+    bars = [np.empty_like(x) for x in (given.a, given.tau, given.rest)]
+    own = stacked(own, 2, given.sizes.batch, given.dtype)
+    arrays = (given.a, given.tau, given.rest, own)
+    _core.linalg_apply_vjp(*arrays, left, transpose, *bars, _threads.get_num_threads())
+    a_bar, tau_bar = given.gradients(bars[0], bars[1])
+    wide = bars[2].reshape(*given.sizes.batch, *given.rest.shape[1:])
+    shape, dtype = given.forms[2]
+    return a_bar, tau_bar, gradient(wide, shape, dtype)
+
+
+class _Given(NamedTuple):
+    """The arguments in one dtype, each with one batch axis, and how they were given."""
+
+    a: Array
+    tau: Array
+    rest: Array  # other; a itself for a product
+    dtype: DType
+    sizes: check_linalg.Sizes
+    forms: list[tuple[Shape, DType]]
+
+    def of(self, dtype: DType) -> "_Given":
+        a, tau, rest = (ready(x, dtype) for x in (self.a, self.tau, self.rest))
+        return self._replace(a=a, tau=tau, rest=rest, dtype=dtype)
+
+    def gradients(self, a_bar: Array, tau_bar: Array) -> tuple[Array, Array]:
+        """In the form of a and tau."""
+        batch, m, k, given = self.sizes
+        (a_shape, a_dtype), (tau_shape, tau_dtype) = self.forms[:2]
+        return (
+            gradient(a_bar.reshape(*batch, m, k), a_shape, a_dtype),
+            gradient(tau_bar.reshape(*batch, k)[..., :given], tau_shape, tau_dtype),
+        )
+
+
+def _taken(a: ArrayLike, tau: ArrayLike, other: ArrayLike | None, left: bool, check_finite: bool) -> _Given:
+    check_finite = check.flag("check_finite", check_finite)
+    named = {"a": taken("a", a), "tau": taken("tau", tau)}
+    batches = {}
+    if other is not None:
+        named["other"] = taken("other", other)
+        shape = named["a"].shape
+        batches["other"] = check_linalg.other(named["other"].shape, shape[-2] if len(shape) > 1 else -1, left)
+    sizes = check_linalg.reflectors(named["a"].shape, named["tau"].shape, **batches)
+    if check_finite:
+        for name, array in named.items():
+            finite(name, array)
+    dtype, forms = common(*named.values()), [(x.shape, x.dtype) for x in named.values()]
+    if sizes.given < sizes.k:
+        missing = np.zeros((*named["tau"].shape[:-1], sizes.k - sizes.given), dtype)
+        named["tau"] = np.concatenate((named["tau"], missing), -1)
+    own = [stacked(x, rank, sizes.batch, dtype) for x, rank in zip(named.values(), (2, 1, 2), strict=False)]
+    return _Given(own[0], own[1], own[-1] if other is not None else own[0], dtype, sizes, forms)
+
+
+def _cotangent(ct: ArrayLike, shape: Shape, dtype: DType, check_finite: bool) -> Array:
+    own = taken("ct", ct)
+    check.exact("ct", own.shape, shape)
+    check.field_of_result("ct", own.dtype.name, dtype.name)
+    if check_finite:
+        finite("ct", own)
+    return own

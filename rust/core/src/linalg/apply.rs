@@ -1,0 +1,253 @@
+//! Q X, Q^H X, X Q or X Q^H, without Q. From the left,
+//!
+//! ```text
+//! Q X = X - V R D V^H X,      Q^H X = X - V D^* R^H V^H X.
+//! ```
+//!
+//! The gradients for the cotangent C; for Q^H exchange X and C in all but the last line:
+//!
+//! ```text
+//! h = N V^H X,  g = R^H V^H C,  B = g h^H,  tau_bar = -diag B,
+//! V_bar = V (G + G^H) - C (D h)^H - X (D^* g)^H,      G = D^* striu(B) D^*,
+//! X_bar = C - V D^* g       (Q^H: C - V D h).
+//! ```
+//!
+//! X Q is (Q^H X^H)^H: the same with X^H and C^H in place of X and C, whose small matrices (k x columns) are stored as their
+//! conjugate transposes, so that all arrays are written row by row.
+
+use super::reflectors::{Factors, Hand, Places, Reflectors};
+use crate::batch::Batch;
+use crate::error::Result;
+use crate::kernels::{Operand, Product, Triangle};
+use crate::parallel::Shared;
+use crate::scalar::Scalar;
+use crate::scratch::{Arena, Region};
+use crate::sizes::{check_len, work};
+
+const FULL: Triangle = Triangle::Full;
+const LOWER: Triangle = Triangle::Lower;
+const UPPER: Triangle = Triangle::Upper;
+
+/// Barriers of a matrix that several members compute.
+const BARRIERS: usize = 8;
+
+/// What is computed: Q X (`left`) or X Q, with Q^H in place of Q if `adjoint`; X is (m, columns), or (columns, m).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// Q X or Q^H X.
+    pub left: bool,
+    /// Q^H.
+    pub adjoint: bool,
+    /// The other size of X.
+    pub columns: usize,
+}
+
+impl Order {
+    /// Whether X, or X^H from the right, is multiplied by Q^H from the left.
+    fn turned(self) -> bool {
+        self.left == self.adjoint
+    }
+
+    /// C = A B, or C^H = B^H A^H from the right, into `c` (rows x columns, or columns x rows).
+    fn product<T: Scalar>(
+        self,
+        (m, n, k): (usize, usize, usize),
+        (a, shape): (Operand<T>, Triangle),
+        b: Operand<T>,
+        c: *mut T,
+    ) -> Product<T> {
+        if self.left {
+            Product::new((m, n, k), a, b, c, n).shapes(shape, FULL, FULL)
+        } else {
+            Product::new((n, m, k), b.h(), a.h(), c, m).shapes(FULL, shape.t(), FULL)
+        }
+    }
+
+    /// The matrix with `rows` rows that was written there.
+    fn read<T>(self, c: *const T, rows: usize) -> Operand<T> {
+        if self.left { Operand::new(c, self.columns) } else { Operand::new(c, rows).h() }
+    }
+}
+
+/// The small matrices of one X.
+impl<T: Scalar> Factors<'_, T> {
+    /// `to` = V^H X. Ends with a barrier.
+    unsafe fn project(self, hand: Hand<'_, T>, order: Order, x: *const T, to: *mut T) {
+        let (Factors { m, k, .. }, v) = (self, (self.v().h(), UPPER));
+        // SAFETY: x is m x columns, `to` k x columns, or both are their conjugate transposes.
+        unsafe { hand.mul(order.product((k, order.columns, m), v, order.read(x, m), to)) };
+        hand.member.barrier();
+    }
+
+    /// `to` = S h for a triangular k x k matrix S. Ends with a barrier.
+    unsafe fn turn(
+        self,
+        hand: Hand<'_, T>,
+        order: Order,
+        small: (Operand<T>, Triangle),
+        [h, to]: [*mut T; 2],
+    ) {
+        let k = self.k;
+        // SAFETY: h and `to` are k x columns.
+        unsafe { hand.mul(order.product((k, order.columns, k), small, order.read(h, k), to)) };
+        hand.member.barrier();
+    }
+
+    /// `to` <- D `to` or D^* `to`. Ends with a barrier.
+    unsafe fn scale(self, hand: Hand<'_, T>, order: Order, to: *mut T, conj: bool) {
+        // SAFETY: `to` is k x columns, or its conjugate transpose.
+        unsafe {
+            if order.left {
+                self.scale_rows(hand.member, to, order.columns, conj);
+            } else {
+                self.scale_columns(hand.member, to, order.columns, !conj);
+            }
+        }
+        hand.member.barrier();
+    }
+
+    /// out = X - V h. No barrier.
+    unsafe fn subtract(self, hand: Hand<'_, T>, order: Order, x: *const T, h: *const T, out: *mut T) {
+        let (Factors { m, k, .. }, n) = (self, order.columns);
+        let v = (self.v(), LOWER);
+        let product = order.product((m, n, k), v, order.read(h, k), out).alpha(-1.0);
+        // SAFETY: x and out are m x columns (or the transpose), h k x columns.
+        unsafe { hand.mul(product.onto(x, if order.left { n } else { m })) };
+    }
+}
+
+/// out = Q X and so on, for every matrix of the batch.
+pub fn apply<T: Scalar>(
+    of: &Reflectors<'_, T>,
+    x: &[T],
+    order: Order,
+    out: &mut [T],
+    threads: usize,
+) -> Result<()> {
+    let (Reflectors { batch, m, k, .. }, n) = (*of, order.columns);
+    check_len("other", x.len(), &[batch, m, n])?;
+    check_len("out", out.len(), &[batch, m, n])?;
+    if out.is_empty() {
+        return Ok(());
+    }
+    let out = Shared(out.as_mut_ptr());
+    let cost = of.cost(1).saturating_add(work(&[2, m, n, k]));
+    Batch::new::<T>(batch, cost, BARRIERS).split(threads).run(
+        |arena| (Places::carve(arena, m, k, false), [(); 2].map(|()| arena.take::<T>(&[k, n]))),
+        |arena: &mut Arena| scratch::<T>(arena, m, n),
+        |member, b, (places, own), scratch| {
+            let hand = Hand { member, scratch: scratch.ptr() };
+            let [by, h] = own.map(|region| region.ptr());
+            let x = x[b * m * n..].as_ptr();
+            // SAFETY: the arrays' sizes were checked; members write disjoint parts between barriers.
+            unsafe {
+                let factors = of.factors(hand, b, places, false);
+                factors.project(hand, order, x, by);
+                if order.turned() {
+                    factors.turn(hand, order, (factors.r().h(), LOWER), [by, h]);
+                    factors.scale(hand, order, h, true);
+                } else {
+                    factors.scale(hand, order, by, false);
+                    factors.turn(hand, order, (factors.r(), UPPER), [by, h]);
+                }
+                factors.subtract(hand, order, x, h, out.at(b * m * n));
+            }
+        },
+    )
+}
+
+/// The gradients to compute.
+pub struct Bars<'a, T> {
+    /// (batch, m, k), and (batch, k)
+    pub reflectors: Option<(&'a mut [T], &'a mut [T])>,
+    /// The shape of X.
+    pub x: Option<&'a mut [T]>,
+}
+
+fn scratch<T: Scalar>(arena: &mut Arena, m: usize, n: usize) -> Region<T::Real> {
+    let most = m.max(n);
+    arena.take(&[Product::<T>::scratch(most, most)])
+}
+
+/// The gradients of the cotangent ct of [`apply`].
+pub fn apply_vjp<T: Scalar>(
+    of: &Reflectors<'_, T>,
+    x: &[T],
+    ct: &[T],
+    order: Order,
+    bars: Bars<'_, T>,
+    threads: usize,
+) -> Result<()> {
+    let (Reflectors { batch, m, k, .. }, n) = (*of, order.columns);
+    let Bars { reflectors, x: x_bar } = bars;
+    for (name, len) in [("other", x.len()), ("ct", ct.len())] {
+        check_len(name, len, &[batch, m, n])?;
+    }
+    if let Some((a_bar, tau_bar)) = &reflectors {
+        check_len("a_bar", a_bar.len(), &[batch, m, k])?;
+        check_len("tau_bar", tau_bar.len(), &[batch, k])?;
+    }
+    if let Some(x_bar) = &x_bar {
+        check_len("other_bar", x_bar.len(), &[batch, m, n])?;
+    }
+    if batch == 0 || m == 0 {
+        return Ok(());
+    }
+    let own = reflectors.map(|(a, tau)| (Shared(a.as_mut_ptr()), Shared(tau.as_mut_ptr())));
+    let x_bar = x_bar.map(|x| Shared(x.as_mut_ptr()));
+    let cost = of.cost(2).saturating_add(work(&[5, m, n, k]));
+    let turned = order.turned();
+    Batch::new::<T>(batch, cost, 2 * BARRIERS).split(threads).run(
+        |arena| {
+            let places = Places::carve(arena, m, k, true);
+            (places, [(); 3].map(|()| arena.take::<T>(&[k, n])), arena.take::<T>(&[k, k]))
+        },
+        |arena: &mut Arena| scratch::<T>(arena, m, n),
+        |member, b, (places, small, square), scratch| {
+            let hand = Hand { member, scratch: scratch.ptr() };
+            let ([by, h, g], mixed) = (small.map(|region| region.ptr()), square.ptr());
+            let (x, ct) = (x[b * m * n..].as_ptr(), ct[b * m * n..].as_ptr());
+            let [first, second] = if turned { [ct, x] } else { [x, ct] };
+            // SAFETY: the arrays' sizes were checked; members write disjoint parts between barriers.
+            unsafe {
+                let factors = of.factors(hand, b, places, true);
+                let wanted = own.is_some();
+                if wanted || turned {
+                    factors.project(hand, order, first, by);
+                    factors.turn(hand, order, (factors.n(), UPPER), [by, h]);
+                }
+                if wanted || !turned {
+                    factors.project(hand, order, second, by);
+                    factors.turn(hand, order, (factors.r().h(), LOWER), [by, g]);
+                }
+                if wanted {
+                    let (g, h) = (order.read(g, k), order.read(h, k));
+                    hand.mul(Product::new((k, k, n), g, h.h(), mixed, k).shapes(FULL, FULL, UPPER));
+                    member.barrier();
+                }
+                if wanted || turned {
+                    factors.scale(hand, order, h, false);
+                }
+                if wanted || !turned {
+                    factors.scale(hand, order, g, true);
+                }
+                if let Some((a_bar, tau_bar)) = own {
+                    let bar = a_bar.at(b * m * k);
+                    factors.small_gradients(member, mixed, tau_bar.at(b * k));
+                    let sum = Product::new((m, k, k), factors.v(), Operand::new(mixed, k), bar, k);
+                    hand.mul(sum.shapes(LOWER, FULL, LOWER));
+                    for (rows, small) in [(second, h), (first, g)] {
+                        member.barrier();
+                        let (rows, small) = (order.read(rows, m), order.read(small, k).h());
+                        let outer = Product::new((m, k, n), rows, small, bar, k).alpha(-1.0).add();
+                        hand.mul(outer.shapes(FULL, FULL, LOWER));
+                    }
+                    factors.below(member, bar);
+                }
+                if let Some(x_bar) = x_bar {
+                    factors.subtract(hand, order, ct, if turned { h } else { g }, x_bar.at(b * m * n));
+                }
+            }
+        },
+    )
+}

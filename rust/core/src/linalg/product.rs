@@ -1,0 +1,125 @@
+//! The first k columns of Q, and their gradient. With V_1 the first k rows of V, E the first k columns of I,
+//!
+//! ```text
+//! Q = E - V T V_1^H.
+//! ```
+//!
+//! For its cotangent C, with T = R D = D N ([`super::reflectors`]),
+//!
+//! ```text
+//! W = V R,  Y = V_1 N^H,  Z = C Y,  B = W^H Z,
+//! tau_bar = -diag B,
+//! V_bar = V (G + G^H) - Z D^* - [C^H W D; 0],      G = D^* striu(B) D^*.
+//! ```
+
+use super::reflectors::{Hand, Places, Reflectors};
+use crate::batch::Batch;
+use crate::error::Result;
+use crate::kernels::{Operand, Product, Triangle};
+use crate::parallel::Shared;
+use crate::scalar::Scalar;
+use crate::scratch::Arena;
+use crate::sizes::{check_len, work};
+
+const FULL: Triangle = Triangle::Full;
+const LOWER: Triangle = Triangle::Lower;
+const UPPER: Triangle = Triangle::Upper;
+
+/// Barriers of a matrix that several members compute.
+const BARRIERS: usize = 8;
+
+/// The first k columns of every product of the batch: out (batch, m, k).
+pub fn product<T: Scalar>(of: &Reflectors<'_, T>, out: &mut [T], threads: usize) -> Result<()> {
+    let Reflectors { batch, m, k, .. } = *of;
+    check_len("out", out.len(), &[batch, m, k])?;
+    if out.is_empty() {
+        return Ok(());
+    }
+    let out = Shared(out.as_mut_ptr());
+    let cost = of.cost(1).saturating_add(work(&[m, k, k]));
+    Batch::new::<T>(batch, cost, BARRIERS).split(threads).run(
+        |arena| (Places::carve(arena, m, k, false), arena.take::<T>(&[m, k])),
+        |arena: &mut Arena| arena.take::<T::Real>(&[Product::<T>::scratch(m, m)]),
+        |member, b, (places, p), scratch| {
+            let hand = Hand { member, scratch: scratch.ptr() };
+            let (p, q) = (p.ptr(), out.at(b * m * k));
+            // SAFETY: the arrays' sizes were checked; members write disjoint parts between barriers.
+            unsafe {
+                let factors = of.factors(hand, b, places, false);
+                let v = factors.v();
+                hand.mul(Product::new((m, k, k), v, factors.r(), p, k).shapes(LOWER, UPPER, FULL));
+                member.barrier();
+                factors.scale_columns(member, p, m, false);
+                member.barrier();
+                let product = Product::new((m, k, k), Operand::new(p, k), v.h(), q, k).alpha(-1.0);
+                hand.mul(product.shapes(FULL, UPPER, FULL));
+                member.barrier();
+                for i in member.share(k, 16) {
+                    *q.add(i * k + i) += T::one();
+                }
+            }
+        },
+    )
+}
+
+/// The gradients a_bar (batch, m, k) and tau_bar (batch, k) of the cotangent ct (batch, m, k) of [`product`].
+pub fn product_vjp<T: Scalar>(
+    of: &Reflectors<'_, T>,
+    ct: &[T],
+    a_bar: &mut [T],
+    tau_bar: &mut [T],
+    threads: usize,
+) -> Result<()> {
+    let Reflectors { batch, m, k, .. } = *of;
+    check_len("ct", ct.len(), &[batch, m, k])?;
+    check_len("a_bar", a_bar.len(), &[batch, m, k])?;
+    check_len("tau_bar", tau_bar.len(), &[batch, k])?;
+    if a_bar.is_empty() {
+        return Ok(());
+    }
+    let (a_bar, tau_bar) = (Shared(a_bar.as_mut_ptr()), Shared(tau_bar.as_mut_ptr()));
+    let cost = of.cost(2).saturating_add(work(&[5, m, k, k]) / 2);
+    Batch::new::<T>(batch, cost, 2 * BARRIERS).split(threads).run(
+        |arena| {
+            let places = Places::carve(arena, m, k, true);
+            (places, [m, m, k, k].map(|rows| arena.take::<T>(&[rows, k])))
+        },
+        |arena: &mut Arena| arena.take::<T::Real>(&[Product::<T>::scratch(m, m)]),
+        |member, b, (places, own), scratch| {
+            let hand = Hand { member, scratch: scratch.ptr() };
+            let [w, z, y, g] = own.map(|region| region.ptr());
+            let [w_, z_, y_, g_] = [w, z, y, g].map(|x| Operand::new(x.cast_const(), k));
+            let c = Operand::new(ct[b * m * k..].as_ptr(), k);
+            let bar = a_bar.at(b * m * k);
+            // SAFETY: the arrays' sizes were checked; members write disjoint parts between barriers.
+            unsafe {
+                let factors = of.factors(hand, b, places, true);
+                let v = factors.v();
+                hand.mul(Product::new((m, k, k), v, factors.r(), w, k).shapes(LOWER, UPPER, FULL));
+                hand.mul(Product::new((k, k, k), v, factors.n().h(), y, k).shapes(LOWER, LOWER, LOWER));
+                member.barrier();
+                // the product above does not write this part of Y
+                for i in member.share(k, 4) {
+                    (i + 1..k).for_each(|j| *y.add(i * k + j) = T::zero());
+                }
+                member.barrier();
+                hand.mul(Product::new((m, k, k), c, y_, z, k).shapes(FULL, LOWER, FULL));
+                member.barrier();
+                hand.mul(Product::new((k, k, m), w_.h(), z_, g, k).shapes(FULL, FULL, UPPER));
+                factors.small_gradients(member, g, tau_bar.at(b * k));
+                factors.scale_columns(member, w, m, false);
+                hand.mul(Product::new((m, k, k), v, g_, bar, k).shapes(LOWER, FULL, LOWER));
+                member.barrier();
+                let first = Product::new((k, k, m), c.h(), w_, bar, k).alpha(-1.0).add();
+                hand.mul(first.shapes(FULL, FULL, LOWER));
+                member.barrier();
+                for i in member.share(m, 4) {
+                    for j in 0..i.min(k) {
+                        *bar.add(i * k + j) -= *z.add(i * k + j) * factors.tau[j].conj();
+                    }
+                }
+                factors.below(member, bar);
+            }
+        },
+    )
+}
