@@ -1,11 +1,11 @@
-"""Operators made of one under test, as subjects of the same laws: its adjoint, its first columns, and a product in which
-it stands twice.
+"""Operators made of one under test, as subjects of the same laws: its adjoint, its columns, a product with it twice.
 
     OfAdjoint   W^H          gradient of W: C^H
     OfColumns   W E          gradient of W: C E^H
     OfProduct   W R W^H      gradient of W: C W R^H + C^H W R
 
-for a cotangent C, a fixed matrix R and the first columns E of the unit matrix. Each is put before a face, or before the textbook.
+for a cotangent C, a fixed matrix R and the first columns E of the unit matrix. Each is put before a face, or before
+the textbook.
 """
 
 import numpy as np

@@ -109,7 +109,7 @@ def test_conversions(make, seed):
         converts(make(n, batch), seed)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", [*SQUARE, pytest.param("columns", marks=pytest.mark.long)])
 def test_forms(form, face, case, seed):
     draw = lambda n=6, batch=(): formed(form, face).draw(case, seed, n, batch)
     for law in (dense, adjoint, products, vjp):
@@ -122,6 +122,14 @@ def test_forms(form, face, case, seed):
         broadcast(draw(4, batch), seed, lead)
     if real_of(case.dtype) is np.float64:
         differences(draw(5), seed)
+
+
+def test_columns(face, case, seed):
+    for law, batch in ((dense, (2,)), (vjp, ()), (products, (2, 1))):
+        law(formed("columns", face).draw(case, seed, 5, batch), seed)
+
+
+test_columns.select = lambda case: case.dtype in (np.float64, np.complex64)
 
 
 @pytest.mark.parametrize("form", SQUARE)

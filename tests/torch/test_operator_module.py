@@ -12,6 +12,7 @@ from derivatives import compiled, same
 from faces import tensor
 from tolerance import close
 
+
 def forms(op):
     """An operator, and what can be made of it."""
     return [op, op.H, op.columns(2), op @ op.H]

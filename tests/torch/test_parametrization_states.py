@@ -28,11 +28,18 @@ def trained(module, optimiser, steps, target, gaps=None):
     return loss.item()
 
 
-@EVERY
 @pytest.mark.parametrize(
-    "shape", [(9, 4), *(pytest.param(s, marks=pytest.mark.long) for s in ((8, 8), (4, 9)))], ids=str
+    "name,shape,trivialization",
+    [
+        ("householder", (9, 4), True),
+        *(
+            pytest.param(name, shape, trivialization, marks=pytest.mark.long)
+            for name in MAPS
+            for shape in ((9, 4), (8, 8), (4, 9))
+            for trivialization in (True, False)
+        ),
+    ],
 )
-@pytest.mark.parametrize("trivialization", [True, pytest.param(False, marks=pytest.mark.long)])
 def test_a_thousand_steps_with_weight_decay(trivialization, shape, name):
     """Orthogonal at every step in single precision, also when training goes on from a saved state."""
 

@@ -57,7 +57,7 @@ def factors(shapes: list[Shape]) -> None:
             raise ValueError(f"operators must fit to each other: a matrix of shape {left} meets one of shape {right}")
 
 
-def some_columns(value: object, n: int) -> int:
+def some_columns(value: int, n: int) -> int:
     """How many of the n columns of an operator."""
     count = check.count("count", value, 1)
     if count > n:

@@ -33,7 +33,9 @@ def reflectors(a: Shape, tau: Shape, **others: Shape) -> Sizes:
 
 def other(shape: Shape, m: int, left: bool) -> Shape:
     """The batch shape of the matrices that Q of size m multiplies from the left or from the right."""
-    form = f"(*, {m}, n), which Q multiplies from the left," if left else f"(*, n, {m}), multiplied by Q from the right,"
+    form = (
+        f"(*, {m}, n), which Q multiplies from the left," if left else f"(*, n, {m}), multiplied by Q from the right,"
+    )
     if len(shape) < 2 or shape[-2 if left else -1] != m:
         raise ValueError(f"other must have shape {form} for a with {m} rows, not {shape}")
     return shape[:-2]

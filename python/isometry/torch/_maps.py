@@ -8,11 +8,12 @@ first k rows X1 and the others X2 of Y, A1 = X1 - X1^H and G = X2^H X2,
     (I - A/2)^{-1} (I + A/2) E = [2P - I; X2 P],   P = (I + G/4 - A1/2)^{-1}
     exp(A) E = [F; X2 H],                          [F; H] = exp([A1, -G; I, 0]) [I; 0]
 
-I + G/4 = L L^H is at least I, so P = L^{-H} (I + S)^{-1} L^{-1} with the skew S = -L^{-1} A1 L^{-H} / 2. All this is done
-in double precision, since G squares the condition of I - A/2.
+I + G/4 = L L^H is at least I, so P = L^{-H} (I + S)^{-1} L^{-1} with the skew S = -L^{-1} A1 L^{-H} / 2. All this is
+done in double precision, since G squares the condition of I - A/2.
 
 `reflected` is the thin product of the reflections below the diagonal of X, in the layout of LAPACK's geqrf, times
-signs. The diagonal of a complex X has the angles of its reflections as imaginary parts, tau = (1 + e^{i angle}) / |v|^2.
+signs. The diagonal of a complex X has the angles of its reflections as imaginary parts: tau = (1 + e^{i angle}) /
+|v|^2.
 """
 
 from __future__ import annotations
@@ -29,17 +30,25 @@ from .operators import Cayley, Exponential
 geqrf = torch.geqrf  # until that of this package is merged
 
 
-def reflected(x: Tensor, signs: Tensor) -> Tensor:
-    """H_1 ... H_k E diag(signs), shape (..., n, k)."""
-    return householder_product(x, _tau(x)) * signs.unsqueeze(-2)
+def reflected(x: Tensor, signs: Tensor, base: Tensor | None = None) -> Tensor:
+    """B H_1 ... H_k E diag(signs), shape (..., n, k); a square base B is multiplied without forming the product."""
+    tau = _tau(x)
+    q = householder_product(x, tau) if base is None else ormqr(x, tau, base, left=False)
+    return q * signs.unsqueeze(-2)
 
 
 def _tau(x: Tensor) -> Tensor:
-    size = 1 + x.tril(-1).abs().square().sum(-2)
+    size = _size(x)
     if not x.is_complex():
         return 2 / size
     angle = x.diagonal(dim1=-2, dim2=-1).imag
     return torch.complex((1 + angle.cos()) / size, angle.sin() / size)
+
+
+def _size(x: Tensor) -> Tensor:
+    """|v|^2 of each reflection; without abs(), which has no second derivative at 0."""
+    below = x.tril(-1)
+    return 1 + (below * below.conj()).real.sum(-2)
 
 
 @full_precision
@@ -73,7 +82,8 @@ def exponential(x: Tensor) -> Tensor:
 
 
 def _of_skew(kind: type[Cayley] | type[Exponential], factor: float, a: Tensor, diagonal: float = 1) -> Tensor:
-    """The matrix of an operator of the skew matrix `factor` A, from A's lower triangle and a multiple of its diagonal."""
+    """The matrix of an operator of `factor` A, from the lower triangle of the skew A; its diagonal is a multiple of
+    A's."""
     n = a.shape[-1]
     row, column = torch.triu_indices(n, n, 1, device=a.device)
     upper = a.mT[..., row, column].conj() * -factor
@@ -89,8 +99,8 @@ def _blocks(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return first - first.mH, below, below.mH @ below
 
 
-#: The maps of a skew matrix, in the order of torch's message.
-MAPS: dict[str, Callable[..., Tensor]] = {"matrix_exp": exponential, "cayley": cayley, "householder": reflected}
+#: The maps by the names that torch gives them.
+SKEW: dict[str, Callable[[Tensor], Tensor]] = {"matrix_exp": exponential, "cayley": cayley}
 
 
 # ---------------------------------------------------------------- from an orthogonal matrix
@@ -107,8 +117,7 @@ def packed(q: Tensor) -> Tensor:
     a, tau = geqrf(q)
     x, sign = a.tril(-1), signs(a)
     if x.is_complex():
-        size = 1 + x.abs().square().sum(-2)
-        diagonal = torch.complex(sign, (tau * size - 1).angle())
+        diagonal = torch.complex(sign, (tau * _size(x) - 1).angle())
     else:
         diagonal = torch.where(tau == 0, -sign, sign)  # geqrf leaves out what is the identity, `reflected` does not
     x.diagonal(dim1=-2, dim2=-1).copy_(diagonal)
@@ -126,13 +135,17 @@ def base(q: Tensor) -> Tensor:
     return reflected(x, signs(x)) if n == k else x
 
 
+def orthogonalised(base: Tensor) -> Tensor:
+    """A square base that was rounded to half precision, by a step of Newton and Schulz."""
+    eye = torch.eye(base.shape[-1], dtype=base.dtype, device=base.device)
+    return base @ (1.5 * eye - 0.5 * base.mH @ base)
+
+
 @full_precision
-def based(base: Tensor, w: Tensor, rounded: bool) -> Tensor:
-    """B W. A square base that was rounded to half precision is made orthogonal again."""
+def based(base: Tensor, w: Tensor) -> Tensor:
+    """B W."""
     k = base.shape[-1]
     if base.shape[-2] == k:
-        if rounded:
-            base = base @ (1.5 * torch.eye(k, dtype=base.dtype, device=base.device) - 0.5 * base.mH @ base)
         return base @ w
     # The packed matrix stands for H_1 ... H_k diag(signs, 1, ..., 1).
     first = w[..., :k, :] * signs(base).unsqueeze(-1)

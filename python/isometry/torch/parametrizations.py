@@ -1,4 +1,4 @@
-"""`torch.nn.utils.parametrizations.orthogonal` on this package's kernels: any weight orthogonal or unitary, in one call.
+"""`torch.nn.utils.parametrizations.orthogonal` on this package's kernels: any weight orthogonal or unitary.
 
 The weight is W = B M(X), for a wide weight its transpose: X is the trained tensor, B the fixed orthogonal base, and M
 one of the maps of `_maps`, which give X = 0 the first columns of the unit matrix. Without
@@ -16,7 +16,6 @@ from torch.nn.utils import parametrize
 
 from . import _maps
 from ._function import REAL_OF
-from ._maps import MAPS
 
 __all__ = ["orthogonal"]
 
@@ -86,8 +85,8 @@ def orthogonal(
     if orthogonal_map is None:
         square = weight.shape[-2] == weight.shape[-1]
         orthogonal_map = "matrix_exp" if square or weight.is_complex() else "householder"
-    if orthogonal_map not in MAPS:
-        known = ", ".join(f'"{known}"' for known in MAPS)
+    if orthogonal_map not in (*_maps.SKEW, "householder"):
+        known = ", ".join(f'"{known}"' for known in (*_maps.SKEW, "householder"))
         raise ValueError(f"orthogonal_map has to be one of {known}. Got: {orthogonal_map}")
     law = _Orthogonal(weight, orthogonal_map, use_trivialization)
     parametrize.register_parametrization(module, name, law, unsafe=True)
@@ -123,13 +122,23 @@ class _Orthogonal(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         wide = x.shape[-2] < x.shape[-1]
         tall = _widened(x.mT if wide else x)
+        base = self._full_base()
+        square = base is not None and base.shape[-2] == base.shape[-1]
         if self.orthogonal_map == "householder":
-            w = _maps.reflected(tall, self.signs)
+            w = _maps.reflected(tall, self.signs, base if square else None)
+            base = None if square else base
         else:
-            w = MAPS[self.orthogonal_map](tall)
-        if self.use_trivialization and self.base is not None:  # None where another parametrization came first
-            w = _maps.based(_widened(self.base), w, rounded=self.base.dtype not in REAL_OF)
+            w = _maps.SKEW[self.orthogonal_map](tall)
+        w = w if base is None else _maps.based(base, w)
         return (w.mT if wide else w).to(x.dtype)
+
+    def _full_base(self) -> Tensor | None:
+        """The base in a precision of the kernels; None where there is none, as behind another parametrization."""
+        if not self.use_trivialization or self.base is None:
+            return None
+        base = _widened(self.base)
+        rounded = base is not self.base and base.shape[-2] == base.shape[-1]
+        return _maps.orthogonalised(base) if rounded else base
 
     @torch.no_grad()
     def right_inverse(self, w: Tensor) -> Tensor:

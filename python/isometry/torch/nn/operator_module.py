@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
@@ -98,22 +99,26 @@ class OperatorModule(nn.Module):
 
     def _declared(self) -> Any:
         kind: Any = self._kind
-        arguments: list[Argument] = kind._declaration.flat(len(self._names))
-        values = [
-            None if name is None else self._value(name, complex_)
-            for name, complex_ in zip(self._names, self._complex, strict=True)
-        ]
+        arguments: tuple[Argument, ...] = kind._declaration.flat(len(self._names))
+        given = zip(self._names, self._complex, strict=True)
+        values = [None if name is None else self._value(name, complex_) for name, complex_ in given]
 
-        def made(vectors: Tensor | None) -> Any:
+        def made() -> Any:
             operator = kind.__new__(kind)
-            operator._hold(*[vectors if a.name == "vectors" else v for a, v in zip(arguments, values, strict=True)])
+            operator._hold(*values)
             return operator
 
-        for argument, value in zip(arguments, values, strict=True):
-            if argument.name == "vectors":
+        for i, argument in enumerate(arguments):
+            vectors = values[i]
+            if argument.name == "vectors" and vectors is not None:
+
+                def reflections(u: Tensor, i: int = i) -> Any:
+                    values[i] = u
+                    return made()
+
                 axis = argument.axes.split().index("n") - argument.rank
-                return reflecting(made, value, lambda u: scaled(u, axis))
-        return made(None)
+                return reflecting(reflections, vectors, partial(scaled, axis=axis))
+        return made()
 
     def _value(self, name: str, complex_: bool) -> Tensor:
         stored: Tensor = getattr(self, name)

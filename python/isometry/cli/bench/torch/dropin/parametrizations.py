@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -36,19 +37,19 @@ def rows() -> Iterator[Row]:
 
 def parametrised(name: str, n: int, k: int, bar: tuple[float, float]) -> Row:
     @cache
-    def laws(dtype: torch.dtype) -> tuple[nn.Module, nn.Module]:
+    def laws(dtype: torch.dtype) -> list[Any]:
         """The two parametrisations, torch's with the base for which the thin one stands."""
         q = torch.linalg.qr(torch.randn(n, k, dtype=torch.float64, generator=torch.Generator().manual_seed(2)))[0]
-        made = []
+        made: list[Any] = []
         for build in (it.parametrizations.orthogonal, orthogonal):
             linear = nn.Linear(k, n, bias=False, dtype=torch.float64)
             with torch.no_grad():
                 linear.weight.copy_(q)
-            made.append(build(linear, "weight", name).to(dtype).parametrizations.weight[0])  # type: ignore[union-attr,index]
-        ours, theirs = made
+            parametrised: Any = build(linear, "weight", name).to(dtype)
+            made.append(parametrised.parametrizations.weight[0])
         if k < n:
-            theirs.base = based(ours.base, torch.eye(n, dtype=dtype), rounded=False)
-        return ours, theirs
+            made[1].base = based(made[0].base, torch.eye(n, dtype=dtype))
+        return made
 
     def call(side: int) -> Call:
         return lambda x: laws(x.dtype)[side](x)
