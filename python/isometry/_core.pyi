@@ -49,6 +49,8 @@ __all__ = [
     "householder_from_matrix",
     "linalg_apply",
     "linalg_apply_vjp",
+    "linalg_geqrf",
+    "linalg_geqrf_vjp",
     "linalg_product",
     "linalg_product_vjp",
     "operator_apply",
@@ -130,6 +132,11 @@ def linalg_apply_vjp(
     other_bar: _T | None,
     threads: int,
 ) -> None: ...
+
+# QR: a and out (batch, m, n), tau (batch, min(m, n)) T
+
+def linalg_geqrf(a: _T, out: _T, tau: _T, threads: int) -> None: ...
+def linalg_geqrf_vjp(a: _T, tau: _T, ct: _T, tau_ct: _T, out: _T, threads: int) -> None: ...
 
 # Activations: z (rows, n) T, bias (units,) R
 

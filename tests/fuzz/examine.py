@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from fuzz import activations, constructors, faults, gated, measures, operators, recurrences, sequences
+from fuzz import activations, constructors, faults, gated, linalg, measures, operators, recurrences, sequences
 from fuzz.choices import Choices
 from fuzz.draw import LARGE
 
@@ -25,6 +25,7 @@ FAMILIES = {
     "constructors": constructors.constructors,
     "measures": measures.measures,
     "sequences": sequences.sequences,
+    "linalg": linalg.linalg,
     "gated": gated.gated,
     "extremes": operators.extremes,
     "unchecked": operators.unchecked,

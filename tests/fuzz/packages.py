@@ -26,6 +26,8 @@ def named(function, result):
     if function == "recurrence_vjp":
         own = {f"transition.{k}": g for k, g in spread(result["transition"]).items()}
         return {**own, **present({k: g for k, g in result.items() if k != "transition"})}
+    if function.startswith("linalg.") and isinstance(result, tuple):
+        return dict(zip(("a", "tau", "other"), result, strict=False))
     if function in ("tasks.adding", "tasks.copying", "tasks.characters"):
         return {"in": result[0], "out": result[1]}
     return {"matrix": result.matrix()} if function in BUILDERS else {"value": result}

@@ -15,6 +15,7 @@ from reference.givens import givens, givens_vjp
 from reference.gru import gru, gru_vjp
 from reference.householder import householder, householder_factors, householder_vjp, reflection, reflection_vjp
 from reference.kronecker import kronecker, kronecker_vjp
+from reference.linalg import geqrf, reflector_factors, reflectors, reflectors_vjp, vectors_of
 from reference.mesh import mesh, mesh_pairs, mesh_vjp
 from reference.numbers import haar, normal, orthogonality_error, slope_along, wide
 from reference.recurrence import initial, order_of_steps, preactivation, recurrence, recurrence_vjp

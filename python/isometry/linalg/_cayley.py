@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike
 
-from isometry._arrays import Array, common, gradient, taken
+from isometry._arrays import Array, gradient, taken
 from isometry._rules import check
 from isometry.operators import Cayley
 
@@ -79,11 +79,12 @@ def cayley_vjp(a: ArrayLike, ct: ArrayLike, *, check_finite: bool = True) -> Arr
     grads = operator.matrix_vjp(ct, check_finite=check_finite)
     upper = grads["upper"]
     n = own.shape[-1]
-    bar = np.zeros((*own.shape[:-2], n, n), common(upper))
+    bar = np.zeros((*own.shape[:-2], n, n), upper.dtype)
     bar[(..., *np.triu_indices(n, 1))] = upper / 2
     bar = bar - np.conj(np.swapaxes(bar, -1, -2))
     if "diagonal" in grads:
-        bar[(..., *np.diag_indices(n))] = 1j * grads["diagonal"]
+        each = np.arange(n)
+        bar[..., each, each] = 1j * grads["diagonal"]
     return gradient(bar, own.shape, own.dtype)
 
 

@@ -41,8 +41,8 @@ def householder_product(a: ArrayLike, tau: ArrayLike, *, check_finite: bool = Tr
 
     Notes
     -----
-    Q = E - V T V_1^H, the compact WY form, with T = (I + D S)^{-1} D, D = diag(tau), S = striu(V^H V): nothing divides by
-    tau. Costs about 2 m k^2 multiply-adds; the batch is shared by the threads.
+    Q = E - V T V_1^H, the compact WY form, with T = (I + D S)^{-1} D, D = diag(tau), S = striu(V^H V): nothing divides
+    by tau. Costs about 2 m k^2 multiply-adds; the batch is shared by the threads.
 
     References
     ----------
@@ -55,7 +55,7 @@ def householder_product(a: ArrayLike, tau: ArrayLike, *, check_finite: bool = Tr
     array([[ 0.],
            [-1.]])
     """
-    given = _taken(a, tau, None, True, check_finite)
+    given = _taken(check_finite, a=a, tau=tau)
     out = np.empty(given.a.shape, given.dtype)
     _core.linalg_product(given.a, given.tau, out, _threads.get_num_threads())
     return out.reshape(*given.sizes.batch, *out.shape[1:])
@@ -98,8 +98,8 @@ def householder_product_vjp(
     (array([[ 0.],
            [-0.]]), array([-1.]))
     """
-    given = _taken(a, tau, None, True, check_finite)
-    own = _cotangent(ct, (*given.sizes.batch, *given.a.shape[1:]), given.dtype, check_finite)
+    given = _taken(check_finite, a=a, tau=tau)
+    own = cotangent("ct", ct, (*given.sizes.batch, *given.a.shape[1:]), given.dtype, check_finite)
     given = given.of(common(given.dtype, own))
     a_bar, tau_bar = np.empty_like(given.a), np.empty_like(given.tau)
     _core.linalg_product_vjp(
@@ -156,7 +156,7 @@ def ormqr(
            [-1.,  0.]])
     """
     left, transpose = check.flag("left", left), check.flag("transpose", transpose)
-    given = _taken(a, tau, other, left, check_finite)
+    given = _taken(check_finite, left, a=a, tau=tau, other=other)
     out = np.empty(given.rest.shape, given.dtype)
     _core.linalg_apply(given.a, given.tau, given.rest, left, transpose, out, _threads.get_num_threads())
     return out.reshape(*given.sizes.batch, *out.shape[1:])
@@ -203,17 +203,16 @@ def ormqr_vjp(
            [ 0.]])
     """
     left, transpose = check.flag("left", left), check.flag("transpose", transpose)
-    given = _taken(a, tau, other, left, check_finite)
-    own = _cotangent(ct, (*given.sizes.batch, *given.rest.shape[1:]), given.dtype, check_finite)
+    given = _taken(check_finite, left, a=a, tau=tau, other=other)
+    own = cotangent("ct", ct, (*given.sizes.batch, *given.rest.shape[1:]), given.dtype, check_finite)
     given = given.of(common(given.dtype, own))
-    bars = [np.empty_like(x) for x in (given.a, given.tau, given.rest)]
     own = stacked(own, 2, given.sizes.batch, given.dtype)
-    arrays = (given.a, given.tau, given.rest, own)
-    _core.linalg_apply_vjp(*arrays, left, transpose, *bars, _threads.get_num_threads())
-    a_bar, tau_bar = given.gradients(bars[0], bars[1])
-    wide = bars[2].reshape(*given.sizes.batch, *given.rest.shape[1:])
-    shape, dtype = given.forms[2]
-    return a_bar, tau_bar, gradient(wide, shape, dtype)
+    a_bar, tau_bar, bar = (np.empty_like(x) for x in (given.a, given.tau, given.rest))
+    _core.linalg_apply_vjp(
+        given.a, given.tau, given.rest, own, left, transpose, a_bar, tau_bar, bar, _threads.get_num_threads()
+    )
+    wide = bar.reshape(*given.sizes.batch, *bar.shape[1:])
+    return (*given.gradients(a_bar, tau_bar), gradient(wide, *given.forms[2]))
 
 
 class _Given(NamedTuple):
@@ -240,15 +239,10 @@ class _Given(NamedTuple):
         )
 
 
-def _taken(a: ArrayLike, tau: ArrayLike, other: ArrayLike | None, left: bool, check_finite: bool) -> _Given:
+def _taken(check_finite: bool, left: bool = True, **values: ArrayLike) -> _Given:
     check_finite = check.flag("check_finite", check_finite)
-    named = {"a": taken("a", a), "tau": taken("tau", tau)}
-    batches = {}
-    if other is not None:
-        named["other"] = taken("other", other)
-        shape = named["a"].shape
-        batches["other"] = check_linalg.other(named["other"].shape, shape[-2] if len(shape) > 1 else -1, left)
-    sizes = check_linalg.reflectors(named["a"].shape, named["tau"].shape, **batches)
+    named = {name: taken(name, value) for name, value in values.items()}
+    sizes = check_linalg.reflectors(*[x.shape for x in named.values()], left=left)
     if check_finite:
         for name, array in named.items():
             finite(name, array)
@@ -257,13 +251,14 @@ def _taken(a: ArrayLike, tau: ArrayLike, other: ArrayLike | None, left: bool, ch
         missing = np.zeros((*named["tau"].shape[:-1], sizes.k - sizes.given), dtype)
         named["tau"] = np.concatenate((named["tau"], missing), -1)
     own = [stacked(x, rank, sizes.batch, dtype) for x, rank in zip(named.values(), (2, 1, 2), strict=False)]
-    return _Given(own[0], own[1], own[-1] if other is not None else own[0], dtype, sizes, forms)
+    return _Given(own[0], own[1], own[2 % len(own)], dtype, sizes, forms)
 
 
-def _cotangent(ct: ArrayLike, shape: Shape, dtype: DType, check_finite: bool) -> Array:
-    own = taken("ct", ct)
-    check.exact("ct", own.shape, shape)
-    check.field_of_result("ct", own.dtype.name, dtype.name)
+def cotangent(name: str, value: ArrayLike, shape: Shape, dtype: DType, check_finite: bool) -> Array:
+    """The cotangent of a result of this shape and dtype."""
+    own = taken(name, value)
+    check.exact(name, own.shape, shape)
+    check.field_of_result(name, own.dtype.name, dtype.name)
     if check_finite:
-        finite("ct", own)
+        finite(name, own)
     return own

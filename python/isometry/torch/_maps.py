@@ -24,10 +24,8 @@ import torch
 from torch import Tensor
 
 from .formulas._precision import full_precision
-from .linalg import householder_product, ormqr
+from .linalg import geqrf, householder_product, ormqr
 from .operators import Cayley, Exponential
-
-geqrf = torch.geqrf  # until that of this package is merged
 
 
 def reflected(x: Tensor, signs: Tensor, base: Tensor | None = None) -> Tensor:

@@ -1,6 +1,7 @@
 //! Memory that ends in the middle of a call is [`Error::OutOfMemory`], wherever it ends: every large allocation in turn fails.
 
 use isometry_core::argument::{Array, Bar, Given};
+use isometry_core::linalg::{self, Bars as LinalgBars, Order, Reflectors};
 use isometry_core::operators::view;
 use isometry_core::recurrence::{self, Gradients, Sequence};
 use isometry_core::scalar::{Real, Scalar, c64};
@@ -145,6 +146,30 @@ fn calls<T: Scalar>(object: &str, given: &[Given<'_, T>]) {
     });
 }
 
+/// Products of reflections, and QR factorisations of a few columns and of panels.
+fn linear_algebra(x: &[c64]) {
+    let (m, k, n) = (60, 40, 30);
+    let (a, tau, other) = (&x[..m * k], &x[..k], &x[..m * n]);
+    let (mut out, mut bar, mut tau_bar) = (a.to_vec(), a.to_vec(), tau.to_vec());
+    let made = || Reflectors::new(a, tau, 1, m, k);
+    ends_well("product", || linalg::product(&made()?, &mut out, 1));
+    ends_well("product_vjp", || linalg::product_vjp(&made()?, a, &mut bar, &mut tau_bar, 1));
+    for left in [true, false] {
+        let order = Order { left, adjoint: false, columns: n };
+        ends_well("apply", || linalg::apply(&made()?, other, order, &mut out[..m * n], 1));
+        ends_well("apply_vjp", || {
+            let bars = LinalgBars { reflectors: Some((&mut bar, &mut tau_bar)), x: None };
+            linalg::apply_vjp(&made()?, other, other, order, bars, 1)
+        });
+    }
+    for sizes @ (_, m, n) in [(1, 60, 40), (1, 30, 80)] {
+        let (a, k) = (&x[..m * n], m.min(n));
+        let (mut out, mut tau) = (a.to_vec(), vec![c64::default(); k]);
+        ends_well("geqrf", || linalg::geqrf(a, sizes, &mut out, &mut tau, 1));
+        ends_well("geqrf_vjp", || linalg::geqrf_vjp((a, &x[..k]), (a, &x[..k]), sizes, &mut out, 1));
+    }
+}
+
 fn own<'a, T: Scalar>(shape: &'a [usize], x: &'a [T]) -> Given<'a, T> {
     Given { shape, array: Array::Own(x) }
 }
@@ -181,6 +206,7 @@ fn memory_that_ends_is_an_error() {
         let permutation = Given { shape: &one, array: Array::Integers(&permutation) };
         calls("fourier", &[real(&angles, &y[..3 * n]), own(&vectors, &x[..2 * n]), permutation]);
     }
+    linear_algebra(&x);
     let factors = vec![own(&[1, 1], &x[1..2]); 60];
     calls("kronecker", &factors);
     calls("kronecker", &[own(&[20, 20], &x[..400]), own(&[3, 3], &x[1..10])]);

@@ -27,6 +27,7 @@ pub mod norms;
 pub mod pack;
 mod portable;
 pub mod product;
+pub mod qr;
 pub mod recurrence;
 pub mod rotation;
 pub mod scalar;

@@ -17,6 +17,7 @@ use crate::norms::NormKernels;
 use crate::pack::PackKernels;
 use crate::portable::Portable;
 use crate::product::ProductKernels;
+use crate::qr::QrKernels;
 use crate::recurrence::RecurrenceKernels;
 use crate::rotation::RotationKernels;
 use crate::simd::Simd;
@@ -94,6 +95,7 @@ pub unsafe trait Scalar:
     + MeshKernels
     + PackKernels
     + ProductKernels
+    + QrKernels
     + UpperKernels
     + 'static
 {

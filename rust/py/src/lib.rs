@@ -42,7 +42,9 @@ mod _core {
     #[pymodule_export]
     use crate::householder::householder_from_matrix;
     #[pymodule_export]
-    use crate::linalg::{linalg_apply, linalg_apply_vjp, linalg_product, linalg_product_vjp};
+    use crate::linalg::{
+        linalg_apply, linalg_apply_vjp, linalg_geqrf, linalg_geqrf_vjp, linalg_product, linalg_product_vjp,
+    };
     #[pymodule_export]
     use crate::operator::{
         operator_apply, operator_apply_vjp, operator_check, operator_matrix, operator_matrix_vjp,

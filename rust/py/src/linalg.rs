@@ -127,3 +127,47 @@ pub fn linalg_apply_vjp<'py>(
         })
     })
 }
+
+/// The factors of a QR factorisation: reflections and R in `out`, tau.
+#[pyfunction]
+pub fn linalg_geqrf<'py>(
+    py: Python<'py>,
+    a: Any<'py>,
+    out: Any<'py>,
+    tau: Any<'py>,
+    threads: usize,
+) -> PyResult<()> {
+    by_dtype!("a", &a, T => {
+        let a = Input::<T>::new("a", &a)?;
+        let sizes @ [batch, m, n] = a.sizes("a")?;
+        let mut out = Output::shaped("out", &out, &sizes)?;
+        let mut tau = Output::shaped("tau", &tau, &[batch, m.min(n)])?;
+        let (a, out, tau) = (a.slice(), out.slice(), tau.slice());
+        detached::run(py, move || linalg::geqrf(a, sizes.into(), out, tau, threads))
+    })
+}
+
+/// The gradient of the matrix, from the factors and their cotangents.
+#[pyfunction]
+pub fn linalg_geqrf_vjp<'py>(
+    py: Python<'py>,
+    a: Any<'py>,
+    tau: Any<'py>,
+    ct: Any<'py>,
+    tau_ct: Any<'py>,
+    out: Any<'py>,
+    threads: usize,
+) -> PyResult<()> {
+    by_dtype!("a", &a, T => {
+        let a = Input::<T>::new("a", &a)?;
+        let sizes @ [batch, m, n] = a.sizes("a")?;
+        let tau = Input::shaped("tau", &tau, &[batch, m.min(n)])?;
+        let ct = Input::shaped("ct", &ct, &sizes)?;
+        let tau_ct = Input::shaped("tau_ct", &tau_ct, &[batch, m.min(n)])?;
+        let mut out = Output::shaped("out", &out, &sizes)?;
+        let (a, tau, ct, tau_ct, out) = (a.slice(), tau.slice(), ct.slice(), tau_ct.slice(), out.slice());
+        detached::run(py, move || {
+            linalg::geqrf_vjp((a, tau), (ct, tau_ct), sizes.into(), out, threads)
+        })
+    })
+}

@@ -1,7 +1,7 @@
 """The kernel calls of linalg and their gradients, in eager mode and as operations of a compiled graph.
 
-A call is declared once: the shapes of its results, its kernel, the kernel of its gradients, its formula. Arrays come with
-no batch axis or with one, all of one dtype; the settings of a call are flags.
+A call is declared once: the shapes of its results, its kernel, the kernel of its gradients, its formula. Arrays come
+with no batch axis or with one, all of one dtype; the settings of a call are flags.
 """
 
 from __future__ import annotations
@@ -14,11 +14,15 @@ from torch import Tensor
 from torch.autograd import Function
 
 from ... import _core
-from .._function import Array, arrays, distinct, fakes, filled, formula_vjp, given, room, rooms, threads
+from .._function import arrays, distinct, fakes, filled, formula_vjp, room, rooms, threads
 from .._mode import FORMULA, GRAPH, RECORDED, differentiated, mode, wanted
 from ..formulas import linalg as formulas
+from ..operators._compiled import owned
 
 Flags = Sequence[bool]
+Tensors = Sequence[Tensor]
+Arrays = Sequence[Any]
+Bars = Sequence[Any]
 Shapes = Sequence[tuple[int, ...]]
 
 
@@ -26,30 +30,32 @@ class Call(NamedTuple):
     """One function of linalg."""
 
     shapes: Callable[..., Shapes]  # of the results, from the tensors
-    kernel: Callable[[Sequence[Any], Flags, Sequence[Array]], None]  # arrays, flags, results
-    pull: Callable[[Sequence[Any], Flags, Sequence[Any], Sequence[Array | None]], None]  # arrays, flags, cts, bars
+    kernel: Callable[..., None]  # tensors, flags, results and threads as the extension takes them
+    pull: Callable[..., None]  # tensors, flags, results, cotangents, gradients, threads
     formula: Callable[..., Any]  # of the tensors and the flags
+    saves: bool = False  # whether the gradient reads the results
 
 
-def _product(own: Sequence[Any], _flags: Flags, out: Sequence[Array]) -> None:
-    _core.linalg_product(*own, *out, threads())
+def _product_pull(own: Arrays, _flags: Flags, _out: Arrays, cts: Arrays, bars: Bars, threads: int) -> None:
+    _core.linalg_product_vjp(*own, *cts, *bars, threads)  # type: ignore[call-arg, arg-type]
 
 
-def _product_pull(own: Sequence[Any], _flags: Flags, cts: Sequence[Any], bars: Sequence[Array | None]) -> None:
-    _core.linalg_product_vjp(*own, *cts, *bars, threads())
+def _apply_pull(own: Arrays, flags: Flags, _out: Arrays, cts: Arrays, bars: Bars, threads: int) -> None:
+    _core.linalg_apply_vjp(*own, *cts, *flags, *bars, threads)  # type: ignore[call-arg, arg-type]
 
 
-def _apply(own: Sequence[Any], flags: Flags, out: Sequence[Array]) -> None:
-    _core.linalg_apply(*own, *flags, *out, threads())
+def _geqrf_pull(_own: Arrays, _flags: Flags, out: Arrays, cts: Arrays, bars: Bars, threads: int) -> None:
+    _core.linalg_geqrf_vjp(*out, *cts, *bars, threads)  # type: ignore[call-arg, arg-type]
 
 
-def _apply_pull(own: Sequence[Any], flags: Flags, cts: Sequence[Any], bars: Sequence[Array | None]) -> None:
-    _core.linalg_apply_vjp(*own, *cts, *flags, *bars, threads())
+def _factors(x: Tensor) -> Shapes:
+    return [x.shape, (*x.shape[:-2], min(x.shape[-2:]))]
 
 
 CALLS = {
-    "product": Call(lambda a, _tau: [a.shape], _product, _product_pull, formulas.product),
-    "apply": Call(lambda _a, _tau, x: [x.shape], _apply, _apply_pull, formulas.apply),
+    "product": Call(lambda a, _tau: [a.shape], _core.linalg_product, _product_pull, formulas.product),
+    "apply": Call(lambda _a, _tau, x: [x.shape], _core.linalg_apply, _apply_pull, formulas.apply),
+    "geqrf": Call(_factors, _core.linalg_geqrf, _geqrf_pull, formulas.geqrf, saves=True),
 }
 
 
@@ -72,30 +78,38 @@ def call(name: str, tensors: tuple[Tensor, ...], *flags: bool) -> tuple[Tensor, 
 def _results(name: str, tensors: Sequence[Tensor], flags: Flags) -> tuple[Tensor, ...]:
     own = CALLS[name]
     made = [room(shape, tensors[0].dtype) for shape in own.shapes(*tensors)]
-    own.kernel(arrays(tensors), flags, [out for _, out in made])
+    own.kernel(*arrays(tensors), *flags, *[out for _, out in made], threads())
     return tuple([t for t, _ in made])
 
 
+def _kept(name: str, results: Sequence[Tensor]) -> Sequence[Tensor]:
+    """The results that the gradient reads."""
+    return results if CALLS[name].saves else ()
+
+
 def _gradients(
-    name: str, tensors: Sequence[Tensor], flags: Flags, cts: Sequence[Tensor], asked: Flags
-) -> tuple[Tensor | None, ...]:
+    name: str, tensors: Tensors, flags: Flags, results: Tensors, cts: Tensors, asked: Flags
+) -> list[Tensor | None]:
     # a and tau together: their gradients share nearly all work
-    asked = (asked[0] or asked[1], asked[0] or asked[1], *asked[2:])
-    grads, bars = rooms(asked, tensors)
-    CALLS[name].pull(arrays(tensors), flags, [given(ct) for ct in cts], bars)
-    return grads
+    both = any(asked[:2])
+    grads, bars = rooms([both, both, *asked[2:]][: len(asked)], tensors)
+    own, out, ways = (arrays(of) for of in (tensors, results, cts))
+    CALLS[name].pull(own, flags, out, ways, bars, threads())
+    return [g if w else None for g, w in zip(grads, asked, strict=True)]
 
 
 class _Recorded(Function):
     @staticmethod
     def forward(ctx: Any, name: str, flags: Flags, *tensors: Tensor) -> tuple[Tensor, ...]:
-        ctx.name, ctx.flags = name, flags
-        ctx.save_for_backward(*tensors)
-        return _results(name, tensors, flags)
+        results = _results(name, tensors, flags)
+        ctx.name, ctx.flags, ctx.given = name, flags, len(tensors)
+        ctx.save_for_backward(*tensors, *_kept(name, results))
+        return results
 
     @staticmethod
     def backward(ctx: Any, *cts: Tensor) -> tuple[Tensor | None, ...]:
-        tensors, flags, asked = ctx.saved_tensors, ctx.flags, ctx.needs_input_grad[2:]
+        saved, flags, asked = ctx.saved_tensors, ctx.flags, ctx.needs_input_grad[2:]
+        tensors, results = saved[: ctx.given], saved[ctx.given :]
         if differentiated(*cts):
             formula = CALLS[ctx.name].formula
 
@@ -103,8 +117,7 @@ class _Recorded(Function):
                 return formula(*tensors, *flags)
 
             return (None, None, *formula_vjp(of_tensors, tensors, asked, cts if len(cts) > 1 else cts[0]))
-        grads = _gradients(ctx.name, tensors, flags, cts, asked)
-        return (None, None, *[g if w else None for g, w in zip(grads, asked, strict=True)])
+        return (None, None, *_gradients(ctx.name, tensors, flags, results, cts, asked))
 
 
 @torch.library.custom_op("isometry::linalg", mutates_args=(), device_types="cpu")
@@ -119,15 +132,24 @@ def _(name: str, tensors: Sequence[Tensor], _flags: Sequence[bool]) -> list[Tens
 
 @torch.library.custom_op("isometry::linalg_backward", mutates_args=(), device_types="cpu")
 def _operation_backward(
-    name: str, tensors: Sequence[Tensor], flags: Sequence[bool], cts: Sequence[Tensor], asked: Sequence[bool]
+    name: str,
+    tensors: Sequence[Tensor],
+    flags: Sequence[bool],
+    results: Sequence[Tensor],
+    cts: Sequence[Tensor],
+    asked: Sequence[bool],
 ) -> list[Tensor]:
-    grads = _gradients(name, tensors, flags, cts, asked)
-    return filled([g if w else None for g, w in zip(grads, asked, strict=True)])
+    return filled(_gradients(name, tensors, flags, results, cts, asked))
 
 
 @_operation_backward.register_fake
 def _(
-    _name: str, tensors: Sequence[Tensor], _flags: Sequence[bool], _cts: Sequence[Tensor], asked: Sequence[bool]
+    _name: str,
+    tensors: Sequence[Tensor],
+    _flags: Sequence[bool],
+    _results: Sequence[Tensor],
+    _cts: Sequence[Tensor],
+    asked: Sequence[bool],
 ) -> list[Tensor]:
     return fakes(tensors, asked)
 
@@ -135,11 +157,14 @@ def _(
 class _Graph(Function):
     @staticmethod
     def forward(ctx: Any, asked: Flags, name: str, flags: Flags, *tensors: Tensor) -> tuple[Tensor, ...]:
-        ctx.asked, ctx.name, ctx.flags = asked, name, flags
-        ctx.save_for_backward(*tensors)
-        return tuple(_operation(name, tensors, flags))
+        results = _operation(name, tensors, flags)
+        ctx.asked, ctx.name, ctx.flags, ctx.given = asked, name, flags, len(tensors)
+        ctx.save_for_backward(*tensors, *_kept(name, results))
+        return tuple(results)
 
     @staticmethod
     def backward(ctx: Any, *cts: Tensor) -> tuple[Tensor | None, ...]:
-        grads = _operation_backward(ctx.name, ctx.saved_tensors, ctx.flags, cts, ctx.asked)
-        return (None, None, None, *[g if w else None for g, w in zip(grads, ctx.asked, strict=True)])
+        saved, asked = ctx.saved_tensors, ctx.asked
+        tensors, results = saved[: ctx.given], saved[ctx.given :]
+        grads = _operation_backward(ctx.name, tensors, ctx.flags, results, cts, asked)
+        return (None, None, None, *owned(grads, asked))

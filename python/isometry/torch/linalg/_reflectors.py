@@ -38,14 +38,14 @@ def householder_product(a: Tensor, tau: Tensor) -> Tensor:
 
     Notes
     -----
-    Q = E - V T V_1^H, the compact WY form, with T = (I + D S)^{-1} D, D = diag(tau), S = striu(V^H V): nothing divides by
-    tau or by 1 - tau ||v||^2, neither here nor in the gradient. Costs about 2 m k^2 multiply-adds, the gradient three
-    times as many; the batch is shared by the threads.
+    Q = E - V T V_1^H, the compact WY form, with T = (I + D S)^{-1} D, D = diag(tau), S = striu(V^H V): nothing divides
+    by tau or by 1 - tau ||v||^2, neither here nor in the gradient. Costs about 2 m k^2 multiply-adds, the gradient
+    three times as many; the batch is shared by the threads.
 
     References
     ----------
-    Schreiber, Van Loan: A storage-efficient WY representation for products of Householder transformations, 1989; Joffrain,
-    Low, Quintana-Orti, van de Geijn, Van Zee: Accumulating Householder transformations, revisited, 2006.
+    Schreiber, Van Loan: A storage-efficient WY representation for products of Householder transformations, 1989;
+    Joffrain, Low, Quintana-Orti, van de Geijn, Van Zee: Accumulating Householder transformations, revisited, 2006.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def householder_product(a: Tensor, tau: Tensor) -> Tensor:
     tensor([[ 0.],
             [-1.]])
     """
-    (a, tau), sizes = _taken(a, tau)
+    (a, tau), sizes = _taken(a=a, tau=tau)
     (out,) = call("product", (a, tau))
     return out.reshape(*sizes.batch, sizes.m, sizes.k)
 
@@ -87,8 +87,8 @@ def ormqr(a: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: b
 
     Notes
     -----
-    other - V T (V^H other). Costs 2 m n k multiply-adds and k^2 (m / 2 + k / 6) for T, the gradient about three times as
-    many.
+    other - V T (V^H other). Costs 2 m n k multiply-adds and k^2 (m / 2 + k / 6) for T, the gradient about three times
+    as many.
 
     Examples
     --------
@@ -98,23 +98,17 @@ def ormqr(a: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: b
             [-1.,  0.]])
     """
     left, transpose = check.flag("left", left), check.flag("transpose", transpose)
-    (a, tau, other), sizes = _taken(a, tau, other, left)
+    (a, tau, other), sizes = _taken(left, a=a, tau=tau, other=other)
     (out,) = call("apply", (a, tau, other), left, transpose)
     return out.reshape(*sizes.batch, *other.shape[-2:])
 
 
-def _taken(
-    a: Tensor, tau: Tensor, other: Tensor | None = None, left: bool = True
-) -> tuple[tuple[Tensor, ...], check_linalg.Sizes]:
+def _taken(left: bool = True, **values: Tensor) -> tuple[tuple[Tensor, ...], check_linalg.Sizes]:
     """The arguments, checked, of one dtype, with no batch axis or one."""
-    a, tau = tensor("a", a), tensor("tau", tau)
-    tensors, others = [a, tau], {}
-    if other is not None:
-        other = tensor("other", other)
-        tensors.append(other)
-        others["other"] = check_linalg.other(tuple(other.shape), a.shape[-2] if a.dim() > 1 else -1, left)
-    sizes = check_linalg.reflectors(tuple(a.shape), tuple(tau.shape), **others)
-    for name, t in zip(("tau", "other"), tensors[1:], strict=False):
+    tensors = [tensor(name, value) for name, value in values.items()]
+    sizes = check_linalg.reflectors(*[tuple(t.shape) for t in tensors], left=left)
+    a, tau = tensors[:2]
+    for name, t in zip(values, tensors, strict=True):
         check.same_precision(name, dtype_name(t.dtype), "a", dtype_name(a.dtype))
     if sizes.given < sizes.k:
         tensors[1] = torch.nn.functional.pad(tau, (0, sizes.k - sizes.given))

@@ -11,10 +11,12 @@
 
 mod apply;
 mod product;
+mod qr;
 mod reflectors;
 #[cfg(test)]
 mod tests;
 
 pub use apply::{Bars, Order, apply, apply_vjp};
 pub use product::{product, product_vjp};
+pub use qr::{geqrf, geqrf_vjp};
 pub use reflectors::Reflectors;

@@ -13,11 +13,11 @@ pub struct Reflectors<'a, T: Scalar> {
     pub(super) a: &'a [T],
     pub(super) tau: &'a [T],
     /// Products in the batch.
-    pub batch: usize,
+    pub(super) batch: usize,
     /// Rows.
-    pub m: usize,
+    pub(super) m: usize,
     /// Reflections, at most m.
-    pub k: usize,
+    pub(super) k: usize,
 }
 
 impl<'a, T: Scalar> Reflectors<'a, T> {

@@ -4,8 +4,8 @@ mod reflect;
 mod sequential;
 
 pub use reflect::Reflect;
-pub(crate) use sequential::total;
 pub use sequential::{Pass, Pull, Sizes};
+pub(crate) use sequential::{inner, scaled_add, total};
 
 use crate::dispatch::compiled;
 use crate::scalar::{Scalar, c32, c64};

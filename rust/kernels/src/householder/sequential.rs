@@ -96,7 +96,11 @@ pub(crate) unsafe fn total<S: Simd>(v: S::V) -> (S::R, S::R) {
 
 /// u^H y; both padded with zeros to `pitch` numbers.
 #[inline(always)]
-unsafe fn inner<T: Scalar, S: Simd<R = T::Real>>(u: *const S::R, y: *const S::R, pitch: usize) -> T {
+pub(crate) unsafe fn inner<T: Scalar, S: Simd<R = T::Real>>(
+    u: *const S::R,
+    y: *const S::R,
+    pitch: usize,
+) -> T {
     // SAFETY: both rows hold `pitch` numbers, a multiple of every vector's width.
     unsafe {
         let zero = S::zero();
@@ -169,7 +173,7 @@ unsafe fn gather<T: Scalar>(x: *const T::Real, q: &Sizes<T>, out: *mut T) {
 
 /// a f + b, f a number of T
 #[inline(always)]
-unsafe fn scaled_add<T: Scalar, S: Simd<R = T::Real>>(a: S::V, f: T, b: S::V) -> S::V {
+pub(crate) unsafe fn scaled_add<T: Scalar, S: Simd<R = T::Real>>(a: S::V, f: T, b: S::V) -> S::V {
     // SAFETY: arithmetic only.
     unsafe {
         let mut sum = S::mul_add(a, S::splat(f.re()), b);

@@ -1,0 +1,78 @@
+"""Products of reflections, forward and backward, and QR factorisations, forward, of batches beside torch.linalg.
+
+Flops for m x k: T m k^2 + k^3 / 3, the product 2 m k^2, its gradient 5 m k^2; QR 2 k^2 (m - k / 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import cache
+
+import torch
+from torch import Tensor, randn
+
+import isometry.torch as it
+from isometry.cli.bench.row import Bar, Candidate, Results, Row
+from isometry.cli.bench.torch.sides import row
+
+PRODUCT, GEQRF, WY = "torch.linalg.householder_product", "torch.geqrf", "torch compact WY"
+SIZES = ((4096, 32, 32), (256, 128, 64))  # matrices, m, k
+
+
+def rows() -> Iterator[Row]:
+    for count, m, k in SIZES:
+        yield product(count, m, k)
+    for count, m, k in SIZES:
+        yield factorisation(count, m, k)
+
+
+def product(count: int, m: int, k: int) -> Row:
+    """Of orthogonal factors, since torch's gradient divides by 1 - tau ||v||^2."""
+
+    def draw() -> dict[str, Tensor]:
+        a, tau = torch.geqrf(randn(count, m, k))
+        return {"a": a, "tau": tau}
+
+    return row(
+        f"householder_product {count}x{m}x{k}",
+        draw,
+        it.linalg.householder_product,
+        {PRODUCT: torch.linalg.householder_product, WY: wy_product},
+        [Bar("householder_product", 10.0, 30.0, (PRODUCT,))],
+        count * (8.0 * m * k * k + k**3 / 3),
+    )
+
+
+def wy_product(a: Tensor, tau: Tensor) -> Tensor:
+    """E - V T V_1^H in plain torch, what one would write by hand."""
+    m, k = a.shape[-2:]
+    eye = torch.eye(m, k, dtype=a.dtype)
+    v = a.tril(-1) + eye
+    triangle = tau.unsqueeze(-1) * (v.mH @ v).triu(1)
+    inner = tau.unsqueeze(-1) * v[..., :k, :].mH
+    return eye - v @ torch.linalg.solve_triangular(triangle, inner, upper=True, unitriangular=True)
+
+
+def factorisation(count: int, m: int, k: int) -> Row:
+    @cache
+    def drawn() -> Tensor:
+        torch.manual_seed(0)
+        return randn(count, m, k)
+
+    def side(name: str, call: Callable[[Tensor], tuple[Tensor, Tensor]], wide: bool = False) -> Candidate:
+        def results() -> Results:
+            a, tau = call(drawn().double() if wide else drawn())
+            return {"value": a, "tau": tau}
+
+        return Candidate(name, lambda: call(drawn()), results)
+
+    return Row(
+        name=f"geqrf {count}x{m}x{k}",
+        ours=side("isometry", it.linalg.geqrf),
+        peers=[side(GEQRF, torch.geqrf)],
+        reference=lambda: (side("float64", torch.geqrf, wide=True).results or dict)(),
+        bars=[Bar(GEQRF, 3.0, 10.0)],
+        flops=count * 2.0 * k * k * (m - k / 3),
+        # the last columns of a square matrix are known to eps times its condition
+        tolerance=(1e-3, 1e-3),
+    )

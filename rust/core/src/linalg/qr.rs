@@ -1,0 +1,131 @@
+//! A = Q R: reflections in LAPACK's storage from given matrices, LAPACK's geqrf. Panels of [`PANEL`] columns are factored in the
+//! cache; the columns behind a panel are multiplied by its Q^H = I - V D^* R^H V^H, in products.
+//!
+//! The gradient is computed step by step, see [`isometry_kernels::qr`].
+
+use super::reflectors::{Factors, Hand, Places};
+use crate::batch::Batch;
+use crate::error::Result;
+use crate::kernels::{Operand, Product, Triangle};
+use crate::parallel::Shared;
+use crate::scalar::Scalar;
+use crate::scratch::{Arena, Region};
+use crate::sizes::{check_len, work};
+use isometry_kernels::qr::{Factor, Pull, factor_work, pull_work};
+
+const FULL: Triangle = Triangle::Full;
+
+/// Columns of a panel.
+const PANEL: usize = if cfg!(test) { 8 } else { 32 };
+/// Up to this many columns, a matrix is one panel.
+const WHOLE: usize = if cfg!(test) { 8 } else { 64 };
+
+/// The factors of a (batch, m, n): R on and above the diagonal of `out`, the vectors below; tau (batch, min(m, n)).
+pub fn geqrf<T: Scalar>(
+    a: &[T],
+    (batch, m, n): (usize, usize, usize),
+    out: &mut [T],
+    tau: &mut [T],
+    threads: usize,
+) -> Result<()> {
+    let k = m.min(n);
+    check_len("a", a.len(), &[batch, m, n])?;
+    check_len("out", out.len(), &[batch, m, n])?;
+    check_len("tau", tau.len(), &[batch, k])?;
+    if out.is_empty() {
+        return Ok(());
+    }
+    let (to, tau) = (Shared(out.as_mut_ptr()), Shared(tau.as_mut_ptr()));
+    let panel = if n <= WHOLE { n } else { PANEL };
+    let behind = n - panel;
+    let cost = work(&[n, k, m - k / 3]);
+    let barriers = if behind == 0 { usize::MAX } else { 10 * k.div_ceil(panel) };
+    Batch::new::<T>(batch, cost, barriers).split(threads).run(
+        |arena| {
+            let places = Places::<T>::carve(arena, m, if behind == 0 { 0 } else { panel }, false);
+            (places, [(); 2].map(|()| arena.take::<T>(&[panel, behind])))
+        },
+        |arena: &mut Arena| -> (Region<T::Real>, Region<T::Real>) {
+            let products = if behind == 0 { 0 } else { Product::<T>::scratch(m, m) };
+            (arena.take(&[products]), arena.take(&[factor_work::<T>(m, panel)]))
+        },
+        |member, b, (places, small), (scratch, room)| {
+            let hand = Hand { member, scratch: scratch.ptr() };
+            let (out, tau) = (to.at(b * m * n), tau.at(b * k));
+            // SAFETY: the arrays' sizes were checked; members write disjoint parts between barriers.
+            unsafe {
+                for first in (0..k).step_by(panel) {
+                    let (width, rows) = (panel.min(n - first), m - first);
+                    let at = out.add(first * n + first);
+                    let (from, from_rows) =
+                        if first == 0 { (a[b * m * n..].as_ptr(), n) } else { (at.cast_const(), n) };
+                    if member.id == 0 {
+                        let (tau, work) = (tau.add(first), room.ptr());
+                        Factor { from, from_rows, out: at, out_rows: n, tau, m: rows, n: width, work }.call();
+                    }
+                    member.barrier();
+                    let (rest, taken) = (n - first - width, width.min(rows));
+                    if rest == 0 {
+                        break;
+                    }
+                    if first == 0 {
+                        for i in member.share(m, 4) {
+                            let at = i * n + width;
+                            std::ptr::copy_nonoverlapping(a[b * m * n + at..].as_ptr(), out.add(at), rest);
+                        }
+                        member.barrier();
+                    }
+                    let tau = std::slice::from_raw_parts(tau.add(first).cast_const(), taken);
+                    let factors = Factors::new(hand, (at, n), tau, rows, places, false);
+                    let trail = at.add(width);
+                    let [h, g] = small.map(|region| region.ptr());
+                    let (behind, h_, g_) =
+                        (Operand::new(trail.cast_const(), n), Operand::new(h, rest), Operand::new(g, rest));
+                    let inner = Product::new((taken, rest, rows), factors.v().h(), behind, h, rest);
+                    hand.mul(inner.shapes(Triangle::Upper, FULL, FULL));
+                    member.barrier();
+                    let turned = Product::new((taken, rest, taken), factors.r().h(), h_, g, rest);
+                    hand.mul(turned.shapes(Triangle::Lower, FULL, FULL));
+                    member.barrier();
+                    factors.scale_rows(member, g, rest, true);
+                    member.barrier();
+                    let outer =
+                        Product::new((rows, rest, taken), factors.v(), g_, trail, n).alpha(-1.0).add();
+                    hand.mul(outer.shapes(Triangle::Lower, FULL, FULL));
+                    member.barrier();
+                }
+            }
+        },
+    )
+}
+
+/// The gradient of A, (batch, m, n), from the results of [`geqrf`] and their cotangents.
+pub fn geqrf_vjp<T: Scalar>(
+    (a, tau): (&[T], &[T]),
+    (ct, tau_ct): (&[T], &[T]),
+    (batch, m, n): (usize, usize, usize),
+    out: &mut [T],
+    threads: usize,
+) -> Result<()> {
+    let k = m.min(n);
+    for (name, len) in [("a", a.len()), ("ct", ct.len()), ("out", out.len())] {
+        check_len(name, len, &[batch, m, n])?;
+    }
+    check_len("tau", tau.len(), &[batch, k])?;
+    check_len("tau_ct", tau_ct.len(), &[batch, k])?;
+    if out.is_empty() {
+        return Ok(());
+    }
+    let out = Shared(out.as_mut_ptr());
+    Batch::whole::<T>(batch, work(&[6, n, k, m])).split(threads).run(
+        |_| (),
+        |arena: &mut Arena| -> Region<T::Real> { arena.take(&[pull_work::<T>(m, n)]) },
+        |_, b, (), room| {
+            let of = |x: &[T], each: usize| x[b * each..].as_ptr();
+            let [a, ct] = [a, ct].map(|x| of(x, m * n));
+            let [tau, tau_ct] = [tau, tau_ct].map(|x| of(x, k));
+            // SAFETY: the arrays' sizes were checked; each matrix belongs to one member.
+            unsafe { Pull { a, tau, ct, tau_ct, out: out.at(b * m * n), m, n, work: room.ptr() }.call() };
+        },
+    )
+}

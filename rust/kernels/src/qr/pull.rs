@@ -1,0 +1,143 @@
+//! The gradient of the QR factorisation, the steps in reverse. For the step of column j, with A' behind it, G the cotangent of
+//! A', and w = v^H A', g = v^H G (of the columns behind j),
+//!
+//! ```text
+//! y = (1 - tau ||v||^2) w,  A = A' - tau v w,
+//! v_bar = a_bar_j - tau G y^H - conj(tau) A g^H,   tau_bar_j -= y g^H,   G <- G - tau v g,
+//! ```
+//!
+//! and the column itself, with alpha = (1 - tau) beta and x = -tau beta v,
+//!
+//! ```text
+//! s = v^H v_bar / conj(beta tau) (below the diagonal),   b = Re(beta_bar - s + conj(tau_bar) (1 - tau) / beta),
+//! alpha_bar = s - tau_bar / beta + b (1 - tau),   x_bar = -v_bar / conj(beta tau) - b tau v.
+//! ```
+//!
+//! Where tau = 0 the column is its own factor: alpha_bar = beta_bar, x_bar = 0.
+
+use super::rows::{Column, project, spread, subtract};
+use crate::dispatch::Kernel;
+use crate::householder::inner;
+use crate::scalar::Scalar;
+use crate::simd::Simd;
+use num_traits::One;
+
+/// Real numbers of workspace for m x n.
+pub fn pull_work<T: Scalar>(m: usize, n: usize) -> usize {
+    (2 * m + 2) * (n * T::PARTS).next_multiple_of(16) + 2 * m * T::PARTS
+}
+
+/// The gradient of A (m x n, row-major, like all of these) from the factors and their cotangents.
+///
+/// # Safety
+/// The arrays have their sizes; `work` has the numbers of [`pull_work`].
+pub struct Pull<T: Scalar> {
+    /// v and R
+    pub a: *const T,
+    /// tau
+    pub tau: *const T,
+    /// The cotangent of v and R.
+    pub ct: *const T,
+    /// The cotangent of tau.
+    pub tau_ct: *const T,
+    /// The gradient.
+    pub out: *mut T,
+    /// m
+    pub m: usize,
+    /// n
+    pub n: usize,
+    /// Workspace.
+    pub work: *mut T::Real,
+}
+
+impl<T: Scalar> Kernel<T::Real> for Pull<T> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd<R = T::Real>>(&self) {
+        let Pull { a, tau, ct, tau_ct, out, m, n, work } = *self;
+        let (width, pitch) = (n * T::PARTS, (n * T::PARTS).next_multiple_of(S::LANES));
+        let bars = work.wrapping_add(m * pitch);
+        let (w, g) = (bars.wrapping_add(m * pitch), bars.wrapping_add((m + 1) * pitch));
+        let v = bars.wrapping_add((m + 2) * pitch).cast::<T>();
+        let v_bar = v.wrapping_add(m);
+        // SAFETY: the arrays have their sizes; rows of `work` are whole vectors.
+        unsafe {
+            spread::<S>(a.cast(), width, (m, width), (work, pitch));
+            spread::<S>(ct.cast(), width, (m, width), (bars, pitch));
+            // R, and its cotangent
+            for i in 0..m {
+                for rows in [work, bars] {
+                    let row = rows.add(i * pitch).cast::<T>();
+                    (0..i.min(n)).for_each(|j| *row.add(j) = T::zero());
+                }
+            }
+            for j in (0..m.min(n)).rev() {
+                let (own_tau, len) = (*tau.add(j), m - j);
+                if own_tau == T::zero() {
+                    continue;
+                }
+                // columns up to j of the rows w and g are zero, so that whole vectors can be used
+                let first = j + 1;
+                let vectors = (first * T::PARTS / S::LANES * S::LANES, pitch);
+                let (rows, rows_bar) = (work.add(j * pitch), bars.add(j * pitch));
+                *v = T::one();
+                let mut norm2 = T::Real::one();
+                for i in 1..len {
+                    let own = *a.add((j + i) * n + j);
+                    norm2 += own.abs2();
+                    *v.add(i) = own;
+                }
+                let column = Column { data: v.cast_const(), stride: 1, len };
+                project::<T, S>(column, (rows, pitch), vectors, w);
+                project::<T, S>(column, (rows_bar, pitch), vectors, g);
+                for row in [w, g] {
+                    let row = row.cast::<T>();
+                    (vectors.0 / T::PARTS..first.min(pitch / T::PARTS)).for_each(|c| *row.add(c) = T::zero());
+                }
+                subtract::<T, S>((column, own_tau), w, (rows, pitch), vectors);
+                let turn = T::one() - own_tau.scale(norm2);
+                let (at, live) = (vectors.0, pitch - vectors.0);
+                // G y^H = conj(turn) G w^H
+                let (by_g, by_a) = (own_tau * turn.conj(), own_tau.conj());
+                let mut s = T::zero();
+                for i in 0..len {
+                    let (mut bar, own) = (T::zero(), i * pitch + at);
+                    if live > 0 {
+                        bar -= by_g * inner::<T, S>(w.add(at), rows_bar.add(own), live);
+                        bar -= by_a * inner::<T, S>(g.add(at), rows.add(own), live);
+                    }
+                    if i > 0 {
+                        bar += *ct.add((j + i) * n + j);
+                        s += (*v.add(i)).conj() * bar;
+                    }
+                    *v_bar.add(i) = bar;
+                }
+                let mut tau_bar = *tau_ct.add(j);
+                if live > 0 {
+                    tau_bar -= turn * inner::<T, S>(g.add(at), w.add(at), live);
+                }
+                subtract::<T, S>((column, own_tau), g, (rows_bar, pitch), vectors);
+                let beta = (*a.add(j * n + j)).re();
+                let down = own_tau.scale(beta).conj();
+                let over = |x: T| {
+                    if T::PARTS == 1 { x / down } else { x * down.conj().scale(T::Real::one() / down.abs2()) }
+                };
+                let s = over(s);
+                let (cosine, tau_over) = (T::one() - own_tau, tau_bar.scale(T::Real::one() / beta));
+                let b = (*ct.add(j * n + j)).re() - s.re() + (tau_over.conj() * cosine).re();
+                let entry = |rows: *mut S::R, i: usize| rows.add(i * pitch).cast::<T>().add(j);
+                *entry(rows_bar, 0) = s - tau_over + cosine.scale(b);
+                *entry(rows, 0) = cosine.scale(beta);
+                for i in 1..len {
+                    let v = *v.add(i);
+                    *entry(rows_bar, i) = -over(*v_bar.add(i)) - own_tau.scale(b) * v;
+                    *entry(rows, i) = -own_tau.scale(beta) * v;
+                }
+            }
+            for i in 0..m {
+                std::ptr::copy_nonoverlapping(bars.add(i * pitch).cast::<T>(), out.add(i * n), n);
+            }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+"""Products of reflections for any tau, with matrices and alone, their gradients, and QR factorisations."""
+
+import numpy as np
+
+import reference as ref
+import tolerance as tol
+from faces import fold
+from fuzz import draw
+from fuzz.call import Call, Close, Numbers
+from registry import is_complex, members
+
+FLOOR = 1.0  # a factor may be zero
+
+
+def linalg(choices, face):
+    make = choices.of((product, product, multiply, multiply, factors))
+    return draw.finished(choices, face, make(choices, face))
+
+
+def drawn(choices, types, lead):
+    """a and tau, sometimes fewer than a has columns, of batch shapes that broadcast to the given one."""
+    m = draw.SMALL.size(choices)
+    k = choices.between(0, m)
+    given = choices.between(0, k) if choices.once_in(4) else k
+    a, tau = types.numbers(*draw.part(choices, lead), m, k), types.numbers(*draw.part(choices, lead), given)
+    a = a / a.dtype.type(m**0.5)
+    if choices.once_in(3):  # factors without an inverse, or without effect
+        size = 1 + np.square(np.abs(np.tril(a, -1))).sum(-2)[..., :given]
+        tau = np.broadcast_to(choices.of((0, 1, 2)) / size, size.shape).astype(a.dtype)
+    return a, tau, m, k
+
+
+def sites(a, tau, m, k, **others):
+    """The shapes that a and tau may have; `others` are the shapes of further batches."""
+    leads = lambda **own: draw.broadcasts(*({"a": a.shape[:-2], "tau": tau.shape[:-1]} | others | own).values())
+    rows = lambda shape: not others or shape[-2] == m
+    of_a = lambda s: len(s) > 1 and s[-2] >= s[-1] >= tau.shape[-1] and rows(s) and leads(a=s[:-2])
+    of_tau = lambda s: len(s) > 0 and s[-1] <= k and leads(tau=s[:-1])
+    blamed = "a|tau|other"
+    return {
+        "a": Numbers(2, of_a, {-1: blamed, -2: blamed}, precision=False),
+        "tau": Numbers(1, of_tau),
+    }
+
+
+def dense(a, tau, lead):
+    """Q of every member, and the bound of its rounding errors."""
+    m = a.shape[-2]
+    wide = spread(a, lead, 2), spread(tau, lead, 1)
+    q, condition = np.zeros((*lead, m, m), complex), 1.0
+    for index in members(lead):
+        own = [np.linalg.norm(f, 2) for f in ref.reflector_factors(*(x[index] for x in wide))]
+        condition = max(condition, np.prod([max(1.0, norm) for norm in own]))
+        q[index] = ref.reflectors(*(x[index] for x in wide))
+    return q, condition
+
+
+def spread(x, lead, rank):
+    return np.broadcast_to(x, (*lead, *x.shape[x.ndim - rank :]))
+
+
+def pulled(a, tau, q_bar):
+    """The gradients of a and tau, in their shapes."""
+    lead = q_bar.shape[:-2]
+    wide = spread(a, lead, 2), spread(tau, lead, 1)
+    bars = [np.zeros(x.shape, complex) for x in wide]
+    for index in members(lead):
+        for bar, own in zip(bars, ref.reflectors_vjp(q_bar[index], *(x[index] for x in wide)), strict=True):
+            bar[index] = own
+    return [fold(bar, x.shape) for bar, x in zip(bars, (a, tau), strict=True)]
+
+
+def close(value, like, tolerance):
+    value = value if is_complex(like.dtype) else value.real
+    return Close(value, like.dtype, tolerance, FLOOR)
+
+
+def gradients(call, ct, grads):
+    """The call as that of its gradients, which are a function's result."""
+    call.function += "_vjp"
+    call.arguments["ct"] = ct
+    call.sites["ct"] = draw.exactly(ct.shape, real_as_result=True)
+    call.expected = grads
+    return call
+
+
+def product(choices, face):
+    types = draw.Types(choices, face)
+    lead = draw.SMALL.leading(choices)
+    a, tau, m, k = drawn(choices, types, lead)
+    lead, dtype = np.broadcast_shapes(a.shape[:-2], tau.shape[:-1]), np.result_type(a, tau)
+    q, condition = dense(a, tau, lead)
+    within = draw.coarsest(a.dtype, tau.dtype)
+    like = np.empty((*lead, m, k), dtype)
+    call = Call(
+        "linalg.householder_product",
+        {"a": a, "tau": tau},
+        sites(a, tau, m, k),
+        expected=lambda: {"value": close(q[..., :k], like, tol.forward(within, m + 4, condition))},
+        wanted=("a", "tau"),
+        complex=is_complex(dtype),
+        sizes={"m": m, "k": k},
+    )
+    if choices.once_in(2):
+        ct = draw.cotangent(choices, types, face, dtype, like.shape)
+        wide = np.zeros((*lead, m, m), complex)
+        wide[..., :k] = ct
+
+        def grads():
+            bars = pulled(a, tau, wide)
+            bound = tol.gradient(draw.coarsest(within, ct.dtype), m + 4, condition) * (1 + np.linalg.norm(ct))
+            return {key: close(bar, x, bound) for key, bar, x in zip(("a", "tau"), bars, (a, tau), strict=True)}
+
+        gradients(call, ct, grads)
+    return call
+
+
+def multiply(choices, face):
+    """From the left or from the right, plain or transposed."""
+    types = draw.Types(choices, face)
+    lead = draw.SMALL.leading(choices)
+    a, tau, m, k = drawn(choices, types, lead)
+    n, left, transpose = choices.between(0, 4), choices.once_in(2), choices.once_in(2)
+    x = types.numbers(*draw.part(choices, lead), *((m, n) if left else (n, m)))
+    lead = np.broadcast_shapes(a.shape[:-2], tau.shape[:-1], x.shape[:-2])
+    dtype, within = np.result_type(a, tau, x), draw.coarsest(a.dtype, tau.dtype, x.dtype)
+    q, condition = dense(a, tau, lead)
+    p = np.conj(np.swapaxes(q, -1, -2)) if transpose else q
+    out, wide = (p @ x if left else x @ p), ref.wide(spread(x, lead, 2))
+    like, size = np.empty(out.shape, dtype), 1 + np.linalg.norm(x)
+    axis, leads = (-2 if left else -1), (a.shape[:-2], tau.shape[:-1])
+    fits = lambda s: len(s) > 1 and s[axis] == m and draw.broadcasts(s[:-2], *leads)
+    call = Call(
+        "linalg.ormqr",
+        {"a": a, "tau": tau, "other": x, "left": left, "transpose": transpose},
+        {**sites(a, tau, m, k, other=x.shape[:-2]), "other": Numbers(2, fits)},
+        expected=lambda: {"value": close(out, like, tol.forward(within, m + 4, condition) * size)},
+        wanted=("a", "tau", "other"),
+        complex=is_complex(dtype),
+        sizes={"m": m, "k": k, "n": n},
+    )
+    if choices.once_in(2):
+        ct = draw.cotangent(choices, types, face, dtype, out.shape)
+
+        def grads():
+            adjoint = lambda y: np.conj(np.swapaxes(y, -1, -2))
+            outer = ref.wide(ct) @ adjoint(wide) if left else adjoint(wide) @ ref.wide(ct)
+            bars = pulled(a, tau, adjoint(outer) if transpose else outer)
+            bars.append(fold(adjoint(p) @ ct if left else ct @ adjoint(p), x.shape))
+            bound = tol.gradient(draw.coarsest(within, ct.dtype), m + 4, condition) * size * (1 + np.linalg.norm(ct))
+            given = zip(("a", "tau", "other"), bars, (a, tau, x), strict=True)
+            return {key: close(bar, own, bound) for key, bar, own in given}
+
+        gradients(call, ct, grads)
+    return call
+
+
+def factors(choices, face):
+    """R and the vectors of any matrix: Q R is the matrix."""
+    types = draw.Types(choices, face)
+    x = types.numbers(*draw.SMALL.leading(choices), draw.SMALL.size(choices), draw.SMALL.size(choices))
+    a, tau = np.zeros(x.shape, ref.wide(x).dtype), np.zeros((*x.shape[:-2], min(x.shape[-2:])), ref.wide(x).dtype)
+    for index in members(x.shape[:-2]):
+        a[index], tau[index] = ref.geqrf(x[index])
+    # entries are known to eps times the condition of the columns before them
+    bound = tol.forward(x.dtype, max(x.shape)) * max((spread_of(y) for y in x.reshape(-1, *x.shape[-2:])), default=1.0)
+    return Call(
+        "linalg.geqrf",
+        {"a": x},
+        {"a": Numbers(2, lambda s: len(s) > 1, precision=False)},
+        expected=lambda: {"a": close(a, x, bound), "tau": close(tau, np.empty(tau.shape, x.dtype), bound)},
+        wanted=("a",),
+        complex=is_complex(x.dtype),
+    )
+
+
+def spread_of(x):
+    """The largest condition of the leading columns of a matrix."""
+    widths = range(1, min(x.shape) + 1)
+    return max((np.linalg.cond(ref.wide(x)[:, :j]) for j in widths), default=1.0)

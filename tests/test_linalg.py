@@ -1,0 +1,326 @@
+"""linalg of both faces: values and gradients for every tau, dtypes and batches, layouts and threads, refusals."""
+
+import numpy as np
+import pytest
+import torch
+
+import isometry as iso
+import isometry.torch as it
+import reference as ref
+from faces import LAYOUTS, fold
+from registry import DTYPES, is_complex
+from tolerance import UNITARITY, close, forward, gradient, identical
+
+DTYPE = pytest.mark.parametrize("dtype", DTYPES, ids=lambda d: np.dtype(d).name)
+SIZES = ((1, 1), (5, 1), (5, 3), (4, 4), (4, 0), (33, 20), (70, 66))
+KINDS = ("orthogonal", "zero", "any", "projector", "nearly a projector")
+SIDES = ((True, False), (True, True), (False, False), (False, True))
+
+
+def problem(rng, *shape, dtype, kind="any"):
+    """a, and tau of a kind: any numbers, zero, or tau ||v||^2 = 2, 1, 1 + 1e-6."""
+    m, k = shape[-2:]
+    a = ref.normal(rng, *shape, dtype=dtype) / dtype(m**0.5)
+    if kind == "any":
+        return a, ref.normal(rng, *shape[:-2], k, dtype=dtype)
+    size = 1 + (np.abs(ref.wide(np.tril(a, -1))) ** 2).sum(-2)
+    times = {"orthogonal": 2, "zero": 0, "projector": 1, "nearly a projector": 1 + 1e-6}[kind]
+    return a, (times / size).astype(dtype)
+
+
+def stack(function, *arrays):
+    """A reference of single matrices on stacks with one batch axis."""
+    return np.stack([function(*each) for each in zip(*arrays, strict=True)])
+
+
+def bound(rule, dtype, a, tau):
+    """Factors that are not orthogonal magnify rounding errors by their norms."""
+    norm = np.prod([max(1.0, np.linalg.norm(f, 2)) for f in ref.reflector_factors(a, tau)])
+    return rule(dtype, a.shape[-2], float(norm))
+
+
+def both(call, *arrays):
+    """The result of the NumPy face, after that of torch was found to be the same bits."""
+    found = call(iso.linalg, *arrays)
+    tensors = call(it.linalg, *[torch.from_numpy(a) for a in arrays])
+    pairs = zip(found, tensors, strict=True) if isinstance(found, tuple) else [(found, tensors)]
+    for own, tensor in pairs:
+        identical(tensor.numpy(), own)
+    return found
+
+
+@DTYPE
+@pytest.mark.parametrize("kind", KINDS)
+def test_products(dtype, kind, seed):
+    """Of the factors one after another; with matrices from both sides."""
+    for m, k in SIZES:
+        a, tau = problem(seed, m, k, dtype=dtype, kind=kind)
+        q, within = ref.reflectors(a, tau), bound(forward, dtype, a, tau)
+        close(both(lambda f, a, t: f.householder_product(a, t), a, tau), q[:, :k], within, floor=1.0)
+        x = ref.normal(seed, m, 3, dtype=dtype)
+        for left, transpose in SIDES:
+            p = q.conj().T if transpose else q
+            rows = x if left else np.ascontiguousarray(x.T)
+            found = both(lambda f, *own, how=(left, transpose): f.ormqr(*own, *how), a, tau, rows)
+            expected = p @ rows if left else rows @ p
+            close(found, expected, within, f"{m} {k} left {left} transpose {transpose}", floor=1.0)
+
+
+@DTYPE
+@pytest.mark.parametrize("kind", KINDS)
+def test_gradients(dtype, kind, seed):
+    """Those of the product rule, finite where a factor has no inverse."""
+    for m, k in SIZES[:-1]:
+        a, tau = problem(seed, m, k, dtype=dtype, kind=kind)
+        within, q = bound(gradient, dtype, a, tau), ref.reflectors(a, tau)
+        ct, x = ref.normal(seed, m, k, dtype=dtype), ref.normal(seed, m, 3, dtype=dtype)
+        wide = np.zeros((m, m), ref.wide(ct).dtype)
+        wide[:, :k] = ct
+        for found, expected in zip(
+            iso.linalg.householder_product_vjp(a, tau, ct), ref.reflectors_vjp(wide, a, tau), strict=True
+        ):
+            close(found, expected, within, f"{m} {k}", floor=1.0)
+        for left, transpose in SIDES:
+            rows, way = (y if left else np.ascontiguousarray(y.T) for y in (x, 2 * x[::-1]))
+            p = q.conj().T if transpose else q
+            outer = way @ rows.conj().T if left else rows.conj().T @ way
+            own = ref.reflectors_vjp(outer.conj().T if transpose else outer, a, tau)
+            expected = *own, p.conj().T @ way if left else way @ p.conj().T
+            found = iso.linalg.ormqr_vjp(a, tau, rows, way, left, transpose)
+            for name, g, e in zip(("a", "tau", "other"), found, expected, strict=True):
+                close(g, e, within, f"{name} {m} {k} left {left} transpose {transpose}", floor=1.0)
+
+
+def differences(f, arrays, steps=1e-6):
+    """Central differences of a real function, entry by entry, in double precision."""
+    grads = []
+    for i, a in enumerate(arrays):
+        grad = np.zeros(a.shape, a.dtype)
+        for index in np.ndindex(a.shape):
+            for way in (1, 1j) if is_complex(a.dtype) else (1,):
+                values = []
+                for sign in (1, -1):
+                    moved = [b.copy() for b in arrays]
+                    moved[i][index] += sign * steps * way
+                    values.append(f(*moved))
+                grad[index] += way * (values[0] - values[1]) / (2 * steps)
+        grads.append(grad)
+    return grads
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+@pytest.mark.parametrize("m,n", [(1, 1), (5, 3), (4, 4), (3, 5), (2, 0)])
+def test_geqrf_and_its_gradient(m, n, dtype, seed):
+    """LAPACK's factors, and differences of both of them."""
+    x = ref.normal(seed, m, n, dtype=dtype)
+    a, tau = both(lambda f, x: f.geqrf(x), x)
+    expected = ref.geqrf(x)
+    close(a, expected[0], forward(dtype, 8 * m))
+    close(tau, expected[1], forward(dtype, 8 * m))
+    ct, tau_ct = ref.normal(seed, m, n, dtype=dtype), ref.normal(seed, min(m, n), dtype=dtype)
+
+    def loss(x):
+        a, tau = iso.linalg.geqrf(x)
+        return (ct.conj() * a).real.sum() + (tau_ct.conj() * tau).real.sum()
+
+    (expected,) = differences(loss, [x])
+    close(iso.linalg.geqrf_vjp(x, ct, tau_ct), expected, 1e-6)
+
+
+@DTYPE
+def test_geqrf_of_batches_and_larger_matrices(dtype, seed):
+    """Panels and products give the factors of the columns one by one; Q R is the matrix."""
+    for shape in ((3, 33, 20), (2, 2, 40, 7), (150, 140), (60, 130)):
+        x = ref.normal(seed, *shape, dtype=dtype)
+        m, k = shape[-2], min(shape[-2:])
+        a, tau = both(lambda f, x: f.geqrf(x), x)
+        q = iso.linalg.ormqr(a[..., :k], tau, np.triu(a))
+        close(q, x, forward(dtype, m), f"{shape}")
+        close(np.triu(a)[..., :k, :], np.triu(stack(lambda x: ref.geqrf(x)[0], *[x.reshape(-1, *shape[-2:])]))
+              .reshape(x.shape)[..., :k, :], forward(dtype, 64 * m), f"R {shape}")  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64, np.complex128])
+def test_geqrf_of_delicate_columns(dtype, seed):
+    """Zero ones, ones that are zero below the diagonal, tiny and huge ones; gradients are finite."""
+    tiny, huge = (1e-30, 1e30) if np.finfo(dtype).eps > 1e-10 else (1e-160, 1e150)
+    x = ref.normal(seed, 6, 4, dtype=dtype) * np.array([1, 0, tiny, huge], np.float64).astype(dtype)
+    x[1:, 0] = 0
+    x[0, 0] = -2
+    a, tau = iso.linalg.geqrf(x)
+    assert np.isfinite(a).all() and np.isfinite(tau).all() and tau[0] == 0 and a[0, 0] == -2
+    size = np.abs(ref.wide(x)).max(0)
+    size[1] = 1
+    back = ref.reflectors(a, tau) @ (np.triu(ref.wide(a)) / size)
+    close(back, ref.wide(x) / size, forward(dtype, 6))
+    assert np.isfinite(iso.linalg.geqrf_vjp(x[:, :2], x[:, :2], tau[:2])).all()
+
+
+@DTYPE
+def test_the_cayley_transform(dtype, seed):
+    """Of full skew matrices; its gradient is skew, and that of the packed entries along skew directions."""
+    for shape in ((1, 1), (7, 7), (3, 2, 5, 5)):
+        g = ref.normal(seed, *shape, dtype=dtype)
+        a, ct = g - np.conj(np.swapaxes(g, -1, -2)), ref.normal(seed, *shape, dtype=dtype)
+        w = both(lambda f, a: f.cayley(a), a)
+        assert w.dtype == dtype
+        eye, wide = np.eye(shape[-1]), ref.wide(a)
+        close(w, np.linalg.solve(eye + wide, eye - wide), forward(dtype, shape[-1], 4.0))
+        bar = iso.linalg.cayley_vjp(a, ct)
+        identical(bar, -np.conj(np.swapaxes(bar, -1, -2)) + 0 * bar)
+        # dW = -(I + A)^-1 dA (I + W)
+        inverse = np.linalg.inv(eye + wide)
+        full = -np.conj(np.swapaxes(inverse, -1, -2)) @ ref.wide(ct) @ np.conj(np.swapaxes(eye + w, -1, -2))
+        close(bar, (full - np.conj(np.swapaxes(full, -1, -2))) / 2, gradient(dtype, shape[-1], 4.0))
+        leaf = torch.from_numpy(a).requires_grad_()
+        (found,) = torch.autograd.grad(it.linalg.cayley(leaf), leaf, torch.from_numpy(ct))
+        close(found.resolve_conj().numpy(), bar, gradient(dtype, shape[-1], 4.0))
+    for size in (1.0, 1000.0):
+        a = a * dtype(size / np.linalg.norm(a, 2, axis=(-2, -1)).max())
+        assert iso.orthogonality_error(iso.linalg.cayley(a)).max() <= UNITARITY + np.hypot(1, size)
+
+
+def test_batches_broadcast(seed):
+    """One product for many matrices, one vector tau for many products; gradients are sums."""
+    a, tau = problem(seed, 3, 1, 5, 2, dtype=np.float64)
+    tau, x = tau[0, 0], ref.normal(seed, 4, 5, 6)
+    found = iso.linalg.ormqr(a, tau, x)
+    assert found.shape == (3, 4, 5, 6)
+    for i in range(3):
+        close(found[i], ref.reflectors(a[i, 0], tau) @ x, 1e-13)
+    identical(it.linalg.ormqr(*map(torch.from_numpy, (a, tau, x))).numpy(), found)
+    ct = ref.normal(seed, *found.shape)
+    grads = iso.linalg.ormqr_vjp(a, tau, x, ct)
+    wide = [np.broadcast_to(y, (3, 4, *y.shape[-n:])) for y, n in ((a, 2), (tau, 1), (x, 2))]
+    for own, g, y in zip(iso.linalg.ormqr_vjp(*wide, ct), grads, (a, tau, x), strict=True):
+        close(g, fold(own, y.shape), 1e-12)
+    product = iso.linalg.householder_product(a, tau)
+    assert product.shape == a.shape and iso.linalg.householder_product(a[:0], tau).shape == (0, 1, 5, 2)
+    close(product[1, 0], ref.reflectors(a[1, 0], tau)[:, :2], 1e-13)
+
+
+def test_fewer_numbers_tau_than_columns(seed):
+    """The missing ones are zero, as in torch."""
+    a, tau = problem(seed, 2, 6, 4, dtype=np.float64, kind="orthogonal")
+    few = np.ascontiguousarray(tau[:, :2])
+    full = np.concatenate((few, 0 * few), -1)
+    identical(both(lambda f, a, t: f.householder_product(a, t), a, few), iso.linalg.householder_product(a, full))
+    close(torch.linalg.householder_product(torch.from_numpy(a), torch.from_numpy(few)).numpy(),
+          iso.linalg.householder_product(a, few), 1e-13)  # fmt: skip
+    bar = iso.linalg.householder_product_vjp(a, few, a)[1]
+    identical(bar, iso.linalg.householder_product_vjp(a, full, a)[1][:, :2])
+
+
+def test_dtypes(seed):
+    """NumPy promotes, and gradients have the dtypes of their arguments; torch refuses mixed precisions by name."""
+    a, tau = problem(seed, 4, 2, dtype=np.float64)
+    single = a.astype(np.float32)
+    assert iso.linalg.householder_product(single, tau).dtype == np.float64
+    assert iso.linalg.householder_product(np.ones((3, 2), int), np.ones(2, int)).dtype == np.float64
+    grads = iso.linalg.ormqr_vjp(single, tau + 0j, a, np.ones((4, 2)))
+    assert [g.dtype.name for g in grads] == ["float32", "complex128", "float64"]
+    with pytest.raises(TypeError, match=r"tau is float32 and a is float64"):
+        it.linalg.householder_product(torch.from_numpy(a), torch.from_numpy(tau).float())
+    mixed = it.linalg.householder_product(torch.from_numpy(a), torch.from_numpy(tau).to(torch.complex128))
+    assert mixed.dtype == torch.complex128
+    for name in ("householder_product", "ormqr"):
+        with pytest.raises(TypeError, match="float16"):
+            rest = (a,) if name == "ormqr" else ()
+            getattr(iso.linalg, name)(a.astype(np.float16), tau, *rest)
+
+
+def refusals(f, array):
+    e = lambda *shape: array(np.zeros(shape))
+    yield "a", lambda: f.householder_product(e(2, 3), e(3))
+    yield "a", lambda: f.householder_product(e(3), e(1))
+    yield "tau", lambda: f.householder_product(e(3, 2), e(4))
+    yield "tau", lambda: f.householder_product(e(3, 2), array(np.float64(0)))
+    yield "batch shapes of a, tau", lambda: f.householder_product(e(2, 3, 2), e(3, 2))
+    yield "other", lambda: f.ormqr(e(3, 2), e(2), e(4, 4))
+    yield "other", lambda: f.ormqr(e(3, 2), e(2), e(3, 4), left=False)
+    yield "other", lambda: f.ormqr(e(3, 2), e(2), e(3))
+    yield "a", lambda: f.cayley(e(3, 2))
+    yield "skew", lambda: f.cayley(array(np.eye(3)))
+    yield "a", lambda: f.geqrf(e(3))
+
+
+@pytest.mark.parametrize(
+    ("f", "array"), [(iso.linalg, np.asarray), (it.linalg, torch.as_tensor)], ids=["numpy", "torch"]
+)
+def test_refusals(f, array):
+    for word, call in refusals(f, array):
+        with pytest.raises(ValueError, match=word):
+            call()
+    with pytest.raises(TypeError, match="left"):
+        f.ormqr(array(np.zeros((3, 2))), array(np.zeros(2)), array(np.zeros((3, 2))), left="no")
+
+
+def test_cotangents_and_finite_numbers_are_checked(seed):
+    a, tau = problem(seed, 4, 2, dtype=np.float64)
+    nan = np.full((4, 2), np.nan)
+    for call in (
+        lambda: iso.linalg.householder_product(nan, tau),
+        lambda: iso.linalg.householder_product_vjp(a, tau, nan),
+        lambda: iso.linalg.ormqr(a, tau, nan),
+        lambda: iso.linalg.ormqr_vjp(a, tau, a, nan),
+        lambda: iso.linalg.geqrf(nan),
+        lambda: iso.linalg.geqrf_vjp(a, nan, tau),
+        lambda: iso.linalg.cayley(nan[:2]),
+        lambda: iso.linalg.cayley_vjp(np.zeros((2, 2)), nan[:2]),
+    ):
+        with pytest.raises(ValueError, match="finite"):
+            call()
+    assert np.isnan(iso.linalg.householder_product(nan, tau, check_finite=False)).any()
+    assert np.isnan(iso.linalg.geqrf(nan, check_finite=False)[0]).all()
+    for call in (
+        lambda: iso.linalg.householder_product_vjp(a, tau, a[:3]),
+        lambda: iso.linalg.ormqr_vjp(a, tau, a, a[:3]),
+        lambda: iso.linalg.geqrf_vjp(a, a[:3], tau),
+        lambda: iso.linalg.geqrf_vjp(a, a, a),
+    ):
+        with pytest.raises(ValueError, match="ct must have shape"):
+            call()
+    with pytest.raises(TypeError, match="ct"):
+        iso.linalg.householder_product_vjp(a, tau, a + 0j)
+
+
+def results(a, tau, x):
+    """Of every function."""
+    f = iso.linalg
+    factors = f.geqrf(x)
+    return (
+        f.householder_product(a, tau),
+        f.ormqr(a, tau, x),
+        f.ormqr(a, tau, x, True, True),
+        *factors,
+        *f.householder_product_vjp(a, tau, a),
+        *f.ormqr_vjp(a, tau, x, x),
+        f.geqrf_vjp(x, *factors),
+    )
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_layout_changes_no_bit(layout, seed):
+    a, tau = problem(seed, 2, 7, 4, dtype=np.complex128, kind="orthogonal")
+    x = ref.normal(seed, 2, 7, 5, dtype=np.complex128)
+    turned = [LAYOUTS[layout](y) for y in (a, tau, x)]
+    for found, expected in zip(results(*turned), results(a, tau, x), strict=True):
+        identical(found, expected)
+    for y, own in zip(turned, (a, tau, x), strict=True):
+        identical(y.astype(own.dtype), own)
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("shape", [(64, 24, 24), (2, 300, 200)])
+def test_threads_change_no_bit(shape, seed):
+    a, tau = problem(seed, *shape, dtype=np.float32, kind="orthogonal")
+    x = ref.normal(seed, *shape[:-1], 40, dtype=np.float32)
+    before = iso.get_num_threads()
+    try:
+        iso.set_num_threads(1)
+        expected = results(a, tau, x)
+        iso.set_num_threads(2)
+        for found, own in zip(results(a, tau, x), expected, strict=True):
+            identical(found, own)
+    finally:
+        iso.set_num_threads(before)

@@ -1,0 +1,153 @@
+"""linalg in every differentiation mode of torch, and beside torch's own functions."""
+
+import numpy as np
+import pytest
+import torch
+from torch.autograd import gradcheck, gradgradcheck
+from torch.func import grad, jvp
+from torch.library import opcheck
+
+import isometry.torch as it
+from derivatives import TRANSFORMS, draw, every_member, every_order, leaves, same, same_when_compiled, transform_agrees
+from isometry.torch.formulas import linalg as formulas
+
+linalg = it.linalg
+FIELDS = pytest.mark.parametrize("dtype", [np.float64, np.complex128], ids=["real", "complex"])
+CALLS = ("product", "ormqr", "ormqr right, transposed", "geqrf", "cayley")
+each_call = pytest.mark.parametrize("name", CALLS)
+
+
+def problem(rng, name, dtype=np.float64, m=4, k=3):
+    """A function of tensors with one result, and a point."""
+    a, tau = 0.5 * draw(rng, m, k, dtype=dtype), draw(rng, k, dtype=dtype)
+    if name == "product":
+        return linalg.householder_product, [a, tau]
+    if name == "ormqr":
+        return linalg.ormqr, [a, tau, draw(rng, m, 2, dtype=dtype)]
+    if name == "cayley":
+        return lambda g: linalg.cayley(g - g.mH), [a[..., :k, :]]
+    if name == "geqrf":
+        return lambda x: torch.cat([t.flatten() for t in linalg.geqrf(x)]), [a]
+    return lambda *own: linalg.ormqr(*own, left=False, transpose=True), [a, tau, draw(rng, 2, m, dtype=dtype)]
+
+
+@FIELDS
+@each_call
+def test_first_and_second_derivatives(name, dtype, seed):
+    """Reverse, forward, batched, reverse over reverse and forward over reverse, against differences."""
+    every_order(*problem(seed, name, dtype))
+
+
+@each_call
+def test_vmap_equals_a_loop(name, seed):
+    f, at = problem(seed, name)
+    if name == "geqrf":
+        f = lambda x: torch.stack([t.sum() for t in linalg.geqrf(x)])
+    every_member(f, at)
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@each_call
+def test_transforms_of_functions(name, transform, seed):
+    transform_agrees(transform, *problem(seed, name), 0)
+
+
+@pytest.mark.parametrize("name", ["product", pytest.param("ormqr", marks=pytest.mark.long), "geqrf"])
+def test_compiled(name, seed):
+    same_when_compiled(*problem(seed, name))
+
+
+def test_operators_of_graphs(seed):
+    """Both are what torch asks of an operator."""
+    (f, at), x = problem(seed, "product"), draw(seed, 5, 3)
+    del f
+    opcheck(torch.ops.isometry.linalg.default, ("product", at, []))
+    opcheck(torch.ops.isometry.linalg.default, ("apply", [*at, draw(seed, 4, 2)], [True, False]))
+    opcheck(torch.ops.isometry.linalg.default, ("geqrf", [x], []))
+    opcheck(torch.ops.isometry.linalg_backward.default, ("product", at, [], [], [at[0]], [True, False]))
+    factors = torch.geqrf(x)
+    opcheck(torch.ops.isometry.linalg_backward.default, ("geqrf", [x], [], [*factors], [*factors], [True]))
+
+
+@pytest.mark.parametrize("name", CALLS[:3])
+def test_nested_forward_mode(name, seed):
+    """Forward over forward is reverse over reverse (torch's own householder_product is wrong here)."""
+    f, at = problem(seed, name)
+    way = torch.ones_like(at[0])
+    loss = lambda a: (f(a, *at[1:]) ** 3).sum()
+    once = lambda a: jvp(loss, (a,), (way,))[1]
+    expected = grad(lambda a: (grad(loss)(a) * way).sum())(at[0])
+    same(jvp(once, (at[0],), (way,))[1], (expected * way).sum())
+
+
+@FIELDS
+@pytest.mark.parametrize("times", [0.0, 1.0, 1 + 1e-6, 2.0])
+def test_gradients_where_a_factor_has_no_inverse(times, dtype, seed):
+    """tau ||v||^2 = 0, 1, 1 + 1e-6 and 2: those of the differences; in single precision those of double."""
+    a = 0.5 * draw(seed, 5, 3, dtype=dtype)
+    tau = (times / (1 + a.tril(-1).abs().square().sum(-2))).to(a.dtype)
+    x = draw(seed, 5, 2, dtype=dtype)
+    for f, at in ((linalg.householder_product, [a, tau]), (linalg.ormqr, [a, tau, x])):
+        assert gradcheck(f, leaves(at))
+        assert gradgradcheck(f, leaves(at))
+        wide = torch.autograd.grad(f(*(own := leaves(at))).abs().square().sum() + f(*own).real.sum(), own)
+        narrow = [t.to(torch.complex64 if t.is_complex() else torch.float32) for t in at]
+        found = torch.autograd.grad(f(*(own := leaves(narrow))).abs().square().sum() + f(*own).real.sum(), own)
+        for g, e in zip(found, wide, strict=True):
+            assert torch.allclose(g.to(e.dtype), e, rtol=1e-3, atol=2e-4)
+
+
+@FIELDS
+def test_torchs_own_functions(dtype, seed):
+    """Where torch is right: orthogonal factors, and the gradients of QR."""
+    x, other = draw(seed, 3, 6, 4, dtype=dtype), draw(seed, 3, 6, 2, dtype=dtype)
+    a, tau = linalg.geqrf(x)
+    for found, expected in zip((a, tau), torch.geqrf(x), strict=True):
+        same(found, expected)
+    own, theirs = leaves([a, tau]), leaves([a, tau])
+    q, p = linalg.householder_product(*own), torch.linalg.householder_product(*theirs)
+    same(q, p)
+    ct = draw(seed, *q.shape, dtype=dtype)
+    for found, expected in zip(torch.autograd.grad(q, own, ct), torch.autograd.grad(p, theirs, ct), strict=True):
+        same(found, expected)
+    same(linalg.ormqr(a, tau, other), torch.ormqr(a, tau, other))
+    way = lambda q, r: torch.autograd.grad((q * ct).real.sum() + (r @ r.mH).real.sum() + r.abs().sum(), leaf)[0]
+    leaf = x.clone().requires_grad_()
+    expected = way(*torch.linalg.qr(leaf))
+    a, tau = linalg.geqrf(leaf)
+    same(way(linalg.householder_product(a, tau), a.triu()[..., :4, :]), expected, "through both")
+
+
+@FIELDS
+def test_the_formula_of_geqrf_where_a_column_is_its_own_factor(dtype, seed):
+    """Zero columns and ones that are zero below the diagonal: the kernel's values and gradients, finite."""
+    x = draw(seed, 5, 4, dtype=dtype)
+    x[:, 1] = 0
+    x[1:, 0] = 0
+    x[0, 0] = 1.5
+    cts = [draw(seed, 5, 4, dtype=dtype), draw(seed, 4, dtype=dtype)]
+    leaf, other = leaves([x, x])
+    found, expected = linalg.geqrf(leaf), formulas.geqrf(other)
+    same(found, expected)
+    grads = [torch.autograd.grad(out, t, cts)[0] for out, t in ((found, leaf), (expected, other))]
+    assert all(g.isfinite().all() for g in grads)
+    same(*grads)
+
+
+def test_only_wanted_gradients_are_returned(seed):
+    _, (a, tau, x) = problem(seed, "ormqr")
+    whole = torch.autograd.grad(linalg.ormqr(*(own := leaves([a, tau, x]))).sum(), own)
+    for i in range(3):
+        given = [t.clone().requires_grad_(i == j) for j, t in enumerate((a, tau, x))]
+        (found,) = torch.autograd.grad(linalg.ormqr(*given).sum(), given[i])
+        same(found, whole[i])
+
+
+def test_autocast_and_half_precision(seed):
+    _, (a, tau) = problem(seed, "product")
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert linalg.householder_product(a.bfloat16(), tau.bfloat16()).dtype == torch.float32
+    with pytest.raises(TypeError, match="bfloat16"):
+        linalg.householder_product(a.bfloat16(), tau.bfloat16())
+    with pytest.raises(TypeError, match="Tensor"):
+        linalg.geqrf(np.zeros((3, 2)))
