@@ -17,7 +17,7 @@ PACKAGES = {
     "python/isometry/__init__.py": "isometry.operators.",
     "python/isometry/torch/__init__.py": ".operators.",
 }
-ALWAYS = ("Adjoint", "Composition", "Operator")
+ALWAYS = ("Adjoint", "Columns", "Composition", "Operator")
 
 
 def objects():

@@ -1,9 +1,11 @@
-"""Operators made of one under test, as subjects of the same laws: its adjoint, and a product in which it stands twice.
+"""Operators made of one under test, as subjects of the same laws: its adjoint, its columns, a product with it twice.
 
     OfAdjoint   W^H          gradient of W: C^H
+    OfColumns   W E          gradient of W: C E^H
     OfProduct   W R W^H      gradient of W: C W R^H + C^H W R
 
-for a cotangent C and a fixed matrix R. Each is put before a face, or before the textbook.
+for a cotangent C, a fixed matrix R and the first columns E of the unit matrix. Each is put before a face, or before
+the textbook.
 """
 
 import numpy as np
@@ -32,6 +34,23 @@ class OfAdjoint:
 
     def reference_matrix_vjp(self, w_bar):
         return super().reference_matrix_vjp(hermitian(w_bar))
+
+
+class OfColumns:
+    @property
+    def count(self):
+        return -(-super().reference().shape[-1] // 2)
+
+    def operator(self, *leaves):
+        return super().operator(*leaves).columns(self.count)
+
+    def reference(self):
+        return super().reference()[..., : self.count]
+
+    def reference_matrix_vjp(self, w_bar):
+        full = np.zeros(super().reference().shape, w_bar.dtype)
+        full[..., : self.count] = w_bar
+        return super().reference_matrix_vjp(full)
 
 
 class OfProduct:
@@ -77,7 +96,8 @@ class OfProduct:
         return {**grads, "transition": self.joined(grads["transition"])}
 
 
-FORMS = {"adjoint": OfAdjoint, "product": OfProduct}
+SQUARE = {"adjoint": OfAdjoint, "product": OfProduct}  # where the operator is
+FORMS = {**SQUARE, "columns": OfColumns}
 
 
 def formed(form, face):

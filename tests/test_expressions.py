@@ -26,7 +26,7 @@ def operators(api, array):
     rng = np.random.default_rng(0)
     u, a, w = (array(rng.standard_normal(s)) for s in ((4, 2), 6, (4, 4)))
     h, c, d = api.Householder(u), api.Cayley(a), api.Dense(w)
-    return [h, c, d, h.H, c @ d, (d @ h).H, h @ c.H @ d]
+    return [h, c, d, h.H, c @ d, (d @ h).H, h @ c.H @ d, c.columns(3), (h @ d).columns(2)]
 
 
 # ---------------------------------------------------------------- products and adjoints
@@ -53,6 +53,31 @@ def test_adjoints(api, array):
     for op in (turned, turned.H, turned @ turned):
         with pytest.raises(AttributeError, match="has no T: use H"):
             op.T
+
+
+@FACES
+def test_columns(api, array):
+    op = api.Householder(array(np.ones((4, 2))))
+    thin = op.columns(3)
+    assert thin.operator is op and thin.shape == (4, 3) and thin.H.shape == (3, 4) and thin.columns(2).shape == (4, 2)
+    assert repr(thin).startswith("Columns(Householder(n=4, m=2, ") and repr(thin).endswith("count=3)")
+    for wrong in (0, 5, -1):
+        with pytest.raises(ValueError, match="count must be at "):
+            op.columns(wrong)
+    for wrong in (1.0, None):
+        with pytest.raises(TypeError, match="count must be an integer"):
+            op.columns(wrong)
+    with pytest.raises(TypeError, match="operator must be an operator"):
+        api.Columns(array(np.eye(4)), 2)
+
+
+@FACES
+def test_columns_of_a_very_tall_product(api, array):
+    """n x n numbers would be 80 GB."""
+    thin = api.Householder(array(np.random.default_rng(0).standard_normal((100_000, 2)))).columns(2)
+    w = np.asarray(thin.matrix())
+    close(w.T @ w, np.eye(2), TIGHT)
+    assert (thin @ array(np.ones(2))).shape == (100_000,)
 
 
 @FACES

@@ -5,7 +5,7 @@ import pytest
 
 import reference as ref
 from backends import served
-from forms import FORMS, formed, of_matrices
+from forms import FORMS, SQUARE, formed, of_matrices
 from laws.test_adjoint import adjoint
 from laws.test_batch import broadcast, stacked
 from laws.test_buffers import overwritten
@@ -109,7 +109,7 @@ def test_conversions(make, seed):
         converts(make(n, batch), seed)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", [*SQUARE, pytest.param("columns", marks=pytest.mark.long)])
 def test_forms(form, face, case, seed):
     draw = lambda n=6, batch=(): formed(form, face).draw(case, seed, n, batch)
     for law in (dense, adjoint, products, vjp):
@@ -124,7 +124,15 @@ def test_forms(form, face, case, seed):
         differences(draw(5), seed)
 
 
-@pytest.mark.parametrize("form", FORMS)
+def test_columns(face, case, seed):
+    for law, batch in ((dense, (2,)), (vjp, ()), (products, (2, 1))):
+        law(formed("columns", face).draw(case, seed, 5, batch), seed)
+
+
+test_columns.select = lambda case: case.dtype in (np.float64, np.complex64)
+
+
+@pytest.mark.parametrize("form", SQUARE)
 def test_forms_in_recurrences(form, face, case, seed):
     for n in (3, 8):
         for law in (loop, bptt):

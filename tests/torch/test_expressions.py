@@ -27,11 +27,13 @@ EXPRESSIONS = {
     "rows of an adjoint": lambda op, _, x: x @ op.H,
     "matrix of a product": lambda op, other, x: (op.H @ other @ op).matrix() @ x.mT,
     "product": lambda op, other, x: (other.H @ op)(x),
+    "columns of an operator": lambda op, _, x: op.columns(3)(x[:, :3]) + x @ op.columns(4).matrix(),
+    "rows of columns": lambda op, _, x: x @ op.columns(3),
     "adjoint of a product": lambda op, other, x: x @ (op @ other).H,
     "precision": lambda op, _, x: op.to(torch.complex128)(x),
     "recurrence": lambda op, other, x: it.recurrence(op.H @ other, x[:, None], 0.3 * x[:1].mT.expand(-1, 4)),
 }
-COMPILED = ("call", "adjoint", "matrix of a product", "product", "precision", "recurrence")
+COMPILED = ("call", "adjoint", "columns of an operator", "matrix of a product", "product", "precision", "recurrence")
 
 
 def problem(case, expression, rng):

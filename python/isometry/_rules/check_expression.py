@@ -57,6 +57,14 @@ def factors(shapes: list[Shape]) -> None:
             raise ValueError(f"operators must fit to each other: a matrix of shape {left} meets one of shape {right}")
 
 
+def some_columns(value: int, n: int) -> int:
+    """How many of the n columns of an operator."""
+    count = check.count("count", value, 1)
+    if count > n:
+        raise ValueError(f"count must be at most the {n} columns of the operator, not {count}")
+    return count
+
+
 def no_stack(name: str) -> NoReturn:
     """A single operator where a stack is needed."""
     raise TypeError(f"a single {name}, of batch_shape (), has no length and no members")

@@ -37,6 +37,9 @@ class Expression:
     # NumPy leaves `array @ operator` to the operator.
     __array_ufunc__: ClassVar[None] = None
 
+    #: The class of `op.columns(count)`, which sets it in the base class of its face.
+    _part: ClassVar[type[Any]]
+
     __add__ = __radd__ = _refused("+")
     __sub__ = __rsub__ = __neg__ = _refused("-")
     __mul__ = __rmul__ = _refused("*")
@@ -57,6 +60,27 @@ class Expression:
     def ndim(self) -> int:
         """Axes of the matrix or of the stack of matrices; SciPy's sparse arrays ask for it in ``sparse @ op``."""
         return len(self.batch_shape) + 2
+
+    def columns(self, count: int) -> Any:
+        """The first columns of W, an operator of shape (n_out, count); W with factors never forms the others.
+
+        Parameters
+        ----------
+        count : int
+            1 <= count <= n_in.
+
+        Returns
+        -------
+        Columns
+
+        Examples
+        --------
+        >>> import numpy as np, isometry as iso
+        >>> iso.Dense(np.array([[1.0, 2.0], [3.0, 4.0]])).columns(1).matrix()
+        array([[1.],
+               [3.]])
+        """
+        return self._part(self, count)
 
     def __bool__(self) -> bool:
         return True

@@ -1,6 +1,7 @@
 """The operators of the NumPy face, one module each."""
 
 from isometry.operators._adjoint import Adjoint
+from isometry.operators._columns import Columns
 from isometry.operators._composition import Composition
 from isometry.operators._operator import Operator
 from isometry.operators.bounded_svd import BoundedSvd
@@ -19,6 +20,7 @@ __all__ = [
     "Adjoint",
     "BoundedSvd",
     "Cayley",
+    "Columns",
     "Composition",
     "Dense",
     "Exponential",

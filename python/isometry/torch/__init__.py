@@ -18,6 +18,7 @@ from .operators import (
     Adjoint,
     BoundedSvd,
     Cayley,
+    Columns,
     Composition,
     Dense,
     Exponential,
@@ -35,7 +36,7 @@ from .recurrence import recurrence
 from .rum import rum
 from .stiefel import cayley_step
 
-from . import adapters, nn  # isort: skip  (the layers import the names above)
+from . import adapters, init, nn, parametrizations  # isort: skip  (the layers import the names above)
 
 # torch's threads spin for milliseconds after each of its operations; sharing its team avoids competing for the cores.
 _core.adopt_openmp()
@@ -74,6 +75,7 @@ __all__ = [
     "Adjoint",
     "BoundedSvd",
     "Cayley",
+    "Columns",
     "Composition",
     "Dense",
     "Exponential",
@@ -95,10 +97,12 @@ __all__ = [
     "goru",
     "gru",
     "hadamard_transform",
+    "init",
     "linalg",
     "nn",
     "optim",
     "orthogonality_error",
+    "parametrizations",
     "real_input",
     "real_matrix",
     "real_state",

@@ -23,7 +23,10 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "mesh": (_OPERATORS + "mesh", _RECURRENCES + "mesh"),
     "hadamard": ("isometry.cli.bench.torch.hadamard:transforms",),
     "small": (_OPERATORS + "small",),
-    "dropin": tuple(f"isometry.cli.bench.torch.dropin.{name}:rows" for name in ("linalg", "adapters", "func", "step")),
+    "dropin": tuple(
+        f"isometry.cli.bench.torch.dropin.{name}:rows"
+        for name in ("parametrizations", "linalg", "adapters", "func", "step")
+    ),
 }
 #: Groups that need no torch and measure themselves: the function that returns the entries for some settings, as
 #: module:name. Only scripts add such groups.

@@ -1,4 +1,4 @@
-"""Recurrent layers with orthogonal or unitary matrices, used like ``torch.nn.RNN``."""
+"""Recurrent layers with orthogonal or unitary matrices, used like ``torch.nn.RNN``, and a module for any operator."""
 
 from .eurnn import EURNN
 from .exprnn import ExpRNN
@@ -6,6 +6,7 @@ from .full_capacity_urnn import FullCapacityURNN
 from .goru import GORU
 from .gru import GRU
 from .kru import KRU
+from .operator_module import OperatorModule
 from .ornn import ORNN
 from .rum import RUM
 from .scornn import ScoRNN
@@ -24,6 +25,7 @@ __all__ = [
     "URNN",
     "ExpRNN",
     "FullCapacityURNN",
+    "OperatorModule",
     "ScoRNN",
     "ScuRNN",
     "SoftORNN",

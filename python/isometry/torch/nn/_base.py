@@ -18,6 +18,7 @@ from torch.nn.utils.rnn import PackedSequence
 from ..._rules import check
 from .._mode import autocast
 from ._contract import HALF, check_constructor, check_dtype, check_hidden, check_input
+from ._pairs import unpaired
 from ._streaming import Cached, Kernel, held
 
 
@@ -159,12 +160,7 @@ class RecurrentLayer(nn.Module):
     def _value(self, name: str) -> Tensor:
         """A parameter stored by ``_stored``, as the real or complex tensor it represents."""
         stored = self._read(name)
-        if not self.is_complex:
-            return stored
-        # An empty tensor counts as contiguous whatever its strides. NumPy's are zero, which cannot be viewed as
-        # pairs.
-        pairs = stored.contiguous() if stored.numel() else stored.clone(memory_format=torch.contiguous_format)
-        return torch.view_as_complex(pairs)
+        return unpaired(stored) if self.is_complex else stored
 
     def _suffix(self, layer: int, reverse: bool) -> str:
         """The suffix of one recurrence; IndexError or ValueError if it does not exist."""

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from ..._rules import check_recurrence
 from ._base import RecurrentLayer
 from ._contract import check_weights
+from ._pairs import paired
 from ._streaming import held
 
 
@@ -119,4 +120,4 @@ class TransitionLayer(RecurrentLayer):
     def _reset_transition(self, suffix: str) -> None:
         """Draw the initial values of one W."""
         for name, value in self._draw_transition().items():
-            getattr(self, name + suffix).copy_(torch.view_as_real(value) if value.is_complex() else value)
+            getattr(self, name + suffix).copy_(paired(value))

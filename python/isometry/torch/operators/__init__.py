@@ -1,6 +1,7 @@
 """The operators of the torch face, one module each."""
 
 from ._adjoint import Adjoint
+from ._columns import Columns
 from ._composition import Composition
 from ._operator import Operator
 from .bounded_svd import BoundedSvd
@@ -19,6 +20,7 @@ __all__ = [
     "Adjoint",
     "BoundedSvd",
     "Cayley",
+    "Columns",
     "Composition",
     "Dense",
     "Exponential",

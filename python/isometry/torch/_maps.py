@@ -1,0 +1,161 @@
+"""Maps of a free matrix X (..., n, k), n >= k, to a matrix with orthonormal columns, and the bases of such maps.
+
+E is the first k columns of the unit matrix. `cayley` and `exponential` are the first k columns of functions of a skew
+matrix of rank 2k, A = Y E^H - E Y^H with Y = tril(X). For n > k they are computed from k x k matrices alone: with the
+first k rows X1 and the others X2 of Y, A1 = X1 - X1^H and G = X2^H X2,
+
+    A = [A1, -X2^H; X2, 0]
+    (I - A/2)^{-1} (I + A/2) E = [2P - I; X2 P],   P = (I + G/4 - A1/2)^{-1}
+    exp(A) E = [F; X2 H],                          [F; H] = exp([A1, -G; I, 0]) [I; 0]
+
+I + G/4 = L L^H is at least I, so P = L^{-H} (I + S)^{-1} L^{-1} with the skew S = -L^{-1} A1 L^{-H} / 2. All this is
+done in double precision, since G squares the condition of I - A/2.
+
+`reflected` is the thin product of the reflections below the diagonal of X, in the layout of LAPACK's geqrf, times
+signs. The diagonal of a complex X has the angles of its reflections as imaginary parts: tau = (1 + e^{i angle}) /
+|v|^2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from .formulas._precision import full_precision
+from .linalg import geqrf, householder_product, ormqr
+from .operators import Cayley, Exponential
+
+
+def reflected(x: Tensor, signs: Tensor, base: Tensor | None = None) -> Tensor:
+    """B H_1 ... H_k E diag(signs), shape (..., n, k); a square base B is multiplied without forming the product."""
+    tau = _tau(x)
+    q = householder_product(x, tau) if base is None else ormqr(x, tau, base, left=False)
+    return q * signs.unsqueeze(-2)
+
+
+def _tau(x: Tensor) -> Tensor:
+    size = _size(x)
+    if not x.is_complex():
+        return 2 / size
+    angle = x.diagonal(dim1=-2, dim2=-1).imag
+    return torch.complex((1 + angle.cos()) / size, angle.sin() / size)
+
+
+def _size(x: Tensor) -> Tensor:
+    """|v|^2 of each reflection; without abs(), which has no second derivative at 0."""
+    below = x.tril(-1)
+    return 1 + (below * below.conj()).real.sum(-2)
+
+
+@full_precision
+def cayley(x: Tensor) -> Tensor:
+    """(I - A/2)^{-1} (I + A/2) E."""
+    if x.shape[-2] == x.shape[-1]:
+        return _of_skew(Cayley, -0.5, x, 2)
+    first, below, gram = _blocks(x)
+    eye = torch.eye(first.shape[-1], dtype=first.dtype, device=first.device)
+    lower = torch.linalg.cholesky_ex(eye + gram / 4)[0]
+    left = torch.linalg.solve_triangular(lower, first, upper=False)
+    skew = torch.linalg.solve_triangular(lower.mH, left, upper=True, left=False)
+    right = torch.linalg.solve_triangular(lower, eye + _of_skew(Cayley, -0.5, skew), upper=False, left=False)
+    twice = torch.linalg.solve_triangular(lower.mH, right, upper=True)  # 2P
+    return torch.cat((twice - eye, below @ twice / 2), -2).to(x.dtype)
+
+
+@full_precision
+def exponential(x: Tensor) -> Tensor:
+    """exp(A) E."""
+    if x.shape[-2] == x.shape[-1]:
+        return _of_skew(Exponential, 1, x, 2)
+    first, below, gram = _blocks(x)
+    k = first.shape[-1]
+    # About ||X2||; dividing by it makes the two blocks beside the diagonal alike.
+    size = gram.detach().abs().sum(-2, keepdim=True).amax(-1, keepdim=True).sqrt().clamp(min=1)
+    one = (size * torch.eye(k, dtype=size.dtype, device=size.device)).to(first.dtype)
+    row = torch.cat((first, -gram / size), -1), torch.cat((one, torch.zeros_like(one)), -1)
+    columns = torch.matrix_exp(torch.cat(row, -2))[..., :k]
+    return torch.cat((columns[..., :k, :], below @ (columns[..., k:, :] / size)), -2).to(x.dtype)
+
+
+def _of_skew(kind: type[Cayley] | type[Exponential], factor: float, a: Tensor, diagonal: float = 1) -> Tensor:
+    """The matrix of an operator of `factor` A, from the lower triangle of the skew A; its diagonal is a multiple of
+    A's."""
+    n = a.shape[-1]
+    row, column = torch.triu_indices(n, n, 1, device=a.device)
+    upper = a.mT[..., row, column].conj() * -factor
+    imaginary = a.diagonal(dim1=-2, dim2=-1).imag * (factor * diagonal) if a.is_complex() else None
+    return kind(upper, diagonal=imaginary).matrix()
+
+
+def _blocks(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """A1, X2 and G in double precision."""
+    x = x.to(torch.promote_types(x.dtype, torch.float64))
+    k = x.shape[-1]
+    first, below = x[..., :k, :].tril(), x[..., k:, :]
+    return first - first.mH, below, below.mH @ below
+
+
+#: The maps by the names that torch gives them.
+SKEW: dict[str, Callable[[Tensor], Tensor]] = {"matrix_exp": exponential, "cayley": cayley}
+
+
+# ---------------------------------------------------------------- from an orthogonal matrix
+
+
+def signs(x: Tensor) -> Tensor:
+    """The signs on the diagonal of X."""
+    diagonal = x.diagonal(dim1=-2, dim2=-1).real
+    return torch.where(diagonal < 0, -1.0, 1.0).to(diagonal.dtype)
+
+
+def packed(q: Tensor) -> Tensor:
+    """X with `reflected(X, signs(X))` = Q, if the columns of Q are orthonormal; else Q made so by Gram and Schmidt."""
+    a, tau = geqrf(q)
+    x, sign = a.tril(-1), signs(a)
+    if x.is_complex():
+        diagonal = torch.complex(sign, (tau * _size(x) - 1).angle())
+    else:
+        diagonal = torch.where(tau == 0, -sign, sign)  # geqrf leaves out what is the identity, `reflected` does not
+    x.diagonal(dim1=-2, dim2=-1).copy_(diagonal)
+    return x
+
+
+def base(q: Tensor) -> Tensor:
+    """The base whose first columns are Q, made orthonormal if they are not: itself if square, else `packed`."""
+    n, k = q.shape[-2:]
+    if n == k:
+        gap = q.mH @ q - torch.eye(n, dtype=q.dtype, device=q.device)
+        if not gap.numel() or gap.abs().max() <= 10 * n * torch.finfo(q.dtype).eps:
+            return q.clone()
+    x = packed(q)
+    return reflected(x, signs(x)) if n == k else x
+
+
+def orthogonalised(base: Tensor) -> Tensor:
+    """A square base that was rounded to half precision, by a step of Newton and Schulz."""
+    eye = torch.eye(base.shape[-1], dtype=base.dtype, device=base.device)
+    return base @ (1.5 * eye - 0.5 * base.mH @ base)
+
+
+@full_precision
+def based(base: Tensor, w: Tensor) -> Tensor:
+    """B W."""
+    k = base.shape[-1]
+    if base.shape[-2] == k:
+        return base @ w
+    # The packed matrix stands for H_1 ... H_k diag(signs, 1, ..., 1).
+    first = w[..., :k, :] * signs(base).unsqueeze(-1)
+    return ormqr(base, _tau(base), torch.cat((first, w[..., k:, :]), -2))
+
+
+def thinned(full: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+    """A packed base and the X with which it gives the same W as an n x n base does with the given X.
+
+    The two bases differ by a rotation of the last n - k columns, under which every map only rotates the rows of X2.
+    """
+    k = x.shape[-1]
+    thin = packed(full[..., :k])
+    rotation = ormqr(thin, _tau(thin), full[..., k:], True, True)[..., k:, :]
+    return thin, torch.cat((x[..., :k, :], rotation @ x[..., k:, :]), -2)

@@ -1,0 +1,141 @@
+"""A module that owns the tensors of an operator."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..._objects._declaration import Argument
+from ..._rules import check
+from .._function import REAL_OF
+from ..operators import Adjoint, Columns, Composition, Operator
+from ..operators._declared import Declared
+from ._directions import reflecting, scaled
+from ._pairs import paired, unpaired
+
+
+class OperatorModule(nn.Module):
+    """An operator whose arguments are parameters and buffers of a module: it trains, moves, and is saved with a model.
+
+    An operator that is an attribute of a module registers nothing: an optimiser would not see its tensors.
+
+    Parameters
+    ----------
+    operator : Operator
+        Any operator of this package, or a product, an adjoint or columns of such. Its tensors are copied, except those
+        that are a `torch.nn.Parameter` already. The trained arguments become parameters, the fixed ones (signs, pairs,
+        permutations, the margin) buffers, each under its own name; a complex argument has real and imaginary part in a
+        last axis of length 2. The sign of a `Householder` is fixed, since W is orthogonal for 1 and -1 only.
+
+    Raises
+    ------
+    TypeError
+        An operator of a class of your own: its module registers its tensors itself.
+
+    Notes
+    -----
+    The call applies the operator to the vectors in the last axis of x. `operator()` builds it from the present values,
+    which costs some microseconds; keep it no longer than a step. Reflection vectors that weight decay shortened to
+    nothing are scaled, as in the recurrent layers. float16 and bfloat16 parameters are computed in float32.
+
+    Examples
+    --------
+    >>> import torch, isometry.torch as it
+    >>> model = torch.nn.Sequential(it.nn.OperatorModule(it.Cayley.random(8)), torch.nn.Linear(8, 2))
+    >>> sorted(model.state_dict())
+    ['0.signs', '0.upper', '1.bias', '1.weight']
+    >>> model(torch.randn(5, 8)).square().sum().backward()
+    >>> model[0].upper.grad.shape
+    torch.Size([28])
+
+    The first columns of a product of reflections, a 1000 x 16 weight with orthonormal columns:
+
+    >>> frame = it.nn.OperatorModule(it.Householder.random(1000, 16).columns(16))
+    >>> frame(torch.randn(3, 16)).shape, frame.operator().H(torch.randn(3, 1000)).shape
+    (torch.Size([3, 1000]), torch.Size([3, 16]))
+    """
+
+    def __init__(self, operator: Operator) -> None:
+        super().__init__()
+        self._kind = type(operator)
+        self._count = operator.shape[1] if isinstance(operator, Columns) else 0
+        self._names: list[str | None] = []
+        if isinstance(operator, Composition):
+            self.operators = nn.ModuleList(OperatorModule(factor) for factor in operator.operators)
+        elif isinstance(operator, Adjoint | Columns):
+            self.inner = OperatorModule(operator.operator)
+        elif isinstance(operator, Declared):
+            self._register(operator)
+        else:
+            check.kind("operator", "an operator of this package, or a product, an adjoint or columns of such", operator)
+
+    def _register(self, operator: Declared) -> None:
+        declaration = operator._declaration
+        required = declaration.arguments[: declaration.required]
+        for i, (argument, t) in enumerate(zip(operator._flat, operator._arrays, strict=True)):
+            name = f"{argument.name}_{i}" if argument.list else argument.name
+            self._names.append(None if t is None else name)
+            if t is None:
+                continue
+            stored = t if isinstance(t, nn.Parameter) and not t.is_complex() else paired(t.detach()).clone()
+            if argument.trained and (argument in required or argument.name not in declaration.loose):
+                self.register_parameter(name, stored if isinstance(stored, nn.Parameter) else nn.Parameter(stored))
+            else:
+                self.register_buffer(name, stored.detach(), persistent=argument.kind != "shape")
+        self._complex = tuple(t is not None and t.is_complex() for t in operator._arrays)
+
+    def operator(self) -> Any:
+        """The operator on the present values, differentiable in the parameters."""
+        if issubclass(self._kind, Composition):
+            return Composition(*(factor.operator() for factor in self.operators))  # type: ignore[operator]
+        if issubclass(self._kind, Columns):
+            return self.inner.operator().columns(self._count)
+        if issubclass(self._kind, Adjoint):
+            return self.inner.operator().H
+        return self._declared()
+
+    def _declared(self) -> Any:
+        kind: Any = self._kind
+        arguments: tuple[Argument, ...] = kind._declaration.flat(len(self._names))
+        given = zip(self._names, self._complex, strict=True)
+        values = [None if name is None else self._value(name, complex_) for name, complex_ in given]
+
+        def made() -> Any:
+            operator = kind.__new__(kind)
+            operator._hold(*values)
+            return operator
+
+        for i, argument in enumerate(arguments):
+            vectors = values[i]
+            if argument.name == "vectors" and vectors is not None:
+
+                def reflections(u: Tensor, i: int = i) -> Any:
+                    values[i] = u
+                    return made()
+
+                axis = argument.axes.split().index("n") - argument.rank
+                return reflecting(reflections, vectors, partial(scaled, axis=axis))
+        return made()
+
+    def _value(self, name: str, complex_: bool) -> Tensor:
+        stored: Tensor = getattr(self, name)
+        if stored.dtype in (torch.float16, torch.bfloat16):
+            stored = stored.float()
+        return unpaired(stored) if complex_ else stored
+
+    def forward(self, x: Tensor) -> Tensor:
+        """W x for every vector in the last axis of x (..., n_in)."""
+        if x.dtype in REAL_OF:
+            return self.operator()(x)  # type: ignore[no-any-return]
+        result: Tensor = self.operator()(x.float())
+        return result if result.is_complex() else result.to(x.dtype)
+
+    def matrix(self) -> Tensor:
+        """W, differentiable in the parameters."""
+        return self.operator().matrix()  # type: ignore[no-any-return]
+
+    def extra_repr(self) -> str:
+        return "" if self._modules else repr(self.operator())

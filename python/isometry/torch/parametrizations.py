@@ -1,0 +1,198 @@
+"""`torch.nn.utils.parametrizations.orthogonal` on this package's kernels: any weight orthogonal or unitary.
+
+The weight is W = B M(X), for a wide weight its transpose: X is the trained tensor, B the fixed orthogonal base, and M
+one of the maps of `_maps`, which give X = 0 the first columns of the unit matrix. Without
+``use_trivialization`` there is no B. X and B of a square weight are torch's own. The base of a thin one, n x k, is the
+product of k reflections and of signs, stored in the form that `geqrf` gives them: it stands for an n x n matrix.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils import parametrize
+
+from . import _maps
+from ._function import REAL_OF
+
+__all__ = ["orthogonal"]
+
+
+def orthogonal(
+    module: nn.Module, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True
+) -> nn.Module:
+    """Make a weight of a module orthogonal or unitary: its columns orthonormal, its rows if it is wider than high.
+
+    The same call as `torch.nn.utils.parametrizations.orthogonal`, with the same initial weights and errors.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Any module; changed in place.
+    name : str
+        Its parameter or buffer, a matrix or a stack of matrices (..., n, k), real or complex.
+    orthogonal_map : {"householder", "cayley", "matrix_exp"}, optional
+        How free numbers become an orthogonal matrix: as k reflections, or by the Cayley transform or the exponential of
+        a skew-symmetric or skew-Hermitian matrix. By default "matrix_exp" for square and for complex weights, else
+        "householder", which is the fastest for thin weights.
+    use_trivialization : bool
+        Keep the initial or last assigned weight as a fixed base, so that the trained numbers start at zero. With False
+        the maps "cayley" and "matrix_exp" cannot be assigned to.
+
+    Returns
+    -------
+    torch.nn.Module
+        The module. ``module.parametrizations[name].original`` is the trained tensor, of the shape of the weight;
+        ``module.weight = q`` sets the weight, made orthogonal by a QR factorisation if it is not.
+
+    Raises
+    ------
+    ValueError
+        No such tensor, one of fewer than two axes, or an unknown map; later, an assigned tensor of another shape.
+    NotImplementedError
+        Assigning to "cayley" or "matrix_exp" with ``use_trivialization=False``.
+
+    Notes
+    -----
+    Different from torch's: every optimiser and weight decay keep W orthogonal (torch's reflections become zero, since
+    the signs that it multiplies by are part of the trained tensor); complex weights have reflections too; float16 and
+    bfloat16 weights are computed in float32 and rounded once; a thin weight of shape (n, k) has a base of its own size,
+    not (n, n), and no n x n intermediate. State dicts of torch load, with the same weight, those of a square weight
+    into torch as well. With reflections the trained tensor has its signs on the (real part of the) diagonal, where
+    optimisers may change them without effect.
+
+    The cost of a forward and a backward pass is of order n k^2.
+
+    References
+    ----------
+    Lezcano-Casado: Trivializations for gradient-based optimization on manifolds, NeurIPS 2019.
+
+    Examples
+    --------
+    >>> import torch, isometry.torch as it
+    >>> layer = it.parametrizations.orthogonal(torch.nn.Linear(20, 40))
+    >>> w = layer.weight
+    >>> bool((w.T @ w - torch.eye(20)).abs().max() < 1e-5)
+    True
+    """
+    weight = getattr(module, name, None)
+    if not isinstance(weight, Tensor):
+        raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
+    if weight.ndim < 2:
+        raise ValueError(f"Expected a matrix or batch of matrices. Got a tensor of {weight.ndim} dimensions.")
+    if orthogonal_map is None:
+        square = weight.shape[-2] == weight.shape[-1]
+        orthogonal_map = "matrix_exp" if square or weight.is_complex() else "householder"
+    if orthogonal_map not in (*_maps.SKEW, "householder"):
+        known = ", ".join(f'"{known}"' for known in (*_maps.SKEW, "householder"))
+        raise ValueError(f"orthogonal_map has to be one of {known}. Got: {orthogonal_map}")
+    law = _Orthogonal(weight, orthogonal_map, use_trivialization)
+    parametrize.register_parametrization(module, name, law, unsafe=True)
+    chain: Any = module.parametrizations[name]  # type: ignore[index]
+    if chain[0] is law:
+        chain.register_load_state_dict_pre_hook(_adopt)
+        chain.register_state_dict_post_hook(_write_signs)
+    return module
+
+
+class _Orthogonal(nn.Module):
+    """W from X, and X and the base from an assigned W."""
+
+    base: Tensor | None
+    signs: Tensor
+
+    def __init__(self, weight: Tensor, orthogonal_map: str, use_trivialization: bool) -> None:
+        super().__init__()
+        self.shape = weight.shape
+        self.orthogonal_map = orthogonal_map
+        self.use_trivialization = use_trivialization
+        if use_trivialization:
+            self.register_buffer("base", None)
+        if orthogonal_map == "householder":
+            # Not those of X, which weight decay would move through zero. They are saved there, as in torch's own.
+            size = (*weight.shape[:-2], min(weight.shape[-2:]))
+            ones = torch.ones(size, dtype=weight.real.dtype, device=weight.device)
+            self.register_buffer("signs", -ones, persistent=False)
+
+    def extra_repr(self) -> str:
+        return f"{self.orthogonal_map}, use_trivialization={self.use_trivialization}"
+
+    def forward(self, x: Tensor) -> Tensor:
+        wide = x.shape[-2] < x.shape[-1]
+        tall = _widened(x.mT if wide else x)
+        base = self._full_base()
+        square = base is not None and base.shape[-2] == base.shape[-1]
+        if self.orthogonal_map == "householder":
+            w = _maps.reflected(tall, self.signs, base if square else None)
+            base = None if square else base
+        else:
+            w = _maps.SKEW[self.orthogonal_map](tall)
+        w = w if base is None else _maps.based(base, w)
+        return (w.mT if wide else w).to(x.dtype)
+
+    def _full_base(self) -> Tensor | None:
+        """The base in a precision of the kernels; None where there is none, as behind another parametrization."""
+        if not self.use_trivialization or self.base is None:
+            return None
+        base = _widened(self.base)
+        rounded = base is not self.base and base.shape[-2] == base.shape[-1]
+        return _maps.orthogonalised(base) if rounded else base
+
+    @torch.no_grad()
+    def right_inverse(self, w: Tensor) -> Tensor:
+        if w.shape != self.shape:
+            raise ValueError(
+                f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of shape {w.shape}."
+            )
+        wide = w.shape[-2] < w.shape[-1]
+        tall = _widened(w.mT if wide else w)
+        if self.use_trivialization:
+            self.base = _maps.base(tall).to(w.dtype)
+            x = torch.zeros_like(tall)
+            x.diagonal(dim1=-2, dim2=-1).fill_(-1)
+        elif self.orthogonal_map == "householder":
+            x = _maps.packed(tall)
+        else:
+            raise NotImplementedError(
+                "It is not possible to assign to the matrix exponential or the Cayley parametrizations when "
+                "use_trivialization=False."
+            )
+        if self.orthogonal_map == "householder":
+            self.signs = _maps.signs(x).to(self.signs)
+        return (x.mT if wide else x).to(w.dtype)
+
+
+def _widened(x: Tensor) -> Tensor:
+    """The tensor in a precision of the kernels."""
+    return x if x.dtype in REAL_OF else x.float()
+
+
+def _adopt(chain: Any, state: dict[str, Any], prefix: str, *_: object) -> None:
+    """Before a state is loaded: the signs are those of X; a thin weight's base of torch, n x n, becomes a thin one."""
+    law, x, base = chain[0], state.get(prefix + "original"), state.get(f"{prefix}0.base")
+    if not isinstance(x, Tensor) or x.shape != law.shape:
+        return  # `load_state_dict` reports it
+    wide = x.shape[-2] < x.shape[-1]
+    with torch.no_grad():
+        tall = _widened(x.mT if wide else x)
+        if law.orthogonal_map == "householder":
+            like = x.real if law.signs.is_meta else law.signs
+            law.signs = _maps.signs(tall).to(like.device, like.dtype)
+        n, k = tall.shape[-2:]
+        if law.use_trivialization and isinstance(base, Tensor) and n > k and base.shape[-2:] == (n, n):
+            thin, tall = _maps.thinned(_widened(base), tall)
+            state[f"{prefix}0.base"] = thin.to(base.dtype)
+            state[prefix + "original"] = (tall.mT if wide else tall).to(x.dtype)
+
+
+def _write_signs(chain: Any, state: dict[str, Any], prefix: str, _: object) -> None:
+    """In a saved state the diagonal of X has the signs, whatever an optimiser made of it."""
+    law, x = chain[0], state.get(prefix + "original")
+    if law.orthogonal_map == "householder" and isinstance(x, Tensor) and not x.requires_grad:
+        diagonal = x.diagonal(dim1=-2, dim2=-1).real
+        if not x.is_meta and not torch.equal(diagonal, law.signs.to(diagonal)):
+            x = x.clone()
+            x.diagonal(dim1=-2, dim2=-1).real.copy_(law.signs)
+            state[prefix + "original"] = x

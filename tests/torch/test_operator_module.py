@@ -1,0 +1,116 @@
+"""`nn.OperatorModule`: every operator as part of a model."""
+
+import copy
+import io
+
+import numpy as np
+import pytest
+import torch
+
+import isometry.torch as it
+from derivatives import compiled, same
+from faces import tensor
+from tolerance import close
+
+
+def forms(op):
+    """An operator, and what can be made of it."""
+    return [op, op.H, op.columns(2), op @ op.H]
+
+
+def held(module):
+    return {**dict(module.named_parameters()), **dict(module.named_buffers())}
+
+
+def test_it_is_the_operator(case, seed):
+    """Applied, in its matrix and its gradients; every tensor is registered, and none is shared with the operator."""
+    given = {name: tensor(a).requires_grad_(name not in case.object.fixed) for name, a in case.draw(seed, 4).items()}
+    x = torch.randn(3, 4, dtype=tensor(np.zeros(1, case.dtype)).dtype)
+    for op in forms(case.build(it, given, 4)):
+        module = it.nn.OperatorModule(op)
+        rows = torch.randn(3, op.shape[1], dtype=x.dtype)
+        close(module(rows).detach(), op(rows).detach(), 1e-13)
+        close(module.matrix().detach(), op.matrix().detach(), 1e-13)
+        module(rows).abs().square().cos().sum().backward()
+        for parameter in module.parameters():
+            assert parameter.grad is not None and not parameter.is_complex()
+        with torch.no_grad():
+            for t in held(module).values():
+                assert not any(t.data_ptr() == own.data_ptr() for own in given.values() if own.numel())
+
+
+test_it_is_the_operator.select = lambda case: case.dtype in (np.float64, np.complex128)
+
+
+def test_what_is_trained_is_declared():
+    def names(op):
+        module = it.nn.OperatorModule(op)
+        return sorted(n for n, _ in module.named_parameters()), sorted(n for n, _ in module.named_buffers())
+
+    assert names(it.Cayley.random(4)) == (["upper"], ["signs"])
+    assert names(it.Householder.random(4)) == (["vectors"], ["sign"])
+    assert names(it.Householder.random(4, dtype=torch.complex64)) == (["phases", "vectors"], [])
+    assert names(it.Dense(torch.eye(3)).H @ it.Dense(torch.eye(3))) == (
+        ["operators.0.inner.weight", "operators.1.weight"], [])  # fmt: skip
+    assert names(it.Kronecker([torch.eye(2), torch.eye(3)])) == (["factors_0", "factors_1"], [])
+
+
+def test_a_parameter_stays_the_same():
+    upper = torch.nn.Parameter(torch.randn(6))
+    assert it.nn.OperatorModule(it.Cayley(upper)).upper is upper
+
+
+def test_an_operator_of_ones_own_is_refused():
+    class Own(it.Operator):
+        pass
+
+    for wrong in (Own(shape=(2, 2), dtype=torch.float32), torch.eye(3)):
+        with pytest.raises(TypeError, match="operator must be an operator of this package"):
+            it.nn.OperatorModule(wrong)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64], ids=str)
+def test_it_is_a_module(dtype):
+    """Saved, loaded, copied, converted, compiled and trained."""
+    build = lambda: it.nn.OperatorModule(it.Householder.random(6, dtype=dtype) @ it.Cayley.random(6, dtype=dtype))
+    module, other, file = build(), build(), io.BytesIO()
+    torch.save(module.state_dict(), file)
+    file.seek(0)
+    other.load_state_dict(torch.load(file))
+    x = torch.randn(5, 6, dtype=dtype)
+    for twin in (other, copy.deepcopy(module)):
+        assert torch.equal(twin(x), module(x))
+    close(copy.deepcopy(module).double()(x.to(torch.promote_types(dtype, torch.float64))).detach().to(dtype),
+          module(x).detach(), 1e-5)  # fmt: skip
+    same(compiled(module)(x).detach().to(torch.complex128), module(x).detach().to(torch.complex128))
+    optimiser = torch.optim.AdamW(module.parameters(), lr=1e-2, weight_decay=0.1)
+    loss = lambda: (module(x) - x).abs().square().sum()
+    first = loss().item()
+    for _ in range(50):
+        optimiser.zero_grad(), loss().backward(), optimiser.step()
+    w = module.matrix().detach()
+    assert loss().item() < first and (w.mH @ w - torch.eye(6)).abs().max() < 1e-5
+
+
+def test_vectors_that_decay_to_zero():
+    for op in (it.Householder.random(5, 3), it.FourierProduct.random(5)):
+        module = it.nn.OperatorModule(op)
+        before = module.matrix().detach()
+        for factor in (1e-25, 1e-25):
+            with torch.no_grad():
+                module.vectors.mul_(factor)
+            w = module.matrix()
+            assert (w.mH @ w - torch.eye(5)).abs().max() < 1e-5
+            if factor == 1e-25 and module.vectors.any():
+                close(w.detach(), before, 1e-5)
+        w.real.sum().backward()
+        assert torch.isfinite(module.vectors.grad).all()
+
+
+def test_half_precision():
+    module = it.nn.OperatorModule(it.Cayley.random(6).columns(4)).to(torch.bfloat16)
+    x = torch.randn(3, 4, dtype=torch.bfloat16)
+    y = module(x)
+    assert y.dtype is torch.bfloat16 and torch.equal(y, copy.deepcopy(module).float()(x.float()).to(torch.bfloat16))
+    y.float().sum().backward()
+    assert module.inner.upper.grad.dtype is torch.bfloat16

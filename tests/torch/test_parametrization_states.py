@@ -1,0 +1,194 @@
+"""States of `parametrizations.orthogonal`: weight decay, saving and loading, torch's checkpoints, copies."""
+
+import copy
+
+import pytest
+import torch
+from torch.nn.utils import parametrize
+from torch.nn.utils.parametrizations import orthogonal as torchs
+
+import isometry.torch as it
+from orthogonal_weights import EVERY, MAPS, TIGHT, Holder, gap, linear, original
+from tolerance import close
+
+WAYS = pytest.mark.parametrize("trivialization", [True, False], ids=["trivialized", "plain"])
+
+
+@pytest.fixture(autouse=True)
+def _seeded():
+    torch.manual_seed(0)
+
+
+def trained(module, optimiser, steps, target, gaps=None):
+    for _ in range(steps):
+        loss = (module.weight - target).square().sum()
+        optimiser.zero_grad(), loss.backward(), optimiser.step()
+        if gaps is not None:
+            gaps.append(gap(module.weight))
+    return loss.item()
+
+
+@pytest.mark.parametrize(
+    "name,shape,trivialization",
+    [
+        ("householder", (9, 4), True),
+        *(
+            pytest.param(name, shape, trivialization, marks=pytest.mark.long)
+            for name in MAPS
+            for shape in ((9, 4), (8, 8), (4, 9))
+            for trivialization in (True, False)
+        ),
+    ],
+)
+def test_a_thousand_steps_with_weight_decay(trivialization, shape, name):
+    """Orthogonal at every step in single precision, also when training goes on from a saved state."""
+
+    def build():
+        module = linear(*shape, dtype=torch.float32)
+        it.parametrizations.orthogonal(module, "weight", name, use_trivialization=trivialization)
+        return module, torch.optim.AdamW(module.parameters(), lr=1e-2, weight_decay=0.1)
+
+    target, gaps = torch.linalg.qr(torch.randn(max(shape), min(shape)))[0], []
+    target = target if shape[0] >= shape[1] else target.mT
+    (module, optimiser), (resumed, second) = build(), build()
+    first = trained(module, optimiser, 1, target)
+    trained(module, optimiser, 499, target, gaps)
+    resumed.load_state_dict(module.state_dict())
+    second.load_state_dict(copy.deepcopy(optimiser.state_dict()))
+    for each in ((module, optimiser), (resumed, second)):
+        trained(*each, 2, target)
+    assert torch.equal(resumed.weight, module.weight)
+    last = trained(resumed, second, 498, target, gaps)
+    assert max(gaps) < 1e-5 and last < first
+
+
+@WAYS
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
+def test_signs_survive_any_optimiser(dtype, trivialization):
+    """Adam's own weight decay moves the diagonal through zero: W turns continuously, and is what is saved, for torch
+    too."""
+    module = it.parametrizations.orthogonal(linear(5, 5, dtype=dtype), "weight", "householder",
+                                            use_trivialization=trivialization)  # fmt: skip
+    optimiser = torch.optim.Adam(module.parameters(), lr=0.02, weight_decay=0.1)
+    before = module.weight.detach()
+    for _ in range(100):
+        optimiser.zero_grad()
+        module.weight.real.sum().mul(1e-3).backward()
+        optimiser.step()
+        now = module.weight.detach()
+        assert (now - before).abs().max() < 0.3
+        before = now
+    diagonal = original(module).detach().diagonal().real
+    assert diagonal.abs().max() < 0.9, "the test reaches the place that it is about"
+    builds = [it.parametrizations.orthogonal] + ([] if dtype.is_complex else [torchs])
+    for build in builds:
+        other = build(linear(5, 5, dtype=dtype), "weight", "householder", use_trivialization=trivialization)
+        other.load_state_dict(module.state_dict())
+        close(other.weight.detach(), before, TIGHT)
+
+
+@EVERY
+def test_parameters_that_decay_to_zero(name):
+    """Nothing ends in an error when weight decay alone acts, for as long as numbers last."""
+    module = it.parametrizations.orthogonal(linear(6, 3, dtype=torch.float32), orthogonal_map=name)
+    with torch.no_grad():
+        original(module).add_(torch.randn(6, 3))
+    optimiser = torch.optim.SGD(module.parameters(), lr=1.0, weight_decay=0.9)
+    for _ in range(120):
+        optimiser.zero_grad()
+        (0 * module.weight).sum().backward()
+        optimiser.step()
+    assert not original(module).tril(-1).any() and gap(module.weight) < 1e-6
+    close(module.weight.detach(), module.parametrizations.weight[0](-torch.eye(6, 3)).detach(), 1e-6)
+
+
+@EVERY
+@WAYS
+@pytest.mark.parametrize("shape", [(6, 6), (7, 3), (3, 7), (2, 5, 3)], ids=str)
+def test_torchs_states_load_and_go_on_as_there(shape, trivialization, name):
+    """The same weight, and the same weights in every further step of gradient descent, although the base of a thin
+    weight is another."""
+
+    theirs, ours = (
+        build(Holder(torch.randn(shape, dtype=torch.float64)), orthogonal_map=name, use_trivialization=trivialization)
+        for build in (torchs, it.parametrizations.orthogonal)
+    )
+    target = torch.randn(shape, dtype=torch.float64)
+    for _ in range(2):
+        ours.load_state_dict(theirs.state_dict())
+        optimisers = [torch.optim.SGD(m.parameters(), lr=0.05) for m in (theirs, ours)]
+        for _ in range(3):
+            close(ours.weight.detach(), theirs.weight.detach(), TIGHT)
+            for module, optimiser in zip((theirs, ours), optimisers, strict=True):
+                trained(module, optimiser, 1, target)
+    size = sum(t.numel() for t in ours.state_dict().values())
+    assert size <= 2 * target.numel()
+
+
+def test_a_state_is_a_thirtieth():
+    """Of torch's for 1024 x 16, on disk and in memory."""
+    theirs, ours = (build(linear(1024, 16)) for build in (torchs, it.parametrizations.orthogonal))
+    for held in (
+        lambda m: m.state_dict().values(),
+        lambda m: [*m.parameters(), *m.buffers()],
+    ):
+        sizes = [sum(t.numel() for t in held(m)) for m in (theirs, ours)]
+        assert sizes[0] >= 30 * sizes[1]
+
+
+def test_states_are_not_copied_without_need():
+    module = it.parametrizations.orthogonal(linear(6, 4))
+    state = module.state_dict()
+    assert list(state) == ["parametrizations.weight.original", "parametrizations.weight.0.base"]
+    assert state["parametrizations.weight.original"].data_ptr() == original(module).data_ptr()
+
+
+@EVERY
+def test_copies_caches_and_several_weights(name):
+    layer = torch.nn.RNN(3, 6, num_layers=2, bidirectional=True)
+    for weight in ("weight_hh_l0", "weight_hh_l1_reverse", "weight_ih_l0"):
+        it.parametrizations.orthogonal(layer, weight, name)
+        assert gap(getattr(layer, weight)) < 1e-5
+    twin = copy.deepcopy(layer)
+    twin.load_state_dict(layer.state_dict())
+    x = torch.randn(4, 2, 3)
+    assert torch.equal(layer(x)[0], twin(x)[0])
+    with parametrize.cached():
+        assert layer.weight_hh_l0 is layer.weight_hh_l0
+    with torch.no_grad():
+        twin.parametrizations.weight_hh_l0.original.add_(torch.randn(6, 6).tril(-1))
+    assert not torch.equal(layer.weight_hh_l0, twin.weight_hh_l0)
+
+
+def test_behind_another_parametrization():
+    """The law is one of a chain; a state of the chain loads into another."""
+
+    class Halved(torch.nn.Module):
+        def forward(self, x):
+            return x / 2
+
+        def right_inverse(self, x):
+            return 2 * x
+
+    for name in MAPS:
+        modules = []
+        for _ in range(2):
+            module = linear(5, 3)
+            parametrize.register_parametrization(module, "weight", Halved())
+            modules.append(it.parametrizations.orthogonal(module, "weight", name))
+        first, second = modules
+        with torch.no_grad():
+            original(first).add_(torch.randn(5, 3).tril(-1))
+        second.load_state_dict(first.state_dict())
+        assert gap(first.weight) < 1e-12 and torch.equal(first.weight, second.weight)
+
+
+def test_loading_by_assignment_and_from_the_meta_device():
+    module = it.parametrizations.orthogonal(linear(5, 3), "weight", "householder", use_trivialization=False)
+    other = it.parametrizations.orthogonal(linear(5, 3), "weight", "householder", use_trivialization=False)
+    other.to("meta").load_state_dict(module.state_dict(), assign=True)
+    assert torch.equal(other.weight, module.weight)
+    with pytest.raises(RuntimeError, match="size mismatch"):
+        module.load_state_dict(
+            it.parametrizations.orthogonal(linear(6, 3), orthogonal_map="householder").state_dict(), False
+        )

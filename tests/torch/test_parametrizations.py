@@ -1,0 +1,234 @@
+"""`parametrizations.orthogonal` and `init.orthogonal_`: what torch's tests of its own functions check, and more."""
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.utils import parametrize
+from torch.nn.utils.parametrizations import orthogonal as torchs
+
+import isometry.torch as it
+import tolerance
+from derivatives import compiled, every_order, same
+from orthogonal_weights import EVERY, MAPS, TIGHT, Holder, gap, linear, original, q_of
+from tolerance import close
+
+SHAPES = pytest.mark.parametrize("shape", [(4, 4), (5, 3), (3, 5)], ids=str)
+TYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.complex64], ids=str)
+
+
+@pytest.fixture(autouse=True)
+def _seeded():
+    torch.manual_seed(0)
+
+
+# ---------------------------------------------------------------- what torch's tests check
+
+
+@EVERY
+@SHAPES
+@TYPES
+@pytest.mark.parametrize("trivialization", [True, False], ids=["trivialized", "plain"])
+@pytest.mark.parametrize("kind", ["linear", "conv"])
+def test_as_torchs_own(kind, trivialization, dtype, shape, name):
+    """Orthogonal at all times, initial and assigned values, and gradients of the lower triangle alone; complex
+    reflections too."""
+    convolution = kind == "conv"
+    m = torch.nn.Conv2d(2, 3, shape, dtype=dtype) if convolution else torch.nn.Linear(*shape, dtype=dtype)
+    x = torch.randn(2, 2, 7, 7, dtype=dtype) if convolution else torch.randn(3, shape[0], dtype=dtype)
+    first = m.weight.detach().clone()
+    assert it.parametrizations.orthogonal(m, "weight", name, use_trivialization=trivialization) is m
+    assert m.weight.shape == first.shape and gap(m.weight) < 2e-6
+    if trivialization or name == "householder":
+        close(m.weight.detach(), q_of(first), 3e-6)
+        for new in (q_of(torch.randn_like(first)), torch.randn_like(first)):
+            m.weight = new
+            close(m.weight.detach(), q_of(new), 3e-6)
+    else:
+        with pytest.raises(NotImplementedError, match="assign to the matrix exponential or the Cayley param"):
+            m.weight = first
+    optimiser = torch.optim.SGD(m.parameters(), lr=0.1)
+    for _ in range(2):
+        optimiser.zero_grad()
+        m(x).abs().square().sum().sqrt().backward()
+        gradient = original(m).grad
+        gradient = gradient if gradient.shape[-2] >= gradient.shape[-1] else gradient.mT
+        assert gradient.abs().max() > 0
+        assert not gradient.triu(1).any()
+        assert not gradient.diagonal(dim1=-2, dim2=-1).real.any()
+        before = m.weight.detach().clone()
+        optimiser.step()
+        assert gap(m.weight) < 2e-6 and not torch.equal(m.weight, before)
+
+
+def test_mistakes():
+    m = torch.nn.Linear(3, 4)
+    with pytest.raises(ValueError, match="has to be one of"):
+        it.parametrizations.orthogonal(m, "weight", "givens")
+    with pytest.raises(ValueError, match="Expected a matrix"):
+        it.parametrizations.orthogonal(m, "bias")
+    with pytest.raises(ValueError, match="no parameter or buffer with name 'phantom'"):
+        it.parametrizations.orthogonal(m, "phantom")
+    it.parametrizations.orthogonal(m, "weight")
+    with pytest.raises(ValueError, match="matrices of shape"):
+        m.weight = torch.randn(5, 5)
+    parametrize.remove_parametrizations(m, "weight")
+    assert type(m) is torch.nn.Linear and gap(m.weight) < 1e-6
+
+
+# ---------------------------------------------------------------- the maps
+
+
+@EVERY
+@pytest.mark.parametrize("shape", [(6, 6), (7, 3), (3, 7), (2, 5, 4), (1, 1), (4, 1)], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
+def test_values_are_those_of_torch(dtype, shape, name):
+    """The same trained tensor gives the same weight (torch has no complex reflections)."""
+    if dtype.is_complex and name == "householder":
+        with pytest.raises(ValueError, match="does not support complex"):
+            torchs(Holder(torch.zeros(3, 3, dtype=dtype)), orthogonal_map=name)
+        return
+    ours, theirs = (
+        function(Holder(torch.zeros(shape, dtype=dtype)), orthogonal_map=name, use_trivialization=False)
+        for function in (it.parametrizations.orthogonal, torchs)
+    )
+    x = torch.randn(shape, dtype=dtype)
+    if name == "householder":
+        x.diagonal(dim1=-2, dim2=-1).fill_(-1)
+        ours.parametrizations.weight[0].signs.fill_(-1)
+    values = []
+    for module in (ours, theirs):
+        with torch.no_grad():
+            original(module).copy_(x)
+        w = module.weight
+        (w.real * torch.linspace(-1, 1, w.numel(), dtype=torch.float64).view(shape)).sum().backward()
+        values.append((w.detach(), original(module).grad))
+    for found, expected in zip(*values, strict=True):
+        close(found, expected, TIGHT)
+
+
+@EVERY
+@pytest.mark.parametrize(
+    "shape,dtype",
+    [
+        ((4, 2), torch.float64),
+        ((3, 3), torch.complex128),
+        *(
+            pytest.param(shape, dtype, marks=pytest.mark.long)
+            for shape in ((3, 3), (2, 4), (4, 2))
+            for dtype in (torch.float64, torch.complex128)
+        ),
+    ],
+    ids=str,
+)
+def test_every_order(dtype, shape, name):
+    module = it.parametrizations.orthogonal(linear(*shape, dtype=dtype), orthogonal_map=name)
+    every_order(module.parametrizations.weight[0], [0.5 * torch.randn(shape, dtype=dtype)])
+
+
+@EVERY
+def test_gradients_exist_at_the_base(name):
+    """X = 0: the rows below are zero, where the Q of a QR factorisation has no derivative."""
+    module = it.parametrizations.orthogonal(linear(5, 2), orthogonal_map=name)
+    every_order(module.parametrizations.weight[0], [original(module).detach()])
+
+
+@EVERY
+@pytest.mark.parametrize("scale", [30.0, 1e3])
+def test_large_numbers(scale, name):
+    """Single precision keeps W orthogonal far from the base."""
+    module = it.parametrizations.orthogonal(linear(9, 4, dtype=torch.float32), orthogonal_map=name)
+    with torch.no_grad():
+        original(module).copy_(scale * torch.randn(9, 4))
+    assert gap(module.weight) < 1e-5
+
+
+@pytest.mark.parametrize("name", ["householder", *(pytest.param(m, marks=pytest.mark.long) for m in MAPS[1:])])
+def test_compiled(name):
+    """Forward and gradient without a graph break."""
+    module = it.parametrizations.orthogonal(linear(5, 3), orthogonal_map=name)
+    x = torch.randn(2, 3, dtype=torch.float64)
+    found = []
+    for function in (compiled(module), module):
+        module.zero_grad()
+        y = function(x)
+        y.square().sum().backward()
+        found += [y.detach(), original(module).grad.clone()]
+    same(found[:2], found[2:])
+
+
+def test_transforms_of_the_module():
+    """torch.func on a functional call: gradients of a stack of models."""
+    module = it.parametrizations.orthogonal(linear(4, 4), orthogonal_map="cayley")
+    x, key = torch.randn(3, 4, dtype=torch.float64), "parametrizations.weight.original"
+
+    def loss(t):
+        return torch.func.functional_call(module, {key: t}, (x,)).square().cos().sum()
+
+    many = torch.randn(2, 4, 4, dtype=torch.float64)
+    found = torch.func.vmap(torch.func.grad(loss))(many)
+    same(found, torch.stack([torch.func.grad(loss)(t) for t in many]))
+
+
+def test_autocast_keeps_the_precision_of_the_weight():
+    for name in MAPS:
+        module = it.parametrizations.orthogonal(linear(8, 5, dtype=torch.float32), orthogonal_map=name)
+        with torch.autocast("cpu", torch.bfloat16):
+            assert gap(module.weight) < 2e-6
+
+
+def test_half_precision_is_rounded_once():
+    for name in MAPS:
+        for shape in ((8, 8), (9, 4)):
+            module = it.parametrizations.orthogonal(linear(*shape, dtype=torch.float32), orthogonal_map=name)
+            with torch.no_grad():
+                original(module).add_(0.3 * torch.randn(shape))
+            module.to(torch.bfloat16)
+            w = module.weight
+            assert w.dtype is torch.bfloat16 and gap(w) < 0.02
+            law = module.parametrizations.weight[0]
+            wide = law(original(module).float())
+            assert gap(wide) < 2e-4 and torch.equal(wide.to(torch.bfloat16), w)
+
+
+def test_very_thin_weights():
+    """n x n numbers would be 80 GB."""
+    for name in MAPS:
+        module = it.parametrizations.orthogonal(linear(100_000, 2, dtype=torch.float32), orthogonal_map=name)
+        module.weight.square().sum().backward()
+        assert gap(module.weight) < 1e-5 and original(module).grad.shape == (100_000, 2)
+
+
+def test_no_row_is_lost_from_a_singular_weight():
+    """Zero and repeated columns are completed, by either way of storing."""
+    for trivialization in (True, False):
+        for w in (torch.zeros(5, 3), torch.ones(5, 3), torch.zeros(4, 4), torch.eye(5, 3)):
+            module = it.parametrizations.orthogonal(
+                Holder(w), "weight", "householder", use_trivialization=trivialization
+            )
+            assert gap(module.weight) < 1e-6
+    close(module.weight.detach(), torch.eye(5, 3), 1e-6)
+
+
+# ---------------------------------------------------------------- init
+
+
+@pytest.mark.parametrize("shape", [(5, 5), (7, 3), (3, 7), (4, 3, 2, 2), (0, 3), (3, 0)], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_init_is_torchs(dtype, shape):
+    found, expected = (
+        init(torch.empty(shape, dtype=dtype), gain=1.5, generator=torch.Generator().manual_seed(7))
+        for init in (it.init.orthogonal_, torch.nn.init.orthogonal_)
+    )
+    close(found, expected, tolerance.forward(np.float32 if dtype is torch.float32 else np.float64, 8))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.complex64, torch.complex128], ids=str)
+def test_init_of_other_types(dtype):
+    wide = it.init.orthogonal_(torch.empty(3, 2, 4, dtype=dtype)).flatten(1)
+    assert (
+        gap(wide) < {torch.float16: 2e-3, torch.bfloat16: 2e-2, torch.complex64: 2e-6, torch.complex128: 1e-14}[dtype]
+    )
+    turned = it.init.orthogonal_(torch.empty(3, 4, dtype=dtype).mT)
+    assert gap(turned) < 2e-2 and turned.shape == (4, 3)
+    with pytest.raises(ValueError, match="Only tensors with 2 or more dimensions are supported"):
+        it.init.orthogonal_(torch.empty(3, dtype=dtype))
