@@ -163,6 +163,7 @@ impl<'py, T: Number> Arrays<'py, T> {
             lengths: lengths
                 .map(|all| if all.len() == batch { all } else { &all[i * batch..(i + 1) * batch] }),
             reverse: self.reverse,
+            packs: None,
         }
     }
 }
