@@ -4,7 +4,7 @@ call."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,6 +22,16 @@ from .operators._operator import Operator, real_tensor, tensor
 Given = dict[str, Tensor | None]
 
 
+class Lean(NamedTuple):
+    """What is kept of the states, and returned of them."""
+
+    checkpoint: str
+    output: str
+
+
+_ALL = Lean("none", "states")
+
+
 def run(
     cell: str,
     transition: Operator | None,
@@ -33,13 +43,19 @@ def run(
     reverse: bool,
     backend: str | None,
     packed: Callable[[Given], Given] | None = None,
+    *,
+    lean: Lean = _ALL,
 ) -> tuple[Tensor, Tensor | None]:
-    """The states of a cell, and the memory after them if it has one.
+    """The states of a cell, or the last of each sequence, and the memory after them if it has one.
 
     `given` are the user's arrays by name; `packed` brings them into the order of the kernel.
     """
-    declaration = CELLS[cell].declaration
+    declaration, (checkpoint, output) = CELLS[cell].declaration, lean
     reverse = check.flag("reverse", reverse)
+    check_recurrence.checkpoint(checkpoint, affine=declaration.operator, memory=declaration.memory(*settings))
+    check.choice("output", output, *check_recurrence.OUTPUTS)
+    if checkpoint == "reversible" and transition is not None:
+        check_recurrence.reversible(activation, bool(settings[0]), transition._is_unitary)
     for name in declaration.required:
         if given[name] is None:
             check.kind(name, "a torch.Tensor", None)
@@ -86,7 +102,8 @@ def run(
     if transition is not None:
         factored = transition._steps(dtype, steps, batch, not declaration.operator, backend)
         stem, own = factored or ("dense", (transition.matrix(backend=backend).to(dtype),))
-    call = Call(cell, stem, activation, float(slope), settings, reverse, backend)
+    last = output == "last"
+    call = Call(cell, stem, activation, float(slope), settings, reverse, backend, checkpoint, last)
     found = tuple(tensors.values())
     how = mode(*found, ends, *own)
     if how is FORMULA and factored is not None and transition is not None:
@@ -95,7 +112,7 @@ def run(
     if order is None:
         return states, memory
     back = order.argsort()
-    return states[:, back], None if memory is None else memory[back]
+    return states[back] if last else states[:, back], None if memory is None else memory[back]
 
 
 def _computed(

@@ -22,6 +22,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "fourier": (_OPERATORS + "fourier", _RECURRENCES + "fourier"),
     "mesh": (_OPERATORS + "mesh", _RECURRENCES + "mesh"),
     "small": (_OPERATORS + "small",),
+    "dropin": ("isometry.cli.bench.torch.dropin.checkpoint:rows",),
 }
 #: Groups that need no torch and measure themselves: the function that returns the entries for some settings, as
 #: module:name. Only scripts add such groups.

@@ -83,7 +83,8 @@ class RUM(RecurrentLayer):
         super().__init__(input_size, hidden_size, num_layers, **keywords)
 
     def _check_keywords(self) -> None:
-        cell.setting(self.lam, self.eta)
+        memory, _ = cell.setting(self.lam, self.eta)
+        check_recurrence.checkpoint(self.checkpoint, affine=False, memory=memory)
         check_recurrence.activation(self.nonlinearity, "nonlinearity")
         even, per_unit = check_recurrence.ACTIVATIONS[self.nonlinearity]
         if even and self.hidden_size % 2:
@@ -115,7 +116,9 @@ class RUM(RecurrentLayer):
         """The bias of a modReLU in a layer with ``bias=False``."""
         return x.new_zeros(self._units, dtype=self._weight_dtype) if self._units else None
 
-    def _run(self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool) -> Tensor:
+    def _run(
+        self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: str
+    ) -> Tensor:
         def own(name: str, given: bool = True) -> Tensor | None:
             return getattr(self, name + suffix) if given else None
 
@@ -133,5 +136,7 @@ class RUM(RecurrentLayer):
             activation_bias=own("activation_bias") if self.bias and self._units else self._unbiased(x),
             lengths=lengths,
             reverse=reverse,
+            checkpoint=self.checkpoint,
+            output=output,
         )
         return states

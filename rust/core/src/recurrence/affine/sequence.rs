@@ -53,8 +53,8 @@ impl<T: Scalar> Sequence<'_, T> {
         self.activation.check::<T>(n, self.activation_bias)
     }
 
-    /// Refuses states (T, B, n), or their cotangents, of another size.
-    pub fn check_states(&self, argument: &'static str, states: &[T]) -> Result<()> {
-        check_len(argument, states.len(), &[self.steps, self.batch, self.n])
+    /// T, B and n.
+    pub fn sizes(&self) -> [usize; 3] {
+        [self.steps, self.batch, self.n]
     }
 }
