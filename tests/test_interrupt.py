@@ -40,19 +40,20 @@ LONG = """
         wait()
         return iso.recurrence_vjp(op, x, v, states, ct, check_states=False)
 
-    if kind == "torch":
+    if kind in ("torch", "sqrt"):
         import torch
         import isometry.torch as it
 
         it.set_num_threads(threads)
         weight, input_weight = torch.from_numpy(op.weight).requires_grad_(), torch.from_numpy(v)
+        lean = {} if kind == "torch" else {"checkpoint": "sqrt", "output": "last"}
 
         def call(steps, wait=lambda: None):
             x = torch.ones(steps, batch, 1, dtype=torch.float64)
             if not backward:
                 wait()
-                return it.recurrence(it.Dense(weight), x, input_weight)
-            states = it.recurrence(it.Dense(weight), x, input_weight)
+                return it.recurrence(it.Dense(weight), x, input_weight, **lean)
+            states = it.recurrence(it.Dense(weight), x, input_weight, **lean)
             wait()
             states.backward(torch.ones_like(states))
 
@@ -63,7 +64,7 @@ LONG = """
 
     took(20)
     per_step = min(took(50) for _ in range(4)) / 50  # a stall of the machine must not make the long call a short one
-    limit = 60_000 if not backward else 20_000 if kind == "torch" else 30_000
+    limit = 60_000 if not backward else 20_000 if kind in ("torch", "sqrt") else 30_000
     steps = min(int(8 / per_step), limit)
     try:
         call(steps, lambda: print("ready", steps * per_step, flush=True))
@@ -94,7 +95,7 @@ INVERSE_MAP = """
 
 
 @pytest.mark.parametrize("direction", ["forward", "backward"])
-@pytest.mark.parametrize("kind,threads", [("dense", 1), ("dense", 2), ("factored", 2), ("torch", 2)])
+@pytest.mark.parametrize("kind,threads", [("dense", 1), ("dense", 2), ("factored", 2), ("torch", 2), ("sqrt", 2)])
 def test_interrupt(kind, direction, threads):
     interrupt([sys.executable, "-c", textwrap.dedent(LONG), kind, direction, str(threads)])
 

@@ -4,6 +4,9 @@ Only the states are kept, and backward needs workspace of constant size: both fi
 states, created by the loss, is allocated before the measurement. Each length runs in its own process; a figure is the
 difference between two lengths, which cancels all constants. The peak is the kernel's VmHWM: ru_maxrss of a child
 starts at its parent's, whose earlier rows may have used more.
+
+The rows of checkpoints are the peak of a whole step, forward and backward of the last state, in percent of the call
+that keeps all states. Inputs, parameters and their gradients do not count.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import torch
 
@@ -23,6 +27,9 @@ from isometry.cli.bench.torch.recurrences import scornn
 N, BATCH = 190, 20
 LENGTHS = (3000, 9000)
 BOUND = 1.1
+#: checkpoint, activation, and the largest share of the memory, in percent
+LEAN = (("sqrt", "oplu", 5.0), ("reversible", "oplu", 1.0), ("reversible", "identity", 1.0))
+LEAN_N, LEAN_BATCH, LEAN_STEPS = 128, 16, 10_000
 
 
 def rows(alone: bool = False) -> Iterator[Figure]:
@@ -46,6 +53,21 @@ def rows(alone: bool = False) -> Iterator[Figure]:
             },
         )
 
+    yield from lean_rows()
+
+
+def lean_rows() -> Iterator[Figure]:
+    for checkpoint, activation, bound in LEAN:
+        whole, lean = (measured(f"checkpoint {mode} {activation}", LEAN_STEPS) for mode in ("none", checkpoint))
+        known = whole["peak"] is not None and lean["peak"] is not None
+        yield Figure(
+            name=f"memory with checkpoint {checkpoint}, {activation}, peak of forward and backward",
+            value=100 * lean["peak"] / whole["peak"] if known else None,  # type: ignore[operator]
+            unit="% of that without",
+            bound=bound,
+            facts={"bytes without": whole["peak"], "bytes with": lean["peak"]},
+        )
+
 
 def slope(short: int | None, long: int | None, size: int) -> float | None:
     """Growth in units of size; None if the system does not report it: the states alone make it positive."""
@@ -60,7 +82,25 @@ def measured(side: str, steps: int) -> dict[str, int | None]:
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
+def lean_child(checkpoint: str, activation: str, steps: int) -> dict[str, int | None]:
+    """The last state of a long sequence and its gradients."""
+    upper = (0.1 * torch.randn(LEAN_N * (LEAN_N - 1) // 2)).requires_grad_()
+    input_weight = (0.1 * torch.randn(LEAN_N, 1)).requires_grad_()
+    given: dict[str, Any] = {"activation": activation, "checkpoint": checkpoint, "output": "last"}
+
+    def step(x: torch.Tensor) -> None:
+        it.recurrence(it.Cayley(upper), x, input_weight, **given).sum().backward()
+
+    x = torch.randn(steps, LEAN_BATCH, 1)
+    step(x[:64])
+    start = memory("VmRSS")
+    step(x)
+    return {"held": None, "peak": growth("VmHWM", start)}
+
+
 def child(side: str, steps: int) -> dict[str, int | None]:
+    if side.startswith("checkpoint"):
+        return lean_child(*side.split()[1:], steps)
     layer = it.nn.ScoRNN(1, N)
     x, cotangent = torch.randn(steps, BATCH, 1), torch.ones(steps, BATCH, N)
     layer(x[:64])[0].sum().backward()  # pools, libraries and workspaces are created before the measurement

@@ -125,8 +125,16 @@ impl Work {
             gradients.bias = Some(bias_bar);
         }
         let (operator, own) = (self.operator(transition), &mut [Bar::Own(transition_bar)]);
-        recurrence::backward(&*operator, own, &sequence, states, ct, gradients, &Budget::of(threads))
-            .unwrap();
+        recurrence::backward(
+            &*operator,
+            own,
+            &sequence,
+            states.as_slice(),
+            ct.as_slice(),
+            gradients,
+            &Budget::of(threads),
+        )
+        .unwrap();
     }
 
     /// Largest relative error of the states and of V_bar over the first steps of a batch against a loop in f64.

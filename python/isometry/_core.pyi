@@ -169,14 +169,20 @@ def recurrence_route(
     object: str, arguments: _Arguments, steps: int, batch: int, gated: bool = False
 ) -> Literal["factored", "dense"]: ...
 def pack(matrices: Sequence[_T], out: _R | None = None) -> int: ...
+
+# All states (T, B, n), or those that are wanted of: all, the last of each sequence (B, n), those at the borders of the
+# segments of a checkpoint (K, B, n), and its name. A gradient of the last alone has a cotangent (B, n).
+_Kept = Any | tuple[Any, Any, Any, str | None]
+
+def recurrence_marks(checkpoint: str, steps: int, batch: int, saved: int) -> int: ...
 def recurrence(
-    object: str, arguments: _Arguments, sequence: _Sequence, states: _T, place: _Place, packs: _R | None = None
+    object: str, arguments: _Arguments, sequence: _Sequence, states: _Kept, place: _Place, packs: _R | None = None
 ) -> None: ...
 def recurrence_vjp(
     object: str,
     arguments: _Arguments,
     sequence: _Sequence,
-    states: _T,
+    states: _Kept,
     ct: _T,
     bars: _Arguments,
     sequence_bars: _SequenceBars,
@@ -208,12 +214,12 @@ _GruBars = tuple[_R | None, _R | None, _R | None, _R | None, _R | None, _R | Non
 
 _Transition = tuple[str, _Arguments] | None
 
-def gru(given: _Gru, transition: _Transition, states: _R, saved: _R | None, threads: int) -> None: ...
+def gru(given: _Gru, transition: _Transition, states: _Kept, saved: _R | None, threads: int) -> None: ...
 def gru_vjp(
     given: _Gru,
     transition: _Transition,
-    states: _R,
-    saved: _R,
+    states: _Kept,
+    saved: _R | None,
     ct: _R,
     bars: _GruBars,
     transition_bars: _Arguments,

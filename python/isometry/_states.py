@@ -39,6 +39,8 @@ def checked(states: Array, sequence: tuple[Any, ...], run: Callable[[tuple[Any, 
         (inputs.reshape(1, 2 * batch, x.shape[-1]), weight, start.reshape(2 * batch, n), *rest),
         made.reshape(1, 2 * batch, n),
     )
+    if lengths is not None:
+        given[:, lengths == 0] = made[:, lengths == 0] = 0  # no step at all
     with np.errstate(all="ignore"):  # entries that are not finite do not count as wrong
         gap, bound = np.abs(given - made).reshape(2, -1), _OFF * np.abs(made).reshape(2, -1).max(1)
         if not _wrong(gap, bound).any():

@@ -42,6 +42,7 @@ def recurrence(
     reverse: bool = False,
     backend: str | None = None,
     check_finite: bool = True,
+    output: Literal["states", "last"] = "states",
 ) -> Array:
     """Run a recurrent layer over a batch of sequences.
 
@@ -70,18 +71,22 @@ def recurrence(
     activation_on
         "all", or "input" for the variant above.
     lengths
-        Integers, shape (B,), in 1..T: the length of each sequence, in any order. States past its end are zero.
+        Integers, shape (B,), in 0..T (1..T on the GPU): the length of each sequence, in any order. States past its end
+        are zero.
     reverse
         Run from the end of each sequence (its own end, with `lengths`) to step 0; h0 enters at the last step.
     backend
         "cpu" or "gpu"; None: that of `use_backend`.
     check_finite
         Reject NaN and infinity in all arrays. Those that arise during the recurrence propagate.
+    output
+        "last" returns the last state of each sequence alone, h0 for one of length 0, and on the CPU keeps no others.
 
     Returns
     -------
     numpy.ndarray
-        The states, shape (T, B, n), of an ensemble (T, E, B, n); complex if any of the arguments is.
+        The states, shape (T, B, n), or the last ones, shape (B, n); of an ensemble (T, E, B, n) or (E, B, n); complex
+        if any of the arguments is.
 
     Raises
     ------
@@ -109,20 +114,43 @@ def recurrence(
            [-1.,  0.],
            [ 0., -1.],
            [ 1.,  0.]])
+    >>> last = iso.recurrence(
+    ...     quarter_turn, x, np.zeros((2, 1)), h0=[1.0, 0.0], activation="identity", output="last"
+    ... )
+    >>> last.round(12) + 0.0
+    array([[1., 0.]])
     """
+    check.choice("output", output, *check_recurrence.OUTPUTS)
     options = Options(activation, slope, activation_on, lengths, reverse, backend, check_finite)
     arrays = {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias, "activation_bias": activation_bias}
     if serve(backend) == "gpu" and _calls.resident(*arrays.values(), *_members(transition)):
+        check_recurrence.on_the_device(output)
         given = _given(arrays, partial(_calls.single, check_finite=check.flag("check_finite", check_finite)))
         return _recurrence.recurrence(_resident(transition, given, options, {}), given)  # type: ignore[return-value]
     given = _given(arrays, taken)
     call = _prepared(transition, given, options, {})
+    last = output == "last"
     if call.members is not None:
-        return _ensembles.states(call)
-    states = np.empty(call.shape, call.dtype)
+        all_states = _ensembles.states(call)
+        return np.stack([_ends(all_states[:, i], call, reverse) for i in range(call.members)]) if last else all_states
     route = call.route
+    if last and call.place != "gpu":
+        ends = np.empty(call.shape[1:], call.dtype)
+        _core.recurrence(route.object, route.arguments, call.sequence, (None, ends, None, None), call.place)
+        return ends if call.order is None else ends[np.argsort(call.order)]
+    states = np.empty(call.shape, call.dtype)
     _core.recurrence(route.object, route.arguments, call.sequence, states, call.place)
-    return _unsorted(states, call.order)
+    states = _unsorted(states, call.order)
+    return _ends(states, call, reverse) if last else states
+
+
+def _ends(states: Array, call: Call, reverse: bool) -> Array:
+    """The last of all states, of sequences in the caller's order."""
+    lengths: Array | None = call.sequence[-2]
+    if reverse or lengths is None:
+        return states[0 if reverse else -1].copy()
+    order = np.arange(len(lengths)) if call.order is None else call.order
+    return states[lengths[np.argsort(order)] - 1, np.arange(len(lengths))]
 
 
 def recurrence_vjp(

@@ -24,7 +24,7 @@ def arguments(rng, cell, stem, own):
         "rum": [x, draw(rng, 2 * n, n), draw(rng, 3 * n, FEATURES), None, None, None, None],
     }[cell]
     numbers = {"recurrence": [0.0], "gru": [1.0], "goru": [0.0], "rum": [1.0, float("nan")]}[cell]
-    return (cell, stem, "tanh", 0.1, numbers, False), tensors, own
+    return (cell, stem, "tanh", 0.1, numbers, False, "none", False), tensors, own
 
 
 def cases(rng):
@@ -45,10 +45,24 @@ def test_operators_of_sequences(example, seed):
     call, tensors, own = cases(seed)[example]
     given = (*call, None, True, tensors, own, None)
     opcheck(torch.ops.isometry.sequence.default, given)
-    *out, on_gpu = torch.ops.isometry.sequence(*given)
+    states, memory, saved, _, weight, on_gpu = torch.ops.isometry.sequence(*given)
     wanted = [t is not None for t in (*tensors, *own)]
-    cts = [torch.ones_like(out[0]), *([torch.ones_like(out[1])] if out[1].numel() else [])]
-    backward = (*call, tensors, own, None, out, on_gpu, cts, wanted)
+    cts = [torch.ones_like(states), *([torch.ones_like(memory)] if memory.numel() else [])]
+    backward = (*call, tensors, own, None, [states, memory, saved, weight], on_gpu, cts, wanted)
+    opcheck(torch.ops.isometry.sequence_backward.default, backward)
+
+
+@pytest.mark.parametrize("checkpoint", ["none", "sqrt"])
+@pytest.mark.parametrize("example", ["a matrix", "gru"])
+def test_operators_of_the_last_state(example, checkpoint, seed):
+    """The same where the last state of each sequence is all that is returned."""
+    call, tensors, own = cases(seed)[example]
+    given = (*call[:-2], checkpoint, True, None, True, tensors, own, None)
+    opcheck(torch.ops.isometry.sequence.default, given)
+    last, memory, saved, states, weight, on_gpu = torch.ops.isometry.sequence(*given)
+    wanted = [t is not None for t in (*tensors, *own)]
+    out = [states, memory, saved, weight]
+    backward = (*call[:-2], checkpoint, True, tensors, own, None, out, on_gpu, [torch.ones_like(last)], wanted)
     opcheck(torch.ops.isometry.sequence_backward.default, backward)
 
 

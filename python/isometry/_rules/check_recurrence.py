@@ -130,9 +130,49 @@ def lengths_shape(shape: Shape, batch: int) -> None:
 
 
 def lengths_range(smallest: int, largest: int, steps: int) -> None:
-    """All lengths are in 1..T, given the smallest and the largest."""
-    if smallest < 1 or largest > steps:
-        raise ValueError(f"lengths must lie in 1..T = 1..{steps}, not {smallest if smallest < 1 else largest}")
+    """All lengths are in 0..T, given the smallest and the largest."""
+    if smallest < 0 or largest > steps:
+        raise ValueError(f"lengths must lie in 0..T = 0..{steps}, not {smallest if smallest < 0 else largest}")
+
+
+#: What backward gets of the states, and what is returned of them.
+CHECKPOINTS, OUTPUTS = ("none", "sqrt", "reversible"), ("states", "last")
+
+
+def reversible(name: str, on_input: bool, unitary: bool, argument: str = "activation") -> None:
+    """The steps of a recurrence with this activation can be undone: of the input alone, or all, and with this W."""
+    if not on_input and name not in ("identity", "oplu", "oplu_halves"):
+        raise ValueError(
+            f"checkpoint='reversible' undoes steps, which needs {argument} 'identity', 'oplu' or 'oplu_halves', not "
+            f"{name!r}: others lose their argument, or multiply errors at every step; take checkpoint='sqrt'"
+        )
+    if not unitary:
+        raise ValueError(
+            "checkpoint='reversible' undoes steps by W^H, which needs a transition that is orthogonal or unitary for "
+            "all values of its arguments; take checkpoint='sqrt'"
+        )
+
+
+def checkpoint(kind: str, *, affine: bool, memory: bool) -> None:
+    """A checkpoint of a cell: gates cannot be undone, and memories would have to be kept with the states."""
+    check.choice("checkpoint", kind, *CHECKPOINTS)
+    if kind == "reversible" and not affine:
+        raise ValueError("checkpoint='reversible' undoes steps, which gates do not allow; take checkpoint='sqrt'")
+    if kind != "none" and memory:
+        raise ValueError(f"checkpoint must be 'none' with lam=1, whose memories are not kept, not {kind!r}")
+
+
+def of_ensemble(kind: str) -> None:
+    """An ensemble keeps all states."""
+    check.choice("checkpoint", kind, *CHECKPOINTS)
+    if kind != "none":
+        raise ValueError(f"checkpoint must be 'none' for an ensemble, not {kind!r}; call its members one by one")
+
+
+def on_the_device(output: str) -> None:
+    """Arrays of the GPU have all states."""
+    if output != "states":
+        raise ValueError(f"output must be 'states' with arrays of the GPU, not {output!r}")
 
 
 def other_states(step: str, share: float, left: list[str]) -> NoReturn:

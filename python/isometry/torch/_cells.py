@@ -16,9 +16,9 @@ from .formulas import gru, recurrence, rum
 from .formulas.sequence import Formula, Law
 
 Arrays = tuple[Array | None, ...]
-#: The states, the memory after them and what was saved for backward, or the cotangents of the first two; None where
-#: absent.
-Results = tuple[Array | None, ...]
+#: The states (`_lean.States`), the memory after them and what was saved for backward, or the cotangents of the first
+#: two; None where absent.
+Results = tuple[Any, ...]
 
 
 class Call(NamedTuple):
@@ -31,11 +31,13 @@ class Call(NamedTuple):
     settings: Sequence[float | None]
     reverse: bool
     backend: str | None
+    checkpoint: str = "none"
+    last: bool = False  # the last state of each sequence is the result, in place of all
 
     @property
     def law(self) -> Law:
         """What the formula takes."""
-        return Law(self.activation, self.slope, tuple(self.settings))
+        return Law(self.activation, self.slope, tuple(self.settings), self.last)
 
 
 class Ensemble(NamedTuple):

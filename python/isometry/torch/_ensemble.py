@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from ._cells import Call
+from ._lean import last_of
 from ._mode import FORMULA, GRAPH, KERNEL, within
 from ._sequence_plan import SequencePlan
 from ._transforms import computed
@@ -58,3 +59,10 @@ def ensemble(
     if sorting is not None:
         states = states[:, :, sorting.argsort()]
     return states.movedim(0, 1)
+
+
+def last_of_members(states: Tensor, lengths: Tensor | None, reverse: bool, h0: Tensor | None) -> Tensor:
+    """The last of all states (T, E, B, n), (E, B, n)."""
+    members = states.shape[1]
+    own = [None if h0 is None else h0[i if h0.shape[0] > 1 else 0] if h0.dim() == 3 else h0 for i in range(members)]
+    return torch.stack([last_of(states[:, i], lengths, reverse, h) for i, h in enumerate(own)])

@@ -4,7 +4,7 @@ call."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,8 +12,9 @@ from torch import Tensor
 from .._cells._declaration import OWN_BIAS
 from .._rules import check, check_recurrence
 from ._cells import CELLS, Call
-from ._ensemble import ensemble
+from ._ensemble import ensemble, last_of_members
 from ._function import COMPLEX_OF, distinct, dtype_name, place
+from ._lean import last_of
 from ._mode import FORMULA, GRAPH, KERNEL, RECORDED, TRANSFORMED, Mode, symbolic, visible, wanted, within
 from ._sequence_function import Recurrence, Tensors, forward, graph
 from ._sequence_plan import SequencePlan
@@ -23,6 +24,16 @@ from .operators._functions import trained
 from .operators._operator import Operator, real_tensor, tensor
 
 Given = dict[str, Tensor | None]
+
+
+class Lean(NamedTuple):
+    """What is kept of the states, and returned of them."""
+
+    checkpoint: str
+    output: str
+
+
+_ALL = Lean("none", "states")
 
 
 def run(
@@ -36,13 +47,19 @@ def run(
     reverse: bool,
     backend: str | None,
     packed: Callable[[Given], Given] | None = None,
+    *,
+    lean: Lean = _ALL,
 ) -> tuple[Tensor, Tensor | None]:
-    """The states of a cell, and the memory after them if it has one.
+    """The states of a cell, or the last of each sequence, and the memory after them if it has one.
 
     `given` are the user's arrays by name; `packed` brings them into the order of the kernel.
     """
-    declaration = CELLS[cell].declaration
+    declaration, (checkpoint, output) = CELLS[cell].declaration, lean
     reverse = check.flag("reverse", reverse)
+    check_recurrence.checkpoint(checkpoint, affine=declaration.operator, memory=declaration.memory(*settings))
+    check.choice("output", output, *check_recurrence.OUTPUTS)
+    if checkpoint == "reversible" and transition is not None:
+        check_recurrence.reversible(activation, bool(settings[0]), transition._is_unitary)
     for name in declaration.required:
         if given[name] is None:
             check.kind(name, "a torch.Tensor", None)
@@ -79,9 +96,14 @@ def run(
     )
     if members is not None:
         assert transition is not None
+        check_recurrence.of_ensemble(checkpoint)
         call = Call(cell, "", activation, float(slope), settings, reverse, backend)
         sizes, sorting = (members, dtype, steps, batch), _order(lengths, steps, batch, x.device)
-        return ensemble(call, transition, tensors, sizes, sorting, _computed), None
+        states = ensemble(call, transition, tensors, sizes, sorting, _computed)
+        if output == "last":
+            ends, _ = _order(lengths, steps, batch, x.device, sort=False)
+            states = last_of_members(states, ends, reverse, tensors["h0"])
+        return states, None
     for name, axes in declaration.each:
         t = tensors[name]
         tensors[name] = None if t is None else t.expand(batch, *(n,) * axes)
@@ -98,25 +120,28 @@ def run(
     if transition is not None:
         factored = transition._steps(dtype, steps, batch, not declaration.operator, backend)
         stem, own = factored or ("dense", (transition.matrix(backend=backend).to(dtype),))
-    call = Call(cell, stem, activation, float(slope), settings, reverse, backend)
+    last = output == "last"
+    call = Call(cell, stem, activation, float(slope), settings, reverse, backend, checkpoint, last)
     found = tuple(tensors.values())
     how = within(*found, ends, *own)
     if how is TRANSFORMED:
-        plan = SequencePlan(call, tuple(tensors), len(own))
+        # Inside torch.func all states are kept.
+        plan = SequencePlan(call._replace(checkpoint="none", last=False), tuple(tensors), len(own))
         states, *rest = computed(plan, *found, *own, ends)
-        return _in_order(states, rest[0] if rest else None, order)
+        states = last_of(states, ends, reverse, tensors["h0"]) if last else states
+        return _in_order(states, rest[0] if rest else None, order, last)
     if how is FORMULA and factored is not None and transition is not None:
         own = (transition.matrix(backend=backend).to(dtype),)
     states, memory = _computed(how, call, found, own, ends)
-    return _in_order(states, memory, order)
+    return _in_order(states, memory, order, last)
 
 
-def _in_order(states: Tensor, memory: Tensor | None, order: Tensor | None) -> tuple[Tensor, Tensor | None]:
+def _in_order(states: Tensor, memory: Tensor | None, order: Tensor | None, last: bool) -> tuple[Tensor, Tensor | None]:
     """The results, longest sequence first, in the user's order of the sequences."""
     if order is None:
         return states, memory
     back = order.argsort()
-    return states[:, back], None if memory is None else memory[back]
+    return states[back] if last else states[:, back], None if memory is None else memory[back]
 
 
 def _computed(
@@ -171,7 +196,7 @@ def _of_one_precision(transition: Operator, given: dict[str, Any]) -> tuple[Give
 
 
 def _order(
-    lengths: Tensor | Sequence[int] | None, steps: int, batch: int, device: torch.device
+    lengths: Tensor | Sequence[int] | None, steps: int, batch: int, device: torch.device, sort: bool = True
 ) -> tuple[Tensor | None, Tensor | None]:
     """The lengths, longest first, and the sorting order of the batch if it is not sorted already."""
     if lengths is None:
@@ -185,7 +210,7 @@ def _order(
     falling = seen and bool((ends[1:] <= ends[:-1]).all())
     # A separate copy, because the backward pass reads it again.
     ends = ends.to(device, copy=True)
-    if falling:
+    if falling or not sort:
         return ends, None
     order = ends.argsort(descending=True, stable=True)
     return ends[order], order

@@ -6,7 +6,8 @@ differentiated incorrectly: the Function below connects them, as it connects the
 between W and its factors, are decided when they run, so one graph serves any number of steps and sequences.
 
 Tensors are in the order of the cell's kernel; lengths do not increase. Saved for backward are the arguments, the
-states, and what the cell declares.
+states, and what the cell declares; or with a checkpoint, some states (`_lean`). A compiled graph with a checkpoint
+saves none: its backward computes them first.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from torch.autograd import Function
 
 from .. import _core
 from .._backend import Place
+from . import _lean
 from ._cells import CELLS, Call
 from ._function import arrays, fakes, filled, formula_vjp, given, mark, marked, place, place_of, room, rooms
 from ._mode import differentiated
@@ -29,7 +31,8 @@ from .operators._compiled import owned
 from .operators._functions import BY_STEM, trained
 
 Tensors = Sequence[Tensor | None]
-Out = tuple[Tensor, Tensor | None, Tensor | None]
+#: The states or the last of each sequence, the memory after them, what the cell saves, and the states for backward.
+Out = tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]
 
 
 def shapes_of(call: Call, tensors: Tensors) -> tuple[Any, Any, Any]:
@@ -64,16 +67,21 @@ def _joined(call: Call, tensors: Tensors, own: Tensors) -> tuple[int, Call, Tens
 
 
 def forward(call: Call, tensors: Tensors, own: Tensors, lengths: Tensor | None, saving: bool, at: Place) -> Out:
-    """The states, the memory after them if there is one, and what else is saved if backward will run."""
+    """The result, the memory after it if there is one, and what is saved if backward will run."""
+    if at == "gpu" and (call.last or call.checkpoint != "none"):  # which computes and keeps all states
+        whole, *rest = forward(call._replace(last=False, checkpoint="none"), tensors, own, lengths, saving, at)
+        h0 = tensors[CELLS[call.cell].declaration.names.index("h0")]
+        return _lean.last_of(whole, lengths, call.reverse, h0) if call.last else whole, *rest  # type: ignore[return-value]
     if call.stem == "dense":
         _, call, tensors, own = _joined(call, tensors, own)
     (shape, last, kept), x = shapes_of(call, tensors), tensors[0]
     assert x is not None
-    states, h = room(shape, x.dtype)
+    result, states, h = _lean.written(call, shape, x.dtype, saving)
     memory, r = (None, None) if last == (0,) else room(last, x.dtype)
-    saved, s = room(kept, x.dtype) if saving and kept != (0,) else (None, None)
+    save = saving and kept != (0,) and call.checkpoint == "none"
+    saved, s = room(kept, x.dtype) if save else (None, None)
     CELLS[call.cell].forward(call, arrays(own), arrays(tensors), _ends(lengths), (h, r, s), at)
-    return states, memory, saved
+    return result, memory, saved, states
 
 
 def backward(
@@ -81,18 +89,29 @@ def backward(
     tensors: Tensors,
     own: Tensors,
     lengths: Tensor | None,
-    out: Out,
+    out: Tensors,
     cts: Tensors,
     wanted: Sequence[bool],
     at: Place,
 ) -> list[Tensor | None]:
-    """The wanted gradients: of the tensors, then of the transition's arguments."""
+    """The wanted gradients: of the tensors, then of the transition's arguments.
+
+    `out` are the states for backward, computed here if they are None, the memory, and what the cell saved.
+    """
+    states, memory, saved = out
+    if states is None:
+        _, memory, saved, states = forward(call, tensors, own, lengths, True, at)
+    assert states is not None
+    if at == "gpu" and (call.last or call.checkpoint != "none"):
+        return _whole(call, tensors, own, lengths, (states, memory, saved), cts, wanted, at)
     count, (where, call, tensors, own) = len(tensors), _joined(call, tensors, own)
     asked = list(wanted[:count])
     if where >= 0:
         asked[where] = asked[where] or wanted[count]
     (grads, bars), (own_grads, own_bars) = rooms(asked, tensors), rooms(wanted[count : count + len(own)], own)
-    given, results = (arrays(own), arrays(tensors), _ends(lengths)), (arrays(out), arrays(cts))
+    given = (arrays(own), arrays(tensors), _ends(lengths))
+    kept, *rest = arrays((states, memory, saved))
+    results = ((_lean.read(call, kept), *rest), arrays(cts))  # type: ignore[arg-type]
     CELLS[call.cell].backward(call, *given, *results, bars, own_bars, at)
     found = [*grads, *own_grads]
     if where >= 0:
@@ -100,6 +119,27 @@ def backward(
         found[where], last = (None, None) if both is None else (both[:-1], both[-1].clone())
         found.append(last)
     return found
+
+
+def _whole(
+    call: Call,
+    tensors: Tensors,
+    own: Tensors,
+    lengths: Tensor | None,
+    out: tuple[Tensor, Tensor | None, Tensor | None],
+    cts: Tensors,
+    wanted: Sequence[bool],
+    at: Place,
+) -> list[Tensor | None]:
+    """`backward` from all states."""
+    plain, (ct, *others) = call._replace(last=False, checkpoint="none"), cts
+    whole = ct if ct is None or not call.last else _lean.spread(ct, out[0], lengths, call.reverse)
+    grads = backward(plain, tensors, own, lengths, out, [whole, *others], wanted, at)
+    at_h0 = CELLS[call.cell].declaration.names.index("h0")
+    h0_bar = grads[at_h0]
+    if call.last and ct is not None and lengths is not None and h0_bar is not None:
+        grads[at_h0] = torch.where((lengths > 0)[:, None], h0_bar, ct)
+    return grads
 
 
 # ---------------------------------------------------------------- the choice between W and its factors
@@ -122,7 +162,7 @@ def _forms(stem: str) -> bool:
 
 def forward_by_route(
     call: Call, saving: bool, tensors: Tensors, own: Tensors, lengths: Tensor | None, at: Place
-) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:
+) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None, Tensor | None]:
     """`forward` by the cheaper route, and W if it was formed."""
     weight: Tensor | None = None
     if through_matrix(call, tensors, own, at):
@@ -159,9 +199,19 @@ def backward_by_route(
 # ---------------------------------------------------------------- one operation of a compiled graph
 
 
-def _call(cell: str, stem: str, activation: str, slope: float, settings: Sequence[float], reverse: bool) -> Call:
+def _call(
+    cell: str,
+    stem: str,
+    activation: str,
+    slope: float,
+    settings: Sequence[float],
+    reverse: bool,
+    checkpoint: str = "none",
+    last: bool = False,
+) -> Call:
     """The call of an operator, whose settings are numbers: NaN stands for None."""
-    return Call(cell, stem, activation, slope, [None if isnan(s) else s for s in settings], reverse, None)
+    own = [None if isnan(s) else s for s in settings]
+    return Call(cell, stem, activation, slope, own, reverse, None, checkpoint, last)
 
 
 @torch.library.custom_op("isometry::sequence", mutates_args=(), device_types="cpu")
@@ -172,19 +222,23 @@ def _forward(
     slope: float,
     settings: Sequence[float],
     reverse: bool,
+    checkpoint: str,
+    last: bool,
     backend: str | None,
     saving: bool,
     tensors: Tensors,
     own: Tensors,
     lengths: Tensor | None,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    at, call = place(backend), _call(cell, stem, activation, slope, settings, reverse)
-    states, memory, saved, weight = forward_by_route(call, saving, tensors, own, lengths, at)
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    at, call = place(backend), _call(cell, stem, activation, slope, settings, reverse, checkpoint, last)
+    saving = saving and checkpoint == "none"
+    result, memory, saved, states, weight = forward_by_route(call, saving, tensors, own, lengths, at)
     if weight is None and _forms(stem):
-        weight = states.new_empty((states.shape[2], states.shape[2]))
-    # An operator returns tensors only.
-    others = memory, saved, weight
-    return states, *[states.new_empty(0) if t is None else t for t in others], marked(at)  # type: ignore[return-value]
+        n = result.shape[-1]
+        weight = result.new_empty((n, n))
+    # An operator returns tensors only, and none twice.
+    others = memory, saved, None if states is result else states, weight
+    return result, *[result.new_empty(0) if t is None else t for t in others], marked(at)  # type: ignore[return-value]
 
 
 @_forward.register_fake
@@ -195,16 +249,21 @@ def _(
     slope: float,
     settings: Sequence[float],
     reverse: bool,
+    checkpoint: str,
+    last: bool,
     _backend: str | None,
     saving: bool,
     tensors: Tensors,
     _own: Tensors,
     _lengths: Tensor | None,
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    states, memory, saved = shapes_of(_call(cell, stem, activation, slope, settings, reverse), tensors)
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor]:
+    call = _call(cell, stem, activation, slope, settings, reverse, checkpoint, last)
+    states, memory, saved = shapes_of(call, tensors)
     x, n = tensors[0], states[2]
     assert x is not None
-    shapes = states, memory, saved if saving else (0,), (n, n) if _forms(stem) else (0,)
+    result, saving = states[1:] if last else states, saving and checkpoint == "none"
+    weight = (n, n) if _forms(stem) else (0,)
+    shapes = result, memory, saved if saving else (0,), states if saving and last else (0,), weight
     return *[x.new_empty(shape) for shape in shapes], mark()  # type: ignore[return-value]
 
 
@@ -216,6 +275,8 @@ def _backward(
     slope: float,
     settings: Sequence[float],
     reverse: bool,
+    checkpoint: str,
+    last: bool,
     tensors: Tensors,
     own: Tensors,
     lengths: Tensor | None,
@@ -224,7 +285,7 @@ def _backward(
     cts: Tensors,
     wanted: Sequence[bool],
 ) -> list[Tensor]:
-    at, call = place_of(on_gpu), _call(cell, stem, activation, slope, settings, reverse)
+    at, call = place_of(on_gpu), _call(cell, stem, activation, slope, settings, reverse, checkpoint, last)
     *results, weight = [t if t.numel() else None for t in out]
     weight = weight if through_matrix(call, tensors, own, at) else None
     return filled(backward_by_route(call, tensors, own, lengths, (*results, weight), cts, wanted, at))
@@ -232,27 +293,29 @@ def _backward(
 
 @_backward.register_fake
 def _(*arguments: Any) -> list[Tensor]:
-    return fakes((*arguments[6], *arguments[7]), arguments[-1])
+    return fakes((*arguments[8], *arguments[9]), arguments[-1])
 
 
 # ---------------------------------------------------------------- the Function
 
 
 class Recurrence(Function):
-    """The states of a call, and the memory after them if the cell has one; `wanted` is None for an eager call."""
+    """The states of a call, or the last ones, and the memory after them if the cell has one; `wanted` is None for an
+    eager call."""
 
     @staticmethod
     def forward(ctx: Any, call: Call, wanted: Any, count: int, lengths: Tensor | None, *given: Tensor | None) -> Any:
         tensors, own = given[:count], given[count:]
         if wanted is None:
             ctx.place = place(call.backend)
-            states, memory, saved = forward(call, tensors, own, lengths, True, ctx.place)
+            result, memory, saved, states = forward(call, tensors, own, lengths, True, ctx.place)
             ctx.save_for_backward(states, memory, saved, lengths, *given)
         else:
-            states, memory, saved, weight, on_gpu = graph(call, True, tensors, own, lengths)
+            result, memory, saved, states, weight, on_gpu = graph(call, True, tensors, own, lengths)
+            states = states if call.last or call.checkpoint != "none" else result
             ctx.save_for_backward(states, memory, saved, weight, on_gpu, lengths, *given)
         ctx.call, ctx.wanted, ctx.count = call, wanted, count
-        return (states, memory) if CELLS[call.cell].declaration.memory(*call.settings) else states
+        return (result, memory) if CELLS[call.cell].declaration.memory(*call.settings) else result
 
     @staticmethod
     def backward(ctx: Any, *cts: Tensor | None) -> tuple[Tensor | None, ...]:
@@ -261,7 +324,7 @@ class Recurrence(Function):
             *out, on_gpu, lengths = ctx.saved_tensors[:6]
             given = ctx.saved_tensors[6:]
             tensors, own = given[:count], given[count:]
-            bars = _backward(*_plain(call)[:6], tensors, own, lengths, out, on_gpu, cts, ctx.wanted)
+            bars = _backward(*_plain(call)[:8], tensors, own, lengths, out, on_gpu, cts, ctx.wanted)
             return (None, None, None, None, *owned(bars, ctx.wanted))
         states, memory, saved, lengths, *given = ctx.saved_tensors
         tensors, own = given[:count], given[count:]
@@ -275,7 +338,8 @@ class Recurrence(Function):
 def _plain(call: Call) -> tuple[Any, ...]:
     """The call as an operator takes it."""
     settings = [nan if s is None else float(s) for s in call.settings]
-    return call.cell, call.stem, call.activation, call.slope, settings, call.reverse, call.backend
+    cell, stem, activation, slope, _, reverse, backend, checkpoint, last = call
+    return cell, stem, activation, slope, settings, reverse, checkpoint, last, backend
 
 
 def graph(call: Call, saving: bool, tensors: Tensors, own: Tensors, lengths: Tensor | None) -> tuple[Tensor, ...]:

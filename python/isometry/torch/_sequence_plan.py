@@ -41,9 +41,9 @@ class SequencePlan(Plan):
         if self.stack is not None:
             return self._ensemble(tensors, self.stack) if self.cell.ensemble else self._each(tensors, self.stack)
         given, own, lengths = self._parts(tensors)
-        states, memory, *kept = forward_by_route(self.call, True, given, own, lengths, self.place)
+        states, memory, saved, _, weight = forward_by_route(self.call, True, given, own, lengths, self.place)
         found = (states,) if memory is None else (states, memory)
-        return *found, *[states.new_empty(0) if t is None else t for t in kept]
+        return *found, *[states.new_empty(0) if t is None else t for t in (saved, weight)]
 
     def pull(self, tensors: Tensors, out: Sequence[Tensor], cts: Tensors, wanted: Sequence[bool]) -> Tensors:
         if self.stack is not None:

@@ -28,6 +28,8 @@ def goru(
     lengths: Tensor | Sequence[int] | None = None,
     reverse: bool = False,
     backend: str | None = None,
+    checkpoint: str = "none",
+    output: str = "states",
 ) -> Tensor:
     r"""All states of a gated orthogonal recurrent unit (GORU): `gru` with an operator as W_h.
 
@@ -65,20 +67,25 @@ def goru(
     slope : float
         The slope of "leaky_relu".
     lengths : Tensor or sequence of int, shape (B,), optional
-        The length of each sequence, from 1 to T. States past the end are zero.
+        The length of each sequence, from 0 to T. States past the end are zero.
     reverse : bool
         Whether each sequence is read from its own end; states keep the place of their input.
     backend : {"cpu"}, optional
         There are no kernels for the GPU: it runs on the CPU, whatever `use_backend` says.
+    checkpoint : {"none", "sqrt"}
+        What backward gets of states and gates. "none": all. "sqrt": some sqrt(T) states, between which segments are
+        computed again; states and gradients are the same to the last bit.
+    output : {"states", "last"}
+        "last" returns the last state of each sequence alone, (B, n): h0 for one of length 0.
 
     Returns
     -------
-    Tensor, shape (T, B, n)
+    Tensor, shape (T, B, n), or (B, n) with output "last"
 
     Raises
     ------
     ValueError
-        Shapes that do not fit, T, B or n of 0, a complex transition or a stack of them, lengths outside 1..T, unknown
+        Shapes that do not fit, T, B or n of 0, a complex transition or a stack of them, lengths outside 0..T, unknown
         names.
     TypeError
         A transition that is not an operator, arguments other than real tensors of its precision, an argument under both
@@ -113,4 +120,4 @@ def goru(
         check.kind("transition", "an operator of isometry.torch", transition)
     given = {"x": x, "w": w, "u": u, "b": b, "h0": h0, "hidden_bias": None, "activation_bias": activation_bias}
     aliases = {"u": ("input_weight", input_weight), "b": ("bias", bias)}
-    return gated(transition, given, aliases, reset, activation, slope, lengths, reverse, backend)
+    return gated(transition, given, aliases, reset, activation, slope, lengths, reverse, backend, checkpoint, output)

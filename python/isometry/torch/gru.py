@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .._backend import only_cpu
 from .._rules import check
-from ._sequence import run
+from ._sequence import Lean, run
 from .operators._operator import Operator
 
 
@@ -30,6 +30,8 @@ def gru(
     lengths: Tensor | Sequence[int] | None = None,
     reverse: bool = False,
     backend: str | None = None,
+    checkpoint: str = "none",
+    output: str = "states",
 ) -> Tensor:
     r"""All states of a gated recurrent unit (GRU).
 
@@ -67,20 +69,25 @@ def gru(
     slope : float
         The slope of "leaky_relu".
     lengths : Tensor or sequence of int, shape (B,), optional
-        The length of each sequence, from 1 to T. States past the end are zero.
+        The length of each sequence, from 0 to T. States past the end are zero.
     reverse : bool
         Whether each sequence is read from its own end; states keep the place of their input.
     backend : {"cpu"}, optional
         There are no kernels for the GPU: it runs on the CPU, whatever `use_backend` says.
+    checkpoint : {"none", "sqrt"}
+        What backward gets of states and gates. "none": all. "sqrt": some sqrt(T) states, between which segments are
+        computed again; states and gradients are the same to the last bit.
+    output : {"states", "last"}
+        "last" returns the last state of each sequence alone, (B, n): h0 for one of length 0.
 
     Returns
     -------
-    Tensor, shape (T, B, n)
+    Tensor, shape (T, B, n), or (B, n) with output "last"
 
     Raises
     ------
     ValueError
-        Shapes that do not fit, T, B or n of 0, lengths outside 1..T, unknown names, a hidden_bias with reset "before".
+        Shapes that do not fit, T, B or n of 0, lengths outside 0..T, unknown names, a hidden_bias with reset "before".
     TypeError
         Arguments other than real tensors of one precision, an argument under both of its names, lengths that are not
         integers, a reverse that is no bool.
@@ -109,7 +116,7 @@ def gru(
         raise ValueError("hidden_bias must not be given with reset 'before': only reset 'after' has one")
     given = {"x": x, "w": w, "u": u, "b": b, "h0": h0, "hidden_bias": hidden_bias, "activation_bias": activation_bias}
     aliases = {"u": ("input_weight", input_weight), "b": ("bias", bias)}
-    return gated(None, given, aliases, reset, activation, slope, lengths, reverse, backend)
+    return gated(None, given, aliases, reset, activation, slope, lengths, reverse, backend, checkpoint, output)
 
 
 def gated(
@@ -122,6 +129,8 @@ def gated(
     lengths: Tensor | Sequence[int] | None,
     reverse: bool,
     backend: str | None,
+    checkpoint: str,
+    output: str,
 ) -> Tensor:
     """The states of `gru`, or of `goru` with a transition as W_h, from arrays that may be given under either name."""
     only_cpu(backend)
@@ -132,4 +141,6 @@ def gated(
                 raise TypeError(f"{name} and {other} are the same argument: give one of them")
             given[name] = value
     cell = "gru" if transition is None else "goru"
-    return run(cell, transition, given, (reset == "after",), activation, slope, lengths, reverse, "cpu")[0]
+    own = (reset == "after",)
+    lean = Lean(checkpoint, output)
+    return run(cell, transition, given, own, activation, slope, lengths, reverse, "cpu", lean=lean)[0]

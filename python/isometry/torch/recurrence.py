@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from .._rules import check
-from ._sequence import run
+from ._sequence import Lean, run
 from .operators._operator import Operator
 
 
@@ -25,6 +25,8 @@ def recurrence(
     lengths: Tensor | Sequence[int] | None = None,
     reverse: bool = False,
     backend: str | None = None,
+    checkpoint: str = "none",
+    output: str = "states",
 ) -> Tensor:
     """All states of h_t = phi(W h_{t-1} + V x_t + b), t = 0 .. T - 1.
 
@@ -53,21 +55,30 @@ def recurrence(
     activation_on : {"all", "input"}
         "input" is the variant h_t = W h_{t-1} + phi(V x_t + b).
     lengths : Tensor or sequence of int, shape (B,), optional
-        The length of each sequence, in 1..T; states past its end are zero.
+        The length of each sequence, in 0..T; states past its end are zero.
     reverse : bool
         Whether each sequence is read from its own end; states keep the place of their input.
     backend : {"cpu", "gpu"}, optional
         Where the kernels run; by default as `use_backend` says.
+    checkpoint : {"none", "sqrt", "reversible"}
+        What backward gets of the states. "none": all. "sqrt": some sqrt(T) of them, between which segments are computed
+        again; states and gradients are the same to the last bit. "reversible": sqrt(T) / 8 of them, between which steps
+        are undone with W^H; for the activations "identity", "oplu" and "oplu_halves", or any with ``activation_on``
+        "input", and a transition that is orthogonal or unitary. States are the same to the last bit, gradients up to
+        rounding. No effect on a GPU.
+    output : {"states", "last"}
+        "last" returns the last state of each sequence alone, (B, n): h0 for one of length 0.
 
     Returns
     -------
-    Tensor, shape (T, B, n)
-        Of an ensemble (T, E, B, n).
+    Tensor, shape (T, B, n), or (B, n) with output "last"
+        Of an ensemble (T, E, B, n) or (E, B, n).
 
     Raises
     ------
     ValueError
-        Shapes that do not fit, T, B or n of 0, lengths outside 1..T, unknown names.
+        Shapes that do not fit, T, B or n of 0, lengths outside 0..T, unknown names, a recurrence
+        whose steps cannot be undone with checkpoint "reversible".
     TypeError
         A transition that is not an operator, arguments other than tensors of the same floating-point precision,
         lengths that are not integers, a reverse that is not a bool.
@@ -92,6 +103,14 @@ def recurrence(
     >>> turns = it.Cayley(torch.randn(4, 1))
     >>> it.recurrence(turns, torch.zeros(3, 1, 5, 1), torch.ones(2, 1)).shape
     torch.Size([3, 4, 5, 2])
+    The last state, and gradients from less memory:
+
+    >>> upper = torch.tensor([1.0], requires_grad=True)
+    >>> long = {"h0": torch.tensor([1.0, 0.0]), "activation": "identity", "checkpoint": "reversible", "output": "last"}
+    >>> last = it.recurrence(it.Cayley(upper), torch.zeros(4000, 1, 1), torch.ones(2, 1), **long)
+    >>> last.sum().backward()
+    >>> last.shape, upper.grad.shape
+    (torch.Size([1, 2]), torch.Size([1]))
     """
     if backend is not None:
         check.backend(backend)
@@ -100,4 +119,16 @@ def recurrence(
     check.choice("activation_on", activation_on, "all", "input")
     given = {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias, "activation_bias": activation_bias}
     own = (activation_on == "input",)
-    return run("recurrence", transition, given, own, activation, slope, lengths, reverse, backend)[0]
+    lean = Lean(checkpoint, output)
+    return run(
+        "recurrence",
+        transition,
+        given,
+        own,
+        activation,
+        slope,
+        lengths,
+        reverse,
+        backend,
+        lean=lean,
+    )[0]

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .._backend import only_cpu
 from .._cells.rum import setting
-from ._sequence import Given, run
+from ._sequence import Given, Lean, run
 
 
 def rum(
@@ -30,6 +30,8 @@ def rum(
     lengths: Tensor | Sequence[int] | None = None,
     reverse: bool = False,
     backend: str | None = None,
+    checkpoint: str = "none",
+    output: str = "states",
 ) -> tuple[Tensor, Tensor | None]:
     r"""All states of a rotational unit of memory (RUM), and its associative memory after them.
 
@@ -72,22 +74,27 @@ def rum(
     slope : float
         The slope of "leaky_relu".
     lengths : Tensor or sequence of int, shape (B,), optional
-        The length of each sequence, from 1 to T. States past the end are zero; the memory is that after the last step.
+        The length of each sequence, from 0 to T. States past the end are zero; the memory is that after the last step.
     reverse : bool
         Whether each sequence is read from its own end; states keep the place of their input.
     backend : {"cpu"}, optional
         There are no kernels for the GPU: it runs on the CPU, whatever `use_backend` says.
+    checkpoint : {"none", "sqrt"}
+        What backward gets of states and gates. "none": all. "sqrt": some sqrt(T) states, between which segments are
+        computed again; states and gradients are the same to the last bit. For lam = 0 only.
+    output : {"states", "last"}
+        "last" returns the last state of each sequence alone, (B, n): h0 for one of length 0.
 
     Returns
     -------
-    states : Tensor, shape (T, B, n)
+    states : Tensor, shape (T, B, n), or (B, n) with output "last"
     r_last : Tensor, shape (B, n, n), or None
         The memory after the last step of each sequence, with lam = 1.
 
     Raises
     ------
     ValueError
-        Shapes that do not fit, T, B or n of 0, lam not 0 or 1, eta not positive, r0 with lam = 0, lengths outside 1..T,
+        Shapes that do not fit, T, B or n of 0, lam not 0 or 1, eta not positive, r0 with lam = 0, lengths outside 0..T,
         unknown names.
     TypeError
         Arguments other than real tensors of one precision, lengths that are not integers, a reverse that is not a bool.
@@ -122,7 +129,20 @@ def rum(
         raise ValueError("r0 must not be given with lam 0: only lam 1 has a memory")
     given = {"x": x, "w": w, "u": u, "b": b, "embed_weight": embed_weight, "embed_bias": embed_bias, "h0": h0, "r0": r0}
     given |= {"activation_bias": activation_bias}
-    return run("rum", None, given, (memory, eta), activation, slope, lengths, reverse, "cpu", _packed)
+    lean = Lean(checkpoint, output)
+    return run(
+        "rum",
+        None,
+        given,
+        (memory, eta),
+        activation,
+        slope,
+        lengths,
+        reverse,
+        "cpu",
+        _packed,
+        lean=lean,
+    )
 
 
 def _packed(tensors: Given) -> Given:

@@ -212,7 +212,7 @@ pub fn recurrence_ensemble<'py>(
         let sizes = arrays.sizes;
         detached::run_interruptible(py, |cancel| {
             ensemble::<T, _>(parts, sizes, &budget(place, cancel), |(own, sequence, states), budget| {
-                place.forward(object, view(object, &own)?, &sequence, states, budget)
+                place.forward(object, view(object, &own)?, &sequence, states.into(), budget)
             })
         })
     })
@@ -273,7 +273,7 @@ pub fn recurrence_ensemble_vjp<'py>(
             ensemble::<T, _>(parts, sizes, &budget(place, cancel), |part, budget| {
                 let (own, mut bars, sequence, states, ct, gradients) = part;
                 let operator = view(object, &own)?;
-                place.backward(object, operator, &mut bars, &sequence, (states, ct), gradients, budget)
+                place.backward(object, operator, &mut bars, &sequence, (states.into(), ct.into()), gradients, budget)
             })
         })
     })

@@ -2,7 +2,7 @@
 
 use crate::arrays::{Input, Number, Output, read, write};
 use crate::operator::{Arguments, Bars};
-use crate::sequence::{Lengths, Run};
+use crate::sequence::{Ct, Lengths, Run, States};
 use crate::{by_real, detached};
 use isometry_core::argument::Given;
 use isometry_core::operators::view;
@@ -117,17 +117,17 @@ pub fn gru<'py>(
     py: Python<'py>,
     given: Sequence<'py>,
     transition: Transition<'py>,
-    states: Any<'py>,
+    states: States<'py>,
     saved: Optional<'py>,
     threads: usize,
 ) -> PyResult<()> {
     by_real!("x", &given.0, R => {
         let arrays = Arrays::<R>::new(&given)?;
-        let mut states = Output::shaped("states", &states, &arrays.run.states())?;
+        let mut states = states.outputs(&arrays.run)?;
         let mut saved = Output::optional("saved", saved.as_ref(), &arrays.saved())?;
         let held = borrowed::<R>(&transition)?;
         let (own, view) = (own(&transition, &held), arrays.view());
-        let (states, saved) = (states.slice(), write(&mut saved));
+        let (states, saved) = (states.view(), write(&mut saved));
         detached::run_interruptible(py, |cancel| {
             let operator = viewed(&own)?;
             forward(&Gru { transition: operator.as_deref(), ..view }, states, saved, threads, cancel)
@@ -142,8 +142,8 @@ pub fn gru_vjp<'py>(
     py: Python<'py>,
     given: Sequence<'py>,
     transition: Transition<'py>,
-    states: Any<'py>,
-    saved: Any<'py>,
+    states: States<'py>,
+    saved: Optional<'py>,
     ct: Any<'py>,
     bars: GivenBars<'py>,
     transition_bars: Bound<'py, PyTuple>,
@@ -152,9 +152,8 @@ pub fn gru_vjp<'py>(
     by_real!("x", &given.0, R => {
         let arrays = Arrays::<R>::new(&given)?;
         let [_, _, features, n] = arrays.run.sizes;
-        let states = Input::shaped("states", &states, &arrays.run.states())?;
-        let saved = Input::shaped("saved", &saved, &arrays.saved())?;
-        let ct = Input::shaped("ct", &ct, &arrays.run.states())?;
+        let (states, ct) = (states.inputs(&arrays.run)?, Ct::new(&ct, &arrays.run)?);
+        let saved = Input::optional("saved", saved.as_ref(), &arrays.saved())?;
         let (x, w, u, b, h0, hidden_bias, activation_bias) = bars;
         let (mut x, mut h0, mut activation_bias) = arrays.run.bars([&x, &h0, &activation_bias])?;
         let mut w = Output::optional("w_bar", w.as_ref(), arrays.weights[0].shape())?;
@@ -176,7 +175,7 @@ pub fn gru_vjp<'py>(
         let mut rooms = rooms.transpose()?;
         let mut own_bars = rooms.as_mut().map_or(vec![], Bars::view);
         let (own, view) = (own(&transition, &held), arrays.view());
-        let (states, saved, ct) = (states.slice(), saved.slice(), ct.slice());
+        let (states, saved, ct) = (states.view(), read(&saved).unwrap_or(&[]), ct.view());
         detached::run_interruptible(py, |cancel| {
             let operator = viewed(&own)?;
             let view = Gru { transition: operator.as_deref(), ..view };

@@ -59,7 +59,7 @@ mod _core {
         operator_apply, operator_apply_vjp, operator_check, operator_matrix, operator_matrix_vjp,
     };
     #[pymodule_export]
-    use crate::recurrence::{pack, recurrence, recurrence_route, recurrence_vjp};
+    use crate::recurrence::{pack, recurrence, recurrence_marks, recurrence_route, recurrence_vjp};
     #[pymodule_export]
     use crate::rum::{rum, rum_vjp};
     #[pymodule_export]

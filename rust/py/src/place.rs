@@ -1,7 +1,7 @@
 //! Where a call computes: on threads of the CPU, or on the GPU.
 
 use isometry_core::argument::Bar;
-use isometry_core::recurrence::{self, Gradients, Sequence};
+use isometry_core::recurrence::{self, Cotangent, Gradients, Kept, Sequence, Written};
 use isometry_core::scalar::Scalar;
 use isometry_core::{Budget, Cpu, Result};
 use pyo3::exceptions::PyValueError;
@@ -61,13 +61,16 @@ impl Place {
         object: &str,
         operator: Box<dyn Cpu<T> + '_>,
         sequence: &Sequence<'_, T>,
-        states: &mut [T],
+        written: Written<'_, T>,
         budget: &Budget<'_>,
     ) -> Result<()> {
         match self {
-            Place::Threads(_) => recurrence::forward(&*operator, sequence, states, budget),
+            Place::Threads(_) => recurrence::forward(&*operator, sequence, written, budget),
             #[cfg(feature = "gpu")]
             Place::Gpu => {
+                let Written { states: Some(states), last: None, marks: None } = written else {
+                    return Err(whole());
+                };
                 isometry_gpu::hosted::Hosted::new(object, operator)?.forward(sequence, states, budget)
             }
             #[cfg(not(feature = "gpu"))]
@@ -82,16 +85,17 @@ impl Place {
         operator: Box<dyn Cpu<T> + '_>,
         bars: &mut [Bar<'_, T>],
         sequence: &Sequence<'_, T>,
-        (states, ct): (&[T], &[T]),
+        (kept, ct): (Kept<'_, T>, Cotangent<'_, T>),
         gradients: Gradients<'_, T>,
         budget: &Budget<'_>,
     ) -> Result<()> {
         match self {
             Place::Threads(_) => {
-                recurrence::backward(&*operator, bars, sequence, states, ct, gradients, budget)
+                recurrence::backward(&*operator, bars, sequence, kept, ct, gradients, budget)
             }
             #[cfg(feature = "gpu")]
             Place::Gpu => {
+                let (Kept::States(states), Cotangent::States(ct)) = (kept, ct) else { return Err(whole()) };
                 let operator = isometry_gpu::hosted::Hosted::new(object, operator)?;
                 operator.backward(bars, sequence, states, ct, gradients, budget)
             }
@@ -99,6 +103,11 @@ impl Place {
             Place::Gpu => Err(without(object)),
         }
     }
+}
+
+#[cfg(feature = "gpu")]
+fn whole() -> isometry_core::Error {
+    isometry_core::Error::Unsupported("backend='gpu' computes and reads all states".into())
 }
 
 #[cfg(not(feature = "gpu"))]

@@ -3,7 +3,7 @@
 use crate::arrays::{Input, Output, read};
 use crate::operator::{Arguments, Bars as OwnBars, first};
 use crate::place::Place;
-use crate::sequence::{Arrays, Bars, Given, GivenBars};
+use crate::sequence::{Arrays, Bars, Ct, Given, GivenBars, States};
 use crate::{by_dtype, detached};
 use isometry_core::operators::view;
 use isometry_core::recurrence::Sequence;
@@ -11,8 +11,8 @@ use isometry_core::{Budget, recurrence as core};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-/// States of the sequence, with the transition applied by the object's own steps; `packs` is what [`pack`] writes of V,
-/// then of a dense W.
+/// States of the sequence, or what is returned and kept of them, with the transition applied by the object's own steps;
+/// `packs` is what [`pack`] writes of V, then of a dense W.
 #[pyfunction]
 #[pyo3(signature = (object, arguments, sequence, states, place, packs = None))]
 pub fn recurrence<'py>(
@@ -20,7 +20,7 @@ pub fn recurrence<'py>(
     object: &str,
     arguments: Bound<'py, PyTuple>,
     sequence: Given<'py>,
-    states: Bound<'py, PyAny>,
+    states: States<'py>,
     place: Place,
     packs: Option<Bound<'py, PyAny>>,
 ) -> PyResult<()> {
@@ -29,8 +29,8 @@ pub fn recurrence<'py>(
         let arguments = Arguments::new(object, &arguments)?;
         let own = arguments.given();
         let packs = packs.as_ref().map(|packs| Input::new("packs", packs)).transpose()?;
-        let mut states = Output::shaped("states", &states, &arrays.run.states())?;
-        let (sequence, states) = (Sequence { packs: read(&packs), ..arrays.view() }, states.slice());
+        let mut states = states.outputs(&arrays.run)?;
+        let (sequence, states) = (Sequence { packs: read(&packs), ..arrays.view() }, states.view());
         detached::run_interruptible(py, |cancel| {
             let (operator, budget) = (view(object, &own)?, Budget { threads: place.threads(), cancel });
             place.forward(object, operator, &sequence, states, &budget)
@@ -68,14 +68,14 @@ pub fn pack<'py>(
     })
 }
 
-/// Gradients of everything from the states and their cotangents.
+/// Gradients of everything from the states, or what was kept of them, and their cotangents.
 #[pyfunction]
 pub fn recurrence_vjp<'py>(
     py: Python<'py>,
     object: &str,
     arguments: Bound<'py, PyTuple>,
     sequence: Given<'py>,
-    states: Bound<'py, PyAny>,
+    states: States<'py>,
     ct: Bound<'py, PyAny>,
     bars: Bound<'py, PyTuple>,
     sequence_bars: GivenBars<'py>,
@@ -86,11 +86,10 @@ pub fn recurrence_vjp<'py>(
         let arguments = Arguments::new(object, &arguments)?;
         let mut bars = OwnBars::new(object, &arguments, &bars)?;
         let (own, mut bars) = (arguments.given(), bars.view());
-        let states = Input::shaped("states", &states, &arrays.run.states())?;
-        let ct = Input::shaped("ct", &ct, &arrays.run.states())?;
+        let (states, ct) = (states.inputs(&arrays.run)?, Ct::new(&ct, &arrays.run)?);
         let mut sequence_bars = Bars::new(&sequence_bars, &arrays)?;
         let (sequence, states, ct, gradients) =
-            (arrays.view(), states.slice(), ct.slice(), sequence_bars.view());
+            (arrays.view(), states.view(), ct.view(), sequence_bars.view());
         detached::run_interruptible(py, |cancel| {
             let (operator, budget) = (view(object, &own)?, Budget { threads: place.threads(), cancel });
             place.backward(object, operator, &mut bars, &sequence, (states, ct), gradients, &budget)
@@ -123,4 +122,11 @@ pub fn recurrence_route(
             })
         })
     })
+}
+
+/// The number of states at the borders of a checkpoint's segments, for a cell that saves so many per step.
+#[pyfunction]
+pub fn recurrence_marks(checkpoint: &str, steps: usize, batch: usize, saved: usize) -> Option<usize> {
+    let kind = core::Checkpoint::parse(checkpoint).filter(|_| steps > 0 && batch > 0)?;
+    Some(kind.segments(steps, batch, saved).borders())
 }

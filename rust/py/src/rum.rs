@@ -2,7 +2,7 @@
 
 use crate::arrays::{Input, Number, Output, fits, read, write};
 use crate::error::exception;
-use crate::sequence::{Lengths, Run};
+use crate::sequence::{Ct, Lengths, Run, States};
 use crate::{by_real, detached};
 use isometry_core::recurrence::rum::{Outcome, Rum, RumGradients, SAVED, backward, forward};
 use isometry_core::scalar::Real;
@@ -24,7 +24,7 @@ pub type Given<'py> = (
 );
 
 /// States, the last memory, and the array saved for backward.
-pub type GivenOutcome<'py> = (Any<'py>, Optional<'py>, Optional<'py>);
+pub type GivenOutcome<'py> = (States<'py>, Optional<'py>, Optional<'py>);
 
 /// Output arrays for the gradients of x, w, u, b, h0, r0, activation_bias; None where one is not wanted.
 pub type GivenBars<'py> =
@@ -103,10 +103,10 @@ pub fn rum<'py>(
     let (states, last, saved) = outcome;
     by_real!("x", &given.0.0, R => {
         let arrays = Arrays::<R>::new(&given)?;
-        let mut states = Output::shaped("states", &states, &arrays.run.states())?;
+        let mut states = states.outputs(&arrays.run)?;
         let mut last = Output::optional("last", last.as_ref(), &arrays.memories())?;
         let mut saved = Output::optional("saved", saved.as_ref(), &arrays.saved())?;
-        let (view, states, saved) = (arrays.view(), states.slice(), write(&mut saved));
+        let (view, states, saved) = (arrays.view(), states.view(), write(&mut saved));
         let last = write(&mut last).unwrap_or(&mut []);
         detached::run_interruptible(py, |cancel| forward(&view, states, last, saved, threads, cancel))
     })
@@ -127,10 +127,9 @@ pub fn rum_vjp<'py>(
         let arrays = Arrays::<R>::new(&given)?;
         let [_, _, features, n] = arrays.run.sizes;
         let matrices = arrays.memories();
-        let states = Input::shaped("states", &states, &arrays.run.states())?;
+        let (states, ct) = (states.inputs(&arrays.run)?, Ct::new(&ct, &arrays.run)?);
         let last = Input::optional("last", last.as_ref(), &matrices)?;
         let saved = Input::optional("saved", saved.as_ref(), &arrays.saved())?;
-        let ct = Input::shaped("ct", &ct, &arrays.run.states())?;
         let last_ct = Input::optional("last_ct", last_ct.as_ref(), &matrices)?;
         let (x, w, u, b, h0, r0, activation_bias) = bars;
         let (mut x, mut h0, mut activation_bias) = arrays.run.bars([&x, &h0, &activation_bias])?;
@@ -148,10 +147,10 @@ pub fn rum_vjp<'py>(
             activation_bias: write(&mut activation_bias),
         };
         let outcome = Outcome {
-            states: states.slice(),
+            states: states.view(),
             last: read(&last).unwrap_or(&[]),
             saved: read(&saved).unwrap_or(&[]),
-            ct: ct.slice(),
+            ct: ct.view(),
             last_ct: read(&last_ct),
         };
         let view = arrays.view();

@@ -1,11 +1,11 @@
 //! The arguments of every recurrence besides its transition, and their gradients.
 
 use crate::activation::parse;
-use crate::arrays::{Input, Number, Output, read, write};
+use crate::arrays::{Input, Number, Output, fits, read, write};
 use crate::error::exception;
 use isometry_core::Error;
 use isometry_core::activation::Activation;
-use isometry_core::recurrence::{Gradients, Sequence};
+use isometry_core::recurrence::{Checkpoint, Cotangent, Gradients, Kept, Sequence, Written};
 use isometry_core::scalar::Scalar;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -42,6 +42,116 @@ pub fn counts(lengths: &Lengths<'_>) -> PyResult<Option<Vec<usize>>> {
         counts.push(usize::try_from(length).map_err(negative)?);
     }
     Ok(Some(counts))
+}
+
+/// Arrays for all states, the last of each sequence, and those at the borders of a checkpoint's segments, and its name.
+type Parts<'py> = (Optional<'py>, Optional<'py>, Optional<'py>, Option<String>);
+
+/// All states, or what is returned and kept of them.
+#[derive(FromPyObject)]
+pub enum States<'py> {
+    /// Less than all.
+    Parts(Parts<'py>),
+    /// All.
+    Whole(Any<'py>),
+}
+
+impl<'py> States<'py> {
+    fn parts(&self) -> PyResult<(Parts<'py>, Option<Checkpoint>)> {
+        let parts = match self {
+            States::Parts(parts) => parts.clone(),
+            States::Whole(states) => (Some(states.clone()), None, None, None),
+        };
+        let unknown = |name: &String| {
+            PyValueError::new_err(format!("checkpoint: expected \"sqrt\" or \"reversible\", got {name:?}"))
+        };
+        let checkpoint =
+            parts.3.as_ref().map(|name| Checkpoint::parse(name).ok_or_else(|| unknown(name))).transpose()?;
+        Ok((parts, checkpoint))
+    }
+
+    /// To be written.
+    pub fn outputs<T: Number>(&self, run: &Run<'py, T>) -> PyResult<Outputs<'py, T>> {
+        let ((states, last, marks, _), checkpoint) = self.parts()?;
+        let [steps, batch, n] = run.states();
+        let marks = marks.as_ref().map(|marks| Output::new("marks", marks)).transpose()?;
+        Ok(Outputs {
+            states: Output::optional("states", states.as_ref(), &[steps, batch, n])?,
+            last: Output::optional("last", last.as_ref(), &[batch, n])?,
+            marks: checkpoint.zip(marks),
+        })
+    }
+
+    /// As backward reads them.
+    pub fn inputs<T: Number>(&self, run: &Run<'py, T>) -> PyResult<Inputs<'py, T>> {
+        let ((states, last, marks, _), checkpoint) = self.parts()?;
+        let [steps, batch, n] = run.states();
+        let Some(checkpoint) = checkpoint else {
+            let states = states.ok_or_else(|| PyValueError::new_err("states: expected an array"))?;
+            return Ok(Inputs::States(Input::shaped("states", &states, &[steps, batch, n])?));
+        };
+        let [marks, last] = [("marks", marks), ("last", last)].map(|(name, array)| {
+            let array = array.ok_or_else(|| PyValueError::new_err(format!("{name}: expected an array")))?;
+            Input::new(name, &array)
+        });
+        Ok(Inputs::Marks(checkpoint, marks?, last?))
+    }
+}
+
+/// [`States`] to be written, borrowed; the core checks the sizes of marks.
+pub struct Outputs<'py, T: Number> {
+    states: Option<Output<'py, T>>,
+    last: Option<Output<'py, T>>,
+    marks: Option<(Checkpoint, Output<'py, T>)>,
+}
+
+impl<T: Number> Outputs<'_, T> {
+    /// As the core takes them.
+    pub fn view(&mut self) -> Written<'_, T> {
+        Written {
+            states: write(&mut self.states),
+            last: write(&mut self.last),
+            marks: self.marks.as_mut().map(|(kind, marks)| (*kind, marks.slice())),
+        }
+    }
+}
+
+/// [`States`] to be read, borrowed; the core checks the sizes of marks and last states.
+pub enum Inputs<'py, T: Number> {
+    /// All.
+    States(Input<'py, T>),
+    /// Those at the borders, and the last ones.
+    Marks(Checkpoint, Input<'py, T>, Input<'py, T>),
+}
+
+impl<T: Number> Inputs<'_, T> {
+    /// As the core takes them.
+    pub fn view(&self) -> Kept<'_, T> {
+        match self {
+            Inputs::States(states) => Kept::States(states.slice()),
+            Inputs::Marks(kind, marks, last) => Kept::Marks(*kind, marks.slice(), last.slice()),
+        }
+    }
+}
+
+/// Cotangents of all states, or of the last ones (B, n), borrowed and checked.
+pub struct Ct<'py, T: Number>(Input<'py, T>);
+
+impl<'py, T: Number> Ct<'py, T> {
+    /// Borrows them.
+    pub fn new(ct: &Any<'py>, run: &Run<'py, T>) -> PyResult<Self> {
+        let given = Input::new("ct", ct)?;
+        let states = run.states();
+        let expected = if given.shape().len() == 2 { &states[1..] } else { &states[..] };
+        fits("ct", given.shape(), expected).map_err(exception)?;
+        Ok(Ct(given))
+    }
+
+    /// As the core takes them.
+    pub fn view(&self) -> Cotangent<'_, T> {
+        let last = self.0.shape().len() == 2;
+        if last { Cotangent::Last(self.0.slice()) } else { Cotangent::States(self.0.slice()) }
+    }
 }
 
 /// The arguments of every recurrent cell besides its weights, borrowed and checked.

@@ -25,7 +25,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "small": (_OPERATORS + "small",),
     "dropin": tuple(
         f"isometry.cli.bench.torch.dropin.{name}:rows"
-        for name in ("parametrizations", "linalg", "adapters", "func", "step")
+        for name in ("parametrizations", "linalg", "adapters", "func", "step", "checkpoint")
     ),
 }
 #: Groups that need no torch and measure themselves: the function that returns the entries for some settings, as

@@ -21,6 +21,7 @@ class Law(NamedTuple):
     activation: str
     slope: float
     settings: tuple[float | None, ...]  # the cell's own, in the order of its declaration
+    last: bool = False  # the last state of each sequence is wanted, not all
 
     def phi(self, z: Tensor, bias: Tensor | None) -> Tensor:
         """The activation."""
@@ -45,7 +46,7 @@ def states(
     x: Tensor,
     *tensors: Tensor | None,
 ) -> tuple[Tensor, ...]:
-    """The states (T, B, n), and the memory after them if there is one."""
+    """The states (T, B, n), or the last of each sequence (B, n), and the memory after them if there is one."""
     steps = x.shape[0]
     if lengths is not None:
         inside = torch.arange(steps, device=x.device)[:, None] < lengths
@@ -62,7 +63,7 @@ def states(
         else:
             carried = _kept(inside[t], new, carried)
             found.append(torch.where(inside[t][:, None], new[0], torch.zeros_like(new[0])))
-    return torch.stack(found[::-1] if reverse else found), *carried[1:]
+    return carried[0] if law.last else torch.stack(found[::-1] if reverse else found), *carried[1:]
 
 
 def _kept(inside: Tensor, new: Sequence[Tensor], old: Sequence[Tensor]) -> Carried:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils.rnn import PackedSequence
 
-from ..._rules import check
+from ..._rules import check, check_recurrence
 from .._mode import autocast
 from ._contract import HALF, check_constructor, check_dtype, check_hidden, check_input
 from ._pairs import unpaired
@@ -30,6 +30,8 @@ class LayerKeywords(TypedDict, total=False):
     dropout: float
     bidirectional: bool
     trainable_h0: bool
+    checkpoint: str
+    last_only: bool
     device: torch.device | str | None
     dtype: torch.dtype | None
 
@@ -58,6 +60,8 @@ class RecurrentLayer(nn.Module):
         dropout: float = 0.0,
         bidirectional: bool = False,
         trainable_h0: bool = False,
+        checkpoint: str = "none",
+        last_only: bool = False,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
@@ -65,6 +69,8 @@ class RecurrentLayer(nn.Module):
         check_constructor(input_size, hidden_size, num_layers, bias, batch_first, dropout)
         bidirectional = check.flag("bidirectional", bidirectional)
         trainable_h0 = check.flag("trainable_h0", trainable_h0)
+        last_only = check.flag("last_only", last_only)
+        check.choice("checkpoint", checkpoint, *check_recurrence.CHECKPOINTS)
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.num_layers = num_layers
@@ -73,6 +79,8 @@ class RecurrentLayer(nn.Module):
         self.dropout = float(dropout)
         self.bidirectional = bidirectional
         self.trainable_h0 = trainable_h0
+        self.checkpoint = checkpoint
+        self.last_only = last_only
         self._check_keywords()
         check_dtype(type(self).__name__, dtype or torch.get_default_dtype(), self.is_complex)
 
@@ -110,8 +118,12 @@ class RecurrentLayer(nn.Module):
         """Draws the initial values of one recurrence; runs under ``no_grad``, with ``h0`` already zero."""
         raise NotImplementedError
 
-    def _run(self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool) -> Tensor:
-        """The states (T, B, n) of one recurrence on ``x`` (T, B, features), zero past the end of each sequence."""
+    def _run(
+        self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: str
+    ) -> Tensor:
+        """The states (T, B, n) of one recurrence on ``x`` (T, B, features), zero past the end of each sequence; or with
+        ``output`` "last" the last of each (B, n). ``self.checkpoint`` says what is kept of them.
+        """
         raise NotImplementedError
 
     def _kernel(self, suffix: str) -> Kernel | None:
@@ -187,7 +199,8 @@ class RecurrentLayer(nn.Module):
         Returns
         -------
         output : Tensor or PackedSequence
-            States of the last layer for every step, the directions concatenated in the last axis.
+            States of the last layer for every step, the directions concatenated in the last axis; with ``last_only``
+            the last state of each direction, (B, directions * hidden_size), a Tensor for packed input too.
         h_n : Tensor
             Last state of every layer and direction, shaped as ``hx``.
         """
@@ -212,6 +225,8 @@ class RecurrentLayer(nn.Module):
         if x.size(time) == 0:
             raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
         output, last = self._stack(x.transpose(0, 1) if self.batch_first else x, hx, None)
+        if self.last_only:
+            return (output, last) if batched else (output.squeeze(0), last.squeeze(1))
         output = output.transpose(0, 1) if self.batch_first else output
         return (output, last) if batched else (output.squeeze(batch), last.squeeze(1))
 
@@ -292,22 +307,26 @@ class RecurrentLayer(nn.Module):
         """
         return Cached(self)
 
-    def _forward_packed(self, input: PackedSequence, hx: Tensor | None) -> tuple[PackedSequence, Tensor]:
+    def _forward_packed(self, input: PackedSequence, hx: Tensor | None) -> tuple[PackedSequence | Tensor, Tensor]:
         data, sizes, order, inverse = input
         if hx is not None and order is not None:
             hx = hx.index_select(1, order)
         self._check_forward(data, hx, 2, int(sizes[0]))
         steps, batch = len(sizes), int(sizes[0])
+        rows: Tensor | None = None
         if data.size(0) == steps * batch:  # all sequences have the same length
             output, last = self._stack(data.unflatten(0, (steps, batch)), hx, None)
-            packed = output.flatten(0, 1)
         else:
             rows, lengths = _packed_rows(sizes)
             rows = rows.to(data.device)
             padded = data.new_zeros(steps * batch, self.input_size).index_copy(0, rows, data)
             output, last = self._stack(padded.unflatten(0, (steps, batch)), hx, lengths)
-            packed = output.flatten(0, 1).index_select(0, rows)
-        return PackedSequence(packed, sizes, order, inverse), last if inverse is None else last.index_select(1, inverse)
+        last = last if inverse is None else last.index_select(1, inverse)
+        if self.last_only:
+            return output if inverse is None else output.index_select(0, inverse), last
+        packed = output.flatten(0, 1)
+        packed = packed if rows is None else packed.index_select(0, rows)
+        return PackedSequence(packed, sizes, order, inverse), last
 
     def _check_forward(self, x: Tensor, hx: Tensor | None, dimensions: int, batch: int) -> None:
         weight: Tensor = self.weight_ih_l0
@@ -315,11 +334,14 @@ class RecurrentLayer(nn.Module):
         check_hidden(x, hx, weight, (len(self._suffixes), batch, self.hidden_size), self.is_complex)
 
     def _stack(self, x: Tensor, hx: Tensor | None, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
-        """All layers and directions: x (T, B, d) -> (T, B, directions * n) and h_n (layers * directions, B, n)."""
+        """All layers and directions: x (T, B, d) -> (T, B, directions * n) and h_n (layers * directions, B, n).
+
+        With ``last_only`` the first is (B, directions * n).
+        """
         x, hx = self._widened(x), None if hx is None else self._widened(hx)
         if x.size(1) == 0:  # an empty batch is computed as one sequence of zeros, which gives zero gradients
             output, last = self._stack(F.pad(x, (0, 0, 0, 1)), None if hx is None else F.pad(hx, (0, 0, 0, 1)), None)
-            return output[:, :0], last[:, :0]
+            return output[:0] if self.last_only else output[:, :0], last[:, :0]
         lasts: list[Tensor] = []
         for layer in range(self.num_layers):
             outputs = []
@@ -328,9 +350,10 @@ class RecurrentLayer(nn.Module):
                 suffix = self._suffixes[number]
                 h0 = self._value("h0" + suffix) if self.trainable_h0 and hx is None else None
                 h0 = h0 if hx is None else hx[number]
-                states = self._run(suffix, x, h0, lengths, bool(direction))
+                alone = self.last_only and layer == self.num_layers - 1
+                states = self._run(suffix, x, h0, lengths, bool(direction), "last" if alone else "states")
                 outputs.append(states)
-                lasts.append(_last_state(states, lengths, bool(direction)))
+                lasts.append(states if alone else _last_state(states, lengths, bool(direction)))
             x = outputs[0] if self._directions == 1 else torch.cat(outputs, -1)
             if self.dropout and self.training and layer < self.num_layers - 1:
                 x = _dropout(x, self.dropout)
@@ -350,7 +373,9 @@ class RecurrentLayer(nn.Module):
         defaults = {"num_layers": 1, "bias": True, "batch_first": False, "dropout": 0, "bidirectional": False}
         parts += [f"{k}={getattr(self, k)}" for k, default in defaults.items() if getattr(self, k) != default]
         parts += [f"{k}={getattr(self, k)!r}" for k in self._own_keywords]
-        return ", ".join(parts + (["trainable_h0=True"] if self.trainable_h0 else []))
+        parts += ["trainable_h0=True"] if self.trainable_h0 else []
+        parts += [f"checkpoint={self.checkpoint!r}"] if self.checkpoint != "none" else []
+        return ", ".join(parts + (["last_only=True"] if self.last_only else []))
 
 
 def _packed_rows(sizes: Tensor) -> tuple[Tensor, Tensor]:

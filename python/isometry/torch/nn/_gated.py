@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ..._rules import check
+from ..._rules import check, check_recurrence
 from ._base import RecurrentLayer
 from ._streaming import Kernel
 
@@ -24,6 +24,7 @@ class GatedLayer(RecurrentLayer):
     def _check_keywords(self) -> None:
         super()._check_keywords()
         check.choice("reset", self.reset, "before", "after")
+        check_recurrence.checkpoint(self.checkpoint, affine=False, memory=False)
 
     def _shapes(self, features: int) -> dict[str, tuple[int, ...]]:
         n = self.hidden_size

@@ -7,6 +7,7 @@ from typing import Unpack
 
 from torch import Tensor, nn
 
+from ..._rules import check_recurrence
 from ..recurrence import recurrence
 from ._base import LayerKeywords
 from ._streaming import Kernel
@@ -32,6 +33,15 @@ class OrthogonalRNN(TransitionLayer):
 
     # ------------------------------------------------------------ hooks of the base class
 
+    def _check_keywords(self) -> None:
+        super()._check_keywords()
+        if self.checkpoint == "reversible":
+            check_recurrence.reversible(self.nonlinearity, False, self._unitary(), "nonlinearity")
+
+    def _unitary(self) -> bool:
+        """Whether W is orthogonal or unitary for all parameters."""
+        return self._object._declaration.unitary
+
     def _shapes(self, features: int) -> dict[str, tuple[int, ...]]:
         n = self.hidden_size
         shapes = {"weight_ih": self._stored(n, features), **self._transition_shapes()}
@@ -47,7 +57,9 @@ class OrthogonalRNN(TransitionLayer):
             nn.init.zeros_(getattr(self, ("activation_bias" if self._biased_units else "bias") + suffix))
         self._reset_transition(suffix)
 
-    def _run(self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool) -> Tensor:
+    def _run(
+        self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: str
+    ) -> Tensor:
         states: Tensor = recurrence(
             self._operator(suffix),
             x,
@@ -56,6 +68,8 @@ class OrthogonalRNN(TransitionLayer):
             slope=self.slope,
             lengths=lengths,
             reverse=reverse,
+            checkpoint=self.checkpoint,
+            output=output,
             **self._arrays(suffix),  # type: ignore[arg-type]
         )
         return states

@@ -150,7 +150,9 @@ class GORU(GatedLayer, TransitionLayer):
         if self.bias and self._biased_units:
             nn.init.zeros_(getattr(self, "activation_bias" + suffix))
 
-    def _run(self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool) -> Tensor:
+    def _run(
+        self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: str
+    ) -> Tensor:
         return goru(
             self._operator(suffix),
             *self._given(suffix, x),
@@ -160,6 +162,8 @@ class GORU(GatedLayer, TransitionLayer):
             activation_bias=self._activation_bias(suffix),
             lengths=lengths,
             reverse=reverse,
+            checkpoint=self.checkpoint,
+            output=output,
         )
 
     def _kernel(self, suffix: str) -> Kernel:

@@ -70,8 +70,18 @@ class GRU(GatedLayer):
         self.reset = reset
         super().__init__(input_size, hidden_size, num_layers, **keywords)
 
-    def _run(self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool) -> Tensor:
-        return gru(*self._given(suffix, x), h0=h0, reset=self.reset, lengths=lengths, reverse=reverse)
+    def _run(
+        self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: str
+    ) -> Tensor:
+        return gru(
+            *self._given(suffix, x),
+            h0=h0,
+            reset=self.reset,
+            lengths=lengths,
+            reverse=reverse,
+            checkpoint=self.checkpoint,
+            output=output,
+        )
 
     def _kernel(self, suffix: str) -> Kernel:
         return self._gates("gru", suffix, "tanh", None)

@@ -97,6 +97,9 @@ class ORNN(OrthogonalRNN):
         trapezoid((self.hidden_size, self.reflections), self.sign)
         check_recurrence.slope(self.slope)
 
+    def _unitary(self) -> bool:
+        return self.reflections < self.hidden_size or self.sign == "hard"
+
     def _sizes(self) -> dict[str, int]:
         return {"n": self.hidden_size, "m": self.reflections}
 

@@ -86,7 +86,8 @@ class RUM(RecurrentLayer):
         super().__init__(input_size, hidden_size, num_layers, **keywords)
 
     def _check_keywords(self) -> None:
-        cell.setting(self.lam, self.eta)
+        memory, _ = cell.setting(self.lam, self.eta)
+        check_recurrence.checkpoint(self.checkpoint, affine=False, memory=memory)
         check_recurrence.activation(self.nonlinearity, "nonlinearity")
         even, per_unit = check_recurrence.ACTIVATIONS[self.nonlinearity]
         if even and self.hidden_size % 2:
@@ -118,14 +119,24 @@ class RUM(RecurrentLayer):
         """The bias of a modReLU in a layer with ``bias=False``."""
         return self.weight_ih_l0.new_zeros(self._units, dtype=self._weight_dtype) if self._units else None
 
-    def _run(self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool) -> Tensor:
-        return self._remembered(suffix, x, h0, None, lengths, reverse)[0]
+    def _run(
+        self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: str
+    ) -> Tensor:
+        return self._remembered(suffix, x, h0, None, lengths, reverse, output)[0]
 
     def _remembered(
-        self, suffix: str, x: Tensor, h0: Tensor | None, r0: Tensor | None, lengths: Tensor | None, reverse: bool
+        self,
+        suffix: str,
+        x: Tensor,
+        h0: Tensor | None,
+        r0: Tensor | None,
+        lengths: Tensor | None,
+        reverse: bool,
+        output: str = "states",
     ) -> tuple[Tensor, Tensor | None]:
-        """The states and the memory after them."""
+        """The states, or the last of each sequence, and the memory after them."""
         law: dict[str, Any] = {"lam": self.lam, "eta": self.eta, "activation": self.nonlinearity}
+        law |= {"checkpoint": self.checkpoint, "output": output}
         return rum(x, h0=h0, r0=r0, **law, **self._arrays(suffix), lengths=lengths, reverse=reverse)
 
     def _arrays(self, suffix: str) -> dict[str, Any]:

@@ -67,6 +67,10 @@ class Adjoint(Operator):
 
     # -------------------------------------------------------- expressions
 
+    @property
+    def _is_unitary(self) -> bool:  # type: ignore[override]
+        return self._operator._is_unitary
+
     def _parts(self) -> list[str]:
         return [repr(self._operator)]
 

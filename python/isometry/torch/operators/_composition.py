@@ -91,6 +91,10 @@ class Composition(Operator):
 
     # -------------------------------------------------------- expressions
 
+    @property
+    def _is_unitary(self) -> bool:  # type: ignore[override]
+        return all([op._is_unitary for op in self._operators])  # noqa: C419  torch.compile
+
     def _parts(self) -> list[str]:
         return [repr(operator) for operator in self._operators]
 

@@ -239,6 +239,15 @@ class Declared(Operator):
 
     # -------------------------------------------------------- expressions
 
+    @property
+    def _is_unitary(self) -> bool:  # type: ignore[override]
+        """Whether it is for the given arguments; a sign whose value cannot be read counts as +-1."""
+        if not self._declaration.unitary:
+            return False
+        loose = [a.name in self._declaration.loose for a in self._flat]
+        given = [t for t, free in zip(self._arrays, loose, strict=True) if free and t is not None]
+        return all([not visible(t) or bool((t.abs() == 1).all()) for t in given])  # noqa: C419  torch.compile
+
     def _parts(self) -> list[str]:
         shapes = [None if t is None else tuple(t.shape) for t in self._arrays]
         parts = [*sizes(self._declaration, shapes), *self._common_parts()]

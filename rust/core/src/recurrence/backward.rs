@@ -5,8 +5,10 @@
 //! are then stored apart from those of the other.
 
 use super::cell::Pull;
-use super::chunk::{Chunk, Place, chunk_rows, copied, span};
+use super::chunk::{Chunk, Place, chunk_rows, copied};
+use super::frame::Frames;
 use super::halves::Half;
+use super::replay::{Loaded, Replay};
 use super::schedule::Schedule;
 use super::sharing::{Pace, Poll, Room};
 use crate::error::{Error, Result};
@@ -15,7 +17,8 @@ use crate::scalar::Real;
 use crate::transition::Part;
 use std::ops::Range;
 
-/// Walks a cell back through time; its gradients are then complete.
+/// Walks a cell back through time; its gradients are then complete. The states are in the frames, or are obtained there
+/// chunk by chunk.
 ///
 /// # Safety
 /// The memory of the room and of the cell lives, was cut for this call, and nobody else uses it.
@@ -23,31 +26,38 @@ pub unsafe fn backward<R: Real>(
     cell: &dyn Pull<R>,
     room: &Room<R>,
     schedule: &Schedule,
+    (frames, replay): (&Frames<'_, R>, Option<&Replay<'_, R>>),
     cancel: &(dyn Fn() -> bool + Sync),
 ) -> Result<()> {
     let [back, forth] = cell.work();
     let all = back.saturating_add(forth);
     let poll = Poll::new(cancel, all.saturating_mul(chunk_rows(schedule)));
     let pace = Pace::new(back.saturating_mul(schedule.batch));
-    let call = Call { cell, schedule, poll: &poll, pace: &pace };
+    let step = forth.saturating_mul(schedule.batch);
+    let loads = (Poll::new(cancel, step), Pace::new(step));
+    let call = Call { cell, schedule, frames, replay, poll: &poll, pace: &pace, loads: &loads };
     run(room.threads, &|member| {
         let scratch = room.scratch(member);
         // SAFETY: all members prepare together, each with scratch of its own.
         unsafe { cell.prepare(scratch, member) };
         member.barrier();
         let part = room.part(member, schedule);
-        let from = Progress { chunk: 0, step: 0, above: [None; 2] };
+        let from = Progress { chunk: 0, load: Some(0), place: 0, step: 0, above: [None; 2] };
         if let Some(from) = call.walk(&part, from, scratch).filter(|_| member.id == 0) {
             Member::alone(|member| call.walk(&Part::rows_of(member, 0..schedule.batch), from, scratch));
         }
     });
-    if poll.stopped() { Err(Error::Interrupted) } else { Ok(()) }
+    if poll.stopped() || loads.0.stopped() { Err(Error::Interrupted) } else { Ok(()) }
 }
 
 /// The progress of a member: the next step of a chunk, and the place of the last completed step of each half.
 #[derive(Clone, Copy)]
 struct Progress {
     chunk: usize,
+    /// How far the states of the chunk are obtained, if they are not all there.
+    load: Option<usize>,
+    /// What was done before to obtain states.
+    place: usize,
     step: usize,
     above: [Option<Place>; 2],
 }
@@ -56,14 +66,18 @@ struct Progress {
 struct Call<'a, R: Real> {
     cell: &'a dyn Pull<R>,
     schedule: &'a Schedule,
+    frames: &'a Frames<'a, R>,
+    replay: Option<&'a Replay<'a, R>>,
     poll: &'a Poll<'a>,
     pace: &'a Pace,
+    /// Those of replayed steps.
+    loads: &'a (Poll<'a>, Pace),
 }
 
 impl<R: Real> Call<'_, R> {
     /// The steps of the k-th chunk from the end of the recurrence.
     fn steps(&self, k: usize) -> Range<usize> {
-        let (steps, span) = (self.schedule.steps, span(self.schedule.batch));
+        let Schedule { steps, span, .. } = *self.schedule;
         let (late, early) = (steps - k * span, steps.saturating_sub((k + 1) * span));
         if self.schedule.reverse { steps - late..steps - early } else { early..late }
     }
@@ -71,11 +85,27 @@ impl<R: Real> Call<'_, R> {
     /// All steps from there on; returns the step from which member 0 continues alone, if sharing stops.
     fn walk(&self, part: &Part<'_>, from: Progress, scratch: *mut R) -> Option<Progress> {
         let Call { cell, schedule, .. } = *self;
-        let (member, span, count) = (part.member, span(schedule.batch), cell.halves());
+        let (member, span, count) = (part.member, schedule.span, cell.halves());
         let halves = Half::all(schedule, count, part);
         let mut at = from;
         while at.chunk * span < schedule.steps {
             let steps = &self.steps(at.chunk);
+            // the same, counted in the direction of the recurrence
+            let end = schedule.steps - at.chunk * span;
+            let ordinals = end.saturating_sub(span)..end;
+            let frame = self.frames.of(ordinals.start);
+            if let (Some(replay), Some(done)) = (self.replay, at.load) {
+                let from = (done, at.place);
+                // SAFETY: all members load together; the states of the last chunk are read until the next barrier only.
+                match unsafe {
+                    replay.load(schedule, (&ordinals, count > 1), from, self.loads, part, scratch)
+                } {
+                    Loaded::Ready(place) => at = Progress { load: None, place, ..at },
+                    Loaded::Stopped => return None,
+                    Loaded::Alone(done) => return Some(Progress { load: Some(done), ..at }),
+                }
+                part.lap();
+            }
             let (index, copied) = (at.chunk, copied(schedule, count, steps));
             let chunk = |half| Chunk { schedule, halves: count, index, steps, copied, half };
             for step in at.step..steps.len() {
@@ -83,7 +113,7 @@ impl<R: Real> Call<'_, R> {
                 for half in halves.iter().flatten() {
                     // SAFETY: members write their own rows, or columns with barriers between steps; the buffers of the
                     // chunk before are only read, those of this chunk were last read before the previous barrier.
-                    unsafe { cell.pull(t, at.above[half.index], &chunk(half), scratch) };
+                    unsafe { cell.pull(t, &frame, at.above[half.index], &chunk(half), scratch) };
                     at.above[half.index] = Some(chunk(half).place(t));
                 }
                 if self.pace.alone(part, at.chunk * span + step) {
@@ -95,14 +125,14 @@ impl<R: Real> Call<'_, R> {
             member.barrier();
             for half in halves.iter().flatten() {
                 // SAFETY: all rows of the chunk are complete.
-                unsafe { cell.gather(&chunk(half), scratch) };
+                unsafe { cell.gather(&frame, &chunk(half), scratch) };
             }
             // The products of the chunk do not count towards the pace of its steps.
             part.lap();
             if self.poll.leave(member, at.chunk) {
                 return None;
             }
-            at = Progress { chunk: at.chunk + 1, step: 0, ..at };
+            at = Progress { chunk: at.chunk + 1, load: Some(0), step: 0, ..at };
         }
         member.barrier();
         // SAFETY: every product is complete.

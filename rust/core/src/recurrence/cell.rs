@@ -4,6 +4,7 @@
 //! of gradients. The driver assigns the rows of each step to members, and places the barriers.
 
 use super::chunk::{Chunk, Place};
+use super::frame::Frame;
 use crate::parallel::Member;
 use crate::scalar::Real;
 use crate::transition::Part;
@@ -23,7 +24,7 @@ pub trait Cell<R: Real>: Sync {
     /// Packs operands.
     unsafe fn prepare(&self, scratch: *mut R, member: &Member<'_>);
     /// Writes this part of the states of step t; those of the step before are complete.
-    unsafe fn advance(&self, t: usize, states: *mut R, part: &Part<'_>, scratch: *mut R);
+    unsafe fn advance(&self, t: usize, frame: &Frame<R>, part: &Part<'_>, scratch: *mut R);
 }
 
 /// A step backward. All members call `prepare`, `gather` and `finish` together, with barriers of the driver around them.
@@ -42,9 +43,30 @@ pub trait Pull<R: Real>: Sync {
     unsafe fn prepare(&self, scratch: *mut R, member: &Member<'_>);
     /// Writes this part of the cotangents of step t into the buffer of its chunk. `above` points to those of
     /// the step after it, complete for the rows that have a step after t.
-    unsafe fn pull(&self, t: usize, above: Option<Place>, chunk: &Chunk<'_>, scratch: *mut R);
+    unsafe fn pull(
+        &self,
+        t: usize,
+        frame: &Frame<R>,
+        above: Option<Place>,
+        chunk: &Chunk<'_>,
+        scratch: *mut R,
+    );
     /// Adds the rows of a chunk to the gradients.
-    unsafe fn gather(&self, chunk: &Chunk<'_>, scratch: *mut R);
+    unsafe fn gather(&self, frame: &Frame<R>, chunk: &Chunk<'_>, scratch: *mut R);
     /// Completes the gradients.
     unsafe fn finish(&self, scratch: *mut R, member: &Member<'_>);
+}
+
+/// A step undone: the states before it from those after it. Barriers before and after are the driver's.
+///
+/// # Safety of its methods
+/// As [`Cell`].
+#[allow(clippy::missing_safety_doc, reason = "one contract for all methods stands on the trait")]
+pub trait Undo<R: Real>: Sync {
+    /// Whether steps must be recorded before they can be undone.
+    fn records(&self) -> bool;
+    /// [`Cell::advance`], and what `undo` needs to know of it.
+    unsafe fn record(&self, t: usize, frame: &Frame<R>, part: &Part<'_>, scratch: *mut R);
+    /// Writes this part of the states of the step before t, which is in the frame; those of step t are complete.
+    unsafe fn undo(&self, t: usize, frame: &Frame<R>, part: &Part<'_>, scratch: *mut R);
 }

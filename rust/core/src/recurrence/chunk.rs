@@ -10,16 +10,16 @@ use crate::transition::{Extent, Part};
 use std::ops::Range;
 
 /// Rows of a chunk, if a step has fewer. Tests have many chunks.
-const ROWS: usize = if cfg!(test) { 16 } else { 512 };
+pub const ROWS: usize = if cfg!(test) { 16 } else { 512 };
 
-/// Steps of a chunk.
-pub fn span(batch: usize) -> usize {
-    (ROWS / batch).max(1)
+/// Steps of a chunk of some `rows`.
+pub fn span(rows: usize, batch: usize) -> usize {
+    (rows / batch).max(1)
 }
 
 /// The largest number of rows of a chunk.
 pub fn chunk_rows(schedule: &Schedule) -> usize {
-    span(schedule.batch).min(schedule.steps) * schedule.batch
+    schedule.span.min(schedule.steps) * schedule.batch
 }
 
 /// The rows that a step has memory for.

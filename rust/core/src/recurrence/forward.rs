@@ -1,6 +1,9 @@
-//! Forward through time: the states of all steps, in the caller's array.
+//! Forward through time: the states of all steps, in the caller's array, or a window of them, the last of each sequence,
+//! and those at the borders of segments.
 
 use super::cell::Cell;
+use super::frame::Frames;
+use super::plan::Segments;
 use super::schedule::Schedule;
 use super::sharing::{Pace, Poll, Room};
 use crate::error::{Error, Result};
@@ -8,18 +11,26 @@ use crate::parallel::{Member, Shared, run};
 use crate::scalar::Real;
 use crate::transition::Part;
 
-/// Fills states (T, B, width), whose size was checked; zeros past the end of a sequence.
+/// Where a forward pass writes, besides the frames of the steps.
+pub struct Outputs<R> {
+    /// The last state of each sequence (B, width).
+    pub last: Option<Shared<R>>,
+    /// The states at the borders of segments (K, B, width).
+    pub marks: Option<(Shared<R>, Segments)>,
+}
+
+/// Fills the frames of all steps in turn, with zeros past the end of a sequence in states of all steps, and the outputs,
+/// whose sizes were checked.
 pub fn forward<R: Real>(
     cell: &dyn Cell<R>,
     room: &Room<R>,
     schedule: &Schedule,
-    states: &mut [R],
+    (frames, outputs): (&Frames<'_, R>, &Outputs<R>),
     cancel: &(dyn Fn() -> bool + Sync),
 ) -> Result<()> {
     let work = cell.work().saturating_mul(schedule.batch);
-    let states = Shared(states.as_mut_ptr());
     let (poll, pace) = (Poll::new(cancel, work), Pace::new(work));
-    let call = Call { cell, schedule, states, poll: &poll, pace: &pace };
+    let call = Call { cell, schedule, frames, outputs, poll: &poll, pace: &pace };
     run(room.threads, &|member| {
         let scratch = room.scratch(member);
         // SAFETY: all members prepare together, each with scratch of its own.
@@ -36,7 +47,8 @@ pub fn forward<R: Real>(
 struct Call<'a, R: Real> {
     cell: &'a dyn Cell<R>,
     schedule: &'a Schedule,
-    states: Shared<R>,
+    frames: &'a Frames<'a, R>,
+    outputs: &'a Outputs<R>,
     poll: &'a Poll<'a>,
     pace: &'a Pace,
 }
@@ -44,20 +56,25 @@ struct Call<'a, R: Real> {
 impl<R: Real> Call<'_, R> {
     /// The steps from the k-th on; returns the step from which member 0 continues alone, if sharing stops.
     fn walk(&self, part: &Part<'_>, from: usize, scratch: *mut R) -> Option<usize> {
-        let Call { cell, schedule, states, .. } = *self;
+        let Call { cell, schedule, frames, outputs, .. } = *self;
         let width = cell.width();
         for k in from..schedule.steps {
-            let t = schedule.step(k);
+            let (t, frame) = (schedule.step(k), frames.of(k));
             // SAFETY: the rows of this member were finished by itself in the step before, or by all, after a barrier.
             unsafe {
-                cell.advance(t, states.0, part, scratch);
-                let behind = part.rows(schedule.active(t)..schedule.batch);
-                if part.leads() {
-                    let first = t * schedule.batch + behind.start;
-                    states.at(first * width).write_bytes(0, behind.len() * width);
+                self.cross(k, part);
+                cell.advance(t, &frame, part, scratch);
+                if frames.whole() && part.leads() {
+                    let behind = part.rows(schedule.active(t)..schedule.batch);
+                    let first = frames.state(k, &frame).add(behind.start * width);
+                    first.write_bytes(0, behind.len() * width);
+                }
+                part.sync();
+                if let Some(last) = outputs.last {
+                    let ending = schedule.continued(t)..schedule.active(t);
+                    frames.copy(frames.state(k, &frame), last.0, ending, part);
                 }
             }
-            part.sync();
             if self.poll.leave(part.member, k) {
                 return None;
             }
@@ -66,5 +83,25 @@ impl<R: Real> Call<'_, R> {
             }
         }
         None
+    }
+
+    /// Before the k-th step: stores the states at a border, and takes them along into a new window.
+    ///
+    /// # Safety
+    /// The step before is complete for this part's rows.
+    unsafe fn cross(&self, k: usize, part: &Part<'_>) {
+        let Call { frames, outputs, schedule, .. } = *self;
+        let border = outputs.marks.and_then(|(marks, segments)| Some((marks, segments.border(k)?)));
+        let all = || 0..schedule.batch;
+        // SAFETY: the contract above; a border has B rows.
+        unsafe {
+            if let Some((marks, border)) = border {
+                let state = frames.state(k - 1, &frames.of(k - 1));
+                frames.copy(state, marks.at(border * schedule.batch * self.cell.width()), all(), part);
+            }
+            if frames.turns(k) {
+                frames.enter(k, part);
+            }
+        }
     }
 }

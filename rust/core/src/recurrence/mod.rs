@@ -6,19 +6,26 @@
 //! recurrent unit ([`gru`]) and the rotational unit ([`rum`]) are cells of their own. Each state is summed in
 //! an order that depends on the sizes of the problem only, so that results are the same for any number of
 //! threads.
+//!
+//! A forward pass keeps all states, or with a [`Checkpoint`] those at the borders of segments; backward then obtains
+//! the others again, chunk by chunk (`replay.rs`), in the memory of a window (`frame.rs`).
 
 mod affine;
 mod backward;
 mod cell;
 mod chunk;
+mod ends;
 mod ensemble;
 mod forward;
+mod frame;
 pub mod gru;
 mod halves;
 mod inputs;
 mod modrelu;
 mod padded;
 mod pages;
+mod plan;
+mod replay;
 pub mod rum;
 mod schedule;
 mod sharing;
@@ -28,4 +35,6 @@ mod timeline;
 
 pub use crate::transition::{Route, Transition, pack, packed};
 pub use affine::{Gradients, Sequence, backward, forward};
+pub use ends::{Cotangent, Kept, Written};
 pub use ensemble::ensemble;
+pub use plan::Checkpoint;

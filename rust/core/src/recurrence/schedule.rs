@@ -3,6 +3,8 @@
 //! Lengths do not increase, so the rows of step t are the first `active(t)`. Backwards in time each sequence starts at
 //! its own end: a step then has rows that continue, followed by rows that start from h0.
 
+use super::chunk::{ROWS, span};
+use super::plan::Checkpoint;
 use crate::error::{Error, Result};
 use crate::kernels::Buffer;
 use crate::sizes::check_len;
@@ -16,6 +18,8 @@ pub struct Schedule {
     pub batch: usize,
     /// Whether time runs backwards.
     pub reverse: bool,
+    /// Steps of a chunk of a backward pass.
+    pub span: usize,
     /// Number of rows of each step.
     active: Buffer<usize>,
     /// Prefix sums of `active`.
@@ -25,12 +29,12 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Refuses lengths outside 1..T, or that increase.
+    /// Refuses lengths above T, or that increase.
     pub fn check(steps: usize, batch: usize, lengths: Option<&[usize]>) -> Result<()> {
         let Some(lengths) = lengths else { return Ok(()) };
         check_len("lengths", lengths.len(), &[batch])?;
-        if let Some(&wrong) = lengths.iter().find(|&&length| length == 0 || length > steps) {
-            return Err(Error::value("lengths", format!("must lie in 1..{steps}, got {wrong}")));
+        if let Some(&wrong) = lengths.iter().find(|&&length| length > steps) {
+            return Err(Error::value("lengths", format!("must lie in 0..{steps}, got {wrong}")));
         }
         if let Some(pair) = lengths.windows(2).find(|pair| pair[0] < pair[1]) {
             let reason = format!("must not increase, got {} before {}", pair[0], pair[1]);
@@ -51,7 +55,13 @@ impl Schedule {
             active[t] = lengths.partition_point(|&length| length > t);
             before[t + 1] = before[t] + active[t];
         }
-        Ok(Schedule { steps, batch, reverse, active, before, lengths })
+        Ok(Schedule { steps, batch, reverse, span: span(ROWS, batch), active, before, lengths })
+    }
+
+    /// The same, with the chunks of a checkpoint.
+    pub fn under(self, checkpoint: Option<Checkpoint>) -> Self {
+        let rows = checkpoint.map_or(ROWS, Checkpoint::rows);
+        Schedule { span: span(rows, self.batch), ..self }
     }
 
     /// Rows of step t.
@@ -74,7 +84,7 @@ impl Schedule {
         if self.reverse { Some(t + 1).filter(|&t| t < self.steps) } else { t.checked_sub(1) }
     }
 
-    /// The k-th step in the direction of the recurrence.
+    /// The k-th step in the direction of the recurrence; its own inverse.
     pub fn step(&self, k: usize) -> usize {
         if self.reverse { self.steps - 1 - k } else { k }
     }

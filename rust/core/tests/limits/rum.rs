@@ -38,7 +38,13 @@ pub fn rums<R: Real>() {
                 forward(&rum, &mut states, &mut last, Some(&mut saved), THREADS, &never)
             });
             let (mut bar, ct) = (ones(2), ones(1));
-            let outcome = Outcome { states: &states, last: &last, saved: &saved, ct: &ct, last_ct: None };
+            let outcome = Outcome {
+                states: (&states).into(),
+                last: &last,
+                saved: &saved,
+                ct: (&ct).into(),
+                last_ct: None,
+            };
             expect("rum::backward", &sizes, good, || {
                 let bars = RumGradients { w: Some(&mut bar), ..Default::default() };
                 backward(&rum, &outcome, bars, THREADS, &never)

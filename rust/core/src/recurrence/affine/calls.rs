@@ -1,10 +1,15 @@
 //! The recurrence over any transition: states, and gradients of everything.
 
 use super::super::cell::Cell;
+use super::super::cell::Undo;
 use super::super::chunk::{chunk_rows, extent};
+use super::super::ends::{Cotangent, Kept, Written};
+use super::super::frame::Space;
 use super::super::inputs::{Gathered, Gatherer, InputBars};
 use super::super::modrelu::BiasGatherer;
 use super::super::pages::want_huge_pages;
+use super::super::plan::Checkpoint;
+use super::super::replay::Replay;
 use super::super::sharing::Room;
 use super::super::timeline::in_halves;
 use super::super::{backward as back, forward as forth};
@@ -12,6 +17,7 @@ use super::dense::DenseStep;
 use super::gradients::Wants;
 use super::pull::AffinePull;
 use super::rows_step::RowsStep;
+use super::undo::{AffineUndo, Undone, undoable};
 use super::work::Work;
 use super::{AffineCell, Gradients, Sequence, Setting};
 use crate::argument::Bar;
@@ -82,11 +88,13 @@ impl<'a, T: Scalar> W<'a, T> {
         arena: &mut Arena,
         setting: &Setting<'_, T>,
         backward: Option<usize>,
+        replayed: bool,
     ) -> Box<dyn Step<T> + 's> {
         let (n, schedule, halves) = (setting.sequence.n, &setting.line.schedule, backward.unwrap_or(1));
         match self {
             W::Dense(weight, bar) => {
-                let (backward, again) = (backward.is_some(), backward.is_some() && setting.recomputes());
+                let backward = backward.is_some();
+                let again = backward && (replayed || setting.recomputes());
                 let given = setting.sequence.packed()[1].filter(|_| !backward);
                 Box::new(match given {
                     Some(given) => DenseStep::given(arena, n, weight, given),
@@ -99,60 +107,73 @@ impl<'a, T: Scalar> W<'a, T> {
     }
 }
 
-/// States (T, B, n) of a recurrence with an operator as W; zeros past the end of a sequence.
-pub fn forward<T: Scalar>(
+/// States (T, B, n) of a recurrence with an operator as W, zeros past the end of a sequence; or the last of each
+/// sequence, and those at the borders of a checkpoint's segments.
+pub fn forward<'a, T: Scalar>(
     operator: &dyn Cpu<T>,
     sequence: &Sequence<'_, T>,
-    states: &mut [T],
+    written: impl Into<Written<'a, T>>,
     budget: &Budget<'_>,
 ) -> Result<()> {
+    let mut written: Written<'_, T> = written.into();
     sequence.check()?;
     let n = sequence.n;
     let transition = transition(operator, n)?;
-    sequence.check_states("states", states)?;
-    let setting = Setting::new(sequence)?;
-    let schedule = &setting.line.schedule;
+    written.check(sequence.sizes(), 0)?;
+    let setting = Setting::new(sequence, written.checkpoint())?;
+    let (line, schedule) = (&setting.line, &setting.line.schedule);
     let w = match transition {
         Transition::Dense(weight) => W::Dense(weight, None),
         Transition::Rows(rows) => W::Rows(rows, None),
         Transition::Own(own) => W::Own(own.ready(None)?),
     };
     let room = Scratch::new(|arena| {
-        let (step, input) = (w.carve(arena, &setting, None), setting.input(arena));
+        let (step, input) = (w.carve(arena, &setting, None, false), setting.input(arena));
         let cell = AffineCell { setting: &setting, step: &*step, input: &input };
         let work = (cell.work(), step.divisible());
         let room = Room::carve(arena, schedule, work, step.scratch(0), budget.threads);
-        (step, input, room)
+        let space = Space::forward(arena, schedule, line.width, written.states.is_none(), 0);
+        (step, input, room, space)
     })?;
-    let (step, input, room) = &*room;
+    let (step, input, room, space) = &*room;
     // SAFETY: the memory was cut for this call.
     unsafe { step.fill() };
     let cell = AffineCell { setting: &setting, step: &**step, input };
-    want_huge_pages(states);
-    forth::forward(&cell, room, schedule, parts_mut(states), budget.cancel)
+    let outputs = written.outputs(line, 0);
+    let states = written.states.map(|states| {
+        want_huge_pages(states);
+        &*parts_mut(states)
+    });
+    let frames = space.frames(schedule, line.width, states, None);
+    forth::forward(&cell, room, schedule, (&frames, &outputs), budget.cancel)
 }
 
-/// The gradients of [`forward`] for the cotangent ct (T, B, n) of its states, which is ignored past the end
-/// of a sequence; those of the operator's arguments go to `bars`. Unwanted gradients are not computed.
+/// The gradients of [`forward`] for the cotangents of what it returned; those of the operator's arguments go to
+/// `bars`. Unwanted gradients are not computed.
 #[allow(clippy::too_many_arguments, reason = "the arrays of one call")]
-pub fn backward<T: Scalar>(
+pub fn backward<'a, T: Scalar>(
     operator: &dyn Cpu<T>,
     bars: &mut [Bar<'_, T>],
     sequence: &Sequence<'_, T>,
-    states: &[T],
-    ct: &[T],
+    kept: impl Into<Kept<'a, T>>,
+    ct: impl Into<Cotangent<'a, T>>,
     gradients: Gradients<'_, T>,
     budget: &Budget<'_>,
 ) -> Result<()> {
+    let (kept, ct): (Kept<'_, T>, Cotangent<'_, T>) = (kept.into(), ct.into());
     sequence.check()?;
     let n = sequence.n;
     let transition = transition(operator, n)?;
     check_bars(operator, &transition, bars, n)?;
-    sequence.check_states("states", states)?;
-    sequence.check_states("ct", ct)?;
+    kept.check(sequence.sizes(), 0)?;
+    ct.check(sequence.sizes())?;
     gradients.check(sequence)?;
-    let setting = Setting::new(sequence)?;
-    let schedule = &setting.line.schedule;
+    let checkpoint = kept.checkpoint();
+    if checkpoint == Some(Checkpoint::Reversible) && !undoable(sequence) {
+        return Err(Error::value("activation", "must be the identity or OPLU for steps to be undone"));
+    }
+    let setting = Setting::new(sequence, checkpoint)?;
+    let (line, schedule) = (&setting.line, &setting.line.schedule);
     let mut sums = Buffer::zeroed(if let Transition::Rows(rows) = transition { rows.sums() } else { 0 })?;
     let (w, halves) = match transition {
         Transition::Dense(weight) => {
@@ -167,31 +188,49 @@ pub fn backward<T: Scalar>(
     };
     let wants = gradients.wants();
     let room = Scratch::new(|arena| {
-        let step = w.carve(arena, &setting, Some(halves));
+        let step = w.carve(arena, &setting, Some(halves), checkpoint.is_some());
         let places = Places::carve(arena, &setting, &*step, halves, wants);
         let rows = chunk_rows(schedule);
-        let own = step.scratch(rows).max(Gathered::<T>::scratch(&setting.line, rows));
+        let own = step.scratch(rows).max(Gathered::<T>::scratch(line, rows));
         let room = Room::carve(arena, schedule, (step.work(), step.divisible()), own, budget.threads);
-        (step, places, room)
+        let replayed = Replayed::carve(arena, &setting, &*step, checkpoint);
+        (step, places, room, replayed)
     })?;
-    let (step, places, room) = &*room;
+    let (step, places, room, replayed) = &*room;
     let Gradients { x, input_weight, h0, bias, activation_bias } = gradients;
     let inputs = InputBars { x, weight: input_weight, bias };
     let cell = AffineCell { setting: &setting, step: &**step, input: &places.input };
+    let h0_bar = h0.map(|bar| parts_mut(bar).as_mut_ptr());
+    let ct = ct.rows::<T::Real>(line.stride());
+    let undo = replayed.undone.as_ref().map(|undone| {
+        let segments = replayed.space.segments;
+        AffineUndo { cell: &cell, undone, segments }
+    });
+    let frames = replayed.space.frames(schedule, line.width, kept.states().map(parts), None);
     // SAFETY: the memory was cut for this call and these gradients; V lives.
     unsafe {
         step.fill();
+        if let Some(h0_bar) = h0_bar {
+            ct.of_no_step(schedule, line.width, h0_bar);
+        }
         let pull = AffinePull {
             cell: &cell,
             halves,
             chunks: &places.chunks,
-            states: parts(states).as_ptr(),
-            ct: parts(ct).as_ptr(),
-            h0_bar: h0.map(|bar| parts_mut(bar).as_mut_ptr()),
-            inputs: Gatherer::new(&setting.line, (setting.weight(), n), &places.gathered, inputs),
+            ct,
+            undo: undo.as_ref(),
+            h0_bar,
+            inputs: Gatherer::new(line, (setting.weight(), n), &places.gathered, inputs),
             own_bias: BiasGatherer::new(&setting.phi, halves, places.own_bias, activation_bias),
         };
-        back::backward(&pull, room, schedule, budget.cancel)?;
+        let replay = kept.marks().map(|[marks, last]| Replay {
+            cell: &cell,
+            frames: &frames,
+            segments: replayed.space.segments,
+            marks: parts(marks).as_ptr(),
+            undo: undo.as_ref().map(|undo| (undo as &dyn Undo<T::Real>, parts(last).as_ptr())),
+        });
+        back::backward(&pull, room, schedule, (&frames, replay.as_ref()), budget.cancel)?;
     }
     match &w {
         W::Dense(..) => Ok(()),
@@ -226,5 +265,25 @@ impl<T: Scalar> Places<T> {
             own_bias: BiasGatherer::<T>::carve(arena, &setting.phi, halves, own_bias),
             chunks: [(); 2].map(|()| Work::carve(arena, setting, step, halves, own_bias)),
         }
+    }
+}
+
+/// The memory of replayed steps.
+struct Replayed<T: Scalar> {
+    space: Space<T::Real>,
+    undone: Option<Undone<T>>,
+}
+
+impl<T: Scalar> Replayed<T> {
+    fn carve(
+        arena: &mut Arena,
+        setting: &Setting<'_, T>,
+        step: &dyn Step<T>,
+        checkpoint: Option<Checkpoint>,
+    ) -> Self {
+        let space = Space::backward(arena, &setting.line.schedule, setting.line.width, checkpoint, 0);
+        let reversible = checkpoint == Some(Checkpoint::Reversible);
+        let undone = reversible.then(|| Undone::carve(arena, setting, step, space.segments.length()));
+        Replayed { space, undone }
     }
 }

@@ -8,6 +8,7 @@ mod gradients;
 mod pull;
 pub(super) mod rows_step;
 mod sequence;
+mod undo;
 mod work;
 
 pub(super) use calls::transition;
@@ -16,7 +17,9 @@ pub use gradients::Gradients;
 pub use sequence::Sequence;
 
 use super::cell::Cell;
+use super::frame::Frame;
 use super::padded::{or_null, padded};
+use super::plan::Checkpoint;
 use super::schedule::Schedule;
 use super::timeline::Timeline;
 use crate::activation::{Nonlinearity, RowActivation};
@@ -53,13 +56,13 @@ struct Setting<'a, T: Scalar> {
 }
 
 impl<'a, T: Scalar> Setting<'a, T> {
-    fn new(sequence: &Sequence<'a, T>) -> Result<Self> {
+    fn new(sequence: &Sequence<'a, T>, checkpoint: Option<Checkpoint>) -> Result<Self> {
         let Sequence { steps, batch, features, lengths, reverse, .. } = *sequence;
         let width = sequence.n * T::PARTS;
         let bias = padded(sequence.bias.map(parts))?;
         let phi = RowActivation::new::<T>(sequence.activation, sequence.n, sequence.activation_bias)?;
         let line = Timeline {
-            schedule: Schedule::new(steps, batch, lengths, reverse)?,
+            schedule: Schedule::new(steps, batch, lengths, reverse)?.under(checkpoint),
             x: parts(sequence.x),
             features: features * T::PARTS,
             h0: sequence.h0.map(parts),
@@ -114,6 +117,18 @@ impl<T: Scalar> AffineCell<'_, T> {
         !self.phi.kind.by_rows()
     }
 
+    /// The map V x_t + b to row 0 of the step at `out`, with the activation if it is fused and wanted.
+    fn drive(&self, t: usize, out: *mut T::Real, wanted: Wanted) -> Affine<T::Real> {
+        let Setting { phi, line, .. } = self.setting;
+        let mut map = Affine::new(line.width, line.schedule.batch, out);
+        map.terms[0] = self.input.times(line.x(t));
+        map.bias = or_null(&self.bias);
+        if wanted == Wanted::State && self.fused() && phi.kind != Nonlinearity::Identity {
+            map.finish = Finish::Value(phi.kernel());
+        }
+        map
+    }
+
     /// One step for this part's rows and columns, to row 0 of the step at `out`.
     ///
     /// # Safety
@@ -128,14 +143,9 @@ impl<T: Scalar> AffineCell<'_, T> {
         part: &Part<'_>,
         scratch: *mut T::Real,
     ) {
-        let Setting { phi, line, .. } = self.setting;
+        let Setting { line, .. } = self.setting;
         let (width, batch) = (line.width, line.schedule.batch);
-        let mut map = Affine::new(width, batch, out);
-        map.terms[0] = self.input.times(line.x(t));
-        map.bias = or_null(&self.bias);
-        if wanted == Wanted::State && self.fused() && phi.kind != Nonlinearity::Identity {
-            map.finish = Finish::Value(phi.kernel());
-        }
+        let mut map = self.drive(t, out, wanted);
         let rows = part.rows(0..line.schedule.active(t));
         // SAFETY: the contract above; x_t, h0 and the packed V have the rows and columns of the sequence.
         unsafe {
@@ -198,9 +208,9 @@ impl<T: Scalar> Cell<T::Real> for AffineCell<'_, T> {
         }
     }
 
-    unsafe fn advance(&self, t: usize, states: *mut T::Real, part: &Part<'_>, scratch: *mut T::Real) {
-        let out = states.wrapping_add(t * self.line.stride());
+    unsafe fn advance(&self, t: usize, frame: &Frame<T::Real>, part: &Part<'_>, scratch: *mut T::Real) {
+        let out = frame.states.wrapping_add(t * self.line.stride());
         // SAFETY: the contract of the trait.
-        unsafe { self.write(t, states, out, Wanted::State, part, scratch) }
+        unsafe { self.write(t, frame.states, out, Wanted::State, part, scratch) }
     }
 }

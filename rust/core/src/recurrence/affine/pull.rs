@@ -5,8 +5,11 @@
 
 use super::super::cell::{Cell, Pull};
 use super::super::chunk::{Chunk, Place};
+use super::super::ends::CtRows;
+use super::super::frame::Frame;
 use super::super::inputs::Gatherer;
 use super::super::modrelu::{BiasGatherer, Values};
+use super::undo::AffineUndo;
 use super::work::Work;
 use super::{AffineCell, Setting, Wanted};
 use crate::activation::{Nonlinearity, Source};
@@ -25,14 +28,15 @@ pub(super) struct AffinePull<'a, T: Scalar> {
     pub(super) halves: usize,
     /// Used in turn.
     pub(super) chunks: &'a [Work<T::Real>; 2],
-    pub(super) states: *const T::Real,
-    pub(super) ct: *const T::Real,
+    pub(super) ct: CtRows<T::Real>,
+    /// Where steps are undone.
+    pub(super) undo: Option<&'a AffineUndo<'a, T>>,
     pub(super) h0_bar: Option<*mut T::Real>,
     pub(super) inputs: Gatherer<'a, T>,
     pub(super) own_bias: BiasGatherer<'a, T>,
 }
 
-// SAFETY: the arrays of states are only read, members write disjoint rows of h0_bar.
+// SAFETY: cotangents are only read, members write disjoint rows of h0_bar.
 unsafe impl<T: Scalar> Sync for AffinePull<'_, T> {}
 
 impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
@@ -51,8 +55,15 @@ impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
         }
     }
 
-    unsafe fn pull(&self, t: usize, above: Option<Place>, chunk: &Chunk<'_>, scratch: *mut T::Real) {
-        let AffinePull { cell, states, ct, .. } = *self;
+    unsafe fn pull(
+        &self,
+        t: usize,
+        frame: &Frame<T::Real>,
+        above: Option<Place>,
+        chunk: &Chunk<'_>,
+        scratch: *mut T::Real,
+    ) {
+        let (cell, ct, states) = (self.cell, self.ct, frame.states.cast_const());
         let Setting { line, phi, .. } = cell.setting;
         let (schedule, width, part) = (&line.schedule, line.width, chunk.part());
         let (step, work) = (cell.step, &self.chunks[chunk.turn()]);
@@ -66,22 +77,27 @@ impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
         // h_bar, stored apart from z_bar where the gradient of the activation's bias needs it
         let value_bar = if work.value_bar.is_empty() { bar } else { work.value_bar.at(row * width) };
         let mut map = Affine::new(width, schedule.batch, value_bar);
-        (map.add, map.h, map.to) = (ct.wrapping_add(at), h, bar);
-        map.soon = [map.add, h].map(|rows| line.earlier(rows, line.stride()));
+        (map.add, map.h, map.to) = (ct.continued(t), h, bar);
+        let soon =
+            |rows: *const T::Real| if rows.is_null() { rows } else { line.earlier(rows, line.stride()) };
+        map.soon = [map.add, h].map(soon);
         let fused = cell.fused() && !again;
         if fused && phi.kind != Nonlinearity::Identity {
             map.finish = Finish::Pull(phi.kernel());
         }
         // SAFETY: the contract of the trait; the step and what it wants of the steps beside it are complete for these rows.
         unsafe {
-            if again {
-                cell.write(t, states, z, Wanted::Argument, part, scratch);
+            match self.undo.filter(|undo| undo.recorded()) {
+                Some(undo) => undo.argument(t, None, z, part.rows(0..active), part),
+                None if again => cell.write(t, states, z, Wanted::Argument, part, scratch),
+                None => {}
             }
             let continued = schedule.continued(t);
             let late = part.rows(0..continued);
             if let Some(above) = above.filter(|_| !late.is_empty()) {
                 step.backward(self.trace(above), map, late, part, scratch);
             }
+            map.add = ct.ending(t);
             map.run(part.rows(continued..active), columns);
             if cell.on_input {
                 let out = work.input_bar.at(row * width);
@@ -101,7 +117,7 @@ impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
         }
     }
 
-    unsafe fn gather(&self, chunk: &Chunk<'_>, scratch: *mut T::Real) {
+    unsafe fn gather(&self, frame: &Frame<T::Real>, chunk: &Chunk<'_>, scratch: *mut T::Real) {
         let Setting { line, .. } = self.cell.setting;
         let (width, work, half) = (line.width, &self.chunks[chunk.turn()], chunk.half);
         let gather = |steps: Range<usize>, previous: *const T::Real, first: bool| {
@@ -111,7 +127,7 @@ impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
             // SAFETY: the contract of the trait; the rows of the chunk stand at both addresses.
             unsafe { self.cell.step.gather(&rows, scratch, &half.gatherer) }
         };
-        let before = line.before(chunk, &work.copies, self.states);
+        let before = line.before(chunk, &work.copies, frame.states);
         gather(before.rest.0, before.rest.1, chunk.index == 0);
         if let Some((steps, h0)) = before.start {
             chunk.part().member.barrier();
@@ -122,7 +138,7 @@ impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
         // SAFETY: as above.
         unsafe {
             self.inputs.gather(chunk, bar, width, line.inputs(chunk, &work.copies), scratch);
-            self.own_bias.gather(chunk, &self.values(chunk, work));
+            self.own_bias.gather(chunk, &self.values(frame, chunk, work));
         }
     }
 
@@ -170,10 +186,10 @@ impl<T: Scalar> AffinePull<'_, T> {
     }
 
     /// The values or arguments of the activation in a chunk, and their cotangents.
-    fn values(&self, chunk: &Chunk<'_>, work: &Work<T::Real>) -> Values<T::Real> {
+    fn values(&self, frame: &Frame<T::Real>, chunk: &Chunk<'_>, work: &Work<T::Real>) -> Values<T::Real> {
         let (line, halved, on_input) = (&self.cell.line, chunk.halves > 1, self.cell.on_input);
         let at = |array: Region<T::Real>| array.at(chunk.begin() * line.width).cast_const();
-        let state = self.states.wrapping_add(chunk.steps.start * line.stride());
+        let state = frame.states.cast_const().wrapping_add(chunk.steps.start * line.stride());
         let h = match (halved, chunk.copied) {
             (true, _) => state.wrapping_add(chunk.half.rows.start * line.width),
             (false, true) => work.copies.states.ptr().cast_const(),

@@ -69,8 +69,8 @@ impl<'a, T: Scalar> Sequence<'a, T> {
         [Some(input), Some(weight).filter(|weight| !weight.is_empty())]
     }
 
-    /// Refuses states (T, B, n), or their cotangents, of another size.
-    pub fn check_states(&self, argument: &'static str, states: &[T]) -> Result<()> {
-        check_len(argument, states.len(), &[self.steps, self.batch, self.n])
+    /// T, B and n.
+    pub fn sizes(&self) -> [usize; 3] {
+        [self.steps, self.batch, self.n]
     }
 }

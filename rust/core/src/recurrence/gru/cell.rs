@@ -1,6 +1,7 @@
 //! A step of a GRU forward.
 
 use super::super::cell::Cell;
+use super::super::frame::Frame;
 use super::super::padded::or_null;
 use super::own::Own;
 use super::{Gru, Reset, Setting};
@@ -51,38 +52,28 @@ impl<'a, R: Real> Operands<'a, R> {
 /// The places of z, r, c and W_h h + c_h of the steps.
 #[derive(Clone, Copy)]
 pub(super) struct Saved<R> {
-    gates: *mut R,
-    c: *mut R,
-    product: *mut R,
-    /// Numbers of a step of an array (B, n); 0 where all steps use the same memory.
-    stride: usize,
+    frame: Frame<R>,
+    /// Numbers of a step of an array (B, n).
+    each: usize,
 }
 
 impl<R: Real> Saved<R> {
-    /// In arrays of all steps.
-    pub fn all(gru: &Gru<'_, R>, start: *mut R) -> Self {
-        let each = gru.batch * gru.n;
-        let at = |count: usize| start.wrapping_add(count * gru.steps * each);
-        Saved { gates: at(0), c: at(2), product: at(3), stride: each }
-    }
-
-    /// In arrays that every step overwrites.
-    pub fn of_one_step(gru: &Gru<'_, R>, start: *mut R) -> Self {
-        let at = |count: usize| start.wrapping_add(count * gru.batch * gru.n);
-        Saved { gates: at(0), c: at(2), product: at(3), stride: 0 }
+    /// Those of a frame.
+    pub fn of(gru: &Gru<'_, R>, frame: &Frame<R>) -> Self {
+        Saved { frame: *frame, each: gru.batch * gru.n }
     }
 
     /// z and r of step t, rows of 2 n numbers.
     pub fn gates(&self, t: usize) -> *mut R {
-        self.gates.wrapping_add(2 * t * self.stride)
+        self.frame.saved(t, 0, self.each, 2)
     }
     /// c of step t, or the argument of phi.
     pub fn c(&self, t: usize) -> *mut R {
-        self.c.wrapping_add(t * self.stride)
+        self.frame.saved(t, 2, self.each, 1)
     }
     /// W_h h + c_h of step t.
     pub fn product(&self, t: usize) -> *mut R {
-        self.product.wrapping_add(t * self.stride)
+        self.frame.saved(t, 3, self.each, 1)
     }
 }
 
@@ -90,24 +81,28 @@ impl<R: Real> Saved<R> {
 pub(super) struct GruCell<'a, R: Real> {
     pub setting: &'a Setting<'a, R>,
     pub operands: &'a Operands<'a, R>,
-    pub saved: Saved<R>,
 }
-
-// SAFETY: members write disjoint parts of what is saved.
-unsafe impl<R: Real> Sync for GruCell<'_, R> {}
 
 impl<R: Real> GruCell<'_, R> {
     /// The argument of c, or c itself, for these rows and columns.
     ///
     /// # Safety
     /// That of [`Cell::advance`]; what W_h acts on is complete.
-    unsafe fn candidate(&self, t: usize, rows: Range<usize>, part: &Part<'_>, zero: bool, scratch: *mut R) {
+    unsafe fn candidate(
+        &self,
+        t: usize,
+        c: *mut R,
+        rows: Range<usize>,
+        part: &Part<'_>,
+        zero: bool,
+        scratch: *mut R,
+    ) {
         let Setting { line, gru, phi, biases, .. } = self.setting;
-        let mut map = Affine::new(gru.n, gru.batch, self.saved.c(t));
+        let mut map = Affine::new(gru.n, gru.batch, c);
         map.terms[0] = self.operands.u[1].times(line.x(t));
         map.bias = or_null(&biases[1]);
         if gru.reset == Reset::After {
-            map.add = self.saved.c(t);
+            map.add = c;
         }
         if phi.readable() && phi.kind != Nonlinearity::Identity {
             map.finish = Finish::Value(phi.kernel());
@@ -126,12 +121,12 @@ impl<R: Real> GruCell<'_, R> {
     ///
     /// # Safety
     /// The rows of step t exist, and only this part writes its columns of them.
-    unsafe fn activate(&self, t: usize, rows: Range<usize>, part: &Part<'_>, columns: &Range<usize>) {
+    unsafe fn activate(&self, a: *const R, rows: Range<usize>, part: &Part<'_>, columns: &Range<usize>) {
         let phi = &self.setting.phi;
         if phi.readable() {
             return;
         }
-        let (a, value) = (self.saved.c(t), self.operands.value.ptr());
+        let value = self.operands.value.ptr();
         // SAFETY: the contract above; a kind that needs whole rows waits for the columns of the others.
         unsafe {
             if !phi.kind.by_rows() {
@@ -167,11 +162,12 @@ impl<R: Real> Cell<R> for GruCell<'_, R> {
         }
     }
 
-    unsafe fn advance(&self, t: usize, states: *mut R, part: &Part<'_>, scratch: *mut R) {
+    unsafe fn advance(&self, t: usize, frame: &Frame<R>, part: &Part<'_>, scratch: *mut R) {
         let Setting { line, gru, phi, biases, .. } = self.setting;
         let Gru { n, batch, reset, .. } = *gru;
         let Operands { w, own, u, reset: product, value } = self.operands;
-        let (gates, c) = (self.saved.gates(t), self.saved.c(t));
+        let saved = Saved::of(gru, frame);
+        let (states, gates, c) = (frame.states, saved.gates(t), saved.c(t));
         let columns = part.columns::<R>(n);
         let sources = line.sources(t, states).map(|(rows, previous)| (part.rows(rows), previous));
         let area = |rows: &Range<usize>| Area { n, rows: rows.clone(), columns: columns.clone() };
@@ -189,7 +185,7 @@ impl<R: Real> Cell<R> for GruCell<'_, R> {
                 if reset == Reset::Before || rows.is_empty() {
                     continue;
                 }
-                let mut map = Affine::new(n, batch, self.saved.product(t));
+                let mut map = Affine::new(n, batch, saved.product(t));
                 map.bias = or_null(&biases[2]);
                 if previous.is_null() {
                     map.run(rows.clone(), columns.clone());
@@ -201,7 +197,7 @@ impl<R: Real> Cell<R> for GruCell<'_, R> {
             for (rows, previous) in &sources {
                 let (y, out) = match reset {
                     Reset::Before => (*previous, product.ptr()),
-                    Reset::After => (self.saved.product(t).cast_const(), c),
+                    Reset::After => (saved.product(t).cast_const(), c),
                 };
                 passes::Reset { gates, y, out, area: area(rows) }.call();
             }
@@ -210,10 +206,10 @@ impl<R: Real> Cell<R> for GruCell<'_, R> {
             }
             for (rows, previous) in &sources {
                 if !rows.is_empty() {
-                    self.candidate(t, rows.clone(), part, previous.is_null(), scratch);
+                    self.candidate(t, c, rows.clone(), part, previous.is_null(), scratch);
                 }
             }
-            self.activate(t, part.rows(0..line.schedule.active(t)), part, &columns);
+            self.activate(c, part.rows(0..line.schedule.active(t)), part, &columns);
             let c = if phi.readable() { c } else { value.ptr() };
             let out = states.add(t * line.stride());
             for (rows, previous) in &sources {

@@ -31,7 +31,11 @@ mod tests;
 pub use gradients::GruGradients;
 
 use super::affine::transition;
+use super::ends::{Cotangent, Kept, Written};
+use super::frame::Space;
 use super::padded::padded;
+use super::plan::{Checkpoint, refuse_undoing};
+use super::replay::Replay;
 use super::schedule::Schedule;
 use super::sharing::Room;
 use super::timeline::{Timeline, in_halves};
@@ -47,7 +51,7 @@ use crate::scalar::Real;
 use crate::scratch::Scratch;
 use crate::sizes::{check_len, work};
 use crate::transition::Transition;
-use cell::{GruCell, Operands, Saved};
+use cell::{GruCell, Operands};
 use places::Places;
 use pull::GruPull;
 
@@ -138,9 +142,14 @@ impl<'a, R: Real> Gru<'a, R> {
         if self.reset == Reset::After { 4 } else { 3 }
     }
 
-    /// Refuses states (T, B, n), and other arrays of this many each, of another size.
-    fn check_states(&self, argument: &'static str, len: usize, count: usize) -> Result<()> {
-        check_len(argument, len, &[count, self.steps, self.batch, self.n])
+    /// T, B and n.
+    fn sizes(&self) -> [usize; 3] {
+        [self.steps, self.batch, self.n]
+    }
+
+    /// Refuses saved arrays of another size, or any beside less than all states.
+    fn check_saved(&self, len: usize, whole: bool) -> Result<()> {
+        check_len("saved", len, &[if whole { self.saved() } else { 0 }, self.steps, self.batch, self.n])
     }
 
     /// Distance of the rows of bars: an odd number of cache lines, for the gradient of W reads them down their columns.
@@ -168,78 +177,82 @@ struct Setting<'a, R: Real> {
 
 impl<'a, R: Real> Setting<'a, R> {
     /// From a GRU that has passed its check.
-    fn new(gru: &Gru<'a, R>) -> Result<Self> {
+    fn new(gru: &Gru<'a, R>, checkpoint: Option<Checkpoint>) -> Result<Self> {
         let Gru { steps, batch, features, n, lengths, reverse, .. } = *gru;
         let [gates, own] = [gru.b.map(|b| &b[..2 * n]), gru.b.map(|b| &b[2 * n..])];
         let biases = [padded(gates)?, padded(own)?, padded(gru.hidden_bias)?];
-        let schedule = Schedule::new(steps, batch, lengths, reverse)?;
+        let schedule = Schedule::new(steps, batch, lengths, reverse)?.under(checkpoint);
         let phi = RowActivation::new::<R>(gru.activation, n, gru.activation_bias)?;
         let line = Timeline { schedule, x: gru.x, features, h0: gru.h0, width: n };
         Ok(Setting { gru: *gru, line, rows: gru.rows()?, phi, biases })
     }
 }
 
-/// States (T, B, n); zeros past the end of a sequence. `saved` takes [`Gru::saved`] arrays (T, B, n) for
-/// [`backward`]; past the end of a sequence nothing is written.
-pub fn forward<R: Real>(
+/// States (T, B, n), zeros past the end of a sequence; or the last of each sequence, and those at the borders of a
+/// checkpoint's segments. `saved` takes [`Gru::saved`] arrays (T, B, n) for a [`backward`] from all states; past the end
+/// of a sequence nothing is written.
+pub fn forward<'a, R: Real>(
     gru: &Gru<'_, R>,
-    states: &mut [R],
+    written: impl Into<Written<'a, R>>,
     saved: Option<&mut [R]>,
     threads: usize,
     cancel: &(dyn Fn() -> bool + Sync),
 ) -> Result<()> {
+    let mut written: Written<'_, R> = written.into();
     gru.check()?;
-    gru.check_states("states", states.len(), 1)?;
-    saved.as_ref().map_or(Ok(()), |saved| gru.check_states("saved", saved.len(), gru.saved()))?;
-    let setting = Setting::new(gru)?;
-    let schedule = &setting.line.schedule;
-    let one_step = usize::from(saved.is_none());
+    written.check(gru.sizes(), gru.saved())?;
+    saved.as_ref().map_or(Ok(()), |saved| gru.check_saved(saved.len(), written.states.is_some()))?;
+    let setting = Setting::new(gru, written.checkpoint())?;
+    let (line, schedule) = (&setting.line, &setting.line.schedule);
+    let one_step = if saved.is_none() { gru.saved() } else { 0 };
     let places = Scratch::new(|arena| {
         let operands = Operands::carve(arena, &setting);
-        let kept = arena.take(&[one_step, gru.saved(), gru.batch, gru.n]);
+        let space = Space::forward(arena, schedule, line.width, written.states.is_none(), one_step);
         let own = operands.own.step();
         let load = (operands.work(&setting), own.divisible());
         let room = Room::carve(arena, schedule, load, own.scratch(0), threads);
-        (operands, kept, room)
+        (operands, space, room)
     })?;
-    let (operands, kept, room) = &*places;
+    let (operands, space, room) = &*places;
     // SAFETY: the memory was cut for this call.
     unsafe { operands.own.step().fill() };
-    want_huge_pages(states);
-    let saved = match saved {
-        Some(saved) => {
-            want_huge_pages(saved);
-            Saved::all(gru, saved.as_mut_ptr())
-        }
-        None => Saved::of_one_step(gru, kept.ptr()),
-    };
-    let cell = GruCell { setting: &setting, operands, saved };
-    forth::forward(&cell, room, schedule, states, cancel)
+    let outputs = written.outputs(line, gru.saved());
+    let [states, saved] = [written.states, saved].map(|array| {
+        array.map(|array| {
+            want_huge_pages(array);
+            &*array
+        })
+    });
+    let frames = space.frames(schedule, line.width, states, saved);
+    let cell = GruCell { setting: &setting, operands };
+    forth::forward(&cell, room, schedule, (&frames, &outputs), cancel)
 }
 
-/// The gradients of [`forward`] for the cotangent ct (T, B, n) of its states, which is ignored past the end
-/// of a sequence. Gradients that are None are not computed; those of the transition's arguments go to `bars`.
-/// `states` and `saved` are what forward wrote.
+/// The gradients of [`forward`] for the cotangents of what it returned. Gradients that are None are not computed; those
+/// of the transition's arguments go to `bars`. `saved` is what forward wrote, empty with a checkpoint.
 #[allow(clippy::too_many_arguments, reason = "the arrays of one call")]
-pub fn backward<R: Real>(
+pub fn backward<'a, R: Real>(
     gru: &Gru<'_, R>,
-    states: &[R],
+    kept: impl Into<Kept<'a, R>>,
     saved: &[R],
-    ct: &[R],
+    ct: impl Into<Cotangent<'a, R>>,
     mut gradients: GruGradients<'_, R>,
     bars: &mut [Bar<'_, R>],
     threads: usize,
     cancel: &(dyn Fn() -> bool + Sync),
 ) -> Result<()> {
+    let (kept, ct): (Kept<'_, R>, Cotangent<'_, R>) = (kept.into(), ct.into());
+    let checkpoint = kept.checkpoint();
     gru.check()?;
-    gru.check_states("states", states.len(), 1)?;
-    gru.check_states("saved", saved.len(), gru.saved())?;
-    gru.check_states("ct", ct.len(), 1)?;
+    kept.check(gru.sizes(), gru.saved())?;
+    gru.check_saved(saved.len(), checkpoint.is_none())?;
+    ct.check(gru.sizes())?;
     gradients.check(gru)?;
     gru.transition.map_or(Ok(()), |transition| transition.check_bars(bars))?;
-    let setting = Setting::new(gru)?;
+    refuse_undoing(checkpoint)?;
+    let setting = Setting::new(gru, checkpoint)?;
     setting.rows.map_or(Ok(()), |rows| rows.check_bars(bars))?;
-    let schedule = &setting.line.schedule;
+    let (line, schedule) = (&setting.line, &setting.line.schedule);
     let (halves, wants) = (in_halves(schedule, true), gradients.wants());
     let mut sums = Buffer::zeroed(setting.rows.map_or(0, Rows::sums))?;
     let w_bar = gradients.w.take().map(|bar| Shared(bar.as_mut_ptr()));
@@ -250,19 +263,34 @@ pub fn backward<R: Real>(
     };
     let places = Scratch::new(|arena| {
         let places = Places::carve(arena, &setting, (own_bar, halves), &wants);
-        let own = places.scratch(&setting);
+        let again = checkpoint.map(|_| Operands::carve(arena, &setting));
+        let space = Space::backward(arena, schedule, line.width, checkpoint, gru.saved());
+        let forth = again.as_ref().map_or(0, |again| again.own.step().scratch(0));
+        let own = places.scratch(&setting).max(forth);
         let load = (places.work(&setting), places.own.step().divisible());
         let room = Room::carve(arena, schedule, load, own, threads);
-        (places, room)
+        (places, again, space, room)
     })?;
-    let (places, room) = &*places;
-    let saved = Saved::all(gru, saved.as_ptr().cast_mut());
+    let (places, again, space, room) = &*places;
+    let again = again.as_ref().map(|operands| GruCell { setting: &setting, operands });
+    let saved = checkpoint.is_none().then_some(saved);
+    let frames = space.frames(schedule, line.width, kept.states(), saved);
+    let replay = kept.marks().zip(again.as_ref()).map(|([marks, _], cell)| Replay {
+        cell,
+        frames: &frames,
+        segments: space.segments,
+        marks: marks.as_ptr(),
+        undo: None,
+    });
     // SAFETY: the memory was cut for this call and these gradients; the arrays have their sizes.
     unsafe {
         places.own.step().fill();
-        let arrays = (states.as_ptr(), ct.as_ptr());
-        let pull = GruPull::new(&setting, places, halves, saved, arrays, w_bar, gradients);
-        back::backward(&pull, room, schedule, cancel)?;
+        if let Some(again) = &again {
+            again.operands.own.step().fill();
+        }
+        let ct = ct.rows(line.stride());
+        let pull = GruPull::new(&setting, places, halves, again.as_ref(), ct, w_bar, gradients);
+        back::backward(&pull, room, schedule, (&frames, replay.as_ref()), cancel)?;
     }
     setting.rows.map_or(Ok(()), |rows| rows::deal(rows, &mut sums, bars))
 }

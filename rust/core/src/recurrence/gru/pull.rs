@@ -1,10 +1,12 @@
 //! A step of a GRU backward, and the gradients gathered from many.
 
-use super::super::cell::Pull;
+use super::super::cell::{Cell, Pull};
 use super::super::chunk::{Chunk, Place};
+use super::super::ends::CtRows;
+use super::super::frame::Frame;
 use super::super::inputs::{Gatherer, InputBars, halves_added};
 use super::super::modrelu::{BiasGatherer, Values};
-use super::cell::Saved;
+use super::cell::{GruCell, Saved};
 use super::places::Places;
 use super::{Gru, GruGradients, Reset, Setting};
 use crate::activation::Source;
@@ -23,9 +25,9 @@ pub(super) struct GruPull<'a, R: Real> {
     setting: &'a Setting<'a, R>,
     places: &'a Places<'a, R>,
     halves: usize,
-    saved: Saved<R>,
-    states: *const R,
-    ct: *const R,
+    ct: CtRows<R>,
+    /// The steps of replayed segments.
+    again: Option<&'a GruCell<'a, R>>,
     inputs: Gatherer<'a, R>,
     own_bias: BiasGatherer<'a, R>,
     w_bar: Option<Shared<R>>,
@@ -33,7 +35,7 @@ pub(super) struct GruPull<'a, R: Real> {
     hidden_bias_bar: Option<Shared<R>>,
 }
 
-// SAFETY: what was saved, states and their cotangents are only read.
+// SAFETY: cotangents are only read.
 unsafe impl<R: Real> Sync for GruPull<'_, R> {}
 
 impl<'a, R: Real> GruPull<'a, R> {
@@ -45,25 +47,27 @@ impl<'a, R: Real> GruPull<'a, R> {
         setting: &'a Setting<'a, R>,
         places: &'a Places<'a, R>,
         halves: usize,
-        saved: Saved<R>,
-        (states, ct): (*const R, *const R),
+        again: Option<&'a GruCell<'a, R>>,
+        ct: CtRows<R>,
         w_bar: Option<Shared<R>>,
         gradients: GruGradients<'a, R>,
     ) -> Self {
         let Setting { gru, line, phi, .. } = setting;
-        let GruGradients { x, w: _, u, b, h0, hidden_bias, activation_bias } = gradients;
+        let GruGradients { x, w: _, u, b, mut h0, hidden_bias, activation_bias } = gradients;
         let bars = InputBars { x, weight: u, bias: b };
         let share = |bar: &mut [R]| Shared(bar.as_mut_ptr());
         let weight = Operand::new(gru.u.as_ptr(), gru.features);
         // SAFETY: the contract above.
         unsafe {
             places.sums.zeroed();
+            if let Some(h0_bar) = h0.as_deref_mut() {
+                ct.of_no_step(&line.schedule, line.width, h0_bar.as_mut_ptr());
+            }
             GruPull {
                 setting,
                 places,
                 halves,
-                saved,
-                states,
+                again,
                 ct,
                 inputs: Gatherer::new(line, (weight, 3 * gru.n), &places.gathered, bars),
                 own_bias: BiasGatherer::new(phi, halves, places.own_bias, activation_bias),
@@ -122,18 +126,18 @@ impl<'a, R: Real> GruPull<'a, R> {
     ///
     /// # Safety
     /// As [`Pull::pull`].
-    unsafe fn activate(&self, t: usize, rows: Range<usize>, part: &Part<'_>, columns: &Range<usize>) {
+    unsafe fn activate(&self, c: *const R, rows: Range<usize>, part: &Part<'_>, columns: &Range<usize>) {
         let (phi, bar) = (&self.setting.phi, self.places.c_bar.ptr());
         let from = if phi.readable() { Source::Value } else { Source::Argument };
         // SAFETY: the contract above; a kind that needs whole rows waits for the columns of the others.
         unsafe {
             if !phi.kind.by_rows() {
-                phi.pull(self.saved.c(t), from, bar, bar, rows, columns.clone());
+                phi.pull(c, from, bar, bar, rows, columns.clone());
                 return;
             }
             part.sync();
             if part.leads() {
-                phi.pull(self.saved.c(t), from, bar, bar, rows, 0..phi.width);
+                phi.pull(c, from, bar, bar, rows, 0..phi.width);
             }
             part.sync();
         }
@@ -145,12 +149,12 @@ impl<'a, R: Real> GruPull<'a, R> {
     /// As [`Pull::pull`].
     unsafe fn candidate(
         &self,
-        t: usize,
+        a: *const R,
         rows: Range<usize>,
         part: &Part<'_>,
         columns: &Range<usize>,
     ) -> *const R {
-        let (phi, a, c) = (&self.setting.phi, self.saved.c(t), self.places.c);
+        let (phi, c) = (&self.setting.phi, self.places.c);
         if phi.readable() {
             return a;
         }
@@ -204,20 +208,30 @@ impl<R: Real> Pull<R> for GruPull<'_, R> {
         unsafe {
             self.places.w.fill(Operand::new(w.as_ptr(), n), member);
             self.places.own.step().prepare(scratch, member);
+            if let Some(again) = self.again {
+                again.prepare(scratch, member);
+            }
         }
         self.inputs.pack(member);
     }
 
-    unsafe fn pull(&self, t: usize, above: Option<Place>, chunk: &Chunk<'_>, scratch: *mut R) {
+    unsafe fn pull(
+        &self,
+        t: usize,
+        frame: &Frame<R>,
+        above: Option<Place>,
+        chunk: &Chunk<'_>,
+        scratch: *mut R,
+    ) {
         let (Setting { gru, line, .. }, places, part) = (self.setting, self.places, chunk.part());
         let (n, schedule, pitch) = (gru.n, &line.schedule, self.pitch());
         let work = &places.chunks[chunk.turn()];
         let (row, active) = (chunk.row(t), schedule.active(t));
         let (rows, columns) = (part.rows(0..active), part.columns::<R>(n));
-        let (gates, bars) = (self.saved.gates(t), self.bars(chunk.place(t)));
-        let ct = self.ct.wrapping_add(t * line.stride());
+        let saved = Saved::of(gru, frame);
+        let (gates, saved_c, bars) = (saved.gates(t), saved.c(t).cast_const(), self.bars(chunk.place(t)));
         let area = |rows: &Range<usize>| Area { n, rows: rows.clone(), columns: columns.clone() };
-        let sources = line.sources(t, self.states).map(|(rows, previous)| (part.rows(rows), previous));
+        let sources = line.sources(t, frame.states).map(|(rows, previous)| (part.rows(rows), previous));
         let [g, carry, c_bar] = [places.g, places.carry, places.c_bar].map(Region::ptr);
         // SAFETY: the contract of the trait; the step and what it wants of the steps beside it are complete for these rows.
         unsafe {
@@ -229,21 +243,23 @@ impl<R: Real> Pull<R> for GruPull<'_, R> {
                 let soon = [first, first.wrapping_add(late.len() * n)];
                 self.previous(self.bars(above), soon, g, late, part, scratch);
             }
-            let c = self.candidate(t, rows.clone(), part, &columns);
+            let c = self.candidate(saved_c, rows.clone(), part, &columns);
             for (all, previous) in &sources {
-                for (rows, g) in [(0..continued, g.cast_const()), (continued..active, std::ptr::null())] {
-                    let g = [ct, g];
+                let ending = [self.ct.ending(t), std::ptr::null()];
+                for (rows, g) in [(0..continued, self.ct.beside(t, g)), (continued..active, ending)] {
                     let area = area(&(rows.start.max(all.start)..rows.end.min(all.end)));
                     BlendPull { gates, previous: *previous, c, g, c_bar, carry, bars, pitch, area }.call();
                 }
             }
             self.copy(c_bar, work.value_bar, row, &rows, &columns);
-            self.copy(self.saved.c(t), work.value, row, &rows, &columns);
-            self.activate(t, rows.clone(), part, &columns);
+            self.copy(saved_c, work.value, row, &rows, &columns);
+            self.activate(saved_c, rows.clone(), part, &columns);
             if gru.reset == Reset::Before {
                 part.sync();
                 let mut map = Affine::new(n, gru.batch, places.turned.ptr());
-                map.soon = [ct, self.saved.c(t)].map(|rows| line.earlier(rows, line.stride()));
+                let soon =
+                    |rows: *const R| if rows.is_null() { rows } else { line.earlier(rows, line.stride()) };
+                map.soon = [self.ct.continued(t), saved_c].map(soon);
                 let trace = Trace { bar: c_bar, apart: n, kept: std::ptr::null_mut() };
                 if !rows.is_empty() {
                     places.own.step().backward(trace, map, rows.clone(), part, scratch);
@@ -255,7 +271,7 @@ impl<R: Real> Pull<R> for GruPull<'_, R> {
                 let (y, g, y_bar, y_rows, add) = match gru.reset {
                     Reset::Before => (*previous, places.turned.ptr().cast_const(), carry, n, true),
                     Reset::After => {
-                        let y = self.saved.product(t).cast_const();
+                        let y = saved.product(t).cast_const();
                         (y, c_bar.cast_const(), bars.wrapping_add(3 * n), pitch, false)
                     }
                 };
@@ -266,11 +282,11 @@ impl<R: Real> Pull<R> for GruPull<'_, R> {
             if let Some(h0_bar) = self.h0_bar.filter(|_| !starting.is_empty()) {
                 self.previous(bars, [std::ptr::null(); 2], h0_bar.0, starting, part, scratch);
             }
-            work.copies.put(line, chunk, t, self.states);
+            work.copies.put(line, chunk, t, frame.states);
         }
     }
 
-    unsafe fn gather(&self, chunk: &Chunk<'_>, scratch: *mut R) {
+    unsafe fn gather(&self, frame: &Frame<R>, chunk: &Chunk<'_>, scratch: *mut R) {
         let (Setting { gru, line, .. }, places) = (self.setting, self.places);
         let (n, pitch, half, work) = (gru.n, self.pitch(), chunk.half, &places.chunks[chunk.turn()]);
         let (member, all) = (&half.gatherer, chunk.rows(chunk.steps));
@@ -296,7 +312,7 @@ impl<R: Real> Pull<R> for GruPull<'_, R> {
                 own(bars, previous, count, first);
             }
         };
-        let before = line.before(chunk, &work.copies, self.states);
+        let before = line.before(chunk, &work.copies, frame.states);
         states(before.rest.0, before.rest.1, chunk.index == 0);
         if !work.reset.is_empty() {
             own(bars, work.reset.at(chunk.begin() * n).cast_const(), all, chunk.index == 0);

@@ -1,6 +1,7 @@
 //! A step of a rotational unit forward.
 
 use super::super::cell::Cell;
+use super::super::frame::Frame;
 use super::super::padded::or_null;
 use super::{Rum, Setting};
 use crate::activation::{Nonlinearity, Source, sigmoid};
@@ -38,38 +39,28 @@ impl<R: Real> Operands<R> {
 /// The places of u and tau, e, and k of the steps.
 #[derive(Clone, Copy)]
 pub(super) struct Saved<R> {
-    gates: *mut R,
-    e: *mut R,
-    k: *mut R,
-    /// Numbers of a step of an array (B, n); 0 where all steps use the same memory.
-    stride: usize,
+    frame: Frame<R>,
+    /// Numbers of a step of an array (B, n).
+    each: usize,
 }
 
 impl<R: Real> Saved<R> {
-    /// In arrays of all steps.
-    pub fn all(rum: &Rum<'_, R>, start: *mut R) -> Self {
-        let each = rum.batch * rum.n;
-        let at = |count: usize| start.wrapping_add(count * rum.steps * each);
-        Saved { gates: at(0), e: at(2), k: at(3), stride: each }
-    }
-
-    /// In arrays that every step overwrites.
-    pub fn of_one_step(rum: &Rum<'_, R>, start: *mut R) -> Self {
-        let at = |count: usize| start.wrapping_add(count * rum.batch * rum.n);
-        Saved { gates: at(0), e: at(2), k: at(3), stride: 0 }
+    /// Those of a frame.
+    pub fn of(rum: &Rum<'_, R>, frame: &Frame<R>) -> Self {
+        Saved { frame: *frame, each: rum.batch * rum.n }
     }
 
     /// u and tau of step t, rows of 2 n numbers.
     pub fn gates(&self, t: usize) -> *mut R {
-        self.gates.wrapping_add(2 * t * self.stride)
+        self.frame.saved(t, 0, self.each, 2)
     }
     /// e of step t.
     pub fn e(&self, t: usize) -> *mut R {
-        self.e.wrapping_add(t * self.stride)
+        self.frame.saved(t, 2, self.each, 1)
     }
     /// k of step t, or the argument of phi.
     pub fn k(&self, t: usize) -> *mut R {
-        self.k.wrapping_add(t * self.stride)
+        self.frame.saved(t, 3, self.each, 1)
     }
 }
 
@@ -77,12 +68,11 @@ impl<R: Real> Saved<R> {
 pub(super) struct RumCell<'a, R: Real> {
     pub setting: &'a Setting<'a, R>,
     pub operands: &'a Operands<R>,
-    pub saved: Saved<R>,
     /// (B, n, n), or null
     pub memory: *mut R,
 }
 
-// SAFETY: members write disjoint rows of what is saved, and of the memory.
+// SAFETY: members write disjoint rows of the memory.
 unsafe impl<R: Real> Sync for RumCell<'_, R> {}
 
 impl<R: Real> Cell<R> for RumCell<'_, R> {
@@ -105,11 +95,12 @@ impl<R: Real> Cell<R> for RumCell<'_, R> {
         }
     }
 
-    unsafe fn advance(&self, t: usize, states: *mut R, part: &Part<'_>, scratch: *mut R) {
+    unsafe fn advance(&self, t: usize, frame: &Frame<R>, part: &Part<'_>, scratch: *mut R) {
         let Setting { line, rum, phi, biases } = self.setting;
         let Rum { n, batch, eta, .. } = *rum;
         let Operands { w, u, value } = self.operands;
-        let (gates, e, k) = (self.saved.gates(t), self.saved.e(t), self.saved.k(t));
+        let (states, saved) = (frame.states, Saved::of(rum, frame));
+        let (gates, e, k) = (saved.gates(t), saved.e(t), saved.k(t));
         let out = states.wrapping_add(t * line.stride());
         // SAFETY: the contract of the trait; the packed operands have the rows and columns of their maps.
         unsafe {

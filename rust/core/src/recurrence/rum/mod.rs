@@ -35,7 +35,11 @@ mod tests;
 
 pub use gradients::RumGradients;
 
+use super::ends::{Cotangent, Kept, Written};
+use super::frame::Space;
 use super::padded::padded;
+use super::plan::{Checkpoint, refuse_undoing};
+use super::replay::Replay;
 use super::schedule::Schedule;
 use super::sharing::Room;
 use super::timeline::{Timeline, in_halves};
@@ -46,7 +50,7 @@ use crate::kernels::Buffer;
 use crate::scalar::Real;
 use crate::scratch::Scratch;
 use crate::sizes::{check_len, work};
-use cell::{Operands, RumCell, Saved};
+use cell::{Operands, RumCell};
 use isometry_kernels::recurrence::heard_len;
 use places::Places;
 use pull::RumPull;
@@ -115,9 +119,22 @@ impl<R: Real> Rum<'_, R> {
         self.activation.check::<R>(n, self.activation_bias)
     }
 
-    /// Refuses states (T, B, n), and other arrays of this many each, of another size.
-    fn check_states(&self, argument: &'static str, len: usize, count: usize) -> Result<()> {
-        check_len(argument, len, &[count, self.steps, self.batch, self.n])
+    /// T, B and n.
+    fn sizes(&self) -> [usize; 3] {
+        [self.steps, self.batch, self.n]
+    }
+
+    /// Refuses saved arrays of another size, or any beside less than all states.
+    fn check_saved(&self, len: usize, whole: bool) -> Result<()> {
+        check_len("saved", len, &[if whole { SAVED } else { 0 }, self.steps, self.batch, self.n])
+    }
+
+    /// Refuses a checkpoint that would have to keep memories too, or undo steps.
+    fn check_checkpoint(&self, checkpoint: Option<Checkpoint>) -> Result<()> {
+        if checkpoint.is_some() && self.memory {
+            return Err(Error::value("checkpoint", "must not be given with a memory"));
+        }
+        refuse_undoing(checkpoint)
     }
 
     /// Refuses matrices (B, n, n) of another size.
@@ -153,46 +170,45 @@ struct Setting<'a, R: Real> {
 }
 
 impl<'a, R: Real> Setting<'a, R> {
-    fn new(rum: &Rum<'a, R>) -> Result<Self> {
+    fn new(rum: &Rum<'a, R>, checkpoint: Option<Checkpoint>) -> Result<Self> {
         let Rum { steps, batch, features, n, lengths, reverse, .. } = *rum;
         let biases = [padded(rum.b.map(|b| &b[..2 * n]))?, padded(rum.b.map(|b| &b[2 * n..]))?];
-        let schedule = Schedule::new(steps, batch, lengths, reverse)?;
+        let schedule = Schedule::new(steps, batch, lengths, reverse)?.under(checkpoint);
         let phi = RowActivation::new::<R>(rum.activation, n, rum.activation_bias)?;
         let line = Timeline { schedule, x: rum.x, features, h0: rum.h0, width: n };
         Ok(Setting { rum: *rum, line, phi, biases })
     }
 }
 
-/// States (T, B, n); zeros past the end of a sequence. `last` takes the memory (B, n, n) after the last step
-/// of each sequence, and is empty without one. `saved` takes [`SAVED`] arrays (T, B, n) for [`backward`];
-/// past the end of a sequence nothing is written.
-pub fn forward<R: Real>(
+/// States (T, B, n), zeros past the end of a sequence; or the last of each sequence, and those at the borders of a
+/// checkpoint's segments. `last` takes the memory (B, n, n) after the last step of each sequence, and is empty without
+/// one. `saved` takes [`SAVED`] arrays (T, B, n) for a [`backward`] from all states; past the end of a sequence nothing is
+/// written.
+pub fn forward<'a, R: Real>(
     rum: &Rum<'_, R>,
-    states: &mut [R],
+    written: impl Into<Written<'a, R>>,
     last: &mut [R],
     saved: Option<&mut [R]>,
     threads: usize,
     cancel: &(dyn Fn() -> bool + Sync),
 ) -> Result<()> {
+    let mut written: Written<'_, R> = written.into();
     rum.check()?;
-    rum.check_states("states", states.len(), 1)?;
+    rum.check_checkpoint(written.checkpoint())?;
+    written.check(rum.sizes(), SAVED)?;
     rum.check_last("last", last.len())?;
-    saved.as_ref().map_or(Ok(()), |saved| rum.check_states("saved", saved.len(), SAVED))?;
-    let setting = Setting::new(rum)?;
-    let schedule = &setting.line.schedule;
-    let one_step = usize::from(saved.is_none());
+    saved.as_ref().map_or(Ok(()), |saved| rum.check_saved(saved.len(), written.states.is_some()))?;
+    let setting = Setting::new(rum, written.checkpoint())?;
+    let (line, schedule) = (&setting.line, &setting.line.schedule);
+    let one_step = if saved.is_none() { SAVED } else { 0 };
     let places = Scratch::new(|arena| {
         let operands = Operands::carve(arena, &setting);
-        let kept = arena.take(&[one_step, SAVED, rum.batch, rum.n]);
+        let space = Space::forward(arena, schedule, line.width, written.states.is_none(), one_step);
         let [w, u] = rum.work();
-        (
-            operands,
-            kept,
-            Room::carve(arena, schedule, (w.saturating_add(u), false), heard_len(rum.n), threads),
-        )
+        let load = (w.saturating_add(u), false);
+        (operands, space, Room::carve(arena, schedule, load, heard_len(rum.n), threads))
     })?;
-    let (operands, kept, room) = &*places;
-    want_huge_pages(states);
+    let (operands, space, room) = &*places;
     want_huge_pages(last);
     match rum.r0 {
         Some(r0) => last.copy_from_slice(r0),
@@ -202,29 +218,30 @@ pub fn forward<R: Real>(
                 .for_each(|r| r.iter_mut().step_by(rum.n + 1).for_each(|r| *r = R::one()));
         }
     }
-    let saved = match saved {
-        Some(saved) => {
-            want_huge_pages(saved);
-            Saved::all(rum, saved.as_mut_ptr())
-        }
-        None => Saved::of_one_step(rum, kept.ptr()),
-    };
+    let outputs = written.outputs(line, SAVED);
+    let [states, saved] = [written.states, saved].map(|array| {
+        array.map(|array| {
+            want_huge_pages(array);
+            &*array
+        })
+    });
+    let frames = space.frames(schedule, line.width, states, saved);
     let memory = if rum.memory { last.as_mut_ptr() } else { std::ptr::null_mut() };
-    let cell = RumCell { setting: &setting, operands, saved, memory };
-    forth::forward(&cell, room, schedule, states, cancel)
+    let cell = RumCell { setting: &setting, operands, memory };
+    forth::forward(&cell, room, schedule, (&frames, &outputs), cancel)
 }
 
-/// The results of [`forward`], and their cotangents, which are ignored past the end of a sequence.
+/// The results of [`forward`], and their cotangents.
 #[derive(Clone, Copy)]
 pub struct Outcome<'a, R> {
-    /// States (T, B, n).
-    pub states: &'a [R],
+    /// The states.
+    pub states: Kept<'a, R>,
     /// Memory (B, n, n), empty without one.
     pub last: &'a [R],
-    /// [`SAVED`] arrays (T, B, n).
+    /// [`SAVED`] arrays (T, B, n), empty with a checkpoint.
     pub saved: &'a [R],
-    /// Cotangents of the states.
-    pub ct: &'a [R],
+    /// Cotangents of the states, or of the last ones.
+    pub ct: Cotangent<'a, R>,
     /// Cotangents of the memory, zeros if absent.
     pub last_ct: Option<&'a [R]>,
 }
@@ -238,25 +255,40 @@ pub fn backward<R: Real>(
     cancel: &(dyn Fn() -> bool + Sync),
 ) -> Result<()> {
     rum.check()?;
-    let Outcome { states, last, saved, ct, last_ct } = *outcome;
-    rum.check_states("states", states.len(), 1)?;
+    let Outcome { states: kept, last, saved, ct, last_ct } = *outcome;
+    let checkpoint = kept.checkpoint();
+    rum.check_checkpoint(checkpoint)?;
+    kept.check(rum.sizes(), SAVED)?;
     rum.check_last("last", last.len())?;
-    rum.check_states("saved", saved.len(), SAVED)?;
-    rum.check_states("ct", ct.len(), 1)?;
+    rum.check_saved(saved.len(), checkpoint.is_none())?;
+    ct.check(rum.sizes())?;
     last_ct.map_or(Ok(()), |ct| rum.check_last("last_ct", ct.len()))?;
     gradients.check(rum)?;
-    let setting = Setting::new(rum)?;
-    let schedule = &setting.line.schedule;
+    let setting = Setting::new(rum, checkpoint)?;
+    let (line, schedule) = (&setting.line, &setting.line.schedule);
     let (halves, wants) = (in_halves(schedule, true), gradients.wants());
     let places = Scratch::new(|arena| {
         let places = Places::carve(arena, &setting, halves, &wants);
+        let again = checkpoint.map(|_| Operands::carve(arena, &setting));
+        let space = Space::backward(arena, schedule, line.width, checkpoint, SAVED);
         let room = Room::carve(arena, schedule, (rum.work()[0], false), places.scratch(&setting), threads);
-        (places, room)
+        (places, again, space, room)
     })?;
-    let (places, room) = &*places;
+    let (places, again, space, room) = &*places;
+    let memory = std::ptr::null_mut();
+    let again = again.as_ref().map(|operands| RumCell { setting: &setting, operands, memory });
+    let saved = checkpoint.is_none().then_some(saved);
+    let frames = space.frames(schedule, line.width, kept.states(), saved);
+    let replay = kept.marks().zip(again.as_ref()).map(|([marks, _], cell)| Replay {
+        cell,
+        frames: &frames,
+        segments: space.segments,
+        marks: marks.as_ptr(),
+        undo: None,
+    });
     // SAFETY: the memory was cut for this call and these gradients; the arrays have their sizes.
     unsafe {
-        let pull = RumPull::new(&setting, places, halves, outcome, gradients);
-        back::backward(&pull, room, schedule, cancel)
+        let pull = RumPull::new(&setting, places, halves, again.as_ref(), outcome, gradients);
+        back::backward(&pull, room, schedule, (&frames, replay.as_ref()), cancel)
     }
 }

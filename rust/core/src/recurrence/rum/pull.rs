@@ -1,10 +1,12 @@
 //! A step of a rotational unit backward, and the gradients gathered from many.
 
-use super::super::cell::Pull;
+use super::super::cell::{Cell, Pull};
 use super::super::chunk::{Chunk, Place};
+use super::super::ends::CtRows;
+use super::super::frame::Frame;
 use super::super::inputs::{Gatherer, InputBars};
 use super::super::modrelu::{BiasGatherer, Values};
-use super::cell::Saved;
+use super::cell::{RumCell, Saved};
 use super::places::Places;
 use super::{Outcome, Rum, RumGradients, Setting};
 use crate::activation::Source;
@@ -20,9 +22,9 @@ pub(super) struct RumPull<'a, R: Real> {
     setting: &'a Setting<'a, R>,
     places: &'a Places<R>,
     halves: usize,
-    saved: Saved<R>,
-    states: *const R,
-    ct: *const R,
+    ct: CtRows<R>,
+    /// The steps of replayed segments.
+    again: Option<&'a RumCell<'a, R>>,
     /// R and its cotangent, or null.
     memory: [*mut R; 2],
     inputs: Gatherer<'a, R>,
@@ -31,7 +33,7 @@ pub(super) struct RumPull<'a, R: Real> {
     h0_bar: Option<Shared<R>>,
 }
 
-// SAFETY: what was saved, states and their cotangents are only read; members have different rows of the memory.
+// SAFETY: cotangents are only read; members have different rows of the memory.
 unsafe impl<R: Real> Sync for RumPull<'_, R> {}
 
 impl<'a, R: Real> RumPull<'a, R> {
@@ -43,18 +45,23 @@ impl<'a, R: Real> RumPull<'a, R> {
         setting: &'a Setting<'a, R>,
         places: &'a Places<R>,
         halves: usize,
+        again: Option<&'a RumCell<'a, R>>,
         outcome: &Outcome<'a, R>,
         gradients: RumGradients<'a, R>,
     ) -> Self {
         let Setting { rum, line, phi, .. } = setting;
-        let Outcome { states, last, saved, ct, last_ct } = *outcome;
-        let RumGradients { x, w, u, b, h0, r0, activation_bias } = gradients;
+        let Outcome { last, ct, last_ct, .. } = *outcome;
+        let RumGradients { x, w, u, b, mut h0, r0, activation_bias } = gradients;
+        let ct = ct.rows(line.stride());
         let bars = InputBars { x, weight: u, bias: b };
         let share = |bar: &mut [R]| Shared(bar.as_mut_ptr());
         let weight = Operand::new(rum.u.as_ptr(), rum.features);
         let bar = r0.map_or(places.memory_bar.or_null(), <[R]>::as_mut_ptr);
         // SAFETY: the contract above; a memory is given, and has room, if and only if there is one.
         unsafe {
+            if let Some(h0_bar) = h0.as_deref_mut() {
+                ct.of_no_step(&line.schedule, line.width, h0_bar.as_mut_ptr());
+            }
             if rum.memory {
                 places.memory.ptr().copy_from_nonoverlapping(last.as_ptr(), last.len());
                 match last_ct {
@@ -66,9 +73,8 @@ impl<'a, R: Real> RumPull<'a, R> {
                 setting,
                 places,
                 halves,
-                saved: Saved::all(rum, saved.as_ptr().cast_mut()),
-                states: states.as_ptr(),
-                ct: ct.as_ptr(),
+                again,
+                ct,
                 memory: [places.memory.or_null(), bar],
                 inputs: Gatherer::new(line, (weight, 3 * rum.n), &places.gathered, bars),
                 own_bias: BiasGatherer::new(phi, halves, places.own_bias, activation_bias),
@@ -120,21 +126,34 @@ impl<R: Real> Pull<R> for RumPull<'_, R> {
         self.halves
     }
 
-    unsafe fn prepare(&self, _scratch: *mut R, member: &Member<'_>) {
+    unsafe fn prepare(&self, scratch: *mut R, member: &Member<'_>) {
         let Rum { n, w, .. } = self.setting.rum;
         // SAFETY: W has 2 n rows and n columns; all members pack it, and a barrier follows.
-        unsafe { self.places.w.fill(Operand::new(w.as_ptr(), n), member) }
+        unsafe {
+            self.places.w.fill(Operand::new(w.as_ptr(), n), member);
+            if let Some(again) = self.again {
+                again.prepare(scratch, member);
+            }
+        }
         self.inputs.pack(member);
     }
 
-    unsafe fn pull(&self, t: usize, above: Option<Place>, chunk: &Chunk<'_>, scratch: *mut R) {
+    unsafe fn pull(
+        &self,
+        t: usize,
+        frame: &Frame<R>,
+        above: Option<Place>,
+        chunk: &Chunk<'_>,
+        scratch: *mut R,
+    ) {
         let (Setting { rum, line, phi, .. }, places, part) = (self.setting, self.places, chunk.part());
         let (n, schedule, pitch) = (rum.n, &line.schedule, rum.pitch());
         let work = &places.chunks[chunk.turn()];
         let (row, active, continued) = (chunk.row(t), schedule.active(t), schedule.continued(t));
-        let (gates, e, bars) = (self.saved.gates(t), self.saved.e(t), self.bars(chunk.place(t)));
-        let ct = self.ct.wrapping_add(t * line.stride());
-        let [g, carry, k_bar] = [places.g, places.carry, places.k_bar].map(Region::ptr);
+        let saved = Saved::of(rum, frame);
+        let (gates, e, bars) = (saved.gates(t), saved.e(t), self.bars(chunk.place(t)));
+        let [carry, k_bar] = [places.carry, places.k_bar].map(Region::ptr);
+        let g = places.g.ptr().cast_const();
         let from = if phi.readable() { Source::Value } else { Source::Argument };
         // SAFETY: the contract of the trait; the step and what it wants of the steps beside it are complete for these rows.
         unsafe {
@@ -143,27 +162,27 @@ impl<R: Real> Pull<R> for RumPull<'_, R> {
                 // this part's rows of gates as twice as many of n numbers
                 let first = gates.wrapping_add(late.start * n).cast_const();
                 let soon = [first, first.wrapping_add(late.len() * n)];
-                self.previous(self.bars(above), soon, g, late);
+                self.previous(self.bars(above), soon, places.g.ptr(), late);
             }
-            let saved = self.saved.k(t).cast_const();
+            let saved = saved.k(t).cast_const();
             let k = if phi.readable() { saved } else { places.k.ptr() };
-            for (all, previous) in line.sources(t, self.states).map(|(rows, h)| (part.rows(rows), h)) {
+            for (all, previous) in line.sources(t, frame.states).map(|(rows, h)| (part.rows(rows), h)) {
                 if !phi.readable() {
                     phi.value(saved, places.k.ptr(), all.clone(), 0..n);
                 }
-                for (some, own) in [(0..continued, g.cast_const()), (continued..active, std::ptr::null())] {
+                let ending = [self.ct.ending(t), std::ptr::null()];
+                for (some, sum) in [(0..continued, self.ct.beside(t, g)), (continued..active, ending)] {
                     let start = some.start.max(all.start);
                     let rows = start..some.end.min(all.end).max(start);
                     let area = Area { n, rows: rows.clone(), columns: 0..n };
-                    let mut sum = [ct, own];
+                    let mut g = sum;
                     if let Some(eta) = rum.eta {
                         let x = places.blended.ptr();
                         Blend { gates, previous, c: k, out: x, area: area.clone() }.call();
-                        SpherePull { n, rows, eta, x, g: [own, ct], out: g }.call();
-                        sum = [g.cast_const(), std::ptr::null()];
+                        SpherePull { n, rows, eta, x, g, out: places.g.ptr() }.call();
+                        g = [places.g.ptr(), std::ptr::null_mut()].map(<*mut R>::cast_const);
                     }
-                    BlendPull { gates, previous, c: k, g: sum, c_bar: k_bar, carry, bars, pitch, area }
-                        .call();
+                    BlendPull { gates, previous, c: k, g, c_bar: k_bar, carry, bars, pitch, area }.call();
                 }
                 self.copy(k_bar, work.value_bar, row, &all);
                 self.copy(saved, work.value, row, &all);
@@ -190,11 +209,11 @@ impl<R: Real> Pull<R> for RumPull<'_, R> {
             if let Some(h0_bar) = self.h0_bar.filter(|_| !starting.is_empty()) {
                 self.previous(bars, [std::ptr::null(); 2], h0_bar.0, starting);
             }
-            work.copies.put(line, chunk, t, self.states);
+            work.copies.put(line, chunk, t, frame.states);
         }
     }
 
-    unsafe fn gather(&self, chunk: &Chunk<'_>, scratch: *mut R) {
+    unsafe fn gather(&self, frame: &Frame<R>, chunk: &Chunk<'_>, scratch: *mut R) {
         let (Setting { rum, line, phi, .. }, places) = (self.setting, self.places);
         let (n, pitch, half, work) = (rum.n, rum.pitch(), chunk.half, &places.chunks[chunk.turn()]);
         // the gradient of W from some steps and the states before them
@@ -208,7 +227,7 @@ impl<R: Real> Pull<R> for RumPull<'_, R> {
             // SAFETY: the contract of the trait; members write different parts of W_bar.
             unsafe { product.run(&half.gatherer, scratch) }
         };
-        let before = line.before(chunk, &work.copies, self.states);
+        let before = line.before(chunk, &work.copies, frame.states);
         states(before.rest.0, before.rest.1, chunk.index > 0);
         if let Some((steps, h0)) = before.start {
             chunk.part().member.barrier();

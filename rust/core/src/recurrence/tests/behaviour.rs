@@ -163,7 +163,50 @@ fn refusals_name_the_argument() {
     assert!(message(Sequence { h0: Some(&x), ..good }, &w).starts_with("h0"));
     assert!(message(Sequence { bias: Some(&x), ..good }, &w).starts_with("bias"));
     assert!(message(Sequence { activation_bias: Some(&x), ..good }, &w).starts_with("activation_bias"));
-    for lengths in [&[3][..], &[0, 0], &[4, 1], &[1, 2]] {
+    for lengths in [&[3][..], &[4, 1], &[1, 2]] {
         assert!(message(Sequence { lengths: Some(lengths), ..good }, &w).starts_with("lengths"));
+    }
+}
+
+/// The last states alone, in windows, have the gradients of all states with cotangents at their ends only; a sequence
+/// without a step has h0.
+#[test]
+fn the_last_states_alone() {
+    let (n, batch, steps) = (6, 5, 40);
+    let (x, v, w) = (fill::<f32>(steps * batch, 1.0, 1), fill::<f32>(n, 1.0, 2), fill::<f32>(n * n, 0.5, 3));
+    let (h0, last_ct) = (fill::<f32>(batch * n, 1.0, 4), fill::<f32>(batch * n, 1.0, 5));
+    let dense = Dense::new(&w, 1, n, n).unwrap();
+    for (lengths, reverse) in [([40; 5], false), ([40, 17, 16, 3, 0], false), ([40, 17, 16, 3, 0], true)] {
+        let sequence =
+            Sequence { h0: Some(&h0), lengths: Some(&lengths), reverse, ..plain(&x, &v, n, batch) };
+        let mut states = vec![0.0; steps * batch * n];
+        forward(&dense, &sequence, &mut states, &Budget::of(1)).unwrap();
+        let mut ct = vec![0.0; states.len()];
+        let mut expected = h0.clone();
+        for (b, &length) in lengths.iter().enumerate().filter(|(_, length)| **length > 0) {
+            let at = (if reverse { 0 } else { length - 1 } * batch + b) * n;
+            expected[b * n..][..n].copy_from_slice(&states[at..][..n]);
+            ct[at..][..n].copy_from_slice(&last_ct[b * n..][..n]);
+        }
+        let gradients = |kept: Kept<'_, f32>, ct: Cotangent<'_, f32>| {
+            let mut bars = [n * n, x.len(), n, batch * n].map(|len| vec![f32::NAN; len]);
+            let [wb, xb, vb, hb] = &mut bars;
+            let (x, input_weight, h0) = (Some(&mut xb[..]), Some(&mut vb[..]), Some(&mut hb[..]));
+            let wanted = Gradients { x, input_weight, h0, ..Gradients::default() };
+            backward(&dense, &mut [Bar::Own(wb)], &sequence, kept, ct, wanted, &Budget::of(2)).unwrap();
+            bars
+        };
+        let mut whole = gradients(Kept::States(&states), Cotangent::States(&ct));
+        for (b, _) in lengths.iter().enumerate().filter(|(_, length)| **length == 0) {
+            whole[3][b * n..][..n].copy_from_slice(&last_ct[b * n..][..n]);
+        }
+        assert!(gradients(Kept::States(&states), Cotangent::Last(&last_ct)) == whole);
+        let mut last = vec![f32::NAN; batch * n];
+        let mut marks = vec![f32::NAN; Checkpoint::Sqrt.segments(steps, batch, 0).borders() * batch * n];
+        let written =
+            Written { states: None, last: Some(&mut last), marks: Some((Checkpoint::Sqrt, &mut marks)) };
+        forward(&dense, &sequence, written, &Budget::of(2)).unwrap();
+        assert_eq!(last, expected);
+        assert!(gradients(Kept::Marks(Checkpoint::Sqrt, &marks, &last), Cotangent::Last(&last_ct)) == whole);
     }
 }

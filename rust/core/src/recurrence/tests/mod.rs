@@ -160,11 +160,19 @@ fn check<T: Scalar>(case: Case) {
         Matrix::Reflections(_) => Box::new(Householder::new(&weight, last, 1, n, m).unwrap()),
         Matrix::Shears => Box::new(Shears::new(&weight, n)),
     };
-    let run = |threads: usize| {
+    let run = |threads: usize, checkpoint: Option<Checkpoint>| {
         let mut states = Guarded::new(steps * batch * n);
         let budget = Budget::of(threads);
-        forward(&*operator, &sequence, states.inner(), &budget).unwrap();
-        let states = states.take();
+        let borders = checkpoint.map_or(0, |kind| kind.segments(steps, batch, 0).borders());
+        let (mut marks, mut last) = (Guarded::new(borders * batch * n), Guarded::new(batch * n));
+        let written = Written {
+            states: Some(states.inner()),
+            last: Some(last.inner()),
+            marks: checkpoint.map(|kind| (kind, marks.inner())),
+        };
+        forward(&*operator, &sequence, written, &budget).unwrap();
+        let (states, marks, last) = (states.take(), marks.take(), last.take());
+        let kept = checkpoint.map_or(Kept::States(&states), |kind| Kept::Marks(kind, &marks, &last));
         let mut bar = Guarded::new(weight.len());
         let (mut xb, mut vb) = (Guarded::new(x.len()), Guarded::new(v.len()));
         let (mut hb, mut bb) = (Guarded::new(batch * n), Guarded::new(n));
@@ -184,7 +192,7 @@ fn check<T: Scalar>(case: Case) {
             (None, Some(_)) => vec![vectors, Bar::None, Bar::Real(pb.inner())],
             (None, None) => vec![vectors],
         };
-        backward(&*operator, own, &sequence, &states, &ct, gradients, &budget).unwrap();
+        backward(&*operator, own, &sequence, kept, &ct, gradients, &budget).unwrap();
         Results {
             states,
             transition: bar.take(),
@@ -197,11 +205,29 @@ fn check<T: Scalar>(case: Case) {
             own: ob.take(),
         }
     };
-    let results = run(1);
+    let results = run(1, None);
     for threads in [2, 3] {
-        assert!(run(threads) == results, "{threads} threads change the result: {case:?}");
+        assert!(run(threads, None) == results, "{threads} threads change the result: {case:?}");
+    }
+    for threads in [1, 2] {
+        let kept = run(threads, Some(Checkpoint::Sqrt));
+        assert!(kept == results, "a checkpoint changes the result of {threads} threads: {case:?}");
     }
     let single = size_of::<T::Real>() == 4;
+    let undoable = case.on_input
+        || matches!(activation, Activation::Identity | Activation::Oplu | Activation::OpluHalves);
+    if undoable && sign.is_none() && matches!(case.matrix, Matrix::Reflections(_)) {
+        let (undone, tolerance) = (run(2, Some(Checkpoint::Reversible)), if single { 1e-3 } else { 1e-11 });
+        assert!(undone.states == results.states, "{case:?}");
+        for (name, a, b) in [
+            ("vectors", &undone.transition, &results.transition),
+            ("x", &undone.x, &results.x),
+            ("input weight", &undone.v, &results.v),
+            ("h0", &undone.h0, &results.h0),
+        ] {
+            near(a, &wide(b), tolerance, format_args!("{name} of undone steps, {case:?}"));
+        }
+    }
     let tolerance = |single_one: f64, double: f64| if single { single_one } else { double };
     near(&results.states, &expected, tolerance(2e-5, 1e-12), format_args!("states, {case:?}"));
     let tolerance = tolerance(1e-3, 1e-11);

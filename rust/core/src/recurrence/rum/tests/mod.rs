@@ -104,10 +104,10 @@ fn run<R: Real>(case: &Case, given: &[Vec<R>; 7], cts: &[Vec<R>; 2], threads: us
     let [r0, own] = [next(), next()].map(|bar| bar.filter(|bar| !bar.is_empty()));
     let gradients = RumGradients { r0, activation_bias: own, ..gradients };
     let outcome = Outcome {
-        states: &states,
+        states: (&states).into(),
         last: &last,
         saved: &saved,
-        ct: &cts[0],
+        ct: (&cts[0]).into(),
         last_ct: memory.then_some(&cts[1]),
     };
     backward(&rum, &outcome, gradients, threads, &never).unwrap();
@@ -258,7 +258,13 @@ fn drift<R: Real>(n: usize, steps: usize) -> f64 {
     // Without cotangents of the states that of the memory is turned back as the memory is: R_T arrives at R_0.
     let mut bar = vec![R::zero(); n * n];
     let ct = vec![R::zero(); len];
-    let outcome = Outcome { states: &states, last: &last, saved: &saved, ct: &ct, last_ct: Some(&last) };
+    let outcome = Outcome {
+        states: (&states).into(),
+        last: &last,
+        saved: &saved,
+        ct: (&ct).into(),
+        last_ct: Some(&last),
+    };
     let gradients = RumGradients { r0: Some(&mut bar), ..Default::default() };
     backward(&rum, &outcome, gradients, 1, &never).unwrap();
     bar.iter().zip(&r0).map(|(a, b)| (a.f64() - b.f64()).abs()).fold(0.0, f64::max)
@@ -326,7 +332,13 @@ fn refusals_name_the_argument() {
         assert_eq!(message.split([':', ' ']).next(), Some(name), "{message}");
     }
     let (zeros, mut bar) = (vec![0.0; 160], vec![0.0; 32]);
-    let outcome = Outcome { states: &zeros[..40], last: &[], saved: &zeros, ct: &zeros[..40], last_ct: None };
+    let outcome = Outcome {
+        states: (&zeros[..40]).into(),
+        last: &[],
+        saved: &zeros,
+        ct: (&zeros[..40]).into(),
+        last_ct: None,
+    };
     let gradients = RumGradients { r0: Some(&mut bar), ..Default::default() };
     let found = backward(&good, &outcome, gradients, 1, &never);
     assert!(found.unwrap_err().to_string().starts_with("r0_bar"));
@@ -359,7 +371,13 @@ fn a_raised_flag_interrupts() {
     for threads in [1, 2] {
         let outcome = forward(&rum, &mut states, &mut last, None, threads, &|| true);
         assert_eq!(outcome, Err(Error::Interrupted));
-        let outcome = Outcome { states: &states, last: &last, saved: &saved, ct: &states, last_ct: None };
+        let outcome = Outcome {
+            states: (&states).into(),
+            last: &last,
+            saved: &saved,
+            ct: (&states).into(),
+            last_ct: None,
+        };
         let found = backward(&rum, &outcome, RumGradients::default(), threads, &|| true);
         assert_eq!(found, Err(Error::Interrupted));
     }
