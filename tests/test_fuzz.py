@@ -23,7 +23,7 @@ EXAMPLES = {
     "unchecked": 1500,
     "large": 120,
     "gated": 3000,
-    "linalg": 500,
+    "linalg": 300,
 }
 LONG = 4
 CASES = [(family, name) for name in packages.FACES for family in EXAMPLES if family in examine.families(name)]
