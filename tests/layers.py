@@ -30,6 +30,8 @@ FREE = {"full-capacity-urnn": it.nn.FullCapacityURNN}
 GATED = {"gru": it.nn.GRU, "goru": it.nn.GORU, "rum": it.nn.RUM}
 KINDS = {**LAYERS, **FREE, **GATED}
 COMPLEX = tuple(name for name, layer in KINDS.items() if layer(D, N).is_complex)
+# The names of all layers; the module of an operator is none.
+NAMES = tuple(name for name in it.nn.__all__ if name != "OperatorModule")
 each_layer = pytest.mark.parametrize("name", LAYERS)
 each_kind = pytest.mark.parametrize("name", KINDS)
 

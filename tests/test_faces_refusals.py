@@ -10,6 +10,7 @@ import torch
 
 import isometry as iso
 import isometry.torch as it
+from layers import NAMES
 from subprocesses import ROOT
 
 FACES = pytest.mark.parametrize("api,array", [(iso, np.asarray), (it, torch.as_tensor)], ids=["numpy", "torch"])
@@ -127,7 +128,7 @@ def test_dense_tensors_only(convert):
             call(packed)
 
 
-@pytest.mark.parametrize("layer", [getattr(it.nn, name) for name in it.nn.__all__])
+@pytest.mark.parametrize("layer", [getattr(it.nn, name) for name in NAMES])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_half_precision_layers(layer, dtype):
     with pytest.raises(TypeError, match=rf"{layer.__name__}.*float32 or float64"):
