@@ -129,7 +129,7 @@ def test_our_kernels_in_the_layers_of_peft(dtype, monkeypatch):
         t.detach() for module, _, p in made for y in [module(x)] for t in (y, *torch.autograd.grad(y.square().sum(), p))
     ]
     expected = results()
-    monkeypatch.setattr(OFTRotationModule, "_cayley_batch", lambda _, upper, *__: it.Cayley(upper).matrix())
+    monkeypatch.setattr(OFTRotationModule, "_cayley_batch", lambda _self, upper, *_: it.Cayley(upper).matrix())
     monkeypatch.setattr(HRALinear, "get_delta_weight", lambda self, name: it.Householder(self.hra_u[name]).matrix())
     for found, other in zip(results(), expected, strict=True):
         close(found, other, 200 * eps(str(dtype).removeprefix("torch.")))

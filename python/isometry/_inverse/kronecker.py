@@ -10,7 +10,6 @@ import numpy as np
 
 from isometry._arrays import Array
 from isometry._inverse.unitarity import widened
-from isometry._rules import check
 
 
 def arguments(w: Array, sizes: Sequence[tuple[int, int]], tol: float) -> list[Array]:
@@ -22,7 +21,7 @@ def arguments(w: Array, sizes: Sequence[tuple[int, int]], tol: float) -> list[Ar
         If ||W - product||_F > tol ||W||_F for one of the matrices.
     """
     if not np.isfinite(w).all():
-        check.not_finite("w")
+        raise ValueError("w must be a Kronecker product of finite factors, but contains NaN or infinity")
     return [factor.astype(w.dtype) for factor in factors(widened(w), sizes, tol)]
 
 
