@@ -41,7 +41,7 @@ class RecurrentLayer(nn.Module):
 
     A subclass sets its own keywords as attributes, calls this constructor, and defines the hooks ``_shapes``,
     ``_reset`` and ``_run``, and ``_check_keywords`` and ``_fixed`` if needed. Nothing that depends on a parameter is
-    kept between calls, as ``functional_call``, ``deepcopy`` and optimisers require.
+    kept between calls outside of `cached`, as ``functional_call``, ``deepcopy`` and optimisers require.
     """
 
     _own_keywords: tuple[str, ...] = ()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar, Token
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -79,7 +80,7 @@ class Held:
     def _fresh(self) -> bool:
         """Whether it still belongs to the layer's parameters and buffers; if not, forgets everything."""
         for owner, name, t, version, address in self._sources:
-            if owner[name] is not t or t._version != version or t.data_ptr() != address:
+            if owner.get(name) is not t or t._version != version or t.data_ptr() != address:
                 break
         else:
             if self._sources:
@@ -110,7 +111,7 @@ class Held:
                 weight = op.matrix()
                 if weight.requires_grad:
                     # Its graph is freed when its gradient has been computed.
-                    weight.register_hook(lambda _: void(made.pop(key, None)))
+                    weight.register_hook(partial(_forget, made, key))
                 op = Dense(weight)
             made[key] = op
         return made[key]
@@ -123,10 +124,11 @@ class Held:
         traced = self._tensors() if torch.is_grad_enabled() else ()
         if mode(x, state, *traced) is not KERNEL:
             return None
-        if not self._steps and not self._prepare():
+        steps = self._steps or self._prepare()
+        if not steps:
             return None
         at, n, stored, kind = place(None), layer.hidden_size, layer.weight_ih_l0.dtype, self._kind
-        count, rank = len(self._steps), x.dim()
+        count, rank = len(steps), x.dim()
         shape = (count, n) if rank == 1 else (count, *x.shape[:1], n)
         fits = rank in (1, 2) and x.shape[-1] == layer.input_size and 0 not in shape
         fits = fits and (state is None or (state.shape == shape and state.dtype in (kind, stored)))
@@ -137,20 +139,20 @@ class Held:
             return None
         before = (None,) * count if state is None else state.to(kind).unbind(0)
         x, shape, states = (x if rank == 2 else x.unsqueeze(0)).to(kind), (1, *shape[1:]), []
-        for one, h0 in zip(self._steps, before, strict=True):
+        for one, h0 in zip(steps, before, strict=True):
             x = one.run(x, h0, shape, at)
             states.append(x)
         new: Tensor = x if count == 1 else torch.cat(states)
         return new.to(stored) if half else new
 
     @torch.no_grad()
-    def _prepare(self) -> bool:
-        """Makes the steps; False for a layer that has none."""
+    def _prepare(self) -> list[Step]:
+        """Makes the steps; none for a layer that has no kernel of a step."""
         layer = self._layer
         if not layer.bidirectional:
             kernels = [(suffix, layer._kernel(suffix)) for suffix in layer._suffixes]
             self._steps = [self._made(suffix, kernel) for suffix, kernel in kernels if kernel is not None]
-        return bool(self._steps)
+        return self._steps
 
     def _made(self, suffix: str, kernel: Kernel) -> Step:
         cell, settings, activation, slope, constants = kernel
@@ -179,8 +181,9 @@ _EAGER = (KERNEL, RECORDED)
 _HELD: ContextVar[Mapping[Any, Held]] = ContextVar("isometry_held", default=MappingProxyType({}))
 
 
-def void(_: object) -> None:
-    """Nothing, of anything: what a hook returns replaces a gradient."""
+def _forget(made: dict[Any, Any], key: Any, _gradient: Tensor) -> None:
+    """A hook of W; a result would replace its gradient."""
+    made.pop(key, None)
 
 
 def held(layer: object) -> Held | None:

@@ -19,16 +19,16 @@ from isometry.cli.bench.row import Bar, Candidate, Results, Row
 from isometry.cli.bench.torch import formulas
 
 D = 2
-RNN, GRU = "torch.nn.RNN", "torch.nn.GRU"
-TWO_THIRDS, THIRD = 1 / 1.5, 1 / 3
+RNN, GRU, CALL = "torch.nn.RNN", "torch.nn.GRU", "layer(x, h)"
+TWO_THIRDS, THIRD, GATED = 1 / 1.5, 1 / 3, 0.2
 
 
 def rows() -> Iterator[Row]:
     for n in (128, 512):
         for name, bar in (("ORNN", TWO_THIRDS), ("ScoRNN", TWO_THIRDS), ("EURNN", THIRD), ("ScuRNN", THIRD)):
-            yield step(name, n, RNN, [Bar(RNN, bar, 1.0)])
+            yield step(name, n, RNN, [Bar(RNN, bar, 1.0, (RNN,))])
         for name in ("GRU", "GORU", "RUM"):
-            yield step(name, n, GRU, [])
+            yield step(name, n, GRU, [Bar(GRU, GATED, 1.0, (GRU,))])  # which packs its matrices in every step
 
 
 def step(name: str, n: int, peer: str, bars: list[Bar]) -> Row:
@@ -58,10 +58,16 @@ def step(name: str, n: int, peer: str, bars: list[Bar]) -> Row:
         _, x, h = made()
         return theirs()(x[None], h.real.contiguous())
 
+    @torch.no_grad()
+    def called() -> Tensor:
+        layer, x, h = made()
+        last: Tensor = layer(x[None], h)[1]
+        return last
+
     return Row(
         name=f"step {name} {n}",
         ours=Candidate("isometry", ours, lambda: {"value": ours()}),
-        peers=[Candidate(peer, call, None)],
+        peers=[Candidate(peer, call, None), Candidate(CALL, called, lambda: {"value": called()})],
         reference=partial(_reference, made),
         bars=bars,
         flops=0.0,
