@@ -142,6 +142,27 @@ def test_jacobians(name, seed):
         same(jacrev(one)(at[k]), jacfwd(one)(at[k]), f"argument {k}")
 
 
+@pytest.mark.parametrize("name", ["W", "apply"])
+def test_a_pullback_kept_for_later(name, seed):
+    """Its tensors carry the wrappers of a transform that has ended, also inside another one."""
+    f, at = cases(seed)[name]
+    out, pull = vjp(f, *at)
+    ct, way = draw(seed, *out.shape), draw(seed, *out.shape)
+    expected = pull(way)[0]
+    same(jvp(lambda ct: pull(ct)[0], (ct,), (way,)), (pull(ct)[0], expected), "jvp")
+    same(vmap(lambda ct: pull(ct)[0])(torch.stack([ct, way]))[1], expected, "vmap")
+    same(grad(lambda ct: (pull(ct)[0] * expected).sum())(ct), vjp(lambda ct: pull(ct)[0], ct)[1](expected)[0], "grad")
+
+
+def test_lengths_of_a_batch(seed):
+    """Each member has its own."""
+    f = lambda x, ends: score(it.recurrence(it.Cayley(upper), x, v, lengths=ends))
+    upper, v, x = draw(seed, 6), draw(seed, N, FEATURES), draw(seed, 2, STEPS, BATCH, FEATURES)
+    ends = torch.tensor([[1, 3], [3, 2]])
+    found = vmap(grad(f))(x, ends)
+    same(found, torch.stack([grad(f)(x[i], ends[i]) for i in range(2)]))
+
+
 def test_an_inner_gradient_of_a_constant_of_the_outer(seed):
     """Each level differentiates its own argument alone."""
     f, (upper, x, v, _) = cases(seed)["W"]

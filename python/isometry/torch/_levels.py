@@ -70,8 +70,12 @@ def through(function: type[Function], value: object, *tensors: Tensor | None) ->
     if _functorch.peek_interpreter_stack() is None:
         found: tuple[Tensor, ...] = function.apply(value, *tensors)
         return found
-    # A tensor of a transform that has ended.
-    return _through(function, value, [None if t is None else _functorch.unwrap_if_dead(t) for t in tensors])
+    return _through(function, value, alive(tensors))
+
+
+def alive(tensors: Tensors) -> list[Tensor | None]:
+    """The tensors without the wrappers of transforms that have ended, as those saved for a later `vjp` have them."""
+    return [None if t is None else _functorch.unwrap_if_dead(t) for t in tensors]
 
 
 def _through(function: Any, value: object, tensors: Tensors) -> tuple[Tensor, ...]:

@@ -17,7 +17,7 @@ from torch.autograd import Function
 from torch.func import vjp, vmap
 
 from ._function import formula_vjp
-from ._levels import through
+from ._levels import alive, through
 from ._mode import batched, kernels_serve
 
 Tensors = Sequence[Tensor | None]
@@ -114,7 +114,8 @@ class Forward(Function):
     @staticmethod
     def backward(ctx: Any, *cts: Tensor | None) -> tuple[Tensor | None, ...]:
         plan, count, wanted = ctx.plan, ctx.count, ctx.plan.asked(ctx.needs_input_grad[1:])
-        tensors, out, cts = ctx.saved_tensors[:count], ctx.saved_tensors[count:], cts[: plan.results]
+        saved, cts = alive(ctx.saved_tensors), cts[: plan.results]
+        tensors, out = saved[:count], saved[count:]
         if True not in wanted or all(ct is None for ct in cts):
             return (None,) * (1 + count)
         if batched(*cts):
@@ -155,7 +156,7 @@ class Backward(Function):
 
     @staticmethod
     def backward(ctx: Any, *cts: Tensor) -> tuple[Tensor | None, ...]:
-        pull, given = ctx.pull, ctx.saved_tensors
+        pull, given = ctx.pull, alive(ctx.saved_tensors)
         plan, wanted, count, saved = pull.plan, pull.wanted, pull.count, pull.saved
         places = [i for i, w in enumerate(ctx.needs_input_grad[1:]) if w and not count <= i < count + saved]
 
