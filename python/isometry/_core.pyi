@@ -53,6 +53,7 @@ __all__ = [
     "operator_matrix",
     "operator_matrix_vjp",
     "recurrence",
+    "recurrence_marks",
     "recurrence_route",
     "recurrence_vjp",
     "rum",
