@@ -263,7 +263,6 @@ X, V = np.ones((5, 3, 2)), np.ones((4, 2))
     "keywords,message",
     [
         ({"lengths": np.array([5, 3])}, "lengths"),
-        ({"lengths": np.array([5, 3, 0])}, "lengths"),
         ({"lengths": np.array([6, 3, 1])}, "lengths"),
         ({"lengths": np.array([5, 3, -1])}, "lengths"),
         ({"h0": np.ones((2, 4))}, "h0"),

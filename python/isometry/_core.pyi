@@ -65,6 +65,7 @@ __all__ = [
     "recurrence",
     "recurrence_ensemble",
     "recurrence_ensemble_vjp",
+    "recurrence_marks",
     "recurrence_route",
     "recurrence_vjp",
     "rum",

@@ -52,6 +52,13 @@ def checked(states: Array, sequence: tuple[Any, ...], run: Callable[[tuple[Any, 
             check_recurrence.other_states(name, off.mean(), _left(sequence))
 
 
+def ends(states: Array, lengths: Any, reverse: bool) -> Array:
+    """The last state of each sequence."""
+    if reverse or lengths is None:
+        return states[0 if reverse else -1].copy()
+    return states[np.asarray(lengths) - 1, np.arange(states.shape[1])]
+
+
 def _steps(steps: int, batch: int, lengths: Array | None, reverse: bool) -> tuple[Any, Any, Any]:
     """The positions of each sequence's first step, its last, and the one before the last."""
     if lengths is None:

@@ -18,7 +18,7 @@ from isometry._backend import serve
 from isometry._cells.affine import AFFINE
 from isometry._routes import Call, by_length, route_of
 from isometry._rules import check, check_recurrence
-from isometry._states import checked
+from isometry._states import checked, ends
 from isometry.gpu import _calls, _recurrence
 from isometry.operators._operator import Operator
 
@@ -71,8 +71,7 @@ def recurrence(
     activation_on
         "all", or "input" for the variant above.
     lengths
-        Integers, shape (B,), in 0..T (1..T on the GPU): the length of each sequence, in any order. States past its end
-        are zero.
+        Integers, shape (B,), in 0..T (GPU: 1..T): the length of each sequence, in any order; states past its end are 0.
     reverse
         Run from the end of each sequence (its own end, with `lengths`) to step 0; h0 enters at the last step.
     backend
@@ -114,11 +113,6 @@ def recurrence(
            [-1.,  0.],
            [ 0., -1.],
            [ 1.,  0.]])
-    >>> last = iso.recurrence(
-    ...     quarter_turn, x, np.zeros((2, 1)), h0=[1.0, 0.0], activation="identity", output="last"
-    ... )
-    >>> last.round(12) + 0.0
-    array([[1., 0.]])
     """
     check.choice("output", output, *check_recurrence.OUTPUTS)
     options = Options(activation, slope, activation_on, lengths, reverse, backend, check_finite)
@@ -132,25 +126,16 @@ def recurrence(
     last = output == "last"
     if call.members is not None:
         all_states = _ensembles.states(call)
-        return np.stack([_ends(all_states[:, i], call, reverse) for i in range(call.members)]) if last else all_states
+        return np.stack([ends(a, lengths, reverse) for a in np.moveaxis(all_states, 1, 0)]) if last else all_states
     route = call.route
     if last and call.place != "gpu":
-        ends = np.empty(call.shape[1:], call.dtype)
-        _core.recurrence(route.object, route.arguments, call.sequence, (None, ends, None, None), call.place)
-        return ends if call.order is None else ends[np.argsort(call.order)]
+        found = np.empty(call.shape[1:], call.dtype)
+        _core.recurrence(route.object, route.arguments, call.sequence, (None, found, None, None), call.place)
+        return found if call.order is None else found[np.argsort(call.order)]
     states = np.empty(call.shape, call.dtype)
     _core.recurrence(route.object, route.arguments, call.sequence, states, call.place)
     states = _unsorted(states, call.order)
-    return _ends(states, call, reverse) if last else states
-
-
-def _ends(states: Array, call: Call, reverse: bool) -> Array:
-    """The last of all states, of sequences in the caller's order."""
-    lengths: Array | None = call.sequence[-2]
-    if reverse or lengths is None:
-        return states[0 if reverse else -1].copy()
-    order = np.arange(len(lengths)) if call.order is None else call.order
-    return states[lengths[np.argsort(order)] - 1, np.arange(len(lengths))]
+    return ends(states, options.lengths, reverse) if last else states
 
 
 def recurrence_vjp(

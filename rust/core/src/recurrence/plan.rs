@@ -28,7 +28,7 @@ impl Checkpoint {
 
     /// Rows of a chunk: fewer where they are most of the memory.
     pub fn rows(self) -> usize {
-        if self == Checkpoint::Reversible { super::chunk::ROWS / 4 } else { super::chunk::ROWS }
+        if self == Checkpoint::Reversible { super::chunk::ROWS / 8 } else { super::chunk::ROWS }
     }
 
     /// The segments of so many steps, of a cell that saves `saved` states per step besides its own.

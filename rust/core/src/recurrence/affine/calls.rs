@@ -188,7 +188,7 @@ pub fn backward<'a, T: Scalar>(
     };
     let wants = gradients.wants();
     let room = Scratch::new(|arena| {
-        let step = w.carve(arena, &setting, Some(halves), checkpoint.is_some());
+        let step = w.carve(arena, &setting, Some(halves), checkpoint == Some(Checkpoint::Sqrt));
         let places = Places::carve(arena, &setting, &*step, halves, wants);
         let rows = chunk_rows(schedule);
         let own = step.scratch(rows).max(Gathered::<T>::scratch(line, rows));
