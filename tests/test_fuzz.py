@@ -23,6 +23,7 @@ EXAMPLES = {
     "unchecked": 1500,
     "large": 120,
     "gated": 3000,
+    "delta": 100,
 }
 LONG = 4
 CASES = [(family, name) for name in packages.FACES for family in EXAMPLES if family in examine.families(name)]

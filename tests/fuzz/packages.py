@@ -26,6 +26,10 @@ def named(function, result):
     if function == "recurrence_vjp":
         own = {f"transition.{k}": g for k, g in spread(result["transition"]).items()}
         return {**own, **present({k: g for k, g in result.items() if k != "transition"})}
+    if function == "delta_rule":
+        return {"o": result[0], "state": result[1]}
+    if function == "delta_rule_vjp":
+        return present(result)
     if function in ("tasks.adding", "tasks.copying", "tasks.characters"):
         return {"in": result[0], "out": result[1]}
     return {"matrix": result.matrix()} if function in BUILDERS else {"value": result}

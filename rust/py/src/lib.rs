@@ -4,6 +4,7 @@ mod activation;
 mod arrays;
 mod cayley;
 mod config;
+mod delta;
 mod detached;
 mod dtype;
 mod error;
@@ -29,6 +30,8 @@ mod _core {
     use crate::cayley::cayley_from_matrix;
     #[pymodule_export]
     use crate::config::{adopt_openmp, available_parallelism, config};
+    #[pymodule_export]
+    use crate::delta::{delta_rule, delta_rule_vjp};
     #[cfg(feature = "gpu")]
     #[pymodule_export]
     use crate::gpu::{
