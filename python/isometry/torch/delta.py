@@ -16,6 +16,7 @@ from ._mode import GRAPH, KERNEL, RECORDED, mode, visible, wanted
 from .operators._operator import integers
 
 _HALF = (torch.float16, torch.bfloat16)
+_TAKEN = (torch.float32, torch.float64, *_HALF)
 
 
 def delta_rule(
@@ -118,8 +119,9 @@ def delta_rule(
     if ends is not None and visible(ends):
         check_delta.ends_values(ends.tolist(), results[1])
     call = Call(m, check_delta.factor(scale, states[2]), own)
-    o, state = _computed(call, [None if t is None else t.to(dtype) for t in tensors.values()], ends)
-    return o.to(out), state
+    given = [t if t is None or t.dtype is dtype else t.to(dtype) for t in tensors.values()]
+    o, state = _computed(call, given, ends)
+    return (o if out is dtype else o.to(out)), state
 
 
 def _computed(call: Call, tensors: Sequence[Tensor | None], ends: Tensor | None) -> tuple[Tensor, Tensor]:
@@ -147,7 +149,7 @@ def _taken(given: dict[str, Any]) -> tuple[dict[str, Tensor | None], torch.dtype
             check.kind(name, "a torch.Tensor", value)
         if value.layout is not torch.strided:
             check.strided(name, value.layout)
-        if value.dtype not in _HALF:
+        if value.dtype not in _TAKEN:
             check.real(name, dtype_name(value.dtype))
         tensors[name] = value
     q, v = tensors["q"], tensors["v"]
