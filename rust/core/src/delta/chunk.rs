@@ -268,7 +268,7 @@ impl<'a, R: Real> Chunk<'a, R> {
                     let row = self.rows.start + i;
                     for d in 0..n {
                         *a.row(i).add(d) =
-                            if row % m == 0 { *self.head.g.row(row / m).add(d) } else { R::of(0.0) };
+                            if row.is_multiple_of(m) { *self.head.g.row(row / m).add(d) } else { R::of(0.0) };
                     }
                     if self.wide() {
                         Exps { g: a.row(i), out: a.row(i), n }.call();

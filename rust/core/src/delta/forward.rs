@@ -145,7 +145,7 @@ unsafe fn few<R: Real>(
             if last {
                 scaled(head.q.row(t), q, delta.scale);
             }
-            let gated = !head.g.at.is_null() && i % m == 0;
+            let gated = !head.g.at.is_null() && i.is_multiple_of(m);
             if gated {
                 match delta.gate {
                     Gate::Row(_) => Exps { g: head.g.row(t), out: a, n: key }.call(),

@@ -315,7 +315,7 @@ impl<R: Real> Pull<'_, R> {
                         sum += (*at(more.c_bar, c + query, d)).f64();
                     }
                     let row = chunk.rows.start + i;
-                    if row % m == 0 {
+                    if row.is_multiple_of(m) {
                         // a gate of 0 does not change; the sum is rounding noise
                         let open = *at(chunk.places.a, i, d) > R::of(0.0);
                         *g_bar.row(row / m).add(d) = R::of(if open { sum } else { 0.0 });

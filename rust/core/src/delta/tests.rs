@@ -158,7 +158,7 @@ impl<R: Real> Case<R> {
             for row in 0..t * m {
                 let token = row / m;
                 let before = s.clone();
-                if row % m == 0 {
+                if row.is_multiple_of(m) {
                     for (at, x) in s.iter_mut().enumerate() {
                         *x *= gate(token, at / value).map_or(1.0, |at| g[at].exp());
                     }
@@ -207,7 +207,7 @@ impl<R: Real> Case<R> {
                     k_bar[of_key(row, t * m, d)] += beta[rate] * s_bar[at] * u[j] - faded[at] * u_bar;
                     s_bar[at] -= key_at(d) * u_bar;
                 }
-                if row % m == 0 {
+                if row.is_multiple_of(m) {
                     for at in 0..size {
                         if let Some(place) = gate(token, at / value) {
                             s_bar[at] *= g[place].exp();
