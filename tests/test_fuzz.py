@@ -24,6 +24,7 @@ EXAMPLES = {
     "large": 120,
     "gated": 3000,
     "linalg": 300,
+    "delta": 100,
 }
 LONG = 4
 CASES = [(family, name) for name in packages.FACES for family in EXAMPLES if family in examine.families(name)]

@@ -33,6 +33,7 @@ OPTIONAL = (
 #: argument -> the odd values that it accepts.
 SERVED = {name: {"nothing"} for name in OPTIONAL.split()}
 SERVED |= {name: {"nothing"} for name in ("reflections", "hx", "backend", "embed_bias", "r0", "eta", "factor_sizes")}
+SERVED |= {name: {"nothing"} for name in ("g", "initial_state", "cu_seqlens")}
 SERVED["tol"] |= {"fraction"}
 SERVED["eta"] |= {"fraction"}
 SERVED |= {name: {"fraction"} for name in ("rate", "scale", "floor")}
@@ -75,6 +76,7 @@ def both(face, a):
         "Cayley.random": (face.Cayley.random, {"n": 4, "negative_ones": 2, **draw}),
         "Dense.random": (face.Dense.random, {"n": 4, **draw}),
         "recurrence": (face.recurrence, layer),
+        "delta_rule": (face.delta_rule, {**delta(a), **own}),
         "activate": (face.activate, {"z": a(Z), "name": "tanh", "bias": None, "slope": 0.1, **check}),
         "orthogonality_error": (face.orthogonality_error, {"w": a(Q), **check}),
         "real_matrix": (face.real_matrix, {"w": a(Z)}),
@@ -83,6 +85,16 @@ def both(face, a):
         "complex_matrix": (face.complex_matrix, {"r": a(Z)}),
         "complex_state": (face.complex_state, {"r": a(Z)}),
         "set_num_threads": (face.set_num_threads, {"k": 1}),
+    }  # fmt: skip
+
+
+def delta(a):
+    """The arguments of the delta rule: T = 3 tokens of 2 rows, one key head, two value heads, K = V = 2."""
+    rows = np.ones((1, 6, 2))
+    return {
+        "q": a(np.ones((1, 3, 1, 2))), "k": a(np.ones((1, 6, 1, 2))), "v": a(np.ones((1, 6, 2, 2))), "beta": a(rows),
+        "g": a(-rows[:, :3]), "householders": 2, "scale": 1.0, "initial_state": None, "cu_seqlens": None,
+        "normalise": True,
     }  # fmt: skip
 
 
@@ -96,6 +108,10 @@ def numpy_alone():
         "apply_adjoint_vjp": (op.apply_adjoint_vjp, {"y": Z, "ct": Z, **own}),
         "matrix_vjp": (op.matrix_vjp, {"ct": Q, **own}),
         "recurrence_vjp": (iso.recurrence_vjp, {**layer, "states": states, "ct": states, "check_states": False}),
+        "delta_rule_vjp": (
+            iso.delta_rule_vjp,
+            {**delta(np.asarray), "o_bar": np.ones((1, 3, 2, 2)), "state_bar": np.ones((1, 2, 2, 2)), **own},
+        ),
         "activate_vjp": (
             iso.activate_vjp, {"z": Z, "name": "tanh", "ct": Z, "bias": None, "slope": 0.1, "check_finite": True},
         ),
@@ -187,6 +203,8 @@ def served(name, argument):
         return {"nothing"}
     if (argument, name.split(", ")[-1]) in REQUIRED:
         return set()
+    if argument == "scale" and "delta" in name:
+        return {"nothing", "fraction"}
     # modReLU's bias is an array, a layer's a flag
     layer = name.partition(", ")[2] in it.nn.__all__
     return set() if argument in ("bias", "sign") and layer else SERVED.get(argument, set())

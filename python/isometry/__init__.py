@@ -10,6 +10,7 @@ from isometry._core import __version__
 from isometry._threads import get_num_threads, set_num_threads
 from isometry.activations import activate, activate_vjp
 from isometry.config import show_config
+from isometry.delta import delta_rule, delta_rule_vjp
 from isometry.hadamard import hadamard_transform
 from isometry.metrics import orthogonality_error
 from isometry.operators import (
@@ -56,6 +57,8 @@ __all__ = [
     "cayley_step",
     "complex_matrix",
     "complex_state",
+    "delta_rule",
+    "delta_rule_vjp",
     "get_num_threads",
     "gpu",
     "hadamard_transform",

@@ -34,6 +34,8 @@ __all__ = [
     "blocks_apply_vjp",
     "cayley_from_matrix",
     "config",
+    "delta_rule",
+    "delta_rule_vjp",
     "exchange_with",
     "gpu_adapters",
     "gpu_combine",
@@ -243,6 +245,14 @@ _RumOutcome = tuple[_R, _R | None, _R | None]
 
 def rum(given: _Rum, outcome: _RumOutcome, threads: int) -> None: ...
 def rum_vjp(given: _Rum, outcome: _RumOutcome, cts: tuple[_R, _R | None], bars: _GruBars, threads: int) -> None: ...
+
+# Delta rule: (q, k, v, beta, g, the initial state), cu_seqlens, householders, scale, normalise; outcome: o, the
+# states, those saved; cts of o and the states.
+_Delta = tuple[tuple[_R, _R, _R, _R, _R | None, _R | None], NDArray[int64] | None, int, float, bool]
+_DeltaBars = tuple[_R | None, ...]
+
+def delta_rule(given: _Delta, outcome: tuple[_R, _R, _R | None], threads: int) -> None: ...
+def delta_rule_vjp(given: _Delta, saved: _R, cts: tuple[_R, _R], bars: _DeltaBars, threads: int) -> None: ...
 
 # Arrays of the GPU, (nb, ...) of float32 or complex64; the calls return before they are computed.
 

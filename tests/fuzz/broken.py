@@ -356,6 +356,8 @@ BROKEN = (
     ("lengths ignored", GATED, TORCH_FUNCTIONS, without("lengths"), "gru"),
     ("states scaled", GATED, TORCH_FUNCTIONS, enlarged, "gru"),
     ("a weight without gradient", GATED, TORCH_FUNCTIONS, on_array("w", cut_off), "gru"),
+    ("normalise ignored", "delta", TORCH_FUNCTIONS, without("normalise"), "delta_rule"),
+    ("initial state ignored", "delta", IN_FUNCTIONS, without("initial_state"), "delta_rule", "delta_rule_vjp"),
     # raises the wrong error
     ("argument not named", OPERATORS, IN_METHODS, nameless, *METHODS),
     ("argument not named", OPERATORS, TORCH_METHODS, nameless, "__init__"),

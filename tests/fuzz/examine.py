@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from fuzz import activations, constructors, faults, gated, linalg, measures, operators, recurrences, sequences
+from fuzz import activations, constructors, delta, faults, gated, linalg, measures, operators, recurrences, sequences
 from fuzz.choices import Choices
 from fuzz.draw import LARGE
 
@@ -27,11 +27,12 @@ FAMILIES = {
     "sequences": sequences.sequences,
     "linalg": linalg.linalg,
     "gated": gated.gated,
+    "delta": delta.delta,
     "extremes": operators.extremes,
     "unchecked": operators.unchecked,
     "large": large,
 }
-ALWAYS_VALID = ("extremes", "unchecked", "large")
+ALWAYS_VALID = ("extremes", "unchecked", "large", "delta")
 ALONE = {
     "numpy": ("unchecked", "sequences"),  # the torch face does not check for NaN and has no tasks
     "torch": ("gated",),

@@ -28,6 +28,10 @@ def named(function, result):
         return {**own, **present({k: g for k, g in result.items() if k != "transition"})}
     if function.startswith("linalg.") and isinstance(result, tuple):
         return dict(zip(("a", "tau", "other"), result, strict=False))
+    if function == "delta_rule":
+        return {"o": result[0], "state": result[1]}
+    if function == "delta_rule_vjp":
+        return present(result)
     if function in ("tasks.adding", "tasks.copying", "tasks.characters"):
         return {"in": result[0], "out": result[1]}
     return {"matrix": result.matrix()} if function in BUILDERS else {"value": result}

@@ -11,6 +11,7 @@ from .._core import __version__
 from .._threads import set_num_threads
 from . import linalg, optim
 from .activations import activate
+from .delta import delta_rule
 from .goru import goru
 from .gru import gru
 from .hadamard import hadamard_transform
@@ -93,6 +94,7 @@ __all__ = [
     "cayley_step",
     "complex_matrix",
     "complex_state",
+    "delta_rule",
     "get_num_threads",
     "goru",
     "gru",

@@ -12,6 +12,7 @@ pub mod argument;
 pub mod batch;
 pub mod budget;
 pub mod cpu;
+pub mod delta;
 pub mod error;
 pub mod kernels;
 pub mod linalg;

@@ -15,6 +15,7 @@ mod avx2;
 mod avx512;
 pub mod bounded_svd;
 pub mod cayley;
+pub mod delta;
 mod dispatch;
 pub mod eliminate;
 pub mod exponential;

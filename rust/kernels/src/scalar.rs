@@ -7,6 +7,7 @@ use crate::activation::ActivationKernels;
 use crate::angles::AngleKernels;
 use crate::bounded_svd::BoundedSvdKernels;
 use crate::cayley::CayleyKernels;
+use crate::delta::DeltaKernels;
 use crate::eliminate::EliminateKernels;
 use crate::exponential::{ExponentialKernels, ExponentialPasses};
 use crate::fourier::FourierKernels;
@@ -47,6 +48,7 @@ pub trait Real:
     + ExponentialPasses
     + AngleKernels
     + BoundedSvdKernels
+    + DeltaKernels
     + FourierKernels
     + HadamardKernels
     + NormKernels

@@ -5,6 +5,7 @@ mod arrays;
 mod blocks;
 mod cayley;
 mod config;
+mod delta;
 mod detached;
 mod dtype;
 mod ensemble;
@@ -35,6 +36,8 @@ mod _core {
     use crate::cayley::cayley_from_matrix;
     #[pymodule_export]
     use crate::config::{adopt_openmp, available_parallelism, config};
+    #[pymodule_export]
+    use crate::delta::{delta_rule, delta_rule_vjp};
     #[pymodule_export]
     use crate::ensemble::{recurrence_ensemble, recurrence_ensemble_vjp};
     #[cfg(feature = "gpu")]

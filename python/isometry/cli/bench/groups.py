@@ -11,6 +11,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "gru": (_CELLS + "gru",),
     "goru": (_CELLS + "goru",),
     "rum": (_CELLS + "rum",),
+    "delta": ("isometry.cli.bench.torch.delta:delta",),
     "householder": (_OPERATORS + "householder",),
     "apply": (_OPERATORS + "apply",),
     "cayley": (_OPERATORS + "cayley",),

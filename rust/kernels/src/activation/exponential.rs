@@ -24,7 +24,7 @@ const TAYLOR: [f64; 12] = [
 /// # Safety
 /// The instruction set of S exists.
 #[inline(always)]
-pub(super) unsafe fn exponential<S: Simd>(y: S::V) -> (S::V, S::V) {
+pub(crate) unsafe fn exponential<S: Simd>(y: S::V) -> (S::V, S::V) {
     // Terms of the series below eps / 4; ln 2 in two parts, the first short enough that its multiples are exact.
     let double = size_of::<S::R>() == 8;
     let skip = if double { 0 } else { 6 };

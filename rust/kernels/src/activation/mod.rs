@@ -2,7 +2,7 @@
 //! complete rows, and the column sums of bias gradients.
 
 mod elementwise;
-mod exponential;
+pub(crate) mod exponential;
 mod identity;
 mod leaky_relu;
 mod modrelu;

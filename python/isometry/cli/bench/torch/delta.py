@@ -1,0 +1,156 @@
+"""The gated delta rule: forward, forward and backward over a sequence, and one token.
+
+The peers are the functions with which Hugging Face transformers computes its models off CUDA, written out: chunks of 64
+rows as slices of arrays of all chunks; the same with `unbind`, since the gradient of every slice fills an array of all
+chunks; and with the unit triangular systems inverted by batched products of blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, partial
+
+import torch
+from torch import Tensor
+
+import isometry.torch as it
+from isometry.cli.bench.row import Bar, Candidate, Results, Row
+from isometry.cli.bench.torch.sides import row
+
+HEADS, WIDTH, CHUNK = 16, 128, 64
+LENGTHS = (512, 2048, 4096)
+SIZES = f"H{HEADS} K{WIDTH} V{WIDTH}"
+# multiply-adds of a row and head: products with the state, and of the triangles of a chunk
+FORWARD = 6.0 * WIDTH**2 + 4.0 * CHUNK * WIDTH
+BACKWARD = 14.0 * WIDTH**2 + 11.0 * CHUNK * WIDTH
+SLICES, UNBIND, BLOCKS = "transformers", "with unbind", "block inverse by bmm"
+#: One head of the peers: q, k, v, g, beta, and for one token the state.
+Peer = Callable[..., Tensor]
+
+
+def delta() -> Iterator[Row]:
+    peers: dict[str, Peer] = {
+        SLICES: partial(chunked, solve=triangular, sliced=True),
+        UNBIND: partial(chunked, solve=triangular, sliced=False),
+        BLOCKS: partial(chunked, solve=blocks, sliced=False),
+    }
+    for steps in LENGTHS:
+        draw, flops = partial(drawn, steps), FORWARD * steps * HEADS
+        bars = [Bar("best of torch", 2.0, 3.0)]
+        yield without_gradients(f"forward T{steps} {SIZES}", draw, ours, peers, bars, flops)
+    for steps in LENGTHS:
+        bars = [Bar("best of torch", 2.0, 2.7)]
+        bars += [Bar("transformers", 10.0, 10.0, (SLICES,))] if steps == LENGTHS[-1] else []
+        draw, flops = partial(drawn, steps), (FORWARD + BACKWARD) * steps * HEADS
+        yield row(f"backward too T{steps} {SIZES}", draw, ours, peers, bars, flops)
+    token = partial(drawn, 1, state=True)
+    yield without_gradients(f"one token {SIZES}", token, ours, {SLICES: one}, [Bar("transformers", 5.0, 8.0)], 0.0)
+
+
+def drawn(steps: int, state: bool = False) -> dict[str, Tensor]:
+    """Unit keys, rates in (0, 1), gates like those of a trained layer."""
+    q, k, v = torch.randn(3, 1, steps, HEADS, WIDTH).unbind()
+    g, beta = -0.5 * torch.rand(1, steps, HEADS), torch.rand(1, steps, HEADS)
+    made = {"q": q, "k": torch.nn.functional.normalize(k, dim=-1), "v": v, "g": g, "beta": beta}
+    return made | ({"state": torch.randn(1, HEADS, WIDTH, WIDTH)} if state else {})
+
+
+def ours(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, state: Tensor | None = None) -> Tensor:
+    return it.delta_rule(q, k, v, beta, g=g, initial_state=state)[0]
+
+
+def without_gradients(
+    name: str,
+    draw: Callable[[], dict[str, Tensor]],
+    own: Peer,
+    peers: dict[str, Peer],
+    bars: Sequence[Bar],
+    flops: float,
+) -> Row:
+    """A row of values alone."""
+    made = cache(lambda: (torch.manual_seed(0), draw())[1])
+
+    def side(label: str, call: Peer, wide: bool = False) -> Candidate:
+        @torch.no_grad()
+        def run() -> Tensor:
+            return call(*(t.double() if wide else t for t in made().values()))
+
+        def results() -> Results:
+            return {"value": run()}
+
+        return Candidate(label, run, results)
+
+    exact = side("float64", next(iter(peers.values())), wide=True).results
+    assert exact is not None
+    return Row(name, side("isometry", own), [side(label, peer) for label, peer in peers.items()], exact, bars, flops)
+
+
+# ---------------------------------------------------------------- the peers
+
+
+def triangular(a: Tensor, b: Tensor) -> Tensor:
+    return torch.linalg.solve_triangular(a, b, upper=False, unitriangular=True)
+
+
+def blocks(a: Tensor, b: Tensor) -> Tensor:
+    """(I + strictly lower part of a)^-1 b, the inverse by blocks of 1, 2, 4, ... rows."""
+    n = a.shape[-1]
+    a = a.tril(-1)
+    inverse = torch.eye(n, dtype=a.dtype, device=a.device).expand(a.shape)
+    rows = torch.arange(n)
+    width = 1
+    while width < n:
+        # below the diagonal block of a pair of blocks
+        pair = (rows[:, None] // (2 * width) == rows // (2 * width)) & (rows[:, None] // width > rows // width)
+        inverse = inverse - inverse @ (a * pair) @ inverse
+        width *= 2
+    return inverse @ b
+
+
+def chunked(
+    q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, *, solve: Callable[[Tensor, Tensor], Tensor], sliced: bool
+) -> Tensor:
+    """`torch_chunk_gated_delta_rule` of transformers, for a length that is a multiple of 64."""
+    q, k, v, beta, g = (x.transpose(1, 2).contiguous() for x in (q, k, v, beta, g))
+    q = q * q.shape[-1] ** -0.5
+    v_beta, k_beta = v * beta.unsqueeze(-1), k * beta.unsqueeze(-1)
+    q, k, k_beta, v_beta = (x.unflatten(2, (-1, CHUNK)) for x in (q, k, k_beta, v_beta))
+    decay = g.unflatten(2, (-1, CHUNK)).cumsum(3)
+    above = torch.ones(CHUNK, CHUNK, dtype=torch.bool).triu(1)
+    pairwise = (decay.unsqueeze(4) - decay.unsqueeze(3)).masked_fill(above, float("-inf")).exp()
+    system, inside = (k_beta @ k.mT) * pairwise, (q @ k.mT) * pairwise
+    values, keys = solve(system, v_beta), solve(system, k_beta * decay.exp().unsqueeze(-1))
+    q = q * decay.exp().unsqueeze(-1)
+    k = k * (decay[..., -1:] - decay).exp().unsqueeze(-1)
+    fade = decay[..., -1].exp()[..., None, None]
+    count, state = q.shape[2], torch.zeros_like(values[:, :, 0, :1]).expand(*values.shape[:2], WIDTH, -1)
+    if sliced:
+        out = torch.zeros_like(values)
+        for i in range(count):
+            new = values[:, :, i] - keys[:, :, i] @ state
+            out[:, :, i] = q[:, :, i] @ state + inside[:, :, i] @ new
+            state = state * fade[:, :, i] + k[:, :, i].mT @ new
+    else:
+        outs = []
+        for q_i, k_i, value, key, within, less in zip(
+            *(x.unbind(2) for x in (q, k, values, keys, inside, fade)), strict=True
+        ):
+            new = value - key @ state
+            outs.append(q_i @ state + within @ new)
+            state = state * less + k_i.mT @ new
+        out = torch.stack(outs, 2)
+    return out.flatten(2, 3).transpose(1, 2).contiguous()
+
+
+def one(q: Tensor, k: Tensor, v: Tensor, g: Tensor, beta: Tensor, state: Tensor) -> Tensor:
+    """`torch_recurrent_gated_delta_rule` of transformers, for one token."""
+    q, k, v, beta, g = (x.transpose(1, 2).contiguous() for x in (q, k, v, beta, g))
+    q = q / q.shape[-1] ** 0.5
+    out = torch.zeros_like(v)
+    for i in range(v.shape[2]):
+        state = state * g[:, :, i].exp()[..., None, None]
+        read = (state * k[:, :, i].unsqueeze(-1)).sum(-2)
+        new = (v[:, :, i] - read) * beta[:, :, i].unsqueeze(-1)
+        state = state + k[:, :, i].unsqueeze(-1) * new.unsqueeze(-2)
+        out[:, :, i] = (state * q[:, :, i].unsqueeze(-1)).sum(-2)
+    return out.transpose(1, 2).contiguous()

@@ -1,0 +1,216 @@
+"""The delta rule: a state multiplied by generalised Householder reflections that every token draws anew."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from isometry import _core, _threads
+from isometry._arrays import INT64, Array, common, finite, gradient, ready, taken_integers, taken_real
+from isometry._backend import only_cpu
+from isometry._rules import check, check_delta
+
+__all__ = ["delta_rule", "delta_rule_vjp"]
+
+_NAMES = ("q", "k", "v", "beta", "g", "initial_state")
+
+
+def delta_rule(
+    q: ArrayLike,
+    k: ArrayLike,
+    v: ArrayLike,
+    beta: ArrayLike,
+    *,
+    g: ArrayLike | None = None,
+    householders: int = 1,
+    scale: float | None = None,
+    initial_state: ArrayLike | None = None,
+    cu_seqlens: ArrayLike | None = None,
+    normalise: bool = False,
+    backend: str | None = None,
+    check_finite: bool = True,
+) -> tuple[Array, Array]:
+    """Apply the delta rule to sequences of keys, values and queries.
+
+    Every head has a state S (K x V). A token multiplies it by its gate, then each of its m = `householders` rows writes
+    its value under its key, and the query reads::
+
+        S <- exp(g) S
+        S <- (I - beta k k^T) S + beta k v^T
+        o  = scale S^T q
+
+    I - beta k k^T is a generalised Householder reflection, orthogonal for beta |k|^2 = 2. DeltaNet has no gate and
+    m = 1, Gated DeltaNet a gate per head, DeltaProduct m > 1, Kimi Delta Attention a gate per row of S.
+
+    Parameters
+    ----------
+    q
+        Queries, shape (B, T, H, K), real.
+    k
+        Keys, shape (B, T m, H, K).
+    v
+        Values, shape (B, T m, HV, V), HV a multiple of H: value head h reads key head h H / HV.
+    beta
+        Rates, shape (B, T m, HV).
+    g
+        Logarithms of the gates: shape (B, T, HV), or (B, T, HV, K) for a gate per row of S; None for no gate.
+    householders
+        m, the number of rows of a token.
+    scale
+        The factor of the outputs; None for K^-1/2.
+    initial_state
+        Shape (B, HV, K, V), or (N, HV, K, V) with `cu_seqlens`; None for zero.
+    cu_seqlens
+        Integers, shape (N + 1,), ascending from 0 to T, for a batch of 1: the first token of each of N sequences that
+        follow each other, and T. Each gets the bits that it would get alone.
+    normalise
+        Divide q and k by sqrt(|.|^2 + 1e-6) first.
+    backend
+        "cpu" or None: there are no kernels for the GPU.
+    check_finite
+        Reject NaN and infinity; without it g = -inf forgets everything.
+
+    Returns
+    -------
+    o : numpy.ndarray
+        Shape (B, T, HV, V).
+    state : numpy.ndarray
+        The states after the sequences, shape (B, HV, K, V), or (N, HV, K, V).
+
+    Raises
+    ------
+    ValueError
+        If shapes do not fit, `cu_seqlens` does not ascend from 0 to T, or for NaN or infinity under `check_finite`.
+    TypeError
+        If an array is not real, or `cu_seqlens` or `householders` is not of integers.
+    NotImplementedError
+        The backend "gpu".
+
+    Notes
+    -----
+    About 6 K V + 128 (K + V) operations per row and value head, in chunks of 64 rows; up to 8 rows are computed one by
+    one. Threads share pairs of a sequence and a head. Decays below e^-87 (e^-708 in double precision) are 0.
+
+    Examples
+    --------
+    >>> import numpy as np, isometry as iso
+    >>> q = k = np.eye(2)[None, :, None]                  # (1, 2, 1, 2): two tokens, the keys e_0 and e_1
+    >>> v = np.array([3.0, 5.0]).reshape(1, 2, 1, 1)
+    >>> o, state = iso.delta_rule(q, k, v, np.ones((1, 2, 1)), scale=1.0)
+    >>> o.ravel(), state.ravel()
+    (array([3., 5.]), array([3., 5.]))
+    """
+    only_cpu(backend)
+    given = {"q": q, "k": k, "v": v, "beta": beta, "g": g, "initial_state": initial_state}
+    arrays = _taken(given, check_finite)
+    options = cu_seqlens, householders, scale, normalise
+    call, (out, states) = _prepared(arrays, options, common(*arrays.values()))
+    o, state = np.empty(out, call[0][0].dtype), np.empty(states, call[0][0].dtype)
+    _core.delta_rule(call, (o, state, None), _threads.get_num_threads())
+    return o, state
+
+
+def delta_rule_vjp(
+    q: ArrayLike,
+    k: ArrayLike,
+    v: ArrayLike,
+    beta: ArrayLike,
+    o_bar: ArrayLike,
+    state_bar: ArrayLike,
+    *,
+    g: ArrayLike | None = None,
+    householders: int = 1,
+    scale: float | None = None,
+    initial_state: ArrayLike | None = None,
+    cu_seqlens: ArrayLike | None = None,
+    normalise: bool = False,
+    backend: str | None = None,
+    check_finite: bool = True,
+) -> dict[str, Array | None]:
+    """Pull cotangents of the results of `delta_rule` back to its arguments.
+
+    Parameters
+    ----------
+    q, k, v, beta, g, householders, scale, initial_state, cu_seqlens, normalise, backend
+        As given to `delta_rule`.
+    o_bar
+        The cotangent of the outputs, shape (B, T, HV, V).
+    state_bar
+        The cotangent of the last states, shape (B, HV, K, V), or (N, HV, K, V).
+    check_finite
+        Reject NaN and infinity in all arrays.
+
+    Returns
+    -------
+    dict
+        "q", "k", "v", "beta", "g", "initial_state": gradients in the shape and dtype of the argument, None if it was
+        not given.
+
+    Raises
+    ------
+    ValueError
+        As for `delta_rule`, and if a cotangent has the wrong shape.
+    TypeError
+        As for `delta_rule`.
+    NotImplementedError
+        The backend "gpu".
+
+    Notes
+    -----
+    The forward pass is computed again, and one state per 64 rows is kept.
+
+    Examples
+    --------
+    >>> import numpy as np, isometry as iso
+    >>> one = np.ones((1, 1, 1, 1))
+    >>> grads = iso.delta_rule_vjp(one, one, 3 * one, one[0], one, 0 * one, scale=1.0)
+    >>> grads["q"].item(), grads["v"].item(), grads["g"]
+    (3.0, 1.0, None)
+    """
+    only_cpu(backend)
+    given = {"q": q, "k": k, "v": v, "beta": beta, "g": g, "initial_state": initial_state}
+    arrays = _taken(given | {"o_bar": o_bar, "state_bar": state_bar}, check_finite)
+    own = {name: arrays[name] for name in _NAMES}
+    dtype, options = common(*arrays.values()), (cu_seqlens, householders, scale, normalise)
+    call, (out, states) = _prepared(own, options, dtype)
+    cts = []
+    for name, shape, form in (("o_bar", out, "(B, T, HV, V)"), ("state_bar", states, "(N, HV, K, V)")):
+        ct = arrays[name]
+        assert ct is not None
+        check.exact(name, ct.shape, shape, form)
+        cts.append(ready(ct, dtype))
+    inputs = call[0]
+    saved = np.empty(check_delta.saved(out, states[2], call[2]), dtype)
+    bars = tuple(None if a is None else np.empty_like(a) for a in inputs)
+    threads = _threads.get_num_threads()
+    _core.delta_rule(call, (np.empty(out, dtype), np.empty(states, dtype), saved), threads)
+    _core.delta_rule_vjp(call, saved, (cts[0], cts[1]), bars, threads)
+    return {
+        name: None if a is None or bar is None else gradient(bar, a.shape, a.dtype)
+        for (name, a), bar in zip(own.items(), bars, strict=True)
+    }
+
+
+def _taken(given: dict[str, Any], check_finite: bool) -> dict[str, Array | None]:
+    """The arguments as real arrays."""
+    optional, check_finite = ("g", "initial_state"), check.flag("check_finite", check_finite)
+    arrays = {name: None if x is None and name in optional else taken_real(name, x) for name, x in given.items()}
+    if check_finite:
+        for name, a in arrays.items():
+            finite(name, a)
+    return arrays
+
+
+def _prepared(arrays: dict[str, Array | None], options: Any, dtype: np.dtype[Any]) -> tuple[Any, Any]:
+    """The call as the extension takes it, and the shapes of outputs and states."""
+    cu_seqlens, householders, scale, normalise = options
+    householders, normalise = check.count("householders", householders, 1), check.flag("normalise", normalise)
+    ends = None if cu_seqlens is None else taken_integers("cu_seqlens", cu_seqlens)
+    count = None if ends is None else check_delta.ends_shape(ends.shape)
+    shapes = {name: None if a is None else a.shape for name, a in arrays.items()}
+    out, states = check_delta.shapes(shapes, householders, count)
+    if ends is not None:
+        check_delta.ends_values(ends.tolist(), out[1])
+        ends = ready(ends, INT64)
+    inputs = tuple(None if a is None else ready(a, dtype) for a in arrays.values())
+    return (inputs, ends, householders, check_delta.factor(scale, states[2]), normalise), (out, states)

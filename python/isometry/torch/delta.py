@@ -1,0 +1,164 @@
+"""The delta rule: a state multiplied by generalised Householder reflections that every token draws anew."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .._backend import only_cpu
+from .._rules import check, check_delta
+from ._delta_function import Call, DeltaRule, formula, forward, graph
+from ._function import distinct, dtype_name
+from ._mode import GRAPH, KERNEL, RECORDED, mode, visible, wanted
+from .operators._operator import integers
+
+_HALF = (torch.float16, torch.bfloat16)
+_TAKEN = (torch.float32, torch.float64, *_HALF)
+
+
+def delta_rule(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    beta: Tensor,
+    *,
+    g: Tensor | None = None,
+    householders: int = 1,
+    scale: float | None = None,
+    initial_state: Tensor | None = None,
+    cu_seqlens: Tensor | Sequence[int] | None = None,
+    normalise: bool = False,
+    backend: str | None = None,
+) -> tuple[Tensor, Tensor]:
+    r"""Apply the delta rule to sequences of keys, values and queries, differentiably.
+
+    Every head has a state S (K x V). A token multiplies it by its gate, then each of its m = `householders` rows writes
+    its value under its key, and the query reads:
+
+    .. math::
+
+        S \leftarrow \operatorname{diag}(e^{g_t}) S, \qquad
+        S \leftarrow (I - \beta_i k_i k_i^T) S + \beta_i k_i v_i^T, \qquad o_t = \text{scale} \; S^T q_t.
+
+    I - beta k k^T is a generalised Householder reflection, orthogonal for beta |k|^2 = 2. DeltaNet has no gate and
+    m = 1, Gated DeltaNet a gate per head, DeltaProduct m > 1, Kimi Delta Attention a gate per row of S.
+
+    Parameters
+    ----------
+    q : Tensor, shape (B, T, H, K)
+        Queries.
+    k : Tensor, shape (B, T m, H, K)
+        Keys.
+    v : Tensor, shape (B, T m, HV, V)
+        Values; HV is a multiple of H, and value head h reads key head h H / HV.
+    beta : Tensor, shape (B, T m, HV)
+        Rates.
+    g : Tensor, shape (B, T, HV) or (B, T, HV, K), optional
+        Logarithms of the gates, one per head or one per row of S; no gate if not given.
+    householders : int
+        m, the number of rows of a token.
+    scale : float, optional
+        The factor of the outputs, K^-1/2 if not given.
+    initial_state : Tensor, shape (B, HV, K, V), or (N, HV, K, V) with `cu_seqlens`, optional
+        Zero if not given.
+    cu_seqlens : Tensor or sequence of int, shape (N + 1,), optional
+        Integers that ascend from 0 to T, for a batch of 1: the first token of each of N sequences that follow each
+        other, and T.
+    normalise : bool
+        Whether q and k are divided by sqrt(|.|^2 + 1e-6) first.
+    backend : {"cpu"}, optional
+        There are no kernels for the GPU. Tensors on other devices are computed by torch operations.
+
+    Returns
+    -------
+    o : Tensor, shape (B, T, HV, V)
+        In the dtype of v.
+    state : Tensor, shape (B, HV, K, V) or (N, HV, K, V)
+        The states after the sequences; float32 for float16 and bfloat16.
+
+    Raises
+    ------
+    ValueError
+        Shapes that do not fit, `cu_seqlens` that does not ascend from 0 to T.
+    TypeError
+        Arguments other than real tensors of one precision; beside q, k and v of half precision, which are computed in
+        float32, the others may be of half precision or float32.
+    NotImplementedError
+        The backend "gpu".
+
+    Notes
+    -----
+    About 6 K V + 128 (K + V) operations per row and value head, backward about two and a half times that, in chunks of
+    64 rows; up to 8 rows are computed one by one. Backward keeps the arguments and one state per 64 rows. Threads share
+    pairs of a sequence and a head. Decays below e^-87 (e^-708 in double precision) are 0.
+
+    References
+    ----------
+    Schlag, Irie, Schmidhuber. Linear transformers are secretly fast weight programmers. ICML 2021. Yang, Wang, Zhang,
+    Shen, Kim. Parallelizing linear transformers with the delta rule over sequence length. NeurIPS 2024. Yang, Kautz,
+    Hatamizadeh. Gated delta networks. ICLR 2025. Siems et al. DeltaProduct. NeurIPS 2025. Kimi Team. Kimi Linear. 2025.
+
+    Examples
+    --------
+    >>> import torch, isometry.torch as it
+    >>> q, k, v = torch.randn(3, 1, 100, 2, 16).unbind()
+    >>> o, state = it.delta_rule(q, k, v, torch.rand(1, 100, 2), g=-torch.rand(1, 100, 2), normalise=True)
+    >>> o.shape, state.shape
+    (torch.Size([1, 100, 2, 16]), torch.Size([1, 2, 16, 16]))
+    """
+    only_cpu(backend)
+    tensors, dtype, out = _taken({"q": q, "k": k, "v": v, "beta": beta, "g": g, "initial_state": initial_state})
+    m, own = check.count("householders", householders, 1), check.flag("normalise", normalise)
+    ends = None if cu_seqlens is None else integers("cu_seqlens", cu_seqlens, torch.device("cpu"))
+    count = None if ends is None else check_delta.ends_shape(tuple(ends.shape))
+    shapes = {name: None if t is None else tuple(t.shape) for name, t in tensors.items()}
+    results, states = check_delta.shapes(shapes, m, count)
+    if ends is not None and visible(ends):
+        check_delta.ends_values(ends.tolist(), results[1])
+    call = Call(m, check_delta.factor(scale, states[2]), own)
+    given = [t if t is None or t.dtype is dtype else t.to(dtype) for t in tensors.values()]
+    o, state = _computed(call, given, ends)
+    return (o if out is dtype else o.to(out)), state
+
+
+def _computed(call: Call, tensors: Sequence[Tensor | None], ends: Tensor | None) -> tuple[Tensor, Tensor]:
+    how = mode(*tensors)
+    if how is KERNEL:
+        return forward(tensors, ends, call, False)[:2]
+    if how is RECORDED:
+        return DeltaRule.apply(call, None, ends, *tensors)  # type: ignore[no-any-return]
+    if how is GRAPH:
+        asked = wanted(tensors)
+        if True not in asked:
+            return graph(tensors, ends, call)
+        return DeltaRule.apply(call, asked, ends, *distinct(*tensors))  # type: ignore[no-any-return]
+    return formula(tensors, ends, call)
+
+
+def _taken(given: dict[str, Any]) -> tuple[dict[str, Tensor | None], torch.dtype, torch.dtype]:
+    """The arguments as real tensors, the dtype of the computation, and that of the outputs."""
+    tensors: dict[str, Tensor | None] = {}
+    for name, value in given.items():
+        if value is None and name in ("g", "initial_state"):
+            tensors[name] = None
+            continue
+        if not isinstance(value, Tensor):
+            check.kind(name, "a torch.Tensor", value)
+        if value.layout is not torch.strided:
+            check.strided(name, value.layout)
+        if value.dtype not in _TAKEN:
+            check.real(name, dtype_name(value.dtype))
+        tensors[name] = value
+    q, v = tensors["q"], tensors["v"]
+    assert q is not None and v is not None
+    dtype = torch.float32 if q.dtype in _HALF else q.dtype
+    for name, t in tensors.items():
+        if t is not None and t.dtype is not q.dtype:
+            half = t.dtype in _HALF or t.dtype is torch.float32
+            if q.dtype not in _HALF or not half or (name in ("k", "v") and t.dtype not in _HALF):
+                other = f"{name} is {dtype_name(t.dtype)} and q is {dtype_name(q.dtype)}"
+                raise TypeError(f"{other}: they must have the same precision")
+    return tensors, dtype, v.dtype

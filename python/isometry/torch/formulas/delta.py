@@ -1,0 +1,114 @@
+"""The delta rule by chunks in torch operations (docs/math/delta.md): one triangular solve for all chunks, then
+three products per chunk. Only differences of the sums of g are exponentiated; the sums are in double precision."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
+
+# Rows (keys) of a chunk; fewer where every row of the state has a gate, whose decays stand inside the products of keys.
+_ROWS, _WIDE = 64, 16
+# e^-1000 is 0 in both precisions; a limit, so that no difference of infinities arises.
+_LEAST = -1000.0
+
+
+def delta_rule(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    beta: Tensor,
+    g: Tensor | None,
+    initial_state: Tensor | None,
+    ends: list[int] | None,
+    householders: int,
+    scale: float,
+    normalise: bool,
+) -> tuple[Tensor, Tensor]:
+    """Outputs (B, T, HV, V) and states (N, HV, K, V)."""
+    if normalise:
+        q, k = (x * (x.square().sum(-1, keepdim=True) + 1e-6).rsqrt() for x in (q, k))
+    q = q * scale
+    if ends is None:
+        return _sequences(q, k, v, beta, g, initial_state, householders)
+    outs, states = [], []
+    for n, (first, end) in enumerate(pairwise(ends)):
+        rows = slice(first * householders, end * householders)
+        own = None if initial_state is None else initial_state[n : n + 1]
+        gates = None if g is None else g[:, first:end]
+        found = _sequences(q[:, first:end], k[:, rows], v[:, rows], beta[:, rows], gates, own, householders)
+        outs.append(found[0])
+        states.append(found[1])
+    if not states:  # no sequence
+        return v[:, :0] * scale, v.new_zeros(0, v.shape[2], k.shape[3], v.shape[3])
+    return torch.cat(outs, 1), torch.cat(states)
+
+
+def _sequences(
+    q: Tensor, k: Tensor, v: Tensor, beta: Tensor, g: Tensor | None, state: Tensor | None, m: int
+) -> tuple[Tensor, Tensor]:
+    """All sequences have the same length; q is scaled."""
+    batch, tokens, heads, key = q.shape
+    value_heads, value = v.shape[2:]
+    if state is None:
+        state = v.new_zeros(batch, value_heads, key, value)
+    if not tokens:
+        return v[:, :0] * 1.0, state * 1.0
+    wide = g is not None and g.ndim == 4
+    size = min(tokens, max(1, (_WIDE if wide else _ROWS) // m))  # tokens of a chunk
+    more = -tokens % size
+    count, rows = (tokens + more) // size, size * m
+
+    def cut(x: Tensor, rows: int) -> Tensor:
+        """(B, T, h, ...) as (B, h, chunks, rows, ...), zeros behind the end."""
+        x = pad(x, (0, 0) * (x.ndim - 2) + (0, rows * count - x.shape[1]))
+        return x.unflatten(1, (count, rows)).movedim(3, 1)
+
+    group = value_heads // heads
+    q, k = cut(q, size), cut(k, rows)
+    if group > 1:
+        q, k = (x.repeat_interleave(group, 1) for x in (q, k))
+    v, beta = cut(v, rows), cut(beta, rows).unsqueeze(-1)
+    last = slice(m - 1, None, m)  # the rows of the queries
+    lower = torch.ones(rows, rows, dtype=torch.bool, device=q.device).tril()
+    if g is None:
+        gram, asked = k @ k.mT, (q @ k.mT).masked_fill(~lower[last], 0)
+        early, early_q, late, total = k, q, k, None
+    else:
+        c = cut(g if wide else g.unsqueeze(-1), size).clamp(min=_LEAST)
+        if m > 1:  # a token's gate belongs to its first row
+            c = pad(c.unsqueeze(-2), (0, 0, 0, m - 1)).flatten(-3, -2)
+        c = _sums(c)
+        ends = c[..., -1:, :]
+        before, after, total = (x.exp().to(q.dtype) for x in (c, ends - c, ends.squeeze(-2)))
+        early, early_q, late = before * k, before[..., last, :] * q, after * k
+        if wide:
+            between = c.unsqueeze(-2) - c.unsqueeze(-3)
+            decay = between.masked_fill(~lower.unsqueeze(-1), -math.inf).exp().to(q.dtype)
+            keys = decay * k.unsqueeze(-3)  # of row j, as row i finds it
+            gram = (keys * k.unsqueeze(-2)).sum(-1)
+            asked = (keys[..., last, :, :] * q.unsqueeze(-2)).sum(-1)
+        else:
+            decay = (c - c.mT).masked_fill(~lower, -math.inf).exp().to(q.dtype)
+            gram, asked = (k @ k.mT) * decay, (q @ k.mT) * decay[..., last, :]
+    a = (beta * gram).masked_fill(~lower.tril(-1), 0)
+    both = torch.cat((v, early), -1) * beta
+    solved = torch.linalg.solve_triangular(a, both, upper=False, unitriangular=True)
+    # not slices: the gradient of each would fill an array of all chunks
+    parts = [x.unbind(2) for x in (*solved.split((value, key), -1), early_q, asked, late)]
+    fades = [None] * count if total is None else total.unbind(2)
+    outs = []
+    for u, w, query, pairs, late_k, fade in zip(*parts, fades, strict=True):
+        u = u - w @ state
+        outs.append(query @ state + pairs @ u)
+        state = (state if fade is None else fade.unsqueeze(-1) * state) + late_k.mT @ u
+    out = torch.stack(outs, 2).flatten(2, 3).movedim(1, 2)
+    return (out[:, :tokens] if more else out), state
+
+
+def _sums(c: Tensor) -> Tensor:
+    """Cumulative sums of the rows, in double precision where the device has it."""
+    return c.cumsum(-2, dtype=torch.float32 if c.device.type == "mps" else torch.float64)

@@ -1,0 +1,360 @@
+//! One chunk of C rows: what both passes compute of it. With c the sums of the logarithms of the gates in the chunk,
+//! D_ij = e^(c_i - c_j) for j <= i, else 0, and S the state before the chunk:
+//!
+//! ```text
+//! A = strictly lower part of diag(beta) (K K^T * D),    P = scale Q K^T * D
+//! U = (I + A)^-1 diag(beta) (V - (e^c * K) S)
+//! O = scale (e^c * Q) S + P U
+//! S' = e^(c_C) S + (e^(c_C - c) * K)^T U
+//! ```
+//!
+//! The triangles are stored transposed: X = (I + A)^T is upper triangular and inverted in place, `p` is P^T. Queries are the
+//! rows behind the keys; the one of token t stands at row `first + t m`, the last of its token.
+
+use super::places::{Pitches, Places};
+use super::{Delta, Gate};
+use crate::kernels::{Operand, Product, Triangle, invert_upper};
+use crate::parallel::Member;
+use crate::scalar::Real;
+use crate::scratch::Region;
+use isometry_kernels::delta::{Decays, Exps, Masked, Matrix, Residual, Scaled, Unit, WideGram, Within};
+use std::ops::Range;
+
+/// What is added to |x|^2 before a row is divided by its root.
+pub const EPSILON: f64 = 1e-6;
+
+/// A value head of a sequence: pointers to its rows in the arrays of the call.
+#[derive(Clone, Copy)]
+pub struct Head<R> {
+    pub q: Matrix<R>,
+    pub k: Matrix<R>,
+    pub v: Matrix<R>,
+    /// A number per row.
+    pub beta: Matrix<R>,
+    /// Gates per token (null: none).
+    pub g: Matrix<R>,
+}
+
+impl<R: Real> Head<R> {
+    /// Value head `head` of the sequence whose first token is `first`.
+    pub fn of(delta: &Delta<'_, R>, first: usize, head: usize) -> Self {
+        let Delta { householders: m, heads: h, value_heads: hv, key, value, .. } = *delta;
+        let (group, row) = (head / (hv / h), first * m);
+        let at = |x: &[R], rows: usize, heads: usize, head: usize, n: usize| {
+            Matrix::of(x.as_ptr().wrapping_add((rows * heads + head) * n), heads * n)
+        };
+        Head {
+            q: at(delta.q, first, h, group, key),
+            k: at(delta.k, row, h, group, key),
+            v: at(delta.v, row, hv, head, value),
+            beta: at(delta.beta, row, hv, head, 1),
+            g: match delta.gate {
+                Gate::None => Matrix::none(),
+                Gate::Head(g) => at(g, first, hv, head, 1),
+                Gate::Row(g) => at(g, first, hv, head, key),
+            },
+        }
+    }
+}
+
+/// The chunks of some rows of a sequence.
+pub fn chunks(
+    rows: Range<usize>,
+    most: usize,
+) -> impl DoubleEndedIterator<Item = Range<usize>> + ExactSizeIterator {
+    let Range { start, end } = rows;
+    (0..(end - start).div_ceil(most)).map(move |i| start + i * most..end.min(start + (i + 1) * most))
+}
+
+/// A chunk in the memory of a thread.
+pub struct Chunk<'a, R: Real> {
+    pub delta: &'a Delta<'a, R>,
+    pub places: &'a Places<R>,
+    pub pitch: Pitches,
+    pub member: &'a Member<'a>,
+    pub head: Head<R>,
+    /// Its rows in the sequence, and the tokens whose last row is among them.
+    pub rows: Range<usize>,
+    pub tokens: Range<usize>,
+}
+
+impl<'a, R: Real> Chunk<'a, R> {
+    pub fn new(
+        delta: &'a Delta<'a, R>,
+        places: &'a Places<R>,
+        member: &'a Member<'a>,
+        head: Head<R>,
+        rows: Range<usize>,
+    ) -> Self {
+        let m = delta.householders;
+        let tokens = rows.start / m..rows.end / m;
+        Chunk { delta, places, pitch: Pitches::new(delta), member, head, rows, tokens }
+    }
+
+    /// Rows, queries, and the row of the first query.
+    pub fn sizes(&self) -> (usize, usize, usize) {
+        let m = self.delta.householders;
+        (self.rows.len(), self.tokens.len(), ((self.tokens.start + 1) * m - 1).wrapping_sub(self.rows.start))
+    }
+
+    /// The row of query t.
+    pub fn row_of(&self, t: usize) -> usize {
+        self.sizes().2 + t * self.delta.householders
+    }
+
+    /// The shape of P^T: a triangle if every row has a query.
+    pub fn shape(&self) -> Triangle {
+        if self.delta.householders == 1 { Triangle::Upper } else { Triangle::Full }
+    }
+
+    pub fn gated(&self) -> bool {
+        !self.head.g.at.is_null()
+    }
+
+    pub fn wide(&self) -> bool {
+        matches!(self.delta.gate, Gate::Row(_))
+    }
+
+    /// Numbers of a gate.
+    pub fn width(&self) -> usize {
+        if self.wide() { self.pitch.key } else { 1 }
+    }
+
+    pub fn kq(&self) -> Matrix<R> {
+        Matrix { at: self.places.kq.ptr(), pitch: self.pitch.key }
+    }
+
+    /// Keys and queries times e^c.
+    pub fn early(&self) -> Matrix<R> {
+        if self.gated() { Matrix { at: self.places.early.ptr(), ..self.kq() } } else { self.kq() }
+    }
+
+    /// Keys times e^(c_C - c).
+    pub fn late(&self) -> Matrix<R> {
+        if self.gated() { Matrix { at: self.places.late.ptr(), ..self.kq() } } else { self.kq() }
+    }
+
+    pub fn w(&self) -> Matrix<R> {
+        Matrix { at: self.places.w.ptr(), pitch: self.pitch.value }
+    }
+
+    pub fn u(&self) -> Matrix<R> {
+        Matrix { at: self.places.u.ptr(), pitch: self.pitch.value }
+    }
+
+    /// A matrix of the width of the chunk.
+    pub fn square(&self, place: Region<R>) -> Matrix<R> {
+        Matrix { at: place.ptr(), pitch: self.pitch.square }
+    }
+
+    /// Factors: e^c of the keys, then of the queries, or e^(c_C - c); null without gates.
+    pub fn factors(&self, place: Region<R>) -> Matrix<R> {
+        if self.gated() { Matrix { at: place.ptr(), pitch: self.width() } } else { Matrix::none() }
+    }
+
+    /// The decay of the state over the chunk, at a stride of 0 or 1; null without gates.
+    pub fn total(&self) -> Matrix<R> {
+        let last = self.factors(self.places.before).from(if self.gated() { self.rows.len() - 1 } else { 0 });
+        Matrix { pitch: usize::from(self.wide()), ..last }
+    }
+
+    /// C = A B of these sizes (m, n, k), or what `with` makes of it.
+    ///
+    /// # Safety
+    /// The matrices exist.
+    pub unsafe fn product(
+        &self,
+        sizes: (usize, usize, usize),
+        a: Operand<R>,
+        b: Operand<R>,
+        c: Matrix<R>,
+        with: impl FnOnce(Product<R>) -> Product<R>,
+    ) {
+        if sizes.0 > 0 && sizes.1 > 0 {
+            let product = with(Product::new(sizes, a, b, c.at, c.pitch));
+            // SAFETY: the caller's; the scratch is for the largest of these products.
+            unsafe { product.run(self.member, self.places.scratch.ptr()) }
+        }
+    }
+
+    /// Keys and queries, gates and decays, beta, and K K^T * D, X^-1 and P^T.
+    ///
+    /// # Safety
+    /// The head's rows exist; the places are this thread's.
+    pub unsafe fn prepare(&self) {
+        let (places, key) = (self.places, self.delta.key);
+        let (c, asked, first) = self.sizes();
+        let kq = self.kq();
+        // SAFETY: as above; every array has the rows and columns of a chunk.
+        unsafe {
+            for i in 0..c {
+                *places.beta.at(i) = *self.head.beta.row(self.rows.start + i);
+            }
+            let (k, q) = (self.head.k.from(self.rows.start), self.head.q.from(self.tokens.start));
+            let unit = places.unit.ptr();
+            for (x, rows, at, scale) in [(k, c, 0, 1.0), (q, asked, c, self.delta.scale)] {
+                let (scale, by) = (R::of(scale), unit.wrapping_add(at));
+                for i in 0..rows {
+                    *by.add(i) = R::one();
+                }
+                if self.delta.normalise {
+                    let (y_bar, epsilon) = (Matrix::none(), R::of(EPSILON));
+                    Unit { x, y_bar, by, epsilon, rows, n: key }.call();
+                }
+                for i in 0..rows {
+                    *by.add(i) *= scale;
+                }
+                let by = Matrix { at: by, pitch: 1 };
+                Scaled { x, by, wide: false, out: kq.from(at), add: false, rows, n: key }.call();
+            }
+            self.decays();
+            if self.gated() {
+                let (before, wide) = (self.factors(places.before), self.wide());
+                Scaled { x: kq, by: before, wide, out: self.early(), add: false, rows: c + asked, n: key }
+                    .call();
+                let after = self.factors(places.after);
+                Scaled { x: kq, by: after, wide, out: self.late(), add: false, rows: c, n: key }.call();
+            }
+            let (gram, p) = (self.square(places.gram), self.square(places.p));
+            if self.wide() {
+                self.gram(gram, p, first).call();
+            } else {
+                let (k, q) = (Operand::new(kq.at, kq.pitch), Operand::new(kq.row(c), kq.pitch));
+                let shaped = |shape| move |x: Product<R>| x.shapes(Triangle::Full, Triangle::Full, shape);
+                self.product((c, c, key), k, k.t(), gram, shaped(Triangle::Upper));
+                self.product((c, asked, key), k, q.t(), p, shaped(self.shape()));
+                let (decay, upper) = (self.square(places.decay), self.shape() == Triangle::Upper);
+                Masked { x: gram, y: decay, out: gram, upper: true, rows: c, n: c }.call();
+                let of_queries = self.of_queries();
+                Masked { x: p, y: of_queries, out: p, upper, rows: c, n: asked }.call();
+            }
+            let (x, beta) = (self.square(places.inverse), Matrix { at: places.beta.ptr(), pitch: 0 });
+            Masked { x: gram, y: beta, out: x, upper: true, rows: c, n: c }.call();
+            for i in 0..c {
+                *x.row(i).add(i) = R::one();
+            }
+            invert_upper(self.member, x.at, x.pitch, c, places.work, places.scratch.ptr());
+        }
+    }
+
+    /// The products of keys and queries where every row of the state has its gate.
+    pub fn gram(&self, g: Matrix<R>, p: Matrix<R>, first: usize) -> WideGram<R> {
+        let (kq, (c, asked, _)) = (self.kq(), self.sizes());
+        WideGram {
+            k: kq,
+            q: kq.from(c),
+            a: Matrix { at: self.places.a.ptr(), pitch: self.pitch.key },
+            g,
+            p,
+            own: self.places.row.ptr(),
+            rows: c,
+            queries: asked,
+            first,
+            every: self.delta.householders,
+            n: self.delta.key,
+        }
+    }
+
+    /// The gates of the rows, and the decays from them.
+    unsafe fn decays(&self) {
+        let (places, m, key) = (self.places, self.delta.householders, self.delta.key);
+        let (c, asked, _) = self.sizes();
+        let (n, width) = if self.wide() { (key, self.pitch.key) } else { (1, 1) };
+        let a = Matrix { at: places.a.ptr(), pitch: width };
+        // SAFETY: every array has the rows of a chunk.
+        unsafe {
+            if self.gated() {
+                for i in 0..c {
+                    let row = self.rows.start + i;
+                    for d in 0..n {
+                        *a.row(i).add(d) =
+                            if row.is_multiple_of(m) { *self.head.g.row(row / m).add(d) } else { R::of(0.0) };
+                    }
+                    if self.wide() {
+                        Exps { g: a.row(i), out: a.row(i), n }.call();
+                    }
+                }
+                if !self.wide() {
+                    Exps { g: a.at, out: a.at, n: c }.call();
+                }
+                let (before, after) = (self.factors(places.before), self.factors(places.after));
+                Decays { a, before, after, rows: c, n }.call();
+                for t in 0..asked {
+                    let row = before.row(self.row_of(t));
+                    std::ptr::copy_nonoverlapping(row, before.row(c + t), n);
+                }
+            }
+            if !self.wide() {
+                let a = if self.gated() { a.at.cast_const() } else { std::ptr::null() };
+                let decay = self.square(places.decay);
+                Within { a, out: decay, rows: c }.call();
+                if m > 1 {
+                    let asked_for = self.square(places.asked);
+                    for j in 0..c {
+                        for t in 0..asked {
+                            *asked_for.row(j).add(t) = *decay.row(j).add(self.row_of(t));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    /// D^T in the columns of the queries.
+    pub fn of_queries(&self) -> Matrix<R> {
+        self.square(if self.delta.householders == 1 { self.places.decay } else { self.places.asked })
+    }
+
+    /// W of `rows` rows from the state S (None: zero), then Z (if kept: in W, with R in `r`) and U.
+    ///
+    /// # Safety
+    /// The chunk is prepared; S is (K, V); r has C rows.
+    pub unsafe fn solve(&self, s: Option<*const R>, rows: usize, keep: bool, r: Matrix<R>) {
+        let (key, value, c) = (self.delta.key, self.delta.value, self.rows.len());
+        let (early, w, u) = (self.early(), self.w(), self.u());
+        let (x, beta) = (self.square(self.places.inverse), self.places.beta.ptr());
+        // SAFETY: as above.
+        unsafe {
+            let a = Operand::new(early.at.cast_const(), early.pitch);
+            match s {
+                Some(s) => self.product((rows, value, key), a, Operand::new(s, value), w, |x| x),
+                None => (0..rows * w.pitch).for_each(|at| *w.at.add(at) = R::of(0.0)),
+            }
+            let z = if keep { w } else { Matrix::none() };
+            let v = self.head.v.from(self.rows.start);
+            Residual { v, w, beta, z, r, rows: c, n: value }.call();
+            let (ti, r) =
+                (Operand::new(x.at.cast_const(), x.pitch).t(), Operand::new(r.at.cast_const(), r.pitch));
+            let lower = |p: Product<R>| p.shapes(Triangle::Lower, Triangle::Full, Triangle::Full);
+            self.product((c, value, c), ti, r, u, lower);
+        }
+    }
+
+    /// S <- e^(c_C) S + (e^(c_C - c) * K)^T U
+    ///
+    /// # Safety
+    /// U is solved; S is (K, V).
+    pub unsafe fn advance(&self, s: *mut R) {
+        let (key, value, c) = (self.delta.key, self.delta.value, self.rows.len());
+        let (state, late, u) = (Matrix { at: s, pitch: value }, self.late(), self.u());
+        // SAFETY: as above.
+        unsafe {
+            self.fade(state);
+            let (a, b) =
+                (Operand::new(late.at.cast_const(), late.pitch), Operand::new(u.at.cast_const(), u.pitch));
+            self.product((key, value, c), a.t(), b, state, Product::add);
+        }
+    }
+
+    /// S <- e^(c_C) S
+    ///
+    /// # Safety
+    /// S is (K, V).
+    pub unsafe fn fade(&self, s: Matrix<R>) {
+        if self.gated() {
+            let (by, rows, n) = (self.total(), self.delta.key, self.delta.value);
+            // SAFETY: as above.
+            unsafe { Scaled { x: s, by, wide: false, out: s, add: false, rows, n }.call() }
+        }
+    }
+}

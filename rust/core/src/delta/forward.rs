@@ -1,0 +1,174 @@
+//! Outputs and last states.
+
+use super::chunk::{Chunk, EPSILON, Head, chunks};
+use super::places::{Pitches, Places, chunk_rows};
+use super::{Delta, FEW, Gate, KEPT, Stop};
+use crate::budget::Budget;
+use crate::error::Result;
+use crate::kernels::{Operand, Product, Triangle};
+use crate::parallel::{Member, Shared, each, worth};
+use crate::scalar::Real;
+use crate::scratch::{Arena, Frames, Scratch, most};
+use crate::sizes::{check_len, work};
+use isometry_kernels::delta::{Exps, Matrix, Token, Unit};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// The arrays that a call writes.
+#[derive(Clone, Copy)]
+struct Out<R> {
+    o: Shared<R>,
+    state: Shared<R>,
+    saved: Option<Shared<R>>,
+}
+
+/// o (B, T, HV, V), the states after the sequences (N, HV, K, V), and `saved` ([`Delta::saved`]) if backward will run.
+pub fn forward<R: Real>(
+    delta: &Delta<'_, R>,
+    o: &mut [R],
+    state: &mut [R],
+    saved: Option<&mut [R]>,
+    budget: &Budget<'_>,
+) -> Result<()> {
+    delta.check()?;
+    let (n, hv, key, value) = (delta.sequences(), delta.value_heads, delta.key, delta.value);
+    check_len("o", o.len(), &[delta.batch, delta.tokens, hv, value])?;
+    check_len("state", state.len(), &[n, hv, key, value])?;
+    if let Some(saved) = &saved {
+        check_len("saved", saved.len(), &delta.saved())?;
+    }
+    let threads = worth(most(budget.threads), delta.work());
+    let scratch = Scratch::new(|arena| arena.frames(threads, |arena| Places::carve(arena, delta)))?;
+    let (stop, free) = (Stop::new(budget.cancel), AtomicUsize::new(0));
+    let out = Out {
+        o: Shared(o.as_mut_ptr()),
+        state: Shared(state.as_mut_ptr()),
+        saved: saved.map(|saved| Shared(saved.as_mut_ptr())),
+    };
+    each(
+        threads,
+        0..work(&[n, hv]),
+        || place(&scratch, &free, |arena: &mut Arena| Places::carve(arena, delta)),
+        |places, _, task| {
+            Member::alone(|member| {
+                // SAFETY: each task writes the rows of its own sequence and head.
+                unsafe { head(delta, places, member, (task / hv, task % hv), out, &stop) }
+            });
+        },
+    );
+    stop.result()
+}
+
+/// The memory of the next thread.
+pub fn place<P>(frames: &Frames, free: &AtomicUsize, carve: impl Fn(&mut Arena) -> P) -> P {
+    carve(&mut frames.of(free.fetch_add(1, Relaxed)).arena())
+}
+
+/// One value head of one sequence.
+unsafe fn head<R: Real>(
+    delta: &Delta<'_, R>,
+    places: &Places<R>,
+    member: &Member<'_>,
+    (n, head): (usize, usize),
+    out: Out<R>,
+    stop: &Stop<'_>,
+) {
+    let Delta { value_heads: hv, key, value, householders: m, .. } = *delta;
+    let (tokens, kept) = delta.sequence(n);
+    let (rows, size) = (tokens.len() * m, key * value);
+    let own = Head::of(delta, tokens.start, head);
+    let o = Matrix { at: out.o.at((tokens.start * hv + head) * value), pitch: hv * value };
+    let (state, first) = (out.state.at((n * hv + head) * size), (n * hv + head) * size);
+    let initial = delta.initial.map(|initial| initial.as_ptr().wrapping_add(first));
+    // SAFETY: the state belongs to this task, and so do the rows of o and the saved states.
+    unsafe {
+        if rows == 0 || rows > FEW || initial.is_none() {
+            match initial {
+                Some(initial) => std::ptr::copy_nonoverlapping(initial, state, size),
+                None => (0..size).for_each(|i| *state.add(i) = R::zero()),
+            }
+        }
+        if rows <= FEW {
+            return few(delta, places, own, rows, initial.unwrap_or(state), state, o);
+        }
+        for group in chunks(0..rows, KEPT) {
+            if stop.leave() {
+                return;
+            }
+            if let (Some(saved), true) = (out.saved, group.start > 0) {
+                let at = ((kept + group.start / KEPT - 1) * hv + head) * size;
+                std::ptr::copy_nonoverlapping(state, saved.at(at), size);
+            }
+            for rows in chunks(group, chunk_rows(&delta.gate)) {
+                let chunk = Chunk::new(delta, places, member, own, rows);
+                let (c, asked, _) = chunk.sizes();
+                chunk.prepare();
+                chunk.solve(Some(state.cast_const()), c + asked, false, chunk.w());
+                let (p, u) = (chunk.square(places.p), chunk.u());
+                let (shape, full) = (chunk.shape().t(), Triangle::Full);
+                let (queries, to) = (chunk.w().from(c), o.from(chunk.tokens.start));
+                let onto = |x: Product<R>| x.onto(queries.at, queries.pitch).shapes(shape, full, full);
+                let (p, u) =
+                    (Operand::new(p.at.cast_const(), p.pitch).t(), Operand::new(u.at.cast_const(), u.pitch));
+                chunk.product((asked, value, c), p, u, to, onto);
+                chunk.advance(state);
+            }
+        }
+    }
+}
+
+/// A few rows, one by one, from the state `s`.
+unsafe fn few<R: Real>(
+    delta: &Delta<'_, R>,
+    places: &Places<R>,
+    head: Head<R>,
+    rows: usize,
+    s: *const R,
+    next: *mut R,
+    o: Matrix<R>,
+) {
+    let Delta { key, value, householders: m, .. } = *delta;
+    let (k, q, a) = (places.kq.ptr(), places.kq.at(Pitches::new(delta).key), places.row.ptr());
+    for i in 0..rows {
+        let (t, last) = (i / m, i % m == m - 1);
+        // SAFETY: the rows exist; the places have room for a row each.
+        unsafe {
+            let scaled = |x: *const R, out: *mut R, scale: f64| {
+                let mut by = R::one();
+                if delta.normalise {
+                    let (x, y_bar, epsilon) = (Matrix::of(x, key), Matrix::none(), R::of(EPSILON));
+                    Unit { x, y_bar, by: &raw mut by, epsilon, rows: 1, n: key }.call();
+                }
+                by *= R::of(scale);
+                (0..key).for_each(|d| *out.add(d) = by * *x.add(d));
+            };
+            scaled(head.k.row(i), k, 1.0);
+            if last {
+                scaled(head.q.row(t), q, delta.scale);
+            }
+            let gated = !head.g.at.is_null() && i.is_multiple_of(m);
+            if gated {
+                match delta.gate {
+                    Gate::Row(_) => Exps { g: head.g.row(t), out: a, n: key }.call(),
+                    _ => {
+                        Exps { g: head.g.row(t), out: a, n: 1 }.call();
+                        (1..key).for_each(|d| *a.add(d) = *a);
+                    }
+                }
+            }
+            let null = std::ptr::null;
+            Token {
+                s: if i == 0 { s } else { next },
+                next,
+                n: key,
+                width: value,
+                a: if gated { a } else { null() },
+                k,
+                v: head.v.row(i),
+                beta: *head.beta.row(i),
+                q: if last { q } else { null() },
+                o: if last { o.row(t) } else { std::ptr::null_mut() },
+            }
+            .call();
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The delta rule: a state S (K x V) per head, multiplied by generalised Householder reflections that every token draws anew.
+//!
+//! ```text
+//! S <- diag(e^g_t) S                                     once per token
+//! S <- (I - beta_i k_i k_i^T) S + beta_i k_i v_i^T       for its rows i = t m ... t m + m - 1
+//! o_t = scale S^T q_t
+//! ```
+//!
+//! Rows are taken in chunks, in order ([`chunk`] has the formulas); the state before every [`KEPT`] rows is saved for the
+//! backward pass. A sequence of at most [`FEW`] rows is computed row by row, so that its state is read and written once.
+//! Sequences and heads are independent: threads share the pairs. What is computed for a sequence depends on its own length
+//! alone, so packed sequences get the bits of separate ones.
+
+mod backward;
+mod chunk;
+mod forward;
+mod places;
+mod pull;
+#[cfg(test)]
+mod tests;
+
+pub use backward::{DeltaGradients, backward};
+pub use forward::forward;
+
+use crate::error::{Error, Result};
+use crate::scalar::Real;
+use crate::sizes::{check_len, work};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::{ThreadId, current};
+
+/// Rows from one saved state to the next.
+pub const KEPT: usize = 64;
+/// Most rows of a sequence that is computed row by row.
+const FEW: usize = 8;
+/// Rows of a chunk whose rows of S have a gate each: their decays stand inside the products of keys.
+const WIDE: usize = 16;
+
+/// The gates of a call.
+#[derive(Clone, Copy)]
+pub enum Gate<'a, R> {
+    /// None.
+    None,
+    /// A logarithm for every token and value head: (B, T, HV).
+    Head(&'a [R]),
+    /// One for every row of S: (B, T, HV, K).
+    Row(&'a [R]),
+}
+
+impl<R> Gate<'_, R> {
+    /// Numbers of a token and value head.
+    fn width(&self, key: usize) -> usize {
+        match self {
+            Gate::None => 0,
+            Gate::Head(_) => 1,
+            Gate::Row(_) => key,
+        }
+    }
+}
+
+/// The arguments of a call.
+pub struct Delta<'a, R> {
+    /// B; 1 for packed sequences.
+    pub batch: usize,
+    /// T
+    pub tokens: usize,
+    /// m
+    pub householders: usize,
+    /// H
+    pub heads: usize,
+    /// HV, a multiple of H: value head h reads key head h H / HV.
+    pub value_heads: usize,
+    /// K
+    pub key: usize,
+    /// V
+    pub value: usize,
+    /// (B, T, H, K)
+    pub q: &'a [R],
+    /// (B, T m, H, K)
+    pub k: &'a [R],
+    /// (B, T m, HV, V)
+    pub v: &'a [R],
+    /// (B, T m, HV)
+    pub beta: &'a [R],
+    /// The gates.
+    pub gate: Gate<'a, R>,
+    /// (N, HV, K, V), or zero.
+    pub initial: Option<&'a [R]>,
+    /// The first token of each of N packed sequences, and T. Without them, N = B.
+    pub ends: Option<&'a [i64]>,
+    /// The factor of the outputs.
+    pub scale: f64,
+    /// Whether q and k are divided by sqrt(|.|^2 + 1e-6) first.
+    pub normalise: bool,
+}
+
+impl<R: Real> Delta<'_, R> {
+    /// N
+    pub fn sequences(&self) -> usize {
+        self.ends.map_or(self.batch, |ends| ends.len().saturating_sub(1))
+    }
+
+    /// Sizes of the array of saved states: (B, ., HV, K, V).
+    pub fn saved(&self) -> [usize; 5] {
+        let rows = work(&[self.tokens, self.householders]);
+        [self.batch, rows.saturating_sub(1) / KEPT, self.value_heads, self.key, self.value]
+    }
+
+    fn check(&self) -> Result<()> {
+        let Delta { batch: b, tokens: t, householders: m, heads: h, value_heads: hv, key, value, .. } = *self;
+        if m == 0 || h == 0 || key == 0 || value == 0 || hv == 0 || !hv.is_multiple_of(h) {
+            return Err(Error::value("v", "must have a multiple of the heads of q, and no size may be 0"));
+        }
+        check_len("q", self.q.len(), &[b, t, h, key])?;
+        check_len("k", self.k.len(), &[b, t, m, h, key])?;
+        check_len("v", self.v.len(), &[b, t, m, hv, value])?;
+        check_len("beta", self.beta.len(), &[b, t, m, hv])?;
+        match self.gate {
+            Gate::None => {}
+            Gate::Head(g) => check_len("g", g.len(), &[b, t, hv])?,
+            Gate::Row(g) => check_len("g", g.len(), &[b, t, hv, key])?,
+        }
+        if let Some(ends) = self.ends {
+            let ordered = ends.first() == Some(&0)
+                && ends.windows(2).all(|pair| pair[0] <= pair[1])
+                && ends.last().is_some_and(|&end| usize::try_from(end) == Ok(t));
+            if b != 1 || !ordered {
+                return Err(Error::value("cu_seqlens", "must ascend from 0 to T, for a batch of 1"));
+            }
+        }
+        if let Some(initial) = self.initial {
+            check_len("initial_state", initial.len(), &[self.sequences(), hv, key, value])?;
+        }
+        Ok(())
+    }
+
+    /// The tokens of sequence n, counted through the batch, and the place of its first saved state.
+    fn sequence(&self, n: usize) -> (Range<usize>, usize) {
+        match self.ends {
+            None => (n * self.tokens..(n + 1) * self.tokens, n * self.saved()[1]),
+            // rows before the sequence / KEPT: at least the saved states of the sequences before it
+            Some(ends) => {
+                let (first, end) = (ends[n] as usize, ends[n + 1] as usize);
+                (first..end, first * self.householders / KEPT)
+            }
+        }
+    }
+
+    /// Multiply-adds of the forward pass.
+    fn work(&self) -> usize {
+        let rows = work(&[self.batch, self.tokens, self.householders, self.value_heads]);
+        work(&[rows, 3, self.key, self.value])
+    }
+}
+
+/// The caller's cancellation: only the thread of the call asks (no other may run handlers of signals), and all see the
+/// answer.
+struct Stop<'a> {
+    cancel: &'a (dyn Fn() -> bool + Sync),
+    caller: ThreadId,
+    stopped: AtomicBool,
+}
+
+impl<'a> Stop<'a> {
+    fn new(cancel: &'a (dyn Fn() -> bool + Sync)) -> Self {
+        Stop { cancel, caller: current().id(), stopped: AtomicBool::new(false) }
+    }
+
+    /// Whether to leave; asked once per [`KEPT`] rows.
+    fn leave(&self) -> bool {
+        if current().id() == self.caller && (self.cancel)() {
+            self.stopped.store(true, Relaxed);
+        }
+        self.stopped.load(Relaxed)
+    }
+
+    fn result(self) -> Result<()> {
+        if self.stopped.into_inner() { Err(Error::Interrupted) } else { Ok(()) }
+    }
+}

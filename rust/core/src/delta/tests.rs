@@ -1,0 +1,339 @@
+use super::*;
+use crate::Budget;
+use crate::testing::{Guarded, Random, near, within_work};
+
+/// The arguments of a case, and cotangents of its results.
+struct Case<R> {
+    sizes: [usize; 7],
+    /// Numbers of a gate per row of S, and per head.
+    wide: bool,
+    gated: bool,
+    ends: Option<Vec<i64>>,
+    normalise: bool,
+    q: Vec<R>,
+    k: Vec<R>,
+    v: Vec<R>,
+    beta: Vec<R>,
+    g: Vec<R>,
+    initial: Option<Vec<R>>,
+    o_bar: Vec<R>,
+    state_bar: Vec<R>,
+}
+
+/// What a call returns, with its gradients of q, k, v, beta, g and the initial state.
+type Found<R> = (Vec<R>, Vec<R>, [Vec<R>; 6]);
+
+impl<R: Real> Case<R> {
+    fn new(sizes: [usize; 7], gate: &str, initial: bool, seed: u64) -> Self {
+        let [b, t, m, h, hv, key, value] = sizes;
+        let mut random = Random::new(seed);
+        let (wide, gated) = (gate == "row", gate != "none");
+        let mut beta = random.array::<R>(b * t * m * hv, 1.0);
+        // beta in (0, 2), some of them 0 and 2
+        for (i, x) in beta.iter_mut().enumerate() {
+            *x = match i % 5 {
+                3 => R::of(0.0),
+                4 => R::of(2.0),
+                _ => *x + R::of(1.0),
+            };
+        }
+        let width = if wide { key } else { usize::from(gated) };
+        let mut g = random.array::<R>(b * t * hv * width, 0.5);
+        for (i, x) in g.iter_mut().enumerate() {
+            *x = match i % 11 {
+                9 => R::of(-50.0),
+                10 => R::of(f64::NEG_INFINITY),
+                _ => *x - R::of(0.5),
+            };
+        }
+        let mut k = random.array::<R>(b * t * m * h * key, 1.0);
+        for row in k.chunks_mut(key) {
+            let length = row.iter().map(|x| x.f64() * x.f64()).sum::<f64>().sqrt();
+            row.iter_mut().for_each(|x| *x = R::of(x.f64() / length));
+        }
+        Case {
+            sizes,
+            wide,
+            gated,
+            ends: None,
+            normalise: false,
+            q: random.array(b * t * h * key, 1.0),
+            k,
+            v: random.array(b * t * m * hv * value, 1.0),
+            beta,
+            g,
+            initial: initial.then(|| random.array(b * hv * key * value, 1.0)),
+            o_bar: random.array(b * t * hv * value, 1.0),
+            state_bar: random.array(b * hv * key * value, 1.0),
+        }
+    }
+
+    fn view(&self) -> Delta<'_, R> {
+        let [batch, tokens, householders, heads, value_heads, key, value] = self.sizes;
+        let gate = match (self.gated, self.wide) {
+            (false, _) => Gate::None,
+            (true, false) => Gate::Head(&self.g),
+            (true, true) => Gate::Row(&self.g),
+        };
+        let Case { q, k, v, beta, .. } = self;
+        let (initial, ends) = (self.initial.as_deref(), self.ends.as_deref());
+        let (scale, normalise) = (0.3, self.normalise);
+        Delta {
+            batch,
+            tokens,
+            householders,
+            heads,
+            value_heads,
+            key,
+            value,
+            q,
+            k,
+            v,
+            beta,
+            gate,
+            initial,
+            ends,
+            scale,
+            normalise,
+        }
+    }
+
+    fn found(&self, threads: usize) -> Found<R> {
+        let (view, budget) = (self.view(), Budget::of(threads));
+        let mut saved = Guarded::<R>::new(view.saved().iter().product());
+        let (mut o, mut state) =
+            (Guarded::<R>::new(self.o_bar.len()), Guarded::<R>::new(self.state_bar.len()));
+        forward(&view, o.inner(), state.inner(), Some(saved.inner()), &budget).unwrap();
+        let (mut again, mut last) =
+            (Guarded::<R>::new(self.o_bar.len()), Guarded::<R>::new(self.state_bar.len()));
+        forward(&view, again.inner(), last.inner(), None, &budget).unwrap();
+        assert!(o.read() == again.read() && state.read() == last.read(), "the same without saving");
+        let given = [&self.q, &self.k, &self.v, &self.beta, &self.g];
+        let mut bars = given.map(|x| Guarded::<R>::new(x.len()));
+        let mut initial_bar = Guarded::<R>::new(self.initial.as_ref().map_or(0, Vec::len));
+        let [q, k, v, beta, g] = &mut bars;
+        let gradients = DeltaGradients {
+            q: Some(q.inner()),
+            k: Some(k.inner()),
+            v: Some(v.inner()),
+            beta: Some(beta.inner()),
+            g: self.gated.then(|| g.inner()),
+            initial: self.initial.is_some().then(|| initial_bar.inner()),
+        };
+        backward(&view, saved.read(), (&self.o_bar, &self.state_bar), gradients, &budget).unwrap();
+        let [q, k, v, beta, g] = bars.map(Guarded::take);
+        (o.take(), state.take(), [q, k, v, beta, g, initial_bar.take()])
+    }
+
+    /// The definition, token by token, and back through it.
+    fn defined(&self) -> Found<f64> {
+        let [b, t, m, h, hv, key, value] = self.sizes;
+        let wide = |x: &[R]| x.iter().map(|x| x.f64()).collect::<Vec<f64>>();
+        let [mut q, mut k, v, beta, g] = [&self.q, &self.k, &self.v, &self.beta, &self.g].map(|x| wide(x));
+        let length = |row: &[f64]| (row.iter().map(|x| x * x).sum::<f64>() + 1e-6).sqrt();
+        if self.normalise {
+            for row in q.chunks_mut(key).chain(k.chunks_mut(key)) {
+                let by = length(row);
+                row.iter_mut().for_each(|x| *x /= by);
+            }
+        }
+        let initial = self.initial.as_deref().map_or(vec![0.0; b * hv * key * value], wide);
+        let (o_bar, state_bar) = (wide(&self.o_bar), wide(&self.state_bar));
+        let mut bars = [&q, &k, &v, &beta, &g, &initial].map(|x| vec![0.0; x.len()]);
+        let (mut o, mut last) = (vec![0.0; o_bar.len()], vec![0.0; state_bar.len()]);
+        let scale = 0.3;
+        for pair in 0..b * hv {
+            let (n, head) = (pair / hv, pair % hv);
+            let of_key = |i: usize, rows: usize, d: usize| ((n * rows + i) * h + head / (hv / h)) * key + d;
+            let of_head = |i: usize, rows: usize| (n * rows + i) * hv + head;
+            let gate = |token: usize, d: usize| match (self.gated, self.wide) {
+                (false, _) => None,
+                (true, false) => Some(of_head(token, t)),
+                (true, true) => Some(of_head(token, t) * key + d),
+            };
+            let size = key * value;
+            let mut s = initial[pair * size..][..size].to_vec();
+            // the states before and after the gate of every row, and u
+            let mut kept = Vec::new();
+            for row in 0..t * m {
+                let token = row / m;
+                let before = s.clone();
+                if row.is_multiple_of(m) {
+                    for (at, x) in s.iter_mut().enumerate() {
+                        *x *= gate(token, at / value).map_or(1.0, |at| g[at].exp());
+                    }
+                }
+                let key_at = |d: usize| k[of_key(row, t * m, d)];
+                let u: Vec<f64> = (0..value)
+                    .map(|j| {
+                        v[of_head(row, t * m) * value + j]
+                            - (0..key).map(|d| key_at(d) * s[d * value + j]).sum::<f64>()
+                    })
+                    .collect();
+                let faded = s.clone();
+                for at in 0..size {
+                    s[at] += beta[of_head(row, t * m)] * key_at(at / value) * u[at % value];
+                }
+                if row % m == m - 1 {
+                    for at in 0..size {
+                        o[of_head(token, t) * value + at % value] +=
+                            scale * q[of_key(token, t, at / value)] * s[at];
+                    }
+                }
+                kept.push((before, faded, u, s.clone()));
+            }
+            last[pair * size..][..size].copy_from_slice(&s);
+            let mut s_bar = state_bar[pair * size..][..size].to_vec();
+            let [q_bar, k_bar, v_bar, beta_bar, g_bar, initial_bar] = &mut bars;
+            for (row, (before, faded, u, after)) in kept.into_iter().enumerate().rev() {
+                let (token, rate) = (row / m, of_head(row, t * m));
+                if row % m == m - 1 {
+                    for at in 0..size {
+                        let bar = scale * o_bar[of_head(token, t) * value + at % value];
+                        q_bar[of_key(token, t, at / value)] += bar * after[at];
+                        s_bar[at] += bar * q[of_key(token, t, at / value)];
+                    }
+                }
+                let key_at = |d: usize| k[of_key(row, t * m, d)];
+                let pulled: Vec<f64> =
+                    (0..value).map(|j| (0..key).map(|d| key_at(d) * s_bar[d * value + j]).sum()).collect();
+                for j in 0..value {
+                    beta_bar[rate] += pulled[j] * u[j];
+                    v_bar[rate * value + j] += beta[rate] * pulled[j];
+                }
+                for at in 0..size {
+                    let (d, j) = (at / value, at % value);
+                    let u_bar = beta[rate] * pulled[j];
+                    k_bar[of_key(row, t * m, d)] += beta[rate] * s_bar[at] * u[j] - faded[at] * u_bar;
+                    s_bar[at] -= key_at(d) * u_bar;
+                }
+                if row.is_multiple_of(m) {
+                    for at in 0..size {
+                        if let Some(place) = gate(token, at / value) {
+                            s_bar[at] *= g[place].exp();
+                            g_bar[place] += s_bar[at] * before[at];
+                        }
+                    }
+                }
+            }
+            initial_bar[pair * size..][..size].copy_from_slice(&s_bar);
+        }
+        if self.normalise {
+            for (x, bar) in [(&self.q, 0), (&self.k, 1)] {
+                for (x, bar) in wide(x).chunks(key).zip(bars[bar].chunks_mut(key)) {
+                    let by = length(x);
+                    let across = x.iter().zip(&*bar).map(|(x, y)| x * y).sum::<f64>() / (by * by);
+                    bar.iter_mut().zip(x).for_each(|(y, x)| *y = (*y - across * x) / by);
+                }
+            }
+        }
+        if self.initial.is_none() {
+            bars[5].clear();
+        }
+        (o, last, bars)
+    }
+}
+
+const NAMES: [&str; 6] = ["q", "k", "v", "beta", "g", "initial"];
+
+fn check<R: Real>(sizes: [usize; 7], gate: &str, initial: bool, normalise: bool) {
+    let case = Case::<R> { normalise, ..Case::new(sizes, gate, initial, 5) };
+    let (o, state, bars) = case.found(1);
+    let (own_o, own_state, own_bars) = case.defined();
+    let tolerance = if R::EPS.f64() > 1e-10 { 2e-5 } else { 2e-13 };
+    let what = |name: &str| format!("{name} of {sizes:?}, gate {gate}");
+    near(&o, &own_o, tolerance, what("o"));
+    near(&state, &own_state, tolerance, what("state"));
+    for (i, name) in NAMES.iter().enumerate() {
+        near(&bars[i], &own_bars[i], 5.0 * tolerance, what(name));
+    }
+    for threads in [2, 3] {
+        assert!((o.clone(), state.clone(), bars.clone()) == case.found(threads), "{threads} threads");
+    }
+}
+
+#[test]
+fn values_and_gradients_are_those_of_the_definition() {
+    for (sizes, gate, initial) in [
+        ([1, 1, 1, 1, 1, 4, 4], "none", false),
+        ([2, 5, 1, 2, 2, 4, 3], "head", true),
+        ([1, 9, 1, 1, 1, 4, 3], "head", false),
+        ([1, 63, 1, 1, 2, 8, 5], "head", false),
+        ([2, 64, 1, 1, 1, 5, 5], "none", true),
+        ([1, 65, 1, 2, 4, 16, 8], "head", true),
+        ([1, 130, 1, 1, 1, 32, 32], "head", true),
+        ([1, 7, 2, 1, 1, 6, 4], "none", true),
+        ([2, 33, 3, 2, 2, 8, 8], "head", false),
+        ([1, 4, 70, 1, 1, 8, 5], "head", true),
+        ([1, 40, 1, 2, 2, 8, 6], "row", true),
+        ([1, 66, 2, 1, 2, 7, 9], "row", false),
+        ([1, 3, 2, 1, 2, 7, 9], "row", true),
+        ([2, 0, 1, 1, 1, 3, 2], "head", true),
+        ([0, 4, 1, 1, 1, 3, 2], "none", false),
+    ] {
+        if within_work(&[sizes.iter().map(|size| size.max(&1)).product()]) {
+            for normalise in [false, true] {
+                check::<f32>(sizes, gate, initial, normalise);
+                check::<f64>(sizes, gate, initial, normalise);
+            }
+        }
+    }
+}
+
+#[test]
+fn packed_sequences_have_the_bits_of_separate_ones() {
+    let ends = [0, 5, 5, 69, 70, 135];
+    for (gate, m) in [("head", 1), ("row", 2), ("none", 3)] {
+        let (h, hv, key, value) = (1, 2, 6, 5);
+        let mut packed = Case::<f32>::new([1, 135, m, h, hv, key, value], gate, false, 3);
+        let size = hv * key * value;
+        packed.initial = Some(Random::new(8).array(5 * size, 1.0));
+        packed.state_bar = Random::new(9).array(5 * size, 1.0);
+        packed.ends = Some(ends.to_vec());
+        let (o, state, bars) = packed.found(2);
+        for (n, pair) in ends.windows(2).enumerate() {
+            let (first, end) = (pair[0] as usize, pair[1] as usize);
+            let cut = |x: &Vec<f32>, each: usize| x[first * each..end * each].to_vec();
+            let width = if packed.wide { hv * key } else { usize::from(packed.gated) * hv };
+            let each = [h * key, m * h * key, m * hv * value, m * hv, width];
+            let of = |x: &Vec<f32>| x[n * size..(n + 1) * size].to_vec();
+            let alone = Case {
+                sizes: [1, end - first, m, h, hv, key, value],
+                ends: None,
+                q: cut(&packed.q, each[0]),
+                k: cut(&packed.k, each[1]),
+                v: cut(&packed.v, each[2]),
+                beta: cut(&packed.beta, each[3]),
+                g: cut(&packed.g, each[4]),
+                initial: packed.initial.as_ref().map(of),
+                o_bar: cut(&packed.o_bar, hv * value),
+                state_bar: of(&packed.state_bar),
+                ..packed
+            };
+            let (own_o, own_state, own_bars) = alone.found(1);
+            assert!(own_o == cut(&o, hv * value) && own_state == of(&state), "sequence {n}, gate {gate}");
+            for i in 0..5 {
+                assert!(own_bars[i] == cut(&bars[i], each[i]), "{} of sequence {n}, gate {gate}", NAMES[i]);
+            }
+            assert!(own_bars[5] == of(&bars[5]));
+        }
+    }
+}
+
+#[test]
+fn wrong_sizes_and_ends_are_refused_and_a_call_is_cancelled() {
+    let case = Case::<f32>::new([1, 200, 1, 1, 1, 4, 4], "head", false, 1);
+    let (mut o, mut state) = (vec![0.0; case.o_bar.len()], vec![0.0; 16]);
+    let mut call = |delta: &Delta<'_, f32>, cancel: bool| {
+        let cancel = || cancel;
+        forward(delta, &mut o, &mut state, None, &Budget { threads: 1, cancel: &cancel })
+    };
+    assert_eq!(call(&case.view(), false), Ok(()));
+    assert_eq!(call(&case.view(), true), Err(Error::Interrupted));
+    for ends in [&[0, 4, 2, 200][..], &[0, 4], &[1, 200], &[], &[0, -1, 200]] {
+        assert!(call(&Delta { ends: Some(ends), ..case.view() }, false).is_err(), "{ends:?}");
+    }
+    assert!(call(&Delta { q: &case.q[1..], ..case.view() }, false).is_err());
+    assert!(call(&Delta { value_heads: 0, ..case.view() }, false).is_err());
+    assert!(call(&Delta { gate: Gate::Row(&case.g), ..case.view() }, false).is_err());
+}

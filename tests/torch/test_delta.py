@@ -1,0 +1,135 @@
+"""The delta rule on tensors in every mode of torch: kernels, formula, derivatives, graphs, half precision."""
+
+import numpy as np
+import pytest
+import torch
+from torch.library import opcheck
+
+import isometry as iso
+import isometry.torch as it
+import tolerance as tol
+from derivatives import compiled
+from isometry.torch.formulas import delta
+from reference import delta as ref
+from test_delta import CASES, NAMES, arguments
+
+
+def tensors(given, grad=True):
+    return {name: torch.from_numpy(x).requires_grad_(grad) for name, x in given.items()}
+
+
+def called(given, **keywords):
+    rest = dict(given)
+    return it.delta_rule(*[rest.pop(name) for name in NAMES[:4]], **rest, **keywords)
+
+
+def by_formula(given, householders=1, ends=None, normalise=False):
+    given = [given.get(name) for name in NAMES]
+    return delta.delta_rule(*given, ends, householders, given[0].shape[-1] ** -0.5, normalise)
+
+
+def gradients(out, given, cts):
+    return dict(zip(given, torch.autograd.grad(out, list(given.values()), cts), strict=True))
+
+
+@pytest.mark.parametrize("normalise", [False, True])
+@pytest.mark.parametrize("sizes", CASES, ids=str)
+def test_kernels_and_formula_agree(sizes, normalise):
+    m = sizes[2]
+    given = tensors(arguments(sizes))
+    found = called(given, householders=m, normalise=normalise)
+    other = by_formula(given, m, normalise=normalise)
+    cts = [torch.randn_like(x) for x in found]
+    expected = gradients(other, given, cts)
+    for name, bar in gradients(found, given, cts).items():
+        tol.close(bar, expected[name], 1e-12, name)
+    for a, b in zip(found, other, strict=True):
+        tol.close(a.detach(), b.detach(), 1e-12)
+    with torch.no_grad():
+        for a, b in zip(called(given, householders=m, normalise=normalise), found, strict=True):
+            assert torch.equal(a, b)
+
+
+@pytest.mark.parametrize("gate", ["head", pytest.param("row", marks=pytest.mark.long)])
+def test_second_derivatives_and_forward_mode(gate):
+    given = tensors(arguments((1, 2, 2, 1, 2, 2, 2, gate)))
+    call = lambda *args: called(dict(zip(given, args, strict=True)), householders=2, normalise=True)
+    assert torch.autograd.gradcheck(call, list(given.values()), fast_mode=True, check_forward_ad=True)
+    assert torch.autograd.gradgradcheck(call, list(given.values()), fast_mode=True)
+
+
+def test_vmap():
+    given = tensors(arguments(CASES[0]), grad=False)
+    more = torch.stack([given["v"], 2 * given["v"]])
+    o, _ = torch.vmap(lambda v: called(given | {"v": v}))(more)
+    for i in range(2):
+        tol.close(o[i], called(given | {"v": more[i]})[0], 1e-12)
+
+
+def test_packed_sequences():
+    ends = torch.tensor([0, 3, 3, 70], dtype=torch.int32)
+    given = tensors(arguments((1, 70, 1, 1, 2, 6, 4, "head"), state=False))
+    given["initial_state"] = torch.randn(3, 2, 6, 4, dtype=torch.float64, requires_grad=True)
+    found, other = called(given, cu_seqlens=ends), by_formula(given, ends=ends.tolist())
+    cts = [torch.randn_like(x) for x in found]
+    for a, b in zip(found, other, strict=True):
+        tol.close(a.detach(), b.detach(), 1e-12)
+    expected = gradients(other, given, cts)
+    for name, bar in gradients(found, given, cts).items():
+        tol.close(bar, expected[name], 1e-12, name)
+    with pytest.raises(ValueError, match="cu_seqlens must ascend"):
+        called(given, cu_seqlens=[0, 5, 2, 70])
+
+
+def test_operators_of_a_graph():
+    given = list(tensors(arguments(CASES[0], np.float32), grad=False).values())
+    forward = (given, None, 1, 0.5, True, True)
+    opcheck(torch.ops.isometry.delta_rule.default, forward)
+    o, state, saved = torch.ops.isometry.delta_rule(*forward)
+    backward = (given, None, 1, 0.5, True, saved, [o, state], [True, False, True, True, True, True])
+    opcheck(torch.ops.isometry.delta_rule_backward.default, backward)
+
+
+def test_a_graph_computes_the_same():
+    given = tensors(arguments(CASES[1], np.float32))
+    call = lambda *args: called(dict(zip(given, args, strict=True)), householders=2)
+    found, eager = compiled(call)(*given.values()), call(*given.values())
+    cts = [torch.randn_like(x) for x in eager]
+    for a, b in zip(found, eager, strict=True):
+        assert torch.equal(a, b)
+    expected = gradients(eager, given, cts)
+    assert all(torch.equal(bar, expected[name]) for name, bar in gradients(found, given, cts).items())
+
+
+def test_half_precision_is_computed_in_float32():
+    wide = tensors(arguments(CASES[0], np.float32), grad=False)
+    for dtype in (torch.float16, torch.bfloat16):
+        given = {name: t.to(dtype) if name in ("q", "k", "v") else t for name, t in wide.items()}
+        o, state = called(given)
+        expected, last = called({name: t.float() for name, t in given.items()})
+        assert o.dtype is dtype and state.dtype is torch.float32
+        assert torch.equal(o, expected.to(dtype)) and torch.equal(state, last)
+        leaf = given["q"].clone().requires_grad_()
+        called(given | {"q": leaf})[0].float().sum().backward()
+        assert leaf.grad.dtype is dtype
+    for other in ({"v": wide["v"].double()}, {"k": wide["k"].half()}, {"g": wide["g"].long()}, {"q": None}):
+        with pytest.raises(TypeError):
+            called(wide | other)
+
+
+def test_float32_errors_against_double_precision():
+    """Long sequences, reflections and gates that forget."""
+    for steps, beta, g in [(1, 1.0, 0.0), (65, 2.0, 0.0), (130, 2.0, -50.0), (1024, 1.0, -0.1)]:
+        sizes = arguments((1, steps, 1, 1, 1, 16, 16, "head"), np.float32)
+        sizes |= {"beta": np.full_like(sizes["beta"], beta), "g": np.full_like(sizes["g"], g)}
+        wide = {name: x.astype(float) for name, x in sizes.items()}
+        found, expected = called(tensors(sizes)), ref.delta_rule(**wide)
+        cts = [np.random.default_rng(0).standard_normal(x.shape).astype(np.float32) for x in expected]
+        for a, b in zip(found, expected, strict=True):
+            tol.close(a.detach(), b, 1e-5)
+        rest = dict(sizes)
+        bars = iso.delta_rule_vjp(*[rest.pop(name) for name in NAMES[:4]], *cts, **rest)
+        rest = dict(wide)
+        others = ref.delta_rule_vjp(*[rest.pop(name) for name in NAMES[:4]], *cts, **rest)
+        for name, other in zip(NAMES, others, strict=True):
+            tol.close(bars[name], other, 5e-5, f"{name} for T = {steps}, beta = {beta}, g = {g}", floor=1e-2)
