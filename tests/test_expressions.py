@@ -228,7 +228,7 @@ def test_copies_and_immutability(api, array):
 def test_transitions(api, array):
     rng = np.random.default_rng(3)
     x, v = rng.standard_normal((5, 3, 2)), rng.standard_normal((4, 2))
-    for op in operators(api, array):
+    for op in (op for op in operators(api, array) if op.shape == (4, 4)):
         found = api.recurrence(op, array(x), array(v))
         close(found, ref.recurrence(np.asarray(op), x, v, activation="tanh"), tolerance.sequence(np.float64, 20, 5))
 
@@ -302,7 +302,7 @@ def test_conversions(api, array):
 def test_arrays_of_operators():
     for op in operators(iso, np.asarray):
         assert np.asarray(op, dtype=np.float32).dtype == np.float32
-        assert np.array_equal(np.array(op), op.matrix()) and np.linalg.matrix_rank(op) == 4
+        assert np.array_equal(np.array(op), op.matrix()) and np.linalg.matrix_rank(op) == op.shape[1]
         with pytest.raises(ValueError, match="copy must not be False"):
             np.array(op, copy=False)
     for op in operators(it, torch.as_tensor):
@@ -323,7 +323,11 @@ def test_devices():
     """The meta device has shapes, and no values to make an array of."""
     for op in operators(it, torch.as_tensor):
         far = op.to("meta", torch.float32)
-        assert far.device.type == "meta" and far.dtype is torch.float32 and far(torch.ones(3, 4, device="meta")).is_meta
+        assert (
+            far.device.type == "meta"
+            and far.dtype is torch.float32
+            and far(torch.ones(3, op.shape[1], device="meta")).is_meta
+        )
         assert "device='meta'" in repr(far) and "device" not in repr(op)
         with pytest.raises(TypeError, match="is on meta.*to\\('cpu'\\)"):
             np.asarray(far)

@@ -153,6 +153,7 @@ def registry_columns(choices, types, lead, n, m):
 def drawn_at_random(choices, face, stem):
     """random: orthogonal, of the requested dtype, reproducible from a seed."""
     entry, n = OBJECTS[stem], draw.SMALL.size(choices)
+    n = next(k for k in range(n, 0, -1) if entry.exists(k))
     fields = {"r": (np.float64, np.float32), "c": (np.complex128, np.complex64)}
     dtype = np.dtype(choices.of([dtype for kind in "rc" if kind in entry.kinds for dtype in fields[kind]]))
     arguments = {"n": n, "dtype": Kind(dtype.name), "rng": Seed(choices.below(256))}

@@ -117,6 +117,16 @@ def skew(rng, dtype):
     return a - a.conj().T
 
 
+def delta_rules(draw):
+    """The delta rule is real."""
+    rows = {"q": draw(1, 3, 1, N), "k": draw(1, 3, 1, N), "v": draw(1, 3, 1, N), "beta": draw(1, 3, 1)}
+    cts = {"o_bar": draw(1, 3, 1, N), "state_bar": draw(1, 1, N, N)}
+    return {
+        "delta_rule": (rows, lambda a, c: iso.delta_rule(**a, check_finite=c)),
+        "delta_rule_vjp": (rows | cts, lambda a, c: iso.delta_rule_vjp(**a, check_finite=c)),
+    }
+
+
 def functions(rng, dtype):
     """Public name -> arguments, and a call with them."""
     draw = lambda *shape: ref.normal(rng, *shape, dtype=dtype)
@@ -134,6 +144,8 @@ def functions(rng, dtype):
             {"w": w, "gradient": draw(N, N)},
             lambda a, c: iso.cayley_step(a["w"], a["gradient"], 0.1, check_finite=c),
         ),
+        "hadamard_transform": ({"x": draw(2, N)}, lambda a, c: iso.hadamard_transform(**a, check_finite=c)),
+        **({} if is_complex(dtype) else delta_rules(draw)),
         "orthogonality_error": ({"w": w}, lambda a, c: iso.orthogonality_error(**a, check_finite=c)),
         "recurrence": (layer(rng, dtype), lambda a, c: run(iso.recurrence, a, check_finite=c)),
         "recurrence_vjp": (

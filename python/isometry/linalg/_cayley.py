@@ -38,8 +38,8 @@ def cayley(a: ArrayLike, *, check_finite: bool = True) -> Array:
     --------
     >>> import isometry as iso
     >>> iso.linalg.cayley([[0.0, 1.0], [-1.0, 0.0]])
-    array([[0., -1.],
-           [1., 0.]])
+    array([[ 0., -1.],
+           [ 1.,  0.]])
     """
     return _operator(a, check_finite)[1].matrix(check_finite=False)
 

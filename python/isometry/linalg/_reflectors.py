@@ -94,9 +94,9 @@ def householder_product_vjp(
     Examples
     --------
     >>> import isometry as iso
-    >>> iso.linalg.householder_product_vjp([[0.0], [1.0]], [0.5], [[1.0], [0.0]])
-    (array([[ 0.],
-           [-0.]]), array([-1.]))
+    >>> iso.linalg.householder_product_vjp([[0.0], [1.0]], [0.5], [[1.0], [1.0]])
+    (array([[ 0. ],
+           [-0.5]]), array([-2.]))
     """
     given = _taken(check_finite, a=a, tau=tau)
     own = cotangent("ct", ct, (*given.sizes.batch, *given.a.shape[1:]), given.dtype, check_finite)

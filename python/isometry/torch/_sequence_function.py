@@ -235,7 +235,7 @@ def _forward(
     result, memory, saved, states, weight = forward_by_route(call, saving, tensors, own, lengths, at)
     if weight is None and _forms(stem):
         n = result.shape[-1]
-        weight = result.new_empty((n, n))
+        weight = result.new_zeros((n, n))
     # An operator returns tensors only, and none twice.
     others = memory, saved, None if states is result else states, weight
     return result, *[result.new_empty(0) if t is None else t for t in others], marked(at)  # type: ignore[return-value]

@@ -103,6 +103,7 @@ def recurrence(
     >>> turns = it.Cayley(torch.randn(4, 1))
     >>> it.recurrence(turns, torch.zeros(3, 1, 5, 1), torch.ones(2, 1)).shape
     torch.Size([3, 4, 5, 2])
+
     The last state, and gradients from less memory:
 
     >>> upper = torch.tensor([1.0], requires_grad=True)

@@ -37,8 +37,8 @@ def cayley(a: Tensor) -> Tensor:
     --------
     >>> import torch, isometry.torch as it
     >>> it.linalg.cayley(torch.tensor([[0.0, 1.0], [-1.0, 0.0]]))
-    tensor([[0., -1.],
-            [1., 0.]])
+    tensor([[ 0., -1.],
+            [ 1.,  0.]])
     """
     a = tensor("a", a)
     check.square("a", tuple(a.shape))

@@ -82,7 +82,7 @@ class RecurrentLayer(nn.Module):
         self.checkpoint = checkpoint
         self.last_only = last_only
         self._check_keywords()
-        check_dtype(type(self).__name__, dtype or torch.get_default_dtype(), self.is_complex)
+        check_dtype(type(self).__name__, torch.get_default_dtype() if dtype is None else dtype, self.is_complex)
 
         self._directions = 2 if bidirectional else 1
         ways = ("", "_reverse")[: self._directions]
