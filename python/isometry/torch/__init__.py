@@ -37,7 +37,7 @@ from .recurrence import recurrence
 from .rum import rum
 from .stiefel import cayley_step
 
-from . import adapters, init, nn, parametrizations  # isort: skip  (the layers import the names above)
+from . import adapters, fla, init, nn, parametrizations  # isort: skip  (the layers import the names above)
 
 # torch's threads spin for milliseconds after each of its operations; sharing its team avoids competing for the cores.
 _core.adopt_openmp()
@@ -95,6 +95,7 @@ __all__ = [
     "complex_matrix",
     "complex_state",
     "delta_rule",
+    "fla",
     "get_num_threads",
     "goru",
     "gru",

@@ -15,8 +15,9 @@ from ._function import distinct, dtype_name
 from ._mode import GRAPH, KERNEL, RECORDED, mode, visible, wanted
 from .operators._operator import integers
 
-_HALF = (torch.float16, torch.bfloat16)
-_TAKEN = (torch.float32, torch.float64, *_HALF)
+#: The types that are computed in float32.
+HALF = (torch.float16, torch.bfloat16)
+_TAKEN = (torch.float32, torch.float64, *HALF)
 
 
 def delta_rule(
@@ -138,6 +139,17 @@ def _computed(call: Call, tensors: Sequence[Tensor | None], ends: Tensor | None)
     return formula(tensors, ends, call)
 
 
+def real(name: str, value: Any) -> Tensor:
+    """An argument of any real type that is taken."""
+    if not isinstance(value, Tensor):
+        check.kind(name, "a torch.Tensor", value)
+    if value.layout is not torch.strided:
+        check.strided(name, value.layout)
+    if value.dtype not in _TAKEN:
+        check.real(name, dtype_name(value.dtype))
+    return value
+
+
 def _taken(given: dict[str, Any]) -> tuple[dict[str, Tensor | None], torch.dtype, torch.dtype]:
     """The arguments as real tensors, the dtype of the computation, and that of the outputs."""
     tensors: dict[str, Tensor | None] = {}
@@ -145,20 +157,14 @@ def _taken(given: dict[str, Any]) -> tuple[dict[str, Tensor | None], torch.dtype
         if value is None and name in ("g", "initial_state"):
             tensors[name] = None
             continue
-        if not isinstance(value, Tensor):
-            check.kind(name, "a torch.Tensor", value)
-        if value.layout is not torch.strided:
-            check.strided(name, value.layout)
-        if value.dtype not in _TAKEN:
-            check.real(name, dtype_name(value.dtype))
-        tensors[name] = value
+        tensors[name] = real(name, value)
     q, v = tensors["q"], tensors["v"]
     assert q is not None and v is not None
-    dtype = torch.float32 if q.dtype in _HALF else q.dtype
+    dtype = torch.float32 if q.dtype in HALF else q.dtype
     for name, t in tensors.items():
         if t is not None and t.dtype is not q.dtype:
-            half = t.dtype in _HALF or t.dtype is torch.float32
-            if q.dtype not in _HALF or not half or (name in ("k", "v") and t.dtype not in _HALF):
+            half = t.dtype in HALF or t.dtype is torch.float32
+            if q.dtype not in HALF or not half or (name in ("k", "v") and t.dtype not in HALF):
                 other = f"{name} is {dtype_name(t.dtype)} and q is {dtype_name(q.dtype)}"
                 raise TypeError(f"{other}: they must have the same precision")
     return tensors, dtype, v.dtype
