@@ -7,6 +7,7 @@ Flops per pass: three products of 2 n^2 T B; what a checkpoint computes twice do
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import torch
 from torch import Tensor, randn
@@ -18,13 +19,13 @@ from isometry.cli.bench.torch.sides import Call, row
 N, BATCH, STEPS = 128, 16, 10_000
 #: checkpoint, activation, and the share of the speed without a checkpoint to keep
 CASES = (("sqrt", "tanh", 1 / 1.5), ("reversible", "identity", 1 / 2), ("reversible", "oplu", 1 / 2))
-# through 10,000 steps; rounding moves states across the kinks of OPLU
-TOLERANCE = {"tanh": (2e-4, 1e-2), "identity": (2e-3, 2e-2), "oplu": (5e-2, 5e-1)}
+# through 10,000 steps
+TOLERANCE = {"tanh": (2e-4, 1e-2), "identity": (2e-3, 2e-2), "oplu": (1e-3, 2e-2)}
 
 
 def rows() -> Iterator[Row]:
     for checkpoint, activation, bar in CASES:
-        yield row(
+        made = row(
             f"checkpoint {checkpoint}, {activation} n{N} B{BATCH} T{STEPS}",
             draw,
             last(activation, checkpoint),
@@ -35,6 +36,10 @@ def rows() -> Iterator[Row]:
             tolerance=TOLERANCE[activation],
             plan=checkpoint,
         )
+        # Rounding moves states across the kinks of OPLU: after so many steps float64 has other gradients, with every
+        # checkpoint. The reference is then the call in float32 that keeps all states.
+        results = made.peers[0].results
+        yield replace(made, reference=results) if activation == "oplu" and results else made
 
 
 def draw() -> dict[str, Tensor]:
