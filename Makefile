@@ -9,7 +9,7 @@ export VIRTUAL_ENV := $(VENV)
 export PYO3_PYTHON := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help env build demo test test-all test-gpu gpu-tests gpu-laws rust-tests python-tests extra-tests valgrind lint exports object bench measurements figures wheel docs clean
+.PHONY: help env build demo test test-all test-gpu gpu-tests gpu-laws rust-tests python-tests extra-tests oldest-tests valgrind lint exports object bench measurements figures wheel docs clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -39,6 +39,7 @@ test-all: lint rust-tests  ## also the slow tests: wheel and sdist, the whole fu
 	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal -m "not alone and not extra"
 	"$(BIN)/python" -m pytest -q -m "alone and not extra"
 	$(MAKE) extra-tests
+	$(MAKE) oldest-tests
 	$(MAKE) valgrind
 
 # Tests run the shipped kernels: the same profile, hence the same build.
@@ -69,6 +70,12 @@ gpu-tests: build
 
 gpu-laws: build
 	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal tests/laws --backend gpu
+
+# What torch 2.8 itself lacks: dynamic sizes in torch.export; two calls of a DDP model with buffers before a backward pass.
+oldest-tests: build  ## the torch tests on the oldest torch and NumPy that are supported, in an environment of its own (6 GB)
+	$(PYTHON) -m venv "$(VENV)-oldest"
+	"$(VENV)-oldest/bin/python" -m pip install --quiet torch==2.8.0 "numpy==1.26.*" "scipy<1.16" "matplotlib<3.10" pytest pytest-timeout hypothesis safetensors
+	PYTHONPATH=python "$(VENV)-oldest/bin/python" -m pytest -q -m "not alone and not long and not extra" tests/torch -k "not exported_layer_serves and not two_processes"
 
 valgrind: build  ## the Rust tests with small sizes under valgrind, portable and AVX2 (it does not support AVX-512); some half an hour
 	@command -v valgrind > /dev/null || { echo "make valgrind needs valgrind (apt install valgrind)"; exit 1; }
