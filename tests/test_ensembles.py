@@ -204,3 +204,24 @@ def test_the_extension_checks_what_memory_safety_needs():
     ):
         with pytest.raises(ValueError):
             run(**wrong)
+
+
+def test_the_last_state_of_every_member():
+    rng = np.random.default_rng(2)
+    upper, x = rng.standard_normal((MEMBERS, 15)), rng.standard_normal((STEPS, MEMBERS, BATCH, FEATURES))
+    v, h0 = rng.standard_normal((MEMBERS, N, FEATURES)), rng.standard_normal((MEMBERS, BATCH, N))
+    lengths, torched = [2, 5, 1, 3], [torch.from_numpy(a) for a in (upper, x, v, h0)]
+    for more in ({}, {"reverse": True}):
+        found = iso.recurrence(iso.Cayley(upper), x, v, h0=h0, lengths=lengths, output="last", **more)
+        own = torched[3]
+        also = it.recurrence(
+            it.Cayley(torched[0]), torched[1], torched[2], h0=own, lengths=lengths, output="last", **more
+        )
+        for i in range(MEMBERS):
+            one = iso.recurrence(iso.Cayley(upper[i]), x[:, i], v[i], h0=h0[i], lengths=lengths, output="last", **more)
+            assert np.array_equal(found[i], one) and np.array_equal(also[i].numpy(), one)
+
+
+def test_an_ensemble_takes_no_checkpoint():
+    with pytest.raises(ValueError, match="checkpoint must be 'none' for an ensemble, not 'sqrt'"):
+        it.recurrence(it.Cayley(torch.zeros(2, 15)), torch.zeros(3, 1, 1, 2), torch.zeros(6, 2), checkpoint="sqrt")

@@ -241,3 +241,14 @@ def test_a_layer_shows_what_it_keeps():
     shown = repr(it.nn.ScoRNN(3, 4, checkpoint="sqrt", last_only=True))
     assert "checkpoint='sqrt'" in shown
     assert "last_only=True" in shown
+
+
+@pytest.mark.parametrize("checkpoint", ["none", "sqrt", "reversible"])
+def test_gradients_inside_torch_func(checkpoint):
+    rng = torch.Generator().manual_seed(3)
+    upper, x, v = (torch.randn(s, generator=rng, dtype=torch.float64) for s in ((15,), (7, 3, 2), (6, 2)))
+    options = {"activation": "oplu", "checkpoint": checkpoint, "output": "last", "lengths": [3, 7, 1]}
+    loss = lambda u: it.recurrence(it.Cayley(u), x, v, **options).pow(3).sum()
+    leaf = upper.clone().requires_grad_()
+    (expected,) = torch.autograd.grad(loss(leaf), leaf)
+    assert (torch.func.grad(loss)(upper) - expected).abs().max() < 1e-12 * expected.abs().max()
