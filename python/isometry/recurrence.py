@@ -315,8 +315,8 @@ def _checked(transition: Operator, given: Given, options: Options, results: dict
 
 def _resident(transition: Operator, given: Given, options: Options, results: dict[str, Array]) -> _recurrence.Call:
     """The call on the GPU."""
-    check_recurrence.recurrence_transition(transition.shape, transition.batch_shape)
     right = _checked(transition, given, options, results)
+    check_recurrence.recurrence_transition(transition.shape, transition.batch_shape)  # no ensemble
     held, on_input = transition._resident(right.dtype, right.check_finite), options.activation_on == "input"
     own = options.activation, float(options.slope), on_input, right.lengths, options.reverse
     return _recurrence.Call(held, right.shape, right.dtype, *own)
