@@ -23,6 +23,7 @@ MODULES = [
     ("gru", {"reset": "after", "trainable_h0": True}),
     ("goru", {"reset": "after", "transition": "cayley"}),
     ("rum", {"lam": 1, "eta": 1.0, "bidirectional": True}),
+    ("scornn", {"last_only": True, "checkpoint": "sqrt", "bidirectional": True}),
     ("goru", {"nonlinearity": "modrelu_realrep", "bias": False}),
 ]
 

@@ -120,6 +120,8 @@ def _scanned(
     slope: float,
     settings: Sequence[float],
     reverse: bool,
+    _checkpoint: str,
+    last: bool,
     _backend: str | None,
     _saving: bool,
     tensors: Sequence[Tensor | None],
@@ -139,10 +141,11 @@ def _scanned(
         new = step(drive, carried)
         return new, new[0].clone()
 
-    last, states = scan(body, tuple([t.clone() for t in start]), drive, reverse=reverse)
+    end, states = scan(body, tuple([t.clone() for t in start]), drive, reverse=reverse)
     nothing = states.new_empty(0)
-    memory = last[1] if len(last) > 1 else nothing
-    return states, memory, nothing, nothing, torch.zeros((), dtype=torch.bool)
+    memory = end[1] if len(end) > 1 else nothing
+    result = states[0 if reverse else -1].clone() if last else states
+    return result, memory, nothing, nothing, nothing, torch.zeros((), dtype=torch.bool)
 
 
 #: The operators that ONNX does not know, in others.
