@@ -210,7 +210,7 @@ def test_the_last_state_of_every_member():
     rng = np.random.default_rng(2)
     upper, x = rng.standard_normal((MEMBERS, 15)), rng.standard_normal((STEPS, MEMBERS, BATCH, FEATURES))
     v, h0 = rng.standard_normal((MEMBERS, N, FEATURES)), rng.standard_normal((MEMBERS, BATCH, N))
-    lengths, torched = [2, 5, 1, 3], [torch.from_numpy(a) for a in (upper, x, v, h0)]
+    lengths, torched = [2, 5, 0, 3], [torch.from_numpy(a) for a in (upper, x, v, h0)]
     for more in ({}, {"reverse": True}):
         found = iso.recurrence(iso.Cayley(upper), x, v, h0=h0, lengths=lengths, output="last", **more)
         own = torched[3]

@@ -11,7 +11,7 @@ import numpy as np
 from isometry import _core
 from isometry._arrays import Array, DType, gradient, ready
 from isometry._routes import Call
-from isometry._states import checked
+from isometry._states import checked, ends
 
 #: The axes of one member's array.
 _RANKS = {"input_weight": 2, "h0": 2, "bias": 1, "activation_bias": 1}
@@ -34,6 +34,14 @@ def states(call: Call) -> Array:
     found, route = np.empty((call.members, *call.shape), call.dtype), call.route
     _core.recurrence_ensemble(call.members, route.object, route.arguments, call.sequence, found, call.place)
     return ready(np.moveaxis(_sorted(found, _back(call.order), 2), 0, 1), call.dtype)
+
+
+def last(states: Array, h0: Array | None, lengths: Any, reverse: bool) -> Array:
+    """The last state of each sequence (E, B, n); h0 for one without a step."""
+    found = np.stack([ends(a, lengths, reverse) for a in np.moveaxis(states, 1, 0)])
+    if lengths is not None and (idle := np.asarray(lengths) == 0).any():
+        found[:, idle] = 0 if h0 is None else np.broadcast_to(h0, found.shape)[:, idle]
+    return found
 
 
 def gradients(

@@ -126,7 +126,7 @@ def recurrence(
     last = output == "last"
     if call.members is not None:
         all_states = _ensembles.states(call)
-        return np.stack([ends(a, lengths, reverse) for a in np.moveaxis(all_states, 1, 0)]) if last else all_states
+        return _ensembles.last(all_states, given["h0"], lengths, reverse) if last else all_states
     route = call.route
     if last and call.place != "gpu":
         found = np.empty(call.shape[1:], call.dtype)

@@ -129,10 +129,11 @@ def lengths_shape(shape: Shape, batch: int) -> None:
     check.exact("lengths", shape, (batch,), "(B,)")
 
 
-def lengths_range(smallest: int, largest: int, steps: int) -> None:
-    """All lengths are in 0..T, given the smallest and the largest."""
-    if smallest < 0 or largest > steps:
-        raise ValueError(f"lengths must lie in 0..T = 0..{steps}, not {smallest if smallest < 0 else largest}")
+def lengths_range(smallest: int, largest: int, steps: int, least: int = 0) -> None:
+    """All lengths are in 0..T, or above, given the smallest and the largest."""
+    if smallest < least or largest > steps:
+        wrong = smallest if smallest < least else largest
+        raise ValueError(f"lengths must lie in {least}..T = {least}..{steps}, not {wrong}")
 
 
 #: What backward gets of the states, and what is returned of them.
