@@ -171,9 +171,9 @@ def recurrence_vjp(
     check_finite
         Reject NaN and infinity in all arrays.
     check_states
-        Reject states that do not belong to these arguments: the first and the last step are recomputed, and an error is
-        raised if in one of them more than a hundredth of the entries are off by more than 1e-2 of the largest. It costs
-        two steps.
+        Reject states that these arguments do not give. The first and the last step are recomputed; it is a ValueError
+        if in either more than 1 % of the entries differ by more than 1e-2 of the step's largest entry. This costs two
+        steps.
 
     Returns
     -------

@@ -1,5 +1,7 @@
 """ONNX export of every real layer, for any number of steps and sequences, against ONNX Runtime."""
 
+from importlib import import_module
+
 import numpy as np
 import pytest
 import torch
@@ -30,7 +32,7 @@ MODULES = [
 
 def both(model, path, *given, example, **sizes):
     """The results of a model and of its export, for arguments other than those it was exported with."""
-    onnx, runtime = pytest.importorskip("isometry.integrations.onnx"), pytest.importorskip("onnxruntime")
+    onnx, runtime = import_module("isometry.integrations.onnx"), import_module("onnxruntime")
     onnx.export(model, example, path, dynamic_shapes=sizes, verbose=False)
     session = runtime.InferenceSession(path)
     names = [i.name for i in session.get_inputs()]
@@ -51,7 +53,7 @@ def test_every_real_layer(name, keywords, tmp_path):
 
 def test_a_model_with_a_state(tmp_path):
     """A layer inside a model, called with h_0; W is an initialiser, and its parameters are gone."""
-    onnx = pytest.importorskip("onnx")
+    onnx = import_module("onnx")
 
     class Model(torch.nn.Module):
         def __init__(self):
@@ -77,7 +79,7 @@ def test_a_model_with_a_state(tmp_path):
 
 
 def test_complex_layers_are_refused():
-    onnx = pytest.importorskip("isometry.integrations.onnx")
+    onnx = import_module("isometry.integrations.onnx")
     model = torch.nn.Sequential(torch.nn.Linear(D, D), it.nn.ScuRNN(D, N))
     with pytest.raises(TypeError, match=r"ScuRNN \(1\) has complex states"):
         onnx.export(model, (draw(3, B, D, dtype=torch.float32),))

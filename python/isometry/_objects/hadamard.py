@@ -67,8 +67,8 @@ def apart(whole: bool, shared: bool) -> None:
 def paley(p: int) -> tuple[tuple[int, ...], ...]:
     """H_p by rows of +1 and -1, for p > 1: with chi the quadratic character modulo the prime q,
 
-    I:  q = p - 1 = 3 mod 4,      H = I + [[0, 1^T], [-1, Q]],                                  Q[i, j] = chi(j - i),
-    II: q = p / 2 - 1 = 1 mod 4,  H = [[0, 1^T], [1, Q]] (x) [[1, 1], [1, -1]] + I (x) [[1, -1], [-1, -1]].
+    I:  q = p - 1, q = 3 (mod 4),      H = I + [[0, 1^T], [-1, Q]],                             Q[i, j] = chi(j - i),
+    II: q = p / 2 - 1, q = 1 (mod 4),  H = [[0, 1^T], [1, Q]] (x) [[1, 1], [1, -1]] + I (x) [[1, -1], [-1, -1]].
     """
     first = _prime(p - 1)
     q = p - 1 if first else p // 2 - 1

@@ -105,7 +105,7 @@ def picked(thing: Any, own: Shape, key: Key, convert: Callable[[Indices], Any] =
     if not lead:
         return thing[(*made, ...)]
     taken = thing[(None,) * lead][(*made, ...)]
-    # Leading axes of size 1 change nothing, and are not added to an array that lacks them.
+    # Leading axes of size 1 are dropped, since broadcasting restores them.
     axes = sum(e is None or isinstance(e, slice) for e in made) + key.rank
     left = taken.batch_shape if hasattr(taken, "batch_shape") else taken.shape[:axes]
     ones = next((i for i, size in enumerate(left) if size != 1), len(left))

@@ -10,7 +10,8 @@ from torch import Tensor
 from torch.nn.functional import logsigmoid
 
 from .._rules import check
-from .delta import HALF, delta_rule, real
+from ._function import widened
+from .delta import delta_rule, real
 
 Ends = Tensor | Sequence[int]
 _FORMS = {
@@ -54,7 +55,7 @@ def rates(beta: Any, sigmoid: bool = False, negative: bool = False) -> Tensor:
         raise ValueError("allow_neg_eigval needs use_beta_sigmoid_in_kernel")
     if not asked:
         return beta  # type: ignore[no-any-return]
-    one = wide(beta).sigmoid()
+    one = widened(beta).sigmoid()
     return 2 * one if negative else one
 
 
@@ -67,7 +68,7 @@ def gates(
     if g is None:
         raise ValueError("use_gate_in_kernel needs g")
     heads = g.shape[2:]
-    g = wide(g)
+    g = widened(g)
     factor = _shaped("A_log", a_log, (heads[0], *[1] * (len(heads) - 1))).exp()
     if dt_bias is not None:
         g = g + _shaped("dt_bias", dt_bias, heads)
@@ -106,13 +107,8 @@ def computed(
     return o, (state.mT if turned else state) if kept else None
 
 
-def wide(t: Tensor) -> Tensor:
-    """In float32 if of half precision."""
-    return t.float() if t.dtype in HALF else t
-
-
 def _shaped(name: str, value: Any, shape: Sequence[int]) -> Tensor:
     """A parameter of the gates, from any shape with as many elements."""
     if real(name, value).numel() != prod(shape):
         raise ValueError(f"{name} must have {prod(shape)} elements, not shape {tuple(value.shape)}")
-    return wide(value).reshape(tuple(shape))
+    return widened(value).reshape(tuple(shape))

@@ -37,6 +37,7 @@ COMPLEX_OF = {
     torch.complex64: torch.complex64,
     torch.complex128: torch.complex128,
 }
+HALF = (torch.float16, torch.bfloat16)
 _NUMPY_OF = {
     torch.float32: np.float32,
     torch.float64: np.float64,
@@ -48,6 +49,11 @@ _NUMPY_OF = {
 def dtype_name(dtype: torch.dtype) -> str:
     """The name of a dtype: "float32" for torch.float32."""
     return str(dtype).removeprefix("torch.")
+
+
+def widened(t: Tensor) -> Tensor:
+    """The tensor in float32 if it is of half precision, for which there are no kernels."""
+    return t.float() if t.dtype in HALF else t
 
 
 def threads() -> int:

@@ -11,12 +11,11 @@ from torch import Tensor
 from .._backend import only_cpu
 from .._rules import check, check_delta
 from ._delta_function import Call, DeltaRule, formula, forward, graph
-from ._function import distinct, dtype_name
+from ._function import HALF, distinct, dtype_name
 from ._mode import GRAPH, KERNEL, RECORDED, mode, visible, wanted
 from .operators._operator import integers
 
 #: The types that are computed in float32.
-HALF = (torch.float16, torch.bfloat16)
 _TAKEN = (torch.float32, torch.float64, *HALF)
 
 

@@ -23,7 +23,8 @@ from typing import Any
 from torch import Tensor
 
 from .._rules import check
-from ._fla_arguments import Ends, axes, computed, ends, gates, ones, rates, refused, turned, wide
+from ._fla_arguments import Ends, axes, computed, ends, gates, ones, rates, refused, turned
+from ._function import widened
 
 
 def chunk_delta_rule(
@@ -209,7 +210,7 @@ def fused_recurrent_gated_delta_rule(
     refused(gv=gv)
     gate, rows = gates(axes("g", g, 3), use_gate_in_kernel, A_log, dt_bias), axes("gk", gk, 4)
     if rows is not None:
-        gate = rows if gate is None else wide(gate).unsqueeze(-1) + wide(rows)
+        gate = rows if gate is None else widened(gate).unsqueeze(-1) + widened(rows)
     beta = rates(ones(v) if beta is None else beta, use_beta_sigmoid_in_kernel, allow_neg_eigval)
     v_first = turned(state_v_first, transpose_state_layout)
     own = (scale, initial_state, output_final_state, use_qk_l2norm_in_kernel)

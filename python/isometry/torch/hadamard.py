@@ -12,12 +12,10 @@ from .. import _core
 from .._objects.hadamard import apart, of_rows
 from .._objects.hadamard import room as taken
 from .._rules import check
-from ._function import array, dtype_name, room, threads
+from ._function import HALF, array, dtype_name, room, threads
 from ._mode import FORMULA, GRAPH, KERNEL, differentiated, mode
 from .formulas import hadamard as formula
 from .operators._operator import tensor
-
-_HALF = (torch.float16, torch.bfloat16)
 
 
 def hadamard_transform(x: Tensor, scale: float = 1.0, *, out: Tensor | None = None) -> Tensor:
@@ -60,7 +58,7 @@ def hadamard_transform(x: Tensor, scale: float = 1.0, *, out: Tensor | None = No
     >>> it.hadamard_transform(torch.tensor([1.0, 2.0, 3.0, 4.0]))
     tensor([10., -2., -4.,  0.])
     """
-    half = x.dtype if out is None and isinstance(x, Tensor) and x.dtype in _HALF else None
+    half = x.dtype if out is None and isinstance(x, Tensor) and x.dtype in HALF else None
     x = tensor("x", x.float() if half else x)
     scale = check.number("scale", scale)
     of_rows(tuple(x.shape))

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from . import _maps
-from ._function import REAL_OF
+from ._function import widened
 
 __all__ = ["orthogonal"]
 
@@ -121,7 +121,7 @@ class _Orthogonal(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         wide = x.shape[-2] < x.shape[-1]
-        tall = _widened(x.mT if wide else x)
+        tall = widened(x.mT if wide else x)
         base = self._full_base()
         square = base is not None and base.shape[-2] == base.shape[-1]
         if self.orthogonal_map == "householder":
@@ -136,7 +136,7 @@ class _Orthogonal(nn.Module):
         """The base in a precision of the kernels; None where there is none, as behind another parametrization."""
         if not self.use_trivialization or self.base is None:
             return None
-        base = _widened(self.base)
+        base = widened(self.base)
         rounded = base is not self.base and base.shape[-2] == base.shape[-1]
         return _maps.orthogonalised(base) if rounded else base
 
@@ -147,7 +147,7 @@ class _Orthogonal(nn.Module):
                 f"Expected a matrix or batch of matrices of shape {self.shape}. Got a tensor of shape {w.shape}."
             )
         wide = w.shape[-2] < w.shape[-1]
-        tall = _widened(w.mT if wide else w)
+        tall = widened(w.mT if wide else w)
         if self.use_trivialization:
             self.base = _maps.base(tall).to(w.dtype)
             x = torch.zeros_like(tall)
@@ -164,11 +164,6 @@ class _Orthogonal(nn.Module):
         return (x.mT if wide else x).to(w.dtype)
 
 
-def _widened(x: Tensor) -> Tensor:
-    """The tensor in a precision of the kernels."""
-    return x if x.dtype in REAL_OF else x.float()
-
-
 def _adopt(chain: Any, state: dict[str, Any], prefix: str, *_: object) -> None:
     """Before a state is loaded: the signs are those of X; a thin weight's base of torch, n x n, becomes a thin one."""
     law, x, base = chain[0], state.get(prefix + "original"), state.get(f"{prefix}0.base")
@@ -176,13 +171,13 @@ def _adopt(chain: Any, state: dict[str, Any], prefix: str, *_: object) -> None:
         return  # `load_state_dict` reports it
     wide = x.shape[-2] < x.shape[-1]
     with torch.no_grad():
-        tall = _widened(x.mT if wide else x)
+        tall = widened(x.mT if wide else x)
         if law.orthogonal_map == "householder":
             like = x.real if law.signs.is_meta else law.signs
             law.signs = _maps.signs(tall).to(like.device, like.dtype)
         n, k = tall.shape[-2:]
         if law.use_trivialization and isinstance(base, Tensor) and n > k and base.shape[-2:] == (n, n):
-            thin, tall = _maps.thinned(_widened(base), tall)
+            thin, tall = _maps.thinned(widened(base), tall)
             state[f"{prefix}0.base"] = thin.to(base.dtype)
             state[prefix + "original"] = (tall.mT if wide else tall).to(x.dtype)
 

@@ -6,9 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from ..._rules import check
-from .._function import dtype_name
-
-HALF = (torch.float16, torch.bfloat16)
+from .._function import HALF, dtype_name, widened
 
 
 class Adapter(nn.Module):
@@ -62,11 +60,6 @@ def real_layer(linear: object) -> nn.Linear:
     if linear.weight.is_complex():
         raise TypeError(f"the weight of linear must be real, not {dtype_name(linear.weight.dtype)}")
     return linear
-
-
-def widened(t: Tensor) -> Tensor:
-    """The tensor in the precision of the arithmetic: float32 for half precision."""
-    return t.float() if t.dtype in HALF else t
 
 
 def rows(x: Tensor, parameter: Tensor) -> Tensor:

@@ -10,9 +10,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ..._rules import check
+from .._function import widened
 from ..nn._directions import reflecting, scaled
 from ..operators.householder import Householder
-from ._adapter import Adapter, real_layer, rows, widened
+from ._adapter import Adapter, real_layer, rows
 
 
 class HRA(Adapter):

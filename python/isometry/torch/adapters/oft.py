@@ -10,8 +10,9 @@ from torch import Tensor, nn
 from ..._objects._declaration import packed_size
 from ..._rules import check
 from .._blocks import blocks
+from .._function import widened
 from ..operators.cayley import Cayley
-from ._adapter import Adapter, real_layer, rows, widened
+from ._adapter import Adapter, real_layer, rows
 
 
 class OFT(Adapter):

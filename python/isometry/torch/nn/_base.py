@@ -16,8 +16,9 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import PackedSequence
 
 from ..._rules import check, check_recurrence
+from .._function import HALF, widened
 from .._mode import autocast
-from ._contract import HALF, check_constructor, check_dtype, check_hidden, check_input
+from ._contract import check_constructor, check_dtype, check_hidden, check_input
 from ._pairs import unpaired
 from ._streaming import Cached, Kernel, held
 
@@ -163,7 +164,7 @@ class RecurrentLayer(nn.Module):
     def _read(self, name: str) -> Tensor:
         """A parameter or buffer in the precision of the computation."""
         stored: Tensor = getattr(self, name)
-        return stored.float() if stored.dtype in HALF else stored
+        return widened(stored)
 
     def _stored(self, *shape: int) -> tuple[int, ...]:
         """The stored shape of a quantity with the states' field: pairs (real, imaginary) in a last axis."""

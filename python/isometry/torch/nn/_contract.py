@@ -11,11 +11,10 @@ import torch
 from torch import Tensor
 
 from ..._rules import check
-from .._function import COMPLEX_OF, REAL_OF, dtype_name
+from .._function import COMPLEX_OF, HALF, REAL_OF, dtype_name
 from .._mode import autocast
 
 #: Precisions of weights and inputs that are computed in float32.
-HALF = (torch.float16, torch.bfloat16)
 
 
 def check_constructor(

@@ -20,11 +20,10 @@ from torch.compiler import is_compiling
 from ... import _core
 from ..._backend import Place
 from .._cells import CELLS, Call
-from .._function import Array, arrays, given, place, room
+from .._function import HALF, Array, arrays, given, place, room
 from .._mode import KERNEL, RECORDED, autocast, mode
 from .._sequence_function import _joined, forward
 from ..operators.dense import Dense
-from ._contract import HALF
 
 #: Steps for which the cost of forming W does not count.
 _MANY = 1 << 40

@@ -5,12 +5,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from ..._objects._declaration import Argument
 from ..._rules import check
-from .._function import REAL_OF
+from .._function import REAL_OF, widened
 from ..operators import Adjoint, Columns, Composition, Operator
 from ..operators._declared import Declared
 from ._directions import reflecting, scaled
@@ -25,7 +24,7 @@ class OperatorModule(nn.Module):
     Parameters
     ----------
     operator : Operator
-        Any operator of this package, or a product, an adjoint or columns of such. Its tensors are copied, except a real
+        Any operator of this package, or a product, an adjoint or columns of these. Its tensors are copied, except a real
         `torch.nn.Parameter`, which is kept. The trained arguments become parameters, the fixed ones (signs, pairs,
         permutations, the margin) buffers, each under its own name; a complex argument has real and imaginary part in a
         last axis of length 2. The sign of a `Householder` is fixed, since W is orthogonal for 1 and -1 only.
@@ -70,7 +69,9 @@ class OperatorModule(nn.Module):
         elif isinstance(operator, Declared):
             self._register(operator)
         else:
-            check.kind("operator", "an operator of this package, or a product, an adjoint or columns of such", operator)
+            check.kind(
+                "operator", "an operator of this package, or a product, an adjoint or columns of these", operator
+            )
 
     def _register(self, operator: Declared) -> None:
         declaration = operator._declaration
@@ -121,9 +122,7 @@ class OperatorModule(nn.Module):
         return made()
 
     def _value(self, name: str, complex_: bool) -> Tensor:
-        stored: Tensor = getattr(self, name)
-        if stored.dtype in (torch.float16, torch.bfloat16):
-            stored = stored.float()
+        stored = widened(getattr(self, name))
         return unpaired(stored) if complex_ else stored
 
     def forward(self, x: Tensor) -> Tensor:

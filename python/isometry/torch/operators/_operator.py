@@ -13,14 +13,13 @@ from torch import Tensor
 
 from ..._rules import check, check_expression, stacks
 from ..._rules.expression import Expression
-from .._function import COMPLEX_OF, REAL_OF, dtype_name
+from .._function import COMPLEX_OF, HALF, REAL_OF, dtype_name
 from .._mode import FORMULA, GRAPH, autocast, within
 from ._expressions import Expressions
 from ._functions import THROUGH_MATRIX
 
 Arguments = tuple[Tensor | None, ...]
 
-_HALF = (torch.float16, torch.bfloat16)
 _DENSE = (torch.strided, torch.jagged)
 
 
@@ -32,7 +31,7 @@ def tensor(name: str, value: object) -> Tensor:
         check.strided(name, value.layout)
     if value.dtype in REAL_OF:
         return value
-    if value.dtype in _HALF and autocast(value.device):
+    if value.dtype in HALF and autocast(value.device):
         return value.float()
     check.floating(name, dtype_name(value.dtype))
     raise AssertionError(name)

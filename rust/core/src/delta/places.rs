@@ -12,7 +12,7 @@ pub struct Places<R> {
     /// The same times e^c, and keys times e^(c_C - c); empty without gates.
     pub early: Region<R>,
     pub late: Region<R>,
-    /// W = (e^c * [K; Q]) S, 2 C rows of V; then Z or R in its first half.
+    /// W = (e^c * [K; Q]) S, 2 C rows of length V; its first half is reused for Z or R.
     pub w: Region<R>,
     /// U
     pub u: Region<R>,

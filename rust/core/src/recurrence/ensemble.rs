@@ -1,8 +1,7 @@
 //! An ensemble: recurrences of the same sizes in one call, each with an operator or arrays of its own.
 //!
-//! The members are distributed over the threads like the matrices of a batch ([`Batch`]): small ones one per thread, large
-//! ones one after another, each shared by all threads. A member is computed as by a call of its own, so its bits are those
-//! of that call.
+//! Work sharing follows the policy of batches ([`Batch`]): small members run one per thread, large ones one after another,
+//! each on all threads. A member is computed as in a call of its own and gives the same bits.
 
 use super::sharing::layout;
 use crate::batch::Batch;

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! with pivots within the blocks only. No block is singular, since I + A and its Schur complements have
-//! Hermitian parts of at least I; but where a block is small beside its row, the complements grow to |A|^2,
+//! Hermitian parts of at least I. But where a block is much smaller than the rest of its row, the complements grow to |A|^2,
 //! and float32 loses |A|^2 eps. So the matrix is mixed first, M <- Q M Q^T with butterflies and random signs
 //! that couple the blocks (Parker's random butterflies), and the inverse is mixed back; and blocks have even
 //! sizes, because a real skew block of odd size is singular. Two corrections through products follow:

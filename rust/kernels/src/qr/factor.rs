@@ -5,9 +5,9 @@
 //! A <- (I - tau v v^H)^H A.
 //! ```
 //!
-//! x^H A is computed before v is known, beside ||x||^2 in the column of x itself, in the pass that applies the reflection of the
-//! column before. Where ||x||^2 may under- or overflow, the column is first divided by its largest entry. tau = 0 where x = 0
-//! and alpha is real.
+//! x^H A does not need v. It is computed in the pass that applies the previous reflection; its entry for the column x itself is
+//! ||x||^2. Where ||x||^2 may underflow or overflow, the column is first divided by its largest entry. tau = 0 if x = 0 and
+//! alpha is real.
 
 use super::rows::{Column, project, spread, sweep};
 use crate::dispatch::Kernel;

@@ -7,8 +7,8 @@
 //!
 //! for the cotangent g of y: the backward undoes the rotations on y and g, and needs no array between them.
 //!
-//! n stands in the shape of the first argument, which has no elements. Rows of a block lie across: the numbers of a coordinate in
-//! all of them are a vector. A complex row is two real ones, since W is real.
+//! n is the shape of the first argument, which has no elements. A block of rows is transposed, so that a vector register holds one
+//! coordinate of all its rows. A complex row is two real ones, since W is real.
 
 use crate::argument;
 use crate::argument::{Argument, Array, Given, all};

@@ -3,8 +3,8 @@
 //! With chi(a) = 1, -1 or 0 for a square, another number or 0 modulo the prime q,
 //!
 //! ```text
-//! I:  q = p - 1 = 3 mod 4,       H_p = I + [[0, 1^T], [-1, Q]],                                   Q[i, j] = chi(j - i),
-//! II: q = p / 2 - 1 = 1 mod 4,   H_p = [[0, 1^T], [1, Q]] (x) [[1, 1], [1, -1]] + I (x) [[1, -1], [-1, -1]].
+//! I:  q = p - 1, q = 3 (mod 4),       H_p = I + [[0, 1^T], [-1, Q]],                                   Q[i, j] = chi(j - i),
+//! II: q = p / 2 - 1, q = 1 (mod 4),   H_p = [[0, 1^T], [1, Q]] (x) [[1, 1], [1, -1]] + I (x) [[1, -1], [-1, -1]].
 //! ```
 
 use crate::error::Result;
