@@ -24,8 +24,8 @@ class OperatorModule(nn.Module):
     Parameters
     ----------
     operator : Operator
-        Any operator of this package, or a product, an adjoint or columns of these. Its tensors are copied, except a real
-        `torch.nn.Parameter`, which is kept. The trained arguments become parameters, the fixed ones (signs, pairs,
+        Any operator of this package, or a product, an adjoint or columns of these. Its tensors are copied, but a real
+        `torch.nn.Parameter` is kept. The trained arguments become parameters, the fixed ones (signs, pairs,
         permutations, the margin) buffers, each under its own name; a complex argument has real and imaginary part in a
         last axis of length 2. The sign of a `Householder` is fixed, since W is orthogonal for 1 and -1 only.
 
