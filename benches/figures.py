@@ -42,6 +42,7 @@ TITLES = {
     "exponential": "exponential of a skew matrix",
     "fourier": "diagonals, reflections and Fourier transforms",
     "mesh": "mesh of 2 x 2 blocks, n 512",
+    "delta": "delta rule, 16 heads of 128 x 128",
     "small": "one small call, its operator built anew",
 }
 SIDES = {

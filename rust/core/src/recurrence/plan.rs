@@ -33,7 +33,8 @@ impl Checkpoint {
 
     /// The segments of so many steps, of a cell that saves `saved` states per step besides its own.
     pub fn segments(self, steps: usize, batch: usize, saved: usize) -> Segments {
-        // T / L states between segments, and within one L (1 + saved) states, or L / 64 of OPLU's bits, are fewest at
+        // Memory is least where the T / L states at borders take as much as a segment of L steps: its L (1 + saved) states, or
+        // OPLU's bits, as much as L / 64 states.
         let best = match self {
             Checkpoint::Sqrt => (steps as f64 / (1.0 + saved as f64)).sqrt(),
             Checkpoint::Reversible => 8.0 * (steps as f64).sqrt(),
