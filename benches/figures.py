@@ -118,8 +118,8 @@ def short(group: str, name: str) -> str:
         r"householder (matrix|apply) |small |cayley (batch )?"
     )
     name = re.sub(f"^({known})+", "", name) if group != "small" else name.removeprefix("small ").replace("cayley ", "")
-    if group == "recurrence":
-        return name.replace(" m0", "")
+    if group in ("recurrence", "delta"):
+        return re.sub(" m0| H16 K128 V128", "", name)
     if group == "small" and name.isdecimal():
         return f"Cayley, n {name}"
     if group == "cayley":
