@@ -11,6 +11,7 @@ project = "Isometry"
 release = version = isometry.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc", "sphinx_copybutton", "sphinx_design", "docstrings", "mathml"]
 nitpicky = True
+nitpick_ignore_regex = [("py:obj", r"\w+")]  # numpydoc links attributes, which have no entries of their own
 default_role = "literal"  # names in docstrings
 highlight_language = "text"
 

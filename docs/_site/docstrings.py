@@ -36,6 +36,13 @@ def process(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[
     lines[:] = escaped(lines)
 
 
+def skipped(app: Any, what: str, name: str, obj: Any, skip: bool, options: Any) -> bool | None:
+    """Properties that return an argument are in their class's list of attributes."""
+    del app, what, name, skip, options
+    return True if isinstance(obj, property) and (obj.__doc__ or "").startswith("The argument `") else None
+
+
 def setup(app: Any) -> dict[str, bool]:
     app.connect("autodoc-process-docstring", process, priority=100)  # numpydoc comes after it
+    app.connect("autodoc-skip-member", skipped)
     return {"parallel_read_safe": True}

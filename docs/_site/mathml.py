@@ -14,7 +14,10 @@ def inline(self: Any, node: nodes.math) -> None:
 
 
 def displayed(self: Any, node: nodes.math_block) -> None:
-    self.body.append(f'<div class="math">{convert(node.astext(), display="block")}</div>')
+    formula = node.astext()
+    if r"\\" in formula and r"\begin" not in formula:
+        formula = rf"\begin{{array}}{{l}} {formula} \end{{array}}"
+    self.body.append(f'<div class="math">{convert(formula, display="block")}</div>')
     raise nodes.SkipNode
 
 
