@@ -90,8 +90,8 @@ lint: build  ## rustfmt, clippy, ruff, mypy
 	rustfmt --check rust/core/src/operators/*/*.rs  # modules that a macro declares, which cargo fmt does not see
 	cargo clippy --release --locked --workspace --all-targets --features isometry-py/gpu -- -D warnings
 	cargo clippy --release --locked -p isometry-py -- -D warnings  # the extension without the GPU
-	"$(BIN)/ruff" check python tests examples benches docs
-	"$(BIN)/ruff" format --check python tests examples benches docs
+	"$(BIN)/ruff" check python tests examples benches docs/conf.py docs/_site
+	"$(BIN)/ruff" format --check python tests examples benches docs/conf.py docs/_site
 	"$(BIN)/mypy"
 
 object:  ## write the new files of an operator and print the entries to make: make object NAME=rotation

@@ -9,7 +9,8 @@ import isometry
 
 project = "Isometry"
 release = version = isometry.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc", "sphinx_copybutton", "sphinx_design", "docstrings", "mathml"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc", "sphinx_copybutton", "sphinx_design"]
+extensions += ["docstrings", "mathml"]  # of docs/_site
 nitpicky = True
 nitpick_ignore_regex = [("py:obj", r"\w+")]  # numpydoc links attributes, which have no entries of their own
 default_role = "literal"  # names in docstrings
@@ -28,4 +29,5 @@ html_math_renderer = "mathml"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
+html_show_copyright = False
 html_show_sourcelink = False

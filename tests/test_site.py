@@ -1,4 +1,4 @@
-"""The documentation site: links become those of its pages, the reference has every public name, and no page is left out.
+"""The documentation site: links become those of its pages, the reference has every public name, no page is left out.
 
 `make site` builds it, with warnings as errors.
 """
@@ -102,7 +102,8 @@ def test_every_document_is_in_a_table_of_contents(site):
     listed = set()
     for path in ("index.md", "math/README.md"):
         for block in re.findall(r"```\{toctree\}\n(.*?)```", (DOCS / path).read_text(), re.DOTALL):
-            names = [line for line in block.split() if not line.startswith(":")]
+            lines = [line for line in block.splitlines() if line and not line.startswith(":")]
+            names = [re.sub(r".*<(.*)>", r"\1", line) for line in lines]
             listed |= {((DOCS / path).parent / f"{name}.md").relative_to(DOCS).as_posix() for name in names}
     pages = {site["pages"].page(document).as_posix() for document in site["pages"].documents()}
     assert pages - listed == {"index.md"}

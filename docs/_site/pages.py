@@ -2,9 +2,10 @@
 
     python docs/_site/pages.py build/pages
 
-The documents are written for GitHub, where a link is a path relative to its file. Sphinx has one folder of sources: here
-the pages of docs/ at their own paths, the documents outside of it in project/. Links between documents lead to these
-pages, those to other files to the file itself, which Sphinx offers for download. A link to a folder becomes its text.
+The documents are written for GitHub, where a link is a path relative to its file. Sphinx has one folder of sources:
+here the pages of docs/ at their own paths, the documents outside of it in project/. Links between documents lead to
+these pages, those to other files to the file itself, which Sphinx offers for download. A link to a folder becomes its
+text.
 """
 
 from __future__ import annotations
