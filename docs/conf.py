@@ -15,6 +15,7 @@ nitpicky = True
 nitpick_ignore_regex = [("py:obj", r"\w+")]  # numpydoc links attributes, which have no entries of their own
 default_role = "literal"  # names in docstrings
 highlight_language = "text"
+smartquotes = False  # a quoted word is a Python string
 
 myst_enable_extensions = ["colon_fence", "dollarmath"]
 myst_heading_anchors = 4
