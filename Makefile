@@ -9,7 +9,7 @@ export VIRTUAL_ENV := $(VENV)
 export PYO3_PYTHON := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help env build demo test test-all test-gpu gpu-tests gpu-laws rust-tests python-tests extra-tests oldest-tests valgrind lint exports object bench measurements figures wheel docs clean
+.PHONY: help env build demo test test-all test-gpu gpu-tests gpu-laws rust-tests python-tests extra-tests oldest-tests valgrind lint exports object bench measurements figures wheel site docs docs-serve clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -90,8 +90,8 @@ lint: build  ## rustfmt, clippy, ruff, mypy
 	rustfmt --check rust/core/src/operators/*/*.rs  # modules that a macro declares, which cargo fmt does not see
 	cargo clippy --release --locked --workspace --all-targets --features isometry-py/gpu -- -D warnings
 	cargo clippy --release --locked -p isometry-py -- -D warnings  # the extension without the GPU
-	"$(BIN)/ruff" check python tests examples benches
-	"$(BIN)/ruff" format --check python tests examples benches
+	"$(BIN)/ruff" check python tests examples benches docs/conf.py docs/_site
+	"$(BIN)/ruff" format --check python tests examples benches docs/conf.py docs/_site
 	"$(BIN)/mypy"
 
 object:  ## write the new files of an operator and print the entries to make: make object NAME=rotation
@@ -114,8 +114,19 @@ figures: build  ## draw the README's pictures and write its tables from the meas
 wheel: env  ## an abi3 wheel and an sdist in dist/
 	"$(BIN)/maturin" build --release --sdist --out dist
 
-docs: build  ## the documentation is plain Markdown: check its links and run its examples
-	"$(BIN)/python" -m pytest -q tests/test_examples.py tests/test_docs.py
+$(VENV)/.docs: $(VENV)/.installed
+	"$(BIN)/python" -m pip install --quiet $$("$(BIN)/python" -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"])')
+	touch "$@"
+
+site: build $(VENV)/.docs  ## the documentation as a site in build/site; a warning is an error
+	"$(BIN)/python" docs/_site/pages.py build/pages
+	"$(BIN)/python" -m sphinx -q -W --keep-going -b html -c docs -d build/doctrees build/pages build/site
+
+docs: site  ## the site, its links and its examples checked
+	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal tests/test_examples.py tests/test_docs.py tests/test_site.py
+
+docs-serve: site  ## the site at http://localhost:8000
+	"$(BIN)/python" -m http.server --bind 127.0.0.1 --directory build/site 8000
 
 clean:  ## remove build outputs; keeps the environment
 	cargo clean

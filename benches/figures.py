@@ -3,6 +3,7 @@
     python benches/figures.py
 
 docs/figures/speeds.png      ratios of `isometry bench`, from speeds.json
+docs/figures/beside.png      milliseconds of one orthogonal weight, from beside.json
 docs/figures/copying.png     curves of the copying problem, from copying-MODEL.csv
 README.md                    the lines between `<!-- NAME -->` and `<!-- /NAME -->`, from speeds.json and beside.json
 
@@ -130,6 +131,29 @@ def short(group: str, name: str) -> str:
     return re.sub(r"(\d+)/(\d+)(/B(\d+))?", lambda m: f"n {m[1]}, m {m[2]}" + (f", B {m[4]}" if m[4] else ""), name)
 
 
+def draw_beside(path: Path, found: dict[str, Any]) -> None:
+    """Milliseconds of every side, one panel for each weight."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    sides = {name: row for name, row in found["milliseconds"].items() if name in SIDES}
+    names = list(next(iter(sides.values())))
+    figure = Figure(figsize=(8, 2.1 * ((len(names) + 1) // 2)), layout="constrained")
+    FigureCanvasAgg(figure)
+    for axis, name in zip(figure.subplots((len(names) + 1) // 2, 2).flat, names, strict=False):
+        values = [row[name] for row in sides.values()]
+        axis.barh(list(sides), values, color=[OURS if side.startswith("isometry") else PEER for side in sides])
+        for y, value in enumerate(values):
+            axis.text(value + 0.015 * max(values), y, figure_of(value), va="center", fontsize=7.5, color=INK)
+        axis.set_xticks([])
+        axis.invert_yaxis()
+        axis.set_title(name, fontsize=9, weight="bold", color=INK)
+        axis.tick_params(labelsize=7.5, length=0)
+        axis.spines[["top", "right", "left", "bottom"]].set_visible(False)
+    figure.supxlabel(f"milliseconds, forward and backward; {where(found['machine'])}", fontsize=7.5)
+    figure.savefig(path, dpi=130)
+
+
 def draw_copying(path: Path) -> None:
     """Loss and distance from orthogonality of the runs of the copying problem."""
     runs = {title: columns(FIGURES / f"copying-{model}.csv") for model, title in RUNS.items()}
@@ -159,12 +183,12 @@ def beside_table(found: dict[str, Any]) -> list[str]:
     best = {column: min(row[column] for row in sides.values()) for column in names}
     lines = [f"| ms per forward and backward | {' | '.join(names)} |", "|---" * (len(names) + 1) + "|"]
     for name, row in sides.items():
-        cells = (f"**{figure(row[c])}**" if row[c] == best[c] else figure(row[c]) for c in names)
+        cells = (f"**{figure_of(row[c])}**" if row[c] == best[c] else figure_of(row[c]) for c in names)
         lines.append(f"| {SIDES[name]} | {' | '.join(cells)} |")
     return [*lines, "", f"*{where(found['machine'])}*"]
 
 
-def figure(milliseconds: float) -> str:
+def figure_of(milliseconds: float) -> str:
     """Two digits, or all of them before the point."""
     digits = 2 if milliseconds < 1 else 1 if milliseconds < 10 else 0
     return f"{milliseconds:.{digits}f}"
@@ -200,6 +224,7 @@ def tables() -> dict[str, list[str]]:
 
 def main() -> None:
     draw_speeds(FIGURES / "speeds.png", read("speeds.json"))
+    draw_beside(FIGURES / "beside.png", read("beside.json"))
     draw_copying(FIGURES / "copying.png")
     README.write_text(filled(README.read_text(encoding="utf-8"), tables()), encoding="utf-8")
 

@@ -120,8 +120,9 @@ def test_the_tables_of_the_readme_are_those_of_the_measured_files():
 
 def test_the_pictures_are_drawn_from_the_measured_files(tmp_path):
     drawing().draw_speeds(tmp_path / "speeds.png", drawing().read("speeds.json"))
+    drawing().draw_beside(tmp_path / "beside.png", drawing().read("beside.json"))
     drawing().draw_copying(tmp_path / "copying.png")
-    assert all((tmp_path / name).stat().st_size > 10_000 for name in ("speeds.png", "copying.png"))
+    assert all((tmp_path / f"{name}.png").stat().st_size > 10_000 for name in ("speeds", "beside", "copying"))
 
 
 def test_the_figures_are_small_and_used():

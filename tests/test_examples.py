@@ -27,8 +27,9 @@ def modules():
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda p: str(p.relative_to(ROOT)))
-def test_documents(path):
+def test_documents(path, tmp_path, monkeypatch):
     """All Python blocks of a document, one after another in one namespace."""
+    monkeypatch.chdir(tmp_path)
     blocks, names = BLOCK.findall(path.read_text()), {"__name__": path.stem}
     for block in blocks:
         exec(compile(block, str(path), "exec"), names)
@@ -66,6 +67,7 @@ def test_every_public_name_has_an_example(module):
     [
         ("quantisation", ["--out", "picture.png"], r"   4  \d+\.\d+%  \d+\.\d+%"),
         ("hadamard_rnn", ["--delay", "5", "--updates", "4"], r"trained signs, \d+ of 128 turned: \d+% right"),
+        ("fit_a_unitary", ["--n", "3", "--seeds", "1", "--iterations", "200"], r"Householder, phases \| \de-1\d \("),
     ],
 )
 def test_programs(name, options, found, tmp_path, monkeypatch, capsys):

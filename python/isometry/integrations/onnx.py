@@ -21,6 +21,8 @@ from isometry.torch.nn._base import RecurrentLayer
 from isometry.torch.nn._transition import TransitionLayer
 from isometry.torch.operators.dense import Dense
 
+__all__ = ["export"]
+
 _W = "recurrent_matrix"
 
 

@@ -27,7 +27,7 @@ class RUM(RecurrentLayer):
         h_t = h'_t \text{ or } \eta \, h'_t / \|h'_t\|.
 
     With ``lam=1`` every call starts from :math:`R = I`: the memory is no part of ``h_0`` and ``h_n``
-(``isometry.torch.rum`` takes and returns it). The state of :meth:`step` is the pair (h, R).
+    (``isometry.torch.rum`` takes and returns it). The state of :meth:`step` is the pair (h, R).
 
     Parameters
     ----------

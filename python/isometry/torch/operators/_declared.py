@@ -303,7 +303,7 @@ def _attribute(i: int, argument: Argument) -> property:
     """The property that returns an argument."""
     if argument.kind == "number":
         return property(lambda op: op._arrays[i].item(), doc=f"The argument `{argument.name}`, a number.")
-    text = f"The argument `{argument.name}`, shape {argument.form()}; None if it was not given."
+    text = f"The argument `{argument.name}`, shape `{argument.form()}`; None if it was not given."
     if argument.list:
         return property(lambda op: list(op._arrays[i:]), doc=f"The argument `{argument.name}`, a list.")
     return property(lambda op: op._arrays[i], doc=text)

@@ -1,0 +1,218 @@
+"""The reference: which page of the site has which public name. The text is that of the docstrings."""
+
+from __future__ import annotations
+
+#: Page -> title, first sentence, and the names by module.
+GROUPS: dict[str, tuple[str, str, dict[str, list[str]]]] = {
+    "numpy-operators": (
+        "NumPy: operators",
+        "Every operator has the methods of :class:`isometry.Operator`.",
+        {
+            "isometry": [
+                "Operator",
+                "Householder",
+                "Cayley",
+                "Exponential",
+                "Mesh",
+                "Givens",
+                "Rotation",
+                "Hadamard",
+                "FourierProduct",
+                "Kronecker",
+                "BoundedSvd",
+                "Dense",
+                "Composition",
+                "Adjoint",
+                "Columns",
+            ]
+        },
+    ),
+    "numpy-functions": (
+        "NumPy: recurrences and functions",
+        "Functions of arrays, each with its vector-Jacobian product.",
+        {
+            "isometry": [
+                "recurrence",
+                "recurrence_vjp",
+                "activate",
+                "activate_vjp",
+                "delta_rule",
+                "delta_rule_vjp",
+                "hadamard_transform",
+                "cayley_step",
+                "real_matrix",
+                "real_state",
+                "real_input",
+                "complex_matrix",
+                "complex_state",
+            ],
+            "isometry.linalg": [
+                "householder_product",
+                "householder_product_vjp",
+                "ormqr",
+                "ormqr_vjp",
+                "geqrf",
+                "geqrf_vjp",
+                "cayley",
+                "cayley_vjp",
+            ],
+        },
+    ),
+    "numpy-data": (
+        "NumPy: data and measures",
+        "The papers' data, readers of files, and what is measured of a network.",
+        {
+            "isometry": ["orthogonality_error", "load_run"],
+            "isometry.tasks": [
+                "adding",
+                "copying",
+                "one_hot",
+                "pixels",
+                "characters",
+                "waveform",
+                "random_waveform",
+                "spectrogram",
+            ],
+            "isometry.metrics": ["nmse", "masked_mse", "orthogonality_error"],
+            "isometry.readers": ["read_idx", "read_audio", "read_wav", "read_sphere", "read_text"],
+        },
+    ),
+    "settings": (
+        "Threads, backends, GPU",
+        "What holds for a whole process or a block of code.",
+        {
+            "isometry": ["set_num_threads", "get_num_threads", "show_config", "use_backend"],
+            "isometry.gpu": ["Array", "Adapter", "adapters", "synchronize", "reset"],
+        },
+    ),
+    "torch-operators": (
+        "torch: operators",
+        "Every operator has the methods of :class:`isometry.torch.Operator`.",
+        {
+            "isometry.torch": [
+                "Operator",
+                "Householder",
+                "Cayley",
+                "Exponential",
+                "Mesh",
+                "Givens",
+                "Rotation",
+                "Hadamard",
+                "FourierProduct",
+                "Kronecker",
+                "BoundedSvd",
+                "Dense",
+                "Composition",
+                "Adjoint",
+                "Columns",
+            ]
+        },
+    ),
+    "torch-layers": (
+        "torch: recurrent layers",
+        ":class:`isometry.torch.nn.ORNN` comes first, with the methods that all layers have.",
+        {
+            "isometry.torch.nn": [
+                "ORNN",
+                "ScoRNN",
+                "ExpRNN",
+                "EURNN",
+                "UnitaryORNN",
+                "ScuRNN",
+                "URNN",
+                "FullCapacityURNN",
+                "KRU",
+                "SoftORNN",
+                "GORU",
+                "RUM",
+                "GRU",
+            ]
+        },
+    ),
+    "torch-weights": (
+        "torch: orthogonal weights",
+        "For weights of any module: see :doc:`the guide </orthogonal-weights>`.",
+        {
+            "isometry.torch.parametrizations": ["orthogonal"],
+            "isometry.torch.init": ["orthogonal_"],
+            "isometry.torch.nn": ["OperatorModule"],
+            "isometry.torch.adapters": ["OFT", "HRA"],
+            "isometry.torch.optim": ["CayleySGD", "CayleyRMSprop"],
+        },
+    ),
+    "torch-functions": (
+        "torch: recurrences and functions",
+        "Functions of tensors, differentiable.",
+        {
+            "isometry.torch": [
+                "recurrence",
+                "gru",
+                "goru",
+                "rum",
+                "delta_rule",
+                "activate",
+                "hadamard_transform",
+                "cayley_step",
+                "orthogonality_error",
+                "real_matrix",
+                "real_state",
+                "real_input",
+                "complex_matrix",
+                "complex_state",
+                "get_num_threads",
+                "set_num_threads",
+                "show_config",
+                "use_backend",
+            ],
+            "isometry.torch.linalg": ["householder_product", "ormqr", "geqrf", "cayley"],
+            "isometry.torch.fla": [
+                "chunk_delta_rule",
+                "fused_recurrent_delta_rule",
+                "chunk_gated_delta_rule",
+                "fused_recurrent_gated_delta_rule",
+                "chunk_gated_delta_product",
+                "chunk_kda",
+                "fused_recurrent_kda",
+            ],
+            "isometry.integrations.onnx": ["export"],
+        },
+    ),
+}
+#: The class whose page shows what its siblings inherit, and the classes that end that search.
+INHERITED = {
+    "isometry.Operator": "object",
+    "isometry.torch.Operator": "object",
+    "isometry.torch.nn.ORNN": "Module",
+}
+
+
+def entry(module: str, name: str) -> list[str]:
+    """The directive of one name."""
+    path = f"{module}.{name}"
+    if not name[0].isupper():
+        return [f".. autofunction:: {path}", ""]
+    lines = [f".. autoclass:: {path}", "   :members:"]
+    if path in INHERITED:
+        lines.append(f"   :inherited-members: {INHERITED[path]}")
+    return [*lines, ""]
+
+
+def text(title: str, first: str, modules: dict[str, list[str]]) -> str:
+    lines = [title, "=" * len(title), "", first, ""]
+    for module, names in modules.items():
+        if len(modules) > 1:
+            lines += [f"``{module}``", "-" * (len(module) + 4), ""]
+        for name in names:
+            lines += entry(module, name)
+    return "\n".join(lines)
+
+
+def index() -> str:
+    title = "Reference"
+    lines = [title, "=" * len(title), "", "Every public name, from its docstring.", "", ".. toctree::", ""]
+    return "\n".join([*lines, *(f"   {name}" for name in GROUPS), ""])
+
+
+def pages() -> dict[str, str]:
+    """File name -> text of every page of the reference."""
+    return {"index.rst": index()} | {f"{name}.rst": text(*group) for name, group in GROUPS.items()}

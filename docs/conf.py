@@ -1,0 +1,34 @@
+"""Settings of the documentation site, which `make docs` builds."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "_site"))
+
+import isometry
+
+project = "Isometry"
+release = version = isometry.__version__
+extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc", "sphinx_copybutton", "sphinx_design"]
+extensions += ["docstrings", "mathml"]  # of docs/_site
+nitpicky = True
+nitpick_ignore_regex = [("py:obj", r"\w+")]  # numpydoc links attributes, which have no entries of their own
+default_role = "literal"  # names in docstrings
+highlight_language = "text"
+smartquotes = False  # a quoted word is a Python string
+
+myst_enable_extensions = ["colon_fence", "dollarmath"]
+myst_heading_anchors = 4
+
+autodoc_typehints = "none"  # the docstrings say more
+autodoc_member_order = "bysource"
+numpydoc_show_class_members = False
+
+html_theme = "furo"
+html_title = f"Isometry {release}"
+html_math_renderer = "mathml"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_copyright = False
+html_show_sourcelink = False

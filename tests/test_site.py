@@ -1,0 +1,109 @@
+"""The documentation site: links become those of its pages, the reference has every public name, no page is left out.
+
+`make site` builds it, with warnings as errors.
+"""
+
+import importlib
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from subprocesses import ROOT
+
+DOCS = ROOT / "docs"
+OUT = Path("/pages")
+#: Packages whose `__all__` the reference must have; what names another package is not a page entry itself.
+PACKAGES = (
+    "isometry",
+    "isometry.linalg",
+    "isometry.tasks",
+    "isometry.metrics",
+    "isometry.readers",
+    "isometry.gpu",
+    "isometry.torch",
+    "isometry.torch.nn",
+    "isometry.torch.linalg",
+    "isometry.torch.optim",
+    "isometry.torch.adapters",
+    "isometry.torch.parametrizations",
+    "isometry.torch.init",
+    "isometry.torch.fla",
+    "isometry.integrations.onnx",
+)
+
+
+@pytest.fixture(scope="module")
+def site():
+    """The modules of docs/_site that need no Sphinx, by name."""
+    sys.path.insert(0, str(DOCS / "_site"))
+    try:
+        return {name: importlib.import_module(name) for name in ("pages", "entries", "docstrings")}
+    finally:
+        sys.path.remove(str(DOCS / "_site"))
+
+
+def public(package):
+    """The names of a package that are its own: `__all__`, or functions and classes without an underscore."""
+    module = importlib.import_module(package)
+    own = lambda value: callable(value) and getattr(value, "__module__", None) == package
+    names = getattr(module, "__all__", [n for n, value in vars(module).items() if n[0] != "_" and own(value)])
+    kinds = {name: type(getattr(module, name)).__name__ for name in names}
+    return {name for name, kind in kinds.items() if kind != "module" and not name.startswith("__")}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_the_reference_has_every_public_name(site, package):
+    listed = [name for _, _, modules in site["entries"].GROUPS.values() for name in modules.get(package, ())]
+    assert sorted(listed) == sorted(public(package))
+
+
+def test_no_package_is_missing_from_the_reference(site):
+    modules = {module for _, _, modules in site["entries"].GROUPS.values() for module in modules}
+    assert modules == set(PACKAGES)
+    for face in ("isometry", "isometry.torch"):
+        module = importlib.import_module(face)
+        inner = {f"{face}.{n}" for n in module.__all__ if type(getattr(module, n)).__name__ == "module"}
+        assert inner <= modules
+
+
+def test_links_lead_to_the_pages_of_the_site(site):
+    to = lambda document, link: site["pages"].target(ROOT / document, link, OUT)
+    assert to("docs/gpu.md", "../README.md#install") == "project/readme.md#install"
+    assert to("docs/math/cayley.md", "../../ARCHITECTURE.md") == "../project/architecture.md"
+    assert to("README.md", "docs/math/cayley.md#numbers") == "../math/cayley.md#numbers"
+    assert to("ARCHITECTURE.md", "CONTRIBUTING.md#rules") == "contributing.md#rules"
+    assert to("README.md", "docs/figures/copying.png") == "../figures/copying.png"
+    assert to("docs/gpu.md", "https://wgpu.rs") == "https://wgpu.rs" and to("docs/gpu.md", "#numbers") == "#numbers"
+    assert to("docs/README.md", "../examples") is None
+    assert to("docs/README.md", "../LICENSE-MIT").endswith(str(ROOT / "LICENSE-MIT")[1:])
+
+
+def test_code_is_left_as_it_is(site, tmp_path, monkeypatch):
+    text = "[a](b.md) `[a](../README.md)` [c](../examples)\n\n    [a](../README.md)\n\n```\n[a](../README.md)\n```\n"
+    document = tmp_path / "docs/a.md"
+    document.parent.mkdir()
+    (tmp_path / "examples").mkdir()
+    document.write_text(text)
+    monkeypatch.setattr(site["pages"], "ROOT", tmp_path)
+    monkeypatch.setattr(site["pages"], "DOCS", tmp_path / "docs")
+    assert site["pages"].rewritten(document, OUT) == text.replace("[c](../examples)", "c")
+
+
+def test_stars_and_bars_of_formulas_are_no_markup(site):
+    lines = ["x (*, n), |x|, ``*``, `|y|`", "", ".. math::", "", "    |a|", "", ">>> a * b", "a * b", "", "*"]
+    expected = [r"x (\*, n), \|x\|, ``*``, `|y|`", *lines[1:9], r"\*"]
+    assert site["docstrings"].escaped(lines) == expected
+
+
+def test_every_document_is_in_a_table_of_contents(site):
+    """Sphinx warns of a page that is not; this says so without Sphinx."""
+    listed = set()
+    for path in ("index.md", "math/README.md"):
+        for block in re.findall(r"```\{toctree\}\n(.*?)```", (DOCS / path).read_text(), re.DOTALL):
+            lines = [line for line in block.splitlines() if line and not line.startswith(":")]
+            names = [re.sub(r".*<(.*)>", r"\1", line) for line in lines]
+            listed |= {((DOCS / path).parent / f"{name}.md").relative_to(DOCS).as_posix() for name in names}
+    pages = {site["pages"].page(document).as_posix() for document in site["pages"].documents()}
+    assert pages - listed == {"index.md"}
