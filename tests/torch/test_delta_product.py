@@ -69,8 +69,8 @@ def test_the_layer_is_the_textbook_loop(kind):
             for r, end in enumerate((f"_l{k}", f"_l{k}_reverse")):
                 arrays, own = drawn(layer, end, y.flip(0) if r else y)
                 own = {key: t.numpy() if isinstance(t, torch.Tensor) else t for key, t in own.items()}
-                start = h0[2 * k + r, q][None].numpy()
-                o, state = map(torch.from_numpy, delta_rule(*(a.numpy() for a in arrays), **own, initial_state=start))
+                own["initial_state"] = h0[2 * k + r, q][None].numpy()
+                o, state = map(torch.from_numpy, delta_rule(*(a.numpy() for a in arrays), **own))
                 close(last[2 * k + r, q], state[0], "h_n")
                 ways.append(o[0].flatten(1).flip(0) if r else o[0].flatten(1))
             y = torch.cat(ways, -1)
@@ -159,42 +159,36 @@ def test_reflections_keep_the_state():
     assert torch.allclose(torch.linalg.det(product), torch.ones(1, B, 2, dtype=torch.float64))
 
 
+def words(elements):
+    """For every permutation of three things: at most two swaps whose product it is, the first one first."""
+    found = {}
+    for count in (2, 1, 0):
+        for word in itertools.product(((0, 1), (0, 2), (1, 2)), repeat=count):
+            order = [0, 1, 2]
+            for pair in word:
+                order = [{pair[0]: pair[1], pair[1]: pair[0]}.get(p, p) for p in order]
+            found[tuple(order)] = word
+    return [found[tuple(p)] for p in elements.tolist()]
+
+
 def test_two_reflections_follow_the_products_of_three_things():
     """The theory of the task `permutations`: by keys e_i - e_j and rates 0 or 2 the state is the product itself."""
     task, layer = Permutations(length=40, batch=5), it.nn.DeltaProduct(6, 3, householders=2, gate=False).double()
-    rows = torch.zeros(8, 6, dtype=torch.float64)  # two keys, two rates
-    rows[6:] = -60.0
-    swaps = [(0, 1), (0, 2), (1, 2)]
-    for token, element in enumerate(task.elements):
-        words = next(
-            word
-            for count in range(3)
-            for word in itertools.product(swaps, repeat=count)
-            if np.array_equal(np.eye(3)[:, element], np.linalg.multi_dot([np.eye(3), *map(swap, word[::-1]), np.eye(3)]))
-        )
-        for j, (a, b) in enumerate(words):
-            rows[3 * j + a, token], rows[3 * j + b, token] = 0.2, -0.3113557  # silu: 0.10997 and -0.1316
-            rows[6 + j, token] = 60.0
+    low = torch.linspace(-1.0, 0.0, 100_001, dtype=torch.float64)
+    minus = low[(F.silu(low) + F.silu(torch.full_like(low, 0.2))).abs().argmin()]  # silu(minus) = -silu(0.2)
     with torch.no_grad():
-        low = torch.linspace(-1.0, 0.0, 200_001, dtype=torch.float64)
-        minus = low[(F.silu(low) + F.silu(torch.tensor(0.2, dtype=torch.float64))).abs().argmin()]
-        rows[rows == -0.3113557] = minus
-        layer.transition_weight_l0.copy_(rows)
-        layer.transition_bias_l0.zero_()
-        layer.weight_ih_l0.zero_()
-        layer.bias_l0.zero_()
-    x, products = task.draw(np.random.default_rng(0))
-    with torch.no_grad():
+        for p in layer.parameters():
+            p.zero_()
+        layer.transition_weight_l0[6:] = -60
+        for token, word in enumerate(words(task.elements)):
+            for j, (a, b) in enumerate(word):
+                layer.transition_weight_l0[3 * j + a, token] = 0.2
+                layer.transition_weight_l0[3 * j + b, token] = minus
+                layer.transition_weight_l0[6 + j, token] = 60
+        x, products = task.draw(np.random.default_rng(0))
         last = layer(torch.from_numpy(x), torch.eye(3, dtype=torch.float64).expand(1, 5, 1, 3, 3))[1]
-    found = last[0, :, 0].numpy()
     expected = np.stack([np.eye(3)[:, task.elements[p]] for p in products[-1]])
-    assert np.abs(found - expected).max() < 0.01
-
-
-def swap(pair):
-    order = [0, 1, 2]
-    order[pair[0]], order[pair[1]] = pair[1], pair[0]
-    return np.eye(3)[order]
+    assert np.abs(last[0, :, 0].numpy() - expected).max() < 0.01
 
 
 @pytest.mark.parametrize("last_only", [False, True])
@@ -244,7 +238,7 @@ def test_a_trained_initial_state_and_none_at_all(kind):
     assert not plain(torch.zeros(T, B, D, dtype=torch.float64))[0].any()
 
 
-def test_derivatives_of_every_order(seed):
+def test_derivatives_of_every_order():
     """Gradients, second derivatives and forward mode of output and state, for x, h_0 and every parameter."""
     layer, names = product(), [name for name, _ in product().named_parameters()]
 

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from ..._rules import check
 from ..delta import delta_rule
+from ..formulas._precision import full_precision
 from ._base import LayerKeywords, RecurrentLayer
 
 #: Initial biases of keys and rates are uniform up to these. Keys that differ little between tokens make the transition
@@ -189,6 +190,7 @@ class DeltaProduct(RecurrentLayer):
         drawn = q.unflatten(-1, (heads, -1)), rows(F.silu(k), heads, -1), rows(v, heads, -1), rows(beta, heads)
         return drawn, g
 
+    @full_precision
     def _outcome(
         self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: str
     ) -> tuple[Tensor, Tensor]:
