@@ -1,4 +1,4 @@
-"""`it.nn.DeltaProduct`: the textbook per sequence, parameters, the orthogonal group, steps, modes of torch, training."""
+"""`it.nn.DeltaProduct`: the textbook per sequence, parameters, orthogonality, steps, modes of torch, training."""
 
 import itertools
 
@@ -9,7 +9,6 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
 import isometry.torch as it
-from reference.delta import delta_rule
 import tolerance
 from derivatives import every_order
 from isometry.cli.tasks.permutations import Permutations
@@ -26,6 +25,7 @@ from layers import (
     states,
     trains_as_in_double,
 )
+from reference.delta import delta_rule
 
 KINDS = {
     "gate": {},

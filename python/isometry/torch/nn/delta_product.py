@@ -24,7 +24,7 @@ _SCALE, _SOFTPLUS = (1.0, 16.0), (1e-3, 1e-1)
 class DeltaProduct(RecurrentLayer):
     r"""Recurrent layer whose transition is a product of generalised Householder reflections drawn by the input.
 
-    A head has a matrix S (K x V), K = V = hidden_size / heads, as its state. From an input :math:`x_t` it takes a query,
+    The state of a head is a matrix S (K x V), K = V = hidden_size / heads. An input :math:`x_t` draws a query,
     m = ``householders`` keys, values and rates, and a gate:
 
     .. math::
@@ -81,7 +81,7 @@ class DeltaProduct(RecurrentLayer):
     -----
     A step costs some 6 m hidden_size^2 / heads operations beside its projections; all steps are one call of
     :func:`isometry.torch.delta_rule`, in chunks of 64 reflections, and packed sequences follow each other without
-    padding. Backward keeps the inputs of that call, (2 + 2 m) hidden_size numbers a step, and a state per 64 reflections.
+    padding. Backward keeps the projections, some (3 + 4 m) hidden_size numbers a step, and a state per 64 reflections.
 
     References
     ----------
@@ -257,7 +257,7 @@ class DeltaProduct(RecurrentLayer):
         return (output if self.last_only else output.squeeze(time)), state
 
     def _kernel(self, suffix: str) -> None:
-        return None
+        """None: a step is more than a call of a cell."""
 
 
 def _in_order(lengths: Tensor, steps: int, reverse: bool) -> tuple[Tensor, Tensor]:
