@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any, Unpack
 
 import torch
@@ -164,7 +165,7 @@ class DeltaProduct(RecurrentLayer):
         else:  # softplus(0) = log 2
             decay += (softplus / math.log(2)).log()
 
-    def recurrent_parameters(self) -> Any:
+    def recurrent_parameters(self) -> Iterator[nn.Parameter]:
         """Yield the parameters of the transition, of every layer and direction, for a separate learning rate."""
         for suffix in self._suffixes:
             for name in self._names:
