@@ -57,9 +57,9 @@ def states(layer, *lead, **keywords):
 
 
 def stepped(layer, x, state=None):
-    """The state after a step."""
+    """The state after a step, which a layer whose state is no vector returns beside the output."""
     found = layer.step(x, state)
-    return found[1] if isinstance(found, tuple) else found
+    return found[1] if len(layer._state) > 1 else found
 
 
 def close(value, reference, what="value"):
