@@ -9,7 +9,16 @@ from isometry.torch.operators._functions import functions
 
 KERNELS = [
     f"{name}{way}"
-    for name in ("operator_matrix", "operator_apply", "recurrence", "recurrence_ensemble", "gru", "rum", "activate")
+    for name in (
+        "operator_matrix",
+        "operator_apply",
+        "recurrence",
+        "recurrence_ensemble",
+        "gru",
+        "rum",
+        "activate",
+        "delta_rule",
+    )
     for way in ("", "_vjp")
 ]
 #: What holds kernels of its own: the classes, and the module that applies any operator through its matrix.

@@ -28,7 +28,9 @@ SOFT = ("soft-ornn", "kru")
 FREE = {"full-capacity-urnn": it.nn.FullCapacityURNN}
 # with gates
 GATED = {"gru": it.nn.GRU, "goru": it.nn.GORU, "rum": it.nn.RUM}
-KINDS = {**LAYERS, **FREE, **GATED}
+# whose state is no vector
+MATRIX = {"delta-product": functools.partial(it.nn.DeltaProduct, heads=2, householders=2)}
+KINDS = {**LAYERS, **FREE, **GATED, **MATRIX}
 COMPLEX = tuple(name for name, layer in KINDS.items() if layer(D, N).is_complex)
 # The names of all layers; the module of an operator is none.
 NAMES = tuple(name for name in it.nn.__all__ if name != "OperatorModule")
@@ -47,6 +49,17 @@ def build(name, *args, seed=0, **keywords):
         for p in layer.parameters():
             p.add_(0.1 * torch.randn_like(p))
     return layer
+
+
+def states(layer, *lead, **keywords):
+    """States of sequences, or initial ones."""
+    return draw(*lead, *layer._state, **keywords)
+
+
+def stepped(layer, x, state=None):
+    """The state after a step, which a layer whose state is no vector returns beside the output."""
+    found = layer.step(x, state)
+    return found[1] if len(layer._state) > 1 else found
 
 
 def close(value, reference, what="value"):
@@ -73,7 +86,7 @@ def trains_as_in_double(layer):
         optimizer, found = torch.optim.SGD(model.parameters(), lr=0.01), []
         for seed in range(20):
             x = draw(T, B, D, seed=seed).to(model.weight_ih_l0.dtype)
-            loss = (model(x)[1][0].sum(-1) - x.sum((0, 2)).tanh()).square().mean()
+            loss = (model(x)[0][-1].sum(-1) - x.sum((0, 2)).tanh()).square().mean()
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -86,7 +99,7 @@ def trains_as_in_double(layer):
 def starts_from_its_trained_state(layer):
     """The trained initial state is what serves where none is given, and it has a gradient."""
     x = draw(T, B, D)
-    close(layer(x)[0], layer(x, layer.h0_l0.expand(1, B, N))[0], "the trained one")
+    close(layer(x)[0], layer(x, layer.h0_l0.expand(1, B, *layer._state))[0], "the trained one")
     layer(x)[0].sum().backward()
-    assert layer.h0_l0.grad.shape == (N,)
+    assert layer.h0_l0.grad.shape == layer._state
     assert layer.h0_l0.grad.any()

@@ -11,6 +11,7 @@ import isometry as iso
 from isometry.cli.tasks.characters import Characters, shipped
 from isometry.cli.tasks.digits import Digits
 from isometry.cli.tasks.next_frame import NextFrame
+from isometry.cli.tasks.permutations import Permutations
 from isometry.cli.tasks.permuted_pixels import PermutedPixels
 from isometry.cli.tasks.pixels import Pixels
 from isometry.cli.tasks.recordings import RATE, resampled, split
@@ -78,6 +79,46 @@ def test_parts_of_the_images(tmp_path):
         np.sort(together.sum((1, 2))),
         np.sort(np.concatenate([p[0] for p in (b.training, b.validation, b.test_part)]).sum((1, 2))),
     )
+
+
+# ---------------------------------------------------------------- permutations
+
+
+@pytest.mark.parametrize(("group", "size"), [("S2", 2), ("S3", 6), ("S4", 24), ("S5", 120)])
+def test_permutations(group, size):
+    """Every answer is the product of the matrices of the inputs so far, the last one on the left."""
+    task = Permutations(length=7, batch=3, group=group)
+    assert task.inputs == task.outputs == len({tuple(p) for p in task.elements.tolist()}) == size
+    assert task.baselines == {"guesses": math.log(size), "their accuracy": 1 / size}
+    x, y = task.draw(np.random.default_rng(0))
+    matrices = np.eye(task.elements.shape[1])[:, task.elements].swapaxes(0, 1)  # column i of the k-th is e of p_k(i)
+    assert x.shape == (7, 3, size) and (x.sum(-1) == 1).all() and y.shape == (7, 3)
+    product = np.eye(task.elements.shape[1])
+    for t in range(7):
+        product = matrices[x[t].argmax(-1)] @ product
+        assert np.array_equal(product, matrices[y[t]])
+
+
+def test_answers_within_and_beyond_the_trained_length():
+    task = Permutations(length=5, batch=2, extra=3)
+
+    def network(x, forgets=99):
+        """Right for so many steps, then the identity for ever."""
+        answers = torch.zeros(x.shape[:2], dtype=torch.int64)
+        for t, ids in enumerate(x.argmax(-1)[:forgets]):
+            answers[t] = ids if not t else torch.from_numpy(task.table)[ids, answers[t - 1]]
+        return torch.nn.functional.one_hot(answers, 6).float()
+
+    assert task.test(network) == {"within": 1.0, "beyond": 1.0}
+    found = task.evaluate(lambda x: network(x, 5))
+    assert found["accuracy_within"] == 1.0 and 0.1 < found["accuracy_beyond"] < 0.25
+    assert found == task.evaluate(lambda x: network(x, 5))
+    x, y = (torch.from_numpy(a) for a in task.draw(np.random.default_rng(3)))
+    values = network(x)
+    assert task.score(values, y) == {"accuracy": 1.0}
+    assert task.loss(100 * values, y) < 1e-6 and task.loss(0 * values, y).item() == pytest.approx(task.baseline)
+    with pytest.raises(ValueError, match="group must be 'S2' or"):
+        Permutations(length=5, batch=2, group="A5")
 
 
 # ---------------------------------------------------------------- characters

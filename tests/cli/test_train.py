@@ -30,8 +30,9 @@ SCORES = {
     "characters": ["valid_bits"],
     "waveform": ["nmse"],
     "next-frame": ["valid_mse"],
+    "permutations": ["accuracy", "accuracy_within", "accuracy_beyond"],
 }
-WITHOUT = {"lstm", "gru", "rum"}  # models without a W to report
+WITHOUT = {"lstm", "gru", "rum", "delta-product"}  # models without a W to report
 SOFT = {"rnn", "soft-ornn", "kru"}  # models whose W is not, or only nearly, orthogonal
 
 

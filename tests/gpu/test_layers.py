@@ -7,8 +7,10 @@ from torch.nn.utils.rnn import PackedSequence, pack_sequence
 import isometry.torch as it
 import tolerance
 from kernel_calls import recorded
-from layers import GATED, B, D, N, T, build, draw, each_kind
+from layers import GATED, MATRIX, B, D, N, T, build, draw, each_kind, states
 
+#: Layers that are left to the CPU.
+LEFT = (*GATED, *MATRIX)
 #: Packed sequences of these lengths.
 LENGTHS = (2, T, 1)
 
@@ -49,7 +51,7 @@ def run(layer, x, batch):
     given = [data.requires_grad_(), *layer.parameters()]
     h0 = None
     if batch is not None:
-        h0 = draw(4, *batch, N, dtype=torch.complex64 if layer.is_complex else torch.float32).requires_grad_()
+        h0 = states(layer, 4, *batch, dtype=torch.complex64 if layer.is_complex else torch.float32).requires_grad_()
         given.append(h0)
     out, last = layer(x, h0)
     out = out.data if isinstance(x, PackedSequence) else out
@@ -60,14 +62,14 @@ def run(layer, x, batch):
 @each_kind
 @pytest.mark.parametrize("form", INPUTS)
 def test_layers_are_those_of_the_cpu(form, name, calls):
-    """Two layers, two directions; gated ones are left to the CPU."""
+    """Two layers, two directions; some are left to the CPU."""
     keywords, make, batch = INPUTS[form]
     layer = build(name, 2, bidirectional=True, dtype=torch.float32, **keywords)
     results = []
     for backend in ("cpu", "gpu"):
         with it.use_backend(backend):
             results.append(run(layer, make(), batch))
-        assert calls.taken().backends == {"cpu" if name in GATED else backend}
+        assert calls.taken().backends == {"cpu" if name in LEFT else backend}
     for k, (expected, found) in enumerate(zip(*results, strict=True)):
         close(found, expected, f"{name}, {form}, {k}")
 
@@ -76,7 +78,7 @@ def test_layers_are_those_of_the_cpu(form, name, calls):
 def test_matrices_are_those_of_the_cpu(name):
     layer = build(name, 2, bidirectional=True, dtype=torch.float32)
     if not hasattr(layer, "recurrent_matrix"):
-        assert name in ("gru", "rum")
+        assert name in ("gru", "rum", *MATRIX)
         return
     parameters = list(layer.recurrent_parameters())
     for k, reverse in ((0, False), (1, True)):
@@ -97,7 +99,7 @@ def test_double_precision_is_refused(name):
     """But for the layers that are left to the CPU."""
     layer, x = build(name), draw(T, B, D)
     with it.use_backend("gpu"):
-        if name in GATED:
+        if name in LEFT:
             assert torch.equal(layer(x)[0], build(name)(x)[0])
         else:
             with pytest.raises(TypeError, match="float32 and complex64"):

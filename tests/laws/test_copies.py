@@ -9,7 +9,7 @@ import torch
 
 import isometry.torch as it
 import reference as ref
-from layers import NAMES, B, D, N, T, build, draw
+from layers import NAMES, B, D, T, build, draw, states
 from registry import gathered
 from tolerance import identical
 
@@ -98,6 +98,7 @@ LAYERS = [
     ("gru", {"reset": "after"}),
     ("goru", {"transition": "cayley", "nonlinearity": "modrelu"}),
     ("rum", {"lam": 1, "eta": 1.5, "nonlinearity": "modrelu"}),
+    ("delta-product", {"gate": False, "negative": False}),
 ]
 
 
@@ -111,7 +112,8 @@ def saved(layer):
 
 def trained(layer):
     """States, gradients and the parameters after a step of training."""
-    x, h0 = (draw(*shape, dtype=next(layer.parameters()).dtype) for shape in ((T, B, D), (4, B, N)))
+    dtype = next(layer.parameters()).dtype
+    x, h0 = draw(T, B, D, dtype=dtype), states(layer, 4, B, dtype=dtype)
     layer.zero_grad()
     out, last = layer(x, h0)
     (out.abs().square().sum() + layer(x)[1].abs().sum()).backward()

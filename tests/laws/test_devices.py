@@ -13,7 +13,7 @@ import isometry.torch as it
 import reference as ref
 from elsewhere import DEVICE, Elsewhere, ElsewhereSubject, destination, is_far
 from laws.calls import others
-from layers import B, D, N, T, build, draw, each_kind
+from layers import B, D, T, build, draw, each_kind, states
 from tolerance import UNITARITY
 
 
@@ -63,7 +63,7 @@ def unseen_layer(layer, device):
     layer, send = device.send(layer), device.send
     x, lengths = send(draw(T, B, D)), torch.tensor([B, B, 2, 1, 1])
     packed = PackedSequence(send(draw(int(lengths.sum()), D)), lengths)
-    for arguments in ((x,), (x, send(draw(4, B, N))), (x[:, 0],), (packed,)):
+    for arguments in ((x,), (x, send(states(layer, 4, B))), (x[:, 0],), (packed,)):
         out, last = layer(*arguments)
         out = out.data if isinstance(out, PackedSequence) else out
         assert out.device == last.device == DEVICE

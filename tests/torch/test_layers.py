@@ -23,6 +23,7 @@ from layers import (
     each_kind,
     each_layer,
     same_per_sample_gradients,
+    states,
 )
 
 # ---------------------------------------------------------------- parameters
@@ -309,7 +310,7 @@ def test_complex_input(name):
 def test_autocast_computes_in_single_precision(name):
     """Half-precision inputs and states, as other modules return them under autocast, are widened first."""
     layer = build(name, 2, dtype=torch.float32)
-    x, h0 = draw(T, B, D, dtype=torch.float32), draw(2, B, N, dtype=torch.float32)
+    x, h0 = draw(T, B, D, dtype=torch.float32), states(layer, 2, B, dtype=torch.float32)
     half, half_h0 = x.bfloat16(), h0.bfloat16()
     with torch.autocast("cpu", torch.bfloat16):
         out, last = layer(half, half_h0)

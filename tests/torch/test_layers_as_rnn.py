@@ -90,7 +90,7 @@ def test_an_empty_batch(name):
     layer, twin = build(name, 2, bidirectional=True), torch.nn.RNN(D, N, 2, bidirectional=True, dtype=torch.float64)
     (out, last), (expected, expected_last) = layer(draw(T, 0, D)), twin(draw(T, 0, D))
     assert out.shape == expected.shape
-    assert last.shape == expected_last.shape
+    assert last.shape == (*expected_last.shape[:2], *layer._state)
     out.abs().sum().backward()
     assert all(p.grad is not None and not p.grad.any() for p in layer.parameters())
     for model in (layer, twin):
@@ -102,10 +102,11 @@ def test_an_empty_batch(name):
 def test_devices_that_differ(name):
     layer, twin = build(name), torch.nn.RNN(D, N, dtype=torch.float64)
     far = torch.empty(T, B, D, dtype=torch.float64, device="meta")
-    for arguments in ((far,), (draw(T, B, D), torch.empty(1, B, N, dtype=torch.float64, device="meta"))):
+    for with_h0 in (False, True):
         messages = []
-        for model in (layer, twin):
+        for model, state in ((layer, layer._state), (twin, (N,))):
+            h0 = torch.empty(1, B, *state, dtype=torch.float64, device="meta")
             with pytest.raises(RuntimeError, match="not at the same device") as info:
-                model(*arguments)
+                model(*((draw(T, B, D), h0) if with_h0 else (far,)))
             messages.append(str(info.value))
         assert messages[0] == messages[1]

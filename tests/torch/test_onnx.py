@@ -25,6 +25,7 @@ MODULES = [
     ("gru", {"reset": "after", "trainable_h0": True}),
     ("goru", {"reset": "after", "transition": "cayley"}),
     ("rum", {"lam": 1, "eta": 1.0, "bidirectional": True}),
+    ("delta-product", {"gate": False, "bidirectional": True, "trainable_h0": True}),
     ("scornn", {"last_only": True, "checkpoint": "sqrt", "bidirectional": True}),
     ("goru", {"nonlinearity": "modrelu_realrep", "bias": False}),
 ]

@@ -79,13 +79,13 @@ def test_layers_on_the_meta_device(name):
     x = torch.empty(T, B, D, device="meta")
     out, last = layer(x)
     assert (out.shape, out.device.type) == ((T, B, 2 * N), "meta")
-    assert (last.shape, last.device.type) == ((4, B, N), "meta")
+    assert (last.shape, last.device.type) == ((4, B, *layer._state), "meta")
     out.abs().sum().backward()
     assert all(p.grad is not None for p in layer.parameters())
     assert layer(x, torch.empty_like(last))[0].shape == out.shape
     packed = PackedSequence(torch.empty(9, D, device="meta"), torch.tensor([3, 2, 2, 1, 1]))
     out, last = layer(packed)
-    assert (out.data.shape, last.shape) == ((9, 2 * N), (4, 3, N))
+    assert (out.data.shape, last.shape) == ((9, 2 * N), (4, 3, *layer._state))
     layer.to_empty(device="cpu").reset_parameters()
     assert layer(torch.ones(T, B, D))[0].isfinite().all()
 

@@ -1,8 +1,8 @@
 """ONNX export of models that contain layers of `isometry.torch.nn`.
 
-In a graph of `torch.export` a recurrence is one operator, `isometry::sequence`, which ONNX does not know. Here it
-becomes torch's `scan` over the formula of its cell, which torch translates to an ONNX Scan. W is formed before, so that
-the file holds it as an initialiser.
+In a graph of `torch.export` a recurrence is one operator, `isometry::sequence` or `isometry::delta_rule`, which ONNX
+does not know. Here it becomes torch's `scan` over the formula of its step, which torch translates to an ONNX Scan. W is
+formed before, so that the file holds it as an initialiser.
 """
 
 from __future__ import annotations
@@ -150,8 +150,40 @@ def _scanned(
     return result, memory, nothing, nothing, nothing, torch.zeros((), dtype=torch.bool)
 
 
+def _delta_scanned(
+    tensors: Sequence[Tensor | None], ends: Tensor | None, m: int, scale: float, normalise: bool, _saving: bool
+) -> tuple[Tensor, ...]:
+    """`isometry::delta_rule`, as a layer calls it, as a scan of torch."""
+    if ends is not None:
+        raise NotImplementedError("ONNX export needs sequences of one length, without cu_seqlens or a PackedSequence")
+    q, k, v, beta, g, state = tensors
+    assert q is not None and k is not None and v is not None and beta is not None
+    if normalise:
+        q, k = (x * (x.square().sum(-1, keepdim=True) + 1e-6).rsqrt() for x in (q, k))
+    group = v.shape[2] // q.shape[2]
+    q, k = (x.repeat_interleave(group, 2) if group > 1 else x for x in (q, k))
+    if g is None:
+        g = torch.zeros_like(q[..., 0])
+    if state is None:
+        state = (k[:, 0].unsqueeze(-1) * v[:, 0].unsqueeze(-2)) * 0
+
+    def body(state: Tensor, now: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+        q, k, v, beta, g = now
+        state = (g.unsqueeze(-1) if g.ndim == 3 else g[..., None, None]).exp() * state
+        for j in range(m):
+            key, rate = k[:, j].unsqueeze(-1), beta[:, j, :, None, None]
+            state = state + rate * key * (v[:, j].unsqueeze(-2) - (key * state).sum(-2, keepdim=True))
+        return state, scale * (q.unsqueeze(-1) * state).sum(-2)
+
+    rows = [x.unflatten(1, (-1, m)).transpose(0, 1).clone() for x in (k, v, beta)]
+    given = (q.transpose(0, 1).clone(), *rows, g.transpose(0, 1).clone())
+    state, out = scan(body, state.clone(), given)
+    return out.transpose(0, 1).clone(), state, state.new_empty(0)
+
+
 #: The operators that ONNX does not know, in others.
 _IN_TORCH = {
     torch.ops.isometry.sequence.default: _scanned,
+    torch.ops.isometry.delta_rule.default: _delta_scanned,
     torch.ops.aten.hypot.default: lambda a, b: (a * a + b * b).sqrt(),
 }

@@ -1,5 +1,6 @@
 """Recurrent layers with orthogonal or unitary matrices, used like ``torch.nn.RNN``, and a module for any operator."""
 
+from .delta_product import DeltaProduct
 from .eurnn import EURNN
 from .exprnn import ExpRNN
 from .full_capacity_urnn import FullCapacityURNN
@@ -23,6 +24,7 @@ __all__ = [
     "ORNN",
     "RUM",
     "URNN",
+    "DeltaProduct",
     "ExpRNN",
     "FullCapacityURNN",
     "OperatorModule",

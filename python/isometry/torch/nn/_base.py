@@ -20,6 +20,7 @@ from .._function import HALF, widened
 from .._mode import autocast
 from ._contract import check_constructor, check_dtype, check_hidden, check_input
 from ._pairs import unpaired
+from ._sequences import dropped, last_state, packed_rows
 from ._streaming import Cached, Kernel, held
 
 
@@ -92,7 +93,7 @@ class RecurrentLayer(nn.Module):
             features = input_size if number < self._directions else hidden_size * self._directions
             shapes = self._shapes(features)
             if trainable_h0:
-                shapes["h0"] = self._stored(hidden_size)
+                shapes["h0"] = self._stored(*self._state)
             self._names = list(shapes)
             for name, shape in shapes.items():
                 self.register_parameter(name + suffix, nn.Parameter(torch.empty(shape, device=device, dtype=dtype)))
@@ -127,6 +128,13 @@ class RecurrentLayer(nn.Module):
         """
         raise NotImplementedError
 
+    def _outcome(
+        self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: str
+    ) -> tuple[Tensor, Tensor]:
+        """What one recurrence gives: its output, as of ``_run``, and its last states (B, ...)."""
+        states = self._run(suffix, x, h0, lengths, reverse, output)
+        return states, states if output == "last" else last_state(states, lengths, reverse)
+
     def _kernel(self, suffix: str) -> Kernel | None:
         """The kernel of one recurrence for `step`; None where a step is more than a call of it."""
         raise NotImplementedError
@@ -135,6 +143,11 @@ class RecurrentLayer(nn.Module):
     def is_complex(self) -> bool:
         """Whether the states are complex."""
         return False
+
+    @property
+    def _state(self) -> tuple[int, ...]:
+        """The shape of the state of one sequence."""
+        return (self.hidden_size,)
 
     # ------------------------------------------------------------ parameters
 
@@ -215,9 +228,10 @@ class RecurrentLayer(nn.Module):
         if input.dim() not in (2, 3):
             raise ValueError(f"{name}: Expected input to be 2D or 3D, got {input.dim()}D tensor instead")
         batched = input.dim() == 3
-        if hx is not None and hx.dim() != input.dim():
-            kind = "batched 3-D" if batched else "unbatched 2-D"
-            raise RuntimeError(f"For {kind} input, hx should also be {input.dim()}-D but got {hx.dim()}-D tensor")
+        rank = input.dim() + len(self._state) - 1
+        if hx is not None and hx.dim() != rank:
+            kind, also = "batched 3-D" if batched else "unbatched 2-D", "also " * (rank == input.dim())
+            raise RuntimeError(f"For {kind} input, hx should {also}be {rank}-D but got {hx.dim()}-D tensor")
         time, batch = (1, 0) if self.batch_first else (0, 1)
         x = input if batched else input.unsqueeze(batch)
         if hx is not None and not batched:
@@ -318,7 +332,7 @@ class RecurrentLayer(nn.Module):
         if data.size(0) == steps * batch:  # all sequences have the same length
             output, last = self._stack(data.unflatten(0, (steps, batch)), hx, None)
         else:
-            rows, lengths = _packed_rows(sizes)
+            rows, lengths = packed_rows(sizes)
             rows = rows.to(data.device)
             padded = data.new_zeros(steps * batch, self.input_size).index_copy(0, rows, data)
             output, last = self._stack(padded.unflatten(0, (steps, batch)), hx, lengths)
@@ -332,7 +346,7 @@ class RecurrentLayer(nn.Module):
     def _check_forward(self, x: Tensor, hx: Tensor | None, dimensions: int, batch: int) -> None:
         weight: Tensor = self.weight_ih_l0
         check_input(type(self).__name__, x, weight, dimensions, self.input_size, self.is_complex)
-        check_hidden(x, hx, weight, (len(self._suffixes), batch, self.hidden_size), self.is_complex)
+        check_hidden(x, hx, weight, (len(self._suffixes), batch, *self._state), self.is_complex)
 
     def _stack(self, x: Tensor, hx: Tensor | None, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
         """All layers and directions: x (T, B, d) -> (T, B, directions * n) and h_n (layers * directions, B, n).
@@ -341,7 +355,8 @@ class RecurrentLayer(nn.Module):
         """
         x, hx = self._widened(x), None if hx is None else self._widened(hx)
         if x.size(1) == 0:  # an empty batch is computed as one sequence of zeros, which gives zero gradients
-            output, last = self._stack(F.pad(x, (0, 0, 0, 1)), None if hx is None else F.pad(hx, (0, 0, 0, 1)), None)
+            more = (*(0, 0) * len(self._state), 0, 1)
+            output, last = self._stack(F.pad(x, (0, 0, 0, 1)), None if hx is None else F.pad(hx, more), None)
             return output[:0] if self.last_only else output[:, :0], last[:, :0]
         lasts: list[Tensor] = []
         for layer in range(self.num_layers):
@@ -352,12 +367,12 @@ class RecurrentLayer(nn.Module):
                 h0 = self._value("h0" + suffix) if self.trainable_h0 and hx is None else None
                 h0 = h0 if hx is None else hx[number]
                 alone = self.last_only and layer == self.num_layers - 1
-                states = self._run(suffix, x, h0, lengths, bool(direction), "last" if alone else "states")
-                outputs.append(states)
-                lasts.append(states if alone else _last_state(states, lengths, bool(direction)))
+                found = self._outcome(suffix, x, h0, lengths, bool(direction), "last" if alone else "states")
+                outputs.append(found[0])
+                lasts.append(found[1])
             x = outputs[0] if self._directions == 1 else torch.cat(outputs, -1)
             if self.dropout and self.training and layer < self.num_layers - 1:
-                x = _dropout(x, self.dropout)
+                x = dropped(x, self.dropout)
         return self._rounded(x), self._rounded(torch.stack(lasts))
 
     def _widened(self, tensor: Tensor) -> Tensor:
@@ -377,24 +392,3 @@ class RecurrentLayer(nn.Module):
         parts += ["trainable_h0=True"] if self.trainable_h0 else []
         parts += [f"checkpoint={self.checkpoint!r}"] if self.checkpoint != "none" else []
         return ", ".join(parts + (["last_only=True"] if self.last_only else []))
-
-
-def _packed_rows(sizes: Tensor) -> tuple[Tensor, Tensor]:
-    """For batch sizes (T,): the row t B + b of every packed entry in the padded (T B,) array, and lengths (B,)."""
-    inside = torch.arange(int(sizes[0])) < sizes[:, None]
-    return inside.flatten().nonzero().squeeze(1), inside.sum(0)
-
-
-def _last_state(states: Tensor, lengths: Tensor | None, reverse: bool) -> Tensor:
-    """The state (B, n) that each recurrence computed last."""
-    if reverse:
-        return states[0]
-    if lengths is None:
-        return states[-1]
-    batch = torch.arange(states.size(1), device=states.device)
-    return states[lengths.to(states.device) - 1, batch]
-
-
-def _dropout(x: Tensor, p: float) -> Tensor:
-    """Dropout of whole units: the two parts of a complex number are dropped together."""
-    return x * F.dropout(torch.ones_like(x.real), p) if x.is_complex() else F.dropout(x, p)

@@ -100,9 +100,7 @@ def check_input(name: str, x: Tensor, weight: Tensor, dimensions: int, features:
     _same_device(x, "parameter", weight)
 
 
-def check_hidden(
-    x: Tensor, hx: Tensor | None, weight: Tensor, expected: tuple[int, int, int], is_complex: bool
-) -> None:
+def check_hidden(x: Tensor, hx: Tensor | None, weight: Tensor, expected: tuple[int, ...], is_complex: bool) -> None:
     """The initial states for an input; complex ones would make a real layer's output complex."""
     if hx is None:
         return

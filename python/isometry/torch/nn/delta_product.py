@@ -1,0 +1,271 @@
+"""DeltaProduct: a state multiplied by reflections that every input draws anew."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, Unpack
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..._rules import check
+from ..delta import delta_rule
+from ..formulas._precision import full_precision
+from ._base import LayerKeywords, RecurrentLayer
+
+#: Initial biases of keys and rates are uniform up to these. Keys that differ little between tokens make the transition
+#: of nearly every step the same at first, as in the other layers; rates near 0 and 2 keep what was stored.
+_KEYS, _RATES = 2.0, 6.0
+#: Ranges of the initial gates: of a (uniform) and of the softplus at zero input (logarithmic), as in Mamba-2.
+_SCALE, _SOFTPLUS = (1.0, 16.0), (1e-3, 1e-1)
+
+
+class DeltaProduct(RecurrentLayer):
+    r"""Recurrent layer whose transition is a product of generalised Householder reflections drawn by the input.
+
+    The state of a head is a matrix S (K x V), K = V = hidden_size / heads. An input :math:`x_t` draws a query,
+    m = ``householders`` keys, values and rates, and a gate:
+
+    .. math::
+
+        q_t &= \mathrm{unit}(\mathrm{silu}(W_q x_t + b_q)), \qquad
+        k_{t,j} = \mathrm{unit}(\mathrm{silu}(W_{k,j} x_t + b_{k,j})), \qquad
+        v_{t,j} = \mathrm{silu}(W_{v,j} x_t + b_{v,j}), \\
+        \beta_{t,j} &= 2 \sigma(w_{\beta,j}^T x_t + b_{\beta,j}), \qquad
+        g_t = -a \, \mathrm{softplus}(w_g^T x_t + b_g), \\
+        S &\leftarrow e^{g_t} S, \qquad
+        S \leftarrow (I - \beta_{t,j} k_{t,j} k_{t,j}^T) S + \beta_{t,j} k_{t,j} v_{t,j}^T \;\; (j = 1 \dots m), \qquad
+        o_t = S^T q_t.
+
+    The output is o_t, of all heads side by side; the state S is another array. Without a gate the transition keeps the
+    norm of S for rates of 2 and no values; its eigenvalues lie in [-1, 1], with ``negative=False`` in [0, 1]. A
+    permutation of n things is a product of at most n - 1 reflections: m = 2 follows products of permutations of three,
+    m = 4 of five.
+
+    Parameters
+    ----------
+    input_size, hidden_size, num_layers
+        As in ``torch.nn.RNN``.
+    heads : int
+        Number of heads, a divisor of hidden_size.
+    householders : int
+        m, the number of reflections of a step.
+    gate : bool
+        Whether the state decays by a gate; g_t = 0 otherwise.
+    negative : bool
+        Whether rates go up to 2, hence eigenvalues down to -1, or up to 1.
+    **keywords
+        The keywords of :class:`ORNN` from ``bias`` on; ``checkpoint`` is "none": there is no state of every step to
+        do without.
+
+    Attributes
+    ----------
+    weight_ih_l{k}[_reverse] : Parameter
+        W_q and W_v (hidden_size + m hidden_size, features).
+    bias_l{k}[_reverse] : Parameter
+        b_q and b_v.
+    transition_weight_l{k}[_reverse] : Parameter
+        W_k, w_beta and, with a gate, w_g of all heads (m hidden_size + m heads + heads, features).
+    transition_bias_l{k}[_reverse] : Parameter
+        b_k, b_beta and b_g.
+    log_decay_l{k}[_reverse] : Parameter
+        log a (heads,), with a gate.
+
+    Raises
+    ------
+    ValueError
+        ``heads`` that does not divide hidden_size, a checkpoint. Other errors are those of ``torch.nn.RNN``.
+
+    Notes
+    -----
+    A step costs some 6 m hidden_size^2 / heads operations beside its projections; all steps are one call of
+    :func:`isometry.torch.delta_rule`, in chunks of 64 reflections, and packed sequences follow each other without
+    padding. Backward keeps the projections, some (3 + 4 m) hidden_size numbers a step, and a state per 64 reflections.
+
+    References
+    ----------
+    Siems, Carstensen, Zela, Hutter, Pontil, Grazzi. DeltaProduct: Improving state-tracking in linear RNNs via
+    Householder products. NeurIPS 2025. Grazzi, Siems, Zela, Franke, Hutter, Pontil. Unlocking state-tracking in linear
+    RNNs through negative eigenvalues. ICLR 2025. The choices made here: docs/math/delta.md.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import isometry.torch as it
+    >>> layer = it.nn.DeltaProduct(3, 8, heads=2, householders=2)
+    >>> output, h_n = layer(torch.randn(20, 5, 3))
+    >>> output.shape, h_n.shape
+    (torch.Size([20, 5, 8]), torch.Size([1, 5, 2, 4, 4]))
+    """
+
+    _own_keywords = ("heads", "householders", "gate", "negative")
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        heads: int = 1,
+        householders: int = 1,
+        gate: bool = True,
+        negative: bool = True,
+        **keywords: Unpack[LayerKeywords],
+    ) -> None:
+        self.heads = check.count("heads", heads, 1)
+        self.householders = check.count("householders", householders, 1)
+        self.gate, self.negative = check.flag("gate", gate), check.flag("negative", negative)
+        super().__init__(input_size, hidden_size, num_layers, **keywords)
+
+    def _check_keywords(self) -> None:
+        if self.hidden_size % self.heads:
+            raise ValueError(f"heads must divide hidden_size, {self.hidden_size}, not be {self.heads}")
+        if self.checkpoint != "none":
+            raise ValueError(f"checkpoint must be 'none': the delta rule keeps few states, not {self.checkpoint!r}")
+
+    # ------------------------------------------------------------ parameters
+
+    @property
+    def _state(self) -> tuple[int, ...]:
+        size = self.hidden_size // self.heads
+        return self.heads, size, size
+
+    @property
+    def _parts(self) -> tuple[int, int, int]:
+        """Rows of the transition's weight: keys, rates, gates."""
+        m, heads = self.householders, self.heads
+        return m * self.hidden_size, m * heads, heads if self.gate else 0
+
+    def _shapes(self, features: int) -> dict[str, tuple[int, ...]]:
+        rows, own = (1 + self.householders) * self.hidden_size, sum(self._parts)
+        shapes: dict[str, tuple[int, ...]] = {"weight_ih": (rows, features), "transition_weight": (own, features)}
+        shapes |= {"bias": (rows,), "transition_bias": (own,)} if self.bias else {}
+        return shapes | ({"log_decay": (self.heads,)} if self.gate else {})
+
+    def _reset(self, suffix: str) -> None:
+        for name in ("weight_ih", "transition_weight"):
+            weight = getattr(self, name + suffix)
+            bound = math.sqrt(6 / (self.hidden_size + weight.size(1)))
+            nn.init.uniform_(weight, -bound, bound)
+        if self.bias:
+            nn.init.zeros_(getattr(self, "bias" + suffix))
+            keys, rates, gates = getattr(self, "transition_bias" + suffix).split(self._parts)
+            nn.init.uniform_(keys, -_KEYS, _KEYS)
+            nn.init.uniform_(rates, -_RATES, _RATES)
+        if not self.gate:
+            return
+        decay = getattr(self, "log_decay" + suffix)
+        small, large = map(math.log, _SOFTPLUS)
+        softplus = torch.empty_like(decay).uniform_(small, large).exp()
+        nn.init.uniform_(decay, *_SCALE).log_()
+        if self.bias:
+            gates.copy_(softplus.expm1().log())
+        else:  # softplus(0) = log 2
+            decay += (softplus / math.log(2)).log()
+
+    def recurrent_parameters(self) -> Iterator[nn.Parameter]:
+        """Yield the parameters of the transition, of every layer and direction, for a separate learning rate."""
+        for suffix in self._suffixes:
+            for name in self._names:
+                if name.startswith(("transition", "log_decay")):
+                    yield getattr(self, name + suffix)
+
+    # ------------------------------------------------------------ forward
+
+    def _drawn(self, suffix: str, x: Tensor) -> tuple[tuple[Tensor, Tensor, Tensor, Tensor], Tensor | None]:
+        """Queries, keys, values, rates, and the gates, for x (B, T, features)."""
+        m, heads = self.householders, self.heads
+
+        def projected(weight: str, bias: str) -> Tensor:
+            return F.linear(x, self._read(weight + suffix), self._read(bias + suffix) if self.bias else None)
+
+        def rows(t: Tensor, *shape: int) -> Tensor:
+            return t.unflatten(-1, (m, *shape)).flatten(1, 2)
+
+        q, v = F.silu(projected("weight_ih", "bias")).split((self.hidden_size, m * self.hidden_size), -1)
+        k, rates, gates = projected("transition_weight", "transition_bias").split(self._parts, -1)
+        beta = torch.sigmoid(rates) * (2.0 if self.negative else 1.0)
+        g = -self._read("log_decay" + suffix).exp() * F.softplus(gates) if self.gate else None
+        drawn = q.unflatten(-1, (heads, -1)), rows(F.silu(k), heads, -1), rows(v, heads, -1), rows(beta, heads)
+        return drawn, g
+
+    @full_precision
+    def _outcome(
+        self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: str
+    ) -> tuple[Tensor, Tensor]:
+        steps, batch = x.shape[:2]
+        x, at, ends = x.transpose(0, 1), None, None
+        if lengths is not None:
+            at, ends = _in_order(lengths, steps, reverse)
+            at = at.to(x.device)
+            x = x.flatten(0, 1).index_select(0, at).unsqueeze(0)
+        elif reverse:
+            x = x.flip(1)
+        drawn, g = self._drawn(suffix, x)
+        h0 = None if h0 is None else h0.expand(batch, *self._state)
+        own = {"householders": self.householders, "scale": 1.0, "normalise": True}
+        o, last = delta_rule(*drawn, g=g, initial_state=h0, cu_seqlens=ends, **own)  # type: ignore[arg-type]
+        o = o.flatten(2)
+        if output == "last":
+            return (o[:, -1] if ends is None else o[0, ends[1:].to(o.device) - 1]), last
+        if at is not None:
+            o = o.new_zeros(batch * steps, self.hidden_size).index_copy(0, at, o[0]).unflatten(0, (batch, steps))
+        elif reverse:
+            o = o.flip(1)
+        return o.transpose(0, 1), last
+
+    def step(self, input: Tensor, hx: Tensor | None = None) -> Any:
+        """The output and the state after one time step, for inputs that arrive one at a time.
+
+        Parameters
+        ----------
+        input : Tensor, shape (B, input_size) or (input_size,)
+            The input of this step.
+        hx : Tensor, shape (num_layers, B, heads, K, V), or without B, optional
+            The state before it; by default as in a call of the layer.
+
+        Returns
+        -------
+        output : Tensor, shape (B, hidden_size) or (hidden_size,)
+            The output of the last layer: it is no part of the state.
+        state : Tensor
+            The state after it, shaped as ``hx``.
+
+        Raises
+        ------
+        ValueError
+            As of every layer.
+
+        Notes
+        -----
+        There is no W to be formed: inside :meth:`cached` a step costs what it costs outside.
+
+        Examples
+        --------
+        >>> import torch, isometry.torch as it
+        >>> layer, state = it.nn.DeltaProduct(3, 8), None
+        >>> with torch.no_grad():
+        ...     for x_t in torch.randn(20, 5, 3):
+        ...         output, state = layer.step(x_t, state)
+        >>> output.shape, state.shape
+        (torch.Size([5, 8]), torch.Size([1, 5, 1, 8, 8]))
+        """
+        self._check_step(input)
+        time = int(self.batch_first and input.dim() == 2)
+        output, state = self.forward(input.unsqueeze(time), hx)
+        return (output if self.last_only else output.squeeze(time)), state
+
+    def _kernel(self, suffix: str) -> None:
+        """None: a step is more than a call of a cell."""
+
+
+def _in_order(lengths: Tensor, steps: int, reverse: bool) -> tuple[Tensor, Tensor]:
+    """Of padded sequences (B, T), one after the other and each in the order it is read: the places b T + t of their
+    steps in (B T,), and where each begins and the last ends.
+    """
+    lengths = lengths.cpu()
+    t, length = torch.arange(steps), lengths.unsqueeze(1)
+    places = torch.arange(lengths.numel()).unsqueeze(1) * steps + (length - 1 - t if reverse else t)
+    return places[t < length], F.pad(lengths.cumsum(0), (1, 0))

@@ -1,0 +1,265 @@
+"""`it.nn.DeltaProduct`: the textbook per sequence, parameters, orthogonality, steps, modes of torch, training."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
+
+import isometry.torch as it
+import tolerance
+from derivatives import every_order
+from isometry.cli.tasks.permutations import Permutations
+from layers import (
+    B,
+    D,
+    N,
+    T,
+    build,
+    close,
+    draw,
+    same_per_sample_gradients,
+    starts_from_its_trained_state,
+    states,
+    trains_as_in_double,
+)
+from reference.delta import delta_rule
+
+KINDS = {
+    "gate": {},
+    "one reflection": {"householders": 1, "heads": 1, "bias": False},
+    "no gate": {"heads": 3, "householders": 3, "gate": False, "negative": False},
+}
+each_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+def product(*args, kind="gate", **keywords):
+    return build("delta-product", *args, **KINDS[kind], **keywords)
+
+
+def drawn(layer, end, x):
+    """The arguments of the delta rule for one sequence x (T, features), from the stored parameters."""
+    m, h, n = layer.householders, layer.heads, layer.hidden_size
+    stored = {key: p.detach() for key, p in layer.named_parameters()}
+    own, w = stored["weight_ih" + end], stored["transition_weight" + end]
+    b, c = (stored.get(key + end) for key in ("bias", "transition_bias"))
+    values, moves = (x @ a.T + (0 if bias is None else bias) for a, bias in ((own, b), (w, c)))
+    steps, rows = len(x), len(x) * m
+    q, v = F.silu(values[:, :n]).view(1, steps, h, -1), F.silu(values[:, n:]).reshape(1, rows, h, -1)
+    k = F.silu(moves[:, : m * n]).reshape(1, rows, h, -1)
+    beta = torch.sigmoid(moves[:, m * n : m * (n + h)]).reshape(1, rows, h) * (2 if layer.negative else 1)
+    g = None
+    if layer.gate:
+        g = -stored["log_decay" + end].exp() * F.softplus(moves[None, :, m * (n + h) :])
+    return (q, k, v, beta), {"g": g, "householders": m, "scale": 1.0, "normalise": True}
+
+
+@each_kind
+def test_the_layer_is_the_textbook_loop(kind):
+    """Two layers, two directions, packed: every sequence alone, row by row, from the stored parameters."""
+    layer, lengths = product(2, kind=kind, bidirectional=True), [2, 5, 1]
+    sequences, h0 = [draw(k, D, seed=k) for k in lengths], states(layer, 4, 3, seed=1)
+    packed, last = layer(pack_sequence(sequences, enforce_sorted=False), h0)
+    out, _ = pad_packed_sequence(packed)
+    for q, y in enumerate(sequences):
+        for k in range(2):
+            ways = []
+            for r, end in enumerate((f"_l{k}", f"_l{k}_reverse")):
+                arrays, own = drawn(layer, end, y.flip(0) if r else y)
+                own = {key: t.numpy() if isinstance(t, torch.Tensor) else t for key, t in own.items()}
+                own["initial_state"] = h0[2 * k + r, q][None].numpy()
+                o, state = map(torch.from_numpy, delta_rule(*(a.numpy() for a in arrays), **own))
+                close(last[2 * k + r, q], state[0], "h_n")
+                ways.append(o[0].flatten(1).flip(0) if r else o[0].flatten(1))
+            y = torch.cat(ways, -1)
+        close(out[: lengths[q], q], y, f"sequence {q}")
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_last_output_alone(packed):
+    layer = product(2, bidirectional=True)
+    lean = product(2, bidirectional=True, last_only=True)
+    x = draw(T, B, D)
+    given = pack_sequence([x[:k, b] for b, k in enumerate((2, T, 1, 3))], enforce_sorted=False) if packed else x
+    (output, last), (states, h_n) = lean(given), layer(given)
+    padded, lengths = pad_packed_sequence(states) if packed else (states, torch.full((B,), T))
+    ends = torch.stack([padded[k - 1, b, :N] for b, k in enumerate(lengths)])
+    assert torch.equal(output, torch.cat((ends, padded[0, :, N:]), 1)) and torch.equal(last, h_n)
+
+
+def test_names_and_shapes_of_the_state_dict():
+    layer = it.nn.DeltaProduct(D, N, 2, heads=3, householders=2, bidirectional=True, trainable_h0=True)
+    expected = {}
+    for k in range(2):
+        for way in ("", "_reverse"):
+            features, rows = 2 * N if k else D, 2 * N + 2 * 3 + 3
+            shapes = {"weight_ih": (3 * N, features), "transition_weight": (rows, features)}
+            shapes |= {"bias": (3 * N,), "transition_bias": (rows,), "log_decay": (3,), "h0": (3, 2, 2)}
+            expected |= {f"{key}_l{k}{way}": shape for key, shape in shapes.items()}
+    assert {key: tuple(value.shape) for key, value in layer.state_dict().items()} == expected
+    own = {id(p) for p in layer.recurrent_parameters()}
+    names = {name.partition("_l0")[0].partition("_l1")[0] for name, p in layer.named_parameters() if id(p) in own}
+    assert names == {"transition_weight", "transition_bias", "log_decay"} and len(own) == 12
+    layer = it.nn.DeltaProduct(D, N, bias=False, gate=False)
+    assert {k: tuple(p.shape) for k, p in layer.named_parameters()} == {
+        "weight_ih_l0": (2 * N, D),
+        "transition_weight_l0": (N + 1, D),
+    }
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_initial_values(bias):
+    """Weights uniform within sqrt(6 / (n + columns)), biases of keys within 2, of rates within 6, all else zero but the
+    gates, whose logarithms lie in -16 .. -1 times 1e-3 .. 1e-1 where the input is zero.
+    """
+    torch.manual_seed(1)
+    layer = it.nn.DeltaProduct(D, 24, 2, heads=4, trainable_h0=True, bias=bias, dtype=torch.float64)
+    for k, features in enumerate((D, 24)):
+        for name in ("weight_ih", "transition_weight"):
+            bound = (6 / (24 + features)) ** 0.5
+            assert 0.5 * bound < getattr(layer, f"{name}_l{k}").abs().max() <= bound
+        assert not getattr(layer, f"h0_l{k}").any()
+        if bias:
+            keys, rates, _ = getattr(layer, f"transition_bias_l{k}").split((24, 4, 4))
+            assert not getattr(layer, f"bias_l{k}").any()
+            assert 1 < keys.abs().max() <= 2 and 2 < rates.abs().max() <= 6
+        _, given = drawn(layer, f"_l{k}", torch.zeros(1, features, dtype=torch.float64))
+        assert (given["g"] <= -1e-3).all() and (given["g"] >= -1.6).all()
+    before = {key: p.clone() for key, p in layer.named_parameters()}
+    torch.manual_seed(1)
+    layer.reset_parameters()
+    assert all(torch.equal(p, before[key]) for key, p in layer.named_parameters())
+
+
+def reflecting(heads=2, householders=2):
+    """A layer whose rates are 2, whose values are 0, and whose keys are long, so that they are unit vectors."""
+    layer = build("delta-product", heads=heads, householders=householders, gate=False, trainable_h0=True)
+    with torch.no_grad():
+        layer.weight_ih_l0[N:], layer.bias_l0[N:] = 0, 0
+        layer.transition_bias_l0[: householders * N] = 0
+        keys = layer.transition_weight_l0[: householders * N].view(-1, N // heads, D)
+        keys[:, 1] = -keys[:, 0]  # silu leaves one of them
+        keys *= 1e6
+        layer.transition_weight_l0[householders * N :] = 0
+        layer.transition_bias_l0[householders * N :] = 60
+    return layer
+
+
+def test_reflections_keep_the_state():
+    """S^T S stays as it is over 200 steps, and the product of the reflections is orthogonal with determinant 1."""
+    layer = reflecting()
+    with torch.no_grad():
+        _, last = layer(draw(200, B, D), h0 := states(layer, 1, B))
+        _, product = layer(draw(200, B, D), torch.eye(N // 2, dtype=torch.float64).expand_as(h0).clone())
+    bound = tolerance.sequence_gradient("float64", 2, 200)  # S enters twice
+    tolerance.close(last.mT @ last, h0.mT @ h0, bound, "S^T S")
+    tolerance.close(product.mT @ product, torch.eye(N // 2).expand_as(product), bound, "W^T W")
+    assert torch.allclose(torch.linalg.det(product), torch.ones(1, B, 2, dtype=torch.float64))
+
+
+def words(elements):
+    """For every permutation of three things: at most two swaps whose product it is, the first one first."""
+    found = {}
+    for count in (2, 1, 0):
+        for word in itertools.product(((0, 1), (0, 2), (1, 2)), repeat=count):
+            order = [0, 1, 2]
+            for pair in word:
+                order = [{pair[0]: pair[1], pair[1]: pair[0]}.get(p, p) for p in order]
+            found[tuple(order)] = word
+    return [found[tuple(p)] for p in elements.tolist()]
+
+
+def test_two_reflections_follow_the_products_of_three_things():
+    """The theory of the task `permutations`: by keys e_i - e_j and rates 0 or 2 the state is the product itself."""
+    task, layer = Permutations(length=40, batch=5), it.nn.DeltaProduct(6, 3, householders=2, gate=False).double()
+    low = torch.linspace(-1.0, 0.0, 100_001, dtype=torch.float64)
+    minus = low[(F.silu(low) + F.silu(torch.full_like(low, 0.2))).abs().argmin()]  # silu(minus) = -silu(0.2)
+    with torch.no_grad():
+        for p in layer.parameters():
+            p.zero_()
+        layer.transition_weight_l0[6:] = -60
+        for token, word in enumerate(words(task.elements)):
+            for j, (a, b) in enumerate(word):
+                layer.transition_weight_l0[3 * j + a, token] = 0.2
+                layer.transition_weight_l0[3 * j + b, token] = minus
+                layer.transition_weight_l0[6 + j, token] = 60
+        x, products = task.draw(np.random.default_rng(0))
+        last = layer(torch.from_numpy(x), torch.eye(3, dtype=torch.float64).expand(1, 5, 1, 3, 3))[1]
+    expected = np.stack([np.eye(3)[:, task.elements[p]] for p in products[-1]])
+    assert np.abs(last[0, :, 0].numpy() - expected).max() < 0.01
+
+
+@pytest.mark.parametrize("last_only", [False, True])
+def test_a_step_returns_the_output_too(last_only):
+    """In every form of input; what a step gives is what the sequence gives."""
+    layer, x = product(2, batch_first=True, last_only=last_only), draw(T, B, D)
+    expected = layer(x.transpose(0, 1))
+    state = alone = None
+    for x_t in x:
+        output, state = layer.step(x_t, state)
+        single, alone = layer.step(x_t[1], alone)
+    close(output, expected[0] if last_only else expected[0][:, -1], "output")
+    close(state, expected[1], "state")
+    close(single, output[1], "without a batch")
+    close(alone, state[:, 1], "its state")
+    with pytest.raises(ValueError, match="one direction"):
+        product(bidirectional=True).step(x[0])
+
+
+def test_representation_and_refusals():
+    assert repr(it.nn.DeltaProduct(D, N, 2, heads=2, gate=False)) == (
+        "DeltaProduct(3, 6, num_layers=2, heads=2, householders=1, gate=False, negative=True)"
+    )
+    for error, words, keywords in (
+        (ValueError, "heads must divide hidden_size, 6, not be 4", {"heads": 4}),
+        (ValueError, "heads must be at least 1", {"heads": 0}),
+        (TypeError, "householders must be an integer", {"householders": 2.0}),
+        (TypeError, "gate must be a bool", {"gate": 1}),
+        (TypeError, "negative must be a bool", {"negative": "no"}),
+        (ValueError, "checkpoint must be 'none'", {"checkpoint": "sqrt"}),
+    ):
+        with pytest.raises(error, match=words):
+            it.nn.DeltaProduct(D, N, **keywords)
+    layer = product()
+    with pytest.raises(RuntimeError, match=r"Expected hidden size \(1, 4, 2, 3, 3\), got \[1, 4, 2, 3, 2\]"):
+        layer(draw(T, B, D), draw(1, B, 2, 3, 2))
+    with pytest.raises(RuntimeError, match="For batched 3-D input, hx should be 5-D but got 3-D tensor"):
+        layer(draw(T, B, D), draw(1, B, N))
+    with pytest.raises(RuntimeError, match="For unbatched 2-D input, hx should be 4-D but got 2-D tensor"):
+        layer(draw(T, D), draw(1, N))
+
+
+@each_kind
+def test_a_trained_initial_state_and_none_at_all(kind):
+    starts_from_its_trained_state(product(kind=kind, trainable_h0=True))
+    plain = it.nn.DeltaProduct(D, N, bias=False, dtype=torch.float64)
+    assert not plain(torch.zeros(T, B, D, dtype=torch.float64))[0].any()
+
+
+def test_derivatives_of_every_order():
+    """Gradients, second derivatives and forward mode of output and state, for x, h_0 and every parameter."""
+    layer, names = product(), [name for name, _ in product().named_parameters()]
+
+    def call(x, h0, *parameters):
+        given = dict(zip(names, parameters, strict=True))
+        output, last = torch.func.functional_call(layer, given, (x, h0))
+        return torch.cat((output.flatten(), last.flatten()))
+
+    every_order(call, [draw(2, 2, D), states(layer, 1, 2), *(p.detach().clone() for p in layer.parameters())])
+
+
+def test_compiles_in_one_piece():
+    """No graph break, for two layers and directions."""
+    torch.compiler.reset()
+    layer, x = product(2, bidirectional=True), draw(T, B, D)
+    close(torch.compile(layer, backend="aot_eager", fullgraph=True)(x)[0], layer(x)[0])
+
+
+def test_per_sample_gradients():
+    same_per_sample_gradients(product())
+
+
+def test_training_in_single_precision_goes_the_way_of_double():
+    trains_as_in_double(product(dtype=torch.float32))
