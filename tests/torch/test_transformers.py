@@ -1,0 +1,357 @@
+"""transformers' models with delta rules: the same with and without our kernels, in every way in which they are run."""
+
+import copy
+import functools
+import pickle
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.metadata import version
+
+import pytest
+import torch
+
+import isometry.torch._fla_arguments as computing
+import tolerance as tol
+from derivatives import compiled
+from isometry.integrations import transformers as integration
+
+pytestmark = [
+    pytest.mark.extra,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning"),
+]
+
+SIZES = {
+    "vocab_size": 64, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2,
+    "num_key_value_heads": 2, "head_dim": 16, "max_position_embeddings": 512, "pad_token_id": 0, "bos_token_id": 1,
+    "eos_token_id": 2, "layer_types": ["linear_attention", "full_attention"],
+}  # fmt: skip
+EXPERTS = {"num_experts_per_tok": 2, "moe_intermediate_size": 16}
+GATED = {
+    "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 8, "linear_value_head_dim": 8,
+}  # fmt: skip
+MIXED = {**GATED, **EXPERTS, "num_experts": 4, "shared_expert_intermediate_size": 16}
+KDA = {
+    "linear_num_heads": 2, "linear_head_dim": 8, "kv_lora_rank": 8, "q_lora_rank": 8, "qk_rope_head_dim": 4,
+    "qk_nope_head_dim": 8, "v_head_dim": 8, "mlp_layer_types": ["dense", "dense"], **EXPERTS,
+}  # fmt: skip
+#: A model of two blocks, both with the rule: attention of a kind of its own stands in the others.
+ALONE = {"layer_types": ["linear_attention"] * 2}
+INDEXER = {"index_topk": 16, "index_kpool": 4, "index_head_dim": 8, "index_n_heads": 2}
+#: Configuration, model, and its own sizes.
+MODELS = {
+    "qwen3_5": ("Qwen3_5TextConfig", "Qwen3_5ForCausalLM", GATED),
+    "qwen3_5_moe": ("Qwen3_5MoeTextConfig", "Qwen3_5MoeForCausalLM", MIXED),
+    "qwen3_next": ("Qwen3NextConfig", "Qwen3NextForCausalLM", MIXED),
+    "qwen4_exp": ("Qwen4ExpTextConfig", "Qwen4ExpForCausalLM", {**MIXED, **ALONE, "hc_count": 2, "hc_lowrank": 4}),
+    "olmo_hybrid": ("OlmoHybridConfig", "OlmoHybridForCausalLM", {**GATED, "linear_allow_neg_eigval": True}),
+    "kimi_linear": ("KimiLinearConfig", "KimiLinearForCausalLM", {**KDA, "num_local_experts": 4}),
+    "glm5_next": (
+        "Glm5NextTextConfig",
+        "Glm5NextTextModel",
+        {**KDA, **ALONE, **INDEXER, "qk_rope_head_dim": 0, "n_routed_experts": 4},
+    ),
+    "bailing_hybrid": ("BailingHybridConfig", "BailingHybridForCausalLM", {**KDA, "num_local_experts": 4, "head_dim": 8}),
+}
+NAMES = pytest.mark.parametrize("name", MODELS)
+CLOSE = 1e-5
+
+
+def module(name, of="modeling"):
+    return import_module(f"transformers.models.{name}.{of}_{name}")
+
+
+def build(name, **more):
+    """Random weights, and gates with which states last for some tokens."""
+    config, model, own = MODELS[name]
+    torch.manual_seed(0)
+    made = getattr(module(name), model)(getattr(module(name, "configuration"), config)(**SIZES | own | more))
+    with torch.no_grad():
+        for key, parameter in made.named_parameters():
+            if key.endswith("A_log"):
+                parameter.uniform_(-5, -2)
+            elif parameter.ndim == 2 and "linear_attn" in key:
+                parameter.mul_(5)
+    return made.eval()
+
+
+def tokens(batch=2, length=70):
+    return torch.randint(3, 64, (batch, length), generator=torch.Generator().manual_seed(1))
+
+
+def outputs(model, call=None, **given):
+    given = {"input_ids": tokens(), "use_cache": False} | given
+    found = (model if call is None else call)(**given)
+    return found.logits if hasattr(found, "logits") else found.last_hidden_state
+
+
+def gradients(model, call=None, **given):
+    """Logits, and the gradients of all parameters."""
+    model.zero_grad()
+    y = outputs(model, call, **given)
+    y.square().sum().backward()
+    return y.detach(), {key: p.grad for key, p in model.named_parameters() if p.grad is not None}
+
+
+def agree(found, expected, bound=CLOSE):
+    """Gradients through gates are differences of larger numbers: those far below the others are rounding."""
+    (y, grads), (own, others) = expected, found
+    assert own.dtype is y.dtype
+    tol.close(own.double(), y.double(), bound, "logits")
+    assert grads.keys() == others.keys()
+    size = torch.stack([g.double().norm() for g in grads.values()]).norm().item()
+    for key, gradient in grads.items():
+        tol.close(others[key].double(), gradient.double(), bound, key, floor=tol.FLOOR * size)
+
+
+@contextmanager
+def registered(calls=None):
+    """Within it our kernels compute; `calls` is how many rules are to be computed."""
+    found = []
+    with pytest.MonkeyPatch.context() as patch, integration.register():
+        rule = computing.delta_rule
+        patch.setattr(computing, "delta_rule", lambda *args, **more: found.append(1) or rule(*args, **more))
+        yield
+    assert calls is None or len(found) == calls
+
+
+@NAMES
+def test_logits_and_gradients(name):
+    model = build(name)
+    expected = gradients(model)
+    with registered(model.config.layer_types.count("linear_attention")):
+        found = gradients(model)
+    agree(found, expected)
+
+
+def test_padding_on_the_left():
+    model, mask = build("qwen3_5"), torch.ones(2, 70, dtype=torch.int64)
+    mask[1, :9] = 0
+    expected = gradients(model, attention_mask=mask)
+    with registered(1):
+        agree(gradients(model, attention_mask=mask), expected)
+
+
+@pytest.mark.parametrize("name", ["qwen3_5", "kimi_linear"])
+def test_compiled(name):
+    """In one graph; graphs of before the registration are not used after, nor the other way round."""
+    model = build(name)
+    expected, call = gradients(model), compiled(model)
+
+    @torch.no_grad()
+    def kernels():
+        with torch.autograd.profiler.profile() as profile:
+            tol.close(outputs(model, call), expected[0], CLOSE, "logits")
+        return {event.key for event in profile.key_averages() if "isometry" in event.key}
+
+    assert not kernels()
+    with integration.register():
+        assert kernels() == {"isometry::delta_rule"}
+        agree(gradients(model, call), expected)
+    assert not kernels()
+
+
+@pytest.mark.parametrize("name", ["qwen3_5", "qwen3_next", "olmo_hybrid", "kimi_linear"])
+def test_generation(name):
+    """50 tokens for each of two sequences, one of them padded: one call by chunks, then token by token."""
+    model, ids = build(name), tokens(length=20)
+    mask = torch.ones_like(ids)
+    mask[1, :7] = 0
+    given = {"attention_mask": mask, "max_new_tokens": 50, "min_new_tokens": 50, "do_sample": False}
+    expected = model.generate(ids, **given)
+    assert expected.shape == (2, 70) and len(expected[0, 20:].unique()) > 5
+    with registered(50):
+        assert torch.equal(model.generate(ids, **given), expected)
+
+
+def test_gradient_checkpointing():
+    model = build("qwen3_5").train()
+    expected = gradients(model)
+    model.gradient_checkpointing_enable()
+    with registered(2):
+        agree(gradients(model), expected)
+
+
+@NAMES
+def test_bfloat16(name):
+    """Logits of the type of the model, as near to those in single precision as transformers' are."""
+    model = build(name)
+    exact, half = outputs(model), copy.deepcopy(model).bfloat16()
+    with registered(model.config.layer_types.count("linear_attention")):
+        found = outputs(half)
+    assert found.dtype is torch.bfloat16
+    theirs, ours = (tol.distance(y.detach().double(), exact.detach().double()) for y in (outputs(half), found))
+    assert ours < 1.2 * theirs < 0.1
+
+
+def test_double_precision():
+    """transformers computes the rule in single precision: so near, and no nearer."""
+    model = build("qwen3_5").double()
+    expected = gradients(model)
+    with registered(1):
+        found = gradients(model)
+        generated = model.generate(tokens(length=5), max_new_tokens=3, min_new_tokens=3)
+    agree(found, expected)
+    assert not torch.equal(found[0], expected[0]) and generated.shape == (2, 8)
+
+
+ENDS = [0, 17, 17, 40, 41, 110]
+PACKED = {
+    "cu_seq_lens_q": {"cu_seq_lens_q": torch.tensor(ENDS, dtype=torch.int32)},
+    "seq_idx": {"seq_idx": torch.arange(5, dtype=torch.int32).repeat_interleave(torch.tensor(ENDS).diff())[None]},
+}
+PACKED["both"] = PACKED["cu_seq_lens_q"] | PACKED["seq_idx"]
+
+
+@pytest.mark.parametrize("how", PACKED)
+@pytest.mark.parametrize("name", ["qwen3_5", "qwen3_next", "olmo_hybrid", "kimi_linear", "bailing_hybrid"])
+def test_packed_sequences(name, how):
+    """Each as if it were alone: rule, convolution, and attention by its positions."""
+    model, ids = build(name), tokens(1, ENDS[-1])
+    positions = torch.cat([torch.arange(b - a) for a, b in pairs()])[None]
+    with registered(len(pairs()) + 1):
+        alone = [gradients(model, input_ids=ids[:, a:b]) for a, b in pairs()]
+        found = gradients(model, input_ids=ids, position_ids=positions, **PACKED[how])
+    keys = alone[0][1].keys()
+    agree(found, (torch.cat([y for y, _ in alone], 1), {key: sum(g[key] for _, g in alone) for key in keys}))
+
+
+def pairs():
+    return [(a, b) for a, b in zip(ENDS, ENDS[1:], strict=False) if a < b]
+
+
+def test_packed_sequences_in_a_graph():
+    model, ids = build("qwen3_5"), tokens(1, ENDS[-1])
+    given = {"input_ids": ids, "position_ids": torch.arange(ENDS[-1])[None], **PACKED["both"]}
+    with integration.register():
+        agree(gradients(model, compiled(model), **given), gradients(model, **given))
+
+
+def test_packed_sequences_before_a_cache():
+    """Tokens that a cache has kept stand before the first sequence, and are zeros for the convolution."""
+    conv, weight = module("qwen3_5").causal_conv1d_fn, torch.randn(6, 4)
+    x = torch.randn(1, 6, 9)
+    x[..., :2] = 0
+    with integration.register():
+        found = module("qwen3_5").causal_conv1d_fn(x, weight, torch.ones(6), "silu", cu_seq_lens_q=torch.tensor([0, 3, 7]))
+    parts = [conv(part, weight, torch.ones(6), "silu") for part in (x[..., :5], x[..., 5:])]
+    tol.close(found, torch.cat(parts, -1), CLOSE)
+
+
+def test_a_batch_of_packed_sequences():
+    with integration.register(), pytest.raises(ValueError, match="seq_idx must have shape \\(1, T\\), not \\(2, 70\\)"):
+        outputs(build("qwen3_5"), seq_idx=torch.zeros(2, 70, dtype=torch.int32))
+
+
+def functions():
+    """The functions that are replaced, where they stand now."""
+    return [getattr(module(name), key) for name, keys in integration._MODELS.items() for key in keys]
+
+
+def test_it_is_undone():
+    """Nested registrations, those removed twice, and a block that an error ends."""
+    before = functions()
+    outer = integration.register()
+    during = functions()
+    assert len(before) == 24 and not any(a is b for a, b in zip(before, during, strict=True))
+    with pytest.raises(KeyError), integration.register():
+        assert functions() == during
+        raise KeyError
+    assert functions() == during
+    inner = integration.register()
+    outer.remove()
+    outer.remove()
+    assert functions() == during
+    inner.remove()
+    assert all(a is b for a, b in zip(before, functions(), strict=True))
+
+
+def test_what_another_package_has_replaced_stays(monkeypatch):
+    name = "torch_chunk_gated_delta_rule"
+    registration = integration.register()
+    monkeypatch.setattr(module("qwen3_5"), name, print)
+    registration.remove()
+    assert getattr(module("qwen3_5"), name) is print
+
+
+def test_copies_and_saved_models(tmp_path):
+    """Those of a registration serve without it."""
+    model = build("qwen3_5")
+    expected = outputs(model).detach()
+    with integration.register():
+        made = build("qwen3_5")
+        others = [copy.deepcopy(made), pickle.loads(pickle.dumps(made))]
+        made.save_pretrained(tmp_path)
+    others.append(type(made).from_pretrained(tmp_path))
+    for other in others:
+        tol.close(outputs(other).detach(), expected, CLOSE)
+    with registered(3):
+        for other in others:
+            tol.close(outputs(other).detach(), expected, CLOSE)
+
+
+def given(name, device="cpu"):
+    """Arguments of a rule: one gate per head, or one per row."""
+    x = torch.rand(5, 1, 9, 2, 4, device=device)
+    g = -x[3] if "kimi" in name else -x[3, ..., 0]
+    return {"query": x[0], "key": x[1], "value": x[2], "g": g, "beta": x[4, ..., 0]}
+
+
+@pytest.mark.parametrize("name", integration._RULES)
+def test_arguments(name):
+    """By position as by name; those that no rule takes are dropped, those that are not computed are refused."""
+    place = module("kimi_linear" if "kimi" in name else "qwen3_5")
+    own, more = given(name), {"initial_state": torch.rand(1, 2, 4, 4), "output_final_state": True}
+    expected = getattr(place, name)(**own, **more, use_qk_l2norm_in_kernel=True)
+    order = (*own.values(), *([64] if "chunk" in name else []), *more.values(), True)
+    with integration.register():
+        rule = getattr(place, name)
+        for o, state in (rule(*order), rule(**own, **more, use_qk_l2norm_in_kernel=True, use_cache=False, other=1)):
+            tol.close(o, expected[0], CLOSE)
+            tol.close(state, expected[1], CLOSE)
+        assert rule(**own, initial_state=None, output_final_state=False)[1] is None
+        refused = "gv" if name == "torch_recurrent_gated_delta_rule" else "cp_context"
+        if name != "recurrent_kimi_delta_attention":
+            with pytest.raises(NotImplementedError, match=refused):
+                rule(**own, initial_state=None, output_final_state=False, **{refused: 1})
+
+
+@pytest.mark.parametrize("name", integration._RULES)
+def test_other_devices_and_exports_take_the_functions_of_transformers(name, monkeypatch):
+    place, calls = module("kimi_linear" if "kimi" in name else "qwen3_5"), []
+    more = {"initial_state": None, "output_final_state": True}
+    monkeypatch.setattr(place, name, record(getattr(place, name), calls))
+    with integration.register():
+        rule = getattr(place, name)
+        assert rule(**given(name, "meta"), **more)[0].device.type == "meta" and len(calls) == 1
+        monkeypatch.setattr(torch.compiler, "is_exporting", lambda: True)
+        assert rule(**given(name), **more)[0].shape == (1, 9, 2, 4) and len(calls) == 2
+
+
+def record(function, calls):
+    """The function, with a note of each of its calls; of the same signature."""
+
+    @functools.wraps(function)
+    def noted(*args, **kwargs):
+        calls.append(1)
+        return function(*args, **kwargs)
+
+    return noted
+
+
+def test_a_version_that_is_not_known(monkeypatch):
+    """Functions that take something else, that are missing, or whose models are; then nothing is replaced."""
+    number, before = version("transformers"), functions()
+    served = f"transformers {number} is not served, but 5.15 and later"
+    with monkeypatch.context() as patch:
+        patch.setattr(module("kimi_linear"), "chunk_kimi_delta_attention", lambda query, key: (query, key))
+        with pytest.raises(RuntimeError, match=f"{served}.*chunk_kimi_delta_attention of .* takes \\(query, key\\)"):
+            integration.register()
+    with monkeypatch.context() as patch:
+        patch.setattr(module("kimi_linear"), "causal_conv1d_fn", None)
+        with pytest.raises(RuntimeError, match=f"{served}.*modeling_kimi_linear has no causal_conv1d_fn"):
+            integration.register()
+    with monkeypatch.context() as patch:
+        patch.setattr(integration, "_MODELS", {"qwen0": ("torch_chunk_gated_delta_rule",)})
+        with pytest.raises(RuntimeError, match=f"{served}.*none of the models qwen0"):
+            integration.register()
+    assert functions() == before
