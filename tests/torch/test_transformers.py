@@ -2,10 +2,12 @@
 
 import copy
 import functools
+import inspect
 import pickle
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import version
+from itertools import pairwise
 
 import pytest
 import torch
@@ -50,7 +52,11 @@ MODELS = {
         "Glm5NextTextModel",
         {**KDA, **ALONE, **INDEXER, "qk_rope_head_dim": 0, "n_routed_experts": 4},
     ),
-    "bailing_hybrid": ("BailingHybridConfig", "BailingHybridForCausalLM", {**KDA, "num_local_experts": 4, "head_dim": 8}),
+    "bailing_hybrid": (
+        "BailingHybridConfig",
+        "BailingHybridForCausalLM",
+        {**KDA, "num_local_experts": 4, "head_dim": 8},
+    ),
 }
 NAMES = pytest.mark.parametrize("name", MODELS)
 CLOSE = 1e-5
@@ -133,20 +139,28 @@ def test_padding_on_the_left():
 
 @pytest.mark.parametrize("name", ["qwen3_5", "kimi_linear"])
 def test_compiled(name):
-    """In one graph; graphs of before the registration are not used after, nor the other way round."""
+    """In one graph."""
     model = build(name)
-    expected, call = gradients(model), compiled(model)
+    expected = gradients(model)
+    with integration.register(), torch.autograd.profiler.profile() as profile:
+        agree(gradients(model, compiled(model)), expected)
+    found = {event.key for event in profile.key_averages()}
+    assert {"isometry::delta_rule", "isometry::delta_rule_backward"} < found
 
-    @torch.no_grad()
+
+def test_graphs_of_before():
+    """They are not used within a registration, and those of a registration not after it."""
+    model = build("qwen3_5")
+    expected, call = outputs(model), compiled(model)
+
     def kernels():
-        with torch.autograd.profiler.profile() as profile:
-            tol.close(outputs(model, call), expected[0], CLOSE, "logits")
-        return {event.key for event in profile.key_averages() if "isometry" in event.key}
+        with torch.no_grad(), torch.autograd.profiler.profile() as profile:
+            tol.close(outputs(model, call), expected.detach(), CLOSE, "logits")
+        return "isometry::delta_rule" in {event.key for event in profile.key_averages()}
 
     assert not kernels()
     with integration.register():
-        assert kernels() == {"isometry::delta_rule"}
-        agree(gradients(model, call), expected)
+        assert kernels()
     assert not kernels()
 
 
@@ -187,7 +201,7 @@ def test_double_precision():
     """transformers computes the rule in single precision: so near, and no nearer."""
     model = build("qwen3_5").double()
     expected = gradients(model)
-    with registered(1):
+    with registered(4):
         found = gradients(model)
         generated = model.generate(tokens(length=5), max_new_tokens=3, min_new_tokens=3)
     agree(found, expected)
@@ -216,7 +230,7 @@ def test_packed_sequences(name, how):
 
 
 def pairs():
-    return [(a, b) for a, b in zip(ENDS, ENDS[1:], strict=False) if a < b]
+    return [(a, b) for a, b in pairwise(ENDS) if a < b]
 
 
 def test_packed_sequences_in_a_graph():
@@ -228,12 +242,12 @@ def test_packed_sequences_in_a_graph():
 
 def test_packed_sequences_before_a_cache():
     """Tokens that a cache has kept stand before the first sequence, and are zeros for the convolution."""
-    conv, weight = module("qwen3_5").causal_conv1d_fn, torch.randn(6, 4)
-    x = torch.randn(1, 6, 9)
+    place, x = module("qwen3_5"), torch.randn(1, 6, 9)
+    given = (torch.randn(6, 4), torch.ones(6), "silu")
     x[..., :2] = 0
+    parts = [place.causal_conv1d_fn(part, *given) for part in (x[..., :5], x[..., 5:])]
     with integration.register():
-        found = module("qwen3_5").causal_conv1d_fn(x, weight, torch.ones(6), "silu", cu_seq_lens_q=torch.tensor([0, 3, 7]))
-    parts = [conv(part, weight, torch.ones(6), "silu") for part in (x[..., :5], x[..., 5:])]
+        found = place.causal_conv1d_fn(x, *given, cu_seq_lens_q=torch.tensor([0, 3, 7]))
     tol.close(found, torch.cat(parts, -1), CLOSE)
 
 
@@ -267,8 +281,9 @@ def test_it_is_undone():
 
 def test_what_another_package_has_replaced_stays(monkeypatch):
     name = "torch_chunk_gated_delta_rule"
+    monkeypatch.setattr(module("qwen3_5"), name, getattr(module("qwen3_5"), name))  # put back at the end
     registration = integration.register()
-    monkeypatch.setattr(module("qwen3_5"), name, print)
+    setattr(module("qwen3_5"), name, print)
     registration.remove()
     assert getattr(module("qwen3_5"), name) is print
 
@@ -327,6 +342,25 @@ def test_other_devices_and_exports_take_the_functions_of_transformers(name, monk
         assert rule(**given(name), **more)[0].shape == (1, 9, 2, 4) and len(calls) == 2
 
 
+def test_functions_that_the_package_kernels_has_made_modules(monkeypatch):
+    name, place, calls = "torch_chunk_gated_delta_rule", module("qwen3_5"), []
+    function = getattr(place, name)
+
+    class Func(torch.nn.Module):
+        def forward(self, *args, **kwargs):
+            return record(function, calls)(*args, **kwargs)
+
+    own = inspect.signature(function)
+    first = inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    Func.forward.__signature__ = own.replace(parameters=[first, *own.parameters.values()])
+    monkeypatch.setattr(place, name, Func())
+    with integration.register():
+        getattr(place, name)(**given(name))
+        assert not calls
+        getattr(place, name)(**given(name, "meta"))
+    assert len(calls) == 1
+
+
 def record(function, calls):
     """The function, with a note of each of its calls; of the same signature."""
 
@@ -341,7 +375,7 @@ def record(function, calls):
 def test_a_version_that_is_not_known(monkeypatch):
     """Functions that take something else, that are missing, or whose models are; then nothing is replaced."""
     number, before = version("transformers"), functions()
-    served = f"transformers {number} is not served, but 5.15 and later"
+    served = f"transformers {number} is not known: "
     with monkeypatch.context() as patch:
         patch.setattr(module("kimi_linear"), "chunk_kimi_delta_attention", lambda query, key: (query, key))
         with pytest.raises(RuntimeError, match=f"{served}.*chunk_kimi_delta_attention of .* takes \\(query, key\\)"):
@@ -352,6 +386,6 @@ def test_a_version_that_is_not_known(monkeypatch):
             integration.register()
     with monkeypatch.context() as patch:
         patch.setattr(integration, "_MODELS", {"qwen0": ("torch_chunk_gated_delta_rule",)})
-        with pytest.raises(RuntimeError, match=f"{served}.*none of the models qwen0"):
+        with pytest.raises(RuntimeError, match=f"{served}it has none of the models qwen0; isometry serves 5.15"):
             integration.register()
     assert functions() == before

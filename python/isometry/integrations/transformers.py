@@ -158,15 +158,16 @@ def _known(module: ModuleType, name: str) -> Function:
     function: Function | None = getattr(module, name, None)
     if function is None:
         raise _unknown(f"{module.__name__} has no {name}")
-    if tuple(signature(function).parameters) != _SIGNATURES[name]:
-        raise _unknown(f"{name} of {module.__name__} takes {signature(function)}")
+    # with the package kernels it is a module without parameters, whose own `forward` kernels of the hub may replace
+    call = type(function).forward if isinstance(function, torch.nn.Module) else function
+    if tuple(key for key in signature(call).parameters if key != "self") != _SIGNATURES[name]:
+        raise _unknown(f"{name} of {module.__name__} takes {signature(call)}")
     return function
 
 
 def _unknown(why: str) -> RuntimeError:
-    return RuntimeError(
-        f"transformers {version('transformers')} is not served, but {OLDEST} and later ones with the same functions: {why}"
-    )
+    served = f"isometry serves {OLDEST} and later versions with the same functions"
+    return RuntimeError(f"transformers {version('transformers')} is not known: {why}; {served}")
 
 
 def _ours(tensor: Tensor) -> bool:
@@ -179,7 +180,7 @@ def _rule(original: Function, name: str) -> Function:
     rule, names = _RULES[name], _SIGNATURES[name][:-1]
     taken = set(signature(rule).parameters) - set(_GIVEN)
 
-    @wraps(original)
+    @wraps(original, updated=())
     def computed(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor | None]:
         given = dict(zip(names, args, strict=False)) | kwargs
         query = given["query"]
@@ -199,7 +200,7 @@ def _rule(original: Function, name: str) -> Function:
 def _convolution(original: Function, activations: Mapping[str, Function]) -> Function:
     """The causal convolution; of packed sequences, with sums that stay within one."""
 
-    @wraps(original)
+    @wraps(original, updated=())
     def computed(
         hidden_states: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str | None = None, **kwargs: Any
     ) -> Tensor:
