@@ -83,7 +83,8 @@ def main() -> None:
     text = torch.from_numpy(np.unique(list(shipped()), return_inverse=True)[1])
     found = {label: train(label, text, options.steps, options.length) for label in (PLAIN, OURS)}
     for label, (bits, seconds) in found.items():
-        print(f"{label}: {statistics.median(seconds):.3f} s per step, {bits[0]:.3f} to {bits[-1]:.3f} bits per character")
+        median = statistics.median(seconds)
+        print(f"{label}: {median:.3f} s per step, {bits[0]:.3f} to {bits[-1]:.3f} bits per character")
     far = max(abs(a - b) for a, b in zip(found[PLAIN][0], found[OURS][0], strict=True))
     print(f"largest difference of the losses: {far:.0e} bits")
     if options.out:

@@ -251,6 +251,19 @@ def test_packed_sequences_before_a_cache():
     tol.close(found, torch.cat(parts, -1), CLOSE)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_packed_sequences_shorter_than_the_convolution(dtype):
+    place, x, weight = module("qwen3_5"), torch.randn(1, 6, 3, dtype=dtype), torch.randn(6, 4, dtype=dtype)
+    parts = [place.causal_conv1d_fn(part, weight) for part in (x[..., :2], x[..., 2:])]
+    with integration.register():
+        found = place.causal_conv1d_fn(x, weight, seq_idx=torch.tensor([[0, 0, 1]]))
+        first = place.causal_conv1d_fn(x[..., :1], weight, cu_seq_lens_q=torch.tensor([0, 1]))
+    assert found.dtype is dtype
+    bound = CLOSE if dtype is torch.float32 else 5e-3
+    tol.close(found.double(), torch.cat(parts, -1).double(), bound)
+    tol.close(first.double(), parts[0][..., :1].double(), bound)
+
+
 def test_a_batch_of_packed_sequences():
     with integration.register(), pytest.raises(ValueError, match="seq_idx must have shape \\(1, T\\), not \\(2, 70\\)"):
         outputs(build("qwen3_5"), seq_idx=torch.zeros(2, 70, dtype=torch.int32))

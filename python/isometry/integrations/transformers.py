@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from isometry.torch import fla
+from isometry.torch._function import widened
 
 Function = Callable[..., Any]
 
@@ -143,7 +144,7 @@ def _modules() -> list[tuple[ModuleType, tuple[str, ...]]]:
     """The modules of the models that the installed version has."""
     if importlib.util.find_spec("transformers") is None:
         raise ImportError("register() needs transformers, which is not installed: pip install isometry[extra]")
-    found = []
+    found: list[tuple[ModuleType, tuple[str, ...]]] = []
     for model, names in _MODELS.items():
         path = f"transformers.models.{model}"
         if importlib.util.find_spec(path) is not None:
@@ -204,16 +205,17 @@ def _convolution(original: Function, activations: Mapping[str, Function]) -> Fun
     def computed(
         hidden_states: Tensor, weight: Tensor, bias: Tensor | None = None, activation: str | None = None, **kwargs: Any
     ) -> Tensor:
-        index = _index(hidden_states.shape[-1], kwargs) if _ours(hidden_states) else None
+        tokens = hidden_states.shape[-1]
+        index = _index(tokens, kwargs) if _ours(hidden_states) else None
         if index is None:
             return original(hidden_states, weight, bias, activation, **kwargs)  # type: ignore[no-any-return]
-        x, last = hidden_states.to(weight.dtype), weight.shape[-1] - 1
-        y = x * weight[:, last, None]
-        for k in range(1, last + 1):
+        x, w = widened(hidden_states.to(weight.dtype)), widened(weight).flip(1).unsqueeze(-1)
+        y = x * w[:, 0]
+        for k in range(1, min(w.shape[1], tokens)):
             same = (index[k:] == index[:-k]).to(x.dtype)
-            y = y + pad(x[..., :-k] * same * weight[:, last - k, None], (k, 0))
+            y = y + pad(x[..., :-k] * same * w[:, k], (k, 0))
         if bias is not None:
-            y = y + bias[:, None]
+            y = y + widened(bias).unsqueeze(-1)
         return (y if activation is None else activations[activation](y)).to(hidden_states.dtype)
 
     return computed
