@@ -55,7 +55,7 @@ python-tests: build
 	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal -m "not alone and not long and not extra"
 	"$(BIN)/python" -m pytest -q -m "alone and not long and not extra"
 
-extra-tests: build  ## against other packages (PEFT, ONNX Runtime), which it installs
+extra-tests: build  ## against other packages (PEFT, transformers, ONNX Runtime), which it installs
 	"$(BIN)/python" -m pip install --quiet $$("$(BIN)/python" -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["extra"])')
 	"$(BIN)/python" -m pytest -q -m extra
 

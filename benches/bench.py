@@ -7,6 +7,7 @@ training   a whole training step of a scoRNN on the copying problem
 memory     what a layer holds between forward and backward, and its peak
 overhead   a small call beside an empty autograd.Function
 numpy      the NumPy face beside NumPy and SciPy; needs no torch
+qwen       a training step of a Qwen3.5 of the package transformers, with its functions and with ours; where it is named
 gpu        backend="gpu": arrays that stay on the GPU, the same with copies, the CPU, and torch; runs where it is named
 
 Without GROUP it runs those of the package too.
@@ -22,10 +23,10 @@ from unittest.mock import patch
 from isometry.cli import main as isometry
 from isometry.cli.bench.groups import APART, GROUPS
 
-ROWS = {name: (f"rows.{name}:rows",) for name in ("compiled", "training", "memory", "overhead", "gpu")}
+ROWS = {name: (f"rows.{name}:rows",) for name in ("compiled", "training", "memory", "overhead", "qwen", "gpu")}
 ENTRIES = {"numpy": "rows.numpy.process:entries"}
 DEVELOPERS = (*ROWS, *ENTRIES)
-NAMED = ("gpu",)  # needs an adapter
+NAMED = ("qwen", "gpu")  # need the package transformers, and an adapter
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -20,10 +20,10 @@ def modules():
     try:
         import bench
         import lines
-        from rows import memory, training
+        from rows import memory, qwen, training
     finally:
         sys.path.remove(str(ROOT / "benches"))
-    return bench, memory, training, lines
+    return bench, memory, training, lines, qwen
 
 
 def test_it_runs_groups_with_the_options_of_the_command(tmp_path, capsys):
@@ -79,6 +79,25 @@ def test_both_sides_of_a_training_step_compute_the_same():
     found = row.reference()
     for side in (row.ours, *row.peers):
         assert worst(side.results(), found, row.tolerance)[0] <= 1, side.name
+
+
+@pytest.mark.extra
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
+def test_both_sides_of_a_training_step_of_qwen_compute_the_same(monkeypatch):
+    for name, size in {"HIDDEN": 32, "HEADS": 2, "WIDTH": 16, "STEPS": 70}.items():
+        monkeypatch.setattr(modules()[4], name, size)
+    (row,) = modules()[4].rows()
+    found = row.reference()
+    for side in (row.ours, *row.peers):
+        assert worst(side.results(), found, row.tolerance)[0] <= 1, side.name
+        side.run()
+
+
+def test_a_package_that_a_group_lacks(monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    assert modules()[0].main(["qwen"]) == 1
+    found = capsys.readouterr().err
+    assert "bench qwen needs transformers, which is not installed: pip install isometry[extra]" in found
 
 
 def test_lines_of_code(tmp_path, capsys):

@@ -66,6 +66,12 @@ def test_every_public_name_has_an_example(module):
     ("name", "options", "found"),
     [
         ("quantisation", ["--out", "picture.png"], r"   4  \d+\.\d+%  \d+\.\d+%"),
+        pytest.param(
+            "qwen_delta",
+            ["--out", "picture.png", "--steps", "2", "--length", "100"],
+            r"isometry: \d+\.\d+ s per step.*\nlargest difference of the losses: \d",
+            marks=[pytest.mark.extra, pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")],
+        ),
         ("hadamard_rnn", ["--delay", "5", "--updates", "4"], r"trained signs, \d+ of 128 turned: \d+% right"),
         ("fit_a_unitary", ["--n", "3", "--seeds", "1", "--iterations", "200"], r"Householder, phases \| \de-1\d \("),
     ],

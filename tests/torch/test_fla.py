@@ -1,6 +1,7 @@
 """flash-linear-attention's names: signatures, what every argument means, and refusals, against the token loop."""
 
 import inspect
+import sys
 
 import pytest
 import torch
@@ -8,6 +9,7 @@ import torch
 import isometry.torch as it
 import tolerance as tol
 from derivatives import compiled
+from isometry.integrations.transformers import register
 from reference import delta as ref
 from test_delta import arguments
 
@@ -275,3 +277,10 @@ def test_mistakes_of_single_functions():
             called(name, problem(name), g=None, use_gate_in_kernel=True, A_log=torch.zeros(4))
     with pytest.raises(TypeError, match="^v must be a torch.Tensor"):
         it.fla.fused_recurrent_delta_rule(given["q"], given["k"], None)
+
+
+def test_transformers_that_is_not_installed(monkeypatch):
+    """The package is looked for when it is asked for, not on import."""
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(ImportError, match="needs transformers, which is not installed: pip install"):
+        register()

@@ -1,0 +1,201 @@
+"""transformers' models with delta rules: the same with and without our kernels, in every way in which they are run."""
+
+import copy
+from contextlib import contextmanager
+from itertools import pairwise
+
+import pytest
+import torch
+
+import isometry.torch._fla_arguments as computing
+import tolerance as tol
+from derivatives import compiled
+from isometry.integrations import transformers as integration
+from transformers_models import MODELS, build, module, outputs, tokens
+
+pytestmark = [
+    pytest.mark.extra,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning", "ignore::UserWarning"),
+]
+
+NAMES = pytest.mark.parametrize("name", MODELS)
+CLOSE = 1e-5
+
+
+def gradients(model, call=None, **given):
+    """Logits, and the gradients of all parameters."""
+    model.zero_grad()
+    y = outputs(model, call, **given)
+    y.square().sum().backward()
+    return y.detach(), {key: p.grad for key, p in model.named_parameters() if p.grad is not None}
+
+
+def agree(found, expected, bound=CLOSE):
+    """Gradients through gates are differences of larger numbers: those far below the others are rounding."""
+    (y, grads), (own, others) = expected, found
+    assert own.dtype is y.dtype
+    tol.close(own.double(), y.double(), bound, "logits")
+    assert grads.keys() == others.keys()
+    size = torch.stack([g.double().norm() for g in grads.values()]).norm().item()
+    for key, gradient in grads.items():
+        tol.close(others[key].double(), gradient.double(), bound, key, floor=tol.FLOOR * size)
+
+
+@contextmanager
+def registered(calls=None):
+    """Within it our kernels compute; `calls` is how many rules are to be computed."""
+    found = []
+    with pytest.MonkeyPatch.context() as patch, integration.register():
+        rule = computing.delta_rule
+        patch.setattr(computing, "delta_rule", lambda *args, **more: found.append(1) or rule(*args, **more))
+        yield
+    assert calls is None or len(found) == calls
+
+
+@NAMES
+def test_logits_and_gradients(name):
+    model = build(name)
+    expected = gradients(model)
+    with registered(model.config.layer_types.count("linear_attention")):
+        found = gradients(model)
+    agree(found, expected)
+
+
+def test_padding_on_the_left():
+    model, mask = build("qwen3_5"), torch.ones(2, 70, dtype=torch.int64)
+    mask[1, :9] = 0
+    expected = gradients(model, attention_mask=mask)
+    with registered(1):
+        agree(gradients(model, attention_mask=mask), expected)
+
+
+@pytest.mark.parametrize("name", ["qwen3_5", "kimi_linear"])
+def test_compiled(name):
+    """In one graph."""
+    model = build(name)
+    expected = gradients(model)
+    with integration.register(), torch.autograd.profiler.profile() as profile:
+        agree(gradients(model, compiled(model)), expected)
+    found = {event.key for event in profile.key_averages()}
+    assert {"isometry::delta_rule", "isometry::delta_rule_backward"} < found
+
+
+def test_graphs_of_before():
+    """They are not used within a registration, and those of a registration not after it."""
+    model = build("qwen3_5")
+    expected, call = outputs(model), compiled(model)
+
+    def kernels():
+        with torch.no_grad(), torch.autograd.profiler.profile() as profile:
+            tol.close(outputs(model, call), expected.detach(), CLOSE, "logits")
+        return "isometry::delta_rule" in {event.key for event in profile.key_averages()}
+
+    assert not kernels()
+    with integration.register():
+        assert kernels()
+    assert not kernels()
+
+
+@pytest.mark.parametrize("name", ["qwen3_5", "qwen3_next", "olmo_hybrid", "kimi_linear"])
+def test_generation(name):
+    """50 tokens for each of two sequences, one of them padded: one call by chunks, then token by token."""
+    model, ids = build(name), tokens(length=20)
+    mask = torch.ones_like(ids)
+    mask[1, :7] = 0
+    given = {"attention_mask": mask, "max_new_tokens": 50, "min_new_tokens": 50, "do_sample": False}
+    expected = model.generate(ids, **given)
+    assert expected.shape == (2, 70) and len(expected[0, 20:].unique()) > 5
+    with registered(50):
+        assert torch.equal(model.generate(ids, **given), expected)
+
+
+def test_gradient_checkpointing():
+    model = build("qwen3_5").train()
+    expected = gradients(model)
+    model.gradient_checkpointing_enable()
+    with registered(2):
+        agree(gradients(model), expected)
+
+
+@NAMES
+def test_bfloat16(name):
+    """Logits of the type of the model, as near to those in single precision as transformers' are."""
+    model = build(name)
+    exact, half = outputs(model), copy.deepcopy(model).bfloat16()
+    with registered(model.config.layer_types.count("linear_attention")):
+        found = outputs(half)
+    assert found.dtype is torch.bfloat16
+    theirs, ours = (tol.distance(y.detach().double(), exact.detach().double()) for y in (outputs(half), found))
+    assert ours < 1.2 * theirs < 0.1
+
+
+def test_double_precision():
+    """transformers computes the rule in single precision: so near, and no nearer."""
+    model = build("qwen3_5").double()
+    expected = gradients(model)
+    with registered(4):
+        found = gradients(model)
+        generated = model.generate(tokens(length=5), max_new_tokens=3, min_new_tokens=3)
+    agree(found, expected)
+    assert not torch.equal(found[0], expected[0]) and generated.shape == (2, 8)
+
+
+ENDS = [0, 17, 17, 40, 41, 110]
+PACKED = {
+    "cu_seq_lens_q": {"cu_seq_lens_q": torch.tensor(ENDS, dtype=torch.int32)},
+    "seq_idx": {"seq_idx": torch.arange(5, dtype=torch.int32).repeat_interleave(torch.tensor(ENDS).diff())[None]},
+}
+PACKED["both"] = PACKED["cu_seq_lens_q"] | PACKED["seq_idx"]
+
+
+@pytest.mark.parametrize("how", PACKED)
+@pytest.mark.parametrize("name", ["qwen3_5", "qwen3_next", "olmo_hybrid", "kimi_linear", "bailing_hybrid"])
+def test_packed_sequences(name, how):
+    """Each as if it were alone: rule, convolution, and attention by its positions."""
+    model, ids = build(name), tokens(1, ENDS[-1])
+    positions = torch.cat([torch.arange(b - a) for a, b in pairs()])[None]
+    with registered(len(pairs()) + 1):
+        alone = [gradients(model, input_ids=ids[:, a:b]) for a, b in pairs()]
+        found = gradients(model, input_ids=ids, position_ids=positions, **PACKED[how])
+    keys = alone[0][1].keys()
+    agree(found, (torch.cat([y for y, _ in alone], 1), {key: sum(g[key] for _, g in alone) for key in keys}))
+
+
+def pairs():
+    return [(a, b) for a, b in pairwise(ENDS) if a < b]
+
+
+def test_packed_sequences_in_a_graph():
+    model, ids = build("qwen3_5"), tokens(1, ENDS[-1])
+    given = {"input_ids": ids, "position_ids": torch.arange(ENDS[-1])[None], **PACKED["both"]}
+    with integration.register():
+        agree(gradients(model, compiled(model), **given), gradients(model, **given))
+
+
+def test_packed_sequences_before_a_cache():
+    """Tokens that a cache has kept stand before the first sequence, and are zeros for the convolution."""
+    place, x = module("qwen3_5"), torch.randn(1, 6, 9)
+    given = (torch.randn(6, 4), torch.ones(6), "silu")
+    x[..., :2] = 0
+    parts = [place.causal_conv1d_fn(part, *given) for part in (x[..., :5], x[..., 5:])]
+    with integration.register():
+        found = place.causal_conv1d_fn(x, *given, cu_seq_lens_q=torch.tensor([0, 3, 7]))
+    tol.close(found, torch.cat(parts, -1), CLOSE)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_packed_sequences_shorter_than_the_convolution(dtype):
+    place, x, weight = module("qwen3_5"), torch.randn(1, 6, 3, dtype=dtype), torch.randn(6, 4, dtype=dtype)
+    parts = [place.causal_conv1d_fn(part, weight) for part in (x[..., :2], x[..., 2:])]
+    with integration.register():
+        found = place.causal_conv1d_fn(x, weight, seq_idx=torch.tensor([[0, 0, 1]]))
+        first = place.causal_conv1d_fn(x[..., :1], weight, cu_seq_lens_q=torch.tensor([0, 1]))
+    assert found.dtype is dtype
+    bound = CLOSE if dtype is torch.float32 else 5e-3
+    tol.close(found.double(), torch.cat(parts, -1).double(), bound)
+    tol.close(first.double(), parts[0][..., :1].double(), bound)
+
+
+def test_a_batch_of_packed_sequences():
+    with integration.register(), pytest.raises(ValueError, match="seq_idx must have shape \\(1, T\\), not \\(2, 70\\)"):
+        outputs(build("qwen3_5"), seq_idx=torch.zeros(2, 70, dtype=torch.int32))
