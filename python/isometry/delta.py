@@ -207,8 +207,8 @@ def _prepared(arrays: dict[str, Array | None], options: Any, dtype: np.dtype[Any
     householders, normalise = check.count("householders", householders, 1), check.flag("normalise", normalise)
     ends = None if cu_seqlens is None else taken_integers("cu_seqlens", cu_seqlens)
     count = None if ends is None else check_delta.ends_shape(ends.shape)
-    shapes = {name: None if a is None else a.shape for name, a in arrays.items()}
-    out, states = check_delta.shapes(shapes, householders, count)
+    shapes = tuple([None if a is None else a.shape for a in arrays.values()])
+    out, states = check_delta.known(shapes, householders, count)
     if ends is not None:
         check_delta.ends_values(ends.tolist(), out[1])
         ends = ready(ends, INT64)

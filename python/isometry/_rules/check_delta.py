@@ -1,5 +1,6 @@
 """Checks of the delta rule, and their messages, in the style of `check`."""
 
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
@@ -10,25 +11,25 @@ from isometry._rules.check import Shape
 KEPT = 64
 
 
-def shapes(given: dict[str, Shape | None], householders: int, ends: int | None) -> tuple[Shape, Shape]:
-    """The shapes of the outputs and of the states, after a check of those of the arguments; `ends` is the length of
-    cu_seqlens."""
-    form = "(B, T, H, K)"
-    q, k, v = (_axes(name, given[name], form) for name, form in (("q", form), ("k", form), ("v", "(B, T, HV, V)")))
+def shapes(given: tuple[Shape | None, ...], householders: int, ends: int | None) -> tuple[Shape, Shape]:
+    """The shapes of the outputs and of the states, after a check of those of q, k, v, beta, g and the initial state.
+
+    `ends` is the length of cu_seqlens.
+    """
+    *three, beta, gate, state = (None if shape is None else tuple(shape) for shape in given)
+    forms = ("(B, T, H, K)", "(B, T, H, K)", "(B, T, HV, V)")
+    q, k, v = (_axes(name, shape, form) for name, shape, form in zip("qkv", three, forms, strict=True))
     batch, tokens, heads, key = q
     rows = tokens * householders
     check.exact("k", k, (batch, rows, heads, key), "(B, T householders, H, K)")
-    for name, sizes, letters in (("q", (heads, key), "HK"), ("v", v[2:], "V")):
+    for name, shape, sizes, letters in (("q", q, (heads, key), "H, K"), ("v", v, v[2:], "V")):
         if 0 in sizes:
-            raise ValueError(
-                f"{name} must not have a size of 0 in the axes {', '.join(letters)}, not shape {given[name]}"
-            )
+            raise ValueError(f"{name} must not have a size of 0 in the axes {letters}, not shape {shape}")
     value_heads, value = v[2:]
     if value_heads % heads:
         raise ValueError(f"v must have a multiple of the {heads} heads of q and k, not {value_heads}")
     check.exact("v", v, (batch, rows, value_heads, value), "(B, T householders, HV, V)")
-    check.exact("beta", given["beta"] or (), (batch, rows, value_heads), "(B, T householders, HV)")
-    gate = given["g"]
+    check.exact("beta", beta or (), (batch, rows, value_heads), "(B, T householders, HV)")
     if gate is not None:
         wide = len(gate) == 4
         expected = (batch, tokens, value_heads, *((key,) if wide else ()))
@@ -40,11 +41,14 @@ def shapes(given: dict[str, Shape | None], householders: int, ends: int | None) 
                 f"cu_seqlens needs a batch of 1, in which the sequences follow each other, not B = {batch}"
             )
         sequences = ends - 1
-    state = given["initial_state"]
     if state is not None:
         expected = (sequences, value_heads, key, value)
         check.exact("initial_state", state, expected, "(B, HV, K, V)" if ends is None else "(N, HV, K, V)")
     return (batch, tokens, value_heads, value), (sequences, value_heads, key, value)
+
+
+#: The same for sizes that were seen before, which must be numbers: symbols have no hash.
+known = lru_cache(256)(shapes)
 
 
 def _axes(name: str, shape: Shape | None, form: str) -> Shape:

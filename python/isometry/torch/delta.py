@@ -12,11 +12,12 @@ from .._backend import only_cpu
 from .._rules import check, check_delta
 from ._delta_function import Call, DeltaRule, formula, forward, graph
 from ._function import HALF, distinct, dtype_name
-from ._mode import GRAPH, KERNEL, RECORDED, mode, visible, wanted
+from ._mode import GRAPH, KERNEL, RECORDED, mode, symbolic, visible, wanted
 from .operators._operator import integers
 
 #: The types that are computed in float32.
 _TAKEN = (torch.float32, torch.float64, *HALF)
+_NAMES = ("q", "k", "v", "beta", "g", "initial_state")
 
 
 def delta_rule(
@@ -110,17 +111,18 @@ def delta_rule(
     (torch.Size([1, 100, 2, 16]), torch.Size([1, 2, 16, 16]))
     """
     only_cpu(backend)
-    tensors, dtype, out = _taken({"q": q, "k": k, "v": v, "beta": beta, "g": g, "initial_state": initial_state})
+    tensors, dtype, out = _taken((q, k, v, beta, g, initial_state))
     m, own = check.count("householders", householders, 1), check.flag("normalise", normalise)
     ends = None if cu_seqlens is None else integers("cu_seqlens", cu_seqlens, torch.device("cpu"))
     count = None if ends is None else check_delta.ends_shape(tuple(ends.shape))
-    shapes = {name: None if t is None else tuple(t.shape) for name, t in tensors.items()}
-    results, states = check_delta.shapes(shapes, m, count)
+    sizes = tuple([None if t is None else t.shape for t in tensors])
+    results, states = (check_delta.shapes if symbolic() else check_delta.known)(sizes, m, count)
     if ends is not None and visible(ends):
         check_delta.ends_values(ends.tolist(), results[1])
     call = Call(m, check_delta.factor(scale, states[2]), own)
-    given = [t if t is None or t.dtype is dtype else t.to(dtype) for t in tensors.values()]
-    o, state = _computed(call, given, ends)
+    if q.dtype is not dtype:
+        tensors = [t if t is None or t.dtype is dtype else t.to(dtype) for t in tensors]
+    o, state = _computed(call, tensors, ends)
     return (o if out is dtype else o.to(out)), state
 
 
@@ -149,21 +151,19 @@ def real(name: str, value: Any) -> Tensor:
     return value
 
 
-def _taken(given: dict[str, Any]) -> tuple[dict[str, Tensor | None], torch.dtype, torch.dtype]:
+def _taken(given: Sequence[Any]) -> tuple[list[Tensor | None], torch.dtype, torch.dtype]:
     """The arguments as real tensors, the dtype of the computation, and that of the outputs."""
-    tensors: dict[str, Tensor | None] = {}
-    for name, value in given.items():
-        if value is None and name in ("g", "initial_state"):
-            tensors[name] = None
-            continue
-        tensors[name] = real(name, value)
-    q, v = tensors["q"], tensors["v"]
+    tensors = [
+        None if value is None and name in ("g", "initial_state") else real(name, value)
+        for name, value in zip(_NAMES, given, strict=True)
+    ]
+    q, _, v, *_ = tensors
     assert q is not None and v is not None
-    dtype = torch.float32 if q.dtype in HALF else q.dtype
-    for name, t in tensors.items():
-        if t is not None and t.dtype is not q.dtype:
+    own = q.dtype
+    for name, t in zip(_NAMES, tensors, strict=True):
+        if t is not None and t.dtype is not own:
             half = t.dtype in HALF or t.dtype is torch.float32
-            if q.dtype not in HALF or not half or (name in ("k", "v") and t.dtype not in HALF):
-                other = f"{name} is {dtype_name(t.dtype)} and q is {dtype_name(q.dtype)}"
+            if own not in HALF or not half or (name in ("k", "v") and t.dtype not in HALF):
+                other = f"{name} is {dtype_name(t.dtype)} and q is {dtype_name(own)}"
                 raise TypeError(f"{other}: they must have the same precision")
-    return tensors, dtype, v.dtype
+    return tensors, torch.float32 if own in HALF else own, v.dtype

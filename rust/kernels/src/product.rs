@@ -75,6 +75,8 @@ pub struct Multiply<T: Scalar> {
     pub base_rows: usize,
     /// Shapes of A, B and C. A and B must hold zeros outside their triangles; C is unspecified outside its own.
     pub shape: [Triangle; 3],
+    /// Matrices whose first m rows and n columns are prefetched meanwhile (null: none), and their row strides.
+    pub soon: [(*const T, usize); 2],
     /// The columns to compute, if not all: panels are then assigned by columns whatever their number.
     pub span: Option<(usize, usize)>,
     /// Index of this thread.
@@ -267,7 +269,11 @@ unsafe fn one_panel<T: Scalar, S: Simd<R = T::Real>>(
                 c,
                 c_rows: q.c_rows * T::PARTS,
                 live: q.n * T::PARTS - col,
-                soon: [c.cast_const(), std::ptr::null()],
+                soon: q.soon.map(|(at, rows)| match at.is_null() {
+                    true => std::ptr::null(),
+                    false => at.wrapping_add(i * rows).cast::<S::R>().wrapping_add(col),
+                }),
+                soon_rows: q.soon.map(|(_, rows)| rows * T::PARTS),
             };
             compute::<S>(&grid, (0, height, count), width > S::LANES);
         };

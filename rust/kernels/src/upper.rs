@@ -33,7 +33,8 @@ compiled! {
 impl<T: Scalar> Kernel<T::Real> for Upper<T> {
     type Output = ();
 
-    /// From the last row up: x_i = x_i / t_ii, then x_j -= t_ji x_i for all rows j above, where X starts as the identity.
+    /// From the last row up: x_i = x_i / t_ii, then x_j -= t_ji x_i for all rows j above, where X starts as the identity. Two
+    /// rows i at a time, so that the rows above are read and written half as often.
     #[inline(always)]
     unsafe fn run<S: Simd<R = T::Real>>(&self) {
         let (n, width) = (self.n, self.n * T::PARTS);
@@ -50,27 +51,38 @@ impl<T: Scalar> Kernel<T::Real> for Upper<T> {
                 }
                 *x.add(i * pitch + i * T::PARTS) = one;
             }
-            for i in (0..n).rev() {
-                let r = reciprocal(*self.t.add(i * self.stride + i));
-                let first = i * T::PARTS / S::LANES * S::LANES;
+            let mut end = n;
+            while end > 0 {
+                // rows low and end - 1, in the same vectors; the same row first where n is odd
+                let low = if end.is_multiple_of(2) { end - 2 } else { end - 1 };
+                let first = low * T::PARTS / S::LANES * S::LANES;
+                let r = [
+                    reciprocal(*self.t.add(low * self.stride + low)),
+                    reciprocal(*self.t.add((end - 1) * self.stride + end - 1)),
+                ];
                 for v in (first..pitch).step_by(S::LANES) {
-                    let at = x.add(i * pitch + v);
-                    let own = S::load(at);
-                    let mut row = S::mul(own, S::splat(r.re()));
-                    if T::PARTS == 2 {
-                        row = S::mul_add(S::swap_pairs(own), S::alternate(-r.im(), r.im()), row);
+                    let (at, below) = (x.add(low * pitch + v), x.add((end - 1) * pitch + v));
+                    let mut last = [S::zero(); 2];
+                    if low + 1 < end {
+                        last = divided::<T, S>(S::load(below), r[1]);
+                        S::store(below, last[0]);
+                        S::store(
+                            at,
+                            minus::<T, S>(S::load(at), *self.t.add(low * self.stride + low + 1), last),
+                        );
                     }
-                    S::store(at, row);
-                    let turned = S::mul(S::swap_pairs(row), S::alternate(-one, one));
-                    for j in 0..i {
-                        let (f, at) = (*self.t.add(j * self.stride + i), x.add(j * pitch + v));
-                        let mut above = S::neg_mul_add(S::splat(f.re()), row, S::load(at));
-                        if T::PARTS == 2 {
-                            above = S::neg_mul_add(S::splat(f.im()), turned, above);
+                    let row = divided::<T, S>(S::load(at), r[0]);
+                    S::store(at, row[0]);
+                    for j in 0..low {
+                        let (f, at) = (self.t.add(j * self.stride + low), x.add(j * pitch + v));
+                        let mut above = S::load(at);
+                        if low + 1 < end {
+                            above = minus::<T, S>(above, *f.add(1), last);
                         }
-                        S::store(at, above);
+                        S::store(at, minus::<T, S>(above, *f, row));
                     }
                 }
+                end = low;
             }
             for i in 0..n {
                 let out = self.t.add(i * self.stride).cast::<S::R>();
@@ -82,6 +94,30 @@ impl<T: Scalar> Kernel<T::Real> for Upper<T> {
                 }
             }
         }
+    }
+}
+
+/// x r, and that times i.
+#[inline(always)]
+unsafe fn divided<T: Scalar, S: Simd<R = T::Real>>(x: S::V, r: T) -> [S::V; 2] {
+    let one = S::R::one();
+    // SAFETY: arithmetic only; the caller ensures that the processor supports it.
+    unsafe {
+        let mut row = S::mul(x, S::splat(r.re()));
+        if T::PARTS == 2 {
+            row = S::mul_add(S::swap_pairs(x), S::alternate(-r.im(), r.im()), row);
+        }
+        [row, S::mul(S::swap_pairs(row), S::alternate(-one, one))]
+    }
+}
+
+/// x - f row
+#[inline(always)]
+unsafe fn minus<T: Scalar, S: Simd<R = T::Real>>(x: S::V, f: T, row: [S::V; 2]) -> S::V {
+    // SAFETY: arithmetic only; the caller ensures that the processor supports it.
+    unsafe {
+        let x = S::neg_mul_add(S::splat(f.re()), row[0], x);
+        if T::PARTS == 2 { S::neg_mul_add(S::splat(f.im()), row[1], x) } else { x }
     }
 }
 

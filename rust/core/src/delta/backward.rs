@@ -109,8 +109,11 @@ unsafe fn group<R: Real>(
                 } else {
                     delta.initial.map(|initial| initial.as_ptr().wrapping_add((n * hv + head) * size))
                 };
-                let chunk = |rows: Range<usize>| Chunk::new(delta, &places.chunk, member, own, rows);
                 let most = chunk_rows(&delta.gate);
+                let chunk = |rows: Range<usize>| {
+                    let before = rows.start.saturating_sub(most);
+                    Chunk::new(delta, &places.chunk, member, own, rows, before)
+                };
                 let parts = group.len().div_ceil(most);
                 // the states before the later chunks, in order
                 let at = |part: usize| places.states.ptr().wrapping_add((part - 1) * size);

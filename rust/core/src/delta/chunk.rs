@@ -17,7 +17,9 @@ use crate::kernels::{Operand, Product, Triangle, invert_upper};
 use crate::parallel::Member;
 use crate::scalar::Real;
 use crate::scratch::Region;
-use isometry_kernels::delta::{Decays, Exps, Masked, Matrix, Residual, Scaled, Unit, WideGram, Within};
+use isometry_kernels::delta::{
+    Decays, Exps, Masked, Matrix, Residual, Scaled, Spread, Unit, WideGram, Within,
+};
 use std::ops::Range;
 
 /// What is added to |x|^2 before a row is divided by its root.
@@ -76,6 +78,8 @@ pub struct Chunk<'a, R: Real> {
     /// Its rows in the sequence, and the tokens whose last row is among them.
     pub rows: Range<usize>,
     pub tokens: Range<usize>,
+    /// The first row of the chunk that is computed next.
+    pub next: usize,
 }
 
 impl<'a, R: Real> Chunk<'a, R> {
@@ -85,10 +89,17 @@ impl<'a, R: Real> Chunk<'a, R> {
         member: &'a Member<'a>,
         head: Head<R>,
         rows: Range<usize>,
+        next: usize,
     ) -> Self {
         let m = delta.householders;
         let tokens = rows.start / m..rows.end / m;
-        Chunk { delta, places, pitch: Pitches::new(delta), member, head, rows, tokens }
+        Chunk { delta, places, pitch: Pitches::new(delta), member, head, rows, tokens, next }
+    }
+
+    /// Rows (or if `tokens`, tokens) of the next chunk, to prefetch.
+    pub fn soon(&self, x: Matrix<R>, tokens: bool) -> (*const R, usize) {
+        let first = if tokens { self.next / self.delta.householders } else { self.next };
+        (x.row(first).cast_const(), x.pitch)
     }
 
     /// Rows, queries, and the row of the first query.
@@ -191,6 +202,7 @@ impl<'a, R: Real> Chunk<'a, R> {
                 *places.beta.at(i) = *self.head.beta.row(self.rows.start + i);
             }
             let (k, q) = (self.head.k.from(self.rows.start), self.head.q.from(self.tokens.start));
+            self.decays();
             let unit = places.unit.ptr();
             for (x, rows, at, scale) in [(k, c, 0, 1.0), (q, asked, c, self.delta.scale)] {
                 let (scale, by) = (R::of(scale), unit.wrapping_add(at));
@@ -204,16 +216,11 @@ impl<'a, R: Real> Chunk<'a, R> {
                 for i in 0..rows {
                     *by.add(i) *= scale;
                 }
-                let by = Matrix { at: by, pitch: 1 };
-                Scaled { x, by, wide: false, out: kq.from(at), add: false, rows, n: key }.call();
-            }
-            self.decays();
-            if self.gated() {
-                let (before, wide) = (self.factors(places.before), self.wide());
-                Scaled { x: kq, by: before, wide, out: self.early(), add: false, rows: c + asked, n: key }
-                    .call();
-                let after = self.factors(places.after);
-                Scaled { x: kq, by: after, wide, out: self.late(), add: false, rows: c, n: key }.call();
+                let (before, after) = (self.factors(places.before), self.factors(places.after));
+                let gated = |to: Matrix<R>| if self.gated() { to } else { Matrix::none() };
+                let late = if at == 0 { gated(self.late()) } else { Matrix::none() };
+                let (out, early, wide) = (kq.from(at), gated(self.early()).from(at), self.wide());
+                Spread { x, by, out, early, before: before.from(at), late, after, wide, rows, n: key }.call();
             }
             let (gram, p) = (self.square(places.gram), self.square(places.p));
             if self.wide() {
@@ -325,7 +332,8 @@ impl<'a, R: Real> Chunk<'a, R> {
             Residual { v, w, beta, z, r, rows: c, n: value }.call();
             let (ti, r) =
                 (Operand::new(x.at.cast_const(), x.pitch).t(), Operand::new(r.at.cast_const(), r.pitch));
-            let lower = |p: Product<R>| p.shapes(Triangle::Lower, Triangle::Full, Triangle::Full);
+            let soon = [self.soon(self.head.k, false), self.soon(self.head.q, true)];
+            let lower = |p: Product<R>| p.shapes(Triangle::Lower, Triangle::Full, Triangle::Full).soon(soon);
             self.product((c, value, c), ti, r, u, lower);
         }
     }

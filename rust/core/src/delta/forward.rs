@@ -1,14 +1,14 @@
 //! Outputs and last states.
 
 use super::chunk::{Chunk, EPSILON, Head, chunks};
-use super::places::{Pitches, Places, chunk_rows};
+use super::places::{Places, chunk_rows};
 use super::{Delta, FEW, Gate, KEPT, Stop};
 use crate::budget::Budget;
 use crate::error::Result;
 use crate::kernels::{Operand, Product, Triangle};
 use crate::parallel::{Member, Shared, each, worth};
 use crate::scalar::Real;
-use crate::scratch::{Arena, Frames, Scratch, most};
+use crate::scratch::{Arena, Frames, Region, Scratch, most};
 use crate::sizes::{check_len, work};
 use isometry_kernels::delta::{Exps, Matrix, Token, Unit};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -37,7 +37,11 @@ pub fn forward<R: Real>(
         check_len("saved", saved.len(), &delta.saved())?;
     }
     let threads = worth(most(budget.threads), delta.work());
-    let scratch = Scratch::new(|arena| arena.frames(threads, |arena| Places::carve(arena, delta)))?;
+    let carve = |arena: &mut Arena| {
+        let row = arena.take(&[key]);
+        (row, (delta.longest() > FEW).then(|| Places::carve(arena, delta)))
+    };
+    let scratch = Scratch::new(|arena| arena.frames(threads, carve))?;
     let (stop, free) = (Stop::new(budget.cancel), AtomicUsize::new(0));
     let out = Out {
         o: Shared(o.as_mut_ptr()),
@@ -47,11 +51,11 @@ pub fn forward<R: Real>(
     each(
         threads,
         0..work(&[n, hv]),
-        || place(&scratch, &free, |arena: &mut Arena| Places::carve(arena, delta)),
-        |places, _, task| {
+        || place(&scratch, &free, carve),
+        |(row, places), _, task| {
             Member::alone(|member| {
                 // SAFETY: each task writes the rows of its own sequence and head.
-                unsafe { head(delta, places, member, (task / hv, task % hv), out, &stop) }
+                unsafe { head(delta, *row, places.as_ref(), member, (task / hv, task % hv), out, &stop) }
             });
         },
     );
@@ -63,10 +67,11 @@ pub fn place<P>(frames: &Frames, free: &AtomicUsize, carve: impl Fn(&mut Arena) 
     carve(&mut frames.of(free.fetch_add(1, Relaxed)).arena())
 }
 
-/// One value head of one sequence.
+/// One value head of one sequence; `row` has K numbers, and there are `places` where a sequence has more than [`FEW`] rows.
 unsafe fn head<R: Real>(
     delta: &Delta<'_, R>,
-    places: &Places<R>,
+    row: Region<R>,
+    places: Option<&Places<R>>,
     member: &Member<'_>,
     (n, head): (usize, usize),
     out: Out<R>,
@@ -87,9 +92,9 @@ unsafe fn head<R: Real>(
                 None => (0..size).for_each(|i| *state.add(i) = R::zero()),
             }
         }
-        if rows <= FEW {
-            return few(delta, places, own, rows, initial.unwrap_or(state), state, o);
-        }
+        let (true, Some(places)) = (rows > FEW, places) else {
+            return few(delta, row, own, rows, initial.unwrap_or(state), state, o);
+        };
         for group in chunks(0..rows, KEPT) {
             if stop.leave() {
                 return;
@@ -99,14 +104,16 @@ unsafe fn head<R: Real>(
                 std::ptr::copy_nonoverlapping(state, saved.at(at), size);
             }
             for rows in chunks(group, chunk_rows(&delta.gate)) {
-                let chunk = Chunk::new(delta, places, member, own, rows);
+                let chunk = Chunk::new(delta, places, member, own, rows.clone(), rows.end);
                 let (c, asked, _) = chunk.sizes();
                 chunk.prepare();
                 chunk.solve(Some(state.cast_const()), c + asked, false, chunk.w());
                 let (p, u) = (chunk.square(places.p), chunk.u());
                 let (shape, full) = (chunk.shape().t(), Triangle::Full);
                 let (queries, to) = (chunk.w().from(c), o.from(chunk.tokens.start));
-                let onto = |x: Product<R>| x.onto(queries.at, queries.pitch).shapes(shape, full, full);
+                let soon = [(to.at.cast_const(), to.pitch), chunk.soon(own.v, false)];
+                let onto =
+                    |x: Product<R>| x.onto(queries.at, queries.pitch).shapes(shape, full, full).soon(soon);
                 let (p, u) =
                     (Operand::new(p.at.cast_const(), p.pitch).t(), Operand::new(u.at.cast_const(), u.pitch));
                 chunk.product((asked, value, c), p, u, to, onto);
@@ -116,10 +123,10 @@ unsafe fn head<R: Real>(
     }
 }
 
-/// A few rows, one by one, from the state `s`.
+/// A few rows, one by one, from the state `s`; `row` has K numbers.
 unsafe fn few<R: Real>(
     delta: &Delta<'_, R>,
-    places: &Places<R>,
+    row: Region<R>,
     head: Head<R>,
     rows: usize,
     s: *const R,
@@ -127,33 +134,23 @@ unsafe fn few<R: Real>(
     o: Matrix<R>,
 ) {
     let Delta { key, value, householders: m, .. } = *delta;
-    let (k, q, a) = (places.kq.ptr(), places.kq.at(Pitches::new(delta).key), places.row.ptr());
+    let wide = matches!(delta.gate, Gate::Row(_));
     for i in 0..rows {
         let (t, last) = (i / m, i % m == m - 1);
-        // SAFETY: the rows exist; the places have room for a row each.
+        // SAFETY: the rows exist.
         unsafe {
-            let scaled = |x: *const R, out: *mut R, scale: f64| {
+            let factor = |x: *const R| {
                 let mut by = R::one();
                 if delta.normalise {
                     let (x, y_bar, epsilon) = (Matrix::of(x, key), Matrix::none(), R::of(EPSILON));
                     Unit { x, y_bar, by: &raw mut by, epsilon, rows: 1, n: key }.call();
                 }
-                by *= R::of(scale);
-                (0..key).for_each(|d| *out.add(d) = by * *x.add(d));
+                by
             };
-            scaled(head.k.row(i), k, 1.0);
-            if last {
-                scaled(head.q.row(t), q, delta.scale);
-            }
+            let (k, q) = (head.k.row(i).cast_const(), head.q.row(t).cast_const());
             let gated = !head.g.at.is_null() && i.is_multiple_of(m);
             if gated {
-                match delta.gate {
-                    Gate::Row(_) => Exps { g: head.g.row(t), out: a, n: key }.call(),
-                    _ => {
-                        Exps { g: head.g.row(t), out: a, n: 1 }.call();
-                        (1..key).for_each(|d| *a.add(d) = *a);
-                    }
-                }
+                Exps { g: head.g.row(t), out: row.ptr(), n: if wide { key } else { 1 } }.call();
             }
             let null = std::ptr::null;
             Token {
@@ -161,11 +158,14 @@ unsafe fn few<R: Real>(
                 next,
                 n: key,
                 width: value,
-                a: if gated { a } else { null() },
+                a: if gated { row.ptr() } else { null() },
+                wide,
                 k,
+                k_by: factor(k),
                 v: head.v.row(i),
                 beta: *head.beta.row(i),
                 q: if last { q } else { null() },
+                q_by: if last { factor(q) * R::of(delta.scale) } else { R::zero() },
                 o: if last { o.row(t) } else { std::ptr::null_mut() },
             }
             .call();

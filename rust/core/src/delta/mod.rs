@@ -100,6 +100,14 @@ impl<R: Real> Delta<'_, R> {
         self.ends.map_or(self.batch, |ends| ends.len().saturating_sub(1))
     }
 
+    /// Rows of the longest sequence.
+    fn longest(&self) -> usize {
+        let tokens = self
+            .ends
+            .map_or(Some(self.tokens), |ends| ends.windows(2).map(|pair| (pair[1] - pair[0]) as usize).max());
+        work(&[tokens.unwrap_or(0), self.householders])
+    }
+
     /// Sizes of the array of saved states: (B, ., HV, K, V).
     pub fn saved(&self) -> [usize; 5] {
         let rows = work(&[self.tokens, self.householders]);

@@ -147,7 +147,9 @@ impl<R: Real> Pull<'_, R> {
             chunk.product((c, value, key), operand(chunk.late()), operand(s_bar), r, |x| x);
             chunk.product((c, value, asked), operand(p), o, r, |x| x.add().shapes(shape, full, full));
             let x = operand(chunk.square(chunk.places.inverse));
-            chunk.product((c, value, c), x, operand(r), r_bar, |x| x.shapes(upper, full, full));
+            let o_bar = Matrix { at: bars.o.at((self.first * hv + self.head) * value), pitch: hv * value };
+            let soon = [chunk.soon(chunk.head.v, false), chunk.soon(o_bar, true)];
+            chunk.product((c, value, c), x, operand(r), r_bar, |x| x.shapes(upper, full, full).soon(soon));
             Values {
                 r_bar,
                 z: chunk.w(),
@@ -239,7 +241,11 @@ impl<R: Real> Pull<'_, R> {
                 chunk.fade(s_bar);
             }
             let early = operand(chunk.early()).t();
-            chunk.product((key, value, rows), early, vo, s_bar, Product::add);
+            // the state saved before that of this chunk
+            let size = chunk.delta.value_heads * key * value;
+            let soon = s.map_or(std::ptr::null(), |s| s.wrapping_sub(size));
+            let soon = [(s_bar.at.cast_const(), value), (soon, value)];
+            chunk.product((key, value, rows), early, vo, s_bar, |x| x.add().soon(soon));
         }
     }
 

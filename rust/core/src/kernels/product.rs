@@ -37,6 +37,7 @@ impl<T: Scalar> Product<T> {
             base: std::ptr::null(),
             base_rows: 0,
             shape: [Triangle::Full; 3],
+            soon: [(c.cast_const(), c_rows), (std::ptr::null(), 0)],
             span: None,
             id: 0,
             count: 1,
@@ -62,6 +63,11 @@ impl<T: Scalar> Product<T> {
     /// Shapes of A, B and C. A and B must hold zeros outside their triangles; C is unspecified outside its own.
     pub fn shapes(self, a: Triangle, b: Triangle, c: Triangle) -> Self {
         Product(Multiply { shape: [a, b, c], ..self.0 })
+    }
+
+    /// Prefetches the first m rows and n columns of two matrices (null: none) with these row strides instead of C.
+    pub fn soon(self, soon: [(*const T, usize); 2]) -> Self {
+        Product(Multiply { soon, ..self.0 })
     }
 
     /// Only columns `start..end` of C, split at multiples of 32 (or n). All products of this width that name their

@@ -5,11 +5,13 @@
 
 mod gate;
 mod rows;
+mod spread;
 mod token;
 mod wide;
 
 pub use gate::{Decays, Exps, Within};
 pub use rows::{Dots, Masked, Residual, Scaled, Sums, Through, Unit, Values};
+pub use spread::Spread;
 pub use token::Token;
 pub use wide::{WideGram, WidePull};
 
@@ -35,6 +37,8 @@ compiled! {
         fn delta_residual(Residual);
         /// [`Scaled`]
         fn delta_scaled(Scaled);
+        /// [`Spread`]
+        fn delta_spread(Spread);
         /// [`Sums`]
         fn delta_sums(Sums);
         /// [`Through`]

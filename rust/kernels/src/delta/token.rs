@@ -6,11 +6,11 @@ use crate::scalar::Real;
 use crate::simd::Simd;
 use num_traits::{One, Zero};
 
-/// With S' = diag(a) S: u = beta (v - S'^T k), S <- S' + k u^T, and o = S^T q of the new state.
+/// With S' = diag(a) S: u = beta (v - S'^T k), S <- S' + k u^T, and o = S^T q of the new state; k and q times their factors.
 ///
 /// # Safety
-/// The states are (n, width) and may be the same; k has n numbers, a and q are null or have n, v has `width` and o too, where
-/// q is given.
+/// The states are (n, width) and may be the same; k has n numbers, q is null or has n, a is null or has n if `wide`, else one;
+/// v has `width` and o too, where q is given.
 pub struct Token<R> {
     /// The state.
     pub s: *const R,
@@ -22,14 +22,20 @@ pub struct Token<R> {
     pub width: usize,
     /// The gate (null: ones).
     pub a: *const R,
+    /// Whether each row has its own.
+    pub wide: bool,
     /// The key.
     pub k: *const R,
+    /// Its factor.
+    pub k_by: R,
     /// The value.
     pub v: *const R,
     /// The rate.
     pub beta: R,
     /// The query (null: none).
     pub q: *const R,
+    /// Its factor.
+    pub q_by: R,
     /// The output.
     pub o: *mut R,
 }
@@ -45,7 +51,10 @@ impl<R: Real> Kernel<R> for Token<R> {
         let block = WIDE * S::LANES;
         // SAFETY: the state has these rows and columns, the vectors these numbers.
         unsafe {
-            let across = if self.q.is_null() { R::zero() } else { dot::<S>(self.k, self.q, self.n) };
+            let across = match self.q.is_null() {
+                true => R::zero(),
+                false => self.k_by * self.q_by * dot::<S>(self.k, self.q, self.n),
+            };
             for col in (0..self.width).step_by(block) {
                 if col + block <= self.width {
                     columns::<S, true>(self, col, across);
@@ -60,16 +69,17 @@ impl<R: Real> Kernel<R> for Token<R> {
 /// Some columns of the state, [`WIDE`] vectors if `FULL`, else fewer.
 #[inline(always)]
 unsafe fn columns<S: Simd, const FULL: bool>(token: &Token<S::R>, col: usize, across: S::R) {
-    let Token { s, next, n, width, a, k, v, beta, q, o } = *token;
+    let Token { s, next, n, width, a, wide, k, k_by, v, beta, q, q_by, o } = *token;
     let part = |j: usize| if FULL { S::LANES } else { (width - col).saturating_sub(j * S::LANES) };
     let one = S::R::one();
+    // SAFETY: the gate of a row.
+    let gate = |d: usize| if a.is_null() { one } else { unsafe { *a.add(if wide { d } else { 0 }) } };
     // SAFETY: the contract of `Token`; vectors beyond the last column are not touched.
     unsafe {
         let (mut read, mut asked) = ([S::zero(); WIDE], [S::zero(); WIDE]);
         for d in 0..n {
-            let gate = if a.is_null() { one } else { *a.add(d) };
-            let (key, row) = (S::splat(gate * *k.add(d)), s.add(d * width + col));
-            let query = S::splat(if q.is_null() { S::R::zero() } else { gate * *q.add(d) });
+            let (key, row) = (S::splat(gate(d) * k_by * *k.add(d)), s.add(d * width + col));
+            let query = S::splat(if q.is_null() { S::R::zero() } else { gate(d) * q_by * *q.add(d) });
             for j in 0..WIDE {
                 if part(j) > 0 {
                     let at = row.add(j * S::LANES);
@@ -89,8 +99,8 @@ unsafe fn columns<S: Simd, const FULL: bool>(token: &Token<S::R>, col: usize, ac
             }
         }
         for d in 0..n {
-            let gate = S::splat(if a.is_null() { one } else { *a.add(d) });
-            let (key, at) = (S::splat(*k.add(d)), d * width + col);
+            let gate = S::splat(gate(d));
+            let (key, at) = (S::splat(k_by * *k.add(d)), d * width + col);
             for j in 0..WIDE {
                 if part(j) > 0 {
                     let at = at + j * S::LANES;

@@ -189,6 +189,7 @@ unsafe fn sums<S: Simd>(
             c_rows: q.width,
             live: q.width - col,
             soon: q.soon.map(|rows| moved(rows, at)),
+            soon_rows: [q.width; 2],
         };
         compute_rows::<S>(&grid, rows.len(), tallest, two);
     }

@@ -69,8 +69,10 @@ pub struct Grid<R> {
     pub c_rows: usize,
     /// Columns that C has from here on.
     pub live: usize,
-    /// Rows to prefetch meanwhile, stride `c_rows`; null for none.
+    /// Rows to prefetch meanwhile; null for none.
     pub soon: [*const R; 2],
+    /// Their row strides.
+    pub soon_rows: [usize; 2],
 }
 
 /// The first `rows` rows of the grid, in tiles of at most `max` rows.
@@ -181,12 +183,12 @@ impl<R: Real, const MR: usize, const NV: usize> Kernel<R> for Fixed<'_, R, MR, N
                 let row = first + tile * MR;
                 // SAFETY: the rows and columns exist (contract of `compute`).
                 unsafe {
-                    for &rows in &q.soon {
+                    for (&rows, &stride) in q.soon.iter().zip(&q.soon_rows) {
                         if !rows.is_null() {
-                            let rows = rows.wrapping_add(row * q.c_rows + col);
+                            let rows = rows.wrapping_add(row * stride + col);
                             for i in 0..MR {
                                 for j in 0..NV {
-                                    S::prefetch(rows.wrapping_add(i * q.c_rows + j * S::LANES));
+                                    S::prefetch(rows.wrapping_add(i * stride + j * S::LANES));
                                 }
                             }
                         }

@@ -14,7 +14,9 @@ import torch
 from torch import Tensor
 
 import isometry.torch as it
+from isometry.cli.bench.figure import Later
 from isometry.cli.bench.row import Bar, Candidate, Results, Row
+from isometry.cli.bench.torch.delta_figures import figures
 from isometry.cli.bench.torch.sides import row
 
 HEADS, WIDTH, CHUNK = 16, 128, 64
@@ -28,7 +30,7 @@ SLICES, UNBIND, BLOCKS = "transformers", "with unbind", "block inverse by bmm"
 Peer = Callable[..., Tensor]
 
 
-def delta() -> Iterator[Row]:
+def delta() -> Iterator[Row | Later]:
     peers: dict[str, Peer] = {
         SLICES: partial(chunked, solve=triangular, sliced=True),
         UNBIND: partial(chunked, solve=triangular, sliced=False),
@@ -42,9 +44,12 @@ def delta() -> Iterator[Row]:
         bars = [Bar("best of torch", 2.0, 2.7)]
         bars += [Bar("transformers", 10.0, 10.0, (SLICES,))] if steps == LENGTHS[-1] else []
         draw, flops = partial(drawn, steps), (FORWARD + BACKWARD) * steps * HEADS
-        yield row(f"backward too T{steps} {SIZES}", draw, ours, peers, bars, flops)
-    token = partial(drawn, 1, state=True)
-    yield without_gradients(f"one token {SIZES}", token, ours, {SLICES: one}, [Bar("transformers", 5.0, 8.0)], 0.0)
+        training = row(f"backward too T{steps} {SIZES}", draw, ours, peers, bars, flops)
+        yield training
+    bars, draw = [Bar("transformers", 5.0, 8.0)], partial(drawn, 1, state=True)
+    token = without_gradients(f"one token {SIZES}", draw, ours, {SLICES: one}, bars, 0.0)
+    yield token
+    yield from figures(token, training)
 
 
 def drawn(steps: int, state: bool = False) -> dict[str, Tensor]:
