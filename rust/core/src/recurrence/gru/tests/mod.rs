@@ -255,6 +255,7 @@ fn a_transition_is_refused_by_name() {
             activation_bias: None,
             lengths: None,
             reverse: false,
+            packs: None,
         };
         let outcome = forward(&gru, &mut states.clone(), None, 1, &never);
         outcome.map_err(|e| e.to_string()).err().unwrap_or_default()
