@@ -151,3 +151,27 @@ def test_packed_operands():
         _core.pack([v, w], packs[:-1])
     with pytest.raises(TypeError, match="matrices"):
         _core.pack([v, w.astype(np.float32)])
+
+
+def test_packed_operands_of_gated_cells():
+    """As above; a GRU takes them in the order W_z and W_r, W_h, U_z and U_r, U_h, a rotational unit W, U_ut, U_e."""
+    rng = np.random.default_rng(1)
+    x, w, u = rng.standard_normal((2, 1, 3)), rng.standard_normal((3, 5, 5)), rng.standard_normal((3, 5, 3))
+    law = None, 0.0, None, False
+    gru = x, w, u, None, None, None, True, "tanh", *law
+    rum = (x, w[:2].reshape(10, 5), u.reshape(15, 3), None, None, None), False, None, "tanh", *law
+    split = u[:2].reshape(10, 3), u[2]
+    cells = (
+        (lambda out, *packs: _core.gru(gru, None, out, None, 1, *packs), [w[:2].reshape(10, 5), w[2], *split]),
+        (lambda out, *packs: _core.rum(rum, (out, None, None), 1, *packs), [w[:2].reshape(10, 5), *split]),
+    )
+    for call, matrices in cells:
+        packs, expected, found = np.empty(_core.pack(matrices)), np.empty((2, 1, 5)), np.empty((2, 1, 5))
+        _core.pack(matrices, packs)
+        call(expected)
+        call(found, packs)
+        assert np.array_equal(found, expected)
+        with pytest.raises(ValueError, match="packs"):
+            call(found, packs[:-1])
+        with pytest.raises(TypeError, match="packs"):
+            call(found, packs.astype(np.float32))

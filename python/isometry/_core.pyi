@@ -217,7 +217,9 @@ _GruBars = tuple[_R | None, _R | None, _R | None, _R | None, _R | None, _R | Non
 
 _Transition = tuple[str, _Arguments] | None
 
-def gru(given: _Gru, transition: _Transition, states: _Kept, saved: _R | None, threads: int) -> None: ...
+def gru(
+    given: _Gru, transition: _Transition, states: _Kept, saved: _R | None, threads: int, packs: _R | None = None
+) -> None: ...
 def gru_vjp(
     given: _Gru,
     transition: _Transition,
@@ -243,7 +245,7 @@ _Rum = tuple[
 ]
 _RumOutcome = tuple[_R, _R | None, _R | None]
 
-def rum(given: _Rum, outcome: _RumOutcome, threads: int) -> None: ...
+def rum(given: _Rum, outcome: _RumOutcome, threads: int, packs: _R | None = None) -> None: ...
 def rum_vjp(given: _Rum, outcome: _RumOutcome, cts: tuple[_R, _R | None], bars: _GruBars, threads: int) -> None: ...
 
 # Delta rule: (q, k, v, beta, g, the initial state), cu_seqlens, householders, scale, normalise; outcome: o, the

@@ -1,7 +1,5 @@
 """The Hadamard transform of rows."""
 
-from math import prod
-
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -71,7 +69,5 @@ def hadamard_transform(
         room(tuple(out.shape), out.dtype.name, x.shape, dtype.name)
         whole = out.flags.c_contiguous and out.flags.aligned and out.flags.writeable and out.dtype.isnative
         apart(whole, np.may_share_memory(x, out))
-    rows = (prod(x.shape[:-1]), x.shape[-1])
-    own = ready(x, dtype).reshape(rows)
-    _core.hadamard_transform(own, scale, False, out.reshape(rows), _threads.get_num_threads())
+    _core.hadamard_transform(ready(x, dtype), scale, False, out, _threads.get_num_threads())
     return out

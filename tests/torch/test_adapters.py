@@ -260,3 +260,10 @@ def test_weights_of_peft_that_do_not_fit():
     for shape in ((23, 2), (24,), (24, 0)):
         with pytest.raises(ValueError, match="u must have shape"):
             it.adapters.HRA.from_peft(linear, torch.zeros(shape))
+
+
+def test_weights_of_peft_are_taken_without_drawing():
+    linear, before = layer(), torch.random.get_rng_state()
+    it.adapters.HRA.from_peft(linear, torch.ones(N, 3))
+    it.adapters.OFT.from_peft(linear, torch.zeros(N // BLOCK, BLOCK * (BLOCK - 1) // 2))
+    assert torch.equal(torch.random.get_rng_state(), before)

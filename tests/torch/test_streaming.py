@@ -10,6 +10,7 @@ from torch.nn.utils import parametrizations
 
 import isometry.torch as it
 import tolerance
+from isometry import _core
 from kernel_calls import recorded
 from layers import B, D, N, T, build, close, draw, each_kind, stepped
 
@@ -62,6 +63,20 @@ def test_w_is_formed_once(name, monkeypatch):
     with layer.cached():
         streamed(layer, x).abs().sum().backward()
     assert len(calls.of("operator_matrix")) == len(formed)
+
+
+@each_kind
+def test_matrices_are_packed_once(name, monkeypatch):
+    layer, x, pack, made = build(name), draw(T, B, D), _core.pack, []
+
+    def counted(*arguments):
+        made.append(arguments)
+        return pack(*arguments)
+
+    monkeypatch.setattr(_core, "pack", counted)
+    with torch.no_grad(), layer.cached():
+        streamed(layer, x)
+    assert len(made) == 2  # their length, and the packed numbers
 
 
 def changes():

@@ -4,6 +4,7 @@ Broadcasting, promotion, finiteness and the shape of each gradient are decided h
 `matrix` and `matrix_vjp` is applied through its matrix; those of the package use kernels of their own (`_declared`).
 """
 
+from functools import lru_cache
 from typing import Any, ClassVar, overload
 
 import numpy as np
@@ -20,6 +21,9 @@ from isometry.operators._expressions import Expressions
 from isometry.operators._random import field
 
 Gradients = dict[str, Any]
+
+#: Shapes seldom change between calls.
+_planned = lru_cache(256)(stacks.plan)
 
 
 class Operator(Expressions):
@@ -223,7 +227,7 @@ class Operator(Expressions):
             check_expression.not_rows(type(x).__name__)
         x = taken("x", x)
         n_out, n_in = self.shape[::-1] if adjoint else self.shape
-        fold = stacks.plan(self._beside_rows() if columns else self.batch_shape, x.shape, n_in)
+        fold = _planned(self._beside_rows() if columns else self.batch_shape, x.shape, n_in)
         self._check_held(check_finite)
         if check_finite:
             finite("x", x)
@@ -343,7 +347,7 @@ class Operator(Expressions):
         check_finite = check.flag("check_finite", check_finite)
         x, ct = taken(name, x), taken("ct", ct)
         n_out, n_in = self.shape[::-1] if adjoint else self.shape
-        fold = stacks.plan(self.batch_shape, x.shape, n_in, name)
+        fold = _planned(self.batch_shape, x.shape, n_in, name)
         check.exact("ct", ct.shape, (*fold.full, n_out))
         dtype = common(self.dtype, x)
         field_of_result("ct", ct, dtype)

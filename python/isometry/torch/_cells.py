@@ -16,6 +16,7 @@ from .formulas import gru, recurrence, rum
 from .formulas.sequence import Formula, Law
 
 Arrays = tuple[Array | None, ...]
+Tensors = Sequence[Any]
 #: The states (`_lean.States`), the memory after them and what was saved for backward, or the cotangents of the first
 #: two; None where absent.
 Results = tuple[Any, ...]
@@ -50,14 +51,15 @@ class Ensemble(NamedTuple):
 class Kernels(NamedTuple):
     """A cell on tensors.
 
-    The kernels take a call, the arguments of its transition, its arrays and lengths, the results, the place, and
-    backward also the cotangents and the gradients to fill.
+    The kernels take a call, the arguments of its transition, its arrays and lengths, the results, the place; forward
+    also takes the `operands` as `pack` writes them, backward the cotangents and the gradients to fill.
     """
 
     declaration: Cell
     formula: Formula
     forward: Callable[..., None]
     backward: Callable[..., None]
+    operands: Callable[[Call, Tensors, Tensors], Tensors]
     ensemble: Ensemble | None = None
 
 
@@ -68,8 +70,14 @@ def _affine(call: Call, arrays: Arrays, ends: Any) -> Any:
     return (x, input_weight, h0, bias, *law, ends, call.reverse)
 
 
-def _affine_forward(call: Call, own: Arrays, arrays: Arrays, ends: Any, out: Results, at: Place) -> None:
-    _core.recurrence(call.stem, own, _affine(call, arrays, ends), out[0], at)  # type: ignore[arg-type, type-var]
+def _affine_forward(
+    call: Call, own: Arrays, arrays: Arrays, ends: Any, out: Results, at: Place, packs: Array | None = None
+) -> None:
+    _core.recurrence(call.stem, own, _affine(call, arrays, ends), out[0], at, packs=packs)  # type: ignore[arg-type, type-var]
+
+
+def _affine_operands(call: Call, arrays: Tensors, own: Tensors) -> Tensors:
+    return [arrays[1], *own] if call.stem == "dense" else [arrays[1]]
 
 
 def _affine_backward(
@@ -114,9 +122,16 @@ def _gru(call: Call, own: Arrays, arrays: Arrays, ends: Any) -> Any:
     return given, (call.stem, own) if call.stem else None
 
 
-def _gru_forward(call: Call, own: Arrays, arrays: Arrays, ends: Any, out: Results, at: Place) -> None:
+def _gru_forward(
+    call: Call, own: Arrays, arrays: Arrays, ends: Any, out: Results, at: Place, packs: Array | None = None
+) -> None:
     states, _, saved = out
-    _core.gru(*_gru(call, own, arrays, ends), states, saved, at)  # type: ignore[arg-type, call-arg]
+    _core.gru(*_gru(call, own, arrays, ends), states, saved, at, packs=packs)  # type: ignore[arg-type, call-arg, misc]
+
+
+def _gru_operands(_call: Call, arrays: Tensors, _own: Tensors) -> Tensors:
+    _, w, u, *_ = arrays
+    return [w[:2].flatten(0, 1), *w[2:], u[:2].flatten(0, 1), u[2]]
 
 
 def _gru_backward(
@@ -140,8 +155,15 @@ def _rum(call: Call, arrays: Arrays, ends: Any) -> Any:
     return (tuple(others), bool(memory), eta, call.activation, own_bias, call.slope, ends, call.reverse)
 
 
-def _rum_forward(call: Call, _own: Arrays, arrays: Arrays, ends: Any, out: Results, at: Place) -> None:
-    _core.rum(_rum(call, arrays, ends), out, at)  # type: ignore[arg-type]
+def _rum_forward(
+    call: Call, _own: Arrays, arrays: Arrays, ends: Any, out: Results, at: Place, packs: Array | None = None
+) -> None:
+    _core.rum(_rum(call, arrays, ends), out, at, packs=packs)  # type: ignore[arg-type]
+
+
+def _rum_operands(_call: Call, arrays: Tensors, _own: Tensors) -> Tensors:
+    _, w, u, *_ = arrays
+    return [w, *u.split((len(w), len(u) - len(w)))]
 
 
 def _rum_backward(
@@ -158,9 +180,10 @@ CELLS = {
         recurrence.formula,
         _affine_forward,
         _affine_backward,
+        _affine_operands,
         Ensemble(_affine_ensemble, _affine_ensemble_backward),
     ),
-    "gru": Kernels(GRU, gru.formula, _gru_forward, _gru_backward),
-    "goru": Kernels(GORU, gru.formula, _gru_forward, _gru_backward),
-    "rum": Kernels(RUM, rum.formula, _rum_forward, _rum_backward),
+    "gru": Kernels(GRU, gru.formula, _gru_forward, _gru_backward, _gru_operands),
+    "goru": Kernels(GORU, gru.formula, _gru_forward, _gru_backward, _gru_operands),
+    "rum": Kernels(RUM, rum.formula, _rum_forward, _rum_backward, _rum_operands),
 }

@@ -12,7 +12,7 @@ from .. import _core
 from .._objects.hadamard import apart, of_rows
 from .._objects.hadamard import room as taken
 from .._rules import check
-from ._function import HALF, array, dtype_name, room, threads
+from ._function import HALF, dtype_name, given, room, threads
 from ._mode import FORMULA, GRAPH, KERNEL, differentiated, mode
 from .formulas import hadamard as formula
 from .operators._operator import tensor
@@ -61,7 +61,7 @@ def hadamard_transform(x: Tensor, scale: float = 1.0, *, out: Tensor | None = No
     half = x.dtype if out is None and isinstance(x, Tensor) and x.dtype in HALF else None
     x = tensor("x", x.float() if half else x)
     scale = check.number("scale", scale)
-    of_rows(tuple(x.shape))
+    of_rows(x.shape)
     if out is not None:
         return _written(x, scale, out)
     y = _transformed(x, scale, False)
@@ -71,14 +71,15 @@ def hadamard_transform(x: Tensor, scale: float = 1.0, *, out: Tensor | None = No
 def _written(x: Tensor, scale: float, out: Tensor) -> Tensor:
     if not isinstance(out, Tensor):
         check.kind("out", "a torch.Tensor", out)
-    taken(tuple(out.shape), dtype_name(out.dtype), tuple(x.shape), dtype_name(x.dtype))
+    if out.shape != x.shape or out.dtype is not x.dtype:
+        taken(tuple(out.shape), dtype_name(out.dtype), tuple(x.shape), dtype_name(x.dtype))
     if mode(x, out) is not KERNEL:
         raise ValueError(
             "out must be None in graphs and transforms, on other devices, and where gradients are recorded"
         )
     whole = out.is_contiguous() and not out.is_conj() and not out.is_neg()
     apart(whole, out.untyped_storage().data_ptr() == x.untyped_storage().data_ptr())
-    _core.hadamard_transform(array(x, -1, x.shape[-1]), scale, False, array(out, -1, x.shape[-1]), threads())
+    _core.hadamard_transform(given(x), scale, False, given(out), threads())
     return out
 
 
@@ -92,9 +93,8 @@ def _transformed(x: Tensor, scale: float, adjoint: bool) -> Tensor:
 
 
 def _kernel(x: Tensor, scale: float, adjoint: bool) -> Tensor:
-    n = x.shape[-1]
-    out, y = room(x.shape, x.dtype, -1, n)
-    _core.hadamard_transform(array(x, -1, n), scale, adjoint, y, threads())
+    out, y = room(x.shape, x.dtype)
+    _core.hadamard_transform(given(x), scale, adjoint, y, threads())
     return out
 
 

@@ -15,7 +15,7 @@ use std::marker::PhantomData;
 pub struct Avx512<R>(PhantomData<R>);
 
 macro_rules! lanes {
-    ($r:ident, $v:ident, $lanes:literal, $fma_in_place:literal, $mask:ident, $set1:ident, $loadu:ident, $storeu:ident, $maskz_loadu:ident,
+    ($r:ident, $v:ident, $lanes:literal, $fma_in_place:literal, $mask:ident, $set1:ident, $loadu:ident, $storeu:ident, $stream:ident, $maskz_loadu:ident,
      $mask_storeu:ident, $add:ident, $sub:ident, $mul:ident, $div:ident, $fmadd:ident, $fnmadd:ident, $abs:ident,
      $sqrt:ident, $min:ident, $and:ident, $andnot:ident, $or:ident, $cmp:ident, $blend:ident, $roundscale:ident,
      $permute:ident, $swap:literal, $alternate:expr, $exp2:expr, $transpose:ident, $pairs:ident, $permuted:ident) => {
@@ -26,6 +26,7 @@ macro_rules! lanes {
             type Index = __m512i;
             const LANES: usize = $lanes;
             const REGISTERS: usize = 32;
+            const STREAMS: bool = true;
             const ROWS: usize = 8;
             const STEP_ROWS: usize = 10;
 
@@ -44,6 +45,14 @@ macro_rules! lanes {
             #[inline(always)]
             unsafe fn store(p: *mut $r, v: $v) {
                 unsafe { $storeu(p, v) }
+            }
+            #[inline(always)]
+            unsafe fn stream(p: *mut $r, v: $v) {
+                unsafe { $stream(p, v) }
+            }
+            #[inline(always)]
+            unsafe fn fence() {
+                unsafe { _mm_sfence() }
             }
             #[inline(always)]
             unsafe fn load_n(p: *const $r, n: usize) -> $v {
@@ -296,6 +305,7 @@ lanes!(
     _mm512_set1_ps,
     _mm512_loadu_ps,
     _mm512_storeu_ps,
+    _mm512_stream_ps,
     _mm512_maskz_loadu_ps,
     _mm512_mask_storeu_ps,
     _mm512_add_ps,
@@ -330,6 +340,7 @@ lanes!(
     _mm512_set1_pd,
     _mm512_loadu_pd,
     _mm512_storeu_pd,
+    _mm512_stream_pd,
     _mm512_maskz_loadu_pd,
     _mm512_mask_storeu_pd,
     _mm512_add_pd,

@@ -21,6 +21,8 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
     const LANES: usize;
     /// Vector registers.
     const REGISTERS: usize;
+    /// Whether a vector is a cache line, so that [`Simd::stream`] bypasses the caches.
+    const STREAMS: bool = false;
     /// Rows of the tallest register tile with two vectors of columns: at most [`MAX_ROWS`](crate::tile::MAX_ROWS),
     /// limited by the registers. Tall tiles read the left operand from fewer cache lines, short ones suffice to hide
     /// latencies.
@@ -37,6 +39,15 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
     unsafe fn load(p: *const Self::R) -> Self::V;
     /// All lanes to memory.
     unsafe fn store(p: *mut Self::R, v: Self::V);
+    /// All lanes to memory that is not read soon; with STREAMS p is a multiple of the vector's size.
+    #[inline(always)]
+    unsafe fn stream(p: *mut Self::R, v: Self::V) {
+        // SAFETY: the contract of the trait.
+        unsafe { Self::store(p, v) }
+    }
+    /// Orders streamed stores before all later ones, also for other threads.
+    #[inline(always)]
+    unsafe fn fence() {}
     /// The first n lanes (any n; more than LANES counts as LANES), the rest zero.
     unsafe fn load_n(p: *const Self::R, n: usize) -> Self::V;
     /// The first n lanes (any n); the rest of the memory is not written.

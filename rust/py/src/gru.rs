@@ -101,6 +101,7 @@ impl<'py, R: Number + Real> Arrays<'py, R> {
             activation_bias: read(&self.run.activation_bias),
             lengths: self.run.lengths(),
             reverse: self.run.reverse,
+            packs: None,
         }
     }
 
@@ -111,8 +112,10 @@ impl<'py, R: Number + Real> Arrays<'py, R> {
     }
 }
 
-/// States of the sequence and, if wanted, the array saved for backward.
+/// States of the sequence and, if wanted, the array saved for backward. `packs` is what [`pack`](crate::recurrence::pack)
+/// writes of W_z and W_r, a dense W_h, U_z and U_r, U_h.
 #[pyfunction]
+#[pyo3(signature = (given, transition, states, saved, threads, packs = None))]
 pub fn gru<'py>(
     py: Python<'py>,
     given: Sequence<'py>,
@@ -120,13 +123,15 @@ pub fn gru<'py>(
     states: States<'py>,
     saved: Optional<'py>,
     threads: usize,
+    packs: Optional<'py>,
 ) -> PyResult<()> {
     by_real!("x", &given.0, R => {
         let arrays = Arrays::<R>::new(&given)?;
+        let packs = packs.as_ref().map(|packs| Input::new("packs", packs)).transpose()?;
         let mut states = states.outputs(&arrays.run)?;
         let mut saved = Output::optional("saved", saved.as_ref(), &arrays.saved())?;
         let held = borrowed::<R>(&transition)?;
-        let (own, view) = (own(&transition, &held), arrays.view());
+        let (own, view) = (own(&transition, &held), Gru { packs: read(&packs), ..arrays.view() });
         let (states, saved) = (states.view(), write(&mut saved));
         detached::run_interruptible(py, |cancel| {
             let operator = viewed(&own)?;

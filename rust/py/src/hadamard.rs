@@ -6,7 +6,7 @@ use isometry_core::Side;
 use isometry_core::operators::hadamard;
 use pyo3::prelude::*;
 
-/// scale sqrt(n) H_n x of every row, or H_n^T x.
+/// scale sqrt(n) H_n x of every row of an array (..., n), or H_n^T x.
 #[pyfunction]
 pub fn hadamard_transform<'py>(
     py: Python<'py>,
@@ -18,8 +18,8 @@ pub fn hadamard_transform<'py>(
 ) -> PyResult<()> {
     by_dtype!("x", &x, T => {
         let x = Input::<T>::new("x", &x)?;
-        let [rows, n] = x.sizes("x")?;
-        let mut out = Output::shaped("out", &out, &[rows, n])?;
+        let mut out = Output::shaped("out", &out, x.shape())?;
+        let n = x.shape().last().copied().unwrap_or(0);
         let (x, out) = (x.slice(), out.slice());
         let side = if adjoint { Side::Adjoint } else { Side::Forward };
         detached::run(py, move || hadamard::transform(x, n, scale, side, out, threads))

@@ -76,6 +76,7 @@ impl<'py, R: Number + Real> Arrays<'py, R> {
             activation_bias: read(&self.run.activation_bias),
             lengths: self.run.lengths(),
             reverse: self.run.reverse,
+            packs: None,
         }
     }
 
@@ -92,13 +93,16 @@ impl<'py, R: Number + Real> Arrays<'py, R> {
     }
 }
 
-/// States of the sequence, the memory after it if there is one and, if wanted, the array saved for backward.
+/// States of the sequence, the memory after it if there is one and, if wanted, the array saved for backward. `packs` is
+/// what [`pack`](crate::recurrence::pack) writes of W, U_ut, U_e.
 #[pyfunction]
+#[pyo3(signature = (given, outcome, threads, packs = None))]
 pub fn rum<'py>(
     py: Python<'py>,
     given: Given<'py>,
     outcome: GivenOutcome<'py>,
     threads: usize,
+    packs: Optional<'py>,
 ) -> PyResult<()> {
     let (states, last, saved) = outcome;
     by_real!("x", &given.0.0, R => {
@@ -106,7 +110,9 @@ pub fn rum<'py>(
         let mut states = states.outputs(&arrays.run)?;
         let mut last = Output::optional("last", last.as_ref(), &arrays.memories())?;
         let mut saved = Output::optional("saved", saved.as_ref(), &arrays.saved())?;
-        let (view, states, saved) = (arrays.view(), states.view(), write(&mut saved));
+        let packs = packs.as_ref().map(|packs| Input::new("packs", packs)).transpose()?;
+        let view = Rum { packs: read(&packs), ..arrays.view() };
+        let (states, saved) = (states.view(), write(&mut saved));
         let last = write(&mut last).unwrap_or(&mut []);
         detached::run_interruptible(py, |cancel| forward(&view, states, last, saved, threads, cancel))
     })

@@ -139,16 +139,16 @@ class HRA(Adapter):
         """
         if not isinstance(u, Tensor):
             check.kind("u", "a torch.Tensor", u)
-        adapter = cls(linear, 2)
-        n = linear.in_features
+        n = real_layer(linear).in_features
         if u.dim() != 2 or len(u) != n or not u.shape[1]:
             raise ValueError(
                 f"u must have shape (in_features, r) with in_features = {n} and r >= 1, not {tuple(u.shape)}"
             )
-        vectors = u.detach().to(adapter.vectors, copy=True)
-        if check.flag("apply_GS", apply_GS):
-            vectors = torch.linalg.qr(vectors)[0]
-        adapter.vectors = nn.Parameter(vectors)
+        orthonormal = check.flag("apply_GS", apply_GS)
+        adapter = cls.__new__(cls)  # without vectors drawn at random, and r may be odd
+        super(HRA, adapter).__init__(linear)
+        vectors = u.detach().to(adapter._empty(0), copy=True)
+        adapter.vectors = nn.Parameter(torch.linalg.qr(vectors)[0] if orthonormal else vectors)
         return adapter
 
     def to_peft(self) -> Tensor:

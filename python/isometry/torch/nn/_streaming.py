@@ -22,7 +22,7 @@ from ..._backend import Place
 from .._cells import CELLS, Call
 from .._function import HALF, Array, arrays, given, place, room
 from .._mode import KERNEL, RECORDED, autocast, mode
-from .._sequence_function import _joined, forward
+from .._sequence_function import _joined
 from ..operators.dense import Dense
 
 #: Steps for which the cost of forming W does not count.
@@ -43,26 +43,20 @@ class Step(NamedTuple):
     """A call of a kernel on one time step, without x and h0."""
 
     call: Call
-    tensors: Sequence[Any]
-    own: Sequence[Any]
+    tensors: Sequence[Array | None]
+    own: tuple[Array | None, ...]
     h0_at: int
     start: Tensor | None  # h0 where no state is given
-    packs: Array | None  # V, and W if it is dense, as the kernel of the affine cell reads them
+    packs: Array  # the matrices, as the kernel reads them
 
     def run(self, x: Tensor, h0: Tensor | None, shape: tuple[int, ...], at: Place) -> Tensor:
         """The states, of this shape, after x (B, d)."""
         if h0 is None and self.start is not None:
             h0 = self.start.expand(shape[1:])
-        if self.packs is None:
-            tensors = list(self.tensors)
-            tensors[0], tensors[self.h0_at] = x if x.dim() == 3 else x.unsqueeze(0), h0
-            return forward(self.call, tensors, self.own, None, False, at)[0].view(shape)
         states, h = room(shape, x.dtype)
-        _, weight, _, bias, own_bias = self.tensors
-        before = None if h0 is None else given(h0)
-        law = self.call.activation, own_bias, self.call.slope, False
-        sequence = (given(x), weight, before, bias, *law, None, False)
-        _core.recurrence(self.call.stem, self.own, sequence, h, at, packs=self.packs)  # type: ignore[arg-type, type-var]
+        tensors = list(self.tensors)
+        tensors[0], tensors[self.h0_at] = given(x), None if h0 is None else given(h0)
+        CELLS[self.call.cell].forward(self.call, self.own, tensors, None, (h, None, None), at, self.packs)
         return states
 
 
@@ -166,11 +160,9 @@ class Held:
             own = tuple([None if t is None else t.detach() for t in own])
         call, at = Call(cell, stem, activation, float(slope), settings, False, "cpu"), names.index("h0")
         start = self._layer._value("h0" + suffix).detach() if self._layer.trainable_h0 else None
-        if cell != "recurrence":
-            if stem == "dense":
-                return Step(*_joined(call, plain, own)[1:], at, start, None)
-            return Step(call, plain, own, at, start, None)
-        matrices = arrays([plain[1], *own] if stem == "dense" else plain[1:2])
+        if stem == "dense":
+            _, call, plain, own = _joined(call, plain, own)  # type: ignore[assignment]
+        matrices = arrays(CELLS[cell].operands(call, plain, own))
         _, out = room((_core.pack(matrices),), kind.to_real())  # type: ignore[arg-type, type-var]
         _core.pack(matrices, out)  # type: ignore[arg-type, type-var]
         return Step(call, arrays(plain), arrays(own), at, start, out)

@@ -7,7 +7,7 @@ mod packed;
 mod part;
 mod step;
 
-pub(crate) use packed::Packed;
+pub(crate) use packed::{Packed, Packs};
 pub use packed::{pack, packed};
 pub(crate) use part::Part;
 pub(crate) use step::{Extent, Gather, OwnStep, Ready, Step, Trace};

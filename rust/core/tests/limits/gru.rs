@@ -27,6 +27,7 @@ pub fn grus<R: Real>() {
                 activation_bias: None,
                 lengths: None,
                 reverse: false,
+                packs: None,
             };
             let whole = steps > 0 && batch > 0 && n > 0;
             let weights = fits(3, &[3, n, n]) && fits(3 * len, &[3, n, features]);

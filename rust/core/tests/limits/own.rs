@@ -200,6 +200,7 @@ pub fn gated<R: Real>() {
             activation_bias: None,
             lengths: None,
             reverse: false,
+            packs: None,
         };
         let (mut states, saved, mut bar) = (ones::<R>(n), ones::<R>(3 * n), ones::<R>(1));
         let outcome = gru::forward(&unit, &mut states, None, THREADS, &never);

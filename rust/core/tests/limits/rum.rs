@@ -27,6 +27,7 @@ pub fn rums<R: Real>() {
                 activation_bias: None,
                 lengths: None,
                 reverse: false,
+                packs: None,
             };
             let whole = steps > 0 && batch > 0 && n > 0;
             let weights = fits(2, &[2, n, n]) && fits(3 * len, &[3, n, features]);

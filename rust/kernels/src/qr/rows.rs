@@ -56,19 +56,33 @@ unsafe fn projected<T: Scalar, S: Simd<R = T::Real>, const C: usize>(
 ) {
     // SAFETY: C vectors of every row exist (contract of `project`).
     unsafe {
-        // two chains of sums, by the parity of the row
-        let mut sums = [[S::zero(); C]; 2];
-        for i in 0..x.len {
-            let (f, row) = (x.at(i).conj(), a.add(i * pitch));
-            let own = &mut sums[i % 2];
-            for c in 0..C {
-                own[c] = scaled_add::<T, S>(S::load(row.add(c * S::LANES)), f, own[c]);
+        // Two chains of sums: of even rows, and of odd ones.
+        let (mut even, mut odd) = ([S::zero(); C], [S::zero(); C]);
+        for i in (0..x.len).step_by(2) {
+            even = with_row::<T, S, C>(x.at(i), a.add(i * pitch), even);
+            if i + 1 < x.len {
+                odd = with_row::<T, S, C>(x.at(i + 1), a.add((i + 1) * pitch), odd);
             }
         }
         for c in 0..C {
-            S::store(out.add(c * S::LANES), S::add(sums[0][c], sums[1][c]));
+            S::store(out.add(c * S::LANES), S::add(even[c], odd[c]));
         }
     }
+}
+
+/// sums + conj(x) row
+#[inline(always)]
+unsafe fn with_row<T: Scalar, S: Simd<R = T::Real>, const C: usize>(
+    x: T,
+    row: *const S::R,
+    mut sums: [S::V; C],
+) -> [S::V; C] {
+    let f = x.conj();
+    for c in 0..C {
+        // SAFETY: C vectors of the row exist (contract of `project`).
+        sums[c] = unsafe { scaled_add::<T, S>(S::load(row.add(c * S::LANES)), f, sums[c]) };
+    }
+    sums
 }
 
 /// A <- A - f x w, with the same rows and vectors.
@@ -158,27 +172,45 @@ unsafe fn swept<T: Scalar, S: Simd<R = T::Real>, const C: usize>(
 ) {
     // SAFETY: C vectors of every row exist (contract of `sweep`).
     unsafe {
-        let (mut own, mut sums) = ([S::zero(); C], [[S::zero(); C]; 2]);
+        let mut own = [S::zero(); C];
         for c in 0..C {
             own[c] = S::load(w.add(c * S::LANES));
         }
-        for i in 0..x.len {
-            let (factor, row) = (-*v.add(i), a.add(i * pitch));
-            let mut new = [S::zero(); C];
-            for c in 0..C {
-                new[c] = scaled_add::<T, S>(own[c], factor, S::load(row.add(c * S::LANES)));
-                S::store(row.add(c * S::LANES), new[c]);
-            }
-            let next = x.at(i).conj();
-            let sums = &mut sums[i % 2];
-            for c in 0..C {
-                sums[c] = scaled_add::<T, S>(new[c], next, sums[c]);
+        // Two chains of sums: of even rows, and of odd ones.
+        let (mut even, mut odd) = ([S::zero(); C], [S::zero(); C]);
+        for i in (0..x.len).step_by(2) {
+            even = swept_row::<T, S, C>((*v.add(i), &own), (x, i), a.add(i * pitch), even);
+            if i + 1 < x.len {
+                odd = swept_row::<T, S, C>((*v.add(i + 1), &own), (x, i + 1), a.add((i + 1) * pitch), odd);
             }
         }
         for c in 0..C {
-            S::store(out.add(c * S::LANES), S::add(sums[0][c], sums[1][c]));
+            S::store(out.add(c * S::LANES), S::add(even[c], odd[c]));
         }
     }
+}
+
+/// row <- row - v w, then sums + conj(x_i) row; x_i may lie in the row.
+#[inline(always)]
+unsafe fn swept_row<T: Scalar, S: Simd<R = T::Real>, const C: usize>(
+    (v, w): (T, &[S::V; C]),
+    (x, i): (Column<T>, usize),
+    row: *mut S::R,
+    mut sums: [S::V; C],
+) -> [S::V; C] {
+    // SAFETY: C vectors of the row exist, and x has an i-th element (contract of `sweep`).
+    unsafe {
+        let mut new = [S::zero(); C];
+        for c in 0..C {
+            new[c] = scaled_add::<T, S>(w[c], -v, S::load(row.add(c * S::LANES)));
+            S::store(row.add(c * S::LANES), new[c]);
+        }
+        let f = x.at(i).conj();
+        for c in 0..C {
+            sums[c] = scaled_add::<T, S>(new[c], f, sums[c]);
+        }
+    }
+    sums
 }
 
 /// Copies rows of `width` numbers, stride `stride`, to rows of `pitch` numbers, padded with zeros.

@@ -49,7 +49,12 @@ pub struct Hadamard<'a, T: Scalar> {
     scale: T::Real,
     /// H_p^T and H_p, if p > 1.
     block: Buffer<T>,
+    /// Whether results are written past the caches.
+    streamed: bool,
 }
+
+/// Bytes of a result that does not stay in the caches beside its argument.
+const STREAMED: usize = 1 << 24;
 
 impl<'a, T: Scalar> Hadamard<'a, T> {
     /// A view of signs (batch, k, n).
@@ -84,7 +89,15 @@ impl<'a, T: Scalar> Hadamard<'a, T> {
                 }
             }
         }
-        Ok(Hadamard { signs: None, batch: 1, rounds: 1, order, scale: T::Real::of(scale), block })
+        Ok(Hadamard {
+            signs: None,
+            batch: 1,
+            rounds: 1,
+            order,
+            scale: T::Real::of(scale),
+            block,
+            streamed: false,
+        })
     }
 }
 
@@ -98,7 +111,9 @@ pub fn transform<T: Scalar>(
     threads: usize,
 ) -> Result<()> {
     let rows = x.len() / n.max(1);
-    shared::apply(&Hadamard::plain("x", n, scale)?, x, rows, side, out, &Budget::of(threads))
+    let streamed = size_of_val(out) >= STREAMED;
+    let operator = Hadamard { streamed, ..Hadamard::plain("x", n, scale)? };
+    shared::apply(&operator, x, rows, side, out, &Budget::of(threads))
 }
 
 impl<T: Scalar> Operator<T> for Hadamard<'_, T> {

@@ -9,7 +9,7 @@ use crate::sizes::work;
 use isometry_kernels::hadamard::{Butterflies, Factors, FactorsPull, table_len};
 use isometry_kernels::kronecker::Small;
 use num_traits::{One, Zero};
-use std::ptr::null;
+use std::ptr::{null, null_mut};
 
 /// Bytes of the rows that pass through all rounds together.
 const BLOCK: usize = 1 << 14;
@@ -47,12 +47,14 @@ impl<T: Scalar> Hadamard<'_, T> {
         // SAFETY: the contract above; a row has 2^levels blocks of p elements, and there are two matrices of p^2.
         unsafe {
             if p == 1 {
-                return Butterflies { unit, levels, rows, x, table, scale, out }.call();
+                let room = if self.streamed { room } else { null_mut() };
+                return Butterflies { unit, levels, rows, x, table, scale, out, room }.call();
             }
             let b = if side == Side::Forward { self.block.as_ptr() } else { self.block.as_ptr().add(p * p) };
             let sizes = (1 << levels, p, p);
             for row in 0..rows {
-                Butterflies { unit, levels, rows: 1, x: x.add(row * len), table, scale, out: room }.call();
+                let (x, none) = (x.add(row * len), null_mut());
+                Butterflies { unit, levels, rows: 1, x, table, scale, out: room, room: none }.call();
                 let (a, c) = (room.cast_const().cast::<T>(), out.add(row * len).cast::<T>());
                 Small { count: 1, sizes, a, b, c, steps: [0; 3] }.call();
             }
@@ -121,7 +123,7 @@ unsafe impl<T: Scalar> Rows<T> for Hadamard<'_, T> {
         scratch: *mut T::Real,
     ) {
         let (len, one) = (self.len(), T::Real::one());
-        let most = (BLOCK / (self.order.n * size_of::<T>())).max(1);
+        let most = if self.signs.is_none() { rows } else { (BLOCK / (self.order.n * size_of::<T>())).max(1) };
         for first in (0..rows).step_by(most) {
             let (x, out) = (x.wrapping_add(first * self.order.n), out.wrapping_add(first * self.order.n));
             let (mut from, to, rows) = (x.cast(), out.cast(), most.min(rows - first));

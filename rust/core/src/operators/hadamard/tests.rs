@@ -143,6 +143,48 @@ fn the_transform_is_that_of_long_rows_too() {
 }
 
 #[test]
+fn streamed_results_have_the_same_bits() {
+    fn check<T: Scalar>(n: usize, rows: usize, scale: f64) {
+        let (x, len) = (numbers::<T>(rows * n, 5), rows * n);
+        // Beside other numbers, from every place within a cache line.
+        let line = 64 / size_of::<T>();
+        let apply = |streamed: bool, first: usize| {
+            let mut out = vec![T::one(); len + 2 * line];
+            let operator = Hadamard { streamed, ..Hadamard::plain("x", n, scale).unwrap() };
+            let own = &mut out[first..first + len];
+            shared::apply(&operator, &x, rows, Side::Forward, own, &Budget::of(2)).unwrap();
+            assert!(out[..first].iter().chain(&out[first + len..]).all(|&y| y == T::one()), "written beside");
+            out[first..first + len].to_vec()
+        };
+        let expected = apply(false, 0);
+        for first in 0..line {
+            assert!(apply(true, first) == expected, "n = {n}, {rows} rows, {first} behind");
+        }
+    }
+    for (n, rows) in [
+        (8, 5),
+        (16, 7),
+        (64, 3),
+        (256, 5),
+        (512, 3),
+        (1024, 3),
+        (4096, 2),
+        (1 << 13, 2),
+        (1 << 15, 1),
+        (40, 3),
+    ] {
+        if within_work(&[n, rows]) {
+            for scale in [1.0, 0.5] {
+                check::<f32>(n, rows, scale);
+                check::<f64>(n, rows, scale);
+                check::<c32>(n, rows, scale);
+                check::<c64>(n, rows, scale);
+            }
+        }
+    }
+}
+
+#[test]
 fn blocks_are_hadamard_matrices() {
     for n in [12, 20, 28, 36, 44, 60, 76, 124] {
         let h = entries(n);

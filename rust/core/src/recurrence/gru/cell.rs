@@ -10,8 +10,7 @@ use crate::kernels::Operand;
 use crate::parallel::Member;
 use crate::scalar::Real;
 use crate::scratch::{Arena, Region};
-use crate::transition::Packed;
-use crate::transition::Part;
+use crate::transition::{Packed, Packs, Part};
 use isometry_kernels::recurrence::{self as passes, Affine, Area, Finish};
 use std::ops::Range;
 
@@ -33,10 +32,11 @@ impl<'a, R: Real> Operands<'a, R> {
     pub fn carve(arena: &mut Arena, setting: &Setting<'a, R>) -> Self {
         let Gru { batch, features, n, reset, .. } = setting.gru;
         let (before, apart) = (usize::from(reset == Reset::Before), usize::from(!setting.phi.readable()));
+        let packs = &mut Packs(setting.gru.packs);
         Operands {
-            w: Packed::new(arena, n, 2 * n),
-            own: Own::forward(arena, setting),
-            u: [2 * n, n].map(|n| Packed::new(arena, features, n)),
+            w: Packed::next(packs, arena, 2 * n, n),
+            own: Own::forward(arena, setting, packs),
+            u: [2 * n, n].map(|n| Packed::next(packs, arena, n, features)),
             reset: arena.take(&[before, batch, n]),
             value: arena.take(&[apart, batch, n]),
         }

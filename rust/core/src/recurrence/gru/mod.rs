@@ -50,7 +50,7 @@ use crate::rows::{self, Rows};
 use crate::scalar::Real;
 use crate::scratch::Scratch;
 use crate::sizes::{check_len, work};
-use crate::transition::Transition;
+use crate::transition::{Packs, Transition};
 use cell::{GruCell, Operands};
 use places::Places;
 use pull::GruPull;
@@ -99,6 +99,8 @@ pub struct Gru<'a, R: Real> {
     pub lengths: Option<&'a [usize]>,
     /// From the end of each sequence to its beginning.
     pub reverse: bool,
+    /// W_z and W_r, W_h if it is part of w, U_z and U_r, U_h, as [`pack`](super::pack) writes them: they are not packed again.
+    pub packs: Option<&'a [R]>,
 }
 
 impl<'a, R: Real> Gru<'a, R> {
@@ -119,6 +121,8 @@ impl<'a, R: Real> Gru<'a, R> {
             return Err(Error::value("hidden_bias", "belongs to reset \"after\" only"));
         }
         self.hidden_bias.map_or(Ok(()), |bias| check_len("hidden_bias", bias.len(), &[n]))?;
+        let own = if self.transition.is_some() { 0 } else { n };
+        Packs(self.packs).check(&[[2 * n, n], [own, n], [2 * n, features], [n, features]])?;
         Schedule::check(steps, batch, self.lengths)?;
         self.activation.check::<R>(n, self.activation_bias)
     }

@@ -6,7 +6,7 @@ use super::Setting;
 use crate::parallel::Shared;
 use crate::scalar::Real;
 use crate::scratch::Arena;
-use crate::transition::Step;
+use crate::transition::{Packs, Step};
 
 /// W_h
 pub(super) enum Own<'a, R: Real> {
@@ -16,8 +16,13 @@ pub(super) enum Own<'a, R: Real> {
 
 impl<'a, R: Real> Own<'a, R> {
     /// For a forward pass.
-    pub fn forward(arena: &mut Arena, setting: &Setting<'a, R>) -> Self {
-        Own::carve(arena, setting, false, (None, 1))
+    pub fn forward(arena: &mut Arena, setting: &Setting<'a, R>, packs: &mut Packs<'_, R>) -> Self {
+        let (n, w) = (setting.gru.n, setting.gru.w);
+        let given = if setting.rows.is_none() { packs.next(n, n) } else { None };
+        match given {
+            Some(packed) => Own::Dense(DenseStep::given(arena, n, &w[2 * n * n..], packed)),
+            None => Own::carve(arena, setting, false, (None, 1)),
+        }
     }
 
     /// For a backward pass that fills W_h_bar, or the sums of the operator on rows, from this many halves.

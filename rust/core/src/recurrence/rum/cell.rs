@@ -9,8 +9,7 @@ use crate::kernels::Operand;
 use crate::parallel::Member;
 use crate::scalar::Real;
 use crate::scratch::{Arena, Region};
-use crate::transition::Packed;
-use crate::transition::Part;
+use crate::transition::{Packed, Packs, Part};
 use isometry_kernels::activation::Pass;
 use isometry_kernels::recurrence::{Affine, Area, Blend, Heard, Sphere};
 
@@ -28,9 +27,10 @@ impl<R: Real> Operands<R> {
     pub fn carve(arena: &mut Arena, setting: &Setting<'_, R>) -> Self {
         let Rum { batch, features, n, .. } = setting.rum;
         let apart = usize::from(!setting.phi.readable());
+        let packs = &mut Packs(setting.rum.packs);
         Operands {
-            w: Packed::new(arena, n, 2 * n),
-            u: [Packed::new(arena, features, 2 * n), Packed::new(arena, features, n)],
+            w: Packed::next(packs, arena, 2 * n, n),
+            u: [2 * n, n].map(|n| Packed::next(packs, arena, n, features)),
             value: arena.take(&[apart, batch, n]),
         }
     }

@@ -50,6 +50,7 @@ use crate::kernels::Buffer;
 use crate::scalar::Real;
 use crate::scratch::Scratch;
 use crate::sizes::{check_len, work};
+use crate::transition::Packs;
 use cell::{Operands, RumCell};
 use isometry_kernels::recurrence::heard_len;
 use places::Places;
@@ -93,6 +94,8 @@ pub struct Rum<'a, R: Real> {
     pub lengths: Option<&'a [usize]>,
     /// From the end of each sequence to its beginning.
     pub reverse: bool,
+    /// W, U_ut, U_e, as [`pack`](super::pack) writes them: they are not packed again.
+    pub packs: Option<&'a [R]>,
 }
 
 impl<R: Real> Rum<'_, R> {
@@ -115,6 +118,7 @@ impl<R: Real> Rum<'_, R> {
         if self.eta.is_some_and(|eta| eta.is_nan() || eta <= R::zero()) {
             return Err(Error::value("eta", "must be positive"));
         }
+        Packs(self.packs).check(&[[2 * n, n], [2 * n, features], [n, features]])?;
         Schedule::check(steps, batch, self.lengths)?;
         self.activation.check::<R>(n, self.activation_bias)
     }

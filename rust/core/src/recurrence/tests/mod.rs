@@ -18,6 +18,18 @@ use num_traits::{One, Zero};
 use reference::Problem;
 use shears::Shears;
 
+/// Matrices with so many rows each, as callers pack them.
+pub fn packs<R: Real>(matrices: &[(&[R], usize)]) -> Vec<R> {
+    let mut packs = vec![];
+    for &(matrix, n) in matrices {
+        let k = matrix.len() / n.max(1);
+        let start = packs.len();
+        packs.resize(start + packed::<R>(n, k), R::nan());
+        pack(matrix, n, k, &mut packs[start..]).unwrap();
+    }
+    packs
+}
+
 pub fn never() -> bool {
     false
 }

@@ -3,8 +3,8 @@
 mod reference;
 mod sigma;
 
-use super::super::tests::never;
 use super::super::tests::shears::{self, Shears};
+use super::super::tests::{never, packs};
 use super::*;
 use crate::activation::tests::all;
 use crate::argument::{Array, Given};
@@ -99,6 +99,7 @@ fn run<R: Real>(case: &Case, given: &[Vec<R>; 7], ct: &[R], threads: usize) -> V
         activation_bias,
         lengths: case.varied.then_some(&ends[..]),
         reverse,
+        packs: None,
     };
     let len = steps * batch * n;
     let mut saved = Guarded::new(gru.saved() * len);
@@ -106,8 +107,10 @@ fn run<R: Real>(case: &Case, given: &[Vec<R>; 7], ct: &[R], threads: usize) -> V
     forward(&gru, states.inner(), Some(saved.inner()), threads, &never).unwrap();
     let (states, saved) = (states.take(), saved.take());
     let mut again = Guarded::new(len);
-    forward(&gru, again.inner(), None, threads, &never).unwrap();
-    assert!(again.take() == states, "states depend on what is saved: {case:?}");
+    let ((gates, own), (of_gates, of_c)) = (gru.w.split_at(2 * n * n), gru.u.split_at(2 * n * d));
+    let packs = packs(&[(gates, 2 * n), (own, own.len() / n), (of_gates, 2 * n), (of_c, n)]);
+    forward(&Gru { packs: Some(&packs), ..gru }, again.inner(), None, threads, &never).unwrap();
+    assert!(again.take() == states, "states depend on what is saved, or packed before: {case:?}");
     let wanted = [given[0].len(), gru.w.len(), given[2].len(), 3 * n, batch * n];
     let wanted = [&wanted[..], &[given[5].len(), given[6].len()]].concat();
     let mut bars: Vec<Guarded<R>> = wanted.iter().map(|&len| Guarded::new(len)).collect();
@@ -252,6 +255,7 @@ fn a_transition_is_refused_by_name() {
             activation_bias: None,
             lengths: None,
             reverse: false,
+            packs: None,
         };
         let outcome = forward(&gru, &mut states.clone(), None, 1, &never);
         outcome.map_err(|e| e.to_string()).err().unwrap_or_default()
@@ -314,6 +318,7 @@ fn refusals_name_the_argument() {
         activation_bias: None,
         lengths: None,
         reverse: false,
+        packs: None,
     };
     let message = |gru: Gru<'_, f32>, saved: usize| {
         let (mut states, mut saved) = (states.clone(), vec![0.0; saved]);
@@ -334,6 +339,7 @@ fn refusals_name_the_argument() {
         ("h0", Gru { h0: Some(&x), ..good }),
         ("hidden_bias", Gru { hidden_bias: Some(&x), ..good }),
         ("activation_bias", Gru { activation_bias: Some(&x), ..good }),
+        ("packs", Gru { packs: Some(&x), ..good }),
         ("lengths", Gru { lengths: Some(&[2, 3]), ..good }),
     ] {
         let message = message(gru, 160);
@@ -367,6 +373,7 @@ fn a_raised_flag_interrupts() {
         activation_bias: None,
         lengths: None,
         reverse: false,
+        packs: None,
     };
     let mut states = vec![0.0; steps * batch * n];
     let saved = vec![0.5; 3 * states.len()];

@@ -3,7 +3,7 @@
 
 mod reference;
 
-use super::super::tests::never;
+use super::super::tests::{never, packs};
 use super::*;
 use crate::activation::tests::all;
 use crate::testing::{Guarded, fill, near};
@@ -86,6 +86,7 @@ fn run<R: Real>(case: &Case, given: &[Vec<R>; 7], cts: &[Vec<R>; 2], threads: us
         activation_bias,
         lengths: case.varied.then_some(&ends[..]),
         reverse,
+        packs: None,
     };
     let (len, matrices) = (steps * batch * n, if memory { batch * n * n } else { 0 });
     let (mut saved, mut states, mut last) =
@@ -93,8 +94,11 @@ fn run<R: Real>(case: &Case, given: &[Vec<R>; 7], cts: &[Vec<R>; 2], threads: us
     forward(&rum, states.inner(), last.inner(), Some(saved.inner()), threads, &never).unwrap();
     let (states, last, saved) = (states.take(), last.take(), saved.take());
     let (mut again, mut last_again) = (Guarded::new(len), Guarded::new(matrices));
-    forward(&rum, again.inner(), last_again.inner(), None, threads, &never).unwrap();
-    assert!(again.take() == states, "states depend on what is saved: {case:?}");
+    let (of_gates, of_e) = rum.u.split_at(2 * n * d);
+    let packs = packs(&[(rum.w, 2 * n), (of_gates, 2 * n), (of_e, n)]);
+    let packed = Rum { packs: Some(&packs), ..rum };
+    forward(&packed, again.inner(), last_again.inner(), None, threads, &never).unwrap();
+    assert!(again.take() == states, "states depend on what is saved, or packed before: {case:?}");
     let wanted = [given[0].len(), given[1].len(), given[2].len(), 3 * n, batch * n, matrices, given[6].len()];
     let mut bars: Vec<Guarded<R>> = wanted.iter().map(|&len| Guarded::new(len)).collect();
     let mut inner = bars.iter_mut().map(|bar| Some(bar.inner()));
@@ -250,6 +254,7 @@ fn drift<R: Real>(n: usize, steps: usize) -> f64 {
         activation_bias: None,
         lengths: None,
         reverse: false,
+        packs: None,
     };
     let len = steps * n;
     let (mut states, mut last, mut saved) =
@@ -304,6 +309,7 @@ fn refusals_name_the_argument() {
         activation_bias: None,
         lengths: None,
         reverse: false,
+        packs: None,
     };
     let message = |rum: Rum<'_, f32>, saved: usize, last: usize| {
         let (mut states, mut saved, mut last) = (vec![0.0; 40], vec![0.0; saved], vec![0.0; last]);
@@ -326,6 +332,7 @@ fn refusals_name_the_argument() {
         ("r0", Rum { r0: Some(&x), memory: true, ..good }),
         ("eta", Rum { eta: Some(0.0), ..good }),
         ("activation_bias", Rum { activation_bias: Some(&x), ..good }),
+        ("packs", Rum { packs: Some(&x), ..good }),
         ("lengths", Rum { lengths: Some(&[2, 3]), ..good }),
     ] {
         let message = message(rum, 160, 0);
@@ -365,6 +372,7 @@ fn a_raised_flag_interrupts() {
         activation_bias: None,
         lengths: None,
         reverse: false,
+        packs: None,
     };
     let (mut states, mut last) = (vec![0.0; steps * batch * n], vec![0.0; batch * n * n]);
     let saved = vec![0.5; SAVED * states.len()];

@@ -8,13 +8,24 @@
 //! lanes, x <- (+-1) x + x[lane ^ distance], and the next ones pair vectors. A tile is also a block of a larger transform:
 //! later passes of up to four levels each take vectors at equal distances. All passes but those of the largest distances are
 //! made block by block, while a block is in the first-level cache.
+//!
+//! A result that is larger than the caches is streamed past them, without being read first: all passes but the last one over a row
+//! are then made in a row of other memory.
+
+mod factors;
+
+pub use factors::{Factors, FactorsPull};
 
 use crate::dispatch::{Kernel, compiled};
 use crate::scalar::Real;
 use crate::simd::Simd;
+use std::ptr::null_mut;
 
 /// Bytes of a block that stays in the first-level cache.
 const BLOCK: usize = 1 << 14;
+
+/// Bytes between what is read and what is prefetched: the processor's own prefetching ends with a page.
+const AHEAD: usize = 1 << 12;
 
 /// Number of elements of the table of a [`Butterflies`] on rows of `len` numbers: short rows are repeated, so that a vector of
 /// them has a vector of factors.
@@ -45,40 +56,8 @@ pub struct Butterflies<R> {
     pub scale: R,
     /// Result.
     pub out: *mut R,
-}
-
-/// out <- factors x of rows.
-///
-/// # Safety
-/// x and out have `rows` rows of `len` numbers, the table has `len`; x and out are the same or do not overlap.
-pub struct Factors<R> {
-    /// Numbers of a row.
-    pub len: usize,
-    /// Number of rows.
-    pub rows: usize,
-    /// x
-    pub x: *const R,
-    /// The factors.
-    pub table: *const R,
-    /// Result.
-    pub out: *mut R,
-}
-
-/// sums <- sums + g z, then g <- factors g, of one row.
-///
-/// # Safety
-/// All have `len` numbers; nothing overlaps.
-pub struct FactorsPull<R> {
-    /// Numbers of the row.
-    pub len: usize,
-    /// z
-    pub z: *const R,
-    /// g
-    pub g: *mut R,
-    /// The factors.
-    pub table: *const R,
-    /// The sums.
-    pub sums: *mut R,
+    /// Memory for a row, apart from the others, where the result is streamed past the caches; else null.
+    pub room: *mut R,
 }
 
 compiled! {
@@ -175,57 +154,75 @@ impl<R: Real> Butterflies<R> {
         }
     }
 
-    /// The first pass over a block of numbers from `at` of a row: tiles of N vectors.
+    /// The first pass over a block of numbers from `at` of a row: tiles of N vectors, streamed if they are rows.
     #[inline(always)]
-    unsafe fn tiles<S: Simd<R = R>, const FIRST: usize, const TABLE: bool, const N: usize>(
+    unsafe fn tiles<
+        S: Simd<R = R>,
+        const FIRST: usize,
+        const TABLE: bool,
+        const STREAM: bool,
+        const N: usize,
+    >(
         &self,
         lanes: &Lanes<S>,
+        (table, mask): (*const R, usize),
         (x, out): (*const R, *mut R),
         (at, len): (usize, usize),
     ) {
+        let direct = STREAM && self.unit << self.levels == N * S::LANES;
         // SAFETY: the contract of `Butterflies`; a block is a whole number of tiles.
         unsafe {
-            let (row, same) = (self.unit << self.levels, S::splat(self.scale));
             for at in (at..at + len).step_by(N * S::LANES) {
-                let mut v = [same; N];
+                let mut v = [S::zero(); N];
                 for i in 0..N {
                     let from = at + i * S::LANES;
-                    let factors = if TABLE { S::load(self.table.add(from & (row - 1))) } else { same };
-                    v[i] = lanes.levels::<FIRST>(S::mul(S::load(x.add(from)), factors));
+                    if STREAM {
+                        S::prefetch(x.wrapping_add(from + AHEAD / size_of::<R>()));
+                    }
+                    let mut own = S::load(x.add(from));
+                    if TABLE {
+                        own = S::mul(own, S::load(table.add(from & mask)));
+                    }
+                    v[i] = lanes.levels::<FIRST>(own);
                 }
                 paired::<S, N>(&mut v);
-                for i in 0..N {
-                    S::store(out.add(at + i * S::LANES), v[i]);
-                }
+                write::<S, N>(&v, out.add(at), S::LANES, direct);
             }
         }
     }
 
     /// Rows of at least a vector.
     #[inline(always)]
-    unsafe fn long<S: Simd<R = R>, const FIRST: usize, const TABLE: bool>(&self) {
+    unsafe fn long<S: Simd<R = R>, const FIRST: usize, const TABLE: bool, const STREAM: bool>(&self) {
         let (row, most) = (self.unit << self.levels, BLOCK / size_of::<R>());
         // The registers hold a tile, the tables and a vector of factors.
         let tile = row.min(S::LANES * if S::REGISTERS < 32 { 8 } else { 16 });
         // Rows of one tile follow one another like the tiles of a row.
         let span = if tile == row { self.rows * row } else { row };
+        let same = [self.scale; MOST_LANES];
+        let factors = if self.table.is_null() { (same.as_ptr(), 0) } else { (self.table, row - 1) };
         // SAFETY: the contract of `Butterflies`; a block is a whole number of tiles.
         unsafe {
             let lanes = Lanes::<S>::new();
             for start in (0..self.rows * row).step_by(span) {
-                let arrays = (self.x.add(start), self.out.add(start));
+                let (x, out) = (self.x.add(start), self.out.add(start));
+                let (to, end) = if STREAM && tile < row { (self.room, out) } else { (out, null_mut()) };
                 for at in (0..span).step_by(most) {
                     let own = (at, most.min(span - at));
                     match tile / S::LANES {
-                        1 => self.tiles::<S, FIRST, TABLE, 1>(&lanes, arrays, own),
-                        2 => self.tiles::<S, FIRST, TABLE, 2>(&lanes, arrays, own),
-                        4 => self.tiles::<S, FIRST, TABLE, 4>(&lanes, arrays, own),
-                        8 => self.tiles::<S, FIRST, TABLE, 8>(&lanes, arrays, own),
-                        _ => self.tiles::<S, FIRST, TABLE, 16>(&lanes, arrays, own),
+                        1 => self.tiles::<S, FIRST, TABLE, STREAM, 1>(&lanes, factors, (x, to), own),
+                        2 => self.tiles::<S, FIRST, TABLE, STREAM, 2>(&lanes, factors, (x, to), own),
+                        4 => self.tiles::<S, FIRST, TABLE, STREAM, 4>(&lanes, factors, (x, to), own),
+                        8 => self.tiles::<S, FIRST, TABLE, STREAM, 8>(&lanes, factors, (x, to), own),
+                        _ => self.tiles::<S, FIRST, TABLE, STREAM, 16>(&lanes, factors, (x, to), own),
                     }
-                    apart::<S>(arrays.1.add(at), tile, own.1.min(row));
+                    let end = if row > most { null_mut() } else { end };
+                    apart::<S>(to.add(at), tile, own.1.min(row), end);
                 }
-                apart::<S>(arrays.1, most, row);
+                apart::<S>(to, most, row, end);
+            }
+            if STREAM {
+                S::fence();
             }
         }
     }
@@ -244,24 +241,41 @@ impl<R: Real> Butterflies<R> {
                         if self.table.is_null() { same } else { S::load_n(self.table.add(at), live) };
                     S::store_n(out.add(at), S::mul(S::load_n(x.add(at), live), factors), live);
                 }
-                apart::<S>(out, self.unit, len);
+                apart::<S>(out, self.unit, len, null_mut());
             }
         }
     }
 }
 
-/// The levels from `distance` up to half of `len`, in place.
+/// Vectors at the multiples of `distance`.
 #[inline(always)]
-unsafe fn apart<S: Simd>(out: *mut S::R, mut distance: usize, len: usize) {
+unsafe fn write<S: Simd, const N: usize>(v: &[S::V; N], out: *mut S::R, distance: usize, stream: bool) {
+    for i in 0..N {
+        // SAFETY: the caller's vectors exist, at multiples of their size where they are streamed.
+        unsafe {
+            if stream {
+                S::stream(out.add(i * distance), v[i])
+            } else {
+                S::store(out.add(i * distance), v[i])
+            }
+        }
+    }
+}
+
+/// The levels from `distance` up to half of `len`, in place; the last pass is streamed to `end` if that is not null.
+#[inline(always)]
+unsafe fn apart<S: Simd>(data: *mut S::R, mut distance: usize, len: usize, end: *mut S::R) {
     while distance < len {
         let vectors = (len / distance).min(if S::REGISTERS < 32 { 8 } else { 16 });
+        let stream = !end.is_null() && distance * vectors == len;
+        let arrays = (data.cast_const(), if stream { end } else { data });
         // SAFETY: the contract of `Butterflies`.
         unsafe {
             match vectors {
-                2 => pass::<S, 2>(out, distance, len),
-                4 => pass::<S, 4>(out, distance, len),
-                8 => pass::<S, 8>(out, distance, len),
-                _ => pass::<S, 16>(out, distance, len),
+                2 => pass::<S, 2>(arrays, distance, len, stream),
+                4 => pass::<S, 4>(arrays, distance, len, stream),
+                8 => pass::<S, 8>(arrays, distance, len, stream),
+                _ => pass::<S, 16>(arrays, distance, len, stream),
             }
         }
         distance *= vectors;
@@ -270,28 +284,31 @@ unsafe fn apart<S: Simd>(out: *mut S::R, mut distance: usize, len: usize) {
 
 /// The levels between N vectors at the multiples of `distance`.
 #[inline(always)]
-unsafe fn pass<S: Simd, const N: usize>(out: *mut S::R, distance: usize, len: usize) {
+unsafe fn pass<S: Simd, const N: usize>(
+    (data, out): (*const S::R, *mut S::R),
+    distance: usize,
+    len: usize,
+    stream: bool,
+) {
     // SAFETY: the contract of `Butterflies`; of the last vector before the next multiple only the numbers that exist.
     unsafe {
         for from in (0..len).step_by(N * distance) {
             for at in (0..distance).step_by(S::LANES) {
-                let (start, live) = (out.add(from + at), distance - at);
+                let (start, to, live) = (data.add(from + at), out.add(from + at), distance - at);
                 let mut v = [S::zero(); N];
                 if live >= S::LANES {
                     for i in 0..N {
                         v[i] = S::load(start.add(i * distance));
                     }
                     paired::<S, N>(&mut v);
-                    for i in 0..N {
-                        S::store(start.add(i * distance), v[i]);
-                    }
+                    write::<S, N>(&v, to, distance, stream);
                 } else {
                     for i in 0..N {
                         v[i] = S::load_n(start.add(i * distance), live);
                     }
                     paired::<S, N>(&mut v);
                     for i in 0..N {
-                        S::store_n(start.add(i * distance), v[i], live);
+                        S::store_n(to.add(i * distance), v[i], live);
                     }
                 }
             }
@@ -307,52 +324,22 @@ impl<R: Real> Kernel<R> for Butterflies<R> {
         if self.rows == 0 {
             return;
         }
-        let same = self.table.is_null();
+        let plain = self.table.is_null() && self.scale == R::one();
+        let whole = self.out.addr().is_multiple_of(S::LANES * size_of::<R>());
+        let stream = S::STREAMS && whole && !self.room.is_null();
         // SAFETY: the contract of `Butterflies`.
         unsafe {
-            match self.unit {
-                1 | 2 if self.unit << self.levels < S::LANES => self.short::<S>(),
-                1 if same => self.long::<S, 0, false>(),
-                1 => self.long::<S, 0, true>(),
-                2 if same => self.long::<S, 1, false>(),
-                2 => self.long::<S, 1, true>(),
+            match (self.unit, plain, stream) {
+                (1 | 2, ..) if self.unit << self.levels < S::LANES => self.short::<S>(),
+                (1, true, true) => self.long::<S, 0, false, true>(),
+                (1, true, false) => self.long::<S, 0, false, false>(),
+                (1, false, true) => self.long::<S, 0, true, true>(),
+                (1, false, false) => self.long::<S, 0, true, false>(),
+                (2, true, true) => self.long::<S, 1, false, true>(),
+                (2, true, false) => self.long::<S, 1, false, false>(),
+                (2, false, true) => self.long::<S, 1, true, true>(),
+                (2, false, false) => self.long::<S, 1, true, false>(),
                 _ => self.blocks::<S>(),
-            }
-        }
-    }
-}
-
-impl<R: Real> Kernel<R> for Factors<R> {
-    type Output = ();
-
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        for row in 0..self.rows {
-            for at in (0..self.len).step_by(S::LANES) {
-                let (from, live) = (row * self.len + at, self.len - at);
-                // SAFETY: the contract of `Factors`.
-                unsafe {
-                    let v = S::mul(S::load_n(self.x.add(from), live), S::load_n(self.table.add(at), live));
-                    S::store_n(self.out.add(from), v, live);
-                }
-            }
-        }
-    }
-}
-
-impl<R: Real> Kernel<R> for FactorsPull<R> {
-    type Output = ();
-
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        for at in (0..self.len).step_by(S::LANES) {
-            let live = self.len - at;
-            // SAFETY: the contract of `FactorsPull`.
-            unsafe {
-                let (g, to) = (S::load_n(self.g.add(at), live), self.sums.add(at));
-                let sum = S::mul_add(g, S::load_n(self.z.add(at), live), S::load_n(to, live));
-                S::store_n(to, sum, live);
-                S::store_n(self.g.add(at), S::mul(g, S::load_n(self.table.add(at), live)), live);
             }
         }
     }
