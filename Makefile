@@ -9,7 +9,7 @@ export VIRTUAL_ENV := $(VENV)
 export PYO3_PYTHON := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help env build demo test test-all test-gpu gpu-tests gpu-laws rust-tests python-tests extra-tests oldest-tests valgrind lint exports object bench measurements figures wheel docs clean
+.PHONY: help env build demo test test-all test-gpu gpu-tests gpu-laws rust-tests python-tests extra-tests oldest-tests valgrind lint exports object bench measurements figures wheel licences docs clean
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -55,7 +55,7 @@ python-tests: build
 	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal -m "not alone and not long and not extra"
 	"$(BIN)/python" -m pytest -q -m "alone and not long and not extra"
 
-extra-tests: build  ## against other packages (PEFT, ONNX Runtime), which it installs
+extra-tests: build  ## against other packages (PEFT, ONNX Runtime, skorch, Lightning, ...), which it installs
 	"$(BIN)/python" -m pip install --quiet $$("$(BIN)/python" -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["extra"])')
 	"$(BIN)/python" -m pytest -q -m extra
 
@@ -85,14 +85,16 @@ valgrind: build  ## the Rust tests with small sizes under valgrind, portable and
 		ISOMETRY_SIMD=$$path ISOMETRY_TEST_WORK=4000 valgrind -q --error-exitcode=9 "$$test" --test-threads 1 --skip parallel:: --skip openmp:: || exit 1; \
 	done
 
-lint: build  ## rustfmt, clippy, ruff, mypy
+lint: build  ## rustfmt, clippy, ruff, mypy, the licences of all crates, the workflows
 	cargo fmt --all --check
 	rustfmt --check rust/core/src/operators/*/*.rs  # modules that a macro declares, which cargo fmt does not see
 	cargo clippy --release --locked --workspace --all-targets --features isometry-py/gpu -- -D warnings
 	cargo clippy --release --locked -p isometry-py -- -D warnings  # the extension without the GPU
-	"$(BIN)/ruff" check python tests examples benches
-	"$(BIN)/ruff" format --check python tests examples benches
+	"$(BIN)/ruff" check python tests examples benches .ci
+	"$(BIN)/ruff" format --check python tests examples benches .ci
 	"$(BIN)/mypy"
+	"$(BIN)/python" .ci/licences.py --check
+	"$(BIN)/zizmor" --quiet --offline --persona pedantic .github
 
 object:  ## write the new files of an operator and print the entries to make: make object NAME=rotation
 	@PYTHONPATH=tests $(PYTHON) tests/object_stubs.py "$(NAME)"
@@ -111,8 +113,13 @@ measurements: build  ## measure what the README shows, some ten minutes on an id
 figures: build  ## draw the README's pictures and write its tables from the measured files in docs/figures
 	"$(BIN)/python" benches/figures.py
 
-wheel: env  ## an abi3 wheel and an sdist in dist/
-	"$(BIN)/maturin" build --release --sdist --out dist
+wheel: env  ## an abi3 wheel and an sdist in dist/, checked, and the wheel tried in an empty environment
+	"$(BIN)/python" .ci/wheel.py build
+	"$(BIN)/python" .ci/wheel.py sdist
+	"$(BIN)/python" .ci/wheel.py try
+
+licences: env  ## write LICENSE-THIRD-PARTY, the licences of the crates in the extension
+	"$(BIN)/python" .ci/licences.py
 
 docs: build  ## the documentation is plain Markdown: check its links and run its examples
 	"$(BIN)/python" -m pytest -q tests/test_examples.py tests/test_docs.py
