@@ -9,10 +9,10 @@ export VIRTUAL_ENV := $(VENV)
 export PYO3_PYTHON := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help env build demo test test-all test-gpu gpu-tests gpu-laws rust-tests python-tests extra-tests oldest-tests valgrind lint exports object bench measurements figures wheel licences docs clean
+.PHONY: help env build demo test test-all test-gpu gpu-tests gpu-laws rust-tests python-tests extra-tests oldest-tests valgrind test-aarch64 lint exports object bench measurements figures wheel licences docs clean
 
 help:  ## this list
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
+	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Isometry needs Python 3.11 or later, found " + sys.version)'
@@ -84,6 +84,12 @@ valgrind: build  ## the Rust tests with small sizes under valgrind, portable and
 	for path in scalar avx2; do \
 		ISOMETRY_SIMD=$$path ISOMETRY_TEST_WORK=4000 valgrind -q --error-exitcode=9 "$$test" --test-threads 1 --skip parallel:: --skip openmp:: || exit 1; \
 	done
+
+test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER := aarch64-linux-gnu-gcc
+test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER := qemu-aarch64 -L /usr/aarch64-linux-gnu
+test-aarch64: export ISOMETRY_TEST_WORK := 4000
+test-aarch64:  ## the Rust tests with small sizes on an emulated aarch64 (apt install gcc-aarch64-linux-gnu qemu-user)
+	cargo test --release --locked -p isometry-core --lib --target aarch64-unknown-linux-gnu -- --skip openmp::
 
 lint: build  ## rustfmt, clippy, ruff, mypy, the licences of all crates, the workflows
 	cargo fmt --all --check
