@@ -23,20 +23,15 @@ def check(wheel):
     expect(size <= LARGEST, f"{size} bytes, more than {LARGEST}")
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
-        for file in FILES:
-            expect(file in names, f"no {file}")
         (info,) = {name.partition("/")[0] for name in names if ".dist-info/" in name}
-        for file in LICENCES:
-            expect(f"{info}/licenses/{file}" in names, f"no {file}")
-        crates = components(archive, [name for name in names if name.startswith(f"{info}/sboms/")])
+        for file in (*FILES, *(f"{info}/licenses/{name}" for name in LICENCES)):
+            expect(file in names, f"no {file}")
+        crates = components(archive, [name for name in names if name.endswith(".cyclonedx.json")])
         notice = archive.read(f"{info}/licenses/LICENSE-THIRD-PARTY").decode()
         for crate in crates:
             expect(f"\n    {crate}\n" in notice, f"{crate} is in the SBOM, not in LICENSE-THIRD-PARTY")
-        required = [
-            text
-            for text in message_from_bytes(archive.read(f"{info}/METADATA")).get_all("Requires-Dist")
-            if "extra ==" not in text
-        ]
+        required = message_from_bytes(archive.read(f"{info}/METADATA")).get_all("Requires-Dist")
+        required = [text for text in required if "extra ==" not in text]
         expect([re.split(r"\W", text)[0] for text in required] == ["numpy"], f"requires {required}")
         extensions = [name for name in names if re.fullmatch(r"isometry/_core\.\S*(so|pyd)", name)]
         expect(len(extensions) == 1, f"the extensions {extensions}")

@@ -88,7 +88,9 @@ def attempt(arguments):
     """Install the wheel that fits this interpreter, or the sdist, and run USE; with `tests` also the laws."""
     with tempfile.TemporaryDirectory() as folder:
         run(sys.executable, "-m", "venv", folder)
-        python = Path(sysconfig.get_path("scripts", "venv", {"base": folder})) / Path(sys.executable).name
+        python = (
+            Path(sysconfig.get_path("scripts", "venv", {"base": folder})) / f"python{sysconfig.get_config_var('EXE')}"
+        )
         if arguments.sdist:
             pip(python, *arguments.dist.glob("*.tar.gz"))
         else:
