@@ -88,9 +88,8 @@ def attempt(arguments):
     """Install the wheel that fits this interpreter, or the sdist, and run USE; with `tests` also the laws."""
     with tempfile.TemporaryDirectory() as folder:
         run(sys.executable, "-m", "venv", folder)
-        python = (
-            Path(sysconfig.get_path("scripts", "venv", {"base": folder})) / f"python{sysconfig.get_config_var('EXE')}"
-        )
+        scripts = Path(sysconfig.get_path("scripts", "venv", {"base": folder}))
+        python = scripts / f"python{sysconfig.get_config_var('EXE')}"
         if arguments.sdist:
             pip(python, *arguments.dist.glob("*.tar.gz"))
         else:

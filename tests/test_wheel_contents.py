@@ -46,7 +46,7 @@ WRONG = {
     "the tags cp312-cp312": {"tags": "cp312-cp312"},
     "bytes, more than": {"more": NOISE},
     "no isometry/_core.pyi": {"drop": ["isometry/_core.pyi"]},
-    "no LICENSE-THIRD-PARTY": {"drop": [f"{INFO}/licenses/LICENSE-THIRD-PARTY"]},
+    "/LICENSE-THIRD-PARTY": {"drop": [f"{INFO}/licenses/LICENSE-THIRD-PARTY"]},
     "the SBOMs []": {"drop": [f"{INFO}/sboms/isometry-py.cyclonedx.json"]},
     "an SBOM without pyo3": {"crates": ["rayon 1.12.0"]},
     "rayon 1.12.0 is in the SBOM, not in LICENSE-THIRD-PARTY": {"crates": ["pyo3 0.29.0", "rayon 1.12.0"]},
