@@ -25,21 +25,19 @@ STANDARD_LIBRARY = f"Copyright (c) The Rust Project Contributors\n\n{PERMISSION}
 
 
 def crates_used():
-    """The crates by name and version that `isometry-py` depends on, on any platform of deny.toml."""
-    found = {}
-    for target in RULES["graph"]["targets"]:
-        command = ["cargo", "metadata", "--format-version=1", "--locked", "--features=gpu", "--filter-platform", target]
-        done = subprocess.run(command, cwd=ROOT / "rust/py", check=True, stdout=subprocess.PIPE)
-        graph = json.loads(done.stdout)
-        packages = {package["id"]: package for package in graph["packages"]}
-        edges = {node["id"]: node["deps"] for node in graph["resolve"]["nodes"]}
-        seen, ahead = set(), [graph["resolve"]["root"]]
-        while ahead:
-            crate = ahead.pop()
-            if crate not in seen:
-                seen.add(crate)
-                found[packages[crate]["name"], packages[crate]["version"]] = packages[crate]
-                ahead += [dep["pkg"] for dep in edges[crate] if any(k["kind"] != "dev" for k in dep["dep_kinds"])]
+    """By name and version the crates that `isometry-py` depends on, on any platform, as in the SBOM of a wheel."""
+    command = ["cargo", "metadata", "--format-version=1", "--locked", "--features=gpu"]
+    done = subprocess.run(command, cwd=ROOT / "rust/py", check=True, stdout=subprocess.PIPE)
+    graph = json.loads(done.stdout)
+    packages = {package["id"]: package for package in graph["packages"]}
+    edges = {node["id"]: node["deps"] for node in graph["resolve"]["nodes"]}
+    seen, ahead = set(), [graph["resolve"]["root"]]
+    while ahead:
+        crate = ahead.pop()
+        if crate not in seen:
+            seen.add(crate)
+            ahead += [dep["pkg"] for dep in edges[crate] if any(kind["kind"] != "dev" for kind in dep["dep_kinds"])]
+    found = {(packages[crate]["name"], packages[crate]["version"]): packages[crate] for crate in seen}
     return {key: package for key, package in sorted(found.items()) if package["source"]}
 
 
