@@ -42,7 +42,7 @@ except ImportError as error:
     assert "torch" in str(error)
 else:
     raise AssertionError("isometry.torch needs torch")
-print("isometry", iso.__version__, *iso.config()["simd_available"], "team of", iso.config()["threads_available"])
+print("isometry", iso.__version__)
 """
 
 

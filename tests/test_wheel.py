@@ -27,7 +27,7 @@ def dist(tmp_path_factory):
 def test_the_wheel_serves_numpy_alone(dist):
     # without our own path, so that pip does not use this environment's numpy
     out = run([*STEP, "try", "--dist", str(dist)], timeout=300, PYTHONPATH=None)
-    assert f"isometry {next(dist.glob('*.whl')).name.split('-')[1]} " in out
+    assert f"isometry {next(dist.glob('*.whl')).name.split('-')[1]}\n" in out
 
 
 def test_a_wheel_can_be_built_from_the_sdist(tmp_path):
