@@ -37,7 +37,7 @@ def test_the_program_for_torchrun(tmp_path):
     """Both ways of sharing the work have the losses of one process with the whole batch."""
     (tmp_path / "program.py").write_text(PROGRAM.search(TEXT)[1])
     launched = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "program.py"]
-    found = [float(line) for line in run(launched, cwd=tmp_path, OMP_NUM_THREADS="1").split()]
+    found = [float(line) for line in run(launched, timeout=240, cwd=tmp_path, OMP_NUM_THREADS="1").split()]
 
     torch.manual_seed(0)
     model = it.nn.ScoRNN(3, 16)
