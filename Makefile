@@ -89,7 +89,7 @@ test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER := aarch64-li
 test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER := qemu-aarch64 -L /usr/aarch64-linux-gnu
 test-aarch64: export ISOMETRY_TEST_WORK := 4000
 test-aarch64:  ## the Rust tests with small sizes on an emulated aarch64 (apt install gcc-aarch64-linux-gnu qemu-user)
-	cargo test --release --locked -p isometry-core --lib --target aarch64-unknown-linux-gnu -- --skip openmp:: --skip forked  # it cannot fork threads
+	cargo test --release --locked -p isometry-core --lib --target aarch64-unknown-linux-gnu -- --skip openmp:: --skip forked --skip where_no_threads  # neither forks of threads nor limits of memory are emulated
 
 lint: build  ## rustfmt, clippy, ruff, mypy, the licences of all crates, the workflows
 	cargo fmt --all --check
