@@ -9,10 +9,10 @@ export VIRTUAL_ENV := $(VENV)
 export PYO3_PYTHON := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help env build demo test test-all test-gpu gpu-tests gpu-laws rust-tests python-tests extra-tests oldest-tests valgrind lint exports object bench measurements figures wheel site docs docs-serve clean
+.PHONY: help env build demo test test-all test-gpu gpu-tests gpu-laws rust-tests python-tests extra-tests oldest-tests valgrind test-aarch64 lint exports object bench measurements figures wheel licences site docs docs-serve clean
 
 help:  ## this list
-	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
+	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Isometry needs Python 3.11 or later, found " + sys.version)'
@@ -55,7 +55,7 @@ python-tests: build
 	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal -m "not alone and not long and not extra"
 	"$(BIN)/python" -m pytest -q -m "alone and not long and not extra"
 
-extra-tests: build  ## against other packages (PEFT, transformers, ONNX Runtime), which it installs
+extra-tests: build  ## against other packages (PEFT, transformers, ONNX Runtime, skorch, Lightning, ...), which it installs
 	"$(BIN)/python" -m pip install --quiet $$("$(BIN)/python" -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["extra"])')
 	"$(BIN)/python" -m pytest -q -m extra
 
@@ -85,14 +85,22 @@ valgrind: build  ## the Rust tests with small sizes under valgrind, portable and
 		ISOMETRY_SIMD=$$path ISOMETRY_TEST_WORK=4000 valgrind -q --error-exitcode=9 "$$test" --test-threads 1 --skip parallel:: --skip openmp:: || exit 1; \
 	done
 
-lint: build  ## rustfmt, clippy, ruff, mypy
+test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER := aarch64-linux-gnu-gcc
+test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER := qemu-aarch64 -L /usr/aarch64-linux-gnu
+test-aarch64: export ISOMETRY_TEST_WORK := 4000
+test-aarch64:  ## the Rust tests with small sizes on an emulated aarch64 (apt install gcc-aarch64-linux-gnu qemu-user)
+	cargo test --release --locked -p isometry-core --lib --target aarch64-unknown-linux-gnu -- --skip openmp:: --skip forked --skip where_no_threads  # neither forks of threads nor limits of memory are emulated
+
+lint: build  ## rustfmt, clippy, ruff, mypy, the licences of all crates, the workflows
 	cargo fmt --all --check
 	rustfmt --check rust/core/src/operators/*/*.rs  # modules that a macro declares, which cargo fmt does not see
 	cargo clippy --release --locked --workspace --all-targets --features isometry-py/gpu -- -D warnings
 	cargo clippy --release --locked -p isometry-py -- -D warnings  # the extension without the GPU
-	"$(BIN)/ruff" check python tests examples benches docs/conf.py docs/_site
-	"$(BIN)/ruff" format --check python tests examples benches docs/conf.py docs/_site
+	"$(BIN)/ruff" check python tests examples benches docs/conf.py docs/_site .ci
+	"$(BIN)/ruff" format --check python tests examples benches docs/conf.py docs/_site .ci
 	"$(BIN)/mypy"
+	"$(BIN)/python" .ci/licences.py --check
+	"$(BIN)/zizmor" --quiet --offline --persona pedantic .github
 
 object:  ## write the new files of an operator and print the entries to make: make object NAME=rotation
 	@PYTHONPATH=tests $(PYTHON) tests/object_stubs.py "$(NAME)"
@@ -111,8 +119,13 @@ measurements: build  ## measure what the README shows, some ten minutes on an id
 figures: build  ## draw the README's pictures and write its tables from the measured files in docs/figures
 	"$(BIN)/python" benches/figures.py
 
-wheel: env  ## an abi3 wheel and an sdist in dist/
-	"$(BIN)/maturin" build --release --sdist --out dist
+wheel: env  ## an abi3 wheel and an sdist in dist/, checked, and the wheel tried in an empty environment
+	"$(BIN)/python" .ci/wheel.py build
+	"$(BIN)/python" .ci/wheel.py sdist
+	"$(BIN)/python" .ci/wheel.py try
+
+licences: env  ## write LICENSE-THIRD-PARTY, the licences of the crates in the extension
+	"$(BIN)/python" .ci/licences.py
 
 $(VENV)/.docs: $(VENV)/.installed
 	"$(BIN)/python" -m pip install --quiet $$("$(BIN)/python" -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"])')

@@ -37,7 +37,7 @@ def paths(text):
 @cache
 def sources():
     """Every file of the repository and every folder of one, as "/" and its path."""
-    tops = ("benches", "docs", "examples", "python", "rust", "tests")
+    tops = (".ci", ".github", "benches", "docs", "examples", "python", "recipe", "rust", "tests")
     files = [*ROOT.glob("*.*"), *(path for top in tops for path in (ROOT / top).rglob("*"))]
     return ["/" + str(path.relative_to(ROOT)) for path in files if "__pycache__" not in path.parts]
 

@@ -12,8 +12,13 @@ import isometry
 from subprocesses import ROOT
 
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-ON_GPU = ROOT / "docs/gpu.md"  # run by tests/gpu/test_cli.py
-DOCUMENTS = [path for path in (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))) if path != ON_GPU]
+ELSEWHERE = (
+    ROOT / "docs/gpu.md",
+    ROOT / "docs/interoperation.md",
+)  # tests/gpu/test_cli.py, tests/test_interoperation.py
+DOCUMENTS = [
+    path for path in (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))) if path not in ELSEWHERE
+]
 QUICKSTARTS = sorted((ROOT / "examples").glob("quickstart*.py"))
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 

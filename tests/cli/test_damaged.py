@@ -2,11 +2,14 @@
 RuntimeError, in the command line one line, that names the file.
 """
 
+import pickle
 import re
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
+import torch
 
 import isometry as iso
 from cli_runs import FILES
@@ -63,6 +66,32 @@ def test_loading(whole, tmp_path, seed, how):
             assert str(folder) in str(error), repr(error)
             errors.add(name)
     assert errors >= {"config.toml", "checkpoint.safetensors"}  # a metrics.csv that is cut has fewer rows
+
+
+class Malicious:
+    """Creates a file where it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return Path.touch, (self.path,)
+
+
+@pytest.mark.parametrize("write", [pickle.dump, torch.save], ids=["pickle", "torch.save"])
+def test_a_checkpoint_runs_no_code(whole, tmp_path, isometry, write):
+    """Another format under the name of the checkpoint is refused, not unpickled."""
+    folder, touched = tmp_path / "run", tmp_path / "touched"
+    shutil.copytree(whole, folder)
+    with open(folder / "checkpoint.safetensors", "wb") as file:
+        write(Malicious(touched), file)
+    with pytest.raises(RuntimeError, match="not a checkpoint of isometry"):
+        iso.load_run(folder)
+    assert isometry("train", "--resume", folder, "--iterations", 7)[0] == 1
+    assert not touched.exists()
+    with open(folder / "checkpoint.safetensors", "rb") as file:
+        pickle.load(file) if write is pickle.dump else torch.load(file, weights_only=False)
+    assert touched.exists(), "the file does what it is feared for"
 
 
 @pytest.mark.parametrize("how", [cuts, renames], ids=lambda how: how.__name__)

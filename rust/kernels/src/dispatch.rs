@@ -27,18 +27,15 @@ impl Isa {
 
     /// The instruction sets of this processor, best last.
     pub fn available() -> Vec<Isa> {
-        let mut found = vec![Isa::Scalar];
         #[cfg(target_arch = "x86_64")]
-        {
-            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
-                found.push(Isa::Avx2);
-                let wide = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq");
-                if wide && is_x86_feature_detected!("avx512vl") && is_x86_feature_detected!("avx512bw") {
-                    found.push(Isa::Avx512);
-                }
+        if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+            let wide = is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq");
+            if wide && is_x86_feature_detected!("avx512vl") && is_x86_feature_detected!("avx512bw") {
+                return vec![Isa::Scalar, Isa::Avx2, Isa::Avx512];
             }
+            return vec![Isa::Scalar, Isa::Avx2];
         }
-        found
+        vec![Isa::Scalar]
     }
 
     /// The forced one, or the best; the error lists those available.

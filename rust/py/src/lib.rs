@@ -24,7 +24,10 @@ mod sequence;
 mod tensors;
 
 /// Private extension module of isometry; the public documentation is in the Python packages.
-#[pyo3::pymodule]
+///
+/// It does not need the lock of the interpreter: calls compute without it, what the process shares is set once, and the
+/// only class is frozen. As with NumPy, nobody may write to or resize an array that a call uses.
+#[pyo3::pymodule(gil_used = false)]
 mod _core {
     #[pymodule_export]
     use crate::activation::{activate, activate_vjp};

@@ -67,8 +67,9 @@ static EXCHANGE: PyOnceLock<Exchange> = PyOnceLock::new();
 #[pyfunction]
 pub fn exchange_with(kind: Bound<'_, PyType>) -> PyResult<bool> {
     let py = kind.py();
-    if let Some(known) = EXCHANGE.get(py) {
-        return Ok(known.kind.bind(py).is(&kind));
+    let known = |known: &Exchange| known.kind.bind(py).is(&kind);
+    if let Some(exchange) = EXCHANGE.get(py) {
+        return Ok(known(exchange));
     }
     let Ok(capsule) = kind.getattr("__dlpack_c_exchange_api__") else { return Ok(false) };
     // SAFETY: the name is checked; the table lives as long as the process (DLPack's contract).
@@ -89,8 +90,8 @@ pub fn exchange_with(kind: Bound<'_, PyType>) -> PyResult<bool> {
         (*table).view
     };
     let (Some(view), Ok(storage)) = (view, kind.getattr("untyped_storage")) else { return Ok(false) };
-    EXCHANGE.get_or_init(py, || Exchange { kind: kind.unbind(), storage: storage.unbind(), view });
-    Ok(true)
+    let storage = storage.unbind();
+    Ok(known(EXCHANGE.get_or_init(py, || Exchange { kind: kind.clone().unbind(), storage, view })))
 }
 
 /// The exchange, if the object is a tensor. Its own type decides: `isinstance` also believes an attribute `__class__`.

@@ -7,7 +7,7 @@
 //! too.
 
 use super::call::{Call, Task};
-use std::ffi::{CStr, c_int, c_uint, c_void};
+use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::null_mut;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::atomic::{AtomicPtr, AtomicUsize};
@@ -55,7 +55,7 @@ fn own() -> Option<&'static Runtime> {
 
 #[cfg(unix)]
 fn find() -> Option<Runtime> {
-    let symbol = |name: &CStr| {
+    let symbol = |name: &std::ffi::CStr| {
         // SAFETY: the name ends with NUL; `dlsym` looks it up and loads nothing.
         let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) };
         (!found.is_null()).then_some(found)
