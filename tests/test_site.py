@@ -31,6 +31,7 @@ PACKAGES = (
     "isometry.torch.init",
     "isometry.torch.fla",
     "isometry.integrations.onnx",
+    "isometry.integrations.transformers",
 )
 
 

@@ -126,6 +126,7 @@ GROUPS: dict[str, tuple[str, str, dict[str, list[str]]]] = {
                 "GORU",
                 "RUM",
                 "GRU",
+                "DeltaProduct",
             ]
         },
     ),
@@ -175,6 +176,7 @@ GROUPS: dict[str, tuple[str, str, dict[str, list[str]]]] = {
                 "fused_recurrent_kda",
             ],
             "isometry.integrations.onnx": ["export"],
+            "isometry.integrations.transformers": ["register", "Registration"],
         },
     ),
 }

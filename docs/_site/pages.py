@@ -26,6 +26,8 @@ OUTSIDE = {
     "ARCHITECTURE.md": "project/architecture.md",
     "CONTRIBUTING.md": "project/contributing.md",
     "CHANGELOG.md": "project/changelog.md",
+    "SECURITY.md": "project/security.md",
+    "CODE_OF_CONDUCT.md": "project/code-of-conduct.md",
     "benches/README.md": "project/benches.md",
 }
 CODE_OR_LINK = re.compile(

@@ -240,7 +240,7 @@ class DeltaProduct(RecurrentLayer):
 
         Notes
         -----
-        There is no W to be formed: inside :meth:`cached` a step costs what it costs outside.
+        There is no W to be formed: inside `cached` a step costs what it costs outside.
 
         Examples
         --------
