@@ -1,5 +1,6 @@
-"""benches/reproduction.py: it runs what is left, and the report says of the claims what the numbers say."""
+"""benches/reproduction.py: it runs what is left and keeps the results; the pages say what the numbers say."""
 
+import re
 import sys
 from functools import cache
 from types import SimpleNamespace
@@ -9,87 +10,168 @@ import pytest
 from isometry.cli import registry
 from subprocesses import ROOT
 
+NAMES = ("reproduction", "reproduction_cell", "reproduction_report", "reproduction_results", "reproduction_verdicts")
+
 
 @cache
 def scripts():
-    """benches/reproduction.py and reproduction_report.py as modules."""
+    """The modules of benches/reproduction.py, by the end of their names."""
     sys.path.insert(0, str(ROOT / "benches"))
     try:
-        import reproduction
-        import reproduction_report
+        return SimpleNamespace(**{name.removeprefix("reproduction_"): __import__(name) for name in NAMES})
     finally:
         sys.path.remove(str(ROOT / "benches"))
-    return reproduction, reproduction_report
 
 
-FACTS = scripts()[0].FACTS
-CELLS = [cell["name"] for cell in FACTS["cell"]]
+FACTS, CELLS = scripts().cell.FACTS, list(scripts().cell.CELLS)
+PAGES = [ROOT / "docs/reproduction.md", *sorted((ROOT / "docs/reproduction").glob("*.md"))]
 
 
 def test_every_model_has_a_claim_about_known_cells():
-    assert set(registry.names("model")) <= set(FACTS["claim"])
+    models = registry.names("model")
+    assert set(models) <= set(FACTS["claim"])
     for model, claim in FACTS["claim"].items():
-        named = [*claim.get("learns", ()), *claim.get("fails", ())]
+        than = claim.get("than", {})
+        named = [*claim.get("learns", ()), *claim.get("fails", ()), *than]
         assert claim["paper"] and claim["text"] and set(named) <= set(CELLS) and len(set(named)) == len(named), model
+        assert {other for others in than.values() for other in others} <= set(models) - {model}
+
+
+def test_papers_have_one_name():
+    """Settings and claims name papers by the keys of one list, the pages by authors and year."""
+    verdicts = scripts().verdicts
+    papers = registry.papers()["paper"]
+    files = (ROOT / "benches/reproduction.toml", ROOT / "python/isometry/cli/papers.toml")
+    assert {key for file in files for key in verdicts.KEY.findall(file.read_text())} == set(papers)
+    assert verdicts.cited("as in Helfrich2018, 4") == "as in Helfrich et al. 2018, 4"
+    assert verdicts.short_name("Lezcano2019") == "Lezcano-Casado and Martínez-Rubio 2019"
+    known = {verdicts.short_name(key) for key in papers}
+    for page in PAGES:
+        text = page.read_text()
+        assert not verdicts.KEY.findall(text)
+        assert {" ".join(found) for found in re.findall(r"(\w+ et al\.) (\d{4})", text)} <= known
 
 
 @pytest.mark.parametrize("name", CELLS)
-def test_every_cell_of_every_tier_is_planned(name, tmp_path):
+def test_every_cell_is_planned(name, tmp_path):
     """A model gets its size, and the options of the cell are the task's."""
-    reproduction, _ = scripts()
-    options = SimpleNamespace(tier="tiny", cells=[name], models=["scornn"])
-    (cell,) = reproduction.planned(options, tmp_path)
-    assert cell.missing == {}
-    (run,) = cell.runs["scornn"]
-    assert run.settings["iterations"] == cell.updates >= 2
-    assert (run.settings | run.settings["task_options"]).items() >= cell.facts["options"].items()
-    (again,) = reproduction.planned(options, tmp_path)  # with the size of sizes.json
-    assert again.runs["scornn"][0].settings == run.settings
+    (job,) = scripts().cell.jobs("tiny", [name], ["eurnn" if name == "adding 50" else "lstm"])
+    ((_, (run,)),) = scripts().reproduction.planned([job], None, tmp_path, tmp_path)
+    assert run.settings["iterations"] == job.updates >= 2
+    assert (run.settings | run.settings["task_options"]).items() >= scripts().cell.CELLS[name]["options"].items()
+    ((_, (again,)),) = scripts().reproduction.planned([job], None, tmp_path, tmp_path)  # with the size of sizes.json
+    assert again.settings == run.settings
+    assert f"--hidden {run.settings['hidden']}" in job.command(run.settings["hidden"])
+
+
+def test_every_further_run_is_planned(tmp_path):
+    """One for each system of a cell, with the size and the options that are given."""
+    jobs = scripts().cell.jobs("further")
+    assert len({(job.cell, job.model) for job in jobs}) == len(jobs)
+    for (job, (run, *_)), facts in zip(
+        scripts().reproduction.planned(jobs, None, tmp_path, tmp_path), FACTS["further"], strict=True
+    ):
+        found = run.settings | run.settings["layer"]
+        assert found["hidden"] == facts["hidden"] and found.items() >= facts.get("options", {}).items(), job
+        assert facts["ms"] > 0 and facts["source"]
 
 
 def test_runs_go_on_and_are_reported(tmp_path, capfd):
-    """The budget interrupts, the same command goes on, a third one has nothing to do; pages and pictures are whole."""
-    reproduction, _ = scripts()
-    common = ["--tier", "tiny", "--models", "lstm", "--cells", "copying 200,permuted digits", "--jobs", "1"]
-    command = [*common, "--runs", str(tmp_path), "--docs", str(tmp_path / "docs")]
-    assert reproduction.main([*command, "--budget", "0"]) == 0
+    """The budget interrupts, the same command goes on, a third has nothing to do; the pages need no runs."""
+    main, docs = scripts().reproduction.main, tmp_path / "docs"
+    folders = ["--runs", str(tmp_path / "runs"), "--results", str(tmp_path / "results"), "--docs", str(docs)]
+    command = ["run", "--tier", "tiny", "--models", "lstm", "--cells", "copying 200,permuted digits", "--jobs", "1"]
+    assert main([*command, *folders, "--budget", "0"]) == 0
     assert "2 runs to do" in capfd.readouterr().err
-    assert "lstm | Stays at the baseline" in (tmp_path / "docs/reproduction.md").read_text()
-    assert reproduction.main(command) == 0
+    assert not (tmp_path / "results").exists() and not (docs / "reproduction").exists()
+    assert main([*command, *folders]) == 0
     err = capfd.readouterr().err
     assert "2 runs to do" in err and "permuted-digits/lstm-0: test loss" in err
-    text = (tmp_path / "docs/reproduction.md").read_text()
-    assert "not learnt, nor claimed: copying 200, permuted digits" in text and "permuted digits: accuracy" in text
-    assert "not run: adding" not in text and "## Left out" not in text
+    texts = {path: path.read_text() for path in docs.rglob("*.md")}
+    assert (
+        len(texts) == 3
+        and "Neither claimed nor learnt: copying 200; permuted digits." in texts[docs / "reproduction.md"]
+    )
+    assert (
+        "| lstm | " in texts[docs / "reproduction/digits.md"]
+        and "test accuracy" in texts[docs / "reproduction/digits.md"]
+    )
     for name in ("copying-200", "permuted-digits"):
-        assert f"(figures/reproduction-{name}.png)" in text
-        assert (tmp_path / f"docs/figures/reproduction-{name}.png").stat().st_size > 10_000
-    assert reproduction.main([*command, "--report"]) == 0
-    assert (tmp_path / "docs/reproduction.md").read_text() == text and "Real data" not in text
-    (tmp_path / "reproduction-tiny/japanese-vowels.md").write_text("| model | accuracy |\n|---|---|\n| ornn | 97 % |\n")
-    assert reproduction.main([*command, "--report"]) == 0
-    assert "| ornn | 97 % |" in (tmp_path / "docs/reproduction.md").read_text()
-    assert reproduction.main(command) == 0 and "0 runs to do" in capfd.readouterr().err
-
-
-def run(loss, done=10):
-    return SimpleNamespace(
-        final={"loss": loss}.get, columns={"baseline": [1.0], "name": [loss]}, done=done, settings={"iterations": 10}
+        assert (docs / f"figures/reproduction-{name}.png").stat().st_size > 5_000
+    assert "--seed 0" in texts[docs / "reproduction/copying.md"]
+    assert main([*command, *folders]) == 0 and "0 runs to do" in capfd.readouterr().err
+    (tmp_path / "runs").rename(tmp_path / "elsewhere")
+    assert main(["report", *folders]) == 0 and {path: path.read_text() for path in docs.rglob("*.md")} == texts
+    assert main([*command, *folders]) == 0 and "0 runs to do" in capfd.readouterr().err
+    (tmp_path / "results/japanese-vowels.md").write_text("| model | accuracy |\n|---|---|\n| ornn | 97 % |\n")
+    assert (
+        main(["report", *folders]) == 0 and "| ornn | 97 % |" in (docs / "reproduction/japanese-vowels.md").read_text()
     )
 
 
-def test_words_follow_from_the_numbers():
-    """Of four cells: claimed and learnt by some seeds, claimed and not, denied and learnt, neither; one not run."""
-    _, report = scripts()
-    cells = [SimpleNamespace(name=name, facts={"learnt": 0.5}) for name in "abcde"]
-    claim = {"learns": ["a", "b", "e"], "fails": ["c"]}
-    own = {
-        "a": SimpleNamespace(runs=[run(0.1), run(0.6), run(0.4)]),
-        "b": SimpleNamespace(runs=[run(0.5), run(0.9)]),
-        "c": SimpleNamespace(runs=[run(0.2)]),
-        "d": SimpleNamespace(runs=[run(1.0, done=5)]),
-    }
-    assert report._word(cells, own, claim) == (
-        "as claimed: a (2 of 3 seeds); claimed, but not learnt within these updates: b; "
-        "learnt, against the reports: c; not learnt, nor claimed: d (unfinished); not run: e"
+def test_the_pages_are_those_of_the_results():
+    for path, text in scripts().report.pages().items():
+        assert path.read_text() == text, "run `python benches/reproduction.py report`"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_pages_are_short(page):
+    """And no cell of a table holds a paragraph."""
+    lines = page.read_text().splitlines()
+    cells = [cell for line in lines if line.startswith("|") for cell in re.sub(r"\]\([^)]*\)", "", line).split("|")]
+    assert len(lines) <= 400 and max(map(len, cells)) <= 50
+
+
+def entry(learnt=0, seeds=3, median=1.0):
+    return SimpleNamespace(learnt=learnt, seeds=seeds, median=median)
+
+
+@pytest.mark.parametrize(
+    ("claim", "short", "further", "own", "word", "decides"),
+    [
+        ({"learns": ["a"]}, entry(3), None, False, "as claimed", "short"),
+        ({"learns": ["a"]}, entry(1), None, False, "as claimed, 1 of 3 seeds", "short"),
+        ({"learns": ["a"]}, entry(1), entry(1, 1), False, "as claimed", "further"),
+        ({"learns": ["a"]}, entry(), entry(2), True, "as claimed, 2 of 3 seeds", "further"),
+        ({"learns": ["a"]}, entry(), None, True, "not learnt", "short"),
+        ({"learns": ["a"]}, entry(), entry(), False, "not learnt", "further"),
+        ({"learns": ["a"]}, entry(), entry(), True, "against the claim", "further"),
+        ({"learns": ["a"]}, None, None, False, "not run", ""),
+        ({"fails": ["a"]}, entry(), None, False, "fails as claimed", "short"),
+        ({"fails": ["a"]}, entry(1), None, False, "against the claim", "short"),
+        ({"than": {"a": ["x"]}}, entry(median=0.5), None, False, "as claimed", "short"),
+        ({"than": {"a": ["x"]}}, entry(3, median=0.6), None, False, "not better", "short"),
+        ({}, entry(3), None, False, "also learnt", "short"),
+        ({}, entry(2), None, False, "also learnt, 2 of 3 seeds", "short"),
+        ({}, entry(), None, False, "not claimed", "short"),
+        ({}, None, None, False, "", ""),
+    ],
+)
+def test_words_follow_from_the_numbers(claim, short, further, own, word, decides):
+    verdicts = scripts().verdicts
+    found = verdicts.Found(short, further, own)
+    expected = {"short": short, "further": further, "": None}[decides]
+    assert verdicts.verdict("a", claim, found, {"x": entry(median=0.5)}) == (word, expected)
+
+
+def test_numbers_of_a_result_are_those_of_its_seeds():
+    """Medians of what there is, the best loss, the largest error; a seed that never got half way counts as never."""
+    results = scripts().results
+    run = {"baseline": 2.0, "scores": {}, "tests": {"accuracy": 0.5}, "ms": 1.0, "date": "", "machine": ""}
+    run["curve"] = [[1, 2], [2.0, None]]
+    three = enumerate([(0.4, 10, None), (1.6, None, 3.0), (None, None, 5.0)])
+    runs = [run | {"seed": k, "loss": loss, "half": half, "error": error} for k, (loss, half, error) in three]
+    head = {"tier": "quick", "model": "ornn", "hidden": 4, "parameters": 9, "updates": 2, "command": "isometry"}
+    found = results._summed(0.5, head | {"runs": runs})
+    assert (found.seeds, found.learnt, found.best, found.error) == (3, 1, 0.4, 5.0)
+    assert (
+        found.median == 1.0 and found.ratio == 0.5 and found.half == float("inf") and found.tests == {"accuracy": 0.5}
     )
+
+
+def test_results_read_back(tmp_path):
+    results = scripts().results
+    for name in CELLS:
+        table = results.read(name)
+        results.write(table, tmp_path)
+        assert results.read(name, tmp_path) == table

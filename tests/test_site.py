@@ -101,7 +101,7 @@ def test_stars_and_bars_of_formulas_are_no_markup(site):
 def test_every_document_is_in_a_table_of_contents(site):
     """Sphinx warns of a page that is not; this says so without Sphinx."""
     listed = set()
-    for path in ("index.md", "math/README.md"):
+    for path in ("index.md", "math/README.md", "reproduction.md"):
         for block in re.findall(r"```\{toctree\}\n(.*?)```", (DOCS / path).read_text(), re.DOTALL):
             lines = [line for line in block.splitlines() if line and not line.startswith(":")]
             names = [re.sub(r".*<(.*)>", r"\1", line) for line in lines]

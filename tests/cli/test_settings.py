@@ -78,8 +78,8 @@ def test_every_model_of_a_task_gets_the_same_number_of_updates(task):
 
 def test_the_papers_are_named():
     """Every table of papers.toml has a source, and gives its class nothing that this does not take."""
-    for kind, table in registry.papers().items():
-        for name, entry in table.items():
+    for kind in ("task", "model"):
+        for name, entry in registry.papers()[kind].items():
             known = registry.find(kind, name).keywords().defaults
             for inner, part in [("", entry), *((k, v) for k, v in entry.items() if isinstance(v, dict))]:
                 assert len(part["source"]) > 20, name

@@ -1,0 +1,124 @@
+"""docs/reproduction/TASK.md: the tables and curves of a task, and the commands that make them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from reproduction_cell import CELLS, FACTS, PARAMETERS, SEEDS, stem
+from reproduction_cell import further as plan
+from reproduction_results import Entry
+from reproduction_verdicts import cited
+
+from isometry.cli import plots
+from isometry.cli.compare.table import figure
+
+
+def page(task: str, results: Mapping[str, Sequence[Entry]], baselines: Mapping[str, float], docs: Path) -> list[str]:
+    """The lines of a task's page; pictures are those that stand in docs/figures."""
+    facts = FACTS["page"][task]
+    lines = [f"# {facts['title']}", "", f"{facts['about']} [How to read this](../reproduction.md#reading-the-tables)."]
+    for cell in cells_of(task):
+        if entries := results[cell]:
+            lines += ["", f"## {cell[:1].upper()}{cell[1:]}", "", *_section(cell, entries, baselines[cell], docs)]
+    return lines
+
+
+def cells_of(task: str) -> list[str]:
+    return [name for name, cell in CELLS.items() if cell["task"] == task]
+
+
+def _section(cell: str, entries: Sequence[Entry], baseline: float, docs: Path) -> list[str]:
+    facts = CELLS[cell]
+    short, further = [e for e in entries if e.tier != "further"], [e for e in entries if e.tier == "further"]
+    options = ", ".join(f"{name} {value}" for name, value in facts["options"].items())
+    parameters = f"{facts.get('parameters', PARAMETERS):,} parameters"
+    size = f"{facts['hidden']} units" if "hidden" in facts else parameters
+    head = ", ".join([size, f"{facts['updates']:,} updates", *([options] if options else [])])
+    learnt = f"Learnt: below {facts['learnt']:g} of the baseline, {figure(baseline)}."
+    lines = [
+        f"{head}; seeds: {facts.get('seeds', SEEDS)}. {learnt} {cited(facts['paper'])}.",
+        *(["", facts["about"]] if "about" in facts else []),
+    ]
+    if short:
+        lines += ["", *_table(short, updates=False), *_remarks(facts, short), *_picture(cell, "", docs)]
+        lines += ["", f'`python benches/reproduction.py run --cells "{cell}"`; one run: `{short[0].command} --seed 0`.']
+    if further:
+        sources = [f"- {entry.model}: {cited(plan(cell, entry.model).get('source', ''))}." for entry in further]
+        lines += ["", "Further runs:", "", *sources, "", *_table(further, updates=True)]
+    lines += _picture(cell, "-further", docs)
+    if further:
+        lines += ["", f'`python benches/reproduction.py run --tier further --cells "{cell}"`']
+    return [*lines, "", _measured(entries)]
+
+
+def _measured(entries: Sequence[Entry]) -> str:
+    """When and on what."""
+    machines = dict.fromkeys(machine for entry in entries for machine in entry.machines)
+    dates = {machine: {date for e in entries if machine in e.machines for date in e.dates} for machine in machines}
+    return "Measured: " + "; ".join(f"{name}, {', '.join(sorted(dates[name]))}" for name in machines) + "."
+
+
+def _table(entries: Sequence[Entry], *, updates: bool) -> list[str]:
+    """A row for each system: size, seeds, losses, scores on test data where there are any, time, e(W)."""
+    kind = "tests" if any(entry.tests for entry in entries) else "scores"
+    scores = list(dict.fromkeys(name for entry in entries for name in getattr(entry, kind)))
+    names = ["", "n", "parameters", *(["updates"] if updates else [])]
+    names += ["learnt", "loss, best", "median", "over baseline"]
+    names += [f"test {name}" if kind == "tests" else name for name in scores]
+    names += ["half the baseline", "ms", "e(W)"]
+    lines = [f"| {' | '.join(names)} |", "|---" + "|---:" * (len(names) - 1) + "|"]
+    for entry in entries:
+        learnt = f"{entry.learnt} of {entry.seeds}"
+        row = [entry.model, f"{entry.hidden:,}", f"{entry.parameters:,}", *([f"{entry.updates:,}"] if updates else [])]
+        row += [learnt, figure(entry.best), figure(entry.median), figure(entry.ratio)]
+        row += [_score(getattr(entry, kind), name) for name in scores]
+        row += [figure(entry.half, digits=0), figure(entry.ms, digits=1), figure(entry.error)]
+        lines.append(f"| {' | '.join(row)} |")
+    return lines
+
+
+def _score(scores: Mapping[str, float], name: str) -> str:
+    return figure(scores[name]) if name in scores else ""
+
+
+def _remarks(facts: Mapping[str, Any], entries: Sequence[Entry]) -> list[str]:
+    """Systems with other updates than the cell's."""
+    odd = [e for e in entries if e.tier == "quick" and e.updates != facts["updates"]]
+    said = [f"{entry.model}: {entry.updates:,} updates." for entry in odd]
+    return ["", " ".join(said)] if said else []
+
+
+def _picture(cell: str, suffix: str, docs: Path) -> list[str]:
+    name = f"reproduction-{stem(cell)}{suffix}.png"
+    return ["", f"![Curves of {cell}](../figures/{name})"] if (docs / "figures" / name).is_file() else []
+
+
+def draw(cell: str, entries: Sequence[Entry], docs: Path) -> None:
+    """A picture of the short runs if all of them have curves; one of all other runs that have some."""
+    short, further = [e for e in entries if e.tier != "further"], [e for e in entries if e.tier == "further"]
+    curved = [entry for entry in short if entry.curves]
+    if curved and len(curved) == len(short):
+        _draw(cell, "", curved, docs)
+        curved = []
+    if len(others := [*curved, *further]) > 1 or further:
+        _draw(cell, "-further", others, docs)
+
+
+def _draw(cell: str, suffix: str, entries: Sequence[Entry], docs: Path) -> None:
+    from PIL import Image
+
+    picture = docs / "figures" / f"reproduction-{stem(cell)}{suffix}.png"
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    twice = {e.model for e in entries if sum(e.model == other.model for other in entries) > 1}
+    groups = {f"{e.model}, n = {e.hidden}" if e.model in twice else e.model: e.curves for e in entries}
+    plots.bands(picture, groups, cell[:1].upper() + cell[1:])
+    with Image.open(picture) as whole:  # a third of the size, in as many colours as lines and bands need
+        whole.convert("RGB").quantize(128).save(picture, optimize=True)
+
+
+def vowels(table: str) -> list[str]:
+    """The table of the example with real data, as it was printed."""
+    rows = [line for line in table.splitlines() if line.startswith("|")]
+    return ["# Japanese Vowels", "", FACTS["text"]["vowels"].strip(), "", *rows]

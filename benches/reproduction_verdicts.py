@@ -1,0 +1,73 @@
+"""How a result agrees with what the papers say of it, from the numbers alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from reproduction_results import Entry
+
+from isometry.cli import registry
+
+AS_CLAIMED, AGAINST, NOT_LEARNT, NOT_BETTER = "as claimed", "against the claim", "not learnt", "not better"
+FAILS, ALSO, NOT_CLAIMED, NOT_RUN = "fails as claimed", "also learnt", "not claimed", "not run"
+LEVEL = 1.02  # of the other's loss, or below: not worse
+KEY = re.compile(r"\b[A-Z][a-z]+20\d\d\b")
+
+
+@dataclass(frozen=True)
+class Found:
+    """The results of a system on a task: the short runs, the further ones, and whether these are its paper's own."""
+
+    short: Entry | None = None
+    further: Entry | None = None
+    own: bool = False
+
+    @property
+    def entries(self) -> list[Entry]:
+        return [entry for entry in (self.short, self.further) if entry is not None]
+
+    @property
+    def best(self) -> Entry | None:
+        """That with the larger share of seeds that have learnt the task, the short one if equal."""
+        return max(self.entries, key=lambda entry: entry.learnt / entry.seeds, default=None)
+
+
+def verdict(cell: str, claim: Mapping[str, Any], found: Found, others: Mapping[str, Entry]) -> tuple[str, Entry | None]:
+    """A word, and the result that it rests on; `others` are the short runs of all systems on the task."""
+    best, than = found.best, claim.get("than", {}).get(cell, [])
+    if best is None or not others.keys() >= set(than):
+        return (NOT_RUN if says(claim, cell) else ""), None
+    if than:
+        worse = [name for name in than if best.median > LEVEL * others[name].median]
+        return (NOT_BETTER if worse else AS_CLAIMED), best
+    seeds = "" if best.learnt == best.seeds else f", {best.learnt} of {best.seeds} seeds"
+    if cell in claim.get("fails", ()):
+        return (AGAINST if best.learnt else FAILS), best
+    if cell not in claim.get("learns", ()):
+        return (ALSO + seeds if best.learnt else NOT_CLAIMED), best
+    if best.learnt:
+        return AS_CLAIMED + seeds, best
+    last = found.further or best
+    return (AGAINST if found.own and found.further else NOT_LEARNT), last
+
+
+def says(claim: Mapping[str, Any], cell: str) -> bool:
+    """Whether some paper says something of the system on this task."""
+    return any(cell in claim.get(name, ()) for name in ("learns", "fails", "than"))
+
+
+def cited(text: str) -> str:
+    """The text with papers by name: Helfrich2018 becomes Helfrich et al. 2018."""
+    return KEY.sub(lambda found: short_name(found[0]), text)
+
+
+@cache
+def short_name(key: str) -> str:
+    """Helfrich et al. 2018, or both authors."""
+    authors = registry.papers()["paper"][key].partition(":")[0].split(", ")
+    names = f"{authors[0]} et al." if len(authors) > 2 else " and ".join(authors)
+    return f"{names} {key[-4:]}"
