@@ -1,7 +1,7 @@
 """Trains every system on every task of the papers at desktop size, and writes what came out: docs/reproduction.md.
 
     python benches/reproduction.py run                            all that has no result, some minutes a system
-    python benches/reproduction.py run --tier further --budget 60   an hour of the longer runs; the same command goes on
+    python benches/reproduction.py run --tier settle --budget 60   an hour of the longer runs; the same command goes on
     python benches/reproduction.py report                         the pages from the results, nothing is trained
 
 What is run and what the papers claim stands in benches/reproduction.toml; systems and tasks are those of the command

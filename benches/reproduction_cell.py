@@ -24,9 +24,9 @@ def stem(cell: str) -> str:
     return cell.replace(" ", "-")
 
 
-def further(cell: str, model: str) -> Mapping[str, Any]:
-    """The further run of a system on a task, as benches/reproduction.toml has it; empty if there is none."""
-    return next((facts for facts in FACTS["further"] if (facts["cell"], facts["model"]) == (cell, model)), {})
+def longer_run(cell: str, model: str) -> Mapping[str, Any]:
+    """The longer run of a system on a task, as benches/reproduction.toml has it; empty if there is none."""
+    return next((facts for facts in FACTS["settle"] if (facts["cell"], facts["model"]) == (cell, model)), {})
 
 
 @dataclass(frozen=True)
@@ -66,16 +66,16 @@ class Job:
 
 def jobs(tier: str, cells: Sequence[str] = (), models: Sequence[str] = ()) -> list[Job]:
     """All of a tier, or those of some cells and models."""
-    found = _further() if tier == "further" else _short(tier)
+    found = _longer() if tier == "settle" else _short(tier)
     return [job for job in found if (not cells or job.cell in cells) and (not models or job.model in models)]
 
 
-def _further() -> list[Job]:
+def _longer() -> list[Job]:
     found = []
-    for facts in FACTS["further"]:
+    for facts in FACTS["settle"]:
         options = CELLS[facts["cell"]]["options"] | facts.get("options", {})
         size, seeds = ("hidden", facts["hidden"]), facts.get("seeds", 1)
-        found.append(Job(facts["cell"], "further", facts["model"], facts["updates"], size, options, seeds))
+        found.append(Job(facts["cell"], "settle", facts["model"], facts["updates"], size, options, seeds))
     return found
 
 

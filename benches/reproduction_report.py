@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import reproduction_tasks as tasks
-from reproduction_cell import CELLS, FACTS, further, stem
+from reproduction_cell import CELLS, FACTS, longer_run, stem
 from reproduction_results import FOLDER, Entry, entries, read
 from reproduction_verdicts import ALSO, AS_CLAIMED, NOT_CLAIMED, Found, cited, says, short_name, verdict
 
@@ -83,12 +83,12 @@ def _place(cell: str) -> str:
 
 def _short(own: Sequence[Entry]) -> dict[str, Entry]:
     """The short runs of a cell by model."""
-    return {entry.model: entry for entry in own if entry.tier != "further"}
+    return {entry.model: entry for entry in own if entry.tier != "settle"}
 
 
 def _found(cell: str, model: str, results: Mapping[str, Sequence[Entry]]) -> Found:
-    longer = next((e for e in results[cell] if e.tier == "further" and e.model == model), None)
-    return Found(_short(results[cell]).get(model), longer, further(cell, model).get("own", False))
+    longer = next((e for e in results[cell] if e.tier == "settle" and e.model == model), None)
+    return Found(_short(results[cell]).get(model), longer, longer_run(cell, model).get("own", False))
 
 
 def _system(model: str, results: Mapping[str, Sequence[Entry]]) -> list[str]:
@@ -103,7 +103,7 @@ def _system(model: str, results: Mapping[str, Sequence[Entry]]) -> list[str]:
         word, entry = verdict(cell, claim, found, _short(results[cell]))
         if says(claim, cell):
             rows += _rows(cell, found, word, entry)
-            if word != AS_CLAIMED and found.further is None and (plan := further(cell, model)):
+            if word != AS_CLAIMED and found.longer is None and (plan := longer_run(cell, model)):
                 ahead.append(_estimate(cell, plan))
         elif found.best is not None:
             rest.setdefault(found.best.learnt > 0, []).append(cell + word.removeprefix(ALSO).removeprefix(NOT_CLAIMED))
@@ -121,7 +121,7 @@ def _system(model: str, results: Mapping[str, Sequence[Entry]]) -> list[str]:
 
 
 def _rows(cell: str, found: Found, word: str, decides: Entry | None) -> list[str]:
-    """A row for the short runs and one for the further ones; the verdict stands where it comes from."""
+    """A row for the short runs and one for the longer ones; the verdict stands where it comes from."""
     link, rows = f"[{cell}]({_place(cell)})", []
     for entry in found.entries:
         tests = [f"{name} {figure(value)}" for name, value in entry.tests.items() if name != "loss"]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from reproduction_cell import CELLS, FACTS, PARAMETERS, SEEDS, stem
-from reproduction_cell import further as plan
+from reproduction_cell import longer_run as plan
 from reproduction_results import Entry
 from reproduction_verdicts import cited
 
@@ -31,7 +31,7 @@ def cells_of(task: str) -> list[str]:
 
 def _section(cell: str, entries: Sequence[Entry], baseline: float, docs: Path) -> list[str]:
     facts = CELLS[cell]
-    short, further = [e for e in entries if e.tier != "further"], [e for e in entries if e.tier == "further"]
+    short, longer = [e for e in entries if e.tier != "settle"], [e for e in entries if e.tier == "settle"]
     options = ", ".join(f"{name} {value}" for name, value in facts["options"].items())
     parameters = f"{facts.get('parameters', PARAMETERS):,} parameters"
     size = f"{facts['hidden']} units" if "hidden" in facts else parameters
@@ -44,12 +44,12 @@ def _section(cell: str, entries: Sequence[Entry], baseline: float, docs: Path) -
     if short:
         lines += ["", *_table(short, updates=False), *_remarks(facts, short), *_picture(cell, "", docs)]
         lines += ["", f'`python benches/reproduction.py run --cells "{cell}"`; one run: `{short[0].command} --seed 0`.']
-    if further:
-        sources = [f"- {entry.model}: {cited(plan(cell, entry.model).get('source', ''))}." for entry in further]
-        lines += ["", "Further runs:", "", *sources, "", *_table(further, updates=True)]
-    lines += _picture(cell, "-further", docs)
-    if further:
-        lines += ["", f'`python benches/reproduction.py run --tier further --cells "{cell}"`']
+    if longer:
+        sources = [f"- {entry.model}: {cited(plan(cell, entry.model).get('source', ''))}." for entry in longer]
+        lines += ["", "Longer runs:", "", *sources, "", *_table(longer, updates=True)]
+    lines += _picture(cell, "-settle", docs)
+    if longer:
+        lines += ["", f'`python benches/reproduction.py run --tier settle --cells "{cell}"`']
     return [*lines, "", _measured(entries)]
 
 
@@ -97,13 +97,13 @@ def _picture(cell: str, suffix: str, docs: Path) -> list[str]:
 
 def draw(cell: str, entries: Sequence[Entry], docs: Path) -> None:
     """A picture of the short runs if all of them have curves; one of all other runs that have some."""
-    short, further = [e for e in entries if e.tier != "further"], [e for e in entries if e.tier == "further"]
+    short, longer = [e for e in entries if e.tier != "settle"], [e for e in entries if e.tier == "settle"]
     curved = [entry for entry in short if entry.curves]
     if curved and len(curved) == len(short):
         _draw(cell, "", curved, docs)
         curved = []
-    if len(others := [*curved, *further]) > 1 or further:
-        _draw(cell, "-further", others, docs)
+    if len(others := [*curved, *longer]) > 1 or longer:
+        _draw(cell, "-settle", others, docs)
 
 
 def _draw(cell: str, suffix: str, entries: Sequence[Entry], docs: Path) -> None:

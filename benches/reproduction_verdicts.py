@@ -20,15 +20,15 @@ KEY = re.compile(r"\b[A-Z][a-z]+20\d\d\b")
 
 @dataclass(frozen=True)
 class Found:
-    """The results of a system on a task: the short runs, the further ones, and whether these are its paper's own."""
+    """The results of a system on a task: the short runs, the longer ones, and whether these are its paper's own."""
 
     short: Entry | None = None
-    further: Entry | None = None
+    longer: Entry | None = None
     own: bool = False
 
     @property
     def entries(self) -> list[Entry]:
-        return [entry for entry in (self.short, self.further) if entry is not None]
+        return [entry for entry in (self.short, self.longer) if entry is not None]
 
     @property
     def best(self) -> Entry | None:
@@ -51,8 +51,8 @@ def verdict(cell: str, claim: Mapping[str, Any], found: Found, others: Mapping[s
         return (ALSO + seeds if best.learnt else NOT_CLAIMED), best
     if best.learnt:
         return AS_CLAIMED + seeds, best
-    last = found.further or best
-    return (AGAINST if found.own and found.further else NOT_LEARNT), last
+    last = found.longer or best
+    return (AGAINST if found.own and found.longer else NOT_LEARNT), last
 
 
 def says(claim: Mapping[str, Any], cell: str) -> bool:
