@@ -54,7 +54,7 @@ class Exponential(Declared, declaration=EXPONENTIAL):
 
     References
     ----------
-    Lezcano-Casado, Martinez-Rubio: Cheap orthogonal constraints in neural networks, ICML 2019.
+    Lezcano-Casado, Martínez-Rubio: Cheap orthogonal constraints in neural networks, ICML 2019.
 
     Examples
     --------

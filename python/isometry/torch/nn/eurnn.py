@@ -52,7 +52,7 @@ class EURNN(OrthogonalRNN):
 
     References
     ----------
-    Jing, Shen, Dubcek, Peurifoy, Skirlo, LeCun, Tegmark, Soljacic. Tunable efficient unitary neural networks (EUNN) and
+    Jing, Shen, Dubček, Peurifoy, Skirlo, LeCun, Tegmark, Soljačić. Tunable efficient unitary neural networks (EUNN) and
     their application to RNNs. ICML 2017.
 
     Examples

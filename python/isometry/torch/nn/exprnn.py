@@ -44,7 +44,7 @@ class ExpRNN(OrthogonalRNN):
 
     References
     ----------
-    Lezcano-Casado, Martinez-Rubio. Cheap orthogonal constraints in neural networks: a simple parametrization of the
+    Lezcano-Casado, Martínez-Rubio. Cheap orthogonal constraints in neural networks: a simple parametrization of the
     orthogonal and unitary group. ICML 2019.
 
     Examples

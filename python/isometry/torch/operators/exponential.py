@@ -49,7 +49,7 @@ class Exponential(Declared, declaration=EXPONENTIAL, matrix=formula.matrix):
 
     References
     ----------
-    Lezcano-Casado, Martinez-Rubio: Cheap orthogonal constraints in neural networks, ICML 2019.
+    Lezcano-Casado, Martínez-Rubio: Cheap orthogonal constraints in neural networks, ICML 2019.
 
     Examples
     --------

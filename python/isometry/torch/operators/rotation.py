@@ -39,7 +39,7 @@ class Rotation(Declared, declaration=ROTATION, matrix=formula.matrix, apply=form
 
     References
     ----------
-    Dangovski, Jing, Nakov, Tatalovic, Soljacic: Rotational unit of memory, TACL 2019.
+    Dangovski, Jing, Nakov, Tatalović, Soljačić: Rotational unit of memory, TACL 2019.
 
     Examples
     --------
