@@ -59,10 +59,10 @@ def components(archive, sboms):
 
 
 def vector_code(code, platform):
-    """The number of fused multiply-adds of each instruction set of the processor in the machine code, without its baseline.
+    """The fused multiply-adds in the machine code, for each instruction set of the processor above its baseline.
 
-    On aarch64 the portable kernels have vectors and fused multiply-adds too. Those for NEON multiply by every lane of a register
-    (fmla v0.4s, v1.4s, v2.s[3]), compilers by themselves almost always by the first: lanes from the second on are counted.
+    On aarch64 portable kernels have vectors and fused multiply-adds too. Those for NEON multiply by every lane of a
+    register (fmla v0.4s, v1.4s, v2.s[3]), compilers by themselves almost only by the first: the others are counted.
     """
     if re.search("x86_64|amd64", platform):
         return {kind: len(pattern.findall(code)) for kind, pattern in X86.items()}
