@@ -12,10 +12,8 @@ import isometry
 from subprocesses import ROOT
 
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-ELSEWHERE = (
-    ROOT / "docs/gpu.md",
-    ROOT / "docs/interoperation.md",
-)  # tests/gpu/test_cli.py, tests/test_interoperation.py
+# run by tests/gpu/test_cli.py and tests/test_interoperation.py
+ELSEWHERE = (ROOT / "docs/gpu.md", ROOT / "docs/interoperation.md")
 DOCUMENTS = [
     path for path in (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))) if path not in ELSEWHERE
 ]
