@@ -217,8 +217,8 @@ def _convolution(original: Function, activations: Mapping[str, Function]) -> Fun
         x, w = widened(hidden_states.to(weight.dtype)), widened(weight).flip(1).unsqueeze(-1)
         y = x * w[:, 0]
         for k in range(1, min(w.shape[1], tokens)):
-            same = (index[k:] == index[:-k]).to(x.dtype)
-            y = y + pad(x[..., :-k] * same * w[:, k], (k, 0))
+            own = x[..., :-k].masked_fill(index[k:] != index[:-k], 0)  # a factor of 0 would let infinities pass
+            y = y + pad(own * w[:, k], (k, 0))
         if bias is not None:
             y = y + widened(bias).unsqueeze(-1)
         return (y if activation is None else activations[activation](y)).to(hidden_states.dtype)
