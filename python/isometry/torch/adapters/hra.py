@@ -14,7 +14,7 @@ from .._function import widened
 from ..delta import real
 from ..nn._directions import reflecting, scaled
 from ..operators.householder import Householder
-from ._adapter import Adapter, real_layer, rows
+from ._adapter import Adapter, arithmetic, real_layer, rows
 
 
 class HRA(Adapter):
@@ -87,6 +87,7 @@ class HRA(Adapter):
     def forward(self, x: Tensor) -> Tensor:
         """linear(H x) for rows x (..., in_features)."""
         linear = self.linear
+        arithmetic(x, self.vectors)
         if self._on_weight(x):
             weight = self._turned_weight().to(linear.weight.dtype)
             return functional.linear(x, weight, linear.bias)
