@@ -12,8 +12,8 @@ import isometry
 from subprocesses import ROOT
 
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-# run by tests/gpu/test_cli.py and tests/test_interoperation.py
-ELSEWHERE = (ROOT / "docs/gpu.md", ROOT / "docs/interoperation.md")
+ON_GPU = ROOT / "docs/gpu.md"  # run by tests/gpu/test_cli.py
+ELSEWHERE = (ON_GPU, ROOT / "docs/interoperation.md")  # the second by tests/test_interoperation.py
 DOCUMENTS = [
     path for path in (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))) if path not in ELSEWHERE
 ]
