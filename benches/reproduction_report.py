@@ -132,9 +132,11 @@ def _rows(cell: str, found: Found, word: str, decides: Entry | None) -> list[str
 
 
 def _estimate(cell: str, plan: Mapping[str, Any]) -> str:
-    """A run that was not made: its size, its source and its time."""
-    hours = plan["updates"] * plan["ms"] / 3.6e6
+    """A run that was not made: its size, its source and, where an update was timed, its time."""
     options = "".join(f", {name} {value}" for name, value in plan.get("options", {}).items())
-    time = f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.0f} minutes"
-    text = f"{cell}: {plan['updates']:,} updates with n = {plan['hidden']:,}{options}, {time} of one core"
-    return f"- {text} ({plan['ms']:g} ms an update). {cited(plan['source'])}."
+    text = f"- {cell}: {plan['updates']:,} updates with n = {plan['hidden']:,}{options}"
+    if ms := plan.get("ms"):
+        hours = plan["updates"] * ms / 3.6e6
+        time = f"{hours:.1f} hours" if hours >= 1 else f"{60 * hours:.0f} minutes"
+        text += f", {time} of one core ({ms:g} ms an update)"
+    return f"{text}. {cited(plan['source'])}."
