@@ -1,0 +1,121 @@
+"""Trainings that are killed with SIGKILL at random moments and resumed; each must equal an uninterrupted one."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import subprocess
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+from checks.check import Check, Ended, Figures, Outcome, kill, python, start, told
+
+#: With dropout torch's generator is part of the state, with a task that has validation data the best network too.
+TRAINING = (
+    *("train", "waveform", "--model", "ornn", "--length", "20", "--hidden", "8", "--threads", "1", "--seed", "3"),
+    *("--recurrent-optimizer", "rmsprop", "--set", "num_layers=2", "--set", "dropout=0.5", "--log-every", "20"),
+)
+UPDATES, EVERY, SECONDS = 400, 0.05, 300  # of a training; seconds between checkpoints; time limit of a process
+LAUNCH = f"""
+import sys
+from isometry.cli import loop, main
+loop.CHECKPOINT_SECONDS = {EVERY}
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+def train(options: argparse.Namespace, _: Figures) -> Outcome:
+    """Kill trainings `--moments` times in all, each time at a moment drawn from the life of an uninterrupted one."""
+    rng, outcome, equal = random.Random(options.seed), Outcome(), 0
+    killed: Counter[str] = Counter()
+    with tempfile.TemporaryDirectory() as name:
+        parent = Path(name)
+        began = time.monotonic()
+        whole = _process(parent, "whole", None)
+        life = time.monotonic() - began
+        if isinstance(whole, str) or whole.failure:
+            return Outcome(failures=[f"the uninterrupted training: {getattr(whole, 'failure', whole)}"])
+        while sum(killed.values()) < options.moments and not outcome.failures:
+            cut = parent / "cut"
+            shutil.rmtree(cut, ignore_errors=True)
+            ended: Ended | str = ""
+            while isinstance(ended, str):
+                left = options.moments - sum(killed.values())
+                ended = _process(parent, "cut", rng.uniform(0, life) if left else None)
+                killed.update([ended] if isinstance(ended, str) else [])
+            if ended.failure:
+                outcome.failures.append(f"after {dict(killed)}: {ended.failure}")
+            else:
+                outcome.failures += different(cut, parent / "whole")
+            equal += not outcome.failures
+    outcome.figures = {"killed": dict(killed), "equal": equal, "updates": UPDATES, "life": round(life, 1)}
+    return outcome
+
+
+def _process(parent: Path, name: str, moment: float | None) -> Ended | str:
+    """Start the training, or resume it: how it ended, or what it did when it was killed after `moment` seconds."""
+    folder, began = parent / name, time.time()
+    resumed = (folder / "config.toml").exists()
+    words = ("train", "--resume", name) if resumed else (*TRAINING, "--iterations", UPDATES, "--out", name)
+    process = start(python("-c", LAUNCH, *words), parent)
+    try:
+        out, err = process.communicate(timeout=SECONDS if moment is None else moment)
+    except subprocess.TimeoutExpired:
+        kill(process)
+        out, err = process.communicate()
+        return Ended(out, err, f"no end within {SECONDS} s") if moment is None else _stage(folder, out, began)
+    return Ended(out, err, told(process.returncode, err))
+
+
+def _stage(folder: Path, out: str, began: float) -> str:
+    """How far a process had come that was killed, by what it printed and what its folder holds."""
+    if "parameters" not in out:
+        return "while it started"
+    if any(path.stat().st_mtime >= began for path in folder.glob("*.partial")):
+        return "while it wrote a file"
+    return "at the end" if (folder / "scores.toml").exists() else "while it trained"
+
+
+def different(cut: Path, whole: Path) -> list[str]:
+    """What differs between two finished runs: files, metrics but the seconds, every tensor of the checkpoint."""
+    import torch
+
+    import cli_runs
+
+    found = []
+    names = {path.name for path in cut.iterdir()}
+    if names != cli_runs.FILES:
+        found.append(f"the folder holds {', '.join(sorted(names))}")
+    else:
+        a, b = cli_runs.tensors(cut), cli_runs.tensors(whole)
+        if a.keys() != b.keys() or not all(torch.equal(a[name], b[name]) for name in a):
+            found.append("checkpoint.safetensors differs")
+        if cli_runs.metrics(cut) != cli_runs.metrics(whole):
+            found.append("metrics.csv differs")
+        found += [
+            f"{n} differs" for n in ("config.toml", "scores.toml") if (cut / n).read_text() != (whole / n).read_text()
+        ]
+    return found
+
+
+def row(found: Figures) -> str:
+    stages = ", ".join(f"{count} {stage}" for stage, count in sorted(found["killed"].items()))
+    total = sum(found["killed"].values())
+    return f"killed {total} times ({stages}); {found['equal']} trainings of {found['updates']} updates ended, all equal"
+
+
+CHECK = Check(
+    "Killed trainings",
+    "`isometry train` is killed with SIGKILL at random moments of its life, from the import of torch to the drawing "
+    "of its curves, and resumed with `--resume` until it ends; then the next training begins. The training has two "
+    f"layers with dropout, two optimisers and validation data; it saves a checkpoint every {EVERY} s instead of every "
+    "minute, so that many moments fall into its writing.",
+    "A failure is a folder that does not resume, a file left over or missing, or a metric, setting, score or tensor "
+    "of the checkpoint that differs from an uninterrupted training's in its last bit.",
+    train,
+    row,
+    ("moments", "seed"),
+)

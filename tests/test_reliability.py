@@ -1,0 +1,121 @@
+"""benches/reliability.py: the committed page is that of the figures, and what goes wrong is counted."""
+
+import json
+import os
+import sys
+from argparse import Namespace
+from types import SimpleNamespace
+
+import pytest
+
+from fuzz import packages, series
+from subprocesses import ROOT
+
+sys.path.insert(0, str(ROOT / "benches"))
+try:
+    import reliability
+    from checks import CHECKS, check, fuzz, killed, memory, mutation, threads, valgrind
+finally:
+    sys.path.remove(str(ROOT / "benches"))
+
+
+def test_the_page_is_that_of_the_figures():
+    entries = json.loads(reliability.FIGURES.read_text())
+    assert entries.keys() == CHECKS.keys()
+    assert reliability.page(entries) == reliability.PAGE.read_text(), "run `benches/reliability.py --page`"
+
+
+def test_a_check_is_repeated_alone(tmp_path):
+    """The fuzz goes on, the figures of other checks stay, failures are on the page and in the exit status."""
+    file, page = tmp_path / "figures.json", tmp_path / "page.md"
+    other = {"figures": {"passed": {"portable": 2}, "filter": ""}, "failures": ["Invalid read"], "revision": "1"}
+    machine = dict.fromkeys(reliability.SHOWN, "") | {"cores": 1}
+    other |= {
+        "machine": machine,
+        "seconds": 9.0,
+        "date": "2026-01-01",
+        "command": "python benches/reliability.py valgrind",
+    }
+    begun = other | {"figures": {"calls": {"numpy": 1000}, "reached": 1000, "wrong": []}, "failures": []}
+    file.write_text(json.dumps({"valgrind": other, "fuzz": begun}))
+    words = ["fuzz", "--calls", "1020", "--json", str(file), "--out", str(page)]
+    assert reliability.main(words) == 0
+    entries = json.loads(file.read_text())
+    assert entries["valgrind"] == other and entries["fuzz"]["failures"] == []
+    assert entries["fuzz"]["command"] == "python benches/reliability.py fuzz --calls 1020"
+    assert entries["fuzz"]["figures"]["reached"] == 1020 and sum(entries["fuzz"]["figures"]["calls"].values()) == 1020
+    assert entries["fuzz"]["seconds"] > 9 and "1,020 calls" in page.read_text() and "- Invalid read" in page.read_text()
+
+
+def test_a_crash_and_a_hang_are_figures():
+    crash = check.run(check.python("-c", "import os; print('{\"a\": 1}', flush=True); os.abort()"), 60)
+    assert crash.lines == [{"a": 1}] and crash.failure.startswith("killed by SIGABRT")
+    hang = "import os, time; os.fork(); print(os.getpid(), flush=True); time.sleep(60)"
+    ended = check.run(check.python("-c", hang), 1.0)
+    assert ended.failure == "no end within 1 s"
+    assert not [pid for pid in ended.out.split() if os.path.exists(f"/proc/{pid}/fd/0")]
+    assert check.run(check.python("-c", "1 / 0"), 60).failure == "status 1: ZeroDivisionError: division by zero"
+
+
+def test_the_tests_that_fail_are_named(tmp_path):
+    (tmp_path / "test_two.py").write_text("def test_a(): pass\ndef test_b(): assert False\n")
+    passed, failed = check.tests(tmp_path, seconds=60)
+    assert passed == 1 and len(failed) == 1 and "test_b" in failed[0]
+    assert check.tests(tmp_path / "nothing", seconds=60)[1]
+
+
+def test_a_call_of_the_fuzz_is_repeated_by_its_number():
+    assert series.drawn(7) == series.drawn(7) and len({series.drawn(k) for k in range(50)}) == 50
+    faces, wrong = {name: packages.FACES[name](SimpleNamespace(get_num_threads=int)) for name in packages.FACES}, []
+    assert [k for k, _ in series.examined(range(9), faces, lambda *what: wrong.append(what))] == list(range(9))
+    assert [k for k, _ in wrong] == list(range(9))
+
+
+def test_the_fuzz_goes_on_behind_a_crash(monkeypatch):
+    """The call is listed, and examined again the next time."""
+
+    def crash(command, _):
+        command[-1].write_text("4")
+        return check.Ended("", "", "killed by SIGSEGV")
+
+    monkeypatch.setattr(fuzz, "run", crash)
+    outcome = fuzz.examine(Namespace(calls=5, minutes=None), {})
+    assert outcome.figures["reached"] == 5 and outcome.figures["wrong"] == [4]
+    assert outcome.failures == ["call 4: killed by SIGSEGV"]
+    good = lambda *_: check.Ended('{"reached": 5, "calls": {"numpy": 1}}\n', "", "")
+    monkeypatch.setattr(fuzz, "run", good)
+    again = fuzz.examine(Namespace(calls=5, minutes=None), outcome.figures)
+    assert again.failures == [] and again.figures["wrong"] == []
+
+
+@pytest.mark.parametrize(("growth", "found"), [(0, False), (5, False), (400, True)])
+def test_memory_that_grows(growth, found):
+    """MiB an hour, in a training of an hour with 500 MiB after a jump at its start."""
+    samples = [(t, 450 + min(t, 50) + growth * t / 3600) for t in range(0, 3601, 6)]
+    outcome = memory.judged(samples)
+    assert outcome.figures["slope"] == growth and bool(outcome.failures) == found
+
+
+def test_mutated_files():
+    ended = check.run(check.script("mutated", "idx", 200, 0), 60)
+    assert ended.failure == "" and ended.lines == [{"files": 200, "failures": {}}]
+
+
+def test_errors_of_valgrind(monkeypatch):
+    out = "test result: ok. 3 passed; 0 failed\ntest result: ok. 2 passed; 0 failed\n"
+    errors = ["==1== Invalid read of size 8", "==1==    at 0x1: f"]
+    monkeypatch.setattr(valgrind, "run", lambda *_: check.Ended(out, "\n".join(errors), "status 2: make"))
+    outcome = valgrind.watch(Namespace(filter="delta,linalg"), {})
+    assert outcome.figures == {"passed": {"portable": 3, "AVX2": 2}, "filter": "delta linalg"}
+    assert outcome.failures == errors[:1]
+
+
+@pytest.mark.long
+def test_every_longer_check_in_small(monkeypatch):
+    options = Namespace(moments=3, seed=0, minutes=0.1, seconds=2, files=100)
+    killing = killed.train(options, {})
+    assert killing.failures == [] and sum(killing.figures["killed"].values()) == 3 and killing.figures["equal"] >= 1
+    assert memory.train(options, {}).figures["updates"] > 1
+    monkeypatch.setattr(threads, "TESTS", ("tests/test_seam.py",))
+    for found in (threads.load(options, {}), mutation.mutate(options, {})):
+        assert found.failures == []
