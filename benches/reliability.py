@@ -108,10 +108,10 @@ def page(entries: Mapping[str, Entry]) -> str:
     lines = [
         "# Reliability",
         "",
-        "What was tried to break Isometry, and what came of it. `make reliability` repeats all of it, the command of "
-        "a row that row; a smaller number in its options is one that was not reached. `benches/reliability.py` writes "
-        "this page from [its figures](figures/reliability.json). Every check runs in processes of its own, so that a "
-        "crash or a hang is counted too.",
+        "Seven attempts to break Isometry, and what came of them. `make reliability` makes all of them in full; the command "
+        "of a check repeats that one, with options where less was done than in full. Every check runs in processes of its "
+        "own, so that a crash or a hang is counted too. `benches/reliability.py` writes this page from "
+        "[the figures](figures/reliability.json).",
         "",
         "| check | figures | failures | took | date |",
         "|---|---|---:|---:|---|",
