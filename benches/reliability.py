@@ -18,18 +18,20 @@ Every check runs in processes of its own, so that a crash or a hang is a figure.
 from __future__ import annotations
 
 import argparse
+import fcntl
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from checks import CHECKS
-from checks.check import ROOT, TESTS
+from checks.check import ROOT, TESTS, Outcome
 
 from isometry.cli.info import facts
 
@@ -59,12 +61,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sys.path.append(str(TESTS))
     failed = False
     for name in [] if options.page else options.checks or CHECKS:
-        entry = checked(name, options, read(options.json).get(name, {}))
-        entries = read(options.json) | {name: entry}  # another check may have ended meanwhile
-        options.json.write_text(json.dumps(entries, indent=1) + "\n", encoding="utf-8")
-        print(f"{name}: {figures(name, entry)}", *entry["failures"], sep="\n  ", flush=True)
-        failed |= bool(entry["failures"])
-    options.out.write_text(page(read(options.json)), encoding="utf-8")
+        for entry in checked(name, options, read(options.json).get(name, {})):
+            write(options, name, entry)
+            print(f"{name}: {figures(name, entry)}", *entry["failures"], sep="\n  ", flush=True)
+            failed |= bool(entry["failures"])
+    if options.page:
+        options.out.write_text(page(read(options.json)), encoding="utf-8")
     return int(failed)
 
 
@@ -74,25 +76,37 @@ def read(path: Path) -> dict[str, Entry]:
     return found
 
 
-def checked(name: str, options: argparse.Namespace, before: Entry) -> Entry:
-    """Run a check; the fuzz adds to what it has, and to the seconds that this took."""
-    adds = name == "fuzz" and not options.fresh and bool(before)
-    began = time.monotonic()
-    outcome = CHECKS[name].run(options, before["figures"] if adds else {})
-    seconds = time.monotonic() - began + (before["seconds"] if adds else 0)
-    words = {word: getattr(options, word) for word in CHECKS[name].options}
-    words |= {"calls": outcome.figures["reached"]} if name == "fuzz" else {}
-    given = [f"--{word} {value}".removesuffix(".0") for word, value in words.items() if value]
-    machine = dict(facts())
-    return {
-        "command": " ".join(["python benches/reliability.py", name, *given]),
-        "date": f"{datetime.now(UTC):%Y-%m-%d}",
-        "seconds": round(seconds, 1),
-        "machine": {key: machine[key] for key in SHOWN} | {"cores": len(os.sched_getaffinity(0))},
-        "revision": revision(),
-        "figures": outcome.figures,
-        "failures": outcome.failures,
-    }
+def write(options: argparse.Namespace, name: str, entry: Entry) -> None:
+    """Put an entry in the file and on the page; neither a check that ends meanwhile nor a kill loses the others."""
+    folder = os.open(options.json.parent, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    entries, partial = read(options.json) | {name: entry}, options.json.with_suffix(".partial")
+    partial.write_text(json.dumps(entries, indent=1) + "\n", encoding="utf-8")
+    partial.replace(options.json)
+    options.out.write_text(page(entries), encoding="utf-8")
+    os.close(folder)
+
+
+def checked(name: str, options: argparse.Namespace, before: Entry) -> Iterator[Entry]:
+    """Run a check: its entry, again after every part. The fuzz adds to its figures, seconds and revisions."""
+    before = {} if options.fresh or name != "fuzz" else before
+    began, revisions = time.monotonic(), [*before.get("revisions", [])]
+    revisions += {revision()} - set(revisions)
+    outcomes = CHECKS[name].run(options, before.get("figures", {}))
+    for outcome in [outcomes] if isinstance(outcomes, Outcome) else outcomes:
+        words = {word: getattr(options, word) for word in CHECKS[name].options}
+        words |= {"calls": outcome.figures["reached"]} if name == "fuzz" else {}
+        given = [f"--{word} {value}".removesuffix(".0") for word, value in words.items() if value]
+        machine = dict(facts())
+        yield {
+            "command": " ".join(["python benches/reliability.py", name, *given]),
+            "date": f"{datetime.now(UTC):%Y-%m-%d}",
+            "seconds": round(time.monotonic() - began + before.get("seconds", 0), 1),
+            "machine": {key: machine[key] for key in SHOWN} | {"cores": len(os.sched_getaffinity(0))},
+            "revisions": revisions,
+            "figures": outcome.figures,
+            "failures": outcome.failures,
+        }
 
 
 def revision() -> str:
@@ -108,10 +122,10 @@ def page(entries: Mapping[str, Entry]) -> str:
     lines = [
         "# Reliability",
         "",
-        "Seven attempts to break Isometry, and what came of them. `make reliability` makes all of them in full; the command "
-        "of a check repeats that one, with options where less was done than in full. Every check runs in processes of its "
-        "own, so that a crash or a hang is counted too. `benches/reliability.py` writes this page from "
-        "[the figures](figures/reliability.json).",
+        "Seven attempts to break Isometry, and what came of them. `make reliability` makes all of them in full; the "
+        "command of a check repeats that one, with options where less was done than in full. Every check runs in "
+        "processes of its own, so that a crash or a hang is counted too. `benches/reliability.py` writes this page "
+        "from [the figures](figures/reliability.json).",
         "",
         "| check | figures | failures | took | date |",
         "|---|---|---:|---:|---|",
@@ -127,7 +141,8 @@ def page(entries: Mapping[str, Entry]) -> str:
         where = (
             f"{machine['processor']}, {machine['cores']} of them used, {machine['simd']}, Python {machine['python']}"
         )
-        versions = f"NumPy {machine['numpy']}, torch {machine['torch']}, revision {entry['revision']}"
+        revisions = f"revision{'s' * (len(entry['revisions']) > 1)} {', '.join(entry['revisions'])}"
+        versions = f"NumPy {machine['numpy']}, torch {machine['torch']}, {revisions}"
         lines += ["", f"## {check.title}", "", check.done, "", check.failure, "", f"    {entry['command']}", ""]
         lines += [f"{entry['date']}, {duration(entry['seconds'])}; {where}, {versions}."]
         lines += ["", *(f"- {what}" for what in entry["failures"])] if entry["failures"] else []
@@ -146,4 +161,5 @@ def duration(seconds: float) -> str:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # kills what the check has started
     sys.exit(main())

@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,14 +29,15 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Check:
-    """A check. `run` gets the options and the figures of the last time, from which only the fuzz goes on; `row` says
-    the figures in the words of the page's table; `options` are those that decide them.
+    """A check. `run` gets the options and the figures of the last time, from which only the fuzz goes on, and gives an
+    outcome, or one after every part that may be kept; `row` says the figures in the words of the page's table;
+    `options` are those that decide them.
     """
 
     title: str
     done: str
     failure: str  # what one would look like
-    run: Callable[[argparse.Namespace, Figures], Outcome]
+    run: Callable[[argparse.Namespace, Figures], Outcome | Iterator[Outcome]]
     row: Callable[[Figures], str]
     options: tuple[str, ...] = ()
 

@@ -5,30 +5,37 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 from checks.check import Check, Figures, Outcome, python, run
 
-PART, SECONDS = 20_000, 1800  # calls of one process, and its time limit
+PART, SECONDS = 5_000, 1800  # calls of one process, and its time limit
 
 
-def examine(options: argparse.Namespace, before: Figures) -> Outcome:
+def examine(options: argparse.Namespace, before: Figures) -> Iterator[Outcome]:
     """Calls up to the number `--calls`, for at most `--minutes`; calls that were wrong before are examined again."""
     ends = time.monotonic() + (60 * options.minutes if options.minutes else float("inf"))
-    calls, reached = dict(before.get("calls", {})), before.get("reached", 0)
+    calls, reached = Counter[str](before.get("calls", {})), before.get("reached", 0)
     wrong: list[int] = []
     failures: list[str] = []
+
+    def outcome() -> Outcome:
+        figures = {"calls": dict(sorted(calls.items())), "reached": reached, "wrong": sorted(set(wrong))}
+        return Outcome(figures, failures)
+
     with tempfile.TemporaryDirectory() as folder:
         at = Path(folder, "at")
         for number in before.get("wrong", []):
             _part(number, number + 1, SECONDS, at, wrong, failures)
+        if reached:
+            yield outcome()
         while reached < options.calls and (left := ends - time.monotonic()) > 0:
-            stop = min(options.calls, reached + PART)
-            found = _part(reached, stop, min(left, SECONDS), at, wrong, failures)
+            found = _part(reached, min(options.calls, reached + PART), min(left, SECONDS), at, wrong, failures)
             reached = found["reached"]
-            calls = {name: calls.get(name, 0) + found["calls"].get(name, 0) for name in {*calls, *found["calls"]}}
-    figures = {"calls": dict(sorted(calls.items())), "reached": reached, "wrong": sorted(set(wrong))}
-    return Outcome(figures, failures)
+            calls.update(found["calls"])
+            yield outcome()
 
 
 def _part(first: int, stop: int, seconds: float, at: Path, wrong: list[int], failures: list[str]) -> Figures:

@@ -57,8 +57,7 @@ def resident(pid: int) -> float:
 
 
 def judged(samples: Sequence[Sample]) -> Outcome:
-    """Memory at the start, after a tenth of the time and at the end, and the slope from then on; growth is a "
-    "failure."""
+    """Memory at the start, after a tenth of the time and at the end, and the slope from then on. Growth fails."""
     end = samples[-1][0]
     steady = [(t, m) for t, m in samples if t >= end / 10]
     t0, m0 = (sum(values) / len(steady) for values in zip(*steady, strict=True))
