@@ -6,15 +6,19 @@ import sys
 from argparse import Namespace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
+import torch
+from safetensors.torch import save_file
 
+from cli_runs import FILES
 from fuzz import packages, series
 from subprocesses import ROOT
 
 sys.path.insert(0, str(ROOT / "benches"))
 try:
     import reliability
-    from checks import CHECKS, check, fuzz, killed, memory, mutation, threads, valgrind
+    from checks import CHECKS, check, fuzz, killed, load, memory, mutated, mutation, threads, valgrind
 finally:
     sys.path.remove(str(ROOT / "benches"))
 
@@ -28,7 +32,7 @@ def test_the_page_is_that_of_the_figures():
 def test_a_check_is_repeated_alone(tmp_path):
     """The fuzz goes on, the figures of other checks stay, failures are on the page and in the exit status."""
     file, page = tmp_path / "figures.json", tmp_path / "page.md"
-    other = {"figures": {"passed": {"portable": 2}, "filter": ""}, "failures": ["Invalid read"], "revision": "1"}
+    other = {"figures": {"passed": {"portable": 2}, "filter": ""}, "failures": ["Invalid read"], "revisions": ["1"]}
     machine = dict.fromkeys(reliability.SHOWN, "") | {"cores": 1}
     other |= {
         "machine": machine,
@@ -44,7 +48,27 @@ def test_a_check_is_repeated_alone(tmp_path):
     assert entries["valgrind"] == other and entries["fuzz"]["failures"] == []
     assert entries["fuzz"]["command"] == "python benches/reliability.py fuzz --calls 1020"
     assert entries["fuzz"]["figures"]["reached"] == 1020 and sum(entries["fuzz"]["figures"]["calls"].values()) == 1020
-    assert entries["fuzz"]["seconds"] > 9 and "1,020 calls" in page.read_text() and "- Invalid read" in page.read_text()
+    assert entries["fuzz"]["seconds"] > 9 and entries["fuzz"]["revisions"] == ["1", reliability.revision()]
+    assert "1,020 calls" in page.read_text() and "- Invalid read" in page.read_text()
+
+
+def test_a_run_that_is_interrupted_loses_nothing(tmp_path, monkeypatch):
+    """The figures of the check that ended are kept, and those of the parts of the fuzz."""
+
+    def part(first, *_):
+        if first == 2 * fuzz.PART:
+            raise KeyboardInterrupt
+        return {"reached": first + fuzz.PART, "calls": {"numpy": fuzz.PART}}
+
+    monkeypatch.setattr(fuzz, "_part", part)
+    monkeypatch.setattr(valgrind, "run", lambda *_: check.Ended("test result: ok. 3 passed", "", ""))
+    with pytest.raises(KeyboardInterrupt):
+        file, page = tmp_path / "figures.json", tmp_path / "page.md"
+        reliability.main(["valgrind", "fuzz", "--json", str(file), "--out", str(page)])
+    entries = json.loads(file.read_text())
+    assert entries["valgrind"]["figures"]["passed"] == {"portable": 3}
+    assert entries["fuzz"]["figures"] == {"calls": {"numpy": 2 * fuzz.PART}, "reached": 2 * fuzz.PART, "wrong": []}
+    assert page.read_text() == reliability.page(entries)
 
 
 def test_a_crash_and_a_hang_are_figures():
@@ -79,12 +103,12 @@ def test_the_fuzz_goes_on_behind_a_crash(monkeypatch):
         return check.Ended("", "", "killed by SIGSEGV")
 
     monkeypatch.setattr(fuzz, "run", crash)
-    outcome = fuzz.examine(Namespace(calls=5, minutes=None), {})
+    (outcome,) = fuzz.examine(Namespace(calls=5, minutes=None), {})
     assert outcome.figures["reached"] == 5 and outcome.figures["wrong"] == [4]
     assert outcome.failures == ["call 4: killed by SIGSEGV"]
     good = lambda *_: check.Ended('{"reached": 5, "calls": {"numpy": 1}}\n', "", "")
     monkeypatch.setattr(fuzz, "run", good)
-    again = fuzz.examine(Namespace(calls=5, minutes=None), outcome.figures)
+    (again,) = fuzz.examine(Namespace(calls=5, minutes=None), outcome.figures)
     assert again.failures == [] and again.figures["wrong"] == []
 
 
@@ -94,6 +118,48 @@ def test_memory_that_grows(growth, found):
     samples = [(t, 450 + min(t, 50) + growth * t / 3600) for t in range(0, 3601, 6)]
     outcome = memory.judged(samples)
     assert outcome.figures["slope"] == growth and bool(outcome.failures) == found
+
+
+@pytest.mark.parametrize("name", [None, *sorted(FILES)])
+def test_a_resumed_training_that_differs(tmp_path, name):
+    """In a setting, a row, a tensor, a score, or by a missing picture."""
+    for folder in (whole := tmp_path / "whole", cut := tmp_path / "cut"):
+        folder.mkdir()
+        for file in FILES:
+            (folder / file).write_text("loss,seconds\n1,2\n")
+        save_file({"w": torch.ones(2)}, folder / "checkpoint.safetensors")
+    match name:
+        case "checkpoint.safetensors":
+            save_file({"w": torch.tensor([1, 1 + 2**-23])}, cut / name)
+        case "curves.png":
+            (cut / name).unlink()
+        case "metrics.csv" | "config.toml" | "scores.toml":
+            (cut / name).write_text("loss,seconds\n2,2\n")
+    assert len(killed.different(cut, whole)) == (name is not None)
+
+
+def test_a_call_under_load_that_differs():
+    """In a bit, or by an exception."""
+    once, twice = iter([1.0, 1.0 + 2**-52]), iter([1.0])
+    work = {"equal": lambda: [np.ones(2)], "a bit": lambda: [np.array(next(once))], "raises": lambda: [next(twice)]}
+    calls = load.Calls(work)
+    for name in work:
+        calls.call(name)
+    assert calls.made == 3 and set(+calls.wrong) == {"a bit", "raises: StopIteration()"}
+
+
+def test_a_damaged_run_that_raises_something_else(tmp_path, monkeypatch):
+    (tmp_path / "whole").mkdir()
+    for file in FILES:
+        (tmp_path / "whole" / file).write_text("loss = 1\n")
+
+    def call(_):
+        raise KeyError("loss")
+
+    monkeypatch.setattr(mutated, "load_run", call)
+    monkeypatch.setattr(mutated.damage, "trained", lambda folder: folder)
+    found = mutated.explore("load_run", 3, np.random.default_rng(0), tmp_path)
+    assert found["files"] == 3 and sum(found["failures"].values()) == 3 and "KeyError" in str(found["failures"])
 
 
 def test_mutated_files():
