@@ -104,7 +104,8 @@ def different(cut: Path, whole: Path) -> list[str]:
 def row(found: Figures) -> str:
     stages = ", ".join(f"{count} {stage}" for stage, count in sorted(found["killed"].items()))
     total = sum(found["killed"].values())
-    return f"killed {total} times ({stages}); {found['equal']} trainings of {found['updates']} updates ended, all equal"
+    ended = f"{found['equal']} trainings of {found['updates']} updates ended like the uninterrupted one"
+    return f"killed {total} times ({stages}); {ended}"
 
 
 CHECK = Check(
