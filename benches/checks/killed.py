@@ -7,6 +7,7 @@ import random
 import shutil
 import subprocess
 import tempfile
+import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -18,7 +19,8 @@ TRAINING = (
     *("train", "waveform", "--model", "ornn", "--length", "20", "--hidden", "8", "--threads", "1", "--seed", "3"),
     *("--recurrent-optimizer", "rmsprop", "--set", "num_layers=2", "--set", "dropout=0.5", "--log-every", "20"),
 )
-UPDATES, EVERY, SECONDS = 400, 0.05, 300  # of a training; seconds between checkpoints; time limit of a process
+UPDATES, EVERY, SECONDS = 600, 0.01, 300  # of a training; seconds between checkpoints; time limit of a process
+ANYWHERE = 5  # one moment in so many may fall into the imports, which take longer than the training
 LAUNCH = f"""
 import sys
 from isometry.cli import loop, main
@@ -28,23 +30,24 @@ sys.exit(main(sys.argv[1:]))
 
 
 def train(options: argparse.Namespace, _: Figures) -> Outcome:
-    """Kill trainings `--moments` times in all, each time at a moment drawn from the life of an uninterrupted one."""
+    """Kill trainings `--moments` times in all, at moments drawn from the life of an uninterrupted one."""
     rng, outcome, equal = random.Random(options.seed), Outcome(), 0
     killed: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as name:
         parent = Path(name)
-        began = time.monotonic()
-        whole = _process(parent, "whole", None)
-        life = time.monotonic() - began
+        began = time.time()
+        whole = _process(parent, "whole")
         if isinstance(whole, str) or whole.failure:
             return Outcome(failures=[f"the uninterrupted training: {getattr(whole, 'failure', whole)}"])
+        life, trained = (time.time() - since for since in (began, (parent / "whole/config.toml").stat().st_mtime))
         while sum(killed.values()) < options.moments and not outcome.failures:
             cut = parent / "cut"
             shutil.rmtree(cut, ignore_errors=True)
             ended: Ended | str = ""
             while isinstance(ended, str):
-                left = options.moments - sum(killed.values())
-                ended = _process(parent, "cut", rng.uniform(0, life) if left else None)
+                left, anywhere = options.moments - sum(killed.values()), rng.randrange(ANYWHERE) == 0
+                moment = rng.uniform(0, life if anywhere else trained / 2)  # half: to kill most trainings again
+                ended = _process(parent, "cut", moment, not anywhere) if left else _process(parent, "cut")
                 killed.update([ended] if isinstance(ended, str) else [])
             if ended.failure:
                 outcome.failures.append(f"after {dict(killed)}: {ended.failure}")
@@ -55,19 +58,25 @@ def train(options: argparse.Namespace, _: Figures) -> Outcome:
     return outcome
 
 
-def _process(parent: Path, name: str, moment: float | None) -> Ended | str:
-    """Start the training, or resume it: how it ended, or what it did when it was killed after `moment` seconds."""
+def _process(parent: Path, name: str, moment: float | None = None, training: bool = False) -> Ended | str:
+    """Start the training, or resume it: how it ended, or what it did when it was killed, `moment` seconds after its
+    start, or after its first line, with which the training begins.
+    """
     folder, began = parent / name, time.time()
     resumed = (folder / "config.toml").exists()
     words = ("train", "--resume", name) if resumed else (*TRAINING, "--iterations", UPDATES, "--out", name)
     process = start(python("-c", LAUNCH, *words), parent)
+    limit = threading.Timer(SECONDS, kill, [process])
+    limit.start()
+    line = process.stdout.readline() if training and process.stdout else ""
     try:
-        out, err = process.communicate(timeout=SECONDS if moment is None else moment)
+        out, err = process.communicate(timeout=moment)
     except subprocess.TimeoutExpired:
         kill(process)
-        out, err = process.communicate()
-        return Ended(out, err, f"no end within {SECONDS} s") if moment is None else _stage(folder, out, began)
-    return Ended(out, err, told(process.returncode, err))
+        return _stage(folder, line + process.communicate()[0], began)
+    finally:
+        limit.cancel()
+    return Ended(line + out, err, told(process.returncode, err))
 
 
 def _stage(folder: Path, out: str, began: float) -> str:
@@ -110,10 +119,10 @@ def row(found: Figures) -> str:
 
 CHECK = Check(
     "Killed trainings",
-    "`isometry train` is killed with SIGKILL at random moments of its life, from the import of torch to the drawing "
-    "of its curves, and resumed with `--resume` until it ends; then the next training begins. The training has two "
-    f"layers with dropout, two optimisers and validation data; it saves a checkpoint every {EVERY} s instead of every "
-    "minute, so that many moments fall into its writing.",
+    "`isometry train` is killed with SIGKILL at random moments, most of them while it trains, others from the import "
+    "of torch to the drawing of its curves, and resumed with `--resume` until it ends; then the next training begins. "
+    f"The training has two layers with dropout, two optimisers and validation data; it saves a checkpoint every {EVERY}"
+    " s instead of every minute, so that many moments fall into its writing.",
     "A failure is a folder that does not resume, a file left over or missing, or a metric, setting, score or tensor "
     "of the checkpoint that differs from an uninterrupted training's in its last bit.",
     train,
