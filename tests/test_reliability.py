@@ -55,12 +55,13 @@ def test_a_check_is_repeated_alone(tmp_path):
 def test_a_run_that_is_interrupted_loses_nothing(tmp_path, monkeypatch):
     """The figures of the check that ended are kept, and those of the parts of the fuzz."""
 
-    def part(first, *_):
+    def part(first, stop, _):
         if first == 2 * fuzz.PART:
             raise KeyboardInterrupt
-        return {"reached": first + fuzz.PART, "calls": {"numpy": fuzz.PART}}
+        return {"numpy": stop - first}, {}
 
     monkeypatch.setattr(fuzz, "_part", part)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
     monkeypatch.setattr(valgrind, "run", lambda *_: check.Ended("test result: ok. 3 passed", "", ""))
     with pytest.raises(KeyboardInterrupt):
         file, page = tmp_path / "figures.json", tmp_path / "page.md"
@@ -98,17 +99,20 @@ def test_a_call_of_the_fuzz_is_repeated_by_its_number():
 def test_the_fuzz_goes_on_behind_a_crash(monkeypatch):
     """The call is listed, and examined again the next time."""
 
+    good = lambda *_: check.Ended('{"calls": {"numpy": 1}}\n', "", "")
+
     def crash(command, _):
+        if command[-4] == 5:  # behind the crash
+            return good()
         command[-1].write_text("4")
         return check.Ended("", "", "killed by SIGSEGV")
 
     monkeypatch.setattr(fuzz, "run", crash)
-    (outcome,) = fuzz.examine(Namespace(calls=5, minutes=None), {})
-    assert outcome.figures["reached"] == 5 and outcome.figures["wrong"] == [4]
+    (outcome,) = fuzz.examine(Namespace(calls=6, minutes=None), {})
+    assert outcome.figures == {"calls": {"in processes that crashed": 5, "numpy": 1}, "reached": 6, "wrong": [4]}
     assert outcome.failures == ["call 4: killed by SIGSEGV"]
-    good = lambda *_: check.Ended('{"reached": 5, "calls": {"numpy": 1}}\n', "", "")
     monkeypatch.setattr(fuzz, "run", good)
-    (again,) = fuzz.examine(Namespace(calls=5, minutes=None), outcome.figures)
+    (again,) = fuzz.examine(Namespace(calls=6, minutes=None), outcome.figures)
     assert again.failures == [] and again.figures["wrong"] == []
 
 
