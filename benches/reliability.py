@@ -98,6 +98,7 @@ def checked(name: str, options: argparse.Namespace, before: Entry) -> Iterator[E
         words |= {"calls": outcome.figures["reached"]} if name == "fuzz" else {}
         given = [f"--{word} {value}".removesuffix(".0") for word, value in words.items() if value]
         machine = dict(facts())
+        machine["python"] = machine["python"].split()[0]
         yield {
             "command": " ".join(["python benches/reliability.py", name, *given]),
             "date": f"{datetime.now(UTC):%Y-%m-%d}",

@@ -45,9 +45,10 @@ def train(options: argparse.Namespace, _: Figures) -> Outcome:
             shutil.rmtree(cut, ignore_errors=True)
             ended: Ended | str = ""
             while isinstance(ended, str):
-                left, anywhere = options.moments - sum(killed.values()), rng.randrange(ANYWHERE) == 0
+                done = sum(killed.values()) == options.moments or (cut / "scores.toml").exists()
+                anywhere = rng.randrange(ANYWHERE) == 0
                 moment = rng.uniform(0, life if anywhere else trained / 2)  # half: to kill most trainings again
-                ended = _process(parent, "cut", moment, not anywhere) if left else _process(parent, "cut")
+                ended = _process(parent, "cut") if done else _process(parent, "cut", moment, not anywhere)
                 killed.update([ended] if isinstance(ended, str) else [])
             if ended.failure:
                 outcome.failures.append(f"after {dict(killed)}: {ended.failure}")
