@@ -18,6 +18,8 @@ DOCUMENTS = [
     path for path in (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))) if path not in ELSEWHERE
 ]
 QUICKSTARTS = sorted((ROOT / "examples").glob("quickstart*.py"))
+QUICK = ["--out", "picture.png", "--quick"]
+GALLERY = re.compile(r"^ +python (examples/(\w+)\.py) --out picture\.png$", re.MULTILINE)
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -69,6 +71,16 @@ def test_every_public_name_has_an_example(module):
     ("name", "options", "found"),
     [
         ("quantisation", ["--out", "picture.png"], r"   4  \d+\.\d+%  \d+\.\d+%"),
+        ("photonic_mesh", QUICK, r"sigma 0.001: M itself 1\.\de-06, from_matrix [45]\.\de-07, trained \d"),
+        ("rotation_averaging", QUICK, r"the chordal mean differs from SciPy's by \de-1\d"),
+        ("normalising_flow", QUICK, r"trained reflections: \d\.\d+ bits per pixel"),
+        ("ensemble", QUICK, r" 2 members: loop \d+\.\d+, vmap \d+\.\d+ ms, scores differ by (0e\+00|\de-0[678])"),
+        pytest.param(
+            "adapter",
+            QUICK,
+            r"HRA, r = 8: [\d,]+ numbers, \d+\.\d s, \d+\.\d %",
+            marks=[pytest.mark.extra, pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")],
+        ),
         pytest.param(
             "qwen_delta",
             ["--out", "picture.png", "--steps", "2", "--length", "100"],
@@ -85,6 +97,15 @@ def test_programs(name, options, found, tmp_path, monkeypatch, capsys):
     runpy.run_path(str(ROOT / f"examples/{name}.py"), run_name="__main__")
     assert re.search(found, capsys.readouterr().out)
     assert [path.name for path in tmp_path.iterdir()] == options[1:2] * (options[0] == "--out")
+
+
+def test_the_gallery_has_short_programs_and_their_pictures():
+    text = (ROOT / "docs/examples.md").read_text()
+    programs = dict(GALLERY.findall(text))
+    assert len(programs) == 6
+    for path, name in programs.items():
+        assert len((ROOT / path).read_text().splitlines()) < 100, path
+        assert f"(figures/example-{name.replace('_', '-')}.png)" in text
 
 
 def test_there_are_quickstarts_for_both_faces():

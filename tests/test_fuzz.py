@@ -26,6 +26,7 @@ EXAMPLES = {
     "gated": 3000,
     "linalg": 300,
     "delta": 100,
+    "hadamard": 500,
 }
 LONG = 4
 CASES = [(family, name) for name in packages.FACES for family in EXAMPLES if family in examine.families(name)]

@@ -40,7 +40,7 @@ def test_every_mistake_is_made(name):
             _, spoiled = examine.drawn(family, face, Choices(rng.bytes(LENGTH)), spoiled=True)
             made |= {id(spoiled.fault)} if spoiled else set()
     missing = [fault for fault in (*faults.ARRAYS, faults.UNWELCOME) if name in fault.faces and id(fault) not in made]
-    of_numpy = {"steps", "batch", "variant", "marker_offset", "classes", "ids", "permutation", "check_finite"}
+    of_numpy = {"steps", "batch", "variant", "group", "marker_offset", "classes", "ids", "permutation", "check_finite"}
     of_numpy |= {"window", "hop", "length", "partials", "scale", "floor", "rate", "normaliser"}
     foreign = {"numpy": {"reset"}, "torch": of_numpy}[name]
     values = {k: rows for k, rows in faults.VALUES.items() if k not in foreign}

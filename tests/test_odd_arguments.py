@@ -33,7 +33,7 @@ OPTIONAL = (
 #: argument -> the odd values that it accepts.
 SERVED = {name: {"nothing"} for name in OPTIONAL.split()}
 SERVED |= {name: {"nothing"} for name in ("reflections", "hx", "backend", "embed_bias", "r0", "eta", "factor_sizes")}
-SERVED |= {name: {"nothing"} for name in ("g", "initial_state", "cu_seqlens")}
+SERVED |= {name: {"nothing"} for name in ("g", "initial_state", "cu_seqlens", "out")}
 SERVED["tol"] |= {"fraction"}
 SERVED["eta"] |= {"fraction"}
 SERVED |= {name: {"fraction"} for name in ("rate", "scale", "floor")}
@@ -76,6 +76,7 @@ def both(face, a):
         "Cayley.random": (face.Cayley.random, {"n": 4, "negative_ones": 2, **draw}),
         "Dense.random": (face.Dense.random, {"n": 4, **draw}),
         "recurrence": (face.recurrence, layer),
+        "hadamard_transform": (face.hadamard_transform, {"x": a(Z), "scale": 0.5, "out": None, **check}),
         "delta_rule": (face.delta_rule, {**delta(a), **own}),
         "activate": (face.activate, {"z": a(Z), "name": "tanh", "bias": None, "slope": 0.1, **check}),
         "orthogonality_error": (face.orthogonality_error, {"w": a(Q), **check}),
@@ -117,6 +118,7 @@ def numpy_alone():
         ),
         "adding": (iso.tasks.adding, {"steps": 5, "batch": 2, "rng": None, "variant": "halves"}),
         "copying": (iso.tasks.copying, {"steps": 5, "batch": 2, "rng": None, "marker_offset": 1}),
+        "permutations": (iso.tasks.permutations, {"steps": 5, "batch": 2, "rng": None, "group": "S3"}),
         "one_hot": (iso.tasks.one_hot, {"ids": [1, 2], "classes": 3}),
         "pixels": (iso.tasks.pixels, {"images": np.ones((1, 2, 2)), "permutation": None, "check_finite": True}),
         "characters": (iso.tasks.characters, {"ids": [[0], [1], [2]], "k": 1, "classes": 3}),
@@ -183,6 +185,10 @@ def torch_alone():
         "EURNN": (it.nn.EURNN, {**shared, "capacity": 2, "layout": "brick", "complex": True}),
         "KRU": (it.nn.KRU, {**shared, "factor_sizes": (2, 2), "complex": True}),
         "SoftORNN": (it.nn.SoftORNN, {**shared, "margin": 0.1}),
+        "DeltaProduct": (
+            it.nn.DeltaProduct,
+            {**gated, "heads": 2, "householders": 2, "gate": True, "negative": True},
+        ),
         "forward": (layer.forward, {"input": torch.ones(3, 2, 2), "hx": None}),
         "recurrent_matrix": (layer.recurrent_matrix, {"layer": 0, "reverse": False}),
     }

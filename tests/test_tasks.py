@@ -1,4 +1,6 @@
-"""Characters, waveforms, spectrograms and the measures of sequences, from their definitions."""
+"""Characters, permutations, waveforms, spectrograms and the measures of sequences, from their definitions."""
+
+import itertools
 
 import numpy as np
 import pytest
@@ -18,6 +20,18 @@ def test_characters(seed, k, dtype):
     for t in range(6 - k):
         assert np.array_equal(x[t].argmax(-1), ids[t]) and np.array_equal(y[t], ids[t + k])
     assert x.sum() == x[x > 0].size == 3 * (6 - k)
+
+
+@pytest.mark.parametrize(("group", "n"), [("S2", 2), ("S3", 3), ("S4", 4), ("S5", 5)])
+def test_permutations(group, n):
+    """Every product is that of the matrices so far, the last one on the left."""
+    ids, products = iso.tasks.permutations(7, 3, 0, group=group)
+    elements = np.array(list(itertools.permutations(range(n))))
+    assert np.array_equal(ids, np.random.default_rng(0).integers(0, len(elements), (7, 3)))
+    matrices, product = np.eye(n)[:, elements].swapaxes(0, 1), np.eye(n)  # column i of the k-th is e of p_k(i)
+    for t in range(7):
+        product = matrices[ids[t]] @ product
+        assert np.array_equal(product, matrices[products[t]])
 
 
 def test_waveform_is_a_sum_of_sines(seed):

@@ -66,6 +66,7 @@ GROUPS: dict[str, tuple[str, str, dict[str, list[str]]]] = {
             "isometry.tasks": [
                 "adding",
                 "copying",
+                "permutations",
                 "one_hot",
                 "pixels",
                 "characters",

@@ -53,7 +53,7 @@ def test_a_checkpoint_runs_no_code(whole, tmp_path, isometry, write):
     assert not touched.exists()
     with open(folder / "checkpoint.safetensors", "rb") as file:
         pickle.load(file) if write is pickle.dump else torch.load(file, weights_only=False)
-    assert touched.exists(), "the file does what it is feared for"
+    assert touched.exists(), "the file has no code to run"
 
 
 @pytest.mark.parametrize("how", [cuts, renames], ids=lambda how: how.__name__)

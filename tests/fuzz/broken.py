@@ -306,6 +306,7 @@ BROKEN = (
     ("orthogonality_error doubled", MEASURES, IN_FUNCTIONS, doubled, "orthogonality_error"),
     ("numbers to be added scaled", MEASURES, IN_FUNCTIONS, enlarged, "tasks.adding"),
     ("marker at another step", MEASURES, IN_FUNCTIONS, always(marker_offset=1), "tasks.copying"),
+    ("group ignored", MEASURES, IN_FUNCTIONS, without("group"), "tasks.permutations"),
     ("permutation ignored", MEASURES, IN_FUNCTIONS, without("permutation"), "tasks.pixels"),
     ("one step ahead", SEQUENCES, IN_FUNCTIONS, always(k=1), "tasks.characters"),
     ("rate ignored", SEQUENCES, IN_FUNCTIONS, without("rate"), "tasks.waveform"),
@@ -358,6 +359,9 @@ BROKEN = (
     ("a weight without gradient", GATED, TORCH_FUNCTIONS, on_array("w", cut_off), "gru"),
     ("normalise ignored", "delta", TORCH_FUNCTIONS, without("normalise"), "delta_rule"),
     ("initial state ignored", "delta", IN_FUNCTIONS, without("initial_state"), "delta_rule", "delta_rule_vjp"),
+    ("scale ignored", "hadamard", IN_FUNCTIONS, without("scale"), "hadamard_transform"),
+    ("orders that do not exist", "hadamard", IN_FUNCTIONS, accepts, "hadamard_transform"),
+    ("rows without gradient", "hadamard", TORCH_FUNCTIONS, on_array("x", cut_off), "hadamard_transform"),
     # raises the wrong error
     ("argument not named", OPERATORS, IN_METHODS, nameless, *METHODS),
     ("argument not named", OPERATORS, TORCH_METHODS, nameless, "__init__"),

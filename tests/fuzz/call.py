@@ -50,6 +50,7 @@ class Numbers:
     real_as_result: bool = False  # NumPy face: must be real if the result is
     required: bool = True
     precision: bool = True  # torch face: must have the precision of other arguments
+    half: bool = False  # torch face: half precision is valid too
     refused: Mapping[str, Callable] = field(default_factory=dict)  # mistake -> (values -> invalid values)
     says: str = ""  # the name in the message about these, if not the argument's
 

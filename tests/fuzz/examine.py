@@ -4,7 +4,19 @@ import re
 
 import numpy as np
 
-from fuzz import activations, constructors, delta, faults, gated, linalg, measures, operators, recurrences, sequences
+from fuzz import (
+    activations,
+    constructors,
+    delta,
+    faults,
+    gated,
+    hadamard,
+    linalg,
+    measures,
+    operators,
+    recurrences,
+    sequences,
+)
 from fuzz.choices import Choices
 from fuzz.draw import LARGE
 
@@ -28,6 +40,7 @@ FAMILIES = {
     "linalg": linalg.linalg,
     "gated": gated.gated,
     "delta": delta.delta,
+    "hadamard": hadamard.hadamard,
     "extremes": operators.extremes,
     "unchecked": operators.unchecked,
     "large": large,

@@ -148,6 +148,8 @@ def sparse(call, name, choices):
 def half(call, name, choices):
     import torch
 
+    if call.sites[name].half:
+        return None
     a = np.array(np.asarray(call.arguments[name]).real, float)
     return Raw(torch.from_numpy(a).to(choices.of((torch.bfloat16, torch.float16))))
 
@@ -286,6 +288,7 @@ VALUES = {
     "steps": (*(Wrong(value) for value in (0, -1, MANY)), *INTEGER, Wrong(None, TypeError)),
     "batch": (*(Wrong(value) for value in (0, -3, MANY)), *INTEGER, Wrong(None, TypeError)),
     "variant": tuple(Wrong(value) for value in ("thirds", "", None, ["halves"])),
+    "group": tuple(Wrong(value) for value in ("A5", "S6", "", None, ["S3"])),
     "marker_offset": (*(Wrong(v) for v in (2, -1)), *(Wrong(v, (TypeError, ValueError)) for v in (None, "1"))),
     "classes": (*(Wrong(value) for value in (0, -1, MANY)), *INTEGER),
     "ids": (

@@ -1,5 +1,7 @@
 """Real forms with their adjoints, the measure of orthogonality, the thread budget, and the tasks of the NumPy face."""
 
+import itertools
+
 import numpy as np
 
 import reference as ref
@@ -14,7 +16,7 @@ EXACT = 0.0
 def measures(choices, face):
     makers = [real_form, real_form, orthogonality, threads]
     if face.name == "numpy":
-        makers += [adding, copying, one_hot, pixels]
+        makers += [adding, copying, permutations, one_hot, pixels]
     return draw.finished(choices, face, choices.of(makers)(choices, face))
 
 
@@ -169,6 +171,26 @@ def copying(choices, face):
         {},
         expected=lambda: {"in": Close(ids_in, np.int64, EXACT), "out": Close(ids_out, np.int64, EXACT)},
         options=("steps", "batch", "marker_offset", "rng"),
+        checks=False,
+    )
+
+
+def permutations(choices, face):
+    rng, draws = source(choices)
+    steps, batch, group = choices.between(1, 9), choices.between(1, 4), choices.of(("S3", "S2", "S5", "S4"))
+    elements = list(itertools.permutations(range(int(group[1]))))
+    ids, products = draws.integers(0, len(elements), (steps, batch)), np.zeros((steps, batch), np.int64)
+    for b in range(batch):
+        product = elements[0]
+        for t in range(steps):
+            product = tuple(elements[ids[t, b]][i] for i in product)
+            products[t, b] = elements.index(product)
+    return Call(
+        "tasks.permutations",
+        {"steps": steps, "batch": batch, "rng": rng, **({"group": group} if group != "S3" else {})},
+        {},
+        expected=lambda: {"in": Close(ids, np.int64, EXACT), "out": Close(products, np.int64, EXACT)},
+        options=("steps", "batch", "group", "rng"),
         checks=False,
     )
 

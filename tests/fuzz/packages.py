@@ -32,7 +32,7 @@ def named(function, result):
         return {"o": result[0], "state": result[1]}
     if function == "delta_rule_vjp":
         return present(result)
-    if function in ("tasks.adding", "tasks.copying", "tasks.characters"):
+    if function in ("tasks.adding", "tasks.copying", "tasks.permutations", "tasks.characters"):
         return {"in": result[0], "out": result[1]}
     return {"matrix": result.matrix()} if function in BUILDERS else {"value": result}
 

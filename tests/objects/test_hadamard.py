@@ -113,6 +113,8 @@ def test_a_given_array_receives_the_result(api):
     ):
         with pytest.raises(error, match=message):
             api.hadamard_transform(x, out=wrong)
+    none, room = own(api, np.zeros((0, 8))), own(api, np.zeros((0, 8)))
+    assert api.hadamard_transform(none, out=room) is room
 
 
 def test_no_gradient_is_recorded_into_a_given_tensor():
@@ -121,6 +123,16 @@ def test_no_gradient_is_recorded_into_a_given_tensor():
         it.hadamard_transform(x, out=torch.empty(2, 4))
     with torch.no_grad():
         it.hadamard_transform(x, out=torch.empty(2, 4))
+    with torch.inference_mode():
+        it.hadamard_transform(x, out=torch.empty(2, 4))
+
+
+def test_a_given_tensor_that_autograd_has_saved():
+    out, weight = torch.zeros(2, 4), torch.ones(2, 4, requires_grad=True)
+    loss = (weight * out).sum()
+    it.hadamard_transform(torch.ones(2, 4), out=out)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        loss.backward()
 
 
 def test_numpy_takes_lists_and_integers():

@@ -222,12 +222,14 @@ def test_what_is_refused():
         with pytest.raises(error, match="r must be"):
             it.adapters.HRA(linear, r)
     for adapter in (adapted("OFT", linear), adapted("HRA", linear)):
-        with pytest.raises(TypeError, match="x is float64"):
-            adapter(torch.zeros(2, N, dtype=torch.float64))
+        for count in (2, 100):  # of many inputs the rows of the weight are turned
+            with torch.no_grad(), pytest.raises(TypeError, match="x is float64"):
+                adapter(torch.zeros(count, N, dtype=torch.float64))
         with pytest.raises(ValueError, match=r"x must have shape \(\.\.\., 12\)|n = 12"):
             adapter.rotate(torch.zeros(2, N + 1))
-        with pytest.raises(TypeError, match="x must be a torch.Tensor"):
-            adapter.rotate([1.0])
+        for call in (adapter, adapter.rotate):
+            with pytest.raises(TypeError, match="x must be a torch.Tensor"):
+                call([1.0])
 
 
 def test_a_linear_refused_is_left_as_it_was():
@@ -254,12 +256,22 @@ def test_exact_where_a_series_is_not(seed):
 
 def test_weights_of_peft_that_do_not_fit():
     linear = torch.nn.Linear(24, 10)
-    for shape in ((3, 27), (2, 28), (28,), (3, 1, 28)):
+    for shape in ((3, 27), (2, 28), (28,), (3, 1, 28), (1, 10)):
         with pytest.raises(ValueError, match="weight must have"):
             it.adapters.OFT.from_peft(linear, torch.zeros(shape))
     for shape in ((23, 2), (24,), (24, 0)):
         with pytest.raises(ValueError, match="u must have shape"):
             it.adapters.HRA.from_peft(linear, torch.zeros(shape))
+    with pytest.raises(ValueError, match="in_features = 24 and 24 >= r >= 1, not \\(24, 25\\)"):
+        it.adapters.HRA.from_peft(linear, torch.ones(24, 25), apply_GS=True)
+    for wrong in ({"dtype": torch.complex64}, {"dtype": torch.int64}):
+        with pytest.raises(TypeError, match="^weight must be"):
+            it.adapters.OFT.from_peft(linear, torch.zeros(3, 28, **wrong))
+        with pytest.raises(TypeError, match="^u must be"):
+            it.adapters.HRA.from_peft(linear, torch.zeros(24, 2, **wrong))
+    with pytest.raises(TypeError, match="eps must be a number"):
+        it.adapters.OFT.from_peft(linear, torch.zeros(3, 28), eps="1")
+    assert linear.weight.requires_grad, "frozen by a call that failed"
 
 
 def test_weights_of_peft_are_taken_without_drawing():

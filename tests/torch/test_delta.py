@@ -65,6 +65,17 @@ def test_vmap():
         tol.close(o[i], called(given | {"v": more[i]})[0], 1e-12)
 
 
+def test_autocast_leaves_the_formula_as_it_is():
+    given = tensors(arguments(CASES[0], np.float32), grad=False)
+    call = lambda v: called(given | {"v": v}, normalise=True)
+    expected = torch.func.jvp(call, (given["v"],), (given["v"],))
+    with torch.autocast("cpu", torch.bfloat16):
+        found = torch.func.jvp(call, (given["v"],), (given["v"],))
+    for pair, other in zip(found, expected, strict=True):
+        for a, b in zip(pair, other, strict=True):
+            assert torch.equal(a, b)
+
+
 def test_packed_sequences():
     ends = torch.tensor([0, 3, 3, 70], dtype=torch.int32)
     given = tensors(arguments((1, 70, 1, 1, 2, 6, 4, "head"), state=False))
@@ -76,8 +87,10 @@ def test_packed_sequences():
     expected = gradients(other, given, cts)
     for name, bar in gradients(found, given, cts).items():
         tol.close(bar, expected[name], 1e-12, name)
-    with pytest.raises(ValueError, match="cu_seqlens must ascend"):
-        called(given, cu_seqlens=[0, 5, 2, 70])
+    wrong = lambda v: called(given | {"v": v}, cu_seqlens=[0, 5, 2, 70])
+    for call in (wrong, lambda v: torch.vmap(wrong)(v[None])):
+        with pytest.raises(ValueError, match="cu_seqlens must ascend"):
+            call(given["v"])
 
 
 def test_operators_of_a_graph():

@@ -8,10 +8,10 @@ import torch
 from torch.nn import functional as F
 from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
+import isometry as iso
 import isometry.torch as it
 import tolerance
 from derivatives import every_order
-from isometry.cli.tasks.permutations import Permutations
 from layers import (
     B,
     D,
@@ -168,26 +168,28 @@ def words(elements):
             for pair in word:
                 order = [{pair[0]: pair[1], pair[1]: pair[0]}.get(p, p) for p in order]
             found[tuple(order)] = word
-    return [found[tuple(p)] for p in elements.tolist()]
+    return [found[p] for p in elements]
 
 
 def test_two_reflections_follow_the_products_of_three_things():
     """The theory of the task `permutations`: by keys e_i - e_j and rates 0 or 2 the state is the product itself."""
-    task, layer = Permutations(length=40, batch=5), it.nn.DeltaProduct(6, 3, householders=2, gate=False).double()
+    elements = list(itertools.permutations(range(3)))
+    layer = it.nn.DeltaProduct(6, 3, householders=2, gate=False).double()
     low = torch.linspace(-1.0, 0.0, 100_001, dtype=torch.float64)
     minus = low[(F.silu(low) + F.silu(torch.full_like(low, 0.2))).abs().argmin()]  # silu(minus) = -silu(0.2)
     with torch.no_grad():
         for p in layer.parameters():
             p.zero_()
         layer.transition_weight_l0[6:] = -60
-        for token, word in enumerate(words(task.elements)):
+        for token, word in enumerate(words(elements)):
             for j, (a, b) in enumerate(word):
                 layer.transition_weight_l0[3 * j + a, token] = 0.2
                 layer.transition_weight_l0[3 * j + b, token] = minus
                 layer.transition_weight_l0[6 + j, token] = 60
-        x, products = task.draw(np.random.default_rng(0))
-        last = layer(torch.from_numpy(x), torch.eye(3, dtype=torch.float64).expand(1, 5, 1, 3, 3))[1]
-    expected = np.stack([np.eye(3)[:, task.elements[p]] for p in products[-1]])
+        ids, products = iso.tasks.permutations(40, 5, 0)
+        x = torch.from_numpy(iso.tasks.one_hot(ids, 6))
+        last = layer(x, torch.eye(3, dtype=torch.float64).expand(1, 5, 1, 3, 3))[1]
+    expected = np.stack([np.eye(3)[:, elements[p]] for p in products[-1]])
     assert np.abs(last[0, :, 0].numpy() - expected).max() < 0.01
 
 
@@ -213,12 +215,12 @@ def test_representation_and_refusals():
         "DeltaProduct(3, 6, num_layers=2, heads=2, householders=1, gate=False, negative=True)"
     )
     for error, words, keywords in (
-        (ValueError, "heads must divide hidden_size, 6, not be 4", {"heads": 4}),
+        (ValueError, "heads must be a divisor of hidden_size = 6, not 4", {"heads": 4}),
         (ValueError, "heads must be at least 1", {"heads": 0}),
         (TypeError, "householders must be an integer", {"householders": 2.0}),
         (TypeError, "gate must be a bool", {"gate": 1}),
         (TypeError, "negative must be a bool", {"negative": "no"}),
-        (ValueError, "checkpoint must be 'none'", {"checkpoint": "sqrt"}),
+        (ValueError, "checkpoint must be 'none', not 'sqrt'", {"checkpoint": "sqrt"}),
     ):
         with pytest.raises(error, match=words):
             it.nn.DeltaProduct(D, N, **keywords)

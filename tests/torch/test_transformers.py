@@ -196,6 +196,15 @@ def test_packed_sequences_shorter_than_the_convolution(dtype):
     tol.close(first.double(), parts[0][..., :1].double(), bound)
 
 
+def test_infinity_stays_in_its_packed_sequence():
+    place, x, weight = module("qwen3_5"), torch.randn(1, 6, 9), torch.randn(6, 4)
+    expected = place.causal_conv1d_fn(x[..., 3:], weight)
+    x[..., :3] = torch.inf
+    with integration.register():
+        found = place.causal_conv1d_fn(x, weight, cu_seq_lens_q=torch.tensor([0, 3, 9]))
+    tol.close(found[..., 3:], expected, CLOSE)
+
+
 def test_a_batch_of_packed_sequences():
     with integration.register(), pytest.raises(ValueError, match="seq_idx must have shape \\(1, T\\), not \\(2, 70\\)"):
         outputs(build("qwen3_5"), seq_idx=torch.zeros(2, 70, dtype=torch.int32))

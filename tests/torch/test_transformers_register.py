@@ -4,6 +4,8 @@ import copy
 import functools
 import inspect
 import pickle
+import time
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 
 import pytest
@@ -40,6 +42,24 @@ def test_it_is_undone():
     outer.remove()
     assert functions() == during
     inner.remove()
+    assert all(a is b for a, b in zip(before, functions(), strict=True))
+
+
+def test_threads_that_register_at_once(monkeypatch):
+    """One of them replaces the functions, and what it replaced is restored."""
+    before, modules, entered = functions(), integration._modules, []
+
+    def slowly():
+        entered.append(1)
+        time.sleep(0.1)
+        return modules()
+
+    monkeypatch.setattr(integration, "_modules", slowly)
+    with ThreadPoolExecutor(2) as pool:
+        registrations = [made.result() for made in [pool.submit(integration.register) for _ in range(2)]]
+    for registration in registrations:
+        registration.remove()
+    assert len(entered) == 1
     assert all(a is b for a, b in zip(before, functions(), strict=True))
 
 

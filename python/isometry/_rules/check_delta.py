@@ -47,7 +47,7 @@ def shapes(given: tuple[Shape | None, ...], householders: int, ends: int | None)
     return (batch, tokens, value_heads, value), (sequences, value_heads, key, value)
 
 
-#: The same for sizes that were seen before, which must be numbers: symbols have no hash.
+#: `shapes`, remembered. The sizes must be numbers: symbols have no hash.
 known = lru_cache(256)(shapes)
 
 

@@ -1,17 +1,10 @@
 """Checks of the tasks' arguments, and their messages, in the style of `check`."""
 
 import math
-from collections.abc import Iterable
 from typing import NoReturn
 
 from isometry._rules import check
 from isometry._rules.check import Shape
-
-
-def variant(value: str, known: Iterable[str]) -> None:
-    """The variant exists."""
-    if not isinstance(value, str) or value not in known:
-        raise ValueError(f"variant must be one of {', '.join(map(repr, known))}, not {value!r}")
 
 
 def images(shape: Shape) -> None:

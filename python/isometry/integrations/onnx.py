@@ -17,6 +17,7 @@ from torch._higher_order_ops.scan import scan
 
 from isometry.torch._cells import CELLS
 from isometry.torch._sequence_function import _call
+from isometry.torch.formulas.delta import unit
 from isometry.torch.nn._base import RecurrentLayer
 from isometry.torch.nn._transition import TransitionLayer
 from isometry.torch.operators.dense import Dense
@@ -159,7 +160,7 @@ def _delta_scanned(
     q, k, v, beta, g, state = tensors
     assert q is not None and k is not None and v is not None and beta is not None
     if normalise:
-        q, k = (x * (x.square().sum(-1, keepdim=True) + 1e-6).rsqrt() for x in (q, k))
+        q, k = unit(q), unit(k)
     group = v.shape[2] // q.shape[2]
     q, k = (x.repeat_interleave(group, 2) if group > 1 else x for x in (q, k))
     if g is None:

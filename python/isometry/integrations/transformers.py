@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from functools import wraps
 from importlib.metadata import version
 from inspect import signature
+from threading import RLock
 from types import ModuleType, TracebackType
 from typing import Any
 
@@ -64,10 +65,11 @@ class Registration:
 
     def remove(self) -> None:
         """End this registration; with the last one, the functions of transformers are in their places again."""
-        if self in _held:
-            _held.remove(self)
-            if not _held:
-                _restore()
+        with _lock:
+            if self in _held:
+                _held.remove(self)
+                if not _held:
+                    _restore()
 
     def __enter__(self) -> Registration:
         return self
@@ -78,6 +80,8 @@ class Registration:
         self.remove()
 
 
+#: Of the two below, which all threads share.
+_lock = RLock()
 _held: set[Registration] = set()
 _replaced: list[tuple[ModuleType, str, Function, Function]] = []
 
@@ -117,10 +121,11 @@ def register() -> Registration:
     >>> with register():  # doctest: +SKIP
     ...     model.generate(**inputs)
     """
-    if not _held:
-        _replace()
     registration = Registration()
-    _held.add(registration)
+    with _lock:
+        if not _held:
+            _replace()
+        _held.add(registration)
     return registration
 
 
@@ -135,7 +140,7 @@ def _replace() -> None:
 
 def _restore() -> None:
     for module, name, original, new in _replaced:
-        if getattr(module, name) is new:  # else someone else has replaced it since, and may call ours
+        if getattr(module, name) is new:  # else another package has replaced it, and may call it
             setattr(module, name, original)
     _replaced.clear()
 
@@ -159,7 +164,7 @@ def _known(module: ModuleType, name: str) -> Function:
     function: Function | None = getattr(module, name, None)
     if function is None:
         raise _unknown(f"{module.__name__} has no {name}")
-    # with the package kernels it is a module without parameters, whose own `forward` kernels of the hub may replace
+    # The package `kernels` makes it a module without parameters, and may give the instance another `forward`.
     call = type(function).forward if isinstance(function, torch.nn.Module) else function
     if tuple(key for key in signature(call).parameters if key != "self") != _SIGNATURES[name]:
         raise _unknown(f"{name} of {module.__name__} takes {signature(call)}")
@@ -172,7 +177,7 @@ def _unknown(why: str) -> RuntimeError:
 
 
 def _ours(tensor: Tensor) -> bool:
-    """Whether a call is computed here: transformers exports its functions in torch operations."""
+    """Whether the kernels compute a call: on the CPU, and not for `torch.export`, whose programs need torch alone."""
     return tensor.device.type == "cpu" and not torch.compiler.is_exporting()
 
 
@@ -212,8 +217,8 @@ def _convolution(original: Function, activations: Mapping[str, Function]) -> Fun
         x, w = widened(hidden_states.to(weight.dtype)), widened(weight).flip(1).unsqueeze(-1)
         y = x * w[:, 0]
         for k in range(1, min(w.shape[1], tokens)):
-            same = (index[k:] == index[:-k]).to(x.dtype)
-            y = y + pad(x[..., :-k] * same * w[:, k], (k, 0))
+            own = x[..., :-k].masked_fill(index[k:] != index[:-k], 0)  # a factor of 0 would let infinities pass
+            y = y + pad(own * w[:, k], (k, 0))
         if bias is not None:
             y = y + widened(bias).unsqueeze(-1)
         return (y if activation is None else activations[activation](y)).to(hidden_states.dtype)

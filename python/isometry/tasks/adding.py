@@ -5,7 +5,7 @@ from typing import Literal
 import numpy as np
 
 from isometry._arrays import Array
-from isometry._rules import check, check_tasks
+from isometry._rules import check
 from isometry.operators._random import Seed, generator
 
 __all__ = ["adding"]
@@ -52,7 +52,7 @@ def adding(
     >>> x.shape, np.allclose((x[..., 0] * x[..., 1]).sum(0), y[:, 0])
     ((50, 3, 2), True)
     """
-    check_tasks.variant(variant, ("halves", "half_open"))
+    check.choice("variant", variant, "halves", "half_open")
     steps = check.count("steps", steps, 2 if variant == "halves" else 3)
     batch = check.count("batch", batch, 1)
     first, half = (0, steps // 2) if variant == "halves" else (1, -(-steps // 2))

@@ -7,12 +7,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
 from .._backend import only_cpu
 from .._rules import check, check_delta
 from ._delta_function import Call, DeltaRule, formula, forward, graph
 from ._function import HALF, distinct, dtype_name
-from ._mode import GRAPH, KERNEL, RECORDED, mode, symbolic, visible, wanted
+from ._mode import GRAPH, KERNEL, RECORDED, mode, symbolic, wanted
 from .operators._operator import integers
 
 #: The types that are computed in float32.
@@ -116,9 +117,9 @@ def delta_rule(
     ends = None if cu_seqlens is None else integers("cu_seqlens", cu_seqlens, torch.device("cpu"))
     count = None if ends is None else check_delta.ends_shape(tuple(ends.shape))
     sizes = tuple([None if t is None else t.shape for t in tensors])
-    results, states = (check_delta.shapes if symbolic() else check_delta.known)(sizes, m, count)
-    if ends is not None and visible(ends):
-        check_delta.ends_values(ends.tolist(), results[1])
+    _, states = (check_delta.shapes if symbolic() else check_delta.known)(sizes, m, count)
+    if ends is not None and not is_compiling():
+        check_delta.ends_values(ends.tolist(), q.shape[1])
     call = Call(m, check_delta.factor(scale, states[2]), own)
     if q.dtype is not dtype:
         tensors = [t if t is None or t.dtype is dtype else t.to(dtype) for t in tensors]

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import Function
+from torch.autograd.graph import increment_version
 
 from .. import _core
 from .._objects.hadamard import apart, of_rows
@@ -78,8 +79,10 @@ def _written(x: Tensor, scale: float, out: Tensor) -> Tensor:
             "out must be None in graphs and transforms, on other devices, and where gradients are recorded"
         )
     whole = out.is_contiguous() and not out.is_conj() and not out.is_neg()
-    apart(whole, out.untyped_storage().data_ptr() == x.untyped_storage().data_ptr())
+    apart(whole, x.numel() > 0 and out.untyped_storage().data_ptr() == x.untyped_storage().data_ptr())
     _core.hadamard_transform(given(x), scale, False, given(out), threads())
+    if not out.is_inference():  # else autograd takes what it has saved of it for unchanged
+        increment_version(out)
     return out
 
 

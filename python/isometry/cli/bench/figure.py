@@ -6,6 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from isometry.cli.bench.harness import peak_of
+from isometry.cli.bench.row import Row
+
 
 @dataclass(frozen=True)
 class Figure:
@@ -39,3 +42,12 @@ class Later:
     def measured(self, *_: object) -> dict[str, Any]:
         """Measure and print it; returns its JSON entry."""
         return self.figure(self.name).measured()
+
+
+def peak(row: Row, peer: str, bound: float, name: str) -> Figure:
+    """The bytes that a call of our side of a row takes above those before it, in units of those of a peer."""
+    theirs = next(side for side in row.peers if side.name == peer)
+    own, other = peak_of(row.ours.run), peak_of(theirs.run)
+    share = own / other if own is not None and other else None
+    text = "" if other is None else f"of {other / 1e6:.0f} MB ({peer})"
+    return Figure(name, share, text, bound, {"bytes isometry": own, f"bytes {peer}": other})

@@ -1,17 +1,15 @@
 """Permutations: the product of all permutations of a sequence of `length` steps so far, at every step.
 
-The inputs are elements of the symmetric group `group`, S2 to S5, drawn uniformly: the word problem of a group, by which
-the state tracking of networks is tested. Loss: cross-entropy of the answers at all steps; baseline ln |G|. Score: the
-share of correct answers. Fixed sequences of `extra` times the length validate and test: the share of correct
-answers within the length that was trained on, and beyond it.
+The inputs are elements of the symmetric group `group`, S2 to S5, drawn uniformly. Loss: cross-entropy of the answers at
+all steps; baseline ln |G|. Score: the share of correct answers. Fixed sequences of `extra` times the length validate
+and test: the share of correct answers within the length that was trained on, and beyond it.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from itertools import permutations
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -20,8 +18,8 @@ from torch.nn.functional import cross_entropy
 
 import isometry
 from isometry._rules import check
+from isometry.tasks.permutations import LETTERS
 
-LETTERS = {"S2": 2, "S3": 3, "S4": 4, "S5": 5}
 HELD_OUT = 100  # sequences that validate, and that test
 VALIDATION, TEST = 1, 2  # seeds of these
 
@@ -29,11 +27,12 @@ VALIDATION, TEST = 1, 2  # seeds of these
 class Permutations:
     best: ClassVar = ("accuracy_beyond", max)
 
-    def __init__(self, *, length: int, batch: int, group: str = "S3", extra: int = 4) -> None:
+    def __init__(
+        self, *, length: int, batch: int, group: Literal["S2", "S3", "S4", "S5"] = "S3", extra: int = 4
+    ) -> None:
         check.choice("group", group, *LETTERS)
         self.shape, self.group, self.extra = (length, batch), group, check.count("extra", extra, 2)
-        self.elements, self.table = symmetric(LETTERS[group])
-        self.inputs = self.outputs = len(self.elements)
+        self.inputs = self.outputs = math.factorial(LETTERS[group])
         self.baseline = math.log(self.outputs)
         self.baselines = {"guesses": self.baseline, "their accuracy": 1 / self.outputs}
         self.title = f"Products of permutations, {group}, {length:,} steps"
@@ -42,10 +41,7 @@ class Permutations:
         return self._batch(rng, *self.shape)
 
     def _batch(self, rng: Any, steps: int, batch: int) -> tuple[np.ndarray, np.ndarray]:
-        ids = rng.integers(0, self.inputs, (steps, batch))
-        products = ids.copy()
-        for t in range(1, steps):
-            products[t] = self.table[ids[t], products[t - 1]]
+        ids, products = isometry.tasks.permutations(steps, batch, rng, group=self.group)
         return isometry.tasks.one_hot(ids, self.inputs), products
 
     def loss(self, values: Tensor, target: Tensor) -> Tensor:
@@ -68,13 +64,3 @@ class Permutations:
         x, target = self._batch(np.random.default_rng(seed), self.extra * steps, HELD_OUT)
         right = network(torch.from_numpy(x).float()).argmax(-1).numpy(force=True) == target
         return float(right[:steps].mean()), float(right[steps:].mean())
-
-
-def symmetric(letters: int) -> tuple[np.ndarray, np.ndarray]:
-    """The permutations of so many letters in lexicographic order (|G|, n), p(i) in column i, and the table of their
-    products: entry (a, b) is the number of a after b.
-    """
-    elements = np.array(list(permutations(range(letters))))
-    number = {tuple(p): k for k, p in enumerate(elements.tolist())}
-    products = elements[:, elements]  # (a, b, i) -> a(b(i))
-    return elements, np.array([[number[tuple(p)] for p in row] for row in products.tolist()])

@@ -62,14 +62,19 @@ def real_layer(linear: object) -> nn.Linear:
     return linear
 
 
-def rows(x: Tensor, parameter: Tensor) -> Tensor:
-    """The inputs in the precision of the arithmetic; half precision is widened to that of the parameter."""
+def arithmetic(x: object, parameter: Tensor) -> torch.dtype:
+    """The precision of the arithmetic, after checking the inputs."""
     if not isinstance(x, Tensor):
         check.kind("x", "a torch.Tensor", x)
     own = widened(parameter).dtype
-    if x.dtype in HALF:
-        return x.to(own)
-    check.real("x", dtype_name(x.dtype))
-    if x.dtype is not own:
-        check.same_precision("x", dtype_name(x.dtype), "the adapter", dtype_name(own))
-    return x
+    if x.dtype not in HALF:
+        check.real("x", dtype_name(x.dtype))
+        if x.dtype is not own:
+            check.same_precision("x", dtype_name(x.dtype), "the adapter", dtype_name(own))
+    return own
+
+
+def rows(x: Tensor, parameter: Tensor) -> Tensor:
+    """The inputs in the precision of the arithmetic; half precision is widened to that of the parameter."""
+    own = arithmetic(x, parameter)
+    return x.to(own)

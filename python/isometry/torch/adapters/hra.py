@@ -11,9 +11,10 @@ from torch.nn import functional
 
 from ..._rules import check
 from .._function import widened
+from ..delta import real
 from ..nn._directions import reflecting, scaled
 from ..operators.householder import Householder
-from ._adapter import Adapter, real_layer, rows
+from ._adapter import Adapter, arithmetic, real_layer, rows
 
 
 class HRA(Adapter):
@@ -86,6 +87,7 @@ class HRA(Adapter):
     def forward(self, x: Tensor) -> Tensor:
         """linear(H x) for rows x (..., in_features)."""
         linear = self.linear
+        arithmetic(x, self.vectors)
         if self._on_weight(x):
             weight = self._turned_weight().to(linear.weight.dtype)
             return functional.linear(x, weight, linear.bias)
@@ -127,8 +129,10 @@ class HRA(Adapter):
 
         Raises
         ------
+        TypeError
+            If u is no real tensor.
         ValueError
-            If the shape of u does not fit the layer.
+            If its shape does not fit the layer; with ``apply_GS`` r is at most in_features.
 
         Examples
         --------
@@ -137,14 +141,11 @@ class HRA(Adapter):
         >>> torch.equal(it.adapters.HRA.from_peft(torch.nn.Linear(4, 3), u).to_peft(), u)
         True
         """
-        if not isinstance(u, Tensor):
-            check.kind("u", "a torch.Tensor", u)
-        n = real_layer(linear).in_features
-        if u.dim() != 2 or len(u) != n or not u.shape[1]:
-            raise ValueError(
-                f"u must have shape (in_features, r) with in_features = {n} and r >= 1, not {tuple(u.shape)}"
-            )
+        n, shape = real_layer(linear).in_features, tuple(real("u", u).shape)
         orthonormal = check.flag("apply_GS", apply_GS)
+        if len(shape) != 2 or shape[0] != n or not shape[1] or (orthonormal and shape[1] > n):
+            most = f"{n} >= r" if orthonormal else "r"
+            raise ValueError(f"u must have shape (in_features, r) with in_features = {n} and {most} >= 1, not {shape}")
         adapter = cls.__new__(cls)  # without vectors drawn at random, and r may be odd
         super(HRA, adapter).__init__(linear)
         vectors = u.detach().to(adapter._empty(0), copy=True)

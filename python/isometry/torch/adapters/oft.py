@@ -11,6 +11,7 @@ from ..._objects._declaration import packed_size
 from ..._rules import check
 from .._blocks import blocks
 from .._function import widened
+from ..delta import real
 from ..operators.cayley import Cayley
 from ._adapter import Adapter, real_layer, rows
 
@@ -116,8 +117,10 @@ class OFT(Adapter):
 
         Raises
         ------
+        TypeError
+            If weight is no real tensor.
         ValueError
-            If the shape of weight does not fit the layer.
+            If its shape does not fit the layer.
 
         Examples
         --------
@@ -127,22 +130,23 @@ class OFT(Adapter):
         tensor([[0.1000],
                 [0.2000]])
         """
-        if not isinstance(weight, Tensor):
-            check.kind("weight", "a torch.Tensor", weight)
-        check.stack("weight", tuple(weight.shape), 2, "(blocks, b (b - 1) / 2)")
-        adapter = cls(linear, packed_size("weight", weight.shape[-1]))
-        if weight.dim() != 2 or len(weight) not in (1, len(adapter.upper)):
+        n, shape = real_layer(linear).in_features, tuple(real("weight", weight).shape)
+        check.stack("weight", shape, 2, "(blocks, b (b - 1) / 2)")
+        b = packed_size("weight", shape[-1])
+        if len(shape) != 2 or n % b or shape[0] not in (1, n // b):
             raise ValueError(
-                f"weight must have shape {tuple(adapter.upper.shape)}, or one row for all blocks, not "
-                f"{tuple(weight.shape)}"
+                f"weight must have shape (in_features / b, b (b - 1) / 2) with in_features = {n}, or one row for all "
+                f"blocks, not {shape}"
             )
+        sign = 1 if check.flag("use_cayley_neumann", use_cayley_neumann) else -1
+        bound = None if eps is None else check.number("eps", eps) / shape[0] ** 0.5
+        adapter = cls(linear, b)
         upper = weight.detach().to(adapter.upper)
-        if eps is not None:
-            bound = check.number("eps", eps) / len(weight) ** 0.5
+        if bound is not None:
             norm = 2**0.5 * upper.norm(dim=-1, keepdim=True)  # of the skew matrix
             upper = torch.where(norm <= bound, upper, upper * (bound / norm))
         with torch.no_grad():
-            adapter.upper.copy_(upper if check.flag("use_cayley_neumann", use_cayley_neumann) else -upper)
+            adapter.upper.copy_(sign * upper)
         return adapter
 
     def to_peft(self, *, use_cayley_neumann: bool = True) -> Tensor:

@@ -10,12 +10,15 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from ._precision import full_precision
+
 # Rows (keys) of a chunk; fewer where every row of the state has a gate, whose decays stand inside the products of keys.
 _ROWS, _WIDE = 64, 16
 # e^-1000 is 0 in both precisions; a limit, so that no difference of infinities arises.
 _LEAST = -1000.0
 
 
+@full_precision
 def delta_rule(
     q: Tensor,
     k: Tensor,
@@ -30,7 +33,7 @@ def delta_rule(
 ) -> tuple[Tensor, Tensor]:
     """Outputs (B, T, HV, V) and states (N, HV, K, V)."""
     if normalise:
-        q, k = (x * (x.square().sum(-1, keepdim=True) + 1e-6).rsqrt() for x in (q, k))
+        q, k = unit(q), unit(k)
     q = q * scale
     if ends is None:
         return _sequences(q, k, v, beta, g, initial_state, householders)
@@ -107,6 +110,11 @@ def _sequences(
         state = (state if fade is None else fade.unsqueeze(-1) * state) + late_k.mT @ u
     out = torch.stack(outs, 2).flatten(2, 3).movedim(1, 2)
     return (out[:, :tokens] if more else out), state
+
+
+def unit(x: Tensor) -> Tensor:
+    """x / sqrt(|x|^2 + 1e-6) of every vector in the last axis."""
+    return x * (x.square().sum(-1, keepdim=True) + 1e-6).rsqrt()
 
 
 def _sums(c: Tensor) -> Tensor:

@@ -57,8 +57,8 @@ class DeltaProduct(RecurrentLayer):
     negative : bool
         Whether rates go up to 2, hence eigenvalues down to -1, or up to 1.
     **keywords
-        The keywords of :class:`ORNN` from ``bias`` on; ``checkpoint`` is "none": there is no state of every step to
-        do without.
+        The keywords of :class:`ORNN` from ``bias`` on. ``checkpoint`` must be "none": one state per 64 reflections is
+        kept, not one per step.
 
     Attributes
     ----------
@@ -121,9 +121,9 @@ class DeltaProduct(RecurrentLayer):
 
     def _check_keywords(self) -> None:
         if self.hidden_size % self.heads:
-            raise ValueError(f"heads must divide hidden_size, {self.hidden_size}, not be {self.heads}")
+            raise ValueError(f"heads must be a divisor of hidden_size = {self.hidden_size}, not {self.heads}")
         if self.checkpoint != "none":
-            raise ValueError(f"checkpoint must be 'none': the delta rule keeps few states, not {self.checkpoint!r}")
+            raise ValueError(f"checkpoint must be 'none', not {self.checkpoint!r}: few states are kept without one")
 
     # ------------------------------------------------------------ parameters
 
@@ -256,9 +256,6 @@ class DeltaProduct(RecurrentLayer):
         time = int(self.batch_first and input.dim() == 2)
         output, state = self.forward(input.unsqueeze(time), hx)
         return (output if self.last_only else output.squeeze(time)), state
-
-    def _kernel(self, suffix: str) -> None:
-        """None: a step is more than a call of a cell."""
 
 
 def _in_order(lengths: Tensor, steps: int, reverse: bool) -> tuple[Tensor, Tensor]:

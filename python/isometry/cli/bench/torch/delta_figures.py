@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 import isometry.torch as it
-from isometry.cli.bench.figure import Figure, Later
-from isometry.cli.bench.harness import alternate, peak_of
+from isometry.cli.bench.figure import Figure, Later, peak
+from isometry.cli.bench.harness import alternate
 from isometry.cli.bench.row import Row
 
 SECONDS, WIDTH = 2.0, 128
@@ -25,7 +25,7 @@ def figures(token: Row, training: Row) -> Iterator[Later]:
     for grad in (False, True):
         kind = "forward and backward" if grad else "forward"
         yield Later(f"{kind}, time per token at T{LONG}", partial(linear, grad))
-    yield Later("peak memory of " + training.name, partial(peak, training))
+    yield Later("peak memory of " + training.name, partial(peak, training, "with unbind", 0.25))
 
 
 def compared(first: Callable[[], object], second: Callable[[], object]) -> float:
@@ -59,12 +59,3 @@ def linear(grad: bool, name: str) -> Figure:
 
     ratio = compared(call(LONG), call(SHORT)) * SHORT / LONG
     return Figure(name, ratio, f"times that at T{SHORT}", 1.15)
-
-
-def peak(training: Row, name: str) -> Figure:
-    """Bytes above the arguments and their gradients."""
-    theirs = next(side for side in training.peers if side.name == "with unbind")
-    own, other = peak_of(training.ours.run), peak_of(theirs.run)
-    share = own / other if own is not None and other else None
-    text = "" if other is None else f"of {theirs.name}'s {other / 1e6:.0f} MB"
-    return Figure(name, share, text, 0.25, {"bytes isometry": own, "bytes torch": other})

@@ -10,8 +10,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, randn
 
-from isometry.cli.bench.figure import Figure, Later
-from isometry.cli.bench.harness import peak_of
+from isometry.cli.bench.figure import Figure, Later, peak
 from isometry.cli.bench.row import Bar, Row
 from isometry.cli.bench.torch import formulas
 from isometry.cli.bench.torch.sides import row
@@ -31,7 +30,7 @@ def rows(alone: bool = False) -> Iterator[Row | Later]:
     yield Later("OFT, max|R'R - I| at ||A|| = 0.5", orthogonality)
     yield hra()
     if not alone:
-        yield Later(f"HRA {N}/{R}/B{TOKENS}, peak memory", peak)
+        yield Later(f"HRA {N}/{R}/B{TOKENS}, peak memory", lambda name: peak(hra(), LOOP, QUARTER, name))
 
 
 def oft() -> Row:
@@ -109,13 +108,3 @@ def orthogonality(name: str) -> Figure:
 def off(r: Tensor) -> float:
     wide = r.double()
     return (wide.mT @ wide - torch.eye(B, dtype=torch.float64)).abs().max().item()
-
-
-def peak(name: str) -> Figure:
-    """Bytes above those before the call, forward and backward."""
-    row = hra()
-    theirs = next(side for side in row.peers if side.name == LOOP)
-    own, other = peak_of(row.ours.run), peak_of(theirs.run)
-    share = own / other if own is not None and other else None
-    text = "" if other is None else f"of PEFT's {other / 1e6:.0f} MB"
-    return Figure(name, share, text, QUARTER, {"bytes isometry": own, "bytes PEFT": other})
