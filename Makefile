@@ -88,8 +88,14 @@ valgrind:  ## the Rust tests with small sizes under valgrind, portable and AVX2 
 test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER := aarch64-linux-gnu-gcc
 test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER := qemu-aarch64 -L /usr/aarch64-linux-gnu
 test-aarch64: export ISOMETRY_TEST_WORK := 4000
-test-aarch64:  ## the Rust tests with small sizes on an emulated aarch64 (apt install gcc-aarch64-linux-gnu qemu-user)
-	cargo test --release --locked -p isometry-core --lib --target aarch64-unknown-linux-gnu -- --skip openmp:: --skip forked --skip where_no_threads  # neither forks of threads nor limits of memory are emulated
+test-aarch64:  ## clippy and the Rust tests with small sizes on an emulated aarch64, NEON and portable
+	@command -v aarch64-linux-gnu-gcc > /dev/null || { echo "make test-aarch64 needs aarch64-linux-gnu-gcc (apt install gcc-aarch64-linux-gnu)"; exit 1; }
+	@command -v qemu-aarch64 > /dev/null || { echo "make test-aarch64 needs qemu-aarch64 (apt install qemu-user)"; exit 1; }
+	@test -d "$$(rustc --print target-libdir --target aarch64-unknown-linux-gnu)" || { echo "make test-aarch64 needs Rust's library for aarch64 (rustup target add aarch64-unknown-linux-gnu)"; exit 1; }
+	cargo clippy --release --locked -p isometry-kernels -p isometry-core --target aarch64-unknown-linux-gnu -- -D warnings
+	for path in neon scalar; do \
+		echo "ISOMETRY_SIMD=$$path" && ISOMETRY_SIMD=$$path cargo test --release --locked -p isometry-core --lib --target aarch64-unknown-linux-gnu -- --skip openmp:: --skip forked --skip where_no_threads || exit 1; \
+	done  # neither forks of threads nor limits of memory are emulated
 
 lint: build  ## rustfmt, clippy, ruff, mypy, the licences of all crates, the workflows
 	cargo fmt --all --check

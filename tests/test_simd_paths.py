@@ -9,7 +9,7 @@ from simd_work import expected
 from subprocesses import script
 from tolerance import close, forward, sequence_gradient
 
-PATHS = ("scalar", "avx2", "avx512")
+PATHS = ("scalar", "avx2", "avx512", "neon")
 WORK = """
     import sys
     import numpy as np

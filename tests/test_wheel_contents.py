@@ -10,7 +10,8 @@ import pytest
 import isometry._core as core
 from ci_modules import contents, licences
 
-FUSED = {"x86_64": bytes.fromhex("62f27548b8c2 c4e275b8c2"), "aarch64": bytes.fromhex("20cc224e")}
+FUSED = {"x86_64": bytes.fromhex("62f27548b8c2 c4e275b8c2"), "aarch64": bytes.fromhex("2010a24f")}
+PORTABLE = bytes.fromhex("20cc224e 2010824f")  # fmla v0.4s, v1.4s, v2.4s; fmla v0.4s, v1.4s, v2.s[0]
 INFO = "isometry-0.1.0.dist-info"
 
 
@@ -52,9 +53,9 @@ WRONG = {
     "rayon 1.12.0 is in the SBOM, not in LICENSE-THIRD-PARTY": {"crates": ["pyo3 0.29.0", "rayon 1.12.0"]},
     "requires ['numpy', 'scipy']": {"requires": "Requires-Dist: numpy\nRequires-Dist: scipy\n"},
     "the extensions []": {"drop": ["isometry/_core.abi3.so"]},
-    "999 multiply-adds of AVX-512": {"code": FUSED["x86_64"] * 999},
+    "499 multiply-adds of AVX-512": {"code": FUSED["x86_64"] * 499},
     "0 multiply-adds of AVX2": {"code": FUSED["x86_64"][:6] * 1000},
-    "999 multiply-adds of NEON": {"processor": "aarch64", "code": FUSED["aarch64"] * 999},
+    "499 multiply-adds of NEON": {"processor": "aarch64", "code": FUSED["aarch64"] * 499 + PORTABLE * 1000},
 }
 
 

@@ -1,4 +1,4 @@
-//! The instruction set in use: detected once, or forced by `ISOMETRY_SIMD=scalar|avx2|avx512` so that tests cover each.
+//! The instruction set in use: detected once, or forced by `ISOMETRY_SIMD=scalar|avx2|avx512|neon` so that tests cover each.
 
 use crate::scalar::Real;
 use crate::simd::Simd;
@@ -13,6 +13,8 @@ pub enum Isa {
     Avx2,
     /// AVX-512 F, DQ, VL, BW.
     Avx512,
+    /// The vectors of aarch64.
+    Neon,
 }
 
 impl Isa {
@@ -22,6 +24,7 @@ impl Isa {
             Isa::Scalar => "scalar",
             Isa::Avx2 => "avx2",
             Isa::Avx512 => "avx512",
+            Isa::Neon => "neon",
         }
     }
 
@@ -34,6 +37,9 @@ impl Isa {
                 return vec![Isa::Scalar, Isa::Avx2, Isa::Avx512];
             }
             return vec![Isa::Scalar, Isa::Avx2];
+        }
+        if cfg!(target_arch = "aarch64") {
+            return vec![Isa::Scalar, Isa::Neon];
         }
         vec![Isa::Scalar]
     }
@@ -97,6 +103,13 @@ pub(crate) unsafe fn on_avx2<R: Real, K: Kernel<R>>(kernel: &K) -> K::Output {
     unsafe { kernel.run::<R::Avx2>() }
 }
 
+#[cfg(target_arch = "aarch64")]
+#[inline(never)]
+pub(crate) unsafe fn on_neon<R: Real, K: Kernel<R>>(kernel: &K) -> K::Output {
+    // SAFETY: every processor of the target has NEON; the caller upholds the contract of the kernel.
+    unsafe { kernel.run::<R::Neon>() }
+}
+
 #[inline(never)]
 pub(crate) unsafe fn on_baseline<R: Real, K: Kernel<R>>(kernel: &K) -> K::Output {
     // SAFETY: every processor has the baseline; the caller upholds the contract of the kernel.
@@ -131,6 +144,8 @@ pub(crate) unsafe fn dispatch<R: Real, K: Kernel<R>>(kernel: &K) -> K::Output {
             Isa::Avx512 => on_avx512(kernel),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => on_avx2(kernel),
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => on_neon(kernel),
             _ => on_baseline(kernel),
         }
     }
@@ -189,6 +204,7 @@ pub fn lanes<R: Real>() -> usize {
     match isa() {
         Isa::Avx512 => R::Avx512::LANES,
         Isa::Avx2 => R::Avx2::LANES,
+        Isa::Neon => R::Neon::LANES,
         Isa::Scalar => R::Portable::LANES,
     }
 }

@@ -25,6 +25,8 @@ pub mod householder;
 pub mod kronecker;
 mod lanes;
 pub mod mesh;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 pub mod norms;
 pub mod pack;
 mod portable;
@@ -42,6 +44,8 @@ pub use avx2::Avx2;
 #[cfg(target_arch = "x86_64")]
 pub use avx512::Avx512;
 pub use dispatch::{Isa, Kernel, chosen, isa, lanes};
+#[cfg(target_arch = "aarch64")]
+pub use neon::Neon;
 pub use portable::Portable;
 
 /// On other targets the wide vectors are the portable ones.
@@ -50,3 +54,6 @@ pub type Avx512<R> = Portable<R>;
 /// On other targets the wide vectors are the portable ones.
 #[cfg(not(target_arch = "x86_64"))]
 pub type Avx2<R> = Portable<R>;
+/// On other targets the wide vectors are the portable ones.
+#[cfg(not(target_arch = "aarch64"))]
+pub type Neon<R> = Portable<R>;

@@ -1,6 +1,5 @@
-//! Vectors as arrays of four elements in plain Rust: the baseline of every target, and the reference for the other two.
-//! On aarch64 it is the only path: four f32 are one NEON register, and the multiply-add is fused. It has only two tile
-//! heights, to limit code size.
+//! Vectors as arrays of four elements in plain Rust: the baseline of every target, and the reference for the others. It
+//! has only two tile heights, to limit code size.
 
 use crate::dispatch::{Kernel, on_baseline};
 use crate::scalar::Real;
@@ -38,7 +37,7 @@ unsafe impl<R: Real> Simd for Portable<R> {
     type V = [R; 4];
     type Index = [usize; 4];
     const LANES: usize = 4;
-    const REGISTERS: usize = if cfg!(target_arch = "aarch64") { 32 } else { 16 };
+    const REGISTERS: usize = 16;
     const ROWS: usize = 4;
     const STEP_ROWS: usize = 4;
 

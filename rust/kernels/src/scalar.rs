@@ -24,7 +24,7 @@ use crate::recurrence::RecurrenceKernels;
 use crate::rotation::RotationKernels;
 use crate::simd::Simd;
 use crate::upper::UpperKernels;
-use crate::{Avx2, Avx512};
+use crate::{Avx2, Avx512, Neon};
 use num_complex::Complex;
 use num_traits::{Float, FloatConst, NumAssign};
 use std::fmt::Debug;
@@ -59,6 +59,8 @@ pub trait Real:
     type Avx512: Simd<R = Self>;
     /// 256-bit vectors with fused multiply-add.
     type Avx2: Simd<R = Self>;
+    /// Two 128-bit vectors with fused multiply-add.
+    type Neon: Simd<R = Self>;
     /// Plain arrays, compiled for the baseline of the target.
     type Portable: Simd<R = Self>;
     /// Machine epsilon.
@@ -159,6 +161,7 @@ macro_rules! real {
         impl Real for $t {
             type Avx512 = Avx512<$t>;
             type Avx2 = Avx2<$t>;
+            type Neon = Neon<$t>;
             type Portable = Portable<$t>;
             const EPS: $t = $t::EPSILON;
             #[inline(always)]

@@ -3,6 +3,7 @@
 
 use crate::dispatch::Kernel;
 use crate::scalar::Real;
+use crate::tile::four_steps;
 
 /// Vectors of [`Simd::LANES`] real numbers on one instruction set.
 ///
@@ -68,6 +69,24 @@ pub unsafe trait Simd: Copy + Send + Sync + 'static {
     unsafe fn accumulate(acc: &mut Self::V, a: Self::V, b: Self::V) {
         // SAFETY: arithmetic only; the caller ensures that the processor supports it.
         *acc = unsafe { Self::mul_add(a, b, *acc) };
+    }
+    /// The number at p in all lanes, as a factor of the vectors of a tile, [held](Simd::held).
+    #[inline(always)]
+    unsafe fn factor(p: *const Self::R) -> Self::V {
+        // SAFETY: the contract of the trait.
+        unsafe { Self::held(Self::splat(*p)) }
+    }
+    /// Four steps of a tile, one after another: `t[i][j] += a[i rows + u] b[u NV + j]` for vectors b and u = 0, 1, 2, 3.
+    /// An instruction set that multiplies by a lane of a register overrides it.
+    #[inline(always)]
+    unsafe fn four_steps<const MR: usize, const NV: usize>(
+        t: &mut [[Self::V; NV]; MR],
+        a: *const Self::R,
+        rows: usize,
+        b: *const Self::R,
+    ) {
+        // SAFETY: the contract of the trait.
+        unsafe { four_steps::<Self, MR, NV>(t, a, (rows, 1, 2), b) }
     }
     /// c - a b
     unsafe fn neg_mul_add(a: Self::V, b: Self::V, c: Self::V) -> Self::V;

@@ -11,6 +11,8 @@ mod product;
 #[cfg(test)]
 mod rotation;
 mod rows;
+#[cfg(test)]
+mod simd;
 mod slots;
 mod triangular;
 mod unitarity;
@@ -42,6 +44,7 @@ mod tests {
     fn a_missing_instruction_set_is_an_error() {
         assert!(Isa::choose(Some("mmx")).unwrap_err().contains("ISOMETRY_SIMD=mmx"));
         assert_eq!(Isa::choose(Some("scalar")), Ok(Isa::Scalar));
+        assert_eq!(Isa::choose(Some("neon")).is_ok(), cfg!(target_arch = "aarch64"));
         assert_eq!(Isa::choose(None).unwrap(), *Isa::available().last().unwrap());
     }
 }

@@ -42,7 +42,7 @@ unsafe fn step<S: Simd, const MR: usize, const NV: usize>(
         let mut x = [S::zero(); MR];
         for from in (0..MR).step_by(each) {
             for i in from..(from + each).min(MR) {
-                x[i] = S::held(S::splat(*a.add(i * rows)));
+                x[i] = S::factor(a.add(i * rows));
             }
             for i in from..(from + each).min(MR) {
                 for j in 0..NV {
@@ -53,16 +53,36 @@ unsafe fn step<S: Simd, const MR: usize, const NV: usize>(
     }
 }
 
-/// acc += A B, one step of k after another.
+/// [`DEEP`] steps, A with the given strides of rows, odd steps and pairs of steps.
+#[inline(always)]
+pub(crate) unsafe fn four_steps<S: Simd, const MR: usize, const NV: usize>(
+    t: &mut [[S::V; NV]; MR],
+    a: *const S::R,
+    (rows, inner, outer): (usize, usize, usize),
+    b: *const S::R,
+) {
+    let at = |u: usize| a.wrapping_add(u % 2 * inner + u / 2 * outer);
+    // SAFETY: the caller's A and B have these steps.
+    unsafe {
+        // not a loop, because the compiler does not unroll it
+        step::<S, MR, NV>(t, a, rows, b);
+        step::<S, MR, NV>(t, at(1), rows, b.wrapping_add(NV * S::LANES));
+        step::<S, MR, NV>(t, at(2), rows, b.wrapping_add(2 * NV * S::LANES));
+        step::<S, MR, NV>(t, at(3), rows, b.wrapping_add(3 * NV * S::LANES));
+    }
+}
+
+/// acc += A B, one step of k after another; UNIT: the numbers of a row of A are contiguous.
 ///
 /// # Safety
 /// The addressed numbers of A and B exist; the processor supports S.
 #[inline(always)]
-pub(super) unsafe fn mac<S: Simd, const MR: usize, const NV: usize>(
+pub(super) unsafe fn mac<S: Simd, const MR: usize, const NV: usize, const UNIT: bool>(
     acc: &mut [[S::V; NV]; MR],
     term: &Term<S::R>,
 ) {
-    let Term { rows, inner, outer, depth, .. } = *term;
+    let Term { rows, depth, .. } = *term;
+    let (inner, outer) = if UNIT { (1, 2) } else { (term.inner, term.outer) };
     let (mut a, mut b) = (settled(term.a), settled(term.b));
     let at = |u: usize| u % 2 * inner + u / 2 * outer;
     // SAFETY: step u of a round is at `at(u)`, before the end of A and B.
@@ -70,11 +90,11 @@ pub(super) unsafe fn mac<S: Simd, const MR: usize, const NV: usize>(
         // A local copy: through the reference the accumulators would be kept in memory (a third of the speed).
         let mut t = *acc;
         for _ in 0..depth / DEEP {
-            // not a loop, because the compiler does not unroll it
-            step::<S, MR, NV>(&mut t, a, rows, b);
-            step::<S, MR, NV>(&mut t, a.wrapping_add(at(1)), rows, b.wrapping_add(NV * S::LANES));
-            step::<S, MR, NV>(&mut t, a.wrapping_add(at(2)), rows, b.wrapping_add(2 * NV * S::LANES));
-            step::<S, MR, NV>(&mut t, a.wrapping_add(at(3)), rows, b.wrapping_add(3 * NV * S::LANES));
+            if UNIT {
+                S::four_steps(&mut t, a, rows, b);
+            } else {
+                four_steps::<S, MR, NV>(&mut t, a, (rows, inner, outer), b);
+            }
             a = a.wrapping_add(DEEP / 2 * outer);
             b = b.wrapping_add(DEEP * NV * S::LANES);
         }

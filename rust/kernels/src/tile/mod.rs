@@ -13,6 +13,7 @@ mod mac;
 use crate::dispatch::Kernel;
 use crate::scalar::Real;
 use crate::simd::Simd;
+pub(crate) use mac::four_steps;
 use mac::{mac, mac_few};
 
 /// Tallest tile of a product on any instruction set; [`Simd::ROWS`] is the tallest on a given one.
@@ -233,9 +234,9 @@ unsafe fn sum<S: Simd, const MR: usize, const NV: usize>(
         }
         // unit strides as compile-time constants save an addition per step
         if term.inner == 1 && term.outer == 2 {
-            mac::<S, MR, NV>(acc, &Term { inner: 1, outer: 2, ..*term });
+            mac::<S, MR, NV, true>(acc, term);
         } else {
-            mac::<S, MR, NV>(acc, term);
+            mac::<S, MR, NV, false>(acc, term);
         }
     }
 }
