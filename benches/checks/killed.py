@@ -83,7 +83,7 @@ def _process(parent: Path, name: str, moment: float | None = None, training: boo
 def _stage(folder: Path, out: str, began: float) -> str:
     """How far a process had come that was killed, by what it printed and what its folder holds."""
     if "parameters" not in out:
-        return "before or after its training"
+        return "while it started"
     if any(path.stat().st_mtime >= began for path in folder.glob("*.partial")):
         return "while it wrote a file"
     return "at the end" if (folder / "scores.toml").exists() else "while it trained"
