@@ -9,7 +9,7 @@ export VIRTUAL_ENV := $(VENV)
 export PYO3_PYTHON := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help env build demo test test-all test-gpu gpu-tests gpu-laws rust-tests python-tests extra-tests oldest-tests valgrind test-aarch64 lint exports object bench measurements figures wheel licences site docs docs-serve clean
+.PHONY: help env build demo test test-all test-gpu gpu-tests gpu-laws rust-tests python-tests extra-tests oldest-tests valgrind test-aarch64 lint exports object bench measurements figures reliability wheel licences site docs docs-serve clean
 
 help:  ## this list
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -78,11 +78,11 @@ oldest-tests: build  ## the torch tests on the oldest torch and NumPy that are s
 	"$(VENV)-oldest/bin/python" -m pip install --quiet torch==2.8.0 "numpy==1.26.*" "scipy<1.16" "matplotlib<3.10" pytest pytest-timeout hypothesis safetensors
 	PYTHONPATH=python "$(VENV)-oldest/bin/python" -m pytest -q -m "not alone and not long and not extra" tests/torch -k "not compiled and not exported_layer_serves and not two_processes"
 
-valgrind: build  ## the Rust tests with small sizes under valgrind, portable and AVX2 (it does not support AVX-512); some half an hour
+valgrind:  ## the Rust tests with small sizes under valgrind, portable and AVX2 (it does not support AVX-512); some half an hour; TESTS="NAME ...": some
 	@command -v valgrind > /dev/null || { echo "make valgrind needs valgrind (apt install valgrind)"; exit 1; }
 	test=$$(cargo test --release --locked -p isometry-core --lib --no-run --message-format json | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p') && \
 	for path in scalar avx2; do \
-		ISOMETRY_SIMD=$$path ISOMETRY_TEST_WORK=4000 valgrind -q --error-exitcode=9 "$$test" --test-threads 1 --skip parallel:: --skip openmp:: || exit 1; \
+		ISOMETRY_SIMD=$$path ISOMETRY_TEST_WORK=4000 valgrind -q --error-exitcode=9 "$$test" --test-threads 1 --skip parallel:: --skip openmp:: $(TESTS) || exit 1; \
 	done
 
 test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER := aarch64-linux-gnu-gcc
@@ -124,6 +124,9 @@ measurements: build  ## measure what the README shows, some ten minutes on an id
 
 figures: build  ## draw the README's pictures and write its tables from the measured files in docs/figures
 	"$(BIN)/python" benches/figures.py
+
+reliability: build  ## everything that is tried to break the package, in full, most of a day: docs/reliability.md
+	"$(BIN)/python" benches/reliability.py
 
 wheel: env  ## an abi3 wheel and an sdist in dist/, checked, and the wheel tried in an empty environment
 	"$(BIN)/python" .ci/wheel.py build

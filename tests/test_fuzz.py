@@ -4,11 +4,12 @@ A panic or a crash is not an error; the watchdog prints where a hang is. Hypothe
 failing example; `examine.example(family, packages.real(package), data)` repeats it.
 """
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fuzz import examine, packages
+from fuzz import activations, examine, packages
 from fuzz.choices import LENGTH
 
 # family -> examples per face; the long form has LONG times as many, more than 200,000 in all
@@ -57,3 +58,13 @@ def test_fuzz(family, package):
 def test_fuzz_long(family, package):
     """Different examples in every run."""
     explore(family, package, LONG * EXAMPLES[family])
+
+
+@pytest.mark.parametrize("name", ["oplu", "oplu_halves"])
+def test_a_cotangent_that_oplu_has_exchanged_is_rounded_like_its_own_size(name):
+    """Not like that of the entry that receives it, here far smaller."""
+    z, ct = np.array([0, 1], np.float32), np.array([2 / 3, 1e-4])
+    wanted = activations.gradients(z, name, None, {}, ct)["z"]
+    wanted.check(ct[::-1].astype(np.float32), "z")
+    with pytest.raises(AssertionError):
+        wanted.check(ct.astype(np.float32), "z")

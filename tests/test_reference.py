@@ -52,6 +52,16 @@ def test_a_rotation_of_the_plane():
     close(grads["end"], [0, 1], TIGHT)
 
 
+def test_a_rotation_of_the_plane_by_almost_half_a_turn():
+    """The angle is as well conditioned there as anywhere."""
+    c, s = np.cos(1e-5), np.sin(1e-5)
+    a, b = (np.array([np.cos(angle), np.sin(angle)]) for angle in (0.7, 0.7 + np.pi - 1e-5))
+    close(ref.rotation(a, b), [[-c, -s], [s, -c]], TIGHT)
+    grads = ref.rotation_vjp([[0.0, 0.0], [1.0, 0.0]], a, b)  # d sin(angle)
+    close(grads["start"], [-c * a[1], c * a[0]], TIGHT)
+    close(grads["end"], [c * b[1], -c * b[0]], TIGHT)
+
+
 def test_a_product_of_two_hadamard_matrices():
     h = np.array([[1.0, 1.0], [1.0, -1.0]]) / np.sqrt(2)
     close(ref.hadamard(np.ones((1, 2))), h, TIGHT)

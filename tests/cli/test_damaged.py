@@ -3,57 +3,19 @@ RuntimeError, in the command line one line, that names the file.
 """
 
 import pickle
-import re
 import shutil
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 
 import isometry as iso
-from cli_runs import FILES
-from subprocesses import run
-
-WORD = re.compile(rb"[A-Za-z_]{3,}")
-HEADER = 8  # bytes of checkpoint.safetensors that hold the length of its header
+from damage import cuts, damaged, flips, renames, trained
 
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """The folder of a run with a network that was best, RMSprop's squares and Adam's steps."""
-    folder = tmp_path_factory.mktemp("whole") / "run"
-    options = ("--length", 20, "--hidden", 4, "--threads", 1, "--iterations", 6, "--log-every", 2)
-    command = ("train", "waveform", "--model", "ornn", *options, "--recurrent-optimizer", "rmsprop", "--out", folder)
-    run([sys.executable, "-m", "isometry", *map(str, command)])
-    return folder
-
-
-def cuts(data, rng, most):
-    for k in {0, 1, len(data) - 1, *rng.integers(0, len(data), most).tolist()}:
-        yield data[:k]
-
-
-def flips(data, rng, most):
-    for k in rng.integers(0, len(data), most).tolist():
-        yield data[:k] + bytes([data[k] ^ int(rng.integers(1, 256))]) + data[k + 1 :]
-
-
-def renames(data, _, most):
-    """Every word of the file, or of the checkpoint's header, turned around."""
-    text = HEADER + int.from_bytes(data[:HEADER], "little") if data[-1:] != b"\n" else len(data)
-    for found in list(WORD.finditer(data, 0, text))[:most]:
-        yield data[: found.start()] + found[0][::-1] + data[found.end() :]
-
-
-def damaged(whole, folder, rng, how, most):
-    """The folder with one of its files damaged, again and again."""
-    for name in sorted(FILES - {"curves.png"}):
-        for data in how((whole / name).read_bytes(), rng, most):
-            shutil.rmtree(folder, ignore_errors=True)
-            shutil.copytree(whole, folder)
-            (folder / name).write_bytes(data)
-            yield name
+    return trained(tmp_path_factory.mktemp("whole") / "run")
 
 
 @pytest.mark.parametrize("how", [cuts, flips, renames], ids=lambda how: how.__name__)

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from cli_runs import FILES, TINY, metrics, tensors
+from isometry.cli import checkpoint, plots
 from subprocesses import run
 
 CASES = [
@@ -118,3 +119,19 @@ def test_a_killed_run_goes_on_from_its_last_checkpoint(isometry, tmp_path):
     assert isometry("train", "--resume", "late")[0] == 0
     isometry(*options, "--iterations", 12, "--out", "whole")
     assert metrics(tmp_path / "late") == metrics(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("name", ["checkpoint", "curves"])
+def test_a_run_killed_while_it_writes_its_first_checkpoint_or_its_curves(isometry, tmp_path, monkeypatch, name):
+    """The same command begins anew, or --resume draws what is missing."""
+    options = ("train", "copying", "--model", "scornn", *TINY, "--iterations", 2, "--out", "run")
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(*{"checkpoint": (checkpoint, "save"), "curves": (plots, "curves")}[name], killed)
+        assert isometry(*options)[0] == 130
+    again = options if name == "checkpoint" else ("train", "--resume", "run")
+    assert isometry(*again)[::2] == (0, [])
+    assert {path.name for path in (tmp_path / "run").iterdir()} == FILES

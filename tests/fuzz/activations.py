@@ -103,6 +103,7 @@ def gradients(z, name, bias, keywords, ct):
     if name == "modrelu_realrep":
         both = np.abs(ref.as_complex(ref.wide(ct)))
         largest = np.concatenate([both, both], -1)
+    largest = np.maximum(largest, np.abs(z_bar))  # OPLU's gradient may be the cotangent of the other entry
     bound = largest * (1 + own / np.where(size > 0, size, 1))
     found = {"z": Elementwise(z_bar, z.dtype, tol.sequence_gradient(dtype, 1, 0), bound)}
     if bias is not None:

@@ -15,9 +15,20 @@ def turned(start, end):
     return a, b, np.outer(b, a) - np.outer(a, b), (a + b) @ (a + b) / 2
 
 
+QUARTER = np.array([[0.0, -1.0], [1.0, 0.0]])
+
+
+def plane(start, end):
+    """The rotation for n = 2, cos + sin J, also for directions that are nearly opposite, where 1 + c cancels."""
+    a, b, k, _ = turned(start, end)
+    return a @ b * np.eye(2) + k[1, 0] * QUARTER
+
+
 def rotation(start, end):
     """R = I + K + K^2 / (1 + c): not for opposite directions, nor for zero vectors."""
     a, _, k, more = turned(start, end)
+    if len(a) == 2:
+        return plane(start, end)
     return np.eye(len(a)) + (k + k @ k / more if len(a) > 1 else 0)
 
 
@@ -27,6 +38,10 @@ def rotation_vjp(w_bar, start, end):
     if len(a) == 1:
         return {"start": np.zeros(1), "end": np.zeros(1)}
     g = wide(w_bar).real
+    if len(a) == 2:
+        slope = np.sum(g * (QUARTER @ plane(start, end)))
+        a_bar, b_bar = -slope * QUARTER @ a, slope * QUARTER @ b
+        return {"start": a_bar / np.linalg.norm(wide(start)), "end": b_bar / np.linalg.norm(wide(end))}
     k_bar = g + (g @ k.T + k.T @ g) / more
     c_bar = -np.sum(g * (k @ k)) / more**2
     a_bar, b_bar = (k_bar.T - k_bar) @ b + c_bar * b, (k_bar - k_bar.T) @ a + c_bar * a

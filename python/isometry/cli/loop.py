@@ -67,8 +67,13 @@ def run_session(session: Session, folder: RunFolder | None, *, stop: Callable[[f
         if row is not None and end is not End.INTERRUPTED:
             folder.write_scores(session.finish(row) | {"baselines": session.baselines})
         checkpoint.save(folder.checkpoint, session)
-        layer = type(session.network.layer).__name__
-        title = f"{session.title}: {layer} with {settings['hidden']} units"
-        with named(folder.curves):
-            plots.curves(folder.curves, {settings.label: folder.columns()}, title)
+        draw(session, folder)
     return end
+
+
+def draw(session: Session, folder: RunFolder) -> None:
+    """Draw curves.png, of the rows that metrics.csv has."""
+    layer = type(session.network.layer).__name__
+    title = f"{session.title}: {layer} with {session.settings['hidden']} units"
+    with named(folder.curves):
+        plots.curves(folder.curves, {session.settings.label: folder.columns()}, title)

@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _train(settings: Settings, folder: RunFolder | None, out: str | None) -> int:
     from isometry.cli import checkpoint, distributed  # these import torch
-    from isometry.cli.loop import End, run_session
+    from isometry.cli.loop import End, draw, run_session
     from isometry.cli.session import Session, prepared
 
     opened(settings)
@@ -78,8 +78,10 @@ def _train(settings: Settings, folder: RunFolder | None, out: str | None) -> int
             return INTERRUPTED if run_session(session, None) is End.INTERRUPTED else SUCCESS
         if folder is None:
             folder = held.enter_context(RunFolder.create(settings.label, out))
+            checkpoint.save(folder.checkpoint, session)  # first: a folder with a config.toml can always be resumed
         elif session.iteration >= settings["iterations"]:
             print(f"{folder.path}: {session.iteration} iterations are done; --iterations N goes on to N")
+            draw(session, folder)  # a kill after the last checkpoint may have come before the curves
             return SUCCESS
         else:
             folder.rewind(session.iteration, settings["log_every"])

@@ -1,0 +1,119 @@
+"""What the checks of benches/reliability.py share: their form, and processes whose crash or hang is an outcome."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
+
+ROOT = Path(__file__).resolve().parents[2]
+TESTS = ROOT / "tests"
+Figures = dict[str, Any]
+
+
+@dataclass
+class Outcome:
+    """The figures of a check, and a line for everything that went wrong."""
+
+    figures: Figures = field(default_factory=dict)
+    failures: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Check:
+    """A check. `run` gets the options and the figures of the last time, from which only the fuzz goes on, and gives an
+    outcome, or one after every part that may be kept; `row` says the figures in the words of the page's table;
+    `options` are those that decide them.
+    """
+
+    title: str
+    done: str
+    failure: str  # what one would look like
+    run: Callable[[argparse.Namespace, Figures], Outcome | Iterator[Outcome]]
+    row: Callable[[Figures], str]
+    options: tuple[str, ...] = ()
+
+
+@dataclass
+class Ended:
+    """How a process has ended; `failure` is empty for status 0."""
+
+    out: str
+    err: str
+    failure: str
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        """The complete lines of JSON that it has printed."""
+        return [json.loads(line) for line in self.out.splitlines() if line.startswith("{") and line.endswith("}")]
+
+
+def run(command: Sequence[object], seconds: float, cwd: Path = ROOT, **variables: str) -> Ended:
+    """Run a command; after the time limit it and its children are killed."""
+    process = start(command, cwd, subprocess.PIPE, **variables)
+    try:
+        out, err = process.communicate(timeout=seconds)
+        failure = told(process.returncode, err)
+    except subprocess.TimeoutExpired:
+        kill(process)
+        out, err = process.communicate()
+        failure = f"no end within {seconds:.0f} s"
+    finally:
+        kill(process)
+    return Ended(out, err, failure)
+
+
+def start(
+    command: Sequence[object], cwd: Path = ROOT, output: int | IO[str] = subprocess.PIPE, **variables: str
+) -> subprocess.Popen[str]:
+    """Start a command in a session of its own, which imports from tests/ too."""
+    paths = [str(TESTS), *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), **variables}
+    words = [str(word) for word in command]
+    return subprocess.Popen(
+        words, cwd=cwd, env=environment, stdout=output, stderr=output, text=True, start_new_session=True
+    )
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    """Kill what still runs of a process and its children with SIGKILL."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def told(status: int, err: str) -> str:
+    """What is wrong with this exit status, in a line; empty for 0."""
+    if status == 0:
+        return ""
+    said = (err.strip().splitlines() or [""])[-1]
+    name = f"killed by {signal.Signals(-status).name}" if status < 0 else f"status {status}"
+    return f"{name}: {said}" if said else name
+
+
+def python(*words: object) -> list[object]:
+    """A command of this Python."""
+    return [sys.executable, *words]
+
+
+def script(name: str, *words: object) -> list[object]:
+    """The command of a script of this folder, which does not import from the folder."""
+    return python("-P", ROOT / "benches/checks" / f"{name}.py", *words)
+
+
+def tests(*words: object, seconds: float) -> tuple[int, list[str]]:
+    """Run pytest with these words: how many tests passed, and the names of those that did not."""
+    command = python("-m", "pytest", "-q", "-rfE", "-p", "no:cacheprovider", *words)
+    ended = run(command, seconds, PYTHONDONTWRITEBYTECODE="1")
+    *others, last = ended.out.strip().splitlines() or [""]
+    failed = [line for line in others if line.startswith(("FAILED", "ERROR"))]
+    words_of_last = last.replace(",", "").split()
+    passed = int(words_of_last[words_of_last.index("passed") - 1]) if "passed" in words_of_last else 0
+    return passed, failed or ([f"pytest: {ended.failure}: {last}"] if ended.failure else [])
