@@ -9,6 +9,7 @@ import pytest
 
 from cli_runs import TINY, metrics
 from isometry.cli.errors import Failure, UsageError
+from isometry.cli.files import write_text
 from isometry.cli.run_folder import RunFolder
 from subprocesses import script
 
@@ -74,15 +75,21 @@ LIMITED = """
 """
 
 
-@pytest.mark.parametrize(
-    ("limit", "name"), [(100, "config.toml"), (2000, "checkpoint.safetensors"), (20_000, "curves.png")]
-)
+@pytest.mark.parametrize(("limit", "name"), [(2000, "checkpoint.safetensors"), (20_000, "curves.png")])
 def test_files_that_cannot_be_written(tmp_path, limit, name):
     """A limit on the size of files stands for a full disk."""
     done = script(LIMITED, limit, *OPTIONS, "--iterations", 3, "--out", tmp_path / "run", check=False)
     assert done.returncode == 1 and done.stderr.startswith(f"isometry: {tmp_path}/run/{name}: "), done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert not list((tmp_path / "run").glob("*.partial")) and not (tmp_path / "run/.lock").exists()
+
+
+def test_settings_for_a_full_disk(tmp_path):
+    folder = RunFolder(tmp_path)
+    (tmp_path / "config.partial").symlink_to("/dev/full")
+    with pytest.raises(Failure, match=r"config\.toml: No space left"):
+        write_text(folder.config, "model = 1")
+    assert not list(tmp_path.iterdir())
 
 
 def test_rows_for_a_full_disk(tmp_path):
