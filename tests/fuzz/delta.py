@@ -64,4 +64,14 @@ def gradients(arrays, keywords, cts, dtype):
     found = ref.delta_rule_vjp(**arrays, **cts, **keywords)
     bound, floor = tol.sequence_gradient(dtype, 1, rows(arrays)), tol.FLOOR * np.linalg.norm(cts["o_bar"]) + 1e-2
     names = ("q", "k", "v", "beta", "g", "initial_state")
-    return {name: Close(x, dtype, bound, floor) for name, x in zip(names, found, strict=True) if x is not None}
+    return {
+        name: Close(x, dtype, bound, floor * stretch(arrays[name], keywords) if name in ("q", "k") else floor)
+        for name, x in zip(names, found, strict=True)
+        if x is not None
+    }
+
+
+def stretch(rows, keywords):
+    """The gradient of a normalised row is a difference of numbers over the row's length, which cancel if K = 1."""
+    lengths = np.sqrt((ref.wide(rows) ** 2).sum(-1) + 1e-6)
+    return max(1.0, 1 / lengths.min(initial=1.0)) if keywords.get("normalise") else 1.0
