@@ -110,7 +110,7 @@ def _system(model: str, results: Mapping[str, Sequence[Entry]]) -> list[str]:
     if rows:
         lines += ["| task | n | updates | loss over baseline | seeds that learnt | verdict |"]
         lines += ["|---|---:|---:|---:|---:|---|", *rows, ""]
-    said = [f"Learnt without a claim: {'; '.join(rest[True])}."] if True in rest else []
+    said = [f"Learnt, though no paper claims it: {'; '.join(rest[True])}."] if True in rest else []
     said += [f"Neither claimed nor learnt: {'; '.join(rest[False])}."] if False in rest else []
     errors = [e.error for found in own.values() for e in found.entries if e.error == e.error]
     said += [f"e(W) at most {figure(max(errors))}."] if errors else []

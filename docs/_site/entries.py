@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
+import isometry
+import isometry.torch
+
+
+def operators(package: ModuleType) -> list[str]:
+    """The classes of operators, first the one whose methods all have."""
+    return ["Operator", *(name for name in package.__all__ if name != "Operator")]
+
+
 #: Page -> title, first sentence, and the names by module.
 GROUPS: dict[str, tuple[str, str, dict[str, list[str]]]] = {
     "numpy-operators": (
         "NumPy: operators",
         "Every operator has the methods of :class:`isometry.Operator`.",
-        {
-            "isometry": [
-                "Operator",
-                "Householder",
-                "Cayley",
-                "Exponential",
-                "Mesh",
-                "Givens",
-                "Rotation",
-                "Hadamard",
-                "FourierProduct",
-                "Kronecker",
-                "BoundedSvd",
-                "Dense",
-                "Composition",
-                "Adjoint",
-                "Columns",
-            ]
-        },
+        {"isometry": operators(isometry.operators)},
     ),
     "numpy-functions": (
         "NumPy: recurrences and functions",
@@ -89,25 +82,7 @@ GROUPS: dict[str, tuple[str, str, dict[str, list[str]]]] = {
     "torch-operators": (
         "torch: operators",
         "Every operator has the methods of :class:`isometry.torch.Operator`.",
-        {
-            "isometry.torch": [
-                "Operator",
-                "Householder",
-                "Cayley",
-                "Exponential",
-                "Mesh",
-                "Givens",
-                "Rotation",
-                "Hadamard",
-                "FourierProduct",
-                "Kronecker",
-                "BoundedSvd",
-                "Dense",
-                "Composition",
-                "Adjoint",
-                "Columns",
-            ]
-        },
+        {"isometry.torch": operators(isometry.torch.operators)},
     ),
     "torch-layers": (
         "torch: recurrent layers",

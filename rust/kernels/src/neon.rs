@@ -38,8 +38,8 @@ macro_rules! lanes {
             }
             #[inline(always)]
             unsafe fn factor(p: *const $r) -> [$v; 2] {
-                // Hides where x comes from: a load into all lanes takes an address without offset and, on many
-                // processors, a vector unit; a multiply-add by a lane needs the scalar load alone.
+                // Keeps the compiler from loading into all lanes (LD1R), which takes an address without offset and, on
+                // many processors, a vector unit too: multiply-adds by a lane need the scalar load alone.
                 unsafe {
                     let mut x = *p;
                     asm!("/* {0:v} */", inout(vreg) x, options(pure, nomem, nostack, preserves_flags));

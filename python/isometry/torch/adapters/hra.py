@@ -132,7 +132,7 @@ class HRA(Adapter):
         TypeError
             If u is no real tensor.
         ValueError
-            If its shape does not fit the layer; with ``apply_GS`` r is at most in_features.
+            If the shape of u is not (in_features, r), or if r exceeds in_features with ``apply_GS``.
 
         Examples
         --------

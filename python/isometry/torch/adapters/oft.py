@@ -120,7 +120,7 @@ class OFT(Adapter):
         TypeError
             If weight is no real tensor.
         ValueError
-            If its shape does not fit the layer.
+            If the shape of weight does not fit the layer.
 
         Examples
         --------
