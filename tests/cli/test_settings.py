@@ -44,6 +44,8 @@ def test_optimisers_of_the_papers():
     assert (found["phases_optimizer"], found["phases_lr"]) == ("adagrad", 1e-4)
     assert resolved("copying", "lstm")["clip"] == 1.0
     found = resolved("copying", "full-capacity-urnn")
+    assert (found["recurrent_optimizer"], found["recurrent_lr"]) == ("cayley-sgd", 1e-3)
+    found = resolved("digits", "full-capacity-urnn")
     assert (found["optimizer"], found["recurrent_optimizer"]) == ("rmsprop", "cayley-rmsprop")
 
 
