@@ -25,6 +25,13 @@ WRONG = {
     "negative rate": ((*TRAIN, "--lr", "-1"), "--lr"),
     "not a number": ((*TRAIN, "--recurrent-lr", "nan"), "--recurrent-lr"),
     "negative seed": ((*TRAIN, "--seed", "-1"), "--seed"),
+    "seed of more than 64 bits": ((*TRAIN, "--seed", str(2**64)), "--seed must"),
+    "seeds of more than 64 bits": (("compare", "copying", "--models", "rnn", "--seeds", f"{2**64},"), "--seed must"),
+    "a seed of a comparison": (("compare", "copying", "--models", "rnn", "--set", "seed=5"), "--set seed: --seeds"),
+    "a size beside parameters": (
+        ("compare", "copying", "--models", "rnn", "--parameters", "2000", "--set", "hidden=8"),
+        "--set hidden: --parameters",
+    ),
     "unknown option": ((*TRAIN, "--speed", "9"), "--speed"),
     "an option cut short": (("compare", "copying", "--models", "scornn", "--seed", "5"), "--seed"),
     "unknown backend": ((*TRAIN, "--backend", "tpu"), "tpu"),

@@ -55,6 +55,25 @@ def test_steps_undone(name, nonlinearity):
         assert (a - b).abs().max() <= 1e-11 * b.abs().max()
 
 
+@pytest.mark.parametrize("name", UNDONE)
+def test_steps_undone_with_a_w_that_is_held(name):
+    plain, lean, x = pair(name, checkpoint="reversible", nonlinearity="oplu")
+    expected = trained(plain, x)
+    with lean.cached():
+        found = trained(lean, x)
+    for a, b in zip(found, expected, strict=True):
+        assert (a - b).abs().max() <= 1e-11 * b.abs().max()
+
+
+@pytest.mark.parametrize("checkpoint", ["none", "sqrt", "reversible"])
+def test_the_last_state_may_be_written_to(checkpoint):
+    """Without one, backward sees it: nothing that is saved changes with the result."""
+    plain, lean, x = pair("ornn", checkpoint=checkpoint, last_only=True, nonlinearity="oplu")
+    found = torch.autograd.grad(lean(x)[0].mul_(2.0).sum(), list(lean.parameters()))
+    for a, b in zip(found, torch.autograd.grad(2.0 * plain(x)[0][-1].sum(), list(plain.parameters())), strict=True):
+        assert (a - b).abs().max() <= 1e-11 * b.abs().max()
+
+
 @pytest.mark.parametrize("activation", ["tanh", "modrelu", "oplu"])
 def test_any_activation_of_the_input_is_undone(activation, seed):
     """h_t = W h_{t-1} + phi(V x_t) has the inverse W^H (h_t - phi(V x_t)) for every phi."""

@@ -183,6 +183,39 @@ def test_contexts_are_nested_and_of_one_thread(monkeypatch):
         assert torch.equal(copied.step(x), layer.step(x))
 
 
+def test_contexts_end_in_any_order(monkeypatch):
+    """Nothing is held after the last one."""
+    first, second, x = build("scornn"), build("ornn"), draw(B, D)
+    calls = recorded(monkeypatch)
+    with torch.no_grad():
+        contexts = [layer.cached() for layer in (first, second, first)]
+        for context in contexts:
+            context.__enter__()
+        for context in contexts:
+            context.__exit__(None, None, None)
+        for _ in range(2):
+            first.step(x)
+            second.step(x)
+    assert len(calls.taken().of("operator_matrix")) == 4
+
+
+@pytest.mark.parametrize("name", ["scornn", "ornn", "eurnn", "goru"])
+def test_parameters_that_are_trained_from_now_on(name):
+    """Frozen at first; and a W of inference mode is none for a backward pass."""
+    layer, x = build(name).requires_grad_(False), draw(T, B, D)
+    with layer.cached():
+        layer(x)
+        layer.requires_grad_(True)
+        with torch.inference_mode(), torch.enable_grad():
+            layer(x)
+        layer(x)[0].abs().sum().backward()
+    found = [p.grad for p in layer.parameters()]
+    layer.zero_grad()
+    layer(x)[0].abs().sum().backward()
+    for p, grad in zip(layer.parameters(), found, strict=True):
+        tolerance.close(grad, p.grad, tolerance.sequence_gradient("float64", N, T), "gradient")
+
+
 def test_parametrized_layers_are_not_held():
     """Their parameters are computed in every call."""
     layer, x = build("scornn"), draw(B, D)

@@ -90,7 +90,7 @@ SETTINGS = {
     "h0_bound": Setting(float, "a trained initial state starts uniform on +-X", 0.0, least=0),
     "log_every": Setting(int, "updates per row of metrics.csv", 10, least=1),
     "evaluate_every": Setting(int, "updates per evaluation on held-out data (default: those of a row)", least=1),
-    "seed": Setting(int, "the same seed gives the same run", 0, least=0),
+    "seed": Setting(int, "the same seed gives the same run", 0, least=0, most=2**64 - 1),
     "threads": Setting(
         int, "thread budget (default: the cores, or this process's share)", own_threads, least=1, most=MOST
     ),

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from enum import Enum, auto
 
 import torch
-from torch import Tensor, is_grad_enabled
+from torch import Tensor, is_grad_enabled, is_inference_mode_enabled
 from torch.autograd import forward_ad
 from torch.compiler import is_compiling
 from torch.nn import Parameter
@@ -65,7 +65,8 @@ def mode(*tensors: Tensor | None) -> Mode:
                 return FORMULA
             if t.requires_grad:
                 how = RECORDED
-    return how if how is KERNEL or is_grad_enabled() else KERNEL
+    # Inside inference_mode, enable_grad records nothing.
+    return how if how is KERNEL or (is_grad_enabled() and not is_inference_mode_enabled()) else KERNEL
 
 
 def symbolic() -> bool:

@@ -48,7 +48,7 @@ def shapes_of(call: Call, tensors: Tensors) -> tuple[Any, Any, Any]:
 
 def _ends(lengths: Tensor | None) -> Any:
     """The lengths, as a kernel takes them."""
-    return None if lengths is None else lengths.numpy(force=True)
+    return None if lengths is None else lengths.contiguous().numpy(force=True)
 
 
 def _joined(call: Call, tensors: Tensors, own: Tensors) -> tuple[int, Call, Tensors, Tensors]:
@@ -81,6 +81,8 @@ def forward(call: Call, tensors: Tensors, own: Tensors, lengths: Tensor | None, 
     save = saving and kept != (0,) and call.checkpoint == "none"
     saved, s = room(kept, x.dtype) if save else (None, None)
     CELLS[call.cell].forward(call, arrays(own), arrays(tensors), _ends(lengths), (h, r, s), at)
+    if states is not None and result._base is states:  # what is saved must not change with the result
+        result = result.clone()
     return result, memory, saved, states
 
 

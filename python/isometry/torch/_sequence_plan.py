@@ -142,4 +142,4 @@ def _full(tensors: Tensors, stack: int) -> list[Tensor | None]:
 
 def _ends(lengths: Tensor | None) -> Array | None:
     """The lengths, as a kernel takes them."""
-    return None if lengths is None else lengths.reshape(-1).numpy(force=True)
+    return None if lengths is None else lengths.reshape(-1).contiguous().numpy(force=True)

@@ -83,6 +83,8 @@ def solve(target: int, counted: Callable[[int], int]) -> int:
 
     low, high = 0, from_size(1)
     while high[1] < target:
+        if high[0] > target:  # a unit has at least one parameter
+            raise UsageError(f"--parameters: {high[0]:,} units have {high[1]:,} parameters, not {target:,}")
         low, high = high[0], from_size(2 * high[0])
     top = high[0]
     while top - low > 1:  # the count at low is below the target, that of the first size from top on is not

@@ -1,14 +1,15 @@
 """One step per call, and W formed once for many calls: what `RecurrentLayer.cached` holds.
 
-Everything here follows from the layer's parameters and buffers. Each use compares their identities, versions and
-addresses with those that it was made from, and makes it again if one has changed; so results never depend on whether a
-layer is cached, except for changes through ``.data``, which have no version.
+Everything here follows from the layer's parameters and buffers. Each use compares their identities, versions,
+addresses and whether they are trained with those that it was made from, and makes it again if one has changed; so
+results never depend on whether a layer is cached, except for changes through ``.data``, which have no version, and for
+attributes that are set inside.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextvars import ContextVar, Token
+from contextvars import ContextVar
 from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -23,6 +24,7 @@ from .._cells import CELLS, Call
 from .._function import HALF, Array, arrays, given, place, room
 from .._mode import KERNEL, RECORDED, autocast, mode
 from .._sequence_function import _joined
+from ..operators._operator import Operator
 from ..operators.dense import Dense
 
 #: Steps for which the cost of forming W does not count.
@@ -60,20 +62,34 @@ class Step(NamedTuple):
         return states
 
 
+class Formed(Dense):
+    """The matrix of an operator: unitary where that is, for routes that need it."""
+
+    __slots__ = ("_is_unitary",)
+
+    _is_unitary: bool  # type: ignore[override]
+
+    def __init__(self, weight: Tensor, operator: Operator) -> None:
+        super().__init__(weight)
+        self._is_unitary = operator._is_unitary
+
+
 class Held:
     """What a `RecurrentLayer` inside `cached` has formed."""
 
     def __init__(self, layer: Any) -> None:
         self._layer = layer
-        self._sources: list[tuple[Mapping[str, Tensor | None], str, Tensor, int, int]] = []
-        self._transitions: dict[tuple[str, bool], Any] = {}
+        self._sources: list[tuple[Mapping[str, Tensor | None], str, Tensor, int, int, bool]] = []
+        self._transitions: dict[tuple[str, bool, bool], Any] = {}
         self._steps: list[Step] = []
         self._kind = torch.float32  # of the states
 
     def _fresh(self) -> bool:
         """Whether it still belongs to the layer's parameters and buffers; if not, forgets everything."""
-        for owner, name, t, version, address in self._sources:
+        for owner, name, t, version, address, trained in self._sources:
             if owner.get(name) is not t or t._version != version or t.data_ptr() != address:
+                break
+            if t.requires_grad is not trained:
                 break
         else:
             if self._sources:
@@ -85,7 +101,7 @@ class Held:
         if layer._modules or any(t.is_inference() for _, _, t in named) or mode(*self._tensors()) not in _EAGER:
             self._sources = []
             return False
-        self._sources = [(owner, name, t, t._version, t.data_ptr()) for owner, name, t in named]
+        self._sources = [(owner, name, t, t._version, t.data_ptr(), t.requires_grad) for owner, name, t in named]
         return True
 
     def _tensors(self) -> list[Tensor]:
@@ -97,7 +113,7 @@ class Held:
         layer = self._layer
         if mode(*self._tensors()) not in _EAGER or not self._fresh():
             return layer._transition(suffix)
-        made, key = self._transitions, (suffix, torch.is_grad_enabled())
+        made, key = self._transitions, (suffix, torch.is_grad_enabled(), torch.is_inference_mode_enabled())
         if key not in made:
             op = layer._transition(suffix)
             if op._steps(op.dtype, _MANY, 1, True) is None:
@@ -105,7 +121,7 @@ class Held:
                 if weight.requires_grad:
                     # Its graph is freed when its gradient has been computed.
                     weight.register_hook(partial(_forget, made, key))
-                op = Dense(weight)
+                op = Formed(weight, op)
             made[key] = op
         return made[key]
 
@@ -187,11 +203,14 @@ class Cached:
 
     def __init__(self, layer: Any) -> None:
         self._layer = layer
-        self._tokens: list[Token[Mapping[Any, Held]]] = []
+        self._outer: list[bool] = []  # of the entries that have not ended, whether they are the layer's outermost
 
     def __enter__(self) -> None:
         now = _HELD.get()
-        self._tokens.append(_HELD.set(now if self._layer in now else {**now, self._layer: Held(self._layer)}))
+        self._outer.append(self._layer not in now)
+        if self._outer[-1]:
+            _HELD.set({**now, self._layer: Held(self._layer)})
 
     def __exit__(self, *_: object) -> None:
-        _HELD.reset(self._tokens.pop())
+        if self._outer.pop():  # contexts of several layers may end in any order
+            _HELD.set({layer: held for layer, held in _HELD.get().items() if layer is not self._layer})
