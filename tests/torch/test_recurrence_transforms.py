@@ -150,8 +150,7 @@ def test_padding_reaches_nothing(option, route, create_graph, seed):
 @each_route
 def test_a_length_of_all_members(route, seed):
     """The length of one sequence serves all that vmap runs over."""
-    f, (vectors, x, v, h0, *biases) = problem(seed, route)
-    one, _ = problem(seed, route, lengths=[1])
+    one, (vectors, x, v, h0, *biases) = problem(seed, route, lengths=[1])
     step = lambda x, h0: one(vectors, x.unsqueeze(1), v, h0.unsqueeze(0), *biases)[:, 0]
     together = torch.func.vmap(step, (1, 0), 1)(x, h0)
     same(together, torch.stack([step(x[:, b], h0[b]) for b in range(x.shape[1])], 1), "states")
