@@ -5,6 +5,7 @@ import copy
 import numpy as np
 import pytest
 import torch
+import torch.nn.utils.prune
 from torch.autograd import gradcheck, gradgradcheck
 
 import isometry.torch as it
@@ -279,3 +280,25 @@ def test_weights_of_peft_are_taken_without_drawing():
     it.adapters.HRA.from_peft(linear, torch.ones(N, 3))
     it.adapters.OFT.from_peft(linear, torch.zeros(N // BLOCK, BLOCK * (BLOCK - 1) // 2))
     assert torch.equal(torch.random.get_rng_state(), before)
+
+
+class Shifted(torch.nn.Linear):
+    """A layer with a forward of its own."""
+
+    def forward(self, x):
+        return super().forward(x) + 1
+
+
+@KINDS
+def test_layers_that_are_more_than_their_weight(kind, seed):
+    """A forward of its own, hooks, pruned weights: few and many rows agree, and a second backward pass works."""
+    hooked, pruned = layer(), layer()
+    hooked.register_forward_hook(lambda *call: call[-1] * 2)
+    torch.nn.utils.prune.random_unstructured(pruned, "weight", 0.5)
+    x = torch.from_numpy(ref.normal(seed, 500, N))
+    for linear in (Shifted(N, OUT, dtype=torch.float64), hooked, pruned):
+        adapter = adapted(kind, linear, seed)
+        with torch.no_grad():
+            close(adapter(x)[:1], adapter(x[:1]), 1e-12)
+        for _ in range(2):
+            adapter(x).sum().backward()

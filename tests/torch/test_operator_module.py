@@ -114,3 +114,10 @@ def test_half_precision():
     assert y.dtype is torch.bfloat16 and torch.equal(y, copy.deepcopy(module).float()(x.float()).to(torch.bfloat16))
     y.float().sum().backward()
     assert module.inner.upper.grad.dtype is torch.bfloat16
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool])
+def test_vectors_of_another_dtype(dtype):
+    """Nothing is rounded to it."""
+    with pytest.raises(TypeError, match="^x must be float32, float64"):
+        it.nn.OperatorModule(it.Dense(torch.full((2, 2), 0.3)))(torch.ones(1, 2, dtype=dtype))

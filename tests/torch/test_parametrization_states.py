@@ -192,3 +192,53 @@ def test_loading_by_assignment_and_from_the_meta_device():
         module.load_state_dict(
             it.parametrizations.orthogonal(linear(6, 3), orthogonal_map="householder").state_dict(), False
         )
+
+
+# ---------------------------------------------------------------- the weight as a function of the parameters
+
+
+class Twice(torch.nn.Module):
+    """A parametrisation before the orthogonal one."""
+
+    def forward(self, x):
+        return 2 * x
+
+    def right_inverse(self, x):
+        return x / 2
+
+
+@EVERY
+def test_copied_parameters_have_their_signs(name):
+    """By `functional_call` with a state, and by a target network's `copy_`."""
+    one, other, target = (
+        it.parametrizations.orthogonal(linear(6, 6), "weight", name, use_trivialization=False) for _ in range(3)
+    )
+    eye = torch.eye(6, dtype=torch.float64)
+    with torch.no_grad():
+        close(torch.func.functional_call(other, dict(one.state_dict()), (eye,)).T, one.weight, TIGHT)
+        original(target).copy_(original(one))
+        close(target.weight, one.weight, TIGHT)
+
+
+def test_signs_behind_another_parametrization():
+    """They are saved with X, whichever place the map has."""
+    one, other = linear(6, 6), linear(6, 6)
+    for module in (one, other):
+        parametrize.register_parametrization(module, "weight", Twice())
+        it.parametrizations.orthogonal(module, "weight", "householder", use_trivialization=False)
+    one.weight = torch.linalg.qr(torch.randn(6, 6, dtype=torch.float64))[0]
+    other.load_state_dict(one.state_dict())
+    assert torch.equal(other.weight, one.weight) and gap(one.weight) < TIGHT
+
+
+@EVERY
+@WAYS
+@pytest.mark.parametrize("shape", [(0, 0), (5, 0), (0, 5)], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.complex64], ids=str)
+def test_weights_without_columns(name, trivialization, shape, dtype):
+    module = torch.nn.Module()
+    module.weight = torch.nn.Parameter(torch.empty(shape, dtype=dtype))
+    it.parametrizations.orthogonal(module, "weight", name, use_trivialization=trivialization)
+    assert module.weight.shape == shape
+    module.weight.abs().sum().backward()
+    assert original(module).grad.shape == shape

@@ -232,3 +232,6 @@ def test_init_of_other_types(dtype):
     assert gap(turned) < 2e-2 and turned.shape == (4, 3)
     with pytest.raises(ValueError, match="Only tensors with 2 or more dimensions are supported"):
         it.init.orthogonal_(torch.empty(3, dtype=dtype))
+    for other in (torch.int64, torch.bool):
+        with pytest.raises(TypeError, match="^tensor must be float32"):
+            it.init.orthogonal_(torch.empty(3, 3, dtype=other))

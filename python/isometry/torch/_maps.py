@@ -110,6 +110,12 @@ def signs(x: Tensor) -> Tensor:
     return torch.where(diagonal < 0, -1.0, 1.0).to(diagonal.dtype)
 
 
+def kept_signs(x: Tensor, kept: Tensor) -> Tensor:
+    """The signs on the diagonal of X; where weight decay has shortened it, those that were kept."""
+    diagonal = x.detach().diagonal(dim1=-2, dim2=-1).real
+    return torch.where(diagonal.abs() >= 0.25, diagonal.sign(), kept.to(diagonal.device, diagonal.dtype))
+
+
 def packed(q: Tensor) -> Tensor:
     """X with `reflected(X, signs(X))` = Q, if the columns of Q are orthonormal; else Q made so by Gram and Schmidt."""
     a, tau = geqrf(q)

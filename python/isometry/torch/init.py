@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ._function import REAL_OF
+from .._rules import check
+from ._function import HALF, dtype_name
 from ._maps import packed, reflected, signs
 
 __all__ = ["orthogonal_"]
@@ -36,6 +37,8 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: torch.Generator | No
     ------
     ValueError
         A tensor of fewer than two axes.
+    TypeError
+        One of another dtype.
 
     Examples
     --------
@@ -46,10 +49,12 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: torch.Generator | No
     """
     if tensor.ndim < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
+    if tensor.dtype not in HALF:
+        check.floating("tensor", dtype_name(tensor.dtype))
     if not tensor.numel():
         return tensor
     rows, columns = len(tensor), tensor.numel() // len(tensor)
-    dtype = tensor.dtype if tensor.dtype in REAL_OF else torch.float32
+    dtype = torch.float32 if tensor.dtype in HALF else tensor.dtype
     with torch.no_grad():
         drawn = torch.randn(rows, columns, dtype=dtype, device=tensor.device, generator=generator)
         x = packed(drawn.mT if rows < columns else drawn)

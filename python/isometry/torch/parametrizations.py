@@ -60,8 +60,8 @@ def orthogonal(
     the signs that it multiplies by are part of the trained tensor); complex weights have reflections too; float16 and
     bfloat16 weights are computed in float32 and rounded once; a thin weight of shape (n, k) has a base of its own size,
     not (n, n), and no n x n intermediate. State dicts of torch load, with the same weight, those of a square weight
-    into torch as well. With reflections the trained tensor has its signs on the (real part of the) diagonal, where
-    optimisers may change them without effect.
+    into torch as well. With reflections the trained tensor has its signs on the (real part of the) diagonal; where
+    weight decay has brought that below 1/4, they are those that were last assigned or loaded.
 
     The cost of a forward and a backward pass is of order n k^2.
 
@@ -111,7 +111,7 @@ class _Orthogonal(nn.Module):
         if use_trivialization:
             self.register_buffer("base", None)
         if orthogonal_map == "householder":
-            # Not those of X, which weight decay would move through zero. They are saved there, as in torch's own.
+            # Those of X, as in torch's own, from before weight decay moves its diagonal through zero.
             size = (*weight.shape[:-2], min(weight.shape[-2:]))
             ones = torch.ones(size, dtype=weight.real.dtype, device=weight.device)
             self.register_buffer("signs", -ones, persistent=False)
@@ -120,12 +120,14 @@ class _Orthogonal(nn.Module):
         return f"{self.orthogonal_map}, use_trivialization={self.use_trivialization}"
 
     def forward(self, x: Tensor) -> Tensor:
+        if 0 in x.shape[-2:]:
+            return x.clone()
         wide = x.shape[-2] < x.shape[-1]
         tall = widened(x.mT if wide else x)
         base = self._full_base()
         square = base is not None and base.shape[-2] == base.shape[-1]
         if self.orthogonal_map == "householder":
-            w = _maps.reflected(tall, self.signs, base if square else None)
+            w = _maps.reflected(tall, _maps.kept_signs(tall, self.signs), base if square else None)
             base = None if square else base
         else:
             w = _maps.SKEW[self.orthogonal_map](tall)
@@ -186,8 +188,8 @@ def _write_signs(chain: Any, state: dict[str, Any], prefix: str, _: object) -> N
     """In a saved state the diagonal of X has the signs, whatever an optimiser made of it."""
     law, x = chain[0], state.get(prefix + "original")
     if law.orthogonal_map == "householder" and isinstance(x, Tensor) and not x.requires_grad:
-        diagonal = x.diagonal(dim1=-2, dim2=-1).real
-        if not x.is_meta and not torch.equal(diagonal, law.signs.to(diagonal)):
+        signs = _maps.kept_signs(x, law.signs)
+        if not x.is_meta and not torch.equal(x.diagonal(dim1=-2, dim2=-1).real, signs):
             x = x.clone()
-            x.diagonal(dim1=-2, dim2=-1).real.copy_(law.signs)
+            x.diagonal(dim1=-2, dim2=-1).real.copy_(signs)
             state[prefix + "original"] = x

@@ -101,6 +101,8 @@ class HRA(Adapter):
     def _on_weight(self, x: Tensor) -> bool:
         """Whether to turn the rows of the weight, whose gradient costs a product of the size of the layer's own."""
         linear, r = self.linear, self.vectors.shape[1]
+        if type(linear) is not nn.Linear or linear._forward_hooks or linear._forward_pre_hooks:
+            return False  # its call is more than the product with its weight
         inputs = math.prod(x.shape[:-1])
         trained = torch.is_grad_enabled() and self.vectors.requires_grad
         of_gradient = inputs * linear.out_features if trained else 0

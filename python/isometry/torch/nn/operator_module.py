@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from ..._objects._declaration import Argument
 from ..._rules import check
-from .._function import REAL_OF, widened
+from .._function import HALF, widened
 from ..operators import Adjoint, Columns, Composition, Operator
 from ..operators._declared import Declared
 from ._directions import reflecting, scaled
@@ -127,7 +127,7 @@ class OperatorModule(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """W x for every vector in the last axis of x (..., n_in)."""
-        if x.dtype in REAL_OF:
+        if x.dtype not in HALF:
             return self.operator()(x)  # type: ignore[no-any-return]
         result: Tensor = self.operator()(x.float())
         return result if result.is_complex() else result.to(x.dtype)
