@@ -28,6 +28,7 @@ WRONG = {
     "seed of more than 64 bits": ((*TRAIN, "--seed", str(2**64)), "--seed must"),
     "seeds of more than 64 bits": (("compare", "copying", "--models", "rnn", "--seeds", f"{2**64},"), "--seed must"),
     "a seed of a comparison": (("compare", "copying", "--models", "rnn", "--set", "seed=5"), "--set seed: --seeds"),
+    "a seed of one model": (("compare", "copying", "--models", "rnn", "--set", "rnn.seed=5"), "--set seed: --seeds"),
     "a size beside parameters": (
         ("compare", "copying", "--models", "rnn", "--parameters", "2000", "--set", "hidden=8"),
         "--set hidden: --parameters",

@@ -292,11 +292,12 @@ class Shifted(torch.nn.Linear):
 @KINDS
 def test_layers_that_are_more_than_their_weight(kind, seed):
     """A forward of its own, hooks, pruned weights: few and many rows agree, and a second backward pass works."""
-    hooked, pruned = layer(), layer()
+    hooked, pruned, patched = layer(), layer(), layer()
     hooked.register_forward_hook(lambda *call: call[-1] * 2)
+    patched.forward = lambda x: torch.nn.Linear.forward(patched, x) - 1
     torch.nn.utils.prune.random_unstructured(pruned, "weight", 0.5)
     x = torch.from_numpy(ref.normal(seed, 500, N))
-    for linear in (Shifted(N, OUT, dtype=torch.float64), hooked, pruned):
+    for linear in (Shifted(N, OUT, dtype=torch.float64), hooked, pruned, patched):
         adapter = adapted(kind, linear, seed)
         with torch.no_grad():
             close(adapter(x)[:1], adapter(x[:1]), 1e-12)

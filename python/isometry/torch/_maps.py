@@ -111,7 +111,7 @@ def signs(x: Tensor) -> Tensor:
 
 
 def kept_signs(x: Tensor, kept: Tensor) -> Tensor:
-    """The signs on the diagonal of X; where weight decay has shortened it, those that were kept."""
+    """The signs on the diagonal of X; where weight decay has brought it below 1/4, those that were kept."""
     diagonal = x.detach().diagonal(dim1=-2, dim2=-1).real
     return torch.where(diagonal.abs() >= 0.25, diagonal.sign(), kept.to(diagonal.device, diagonal.dtype))
 

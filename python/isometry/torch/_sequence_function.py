@@ -24,7 +24,7 @@ from .. import _core
 from .._backend import Place
 from . import _lean
 from ._cells import CELLS, Call
-from ._function import arrays, fakes, filled, formula_vjp, given, mark, marked, place, place_of, room, rooms
+from ._function import Array, arrays, fakes, filled, formula_vjp, given, mark, marked, place, place_of, room, rooms
 from ._mode import differentiated
 from .formulas.sequence import states
 from .operators._compiled import owned
@@ -46,9 +46,9 @@ def shapes_of(call: Call, tensors: Tensors) -> tuple[Any, Any, Any]:
 # ---------------------------------------------------------------- kernels
 
 
-def _ends(lengths: Tensor | None) -> Any:
+def ends(lengths: Tensor | None) -> Array | None:
     """The lengths, as a kernel takes them."""
-    return None if lengths is None else lengths.contiguous().numpy(force=True)
+    return None if lengths is None else given(lengths.reshape(-1))
 
 
 def _joined(call: Call, tensors: Tensors, own: Tensors) -> tuple[int, Call, Tensors, Tensors]:
@@ -80,7 +80,7 @@ def forward(call: Call, tensors: Tensors, own: Tensors, lengths: Tensor | None, 
     memory, r = (None, None) if last == (0,) else room(last, x.dtype)
     save = saving and kept != (0,) and call.checkpoint == "none"
     saved, s = room(kept, x.dtype) if save else (None, None)
-    CELLS[call.cell].forward(call, arrays(own), arrays(tensors), _ends(lengths), (h, r, s), at)
+    CELLS[call.cell].forward(call, arrays(own), arrays(tensors), ends(lengths), (h, r, s), at)
     if states is not None and result._base is states:  # what is saved must not change with the result
         result = result.clone()
     return result, memory, saved, states
@@ -111,10 +111,10 @@ def backward(
     if where >= 0:
         asked[where] = asked[where] or wanted[count]
     (grads, bars), (own_grads, own_bars) = rooms(asked, tensors), rooms(wanted[count : count + len(own)], own)
-    given = (arrays(own), arrays(tensors), _ends(lengths))
+    read = (arrays(own), arrays(tensors), ends(lengths))
     kept, *rest = arrays((states, memory, saved))
     results = ((_lean.read(call, kept), *rest), arrays(cts))  # type: ignore[arg-type]
-    CELLS[call.cell].backward(call, *given, *results, bars, own_bars, at)
+    CELLS[call.cell].backward(call, *read, *results, bars, own_bars, at)
     found = [*grads, *own_grads]
     if where >= 0:
         both = found[where]

@@ -12,7 +12,7 @@ from .. import _core
 from ._cells import CELLS, Call
 from ._function import Array, arrays, place, room, rooms
 from ._function import given as to_kernel
-from ._sequence_function import backward_by_route, forward_by_route, shapes_of, through_matrix
+from ._sequence_function import backward_by_route, ends, forward_by_route, shapes_of, through_matrix
 from ._transforms import Plan, Rows, Tensors
 from .formulas.sequence import states as by_formula
 from .operators._functions import BY_STEM, trained
@@ -107,7 +107,7 @@ class SequencePlan(Plan):
             weight = weight.expand(stack, *weight.shape[1:]).contiguous()
             call, own = call._replace(stem="dense"), (weight,)
         states, h = room((stack, *shape), x.dtype)
-        ensemble.forward(call, stack, arrays(_full(own, stack)), arrays(given), _ends(lengths), h, self.place)
+        ensemble.forward(call, stack, arrays(_full(own, stack)), arrays(given), ends(lengths), h, self.place)
         empty = states.new_empty((stack, 0))
         return states, empty, empty.clone() if weight is None else weight
 
@@ -128,7 +128,7 @@ class SequencePlan(Plan):
             if any(wanted[count:]):
                 w_bar, bar = room(weight.shape, weight.dtype)
                 step_bars = (bar,)
-        last = _ends(lengths), *arrays((states, cts[0])), bars, step_bars, self.place
+        last = ends(lengths), *arrays((states, cts[0])), bars, step_bars, self.place
         ensemble.backward(call, stack, arrays(steps), arrays(given), *last)
         if w_bar is not None:
             _core.operator_matrix_vjp(self.call.stem, arrays(own), None, to_kernel(w_bar), own_bars, self.place)
@@ -138,8 +138,3 @@ class SequencePlan(Plan):
 def _full(tensors: Tensors, stack: int) -> list[Tensor | None]:
     """The tensors, each with all its members."""
     return [None if t is None else t.expand(stack, *t.shape[1:]) for t in tensors]
-
-
-def _ends(lengths: Tensor | None) -> Array | None:
-    """The lengths, as a kernel takes them."""
-    return None if lengths is None else lengths.reshape(-1).contiguous().numpy(force=True)

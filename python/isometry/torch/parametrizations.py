@@ -60,8 +60,8 @@ def orthogonal(
     the signs that it multiplies by are part of the trained tensor); complex weights have reflections too; float16 and
     bfloat16 weights are computed in float32 and rounded once; a thin weight of shape (n, k) has a base of its own size,
     not (n, n), and no n x n intermediate. State dicts of torch load, with the same weight, those of a square weight
-    into torch as well. With reflections the trained tensor has its signs on the (real part of the) diagonal; where
-    weight decay has brought that below 1/4, they are those that were last assigned or loaded.
+    into torch as well. With reflections the signs of W are those on the (real part of the) diagonal of the
+    trained tensor, or where weight decay has brought an entry below 1/4, those last assigned or loaded.
 
     The cost of a forward and a backward pass is of order n k^2.
 
@@ -111,7 +111,7 @@ class _Orthogonal(nn.Module):
         if use_trivialization:
             self.register_buffer("base", None)
         if orthogonal_map == "householder":
-            # Those of X, as in torch's own, from before weight decay moves its diagonal through zero.
+            # Those last assigned or loaded: weight decay moves the diagonal of X through zero.
             size = (*weight.shape[:-2], min(weight.shape[-2:]))
             ones = torch.ones(size, dtype=weight.real.dtype, device=weight.device)
             self.register_buffer("signs", -ones, persistent=False)
@@ -120,7 +120,7 @@ class _Orthogonal(nn.Module):
         return f"{self.orthogonal_map}, use_trivialization={self.use_trivialization}"
 
     def forward(self, x: Tensor) -> Tensor:
-        if 0 in x.shape[-2:]:
+        if 0 in x.shape[-2:]:  # the maps divide by norms and find n from the number of entries
             return x.clone()
         wide = x.shape[-2] < x.shape[-1]
         tall = widened(x.mT if wide else x)

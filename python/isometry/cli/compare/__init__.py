@@ -53,10 +53,6 @@ def _train(options: argparse.Namespace) -> int:
     parameters = None if options.parameters is None else _positive("--parameters", options.parameters)
     if parameters is not None and options.hidden is not None:
         raise UsageError("--parameters and --hidden: give one of the two")
-    for text in options.set or ():
-        key = text.partition("=")[0].strip()
-        if key == "seed" or (key == "hidden" and parameters is not None):
-            raise UsageError(f"--set {key}: {'--seeds' if key == 'seed' else '--parameters'} gives it")
     out = Path(options.out) if options.out is not None else Path("runs") / f"compare-{task.rpartition(':')[2].lower()}"
     given = {name: value for name, value in vars(options).items() if name not in ("threads", "seed")}
     planned = plan(given | {"task": task}, models, seeds, parameters, out)

@@ -65,6 +65,10 @@ def plan(
     found = []
     for entry, name in zip(entries, names, strict=True):
         own = dict(given) | {"model": entry.name, "set": _assignments(given.get("set") or (), task, entry, entries)}
+        for text in own["set"]:
+            key = text.partition("=")[0].strip()
+            if key == "seed" or (key == "hidden" and parameters is not None):
+                raise UsageError(f"--set {key}: {'--seeds' if key == 'seed' else '--parameters'} gives it")
         if parameters is not None:
             own["hidden"] = str(_hidden(own, parameters))
         for seed in seeds:

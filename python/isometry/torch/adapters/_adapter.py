@@ -28,7 +28,7 @@ class Adapter(nn.Module):
         raise NotImplementedError
 
     def merge(self) -> nn.Linear:
-        """A new ``torch.nn.Linear`` that computes the same function.
+        """A new ``torch.nn.Linear`` that computes the same function, if the layer has no other forward and no hooks.
 
         Returns
         -------
@@ -60,6 +60,13 @@ def real_layer(linear: object) -> nn.Linear:
     if linear.weight.is_complex():
         raise TypeError(f"the weight of linear must be real, not {dtype_name(linear.weight.dtype)}")
     return linear
+
+
+def is_product(linear: nn.Linear) -> bool:
+    """Whether a call of the layer is the product with its weight, plus its bias: no other forward, and no hooks."""
+    if type(linear).forward is not nn.Linear.forward or "forward" in linear.__dict__:
+        return False
+    return not (linear._forward_hooks or linear._forward_pre_hooks or linear._backward_hooks)
 
 
 def arithmetic(x: object, parameter: Tensor) -> torch.dtype:

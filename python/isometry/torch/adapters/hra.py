@@ -14,7 +14,7 @@ from .._function import widened
 from ..delta import real
 from ..nn._directions import reflecting, scaled
 from ..operators.householder import Householder
-from ._adapter import Adapter, arithmetic, real_layer, rows
+from ._adapter import Adapter, arithmetic, is_product, real_layer, rows
 
 
 class HRA(Adapter):
@@ -101,8 +101,8 @@ class HRA(Adapter):
     def _on_weight(self, x: Tensor) -> bool:
         """Whether to turn the rows of the weight, whose gradient costs a product of the size of the layer's own."""
         linear, r = self.linear, self.vectors.shape[1]
-        if type(linear) is not nn.Linear or linear._forward_hooks or linear._forward_pre_hooks:
-            return False  # its call is more than the product with its weight
+        if not is_product(linear):
+            return False
         inputs = math.prod(x.shape[:-1])
         trained = torch.is_grad_enabled() and self.vectors.requires_grad
         of_gradient = inputs * linear.out_features if trained else 0

@@ -309,8 +309,8 @@ class RecurrentLayer(nn.Module):
 
         The context holds for the thread, or the asynchronous task, that entered it. Contexts of the same layer can be
         nested, and share W. `torch.compile`, `torch.func` and forward mode form W as they do outside.
-        `torch.utils.checkpoint` with ``use_reentrant=False`` belongs outside: it refuses a recomputation that finds W
-        formed. Attributes of the layer, as ``nonlinearity``, are not to be set inside.
+        `torch.utils.checkpoint` with ``use_reentrant=False`` raises a CheckpointError inside, since the recomputation
+        does not form W again. Do not set attributes of the layer, such as ``nonlinearity``, inside.
 
         Examples
         --------

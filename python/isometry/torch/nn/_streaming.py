@@ -1,9 +1,8 @@
 """One step per call, and W formed once for many calls: what `RecurrentLayer.cached` holds.
 
-Everything here follows from the layer's parameters and buffers. Each use compares their identities, versions,
-addresses and whether they are trained with those that it was made from, and makes it again if one has changed; so
-results never depend on whether a layer is cached, except for changes through ``.data``, which have no version, and for
-attributes that are set inside.
+All of it is computed from the layer's parameters and buffers. Every use checks whether the identity, version, address
+or ``requires_grad`` of one of them has changed, and then computes it again. So results do not depend on whether a layer
+is cached, except after a change through ``.data``, which has no version, or of an attribute such as ``nonlinearity``.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from .._cells import CELLS, Call
 from .._function import HALF, Array, arrays, given, place, room
 from .._mode import KERNEL, RECORDED, autocast, mode
 from .._sequence_function import _joined
-from ..operators._operator import Operator
 from ..operators.dense import Dense
 
 #: Steps for which the cost of forming W does not count.
@@ -62,16 +60,12 @@ class Step(NamedTuple):
         return states
 
 
-class Formed(Dense):
-    """The matrix of an operator: unitary where that is, for routes that need it."""
+class _Unitary(Dense):
+    """The matrix of a unitary operator."""
 
-    __slots__ = ("_is_unitary",)
+    __slots__ = ()
 
-    _is_unitary: bool  # type: ignore[override]
-
-    def __init__(self, weight: Tensor, operator: Operator) -> None:
-        super().__init__(weight)
-        self._is_unitary = operator._is_unitary
+    _is_unitary = True  # type: ignore[assignment]
 
 
 class Held:
@@ -89,7 +83,7 @@ class Held:
         for owner, name, t, version, address, trained in self._sources:
             if owner.get(name) is not t or t._version != version or t.data_ptr() != address:
                 break
-            if t.requires_grad is not trained:
+            if t.requires_grad != trained:
                 break
         else:
             if self._sources:
@@ -121,7 +115,7 @@ class Held:
                 if weight.requires_grad:
                     # Its graph is freed when its gradient has been computed.
                     weight.register_hook(partial(_forget, made, key))
-                op = Formed(weight, op)
+                op = (_Unitary if op._is_unitary else Dense)(weight)
             made[key] = op
         return made[key]
 
@@ -213,4 +207,4 @@ class Cached:
 
     def __exit__(self, *_: object) -> None:
         if self._outer.pop():  # contexts of several layers may end in any order
-            _HELD.set({layer: held for layer, held in _HELD.get().items() if layer is not self._layer})
+            _HELD.set({layer: what for layer, what in _HELD.get().items() if layer is not self._layer})
