@@ -11,6 +11,7 @@ import pytest
 
 from cli_runs import FILES, TINY, metrics
 from isometry.cli.compare.pool import share
+from subprocesses import script
 
 COPYING = ("compare", "copying", "--length", 5, "--hidden", 6, "--batch", 3)
 
@@ -116,6 +117,36 @@ def test_ctrl_c_ends_all_runs(isometry, tmp_path):
     status, _, _ = isometry(*command, "--iterations", total, "--models", "rnn", "--out", "runs")
     after = metrics(folders[0])
     assert status == 0 and after[: len(before)] == before and after[-1]["iteration"] == str(total)
+
+
+def test_ctrl_c_on_windows():
+    """Runs get a group of their own and ctrl-break, the only signal that a group there can be sent; they handle it."""
+    out = script(
+        """
+        import signal, subprocess
+        signal.CTRL_BREAK_EVENT, signal.SIGBREAK = 1, signal.SIGUSR1  # Windows has both
+        subprocess.CREATE_NEW_PROCESS_GROUP = 512
+        from isometry.cli.compare.pool import Pool
+        from isometry.cli.interrupt import Interrupt
+
+        class Process:
+            stdout, returncode = (), 1
+            def __init__(self, command, **options): print(options["creationflags"])
+            def __enter__(self): return self
+            def __exit__(self, *_): pass
+            def poll(self): return None
+            def send_signal(self, number): print(number)
+
+        subprocess.Popen = Process
+        pool = Pool({"run": ["train"]}, 1)
+        pool._start("run", ["train"])
+        pool._pass_on()
+        with Interrupt() as interrupt:
+            signal.raise_signal(signal.SIGBREAK)
+        print(interrupt.requested)
+        """
+    )
+    assert out.split() == ["512", "1", "True"]
 
 
 def parent(pid):

@@ -91,6 +91,7 @@ LACKING = {
     "no draw": (variant(Noise, draw=None), Plain, "--task mine:Noise: Noise lacks the method draw"),
     "no loss": (variant(Noise, loss=None, draw=None), Plain, "the method draw and the method loss"),
     "no inputs": (variant(Noise, inputs=None), Plain, "lacks the integer inputs"),
+    "no outputs": (variant(Noise, outputs=0), Plain, "--task mine:Noise: outputs of Noise must be >= 1, not 0"),
     "another shape": (variant(Noise, inputs=3), Plain, "draw must give x of shape (T, B, 3), not (4, 3, 2)"),
     "no pair": (variant(Noise, draw=lambda *_: 3), Plain, "--task mine:Noise: draw: "),
     "loss of many": (variant(Noise, loss=lambda _, v, t: v - t), Plain, "tensor of shape ()"),

@@ -66,6 +66,31 @@ def test_a_lock_left_behind_binds_nobody(isometry, tmp_path):
     assert isometry("train", "--resume", "run", "--iterations", 3)[0] == 0
 
 
+SOFT = """
+    import sys, warnings
+    sys.modules["fcntl"] = None
+    warnings.simplefilter("ignore")
+    from pathlib import Path
+    from isometry.cli.errors import Failure
+    from isometry.cli.run_folder import RunFolder
+
+    folder = RunFolder(Path(sys.argv[1]))
+    with folder.locked():
+        try:
+            with folder.locked():
+                raise AssertionError("twice")
+        except Failure as error:
+            print(error)
+    print(list(folder.path.iterdir()))
+"""
+
+
+def test_a_lock_without_fcntl(tmp_path):
+    """As on Windows: nothing imports it, and a lock that is a file excludes others and goes."""
+    out = script(SOFT, tmp_path).splitlines()
+    assert out == [f"{tmp_path}: another process trains this run", "[]"]
+
+
 LIMITED = """
     import resource, sys
     from isometry.cli import main

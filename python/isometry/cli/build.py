@@ -34,8 +34,10 @@ def make_task(settings: Settings) -> Any:
     with blamed(settings, where):
         task = entry.load()(**{name: settings[name] for name in taken}, **settings["task_options"])
     for name in ("inputs", "outputs"):
-        if type(getattr(task, name, None)) is not int:
+        if type(size := getattr(task, name, None)) is not int:
             raise UsageError(f"{where}: {type(task).__name__} lacks the integer {name}")
+        if size < 1:
+            raise UsageError(f"{where}: {name} of {type(task).__name__} must be >= 1, not {size}")
     return task
 
 

@@ -1,4 +1,4 @@
-"""Ctrl-C, or SIGTERM from a queue or container, during training.
+"""Ctrl-C, or SIGTERM from a queue or container, during training; on Windows also ctrl-break.
 
 The first one ends the loop after the current iteration, the second one at once.
 """
@@ -9,6 +9,8 @@ import signal
 import threading
 from collections.abc import Callable
 from types import FrameType, TracebackType
+
+SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGBREAK") if hasattr(signal, name)]
 
 
 class Interrupt:
@@ -23,7 +25,7 @@ class Interrupt:
     def __enter__(self) -> Interrupt:
         self.installed = threading.current_thread() is threading.main_thread()
         if self.installed:
-            self.previous = {number: signal.signal(number, self._handle) for number in (signal.SIGINT, signal.SIGTERM)}
+            self.previous = {number: signal.signal(number, self._handle) for number in SIGNALS}
         return self
 
     def _handle(self, _number: int, _frame: FrameType | None) -> None:

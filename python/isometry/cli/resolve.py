@@ -15,7 +15,7 @@ from isometry.cli.errors import UsageError, require
 from isometry.cli.registry import REQUIRED, Entry, Keywords
 from isometry.cli.settings import SETTINGS, TABLES, Settings, literal, option, read
 
-EXTRAS = ("torch", "tqdm", "matplotlib", "safetensors", "tomli_w")
+EXTRAS = ("torch", "tqdm", "matplotlib", "safetensors", "tomli_w", "filelock")
 
 
 def resolve(options: Mapping[str, Any], config: str | Path | None = None) -> Settings:

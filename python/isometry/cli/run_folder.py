@@ -12,17 +12,17 @@ data, and the baselines. While a process trains the run it holds a lock on the f
 from __future__ import annotations
 
 import csv
-import fcntl
 import io
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any, NoReturn
 
 from isometry.cli.errors import Failure, UsageError
 from isometry.cli.files import named, text_of, toml_of, write_text
+from isometry.cli.lock import locked
 
 OWN = ("iteration", "loss", "baseline", "seconds", "orthogonality_error")
 COLUMNS = len(OWN)  # those that every run has, before the task's scores
@@ -33,7 +33,6 @@ class RunFolder:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.lock = path / ".lock"
         self.config = path / "config.toml"
         self.metrics = path / "metrics.csv"
         self.curves = path / "curves.png"
@@ -45,42 +44,36 @@ class RunFolder:
     def create(cls, label: str, out: str | None) -> Iterator[RunFolder]:
         """A new folder, `out`, or runs/<label>, runs/<label>-2, ..., locked."""
         folder = cls(_new(Path("runs") / label) if out is None else Path(out))
-        folder._refuse_run()
+        folder.refuse_files()
         with named(folder.path):
             folder.path.mkdir(parents=True, exist_ok=True)
         with folder.locked():
-            folder._refuse_run()  # left by a process that had the lock
-            for file in (folder.metrics, folder.scores):
-                file.unlink(missing_ok=True)
+            folder.refuse_files()  # of a process that had the lock
             yield folder
 
-    def _refuse_run(self) -> None:
-        if self.path.exists() and (not self.path.is_dir() or self.config.exists()):
-            reason = "holds a run already; --resume goes on with it" if self.path.is_dir() else "is not a folder"
-            raise UsageError(f"--out {self.path} {reason}")
+    def refuse_files(self) -> None:
+        """A UsageError if a new run would replace something here."""
+        if os.path.lexists(self.path) and not self.path.is_dir():
+            raise UsageError(f"--out {self.path} is not a folder")
+        if os.path.lexists(self.config):
+            raise UsageError(f"--out {self.path} holds a run already; --resume goes on with it")
+        files = [self.config, *self._results]
+        partial = [file.with_suffix(".partial") for file in files]
+        if there := [file.name for file in files + partial if os.path.lexists(file)]:
+            raise UsageError(f"--out {self.path} holds {', '.join(there)} of something else (no config.toml)")
 
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """The folder for this process alone; a Failure while another one has it. The lock ends with the process."""
-        while True:
-            with named(self.lock):
-                file = open(self.lock, "w")  # noqa: SIM115  closed below
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                file.close()
-                raise Failure(f"{self.path}: another process trains this run") from error
-            except OSError:  # a file system without locks
-                break
-            with suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(file.fileno()), self.lock.stat()):
-                    break
-            file.close()  # the process that had the lock has removed the file since it was opened
-        try:
-            yield
-        finally:
-            self.lock.unlink(missing_ok=True)
-            file.close()
+    @property
+    def _results(self) -> list[Path]:
+        return [self.metrics, self.curves, self.checkpoint, self.scores]
+
+    @property
+    def begun(self) -> bool:
+        """Whether the run has written more than its settings."""
+        return any(map(os.path.lexists, self._results))
+
+    def locked(self) -> AbstractContextManager[None]:
+        """The folder for this process alone; a Failure while another one has it."""
+        return locked(self.path, "another process trains this run")
 
     def append(self, row: Mapping[str, float]) -> None:
         """Add a row; the first one writes the names."""

@@ -47,13 +47,14 @@ def run(options: argparse.Namespace) -> int:
     if not folder.config.is_file():
         raise UsageError(f"--resume: {folder.path} holds no run (no config.toml)")
     stored(folder.config)
-    before, after = resolve({}, folder.config), resolve(vars(options), folder.config)
-    for name in before.keys() - CHANGEABLE:
-        if before[name] != after[name]:
-            raise UsageError(
-                f"--resume goes on with the settings of {folder.path}: only "
-                f"{', '.join(map(option, CHANGEABLE))} may change"
-            )
+    before = resolve({}, folder.config)
+    # another task or model first: the keywords in config.toml need not be its own
+    same = all(vars(options)[kind] in (None, before[kind]) for kind in ("task", "model"))
+    after = resolve(vars(options), folder.config) if same else before
+    if not same or any(before[name] != after[name] for name in before.keys() - CHANGEABLE):
+        raise UsageError(
+            f"--resume goes on with the settings of {folder.path}: only {', '.join(map(option, CHANGEABLE))} may change"
+        )
     return _train(after, folder, None)
 
 
@@ -72,13 +73,12 @@ def _train(settings: Settings, folder: RunFolder | None, out: str | None) -> int
         if folder is not None and group.first:
             held.enter_context(folder.locked())
         session = Session(settings, group)
-        if folder is not None:
+        if folder is not None and folder.begun:
             checkpoint.load(folder.checkpoint, session)
         if not group.first:
             return INTERRUPTED if run_session(session, None) is End.INTERRUPTED else SUCCESS
         if folder is None:
             folder = held.enter_context(RunFolder.create(settings.label, out))
-            checkpoint.save(folder.checkpoint, session)  # first: a folder with a config.toml can always be resumed
         elif session.iteration >= settings["iterations"]:
             print(f"{folder.path}: {session.iteration} iterations are done; --iterations N goes on to N")
             draw(session, folder)  # a kill after the last checkpoint may have come before the curves

@@ -21,8 +21,7 @@ from pathlib import Path
 from isometry.cli.device import opened
 from isometry.cli.errors import INTERRUPTED, SUCCESS, Failure, UsageError, require
 from isometry.cli.files import named, write_text
-
-TABLE = "table.md"
+from isometry.cli.lock import locked
 
 
 def run(options: argparse.Namespace) -> int:
@@ -45,6 +44,7 @@ def run(options: argparse.Namespace) -> int:
 def _train(options: argparse.Namespace) -> int:
     from isometry.cli.compare.plan import plan
     from isometry.cli.compare.pool import Pool, share
+    from isometry.cli.compare.table import CURVES, refuse_others
 
     if len(options.targets) != 1:
         raise UsageError(f"TASK must be one task, not {' '.join(options.targets) or 'none'}")
@@ -57,16 +57,18 @@ def _train(options: argparse.Namespace) -> int:
     given = {name: value for name, value in vars(options).items() if name not in ("threads", "seed")}
     planned = plan(given | {"task": task}, models, seeds, parameters, out)
     processes, threads = share(len(planned), options.jobs, options.threads)
-    commands = {run.name: words for run in planned if (words := run.command(threads)) is not None}
-    for run in planned:
-        if run.name in commands:
-            opened(run.settings)
     _make(out)
-    print(f"{out}: {len(commands)} of {len(planned)} runs to do, {processes} at once, threads in each: {threads}",
-          file=sys.stderr)  # fmt: skip
-    pool = Pool(commands, processes)
-    complete = pool.run()
-    _report([run.folder.path for run in planned], out)
+    with locked(out, "another comparison works here"):
+        refuse_others(out, [CURVES])
+        commands = {run.name: words for run in planned if (words := run.command(threads)) is not None}
+        for run in planned:
+            if run.name in commands:
+                opened(run.settings)
+        print(f"{out}: {len(commands)} of {len(planned)} runs to do, {processes} at once, threads in each: {threads}",
+              file=sys.stderr)  # fmt: skip
+        pool = Pool(commands, processes)
+        complete = pool.run()
+        _report([run.folder.path for run in planned], out)
     if not complete:
         print("interrupted; the same command goes on", file=sys.stderr)
         return INTERRUPTED
@@ -101,20 +103,21 @@ def _report(folders: Sequence[Path], out: Path | None) -> bool:
     """Print the tables, and write them and the pictures; returns whether there is any."""
     from isometry.cli import plots
     from isometry.cli.compare import results
-    from isometry.cli.compare.table import markdown
+    from isometry.cli.compare.table import CURVES, TABLE, markdown, refuse_others
 
     comparisons = results.compared([found for path in folders if (found := results.load(path)) is not None])
     tables = [markdown(comparison) for comparison in comparisons]
     if tables:
         print("\n".join(tables))
     if out is not None and tables:
-        for k, comparison in enumerate(comparisons):
-            name = "curves.png" if k == 0 else f"curves-{k + 1}.png"
+        pictures = [CURVES if k == 0 else f"curves-{k + 1}.png" for k in range(len(tables))]
+        refuse_others(out, pictures)
+        links = [f"\n![Curves of {c.title}]({name})\n" for c, name in zip(comparisons, pictures, strict=True)]
+        write_text(out / TABLE, "\n".join(map(str.__add__, tables, links)))
+        for comparison, name in zip(comparisons, pictures, strict=True):
             curves = {variant.name: [run.columns for run in variant.runs] for variant in comparison.variants}
             with named(out / name):
                 plots.bands(out / name, curves, comparison.title)
-            tables[k] += f"\n![Curves of {comparison.title}]({name})\n"
-        write_text(out / TABLE, "\n".join(tables))
     return bool(tables)
 
 

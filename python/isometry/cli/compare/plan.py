@@ -28,24 +28,32 @@ class Planned:
 
     def command(self, threads: int) -> list[str] | None:
         """The arguments of `isometry train` that start or continue this run; None if it has ended."""
-        wanted = str(self.settings["iterations"])
         if self.folder.config.is_file():
-            if self.folder.checkpoint.is_file():
-                from isometry.cli import checkpoint
-
-                if checkpoint.read(self.folder.checkpoint)[0]["iteration"] >= self.settings["iterations"]:
-                    return None
-                folder = str(self.folder.path)
-                changed = {"iterations": wanted, "threads": threads, "backend": self.settings["backend"]}
-                words = [word for name, value in changed.items() for word in (option(name), str(value))]
-                return ["train", "--resume", folder, *words]
-            with self.folder.locked():
-                self.folder.config.unlink()  # ended before its first checkpoint: begins anew
+            done, total = self._done(), self.settings["iterations"]
+            if done >= total:
+                return None
+            if self.folder.begun and not self.folder.checkpoint.is_file():
+                raise UsageError(
+                    f"{self.folder.path} cannot go on: {done:,} of {total:,} updates are done, and its checkpoint is "
+                    "gone; move it away, or give another folder with --out"
+                )
+            changed = {"iterations": total, "threads": threads, "backend": self.settings["backend"]}
+            words = [word for name, value in changed.items() for word in (option(name), str(value))]
+            return ["train", "--resume", str(self.folder.path), *words]
         words = ["train", self.settings["task"], "--model", self.settings["model"], "--out", str(self.folder.path)]
         for name, value in (self.given | {"threads": threads}).items():
             if name in SETTINGS and value is not None:
                 words += [option(name), str(value)]
         return words + [word for text in self.given["set"] for word in ("--set", text)]
+
+    def _done(self) -> int:
+        """The updates made: those of the checkpoint, and without one those of the last row."""
+        from isometry.cli import checkpoint
+
+        if self.folder.checkpoint.is_file():
+            iteration: int = checkpoint.read(self.folder.checkpoint)[0]["iteration"]
+            return iteration
+        return int(max(self.folder.columns().get("iteration", [0])))
 
 
 def plan(
@@ -125,9 +133,9 @@ def _count(given: dict[str, Any], task: Any, hidden: int) -> int:
 def _check_same(run: Planned) -> None:
     """A run that is already in the folder must be the planned one, or a part of it."""
     path = run.folder.path
-    if path.exists() and not path.is_dir():
-        raise UsageError(f"--out: {path} is not a folder")
-    if run.folder.config.is_file():
+    if not run.folder.config.is_file():
+        run.folder.refuse_files()
+    else:
         stored(run.folder.config)
         there = resolve({}, run.folder.config)
         for name in there.keys() - CHANGEABLE:

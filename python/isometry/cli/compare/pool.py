@@ -1,7 +1,8 @@
 """Runs in processes of their own, several at once; ctrl-C reaches each of them once.
 
-Every process has a session of its own, so that a terminal's ctrl-C reaches this process only, which passes it on: a run
-that received it twice would end without its checkpoint. The output of the runs goes to standard error as it comes.
+Every process has a session of its own, or on Windows a group, so that a terminal's ctrl-C reaches this process only,
+which passes it on: a run that received it twice would end without its checkpoint. To a group of Windows only ctrl-break
+can be sent. The output of the runs goes to standard error as it comes.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from isometry.cli.errors import UsageError
 from isometry.cli.interrupt import Interrupt
 from isometry.cli.settings import SETTINGS
 
+SIGNAL = getattr(signal, "CTRL_BREAK_EVENT", signal.SIGINT)
 MARK = "isometry: "  # the start of a failed command's message
 
 
@@ -76,6 +78,7 @@ class Pool:
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
+            creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
         )
         self.running[name] = process
         if self.stopped:  # the signal came between the two lines above
@@ -114,4 +117,4 @@ class Pool:
 def _end(process: subprocess.Popen[str]) -> None:
     if process.poll() is None:
         with suppress(ProcessLookupError):
-            process.send_signal(signal.SIGINT)
+            process.send_signal(SIGNAL)

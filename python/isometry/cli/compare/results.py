@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -123,10 +124,16 @@ class Comparison:
 
 
 def load(path: Path) -> Result | None:
-    """The run of a folder; None before its first row."""
+    """The run of a folder; None before its first row, which standard error then says."""
     folder = RunFolder(path)
-    columns = folder.columns() if folder.config.is_file() else {}
-    return Result(folder, stored(folder.config), columns) if columns.get("iteration") else None
+    if not folder.config.is_file():
+        return None
+    columns = folder.columns()
+    if not columns.get("iteration"):
+        lack = "metrics.csv has no row" if folder.metrics.exists() else "there is no metrics.csv"
+        print(f"{path} is left out: {lack}", file=sys.stderr)
+        return None
+    return Result(folder, stored(folder.config), columns)
 
 
 def compared(results: Sequence[Result]) -> list[Comparison]:

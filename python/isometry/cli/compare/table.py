@@ -1,12 +1,19 @@
-"""The comparison as Markdown: a row for each model."""
+"""The comparison as Markdown, a row for each model, and the folder that receives it."""
 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 
 from isometry.cli.compare.results import Comparison, Variant
+from isometry.cli.errors import Failure, UsageError
+from isometry.cli.files import text_of
 
+TABLE, CURVES = "table.md", "curves.png"
+FIRST = ["", "n", "parameters", "seeds", "loss, best", "median"]  # names of columns
 NOTE = (
     "Loss and scores at the end are means over the last twentieth of the updates, test scores those of the network "
     "that was best on validation data; best and median over the seeds. Half the baseline: the update at which the "
@@ -18,8 +25,7 @@ def markdown(comparison: Comparison, *, note: bool = True) -> str:
     """A heading, the table, the runs that have not ended or do not count, and with `note` an explanation of the
     columns."""
     scores, tests = comparison.scores, comparison.tests
-    names = ["", "n", "parameters", "seeds", "loss, best", "median"]
-    names += [f"{name}, median" for name in scores] + [f"test {name}, median" for name in tests]
+    names = FIRST + [f"{name}, median" for name in scores] + [f"test {name}, median" for name in tests]
     names += ["updates to half the baseline", "ms per update", "e(W)"]
     lines = [f"| {' | '.join(names)} |", "|---" + "|---:" * (len(names) - 1) + "|"]
     lines += [f"| {' | '.join(_row(variant, scores, tests))} |" for variant in comparison.variants]
@@ -28,6 +34,20 @@ def markdown(comparison: Comparison, *, note: bool = True) -> str:
     if math.isfinite(baseline):
         notes.insert(0, f"Baseline {baseline:.3g}.")
     return "\n".join([f"## {comparison.title[:1].upper()}{comparison.title[1:]}", "", *lines, "", " ".join(notes), ""])
+
+
+def refuse_others(folder: Path, pictures: Sequence[str]) -> None:
+    """A UsageError if the table or a picture would replace a file that no comparison has written: a table has our
+    columns, and names its pictures.
+    """
+    text = ""
+    with suppress(Failure):
+        text = text_of(folder / TABLE)
+    own = f"| {' | '.join(FIRST)} |" in text
+    partial = str(Path(TABLE).with_suffix(".partial"))
+    for name in (TABLE, partial, *pictures):
+        if os.path.lexists(folder / name) and not (own and (name not in pictures or f"]({name})" in text)):
+            raise UsageError(f"--out {folder} holds a {name} of something else: give another folder, or move it away")
 
 
 def _row(variant: Variant, scores: Sequence[str], tests: Sequence[str]) -> list[str]:
