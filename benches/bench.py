@@ -1,7 +1,13 @@
-"""`isometry bench` with the groups that only developers need; the same options.
+"""Speed of the package: every row builds both sides in one process, checks values and gradients against float64, then
+takes alternating runs and prints the ratio of the medians.
 
     python benches/bench.py [GROUP] [--quick] [--threads N] [--only TEXT] [--alone] [--json FILE]
 
+Both sides run forward and backward in float32 with torch's autograd, from the same gradient of y. The peer of a row is
+the fastest fair variant in torch. "share" is the rate of our side on the row's own flops relative to that of torch.mm
+(n = 512, same process, same time). A row with wrong values is reported and not timed.
+
+Most groups are objects and layers; besides these there are
 compiled   operators and layers inside `torch.compile`, against the graph of their formula, or the eager layer
 training   a whole training step of a scoRNN on the copying problem
 memory     what a layer holds between forward and backward, and its peak
@@ -10,31 +16,68 @@ numpy      the NumPy face beside NumPy and SciPy; needs no torch
 qwen       a training step of a Qwen3.5 of the package transformers, with its functions and with ours; where it is named
 gpu        backend="gpu": arrays that stay on the GPU, the same with copies, the CPU, and torch; runs where it is named
 
-Without GROUP it runs those of the package too.
+Exit status: 1 if a value of ours is wrong or a group cannot run, 2 for a wrong argument, 130 after ctrl-C.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
-from unittest.mock import patch
 
-from isometry.cli import main as isometry
-from isometry.cli.bench.groups import APART, GROUPS
-
-ROWS = {name: (f"rows.{name}:rows",) for name in ("compiled", "training", "memory", "overhead", "qwen", "gpu")}
-ENTRIES = {"numpy": "rows.numpy.process:entries"}
-DEVELOPERS = (*ROWS, *ENTRIES)
-NAMED = ("qwen", "gpu")  # need the package transformers, and an adapter
+import isometry
+from harness import report
+from harness.groups import APART, NAMED, NAMES
+from harness.row import Settings
+from isometry._rules import check
+from isometry._threads import MOST
+from isometry.cli.errors import FAILURE, INTERRUPTED, USAGE, Failure, UsageError, missing
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the bench with the developers' groups; returns the exit status."""
-    folder = str(Path(__file__).resolve().parent)
-    added = {name: rows for name, rows in ROWS.items() if name not in NAMED or name in arguments}
-    with patch.dict(GROUPS, added), patch.dict(APART, ENTRIES), patch.object(sys, "path", [folder, *sys.path]):
-        return isometry(["bench", *arguments])
+    """Run the bench; returns the exit status."""
+    try:
+        return run(parsed(arguments))
+    except (UsageError, Failure) as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return USAGE if isinstance(error, UsageError) else FAILURE
+    except KeyboardInterrupt:
+        print("bench: interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+def parsed(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    )
+    parser.add_argument(
+        "group", nargs="?", metavar="GROUP", choices=NAMES, help=f"one of {', '.join(NAMES)} (default: all)"
+    )
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions: a rough picture in a few minutes")
+    parser.add_argument("--threads", type=budget, metavar="N", help="threads of both sides (default: the cores)")
+    parser.add_argument("--only", default="", metavar="TEXT", help="only the rows that have TEXT in their name")
+    parser.add_argument("--alone", action="store_true", help="only our side, without peers and ratios")
+    parser.add_argument("--json", metavar="FILE", help="write every figure to FILE")
+    return parser.parse_args(arguments)
+
+
+def budget(text: str) -> int:
+    """A number of threads."""
+    return check.within("threads", int(text), 1, MOST)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the groups that the options name; exit status 1 if some value is wrong."""
+    groups = [options.group] if options.group else [name for name in NAMES if name not in NAMED]
+    settings = Settings(options.threads or isometry.get_num_threads(), options.quick, options.alone, options.only)
+    if set(groups) <= set(APART):
+        return report.run(groups, settings, options.json)
+    if lack := missing(["torch"], "the bench", extra="torch"):
+        raise Failure(lack)
+    from isometry.cli.session import prepared
+
+    with prepared(settings.threads):
+        return report.run(groups, settings, options.json)
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ from torch.nn.utils import parametrizations, parametrize
 
 import isometry
 import isometry.torch as it
-from isometry.cli.bench.harness import alternate
+from harness.timing import alternate
 from isometry.cli.info import processor
 
 SECONDS, ROUNDS = 8.0, 5  # of a column in all; samples of a side at least

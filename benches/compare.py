@@ -6,7 +6,7 @@ A build is a folder that holds the package `isometry` with its extension (the `p
 extension alone (`_core.abi3.so`), which is then combined with the Python files of this checkout. Both are copied
 first, and both are measured by the bench of this checkout, so that an older build need not have the group itself.
 
-Every round runs `isometry bench GROUP --alone` once for each build, in separate, alternating processes: A B, B A, A
+Every round runs `benches/bench.py GROUP --alone` once for each build, in separate, alternating processes: A B, B A, A
 B. A process is represented by the median of its samples, a build by the median of its processes. "A/A" is the spread
 of A against itself: for all splits of its processes into halves the ratio of their medians, and of |ratio - 1| the 90
 % quantile. A row is WORSE if B/A exceeds 1 by more than that and --beyond together; then the exit status is 1. The
@@ -31,13 +31,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench import DEVELOPERS
+from harness.groups import NAMES
 
-from isometry.cli.bench.groups import GROUPS as PACKAGE
-
-GROUPS = (*PACKAGE, *DEVELOPERS)
 PYTHON = Path(__file__).resolve().parents[1] / "python"
-HERE = Path(__file__).resolve().parent
+BENCH = str(Path(__file__).resolve().with_name("bench.py"))
 FEWEST = 4  # six splits into halves
 NO_SUCH_ROW = 2  # an invalid argument
 SPLITS, QUANTILE = 1000, 0.9
@@ -96,7 +93,7 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "groups",
         nargs="*",
-        default=[g for g in GROUPS if g != "gpu"],
+        default=[name for name in NAMES if name != "gpu"],
         metavar="GROUP",
         help="groups (default: all but gpu)",
     )
@@ -116,10 +113,9 @@ def parsed(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 def assemble(build: Path, folder: Path) -> None:
-    """Copy a build into folder/isometry, with the command line, and hence the bench, of this checkout."""
+    """Copy a build into folder/isometry."""
     source, package = (build if build.is_dir() else PYTHON) / "isometry", folder / "isometry"
-    shutil.copytree(source, package, ignore=shutil.ignore_patterns("cli", "__pycache__"))
-    shutil.copytree(PYTHON / "isometry/cli", package / "cli", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(source, package, ignore=shutil.ignore_patterns("__pycache__"))
     if not build.is_dir():
         for extension in package.glob("_core*.so"):
             extension.unlink()
@@ -129,14 +125,13 @@ def assemble(build: Path, folder: Path) -> None:
 
 
 def run(side: Path, group: str, options: argparse.Namespace) -> dict[str, Any]:
-    """One process of a build: the output of `isometry bench GROUP --json`."""
+    """One process of a build: what `benches/bench.py GROUP` writes."""
     file = side / "found.json"
-    start = [str(HERE / "bench.py")] if group in DEVELOPERS else ["-m", "isometry", "bench"]
-    command = [sys.executable, *start, group, "--alone", "--json", str(file)]
+    command = [sys.executable, BENCH, group, "--alone", "--json", str(file)]
     command += [] if options.full else ["--quick"]
     command += ["--threads", str(options.threads)] if options.threads else []
     command += ["--only", options.only] if options.only else []
-    environment = os.environ | {"PYTHONPATH": str(side), "PYTHONSAFEPATH": "1"}
+    environment = os.environ | {"PYTHONPATH": str(side)}
     done = subprocess.run(command, cwd=side, env=environment, capture_output=True, text=True, check=False)
     if options.only and done.returncode == NO_SUCH_ROW:
         return {"rows": []}

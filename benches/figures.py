@@ -2,7 +2,7 @@
 
     python benches/figures.py
 
-docs/figures/speeds.png      ratios of `isometry bench`, from speeds.json
+docs/figures/speeds.png      ratios of `benches/bench.py`, from speeds.json
 docs/figures/beside.png      milliseconds of one orthogonal weight, from beside.json
 docs/figures/copying.png     curves of the copying problem, from copying-MODEL.csv
 README.md                    the lines between `<!-- NAME -->` and `<!-- /NAME -->`, from speeds.json and beside.json
@@ -18,9 +18,8 @@ import re
 from pathlib import Path
 from typing import Any
 
-from measure import counts, fastest
-
 from isometry.cli import plots
+from measure import counts, fastest
 
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "docs/figures"
@@ -162,11 +161,11 @@ def draw_copying(path: Path) -> None:
 
 def speeds_table(found: dict[str, Any]) -> list[str]:
     """A line per group: the range of the ratios."""
-    lines = [f"| | {HEAD} | command |", "|---|---|---|"]
+    lines = [f"| | {HEAD} | command, in a checkout |", "|---|---|---|"]
     for group, title in TITLES.items():
         values = sorted(ratio for _, ratio in ratios(group, found))
         if values:
-            lines.append(f"| {title} | {span(values)} | `isometry bench {group}` |")
+            lines.append(f"| {title} | {span(values)} | `python benches/bench.py {group}` |")
     return [*lines, "", f"*{where(found['machine'])}*"]
 
 

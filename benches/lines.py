@@ -24,7 +24,6 @@ AREAS = {
     "rust/core": ("rust/core/",),
     "rust/gpu": ("rust/gpu/",),
     "rust/py": ("rust/py/",),
-    "bench": ("python/isometry/cli/bench/",),
     "command line": ("python/isometry/cli/",),
     "torch face": ("python/isometry/torch/",),
     "shared machinery": tuple(

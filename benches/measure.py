@@ -2,7 +2,7 @@
 
     python benches/measure.py [speeds] [beside] [copying] [--threads N] [--groups NAME,...]
 
-speeds     `isometry bench` by groups: docs/figures/speeds.json, medians and quartiles of every row
+speeds     `benches/bench.py` by groups: docs/figures/speeds.json, medians and quartiles of every row
 beside     `benches/beside.py`, Isometry beside torch's parametrisation and geotorch: docs/figures/beside.json
 copying    `isometry train copying` of each model: docs/figures/copying-MODEL.csv, its metrics.csv
 
@@ -23,11 +23,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from isometry.cli.bench.groups import GROUPS as PACKAGE
+from harness.groups import SHOWN
 
 ROOT = Path(__file__).resolve().parents[1]
 FIGURES = ROOT / "docs/figures"
-GROUPS = tuple(PACKAGE)
+GROUPS = tuple(SHOWN)
 MODELS = ("scornn", "lstm")
 PRODUCT = "torch.mm"  # measured with every row for its share; no peer
 TRIES, STEADY, QUIET = (
@@ -38,9 +38,9 @@ TRIES, STEADY, QUIET = (
 TRAINING = ("--length", "1000", "--iterations", "1000", "--log-every", "10", "--seed", "0")
 
 
-def isometry(*arguments: str) -> None:
-    """One command of the command line, of this Python."""
-    subprocess.run([sys.executable, "-m", "isometry", *arguments], check=True)
+def python(*arguments: str) -> None:
+    """One command of this Python."""
+    subprocess.run([sys.executable, *arguments], check=True)
 
 
 def speeds(options: argparse.Namespace, folder: Path) -> None:
@@ -69,7 +69,7 @@ def bench(group: str, only: str, threads: int, folder: Path) -> tuple[dict[str, 
     """The machine and the rows of a group, run in a process of its own."""
     file = folder / f"{group}.json"
     before = busy()
-    isometry("bench", group, "--only", only, "--threads", str(threads), "--json", str(file))
+    python(str(ROOT / "benches/bench.py"), group, "--only", only, "--threads", str(threads), "--json", str(file))
     others = others_since(before)
     found = json.loads(file.read_text())
     return found["machine"], [summary(row) | {"others": others} for row in found["rows"] if "samples" in row]
@@ -131,8 +131,7 @@ def rounded(value: Any) -> Any:
 def beside(options: argparse.Namespace, folder: Path) -> None:
     """The comparison with torch's parametrisation and geotorch."""
     file = folder / "beside.json"
-    command = [sys.executable, str(ROOT / "benches/beside.py"), "--threads", str(options.threads), "--json", str(file)]
-    subprocess.run(command, check=True)
+    python(str(ROOT / "benches/beside.py"), "--threads", str(options.threads), "--json", str(file))
     write(FIGURES / "beside.json", rounded(json.loads(file.read_text())))
 
 
@@ -140,7 +139,8 @@ def copying(options: argparse.Namespace, folder: Path) -> None:
     """The runs of the curves."""
     for model in MODELS:
         out = folder / model
-        isometry("train", "copying", "--model", model, *TRAINING, "--threads", str(options.threads), "--out", str(out))
+        given = (*TRAINING, "--threads", str(options.threads), "--out", str(out))
+        python("-m", "isometry", "train", "copying", "--model", model, *given)
         shutil.copyfile(out / "metrics.csv", FIGURES / f"copying-{model}.csv")
 
 

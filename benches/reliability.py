@@ -32,7 +32,6 @@ from typing import Any
 
 from checks import CHECKS
 from checks.check import ROOT, TESTS, Outcome
-
 from isometry.cli.info import facts
 
 FIGURES, PAGE = ROOT / "docs/figures/reliability.json", ROOT / "docs/reliability.md"

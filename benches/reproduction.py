@@ -22,12 +22,11 @@ from pathlib import Path
 
 import reproduction_report
 import reproduction_results as results
-from reproduction_cell import CELLS, FACTS, Job, jobs, stem
-
 from isometry.cli.compare.plan import Planned, plan
 from isometry.cli.compare.pool import Pool, share
 from isometry.cli.compare.results import load
 from isometry.cli.errors import Failure, UsageError
+from reproduction_cell import CELLS, FACTS, Job, jobs, stem
 
 ROOT = Path(__file__).resolve().parents[1]
 Runs = tuple[Job, list[Planned]]

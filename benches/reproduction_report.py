@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import reproduction_tasks as tasks
+from isometry.cli import registry
+from isometry.cli.compare.table import NOTE, figure
 from reproduction_cell import CELLS, FACTS, longer_run, stem
 from reproduction_results import FOLDER, Entry, entries, read
 from reproduction_verdicts import ALSO, AS_CLAIMED, NOT_CLAIMED, Found, cited, says, short_name, verdict
-
-from isometry.cli import registry
-from isometry.cli.compare.table import NOTE, figure
 
 LONG = "†"
 TEXT = {name: text.strip() for name, text in FACTS["text"].items()}

@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from reproduction_cell import CELLS, Job, stem
 
 from isometry.cli.compare.results import Result
 from isometry.cli.info import processor
 from isometry.cli.plots import smooth
+from reproduction_cell import CELLS, Job, stem
 
 FOLDER = Path(__file__).with_name("results")
 POINTS, DIGITS = 50, 4  # of a stored curve, of a stored number

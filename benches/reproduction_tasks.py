@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from isometry.cli import plots
+from isometry.cli.compare.table import figure
 from reproduction_cell import CELLS, FACTS, PARAMETERS, SEEDS, stem
 from reproduction_cell import longer_run as plan
 from reproduction_results import Entry
 from reproduction_verdicts import cited
-
-from isometry.cli import plots
-from isometry.cli.compare.table import figure
 
 
 def page(task: str, results: Mapping[str, Sequence[Entry]], baselines: Mapping[str, float], docs: Path) -> list[str]:

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from reproduction_results import Entry
-
 from isometry.cli import registry
+from reproduction_results import Entry
 
 AS_CLAIMED, AGAINST, NOT_LEARNT, NOT_BETTER = "as claimed", "against the claim", "not learnt", "not better"
 FAILS, ALSO, NOT_CLAIMED, NOT_RUN = "fails as claimed", "also learnt", "not claimed", "not run"

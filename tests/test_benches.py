@@ -1,40 +1,27 @@
-"""benches/bench.py: the groups of the bench that only developers run."""
+"""benches/bench.py: compiled graphs, training, memory and other groups besides those of objects and layers."""
 
 import json
 import sys
-from functools import cache
 
 import numpy as np
 import pytest
 
-from isometry.cli.bench.row import worst
+import bench
+import lines
+from harness.row import worst
+from rows import memory, qwen, training
 from subprocesses import ROOT, run
 
 BENCH = str(ROOT / "benches/bench.py")
 
 
-@cache
-def modules():
-    """benches/bench.py and benches/rows as modules."""
-    sys.path.insert(0, str(ROOT / "benches"))
-    try:
-        import bench
-        import lines
-        from rows import memory, qwen, training
-    finally:
-        sys.path.remove(str(ROOT / "benches"))
-    return bench, memory, training, lines, qwen
-
-
-def test_it_runs_groups_with_the_options_of_the_command(tmp_path, capsys):
-    """A row of its own, in the format of the others; the package's list of groups is as before."""
-    from isometry.cli.bench.groups import GROUPS
-
-    before, file = dict(GROUPS), tmp_path / "out.json"
-    assert modules()[0].main(["overhead", "--quick", "--threads", "1", "--json", str(file)]) == 0
+def test_a_row_of_a_group(tmp_path, capsys):
+    """In the format of the others, and in the file."""
+    file = tmp_path / "out.json"
+    assert bench.main(["overhead", "--quick", "--threads", "1", "--json", str(file)]) == 0
     (entry,) = json.loads(file.read_text())["rows"]
     assert entry["group"] == "overhead" and not entry["wrong"] and entry["bars"][0]["peer"] == "empty Function"
-    assert before == GROUPS and entry["row"] in capsys.readouterr().out
+    assert entry["row"] in capsys.readouterr().out
 
 
 def test_a_group_that_there_is_not(tmp_path):
@@ -46,18 +33,16 @@ def test_the_bench_of_a_gpu_that_is_not_there(tmp_path):
     command = [sys.executable, BENCH, "gpu", "--quick"]
     done = run(command, check=False, cwd=tmp_path, ISOMETRY_GPU_ADAPTER="none-such")
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
-    assert done.stderr.startswith("isometry: bench gpu: ") and "ISOMETRY_TRACEBACK" not in done.stderr
+    assert done.stderr.startswith("bench: gpu: ")
 
 
 def test_a_figure_passes_below_its_bound(capsys):
-    figure = modules()[1].Figure
-    marks = [figure("memory", value, "units", 1.1).measured()["bars"][0]["mark"] for value in (1.0, 1.2)]
+    marks = [memory.Figure("memory", value, "units", 1.1).measured()["bars"][0]["mark"] for value in (1.0, 1.2)]
     assert marks == ["pass", "MISS"] and "at most 1.1" in capsys.readouterr().out
 
 
 def test_memory_that_cannot_be_measured_is_said_to_be(capsys):
     """No figure is derived from a peak that does not grow, as in a child of a large parent, or is not reported."""
-    memory = modules()[1]
     assert memory.slope(10, 30, 10) == 2
     assert memory.slope(30, 10, 10) is memory.slope(10, 10, 10) is memory.slope(None, 10, 10) is None
     entry = memory.Figure("peak", None, "units", 1.1).measured()
@@ -66,7 +51,6 @@ def test_memory_that_cannot_be_measured_is_said_to_be(capsys):
 
 def test_the_peak_does_not_know_the_parent():
     """A process started by a large parent has its own peak, above its current memory."""
-    memory = modules()[1]
     ballast = np.ones(100_000_000)
     short, long = (memory.measured("isometry", steps) for steps in (200, 1000))
     del ballast
@@ -75,7 +59,7 @@ def test_the_peak_does_not_know_the_parent():
 
 
 def test_both_sides_of_a_training_step_compute_the_same():
-    (row,) = modules()[2].rows()
+    (row,) = training.rows()
     found = row.reference()
     for side in (row.ours, *row.peers):
         assert worst(side.results(), found, row.tolerance)[0] <= 1, side.name
@@ -85,8 +69,8 @@ def test_both_sides_of_a_training_step_compute_the_same():
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
 def test_both_sides_of_a_training_step_of_qwen_compute_the_same(monkeypatch):
     for name, size in {"HIDDEN": 32, "HEADS": 2, "WIDTH": 16, "STEPS": 70}.items():
-        monkeypatch.setattr(modules()[4], name, size)
-    (row,) = modules()[4].rows()
+        monkeypatch.setattr(qwen, name, size)
+    (row,) = qwen.rows()
     found = row.reference()
     for side in (row.ours, *row.peers):
         assert worst(side.results(), found, row.tolerance)[0] <= 1, side.name
@@ -95,14 +79,13 @@ def test_both_sides_of_a_training_step_of_qwen_compute_the_same(monkeypatch):
 
 def test_a_package_that_a_group_lacks(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "transformers", None)
-    assert modules()[0].main(["qwen"]) == 1
+    assert bench.main(["qwen"]) == 1
     found = capsys.readouterr().err
-    assert "bench qwen needs transformers, which is not installed: pip install isometry[extra]" in found
+    assert "bench: the group qwen needs transformers, which is not installed: pip install isometry[extra]" in found
 
 
 def test_lines_of_code(tmp_path, capsys):
     """Neither blank lines, nor docstrings, nor comments; the tests of a Rust file stand apart."""
-    lines = modules()[3]
     python = '"""Of a\nmodule."""\n\nx = """a\nb"""  # why\n\n# what\ndef f():\n    "doc"\n    return x\n'
     assert lines.python_lines(python) == 4
     assert lines.rust_lines('//! doc\n\nfn f() { // why\n    g("// no comment");\n    /* two\n    lines */\n}\n') == 3

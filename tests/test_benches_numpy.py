@@ -8,24 +8,14 @@ import pytest
 
 import isometry
 import reference
-from isometry.cli.bench.row import Settings, worst
-from isometry.cli.bench.sizes import Sequences
+from harness import child
+from harness.row import Settings, worst
+from harness.sizes import Sequences
 from isometry.cli.errors import INTERRUPTED, Failure
+from rows.numpy import formulas, operators, process, recurrence, sides
 from subprocesses import ROOT, run
 from tolerance import TIGHT, close
 
-
-def loaded():
-    """The modules of benches/rows/numpy."""
-    sys.path.insert(0, str(ROOT / "benches"))
-    try:
-        from rows.numpy import formulas, operators, process, recurrence, sides
-    finally:
-        sys.path.remove(str(ROOT / "benches"))
-    return formulas, operators, process, recurrence, sides
-
-
-formulas, operators, process, recurrence, sides = loaded()
 SCORNN, FEW, MANY = (Sequences("tiny", 6, m, 3, 9, 2) for m in (0, 2, 6))
 ROWS_OF = {
     "matrix": lambda: operators.householder(7, 3),
@@ -165,9 +155,9 @@ def test_its_process_has_the_bench_s_budget_of_threads(monkeypatch):
 
     def started(command, env, check):
         seen.append((command, env, check))
-        return process.subprocess.CompletedProcess(command, statuses[len(seen) - 1])
+        return child.subprocess.CompletedProcess(command, statuses[len(seen) - 1])
 
-    monkeypatch.setattr(process.subprocess, "run", started)
+    monkeypatch.setattr(child.subprocess, "run", started)
     for error in (KeyboardInterrupt, Failure):
         with pytest.raises(error):
             process.entries(Settings(3, only="x"))

@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 
 import isometry.torch as it
-from isometry.cli.bench.row import Bar, Row
-from isometry.cli.bench.sizes import SOLVED
-from isometry.cli.bench.torch.formulas import Mesh, modrelu
-from isometry.cli.bench.torch.sides import Call, Draw, loop, row
+from harness.row import Bar, Row
+from harness.sizes import SOLVED
 from isometry.torch import formulas
+from rows.torch.formulas import Mesh, modrelu
+from rows.torch.sides import Call, Draw, loop, row
 
 BATCH = 50
 UNITS, STEPS, INPUTS = 512, 200, 2  # of the EURNN

@@ -16,11 +16,11 @@ import torch
 from torch import Tensor
 
 import isometry as iso
-from isometry.cli.bench.row import Bar, Candidate, Results, Row
-from isometry.cli.bench.sizes import SOLVED
-from isometry.cli.bench.torch import formulas
+from harness.row import Bar, Candidate, Results, Row
+from harness.sizes import SOLVED
 from isometry.cli.errors import Failure
 from isometry.gpu import Array
+from rows.torch import formulas
 
 Given = Mapping[str, Any]
 Call = Callable[[Given], Results]
@@ -34,7 +34,7 @@ def rows(quick: bool = False) -> Iterator[Row]:
     try:
         iso.gpu.synchronize()
     except RuntimeError as error:
-        raise Failure(f"bench gpu: {error}") from error
+        raise Failure(f"gpu: {error}") from error
     with full_precision():
         for batch, n in ((64, 32), (256, 8)) if quick else ((4096, 32), (16384, 8)):
             yield of_cayley(batch, n)

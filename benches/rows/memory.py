@@ -12,7 +12,6 @@ that keeps all states. Inputs, parameters and their gradients do not count.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -20,9 +19,10 @@ from typing import Any
 import torch
 
 import isometry.torch as it
-from isometry.cli.bench.figure import Figure
-from isometry.cli.bench.harness import growth, memory
-from isometry.cli.bench.torch.recurrences import scornn
+from harness.child import run
+from harness.figure import Figure
+from harness.timing import growth, memory
+from rows.torch.recurrences import scornn
 
 N, BATCH = 190, 20
 LENGTHS = (3000, 9000)
@@ -78,8 +78,7 @@ def slope(short: int | None, long: int | None, size: int) -> float | None:
 
 def measured(side: str, steps: int) -> dict[str, int | None]:
     """Bytes held after the forward and at the peak, from a separate process."""
-    command = [sys.executable, __file__, side, str(steps)]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return json.loads(run("rows.memory", side, str(steps), check=True, capture_output=True, text=True).stdout)
 
 
 def lean_child(checkpoint: str, activation: str, steps: int) -> dict[str, int | None]:

@@ -10,10 +10,10 @@ from torch import Tensor
 from torch.autograd import Function
 
 import isometry.torch as it
-from isometry.cli.bench.row import Bar, Row
-from isometry.cli.bench.sizes import SOLVED
-from isometry.cli.bench.torch import formulas
-from isometry.cli.bench.torch.sides import Side, row
+from harness.row import Bar, Row
+from harness.sizes import SOLVED
+from rows.torch import formulas
+from rows.torch.sides import Side, row
 
 
 class Empty(Function):

@@ -12,8 +12,8 @@ from functools import cache
 
 import torch
 
-from isometry.cli.bench.row import Bar, Candidate, Results, Row
-from isometry.cli.errors import require
+from harness.row import Bar, Candidate, Results, Row
+from isometry.cli.errors import Failure, missing
 from isometry.integrations.transformers import register
 
 HIDDEN, HEADS, WIDTH, STEPS, BLOCKS = 1024, 16, 128, 4096, 4
@@ -21,7 +21,8 @@ TOLERANCE = (1e-5, 1e-4)  # of the logits; of the gradients
 
 
 def rows() -> Iterator[Row]:
-    require(["transformers"], "bench qwen", extra="extra")
+    if lack := missing(["transformers"], "the group qwen", extra="extra"):
+        raise Failure(lack)
     torch.manual_seed(0)
     ids = torch.randint(512, (1, STEPS))
 

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor, nn
 
 import isometry.torch as it
-from isometry.cli.bench.row import Bar, Candidate, Results, Row
-from isometry.cli.bench.torch import formulas
-from isometry.cli.bench.torch.recurrences import scornn
+from harness.row import Bar, Candidate, Results, Row
 from isometry.cli.build import as_batch
 from isometry.cli.tasks.copying import Copying
+from rows.torch import formulas
+from rows.torch.recurrences import scornn
 
 N, BATCH, DELAY = 190, 20, 1000
 TOLERANCE = (1e-4, 2e-3)  # of the loss; of the gradients, through 1,020 steps

@@ -57,7 +57,6 @@ WRONG = {
     "batch above the data": (("train", "digits", "--model", "rnn", "--batch", "5000"), "--batch must"),
     "no such config": (("train", "--config", "none.toml"), "none.toml"),
     "too many threads": ((*TRAIN, "--threads", "2000"), "--threads"),
-    "too many threads of the bench": (("bench", "small", "--threads", "2000"), "--threads"),
     "an empty folder": ((*TRAIN, "--out", ""), "--out: must name"),
     "an empty folder to go on in": (("train", "--resume", ""), "--resume: must name"),
     "an empty config": (("train", "--config", ""), "--config: must name"),
@@ -65,7 +64,6 @@ WRONG = {
     "an empty folder of a comparison": (("compare", "copying", "--models", "rnn", "--out", ""), "--out: must name"),
     "an empty target": (("compare", ""), "must name"),
     "a config without end": ((*TRAIN, "--config", "/dev/zero"), "/dev/zero is not a regular file"),
-    "unknown group": (("bench", "everything"), "everything"),
 }
 
 
@@ -131,7 +129,7 @@ def test_wrong_config(isometry, tmp_path, text, named):
 
 
 def test_help_and_version(isometry):
-    for arguments in (("--help",), ("train", "--help"), ("bench", "--help"), ("info", "--help"), ("--version",)):
+    for arguments in (("--help",), ("train", "--help"), ("compare", "--help"), ("info", "--help"), ("--version",)):
         status, out, err = isometry(*arguments)
         assert (status, err) == (0, []) and "isometry" in out
 

@@ -5,11 +5,12 @@ import json
 import pytest
 import torch
 
+import bench
 import tolerance
 from cli_runs import TINY, metrics, tensors
 from elsewhere import Elsewhere
-from isometry.cli.bench.row import worst
-from subprocesses import ROOT
+from harness.row import worst
+from rows import gpu
 from test_examples import BLOCK, ON_GPU
 
 COPYING = ("train", "copying", *TINY, "--model")
@@ -74,29 +75,18 @@ def test_info_marks_the_adapter_in_use(isometry):
     assert line.startswith("gpu adapters") and line.count(", used") == 1
 
 
-@pytest.fixture
-def benches(monkeypatch):
-    """benches/bench.py and benches/rows/gpu.py as modules."""
-    monkeypatch.syspath_prepend(str(ROOT / "benches"))
-    import bench
-    from rows import gpu
-
-    return bench, gpu
-
-
-def test_the_bench(benches, tmp_path, capsys):
+def test_the_bench(tmp_path, capsys):
     """Values are right, every row is timed on both sides and with copies."""
     file = tmp_path / "out.json"
-    assert benches[0].main(["gpu", "--quick", "--threads", "1", "--json", str(file)]) == 0
+    assert bench.main(["gpu", "--quick", "--threads", "1", "--json", str(file)]) == 0
     out, err = capsys.readouterr()
     assert err == "" and "left out" not in out
     found = json.loads(file.read_text())["rows"]
     assert len(found) == 4 and all(row["seconds"].keys() >= {"isometry", "with copies", "cpu"} for row in found)
 
 
-def test_torch_on_cuda_stays_there(benches, monkeypatch):
+def test_torch_on_cuda_stays_there(monkeypatch):
     """The peers of the bench, on a substitute for a device of CUDA."""
-    gpu = benches[1]
     monkeypatch.setattr(gpu, "DEVICE", "cuda:0")
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: None)
     monkeypatch.setattr(torch.nn.RNN, "flatten_parameters", lambda _: None)  # a call of cuDNN

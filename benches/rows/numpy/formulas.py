@@ -5,6 +5,7 @@ reference. Products of reflections are W = I - U S U^T with S = T^-1, T = striu(
 from __future__ import annotations
 
 import numpy as np
+
 from rows.numpy.sides import NUMPY, Array, Arrays, Library
 
 BLOCK = 64  # rows of workspace, for which LAPACK uses its blocked route

@@ -10,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from rows.numpy import formulas
-from rows.numpy.sides import SCIPY, Arrays, Library, Side, half_signs, libraries, normal, rows_of
 
 import isometry
-from isometry.cli.bench.row import Bar, Row
-from isometry.cli.bench.sizes import BATCHES, CAYLEY, LONGEST_LOOP, REFLECTIONS, ROWS, SOLVED
+from harness.row import Bar, Row
+from harness.sizes import BATCHES, CAYLEY, LONGEST_LOOP, REFLECTIONS, ROWS, SOLVED
+from rows.numpy import formulas
+from rows.numpy.sides import SCIPY, Arrays, Library, Side, half_signs, libraries, normal, rows_of
 
 ROTATIONS = 10**6
 MODRELU = ((20, 190), (4000, 512))  # rows, n

@@ -7,15 +7,11 @@ The group runs in a separate process: there torch, if installed, does not lend i
 number of BLAS threads, which is read when NumPy is loaded, is that of the bench. A thread of OpenBLAS spins for 2^26
 cycles after each operation, competing with whatever runs next; here for 2^20, which exceeds the gaps between the
 operations of a peer, and each sample starts after a pause in which it falls asleep.
-
-The folder has no `__init__.py`: a script beside it (memory.py) would import it as the package numpy.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -24,8 +20,11 @@ from typing import Any
 import numpy as np
 
 import isometry
-from isometry.cli.bench.row import PEAK_SIZE, Frame, Settings
+from harness.child import run
+from harness.row import PEAK_SIZE, Frame, Settings
 from isometry.cli.errors import INTERRUPTED, Failure
+from rows.numpy import operators, recurrence
+from rows.numpy.sides import SCIPY
 
 BUDGETS = ("OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "OMP_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 SPIN = {"OPENBLAS_THREAD_TIMEOUT": "20"}
@@ -33,23 +32,20 @@ SPIN = {"OPENBLAS_THREAD_TIMEOUT": "20"}
 
 def entries(settings: Settings) -> list[dict[str, Any]]:
     """The entries of the group's rows; the process prints them as they are measured."""
-    environment = os.environ | SPIN | dict.fromkeys(BUDGETS, str(settings.threads))
+    variables = SPIN | dict.fromkeys(BUDGETS, str(settings.threads))
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "entries.json"
-        command = [sys.executable, __file__, json.dumps(settings), str(file)]
-        status = subprocess.run(command, env=environment, check=False).returncode
+        arguments = (json.dumps(settings), str(file))
+        status = run("rows.numpy.process", *arguments, variables=variables, check=False).returncode
         if status == INTERRUPTED:
             raise KeyboardInterrupt
         if status:
-            raise Failure(f"bench: the process of the group numpy ended with status {status}")
+            raise Failure(f"the process of the group numpy ended with status {status}")
         return json.loads(file.read_text(encoding="utf-8"))
 
 
 def child(arguments: str, file: str) -> None:
     """The process: its arguments are the settings and the file for the entries."""
-    from rows.numpy import operators, recurrence
-    from rows.numpy.sides import SCIPY
-
     settings = Settings(*json.loads(arguments))
     isometry.set_num_threads(settings.threads)
     if not SCIPY:
@@ -61,7 +57,6 @@ def child(arguments: str, file: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # the folder of `rows`
     try:
         child(*sys.argv[1:])
     except KeyboardInterrupt:

@@ -11,12 +11,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from rows.numpy import formulas
-from rows.numpy.sides import NUMPY, Array, Arrays, Side, half_signs, libraries, normal, rows_of
 
 import isometry
-from isometry.cli.bench.row import Row
-from isometry.cli.bench.sizes import LONGEST_FACTORS, RECURRENCES, Sequences
+from harness.row import Row
+from harness.sizes import LONGEST_FACTORS, RECURRENCES, Sequences
+from rows.numpy import formulas
+from rows.numpy.sides import NUMPY, Array, Arrays, Side, half_signs, libraries, normal, rows_of
 
 SLOPE = 0.1
 # through up to 1020 steps; all sides start backward from the same states, hence on the same side of every kink

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from isometry.cli.bench.row import TOLERANCE, Bar, Candidate, Results, Row
+from harness.row import TOLERANCE, Bar, Candidate, Results, Row
 
 Array = np.ndarray[Any, Any]
 Arrays = dict[str, Array]

@@ -1,4 +1,4 @@
-"""The command line: `isometry train`, `isometry compare`, `isometry bench`, `isometry info`.
+"""The command line: `isometry train`, `isometry compare`, `isometry info`.
 
 Exit status: 0 success, 1 a failure, 2 a wrong argument, 130 after ctrl-C. Every message is one line on standard
 error. Torch and the other extras are imported only by the commands that need them.

@@ -23,6 +23,7 @@ PACKAGES = {
     "matplotlib": "matplotlib",
     "safetensors": "safetensors",
     "tomli_w": "tomli-w",
+    "filelock": "filelock",
     "sklearn": "scikit-learn",
 }
 
@@ -36,7 +37,7 @@ def missing(modules: Iterable[str], user: str, extra: str = "train") -> str | No
     return f"{user} needs {' and '.join(absent)}, which {verb} not installed: pip install isometry[{extra}]"
 
 
-def require(modules: Iterable[str], command: str, extra: str = "train") -> None:
+def require(modules: Iterable[str], command: str) -> None:
     """A Failure if one of the modules is not installed."""
-    if lack := missing(modules, f"isometry {command}", extra):
+    if lack := missing(modules, f"isometry {command}"):
         raise Failure(lack)

@@ -10,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from isometry.cli.errors import Failure
+from isometry.readers._file import decoded, regular
 
 
 def text_of(path: Path, kind: type[Exception] = Failure) -> str:
     """The text of a regular file in UTF-8, which may be empty; an error of this kind if there is none."""
-    from isometry.readers._file import decoded, regular  # not for `isometry bench`, which also runs on older builds
-
     try:
         return decoded(path, regular(path).read_bytes())
     except OSError as error:

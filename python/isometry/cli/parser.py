@@ -6,8 +6,7 @@ import argparse
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
-from isometry.cli import bench, compare, info, registry, train
-from isometry.cli.bench.groups import names
+from isometry.cli import compare, info, registry, train
 from isometry.cli.errors import UsageError
 from isometry.cli.settings import SETTINGS, option
 
@@ -32,15 +31,6 @@ def filled(text: str) -> str:
     return text
 
 
-def thread_count(text: str) -> int:
-    setting = SETTINGS["threads"]
-    try:
-        value: int = setting.check(setting.parse(text), "")
-    except UsageError as error:
-        raise argparse.ArgumentTypeError(str(error).strip()) from error
-    return value
-
-
 def make_parser() -> argparse.ArgumentParser:
     """The parser of `isometry`; each command sets `run`, the function that executes it."""
     from isometry._core import __version__
@@ -52,7 +42,6 @@ def make_parser() -> argparse.ArgumentParser:
     _add_compare(
         commands.add_parser("compare", help="several models on one task, or runs side by side", **_described(compare))
     )
-    _add_bench(commands.add_parser("bench", help="speed against torch, side by side", **_described(bench)))
     command = commands.add_parser("info", help="versions, kernels, threads, adapters", **_described(info))
     command.set_defaults(run=info.run)
     return parser
@@ -107,19 +96,3 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
         "--out", type=filled, metavar="FOLDER", help="folder of the comparison (default runs/compare-<task>)"
     )
     parser.set_defaults(run=compare.run)
-
-
-def _add_bench(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "group",
-        nargs="?",
-        metavar="GROUP",
-        choices=names(),
-        help="one of " + ", ".join(names()) + " (default: all)",
-    )
-    parser.add_argument("--quick", action="store_true", help="fewer repetitions: a rough picture in a few minutes")
-    parser.add_argument("--threads", type=thread_count, metavar="N", help="threads of both sides (default: the cores)")
-    parser.add_argument("--only", default="", metavar="TEXT", help="only the rows that have TEXT in their name")
-    parser.add_argument("--alone", action="store_true", help="only our side, without peers and ratios")
-    parser.add_argument("--json", metavar="FILE", help="write every figure to FILE")
-    parser.set_defaults(run=bench.run)

@@ -18,10 +18,10 @@ import torch
 from torch import Tensor, randn
 
 import isometry.torch as it
-from isometry.cli.bench.row import Bar, Row
-from isometry.cli.bench.sizes import BATCHES, CAYLEY, LONGEST_LOOP, REFLECTIONS, ROWS, SOLVED
-from isometry.cli.bench.torch import formulas
-from isometry.cli.bench.torch.sides import Call, Draw, row
+from harness.row import Bar, Row
+from harness.sizes import BATCHES, CAYLEY, LONGEST_LOOP, REFLECTIONS, ROWS, SOLVED
+from rows.torch import formulas
+from rows.torch.sides import Call, Draw, row
 
 SMALL = (1.0, 2.0)
 WY, PRODUCT = "torch compact WY", "torch.linalg.householder_product"

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, randn
 
 import isometry.torch as it
-from isometry.cli.bench.row import Bar, Candidate, Results, Row
-from isometry.cli.bench.torch.sides import row
+from harness.row import Bar, Candidate, Results, Row
+from rows.torch.sides import row
 
 PRODUCT, GEQRF, WY = "torch.linalg.householder_product", "torch.geqrf", "torch compact WY"
 SIZES = ((4096, 32, 32), (256, 128, 64))  # matrices, m, k

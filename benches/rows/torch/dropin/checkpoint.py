@@ -13,8 +13,8 @@ import torch
 from torch import Tensor, randn
 
 import isometry.torch as it
-from isometry.cli.bench.row import Bar, Row
-from isometry.cli.bench.torch.sides import Call, row
+from harness.row import Bar, Row
+from rows.torch.sides import Call, row
 
 N, BATCH, STEPS = 128, 16, 10_000
 #: checkpoint, activation, and the share of the speed without a checkpoint to keep

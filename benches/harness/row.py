@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from isometry.cli.bench.harness import alternate, peak_of
+from harness.timing import alternate, peak_of
 
 # arrays, or tensors that NumPy can read
 Results = dict[str, Any]

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from isometry.cli.bench.row import PEAK_SIZE, TOLERANCE, Bar, Candidate, Frame, Results, Row
+from harness.row import PEAK_SIZE, TOLERANCE, Bar, Candidate, Frame, Results, Row
 
 Call = Callable[..., Tensor]
 Draw = Callable[[], dict[str, Tensor]]

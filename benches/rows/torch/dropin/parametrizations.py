@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from torch.nn.utils.parametrizations import orthogonal
 
 import isometry.torch as it
-from isometry.cli.bench.row import Bar, Row
-from isometry.cli.bench.torch.sides import Call, row
+from harness.row import Bar, Row
 from isometry.torch._maps import based
+from rows.torch.sides import Call, row
 
 # map, n, k -> bar and goal
 WEIGHTS = {

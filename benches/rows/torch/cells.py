@@ -16,9 +16,9 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 import isometry.torch as it
-from isometry.cli.bench.row import Bar, Row
-from isometry.cli.bench.torch import formulas
-from isometry.cli.bench.torch.sides import Call, Side, loop, row
+from harness.row import Bar, Row
+from rows.torch import formulas
+from rows.torch.sides import Call, Side, loop, row
 
 N, BATCH, STEPS, INPUTS = 256, 32, 200, 64
 SIZES = f"n{N} B{BATCH} T{STEPS} d{INPUTS}"

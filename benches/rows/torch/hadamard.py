@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 import isometry.torch as it
-from isometry.cli.bench.row import Bar, Candidate, Row
+from harness.row import Bar, Candidate, Row
 
 ROWS = 10_000
 SIZES = (16, 64, 256, 1024, 2048, 4096)

@@ -14,9 +14,9 @@ from importlib import import_module
 from typing import Any
 
 import isometry
+from harness.groups import APART, GROUPS
+from harness.row import HEADER, Bar, Settings
 from isometry import _core
-from isometry.cli.bench.groups import APART, GROUPS
-from isometry.cli.bench.row import HEADER, Bar, Settings
 from isometry.cli.errors import UsageError
 from isometry.cli.info import processor
 
@@ -45,7 +45,7 @@ def run(groups: Sequence[str], settings: Settings, json_file: str | None) -> int
         print(f"\n{group}\n{HEADER}", flush=True)
         entries += [{"group": group, **entry} for entry in measured(group, settings)]
     if settings.only and not entries:
-        raise UsageError(f"bench: argument --only: no row of {', '.join(groups)} has {settings.only!r} in its name")
+        raise UsageError(f"argument --only: no row of {', '.join(groups)} has {settings.only!r} in its name")
     wrong = [entry["row"] for entry in entries if entry["wrong"]]
     missed = [f"{e['row']} ({b['against']})" for e in entries for b in e["bars"] if b["mark"] == "MISS"]
     print(f"\nbars missed: {len(missed)}" + "".join(f"\n  {name}" for name in missed))
@@ -77,7 +77,7 @@ def measured(group: str, settings: Settings) -> list[dict[str, Any]]:
     if group in APART:
         entries: list[dict[str, Any]] = loaded(APART[group])(settings)
         return entries
-    from isometry.cli.bench.torch.sides import frame
+    from rows.torch.sides import frame
 
     product = frame()
     found = [row.measured(product, settings) for row in rows_of(group, settings) if settings.only in row.name]

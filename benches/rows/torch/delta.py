@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 import isometry.torch as it
-from isometry.cli.bench.figure import Later
-from isometry.cli.bench.row import Bar, Candidate, Results, Row
-from isometry.cli.bench.torch.delta_figures import figures
-from isometry.cli.bench.torch.sides import row
+from harness.figure import Later
+from harness.row import Bar, Candidate, Results, Row
+from rows.torch.delta_figures import figures
+from rows.torch.sides import row
 
 HEADS, WIDTH, CHUNK = 16, 128, 64
 LENGTHS = (512, 2048, 4096)

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, randn
 
-from isometry.cli.bench.figure import Figure, Later, peak
-from isometry.cli.bench.row import Bar, Row
-from isometry.cli.bench.torch import formulas
-from isometry.cli.bench.torch.sides import row
+from harness.figure import Figure, Later, peak
+from harness.row import Bar, Row
 from isometry.torch.adapters.hra import reflections
 from isometry.torch.adapters.oft import rotations, turned
+from rows.torch import formulas
+from rows.torch.sides import row
 
 TOKENS = 512
 BLOCKS, B = 128, 32

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 import isometry.torch as it
-from isometry.cli.bench.figure import Figure, Later, peak
-from isometry.cli.bench.harness import alternate
-from isometry.cli.bench.row import Row
+from harness.figure import Figure, Later, peak
+from harness.row import Row
+from harness.timing import alternate
 
 SECONDS, WIDTH = 2.0, 128
 #: The lengths whose time per token is compared, of two heads.

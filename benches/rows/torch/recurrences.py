@@ -15,11 +15,11 @@ import torch
 from torch import Tensor, randn
 
 import isometry.torch as it
-from isometry.cli.bench.row import Bar, Row
-from isometry.cli.bench.sizes import LONGEST_FACTORS, RECURRENCES, Sequences
-from isometry.cli.bench.torch import formulas
-from isometry.cli.bench.torch.operators import B, fourier_factors, fourier_flops, kronecker_factors, mesh_label
-from isometry.cli.bench.torch.sides import Call, Side, loop, row
+from harness.row import Bar, Row
+from harness.sizes import LONGEST_FACTORS, RECURRENCES, Sequences
+from rows.torch import formulas
+from rows.torch.operators import B, fourier_factors, fourier_flops, kronecker_factors, mesh_label
+from rows.torch.sides import Call, Side, loop, row
 
 FREE = "torch.nn.RNN relu"
 STEPS = 500

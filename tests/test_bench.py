@@ -1,21 +1,20 @@
-"""`isometry bench`: checks before timing, alternates, and writes what it prints."""
+"""`benches/bench.py`: checks before timing, alternates, and writes what it prints."""
 
 import json
-import sys
 import time
 
 import numpy as np
 import pytest
 import torch
 
+import bench
 from elsewhere import DEVICE, Elsewhere
-from isometry.cli.bench import harness, report
-from isometry.cli.bench.figure import Figure, Later
-from isometry.cli.bench.groups import GROUPS, names
-from isometry.cli.bench.harness import alternate
-from isometry.cli.bench.row import Bar, Settings, relative_error, worst
-from isometry.cli.bench.torch import formulas, sides
-from subprocesses import ROOT
+from harness import report, timing
+from harness.figure import Figure, Later
+from harness.groups import APART, GROUPS, NAMED, NAMES, SHOWN
+from harness.row import Bar, Settings, relative_error, worst
+from harness.timing import alternate
+from rows.torch import formulas, sides
 
 QUICK = Settings(1, quick=True)
 
@@ -33,7 +32,7 @@ def test_alternate_takes_every_function_in_every_round():
 def test_a_pause_stands_before_every_sample(monkeypatch):
     """After it one call is not counted, if a sample repeats its call anyway."""
     calls, pauses = [], []
-    monkeypatch.setattr(harness.time, "sleep", lambda seconds: (calls.append("pause"), pauses.append(seconds)))
+    monkeypatch.setattr(timing.time, "sleep", lambda seconds: (calls.append("pause"), pauses.append(seconds)))
     alternate({"short": lambda: calls.append("call")}, 0, pause=0.5)
     assert pauses == [0.5] * 5
     runs = "".join("p" if c == "pause" else "c" for c in calls).split("p")[1:]
@@ -122,10 +121,11 @@ def test_the_peers_stay_on_their_device():
         assert all(t.device == DEVICE for t in found)
 
 
-def test_bench_writes_what_it_prints(isometry, tmp_path):
+def test_bench_writes_what_it_prints(tmp_path, capfd):
     """The smallest group, from the command line: values checked, a line per row, JSON with the same marks."""
-    status, out, err = isometry("bench", "small", "--quick", "--threads", 1, "--json", "out.json")
-    assert (status, err) == (0, [])
+    assert bench.main(["small", "--quick", "--threads", "1", "--json", str(tmp_path / "out.json")]) == 0
+    out, err = capfd.readouterr()
+    assert err == ""
     found = json.loads((tmp_path / "out.json").read_text())
     assert found["machine"]["threads"] == 1 and found["machine"]["quick"]
     names = ["small householder 8/2/B1", "small cayley 8"]
@@ -139,24 +139,40 @@ def test_bench_writes_what_it_prints(isometry, tmp_path):
         )
 
 
-def test_only_the_rows_asked_for(isometry, tmp_path):
+def test_only_the_rows_asked_for(tmp_path, capfd):
     """Those with the text in their name; a text without matching row is an invalid argument."""
-    status, _, _ = isometry("bench", "small", "--quick", "--only", "cayley", "--alone", "--json", "out.json")
-    assert status == 0
-    assert [entry["row"] for entry in json.loads((tmp_path / "out.json").read_text())["rows"]] == ["small cayley 8"]
-    status, _, err = isometry("bench", "small", "--quick", "--only", "large")
-    assert status == 2 and len(err) == 1 and "--only" in err[0] and "large" in err[0]
+    file = tmp_path / "out.json"
+    assert bench.main(["small", "--quick", "--only", "cayley", "--alone", "--json", str(file)]) == 0
+    assert [entry["row"] for entry in json.loads(file.read_text())["rows"]] == ["small cayley 8"]
+    assert bench.main(["small", "--quick", "--only", "large"]) == 2
+    err = capfd.readouterr().err
+    assert len(err.splitlines()) == 1 and "--only" in err and "large" in err
+
+
+@pytest.mark.parametrize("arguments", [["everything"], ["small", "--threads", "2000"], ["small", "--threads", "0"]])
+def test_wrong_arguments(arguments, capfd):
+    with pytest.raises(SystemExit) as left:
+        bench.main(arguments)
+    assert left.value.code == 2 and arguments[-1] in capfd.readouterr().err
+
+
+def test_ctrl_c(monkeypatch, capfd):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(report, "run", interrupted)
+    assert bench.main(["small"]) == 130 and capfd.readouterr().err == "bench: interrupted\n"
 
 
 def test_the_peak_of_a_call():
     """The memory that one call adds, whether it is freed or not, however large the previous call was."""
-    reported = harness.memory("VmHWM") is not None
+    reported = timing.memory("VmHWM") is not None
     for call, size in ((lambda: np.ones(10**7), 8e7), (lambda: np.ones(10**6).sum(), 8e6)):
-        assert not reported or harness.peak_of(call) == pytest.approx(size, rel=0.2)
+        assert not reported or timing.peak_of(call) == pytest.approx(size, rel=0.2)
 
 
 def torch_rows():
-    for group in GROUPS:
+    for group in SHOWN:
         yield from (row for row in report.rows_of(group, QUICK) if not isinstance(row, Later))
 
 
@@ -191,13 +207,7 @@ def test_every_side_of_a_row_computes_the_same():
             assert set(side.results()) == set(found) and worst(side.results(), found, row.tolerance)[0] <= 1, side.name
 
 
-def test_the_bench_needs_none_of_the_developers_groups():
-    """What only developers run lies outside the package, under names of their own."""
-    sys.path.insert(0, str(ROOT / "benches"))
-    try:
-        import bench as developers
-    finally:
-        sys.path.remove(str(ROOT / "benches"))
-    assert not set(developers.DEVELOPERS) & set(names())
-    assert "numpy" in developers.DEVELOPERS
-    assert all(target.startswith("isometry.cli.bench.") for targets in GROUPS.values() for target in targets)
+def test_groups_that_are_named_alone():
+    """Every group is run by its name, those that need more than a checkout only so."""
+    assert set(SHOWN) < set(GROUPS) and set(NAMED) < set(NAMES) == {*GROUPS, *APART}
+    assert {bench.parsed([name]).group for name in NAMES} == set(NAMES)

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.func import functional_call, grad, stack_module_state, vmap
 
 import isometry.torch as it
-from isometry.cli.bench.row import Bar, Candidate, Results, Row
+from harness.row import Bar, Candidate, Results, Row
 
 STEPS, BATCH, INPUTS, N, MODELS, ENSEMBLE = 100, 32, 8, 128, 4, 8
 # relative errors through 100 steps

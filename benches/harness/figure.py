@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from isometry.cli.bench.harness import peak_of
-from isometry.cli.bench.row import Row
+from harness.row import Row
+from harness.timing import peak_of
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 
 import isometry.torch as it
-from isometry.cli.bench.row import Bar, Candidate, Results, Row
-from isometry.cli.bench.torch import formulas
+from harness.row import Bar, Candidate, Results, Row
+from rows.torch import formulas
 
 D = 2
 RNN, GRU, CALL = "torch.nn.RNN", "torch.nn.GRU", "layer(x, h)"

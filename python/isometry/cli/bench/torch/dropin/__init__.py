@@ -1,1 +1,0 @@
-"""Calls that people already make, beside the same in torch or in another package."""
