@@ -1,6 +1,7 @@
 """`isometry compare`: its runs are those of `isometry train`, go on where they ended, and share one table."""
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -80,6 +81,27 @@ def test_runs_that_exist(isometry, tmp_path):
     assert {p.name for p in tmp_path.iterdir()} == {"runs"}
     assert isometry("compare", "runs", "--out", "picture") == (0, out, [])
     assert {p.name for p in (tmp_path / "picture").iterdir()} == {"table.md", "curves.png", "curves-2.png"}
+
+
+def test_commands_of_the_missing_runs(isometry, tmp_path):
+    """One a line, each of which `train` takes, here in another order; nothing is written until then."""
+    command = (*COPYING, "--models", "scornn,rnn", "--seeds", "2", "--iterations", 4, "--set", "scornn.negative_ones=2")
+    command = (*command, "--out", "all of them")
+    status, out, err = isometry(*command, "--commands")
+    assert (status, err, len(out.splitlines())) == (0, [], 4) and list(tmp_path.iterdir()) == []
+    assert "--threads" not in out and "--threads 1" in isometry(*command, "--commands", "--threads", "1")[1]
+    for line in reversed(out.splitlines()[1:]):
+        program, *words = shlex.split(line)
+        assert program == "isometry" and isometry(*words)[0] == 0
+    assert isometry(*command, "--commands")[1].splitlines() == out.splitlines()[:1]
+    assert isometry(*shlex.split(out.splitlines()[0])[1:])[0] == 0
+    assert isometry(*command, "--commands") == (0, "", [])
+    more = isometry(*command, "--seeds", 1, "--iterations", 5, "--commands")[1].splitlines()
+    assert more[0].startswith("isometry train --resume 'all of them/scornn-0' --iterations 5") and len(more) == 2
+    status, out, err = isometry(*command)
+    assert status == 0 and "0 of 4 runs to do" in err[0] and table(out)["scornn"][2] == "2"
+    assert (tmp_path / "all of them/table.md").is_file()
+    assert "--commands means nothing" in isometry("compare", "all of them", "--commands")[2][0]
 
 
 def test_a_run_that_fails_leaves_the_others(isometry):

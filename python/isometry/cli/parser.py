@@ -91,6 +91,9 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--parameters", metavar="N", help="trained parameters of each network, instead of --hidden")
     parser.add_argument("--seeds", metavar="N|A,B,...", help="how many seeds, or which (default 3)")
     parser.add_argument("--jobs", metavar="N", help="runs at once (default: one for each core)")
+    parser.add_argument(
+        "--commands", action="store_const", const=True, help="print the commands of the runs; start none"
+    )
     _add_settings(parser, [name for name in SETTINGS if name != "seed"])
     parser.add_argument(
         "--out", type=filled, metavar="FOLDER", help="folder of the comparison (default runs/compare-<task>)"

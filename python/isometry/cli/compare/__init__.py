@@ -8,12 +8,15 @@ for those that take it. With --parameters each model gets the hidden size that c
 parameters. The runs share the cores: as many processes at once as --jobs says, each with the threads that are left to
 it. --out receives a folder for each run, the table (also on standard output) and a picture of the curves, the median
 over the seeds with a band from the lowest to the highest. Given again, the command continues: finished runs are kept,
-interrupted ones continue from their checkpoints, new models, seeds or a larger --iterations are added.
+interrupted ones continue from their checkpoints, new models, seeds or a larger --iterations are added. --commands
+prints the commands of these runs, one a line, for a cluster's queue, and starts none; when they have ended, the same
+command without it makes table and picture.
 """
 
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -57,6 +60,11 @@ def _train(options: argparse.Namespace) -> int:
     given = {name: value for name, value in vars(options).items() if name not in ("threads", "seed")}
     planned = plan(given | {"task": task}, models, seeds, parameters, out)
     processes, threads = share(len(planned), options.jobs, options.threads)
+    if options.commands:
+        each = None if options.threads is None else threads
+        lines = [shlex.join(["isometry", *words]) for run in planned if (words := run.command(each)) is not None]
+        print(*lines, sep="\n", end="\n" if lines else "")
+        return SUCCESS
     _make(out)
     with locked(out, "another comparison works here"):
         refuse_others(out, [CURVES])

@@ -26,7 +26,7 @@ class Planned:
     settings: Settings
     folder: RunFolder
 
-    def command(self, threads: int) -> list[str] | None:
+    def command(self, threads: int | None) -> list[str] | None:
         """The arguments of `isometry train` that start or continue this run; None if it has ended."""
         if self.folder.config.is_file():
             done, total = self._done(), self.settings["iterations"]
@@ -38,7 +38,7 @@ class Planned:
                     "gone; move it away, or give another folder with --out"
                 )
             changed = {"iterations": total, "threads": threads, "backend": self.settings["backend"]}
-            words = [word for name, value in changed.items() for word in (option(name), str(value))]
+            words = [word for name, value in changed.items() if value for word in (option(name), str(value))]
             return ["train", "--resume", str(self.folder.path), *words]
         words = ["train", self.settings["task"], "--model", self.settings["model"], "--out", str(self.folder.path)]
         for name, value in (self.given | {"threads": threads}).items():
