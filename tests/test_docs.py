@@ -1,12 +1,12 @@
 """Documents: every link, anchor and image exists, and the README's tables are those of the measured files."""
 
 import re
-import sys
 from fnmatch import filter as matching
 from functools import cache
 
 import pytest
 
+import figures
 from subprocesses import ROOT
 
 DOCUMENTS = [
@@ -102,26 +102,15 @@ def test_a_name_of_no_source_is_found():
     assert not matching(sources(), "/core/src") and not matching(sources(), "*/no.rs")
 
 
-@cache
-def drawing():
-    """benches/figures.py as a module."""
-    sys.path.insert(0, str(ROOT / "benches"))
-    try:
-        import figures
-    finally:
-        sys.path.remove(str(ROOT / "benches"))
-    return figures
-
-
 def test_the_tables_of_the_readme_are_those_of_the_measured_files():
     text = (ROOT / "README.md").read_text()
-    assert drawing().filled(text, drawing().tables()) == text, "run `make figures`"
+    assert figures.filled(text, figures.tables()) == text, "run `make figures`"
 
 
 def test_the_pictures_are_drawn_from_the_measured_files(tmp_path):
-    drawing().draw_speeds(tmp_path / "speeds.png", drawing().read("speeds.json"))
-    drawing().draw_beside(tmp_path / "beside.png", drawing().read("beside.json"))
-    drawing().draw_copying(tmp_path / "copying.png")
+    figures.draw_speeds(tmp_path / "speeds.png", figures.read("speeds.json"))
+    figures.draw_beside(tmp_path / "beside.png", figures.read("beside.json"))
+    figures.draw_copying(tmp_path / "copying.png")
     assert all((tmp_path / f"{name}.png").stat().st_size > 10_000 for name in ("speeds", "beside", "copying"))
 
 
@@ -139,11 +128,11 @@ def test_the_ratio_of_a_row_is_that_to_the_fastest_of_all_its_peers():
     sides = {"isometry": [1.9, 2.0, 2.1], "series": [5.9, 6.0, 6.1], "eigh": [2.9, 3.0, 3.1], "torch.mm": [0.1] * 3}
     row = {"group": "exponential", "row": "n 4", "ours": "isometry", "spread": 1.1, "bars": bars, "quartiles_ms": sides}
     found = {"machine": {"threads": 1}, "rows": [row]}
-    assert drawing().ratios("exponential", found) == [("n 4", 1.5)]
+    assert figures.ratios("exponential", found) == [("n 4", 1.5)]
 
 
 def test_a_disturbed_row_does_not_count():
     quiet, disturbed = {"spread": 1.1, "others": 0.01}, {"spread": 1.1, "others": 0.4}
-    counts = drawing().counts
+    counts = figures.counts
     assert counts(quiet, {"threads": 2}) and not counts(disturbed, {"threads": 2})
     assert counts(disturbed, {"threads": 1}) and not counts(quiet | {"spread": 2.0}, {"threads": 1})

@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from argparse import Namespace
 from types import SimpleNamespace
 
@@ -11,16 +10,10 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
+import reliability
+from checks import CHECKS, check, fuzz, killed, load, memory, mutated, mutation, threads, valgrind
 from cli_runs import FILES
 from fuzz import packages, series
-from subprocesses import ROOT
-
-sys.path.insert(0, str(ROOT / "benches"))
-try:
-    import reliability
-    from checks import CHECKS, check, fuzz, killed, load, memory, mutated, mutation, threads, valgrind
-finally:
-    sys.path.remove(str(ROOT / "benches"))
 
 
 def test_the_page_is_that_of_the_figures():

@@ -1,7 +1,6 @@
 """benches/reproduction.py: it runs what is left and keeps the results; the pages say what the numbers say."""
 
 import re
-import sys
 from functools import cache
 from types import SimpleNamespace
 
@@ -16,11 +15,7 @@ NAMES = ("reproduction", "reproduction_cell", "reproduction_report", "reproducti
 @cache
 def scripts():
     """The modules of benches/reproduction.py, by the end of their names."""
-    sys.path.insert(0, str(ROOT / "benches"))
-    try:
-        return SimpleNamespace(**{name.removeprefix("reproduction_"): __import__(name) for name in NAMES})
-    finally:
-        sys.path.remove(str(ROOT / "benches"))
+    return SimpleNamespace(**{name.removeprefix("reproduction_"): __import__(name) for name in NAMES})
 
 
 FACTS, CELLS = scripts().cell.FACTS, list(scripts().cell.CELLS)

@@ -1,12 +1,11 @@
 """Files that no run has written are neither replaced nor removed: commands refuse, and say what lies there."""
 
 import os
-import subprocess
-import sys
 
 import pytest
 
 from cli_runs import FILES, TINY, metrics
+from isometry.cli.lock import locked
 
 TRAIN = ("train", "copying", "--model", "scornn", *TINY, "--iterations", 3)
 COMPARE = ("compare", "copying", "--models", "scornn", "--seeds", 1, *TINY, "--iterations", 3, "--out", "all")
@@ -74,6 +73,15 @@ def test_a_run_that_has_only_its_settings_begins(isometry, tmp_path):
     assert metrics(folder) == rows and {path.name for path in folder.iterdir()} == FILES
 
 
+@pytest.mark.parametrize("text", ["", "isometry = "])
+def test_settings_that_a_kill_has_cut(isometry, tmp_path, text):
+    """A new run begins where nothing else lies."""
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/config.partial").write_text(text)
+    assert isometry(*TRAIN, "--out", "out")[0] == 0
+    assert {path.name for path in (tmp_path / "out").iterdir()} == FILES
+
+
 @pytest.mark.parametrize("name", ["table.md", "table.partial", "curves.png"])
 def test_a_comparison_replaces_nothing(isometry, tmp_path, name):
     isometry(*TRAIN, "--out", "run")
@@ -119,15 +127,10 @@ def test_a_lock_that_is_none(isometry, tmp_path, kind):
     assert "run/.lock is in the way" in message and os.path.lexists(lock)
 
 
-def test_two_comparisons_of_one_folder(tmp_path):
-    """The first one ends well, the second one is refused at once."""
-    command = [sys.executable, "-m", "isometry", *map(str, COMPARE), "--iterations", "400"]
-    first, second = (
-        subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for _ in range(2)
-    )
-    ends = [(process.communicate(timeout=120)[1], process.returncode) for process in (first, second)]
-    assert sorted(status for _, status in ends) == [0, 1], ends
-    assert any("all: another comparison works here" in text for text, _ in ends)
-    assert metrics(tmp_path / "all/scornn-0")[-1]["iteration"] == "400"
-    assert not (tmp_path / "all/.lock").exists()
+def test_two_comparisons_of_one_folder(isometry, tmp_path):
+    """The second one is refused until the first has ended."""
+    (tmp_path / "all").mkdir()
+    with locked(tmp_path / "all", ""):
+        assert "all: another comparison works here" in refused(isometry, tmp_path, *COMPARE, status=1)
+    assert isometry(*COMPARE)[0] == 0
+    assert {path.name for path in (tmp_path / "all").iterdir()} == {"scornn-0", "table.md", "curves.png"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import PackedSequence, pad_packed_sequence
@@ -41,6 +43,15 @@ class Network(nn.Module):
             states = torch.cat([states.real, states.imag], -1)
         values: Tensor = self.readout(states)
         return values
+
+
+def recurrent_matrices(layer: Any) -> list[Tensor]:
+    """W of every layer and direction; none where the class has no such method."""
+    if not hasattr(layer, "recurrent_matrix"):
+        return []
+    sides: tuple[tuple[bool, ...], ...] = ((), (True,)) if getattr(layer, "bidirectional", False) else ((),)
+    places = [(k, *side) if k or side else () for k in range(getattr(layer, "num_layers", 1)) for side in sides]
+    return [layer.recurrent_matrix(*place) for place in places]
 
 
 def last_states(states: PackedSequence) -> Tensor:

@@ -58,8 +58,9 @@ class RunFolder:
         if os.path.lexists(self.config):
             raise UsageError(f"--out {self.path} holds a run already; --resume goes on with it")
         files = [self.config, *self._results]
-        partial = [file.with_suffix(".partial") for file in files]
-        if there := [file.name for file in files + partial if os.path.lexists(file)]:
+        files += [file.with_suffix(".partial") for file in files]
+        there = [file.name for file in files if os.path.lexists(file) and not _cut_settings(file)]
+        if there:
             raise UsageError(f"--out {self.path} holds {', '.join(there)} of something else (no config.toml)")
 
     @property
@@ -143,6 +144,13 @@ class RunFolder:
 
     def _damaged(self, line: int, what: str) -> NoReturn:
         raise Failure(f"{self.metrics} is damaged: line {line}: {what}")
+
+
+def _cut_settings(file: Path) -> bool:
+    """Whether a run was killed here while it wrote its first file, the settings."""
+    if file.name != "config.partial" or file.is_symlink() or not file.is_file():
+        return False
+    return file.read_bytes()[:10] in (b"", b"isometry =")
 
 
 def _new(path: Path) -> Path:

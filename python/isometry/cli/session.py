@@ -23,7 +23,7 @@ from isometry._threads import set_num_threads
 from isometry.cli.build import as_batch, blamed, make_layer, make_task
 from isometry.cli.distributed import Group
 from isometry.cli.errors import UsageError
-from isometry.cli.network import Network
+from isometry.cli.network import Network, recurrent_matrices
 from isometry.cli.optim import make_optimizers
 from isometry.cli.run_folder import OWN
 from isometry.cli.settings import Settings
@@ -190,14 +190,8 @@ class Session:
     @torch.no_grad()
     def orthogonality_error(self) -> float:
         """The largest e(W) of the layer's recurrent matrices in units of n eps, NaN where there is none."""
-        layer: Any = self.network.layer
-        if not hasattr(layer, "recurrent_matrix"):
-            return float("nan")
-        sides: tuple[tuple[bool, ...], ...] = ((), (True,)) if getattr(layer, "bidirectional", False) else ((),)
-        count = getattr(layer, "num_layers", 1)
-        places = [(k, *side) for k in range(count) for side in sides] if count > 1 or len(sides) > 1 else [()]
-        matrices = [layer.recurrent_matrix(*place) for place in places]
-        if not all(torch.isfinite(w).all() for w in matrices):
+        matrices = recurrent_matrices(self.network.layer)
+        if not matrices or not all(torch.isfinite(w).all() for w in matrices):
             return float("nan")
         return max(float(orthogonality_error(w.numpy(force=True))) for w in matrices)
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from isometry.cli.build import blamed, make_layer
 from isometry.cli.errors import UsageError
-from isometry.cli.network import Network
+from isometry.cli.network import Network, recurrent_matrices
 from isometry.cli.optim import OF_MATRICES
 from isometry.cli.settings import Settings
 
@@ -41,21 +41,14 @@ def count(network: Network, settings: Settings) -> int:
 
 def _idle(layer: nn.Module) -> int:
     """The entries of recurrent parameters in which the derivative of a random linear function of W is exactly zero."""
-    if not hasattr(layer, "recurrent_matrix"):
-        return 0
     generator = torch.Generator().manual_seed(0)
-    parameters: list[nn.Parameter] = [p for p in layer.recurrent_parameters() if p.requires_grad]  # type: ignore[operator]
-    matrices: list[Tensor] = []
-    sides: tuple[tuple[bool, ...], ...] = ((), (True,)) if getattr(layer, "bidirectional", False) else ((),)
-    for k in range(getattr(layer, "num_layers", 1)):
-        for side in sides:
-            place = (k, *side) if k or side else ()
-            matrices.append(layer.recurrent_matrix(*place))  # type: ignore[operator]
+    matrices = recurrent_matrices(layer)
     weights = [torch.randn(w.shape, generator=generator, dtype=w.dtype) for w in matrices]
     total = sum((w * v).sum().real for w, v in zip(matrices, weights, strict=True))
-    if not parameters or not isinstance(total, Tensor) or not total.requires_grad:
+    if not isinstance(total, Tensor) or not total.requires_grad:
         return 0
-    gradients = torch.autograd.grad(total, parameters, allow_unused=True)
+    parameters: list[nn.Parameter] = [p for p in layer.recurrent_parameters() if p.requires_grad]  # type: ignore[operator]
+    gradients = torch.autograd.grad(total, parameters, allow_unused=True) if parameters else ()
     return sum(int((g == 0).sum()) for g in gradients if g is not None and g.any())
 
 

@@ -12,7 +12,7 @@ from isometry.cli.compare.results import Comparison, Variant
 from isometry.cli.errors import Failure, UsageError
 from isometry.cli.files import text_of
 
-TABLE, CURVES = "table.md", "curves.png"
+TABLE, PARTIAL, CURVES = "table.md", "table.partial", "curves.png"  # the second one is that of files.replacing
 FIRST = ["", "n", "parameters", "seeds", "loss, best", "median"]  # names of columns
 NOTE = (
     "Loss and scores at the end are means over the last twentieth of the updates, test scores those of the network "
@@ -40,13 +40,14 @@ def refuse_others(folder: Path, pictures: Sequence[str]) -> None:
     """A UsageError if the table or a picture would replace a file that no comparison has written: a table has our
     columns, and names its pictures.
     """
-    text = ""
-    with suppress(Failure):
-        text = text_of(folder / TABLE)
-    own = f"| {' | '.join(FIRST)} |" in text
-    partial = str(Path(TABLE).with_suffix(".partial"))
-    for name in (TABLE, partial, *pictures):
-        if os.path.lexists(folder / name) and not (own and (name not in pictures or f"]({name})" in text)):
+    texts = {}
+    for name in (TABLE, PARTIAL):
+        with suppress(Failure):
+            texts[name] = text_of(folder / name)
+    own = [name for name, text in texts.items() if f"| {' | '.join(FIRST)} |" in text]
+    own += [name for name in pictures if TABLE in own and f"]({name})" in texts[TABLE]]
+    for name in (TABLE, PARTIAL, *pictures):
+        if os.path.lexists(folder / name) and name not in own:
             raise UsageError(f"--out {folder} holds a {name} of something else: give another folder, or move it away")
 
 
