@@ -60,18 +60,22 @@ def _train(options: argparse.Namespace) -> int:
     given = {name: value for name, value in vars(options).items() if name not in ("threads", "seed")}
     planned = plan(given | {"task": task}, models, seeds, parameters, out)
     processes, threads = share(len(planned), options.jobs, options.threads)
+
+    def missing(each: int | None) -> dict[str, list[str]]:
+        return {run.name: words for run in planned if (words := run.command(each)) is not None}
+
     if options.commands:
-        each = None if options.threads is None else threads
-        lines = [shlex.join(["isometry", *words]) for run in planned if (words := run.command(each)) is not None]
-        print(*lines, sep="\n", end="\n" if lines else "")
+        for words in missing(None if options.threads is None else threads).values():
+            print(shlex.join(["isometry", *words]))
         return SUCCESS
+    commands = missing(threads)
+    for run in planned:
+        if run.name in commands:
+            opened(run.settings)
     _make(out)
     with locked(out, "another comparison works here"):
         refuse_others(out, [CURVES])
-        commands = {run.name: words for run in planned if (words := run.command(threads)) is not None}
-        for run in planned:
-            if run.name in commands:
-                opened(run.settings)
+        commands = missing(threads)  # another comparison may have ended meanwhile
         print(f"{out}: {len(commands)} of {len(planned)} runs to do, {processes} at once, threads in each: {threads}",
               file=sys.stderr)  # fmt: skip
         pool = Pool(commands, processes)
