@@ -127,7 +127,7 @@ def test_inductor(seed):
     torch.testing.assert_close(fast(x)[0], layer(x)[0])
 
 
-@pytest.mark.parametrize("name", ["ORNN", "EURNN", "GRU", "GORU", "RUM", "ScoRNN"])
+@pytest.mark.parametrize("name", ["ORNN", "EURNN", "GRU", "GORU", "RUM", "ScoRNN", "DeltaProduct"])
 def test_an_exported_layer_serves_any_number_of_steps_and_sequences(name, tmp_path):
     """Exported, saved, loaded."""
     layer = getattr(it.nn, name)(2, 6)

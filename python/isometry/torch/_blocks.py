@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .. import _core
-from ._function import given, room, rooms, threads
+from ._function import empty, empty_gradients, readable, threads
 from ._mode import FORMULA, mode
 from ._plan import Flags, Out, Plan, Results, Rows, Saved, Tensors
 from .formulas._precision import full_precision
@@ -38,13 +38,13 @@ class Blocks(Plan):
 
     def run(self, settings: Any, tensors: Tensors, saving: bool, at: Any) -> tuple[Results, Saved]:
         w, x = tensors
-        out, y = room((*x.shape[:-1], w.shape[-2]), x.dtype)
-        _core.blocks_apply(given(w), given(x), y, at)
+        out, y = empty((*x.shape[:-1], w.shape[-2]), x.dtype)
+        _core.blocks_apply(readable(w), readable(x), y, at)
         return (out,), ()
 
     def pull(self, settings: Any, tensors: Tensors, out: Out, wanted: Flags, at: Any) -> Tensors:
-        (w, x), (ct,), (grads, (w_bar, x_bar)) = tensors, out[2], rooms(wanted, tensors)
-        _core.blocks_apply_vjp(given(w), given(x), given(ct), w_bar, x_bar, at)
+        (w, x), (ct,), (grads, (w_bar, x_bar)) = tensors, out[2], empty_gradients(wanted, tensors)
+        _core.blocks_apply_vjp(readable(w), readable(x), readable(ct), w_bar, x_bar, at)
         return grads
 
     def formula(self, settings: Any, *tensors: Any) -> Results:

@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from .. import _core
 from .._rules import check_delta
-from ._function import arrays, given, room, rooms, threads
+from ._function import arrays, empty, empty_gradients, readable, threads
 from ._graph import custom_operators
 from ._plan import Flags, Out, Plan, Results, Rows, Saved, Tensors
 from .formulas import delta
@@ -21,6 +22,7 @@ class Call(NamedTuple):
     householders: int
     scale: float
     normalise: bool
+    more: int = 0  # states behind those that are saved; with 2 of them no size is 0 or 1, which a graph would ask
 
 
 class DeltaRule(Plan):
@@ -30,8 +32,11 @@ class DeltaRule(Plan):
     operators = custom_operators(
         "delta_rule",
         "int householders, float scale, bool normalise",
-        lambda *settings: (DELTA_RULE, Call(*settings)),
+        lambda m, scale, normalise: (DELTA_RULE, Call(m, scale, normalise, more=2)),
     )
+
+    def encoded(self, settings: Any) -> Any:
+        return settings[:3]
 
     def count(self, settings: Any) -> int:
         return 2
@@ -43,24 +48,29 @@ class DeltaRule(Plan):
         value_heads, value = v.shape[2:]
         out, count = (batch, tokens, value_heads, value), batch if ends is None else ends.shape[0] - 1
         results = out, (count, value_heads, key, value)
-        return (*results, check_delta.saved(out, key, settings.householders)) if saving else results
+        if not saving:
+            return results
+        first, count, *rest = check_delta.saved(out, key, settings.householders)
+        return *results, (first, count + settings.more, *rest)
 
     def run(self, settings: Any, tensors: Tensors, saving: bool, at: Any) -> tuple[Results, Saved]:
         shapes, dtype = self.shapes(settings, tensors, saving), tensors[0].dtype
-        (o, of_o), (state, of_state) = room(shapes[0], dtype), room(shapes[1], dtype)
-        saved, of_saved = room(shapes[2], dtype) if saving else (None, None)
-        _core.delta_rule(_read(settings, tensors), (of_o, of_state, of_saved), at)
+        (o, of_o), (state, of_state) = empty(shapes[0], dtype), empty(shapes[1], dtype)
+        saved, of_saved = empty(shapes[2], dtype) if saving else (None, None)
+        _core.delta_rule(_read(settings, tensors), (of_o, of_state, _states(settings, of_saved)), at)
         return (o, state), (saved,)
 
     def pull(self, settings: Any, tensors: Tensors, out: Out, wanted: Flags, at: Any) -> Tensors:
         _, saved, cts = out
-        grads, bars = rooms(wanted, tensors)
-        _core.delta_rule_vjp(_read(settings, tensors), given(saved[0]), arrays(cts), bars[:-1], at)
+        grads, bars = empty_gradients(wanted, tensors)
+        _core.delta_rule_vjp(
+            _read(settings, tensors), _states(settings, readable(saved[0])), arrays(cts), bars[:-1], at
+        )
         return grads
 
     def formula(self, settings: Any, *tensors: Any) -> Results:
         *rest, ends = tensors
-        return delta.delta_rule(*rest, None if ends is None else ends.tolist(), *settings)  # type: ignore[call-arg]
+        return delta.delta_rule(*rest, None if ends is None else ends.tolist(), *settings[:3])  # type: ignore[call-arg]
 
     def rows(self, settings: Any, batched: Sequence[int], tensors: Tensors) -> Rows | None:
         # Sequences that follow each other are a batch of 1.
@@ -70,7 +80,16 @@ class DeltaRule(Plan):
 DELTA_RULE: Plan = DeltaRule("DeltaRule")
 
 
+def _states(call: Call, saved: Any) -> Any:
+    """The part of what is saved that a kernel takes."""
+    if saved is None or not call.more:
+        return saved
+    first, count, *rest = saved.shape
+    shape = first, count - call.more, *rest
+    return saved.reshape(-1)[: math.prod(shape)].reshape(shape)
+
+
 def _read(call: Call, tensors: Tensors) -> Any:
     """The arguments as the kernel takes them."""
     *rest, ends = tensors
-    return arrays(rest), None if ends is None else ends.numpy(force=True), *call
+    return arrays(rest), None if ends is None else ends.numpy(force=True), *call[:3]

@@ -66,7 +66,7 @@ def place(backend: str | None) -> Place:
     return "gpu" if (backend or current()) == "gpu" else threads()
 
 
-def given(t: Tensor) -> Array:
+def readable(t: Tensor) -> Array:
     """The values in C order, as a kernel takes them; copied only if necessary."""
     if not _DIRECT:
         return array(t)
@@ -97,7 +97,7 @@ def _fits(own: Sequence[int], shape: tuple[int, ...]) -> bool:
     return not shape or (missing == 0 and shape[0] in (own[0], -1))
 
 
-def room(shape: Sequence[int], dtype: torch.dtype, *folded: int) -> tuple[Tensor, Array]:
+def empty(shape: Sequence[int], dtype: torch.dtype, *folded: int) -> tuple[Tensor, Array]:
     """An uninitialised contiguous tensor, and its memory as an array of the folded shape (by default the tensor's)."""
     size = math.prod(shape) * dtype.itemsize
     if _SMALL < size < _LARGE:
@@ -118,17 +118,17 @@ def _aligned(shape: Sequence[int], dtype: torch.dtype, size: int) -> np.ndarray:
 
 def arrays(tensors: Sequence[Any]) -> tuple[Any, ...]:
     """What a kernel takes for each, None for None."""
-    return tuple([None if t is None else given(t) for t in tensors])
+    return tuple([None if t is None else readable(t) for t in tensors])
 
 
-def rooms(
+def empty_gradients(
     wanted: Sequence[bool], like: Sequence[Tensor | None]
 ) -> tuple[tuple[Tensor | None, ...], tuple[Array | None, ...]]:
     """Uninitialised gradients of the tensors that want one: as tensors, and as a kernel takes them."""
     grads: list[Tensor | None] = []
     bars: list[Array | None] = []
     for w, t in zip(wanted, like, strict=True):
-        grad, bar = room(t.shape, t.dtype) if w and t is not None else (None, None)
+        grad, bar = empty(t.shape, t.dtype) if w and t is not None else (None, None)
         grads.append(grad)
         bars.append(bar)
     return tuple(grads), tuple(bars)
@@ -169,7 +169,7 @@ def formula_vjp(
         grads: list[Tensor | None] = [None] * len(inputs)
         if known:
             out, ways = zip(*known, strict=True)
-            leaves = [views[i] for i in places]
+            leaves: Any = [views[i] for i in places]
             found = torch.autograd.grad(out, leaves, ways, create_graph=create, allow_unused=True)
             for i, grad in zip(places, found, strict=True):
                 grads[i] = grad

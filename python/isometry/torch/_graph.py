@@ -46,7 +46,7 @@ def custom_operators(kind: str, schema: str, found: Callable[..., tuple[Plan, An
         shapes = plan.shapes(settings, tensors, saving)
         results, saved = plan.run(settings, tensors, len(shapes) > plan.count(settings), at)
         out = [*results, *saved, *(None,) * len(shapes)]
-        filled = [results[0].new_empty(shape) if t is None else t for t, shape in zip(out, shapes, strict=False)]
+        filled = [results[0].new_zeros(shape) if t is None else t for t, shape in zip(out, shapes, strict=False)]
         return [*filled, torch.tensor(at == "gpu", device="cpu")]
 
     def of_shapes(*arguments: Any) -> list[Tensor]:

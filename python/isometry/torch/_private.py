@@ -37,25 +37,13 @@ forward_mode = forward_ad if hasattr(forward_ad, "_current_level") else SimpleNa
 
 # ---------------------------------------------------------------- levels of torch.func
 
-_LEVELS = (
-    "get_interpreter_stack",
-    "peek_interpreter_stack",
-    "pop_dynamic_layer_stack",
-    "push_dynamic_layer_stack",
-    "is_functorch_wrapped_tensor",
-    "get_unwrapped",
-    "unwrap_if_dead",
-    "TransformType",
-    "CGradInterpreterPtr",
-    "CVmapInterpreterPtr",
-    "get_single_level_autograd_function_allowed",
-    "set_single_level_autograd_function_allowed",
-    "_wrap_for_grad",
-    "_unwrap_for_grad",
-    "_unwrap_batched",
-    "_add_batch_dim",
-)
-functorch = SimpleNamespace(**{name: _name(f"_C._functorch.{name}") for name in _LEVELS})
+_LEVELS = """
+    get_interpreter_stack peek_interpreter_stack pop_dynamic_layer_stack push_dynamic_layer_stack TransformType
+    is_functorch_wrapped_tensor get_unwrapped unwrap_if_dead CGradInterpreterPtr CVmapInterpreterPtr
+    get_single_level_autograd_function_allowed set_single_level_autograd_function_allowed
+    _wrap_for_grad _unwrap_for_grad _unwrap_batched _add_batch_dim
+"""
+functorch = SimpleNamespace(**{name: _name(f"_C._functorch.{name}") for name in _LEVELS.split()})
 is_forward_mode_enabled = _name("_C._is_fwd_grad_enabled")
 set_forward_mode_enabled = _name("_C._set_fwd_grad_enabled")
 SingleLevelFunction: Any = getattr(function, "_SingleLevelFunction", function.Function)

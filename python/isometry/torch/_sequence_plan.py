@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isnan, nan
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -20,30 +20,31 @@ from .. import _core
 from .._backend import Place
 from . import _states
 from ._cells import CELLS, NAMES, Call
-from ._function import Array, arrays, given, room, rooms, trained_only
+from ._function import Array, arrays, empty, empty_gradients, readable, trained_only
 from ._graph import custom_operators
 from ._plan import Flags, Out, Plan, Results, Rows, Saved, Tensors, full, member
 from .formulas.sequence import states as by_formula
 from .operators._plans import BY_STEM
 
+#: The tensors of the cell, the arguments of the transition, the lengths.
+Parts: TypeAlias = tuple[Tensors, Tensors, Tensor | None]
 
-def _parts(call: Call, tensors: Tensors) -> tuple[Tensors, Tensors, Tensor | None]:
-    """The tensors of the cell, the arguments of the transition, the lengths."""
+
+def _parts(call: Call, tensors: Tensors) -> Parts:
     count = len(NAMES[call.cell])
     return tensors[:count], tensors[count:-1], tensors[-1]
 
 
 def shapes_of(call: Call, tensors: Tensors) -> tuple[Any, Any, Any]:
     """Shapes of the states, the memory after them, and what forward saves; (0,) where absent."""
-    x, weight, declaration = tensors[0], tensors[1], CELLS[call.cell].declaration
-    assert x is not None and weight is not None
-    shape = x.shape
-    return declaration.results(tuple(call.settings), shape[0], shape[1], declaration.size((shape, weight.shape)))
+    (steps, batch, _), declaration = tensors[0].shape, CELLS[call.cell].declaration
+    size = declaration.size((tensors[0].shape, tensors[1].shape))
+    return declaration.results(tuple(call.settings), steps, batch, size)
 
 
 def ends(lengths: Tensor | None) -> Array | None:
     """The lengths, as a kernel takes them."""
-    return None if lengths is None else given(lengths.reshape(-1))
+    return None if lengths is None else readable(lengths.reshape(-1))
 
 
 def through_matrix(call: Call, tensors: Tensors, factors: Tensors, at: Place) -> bool:
@@ -88,7 +89,7 @@ class Recurrence(Plan):
             n = shapes_of(call, of_cell)[0][2]
             (weight,), of_weight = BY_STEM[call.stem].matrix.run((n, n), factors, saving, at)
             call, factors = call._replace(stem="dense"), (weight,)
-        result, memory, saved, states = _forward(call, of_cell, factors, lengths, saving, at)
+        result, memory, saved, states = _forward(call, (of_cell, factors, lengths), saving, at)
         results = (result,) if memory is None else (result, memory)
         return results, (None if _whole(call) else states, saved, weight, *of_weight) if saving else ()
 
@@ -102,10 +103,10 @@ class Recurrence(Plan):
         read = results[0] if states is None else states, results[1] if len(results) > 1 else None, of_cell_saved
         # A graph has an array for W, formed or not.
         if weight is None or not through_matrix(call, of_cell, factors, at):
-            return [*_backward(call, of_cell, factors, lengths, read, cts, wanted[:-1], at), None]
+            return [*_backward(call, (of_cell, factors, lengths), (read, cts), wanted[:-1], at), None]
         asked = (*wanted[:count], any(wanted[count:]))
         dense = call._replace(stem="dense")
-        *grads, w_bar = _backward(dense, of_cell, (weight,), lengths, read, cts, asked, at)
+        *grads, w_bar = _backward(dense, (of_cell, (weight,), lengths), (read, cts), asked, at)
         if w_bar is None:
             return [*grads, *(None,) * len(factors), None]
         matrix = BY_STEM[call.stem].matrix
@@ -153,7 +154,7 @@ class Recurrence(Plan):
             (weight,), _ = BY_STEM[call.stem].matrix.run((shape[2], shape[2]), full(factors, count), False, at)
             weight = weight.expand(stack, *weight.shape[1:]).contiguous()
             call, factors = call._replace(stem="dense"), (weight,)
-        states, h = room((stack, *shape), x.dtype)
+        states, h = empty((stack, *shape), x.dtype)
         ensemble.forward(call, stack, arrays(full(factors, stack)), arrays(of_cell), ends(lengths), h, at)
         return (states,), (None, None, weight)
 
@@ -162,15 +163,15 @@ class Recurrence(Plan):
         if ensemble is None:
             return super().pull_stack(settings, stack, tensors, out, wanted, at)
         count, factors, (_, _, weight, *_) = len(of_cell), full(factors, stack), out[1]
-        grads, bars = rooms(wanted[:count], full(of_cell, stack))
+        grads, bars = empty_gradients(wanted[:count], full(of_cell, stack))
         more: Tensors
         w_bar = None
         if weight is None:
-            more, step_bars = rooms(wanted[count:-1], factors)
+            more, step_bars = empty_gradients(wanted[count:-1], factors)
             steps: Tensors = factors
         else:
             call, steps = call._replace(stem="dense"), (weight,)
-            (w_bar,), step_bars = rooms((any(wanted[count:]),), steps)
+            (w_bar,), step_bars = empty_gradients((any(wanted[count:]),), steps)
         last = ends(lengths), *arrays((out[0][0], out[2][0])), bars, step_bars, at
         ensemble.backward(call, stack, arrays(steps), arrays(of_cell), *last)
         if w_bar is not None:
@@ -202,64 +203,55 @@ def _joined(call: Call, tensors: Tensors, factors: Tensors) -> tuple[int, Call, 
 
     Where the cell has no such array, or the transition is not dense, the index is -1 and nothing changes.
     """
-    declaration = CELLS[call.cell].declaration
-    names, name = declaration.names, declaration.matrices
+    names, name = NAMES[call.cell], CELLS[call.cell].declaration.matrices
     if call.stem != "dense" or name not in names:
         return -1, call, tensors, factors
     at, (weight,) = names.index(name), factors
-    others = tensors[at]
-    assert others is not None and weight is not None
-    return at, call._replace(stem=""), [*tensors[:at], torch.cat((others, weight[None])), *tensors[at + 1 :]], ()
+    joined = torch.cat((tensors[at], weight[None]))
+    return at, call._replace(stem=""), [*tensors[:at], joined, *tensors[at + 1 :]], ()
 
 
 def _forward(
-    call: Call, tensors: Tensors, factors: Tensors, lengths: Tensor | None, saving: bool, at: Place
+    call: Call, parts: Parts, saving: bool, at: Place
 ) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:
     """The states or the last of each sequence, the memory after them if there is one, what the cell saves, and the
-    states for backward."""
-    if at == "gpu" and (call.last or call.checkpoint != "none"):  # which computes and keeps all states
-        whole, *rest = _forward(call._replace(last=False, checkpoint="none"), tensors, factors, lengths, saving, at)
+    states for backward.
+    """
+    tensors, factors, lengths = parts
+    if at == "gpu" and not _whole(call):  # which computes and keeps all states
+        whole, *rest = _forward(call._replace(last=False, checkpoint="none"), parts, saving, at)
         h0 = tensors[NAMES[call.cell].index("h0")]
         return _states.last_of(whole, lengths, call.reverse, h0) if call.last else whole, *rest  # type: ignore[return-value]
     if call.stem == "dense":
         _, call, tensors, factors = _joined(call, tensors, factors)
-    (shape, last, kept), x = shapes_of(call, tensors), tensors[0]
-    assert x is not None
-    result, states, h = _states.written(call, shape, x.dtype, saving)
-    memory, r = (None, None) if last == (0,) else room(last, x.dtype)
+    (shape, last, kept), dtype = shapes_of(call, tensors), tensors[0].dtype
+    result, states, h = _states.written(call, shape, dtype, saving)
+    memory, r = (None, None) if last == (0,) else empty(last, dtype)
     save = saving and kept != (0,) and call.checkpoint == "none"
-    saved, s = room(kept, x.dtype) if save else (None, None)
+    saved, s = empty(kept, dtype) if save else (None, None)
     CELLS[call.cell].forward(call, arrays(factors), arrays(tensors), ends(lengths), (h, r, s), at)
     if states is not None and result._base is states:  # what is saved must not change with the result
         result = result.clone()
     return result, memory, saved, states
 
 
-def _backward(
-    call: Call,
-    tensors: Tensors,
-    factors: Tensors,
-    lengths: Tensor | None,
-    out: tuple[Tensor, Tensor | None, Tensor | None],
-    cts: Tensors,
-    wanted: Flags,
-    at: Place,
-) -> list[Tensor | None]:
+def _backward(call: Call, parts: Parts, out: tuple[Tensors, Tensors], wanted: Flags, at: Place) -> list[Tensor | None]:
     """The wanted gradients: of the tensors, then of the transition's arguments.
 
-    `out` are the states for backward, the memory, and what the cell saved.
+    `out` are the states for backward, the memory, and what the cell saved; then the cotangents.
     """
-    if at == "gpu" and (call.last or call.checkpoint != "none"):
-        return _from_whole(call, tensors, factors, lengths, out, cts, wanted, at)
+    (tensors, factors, lengths), (read, cts) = parts, out
+    if at == "gpu" and not _whole(call):
+        return _from_whole(call, parts, out, wanted, at)
     count, (where, call, tensors, factors) = len(tensors), _joined(call, tensors, factors)
     of_cell = list(wanted[:count])
     if where >= 0:
         of_cell[where] = of_cell[where] or wanted[count]
-    (grads, bars), (more, more_bars) = rooms(of_cell, tensors), rooms(wanted[count : count + len(factors)], factors)
-    states, *rest = arrays(out)
-    read = (arrays(factors), arrays(tensors), ends(lengths))
-    results = ((_states.read(call, states), *rest), arrays(cts))
-    CELLS[call.cell].backward(call, *read, *results, bars, more_bars, at)
+    grads, bars = empty_gradients(of_cell, tensors)
+    more, more_bars = empty_gradients(wanted[count : count + len(factors)], factors)
+    states, *rest = arrays(read)
+    read_by_kernel = arrays(factors), arrays(tensors), ends(lengths), (_states.read(call, states), *rest)
+    CELLS[call.cell].backward(call, *read_by_kernel, arrays(cts), bars, more_bars, at)
     if where < 0:
         return [*grads, *more]
     both = grads[where]
@@ -268,19 +260,13 @@ def _backward(
 
 
 def _from_whole(
-    call: Call,
-    tensors: Tensors,
-    factors: Tensors,
-    lengths: Tensor | None,
-    out: tuple[Tensor, Tensor | None, Tensor | None],
-    cts: Tensors,
-    wanted: Flags,
-    at: Place,
+    call: Call, parts: Parts, out: tuple[Tensors, Tensors], wanted: Flags, at: Place
 ) -> list[Tensor | None]:
     """`_backward` from all states."""
-    plain, (ct, *others) = call._replace(last=False, checkpoint="none"), cts
-    whole = ct if ct is None or not call.last else _states.spread(ct, out[0], lengths, call.reverse)
-    grads = _backward(plain, tensors, factors, lengths, out, [whole, *others], wanted, at)
+    (_, _, lengths), (read, (ct, *others)) = parts, out
+    whole = ct if ct is None or not call.last else _states.spread(ct, read[0], lengths, call.reverse)
+    plain = call._replace(last=False, checkpoint="none")
+    grads = _backward(plain, parts, (read, [whole, *others]), wanted, at)
     at_h0 = NAMES[call.cell].index("h0")
     h0_bar = grads[at_h0]
     if call.last and ct is not None and lengths is not None and h0_bar is not None:

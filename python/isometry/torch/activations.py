@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import _core
 from .._rules import check_recurrence
 from . import formulas
-from ._function import array, room, rooms, threads
+from ._function import array, empty, empty_gradients, threads
 from ._mode import FORMULA, mode
 from ._plan import Flags, Out, Plan, Results, Rows, Saved, Tensors
 from .operators._operator import real_tensor, tensor
@@ -73,15 +73,15 @@ class Activation(Plan):
     def run(self, settings: Any, tensors: Tensors, saving: bool, at: Any) -> tuple[Results, Saved]:
         (name, slope), (z, bias) = settings, tensors
         n = z.shape[-1]
-        out, f = room(z.shape, z.dtype, -1, n)
+        out, f = empty(z.shape, z.dtype, -1, n)
         _core.activate(array(z, -1, n), name, bias if bias is None else array(bias), slope, f, at)
         return (out,), ()
 
     def pull(self, settings: Any, tensors: Tensors, out: Out, wanted: Flags, at: Any) -> Tensors:
         (name, slope), (z, bias), (ct,) = settings, tensors, out[2]
         n = z.shape[-1]
-        z_bar, rows_bar = room(z.shape, z.dtype, -1, n)
-        (bias_bar,), (b_bar,) = rooms(wanted[1:], (bias,))
+        z_bar, rows_bar = empty(z.shape, z.dtype, -1, n)
+        (bias_bar,), (b_bar,) = empty_gradients(wanted[1:], (bias,))
         read = array(z, -1, n), name, bias if bias is None else array(bias), slope, array(ct, -1, n)
         _core.activate_vjp(*read, rows_bar, b_bar, at)
         return z_bar, bias_bar

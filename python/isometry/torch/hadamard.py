@@ -14,7 +14,7 @@ from .. import _core
 from .._objects.hadamard import apart, of_rows
 from .._objects.hadamard import room as taken
 from .._rules import check
-from ._function import HALF, dtype_name, given, room, threads
+from ._function import HALF, dtype_name, empty, readable, threads
 from ._graph import custom_operators
 from ._mode import KERNEL, mode
 from ._plan import Flags, Out, Plan, Results, Rows, Saved, Tensors
@@ -83,7 +83,7 @@ def _written(x: Tensor, scale: float, out: Tensor) -> Tensor:
         )
     whole = out.is_contiguous() and not out.is_conj() and not out.is_neg()
     apart(whole, x.numel() > 0 and out.untyped_storage().data_ptr() == x.untyped_storage().data_ptr())
-    _core.hadamard_transform(given(x), scale, False, given(out), threads())
+    _core.hadamard_transform(readable(x), scale, False, readable(out), threads())
     if not out.is_inference():  # else autograd takes what it has saved of it for unchanged
         increment_version(out)
     return out
@@ -101,8 +101,8 @@ class Hadamard(Plan):
 
     def run(self, settings: Any, tensors: Tensors, saving: bool, at: Any) -> tuple[Results, Saved]:
         x, (scale, adjoint) = tensors[0], settings
-        out, y = room(x.shape, x.dtype)
-        _core.hadamard_transform(given(x), scale, adjoint, y, at)
+        out, y = empty(x.shape, x.dtype)
+        _core.hadamard_transform(readable(x), scale, adjoint, y, at)
         return (out,), ()
 
     def pull(self, settings: Any, tensors: Tensors, out: Out, wanted: Flags, at: Any) -> Tensors:

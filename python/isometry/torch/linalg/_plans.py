@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from ... import _core
-from .._function import arrays, room, rooms, threads
+from .._function import arrays, empty, empty_gradients, threads
 from .._graph import custom_operators
 from .._mode import mode
 from .._plan import Flags, Out, Plan, Results, Saved, Tensors
@@ -56,7 +56,7 @@ class Linalg(Plan):
     def run(self, settings: Any, tensors: Tensors, saving: bool, at: Any) -> tuple[Results, Saved]:
         name, flags = settings
         dtype = self.lead(tensors).dtype
-        made = [room(shape, dtype) for shape in FUNCTIONS[name].shapes(*tensors)]
+        made = [empty(shape, dtype) for shape in FUNCTIONS[name].shapes(*tensors)]
         getattr(_core, f"linalg_{name}")(*arrays(tensors), *flags, *[array for _, array in made], at)
         return tuple([t for t, _ in made]), ()
 
@@ -64,7 +64,7 @@ class Linalg(Plan):
         (name, flags), (results, _, cts) = settings, out
         # a and tau together: their gradients share nearly all work
         both = any(wanted[:2])
-        grads, bars = rooms([both, both, *wanted[2:]][: len(wanted)], tensors)
+        grads, bars = empty_gradients([both, both, *wanted[2:]][: len(wanted)], tensors)
         getattr(_core, f"linalg_{name}_vjp")(*arrays(results or tensors), *arrays(cts), *flags, *bars, at)
         return [grad if w else None for grad, w in zip(grads, wanted, strict=True)]
 

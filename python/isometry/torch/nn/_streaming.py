@@ -20,7 +20,7 @@ from torch.compiler import is_compiling
 from ... import _core
 from ..._backend import Place
 from .._cells import CELLS, NAMES, Call
-from .._function import HALF, Array, arrays, given, place, room
+from .._function import HALF, Array, arrays, empty, place, readable
 from .._mode import KERNEL, RECORDED, autocast, mode
 from .._sequence_plan import _joined
 from ..operators.dense import Dense
@@ -53,9 +53,9 @@ class Step(NamedTuple):
         """The states, of this shape, after x (B, d)."""
         if h0 is None and self.start is not None:
             h0 = self.start.expand(shape[1:])
-        states, h = room(shape, x.dtype)
+        states, h = empty(shape, x.dtype)
         tensors = list(self.tensors)
-        tensors[0], tensors[self.h0_at] = given(x), None if h0 is None else given(h0)
+        tensors[0], tensors[self.h0_at] = readable(x), None if h0 is None else readable(h0)
         CELLS[self.call.cell].forward(self.call, self.own, tensors, None, (h, None, None), at, self.packs)
         return states
 
@@ -173,7 +173,7 @@ class Held:
         if stem == "dense":
             _, call, plain, own = _joined(call, plain, own)  # type: ignore[assignment]
         matrices = arrays(CELLS[cell].operands(call, plain, own))
-        _, out = room((_core.pack(matrices),), kind.to_real())  # type: ignore[arg-type, type-var]
+        _, out = empty((_core.pack(matrices),), kind.to_real())  # type: ignore[arg-type, type-var]
         _core.pack(matrices, out)  # type: ignore[arg-type, type-var]
         return Step(call, arrays(plain), arrays(own), at, start, out)
 

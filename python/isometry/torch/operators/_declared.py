@@ -14,8 +14,7 @@ from ..._objects._declaration import Argument, Declaration
 from ..._rules import check, check_expression
 from ..._rules.expression import sizes
 from ..._rules.index import Key, picked
-from .._function import COMPLEX_OF, REAL_OF, array, dtype_name
-from .._function import given as kernel_array
+from .._function import COMPLEX_OF, REAL_OF, array, dtype_name, readable
 from .._mode import FORMULA, GRAPH, KERNEL, RECORDED, Mode, mode, symbolic, visible
 from ._expressions import kind_of
 from ._operator import Arguments, Operator, beside, integers, real_tensor, stacked, tensor
@@ -120,7 +119,7 @@ class Declared(Operator):
         self._dtype = first.dtype
         self._arrays = (first, *nones)
         if self._declaration.first_checked and first.numel() and visible(first):
-            _core.operator_check(self._declaration.stem, (kernel_array(first), *nones))
+            _core.operator_check(self._declaration.stem, (readable(first), *nones))
         self._ready = self._batch_shape == () and _dense(first)
         return True
 

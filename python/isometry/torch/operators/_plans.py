@@ -18,7 +18,7 @@ from ..._backend import Place
 from ..._objects._declaration import Declaration
 from ..._objects.dense import DENSE
 from .. import formulas
-from .._function import arrays, given, room, rooms, trained_only
+from .._function import arrays, empty, empty_gradients, readable, trained_only
 from .._graph import custom_operators
 from .._plan import Flags, Out, Plan, Results, Rows, Saved, Tensors
 
@@ -58,17 +58,17 @@ class Matrix(_Object):
         first = tensors[0]
         batch = first.dim() - self.rank
         shape = (*first.shape[:batch], *settings) if batch else settings
-        out, w = room(shape, tensors[self.declaration.lead].dtype)
+        out, w = empty(shape, tensors[self.declaration.lead].dtype)
         saving = saving and (self.always or first.numel() >= _LARGE)
         saved = _core.operator_matrix(self.stem, arrays(tensors), w, saving, at)
         return (out,), () if saved is None or saved is w else (torch.from_numpy(saved),)
 
     def pull(self, settings: Any, tensors: Tensors, out: Out, wanted: Flags, at: Place) -> Tensors:
         results, saved, cts = out
-        grads, bars = rooms(wanted, tensors)
+        grads, bars = empty_gradients(wanted, tensors)
         start = results or saved
-        kept = given(start[0]) if start and start[0] is not None else None
-        _core.operator_matrix_vjp(self.stem, arrays(tensors), kept, given(cts[0]), bars, at)
+        kept = readable(start[0]) if start and start[0] is not None else None
+        _core.operator_matrix_vjp(self.stem, arrays(tensors), kept, readable(cts[0]), bars, at)
         return grads
 
     def formula(self, settings: Any, *tensors: Tensor | None) -> tuple[Tensor, ...]:
@@ -108,7 +108,7 @@ class Apply(_Object):
         adjoint, features = settings
         x, read = tensors[0], arrays(tensors)
         shape = x.shape
-        out, c = room(shape if shape[-1] == features else (*shape[:-1], features), x.dtype)
+        out, c = empty(shape if shape[-1] == features else (*shape[:-1], features), x.dtype)
         saved = _core.operator_apply(self.stem, read[1:], read[0], c, adjoint, saving, at)
         if saved is None:
             return (out,), ()
@@ -116,10 +116,11 @@ class Apply(_Object):
 
     def pull(self, settings: Any, tensors: Tensors, out: Out, wanted: Flags, at: Place) -> Tensors:
         _, saved, cts = out
-        grads, (x_bar, *bars) = rooms(wanted, tensors)
+        grads, (x_bar, *bars) = empty_gradients(wanted, tensors)
         x, *arguments = arrays(tensors)
         start, adjoint = saved[0] if saved else None, settings[0]
-        _core.operator_apply_vjp(self.stem, tuple(arguments), start, x, given(cts[0]), tuple(bars), x_bar, adjoint, at)
+        read = tuple(arguments), start, x, readable(cts[0])
+        _core.operator_apply_vjp(self.stem, *read, tuple(bars), x_bar, adjoint, at)
         return grads
 
     def formula(self, settings: Any, *tensors: Tensor | None) -> tuple[Tensor, ...]:
