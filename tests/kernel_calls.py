@@ -2,10 +2,7 @@
 
 from typing import NamedTuple
 
-import isometry.torch as it
 from isometry import _core
-from isometry.torch.operators import _operator
-from isometry.torch.operators._functions import functions
 
 KERNELS = [
     f"{name}{way}"
@@ -18,13 +15,12 @@ KERNELS = [
         "rum",
         "activate",
         "delta_rule",
+        "linalg_product",
+        "linalg_apply",
+        "linalg_geqrf",
+        "blocks_apply",
     )
     for way in ("", "_vjp")
-]
-#: What holds kernels of its own: the classes, and the module that applies any operator through its matrix.
-HOLDERS = [
-    *((kind, "_functions") for kind in vars(it).values() if isinstance(kind, type) and hasattr(kind, "_functions")),
-    (_operator, "THROUGH_MATRIX"),
 ]
 
 
@@ -67,7 +63,4 @@ def recorded(monkeypatch):
 
     for name in KERNELS:
         monkeypatch.setattr(_core, name, watched(name, getattr(_core, name)))
-    for holder, name in HOLDERS:
-        held = getattr(holder, name)
-        monkeypatch.setattr(holder, name, functions(held.declaration, held.matrix_formula, held.apply_formula))
     return calls

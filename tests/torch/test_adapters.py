@@ -303,3 +303,13 @@ def test_layers_that_are_more_than_their_weight(kind, seed):
             close(adapter(x)[:1], adapter(x[:1]), 1e-12)
         for _ in range(2):
             adapter(x).sum().backward()
+
+
+@KINDS
+def test_an_exported_adapter_serves_any_number_of_inputs(kind, seed):
+    adapter = adapted(kind, layer(), seed)
+    rows = {0: torch.export.Dim("rows", min=2)}
+    program = torch.export.export(adapter, (torch.ones(20, N, dtype=torch.float64),), dynamic_shapes=(rows,))
+    for count in (2, 100):  # HRA turns the inputs of the first eagerly, the weight for the second
+        x = torch.randn(count, N, dtype=torch.float64)
+        torch.testing.assert_close(program.module()(x), adapter(x))

@@ -94,11 +94,11 @@ def test_packed_sequences():
 
 
 def test_operators_of_a_graph():
-    given = list(tensors(arguments(CASES[0], np.float32), grad=False).values())
-    forward = (given, None, 1, 0.5, True, True)
+    given = [*tensors(arguments(CASES[0], np.float32), grad=False).values(), None]
+    forward = (1, 0.5, True, given, None, True)
     opcheck(torch.ops.isometry.delta_rule.default, forward)
-    o, state, saved = torch.ops.isometry.delta_rule(*forward)
-    backward = (given, None, 1, 0.5, True, saved, [o, state], [True, False, True, True, True, True])
+    o, state, *saved = torch.ops.isometry.delta_rule(*forward)
+    backward = (1, 0.5, True, given, saved, [o, state], [True, False, True, True, True, True, False])
     opcheck(torch.ops.isometry.delta_rule_backward.default, backward)
 
 

@@ -52,13 +52,38 @@ def sequences(rng):
     }
 
 
+def functions(rng):
+    """The functions of linalg, activations, the delta rule, and both adapters."""
+    a, tau, x, z = draw(rng, 5, 3), draw(rng, 3), draw(rng, 5, 2), draw(rng, 3, 8)
+    layer = torch.nn.Linear(8, 4, dtype=torch.float64)
+    oft, hra = it.adapters.OFT(layer, block_size=4), it.adapters.HRA(layer, r=2)
+    tokens = [draw(rng, 2, 3, 1, 4), 0.5 * draw(rng, 2, 3, 1, 4), draw(rng, 2, 3, 2, 4), draw(rng, 2, 3, 2)]
+    both = lambda out: torch.cat([t.flatten() for t in out])
+    return {
+        "product": (it.linalg.householder_product, [a, tau]),
+        "ormqr": (lambda a, tau, x: it.linalg.ormqr(a, tau, x, transpose=True), [a, tau, x]),
+        "geqrf": (lambda a: both(it.linalg.geqrf(a)), [a]),
+        "activate": (lambda z, b: it.activate(z, "modrelu", bias=b), [z, draw(rng, 8)]),
+        "delta": (lambda q, k, v, beta: both(it.delta_rule(q, k, v, beta)), tokens),
+        "packed delta": (
+            lambda q, v: it.delta_rule(q[:1], tokens[1][:1], v[:1], tokens[3][:1], cu_seqlens=[0, 1, 3])[0],
+            tokens[::2],
+        ),
+        "oft": (lambda p, z: functional_call(oft, {"upper": p}, (z,)), [draw(rng, 2, 6), z]),
+        "hra": (lambda p, z: functional_call(hra, {"vectors": p}, (z,)), [draw(rng, 8, 2), z]),
+    }
+
+
 def cases(rng):
-    return {**operators(rng), **sequences(rng)}
+    return {**operators(rng), **sequences(rng), **functions(rng)}
 
 
 each_case = pytest.mark.parametrize("name", cases(np.random.default_rng(0)))
 #: One of every kind, for slow transforms.
-each_kind = pytest.mark.parametrize("name", ["apply", "matrix", "a stack", "W", "lengths", "goru", "rum with a memory"])
+each_kind = pytest.mark.parametrize(
+    "name",
+    ["apply", "matrix", "a stack", "W", "lengths", "goru", "rum with a memory", "ormqr", "geqrf", "delta", "oft"],
+)
 
 
 def loss_of(name, rng):
@@ -108,7 +133,7 @@ def test_vmap_of_grad_equals_a_loop(name, axis, seed, monkeypatch):
         for i in range(3):
             own = [many[k].select(axis, i) if k in mapped else t for k, t in enumerate(at)]
             same([g[i] for g in found], grad(loss, argnums=every)(*own), f"member {i} over {mapped}")
-        if "gru" not in name and "goru" not in name and "rum" not in name:
+        if not any(each in name for each in ("gru", "goru", "rum", "activate", "packed", "oft")):
             assert count == len(calls) / 3
 
 

@@ -63,12 +63,17 @@ def test_operators_of_graphs(seed):
     """Both are what torch asks of an operator."""
     (f, at), x = problem(seed, "product"), draw(seed, 5, 3)
     del f
-    opcheck(torch.ops.isometry.linalg.default, ("product", at, []))
-    opcheck(torch.ops.isometry.linalg.default, ("apply", [*at, draw(seed, 4, 2)], [True, False]))
-    opcheck(torch.ops.isometry.linalg.default, ("geqrf", [x], []))
-    opcheck(torch.ops.isometry.linalg_backward.default, ("product", at, [], [], [at[0]], [True, False]))
+    forward, backward, no = (
+        torch.ops.isometry.linalg.default,
+        torch.ops.isometry.linalg_backward.default,
+        torch.tensor(False),
+    )
+    opcheck(forward, ("product", [], at, None, True))
+    opcheck(forward, ("apply", [True, False], [*at, draw(seed, 4, 2)], None, True))
+    opcheck(forward, ("geqrf", [], [x], None, True))
+    opcheck(backward, ("product", [], at, [no], [at[0]], [True, False]))
     factors = torch.geqrf(x)
-    opcheck(torch.ops.isometry.linalg_backward.default, ("geqrf", [x], [], [*factors], [*factors], [True]))
+    opcheck(backward, ("geqrf", [], [x], [*factors, no], [*factors], [True]))
 
 
 @pytest.mark.parametrize("name", CALLS[:3])

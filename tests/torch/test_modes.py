@@ -43,12 +43,12 @@ def cases(rng):
 def test_operators_of_sequences(example, seed):
     """Both are what torch asks of an operator: schema, fake results, no derivative of their own."""
     call, tensors, own = cases(seed)[example]
-    given = (*call, None, True, tensors, own, None)
+    tensors = [*tensors, *own, None]
+    given = (*call, tensors, None, True)
     opcheck(torch.ops.isometry.sequence.default, given)
-    states, memory, saved, _, weight, on_gpu = torch.ops.isometry.sequence(*given)
-    wanted = [t is not None for t in (*tensors, *own)]
-    cts = [torch.ones_like(states), *([torch.ones_like(memory)] if memory.numel() else [])]
-    backward = (*call, tensors, own, None, [states, memory, saved, weight], on_gpu, cts, wanted)
+    out = torch.ops.isometry.sequence(*given)
+    cts = [torch.ones_like(t) for t in out[: 1 + (example == "rum")]]
+    backward = (*call, tensors, out, cts, [t is not None for t in tensors])
     opcheck(torch.ops.isometry.sequence_backward.default, backward)
 
 
@@ -57,12 +57,12 @@ def test_operators_of_sequences(example, seed):
 def test_operators_of_the_last_state(example, checkpoint, seed):
     """The same where the last state of each sequence is all that is returned."""
     call, tensors, own = cases(seed)[example]
-    given = (*call[:-2], checkpoint, True, None, True, tensors, own, None)
+    tensors = [*tensors, *own, None]
+    given = (*call[:-2], checkpoint, True, tensors, None, True)
     opcheck(torch.ops.isometry.sequence.default, given)
-    last, memory, saved, states, weight, on_gpu = torch.ops.isometry.sequence(*given)
-    wanted = [t is not None for t in (*tensors, *own)]
-    out = [states, memory, saved, weight]
-    backward = (*call[:-2], checkpoint, True, tensors, own, None, out, on_gpu, [torch.ones_like(last)], wanted)
+    last, *saved = torch.ops.isometry.sequence(*given)
+    wanted = [t is not None for t in tensors]
+    backward = (*call[:-2], checkpoint, True, tensors, [None, *saved], [torch.ones_like(last)], wanted)
     opcheck(torch.ops.isometry.sequence_backward.default, backward)
 
 
@@ -70,10 +70,12 @@ def test_operators_of_operators(seed):
     """The two of a matrix and the two of rows."""
     upper, x = [draw(seed, 6), None, None, None], draw(seed, 3, N)
     no, wanted = torch.tensor(False), [True, False, False, False]
-    opcheck(torch.ops.isometry.matrix.default, ("cayley", upper, [N, N], None))
-    opcheck(torch.ops.isometry.matrix_backward.default, ("cayley", upper, draw(seed, N, N), no, wanted))
-    opcheck(torch.ops.isometry.apply.default, ("cayley", upper, x, N, False, None))
-    opcheck(torch.ops.isometry.apply_backward.default, ("cayley", upper, x, x, False, no, [True, *wanted]))
+    opcheck(torch.ops.isometry.matrix.default, ("cayley", [N, N], upper, None, True))
+    w, ct = it.Cayley(upper[0]).matrix(), draw(seed, N, N)
+    opcheck(torch.ops.isometry.matrix_backward.default, ("cayley", [N, N], upper, [w, no], [ct], wanted))
+    opcheck(torch.ops.isometry.apply.default, ("cayley", False, N, [x, *upper], None, True))
+    given = ("cayley", False, N, [x, *upper], [no], [x], [True, *wanted])
+    opcheck(torch.ops.isometry.apply_backward.default, given)
 
 
 @pytest.mark.parametrize("name", ["ORNN", "EURNN", "KRU", "URNN"])
@@ -114,7 +116,7 @@ def test_a_graph_computes_the_gradients_that_are_wanted(seed):
     score(fast(v)).backward()
     same(v.grad, torch.autograd.grad(score(it.recurrence(op, x, v)), v)[0])
     (node,) = found
-    assert [bool(w) for w in node.args[-1]] == [False, True, False, False, False, False, False, False]
+    assert [bool(w) for w in node.args[-1]] == [False, True, *[False] * 7]
 
 
 def test_inductor(seed):
@@ -125,7 +127,7 @@ def test_inductor(seed):
     torch.testing.assert_close(fast(x)[0], layer(x)[0])
 
 
-@pytest.mark.parametrize("name", ["ORNN", "EURNN", "GRU", "GORU", "RUM", "ScoRNN"])
+@pytest.mark.parametrize("name", ["ORNN", "EURNN", "GRU", "GORU", "RUM", "ScoRNN", "DeltaProduct"])
 def test_an_exported_layer_serves_any_number_of_steps_and_sequences(name, tmp_path):
     """Exported, saved, loaded."""
     layer = getattr(it.nn, name)(2, 6)

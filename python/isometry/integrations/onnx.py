@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch._higher_order_ops.scan import scan
 
-from isometry.torch._cells import CELLS
-from isometry.torch._sequence_function import _call
+from isometry.torch._cells import CELLS, NAMES
+from isometry.torch._sequence_plan import SEQUENCE, decoded
 from isometry.torch.formulas.delta import unit
 from isometry.torch.nn._base import RecurrentLayer
 from isometry.torch.nn._transition import TransitionLayer
@@ -125,17 +125,16 @@ def _scanned(
     reverse: bool,
     _checkpoint: str,
     last: bool,
+    tensors: Sequence[Tensor | None],
     _backend: str | None,
     _saving: bool,
-    tensors: Sequence[Tensor | None],
-    own: Sequence[Tensor],
-    lengths: Tensor | None,
-) -> tuple[Tensor, ...]:
+) -> list[Tensor]:
     """`isometry::sequence` as a scan of torch."""
-    if lengths is not None:
+    if tensors[-1] is not None:
         raise NotImplementedError("ONNX export needs sequences of one length, without lengths or a PackedSequence")
     assert stem in ("", "dense"), stem
-    call, weight = _call(cell, stem, activation, slope, settings, reverse), own[0] if stem else None
+    call, weight = decoded(cell, stem, activation, slope, settings, reverse), tensors[-2] if stem else None
+    tensors = tensors[: len(NAMES[cell])]
     if cell == "gru":  # a view of the matrices of the gates beside them would be an alias, which scan refuses
         weight = tensors[1][2].clone()  # type: ignore[index]
     drive, start, step = CELLS[cell].formula(call.law, weight, *tensors)
@@ -145,19 +144,17 @@ def _scanned(
         return new, new[0].clone()
 
     end, states = scan(body, tuple([t.clone() for t in start]), drive, reverse=reverse)
-    nothing = states.new_empty(0)
-    memory = end[1] if len(end) > 1 else nothing
     result = states[0 if reverse else -1].clone() if last else states
-    return result, memory, nothing, nothing, nothing, torch.zeros((), dtype=torch.bool)
+    return [result, *end[1 : SEQUENCE.count(call)], torch.zeros((), dtype=torch.bool)]
 
 
 def _delta_scanned(
-    tensors: Sequence[Tensor | None], ends: Tensor | None, m: int, scale: float, normalise: bool, _saving: bool
-) -> tuple[Tensor, ...]:
+    m: int, scale: float, normalise: bool, tensors: Sequence[Tensor | None], _backend: str | None, _saving: bool
+) -> list[Tensor]:
     """`isometry::delta_rule`, as a layer calls it, as a scan of torch."""
+    q, k, v, beta, g, state, ends = tensors
     if ends is not None:
         raise NotImplementedError("ONNX export needs sequences of one length, without cu_seqlens or a PackedSequence")
-    q, k, v, beta, g, state = tensors
     assert q is not None and k is not None and v is not None and beta is not None
     if normalise:
         q, k = unit(q), unit(k)
@@ -179,7 +176,7 @@ def _delta_scanned(
     rows = [x.unflatten(1, (-1, m)).transpose(0, 1).clone() for x in (k, v, beta)]
     given = (q.transpose(0, 1).clone(), *rows, g.transpose(0, 1).clone())
     state, out = scan(body, state.clone(), given)
-    return out.transpose(0, 1).clone(), state, state.new_empty(0)
+    return [out.transpose(0, 1).clone(), state, torch.zeros((), dtype=torch.bool)]
 
 
 #: The operators that ONNX does not know, in others.

@@ -17,7 +17,7 @@ from .formulas.sequence import Formula, Law
 
 Arrays = tuple[Array | None, ...]
 Tensors = Sequence[Any]
-#: The states (`_lean.States`), the memory after them and what was saved for backward, or the cotangents of the first
+#: The states (`_states.States`), the memory after them and what was saved for backward, or the cotangents of the first
 #: two; None where absent.
 Results = tuple[Any, ...]
 
@@ -31,7 +31,6 @@ class Call(NamedTuple):
     slope: float
     settings: Sequence[float | None]
     reverse: bool
-    backend: str | None
     checkpoint: str = "none"
     last: bool = False  # the last state of each sequence is the result, in place of all
 
@@ -187,3 +186,6 @@ CELLS = {
     "goru": Kernels(GORU, gru.formula, _gru_forward, _gru_backward, _gru_operands),
     "rum": Kernels(RUM, rum.formula, _rum_forward, _rum_backward, _rum_operands),
 }
+
+#: The arrays that the kernel of a cell takes; those of an embedding have been joined with others.
+NAMES = {cell: [n for n in kernels.declaration.names if not n.startswith("embed")] for cell, kernels in CELLS.items()}

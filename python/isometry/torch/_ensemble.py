@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
 from ._cells import Call
-from ._lean import last_of
-from ._mode import FORMULA, GRAPH, KERNEL, within
-from ._sequence_plan import SequencePlan
-from ._transforms import computed
-from .operators._operator import Operator
+from ._function import place
+from ._mode import FORMULA, GRAPH, KERNEL, Mode
+from ._plan import Tensors, member
+from ._sequence_plan import SEQUENCE
+from ._states import last_of
+from ._transforms import transformed
 
 #: The axes of one member's array.
 _RANKS = {"input_weight": 2, "h0": 2, "bias": 1, "activation_bias": 1}
 
 
-def ensemble(
-    call: Call,
-    transition: Operator,
-    arrays: dict[str, Tensor | None],
-    sizes: tuple[int, torch.dtype, int, int],
-    order: tuple[Tensor | None, Tensor | None],
-    one: Callable[..., tuple[Tensor, Tensor | None]],
-) -> Tensor:
-    """The states (T, E, B, n), from arrays whose shapes were checked; graphs and formulas compute them one by one."""
-    (members, dtype, steps, batch), (ends, sorting) = sizes, order
+def arranged(
+    arrays: dict[str, Tensor | None], batch: int, ends: Tensor | None, sorting: Tensor | None
+) -> tuple[tuple[Tensor | None, ...], Tensor | None, Tensor | None]:
+    """The arrays, whose shapes were checked, with the members as first axis and the longest sequence first; the lengths
+    and the order.
+    """
     x = arrays["x"]
     assert x is not None
     x = x.movedim(1, 0)
@@ -40,25 +35,20 @@ def ensemble(
             t = t.reshape(t.shape[0], -1, t.shape[-1]).expand(-1, batch, -1)
             t = t if sorting is None else t[:, sorting]
         tensors[name] = t
-    found = tuple([None if t is None else t.contiguous() for t in tensors.values()])
-    stem, own = transition._steps(dtype, steps, batch, False, call.backend) or ("dense", ())
-    how = within(*found, ends, *own)
-    by_member = how is FORMULA or how is GRAPH
-    if stem == "dense" or by_member:
-        stem, own = "dense", (transition.matrix(backend=call.backend).to(dtype),)
-        how = how if by_member else within(*found, ends, *own)
-    call = call._replace(stem=stem)
-    if by_member:
-        of = lambda t, i: None if t is None else t[i if t.shape[0] > 1 else 0]
-        each = [one(how, call, [of(t, i) for t in found], (own[0][i],), ends)[0] for i in range(members)]  # type: ignore[index]
-        states = torch.stack(each)
-    else:
-        plan = SequencePlan(call, tuple(tensors), len(own), members)
-        given = *found, *own, None if ends is None else ends[None]
-        (states,) = plan.run(given)[:1] if how is KERNEL else computed(plan, *given)
-    if sorting is not None:
-        states = states[:, :, sorting.argsort()]
-    return states.movedim(0, 1)
+    return tuple([None if t is None else t.contiguous() for t in tensors.values()]), ends, sorting
+
+
+def ensemble(
+    how: Mode, backend: str | None, call: Call, tensors: Tensors, factors: Tensors, ends: Tensor | None, members: int
+) -> Tensor:
+    """The states (E, T, B, n) of all members; graphs and formulas compute them one by one."""
+    every = *tensors, *factors, None if ends is None else ends[None]
+    if how is FORMULA or how is GRAPH:
+        each = [SEQUENCE.computed(how, backend, call, member(every, i))[0] for i in range(members)]
+        return torch.stack(each)
+    if how is KERNEL:
+        return SEQUENCE.run_stack(call, members, every, place(backend))[0][0]
+    return transformed(SEQUENCE, call, place(backend), every, members)[0]
 
 
 def last_of_members(states: Tensor, lengths: Tensor | None, reverse: bool, h0: Tensor | None) -> Tensor:

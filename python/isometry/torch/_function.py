@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from operator import and_
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -56,8 +56,8 @@ def widened(t: Tensor) -> Tensor:
     return t.float() if t.dtype in HALF else t
 
 
-def threads() -> int:
-    """The thread budget: the user's setting, else torch's."""
+def threads(_backend: object = None) -> int:
+    """The thread budget: the user's setting, else torch's; the place of a call that has no kernels on the GPU."""
     return _threads.chosen() or torch.get_num_threads()
 
 
@@ -66,22 +66,7 @@ def place(backend: str | None) -> Place:
     return "gpu" if (backend or current()) == "gpu" else threads()
 
 
-def marked(at: Place) -> Tensor:
-    """Whether that is the GPU, as a tensor: an operator of a compiled graph passes only tensors to its gradient."""
-    return torch.tensor(at == "gpu", device="cpu")
-
-
-def mark() -> Tensor:
-    """`marked` for the compiler, which has no values."""
-    return torch.empty((), dtype=torch.bool, device="cpu")
-
-
-def place_of(on_gpu: Tensor) -> Place:
-    """The place that was `marked`."""
-    return place("gpu" if on_gpu else "cpu")
-
-
-def given(t: Tensor) -> Array:
+def readable(t: Tensor) -> Array:
     """The values in C order, as a kernel takes them; copied only if necessary."""
     if not _DIRECT:
         return array(t)
@@ -112,7 +97,7 @@ def _fits(own: Sequence[int], shape: tuple[int, ...]) -> bool:
     return not shape or (missing == 0 and shape[0] in (own[0], -1))
 
 
-def room(shape: Sequence[int], dtype: torch.dtype, *folded: int) -> tuple[Tensor, Array]:
+def empty(shape: Sequence[int], dtype: torch.dtype, *folded: int) -> tuple[Tensor, Array]:
     """An uninitialised contiguous tensor, and its memory as an array of the folded shape (by default the tensor's)."""
     size = math.prod(shape) * dtype.itemsize
     if _SMALL < size < _LARGE:
@@ -131,19 +116,19 @@ def _aligned(shape: Sequence[int], dtype: torch.dtype, size: int) -> np.ndarray:
     return memory[start : start + size].view(_NUMPY_OF[dtype]).reshape(shape)
 
 
-def arrays(tensors: Sequence[Tensor | None]) -> tuple[Array | None, ...]:
+def arrays(tensors: Sequence[Any]) -> tuple[Any, ...]:
     """What a kernel takes for each, None for None."""
-    return tuple([None if t is None else given(t) for t in tensors])
+    return tuple([None if t is None else readable(t) for t in tensors])
 
 
-def rooms(
+def empty_gradients(
     wanted: Sequence[bool], like: Sequence[Tensor | None]
 ) -> tuple[tuple[Tensor | None, ...], tuple[Array | None, ...]]:
     """Uninitialised gradients of the tensors that want one: as tensors, and as a kernel takes them."""
     grads: list[Tensor | None] = []
     bars: list[Array | None] = []
     for w, t in zip(wanted, like, strict=True):
-        grad, bar = room(t.shape, t.dtype) if w and t is not None else (None, None)
+        grad, bar = empty(t.shape, t.dtype) if w and t is not None else (None, None)
         grads.append(grad)
         bars.append(bar)
     return tuple(grads), tuple(bars)
@@ -156,17 +141,6 @@ def trained_only(asked: Sequence[bool], trained: tuple[bool, ...]) -> tuple[bool
     return tuple(map(and_, asked, trained))
 
 
-def filled(tensors: Sequence[Tensor | None]) -> list[Tensor]:
-    """The results of an operator of a graph, which must be tensors: an empty one stands for None."""
-    return [torch.empty(0, device="cpu") if t is None else t for t in tensors]
-
-
-def fakes(tensors: Sequence[Tensor | None], wanted: Sequence[bool]) -> list[Tensor]:
-    """The same for the compiler: gradients in the shapes of these tensors."""
-    pairs = zip(tensors, wanted, strict=True)
-    return filled([t.new_empty(t.shape) if w and t is not None else None for t, w in pairs])
-
-
 def distinct(*tensors: Tensor | None) -> tuple[Tensor | None, ...]:
     """The tensors, with views for repeated ones: the compiler refuses a Function that is given a tensor twice."""
     made: list[Tensor | None] = []
@@ -177,22 +151,26 @@ def distinct(*tensors: Tensor | None) -> tuple[Tensor | None, ...]:
 
 
 def formula_vjp(
-    formula: Callable[..., Tensor | tuple[Tensor, ...]],
+    formula: Callable[..., tuple[Tensor, ...]],
     inputs: Sequence[Tensor | None],
     wanted: Sequence[bool],
-    ct: Tensor | tuple[Tensor, ...],
+    cts: Sequence[Tensor | None],
 ) -> list[Tensor | None]:
-    """Gradients of `formula(*inputs)` along `ct` for the requested inputs, as differentiable functions of all of
-    them."""
+    """Gradients of `formula(*inputs)` along the cotangents for the wanted inputs, as differentiable functions of all of
+    them.
+    """
     create = torch.is_grad_enabled()
     with torch.enable_grad():
         # Views replace the inputs, because one input may depend on another: these gradients are partial derivatives.
-        own = [t.view_as(t) if w and t is not None else t for t, w in zip(inputs, wanted, strict=True)]
-        places = [i for i, w in enumerate(wanted) if w and own[i] is not None]
-        out = formula(*own)
-        asked = [t for i in places if (t := own[i]) is not None]
-        found = torch.autograd.grad(out, asked, ct, create_graph=create, allow_unused=True)
-    grads: list[Tensor | None] = [None] * len(inputs)
-    for i, g in zip(places, found, strict=True):
-        grads[i] = g
+        views = [t.view_as(t) if w and t is not None else t for t, w in zip(inputs, wanted, strict=True)]
+        pairs = zip(formula(*views), cts, strict=True)
+        known = [(t, ct) for t, ct in pairs if ct is not None and t.requires_grad]
+        places = [i for i, w in enumerate(wanted) if w and views[i] is not None]
+        grads: list[Tensor | None] = [None] * len(inputs)
+        if known:
+            out, ways = zip(*known, strict=True)
+            leaves: Any = [views[i] for i in places]
+            found = torch.autograd.grad(out, leaves, ways, create_graph=create, allow_unused=True)
+            for i, grad in zip(places, found, strict=True):
+                grads[i] = grad
     return grads

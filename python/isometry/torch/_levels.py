@@ -14,11 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import Function
-from torch.autograd.function import _SingleLevelFunction
 
-from ._mode import LEVELS
-
-_functorch = torch._C._functorch
+from ._private import REACHED, SingleLevelFunction, functorch, is_forward_mode_enabled, set_forward_mode_enabled
 
 Tensors = Sequence[Tensor | None]
 
@@ -33,21 +30,21 @@ class _Call:
     grad_mode: bool  # around the transform
 
 
-class _Recorded(_SingleLevelFunction):
+class _Recorded(SingleLevelFunction):
     """A Function at one level; the levels below are outside the stack while it runs."""
 
     @staticmethod
     def forward(call: _Call, *tensors: Tensor | None) -> tuple[Tensor, ...]:
-        own = [None if t is None else _functorch._unwrap_for_grad(t, call.level) for t in tensors]
-        forward_mode, grad_mode = torch._C._is_fwd_grad_enabled(), torch.is_grad_enabled()
-        torch._C._set_fwd_grad_enabled(True)
-        torch._C._set_grad_enabled(call.grad_mode)
+        own = [None if t is None else functorch._unwrap_for_grad(t, call.level) for t in tensors]
+        forward_mode, grad_mode = is_forward_mode_enabled(), torch.is_grad_enabled()
+        set_forward_mode_enabled(True)
+        torch.set_grad_enabled(call.grad_mode)
         try:
             out = _below(_through, call.function, call.value, own)
         finally:
-            torch._C._set_grad_enabled(grad_mode)
-            torch._C._set_fwd_grad_enabled(forward_mode)
-        return tuple([_functorch._wrap_for_grad(t, call.level) for t in out])
+            torch.set_grad_enabled(grad_mode)
+            set_forward_mode_enabled(forward_mode)
+        return tuple([functorch._wrap_for_grad(t, call.level) for t in out])
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -67,7 +64,7 @@ def through(function: type[Function], value: object, *tensors: Tensor | None) ->
     Its rule for batches, `vmap`, takes their size, which axis of each tensor is the batch (None if none), the value and
     the tensors, and returns results and their axes.
     """
-    if _functorch.peek_interpreter_stack() is None:
+    if not REACHED or functorch.peek_interpreter_stack() is None:
         found: tuple[Tensor, ...] = function.apply(value, *tensors)
         return found
     return _through(function, value, alive(tensors))
@@ -75,41 +72,41 @@ def through(function: type[Function], value: object, *tensors: Tensor | None) ->
 
 def alive(tensors: Tensors) -> list[Tensor | None]:
     """The tensors without the wrappers of transforms that have ended, as those saved for a later `vjp` have them."""
-    return [None if t is None else _functorch.unwrap_if_dead(t) for t in tensors]
+    return [t if t is None or not REACHED else functorch.unwrap_if_dead(t) for t in tensors]
 
 
 def _through(function: Any, value: object, tensors: Tensors) -> tuple[Tensor, ...]:
-    top = _functorch.peek_interpreter_stack()
+    top = functorch.peek_interpreter_stack()
     if top is None:
         recording = torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in tensors)
         found: tuple[Tensor, ...] = (function.apply if recording else function.forward)(value, *tensors)
         return found
     number = top.level()
-    if top.key() == LEVELS.Grad:
-        level = _functorch.CGradInterpreterPtr(top)  # a pointer to `top`
+    if top.key() == functorch.TransformType.Grad:
+        level = functorch.CGradInterpreterPtr(top)  # a pointer to `top`
         lifted = [None if t is None else level.lift(t) for t in tensors]
-        before = _functorch.get_single_level_autograd_function_allowed()
-        _functorch.set_single_level_autograd_function_allowed(True)
+        before = functorch.get_single_level_autograd_function_allowed()
+        functorch.set_single_level_autograd_function_allowed(True)
         try:
             found = _Recorded.apply(_Call(function, value, number, level.prevGradMode()), *lifted)  # type: ignore[attr-defined]
         finally:
-            _functorch.set_single_level_autograd_function_allowed(before)
+            functorch.set_single_level_autograd_function_allowed(before)
         return found
-    pairs = [(None, None) if t is None else _functorch._unwrap_batched(t, number) for t in tensors]
+    pairs = [(None, None) if t is None else functorch._unwrap_batched(t, number) for t in tensors]
     dims = [dim for _, dim in pairs]
     if all(dim is None for dim in dims):
         return _below(_through, function, value, tensors)
-    size = _functorch.CVmapInterpreterPtr(top).batchSize()
+    size = functorch.CVmapInterpreterPtr(top).batchSize()
     out, axes = _below(function.vmap, size, dims, value, [t for t, _ in pairs])
     return tuple(
-        [t if axis is None else _functorch._add_batch_dim(t, axis, number) for t, axis in zip(out, axes, strict=True)]
+        [t if axis is None else functorch._add_batch_dim(t, axis, number) for t, axis in zip(out, axes, strict=True)]
     )
 
 
 def _below(f: Any, *given: Any) -> Any:
     """`f(*given)` without the innermost level."""
-    saved = _functorch.pop_dynamic_layer_stack()
+    saved = functorch.pop_dynamic_layer_stack()
     try:
         return f(*given)
     finally:
-        _functorch.push_dynamic_layer_stack(saved)
+        functorch.push_dynamic_layer_stack(saved)

@@ -4,7 +4,7 @@
 KERNEL       Eager tensors on the CPU, no gradient to record: the kernel alone; nothing is saved.
 RECORDED     The same with gradients to record: the kernel within a `torch.autograd.Function`.
 TRANSFORMED  Such tensors inside `grad`, `vjp` and `vmap` of torch.func: the kernel within a Function that passes
-             through their levels. `mode` says FORMULA; `within` says TRANSFORMED to calls that have a `Plan`.
+             through their levels.
 GRAPH        A graph of `torch.compile` or `torch.export`: a custom operator around the kernel.
 FORMULA      Whatever else observes or replaces torch's operations (forward mode, tracing, fake tensors, subclasses)
              and other devices: the formula, to whose operations every mode of torch applies.
@@ -18,19 +18,19 @@ from enum import Enum, auto
 
 import torch
 from torch import Tensor, is_grad_enabled, is_inference_mode_enabled
-from torch.autograd import forward_ad
 from torch.compiler import is_compiling
 from torch.nn import Parameter
 
-# Looked up once: small calls are counted in microseconds.
-_transformed = torch._C._are_functorch_transforms_active
-_dispatched = torch._C._len_torch_dispatch_stack
-_traced = torch._C._get_tracing_state
-_batched = torch._C._functorch.is_legacy_batchedtensor
-_levels = torch._C._functorch.get_interpreter_stack
-_wrapped = torch._C._functorch.is_functorch_wrapped_tensor
-_unwrapped = torch._C._functorch.get_unwrapped
-LEVELS = torch._C._functorch.TransformType
+from ._private import (
+    PASSED,
+    REACHED,
+    dispatch_modes,
+    forward_mode,
+    functorch,
+    is_batch_of_gradients,
+    tracing_state,
+    transforms_active,
+)
 
 
 class Mode(Enum):
@@ -44,6 +44,7 @@ class Mode(Enum):
 
 
 KERNEL, RECORDED, GRAPH, FORMULA, TRANSFORMED = Mode
+_OBSERVED = (FORMULA, TRANSFORMED)
 
 
 def mode(*tensors: Tensor | None) -> Mode:
@@ -51,11 +52,11 @@ def mode(*tensors: Tensor | None) -> Mode:
     if is_compiling():
         # The operators of a graph support neither tangents nor vmap. The compiler guards on the values read here, so a
         # graph made outside these modes is not used inside them.
-        inside = torch._C._are_functorch_transforms_active() or forward_ad._current_level >= 0
+        inside = transforms_active() or forward_mode._current_level >= 0
         here = all([t is None or t.device.type == "cpu" for t in tensors])  # noqa: C419  torch.compile
         return GRAPH if here and not inside else FORMULA
-    if _transformed() or forward_ad._current_level >= 0 or _dispatched() or _traced() is not None:
-        return FORMULA
+    if transforms_active() or forward_mode._current_level >= 0 or dispatch_modes() or tracing_state() is not None:
+        return TRANSFORMED if _reached(tensors) else FORMULA
     how = KERNEL
     for t in tensors:
         if t is not None:
@@ -71,12 +72,12 @@ def mode(*tensors: Tensor | None) -> Mode:
 
 def symbolic() -> bool:
     """Whether sizes may be symbols, which have no hash."""
-    return is_compiling() or _dispatched() > 0
+    return is_compiling() or dispatch_modes() > 0
 
 
 def visible(*tensors: Tensor | None) -> bool:
     """Whether the values of these tensors can be read now; on a device that would force a synchronisation."""
-    if is_compiling() or _transformed() or _dispatched() or _traced() is not None:
+    if is_compiling() or transforms_active() or dispatch_modes() or tracing_state() is not None:
         return False
     return all([t is None or (t.is_cpu and (type(t) is Tensor or type(t) is Parameter)) for t in tensors])  # noqa: C419
 
@@ -88,47 +89,37 @@ def wanted(tensors: Sequence[Tensor | None]) -> tuple[bool, ...]:
     return tuple([t is not None and t.requires_grad for t in tensors])
 
 
-def transformed(*tensors: Tensor | None) -> bool:
-    """Whether all transforms around a call are `grad`, `vjp` and `vmap` of torch.func, in which kernels can compute;
-    `mode` says FORMULA there.
-    """
-    if not _transformed() or is_compiling() or forward_ad._current_level >= 0 or _dispatched():
+def _reached(tensors: Sequence[Tensor | None]) -> bool:
+    """Whether all modes around a call are `grad`, `vjp` and `vmap` of torch.func, in which kernels can compute."""
+    if not REACHED or not transforms_active() or forward_mode._current_level >= 0 or dispatch_modes():
         return False
-    if _traced() is not None or not all(level.key() in (LEVELS.Grad, LEVELS.Vmap) for level in _levels()):
+    if tracing_state() is not None or not all(level.key() in PASSED for level in functorch.get_interpreter_stack()):
         return False
     for t in tensors:
         if t is not None:
-            while _wrapped(t):
-                t = _unwrapped(t)
+            while functorch.is_functorch_wrapped_tensor(t):
+                t = functorch.get_unwrapped(t)
             if not ((type(t) is Tensor or type(t) is Parameter) and t.is_cpu):
                 return False
     return True
 
 
-def within(*tensors: Tensor | None) -> Mode:
-    """The `mode` of a call that has a `Plan`: TRANSFORMED where that serves it inside torch.func."""
-    how = mode(*tensors)
-    return TRANSFORMED if how is FORMULA and transformed(*tensors) else how
-
-
-def kernels_serve(*tensors: Tensor | None) -> bool:
+def by_kernels(*tensors: Tensor | None) -> bool:
     """Whether kernels compute a call, alone or inside a Function."""
-    return mode(*tensors) in (KERNEL, RECORDED) or transformed(*tensors)
+    return mode(*tensors) in (KERNEL, RECORDED, TRANSFORMED)
 
 
 def batched(*cts: Tensor | None) -> bool:
     """Whether these are batches of torch.autograd.grad(is_grads_batched=True), which is no transform of torch.func."""
-    return any(ct is not None and _batched(ct) for ct in cts)
+    for ct in cts:  # noqa: SIM110  quicker than any()
+        if ct is not None and is_batch_of_gradients(ct):
+            return True
+    return False
 
 
 def differentiated(*cts: Tensor | None) -> bool:
     """Whether a backward pass is itself differentiated or observed, and must therefore consist of torch operations."""
-    if is_grad_enabled() or mode(*cts) is FORMULA:
-        return True
-    for ct in cts:  # noqa: SIM110  quicker than any()
-        if ct is not None and _batched(ct):
-            return True
-    return False
+    return is_grad_enabled() or mode(*cts) in _OBSERVED or batched(*cts)
 
 
 def autocast(device: torch.device) -> bool:

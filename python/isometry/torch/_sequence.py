@@ -4,7 +4,7 @@ call."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,28 +12,15 @@ from torch import Tensor
 from .._cells._declaration import OWN_BIAS
 from .._rules import check, check_recurrence
 from ._cells import CELLS, Call
-from ._ensemble import ensemble, last_of_members
-from ._function import COMPLEX_OF, distinct, dtype_name, place
-from ._lean import last_of
-from ._mode import FORMULA, GRAPH, KERNEL, RECORDED, TRANSFORMED, Mode, symbolic, visible, wanted, within
-from ._sequence_function import Recurrence, Tensors, forward, graph
-from ._sequence_plan import SequencePlan
-from ._transforms import computed
-from .formulas.sequence import states as by_formula
-from .operators._functions import trained
+from ._ensemble import arranged, ensemble, last_of_members
+from ._function import COMPLEX_OF, dtype_name
+from ._mode import FORMULA, TRANSFORMED, mode, symbolic, visible
+from ._plan import Tensors
+from ._sequence_plan import SEQUENCE
+from ._states import last_of
 from .operators._operator import Operator, real_tensor, tensor
 
 Given = dict[str, Tensor | None]
-
-
-class Lean(NamedTuple):
-    """What is kept of the states, and returned of them."""
-
-    checkpoint: str
-    output: str
-
-
-_ALL = Lean("none", "states")
 
 
 def run(
@@ -48,13 +35,14 @@ def run(
     backend: str | None,
     packed: Callable[[Given], Given] | None = None,
     *,
-    lean: Lean = _ALL,
+    checkpoint: str = "none",
+    output: str = "states",
 ) -> tuple[Tensor, Tensor | None]:
     """The states of a cell, or the last of each sequence, and the memory after them if it has one.
 
     `given` are the user's arrays by name; `packed` brings them into the order of the kernel.
     """
-    declaration, (checkpoint, output) = CELLS[cell].declaration, lean
+    declaration = CELLS[cell].declaration
     reverse = check.flag("reverse", reverse)
     check_recurrence.checkpoint(checkpoint, affine=declaration.operator, memory=declaration.memory(*settings))
     check.choice("output", output, *check_recurrence.OUTPUTS)
@@ -97,9 +85,15 @@ def run(
     if members is not None:
         assert transition is not None
         check_recurrence.of_ensemble(checkpoint)
-        call = Call(cell, "", activation, float(slope), settings, reverse, backend)
-        sizes, sorting = (members, dtype, steps, batch), _order(lengths, steps, batch, x.device)
-        states = ensemble(call, transition, tensors, sizes, sorting, _computed)
+        stem, factors = _factors(transition, dtype, backend)
+        call = Call(cell, stem, activation, float(slope), settings, reverse)
+        values, ends, sorting = arranged(tensors, batch, *_order(lengths, steps, batch, x.device))
+        how = mode(*values, ends, *factors)
+        if how is FORMULA and stem != "dense":
+            call, factors = call._replace(stem="dense"), _matrix(transition, dtype, backend)
+        states = ensemble(how, backend, call, values, factors, ends, members)
+        states = states if sorting is None else states[:, :, sorting.argsort()]
+        states = states.movedim(0, 1)
         if output == "last":
             ends, _ = _order(lengths, steps, batch, x.device, sort=False)
             states = last_of_members(states, ends, reverse, tensors["h0"])
@@ -115,25 +109,30 @@ def run(
             tensors[name] = None if t is None else t[order]
     if packed is not None:
         tensors = packed(tensors)
-    own: tuple[Tensor | None, ...] = ()
-    stem, factored = "", None
-    if transition is not None:
-        factored = transition._steps(dtype, steps, batch, not declaration.operator, backend)
-        stem, own = factored or ("dense", (transition.matrix(backend=backend).to(dtype),))
-    last = output == "last"
-    call = Call(cell, stem, activation, float(slope), settings, reverse, backend, checkpoint, last)
-    found = tuple(tensors.values())
-    how = within(*found, ends, *own)
-    if how is TRANSFORMED:
-        # Inside torch.func all states are kept.
-        plan = SequencePlan(call._replace(checkpoint="none", last=False), tuple(tensors), len(own))
-        states, *rest = computed(plan, *found, *own, ends)
-        states = last_of(states, ends, reverse, tensors["h0"]) if last else states
-        return _in_order(states, rest[0] if rest else None, order, last)
-    if how is FORMULA and factored is not None and transition is not None:
-        own = (transition.matrix(backend=backend).to(dtype),)
-    states, memory = _computed(how, call, found, own, ends)
-    return _in_order(states, memory, order, last)
+    stem, factors = _factors(transition, dtype, backend)
+    last, h0 = output == "last", tensors["h0"]
+    call = Call(cell, stem, activation, float(slope), settings, reverse, checkpoint, last)
+    values = tuple(tensors.values())
+    how = mode(*values, ends, *factors)
+    if how is FORMULA and stem not in ("", "dense"):
+        call, factors = call._replace(stem="dense"), _matrix(transition, dtype, backend)
+    elif how is TRANSFORMED:  # where all states are kept
+        call = call._replace(checkpoint="none", last=False)
+    states, *memory = SEQUENCE.computed(how, backend, call, (*values, *factors, ends))
+    states = last_of(states, ends, reverse, h0) if last and not call.last else states
+    return _in_order(states, memory[0] if memory else None, order, last)
+
+
+def _factors(transition: Operator | None, dtype: torch.dtype, backend: str | None) -> tuple[str, Tensors]:
+    """The object whose kernels step the recurrence, and its arguments."""
+    if transition is None:
+        return "", ()
+    return transition._factors(dtype) or ("dense", _matrix(transition, dtype, backend))
+
+
+def _matrix(transition: Operator | None, dtype: torch.dtype, backend: str | None) -> tuple[Tensor]:
+    assert transition is not None
+    return (transition.matrix(backend=backend).to(dtype),)
 
 
 def _in_order(states: Tensor, memory: Tensor | None, order: Tensor | None, last: bool) -> tuple[Tensor, Tensor | None]:
@@ -142,28 +141,6 @@ def _in_order(states: Tensor, memory: Tensor | None, order: Tensor | None, last:
         return states, memory
     back = order.argsort()
     return states[back] if last else states[:, back], None if memory is None else memory[back]
-
-
-def _computed(
-    how: Mode, call: Call, tensors: Tensors, own: Tensors, lengths: Tensor | None
-) -> tuple[Tensor, Tensor | None]:
-    """The states and the memory, longest sequence first; the formula takes W in place of its arguments."""
-    if how is KERNEL:
-        return forward(call, tensors, own, lengths, False, place(call.backend))[:2]
-    memory = CELLS[call.cell].declaration.memory(*call.settings)
-    if how is RECORDED:
-        found = Recurrence.apply(call, None, len(tensors), lengths, *tensors, *own)
-    elif how is GRAPH:
-        asked = (*wanted(tensors), *trained(call.stem, wanted(own)))
-        if True not in asked:
-            states, last, *_ = graph(call, False, tensors, own, lengths)
-            return states, last if memory else None
-        found = Recurrence.apply(call, asked, len(tensors), lengths, *distinct(*tensors, *own))
-    else:
-        weight = own[0] if own else None
-        found = by_formula(CELLS[call.cell].formula, call.law, lengths, call.reverse, weight, *tensors)  # type: ignore[arg-type]
-        return (found[0], found[1] if memory else None)
-    return found if memory else (found, None)
 
 
 def _real(given: dict[str, Any]) -> Given:

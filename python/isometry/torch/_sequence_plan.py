@@ -1,140 +1,274 @@
-"""The kernel calls of a cell over a sequence inside torch.func, and those of an ensemble: many in one call."""
+"""The kernel call of a cell over a sequence, alone and in an ensemble: many in one call.
+
+Tensors are those of the cell in the order of its declaration, the arguments of the transition, and the lengths, which
+do not increase. The choice between W and its factors is made when the kernel runs, so one graph serves any number of
+steps and sequences. Saved for backward are the states, where they are no result, what the cell declares, and W if it
+was formed; or with a checkpoint, some states (`_states`). A compiled graph with a checkpoint saves none: its backward
+computes them first.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Self
+from math import isnan, nan
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
 
 from .. import _core
-from ._cells import CELLS, Call
-from ._function import Array, arrays, place, room, rooms
-from ._function import given as to_kernel
-from ._sequence_function import backward_by_route, ends, forward_by_route, shapes_of, through_matrix
-from ._transforms import Plan, Rows, Tensors
+from .._backend import Place
+from . import _states
+from ._cells import CELLS, NAMES, Call
+from ._function import Array, arrays, empty, empty_gradients, readable, trained_only
+from ._graph import custom_operators
+from ._plan import Flags, Out, Plan, Results, Rows, Saved, Tensors, full, member
 from .formulas.sequence import states as by_formula
-from .operators._functions import BY_STEM, trained
+from .operators._plans import BY_STEM
+
+#: The tensors of the cell, the arguments of the transition, the lengths.
+Parts: TypeAlias = tuple[Tensors, Tensors, Tensor | None]
 
 
-class SequencePlan(Plan):
-    """The states of a call and the memory after them if the cell has one, from the tensors of these names, the
-    arguments of its transition, and the lengths. Saved are what the cell saves and W, if it was formed; empty where
-    absent.
-    """
+def _parts(call: Call, tensors: Tensors) -> Parts:
+    count = len(NAMES[call.cell])
+    return tensors[:count], tensors[count:-1], tensors[-1]
 
-    def __init__(self, call: Call, names: Sequence[str], arguments: int, stack: int | None = None) -> None:
-        self.call, self.names, self.count, self.arguments = call, tuple(names), len(names), arguments
-        self.cell, self.stack, self.place = CELLS[call.cell], stack, place(call.backend)
-        self.results = 1 + self.cell.declaration.memory(*call.settings)
 
-    def over(self, stack: int | None) -> Self:
-        made = self.__new__(type(self))
-        made.__dict__.update(self.__dict__, stack=stack)
-        return made
+def shapes_of(call: Call, tensors: Tensors) -> tuple[Any, Any, Any]:
+    """Shapes of the states, the memory after them, and what forward saves; (0,) where absent."""
+    (steps, batch, _), declaration = tensors[0].shape, CELLS[call.cell].declaration
+    size = declaration.size((tensors[0].shape, tensors[1].shape))
+    return declaration.results(tuple(call.settings), steps, batch, size)
 
-    def asked(self, wanted: Sequence[bool]) -> tuple[bool, ...]:
-        return (*wanted[: self.count], *trained(self.call.stem, wanted[self.count : -1]), False)
 
-    def run(self, tensors: Tensors) -> tuple[Tensor, ...]:
-        if self.stack is not None:
-            return self._ensemble(tensors, self.stack) if self.cell.ensemble else self._each(tensors, self.stack)
-        given, own, lengths = self._parts(tensors)
-        states, memory, saved, _, weight = forward_by_route(self.call, True, given, own, lengths, self.place)
-        found = (states,) if memory is None else (states, memory)
-        return *found, *[states.new_empty(0) if t is None else t for t in (saved, weight)]
+def ends(lengths: Tensor | None) -> Array | None:
+    """The lengths, as a kernel takes them."""
+    return None if lengths is None else readable(lengths.reshape(-1))
 
-    def pull(self, tensors: Tensors, out: Sequence[Tensor], cts: Tensors, wanted: Sequence[bool]) -> Tensors:
-        if self.stack is not None:
-            pull = self._ensemble_pull if self.cell.ensemble else self._each_pull
-            return pull(tensors, out, cts, wanted, self.stack)
-        given, own, lengths = self._parts(tensors)
-        *results, saved, weight = [t if t.numel() else None for t in out]
-        results = [*results, None][:2]
-        last = given, own, lengths, (*results, saved, weight), cts, wanted[:-1], self.place
-        return [*backward_by_route(self.call, *last), None]
 
-    def member(self, *tensors: Tensor | None) -> tuple[Tensor, ...]:
-        call, (given, own, lengths) = self.call, self._parts(tensors)
-        weight = BY_STEM[call.stem].matrix_formula(*own) if call.stem else None
-        found = by_formula(self.cell.formula, call.law, lengths, call.reverse, weight, *given)  # type: ignore[arg-type]
-        return found[: self.results]
+def through_matrix(call: Call, tensors: Tensors, factors: Tensors, at: Place) -> bool:
+    """Whether W is formed, because that is cheaper than its factors."""
+    if not _forms(call.stem) or at == "gpu":
+        return False
+    shape, gated = tensors[0].shape, not CELLS[call.cell].declaration.operator
+    return _core.recurrence_route(call.stem, arrays(factors), shape[0], shape[1], gated) == "dense"
 
-    def rows(self, batched: Sequence[int]) -> Rows | None:
-        declaration = self.cell.declaration
+
+def _forms(stem: str) -> bool:
+    """Whether W may have to be formed."""
+    return stem not in ("", "dense")
+
+
+class Recurrence(Plan):
+    """The states of a call, or the last ones, and the memory after them if the cell has one."""
+
+    operators = custom_operators(
+        "sequence",
+        "str cell, str stem, str activation, float slope, float[] settings, bool reverse, str checkpoint, bool last",
+        lambda *settings: (SEQUENCE, decoded(*settings)),
+    )
+
+    def count(self, settings: Call) -> int:
+        return 1 + CELLS[settings.cell].declaration.memory(*settings.settings)
+
+    def kept(self, settings: Call, results: Tensors) -> Tensors:
+        return results if _whole(settings) else (None, *results[1:])
+
+    def trained(self, settings: Call, recorded: Flags) -> Flags:
+        if not settings.stem:
+            return recorded
+        count = len(NAMES[settings.cell])
+        learned = BY_STEM[settings.stem].matrix.learned
+        return (*recorded[:count], *trained_only(recorded[count:-1], learned), False)
+
+    def run(self, settings: Call, tensors: Tensors, saving: bool, at: Place) -> tuple[Results, Saved]:
+        call, (of_cell, factors, lengths) = settings, _parts(settings, tensors)
+        weight, of_weight = None, ()
+        if through_matrix(call, of_cell, factors, at):
+            n = shapes_of(call, of_cell)[0][2]
+            (weight,), of_weight = BY_STEM[call.stem].matrix.run((n, n), factors, saving, at)
+            call, factors = call._replace(stem="dense"), (weight,)
+        result, memory, saved, states = _forward(call, (of_cell, factors, lengths), saving, at)
+        results = (result,) if memory is None else (result, memory)
+        return results, (None if _whole(call) else states, saved, weight, *of_weight) if saving else ()
+
+    def pull(self, settings: Call, tensors: Tensors, out: Out, wanted: Flags, at: Place) -> Tensors:
+        call, (of_cell, factors, lengths) = settings, _parts(settings, tensors)
+        count = len(of_cell)
+        results, saved, cts = out
+        if not saved:
+            results, saved = self.run(call, tensors, True, at)
+        states, of_cell_saved, weight, *of_weight = saved
+        read = results[0] if states is None else states, results[1] if len(results) > 1 else None, of_cell_saved
+        # A graph has an array for W, formed or not.
+        if weight is None or not through_matrix(call, of_cell, factors, at):
+            return [*_backward(call, (of_cell, factors, lengths), (read, cts), wanted[:-1], at), None]
+        asked = (*wanted[:count], any(wanted[count:]))
+        dense = call._replace(stem="dense")
+        *grads, w_bar = _backward(dense, (of_cell, (weight,), lengths), (read, cts), asked, at)
+        if w_bar is None:
+            return [*grads, *(None,) * len(factors), None]
+        matrix = BY_STEM[call.stem].matrix
+        kept = matrix.kept((), (weight,))
+        return [*grads, *matrix.pull((), factors, (kept, tuple(of_weight), (w_bar,)), wanted[count:-1], at), None]
+
+    def formula(self, settings: Call, *tensors: Tensor | None) -> Results:
+        of_cell, factors, lengths = _parts(settings, tensors)
+        weight = BY_STEM[settings.stem].matrix.of_arguments(*factors) if settings.stem else None
+        cell = CELLS[settings.cell].formula
+        found = by_formula(cell, settings.law, lengths, settings.reverse, weight, *of_cell)
+        return found[: self.count(settings)]
+
+    def shapes(self, settings: Call, tensors: Tensors, saving: bool) -> Sequence[Any]:
+        states, memory, saved = shapes_of(settings, tensors)
+        results = states[1:] if settings.last else states, memory
+        if not saving or settings.checkpoint != "none":
+            return results[: self.count(settings)]
+        weight = (states[2], states[2]) if _forms(settings.stem) else (0,)
+        return *results[: self.count(settings)], states if settings.last else (0,), saved, weight
+
+    def encoded(self, settings: Call) -> Any:
+        return settings._replace(settings=[nan if s is None else float(s) for s in settings.settings])
+
+    # ---------------------------------------------------------------- batches of torch.func
+
+    def rows(self, settings: Call, batched: Sequence[int], tensors: Tensors) -> Rows | None:
+        declaration = CELLS[settings.cell].declaration
         each = {"x": 1, **{name: 0 for name, _ in declaration.each}}
-        axes = (*[each.get(name) for name in self.names], *(None,) * self.arguments)
+        axes = [each.get(name) for name in NAMES[settings.cell]]
+        axes += [None] * (len(tensors) - len(axes))
         # Lengths must not increase: those of a batch are not in order. What a cell saves has an order of its own.
-        if len(axes) in batched or any(axes[i] is None for i in batched) or declaration.saved(*self.call.settings):
+        if any(axes[i] is None for i in batched) or declaration.saved(*settings.settings):
             return None
-        return Rows((*axes, 0), (*(1, 0)[: self.results], None, None), True)
+        return Rows((*axes[:-1], 0), (*(1, 0)[: self.count(settings)], None, None, None, None), True)
 
-    def _parts(self, tensors: Tensors) -> tuple[Tensors, Tensors, Tensor | None]:
-        """The tensors of the cell, the arguments of the transition, the lengths."""
-        return tensors[: self.count], tensors[self.count : -1], tensors[-1]
-
-    # ---------------------------------------------------------------- members one by one
-
-    def _of(self, tensors: Tensors, i: int) -> list[Tensor | None]:
-        """The tensors of a member."""
-        return [None if t is None else t[i if t.shape[0] > 1 else 0] for t in tensors]
-
-    def _each(self, tensors: Tensors, stack: int) -> tuple[Tensor, ...]:
-        one = self.over(None)
-        found = [one.run(self._of(tensors, i)) for i in range(stack)]
-        return tuple([torch.stack(parts) for parts in zip(*found, strict=True)])
-
-    def _each_pull(
-        self, tensors: Tensors, out: Sequence[Tensor], cts: Tensors, wanted: Sequence[bool], stack: int
-    ) -> Tensors:
-        one, of = self.over(None), self._of
-        found = [one.pull(of(tensors, i), of(out, i), of(cts, i), wanted) for i in range(stack)]  # type: ignore[arg-type]
-        return [torch.stack(parts) if w else None for parts, w in zip(zip(*found, strict=True), wanted, strict=True)]
-
-    # ---------------------------------------------------------------- members in one call
-
-    def _ensemble(self, tensors: Tensors, stack: int) -> tuple[Tensor, ...]:
-        ensemble, (given, own, lengths) = self.cell.ensemble, self._parts(tensors)
-        assert ensemble is not None
-        first = self._of(given, 0)
-        shape, x, call, weight = shapes_of(self.call, first)[0], given[0], self.call, None
-        assert x is not None
-        if through_matrix(call, first, self._of(own, 0), self.place):
-            count = max([t.shape[0] for t in own if t is not None])
-            weight, w = room((count, shape[2], shape[2]), x.dtype)
-            _core.operator_matrix(call.stem, arrays(_full(own, count)), w, False, self.place)
+    def run_stack(self, settings: Call, stack: int, tensors: Tensors, at: Place) -> tuple[Results, Saved]:
+        ensemble, call, (of_cell, factors, lengths) = CELLS[settings.cell].ensemble, settings, _parts(settings, tensors)
+        if ensemble is None:
+            return super().run_stack(settings, stack, tensors, at)
+        first, weight = member(of_cell, 0), None
+        shape, x = shapes_of(call, first)[0], of_cell[0]
+        if through_matrix(call, first, member(factors, 0), at):
+            count = max([t.shape[0] for t in factors if t is not None])
+            (weight,), _ = BY_STEM[call.stem].matrix.run((shape[2], shape[2]), full(factors, count), False, at)
             weight = weight.expand(stack, *weight.shape[1:]).contiguous()
-            call, own = call._replace(stem="dense"), (weight,)
-        states, h = room((stack, *shape), x.dtype)
-        ensemble.forward(call, stack, arrays(_full(own, stack)), arrays(given), ends(lengths), h, self.place)
-        empty = states.new_empty((stack, 0))
-        return states, empty, empty.clone() if weight is None else weight
+            call, factors = call._replace(stem="dense"), (weight,)
+        states, h = empty((stack, *shape), x.dtype)
+        ensemble.forward(call, stack, arrays(full(factors, stack)), arrays(of_cell), ends(lengths), h, at)
+        return (states,), (None, None, weight)
 
-    def _ensemble_pull(
-        self, tensors: Tensors, out: Sequence[Tensor], cts: Tensors, wanted: Sequence[bool], stack: int
-    ) -> Tensors:
-        ensemble, (given, own, lengths), call = self.cell.ensemble, self._parts(tensors), self.call
-        assert ensemble is not None
-        states, _, weight = out
-        own, count = _full(own, stack), self.count
-        grads, bars = rooms(wanted[:count], _full(given, stack))
-        own_grads, own_bars = rooms(wanted[count:-1], own)
-        steps: Tensors = own
-        step_bars: tuple[Array | None, ...] = own_bars
-        w_bar: Tensor | None = None
-        if weight.numel():
-            call, steps, step_bars = call._replace(stem="dense"), (weight,), (None,)
-            if any(wanted[count:]):
-                w_bar, bar = room(weight.shape, weight.dtype)
-                step_bars = (bar,)
-        last = ends(lengths), *arrays((states, cts[0])), bars, step_bars, self.place
-        ensemble.backward(call, stack, arrays(steps), arrays(given), *last)
+    def pull_stack(self, settings: Call, stack: int, tensors: Tensors, out: Out, wanted: Flags, at: Place) -> Tensors:
+        ensemble, call, (of_cell, factors, lengths) = CELLS[settings.cell].ensemble, settings, _parts(settings, tensors)
+        if ensemble is None:
+            return super().pull_stack(settings, stack, tensors, out, wanted, at)
+        count, factors, (_, _, weight, *_) = len(of_cell), full(factors, stack), out[1]
+        grads, bars = empty_gradients(wanted[:count], full(of_cell, stack))
+        more: Tensors
+        w_bar = None
+        if weight is None:
+            more, step_bars = empty_gradients(wanted[count:-1], factors)
+            steps: Tensors = factors
+        else:
+            call, steps = call._replace(stem="dense"), (weight,)
+            (w_bar,), step_bars = empty_gradients((any(wanted[count:]),), steps)
+        last = ends(lengths), *arrays((out[0][0], out[2][0])), bars, step_bars, at
+        ensemble.backward(call, stack, arrays(steps), arrays(of_cell), *last)
         if w_bar is not None:
-            _core.operator_matrix_vjp(self.call.stem, arrays(own), None, to_kernel(w_bar), own_bars, self.place)
-        return [*grads, *own_grads, None]
+            matrix = BY_STEM[settings.stem].matrix
+            more = matrix.pull((), factors, (matrix.kept((), steps), (), (w_bar,)), wanted[count:-1], at)
+        elif weight is not None:
+            more = (None,) * len(factors)
+        return [*grads, *more, None]
 
 
-def _full(tensors: Tensors, stack: int) -> list[Tensor | None]:
-    """The tensors, each with all its members."""
-    return [None if t is None else t.expand(stack, *t.shape[1:]) for t in tensors]
+SEQUENCE: Plan = Recurrence("Recurrence")
+
+
+def decoded(cell: str, stem: str, activation: str, slope: float, settings: Any, *rest: Any) -> Call:
+    """The call of an operator, whose settings are numbers: NaN stands for None."""
+    return Call(cell, stem, activation, slope, [None if isnan(s) else s for s in settings], *rest)
+
+
+# ---------------------------------------------------------------- kernels
+
+
+def _whole(call: Call) -> bool:
+    """Whether the result is all the states, from which backward starts."""
+    return not call.last and call.checkpoint == "none"
+
+
+def _joined(call: Call, tensors: Tensors, factors: Tensors) -> tuple[int, Call, Tensors, Tensors]:
+    """The call with a dense transition inside the cell's own array of matrices, and the index of that array.
+
+    Where the cell has no such array, or the transition is not dense, the index is -1 and nothing changes.
+    """
+    names, name = NAMES[call.cell], CELLS[call.cell].declaration.matrices
+    if call.stem != "dense" or name not in names:
+        return -1, call, tensors, factors
+    at, (weight,) = names.index(name), factors
+    joined = torch.cat((tensors[at], weight[None]))
+    return at, call._replace(stem=""), [*tensors[:at], joined, *tensors[at + 1 :]], ()
+
+
+def _forward(
+    call: Call, parts: Parts, saving: bool, at: Place
+) -> tuple[Tensor, Tensor | None, Tensor | None, Tensor | None]:
+    """The states or the last of each sequence, the memory after them if there is one, what the cell saves, and the
+    states for backward.
+    """
+    tensors, factors, lengths = parts
+    if at == "gpu" and not _whole(call):  # which computes and keeps all states
+        whole, *rest = _forward(call._replace(last=False, checkpoint="none"), parts, saving, at)
+        h0 = tensors[NAMES[call.cell].index("h0")]
+        return _states.last_of(whole, lengths, call.reverse, h0) if call.last else whole, *rest  # type: ignore[return-value]
+    if call.stem == "dense":
+        _, call, tensors, factors = _joined(call, tensors, factors)
+    (shape, last, kept), dtype = shapes_of(call, tensors), tensors[0].dtype
+    result, states, h = _states.written(call, shape, dtype, saving)
+    memory, r = (None, None) if last == (0,) else empty(last, dtype)
+    save = saving and kept != (0,) and call.checkpoint == "none"
+    saved, s = empty(kept, dtype) if save else (None, None)
+    CELLS[call.cell].forward(call, arrays(factors), arrays(tensors), ends(lengths), (h, r, s), at)
+    if states is not None and result._base is states:  # what is saved must not change with the result
+        result = result.clone()
+    return result, memory, saved, states
+
+
+def _backward(call: Call, parts: Parts, out: tuple[Tensors, Tensors], wanted: Flags, at: Place) -> list[Tensor | None]:
+    """The wanted gradients: of the tensors, then of the transition's arguments.
+
+    `out` are the states for backward, the memory, and what the cell saved; then the cotangents.
+    """
+    (tensors, factors, lengths), (read, cts) = parts, out
+    if at == "gpu" and not _whole(call):
+        return _from_whole(call, parts, out, wanted, at)
+    count, (where, call, tensors, factors) = len(tensors), _joined(call, tensors, factors)
+    of_cell = list(wanted[:count])
+    if where >= 0:
+        of_cell[where] = of_cell[where] or wanted[count]
+    grads, bars = empty_gradients(of_cell, tensors)
+    more, more_bars = empty_gradients(wanted[count : count + len(factors)], factors)
+    states, *rest = arrays(read)
+    read_by_kernel = arrays(factors), arrays(tensors), ends(lengths), (_states.read(call, states), *rest)
+    CELLS[call.cell].backward(call, *read_by_kernel, arrays(cts), bars, more_bars, at)
+    if where < 0:
+        return [*grads, *more]
+    both = grads[where]
+    first, last = (None, None) if both is None else (both[:-1], both[-1].clone())
+    return [*grads[:where], first, *grads[where + 1 :], last]
+
+
+def _from_whole(
+    call: Call, parts: Parts, out: tuple[Tensors, Tensors], wanted: Flags, at: Place
+) -> list[Tensor | None]:
+    """`_backward` from all states."""
+    (_, _, lengths), (read, (ct, *others)) = parts, out
+    whole = ct if ct is None or not call.last else _states.spread(ct, read[0], lengths, call.reverse)
+    plain = call._replace(last=False, checkpoint="none")
+    grads = _backward(plain, parts, (read, [whole, *others]), wanted, at)
+    at_h0 = NAMES[call.cell].index("h0")
+    h0_bar = grads[at_h0]
+    if call.last and ct is not None and lengths is not None and h0_bar is not None:
+        grads[at_h0] = torch.where((lengths > 0)[:, None], h0_bar, ct)
+    return grads

@@ -7,135 +7,137 @@ records it; its own derivative is that of the formula. Saved values are results 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import torch
 from torch import Tensor
 from torch.autograd import Function
 from torch.func import vjp, vmap
 
+from .._backend import Place
 from ._function import formula_vjp
 from ._levels import alive, through
-from ._mode import batched, kernels_serve
+from ._mode import batched, by_kernels
+
+if TYPE_CHECKING:
+    from ._plan import Plan, Rows
 
 Tensors = Sequence[Tensor | None]
 Dims = Sequence[int | None]
 
 
-class Rows(NamedTuple):
-    """The axes of rows of the tensors and of the results, None for those without rows."""
-
-    tensors: Dims
-    results: Dims
-    one: bool  #: a single axis, into which a batch is folded; else the first of any number
-
-
-class Plan(ABC):
-    """A computation by kernels of a list of tensors, None where one is absent.
+class Call(NamedTuple):
+    """A call of a plan, or a stack of calls.
 
     With a stack, every tensor and every result has its members as first axis; a tensor may have an axis of 1 there, for
     all members.
     """
 
-    stack: int | None = None
-    results: int = 1  #: the results without what is saved behind them
-    spare: bool = False  #: what is saved may be missing, and must fit the rows
+    plan: Plan
+    settings: Any
+    place: Place
+    stack: int | None
 
-    @abstractmethod
+    @property
+    def results(self) -> int:
+        """How many results there are, without what is saved behind them."""
+        return self.plan.count(self.settings)
+
+    @property
+    def nothing(self) -> tuple[int, ...]:
+        """The shape of what stands for None among what is saved."""
+        return (0,) if self.stack is None else (self.stack, 0)
+
     def run(self, tensors: Tensors) -> tuple[Tensor, ...]:
         """The results, then what is saved for backward."""
+        plan, settings, at, stack = self
+        if stack is None:
+            results, saved = plan.run(settings, tensors, True, at)
+        else:
+            results, saved = plan.run_stack(settings, stack, tensors, at)
+        return *results, *[results[0].new_empty(self.nothing) if t is None else torch.as_tensor(t) for t in saved]
 
-    @abstractmethod
     def pull(self, tensors: Tensors, out: Sequence[Tensor], cts: Tensors, wanted: Sequence[bool]) -> Tensors:
         """The wanted gradients, from what `run` returned and the cotangents of the results; with a stack those of every
         member, also of tensors for all of them.
         """
-
-    @abstractmethod
-    def member(self, *tensors: Tensor | None) -> tuple[Tensor, ...]:
-        """The results without a stack, in torch operations."""
-
-    @abstractmethod
-    def asked(self, wanted: Sequence[bool]) -> tuple[bool, ...]:
-        """The gradients to compute of those that are recorded."""
-
-    @abstractmethod
-    def over(self, stack: int | None) -> Self:
-        """The same for a stack of this size."""
-
-    def rows(self, batched: Sequence[int]) -> Rows | None:
-        """Where a batch of these tensors is as good as more rows; None where it is not."""
-        del batched
-        return None
+        plan, settings, at, stack = self
+        results = plan.kept(settings, out[: self.results])
+        saved = tuple([None if t.shape == self.nothing else t for t in out[self.results :]])
+        cts = [t.new_zeros(t.shape) if ct is None else ct for ct, t in zip(cts, out, strict=False)]
+        start = results, saved, cts
+        if stack is None:
+            return plan.pull(settings, tensors, start, wanted, at)
+        return plan.pull_stack(settings, stack, tensors, start, wanted, at)
 
     def formula(self, *tensors: Tensor | None) -> tuple[Tensor, ...]:
         """The results in torch operations."""
+        one = lambda *tensors: self.plan.formula(self.settings, *tensors)
         if self.stack is None:
-            return self.member(*tensors)
+            return one(*tensors)
         shared = [t is None or t.shape[0] != self.stack for t in tensors]
-        own = [t[0] if t is not None and one else t for t, one in zip(tensors, shared, strict=True)]
-        found: tuple[Tensor, ...] = vmap(self.member, tuple([None if one else 0 for one in shared]))(*own)
+        members = [t[0] if t is not None and all_share else t for t, all_share in zip(tensors, shared, strict=True)]
+        found: tuple[Tensor, ...] = vmap(one, tuple([None if all_share else 0 for all_share in shared]))(*members)
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class _Pull:
+class _Pull(NamedTuple):
     """What a backward pass computes; the tensors, results and cotangents follow each other."""
 
-    plan: Plan
+    call: Call
     wanted: tuple[bool, ...]
-    count: int  # of tensors
+    inputs: int  # how many tensors
     saved: int  # of results, those that are saved included
 
 
-def computed(plan: Plan, *tensors: Tensor | None) -> tuple[Tensor, ...]:
-    """The results of the plan, differentiable, inside torch.func or outside."""
-    found: tuple[Tensor, ...] = through(Forward, plan, *tensors)
-    return found[: plan.results]
+def transformed(
+    plan: Plan, settings: Any, place: Place, tensors: Tensors, stack: int | None = None
+) -> tuple[Tensor, ...]:
+    """The results of the plan, differentiable, inside torch.func."""
+    call = Call(plan, settings, place, plan.stack(tensors) if stack is None else stack)
+    return through(Forward, call, *tensors)[: call.results]
 
 
 class Forward(Function):
     """The results of a plan, and what it saves."""
 
     @staticmethod
-    def forward(plan: Plan, *tensors: Tensor | None) -> tuple[Tensor, ...]:
-        return plan.run(tensors)
+    def forward(call: Call, *tensors: Tensor | None) -> tuple[Tensor, ...]:
+        return call.run(tensors)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        plan, *tensors = inputs
-        ctx.plan, ctx.count = plan, len(tensors)
+        call, *tensors = inputs
+        ctx.call, ctx.count = call, len(tensors)
         ctx.save_for_backward(*tensors, *output)
-        ctx.mark_non_differentiable(*output[plan.results :])
+        ctx.mark_non_differentiable(*output[call.results :])
         ctx.set_materialize_grads(False)
 
     @staticmethod
     def backward(ctx: Any, *cts: Tensor | None) -> tuple[Tensor | None, ...]:
-        plan, count, wanted = ctx.plan, ctx.count, ctx.plan.asked(ctx.needs_input_grad[1:])
-        saved, cts = alive(ctx.saved_tensors), cts[: plan.results]
+        call, count = ctx.call, ctx.count
+        wanted = tuple(call.plan.trained(call.settings, ctx.needs_input_grad[1:]))
+        saved, cts = alive(ctx.saved_tensors), cts[: call.results]
         tensors, out = saved[:count], saved[count:]
         if True not in wanted or all(ct is None for ct in cts):
             return (None,) * (1 + count)
         if batched(*cts):
-            known = [ct for ct in cts if ct is not None]
-            some = lambda *own: tuple([t for t, ct in zip(plan.formula(*own), cts, strict=True) if ct is not None])
-            return (None, *formula_vjp(some, tensors, wanted, tuple(known)))
-        if not kernels_serve(*tensors, *cts):
-            return (None, *_spread(_by_formula(plan, tensors, cts, wanted), wanted))
-        pull = _Pull(plan, wanted, count, len(out))
+            return (None, *formula_vjp(call.formula, tensors, wanted, cts))
+        if not by_kernels(*tensors, *cts):
+            return (None, *_spread(_by_formula(call, tensors, cts, wanted), wanted))
+        pull = _Pull(call, wanted, count, len(out))
         return (None, *_spread(through(Backward, pull, *tensors, *out, *cts), wanted))
 
     @staticmethod
-    def vmap(size: int, dims: Dims, plan: Plan, tensors: Tensors) -> tuple[Any, Any]:
-        rows = plan.rows([i for i, dim in enumerate(dims) if dim is not None]) if plan.stack is None else None
+    def vmap(size: int, dims: Dims, call: Call, tensors: Tensors) -> tuple[Any, Any]:
+        rows = _rows(call, [i for i, dim in enumerate(dims) if dim is not None], tensors)
         if rows is not None:
-            given = _folded(tensors, dims, rows.tensors, size, rows.one)
-            return _unfolded(through(Forward, plan, *given), rows.results, size, rows.one)
-        given = _joined(tensors, dims, size, plan.stack)
-        out = through(Forward, plan.over(size * (plan.stack or 1)), *given)
-        return tuple([_parted(t, size, plan.stack) for t in out]), (0,) * len(out)
+            folded = _folded(tensors, dims, rows.tensors, size, rows.one)
+            return _unfolded(through(Forward, call, *folded), rows.results, size, rows.one)
+        joined = _joined(tensors, dims, size, call.stack)
+        out = through(Forward, call._replace(stack=size * (call.stack or 1)), *joined)
+        return tuple([_parted(t, size, call.stack) for t in out]), (0,) * len(out)
 
 
 class Backward(Function):
@@ -143,9 +145,9 @@ class Backward(Function):
 
     @staticmethod
     def forward(pull: _Pull, *all_tensors: Tensor | None) -> tuple[Tensor, ...]:
-        plan, wanted, count, saved = pull.plan, pull.wanted, pull.count, pull.saved
+        call, wanted, count, saved = pull
         tensors, out, cts = all_tensors[:count], all_tensors[count : count + saved], all_tensors[count + saved :]
-        grads = plan.pull(tensors, out, cts, wanted)  # type: ignore[arg-type]
+        grads = call.pull(tensors, out, cts, wanted)  # type: ignore[arg-type]
         return tuple([_like(g, t) for g, t, w in zip(grads, tensors, wanted, strict=True) if w])
 
     @staticmethod
@@ -157,14 +159,14 @@ class Backward(Function):
     @staticmethod
     def backward(ctx: Any, *cts: Tensor) -> tuple[Tensor | None, ...]:
         pull, given = ctx.pull, alive(ctx.saved_tensors)
-        plan, wanted, count, saved = pull.plan, pull.wanted, pull.count, pull.saved
+        call, wanted, count, saved = pull
         places = [i for i, w in enumerate(ctx.needs_input_grad[1:]) if w and not count <= i < count + saved]
 
         def gradients(*own: Tensor) -> tuple[Tensor, ...]:
             at = list(given)
             for i, t in zip(places, own, strict=True):
                 at[i] = t
-            return _by_formula(plan, at[:count], at[count + saved :], wanted)
+            return _by_formula(call, at[:count], at[count + saved :], wanted)
 
         grads: list[Tensor | None] = [None] * (1 + len(given))
         found = vjp(gradients, *[given[i] for i in places])[1](cts)
@@ -174,33 +176,33 @@ class Backward(Function):
 
     @staticmethod
     def vmap(size: int, dims: Dims, pull: _Pull, given: Tensors) -> tuple[Any, Any]:
-        plan, wanted, count, saved = pull.plan, pull.wanted, pull.count, pull.saved
+        call, wanted, count, saved = pull
         # A wanted gradient differs between the members, also that of a tensor for all of them.
         own = [i for i in range(count) if wanted[i] or dims[i] is not None]
-        rows = plan.rows(own) if plan.stack is None else None
+        rows = _rows(call, own, given[:count])
         if rows is not None:
             axes = (*rows.tensors, *rows.results[:saved], *rows.results[: len(dims) - count - saved])
             if not any(dim is not None and axis is None for dim, axis in zip(dims, axes, strict=True)):
-                kept = saved if not plan.spare or dims[count] is not None else plan.results
+                kept = saved if not call.plan.spare or dims[count] is not None else call.results
                 some = _folded(given, dims, axes, size, rows.one)
                 some = _without(some, count + kept, count + saved)
-                found = through(Backward, _Pull(plan, wanted, count, kept), *some)
+                found = through(Backward, _Pull(call, wanted, count, kept), *some)
                 return _unfolded(found, [axes[i] for i in range(count) if wanted[i]], size, rows.one)
-        stack = size * (plan.stack or 1)
+        stack = size * (call.stack or 1)
         tensors = [
             t.expand(stack, *t.shape[1:]) if t is not None and (i >= count or wanted[i]) else t
-            for i, t in enumerate(_joined(given, dims, size, plan.stack))
+            for i, t in enumerate(_joined(given, dims, size, call.stack))
         ]
-        alone = any(dim is None for dim in dims[count + plan.results : count + saved])
-        kept = plan.results if plan.spare and alone else saved
-        over = _Pull(plan.over(stack), wanted, count, kept)
+        alone = any(dim is None for dim in dims[count + call.results : count + saved])
+        kept = call.results if call.plan.spare and alone else saved
+        over = _Pull(call._replace(stack=stack), wanted, count, kept)
         grads = through(Backward, over, *_without(tensors, count + kept, count + saved))
         asked = [(given[i], dims[i]) for i in range(count) if wanted[i]]
         parts = []
         for grad, (t, dim) in zip(grads, asked, strict=True):
             assert t is not None
-            grad = _parted(grad, size, plan.stack)
-            one = plan.stack is not None and t.shape[0 if dim != 0 else 1] == 1
+            grad = _parted(grad, size, call.stack)
+            one = call.stack is not None and t.shape[0 if dim != 0 else 1] == 1
             parts.append(grad.sum(1, keepdim=True) if one else grad)
         return tuple(parts), (0,) * len(parts)
 
@@ -208,7 +210,12 @@ class Backward(Function):
 # ---------------------------------------------------------------- parts
 
 
-def _by_formula(plan: Plan, tensors: Tensors, cts: Tensors, wanted: Sequence[bool]) -> tuple[Tensor, ...]:
+def _rows(call: Call, batched: Sequence[int], tensors: Tensors) -> Rows | None:
+    """Where a batch of some of the tensors is as good as more rows; None where it is not."""
+    return None if call.stack is not None else call.plan.rows(call.settings, batched, tensors)
+
+
+def _by_formula(call: Call, tensors: Tensors, cts: Tensors, wanted: Sequence[bool]) -> tuple[Tensor, ...]:
     """The wanted gradients of the formula."""
     places = [i for i, w in enumerate(wanted) if w]
 
@@ -216,7 +223,7 @@ def _by_formula(plan: Plan, tensors: Tensors, cts: Tensors, wanted: Sequence[boo
         at = list(tensors)
         for i, t in zip(places, own, strict=True):
             at[i] = t
-        return tuple([t for t, ct in zip(plan.formula(*at), cts, strict=True) if ct is not None])
+        return tuple([t for t, ct in zip(call.formula(*at), cts, strict=True) if ct is not None])
 
     known = tuple([ct for ct in cts if ct is not None])
     found: tuple[Tensor, ...] = vjp(some, *[tensors[i] for i in places])[1](known)

@@ -1,13 +1,20 @@
 """The activations of recurrent networks, on elements or on pairs."""
 
+# ruff: noqa: ARG002  the interface of `Plan`
+
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 from torch import Tensor
 
+from .. import _core
 from .._rules import check_recurrence
 from . import formulas
-from ._activation_function import Activate, activated
-from ._mode import KERNEL, RECORDED, mode
+from ._function import array, empty, empty_gradients, threads
+from ._mode import FORMULA, mode
+from ._plan import Flags, Out, Plan, Results, Rows, Saved, Tensors
 from .operators._operator import real_tensor, tensor
 
 
@@ -54,9 +61,37 @@ def activate(z: Tensor, name: str, *, bias: Tensor | None = None, slope: float =
     check_recurrence.activation_units(name, z.shape[-1], shape, complex_=z.is_complex())
     if not z.shape[-1]:  # an empty sum keeps the bias, empty too, in the graph
         return z.clone() if bias is None else z + bias.sum()
-    how = mode(z, bias)
-    if how is KERNEL and z.numel():
-        return activated(z, bias, name, float(slope))
-    if how is RECORDED and z.numel():
-        return Activate.apply(z, bias, name, float(slope))  # type: ignore[no-any-return]
-    return formulas.activation.activate(z, name, bias, slope)
+    how = mode(z, bias) if z.numel() else FORMULA
+    return ACTIVATION.computed(how, None, (name, float(slope)), (z, bias))[0]
+
+
+class Activation(Plan):
+    """phi(z) for z of shape (..., n), from z and the bias; the settings are name and slope."""
+
+    place = staticmethod(threads)
+
+    def run(self, settings: Any, tensors: Tensors, saving: bool, at: Any) -> tuple[Results, Saved]:
+        (name, slope), (z, bias) = settings, tensors
+        n = z.shape[-1]
+        out, f = empty(z.shape, z.dtype, -1, n)
+        _core.activate(array(z, -1, n), name, bias if bias is None else array(bias), slope, f, at)
+        return (out,), ()
+
+    def pull(self, settings: Any, tensors: Tensors, out: Out, wanted: Flags, at: Any) -> Tensors:
+        (name, slope), (z, bias), (ct,) = settings, tensors, out[2]
+        n = z.shape[-1]
+        z_bar, rows_bar = empty(z.shape, z.dtype, -1, n)
+        (bias_bar,), (b_bar,) = empty_gradients(wanted[1:], (bias,))
+        read = array(z, -1, n), name, bias if bias is None else array(bias), slope, array(ct, -1, n)
+        _core.activate_vjp(*read, rows_bar, b_bar, at)
+        return z_bar, bias_bar
+
+    def formula(self, settings: Any, *tensors: Any) -> Results:
+        (name, slope), (z, bias) = settings, tensors
+        return (formulas.activation.activate(z, name, bias, slope),)
+
+    def rows(self, settings: Any, batched: Sequence[int], tensors: Tensors) -> Rows | None:
+        return Rows((0, None), (0,), False) if list(batched) == [0] else None
+
+
+ACTIVATION = Activation("Activation")

@@ -11,9 +11,9 @@ from torch.compiler import is_compiling
 
 from .._backend import only_cpu
 from .._rules import check, check_delta
-from ._delta_function import Call, DeltaRule, formula, forward, graph
-from ._function import HALF, distinct, dtype_name
-from ._mode import GRAPH, KERNEL, RECORDED, mode, symbolic, wanted
+from ._delta_plan import DELTA_RULE, Call
+from ._function import HALF, dtype_name
+from ._mode import mode, symbolic
 from .operators._operator import integers
 
 #: The types that are computed in float32.
@@ -123,22 +123,8 @@ def delta_rule(
     call = Call(m, check_delta.factor(scale, states[2]), own)
     if q.dtype is not dtype:
         tensors = [t if t is None or t.dtype is dtype else t.to(dtype) for t in tensors]
-    o, state = _computed(call, tensors, ends)
+    o, state = DELTA_RULE.computed(mode(*tensors), None, call, (*tensors, ends))
     return (o if out is dtype else o.to(out)), state
-
-
-def _computed(call: Call, tensors: Sequence[Tensor | None], ends: Tensor | None) -> tuple[Tensor, Tensor]:
-    how = mode(*tensors)
-    if how is KERNEL:
-        return forward(tensors, ends, call, False)[:2]
-    if how is RECORDED:
-        return DeltaRule.apply(call, None, ends, *tensors)  # type: ignore[no-any-return]
-    if how is GRAPH:
-        asked = wanted(tensors)
-        if True not in asked:
-            return graph(tensors, ends, call)
-        return DeltaRule.apply(call, asked, ends, *distinct(*tensors))  # type: ignore[no-any-return]
-    return formula(tensors, ends, call)
 
 
 def real(name: str, value: Any) -> Tensor:

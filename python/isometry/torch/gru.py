@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .._backend import only_cpu
 from .._rules import check
-from ._sequence import Lean, run
+from ._sequence import run
 from .operators._operator import Operator
 
 
@@ -142,5 +142,5 @@ def gated(
             given[name] = value
     cell = "gru" if transition is None else "goru"
     own = (reset == "after",)
-    lean = Lean(checkpoint, output)
-    return run(cell, transition, given, own, activation, slope, lengths, reverse, "cpu", lean=lean)[0]
+    rest = activation, slope, lengths, reverse, "cpu"
+    return run(cell, transition, given, own, *rest, checkpoint=checkpoint, output=output)[0]

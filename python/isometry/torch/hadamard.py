@@ -1,20 +1,23 @@
 """The Hadamard transform of rows, differentiable."""
 
+# ruff: noqa: ARG002  the interface of `Plan`
+
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-import torch
 from torch import Tensor
-from torch.autograd import Function
 from torch.autograd.graph import increment_version
 
 from .. import _core
 from .._objects.hadamard import apart, of_rows
 from .._objects.hadamard import room as taken
 from .._rules import check
-from ._function import HALF, dtype_name, given, room, threads
-from ._mode import FORMULA, GRAPH, KERNEL, differentiated, mode
+from ._function import HALF, dtype_name, empty, readable, threads
+from ._graph import custom_operators
+from ._mode import KERNEL, mode
+from ._plan import Flags, Out, Plan, Results, Rows, Saved, Tensors
 from .formulas import hadamard as formula
 from .operators._operator import tensor
 
@@ -65,7 +68,7 @@ def hadamard_transform(x: Tensor, scale: float = 1.0, *, out: Tensor | None = No
     of_rows(x.shape)
     if out is not None:
         return _written(x, scale, out)
-    y = _transformed(x, scale, False)
+    y = HADAMARD.computed(mode(x), None, (scale, False), (x,))[0]
     return y.to(half) if half else y
 
 
@@ -80,50 +83,45 @@ def _written(x: Tensor, scale: float, out: Tensor) -> Tensor:
         )
     whole = out.is_contiguous() and not out.is_conj() and not out.is_neg()
     apart(whole, x.numel() > 0 and out.untyped_storage().data_ptr() == x.untyped_storage().data_ptr())
-    _core.hadamard_transform(given(x), scale, False, given(out), threads())
+    _core.hadamard_transform(readable(x), scale, False, readable(out), threads())
     if not out.is_inference():  # else autograd takes what it has saved of it for unchanged
         increment_version(out)
     return out
 
 
-def _transformed(x: Tensor, scale: float, adjoint: bool) -> Tensor:
-    how = mode(x)
-    if how is KERNEL:
-        return _kernel(x, scale, adjoint)
-    if how is FORMULA:
-        return formula.transform(x, scale, adjoint)
-    return _Transform.apply(x, scale, adjoint, how is GRAPH)  # type: ignore[no-any-return]
+class Hadamard(Plan):
+    """The transform, whose gradient is its adjoint's; the settings are the scale and `adjoint`."""
+
+    linear = True
+    place = staticmethod(threads)
+
+    operators = custom_operators(
+        "hadamard_transform", "float scale, bool adjoint", lambda *settings: (HADAMARD, settings)
+    )
+
+    def run(self, settings: Any, tensors: Tensors, saving: bool, at: Any) -> tuple[Results, Saved]:
+        x, (scale, adjoint) = tensors[0], settings
+        out, y = empty(x.shape, x.dtype)
+        _core.hadamard_transform(readable(x), scale, adjoint, y, at)
+        return (out,), ()
+
+    def pull(self, settings: Any, tensors: Tensors, out: Out, wanted: Flags, at: Any) -> Tensors:
+        scale, adjoint = settings
+        return self.run((scale, not adjoint), out[2], False, at)[0]
+
+    def by_formula(self, settings: Any, tensors: Tensors, wanted: Flags, cts: Tensors) -> Tensors:
+        scale, adjoint = settings
+        return self.formula((scale, not adjoint), *cts)
+
+    def formula(self, settings: Any, *tensors: Any) -> Results:
+        (x,) = tensors
+        return (formula.transform(x, *settings),)
+
+    def shapes(self, settings: Any, tensors: Tensors, saving: bool) -> Sequence[Any]:
+        return (self.lead(tensors).shape,)
+
+    def rows(self, settings: Any, batched: Sequence[int], tensors: Tensors) -> Rows | None:
+        return Rows((0,), (0,), False)
 
 
-def _kernel(x: Tensor, scale: float, adjoint: bool) -> Tensor:
-    out, y = room(x.shape, x.dtype)
-    _core.hadamard_transform(given(x), scale, adjoint, y, threads())
-    return out
-
-
-@torch.library.custom_op("isometry::hadamard_transform", mutates_args=(), device_types="cpu")
-def _operation(x: Tensor, scale: float, adjoint: bool) -> Tensor:
-    return _kernel(x, scale, adjoint)
-
-
-@_operation.register_fake
-def _(x: Tensor, _scale: float, _adjoint: bool) -> Tensor:
-    return x.new_empty(x.shape)
-
-
-class _Transform(Function):
-    """The kernel, with its adjoint as its gradient."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, scale: float, adjoint: bool, graph: bool) -> Tensor:
-        ctx.settings = scale, adjoint, graph
-        return _operation(x, scale, adjoint) if graph else _kernel(x, scale, adjoint)
-
-    @staticmethod
-    def backward(ctx: Any, ct: Tensor) -> tuple[Tensor | None, ...]:
-        scale, adjoint, graph = ctx.settings
-        if graph:
-            return _operation(ct, scale, not adjoint), None, None, None
-        if differentiated(ct):
-            return formula.transform(ct, scale, not adjoint), None, None, None
-        return _kernel(ct, scale, not adjoint), None, None, None
+HADAMARD: Plan = Hadamard("Hadamard")

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from torch import Tensor
 
 from .._rules import check
-from ._sequence import Lean, run
+from ._sequence import run
 from .operators._operator import Operator
 
 
@@ -120,7 +120,6 @@ def recurrence(
     check.choice("activation_on", activation_on, "all", "input")
     given = {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias, "activation_bias": activation_bias}
     own = (activation_on == "input",)
-    lean = Lean(checkpoint, output)
     return run(
         "recurrence",
         transition,
@@ -131,5 +130,6 @@ def recurrence(
         lengths,
         reverse,
         backend,
-        lean=lean,
+        checkpoint=checkpoint,
+        output=output,
     )[0]

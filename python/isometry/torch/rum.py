@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .._backend import only_cpu
 from .._cells.rum import setting
-from ._sequence import Given, Lean, run
+from ._sequence import Given, run
 
 
 def rum(
@@ -129,7 +129,6 @@ def rum(
         raise ValueError("r0 must not be given with lam 0: only lam 1 has a memory")
     given = {"x": x, "w": w, "u": u, "b": b, "embed_weight": embed_weight, "embed_bias": embed_bias, "h0": h0, "r0": r0}
     given |= {"activation_bias": activation_bias}
-    lean = Lean(checkpoint, output)
     return run(
         "rum",
         None,
@@ -141,7 +140,8 @@ def rum(
         reverse,
         "cpu",
         _packed,
-        lean=lean,
+        checkpoint=checkpoint,
+        output=output,
     )
 
 

@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from ..._rules import check
 from .._function import widened
+from .._mode import symbolic
 from ..delta import real
 from ..nn._directions import reflecting, scaled
 from ..operators.householder import Householder
@@ -101,7 +102,7 @@ class HRA(Adapter):
     def _on_weight(self, x: Tensor) -> bool:
         """Whether to turn the rows of the weight, whose gradient costs a product of the size of the layer's own."""
         linear, r = self.linear, self.vectors.shape[1]
-        if not is_product(linear):
+        if symbolic() or not is_product(linear):  # a graph serves any number of inputs
             return False
         inputs = math.prod(x.shape[:-1])
         trained = torch.is_grad_enabled() and self.vectors.requires_grad

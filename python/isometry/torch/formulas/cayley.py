@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ... import _core
 from ..._objects._declaration import packed_size
-from .._function import given, room, threads
+from .._function import empty, readable, threads
 from ._precision import full_precision
 from ._skew import skew
 
@@ -27,10 +27,10 @@ DOUBLINGS = 2  # the sum up to Z^(2^(DOUBLINGS + 1) - 1)
 def _values(upper: Tensor, diagonal: Tensor | None) -> Tensor:
     """(I + A)^{-1} (I - A) by the kernel, shape (..., n, n), n > 1; not differentiable."""
     batch, n = upper.shape[:-1], packed_size("upper", upper.shape[-1])
-    out, w = room((*batch, n, n), upper.dtype, batch.numel(), n, n)
+    out, w = empty((*batch, n, n), upper.dtype, batch.numel(), n, n)
     if batch.numel():
-        own = given(upper.reshape(-1, upper.shape[-1]))
-        imaginary = None if diagonal is None else given(diagonal.reshape(-1, n))
+        own = readable(upper.reshape(-1, upper.shape[-1]))
+        imaginary = None if diagonal is None else readable(diagonal.reshape(-1, n))
         _core.operator_matrix("cayley", (own, imaginary, None, None), w, False, threads())
     return out
 

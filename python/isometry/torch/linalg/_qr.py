@@ -6,7 +6,7 @@ from torch import Tensor
 
 from ..._rules import check_linalg
 from ..operators._operator import tensor
-from ._calls import call
+from ._plans import call
 from ._reflectors import folded
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 from ..._rules import check, check_linalg
 from .._function import COMPLEX_OF, dtype_name
 from ..operators._operator import stacked, tensor
-from ._calls import call
+from ._plans import call
 
 
 def householder_product(a: Tensor, tau: Tensor) -> Tensor:

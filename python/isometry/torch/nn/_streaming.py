@@ -19,10 +19,10 @@ from torch.compiler import is_compiling
 
 from ... import _core
 from ..._backend import Place
-from .._cells import CELLS, Call
-from .._function import HALF, Array, arrays, given, place, room
+from .._cells import CELLS, NAMES, Call
+from .._function import HALF, Array, arrays, empty, place, readable
 from .._mode import KERNEL, RECORDED, autocast, mode
-from .._sequence_function import _joined
+from .._sequence_plan import _joined
 from ..operators.dense import Dense
 
 #: Steps for which the cost of forming W does not count.
@@ -53,9 +53,9 @@ class Step(NamedTuple):
         """The states, of this shape, after x (B, d)."""
         if h0 is None and self.start is not None:
             h0 = self.start.expand(shape[1:])
-        states, h = room(shape, x.dtype)
+        states, h = empty(shape, x.dtype)
         tensors = list(self.tensors)
-        tensors[0], tensors[self.h0_at] = given(x), None if h0 is None else given(h0)
+        tensors[0], tensors[self.h0_at] = readable(x), None if h0 is None else readable(h0)
         CELLS[self.call.cell].forward(self.call, self.own, tensors, None, (h, None, None), at, self.packs)
         return states
 
@@ -110,7 +110,7 @@ class Held:
         made, key = self._transitions, (suffix, torch.is_grad_enabled(), torch.is_inference_mode_enabled())
         if key not in made:
             op = layer._transition(suffix)
-            if op._steps(op.dtype, _MANY, 1, True) is None:
+            if _factored(op, op.dtype) is None:
                 weight = op.matrix()
                 if weight.requires_grad:
                     # Its graph is freed when its gradient has been computed.
@@ -159,23 +159,32 @@ class Held:
 
     def _made(self, suffix: str, kernel: Kernel) -> Step:
         cell, settings, activation, slope, constants = kernel
-        names = [name for name in CELLS[cell].declaration.names if not name.startswith("embed")]
+        names = NAMES[cell]
         plain = [None if (t := constants.get(name)) is None else t.detach() for name in names]
         self._kind = kind = next(t.dtype for t in plain if t is not None)
         stem = ""
         own: tuple[Any, ...] = ()
         if hasattr(self._layer, "_transition"):
             op = self.transition(suffix)
-            stem, own = op._steps(kind, _MANY, 1, True) or ("dense", (op.matrix().to(kind),))
+            stem, own = _factored(op, kind) or ("dense", (op.matrix().to(kind),))
             own = tuple([None if t is None else t.detach() for t in own])
-        call, at = Call(cell, stem, activation, float(slope), settings, False, "cpu"), names.index("h0")
+        call, at = Call(cell, stem, activation, float(slope), settings, False), names.index("h0")
         start = self._layer._value("h0" + suffix).detach() if self._layer.trainable_h0 else None
         if stem == "dense":
             _, call, plain, own = _joined(call, plain, own)  # type: ignore[assignment]
         matrices = arrays(CELLS[cell].operands(call, plain, own))
-        _, out = room((_core.pack(matrices),), kind.to_real())  # type: ignore[arg-type, type-var]
+        _, out = empty((_core.pack(matrices),), kind.to_real())  # type: ignore[arg-type, type-var]
         _core.pack(matrices, out)  # type: ignore[arg-type, type-var]
         return Step(call, arrays(plain), arrays(own), at, start, out)
+
+
+def _factored(op: Any, dtype: torch.dtype) -> tuple[str, tuple[Tensor | None, ...]] | None:
+    """The object of W and its arguments, where steps by its factors are cheaper even so; the GPU keeps W itself."""
+    factors: tuple[str, tuple[Tensor | None, ...]] | None = op._factors(dtype)
+    if factors is None or place(None) == "gpu":
+        return factors
+    stem, arguments = factors
+    return factors if _core.recurrence_route(stem, arrays(arguments), _MANY, 1, True) == "factored" else None
 
 
 _EAGER = (KERNEL, RECORDED)

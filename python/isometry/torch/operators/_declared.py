@@ -7,19 +7,18 @@ from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
 from ... import _core
 from ..._objects._declaration import Argument, Declaration
 from ..._rules import check, check_expression
 from ..._rules.expression import sizes
 from ..._rules.index import Key, picked
-from .._function import COMPLEX_OF, REAL_OF, array, arrays, dtype_name, place
-from .._function import given as kernel_array
-from .._mode import FORMULA, GRAPH, KERNEL, RECORDED, TRANSFORMED, Mode, mode, symbolic, visible, within
-from . import _compiled
+from .._function import COMPLEX_OF, REAL_OF, array, dtype_name, readable
+from .._mode import FORMULA, GRAPH, KERNEL, RECORDED, Mode, mode, symbolic, visible
 from ._expressions import kind_of
-from ._functions import Functions, functions
 from ._operator import Arguments, Operator, beside, integers, real_tensor, stacked, tensor
+from ._plans import Calls, calls
 
 
 class Declared(Operator):
@@ -28,7 +27,7 @@ class Declared(Operator):
     __slots__ = ("_arrays", "_ready")
 
     _declaration: ClassVar[Declaration]
-    _functions: ClassVar[Functions]
+    _calls: ClassVar[Calls]
     _arrays: Arguments
     _ready: bool  # a kernel takes the arguments as they are
 
@@ -42,7 +41,7 @@ class Declared(Operator):
         if declaration is None or matrix is None:  # a user's subclass of an object
             return
         cls._declaration = declaration
-        cls._functions = functions(declaration, matrix, apply)
+        cls._calls = calls(declaration, matrix, apply)
         for i, argument in enumerate(declaration.arguments):
             setattr(cls, argument.name, _attribute(i, argument))
 
@@ -99,7 +98,7 @@ class Declared(Operator):
         self._arrays = tuple(given)
         self._ready = (
             self._batch_shape == ()
-            and not torch.compiler.is_compiling()
+            and not is_compiling()
             and all(t is None or _dense(t) or a.kind == "shape" for t, a in zip(given, self._flat, strict=True))
             and all(t is None or not a.own or t.dtype is self._dtype for t, a in zip(given, self._flat, strict=True))
         )
@@ -120,7 +119,7 @@ class Declared(Operator):
         self._dtype = first.dtype
         self._arrays = (first, *nones)
         if self._declaration.first_checked and first.numel() and visible(first):
-            _core.operator_check(self._declaration.stem, (kernel_array(first), *nones))
+            _core.operator_check(self._declaration.stem, (readable(first), *nones))
         self._ready = self._batch_shape == () and _dense(first)
         return True
 
@@ -169,23 +168,18 @@ class Declared(Operator):
 
     def _matrix(self, arguments: Arguments, backend: str | None) -> Tensor:
         """W, shape (n_out, n_in), or (nb, n_out, n_in) for a stack."""
-        how = within(*arguments)
-        if how is GRAPH:
-            first = arguments[0]
-            assert first is not None
-            stack = first.shape[: first.dim() - self._declaration.arguments[0].rank]
-            return _compiled.matrix(self._declaration.stem, (*stack, *self._shape), backend, arguments)
-        if how is FORMULA or self._vacant(arguments):
+        how = mode(*arguments)
+        if how is FORMULA or (how is not GRAPH and self._vacant(arguments)):
             return self._by_formula(arguments)
         return self._formed(how, arguments, backend)
 
     def _formed(self, how: Mode, arguments: Arguments, backend: str | None) -> Tensor:
         """`_matrix` by the kernel."""
-        return self._functions.matrix(how, self._shape, backend, *arguments)
+        return self._calls.matrix.computed(how, backend, self._shape, arguments)[0]
 
     def _by_formula(self, arguments: Arguments) -> Tensor:
         """W by the formula."""
-        return self._functions.matrix_formula(*arguments)
+        return self._calls.matrix.of_arguments(*arguments)
 
     def _act(self, x: Tensor, adjoint: bool, backend: str | None, columns: bool = False) -> Tensor:
         # The common case first: rows that a kernel takes as they are.
@@ -200,33 +194,20 @@ class Declared(Operator):
         ):
             how = mode(x, *self._arrays)
             if how is KERNEL or how is RECORDED:
-                return self._functions.apply(how, adjoint, self._shape[adjoint], None, x, *self._arrays)
+                settings = adjoint, self._shape[adjoint]
+                return self._calls.apply.computed(how, None, settings, (x, *self._arrays))[0]
         return super()._act(x, adjoint, backend, columns)
 
     def _rows(self, x: Tensor, adjoint: bool, backend: str | None) -> Tensor:
         arguments = self.arguments(self._dtype)
-        how, features = within(x, *arguments), self._shape[adjoint]
-        if how is GRAPH:
-            return _compiled.apply(self._declaration.stem, adjoint, features, backend, x, arguments)
-        if how is FORMULA or not x.numel() or self._vacant(arguments):
+        how = mode(x, *arguments)
+        if how is FORMULA or (how is not GRAPH and (not x.numel() or self._vacant(arguments))):
             return self._rows_by_formula(arguments, x, adjoint)
-        return self._functions.apply(how, adjoint, features, backend, x, *arguments)
+        return self._calls.apply.computed(how, backend, (adjoint, self._shape[adjoint]), (x, *arguments))[0]
 
-    def _steps(
-        self, dtype: torch.dtype, steps: int, batch: int, gated: bool = False, backend: str | None = None
-    ) -> tuple[str, Arguments] | None:
+    def _factors(self, dtype: torch.dtype) -> tuple[str, Arguments] | None:
         arguments = self.arguments(dtype)
-        how, stem = within(*arguments), self._declaration.stem
-        if how is GRAPH:  # whose operator chooses the backend when it runs
-            return stem, arguments
-        if how is FORMULA or self._vacant(arguments):
-            return None
-        if how is TRANSFORMED:  # likewise
-            return stem, arguments
-        if place(backend) == "gpu":  # where W is formed and stays
-            return stem, arguments
-        route = _core.recurrence_route(stem, arrays(arguments), steps, batch, gated)
-        return (stem, arguments) if route == "factored" else None
+        return (self._declaration.stem, arguments) if is_compiling() or not self._vacant(arguments) else None
 
     def _vacant(self, arguments: Arguments) -> bool:
         """Whether an argument that has a gradient has no elements."""
@@ -235,7 +216,7 @@ class Declared(Operator):
 
     def _rows_by_formula(self, arguments: Arguments, x: Tensor, adjoint: bool) -> Tensor:
         """W x or W^H x by the formula."""
-        return self._functions.apply_formula(*arguments, x, adjoint)
+        return self._calls.apply.of_arguments(*arguments, x, adjoint)
 
     # -------------------------------------------------------- expressions
 

@@ -14,9 +14,9 @@ from torch import Tensor
 from ..._rules import check, check_expression, stacks
 from ..._rules.expression import Expression
 from .._function import COMPLEX_OF, HALF, REAL_OF, dtype_name
-from .._mode import FORMULA, GRAPH, autocast, within
+from .._mode import FORMULA, GRAPH, autocast, mode
 from ._expressions import Expressions
-from ._functions import THROUGH_MATRIX
+from ._plans import THROUGH_MATRIX
 
 Arguments = tuple[Tensor | None, ...]
 
@@ -245,16 +245,16 @@ class Operator(Expressions):
         check.exact("matrix()", tuple(w.shape), (*self._batch_shape, *self._shape))
         if self._batch_shape:
             w = w.reshape(-1, *self._shape)
-        how = within(w, x)
-        if not x.numel() or how is FORMULA or how is GRAPH:
-            return THROUGH_MATRIX.apply_formula(w, x, adjoint)
-        return THROUGH_MATRIX.apply(how, adjoint, self._shape[adjoint], backend, x, w)
+        how = mode(w, x)
+        if not x.numel() or how is GRAPH:
+            how = FORMULA
+        return THROUGH_MATRIX.apply.computed(how, backend, (adjoint, self._shape[adjoint]), (x, w))[0]
 
-    def _steps(
-        self, dtype: torch.dtype, steps: int, batch: int, gated: bool = False, backend: str | None = None
-    ) -> tuple[str, Arguments] | None:
-        """The object whose kernel steps a recurrence where that is cheaper than W, and its arguments in dtype."""
-        del dtype, steps, batch, gated, backend
+    def _factors(self, dtype: torch.dtype) -> tuple[str, Arguments] | None:
+        """The object whose kernels step a recurrence by its factors or by W, and its arguments in this dtype; None
+        where there is W alone.
+        """
+        del dtype
         return None
 
     def _act(self, x: Tensor, adjoint: bool, backend: str | None, columns: bool = False) -> Tensor:

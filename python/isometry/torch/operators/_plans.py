@@ -1,115 +1,166 @@
-"""The kernel calls of an object inside torch.func: its matrix, and rows W x or W^H x, for one operator or a stack."""
+"""The two calls of an object, made from its declaration: its matrix, and rows W x or W^H x.
+
+Arguments come with no batch or with one batch axis, all of one dtype and its real type.
+"""
+
+# ruff: noqa: ARG002  the interface of `Plan`
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Self
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from ... import _core
+from ..._backend import Place
 from ..._objects._declaration import Declaration
-from .._function import Array, arrays, given, place, room, rooms, trained_only
-from .._transforms import Plan, Rows, Tensors
+from ..._objects.dense import DENSE
+from .. import formulas
+from .._function import arrays, empty, empty_gradients, readable, trained_only
+from .._graph import custom_operators
+from .._plan import Flags, Out, Plan, Results, Rows, Saved, Tensors
+
+# From this many numbers in the first argument on, saving for backward is cheaper than recomputing.
+_LARGE = 1024
+# Up to this many bytes the context holds a call's own array, which costs less; torch frees a saved tensor earlier.
+_HELD = 1 << 14
+
+Shape = tuple[int, ...]
 
 
-class _Calls(Plan):
-    """Of a declared object; every argument has the axis of the stack."""
+class _Object(Plan):
+    spare = stacks = True
 
-    spare = True
+    def __init__(self, name: str, declaration: Declaration, formula: Callable[..., Tensor]) -> None:
+        self.declaration, self.stem, self.of_arguments = declaration, declaration.stem, formula
+        self.learned = tuple([argument.trained for argument in declaration.arguments])
+        self.all_learned, self.rank = all(self.learned), declaration.arguments[0].rank
+        super().__init__(declaration.name + name)
 
-    def __init__(
-        self, declaration: Declaration, formula: Callable[..., Tensor], backend: str | None, arguments: Tensors
-    ) -> None:
-        self.declaration, self.of_arguments, self.place = declaration, formula, place(backend)
-        self.count = len(arguments)
-        first = arguments[0]
-        assert first is not None
-        self.stack = first.shape[0] if first.dim() > declaration.arguments[0].rank else None
-
-    def asked(self, wanted: Sequence[bool]) -> tuple[bool, ...]:
-        return trained_only(wanted, tuple([argument.trained for argument in self.declaration.arguments]))
-
-    def over(self, stack: int | None) -> Self:
-        made = self.__new__(type(self))
-        made.__dict__.update(self.__dict__, stack=stack)
-        return made
-
-    def _full(self, tensors: Tensors) -> list[Tensor | None]:
-        """The tensors, each with all its members."""
-        stack = self.stack
-        return [t if t is None or stack is None else t.expand(stack, *t.shape[1:]) for t in tensors]
-
-    def _kept(self, saved: Array | None, out: Tensor, w: Array) -> tuple[Tensor, ...]:
-        """What a kernel saved for backward: an array, its result (empty), or nothing."""
-        if saved is None:
-            return ()
-        kept = out.new_empty(0) if saved is w else torch.as_tensor(saved)
-        return (kept if self.stack is None else kept.reshape(self.stack, -1),)
-
-    def _start(self, out: Sequence[Tensor]) -> Array | None:
-        """The array from which backward starts."""
-        return None if len(out) == 1 else given(out[1] if out[1].numel() else out[0])
+    def trained(self, settings: Any, recorded: Flags) -> Flags:
+        return recorded if self.all_learned else trained_only(recorded, self.learned)
 
 
-class Matrix(_Calls):
-    """W, from the arguments."""
+class Matrix(_Object):
+    """W, from the arguments; the settings are its shape without a stack."""
 
-    def __init__(self, shape: tuple[int, int], *given: Any) -> None:
-        super().__init__(*given)
-        self.shape = shape
+    operators = custom_operators(
+        "matrix", "str stem, SymInt[] shape", lambda stem, shape: (BY_STEM[stem].matrix, tuple(shape))
+    )
 
-    def run(self, tensors: Tensors) -> tuple[Tensor, ...]:
-        full = self._full(tensors)
-        own = full[self.declaration.lead]
-        assert own is not None
-        out, w = room(self.shape if self.stack is None else (self.stack, *self.shape), own.dtype)
-        return out, *self._kept(_core.operator_matrix(self.declaration.stem, arrays(full), w, True, self.place), out, w)
+    def __init__(self, declaration: Declaration, formula: Callable[..., Tensor]) -> None:
+        self.always = declaration.saves_matrix
+        super().__init__("Matrix", declaration, formula)
 
-    def pull(self, tensors: Tensors, out: Sequence[Tensor], cts: Tensors, wanted: Sequence[bool]) -> Tensors:
-        full, ct = self._full(tensors), cts[0]
-        assert ct is not None
-        grads, bars = rooms(wanted, full)
-        _core.operator_matrix_vjp(self.declaration.stem, arrays(full), self._start(out), given(ct), bars, self.place)
+    def run(self, settings: Any, tensors: Tensors, saving: bool, at: Place) -> tuple[Results, Saved]:
+        first = tensors[0]
+        batch = first.dim() - self.rank
+        shape = (*first.shape[:batch], *settings) if batch else settings
+        out, w = empty(shape, tensors[self.declaration.lead].dtype)
+        saving = saving and (self.always or first.numel() >= _LARGE)
+        saved = _core.operator_matrix(self.stem, arrays(tensors), w, saving, at)
+        return (out,), () if saved is None or saved is w else (torch.from_numpy(saved),)
+
+    def pull(self, settings: Any, tensors: Tensors, out: Out, wanted: Flags, at: Place) -> Tensors:
+        results, saved, cts = out
+        grads, bars = empty_gradients(wanted, tensors)
+        start = results or saved
+        kept = readable(start[0]) if start and start[0] is not None else None
+        _core.operator_matrix_vjp(self.stem, arrays(tensors), kept, readable(cts[0]), bars, at)
         return grads
 
-    def member(self, *tensors: Tensor | None) -> tuple[Tensor, ...]:
+    def formula(self, settings: Any, *tensors: Tensor | None) -> tuple[Tensor, ...]:
         return (self.of_arguments(*tensors),)
 
+    def kept(self, settings: Any, results: Tensors) -> Tensors:
+        return results if self.always else ()
 
-class Apply(_Calls):
-    """Rows W x or W^H x, from x and the arguments."""
+    def encoded(self, settings: Any) -> Any:
+        return self.stem, settings
 
-    def __init__(self, adjoint: bool, features: int, *given: Any) -> None:
-        super().__init__(*given)
-        self.adjoint, self.features = adjoint, features
+    def lead(self, tensors: Tensors) -> Tensor:
+        return tensors[self.declaration.lead]
 
-    def asked(self, wanted: Sequence[bool]) -> tuple[bool, ...]:
-        return wanted[0], *super().asked(wanted[1:])
+    def stack(self, tensors: Tensors) -> int | None:
+        return tensors[0].shape[0] if tensors[0].dim() > self.rank else None
 
-    def run(self, tensors: Tensors) -> tuple[Tensor, ...]:
-        x, *own = self._full(tensors)
-        assert x is not None
-        out, c = room((*x.shape[:-1], self.features), x.dtype)
-        saved = _core.operator_apply(self.declaration.stem, arrays(own), given(x), c, self.adjoint, True, self.place)
-        return out, *self._kept(saved, out, c)
+    def shapes(self, settings: Any, tensors: Tensors, saving: bool) -> tuple[Shape]:
+        first = tensors[0]
+        assert first is not None
+        batch = first.dim() - self.rank
+        return ((*first.shape[:batch], *settings) if batch else settings,)
 
-    def pull(self, tensors: Tensors, out: Sequence[Tensor], cts: Tensors, wanted: Sequence[bool]) -> Tensors:
-        full, ct = self._full(tensors), cts[0]
-        grads, (x_bar, *bars) = rooms(wanted, full)
-        x, *own = full
-        assert ct is not None and x is not None
-        start = self._start(out) if len(out) > 1 else None
-        last = given(x), given(ct), tuple(bars), x_bar, self.adjoint, self.place
-        _core.operator_apply_vjp(self.declaration.stem, arrays(own), start, *last)
+
+class Apply(_Object):
+    """Rows W x or W^H x, from x and the arguments; the settings are `adjoint`, and the features of the result."""
+
+    operators = custom_operators(
+        "apply", "str stem, bool adjoint, SymInt features", lambda stem, *settings: (BY_STEM[stem].apply, settings)
+    )
+
+    def __init__(self, declaration: Declaration, formula: Callable[..., Tensor]) -> None:
+        super().__init__("Apply", declaration, formula)
+        self.learned = (True, *self.learned)
+
+    def run(self, settings: Any, tensors: Tensors, saving: bool, at: Place) -> tuple[Results, Saved]:
+        adjoint, features = settings
+        x, read = tensors[0], arrays(tensors)
+        shape = x.shape
+        out, c = empty(shape if shape[-1] == features else (*shape[:-1], features), x.dtype)
+        saved = _core.operator_apply(self.stem, read[1:], read[0], c, adjoint, saving, at)
+        if saved is None:
+            return (out,), ()
+        return (out,), (saved if saved.nbytes <= _HELD else torch.from_numpy(saved),)
+
+    def pull(self, settings: Any, tensors: Tensors, out: Out, wanted: Flags, at: Place) -> Tensors:
+        _, saved, cts = out
+        grads, (x_bar, *bars) = empty_gradients(wanted, tensors)
+        x, *arguments = arrays(tensors)
+        start, adjoint = saved[0] if saved else None, settings[0]
+        read = tuple(arguments), start, x, readable(cts[0])
+        _core.operator_apply_vjp(self.stem, *read, tuple(bars), x_bar, adjoint, at)
         return grads
 
-    def member(self, *tensors: Tensor | None) -> tuple[Tensor, ...]:
-        x, *own = tensors
-        return (self.of_arguments(*own, x, self.adjoint),)
+    def formula(self, settings: Any, *tensors: Tensor | None) -> tuple[Tensor, ...]:
+        x, *arguments = tensors
+        return (self.of_arguments(*arguments, x, settings[0]),)
 
-    def rows(self, batched: Sequence[int]) -> Rows | None:
-        if list(batched) != [0]:
-            return None
-        return Rows((0, *(None,) * self.count), (0, None), False)
+    def encoded(self, settings: Any) -> Any:
+        return self.stem, *settings
+
+    def stack(self, tensors: Tensors) -> int | None:
+        return tensors[1].shape[0] if tensors[1].dim() > self.rank else None
+
+    def rows(self, settings: Any, batched: Sequence[int], tensors: Tensors) -> Rows | None:
+        return Rows((0, *(None,) * (len(tensors) - 1)), (0, None), False) if list(batched) == [0] else None
+
+    def shapes(self, settings: Any, tensors: Tensors, saving: bool) -> tuple[Shape]:
+        return ((*tensors[0].shape[:-1], settings[1]),)
+
+
+class Calls(NamedTuple):
+    """The calls of an object."""
+
+    matrix: Matrix
+    apply: Apply
+
+
+#: By the stem of the object, which names it in a graph.
+BY_STEM: dict[str, Calls] = {}
+
+
+def calls(declaration: Declaration, matrix: Callable[..., Tensor], apply: Callable[..., Tensor] | None = None) -> Calls:
+    """The calls of an object whose matrix has that formula; it is applied by `apply`, or through its matrix."""
+
+    def through_matrix(*tensors: Any) -> Tensor:
+        *arguments, x, adjoint = tensors
+        return formulas.dense.apply(matrix(*arguments), x, adjoint)
+
+    made = Calls(Matrix(declaration, matrix), Apply(declaration, apply or through_matrix))
+    return BY_STEM.setdefault(declaration.stem, made)
+
+
+#: The calls that apply any operator through its matrix.
+THROUGH_MATRIX = calls(DENSE, formulas.dense.matrix, formulas.dense.apply)

@@ -14,7 +14,7 @@ from ..._objects._skew import rotvec as check_rotvec
 from ..._objects.cayley import CAYLEY, FROM_MATRIX
 from ..._objects.cayley import negative_ones as split
 from ..._rules import tolerance
-from .._function import COMPLEX_OF, REAL_OF, array, dtype_name, room
+from .._function import COMPLEX_OF, REAL_OF, array, dtype_name, empty
 from .._mode import visible
 from ..formulas import cayley as formula
 from ..formulas import dense
@@ -188,13 +188,13 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formula.matrix):
         n, nb, real = w.shape[-1], math.prod(batch), REAL_OF[w.dtype]
         dtype = w.dtype if phases is None else COMPLEX_OF[w.dtype]
         bound = tolerance.unitary(tol, n, dtype_name(dtype))
-        last, d = room((*batch, n), real, nb, n)
+        last, d = empty((*batch, n), real, nb, n)
         if phases is not None:
             last.copy_(phases)
         elif signs is not None:  # for complex numbers the extension takes signs as phases 0 or pi
             last.copy_((signs < 0).to(real) * math.pi if dtype.is_complex else signs)
-        upper, a = room((*batch, n * (n - 1) // 2), dtype, nb, n * (n - 1) // 2)
-        diagonal, g = room((*batch, n), real, nb, n) if dtype.is_complex else (None, None)
+        upper, a = empty((*batch, n * (n - 1) // 2), dtype, nb, n * (n - 1) // 2)
+        diagonal, g = empty((*batch, n), real, nb, n) if dtype.is_complex else (None, None)
         if nb:
             q = array(w.to(dtype).expand(*batch, n, n), nb, n, n)
             _core.cayley_from_matrix(q, d, signs is None and phases is None, a, g, bound)

@@ -10,7 +10,7 @@ from torch import Tensor
 from ... import _core
 from ..._objects.householder import HOUSEHOLDER, reflections, trapezoid
 from ..._rules import check, tolerance
-from .._function import REAL_OF, array, dtype_name, room
+from .._function import REAL_OF, array, dtype_name, empty
 from ..formulas import householder as formula
 from ._declared import Declared
 from ._operator import drawn, tensor
@@ -121,8 +121,8 @@ class Householder(Declared, declaration=HOUSEHOLDER, matrix=formula.matrix, appl
         n, nb = w.shape[-1], math.prod(batch)
         dtype, real = w.dtype, REAL_OF[w.dtype]
         bound = tolerance.unitary(tol, n, dtype_name(dtype))
-        vectors, u = room((*batch, n, n - 1), dtype, nb, n, n - 1)
-        last, e = room((*batch, n), real, nb, n) if dtype.is_complex else room(batch, real, nb)
+        vectors, u = empty((*batch, n, n - 1), dtype, nb, n, n - 1)
+        last, e = empty((*batch, n), real, nb, n) if dtype.is_complex else empty(batch, real, nb)
         if nb:
             _core.householder_from_matrix(array(w, nb, n, n), u, e, bound)
         vectors, last = vectors.to(w.device), last.to(w.device)

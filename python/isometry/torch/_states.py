@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .. import _core
 from ._cells import CELLS, Call
-from ._function import Array, room
+from ._function import Array, empty
 
 #: The states as a kernel takes them: all, or (all, last, borders, checkpoint) of which some are None.
 States = Array | tuple[Array | None, Array | None, Array | None, str | None]
@@ -28,13 +28,13 @@ def written(
 ) -> tuple[Tensor, Tensor | None, States]:
     """The result, what backward needs of the states, and both as a kernel writes them."""
     marked = saving and call.checkpoint != "none"
-    states, whole = (None, None) if call.last and (marked or not saving) else room(shape, dtype)
-    last, end = room(shape[1:], dtype) if call.last and not marked else (None, None)
+    states, whole = (None, None) if call.last and (marked or not saving) else empty(shape, dtype)
+    last, end = empty(shape[1:], dtype) if call.last and not marked else (None, None)
     if not marked:
         result = states if last is None else last
         assert result is not None
         return result, states if saving else None, whole if last is None else (whole, end, None, None)  # type: ignore[return-value]
-    kept, rows = room(borders(call, shape), dtype)
+    kept, rows = empty(borders(call, shape), dtype)
     return kept[-1] if states is None else states, kept, (whole, rows[-1], rows[:-1], call.checkpoint)
 
 

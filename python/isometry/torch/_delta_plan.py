@@ -1,0 +1,95 @@
+"""The kernel call of `delta_rule`."""
+
+# ruff: noqa: ARG002  the interface of `Plan`
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from .. import _core
+from .._rules import check_delta
+from ._function import arrays, empty, empty_gradients, readable, threads
+from ._graph import custom_operators
+from ._plan import Flags, Out, Plan, Results, Rows, Saved, Tensors
+from .formulas import delta
+
+
+class Call(NamedTuple):
+    """The arguments that are no arrays of numbers."""
+
+    householders: int
+    scale: float
+    normalise: bool
+    more: int = 0  # states behind those that are saved; with 2 of them no size is 0 or 1, which a graph would ask
+
+
+class DeltaRule(Plan):
+    """Outputs and states, from six tensors and the ends of the sequences; saved are the states that backward needs."""
+
+    place = staticmethod(threads)
+    operators = custom_operators(
+        "delta_rule",
+        "int householders, float scale, bool normalise",
+        lambda m, scale, normalise: (DELTA_RULE, Call(m, scale, normalise, more=2)),
+    )
+
+    def encoded(self, settings: Any) -> Any:
+        return settings[:3]
+
+    def count(self, settings: Any) -> int:
+        return 2
+
+    def shapes(self, settings: Any, tensors: Tensors, saving: bool) -> Sequence[Any]:
+        q, _, v, *_, ends = tensors
+        assert q is not None and v is not None
+        batch, tokens, _, key = q.shape
+        value_heads, value = v.shape[2:]
+        out, count = (batch, tokens, value_heads, value), batch if ends is None else ends.shape[0] - 1
+        results = out, (count, value_heads, key, value)
+        if not saving:
+            return results
+        first, count, *rest = check_delta.saved(out, key, settings.householders)
+        return *results, (first, count + settings.more, *rest)
+
+    def run(self, settings: Any, tensors: Tensors, saving: bool, at: Any) -> tuple[Results, Saved]:
+        shapes, dtype = self.shapes(settings, tensors, saving), tensors[0].dtype
+        (o, of_o), (state, of_state) = empty(shapes[0], dtype), empty(shapes[1], dtype)
+        saved, of_saved = empty(shapes[2], dtype) if saving else (None, None)
+        _core.delta_rule(_read(settings, tensors), (of_o, of_state, _states(settings, of_saved)), at)
+        return (o, state), (saved,)
+
+    def pull(self, settings: Any, tensors: Tensors, out: Out, wanted: Flags, at: Any) -> Tensors:
+        _, saved, cts = out
+        grads, bars = empty_gradients(wanted, tensors)
+        _core.delta_rule_vjp(
+            _read(settings, tensors), _states(settings, readable(saved[0])), arrays(cts), bars[:-1], at
+        )
+        return grads
+
+    def formula(self, settings: Any, *tensors: Any) -> Results:
+        *rest, ends = tensors
+        return delta.delta_rule(*rest, None if ends is None else ends.tolist(), *settings[:3])  # type: ignore[call-arg]
+
+    def rows(self, settings: Any, batched: Sequence[int], tensors: Tensors) -> Rows | None:
+        # Sequences that follow each other are a batch of 1.
+        return Rows((0,) * len(tensors), (0, 0, 0), True) if tensors[-1] is None else None
+
+
+DELTA_RULE: Plan = DeltaRule("DeltaRule")
+
+
+def _states(call: Call, saved: Any) -> Any:
+    """The part of what is saved that a kernel takes."""
+    if saved is None or not call.more:
+        return saved
+    first, count, *rest = saved.shape
+    shape = first, count - call.more, *rest
+    return saved.reshape(-1)[: math.prod(shape)].reshape(shape)
+
+
+def _read(call: Call, tensors: Tensors) -> Any:
+    """The arguments as the kernel takes them."""
+    *rest, ends = tensors
+    return arrays(rest), None if ends is None else ends.numpy(force=True), *call[:3]
