@@ -133,7 +133,7 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formu
         layers: int | None = None,
         layout: Literal["brick", "fft"] = "brick",
         first: Literal["left", "right"] = "left",
-        rng: torch.Generator | None = None,
+        generator: torch.Generator | None = None,
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
     ) -> Mesh:
@@ -147,7 +147,7 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formu
             L of a brick mesh.
         layout, first : str
             As above.
-        rng : torch.Generator, optional
+        generator : torch.Generator, optional
             Source of the numbers, by default torch's own.
         dtype : torch.dtype, optional
             By default `torch.get_default_dtype()`; a complex mesh has phi and phases too.
@@ -157,15 +157,15 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formu
         Examples
         --------
         >>> import torch, isometry.torch as it
-        >>> it.Mesh.random(8, layout="fft", rng=torch.Generator().manual_seed(0))
+        >>> it.Mesh.random(8, layout="fft", generator=torch.Generator().manual_seed(0))
         Mesh(n=8, layers=3, layout='fft', dtype=torch.float32)
         """
         size, depth, kind, _ = mesh.frame(n, layers, layout, first)
-        dtype = drawn(rng, dtype)
+        dtype = drawn(generator, dtype)
         pairs, real = mesh.count(size, depth, kind), REAL_OF[dtype]
 
         def angles(count: int) -> Tensor:
-            return math.pi * (2 * torch.rand(count, generator=rng, dtype=real, device=device) - 1)
+            return math.pi * (2 * torch.rand(count, generator=generator, dtype=real, device=device) - 1)
 
         theta, phi, phases = angles(pairs), None, None
         if dtype.is_complex:
