@@ -1,9 +1,12 @@
 """Each object is declared once in Python and once in the core, both lists say the same, and both faces follow them."""
 
+import inspect
+
 import numpy as np
 import pytest
 import torch
 
+import isometry as iso
 from isometry import _core
 from isometry._objects import declaration
 from isometry._objects._declaration import Argument, Declaration
@@ -115,3 +118,13 @@ def test_the_check_of_values_knows_the_sizes(declared, give, monkeypatch) -> Non
     assert np.asarray(frame).shape == (4, 0)
     assert weight is None
     assert list(np.asarray(places)) == [1, 3]
+
+
+def test_signatures_name_their_types() -> None:
+    """`help` shows ArrayLike, not the union that it stands for, which fills a page."""
+    public = [getattr(iso, name) for name in iso.__all__]
+    public += [member for cls in public if isinstance(cls, type) for _, member in inspect.getmembers(cls, callable)]
+    own = [each for each in public if callable(each) and "isometry" in str(getattr(each, "__module__", ""))]
+    shown = [str(inspect.signature(each)) for each in own]
+    assert len(shown) > 100
+    assert not [text for text in shown if "numpy._typing" in text]

@@ -27,7 +27,8 @@ ODD = {
     "a dictionary": {},
     "a masked array": np.ma.masked_array([1.0, 2.0], [0, 1]),
 }
-OPTIONAL = "diagonal signs phases sign h0 b bias activation_bias hidden_bias lengths tol m rng generator dtype negative_ones permutation"
+OPTIONAL = "diagonal signs phases sign h0 b bias activation_bias hidden_bias lengths"
+OPTIONAL += " tol m rng generator dtype negative_ones permutation"
 #: argument -> the odd values that it accepts.
 SERVED = {name: {"nothing"} for name in OPTIONAL.split()}
 SERVED |= {name: {"nothing"} for name in ("reflections", "hx", "backend", "embed_bias", "r0", "eta", "factor_sizes")}
