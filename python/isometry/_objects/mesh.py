@@ -7,7 +7,7 @@ wherever the arguments go, through derivatives, compiled graphs and kernels.
 from collections.abc import Iterator
 from typing import Any
 
-from isometry._objects._declaration import Argument, Declaration
+from isometry._objects._declaration import Declaration
 from isometry._rules import check
 from isometry._rules.check import Shape
 
@@ -25,13 +25,6 @@ def count(n: int, layers: int, kind: int) -> int:
 MESH = Declaration(
     "Mesh",
     "mesh",
-    (
-        Argument("frame", "n layers kind 0", "shape"),
-        Argument("theta", "pairs", "real"),
-        Argument("phi", "pairs", "angles"),
-        Argument("phases", "n", "angles", group="last"),
-        Argument("signs", "n", "real", trained=False, group="last"),
-    ),
     empty=("layers", "pairs"),
     bind=lambda sizes: {"pairs": count(**sizes)},
     checked=("signs",),
