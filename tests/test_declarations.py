@@ -105,6 +105,20 @@ def test_angles_alone_make_the_matrix_complex(declared, give) -> None:
     assert found == ["complex64", "float32"]
 
 
+@pytest.mark.parametrize("mode", ["numpy", "eager", "recorded", "transformed"])
+def test_the_kernel_writes_a_complex_matrix_of_angles_alone(mode, monkeypatch) -> None:
+    types: list[str] = []
+    written = lambda _stem, _arguments, out, *_: types.append(str(np.asarray(out).dtype))
+    monkeypatch.setattr(_core, "operator_matrix", written)
+    declared, give = (Declared, np.asarray) if mode == "numpy" else (DeclaredTensors, torch.as_tensor)
+    cls, angles = alone(declared, "angles"), give(np.ones((2, 2), np.float32))
+    if mode == "transformed":
+        torch.func.vjp(lambda own: cls(own).matrix(), angles)
+    else:
+        cls(angles.requires_grad_() if mode == "recorded" else angles).matrix()
+    assert types == ["complex64"]
+
+
 @FACES
 def test_the_check_of_values_knows_the_sizes(declared, give, monkeypatch) -> None:
     """The shape of an argument without elements: where integers end, for example."""

@@ -86,7 +86,8 @@ class Declaration:
     )  #: option -> for which n it exists; "": the object
     saves_matrix: bool = False  #: the gradient of the matrix starts from the matrix
     required: int = 1  #: how many arguments, from the first on, must be given
-    lead: int = field(init=False, repr=False)  #: the first argument that has the dtype of the matrix
+    lead: int = field(init=False, repr=False)  #: the first argument that has the dtype of the matrix, else the first
+    turns: tuple[int, ...] = field(init=False, repr=False)  #: the angles, where no argument has the dtype of the matrix
     known: object = field(init=False, repr=False)
     alone: bool = field(init=False, repr=False)
     first_checked: bool = field(init=False, repr=False)
@@ -97,7 +98,9 @@ class Declaration:
             object.__setattr__(self, "arguments", tuple(Argument(*row) for row in rows))
         # Shapes seldom change between calls: their results are cached.
         object.__setattr__(self, "known", lru_cache(256)(self.check))
-        object.__setattr__(self, "lead", next((i for i, a in enumerate(self.arguments) if a.own), 0))
+        own = [i for i, a in enumerate(self.arguments) if a.own]
+        object.__setattr__(self, "lead", own[0] if own else 0)
+        object.__setattr__(self, "turns", () if own else tuple(i for i, a in enumerate(self.arguments) if a.angles))
         # The common case, the first argument alone, is taken as it is.
         object.__setattr__(self, "alone", self.required == 1 and self.arguments[0].kind == "matrix")
         object.__setattr__(self, "first_checked", self.arguments[0].name in self.checked)

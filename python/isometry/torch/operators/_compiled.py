@@ -32,20 +32,14 @@ from .._function import (
 )
 from .._mode import wanted
 from ._functions import BY_STEM, trained
+from ._types import type_of
 
 Tensors = Sequence[Tensor | None]
 
 
-def _lead(stem: str, arguments: Tensors) -> Tensor:
-    """The argument whose dtype is the matrix's."""
-    lead = arguments[BY_STEM[stem].declaration.lead]
-    assert lead is not None
-    return lead
-
-
 @torch.library.custom_op("isometry::matrix", mutates_args=(), device_types="cpu")
 def _matrix(stem: str, arguments: Tensors, shape: Sequence[int], backend: str | None) -> tuple[Tensor, Tensor]:
-    out, w = room(tuple(shape), _lead(stem, arguments).dtype)
+    out, w = room(tuple(shape), type_of(BY_STEM[stem].declaration, arguments))
     at = place(backend)
     _core.operator_matrix(stem, arrays(arguments), w, False, at)
     return out, marked(at)
@@ -53,7 +47,9 @@ def _matrix(stem: str, arguments: Tensors, shape: Sequence[int], backend: str | 
 
 @_matrix.register_fake
 def _(stem: str, arguments: Tensors, shape: Sequence[int], _backend: str | None) -> tuple[Tensor, Tensor]:
-    return _lead(stem, arguments).new_empty(shape), mark()
+    first = arguments[0]
+    assert first is not None
+    return first.new_empty(shape, dtype=type_of(BY_STEM[stem].declaration, arguments)), mark()
 
 
 @torch.library.custom_op("isometry::matrix_backward", mutates_args=(), device_types="cpu")

@@ -21,6 +21,7 @@ from .._function import Array, arrays, formula_vjp, given, place, room, rooms, t
 from .._mode import RECORDED, TRANSFORMED, Mode, differentiated
 from .._transforms import computed
 from . import _plans
+from ._types import type_of
 
 # From this many numbers in the first argument on, saving for backward is cheaper than recomputing.
 _LARGE = 1024
@@ -68,14 +69,14 @@ def _made(name: str, forward: Any, backward: Any, text: str) -> type[Function]:
 
 def _matrix(declaration: Declaration, formula: Callable[..., Tensor]) -> Callable[..., Tensor]:
     stem, trained, always = declaration.stem, _trained(declaration), declaration.saves_matrix
-    all_trained, rank, lead = all(trained), declaration.arguments[0].rank, declaration.lead
+    all_trained, rank = all(trained), declaration.arguments[0].rank
     kernel, pull = _core.operator_matrix, _core.operator_matrix_vjp
 
     def space(shape: tuple[int, int], arguments: Sequence[Tensor | None]) -> tuple[Tensor, Array]:
-        first, own = arguments[0], arguments[lead]
-        assert first is not None and own is not None
+        first = arguments[0]
+        assert first is not None
         stacked = first.dim() > rank
-        return room((*first.shape[: first.dim() - rank], *shape) if stacked else shape, own.dtype)
+        return room((*first.shape[: first.dim() - rank], *shape) if stacked else shape, type_of(declaration, arguments))
 
     def forward(ctx: Any, shape: tuple[int, int], backend: str | None, *arguments: Tensor | None) -> Tensor:
         out, w = space(shape, arguments)

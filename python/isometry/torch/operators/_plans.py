@@ -12,6 +12,7 @@ from ... import _core
 from ..._objects._declaration import Declaration
 from .._function import Array, arrays, given, place, room, rooms, trained_only
 from .._transforms import Plan, Rows, Tensors
+from ._types import type_of
 
 
 class _Calls(Plan):
@@ -62,9 +63,8 @@ class Matrix(_Calls):
 
     def run(self, tensors: Tensors) -> tuple[Tensor, ...]:
         full = self._full(tensors)
-        own = full[self.declaration.lead]
-        assert own is not None
-        out, w = room(self.shape if self.stack is None else (self.stack, *self.shape), own.dtype)
+        shape = self.shape if self.stack is None else (self.stack, *self.shape)
+        out, w = room(shape, type_of(self.declaration, full))
         return out, *self._kept(_core.operator_matrix(self.declaration.stem, arrays(full), w, True, self.place), out, w)
 
     def pull(self, tensors: Tensors, out: Sequence[Tensor], cts: Tensors, wanted: Sequence[bool]) -> Tensors:
