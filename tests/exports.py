@@ -1,4 +1,4 @@
-"""The names of the objects in the packages that export them, written from the list of objects by `make exports`.
+"""The objects in the packages that export them and in the list of their pages, written from the core by `make exports`.
 
 Type checkers and editors read imports and `__all__` as text: so they stand in the files, and a test compares them with
 the list.
@@ -17,6 +17,8 @@ PACKAGES = {
     "python/isometry/__init__.py": "isometry.operators.",
     "python/isometry/torch/__init__.py": ".operators.",
 }
+#: The list of the pages of mathematics: a table of the operators, and all pages.
+PAGES = "docs/math/README.md"
 ALWAYS = ("Adjoint", "Columns", "Composition", "Operator")
 
 
@@ -40,9 +42,20 @@ def exported(text, prefix, named):
     return text
 
 
+def paged(text, named):
+    """The text of the list of pages, with a row and a line for each of these objects."""
+    title = lambda stem: (ROOT / f"docs/math/{stem}.md").read_text().partition("\n")[0].removeprefix("# ")
+    rows = [f"| [{name}]({stem}.md) | {title(stem)} |\n" for stem, name in sorted(named.items())]
+    text = re.sub(r"(?m)(^\| \[[A-Z]\w+\]\(\w+\.md\) \| [^|\n]+ \|\n)+", lambda _: "".join(rows), text)
+    start, pages, end = re.split(r"(?<=:hidden:\n\n)|(?=```\n?$)", text)
+    others = [page for page in pages.splitlines() if page not in named]
+    return start + "".join(f"{page}\n" for page in [*sorted(named), *others]) + end
+
+
 def main():
     for path, prefix in PACKAGES.items():
         (ROOT / path).write_text(exported((ROOT / path).read_text(), prefix, objects()))
+    (ROOT / PAGES).write_text(paged((ROOT / PAGES).read_text(), objects()))
 
 
 if __name__ == "__main__":

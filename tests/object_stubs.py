@@ -1,4 +1,4 @@
-"""The new files of an object, written by `make object NAME=<stem>` from `tests/stubs`: an example, W = diag(weight).
+"""The new files of an object, written by `make object NAME=<stem>` from `tests/stubs`: an example, W = diag(e^{i phases}).
 
 Once the printed entries are made, the package builds and every law holds; then replace the formula file by file.
 """
@@ -17,11 +17,12 @@ STUBS = ROOT / "tests/stubs"
 ENTRIES = {
     "tests/reference/__init__.py": "from reference.$stem import $stem, ${stem}_vjp",
     "tests/test_reference.py": "a test of ref.$stem and ref.${stem}_vjp on values known by hand",
-    "rust/core/src/operators/mod.rs": "in objects!: $stem $name;",
+    "rust/core/src/operators/mod.rs": "in objects!: $stem $name route;",
+    "rust/core/src/operators/stacks.rs": 'in OBJECTS: ("$stem", &[&[5]]),',
     "README.md": "a row in the table of operators",
-    "docs/README.md": "a link to math/$stem.md",
-    "docs/math/README.md": "a link to $stem.md, and a line in its toctree",
-    "docs/api/numpy.md": "a row: `iso.$name(weight)`",
+    "docs/choosing.md": "a row in the table of operators: what it reaches, its parameters, its costs",
+    "docs/numerics.md": "its name in the table by operator",
+    "docs/api/numpy.md": "a row: `iso.$name(phases)`",
     "CHANGELOG.md": "a line",
 }
 

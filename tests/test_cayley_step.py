@@ -126,7 +126,7 @@ def test_bits_depend_neither_on_layout_nor_on_threads(n, dtype, seed):
 @pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=["real", "complex"])
 def test_a_step_in_every_mode(dtype):
     """Transforms, batches, a compiled graph: as the eager step, by no solve of LAPACK."""
-    w = it.Dense.random(4, rng=torch.Generator().manual_seed(0), dtype=dtype).weight
+    w = it.Dense.random(4, generator=torch.Generator().manual_seed(0), dtype=dtype).weight
     g = torch.randn(3, 4, 4, generator=torch.Generator().manual_seed(1), dtype=dtype)
     score = lambda w, g: it.cayley_step(w, g, 0.7).abs().square().mul(torch.arange(4)).sum()
     own = g.clone().requires_grad_()

@@ -370,4 +370,4 @@ def test_scipy():
     assert info == 0
     close(turned @ solution, np.ones(4), 1e-4)
     with pytest.raises(TypeError, match=r"single operator, not a stack of batch_shape \(2,\)"):
-        iso.Dense(np.ones((2, 3, 3))).matvec(np.ones(3))
+        aslinearoperator(iso.Dense(np.ones((2, 3, 3))))

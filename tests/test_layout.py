@@ -8,7 +8,7 @@ import tomllib
 
 import pytest
 
-from exports import PACKAGES, exported, objects
+from exports import PACKAGES, PAGES, exported, objects, paged
 from isometry._core import OBJECTS
 from subprocesses import ROOT
 
@@ -80,6 +80,14 @@ def test_every_object_is_exported(path):
     more = exported(text, prefix, {**objects(), "zoo": "Zoo"})
     assert "Zoo" in more.partition("__all__")[0] and '    "Zoo",\n' in more
     assert exported(more, prefix, objects()) == text
+
+
+def test_every_object_has_its_page_in_the_list():
+    text = (ROOT / PAGES).read_text()
+    assert text == paged(text, objects())
+    fewer = paged(text, {"dense": "Dense"})
+    assert "householder.md" not in fewer
+    assert "| [Householder](householder.md) | Products of Householder reflections |" in text
 
 
 def test_the_reference_imports_numpy_alone():

@@ -27,9 +27,8 @@ ODD = {
     "a dictionary": {},
     "a masked array": np.ma.masked_array([1.0, 2.0], [0, 1]),
 }
-OPTIONAL = (
-    "diagonal signs phases sign h0 b bias activation_bias hidden_bias lengths tol m rng dtype negative_ones permutation"
-)
+OPTIONAL = "diagonal signs phases sign h0 b bias activation_bias hidden_bias lengths"
+OPTIONAL += " tol m rng generator dtype negative_ones permutation"
 #: argument -> the odd values that it accepts.
 SERVED = {name: {"nothing"} for name in OPTIONAL.split()}
 SERVED |= {name: {"nothing"} for name in ("reflections", "hx", "backend", "embed_bias", "r0", "eta", "factor_sizes")}
@@ -48,7 +47,7 @@ def both(face, a):
     op = face.Householder(a(U))
     check = {"check_finite": True} if face is iso else {}
     own = {"backend": "cpu", **check}
-    draw = {"rng": None, "dtype": None}
+    draw = {"rng" if face is iso else "generator": None, "dtype": None}
     layer = {
         "transition": op, "x": a(X), "input_weight": a(V), "h0": None, "bias": None, "activation": "tanh",
         "activation_bias": None, "slope": 0.1, "activation_on": "all", "lengths": None, "reverse": False, **own,
@@ -205,8 +204,6 @@ REQUIRED = {("sign", "Householder.from_trapezoid"), ("phases", "waveform"), ("le
 
 
 def served(name, argument):
-    if argument == "rng" and name.startswith("torch"):
-        return {"nothing"}
     if (argument, name.split(", ")[-1]) in REQUIRED:
         return set()
     if argument == "scale" and "delta" in name:

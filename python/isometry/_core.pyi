@@ -80,7 +80,7 @@ ACTIVATIONS: tuple[str, ...]
 class Argument(NamedTuple):
     name: str
     axes: str
-    kind: str
+    kind: Literal["matrix", "complex", "real", "angles", "number", "integer", "shape"]
     trained: bool
     group: str
     list: bool

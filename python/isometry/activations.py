@@ -5,6 +5,8 @@ Complex arrays: all but modReLU act on the real and the imaginary part separatel
     modrelu(z) = (|z| + b) z / |z| where |z| + b > 0 and z != 0, else 0.
 """
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 

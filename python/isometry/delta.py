@@ -1,5 +1,7 @@
 """The delta rule: a state multiplied by generalised Householder reflections that every token draws anew."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,7 @@
 """The Hadamard transform of rows."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -3,6 +3,8 @@
 W is unitary iff its image is orthogonal; the images are exactly the real matrices that commute with [[0, -I], [I, 0]].
 """
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -5,6 +5,8 @@ formed once per call; in backward its cotangent is summed over all steps and pul
 (`_step_kernels`).
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal, NamedTuple

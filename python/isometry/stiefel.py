@@ -1,5 +1,7 @@
 """A step on the manifold of orthogonal or unitary matrices."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -156,8 +156,9 @@ def drawn_at_random(choices, face, stem):
     n = next(k for k in range(n, 0, -1) if entry.exists(k))
     fields = {"r": (np.float64, np.float32), "c": (np.complex128, np.complex64)}
     dtype = np.dtype(choices.of([dtype for kind in "rc" if kind in entry.kinds for dtype in fields[kind]]))
-    arguments = {"n": n, "dtype": Kind(dtype.name), "rng": Seed(choices.below(256))}
     taken = inspect.signature(getattr(face.package, entry.cls).random).parameters
+    source = "rng" if "rng" in taken else "generator"
+    arguments = {"n": n, "dtype": Kind(dtype.name), source: Seed(choices.below(256))}
     further = entry.random(n)  # its numbers have limits of their own
     counts = [k for k in ("m", "negative_ones") if k in taken and k not in further]
     arguments |= {k: choices.between(0, n) for k in counts if choices.once_in(2)}
@@ -169,7 +170,7 @@ def drawn_at_random(choices, face, stem):
         expected=lambda: {"matrix": Orthogonal((n, n), dtype)},
         on="class",
         cls=entry.cls,
-        options=("n", "dtype", "rng", *counts),
+        options=("n", "dtype", source, *counts),
         checks=False,
         sizes={"n": n},
     )

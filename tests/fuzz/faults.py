@@ -308,7 +308,7 @@ VALUES = {
     **dict.fromkeys(("hop", "length", "partials"), COUNT),
     **dict.fromkeys(("scale", "floor", "rate"), POSITIVE),
     "normaliser": tuple(Wrong(value) for value in ("range", "", None, ["power"])),
-    "rng": tuple(Wrong(Raw(value), TypeError) for value in ("a", 1.5, object())),
+    **dict.fromkeys(("rng", "generator"), tuple(Wrong(Raw(value), TypeError) for value in ("a", 1.5, object()))),
     "check_finite": tuple(Wrong(value, TypeError) for value in ("no", None, [], 0.0)),
     "k": (*(Wrong(value, says=r"1\.\.1024") for value in (0, 1025, 2**70, -1)), *INTEGER, Wrong(None, TypeError)),
 }

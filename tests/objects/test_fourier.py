@@ -175,7 +175,7 @@ def test_conversions_keep_the_permutation(seed):
 
 def test_the_formula_has_every_derivative():
     generator = torch.Generator().manual_seed(0)
-    op = it.FourierProduct.random(5, rng=generator, dtype=torch.complex128)
+    op = it.FourierProduct.random(5, generator=generator, dtype=torch.complex128)
     phases, vectors = op.phases.requires_grad_(), op.vectors.requires_grad_()
     x = torch.randn(2, 5, dtype=torch.complex128, generator=generator, requires_grad=True)
     apply = lambda p, v, x: it.FourierProduct(p, v, op.permutation).apply(x)

@@ -48,8 +48,8 @@ def test_orders_that_do_not_exist_are_refused_with_their_neighbours(api, n):
 
 @FACES
 def test_random_signs(api, seed):
-    generator = torch.Generator().manual_seed(3) if api is it else seed
-    op = api.Hadamard.random(24, rounds=3, rng=generator)
+    source = {"generator": torch.Generator().manual_seed(3)} if api is it else {"rng": seed}
+    op = api.Hadamard.random(24, rounds=3, **source)
     assert tuple(op.signs.shape) == (3, 24)
     assert set(np.unique(np.asarray(op.signs))) == {-1.0, 1.0}
     w = np.asarray(op.matrix())

@@ -189,7 +189,10 @@ def test_fields_and_conversions(seed):
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        ({"layers": None}, "^layers must be given"),
+        (
+            {"layers": None, "theta": np.zeros(4)},
+            r"^theta must have the pairs of whole layers .* \(2, 3, 5",
+        ),
         ({"layers": 0}, "^layers must be at least 1"),
         ({"n": 0}, "^n must be at least 1"),
         ({"layout": "cube"}, "^layout must be"),
@@ -211,6 +214,17 @@ def test_what_is_refused(package, change, error):
     given = {"theta": np.zeros(3), "n": 4, "layers": 2, **change}
     with pytest.raises(ValueError, match=error):
         package.Mesh(**{k: give(a) for k, a in given.items()})
+    with pytest.raises(ValueError, match="^layers must be given"):
+        package.Mesh.random(4)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 8])
+def test_the_layers_of_a_brick_mesh_follow_from_theta(n):
+    for layers in range(1, 8):
+        theta = np.zeros((2, iso.Mesh.random(n, layers=layers).theta.size))
+        for op in (iso.Mesh(theta, n=n), it.Mesh(torch.from_numpy(theta), n=n)):
+            assert op.layers == (layers if n > 2 else 2 * (layers // 2) + 1 if n == 2 and layers % 2 else op.layers)
+            assert op.theta.shape == theta.shape
 
 
 @DTYPE

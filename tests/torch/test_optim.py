@@ -21,7 +21,7 @@ def draw(*shape, seed=0, dtype=torch.complex128):
 
 
 def haar(n, seed=0, dtype=torch.complex128):
-    return it.Dense.random(n, rng=torch.Generator().manual_seed(seed), dtype=dtype).weight
+    return it.Dense.random(n, generator=torch.Generator().manual_seed(seed), dtype=dtype).weight
 
 
 def make(kind, params, **options):

@@ -59,7 +59,7 @@ def gru_row(reset: str, peers: dict[str, Call | Side], bar: Bar) -> Row:
 
 def goru() -> Iterator[Row]:
     rng = torch.Generator().manual_seed(1)
-    upper = it.Cayley.random(N, dtype=torch.float64, rng=rng).upper.float()
+    upper = it.Cayley.random(N, dtype=torch.float64, generator=rng).upper.float()
     yield goru_row("cayley", upper, it.Cayley, {"W formed once": lambda upper: added(solved(upper))}, 2.0 * N)
     rng.manual_seed(2)
     for name, kind in (("2 layers", formulas.Mesh(N, 2)), ("fft", formulas.Mesh(N, None))):

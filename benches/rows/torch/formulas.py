@@ -230,7 +230,9 @@ class Mesh(NamedTuple):
 
     def random(self, dtype: torch.dtype, rng: torch.Generator | None = None) -> dict[str, Tensor]:
         """Its angles."""
-        op = it.Mesh.random(self.n, layers=self.depth, layout="brick" if self.depth else "fft", dtype=dtype, rng=rng)
+        op = it.Mesh.random(
+            self.n, layers=self.depth, layout="brick" if self.depth else "fft", dtype=dtype, generator=rng
+        )
         return {name: t for name in ("theta", "phi", "phases") if (t := getattr(op, name)) is not None}
 
     def operator(self, theta: Tensor, phi: Tensor | None = None, phases: Tensor | None = None) -> it.Mesh:

@@ -57,6 +57,6 @@ def _check(w: Array, found: Sequence[Array], norm: Array, tol: float) -> None:
         b = wrong[0]
         share = distance[b] / np.linalg.norm(w[b])
         raise ValueError(
-            f"w must be a Kronecker product of factors {[f.shape[1:] for f in found]}: the nearest that was found is "
-            f"{share:.1e} of the norm of matrix {b} away from it, tolerance {tol:.1e}"
+            f"w must be a Kronecker product with factor_sizes {[f.shape[1:] for f in found]}: the nearest that was "
+            f"found is {share:.1e} of the norm of matrix {b} away from it, tolerance {tol:.1e}"
         )

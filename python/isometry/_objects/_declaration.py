@@ -1,4 +1,4 @@
-"""The declaration of an object: its arguments and their shapes, from which faces and layers derive the rest."""
+"""The declaration of an object: its arguments, as the core states them, and what follows from their shapes."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -7,6 +7,7 @@ from math import isqrt
 from operator import index
 from typing import Any, Literal
 
+from isometry import _core
 from isometry._rules import check
 from isometry._rules.check import Shape
 
@@ -21,7 +22,7 @@ Kind = Literal["matrix", "complex", "real", "angles", "number", "integer", "shap
 
 @dataclass(frozen=True)
 class Argument:
-    """One array argument of an object; the Rust core has the same list, and a test compares them."""
+    """One array argument of an object, as the Rust core states it."""
 
     name: str
     axes: str  #: behind the batch, in the object's sizes: "n m", "n(n-1)/2", "" for a number
@@ -74,7 +75,7 @@ class Declaration:
 
     name: str
     stem: str
-    arguments: tuple[Argument, ...]
+    arguments: tuple[Argument, ...] = ()  #: by default those that the core states
     matrix: tuple[str, str] = ("n", "n")  #: the sizes that the matrix has
     empty: tuple[str, ...] = ()
     bind: Callable[[dict[str, Any]], dict[str, int]] | None = None
@@ -85,15 +86,21 @@ class Declaration:
     )  #: option -> for which n it exists; "": the object
     saves_matrix: bool = False  #: the gradient of the matrix starts from the matrix
     required: int = 1  #: how many arguments, from the first on, must be given
-    lead: int = field(init=False, repr=False)  #: the first argument that has the dtype of the matrix
+    lead: int = field(init=False, repr=False)  #: the first argument that has the dtype of the matrix, else the first
+    turns: tuple[int, ...] = field(init=False, repr=False)  #: the angles, where no argument has the dtype of the matrix
     known: object = field(init=False, repr=False)
     alone: bool = field(init=False, repr=False)
     first_checked: bool = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        if not self.arguments:
+            rows = _core.OBJECTS[self.stem]
+            object.__setattr__(self, "arguments", tuple(Argument(*row) for row in rows))
         # Shapes seldom change between calls: their results are cached.
         object.__setattr__(self, "known", lru_cache(256)(self.check))
-        object.__setattr__(self, "lead", next((i for i, a in enumerate(self.arguments) if a.own), 0))
+        own = [i for i, a in enumerate(self.arguments) if a.own]
+        object.__setattr__(self, "lead", own[0] if own else 0)
+        object.__setattr__(self, "turns", () if own else tuple(i for i, a in enumerate(self.arguments) if a.angles))
         # The common case, the first argument alone, is taken as it is.
         object.__setattr__(self, "alone", self.required == 1 and self.arguments[0].kind == "matrix")
         object.__setattr__(self, "first_checked", self.arguments[0].name in self.checked)

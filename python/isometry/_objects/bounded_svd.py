@@ -1,17 +1,11 @@
 """W = U diag(sigma) V^H with sigma_i = 1 + margin tanh(logits_i / 2) between 1 - margin and 1 + margin."""
 
-from isometry._objects._declaration import Argument, Declaration
+from isometry._objects._declaration import Declaration
 from isometry._rules import check
 
 BOUNDED_SVD = Declaration(
     "BoundedSvd",
     "bounded_svd",
-    (
-        Argument("u", "n r"),
-        Argument("logits", "r", "real"),
-        Argument("v", "k r"),
-        Argument("margin", "", "number"),
-    ),
     matrix=("n", "k"),
     checked=("margin",),
     loose=("u", "logits", "v"),

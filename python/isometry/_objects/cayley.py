@@ -9,26 +9,12 @@ from isometry._rules import check
 CAYLEY = Declaration(
     "Cayley",
     "cayley",
-    (
-        Argument("upper", "n(n-1)/2"),
-        Argument("diagonal", "n", "real"),
-        Argument("signs", "n", "real", trained=False, group="last"),
-        Argument("phases", "n", "angles", group="last"),
-    ),
     checked=("signs",),
     saves_matrix=True,
 )
 
 #: The arguments of `from_matrix` besides w.
-FROM_MATRIX = Declaration(
-    "Cayley",
-    "cayley",
-    (
-        Argument("w", "n n"),
-        Argument("signs", "n", "real", trained=False, group="last"),
-        Argument("phases", "n", "angles", group="last"),
-    ),
-)
+FROM_MATRIX = Declaration("Cayley", "cayley", (Argument("w", "n n"), *CAYLEY.arguments[2:]))
 
 
 def negative_ones(number: int | None, n: int) -> tuple[int, int]:

@@ -1,5 +1,5 @@
 """Any matrix as an operator: W = weight."""
 
-from isometry._objects._declaration import Argument, Declaration
+from isometry._objects._declaration import Declaration
 
-DENSE = Declaration("Dense", "dense", (Argument("weight", "p q"),), matrix=("p", "q"), loose=("weight",))
+DENSE = Declaration("Dense", "dense", matrix=("p", "q"), loose=("weight",))

@@ -3,11 +3,10 @@
 A is packed by its strict upper triangle, row by row, A[j, i] = -conj(A[i, j]), and A[j, j] = i diagonal[j].
 """
 
-from isometry._objects._declaration import Argument, Declaration
+from isometry._objects._declaration import Declaration
 
 EXPONENTIAL = Declaration(
     "Exponential",
     "exponential",
-    (Argument("upper", "n(n-1)/2"), Argument("diagonal", "n", "real")),
     saves_matrix=True,
 )

@@ -3,16 +3,11 @@
 D_q = diag(e^{i phases[q]}), R_q the reflection of vectors[q], (P x)_i = x[permutation[i]], F the unitary transform.
 """
 
-from isometry._objects._declaration import Argument, Declaration
+from isometry._objects._declaration import Declaration
 
 FOURIER = Declaration(
     "FourierProduct",
     "fourier",
-    (
-        Argument("phases", "3 n", "real"),
-        Argument("vectors", "2 n", "complex"),
-        Argument("permutation", "n", "integer"),
-    ),
     checked=("vectors", "permutation"),
     required=3,
 )

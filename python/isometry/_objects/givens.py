@@ -5,17 +5,12 @@ n stands in the shape of the first argument, an empty array (n, 0) of the type o
 
 from typing import Any
 
-from isometry._objects._declaration import Argument, Declaration
+from isometry._objects._declaration import Declaration
 from isometry._rules import check
 
 GIVENS = Declaration(
     "Givens",
     "givens",
-    (
-        Argument("frame", "n 0", "shape"),
-        Argument("angles", "m", "real"),
-        Argument("pairs", "m 2", "integer"),
-    ),
     empty=("m",),
     checked=("frame", "pairs"),
     required=3,

@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import count
 from typing import Any
 
-from isometry._objects._declaration import Argument, Declaration
+from isometry._objects._declaration import Declaration
 from isometry._rules import check
 
 
@@ -93,7 +93,6 @@ def _bound(sizes: dict[str, Any]) -> dict[str, int]:
 HADAMARD = Declaration(
     "Hadamard",
     "hadamard",
-    (Argument("signs", "k n", "real"),),
     bind=_bound,
     loose=("signs",),
     exists={"": lambda n: block(n) > 0},

@@ -3,18 +3,13 @@
 The last factor E is I, diag(1, ..., 1, sign), or diag(e^{i phases}).
 """
 
-from isometry._objects._declaration import Argument, Declaration
+from isometry._objects._declaration import Declaration
 from isometry._rules import check
 from isometry._rules.check import Shape
 
 HOUSEHOLDER = Declaration(
     "Householder",
     "householder",
-    (
-        Argument("vectors", "n m"),
-        Argument("sign", "", "real", group="last"),
-        Argument("phases", "n", "angles", group="last"),
-    ),
     empty=("m",),
     checked=("vectors", "sign"),
     loose=("sign",),

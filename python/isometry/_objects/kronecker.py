@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from math import prod
 
-from isometry._objects._declaration import Argument, Declaration
+from isometry._objects._declaration import Declaration
 from isometry._rules import check
 
 KRONECKER = Declaration(
     "Kronecker",
     "kronecker",
-    (Argument("factors", "p q", list=True),),
     matrix=("p", "q"),
     bind=lambda sizes: {axis: prod(each) for axis, each in sizes.items()},
     loose=("factors",),

@@ -7,8 +7,9 @@ wherever the arguments go, through derivatives, compiled graphs and kernels.
 from collections.abc import Iterator
 from typing import Any
 
-from isometry._objects._declaration import Argument, Declaration
+from isometry._objects._declaration import Declaration
 from isometry._rules import check
+from isometry._rules.check import Shape
 
 #: The layout of each kind, and the side from which its layers are counted; kinds count from 1.
 KINDS = (("brick", "left"), ("brick", "right"), ("fft", "left"))
@@ -24,13 +25,6 @@ def count(n: int, layers: int, kind: int) -> int:
 MESH = Declaration(
     "Mesh",
     "mesh",
-    (
-        Argument("frame", "n layers kind 0", "shape"),
-        Argument("theta", "pairs", "real"),
-        Argument("phi", "pairs", "angles"),
-        Argument("phases", "n", "angles", group="last"),
-        Argument("signs", "n", "real", trained=False, group="last"),
-    ),
     empty=("layers", "pairs"),
     bind=lambda sizes: {"pairs": count(**sizes)},
     checked=("signs",),
@@ -39,14 +33,18 @@ MESH = Declaration(
 )
 
 
-def frame(n: object, layers: object, layout: object, first: object) -> tuple[int, int, int, int]:
-    """The shape of the first argument of a mesh of these sizes, after checking them."""
+def frame(
+    n: object, layers: object, layout: object, first: object, theta: Shape | None = None
+) -> tuple[int, int, int, int]:
+    """The shape of the first argument of a mesh of these sizes, after checking them; layers may follow from theta's."""
     size = check.count("n", n, 1)  # type: ignore[arg-type]
     check.choice("layout", layout, "brick", "fft")
     check.choice("first", first, "left", "right")
     if layout == "brick":
-        if layers is None:
+        if layers is None and theta is None:
             raise ValueError("layers must be given with layout 'brick'")
+        if layers is None:
+            layers = _depth(size, theta[-1]) if theta else 1
         return size, check.count("layers", layers, 1), 1 + KINDS.index(("brick", str(first))), 0  # type: ignore[arg-type]
     if not MESH.exists[str(layout)](size):
         raise ValueError(f"n must be a power of two with layout 'fft', not {size}")
@@ -56,6 +54,16 @@ def frame(n: object, layers: object, layout: object, first: object) -> tuple[int
     if layers is not None and check.whole("layers", layers) != depth:
         raise ValueError(f"layers must be None or log2 n = {depth} with layout 'fft', not {layers}")
     return size, depth, len(KINDS), 0
+
+
+def _depth(n: int, pairs: int) -> int:
+    """The least number of layers of a brick mesh that have so many pairs."""
+    near = 2 * (pairs // max(n - 1, 1))
+    for layers in (near - 1, near, near + 1):
+        if layers > 0 and count(n, layers, 1) == pairs:
+            return layers
+    known = ", ".join(str(count(n, layers, 1)) for layers in range(1, 5))
+    raise ValueError(f"theta must have the pairs of whole layers in its last axis ({known}, ...), not {pairs}")
 
 
 def layers(n: int, count: int, kind: int) -> Iterator[tuple[int, int, int]]:

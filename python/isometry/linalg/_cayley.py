@@ -1,5 +1,7 @@
 """The Cayley transform of full skew matrices."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -1,5 +1,7 @@
 """The QR factorisation in LAPACK's storage."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 

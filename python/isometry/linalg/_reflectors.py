@@ -1,5 +1,7 @@
 """Products of Householder reflections in LAPACK's storage."""
 
+from __future__ import annotations
+
 from typing import NamedTuple
 
 import numpy as np
@@ -225,7 +227,7 @@ class _Given(NamedTuple):
     sizes: check_linalg.Sizes
     forms: list[tuple[Shape, DType]]
 
-    def of(self, dtype: DType) -> "_Given":
+    def of(self, dtype: DType) -> _Given:
         a, tau, rest = (ready(x, dtype) for x in (self.a, self.tau, self.rest))
         return self._replace(a=a, tau=tau, rest=rest, dtype=dtype)
 

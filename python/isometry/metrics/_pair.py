@@ -1,5 +1,7 @@
 """The two arrays that an error compares."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 

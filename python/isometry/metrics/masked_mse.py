@@ -1,5 +1,7 @@
 """The mean squared error of sequences of different lengths."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 

@@ -1,5 +1,7 @@
 """The mean squared error in units of the target's variance or power."""
 
+from __future__ import annotations
+
 from typing import Literal
 
 import numpy as np

@@ -1,5 +1,7 @@
 """The distance of a matrix from orthonormal columns."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np

@@ -1,5 +1,7 @@
 """`Adjoint` on NumPy arrays: W^H of an operator W, by the operator's own kernels."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
@@ -69,11 +71,11 @@ class Adjoint(Immutable):
         """The original operator."""
         return self.operator
 
-    def astype(self, dtype: DTypeLike) -> "Adjoint":
+    def astype(self, dtype: DTypeLike) -> Adjoint:
         operator = self.operator.astype(dtype)
         return self if operator is self.operator else Adjoint(operator)
 
-    def _picked(self, key: Key) -> "Adjoint":
+    def _picked(self, key: Key) -> Adjoint:
         return Adjoint(self.operator[key.entries])
 
     # -------------------------------------------------------- hooks
@@ -90,7 +92,7 @@ class Adjoint(Immutable):
     def _pull_resident(self, name: str, x: Any, ct: Any, adjoint: bool, check_finite: bool) -> tuple[Gradients, Any]:
         return self.operator._pull_resident(name, x, ct, not adjoint, check_finite)
 
-    def _local(self) -> "Adjoint":
+    def _local(self) -> Adjoint:
         return Adjoint(self.operator._local())
 
     def _act(self, x: Array, out: Array, adjoint: bool, place: Place) -> None:

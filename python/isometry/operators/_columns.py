@@ -1,5 +1,7 @@
 """`Columns` on NumPy arrays: the first columns of an operator, by the operator's own kernels."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
@@ -69,11 +71,11 @@ class Columns(Immutable):
     def _parts(self) -> list[str]:
         return [repr(self.operator), f"count={self.shape[1]}"]
 
-    def astype(self, dtype: DTypeLike) -> "Columns":
+    def astype(self, dtype: DTypeLike) -> Columns:
         operator = self.operator.astype(dtype)
         return self if operator is self.operator else Columns(operator, self.shape[1])
 
-    def _picked(self, key: Key) -> "Columns":
+    def _picked(self, key: Key) -> Columns:
         return Columns(self.operator[key.entries], self.shape[1])
 
     # -------------------------------------------------------- hooks
@@ -84,7 +86,7 @@ class Columns(Immutable):
     def _members(self) -> tuple[Any, ...]:
         return self.operator._members()
 
-    def _local(self) -> "Columns":
+    def _local(self) -> Columns:
         return Columns(self.operator._local(), self.shape[1])
 
     def _filled(self, x: Array) -> Array:

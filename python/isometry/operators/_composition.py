@@ -1,5 +1,7 @@
 """`Composition` on NumPy arrays: the product of operators, applied factor by factor."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
@@ -80,14 +82,14 @@ class Composition(Immutable):
     def _parts(self) -> list[str]:
         return [repr(operator) for operator in self.operators]
 
-    def astype(self, dtype: DTypeLike) -> "Composition":
+    def astype(self, dtype: DTypeLike) -> Composition:
         target = field(dtype).name
         check_expression.conversion(self.dtype.name, target)
         made = [op.astype(converted(self.dtype.name, op.dtype.name, target)) for op in self.operators]
         same = all(a is b for a, b in zip(made, self.operators, strict=True))
         return self if same else Composition(*made)
 
-    def _picked(self, key: Key) -> "Composition":
+    def _picked(self, key: Key) -> Composition:
         return Composition(*(picked(op, op.batch_shape, key) for op in self.operators))
 
     # -------------------------------------------------------- hooks
@@ -118,7 +120,7 @@ class Composition(Immutable):
             grads.append(own)
         return {"operators": grads[::-1] if adjoint else grads}, ct
 
-    def _local(self) -> "Composition":
+    def _local(self) -> Composition:
         return Composition(*(operator._local() for operator in self.operators))
 
     def _chain(self, x: Array, adjoint: bool, place: Place) -> tuple[tuple[Operator, ...], list[Array]]:

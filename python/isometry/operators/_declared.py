@@ -1,5 +1,7 @@
 """Operators made from a declaration: they hold its arguments, check them when built, and act by the kernels."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from math import prod
 from typing import Any, ClassVar, Self

@@ -1,6 +1,10 @@
 """Operators in expressions on NumPy arrays: calls, products with arrays, conversions, SciPy's protocol."""
 
-from typing import TYPE_CHECKING, Self
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import MethodType
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
@@ -8,6 +12,18 @@ from numpy.typing import ArrayLike, DTypeLike
 from isometry._arrays import Array, taken
 from isometry._rules import check_expression
 from isometry._rules.expression import Expression
+
+
+class _of_one:
+    """A method of single operators: a stack refuses it when it is read, before SciPy wraps it."""
+
+    def __init__(self, method: Callable[[Any, ArrayLike], Array]) -> None:
+        self.method = method
+
+    def __get__(self, op: Expression | None, _cls: type) -> Callable[..., Array]:
+        if op is not None and op.batch_shape:
+            check_expression.a_stack(type(op).__name__, op.batch_shape)
+        return self.method if op is None else MethodType(self.method, op)
 
 
 class Expressions(Expression):
@@ -89,6 +105,7 @@ class Expressions(Expression):
 
     # -------------------------------------------------------- SciPy
 
+    @_of_one
     def matvec(self, x: ArrayLike) -> Array:
         """W x for one vector; `scipy.sparse.linalg.aslinearoperator` uses this and the next three methods.
 
@@ -114,8 +131,9 @@ class Expressions(Expression):
         array([[3.],
                [7.]])
         """
-        return self._single(x, False)
+        return self._on_columns(x, False)
 
+    @_of_one
     def rmatvec(self, x: ArrayLike) -> Array:
         """W^H x for one vector, shape (n_out,) or (n_out, 1).
 
@@ -125,8 +143,9 @@ class Expressions(Expression):
         >>> iso.Dense(np.array([[1.0, 2.0], [3.0, 4.0]])).rmatvec([1.0, 1.0])
         array([4., 6.])
         """
-        return self._single(x, True)
+        return self._on_columns(x, True)
 
+    @_of_one
     def matmat(self, x: ArrayLike) -> Array:
         """W X for columns, shape (n_in, k).
 
@@ -137,8 +156,9 @@ class Expressions(Expression):
         array([[1., 2.],
                [3., 4.]])
         """
-        return self._single(x, False)
+        return self._on_columns(x, False)
 
+    @_of_one
     def rmatmat(self, x: ArrayLike) -> Array:
         """W^H X for columns, shape (n_out, k).
 
@@ -149,9 +169,4 @@ class Expressions(Expression):
         array([[1., 3.],
                [2., 4.]])
         """
-        return self._single(x, True)
-
-    def _single(self, x: ArrayLike, adjoint: bool) -> Array:
-        if self.batch_shape:
-            check_expression.a_stack(type(self).__name__, self.batch_shape)
-        return self._on_columns(x, adjoint)
+        return self._on_columns(x, True)

@@ -1,5 +1,7 @@
 """What the operators of the package share: attributes cannot be set, and hooks return the matrix and its gradient."""
 
+from __future__ import annotations
+
 from typing import NoReturn
 
 from numpy.typing import ArrayLike

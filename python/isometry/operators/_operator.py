@@ -4,6 +4,8 @@ Broadcasting, promotion, finiteness and the shape of each gradient are decided h
 `matrix` and `matrix_vjp` is applied through its matrix; those of the package use kernels of their own (`_declared`).
 """
 
+from __future__ import annotations
+
 from functools import lru_cache
 from typing import Any, ClassVar, overload
 
@@ -128,14 +130,14 @@ class Operator(Expressions):
     def _pull_resident(self, name: str, x: Any, ct: Any, adjoint: bool, check_finite: bool) -> tuple[Gradients, Any]:
         return _calls.apply_vjp(self, name, x, ct, adjoint, check_finite)
 
-    def _local(self) -> "Operator":
+    def _local(self) -> Operator:
         """The operator on arrays of the CPU."""
         return self
 
     # -------------------------------------------------------- expressions that make operators
 
     @overload
-    def __matmul__(self, other: Expression) -> "Operator": ...  # type: ignore[overload-overlap]
+    def __matmul__(self, other: Expression) -> Operator: ...  # type: ignore[overload-overlap]
 
     @overload
     def __matmul__(self, other: ArrayLike) -> Array: ...
@@ -145,7 +147,7 @@ class Operator(Expressions):
         return self._product(self, other) if isinstance(other, Expression) else self._on_columns(other, False)
 
     @property
-    def H(self) -> "Operator":
+    def H(self) -> Operator:
         """The conjugate transpose W^H, an operator itself; ``op.H.H is op``.
 
         Examples
@@ -158,7 +160,7 @@ class Operator(Expressions):
         return self._transpose(self)
 
     @property
-    def T(self) -> "Operator":
+    def T(self) -> Operator:
         """The transpose of a real operator, the same as `H`; AttributeError for a complex one."""
         if self.dtype.kind == "c":
             check_expression.no_transpose(type(self).__name__, self.dtype.name)

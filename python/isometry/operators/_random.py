@@ -1,5 +1,7 @@
 """Shared by the `random` constructors: the dtype, which determines the field, the generator, Haar matrices."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,5 +1,7 @@
 """Full skew matrices, packed."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike
 

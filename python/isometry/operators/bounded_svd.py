@@ -1,5 +1,7 @@
 """`BoundedSvd` on NumPy arrays; the definition is in `isometry._objects.bounded_svd`."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
@@ -72,7 +74,7 @@ class BoundedSvd(Declared, declaration=BOUNDED_SVD):
         self._hold(u, logits, v, margin_of(margin))
 
     @classmethod
-    def random(cls, n: int, *, margin: float, rng: Seed = None, dtype: DTypeLike = FLOAT64) -> "BoundedSvd":
+    def random(cls, n: int, *, margin: float, rng: Seed = None, dtype: DTypeLike = FLOAT64) -> BoundedSvd:
         """Draw Haar-distributed U and V, with zero logits: an orthogonal or unitary matrix.
 
         Parameters

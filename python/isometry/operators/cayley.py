@@ -1,5 +1,7 @@
 """`Cayley` on NumPy arrays; the definition is in `isometry._objects.cayley`."""
 
+from __future__ import annotations
+
 from typing import Any
 
 import numpy as np
@@ -97,7 +99,7 @@ class Cayley(Declared, declaration=CAYLEY):
     @classmethod
     def random(
         cls, n: int, *, negative_ones: int | None = None, rng: Seed = None, dtype: DTypeLike = FLOAT64
-    ) -> "Cayley":
+    ) -> Cayley:
         """Draw a scaled Cayley transform of block form (the initialisation of the scoRNN, after Henaff).
 
         A is zero except for A[2j, 2j+1] = tan(t_j / 2), t_j uniform on [0, pi/2): W D has the eigenvalues e^{+-i
@@ -152,7 +154,7 @@ class Cayley(Declared, declaration=CAYLEY):
         *,
         tol: float | None = None,
         check_finite: bool = True,
-    ) -> "Cayley":
+    ) -> Cayley:
         """Recover A (and the last factor, if not given) from an orthogonal or unitary matrix.
 
         A = 2 (I + W D^{-1})^{-1} - I. Without `signs` and `phases` a last factor is chosen such that |A[i, j]| <= 1
@@ -223,7 +225,7 @@ class Cayley(Declared, declaration=CAYLEY):
         return cls(upper.reshape(*batch, length), **keywords)
 
     @classmethod
-    def from_skew(cls, a: ArrayLike, *, check_finite: bool = True) -> "Cayley":
+    def from_skew(cls, a: ArrayLike, *, check_finite: bool = True) -> Cayley:
         """Build the transform from a full skew-symmetric or skew-Hermitian matrix.
 
         Parameters
@@ -253,7 +255,7 @@ class Cayley(Declared, declaration=CAYLEY):
         return cls(upper, diagonal=diagonal)
 
     @classmethod
-    def from_rotvec(cls, rotvec: ArrayLike, *, check_finite: bool = True) -> "Cayley":
+    def from_rotvec(cls, rotvec: ArrayLike, *, check_finite: bool = True) -> Cayley:
         """The rotation of R^3 about the axis r by the angle |r|, right-handed.
 
         Parameters

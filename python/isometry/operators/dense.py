@@ -1,5 +1,7 @@
 """`Dense` on NumPy arrays: any matrix as an operator, W = weight."""
 
+from __future__ import annotations
+
 from numpy.typing import ArrayLike, DTypeLike
 
 from isometry._arrays import FLOAT64, Array
@@ -50,7 +52,7 @@ class Dense(Declared, declaration=DENSE):
         self._hold(weight)
 
     @classmethod
-    def random(cls, n: int, *, rng: Seed = None, dtype: DTypeLike = FLOAT64) -> "Dense":
+    def random(cls, n: int, *, rng: Seed = None, dtype: DTypeLike = FLOAT64) -> Dense:
         """Draw a Haar-distributed orthogonal or unitary matrix.
 
         Parameters

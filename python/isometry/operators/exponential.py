@@ -1,5 +1,7 @@
 """`Exponential` on NumPy arrays; the definition is in `isometry._objects.exponential`."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
@@ -75,7 +77,7 @@ class Exponential(Declared, declaration=EXPONENTIAL):
             real_upper()
 
     @classmethod
-    def from_matrix(cls, w: ArrayLike, *, tol: float | None = None, check_finite: bool = True) -> "Exponential":
+    def from_matrix(cls, w: ArrayLike, *, tol: float | None = None, check_finite: bool = True) -> Exponential:
         """Recover A, the principal logarithm, from an orthogonal or unitary matrix.
 
         Its eigenvalues are i angle with |angle| <= pi. Accurate to rounding for all W: exp(A) is W up to some n eps.
@@ -119,7 +121,7 @@ class Exponential(Declared, declaration=EXPONENTIAL):
         )
 
     @classmethod
-    def from_skew(cls, a: ArrayLike, *, check_finite: bool = True) -> "Exponential":
+    def from_skew(cls, a: ArrayLike, *, check_finite: bool = True) -> Exponential:
         """Build the exponential of a full skew-symmetric or skew-Hermitian matrix.
 
         Parameters
@@ -149,7 +151,7 @@ class Exponential(Declared, declaration=EXPONENTIAL):
         return cls(upper, diagonal=diagonal)
 
     @classmethod
-    def from_rotvec(cls, rotvec: ArrayLike, *, check_finite: bool = True) -> "Exponential":
+    def from_rotvec(cls, rotvec: ArrayLike, *, check_finite: bool = True) -> Exponential:
         """The rotation of R^3 about the axis r by the angle |r|, right-handed.
 
         Parameters
@@ -184,7 +186,7 @@ class Exponential(Declared, declaration=EXPONENTIAL):
         return cls(np.stack((-r[..., 2], r[..., 1], -r[..., 0]), -1))
 
     @classmethod
-    def random(cls, n: int, *, rng: Seed = None, dtype: DTypeLike = FLOAT64) -> "Exponential":
+    def random(cls, n: int, *, rng: Seed = None, dtype: DTypeLike = FLOAT64) -> Exponential:
         """Draw an exponential of block form (the initialisation of the expRNN, after Henaff).
 
         A is zero except for A[2j, 2j+1] = t_j, uniform on [-pi, pi): W has the eigenvalues e^{+-i t_j}.

@@ -1,5 +1,7 @@
 """`FourierProduct` on NumPy arrays; the definition is in `isometry._objects.fourier`."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
@@ -65,7 +67,7 @@ class FourierProduct(Declared, declaration=FOURIER):
         self._hold(phases, vectors, permutation)
 
     @classmethod
-    def random(cls, n: int, *, rng: Seed = None, dtype: DTypeLike = COMPLEX128) -> "FourierProduct":
+    def random(cls, n: int, *, rng: Seed = None, dtype: DTypeLike = COMPLEX128) -> FourierProduct:
         """Draw phases, reflection vectors and the permutation.
 
         Parameters

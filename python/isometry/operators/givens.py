@@ -1,5 +1,7 @@
 """`Givens` on NumPy arrays; the definition stands in `isometry._objects.givens`."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
@@ -67,7 +69,7 @@ class Givens(Sized, Declared, declaration=GIVENS):
         self._hold(givens.frame(n), angles, pairs)
 
     @classmethod
-    def random(cls, n: int, m: int, *, rng: Seed = None, dtype: DTypeLike = FLOAT64) -> "Givens":
+    def random(cls, n: int, m: int, *, rng: Seed = None, dtype: DTypeLike = FLOAT64) -> Givens:
         """Draw angles uniformly from [-pi, pi), and pairs uniformly from the ordered pairs i != j.
 
         Parameters

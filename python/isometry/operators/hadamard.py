@@ -1,5 +1,7 @@
 """`Hadamard` on NumPy arrays; the definition is in `isometry._objects.hadamard`."""
 
+from __future__ import annotations
+
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
@@ -62,7 +64,7 @@ class Hadamard(Declared, declaration=HADAMARD):
         self._hold(signs)
 
     @classmethod
-    def random(cls, n: int, *, rounds: int = 1, rng: Seed = None, dtype: DTypeLike = FLOAT64) -> "Hadamard":
+    def random(cls, n: int, *, rounds: int = 1, rng: Seed = None, dtype: DTypeLike = FLOAT64) -> Hadamard:
         """Draw signs +-1, each with probability 1/2: a random rotation, or rotation with a reflection.
 
         Parameters

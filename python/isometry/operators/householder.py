@@ -1,5 +1,7 @@
 """`Householder` on NumPy arrays; the definition is in `isometry._objects.householder`."""
 
+from __future__ import annotations
+
 from typing import Literal
 
 import numpy as np
@@ -73,7 +75,7 @@ class Householder(Declared, declaration=HOUSEHOLDER):
         self._hold(vectors, sign, phases)
 
     @classmethod
-    def random(cls, n: int, m: int | None = None, *, rng: Seed = None, dtype: DTypeLike = FLOAT64) -> "Householder":
+    def random(cls, n: int, m: int | None = None, *, rng: Seed = None, dtype: DTypeLike = FLOAT64) -> Householder:
         """Draw a product of reflections.
 
         Parameters
@@ -120,7 +122,7 @@ class Householder(Declared, declaration=HOUSEHOLDER):
         return cls(vectors, sign=1.0)
 
     @classmethod
-    def from_matrix(cls, w: ArrayLike, *, tol: float | None = None, check_finite: bool = True) -> "Householder":
+    def from_matrix(cls, w: ArrayLike, *, tol: float | None = None, check_finite: bool = True) -> Householder:
         """Factor an orthogonal or unitary matrix into n - 1 reflections and a last factor.
 
         Algorithm 2 of the Householder paper in a form without cancellation; costs (4/3) n^3 operations.
@@ -168,7 +170,7 @@ class Householder(Declared, declaration=HOUSEHOLDER):
         return cls(vectors, sign=last.reshape(batch))
 
     @classmethod
-    def from_trapezoid(cls, u: ArrayLike, *, sign: Literal["hard", "soft"] = "hard") -> "Householder":
+    def from_trapezoid(cls, u: ArrayLike, *, sign: Literal["hard", "soft"] = "hard") -> Householder:
         """Build the transition of the oRNN from its trapezoidal array of parameters.
 
         Column j holds the reflection vector u_{n-j} below j ignored entries. For m = n the last column holds the

@@ -1,5 +1,7 @@
 """`Kronecker` on NumPy arrays; the definition is in `isometry._objects.kronecker`."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 
 from numpy.typing import ArrayLike, DTypeLike
@@ -69,7 +71,7 @@ class Kronecker(Declared, declaration=KRONECKER):
         *,
         tol: float | None = None,
         check_finite: bool = True,
-    ) -> "Kronecker":
+    ) -> Kronecker:
         """Recover the factors of a Kronecker product: the nearest ones, split off one after the other.
 
         Each is found by a singular value decomposition of W, rearranged to p_f q_f rows.
@@ -123,7 +125,7 @@ class Kronecker(Declared, declaration=KRONECKER):
     @classmethod
     def random(
         cls, n: int, *, factor_sizes: Sequence[int] | None = None, rng: Seed = None, dtype: DTypeLike = FLOAT64
-    ) -> "Kronecker":
+    ) -> Kronecker:
         """Draw Haar-distributed orthogonal or unitary factors.
 
         Parameters

@@ -1,11 +1,13 @@
 """`Mesh` on NumPy arrays; the definition is in `isometry._objects.mesh`."""
 
+from __future__ import annotations
+
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from isometry._arrays import FLOAT64, Array, finite, real_type, stacked, taken
+from isometry._arrays import FLOAT64, Array, finite, real_type, stacked, taken, taken_real
 from isometry._inverse import mesh as inverse
 from isometry._objects import mesh
 from isometry._objects.mesh import MESH, Sized
@@ -33,7 +35,8 @@ class Mesh(Sized, Declared, declaration=MESH):
     n
         Size of W.
     layers
-        L >= 1, the capacity of a brick mesh; P = ceil(L/2) floor(n/2) + floor(L/2) floor((n-1)/2).
+        L >= 1, the capacity of a brick mesh; P = ceil(L/2) floor(n/2) + floor(L/2) floor((n-1)/2). By default the least
+        that has the P of theta.
     layout
         "brick": layers of the pairs (0, 1), (2, 3), ... and of (1, 2), (3, 4), ... in turn. "fft": log2 n layers of n/2
         pairs at the distances n/2, n/4, ..., 1; n is a power of two.
@@ -96,7 +99,8 @@ class Mesh(Sized, Declared, declaration=MESH):
         signs: ArrayLike | None = None,
         first: Literal["left", "right"] = "left",
     ) -> None:
-        self._hold(mesh.frame(n, layers, layout, first), theta, phi, phases, signs)
+        theta = taken_real("theta", theta)
+        self._hold(mesh.frame(n, layers, layout, first, tuple(theta.shape)), theta, phi, phases, signs)
 
     @classmethod
     def from_matrix(
@@ -106,7 +110,7 @@ class Mesh(Sized, Declared, declaration=MESH):
         first: Literal["left", "right"] = "left",
         tol: float | None = None,
         check_finite: bool = True,
-    ) -> "Mesh":
+    ) -> Mesh:
         """Recover the angles of a brick mesh of n layers from an orthogonal or unitary matrix.
 
         The decomposition of Clements et al.: every orthogonal matrix is such a mesh with signs, every unitary one with
@@ -168,7 +172,7 @@ class Mesh(Sized, Declared, declaration=MESH):
         first: Literal["left", "right"] = "left",
         rng: Seed = None,
         dtype: DTypeLike = FLOAT64,
-    ) -> "Mesh":
+    ) -> Mesh:
         """Draw all angles uniformly from [-pi, pi).
 
         Parameters

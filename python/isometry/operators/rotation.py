@@ -1,5 +1,7 @@
 """`Rotation` on NumPy arrays; the definition is in `isometry._objects.rotation`."""
 
+from __future__ import annotations
+
 from numpy.typing import ArrayLike, DTypeLike
 
 from isometry._arrays import FLOAT64, Array
@@ -66,7 +68,7 @@ class Rotation(Declared, declaration=ROTATION):
         self._hold(start, end)
 
     @classmethod
-    def random(cls, n: int, *, rng: Seed = None, dtype: DTypeLike = FLOAT64) -> "Rotation":
+    def random(cls, n: int, *, rng: Seed = None, dtype: DTypeLike = FLOAT64) -> Rotation:
         """Draw two Gaussian vectors.
 
         Parameters

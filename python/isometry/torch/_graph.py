@@ -52,8 +52,8 @@ def custom_operators(kind: str, schema: str, found: Callable[..., tuple[Plan, An
     def of_shapes(*arguments: Any) -> list[Tensor]:
         *encoded, tensors, _, saving = arguments
         plan, settings = found(*encoded)
-        lead = plan.lead(tensors)
-        made = [lead.new_empty(shape) for shape in plan.shapes(settings, tensors, saving)]
+        lead, dtype = plan.lead(tensors), plan.dtype(tensors)
+        made = [lead.new_empty(shape, dtype=dtype) for shape in plan.shapes(settings, tensors, saving)]
         return [*made, torch.empty((), dtype=torch.bool, device="cpu")]
 
     def backward(*arguments: Any) -> list[Tensor]:

@@ -91,8 +91,12 @@ class Plan(ABC):
         return recorded
 
     def lead(self, tensors: Tensors) -> Tensor:
-        """The tensor that has the dtype of the results."""
+        """A tensor like the results."""
         return tensors[0]  # type: ignore[no-any-return]
+
+    def dtype(self, tensors: Tensors) -> torch.dtype:
+        """The dtype of the results."""
+        return self.lead(tensors).dtype
 
     def shapes(self, settings: Settings, tensors: Tensors, saving: bool) -> Sequence[Any]:
         """In a graph, the shapes of the results and of what is saved."""

@@ -265,6 +265,11 @@ fn missing(argument: &'static str) -> Error {
     Error::value(argument, "must be given, of the type of the matrix")
 }
 
+/// The last N sizes of a shape; 0 for an argument that is not given.
+pub fn tail<const N: usize>(shape: &[usize]) -> [usize; N] {
+    shape.last_chunk().copied().unwrap_or([0; N])
+}
+
 /// The arguments of an object that has N of them.
 pub fn all<'g, 'a, T: Scalar, const N: usize>(given: &'g [Given<'a, T>]) -> Result<&'g [Given<'a, T>; N]> {
     let wrong = |_| Error::shape("arguments", format!("{N} arrays"), given.len());

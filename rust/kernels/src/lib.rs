@@ -37,6 +37,7 @@ pub mod rotation;
 pub mod scalar;
 pub mod simd;
 pub mod tile;
+pub mod transform;
 pub mod upper;
 
 #[cfg(target_arch = "x86_64")]

@@ -1,7 +1,7 @@
 //! `gru*`: the gated recurrent unit over a sequence, real numbers; W_h is a matrix or any operator on rows.
 
 use crate::arrays::{Input, Number, Output, read, write};
-use crate::operator::{Arguments, Bars};
+use crate::operator::{ArgumentBars, Arguments};
 use crate::sequence::{Ct, Lengths, Run, States};
 use crate::{by_real, detached};
 use isometry_core::argument::Given;
@@ -176,9 +176,9 @@ pub fn gru_vjp<'py>(
         };
         let held = borrowed::<R>(&transition)?;
         let rooms = transition.as_ref().zip(held.as_ref());
-        let rooms = rooms.map(|((object, _), held)| Bars::new(object, held, &transition_bars));
+        let rooms = rooms.map(|((object, _), held)| ArgumentBars::new(object, held, &transition_bars));
         let mut rooms = rooms.transpose()?;
-        let mut own_bars = rooms.as_mut().map_or(vec![], Bars::view);
+        let mut own_bars = rooms.as_mut().map_or(vec![], ArgumentBars::view);
         let (own, view) = (own(&transition, &held), arrays.view());
         let (states, saved, ct) = (states.view(), read(&saved).unwrap_or(&[]), ct.view());
         detached::run_interruptible(py, |cancel| {

@@ -7,7 +7,7 @@ use isometry_core::argument::{Argument, Array, Bar, Given, Kind};
 use isometry_core::operators::{OBJECTS, check_values, view};
 use isometry_core::sizes::{size, work};
 use isometry_core::{Budget, Cpu, Error, Result, Saves, Side};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict, PyModule, PyTuple};
 
@@ -29,18 +29,22 @@ fn nth(arguments: &'static [Argument], i: usize) -> PyResult<&'static Argument> 
     arguments.get(i).or_else(listed).ok_or_else(many)
 }
 
-/// The array that determines the element type of the matrices: the first given one of that type, else the
-/// first real one.
-pub fn first<'py>(object: &str, arguments: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+/// The shapes of the arguments, empty where one is not given.
+pub fn shapes(object: &str, arguments: &Bound<'_, PyTuple>) -> PyResult<Vec<Vec<usize>>> {
     let list = declared(object)?;
-    let of = |real: bool| {
-        let fits = |i: usize| {
-            nth(list, i).is_ok_and(|argument| argument.kind != Kind::Integer && argument.kind.real() == real)
-        };
-        arguments.iter().enumerate().find(|(i, array)| !array.is_none() && fits(*i))
+    let wrong =
+        |name: &str| PyValueError::new_err(format!("{name}: expected an array with the axes of {object}"));
+    let one = |(i, array): (usize, Bound<'_, PyAny>)| {
+        let argument = nth(list, i)?;
+        let shape: Vec<usize> =
+            if array.is_none() { Vec::new() } else { array.getattr("shape")?.extract()? };
+        let fits = array.is_none() || shape.len() >= argument.rank();
+        if fits { Ok(shape) } else { Err(wrong(argument.name)) }
     };
-    let given = of(false).or_else(|| of(true)).map(|(_, array)| array);
-    given.ok_or_else(|| PyTypeError::new_err("arguments: expected an array"))
+    if arguments.len() < list.len() {
+        return Err(wrong("arguments"));
+    }
+    arguments.iter().enumerate().map(one).collect()
 }
 
 enum Borrowed<'py, T: Number> {
@@ -90,9 +94,9 @@ enum Room<'py, T: Number> {
 }
 
 /// Output arrays for the gradients of the arguments, borrowed.
-pub struct Bars<'py, T: Number>(Vec<Room<'py, T>>);
+pub struct ArgumentBars<'py, T: Number>(Vec<Room<'py, T>>);
 
-impl<'py, T: Number> Bars<'py, T> {
+impl<'py, T: Number> ArgumentBars<'py, T> {
     /// Borrows them: the shapes are those of the arguments.
     pub fn new(object: &str, arguments: &Arguments<'py, T>, bars: &Bound<'py, PyTuple>) -> PyResult<Self> {
         let list = declared(object)?;
@@ -105,7 +109,7 @@ impl<'py, T: Number> Bars<'py, T> {
                 _ => return Err(PyValueError::new_err(format!("{bar}: no such argument was given"))),
             })
         };
-        Ok(Bars(bars.iter().enumerate().map(borrow).collect::<PyResult<_>>()?))
+        Ok(ArgumentBars(bars.iter().enumerate().map(borrow).collect::<PyResult<_>>()?))
     }
 
     /// The output arrays in the form of the core.
@@ -120,18 +124,18 @@ impl<'py, T: Number> Bars<'py, T> {
 }
 
 /// What a forward call saved.
-enum Kept {
+enum SavedValues {
     Nothing,
     Result,
     Own(Py<PyAny>),
 }
 
-impl Kept {
+impl SavedValues {
     fn array<'py>(self, result: Any<'_, 'py>) -> Saved<'py> {
         match self {
-            Kept::Nothing => None,
-            Kept::Result => Some(result.clone()),
-            Kept::Own(array) => Some(array.into_bound(result.py())),
+            SavedValues::Nothing => None,
+            SavedValues::Result => Some(result.clone()),
+            SavedValues::Own(array) => Some(array.into_bound(result.py())),
         }
     }
 }
@@ -143,9 +147,9 @@ fn keeping<T: Number>(
     saves: Saves,
     batch: usize,
     f: impl FnOnce(Option<&mut [T]>) -> Result<()>,
-) -> Result<Kept> {
+) -> Result<SavedValues> {
     match saves {
-        Saves::Result if save => f(None).map(|()| Kept::Result),
+        Saves::Result if save => f(None).map(|()| SavedValues::Result),
         Saves::Elements(each) if save && each > 0 => {
             let len = size("saved", &[batch, each])?;
             let made = Python::attach(|py| {
@@ -157,9 +161,9 @@ fn keeping<T: Number>(
             let (array, data) = made.map_err(lack)?;
             // SAFETY: a new array of this many elements, not shared yet; `array` keeps it alive.
             f(Some(unsafe { std::slice::from_raw_parts_mut(data, len) }))?;
-            Ok(Kept::Own(array))
+            Ok(SavedValues::Own(array))
         }
-        _ => f(None).map(|()| Kept::Nothing),
+        _ => f(None).map(|()| SavedValues::Nothing),
     }
 }
 
@@ -225,7 +229,7 @@ pub fn operator_matrix_vjp<'py>(
 ) -> PyResult<()> {
     by_dtype!("ct", &ct, T => {
         let arguments = Arguments::<T>::new(object, &arguments)?;
-        let mut bars = Bars::new(object, &arguments, &bars)?;
+        let mut bars = ArgumentBars::new(object, &arguments, &bars)?;
         let saved = saved.map(|saved| Input::new("saved", &saved)).transpose()?;
         let ct = Input::new("ct", &ct)?;
         let (given, mut bars, saved) = (arguments.given(), bars.view(), read(&saved));
@@ -286,7 +290,7 @@ pub fn operator_apply_vjp<'py>(
     let side = side(adjoint);
     by_dtype!("x", &x, T => {
         let arguments = Arguments::<T>::new(object, &arguments)?;
-        let mut bars = Bars::new(object, &arguments, &bars)?;
+        let mut bars = ArgumentBars::new(object, &arguments, &bars)?;
         let saved = saved.map(|saved| Input::new("saved", &saved)).transpose()?;
         let (x, ct) = (Input::new("x", &x)?, Input::new("ct", &ct)?);
         let mut x_bar = Output::optional("x_bar", x_bar.as_ref(), x.shape())?;
@@ -311,8 +315,15 @@ pub fn operator_check(object: &str, arguments: Bound<'_, PyTuple>) -> PyResult<(
         let given = held.given();
         detached::run(arguments.py(), || check_values(object, &given))
     }
-    // Integers alone fit matrices of any type.
-    let Ok(deciding) = first(object, &arguments) else { return call::<f64>(object, &arguments) };
+    // The type of the first array of the matrix's type, else that of a real one; integers fit any.
+    let list = declared(object)?;
+    let of = |real: bool| {
+        let fits = |i: usize| {
+            nth(list, i).is_ok_and(|argument| argument.kind != Kind::Integer && argument.kind.real() == real)
+        };
+        arguments.iter().enumerate().find(|(i, array)| !array.is_none() && fits(*i))
+    };
+    let Some((_, deciding)) = of(false).or_else(|| of(true)) else { return call::<f64>(object, &arguments) };
     by_dtype!("arguments", &deciding, T => { call::<T>(object, &arguments) })
 }
 

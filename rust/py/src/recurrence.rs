@@ -1,12 +1,14 @@
 //! `recurrence*`: h <- phi(W h + V x + b) over a sequence, W any operator that is applied step by step.
 
 use crate::arrays::{Input, Output, read};
-use crate::operator::{Arguments, Bars as OwnBars, first};
+use crate::error::exception;
+use crate::operator::{ArgumentBars, Arguments, shapes};
 use crate::place::Place;
 use crate::sequence::{Arrays, Bars, Ct, Given, GivenBars, States};
 use crate::{by_dtype, detached};
-use isometry_core::operators::view;
+use isometry_core::operators::{route, view};
 use isometry_core::recurrence::Sequence;
+use isometry_core::transition::Run;
 use isometry_core::{Budget, recurrence as core};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -84,7 +86,7 @@ pub fn recurrence_vjp<'py>(
     by_dtype!("x", &sequence.0, T => {
         let arrays = Arrays::<T>::new(&sequence)?;
         let arguments = Arguments::new(object, &arguments)?;
-        let mut bars = OwnBars::new(object, &arguments, &bars)?;
+        let mut bars = ArgumentBars::new(object, &arguments, &bars)?;
         let (own, mut bars) = (arguments.given(), bars.view());
         let (states, ct) = (states.inputs(&arrays.run)?, Ct::new(&ct, &arrays.run)?);
         let mut sequence_bars = Bars::new(&sequence_bars, &arrays)?;
@@ -97,31 +99,20 @@ pub fn recurrence_vjp<'py>(
     })
 }
 
-/// "factored" or "dense": the cheaper route of an object for this many steps and sequences; a gated unit uses
-/// the factors of operators on rows only.
+/// "factored" or "dense": the cheaper route of an object for this many steps and sequences, of which the shapes of its
+/// arguments decide.
 #[pyfunction]
 #[pyo3(signature = (object, arguments, steps, batch, gated = false))]
 pub fn recurrence_route(
-    py: Python<'_>,
     object: &str,
     arguments: Bound<'_, PyTuple>,
     steps: usize,
     batch: usize,
     gated: bool,
 ) -> PyResult<&'static str> {
-    let deciding = first(object, &arguments)?;
-    by_dtype!("arguments", &deciding, T => {
-        let arguments = Arguments::<T>::new(object, &arguments)?;
-        let own = arguments.given();
-        detached::run(py, || {
-            let operator = view(object, &own)?;
-            Ok(match operator.transition() {
-                Some(core::Transition::Rows(_)) => operator.route(steps, batch).name(),
-                Some(_) if !gated => operator.route(steps, batch).name(),
-                _ => "dense",
-            })
-        })
-    })
+    let shapes = shapes(object, &arguments)?;
+    let shapes: Vec<_> = shapes.iter().map(Vec::as_slice).collect();
+    Ok(route(object, &shapes, Run { steps, batch, gated }).map_err(exception)?.name())
 }
 
 /// The number of states at the borders of a checkpoint's segments, for a cell that saves so many per step.

@@ -143,8 +143,8 @@ class Declared(Operator):
 
     def arguments(self, dtype: torch.dtype) -> Arguments:
         """The arguments, those of the matrix's type in the given dtype, with no batch axis or a single one."""
-        batch, first = self._batch_shape, self._arrays[self._declaration.lead]
-        if self._ready and first is not None and first.dtype is dtype:
+        batch = self._batch_shape
+        if self._ready and self._dtype is dtype:
             return self._arrays
         made = []
         for argument, t in zip(self._flat, self._arrays, strict=True):

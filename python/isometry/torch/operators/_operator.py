@@ -70,21 +70,21 @@ def beside(name: str, value: object, first: str, dtype: torch.dtype) -> Tensor:
     return t
 
 
-def haar(n: int, rng: torch.Generator | None, dtype: torch.dtype, device: torch.device | str | None) -> Tensor:
+def haar(n: int, generator: torch.Generator | None, dtype: torch.dtype, device: torch.device | str | None) -> Tensor:
     """A Haar-distributed orthogonal or unitary matrix: Q of a Gaussian matrix, times the phases of diag(R)."""
     # In double precision, so that W is orthogonal to rounding in single precision too; "mps" has none.
     wide = dtype
     if torch.empty(0, device=device).device.type != "mps":
         wide = torch.complex128 if dtype.is_complex else torch.float64
-    q, r = torch.linalg.qr(torch.randn(n, n, generator=rng, dtype=wide, device=device))
+    q, r = torch.linalg.qr(torch.randn(n, n, generator=generator, dtype=wide, device=device))
     # torch's Q is column-major
     return (q * r.diagonal().sgn()).to(dtype).contiguous()
 
 
-def drawn(rng: object, dtype: object) -> torch.dtype:
+def drawn(generator: object, dtype: object) -> torch.dtype:
     """The dtype of random arguments, after checking it and their generator."""
-    if rng is not None and not isinstance(rng, torch.Generator):
-        check.kind("rng", "a torch.Generator", rng)
+    if generator is not None and not isinstance(generator, torch.Generator):
+        check.kind("generator", "a torch.Generator", generator)
     if dtype is None:
         dtype = torch.get_default_dtype()
     if not isinstance(dtype, torch.dtype):

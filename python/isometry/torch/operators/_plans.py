@@ -21,6 +21,7 @@ from .. import formulas
 from .._function import arrays, empty, empty_gradients, readable, trained_only
 from .._graph import custom_operators
 from .._plan import Flags, Out, Plan, Results, Rows, Saved, Tensors
+from ._types import type_of
 
 # From this many numbers in the first argument on, saving for backward is cheaper than recomputing.
 _LARGE = 1024
@@ -58,7 +59,7 @@ class Matrix(_Object):
         first = tensors[0]
         batch = first.dim() - self.rank
         shape = (*first.shape[:batch], *settings) if batch else settings
-        out, w = empty(shape, tensors[self.declaration.lead].dtype)
+        out, w = empty(shape, type_of(self.declaration, tensors))
         saving = saving and (self.always or first.numel() >= _LARGE)
         saved = _core.operator_matrix(self.stem, arrays(tensors), w, saving, at)
         return (out,), () if saved is None or saved is w else (torch.from_numpy(saved),)
@@ -80,8 +81,8 @@ class Matrix(_Object):
     def encoded(self, settings: Any) -> Any:
         return self.stem, settings
 
-    def lead(self, tensors: Tensors) -> Tensor:
-        return tensors[self.declaration.lead]
+    def dtype(self, tensors: Tensors) -> torch.dtype:
+        return type_of(self.declaration, tensors)
 
     def stack(self, tensors: Tensors) -> int | None:
         return tensors[0].shape[0] if tensors[0].dim() > self.rank else None

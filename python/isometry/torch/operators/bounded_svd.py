@@ -65,7 +65,7 @@ class BoundedSvd(Declared, declaration=BOUNDED_SVD, matrix=formula.matrix, apply
         n: int,
         *,
         margin: float,
-        rng: torch.Generator | None = None,
+        generator: torch.Generator | None = None,
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
     ) -> BoundedSvd:
@@ -77,7 +77,7 @@ class BoundedSvd(Declared, declaration=BOUNDED_SVD, matrix=formula.matrix, apply
             Size.
         margin : float
             In [0, 1].
-        rng : torch.Generator, optional
+        generator : torch.Generator, optional
             Source of the numbers, by default torch's own.
         dtype : torch.dtype, optional
             By default `torch.get_default_dtype()`.
@@ -87,9 +87,9 @@ class BoundedSvd(Declared, declaration=BOUNDED_SVD, matrix=formula.matrix, apply
         Examples
         --------
         >>> import torch, isometry.torch as it
-        >>> it.BoundedSvd.random(8, margin=0.1, rng=torch.Generator().manual_seed(0))
+        >>> it.BoundedSvd.random(8, margin=0.1, generator=torch.Generator().manual_seed(0))
         BoundedSvd(n=8, r=8, k=8, dtype=torch.float32)
         """
-        n, dtype = check.count("n", n, 1), drawn(rng, dtype)
-        u, v = haar(n, rng, dtype, device), haar(n, rng, dtype, device)
+        n, dtype = check.count("n", n, 1), drawn(generator, dtype)
+        u, v = haar(n, generator, dtype, device), haar(n, generator, dtype, device)
         return cls(u, torch.zeros(n, dtype=REAL_OF[dtype], device=device), v, margin=margin)

@@ -211,7 +211,7 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formula.matrix):
         n: int,
         *,
         negative_ones: int | None = None,
-        rng: torch.Generator | None = None,
+        generator: torch.Generator | None = None,
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
     ) -> Cayley:
@@ -223,7 +223,7 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formula.matrix):
             Size.
         negative_ones : int, optional
             Number of -1 at the end of a real D, by default n // 2. A complex D has phases uniform on [0, 2 pi).
-        rng : torch.Generator, optional
+        generator : torch.Generator, optional
             The random generator, by default torch's own.
         dtype : torch.dtype, optional
             By default `torch.get_default_dtype()`.
@@ -233,20 +233,20 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formula.matrix):
         Examples
         --------
         >>> import torch, isometry.torch as it
-        >>> it.Cayley.random(4, rng=torch.Generator().manual_seed(0)).signs
+        >>> it.Cayley.random(4, generator=torch.Generator().manual_seed(0)).signs
         tensor([ 1.,  1., -1., -1.])
         """
         n, count = split(negative_ones, n)
-        dtype = drawn(rng, dtype)
+        dtype = drawn(generator, dtype)
         real = REAL_OF[dtype]
-        t = torch.rand(n // 2, generator=rng, dtype=real, device=device) * (math.pi / 2)
+        t = torch.rand(n // 2, generator=generator, dtype=real, device=device) * (math.pi / 2)
         a = torch.zeros(n, n, dtype=real, device=device)
         even = 2 * torch.arange(n // 2, device=device)
         a[even, even + 1] = torch.tan(t / 2)
         row, column = torch.triu_indices(n, n, 1, device=device)
         upper = a[row, column]
         if dtype.is_complex:
-            angles = 2 * math.pi * torch.rand(n, generator=rng, dtype=real, device=device)
+            angles = 2 * math.pi * torch.rand(n, generator=generator, dtype=real, device=device)
             return cls(upper.to(dtype), diagonal=torch.zeros(n, dtype=real, device=device), phases=angles)
         signs = torch.ones(n, dtype=real, device=device)
         signs[n - count :] = -1

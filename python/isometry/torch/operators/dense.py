@@ -50,7 +50,7 @@ class Dense(Declared, declaration=DENSE, matrix=formula.matrix, apply=formula.ap
         cls,
         n: int,
         *,
-        rng: torch.Generator | None = None,
+        generator: torch.Generator | None = None,
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
     ) -> Dense:
@@ -60,7 +60,7 @@ class Dense(Declared, declaration=DENSE, matrix=formula.matrix, apply=formula.ap
         ----------
         n : int
             Size.
-        rng : torch.Generator, optional
+        generator : torch.Generator, optional
             The random generator, by default torch's own.
         dtype : torch.dtype, optional
             By default `torch.get_default_dtype()`.
@@ -74,4 +74,4 @@ class Dense(Declared, declaration=DENSE, matrix=formula.matrix, apply=formula.ap
         (3, 3)
         """
         n = check.count("n", n, 1)
-        return cls(haar(n, rng, drawn(rng, dtype), device))
+        return cls(haar(n, generator, drawn(generator, dtype), device))

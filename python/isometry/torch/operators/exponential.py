@@ -135,7 +135,7 @@ class Exponential(Declared, declaration=EXPONENTIAL, matrix=formula.matrix):
         cls,
         n: int,
         *,
-        rng: torch.Generator | None = None,
+        generator: torch.Generator | None = None,
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
     ) -> Exponential:
@@ -145,7 +145,7 @@ class Exponential(Declared, declaration=EXPONENTIAL, matrix=formula.matrix):
         ----------
         n : int
             Size.
-        rng : torch.Generator, optional
+        generator : torch.Generator, optional
             The random generator, by default torch's own.
         dtype : torch.dtype, optional
             By default `torch.get_default_dtype()`; a complex A has the same real entries and a zero diagonal.
@@ -155,12 +155,12 @@ class Exponential(Declared, declaration=EXPONENTIAL, matrix=formula.matrix):
         Examples
         --------
         >>> import torch, isometry.torch as it
-        >>> (it.Exponential.random(4, rng=torch.Generator().manual_seed(0)).upper != 0).nonzero().ravel()
+        >>> (it.Exponential.random(4, generator=torch.Generator().manual_seed(0)).upper != 0).nonzero().ravel()
         tensor([0, 5])
         """
-        n, dtype = check.count("n", n, 1), drawn(rng, dtype)
+        n, dtype = check.count("n", n, 1), drawn(generator, dtype)
         real = REAL_OF[dtype]
-        t = (2 * torch.rand(n // 2, generator=rng, dtype=real, device=device) - 1) * math.pi
+        t = (2 * torch.rand(n // 2, generator=generator, dtype=real, device=device) - 1) * math.pi
         upper = torch.zeros(n * (n - 1) // 2, dtype=dtype, device=device)
         row = 2 * torch.arange(n // 2, device=device)  # A[r, r + 1] is the first element of row r in the triangle
         upper[row * n - row * (row + 1) // 2] = t.to(dtype)

@@ -65,7 +65,7 @@ class FourierProduct(Declared, declaration=FOURIER, matrix=formula.matrix, apply
         cls,
         n: int,
         *,
-        rng: torch.Generator | None = None,
+        generator: torch.Generator | None = None,
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
     ) -> FourierProduct:
@@ -75,7 +75,7 @@ class FourierProduct(Declared, declaration=FOURIER, matrix=formula.matrix, apply
         ----------
         n : int
             Size.
-        rng : torch.Generator, optional
+        generator : torch.Generator, optional
             Source of the numbers, by default torch's own.
         dtype : torch.dtype, optional
             Complex; by default the complex type of `torch.get_default_dtype()`.
@@ -85,12 +85,12 @@ class FourierProduct(Declared, declaration=FOURIER, matrix=formula.matrix, apply
         Examples
         --------
         >>> import torch, isometry.torch as it
-        >>> it.FourierProduct.random(8, rng=torch.Generator().manual_seed(0))
+        >>> it.FourierProduct.random(8, generator=torch.Generator().manual_seed(0))
         FourierProduct(n=8, dtype=torch.complex64)
         """
-        given, n = drawn(rng, dtype), check.count("n", n, 1)
+        given, n = drawn(generator, dtype), check.count("n", n, 1)
         dtype = COMPLEX_OF[given] if dtype is None else given
         check.complex_only("dtype", dtype_name(dtype))
-        draw = lambda *shape: 2 * torch.rand(*shape, generator=rng, dtype=REAL_OF[dtype], device=device) - 1
+        draw = lambda *shape: 2 * torch.rand(*shape, generator=generator, dtype=REAL_OF[dtype], device=device) - 1
         phases, parts = math.pi * draw(3, n), draw(2, n, 2)
-        return cls(phases, torch.view_as_complex(parts), torch.randperm(n, generator=rng, device=device))
+        return cls(phases, torch.view_as_complex(parts), torch.randperm(n, generator=generator, device=device))

@@ -71,7 +71,7 @@ class Givens(Sized, Declared, declaration=GIVENS, matrix=formula.matrix, apply=f
         n: int,
         m: int,
         *,
-        rng: torch.Generator | None = None,
+        generator: torch.Generator | None = None,
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
     ) -> Givens:
@@ -83,7 +83,7 @@ class Givens(Sized, Declared, declaration=GIVENS, matrix=formula.matrix, apply=f
             Size.
         m : int
             Number of rotations; 0 for n = 1.
-        rng : torch.Generator, optional
+        generator : torch.Generator, optional
             Source of the numbers, by default torch's own.
         dtype : torch.dtype, optional
             Real, by default `torch.get_default_dtype()`.
@@ -93,12 +93,12 @@ class Givens(Sized, Declared, declaration=GIVENS, matrix=formula.matrix, apply=f
         Examples
         --------
         >>> import torch, isometry.torch as it
-        >>> it.Givens.random(8, 12, rng=torch.Generator().manual_seed(0))
+        >>> it.Givens.random(8, 12, generator=torch.Generator().manual_seed(0))
         Givens(n=8, m=12, dtype=torch.float32)
         """
-        dtype, (n, m) = drawn(rng, dtype), givens.drawn(n, m)
+        dtype, (n, m) = drawn(generator, dtype), givens.drawn(n, m)
         check.real("dtype", dtype_name(dtype))
-        angles = math.pi * (2 * torch.rand(m, generator=rng, dtype=dtype, device=device) - 1)
-        first = torch.randint(n, (m,), generator=rng, device=device)
-        apart = torch.randint(1, max(n, 2), (m,), generator=rng, device=device)
+        angles = math.pi * (2 * torch.rand(m, generator=generator, dtype=dtype, device=device) - 1)
+        first = torch.randint(n, (m,), generator=generator, device=device)
+        apart = torch.randint(1, max(n, 2), (m,), generator=generator, device=device)
         return cls(angles, torch.stack((first, (first + apart) % n), -1), n=n)

@@ -61,7 +61,7 @@ class Hadamard(Declared, declaration=HADAMARD, matrix=formula.matrix, apply=form
         n: int,
         *,
         rounds: int = 1,
-        rng: torch.Generator | None = None,
+        generator: torch.Generator | None = None,
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
     ) -> Hadamard:
@@ -73,7 +73,7 @@ class Hadamard(Declared, declaration=HADAMARD, matrix=formula.matrix, apply=form
             Size, an order of Hadamard matrices.
         rounds : int
             k.
-        rng : torch.Generator, optional
+        generator : torch.Generator, optional
             Source of the numbers, by default torch's own.
         dtype : torch.dtype, optional
             Real, by default `torch.get_default_dtype()`.
@@ -83,11 +83,11 @@ class Hadamard(Declared, declaration=HADAMARD, matrix=formula.matrix, apply=form
         Examples
         --------
         >>> import torch, isometry.torch as it
-        >>> it.Hadamard.random(8, rounds=3, rng=torch.Generator().manual_seed(0))
+        >>> it.Hadamard.random(8, rounds=3, generator=torch.Generator().manual_seed(0))
         Hadamard(k=3, n=8, dtype=torch.float32)
         """
-        dtype = drawn(rng, dtype)
+        dtype = drawn(generator, dtype)
         check.real("dtype", dtype_name(dtype))
         n, rounds = check.count("n", n, 1), check.count("rounds", rounds, 1)
         ordered("signs", n)
-        return cls(1 - 2 * torch.randint(0, 2, (rounds, n), generator=rng, device=device).to(dtype))
+        return cls(1 - 2 * torch.randint(0, 2, (rounds, n), generator=generator, device=device).to(dtype))

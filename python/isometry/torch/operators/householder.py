@@ -134,7 +134,7 @@ class Householder(Declared, declaration=HOUSEHOLDER, matrix=formula.matrix, appl
         n: int,
         m: int | None = None,
         *,
-        rng: torch.Generator | None = None,
+        generator: torch.Generator | None = None,
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
     ) -> Householder:
@@ -147,7 +147,7 @@ class Householder(Declared, declaration=HOUSEHOLDER, matrix=formula.matrix, appl
         m : int, optional
             Number of reflections, without a last factor. By default n - 1 reflections and a last factor: sign +1, or
             phases uniform on [-pi, pi) for a complex dtype.
-        rng : torch.Generator, optional
+        generator : torch.Generator, optional
             The random generator, by default torch's own.
         dtype : torch.dtype, optional
             By default `torch.get_default_dtype()`.
@@ -157,15 +157,15 @@ class Householder(Declared, declaration=HOUSEHOLDER, matrix=formula.matrix, appl
         Examples
         --------
         >>> import torch, isometry.torch as it
-        >>> it.Householder.random(4, rng=torch.Generator().manual_seed(0))
+        >>> it.Householder.random(4, generator=torch.Generator().manual_seed(0))
         Householder(n=4, m=3, last='sign', dtype=torch.float32)
         """
         n, count = reflections(m, n)
-        dtype = drawn(rng, dtype)
+        dtype = drawn(generator, dtype)
         real = REAL_OF[dtype]
 
         def uniform(*shape: int) -> Tensor:
-            return 2 * torch.rand(shape, generator=rng, dtype=real, device=device) - 1
+            return 2 * torch.rand(shape, generator=generator, dtype=real, device=device) - 1
 
         u = torch.complex(uniform(n, count), uniform(n, count)) if dtype.is_complex else uniform(n, count)
         u = u.tril()

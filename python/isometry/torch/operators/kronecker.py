@@ -88,7 +88,7 @@ class Kronecker(Declared, declaration=KRONECKER, matrix=formula.matrix, apply=fo
         n: int,
         *,
         factor_sizes: Sequence[int] | None = None,
-        rng: torch.Generator | None = None,
+        generator: torch.Generator | None = None,
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
     ) -> Kronecker:
@@ -100,7 +100,7 @@ class Kronecker(Declared, declaration=KRONECKER, matrix=formula.matrix, apply=fo
             Size.
         factor_sizes : sequence of int, optional
             Sizes of the square factors, whose product is n; by default the prime factors of n.
-        rng : torch.Generator, optional
+        generator : torch.Generator, optional
             Source of the numbers, by default torch's own.
         dtype : torch.dtype, optional
             By default `torch.get_default_dtype()`.
@@ -110,8 +110,8 @@ class Kronecker(Declared, declaration=KRONECKER, matrix=formula.matrix, apply=fo
         Examples
         --------
         >>> import torch, isometry.torch as it
-        >>> it.Kronecker.random(8, rng=torch.Generator().manual_seed(0))
+        >>> it.Kronecker.random(8, generator=torch.Generator().manual_seed(0))
         Kronecker(factors=[(2, 2), (2, 2), (2, 2)], dtype=torch.float32)
         """
-        factors, dtype = sizes(n, factor_sizes), drawn(rng, dtype)
-        return cls([haar(size, rng, dtype, device) for size in factors])
+        factors, dtype = sizes(n, factor_sizes), drawn(generator, dtype)
+        return cls([haar(size, generator, dtype, device) for size in factors])

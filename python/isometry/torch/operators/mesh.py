@@ -36,7 +36,8 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formu
     n : int
         Size of W.
     layers : int, optional
-        L >= 1, the capacity of a brick mesh; P = ceil(L/2) floor(n/2) + floor(L/2) floor((n-1)/2).
+        L >= 1, the capacity of a brick mesh; P = ceil(L/2) floor(n/2) + floor(L/2) floor((n-1)/2). By default the least
+        that has the P of theta.
     layout : {"brick", "fft"}
         "brick": layers of the pairs (0, 1), (2, 3), ... and of (1, 2), (3, 4), ... in turn. "fft": log2 n layers of n/2
         pairs at the distances n/2, n/4, ..., 1; n is a power of two.
@@ -96,7 +97,8 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formu
         signs: Tensor | None = None,
         first: Literal["left", "right"] = "left",
     ) -> None:
-        self._hold(mesh.frame(n, layers, layout, first), theta, phi, phases, signs)
+        theta = tensor("theta", theta)
+        self._hold(mesh.frame(n, layers, layout, first, tuple(theta.shape)), theta, phi, phases, signs)
 
     @classmethod
     def from_matrix(cls, w: Tensor, *, first: Literal["left", "right"] = "left", tol: float | None = None) -> Mesh:
@@ -133,7 +135,7 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formu
         layers: int | None = None,
         layout: Literal["brick", "fft"] = "brick",
         first: Literal["left", "right"] = "left",
-        rng: torch.Generator | None = None,
+        generator: torch.Generator | None = None,
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
     ) -> Mesh:
@@ -147,7 +149,7 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formu
             L of a brick mesh.
         layout, first : str
             As above.
-        rng : torch.Generator, optional
+        generator : torch.Generator, optional
             Source of the numbers, by default torch's own.
         dtype : torch.dtype, optional
             By default `torch.get_default_dtype()`; a complex mesh has phi and phases too.
@@ -157,15 +159,15 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formu
         Examples
         --------
         >>> import torch, isometry.torch as it
-        >>> it.Mesh.random(8, layout="fft", rng=torch.Generator().manual_seed(0))
+        >>> it.Mesh.random(8, layout="fft", generator=torch.Generator().manual_seed(0))
         Mesh(n=8, layers=3, layout='fft', dtype=torch.float32)
         """
         size, depth, kind, _ = mesh.frame(n, layers, layout, first)
-        dtype = drawn(rng, dtype)
+        dtype = drawn(generator, dtype)
         pairs, real = mesh.count(size, depth, kind), REAL_OF[dtype]
 
         def angles(count: int) -> Tensor:
-            return math.pi * (2 * torch.rand(count, generator=rng, dtype=real, device=device) - 1)
+            return math.pi * (2 * torch.rand(count, generator=generator, dtype=real, device=device) - 1)
 
         theta, phi, phases = angles(pairs), None, None
         if dtype.is_complex:

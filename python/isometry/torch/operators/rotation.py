@@ -62,7 +62,7 @@ class Rotation(Declared, declaration=ROTATION, matrix=formula.matrix, apply=form
         cls,
         n: int,
         *,
-        rng: torch.Generator | None = None,
+        generator: torch.Generator | None = None,
         dtype: torch.dtype | None = None,
         device: torch.device | str | None = None,
     ) -> Rotation:
@@ -72,7 +72,7 @@ class Rotation(Declared, declaration=ROTATION, matrix=formula.matrix, apply=form
         ----------
         n : int
             Size.
-        rng : torch.Generator, optional
+        generator : torch.Generator, optional
             Source of the numbers, by default torch's own.
         dtype : torch.dtype, optional
             Real, by default `torch.get_default_dtype()`.
@@ -82,10 +82,10 @@ class Rotation(Declared, declaration=ROTATION, matrix=formula.matrix, apply=form
         Examples
         --------
         >>> import torch, isometry.torch as it
-        >>> it.Rotation.random(8, rng=torch.Generator().manual_seed(0))
+        >>> it.Rotation.random(8, generator=torch.Generator().manual_seed(0))
         Rotation(n=8, dtype=torch.float32)
         """
-        dtype = drawn(rng, dtype)
+        dtype = drawn(generator, dtype)
         check.real("dtype", dtype_name(dtype))
-        start, end = torch.randn(2, check.count("n", n, 1), generator=rng, dtype=dtype, device=device)
+        start, end = torch.randn(2, check.count("n", n, 1), generator=generator, dtype=dtype, device=device)
         return cls(start, end)

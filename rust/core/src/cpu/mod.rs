@@ -12,7 +12,7 @@ use crate::rows::{self, Rows};
 use crate::scalar::Scalar;
 use crate::side::Side;
 use crate::sizes::size;
-use crate::transition::{Route, Transition};
+use crate::transition::Transition;
 use std::ops::Range;
 
 /// An operator on the CPU. Outputs are overwritten. An object implements either [`Cpu::rows`], from which all
@@ -56,11 +56,6 @@ pub trait Cpu<T: Scalar>: Operator<T> {
     /// Calls `f` with the operators `own` of the stack; returns false, and does not call it, where a stack is not divided.
     fn part(&self, _own: Range<usize>, _f: &mut dyn FnMut(&dyn Cpu<T>) -> Result<()>) -> Result<bool> {
         Ok(false)
-    }
-
-    /// The cheaper route for a recurrence of this many steps and sequences.
-    fn route(&self, _steps: usize, _batch: usize) -> Route {
-        Route::Dense
     }
 
     /// What [`Cpu::apply`] saves: W, if it goes through the matrix.

@@ -2,6 +2,7 @@
 //! list.
 
 mod last;
+mod plans;
 #[cfg(test)]
 mod stacks;
 
@@ -11,9 +12,10 @@ use crate::argument::{Argument, Given};
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::scalar::Scalar;
+use crate::transition::{Route, Run};
 
 macro_rules! objects {
-    ($($module:ident $view:ident $($checked:ident)?;)*) => {
+    ($($module:ident $view:ident $([$checked:ident])? $($route:ident)?;)*) => {
         $(pub mod $module;)*
 
         /// Every object: its name and its arguments.
@@ -35,21 +37,30 @@ macro_rules! objects {
                 _ => Ok(()),
             }
         }
+
+        /// The cheaper route of the object in a recurrence, from the shapes of its arguments, empty where one is not
+        /// given: through its matrix, unless it states another.
+        pub fn route(object: &str, shapes: &[&[usize]], run: Run) -> Result<Route> {
+            match object {
+                $($(stringify!($module) => Ok($module::$route(shapes, run)),)?)*
+                _ => Ok(Route::Dense),
+            }
+        }
     };
 }
 
 objects! {
-    bounded_svd BoundedSvd check_values;
-    cayley Cayley check_values;
+    bounded_svd BoundedSvd [check_values];
+    cayley Cayley [check_values];
     dense Dense;
     exponential Exponential;
-    fourier FourierProduct check_values;
-    givens Givens check_values;
-    hadamard Hadamard;
-    householder Householder check_values;
-    kronecker Kronecker;
-    mesh Mesh check_values;
-    rotation Rotation;
+    fourier FourierProduct [check_values] route;
+    givens Givens [check_values] route;
+    hadamard Hadamard route;
+    householder Householder [check_values] route;
+    kronecker Kronecker route;
+    mesh Mesh [check_values] route;
+    rotation Rotation route;
 }
 
 fn unknown(object: &str) -> Error {

@@ -1,16 +1,13 @@
 //! Stacks of operators on rows against their matrices one by one: every call, one thread and several.
 
-use super::fourier::FourierProduct;
-use super::kronecker::{Factor, Kronecker};
-use super::mesh::{Layout, Mesh};
-use super::rotation::Rotation;
-use super::{Last, view};
-use crate::argument::{Array, Bar, Given};
+use super::view;
+use crate::argument::{Argument, Array, Bar, Given, Kind};
 use crate::budget::Budget;
 use crate::cpu::Cpu;
 use crate::scalar::{Real, Scalar, c32, c64};
 use crate::side::Side;
 use crate::testing::{fill, wide};
+use num_traits::Float;
 
 /// The numbers of an argument, (batch, each).
 #[derive(Clone, Debug, PartialEq)]
@@ -138,86 +135,80 @@ fn part<X>(x: &[X], k: usize, batch: usize) -> &[X] {
     &x[k * each..(k + 1) * each]
 }
 
-fn rotations<T: Scalar>() {
-    for (batch, rows) in STACKS {
-        for n in [1, 3, 17] {
-            let (start, end) = (fill::<T::Real>(batch * n, 1.0, 7), fill::<T::Real>(batch * n, 1.0, 8));
-            let op = Rotation::<T>::new(&start, &end, batch, n).unwrap();
-            check(&op, rows, &|k, f| {
-                f(&Rotation::<T>::new(part(&start, k, batch), part(&end, k, batch), 1, n).unwrap());
-            });
-        }
-    }
+/// Objects on rows, and the shapes of the arguments of one matrix; an entry of a list is a factor.
+const OBJECTS: &[(&str, &[&[usize]])] = &[
+    ("rotation", &[&[1], &[1]]),
+    ("rotation", &[&[3], &[3]]),
+    ("rotation", &[&[17], &[17]]),
+    ("mesh", &[&[1, 2, 1, 0], &[0], &[0], &[1], &[1]]),
+    ("mesh", &[&[5, 3, 2, 0], &[6], &[6], &[5], &[5]]),
+    ("mesh", &[&[8, 3, 3, 0], &[12], &[12], &[8], &[8]]),
+    ("kronecker", &[&[2, 3], &[4, 1], &[1, 2]]),
+    ("kronecker", &[&[3, 3], &[17, 5], &[2, 2]]),
+    ("kronecker", &[&[2, 2], &[2, 2], &[2, 2], &[2, 2]]),
+    ("kronecker", &[&[5, 4]]),
+    ("hadamard", &[&[2, 12]]),
+    ("fourier", &[&[3, 1], &[2, 1], &[1]]),
+    ("fourier", &[&[3, 6], &[2, 6], &[6]]),
+    ("fourier", &[&[3, 37], &[2, 37], &[37]]),
+];
+
+/// The arrays of a stack, by their kinds.
+enum Arrays<T: Scalar> {
+    None,
+    Own(Vec<T>),
+    Real(Vec<T::Real>),
+    Integers(Vec<i64>),
 }
 
-fn meshes<T: Scalar>() {
-    for (batch, rows) in STACKS {
-        for shape @ (n, count, layout) in
-            [(1, 2, Layout::BrickLeft), (5, 3, Layout::BrickRight), (8, 3, Layout::Fft)]
-        {
-            let pairs = if layout == Layout::Fft { count * n / 2 } else { count * (n / 2) };
-            let (theta, phi) =
-                (fill::<T::Real>(batch * pairs, 3.0, 7), fill::<T::Real>(batch * pairs, 3.0, 8));
-            let phases = fill::<T::Real>(batch * n, 3.0, 9);
-            let signs: Vec<_> = phases.iter().map(|x| num_traits::Float::signum(*x)).collect();
-            let turned = |phi| if T::PARTS == 2 { Some(phi) } else { None };
-            let last = |phases, signs| if T::PARTS == 2 { Last::Phases(phases) } else { Last::Signs(signs) };
-            let op = Mesh::<T>::new(shape, batch, &theta, turned(&phi[..]), last(&phases, &signs)).unwrap();
-            check(&op, rows, &|k, f| {
-                let last = last(part(&phases, k, batch), part(&signs, k, batch));
-                f(&Mesh::<T>::new(shape, 1, part(&theta, k, batch), turned(part(&phi, k, batch)), last)
-                    .unwrap());
-            });
-        }
-    }
-}
-
-fn products<T: Scalar>() {
-    for (batch, rows) in STACKS {
-        for sizes in [&[(2, 3), (4, 1), (1, 2)][..], &[(3, 3), (17, 5), (2, 2)], &[(2, 2); 4], &[(5, 4)]] {
-            let array = |(i, &(p, q)): (usize, &(usize, usize))| fill::<T>(batch * p * q, 1.0, i as u64 + 7);
-            let arrays: Vec<_> = sizes.iter().enumerate().map(array).collect();
-            let all = arrays.iter().zip(sizes);
-            let factors: Vec<_> = all.clone().map(|(elements, &(p, q))| Factor { elements, p, q }).collect();
-            let op = Kronecker::new(&factors, batch).unwrap();
-            check(&op, rows, &|k, f| {
-                let own = all.clone().map(|(x, &(p, q))| Factor { elements: part(x, k, batch), p, q });
-                f(&Kronecker::new(&own.collect::<Vec<_>>(), 1).unwrap());
-            });
-        }
-    }
-}
-
-fn fouriers<T: Scalar>() {
-    for (batch, rows) in STACKS {
-        for n in [1, 6, 37] {
-            let (phases, vectors) =
-                (fill::<T::Real>(batch * 3 * n, 3.0, 7), fill::<T>(batch * 2 * n, 1.0, 8));
-            // multiples of k + 1 where that has an inverse modulo n
-            let place = |at: usize| (at % n * if n == 37 { at / n + 1 } else { 1 } + at / n) % n;
-            let permutation: Vec<i64> = (0..batch * n).map(|at| place(at) as i64).collect();
-            let op = FourierProduct::<T>::new(&phases, &vectors, &permutation, batch, n).unwrap();
-            check(&op, rows, &|k, f| {
-                let (phases, vectors) = (part(&phases, k, batch), part(&vectors, k, batch));
-                f(&FourierProduct::new(phases, vectors, part(&permutation, k, batch), 1, n).unwrap());
-            });
-        }
+fn arrays<T: Scalar>(argument: &Argument, shape: &[usize], batch: usize, seed: u64) -> Arrays<T> {
+    let (len, n) = (batch * shape.iter().product::<usize>(), *shape.last().unwrap());
+    let numbers = || fill::<T::Real>(len, 3.0, seed);
+    // multiples of k + 1 where that has an inverse modulo n
+    let place = |at: usize| (at % n * if n == 37 { at / n + 1 } else { 1 } + at / n) % n;
+    match argument.kind {
+        Kind::Integer => Arrays::Integers((0..len).map(|at| place(at) as i64).collect()),
+        Kind::Complex | Kind::Angles if T::PARTS == 1 => Arrays::None,
+        Kind::Angles => Arrays::Real(numbers()),
+        Kind::Real if argument.trained => Arrays::Real(numbers()),
+        Kind::Real if T::PARTS == 1 => Arrays::Real(numbers().iter().map(|x| Float::signum(*x)).collect()),
+        Kind::Real => Arrays::None,
+        _ => Arrays::Own(fill::<T>(len, 1.0, seed)),
     }
 }
 
 #[test]
 fn stacks_equal_their_matrices() {
     fn all<T: Scalar>() {
-        rotations::<T>();
-        meshes::<T>();
-        products::<T>();
+        for (object, sizes) in OBJECTS {
+            let list = super::OBJECTS.iter().find(|(name, _)| name == object).unwrap().1;
+            let argument = |i: usize| list.get(i).unwrap_or(list.last().unwrap());
+            if T::PARTS == 1 && (0..sizes.len()).any(|i| argument(i).kind == Kind::Complex) {
+                continue;
+            }
+            for (batch, rows) in STACKS {
+                let shapes: Vec<Vec<usize>> = sizes.iter().map(|own| [&[batch], *own].concat()).collect();
+                let made = (7..).zip(*sizes).enumerate();
+                let own: Vec<Arrays<T>> =
+                    made.map(|(i, (seed, own))| arrays(argument(i), own, batch, seed)).collect();
+                let given = |(shape, own)| match own {
+                    &Arrays::None => Given { shape: &[], array: Array::None },
+                    Arrays::Own(x) => Given { shape, array: Array::Own(x) },
+                    Arrays::Real(x) => Given { shape, array: Array::Real(x) },
+                    Arrays::Integers(x) => Given { shape, array: Array::Integers(x) },
+                };
+                let all: Vec<Given<'_, T>> = shapes.iter().map(Vec::as_slice).zip(&own).map(given).collect();
+                check(&*view(object, &all).unwrap(), rows, &|k, f| {
+                    let one: Vec<_> = all.iter().map(|given| given.member(k)).collect();
+                    f(&*view(object, &one).unwrap());
+                });
+            }
+        }
     }
     all::<f32>();
     all::<f64>();
     all::<c32>();
     all::<c64>();
-    fouriers::<c32>();
-    fouriers::<c64>();
 }
 
 #[test]

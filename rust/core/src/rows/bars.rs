@@ -8,7 +8,7 @@ use crate::scalar::Scalar;
 use std::marker::PhantomData;
 
 /// The gradient of an argument, and its length in each matrix.
-enum Place<T: Scalar> {
+enum Gradient<T: Scalar> {
     None,
     Own(Shared<T>, usize),
     Real(Shared<T::Real>, usize),
@@ -16,19 +16,19 @@ enum Place<T: Scalar> {
 
 /// The gradients of all matrices.
 pub struct StackBars<'a, T: Scalar> {
-    places: Vec<Place<T>>,
+    gradients: Vec<Gradient<T>>,
     _borrowed: PhantomData<&'a mut T>,
 }
 
 impl<'a, T: Scalar> StackBars<'a, T> {
     /// The gradients of `batch` matrices, of equal length in each.
     pub fn new(bars: &'a mut [Bar<'_, T>], batch: usize) -> Result<Self> {
-        let place = |bar: &mut Bar<'_, T>| match bar {
-            Bar::None => Place::None,
-            Bar::Own(bar) => Place::Own(Shared(bar.as_mut_ptr()), bar.len() / batch.max(1)),
-            Bar::Real(bar) => Place::Real(Shared(bar.as_mut_ptr()), bar.len() / batch.max(1)),
+        let gradient = |bar: &mut Bar<'_, T>| match bar {
+            Bar::None => Gradient::None,
+            Bar::Own(bar) => Gradient::Own(Shared(bar.as_mut_ptr()), bar.len() / batch.max(1)),
+            Bar::Real(bar) => Gradient::Real(Shared(bar.as_mut_ptr()), bar.len() / batch.max(1)),
         };
-        Ok(StackBars { places: collected(bars.iter_mut().map(place))?, _borrowed: PhantomData })
+        Ok(StackBars { gradients: collected(bars.iter_mut().map(gradient))?, _borrowed: PhantomData })
     }
 
     /// The gradients of the k-th matrix.
@@ -36,27 +36,27 @@ impl<'a, T: Scalar> StackBars<'a, T> {
     /// # Safety
     /// There is this matrix, and nobody else has its gradients.
     pub unsafe fn of(&self, k: usize) -> MatrixBars<'_, T> {
-        MatrixBars { places: &self.places, k }
+        MatrixBars { gradients: &self.gradients, k }
     }
 }
 
 /// The arrays for the gradients of one matrix of a stack.
 pub struct MatrixBars<'a, T: Scalar> {
-    places: &'a [Place<T>],
+    gradients: &'a [Gradient<T>],
     k: usize,
 }
 
 impl<T: Scalar> MatrixBars<'_, T> {
     /// The gradient of the i-th argument, of the type of the matrix, if it is wanted.
     pub fn own(&mut self, i: usize) -> Option<&mut [T]> {
-        let Some(&Place::Own(bar, len)) = self.places.get(i) else { return None };
+        let Some(&Gradient::Own(bar, len)) = self.gradients.get(i) else { return None };
         // SAFETY: every matrix has `len` elements, and these are nobody else's.
         Some(unsafe { std::slice::from_raw_parts_mut(bar.at(self.k * len), len) })
     }
 
     /// The gradient of the i-th argument, a real one, if it is wanted.
     pub fn real(&mut self, i: usize) -> Option<&mut [T::Real]> {
-        let Some(&Place::Real(bar, len)) = self.places.get(i) else { return None };
+        let Some(&Gradient::Real(bar, len)) = self.gradients.get(i) else { return None };
         // SAFETY: as in `own`.
         Some(unsafe { std::slice::from_raw_parts_mut(bar.at(self.k * len), len) })
     }

@@ -24,7 +24,35 @@ pub enum Route {
     Dense,
 }
 
+/// A recurrence, as far as the choice of its route depends on it.
+#[derive(Clone, Copy, Debug)]
+pub struct Run {
+    /// Time steps.
+    pub steps: usize,
+    /// Sequences.
+    pub batch: usize,
+    /// Of a gated cell, which takes steps of operators on rows, but not those of [`Transition::Own`].
+    pub gated: bool,
+}
+
+impl Run {
+    /// Rows that pass through W.
+    pub fn rows(&self) -> u128 {
+        self.steps as u128 * self.batch as u128
+    }
+}
+
 impl Route {
+    /// By the cost of a row through the factors, in multiply-adds of a product with the n x n matrix. To form W and to
+    /// pull its gradient back, n rows go through the factors.
+    pub fn by_cost(cost: usize, n: usize, run: Run) -> Route {
+        // u128: the first product and n^2 cannot overflow
+        let [cost, n] = [cost, n].map(|count| count as u128);
+        let factored =
+            cost.saturating_mul(run.rows().saturating_sub(n)) <= (n * n).saturating_mul(run.rows());
+        if factored { Route::Factored } else { Route::Dense }
+    }
+
     /// `factored` or `dense`.
     pub fn name(self) -> &'static str {
         match self {

@@ -1,11 +1,11 @@
 //! W x and W^H x.
 
-use super::passes::{Load, Store, dot, permuted, reflect, scattered};
-use super::transform::Transform;
-use super::{FourierFactors, Plan};
+use super::FourierFactors;
+use super::permutation::{permuted, scattered};
 use crate::dispatch::{Kernel, on_half};
 use crate::scalar::Real;
 use crate::simd::Simd;
+use crate::transform::{Load, Plan, Store, Transform, dot, reflect};
 
 /// out = W x, or W^H x, of `rows` rows.
 ///
@@ -36,7 +36,7 @@ impl<R: Real> Kernel<R> for Apply<R> {
         // SAFETY: the contract above.
         unsafe {
             let plan: &Plan<R> = &*plan;
-            let n = plan.n;
+            let n = plan.len();
             let (a, b) = (self.scratch, self.scratch.add(plan.room() * 2 * S::LANES));
             for row in (0..self.rows).step_by(S::LANES) {
                 let rest = Apply {

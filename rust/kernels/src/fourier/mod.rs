@@ -1,24 +1,15 @@
-//! W = D3 R2 F^-1 D2 P R1 F D1 on rows, as many rows at a time as a vector has lanes.
-//!
-//! Rows are transposed on their way in, so that a lane holds a row: element j is one vector of real parts and one of
-//! imaginary parts. Every factor is then arithmetic between vectors and numbers of the operator, without shuffles: transforms
-//! of any length, dot products and permutations alike. A group of fewer rows costs as much
-//! as a full one, with AVX-512 half as much if they fit into half a vector.
-//!
-//! F is computed without its factor n^-1/2, forward and back; D2 contains the 1/n of both.
+//! W = D3 R2 F^-1 D2 P R1 F D1 on rows, a row per lane as in [`crate::transform`]; D2 contains the 1/n of both transforms.
 
 mod apply;
-mod passes;
-mod plan;
+mod permutation;
 mod pull;
-mod transform;
 
 pub use apply::Apply;
-pub use plan::Plan;
 pub use pull::Pull;
 
-use crate::dispatch::{compiled, lanes};
+use crate::dispatch::compiled;
 use crate::scalar::Real;
+use crate::transform::Plan;
 
 compiled! {
     /// W, W^H and their gradients, compiled for each real type.
@@ -51,7 +42,7 @@ const BUFFERS: usize = 4;
 
 /// Real numbers that [`Apply`] and [`Pull`] need as scratch.
 pub fn scratch<R: Real>(plan: &Plan<R>) -> usize {
-    BUFFERS * plan.room() * 2 * lanes::<R>()
+    plan.scratch(BUFFERS)
 }
 
 /// Real numbers that [`Pull`] adds gradients to, for n elements: three phases and two vectors.

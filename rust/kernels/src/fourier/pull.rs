@@ -1,14 +1,13 @@
 //! The gradients of W x.
 
-use super::passes::{
-    LANES, Load, Store, add_lanes, dot, get, given, inner, less, outer, permuted, scattered, set, taken,
-    turned,
-};
-use super::transform::Transform;
-use super::{FourierFactors, Plan};
+use super::FourierFactors;
+use super::permutation::{permuted, scattered};
 use crate::dispatch::{Kernel, on_half};
 use crate::scalar::Real;
 use crate::simd::Simd;
+use crate::transform::{
+    LANES, Load, Plan, Store, Transform, add_lanes, dot, get, given, inner, less, outer, set, taken, turned,
+};
 
 /// Adds the gradients of phases and vectors from (x, ct), ct the cotangent of W x, to `sums`, and writes x_bar and W x where
 /// they are not null. Sums are theta1 (n), theta2 permuted (n: index permutation[i] holds that of i), theta3 (n), then
@@ -55,7 +54,7 @@ impl<R: Real> Kernel<R> for Pull<R> {
         // SAFETY: the contract above.
         unsafe {
             let plan: &Plan<R> = &*plan;
-            let n = plan.n;
+            let n = plan.len();
             let room = |i: usize| self.scratch.wrapping_add(i * plan.room() * 2 * S::LANES);
             let sum = |i: usize| self.sums.wrapping_add(i * n);
             for row in (0..self.rows).step_by(S::LANES) {

@@ -1,25 +1,15 @@
 //! All W of a batch; matrices that elimination without pivoting leaves inaccurate are recomputed.
 
-use super::single::{self, ForwardShared};
+use super::single::{self, ForwardShared, batch_of};
 use super::{Cayley, group, repair};
-use crate::batch::{Batch, by_lanes};
+use crate::batch::by_lanes;
 use crate::error::{Error, Result};
 use crate::parallel::Shared;
 use crate::scalar::Scalar;
 use crate::scratch::{Arena, Region};
-use crate::sizes::work;
 use isometry_kernels::cayley::Limits;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
-
-/// Barriers of a matrix that several members compute: a dozen, counted twice because the stages in between
-/// are divided unevenly and members wait.
-const BARRIERS: usize = 25;
-
-/// `count` matrices to compute.
-pub(super) fn batch_of<T: Scalar>(count: usize, n: usize) -> Batch {
-    Batch::new::<T>(count, work(&[n, n, n]), BARRIERS)
-}
 
 /// Writes all W.
 ///

@@ -2,8 +2,7 @@
 //! rounded; double precision by LU with partial pivoting and Newton-Schulz steps W <- W (3 I - W^H W) / 2, each of which
 //! squares the distance from the orthogonal matrices.
 
-use super::forward::batch_of;
-use super::single::{self, ForwardShared};
+use super::single::{self, ForwardShared, batch_of};
 use super::{Cayley, Last, group, triangle};
 use crate::error::{Error, Result};
 use crate::kernels::{Operand, Pivoted, Product, lanes};

@@ -7,14 +7,25 @@
 //! because 2 S = W D^* + I = C D^* and V = 2 S^H W_bar D^* S^H.
 
 use super::{Cayley, Last};
+use crate::batch::Batch;
 use crate::kernels::{InverseOwn, Operand, Product, inverse_shared, invert};
 use crate::parallel::Member;
 use crate::scalar::{Real, Scalar};
 use crate::scratch::{Arena, Frame, Region, Regions};
+use crate::sizes::work;
 use isometry_kernels::cayley::triangle::BLOCK;
 use isometry_kernels::cayley::{Finish, Limits, PackGradient, Slabs, Targets, Unpack, probe_norm2};
 use num_traits::Zero;
 use std::ops::Range;
+
+/// Barriers of a matrix that several members compute: a dozen, counted twice because the stages in between
+/// are divided unevenly and members wait.
+const BARRIERS: usize = 25;
+
+/// `count` matrices to compute.
+pub(super) fn batch_of<T: Scalar>(count: usize, n: usize) -> Batch {
+    Batch::new::<T>(count, work(&[n, n, n]), BARRIERS)
+}
 
 /// Bytes of a cache line.
 const LINE: usize = 64;

@@ -10,13 +10,13 @@
 //! Backward recomputes the arrays before R1 and R2: two of its six transforms per row. Saving them would write
 //! and read as many numbers as the rows have.
 
-mod plans;
 mod rows;
 #[cfg(test)]
 mod tests;
 
+use super::plans;
 use crate::argument;
-use crate::argument::{Argument, Array, Given, all};
+use crate::argument::{Argument, Array, Given, all, tail};
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::kernels::Buffer;
@@ -24,9 +24,9 @@ use crate::operator::Operator;
 use crate::rows::Rows;
 use crate::scalar::{Real, Scalar};
 use crate::sizes::{check_len, size, work};
-use crate::transition::Route;
+use crate::transition::{Route, Run};
 use isometry_kernels::angles::Angles;
-use isometry_kernels::fourier::Plan;
+use isometry_kernels::transform::Plan;
 use num_traits::Float;
 use std::sync::Arc;
 
@@ -171,6 +171,14 @@ pub fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
     Ok(())
 }
 
+/// The factors, unless one group of rows is nearly empty and n is small: for n = 64, 128 a row takes 0.07, 0.2 us by the
+/// factors in a full group, and 0.5, 2 us by the matrix, which costs n rows to form (complex64, AVX-512).
+pub fn route(shapes: &[&[usize]], run: Run) -> Route {
+    let [n] = tail(shapes[2]);
+    let alone = work(&[n, run.batch]) < 128 && run.rows() >= n as u128;
+    if alone { Route::Dense } else { Route::Factored }
+}
+
 impl<T: Scalar> Operator<T> for FourierProduct<'_, T> {
     fn batch(&self) -> usize {
         self.batch
@@ -193,13 +201,5 @@ impl<T: Scalar> Operator<T> for FourierProduct<'_, T> {
 impl<T: Scalar> Cpu<T> for FourierProduct<'_, T> {
     fn rows(&self) -> Option<&dyn Rows<T>> {
         Some(self)
-    }
-
-    /// The factors, unless one group of rows is nearly empty and n is small: for n = 64, 128 a row takes
-    /// 0.07, 0.2 us by the factors in a full group, and 0.5, 2 us by the matrix, which costs n rows to form
-    /// (complex64, AVX-512).
-    fn route(&self, steps: usize, batch: usize) -> Route {
-        let alone = work(&[self.n, batch]) < 128 && work(&[steps, batch]) >= self.n;
-        if alone { Route::Dense } else { Route::Factored }
     }
 }

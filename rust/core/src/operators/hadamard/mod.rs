@@ -22,7 +22,7 @@ mod tests;
 pub use order::Order;
 
 use crate::argument;
-use crate::argument::{Argument, Array, Given, all};
+use crate::argument::{Argument, Array, Given, all, tail};
 use crate::budget::Budget;
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
@@ -32,7 +32,7 @@ use crate::rows::{self as shared, Rows};
 use crate::scalar::{Real, Scalar};
 use crate::side::Side;
 use crate::sizes::{check_len, size};
-use crate::transition::Route;
+use crate::transition::{Route, Run};
 
 /// The arguments.
 pub const ARGUMENTS: &[Argument] = &[argument!("signs", "k n", real)];
@@ -116,6 +116,13 @@ pub fn transform<T: Scalar>(
     shared::apply(&operator, x, rows, side, out, &Budget::of(threads))
 }
 
+/// The factors, unless they are as much work as the matrix.
+pub fn route(shapes: &[&[usize]], _run: Run) -> Route {
+    let [rounds, n] = tail(shapes[0]);
+    let each = Order::of(n).map_or(0, |order| order.levels as usize + order.p);
+    if rounds.saturating_mul(each) <= n { Route::Factored } else { Route::Dense }
+}
+
 impl<T: Scalar> Operator<T> for Hadamard<'_, T> {
     fn batch(&self) -> usize {
         self.batch
@@ -134,11 +141,5 @@ impl<T: Scalar> Operator<T> for Hadamard<'_, T> {
 impl<T: Scalar> Cpu<T> for Hadamard<'_, T> {
     fn rows(&self) -> Option<&dyn Rows<T>> {
         Some(self)
-    }
-
-    /// Its factors, unless they are as much work as the matrix.
-    fn route(&self, _steps: usize, _batch: usize) -> Route {
-        let each = self.order.levels as usize + self.order.p;
-        if self.rounds.saturating_mul(each) <= self.order.n { Route::Factored } else { Route::Dense }
     }
 }

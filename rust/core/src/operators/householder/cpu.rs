@@ -7,7 +7,7 @@
 use super::blocks::crowd;
 use super::gradients::Gradients;
 use super::trail::apply_keep_len;
-use super::{Householder, plan};
+use super::Householder;
 use crate::argument::Bar;
 use crate::budget::Budget;
 use crate::cpu::Cpu;
@@ -17,7 +17,7 @@ use crate::operator::{Operator, Saves};
 use crate::scalar::Scalar;
 use crate::side::Side;
 use crate::sizes::size;
-use crate::transition::{Route, Transition};
+use crate::transition::Transition;
 
 /// Whether all entries above the diagonals of the (n, m) matrices are zero, and every column has an entry below: if m >
 /// n the last ones would be zero, blocks of columns without a row.
@@ -95,10 +95,6 @@ impl<T: Scalar> Cpu<T> for Householder<'_, T> {
 
     fn transition(&self) -> Option<Transition<'_, T>> {
         Some(Transition::Own(self))
-    }
-
-    fn route(&self, steps: usize, batch: usize) -> Route {
-        plan(self.m, self.n, steps, batch)
     }
 
     /// The whole forward pass of W x, where that pays.

@@ -28,7 +28,7 @@ mod trail;
 mod transition;
 
 pub use blocks::crowd;
-pub use plan::plan;
+pub use plan::{plan, route};
 pub use recover::from_matrix;
 
 use super::last::Last;

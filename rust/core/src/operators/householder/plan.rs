@@ -4,7 +4,8 @@
 //! crossover at m = 0.4 n, nearly independent of batch and n. Forming W and pulling W_bar back cost about n steps, which
 //! moves it to n/2 if T B < 2 n.
 
-use crate::transition::Route;
+use crate::argument::tail;
+use crate::transition::{Route, Run};
 
 /// The cheaper route for m reflections in n dimensions over T steps of B sequences.
 pub fn plan(m: usize, n: usize, steps: usize, batch: usize) -> Route {
@@ -13,6 +14,12 @@ pub fn plan(m: usize, n: usize, steps: usize, batch: usize) -> Route {
     let few = steps * batch < 2 * n;
     let factored = m == 0 || if few { 2 * m < n } else { 5 * m < 2 * n };
     if factored { Route::Factored } else { Route::Dense }
+}
+
+/// The route in a recurrence; a gated cell does not take the steps of reflections.
+pub fn route(shapes: &[&[usize]], run: Run) -> Route {
+    let [n, m] = tail(shapes[0]);
+    if run.gated { Route::Dense } else { plan(m, n, run.steps, run.batch) }
 }
 
 #[cfg(test)]

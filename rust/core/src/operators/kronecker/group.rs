@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::kernels::{Buffer, reserved};
 use crate::scalar::Scalar;
 use crate::sizes::work;
+use std::ops::Range;
 
 /// The length aimed at for the last axis, which may not exceed twice that.
 const LAST: usize = 16;
@@ -18,7 +19,7 @@ const OTHERS: usize = 8;
 /// Some neighbouring factors as one.
 pub struct Group<T: Scalar> {
     /// The first of them, and the one after the last.
-    pub factors: std::ops::Range<usize>,
+    pub factors: Range<usize>,
     /// (batch, p, q) row-major.
     pub elements: Buffer<T>,
     /// The transpose of the conjugate, (batch, q, p).
@@ -37,16 +38,19 @@ pub struct Group<T: Scalar> {
     pub place: usize,
 }
 
-/// All factors in groups.
-pub fn groups<T: Scalar>(factors: &[Factor<'_, T>], batch: usize) -> Result<Vec<Group<T>>> {
-    let mut groups = reserved(factors.len())?;
-    let mut end = factors.len();
-    while end > 0 {
-        let (mut start, mut p, mut q) = (end - 1, factors[end - 1].p, factors[end - 1].q);
+/// The groups of `count` factors of these sizes, from the last on: the factors of each, and its own size.
+pub fn spans(
+    count: usize,
+    size: impl Fn(usize) -> [usize; 2],
+) -> impl Iterator<Item = (Range<usize>, [usize; 2])> {
+    let mut end = count;
+    std::iter::from_fn(move || {
+        let (last, behind) = (end == count, end);
+        let mut start = end.checked_sub(1)?;
+        let [mut p, mut q] = size(start);
         while start > 0 {
-            let next = &factors[start - 1];
-            let (tall, wide) = (p.saturating_mul(next.p), q.saturating_mul(next.q));
-            let last = groups.is_empty();
+            let next = size(start - 1);
+            let (tall, wide) = (p.saturating_mul(next[0]), q.saturating_mul(next[1]));
             let more =
                 if last { p.min(q) < LAST && tall.max(wide) <= 2 * LAST } else { tall.max(wide) <= OTHERS };
             if !more {
@@ -54,8 +58,16 @@ pub fn groups<T: Scalar>(factors: &[Factor<'_, T>], batch: usize) -> Result<Vec<
             }
             (start, p, q) = (start - 1, tall, wide);
         }
-        groups.push(multiplied(factors, start..end, (batch, p, q))?);
         end = start;
+        Some((start..behind, [p, q]))
+    })
+}
+
+/// All factors in groups.
+pub fn groups<T: Scalar>(factors: &[Factor<'_, T>], batch: usize) -> Result<Vec<Group<T>>> {
+    let mut groups = reserved(factors.len())?;
+    for (range, [p, q]) in spans(factors.len(), |i| [factors[i].p, factors[i].q]) {
+        groups.push(multiplied(factors, range, (batch, p, q))?);
     }
     groups.reverse();
     arrange(&mut groups);
@@ -79,7 +91,7 @@ fn arrange<T: Scalar>(groups: &mut [Group<T>]) {
 
 fn multiplied<T: Scalar>(
     factors: &[Factor<'_, T>],
-    range: std::ops::Range<usize>,
+    range: Range<usize>,
     (batch, p, q): (usize, usize, usize),
 ) -> Result<Group<T>> {
     let room = || Buffer::<T>::zeroed(work(&[batch, p, q]));

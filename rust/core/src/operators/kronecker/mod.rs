@@ -20,7 +20,7 @@ mod rows;
 mod tests;
 
 use crate::argument;
-use crate::argument::{Argument, Array, Given};
+use crate::argument::{Argument, Array, Given, tail};
 use crate::budget::Budget;
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
@@ -29,7 +29,7 @@ use crate::operator::Operator;
 use crate::rows::Rows;
 use crate::scalar::Scalar;
 use crate::sizes::{check_len, size};
-use crate::transition::Route;
+use crate::transition::{Route, Run};
 use group::Group;
 
 /// The arguments: a list of factors.
@@ -104,6 +104,15 @@ impl<'a, T: Scalar> Kronecker<'a, T> {
     }
 }
 
+/// The axes of the groups, unless they are as much work as the matrix.
+pub fn route(shapes: &[&[usize]], _run: Run) -> Route {
+    let (mut groups, mut axes, mut columns) = (0, 0_usize, 1_usize);
+    for (_, [p, q]) in group::spans(shapes.len(), |i| tail(shapes[i])) {
+        (groups, axes, columns) = (groups + 1, axes.saturating_add(p.max(q)), columns.saturating_mul(q));
+    }
+    if axes.saturating_mul(4) <= columns || groups == 1 { Route::Factored } else { Route::Dense }
+}
+
 impl<T: Scalar> Operator<T> for Kronecker<'_, T> {
     fn batch(&self) -> usize {
         self.batch
@@ -130,11 +139,5 @@ impl<T: Scalar> Cpu<T> for Kronecker<'_, T> {
             group::multiplied_out(&self.factors, k, out);
         }
         Ok(())
-    }
-
-    /// Its axes, unless they are as much work as the matrix.
-    fn route(&self, _steps: usize, _batch: usize) -> Route {
-        let axes: usize = self.groups.iter().map(|group| group.p.max(group.q)).sum();
-        if 4 * axes <= self.q || self.groups.len() == 1 { Route::Factored } else { Route::Dense }
     }
 }

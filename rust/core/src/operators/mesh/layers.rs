@@ -49,6 +49,15 @@ pub fn pairs(n: usize, count: usize, layout: Layout) -> Result<usize> {
     Ok(work(&[count.div_ceil(2), n / 2]).saturating_add(work(&[count / 2, (n - 1) / 2])))
 }
 
+/// The number of layers that have pairs.
+pub fn count(n: usize, count: usize, layout: Layout) -> usize {
+    match (n, layout) {
+        (0 | 1, _) => 0,
+        (2, Layout::BrickLeft | Layout::BrickRight) => count.div_ceil(2),
+        _ => count,
+    }
+}
+
 /// The layers that have pairs, leftmost first, of a mesh that has some.
 pub fn layers(n: usize, count: usize, layout: Layout) -> Result<Vec<Layer>> {
     let (mut found, mut first) = (reserved(count)?, 0);

@@ -25,15 +25,15 @@ mod tests;
 use super::Last;
 use super::last::check_signs;
 use crate::argument;
-use crate::argument::{Argument, Array, Given, all};
+use crate::argument::{Argument, Array, Given, all, tail};
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::kernels::Buffer;
 use crate::operator::Operator;
 use crate::rows::Rows;
 use crate::scalar::{Real, Scalar};
-use crate::sizes::{check_len, size};
-use crate::transition::Route;
+use crate::sizes::{check_len, size, work};
+use crate::transition::{Route, Run};
 use isometry_kernels::angles::Angles;
 use isometry_kernels::mesh::Layer;
 pub use layers::Layout;
@@ -139,6 +139,14 @@ pub fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
     signs.real().map_or(Ok(()), check_signs)
 }
 
+/// A step through the matrix takes as long as one through n/8 layers (measured for n = 64 to 512, few rows and many, both
+/// fields).
+pub fn route(shapes: &[&[usize]], run: Run) -> Route {
+    let [n, count, kind, _] = tail(shapes[0]);
+    let layers = Layout::of(kind).map_or(0, |layout| layers::count(n, count, layout));
+    Route::by_cost(work(&[8, layers, n]), n, run)
+}
+
 impl<T: Scalar> Operator<T> for Mesh<'_, T> {
     fn batch(&self) -> usize {
         self.batch
@@ -162,14 +170,5 @@ impl<T: Scalar> Operator<T> for Mesh<'_, T> {
 impl<T: Scalar> Cpu<T> for Mesh<'_, T> {
     fn rows(&self) -> Option<&dyn Rows<T>> {
         Some(self)
-    }
-
-    /// A step through the matrix takes as long as one through n/8 layers (measured for n = 64 to 512, few rows and many, both
-    /// fields); forming W and pulling its gradient back takes n rows through all layers.
-    fn route(&self, steps: usize, batch: usize) -> Route {
-        // u128: the products below cannot overflow
-        let [layers, n, steps, batch] = [self.layers.len(), self.n, steps, batch].map(|count| count as u128);
-        let rows = steps * batch;
-        if 8 * layers * rows.saturating_sub(n) <= n * rows { Route::Factored } else { Route::Dense }
     }
 }

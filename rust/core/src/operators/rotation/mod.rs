@@ -20,7 +20,7 @@ use crate::operator::Operator;
 use crate::rows::Rows;
 use crate::scalar::Scalar;
 use crate::sizes::{check_len, size};
-use crate::transition::Route;
+use crate::transition::{Route, Run};
 
 /// The arguments.
 pub const ARGUMENTS: &[Argument] = &[argument!("start", "n", real), argument!("end", "n", real)];
@@ -53,6 +53,11 @@ impl<'a, T: Scalar> Rotation<'a, T> {
     }
 }
 
+/// Two reflections cost less than any product with W.
+pub fn route(_shapes: &[&[usize]], _run: Run) -> Route {
+    Route::Factored
+}
+
 impl<T: Scalar> Operator<T> for Rotation<'_, T> {
     fn batch(&self) -> usize {
         self.batch
@@ -71,9 +76,5 @@ impl<T: Scalar> Operator<T> for Rotation<'_, T> {
 impl<T: Scalar> Cpu<T> for Rotation<'_, T> {
     fn rows(&self) -> Option<&dyn Rows<T>> {
         Some(self)
-    }
-
-    fn route(&self, _steps: usize, _batch: usize) -> Route {
-        Route::Factored
     }
 }

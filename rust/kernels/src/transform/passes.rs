@@ -9,7 +9,7 @@ use crate::simd::Simd;
 ///
 /// # Safety
 /// Both have room for the elements of the plan, apart from each other.
-pub(super) struct Transform<'a, R> {
+pub(crate) struct Transform<'a, R> {
     pub plan: &'a Plan<R>,
     pub x: *mut R,
     pub other: *mut R,

@@ -10,6 +10,7 @@
 //!
 //! since 2 j k = j^2 + k^2 - (k - j)^2.
 
+use crate::dispatch::lanes;
 use crate::scalar::Real;
 use num_complex::Complex64;
 use std::f64::consts::PI;
@@ -44,8 +45,11 @@ pub struct Plan<R> {
 }
 
 impl<R: Real> Plan<R> {
-    /// For n >= 1 elements; None if memory cannot be allocated.
+    /// For n elements; None if there are none, or memory cannot be allocated.
     pub fn new(n: usize) -> Option<Self> {
+        if n == 0 {
+            return None;
+        }
         let (mut chirp, mut spectrum) = (Vec::new(), Vec::new());
         let (m, radices) = radices(n).map_or_else(|| longer(n), |radices| (n, radices));
         if m != n {
@@ -76,8 +80,18 @@ impl<R: Real> Plan<R> {
         Some(Plan { n, m, passes, numbers: pairs(&numbers)?, chirp, spectrum })
     }
 
+    /// n
+    pub(crate) fn len(&self) -> usize {
+        self.n
+    }
+
+    /// Real numbers that so many buffers need.
+    pub fn scratch(&self, buffers: usize) -> usize {
+        buffers * self.room() * 2 * lanes::<R>()
+    }
+
     /// Elements that a buffer needs.
-    pub fn room(&self) -> usize {
+    pub(crate) fn room(&self) -> usize {
         self.m
     }
 

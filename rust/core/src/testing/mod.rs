@@ -1,5 +1,7 @@
 //! Shared by the unit tests.
 
+pub mod rows;
+
 use crate::scalar::{Real, Scalar};
 use std::fmt::Display;
 

@@ -1,17 +1,17 @@
-//! Plans are made once per length and element type: their sines take longer than the transform of some rows.
+//! Plans of Fourier transforms are made once per length and element type: their sines take longer than the transform of some rows.
 
 use crate::error::{Error, Result};
 use crate::scalar::Real;
 use crate::sizes::work;
-use isometry_kernels::fourier::Plan;
+use isometry_kernels::transform::Plan;
 use std::any::{Any, TypeId};
 use std::sync::{Arc, Mutex};
 
 /// Plans kept; the least recently used one is replaced.
 const KEPT: usize = 16;
 
-type Kept = (TypeId, usize, Arc<dyn Any + Send + Sync>);
-static PLANS: Mutex<Vec<Kept>> = Mutex::new(Vec::new());
+type Entry = (TypeId, usize, Arc<dyn Any + Send + Sync>);
+static PLANS: Mutex<Vec<Entry>> = Mutex::new(Vec::new());
 
 /// The plan of n elements.
 pub fn plan<R: Real>(n: usize) -> Result<Arc<Plan<R>>> {

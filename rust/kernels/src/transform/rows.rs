@@ -1,29 +1,29 @@
-//! The other factors on a group of rows, a row per lane, and the passes on the rows' way in and out.
+//! A group of rows, a row per lane: its elements, sums over them, and the passes on the rows' way in and out.
 //!
 //! # Safety
 //! Of all functions: buffers have the elements of the plan, tables n pairs; the caller has the instruction set.
 
-use super::transform::times;
+use super::passes::times;
 use crate::dispatch::Kernel;
 use crate::scalar::Real;
 use crate::simd::Simd;
 
 /// Most lanes.
-pub(super) const LANES: usize = 16;
+pub(crate) const LANES: usize = 16;
 
 /// A vector of real and one of imaginary parts.
-pub(super) type Pair<S> = (<S as Simd>::V, <S as Simd>::V);
+pub(crate) type Pair<S> = (<S as Simd>::V, <S as Simd>::V);
 
 /// Element j of a buffer.
 #[inline(always)]
-pub(super) unsafe fn get<S: Simd>(x: *const S::R, j: usize) -> Pair<S> {
+pub(crate) unsafe fn get<S: Simd>(x: *const S::R, j: usize) -> Pair<S> {
     // SAFETY: the buffer has the element.
     unsafe { (S::load(x.add(j * 2 * S::LANES)), S::load(x.add((2 * j + 1) * S::LANES))) }
 }
 
 /// Writes element j.
 #[inline(always)]
-pub(super) unsafe fn set<S: Simd>(x: *mut S::R, j: usize, (re, im): Pair<S>) {
+pub(crate) unsafe fn set<S: Simd>(x: *mut S::R, j: usize, (re, im): Pair<S>) {
     // SAFETY: the buffer has the element.
     unsafe {
         S::store(x.add(j * 2 * S::LANES), re);
@@ -33,7 +33,7 @@ pub(super) unsafe fn set<S: Simd>(x: *mut S::R, j: usize, (re, im): Pair<S>) {
 
 /// z times the j-th pair of a table, or its conjugate.
 #[inline(always)]
-pub(super) unsafe fn turned<S: Simd>((re, im): Pair<S>, by: *const S::R, j: usize, conj: bool) -> Pair<S> {
+pub(crate) unsafe fn turned<S: Simd>((re, im): Pair<S>, by: *const S::R, j: usize, conj: bool) -> Pair<S> {
     // SAFETY: the table has the pair.
     unsafe {
         let (c, d) = (*by.add(2 * j), *by.add(2 * j + 1));
@@ -43,7 +43,7 @@ pub(super) unsafe fn turned<S: Simd>((re, im): Pair<S>, by: *const S::R, j: usiz
 
 /// z - w_j s
 #[inline(always)]
-pub(super) unsafe fn less<S: Simd>((re, im): Pair<S>, w: *const S::R, j: usize, s: Pair<S>) -> Pair<S> {
+pub(crate) unsafe fn less<S: Simd>((re, im): Pair<S>, w: *const S::R, j: usize, s: Pair<S>) -> Pair<S> {
     // SAFETY: the table has the pair.
     unsafe {
         let (c, d) = (S::splat(*w.add(2 * j)), S::splat(*w.add(2 * j + 1)));
@@ -54,7 +54,7 @@ pub(super) unsafe fn less<S: Simd>((re, im): Pair<S>, w: *const S::R, j: usize, 
 
 /// One block of columns of up to LANES rows, transposed: LANES / 2 elements as pairs of vectors.
 #[inline(always)]
-pub(super) unsafe fn taken<S: Simd>(
+pub(crate) unsafe fn taken<S: Simd>(
     x: *const S::R,
     width: usize,
     rows: usize,
@@ -77,7 +77,7 @@ pub(super) unsafe fn taken<S: Simd>(
 
 /// The inverse of [`taken`].
 #[inline(always)]
-pub(super) unsafe fn given<S: Simd>(
+pub(crate) unsafe fn given<S: Simd>(
     v: &mut [S::V; LANES],
     x: *mut S::R,
     width: usize,
@@ -101,8 +101,8 @@ pub(super) unsafe fn given<S: Simd>(
     }
 }
 
-/// Rows in, times a diagonal or its conjugate. A function of its own, as are the other large passes: they have several callers.
-pub(super) struct Load<R> {
+/// Rows in, times a diagonal, if it is not null, or its conjugate. A function of its own, as are the other large passes: they have several callers.
+pub(crate) struct Load<R> {
     pub x: *const R,
     /// n, and rows.
     pub size: (usize, usize),
@@ -125,15 +125,17 @@ impl<R: Real> Kernel<R> for Load<R> {
                 let first = column / 2;
                 for t in 0..(S::LANES / 2).min(n - first) {
                     let z = (v[2 * t], v[2 * t + 1]);
-                    set::<S>(to, first + t, turned::<S>(z, diagonal, first + t, conj));
+                    let z = if diagonal.is_null() { z } else { turned::<S>(z, diagonal, first + t, conj) };
+                    set::<S>(to, first + t, z);
                 }
             }
         }
     }
 }
 
-/// Rows out: z less w (w^H z), times a diagonal or its conjugate; without the reflection where w is null.
-pub(super) struct Store<R> {
+/// Rows out: z less w (w^H z), times a diagonal or its conjugate; without the reflection where w is null, and without the
+/// diagonal where that is null.
+pub(crate) struct Store<R> {
     pub z: *const R,
     pub w: *const R,
     /// n, and rows.
@@ -161,7 +163,10 @@ impl<R: Real> Kernel<R> for Store<R> {
                     if !w.is_null() {
                         z = less::<S>(z, w, j, s);
                     }
-                    (v[2 * t], v[2 * t + 1]) = turned::<S>(z, diagonal, j, conj);
+                    if !diagonal.is_null() {
+                        z = turned::<S>(z, diagonal, j, conj);
+                    }
+                    (v[2 * t], v[2 * t + 1]) = z;
                 }
                 given::<S>(&mut v, x, 2 * n, rows, column);
             }
@@ -171,7 +176,7 @@ impl<R: Real> Kernel<R> for Store<R> {
 
 /// w^H z
 #[inline(always)]
-pub(super) unsafe fn dot<S: Simd>(w: *const S::R, z: *const S::R, n: usize) -> Pair<S> {
+pub(crate) unsafe fn dot<S: Simd>(w: *const S::R, z: *const S::R, n: usize) -> Pair<S> {
     // SAFETY: see the module.
     unsafe {
         // eight chains of sums
@@ -196,50 +201,16 @@ pub(super) unsafe fn dot<S: Simd>(w: *const S::R, z: *const S::R, n: usize) -> P
 
 /// z <- z - w s
 #[inline(always)]
-pub(super) unsafe fn reflect<S: Simd>(z: *mut S::R, w: *const S::R, s: Pair<S>, n: usize) {
+pub(crate) unsafe fn reflect<S: Simd>(z: *mut S::R, w: *const S::R, s: Pair<S>, n: usize) {
     for j in 0..n {
         // SAFETY: see the module.
         unsafe { set::<S>(z, j, less::<S>(get::<S>(z, j), w, j, s)) };
     }
 }
 
-/// D P (z - w s)
-#[inline(always)]
-pub(super) unsafe fn permuted<S: Simd>(
-    z: *const S::R,
-    (w, s): (*const S::R, Pair<S>),
-    permutation: *const usize,
-    diagonal: *const S::R,
-    to: *mut S::R,
-    n: usize,
-) {
-    for i in 0..n {
-        // SAFETY: see the module; the permutation has indices of elements.
-        unsafe {
-            let j = *permutation.add(i);
-            set::<S>(to, i, turned::<S>(less::<S>(get::<S>(z, j), w, j, s), diagonal, i, false));
-        }
-    }
-}
-
-/// P^H D^H z
-#[inline(always)]
-pub(super) unsafe fn scattered<S: Simd>(
-    z: *const S::R,
-    permutation: *const usize,
-    diagonal: *const S::R,
-    to: *mut S::R,
-    n: usize,
-) {
-    for i in 0..n {
-        // SAFETY: see the module; the permutation has indices of elements.
-        unsafe { set::<S>(to, *permutation.add(i), turned::<S>(get::<S>(z, i), diagonal, i, true)) };
-    }
-}
-
 /// Adds the sum over the lanes of each of LANES vectors to `sums`, the first `count` of them.
 #[inline(always)]
-pub(super) unsafe fn add_lanes<S: Simd>(v: &mut [S::V], sums: *mut S::R, count: usize) {
+pub(crate) unsafe fn add_lanes<S: Simd>(v: &mut [S::V], sums: *mut S::R, count: usize) {
     // SAFETY: `sums` has `count` numbers.
     unsafe {
         S::transpose(&mut v[..S::LANES]);
@@ -256,14 +227,14 @@ pub(super) unsafe fn add_lanes<S: Simd>(v: &mut [S::V], sums: *mut S::R, count: 
 
 /// Re(conj(a) b)
 #[inline(always)]
-pub(super) unsafe fn inner<S: Simd>(a: Pair<S>, b: Pair<S>) -> S::V {
+pub(crate) unsafe fn inner<S: Simd>(a: Pair<S>, b: Pair<S>) -> S::V {
     // SAFETY: arithmetic only; the caller has the instruction set.
     unsafe { S::mul_add(a.0, b.0, S::mul(a.1, b.1)) }
 }
 
 /// Im(a conj(b))
 #[inline(always)]
-pub(super) unsafe fn outer<S: Simd>(a: Pair<S>, b: Pair<S>) -> S::V {
+pub(crate) unsafe fn outer<S: Simd>(a: Pair<S>, b: Pair<S>) -> S::V {
     // SAFETY: arithmetic only; the caller has the instruction set.
     unsafe { S::neg_mul_add(a.0, b.1, S::mul(a.1, b.0)) }
 }
