@@ -12,7 +12,7 @@ import isometry.torch as it
 import tolerance
 from isometry import _core
 from kernel_calls import recorded
-from layers import B, D, N, T, build, close, draw, each_kind, stepped
+from layers import B, D, N, T, build, close, draw, each_kind, states, stepped
 
 STREAMS = pytest.mark.parametrize("name", ["ornn", "scornn", "scurnn", "eurnn", "goru", "rum"])
 
@@ -310,3 +310,38 @@ def test_a_step_compiles(name):
     close(fast(x, h), expected)
     with layer.cached():
         close(fast(x, h), expected)
+
+
+def outcome(call):
+    """What a call gives: a dtype and values, or an error and its message."""
+    try:
+        found = call()
+    except Exception as error:
+        return type(error), str(error)
+    return found.dtype, found.tolist()
+
+
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128, torch.int64)
+
+
+@pytest.mark.filterwarnings("ignore:Casting complex", "ignore:Complex modules")
+@pytest.mark.parametrize("name", [*STREAMS.args[1], "gru", "soft-ornn", "kru", "exprnn-complex"])
+@pytest.mark.parametrize("weights", DTYPES[:5], ids=str)
+def test_every_dtype_inside_as_outside(name, weights):
+    """Of weights, input and state: the same result, or the same error."""
+    layer = build(name, dtype=torch.float32).to(weights)
+    with torch.no_grad():
+        for given in DTYPES:
+            x = (10 * draw(B, D)).to(given)
+            for state in (None, *DTYPES):
+                h = None if state is None else states(layer, 1, B).to(state)
+                expected = outcome(lambda x=x, h=h: layer(x[None], h)[1])
+                with layer.cached():
+                    found = [outcome(lambda x=x, h=h: layer.step(x, h)) for _ in range(2)]
+                for inside in found:
+                    assert inside[0] == expected[0], (given, state, inside, expected)
+                    if isinstance(inside[1], str):
+                        assert inside[1] == expected[1]
+                    else:
+                        bound = tolerance.sequence("float32", N, 1)
+                        tolerance.close(torch.tensor(inside[1]), torch.tensor(expected[1]), bound, "a step")

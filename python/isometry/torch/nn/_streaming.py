@@ -24,6 +24,7 @@ from .._function import HALF, Array, arrays, given, place, room
 from .._mode import KERNEL, RECORDED, autocast, mode
 from .._sequence_function import _joined
 from ..operators.dense import Dense
+from ._contract import accepted
 
 #: Steps for which the cost of forming W does not count.
 _MANY = 1 << 40
@@ -127,15 +128,17 @@ class Held:
         traced = self._tensors() if torch.is_grad_enabled() else ()
         if mode(x, state, *traced) is not KERNEL:
             return None
+        n, stored = layer.hidden_size, layer.weight_ih_l0.dtype
+        dtypes = accepted(stored, layer.is_complex)
+        if x.dtype not in dtypes or not (state is None or state.dtype in dtypes):
+            return None
         steps = self._steps or self._prepare()
         if not steps:
             return None
-        at, n, stored, kind = place(None), layer.hidden_size, layer.weight_ih_l0.dtype, self._kind
-        count, rank = len(steps), x.dim()
+        at, kind, count, rank = place(None), self._kind, len(steps), x.dim()
         shape = (count, n) if rank == 1 else (count, *x.shape[:1], n)
         fits = rank in (1, 2) and x.shape[-1] == layer.input_size and 0 not in shape
-        fits = fits and (state is None or (state.shape == shape and state.dtype in (kind, stored)))
-        if at == "gpu" or not fits or x.dtype not in (kind, stored):
+        if at == "gpu" or not fits or not (state is None or state.shape == shape):
             return None
         half = stored in HALF
         if (half and autocast(x.device)) or (layer.dropout and layer.training and count > 1):
