@@ -2,6 +2,7 @@
 
 import copy
 import threading
+from contextvars import copy_context
 
 import pytest
 import torch
@@ -15,6 +16,12 @@ from kernel_calls import recorded
 from layers import B, D, N, T, build, close, draw, each_kind, states, stepped
 
 STREAMS = pytest.mark.parametrize("name", ["ornn", "scornn", "scurnn", "eurnn", "goru", "rum"])
+
+
+def in_thread(call, *arguments):
+    thread = threading.Thread(target=call, args=arguments)
+    thread.start()
+    thread.join()
 
 
 def streamed(layer, x, state=None):
@@ -172,15 +179,36 @@ def test_contexts_are_nested_and_of_one_thread(monkeypatch):
             assert torch.equal(layer.step(x), expected)
         assert torch.equal(layer.step(x), expected)
         assert len(calls.taken().of("operator_matrix")) == 1
-        thread = threading.Thread(target=lambda: found.extend(layer.step(x).detach() for _ in range(2)))
-        thread.start()
-        thread.join()
+        in_thread(lambda: found.extend(layer.step(x).detach() for _ in range(2)))
     assert len(calls.taken().of("operator_matrix")) == 2
     for state in found:
         close(state, expected)
     with torch.no_grad(), layer.cached():
         copied = copy.deepcopy(layer)
         assert torch.equal(copied.step(x), layer.step(x))
+
+
+def test_copied_contexts_of_other_threads(monkeypatch):
+    """`asyncio.to_thread` copies the context; free-threaded Python does so for every thread. W is formed there."""
+    layer, x, found = build("scornn"), draw(B, D), []
+    calls = recorded(monkeypatch)
+
+    def there():
+        with torch.no_grad():
+            found.append(layer.step(x))
+            with layer.cached():
+                found.extend(layer.step(x) for _ in range(2))
+            found.append(layer.step(x))
+
+    with torch.no_grad(), layer.cached():
+        expected = layer.step(x)
+        calls.taken()
+        in_thread(copy_context().run, there)
+        assert len(calls.taken().of("operator_matrix")) == 3
+        layer.step(x)
+        assert not calls.of("operator_matrix")
+    for state in found:
+        close(state, expected)
 
 
 def test_contexts_end_in_any_order(monkeypatch):

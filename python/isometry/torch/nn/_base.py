@@ -307,10 +307,10 @@ class RecurrentLayer(nn.Module):
         With gradients, calls share one W and its graph, so one ``backward()`` serves them all. When it has computed
         the gradient of W, the next call forms W again.
 
-        The context holds for the thread, or the asynchronous task, that entered it. Contexts of the same layer can be
-        nested, and share W. `torch.compile`, `torch.func` and forward mode form W as they do outside.
-        `torch.utils.checkpoint` with ``use_reentrant=False`` raises a CheckpointError inside, since the recomputation
-        does not form W again. Do not set attributes of the layer, such as ``nonlinearity``, inside.
+        The context holds for the thread, or the asynchronous task, that entered it, not for threads started inside.
+        Contexts of the same layer can be nested, and share W. `torch.compile`, `torch.func` and forward mode form W as
+        they do outside. `torch.utils.checkpoint` with ``use_reentrant=False`` raises a CheckpointError inside, since
+        the recomputation does not form W again. Do not set attributes of the layer, such as ``nonlinearity``, inside.
 
         Examples
         --------

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
+from threading import get_ident
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -182,7 +183,8 @@ class Held:
 
 
 _EAGER = (KERNEL, RECORDED)
-_HELD: ContextVar[Mapping[Any, Held]] = ContextVar("isometry_held", default=MappingProxyType({}))
+#: By layer and thread: a context can be copied to another thread.
+_HELD: ContextVar[Mapping[tuple[Any, int], Held]] = ContextVar("isometry_held", default=MappingProxyType({}))
 
 
 def _forget(made: dict[Any, Any], key: Any, _gradient: Tensor) -> None:
@@ -192,7 +194,7 @@ def _forget(made: dict[Any, Any], key: Any, _gradient: Tensor) -> None:
 
 def held(layer: object) -> Held | None:
     """What the layer holds, if this thread is inside its `cached`; nothing is held in a graph of the compiler."""
-    return None if is_compiling() else _HELD.get().get(layer)
+    return None if is_compiling() else _HELD.get().get((layer, get_ident()))
 
 
 class Cached:
@@ -203,11 +205,12 @@ class Cached:
         self._outer: list[bool] = []  # of the entries that have not ended, whether they are the layer's outermost
 
     def __enter__(self) -> None:
-        now = _HELD.get()
-        self._outer.append(self._layer not in now)
+        now, key = _HELD.get(), (self._layer, get_ident())
+        self._outer.append(key not in now)
         if self._outer[-1]:
-            _HELD.set({**now, self._layer: Held(self._layer)})
+            _HELD.set({**now, key: Held(self._layer)})
 
     def __exit__(self, *_: object) -> None:
         if self._outer.pop():  # contexts of several layers may end in any order
-            _HELD.set({layer: what for layer, what in _HELD.get().items() if layer is not self._layer})
+            own = self._layer, get_ident()
+            _HELD.set({key: what for key, what in _HELD.get().items() if key != own})
