@@ -263,6 +263,7 @@ def _in_order(lengths: Tensor, steps: int, reverse: bool) -> tuple[Tensor, Tenso
     steps in (B T,), and where each begins and the last ends.
     """
     lengths = lengths.cpu()
-    t, length = torch.arange(steps), lengths.unsqueeze(1)
-    places = torch.arange(lengths.numel()).unsqueeze(1) * steps + (length - 1 - t if reverse else t)
+    t, length = torch.arange(steps, device="cpu"), lengths.unsqueeze(1)
+    rows = torch.arange(len(lengths), device="cpu").unsqueeze(1)
+    places = rows * steps + (length - 1 - t if reverse else t)
     return places[t < length], F.pad(lengths.cumsum(0), (1, 0))
