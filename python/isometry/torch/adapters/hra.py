@@ -7,7 +7,9 @@ from typing import Self
 
 import torch
 from torch import Tensor, nn
+from torch.compiler import is_compiling
 from torch.nn import functional
+from torch.nn.modules import module
 
 from ..._rules import check
 from .._function import widened
@@ -43,7 +45,7 @@ class HRA(Adapter):
     TypeError
         If linear is no ``torch.nn.Linear`` or complex.
     ValueError
-        If r is odd or less than 2.
+        If r is odd or less than 2, or linear a ``torch.nn.LazyLinear`` without a weight yet.
 
     Notes
     -----
@@ -87,26 +89,31 @@ class HRA(Adapter):
     def forward(self, x: Tensor) -> Tensor:
         """linear(H x) for rows x (..., in_features)."""
         linear = self.linear
-        arithmetic(x, self.vectors)
+        arithmetic(x, self.vectors, linear.in_features)
         if self._on_weight(x):
-            weight = self._turned_weight().to(linear.weight.dtype)
-            return functional.linear(x, weight, linear.bias)
+            return functional.linear(x, self.weight, linear.bias)
         y: Tensor = linear(self.rotate(x))
         return y
 
     def rotate(self, x: Tensor) -> Tensor:
         """H x for rows x (..., in_features), in the dtype of x."""
-        return reflections(widened(self.vectors)).apply(rows(x, self.vectors)).to(x.dtype)
+        return reflections(widened(self.vectors)).apply(rows(x, self.vectors, self.in_features)).to(x.dtype)
 
     def _on_weight(self, x: Tensor) -> bool:
         """Whether to turn the rows of the weight, whose gradient costs a product of the size of the layer's own."""
         linear, r = self.linear, self.vectors.shape[1]
-        if not is_product(linear):
+        if not is_product(linear) or module._has_any_global_hook():
             return False
         inputs = math.prod(x.shape[:-1])
         trained = torch.is_grad_enabled() and self.vectors.requires_grad
         of_gradient = inputs * linear.out_features if trained else 0
-        return of_gradient + 6 * r * linear.out_features < 6 * r * inputs
+        cheaper = of_gradient + 6 * r * linear.out_features < 6 * r * inputs
+        if not is_compiling():
+            return cheaper
+        # Imported here, since it imports SymPy. A graph for any number of inputs turns the inputs.
+        from torch.fx.experimental.symbolic_shapes import statically_known_true
+
+        return statically_known_true(cheaper)
 
     def _turned_weight(self) -> Tensor:
         return reflections(widened(self.vectors)).apply_adjoint(widened(self.linear.weight))
