@@ -104,6 +104,17 @@ def check_input(name: str, x: Tensor, weight: Tensor, dimensions: int, features:
     _same_device(x, "parameter", weight)
 
 
+def check_step(layer: Any, x: Any) -> None:
+    """The input of a single step of a layer."""
+    if layer.bidirectional:
+        raise ValueError("step needs a layer of one direction: the other one starts at the end of a sequence")
+    if not isinstance(x, Tensor):
+        check.kind("input", "a torch.Tensor", x)
+    if x.dim() not in (1, 2):
+        name = type(layer).__name__
+        raise ValueError(f"{name}: Expected input of a step to be 1D or 2D, got {x.dim()}D tensor instead")
+
+
 def check_hidden(x: Tensor, hx: Tensor | None, weight: Tensor, expected: tuple[int, ...], is_complex: bool) -> None:
     """The initial states for an input; complex ones would make a real layer's output complex."""
     if hx is None:

@@ -13,7 +13,9 @@ from torch.nn import functional as F
 from ..._rules import check
 from ..delta import delta_rule
 from ..formulas._precision import full_precision
-from ._base import LayerKeywords, RecurrentLayer
+from ._base import RecurrentLayer
+from ._contract import check_step
+from ._keywords import LayerKeywords
 
 #: Initial biases of keys and rates are uniform up to these. Keys that differ little between tokens make the transition
 #: of nearly every step the same at first, as in the other layers; rates near 0 and 2 keep what was stored.
@@ -252,7 +254,7 @@ class DeltaProduct(RecurrentLayer):
         >>> output.shape, state.shape
         (torch.Size([5, 8]), torch.Size([1, 5, 1, 8, 8]))
         """
-        self._check_step(input)
+        check_step(self, input)
         time = int(self.batch_first and input.dim() == 2)
         output, state = self.forward(input.unsqueeze(time), hx)
         return (output if self.last_only else output.squeeze(time)), state

@@ -9,7 +9,7 @@ import torch
 from ..._objects import mesh
 from ..._rules import check
 from ..operators.mesh import Mesh
-from ._base import LayerKeywords
+from ._keywords import LayerKeywords
 from ._orthogonal import OrthogonalRNN
 
 

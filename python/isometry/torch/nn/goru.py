@@ -14,9 +14,9 @@ from ..operators.cayley import Cayley
 from ..operators.exponential import Exponential
 from ..operators.householder import Householder
 from ..operators.mesh import Mesh
-from ._base import LayerKeywords
 from ._directions import reflecting, trapezoidal
 from ._gated import GatedLayer
+from ._keywords import LayerKeywords
 from ._streaming import Kernel
 from ._transition import TransitionLayer
 
