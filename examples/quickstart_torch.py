@@ -12,9 +12,8 @@ torch.manual_seed(0)
 # The scoRNN has torch.nn.RNN's interface; its recurrent matrix is orthogonal for all parameters.
 layer = it.nn.ScoRNN(input_size=2, hidden_size=64)
 readout = torch.nn.Linear(64, 1)
-slow = list(layer.recurrent_parameters())
-rest = [p for p in (*layer.parameters(), *readout.parameters()) if all(p is not q for q in slow)]
-optimiser = torch.optim.RMSprop([{"params": rest, "lr": 1e-3}, {"params": slow, "lr": 1e-4}], alpha=0.9)
+groups = it.nn.parameter_groups(torch.nn.ModuleList([layer, readout]), lr=1e-3, recurrent_lr=1e-4)
+optimiser = torch.optim.RMSprop(groups, alpha=0.9)
 
 # The adding problem: two marked numbers in a sequence of 100, their sum at the end.
 for iteration in range(30):

@@ -33,7 +33,7 @@ MATRIX = {"delta-product": functools.partial(it.nn.DeltaProduct, heads=2, househ
 KINDS = {**LAYERS, **FREE, **GATED, **MATRIX}
 COMPLEX = tuple(name for name, layer in KINDS.items() if layer(D, N).is_complex)
 # The names of all layers; the module of an operator is none.
-NAMES = tuple(name for name in it.nn.__all__ if name != "OperatorModule")
+NAMES = tuple(name for name in it.nn.__all__ if name not in ("OperatorModule", "parameter_groups"))
 each_layer = pytest.mark.parametrize("name", LAYERS)
 each_kind = pytest.mark.parametrize("name", KINDS)
 

@@ -222,6 +222,32 @@ def test_the_last_state_of_every_member():
             assert np.array_equal(found[i], one) and np.array_equal(also[i].numpy(), one)
 
 
+@pytest.mark.parametrize("shape", [(N,), (1, N), (MEMBERS, 1, N)], ids=str)
+@pytest.mark.parametrize("output", ["states", "last"])
+def test_one_initial_state_for_many(shape, output, seed):
+    """Of all members and sequences, as for one operator; its gradient is the sum of theirs."""
+    name, argument, arrays = problem(seed, "W", False, np.float64)
+    h0, keywords = ref.normal(seed, *shape), {"lengths": [2, 5, 0, 3]}
+    wide = np.broadcast_to(h0, (MEMBERS, BATCH, N)).copy()
+    x, v = arrays["x"], arrays["input_weight"]
+    op = getattr(iso, name)(argument)
+    states = iso.recurrence(op, x, v, h0=h0, output=output, **keywords)
+    np.testing.assert_array_equal(states, iso.recurrence(op, x, v, h0=wide, output=output, **keywords))
+    own, full = (torch.from_numpy(a).requires_grad_() for a in (h0, wide))
+    op = getattr(it, name)(torch.from_numpy(argument))
+    given = torch.from_numpy(x), torch.from_numpy(v)
+    found = it.recurrence(op, *given, h0=own, output=output, **keywords)
+    np.testing.assert_array_equal(found.detach().numpy(), states)
+    found.square().sum().backward()
+    it.recurrence(op, *given, h0=full, output=output, **keywords).square().sum().backward()
+    same(own.grad, full.grad.sum_to_size(MEMBERS if len(shape) == 3 else 1, 1, N).reshape(shape))
+    if output == "states":
+        bars = iso.recurrence_vjp(
+            getattr(iso, name)(argument), x, v, states, 2 * states, h0=h0, check_states=True, **keywords
+        )
+        same(torch.from_numpy(bars["h0"]), own.grad)
+
+
 def test_an_ensemble_takes_no_checkpoint():
     with pytest.raises(ValueError, match="checkpoint must be 'none' for an ensemble, not 'sqrt'"):
         it.recurrence(it.Cayley(torch.zeros(2, 15)), torch.zeros(3, 1, 1, 2), torch.zeros(6, 2), checkpoint="sqrt")

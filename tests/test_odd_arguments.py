@@ -31,7 +31,10 @@ OPTIONAL = "diagonal signs phases sign h0 b bias activation_bias hidden_bias len
 OPTIONAL += " tol m rng generator dtype negative_ones permutation"
 #: argument -> the odd values that it accepts.
 SERVED = {name: {"nothing"} for name in OPTIONAL.split()}
-SERVED |= {name: {"nothing"} for name in ("reflections", "hx", "backend", "embed_bias", "r0", "eta", "factor_sizes")}
+SERVED |= {
+    name: {"nothing"}
+    for name in ("reflections", "hx", "backend", "embed_bias", "r0", "eta", "factor_sizes", "capacity")
+}
 SERVED |= {name: {"nothing"} for name in ("g", "initial_state", "cu_seqlens", "out")}
 SERVED["tol"] |= {"fraction"}
 SERVED["eta"] |= {"fraction"}

@@ -103,6 +103,7 @@ GROUPS: dict[str, tuple[str, str, dict[str, list[str]]]] = {
                 "RUM",
                 "GRU",
                 "DeltaProduct",
+                "parameter_groups",
             ]
         },
     ),

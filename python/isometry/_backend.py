@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from threading import get_ident
 from typing import Literal
 
 from isometry import _threads
@@ -11,10 +12,19 @@ from isometry._rules import check
 #: Where a call computes: the number of threads on the CPU, or the GPU.
 Place = int | Literal["gpu"]
 
-_BACKEND = ContextVar("isometry_backend", default="cpu")
+#: The open blocks, the innermost last: the thread that entered each, since a context can be copied to another, and its
+#: backend.
+_BLOCKS: ContextVar[tuple[tuple[int, str], ...]] = ContextVar("isometry_backend", default=())
 
-#: The backend in force. Compiled code must not read it: older releases of dynamo cannot trace context variables.
-current = _BACKEND.get
+
+def current() -> str:
+    """The backend in force. Compiled code must not read it: older releases of dynamo cannot trace context variables."""
+    if blocks := _BLOCKS.get():
+        thread = get_ident()
+        for entered, name in reversed(blocks):
+            if entered == thread:
+                return name
+    return "cpu"
 
 
 def use_backend(name: str) -> AbstractContextManager[None]:
@@ -33,7 +43,7 @@ def use_backend(name: str) -> AbstractContextManager[None]:
     Notes
     -----
     The block may contain calls of functions that `torch.compile` made, but not be inside one. It applies to its own
-    thread; a backward pass runs where its forward pass did.
+    thread, not to threads started inside; a backward pass runs where its forward pass did. Blocks may end in any order.
 
     Entering the block opens no device: what the GPU cannot do is an error of the call inside it, a TypeError for
     float64 and complex128, a NotImplementedError without an adapter or in a build without GPU support, a RuntimeError
@@ -51,17 +61,18 @@ def use_backend(name: str) -> AbstractContextManager[None]:
 
 @contextmanager
 def _within(name: str) -> Iterator[None]:
-    token = _BACKEND.set(name)
+    block = get_ident(), name
+    _BLOCKS.set((*_BLOCKS.get(), block))
     try:
         yield
     finally:
-        _BACKEND.reset(token)
+        _BLOCKS.set(tuple([other for other in _BLOCKS.get() if other is not block]))
 
 
 def serve(backend: str | None) -> Place:
     """Where a call computes; ValueError for a backend that does not exist."""
     if type(backend) is not str or backend != "cpu":
-        name = _BACKEND.get() if backend is None else backend
+        name = current() if backend is None else backend
         check.backend(name)
         if name == "gpu":
             return "gpu"

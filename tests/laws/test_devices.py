@@ -3,17 +3,18 @@
 Only `from_matrix` fetches its matrix: it computes on the host.
 """
 
+import contextlib
+
 import numpy as np
 import pytest
 import torch
 from torch.nn.utils.rnn import PackedSequence
-from torch.overrides import TorchFunctionMode
 
 import isometry.torch as it
 import reference as ref
-from elsewhere import DEVICE, Elsewhere, ElsewhereSubject, destination, is_far
+from elsewhere import DEVICE, Elsewhere, ElsewhereSubject, destination, flat, is_far
 from laws.calls import others
-from layers import B, D, T, build, draw, each_kind, states
+from layers import B, D, N, T, build, draw, each_kind, states, stepped
 from tolerance import UNITARITY
 
 
@@ -124,20 +125,20 @@ def test_numbers_are_not_copied_to_the_device(seed):
     assert not device.copied and not device.fetched
 
 
-class WithoutDoublePrecision(TorchFunctionMode):
-    """Tensors for "mps" are made here, but none of double precision, which that device does not have."""
+class WithoutDoublePrecision(Elsewhere):
+    """Stands for "mps", which has no tensors of double precision."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
-        kwargs = dict(kwargs or {})
-        if str(kwargs.get("device")) == "mps":
-            if kwargs.get("dtype") in (torch.float64, torch.complex128):
-                raise TypeError("the MPS framework doesn't support float64")
-            t = func(*args, **{**kwargs, "device": "cpu"})
-            t.is_there = True
-            return t
-        if func == torch.Tensor.device.__get__ and hasattr(args[0], "is_there"):
+        if func == torch.Tensor.device.__get__ and is_far(args[0]):
             return torch.device("mps")
-        return func(*args, **kwargs)
+        there = lambda a: DEVICE if a == "mps" or a == torch.device("mps") else a
+        kwargs = {key: there(a) if key == "device" else a for key, a in (kwargs or {}).items()}
+        args = [there(a) if isinstance(a, torch.device) else a for a in args]
+        result = super().__torch_function__(func, types, args, kwargs)
+        for t in flat((result,)):
+            if is_far(t) and t.dtype in (torch.float64, torch.complex128):
+                raise TypeError("the MPS framework doesn't support float64")
+        return result
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.complex64], ids=["real", "complex"])
@@ -155,6 +156,24 @@ def test_random_operators_of_a_device_without_double_precision(dtype):
     for op in made:
         assert op.dtype is dtype
         assert it.orthogonality_error(op.matrix()) < UNITARITY
+
+
+@pytest.mark.parametrize("name", ["cayley", "matrix_exp", "householder"])
+@pytest.mark.parametrize("shape", [(9, 4), (4, 9), (5, 5)], ids=str)
+def test_weights_of_a_device_without_double_precision(name, shape):
+    """Made orthogonal, trained and measured there."""
+    with WithoutDoublePrecision() as device:
+        layer = device.send(torch.nn.utils.skip_init(torch.nn.Linear, *shape[::-1]))
+        torch.nn.init.normal_(layer.weight)
+        it.parametrizations.orthogonal(layer, orthogonal_map=name)
+        original = layer.parametrizations.weight.original
+        with torch.no_grad():
+            original.add_(torch.randn_like(original).tril_())
+        w = layer.weight
+        w.square().cos().sum().backward()
+        assert w.device.type == "mps" and original.grad.isfinite().all()
+        tall = w.detach() if shape[0] > shape[1] else w.detach().mT
+        assert it.orthogonality_error(tall) < UNITARITY
 
 
 def test_the_default_device_does_not_move_what_kernels_write():
@@ -199,3 +218,52 @@ def test_the_stand_in_tells_what_is_fetched(device):
         assert len(device.fetched) >= k, look
     with pytest.raises(RuntimeError, match="same device"):
         t + torch.ones(3)
+
+
+@each_kind
+def test_another_default_device(name):
+    """Layers and arguments on the CPU stay there: sequences of one length and of several, packed, and single steps."""
+    layer, x, lengths = build(name, **LAYER), draw(T, B, D), torch.tensor([T, T, 2, 1])
+    alone = build(name, trainable_h0=True, last_only=True)
+    packed = PackedSequence(draw(int(lengths.sum()), D), (torch.arange(T)[:, None] < lengths).sum(1))
+
+    def results():
+        layer.zero_grad()
+        output, last = layer(packed)
+        output.data.abs().sum().backward()
+        yield from (
+            output.data,
+            last,
+            layer(x)[0],
+            *alone(packed),
+            *layer(x[:, 0]),
+            *[p.grad for p in layer.parameters()],
+        )
+        for context in (contextlib.nullcontext, alone.cached):
+            with torch.no_grad(), context():
+                yield stepped(alone, x[0])
+        if hasattr(layer, "recurrent_matrix"):
+            yield layer.recurrent_matrix()
+
+    here = list(results())
+    with torch.device("meta"):
+        there = list(results())
+    assert all(map(torch.equal, there, here))
+
+
+def test_lists_under_another_default_device():
+    """Of lengths and places: values that are read."""
+    x, w, v = draw(T, 3, D), draw(3, N, N), draw(3, N, D)
+    delta = draw(1, T, 2, N), draw(1, T, 2, N), draw(1, T, 2, N), draw(1, T, 2)
+    calls = (
+        lambda: it.recurrence(it.Dense(w[0]), x, v[0], lengths=[2, 5, 3]),
+        lambda: it.recurrence(it.Dense(w[0]), x, v[0], lengths=[2, 0, 3], output="last"),
+        lambda: it.gru(x, w, v, lengths=[2, 5, 3]),
+        lambda: it.recurrence(it.Dense(w), x[:, None], v, lengths=[2, 5, 3], output="last"),
+        lambda: torch.func.vmap(lambda x: it.gru(x, w, v, lengths=[2, 5, 3], output="last"))(x[None])[0],
+        lambda: it.delta_rule(*delta, cu_seqlens=[0, 2, T])[0],
+    )
+    for call in calls:
+        here = call()
+        with torch.device("meta"):
+            assert torch.equal(call(), here)

@@ -216,6 +216,11 @@ def test_what_is_refused():
                 make(other)
         with pytest.raises(TypeError, match="linear must be real, not complex64"):
             make(layer(torch.complex64))
+        lazy = torch.nn.LazyLinear(3)
+        with pytest.raises(ValueError, match="linear has no weight yet"):
+            make(lazy)
+        lazy(torch.zeros(1, N))
+        assert make(lazy, 2).in_features == N
     for size, error in ((5, ValueError), (0, ValueError), (24, ValueError), (2.0, TypeError)):
         with pytest.raises(error, match="block_size"):
             it.adapters.OFT(linear, size)
@@ -226,8 +231,12 @@ def test_what_is_refused():
         for count in (2, 100):  # of many inputs the rows of the weight are turned
             with torch.no_grad(), pytest.raises(TypeError, match="x is float64"):
                 adapter(torch.zeros(count, N, dtype=torch.float64))
-        with pytest.raises(ValueError, match=r"x must have shape \(\.\.\., 12\)|n = 12"):
-            adapter.rotate(torch.zeros(2, N + 1))
+        for call, count in ((adapter.rotate, 2), (adapter, 2), (adapter, 100)):
+            with (
+                torch.no_grad(),
+                pytest.raises(ValueError, match=r"x must have shape \(\.\.\., in_features\) with n = 12"),
+            ):
+                call(torch.zeros(count, N + 1))
         for call in (adapter, adapter.rotate):
             with pytest.raises(TypeError, match="x must be a torch.Tensor"):
                 call([1.0])
@@ -270,6 +279,9 @@ def test_weights_of_peft_that_do_not_fit():
             it.adapters.OFT.from_peft(linear, torch.zeros(3, 28, **wrong))
         with pytest.raises(TypeError, match="^u must be"):
             it.adapters.HRA.from_peft(linear, torch.zeros(24, 2, **wrong))
+    for bound in (-1.0, float("nan")):
+        with pytest.raises(ValueError, match="eps must be at least 0"):
+            it.adapters.OFT.from_peft(linear, torch.zeros(3, 28), eps=bound)
     with pytest.raises(TypeError, match="eps must be a number"):
         it.adapters.OFT.from_peft(linear, torch.zeros(3, 28), eps="1")
     assert linear.weight.requires_grad, "frozen by a call that failed"
@@ -292,24 +304,68 @@ class Shifted(torch.nn.Linear):
 @KINDS
 def test_layers_that_are_more_than_their_weight(kind, seed):
     """A forward of its own, hooks, pruned weights: few and many rows agree, and a second backward pass works."""
-    hooked, pruned, patched = layer(), layer(), layer()
+    hooked, pruned, patched, before = layer(), layer(), layer(), layer()
     hooked.register_forward_hook(lambda *call: call[-1] * 2)
+    before.register_full_backward_pre_hook(lambda _, ct: (3 * ct[0],))
     patched.forward = lambda x: torch.nn.Linear.forward(patched, x) - 1
     torch.nn.utils.prune.random_unstructured(pruned, "weight", 0.5)
-    x = torch.from_numpy(ref.normal(seed, 500, N))
-    for linear in (Shifted(N, OUT, dtype=torch.float64), hooked, pruned, patched):
+    x = torch.from_numpy(ref.normal(seed, 500, N)).requires_grad_()
+    for linear in (Shifted(N, OUT, dtype=torch.float64), hooked, pruned, patched, before):
         adapter = adapted(kind, linear, seed)
         with torch.no_grad():
             close(adapter(x)[:1], adapter(x[:1]), 1e-12)
         for _ in range(2):
             adapter(x).sum().backward()
+        parameter(adapter).requires_grad_(False)
+        of = lambda x, adapter=adapter: torch.autograd.grad(adapter(x).sum(), x)[0]
+        close(of(x)[:1], of(x[:1].detach().requires_grad_()), 1e-12)
+        with pytest.raises(ValueError, match="linear has a forward or hooks of its own"):
+            adapter.merge()
 
 
 @KINDS
-def test_an_exported_adapter_serves_any_number_of_inputs(kind, seed):
-    adapter = adapted(kind, layer(), seed)
-    rows = {0: torch.export.Dim("rows", min=2)}
-    program = torch.export.export(adapter, (torch.ones(20, N, dtype=torch.float64),), dynamic_shapes=(rows,))
-    for count in (2, 100):  # HRA turns the inputs of the first eagerly, the weight for the second
-        x = torch.randn(count, N, dtype=torch.float64)
-        torch.testing.assert_close(program.module()(x), adapter(x))
+def test_hooks_of_all_modules_see_the_layer(kind, seed):
+    """Of few and many rows: profilers, counters, recorders of activations."""
+    adapter, seen = adapted(kind, layer(), seed), []
+    hook = torch.nn.modules.module.register_module_forward_hook(lambda module, *_: seen.append(module))
+    try:
+        for count in (1, 500):
+            adapter(torch.zeros(count, N, dtype=torch.float64))
+    finally:
+        hook.remove()
+    assert seen == [adapter.linear, adapter] * 2
+
+
+@KINDS
+@pytest.mark.parametrize("grad", [True, False])
+def test_exported_for_any_number_of_inputs(kind, grad, seed):
+    adapter = adapted(kind, layer(torch.float32, out=2), seed)
+    with torch.set_grad_enabled(grad):
+        program = torch.export.export(adapter, (torch.randn(7, N),), dynamic_shapes={"x": {0: torch.export.Dim("B")}})
+        for count in (1, 500):
+            x = torch.randn(count, N)
+            close(program.module()(x).detach(), adapter(x).detach(), forward("float32", N))
+
+
+@KINDS
+def test_inside_a_transformer(kind):
+    """Whose fast path reads the weights of its layers."""
+    model = torch.nn.TransformerEncoderLayer(N, 2, dim_feedforward=24, batch_first=True, dtype=torch.float64).eval()
+    x = torch.randn(3, 5, N, dtype=torch.float64)
+    for name in ("linear1", "linear2"):
+        adapter = (
+            it.adapters.OFT(getattr(model, name), 4) if kind == "OFT" else it.adapters.HRA(getattr(model, name), 2)
+        )
+        with torch.no_grad():
+            parameter(adapter).normal_(std=0.3)
+        setattr(model, name, adapter)
+        linear = adapter.linear
+        assert (adapter.in_features, adapter.out_features) == (linear.in_features, linear.out_features)
+        assert adapter.bias is linear.bias and adapter.weight.requires_grad
+    with torch.no_grad():
+        fast = model(x)
+    merged = copy.deepcopy(model)
+    for name in ("linear1", "linear2"):
+        setattr(merged, name, getattr(model, name).merge())
+    close(model(x).detach(), merged(x).detach(), 1e-12)
+    close(fast, merged(x).detach(), 1e-12)

@@ -35,9 +35,11 @@ def test_what_is_refused():
     for keywords, said in (
         ({"capacity": 0}, "^capacity must be at least 1"),
         ({"layout": "cube"}, "^layout must be 'brick' or 'fft'"),
+        ({"layout": "fft", "capacity": 5}, r"^capacity must be log2\(hidden_size\) = 3 with layout 'fft', not 5"),
     ):
         with pytest.raises(ValueError, match=said):
             it.nn.EURNN(3, 8, **keywords)
+    assert it.nn.EURNN(3, 8, layout="fft", capacity=3).capacity == it.nn.EURNN(3, 8, layout="fft").capacity == 3
     with pytest.raises(ValueError, match="^hidden_size must be a power of two"):
         it.nn.EURNN(3, 6, layout="fft")
     with pytest.raises(TypeError, match="^complex must be a bool"):

@@ -94,13 +94,18 @@ def test_capacity_is_the_number_of_layers_of_the_mesh():
 
 
 def test_representation_and_refusals():
-    text = "GORU(3, 6, transition='cayley', reset='after', nonlinearity='tanh', capacity=2)"
+    text = "GORU(3, 6, transition='cayley', reset='after', nonlinearity='tanh', capacity=None)"
     assert repr(it.nn.GORU(D, N, transition="cayley", reset="after")) == text
     for keywords, error, words in (
         ({"transition": "fourier"}, ValueError, "transition must be 'mesh' or .* not 'fourier'"),
         ({"reset": "never"}, ValueError, "reset must be 'before' or 'after', not 'never'"),
         ({"nonlinearity": "sine"}, ValueError, "nonlinearity must be one of"),
         ({"capacity": 0}, ValueError, "capacity must be"),
+        (
+            {"transition": "cayley", "capacity": 5},
+            ValueError,
+            "capacity must be None with transition 'cayley', .* not 5",
+        ),
     ):
         with pytest.raises(error, match=words):
             it.nn.GORU(D, N, **keywords)

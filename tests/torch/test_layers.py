@@ -207,6 +207,8 @@ def test_refusals():
         (it.nn.ScoRNN, {"dtype": torch.int32}, TypeError, "float16, bfloat16, float32 or float64"),
         (it.nn.ScoRNN, {"dtype": "float32"}, TypeError, "dtype must be a torch.dtype"),
         (it.nn.ScoRNN, {"slope": 0.2}, TypeError, "slope"),
+        (it.nn.ScoRNN, {"output": "last"}, TypeError, "with last_only=True it returns the last states alone"),
+        (it.nn.RUM, {"output": "states"}, TypeError, "output is no keyword of a layer"),
         (it.nn.ExpRNN, {"complex": 1}, TypeError, "complex must be a bool"),
         (it.nn.FullCapacityURNN, {"nonlinearity": "modrelu_realrep"}, ValueError, "real"),
     ):

@@ -79,6 +79,100 @@ def test_a_model_with_a_state(tmp_path):
     assert all(p.requires_grad for p in model.parameters())
 
 
+class Own(torch.nn.Module):
+    """An operator on parameters of one's own, as a factor of a product, and functions of linalg."""
+
+    def __init__(self):
+        super().__init__()
+        self.upper = torch.nn.Parameter(draw(N * (N - 1) // 2, dtype=torch.float32))
+        self.vectors = torch.nn.Parameter(draw(N, 3, dtype=torch.float32))
+
+    def forward(self, x):
+        q = it.linalg.householder_product(*it.linalg.geqrf(self.vectors))
+        return (it.Householder(self.vectors) @ it.Cayley(self.upper))(x) @ q
+
+
+class OfInput(torch.nn.Module):
+    """Operators on the input: their formulas."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+MODELS = {
+    "adapters": lambda: torch.nn.Sequential(
+        it.adapters.OFT(torch.nn.Linear(N, N), 3), it.adapters.HRA(torch.nn.Linear(N, 2), 2)
+    ),
+    "modules": lambda: torch.nn.Sequential(
+        it.nn.OperatorModule(it.Cayley.random(N) @ it.Householder.random(N, 2)),
+        it.nn.OperatorModule(it.Mesh.random(N, layers=2).H),
+        it.nn.OperatorModule(it.Exponential.random(N).columns(N)),
+    ),
+    "weights": lambda: torch.nn.Sequential(
+        it.parametrizations.orthogonal(torch.nn.Linear(N, 4)),
+        it.parametrizations.orthogonal(torch.nn.Linear(4, 4), orthogonal_map="cayley"),
+    ),
+    "bare operators": Own,
+    "a stack": lambda: OfInput(Stack()),
+    "reflections of the input": lambda: OfInput(lambda x: it.Householder(x.mT).matrix()),
+    "reflections applied": lambda: OfInput(lambda x: it.Householder(x[:2].mT)(x)),
+    "exponentials of the input": lambda: OfInput(lambda x: it.Exponential(x).matrix()),
+    "products of the input": lambda: OfInput(lambda x: it.linalg.ormqr(x.mT, x[:, 0], x.mT, True, True)),
+    "factorisations of the input": lambda: OfInput(lambda x: it.linalg.geqrf(x[:4])),
+    "hadamard": lambda: OfInput(lambda x: it.hadamard_transform(x[..., :4])),
+    "an activation": lambda: OfInput(lambda x: it.activate(x, "modrelu_realrep", bias=x[0, :3])),
+}
+
+
+class Stack(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.vectors = torch.nn.Parameter(draw(5, N, 2, dtype=torch.float32))
+
+    def forward(self, x):
+        return it.Householder(self.vectors)(x)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_is_no_layer(name, tmp_path):
+    """Matrices of parameters are computed at export; operators on the input become their formulas."""
+    model = MODELS[name]()
+    with torch.no_grad():
+        for p in model.parameters():
+            p.add_(0.3 * draw(*p.shape, dtype=torch.float32))
+    trained = [p.requires_grad for p in model.parameters()]
+    example, x = (0.5 * draw(5, N, seed=seed, dtype=torch.float32) for seed in (1, 2))
+    found, expected, _ = both(model, tmp_path / "model.onnx", x, example=(example,))
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    for a, b in zip(found, expected, strict=True):
+        tolerance.close(torch.from_numpy(a), b, tolerance.sequence("float32", N, 7), "of ONNX")
+    assert [p.requires_grad for p in model.parameters()] == trained
+
+
+def test_a_model_that_shuffles_and_drops(tmp_path):
+    """What is random, or is updated by a call, is not computed at export."""
+    model = torch.nn.Sequential(it.nn.OperatorModule(it.Cayley.random(N)), torch.nn.BatchNorm1d(N), torch.nn.Dropout())
+    found, expected, _ = both(
+        model.eval(), tmp_path / "model.onnx", draw(5, N, dtype=torch.float32), example=(torch.ones(5, N),)
+    )
+    tolerance.close(torch.from_numpy(found[0]), expected, tolerance.sequence("float32", N, 1), "of ONNX")
+
+
+def test_what_onnx_cannot_compute():
+    onnx = import_module("isometry.integrations.onnx")
+    x = draw(3, 3, dtype=torch.float32)
+    with pytest.raises(NotImplementedError, match="ONNX cannot compute isometry.cayley_values"):
+        onnx.export(OfInput(lambda x: it.Cayley(x).matrix()), (x,))
+    with pytest.raises(TypeError, match="Householder is complex: ONNX has no complex numbers"):
+        onnx.export(it.nn.OperatorModule(it.Householder.random(3, dtype=torch.complex64)), (x + 0j,))
+    with pytest.raises(NotImplementedError, match="sequences of one length"):
+        onnx.export(OfInput(lambda x: it.recurrence(it.Dense(x), x[:, None], x, lengths=[2])), (x,))
+
+
 def test_complex_layers_are_refused():
     onnx = import_module("isometry.integrations.onnx")
     model = torch.nn.Sequential(torch.nn.Linear(D, D), it.nn.ScuRNN(D, N))

@@ -60,13 +60,42 @@ def test_a_parameter_stays_the_same():
     assert it.nn.OperatorModule(it.Cayley(upper)).upper is upper
 
 
-def test_an_operator_of_ones_own_is_refused():
-    class Own(it.Operator):
-        pass
+class Scaled(it.Operator):
+    """An operator of a class of one's own."""
 
-    for wrong in (Own(shape=(2, 2), dtype=torch.float32), torch.eye(3)):
-        with pytest.raises(TypeError, match="operator must be an operator of this package"):
-            it.nn.OperatorModule(wrong)
+    def __init__(self, factor):
+        super().__init__(shape=(3, 3), dtype=factor.dtype)
+        self.factor = factor
+
+    def matrix(self, *, backend=None):  # noqa: ARG002
+        return self.factor * torch.eye(3, dtype=self.dtype)
+
+
+def test_an_operator_of_ones_own_is_held_as_it_is():
+    """Alone and in a product; its module trains what it trains."""
+    factor = torch.tensor(2.0, requires_grad=True)
+    own, x = Scaled(factor), torch.randn(5, 3)
+    module = it.nn.OperatorModule(own)
+    assert module.operator() is own and torch.equal(module(x), own(x)) and not list(module.parameters())
+    module(x).sum().backward()
+    assert factor.grad is not None and "Scaled" in repr(module)
+    product = it.nn.OperatorModule(own @ it.Cayley.random(3))
+    close(product(x).detach(), (2 * product.operators[1](x)).detach(), 1e-6)
+    assert [name for name, _ in product.named_parameters()] == ["operators.1.upper"]
+    with pytest.raises(TypeError, match=r"operator must be an operator of isometry\.torch, not Tensor"):
+        it.nn.OperatorModule(torch.eye(3))
+
+
+def test_under_autocast():
+    """The dtype and the values of the operator, of an input of any precision."""
+    op, x = it.Cayley.random(6), torch.randn(3, 6)
+    module = it.nn.OperatorModule(op)
+    with torch.autocast("cpu", torch.bfloat16):
+        for given in (x, x.bfloat16()):
+            found = module(given)
+            assert found.dtype == op(given.float()).dtype == torch.float32
+            close(found.detach(), op(given.float()).detach(), 1e-6)
+    assert module(x.bfloat16()).dtype == torch.bfloat16
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.complex64], ids=str)

@@ -2,6 +2,7 @@
 
 import copy
 import threading
+from contextvars import copy_context
 
 import pytest
 import torch
@@ -12,9 +13,15 @@ import isometry.torch as it
 import tolerance
 from isometry import _core
 from kernel_calls import recorded
-from layers import B, D, N, T, build, close, draw, each_kind, stepped
+from layers import B, D, N, T, build, close, draw, each_kind, states, stepped
 
 STREAMS = pytest.mark.parametrize("name", ["ornn", "scornn", "scurnn", "eurnn", "goru", "rum"])
+
+
+def in_thread(call, *arguments):
+    thread = threading.Thread(target=call, args=arguments)
+    thread.start()
+    thread.join()
 
 
 def streamed(layer, x, state=None):
@@ -172,15 +179,36 @@ def test_contexts_are_nested_and_of_one_thread(monkeypatch):
             assert torch.equal(layer.step(x), expected)
         assert torch.equal(layer.step(x), expected)
         assert len(calls.taken().of("operator_matrix")) == 1
-        thread = threading.Thread(target=lambda: found.extend(layer.step(x).detach() for _ in range(2)))
-        thread.start()
-        thread.join()
+        in_thread(lambda: found.extend(layer.step(x).detach() for _ in range(2)))
     assert len(calls.taken().of("operator_matrix")) == 2
     for state in found:
         close(state, expected)
     with torch.no_grad(), layer.cached():
         copied = copy.deepcopy(layer)
         assert torch.equal(copied.step(x), layer.step(x))
+
+
+def test_copied_contexts_of_other_threads(monkeypatch):
+    """`asyncio.to_thread` copies the context; free-threaded Python does so for every thread. W is formed there."""
+    layer, x, found = build("scornn"), draw(B, D), []
+    calls = recorded(monkeypatch)
+
+    def there():
+        with torch.no_grad():
+            found.append(layer.step(x))
+            with layer.cached():
+                found.extend(layer.step(x) for _ in range(2))
+            found.append(layer.step(x))
+
+    with torch.no_grad(), layer.cached():
+        expected = layer.step(x)
+        calls.taken()
+        in_thread(copy_context().run, there)
+        assert len(calls.taken().of("operator_matrix")) == 3
+        layer.step(x)
+        assert not calls.of("operator_matrix")
+    for state in found:
+        close(state, expected)
 
 
 def test_contexts_end_in_any_order(monkeypatch):
@@ -310,3 +338,38 @@ def test_a_step_compiles(name):
     close(fast(x, h), expected)
     with layer.cached():
         close(fast(x, h), expected)
+
+
+def outcome(call):
+    """What a call gives: a dtype and values, or an error and its message."""
+    try:
+        found = call()
+    except Exception as error:
+        return type(error), str(error)
+    return found.dtype, found.tolist()
+
+
+DTYPES = (torch.float16, torch.bfloat16, torch.float32, torch.float64, torch.complex64, torch.complex128, torch.int64)
+
+
+@pytest.mark.filterwarnings("ignore:Casting complex", "ignore:Complex modules")
+@pytest.mark.parametrize("name", [*STREAMS.args[1], "gru", "soft-ornn", "kru", "exprnn-complex"])
+@pytest.mark.parametrize("weights", DTYPES[:5], ids=str)
+def test_every_dtype_inside_as_outside(name, weights):
+    """Of weights, input and state: the same result, or the same error."""
+    layer = build(name, dtype=torch.float32).to(weights)
+    with torch.no_grad():
+        for given in DTYPES:
+            x = (10 * draw(B, D)).to(given)
+            for state in (None, *DTYPES):
+                h = None if state is None else states(layer, 1, B).to(state)
+                expected = outcome(lambda x=x, h=h: layer(x[None], h)[1])
+                with layer.cached():
+                    found = [outcome(lambda x=x, h=h: layer.step(x, h)) for _ in range(2)]
+                for inside in found:
+                    assert inside[0] == expected[0], (given, state, inside, expected)
+                    if isinstance(inside[1], str):
+                        assert inside[1] == expected[1]
+                    else:
+                        bound = tolerance.sequence("float32", N, 1)
+                        tolerance.close(torch.tensor(inside[1]), torch.tensor(expected[1]), bound, "a step")

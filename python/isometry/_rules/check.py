@@ -93,11 +93,11 @@ def choice(argument: str, value: object, *known: str) -> None:
         raise ValueError(f"{argument} must be {' or '.join(map(repr, known))}, not {value!r}")
 
 
-def tolerance(tol: object) -> float:
+def tolerance(tol: object, argument: str = "tol") -> float:
     """A number, tol >= 0; infinity accepts everything."""
-    value = number("tol", tol)
+    value = number(argument, tol)
     if not value >= 0:
-        raise ValueError(f"tol must be at least 0, not {value}")
+        raise ValueError(f"{argument} must be at least 0, not {value}")
     return value
 
 

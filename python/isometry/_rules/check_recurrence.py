@@ -103,7 +103,8 @@ def ensemble(batch: Shape, shapes: Mapping[str, Shape | None]) -> tuple[int, dic
     one: dict[str, Shape | None] = {}
     for name, shape in shapes.items():
         at = 1 if name == "x" else 0
-        if shape is None or (len(shape) == _AXES[name] and name != "x"):
+        rank = 0 if shape is None else len(shape)
+        if shape is None or (rank == _AXES[name] and name != "x") or (rank == 1 and name == "h0"):
             one[name] = shape
             continue
         if len(shape) != _AXES[name] + 1 or shape[at] not in (1, members):

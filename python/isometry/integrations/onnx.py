@@ -1,30 +1,31 @@
-"""ONNX export of models that contain layers of `isometry.torch.nn`.
+"""ONNX export of models that contain layers, operators, adapters or orthogonal weights of `isometry.torch`.
 
-In a graph of `torch.export` a recurrence is one operator, `isometry::sequence` or `isometry::delta_rule`, which ONNX
-does not know. Here it becomes torch's `scan` over the formula of its step, which torch translates to an ONNX Scan. W is
-formed before, so that the file holds it as an initialiser.
+ONNX does not know the operators `isometry::...` of a graph of `torch.export`. Here W is formed where an operator is
+applied, or steps, by its factors. What depends on parameters alone is computed, so that the file holds it as
+initialisers. A recurrence becomes torch's `scan` over the formula of its step, which torch translates to an ONNX Scan,
+and what is left becomes its formula.
 """
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, fx, nn
 from torch._higher_order_ops.scan import scan
 
+from isometry.torch import formulas
 from isometry.torch._cells import CELLS, NAMES
 from isometry.torch._sequence_plan import SEQUENCE, decoded
 from isometry.torch.formulas.delta import unit
+from isometry.torch.hadamard import HADAMARD
+from isometry.torch.linalg._plans import LINALG
 from isometry.torch.nn._base import RecurrentLayer
-from isometry.torch.nn._transition import TransitionLayer
-from isometry.torch.operators.dense import Dense
+from isometry.torch.operators._plans import BY_STEM
 
 __all__ = ["export"]
-
-_W = "recurrent_matrix"
 
 
 def export(
@@ -61,14 +62,16 @@ def export(
     Raises
     ------
     TypeError
-        A layer with complex states: ONNX has no complex numbers.
+        Complex states or operators: ONNX has no complex numbers.
     NotImplementedError
-        A model that calls a layer with a PackedSequence, or a recurrence with lengths.
+        A model that calls a layer with a PackedSequence, or a recurrence with lengths; a Cayley transform of the
+        model's input, since ONNX solves no equations.
 
     Notes
     -----
     Needs the packages onnx and onnxscript. Every recurrence is a Scan over its steps, with all cells, activations,
-    several layers and both directions; results are those of the layer up to rounding.
+    several layers and both directions. Matrices of parameters, of layers, operators, adapters and orthogonal weights,
+    are computed at export. Results are those of the model up to rounding.
 
     Examples
     --------
@@ -78,42 +81,126 @@ def export(
     >>> sizes = {"input": {0: Dim("T", min=2), 1: Dim("B", min=2)}}
     >>> program = export(layer, (x,), "layer.onnx", dynamic_shapes=sizes)  # doctest: +SKIP
     """
-    program = torch.export.export(frozen(model), args, kwargs, dynamic_shapes=dynamic_shapes)
-    # Else numbers that differ from those of an earlier export would become inputs of the steps, which ONNX refuses.
-    with torch._dynamo.config.patch(automatic_dynamic_shapes=False):
+    _refuse_complex(model)
+    # With automatic dynamic shapes, numbers that differ from those of an earlier export would become inputs of the
+    # steps, which ONNX refuses.
+    with torch.no_grad(), torch._dynamo.config.patch(automatic_dynamic_shapes=False):
+        program = torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes)
+        if any(_is_own(node) for node in program.graph.nodes):
+            module = program.run_decompositions(_THROUGH_MATRICES).module()
+            compute(module)
+            program = torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes)
         program = program.run_decompositions(_IN_TORCH)
-    return torch.onnx.export(program, args, f, kwargs=kwargs, dynamo=True, **options)
+        _refuse_own(program)
+        return torch.onnx.export(program, args, f, kwargs=kwargs, dynamo=True, **options)
 
 
-def frozen(model: nn.Module) -> nn.Module:
-    """A copy of the model that trains nothing, whose layers hold W in place of its parameters.
-
-    Raises
-    ------
-    TypeError
-        A layer with complex states.
-    """
-    model = copy.deepcopy(model).requires_grad_(False)
+def _refuse_complex(model: nn.Module) -> None:
     for name, layer in model.named_modules():
         if isinstance(layer, RecurrentLayer) and layer.is_complex:
             where = f" ({name})" if name else ""
             raise TypeError(
                 f"{type(layer).__name__}{where} has complex states: ONNX has no complex numbers, export a real layer"
             )
-        if isinstance(layer, TransitionLayer):
-            _freeze(layer)
-    return model
 
 
-@torch.no_grad()
-def _freeze(layer: TransitionLayer) -> None:
-    """Replaces the parameters of W by W."""
-    for suffix in layer._suffixes:
-        weight = layer._transition(suffix).matrix()
-        for name in (*layer._transition_shapes(), *layer._untrained):
-            delattr(layer, name + suffix)
-        layer.register_buffer(_W + suffix, weight.detach().clone())
-    layer._transition = lambda suffix: Dense(getattr(layer, _W + suffix))  # type: ignore[method-assign]
+def _refuse_own(program: torch.export.ExportedProgram) -> None:
+    for node in program.graph.nodes:
+        if _is_own(node):
+            raise NotImplementedError(
+                f"ONNX cannot compute {node.target}: its arguments must be parameters of the model, not results of its "
+                "input"
+            )
+
+
+def _is_own(node: fx.Node) -> bool:
+    """Whether a node calls an operator of this package."""
+    return isinstance(node.target, torch._ops.OpOverload) and node.target.namespace == "isometry"
+
+
+def compute(module: fx.GraphModule) -> None:
+    """Replace the results of this package's operators that depend on parameters and buffers alone, and what follows
+    from these, by their values.
+    """
+    graph, values, own = module.graph, dict[fx.Node, Any](), set[fx.Node]()
+    for node in graph.nodes:
+        if node.op == "get_attr":
+            values[node] = operator.attrgetter(node.target)(module)
+        elif _is_pure(node) and all(n in values for n in node.all_input_nodes):
+            args, kwargs = fx.map_arg((node.args, node.kwargs), values.__getitem__)
+            values[node] = node.target(*args, **kwargs)
+            if _is_own(node) or not own.isdisjoint(node.all_input_nodes):
+                own.add(node)
+    for k, node in enumerate([node for node in values if node in own]):
+        users = [user for user in node.users if user not in values]
+        if users:
+            module.register_buffer(f"computed_{k}", values[node])
+            with graph.inserting_before(node):
+                attribute = graph.get_attr(f"computed_{k}")
+            for user in users:
+                user.replace_input_with(node, attribute)
+    for node in reversed(list(graph.nodes)):
+        if node in values and not node.users:
+            graph.erase_node(node)
+    used = {node.target for node in graph.nodes if node.op == "get_attr"}
+    for name in [name for name, _ in (*module.named_parameters(), *module.named_buffers()) if name not in used]:
+        owner, _, leaf = name.rpartition(".")
+        delattr(module.get_submodule(owner), leaf)
+    module.recompile()
+
+
+def _is_pure(node: fx.Node) -> bool:
+    """Whether a node only computes, and always the same."""
+    if node.target is operator.getitem:
+        return True
+    if node.op != "call_function" or not isinstance(node.target, torch._ops.OpOverload):
+        return False
+    return not node.target._schema.is_mutable and torch.Tag.nondeterministic_seeded not in node.target.tags
+
+
+def _cpu() -> Tensor:
+    """The last result of every operator: its backend."""
+    return torch.zeros((), dtype=torch.bool, device="cpu")
+
+
+def _matrix(stem: str, arguments: Sequence[Tensor | None], sizes: tuple[Any, Any], backend: str | None) -> Tensor:
+    """W by `isometry::matrix`."""
+    w: Tensor = torch.ops.isometry.matrix(stem, sizes, arguments, backend, False)[0]
+    if w.is_complex():
+        raise TypeError(f"{BY_STEM[stem].matrix.declaration.name} is complex: ONNX has no complex numbers")
+    return w
+
+
+def _applied(
+    stem: str, adjoint: bool, features: int, tensors: Sequence[Tensor | None], backend: str | None, _saving: bool
+) -> list[Tensor]:
+    """`isometry::apply` through W."""
+    x, *arguments = tensors
+    assert x is not None
+    sizes = (x.shape[-1], features) if adjoint else (features, x.shape[-1])
+    return [formulas.dense.apply(_matrix(stem, arguments, sizes, backend), x, adjoint), _cpu()]
+
+
+def _with_matrix(cell: str, stem: str, *rest: Any) -> Any:
+    """`isometry::sequence` with W in place of its factors."""
+    if stem in ("", "dense"):
+        return NotImplemented
+    *law, tensors, backend, saving = rest
+    count = len(NAMES[cell])
+    n = tensors[1].shape[-2]
+    w = _matrix(stem, tensors[count:-1], (n, n), backend)
+    return torch.ops.isometry.sequence(cell, "dense", *law, [*tensors[:count], w, tensors[-1]], backend, saving)
+
+
+def _by_formula(found: Callable[..., tuple[Any, Any]]) -> Callable[..., list[Tensor]]:
+    """The operator of a plan, which `found` returns with its settings from the first arguments, by its formula."""
+
+    def computed(*arguments: Any) -> list[Tensor]:
+        *encoded, tensors, _, _ = arguments
+        plan, settings = found(*encoded)
+        return [*plan.formula(settings, *tensors), _cpu()]
+
+    return computed
 
 
 def _scanned(
@@ -145,7 +232,7 @@ def _scanned(
 
     end, states = scan(body, tuple([t.clone() for t in start]), drive, reverse=reverse)
     result = states[0 if reverse else -1].clone() if last else states
-    return [result, *end[1 : SEQUENCE.count(call)], torch.zeros((), dtype=torch.bool)]
+    return [result, *end[1 : SEQUENCE.count(call)], _cpu()]
 
 
 def _delta_scanned(
@@ -176,12 +263,43 @@ def _delta_scanned(
     rows = [x.unflatten(1, (-1, m)).transpose(0, 1).clone() for x in (k, v, beta)]
     given = (q.transpose(0, 1).clone(), *rows, g.transpose(0, 1).clone())
     state, out = scan(body, state.clone(), given)
-    return [out.transpose(0, 1).clone(), state, torch.zeros((), dtype=torch.bool)]
+    return [out.transpose(0, 1).clone(), state, _cpu()]
 
+
+def _substituted(a: Tensor, b: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Tensor:
+    """A^{-1} B for a triangular A, one row after another."""
+    assert left
+    n = a.shape[-1]
+    if not unitriangular:
+        diagonal = a.diagonal(dim1=-2, dim2=-1).unsqueeze(-1)
+        a, b = a / diagonal, b / diagonal
+    rows = (a.triu(1) if upper else a.tril(-1)).movedim(-2, 0).clone()
+    units = torch.eye(n, dtype=a.dtype, device=a.device)
+
+    def body(solved: Tensor, now: tuple[Tensor, ...]) -> tuple[Tensor, Tensor]:
+        row, own, unit = now
+        new = own.unsqueeze(-2) - row.unsqueeze(-2) @ solved
+        return solved + unit.unsqueeze(-1) * new, own.clone()
+
+    solved, _ = scan(body, torch.zeros_like(b), (rows, b.movedim(-2, 0).clone(), units), reverse=upper)
+    return solved
+
+
+#: Operators that are applied or step by their factors, with W in their place.
+_THROUGH_MATRICES = {
+    torch.ops.isometry.apply.default: _applied,
+    torch.ops.isometry.sequence.default: _with_matrix,
+}
 
 #: The operators that ONNX does not know, in others.
 _IN_TORCH = {
+    torch.ops.isometry.matrix.default: _by_formula(lambda stem, shape: (BY_STEM[stem].matrix, shape)),
+    torch.ops.isometry.linalg.default: _by_formula(lambda *settings: (LINALG, settings)),
+    torch.ops.isometry.hadamard_transform.default: _by_formula(lambda *settings: (HADAMARD, settings)),
     torch.ops.isometry.sequence.default: _scanned,
     torch.ops.isometry.delta_rule.default: _delta_scanned,
+    torch.ops.aten.linalg_solve_triangular.default: _substituted,
     torch.ops.aten.hypot.default: lambda a, b: (a * a + b * b).sqrt(),
+    # torch's translation makes a vector of a number.
+    torch.ops.aten.signbit.default: lambda a: (a < 0) | (a.reciprocal() < 0),
 }

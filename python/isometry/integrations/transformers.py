@@ -247,4 +247,6 @@ def _index(tokens: int, given: dict[str, Any]) -> Tensor | None:
     ends = _ends(given)
     if ends is None:
         return None
-    return torch.searchsorted(ends[1:-1].long(), torch.arange(tokens) + ends[-1] - tokens, right=True)
+    return torch.searchsorted(
+        ends[1:-1].long(), torch.arange(tokens, device=ends.device) + ends[-1] - tokens, right=True
+    )

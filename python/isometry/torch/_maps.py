@@ -23,7 +23,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from .formulas._precision import full_precision
+from .formulas._precision import doubled, full_precision
 from .linalg import geqrf, householder_product, ormqr
 from .operators import Cayley, Exponential
 
@@ -90,8 +90,8 @@ def _of_skew(kind: type[Cayley] | type[Exponential], factor: float, a: Tensor, d
 
 
 def _blocks(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """A1, X2 and G in double precision."""
-    x = x.to(torch.promote_types(x.dtype, torch.float64))
+    """A1, X2 and G, `doubled`."""
+    x = doubled(x)
     k = x.shape[-1]
     first, below = x[..., :k, :].tril(), x[..., k:, :]
     return first - first.mH, below, below.mH @ below

@@ -18,7 +18,7 @@ from ._mode import FORMULA, TRANSFORMED, mode, symbolic, visible
 from ._plan import Tensors
 from ._sequence_plan import SEQUENCE
 from ._states import last_of
-from .operators._operator import Operator, real_tensor, tensor
+from .operators._operator import Operator, integers, real_tensor, tensor
 
 Given = dict[str, Tensor | None]
 
@@ -178,9 +178,8 @@ def _order(
     """The lengths, longest first, and the sorting order of the batch if it is not sorted already."""
     if lengths is None:
         return None, None
-    ends = _integers("lengths", lengths)
+    ends = integers("lengths", lengths)
     check_recurrence.lengths_shape(tuple(ends.shape), batch)
-    ends = ends.to(torch.int64)
     seen = visible(ends)
     if seen:
         check_recurrence.lengths_range(int(ends.min()), int(ends.max()), steps)
@@ -191,13 +190,3 @@ def _order(
         return ends, None
     order = ends.argsort(descending=True, stable=True)
     return ends[order], order
-
-
-def _integers(argument: str, value: object) -> Tensor:
-    """The value as a tensor of integers."""
-    try:
-        t = torch.as_tensor(value)
-    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
-        check.unreadable(argument, error)
-    check.integer(argument, dtype_name(t.dtype))
-    return t

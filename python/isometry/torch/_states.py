@@ -45,7 +45,7 @@ def read(call: Call, kept: Array) -> States:
 
 def _ends(states: Tensor, lengths: Tensor | None, reverse: bool) -> tuple[Any, Any]:
     """The last step of each sequence, and its number."""
-    steps, rows = states.shape[0], torch.arange(states.shape[1])
+    steps, rows = states.shape[0], torch.arange(states.shape[1], device=states.device)
     if reverse:
         return torch.zeros_like(rows), rows
     return (torch.full_like(rows, steps - 1) if lengths is None else (lengths - 1).clamp(min=0)), rows

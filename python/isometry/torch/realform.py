@@ -7,6 +7,7 @@ from torch import Tensor
 
 from .._rules import check
 from ._function import REAL_OF, dtype_name
+from .formulas._precision import doubled
 from .operators._operator import Operator, tensor
 
 
@@ -158,9 +159,8 @@ def orthogonality_error(w: Tensor | Operator) -> Tensor:
     check.columns("w", tuple(m.shape))
     n = m.shape[-1]
     # In double precision, so that the rounding of the product does not add to the error it measures.
-    wide = m.to(torch.complex128 if m.is_complex() else torch.float64)
     # A copy in C order, because other layouts change the order of summation.
-    wide = wide.resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
+    wide = doubled(m).resolve_conj().resolve_neg().clone(memory_format=torch.contiguous_format)
     gap = wide.mH @ wide - torch.eye(n, dtype=wide.dtype, device=m.device)
     error = gap.abs().amax((-2, -1)) / (n * torch.finfo(m.dtype).eps)
     return error.to(REAL_OF[m.dtype])

@@ -8,6 +8,7 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.modules import module
 
 from ..._rules import check
 from .._function import widened
@@ -44,7 +45,7 @@ class HRA(Adapter):
     TypeError
         If linear is no ``torch.nn.Linear`` or complex.
     ValueError
-        If r is odd or less than 2.
+        If r is odd or less than 2, or linear a ``torch.nn.LazyLinear`` without a weight yet.
 
     Notes
     -----
@@ -88,21 +89,20 @@ class HRA(Adapter):
     def forward(self, x: Tensor) -> Tensor:
         """linear(H x) for rows x (..., in_features)."""
         linear = self.linear
-        arithmetic(x, self.vectors)
+        arithmetic(x, self.vectors, linear.in_features)
         if self._on_weight(x):
-            weight = self._turned_weight().to(linear.weight.dtype)
-            return functional.linear(x, weight, linear.bias)
+            return functional.linear(x, self.weight, linear.bias)
         y: Tensor = linear(self.rotate(x))
         return y
 
     def rotate(self, x: Tensor) -> Tensor:
         """H x for rows x (..., in_features), in the dtype of x."""
-        return reflections(widened(self.vectors)).apply(rows(x, self.vectors)).to(x.dtype)
+        return reflections(widened(self.vectors)).apply(rows(x, self.vectors, self.in_features)).to(x.dtype)
 
     def _on_weight(self, x: Tensor) -> bool:
         """Whether to turn the rows of the weight, whose gradient costs a product of the size of the layer's own."""
         linear, r = self.linear, self.vectors.shape[1]
-        if symbolic() or not is_product(linear):  # a graph serves any number of inputs
+        if symbolic() or not is_product(linear) or module._has_any_global_hook():  # a graph serves any number of inputs
             return False
         inputs = math.prod(x.shape[:-1])
         trained = torch.is_grad_enabled() and self.vectors.requires_grad

@@ -41,7 +41,8 @@ class OFT(Adapter):
     TypeError
         If linear is no ``torch.nn.Linear`` or complex.
     ValueError
-        If block_size is less than 1 or no divisor of ``in_features``.
+        If block_size is less than 1 or no divisor of ``in_features``, or linear a ``torch.nn.LazyLinear`` without a
+        weight yet.
 
     Notes
     -----
@@ -85,8 +86,7 @@ class OFT(Adapter):
 
     def rotate(self, x: Tensor) -> Tensor:
         """R x for rows x (..., in_features), in the dtype of x."""
-        given = rows(x, self.upper)
-        check.last("x", tuple(x.shape), self.linear.in_features, "(..., in_features)")
+        given = rows(x, self.upper, self.in_features)
         return turned(rotations(widened(self.upper)), given).to(x.dtype)
 
     def _turned_weight(self) -> Tensor:
@@ -120,7 +120,7 @@ class OFT(Adapter):
         TypeError
             If weight is no real tensor.
         ValueError
-            If the shape of weight does not fit the layer.
+            If the shape of weight does not fit the layer, or eps is negative.
 
         Examples
         --------
@@ -139,7 +139,7 @@ class OFT(Adapter):
                 f"blocks, not {shape}"
             )
         sign = 1 if check.flag("use_cayley_neumann", use_cayley_neumann) else -1
-        bound = None if eps is None else check.number("eps", eps) / shape[0] ** 0.5
+        bound = None if eps is None else check.tolerance(eps, "eps") / shape[0] ** 0.5
         adapter = cls(linear, b)
         upper = weight.detach().to(adapter.upper)
         if bound is not None:

@@ -1,4 +1,4 @@
-"""Formulas keep the precision of their arguments, also under autocast."""
+"""Formulas keep the precision of their arguments, also under autocast; some compute in double precision."""
 
 from __future__ import annotations
 
@@ -27,3 +27,8 @@ def full_precision(formula: Callable[P, R]) -> Callable[P, R]:
             return formula(*args, **kwargs)
 
     return exact
+
+
+def doubled(t: Tensor) -> Tensor:
+    """The tensor in double precision, where its device has that: "mps" has not."""
+    return t if t.device.type == "mps" else t.to(torch.promote_types(t.dtype, torch.float64))

@@ -9,6 +9,7 @@ from .gru import GRU
 from .kru import KRU
 from .operator_module import OperatorModule
 from .ornn import ORNN
+from .parameter_groups import parameter_groups
 from .rum import RUM
 from .scornn import ScoRNN
 from .scurnn import ScuRNN
@@ -32,4 +33,5 @@ __all__ = [
     "ScuRNN",
     "SoftORNN",
     "UnitaryORNN",
+    "parameter_groups",
 ]

@@ -7,8 +7,9 @@ its parameters have the suffix ``_l{k}`` or ``_l{k}_reverse``, and it reads the 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import Any, TypedDict
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -18,24 +19,10 @@ from torch.nn.utils.rnn import PackedSequence
 from ..._rules import check, check_recurrence
 from .._function import HALF, widened
 from .._mode import autocast
-from ._contract import check_constructor, check_dtype, check_hidden, check_input
+from ._contract import check_constructor, check_dtype, check_hidden, check_input, check_step
 from ._pairs import unpaired
 from ._sequences import dropped, last_state, packed_rows
 from ._streaming import Cached, Kernel, held
-
-
-class LayerKeywords(TypedDict, total=False):
-    """The keywords shared by all layers, as in ``torch.nn.RNN``."""
-
-    bias: bool
-    batch_first: bool
-    dropout: float
-    bidirectional: bool
-    trainable_h0: bool
-    checkpoint: str
-    last_only: bool
-    device: torch.device | str | None
-    dtype: torch.dtype | None
 
 
 class RecurrentLayer(nn.Module):
@@ -62,12 +49,15 @@ class RecurrentLayer(nn.Module):
         dropout: float = 0.0,
         bidirectional: bool = False,
         trainable_h0: bool = False,
-        checkpoint: str = "none",
+        checkpoint: Literal["none", "sqrt", "reversible"] = "none",
         last_only: bool = False,
+        output: None = None,
         device: torch.device | str | None = None,
         dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
+        if output is not None:
+            raise TypeError("output is no keyword of a layer: with last_only=True it returns the last states alone")
         check_constructor(input_size, hidden_size, num_layers, bias, batch_first, dropout)
         bidirectional = check.flag("bidirectional", bidirectional)
         trainable_h0 = check.flag("trainable_h0", trainable_h0)
@@ -165,6 +155,10 @@ class RecurrentLayer(nn.Module):
                 if self.trainable_h0:
                     getattr(self, "h0" + suffix).zero_()
                 self._reset(suffix)
+
+    def recurrent_parameters(self) -> Iterator[nn.Parameter]:
+        """Yield the parameters of a transition W that has a learning rate of its own; none in the GRU and the RUM."""
+        return iter(())
 
     def flatten_parameters(self) -> None:
         """Do nothing; provided for programs written for ``torch.nn.RNN``."""
@@ -285,18 +279,9 @@ class RecurrentLayer(nn.Module):
         own = held(self)
         if own is not None and (found := own.step(input, hx)) is not None:
             return found
-        self._check_step(input)
+        check_step(self, input)
         last: Tensor = self.forward(input.unsqueeze(int(self.batch_first and input.dim() == 2)), hx)[1]
         return last
-
-    def _check_step(self, input: Any) -> None:
-        if self.bidirectional:
-            raise ValueError("step needs a layer of one direction: the other one starts at the end of a sequence")
-        if not isinstance(input, Tensor):
-            check.kind("input", "a torch.Tensor", input)
-        if input.dim() not in (1, 2):
-            name = type(self).__name__
-            raise ValueError(f"{name}: Expected input of a step to be 1D or 2D, got {input.dim()}D tensor instead")
 
     def cached(self) -> AbstractContextManager[None]:
         """A context in which W is formed once, for calls of the layer and of :meth:`step`.
@@ -307,10 +292,10 @@ class RecurrentLayer(nn.Module):
         With gradients, calls share one W and its graph, so one ``backward()`` serves them all. When it has computed
         the gradient of W, the next call forms W again.
 
-        The context holds for the thread, or the asynchronous task, that entered it. Contexts of the same layer can be
-        nested, and share W. `torch.compile`, `torch.func` and forward mode form W as they do outside.
-        `torch.utils.checkpoint` with ``use_reentrant=False`` raises a CheckpointError inside, since the recomputation
-        does not form W again. Do not set attributes of the layer, such as ``nonlinearity``, inside.
+        The context holds for the thread, or the asynchronous task, that entered it, not for threads started inside.
+        Contexts of the same layer can be nested, and share W. `torch.compile`, `torch.func` and forward mode form W as
+        they do outside. `torch.utils.checkpoint` with ``use_reentrant=False`` raises a CheckpointError inside, since
+        the recomputation does not form W again. Do not set attributes of the layer, such as ``nonlinearity``, inside.
 
         Examples
         --------

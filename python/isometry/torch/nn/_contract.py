@@ -14,8 +14,6 @@ from ..._rules import check
 from .._function import COMPLEX_OF, HALF, REAL_OF, dtype_name
 from .._mode import autocast
 
-#: Precisions of weights and inputs that are computed in float32.
-
 
 def check_constructor(
     input_size: Any, hidden_size: Any, num_layers: Any, bias: Any, batch_first: Any, dropout: Any
@@ -69,6 +67,13 @@ def check_dtype(name: str, dtype: torch.dtype, is_complex: bool) -> None:
     raise TypeError(f"{name} must have weights of dtype {what}, not {dtype_name(dtype)}{why}")
 
 
+def accepted(weight: torch.dtype, is_complex: bool) -> tuple[torch.dtype, ...]:
+    """The dtypes of inputs and states, without autocast; none for weights that a layer does not compute in."""
+    if not is_complex:
+        return (weight,) if weight in HALF or REAL_OF.get(weight) is weight else ()
+    return (weight, COMPLEX_OF[weight]) if REAL_OF.get(weight) is weight else ()
+
+
 def check_weights(name: str, weight: Tensor, is_complex: bool) -> None:
     """The precision of a layer of the given class name; autocast widens a lower one."""
     check_dtype(name, weight.dtype, is_complex and not (weight.dtype in HALF and autocast(weight.device)))
@@ -87,8 +92,7 @@ def check_input(name: str, x: Tensor, weight: Tensor, dimensions: int, features:
     """The input of a layer of the given class name; a complex layer accepts real and complex input."""
     widened = autocast(x.device)
     check_weights(name, weight, is_complex)
-    dtypes = (weight.dtype, COMPLEX_OF.get(weight.dtype)) if is_complex else (weight.dtype,)
-    if x.dtype not in dtypes and not widened:
+    if not widened and x.dtype not in accepted(weight.dtype, is_complex):
         raise ValueError(
             f"{name} input dtype ({x.dtype}) does not match weight dtype ({weight.dtype}). "
             + _conversion(x.dtype, weight.dtype, is_complex)
@@ -98,6 +102,17 @@ def check_input(name: str, x: Tensor, weight: Tensor, dimensions: int, features:
     if x.size(-1) != features:
         raise RuntimeError(f"input.size(-1) must be equal to input_size. Expected {features}, got {x.size(-1)}")
     _same_device(x, "parameter", weight)
+
+
+def check_step(layer: Any, x: Any) -> None:
+    """The input of a single step of a layer."""
+    if layer.bidirectional:
+        raise ValueError("step needs a layer of one direction: the other one starts at the end of a sequence")
+    if not isinstance(x, Tensor):
+        check.kind("input", "a torch.Tensor", x)
+    if x.dim() not in (1, 2):
+        name = type(layer).__name__
+        raise ValueError(f"{name}: Expected input of a step to be 1D or 2D, got {x.dim()}D tensor instead")
 
 
 def check_hidden(x: Tensor, hx: Tensor | None, weight: Tensor, expected: tuple[int, ...], is_complex: bool) -> None:

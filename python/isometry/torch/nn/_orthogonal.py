@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from ..._rules import check_recurrence
 from ..recurrence import recurrence
-from ._base import LayerKeywords
+from ._keywords import LayerKeywords
 from ._streaming import Kernel
 from ._transition import TransitionLayer
 

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 def packed_rows(sizes: Tensor) -> tuple[Tensor, Tensor]:
     """For batch sizes (T,): the row t B + b of every packed entry in the padded (T B,) array, and lengths (B,)."""
-    inside = torch.arange(int(sizes[0])) < sizes[:, None]
+    inside = torch.arange(int(sizes[0]), device=sizes.device) < sizes[:, None]
     return inside.flatten().nonzero().squeeze(1), inside.sum(0)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
+from threading import get_ident
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ from .._function import HALF, Array, arrays, empty, place, readable
 from .._mode import KERNEL, RECORDED, autocast, mode
 from .._sequence_plan import _joined
 from ..operators.dense import Dense
+from ._contract import accepted
 
 #: Steps for which the cost of forming W does not count.
 _MANY = 1 << 40
@@ -127,15 +129,17 @@ class Held:
         traced = self._tensors() if torch.is_grad_enabled() else ()
         if mode(x, state, *traced) is not KERNEL:
             return None
+        n, stored = layer.hidden_size, layer.weight_ih_l0.dtype
+        dtypes = accepted(stored, layer.is_complex)
+        if x.dtype not in dtypes or not (state is None or state.dtype in dtypes):
+            return None
         steps = self._steps or self._prepare()
         if not steps:
             return None
-        at, n, stored, kind = place(None), layer.hidden_size, layer.weight_ih_l0.dtype, self._kind
-        count, rank = len(steps), x.dim()
+        at, kind, count, rank = place(None), self._kind, len(steps), x.dim()
         shape = (count, n) if rank == 1 else (count, *x.shape[:1], n)
         fits = rank in (1, 2) and x.shape[-1] == layer.input_size and 0 not in shape
-        fits = fits and (state is None or (state.shape == shape and state.dtype in (kind, stored)))
-        if at == "gpu" or not fits or x.dtype not in (kind, stored):
+        if at == "gpu" or not fits or not (state is None or state.shape == shape):
             return None
         half = stored in HALF
         if (half and autocast(x.device)) or (layer.dropout and layer.training and count > 1):
@@ -188,7 +192,8 @@ def _factored(op: Any, dtype: torch.dtype) -> tuple[str, tuple[Tensor | None, ..
 
 
 _EAGER = (KERNEL, RECORDED)
-_HELD: ContextVar[Mapping[Any, Held]] = ContextVar("isometry_held", default=MappingProxyType({}))
+#: By layer and thread: a context can be copied to another thread.
+_HELD: ContextVar[Mapping[tuple[Any, int], Held]] = ContextVar("isometry_held", default=MappingProxyType({}))
 
 
 def _forget(made: dict[Any, Any], key: Any, _gradient: Tensor) -> None:
@@ -198,7 +203,7 @@ def _forget(made: dict[Any, Any], key: Any, _gradient: Tensor) -> None:
 
 def held(layer: object) -> Held | None:
     """What the layer holds, if this thread is inside its `cached`; nothing is held in a graph of the compiler."""
-    return None if is_compiling() else _HELD.get().get(layer)
+    return None if is_compiling() else _HELD.get().get((layer, get_ident()))
 
 
 class Cached:
@@ -209,11 +214,12 @@ class Cached:
         self._outer: list[bool] = []  # of the entries that have not ended, whether they are the layer's outermost
 
     def __enter__(self) -> None:
-        now = _HELD.get()
-        self._outer.append(self._layer not in now)
+        now, key = _HELD.get(), (self._layer, get_ident())
+        self._outer.append(key not in now)
         if self._outer[-1]:
-            _HELD.set({**now, self._layer: Held(self._layer)})
+            _HELD.set({**now, key: Held(self._layer)})
 
     def __exit__(self, *_: object) -> None:
         if self._outer.pop():  # contexts of several layers may end in any order
-            _HELD.set({layer: what for layer, what in _HELD.get().items() if layer is not self._layer})
+            own = self._layer, get_ident()
+            _HELD.set({key: what for key, what in _HELD.get().items() if key != own})

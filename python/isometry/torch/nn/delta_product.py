@@ -13,7 +13,9 @@ from torch.nn import functional as F
 from ..._rules import check
 from ..delta import delta_rule
 from ..formulas._precision import full_precision
-from ._base import LayerKeywords, RecurrentLayer
+from ._base import RecurrentLayer
+from ._contract import check_step
+from ._keywords import LayerKeywords
 
 #: Initial biases of keys and rates are uniform up to these. Keys that differ little between tokens make the transition
 #: of nearly every step the same at first, as in the other layers; rates near 0 and 2 keep what was stored.
@@ -252,7 +254,7 @@ class DeltaProduct(RecurrentLayer):
         >>> output.shape, state.shape
         (torch.Size([5, 8]), torch.Size([1, 5, 1, 8, 8]))
         """
-        self._check_step(input)
+        check_step(self, input)
         time = int(self.batch_first and input.dim() == 2)
         output, state = self.forward(input.unsqueeze(time), hx)
         return (output if self.last_only else output.squeeze(time)), state
@@ -263,6 +265,7 @@ def _in_order(lengths: Tensor, steps: int, reverse: bool) -> tuple[Tensor, Tenso
     steps in (B T,), and where each begins and the last ends.
     """
     lengths = lengths.cpu()
-    t, length = torch.arange(steps), lengths.unsqueeze(1)
-    places = torch.arange(lengths.numel()).unsqueeze(1) * steps + (length - 1 - t if reverse else t)
+    t, length = torch.arange(steps, device="cpu"), lengths.unsqueeze(1)
+    rows = torch.arange(len(lengths), device="cpu").unsqueeze(1)
+    places = rows * steps + (length - 1 - t if reverse else t)
     return places[t < length], F.pad(lengths.cumsum(0), (1, 0))

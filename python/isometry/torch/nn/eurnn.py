@@ -9,7 +9,7 @@ import torch
 from ..._objects import mesh
 from ..._rules import check
 from ..operators.mesh import Mesh
-from ._base import LayerKeywords
+from ._keywords import LayerKeywords
 from ._orthogonal import OrthogonalRNN
 
 
@@ -28,8 +28,9 @@ class EURNN(OrthogonalRNN):
     ----------
     input_size, hidden_size, num_layers
         As in ``torch.nn.RNN``.
-    capacity : int
-        Number L of layers of the mesh, at least 1; L = hidden_size reaches every unitary W. The fft layout has log2 n.
+    capacity : int, optional
+        Number L of layers of the mesh, at least 1, by default 2; L = hidden_size reaches every unitary W. The fft
+        layout has log2(hidden_size), and takes no other.
     layout : {"brick", "fft"}
         Pairs of neighbours, or at the distances n/2, n/4, ..., 1 (hidden_size is a power of two).
     complex : bool
@@ -77,13 +78,13 @@ class EURNN(OrthogonalRNN):
         hidden_size: int,
         num_layers: int = 1,
         *,
-        capacity: int = 2,
+        capacity: int | None = None,
         layout: Literal["brick", "fft"] = "brick",
         complex: bool = True,
         nonlinearity: str = "modrelu",
         **keywords: Unpack[LayerKeywords],
     ) -> None:
-        self.capacity, self.layout = check.count("capacity", capacity, 1), layout
+        self._capacity_given, self.layout = capacity, layout
         self.complex = check.flag("complex", complex)
         super().__init__(input_size, hidden_size, num_layers, nonlinearity, **keywords)
 
@@ -94,17 +95,22 @@ class EURNN(OrthogonalRNN):
     def _check_keywords(self) -> None:
         super()._check_keywords()
         check.choice("layout", self.layout, "brick", "fft")
-        n, layout = self.hidden_size, self.layout
-        if layout == "fft" and n & (n - 1):
-            raise ValueError(f"hidden_size must be a power of two with layout 'fft', not {n}")
-        self._frame = mesh.frame(n, None if layout == "fft" else self.capacity, layout, "left")
+        n, layout, depth, given = self.hidden_size, self.layout, 2, self._capacity_given
+        if layout == "fft":
+            depth = n.bit_length() - 1
+            if n != 1 << depth:
+                raise ValueError(f"hidden_size must be a power of two with layout 'fft', not {n}")
+        self.capacity = depth if given is None else check.count("capacity", given, 1)
+        if layout == "fft" and self.capacity != depth:
+            raise ValueError(f"capacity must be log2(hidden_size) = {depth} with layout 'fft', not {self.capacity}")
+        self._frame = mesh.frame(n, self.capacity, layout, "left")
         self._trained = ("theta", "phi", "phases") if self.is_complex else ("theta",)
 
     def _sizes(self) -> dict[str, int]:
         return {"n": self.hidden_size, "pairs": mesh.count(*self._frame[:3])}
 
     def _options(self) -> dict[str, Any]:
-        return {"n": self.hidden_size, "layers": self._frame[1], "layout": self.layout}
+        return {"n": self.hidden_size, "layers": self.capacity, "layout": self.layout}
 
     def _random(self) -> Mesh:
         options = self._options()

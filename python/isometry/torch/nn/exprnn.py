@@ -6,7 +6,7 @@ from typing import Unpack
 
 from ..._rules import check
 from ..operators.exponential import Exponential
-from ._base import LayerKeywords
+from ._keywords import LayerKeywords
 from ._orthogonal import OrthogonalRNN
 
 

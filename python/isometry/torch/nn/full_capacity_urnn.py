@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Unpack
 
 from ..operators.dense import Dense
-from ._base import LayerKeywords
+from ._keywords import LayerKeywords
 from ._orthogonal import OrthogonalRNN
 
 

@@ -14,9 +14,9 @@ from ..operators.cayley import Cayley
 from ..operators.exponential import Exponential
 from ..operators.householder import Householder
 from ..operators.mesh import Mesh
-from ._base import LayerKeywords
 from ._directions import reflecting, trapezoidal
 from ._gated import GatedLayer
+from ._keywords import LayerKeywords
 from ._streaming import Kernel
 from ._transition import TransitionLayer
 
@@ -59,8 +59,8 @@ class GORU(GatedLayer, TransitionLayer):
         Whether the reset gate acts on the state before W, or on the product after it.
     nonlinearity : str
         phi, any activation of :func:`isometry.torch.activate`. modReLU has its own bias beside b_h.
-    capacity : int
-        Number of layers of the mesh; without effect for the other transitions.
+    capacity : int, optional
+        Number of layers of the mesh, by default 2; the other transitions have none.
     **keywords
         The keywords of :class:`ORNN` from ``bias`` on.
 
@@ -109,18 +109,24 @@ class GORU(GatedLayer, TransitionLayer):
         transition: Literal["mesh", "householder", "cayley", "exponential"] = "mesh",
         reset: Literal["before", "after"] = "before",
         nonlinearity: str = "tanh",
-        capacity: int = 2,
+        capacity: int | None = None,
         **keywords: Unpack[LayerKeywords],
     ) -> None:
         check.choice("transition", transition, *TRANSITIONS)
         self.transition, self.reset, self.nonlinearity = transition, reset, nonlinearity
-        self.capacity = check.count("capacity", capacity, 1)
+        if transition == "mesh":
+            capacity = check.count("capacity", 2 if capacity is None else capacity, 1)
+        elif capacity is not None:
+            raise ValueError(
+                f"capacity must be None with transition {transition!r}, which is no mesh, not {capacity!r}"
+            )
+        self.capacity = capacity
         self._object, self._trained, self._untrained = TRANSITIONS[transition]
         super().__init__(input_size, hidden_size, num_layers, **keywords)
 
     def _sizes(self) -> dict[str, int]:
         n = self.hidden_size
-        return {"n": n, "m": max(n - 1, 1), "pairs": mesh.count(n, self.capacity, 1)}
+        return {"n": n, "m": max(n - 1, 1), "pairs": mesh.count(n, self.capacity or 0, 1)}
 
     def _options(self) -> dict[str, Any]:
         return {"n": self.hidden_size, "layers": self.capacity} if self.transition == "mesh" else {}

@@ -7,8 +7,8 @@ from typing import Literal, Unpack
 from torch import Tensor
 
 from ..gru import gru
-from ._base import LayerKeywords
 from ._gated import GatedLayer
+from ._keywords import LayerKeywords
 from ._streaming import Kernel
 
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from ..._objects.kronecker import sizes
 from ..._rules import check
 from ..operators.kronecker import Kronecker
-from ._base import LayerKeywords
+from ._keywords import LayerKeywords
 from ._orthogonal import OrthogonalRNN
 
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from ..._objects._declaration import Argument
 from ..._rules import check
 from .._function import HALF, widened
+from .._mode import autocast
 from ..operators import Adjoint, Columns, Composition, Operator
 from ..operators._declared import Declared
 from ._directions import reflecting, scaled
@@ -27,18 +28,20 @@ class OperatorModule(nn.Module):
         Any operator of this package, or a product, an adjoint or columns of these. Its tensors are copied, but a real
         `torch.nn.Parameter` is kept. The trained arguments become parameters, the fixed ones (signs, pairs,
         permutations, the margin) buffers, each under its own name; a complex argument has real and imaginary part in a
-        last axis of length 2. The sign of a `Householder` is fixed, since W is orthogonal for 1 and -1 only.
+        last axis of length 2. The sign of a `Householder` is fixed, since W is orthogonal for 1 and -1 only. An
+        operator of a class of your own is held as it is: register what it trains in a module of yours.
 
     Raises
     ------
     TypeError
-        An operator of a class of your own: its module registers its tensors itself.
+        If operator is not an operator.
 
     Notes
     -----
     The call applies the operator to the vectors in the last axis of x. `operator()` builds it from the present values,
     which costs some microseconds; keep it no longer than a step. Reflection vectors that weight decay shortened to
-    nothing are scaled, as in the recurrent layers. float16 and bfloat16 parameters are computed in float32.
+    nothing are scaled, as in the recurrent layers. float16 and bfloat16 are computed in float32; under autocast the
+    result is float32, as that of an operator.
 
     Examples
     --------
@@ -68,10 +71,10 @@ class OperatorModule(nn.Module):
             self.inner = OperatorModule(operator.operator)
         elif isinstance(operator, Declared):
             self._register(operator)
+        elif isinstance(operator, Operator):
+            self._own = operator
         else:
-            check.kind(
-                "operator", "an operator of this package, or a product, an adjoint or columns of these", operator
-            )
+            check.kind("operator", "an operator of isometry.torch", operator)
 
     def _register(self, operator: Declared) -> None:
         declaration = operator._declaration
@@ -96,7 +99,7 @@ class OperatorModule(nn.Module):
             return self.inner.operator().columns(self._count)
         if issubclass(self._kind, Adjoint):
             return self.inner.operator().H
-        return self._declared()
+        return self._declared() if issubclass(self._kind, Declared) else self._own
 
     def _declared(self) -> Any:
         kind: Any = self._kind
@@ -127,10 +130,9 @@ class OperatorModule(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """W x for every vector in the last axis of x (..., n_in)."""
-        if x.dtype not in HALF:
-            return self.operator()(x)  # type: ignore[no-any-return]
-        result: Tensor = self.operator()(x.float())
-        return result if result.is_complex() else result.to(x.dtype)
+        half = x.dtype in HALF
+        result: Tensor = self.operator()(x.float() if half else x)
+        return result.to(x.dtype) if half and not result.is_complex() and not autocast(x.device) else result
 
     def matrix(self) -> Tensor:
         """W, differentiable in the parameters."""

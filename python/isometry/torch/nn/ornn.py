@@ -10,8 +10,8 @@ from torch import Tensor
 from ..._objects.householder import trapezoid
 from ..._rules import check, check_recurrence
 from ..operators.householder import Householder
-from ._base import LayerKeywords
 from ._directions import reflecting, scaled, trapezoidal
+from ._keywords import LayerKeywords
 from ._orthogonal import OrthogonalRNN
 
 

@@ -12,7 +12,9 @@ from torch.nn import functional as F
 from ..._cells import rum as cell
 from ..._rules import check, check_recurrence
 from ..rum import _packed, rum
-from ._base import LayerKeywords, RecurrentLayer
+from ._base import RecurrentLayer
+from ._contract import check_step
+from ._keywords import LayerKeywords
 from ._streaming import Kernel
 
 
@@ -168,7 +170,7 @@ class RUM(RecurrentLayer):
         if not self.lam:
             return super().step(input, hx)
         h, memory = hx if isinstance(hx, tuple) else (hx, None)
-        self._check_step(input)
+        check_step(self, input)
         if memory is not None and not isinstance(memory, Tensor):
             check.kind("hx[1]", "a torch.Tensor, the memories of all layers stacked", memory)
         alone = input.dim() == 1

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..._rules import check
 from ..operators.cayley import Cayley
-from ._base import LayerKeywords
+from ._keywords import LayerKeywords
 from ._orthogonal import OrthogonalRNN
 
 

@@ -10,8 +10,8 @@ from torch import Tensor
 from ..._objects.bounded_svd import margin_of
 from ..operators.bounded_svd import BoundedSvd
 from ..operators.householder import Householder
-from ._base import LayerKeywords
 from ._directions import reflecting, trapezoidal
+from ._keywords import LayerKeywords
 from ._orthogonal import OrthogonalRNN
 
 
@@ -43,7 +43,8 @@ class SoftORNN(OrthogonalRNN):
         V (hidden_size, features).
     u_l{k}[_reverse], v_l{k}[_reverse] : Parameter
         The reflections of U and V' (hidden_size, hidden_size), one vector per column; entries above the diagonal are
-        ignored, the last one determines the determinant.
+        ignored. Of the last column only the sign of the last entry is used, which is that of the determinant; its
+        gradient is straight-through, that of the sign as if it were the entry itself.
     logits_l{k}[_reverse] : Parameter
         p (hidden_size,), zero at the start.
     bias_l{k}[_reverse] or activation_bias_l{k}[_reverse] : Parameter

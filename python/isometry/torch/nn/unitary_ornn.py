@@ -10,8 +10,8 @@ from torch import Tensor
 
 from ..._rules import check
 from ..operators.householder import Householder
-from ._base import LayerKeywords
 from ._directions import reflecting, scaled
+from ._keywords import LayerKeywords
 from ._orthogonal import OrthogonalRNN
 
 

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from ..operators.fourier import FourierProduct
-from ._base import LayerKeywords
 from ._directions import reflecting, scaled
+from ._keywords import LayerKeywords
 from ._orthogonal import OrthogonalRNN
 
 

@@ -51,15 +51,15 @@ def real_tensor(
     return t
 
 
-def integers(name: str, value: object, device: torch.device) -> Tensor:
-    """An argument of integers, as a tensor."""
+def integers(name: str, value: object, device: torch.device | None = None) -> Tensor:
+    """An argument of integers, as a tensor on the device, by default its own; the CPU for numbers."""
     if not isinstance(value, Tensor):
         try:
-            value = torch.as_tensor(value)
-        except (TypeError, ValueError, RuntimeError) as error:
+            value = torch.as_tensor(value, device="cpu")
+        except (TypeError, ValueError, RuntimeError, OverflowError) as error:
             check.unreadable(name, error)
     check.integer(name, dtype_name(value.dtype))
-    return value.to(device, torch.int64)
+    return value.to(device or value.device, torch.int64)
 
 
 def beside(name: str, value: object, first: str, dtype: torch.dtype) -> Tensor:

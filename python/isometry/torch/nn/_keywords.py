@@ -1,0 +1,21 @@
+"""The keywords shared by all layers."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+import torch
+
+
+class LayerKeywords(TypedDict, total=False):
+    """Those of ``torch.nn.RNN``, trained initial states, and what is kept of the states and returned."""
+
+    bias: bool
+    batch_first: bool
+    dropout: float
+    bidirectional: bool
+    trainable_h0: bool
+    checkpoint: Literal["none", "sqrt", "reversible"]
+    last_only: bool
+    device: torch.device | str | None
+    dtype: torch.dtype | None
