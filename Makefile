@@ -14,15 +14,22 @@ export PYO3_PYTHON := $(BIN)/python
 help:  ## this list
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
-$(VENV)/.installed: pyproject.toml
+$(BIN)/uv:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Isometry needs Python 3.11 or later, found " + sys.version)'
 	$(PYTHON) -m venv "$(VENV)"
-	"$(BIN)/python" -m pip install --quiet --upgrade pip
-	"$(BIN)/python" -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; print(*p["dependencies"], *(r for e in ("train", "test", "dev") for r in p["optional-dependencies"][e]), sep="\n")' > "$(VENV)/requirements.txt"
-	"$(BIN)/python" -m pip install --progress-bar off -r "$(VENV)/requirements.txt"
+	"$(BIN)/python" -m pip install --quiet uv
+
+$(VENV)/.installed: pyproject.toml | $(BIN)/uv
+	"$(BIN)/uv" pip install --quiet -r pyproject.toml --extra train --extra test --extra dev
 	touch "$@"
 
-$(VENV)/.built: $(VENV)/.installed $(RUST)
+# The crates, which need no package: they compile while torch is downloaded.
+$(VENV)/.compiled: $(RUST) | $(BIN)/uv
+	cargo build --release --locked --lib -p isometry-py --features gpu
+	touch "$@"
+
+$(VENV)/.built: pyproject.toml $(RUST) | $(BIN)/uv
+	$(MAKE) --no-print-directory -j2 "$(VENV)/.installed" "$(VENV)/.compiled"
 	"$(BIN)/maturin" develop --release
 	touch "$@"
 
@@ -56,7 +63,7 @@ python-tests: build
 	"$(BIN)/python" -m pytest -q -m "alone and not long and not extra"
 
 extra-tests: build  ## against other packages (PEFT, transformers, ONNX Runtime, skorch, Lightning, ...), which it installs
-	"$(BIN)/python" -m pip install --quiet $$("$(BIN)/python" -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["extra"])')
+	"$(BIN)/uv" pip install --quiet -r pyproject.toml --extra extra
 	"$(BIN)/python" -m pytest -q -m extra
 
 # Without a GPU on the software adapter: ISOMETRY_GPU_ADAPTER=llvmpipe (apt install mesa-vulkan-drivers libvulkan1).
@@ -75,7 +82,7 @@ gpu-laws: build
 # DDP model with buffers before a backward pass.
 oldest-tests: build  ## the torch tests on the oldest torch and NumPy that are supported, in an environment of its own (6 GB)
 	$(PYTHON) -m venv "$(VENV)-oldest"
-	"$(VENV)-oldest/bin/python" -m pip install --quiet torch==2.8.0 "numpy==1.26.*" "scipy<1.16" "matplotlib<3.10" pytest pytest-timeout hypothesis safetensors
+	"$(BIN)/uv" pip install --quiet --python "$(VENV)-oldest/bin/python" torch==2.8.0 "numpy==1.26.*" "scipy<1.16" "matplotlib<3.10" pytest pytest-timeout hypothesis safetensors
 	PYTHONPATH=python "$(VENV)-oldest/bin/python" -m pytest -q -m "not alone and not long and not extra" tests/torch -k "not compiled and not exported_layer_serves and not two_processes"
 
 valgrind:  ## the Rust tests with small sizes under valgrind, portable and AVX2 (it does not support AVX-512); some half an hour; TESTS="NAME ...": some
@@ -137,7 +144,7 @@ licences: env  ## write LICENSE-THIRD-PARTY, the licences of the crates in the e
 	"$(BIN)/python" .ci/licences.py
 
 $(VENV)/.docs: $(VENV)/.installed
-	"$(BIN)/python" -m pip install --quiet $$("$(BIN)/python" -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"])')
+	"$(BIN)/uv" pip install --quiet -r pyproject.toml --extra docs
 	touch "$@"
 
 site: build $(VENV)/.docs  ## the documentation as a site in build/site; a warning is an error
@@ -153,4 +160,4 @@ docs-serve: site  ## the site at http://localhost:8000
 clean:  ## remove build outputs; keeps the environment
 	cargo clean
 	rm -rf dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	rm -f "$(VENV)/.built"
+	rm -f "$(VENV)/.built" "$(VENV)/.compiled"
