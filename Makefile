@@ -5,11 +5,13 @@ VENV   ?= $(CURDIR)/.venv
 BIN    := $(VENV)/bin
 RUST   := $(wildcard Cargo.toml Cargo.lock rust/*/Cargo.toml) $(shell find rust -name '*.rs' 2>/dev/null)
 
+ALONE  := $(shell grep -rl --include='test_*.py' 'mark\.alone' tests)
+
 export VIRTUAL_ENV := $(VENV)
 export PYO3_PYTHON := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help env build demo test test-all test-gpu gpu-tests gpu-laws rust-tests python-tests extra-tests oldest-tests valgrind test-aarch64 lint exports object bench measurements figures reliability wheel licences site docs docs-serve clean
+.PHONY: help env build demo test test-all test-gpu gpu-tests gpu-laws rust-tests python-tests rust-lint python-lint extra-tests oldest-tests valgrind test-aarch64 lint exports object bench measurements figures reliability wheel licences site docs docs-serve clean
 
 help:  ## this list
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -44,23 +46,24 @@ test: lint rust-tests python-tests  ## required for every change, takes minutes:
 
 test-all: lint rust-tests  ## also the slow tests: wheel and sdist, the whole fuzz, training, every transform, valgrind
 	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal -m "not alone and not extra"
-	"$(BIN)/python" -m pytest -q -m "alone and not extra"
+	"$(BIN)/python" -m pytest -q -m "alone and not extra" $(ALONE)
 	$(MAKE) extra-tests
 	$(MAKE) oldest-tests
 	$(MAKE) valgrind
 
 # Tests run the shipped kernels: the same profile, hence the same build.
 rust-tests: build
-	cargo test --release --locked -p isometry-core --no-run
+	cargo test --release --locked -p isometry-core -p isometry-gpu --lib --tests --no-run
 	paths=$$("$(BIN)/python" -c 'import isometry._core as c; print(*c.config()["simd_available"])') && \
 	for path in $$paths; do \
-		echo "ISOMETRY_SIMD=$$path" && ISOMETRY_SIMD=$$path cargo test --release --locked -q -p isometry-core || exit 1; \
+		echo "ISOMETRY_SIMD=$$path" && ISOMETRY_SIMD=$$path cargo test --release --locked -q -p isometry-core --lib --tests || exit 1; \
 	done
-	cargo test --release --locked -q -p isometry-gpu -- shader::  # every shader is valid: needs no GPU
+	cargo test --release --locked -q -p isometry-core --doc
+	cargo test --release --locked -q -p isometry-gpu --lib -- shader::  # every shader is valid: needs no GPU
 
 python-tests: build
 	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal -m "not alone and not long and not extra"
-	"$(BIN)/python" -m pytest -q -m "alone and not long and not extra"
+	"$(BIN)/python" -m pytest -q -m "alone and not long and not extra" $(ALONE)
 
 extra-tests: build  ## against other packages (PEFT, transformers, ONNX Runtime, skorch, Lightning, ...), which it installs
 	"$(BIN)/uv" pip install --quiet -r pyproject.toml --extra extra
@@ -72,7 +75,7 @@ test-gpu: gpu-tests gpu-laws  ## the GPU backend, on the adapter that ISOMETRY_G
 gpu-tests gpu-laws: export ISOMETRY_REQUIRE_GPU := 1
 
 gpu-tests: build
-	cargo test --release --locked -q -p isometry-gpu
+	cargo test --release --locked -q -p isometry-gpu -- --skip shader::  # those are among rust-tests
 	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal tests/gpu
 
 gpu-laws: build
@@ -105,10 +108,15 @@ test-aarch64:  ## clippy and the Rust tests with small sizes on an emulated aarc
 	done  # neither forks of threads nor limits of memory are emulated
 
 lint: build  ## rustfmt, clippy, ruff, mypy, the licences of all crates, the workflows
+	$(MAKE) --no-print-directory -j2 -O rust-lint python-lint
+
+rust-lint:
 	cargo fmt --all --check
 	rustfmt --check rust/core/src/operators/*/*.rs  # modules that a macro declares, which cargo fmt does not see
 	cargo clippy --release --locked --workspace --all-targets --features isometry-py/gpu -- -D warnings
 	cargo clippy --release --locked -p isometry-py -- -D warnings  # the extension without the GPU
+
+python-lint:
 	"$(BIN)/ruff" check python tests examples benches docs/conf.py docs/_site .ci
 	"$(BIN)/ruff" format --check python tests examples benches docs/conf.py docs/_site .ci
 	"$(BIN)/mypy"
