@@ -16,21 +16,22 @@ export PYO3_PYTHON := $(BIN)/python
 help:  ## this list
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
-$(BIN)/uv:
+$(BIN)/maturin:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Isometry needs Python 3.11 or later, found " + sys.version)'
 	$(PYTHON) -m venv "$(VENV)"
 	"$(BIN)/python" -m pip install --quiet uv
+	"$(BIN)/uv" pip install --quiet -r pyproject.toml --extra dev
 
-$(VENV)/.installed: pyproject.toml | $(BIN)/uv
+$(VENV)/.installed: pyproject.toml | $(BIN)/maturin
 	"$(BIN)/uv" pip install --quiet -r pyproject.toml --extra train --extra test --extra dev
 	touch "$@"
 
-# The crates, which need no package: they compile while torch is downloaded.
-$(VENV)/.compiled: $(RUST) | $(BIN)/uv
-	cargo build --release --locked --lib -p isometry-py --features gpu
+# The extension is compiled while torch is downloaded, then installed.
+$(VENV)/.compiled: pyproject.toml $(RUST) | $(BIN)/maturin
+	"$(BIN)/maturin" develop --release --skip-install
 	touch "$@"
 
-$(VENV)/.built: pyproject.toml $(RUST) | $(BIN)/uv
+$(VENV)/.built: pyproject.toml $(RUST) | $(BIN)/maturin
 	$(MAKE) --no-print-directory -j2 "$(VENV)/.installed" "$(VENV)/.compiled"
 	"$(BIN)/maturin" develop --release
 	touch "$@"

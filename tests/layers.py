@@ -35,7 +35,8 @@ KINDS = {**LAYERS, **FREE, **GATED, **MATRIX}
 FORMS = {
     "gru": ("gru", {}),
     "gru-after": ("gru", {"reset": "after"}),
-    **{f"goru-{name}": ("goru", {"transition": name}) for name in ("mesh", "householder", "cayley", "exponential")},
+    "goru": ("goru", {}),
+    **{f"goru-{name}": ("goru", {"transition": name}) for name in ("householder", "cayley", "exponential")},
     "rum": ("rum", {}),
     "rum-eta": ("rum", {"eta": 1.5, "nonlinearity": "tanh"}),
     "rum-memory": ("rum", {"lam": 1, "eta": 1.0}),
