@@ -16,22 +16,22 @@ export PYO3_PYTHON := $(BIN)/python
 help:  ## this list
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
-$(BIN)/maturin:
+$(BIN)/uv:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Isometry needs Python 3.11 or later, found " + sys.version)'
 	$(PYTHON) -m venv "$(VENV)"
 	"$(BIN)/python" -m pip install --quiet uv
 	"$(BIN)/uv" pip install --quiet -r pyproject.toml --extra dev
 
-$(VENV)/.installed: pyproject.toml | $(BIN)/maturin
+$(VENV)/.installed: pyproject.toml | $(BIN)/uv
 	"$(BIN)/uv" pip install --quiet -r pyproject.toml --extra train --extra test --extra dev
 	touch "$@"
 
 # The extension is compiled while torch is downloaded, then installed.
-$(VENV)/.compiled: pyproject.toml $(RUST) | $(BIN)/maturin
+$(VENV)/.compiled: pyproject.toml $(RUST) | $(BIN)/uv
 	"$(BIN)/maturin" develop --release --skip-install
 	touch "$@"
 
-$(VENV)/.built: pyproject.toml $(RUST) | $(BIN)/maturin
+$(VENV)/.built: pyproject.toml $(RUST) | $(BIN)/uv
 	$(MAKE) --no-print-directory -j2 "$(VENV)/.installed" "$(VENV)/.compiled"
 	"$(BIN)/maturin" develop --release
 	touch "$@"
@@ -111,13 +111,13 @@ test-aarch64:  ## clippy and the Rust tests with small sizes on an emulated aarc
 lint: build  ## rustfmt, clippy, ruff, mypy, the licences of all crates, the workflows
 	$(MAKE) --no-print-directory -j2 -O rust-lint python-lint
 
-rust-lint:
+rust-lint: build
 	cargo fmt --all --check
 	rustfmt --check rust/core/src/operators/*/*.rs  # modules that a macro declares, which cargo fmt does not see
 	cargo clippy --release --locked --workspace --all-targets --features isometry-py/gpu -- -D warnings
 	cargo clippy --release --locked -p isometry-py -- -D warnings  # the extension without the GPU
 
-python-lint:
+python-lint: build
 	"$(BIN)/ruff" check python tests examples benches docs/conf.py docs/_site .ci
 	"$(BIN)/ruff" format --check python tests examples benches docs/conf.py docs/_site .ci
 	"$(BIN)/mypy"
