@@ -5,24 +5,34 @@ VENV   ?= $(CURDIR)/.venv
 BIN    := $(VENV)/bin
 RUST   := $(wildcard Cargo.toml Cargo.lock rust/*/Cargo.toml) $(shell find rust -name '*.rs' 2>/dev/null)
 
+ALONE  := $(shell grep -rl --include='test_*.py' 'mark\.alone' tests)
+
 export VIRTUAL_ENV := $(VENV)
 export PYO3_PYTHON := $(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help env build demo test test-all test-gpu gpu-tests gpu-laws rust-tests python-tests extra-tests oldest-tests valgrind test-aarch64 lint exports object bench measurements figures reliability wheel licences site docs docs-serve clean
+.PHONY: help env build demo test test-all test-gpu gpu-tests gpu-laws rust-tests python-tests rust-lint python-lint extra-tests oldest-tests valgrind test-aarch64 lint exports object bench measurements figures reliability wheel licences site docs docs-serve clean
 
 help:  ## this list
 	@grep -E '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
-$(VENV)/.installed: pyproject.toml
+$(BIN)/uv:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Isometry needs Python 3.11 or later, found " + sys.version)'
 	$(PYTHON) -m venv "$(VENV)"
-	"$(BIN)/python" -m pip install --quiet --upgrade pip
-	"$(BIN)/python" -c 'import tomllib; p = tomllib.load(open("pyproject.toml", "rb"))["project"]; print(*p["dependencies"], *(r for e in ("train", "test", "dev") for r in p["optional-dependencies"][e]), sep="\n")' > "$(VENV)/requirements.txt"
-	"$(BIN)/python" -m pip install --progress-bar off -r "$(VENV)/requirements.txt"
+	"$(BIN)/python" -m pip install --quiet uv
+	"$(BIN)/uv" pip install --quiet -r pyproject.toml --extra dev
+
+$(VENV)/.installed: pyproject.toml | $(BIN)/uv
+	"$(BIN)/uv" pip install --quiet -r pyproject.toml --extra train --extra test --extra dev
 	touch "$@"
 
-$(VENV)/.built: $(VENV)/.installed $(RUST)
+# The extension is compiled while torch is downloaded, then installed.
+$(VENV)/.compiled: pyproject.toml $(RUST) | $(BIN)/uv
+	"$(BIN)/maturin" develop --release --skip-install
+	touch "$@"
+
+$(VENV)/.built: pyproject.toml $(RUST) | $(BIN)/uv
+	$(MAKE) --no-print-directory -j2 "$(VENV)/.installed" "$(VENV)/.compiled"
 	"$(BIN)/maturin" develop --release
 	touch "$@"
 
@@ -37,26 +47,27 @@ test: lint rust-tests python-tests  ## required for every change, takes minutes:
 
 test-all: lint rust-tests  ## also the slow tests: wheel and sdist, the whole fuzz, training, every transform, valgrind
 	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal -m "not alone and not extra"
-	"$(BIN)/python" -m pytest -q -m "alone and not extra"
+	"$(BIN)/python" -m pytest -q -m "alone and not extra" $(ALONE)
 	$(MAKE) extra-tests
 	$(MAKE) oldest-tests
 	$(MAKE) valgrind
 
 # Tests run the shipped kernels: the same profile, hence the same build.
 rust-tests: build
-	cargo test --release --locked -p isometry-core --no-run
+	cargo test --release --locked -p isometry-core -p isometry-gpu --lib --tests --no-run
 	paths=$$("$(BIN)/python" -c 'import isometry._core as c; print(*c.config()["simd_available"])') && \
 	for path in $$paths; do \
-		echo "ISOMETRY_SIMD=$$path" && ISOMETRY_SIMD=$$path cargo test --release --locked -q -p isometry-core || exit 1; \
+		echo "ISOMETRY_SIMD=$$path" && ISOMETRY_SIMD=$$path cargo test --release --locked -q -p isometry-core --lib --tests || exit 1; \
 	done
-	cargo test --release --locked -q -p isometry-gpu -- shader::  # every shader is valid: needs no GPU
+	cargo test --release --locked -q -p isometry-core --doc
+	cargo test --release --locked -q -p isometry-gpu --lib -- shader::  # every shader is valid: needs no GPU
 
 python-tests: build
 	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal -m "not alone and not long and not extra"
-	"$(BIN)/python" -m pytest -q -m "alone and not long and not extra"
+	"$(BIN)/python" -m pytest -q -m "alone and not long and not extra" $(ALONE)
 
 extra-tests: build  ## against other packages (PEFT, transformers, ONNX Runtime, skorch, Lightning, ...), which it installs
-	"$(BIN)/python" -m pip install --quiet $$("$(BIN)/python" -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["extra"])')
+	"$(BIN)/uv" pip install --quiet -r pyproject.toml --extra extra
 	"$(BIN)/python" -m pytest -q -m extra
 
 # Without a GPU on the software adapter: ISOMETRY_GPU_ADAPTER=llvmpipe (apt install mesa-vulkan-drivers libvulkan1).
@@ -65,7 +76,7 @@ test-gpu: gpu-tests gpu-laws  ## the GPU backend, on the adapter that ISOMETRY_G
 gpu-tests gpu-laws: export ISOMETRY_REQUIRE_GPU := 1
 
 gpu-tests: build
-	cargo test --release --locked -q -p isometry-gpu
+	cargo test --release --locked -q -p isometry-gpu -- --skip shader::  # those are among rust-tests
 	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal tests/gpu
 
 gpu-laws: build
@@ -75,7 +86,7 @@ gpu-laws: build
 # DDP model with buffers before a backward pass.
 oldest-tests: build  ## the torch tests on the oldest torch and NumPy that are supported, in an environment of its own (6 GB)
 	$(PYTHON) -m venv "$(VENV)-oldest"
-	"$(VENV)-oldest/bin/python" -m pip install --quiet torch==2.8.0 "numpy==1.26.*" "scipy<1.16" "matplotlib<3.10" pytest pytest-timeout hypothesis safetensors
+	"$(BIN)/uv" pip install --quiet --python "$(VENV)-oldest/bin/python" torch==2.8.0 "numpy==1.26.*" "scipy<1.16" "matplotlib<3.10" pytest pytest-timeout hypothesis safetensors
 	PYTHONPATH=python "$(VENV)-oldest/bin/python" -m pytest -q -m "not alone and not long and not extra" tests/torch -k "not compiled and not exported_layer_serves and not two_processes"
 
 valgrind:  ## the Rust tests with small sizes under valgrind, portable and AVX2 (it does not support AVX-512); some half an hour; TESTS="NAME ...": some
@@ -98,10 +109,15 @@ test-aarch64:  ## clippy and the Rust tests with small sizes on an emulated aarc
 	done  # neither forks of threads nor limits of memory are emulated
 
 lint: build  ## rustfmt, clippy, ruff, mypy, the licences of all crates, the workflows
+	$(MAKE) --no-print-directory -j2 -O rust-lint python-lint
+
+rust-lint: build
 	cargo fmt --all --check
 	rustfmt --check rust/core/src/operators/*/*.rs  # modules that a macro declares, which cargo fmt does not see
 	cargo clippy --release --locked --workspace --all-targets --features isometry-py/gpu -- -D warnings
 	cargo clippy --release --locked -p isometry-py -- -D warnings  # the extension without the GPU
+
+python-lint: build
 	"$(BIN)/ruff" check python tests examples benches docs/conf.py docs/_site .ci
 	"$(BIN)/ruff" format --check python tests examples benches docs/conf.py docs/_site .ci
 	"$(BIN)/mypy"
@@ -137,7 +153,7 @@ licences: env  ## write LICENSE-THIRD-PARTY, the licences of the crates in the e
 	"$(BIN)/python" .ci/licences.py
 
 $(VENV)/.docs: $(VENV)/.installed
-	"$(BIN)/python" -m pip install --quiet $$("$(BIN)/python" -c 'import tomllib; print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["optional-dependencies"]["docs"])')
+	"$(BIN)/uv" pip install --quiet -r pyproject.toml --extra docs
 	touch "$@"
 
 site: build $(VENV)/.docs  ## the documentation as a site in build/site; a warning is an error
@@ -153,4 +169,4 @@ docs-serve: site  ## the site at http://localhost:8000
 clean:  ## remove build outputs; keeps the environment
 	cargo clean
 	rm -rf dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	rm -f "$(VENV)/.built"
+	rm -f "$(VENV)/.built" "$(VENV)/.compiled"

@@ -8,6 +8,7 @@ import torch
 from torch.autograd import forward_ad, gradcheck, gradgradcheck
 from torch.func import grad, jvp, vmap
 
+import isometry.torch as it
 import reference as ref
 import tolerance
 from faces import tensor
@@ -51,6 +52,26 @@ def same(found, expected, what="value"):
         assert a.dtype == b.dtype, f"{what} is {a.dtype}, expected {b.dtype}"
         a, b = (t.detach().resolve_conj() for t in (a, b))
         tolerance.close(a, b, tolerance.sequence_gradient("float64", 8, 4), what)
+
+
+def threads_and_layouts_change_no_bit(f, at):
+    """Of the values and gradients of f; the caller restores the number of threads."""
+    it.set_num_threads(1)
+    expected = [f(*at), *gradients(f, at)]
+    strided = [torch.stack((t, t), -1)[..., 0] for t in at]
+    for budget, point in ((2, at), (3, at), (2, strided)):
+        it.set_num_threads(budget)
+        for a, b in zip((f(*point), *gradients(f, point)), expected, strict=True):
+            tolerance.identical(a.detach(), b.detach(), f"{budget} threads")
+
+
+def what_is_not_asked_for_is_not_computed(f, at):
+    """A call that needs no gradient records nothing, and a gradient alone has the bits that it has among all."""
+    everything = gradients(f, at)
+    assert not f(*at).requires_grad
+    for k, expected in enumerate(everything):
+        point = [t.detach().requires_grad_(i == k) for i, t in enumerate(at)]
+        tolerance.identical(torch.autograd.grad(score(f(*point)), point[k])[0], expected, "a gradient alone")
 
 
 def every_order(f, at):

@@ -1,10 +1,10 @@
 """The layers, drawn for a test: D features in, N units, T steps of B sequences, in double precision."""
 
-import copy
 import functools
 
 import pytest
 import torch
+from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
 
 import isometry.torch as it
 import tolerance
@@ -31,11 +31,28 @@ GATED = {"gru": it.nn.GRU, "goru": it.nn.GORU, "rum": it.nn.RUM}
 # whose state is no vector
 MATRIX = {"delta-product": functools.partial(it.nn.DeltaProduct, heads=2, householders=2)}
 KINDS = {**LAYERS, **FREE, **GATED, **MATRIX}
+# Forms of the layers with gates: a kind, and its keywords
+FORMS = {
+    "gru": ("gru", {}),
+    "gru-after": ("gru", {"reset": "after"}),
+    "goru": ("goru", {}),
+    **{f"goru-{name}": ("goru", {"transition": name}) for name in ("householder", "cayley", "exponential")},
+    "rum": ("rum", {}),
+    "rum-eta": ("rum", {"eta": 1.5, "nonlinearity": "tanh"}),
+    "rum-memory": ("rum", {"lam": 1, "eta": 1.0}),
+    "delta-product": ("delta-product", {}),
+    "delta-product-one-reflection": ("delta-product", {"householders": 1, "heads": 1, "bias": False}),
+    "delta-product-no-gate": ("delta-product", {"heads": 3, "householders": 3, "gate": False, "negative": False}),
+}
 COMPLEX = tuple(name for name, layer in KINDS.items() if layer(D, N).is_complex)
 # The names of all layers; the module of an operator is none.
 NAMES = tuple(name for name in it.nn.__all__ if name not in ("OperatorModule", "parameter_groups"))
 each_layer = pytest.mark.parametrize("name", LAYERS)
 each_kind = pytest.mark.parametrize("name", KINDS)
+
+
+def each_form(kind):
+    return pytest.mark.parametrize("form", [form for form, (name, _) in FORMS.items() if name == kind])
 
 
 def draw(*shape, seed=0, dtype=torch.float64):
@@ -49,6 +66,11 @@ def build(name, *args, seed=0, **keywords):
         for p in layer.parameters():
             p.add_(0.1 * torch.randn_like(p))
     return layer
+
+
+def formed(form, *args, **keywords):
+    kind, own = FORMS.get(form, (form, {}))
+    return build(kind, *args, **{**own, **keywords})
 
 
 def states(layer, *lead, **keywords):
@@ -66,40 +88,45 @@ def close(value, reference, what="value"):
     tolerance.close(value.detach(), reference.detach(), tolerance.sequence("float64", N, T), what)
 
 
-def same_per_sample_gradients(layer):
-    """torch.func's gradients of every sequence alone add up to autograd's."""
-    x, parameters = draw(T, B, D), {key: p.detach() for key, p in layer.named_parameters()}
-
-    def loss(parameters, x):
-        return torch.func.functional_call(layer, parameters, (x,))[0][-1].abs().square().sum()
-
-    every = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 1))(parameters, x[:, :, None])
-    layer(x)[0][-1].abs().square().sum().backward()
-    for key, p in layer.named_parameters():
-        tolerance.close(every[key].sum(0), p.grad, tolerance.sequence_gradient("float64", N, T), key)
+def named(shapes, way=("", "_reverse")):
+    """Names and shapes in the state dict of two layers; those of one way are shapes(number of features)."""
+    each = {0: shapes(D), 1: shapes(2 * N)}
+    return {f"{key}_l{k}{end}": shape for k in each for end in way for key, shape in each[k].items()}
 
 
-def trains_as_in_double(layer):
-    """20 steps of a layer in single precision: losses fall, and are those of its copy in double precision."""
-    losses = []
-    for model in (layer, copy.deepcopy(layer).double()):
-        optimizer, found = torch.optim.SGD(model.parameters(), lr=0.01), []
-        for seed in range(20):
-            x = draw(T, B, D, seed=seed).to(model.weight_ih_l0.dtype)
-            loss = (model(x)[0][-1].sum(-1) - x.sum((0, 2)).tanh()).square().mean()
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            found.append(loss.item())
-        losses.append(torch.tensor(found))
-    assert losses[1][-5:].mean() < losses[1][:5].mean()
-    tolerance.close(losses[0], losses[1], tolerance.training("float32", 20), "losses")
+def steps(step, y, h):
+    """The states h = step(h, x) for every x of y, and the last one."""
+    found = [h := step(h, x) for x in y]
+    return torch.stack(found), h
 
 
-def starts_from_its_trained_state(layer):
-    """The trained initial state is what serves where none is given, and it has a gradient."""
-    x = draw(T, B, D)
-    close(layer(x)[0], layer(x, layer.h0_l0.expand(1, B, *layer._state))[0], "the trained one")
-    layer(x)[0].sum().backward()
-    assert layer.h0_l0.grad.shape == layer._state
-    assert layer.h0_l0.grad.any()
+def is_the_textbook_loop(layer, h0, run):
+    """Two layers, two directions, packed: every sequence alone, from run(suffix, y, h) -> (outputs, the last state)."""
+    sequences = [draw(k, D, seed=k) for k in (2, 5, 1)]
+    packed, last = layer(pack_sequence(sequences, enforce_sorted=False), h0)
+    out, _ = pad_packed_sequence(packed)
+    for q, y in enumerate(sequences):
+        for k in range(2):
+            ways = []
+            for r, suffix in enumerate((f"_l{k}", f"_l{k}_reverse")):
+                found, h = run(suffix, y.flip(0) if r else y, h0[2 * k + r, q])
+                close(last[2 * k + r, q], h, "h_n")
+                ways.append(found.flip(0) if r else found)
+            y = torch.cat(ways, -1)
+        close(out[: len(y), q], y, f"sequence {q}")
+
+
+def is_its_twin(layer, twin):
+    """A module of torch with the same parameters, or copies of them: with and without states and batch, and packed."""
+    count = layer.num_layers * (1 + layer.bidirectional)
+    x, h0 = draw(B, T, D) if layer.batch_first else draw(T, B, D), draw(count, B, N, seed=1)
+    for arguments in ((x,), (x, h0), (draw(T, D),), (draw(T, D), h0[:, 0])):
+        for found, expected in zip(layer(*arguments), twin(*arguments), strict=True):
+            close(found, expected)
+    for lengths in ([5, 4, 4, 1], [1, 4, 5, 4], [3, 3, 3, 3]):
+        packed = pack_sequence([draw(k, D, seed=k) for k in lengths], enforce_sorted=lengths[0] == 5)
+        (found, last), (expected, expected_last) = layer(packed, h0), twin(packed, h0)
+        close(found.data, expected.data, "packed output")
+        close(last, expected_last, "packed h_n")
+        for mine, theirs in zip(found[1:], expected[1:], strict=True):
+            assert (mine is None and theirs is None) or torch.equal(mine, theirs)

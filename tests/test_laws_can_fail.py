@@ -128,12 +128,11 @@ EXPRESSIONS = [
 ]
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", [None, *FORMS])
 def test_the_textbook_of_each_form_obeys(form, case, seed):
-    textbook = type(form, (FORMS[form], broken.Textbook), {})
+    textbook = broken.Textbook if form is None else type(form, (FORMS[form], broken.Textbook), {})
     for law, batch, _, _ in EXPRESSIONS:
         law(textbook.draw(case, seed, 6, batch), seed)
-        law(broken.Textbook.draw(case, seed, 6, batch), seed)
 
 
 @pytest.mark.parametrize("law,batch,cases,wrongs", EXPRESSIONS, ids=lambda value: getattr(value, "__name__", ""))

@@ -7,53 +7,73 @@ import pytest
 
 from subprocesses import run, script
 
-pytestmark = pytest.mark.alone
-
-GROWTH = """
-    import sys
-    import numpy as np
-    import isometry as iso
-
-    route, direction = sys.argv[1:]
-    n, batch, d = 128, 32, 2
-    rng = np.random.default_rng(0)
-    u = rng.standard_normal((n, 4 if route == "factored" else n)).astype(np.float32)
-    op, v = iso.Householder(u), rng.standard_normal((n, d)).astype(np.float32)
+PEAK = """
+    import os
 
     def field(name):
         with open("/proc/self/status") as status:
             return 1024 * int(next(line for line in status if line.startswith(name)).split()[1])
 
-    def peak(steps):
+    def added(call):
         '''Bytes that the call itself adds at its highest point, its arguments not counted.'''
-        x = np.ones((steps, batch, d), np.float32)
-        if direction == "forward":
-            call = lambda: iso.recurrence(op, x, v)
-        else:
-            states = iso.recurrence(op, x, v)
-            ct = np.ones_like(states)
-            call = lambda: iso.recurrence_vjp(op, x, v, states, ct)
         with open("/proc/self/clear_refs", "w") as clear:
             clear.write("5")
         before = field("VmRSS")
         result = call()
         return field("VmHWM") - before
 
-    peak(100)
-    short, long = 1000, 5000
-    growth = (peak(long) - peak(short)) / ((long - short) * batch * n * 4)
-    constant = peak(short)
-    print(growth, constant)
+    def alone(measure, *arguments):
+        '''In a process that has used no memory before.'''
+        if os.fork() == 0:
+            print(*arguments, measure(*arguments), flush=True)
+            os._exit(0)
+        assert os.wait()[1] == 0
 """
 
 
-@pytest.mark.parametrize("route", ["dense", "factored"])
-@pytest.mark.parametrize("direction", ["forward", "backward"])
-def test_memory(route, direction):
+def measured(text):
+    """What the script measures, with all threads: arguments -> the number of units."""
+    found = script(PEAK + text, timeout=240, OMP_NUM_THREADS=None, ISOMETRY_NUM_THREADS=None)
+    lines = [line.split() for line in found.splitlines()]
+    return {tuple(words[:-1]): float(words[-1]) for words in lines}
+
+
+GROWTH = """
+    import numpy as np
+    import isometry as iso
+
+    n, batch, d = 128, 32, 2
+    rng = np.random.default_rng(0)
+
+    def growth(route, direction):
+        u = rng.standard_normal((n, 4 if route == "factored" else n)).astype(np.float32)
+        op, v = iso.Householder(u), rng.standard_normal((n, d)).astype(np.float32)
+
+        def peak(steps):
+            x = np.ones((steps, batch, d), np.float32)
+            if direction == "forward":
+                return added(lambda: iso.recurrence(op, x, v))
+            states = iso.recurrence(op, x, v)
+            ct = np.ones_like(states)
+            return added(lambda: iso.recurrence_vjp(op, x, v, states, ct))
+
+        peak(100)
+        short, long = 1000, 5000
+        return (peak(long) - peak(short)) / ((long - short) * batch * n * 4)
+
+    for route in ("dense", "factored"):
+        for direction in ("forward", "backward"):
+            alone(growth, route, direction)
+"""
+
+
+def test_memory():
     """In units of T B n values: 1 for the states, nothing more forward; backward only the gradient of x (d of n)."""
-    growth = float(script(GROWTH, route, direction).split()[0])
-    states, margin = (1.0 if direction == "forward" else 2 / 128), 0.1
-    assert growth <= states + margin, f"{growth:.2f} T B n values"
+    found = measured(GROWTH)
+    assert len(found) == 4
+    for (route, direction), growth in found.items():
+        states, margin = (1.0 if direction == "forward" else 2 / 128), 0.1
+        assert growth <= states + margin, f"{route}, {direction}: {growth:.2f} T B n values"
 
 
 EXHAUSTED = """
@@ -87,74 +107,66 @@ def test_no_memory(threads):
 
 
 LAYER = """
-    import sys
     import torch
     import isometry.torch as it
 
-    name, mode = sys.argv[1:]
     n, batch, d = 64, 32, 2
-    layer = getattr(it.nn, name)(d, n)
-    values = n * (2 if layer.is_complex else 1)
 
-    def field(name):
-        with open("/proc/self/status") as status:
-            return 1024 * int(next(line for line in status if line.startswith(name)).split()[1])
+    def growth(name, mode):
+        layer = getattr(it.nn, name)(d, n)
+        values = n * (2 if layer.is_complex else 1)
 
-    def peak(steps):
-        x = torch.ones(steps, batch, d)
-        with open("/proc/self/clear_refs", "w") as clear:
-            clear.write("5")
-        before = field("VmRSS")
-        with getattr(torch, mode)():
-            result = layer(x)
-        return field("VmHWM") - before
+        def peak(steps):
+            x = torch.ones(steps, batch, d)
+            with getattr(torch, mode)():
+                return added(lambda: layer(x))
 
-    peak(100)
-    short, long = 2000, 10000
-    print((peak(long) - peak(short)) / ((long - short) * batch * values * 4))
+        peak(100)
+        short, long = 2000, 10000
+        return (peak(long) - peak(short)) / ((long - short) * batch * values * 4)
+
+    for name in ("ORNN", "EURNN", "ScoRNN", "URNN", "GRU", "GORU", "RUM"):
+        for mode in ("no_grad", "inference_mode"):
+            alone(growth, name, mode)
 """
 
 
-@pytest.mark.parametrize("mode", ["no_grad", "inference_mode"])
-@pytest.mark.parametrize("name", ["ORNN", "EURNN", "ScoRNN", "URNN", "GRU", "GORU", "RUM"])
-def test_a_layer_saves_nothing_without_gradients(name, mode):
+def test_a_layer_saves_nothing_without_gradients():
     """The states, and the input where it is converted; a GRU's gates would be 3 T B n more."""
-    assert float(script(LAYER, name, mode)) <= 1 + 2 * 2 / 64 + 0.1
+    found = measured(LAYER)
+    assert len(found) == 14
+    for key, growth in found.items():
+        assert growth <= 1 + 2 * 2 / 64 + 0.1, key
 
 
 CHECKPOINT = """
-    import sys
     import torch
     import isometry.torch as it
 
-    checkpoint, output, activation = sys.argv[1:]
     n, batch, steps = 128, 16, 10000
-    upper = (0.1 * torch.randn(n * (n - 1) // 2)).requires_grad_()
-    v = (0.1 * torch.randn(n, 1)).requires_grad_()
 
-    def field(name):
-        with open("/proc/self/status") as status:
-            return 1024 * int(next(line for line in status if line.startswith(name)).split()[1])
+    def peak(checkpoint, activation):
+        upper = (0.1 * torch.randn(n * (n - 1) // 2)).requires_grad_()
+        v = (0.1 * torch.randn(n, 1)).requires_grad_()
 
-    def step(x):
-        given = {"activation": activation, "checkpoint": checkpoint, "output": output}
-        it.recurrence(it.Cayley(upper), x, v, **given).sum().backward()
+        def step(x):
+            given = {"activation": activation, "checkpoint": checkpoint, "output": "last"}
+            it.recurrence(it.Cayley(upper), x, v, **given).sum().backward()
 
-    x = torch.randn(steps, batch, 1)
-    step(x[:1000]), step(x[:1000])
-    with open("/proc/self/clear_refs", "w") as clear:
-        clear.write("5")
-    before = field("VmRSS")
-    step(x)
-    print((field("VmHWM") - before) / (steps * batch * n * 4))
+        x = torch.randn(steps, batch, 1)
+        step(x[:1000]), step(x[:1000])
+        return added(lambda: step(x)) / (steps * batch * n * 4)
+
+    for form in (("none", "oplu"), ("sqrt", "oplu"), ("reversible", "oplu"), ("reversible", "identity")):
+        alone(peak, *form)
 """
 
 
-@pytest.mark.parametrize(
-    "checkpoint,activation,bound",
-    [("none", "oplu", 1.05), ("sqrt", "oplu", 0.05), ("reversible", "oplu", 0.012), ("reversible", "identity", 0.012)],
-)
-def test_a_checkpoint_keeps_few_states(checkpoint, activation, bound):
+def test_a_checkpoint_keeps_few_states():
     """Forward and backward of the last state of 10,000 steps, in units of T B n values: without a checkpoint all
     states, and no cotangents of them."""
-    assert float(script(CHECKPOINT, checkpoint, "last", activation)) <= bound
+    bounds = {"none": 1.05, "sqrt": 0.05, "reversible": 0.012}
+    found = measured(CHECKPOINT)
+    assert len(found) == 4
+    for (checkpoint, activation), peak in found.items():
+        assert peak <= bounds[checkpoint], f"{checkpoint}, {activation}: {peak:.3f} T B n values"

@@ -1,4 +1,4 @@
-"""`it.nn.DeltaProduct`: the textbook per sequence, parameters, orthogonality, steps, modes of torch, training."""
+"""`it.nn.DeltaProduct`: the textbook per sequence, parameters, orthogonality, steps."""
 
 import itertools
 
@@ -12,31 +12,12 @@ import isometry as iso
 import isometry.torch as it
 import tolerance
 from derivatives import every_order
-from layers import (
-    B,
-    D,
-    N,
-    T,
-    build,
-    close,
-    draw,
-    same_per_sample_gradients,
-    starts_from_its_trained_state,
-    states,
-    trains_as_in_double,
-)
+from layers import B, D, N, T, build, close, draw, each_form, formed, is_the_textbook_loop, named, states
 from reference.delta import delta_rule
 
-KINDS = {
-    "gate": {},
-    "one reflection": {"householders": 1, "heads": 1, "bias": False},
-    "no gate": {"heads": 3, "householders": 3, "gate": False, "negative": False},
-}
-each_kind = pytest.mark.parametrize("kind", KINDS)
 
-
-def product(*args, kind="gate", **keywords):
-    return build("delta-product", *args, **KINDS[kind], **keywords)
+def product(*args, **keywords):
+    return build("delta-product", *args, **keywords)
 
 
 def drawn(layer, end, x):
@@ -56,25 +37,17 @@ def drawn(layer, end, x):
     return (q, k, v, beta), {"g": g, "householders": m, "scale": 1.0, "normalise": True}
 
 
-@each_kind
-def test_the_layer_is_the_textbook_loop(kind):
-    """Two layers, two directions, packed: every sequence alone, row by row, from the stored parameters."""
-    layer, lengths = product(2, kind=kind, bidirectional=True), [2, 5, 1]
-    sequences, h0 = [draw(k, D, seed=k) for k in lengths], states(layer, 4, 3, seed=1)
-    packed, last = layer(pack_sequence(sequences, enforce_sorted=False), h0)
-    out, _ = pad_packed_sequence(packed)
-    for q, y in enumerate(sequences):
-        for k in range(2):
-            ways = []
-            for r, end in enumerate((f"_l{k}", f"_l{k}_reverse")):
-                arrays, own = drawn(layer, end, y.flip(0) if r else y)
-                own = {key: t.numpy() if isinstance(t, torch.Tensor) else t for key, t in own.items()}
-                own["initial_state"] = h0[2 * k + r, q][None].numpy()
-                o, state = map(torch.from_numpy, delta_rule(*(a.numpy() for a in arrays), **own))
-                close(last[2 * k + r, q], state[0], "h_n")
-                ways.append(o[0].flatten(1).flip(0) if r else o[0].flatten(1))
-            y = torch.cat(ways, -1)
-        close(out[: lengths[q], q], y, f"sequence {q}")
+@each_form("delta-product")
+def test_the_layer_is_the_textbook_loop(form):
+    layer = formed(form, 2, bidirectional=True)
+
+    def run(suffix, y, state):
+        arrays, own = drawn(layer, suffix, y)
+        own = {key: t.numpy() if isinstance(t, torch.Tensor) else t for key, t in own.items()}
+        o, last = delta_rule(*(a.numpy() for a in arrays), **own, initial_state=state[None].numpy())
+        return torch.from_numpy(o[0]).flatten(1), torch.from_numpy(last[0])
+
+    is_the_textbook_loop(layer, states(layer, 4, 3, seed=1), run)
 
 
 @pytest.mark.parametrize("packed", [False, True])
@@ -91,13 +64,9 @@ def test_the_last_output_alone(packed):
 
 def test_names_and_shapes_of_the_state_dict():
     layer = it.nn.DeltaProduct(D, N, 2, heads=3, householders=2, bidirectional=True, trainable_h0=True)
-    expected = {}
-    for k in range(2):
-        for way in ("", "_reverse"):
-            features, rows = 2 * N if k else D, 2 * N + 2 * 3 + 3
-            shapes = {"weight_ih": (3 * N, features), "transition_weight": (rows, features)}
-            shapes |= {"bias": (3 * N,), "transition_bias": (rows,), "log_decay": (3,), "h0": (3, 2, 2)}
-            expected |= {f"{key}_l{k}{way}": shape for key, shape in shapes.items()}
+    rows = 2 * N + 2 * 3 + 3
+    own = {"transition_bias": (rows,), "log_decay": (3,), "bias": (3 * N,), "h0": (3, 2, 2)}
+    expected = named(lambda d: {"weight_ih": (3 * N, d), "transition_weight": (rows, d), **own})
     assert {key: tuple(value.shape) for key, value in layer.state_dict().items()} == expected
     own = {id(p) for p in layer.recurrent_parameters()}
     names = {name.partition("_l0")[0].partition("_l1")[0] for name, p in layer.named_parameters() if id(p) in own}
@@ -114,7 +83,6 @@ def test_initial_values(bias):
     """Weights uniform within sqrt(6 / (n + columns)), biases of keys within 2, of rates within 6, all else zero but the
     gates, whose logarithms lie in -16 .. -1 times 1e-3 .. 1e-1 where the input is zero.
     """
-    torch.manual_seed(1)
     layer = it.nn.DeltaProduct(D, 24, 2, heads=4, trainable_h0=True, bias=bias, dtype=torch.float64)
     for k, features in enumerate((D, 24)):
         for name in ("weight_ih", "transition_weight"):
@@ -127,10 +95,6 @@ def test_initial_values(bias):
             assert 1 < keys.abs().max() <= 2 and 2 < rates.abs().max() <= 6
         _, given = drawn(layer, f"_l{k}", torch.zeros(1, features, dtype=torch.float64))
         assert (given["g"] <= -1e-3).all() and (given["g"] >= -1.6).all()
-    before = {key: p.clone() for key, p in layer.named_parameters()}
-    torch.manual_seed(1)
-    layer.reset_parameters()
-    assert all(torch.equal(p, before[key]) for key, p in layer.named_parameters())
 
 
 def reflecting(heads=2, householders=2):
@@ -233,13 +197,6 @@ def test_representation_and_refusals():
         layer(draw(T, D), draw(1, N))
 
 
-@each_kind
-def test_a_trained_initial_state_and_none_at_all(kind):
-    starts_from_its_trained_state(product(kind=kind, trainable_h0=True))
-    plain = it.nn.DeltaProduct(D, N, bias=False, dtype=torch.float64)
-    assert not plain(torch.zeros(T, B, D, dtype=torch.float64))[0].any()
-
-
 def test_derivatives_of_every_order():
     """Gradients, second derivatives and forward mode of output and state, for x, h_0 and every parameter."""
     layer, names = product(), [name for name, _ in product().named_parameters()]
@@ -250,18 +207,3 @@ def test_derivatives_of_every_order():
         return torch.cat((output.flatten(), last.flatten()))
 
     every_order(call, [draw(2, 2, D), states(layer, 1, 2), *(p.detach().clone() for p in layer.parameters())])
-
-
-def test_compiles_in_one_piece():
-    """No graph break, for two layers and directions."""
-    torch.compiler.reset()
-    layer, x = product(2, bidirectional=True), draw(T, B, D)
-    close(torch.compile(layer, backend="aot_eager", fullgraph=True)(x)[0], layer(x)[0])
-
-
-def test_per_sample_gradients():
-    same_per_sample_gradients(product())
-
-
-def test_training_in_single_precision_goes_the_way_of_double():
-    trains_as_in_double(product(dtype=torch.float32))

@@ -5,6 +5,7 @@ import pytest
 import torch
 from torch.autograd import forward_ad
 
+import derivatives
 import isometry.torch as it
 import tolerance
 from derivatives import (
@@ -158,26 +159,13 @@ def test_dual_numbers_of_a_transition(seed):
 @pytest.mark.parametrize("name", ["householder", "kronecker"])
 @pytest.mark.parametrize("option", ["before", "after"])
 def test_threads_and_layouts_change_no_bit(option, name, seed, threads):  # noqa: ARG001  the fixture restores the budget
-    f, at = problem(seed, name, np.float32, (96, 30, 32, 5), **OPTIONS[option])
-    it.set_num_threads(1)
-    expected = [f(*at), *gradients(f, at)]
-    strided = [torch.stack((t, t), -1)[..., 0] for t in at]
-    for budget, point in ((2, at), (3, at), (2, strided)):
-        it.set_num_threads(budget)
-        for a, b in zip((f(*point), *gradients(f, point)), expected, strict=True):
-            tolerance.identical(a.detach(), b.detach(), f"{budget} threads")
+    derivatives.threads_and_layouts_change_no_bit(*problem(seed, name, np.float32, (96, 30, 32, 5), **OPTIONS[option]))
 
 
 @each_transition
 @pytest.mark.parametrize("option", ["before", "after"])
 def test_what_is_not_asked_for_is_not_computed(option, name, seed):
-    """A gradient alone has the value that it has among the others."""
-    f, at = problem(seed, name, **OPTIONS[option])
-    everything = gradients(f, at)
-    assert not f(*at).requires_grad
-    for k, expected in enumerate(everything):
-        point = [t.detach().requires_grad_(i == k) for i, t in enumerate(at)]
-        tolerance.identical(torch.autograd.grad(score(f(*point)), point[k])[0], expected, "a gradient alone")
+    derivatives.what_is_not_asked_for_is_not_computed(*problem(seed, name, **OPTIONS[option]))
 
 
 # ---------------------------------------------------------------- refusals

@@ -4,11 +4,10 @@ import math
 
 import pytest
 import torch
-from torch.nn.utils.rnn import pack_sequence
 
 import isometry.torch as it
 import tolerance
-from layers import B, D, N, T, build, close, draw
+from layers import B, D, N, T, build, close, draw, is_the_textbook_loop
 
 #: transition -> (the names and shapes of its parameters and buffers, W of them)
 TRANSITIONS = {
@@ -32,28 +31,19 @@ def goru(*args, **keywords):
 @each_reset
 @pytest.mark.parametrize("nonlinearity", ["tanh", "modrelu"])
 def test_the_layer_is_the_function_with_its_parameters(nonlinearity, reset, transition):
-    """Two layers, two directions, packed: every sequence alone."""
     layer = goru(2, transition=transition, reset=reset, nonlinearity=nonlinearity, bidirectional=True)
-    sequences, h0 = [draw(k, D, seed=k) for k in (2, 5, 1)], draw(4, 3, N, seed=1)
-    packed, last = layer(pack_sequence(sequences, enforce_sorted=False), h0)
-    out, _ = torch.nn.utils.rnn.pad_packed_sequence(packed)
-    for q, x in enumerate(sequences):
-        y = x[:, None]
-        for k in range(2):
-            ways = []
-            for r, end in enumerate((f"_l{k}", f"_l{k}_reverse")):
-                p = {name.removesuffix(end): t for name, t in layer.state_dict().items() if name.endswith(end)}
-                w = TRANSITIONS[transition][1](p).matrix()
-                close(layer.recurrent_matrix(k, bool(r)), w, "W")
-                given = {"h0": h0[2 * k + r, q : q + 1], "reset": reset, "activation": nonlinearity}
-                if nonlinearity == "modrelu":
-                    given["activation_bias"] = p["activation_bias"]
-                whole = torch.cat((p["weight_hh"], w[None]))
-                states = it.gru(y, whole, p["weight_ih"], p["bias"], reverse=bool(r), **given)
-                close(last[2 * k + r, q], states[0 if r else -1, 0], "h_n")
-                ways.append(states)
-            y = torch.cat(ways, -1)
-        close(out[: len(x), q], y[:, 0], "output")
+
+    def run(suffix, y, h):
+        p = {name.removesuffix(suffix): t for name, t in layer.state_dict().items() if name.endswith(suffix)}
+        w = TRANSITIONS[transition][1](p).matrix()
+        close(layer.recurrent_matrix(int(suffix[2]), suffix.endswith("reverse")), w, "W")
+        given = {"h0": h[None], "reset": reset, "activation": nonlinearity}
+        if nonlinearity == "modrelu":
+            given["activation_bias"] = p["activation_bias"]
+        found = it.gru(y[:, None], torch.cat((p["weight_hh"], w[None])), p["weight_ih"], p["bias"], **given)[:, 0]
+        return found, found[-1]
+
+    is_the_textbook_loop(layer, draw(4, 3, N, seed=1), run)
 
 
 @each_transition
@@ -119,13 +109,6 @@ def test_modrelu_without_biases_is_the_identity(transition):
     plain.load_state_dict(layer.state_dict())
     x = draw(T, B, D)
     close(layer(x)[0], plain(x)[0])
-
-
-@each_transition
-def test_compiles_in_one_piece(transition):
-    torch.compiler.reset()
-    layer, x = goru(transition=transition), draw(T, B, D)
-    close(torch.compile(layer, backend="aot_eager", fullgraph=True)(x)[0], layer(x)[0])
 
 
 @each_transition

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+import derivatives
 import isometry.torch as it
 import tolerance
 from derivatives import (
@@ -15,7 +16,6 @@ from derivatives import (
     same,
     same_dual_numbers_when_compiled_before,
     same_when_compiled,
-    score,
     transform_agrees,
 )
 
@@ -190,24 +190,11 @@ def test_one_initial_state_serves_every_sequence(seed):
 @pytest.mark.alone
 @each_reset
 def test_threads_and_layouts_change_no_bit(reset, seed, threads):  # noqa: ARG001  the fixture restores the budget
-    f, at = problem(seed, reset, dtype=np.float32, sizes=(96, 30, 32, 5))
-    it.set_num_threads(1)
-    expected = [f(*at), *gradients(f, at)]
-    strided = [torch.stack((t, t), -1)[..., 0] for t in at]
-    for budget, point in ((2, at), (3, at), (2, strided)):
-        it.set_num_threads(budget)
-        for a, b in zip((f(*point), *gradients(f, point)), expected, strict=True):
-            tolerance.identical(a.detach(), b.detach(), f"{budget} threads")
+    derivatives.threads_and_layouts_change_no_bit(*problem(seed, reset, dtype=np.float32, sizes=(96, 30, 32, 5)))
 
 
 def test_what_is_not_asked_for_is_not_computed(seed):
-    """A call that needs no gradient saves nothing, and one that needs few has the others' values."""
-    f, at = problem(seed, "after")
-    everything = gradients(f, at)
-    assert not f(*at).requires_grad
-    for k, expected in enumerate(everything):
-        point = [t.detach().requires_grad_(i == k) for i, t in enumerate(at)]
-        tolerance.identical(torch.autograd.grad(score(f(*point)), point[k])[0], expected, "a gradient alone")
+    derivatives.what_is_not_asked_for_is_not_computed(*problem(seed, "after"))
 
 
 # ---------------------------------------------------------------- refusals

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from torch.nn.utils.rnn import pack_sequence, pad_packed_sequence
+from torch.nn.utils.rnn import pack_sequence
 
 import tolerance
-from layers import COMPLEX, B, D, N, T, build, close, draw, each_kind
+from layers import COMPLEX, B, D, N, T, build, draw, each_kind, is_its_twin, is_the_textbook_loop, steps
 
 
 def elman(layer, **keywords):
@@ -27,18 +27,7 @@ def elman(layer, **keywords):
 @pytest.mark.parametrize("batch_first", [False, True], ids=["time-first", "batch-first"])
 def test_a_real_layer_is_torch_rnn_with_its_matrix(name, bidirectional, batch_first):
     layer = build(name, 2, nonlinearity="tanh", bidirectional=bidirectional, batch_first=batch_first)
-    twin, states = elman(layer, batch_first=batch_first), 4 if bidirectional else 2
-    x, h0 = draw(B, T, D) if batch_first else draw(T, B, D), draw(states, B, N, seed=1)
-    for arguments in ((x,), (x, h0), (draw(T, D),), (draw(T, D), h0[:, 0])):
-        for found, expected in zip(layer(*arguments), twin(*arguments), strict=True):
-            close(found, expected)
-    for lengths in ([5, 4, 4, 1], [1, 4, 5, 4], [3, 3, 3, 3]):
-        packed = pack_sequence([draw(k, D, seed=k) for k in lengths], enforce_sorted=lengths[0] == 5)
-        (found, last), (expected, expected_last) = layer(packed, h0), twin(packed, h0)
-        close(found.data, expected.data, "packed output")
-        close(last, expected_last, "packed h_n")
-        for mine, theirs in zip(found[1:], expected[1:], strict=True):
-            assert (mine is None and theirs is None) or torch.equal(mine, theirs)
+    is_its_twin(layer, elman(layer, batch_first=batch_first))
 
 
 @pytest.mark.parametrize("name", ["ornn", "scornn"])
@@ -61,27 +50,19 @@ def test_gradients_are_those_of_torch_rnn(name):
 
 @pytest.mark.parametrize("name", COMPLEX)
 def test_a_complex_layer_is_the_textbook_loop(name):
-    """Two layers, two directions, packed: every sequence alone, step by step, from the stored parameters."""
     layer = build(name, 2, bidirectional=True, nonlinearity="tanh")
-    lengths, h0 = [2, 5, 1], torch.complex(draw(4, 3, N, seed=1), draw(4, 3, N, seed=2))
-    sequences = [draw(k, D, seed=k) for k in lengths]
-    packed, last = layer(pack_sequence(sequences, enforce_sorted=False), h0)
-    out, _ = pad_packed_sequence(packed)
-    for q, sequence in enumerate(sequences):
-        y = sequence + 0j
-        for k in range(2):
-            ways = []
-            for r, end in enumerate((f"_l{k}", f"_l{k}_reverse")):
-                v, b = (torch.view_as_complex(getattr(layer, kind + end)) for kind in ("weight_ih", "bias"))
-                w, h, states = layer.recurrent_matrix(k, bool(r)), h0[2 * k + r, q], []
-                for step in y.flip(0) if r else y:
-                    z = w @ h + v @ step + b
-                    h = torch.complex(z.real.tanh(), z.imag.tanh())
-                    states.append(h)
-                close(last[2 * k + r, q], h, "h_n")
-                ways.append(torch.stack(states[::-1] if r else states))
-            y = torch.cat(ways, -1)
-        close(out[: lengths[q], q], y, f"sequence {q}")
+
+    def run(suffix, y, h):
+        v, b = (torch.view_as_complex(getattr(layer, kind + suffix)) for kind in ("weight_ih", "bias"))
+        w = layer.recurrent_matrix(int(suffix[2]), suffix.endswith("reverse"))
+
+        def step(h, x):
+            z = w @ h + v @ x + b
+            return torch.complex(z.real.tanh(), z.imag.tanh())
+
+        return steps(step, y + 0j, h)
+
+    is_the_textbook_loop(layer, torch.complex(draw(4, 3, N, seed=1), draw(4, 3, N, seed=2)), run)
 
 
 @each_kind
