@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from isometry import _core, _threads
 from isometry._arrays import Array, finite, ready, taken
-from isometry._objects.hadamard import apart, of_rows, room
+from isometry._objects.hadamard import of_rows, room, written
 from isometry._rules import check
 
 __all__ = ["hadamard_transform"]
@@ -70,6 +70,6 @@ def hadamard_transform(
     else:
         room(tuple(out.shape), out.dtype.name, x.shape, dtype.name)
         whole = out.flags.c_contiguous and out.flags.aligned and out.flags.writeable and out.dtype.isnative
-        apart(whole, np.may_share_memory(x, out))
+        written(whole)
     _core.hadamard_transform(ready(x, dtype), scale, False, out, _threads.get_num_threads())
     return out

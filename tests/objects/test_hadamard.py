@@ -117,6 +117,19 @@ def test_a_given_array_receives_the_result(api):
     assert api.hadamard_transform(none, out=room) is room
 
 
+@FACES
+def test_a_given_array_shares_no_memory_with_x(api):
+    """Ranges of addresses decide: views of one array that do not meet are fine, two objects on one memory are not."""
+    memory = np.arange(24.0)
+    x, beside = own(api, memory[:8]), own(api, memory[8:16])
+    expected = np.asarray(api.hadamard_transform(x)).copy()
+    identical(np.asarray(api.hadamard_transform(x, out=beside)), expected)
+    for first in (0, 4, 7):
+        with pytest.raises(ValueError, match="^out must not share memory with x"):
+            api.hadamard_transform(x, out=own(api, memory[first : first + 8]))
+    np.testing.assert_array_equal(memory[:8], np.arange(8.0))
+
+
 def test_no_gradient_is_recorded_into_a_given_tensor():
     x = torch.ones(2, 4, requires_grad=True)
     with pytest.raises(ValueError, match="^out must be None"):

@@ -115,6 +115,22 @@ class TestSeam:
         with pytest.raises(error if _function._DIRECT else TypeError, match="out|^vectors: expected a tensor"):
             _core.operator_matrix("householder", (vectors, None, None), out, False, 1)
 
+    @pytest.mark.parametrize("first", [0, 6, 9, 15, 17, 23])
+    def test_results_that_share_memory(self, first: int) -> None:
+        """Ranges of addresses decide, of tensors and NumPy arrays alike; the next call is not affected."""
+        memory, ct = torch.ones(32), torch.ones(2, 4)
+        x, x_bar, vectors = memory[:8].view(2, 4), memory[8:16].view(2, 4), memory[16:24].view(4, 2)
+        if not _function._DIRECT:
+            x, x_bar, vectors, ct = (array.numpy() for array in (x, x_bar, vectors, ct))  # type: ignore[assignment]
+
+        def call(first: int) -> None:
+            bars = (memory[first : first + 8].view(4, 2).numpy(), None, None)
+            _core.operator_apply_vjp("householder", (vectors, None, None), None, x, ct, bars, x_bar, False, 1)
+
+        with pytest.raises(ValueError, match="^(vectors_bar|x_bar) must not share memory with (vectors|x|vectors_bar)$"):
+            call(first)
+        call(24)
+
     def test_arrays_and_tensors_mix(self) -> None:
         out = np.empty((3, 3), np.float32)
         vectors = torch.ones(1, 3, 2)

@@ -55,12 +55,10 @@ def room(shape: tuple[int, ...], dtype: str, expected: tuple[int, ...], result: 
         raise TypeError(f"out must have the dtype of the result, {result}, not {dtype}")
 
 
-def apart(whole: bool, shared: bool) -> None:
+def written(whole: bool) -> None:
     """An array for the result can be written as it is."""
     if not whole:
         raise ValueError("out must be contiguous, and writeable")
-    if shared:
-        raise ValueError("out must not share memory with x")
 
 
 @lru_cache(32)

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.autograd.graph import increment_version
 
 from .. import _core
-from .._objects.hadamard import apart, of_rows
+from .._objects.hadamard import of_rows, written
 from .._objects.hadamard import room as taken
 from .._rules import check
 from ._function import HALF, dtype_name, empty, readable, threads
@@ -82,7 +82,7 @@ def _written(x: Tensor, scale: float, out: Tensor) -> Tensor:
             "out must be None in graphs and transforms, on other devices, and where gradients are recorded"
         )
     whole = out.is_contiguous() and not out.is_conj() and not out.is_neg()
-    apart(whole, x.numel() > 0 and out.untyped_storage().data_ptr() == x.untyped_storage().data_ptr())
+    written(whole)
     _core.hadamard_transform(readable(x), scale, False, readable(out), threads())
     if not out.is_inference():  # else autograd takes what it has saved of it for unchanged
         increment_version(out)

@@ -131,9 +131,13 @@ impl<T: Scalar> Kernel<T::Real> for Multiply<T> {
         let panels = width.div_ceil(2 * S::LANES);
         // Few panels: share rows instead, so that no thread is idle; every thread packs the few panels itself.
         let by_rows = q.span.is_none() && count > 1 && panels < 2 * count && q.m >= 2 * panels;
-        let (blocks, cut) = (q.m.div_ceil(S::ROWS), |id: usize, blocks: usize| blocks * id / count * S::ROWS);
-        let (i0, i1) =
-            if by_rows { (cut(id, blocks).min(q.m), cut(id + 1, blocks).min(q.m)) } else { (0, q.m) };
+        // A member takes whole tiles of those that one thread would compute: their edges decide which stored zeros multiply
+        // infinities.
+        let share = if by_rows {
+            (border::<S>(q.m, (id, count)), border::<S>(q.m, (id + 1, count)))
+        } else {
+            (0, q.m)
+        };
         let mine = |panel: usize| by_rows || dealt(panel, count) == id;
         if !by_rows && id >= panels {
             return;
@@ -144,19 +148,41 @@ impl<T: Scalar> Kernel<T::Real> for Multiply<T> {
         let last = q.k.saturating_sub(1) / KC;
         for block in 0..=last {
             let (k0, k1) = (block * KC, q.k.min((block + 1) * KC));
-            for (row, height) in tiles(i1 - i0, MC) {
-                let rows = (i0 + row, i0 + row + height);
+            for (row, height) in tiles(q.m, MC) {
+                let rows = (row, row + height);
+                let own = (rows.0.max(share.0), rows.1.min(share.1));
+                if own.0 >= own.1 {
+                    continue;
+                }
                 // SAFETY: the contract of `Multiply`; the panel takes KC.min(k) rows of the scratch.
                 unsafe {
                     let copy = scratch.add(KC.min(q.k.max(1)) * 2 * S::LANES * T::PARTS);
-                    let a = unalias::<T>(q, rows.0, rows.1, k0, k1, copy);
+                    let a = unalias::<T>(q, own.0, own.1, k0, k1, copy);
                     for panel in (first..end).filter(|&p| mine(p)) {
-                        one_panel::<T, S>(q, a, panel * 2 * S::LANES, rows, (k0, k1), scratch);
+                        one_panel::<T, S>(q, a, panel * 2 * S::LANES, (rows, own), (k0, k1), scratch);
                     }
                 }
             }
         }
     }
+}
+
+/// The row before which `id` of `count` parts of the tiles of m rows end.
+#[inline(always)]
+fn border<S: Simd>(m: usize, (id, count): (usize, usize)) -> usize {
+    let groups = || {
+        tiles(m, MC).flat_map(|(at, rows)| {
+            heights::<S>(rows, S::ROWS).map(move |(row, height, count)| (at + row, height, count))
+        })
+    };
+    let mut before = groups().map(|(_, _, tiles)| tiles).sum::<usize>() * id / count;
+    for (row, height, tiles) in groups() {
+        if before < tiles {
+            return row + before * height;
+        }
+        before -= tiles;
+    }
+    m
 }
 
 /// Rows i0..i1, columns k0..k1 of A, copied to an odd row stride if its own strides would alias in the cache.
@@ -198,13 +224,13 @@ unsafe fn unalias<T: Scalar>(
     }
 }
 
-/// All row tiles of the panel of C at real column `col`, for one block of k.
+/// The tiles of rows i0..i1 that lie in the rows `from..to`, in the panel of C at real column `col`, for one block of k.
 #[inline(always)]
 unsafe fn one_panel<T: Scalar, S: Simd<R = T::Real>>(
     q: &Multiply<T>,
     a: Operand<T>,
     col: usize,
-    (i0, i1): (usize, usize),
+    ((i0, i1), (from, to)): ((usize, usize), (usize, usize)),
     (k0, k1): (usize, usize),
     packed: *mut S::R,
 ) {
@@ -279,7 +305,9 @@ unsafe fn one_panel<T: Scalar, S: Simd<R = T::Real>>(
         };
         for (row, height, count) in heights::<S>(i1 - i0, S::ROWS) {
             // vertically adjacent tiles with the same range are one call
-            let mut tile = 0;
+            let at = i0 + row;
+            let mut tile = from.saturating_sub(at).div_ceil(height);
+            let count = count.min(to.saturating_sub(at).div_ceil(height));
             while tile < count {
                 let (first, own) = (tile, range(row + tile * height, height));
                 tile += 1;

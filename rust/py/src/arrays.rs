@@ -3,9 +3,10 @@
 
 use crate::dtype::{Dtype, Typed};
 use crate::error::{exception, layout};
+use crate::ranges::Claim;
 use crate::tensors::{self, Tensor, tensor};
 use isometry_core::scalar::{Scalar, c32, c64};
-use isometry_core::sizes::work;
+use isometry_core::sizes::size;
 use isometry_core::{Error, Result};
 use numpy::npyffi::{PY_ARRAY_API, npy_intp};
 use numpy::{Element, PyReadonlyArrayDyn, PyReadwriteArrayDyn, PyUntypedArray, PyUntypedArrayMethods, dtype};
@@ -100,25 +101,26 @@ fn typed<'a, 'py, T: Element>(
     })
 }
 
-/// The address of a tensor of the right element type.
-fn address<T: Typed>(argument: &str, tensor: &Tensor<'_>) -> PyResult<*mut T> {
+/// The elements of a tensor of the right type.
+fn elements<T: Typed>(argument: &'static str, tensor: &Tensor<'_>) -> PyResult<*mut [T]> {
     if tensor.dtype != Some(T::DTYPE) {
         return Err(PyTypeError::new_err(format!("{argument}: expected a tensor of {}", T::NAME)));
     }
-    let data = tensor.data.cast::<T>();
-    if tensor.shape.contains(&0) {
-        return Ok(std::ptr::NonNull::dangling().as_ptr());
+    let (data, len) = (tensor.data.cast::<T>(), size(argument, &tensor.shape).map_err(exception)?);
+    if len == 0 {
+        return Ok(std::ptr::slice_from_raw_parts_mut(std::ptr::dangling_mut(), 0));
     }
     if data.is_null() || !data.is_aligned() {
         return Err(layout(argument));
     }
-    Ok(data)
+    Ok(std::ptr::slice_from_raw_parts_mut(data, len))
 }
 
 /// An array that the call reads.
 pub struct Input<'py, T: Element> {
-    data: *const T,
+    data: *const [T],
     shape: Vec<usize>,
+    _claim: Claim,
     /// Keeps the memory alive and read-only for NumPy.
     _array: Held<'py, PyReadonlyArrayDyn<'py, T>>,
 }
@@ -132,10 +134,11 @@ enum Held<'py, A> {
 
 impl<'py, T: Typed> Input<'py, T> {
     /// Borrows the array.
-    pub fn new(argument: &str, array: &Bound<'py, PyAny>) -> PyResult<Self> {
+    pub fn new(argument: &'static str, array: &Bound<'py, PyAny>) -> PyResult<Self> {
         if let Some(tensor) = tensor(argument, array)? {
-            let data = address::<T>(argument, &tensor)?;
-            return Ok(Input { data, shape: tensor.shape, _array: Held::Storage(tensor.storage) });
+            let data = elements::<T>(argument, &tensor)?;
+            let _claim = Claim::of(argument, data, false)?;
+            return Ok(Input { data, shape: tensor.shape, _claim, _array: Held::Storage(tensor.storage) });
         }
         let typed = typed::<T>(argument, array)?;
         if !typed.is_c_contiguous() {
@@ -143,8 +146,9 @@ impl<'py, T: Typed> Input<'py, T> {
         }
         let input =
             typed.try_readonly().map_err(|error| PyValueError::new_err(format!("{argument}: {error}")))?;
-        let data = input.as_slice().map_err(|_| layout(argument))?.as_ptr();
-        Ok(Input { data, shape: input.shape().to_vec(), _array: Held::Array(input) })
+        let data: *const [T] = input.as_slice().map_err(|_| layout(argument))?;
+        let _claim = Claim::of(argument, data, false)?;
+        Ok(Input { data, shape: input.shape().to_vec(), _claim, _array: Held::Array(input) })
     }
 
     /// Borrows the array and checks its shape.
@@ -187,33 +191,51 @@ impl<T: Element> Input<'_, T> {
     /// The elements in C order.
     pub fn slice(&self) -> &[T] {
         // SAFETY: contiguity and alignment were checked when the array was borrowed, and it, or the storage of the tensor, is
-        // still held.
-        unsafe { std::slice::from_raw_parts(self.data, work(&self.shape)) }
+        // still held; no output of the thread overlaps it.
+        unsafe { &*self.data }
+    }
+}
+
+impl<T: Element + Copy> Input<'_, T> {
+    /// A copy of the elements, for values that are checked before they are used: another thread may write to the array.
+    pub fn copied<R>(&self, convert: impl Fn(T) -> PyResult<R>) -> PyResult<Vec<R>> {
+        let (given, mut copy) = (self.slice(), Vec::new());
+        let lack = |_| exception(Error::OutOfMemory { bytes: given.len().saturating_mul(size_of::<R>()) });
+        copy.try_reserve_exact(given.len()).map_err(lack)?;
+        for &element in given {
+            copy.push(convert(element)?);
+        }
+        Ok(copy)
     }
 }
 
 /// An array that the call overwrites.
 pub struct Output<'py, T: Element> {
-    data: *mut T,
+    data: *mut [T],
     shape: Vec<usize>,
+    _claim: Claim,
     _array: Held<'py, PyReadwriteArrayDyn<'py, T>>,
 }
 
 impl<'py, T: Typed> Output<'py, T> {
     /// Borrows the array for writing.
-    pub fn new(argument: &str, array: &Bound<'py, PyAny>) -> PyResult<Self> {
+    pub fn new(argument: &'static str, array: &Bound<'py, PyAny>) -> PyResult<Self> {
         if let Some(tensor) = tensor(argument, array)? {
-            let data = address::<T>(argument, &tensor)?;
-            return Ok(Output { data, shape: tensor.shape, _array: Held::Storage(tensor.storage) });
+            let data = elements::<T>(argument, &tensor)?;
+            let _claim = Claim::of(argument, data, true)?;
+            return Ok(Output { data, shape: tensor.shape, _claim, _array: Held::Storage(tensor.storage) });
         }
         let typed = typed::<T>(argument, array)?;
         if !typed.is_c_contiguous() {
             return Err(layout(argument));
         }
+        // first: its message names both arrays
+        let elements = std::ptr::slice_from_raw_parts_mut(typed.data(), typed.len());
+        let _claim = Claim::of(argument, elements, true)?;
         let mut output =
             typed.try_readwrite().map_err(|error| PyValueError::new_err(format!("{argument}: {error}")))?;
-        let data = output.as_slice_mut().map_err(|_| layout(argument))?.as_mut_ptr();
-        Ok(Output { data, shape: typed.shape().to_vec(), _array: Held::Array(output) })
+        let data: *mut [T] = output.as_slice_mut().map_err(|_| layout(argument))?;
+        Ok(Output { data, shape: typed.shape().to_vec(), _claim, _array: Held::Array(output) })
     }
 
     /// Borrows the array and checks its shape.
@@ -241,9 +263,8 @@ impl<T: Element> Output<'_, T> {
 
     /// The elements in C order, and the sizes of the axes.
     pub fn parts(&mut self) -> (&mut [T], &[usize]) {
-        // SAFETY: as for an input; NumPy's borrow excludes other accesses, for a tensor the caller of the extension
-        // guarantees it.
-        (unsafe { std::slice::from_raw_parts_mut(self.data, work(&self.shape)) }, &self.shape)
+        // SAFETY: as for an input; other threads are excluded by NumPy's borrow, for a tensor by the caller of the extension.
+        (unsafe { &mut *self.data }, &self.shape)
     }
 }
 

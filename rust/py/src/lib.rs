@@ -18,6 +18,7 @@ mod householder;
 mod linalg;
 mod operator;
 mod place;
+mod ranges;
 mod recurrence;
 mod rum;
 mod sequence;

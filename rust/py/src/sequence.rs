@@ -3,7 +3,6 @@
 use crate::activation::parse;
 use crate::arrays::{Input, Number, Output, fits, read, write};
 use crate::error::exception;
-use isometry_core::Error;
 use isometry_core::activation::Activation;
 use isometry_core::recurrence::{Checkpoint, Cotangent, Gradients, Kept, Sequence, Written};
 use isometry_core::scalar::Scalar;
@@ -34,14 +33,8 @@ pub fn counts(lengths: &Lengths<'_>) -> PyResult<Option<Vec<usize>>> {
     let Some(lengths) = lengths else { return Ok(None) };
     let given = Input::<i64>::new("lengths", lengths)?;
     let [_] = given.sizes("lengths")?;
-    let (given, mut counts) = (given.slice(), Vec::new());
-    let lack = |_| exception(Error::OutOfMemory { bytes: size_of_val(given) });
-    counts.try_reserve_exact(given.len()).map_err(lack)?;
-    for &length in given {
-        let negative = |_| PyValueError::new_err("lengths: expected no negative number");
-        counts.push(usize::try_from(length).map_err(negative)?);
-    }
-    Ok(Some(counts))
+    let negative = |_| PyValueError::new_err("lengths: expected no negative number");
+    given.copied(|length| usize::try_from(length).map_err(negative)).map(Some)
 }
 
 /// Arrays for all states, the last of each sequence, and those at the borders of a checkpoint's segments, and its name.

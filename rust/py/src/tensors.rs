@@ -63,7 +63,7 @@ struct Exchange {
 static EXCHANGE: PyOnceLock<Exchange> = PyOnceLock::new();
 
 /// From now on accepts objects of this type as arrays; returns whether the type supports it. The caller guarantees that
-/// objects a call writes overlap no others.
+/// no other thread writes to them during a call.
 #[pyfunction]
 pub fn exchange_with(kind: Bound<'_, PyType>) -> PyResult<bool> {
     let py = kind.py();

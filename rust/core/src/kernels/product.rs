@@ -202,6 +202,50 @@ mod tests {
         }
     }
 
+    /// The parts of `count` members, one after another.
+    fn by_members<T: Scalar>(product: Product<T>, count: usize) {
+        let scratch = Buffer::<T::Real>::scratch(Product::<T>::scratch(product.0.m, product.0.k));
+        for id in 0..count {
+            // SAFETY: the operands have the sizes of the product.
+            unsafe { Multiply { id, count, scratch: scratch.ptr(), ..product.0 }.call() };
+        }
+    }
+
+    fn infinities<T: Scalar>(m: usize, n: usize) {
+        let infinite = T::real(T::Real::of(f64::INFINITY));
+        for (shape, at) in [Triangle::Lower, Triangle::Upper]
+            .into_iter()
+            .flat_map(|shape| [0, m / 3, m / 2, m - 2].map(|at| (shape, at)))
+        {
+            let inside = |i: usize, j: usize| if shape == Triangle::Lower { j <= i } else { i <= j };
+            let mut a: Vec<T> = numbers(m * m, 3);
+            for (_, a) in a.iter_mut().enumerate().filter(|(at, _)| !inside(at / m, at % m)) {
+                *a = T::zero();
+            }
+            let mut b: Vec<T> = numbers(m * n, 5);
+            b[at * n] = infinite;
+            let [one, others @ ..] = [1, 2, 3, 8].map(|count| {
+                let mut c = vec![T::zero(); m * n];
+                let (a, b) = (Operand::new(a.as_ptr(), m), Operand::new(b.as_ptr(), n));
+                let product = Product::new((m, n, m), a, b, c.as_mut_ptr(), n);
+                by_members(product.shapes(shape, Triangle::Full, Triangle::Full), count);
+                // NaN is equal to NaN here
+                format!("{c:?}")
+            });
+            assert!(others.iter().all(|other| *other == one), "{m} x {n}, {shape:?}, infinite row {at}");
+        }
+    }
+
+    #[test]
+    fn infinities_reach_the_same_entries_whoever_computes_them() {
+        for (m, n) in [(13, 3), (20, 1), (34, 16), (600, 2)] {
+            infinities::<f32>(m, n);
+            infinities::<f64>(m, n);
+            infinities::<c32>(m, n);
+            infinities::<c64>(m, n);
+        }
+    }
+
     #[test]
     fn products_equal_the_sums_in_every_layout() {
         for (m, n, k) in [

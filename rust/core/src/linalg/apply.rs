@@ -4,6 +4,9 @@
 //! Q X = X - V R D V^H X,      Q^H X = X - V D^* R^H V^H X.
 //! ```
 //!
+//! An X of fewer columns than Q has reflections is multiplied by [`PANEL`] reflections at a time: R, which costs k^2 m / 2
+//! for k reflections, would be most of the work.
+//!
 //! The gradients for the cotangent C; for Q^H exchange X and C in all but the last line:
 //!
 //! ```text
@@ -28,6 +31,8 @@ const FULL: Triangle = Triangle::Full;
 const LOWER: Triangle = Triangle::Lower;
 const UPPER: Triangle = Triangle::Upper;
 
+/// Reflections of a panel.
+const PANEL: usize = if cfg!(test) { 8 } else { 32 };
 /// Barriers of a matrix that several members compute.
 const BARRIERS: usize = 8;
 
@@ -54,28 +59,34 @@ impl Order {
         (m, n, k): (usize, usize, usize),
         (a, shape): (Operand<T>, Triangle),
         b: Operand<T>,
-        c: *mut T,
+        (c, pitch): (*mut T, usize),
     ) -> Product<T> {
         if self.left {
-            Product::new((m, n, k), a, b, c, n).shapes(shape, FULL, FULL)
+            Product::new((m, n, k), a, b, c, pitch).shapes(shape, FULL, FULL)
         } else {
-            Product::new((n, m, k), b.h(), a.h(), c, m).shapes(FULL, shape.t(), FULL)
+            Product::new((n, m, k), b.h(), a.h(), c, pitch).shapes(FULL, shape.t(), FULL)
         }
     }
 
-    /// The matrix with `rows` rows that was written there.
-    fn read<T>(self, c: *const T, rows: usize) -> Operand<T> {
-        if self.left { Operand::new(c, self.columns) } else { Operand::new(c, rows).h() }
+    /// The row stride of a matrix with `rows` rows.
+    fn pitch(self, rows: usize) -> usize {
+        if self.left { self.columns } else { rows }
+    }
+
+    /// The matrix with this row stride that was written there.
+    fn read<T>(self, c: *const T, pitch: usize) -> Operand<T> {
+        if self.left { Operand::new(c, pitch) } else { Operand::new(c, pitch).h() }
     }
 }
 
 /// The small matrices of one X.
 impl<T: Scalar> Factors<'_, T> {
-    /// `to` = V^H X. Ends with a barrier.
-    unsafe fn project(self, hand: Hand<'_, T>, order: Order, x: *const T, to: *mut T) {
+    /// `to` = V^H X, an X with this row stride. Ends with a barrier.
+    unsafe fn project(self, hand: Hand<'_, T>, order: Order, (x, pitch): (*const T, usize), to: *mut T) {
         let (Factors { m, k, .. }, v) = (self, (self.v().h(), UPPER));
+        let product = order.product((k, order.columns, m), v, order.read(x, pitch), (to, order.pitch(k)));
         // SAFETY: x is m x columns, `to` k x columns, or both are their conjugate transposes.
-        unsafe { hand.mul(order.product((k, order.columns, m), v, order.read(x, m), to)) };
+        unsafe { hand.mul(product) };
         hand.member.barrier();
     }
 
@@ -87,9 +98,9 @@ impl<T: Scalar> Factors<'_, T> {
         small: (Operand<T>, Triangle),
         [h, to]: [*mut T; 2],
     ) {
-        let k = self.k;
+        let (k, pitch) = (self.k, order.pitch(self.k));
         // SAFETY: h and `to` are k x columns.
-        unsafe { hand.mul(order.product((k, order.columns, k), small, order.read(h, k), to)) };
+        unsafe { hand.mul(order.product((k, order.columns, k), small, order.read(h, pitch), (to, pitch))) };
         hand.member.barrier();
     }
 
@@ -106,13 +117,20 @@ impl<T: Scalar> Factors<'_, T> {
         hand.member.barrier();
     }
 
-    /// out = X - V h. No barrier.
-    unsafe fn subtract(self, hand: Hand<'_, T>, order: Order, x: *const T, h: *const T, out: *mut T) {
-        let (Factors { m, k, .. }, n) = (self, order.columns);
-        let v = (self.v(), LOWER);
-        let product = order.product((m, n, k), v, order.read(h, k), out).alpha(-1.0);
+    /// out = X - V h; X and out have this row stride. No barrier.
+    unsafe fn subtract(
+        self,
+        hand: Hand<'_, T>,
+        order: Order,
+        (x, pitch): (*const T, usize),
+        h: *const T,
+        out: *mut T,
+    ) {
+        let (Factors { m, k, .. }, v) = (self, (self.v(), LOWER));
+        let h = order.read(h, order.pitch(k));
+        let product = order.product((m, order.columns, k), v, h, (out, pitch)).alpha(-1.0);
         // SAFETY: x and out are m x columns (or the transpose), h k x columns.
-        unsafe { hand.mul(product.onto(x, if order.left { n } else { m })) };
+        unsafe { hand.mul(product.onto(x, pitch)) };
     }
 }
 
@@ -131,26 +149,52 @@ pub fn apply<T: Scalar>(
         return Ok(());
     }
     let out = Shared(out.as_mut_ptr());
-    let cost = of.cost(1).saturating_add(work(&[2, m, n, k]));
-    Batch::new::<T>(batch, cost, BARRIERS).split(threads).run(
-        |arena| (Places::carve(arena, m, k, false), [(); 2].map(|()| arena.take::<T>(&[k, n]))),
+    // a real column is a row as well, and rows are multiplied faster: Q x = (x^T Q^T)^T
+    let order = match order {
+        Order { left: true, adjoint, columns: 1 } if T::PARTS == 1 => {
+            Order { left: false, adjoint: !adjoint, columns: 1 }
+        }
+        order => order,
+    };
+    let panel = if n < k { PANEL.min(k) } else { k.max(1) };
+    let (whole, pitch) = (panel == k, order.pitch(m));
+    let cost = work(&[k, panel, m / 2 + panel / 6]).saturating_add(work(&[2, m, n, k]));
+    Batch::new::<T>(batch, cost, BARRIERS * k.div_ceil(panel)).split(threads).run(
+        |arena| (Places::carve(arena, m, panel, false), [(); 2].map(|()| arena.take::<T>(&[panel, n]))),
         |arena: &mut Arena| scratch::<T>(arena, m, n),
         |member, b, (places, own), scratch| {
             let hand = Hand { member, scratch: scratch.ptr() };
             let [by, h] = own.map(|region| region.ptr());
-            let x = x[b * m * n..].as_ptr();
+            let (a, x, out) = (&of.a[b * m * k..], &x[b * m * n..][..m * n], out.at(b * m * n));
             // SAFETY: the arrays' sizes were checked; members write disjoint parts between barriers.
             unsafe {
-                let factors = of.factors(hand, b, places, false);
-                factors.project(hand, order, x, by);
-                if order.turned() {
-                    factors.turn(hand, order, (factors.r().h(), LOWER), [by, h]);
-                    factors.scale(hand, order, h, true);
-                } else {
-                    factors.scale(hand, order, by, false);
-                    factors.turn(hand, order, (factors.r(), UPPER), [by, h]);
+                if !whole {
+                    for i in member.share(m, 4) {
+                        std::ptr::copy_nonoverlapping(x[i * n..].as_ptr(), out.add(i * n), n);
+                    }
                 }
-                factors.subtract(hand, order, x, h, out.at(b * m * n));
+                let panels = k.div_ceil(panel);
+                for i in 0..panels {
+                    let first = panel * if order.turned() { i } else { panels - 1 - i };
+                    let skipped = if order.left { first * n } else { first };
+                    let to = out.add(skipped);
+                    let from = (if whole { x.as_ptr() } else { to.cast_const() }, pitch);
+                    if !whole {
+                        member.barrier();
+                    }
+                    let tau = &of.tau_of(b)[first..k.min(first + panel)];
+                    let a = a[first * k + first..].as_ptr();
+                    let factors = Factors::new(hand, (a, k), tau, m - first, places, false);
+                    factors.project(hand, order, from, by);
+                    if order.turned() {
+                        factors.turn(hand, order, (factors.r().h(), LOWER), [by, h]);
+                        factors.scale(hand, order, h, true);
+                    } else {
+                        factors.scale(hand, order, by, false);
+                        factors.turn(hand, order, (factors.r(), UPPER), [by, h]);
+                    }
+                    factors.subtract(hand, order, from, h, to);
+                }
             }
         },
     )
@@ -196,7 +240,7 @@ pub fn apply_vjp<T: Scalar>(
     let own = reflectors.map(|(a, tau)| (Shared(a.as_mut_ptr()), Shared(tau.as_mut_ptr())));
     let x_bar = x_bar.map(|x| Shared(x.as_mut_ptr()));
     let cost = of.cost(2).saturating_add(work(&[5, m, n, k]));
-    let turned = order.turned();
+    let (turned, pitch) = (order.turned(), order.pitch(m));
     Batch::new::<T>(batch, cost, 2 * BARRIERS).split(threads).run(
         |arena| {
             let places = Places::carve(arena, m, k, true);
@@ -206,7 +250,7 @@ pub fn apply_vjp<T: Scalar>(
         |member, b, (places, small, square), scratch| {
             let hand = Hand { member, scratch: scratch.ptr() };
             let ([by, h, g], mixed) = (small.map(|region| region.ptr()), square.ptr());
-            let (x, ct) = (x[b * m * n..].as_ptr(), ct[b * m * n..].as_ptr());
+            let [x, ct] = [x, ct].map(|x| (x[b * m * n..].as_ptr(), pitch));
             let [first, second] = if turned { [ct, x] } else { [x, ct] };
             // SAFETY: the arrays' sizes were checked; members write disjoint parts between barriers.
             unsafe {
@@ -221,7 +265,7 @@ pub fn apply_vjp<T: Scalar>(
                     factors.turn(hand, order, (factors.r().h(), LOWER), [by, g]);
                 }
                 if wanted {
-                    let (g, h) = (order.read(g, k), order.read(h, k));
+                    let [g, h] = [g, h].map(|small| order.read(small, order.pitch(k)));
                     hand.mul(Product::new((k, k, n), g, h.h(), mixed, k).shapes(FULL, FULL, UPPER));
                     member.barrier();
                 }
@@ -238,7 +282,8 @@ pub fn apply_vjp<T: Scalar>(
                     hand.mul(sum.shapes(LOWER, FULL, LOWER));
                     for (rows, small) in [(second, h), (first, g)] {
                         member.barrier();
-                        let (rows, small) = (order.read(rows, m), order.read(small, k).h());
+                        let small = order.read(small, order.pitch(k)).h();
+                        let rows = order.read(rows.0, rows.1);
                         let outer = Product::new((m, k, n), rows, small, bar, k).alpha(-1.0).add();
                         hand.mul(outer.shapes(FULL, FULL, LOWER));
                     }
