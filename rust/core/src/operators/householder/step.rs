@@ -98,7 +98,7 @@ impl<'a, T: Scalar> ReflectionStep<'a, T> {
     pub fn carve(arena: &mut Arena, of: Householder<'a, T>, extent: Extent, bars: Option<Bars<T>>) -> Self {
         let (n, m, Extent { batch, chunk }) = (of.n, of.m, extent);
         let last = usize::from(of.has_last());
-        let pair = |arena: &mut Arena| [Packed::new(arena, n, m), Packed::new(arena, m, n)];
+        let pair = |arena: &mut Arena| [(n, m), (m, n)].map(|(k, n)| Packed::new(arena, k, n, None));
         ReflectionStep {
             n,
             m,
@@ -194,7 +194,8 @@ impl<'a, T: Scalar> ReflectionStep<'a, T> {
     }
 }
 
-impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
+// SAFETY: the products of a chunk need the scratch of `scratch`; p has `kept` numbers.
+unsafe impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
     fn work(&self) -> usize {
         sizes::work(&[2, self.n, self.m, T::PARTS, T::PARTS])
     }

@@ -1,0 +1,8 @@
+//! Parts of cells: the input V x + b, activations, gates, and the sums of their gradients.
+
+pub mod activation;
+pub mod gates;
+pub mod gradients;
+pub mod inputs;
+pub mod padded;
+pub mod sums;
