@@ -14,7 +14,7 @@ pub(crate) use dense::DenseStep;
 pub(crate) use packed::{Packed, check_packs, each_pack};
 pub use packed::{pack, packed};
 pub(crate) use part::Part;
-pub(crate) use prepared::{Prepared, TransitionStep, Uses, transition};
+pub(crate) use prepared::{Prepared, TransitionStep, Uses};
 pub(crate) use step::{Extent, Gather, OwnStep, Ready, Step, Trace};
 
 use crate::rows::Rows;

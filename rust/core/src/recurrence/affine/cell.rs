@@ -120,11 +120,8 @@ impl<'s, T: Scalar> AffineCell<'s, T> {
     }
 }
 
-// SAFETY: the width is that of n elements, and the scratch that of W; packing needs none.
+// SAFETY: the scratch is that of W; packing needs none.
 unsafe impl<T: Scalar> Cell<T::Real> for AffineCell<'_, T> {
-    fn width(&self) -> usize {
-        self.setting.line.width
-    }
     fn work(&self) -> usize {
         let Sequence { n, features, .. } = self.setting.sequence;
         self.step.work().saturating_add(work(&[n, features, T::PARTS, T::PARTS]))

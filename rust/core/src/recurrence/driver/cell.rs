@@ -13,13 +13,11 @@ use crate::transition::Part;
 /// and after it are the driver's. Each member has scratch of its own.
 ///
 /// # Safety
-/// `width` is that of the timeline, and a member needs no more than `scratch`.
+/// A member needs no more than `scratch`.
 ///
 /// Of its methods: pointers have the rows that the arguments name; members write disjoint parts.
 #[allow(clippy::missing_safety_doc, reason = "one contract for all methods stands on the trait")]
 pub unsafe trait Cell<R: Real>: Sync {
-    /// Real numbers of a state.
-    fn width(&self) -> usize;
     /// Multiply-adds of one step per row.
     fn work(&self) -> usize;
     /// Whether members may share the columns of a step.

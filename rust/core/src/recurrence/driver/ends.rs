@@ -20,21 +20,9 @@ pub struct Written<'a, T> {
     pub marks: Option<(Checkpoint, &'a mut [T])>,
 }
 
-impl<'a, T> From<&'a mut [T]> for Written<'a, T> {
-    fn from(states: &'a mut [T]) -> Self {
-        Written { states: Some(states), last: None, marks: None }
-    }
-}
-
-impl<'a, T, const N: usize> From<&'a mut [T; N]> for Written<'a, T> {
-    fn from(states: &'a mut [T; N]) -> Self {
-        states.as_mut_slice().into()
-    }
-}
-
-impl<'a, T> From<&'a mut Vec<T>> for Written<'a, T> {
-    fn from(states: &'a mut Vec<T>) -> Self {
-        states.as_mut_slice().into()
+impl<'a, T, S: AsMut<[T]> + ?Sized> From<&'a mut S> for Written<'a, T> {
+    fn from(states: &'a mut S) -> Self {
+        Written { states: Some(states.as_mut()), last: None, marks: None }
     }
 }
 
@@ -102,15 +90,9 @@ pub enum Trajectory<'a, T> {
     Marks(Checkpoint, &'a [T], &'a [T]),
 }
 
-impl<'a, T> From<&'a [T]> for Trajectory<'a, T> {
-    fn from(states: &'a [T]) -> Self {
-        Trajectory::All(states)
-    }
-}
-
-impl<'a, T> From<&'a Vec<T>> for Trajectory<'a, T> {
-    fn from(states: &'a Vec<T>) -> Self {
-        Trajectory::All(states)
+impl<'a, T, S: AsRef<[T]> + ?Sized> From<&'a S> for Trajectory<'a, T> {
+    fn from(states: &'a S) -> Self {
+        Trajectory::All(states.as_ref())
     }
 }
 
@@ -156,15 +138,9 @@ pub enum Cotangent<'a, T> {
     Last(&'a [T]),
 }
 
-impl<'a, T> From<&'a [T]> for Cotangent<'a, T> {
-    fn from(states: &'a [T]) -> Self {
-        Cotangent::States(states)
-    }
-}
-
-impl<'a, T> From<&'a Vec<T>> for Cotangent<'a, T> {
-    fn from(states: &'a Vec<T>) -> Self {
-        Cotangent::States(states)
+impl<'a, T, S: AsRef<[T]> + ?Sized> From<&'a S> for Cotangent<'a, T> {
+    fn from(states: &'a S) -> Self {
+        Cotangent::States(states.as_ref())
     }
 }
 

@@ -59,18 +59,13 @@ impl<R: Real> Call<'_, R> {
     /// The steps from the k-th on; returns the step from which member 0 continues alone, if sharing stops.
     fn walk(&self, part: &Part<'_>, from: usize, scratch: *mut R) -> Option<usize> {
         let Call { cell, schedule, windows, outputs, .. } = *self;
-        let width = cell.width();
         for k in from..schedule.steps {
             let (t, window) = (schedule.step(k), windows.of(k));
             // SAFETY: the rows of this member were finished by itself in the step before, or by all, after a barrier.
             unsafe {
                 self.cross(k, part);
                 cell.advance(t, &window, part, scratch);
-                if windows.whole() && part.leads() {
-                    let behind = part.rows(schedule.active(t)..schedule.batch);
-                    let first = windows.state(k, &window).add(behind.start * width);
-                    first.write_bytes(0, behind.len() * width);
-                }
+                windows.clear(k, part);
                 part.sync();
                 if let Some(last) = outputs.last {
                     let ending = schedule.continued(t)..schedule.active(t);
@@ -99,7 +94,7 @@ impl<R: Real> Call<'_, R> {
         unsafe {
             if let Some((marks, border)) = border {
                 let state = windows.state(k - 1, &windows.of(k - 1));
-                windows.copy(state, marks.at(border * schedule.batch * self.cell.width()), all(), part);
+                windows.copy(state, marks.at(border * windows.stride()), all(), part);
             }
             if windows.turns(k) {
                 windows.enter(k, part);

@@ -96,8 +96,8 @@ impl<R: Real> Replay<'_, R> {
     }
 
     /// The states of the border before the k-th step, if it is the first of its segment.
-    fn border(&self, k: usize, stride: usize) -> Option<*const R> {
-        self.segments.border(k).map(|border| self.marks.wrapping_add(border * stride))
+    fn border(&self, k: usize) -> Option<*const R> {
+        self.segments.border(k).map(|border| self.marks.wrapping_add(border * self.windows.stride()))
     }
 
     /// The k-th step of a segment, whose steps come in order.
@@ -109,7 +109,7 @@ impl<R: Real> Replay<'_, R> {
         let (t, window) = (schedule.step(k), windows.of(k));
         // SAFETY: the contract above.
         unsafe {
-            if let Some(border) = self.border(k, schedule.batch * cell.width()) {
+            if let Some(border) = self.border(k) {
                 windows.copy(border, windows.state(k - 1, &window), 0..schedule.batch, part);
                 part.sync();
             } else if windows.turns(k) {
@@ -128,14 +128,14 @@ impl<R: Real> Replay<'_, R> {
     /// # Safety
     /// As [`Replay::load`].
     unsafe fn backward(&self, k: usize, top: bool, schedule: &Schedule, part: &Part<'_>, scratch: *mut R) {
-        let Replay { cell, windows, .. } = *self;
+        let Replay { windows, .. } = *self;
         let Some((undo, last)) = self.undo else { return };
-        let (t, stride, window) = (schedule.step(k), schedule.batch * cell.width(), windows.of(k));
+        let (t, window) = (schedule.step(k), windows.of(k));
         let (state, continued) = (windows.state(k, &window), schedule.continued(t));
         // SAFETY: the contract above.
         unsafe {
             if continued > 0 && top {
-                if let Some(border) = self.border(k + 1, stride) {
+                if let Some(border) = self.border(k + 1) {
                     windows.copy(border, state, 0..continued, part);
                 }
             } else if continued > 0 && windows.turns(k + 1) {
@@ -145,7 +145,7 @@ impl<R: Real> Replay<'_, R> {
             if k == 0 {
                 return;
             }
-            if let Some(border) = self.border(k, stride) {
+            if let Some(border) = self.border(k) {
                 windows.copy(border, windows.state(k - 1, &window), 0..schedule.batch, part);
             } else {
                 part.sync();

@@ -42,12 +42,12 @@ pub struct Windows<'a, R> {
 
 impl<'a, R> Windows<'a, R> {
     /// Numbers of a step.
-    fn stride(&self) -> usize {
+    pub fn stride(&self) -> usize {
         self.schedule.batch * self.width
     }
 
     /// Whether the states of all steps are there.
-    pub fn whole(&self) -> bool {
+    fn whole(&self) -> bool {
         self.steps.is_none()
     }
 
@@ -85,6 +85,19 @@ impl<'a, R> Windows<'a, R> {
         // SAFETY: the contract above.
         unsafe { self.copy(from, to, 0..self.schedule.batch, part) }
         part.sync();
+    }
+
+    /// Zeros for this part's rows past the ends of sequences, in states of all steps.
+    ///
+    /// # Safety
+    /// Nobody else uses these rows.
+    pub unsafe fn clear(&self, k: usize, part: &Part<'_>) {
+        let rows = part.rows(self.schedule.active(self.schedule.step(k))..self.schedule.batch);
+        if self.whole() && part.leads() {
+            let first = self.state(k, &self.of(k)).wrapping_add(rows.start * self.width);
+            // SAFETY: the contract above; a step has B rows.
+            unsafe { first.write_bytes(0, rows.len() * self.width) }
+        }
     }
 
     /// Copies this part's rows of a step, whole ones.

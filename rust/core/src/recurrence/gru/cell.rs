@@ -73,11 +73,8 @@ impl<'s, R: Real> GruCell<'s, R> {
     }
 }
 
-// SAFETY: the width is n, and the scratch that of W_h; packing needs none.
+// SAFETY: the scratch is that of W_h; packing needs none.
 unsafe impl<R: Real> Cell<R> for GruCell<'_, R> {
-    fn width(&self) -> usize {
-        self.setting.gates.n
-    }
     fn work(&self) -> usize {
         self.operands.work().saturating_add(self.own.work())
     }

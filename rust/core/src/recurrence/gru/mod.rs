@@ -32,6 +32,7 @@ use super::driver;
 use super::driver::ends::{Cotangent, Trajectory, Written};
 use super::parts::gates::Gates;
 use super::parts::padded::padded;
+use super::parts::transition::transition;
 use super::time::checkpoint::{Checkpoint, refuse_undoing};
 use super::time::timeline::Run;
 use crate::activation::Activation;
@@ -42,8 +43,8 @@ use crate::error::{Error, Result};
 use crate::kernels::Buffer;
 use crate::parallel::Shared;
 use crate::scalar::Real;
-use crate::sizes::{check_len, work};
-use crate::transition::{Prepared, Transition, check_packs, each_pack, transition};
+use crate::sizes::check_len;
+use crate::transition::{Prepared, Transition, check_packs, each_pack};
 use cell::GruCell;
 use pull::GruPull;
 
@@ -172,11 +173,6 @@ impl<'a, R: Real> Setting<'a, R> {
         let packs = [w, of_gates, of_c];
         let gates = Gates::new(&gru.run(), arrays, packs, activation, gru.saved(), checkpoint)?;
         Ok(Setting { gates, own, given, reset: gru.reset, hidden_bias: padded(gru.hidden_bias)? })
-    }
-
-    /// Multiply-adds of the products of U per row.
-    fn input_work(&self) -> usize {
-        work(&[3, self.gates.n, self.gates.line.features])
     }
 }
 

@@ -87,7 +87,7 @@ impl<'s, R: Real> GruPull<'s, R> {
 unsafe impl<R: Real> Pull<R> for GruPull<'_, R> {
     fn work(&self) -> [usize; 2] {
         let w = self.gates.w.work().saturating_add(self.own.work());
-        [w, w.saturating_add(self.setting.input_work())]
+        [w, w.saturating_add(self.setting.gates.input_work())]
     }
     fn divisible(&self) -> bool {
         self.own.divisible()

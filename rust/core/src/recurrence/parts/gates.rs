@@ -64,6 +64,11 @@ impl<'a, R: Real> Gates<'a, R> {
         window.saved(t, i, self.line.stride(), 1)
     }
 
+    /// Multiply-adds of the products of U per row.
+    pub fn input_work(&self) -> usize {
+        work(&[3, self.n, self.line.features])
+    }
+
     /// Distance of the rows of bars: an odd number of cache lines, for the gradient of W reads them down their columns.
     fn pitch(&self) -> usize {
         let (line, arrays) = (64 / size_of::<R>(), self.saved);
@@ -95,8 +100,7 @@ impl<'s, R: Real> Operands<'s, R> {
 
     /// Multiply-adds of the products of a step per row.
     pub fn work(&self) -> usize {
-        let Gates { line, n, .. } = self.gates;
-        self.w.work().saturating_add(work(&[3, *n, line.features]))
+        self.w.work().saturating_add(self.gates.input_work())
     }
 
     /// Packs them.

@@ -1,4 +1,4 @@
-//! Parts of cells: the input V x + b, activations, gates, and the sums of their gradients.
+//! Parts of cells: the input V x + b, activations, gates, the transition, and the sums of their gradients.
 
 pub mod activation;
 pub mod gates;
@@ -6,3 +6,4 @@ pub mod gradients;
 pub mod inputs;
 pub mod padded;
 pub mod sums;
+pub mod transition;

@@ -30,11 +30,8 @@ impl<'s, R: Real> RumCell<'s, R> {
     }
 }
 
-// SAFETY: the width is n, and the scratch that of a rotation; packing needs none.
+// SAFETY: the scratch is that of a rotation; packing needs none.
 unsafe impl<R: Real> Cell<R> for RumCell<'_, R> {
-    fn width(&self) -> usize {
-        self.setting.gates.n
-    }
     fn work(&self) -> usize {
         self.operands.work().saturating_add(self.setting.rotation_work())
     }

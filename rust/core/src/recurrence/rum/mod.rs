@@ -164,11 +164,6 @@ impl<'a, R: Real> Setting<'a, R> {
     fn rotation_work(&self) -> usize {
         if self.memory { work(&[6, self.gates.n, self.gates.n]) } else { work(&[12, self.gates.n]) }
     }
-
-    /// Multiply-adds of the products of U per row.
-    fn input_work(&self) -> usize {
-        work(&[3, self.gates.n, self.gates.line.features])
-    }
 }
 
 /// A memory (B, n, n) after the last step of each sequence, and its cotangents, zeros if absent.

@@ -53,7 +53,7 @@ impl<'s, R: Real> RumPull<'s, R> {
 unsafe impl<R: Real> Pull<R> for RumPull<'_, R> {
     fn work(&self) -> [usize; 2] {
         let w = self.gates.w.work().saturating_add(self.setting.rotation_work());
-        [w, w.saturating_add(self.setting.input_work())]
+        [w, w.saturating_add(self.setting.gates.input_work())]
     }
     fn divisible(&self) -> bool {
         false
