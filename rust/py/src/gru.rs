@@ -8,7 +8,7 @@ use isometry_core::argument::Given;
 use isometry_core::operators::view;
 use isometry_core::recurrence::gru::{Gru, GruGradients, Reset, backward, forward};
 use isometry_core::scalar::Real;
-use isometry_core::{Cpu, Result};
+use isometry_core::{Budget, Cpu, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
@@ -135,7 +135,7 @@ pub fn gru<'py>(
         let (states, saved) = (states.view(), write(&mut saved));
         detached::run_interruptible(py, |cancel| {
             let operator = viewed(&own)?;
-            forward(&Gru { transition: operator.as_deref(), ..view }, states, saved, threads, cancel)
+            forward(&Gru { transition: operator.as_deref(), ..view }, states, saved, &Budget { threads, cancel })
         })
     })
 }
@@ -184,7 +184,7 @@ pub fn gru_vjp<'py>(
         detached::run_interruptible(py, |cancel| {
             let operator = viewed(&own)?;
             let view = Gru { transition: operator.as_deref(), ..view };
-            backward(&view, states, saved, ct, gradients, &mut own_bars, threads, cancel)
+            backward(&view, states, saved, ct, gradients, &mut own_bars, &Budget { threads, cancel })
         })
     })
 }

@@ -1,7 +1,7 @@
 //! Where a call computes: on threads of the CPU, or on the GPU.
 
 use isometry_core::argument::Bar;
-use isometry_core::recurrence::{self, Cotangent, Gradients, Kept, Sequence, Written};
+use isometry_core::recurrence::{self, Cotangent, Gradients, Sequence, Trajectory, Written};
 use isometry_core::scalar::Scalar;
 use isometry_core::{Budget, Cpu, Result};
 use pyo3::exceptions::PyValueError;
@@ -85,17 +85,19 @@ impl Place {
         operator: Box<dyn Cpu<T> + '_>,
         bars: &mut [Bar<'_, T>],
         sequence: &Sequence<'_, T>,
-        (kept, ct): (Kept<'_, T>, Cotangent<'_, T>),
+        (states, ct): (Trajectory<'_, T>, Cotangent<'_, T>),
         gradients: Gradients<'_, T>,
         budget: &Budget<'_>,
     ) -> Result<()> {
         match self {
             Place::Threads(_) => {
-                recurrence::backward(&*operator, bars, sequence, kept, ct, gradients, budget)
+                recurrence::backward(&*operator, bars, sequence, states, ct, gradients, budget)
             }
             #[cfg(feature = "gpu")]
             Place::Gpu => {
-                let (Kept::States(states), Cotangent::States(ct)) = (kept, ct) else { return Err(whole()) };
+                let (Trajectory::All(states), Cotangent::States(ct)) = (states, ct) else {
+                    return Err(whole());
+                };
                 let operator = isometry_gpu::hosted::Hosted::new(object, operator)?;
                 operator.backward(bars, sequence, states, ct, gradients, budget)
             }

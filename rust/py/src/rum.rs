@@ -4,6 +4,7 @@ use crate::arrays::{Input, Number, Output, fits, read, write};
 use crate::error::exception;
 use crate::sequence::{Ct, Lengths, Run, States};
 use crate::{by_real, detached};
+use isometry_core::Budget;
 use isometry_core::recurrence::rum::{Outcome, Rum, RumGradients, SAVED, backward, forward};
 use isometry_core::scalar::Real;
 use pyo3::prelude::*;
@@ -114,7 +115,9 @@ pub fn rum<'py>(
         let view = Rum { packs: read(&packs), ..arrays.view() };
         let (states, saved) = (states.view(), write(&mut saved));
         let last = write(&mut last).unwrap_or(&mut []);
-        detached::run_interruptible(py, |cancel| forward(&view, states, last, saved, threads, cancel))
+        detached::run_interruptible(py, |cancel| {
+            forward(&view, states, last, saved, &Budget { threads, cancel })
+        })
     })
 }
 
@@ -160,6 +163,8 @@ pub fn rum_vjp<'py>(
             last_ct: read(&last_ct),
         };
         let view = arrays.view();
-        detached::run_interruptible(py, |cancel| backward(&view, &outcome, gradients, threads, cancel))
+        detached::run_interruptible(py, |cancel| {
+            backward(&view, &outcome, gradients, &Budget { threads, cancel })
+        })
     })
 }

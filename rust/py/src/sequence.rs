@@ -4,7 +4,7 @@ use crate::activation::parse;
 use crate::arrays::{Input, Number, Output, fits, read, write};
 use crate::error::exception;
 use isometry_core::activation::Activation;
-use isometry_core::recurrence::{Checkpoint, Cotangent, Gradients, Kept, Sequence, Written};
+use isometry_core::recurrence::{Checkpoint, Cotangent, Gradients, Sequence, Trajectory, Written};
 use isometry_core::scalar::Scalar;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -119,10 +119,10 @@ pub enum Inputs<'py, T: Number> {
 
 impl<T: Number> Inputs<'_, T> {
     /// As the core takes them.
-    pub fn view(&self) -> Kept<'_, T> {
+    pub fn view(&self) -> Trajectory<'_, T> {
         match self {
-            Inputs::States(states) => Kept::States(states.slice()),
-            Inputs::Marks(kind, marks, last) => Kept::Marks(*kind, marks.slice(), last.slice()),
+            Inputs::States(states) => Trajectory::All(states.slice()),
+            Inputs::Marks(kind, marks, last) => Trajectory::Marks(*kind, marks.slice(), last.slice()),
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Work sharing follows the policy of batches ([`Batch`]): small members run one per thread, large ones one after another,
 //! each on all threads. A member is computed as in a call of its own and gives the same bits.
 
-use super::sharing::layout;
+use super::driver::sharing::layout;
 use crate::batch::Batch;
 use crate::budget::Budget;
 use crate::error::{Error, Result};

@@ -1,40 +1,27 @@
 //! Cells over time: h_t from h_{t-1} and x_t, and backward through it.
 //!
-//! One driver (`forward.rs`, `backward.rs`) owns time, chunks, threads, lengths, direction and interruption;
-//! a [`Cell`](cell::Cell) owns the arithmetic of one step. The affine cell, h_t = phi(W h_{t-1} + V x_t + b),
+//! One driver (`driver/`) owns time, chunks, threads, lengths, direction and interruption;
+//! a [`Cell`](driver::cell::Cell) owns the arithmetic of one step. The affine cell, h_t = phi(W h_{t-1} + V x_t + b),
 //! has a [`Transition`] W: a matrix, any operator on rows, or an object with a step of its own. The gated
 //! recurrent unit ([`gru`]) and the rotational unit ([`rum`]) are cells of their own. Each state is summed in
 //! an order that depends on the sizes of the problem only, so that results are the same for any number of
 //! threads.
 //!
 //! A forward pass keeps all states, or with a [`Checkpoint`] those at the borders of segments; backward then obtains
-//! the others again, chunk by chunk (`replay.rs`), in the memory of a window (`frame.rs`).
+//! the others again, chunk by chunk (`driver/replay.rs`), in the memory of a window (`driver/window.rs`).
 
 mod affine;
-mod backward;
-mod cell;
-mod chunk;
-mod ends;
+mod driver;
 mod ensemble;
-mod forward;
-mod frame;
 pub mod gru;
-mod halves;
-mod inputs;
-mod modrelu;
-mod padded;
-mod pages;
-mod plan;
-mod replay;
+mod parts;
 pub mod rum;
-mod schedule;
-mod sharing;
 #[cfg(test)]
 pub(crate) mod tests;
-mod timeline;
+mod time;
 
 pub use crate::transition::{Route, Transition, pack, packed};
 pub use affine::{Gradients, Sequence, backward, forward};
-pub use ends::{Cotangent, Kept, Written};
+pub use driver::ends::{Cotangent, Trajectory, Written};
 pub use ensemble::ensemble;
-pub use plan::Checkpoint;
+pub use time::checkpoint::Checkpoint;

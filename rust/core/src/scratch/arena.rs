@@ -1,6 +1,6 @@
 //! Carves memory into regions, or measures their total size: the same function does both.
 
-use super::region::{Frame, Frames, LINE, Region, Regions, part};
+use super::region::{LINE, Line, Region, Regions, part};
 use super::watch::Guard;
 use crate::sizes::work;
 use std::marker::PhantomData;
@@ -137,5 +137,44 @@ impl Arena {
         let places = carve(self);
         self.at = at;
         places
+    }
+}
+
+/// Memory that is carved later, by the function that measured it.
+#[derive(Clone, Copy)]
+pub struct Frame {
+    all: Region<Line>,
+    guard: Guard,
+}
+
+impl Frame {
+    /// The caller's memory, `len` elements of T. It is not guarded.
+    #[inline]
+    pub fn over<T>(start: *mut T, len: usize) -> Self {
+        let lines = len.saturating_mul(size_of::<T>()) / LINE;
+        Frame { all: Region { start: start.cast(), len: lines }, guard: Guard::Off }
+    }
+
+    /// Carves it from its start.
+    #[inline]
+    pub fn arena(self) -> Arena {
+        let Frame { all: Region { start, len }, guard } = self;
+        Arena::cutting(start.cast(), len * LINE, guard)
+    }
+}
+
+/// A [`Frame`] for each member of a call.
+#[derive(Clone, Copy)]
+pub struct Frames {
+    all: Region<Line>,
+    stride: usize,
+    guard: Guard,
+}
+
+impl Frames {
+    /// The frame of member `id`.
+    #[inline]
+    pub fn of(self, id: usize) -> Frame {
+        Frame { all: part(self.all, self.stride, id), guard: self.guard }
     }
 }

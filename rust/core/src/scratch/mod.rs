@@ -22,9 +22,9 @@ mod region;
 mod tests;
 mod watch;
 
-pub use arena::Arena;
+pub use arena::{Arena, Frame, Frames};
 pub use isometry_kernels::scalar::Plain;
-pub use region::{Frame, Frames, Region, Regions};
+pub use region::{Region, Regions};
 
 use crate::error::{Error, Result};
 use crate::parallel;

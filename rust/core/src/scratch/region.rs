@@ -1,8 +1,6 @@
 //! Uninitialised pieces of scratch memory.
 
 use super::Plain;
-use super::arena::Arena;
-use super::watch::Guard;
 use std::marker::PhantomData;
 
 /// Bytes of a cache line.
@@ -105,45 +103,6 @@ impl<T> Regions<T> {
     #[inline]
     pub fn of(self, id: usize) -> Region<T> {
         Region { start: part(self.all, self.stride, id).start.cast(), len: self.len }
-    }
-}
-
-/// Memory that is carved later, by the function that measured it.
-#[derive(Clone, Copy)]
-pub struct Frame {
-    pub(super) all: Region<Line>,
-    pub(super) guard: Guard,
-}
-
-impl Frame {
-    /// The caller's memory, `len` elements of T. It is not guarded.
-    #[inline]
-    pub fn over<T>(start: *mut T, len: usize) -> Self {
-        let lines = len.saturating_mul(size_of::<T>()) / LINE;
-        Frame { all: Region { start: start.cast(), len: lines }, guard: Guard::Off }
-    }
-
-    /// Carves it from its start.
-    #[inline]
-    pub fn arena(self) -> Arena {
-        let Frame { all: Region { start, len }, guard } = self;
-        Arena::cutting(start.cast(), len * LINE, guard)
-    }
-}
-
-/// A [`Frame`] for each member of a call.
-#[derive(Clone, Copy)]
-pub struct Frames {
-    pub(super) all: Region<Line>,
-    pub(super) stride: usize,
-    pub(super) guard: Guard,
-}
-
-impl Frames {
-    /// The frame of member `id`.
-    #[inline]
-    pub fn of(self, id: usize) -> Frame {
-        Frame { all: part(self.all, self.stride, id), guard: self.guard }
     }
 }
 

@@ -3,13 +3,18 @@
 //!
 //! This module is below the operators, which make steps, and the recurrence, which calls them.
 
+mod dense;
 mod packed;
 mod part;
+mod prepared;
+mod rows;
 mod step;
 
-pub(crate) use packed::{Packed, Packs};
+pub(crate) use dense::DenseStep;
+pub(crate) use packed::{Packed, check_packs, each_pack};
 pub use packed::{pack, packed};
 pub(crate) use part::Part;
+pub(crate) use prepared::{Prepared, TransitionStep, Uses};
 pub(crate) use step::{Extent, Gather, OwnStep, Ready, Step, Trace};
 
 use crate::rows::Rows;

@@ -4,7 +4,7 @@
 use crate::error::Result;
 use crate::kernels::{Operand, lanes, packed_len};
 use crate::parallel::{Member, Shared};
-use crate::scalar::{Real, Scalar};
+use crate::scalar::Scalar;
 use crate::scratch::Arena;
 use crate::sizes::check_len;
 use isometry_kernels::pack::Pack;
@@ -34,39 +34,33 @@ pub fn pack<T: Scalar>(weight: &[T], n: usize, k: usize, out: &mut [T::Real]) ->
     Ok(())
 }
 
-/// Operands that the caller has packed one after the other, or none.
-pub struct Packs<'a, R>(pub Option<&'a [R]>);
+/// Refuses another length of operands, packed one after the other, than that of all W (n, k) together.
+pub fn check_packs<T: Scalar>(packs: Option<&[T::Real]>, sizes: &[[usize; 2]]) -> Result<()> {
+    let all = sizes.iter().map(|&[n, k]| packed::<T>(n, k)).fold(0, usize::saturating_add);
+    packs.map_or(Ok(()), |packs| check_len("packs", packs.len(), &[all]))
+}
 
-impl<'a, R: Real> Packs<'a, R> {
-    /// Refuses another length than that of all W (n, k) together.
-    pub fn check(&self, sizes: &[[usize; 2]]) -> Result<()> {
-        let all = sizes.iter().map(|&[n, k]| packed::<R>(n, k)).fold(0, usize::saturating_add);
-        self.0.map_or(Ok(()), |given| check_len("packs", given.len(), &[all]))
-    }
-
-    /// The next one, of W (n, k).
-    pub fn next(&mut self, n: usize, k: usize) -> Option<&'a [R]> {
-        let (own, rest) = self.0?.split_at(packed::<R>(n, k));
-        self.0 = Some(rest);
+/// Each of these operands, if they are given; they have passed their check.
+pub fn each_pack<T: Scalar, const N: usize>(
+    packs: Option<&[T::Real]>,
+    sizes: [[usize; 2]; N],
+) -> [Option<&[T::Real]>; N] {
+    let mut rest = packs;
+    sizes.map(|[n, k]| {
+        let (own, behind) = rest?.split_at(packed::<T>(n, k));
+        rest = Some(behind);
         Some(own)
-    }
+    })
 }
 
 impl<T: Scalar> Packed<T> {
-    /// W (n, k) as the caller has packed it, else memory for it.
-    pub fn next(packs: &mut Packs<'_, T::Real>, arena: &mut Arena, n: usize, k: usize) -> Self {
-        packs.next(n, k).map_or_else(|| Packed::new(arena, k, n), |given| Packed::given(k, n, given))
-    }
-
-    /// Memory for a k x n operand.
-    pub fn new(arena: &mut Arena, k: usize, n: usize) -> Self {
-        Packed { k, n, data: Shared(arena.take(&[packed::<T>(n, k)]).ptr()), given: false }
-    }
-
-    /// An operand that the caller has packed ([`pack`]), which is only read; its length was checked.
-    pub fn given(k: usize, n: usize, data: &[T::Real]) -> Self {
-        debug_assert_eq!(data.len(), packed::<T>(n, k));
-        Packed { k, n, data: Shared(data.as_ptr().cast_mut()), given: true }
+    /// A k x n operand as the caller has packed it ([`pack`]), which is only read, or memory for it.
+    pub fn new(arena: &mut Arena, k: usize, n: usize, given: Option<&[T::Real]>) -> Self {
+        let Some(given) = given else {
+            return Packed { k, n, data: Shared(arena.take(&[packed::<T>(n, k)]).ptr()), given: false };
+        };
+        assert_eq!(given.len(), packed::<T>(n, k), "an operand packed for other sizes");
+        Packed { k, n, data: Shared(given.as_ptr().cast_mut()), given: true }
     }
 
     /// Packs this member's panels of b; must be followed by a barrier.

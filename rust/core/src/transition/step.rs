@@ -1,4 +1,4 @@
-//! The trait of a transition in the affine cell: one step forward, one step backward, and the gradient of its
+//! The trait of a transition: one step forward, one step backward, and the gradient of its
 //! parameters.
 
 use super::Part;
@@ -39,10 +39,12 @@ pub struct Gather<R> {
 /// A transition W inside a recurrence. All members call `prepare`, `gather` and `finish` together; the driver places
 /// barriers before and after them.
 ///
-/// # Safety of its methods
-/// Pointers have the rows and columns that the arguments name; members write disjoint parts.
+/// # Safety
+/// A member needs no more than `scratch`, and a row of the output of `keep` no more than `kept`.
+///
+/// Of its methods: pointers have the rows and columns that the arguments name; members write disjoint parts.
 #[allow(clippy::missing_safety_doc, reason = "one contract for all methods stands on the trait")]
-pub trait Step<T: Scalar>: Sync {
+pub unsafe trait Step<T: Scalar>: Sync {
     /// Multiply-adds of one step per row.
     fn work(&self) -> usize;
     /// Whether a step has enough columns for members to share.
@@ -100,7 +102,7 @@ pub trait OwnStep<T: Scalar>: Operator<T> {
 }
 
 /// An [`OwnStep`] prepared for a call, with its allocations.
-pub trait Ready<T: Scalar> {
+pub trait Ready<T: Scalar>: Sync {
     /// The step, in memory of the arena.
     fn carve<'s>(&'s self, arena: &mut Arena, extent: Extent) -> Box<dyn Step<T> + 's>;
     /// Completes the gradients after the step has finished them.

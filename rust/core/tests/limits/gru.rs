@@ -1,6 +1,7 @@
 //! The gated recurrent unit.
 
-use crate::{LENGTHS, THREADS, choices, expect, fits, never, ones};
+use crate::{LENGTHS, THREADS, choices, expect, fits, ones};
+use isometry_core::Budget;
 use isometry_core::activation::Activation;
 use isometry_core::recurrence::gru::{Gru, GruGradients, Reset, backward, forward};
 use isometry_core::scalar::Real;
@@ -36,12 +37,12 @@ pub fn grus<R: Real>() {
             let good = good && fits(1, &[steps, batch, n]);
             let mut saved = ones(gru.saved());
             expect("gru::forward", &sizes, good, || {
-                forward(&gru, &mut states, Some(&mut saved), THREADS, &never)
+                forward(&gru, &mut states, Some(&mut saved), &Budget::of(THREADS))
             });
             let (mut bar, ct) = (ones(3), ones(1));
             expect("gru::backward", &sizes, good, || {
                 let bars = GruGradients { w: Some(&mut bar), ..Default::default() };
-                backward(&gru, &states, &saved, &ct, bars, &mut [], THREADS, &never)
+                backward(&gru, &states, &saved, &ct, bars, &mut [], &Budget::of(THREADS))
             });
         }
     }

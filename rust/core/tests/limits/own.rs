@@ -2,7 +2,7 @@
 //! others. One on rows lies only in an `unsafe impl`.
 
 use crate::sequences::sequence;
-use crate::{SIDES, THREADS, never, ones};
+use crate::{SIDES, THREADS, ones};
 use isometry_core::activation::Activation;
 use isometry_core::argument::{Argument, Array, Bar};
 use isometry_core::operators::Last;
@@ -203,10 +203,10 @@ pub fn gated<R: Real>() {
             packs: None,
         };
         let (mut states, saved, mut bar) = (ones::<R>(n), ones::<R>(3 * n), ones::<R>(1));
-        let outcome = gru::forward(&unit, &mut states, None, THREADS, &never);
+        let outcome = gru::forward(&unit, &mut states, None, &Budget::of(THREADS));
         assert_eq!(outcome.is_ok(), size == n, "{outcome:?}");
         let bars = &mut [Bar::Real(&mut bar)];
         let given = GruGradients::default();
-        refused("gru", gru::backward(&unit, &states, &saved, &states, given, bars, THREADS, &never));
+        refused("gru", gru::backward(&unit, &states, &saved, &states, given, bars, &Budget::of(THREADS)));
     }
 }

@@ -1,6 +1,7 @@
 //! The rotational unit of memory.
 
-use crate::{LENGTHS, THREADS, choices, expect, fits, never, ones};
+use crate::{LENGTHS, THREADS, choices, expect, fits, ones};
+use isometry_core::Budget;
 use isometry_core::activation::Activation;
 use isometry_core::recurrence::rum::{Outcome, Rum, RumGradients, SAVED, backward, forward};
 use isometry_core::scalar::Real;
@@ -36,7 +37,7 @@ pub fn rums<R: Real>() {
             let good = good && fits(1, &[steps, batch, n]);
             let (mut last, mut saved) = (ones::<R>(usize::from(memory)), ones(SAVED));
             expect("rum::forward", &sizes, good, || {
-                forward(&rum, &mut states, &mut last, Some(&mut saved), THREADS, &never)
+                forward(&rum, &mut states, &mut last, Some(&mut saved), &Budget::of(THREADS))
             });
             let (mut bar, ct) = (ones(2), ones(1));
             let outcome = Outcome {
@@ -48,7 +49,7 @@ pub fn rums<R: Real>() {
             };
             expect("rum::backward", &sizes, good, || {
                 let bars = RumGradients { w: Some(&mut bar), ..Default::default() };
-                backward(&rum, &outcome, bars, THREADS, &never)
+                backward(&rum, &outcome, bars, &Budget::of(THREADS))
             });
         }
     }

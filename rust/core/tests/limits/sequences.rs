@@ -5,7 +5,7 @@ use isometry_core::Budget;
 use isometry_core::activation::{Activation, NAMES, activate, activate_vjp};
 use isometry_core::argument::Bar;
 use isometry_core::operators::{Last, dense::Dense, householder, householder::Householder};
-use isometry_core::recurrence::{self, Gradients, Kept, Sequence};
+use isometry_core::recurrence::{self, Gradients, Sequence, Trajectory};
 use isometry_core::scalar::Scalar;
 
 pub fn activations<T: Scalar>() {
@@ -64,7 +64,9 @@ pub fn recurrences<T: Scalar>() {
             let good = whole && fits(len, &[steps, batch, features]) && fits(v.len(), &[n, features]);
             expect("Sequence::check", &sizes, good, || given.check());
             let one = fits(1, &[steps, batch, n]);
-            expect("Kept::check", &sizes, one, || Kept::from(&states).check(given.sizes(), 0));
+            expect("Trajectory::check", &sizes, one, || {
+                Trajectory::from(&states).check(given.sizes(), (0, 0))
+            });
             let mut out = states.clone();
             let weight = ones::<T>(1);
             let square = fits(1, &[n, n]);

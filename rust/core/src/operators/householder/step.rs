@@ -42,25 +42,25 @@ struct Sums<T: Scalar> {
     mixed: Region<T>,
     /// Sums of z_bar h, and of z_bar with the parts of h swapped, per real number.
     cross: [Region<T::Real>; 2],
-    bars: Bars<T>,
+    bars: StepBars<T>,
 }
 
 /// Outputs of the gradients.
 #[derive(Clone, Copy)]
-pub struct Bars<T: Scalar> {
+pub struct StepBars<T: Scalar> {
     vectors: Option<Shared<T>>,
     sign: Option<Shared<T::Real>>,
     phases: Option<Shared<T::Real>>,
 }
 
-impl<T: Scalar> Bars<T> {
+impl<T: Scalar> StepBars<T> {
     /// Those of a product that were checked against it.
     pub fn new(of: &Householder<'_, T>, bars: &mut [Bar<'_, T>]) -> Self {
         let mut bars = bars.iter_mut().map(Bar::again);
         let vectors = bars.next().and_then(Bar::own).map(|bar| Shared(bar.as_mut_ptr()));
         let last = bars.find_map(Bar::real).map(|bar| Shared(bar.as_mut_ptr()));
         let sign = matches!(of.last, Last::Sign(_));
-        Bars { vectors, sign: last.filter(|_| sign), phases: last.filter(|_| !sign) }
+        StepBars { vectors, sign: last.filter(|_| sign), phases: last.filter(|_| !sign) }
     }
 
     fn any(&self) -> bool {
@@ -95,10 +95,10 @@ pub struct ReflectionStep<'a, T: Scalar> {
 
 impl<'a, T: Scalar> ReflectionStep<'a, T> {
     /// For a forward pass, or for a backward pass that fills `bars`.
-    pub fn carve(arena: &mut Arena, of: Householder<'a, T>, extent: Extent, bars: Option<Bars<T>>) -> Self {
+    pub fn carve(arena: &mut Arena, of: Householder<'a, T>, extent: Extent, bars: Option<StepBars<T>>) -> Self {
         let (n, m, Extent { batch, chunk }) = (of.n, of.m, extent);
         let last = usize::from(of.has_last());
-        let pair = |arena: &mut Arena| [Packed::new(arena, n, m), Packed::new(arena, m, n)];
+        let pair = |arena: &mut Arena| [(n, m), (m, n)].map(|(k, n)| Packed::new(arena, k, n, None));
         ReflectionStep {
             n,
             m,
@@ -113,7 +113,7 @@ impl<'a, T: Scalar> ReflectionStep<'a, T> {
             forward: pair(arena),
             backward: bars.is_some().then(|| pair(arena)),
             q: arena.take(&[batch, m, T::PARTS]),
-            sums: bars.filter(Bars::any).map(|bars| Sums {
+            sums: bars.filter(StepBars::any).map(|bars| Sums {
                 q: arena.take(&[chunk, m, T::PARTS]),
                 bar_q: arena.take(&[n, m]),
                 previous_p: arena.take(&[n, m]),
@@ -194,7 +194,8 @@ impl<'a, T: Scalar> ReflectionStep<'a, T> {
     }
 }
 
-impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
+// SAFETY: the products of a chunk need the scratch of `scratch`; p has `kept` numbers.
+unsafe impl<T: Scalar> Step<T> for ReflectionStep<'_, T> {
     fn work(&self) -> usize {
         sizes::work(&[2, self.n, self.m, T::PARTS, T::PARTS])
     }

@@ -1,7 +1,7 @@
 //! A product of reflections as W of a recurrence: the step, with vectors scaled to ordinary length.
 
 use super::Householder;
-use super::step::{Bars, ReflectionStep};
+use super::step::{StepBars, ReflectionStep};
 use crate::argument::Bar;
 use crate::error::Result;
 use crate::kernels::{Balanced, balance};
@@ -15,13 +15,13 @@ struct Call<'a, T: Scalar> {
     /// The scaled vectors, if some were of extreme length.
     balanced: Option<Balanced<T>>,
     /// Of a backward pass.
-    bars: Option<Bars<T>>,
+    bars: Option<StepBars<T>>,
 }
 
 impl<T: Scalar> OwnStep<T> for Householder<'_, T> {
     fn ready<'s>(&'s self, bars: Option<&mut [Bar<'_, T>]>) -> Result<Box<dyn Ready<T> + 's>> {
         let balanced = balance(self.vectors, 1, self.n, self.m)?;
-        Ok(Box::new(Call { of: *self, balanced, bars: bars.map(|bars| Bars::new(self, bars)) }))
+        Ok(Box::new(Call { of: *self, balanced, bars: bars.map(|bars| StepBars::new(self, bars)) }))
     }
 }
 

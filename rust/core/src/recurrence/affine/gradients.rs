@@ -1,9 +1,13 @@
 //! The gradients of the affine cell besides those of the transition.
 
+use super::super::driver::ends::{Cotangent, CtRows};
+use super::super::parts::gradients::{check, len, shared};
+use super::super::parts::inputs::InputBars;
+use super::super::time::timeline::Timeline;
 use super::Sequence;
-use crate::error::{Error, Result};
-use crate::scalar::Scalar;
-use crate::sizes::check_len;
+use crate::error::Result;
+use crate::parallel::Shared;
+use crate::scalar::{Scalar, parts_mut};
 
 /// The arrays for the gradients, each fully overwritten; None where one is not wanted.
 #[derive(Default)]
@@ -20,34 +24,35 @@ pub struct Gradients<'a, T: Scalar> {
     pub activation_bias: Option<&'a mut [T::Real]>,
 }
 
-impl<T: Scalar> Gradients<'_, T> {
-    /// Refuses sizes that do not fit the sequence.
-    pub fn check(&self, sequence: &Sequence<'_, T>) -> Result<()> {
-        let Sequence { steps, batch, features, n, .. } = *sequence;
-        let units = sequence.activation.bias_units(n);
-        let sizes = [
-            ("x_bar", self.x.as_ref().map(|bar| bar.len()), &[steps, batch, features][..]),
-            ("input_weight_bar", self.input_weight.as_ref().map(|bar| bar.len()), &[n, features]),
-            ("h0_bar", self.h0.as_ref().map(|bar| bar.len()), &[batch, n]),
-            ("bias_bar", self.bias.as_ref().map(|bar| bar.len()), &[n]),
-            ("activation_bias_bar", self.activation_bias.as_ref().map(|bar| bar.len()), &[units]),
-        ];
-        for (name, got, expected) in sizes {
-            if let Some(got) = got {
-                check_len(name, got, expected)?;
-            }
-        }
-        if self.activation_bias.is_some() && units == 0 {
-            return Err(Error::value("activation_bias_bar", "belongs to modrelu and modrelu_realrep only"));
-        }
-        Ok(())
-    }
-
-    pub(super) fn wants(&self) -> Wants {
-        let Gradients { x, input_weight, bias, activation_bias, .. } = self;
-        [x.is_some(), input_weight.is_some(), bias.is_some(), activation_bias.is_some()]
-    }
+/// What a backward pass reads and writes, besides the states and the transition.
+#[derive(Clone, Copy)]
+pub(super) struct AffineBars<T: Scalar> {
+    pub ct: CtRows<T::Real>,
+    pub inputs: InputBars<T>,
+    pub activation_bias: Option<(Shared<T::Real>, usize)>,
 }
 
-/// Which of [`Gradients`] are wanted: x, input_weight, bias, activation_bias.
-pub(super) type Wants = [bool; 4];
+impl<T: Scalar> Gradients<'_, T> {
+    /// Refuses sizes that do not fit, and gradients of arguments that were not given.
+    pub fn check(&self, sequence: &Sequence<'_, T>) -> Result<()> {
+        let Sequence { steps, batch, features, n, h0, bias, activation_bias, .. } = *sequence;
+        let units = sequence.activation.bias_units(n);
+        check(&[
+            ("x_bar", len(&self.x), true, &[steps, batch, features]),
+            ("input_weight_bar", len(&self.input_weight), true, &[n, features]),
+            ("h0_bar", len(&self.h0), h0.is_some(), &[batch, n]),
+            ("bias_bar", len(&self.bias), bias.is_some(), &[n]),
+            ("activation_bias_bar", len(&self.activation_bias), activation_bias.is_some(), &[units]),
+        ])
+    }
+
+    /// As the members of a call share them.
+    pub(super) fn shared(self, ct: &Cotangent<'_, T>, line: &Timeline<'_, T::Real>) -> AffineBars<T> {
+        let Gradients { x, input_weight, h0, bias, activation_bias } = self;
+        AffineBars {
+            ct: ct.rows(line, shared(h0.map(parts_mut))),
+            inputs: InputBars { x: shared(x), weight: shared(input_weight), bias: shared(bias) },
+            activation_bias: activation_bias.map(|bar| (Shared(bar.as_mut_ptr()), bar.len())),
+        }
+    }
+}

@@ -3,48 +3,159 @@
 //! The derivative is computed from h; where that loses accuracy, z is recomputed by the kernel of the forward
 //! pass.
 
-use super::super::cell::{Cell, Pull};
-use super::super::chunk::{Chunk, Place};
-use super::super::ends::CtRows;
-use super::super::frame::Frame;
-use super::super::inputs::Gatherer;
-use super::super::modrelu::{BiasGatherer, Values};
-use super::undo::AffineUndo;
-use super::work::Work;
-use super::{AffineCell, Setting, Wanted};
+use super::super::driver::cell::{Cell, Pull, Undo};
+use super::super::driver::ends::CtRows;
+use super::super::driver::window::Window;
+use super::super::parts::activation::{BiasGatherer, Values, over};
+use super::super::parts::inputs::Inputs;
+use super::super::time::checkpoint::Checkpoint;
+use super::super::time::chunk::{Chunk, ChunkRow};
+use super::super::time::timeline::{Copies, rows_apart};
+use super::cell::{AffineCell, Wanted};
+use super::gradients::AffineBars;
+use super::undo::Undone;
+use super::{Sequence, Setting};
 use crate::activation::{Nonlinearity, Source};
 use crate::parallel::Member;
-use crate::scalar::Scalar;
-use crate::scratch::Region;
-use crate::transition::Part;
-use crate::transition::{Gather, Trace};
+use crate::scalar::{Real, Scalar};
+use crate::scratch::{Arena, Region};
+use crate::transition::{Gather, Trace, Uses};
 use isometry_kernels::recurrence::{Affine, Finish};
 use std::ops::Range;
 
-/// An affine cell with the data of a backward pass: states and their cotangents, chunks, gradients.
-pub(super) struct AffinePull<'a, T: Scalar> {
-    pub(super) cell: &'a AffineCell<'a, T>,
-    /// The number of halves in which gradients are summed.
-    pub(super) halves: usize,
-    /// Used in turn.
-    pub(super) chunks: &'a [Work<T::Real>; 2],
-    pub(super) ct: CtRows<T::Real>,
-    /// Where steps are undone.
-    pub(super) undo: Option<&'a AffineUndo<'a, T>>,
-    pub(super) h0_bar: Option<*mut T::Real>,
-    pub(super) inputs: Gatherer<'a, T>,
-    pub(super) own_bias: BiasGatherer<'a, T>,
+/// The arrays of a chunk, row after row; empty where not needed.
+struct Rows<R> {
+    /// z_bar, the cotangent of W h.
+    bar: Region<R>,
+    /// phi'^H z_bar where phi acts on the input part only.
+    input_bar: Region<R>,
+    /// h_bar, where the gradient of the activation's bias needs it and it differs from z_bar.
+    value_bar: Region<R>,
+    /// z, where it is recomputed.
+    z: Region<R>,
+    /// The output of [`Step::keep`](crate::transition::Step::keep).
+    kept: Region<R>,
+    /// Copies of the states before the step, inputs and states, where their rows are not contiguous.
+    copies: Copies<R>,
 }
 
-// SAFETY: cotangents are only read, members write disjoint rows of h0_bar.
-unsafe impl<T: Scalar> Sync for AffinePull<'_, T> {}
+impl<R: Real> Rows<R> {
+    /// `states`: the gradient of modReLU's bias needs the states.
+    fn carve<T: Scalar<Real = R>>(
+        arena: &mut Arena,
+        cell: &AffineCell<'_, T>,
+        halves: usize,
+        states: bool,
+    ) -> Self {
+        let Setting { line, phi, on_input, .. } = cell.setting;
+        let rows = line.schedule.chunk_rows();
+        let mut array = |wanted: bool, width: usize| rows_apart(arena, wanted, rows, width);
+        Rows {
+            bar: array(true, line.width),
+            input_bar: array(*on_input, line.width),
+            value_bar: array(states && !on_input && phi.turns(), line.width),
+            z: array(*on_input || !phi.readable(), line.width),
+            kept: array(true, cell.step.kept()),
+            copies: Copies::carve(arena, line, halves, states && halves == 1),
+        }
+    }
+}
 
-impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
+/// An affine cell in a backward pass.
+pub(super) struct AffinePull<'s, T: Scalar> {
+    pub cell: AffineCell<'s, T>,
+    /// The number of halves in which gradients are summed.
+    halves: usize,
+    /// Used in turn.
+    chunks: [Rows<T::Real>; 2],
+    ct: CtRows<T::Real>,
+    /// Where steps are undone.
+    pub undone: Option<Undone<T>>,
+    inputs: Inputs<'s, T>,
+    own_bias: BiasGatherer<'s, T::Real>,
+}
+
+impl<'s, T: Scalar> AffinePull<'s, T> {
+    /// For gradients that have passed their check.
+    pub fn carve(
+        arena: &mut Arena,
+        setting: &'s Setting<'s, T>,
+        checkpoint: Option<Checkpoint>,
+        halves: usize,
+        bars: AffineBars<T>,
+    ) -> Self {
+        let AffineBars { ct, inputs, activation_bias } = bars;
+        let Setting { line, phi, sequence: Sequence { input_weight, n, .. }, .. } = setting;
+        let forward = checkpoint == Some(Checkpoint::Sqrt) || setting.recomputes();
+        let cell = AffineCell::used(arena, setting, Uses { forward, given: None, backward: Some(halves) });
+        let undone = checkpoint == Some(Checkpoint::Reversible);
+        AffinePull {
+            halves,
+            chunks: [(); 2].map(|()| Rows::carve(arena, &cell, halves, activation_bias.is_some())),
+            ct,
+            undone: undone.then(|| Undone::carve(arena, &cell)),
+            inputs: Inputs::carve(arena, line, (input_weight, *n), halves, inputs),
+            own_bias: BiasGatherer::carve(arena, phi, halves, activation_bias),
+            cell,
+        }
+    }
+
+    fn trace(&self, row: ChunkRow) -> Trace<T::Real> {
+        let (work, width) = (&self.chunks[row.turn], self.cell.setting.line.width);
+        let kept = work.kept.at(row.row * self.cell.step.kept());
+        Trace { bar: work.bar.at(row.row * width), apart: width, kept }
+    }
+    /// The values or arguments of the activation in a chunk, and their cotangents.
+    fn values(&self, window: &Window<T::Real>, chunk: &Chunk<'_>, work: &Rows<T::Real>) -> Values<T::Real> {
+        let Setting { line, on_input, .. } = self.cell.setting;
+        let (halved, on_input) = (chunk.halves > 1, *on_input);
+        let at = |array: Region<T::Real>| array.at(chunk.begin() * line.width).cast_const();
+        let state = window.states.cast_const().wrapping_add(chunk.steps.start * line.stride());
+        let h = match (halved, chunk.copied) {
+            (true, _) => state.wrapping_add(chunk.half.rows.start * line.width),
+            (false, true) => work.copies.states.ptr().cast_const(),
+            (false, false) => state,
+        };
+        Values {
+            // where phi acts on the input part only, the cotangent of its values is that of the states
+            bar: at(if work.value_bar.is_empty() { work.bar } else { work.value_bar }),
+            y: if on_input { at(work.z) } else { h },
+            from: if on_input { Source::Argument } else { Source::Value },
+            apart: if halved && !on_input { line.stride() } else { 0 },
+        }
+    }
+}
+
+// SAFETY: the scratch is that of W in both directions and of the products of the inputs; the cell is the one of the forward pass.
+unsafe impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
     fn work(&self) -> [usize; 2] {
         [self.cell.step.work(), self.cell.work()]
     }
+    fn divisible(&self) -> bool {
+        self.cell.divisible()
+    }
+    fn scratch(&self) -> usize {
+        let rows = self.cell.setting.line.schedule.chunk_rows();
+        self.cell.step.scratch(rows).max(self.inputs.scratch())
+    }
     fn halves(&self) -> usize {
         self.halves
+    }
+    fn again(&self) -> Option<&dyn Cell<T::Real>> {
+        Some(&self.cell)
+    }
+    fn undo(&self) -> Option<&dyn Undo<T::Real>> {
+        self.undone.as_ref().map(|_| self as &dyn Undo<T::Real>)
+    }
+
+    unsafe fn fill(&self) {
+        // SAFETY: the contract of the trait.
+        unsafe {
+            self.cell.fill();
+            self.ct.fill(&self.cell.setting.line);
+            self.inputs.fill();
+            self.own_bias.fill();
+        }
     }
 
     unsafe fn prepare(&self, scratch: *mut T::Real, member: &Member<'_>) {
@@ -58,15 +169,15 @@ impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
     unsafe fn pull(
         &self,
         t: usize,
-        frame: &Frame<T::Real>,
-        above: Option<Place>,
+        window: &Window<T::Real>,
+        above: Option<ChunkRow>,
         chunk: &Chunk<'_>,
         scratch: *mut T::Real,
     ) {
-        let (cell, ct, states) = (self.cell, self.ct, frame.states.cast_const());
-        let Setting { line, phi, .. } = cell.setting;
+        let (cell, ct, states) = (&self.cell, self.ct, window.states.cast_const());
+        let Setting { line, phi, on_input, .. } = cell.setting;
         let (schedule, width, part) = (&line.schedule, line.width, chunk.part());
-        let (step, work) = (cell.step, &self.chunks[chunk.turn()]);
+        let (step, work) = (&cell.step, &self.chunks[chunk.turn()]);
         let (active, at, row) = (schedule.active(t), t * line.stride(), chunk.row(t));
         let trace = self.trace(chunk.place(t));
         let rows = part.rows(0..active);
@@ -87,8 +198,8 @@ impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
         }
         // SAFETY: the contract of the trait; the step and what it wants of the steps beside it are complete for these rows.
         unsafe {
-            match self.undo.filter(|undo| undo.recorded()) {
-                Some(undo) => undo.argument(t, None, z, part.rows(0..active), part),
+            match self.undone.as_ref().filter(|undone| undone.recorded()) {
+                Some(undone) => undone.argument(cell.setting, t, None, z, part.rows(0..active), part),
                 None if again => cell.write(t, states, z, Wanted::Argument, part, scratch),
                 None => {}
             }
@@ -99,17 +210,18 @@ impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
             }
             map.add = ct.ending(t);
             map.run(part.rows(continued..active), columns);
-            if cell.on_input {
-                let out = work.input_bar.at(row * width);
-                self.activate(z, Source::Argument, bar, out, rows.clone(), part);
+            if *on_input {
+                let (z, out) = (z.cast_const(), work.input_bar.at(row * width));
+                let pass = |columns| phi.pull(z, Source::Argument, bar, out, rows.clone(), columns);
+                over(phi, part, pass);
             } else if !fused {
                 let (y, from) = if again { (z.cast_const(), Source::Argument) } else { (h, Source::Value) };
-                self.activate(y, from, value_bar, bar, rows.clone(), part);
+                over(phi, part, |columns| phi.pull(y, from, value_bar, bar, rows.clone(), columns));
             }
             part.sync();
             step.keep(trace, rows, part);
             let starting = part.rows(schedule.continuing(t)..active);
-            if let Some(h0_bar) = self.h0_bar.filter(|_| !starting.is_empty()) {
+            if let Some(h0_bar) = ct.starting(&starting) {
                 let map = Affine::new(width, schedule.batch, h0_bar);
                 step.backward(trace, map, starting, part, scratch);
             }
@@ -117,8 +229,8 @@ impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
         }
     }
 
-    unsafe fn gather(&self, frame: &Frame<T::Real>, chunk: &Chunk<'_>, scratch: *mut T::Real) {
-        let Setting { line, .. } = self.cell.setting;
+    unsafe fn gather(&self, window: &Window<T::Real>, chunk: &Chunk<'_>, scratch: *mut T::Real) {
+        let Setting { line, on_input, .. } = self.cell.setting;
         let (width, work, half) = (line.width, &self.chunks[chunk.turn()], chunk.half);
         let gather = |steps: Range<usize>, previous: *const T::Real, first: bool| {
             let mut trace = self.trace(chunk.place(steps.start));
@@ -127,18 +239,18 @@ impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
             // SAFETY: the contract of the trait; the rows of the chunk stand at both addresses.
             unsafe { self.cell.step.gather(&rows, scratch, &half.gatherer) }
         };
-        let before = line.before(chunk, &work.copies, frame.states);
+        let before = line.before(chunk, &work.copies, window.states);
         gather(before.rest.0, before.rest.1, chunk.index == 0);
         if let Some((steps, h0)) = before.start {
             chunk.part().member.barrier();
             gather(steps, h0, false);
         }
         let at = |array: Region<T::Real>| array.at(chunk.begin() * width).cast_const();
-        let bar = at(if self.cell.on_input { work.input_bar } else { work.bar });
+        let bar = at(if *on_input { work.input_bar } else { work.bar });
         // SAFETY: as above.
         unsafe {
             self.inputs.gather(chunk, bar, width, line.inputs(chunk, &work.copies), scratch);
-            self.own_bias.gather(chunk, &self.values(frame, chunk, work));
+            self.own_bias.gather(chunk, &self.values(window, chunk, work));
         }
     }
 
@@ -148,59 +260,6 @@ impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
             self.cell.step.finish(scratch, member);
             self.inputs.finish(member);
             self.own_bias.finish(member);
-        }
-    }
-}
-
-impl<T: Scalar> AffinePull<'_, T> {
-    fn trace(&self, place: Place) -> Trace<T::Real> {
-        self.chunks[place.turn].trace(place.row, self.cell.line.width, self.cell.step.kept())
-    }
-
-    /// The pass of an activation that is not fused.
-    ///
-    /// # Safety
-    /// As [`Pull::pull`].
-    unsafe fn activate(
-        &self,
-        y: *const T::Real,
-        from: Source,
-        g: *const T::Real,
-        out: *mut T::Real,
-        rows: Range<usize>,
-        part: &Part<'_>,
-    ) {
-        let phi = &self.cell.phi;
-        // SAFETY: the contract above; a kind that needs whole rows waits for the columns of the others.
-        unsafe {
-            if !phi.kind.by_rows() {
-                phi.pull(y, from, g, out, rows, part.columns::<T::Real>(phi.width));
-                return;
-            }
-            part.sync();
-            if part.leads() {
-                phi.pull(y, from, g, out, rows, 0..phi.width);
-            }
-            part.sync();
-        }
-    }
-
-    /// The values or arguments of the activation in a chunk, and their cotangents.
-    fn values(&self, frame: &Frame<T::Real>, chunk: &Chunk<'_>, work: &Work<T::Real>) -> Values<T::Real> {
-        let (line, halved, on_input) = (&self.cell.line, chunk.halves > 1, self.cell.on_input);
-        let at = |array: Region<T::Real>| array.at(chunk.begin() * line.width).cast_const();
-        let state = frame.states.cast_const().wrapping_add(chunk.steps.start * line.stride());
-        let h = match (halved, chunk.copied) {
-            (true, _) => state.wrapping_add(chunk.half.rows.start * line.width),
-            (false, true) => work.copies.states.ptr().cast_const(),
-            (false, false) => state,
-        };
-        Values {
-            // where phi acts on the input part only, the cotangent of its values is that of the states
-            bar: at(if work.value_bar.is_empty() { work.bar } else { work.value_bar }),
-            y: if on_input { at(work.z) } else { h },
-            from: if on_input { Source::Argument } else { Source::Value },
-            apart: if halved && !on_input { line.stride() } else { 0 },
         }
     }
 }

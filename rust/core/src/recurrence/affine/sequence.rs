@@ -1,11 +1,11 @@
 //! The inputs of a recurrence besides its transition, checked.
 
-use super::super::schedule::Schedule;
+use super::super::time::timeline::Run;
 use crate::activation::Activation;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::scalar::Scalar;
 use crate::sizes::check_len;
-use crate::transition::packed;
+use crate::transition::{check_packs, packed};
 
 /// The inputs of a recurrence besides its transition: h_t = phi(W h_{t-1} + V x_t + b), or W h_{t-1} + phi(V x_t + b).
 #[derive(Clone, Copy)]
@@ -43,23 +43,21 @@ pub struct Sequence<'a, T: Scalar> {
 impl<'a, T: Scalar> Sequence<'a, T> {
     /// Refuses sizes that do not fit.
     pub fn check(&self) -> Result<()> {
-        let Sequence { steps, batch, features, n, .. } = *self;
-        if steps == 0 || batch == 0 || n == 0 {
-            let got = format!("{steps} steps of {batch} sequences with {n} states");
-            return Err(Error::shape("x", "at least one step, one sequence and one state", got));
-        }
-        check_len("x", self.x.len(), &[steps, batch, features])?;
+        let Sequence { features, n, .. } = *self;
+        self.run().check()?;
         check_len("input_weight", self.input_weight.len(), &[n, features])?;
-        self.h0.map_or(Ok(()), |h0| check_len("h0", h0.len(), &[batch, n]))?;
         self.bias.map_or(Ok(()), |bias| check_len("bias", bias.len(), &[n]))?;
         if let Some(packs) = self.packs {
-            let sizes = [packed::<T>(n, features), packed::<T>(n, n)];
-            if packs.len() != sizes[0] {
-                check_len("packs", packs.len(), &[sizes[0].saturating_add(sizes[1])])?;
-            }
+            let input = [n, features];
+            let both = if packs.len() == packed::<T>(n, features) { &[input][..] } else { &[input, [n, n]] };
+            check_packs::<T>(Some(packs), both)?;
         }
-        Schedule::check(steps, batch, self.lengths)?;
         self.activation.check::<T>(n, self.activation_bias)
+    }
+
+    pub(super) fn run(&self) -> Run<'a, T> {
+        let Sequence { steps, batch, features, n, x, h0, lengths, reverse, .. } = *self;
+        Run { sizes: [steps, batch, features, n], x, h0, lengths, reverse }
     }
 
     /// V and W where they are packed.

@@ -3,14 +3,16 @@
 //! z is read off h for the identity. OPLU keeps the pairs but not their order, so a segment is computed forward once
 //! more to record the order, one bit per pair, before its steps are undone.
 
-use super::super::cell::{Cell, Undo};
-use super::super::frame::Frame;
-use super::super::plan::Segments;
-use super::{AffineCell, Sequence, Setting, Wanted};
+use super::super::driver::cell::{Cell, Undo};
+use super::super::driver::window::Window;
+use super::super::time::checkpoint::{Checkpoint, Segments};
+use super::cell::{AffineCell, Wanted};
+use super::pull::AffinePull;
+use super::{Sequence, Setting};
 use crate::activation::{Activation, Nonlinearity};
 use crate::scalar::Scalar;
 use crate::scratch::{Arena, Region};
-use crate::transition::{Part, Step, Trace};
+use crate::transition::{Part, Trace};
 use isometry_kernels::recurrence::Affine;
 use num_traits::{One, Zero};
 use std::ops::Range;
@@ -23,18 +25,65 @@ pub(super) struct Undone<T: Scalar> {
     kept: Region<T::Real>,
     /// A bit per pair for each row and step of a segment; empty where z can be read off h.
     order: Region<u8>,
+    segments: Segments,
 }
 
 impl<T: Scalar> Undone<T> {
-    /// For segments of so many steps.
-    pub fn carve(arena: &mut Arena, setting: &Setting<'_, T>, step: &dyn Step<T>, segment: usize) -> Self {
-        let (batch, width) = (setting.line.schedule.batch, setting.line.width);
-        let recorded = usize::from(setting.recomputes());
+    pub fn carve(arena: &mut Arena, cell: &AffineCell<'_, T>) -> Self {
+        let (schedule, width) = (&cell.setting.line.schedule, cell.setting.line.width);
+        let (batch, recorded) = (schedule.batch, usize::from(cell.setting.recomputes()));
+        let segments = Checkpoint::Reversible.segments(schedule.steps, batch, 0);
         Undone {
             rest: arena.take(&[batch, width]),
-            kept: arena.take(&[batch, step.kept()]),
-            order: arena.take(&[recorded, segment, batch, bytes(width)]),
+            kept: arena.take(&[batch, cell.step.kept()]),
+            order: arena.take(&[recorded, segments.length(), batch, bytes(width)]),
+            segments,
         }
+    }
+
+    /// Whether the order of pairs is recorded.
+    pub fn recorded(&self) -> bool {
+        !self.order.is_empty()
+    }
+
+    /// The order of the pairs in a row of step t.
+    fn order(&self, setting: &Setting<'_, T>, t: usize, row: usize) -> *mut u8 {
+        let line = &setting.line;
+        let k = line.schedule.step(t);
+        let step = k - self.segments.of(k).start;
+        self.order.at((step * line.schedule.batch + row) * bytes(line.width))
+    }
+
+    /// z of these rows of step t from its states, or without them 1 and 0 in the order of z: rounding may have turned a
+    /// pair of undone states that are nearly equal, and the gradient of OPLU needs their order only.
+    ///
+    /// # Safety
+    /// As [`Undo::undo`]; nobody else writes the rows at `out`.
+    pub unsafe fn argument(
+        &self,
+        setting: &Setting<'_, T>,
+        t: usize,
+        h: Option<*const T::Real>,
+        out: *mut T::Real,
+        rows: Range<usize>,
+        part: &Part<'_>,
+    ) {
+        let (width, kind) = (setting.line.width, setting.phi.kind);
+        part.sync();
+        for row in if part.leads() { rows } else { 0..0 } {
+            let order = self.order(setting, t, row);
+            // SAFETY: the contract above; a row has a bit for each pair.
+            unsafe {
+                let (h, out) = (h.map(|h| h.add(row * width)), out.add(row * width));
+                for i in 0..width / 2 {
+                    let [a, b] = pair(kind, width, i);
+                    let turned = *order.add(i / 8) >> (i % 8) & 1 == 1;
+                    let (high, low) = h.map_or((T::Real::one(), T::Real::zero()), |h| (*h.add(a), *h.add(b)));
+                    (*out.add(a), *out.add(b)) = if turned { (low, high) } else { (high, low) };
+                }
+            }
+        }
+        part.sync();
     }
 }
 
@@ -59,79 +108,28 @@ fn pair(kind: Nonlinearity, width: usize, i: usize) -> [usize; 2] {
     }
 }
 
-/// An affine cell whose steps are undone.
-pub(super) struct AffineUndo<'a, T: Scalar> {
-    pub cell: &'a AffineCell<'a, T>,
-    pub undone: &'a Undone<T>,
-    pub segments: Segments,
-}
-
-impl<T: Scalar> AffineUndo<'_, T> {
-    /// Whether the order of pairs is recorded.
-    pub fn recorded(&self) -> bool {
-        !self.undone.order.is_empty()
-    }
-
-    /// The order of the pairs in a row of step t.
-    fn order(&self, t: usize, row: usize) -> *mut u8 {
-        let line = &self.cell.line;
-        let k = line.schedule.step(t);
-        let step = k - self.segments.of(k).start;
-        self.undone.order.at((step * line.schedule.batch + row) * bytes(line.width))
-    }
-
-    /// z of these rows of step t from its states, or without them 1 and 0 in the order of z: rounding may have turned a
-    /// pair of undone states that are nearly equal, and the gradient of OPLU needs their order only.
-    ///
-    /// # Safety
-    /// As [`Undo::undo`]; nobody else writes the rows at `out`.
-    pub unsafe fn argument(
-        &self,
-        t: usize,
-        h: Option<*const T::Real>,
-        out: *mut T::Real,
-        rows: Range<usize>,
-        part: &Part<'_>,
-    ) {
-        let (width, kind) = (self.cell.line.width, self.cell.phi.kind);
-        part.sync();
-        for row in if part.leads() { rows } else { 0..0 } {
-            let order = self.order(t, row);
-            // SAFETY: the contract above; a row has a bit for each pair.
-            unsafe {
-                let (h, out) = (h.map(|h| h.add(row * width)), out.add(row * width));
-                for i in 0..width / 2 {
-                    let [a, b] = pair(kind, width, i);
-                    let turned = *order.add(i / 8) >> (i % 8) & 1 == 1;
-                    let (high, low) = h.map_or((T::Real::one(), T::Real::zero()), |h| (*h.add(a), *h.add(b)));
-                    (*out.add(a), *out.add(b)) = if turned { (low, high) } else { (high, low) };
-                }
-            }
-        }
-        part.sync();
-    }
-}
-
-impl<T: Scalar> Undo<T::Real> for AffineUndo<'_, T> {
+// SAFETY: a step undone needs the scratch of W^H, which that of the cell backward covers.
+unsafe impl<T: Scalar> Undo<T::Real> for AffinePull<'_, T> {
     fn records(&self) -> bool {
-        self.recorded()
+        self.undone.as_ref().is_some_and(Undone::recorded)
     }
 
-    unsafe fn record(&self, t: usize, frame: &Frame<T::Real>, part: &Part<'_>, scratch: *mut T::Real) {
-        if !self.recorded() {
+    unsafe fn record(&self, t: usize, window: &Window<T::Real>, part: &Part<'_>, scratch: *mut T::Real) {
+        let Some(undone) = self.undone.as_ref().filter(|undone| undone.recorded()) else {
             // SAFETY: the contract of the trait.
-            return unsafe { self.cell.advance(t, frame, part, scratch) };
-        }
-        let (line, z) = (&self.cell.line, self.undone.rest.ptr());
-        let (width, kind) = (line.width, self.cell.phi.kind);
-        let state = frame.states.wrapping_add(t * line.stride());
+            return unsafe { self.cell.advance(t, window, part, scratch) };
+        };
+        let (setting, z) = (self.cell.setting, undone.rest.ptr());
+        let Setting { line, phi, .. } = setting;
+        let (width, kind) = (line.width, phi.kind);
+        let state = window.states.wrapping_add(t * line.stride());
         // SAFETY: the contract of the trait; a row has a bit for each pair, and bytes of its own.
         unsafe {
-            self.cell.write(t, frame.states, z, Wanted::Argument, part, scratch);
+            self.cell.write(t, window.states, z, Wanted::Argument, part, scratch);
             part.sync();
             let rows = part.rows(0..line.schedule.active(t));
             for row in if part.leads() { rows.clone() } else { 0..0 } {
-                let (z, order) = (z.add(row * width), self.order(t, row));
+                let (z, order) = (z.add(row * width), undone.order(setting, t, row));
                 order.write_bytes(0, bytes(width));
                 for i in 0..width / 2 {
                     let [a, b] = pair(kind, width, i);
@@ -139,28 +137,28 @@ impl<T: Scalar> Undo<T::Real> for AffineUndo<'_, T> {
                 }
             }
             if part.leads() {
-                self.cell.phi.value(z, state, rows, 0..width);
+                phi.value(z, state, rows, 0..width);
             }
             part.sync();
         }
     }
 
-    unsafe fn undo(&self, t: usize, frame: &Frame<T::Real>, part: &Part<'_>, scratch: *mut T::Real) {
-        let AffineCell { setting, step, .. } = *self.cell;
+    unsafe fn undo(&self, t: usize, window: &Window<T::Real>, part: &Part<'_>, scratch: *mut T::Real) {
+        let AffineCell { setting, step, .. } = &self.cell;
         let (line, width) = (&setting.line, setting.line.width);
         let schedule = &line.schedule;
-        let Some(before) = schedule.previous(t) else { return };
-        let (rest, stride) = (self.undone.rest.ptr(), line.stride());
+        let (Some(before), Some(undone)) = (schedule.previous(t), &self.undone) else { return };
+        let (rest, stride) = (undone.rest.ptr(), line.stride());
         let rows = part.rows(0..schedule.continuing(t));
-        let (h, out) = (frame.states.wrapping_add(t * stride), frame.states.wrapping_add(before * stride));
-        let trace = Trace { bar: rest.cast_const(), apart: width, kept: self.undone.kept.ptr() };
+        let (h, out) = (window.states.wrapping_add(t * stride), window.states.wrapping_add(before * stride));
+        let trace = Trace { bar: rest.cast_const(), apart: width, kept: undone.kept.ptr() };
         // SAFETY: the contract of the trait; the rows exist, and members write disjoint parts of them.
         unsafe {
-            if self.recorded() {
+            if undone.recorded() {
                 // z takes the place of h, for the product needs both z and V x + b
-                self.argument(t, Some(h), out, rows.clone(), part);
+                undone.argument(setting, t, Some(h), out, rows.clone(), part);
             }
-            let z = if self.recorded() { out.cast_const() } else { h.cast_const() };
+            let z = if undone.recorded() { out.cast_const() } else { h.cast_const() };
             let wanted = if setting.on_input { Wanted::State } else { Wanted::Argument };
             self.cell.drive(t, rest, wanted).run(rows.clone(), part.columns::<T::Real>(width));
             if setting.on_input {

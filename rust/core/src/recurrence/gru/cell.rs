@@ -1,89 +1,46 @@
 //! A step of a GRU forward.
 
-use super::super::cell::Cell;
-use super::super::frame::Frame;
-use super::super::padded::or_null;
-use super::own::Own;
-use super::{Gru, Reset, Setting};
+use super::super::driver::cell::Cell;
+use super::super::driver::window::Window;
+use super::super::parts::activation::over;
+use super::super::parts::gates::Operands;
+use super::super::parts::padded::or_null;
+use super::{Reset, Setting};
 use crate::activation::{Nonlinearity, sigmoid};
-use crate::kernels::Operand;
 use crate::parallel::Member;
 use crate::scalar::Real;
 use crate::scratch::{Arena, Region};
-use crate::transition::{Packed, Packs, Part};
+use crate::transition::{Part, Step, TransitionStep, Uses};
 use isometry_kernels::recurrence::{self as passes, Affine, Area, Finish};
 use std::ops::Range;
 
-/// Packed operands of the steps, and r * h.
-pub(super) struct Operands<'a, R: Real> {
-    /// W_zr^T
-    w: Packed<R>,
+/// The arrays that a step saves behind z and r: c, or the argument of phi, and W_h h + c_h.
+pub(super) const C: usize = 2;
+pub(super) const PRODUCT: usize = 3;
+
+/// A GRU in a forward pass.
+pub(super) struct GruCell<'s, R: Real> {
+    setting: &'s Setting<'s, R>,
+    operands: Operands<'s, R>,
     /// W_h
-    pub own: Own<'a, R>,
-    /// U_zr^T and U_h^T
-    u: [Packed<R>; 2],
+    own: TransitionStep<'s, R>,
     /// r * h of one step.
     reset: Region<R>,
-    /// phi of its argument, where the argument is what is saved.
-    value: Region<R>,
 }
 
-impl<'a, R: Real> Operands<'a, R> {
-    pub fn carve(arena: &mut Arena, setting: &Setting<'a, R>) -> Self {
-        let Gru { batch, features, n, reset, .. } = setting.gru;
-        let (before, apart) = (usize::from(reset == Reset::Before), usize::from(!setting.phi.readable()));
-        let packs = &mut Packs(setting.gru.packs);
-        Operands {
-            w: Packed::next(packs, arena, 2 * n, n),
-            own: Own::forward(arena, setting, packs),
-            u: [2 * n, n].map(|n| Packed::next(packs, arena, n, features)),
-            reset: arena.take(&[before, batch, n]),
-            value: arena.take(&[apart, batch, n]),
+impl<'s, R: Real> GruCell<'s, R> {
+    pub fn carve(arena: &mut Arena, setting: &'s Setting<'s, R>) -> Self {
+        let Setting { gates, own, given, reset, .. } = setting;
+        let schedule = &gates.line.schedule;
+        let before = usize::from(*reset == Reset::Before);
+        GruCell {
+            setting,
+            operands: Operands::carve(arena, gates),
+            own: own.carve(arena, gates.n, schedule.extent(), Uses::forward(*given)),
+            reset: arena.take(&[before, schedule.batch, gates.n]),
         }
     }
 
-    /// Multiply-adds of a step per row.
-    pub fn work(&self, setting: &Setting<'_, R>) -> usize {
-        let [gates, inputs] = setting.gru.work();
-        gates.saturating_add(inputs).saturating_add(self.own.step().work())
-    }
-}
-
-/// The places of z, r, c and W_h h + c_h of the steps.
-#[derive(Clone, Copy)]
-pub(super) struct Saved<R> {
-    frame: Frame<R>,
-    /// Numbers of a step of an array (B, n).
-    each: usize,
-}
-
-impl<R: Real> Saved<R> {
-    /// Those of a frame.
-    pub fn of(gru: &Gru<'_, R>, frame: &Frame<R>) -> Self {
-        Saved { frame: *frame, each: gru.batch * gru.n }
-    }
-
-    /// z and r of step t, rows of 2 n numbers.
-    pub fn gates(&self, t: usize) -> *mut R {
-        self.frame.saved(t, 0, self.each, 2)
-    }
-    /// c of step t, or the argument of phi.
-    pub fn c(&self, t: usize) -> *mut R {
-        self.frame.saved(t, 2, self.each, 1)
-    }
-    /// W_h h + c_h of step t.
-    pub fn product(&self, t: usize) -> *mut R {
-        self.frame.saved(t, 3, self.each, 1)
-    }
-}
-
-/// A GRU in a forward pass.
-pub(super) struct GruCell<'a, R: Real> {
-    pub setting: &'a Setting<'a, R>,
-    pub operands: &'a Operands<'a, R>,
-}
-
-impl<R: Real> GruCell<'_, R> {
     /// The argument of c, or c itself, for these rows and columns.
     ///
     /// # Safety
@@ -97,111 +54,87 @@ impl<R: Real> GruCell<'_, R> {
         zero: bool,
         scratch: *mut R,
     ) {
-        let Setting { line, gru, phi, biases, .. } = self.setting;
-        let mut map = Affine::new(gru.n, gru.batch, c);
-        map.terms[0] = self.operands.u[1].times(line.x(t));
-        map.bias = or_null(&biases[1]);
-        if gru.reset == Reset::After {
+        let Setting { gates, reset, .. } = self.setting;
+        let mut map = self.operands.of_candidate(t, c);
+        if *reset == Reset::After {
             map.add = c;
         }
-        if phi.readable() && phi.kind != Nonlinearity::Identity {
-            map.finish = Finish::Value(phi.kernel());
+        if gates.phi.readable() && gates.phi.kind != Nonlinearity::Identity {
+            map.finish = Finish::Value(gates.phi.kernel());
         }
         // SAFETY: the contract above; the packed operands have n columns.
         unsafe {
-            if gru.reset == Reset::After || zero {
-                map.run(rows, part.columns::<R>(gru.n));
+            if *reset == Reset::After || zero {
+                map.run(rows, part.columns::<R>(gates.n));
             } else {
-                self.operands.own.step().forward(self.operands.reset.ptr(), map, rows, part, scratch);
+                self.own.forward(self.reset.ptr(), map, rows, part, scratch);
             }
-        }
-    }
-
-    /// phi, where it is not an epilogue of the product.
-    ///
-    /// # Safety
-    /// The rows of step t exist, and only this part writes its columns of them.
-    unsafe fn activate(&self, a: *const R, rows: Range<usize>, part: &Part<'_>, columns: &Range<usize>) {
-        let phi = &self.setting.phi;
-        if phi.readable() {
-            return;
-        }
-        let value = self.operands.value.ptr();
-        // SAFETY: the contract above; a kind that needs whole rows waits for the columns of the others.
-        unsafe {
-            if !phi.kind.by_rows() {
-                phi.value(a, value, rows, columns.clone());
-                return;
-            }
-            part.sync();
-            if part.leads() {
-                phi.value(a, value, rows, 0..phi.width);
-            }
-            part.sync();
         }
     }
 }
 
-impl<R: Real> Cell<R> for GruCell<'_, R> {
-    fn width(&self) -> usize {
-        self.setting.gru.n
-    }
+// SAFETY: the scratch is that of W_h; packing needs none.
+unsafe impl<R: Real> Cell<R> for GruCell<'_, R> {
     fn work(&self) -> usize {
-        self.operands.work(self.setting)
+        self.operands.work().saturating_add(self.own.work())
+    }
+    fn divisible(&self) -> bool {
+        self.own.divisible()
+    }
+    fn scratch(&self) -> usize {
+        self.own.scratch(0)
+    }
+
+    unsafe fn fill(&self) {
+        // SAFETY: the contract of the trait.
+        unsafe { self.own.fill() }
     }
 
     unsafe fn prepare(&self, scratch: *mut R, member: &Member<'_>) {
-        let Gru { n, features, w, u, .. } = self.setting.gru;
-        // SAFETY: W_zr has 2 n rows and n columns, U 3 n and d; all members pack them, and a barrier follows.
+        // SAFETY: the contract of the trait.
         unsafe {
-            self.operands.w.fill(Operand::new(w.as_ptr(), n).t(), member);
-            self.operands.own.step().prepare(scratch, member);
-            for (packed, rows) in self.operands.u.iter().zip([0, 2 * n]) {
-                packed.fill(Operand::new(u[rows * features..].as_ptr(), features).t(), member);
-            }
+            self.operands.prepare(scratch, member);
+            self.own.prepare(scratch, member);
         }
     }
 
-    unsafe fn advance(&self, t: usize, frame: &Frame<R>, part: &Part<'_>, scratch: *mut R) {
-        let Setting { line, gru, phi, biases, .. } = self.setting;
-        let Gru { n, batch, reset, .. } = *gru;
-        let Operands { w, own, u, reset: product, value } = self.operands;
-        let saved = Saved::of(gru, frame);
-        let (states, gates, c) = (frame.states, saved.gates(t), saved.c(t));
+    unsafe fn advance(&self, t: usize, window: &Window<R>, part: &Part<'_>, scratch: *mut R) {
+        let Setting { gates: of, reset, hidden_bias, .. } = self.setting;
+        let (line, n, operands) = (&of.line, of.n, &self.operands);
+        let (states, gates, c) = (window.states, of.gates(t, window), of.saved(t, window, C));
         let columns = part.columns::<R>(n);
         let sources = line.sources(t, states).map(|(rows, previous)| (part.rows(rows), previous));
         let area = |rows: &Range<usize>| Area { n, rows: rows.clone(), columns: columns.clone() };
         // SAFETY: the contract of the trait; the packed operands have the rows and columns of their maps.
         unsafe {
             for (rows, previous) in &sources {
-                let mut map = Affine::new(2 * n, batch, gates);
-                map.terms[0] = u[0].times(line.x(t));
-                map.bias = or_null(&biases[0]);
+                let mut map = operands.of_gates(t, window);
                 map.finish = Finish::Value(sigmoid(2 * n));
-                if !previous.is_null() {
-                    map.terms[1] = w.times(*previous);
+                if previous.is_null() {
+                    map.run(rows.clone(), part.columns::<R>(2 * n));
+                } else {
+                    operands.w.forward(*previous, map, rows.clone(), part, scratch);
                 }
-                map.run(rows.clone(), part.columns::<R>(2 * n));
-                if reset == Reset::Before || rows.is_empty() {
+                if *reset == Reset::Before || rows.is_empty() {
                     continue;
                 }
-                let mut map = Affine::new(n, batch, saved.product(t));
-                map.bias = or_null(&biases[2]);
+                let mut map = Affine::new(n, line.schedule.batch, of.saved(t, window, PRODUCT));
+                map.bias = or_null(hidden_bias);
                 if previous.is_null() {
                     map.run(rows.clone(), columns.clone());
                 } else {
-                    own.step().forward(*previous, map, rows.clone(), part, scratch);
+                    self.own.forward(*previous, map, rows.clone(), part, scratch);
                 }
             }
             part.sync();
             for (rows, previous) in &sources {
                 let (y, out) = match reset {
-                    Reset::Before => (*previous, product.ptr()),
-                    Reset::After => (saved.product(t).cast_const(), c),
+                    Reset::Before => (*previous, self.reset.ptr()),
+                    Reset::After => (of.saved(t, window, PRODUCT).cast_const(), c),
                 };
                 passes::Reset { gates, y, out, area: area(rows) }.call();
             }
-            if reset == Reset::Before {
+            if *reset == Reset::Before {
                 part.sync();
             }
             for (rows, previous) in &sources {
@@ -209,9 +142,12 @@ impl<R: Real> Cell<R> for GruCell<'_, R> {
                     self.candidate(t, c, rows.clone(), part, previous.is_null(), scratch);
                 }
             }
-            self.activate(c, part.rows(0..line.schedule.active(t)), part, &columns);
-            let c = if phi.readable() { c } else { value.ptr() };
-            let out = states.add(t * line.stride());
+            let value = operands.value(c);
+            if !of.phi.readable() {
+                let rows = part.rows(0..line.schedule.active(t));
+                over(&of.phi, part, |columns| of.phi.value(c, value, rows, columns));
+            }
+            let (c, out) = (value, states.add(t * line.stride()));
             for (rows, previous) in &sources {
                 passes::Blend { gates, previous: *previous, c, out, area: area(rows) }.call();
             }

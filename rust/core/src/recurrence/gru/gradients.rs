@@ -1,9 +1,14 @@
 //! The gradients of a GRU: which are wanted, and their arrays.
 
+use super::super::driver::ends::Cotangent;
+use super::super::parts::gates::GateBars;
+use super::super::parts::gradients::{check, len, shared};
+use super::super::parts::inputs::InputBars;
+use super::super::time::timeline::Timeline;
 use super::Gru;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::parallel::Shared;
 use crate::scalar::Real;
-use crate::sizes::check_len;
 
 /// The arrays for the gradients, each fully overwritten; None where one is not wanted.
 #[derive(Default)]
@@ -24,50 +29,33 @@ pub struct GruGradients<'a, R: Real> {
     pub activation_bias: Option<&'a mut [R]>,
 }
 
-/// Which of them are wanted.
-#[derive(Clone, Copy)]
-pub(super) struct Wants {
-    pub w: bool,
-    /// x, u, b
-    pub inputs: [bool; 3],
-    pub hidden_bias: bool,
-    pub activation_bias: bool,
-}
-
-impl<R: Real> GruGradients<'_, R> {
+impl<'a, R: Real> GruGradients<'a, R> {
     /// Refuses sizes that do not fit, and gradients of arguments that were not given.
     pub fn check(&self, gru: &Gru<'_, R>) -> Result<()> {
         let Gru { steps, batch, features, n, .. } = *gru;
         let units = gru.activation.bias_units(n);
-        let sizes = [
-            ("x_bar", &self.x, &[steps, batch, features][..]),
-            ("w_bar", &self.w, &[gru.matrices(), n, n]),
-            ("u_bar", &self.u, &[3, n, features]),
-            ("b_bar", &self.b, &[3, n]),
-            ("h0_bar", &self.h0, &[batch, n]),
-            ("hidden_bias_bar", &self.hidden_bias, &[n]),
-            ("activation_bias_bar", &self.activation_bias, &[units]),
-        ];
-        for (name, got, expected) in sizes {
-            if let Some(got) = got {
-                check_len(name, got.len(), expected)?;
-            }
-        }
-        if self.hidden_bias.is_some() && gru.hidden_bias.is_none() {
-            return Err(Error::value("hidden_bias_bar", "was asked for, but no hidden_bias was given"));
-        }
-        if self.activation_bias.is_some() && units == 0 {
-            return Err(Error::value("activation_bias_bar", "belongs to modrelu and modrelu_realrep only"));
-        }
-        Ok(())
+        check(&[
+            ("x_bar", len(&self.x), true, &[steps, batch, features]),
+            ("w_bar", len(&self.w), true, &[gru.matrices(), n, n]),
+            ("u_bar", len(&self.u), true, &[3, n, features]),
+            ("b_bar", len(&self.b), gru.b.is_some(), &[3, n]),
+            ("h0_bar", len(&self.h0), gru.h0.is_some(), &[batch, n]),
+            ("hidden_bias_bar", len(&self.hidden_bias), gru.hidden_bias.is_some(), &[n]),
+            ("activation_bias_bar", len(&self.activation_bias), gru.activation_bias.is_some(), &[units]),
+        ])
     }
 
-    pub(super) fn wants(&self) -> Wants {
-        Wants {
-            w: self.w.is_some(),
-            inputs: [self.x.is_some(), self.u.is_some(), self.b.is_some()],
-            hidden_bias: self.hidden_bias.is_some(),
-            activation_bias: self.activation_bias.is_some(),
-        }
+    /// As the members of a call share them, with that of W_z and W_r: those of the gates, and of c_h.
+    pub(super) fn shared(
+        self,
+        w: Option<Shared<R>>,
+        ct: &Cotangent<'_, R>,
+        line: &Timeline<'_, R>,
+    ) -> (GateBars<R>, Option<Shared<R>>) {
+        let GruGradients { x, w: _, u, b, h0, hidden_bias, activation_bias } = self;
+        let inputs = InputBars { x: shared(x), weight: shared(u), bias: shared(b) };
+        let activation_bias = activation_bias.map(|bar| (Shared(bar.as_mut_ptr()), bar.len()));
+        let ct = ct.rows(line, shared(h0));
+        (GateBars { ct, w, inputs, activation_bias }, shared(hidden_bias))
     }
 }

@@ -1,9 +1,14 @@
 //! The gradients of a rotational unit: which are wanted, and their arrays.
 
+use super::super::driver::ends::Cotangent;
+use super::super::parts::gates::GateBars;
+use super::super::parts::gradients::{check, len, shared};
+use super::super::parts::inputs::InputBars;
+use super::super::time::timeline::Timeline;
 use super::Rum;
-use crate::error::{Error, Result};
+use crate::error::Result;
+use crate::parallel::Shared;
 use crate::scalar::Real;
-use crate::sizes::check_len;
 
 /// The arrays for the gradients, each fully overwritten; None where one is not wanted.
 #[derive(Default)]
@@ -24,50 +29,32 @@ pub struct RumGradients<'a, R: Real> {
     pub activation_bias: Option<&'a mut [R]>,
 }
 
-/// Which of them are wanted.
-#[derive(Clone, Copy)]
-pub(super) struct Wants {
-    pub w: bool,
-    /// x, u, b
-    pub inputs: [bool; 3],
-    pub r0: bool,
-    pub activation_bias: bool,
-}
-
 impl<R: Real> RumGradients<'_, R> {
     /// Refuses sizes that do not fit, and gradients of arguments that were not given.
     pub fn check(&self, rum: &Rum<'_, R>) -> Result<()> {
         let Rum { steps, batch, features, n, .. } = *rum;
         let units = rum.activation.bias_units(n);
-        let sizes = [
-            ("x_bar", &self.x, &[steps, batch, features][..]),
-            ("w_bar", &self.w, &[2, n, n]),
-            ("u_bar", &self.u, &[3, n, features]),
-            ("b_bar", &self.b, &[3, n]),
-            ("h0_bar", &self.h0, &[batch, n]),
-            ("r0_bar", &self.r0, &[batch, n, n]),
-            ("activation_bias_bar", &self.activation_bias, &[units]),
-        ];
-        for (name, got, expected) in sizes {
-            if let Some(got) = got {
-                check_len(name, got.len(), expected)?;
-            }
-        }
-        if self.r0.is_some() && !rum.memory {
-            return Err(Error::value("r0_bar", "belongs to a memory only"));
-        }
-        if self.activation_bias.is_some() && units == 0 {
-            return Err(Error::value("activation_bias_bar", "belongs to modrelu and modrelu_realrep only"));
-        }
-        Ok(())
+        check(&[
+            ("x_bar", len(&self.x), true, &[steps, batch, features]),
+            ("w_bar", len(&self.w), true, &[2, n, n]),
+            ("u_bar", len(&self.u), true, &[3, n, features]),
+            ("b_bar", len(&self.b), rum.b.is_some(), &[3, n]),
+            ("h0_bar", len(&self.h0), rum.h0.is_some(), &[batch, n]),
+            ("r0_bar", len(&self.r0), rum.r0.is_some(), &[batch, n, n]),
+            ("activation_bias_bar", len(&self.activation_bias), rum.activation_bias.is_some(), &[units]),
+        ])
     }
 
-    pub(super) fn wants(&self) -> Wants {
-        Wants {
-            w: self.w.is_some(),
-            inputs: [self.x.is_some(), self.u.is_some(), self.b.is_some()],
-            r0: self.r0.is_some(),
-            activation_bias: self.activation_bias.is_some(),
-        }
+    /// As the members of a call share them: those of the gates, and of r0.
+    pub(super) fn shared(
+        self,
+        ct: &Cotangent<'_, R>,
+        line: &Timeline<'_, R>,
+    ) -> (GateBars<R>, Option<Shared<R>>) {
+        let RumGradients { x, w, u, b, h0, r0, activation_bias } = self;
+        let inputs = InputBars { x: shared(x), weight: shared(u), bias: shared(b) };
+        let activation_bias = activation_bias.map(|bar| (Shared(bar.as_mut_ptr()), bar.len()));
+        let ct = ct.rows(line, shared(h0));
+        (GateBars { ct, w: shared(w), inputs, activation_bias }, shared(r0))
     }
 }

@@ -28,32 +28,25 @@
 
 mod cell;
 mod gradients;
-mod places;
 mod pull;
 #[cfg(test)]
 mod tests;
 
 pub use gradients::RumGradients;
 
-use super::ends::{Cotangent, Kept, Written};
-use super::frame::Space;
-use super::padded::padded;
-use super::plan::{Checkpoint, refuse_undoing};
-use super::replay::Replay;
-use super::schedule::Schedule;
-use super::sharing::Room;
-use super::timeline::{Timeline, in_halves};
-use super::{backward as back, forward as forth, pages::want_huge_pages};
-use crate::activation::{Activation, RowActivation};
+use super::driver::ends::{Cotangent, Trajectory, Written};
+use super::driver::{self, want_huge_pages};
+use super::parts::gates::Gates;
+use super::time::checkpoint::{Checkpoint, refuse_undoing};
+use super::time::timeline::Run;
+use crate::activation::Activation;
+use crate::budget::Budget;
 use crate::error::{Error, Result};
-use crate::kernels::Buffer;
+use crate::parallel::Shared;
 use crate::scalar::Real;
-use crate::scratch::Scratch;
 use crate::sizes::{check_len, work};
-use crate::transition::Packs;
-use cell::{Operands, RumCell};
-use isometry_kernels::recurrence::heard_len;
-use places::Places;
+use crate::transition::{check_packs, each_pack};
+use cell::RumCell;
 use pull::RumPull;
 
 /// Arrays (T, B, n) that forward saves for backward.
@@ -98,19 +91,14 @@ pub struct Rum<'a, R: Real> {
     pub packs: Option<&'a [R]>,
 }
 
-impl<R: Real> Rum<'_, R> {
+impl<'a, R: Real> Rum<'a, R> {
     /// Refuses sizes that do not fit.
     pub fn check(&self) -> Result<()> {
-        let Rum { steps, batch, features, n, .. } = *self;
-        if steps == 0 || batch == 0 || n == 0 {
-            let got = format!("{steps} steps of {batch} sequences with {n} states");
-            return Err(Error::shape("x", "at least one step, one sequence and one state", got));
-        }
-        check_len("x", self.x.len(), &[steps, batch, features])?;
+        let Rum { features, n, .. } = *self;
+        self.run().check()?;
         check_len("w", self.w.len(), &[2, n, n])?;
         check_len("u", self.u.len(), &[3, n, features])?;
         self.b.map_or(Ok(()), |b| check_len("b", b.len(), &[3, n]))?;
-        self.h0.map_or(Ok(()), |h0| check_len("h0", h0.len(), &[batch, n]))?;
         if self.r0.is_some() && !self.memory {
             return Err(Error::value("r0", "belongs to a memory only"));
         }
@@ -118,19 +106,23 @@ impl<R: Real> Rum<'_, R> {
         if self.eta.is_some_and(|eta| eta.is_nan() || eta <= R::zero()) {
             return Err(Error::value("eta", "must be positive"));
         }
-        Packs(self.packs).check(&[[2 * n, n], [2 * n, features], [n, features]])?;
-        Schedule::check(steps, batch, self.lengths)?;
+        check_packs::<R>(self.packs, &self.packed())?;
         self.activation.check::<R>(n, self.activation_bias)
+    }
+
+    fn run(&self) -> Run<'a, R> {
+        let Rum { steps, batch, features, n, x, h0, lengths, reverse, .. } = *self;
+        Run { sizes: [steps, batch, features, n], x, h0, lengths, reverse }
+    }
+
+    /// Sizes of the operands that the caller may have packed.
+    fn packed(&self) -> [[usize; 2]; 3] {
+        [[2 * self.n, self.n], [2 * self.n, self.features], [self.n, self.features]]
     }
 
     /// T, B and n.
     fn sizes(&self) -> [usize; 3] {
         [self.steps, self.batch, self.n]
-    }
-
-    /// Refuses saved arrays of another size, or any beside less than all states.
-    fn check_saved(&self, len: usize, whole: bool) -> Result<()> {
-        check_len("saved", len, &[if whole { SAVED } else { 0 }, self.steps, self.batch, self.n])
     }
 
     /// Refuses a checkpoint that would have to keep memories too, or undo steps.
@@ -150,38 +142,35 @@ impl<R: Real> Rum<'_, R> {
     fn check_last(&self, argument: &'static str, len: usize) -> Result<()> {
         if self.memory { self.check_memory(argument, len) } else { check_len(argument, len, &[0]) }
     }
-
-    /// Distance of the rows of bars: an odd number of cache lines, for the gradient of W reads them down their columns.
-    fn pitch(&self) -> usize {
-        let line = 64 / size_of::<R>();
-        ((3 * self.n).div_ceil(line) | 1) * line
-    }
-
-    /// Multiply-adds per row: those that depend on n only, and those of the products of U.
-    fn work(&self) -> [usize; 2] {
-        let memory = if self.memory { work(&[6, self.n, self.n]) } else { work(&[12, self.n]) };
-        [work(&[2, self.n, self.n]).saturating_add(memory), work(&[3, self.n, self.features])]
-    }
 }
 
 /// A checked unit, prepared.
 struct Setting<'a, R: Real> {
-    rum: Rum<'a, R>,
-    line: Timeline<'a, R>,
-    phi: RowActivation<R>,
-    /// b of u and tau, and of e, each for whole vectors; empty without.
-    biases: [Buffer<R>; 2],
+    gates: Gates<'a, R>,
+    eta: Option<R>,
+    memory: bool,
 }
 
 impl<'a, R: Real> Setting<'a, R> {
+    /// From a unit that has passed its check.
     fn new(rum: &Rum<'a, R>, checkpoint: Option<Checkpoint>) -> Result<Self> {
-        let Rum { steps, batch, features, n, lengths, reverse, .. } = *rum;
-        let biases = [padded(rum.b.map(|b| &b[..2 * n]))?, padded(rum.b.map(|b| &b[2 * n..]))?];
-        let schedule = Schedule::new(steps, batch, lengths, reverse)?.under(checkpoint);
-        let phi = RowActivation::new::<R>(rum.activation, n, rum.activation_bias)?;
-        let line = Timeline { schedule, x: rum.x, features, h0: rum.h0, width: n };
-        Ok(Setting { rum: *rum, line, phi, biases })
+        let (arrays, activation) = ((rum.w, rum.u, rum.b), (rum.activation, rum.activation_bias));
+        let packs = each_pack::<R, 3>(rum.packs, rum.packed());
+        let gates = Gates::new(&rum.run(), arrays, packs, activation, SAVED, checkpoint)?;
+        Ok(Setting { gates, eta: rum.eta, memory: rum.memory })
     }
+
+    /// Multiply-adds of a rotation per row.
+    fn rotation_work(&self) -> usize {
+        if self.memory { work(&[6, self.gates.n, self.gates.n]) } else { work(&[12, self.gates.n]) }
+    }
+}
+
+/// A memory (B, n, n) after the last step of each sequence, and its cotangents, zeros if absent.
+#[derive(Clone, Copy)]
+struct Memory<'a, R> {
+    last: &'a [R],
+    ct: Option<&'a [R]>,
 }
 
 /// States (T, B, n), zeros past the end of a sequence; or the last of each sequence, and those at the borders of a
@@ -193,26 +182,14 @@ pub fn forward<'a, R: Real>(
     written: impl Into<Written<'a, R>>,
     last: &mut [R],
     saved: Option<&mut [R]>,
-    threads: usize,
-    cancel: &(dyn Fn() -> bool + Sync),
+    budget: &Budget<'_>,
 ) -> Result<()> {
-    let mut written: Written<'_, R> = written.into();
+    let written: Written<'_, R> = written.into();
     rum.check()?;
     rum.check_checkpoint(written.checkpoint())?;
-    written.check(rum.sizes(), SAVED)?;
+    written.check(rum.sizes(), (saved.as_ref().map(|saved| saved.len()), SAVED))?;
     rum.check_last("last", last.len())?;
-    saved.as_ref().map_or(Ok(()), |saved| rum.check_saved(saved.len(), written.states.is_some()))?;
     let setting = Setting::new(rum, written.checkpoint())?;
-    let (line, schedule) = (&setting.line, &setting.line.schedule);
-    let one_step = if saved.is_none() { SAVED } else { 0 };
-    let places = Scratch::new(|arena| {
-        let operands = Operands::carve(arena, &setting);
-        let space = Space::forward(arena, schedule, line.width, written.states.is_none(), one_step);
-        let [w, u] = rum.work();
-        let load = (w.saturating_add(u), false);
-        (operands, space, Room::carve(arena, schedule, load, heard_len(rum.n), threads))
-    })?;
-    let (operands, space, room) = &*places;
     want_huge_pages(last);
     match rum.r0 {
         Some(r0) => last.copy_from_slice(r0),
@@ -222,24 +199,17 @@ pub fn forward<'a, R: Real>(
                 .for_each(|r| r.iter_mut().step_by(rum.n + 1).for_each(|r| *r = R::one()));
         }
     }
-    let outputs = written.outputs(line, SAVED);
-    let [states, saved] = [written.states, saved].map(|array| {
-        array.map(|array| {
-            want_huge_pages(array);
-            &*array
-        })
-    });
-    let frames = space.frames(schedule, line.width, states, saved);
-    let memory = if rum.memory { last.as_mut_ptr() } else { std::ptr::null_mut() };
-    let cell = RumCell { setting: &setting, operands, memory };
-    forth::forward(&cell, room, schedule, (&frames, &outputs), cancel)
+    let memory = rum.memory.then_some(Shared(last.as_mut_ptr()));
+    let carve = |arena: &mut _| RumCell::carve(arena, &setting, memory);
+    // SAFETY: everything has passed its check.
+    unsafe { driver::forward(&setting.gates.line, written, (saved, SAVED), budget, carve) }
 }
 
 /// The results of [`forward`], and their cotangents.
 #[derive(Clone, Copy)]
 pub struct Outcome<'a, R> {
     /// The states.
-    pub states: Kept<'a, R>,
+    pub states: Trajectory<'a, R>,
     /// Memory (B, n, n), empty without one.
     pub last: &'a [R],
     /// [`SAVED`] arrays (T, B, n), empty with a checkpoint.
@@ -255,44 +225,22 @@ pub fn backward<R: Real>(
     rum: &Rum<'_, R>,
     outcome: &Outcome<'_, R>,
     gradients: RumGradients<'_, R>,
-    threads: usize,
-    cancel: &(dyn Fn() -> bool + Sync),
+    budget: &Budget<'_>,
 ) -> Result<()> {
     rum.check()?;
-    let Outcome { states: kept, last, saved, ct, last_ct } = *outcome;
-    let checkpoint = kept.checkpoint();
+    let Outcome { states, last, saved, ct, last_ct } = *outcome;
+    let checkpoint = states.checkpoint();
     rum.check_checkpoint(checkpoint)?;
-    kept.check(rum.sizes(), SAVED)?;
+    states.check(rum.sizes(), (saved.len(), SAVED))?;
     rum.check_last("last", last.len())?;
-    rum.check_saved(saved.len(), checkpoint.is_none())?;
     ct.check(rum.sizes())?;
     last_ct.map_or(Ok(()), |ct| rum.check_last("last_ct", ct.len()))?;
     gradients.check(rum)?;
     let setting = Setting::new(rum, checkpoint)?;
-    let (line, schedule) = (&setting.line, &setting.line.schedule);
-    let (halves, wants) = (in_halves(schedule, true), gradients.wants());
-    let places = Scratch::new(|arena| {
-        let places = Places::carve(arena, &setting, halves, &wants);
-        let again = checkpoint.map(|_| Operands::carve(arena, &setting));
-        let space = Space::backward(arena, schedule, line.width, checkpoint, SAVED);
-        let room = Room::carve(arena, schedule, (rum.work()[0], false), places.scratch(&setting), threads);
-        (places, again, space, room)
-    })?;
-    let (places, again, space, room) = &*places;
-    let memory = std::ptr::null_mut();
-    let again = again.as_ref().map(|operands| RumCell { setting: &setting, operands, memory });
-    let saved = checkpoint.is_none().then_some(saved);
-    let frames = space.frames(schedule, line.width, kept.states(), saved);
-    let replay = kept.marks().zip(again.as_ref()).map(|([marks, _], cell)| Replay {
-        cell,
-        frames: &frames,
-        segments: space.segments,
-        marks: marks.as_ptr(),
-        undo: None,
-    });
-    // SAFETY: the memory was cut for this call and these gradients; the arrays have their sizes.
-    unsafe {
-        let pull = RumPull::new(&setting, places, halves, again.as_ref(), outcome, gradients);
-        back::backward(&pull, room, schedule, (&frames, replay.as_ref()), cancel)
-    }
+    let line = &setting.gates.line;
+    let wanted = gradients.shared(&ct, line);
+    let memory = rum.memory.then_some(Memory { last, ct: last_ct });
+    let carve = |arena: &mut _| RumPull::carve(arena, &setting, checkpoint.is_some(), wanted, memory);
+    // SAFETY: everything has passed its check.
+    unsafe { driver::backward(line, states, (saved, SAVED), budget, carve) }
 }

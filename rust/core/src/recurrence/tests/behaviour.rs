@@ -34,7 +34,8 @@ fn plain<'a>(x: &'a [f32], v: &'a [f32], n: usize, batch: usize) -> Sequence<'a,
 fn any_subset_of_gradients_can_be_had() {
     let (n, batch, steps) = (6, 2, 5);
     let (x, v, w) = (fill::<f32>(steps * batch, 1.0, 1), fill::<f32>(n, 1.0, 2), fill::<f32>(n * n, 0.5, 3));
-    let sequence = plain(&x, &v, n, batch);
+    let (h0, bias) = (fill::<f32>(batch * n, 1.0, 5), fill::<f32>(n, 1.0, 6));
+    let sequence = Sequence { h0: Some(&h0), bias: Some(&bias), ..plain(&x, &v, n, batch) };
     let mut states = vec![0.0; steps * batch * n];
     let dense = Dense::new(&w, 1, n, n).unwrap();
     forward(&dense, &sequence, &mut states, &Budget::of(1)).unwrap();
@@ -64,6 +65,23 @@ fn any_subset_of_gradients_can_be_had() {
             );
         }
     }
+}
+
+#[test]
+fn gradients_of_arguments_that_were_not_given_are_refused() {
+    let (x, v, w) = (fill::<f32>(6, 1.0, 1), fill::<f32>(3, 1.0, 2), fill::<f32>(9, 0.5, 3));
+    let (dense, states, mut bar) = (Dense::new(&w, 1, 3, 3).unwrap(), [0.0; 18], [0.0; 6]);
+    let mut message = |wanted: fn(&mut [f32]) -> Gradients<'_, f32>| {
+        let (sequence, one) = (plain(&x, &v, 3, 2), Budget::of(1));
+        let found = backward(&dense, &mut [], &sequence, &states[..], &states[..], wanted(&mut bar), &one);
+        found.map_err(|error| error.to_string()).err().unwrap_or_default()
+    };
+    let none = "is wanted, but there is no such argument";
+    assert_eq!(message(|bar| Gradients { h0: Some(bar), ..Default::default() }), format!("h0_bar {none}"));
+    let bias = message(|bar| Gradients { bias: Some(&mut bar[..3]), ..Default::default() });
+    assert_eq!(bias, format!("bias_bar {none}"));
+    let own = message(|bar| Gradients { activation_bias: Some(&mut bar[..0]), ..Default::default() });
+    assert_eq!(own, format!("activation_bias_bar {none}"));
 }
 
 /// The states of some steps are those that V and W packed before give, to the last bit.
@@ -188,7 +206,7 @@ fn the_last_states_alone() {
             expected[b * n..][..n].copy_from_slice(&states[at..][..n]);
             ct[at..][..n].copy_from_slice(&last_ct[b * n..][..n]);
         }
-        let gradients = |kept: Kept<'_, f32>, ct: Cotangent<'_, f32>| {
+        let gradients = |kept: Trajectory<'_, f32>, ct: Cotangent<'_, f32>| {
             let mut bars = [n * n, x.len(), n, batch * n].map(|len| vec![f32::NAN; len]);
             let [wb, xb, vb, hb] = &mut bars;
             let (x, input_weight, h0) = (Some(&mut xb[..]), Some(&mut vb[..]), Some(&mut hb[..]));
@@ -196,17 +214,19 @@ fn the_last_states_alone() {
             backward(&dense, &mut [Bar::Own(wb)], &sequence, kept, ct, wanted, &Budget::of(2)).unwrap();
             bars
         };
-        let mut whole = gradients(Kept::States(&states), Cotangent::States(&ct));
+        let mut whole = gradients(Trajectory::All(&states), Cotangent::States(&ct));
         for (b, _) in lengths.iter().enumerate().filter(|(_, length)| **length == 0) {
             whole[3][b * n..][..n].copy_from_slice(&last_ct[b * n..][..n]);
         }
-        assert!(gradients(Kept::States(&states), Cotangent::Last(&last_ct)) == whole);
+        assert!(gradients(Trajectory::All(&states), Cotangent::Last(&last_ct)) == whole);
         let mut last = vec![f32::NAN; batch * n];
         let mut marks = vec![f32::NAN; Checkpoint::Sqrt.segments(steps, batch, 0).borders() * batch * n];
         let written =
             Written { states: None, last: Some(&mut last), marks: Some((Checkpoint::Sqrt, &mut marks)) };
         forward(&dense, &sequence, written, &Budget::of(2)).unwrap();
         assert_eq!(last, expected);
-        assert!(gradients(Kept::Marks(Checkpoint::Sqrt, &marks, &last), Cotangent::Last(&last_ct)) == whole);
+        assert!(
+            gradients(Trajectory::Marks(Checkpoint::Sqrt, &marks, &last), Cotangent::Last(&last_ct)) == whole
+        );
     }
 }

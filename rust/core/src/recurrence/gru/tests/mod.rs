@@ -1,14 +1,13 @@
 //! Both resets, a matrix and an operator on rows as W_h, every activation, type, direction and thread count against the textbook loop; bits across threads.
 
 mod reference;
+mod refusals;
 mod sigma;
 
+use super::super::tests::packs;
 use super::super::tests::shears::{self, Shears};
-use super::super::tests::{never, packs};
 use super::*;
 use crate::activation::tests::all;
-use crate::argument::{Array, Given};
-use crate::operators::dense::Dense;
 use crate::testing::{Guarded, fill, near};
 use reference::Problem;
 
@@ -104,25 +103,24 @@ fn run<R: Real>(case: &Case, given: &[Vec<R>; 7], ct: &[R], threads: usize) -> V
     let len = steps * batch * n;
     let mut saved = Guarded::new(gru.saved() * len);
     let mut states = Guarded::new(len);
-    forward(&gru, states.inner(), Some(saved.inner()), threads, &never).unwrap();
+    forward(&gru, states.inner(), Some(saved.inner()), &Budget::of(threads)).unwrap();
     let (states, saved) = (states.take(), saved.take());
     let mut again = Guarded::new(len);
     let ((gates, own), (of_gates, of_c)) = (gru.w.split_at(2 * n * n), gru.u.split_at(2 * n * d));
     let packs = packs(&[(gates, 2 * n), (own, own.len() / n), (of_gates, 2 * n), (of_c, n)]);
-    forward(&Gru { packs: Some(&packs), ..gru }, again.inner(), None, threads, &never).unwrap();
+    forward(&Gru { packs: Some(&packs), ..gru }, again.inner(), None, &Budget::of(threads)).unwrap();
     assert!(again.take() == states, "states depend on what is saved, or packed before: {case:?}");
-    let wanted = [given[0].len(), gru.w.len(), given[2].len(), 3 * n, batch * n];
-    let wanted = [&wanted[..], &[given[5].len(), given[6].len()]].concat();
+    let mut wanted = given.each_ref().map(Vec::len);
+    wanted[1] = gru.w.len();
     let mut bars: Vec<Guarded<R>> = wanted.iter().map(|&len| Guarded::new(len)).collect();
     let mut inner = bars.iter_mut().zip(&wanted).map(|(bar, _)| Some(bar.inner()));
     let mut next = || inner.next().unwrap();
-    let gradients =
-        GruGradients { x: next(), w: next(), u: next(), b: next(), h0: next(), ..Default::default() };
-    let [hidden, own] = [next(), next()].map(|bar| bar.filter(|bar| !bar.is_empty()));
-    let gradients = GruGradients { hidden_bias: hidden, activation_bias: own, ..gradients };
+    let gradients = GruGradients { x: next(), w: next(), u: next(), ..Default::default() };
+    let [b, h0, hidden_bias, activation_bias] = [(); 4].map(|()| next().filter(|bar| !bar.is_empty()));
+    let gradients = GruGradients { b, h0, hidden_bias, activation_bias, ..gradients };
     let mut own = Guarded::new(parameters.len());
     let mut own_bars = [if case.shears { Bar::Own(own.inner()) } else { Bar::None }];
-    backward(&gru, &states, &saved, ct, gradients, &mut own_bars, threads, &never).unwrap();
+    backward(&gru, &states, &saved, ct, gradients, &mut own_bars, &Budget::of(threads)).unwrap();
     let mut results = vec![states];
     results.extend(bars.into_iter().map(Guarded::take));
     if case.shears {
@@ -231,42 +229,6 @@ fn an_operator_on_rows_serves_as_w_h() {
 }
 
 #[test]
-fn a_transition_is_refused_by_name() {
-    let (x, w, states) = (vec![0.0; 6], vec![0.0; 32], vec![0.0; 24]);
-    let (parameters, weight) = (vec![0.1; 8], vec![0.0; 16]);
-    let [small, right] = [3, 4].map(|n| Shears::new(&parameters[..2 * (n - 1)], n));
-    let given = [Given { shape: &[4, 4], array: Array::Own(&weight) }];
-    let dense = Dense::of(&given).unwrap();
-    let message = |transition: &dyn Cpu<f64>, w: &[f64]| {
-        let gru = Gru {
-            steps: 3,
-            batch: 2,
-            features: 1,
-            n: 4,
-            x: &x,
-            w,
-            transition: Some(transition),
-            u: &states[..12],
-            b: None,
-            h0: None,
-            reset: Reset::Before,
-            hidden_bias: None,
-            activation: Activation::Tanh,
-            activation_bias: None,
-            lengths: None,
-            reverse: false,
-            packs: None,
-        };
-        let outcome = forward(&gru, &mut states.clone(), None, 1, &never);
-        outcome.map_err(|e| e.to_string()).err().unwrap_or_default()
-    };
-    assert_eq!(message(&right, &w), "");
-    assert!(message(&right, &[0.0; 48]).starts_with("w: "));
-    assert!(message(&small, &w).starts_with("transition: "));
-    assert!(message(&dense, &w).contains("through its matrix only"));
-}
-
-#[test]
 fn the_textbook_gradient_is_the_difference_quotient() {
     for reset in [Reset::Before, Reset::After] {
         for (varied, reverse, activation) in
@@ -293,94 +255,5 @@ fn the_textbook_gradient_is_the_difference_quotient() {
                 }
             }
         }
-    }
-}
-
-#[test]
-fn refusals_name_the_argument() {
-    let (n, d, batch) = (4, 3, 2);
-    let (x, w, u, states) =
-        (vec![0.0; 5 * batch * d], vec![0.0; 3 * n * n], vec![0.0; 3 * n * d], vec![0.0; 40]);
-    let good = Gru {
-        steps: 5,
-        batch,
-        features: d,
-        n,
-        x: &x,
-        w: &w,
-        transition: None,
-        u: &u,
-        b: None,
-        h0: None,
-        reset: Reset::After,
-        hidden_bias: None,
-        activation: Activation::Tanh,
-        activation_bias: None,
-        lengths: None,
-        reverse: false,
-        packs: None,
-    };
-    let message = |gru: Gru<'_, f32>, saved: usize| {
-        let (mut states, mut saved) = (states.clone(), vec![0.0; saved]);
-        let outcome = forward(&gru, &mut states, Some(&mut saved), 1, &never);
-        outcome.map_err(|e| e.to_string()).err().unwrap_or_default()
-    };
-    assert_eq!(message(good, 160), "");
-    assert!(message(good, 120).starts_with("saved"));
-    let before = Gru { reset: Reset::Before, ..good };
-    assert_eq!(message(before, 120), "");
-    assert!(message(Gru { hidden_bias: Some(&x[..n]), ..before }, 120).starts_with("hidden_bias"));
-    for (name, gru) in [
-        ("x", Gru { steps: 0, ..good }),
-        ("x", Gru { x: &x[1..], ..good }),
-        ("w", Gru { w: &w[1..], ..good }),
-        ("u", Gru { u: &w, ..good }),
-        ("b", Gru { b: Some(&x), ..good }),
-        ("h0", Gru { h0: Some(&x), ..good }),
-        ("hidden_bias", Gru { hidden_bias: Some(&x), ..good }),
-        ("activation_bias", Gru { activation_bias: Some(&x), ..good }),
-        ("packs", Gru { packs: Some(&x), ..good }),
-        ("lengths", Gru { lengths: Some(&[2, 3]), ..good }),
-    ] {
-        let message = message(gru, 160);
-        assert_eq!(message.split([':', ' ']).next(), Some(name), "{message}");
-    }
-    let mut bar = vec![0.0; n];
-    let hidden = GruGradients { hidden_bias: Some(&mut bar[..]), ..Default::default() };
-    let saved = vec![0.0; 160];
-    let outcome = backward(&good, &states, &saved, &states, hidden, &mut [], 1, &never);
-    assert!(outcome.unwrap_err().to_string().starts_with("hidden_bias_bar"));
-}
-
-#[test]
-fn a_raised_flag_interrupts() {
-    let (n, batch, steps) = (64, 2, 20_000);
-    let (x, w, u) = (vec![0.0f32; steps * batch], vec![0.0; 3 * n * n], vec![0.0; 3 * n]);
-    let gru = Gru {
-        steps,
-        batch,
-        features: 1,
-        n,
-        x: &x,
-        w: &w,
-        transition: None,
-        u: &u,
-        b: None,
-        h0: None,
-        reset: Reset::Before,
-        hidden_bias: None,
-        activation: Activation::Tanh,
-        activation_bias: None,
-        lengths: None,
-        reverse: false,
-        packs: None,
-    };
-    let mut states = vec![0.0; steps * batch * n];
-    let saved = vec![0.5; 3 * states.len()];
-    for threads in [1, 2] {
-        assert_eq!(forward(&gru, &mut states, None, threads, &|| true), Err(Error::Interrupted));
-        let bars = GruGradients::default();
-        let outcome = backward(&gru, &states, &saved, &states, bars, &mut [], threads, &|| true);
-        assert_eq!(outcome, Err(Error::Interrupted));
     }
 }

@@ -2,8 +2,9 @@
 //! quotients; bits across threads; what is left of a memory after it was undone.
 
 mod reference;
+mod refusals;
 
-use super::super::tests::{never, packs};
+use super::super::tests::packs;
 use super::*;
 use crate::activation::tests::all;
 use crate::testing::{Guarded, fill, near};
@@ -91,22 +92,21 @@ fn run<R: Real>(case: &Case, given: &[Vec<R>; 7], cts: &[Vec<R>; 2], threads: us
     let (len, matrices) = (steps * batch * n, if memory { batch * n * n } else { 0 });
     let (mut saved, mut states, mut last) =
         (Guarded::new(SAVED * len), Guarded::new(len), Guarded::new(matrices));
-    forward(&rum, states.inner(), last.inner(), Some(saved.inner()), threads, &never).unwrap();
+    forward(&rum, states.inner(), last.inner(), Some(saved.inner()), &Budget::of(threads)).unwrap();
     let (states, last, saved) = (states.take(), last.take(), saved.take());
     let (mut again, mut last_again) = (Guarded::new(len), Guarded::new(matrices));
     let (of_gates, of_e) = rum.u.split_at(2 * n * d);
     let packs = packs(&[(rum.w, 2 * n), (of_gates, 2 * n), (of_e, n)]);
     let packed = Rum { packs: Some(&packs), ..rum };
-    forward(&packed, again.inner(), last_again.inner(), None, threads, &never).unwrap();
+    forward(&packed, again.inner(), last_again.inner(), None, &Budget::of(threads)).unwrap();
     assert!(again.take() == states, "states depend on what is saved, or packed before: {case:?}");
-    let wanted = [given[0].len(), given[1].len(), given[2].len(), 3 * n, batch * n, matrices, given[6].len()];
+    let wanted = given.each_ref().map(Vec::len);
     let mut bars: Vec<Guarded<R>> = wanted.iter().map(|&len| Guarded::new(len)).collect();
     let mut inner = bars.iter_mut().map(|bar| Some(bar.inner()));
     let mut next = || inner.next().unwrap();
-    let gradients =
-        RumGradients { x: next(), w: next(), u: next(), b: next(), h0: next(), ..Default::default() };
-    let [r0, own] = [next(), next()].map(|bar| bar.filter(|bar| !bar.is_empty()));
-    let gradients = RumGradients { r0, activation_bias: own, ..gradients };
+    let gradients = RumGradients { x: next(), w: next(), u: next(), ..Default::default() };
+    let [b, h0, r0, activation_bias] = [(); 4].map(|()| next().filter(|bar| !bar.is_empty()));
+    let gradients = RumGradients { b, h0, r0, activation_bias, ..gradients };
     let outcome = Outcome {
         states: (&states).into(),
         last: &last,
@@ -114,7 +114,7 @@ fn run<R: Real>(case: &Case, given: &[Vec<R>; 7], cts: &[Vec<R>; 2], threads: us
         ct: (&cts[0]).into(),
         last_ct: memory.then_some(&cts[1]),
     };
-    backward(&rum, &outcome, gradients, threads, &never).unwrap();
+    backward(&rum, &outcome, gradients, &Budget::of(threads)).unwrap();
     let mut results = vec![states, last];
     results.extend(bars.into_iter().map(Guarded::take));
     results
@@ -220,6 +220,8 @@ fn zero_states_stay_zero_without_a_gradient() {
         let mut given = arrays::<f64>(&case);
         given[0].fill(0.0);
         let matrices = if memory { 18 } else { 0 };
+        given[4] = vec![0.0; 6];
+        given[5] = (0..matrices).map(|at| f64::from(u8::from(at % 9 % 4 == 0))).collect();
         let cts = [fill(24, 1.0, 8), fill(matrices, 1.0, 9)];
         let results = run(&case, &given, &cts, 1);
         assert!(results.iter().skip(2).take(5).all(|array| array.iter().all(|x| *x == 0.0)), "{results:?}");
@@ -259,7 +261,7 @@ fn drift<R: Real>(n: usize, steps: usize) -> f64 {
     let len = steps * n;
     let (mut states, mut last, mut saved) =
         (vec![R::zero(); len], vec![R::zero(); n * n], vec![R::zero(); SAVED * len]);
-    forward(&rum, &mut states, &mut last, Some(&mut saved), 1, &never).unwrap();
+    forward(&rum, &mut states, &mut last, Some(&mut saved), &Budget::of(1)).unwrap();
     // Without cotangents of the states that of the memory is turned back as the memory is: R_T arrives at R_0.
     let mut bar = vec![R::zero(); n * n];
     let ct = vec![R::zero(); len];
@@ -271,7 +273,7 @@ fn drift<R: Real>(n: usize, steps: usize) -> f64 {
         last_ct: Some(&last),
     };
     let gradients = RumGradients { r0: Some(&mut bar), ..Default::default() };
-    backward(&rum, &outcome, gradients, 1, &never).unwrap();
+    backward(&rum, &outcome, gradients, &Budget::of(1)).unwrap();
     bar.iter().zip(&r0).map(|(a, b)| (a.f64() - b.f64()).abs()).fold(0.0, f64::max)
 }
 
@@ -284,109 +286,5 @@ fn a_memory_is_undone_to_rounding() {
             let bound = steps as f64 * eps;
             assert!(drift > 0.0 && drift < bound, "n {n}, T {steps}: {drift:e}, below {bound:e} expected");
         }
-    }
-}
-
-#[test]
-fn refusals_name_the_argument() {
-    let (n, d, batch) = (4, 3, 2);
-    let (x, w, u) = (vec![0.0; 5 * batch * d], vec![0.0; 2 * n * n], vec![0.0; 3 * n * d]);
-    let r0 = vec![0.0; batch * n * n];
-    let good = Rum {
-        steps: 5,
-        batch,
-        features: d,
-        n,
-        x: &x,
-        w: &w,
-        u: &u,
-        b: None,
-        h0: None,
-        memory: false,
-        r0: None,
-        eta: None,
-        activation: Activation::Tanh,
-        activation_bias: None,
-        lengths: None,
-        reverse: false,
-        packs: None,
-    };
-    let message = |rum: Rum<'_, f32>, saved: usize, last: usize| {
-        let (mut states, mut saved, mut last) = (vec![0.0; 40], vec![0.0; saved], vec![0.0; last]);
-        let outcome = forward(&rum, &mut states, &mut last, Some(&mut saved), 1, &never);
-        outcome.map_err(|e| e.to_string()).err().unwrap_or_default()
-    };
-    assert_eq!(message(good, 160, 0), "");
-    assert_eq!(message(Rum { memory: true, r0: Some(&r0), ..good }, 160, 32), "");
-    assert!(message(good, 120, 0).starts_with("saved"));
-    assert!(message(good, 160, 32).starts_with("last"));
-    assert!(message(Rum { memory: true, ..good }, 160, 0).starts_with("last"));
-    for (name, rum) in [
-        ("x", Rum { steps: 0, ..good }),
-        ("x", Rum { x: &x[1..], ..good }),
-        ("w", Rum { w: &w[1..], ..good }),
-        ("u", Rum { u: &w, ..good }),
-        ("b", Rum { b: Some(&x), ..good }),
-        ("h0", Rum { h0: Some(&x), ..good }),
-        ("r0", Rum { r0: Some(&r0), ..good }),
-        ("r0", Rum { r0: Some(&x), memory: true, ..good }),
-        ("eta", Rum { eta: Some(0.0), ..good }),
-        ("activation_bias", Rum { activation_bias: Some(&x), ..good }),
-        ("packs", Rum { packs: Some(&x), ..good }),
-        ("lengths", Rum { lengths: Some(&[2, 3]), ..good }),
-    ] {
-        let message = message(rum, 160, 0);
-        assert_eq!(message.split([':', ' ']).next(), Some(name), "{message}");
-    }
-    let (zeros, mut bar) = (vec![0.0; 160], vec![0.0; 32]);
-    let outcome = Outcome {
-        states: (&zeros[..40]).into(),
-        last: &[],
-        saved: &zeros,
-        ct: (&zeros[..40]).into(),
-        last_ct: None,
-    };
-    let gradients = RumGradients { r0: Some(&mut bar), ..Default::default() };
-    let found = backward(&good, &outcome, gradients, 1, &never);
-    assert!(found.unwrap_err().to_string().starts_with("r0_bar"));
-}
-
-#[test]
-fn a_raised_flag_interrupts() {
-    let (n, batch, steps) = (64, 2, 20_000);
-    let (x, w, u) = (vec![0.0f32; steps * batch], vec![0.0; 2 * n * n], vec![0.0; 3 * n]);
-    let rum = Rum {
-        steps,
-        batch,
-        features: 1,
-        n,
-        x: &x,
-        w: &w,
-        u: &u,
-        b: None,
-        h0: None,
-        memory: true,
-        r0: None,
-        eta: None,
-        activation: Activation::Tanh,
-        activation_bias: None,
-        lengths: None,
-        reverse: false,
-        packs: None,
-    };
-    let (mut states, mut last) = (vec![0.0; steps * batch * n], vec![0.0; batch * n * n]);
-    let saved = vec![0.5; SAVED * states.len()];
-    for threads in [1, 2] {
-        let outcome = forward(&rum, &mut states, &mut last, None, threads, &|| true);
-        assert_eq!(outcome, Err(Error::Interrupted));
-        let outcome = Outcome {
-            states: (&states).into(),
-            last: &last,
-            saved: &saved,
-            ct: (&states).into(),
-            last_ct: None,
-        };
-        let found = backward(&rum, &outcome, RumGradients::default(), threads, &|| true);
-        assert_eq!(found, Err(Error::Interrupted));
     }
 }

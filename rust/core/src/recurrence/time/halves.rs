@@ -10,7 +10,8 @@ use std::ops::Range;
 /// Fewest rows of a batch that is halved, so that a half fills a register tile. Tests halve every batch they can.
 const ROWS: usize = if cfg!(test) { 4 } else { 16 };
 
-/// 2 where all sequences of a large enough batch have the same length, else 1.
+/// The number of halves in which gradients are summed: 2 where all sequences of a large enough batch have the same length,
+/// else 1.
 pub fn halves(schedule: &Schedule) -> usize {
     if schedule.batch >= ROWS && schedule.full(&(0..schedule.steps)) { 2 } else { 1 }
 }

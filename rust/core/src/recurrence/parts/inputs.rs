@@ -4,98 +4,82 @@
 //! V_bar is gathered as the real product X^T U_bar of (d, n) arrays of parts, whose lanes are full for any d, and
 //! combined into V_bar at the end.
 
-use super::chunk::Chunk;
-use super::schedule::Schedule;
-use super::timeline::Timeline;
+use super::super::time::chunk::Chunk;
+use super::super::time::schedule::Schedule;
+use super::super::time::timeline::Timeline;
+use super::sums::ColumnSums;
 use crate::kernels::{MAX_ROWS, Operand, Product, add_slots, lanes};
 use crate::parallel::{Member, Shared};
 use crate::scalar::{Scalar, parts_mut};
 use crate::scratch::{Arena, Region};
 use crate::transition::Packed;
-use isometry_kernels::activation::Columns;
 use isometry_kernels::recurrence::Affine;
 
 /// The arrays for the gradients; None where one is not wanted.
-pub struct InputBars<'a, T: Scalar> {
+#[derive(Clone, Copy)]
+pub struct InputBars<T: Scalar> {
     /// (T, B, d)
-    pub x: Option<&'a mut [T]>,
+    pub x: Option<Shared<T>>,
     /// (n, d)
-    pub weight: Option<&'a mut [T]>,
+    pub weight: Option<Shared<T>>,
     /// (n)
-    pub bias: Option<&'a mut [T]>,
-}
-
-/// The memory of a [`Gatherer`]; empty where a gradient is not wanted.
-pub struct Gathered<T: Scalar> {
-    /// conj(V), for x_bar.
-    input: Packed<T>,
-    /// X^T U_bar as real numbers, and the sums of each half.
-    products: Region<T::Real>,
-    sums: Region<T::Real>,
-    halves: usize,
-}
-
-impl<T: Scalar> Gathered<T> {
-    /// For V with n rows, sums of each of the halves, and whether the gradients of x, V and b are wanted.
-    pub fn carve(
-        arena: &mut Arena,
-        line: &Timeline<'_, T::Real>,
-        n: usize,
-        halves: usize,
-        [x, weight, bias]: [bool; 3],
-    ) -> Self {
-        let (d, width) = (line.features, n * T::PARTS);
-        let products = arena.take(&[usize::from(weight), halves, d, width]);
-        let sums = arena.take(&[usize::from(bias), halves, width]);
-        let [k, features] = if x { [n, d / T::PARTS] } else { [0; 2] };
-        Gathered { input: Packed::new(arena, k, features), products, sums, halves }
-    }
-
-    /// Real numbers of scratch that a member needs to gather up to `rows` rows.
-    pub fn scratch(line: &Timeline<'_, T::Real>, rows: usize) -> usize {
-        Product::<T::Real>::scratch(line.features, rows)
-    }
+    pub bias: Option<Shared<T>>,
 }
 
 /// Gathers chunk after chunk.
-pub struct Gatherer<'a, T: Scalar> {
+pub struct Inputs<'a, T: Scalar> {
     line: &'a Timeline<'a, T::Real>,
-    gathered: &'a Gathered<T>,
-    /// V with n rows.
-    weight: Operand<T>,
+    /// V with n rows, and conj(V) packed for x_bar.
+    weight: Shared<T>,
     n: usize,
-    x: Option<Shared<T>>,
-    bars: [Option<Shared<T>>; 2],
+    packed: Packed<T>,
+    bars: InputBars<T>,
+    /// X^T U_bar as real numbers, of each half; empty where V_bar is not wanted.
+    products: Region<T::Real>,
+    sums: ColumnSums<T::Real>,
+    halves: usize,
 }
 
-// SAFETY: V is only read.
-unsafe impl<T: Scalar> Sync for Gatherer<'_, T> {}
+impl<'a, T: Scalar> Inputs<'a, T> {
+    /// For V with n rows, and sums of each of the halves.
+    pub fn carve(
+        arena: &mut Arena,
+        line: &'a Timeline<'a, T::Real>,
+        (weight, n): (&'a [T], usize),
+        halves: usize,
+        bars: InputBars<T>,
+    ) -> Self {
+        let (d, width) = (line.features, n * T::PARTS);
+        let products = arena.take(&[usize::from(bars.weight.is_some()), halves, d, width]);
+        let sums = ColumnSums::carve(arena, bars.bias.is_some(), halves, width);
+        let [k, features] = if bars.x.is_some() { [n, d / T::PARTS] } else { [0; 2] };
+        let packed = Packed::new(arena, k, features, None);
+        Inputs { line, weight: Shared(weight.as_ptr().cast_mut()), n, packed, bars, products, sums, halves }
+    }
 
-impl<'a, T: Scalar> Gatherer<'a, T> {
-    /// For gradients that have passed their check.
+    /// Real numbers of scratch that a member needs.
+    pub fn scratch(&self) -> usize {
+        Product::<T::Real>::scratch(self.line.features, self.line.schedule.chunk_rows())
+    }
+
+    /// Zeros of sums.
     ///
     /// # Safety
-    /// The memory lives, was cut for these gradients, and nobody else uses it; V lives too.
-    pub unsafe fn new(
-        line: &'a Timeline<'a, T::Real>,
-        (weight, n): (Operand<T>, usize),
-        gathered: &'a Gathered<T>,
-        bars: InputBars<'a, T>,
-    ) -> Self {
-        for sums in [gathered.products, gathered.sums] {
-            // SAFETY: the contract above.
-            unsafe { sums.zeroed() };
+    /// The memory lives, and nobody else uses it.
+    pub unsafe fn fill(&self) {
+        // SAFETY: the contract above.
+        unsafe {
+            self.products.zeroed();
+            self.sums.fill();
         }
-        let share = |bar: &mut [T]| Shared(bar.as_mut_ptr());
-        let (x, bars) = (bars.x.map(share), [bars.weight.map(share), bars.bias.map(share)]);
-        Gatherer { line, gathered, weight, n, x, bars }
     }
 
     /// Packs this member's part of conj(V); a barrier has to follow.
     pub fn pack(&self, member: &Member<'_>) {
-        if self.x.is_some() {
+        if self.bars.x.is_some() {
+            let weight = Operand::new(self.weight.0.cast_const(), self.line.features / T::PARTS);
             // SAFETY: V has n rows and d columns; all members pack it, and a barrier follows.
-            unsafe { self.gathered.input.fill(self.weight.conj(), member) }
+            unsafe { self.packed.fill(weight.conj(), member) }
         }
     }
 
@@ -112,30 +96,20 @@ impl<'a, T: Scalar> Gatherer<'a, T> {
         scratch: *mut T::Real,
     ) {
         let (d, width) = (self.line.features, self.n * T::PARTS);
-        let Gathered { products, sums, halves, .. } = *self.gathered;
+        let Inputs { products, halves, .. } = *self;
         let (member, rows, first) = (&chunk.half.gatherer, chunk.rows(chunk.steps), chunk.index == 0);
-        let own = |sums: Region<T::Real>| sums.at(chunk.half.index * (sums.len() / halves));
         // SAFETY: the contract above; the members write different columns of the sums, and different rows of x_bar.
         unsafe {
             if !products.is_empty() {
                 let (x, bar) = (Operand::new(x, d), Operand::new(bar, pitch));
-                let product = Product::new((d, width, rows), x.t(), bar, own(products), width);
+                let own = products.at(chunk.half.index * (products.len() / halves));
+                let product = Product::new((d, width, rows), x.t(), bar, own, width);
                 let product = if first { product } else { product.add() };
                 product.run(member, scratch);
             }
-            if !sums.is_empty() {
-                Columns {
-                    bar,
-                    along: None,
-                    rows,
-                    width: pitch,
-                    sums: own(sums),
-                    add: !first,
-                    columns: member.share(width, lanes::<T::Real>()),
-                }
-                .call();
-            }
-            if let Some(x_bar) = self.x {
+            let columns = member.share(width, lanes::<T::Real>());
+            self.sums.gather(chunk, (bar, pitch), rows, columns);
+            if let Some(x_bar) = self.bars.x {
                 self.inputs(x_bar.0.cast(), chunk, bar, pitch);
             }
         }
@@ -144,7 +118,7 @@ impl<'a, T: Scalar> Gatherer<'a, T> {
     /// x_bar = U_bar conj(V) for this member's rows of the chunk.
     ///
     /// # Safety
-    /// As [`Gatherer::gather`].
+    /// As [`Inputs::gather`].
     unsafe fn inputs(&self, x_bar: *mut T::Real, chunk: &Chunk<'_>, bar: *const T::Real, pitch: usize) {
         let (d, Chunk { steps, half, .. }) = (self.line.features, chunk);
         let Schedule { batch, .. } = self.line.schedule;
@@ -152,7 +126,7 @@ impl<'a, T: Scalar> Gatherer<'a, T> {
         // `count` rows of x_bar from row `to` on, from the row `from` of the chunk on
         let run = |to: usize, from: usize, count: usize| {
             let mut map = Affine::new(d, usize::MAX, x_bar.wrapping_add(to * d));
-            map.terms[0] = self.gathered.input.times_apart(bar.wrapping_add(from * pitch), pitch);
+            map.terms[0] = self.packed.times_apart(bar.wrapping_add(from * pitch), pitch);
             // SAFETY: the contract above; the products of rows are independent of each other.
             unsafe { map.run(member.share(count, MAX_ROWS), 0..d) }
         };
@@ -183,14 +157,13 @@ impl<'a, T: Scalar> Gatherer<'a, T> {
         if member.id != 0 {
             return;
         }
-        let Gathered { products, sums, halves, .. } = *self.gathered;
+        let Inputs { products, halves, bars, .. } = *self;
         let (n, features, width) = (self.n, self.line.features / T::PARTS, self.n * T::PARTS);
         // SAFETY: the sizes were checked, the sums were zeros at first; the other members are through with all of it.
         unsafe {
-            halves_added(products, halves);
-            halves_added(sums, halves);
-            let [weight, bias] = self.bars;
-            if let Some(bar) = weight {
+            let each = products.len() / halves;
+            add_slots(products.ptr(), halves, each, 0..each);
+            if let Some(bar) = bars.weight {
                 let bar = std::slice::from_raw_parts_mut(bar.0, n * features);
                 for i in 0..n {
                     for j in 0..features {
@@ -205,20 +178,9 @@ impl<'a, T: Scalar> Gatherer<'a, T> {
                     }
                 }
             }
-            if let Some(bar) = bias {
-                let sums = std::slice::from_raw_parts(sums.ptr(), width);
-                parts_mut(std::slice::from_raw_parts_mut(bar.0, n)).copy_from_slice(sums);
+            if let Some(bar) = bars.bias {
+                parts_mut(std::slice::from_raw_parts_mut(bar.0, n)).copy_from_slice(self.sums.finish());
             }
         }
     }
-}
-
-/// Adds the sums of the second half to those of the first, if there are two.
-///
-/// # Safety
-/// They are complete, and nobody else uses them.
-pub unsafe fn halves_added<R: Scalar>(sums: Region<R>, halves: usize) {
-    let each = sums.len() / halves;
-    // SAFETY: the contract above.
-    unsafe { add_slots(sums.ptr(), halves, each, 0..each) }
 }

@@ -1,13 +1,14 @@
 //! What a recurrence returns and keeps: all states, or the last of each sequence, and checkpoints.
 
+use super::super::time::checkpoint::Checkpoint;
+use super::super::time::schedule::Schedule;
+use super::super::time::timeline::Timeline;
 use super::forward::Outputs;
-use super::plan::Checkpoint;
-use super::schedule::Schedule;
-use super::timeline::Timeline;
 use crate::error::{Error, Result};
 use crate::parallel::Shared;
 use crate::scalar::{Real, Scalar, parts_mut};
 use crate::sizes::check_len;
+use std::ops::Range;
 
 /// The arrays that a forward pass fills; None where one is not wanted.
 pub struct Written<'a, T> {
@@ -19,27 +20,15 @@ pub struct Written<'a, T> {
     pub marks: Option<(Checkpoint, &'a mut [T])>,
 }
 
-impl<'a, T> From<&'a mut [T]> for Written<'a, T> {
-    fn from(states: &'a mut [T]) -> Self {
-        Written { states: Some(states), last: None, marks: None }
-    }
-}
-
-impl<'a, T, const N: usize> From<&'a mut [T; N]> for Written<'a, T> {
-    fn from(states: &'a mut [T; N]) -> Self {
-        states.as_mut_slice().into()
-    }
-}
-
-impl<'a, T> From<&'a mut Vec<T>> for Written<'a, T> {
-    fn from(states: &'a mut Vec<T>) -> Self {
-        states.as_mut_slice().into()
+impl<'a, T, S: AsMut<[T]> + ?Sized> From<&'a mut S> for Written<'a, T> {
+    fn from(states: &'a mut S) -> Self {
+        Written { states: Some(states.as_mut()), last: None, marks: None }
     }
 }
 
 impl<T: Scalar> Written<'_, T> {
     /// What the driver writes besides the states, of a cell that saves so many; sequences without a step get theirs.
-    pub(super) fn outputs(&mut self, line: &Timeline<'_, T::Real>, saved: usize) -> Outputs<T::Real> {
+    pub fn outputs(&mut self, line: &Timeline<'_, T::Real>, saved: usize) -> Outputs<T::Real> {
         let Schedule { steps, batch, .. } = line.schedule;
         let last = self.last.as_mut().map(|last| {
             let last = parts_mut(last);
@@ -64,8 +53,8 @@ impl<T> Written<'_, T> {
         self.marks.as_ref().map(|(kind, _)| *kind)
     }
 
-    /// Refuses arrays of other sizes, for a cell that saves so many states per step.
-    pub fn check(&self, [steps, batch, n]: [usize; 3], saved: usize) -> Result<()> {
+    /// Refuses arrays of other sizes, for a cell that saves `each` states per step, and `saved` beside less than all states.
+    pub fn check(&self, [steps, batch, n]: [usize; 3], (saved, each): (Option<usize>, usize)) -> Result<()> {
         match &self.states {
             Some(states) => check_len("states", states.len(), &[steps, batch, n])?,
             None if self.last.is_none() => return Err(Error::shape("states", "states or last", "neither")),
@@ -74,8 +63,14 @@ impl<T> Written<'_, T> {
         if let Some(last) = &self.last {
             check_len("last", last.len(), &[batch, n])?;
         }
-        match &self.marks {
-            Some((kind, marks)) => check_marks(*kind, marks, [steps, batch, n], saved),
+        if let Some((kind, marks)) = &self.marks {
+            check_marks(*kind, marks, [steps, batch, n], each)?;
+        }
+        match saved {
+            Some(_) if self.states.is_none() => {
+                Err(Error::shape("saved", "nothing beside less than all states", "an array"))
+            }
+            Some(saved) => check_len("saved", saved, &[each, steps, batch, n]),
             None => Ok(()),
         }
     }
@@ -88,33 +83,29 @@ fn check_marks<T>(kind: Checkpoint, marks: &[T], [steps, batch, n]: [usize; 3], 
 
 /// The states that backward gets from forward.
 #[derive(Clone, Copy)]
-pub enum Kept<'a, T> {
+pub enum Trajectory<'a, T> {
     /// All (T, B, n).
-    States(&'a [T]),
+    All(&'a [T]),
     /// Those at the borders of segments (K, B, n), and the last of each sequence (B, n).
     Marks(Checkpoint, &'a [T], &'a [T]),
 }
 
-impl<'a, T> From<&'a [T]> for Kept<'a, T> {
-    fn from(states: &'a [T]) -> Self {
-        Kept::States(states)
+impl<'a, T, S: AsRef<[T]> + ?Sized> From<&'a S> for Trajectory<'a, T> {
+    fn from(states: &'a S) -> Self {
+        Trajectory::All(states.as_ref())
     }
 }
 
-impl<'a, T> From<&'a Vec<T>> for Kept<'a, T> {
-    fn from(states: &'a Vec<T>) -> Self {
-        Kept::States(states)
-    }
-}
-
-impl<T> Kept<'_, T> {
-    /// Refuses arrays of other sizes.
-    pub fn check(&self, sizes: [usize; 3], saved: usize) -> Result<()> {
+impl<T> Trajectory<'_, T> {
+    /// Refuses arrays of other sizes, for a cell that saves `each` states per step: `saved` has these if all states are there.
+    pub fn check(&self, sizes: [usize; 3], (saved, each): (usize, usize)) -> Result<()> {
         let [steps, batch, n] = sizes;
+        let whole = self.checkpoint().is_none();
+        check_len("saved", saved, &[if whole { each } else { 0 }, steps, batch, n])?;
         match *self {
-            Kept::States(states) => check_len("states", states.len(), &[steps, batch, n]),
-            Kept::Marks(kind, marks, last) => {
-                check_marks(kind, marks, sizes, saved)?;
+            Trajectory::All(states) => check_len("states", states.len(), &[steps, batch, n]),
+            Trajectory::Marks(kind, marks, last) => {
+                check_marks(kind, marks, sizes, each)?;
                 check_len("last", last.len(), &[batch, n])
             }
         }
@@ -122,19 +113,19 @@ impl<T> Kept<'_, T> {
 
     /// The checkpoint.
     pub fn checkpoint(&self) -> Option<Checkpoint> {
-        if let Kept::Marks(kind, ..) = self { Some(*kind) } else { None }
+        if let Trajectory::Marks(kind, ..) = self { Some(*kind) } else { None }
     }
 }
 
-impl<'a, T> Kept<'a, T> {
+impl<'a, T> Trajectory<'a, T> {
     /// All states.
-    pub(super) fn states(&self) -> Option<&'a [T]> {
-        if let Kept::States(states) = *self { Some(states) } else { None }
+    pub fn all(&self) -> Option<&'a [T]> {
+        if let Trajectory::All(states) = *self { Some(states) } else { None }
     }
 
     /// Those at the borders, and the last ones.
-    pub(super) fn marks(&self) -> Option<[&'a [T]; 2]> {
-        if let Kept::Marks(_, marks, last) = *self { Some([marks, last]) } else { None }
+    pub fn marks(&self) -> Option<[&'a [T]; 2]> {
+        if let Trajectory::Marks(_, marks, last) = *self { Some([marks, last]) } else { None }
     }
 }
 
@@ -147,15 +138,9 @@ pub enum Cotangent<'a, T> {
     Last(&'a [T]),
 }
 
-impl<'a, T> From<&'a [T]> for Cotangent<'a, T> {
-    fn from(states: &'a [T]) -> Self {
-        Cotangent::States(states)
-    }
-}
-
-impl<'a, T> From<&'a Vec<T>> for Cotangent<'a, T> {
-    fn from(states: &'a Vec<T>) -> Self {
-        Cotangent::States(states)
+impl<'a, T, S: AsRef<[T]> + ?Sized> From<&'a S> for Cotangent<'a, T> {
+    fn from(states: &'a S) -> Self {
+        Cotangent::States(states.as_ref())
     }
 }
 
@@ -168,27 +153,31 @@ impl<'a, T> Cotangent<'a, T> {
         }
     }
 
-    /// As the steps read them, with so many real numbers per step.
-    pub(super) fn rows<R>(&self, stride: usize) -> CtRows<R> {
-        match *self {
-            Cotangent::States(ct) => CtRows { start: ct.as_ptr().cast(), stride },
-            Cotangent::Last(ct) => CtRows { start: ct.as_ptr().cast(), stride: 0 },
-        }
+    /// As the steps read them, and where that of h0 goes.
+    pub(crate) fn rows<R: Real>(&self, line: &Timeline<'_, R>, h0: Option<Shared<R>>) -> CtRows<R> {
+        let (ct, stride) = match *self {
+            Cotangent::States(ct) => (ct, line.stride()),
+            Cotangent::Last(ct) => (ct, 0),
+        };
+        CtRows { start: Shared(ct.as_ptr().cast::<R>().cast_mut()), stride, h0 }
     }
 }
 
 /// Cotangents per step.
 #[derive(Clone, Copy)]
-pub(super) struct CtRows<R> {
-    start: *const R,
+pub(crate) struct CtRows<R> {
+    /// Only read.
+    start: Shared<R>,
     /// Numbers of a step; 0 for those of the last states.
     stride: usize,
+    /// The cotangent of h0 (B, width), if it is wanted.
+    h0: Option<Shared<R>>,
 }
 
 impl<R: Real> CtRows<R> {
     /// For the rows that end with step t.
     pub fn ending(&self, t: usize) -> *const R {
-        self.start.wrapping_add(t * self.stride)
+        self.start.at(t * self.stride).cast_const()
     }
 
     /// For the rows that continue after step t; null for zeros.
@@ -201,19 +190,25 @@ impl<R: Real> CtRows<R> {
         [g, self.continued(t)]
     }
 
-    /// That of h0 for the sequences without a step, whose last state is h0.
+    /// Where the cotangents of h0 for the rows of a step that start go; None if there are none, or they are not wanted.
+    pub fn starting(&self, rows: &Range<usize>) -> Option<*mut R> {
+        self.h0.filter(|_| !rows.is_empty()).map(|h0| h0.0)
+    }
+
+    /// Writes the cotangents of h0 for the sequences without a step, whose last state is h0.
     ///
     /// # Safety
-    /// The arrays have B rows of `width` numbers, and nobody else uses `h0_bar`.
-    pub unsafe fn of_no_step(&self, schedule: &Schedule, width: usize, h0_bar: *mut R) {
-        let rows = schedule.active(0)..schedule.batch;
-        let (at, count) = (rows.start * width, rows.len() * width);
+    /// The arrays have B rows of `width` numbers, and nobody else uses those of h0.
+    pub unsafe fn fill(&self, line: &Timeline<'_, R>) {
+        let Some(h0) = self.h0 else { return };
+        let at = line.schedule.active(0) * line.width;
+        let count = line.stride() - at;
         // SAFETY: the contract above.
         unsafe {
             if self.stride == 0 {
-                h0_bar.add(at).copy_from_nonoverlapping(self.start.add(at), count);
+                h0.at(at).copy_from_nonoverlapping(self.start.at(at), count);
             } else {
-                h0_bar.add(at).write_bytes(0, count);
+                h0.at(at).write_bytes(0, count);
             }
         }
     }

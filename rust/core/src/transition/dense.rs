@@ -1,19 +1,19 @@
 //! A dense transition: h W^T forward, z_bar conj(W) backward, W_bar = Z_bar^T conj(H_prev).
 
+use super::{Gather, Packed, Part, Step, Trace, Uses};
 use crate::kernels::{Operand, Product, lanes};
 use crate::parallel::{Member, Shared};
 use crate::scalar::Scalar;
 use crate::scratch::{Arena, Region};
 use crate::sizes;
-use crate::transition::Packed;
-use crate::transition::Part;
-use crate::transition::{Gather, Step, Trace};
 use isometry_kernels::recurrence::Affine;
+use isometry_kernels::tile::Term;
 use std::ops::Range;
 
-/// W (n, n) row-major, packed for both directions.
+/// W (p, q) row-major, packed for one or both directions.
 pub struct DenseStep<'a, T: Scalar> {
-    n: usize,
+    p: usize,
+    q: usize,
     weight: &'a [T],
     forward: Option<Packed<T>>,
     backward: Option<Packed<T>>,
@@ -23,43 +23,43 @@ pub struct DenseStep<'a, T: Scalar> {
 }
 
 impl<'a, T: Scalar> DenseStep<'a, T> {
-    /// For a forward pass, or for a backward pass that fills `bar` from this many halves; `again` also packs
-    /// W for steps recomputed in backward.
+    /// For W of p rows, whose gradient goes to `bar`.
     pub fn carve(
         arena: &mut Arena,
-        n: usize,
+        (p, q): (usize, usize),
         weight: &'a [T],
-        backward: bool,
-        again: bool,
-        (bar, halves): (Option<Shared<T>>, usize),
+        bar: Option<Shared<T>>,
+        uses: Uses<'_, T::Real>,
     ) -> Self {
-        let mut pack = |wanted: bool| wanted.then(|| Packed::new(arena, n, n));
-        let (forward, backward) = (pack(!backward || again), pack(backward));
-        let second = usize::from(bar.is_some() && halves == 2);
-        DenseStep { n, weight, forward, backward, second: arena.take(&[second, n, n]), bar }
+        let Uses { forward, backward, given } = uses;
+        let forward = forward.then(|| Packed::new(arena, q, p, given));
+        let bar = bar.filter(|_| backward.is_some());
+        let second = usize::from(bar.is_some() && backward == Some(2));
+        let backward = backward.map(|_| Packed::new(arena, p, q, None));
+        DenseStep { p, q, weight, forward, backward, second: arena.take(&[second, p, q]), bar }
     }
 
-    /// For a forward pass with W packed by the caller.
-    pub fn given(arena: &mut Arena, n: usize, weight: &'a [T], packed: &[T::Real]) -> Self {
-        let second = arena.take(&[0]);
-        DenseStep { n, weight, forward: Some(Packed::given(n, n, packed)), backward: None, second, bar: None }
+    /// W^H z_bar
+    pub fn adjoint(&self, trace: Trace<T::Real>) -> Term<T::Real> {
+        self.backward.as_ref().map_or(Term::NONE, |w| w.times_apart(trace.bar, trace.apart))
     }
 }
 
-impl<T: Scalar> Step<T> for DenseStep<'_, T> {
+// SAFETY: the products of a chunk need the scratch of `scratch`; there is nothing to keep.
+unsafe impl<T: Scalar> Step<T> for DenseStep<'_, T> {
     fn work(&self) -> usize {
-        sizes::work(&[self.n, self.n, T::PARTS, T::PARTS])
+        sizes::work(&[self.p, self.q, T::PARTS, T::PARTS])
     }
     fn divisible(&self) -> bool {
-        self.n * T::PARTS > 2 * lanes::<T::Real>()
+        self.q * T::PARTS > 2 * lanes::<T::Real>()
     }
     fn scratch(&self, rows: usize) -> usize {
-        Product::<T>::scratch(self.n, rows)
+        Product::<T>::scratch(self.p, rows)
     }
 
     unsafe fn prepare(&self, _scratch: *mut T::Real, member: &Member<'_>) {
-        let w = Operand::new(self.weight.as_ptr(), self.n);
-        // SAFETY: W has n rows and columns; all members pack it, and a barrier follows.
+        let w = Operand::new(self.weight.as_ptr(), self.q);
+        // SAFETY: W has p rows and q columns; all members pack it, and a barrier follows.
         unsafe {
             if let Some(packed) = &self.forward {
                 packed.fill(w.t(), member);
@@ -81,7 +81,7 @@ impl<T: Scalar> Step<T> for DenseStep<'_, T> {
         if let Some(w) = &self.forward {
             map.terms[1] = w.times(previous);
         }
-        // SAFETY: the map and the packed W have n columns; this part's rows exist, and no other member writes its
+        // SAFETY: the map and the packed W have as many columns; this part's rows exist, and no other member writes its
         // columns of them.
         unsafe { map.run(rows, part.columns::<T::Real>(map.width)) }
     }
@@ -94,29 +94,26 @@ impl<T: Scalar> Step<T> for DenseStep<'_, T> {
         part: &Part<'_>,
         _scratch: *mut T::Real,
     ) {
-        if let Some(w) = &self.backward {
-            map.terms[1] = w.times_apart(trace.bar, trace.apart);
-        }
-        // SAFETY: the map and the packed W have n columns; this part's rows exist, and no other member writes its
-        // columns of them.
+        map.terms[1] = self.adjoint(trace);
+        // SAFETY: as in `forward`.
         unsafe { map.run(rows, part.columns::<T::Real>(map.width)) }
     }
 
     unsafe fn gather(&self, chunk: &Gather<T::Real>, scratch: *mut T::Real, member: &Member<'_>) {
-        let (n, Some(bar)) = (self.n, self.bar) else { return };
+        let (&DenseStep { p, q, .. }, Some(bar)) = (self, self.bar) else { return };
         let bar = if chunk.half == 0 { bar.0 } else { self.second.ptr() };
         let z_bar = Operand::new(chunk.trace.bar.cast::<T>(), chunk.trace.apart / T::PARTS);
-        let previous = Operand::new(chunk.previous.cast::<T>(), n);
-        let product = Product::new((n, n, chunk.rows), z_bar.t(), previous.conj(), bar, n);
+        let previous = Operand::new(chunk.previous.cast::<T>(), q);
+        let product = Product::new((p, q, chunk.rows), z_bar.t(), previous.conj(), bar, q);
         let product = if chunk.first { product } else { product.add() };
-        // SAFETY: `rows` rows of n elements at both pointers, n x n at `bar`; members write disjoint parts of it.
+        // SAFETY: `rows` rows of p and q elements at the pointers, p x q at `bar`; members write disjoint parts of it.
         unsafe { product.run(member, scratch) }
     }
 
     unsafe fn finish(&self, _scratch: *mut T::Real, member: &Member<'_>) {
         let Some(bar) = self.bar.filter(|_| !self.second.is_empty()) else { return };
         for at in member.share(self.second.len(), 64) {
-            // SAFETY: n x n at both, the second complete; members write disjoint elements.
+            // SAFETY: p x q at both, the second complete; members write disjoint elements.
             unsafe { *bar.at(at) += *self.second.at(at) };
         }
     }

@@ -1,12 +1,58 @@
 //! The arrays that the steps of every cell read, as real numbers: inputs, initial states, and the states
 //! before a step.
 
-use super::chunk::{Chunk, chunk_rows};
-use super::halves::halves;
-use super::schedule::Schedule;
-use crate::scalar::Real;
+use super::checkpoint::Checkpoint;
+use super::chunk::Chunk;
+use super::schedule::{ROWS, Schedule};
+use crate::error::{Error, Result};
+use crate::scalar::{Real, Scalar, parts};
 use crate::scratch::{Arena, Region};
+use crate::sizes::check_len;
 use std::ops::Range;
+
+/// The arguments that every cell has.
+#[derive(Clone, Copy)]
+pub struct Run<'a, T> {
+    /// T, B, d, n
+    pub sizes: [usize; 4],
+    /// (T, B, d)
+    pub x: &'a [T],
+    /// (B, n)
+    pub h0: Option<&'a [T]>,
+    pub lengths: Option<&'a [usize]>,
+    pub reverse: bool,
+}
+
+impl<'a, T: Scalar> Run<'a, T> {
+    /// Refuses sizes that do not fit.
+    pub fn check(&self) -> Result<()> {
+        let [steps, batch, features, n] = self.sizes;
+        if steps == 0 || batch == 0 || n == 0 {
+            let got = format!("{steps} steps of {batch} sequences with {n} states");
+            return Err(Error::shape("x", "at least one step, one sequence and one state", got));
+        }
+        check_len("x", self.x.len(), &[steps, batch, features])?;
+        self.h0.map_or(Ok(()), |h0| check_len("h0", h0.len(), &[batch, n]))?;
+        Schedule::check(steps, batch, self.lengths)
+    }
+
+    /// As the steps read them; they have passed their check.
+    pub fn timeline(&self, checkpoint: Option<Checkpoint>) -> Result<Timeline<'a, T::Real>> {
+        let Run { sizes: [steps, batch, features, n], x, h0, lengths, reverse } = *self;
+        Ok(Timeline {
+            schedule: Schedule::new(
+                [steps, batch],
+                lengths,
+                reverse,
+                checkpoint.map_or(ROWS, Checkpoint::rows),
+            )?,
+            x: parts(x),
+            features: features * T::PARTS,
+            h0: h0.map(parts),
+            width: n * T::PARTS,
+        })
+    }
+}
 
 /// Inputs and initial states of the sequences of a batch.
 pub struct Timeline<'a, R> {
@@ -97,7 +143,7 @@ pub struct Copies<R> {
 impl<R: Real> Copies<R> {
     /// Memory for the copies of a chunk, if it can have any; for states only if they are wanted.
     pub fn carve(arena: &mut Arena, line: &Timeline<'_, R>, halves: usize, states: bool) -> Self {
-        let rows = chunk_rows(&line.schedule);
+        let rows = line.schedule.chunk_rows();
         let varied = halves > 1 || !line.schedule.full(&(0..line.schedule.steps));
         let mut array = |wanted: bool, width: usize| rows_apart(arena, wanted, rows, width);
         Copies {
@@ -135,11 +181,6 @@ pub fn rows_apart<R>(arena: &mut Arena, wanted: bool, rows: usize, width: usize)
     let array: Region<R> = arena.take(&[usize::from(wanted), rows, width]);
     arena.take::<R>(&[if array.is_empty() { 0 } else { 16 }]);
     array
-}
-
-/// The number of halves in which gradients are summed, for a cell that supports both.
-pub fn in_halves(schedule: &Schedule, halved: bool) -> usize {
-    if halved { halves(schedule) } else { 1 }
 }
 
 /// Copies rows of a step to rows of a chunk, zeros where there is no source.

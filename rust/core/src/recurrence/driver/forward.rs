@@ -1,17 +1,17 @@
 //! Forward through time: the states of all steps, in the caller's array, or a window of them, the last of each sequence,
 //! and those at the borders of segments.
 
+use super::super::time::checkpoint::Segments;
+use super::super::time::schedule::Schedule;
 use super::cell::Cell;
-use super::frame::Frames;
-use super::plan::Segments;
-use super::schedule::Schedule;
 use super::sharing::{Pace, Poll, Room};
+use super::window::Windows;
 use crate::error::{Error, Result};
 use crate::parallel::{Member, Shared, run};
 use crate::scalar::Real;
 use crate::transition::Part;
 
-/// Where a forward pass writes, besides the frames of the steps.
+/// Where a forward pass writes, besides the windows of the steps.
 pub struct Outputs<R> {
     /// The last state of each sequence (B, width).
     pub last: Option<Shared<R>>,
@@ -19,18 +19,20 @@ pub struct Outputs<R> {
     pub marks: Option<(Shared<R>, Segments)>,
 }
 
-/// Fills the frames of all steps in turn, with zeros past the end of a sequence in states of all steps, and the outputs,
-/// whose sizes were checked.
-pub fn forward<R: Real>(
+/// Fills the windows of all steps in turn, with zeros past the end of a sequence in states of all steps, and the outputs.
+///
+/// # Safety
+/// The outputs have their sizes; the memory of the room and of the cell lives, was cut for this call, and nobody else uses it.
+pub unsafe fn forward<R: Real>(
     cell: &dyn Cell<R>,
     room: &Room<R>,
     schedule: &Schedule,
-    (frames, outputs): (&Frames<'_, R>, &Outputs<R>),
+    (windows, outputs): (&Windows<'_, R>, &Outputs<R>),
     cancel: &(dyn Fn() -> bool + Sync),
 ) -> Result<()> {
     let work = cell.work().saturating_mul(schedule.batch);
     let (poll, pace) = (Poll::new(cancel, work), Pace::new(work));
-    let call = Call { cell, schedule, frames, outputs, poll: &poll, pace: &pace };
+    let call = Call { cell, schedule, windows, outputs, poll: &poll, pace: &pace };
     run(room.threads, &|member| {
         let scratch = room.scratch(member);
         // SAFETY: all members prepare together, each with scratch of its own.
@@ -47,7 +49,7 @@ pub fn forward<R: Real>(
 struct Call<'a, R: Real> {
     cell: &'a dyn Cell<R>,
     schedule: &'a Schedule,
-    frames: &'a Frames<'a, R>,
+    windows: &'a Windows<'a, R>,
     outputs: &'a Outputs<R>,
     poll: &'a Poll<'a>,
     pace: &'a Pace,
@@ -56,23 +58,18 @@ struct Call<'a, R: Real> {
 impl<R: Real> Call<'_, R> {
     /// The steps from the k-th on; returns the step from which member 0 continues alone, if sharing stops.
     fn walk(&self, part: &Part<'_>, from: usize, scratch: *mut R) -> Option<usize> {
-        let Call { cell, schedule, frames, outputs, .. } = *self;
-        let width = cell.width();
+        let Call { cell, schedule, windows, outputs, .. } = *self;
         for k in from..schedule.steps {
-            let (t, frame) = (schedule.step(k), frames.of(k));
+            let (t, window) = (schedule.step(k), windows.of(k));
             // SAFETY: the rows of this member were finished by itself in the step before, or by all, after a barrier.
             unsafe {
                 self.cross(k, part);
-                cell.advance(t, &frame, part, scratch);
-                if frames.whole() && part.leads() {
-                    let behind = part.rows(schedule.active(t)..schedule.batch);
-                    let first = frames.state(k, &frame).add(behind.start * width);
-                    first.write_bytes(0, behind.len() * width);
-                }
+                cell.advance(t, &window, part, scratch);
+                windows.clear(k, part);
                 part.sync();
                 if let Some(last) = outputs.last {
                     let ending = schedule.continued(t)..schedule.active(t);
-                    frames.copy(frames.state(k, &frame), last.0, ending, part);
+                    windows.copy(windows.state(k, &window), last.0, ending, part);
                 }
             }
             if self.poll.leave(part.member, k) {
@@ -90,17 +87,17 @@ impl<R: Real> Call<'_, R> {
     /// # Safety
     /// The step before is complete for this part's rows.
     unsafe fn cross(&self, k: usize, part: &Part<'_>) {
-        let Call { frames, outputs, schedule, .. } = *self;
+        let Call { windows, outputs, schedule, .. } = *self;
         let border = outputs.marks.and_then(|(marks, segments)| Some((marks, segments.border(k)?)));
         let all = || 0..schedule.batch;
         // SAFETY: the contract above; a border has B rows.
         unsafe {
             if let Some((marks, border)) = border {
-                let state = frames.state(k - 1, &frames.of(k - 1));
-                frames.copy(state, marks.at(border * schedule.batch * self.cell.width()), all(), part);
+                let state = windows.state(k - 1, &windows.of(k - 1));
+                windows.copy(state, marks.at(border * windows.stride()), all(), part);
             }
-            if frames.turns(k) {
-                frames.enter(k, part);
+            if windows.turns(k) {
+                windows.enter(k, part);
             }
         }
     }

@@ -1,35 +1,17 @@
-//! Chunks of time: the steps of a backward pass whose gradients are gathered together, and the places of
-//! their rows.
+//! Chunks of time: the steps of a backward pass whose gradients are gathered together, and the positions
+//! of their rows.
 //!
 //! A chunk has some hundred rows (t, b). Cells keep two buffers of rows and use them in turn, so that the steps of the next chunk
 //! may begin while others still gather this one.
 
 use super::halves::Half;
 use super::schedule::Schedule;
-use crate::transition::{Extent, Part};
+use crate::transition::Part;
 use std::ops::Range;
 
-/// Rows of a chunk, if a step has fewer. Tests have many chunks.
-pub const ROWS: usize = if cfg!(test) { 16 } else { 512 };
-
-/// Steps of a chunk of some `rows`.
-pub fn span(rows: usize, batch: usize) -> usize {
-    (rows / batch).max(1)
-}
-
-/// The largest number of rows of a chunk.
-pub fn chunk_rows(schedule: &Schedule) -> usize {
-    schedule.span.min(schedule.steps) * schedule.batch
-}
-
-/// The rows that a step has memory for.
-pub fn extent(schedule: &Schedule) -> Extent {
-    Extent { batch: schedule.batch, chunk: chunk_rows(schedule) }
-}
-
-/// The place of row 0 of a step in the buffers of the chunks, whether or not the row exists.
+/// Row 0 of a step in the buffers of the chunks, whether or not the row exists.
 #[derive(Clone, Copy)]
-pub struct Place {
+pub struct ChunkRow {
     /// Which of the two buffers.
     pub turn: usize,
     /// Row of the buffer.
@@ -66,7 +48,7 @@ impl<'a> Chunk<'a> {
         self.steps.len() * self.half.rows.start
     }
 
-    /// The place of row 0 of step t, whether or not the row exists.
+    /// Row 0 of step t, whether or not the row exists.
     pub fn row(&self, t: usize) -> usize {
         if self.halves == 1 {
             return self.schedule.rows(&(self.steps.start..t));
@@ -76,8 +58,8 @@ impl<'a> Chunk<'a> {
     }
 
     /// The same, with the buffer.
-    pub fn place(&self, t: usize) -> Place {
-        Place { turn: self.turn(), row: self.row(t) }
+    pub fn place(&self, t: usize) -> ChunkRow {
+        ChunkRow { turn: self.turn(), row: self.row(t) }
     }
 
     /// Rows of the half in these steps.

@@ -1,12 +1,33 @@
-//! The gradient of modReLU's own bias, summed over chunks: sum Re(conj(e) h_bar) with the cotangents h_bar of its values.
+//! Passes of an activation over a part of a step, and the gradient of modReLU's own bias, summed over chunks:
+//! sum Re(conj(e) h_bar) with the cotangents h_bar of its values.
 
-use super::chunk::Chunk;
-use super::inputs::halves_added;
+use super::super::time::chunk::Chunk;
+use super::sums::ColumnSums;
 use crate::activation::{RowActivation, Source};
 use crate::parallel::{Member, Shared};
-use crate::scalar::Scalar;
-use crate::scratch::{Arena, Region};
+use crate::scalar::Real;
+use crate::scratch::Arena;
+use crate::transition::Part;
 use isometry_kernels::activation::{Along, Columns, units};
+use std::ops::Range;
+
+/// Runs a pass on the columns of this part; one that needs whole rows waits for the columns of the others.
+pub fn over<R: Real>(phi: &RowActivation<R>, part: &Part<'_>, pass: impl FnOnce(Range<usize>)) {
+    if !phi.kind.by_rows() {
+        pass(part.columns::<R>(phi.width));
+        return;
+    }
+    part.sync();
+    if part.leads() {
+        pass(0..phi.width);
+    }
+    part.sync();
+}
+
+/// What the derivative of an activation is read off: its values, or their arguments where these lose accuracy.
+pub fn source<R: Real>(phi: &RowActivation<R>) -> Source {
+    if phi.readable() { Source::Value } else { Source::Argument }
+}
 
 /// Rows of the activation in a chunk.
 pub struct Values<R> {
@@ -21,46 +42,38 @@ pub struct Values<R> {
 }
 
 /// Sums for the bias of modReLU, sum Re(conj(e) h_bar).
-pub struct BiasGatherer<'a, T: Scalar> {
-    phi: &'a RowActivation<T::Real>,
-    halves: usize,
-    /// The sums of each half; empty where the gradient is not wanted.
-    sums: Region<T::Real>,
-    bar: Option<(Shared<T::Real>, usize)>,
+pub struct BiasGatherer<'a, R: Real> {
+    phi: &'a RowActivation<R>,
+    sums: ColumnSums<R>,
+    /// One number per feature.
+    bar: Option<(Shared<R>, usize)>,
 }
 
-impl<'a, T: Scalar> BiasGatherer<'a, T> {
-    /// Room for the sums.
+impl<'a, R: Real> BiasGatherer<'a, R> {
+    /// For the gradient of so many numbers, if it is wanted.
     pub fn carve(
         arena: &mut Arena,
-        phi: &RowActivation<T::Real>,
+        phi: &'a RowActivation<R>,
         halves: usize,
-        wanted: bool,
-    ) -> Region<T::Real> {
-        arena.take(&[usize::from(wanted), halves, phi.width])
+        bar: Option<(Shared<R>, usize)>,
+    ) -> Self {
+        BiasGatherer { phi, sums: ColumnSums::carve(arena, bar.is_some(), halves, phi.width), bar }
     }
 
-    /// In that memory.
+    /// Zeros of sums.
     ///
     /// # Safety
-    /// The memory lives, was cut for this gradient, and nobody else uses it.
-    pub unsafe fn new(
-        phi: &'a RowActivation<T::Real>,
-        halves: usize,
-        sums: Region<T::Real>,
-        bar: Option<&'a mut [T::Real]>,
-    ) -> Self {
+    /// The memory lives, and nobody else uses it.
+    pub unsafe fn fill(&self) {
         // SAFETY: the contract above.
-        unsafe { sums.zeroed() };
-        let bar = bar.map(|bar| (Shared(bar.as_mut_ptr()), bar.len()));
-        BiasGatherer { phi, halves, sums, bar }
+        unsafe { self.sums.fill() };
     }
 
     /// Adds a chunk: this member's columns.
     ///
     /// # Safety
     /// The rows are complete; all members gather together.
-    pub unsafe fn gather(&self, chunk: &Chunk<'_>, values: &Values<T::Real>) {
+    pub unsafe fn gather(&self, chunk: &Chunk<'_>, values: &Values<R>) {
         if self.sums.is_empty() {
             return;
         }
@@ -73,7 +86,7 @@ impl<'a, T: Scalar> BiasGatherer<'a, T> {
                 along: Some(Along { phi: self.phi.kernel(), y, from: values.from }),
                 rows: each,
                 width,
-                sums: self.sums.at(chunk.half.index * width),
+                sums: self.sums.of(chunk),
                 add: chunk.index > 0 || i > 0,
                 columns: self.phi.bias_columns(member),
             };
@@ -90,9 +103,8 @@ impl<'a, T: Scalar> BiasGatherer<'a, T> {
         let Some((bar, count)) = self.bar.filter(|_| member.id == 0) else { return };
         // SAFETY: the sizes were checked, the sums were zeros at first; the other members are through with all of it.
         unsafe {
-            halves_added(self.sums, self.halves);
             let bar = std::slice::from_raw_parts_mut(bar.0, count);
-            units(self.phi.kind, std::slice::from_raw_parts(self.sums.ptr(), self.phi.width), bar);
+            units(self.phi.kind, self.sums.finish(), bar);
         }
     }
 }

@@ -1,11 +1,11 @@
 //! The states of a chunk, obtained again in a backward pass: a segment is computed forward from the border before it, or its
 //! steps are undone one by one from the border after it.
 
+use super::super::time::checkpoint::Segments;
+use super::super::time::schedule::Schedule;
 use super::cell::{Cell, Undo};
-use super::frame::Frames;
-use super::plan::Segments;
-use super::schedule::Schedule;
 use super::sharing::{Pace, Poll};
+use super::window::Windows;
 use crate::scalar::Real;
 use crate::transition::Part;
 use std::ops::Range;
@@ -13,8 +13,8 @@ use std::ops::Range;
 /// The states that a forward pass kept, and how the others follow from them.
 pub struct Replay<'a, R: Real> {
     pub cell: &'a dyn Cell<R>,
-    /// In windows: of segments, or of chunks where steps are undone.
-    pub frames: &'a Frames<'a, R>,
+    /// Of segments, or of chunks where steps are undone.
+    pub windows: &'a Windows<'a, R>,
     pub segments: Segments,
     /// The states at the borders of segments (K, B, width).
     pub marks: *const R,
@@ -37,16 +37,16 @@ pub enum Loaded {
 
 impl<R: Real> Replay<'_, R> {
     /// Obtains the states of the steps `chunk` (counted in the direction of the recurrence) for all parts; `copied`:
-    /// gradients are gathered from copies of states. Some actions are done already; `place` counts those of the chunks
-    /// before.
+    /// gradients are gathered from copies of states. Some actions are done already; `before` counts those of the
+    /// chunks before.
     ///
     /// # Safety
-    /// All members load together, each with scratch of its own; nobody uses the frames after the next barrier but to load.
+    /// All members load together, each with scratch of its own; nobody uses the windows after the next barrier but to load.
     pub unsafe fn load(
         &self,
         schedule: &Schedule,
         (chunk, copied): (&Range<usize>, bool),
-        (done, place): (usize, usize),
+        (done, before): (usize, usize),
         (poll, pace): &(Poll<'_>, Pace),
         part: &Part<'_>,
         scratch: *mut R,
@@ -62,7 +62,7 @@ impl<R: Real> Replay<'_, R> {
             0
         };
         if actions == 0 {
-            return Loaded::Ready(place);
+            return Loaded::Ready(before);
         }
         // others may still gather from the states of the chunk before, unless gathering reads copies only
         if done == 0 && (forward || !copied) {
@@ -78,10 +78,10 @@ impl<R: Real> Replay<'_, R> {
                 }
             }
             part.sync();
-            if forward && poll.leave(part.member, place + action) {
+            if forward && poll.leave(part.member, before + action) {
                 break;
             }
-            if pace.alone(part, place + action) {
+            if pace.alone(part, before + action) {
                 return Loaded::Alone(action + 1);
             }
         }
@@ -92,12 +92,12 @@ impl<R: Real> Replay<'_, R> {
                 return Loaded::Stopped;
             }
         }
-        Loaded::Ready(place + actions)
+        Loaded::Ready(before + actions)
     }
 
     /// The states of the border before the k-th step, if it is the first of its segment.
-    fn border(&self, k: usize, stride: usize) -> Option<*const R> {
-        self.segments.border(k).map(|border| self.marks.wrapping_add(border * stride))
+    fn border(&self, k: usize) -> Option<*const R> {
+        self.segments.border(k).map(|border| self.marks.wrapping_add(border * self.windows.stride()))
     }
 
     /// The k-th step of a segment, whose steps come in order.
@@ -105,19 +105,19 @@ impl<R: Real> Replay<'_, R> {
     /// # Safety
     /// As [`Replay::load`].
     unsafe fn forward(&self, k: usize, schedule: &Schedule, part: &Part<'_>, scratch: *mut R) {
-        let Replay { cell, frames, .. } = *self;
-        let (t, frame) = (schedule.step(k), frames.of(k));
+        let Replay { cell, windows, .. } = *self;
+        let (t, window) = (schedule.step(k), windows.of(k));
         // SAFETY: the contract above.
         unsafe {
-            if let Some(border) = self.border(k, schedule.batch * cell.width()) {
-                frames.copy(border, frames.state(k - 1, &frame), 0..schedule.batch, part);
+            if let Some(border) = self.border(k) {
+                windows.copy(border, windows.state(k - 1, &window), 0..schedule.batch, part);
                 part.sync();
-            } else if frames.turns(k) {
-                frames.enter(k, part);
+            } else if windows.turns(k) {
+                windows.enter(k, part);
             }
             match self.undo {
-                Some((undo, _)) => undo.record(t, &frame, part, scratch),
-                None => cell.advance(t, &frame, part, scratch),
+                Some((undo, _)) => undo.record(t, &window, part, scratch),
+                None => cell.advance(t, &window, part, scratch),
             }
         }
     }
@@ -128,28 +128,28 @@ impl<R: Real> Replay<'_, R> {
     /// # Safety
     /// As [`Replay::load`].
     unsafe fn backward(&self, k: usize, top: bool, schedule: &Schedule, part: &Part<'_>, scratch: *mut R) {
-        let Replay { cell, frames, .. } = *self;
+        let Replay { windows, .. } = *self;
         let Some((undo, last)) = self.undo else { return };
-        let (t, stride, frame) = (schedule.step(k), schedule.batch * cell.width(), frames.of(k));
-        let (state, continued) = (frames.state(k, &frame), schedule.continued(t));
+        let (t, window) = (schedule.step(k), windows.of(k));
+        let (state, continued) = (windows.state(k, &window), schedule.continued(t));
         // SAFETY: the contract above.
         unsafe {
             if continued > 0 && top {
-                if let Some(border) = self.border(k + 1, stride) {
-                    frames.copy(border, state, 0..continued, part);
+                if let Some(border) = self.border(k + 1) {
+                    windows.copy(border, state, 0..continued, part);
                 }
-            } else if continued > 0 && frames.turns(k + 1) {
-                frames.copy(frames.state(k, &frames.of(k + 1)), state, 0..continued, part);
+            } else if continued > 0 && windows.turns(k + 1) {
+                windows.copy(windows.state(k, &windows.of(k + 1)), state, 0..continued, part);
             }
-            frames.copy(last, state, continued..schedule.active(t), part);
+            windows.copy(last, state, continued..schedule.active(t), part);
             if k == 0 {
                 return;
             }
-            if let Some(border) = self.border(k, stride) {
-                frames.copy(border, frames.state(k - 1, &frame), 0..schedule.batch, part);
+            if let Some(border) = self.border(k) {
+                windows.copy(border, windows.state(k - 1, &window), 0..schedule.batch, part);
             } else {
                 part.sync();
-                undo.undo(t, &frame, part, scratch);
+                undo.undo(t, &window, part, scratch);
             }
         }
     }

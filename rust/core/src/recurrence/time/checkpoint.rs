@@ -3,7 +3,7 @@
 //! Segments are counted from the end of the recurrence, as the chunks of a backward pass are, and have whole chunks. So
 //! a replayed segment has the chunks of a call that keeps all states, and gradients the same sums.
 
-use super::chunk::span;
+use super::schedule::{ROWS, span};
 use crate::error::{Error, Result};
 use std::ops::Range;
 
@@ -28,7 +28,7 @@ impl Checkpoint {
 
     /// Rows of a chunk: fewer where they are most of the memory.
     pub fn rows(self) -> usize {
-        if self == Checkpoint::Reversible { super::chunk::ROWS / 8 } else { super::chunk::ROWS }
+        if self == Checkpoint::Reversible { ROWS / 8 } else { ROWS }
     }
 
     /// The segments of so many steps, of a cell that saves `saved` states per step besides its own.

@@ -1,23 +1,23 @@
 //! Backward through time: the cotangents of every step, and the gradients gathered from them.
 //!
 //! Within a chunk members run the steps independently; then, after one barrier, they share the columns of the
-//! gradient products over all rows of the chunk, or of their half of the batch ([`super::halves`]), whose rows
+//! gradient products over all rows of the chunk, or of their half of the batch ([`Half`]), whose rows
 //! are then stored apart from those of the other.
 
+use super::super::time::chunk::{Chunk, ChunkRow, copied};
+use super::super::time::halves::Half;
+use super::super::time::schedule::Schedule;
 use super::cell::Pull;
-use super::chunk::{Chunk, Place, chunk_rows, copied};
-use super::frame::Frames;
-use super::halves::Half;
 use super::replay::{Loaded, Replay};
-use super::schedule::Schedule;
 use super::sharing::{Pace, Poll, Room};
+use super::window::Windows;
 use crate::error::{Error, Result};
 use crate::parallel::{Member, run};
 use crate::scalar::Real;
 use crate::transition::Part;
 use std::ops::Range;
 
-/// Walks a cell back through time; its gradients are then complete. The states are in the frames, or are obtained there
+/// Walks a cell back through time; its gradients are then complete. The states are in the windows, or are obtained there
 /// chunk by chunk.
 ///
 /// # Safety
@@ -26,23 +26,23 @@ pub unsafe fn backward<R: Real>(
     cell: &dyn Pull<R>,
     room: &Room<R>,
     schedule: &Schedule,
-    (frames, replay): (&Frames<'_, R>, Option<&Replay<'_, R>>),
+    (windows, replay): (&Windows<'_, R>, Option<&Replay<'_, R>>),
     cancel: &(dyn Fn() -> bool + Sync),
 ) -> Result<()> {
     let [back, forth] = cell.work();
     let all = back.saturating_add(forth);
-    let poll = Poll::new(cancel, all.saturating_mul(chunk_rows(schedule)));
+    let poll = Poll::new(cancel, all.saturating_mul(schedule.chunk_rows()));
     let pace = Pace::new(back.saturating_mul(schedule.batch));
     let step = forth.saturating_mul(schedule.batch);
     let loads = (Poll::new(cancel, step), Pace::new(step));
-    let call = Call { cell, schedule, frames, replay, poll: &poll, pace: &pace, loads: &loads };
+    let call = Call { cell, schedule, windows, replay, poll: &poll, pace: &pace, loads: &loads };
     run(room.threads, &|member| {
         let scratch = room.scratch(member);
         // SAFETY: all members prepare together, each with scratch of its own.
         unsafe { cell.prepare(scratch, member) };
         member.barrier();
         let part = room.part(member, schedule);
-        let from = Progress { chunk: 0, load: Some(0), place: 0, step: 0, above: [None; 2] };
+        let from = Progress { chunk: 0, load: Some(0), actions: 0, step: 0, above: [None; 2] };
         if let Some(from) = call.walk(&part, from, scratch).filter(|_| member.id == 0) {
             Member::alone(|member| call.walk(&Part::rows_of(member, 0..schedule.batch), from, scratch));
         }
@@ -50,23 +50,23 @@ pub unsafe fn backward<R: Real>(
     if poll.stopped() || loads.0.stopped() { Err(Error::Interrupted) } else { Ok(()) }
 }
 
-/// The progress of a member: the next step of a chunk, and the place of the last completed step of each half.
+/// The progress of a member: the next step of a chunk, and the rows of the last completed step of each half.
 #[derive(Clone, Copy)]
 struct Progress {
     chunk: usize,
     /// How far the states of the chunk are obtained, if they are not all there.
     load: Option<usize>,
     /// What was done before to obtain states.
-    place: usize,
+    actions: usize,
     step: usize,
-    above: [Option<Place>; 2],
+    above: [Option<ChunkRow>; 2],
 }
 
 /// The data shared by the members of a call.
 struct Call<'a, R: Real> {
     cell: &'a dyn Pull<R>,
     schedule: &'a Schedule,
-    frames: &'a Frames<'a, R>,
+    windows: &'a Windows<'a, R>,
     replay: Option<&'a Replay<'a, R>>,
     poll: &'a Poll<'a>,
     pace: &'a Pace,
@@ -93,14 +93,14 @@ impl<R: Real> Call<'_, R> {
             // the same, counted in the direction of the recurrence
             let end = schedule.steps - at.chunk * span;
             let ordinals = end.saturating_sub(span)..end;
-            let frame = self.frames.of(ordinals.start);
+            let window = self.windows.of(ordinals.start);
             if let (Some(replay), Some(done)) = (self.replay, at.load) {
-                let from = (done, at.place);
+                let from = (done, at.actions);
                 // SAFETY: all members load together; the states of the last chunk are read until the next barrier only.
                 match unsafe {
                     replay.load(schedule, (&ordinals, count > 1), from, self.loads, part, scratch)
                 } {
-                    Loaded::Ready(place) => at = Progress { load: None, place, ..at },
+                    Loaded::Ready(actions) => at = Progress { load: None, actions, ..at },
                     Loaded::Stopped => return None,
                     Loaded::Alone(done) => return Some(Progress { load: Some(done), ..at }),
                 }
@@ -113,7 +113,7 @@ impl<R: Real> Call<'_, R> {
                 for half in halves.iter().flatten() {
                     // SAFETY: members write their own rows, or columns with barriers between steps; the buffers of the
                     // chunk before are only read, those of this chunk were last read before the previous barrier.
-                    unsafe { cell.pull(t, &frame, at.above[half.index], &chunk(half), scratch) };
+                    unsafe { cell.pull(t, &window, at.above[half.index], &chunk(half), scratch) };
                     at.above[half.index] = Some(chunk(half).place(t));
                 }
                 if self.pace.alone(part, at.chunk * span + step) {
@@ -125,7 +125,7 @@ impl<R: Real> Call<'_, R> {
             member.barrier();
             for half in halves.iter().flatten() {
                 // SAFETY: all rows of the chunk are complete.
-                unsafe { cell.gather(&frame, &chunk(half), scratch) };
+                unsafe { cell.gather(&window, &chunk(half), scratch) };
             }
             // The products of the chunk do not count towards the pace of its steps.
             part.lap();

@@ -3,16 +3,13 @@
 //! The gradient is gathered per chunk in [`Slots`], those of the second half of the batch after those of the
 //! first.
 
-use super::super::chunk::chunk_rows;
-use super::super::schedule::Schedule;
+use super::{Extent, Gather, Part, Step, Trace};
 use crate::kernels::{Slots, add_slots};
 use crate::parallel::{Member, Shared};
 use crate::rows::Rows;
 use crate::scalar::Scalar;
 use crate::scratch::{Arena, Region};
 use crate::side::Side;
-use crate::transition::Part;
-use crate::transition::{Gather, Step, Trace};
 use isometry_kernels::recurrence::Affine;
 use std::ops::Range;
 
@@ -34,19 +31,19 @@ struct Sums<R> {
 }
 
 impl<'a, T: Scalar> RowsStep<'a, T> {
-    /// For a forward pass, or for a backward pass that fills `bar` from this many halves.
+    /// For a forward pass, or for a backward pass that fills an array from so many halves.
     pub fn carve(
         arena: &mut Arena,
         of: &'a dyn Rows<T>,
-        schedule: &Schedule,
-        (bar, halves): (Option<Shared<T::Real>>, usize),
+        extent: Extent,
+        bar: Option<(Shared<T::Real>, usize)>,
     ) -> Self {
-        let slots = Slots::of(1, chunk_rows(schedule));
-        let sums = bar.map(|bar| Sums { all: arena.take(&[halves, slots.count, of.sums()]), bar });
+        let slots = Slots::of(1, extent.chunk);
+        let sums = bar.map(|(bar, halves)| Sums { all: arena.take(&[halves, slots.count, of.sums()]), bar });
         RowsStep {
             of,
-            batch: schedule.batch,
-            turned: arena.take(&[schedule.batch, of.shape().0, T::PARTS]),
+            batch: extent.batch,
+            turned: arena.take(&[extent.batch, of.shape().0, T::PARTS]),
             slots,
             sums,
         }
@@ -104,7 +101,8 @@ impl<'a, T: Scalar> RowsStep<'a, T> {
     }
 }
 
-impl<T: Scalar> Step<T> for RowsStep<'_, T> {
+// SAFETY: `scratch` is that of the operator and room for copies of rows; there is nothing to keep.
+unsafe impl<T: Scalar> Step<T> for RowsStep<'_, T> {
     fn work(&self) -> usize {
         self.of.work()
     }

@@ -1,7 +1,7 @@
 //! The memory of the steps: of all, or of a window of them that moves with the recurrence.
 
-use super::plan::{Checkpoint, Segments};
-use super::schedule::Schedule;
+use super::super::time::checkpoint::{Checkpoint, Segments};
+use super::super::time::schedule::Schedule;
 use crate::parallel::Shared;
 use crate::scratch::{Arena, Region};
 use crate::transition::Part;
@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// The arrays of some steps.
 #[derive(Clone, Copy)]
-pub struct Frame<R> {
+pub struct Window<R> {
     /// The states of step t are t steps from here.
     pub states: *mut R,
     /// Arrays of `slots` steps that the cell saves; step `first` is at their start.
@@ -18,7 +18,7 @@ pub struct Frame<R> {
     slots: usize,
 }
 
-impl<R> Frame<R> {
+impl<R> Window<R> {
     /// Step t of the saved array that begins after `before` others of `each` numbers per step, and has `own`.
     pub fn saved(&self, t: usize, before: usize, each: usize, own: usize) -> *mut R {
         let slot = (t - self.first) % self.slots;
@@ -26,8 +26,8 @@ impl<R> Frame<R> {
     }
 }
 
-/// The frames of all steps.
-pub struct Frames<'a, R> {
+/// The windows of all steps, or one of them all.
+pub struct Windows<'a, R> {
     schedule: &'a Schedule,
     /// (T, B, width), or the states of a window and those before it.
     states: Shared<R>,
@@ -36,44 +36,44 @@ pub struct Frames<'a, R> {
     width: usize,
     /// Steps that the saved arrays have room for.
     slots: usize,
-    /// Windows, where the states do not have all steps.
-    windows: Option<Segments>,
+    /// The steps of each window, where the states do not have all steps.
+    steps: Option<Segments>,
 }
 
-impl<'a, R> Frames<'a, R> {
+impl<'a, R> Windows<'a, R> {
     /// Numbers of a step.
-    fn stride(&self) -> usize {
+    pub fn stride(&self) -> usize {
         self.schedule.batch * self.width
     }
 
     /// Whether the states of all steps are there.
-    pub fn whole(&self) -> bool {
-        self.windows.is_none()
+    fn whole(&self) -> bool {
+        self.steps.is_none()
     }
 
     /// That of the k-th step.
-    pub fn of(&self, k: usize) -> Frame<R> {
-        let Some(windows) = self.windows else {
-            return Frame { states: self.states.0, saved: self.saved.0, first: 0, slots: self.slots };
+    pub fn of(&self, k: usize) -> Window<R> {
+        let Some(steps) = self.steps else {
+            return Window { states: self.states.0, saved: self.saved.0, first: 0, slots: self.slots };
         };
-        let Range { start, end } = windows.of(k);
+        let Range { start, end } = steps.of(k);
         let (schedule, stride) = (self.schedule, self.stride());
         let first = schedule.step(start).min(schedule.step(end - 1));
         // the step before the window, in the direction of the recurrence, is the first or the last of its states
         let before = first * stride;
         let states = self.states.0.wrapping_sub(before);
         let states = if schedule.reverse { states } else { states.wrapping_add(stride) };
-        Frame { states, saved: self.saved.0, first, slots: self.slots }
+        Window { states, saved: self.saved.0, first, slots: self.slots }
     }
 
-    /// The states of the k-th step in the frame of another.
-    pub fn state(&self, k: usize, frame: &Frame<R>) -> *mut R {
-        frame.states.wrapping_add(self.schedule.step(k) * self.stride())
+    /// The states of the k-th step in the window of another.
+    pub fn state(&self, k: usize, window: &Window<R>) -> *mut R {
+        window.states.wrapping_add(self.schedule.step(k) * self.stride())
     }
 
     /// Whether the k-th step is the first of a window.
     pub fn turns(&self, k: usize) -> bool {
-        self.windows.is_some_and(|windows| k > 0 && windows.of(k).start == k)
+        self.steps.is_some_and(|steps| k > 0 && steps.of(k).start == k)
     }
 
     /// Copies the states before the k-th step, the first of a window, into that window.
@@ -85,6 +85,19 @@ impl<'a, R> Frames<'a, R> {
         // SAFETY: the contract above.
         unsafe { self.copy(from, to, 0..self.schedule.batch, part) }
         part.sync();
+    }
+
+    /// Zeros for this part's rows past the ends of sequences, in states of all steps.
+    ///
+    /// # Safety
+    /// Nobody else uses these rows.
+    pub unsafe fn clear(&self, k: usize, part: &Part<'_>) {
+        let rows = part.rows(self.schedule.active(self.schedule.step(k))..self.schedule.batch);
+        if self.whole() && part.leads() {
+            let first = self.state(k, &self.of(k)).wrapping_add(rows.start * self.width);
+            // SAFETY: the contract above; a step has B rows.
+            unsafe { first.write_bytes(0, rows.len() * self.width) }
+        }
     }
 
     /// Copies this part's rows of a step, whole ones.
@@ -101,8 +114,8 @@ impl<'a, R> Frames<'a, R> {
     }
 }
 
-/// The memory of frames that the caller has no array for.
-pub struct Space<R> {
+/// The memory of windows that the caller has no array for.
+pub struct WindowMemory<R> {
     /// Those that backward replays; all steps if it does not.
     pub segments: Segments,
     window: Option<usize>,
@@ -111,18 +124,12 @@ pub struct Space<R> {
     slots: usize,
 }
 
-impl<R> Space<R> {
+impl<R> WindowMemory<R> {
     /// For a forward pass: states of a window unless the caller has an array for all, and one step of so many saved ones.
-    pub fn forward(
-        arena: &mut Arena,
-        schedule: &Schedule,
-        width: usize,
-        windows: bool,
-        saved: usize,
-    ) -> Self {
-        let window = windows.then_some(schedule.span.min(schedule.steps));
+    pub fn forward(arena: &mut Arena, schedule: &Schedule, width: usize, moving: bool, saved: usize) -> Self {
+        let window = moving.then_some(schedule.span.min(schedule.steps));
         let segments = Segments::new(schedule.steps, schedule.steps);
-        Space::carve(arena, schedule, width, segments, window, (saved, 1))
+        WindowMemory::carve(arena, schedule, width, segments, window, (saved, 1))
     }
 
     /// For a backward pass of a cell that saves so many states per step: none without a checkpoint, else a segment or,
@@ -136,14 +143,14 @@ impl<R> Space<R> {
     ) -> Self {
         let Schedule { steps, batch, span, .. } = *schedule;
         let Some(checkpoint) = checkpoint else {
-            return Space::carve(arena, schedule, width, Segments::new(steps, steps), None, (0, 1));
+            return WindowMemory::carve(arena, schedule, width, Segments::new(steps, steps), None, (0, 1));
         };
         let segments = checkpoint.segments(steps, batch, saved);
         let window = match checkpoint {
             Checkpoint::Sqrt => segments.length(),
             Checkpoint::Reversible => span.min(steps),
         };
-        Space::carve(arena, schedule, width, segments, Some(window), (saved, window))
+        WindowMemory::carve(arena, schedule, width, segments, Some(window), (saved, window))
     }
 
     fn carve(
@@ -155,7 +162,7 @@ impl<R> Space<R> {
         (saved, slots): (usize, usize),
     ) -> Self {
         let states = window.map_or(0, |steps| steps + 1);
-        Space {
+        WindowMemory {
             segments,
             window,
             states: arena.take(&[states, schedule.batch, width]),
@@ -164,19 +171,19 @@ impl<R> Space<R> {
         }
     }
 
-    /// The frames; of all steps where the arrays of the caller are.
-    pub fn frames<'a>(
+    /// The windows; of all steps where the arrays of the caller are.
+    pub fn windows<'a>(
         &self,
         schedule: &'a Schedule,
         width: usize,
         states: Option<&[R]>,
         saved: Option<&[R]>,
-    ) -> Frames<'a, R> {
+    ) -> Windows<'a, R> {
         let start = |array: &[R]| Shared(array.as_ptr().cast_mut());
         let own = (Shared(self.saved.ptr()), self.slots);
         let (saved, slots) = saved.map_or(own, |saved| (start(saved), schedule.steps));
         let states = states.map_or(Shared(self.states.ptr()), start);
-        let windows = self.window.map(|length| Segments::new(schedule.steps, length));
-        Frames { schedule, states, saved, width, slots, windows }
+        let steps = self.window.map(|length| Segments::new(schedule.steps, length));
+        Windows { schedule, states, saved, width, slots, steps }
     }
 }

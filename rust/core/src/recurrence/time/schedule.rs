@@ -3,12 +3,19 @@
 //! Lengths do not increase, so the rows of step t are the first `active(t)`. Backwards in time each sequence starts at
 //! its own end: a step then has rows that continue, followed by rows that start from h0.
 
-use super::chunk::{ROWS, span};
-use super::plan::Checkpoint;
 use crate::error::{Error, Result};
 use crate::kernels::Buffer;
 use crate::sizes::check_len;
+use crate::transition::Extent;
 use std::ops::Range;
+
+/// Rows of a chunk, if a step has fewer. Tests have many chunks.
+pub const ROWS: usize = if cfg!(test) { 16 } else { 512 };
+
+/// Steps of a chunk of some `rows`.
+pub fn span(rows: usize, batch: usize) -> usize {
+    (rows / batch).max(1)
+}
 
 /// The rows of each step.
 pub struct Schedule {
@@ -43,8 +50,13 @@ impl Schedule {
         Ok(())
     }
 
-    /// For lengths that have passed their check; all are T if absent.
-    pub fn new(steps: usize, batch: usize, given: Option<&[usize]>, reverse: bool) -> Result<Self> {
+    /// For lengths that have passed their check, all T if absent, and chunks of some `rows`.
+    pub fn new(
+        [steps, batch]: [usize; 2],
+        given: Option<&[usize]>,
+        reverse: bool,
+        rows: usize,
+    ) -> Result<Self> {
         let mut lengths = Buffer::zeroed(batch)?;
         match given {
             Some(given) => lengths.copy_from_slice(given),
@@ -55,13 +67,17 @@ impl Schedule {
             active[t] = lengths.partition_point(|&length| length > t);
             before[t + 1] = before[t] + active[t];
         }
-        Ok(Schedule { steps, batch, reverse, span: span(ROWS, batch), active, before, lengths })
+        Ok(Schedule { steps, batch, reverse, span: span(rows, batch), active, before, lengths })
     }
 
-    /// The same, with the chunks of a checkpoint.
-    pub fn under(self, checkpoint: Option<Checkpoint>) -> Self {
-        let rows = checkpoint.map_or(ROWS, Checkpoint::rows);
-        Schedule { span: span(rows, self.batch), ..self }
+    /// The largest number of rows of a chunk.
+    pub fn chunk_rows(&self) -> usize {
+        self.span.min(self.steps) * self.batch
+    }
+
+    /// The rows that a transition's step has memory for.
+    pub fn extent(&self) -> Extent {
+        Extent { batch: self.batch, chunk: self.chunk_rows() }
     }
 
     /// Rows of step t.

@@ -3,8 +3,8 @@
 //! A cell owns all arrays but the states: packed operands, what it saves per step, the two chunk buffers of a backward pass, sums
 //! of gradients. The driver assigns the rows of each step to members, and places the barriers.
 
-use super::chunk::{Chunk, Place};
-use super::frame::Frame;
+use super::super::time::chunk::{Chunk, ChunkRow};
+use super::window::Window;
 use crate::parallel::Member;
 use crate::scalar::Real;
 use crate::transition::Part;
@@ -12,33 +12,51 @@ use crate::transition::Part;
 /// A step of a recurrence from the states before it to the states after it. All members call `prepare` together; barriers before
 /// and after it are the driver's. Each member has scratch of its own.
 ///
-/// # Safety of its methods
-/// Pointers have the rows that the arguments name; members write disjoint parts.
+/// # Safety
+/// A member needs no more than `scratch`.
+///
+/// Of its methods: pointers have the rows that the arguments name; members write disjoint parts.
 #[allow(clippy::missing_safety_doc, reason = "one contract for all methods stands on the trait")]
-pub trait Cell<R: Real>: Sync {
-    /// Real numbers of a state.
-    fn width(&self) -> usize;
+pub unsafe trait Cell<R: Real>: Sync {
     /// Multiply-adds of one step per row.
     fn work(&self) -> usize;
+    /// Whether members may share the columns of a step.
+    fn divisible(&self) -> bool;
+    /// Real numbers of scratch of a member.
+    fn scratch(&self) -> usize;
 
+    /// Writes the initial data of the call, before there are members.
+    unsafe fn fill(&self) {}
     /// Packs operands.
     unsafe fn prepare(&self, scratch: *mut R, member: &Member<'_>);
     /// Writes this part of the states of step t; those of the step before are complete.
-    unsafe fn advance(&self, t: usize, frame: &Frame<R>, part: &Part<'_>, scratch: *mut R);
+    unsafe fn advance(&self, t: usize, window: &Window<R>, part: &Part<'_>, scratch: *mut R);
 }
 
 /// A step backward. All members call `prepare`, `gather` and `finish` together, with barriers of the driver around them.
 ///
-/// # Safety of its methods
-/// As [`Cell`].
+/// # Safety
+/// As [`Cell`]; `halves` is 1 or that of the schedule, and under a checkpoint `again` is the cell of the forward pass.
 #[allow(clippy::missing_safety_doc, reason = "one contract for all methods stands on the trait")]
-pub trait Pull<R: Real>: Sync {
+pub unsafe trait Pull<R: Real>: Sync {
     /// Multiply-adds per row of a step backward and of one forward.
     fn work(&self) -> [usize; 2];
+    /// Whether members may share the columns of a step.
+    fn divisible(&self) -> bool;
+    /// Real numbers of scratch of a member.
+    fn scratch(&self) -> usize;
     /// The number of halves of the batch in which gradients are summed, 2 or 1. With two, `gather` has no
     /// barrier.
     fn halves(&self) -> usize;
+    /// The steps of replayed segments.
+    fn again(&self) -> Option<&dyn Cell<R>>;
+    /// How steps are undone, instead of replayed.
+    fn undo(&self) -> Option<&dyn Undo<R>> {
+        None
+    }
 
+    /// Writes the initial data of the call, before there are members.
+    unsafe fn fill(&self);
     /// Packs operands.
     unsafe fn prepare(&self, scratch: *mut R, member: &Member<'_>);
     /// Writes this part of the cotangents of step t into the buffer of its chunk. `above` points to those of
@@ -46,27 +64,27 @@ pub trait Pull<R: Real>: Sync {
     unsafe fn pull(
         &self,
         t: usize,
-        frame: &Frame<R>,
-        above: Option<Place>,
+        window: &Window<R>,
+        above: Option<ChunkRow>,
         chunk: &Chunk<'_>,
         scratch: *mut R,
     );
     /// Adds the rows of a chunk to the gradients.
-    unsafe fn gather(&self, frame: &Frame<R>, chunk: &Chunk<'_>, scratch: *mut R);
+    unsafe fn gather(&self, window: &Window<R>, chunk: &Chunk<'_>, scratch: *mut R);
     /// Completes the gradients.
     unsafe fn finish(&self, scratch: *mut R, member: &Member<'_>);
 }
 
 /// A step undone: the states before it from those after it. Barriers before and after are the driver's.
 ///
-/// # Safety of its methods
+/// # Safety
 /// As [`Cell`].
 #[allow(clippy::missing_safety_doc, reason = "one contract for all methods stands on the trait")]
-pub trait Undo<R: Real>: Sync {
+pub unsafe trait Undo<R: Real>: Sync {
     /// Whether steps must be recorded before they can be undone.
     fn records(&self) -> bool;
     /// [`Cell::advance`], and what `undo` needs to know of it.
-    unsafe fn record(&self, t: usize, frame: &Frame<R>, part: &Part<'_>, scratch: *mut R);
-    /// Writes this part of the states of the step before t, which is in the frame; those of step t are complete.
-    unsafe fn undo(&self, t: usize, frame: &Frame<R>, part: &Part<'_>, scratch: *mut R);
+    unsafe fn record(&self, t: usize, window: &Window<R>, part: &Part<'_>, scratch: *mut R);
+    /// Writes this part of the states of the step before t, which is in the window; those of step t are complete.
+    unsafe fn undo(&self, t: usize, window: &Window<R>, part: &Part<'_>, scratch: *mut R);
 }

@@ -1,0 +1,154 @@
+//! A step of the affine cell forward.
+
+use super::super::driver::cell::Cell;
+use super::super::driver::window::Window;
+use super::super::parts::activation::over;
+use super::super::parts::padded::or_null;
+use super::{Sequence, Setting};
+use crate::activation::Nonlinearity;
+use crate::parallel::Member;
+use crate::scalar::Scalar;
+use crate::scratch::Arena;
+use crate::sizes::work;
+use crate::transition::{Packed, Part, TransitionStep, Uses};
+use isometry_kernels::recurrence::{Affine, Finish};
+use std::ops::Range;
+
+/// What a step writes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wanted {
+    /// h
+    State,
+    /// The argument z of the activation.
+    Argument,
+}
+
+/// An affine cell with the memory of its steps.
+pub(super) struct AffineCell<'s, T: Scalar> {
+    pub setting: &'s Setting<'s, T>,
+    /// W
+    pub step: TransitionStep<'s, T>,
+    /// V
+    input: Packed<T>,
+}
+
+impl<'s, T: Scalar> AffineCell<'s, T> {
+    /// For a forward pass.
+    pub fn carve(arena: &mut Arena, setting: &'s Setting<'s, T>) -> Self {
+        AffineCell::used(arena, setting, Uses::forward(setting.sequence.packed()[1]))
+    }
+
+    /// For these uses of W.
+    pub fn used(arena: &mut Arena, setting: &'s Setting<'s, T>, uses: Uses<'_, T::Real>) -> Self {
+        let step = setting.w.carve(arena, setting.sequence.n, setting.line.schedule.extent(), uses);
+        AffineCell { setting, step, input: setting.input(arena) }
+    }
+
+    /// The activation is an epilogue on the columns of a step; otherwise it is a pass over whole rows.
+    pub fn fused(&self) -> bool {
+        !self.setting.phi.kind.by_rows()
+    }
+
+    /// The map V x_t + b to row 0 of the step at `out`, with the activation if it is fused and wanted.
+    pub fn drive(&self, t: usize, out: *mut T::Real, wanted: Wanted) -> Affine<T::Real> {
+        let Setting { phi, line, .. } = self.setting;
+        let mut map = Affine::new(line.width, line.schedule.batch, out);
+        map.terms[0] = self.input.times(line.x(t));
+        map.bias = or_null(&self.setting.bias);
+        if wanted == Wanted::State && self.fused() && phi.kind != Nonlinearity::Identity {
+            map.finish = Finish::Value(phi.kernel());
+        }
+        map
+    }
+
+    /// One step for this part's rows and columns, to row 0 of the step at `out`.
+    ///
+    /// # Safety
+    /// The states of the previous step are complete for these rows; `out` has B rows, and only this part
+    /// writes its own.
+    pub unsafe fn write(
+        &self,
+        t: usize,
+        states: *const T::Real,
+        out: *mut T::Real,
+        wanted: Wanted,
+        part: &Part<'_>,
+        scratch: *mut T::Real,
+    ) {
+        let Setting { line, on_input, .. } = self.setting;
+        let (width, batch) = (line.width, line.schedule.batch);
+        let mut map = self.drive(t, out, wanted);
+        let rows = part.rows(0..line.schedule.active(t));
+        // SAFETY: the contract above; x_t, h0 and the packed V have the rows and columns of the sequence.
+        unsafe {
+            if *on_input {
+                map.run(rows.clone(), part.columns::<T::Real>(width));
+                if wanted == Wanted::Argument {
+                    return;
+                }
+                self.activate(out, rows, part);
+                map = Affine::new(width, batch, out);
+                map.add = out;
+            }
+            for (rows, previous) in line.sources(t, states) {
+                let rows = part.rows(rows);
+                if rows.is_empty() {
+                    continue;
+                }
+                if previous.is_null() {
+                    map.run(rows, part.columns::<T::Real>(width));
+                } else {
+                    self.step.forward(previous, map, rows, part, scratch);
+                }
+            }
+            if wanted == Wanted::State && !on_input {
+                self.activate(out, part.rows(0..line.schedule.active(t)), part);
+            }
+        }
+    }
+
+    /// The pass of an activation that is not fused, over whole rows.
+    ///
+    /// # Safety
+    /// The rows exist, and this part's rows are written by no other member.
+    pub unsafe fn activate(&self, rows_at: *mut T::Real, rows: Range<usize>, part: &Part<'_>) {
+        let phi = &self.setting.phi;
+        if !self.fused() {
+            // SAFETY: the rows exist with the columns of all members, and only this part writes them.
+            over(phi, part, |columns| unsafe { phi.value(rows_at, rows_at, rows, columns) });
+        }
+    }
+}
+
+// SAFETY: the scratch is that of W; packing needs none.
+unsafe impl<T: Scalar> Cell<T::Real> for AffineCell<'_, T> {
+    fn work(&self) -> usize {
+        let Sequence { n, features, .. } = self.setting.sequence;
+        self.step.work().saturating_add(work(&[n, features, T::PARTS, T::PARTS]))
+    }
+    fn divisible(&self) -> bool {
+        self.step.divisible()
+    }
+    fn scratch(&self) -> usize {
+        self.step.scratch(0)
+    }
+
+    unsafe fn fill(&self) {
+        // SAFETY: the contract of the trait.
+        unsafe { self.step.fill() }
+    }
+
+    unsafe fn prepare(&self, scratch: *mut T::Real, member: &Member<'_>) {
+        // SAFETY: V has n rows and d columns; all members pack it, and a barrier follows.
+        unsafe {
+            self.input.fill(self.setting.weight().t(), member);
+            self.step.prepare(scratch, member);
+        }
+    }
+
+    unsafe fn advance(&self, t: usize, window: &Window<T::Real>, part: &Part<'_>, scratch: *mut T::Real) {
+        let out = window.states.wrapping_add(t * self.setting.line.stride());
+        // SAFETY: the contract of the trait.
+        unsafe { self.write(t, window.states, out, Wanted::State, part, scratch) }
+    }
+}

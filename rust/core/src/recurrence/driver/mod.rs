@@ -1,0 +1,95 @@
+//! The driver of all cells: the memory of a call, threads, windows of steps, and the way through time.
+//!
+//! A call is a checked [`Timeline`] and a function that makes its cell in the memory of the call.
+
+mod backward;
+pub mod cell;
+pub mod ends;
+mod forward;
+mod pages;
+mod replay;
+pub mod sharing;
+pub mod window;
+
+use super::time::timeline::Timeline;
+use crate::budget::Budget;
+use crate::error::Result;
+use crate::scalar::{Scalar, parts, parts_mut};
+use crate::scratch::{Arena, Scratch};
+use cell::{Cell, Pull};
+use ends::{Trajectory, Written};
+pub use pages::want_huge_pages;
+use replay::Replay;
+use sharing::Room;
+use window::WindowMemory;
+
+/// Fills what a forward pass writes. `saved` takes the `each` arrays (T, B, width) that the cell saves per step, if they
+/// are wanted.
+///
+/// # Safety
+/// `written` and `saved` have passed [`Written::check`], and the arrays of the cell their check too.
+pub unsafe fn forward<T: Scalar, C: Cell<T::Real>>(
+    line: &Timeline<'_, T::Real>,
+    mut written: Written<'_, T>,
+    (saved, each): (Option<&mut [T::Real]>, usize),
+    budget: &Budget<'_>,
+    carve: impl Fn(&mut Arena) -> C,
+) -> Result<()> {
+    let (schedule, moving) = (&line.schedule, written.states.is_none());
+    let one_step = if saved.is_none() { each } else { 0 };
+    let memory = Scratch::new(|arena| {
+        let cell = carve(arena);
+        let load = (cell.work(), cell.divisible());
+        let room = Room::carve(arena, schedule, load, cell.scratch(), budget.threads);
+        (cell, room, WindowMemory::forward(arena, schedule, line.width, moving, one_step))
+    })?;
+    let (cell, room, memory) = &*memory;
+    let outputs = written.outputs(line, each);
+    let [states, saved] = [written.states.map(parts_mut), saved].map(|array| {
+        array.map(|array| {
+            want_huge_pages(array);
+            &*array
+        })
+    });
+    let windows = memory.windows(schedule, line.width, states, saved);
+    // SAFETY: the memory was cut for this call, and the arrays have their sizes.
+    unsafe {
+        cell.fill();
+        forward::forward(cell, room, schedule, (&windows, &outputs), budget.cancel)
+    }
+}
+
+/// Completes the gradients of a cell from what its forward pass returned and saved.
+///
+/// # Safety
+/// `states` and `saved` have passed [`Trajectory::check`], and the arrays of the cell their check too.
+pub unsafe fn backward<T: Scalar, P: Pull<T::Real>>(
+    line: &Timeline<'_, T::Real>,
+    states: Trajectory<'_, T>,
+    (saved, each): (&[T::Real], usize),
+    budget: &Budget<'_>,
+    carve: impl Fn(&mut Arena) -> P,
+) -> Result<()> {
+    let (schedule, checkpoint) = (&line.schedule, states.checkpoint());
+    let memory = Scratch::new(|arena| {
+        let pull = carve(arena);
+        let load = (pull.work()[0], pull.divisible());
+        let room = Room::carve(arena, schedule, load, pull.scratch(), budget.threads);
+        (pull, room, WindowMemory::backward(arena, schedule, line.width, checkpoint, each))
+    })?;
+    let (pull, room, memory) = &*memory;
+    let saved = checkpoint.is_none().then_some(saved);
+    let windows = memory.windows(schedule, line.width, states.all().map(parts), saved);
+    let replay = states.marks().zip(pull.again()).map(|([marks, last], cell)| Replay {
+        cell,
+        windows: &windows,
+        segments: memory.segments,
+        marks: parts(marks).as_ptr(),
+        undo: pull.undo().map(|undo| (undo, parts(last).as_ptr())),
+    });
+    // SAFETY: the memory was cut for this call, and the arrays have their sizes.
+    unsafe {
+        pull.fill();
+        backward::backward(pull, room, schedule, (&windows, replay.as_ref()), budget.cancel)
+    }
+}

@@ -1,0 +1,362 @@
+//! Cells whose gates take one product: W (2n, n) of the states and U (3n, d) of the inputs, the first 2n rows for two gates,
+//! the others for the candidate of the next state. What is common to their steps forward and backward.
+
+use super::super::driver::ends::CtRows;
+use super::super::driver::window::Window;
+use super::super::time::checkpoint::Checkpoint;
+use super::super::time::chunk::{Chunk, ChunkRow};
+use super::super::time::halves::halves;
+use super::super::time::timeline::{Copies, Run, Timeline, rows_apart};
+use super::activation::{BiasGatherer, Values, source};
+use super::inputs::{InputBars, Inputs};
+use super::padded::{or_null, padded};
+use crate::activation::{Activation, RowActivation};
+use crate::error::Result;
+use crate::kernels::{Buffer, Operand};
+use crate::parallel::{Member, Shared};
+use crate::scalar::Real;
+use crate::scratch::{Arena, Region};
+use crate::sizes::work;
+use crate::transition::{DenseStep, Gather, Packed, Step, Trace, Uses};
+use isometry_kernels::recurrence::Affine;
+use std::ops::Range;
+
+/// The arrays of such a cell, checked and prepared.
+pub struct Gates<'a, R: Real> {
+    pub line: Timeline<'a, R>,
+    pub phi: RowActivation<R>,
+    pub n: usize,
+    /// W (2n, n)
+    w: &'a [R],
+    /// U (3n, d)
+    u: &'a [R],
+    /// b of the gates, and of the candidate, each for whole vectors; empty without.
+    biases: [Buffer<R>; 2],
+    /// W, and U of the gates and of the candidate, where the caller has packed them.
+    packs: [Option<&'a [R]>; 3],
+    /// Arrays (T, B, n) that a step saves.
+    pub saved: usize,
+}
+
+impl<'a, R: Real> Gates<'a, R> {
+    /// Of arguments that have passed their check.
+    pub fn new(
+        run: &Run<'a, R>,
+        (w, u, b): (&'a [R], &'a [R], Option<&'a [R]>),
+        packs: [Option<&'a [R]>; 3],
+        (activation, bias): (Activation, Option<&'a [R]>),
+        saved: usize,
+        checkpoint: Option<Checkpoint>,
+    ) -> Result<Self> {
+        let n = run.sizes[3];
+        let biases = [padded(b.map(|b| &b[..2 * n]))?, padded(b.map(|b| &b[2 * n..]))?];
+        let phi = RowActivation::new::<R>(activation, n, bias)?;
+        Ok(Gates { line: run.timeline(checkpoint)?, phi, n, w, u, biases, packs, saved })
+    }
+
+    /// The gates of step t, rows of 2 n numbers.
+    pub fn gates(&self, t: usize, window: &Window<R>) -> *mut R {
+        window.saved(t, 0, self.line.stride(), 2)
+    }
+
+    /// The i-th array of rows of n numbers that step t saves.
+    pub fn saved(&self, t: usize, window: &Window<R>, i: usize) -> *mut R {
+        window.saved(t, i, self.line.stride(), 1)
+    }
+
+    /// Multiply-adds of the products of U per row.
+    pub fn input_work(&self) -> usize {
+        work(&[3, self.n, self.line.features])
+    }
+
+    /// Distance of the rows of bars: an odd number of cache lines, for the gradient of W reads them down their columns.
+    fn pitch(&self) -> usize {
+        let (line, arrays) = (64 / size_of::<R>(), self.saved);
+        ((arrays * self.n).div_ceil(line) | 1) * line
+    }
+}
+
+/// The operands of steps forward.
+pub struct Operands<'s, R: Real> {
+    gates: &'s Gates<'s, R>,
+    pub w: DenseStep<'s, R>,
+    u: [Packed<R>; 2],
+    /// phi of its argument, where the argument is what is saved.
+    value: Region<R>,
+}
+
+impl<'s, R: Real> Operands<'s, R> {
+    pub fn carve(arena: &mut Arena, gates: &'s Gates<'s, R>) -> Self {
+        let Gates { line, n, packs: [w, of_gates, of_own], .. } = gates;
+        let (n, apart) = (*n, usize::from(!gates.phi.readable()));
+        Operands {
+            gates,
+            w: DenseStep::carve(arena, (2 * n, n), gates.w, None, Uses::forward(*w)),
+            u: [(2 * n, of_gates), (n, of_own)]
+                .map(|(rows, given)| Packed::new(arena, line.features, rows, *given)),
+            value: arena.take(&[apart, line.schedule.batch, n]),
+        }
+    }
+
+    /// Multiply-adds of the products of a step per row.
+    pub fn work(&self) -> usize {
+        self.w.work().saturating_add(self.gates.input_work())
+    }
+
+    /// Packs them.
+    ///
+    /// # Safety
+    /// As [`Step::prepare`].
+    pub unsafe fn prepare(&self, scratch: *mut R, member: &Member<'_>) {
+        let Gates { line, n, u, .. } = self.gates;
+        // SAFETY: U has 3 n rows and d columns; all members pack it, and a barrier follows.
+        unsafe {
+            self.w.prepare(scratch, member);
+            for (packed, rows) in self.u.iter().zip([0, 2 * n]) {
+                packed.fill(Operand::new(u[rows * line.features..].as_ptr(), line.features).t(), member);
+            }
+        }
+    }
+
+    /// U x_t + b of the gates.
+    pub fn of_gates(&self, t: usize, window: &Window<R>) -> Affine<R> {
+        self.inputs(t, 0, 2 * self.gates.n, self.gates.gates(t, window))
+    }
+
+    /// U x_t + b of the candidate.
+    pub fn of_candidate(&self, t: usize, out: *mut R) -> Affine<R> {
+        self.inputs(t, 1, self.gates.n, out)
+    }
+
+    fn inputs(&self, t: usize, i: usize, width: usize, out: *mut R) -> Affine<R> {
+        let line = &self.gates.line;
+        let mut map = Affine::new(width, line.schedule.batch, out);
+        map.terms[0] = self.u[i].times(line.x(t));
+        map.bias = or_null(&self.gates.biases[i]);
+        map
+    }
+
+    /// Where phi of the array at `saved` goes: there, or beside it where its argument is what is saved.
+    pub fn value(&self, saved: *mut R) -> *mut R {
+        if self.gates.phi.readable() { saved } else { self.value.ptr() }
+    }
+}
+
+/// What a backward pass reads and writes, besides the states.
+#[derive(Clone, Copy)]
+pub struct GateBars<R: Real> {
+    pub ct: CtRows<R>,
+    pub w: Option<Shared<R>>,
+    /// Of x, U and b.
+    pub inputs: InputBars<R>,
+    pub activation_bias: Option<(Shared<R>, usize)>,
+}
+
+/// The arrays of a chunk, row after row.
+struct Rows<R> {
+    /// The cotangents of the arguments of the gates, of the candidate, and what else a cell adds.
+    bars: Region<R>,
+    /// The candidate or its argument, and its cotangents, for the gradient of modReLU's bias.
+    value: Region<R>,
+    value_bar: Region<R>,
+    copies: Copies<R>,
+}
+
+/// The memory of steps backward.
+pub struct GatePull<'s, R: Real> {
+    gates: &'s Gates<'s, R>,
+    pub halves: usize,
+    pub w: DenseStep<'s, R>,
+    chunks: [Rows<R>; 2],
+    /// Rows of one step: the cotangent of h, its direct part for the step before, that of the candidate, and the candidate
+    /// where its argument was saved.
+    pub g: Region<R>,
+    pub carry: Region<R>,
+    pub c_bar: Region<R>,
+    pub c: Region<R>,
+    pub ct: CtRows<R>,
+    inputs: Inputs<'s, R>,
+    own_bias: BiasGatherer<'s, R>,
+    /// Numbers from one row of bars to the next.
+    pub pitch: usize,
+}
+
+impl<'s, R: Real> GatePull<'s, R> {
+    pub fn carve(arena: &mut Arena, gates: &'s Gates<'s, R>, bars: GateBars<R>) -> Self {
+        let Gates { line, phi, n, .. } = gates;
+        let (n, pitch, halves) = (*n, gates.pitch(), halves(&line.schedule));
+        let mut step = |wanted: bool| arena.take(&[usize::from(wanted), line.schedule.batch, n]);
+        let [g, carry, c_bar] = [(); 3].map(|()| step(true));
+        let c = step(!phi.readable());
+        let uses = Uses { forward: false, given: None, backward: Some(halves) };
+        GatePull {
+            gates,
+            halves,
+            w: DenseStep::carve(arena, (2 * n, n), gates.w, bars.w, uses),
+            chunks: [(); 2].map(|()| {
+                let own = bars.activation_bias.is_some();
+                let rows = line.schedule.chunk_rows();
+                let mut array = |wanted: bool, width: usize| rows_apart(arena, wanted, rows, width);
+                Rows {
+                    bars: array(true, pitch),
+                    value: array(own, n),
+                    value_bar: array(own, n),
+                    copies: Copies::carve(arena, line, halves, false),
+                }
+            }),
+            g,
+            carry,
+            c_bar,
+            c,
+            ct: bars.ct,
+            inputs: Inputs::carve(arena, line, (gates.u, 3 * n), halves, bars.inputs),
+            own_bias: BiasGatherer::carve(arena, phi, halves, bars.activation_bias),
+            pitch,
+        }
+    }
+
+    /// Real numbers of scratch that a member needs.
+    pub fn scratch(&self) -> usize {
+        self.w.scratch(self.gates.line.schedule.chunk_rows()).max(self.inputs.scratch())
+    }
+
+    /// Writes the initial data of the call.
+    ///
+    /// # Safety
+    /// The memory lives, and nobody else uses it.
+    pub unsafe fn fill(&self) {
+        // SAFETY: the contract above.
+        unsafe {
+            self.ct.fill(&self.gates.line);
+            self.inputs.fill();
+            self.own_bias.fill();
+        }
+    }
+
+    /// Packs operands.
+    ///
+    /// # Safety
+    /// As [`Step::prepare`].
+    pub unsafe fn prepare(&self, scratch: *mut R, member: &Member<'_>) {
+        // SAFETY: the contract above.
+        unsafe { self.w.prepare(scratch, member) };
+        self.inputs.pack(member);
+    }
+
+    /// The bars at row 0 of a step.
+    pub fn bars(&self, row: ChunkRow) -> *mut R {
+        self.chunks[row.turn].bars.at(row.row * self.pitch)
+    }
+
+    /// The map to the cotangents of the states before a step, carry + W^T bars; W^T takes its first term.
+    pub fn previous(&self, bars: *const R, out: *mut R) -> Affine<R> {
+        let Gates { line, n, .. } = self.gates;
+        let mut map = Affine::new(*n, line.schedule.batch, out);
+        map.add = self.carry.ptr();
+        map.terms[0] = self.w.adjoint(self.trace(bars, 0));
+        map
+    }
+
+    /// The same for the step before t from the bars `above` of the step after it, to `g`. Meanwhile the gates of t are
+    /// prefetched: this part's rows of them as twice as many of n numbers.
+    pub fn before(&self, t: usize, window: &Window<R>, above: ChunkRow, rows: &Range<usize>) -> Affine<R> {
+        let n = self.gates.n;
+        let mut map = self.previous(self.bars(above), self.g.ptr());
+        let first = self.gates.gates(t, window).wrapping_add(rows.start * n).cast_const();
+        map.soon = [first, first.wrapping_add(rows.len() * n)];
+        map
+    }
+
+    /// The i-th array of n numbers beside others in the rows at `bars`.
+    pub fn trace(&self, bars: *const R, i: usize) -> Trace<R> {
+        let bar = bars.wrapping_add(i * self.gates.n);
+        Trace { bar, apart: self.pitch, kept: std::ptr::null_mut() }
+    }
+
+    /// Copies rows and columns of what the gradient of modReLU's bias needs of step t: the candidate as it was saved, and
+    /// its cotangent.
+    ///
+    /// # Safety
+    /// The rows of both are complete; nobody else writes these rows and columns of the chunk.
+    pub unsafe fn keep(
+        &self,
+        t: usize,
+        chunk: &Chunk<'_>,
+        saved: *const R,
+        rows: &Range<usize>,
+        columns: &Range<usize>,
+    ) {
+        let (n, work) = (self.gates.n, &self.chunks[chunk.turn()]);
+        for (from, to) in [(self.c_bar.ptr().cast_const(), work.value_bar), (saved, work.value)] {
+            for i in if to.is_empty() { 0..0 } else { rows.clone() } {
+                let (from, to) = (from.wrapping_add(i * n), to.at((chunk.row(t) + i) * n));
+                // SAFETY: the contract above.
+                unsafe {
+                    to.add(columns.start).copy_from_nonoverlapping(from.add(columns.start), columns.len())
+                }
+            }
+        }
+    }
+
+    /// Copies this part's rows of step t that gathering reads ([`Copies::put`]).
+    ///
+    /// # Safety
+    /// As there.
+    pub unsafe fn put(&self, t: usize, window: &Window<R>, chunk: &Chunk<'_>) {
+        // SAFETY: the contract above.
+        unsafe { self.chunks[chunk.turn()].copies.put(&self.gates.line, chunk, t, window.states) }
+    }
+
+    /// Adds the rows of a chunk to the gradients; `own` adds those of another transition of the states, from rows of bars.
+    ///
+    /// # Safety
+    /// As [`Pull::gather`](super::super::driver::cell::Pull::gather).
+    pub unsafe fn gather(
+        &self,
+        window: &Window<R>,
+        chunk: &Chunk<'_>,
+        scratch: *mut R,
+        own: impl Fn(Gather<R>),
+    ) {
+        let Gates { line, phi, n, .. } = self.gates;
+        let (half, work) = (chunk.half, &self.chunks[chunk.turn()]);
+        let states = |steps: Range<usize>, previous: *const R, first: bool| {
+            let row = chunk.row(steps.start) + half.rows.start;
+            let trace = self.trace(work.bars.at(row * self.pitch), 0);
+            let rows = Gather { half: half.index, rows: chunk.rows(&steps), trace, previous, first };
+            // SAFETY: the contract above; members write different parts of W_bar.
+            unsafe { self.w.gather(&rows, scratch, &half.gatherer) }
+            own(rows);
+        };
+        let before = line.before(chunk, &work.copies, window.states);
+        states(before.rest.0, before.rest.1, chunk.index == 0);
+        if let Some((steps, h0)) = before.start {
+            chunk.part().member.barrier();
+            states(steps, h0, false);
+        }
+        let bars = work.bars.at(chunk.begin() * self.pitch).cast_const();
+        // SAFETY: the contract above; members write different columns of the sums.
+        unsafe {
+            self.inputs.gather(chunk, bars, self.pitch, line.inputs(chunk, &work.copies), scratch);
+            if !work.value.is_empty() {
+                let at = |array: Region<R>| array.at(chunk.begin() * n).cast_const();
+                let values =
+                    Values { bar: at(work.value_bar), y: at(work.value), from: source(phi), apart: 0 };
+                self.own_bias.gather(chunk, &values);
+            }
+        }
+    }
+
+    /// Completes the gradients.
+    ///
+    /// # Safety
+    /// Every chunk has been gathered by all members.
+    pub unsafe fn finish(&self, scratch: *mut R, member: &Member<'_>) {
+        // SAFETY: the contract above.
+        unsafe {
+            self.w.finish(scratch, member);
+            self.inputs.finish(member);
+            self.own_bias.finish(member);
+        }
+    }
+}

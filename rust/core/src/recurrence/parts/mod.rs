@@ -1,0 +1,9 @@
+//! Parts of cells: the input V x + b, activations, gates, the transition, and the sums of their gradients.
+
+pub mod activation;
+pub mod gates;
+pub mod gradients;
+pub mod inputs;
+pub mod padded;
+pub mod sums;
+pub mod transition;
