@@ -56,6 +56,8 @@ __all__ = [
     "linalg_apply_vjp",
     "linalg_geqrf",
     "linalg_geqrf_vjp",
+    "linalg_procrustes",
+    "linalg_procrustes_vjp",
     "linalg_product",
     "linalg_product_vjp",
     "operator_apply",
@@ -152,6 +154,8 @@ def linalg_apply_vjp(
 
 def linalg_geqrf(a: _T, out: _T, tau: _T, threads: int) -> None: ...
 def linalg_geqrf_vjp(a: _T, tau: _T, ct: _T, tau_ct: _T, out: _T, threads: int) -> None: ...
+def linalg_procrustes(a: _T, special: bool, out: _T, threads: int) -> None: ...
+def linalg_procrustes_vjp(a: _T, ct: _T, special: bool, out: _T, threads: int) -> None: ...
 
 # Activations: z (rows, n) T, bias (units,) R
 

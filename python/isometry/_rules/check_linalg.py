@@ -38,3 +38,13 @@ def reflectors(a: Shape, tau: Shape, other: Shape | None = None, *, left: bool =
             raise ValueError(f"other must have shape {form} with a of {m} rows, not {other}")
         batches["other"] = other[:-2]
     return Sizes(check.broadcast(**batches), m, k, tau[-1])
+
+
+def nearest(shape: Shape, dtype: str, *, special: bool) -> Shape:
+    """The batch shape of matrices whose nearest orthogonal ones, or nearest rotations, are asked for."""
+    batch = matrices("a", shape)
+    if special and dtype.startswith("complex"):
+        raise TypeError(f"special=True needs real matrices: their determinant is 1 or -1; got {dtype}")
+    if special and shape[-2] != shape[-1]:
+        raise ValueError(f"special=True needs square matrices, shape (*, n, n), not {shape}")
+    return batch

@@ -30,6 +30,7 @@ mod neon;
 pub mod norms;
 pub mod pack;
 mod portable;
+pub mod procrustes;
 pub mod product;
 pub mod qr;
 pub mod recurrence;

@@ -18,6 +18,7 @@ use crate::mesh::MeshKernels;
 use crate::norms::NormKernels;
 use crate::pack::PackKernels;
 use crate::portable::Portable;
+use crate::procrustes::ProcrustesKernels;
 use crate::product::ProductKernels;
 use crate::qr::QrKernels;
 use crate::recurrence::RecurrenceKernels;
@@ -100,6 +101,7 @@ pub unsafe trait Scalar:
     + KroneckerKernels
     + MeshKernels
     + PackKernels
+    + ProcrustesKernels
     + ProductKernels
     + QrKernels
     + UpperKernels

@@ -59,7 +59,8 @@ mod _core {
     use crate::householder::householder_from_matrix;
     #[pymodule_export]
     use crate::linalg::{
-        linalg_apply, linalg_apply_vjp, linalg_geqrf, linalg_geqrf_vjp, linalg_product, linalg_product_vjp,
+        linalg_apply, linalg_apply_vjp, linalg_geqrf, linalg_geqrf_vjp, linalg_procrustes,
+        linalg_procrustes_vjp, linalg_product, linalg_product_vjp,
     };
     #[pymodule_export]
     use crate::operator::{

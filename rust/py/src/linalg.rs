@@ -171,3 +171,41 @@ pub fn linalg_geqrf_vjp<'py>(
         })
     })
 }
+
+/// The nearest matrices with orthonormal columns or rows.
+#[pyfunction]
+pub fn linalg_procrustes<'py>(
+    py: Python<'py>,
+    a: Any<'py>,
+    special: bool,
+    out: Any<'py>,
+    threads: usize,
+) -> PyResult<()> {
+    by_dtype!("a", &a, T => {
+        let a = Input::<T>::new("a", &a)?;
+        let sizes = a.sizes("a")?;
+        let mut out = Output::shaped("out", &out, &sizes)?;
+        let (a, out) = (a.slice(), out.slice());
+        detached::run(py, move || linalg::procrustes(a, sizes.into(), special, out, threads))
+    })
+}
+
+/// Their gradients, of matrices with at most `PROCRUSTES_SMALL` rows or columns.
+#[pyfunction]
+pub fn linalg_procrustes_vjp<'py>(
+    py: Python<'py>,
+    a: Any<'py>,
+    ct: Any<'py>,
+    special: bool,
+    out: Any<'py>,
+    threads: usize,
+) -> PyResult<()> {
+    by_dtype!("a", &a, T => {
+        let a = Input::<T>::new("a", &a)?;
+        let sizes = a.sizes("a")?;
+        let ct = Input::shaped("ct", &ct, &sizes)?;
+        let mut out = Output::shaped("out", &out, &sizes)?;
+        let (a, ct, out) = (a.slice(), ct.slice(), out.slice());
+        detached::run(py, move || linalg::procrustes_vjp((a, ct), sizes.into(), special, out, threads))
+    })
+}

@@ -10,6 +10,7 @@
 //! gradients, so a factor may be the identity or a projector.
 
 mod apply;
+mod procrustes;
 mod product;
 mod qr;
 mod reflectors;
@@ -17,6 +18,7 @@ mod reflectors;
 mod tests;
 
 pub use apply::{Bars, Order, apply, apply_vjp};
+pub use procrustes::{SMALL, procrustes, procrustes_vjp};
 pub use product::{product, product_vjp};
 pub use qr::{geqrf, geqrf_vjp};
 pub use reflectors::Reflectors;

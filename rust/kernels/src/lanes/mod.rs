@@ -8,7 +8,7 @@ mod element;
 mod inverse;
 mod product;
 
-pub use element::{Element, add, conj, load, mul, scale, store, sub};
+pub use element::{Element, add, conj, conj_mul_add, load, mul, mul_add, neg_mul_add, scale, store, sub};
 pub use inverse::inverse_lanes;
 pub use product::{Left, product_lanes};
 

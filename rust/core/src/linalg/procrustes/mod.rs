@@ -1,0 +1,109 @@
+//! The nearest matrix with orthonormal columns, or rows of a wide A: the polar factor (docs/math/linalg.md)
+//!
+//! ```text
+//! A = U S V^H,    W = U V^H.
+//! ```
+//!
+//! Matrices of at most [`SMALL`] rows or columns are decomposed, one per lane ([`isometry_kernels::procrustes`]). Larger ones
+//! are iterated by products, see [`iterate`]; their gradient takes eigenvectors of W^H A, and so does the nearest rotation.
+
+mod iterate;
+
+use crate::batch::Batch;
+use crate::error::{Error, Result};
+use crate::parallel::Shared;
+use crate::scalar::Scalar;
+use crate::scratch::{Arena, Region};
+use crate::sizes::{check_len, work};
+use isometry_kernels::lanes;
+use isometry_kernels::procrustes::{Nearest, PullNearest, Sizes};
+
+/// The largest min(m, n) of matrices that are decomposed.
+pub const SMALL: usize = 8;
+
+/// W of matrices a (batch, m, n). With `special` the nearest rotations: of real square matrices, at most [`SMALL`].
+pub fn procrustes<T: Scalar>(
+    a: &[T],
+    sizes: (usize, usize, usize),
+    special: bool,
+    out: &mut [T],
+    threads: usize,
+) -> Result<()> {
+    let (batch, m, n) = sizes;
+    check_len("a", a.len(), &[batch, m, n])?;
+    check_len("out", out.len(), &[batch, m, n])?;
+    check_special::<T>(sizes, special)?;
+    if out.is_empty() {
+        return Ok(());
+    }
+    let to = Shared(out.as_mut_ptr());
+    if m.min(n) > SMALL {
+        return iterate::nearest(a, sizes, to, threads);
+    }
+    in_groups::<T>(sizes, special, threads, |first, sizes, work| {
+        let a = a[first * m * n..].as_ptr();
+        // SAFETY: the arrays have these matrices; groups write disjoint ones.
+        unsafe { Nearest { a, sizes, out: to.at(first * m * n), work }.call() };
+    })
+}
+
+/// The gradients of matrices a (batch, m, n), at most [`SMALL`], from cotangents of W. Terms whose s_i + s_j is zero to rounding are
+/// left out: the derivative does not exist there.
+pub fn procrustes_vjp<T: Scalar>(
+    (a, ct): (&[T], &[T]),
+    sizes: (usize, usize, usize),
+    special: bool,
+    out: &mut [T],
+    threads: usize,
+) -> Result<()> {
+    let (batch, m, n) = sizes;
+    for (name, len) in [("a", a.len()), ("ct", ct.len()), ("out", out.len())] {
+        check_len(name, len, &[batch, m, n])?;
+    }
+    check_special::<T>(sizes, special)?;
+    if out.is_empty() {
+        return Ok(());
+    }
+    if m.min(n) > SMALL {
+        return Err(Error::shape(
+            "a",
+            format!("matrices of at most {SMALL} rows or columns"),
+            format!("{m} x {n}"),
+        ));
+    }
+    let to = Shared(out.as_mut_ptr());
+    in_groups::<T>(sizes, special, threads, |first, sizes, work| {
+        let at = first * m * n;
+        let (a, ct) = (a[at..].as_ptr(), ct[at..].as_ptr());
+        // SAFETY: the arrays have these matrices; groups write disjoint ones.
+        unsafe { PullNearest { a, ct, sizes, out: to.at(at), work }.call() };
+    })
+}
+
+/// Runs `f(first, sizes, workspace)` for groups of matrices.
+fn in_groups<T: Scalar>(
+    (batch, rows, columns): (usize, usize, usize),
+    special: bool,
+    threads: usize,
+    f: impl Fn(usize, Sizes, *mut T::Real) + Sync,
+) -> Result<()> {
+    let sizes = Sizes { rows, columns, count: 0, special };
+    let (m, n) = (rows.max(columns), rows.min(columns));
+    let own = |arena: &mut Arena| -> Region<T::Real> { arena.take(&[sizes.work::<T>(lanes::<T::Real>())]) };
+    Batch::whole::<T>(batch, work(&[20, n, n, m + n])).in_groups::<T, _>(threads, own, |first, count, own| {
+        f(first, Sizes { count, ..sizes }, own.ptr());
+    })
+}
+
+fn check_special<T: Scalar>((_, m, n): (usize, usize, usize), special: bool) -> Result<()> {
+    if special && T::PARTS == 2 {
+        return Err(Error::value("special", "is of real matrices"));
+    }
+    if special && (m != n || n > SMALL) {
+        return Err(Error::value("special", format!("is of square matrices of at most {SMALL} rows")));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
