@@ -37,7 +37,7 @@ def pulled(a: Array, w: Array, ct: Array, special: bool, threads: int) -> Array:
         _core.linalg_procrustes_vjp(a, ct, special, bar, threads)
         return bar
     if a.shape[-1] > a.shape[-2]:
-        return np.ascontiguousarray(_adjoint(pulled(*map(_adjoint, (a, w, ct)), special, threads)))
+        return np.ascontiguousarray(_adjoint(pulled(_adjoint(a), _adjoint(w), _adjoint(ct), special, threads)))
     size = np.abs(a).max((-2, -1), keepdims=True)
     size[size == 0] = 1
     a = a / size

@@ -13,8 +13,8 @@ from isometry.linalg._reflectors import cotangent
 def procrustes(a: ArrayLike, *, special: bool = False, check_finite: bool = True) -> Array:
     """The nearest matrix with orthonormal columns: the polar factor W = U V^H of A = U S V^H.
 
-    It minimises the Frobenius norm ||A - W||. With A = Q^T P for points P and Q it is the rotation between them (Kabsch;
-    Wahba's problem).
+    It minimises the Frobenius norm ||A - W||. With A = Q^T P for points P and Q it is the rotation between them
+    (Kabsch; Wahba's problem).
 
     Parameters
     ----------
@@ -34,8 +34,8 @@ def procrustes(a: ArrayLike, *, special: bool = False, check_finite: bool = True
     Raises
     ------
     ValueError
-        If a has fewer than two axes, for `special` of matrices that are not square, or, under `check_finite`, for NaN or
-        infinity.
+        If a has fewer than two axes, for `special` of matrices that are not square, or, under `check_finite`, for NaN
+        or infinity.
     TypeError
         If a has an unsupported dtype, or for `special` of complex matrices.
 
@@ -43,12 +43,13 @@ def procrustes(a: ArrayLike, *, special: bool = False, check_finite: bool = True
     -----
     Where A is singular, W is one of several nearest matrices; the zero matrix gives an orthogonal one. Huge and tiny
     matrices neither overflow nor vanish. Matrices of at most 8 rows or columns are decomposed by Jacobi rotations, one
-    matrix per lane; larger ones by some six iterations of products and an inverse [1]_, 2 m n^2 + n^3 multiply-adds each.
+    matrix per lane; larger ones by some six iterations of products and an inverse [1]_, 2 m n^2 + n^3 multiply-adds
+    each.
 
     References
     ----------
-    .. [1] Y. Nakatsukasa, Z. Bai, F. Gygi, "Optimizing Halley's iteration for computing the matrix polar decomposition",
-       SIAM J. Matrix Anal. Appl. 31(5), 2010.
+    .. [1] Y. Nakatsukasa, Z. Bai, F. Gygi, "Optimizing Halley's iteration for computing the matrix polar
+       decomposition", SIAM J. Matrix Anal. Appl. 31(5), 2010.
 
     Examples
     --------
@@ -65,8 +66,8 @@ def procrustes(a: ArrayLike, *, special: bool = False, check_finite: bool = True
 def procrustes_vjp(a: ArrayLike, ct: ArrayLike, *, special: bool = False, check_finite: bool = True) -> Array:
     """Pull a cotangent of `procrustes` back to the matrices.
 
-    With X = U^H ct V, the gradient is U [(X - X^H)_ij / (s_i + s_j)] V^H, and of a tall A (I - U U^H) ct V S^-1 V^H more.
-    It is finite at orthogonal matrices, where the singular values are equal.
+    With X = U^H ct V, the gradient is U [(X - X^H)_ij / (s_i + s_j)] V^H, and of a tall A (I - U U^H) ct V S^-1 V^H
+    more. It is finite at orthogonal matrices, where the singular values are equal.
 
     Parameters
     ----------

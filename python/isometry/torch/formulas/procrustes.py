@@ -1,0 +1,57 @@
+"""The nearest matrix with orthonormal columns, W = U V^H of A = U S V^H.
+
+W solves W^H A = A^H W, W^H W = I, A = W W^H A. The decomposition itself is kept constant, since its gradient divides
+by s_i - s_j. Steps of Newton's method from W, with the constant inverse of the first derivative, have the value of W and
+add one of its derivatives each:
+
+W <- P(W + W Y + (A - W W^H A) V S^{-1} V^H),  Y = V [(V^H (W^H A - A^H W) V)_ij / (s_i + s_j)] V^H,
+P(X) = X (3 I - X^H X) / 2.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ._precision import full_precision
+
+# W and its first two derivatives.
+_STEPS = 2
+
+
+@full_precision
+def nearest(a: Tensor, special: bool) -> Tensor:
+    """W (*, m, n); with `special` of determinant 1."""
+    m, n = a.shape[-2:]
+    if m < n:
+        return nearest(a.mH, special).mH
+    if n == 0:
+        return a.clone()
+    fixed = a.detach()
+    size = fixed.abs().amax((-2, -1), keepdim=True)
+    size = torch.where(size > 0, size, 1)
+    a, fixed = a / size, fixed / size
+    u, s, vh = torch.linalg.svd(fixed, full_matrices=False)
+    v = vh.mH
+    if special:
+        signs = torch.ones_like(s)
+        signs[..., -1] = torch.linalg.det(u @ vh).sign()
+        u, s = u * signs.unsqueeze(-2), s * signs
+    w = u @ vh
+    least = m * torch.finfo(s.dtype).eps * s[..., :1].abs()
+    pairs = _inverse(s.unsqueeze(-1) + s.unsqueeze(-2), least.unsqueeze(-1))
+    inverse = v @ (_inverse(s, least).unsqueeze(-1) * vh)
+    eye = torch.eye(n, dtype=a.dtype, device=a.device)
+    for _ in range(_STEPS):
+        h = w.mH @ a
+        moved = w + w @ (v @ ((vh @ (h - h.mH) @ v) * pairs) @ vh)
+        if m > n:
+            moved = moved + (a - w @ h) @ inverse
+        w = moved @ (1.5 * eye - 0.5 * moved.mH @ moved)
+    return w
+
+
+def _inverse(s: Tensor, least: Tensor) -> Tensor:
+    """1 / s, and 0 where s is 0 to rounding: there the derivative does not exist."""
+    kept = s.abs() > least
+    return torch.where(kept, 1 / torch.where(kept, s, 1), 0)
