@@ -91,5 +91,5 @@ def _states(call: Call, saved: Any) -> Any:
 
 def _read(call: Call, tensors: Tensors) -> Any:
     """The arguments as the kernel takes them."""
-    *rest, ends = tensors
-    return arrays(rest), None if ends is None else ends.numpy(force=True), *call[:3]
+    ends, (m, scale, normalise, _) = tensors[-1], call
+    return arrays(tensors[:-1]), None if ends is None else ends.numpy(force=True), m, scale, normalise

@@ -106,7 +106,7 @@ def empty(shape: Sequence[int], dtype: torch.dtype, *folded: int) -> tuple[Tenso
     else:
         a = np.empty(shape, _NUMPY_OF[dtype]) if size <= _SMALL else _aligned(shape, dtype, size)
         t = torch.from_numpy(a)
-    return t, a if _fits(a.shape, folded) else a.reshape(folded)
+    return t, a if not folded or _fits(a.shape, folded) else a.reshape(folded)
 
 
 def _aligned(shape: Sequence[int], dtype: torch.dtype, size: int) -> np.ndarray:

@@ -11,7 +11,7 @@ else depends on cost, so that one graph serves any number of rows and steps.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,18 +19,9 @@ from torch.autograd import Function
 
 from ._function import distinct
 from ._mode import wanted
-
-if TYPE_CHECKING:
-    from ._plan import Plan
+from ._plan import Operators, Plan
 
 Tensors = Sequence[Tensor | None]
-
-
-class Operators(NamedTuple):
-    """The two operators of a kind of call."""
-
-    forward: Any
-    backward: Any
 
 
 def custom_operators(kind: str, schema: str, found: Callable[..., tuple[Plan, Any]]) -> Operators:

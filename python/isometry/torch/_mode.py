@@ -109,17 +109,14 @@ def by_kernels(*tensors: Tensor | None) -> bool:
     return mode(*tensors) in (KERNEL, RECORDED, TRANSFORMED)
 
 
-def batched(*cts: Tensor | None) -> bool:
-    """Whether these are batches of torch.autograd.grad(is_grads_batched=True), which is no transform of torch.func."""
+def differentiated(*cts: Tensor | None) -> bool:
+    """Whether a backward pass is itself differentiated or observed, and must therefore consist of torch operations."""
+    if is_grad_enabled() or mode(*cts) in _OBSERVED:
+        return True
     for ct in cts:  # noqa: SIM110  quicker than any()
         if ct is not None and is_batch_of_gradients(ct):
             return True
     return False
-
-
-def differentiated(*cts: Tensor | None) -> bool:
-    """Whether a backward pass is itself differentiated or observed, and must therefore consist of torch operations."""
-    return is_grad_enabled() or mode(*cts) in _OBSERVED or batched(*cts)
 
 
 def autocast(device: torch.device) -> bool:

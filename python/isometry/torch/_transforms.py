@@ -8,7 +8,7 @@ records it; its own derivative is that of the formula. Saved values are results 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -18,10 +18,9 @@ from torch.func import vjp, vmap
 from .._backend import Place
 from ._function import formula_vjp
 from ._levels import alive, through
-from ._mode import batched, by_kernels
-
-if TYPE_CHECKING:
-    from ._plan import Plan, Rows
+from ._mode import by_kernels
+from ._plan import Plan, Rows
+from ._private import is_batch_of_gradients
 
 Tensors = Sequence[Tensor | None]
 Dims = Sequence[int | None]
@@ -122,7 +121,7 @@ class Forward(Function):
         tensors, out = saved[:count], saved[count:]
         if True not in wanted or all(ct is None for ct in cts):
             return (None,) * (1 + count)
-        if batched(*cts):
+        if any(ct is not None and is_batch_of_gradients(ct) for ct in cts):
             return (None, *formula_vjp(call.formula, tensors, wanted, cts))
         if not by_kernels(*tensors, *cts):
             return (None, *_spread(_by_formula(call, tensors, cts, wanted), wanted))

@@ -1,8 +1,8 @@
 """The nearest matrix with orthonormal columns, W = U V^H of A = U S V^H.
 
 W solves W^H A = A^H W, W^H W = I, A = W W^H A. The decomposition itself is kept constant, since its gradient divides
-by s_i - s_j. Steps of Newton's method from W, with the constant inverse of the first derivative, have the value of W and
-add one of its derivatives each:
+by s_i - s_j. Steps of Newton's method from W, with the constant inverse of the first derivative, have the value of W
+and add one of its derivatives each:
 
 W <- P(W + W Y + (A - W W^H A) V S^{-1} V^H),  Y = V [(V^H (W^H A - A^H W) V)_ij / (s_i + s_j)] V^H,
 P(X) = X (3 I - X^H X) / 2.

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ..._inverse import procrustes as kernels
 from ..._rules import check, check_linalg
+from .._dispatch import computed
 from .._function import dtype_name, threads
 from .._graph import custom_operators
 from .._mode import mode
@@ -65,7 +66,7 @@ def procrustes(a: Tensor, *, special: bool = False) -> Tensor:
     """
     a, special = tensor("a", a), check.flag("special", special)
     batch = check_linalg.nearest(tuple(a.shape), dtype_name(a.dtype), special=special)
-    return PROCRUSTES.computed(mode(a), None, (special,), (folded(a, batch, 2),))[0].reshape(a.shape)
+    return computed(PROCRUSTES, mode(a), None, (special,), (folded(a, batch, 2),))[0].reshape(a.shape)
 
 
 class Procrustes(Plan):
