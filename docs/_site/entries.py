@@ -46,6 +46,8 @@ GROUPS: dict[str, tuple[str, str, dict[str, list[str]]]] = {
                 "ormqr_vjp",
                 "geqrf",
                 "geqrf_vjp",
+                "procrustes",
+                "procrustes_vjp",
                 "cayley",
                 "cayley_vjp",
             ],
@@ -142,7 +144,7 @@ GROUPS: dict[str, tuple[str, str, dict[str, list[str]]]] = {
                 "show_config",
                 "use_backend",
             ],
-            "isometry.torch.linalg": ["householder_product", "ormqr", "geqrf", "cayley"],
+            "isometry.torch.linalg": ["householder_product", "ormqr", "geqrf", "cayley", "procrustes"],
             "isometry.torch.fla": [
                 "chunk_delta_rule",
                 "fused_recurrent_delta_rule",
