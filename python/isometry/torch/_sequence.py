@@ -12,7 +12,6 @@ from torch import Tensor
 from .._cells._declaration import OWN_BIAS
 from .._rules import check, check_recurrence
 from ._cells import CELLS, Call
-from ._dispatch import computed
 from ._ensemble import arranged, ensemble, last_of_members
 from ._function import COMPLEX_OF, dtype_name
 from ._mode import FORMULA, TRANSFORMED, mode, symbolic, visible
@@ -119,7 +118,7 @@ def run(
         call, factors = call._replace(stem="dense"), _matrix(transition, dtype, backend)
     elif how is TRANSFORMED:  # where all states are kept
         call = call._replace(checkpoint="none", last=False)
-    states, *memory = computed(SEQUENCE, how, backend, call, (*values, *factors, ends))
+    states, *memory = SEQUENCE.computed(how, backend, call, (*values, *factors, ends))
     states = last_of(states, ends, reverse, h0) if last and not call.last else states
     return _in_order(states, memory[0] if memory else None, order, last)
 
