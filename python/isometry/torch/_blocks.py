@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from .. import _core
+from ._dispatch import computed
 from ._function import empty, empty_gradients, readable, threads
 from ._mode import FORMULA, mode
 from ._plan import Flags, Out, Plan, Results, Rows, Saved, Tensors
@@ -22,7 +23,7 @@ def blocks(w: Tensor, x: Tensor) -> Tensor:
     how = mode(w, x)
     if how is FORMULA or not x.numel():
         return _formula(w, x)
-    (y,) = BLOCKS.computed(how, None, (), (w, x.reshape(-1, *x.shape[-2:])))
+    (y,) = computed(BLOCKS, how, None, (), (w, x.reshape(-1, *x.shape[-2:])))
     return y.reshape(*x.shape[:-1], w.shape[-2])
 
 

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from ._cells import Call
+from ._dispatch import computed
 from ._function import place
 from ._mode import FORMULA, GRAPH, KERNEL, Mode
 from ._plan import Tensors, member
@@ -44,7 +45,7 @@ def ensemble(
     """The states (E, T, B, n) of all members; graphs and formulas compute them one by one."""
     every = *tensors, *factors, None if ends is None else ends[None]
     if how is FORMULA or how is GRAPH:
-        each = [SEQUENCE.computed(how, backend, call, member(every, i))[0] for i in range(members)]
+        each = [computed(SEQUENCE, how, backend, call, member(every, i))[0] for i in range(members)]
         return torch.stack(each)
     if how is KERNEL:
         return SEQUENCE.run_stack(call, members, every, place(backend))[0][0]

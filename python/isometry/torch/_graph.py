@@ -11,7 +11,7 @@ else depends on cost, so that one graph serves any number of rows and steps.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,18 +19,12 @@ from torch.autograd import Function
 
 from ._function import distinct
 from ._mode import wanted
+from ._plan import Operators, Plan
 
 Tensors = Sequence[Tensor | None]
 
 
-class Operators(NamedTuple):
-    """The two operators of a kind of call."""
-
-    forward: Any
-    backward: Any
-
-
-def custom_operators(kind: str, schema: str, found: Callable[..., tuple[Any, Any]]) -> Operators:
+def custom_operators(kind: str, schema: str, found: Callable[..., tuple[Plan, Any]]) -> Operators:
     """The operators whose first arguments, the encoded settings, are of this schema.
 
     From these `found` returns the plan and its settings.
@@ -104,10 +98,11 @@ class Traced(Function):
         return (None, None, None, None, *[g if w else None for g, w in zip(grads, ctx.wanted, strict=True)])
 
 
-def in_graph(plan: Any, settings: Any, backend: str | None, tensors: Tensors) -> tuple[Tensor, ...]:
+def in_graph(plan: Plan, settings: Any, backend: str | None, tensors: Tensors) -> tuple[Tensor, ...]:
     """The results of a plan in a graph."""
     asked = plan.trained(settings, wanted(tensors))
     if True in asked:
         return Traced.apply(plan, asked, backend, settings, *distinct(*tensors))  # type: ignore[no-any-return]
+    assert plan.operators is not None
     out = plan.operators.forward(*plan.encoded(settings), tensors, backend, False)
     return tuple(out[: plan.count(settings)])

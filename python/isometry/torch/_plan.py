@@ -1,4 +1,4 @@
-"""The calls of kernels. A `Plan` says what a kind of call computes, and serves it in every mode of torch.
+"""The calls of kernels. A `Plan` says what a kind of call computes, for every mode of torch (`_dispatch`).
 
 A plan is made when the package is imported: shapes, kernels, formula. A call has tensors, None where one is absent, and
 settings, which are no tensors. Kernels save arrays for the backward pass; gradients of gradients follow the formula.
@@ -18,9 +18,7 @@ from torch.autograd import Function
 
 from .._backend import Place
 from ._function import formula_vjp, place
-from ._graph import Operators, in_graph
-from ._mode import GRAPH, KERNEL, RECORDED, TRANSFORMED, Mode, differentiated
-from ._transforms import transformed
+from ._mode import differentiated
 
 Settings: TypeAlias = Any
 #: Tensors, or None.
@@ -31,6 +29,13 @@ Results: TypeAlias = tuple[Tensor, ...]
 Saved: TypeAlias = tuple[Any, ...]
 #: What a backward pass starts from: the results that are kept, what was saved, the cotangents of the results.
 Out: TypeAlias = tuple[Tensors, Saved, Tensors]
+
+
+class Operators(NamedTuple):
+    """The two operators of a kind of call."""
+
+    forward: Any
+    backward: Any
 
 
 class Rows(NamedTuple):
@@ -128,20 +133,6 @@ class Plan(ABC):
         of = lambda i: tuple([member(tensors, i) for tensors in out])
         each = [self.pull(settings, member(tensors, i), of(i), wanted, at) for i in range(stack)]  # type: ignore[arg-type]
         return [_stacked(grads) for grads in zip(*each, strict=True)]
-
-    # ---------------------------------------------------------------- modes
-
-    def computed(self, how: Mode, backend: str | None, settings: Settings, tensors: Tensors) -> Results:
-        """The results in this mode."""
-        if how is KERNEL:
-            return self.run(settings, tensors, False, self.place(backend))[0]
-        if how is RECORDED:
-            return self.recorded(settings, backend, *tensors)
-        if how is TRANSFORMED:
-            return transformed(self, settings, self.place(backend), tensors)
-        if how is GRAPH and self.operators is not None:
-            return in_graph(self, settings, backend, tensors)
-        return self.formula(settings, *tensors)
 
 
 def member(tensors: Tensors, i: int) -> list[Tensor | None]:

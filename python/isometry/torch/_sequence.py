@@ -12,6 +12,7 @@ from torch import Tensor
 from .._cells._declaration import OWN_BIAS
 from .._rules import check, check_recurrence
 from ._cells import CELLS, Call
+from ._dispatch import computed
 from ._ensemble import arranged, ensemble, last_of_members
 from ._function import COMPLEX_OF, dtype_name
 from ._mode import FORMULA, TRANSFORMED, mode, symbolic, visible
@@ -118,7 +119,7 @@ def run(
         call, factors = call._replace(stem="dense"), _matrix(transition, dtype, backend)
     elif how is TRANSFORMED:  # where all states are kept
         call = call._replace(checkpoint="none", last=False)
-    results = SEQUENCE.computed(how, backend, call, (*values, *factors, ends))
+    results = computed(SEQUENCE, how, backend, call, (*values, *factors, ends))
     states, memory = results if len(results) > 1 else (results[0], None)
     if last and not call.last:
         states = last_of(states, ends, reverse, h0)

@@ -19,6 +19,7 @@ from .._backend import Place
 from ._function import formula_vjp
 from ._levels import alive, through
 from ._mode import by_kernels
+from ._plan import Plan, Rows
 from ._private import is_batch_of_gradients
 
 Tensors = Sequence[Tensor | None]
@@ -32,7 +33,7 @@ class Call(NamedTuple):
     all members.
     """
 
-    plan: Any
+    plan: Plan
     settings: Any
     place: Place
     stack: int | None
@@ -90,7 +91,7 @@ class _Pull(NamedTuple):
 
 
 def transformed(
-    plan: Any, settings: Any, place: Place, tensors: Tensors, stack: int | None = None
+    plan: Plan, settings: Any, place: Place, tensors: Tensors, stack: int | None = None
 ) -> tuple[Tensor, ...]:
     """The results of the plan, differentiable, inside torch.func."""
     call = Call(plan, settings, place, plan.stack(tensors) if stack is None else stack)
@@ -208,7 +209,7 @@ class Backward(Function):
 # ---------------------------------------------------------------- parts
 
 
-def _rows(call: Call, batched: Sequence[int], tensors: Tensors) -> Any:
+def _rows(call: Call, batched: Sequence[int], tensors: Tensors) -> Rows | None:
     """Where a batch of some of the tensors is as good as more rows; None where it is not."""
     return None if call.stack is not None else call.plan.rows(call.settings, batched, tensors)
 

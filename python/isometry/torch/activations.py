@@ -12,6 +12,7 @@ from torch import Tensor
 from .. import _core
 from .._rules import check_recurrence
 from . import formulas
+from ._dispatch import computed
 from ._function import array, empty, empty_gradients, threads
 from ._mode import FORMULA, mode
 from ._plan import Flags, Out, Plan, Results, Rows, Saved, Tensors
@@ -62,7 +63,7 @@ def activate(z: Tensor, name: str, *, bias: Tensor | None = None, slope: float =
     if not z.shape[-1]:  # an empty sum keeps the bias, empty too, in the graph
         return z.clone() if bias is None else z + bias.sum()
     how = mode(z, bias) if z.numel() else FORMULA
-    return ACTIVATION.computed(how, None, (name, float(slope)), (z, bias))[0]
+    return computed(ACTIVATION, how, None, (name, float(slope)), (z, bias))[0]
 
 
 class Activation(Plan):

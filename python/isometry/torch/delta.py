@@ -12,6 +12,7 @@ from torch.compiler import is_compiling
 from .._backend import only_cpu
 from .._rules import check, check_delta
 from ._delta_plan import DELTA_RULE, Call
+from ._dispatch import computed
 from ._function import HALF, dtype_name
 from ._mode import mode, symbolic
 from .operators._operator import integers
@@ -123,7 +124,7 @@ def delta_rule(
     call = Call(m, check_delta.factor(scale, states[2]), own)
     if q.dtype is not dtype:
         tensors = [t if t is None or t.dtype is dtype else t.to(dtype) for t in tensors]
-    o, state = DELTA_RULE.computed(mode(*tensors), None, call, (*tensors, ends))
+    o, state = computed(DELTA_RULE, mode(*tensors), None, call, (*tensors, ends))
     return (o if out is dtype else o.to(out)), state
 
 

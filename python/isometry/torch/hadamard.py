@@ -14,6 +14,7 @@ from .. import _core
 from .._objects.hadamard import apart, of_rows
 from .._objects.hadamard import room as taken
 from .._rules import check
+from ._dispatch import computed
 from ._function import HALF, dtype_name, empty, readable, threads
 from ._graph import custom_operators
 from ._mode import KERNEL, mode
@@ -68,7 +69,7 @@ def hadamard_transform(x: Tensor, scale: float = 1.0, *, out: Tensor | None = No
     of_rows(x.shape)
     if out is not None:
         return _written(x, scale, out)
-    y = HADAMARD.computed(mode(x), None, (scale, False), (x,))[0]
+    y = computed(HADAMARD, mode(x), None, (scale, False), (x,))[0]
     return y.to(half) if half else y
 
 

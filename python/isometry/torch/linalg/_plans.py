@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from ... import _core
+from .._dispatch import computed
 from .._function import arrays, empty, empty_gradients, threads
 from .._graph import custom_operators
 from .._mode import mode
@@ -83,4 +84,4 @@ LINALG: Plan = Linalg("Linalg")
 
 def call(name: str, tensors: tuple[Tensor, ...], *flags: bool) -> Results:
     """The results of a call, in the mode of its tensors."""
-    return LINALG.computed(mode(*tensors), None, (name, flags), tensors)
+    return computed(LINALG, mode(*tensors), None, (name, flags), tensors)

@@ -14,6 +14,7 @@ from ..._objects._declaration import Argument, Declaration
 from ..._rules import check, check_expression
 from ..._rules.expression import sizes
 from ..._rules.index import Key, picked
+from .._dispatch import computed
 from .._function import COMPLEX_OF, REAL_OF, array, dtype_name, readable
 from .._mode import FORMULA, GRAPH, KERNEL, RECORDED, Mode, mode, symbolic, visible
 from ._expressions import kind_of
@@ -175,7 +176,7 @@ class Declared(Operator):
 
     def _formed(self, how: Mode, arguments: Arguments, backend: str | None) -> Tensor:
         """`_matrix` by the kernel."""
-        return self._calls.matrix.computed(how, backend, self._shape, arguments)[0]
+        return computed(self._calls.matrix, how, backend, self._shape, arguments)[0]
 
     def _by_formula(self, arguments: Arguments) -> Tensor:
         """W by the formula."""
@@ -195,7 +196,7 @@ class Declared(Operator):
             how = mode(x, *self._arrays)
             if how is KERNEL or how is RECORDED:
                 settings = adjoint, self._shape[adjoint]
-                return self._calls.apply.computed(how, None, settings, (x, *self._arrays))[0]
+                return computed(self._calls.apply, how, None, settings, (x, *self._arrays))[0]
         return super()._act(x, adjoint, backend, columns)
 
     def _rows(self, x: Tensor, adjoint: bool, backend: str | None) -> Tensor:
@@ -203,7 +204,7 @@ class Declared(Operator):
         how = mode(x, *arguments)
         if how is FORMULA or (how is not GRAPH and (not x.numel() or self._vacant(arguments))):
             return self._rows_by_formula(arguments, x, adjoint)
-        return self._calls.apply.computed(how, backend, (adjoint, self._shape[adjoint]), (x, *arguments))[0]
+        return computed(self._calls.apply, how, backend, (adjoint, self._shape[adjoint]), (x, *arguments))[0]
 
     def _factors(self, dtype: torch.dtype) -> tuple[str, Arguments] | None:
         arguments = self.arguments(dtype)

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ..._rules import check, check_expression, stacks
 from ..._rules.expression import Expression
+from .._dispatch import computed
 from .._function import COMPLEX_OF, HALF, REAL_OF, dtype_name
 from .._mode import FORMULA, GRAPH, autocast, mode
 from ._expressions import Expressions
@@ -248,7 +249,7 @@ class Operator(Expressions):
         how = mode(w, x)
         if not x.numel() or how is GRAPH:
             how = FORMULA
-        return THROUGH_MATRIX.apply.computed(how, backend, (adjoint, self._shape[adjoint]), (x, w))[0]
+        return computed(THROUGH_MATRIX.apply, how, backend, (adjoint, self._shape[adjoint]), (x, w))[0]
 
     def _factors(self, dtype: torch.dtype) -> tuple[str, Arguments] | None:
         """The object whose kernels step a recurrence by its factors or by W, and its arguments in this dtype; None

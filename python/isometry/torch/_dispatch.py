@@ -1,0 +1,21 @@
+"""The results of a plan in the mode of a call."""
+
+from __future__ import annotations
+
+from ._graph import in_graph
+from ._mode import GRAPH, KERNEL, RECORDED, TRANSFORMED, Mode
+from ._plan import Plan, Results, Settings, Tensors
+from ._transforms import transformed
+
+
+def computed(plan: Plan, how: Mode, backend: str | None, settings: Settings, tensors: Tensors) -> Results:
+    """The results in this mode."""
+    if how is KERNEL:
+        return plan.run(settings, tensors, False, plan.place(backend))[0]
+    if how is RECORDED:
+        return plan.recorded(settings, backend, *tensors)
+    if how is TRANSFORMED:
+        return transformed(plan, settings, plan.place(backend), tensors)
+    if how is GRAPH and plan.operators is not None:
+        return in_graph(plan, settings, backend, tensors)
+    return plan.formula(settings, *tensors)
