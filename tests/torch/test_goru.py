@@ -19,6 +19,7 @@ from derivatives import (
     score,
     transform_agrees,
 )
+from isometry import _core
 
 N, STEPS, BATCH, FEATURES = 4, 3, 2, 2
 
@@ -97,8 +98,9 @@ def test_an_operator_on_rows_is_applied_step_by_step(seed):
     """The same for a product of many factors, of which the matrix is never formed."""
     factors = [draw(seed, 2, 2) for _ in range(7)]
     op = it.Kronecker(factors)
-    assert op._steps(torch.float64, STEPS, BATCH, True) is not None
-    assert it.Householder(draw(seed, 32, 2))._steps(torch.float64, STEPS, BATCH, True) is None
+    route = lambda stem, *arrays: _core.recurrence_route(stem, arrays, STEPS, BATCH, True)
+    assert route("kronecker", *[t.numpy() for t in factors]) == "factored"
+    assert route("householder", draw(seed, 32, 2).numpy(), None, None) == "dense"
     n = op.shape[0]
     shapes = [(STEPS, BATCH, 3), (2, n, n), (3, n, 3), (3, n), (BATCH, n)]
     at = [0.1 * draw(seed, *shape) for shape in shapes] + factors

@@ -20,6 +20,10 @@ Tensors = Sequence[Any]
 #: The states (`_states.States`), the memory after them and what was saved for backward, or the cotangents of the first
 #: two; None where absent.
 Results = tuple[Any, ...]
+#: What a kernel reads: the arguments of the transition, the arrays of the cell, the lengths.
+Read = tuple[Arrays, Arrays, Any]
+#: The gradients that a kernel fills: of the arrays, of the arguments of the transition.
+Bars = tuple[Arrays, Arrays]
 
 
 class Call(NamedTuple):
@@ -50,8 +54,8 @@ class Ensemble(NamedTuple):
 class Kernels(NamedTuple):
     """A cell on tensors.
 
-    The kernels take a call, the arguments of its transition, its arrays and lengths, the results, the place; forward
-    also takes the `operands` as `pack` writes them, backward the cotangents and the gradients to fill.
+    The kernels take a call, what they read, the results, the place; forward also takes the `operands` as `pack` writes
+    them, backward the cotangents and the gradients to fill.
     """
 
     declaration: Cell
@@ -62,70 +66,46 @@ class Kernels(NamedTuple):
     ensemble: Ensemble | None = None
 
 
-def _affine(call: Call, arrays: Arrays, ends: Any) -> Any:
-    x, input_weight, h0, bias, own_bias = arrays
+def _affine(call: Call, read: Read) -> Any:
+    _, (x, input_weight, h0, bias, own_bias), ends = read
     (on_input,) = call.settings
     law = call.activation, own_bias, call.slope, bool(on_input)
     return (x, input_weight, h0, bias, *law, ends, call.reverse)
 
 
-def _affine_forward(
-    call: Call, own: Arrays, arrays: Arrays, ends: Any, out: Results, at: Place, packs: Array | None = None
-) -> None:
-    _core.recurrence(call.stem, own, _affine(call, arrays, ends), out[0], at, packs=packs)  # type: ignore[arg-type, type-var]
+def _affine_forward(call: Call, read: Read, out: Results, at: Place, packs: Array | None = None) -> None:
+    _core.recurrence(call.stem, read[0], _affine(call, read), out[0], at, packs=packs)  # type: ignore[type-var]
 
 
 def _affine_operands(call: Call, arrays: Tensors, own: Tensors) -> Tensors:
     return [arrays[1], *own] if call.stem == "dense" else [arrays[1]]
 
 
-def _affine_backward(
-    call: Call,
-    own: Arrays,
-    arrays: Arrays,
-    ends: Any,
-    out: Results,
-    cts: Results,
-    bars: Arrays,
-    rooms: Arrays,
-    at: Place,
-) -> None:
-    given = _affine(call, arrays, ends)
-    _core.recurrence_vjp(call.stem, own, given, out[0], cts[0], rooms, bars, at)  # type: ignore[arg-type, type-var]
+def _affine_backward(call: Call, read: Read, out: Results, cts: Results, bars: Bars, at: Place) -> None:
+    of_cell, of_factors = bars
+    _core.recurrence_vjp(call.stem, read[0], _affine(call, read), out[0], cts[0], of_factors, of_cell, at)
 
 
-def _affine_ensemble(call: Call, members: int, own: Arrays, arrays: Arrays, ends: Any, h: Any, at: Place) -> None:
-    _core.recurrence_ensemble(members, call.stem, own, _affine(call, arrays, ends), h, at)  # type: ignore[type-var]
+def _affine_ensemble(call: Call, members: int, read: Read, h: Any, at: Place) -> None:
+    _core.recurrence_ensemble(members, call.stem, read[0], _affine(call, read), h, at)  # type: ignore[type-var]
 
 
-def _affine_ensemble_backward(
-    call: Call,
-    members: int,
-    own: Arrays,
-    arrays: Arrays,
-    ends: Any,
-    h: Any,
-    ct: Any,
-    bars: Arrays,
-    rooms: Arrays,
-    at: Place,
-) -> None:
-    given = _affine(call, arrays, ends)
-    _core.recurrence_ensemble_vjp(members, call.stem, own, given, h, ct, rooms, bars, at)  # type: ignore[type-var]
+def _affine_ensemble_backward(call: Call, members: int, read: Read, h: Any, ct: Any, bars: Bars, at: Place) -> None:
+    (of_cell, of_factors), given = bars, _affine(call, read)
+    _core.recurrence_ensemble_vjp(members, call.stem, read[0], given, h, ct, of_factors, of_cell, at)
 
 
-def _gru(call: Call, own: Arrays, arrays: Arrays, ends: Any) -> Any:
-    *others, own_bias = arrays
+def _gru(call: Call, read: Read) -> Any:
+    factors, (*others, own_bias), ends = read
     (after,) = call.settings
     given = (*others, bool(after), call.activation, own_bias, call.slope, ends, call.reverse)
-    return given, (call.stem, own) if call.stem else None
+    return given, (call.stem, factors) if call.stem else None
 
 
-def _gru_forward(
-    call: Call, own: Arrays, arrays: Arrays, ends: Any, out: Results, at: Place, packs: Array | None = None
-) -> None:
+def _gru_forward(call: Call, read: Read, out: Results, at: Place, packs: Array | None = None) -> None:
     states, _, saved = out
-    _core.gru(*_gru(call, own, arrays, ends), states, saved, at, packs=packs)  # type: ignore[arg-type, call-arg, misc]
+    given, transition = _gru(call, read)
+    _core.gru(given, transition, states, saved, at, packs=packs)  # type: ignore[arg-type]
 
 
 def _gru_operands(_call: Call, arrays: Tensors, _own: Tensors) -> Tensors:
@@ -133,31 +113,20 @@ def _gru_operands(_call: Call, arrays: Tensors, _own: Tensors) -> Tensors:
     return [w[:2].flatten(0, 1), *w[2:], u[:2].flatten(0, 1), u[2]]
 
 
-def _gru_backward(
-    call: Call,
-    own: Arrays,
-    arrays: Arrays,
-    ends: Any,
-    out: Results,
-    cts: Results,
-    bars: Arrays,
-    rooms: Arrays,
-    at: Place,
-) -> None:
+def _gru_backward(call: Call, read: Read, out: Results, cts: Results, bars: Bars, at: Place) -> None:
     states, _, saved = out
-    _core.gru_vjp(*_gru(call, own, arrays, ends), states, saved, cts[0], bars, rooms, at)  # type: ignore[arg-type, call-arg]
+    given, transition = _gru(call, read)
+    _core.gru_vjp(given, transition, states, saved, cts[0], *bars, at)  # type: ignore[arg-type]
 
 
-def _rum(call: Call, arrays: Arrays, ends: Any) -> Any:
-    *others, own_bias = arrays
+def _rum(call: Call, read: Read) -> Any:
+    _, (*others, own_bias), ends = read
     memory, eta = call.settings
     return (tuple(others), bool(memory), eta, call.activation, own_bias, call.slope, ends, call.reverse)
 
 
-def _rum_forward(
-    call: Call, _own: Arrays, arrays: Arrays, ends: Any, out: Results, at: Place, packs: Array | None = None
-) -> None:
-    _core.rum(_rum(call, arrays, ends), out, at, packs=packs)  # type: ignore[arg-type]
+def _rum_forward(call: Call, read: Read, out: Results, at: Place, packs: Array | None = None) -> None:
+    _core.rum(_rum(call, read), out, at, packs=packs)  # type: ignore[arg-type]
 
 
 def _rum_operands(_call: Call, arrays: Tensors, _own: Tensors) -> Tensors:
@@ -165,11 +134,8 @@ def _rum_operands(_call: Call, arrays: Tensors, _own: Tensors) -> Tensors:
     return [w, *u.split((len(w), len(u) - len(w)))]
 
 
-def _rum_backward(
-    call: Call, _own: Arrays, arrays: Arrays, ends: Any, out: Results, cts: Results, bars: Arrays, _: Arrays, at: Place
-) -> None:
-    both = (*cts, None)[:2]
-    _core.rum_vjp(_rum(call, arrays, ends), out, both, bars, at)  # type: ignore[arg-type]
+def _rum_backward(call: Call, read: Read, out: Results, cts: Results, bars: Bars, at: Place) -> None:
+    _core.rum_vjp(_rum(call, read), out, (*cts, None)[:2], bars[0], at)  # type: ignore[arg-type]
 
 
 #: By the name of the cell in a graph.

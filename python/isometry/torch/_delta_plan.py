@@ -57,6 +57,8 @@ class DeltaRule(Plan):
         shapes, dtype = self.shapes(settings, tensors, saving), tensors[0].dtype
         (o, of_o), (state, of_state) = empty(shapes[0], dtype), empty(shapes[1], dtype)
         saved, of_saved = empty(shapes[2], dtype) if saving else (None, None)
+        if saved is not None and settings.more:
+            saved.zero_()  # an operator returns the same numbers each time
         _core.delta_rule(_read(settings, tensors), (of_o, of_state, _states(settings, of_saved)), at)
         return (o, state), (saved,)
 

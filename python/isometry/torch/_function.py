@@ -25,30 +25,18 @@ _DIRECT = _core.exchange_with(torch.Tensor)
 _SMALL, _LARGE = 1 << 17, 1 << 22
 _LINE = 64
 
-REAL_OF = {
-    torch.float32: torch.float32,
-    torch.float64: torch.float64,
-    torch.complex64: torch.float32,
-    torch.complex128: torch.float64,
-}
-COMPLEX_OF = {
-    torch.float32: torch.complex64,
-    torch.float64: torch.complex128,
-    torch.complex64: torch.complex64,
-    torch.complex128: torch.complex128,
-}
+_TYPES = (torch.float32, torch.float64, torch.complex64, torch.complex128)
+REAL_OF = {dtype: dtype.to_real() for dtype in _TYPES}
+COMPLEX_OF = {dtype: dtype.to_complex() for dtype in _TYPES}
 HALF = (torch.float16, torch.bfloat16)
-_NUMPY_OF = {
-    torch.float32: np.float32,
-    torch.float64: np.float64,
-    torch.complex64: np.complex64,
-    torch.complex128: np.complex128,
-}
 
 
 def dtype_name(dtype: torch.dtype) -> str:
     """The name of a dtype: "float32" for torch.float32."""
     return str(dtype).removeprefix("torch.")
+
+
+_NUMPY_OF = {dtype: getattr(np, dtype_name(dtype)) for dtype in _TYPES}
 
 
 def widened(t: Tensor) -> Tensor:

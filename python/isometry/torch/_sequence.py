@@ -119,9 +119,14 @@ def run(
         call, factors = call._replace(stem="dense"), _matrix(transition, dtype, backend)
     elif how is TRANSFORMED:  # where all states are kept
         call = call._replace(checkpoint="none", last=False)
-    states, *memory = computed(SEQUENCE, how, backend, call, (*values, *factors, ends))
-    states = last_of(states, ends, reverse, h0) if last and not call.last else states
-    return _in_order(states, memory[0] if memory else None, order, last)
+    results = computed(SEQUENCE, how, backend, call, (*values, *factors, ends))
+    states, memory = results if len(results) > 1 else (results[0], None)
+    if last and not call.last:
+        states = last_of(states, ends, reverse, h0)
+    if order is None:
+        return states, memory
+    back = order.argsort()  # the user's order of the sequences
+    return states[back] if last else states[:, back], None if memory is None else memory[back]
 
 
 def _factors(transition: Operator | None, dtype: torch.dtype, backend: str | None) -> tuple[str, Tensors]:
@@ -134,14 +139,6 @@ def _factors(transition: Operator | None, dtype: torch.dtype, backend: str | Non
 def _matrix(transition: Operator | None, dtype: torch.dtype, backend: str | None) -> tuple[Tensor]:
     assert transition is not None
     return (transition.matrix(backend=backend).to(dtype),)
-
-
-def _in_order(states: Tensor, memory: Tensor | None, order: Tensor | None, last: bool) -> tuple[Tensor, Tensor | None]:
-    """The results, longest sequence first, in the user's order of the sequences."""
-    if order is None:
-        return states, memory
-    back = order.argsort()
-    return states[back] if last else states[:, back], None if memory is None else memory[back]
 
 
 def _real(given: dict[str, Any]) -> Given:

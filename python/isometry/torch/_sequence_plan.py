@@ -19,8 +19,8 @@ from torch import Tensor
 from .. import _core
 from .._backend import Place
 from . import _states
-from ._cells import CELLS, NAMES, Call
-from ._function import Array, arrays, empty, empty_gradients, readable, trained_only
+from ._cells import CELLS, NAMES, Call, Read
+from ._function import arrays, empty, empty_gradients, readable, trained_only
 from ._graph import custom_operators
 from ._plan import Flags, Out, Plan, Results, Rows, Saved, Tensors, full, member
 from .formulas.sequence import states as by_formula
@@ -42,9 +42,10 @@ def shapes_of(call: Call, tensors: Tensors) -> tuple[Any, Any, Any]:
     return declaration.results(tuple(call.settings), steps, batch, size)
 
 
-def ends(lengths: Tensor | None) -> Array | None:
-    """The lengths, as a kernel takes them."""
-    return None if lengths is None else readable(lengths.reshape(-1))
+def _read(parts: Parts) -> Read:
+    """What a kernel reads."""
+    tensors, factors, lengths = parts
+    return arrays(factors), arrays(tensors), None if lengths is None else readable(lengths.reshape(-1))
 
 
 def through_matrix(call: Call, tensors: Tensors, factors: Tensors, at: Place) -> bool:
@@ -85,7 +86,7 @@ class Recurrence(Plan):
     def run(self, settings: Call, tensors: Tensors, saving: bool, at: Place) -> tuple[Results, Saved]:
         call, (of_cell, factors, lengths) = settings, _parts(settings, tensors)
         weight, of_weight = None, ()
-        if through_matrix(call, of_cell, factors, at):
+        if call.stem and through_matrix(call, of_cell, factors, at):
             n = shapes_of(call, of_cell)[0][2]
             (weight,), of_weight = BY_STEM[call.stem].matrix.run((n, n), factors, saving, at)
             call, factors = call._replace(stem="dense"), (weight,)
@@ -155,7 +156,7 @@ class Recurrence(Plan):
             weight = weight.expand(stack, *weight.shape[1:]).contiguous()
             call, factors = call._replace(stem="dense"), (weight,)
         states, h = empty((stack, *shape), x.dtype)
-        ensemble.forward(call, stack, arrays(full(factors, stack)), arrays(of_cell), ends(lengths), h, at)
+        ensemble.forward(call, stack, _read((of_cell, full(factors, stack), lengths)), h, at)
         return (states,), (None, None, weight)
 
     def pull_stack(self, settings: Call, stack: int, tensors: Tensors, out: Out, wanted: Flags, at: Place) -> Tensors:
@@ -172,8 +173,8 @@ class Recurrence(Plan):
         else:
             call, steps = call._replace(stem="dense"), (weight,)
             (w_bar,), step_bars = empty_gradients((any(wanted[count:]),), steps)
-        last = ends(lengths), *arrays((out[0][0], out[2][0])), bars, step_bars, at
-        ensemble.backward(call, stack, arrays(steps), arrays(of_cell), *last)
+        read = _read((of_cell, steps, lengths))
+        ensemble.backward(call, stack, read, *arrays((out[0][0], out[2][0])), (bars, step_bars), at)
         if w_bar is not None:
             matrix = BY_STEM[settings.stem].matrix
             more = matrix.pull((), factors, (matrix.kept((), steps), (), (w_bar,)), wanted[count:-1], at)
@@ -229,7 +230,7 @@ def _forward(
     memory, r = (None, None) if last == (0,) else empty(last, dtype)
     save = saving and kept != (0,) and call.checkpoint == "none"
     saved, s = empty(kept, dtype) if save else (None, None)
-    CELLS[call.cell].forward(call, arrays(factors), arrays(tensors), ends(lengths), (h, r, s), at)
+    CELLS[call.cell].forward(call, _read((tensors, factors, lengths)), (h, r, s), at)
     if states is not None and result._base is states:  # what is saved must not change with the result
         result = result.clone()
     return result, memory, saved, states
@@ -250,8 +251,8 @@ def _backward(call: Call, parts: Parts, out: tuple[Tensors, Tensors], wanted: Fl
     grads, bars = empty_gradients(of_cell, tensors)
     more, more_bars = empty_gradients(wanted[count : count + len(factors)], factors)
     states, *rest = arrays(read)
-    read_by_kernel = arrays(factors), arrays(tensors), ends(lengths), (_states.read(call, states), *rest)
-    CELLS[call.cell].backward(call, *read_by_kernel, arrays(cts), bars, more_bars, at)
+    out = (_states.read(call, states), *rest), arrays(cts)
+    CELLS[call.cell].backward(call, _read((tensors, factors, lengths)), *out, (bars, more_bars), at)
     if where < 0:
         return [*grads, *more]
     both = grads[where]
