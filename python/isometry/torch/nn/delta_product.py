@@ -59,7 +59,7 @@ class DeltaProduct(RecurrentLayer):
     negative : bool
         Whether rates go up to 2, hence eigenvalues down to -1, or up to 1.
     **keywords
-        The keywords of :class:`ORNN` from ``bias`` on. ``checkpoint`` must be "none": one state per 64 reflections is
+        Those of :class:`ORNN`, ``last_only`` among them. ``checkpoint`` must be "none": one state per 64 reflections is
         kept, not one per step.
 
     Attributes

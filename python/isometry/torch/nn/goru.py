@@ -62,7 +62,8 @@ class GORU(GatedLayer, TransitionLayer):
     capacity : int, optional
         Number of layers of the mesh, by default 2; the other transitions have none.
     **keywords
-        The keywords of :class:`ORNN` from ``bias`` on.
+        The keywords of :class:`ORNN` from ``bias`` on: ``checkpoint``, here "none" or "sqrt", and ``last_only`` among
+        them.
 
     Attributes
     ----------

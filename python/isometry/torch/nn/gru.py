@@ -30,7 +30,8 @@ class GRU(GatedLayer):
     reset : {"before", "after"}
         Whether the reset gate acts on the state before W_h, or on the product after it.
     **keywords
-        The keywords of :class:`ORNN` from ``bias`` on.
+        The keywords of :class:`ORNN` from ``bias`` on: ``checkpoint``, here "none" or "sqrt", and ``last_only`` among
+        them.
 
     Attributes
     ----------

@@ -42,7 +42,8 @@ class RUM(RecurrentLayer):
     nonlinearity : str
         phi, "relu" by default; for the modReLUs ``activation_bias`` is a parameter, or zero with ``bias=False``.
     **keywords
-        The keywords of :class:`ORNN` from ``bias`` on.
+        The keywords of :class:`ORNN` from ``bias`` on: ``checkpoint``, here "none" or "sqrt", and ``last_only`` among
+        them.
 
     Attributes
     ----------
