@@ -15,7 +15,7 @@ from ..delta import delta_rule
 from ..formulas._precision import full_precision
 from ._base import RecurrentLayer
 from ._contract import check_step
-from ._keywords import LayerKeywords
+from ._keywords import LayerKeywords, Output
 
 #: Initial biases of keys and rates are uniform up to these. Keys that differ little between tokens make the transition
 #: of nearly every step the same at first, as in the other layers; rates near 0 and 2 keep what was stored.
@@ -195,7 +195,7 @@ class DeltaProduct(RecurrentLayer):
 
     @full_precision
     def _outcome(
-        self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: str
+        self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: Output
     ) -> tuple[Tensor, Tensor]:
         steps, batch = x.shape[:2]
         x, at, ends = x.transpose(0, 1), None, None

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ..gru import gru
 from ._gated import GatedLayer
-from ._keywords import LayerKeywords
+from ._keywords import LayerKeywords, Output
 from ._streaming import Kernel
 
 
@@ -72,7 +72,7 @@ class GRU(GatedLayer):
         super().__init__(input_size, hidden_size, num_layers, **keywords)
 
     def _run(
-        self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: str
+        self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: Output
     ) -> Tensor:
         return gru(
             *self._given(suffix, x),
