@@ -219,7 +219,7 @@ def test_dtypes(seed):
     assert iso.linalg.householder_product(np.ones((3, 2), int), np.ones(2, int)).dtype == np.float64
     grads = iso.linalg.ormqr_vjp(single, tau + 0j, a, np.ones((4, 2)))
     assert [g.dtype.name for g in grads] == ["float32", "complex128", "float64"]
-    with pytest.raises(TypeError, match=r"tau is float32 and a is float64"):
+    with pytest.raises(TypeError, match=r"tau is float32 and A is float64"):
         it.linalg.householder_product(torch.from_numpy(a), torch.from_numpy(tau).float())
     mixed = it.linalg.householder_product(torch.from_numpy(a), torch.from_numpy(tau).to(torch.complex128))
     assert mixed.dtype == torch.complex128
@@ -231,17 +231,17 @@ def test_dtypes(seed):
 
 def refusals(f, array):
     e = lambda *shape: array(np.zeros(shape))
-    yield "a", lambda: f.householder_product(e(2, 3), e(3))
-    yield "a", lambda: f.householder_product(e(3), e(1))
+    yield "^[aA] must", lambda: f.householder_product(e(2, 3), e(3))
+    yield "^[aA] must", lambda: f.householder_product(e(3), e(1))
     yield "tau", lambda: f.householder_product(e(3, 2), e(4))
     yield "tau", lambda: f.householder_product(e(3, 2), array(np.float64(0)))
-    yield "batch shapes of a, tau", lambda: f.householder_product(e(2, 3, 2), e(3, 2))
+    yield "batch shapes of [aA], tau", lambda: f.householder_product(e(2, 3, 2), e(3, 2))
     yield "other", lambda: f.ormqr(e(3, 2), e(2), e(4, 4))
     yield "other", lambda: f.ormqr(e(3, 2), e(2), e(3, 4), left=False)
     yield "other", lambda: f.ormqr(e(3, 2), e(2), e(3))
     yield "a", lambda: f.cayley(e(3, 2))
     yield "skew", lambda: f.cayley(array(np.eye(3)))
-    yield "a", lambda: f.geqrf(e(3))
+    yield "^(a|input) must", lambda: f.geqrf(e(3))
 
 
 @pytest.mark.parametrize(

@@ -30,15 +30,19 @@ def drawn(choices, types, lead):
     return a, tau, m, k
 
 
-def sites(a, tau, m, k, **others):
-    """The shapes that a and tau may have; `others` are the shapes of further batches."""
+def sites(name, a, tau, m, k, **others):
+    """The shapes that a, of this name, and tau may have; `others` are the shapes of further batches.
+
+    Of a wide `input`, the a of torch's ormqr, the first columns are used.
+    """
     leads = lambda **own: draw.broadcasts(*({"a": a.shape[:-2], "tau": tau.shape[:-1]} | others | own).values())
     rows = lambda shape: not others or shape[-2] == m
-    of_a = lambda s: len(s) > 1 and s[-2] >= s[-1] >= tau.shape[-1] and rows(s) and leads(a=s[:-2])
+    tall = lambda s: s[-2] >= s[-1] or name == "input"
+    of_a = lambda s: len(s) > 1 and tall(s) and min(s[-2:]) >= tau.shape[-1] and rows(s) and leads(a=s[:-2])
     of_tau = lambda s: len(s) > 0 and s[-1] <= k and leads(tau=s[:-1])
-    blamed = "a|tau|other"
+    blamed = f"{name}|tau|other"
     return {
-        "a": Numbers(2, of_a, {-1: blamed, -2: blamed}, precision=False),
+        name: Numbers(2, of_a, {-1: blamed, -2: blamed}, precision=False),
         "tau": Numbers(1, of_tau),
     }
 
@@ -85,7 +89,7 @@ def gradients(call, ct, grads):
 
 
 def product(choices, face):
-    types = draw.Types(choices, face)
+    types, first = draw.Types(choices, face), "A" if face.name == "torch" else "a"
     lead = draw.SMALL.leading(choices)
     a, tau, m, k = drawn(choices, types, lead)
     lead, dtype = np.broadcast_shapes(a.shape[:-2], tau.shape[:-1]), np.result_type(a, tau)
@@ -94,10 +98,10 @@ def product(choices, face):
     like = np.empty((*lead, m, k), dtype)
     call = Call(
         "linalg.householder_product",
-        {"a": a, "tau": tau},
-        sites(a, tau, m, k),
+        {first: a, "tau": tau},
+        sites(first, a, tau, m, k),
         expected=lambda: {"value": close(q[..., :k], like, tol.forward(within, m + 4, condition))},
-        wanted=("a", "tau"),
+        wanted=(first, "tau"),
         complex=is_complex(dtype),
         sizes={"m": m, "k": k},
     )
@@ -109,7 +113,7 @@ def product(choices, face):
         def grads():
             bars = pulled(a, tau, wide)
             bound = tol.gradient(draw.coarsest(within, ct.dtype), m + 4, condition) * (1 + np.linalg.norm(ct))
-            return {key: close(bar, x, bound) for key, bar, x in zip(("a", "tau"), bars, (a, tau), strict=True)}
+            return {key: close(bar, x, bound) for key, bar, x in zip((first, "tau"), bars, (a, tau), strict=True)}
 
         gradients(call, ct, grads)
     return call
@@ -117,7 +121,7 @@ def product(choices, face):
 
 def multiply(choices, face):
     """From the left or from the right, plain or transposed."""
-    types = draw.Types(choices, face)
+    types, first = draw.Types(choices, face), "input" if face.name == "torch" else "a"
     lead = draw.SMALL.leading(choices)
     a, tau, m, k = drawn(choices, types, lead)
     n, left, transpose = choices.between(0, 4), choices.once_in(2), choices.once_in(2)
@@ -132,10 +136,10 @@ def multiply(choices, face):
     fits = lambda s: len(s) > 1 and s[axis] == m and draw.broadcasts(s[:-2], *leads)
     call = Call(
         "linalg.ormqr",
-        {"a": a, "tau": tau, "other": x, "left": left, "transpose": transpose},
-        {**sites(a, tau, m, k, other=x.shape[:-2]), "other": Numbers(2, fits)},
+        {first: a, "tau": tau, "other": x, "left": left, "transpose": transpose},
+        {**sites(first, a, tau, m, k, other=x.shape[:-2]), "other": Numbers(2, fits)},
         expected=lambda: {"value": close(out, like, tol.forward(within, m + 4, condition) * size)},
-        wanted=("a", "tau", "other"),
+        wanted=(first, "tau", "other"),
         complex=is_complex(dtype),
         sizes={"m": m, "k": k, "n": n},
     )
@@ -148,7 +152,7 @@ def multiply(choices, face):
             bars = pulled(a, tau, adjoint(outer) if transpose else outer)
             bars.append(fold(adjoint(p) @ ct if left else ct @ adjoint(p), x.shape))
             bound = tol.gradient(draw.coarsest(within, ct.dtype), m + 4, condition) * size * (1 + np.linalg.norm(ct))
-            given = zip(("a", "tau", "other"), bars, (a, tau, x), strict=True)
+            given = zip((first, "tau", "other"), bars, (a, tau, x), strict=True)
             return {key: close(bar, own, bound) for key, bar, own in given}
 
         gradients(call, ct, grads)
@@ -157,7 +161,7 @@ def multiply(choices, face):
 
 def factors(choices, face):
     """R and the vectors of any matrix: Q R is the matrix."""
-    types = draw.Types(choices, face)
+    types, first = draw.Types(choices, face), "input" if face.name == "torch" else "a"
     x = types.numbers(*draw.SMALL.leading(choices), draw.SMALL.size(choices), draw.SMALL.size(choices))
     a, tau = np.zeros(x.shape, ref.wide(x).dtype), np.zeros((*x.shape[:-2], min(x.shape[-2:])), ref.wide(x).dtype)
     for index in members(x.shape[:-2]):
@@ -166,10 +170,10 @@ def factors(choices, face):
     bound = tol.forward(x.dtype, max(x.shape)) * max((spread_of(y) for y in x.reshape(-1, *x.shape[-2:])), default=1.0)
     return Call(
         "linalg.geqrf",
-        {"a": x},
-        {"a": Numbers(2, lambda s: len(s) > 1, precision=False)},
+        {first: x},
+        {first: Numbers(2, lambda s: len(s) > 1, precision=False)},
         expected=lambda: {"a": close(a, x, bound), "tau": close(tau, np.empty(tau.shape, x.dtype), bound)},
-        wanted=("a",),
+        wanted=(first,),
         complex=is_complex(x.dtype),
     )
 

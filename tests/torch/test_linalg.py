@@ -158,3 +158,49 @@ def test_autocast_and_half_precision(seed):
         linalg.householder_product(a.bfloat16(), tau.bfloat16())
     with pytest.raises(TypeError, match="Tensor"):
         linalg.geqrf(np.zeros((3, 2)))
+
+
+@FIELDS
+def test_a_wide_factorisation(dtype, seed):
+    """Of n > m columns ormqr uses the first m, as torch's; the gradient of the others is zero."""
+    x, other = draw(seed, 3, 2, 5, dtype=dtype), draw(seed, 3, 2, 4, dtype=dtype)
+    found = linalg.geqrf(x)
+    same(linalg.ormqr(found.a, found.tau, other), torch.ormqr(*torch.geqrf(x), other))
+    own, theirs = leaves(found), leaves([found.a[..., :2], found.tau])
+    ct = draw(seed, *other.shape, dtype=dtype)
+    for a, b in zip(
+        torch.autograd.grad(linalg.ormqr(*own, other), own, ct),
+        torch.autograd.grad(linalg.ormqr(*theirs, other), theirs, ct),
+        strict=True,
+    ):
+        same(a[..., : b.shape[-1]], b)
+        assert not a[..., b.shape[-1] :].any()
+
+
+def test_torchs_names_and_out(seed):
+    """Tensors for the results: of their shape or empty, of their dtype, where no gradient is recorded."""
+    x, other = draw(seed, 3, 5, 2), draw(seed, 3, 5, 4)
+    a, tau = linalg.geqrf(input=x)
+    calls = (
+        (lambda out: linalg.geqrf(x, out=out), (a, tau)),
+        (lambda out: linalg.householder_product(A=a, tau=tau, out=out), linalg.householder_product(a, tau)),
+        (lambda out: linalg.ormqr(input=a, tau=tau, other=other, out=out), linalg.ormqr(a, tau, other)),
+    )
+    for call, expected in calls:
+        several = isinstance(expected, tuple)
+        each = expected if several else (expected,)
+        for make in (torch.empty_like, lambda t: t.new_empty(0)):
+            out = tuple(map(make, each))
+            found = call(out if several else out[0])
+            for t, own, result in zip(each, out, found if several else (found,), strict=True):
+                assert result is own and torch.equal(t, own)
+        wrong = tuple(t.new_empty(7) for t in each)
+        with pytest.raises(ValueError, match="^out must have shape"):
+            call(wrong if several else wrong[0])
+        wrong = tuple(t.new_empty(0, dtype=torch.float32) for t in each)
+        with pytest.raises(TypeError, match="^out must be float64"):
+            call(wrong if several else wrong[0])
+    with pytest.raises(RuntimeError, match="out must be None where a gradient is recorded"):
+        linalg.geqrf(x.clone().requires_grad_(), out=(a, tau))
+    with pytest.raises(TypeError, match="out must be a tuple of 2 tensors"):
+        linalg.geqrf(x, out=a)

@@ -10,6 +10,7 @@ no gradient.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -43,7 +44,7 @@ def gru() -> Iterator[Row]:
     yield gru_row("after", after, Bar("best of torch", 1.0, 2.0))
 
 
-def gru_row(reset: str, peers: dict[str, Call | Side], bar: Bar) -> Row:
+def gru_row(reset: Literal["before", "after"], peers: dict[str, Call | Side], bar: Bar) -> Row:
     return row(
         f"GRU reset {reset} {SIZES}",
         lambda: drawn(3),

@@ -20,22 +20,22 @@ def matrices(argument: str, shape: Shape) -> Shape:
     return check.stack(argument, shape, 2, "(*, m, n)")
 
 
-def reflectors(a: Shape, tau: Shape, other: Shape | None = None, *, left: bool = True) -> Sizes:
+def reflectors(a: Shape, tau: Shape, other: Shape | None = None, *, left: bool = True, name: str = "a") -> Sizes:
     """Reflectors a (*, m, k), k <= m, and at most k numbers tau; `other` is multiplied by Q from the left or the right.
 
-    Batch shapes broadcast.
+    Batch shapes broadcast. Messages call a by the given name.
     """
-    batches = {"a": check.stack("a", a, 2, "(*, m, k)")}
+    batches = {name: check.stack(name, a, 2, "(*, m, k)")}
     m, k = a[-2:]
     if k > m:
-        raise ValueError(f"a must have at least as many rows as columns, shape (*, m, k) with m >= k, not {a}")
+        raise ValueError(f"{name} must have at least as many rows as columns, shape (*, m, k) with m >= k, not {a}")
     if not tau or tau[-1] > k:
-        raise ValueError(f"tau must have shape (*, k) with at most k = {k}, the columns of a, not {tau}")
+        raise ValueError(f"tau must have shape (*, k) with at most k = {k}, the columns of {name}, not {tau}")
     batches["tau"] = tau[:-1]
     if other is not None:
         if len(other) < 2 or other[-2 if left else -1] != m:
             form = f"(*, {m}, n), for Q from the left" if left else f"(*, n, {m}), for Q from the right"
-            raise ValueError(f"other must have shape {form} with a of {m} rows, not {other}")
+            raise ValueError(f"other must have shape {form} with {name} of {m} rows, not {other}")
         batches["other"] = other[:-2]
     return Sizes(check.broadcast(**batches), m, k, tau[-1])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from torch import Tensor
 
@@ -21,15 +22,15 @@ def goru(
     input_weight: Tensor | None = None,
     bias: Tensor | None = None,
     h0: Tensor | None = None,
-    reset: str = "before",
+    reset: Literal["before", "after"] = "before",
     activation: str = "tanh",
     activation_bias: Tensor | None = None,
     slope: float = 0.1,
     lengths: Tensor | Sequence[int] | None = None,
     reverse: bool = False,
     backend: str | None = None,
-    checkpoint: str = "none",
-    output: str = "states",
+    checkpoint: Literal["none", "sqrt", "reversible"] = "none",
+    output: Literal["states", "last"] = "states",
 ) -> Tensor:
     r"""All states of a gated orthogonal recurrent unit (GORU): `gru` with an operator as W_h.
 

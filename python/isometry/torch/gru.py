@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from torch import Tensor
 
@@ -22,7 +22,7 @@ def gru(
     input_weight: Tensor | None = None,
     bias: Tensor | None = None,
     h0: Tensor | None = None,
-    reset: str = "before",
+    reset: Literal["before", "after"] = "before",
     activation: str = "tanh",
     activation_bias: Tensor | None = None,
     hidden_bias: Tensor | None = None,
@@ -30,8 +30,8 @@ def gru(
     lengths: Tensor | Sequence[int] | None = None,
     reverse: bool = False,
     backend: str | None = None,
-    checkpoint: str = "none",
-    output: str = "states",
+    checkpoint: Literal["none", "sqrt", "reversible"] = "none",
+    output: Literal["states", "last"] = "states",
 ) -> Tensor:
     r"""All states of a gated recurrent unit (GRU).
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from torch import Tensor
 
@@ -21,12 +22,12 @@ def recurrence(
     activation: str = "tanh",
     activation_bias: Tensor | None = None,
     slope: float = 0.1,
-    activation_on: str = "all",
+    activation_on: Literal["all", "input"] = "all",
     lengths: Tensor | Sequence[int] | None = None,
     reverse: bool = False,
     backend: str | None = None,
-    checkpoint: str = "none",
-    output: str = "states",
+    checkpoint: Literal["none", "sqrt", "reversible"] = "none",
+    output: Literal["states", "last"] = "states",
 ) -> Tensor:
     """All states of h_t = phi(W h_{t-1} + V x_t + b), t = 0 .. T - 1.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -30,8 +31,8 @@ def rum(
     lengths: Tensor | Sequence[int] | None = None,
     reverse: bool = False,
     backend: str | None = None,
-    checkpoint: str = "none",
-    output: str = "states",
+    checkpoint: Literal["none", "sqrt", "reversible"] = "none",
+    output: Literal["states", "last"] = "states",
 ) -> tuple[Tensor, Tensor | None]:
     r"""All states of a rotational unit of memory (RUM), and its associative memory after them.
 

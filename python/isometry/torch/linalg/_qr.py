@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from torch import Tensor
 
 from ..._rules import check_linalg
 from ..operators._operator import tensor
+from ._out import written
 from ._plans import call
 from ._reflectors import folded
 
 
-def geqrf(a: Tensor) -> tuple[Tensor, Tensor]:
+class Factors(NamedTuple):
+    """The result of `geqrf`, with the names of torch's."""
+
+    a: Tensor
+    tau: Tensor
+
+
+def geqrf(input: Tensor, *, out: tuple[Tensor, Tensor] | None = None) -> Factors:
     """The QR factorisation A = Q R, with Q as a product of reflections; differentiable.
 
     `torch.geqrf`, and so LAPACK's conventions, for a batch on all threads.
 
     Parameters
     ----------
-    a : Tensor, shape (*, m, n)
+    input : Tensor, shape (*, m, n)
         The matrices.
+    out : tuple of Tensor, optional
+        Tensors for the two results, where no gradient is recorded.
 
     Returns
     -------
@@ -31,7 +43,9 @@ def geqrf(a: Tensor) -> tuple[Tensor, Tensor]:
     Raises
     ------
     ValueError
-        If a has fewer than two axes.
+        If input has fewer than two axes, or out other shapes than the results.
+    RuntimeError
+        If out is given and a gradient is to be recorded.
 
     Notes
     -----
@@ -47,7 +61,8 @@ def geqrf(a: Tensor) -> tuple[Tensor, Tensor]:
     (tensor([[-5.0000],
             [ 0.5000]]), tensor([1.6000]))
     """
-    a = tensor("a", a)
-    batch = check_linalg.matrices("a", tuple(a.shape))
-    r, tau = call("geqrf", (folded(a, batch, 2),))
-    return r.reshape(a.shape), tau.reshape(*batch, min(a.shape[-2:]))
+    x = tensor("input", input)
+    batch = check_linalg.matrices("input", tuple(x.shape))
+    r, tau = call("geqrf", (folded(x, batch, 2),))
+    found = r.reshape(x.shape), tau.reshape(*batch, min(x.shape[-2:]))
+    return Factors(*(found if out is None else written(out, found, (x,))))

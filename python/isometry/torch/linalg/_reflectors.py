@@ -8,21 +8,24 @@ from torch import Tensor
 from ..._rules import check, check_linalg
 from .._function import COMPLEX_OF, dtype_name
 from ..operators._operator import stacked, tensor
+from ._out import written
 from ._plans import call
 
 
-def householder_product(a: Tensor, tau: Tensor) -> Tensor:
+def householder_product(A: Tensor, tau: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The first k columns of a product of k reflections; differentiable.
 
-    Q = H_1 H_2 ... H_k with H_j = I - tau_j v_j v_j^H, where v_j is the j-th column of a below the diagonal, with a
+    Q = H_1 H_2 ... H_k with H_j = I - tau_j v_j v_j^H, where v_j is the j-th column of A below the diagonal, with a
     one on it. `torch.linalg.householder_product` for any tau, with finite gradients also where a factor has no inverse.
 
     Parameters
     ----------
-    a : Tensor, shape (*, m, k), k <= m
+    A : Tensor, shape (*, m, k), k <= m
         The vectors, as `geqrf` gives them; the entries on and above the diagonal are not used.
     tau : Tensor, shape (*, k)
         Any numbers. Where there are fewer than k, the missing ones are zero.
+    out : Tensor, optional
+        A tensor for the result, where no gradient is recorded.
 
     Returns
     -------
@@ -32,9 +35,12 @@ def householder_product(a: Tensor, tau: Tensor) -> Tensor:
     Raises
     ------
     ValueError
-        If a has more columns than rows, tau has more than k entries, or batch shapes do not broadcast.
+        If A has more columns than rows, tau has more than k entries, batch shapes do not broadcast, or out has another
+        shape than the result.
     TypeError
         If the precisions differ.
+    RuntimeError
+        If out is given and a gradient is to be recorded.
 
     Notes
     -----
@@ -54,24 +60,29 @@ def householder_product(a: Tensor, tau: Tensor) -> Tensor:
     tensor([[ 0.],
             [-1.]])
     """
-    (a, tau), sizes = _taken(a=a, tau=tau)
-    (out,) = call("product", (a, tau))
-    return out.reshape(*sizes.batch, sizes.m, sizes.k)
+    taken, sizes = _taken(A=A, tau=tau)
+    found = call("product", taken)[0].reshape(*sizes.batch, sizes.m, sizes.k)
+    return found if out is None else written((out,), (found,), (A, tau))[0]
 
 
-def ormqr(a: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False) -> Tensor:
+def ormqr(
+    input: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: bool = False, *, out: Tensor | None = None
+) -> Tensor:
     """Multiply by a product of reflections, without forming it; differentiable.
 
     Parameters
     ----------
-    a, tau : Tensor, shapes (*, m, k) and (*, k)
-        The reflections of `householder_product`; Q is m x m here.
+    input, tau : Tensor, shapes (*, m, k) and (*, k)
+        The reflections of `householder_product`; Q is m x m here. Of more than m columns, as `geqrf` gives them for a
+        wide matrix, the first m are used.
     other : Tensor, shape (*, m, n), or (*, n, m) with left=False
         The matrices.
     left : bool
         Q other, else other Q.
     transpose : bool
         Q^H in place of Q.
+    out : Tensor, optional
+        A tensor for the result, where no gradient is recorded.
 
     Returns
     -------
@@ -98,18 +109,21 @@ def ormqr(a: Tensor, tau: Tensor, other: Tensor, left: bool = True, transpose: b
             [-1.,  0.]])
     """
     left, transpose = check.flag("left", left), check.flag("transpose", transpose)
-    (a, tau, other), sizes = _taken(left, a=a, tau=tau, other=other)
-    (out,) = call("apply", (a, tau, other), left, transpose)
-    return out.reshape(*sizes.batch, *other.shape[-2:])
+    vectors = tensor("input", input)
+    if vectors.dim() > 1 and vectors.shape[-1] > vectors.shape[-2]:
+        vectors = vectors[..., : vectors.shape[-2]]
+    taken, sizes = _taken(left, input=vectors, tau=tau, other=other)
+    found = call("apply", taken, left, transpose)[0].reshape(*sizes.batch, *other.shape[-2:])
+    return found if out is None else written((out,), (found,), (input, tau, other))[0]
 
 
 def _taken(left: bool = True, **values: Tensor) -> tuple[tuple[Tensor, ...], check_linalg.Sizes]:
     """The arguments, checked, of one dtype, with no batch axis or one."""
-    tensors = [tensor(name, value) for name, value in values.items()]
-    sizes = check_linalg.reflectors(*[tuple(t.shape) for t in tensors], left=left)
+    tensors, (first, *_) = [tensor(name, value) for name, value in values.items()], values
+    sizes = check_linalg.reflectors(*[tuple(t.shape) for t in tensors], left=left, name=first)
     a, tau = tensors[:2]
     for name, t in zip(values, tensors, strict=True):
-        check.same_precision(name, dtype_name(t.dtype), "a", dtype_name(a.dtype))
+        check.same_precision(name, dtype_name(t.dtype), first, dtype_name(a.dtype))
     if sizes.given < sizes.k:
         tensors[1] = torch.nn.functional.pad(tau, (0, sizes.k - sizes.given))
     if len({t.dtype for t in tensors}) > 1:

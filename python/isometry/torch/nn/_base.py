@@ -20,6 +20,7 @@ from ..._rules import check, check_recurrence
 from .._function import HALF, widened
 from .._mode import autocast
 from ._contract import check_constructor, check_dtype, check_hidden, check_input, check_step
+from ._keywords import Output
 from ._pairs import unpaired
 from ._sequences import dropped, last_state, packed_rows
 from ._streaming import Cached, Kernel, OneStep, held
@@ -71,7 +72,7 @@ class RecurrentLayer(nn.Module):
         self.dropout = float(dropout)
         self.bidirectional = bidirectional
         self.trainable_h0 = trainable_h0
-        self.checkpoint = checkpoint
+        self.checkpoint: Literal["none", "sqrt", "reversible"] = checkpoint
         self.last_only = last_only
         self._check_keywords()
         check_dtype(type(self).__name__, torch.get_default_dtype() if dtype is None else dtype, self.is_complex)
@@ -111,7 +112,7 @@ class RecurrentLayer(nn.Module):
         raise NotImplementedError
 
     def _run(
-        self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: str
+        self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: Output
     ) -> Tensor:
         """The states (T, B, n) of one recurrence on ``x`` (T, B, features), zero past the end of each sequence; or with
         ``output`` "last" the last of each (B, n). ``self.checkpoint`` says what is kept of them.
@@ -119,7 +120,7 @@ class RecurrentLayer(nn.Module):
         raise NotImplementedError
 
     def _outcome(
-        self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: str
+        self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: Output
     ) -> tuple[Tensor, Tensor]:
         """What one recurrence gives: its output, as of ``_run``, and its last states (B, ...)."""
         states = self._run(suffix, x, h0, lengths, reverse, output)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 from torch import Tensor, nn
 
@@ -18,7 +18,7 @@ class GatedLayer(RecurrentLayer):
     A subclass sets the attribute ``reset`` and the number of free n x n matrices.
     """
 
-    reset: str
+    reset: Literal["before", "after"]
     _matrices = 3
 
     def _check_keywords(self) -> None:

@@ -6,6 +6,9 @@ from typing import Literal, TypedDict
 
 import torch
 
+#: What a recurrence gives: all states, or the last of each sequence.
+Output = Literal["states", "last"]
+
 
 class LayerKeywords(TypedDict, total=False):
     """Those of ``torch.nn.RNN``, trained initial states, and what is kept of the states and returned."""

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from ..._rules import check_recurrence
 from ..recurrence import recurrence
-from ._keywords import LayerKeywords
+from ._keywords import LayerKeywords, Output
 from ._streaming import Kernel
 from ._transition import TransitionLayer
 
@@ -58,7 +58,7 @@ class OrthogonalRNN(TransitionLayer):
         self._reset_transition(suffix)
 
     def _run(
-        self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: str
+        self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: Output
     ) -> Tensor:
         states: Tensor = recurrence(
             self._operator(suffix),

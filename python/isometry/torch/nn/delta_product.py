@@ -17,7 +17,7 @@ from ..delta import delta_rule
 from ..formulas._precision import full_precision
 from ._base import RecurrentLayer
 from ._contract import check_step
-from ._keywords import LayerKeywords
+from ._keywords import LayerKeywords, Output
 from ._streaming import held
 
 #: The two linear maps, each a weight and its bias, and minus a of the gates.
@@ -64,7 +64,7 @@ class DeltaProduct(RecurrentLayer):
     negative : bool
         Whether rates go up to 2, hence eigenvalues down to -1, or up to 1.
     **keywords
-        The keywords of :class:`ORNN` from ``bias`` on. ``checkpoint`` must be "none": one state per 64 reflections is
+        Those of :class:`ORNN`, ``last_only`` among them. ``checkpoint`` must be "none": one state per 64 reflections is
         kept, not one per step.
 
     Attributes
@@ -205,7 +205,7 @@ class DeltaProduct(RecurrentLayer):
 
     @full_precision
     def _outcome(
-        self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: str
+        self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: Output
     ) -> tuple[Tensor, Tensor]:
         steps, batch = x.shape[:2]
         x, at, ends = x.transpose(0, 1), None, None

@@ -38,7 +38,7 @@ class EURNN(OrthogonalRNN):
     nonlinearity : str
         Any activation of :func:`isometry.torch.activate` that is defined for the numbers of the layer.
     **keywords
-        The keywords of :class:`ORNN` from ``bias`` on.
+        The keywords of :class:`ORNN` from ``bias`` on, ``checkpoint`` and ``last_only`` among them.
 
     Attributes
     ----------

@@ -16,7 +16,7 @@ from ..operators.householder import Householder
 from ..operators.mesh import Mesh
 from ._directions import reflecting, trapezoidal
 from ._gated import GatedLayer
-from ._keywords import LayerKeywords
+from ._keywords import LayerKeywords, Output
 from ._streaming import Kernel
 from ._transition import TransitionLayer
 
@@ -62,7 +62,8 @@ class GORU(GatedLayer, TransitionLayer):
     capacity : int, optional
         Number of layers of the mesh, by default 2; the other transitions have none.
     **keywords
-        The keywords of :class:`ORNN` from ``bias`` on.
+        The keywords of :class:`ORNN` from ``bias`` on: ``checkpoint``, here "none" or "sqrt", and ``last_only`` among
+        them.
 
     Attributes
     ----------
@@ -157,7 +158,7 @@ class GORU(GatedLayer, TransitionLayer):
             nn.init.zeros_(getattr(self, "activation_bias" + suffix))
 
     def _run(
-        self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: str
+        self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: Output
     ) -> Tensor:
         return goru(
             self._operator(suffix),

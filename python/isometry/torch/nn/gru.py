@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ..gru import gru
 from ._gated import GatedLayer
-from ._keywords import LayerKeywords
+from ._keywords import LayerKeywords, Output
 from ._streaming import Kernel
 
 
@@ -30,7 +30,8 @@ class GRU(GatedLayer):
     reset : {"before", "after"}
         Whether the reset gate acts on the state before W_h, or on the product after it.
     **keywords
-        The keywords of :class:`ORNN` from ``bias`` on.
+        The keywords of :class:`ORNN` from ``bias`` on: ``checkpoint``, here "none" or "sqrt", and ``last_only`` among
+        them.
 
     Attributes
     ----------
@@ -71,7 +72,7 @@ class GRU(GatedLayer):
         super().__init__(input_size, hidden_size, num_layers, **keywords)
 
     def _run(
-        self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: str
+        self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: Output
     ) -> Tensor:
         return gru(
             *self._given(suffix, x),

@@ -38,7 +38,7 @@ class KRU(OrthogonalRNN):
         Any activation of :func:`isometry.torch.activate` that is defined for the field. modReLU has its own bias in
         place of b.
     **keywords
-        The keywords of :class:`ORNN` from ``bias`` on.
+        The keywords of :class:`ORNN` from ``bias`` on, ``checkpoint`` and ``last_only`` among them.
 
     Attributes
     ----------

@@ -42,7 +42,9 @@ class ORNN(OrthogonalRNN):
         Slope of ``"leaky_relu"`` for negative arguments, in [0, 1).
     **keywords
         ``bias``, ``batch_first``, ``dropout``, ``bidirectional``, ``device``, ``dtype`` as in ``torch.nn.RNN``;
-        ``trainable_h0`` (False): the initial states are parameters, used when none are passed.
+        ``trainable_h0`` (False): the initial states are parameters, used when none are passed; ``checkpoint`` ("none",
+        "sqrt" or "reversible"): what backward gets of the states, as of :func:`isometry.torch.recurrence`;
+        ``last_only`` (False): the output is the last state of each sequence alone.
 
     Attributes
     ----------

@@ -25,10 +25,9 @@ def parameter_groups(module: nn.Module, *, lr: float | Tensor, recurrent_lr: flo
     Examples
     --------
     >>> import torch, isometry.torch as it
-    >>> model = torch.nn.ModuleDict({"rnn": it.nn.ScoRNN(3, 8), "readout": torch.nn.Linear(8, 2)})
-    >>> groups = it.nn.parameter_groups(model, lr=1e-3, recurrent_lr=1e-4)
-    >>> optimizer = torch.optim.Adam(groups)
-    >>> [(group["lr"], len(group["params"])) for group in groups]
+    >>> model = torch.nn.ModuleDict({"layer": it.nn.ScoRNN(3, 8), "readout": torch.nn.Linear(8, 2)})
+    >>> optimizer = torch.optim.Adam(it.nn.parameter_groups(model, lr=1e-3, recurrent_lr=1e-4))
+    >>> [(group["lr"], len(group["params"])) for group in optimizer.param_groups]
     [(0.001, 4), (0.0001, 1)]
     """
     own = {id(p) for layer in module.modules() for p in getattr(layer, "recurrent_parameters", tuple)()}

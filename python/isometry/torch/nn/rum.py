@@ -14,7 +14,7 @@ from ..._rules import check, check_recurrence
 from ..rum import _packed, rum
 from ._base import RecurrentLayer
 from ._contract import check_step
-from ._keywords import LayerKeywords
+from ._keywords import LayerKeywords, Output
 from ._streaming import Kernel
 
 
@@ -42,7 +42,8 @@ class RUM(RecurrentLayer):
     nonlinearity : str
         phi, "relu" by default; for the modReLUs ``activation_bias`` is a parameter, or zero with ``bias=False``.
     **keywords
-        The keywords of :class:`ORNN` from ``bias`` on.
+        The keywords of :class:`ORNN` from ``bias`` on: ``checkpoint``, here "none" or, with ``lam=0``, "sqrt", and
+        ``last_only`` among them.
 
     Attributes
     ----------
@@ -122,7 +123,7 @@ class RUM(RecurrentLayer):
         return self.weight_ih_l0.new_zeros(self._units, dtype=self._weight_dtype) if self._units else None
 
     def _run(
-        self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: str
+        self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: Output
     ) -> Tensor:
         return self._remembered(suffix, x, h0, None, lengths, reverse, output)[0]
 
@@ -134,7 +135,7 @@ class RUM(RecurrentLayer):
         r0: Tensor | None,
         lengths: Tensor | None,
         reverse: bool,
-        output: str = "states",
+        output: Output = "states",
     ) -> tuple[Tensor, Tensor | None]:
         """The states, or the last of each sequence, and the memory after them."""
         law: dict[str, Any] = {"lam": self.lam, "eta": self.eta, "activation": self.nonlinearity}

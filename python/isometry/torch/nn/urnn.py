@@ -31,7 +31,7 @@ class URNN(OrthogonalRNN):
     nonlinearity : str
         Any activation of :func:`isometry.torch.activate` that is defined for complex numbers.
     **keywords
-        The keywords of :class:`ORNN` from ``bias`` on.
+        The keywords of :class:`ORNN` from ``bias`` on, ``checkpoint`` and ``last_only`` among them.
 
     Attributes
     ----------
