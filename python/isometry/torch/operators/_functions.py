@@ -70,13 +70,15 @@ def _made(name: str, forward: Any, backward: Any, text: str) -> type[Function]:
 def _matrix(declaration: Declaration, formula: Callable[..., Tensor]) -> Callable[..., Tensor]:
     stem, trained, always = declaration.stem, _trained(declaration), declaration.saves_matrix
     all_trained, rank = all(trained), declaration.arguments[0].rank
+    lead, turns = declaration.lead, declaration.turns
     kernel, pull = _core.operator_matrix, _core.operator_matrix_vjp
 
     def space(shape: tuple[int, int], arguments: Sequence[Tensor | None]) -> tuple[Tensor, Array]:
-        first = arguments[0]
-        assert first is not None
+        first, own = arguments[0], arguments[lead]
+        assert first is not None and own is not None
+        dtype = type_of(declaration, arguments) if turns else own.dtype  # the common case, counted in microseconds
         stacked = first.dim() > rank
-        return room((*first.shape[: first.dim() - rank], *shape) if stacked else shape, type_of(declaration, arguments))
+        return room((*first.shape[: first.dim() - rank], *shape) if stacked else shape, dtype)
 
     def forward(ctx: Any, shape: tuple[int, int], backend: str | None, *arguments: Tensor | None) -> Tensor:
         out, w = space(shape, arguments)
