@@ -59,9 +59,9 @@ def rust_lines(text: str) -> int:
 
 
 def parts(area: str, path: Path) -> Iterator[tuple[str, str]]:
-    """The area and the text of a file; a module `tests` at the end of a Rust file stands apart."""
+    """The area and the text of a file; a module `tests` at the end of a Rust file, and `testing`, stand apart."""
     text = path.read_text(encoding="utf-8")
-    if path.suffix == ".rs" and (path.name == "tests.rs" or "tests" in path.parts):
+    if path.suffix == ".rs" and (path.name == "tests.rs" or {"tests", "testing"} & {*path.parts}):
         area = "rust tests"
     code, mark, tests = text.partition("#[cfg(test)]\nmod tests {") if path.suffix == ".rs" else (text, "", "")
     yield area, code

@@ -1,4 +1,4 @@
-"""The new files of an object, written by `make object NAME=<stem>` from `tests/stubs`: an example, W = diag(e^{i phases}).
+"""The new files of an object, written by `make object NAME=<stem>` from `tests/stubs`: W = diag(e^{i phases}).
 
 Once the printed entries are made, the package builds and every law holds; then replace the formula file by file.
 """

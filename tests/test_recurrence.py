@@ -137,6 +137,22 @@ def test_the_plan_chooses_by_the_number_of_reflections():
         assert _core.recurrence_route("householder", (vectors, None, None), 100, 20) == route
 
 
+def test_a_route_is_a_function_of_sizes():
+    """No operator is made, nor are values read: these arrays have none."""
+
+    class Sizes:
+        def __init__(self, *shape):
+            self.shape = shape
+
+    n = 10**15 + 37  # its plan would not fit in memory
+    assert _core.recurrence_route("fourier", (Sizes(3, n), Sizes(2, n), Sizes(n)), 100, 20) == "factored"
+    mesh = lambda n, layers: (Sizes(n, layers, 1, 0), Sizes(1), None, None, None)
+    assert [_core.recurrence_route("mesh", mesh(64, layers), 100, 20) for layers in (2, 60)] == ["factored", "dense"]
+    for wrong in ((Sizes(3),), (Sizes(3), None, None)):
+        with pytest.raises(ValueError, match="expected an array with the axes of householder"):
+            _core.recurrence_route("householder", wrong, 100, 20)
+
+
 @DTYPE
 @pytest.mark.parametrize("n,m", [(64, 2), (64, 63), (150, 8), (24, 12)])
 @pytest.mark.parametrize("name", ["tanh", "modrelu", "oplu"])

@@ -99,8 +99,8 @@ class Mesh(Sized, Declared, declaration=MESH):
         signs: ArrayLike | None = None,
         first: Literal["left", "right"] = "left",
     ) -> None:
-        theta = taken_real("theta", theta)
-        self._hold(mesh.frame(n, layers, layout, first, tuple(theta.shape)), theta, phi, phases, signs)
+        known = None if layers is not None else tuple(taken_real("theta", theta).shape)
+        self._hold(mesh.frame(n, layers, layout, first, known), theta, phi, phases, signs)
 
     @classmethod
     def from_matrix(

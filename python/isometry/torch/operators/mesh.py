@@ -97,8 +97,8 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formu
         signs: Tensor | None = None,
         first: Literal["left", "right"] = "left",
     ) -> None:
-        theta = tensor("theta", theta)
-        self._hold(mesh.frame(n, layers, layout, first, tuple(theta.shape)), theta, phi, phases, signs)
+        known = None if layers is not None else tuple(tensor("theta", theta).shape)
+        self._hold(mesh.frame(n, layers, layout, first, known), theta, phi, phases, signs)
 
     @classmethod
     def from_matrix(cls, w: Tensor, *, first: Literal["left", "right"] = "left", tol: float | None = None) -> Mesh:

@@ -60,6 +60,11 @@ fn factors_equal_the_definition() {
 }
 
 #[test]
+fn there_is_no_plan_of_no_elements() {
+    assert!(Plan::<f32>::new(0).is_none() && Plan::<f64>::new(1).is_some());
+}
+
+#[test]
 fn bad_arguments_are_refused() {
     let refused = |permutation: &[i64]| {
         FourierProduct::<c32>::new(&[0.0; 9], &[c32::new(1.0, 0.0); 6], permutation, 1, permutation.len())
