@@ -5,7 +5,7 @@ use crate::activation::parse;
 use crate::arrays::{Input, Number, Output, write};
 use crate::dtype::Typed;
 use crate::error::exception;
-use crate::operator::{Arguments, Bars as OwnBars};
+use crate::operator::{Arguments, Bars};
 use crate::place::Place;
 use crate::sequence::{Given, GivenBars, counts};
 use crate::{by_dtype, detached};
@@ -241,7 +241,7 @@ pub fn recurrence_ensemble_vjp<'py>(
         let arguments = Arguments::<T>::new(object, &arguments)?;
         let given = arguments.given();
         stacked(&given, members)?;
-        let mut bars = OwnBars::new(object, &arguments, &bars)?;
+        let mut bars = Bars::new(object, &arguments, &bars)?;
         let mut bars: Vec<_> = bars.view().into_iter().map(|bar| bar.each(members).into_iter()).collect();
         let states = Each::<T>::new("states", &states, members, &arrays.states()[1..])?;
         let ct = Each::<T>::new("ct", &ct, members, &arrays.states()[1..])?;

@@ -1,9 +1,9 @@
 //! `recurrence*`: h <- phi(W h + V x + b) over a sequence, W any operator that is applied step by step.
 
 use crate::arrays::{Input, Output, read};
-use crate::operator::{Arguments, Bars as OwnBars, first};
+use crate::operator::{Arguments, Bars, first};
 use crate::place::Place;
-use crate::sequence::{Arrays, Bars, Ct, Given, GivenBars, States};
+use crate::sequence::{Arrays, Ct, Given, GivenBars, GradientArrays, States};
 use crate::{by_dtype, detached};
 use isometry_core::operators::view;
 use isometry_core::recurrence::Sequence;
@@ -84,10 +84,10 @@ pub fn recurrence_vjp<'py>(
     by_dtype!("x", &sequence.0, T => {
         let arrays = Arrays::<T>::new(&sequence)?;
         let arguments = Arguments::new(object, &arguments)?;
-        let mut bars = OwnBars::new(object, &arguments, &bars)?;
+        let mut bars = Bars::new(object, &arguments, &bars)?;
         let (own, mut bars) = (arguments.given(), bars.view());
         let (states, ct) = (states.inputs(&arrays.run)?, Ct::new(&ct, &arrays.run)?);
-        let mut sequence_bars = Bars::new(&sequence_bars, &arrays)?;
+        let mut sequence_bars = GradientArrays::new(&sequence_bars, &arrays)?;
         let (sequence, states, ct, gradients) =
             (arrays.view(), states.view(), ct.view(), sequence_bars.view());
         detached::run_interruptible(py, |cancel| {
