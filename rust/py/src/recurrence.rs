@@ -4,7 +4,7 @@ use crate::arrays::{Input, Output, read};
 use crate::error::exception;
 use crate::operator::{ArgumentBars, Arguments, shapes};
 use crate::place::Place;
-use crate::sequence::{Arrays, Bars, Ct, Given, GivenBars, States};
+use crate::sequence::{Arrays, Ct, Given, GivenBars, GradientArrays, States};
 use crate::{by_dtype, detached};
 use isometry_core::operators::{route, view};
 use isometry_core::recurrence::Sequence;
@@ -89,7 +89,7 @@ pub fn recurrence_vjp<'py>(
         let mut bars = ArgumentBars::new(object, &arguments, &bars)?;
         let (own, mut bars) = (arguments.given(), bars.view());
         let (states, ct) = (states.inputs(&arrays.run)?, Ct::new(&ct, &arrays.run)?);
-        let mut sequence_bars = Bars::new(&sequence_bars, &arrays)?;
+        let mut sequence_bars = GradientArrays::new(&sequence_bars, &arrays)?;
         let (sequence, states, ct, gradients) =
             (arrays.view(), states.view(), ct.view(), sequence_bars.view());
         detached::run_interruptible(py, |cancel| {

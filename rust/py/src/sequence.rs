@@ -250,7 +250,7 @@ impl<'py, T: Number> Arrays<'py, T> {
 }
 
 /// [`GivenBars`], borrowed and checked.
-pub struct Bars<'py, T: Number> {
+pub struct GradientArrays<'py, T: Number> {
     x: Option<Output<'py, T>>,
     input_weight: Option<Output<'py, T>>,
     h0: Option<Output<'py, T>>,
@@ -258,13 +258,13 @@ pub struct Bars<'py, T: Number> {
     activation_bias: Option<Output<'py, T::Real>>,
 }
 
-impl<'py, T: Number> Bars<'py, T> {
+impl<'py, T: Number> GradientArrays<'py, T> {
     /// Borrows them.
     pub fn new(given: &GivenBars<'py>, arrays: &Arrays<'py, T>) -> PyResult<Self> {
         let (x, input_weight, h0, bias, activation_bias) = given;
         let [_, _, features, n] = arrays.run.sizes;
         let (x, h0, activation_bias) = arrays.run.bars([x, h0, activation_bias])?;
-        Ok(Bars {
+        Ok(GradientArrays {
             x,
             input_weight: Output::optional("input_weight_bar", input_weight.as_ref(), &[n, features])?,
             h0,

@@ -52,14 +52,16 @@ class Matrix(_Object):
     )
 
     def __init__(self, declaration: Declaration, formula: Callable[..., Tensor]) -> None:
-        self.always = declaration.saves_matrix
+        self.always, self.turns, self.lead_at = declaration.saves_matrix, declaration.turns, declaration.lead
         super().__init__("Matrix", declaration, formula)
 
     def run(self, settings: Any, tensors: Tensors, saving: bool, at: Place) -> tuple[Results, Saved]:
         first = tensors[0]
         batch = first.dim() - self.rank
         shape = (*first.shape[:batch], *settings) if batch else settings
-        out, w = empty(shape, type_of(self.declaration, tensors))
+        # the common case, counted in microseconds
+        dtype = type_of(self.declaration, tensors) if self.turns else tensors[self.lead_at].dtype
+        out, w = empty(shape, dtype)
         saving = saving and (self.always or first.numel() >= _LARGE)
         saved = _core.operator_matrix(self.stem, arrays(tensors), w, saving, at)
         return (out,), () if saved is None or saved is w else (torch.from_numpy(saved),)

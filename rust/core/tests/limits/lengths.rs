@@ -62,7 +62,9 @@ pub fn wrong_lengths<T: Scalar>() {
     let lens = [states, states, n * n, steps * batch * m, n * m, batch * n, n];
     each(lens, names, |[states, ct, own, x, v, h0, bias]| {
         let (inputs, inner) = (ones::<T>(steps * batch * m), ones(n * m));
+        let (start, shift) = (ones::<T>(batch * n), ones::<T>(n));
         let given = sequence([steps, batch, m, n], &inputs, &inner);
+        let given = Sequence { h0: Some(&start), bias: Some(&shift), ..given };
         let (mut own, mut x, mut v) = (ones(own), ones(x), ones(v));
         let (mut h0, mut bias) = (ones(h0), ones(bias));
         let bars = Gradients {

@@ -82,6 +82,7 @@ pub fn recurrences<T: Scalar>() {
             });
             if good {
                 let bars = Gradients { x: Some(&mut x_bar), bias: Some(&mut out), ..Default::default() };
+                let given = Sequence { bias: Some(&states), ..given };
                 expect("Gradients::check", &sizes, fits(1, &[n]), || bars.check(&given));
             }
             for m in SIZES {
