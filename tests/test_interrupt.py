@@ -65,7 +65,7 @@ LONG = """
     took(20)
     per_step = min(took(50) for _ in range(4)) / 50  # a stall of the machine must not make the long call a short one
     limit = 60_000 if not backward else 20_000 if kind in ("torch", "sqrt") else 30_000
-    steps = min(int(8 / per_step), limit)
+    steps = min(int(5 / per_step), limit)
     try:
         call(steps, lambda: print("ready", steps * per_step, flush=True))
     except KeyboardInterrupt:
@@ -114,7 +114,7 @@ def interrupt(command, between=0.5):
             word, seconds = child.stdout.readline().split() or ("", "0")
             assert word == "ready", child.stderr.read()
             assert float(seconds) >= 3, f"the call would only take {seconds} s: too short to interrupt"
-            time.sleep(0.7)
+            time.sleep(0.3)
             assert child.poll() is None, f"the call that should take {seconds} s ended before ctrl-C"
             # one clock for all processes; the time to exit is torch's and the operating system's
             start = time.monotonic()

@@ -262,7 +262,6 @@ PEAK = """
 """
 
 
-@pytest.mark.alone
 def test_the_backward_needs_no_array_per_layer():
     """In units of the rows: one for x_bar; the sums of the angles are a fiftieth each, for any number of rows."""
     for layers in (2, 64):
