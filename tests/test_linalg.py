@@ -324,3 +324,25 @@ def test_threads_change_no_bit(shape, seed):
             identical(found, own)
     finally:
         iso.set_num_threads(before)
+
+
+@DTYPE
+def test_infinities_reach_the_same_entries_with_any_number_of_threads(dtype):
+    """An infinity in the last column of V, which stored zeros of neighbouring columns would spread."""
+    rng, m, k = np.random.default_rng(0), 20_000, 13
+    a, tau = (x.copy() for x in iso.linalg.geqrf(ref.normal(rng, m, k, dtype=dtype)))
+    a[-1, -1] = np.inf
+    others = [ref.normal(rng, m, columns, dtype=dtype) for columns in (3, 16)]
+    keywords = [{"transpose": t, "check_finite": False} for t in (False, True)]
+    before, found = iso.get_num_threads(), []
+    try:
+        for threads in (1, 2, 8):
+            iso.set_num_threads(threads)
+            found.append([iso.linalg.ormqr(a, tau, x, **own) for x in others for own in keywords])
+            found[-1] += [iso.linalg.ormqr(a, tau, x.T.copy(), left=False, **own) for x in others for own in keywords]
+            found[-1] += iso.linalg.geqrf(np.hstack((a, *others)), check_finite=False)
+    finally:
+        iso.set_num_threads(before)
+    for other in found[1:]:
+        for one, two in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(np.isfinite(one), np.isfinite(two))

@@ -125,7 +125,7 @@ def test_operators_on_the_gpu_are_those_of_the_cpu(dtype, seed):
 def test_recurrences_on_the_gpu_are_those_of_the_cpu(option, dtype, seed):
     x, v, b, h0 = (draw(seed, *shape, dtype=dtype) for shape in ((4, 3, 5), (12, 5), (12,), (3, 12)))
     ct, bias = draw(seed, 4, 3, 12, dtype=dtype), draw(seed, 12)
-    setting = {"lengths": {"lengths": [2, 4, 1], "reverse": True}, "input": {"activation_on": "input"}}.get(option, {})
+    setting = {"lengths": {"lengths": [2, 4, 0], "reverse": True}, "input": {"activation_on": "input"}}.get(option, {})
     setting |= {"activation": "modrelu"}
     vectors = draw(seed, 12, 4, dtype=dtype)
     op, held = iso.Householder(vectors), iso.Householder(Array(vectors))

@@ -57,17 +57,17 @@ impl Array {
     /// Waits for what was submitted, and copies the numbers.
     pub fn download(&self) -> Result<Vec<f32>> {
         let mut numbers = zeros(self.len() * self.field.parts())?;
-        self.download_into(&mut numbers)?;
+        self.download_into(&mut numbers, &|| false)?;
         Ok(numbers)
     }
 
-    /// The same into an array of the caller.
-    pub fn download_into(&self, numbers: &mut [f32]) -> Result<()> {
-        Self::download_all(&mut [(self, numbers)])
+    /// The same into an array of the caller, unless it cancels the wait.
+    pub fn download_into(&self, numbers: &mut [f32], cancel: &dyn Fn() -> bool) -> Result<()> {
+        Self::download_all(&mut [(self, numbers)], cancel)
     }
 
     /// The same for several arrays of a device, with one wait.
-    pub fn download_all(to: &mut [(&Array, &mut [f32])]) -> Result<()> {
+    pub fn download_all(to: &mut [(&Array, &mut [f32])], cancel: &dyn Fn() -> bool) -> Result<()> {
         let Some(context) = to.first().map(|(array, _)| array.context().clone()) else { return Ok(()) };
         let mut memories = Vec::with_capacity(to.len());
         for (array, numbers) in to {
@@ -77,7 +77,7 @@ impl Array {
             }
             memories.push((&*array.memory, &mut **numbers));
         }
-        context.read(&mut memories)
+        context.read(&mut memories, cancel)
     }
 
     /// The same numbers in another shape.

@@ -2,7 +2,7 @@
 
 use crate::activation::parse;
 use crate::arrays::{Input, Number, Output, dtype_of, empty};
-use crate::detached::run;
+use crate::detached::{run, run_interruptible};
 use crate::dtype::Dtype;
 use crate::error::exception;
 use crate::sequence::{Lengths, counts};
@@ -36,7 +36,7 @@ fn downloaded<'py, T: Number + Scalar<Real = f32> + Element>(
     let out = empty::<T>(py, array.shape())?;
     let mut to = Output::<T>::new("out", &out)?;
     let numbers = parts_mut(to.slice());
-    run(py, || array.download_into(numbers))?;
+    run_interruptible(py, |cancel| array.download_into(numbers, cancel))?;
     Ok(out)
 }
 
@@ -112,7 +112,7 @@ pub fn gpu_adapters(py: Python<'_>) -> PyResult<Vec<AdapterRow>> {
 /// Waits for all that was submitted.
 #[pyfunction]
 pub fn gpu_wait(py: Python<'_>) -> PyResult<()> {
-    run(py, || context()?.wait())
+    run_interruptible(py, |cancel| context()?.wait(cancel))
 }
 
 /// Closes the device.

@@ -7,7 +7,7 @@ use isometry_core::argument::{Argument, Array, Bar, Given, Kind};
 use isometry_core::operators::{OBJECTS, check_values, view};
 use isometry_core::sizes::{size, work};
 use isometry_core::{Budget, Cpu, Error, Result, Saves, Side};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict, PyModule, PyTuple};
 
@@ -204,12 +204,11 @@ pub fn operator_matrix<'py>(
         let arguments = Arguments::<T>::new(object, &arguments)?;
         let mut w = Output::new("out", &out)?;
         let (given, (w, shape)) = (arguments.given(), w.parts());
-        let kept = detached::run(py, || {
+        let kept = place.run(py, |budget| {
             let operator = place.of(object, view(object, &given))?;
             let (batch, (p, q)) = (operator.batch(), operator.shape());
             fits("out", shape, &[batch, p, q])?;
-            let budget = Budget::of(place.threads());
-            keeping(save, operator.matrix_saves()?, batch, |kept| operator.matrix(w, kept, &budget))
+            keeping(save, operator.matrix_saves()?, batch, |kept| operator.matrix(w, kept, budget))
         })?;
         Ok(kept.array(&out))
     })
@@ -234,11 +233,11 @@ pub fn operator_matrix_vjp<'py>(
         let ct = Input::new("ct", &ct)?;
         let (given, mut bars, saved) = (arguments.given(), bars.view(), read(&saved));
         let (ct, shape) = (ct.slice(), ct.shape());
-        detached::run(py, || {
+        place.run(py, |budget| {
             let operator = place.of(object, view(object, &given))?;
             let (p, q) = operator.shape();
             fits("ct", shape, &[operator.batch(), p, q])?;
-            operator.matrix_vjp(saved, ct, &mut bars, &Budget::of(place.threads()))
+            operator.matrix_vjp(saved, ct, &mut bars, budget)
         })
     })
 }
@@ -261,12 +260,12 @@ pub fn operator_apply<'py>(
         let (x, mut c) = (Input::new("x", &x)?, Output::new("out", &out)?);
         let (given, (c, found)) = (arguments.given(), c.parts());
         let (x, shape) = (x.slice(), x.shape());
-        let kept = detached::run(py, || {
+        let kept = place.run(py, |budget| {
             let operator = place.of(object, view(object, &given))?;
             let rows = rows(shape, &*operator, side)?;
             fits("out", found, &mapped(shape, &*operator, side))?;
-            let (saves, budget) = (operator.apply_saves(rows, side)?, Budget::of(place.threads()));
-            keeping(save, saves, operator.batch(), |kept| operator.apply(x, rows, side, c, kept, &budget))
+            let saves = operator.apply_saves(rows, side)?;
+            keeping(save, saves, operator.batch(), |kept| operator.apply(x, rows, side, c, kept, budget))
         })?;
         Ok(kept.array(&out))
     })
@@ -297,12 +296,11 @@ pub fn operator_apply_vjp<'py>(
         let (given, mut bars, saved, x_bar) =
             (arguments.given(), bars.view(), read(&saved), write(&mut x_bar));
         let ((x, shape), (ct, found)) = ((x.slice(), x.shape()), (ct.slice(), ct.shape()));
-        detached::run(py, || {
+        place.run(py, |budget| {
             let operator = place.of(object, view(object, &given))?;
             let rows = rows(shape, &*operator, side)?;
             fits("ct", found, &mapped(shape, &*operator, side))?;
-            let budget = Budget::of(place.threads());
-            operator.apply_vjp(saved, x, ct, rows, side, &mut bars, x_bar, &budget)
+            operator.apply_vjp(saved, x, ct, rows, side, &mut bars, x_bar, budget)
         })
     })
 }

@@ -1,5 +1,6 @@
 //! Where a call computes: on threads of the CPU, or on the GPU.
 
+use crate::detached;
 use isometry_core::argument::Bar;
 use isometry_core::recurrence::{self, Cotangent, Gradients, Sequence, Trajectory, Written};
 use isometry_core::scalar::Scalar;
@@ -37,6 +38,20 @@ impl Place {
         match self {
             Place::Threads(threads) => threads,
             Place::Gpu => isometry_core::parallel::available(),
+        }
+    }
+
+    /// Runs a call detached from the interpreter. A wait for the GPU can be interrupted; an operator's call on the CPU is
+    /// short.
+    pub fn run<R: Send>(
+        self,
+        py: Python<'_>,
+        f: impl FnOnce(&Budget<'_>) -> Result<R> + Send,
+    ) -> PyResult<R> {
+        let threads = self.threads();
+        match self {
+            Place::Threads(_) => detached::run(py, || f(&Budget::of(threads))),
+            Place::Gpu => detached::run_interruptible(py, |cancel| f(&Budget { threads, cancel })),
         }
     }
 

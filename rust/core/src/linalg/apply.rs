@@ -234,7 +234,8 @@ pub fn apply_vjp<T: Scalar>(
     if let Some(x_bar) = &x_bar {
         check_len("other_bar", x_bar.len(), &[batch, m, n])?;
     }
-    if batch == 0 || m == 0 {
+    let none = |bar: Option<&[T]>| bar.is_none_or(<[T]>::is_empty);
+    if none(reflectors.as_ref().map(|(a, _)| &**a)) && none(x_bar.as_deref()) {
         return Ok(());
     }
     let own = reflectors.map(|(a, tau)| (Shared(a.as_mut_ptr()), Shared(tau.as_mut_ptr())));

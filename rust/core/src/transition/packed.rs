@@ -28,6 +28,9 @@ pub fn packed<T: Scalar>(n: usize, k: usize) -> usize {
 pub fn pack<T: Scalar>(weight: &[T], n: usize, k: usize, out: &mut [T::Real]) -> Result<()> {
     check_len("weight", weight.len(), &[n, k])?;
     check_len("out", out.len(), &[packed::<T>(n, k)])?;
+    if out.is_empty() {
+        return Ok(());
+    }
     let into = Packed::<T> { k, n, data: Shared(out.as_mut_ptr()), given: false };
     // SAFETY: W has n rows and k columns, the output room for them.
     Member::alone(|member| unsafe { into.fill(Operand::new(weight.as_ptr(), k).t(), member) });

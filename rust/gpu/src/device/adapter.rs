@@ -24,7 +24,7 @@ pub struct Adapter {
     pub used: bool,
 }
 
-const CPU: &str = "CPU";
+pub(super) const CPU: &str = "CPU";
 
 /// All adapters, in the order of preference.
 pub fn adapters() -> Vec<Adapter> {

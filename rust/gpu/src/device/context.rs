@@ -1,6 +1,6 @@
 //! A device with its queue, its pipelines and its free memory.
 
-use super::adapter::{Adapter, chosen, described};
+use super::adapter::{Adapter, CPU, chosen, described};
 use super::memory::Pool;
 use super::scopes::Scopes;
 use crate::shader::{Interface, Variant};
@@ -10,12 +10,16 @@ use std::mem::{forget, take};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use wgpu::{
     BindGroupLayoutDescriptor, BindGroupLayoutEntry, BindingType, BufferBindingType,
     ComputePipelineDescriptor, Device, DeviceDescriptor, Features, Limits, PipelineCompilationOptions,
-    PipelineLayoutDescriptor, PollType, Queue, ShaderModuleDescriptor, ShaderRuntimeChecks, ShaderSource,
-    ShaderStages, SubmissionIndex,
+    PipelineLayoutDescriptor, PollError, PollType, Queue, ShaderModuleDescriptor, ShaderRuntimeChecks,
+    ShaderSource, ShaderStages, SubmissionIndex,
 };
+
+/// How often a wait asks whether it is cancelled.
+const BETWEEN_QUESTIONS: Duration = Duration::from_millis(50);
 
 /// A shader that is ready to run.
 pub(super) struct Pipeline {
@@ -111,22 +115,42 @@ impl Context {
         self.limits.max_compute_workgroups_per_dimension
     }
 
-    /// Waits for all that was submitted.
-    pub fn wait(&self) -> Result<()> {
+    /// Waits for all that was submitted, or until the call is cancelled.
+    pub fn wait(&self, cancel: &dyn Fn() -> bool) -> Result<()> {
         self.scoped(|| {
+            self.settled(cancel)?;
             // uploads wait for a submission
             self.queue.submit([]);
-            self.polled(None)
+            self.polled(None, cancel)
         })
     }
 
-    /// Waits for a submission, or for all.
-    pub(super) fn polled(&self, submission_index: Option<SubmissionIndex>) -> Result<()> {
-        let poll = || self.device.poll(PollType::Wait { submission_index, timeout: None });
+    /// On an adapter that is the CPU a submission waits for those before it, and cannot be cancelled: before one that follows a
+    /// long one, waits for that.
+    pub(crate) fn settled(&self, cancel: &dyn Fn() -> bool) -> Result<()> {
+        if self.adapter.kind == CPU { self.polled(None, cancel) } else { Ok(()) }
+    }
+
+    /// Waits for a submission, or for all; if the call is cancelled meanwhile, the device completes it for nobody.
+    pub(super) fn polled(
+        &self,
+        submission_index: Option<SubmissionIndex>,
+        cancel: &dyn Fn() -> bool,
+    ) -> Result<()> {
+        let wait = PollType::Wait { submission_index, timeout: Some(BETWEEN_QUESTIONS) };
+        let poll = || loop {
+            match self.device.poll(wait.clone()) {
+                Err(PollError::Timeout) if cancel() => return Ok(None),
+                Err(PollError::Timeout) => {}
+                done => return done.map(Some),
+            }
+        };
         let failed = |why: &str| Error::Device(format!("{} did not answer: {why}", self.adapter.name));
         // wgpu panics where the device is lost during the wait
         match catch_unwind(AssertUnwindSafe(poll)) {
-            Ok(done) => done.map(drop).map_err(|e| failed(&e.to_string())),
+            Ok(Ok(Some(_))) => Ok(()),
+            Ok(Ok(None)) => Err(Error::Interrupted),
+            Ok(Err(e)) => Err(failed(&e.to_string())),
             Err(_) => {
                 self.lose("it did not answer".into());
                 self.alive()
@@ -145,7 +169,7 @@ impl Context {
         self.pool.clear();
         self.device.destroy();
         // memory that was in use is freed by a poll after its use
-        drop(self.polled(None));
+        drop(self.polled(None, &|| false));
     }
 
     /// Whether the device belongs to the parent process, whose threads a forked child does not have.

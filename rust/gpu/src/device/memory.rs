@@ -155,7 +155,11 @@ impl Context {
     }
 
     /// Copies the starts of several memories: one submission, one wait.
-    pub(crate) fn read(self: &Arc<Self>, to: &mut [(&Memory, &mut [f32])]) -> Result<()> {
+    pub(crate) fn read(
+        self: &Arc<Self>,
+        to: &mut [(&Memory, &mut [f32])],
+        cancel: &dyn Fn() -> bool,
+    ) -> Result<()> {
         let size = to.iter().map(|(_, numbers)| size_of_val(&**numbers) as u64).sum();
         if size == 0 {
             return self.alive();
@@ -163,6 +167,7 @@ impl Context {
         let usage = BufferUsages::MAP_READ | BufferUsages::COPY_DST;
         let copy = self.buffer(&BufferDescriptor { label: None, size, usage, mapped_at_creation: false })?;
         self.scoped(|| {
+            self.settled(cancel)?;
             let mut encoder = self.device.create_command_encoder(&Default::default());
             let mut at = 0;
             for (memory, numbers) in to.iter() {
@@ -173,7 +178,7 @@ impl Context {
             let submitted = self.queue.submit([encoder.finish()]);
             let (send, receive) = mpsc::channel();
             copy.map_async(MapMode::Read, .., move |done| drop(send.send(done)));
-            self.polled(Some(submitted))?;
+            self.polled(Some(submitted), cancel)?;
             let failed =
                 |why: String| Error::Device(format!("{} did not answer: {why}", self.adapter().name));
             let mapped = receive.recv().map_err(|e| failed(e.to_string()))?;
@@ -193,7 +198,7 @@ impl Context {
         made().or_else(|_| {
             // the pool may hold the missing memory, free once the device has finished with it
             self.pool.clear();
-            self.wait()?;
+            self.wait(&|| false)?;
             made()
         })
     }

@@ -27,9 +27,9 @@ fn several_arrays_come_with_one_wait() {
     let none = Array::room(&context, Field::Real, &[0, 7]).unwrap();
     let b = Array::upload(&context, Field::Complex, &[1, 2], &[4.0, 5.0, 6.0, 7.0]).unwrap();
     let (mut x, mut y, mut z) = ([0.0; 3], [0.0; 0], [0.0; 4]);
-    Array::download_all(&mut [(&a, &mut x), (&none, &mut y), (&b, &mut z)]).unwrap();
+    Array::download_all(&mut [(&a, &mut x), (&none, &mut y), (&b, &mut z)], &|| false).unwrap();
     assert_eq!((x, z), ([1.0, 2.0, 3.0], [4.0, 5.0, 6.0, 7.0]));
-    assert!(Array::download_all(&mut [(&a, &mut z)]).is_err());
+    assert!(Array::download_all(&mut [(&a, &mut z)], &|| false).is_err());
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn a_closed_device_is_an_error_and_another_goes_on() {
     };
     lost(array.download().map(drop));
     lost(Array::room(&context, Field::Real, &[2]).map(drop));
-    lost(context.wait());
+    lost(context.wait(&|| false));
     drop(array);
     assert_eq!(context.pool.bytes(), 0);
     let other = super::context().unwrap();
@@ -68,7 +68,7 @@ fn devices_do_not_mix() {
     let (Some(one), Ok(other)) = (own(), context()) else { return };
     let [a, b] = [&one, &other].map(|context| Array::upload(context, Field::Real, &[1], &[1.0]).unwrap());
     let (mut x, mut y) = ([0.0], [0.0]);
-    assert!(Array::download_all(&mut [(&a, &mut x), (&b, &mut y)]).is_err());
+    assert!(Array::download_all(&mut [(&a, &mut x), (&b, &mut y)], &|| false).is_err());
     let mut record = super::Record::new(&one).unwrap();
     assert!(record.copy(&a, &b).is_err());
 }

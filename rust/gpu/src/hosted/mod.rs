@@ -144,8 +144,8 @@ fn single_mut<R: 'static>(x: &mut [R]) -> Result<&mut [f32]> {
     Ok(unsafe { std::slice::from_raw_parts_mut(x.as_mut_ptr().cast(), x.len()) })
 }
 
-fn fetch<T: Scalar>(array: &Array, out: &mut [T]) -> Result<()> {
-    array.download_into(single_mut(parts_mut(out))?)
+fn fetch<T: Scalar>(array: &Array, out: &mut [T], budget: &Budget<'_>) -> Result<()> {
+    array.download_into(single_mut(parts_mut(out))?, budget.cancel)
 }
 
 /// Arrays of the device with the caller's arrays, to which they are copied together, with one wait.
@@ -203,7 +203,7 @@ impl<T: Scalar> Cpu<T> for Hosted<'_, T> {
         if !self.has_kernels()? {
             return self.operator.matrix(out, saved, budget);
         }
-        fetch(&self.on_device(|operator| operator.matrix())?, out)
+        fetch(&self.on_device(|operator| operator.matrix())?, out, budget)
     }
 
     fn matrix_vjp(
@@ -225,7 +225,7 @@ impl<T: Scalar> Cpu<T> for Hosted<'_, T> {
         })?;
         let mut copies = Copies::new();
         collect(&found, bars, &mut copies)?;
-        Array::download_all(&mut copies)
+        Array::download_all(&mut copies, budget.cancel)
     }
 
     fn apply_saves(&self, _rows: usize, _side: Side) -> Result<Saves> {
@@ -248,9 +248,9 @@ impl<T: Scalar> Cpu<T> for Hosted<'_, T> {
         let x = self.rows(x, rows, self.features(side).0)?;
         if !self.has_kernels()? {
             let w = self.matrices(&self.formed(budget)?)?;
-            return fetch(&Dense::new(&w)?.apply(&x, side)?, out);
+            return fetch(&Dense::new(&w)?.apply(&x, side)?, out, budget);
         }
-        fetch(&self.on_device(|operator| operator.apply(&x, side))?, out)
+        fetch(&self.on_device(|operator| operator.apply(&x, side))?, out, budget)
     }
 
     fn apply_vjp(
@@ -282,7 +282,7 @@ impl<T: Scalar> Cpu<T> for Hosted<'_, T> {
             let pulled = Dense::new(&w)?.apply_vjp(&x, &ct, side, &[some], x_wanted)?;
             if let Some(Some(w_bar)) = pulled.arguments.first() {
                 let mut host = zeros::<T>(formed.len())?;
-                fetch(w_bar, &mut host)?;
+                fetch(w_bar, &mut host, budget)?;
                 let saved = (self.operator.matrix_saves()? == Saves::Result).then_some(&formed[..]);
                 self.operator.matrix_vjp(saved, &host, bars, budget)?;
             }
@@ -295,6 +295,6 @@ impl<T: Scalar> Cpu<T> for Hosted<'_, T> {
         if let (Some(found), Some(x_bar)) = (&pulled.x, x_bar) {
             copies.push((found, single_mut(parts_mut(x_bar))?));
         }
-        Array::download_all(&mut copies)
+        Array::download_all(&mut copies, budget.cancel)
     }
 }

@@ -48,7 +48,7 @@ impl<T: Scalar> Hosted<'_, T> {
     /// The states, (T, B, n).
     pub fn forward(&self, sequence: &Sequence<'_, T>, states: &mut [T], budget: &Budget<'_>) -> Result<()> {
         let sent = self.sequence(sequence, budget)?;
-        fetch(&device::forward(&sent.view(sequence))?, states)
+        fetch(&device::forward(&sent.view(sequence))?, states, budget)
     }
 
     /// The gradients from the states and their cotangents.
@@ -77,6 +77,7 @@ impl<T: Scalar> Hosted<'_, T> {
         };
         let found = device::backward(&sent.view(sequence), &states, &ct, wanted)?;
         if let Some(w_bar) = &found.w {
+            self.context()?.settled(budget.cancel)?;
             self.pull_device_matrix(&sent.w, w_bar, bars, budget)?;
         }
         let mut copies = Copies::new();
@@ -89,7 +90,7 @@ impl<T: Scalar> Hosted<'_, T> {
         if let (Some(found), Some(to)) = (&found.activation_bias, activation_bias) {
             copies.push((found, single_mut(to)?));
         }
-        Array::download_all(&mut copies)
+        Array::download_all(&mut copies, budget.cancel)
     }
 
     /// W on the device.
@@ -115,10 +116,10 @@ impl<T: Scalar> Hosted<'_, T> {
             let found = self.on_device(|operator| operator.matrix_vjp(Some(&w), &w_bar, &wanted))?;
             let mut copies = Copies::new();
             super::collect(&found, bars, &mut copies)?;
-            return Array::download_all(&mut copies);
+            return Array::download_all(&mut copies, budget.cancel);
         }
         let mut host = zeros::<T>(p * q)?;
-        fetch(w_bar, &mut host)?;
+        fetch(w_bar, &mut host, budget)?;
         let saved = match self.operator.matrix_saves()? {
             Saves::Result => Some(self.formed(budget)?),
             Saves::Elements(_) => None,

@@ -1,4 +1,4 @@
-// The row at which every sequence begins when time runs backwards, its last: out[b] = x[length_b - 1, b].
+// The row at which every sequence begins when time runs backwards, its last: out[b] = x[length_b - 1, b]; 0 for a length of 0.
 
 #import "numbers"
 #import "index"
@@ -21,7 +21,13 @@ fn main(
     @builtin(local_invocation_index) local: u32,
 ) {
     let at = element(group, groups, local);
-    if at < sizes.count {
-        out[at] = x[(lengths[at / sizes.n] - 1u) * sizes.count + at];
+    if at >= sizes.count {
+        return;
+    }
+    let length = lengths[at / sizes.n];
+    if length == 0u {
+        out[at] = ZERO;
+    } else {
+        out[at] = x[(length - 1u) * sizes.count + at];
     }
 }

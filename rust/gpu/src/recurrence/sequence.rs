@@ -230,8 +230,8 @@ fn sent(context: &Arc<Context>, lengths: &[usize], steps: usize, batch: usize) -
     if lengths.len() != batch {
         return Err(Error::shape("lengths", format!("{batch} elements"), lengths.len()));
     }
-    if let Some(&wrong) = lengths.iter().find(|&&length| length == 0 || length > steps) {
-        return Err(Error::value("lengths", format!("must lie in 1..{steps}, got {wrong}")));
+    if let Some(&wrong) = lengths.iter().find(|&&length| length > steps) {
+        return Err(Error::value("lengths", format!("must be at most {steps}, got {wrong}")));
     }
     let mut bits = zeros::<f32>(batch)?;
     for (bits, &length) in bits.iter_mut().zip(lengths) {

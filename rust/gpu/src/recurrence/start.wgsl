@@ -1,4 +1,4 @@
-// Added to the row at which every sequence begins when time runs backwards, its last: x[length_b - 1, b] += first[b].
+// Added to the row at which every sequence begins when time runs backwards, its last: x[length_b - 1, b] += first[b] for lengths above 0.
 
 #import "numbers"
 #import "index"
@@ -21,7 +21,11 @@ fn main(
     @builtin(local_invocation_index) local: u32,
 ) {
     let at = element(group, groups, local);
-    if at < sizes.count {
-        x[(lengths[at / sizes.n] - 1u) * sizes.count + at] += first[at];
+    if at >= sizes.count {
+        return;
+    }
+    let length = lengths[at / sizes.n];
+    if length > 0u {
+        x[(length - 1u) * sizes.count + at] += first[at];
     }
 }

@@ -307,6 +307,8 @@ impl<T: Scalar> Cpu<T> for BoundedSvd<'_, T> {
         if self.through_w(rows) {
             return through_matrix::apply(self, x, rows, side, out, saved, budget);
         }
+        // rows without elements may be of any number
+        let rows = if x.is_empty() && out.is_empty() { 0 } else { rows };
         let ((left, right), r) = (self.thin(side), self.u.q);
         let (from, into) = (right.p, left.p);
         let (out, saved) = (Shared(out.as_mut_ptr()), saved.map(|saved| Shared(saved.as_mut_ptr())));
@@ -345,6 +347,7 @@ impl<T: Scalar> Cpu<T> for BoundedSvd<'_, T> {
         if self.through_w(rows) {
             return through_matrix::apply_vjp(self, saved, x, ct, rows, side, bars, x_bar, budget);
         }
+        let rows = if x.is_empty() && ct.is_empty() { 0 } else { rows };
         let ((left, right), r) = (self.thin(side), self.u.q);
         let (from, into) = (right.p, left.p);
         let (of_left, of_right) = if side == Side::Forward { (0, 2) } else { (2, 0) };
