@@ -79,7 +79,7 @@ def test_mistakes():
 
 
 @EVERY
-@pytest.mark.parametrize("shape", [(6, 6), (7, 3), (3, 7), (2, 5, 4), (1, 1), (4, 1)], ids=str)
+@pytest.mark.parametrize("shape", [(6, 6), (7, 3), (3, 7), (2, 5, 4), (1, 1), (4, 1), (70, 3), (70, 40)], ids=str)
 @pytest.mark.parametrize("dtype", [torch.float64, torch.complex128], ids=str)
 def test_values_are_those_of_torch(dtype, shape, name):
     """The same trained tensor gives the same weight (torch has no complex reflections)."""
@@ -188,6 +188,15 @@ def test_half_precision_is_rounded_once():
             law = module.parametrizations.weight[0]
             wide = law(original(module).float())
             assert gap(wide) < 2e-4 and torch.equal(wide.to(torch.bfloat16), w)
+
+
+@pytest.mark.parametrize("name", ["cayley", "matrix_exp"])
+def test_thin_weights_that_are_nearly_square_are_columns_of_square_ones(name, monkeypatch):
+    """By the kernels of the operators, which cost less than the maps of k x k matrices."""
+    for of_small in ("matrix_exp", "linalg.cholesky_ex"):
+        monkeypatch.setattr(f"torch.{of_small}", None)
+    module = it.parametrizations.orthogonal(linear(256, 128, dtype=torch.float32), orthogonal_map=name)
+    assert gap(module.weight) < 1e-5 and module.weight.is_contiguous()
 
 
 def test_very_thin_weights():

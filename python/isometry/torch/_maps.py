@@ -1,8 +1,8 @@
 """Maps of a free matrix X (..., n, k), n >= k, to a matrix with orthonormal columns, and the bases of such maps.
 
 E is the first k columns of the unit matrix. `cayley` and `exponential` are the first k columns of functions of a skew
-matrix of rank 2k, A = Y E^H - E Y^H with Y = tril(X). For n > k they are computed from k x k matrices alone: with the
-first k rows X1 and the others X2 of Y, A1 = X1 - X1^H and G = X2^H X2,
+matrix of rank 2k, A = Y E^H - E Y^H with Y = tril(X). Where n is much larger than k they are computed from k x k
+matrices alone: with the first k rows X1 and the others X2 of Y, A1 = X1 - X1^H and G = X2^H X2,
 
     A = [A1, -X2^H; X2, 0]
     (I - A/2)^{-1} (I + A/2) E = [2P - I; X2 P],   P = (I + G/4 - A1/2)^{-1}
@@ -22,6 +22,7 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from .formulas._precision import full_precision
 from .linalg import geqrf, householder_product, ormqr
@@ -52,8 +53,8 @@ def _size(x: Tensor) -> Tensor:
 @full_precision
 def cayley(x: Tensor) -> Tensor:
     """(I - A/2)^{-1} (I + A/2) E."""
-    if x.shape[-2] == x.shape[-1]:
-        return _of_skew(Cayley, -0.5, x, 2)
+    if _full_pays(x, 2):
+        return _first_columns(Cayley, -0.5, x)
     first, below, gram = _blocks(x)
     eye = torch.eye(first.shape[-1], dtype=first.dtype, device=first.device)
     lower = torch.linalg.cholesky_ex(eye + gram / 4)[0]
@@ -67,8 +68,8 @@ def cayley(x: Tensor) -> Tensor:
 @full_precision
 def exponential(x: Tensor) -> Tensor:
     """exp(A) E."""
-    if x.shape[-2] == x.shape[-1]:
-        return _of_skew(Exponential, 1, x, 2)
+    if _full_pays(x, 4):
+        return _first_columns(Exponential, 1, x)
     first, below, gram = _blocks(x)
     k = first.shape[-1]
     # About ||X2||; dividing by it makes the two blocks beside the diagonal alike.
@@ -77,6 +78,18 @@ def exponential(x: Tensor) -> Tensor:
     row = torch.cat((first, -gram / size), -1), torch.cat((one, torch.zeros_like(one)), -1)
     columns = torch.matrix_exp(torch.cat(row, -2))[..., :k]
     return torch.cat((columns[..., :k, :], below @ (columns[..., k:, :] / size)), -2).to(x.dtype)
+
+
+def _full_pays(x: Tensor, ratio: int) -> bool:
+    """Whether all n columns cost less than k x k matrices in double precision, by measurement."""
+    n, k = x.shape[-2:]
+    return n <= max(64, ratio * k)
+
+
+def _first_columns(kind: type[Cayley] | type[Exponential], factor: float, x: Tensor) -> Tensor:
+    """The first k columns of the matrix of an operator of `factor` A."""
+    n, k = x.shape[-2:]
+    return _of_skew(kind, factor, pad(x, (0, n - k)), 2)[..., :k].contiguous()
 
 
 def _of_skew(kind: type[Cayley] | type[Exponential], factor: float, a: Tensor, diagonal: float = 1) -> Tensor:
