@@ -265,3 +265,18 @@ def test_per_sample_gradients():
 
 def test_training_in_single_precision_goes_the_way_of_double():
     trains_as_in_double(product(dtype=torch.float32))
+
+
+@pytest.mark.parametrize("own", [{}, {"heads": 2, "householders": 2, "gate": False, "num_layers": 2, "bias": False}])
+def test_a_step_inside_cached_is_a_call_of_the_kernel(own, monkeypatch):
+    """It does not pass through the layer's call, and has its bits."""
+    layer, x, one = it.nn.DeltaProduct(3, 8, trainable_h0=True, **own), torch.randn(4, 2, 3), torch.randn(3)
+    with torch.no_grad():
+        outside = [layer.step(x[0]), layer.step(one)]
+        outside.append(layer.step(x[1], outside[0][1]))
+    monkeypatch.setattr(layer, "forward", None)
+    with torch.no_grad(), layer.cached():
+        inside = [layer.step(x[0]), layer.step(one), layer.step(x[1], outside[0][1])]
+    for pair, other in zip(inside, outside, strict=True):
+        for a, b in zip(pair, other, strict=True):
+            assert torch.equal(a, b)

@@ -21,7 +21,7 @@ from .._mode import autocast
 from ._contract import check_constructor, check_dtype, check_hidden, check_input
 from ._pairs import unpaired
 from ._sequences import dropped, last_state, packed_rows
-from ._streaming import Cached, Kernel, held
+from ._streaming import Cached, Kernel, OneStep, held
 
 
 class LayerKeywords(TypedDict, total=False):
@@ -135,8 +135,8 @@ class RecurrentLayer(nn.Module):
         states = self._run(suffix, x, h0, lengths, reverse, output)
         return states, states if output == "last" else last_state(states, lengths, reverse)
 
-    def _kernel(self, suffix: str) -> Kernel | None:
-        """The kernel of one recurrence for `step`; None where a step is more than a call of it."""
+    def _kernel(self, suffix: str) -> Kernel | OneStep | None:
+        """The kernel of one recurrence for `step`, or a step made of it; None where a step is more than that."""
         raise NotImplementedError
 
     @property
@@ -284,7 +284,7 @@ class RecurrentLayer(nn.Module):
         """
         own = held(self)
         if own is not None and (found := own.step(input, hx)) is not None:
-            return found
+            return found[1]
         self._check_step(input)
         last: Tensor = self.forward(input.unsqueeze(int(self.batch_first and input.dim() == 2)), hx)[1]
         return last

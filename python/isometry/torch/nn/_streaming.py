@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextvars import ContextVar
 from functools import partial
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -39,6 +39,13 @@ class Kernel(NamedTuple):
     arrays: dict[str, Tensor | None]
 
 
+class OneStep(Protocol):
+    """One time step of a recurrence."""
+
+    def run(self, x: Tensor, h0: Tensor | None, shape: tuple[int, ...], at: Place, /) -> tuple[Tensor, Tensor]:
+        """The output after x (B, d), and the states, of this shape."""
+
+
 class Step(NamedTuple):
     """A call of a kernel on one time step, without x and h0."""
 
@@ -49,15 +56,15 @@ class Step(NamedTuple):
     start: Tensor | None  # h0 where no state is given
     packs: Array  # the matrices, as the kernel reads them
 
-    def run(self, x: Tensor, h0: Tensor | None, shape: tuple[int, ...], at: Place) -> Tensor:
-        """The states, of this shape, after x (B, d)."""
+    def run(self, x: Tensor, h0: Tensor | None, shape: tuple[int, ...], at: Place) -> tuple[Tensor, Tensor]:
+        """The states twice: they are the output."""
         if h0 is None and self.start is not None:
             h0 = self.start.expand(shape[1:])
         states, h = room(shape, x.dtype)
         tensors = list(self.tensors)
         tensors[0], tensors[self.h0_at] = given(x), None if h0 is None else given(h0)
         CELLS[self.call.cell].forward(self.call, self.own, tensors, None, (h, None, None), at, self.packs)
-        return states
+        return states, states
 
 
 class _Unitary(Dense):
@@ -75,7 +82,7 @@ class Held:
         self._layer = layer
         self._sources: list[tuple[Mapping[str, Tensor | None], str, Tensor, int, int, bool]] = []
         self._transitions: dict[tuple[str, bool, bool], Any] = {}
-        self._steps: list[Step] = []
+        self._steps: list[OneStep] = []
         self._kind = torch.float32  # of the states
 
     def _fresh(self) -> bool:
@@ -119,8 +126,8 @@ class Held:
             made[key] = op
         return made[key]
 
-    def step(self, x: Any, state: Any) -> Tensor | None:
-        """The state after one step by the kernels alone; None where they do not serve, or an argument does not fit."""
+    def step(self, x: Any, state: Any) -> tuple[Tensor, Tensor] | None:
+        """The output and the state after one step by the kernels alone; None where they do not serve or do not fit."""
         layer = self._layer
         if type(x) is not Tensor or not (state is None or type(state) is Tensor) or not self._fresh():
             return None
@@ -130,9 +137,9 @@ class Held:
         steps = self._steps or self._prepare()
         if not steps:
             return None
-        at, n, stored, kind = place(None), layer.hidden_size, layer.weight_ih_l0.dtype, self._kind
+        at, stored, kind = place(None), layer.weight_ih_l0.dtype, self._kind
         count, rank = len(steps), x.dim()
-        shape = (count, n) if rank == 1 else (count, *x.shape[:1], n)
+        shape = (count, *x.shape[:-1], *layer._state)
         fits = rank in (1, 2) and x.shape[-1] == layer.input_size and 0 not in shape
         fits = fits and (state is None or (state.shape == shape and state.dtype in (kind, stored)))
         if at == "gpu" or not fits or x.dtype not in (kind, stored):
@@ -143,18 +150,23 @@ class Held:
         before = (None,) * count if state is None else state.to(kind).unbind(0)
         x, shape, states = (x if rank == 2 else x.unsqueeze(0)).to(kind), (1, *shape[1:]), []
         for one, h0 in zip(steps, before, strict=True):
-            x = one.run(x, h0, shape, at)
-            states.append(x)
-        new: Tensor = x if count == 1 else torch.cat(states)
-        return new.to(stored) if half else new
+            x, last = one.run(x, h0, shape, at)
+            states.append(last)
+        new = last if count == 1 else torch.cat(states)
+        return (x.to(stored), new.to(stored)) if half else (x, new)
 
     @torch.no_grad()
-    def _prepare(self) -> list[Step]:
+    def _prepare(self) -> list[OneStep]:
         """Makes the steps; none for a layer that has no kernel of a step."""
         layer = self._layer
         if not layer.bidirectional:
+            self._kind = layer._weight_dtype
             kernels = [(suffix, layer._kernel(suffix)) for suffix in layer._suffixes]
-            self._steps = [self._made(suffix, kernel) for suffix, kernel in kernels if kernel is not None]
+            self._steps = [
+                self._made(suffix, kernel) if isinstance(kernel, Kernel) else kernel
+                for suffix, kernel in kernels
+                if kernel is not None
+            ]
         return self._steps
 
     def _made(self, suffix: str, kernel: Kernel) -> Step:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from ..._backend import Place
 from ..._rules import check
+from .._delta_function import Call, forward
 from ..delta import delta_rule
 from ..formulas._precision import full_precision
 from ._base import LayerKeywords, RecurrentLayer
+from ._streaming import held
 
+#: The two linear maps, each a weight and its bias, and minus a of the gates.
+_Weights = tuple[tuple[Tensor, Tensor | None], tuple[Tensor, Tensor | None], Tensor | None]
 #: Initial biases of keys and rates are uniform up to these. Keys that differ little between tokens make the transition
 #: of nearly every step the same at first, as in the other layers; rates near 0 and 2 keep what was stored.
 _KEYS, _RATES = 2.0, 6.0
@@ -174,22 +179,27 @@ class DeltaProduct(RecurrentLayer):
 
     # ------------------------------------------------------------ forward
 
-    def _drawn(self, suffix: str, x: Tensor) -> tuple[tuple[Tensor, Tensor, Tensor, Tensor], Tensor | None]:
+    def _weights(self, suffix: str) -> _Weights:
+        weight, transition = self._read("weight_ih" + suffix), self._read("transition_weight" + suffix)
+        biases = [self._read(name + suffix) if self.bias else None for name in ("bias", "transition_bias")]
+        decay = -self._read("log_decay" + suffix).exp() if self.gate else None
+        return (weight, biases[0]), (transition, biases[1]), decay
+
+    def _drawn(self, weights: _Weights, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor | None]:
         """Queries, keys, values, rates, and the gates, for x (B, T, features)."""
-        m, heads = self.householders, self.heads
+        n, heads, (batch, tokens) = self.hidden_size, self.heads, x.shape[:2]
+        first, second, decay = weights
+        rows = batch, tokens * self.householders, heads
+        qv, transition = F.silu(F.linear(x, *first)), F.linear(x, *second)
+        keys, rates, _ = self._parts
+        q = qv[..., :n].reshape(batch, tokens, heads, -1)
+        k, v = (t.reshape(*rows, n // heads) for t in (F.silu(transition[..., :keys]), qv[..., n:]))
+        beta = torch.sigmoid(transition[..., keys : keys + rates].reshape(rows)) * (2.0 if self.negative else 1.0)
+        return q, k, v, beta, None if decay is None else decay * F.softplus(transition[..., keys + rates :])
 
-        def projected(weight: str, bias: str) -> Tensor:
-            return F.linear(x, self._read(weight + suffix), self._read(bias + suffix) if self.bias else None)
-
-        def rows(t: Tensor, *shape: int) -> Tensor:
-            return t.unflatten(-1, (m, *shape)).flatten(1, 2)
-
-        q, v = F.silu(projected("weight_ih", "bias")).split((self.hidden_size, m * self.hidden_size), -1)
-        k, rates, gates = projected("transition_weight", "transition_bias").split(self._parts, -1)
-        beta = torch.sigmoid(rates) * (2.0 if self.negative else 1.0)
-        g = -self._read("log_decay" + suffix).exp() * F.softplus(gates) if self.gate else None
-        drawn = q.unflatten(-1, (heads, -1)), rows(F.silu(k), heads, -1), rows(v, heads, -1), rows(beta, heads)
-        return drawn, g
+    def _kernel(self, suffix: str) -> _Step:
+        start = self._value("h0" + suffix).detach() if self.trainable_h0 else None
+        return _Step(self, self._weights(suffix), start)
 
     @full_precision
     def _outcome(
@@ -203,7 +213,7 @@ class DeltaProduct(RecurrentLayer):
             x = x.flatten(0, 1).index_select(0, at).unsqueeze(0)
         elif reverse:
             x = x.flip(1)
-        drawn, g = self._drawn(suffix, x)
+        *drawn, g = self._drawn(self._weights(suffix), x)
         h0 = None if h0 is None else h0.expand(batch, *self._state)
         own = {"householders": self.householders, "scale": 1.0, "normalise": True}
         o, last = delta_rule(*drawn, g=g, initial_state=h0, cu_seqlens=ends, **own)  # type: ignore[arg-type]
@@ -240,7 +250,7 @@ class DeltaProduct(RecurrentLayer):
 
         Notes
         -----
-        There is no W to be formed: inside `cached` a step costs what it costs outside.
+        There is no W to be formed: inside `cached` a step is a call of the kernel, without the checks of the layer's.
 
         Examples
         --------
@@ -252,10 +262,32 @@ class DeltaProduct(RecurrentLayer):
         >>> output.shape, state.shape
         (torch.Size([5, 8]), torch.Size([1, 5, 1, 8, 8]))
         """
+        own = held(self)
+        if own is not None and (found := own.step(input, hx)) is not None:
+            return found[0].reshape(*input.shape[:-1], self.hidden_size), found[1]
         self._check_step(input)
         time = int(self.batch_first and input.dim() == 2)
         output, state = self.forward(input.unsqueeze(time), hx)
         return (output if self.last_only else output.squeeze(time)), state
+
+
+class _Step(NamedTuple):
+    """One step of one recurrence."""
+
+    layer: DeltaProduct
+    weights: _Weights
+    start: Tensor | None  # h0 where no state is given
+
+    def run(self, x: Tensor, h0: Tensor | None, shape: tuple[int, ...], _at: Place, /) -> tuple[Tensor, Tensor]:
+        """The output after x (B, d), and the states, of this shape."""
+        return self._computed(x, h0 if h0 is not None else self.start, shape)
+
+    @full_precision
+    def _computed(self, x: Tensor, h0: Tensor | None, shape: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+        layer, call = self.layer, Call(self.layer.householders, 1.0, True)
+        h0 = None if h0 is None else h0.expand(x.shape[0], *layer._state)
+        o, state, _ = forward((*layer._drawn(self.weights, x.unsqueeze(1)), h0), None, call, False)
+        return o.flatten(1), state.view(shape)
 
 
 def _in_order(lengths: Tensor, steps: int, reverse: bool) -> tuple[Tensor, Tensor]:
