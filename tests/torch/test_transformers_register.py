@@ -169,7 +169,18 @@ def test_a_version_that_is_not_known(monkeypatch):
         with pytest.raises(RuntimeError, match=f"{served}.*modeling_kimi_linear has no causal_conv1d_fn"):
             integration.register()
     with monkeypatch.context() as patch:
+        patch.delattr(module("kimi_linear"), "ACT2FN")
+        with pytest.raises(RuntimeError, match=f"{served}.*modeling_kimi_linear has no ACT2FN"):
+            integration.register()
+    assert functions() == before
+    with monkeypatch.context() as patch:
         patch.setattr(integration, "_MODELS", {"qwen0": ("torch_chunk_gated_delta_rule",)})
         with pytest.raises(RuntimeError, match=f"{served}it has none of the models qwen0; isometry serves 5.15"):
             integration.register()
     assert functions() == before
+
+
+def test_without_transformers(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    with pytest.raises(ImportError, match="pip install transformers$"):
+        integration.register()

@@ -131,10 +131,8 @@ def register() -> Registration:
 
 def _replace() -> None:
     """All functions of all models, or, in a version that is not known, none."""
-    found = [(module, name, _known(module, name)) for module, names in _modules() for name in names]
-    for module, name, original in found:
-        new = _convolution(original, module.ACT2FN) if name == _CONVOLUTION else _rule(original, name)
-        _replaced.append((module, name, original, new))
+    _replaced.extend([(module, name, *_served(module, name)) for module, names in _modules() for name in names])
+    for module, name, _, new in _replaced:
         setattr(module, name, new)
 
 
@@ -148,7 +146,7 @@ def _restore() -> None:
 def _modules() -> list[tuple[ModuleType, tuple[str, ...]]]:
     """The modules of the models that the installed version has."""
     if importlib.util.find_spec("transformers") is None:
-        raise ImportError("register() needs transformers, which is not installed: pip install isometry[extra]")
+        raise ImportError("register() needs transformers, which is not installed: pip install transformers")
     found: list[tuple[ModuleType, tuple[str, ...]]] = []
     for model, names in _MODELS.items():
         path = f"transformers.models.{model}"
@@ -169,6 +167,16 @@ def _known(module: ModuleType, name: str) -> Function:
     if tuple(key for key in signature(call).parameters if key != "self") != _SIGNATURES[name]:
         raise _unknown(f"{name} of {module.__name__} takes {signature(call)}")
     return function
+
+
+def _served(module: ModuleType, name: str) -> tuple[Function, Function]:
+    """The function of a model, and what replaces it."""
+    original = _known(module, name)
+    if name != _CONVOLUTION:
+        return original, _rule(original, name)
+    if not hasattr(module, "ACT2FN"):
+        raise _unknown(f"{module.__name__} has no ACT2FN")
+    return original, _convolution(original, module.ACT2FN)
 
 
 def _unknown(why: str) -> RuntimeError:
