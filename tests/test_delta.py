@@ -7,6 +7,7 @@ import pytest
 
 import isometry as iso
 import tolerance as tol
+from isometry import _core
 from reference import delta as ref
 
 #         B  T   m  H HV K  V  gate
@@ -78,6 +79,47 @@ def test_packed_sequences_and_threads_change_no_bit():
         assert np.array_equal(own[0], o[:, first:end]) and np.array_equal(own[1][0], last[n])
 
 
+@pytest.mark.parametrize("sizes", [(1, 150, 1, 1, 2, 6, 5, None), (1, 150, 2, 1, 1, 6, 5, "head"), CASES[2]], ids=str)
+def test_outputs_do_not_depend_on_later_tokens(sizes):
+    """Where these are NaN or infinite, or overflow in their products."""
+    given, m = arguments(sizes, np.float32), sizes[2]
+    found, _ = called(given, householders=m)
+    for name in set(given) - {"initial_state"}:
+        for token in (0, 1, 40, 63, 64, 65):
+            for value in (np.nan, np.inf, 1e30):
+                x = given[name].copy()
+                x[:, token * (x.shape[1] // sizes[1])] = value
+                with np.errstate(all="ignore"):
+                    o, _ = called(given | {name: x}, householders=m, check_finite=False)
+                assert np.array_equal(o[:, :token], found[:, :token]), (name, token, value)
+                assert not np.isfinite(o[:, token:]).all() or name == "q" or value == 1e30
+
+
+@pytest.mark.parametrize("tokens", [1, 20])
+@pytest.mark.parametrize("g", [87.5, 88.7])
+def test_rates_that_grow_up_to_the_largest_number(tokens, g):
+    given = arguments((1, tokens, 1, 1, 1, 4, 3, "head"), np.float32)
+    given["g"][:], given["beta"][:] = 0, 0
+    given["g"][:, 0] = g
+    _, state = called(given | {"initial_state": given["initial_state"] / 8})
+    expected = given["initial_state"] / 8 * np.exp(np.float64(np.float32(g)))
+    assert np.abs(state / expected - 1).max() < 1e-6
+
+
+@pytest.mark.parametrize("tokens", [3, 70])
+def test_long_keys_are_normalised(tokens):
+    given = arguments((1, tokens, 1, 1, 1, 4, 3, None), np.float32)
+    cts = given["v"], given["initial_state"]
+    expected = called(given, normalise=True), called(given, iso.delta_rule_vjp, *cts, normalise=True)
+    size = np.float32(2.0**64)  # its square overflows
+    large = given | {"q": given["q"] * size, "k": given["k"] * size}
+    found = called(large, normalise=True), called(large, iso.delta_rule_vjp, *cts, normalise=True)
+    for a, b in zip(found[0], expected[0], strict=True):
+        tol.close(a, b, 1e-5)
+    for name in ("q", "k"):
+        tol.close(found[1][name] * size, expected[1][name], 1e-4, name)
+
+
 def test_arrays_in_other_layouts_have_the_same_bits():
     given = arguments(CASES[0], np.float32)
     other = {name: np.asfortranarray(x) for name, x in given.items()}
@@ -111,6 +153,7 @@ def test_what_is_refused():
         ({"cu_seqlens": [[0, 5]]}, ValueError, "cu_seqlens must have shape"),
         ({"cu_seqlens": [0.0, 5.0]}, TypeError, "cu_seqlens must be integers"),
         ({"normalise": 1}, TypeError, "normalise must be a bool"),
+        ({"scale": np.nan}, ValueError, "scale must"),
         ({"v": given["v"][..., :0]}, ValueError, "v must not have a size of 0"),
         ({"g": given["g"][..., None]}, ValueError, "g must have shape"),
         ({"q": given["q"][0]}, ValueError, "q must have shape"),
@@ -122,3 +165,15 @@ def test_what_is_refused():
     o, state = called(given)
     with pytest.raises(ValueError, match="o_bar"):
         called(given, iso.delta_rule_vjp, o[:, 1:], state)
+
+
+@pytest.mark.parametrize("at", [4, 5])
+def test_the_extension_refuses_the_gradient_of_what_is_not_given(at):
+    given = arguments((1, 9, 1, 1, 1, 4, 4, None), np.float32, state=False)
+    call = (*given.values(), None, None), None, 1, 1.0, False
+    bars = [None] * 6
+    bars[at] = np.empty(0, np.float32)
+    cts = np.zeros((1, 9, 1, 4), np.float32), np.zeros((1, 1, 4, 4), np.float32)
+    saved = np.empty((1, 0, 1, 4, 4), np.float32)
+    with pytest.raises(ValueError, match=f"{NAMES[at]}_bar"):
+        _core.delta_rule_vjp(call, saved, cts, tuple(bars), 1)

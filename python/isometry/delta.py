@@ -92,6 +92,7 @@ def delta_rule(
     -----
     About 6 K V + 128 (K + V) operations per row and value head, in chunks of 64 rows; up to 8 rows are computed one by
     one. Threads share pairs of a sequence and a head. Decays below e^-87 (e^-708 in double precision) are 0.
+    Outputs do not depend on later tokens, even on NaN.
 
     Examples
     --------
@@ -105,7 +106,7 @@ def delta_rule(
     only_cpu(backend)
     given = {"q": q, "k": k, "v": v, "beta": beta, "g": g, "initial_state": initial_state}
     arrays = _taken(given, check_finite)
-    options = cu_seqlens, householders, scale, normalise
+    options = cu_seqlens, householders, scale, normalise, check_finite
     call, (out, states) = _prepared(arrays, options, common(*arrays.values()))
     o, state = np.empty(out, call[0][0].dtype), np.empty(states, call[0][0].dtype)
     _core.delta_rule(call, (o, state, None), _threads.get_num_threads())
@@ -173,7 +174,7 @@ def delta_rule_vjp(
     given = {"q": q, "k": k, "v": v, "beta": beta, "g": g, "initial_state": initial_state}
     arrays = _taken(given | {"o_bar": o_bar, "state_bar": state_bar}, check_finite)
     own = {name: arrays[name] for name in _NAMES}
-    dtype, options = common(*arrays.values()), (cu_seqlens, householders, scale, normalise)
+    dtype, options = common(*arrays.values()), (cu_seqlens, householders, scale, normalise, check_finite)
     call, (out, states) = _prepared(own, options, dtype)
     cts = []
     for name, shape, form in (("o_bar", out, "(B, T, HV, V)"), ("state_bar", states, "(N, HV, K, V)")):
@@ -205,7 +206,7 @@ def _taken(given: dict[str, Any], check_finite: bool) -> dict[str, Array | None]
 
 def _prepared(arrays: dict[str, Array | None], options: Any, dtype: np.dtype[Any]) -> tuple[Any, Any]:
     """The call as the extension takes it, and the shapes of outputs and states."""
-    cu_seqlens, householders, scale, normalise = options
+    cu_seqlens, householders, scale, normalise, check_finite = options
     householders, normalise = check.count("householders", householders, 1), check.flag("normalise", normalise)
     ends = None if cu_seqlens is None else taken_integers("cu_seqlens", cu_seqlens)
     count = None if ends is None else check_delta.ends_shape(ends.shape)
@@ -215,4 +216,5 @@ def _prepared(arrays: dict[str, Array | None], options: Any, dtype: np.dtype[Any
         check_delta.ends_values(ends.tolist(), out[1])
         ends = ready(ends, INT64)
     inputs = tuple(None if a is None else ready(a, dtype) for a in arrays.values())
-    return (inputs, ends, householders, check_delta.factor(scale, states[2]), normalise), (out, states)
+    factor = check_delta.factor(scale, states[2], check_finite)
+    return (inputs, ends, householders, factor, normalise), (out, states)

@@ -93,6 +93,57 @@ def test_packed_sequences():
             call(given["v"])
 
 
+def test_the_ends_of_packed_sequences():
+    """A column of a table; not one per member of a vmap."""
+    given = tensors(arguments((1, 70, 1, 1, 2, 6, 4, "head"), state=False), grad=False)
+    table = torch.tensor([[0, 5], [3, 5], [70, 5]])
+    expected = called(given, cu_seqlens=[0, 3, 70])
+    for a, b in zip(called(given, cu_seqlens=table[:, 0]), expected, strict=True):
+        assert torch.equal(a, b)
+    many = torch.tensor([[0, 3, 70], [0, 4, 70]])
+    with pytest.raises(ValueError, match="cu_seqlens must be the same for all members"):
+        torch.vmap(lambda ends: called(given, cu_seqlens=ends))(many)
+
+
+@pytest.mark.parametrize("sizes", [(1, 150, 1, 1, 2, 6, 5, None), (1, 150, 2, 1, 1, 6, 5, "head"), CASES[2]], ids=str)
+def test_outputs_of_the_formula_do_not_depend_on_later_tokens(sizes):
+    given, m = tensors(arguments(sizes), grad=False), sizes[2]
+    found, _ = by_formula(given, m)
+    for name in set(given) - {"initial_state"}:
+        for token in (0, 40, 65):
+            x = given[name].clone()
+            x[:, token * (x.shape[1] // sizes[1])] = torch.nan
+            o, _ = by_formula(given | {name: x}, m)
+            assert torch.equal(o[:, :token], found[:, :token]), (name, token)
+            assert o[:, token].isnan().any()
+
+
+def test_the_formula_normalises_long_vectors():
+    x = torch.tensor([[3.0, 4.0], [1.0, 0.0], [0.0, 0.0]], requires_grad=True)
+    for large in (x * 2.0**64, x.double() * 2.0**1000):
+        expected = torch.tensor([[0.6, 0.8], [1, 0], [0, 0]], dtype=large.dtype)
+        tol.close(delta.unit(large).detach(), expected, 1e-6)
+    (bar,) = torch.autograd.grad(delta.unit(x * 2.0**64)[:2].sum(), x)
+    other = x[:2] / x[:2].norm(dim=-1, keepdim=True)
+    (expected,) = torch.autograd.grad(other.sum(), x)
+    tol.close(bar, expected, 1e-5)
+
+
+@pytest.mark.parametrize("decay", [0.05, 0.5])
+def test_the_gradient_of_the_gate_is_as_close_to_double_precision_as_that_of_the_formula(decay):
+    given = arguments((2, 150, 1, 4, 4, 32, 32, "head"), np.float32, state=False)
+    rates = np.random.default_rng(3).uniform(0, 16, 4)
+    given["g"] = (-rates * decay * given["g"] ** 2).astype(np.float32)
+    leaves, wide = tensors(given), tensors({name: x.astype(float) for name, x in given.items()})
+    ct = torch.randn(2, 150, 4, 32, generator=torch.Generator().manual_seed(0))
+    (expected,) = torch.autograd.grad(by_formula(wide)[0], wide["g"], ct.double())
+    distances = []
+    for call in (called, by_formula):
+        (bar,) = torch.autograd.grad(call(leaves)[0], leaves["g"], ct)
+        distances.append((bar - expected).norm().item())
+    assert distances[0] < 1.5 * distances[1]
+
+
 def test_operators_of_a_graph():
     given = [*tensors(arguments(CASES[0], np.float32), grad=False).values(), None]
     forward = (1, 0.5, True, given, None, True)

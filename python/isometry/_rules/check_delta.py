@@ -2,13 +2,14 @@
 
 from functools import lru_cache
 from itertools import pairwise
+from math import isfinite
 from typing import Any
 
 from isometry._rules import check
 from isometry._rules.check import Shape
 
 #: Rows (keys) from one saved state to the next.
-KEPT = 64
+SEGMENT = 64
 
 
 def shapes(given: tuple[Shape | None, ...], householders: int, ends: int | None) -> tuple[Shape, Shape]:
@@ -71,12 +72,15 @@ def ends_values(ends: list[int], tokens: int) -> None:
         raise ValueError(f"cu_seqlens must ascend from 0 to T = {tokens}{told}")
 
 
-def factor(scale: Any, key: int) -> float:
+def factor(scale: Any, key: int, finite: bool = False) -> float:
     """The factor of the outputs."""
-    return key**-0.5 if scale is None else check.number("scale", scale)
+    factor = key**-0.5 if scale is None else check.number("scale", scale)
+    if finite and not isfinite(factor):
+        check.not_finite("scale")
+    return factor
 
 
 def saved(out: Shape, key: int, householders: int) -> Shape:
     """The shape of the states that are saved for backward."""
     batch, tokens, value_heads, value = out
-    return batch, (tokens * householders - 1) // KEPT if tokens else 0, value_heads, key, value
+    return batch, (tokens * householders - 1) // SEGMENT if tokens else 0, value_heads, key, value

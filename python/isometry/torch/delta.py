@@ -69,7 +69,7 @@ def delta_rule(
         Zero if not given.
     cu_seqlens : Tensor or sequence of int, shape (N + 1,), optional
         Integers that ascend from 0 to T, for a batch of 1: the first token of each of N sequences that follow each
-        other, and T.
+        other, and T. Its values are read, so tensors on other devices wait for them.
     normalise : bool
         Whether q and k are divided by sqrt(|.|^2 + 1e-6) first.
     backend : {"cpu"}, optional
@@ -85,7 +85,7 @@ def delta_rule(
     Raises
     ------
     ValueError
-        Shapes that do not fit, `cu_seqlens` that does not ascend from 0 to T.
+        Shapes that do not fit, `cu_seqlens` that does not ascend from 0 to T or that `vmap` maps over.
     TypeError
         Arguments other than real tensors of one precision; beside q, k and v of half precision, which are computed in
         float32, the others may be of half precision or float32.
@@ -96,7 +96,8 @@ def delta_rule(
     -----
     About 6 K V + 128 (K + V) operations per row and value head, backward about two and a half times that, in chunks of
     64 rows; up to 8 rows are computed one by one. Backward keeps the arguments and one state per 64 rows. Threads share
-    pairs of a sequence and a head. Decays below e^-87 (e^-708 in double precision) are 0.
+    pairs of a sequence and a head. Decays below e^-87 (e^-708 in double precision) are 0. Outputs do not depend on
+    later tokens, even on NaN.
 
     References
     ----------
@@ -115,17 +116,26 @@ def delta_rule(
     only_cpu(backend)
     tensors, dtype, out = _taken((q, k, v, beta, g, initial_state))
     m, own = check.count("householders", householders, 1), check.flag("normalise", normalise)
-    ends = None if cu_seqlens is None else integers("cu_seqlens", cu_seqlens, torch.device("cpu"))
+    ends = None if cu_seqlens is None else integers("cu_seqlens", cu_seqlens, torch.device("cpu")).contiguous()
     count = None if ends is None else check_delta.ends_shape(tuple(ends.shape))
     sizes = tuple([None if t is None else t.shape for t in tensors])
     _, states = (check_delta.shapes if symbolic() else check_delta.known)(sizes, m, count)
     if ends is not None and not is_compiling():
-        check_delta.ends_values(ends.tolist(), q.shape[1])
+        check_delta.ends_values(_values(ends), q.shape[1])
     call = Call(m, check_delta.factor(scale, states[2]), own)
     if q.dtype is not dtype:
         tensors = [t if t is None or t.dtype is dtype else t.to(dtype) for t in tensors]
     o, state = computed(DELTA_RULE, mode(*tensors), None, call, (*tensors, ends))
     return (o if out is dtype else o.to(out)), state
+
+
+def _values(ends: Tensor) -> list[int]:
+    try:
+        return ends.tolist()  # type: ignore[no-any-return]
+    except RuntimeError:
+        if transforms_active():
+            raise ValueError("cu_seqlens must be the same for all members of a vmap, not mapped over") from None
+        raise
 
 
 def real(name: str, value: Any) -> Tensor:

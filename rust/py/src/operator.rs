@@ -6,7 +6,7 @@ use crate::{by_dtype, detached};
 use isometry_core::argument::{Argument, Array, Bar, Given, Kind};
 use isometry_core::operators::{OBJECTS, check_values, view};
 use isometry_core::sizes::{size, work};
-use isometry_core::{Budget, Cpu, Error, Result, Saves, Side};
+use isometry_core::{Cpu, Error, Result, Saves, Side};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict, PyModule, PyTuple};

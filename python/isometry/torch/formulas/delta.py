@@ -78,7 +78,7 @@ def _sequences(
     last = slice(m - 1, None, m)  # the rows of the queries
     lower = torch.ones(rows, rows, dtype=torch.bool, device=q.device).tril()
     if g is None:
-        gram, asked = k @ k.mT, (q @ k.mT).masked_fill(~lower[last], 0)
+        gram, pairs = k @ k.mT, q @ k.mT
         early, early_q, late, total = k, q, k, None
     else:
         c = cut(g if wide else g.unsqueeze(-1), size).clamp(min=_LEAST)
@@ -93,20 +93,23 @@ def _sequences(
             decay = between.masked_fill(~lower.unsqueeze(-1), -math.inf).exp().to(q.dtype)
             keys = decay * k.unsqueeze(-3)  # of row j, as row i finds it
             gram = (keys * k.unsqueeze(-2)).sum(-1)
-            asked = (keys[..., last, :, :] * q.unsqueeze(-2)).sum(-1)
+            pairs = (keys[..., last, :, :] * q.unsqueeze(-2)).sum(-1)
         else:
             decay = (c - c.mT).masked_fill(~lower, -math.inf).exp().to(q.dtype)
-            gram, asked = (k @ k.mT) * decay, (q @ k.mT) * decay[..., last, :]
+            gram, pairs = (k @ k.mT) * decay, (q @ k.mT) * decay[..., last, :]
+    pairs = pairs.masked_fill(~lower[last], 0)
     a = (beta * gram).masked_fill(~lower.tril(-1), 0)
     both = torch.cat((v, early), -1) * beta
     solved = torch.linalg.solve_triangular(a, both, upper=False, unitriangular=True)
     # not slices: the gradient of each would fill an array of all chunks
-    parts = [x.unbind(2) for x in (*solved.split((value, key), -1), early_q, asked, late)]
+    parts = [x.unbind(2) for x in (*solved.split((value, key), -1), early_q, pairs, late)]
     fades = [None] * count if total is None else total.unbind(2)
     outs = []
     for u, w, query, pairs, late_k, fade in zip(*parts, fades, strict=True):
         u = u - w @ state
-        outs.append(query @ state + pairs @ u)
+        # a row of u that is not finite, times the zeros of `pairs`, would spread to earlier rows
+        spoilt = (u.detach() * 0).cumsum(-2)[..., last, :]
+        outs.append(query @ state + pairs @ u.masked_fill(~u.isfinite(), 0) + spoilt)
         state = (state if fade is None else fade.unsqueeze(-1) * state) + late_k.mT @ u
     out = torch.stack(outs, 2).flatten(2, 3).movedim(1, 2)
     return (out[:, :tokens] if more else out), state
@@ -114,7 +117,12 @@ def _sequences(
 
 def unit(x: Tensor) -> Tensor:
     """x / sqrt(|x|^2 + 1e-6) of every vector in the last axis."""
-    return x * (x.square().sum(-1, keepdim=True) + 1e-6).rsqrt()
+    # a vector whose square may overflow is multiplied by a power of two first
+    exponent = math.frexp(torch.finfo(x.dtype).max)[1]
+    long = x.detach().abs().amax(-1, keepdim=True) > 2.0 ** (exponent * 0.45)
+    down = torch.ones_like(x[..., :1]).masked_fill(long, 2.0 ** (-0.75 * exponent))
+    x = x * down
+    return x * (x.square().sum(-1, keepdim=True) + 1e-6 * down * down).rsqrt()
 
 
 def _sums(c: Tensor) -> Tensor:

@@ -11,53 +11,20 @@
 //! The triangles are stored transposed: X = (I + A)^T is upper triangular and inverted in place, `p` is P^T. Queries are the
 //! rows behind the keys; the one of token t stands at row `first + t m`, the last of its token.
 
-use super::places::{Pitches, Places};
+use super::head::Head;
+use super::workspace::{Pitches, Workspace};
 use super::{Delta, Gate};
 use crate::kernels::{Operand, Product, Triangle, invert_upper};
 use crate::parallel::Member;
 use crate::scalar::Real;
 use crate::scratch::Region;
 use isometry_kernels::delta::{
-    Decays, Exps, Masked, Matrix, Residual, Scaled, Spread, Unit, WideGram, Within,
+    Decays, Dots, Exps, Masked, Matrix, Residual, Scaled, Spread, Sums, Unit, WideGram, Within,
 };
 use std::ops::Range;
 
 /// What is added to |x|^2 before a row is divided by its root.
 pub const EPSILON: f64 = 1e-6;
-
-/// A value head of a sequence: pointers to its rows in the arrays of the call.
-#[derive(Clone, Copy)]
-pub struct Head<R> {
-    pub q: Matrix<R>,
-    pub k: Matrix<R>,
-    pub v: Matrix<R>,
-    /// A number per row.
-    pub beta: Matrix<R>,
-    /// Gates per token (null: none).
-    pub g: Matrix<R>,
-}
-
-impl<R: Real> Head<R> {
-    /// Value head `head` of the sequence whose first token is `first`.
-    pub fn of(delta: &Delta<'_, R>, first: usize, head: usize) -> Self {
-        let Delta { householders: m, heads: h, value_heads: hv, key, value, .. } = *delta;
-        let (group, row) = (head / (hv / h), first * m);
-        let at = |x: &[R], rows: usize, heads: usize, head: usize, n: usize| {
-            Matrix::of(x.as_ptr().wrapping_add((rows * heads + head) * n), heads * n)
-        };
-        Head {
-            q: at(delta.q, first, h, group, key),
-            k: at(delta.k, row, h, group, key),
-            v: at(delta.v, row, hv, head, value),
-            beta: at(delta.beta, row, hv, head, 1),
-            g: match delta.gate {
-                Gate::None => Matrix::none(),
-                Gate::Head(g) => at(g, first, hv, head, 1),
-                Gate::Row(g) => at(g, first, hv, head, key),
-            },
-        }
-    }
-}
 
 /// The chunks of some rows of a sequence.
 pub fn chunks(
@@ -71,7 +38,7 @@ pub fn chunks(
 /// A chunk in the memory of a thread.
 pub struct Chunk<'a, R: Real> {
     pub delta: &'a Delta<'a, R>,
-    pub places: &'a Places<R>,
+    pub workspace: &'a Workspace<R>,
     pub pitch: Pitches,
     pub member: &'a Member<'a>,
     pub head: Head<R>,
@@ -80,12 +47,14 @@ pub struct Chunk<'a, R: Real> {
     pub tokens: Range<usize>,
     /// The first row of the chunk that is computed next.
     pub next: usize,
+    /// Its rows from this one on are taken as zeros.
+    pub live: usize,
 }
 
 impl<'a, R: Real> Chunk<'a, R> {
     pub fn new(
         delta: &'a Delta<'a, R>,
-        places: &'a Places<R>,
+        workspace: &'a Workspace<R>,
         member: &'a Member<'a>,
         head: Head<R>,
         rows: Range<usize>,
@@ -93,7 +62,17 @@ impl<'a, R: Real> Chunk<'a, R> {
     ) -> Self {
         let m = delta.householders;
         let tokens = rows.start / m..rows.end / m;
-        Chunk { delta, places, pitch: Pitches::new(delta), member, head, rows, tokens, next }
+        Chunk {
+            delta,
+            workspace,
+            pitch: Pitches::new(delta),
+            member,
+            head,
+            live: rows.len(),
+            rows,
+            tokens,
+            next,
+        }
     }
 
     /// Rows (or if `tokens`, tokens) of the next chunk, to prefetch.
@@ -132,25 +111,25 @@ impl<'a, R: Real> Chunk<'a, R> {
     }
 
     pub fn kq(&self) -> Matrix<R> {
-        Matrix { at: self.places.kq.ptr(), pitch: self.pitch.key }
+        Matrix { at: self.workspace.kq.ptr(), pitch: self.pitch.key }
     }
 
     /// Keys and queries times e^c.
     pub fn early(&self) -> Matrix<R> {
-        if self.gated() { Matrix { at: self.places.early.ptr(), ..self.kq() } } else { self.kq() }
+        if self.gated() { Matrix { at: self.workspace.early.ptr(), ..self.kq() } } else { self.kq() }
     }
 
     /// Keys times e^(c_C - c).
     pub fn late(&self) -> Matrix<R> {
-        if self.gated() { Matrix { at: self.places.late.ptr(), ..self.kq() } } else { self.kq() }
+        if self.gated() { Matrix { at: self.workspace.late.ptr(), ..self.kq() } } else { self.kq() }
     }
 
     pub fn w(&self) -> Matrix<R> {
-        Matrix { at: self.places.w.ptr(), pitch: self.pitch.value }
+        Matrix { at: self.workspace.w.ptr(), pitch: self.pitch.value }
     }
 
     pub fn u(&self) -> Matrix<R> {
-        Matrix { at: self.places.u.ptr(), pitch: self.pitch.value }
+        Matrix { at: self.workspace.u.ptr(), pitch: self.pitch.value }
     }
 
     /// A matrix of the width of the chunk.
@@ -165,7 +144,8 @@ impl<'a, R: Real> Chunk<'a, R> {
 
     /// The decay of the state over the chunk, at a stride of 0 or 1; null without gates.
     pub fn total(&self) -> Matrix<R> {
-        let last = self.factors(self.places.before).from(if self.gated() { self.rows.len() - 1 } else { 0 });
+        let last =
+            self.factors(self.workspace.before).from(if self.gated() { self.rows.len() - 1 } else { 0 });
         Matrix { pitch: usize::from(self.wide()), ..last }
     }
 
@@ -184,27 +164,28 @@ impl<'a, R: Real> Chunk<'a, R> {
         if sizes.0 > 0 && sizes.1 > 0 {
             let product = with(Product::new(sizes, a, b, c.at, c.pitch));
             // SAFETY: the caller's; the scratch is for the largest of these products.
-            unsafe { product.run(self.member, self.places.scratch.ptr()) }
+            unsafe { product.run(self.member, self.workspace.scratch.ptr()) }
         }
     }
 
     /// Keys and queries, gates and decays, beta, and K K^T * D, X^-1 and P^T.
     ///
     /// # Safety
-    /// The head's rows exist; the places are this thread's.
+    /// The head's rows exist; the workspace is this thread's.
     pub unsafe fn prepare(&self) {
-        let (places, key) = (self.places, self.delta.key);
-        let (c, asked, first) = self.sizes();
+        let (workspace, key) = (self.workspace, self.delta.key);
+        let (c, queries, first) = self.sizes();
         let kq = self.kq();
         // SAFETY: as above; every array has the rows and columns of a chunk.
         unsafe {
             for i in 0..c {
-                *places.beta.at(i) = *self.head.beta.row(self.rows.start + i);
+                let beta = if i < self.live { *self.head.beta.row(self.rows.start + i) } else { R::zero() };
+                *workspace.beta.at(i) = beta;
             }
             let (k, q) = (self.head.k.from(self.rows.start), self.head.q.from(self.tokens.start));
             self.decays();
-            let unit = places.unit.ptr();
-            for (x, rows, at, scale) in [(k, c, 0, 1.0), (q, asked, c, self.delta.scale)] {
+            let unit = workspace.unit.ptr();
+            for (x, rows, at, scale) in [(k, c, 0, 1.0), (q, queries, c, self.delta.scale)] {
                 let (scale, by) = (R::of(scale), unit.wrapping_add(at));
                 for i in 0..rows {
                     *by.add(i) = R::one();
@@ -216,46 +197,54 @@ impl<'a, R: Real> Chunk<'a, R> {
                 for i in 0..rows {
                     *by.add(i) *= scale;
                 }
-                let (before, after) = (self.factors(places.before), self.factors(places.after));
+                let (before, after) = (self.factors(workspace.before), self.factors(workspace.after));
                 let gated = |to: Matrix<R>| if self.gated() { to } else { Matrix::none() };
                 let late = if at == 0 { gated(self.late()) } else { Matrix::none() };
                 let (out, early, wide) = (kq.from(at), gated(self.early()).from(at), self.wide());
-                Spread { x, by, out, early, before: before.from(at), late, after, wide, rows, n: key }.call();
+                let live = match at {
+                    0 => self.live,
+                    _ => (0..rows).take_while(|&t| self.row_of(t) < self.live).count(),
+                };
+                Spread { x, by, out, early, before: before.from(at), late, after, wide, rows: live, n: key }
+                    .call();
+                for to in [out, early, late].into_iter().filter(|to| !to.at.is_null()) {
+                    to.row(live).write_bytes(0, (rows - live) * to.pitch);
+                }
             }
-            let (gram, p) = (self.square(places.gram), self.square(places.p));
+            let (gram, p) = (self.square(workspace.gram), self.square(workspace.p));
             if self.wide() {
                 self.gram(gram, p, first).call();
             } else {
                 let (k, q) = (Operand::new(kq.at, kq.pitch), Operand::new(kq.row(c), kq.pitch));
                 let shaped = |shape| move |x: Product<R>| x.shapes(Triangle::Full, Triangle::Full, shape);
                 self.product((c, c, key), k, k.t(), gram, shaped(Triangle::Upper));
-                self.product((c, asked, key), k, q.t(), p, shaped(self.shape()));
-                let (decay, upper) = (self.square(places.decay), self.shape() == Triangle::Upper);
+                self.product((c, queries, key), k, q.t(), p, shaped(self.shape()));
+                let (decay, upper) = (self.square(workspace.decay), self.shape() == Triangle::Upper);
                 Masked { x: gram, y: decay, out: gram, upper: true, rows: c, n: c }.call();
                 let of_queries = self.of_queries();
-                Masked { x: p, y: of_queries, out: p, upper, rows: c, n: asked }.call();
+                Masked { x: p, y: of_queries, out: p, upper, rows: c, n: queries }.call();
             }
-            let (x, beta) = (self.square(places.inverse), Matrix { at: places.beta.ptr(), pitch: 0 });
+            let (x, beta) = (self.square(workspace.inverse), Matrix { at: workspace.beta.ptr(), pitch: 0 });
             Masked { x: gram, y: beta, out: x, upper: true, rows: c, n: c }.call();
             for i in 0..c {
                 *x.row(i).add(i) = R::one();
             }
-            invert_upper(self.member, x.at, x.pitch, c, places.work, places.scratch.ptr());
+            invert_upper(self.member, x.at, x.pitch, c, workspace.work, workspace.scratch.ptr());
         }
     }
 
     /// The products of keys and queries where every row of the state has its gate.
     pub fn gram(&self, g: Matrix<R>, p: Matrix<R>, first: usize) -> WideGram<R> {
-        let (kq, (c, asked, _)) = (self.kq(), self.sizes());
+        let (kq, (c, queries, _)) = (self.kq(), self.sizes());
         WideGram {
             k: kq,
             q: kq.from(c),
-            a: Matrix { at: self.places.a.ptr(), pitch: self.pitch.key },
+            a: Matrix { at: self.workspace.a.ptr(), pitch: self.pitch.key },
             g,
             p,
-            own: self.places.row.ptr(),
+            own: self.workspace.row.ptr(),
             rows: c,
-            queries: asked,
+            queries,
             first,
             every: self.delta.householders,
             n: self.delta.key,
@@ -264,18 +253,18 @@ impl<'a, R: Real> Chunk<'a, R> {
 
     /// The gates of the rows, and the decays from them.
     unsafe fn decays(&self) {
-        let (places, m, key) = (self.places, self.delta.householders, self.delta.key);
-        let (c, asked, _) = self.sizes();
+        let (workspace, m, key) = (self.workspace, self.delta.householders, self.delta.key);
+        let (c, queries, _) = self.sizes();
         let (n, width) = if self.wide() { (key, self.pitch.key) } else { (1, 1) };
-        let a = Matrix { at: places.a.ptr(), pitch: width };
+        let a = Matrix { at: workspace.a.ptr(), pitch: width };
         // SAFETY: every array has the rows of a chunk.
         unsafe {
             if self.gated() {
                 for i in 0..c {
                     let row = self.rows.start + i;
+                    let gated = row.is_multiple_of(m) && i < self.live;
                     for d in 0..n {
-                        *a.row(i).add(d) =
-                            if row.is_multiple_of(m) { *self.head.g.row(row / m).add(d) } else { R::of(0.0) };
+                        *a.row(i).add(d) = if gated { *self.head.g.row(row / m).add(d) } else { R::of(0.0) };
                     }
                     if self.wide() {
                         Exps { g: a.row(i), out: a.row(i), n }.call();
@@ -284,22 +273,22 @@ impl<'a, R: Real> Chunk<'a, R> {
                 if !self.wide() {
                     Exps { g: a.at, out: a.at, n: c }.call();
                 }
-                let (before, after) = (self.factors(places.before), self.factors(places.after));
+                let (before, after) = (self.factors(workspace.before), self.factors(workspace.after));
                 Decays { a, before, after, rows: c, n }.call();
-                for t in 0..asked {
+                for t in 0..queries {
                     let row = before.row(self.row_of(t));
                     std::ptr::copy_nonoverlapping(row, before.row(c + t), n);
                 }
             }
             if !self.wide() {
                 let a = if self.gated() { a.at.cast_const() } else { std::ptr::null() };
-                let decay = self.square(places.decay);
+                let decay = self.square(workspace.decay);
                 Within { a, out: decay, rows: c }.call();
                 if m > 1 {
-                    let asked_for = self.square(places.asked);
+                    let decay_of_queries = self.square(workspace.query_decay);
                     for j in 0..c {
-                        for t in 0..asked {
-                            *asked_for.row(j).add(t) = *decay.row(j).add(self.row_of(t));
+                        for t in 0..queries {
+                            *decay_of_queries.row(j).add(t) = *decay.row(j).add(self.row_of(t));
                         }
                     }
                 }
@@ -309,7 +298,11 @@ impl<'a, R: Real> Chunk<'a, R> {
 
     /// D^T in the columns of the queries.
     pub fn of_queries(&self) -> Matrix<R> {
-        self.square(if self.delta.householders == 1 { self.places.decay } else { self.places.asked })
+        self.square(if self.delta.householders == 1 {
+            self.workspace.decay
+        } else {
+            self.workspace.query_decay
+        })
     }
 
     /// W of `rows` rows from the state S (None: zero), then Z (if kept: in W, with R in `r`) and U.
@@ -319,7 +312,7 @@ impl<'a, R: Real> Chunk<'a, R> {
     pub unsafe fn solve(&self, s: Option<*const R>, rows: usize, keep: bool, r: Matrix<R>) {
         let (key, value, c) = (self.delta.key, self.delta.value, self.rows.len());
         let (early, w, u) = (self.early(), self.w(), self.u());
-        let (x, beta) = (self.square(self.places.inverse), self.places.beta.ptr());
+        let (x, beta) = (self.square(self.workspace.inverse), self.workspace.beta.ptr());
         // SAFETY: as above.
         unsafe {
             let a = Operand::new(early.at.cast_const(), early.pitch);
@@ -330,11 +323,35 @@ impl<'a, R: Real> Chunk<'a, R> {
             let z = if keep { w } else { Matrix::none() };
             let v = self.head.v.from(self.rows.start);
             Residual { v, w, beta, z, r, rows: c, n: value }.call();
+            r.row(self.live).write_bytes(0, (c - self.live) * r.pitch);
             let (ti, r) =
                 (Operand::new(x.at.cast_const(), x.pitch).t(), Operand::new(r.at.cast_const(), r.pitch));
             let soon = [self.soon(self.head.k, false), self.soon(self.head.q, true)];
             let lower = |p: Product<R>| p.shapes(Triangle::Lower, Triangle::Full, Triangle::Full).soon(soon);
             self.product((c, value, c), ti, r, u, lower);
+        }
+    }
+
+    /// None where U is finite. Else the zeros of the triangles have spread NaN and infinities to earlier rows: the number of
+    /// rows before the first that is not finite in R or K K^T * D, or 0.
+    ///
+    /// # Safety
+    /// U is solved, with R in W.
+    pub unsafe fn finite(&self) -> Option<usize> {
+        let (sums, squares) = (self.workspace.sums.ptr(), self.workspace.unit.ptr());
+        let (u, w, gram) = (self.u(), self.w(), self.square(self.workspace.gram));
+        let (rows, n) = (self.rows.len(), self.delta.value);
+        // SAFETY: all have the rows of the chunk; the factors of keys have been used.
+        unsafe {
+            Sums { x: u, y: Matrix::none(), out: sums, rows, n }.call();
+            if (0..n).all(|d| (*sums.add(d)).is_finite()) {
+                return None;
+            }
+            Dots { x: w, y: w, out: squares, rows, n }.call();
+            let finite = |i: usize| {
+                (*squares.add(i)).is_finite() && (0..=i).all(|j| (*gram.row(j).add(i)).is_finite())
+            };
+            Some((0..self.live).find(|&i| !finite(i)).unwrap_or(0))
         }
     }
 

@@ -1,8 +1,9 @@
 //! Outputs and last states.
 
-use super::chunk::{Chunk, EPSILON, Head, chunks};
-use super::places::{Places, chunk_rows};
-use super::{Delta, FEW, Gate, KEPT, Stop};
+use super::chunk::{Chunk, EPSILON, chunks};
+use super::head::Head;
+use super::workspace::{Workspace, chunk_rows};
+use super::{Delta, FEW, Gate, SEGMENT, Stop};
 use crate::budget::Budget;
 use crate::error::Result;
 use crate::kernels::{Operand, Product, Triangle};
@@ -10,7 +11,8 @@ use crate::parallel::{Member, Shared, each, worth};
 use crate::scalar::Real;
 use crate::scratch::{Arena, Frames, Region, Scratch, most};
 use crate::sizes::{check_len, work};
-use isometry_kernels::delta::{Exps, Matrix, Token, Unit};
+use isometry_kernels::delta::{Exps, Matrix, Scaled, Token, Unit};
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 /// The arrays that a call writes.
@@ -38,8 +40,8 @@ pub fn forward<R: Real>(
     }
     let threads = worth(most(budget.threads), delta.work());
     let carve = |arena: &mut Arena| {
-        let row = arena.take(&[key]);
-        (row, (delta.longest() > FEW).then(|| Places::carve(arena, delta)))
+        let row = arena.take(&[3, key]);
+        (row, (delta.longest() > FEW).then(|| Workspace::carve(arena, delta)))
     };
     let scratch = Scratch::new(|arena| arena.frames(threads, carve))?;
     let (stop, free) = (Stop::new(budget.cancel), AtomicUsize::new(0));
@@ -51,11 +53,11 @@ pub fn forward<R: Real>(
     each(
         threads,
         0..work(&[n, hv]),
-        || place(&scratch, &free, carve),
-        |(row, places), _, task| {
+        || next_workspace(&scratch, &free, carve),
+        |(row, workspace), _, task| {
             Member::alone(|member| {
                 // SAFETY: each task writes the rows of its own sequence and head.
-                unsafe { head(delta, *row, places.as_ref(), member, (task / hv, task % hv), out, &stop) }
+                unsafe { head(delta, *row, workspace.as_ref(), member, (task / hv, task % hv), out, &stop) }
             });
         },
     );
@@ -63,22 +65,22 @@ pub fn forward<R: Real>(
 }
 
 /// The memory of the next thread.
-pub fn place<P>(frames: &Frames, free: &AtomicUsize, carve: impl Fn(&mut Arena) -> P) -> P {
+pub fn next_workspace<P>(frames: &Frames, free: &AtomicUsize, carve: impl Fn(&mut Arena) -> P) -> P {
     carve(&mut frames.of(free.fetch_add(1, Relaxed)).arena())
 }
 
-/// One value head of one sequence; `row` has K numbers, and there are `places` where a sequence has more than [`FEW`] rows.
+/// One value head of one sequence; `row` has 3 K numbers, and there is a `workspace` where a sequence has more than [`FEW`] rows.
 unsafe fn head<R: Real>(
     delta: &Delta<'_, R>,
     row: Region<R>,
-    places: Option<&Places<R>>,
+    workspace: Option<&Workspace<R>>,
     member: &Member<'_>,
     (n, head): (usize, usize),
     out: Out<R>,
     stop: &Stop<'_>,
 ) {
     let Delta { value_heads: hv, key, value, householders: m, .. } = *delta;
-    let (tokens, kept) = delta.sequence(n);
+    let (tokens, first_saved) = delta.sequence(n);
     let (rows, size) = (tokens.len() * m, key * value);
     let own = Head::of(delta, tokens.start, head);
     let o = Matrix { at: out.o.at((tokens.start * hv + head) * value), pitch: hv * value };
@@ -92,80 +94,105 @@ unsafe fn head<R: Real>(
                 None => (0..size).for_each(|i| *state.add(i) = R::zero()),
             }
         }
-        let (true, Some(places)) = (rows > FEW, places) else {
-            return few(delta, row, own, rows, initial.unwrap_or(state), state, o);
+        let (true, Some(workspace)) = (rows > FEW, workspace) else {
+            return few(delta, row, own, 0..rows, initial.unwrap_or(state), state, o);
         };
-        for group in chunks(0..rows, KEPT) {
+        for group in chunks(0..rows, SEGMENT) {
             if stop.leave() {
                 return;
             }
             if let (Some(saved), true) = (out.saved, group.start > 0) {
-                let at = ((kept + group.start / KEPT - 1) * hv + head) * size;
+                let at = ((first_saved + group.start / SEGMENT - 1) * hv + head) * size;
                 std::ptr::copy_nonoverlapping(state, saved.at(at), size);
             }
-            for rows in chunks(group, chunk_rows(&delta.gate)) {
-                let chunk = Chunk::new(delta, places, member, own, rows.clone(), rows.end);
-                let (c, asked, _) = chunk.sizes();
-                chunk.prepare();
-                chunk.solve(Some(state.cast_const()), c + asked, false, chunk.w());
-                let (p, u) = (chunk.square(places.p), chunk.u());
+            for Range { start, end } in chunks(group, chunk_rows(&delta.gate)) {
+                let mut chunk = Chunk::new(delta, workspace, member, own, start..end, end);
+                let (c, queries, _) = chunk.sizes();
+                loop {
+                    chunk.prepare();
+                    chunk.solve(Some(state.cast_const()), c + queries, false, chunk.w());
+                    match chunk.finite() {
+                        Some(live) => chunk.live = live,
+                        None => break,
+                    }
+                    if chunk.live == 0 {
+                        break;
+                    }
+                }
+                if chunk.live == 0 {
+                    few(delta, row, own, start..end, state.cast_const(), state, o);
+                    continue;
+                }
+                let (p, u) = (chunk.square(workspace.p), chunk.u());
                 let (shape, full) = (chunk.shape().t(), Triangle::Full);
-                let (queries, to) = (chunk.w().from(c), o.from(chunk.tokens.start));
+                let (from_state, to) = (chunk.w().from(c), o.from(chunk.tokens.start));
                 let soon = [(to.at.cast_const(), to.pitch), chunk.soon(own.v, false)];
-                let onto =
-                    |x: Product<R>| x.onto(queries.at, queries.pitch).shapes(shape, full, full).soon(soon);
+                let onto = |x: Product<R>| {
+                    x.onto(from_state.at, from_state.pitch).shapes(shape, full, full).soon(soon)
+                };
                 let (p, u) =
                     (Operand::new(p.at.cast_const(), p.pitch).t(), Operand::new(u.at.cast_const(), u.pitch));
-                chunk.product((asked, value, c), p, u, to, onto);
+                chunk.product((queries, value, c), p, u, to, onto);
                 chunk.advance(state);
+                few(delta, row, own, start + chunk.live..end, state.cast_const(), state, o);
             }
         }
     }
 }
 
-/// A few rows, one by one, from the state `s`; `row` has K numbers.
+/// Rows of a sequence, one by one, from the state `s`; `row` has 3 K numbers.
 unsafe fn few<R: Real>(
     delta: &Delta<'_, R>,
     row: Region<R>,
     head: Head<R>,
-    rows: usize,
+    rows: Range<usize>,
     s: *const R,
     next: *mut R,
     o: Matrix<R>,
 ) {
     let Delta { key, value, householders: m, .. } = *delta;
     let wide = matches!(delta.gate, Gate::Row(_));
-    for i in 0..rows {
+    for i in rows.clone() {
         let (t, last) = (i / m, i % m == m - 1);
         // SAFETY: the rows exist.
         unsafe {
-            let factor = |x: *const R| {
-                let mut by = R::one();
+            // a row and its factor; multiplied where the square of the row may overflow
+            let unit = |x: *const R, out: *mut R| {
+                let (mut by, from) = (R::one(), Matrix::of(x, key));
                 if delta.normalise {
-                    let (x, y_bar, epsilon) = (Matrix::of(x, key), Matrix::none(), R::of(EPSILON));
-                    Unit { x, y_bar, by: &raw mut by, epsilon, rows: 1, n: key }.call();
+                    let (y_bar, epsilon) = (Matrix::none(), R::of(EPSILON));
+                    Unit { x: from, y_bar, by: &raw mut by, epsilon, rows: 1, n: key }.call();
                 }
-                by
+                if by * by >= R::min_positive_value() {
+                    return (x, by);
+                }
+                let (by, out) = (Matrix::of(&raw const by, 0), Matrix { at: out, pitch: key });
+                Scaled { x: from, by, wide: false, out, add: false, rows: 1, n: key }.call();
+                (out.at.cast_const(), R::one())
             };
-            let (k, q) = (head.k.row(i).cast_const(), head.q.row(t).cast_const());
+            let (k, k_by) = unit(head.k.row(i).cast_const(), row.at(key));
+            let (q, q_by) = match last {
+                true => unit(head.q.row(t).cast_const(), row.at(2 * key)),
+                false => (std::ptr::null(), R::zero()),
+            };
             let gated = !head.g.at.is_null() && i.is_multiple_of(m);
             if gated {
                 Exps { g: head.g.row(t), out: row.ptr(), n: if wide { key } else { 1 } }.call();
             }
             let null = std::ptr::null;
             Token {
-                s: if i == 0 { s } else { next },
+                s: if i == rows.start { s } else { next },
                 next,
                 n: key,
                 width: value,
                 a: if gated { row.ptr() } else { null() },
                 wide,
                 k,
-                k_by: factor(k),
+                k_by,
                 v: head.v.row(i),
                 beta: *head.beta.row(i),
-                q: if last { q } else { null() },
-                q_by: if last { factor(q) * R::of(delta.scale) } else { R::zero() },
+                q,
+                q_by: q_by * R::of(delta.scale),
                 o: if last { o.row(t) } else { std::ptr::null_mut() },
             }
             .call();

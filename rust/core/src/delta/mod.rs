@@ -6,7 +6,7 @@
 //! o_t = scale S^T q_t
 //! ```
 //!
-//! Rows are taken in chunks, in order ([`chunk`] has the formulas); the state before every [`KEPT`] rows is saved for the
+//! Rows are taken in chunks, in order ([`chunk`] has the formulas); the state before every [`SEGMENT`] rows is saved for the
 //! backward pass. A sequence of at most [`FEW`] rows is computed row by row, so that its state is read and written once.
 //! Sequences and heads are independent: threads share the pairs. What is computed for a sequence depends on its own length
 //! alone, so packed sequences get the bits of separate ones.
@@ -14,10 +14,11 @@
 mod backward;
 mod chunk;
 mod forward;
-mod places;
+mod head;
 mod pull;
 #[cfg(test)]
 mod tests;
+mod workspace;
 
 pub use backward::{DeltaGradients, backward};
 pub use forward::forward;
@@ -30,7 +31,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{ThreadId, current};
 
 /// Rows from one saved state to the next.
-pub const KEPT: usize = 64;
+pub const SEGMENT: usize = 64;
 /// Most rows of a sequence that is computed row by row.
 const FEW: usize = 8;
 /// Rows of a chunk whose rows of S have a gate each: their decays stand inside the products of keys.
@@ -47,13 +48,12 @@ pub enum Gate<'a, R> {
     Row(&'a [R]),
 }
 
-impl<R> Gate<'_, R> {
-    /// Numbers of a token and value head.
-    fn width(&self, key: usize) -> usize {
+impl<'a, R> Gate<'a, R> {
+    /// All of them, if there are any.
+    fn numbers(&self) -> Option<&'a [R]> {
         match self {
-            Gate::None => 0,
-            Gate::Head(_) => 1,
-            Gate::Row(_) => key,
+            Gate::None => None,
+            Gate::Head(g) | Gate::Row(g) => Some(g),
         }
     }
 }
@@ -111,7 +111,7 @@ impl<R: Real> Delta<'_, R> {
     /// Sizes of the array of saved states: (B, ., HV, K, V).
     pub fn saved(&self) -> [usize; 5] {
         let rows = work(&[self.tokens, self.householders]);
-        [self.batch, rows.saturating_sub(1) / KEPT, self.value_heads, self.key, self.value]
+        [self.batch, rows.saturating_sub(1) / SEGMENT, self.value_heads, self.key, self.value]
     }
 
     fn check(&self) -> Result<()> {
@@ -146,10 +146,10 @@ impl<R: Real> Delta<'_, R> {
     fn sequence(&self, n: usize) -> (Range<usize>, usize) {
         match self.ends {
             None => (n * self.tokens..(n + 1) * self.tokens, n * self.saved()[1]),
-            // rows before the sequence / KEPT: at least the saved states of the sequences before it
+            // rows before the sequence / SEGMENT: at least the saved states of the sequences before it
             Some(ends) => {
                 let (first, end) = (ends[n] as usize, ends[n + 1] as usize);
-                (first..end, first * self.householders / KEPT)
+                (first..end, first * self.householders / SEGMENT)
             }
         }
     }
@@ -174,7 +174,7 @@ impl<'a> Stop<'a> {
         Stop { cancel, caller: current().id(), stopped: AtomicBool::new(false) }
     }
 
-    /// Whether to leave; asked once per [`KEPT`] rows.
+    /// Whether to leave; asked once per [`SEGMENT`] rows.
     fn leave(&self) -> bool {
         if current().id() == self.caller && (self.cancel)() {
             self.stopped.store(true, Relaxed);

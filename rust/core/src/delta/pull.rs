@@ -9,37 +9,38 @@
 //! ```
 //!
 //! and the products inside the chunk, G = diag(beta) (A_bar * D): K_bar += (G + G^T) K + (P_bar * D)^T Q, Q_bar += (P_bar * D) K.
-//! Every factor e^(c_i - c_j) gives its gradient to c_i and takes it from c_j; g_bar is the reversed cumulative sum of c_bar.
+//! Every factor e^(c_i - c_j) gives its gradient to c_i and takes it from c_j; g_bar is the reversed cumulative sum of c_bar, in
+//! which those inside the chunk are summed over the pairs j < t <= i.
 
 use super::chunk::Chunk;
-use super::places::{Pitches, Places};
-use super::{Delta, Gate, KEPT};
+use super::workspace::{Pitches, Workspace};
+use super::{Delta, Gate, SEGMENT};
 use crate::kernels::{Operand, Product, Triangle};
 use crate::parallel::Shared;
 use crate::scalar::Real;
 use crate::scratch::{Arena, Region};
-use isometry_kernels::delta::{Dots, Masked, Matrix, Scaled, Sums, Through, Values, WidePull};
+use isometry_kernels::delta::{Crossing, Dots, Masked, Matrix, Scaled, Sums, Through, Values, WidePull};
 
-/// The same as pointers (null: not wanted), with the cotangents.
+/// The gradients that are wanted, the cotangents, and the saved states.
 #[derive(Clone, Copy)]
-pub struct Bars<R> {
-    pub q: Shared<R>,
-    pub k: Shared<R>,
-    pub v: Shared<R>,
-    pub beta: Shared<R>,
-    pub g: Shared<R>,
-    pub initial: Shared<R>,
+pub struct Arrays<R> {
+    pub q: Option<Shared<R>>,
+    pub k: Option<Shared<R>>,
+    pub v: Option<Shared<R>>,
+    pub beta: Option<Shared<R>>,
+    pub g: Option<Shared<R>>,
+    pub initial: Option<Shared<R>>,
     pub o: Shared<R>,
     pub state: Shared<R>,
     pub saved: Shared<R>,
 }
 
 /// Memory of a thread beside that of a chunk.
-pub struct More<R> {
-    pub chunk: Places<R>,
+pub struct GradientWorkspace<R> {
+    pub chunk: Workspace<R>,
     /// The gradient of the state.
     pub s_bar: Region<R>,
-    /// The states before the chunks of [`KEPT`] rows, where there are several.
+    /// The states before the chunks of [`SEGMENT`] rows, where there are several.
     pub states: Region<R>,
     /// R, then U_bar and R_bar
     r: Region<R>,
@@ -56,20 +57,20 @@ pub struct More<R> {
     beta_bar: Region<R>,
     c_bar: Region<R>,
     c_late: Region<R>,
-    /// Sums along and down a triangle; of the rows of a state.
-    along: Region<R>,
-    down: Region<R>,
+    /// Sums of columns; the gradients of the gates from the products inside the chunk; of the rows of a state.
+    sums: Region<R>,
+    inside: Region<R>,
     dots: Region<R>,
     decay: Region<R>,
 }
 
-impl<R: Real> More<R> {
+impl<R: Real> GradientWorkspace<R> {
     pub fn carve(arena: &mut Arena, delta: &Delta<'_, R>) -> Self {
         let Pitches { rows: c, key, value, square } = Pitches::new(delta);
         let width = if matches!(delta.gate, Gate::Row(_)) { key } else { 1 };
-        let states = KEPT / c - 1;
-        More {
-            chunk: Places::carve(arena, delta),
+        let states = SEGMENT / c - 1;
+        GradientWorkspace {
+            chunk: Workspace::carve(arena, delta),
             s_bar: arena.take(&[delta.key, delta.value]),
             states: arena.take(&[states, delta.key, delta.value]),
             r: arena.take(&[c, value]),
@@ -82,8 +83,8 @@ impl<R: Real> More<R> {
             beta_bar: arena.take(&[c]),
             c_bar: arena.take(&[2 * c, width]),
             c_late: arena.take(&[c, width]),
-            along: arena.take(&[c]),
-            down: arena.take(&[c]),
+            sums: arena.take(&[c]),
+            inside: arena.take(&[c]),
             dots: arena.take(&[delta.key]),
             decay: arena.take(&[key]),
         }
@@ -93,8 +94,8 @@ impl<R: Real> More<R> {
 /// A chunk whose gradients are computed.
 pub struct Pull<'a, R: Real> {
     pub chunk: Chunk<'a, R>,
-    pub more: &'a More<R>,
-    pub bars: &'a Bars<R>,
+    pub gradients: &'a GradientWorkspace<R>,
+    pub arrays: &'a Arrays<R>,
     /// The first token of the sequence, counted through the batch.
     pub first: usize,
     /// The value head.
@@ -105,13 +106,14 @@ fn operand<R: Real>(x: Matrix<R>) -> Operand<R> {
     Operand::new(x.at.cast_const(), x.pitch)
 }
 
-/// Rows from `first` on of a gradient (n numbers for each of `heads` heads) that belong to a head; none if it is not wanted.
-fn rows_of<R: Real>(bar: Shared<R>, first: usize, (heads, head): (usize, usize), n: usize) -> Matrix<R> {
-    if bar.0.is_null() {
-        Matrix::none()
-    } else {
-        Matrix { at: bar.at((first * heads + head) * n), pitch: heads * n }
-    }
+/// Rows from `first` on of an array (n numbers for each of `heads` heads) that belong to a head.
+pub fn rows_of<R: Real>(
+    array: Shared<R>,
+    first: usize,
+    (heads, head): (usize, usize),
+    n: usize,
+) -> Matrix<R> {
+    Matrix { at: array.at((first * heads + head) * n), pitch: heads * n }
 }
 
 /// out = x or out += x
@@ -125,91 +127,89 @@ impl<R: Real> Pull<'_, R> {
     /// it. With `add`, the gradients of q and k are added to.
     ///
     /// # Safety
-    /// The arrays exist; the places are this thread's.
+    /// The arrays exist; the workspace is this thread's.
     pub unsafe fn run(&self, s: Option<*const R>, add: bool) {
-        let Pull { chunk, more, bars, .. } = self;
+        let Pull { chunk, gradients, arrays, .. } = self;
         let Delta { heads: h, value_heads: hv, key, value, householders: m, .. } = *chunk.delta;
-        let (c, asked, _) = chunk.sizes();
+        let (c, queries, _) = chunk.sizes();
         let (row, token) = (self.first * m + chunk.rows.start, self.first + chunk.tokens.start);
         let of_value = |place: Region<R>| Matrix { at: place.ptr(), pitch: chunk.pitch.value };
-        let (r, r_bar, vo) = (of_value(more.r), of_value(more.r_bar), of_value(more.vo));
-        let kq_bar = Matrix { at: more.kq_bar.ptr(), pitch: chunk.pitch.key };
-        let s_bar = Matrix { at: more.s_bar.ptr(), pitch: value };
+        let (r, r_bar, vo) = (of_value(gradients.r), of_value(gradients.r_bar), of_value(gradients.vo));
+        let kq_bar = Matrix { at: gradients.kq_bar.ptr(), pitch: chunk.pitch.key };
+        let s_bar = Matrix { at: gradients.s_bar.ptr(), pitch: value };
+        let (of_head, of_group) = ((hv, self.head), (h, self.head / (hv / h)));
         let (full, upper, shape) = (Triangle::Full, Triangle::Upper, chunk.shape());
         // SAFETY: the arrays have the rows of a chunk, the states (K, V).
         unsafe {
             chunk.prepare();
             chunk.solve(s, c, true, r);
-            let o = Matrix { at: bars.o.at((token * hv + self.head) * value), pitch: hv * value };
-            copy(o, vo.from(c), false, asked, value);
-            let (p, u, o) = (chunk.square(chunk.places.p), operand(chunk.u()), operand(vo.from(c)));
+            copy(rows_of(arrays.o, token, of_head, value), vo.from(c), false, queries, value);
+            let (p, u, o) = (chunk.square(chunk.workspace.p), operand(chunk.u()), operand(vo.from(c)));
             // U_bar, in R; R_bar
             chunk.product((c, value, key), operand(chunk.late()), operand(s_bar), r, |x| x);
-            chunk.product((c, value, asked), operand(p), o, r, |x| x.add().shapes(shape, full, full));
-            let x = operand(chunk.square(chunk.places.inverse));
-            let o_bar = Matrix { at: bars.o.at((self.first * hv + self.head) * value), pitch: hv * value };
+            chunk.product((c, value, queries), operand(p), o, r, |x| x.add().shapes(shape, full, full));
+            let x = operand(chunk.square(chunk.workspace.inverse));
+            let o_bar = rows_of(arrays.o, self.first, of_head, value);
             let soon = [chunk.soon(chunk.head.v, false), chunk.soon(o_bar, true)];
             chunk.product((c, value, c), x, operand(r), r_bar, |x| x.shapes(upper, full, full).soon(soon));
             Values {
                 r_bar,
                 z: chunk.w(),
-                beta: chunk.places.beta.ptr(),
-                v_bar: rows_of(bars.v, row, (hv, self.head), value),
+                beta: chunk.workspace.beta.ptr(),
+                v_bar: arrays.v.map_or(Matrix::none(), |v| rows_of(v, row, of_head, value)),
                 negative: vo,
-                beta_bar: more.beta_bar.ptr(),
+                beta_bar: gradients.beta_bar.ptr(),
                 rows: c,
                 n: value,
             }
             .call();
-            let (a_bar, p_bar) = (chunk.square(more.a_bar), chunk.square(more.p_bar));
+            let (a_bar, p_bar) = (chunk.square(gradients.a_bar), chunk.square(gradients.p_bar));
             let negative = |x: Product<R>| x.alpha(-1.0).shapes(full, full, upper);
             chunk.product((c, c, value), u, operand(r_bar).t(), a_bar, negative);
-            chunk.product((c, asked, value), u, o.t(), p_bar, |x| x.shapes(full, full, shape));
+            chunk.product((c, queries, value), u, o.t(), p_bar, |x| x.shapes(full, full, shape));
             self.factors(s);
             self.inside(a_bar, p_bar);
-            if !bars.g.0.is_null() {
-                self.gates();
+            if let Some(g_bar) = arrays.g {
+                self.gates(g_bar);
             }
-            let beta_bar = rows_of(bars.beta, row, (hv, self.head), 1);
-            if !beta_bar.at.is_null() {
-                (0..c).for_each(|i| *beta_bar.row(i) = *more.beta_bar.at(i));
+            if let Some(beta) = arrays.beta {
+                let beta_bar = rows_of(beta, row, of_head, 1);
+                (0..c).for_each(|i| *beta_bar.row(i) = *gradients.beta_bar.at(i));
             }
-            let of_group = (h, self.head / (hv / h));
-            let k_bar = rows_of(bars.k, row, of_group, key);
-            if !k_bar.at.is_null() {
-                copy(kq_bar, k_bar, add, c, key);
+            if let Some(k) = arrays.k {
+                copy(kq_bar, rows_of(k, row, of_group, key), add, c, key);
             }
-            let q_bar = rows_of(bars.q, token, of_group, key);
-            if !q_bar.at.is_null() {
+            if let Some(q) = arrays.q {
+                let out = rows_of(q, token, of_group, key);
                 let scale = R::of(chunk.delta.scale);
                 let by = Matrix::of(&raw const scale, 0);
-                Scaled { x: kq_bar.from(c), by, wide: false, out: q_bar, add, rows: asked, n: key }.call();
+                Scaled { x: kq_bar.from(c), by, wide: false, out, add, rows: queries, n: key }.call();
             }
         }
     }
 
     /// Through the factors e^c and e^(c_C - c) of keys and queries, and the gradient of the state.
     unsafe fn factors(&self, s: Option<*const R>) {
-        let Pull { chunk, more, .. } = self;
-        let (key, value, places) = (chunk.delta.key, chunk.delta.value, chunk.places);
-        let (c, asked, _) = chunk.sizes();
-        let (wide, gated, rows) = (chunk.wide(), chunk.gated(), c + asked);
+        let Pull { chunk, gradients, .. } = self;
+        let (key, value, workspace) = (chunk.delta.key, chunk.delta.value, chunk.workspace);
+        let (c, queries, _) = chunk.sizes();
+        let (wide, gated, rows) = (chunk.wide(), chunk.gated(), c + queries);
         let of_key = |place: Region<R>| Matrix { at: place.ptr(), pitch: chunk.pitch.key };
         let gates = |place: Region<R>| match gated {
             true => Matrix { at: place.ptr(), pitch: chunk.width() },
             false => Matrix::none(),
         };
-        let (kq_bar, late_bar) = (of_key(more.kq_bar), of_key(more.late_bar));
-        let (vo, pitch) = (more.vo.ptr(), chunk.pitch.value);
+        let (kq_bar, late_bar) = (of_key(gradients.kq_bar), of_key(gradients.late_bar));
+        let (vo, pitch) = (gradients.vo.ptr(), chunk.pitch.value);
         let (vo, s_bar) =
-            (Operand::new(vo.cast_const(), pitch), Matrix { at: more.s_bar.ptr(), pitch: value });
+            (Operand::new(vo.cast_const(), pitch), Matrix { at: gradients.s_bar.ptr(), pitch: value });
         // SAFETY: as in `run`.
         unsafe {
             match s {
                 Some(s) => chunk.product((rows, key, value), vo, Operand::new(s, value).t(), kq_bar, |x| x),
                 None => (0..rows * kq_bar.pitch).for_each(|at| *kq_bar.at.add(at) = R::zero()),
             }
-            let (by, gate) = (chunk.factors(places.before), gates(more.c_bar));
+            let (by, gate) = (chunk.factors(workspace.before), gates(gradients.c_bar));
             let early = Through {
                 y_bar: kq_bar,
                 by,
@@ -225,11 +225,11 @@ impl<R: Real> Pull<'_, R> {
                 early.call();
             }
             chunk.product((c, key, value), operand(chunk.u()), operand(s_bar).t(), late_bar, |x| x);
-            let (by, gate) = (chunk.factors(places.after), gates(more.c_late));
+            let (by, gate) = (chunk.factors(workspace.after), gates(gradients.c_late));
             Through { y_bar: late_bar, by, add: true, gate, rows: c, ..early }.call();
             if gated {
                 // that of the logarithm of e^(c_C): <S, S'_bar>, row by row
-                let dots = more.dots.ptr();
+                let dots = gradients.dots.ptr();
                 match s {
                     Some(s) => {
                         Dots { x: Matrix::of(s, value), y: s_bar, out: dots, rows: key, n: value }.call()
@@ -251,13 +251,13 @@ impl<R: Real> Pull<'_, R> {
 
     /// Through the products inside the chunk, A and P.
     unsafe fn inside(&self, a_bar: Matrix<R>, p_bar: Matrix<R>) {
-        let Pull { chunk, more, .. } = self;
-        let (places, key) = (chunk.places, chunk.delta.key);
-        let (c, asked, first) = chunk.sizes();
-        let (along, down, full) = (more.along.ptr(), more.down.ptr(), Triangle::Full);
-        let (gram, beta) = (chunk.square(places.gram), Matrix { at: places.beta.ptr(), pitch: 0 });
-        let kq_bar = Matrix { at: more.kq_bar.ptr(), pitch: chunk.pitch.key };
-        let (c_bar, upper) = (more.c_bar, chunk.shape() == Triangle::Upper);
+        let Pull { chunk, gradients, .. } = self;
+        let (workspace, key) = (chunk.workspace, chunk.delta.key);
+        let (c, queries, first) = chunk.sizes();
+        let (sums, inside, full) = (gradients.sums.ptr(), gradients.inside.ptr(), Triangle::Full);
+        let (gram, beta) = (chunk.square(workspace.gram), Matrix { at: workspace.beta.ptr(), pitch: 0 });
+        let kq_bar = Matrix { at: gradients.kq_bar.ptr(), pitch: chunk.pitch.key };
+        let upper = chunk.shape() == Triangle::Upper;
         // x <- x * y, upper triangle
         let masked = |x: Matrix<R>, y: Matrix<R>| Masked { x, y, out: x, upper: true, rows: c, n: c };
         // SAFETY: as in `run`.
@@ -266,65 +266,68 @@ impl<R: Real> Pull<'_, R> {
             for j in 0..c {
                 *a_bar.row(j).add(j) = R::zero();
             }
-            let sums = Sums { x: a_bar, y: gram, along, down, rows: c, n: c };
-            sums.call();
-            (0..c).for_each(|i| *more.beta_bar.at(i) += *down.add(i));
+            Sums { x: a_bar, y: gram, out: sums, rows: c, n: c }.call();
+            (0..c).for_each(|i| *gradients.beta_bar.at(i) += *sums.add(i));
             masked(a_bar, beta).call();
             if chunk.wide() {
-                let c_bar = Matrix { at: c_bar.ptr(), pitch: chunk.width() };
+                let c_bar = Matrix { at: gradients.c_bar.ptr(), pitch: chunk.width() };
                 let (gram, q_bar, decay) =
-                    (chunk.gram(a_bar, p_bar, first), kq_bar.from(c), more.decay.ptr());
+                    (chunk.gram(a_bar, p_bar, first), kq_bar.from(c), gradients.decay.ptr());
                 return WidePull { gram, k_bar: kq_bar, q_bar, c_bar, decay }.call();
             }
             if chunk.gated() {
-                sums.call();
-                (0..c).for_each(|i| *c_bar.at(i) += *down.add(i) - *along.add(i));
-                Masked { x: p_bar, y: Matrix::none(), out: p_bar, upper, rows: c, n: asked }.call();
-                Sums { x: p_bar, y: chunk.square(places.p), n: asked, ..sums }.call();
-                (0..c).for_each(|i| *c_bar.at(i) -= *along.add(i));
-                (0..asked).for_each(|t| *c_bar.at(c + t) += *down.add(t));
+                (0..c).for_each(|i| *inside.add(i) = R::zero());
+                let keys =
+                    Crossing { x: a_bar, y: gram, first: 0, every: 1, sums, out: inside, rows: c, n: c };
+                keys.call();
+                Masked { x: p_bar, y: Matrix::none(), out: p_bar, upper, rows: c, n: queries }.call();
+                let (p, every) = (chunk.square(workspace.p), chunk.delta.householders);
+                // the decay of a row to its own query is 1
+                (0..queries).for_each(|t| *p.row(chunk.row_of(t)).add(t) = R::zero());
+                Crossing { x: p_bar, y: p, first, every, n: queries, ..keys }.call();
             }
-            masked(a_bar, chunk.square(places.decay)).call();
-            Masked { x: p_bar, y: chunk.of_queries(), out: p_bar, upper, rows: c, n: asked }.call();
+            masked(a_bar, chunk.square(workspace.decay)).call();
+            Masked { x: p_bar, y: chunk.of_queries(), out: p_bar, upper, rows: c, n: queries }.call();
             let (k, q) = (operand(chunk.kq()), operand(chunk.kq().from(c)));
             let add = |shape| move |x: Product<R>| x.add().shapes(shape, full, full);
             chunk.product((c, key, c), operand(a_bar), k, kq_bar, add(Triangle::Upper));
             chunk.product((c, key, c), operand(a_bar).t(), k, kq_bar, add(Triangle::Lower));
             let shape = chunk.shape();
-            chunk.product((c, key, asked), operand(p_bar), q, kq_bar, add(shape));
-            chunk.product((asked, key, c), operand(p_bar).t(), k, kq_bar.from(c), add(shape.t()));
+            chunk.product((c, key, queries), operand(p_bar), q, kq_bar, add(shape));
+            chunk.product((queries, key, c), operand(p_bar).t(), k, kq_bar.from(c), add(shape.t()));
         }
     }
 
-    /// The gradients of the gates, reversed sums of those of c.
-    unsafe fn gates(&self) {
-        let Pull { chunk, more, bars, .. } = self;
+    /// The gradients of the gates: reversed sums of those of c, and what the products inside the chunk give.
+    unsafe fn gates(&self, g_bar: Shared<R>) {
+        let Pull { chunk, gradients, .. } = self;
         let Delta { value_heads: hv, key, householders: m, .. } = *chunk.delta;
-        let (c, asked, _) = chunk.sizes();
+        let (c, queries, _) = chunk.sizes();
         let (wide, pitch) = (chunk.wide(), chunk.width());
         let at = |place: Region<R>, i: usize, d: usize| place.at(i * pitch + d);
         let n = if wide { key } else { 1 };
-        let g_bar = rows_of(bars.g, self.first, (hv, self.head), n);
+        let g_bar = rows_of(g_bar, self.first, (hv, self.head), n);
         // SAFETY: as in `run`.
         unsafe {
             for d in 0..n {
                 let mut sum: f64 = match wide {
-                    true => (*more.dots.at(d)).f64(),
-                    false => (0..key).map(|d| (*more.dots.at(d)).f64()).sum(),
+                    true => (*gradients.dots.at(d)).f64(),
+                    false => (0..key).map(|d| (*gradients.dots.at(d)).f64()).sum(),
                 };
-                sum += (0..c).map(|j| (*at(more.c_late, j, d)).f64()).sum::<f64>();
-                let mut query = asked;
+                sum += (0..c).map(|j| (*at(gradients.c_late, j, d)).f64()).sum::<f64>();
+                let mut query = queries;
                 for i in (0..c).rev() {
-                    sum += (*at(more.c_bar, i, d)).f64() - (*at(more.c_late, i, d)).f64();
+                    sum += (*at(gradients.c_bar, i, d)).f64() - (*at(gradients.c_late, i, d)).f64();
                     if query > 0 && chunk.row_of(query - 1) == i {
                         query -= 1;
-                        sum += (*at(more.c_bar, c + query, d)).f64();
+                        sum += (*at(gradients.c_bar, c + query, d)).f64();
                     }
                     let row = chunk.rows.start + i;
                     if row.is_multiple_of(m) {
                         // a gate of 0 does not change; the sum is rounding noise
-                        let open = *at(chunk.places.a, i, d) > R::of(0.0);
-                        *g_bar.row(row / m).add(d) = R::of(if open { sum } else { 0.0 });
+                        let open = *at(chunk.workspace.a, i, d) > R::of(0.0);
+                        let inside = if wide { 0.0 } else { (*gradients.inside.at(i)).f64() };
+                        *g_bar.row(row / m).add(d) = R::of(if open { sum + inside } else { 0.0 });
                     }
                 }
             }

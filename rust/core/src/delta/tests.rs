@@ -154,7 +154,7 @@ impl<R: Real> Case<R> {
             let size = key * value;
             let mut s = initial[pair * size..][..size].to_vec();
             // the states before and after the gate of every row, and u
-            let mut kept = Vec::new();
+            let mut steps = Vec::new();
             for row in 0..t * m {
                 let token = row / m;
                 let before = s.clone();
@@ -180,12 +180,12 @@ impl<R: Real> Case<R> {
                             scale * q[of_key(token, t, at / value)] * s[at];
                     }
                 }
-                kept.push((before, faded, u, s.clone()));
+                steps.push((before, faded, u, s.clone()));
             }
             last[pair * size..][..size].copy_from_slice(&s);
             let mut s_bar = state_bar[pair * size..][..size].to_vec();
             let [q_bar, k_bar, v_bar, beta_bar, g_bar, initial_bar] = &mut bars;
-            for (row, (before, faded, u, after)) in kept.into_iter().enumerate().rev() {
+            for (row, (before, faded, u, after)) in steps.into_iter().enumerate().rev() {
                 let (token, rate) = (row / m, of_head(row, t * m));
                 if row % m == m - 1 {
                     for at in 0..size {
@@ -336,4 +336,21 @@ fn wrong_sizes_and_ends_are_refused_and_a_call_is_cancelled() {
     assert!(call(&Delta { q: &case.q[1..], ..case.view() }, false).is_err());
     assert!(call(&Delta { value_heads: 0, ..case.view() }, false).is_err());
     assert!(call(&Delta { gate: Gate::Row(&case.g), ..case.view() }, false).is_err());
+}
+
+#[test]
+fn gradients_of_arguments_that_are_not_given_are_refused() {
+    let case = Case::<f32>::new([1, 9, 1, 1, 1, 4, 4], "none", false, 1);
+    let none = || DeltaGradients { q: None, k: None, v: None, beta: None, g: None, initial: None };
+    let call = |bars: DeltaGradients<'_, f32>| {
+        backward(&case.view(), &[], (&case.o_bar, &case.state_bar), bars, &Budget::of(1))
+    };
+    assert_eq!(call(none()), Ok(()));
+    for (name, bars) in [
+        ("g_bar", DeltaGradients { g: Some(&mut []), ..none() }),
+        ("initial_state_bar", DeltaGradients { initial: Some(&mut []), ..none() }),
+        ("q_bar", DeltaGradients { q: Some(&mut []), ..none() }),
+    ] {
+        assert!(call(bars).unwrap_err().to_string().starts_with(name), "{name}");
+    }
 }

@@ -1,12 +1,12 @@
 //! The memory of a thread for a chunk, and its sizes.
 
-use super::{Delta, Gate, KEPT, WIDE};
+use super::{Delta, Gate, SEGMENT, WIDE};
 use crate::kernels::{Product, invert_work};
 use crate::scalar::Real;
 use crate::scratch::{Arena, Frame, Region};
 
 /// Memory of a thread for a chunk.
-pub struct Places<R> {
+pub struct Workspace<R> {
     /// Keys, then queries: 2 C rows of K.
     pub kq: Region<R>,
     /// The same times e^c, and keys times e^(c_C - c); empty without gates.
@@ -24,12 +24,13 @@ pub struct Places<R> {
     pub after: Region<R>,
     /// D^T, that of the queries, K K^T * D, X^-1, P^T
     pub decay: Region<R>,
-    pub asked: Region<R>,
+    pub query_decay: Region<R>,
     pub gram: Region<R>,
     pub inverse: Region<R>,
     pub p: Region<R>,
-    /// Room for the kernels.
+    /// Room for the kernels: a row of keys, one of values.
     pub row: Region<R>,
+    pub sums: Region<R>,
     pub work: Frame,
     pub scratch: Region<R>,
 }
@@ -53,15 +54,15 @@ impl Pitches {
 
 /// Rows of a chunk.
 pub fn chunk_rows<R>(gate: &Gate<'_, R>) -> usize {
-    if matches!(gate, Gate::Row(_)) { WIDE } else { KEPT }
+    if matches!(gate, Gate::Row(_)) { WIDE } else { SEGMENT }
 }
 
-impl<R: Real> Places<R> {
+impl<R: Real> Workspace<R> {
     pub fn carve(arena: &mut Arena, delta: &Delta<'_, R>) -> Self {
         let Pitches { rows: c, key, value, square } = Pitches::new(delta);
         let gated = usize::from(!matches!(delta.gate, Gate::None));
         let width = if matches!(delta.gate, Gate::Row(_)) { key } else { 1 };
-        Places {
+        Workspace {
             kq: arena.take(&[2 * c, key]),
             early: arena.take(&[gated, 2 * c, key]),
             late: arena.take(&[gated, c, key]),
@@ -73,11 +74,12 @@ impl<R: Real> Places<R> {
             before: arena.take(&[2 * c, width]),
             after: arena.take(&[c, width]),
             decay: arena.take(&[c, square]),
-            asked: arena.take(&[c, square]),
+            query_decay: arena.take(&[c, square]),
             gram: arena.take(&[c, square]),
             inverse: arena.take(&[c, square]),
             p: arena.take(&[c, square]),
             row: arena.take(&[key]),
+            sums: arena.take(&[value]),
             work: invert_work::<R>(arena, c),
             scratch: arena
                 .take(&[Product::<R>::scratch(delta.key.max(2 * c), delta.key.max(delta.value).max(2 * c))]),

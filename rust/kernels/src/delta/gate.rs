@@ -1,7 +1,7 @@
 //! The decays of a chunk as products of the gates a_i = e^{g_i} of its rows: only differences of the sums of g are formed, so
 //! that nothing overflows, and a decay that underflows is 0.
 
-use super::Matrix;
+use super::{Matrix, total};
 use crate::activation::exponential::exponential;
 use crate::dispatch::Kernel;
 use crate::scalar::Real;
@@ -29,12 +29,15 @@ impl<R: Real> Kernel<R> for Exps<R> {
         // SAFETY: the arrays have these numbers.
         unsafe {
             let (low, high) = (S::splat(R::of(-limit)), S::splat(R::of(limit)));
+            let (two, e_squared) = (S::splat(R::of(2.0)), S::splat(R::of(2f64.exp())));
             for col in (0..self.n).step_by(S::LANES) {
                 let g = S::load_n(self.g.add(col), self.n - col);
-                let within = S::min(S::select_gt(g, low, g, low), high);
+                // above the limit e^g = e^2 e^(g - 2), where g - 2 is exact
+                let near = S::select_gt(g, high, S::sub(g, two), g);
+                let within = S::min(S::select_gt(near, low, near, low), high);
                 let (power, rest) = exponential::<S>(within);
                 let e = S::mul_add(power, rest, power);
-                let e = S::select_gt(g, high, S::splat(R::infinity()), S::select_gt(low, g, S::zero(), e));
+                let e = S::select_gt(g, high, S::mul(e, e_squared), S::select_gt(low, g, S::zero(), e));
                 // NaN stays
                 let e = S::select_eq(g, g, e, g);
                 S::store_n(self.out.add(col), e, self.n - col);
@@ -120,6 +123,60 @@ impl<R: Real> Kernel<R> for Within<R> {
                     S::store_n(out.row(j).add(col), decay, live);
                 }
                 *out.row(j).add(j) = R::one();
+            }
+        }
+    }
+}
+
+/// Back through [`Within`]: out_t += the sum of x_ji y_ji over the pairs of a row j < t and a column that stands at a row
+/// r(i) = first + i every >= t, whose decays contain the gate of row t. No differences are taken, which would lose digits.
+///
+/// # Safety
+/// The matrices have `rows` rows of n numbers, x or y zeros where r(i) <= j; `sums` has n numbers, `out` one for each row.
+pub struct Crossing<R> {
+    /// The decays.
+    pub y: Matrix<R>,
+    /// Their gradients.
+    pub x: Matrix<R>,
+    /// The row of the first column.
+    pub first: usize,
+    /// Rows from one column to the next.
+    pub every: usize,
+    /// Room for a row.
+    pub sums: *mut R,
+    /// The result.
+    pub out: *mut R,
+    /// Rows.
+    pub rows: usize,
+    /// Columns.
+    pub n: usize,
+}
+
+impl<R: Real> Kernel<R> for Crossing<R> {
+    type Output = ();
+
+    #[inline(always)]
+    unsafe fn run<S: Simd<R = R>>(&self) {
+        let Crossing { y, x, first, every, sums, out, rows, n } = *self;
+        // SAFETY: the arrays have these rows.
+        unsafe {
+            (0..n).for_each(|i| *sums.add(i) = R::zero());
+            let mut start = 0;
+            for j in 0..rows.saturating_sub(1) {
+                while start < n && first + start * every <= j {
+                    *sums.add(start) = R::zero();
+                    start += 1;
+                }
+                let mut sum = S::zero();
+                for col in (start / S::LANES * S::LANES..n).step_by(S::LANES) {
+                    let (live, to) = (n - col, sums.add(col));
+                    let (a, b) = (S::load_n(x.row(j).add(col), live), S::load_n(y.row(j).add(col), live));
+                    let v = S::mul_add(a, b, S::load_n(to, live));
+                    S::store_n(to, v, live);
+                    sum = S::add(sum, v);
+                }
+                let out = out.add(j + 1);
+                *out = *out + total::<S>(sum);
             }
         }
     }

@@ -7,12 +7,14 @@ mod gate;
 mod rows;
 mod spread;
 mod token;
+mod unit;
 mod wide;
 
-pub use gate::{Decays, Exps, Within};
-pub use rows::{Dots, Masked, Residual, Scaled, Sums, Through, Unit, Values};
+pub use gate::{Crossing, Decays, Exps, Within};
+pub use rows::{Dots, Masked, Residual, Scaled, Sums, Through, Values};
 pub use spread::Spread;
 pub use token::Token;
+pub use unit::Unit;
 pub use wide::{WideGram, WidePull};
 
 use crate::dispatch::compiled;
@@ -25,6 +27,8 @@ compiled! {
     DeltaKernels: Real for f32, f64; {
         /// [`Exps`]
         fn delta_exps(Exps);
+        /// [`Crossing`]
+        fn delta_crossing(Crossing);
         /// [`Decays`]
         fn delta_decays(Decays);
         /// [`Within`]

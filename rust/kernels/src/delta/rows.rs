@@ -298,19 +298,17 @@ impl<R: Real> Kernel<R> for Through<R> {
     }
 }
 
-/// The sums of x_ij y_ij: `along` of row i, `down` of column j.
+/// The sums of the columns: out_j = sum_i x_ij y_ij, or of x_ij, where y is null.
 ///
 /// # Safety
-/// The matrices have `rows` rows of n numbers; `along` has a number for each row, `down` n.
+/// The matrices have `rows` rows of n numbers, `out` n.
 pub struct Sums<R> {
     /// The first factor.
     pub x: Matrix<R>,
     /// The second factor.
     pub y: Matrix<R>,
-    /// The sums of the rows.
-    pub along: *mut R,
-    /// The sums of the columns.
-    pub down: *mut R,
+    /// The sums.
+    pub out: *mut R,
     /// Rows.
     pub rows: usize,
     /// Columns.
@@ -322,69 +320,19 @@ impl<R: Real> Kernel<R> for Sums<R> {
 
     #[inline(always)]
     unsafe fn run<S: Simd<R = R>>(&self) {
-        let Sums { x, y, along, down, rows, n } = *self;
+        let Sums { x, y, out, rows, n } = *self;
         // SAFETY: the matrices have these rows.
         unsafe {
-            for j in 0..n {
-                *down.add(j) = R::zero();
-            }
-            for i in 0..rows {
-                let mut sum = S::zero();
-                for col in (0..n).step_by(S::LANES) {
-                    let live = n - col;
-                    let v = S::mul(S::load_n(x.row(i).add(col), live), S::load_n(y.row(i).add(col), live));
-                    sum = S::add(sum, v);
-                    S::store_n(down.add(col), S::add(v, S::load_n(down.add(col), live)), live);
+            for col in (0..n).step_by(S::LANES) {
+                let (live, mut sum) = (n - col, S::zero());
+                for i in 0..rows {
+                    let mut v = S::load_n(x.row(i).add(col), live);
+                    if !y.at.is_null() {
+                        v = S::mul(v, S::load_n(y.row(i).add(col), live));
+                    }
+                    sum = S::add(v, sum);
                 }
-                *along.add(i) = total::<S>(sum);
-            }
-        }
-    }
-}
-
-/// Rows divided by r_i = sqrt(|x_i|^2 + epsilon): the factors 1 / r_i (in `by`), or with gradients y_bar of the quotients those of
-/// x, in place.
-///
-/// # Safety
-/// The matrices have `rows` rows of n numbers, y_bar may be null; `by` is null or has a number for each row.
-pub struct Unit<R> {
-    /// x
-    pub x: Matrix<R>,
-    /// The gradient.
-    pub y_bar: Matrix<R>,
-    /// The factors.
-    pub by: *mut R,
-    /// epsilon
-    pub epsilon: R,
-    /// Rows.
-    pub rows: usize,
-    /// Columns.
-    pub n: usize,
-}
-
-impl<R: Real> Kernel<R> for Unit<R> {
-    type Output = ();
-
-    #[inline(always)]
-    unsafe fn run<S: Simd<R = R>>(&self) {
-        let Unit { x, y_bar, by, epsilon, rows, n } = *self;
-        for i in 0..rows {
-            let own = x.row(i);
-            // SAFETY: the matrices have these rows.
-            unsafe {
-                let r = R::one() / num_traits::Float::sqrt(dot::<S>(own, own, n) + epsilon);
-                if !by.is_null() {
-                    *by.add(i) = r;
-                }
-                if y_bar.at.is_null() {
-                    continue;
-                }
-                let across = S::splat(r * r * dot::<S>(own, y_bar.row(i), n));
-                for col in (0..n).step_by(S::LANES) {
-                    let (live, at) = (n - col, y_bar.row(i).add(col));
-                    let bar = S::neg_mul_add(across, S::load_n(own.add(col), live), S::load_n(at, live));
-                    S::store_n(at, S::mul(S::splat(r), bar), live);
-                }
+                S::store_n(out.add(col), sum, live);
             }
         }
     }
