@@ -1,4 +1,4 @@
-"""Nearest orthogonal matrices of both faces: values by singular values, gradients by differences, singular and huge matrices."""
+"""Nearest orthogonal matrices: values by singular values, gradients by differences, singular and huge matrices."""
 
 import numpy as np
 import pytest
@@ -56,7 +56,7 @@ def test_values(dtype, size, seed):
 @pytest.mark.parametrize("size", [(3, 3), (6, 3), (3, 5), (12, 12), (14, 11), (10, 12)], ids=str)
 @pytest.mark.parametrize("equal", [False, True], ids=["drawn", "orthogonal"])
 def test_gradients(dtype, size, equal, seed):
-    """Of A = Q (I + E): W_bar of Q is pulled back to the part of it that is tangent, halved where singular values are 1."""
+    """Against differences; at orthogonal matrices too, where all singular values are equal."""
     a = conditioned(seed, 2, *size, dtype=dtype)
     if equal:
         a = iso.linalg.procrustes(a)

@@ -15,6 +15,7 @@ from ._delta_plan import DELTA_RULE, Call
 from ._dispatch import computed
 from ._function import HALF, dtype_name
 from ._mode import mode, symbolic
+from ._private import transforms_active
 from .operators._operator import integers
 
 #: The types that are computed in float32.

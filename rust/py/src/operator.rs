@@ -7,7 +7,7 @@ use isometry_core::argument::{Argument, Array, Bar, Given, Kind};
 use isometry_core::operators::{OBJECTS, check_values, view};
 use isometry_core::sizes::{size, work};
 use isometry_core::{Cpu, Error, Result, Saves, Side};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict, PyModule, PyTuple};
 
