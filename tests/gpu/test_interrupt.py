@@ -1,4 +1,4 @@
-"""Ctrl-C during a wait for the device raises KeyboardInterrupt; the device ends what it has begun and stays usable."""
+"""Ctrl-C during a wait for the device raises KeyboardInterrupt; the device ends what it began, and remains usable."""
 
 import pytest
 

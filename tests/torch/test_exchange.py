@@ -127,9 +127,7 @@ class TestSeam:
             bars = (memory[first : first + 8].view(4, 2).numpy(), None, None)
             _core.operator_apply_vjp("householder", (vectors, None, None), None, x, ct, bars, x_bar, False, 1)
 
-        with pytest.raises(
-            ValueError, match="^(vectors_bar|x_bar) must not share memory with (vectors|x|vectors_bar)$"
-        ):
+        with pytest.raises(ValueError, match="^(vectors_bar|x_bar) must not share memory with [a-z_]+$"):
             call(first)
         call(24)
 

@@ -1,8 +1,9 @@
 //! The gated recurrent unit.
 
-use crate::{LENGTHS, THREADS, choices, expect, fits, ones};
+use crate::{LENGTHS, THREADS, choices, expect, fits, ones, returns};
 use isometry_core::Budget;
 use isometry_core::activation::Activation;
+use isometry_core::recurrence::Written;
 use isometry_core::recurrence::gru::{Gru, GruGradients, Reset, backward, forward};
 use isometry_core::scalar::Real;
 
@@ -30,6 +31,8 @@ pub fn grus<R: Real>() {
                 reverse: false,
                 packs: None,
             };
+            returns("Gru::saved", &sizes, || Ok(gru.saved()));
+            returns("Gru::matrices", &sizes, || Ok(gru.matrices()));
             let whole = steps > 0 && batch > 0 && n > 0;
             let weights = fits(3, &[3, n, n]) && fits(3 * len, &[3, n, features]);
             let good = whole && fits(len, &[steps, batch, features]) && weights;
@@ -39,7 +42,17 @@ pub fn grus<R: Real>() {
             expect("gru::forward", &sizes, good, || {
                 forward(&gru, &mut states, Some(&mut saved), &Budget::of(THREADS))
             });
+            // without states; inputs of no features bound no number of steps
+            if features > 0 || steps <= 2 {
+                returns("gru::forward", &sizes, || {
+                    let written = Written { states: None, last: Some(&mut states), marks: None };
+                    forward(&gru, written, None, &Budget::of(THREADS))
+                });
+            }
             let (mut bar, ct) = (ones(3), ones(1));
+            returns("GruGradients::check", &sizes, || {
+                GruGradients { w: Some(&mut bar), ..Default::default() }.check(&gru)
+            });
             expect("gru::backward", &sizes, good, || {
                 let bars = GruGradients { w: Some(&mut bar), ..Default::default() };
                 backward(&gru, &states, &saved, &ct, bars, &mut [], &Budget::of(THREADS))

@@ -1,6 +1,6 @@
 //! The operators.
 
-use crate::{LENGTHS, SIDES, THREADS, choices, expect, fits, never, ones, real, returns};
+use crate::{LENGTHS, SIDES, THREADS, any, choices, expect, fits, never, ones, real, returns};
 use isometry_core::argument::Bar;
 use isometry_core::operators::fourier::FourierProduct;
 use isometry_core::operators::householder::crowd;
@@ -61,7 +61,8 @@ pub fn householder<T: Scalar>() {
             }
             let Ok(op) = Householder::new(&vectors, none, batch, n, m) else { continue };
             let square = fits(len, &[batch, n, n]);
-            expect("check", &sizes, true, || op.check());
+            expect("Householder::check", &sizes, true, || op.check());
+            returns("householder::crowd", &sizes, || Ok(crowd(n)));
             expect("matrix", &sizes, square, || op.matrix(&mut out, None, &budget));
             expect("matrix_vjp", &sizes, square, || {
                 op.matrix_vjp(None, &x, &mut [Bar::Own(&mut bar)], &budget)
@@ -180,40 +181,21 @@ pub fn exponential<T: Scalar>() {
 }
 
 pub fn kronecker<T: Scalar>() {
-    let budget = Budget::of(THREADS);
-    for sizes @ [batch, p, q, rows] in choices() {
-        for (given, len) in LENGTHS.into_iter().flat_map(|a| LENGTHS.map(|b| (a, b))) {
-            let (elements, x) = (ones::<T>(given), ones::<T>(len));
-            let (mut bar, mut out) = (ones::<T>(given), ones::<T>(len));
+    for sizes @ [batch, p, q] in choices() {
+        for given in LENGTHS {
+            let (elements, mut bar) = (ones::<T>(given), ones::<T>(given));
             let factor = Factor { elements: &elements, p, q };
             let good = p > 0 && q > 0 && fits(given, &[batch, p, q]);
-            if rows == 0 {
-                expect("Kronecker::new", &sizes, good, || Kronecker::new(&[factor], batch).map(drop));
-                returns("Kronecker::new", &sizes, || Kronecker::new(&[factor; 3], batch).map(drop));
-            }
-            let Ok(op) = Kronecker::new(&[factor], batch) else { continue };
-            let square = fits(len, &[batch, p, q]);
-            expect("matrix", &sizes, square, || op.matrix(&mut out, None, &budget));
-            expect("matrix_vjp", &sizes, square, || {
-                op.matrix_vjp(None, &x, &mut [Bar::Own(&mut bar)], &budget)
-            });
-            for side in SIDES {
-                let good = fits(len, &[batch, rows, p]) && fits(len, &[batch, rows, q]);
-                expect("apply", &sizes, good, || op.apply(&x, rows, side, &mut out, None, &budget));
-                expect("apply_vjp", &sizes, good, || {
-                    let (bars, out) = (&mut [Bar::Own(&mut bar)], Some(&mut out[..]));
-                    op.apply_vjp(None, &x, &x, rows, side, bars, out, &budget)
-                });
-                returns("apply_vjp", &sizes, || {
-                    op.apply_vjp(Some(&x), &x, &x, rows, side, &mut [Bar::None; 1], None, &budget)
-                });
+            expect("Kronecker::new", &sizes, good, || Kronecker::new(&[factor], batch).map(drop));
+            returns("Kronecker::new", &sizes, || Kronecker::new(&[factor; 3], batch).map(drop));
+            if let Ok(op) = Kronecker::new(&[factor], batch) {
+                any::operator(&op, &mut [Bar::Own(&mut bar)], &sizes);
             }
         }
     }
 }
 
 pub fn fourier<T: Scalar>() {
-    let budget = Budget::of(THREADS);
     for sizes @ [batch, n] in choices() {
         for (a, b, c) in (0..7).flat_map(|a| (0..5).flat_map(move |b| (0..3).map(move |c| (a, b, c)))) {
             let (phases, vectors, permutation) = (real::<T>(a), ones::<T>(b), vec![0; c]);
@@ -229,43 +211,18 @@ pub fn fourier<T: Scalar>() {
         let permutation: Vec<i64> = (0..(batch * n).min(2)).map(|i| (i % n) as i64).collect();
         let (phases, vectors) = (real::<T>(batch * 3 * n), ones::<T>(batch * 2 * n));
         let Ok(op) = FourierProduct::<T>::new(&phases, &vectors, &permutation, batch, n) else { continue };
-        for (sizes @ [rows], len) in choices().flat_map(|sizes| [0, 1, 2, 4].map(|len| (sizes, len))) {
-            let (x, mut out) = (ones::<T>(len), ones::<T>(len));
-            let square = fits(len, &[batch, n, n]);
-            expect("matrix", &sizes, square, || op.matrix(&mut out, None, &budget));
-            expect("matrix_vjp", &sizes, square, || op.matrix_vjp(None, &x, &mut [], &budget));
-            for side in SIDES {
-                let good = fits(len, &[batch, rows, n]);
-                expect("apply", &sizes, good, || op.apply(&x, rows, side, &mut out, None, &budget));
-                expect("apply_vjp", &sizes, good, || {
-                    op.apply_vjp(None, &x, &x, rows, side, &mut [], Some(&mut out), &budget)
-                });
-            }
-        }
+        any::operator(&op, &mut [], &[batch, n]);
     }
 }
 
 pub fn rotation<T: Scalar>() {
-    let budget = Budget::of(THREADS);
-    for sizes @ [batch, n, rows] in choices() {
-        for (given, len) in LENGTHS.into_iter().flat_map(|a| LENGTHS.map(|b| (a, b))) {
-            let (start, x) = (real::<T>(given), ones::<T>(len));
-            let (mut bar, mut out) = (real::<T>(given), ones::<T>(len));
+    for sizes @ [batch, n] in choices() {
+        for given in LENGTHS {
+            let (start, mut bar) = (real::<T>(given), real::<T>(given));
             let good = fits(given, &[batch, n]) && size("out", &[batch, n, n]).is_ok();
             expect("Rotation::new", &sizes, good, || Rotation::<T>::new(&start, &start, batch, n).map(drop));
-            let Ok(op) = Rotation::<T>::new(&start, &start, batch, n) else { continue };
-            let square = fits(len, &[batch, n, n]);
-            expect("matrix", &sizes, square, || op.matrix(&mut out, None, &budget));
-            expect("matrix_vjp", &sizes, square, || {
-                op.matrix_vjp(None, &x, &mut [Bar::Real(&mut bar)], &budget)
-            });
-            for side in SIDES {
-                let good = fits(len, &[batch, rows, n]);
-                expect("apply", &sizes, good, || op.apply(&x, rows, side, &mut out, None, &budget));
-                expect("apply_vjp", &sizes, good, || {
-                    let (bars, out) = (&mut [Bar::None, Bar::Real(&mut bar)], Some(&mut out[..]));
-                    op.apply_vjp(None, &x, &x, rows, side, bars, out, &budget)
-                });
+            if let Ok(op) = Rotation::<T>::new(&start, &start, batch, n) {
+                any::operator(&op, &mut [Bar::None, Bar::Real(&mut bar)], &sizes);
             }
         }
     }

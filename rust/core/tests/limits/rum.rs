@@ -1,8 +1,9 @@
 //! The rotational unit of memory.
 
-use crate::{LENGTHS, THREADS, choices, expect, fits, ones};
+use crate::{LENGTHS, THREADS, choices, expect, fits, ones, returns};
 use isometry_core::Budget;
 use isometry_core::activation::Activation;
+use isometry_core::recurrence::Written;
 use isometry_core::recurrence::rum::{Outcome, Rum, RumGradients, SAVED, backward, forward};
 use isometry_core::scalar::Real;
 
@@ -39,7 +40,17 @@ pub fn rums<R: Real>() {
             expect("rum::forward", &sizes, good, || {
                 forward(&rum, &mut states, &mut last, Some(&mut saved), &Budget::of(THREADS))
             });
+            // without states; inputs of no features bound no number of steps
+            if features > 0 || steps <= 2 {
+                returns("rum::forward", &sizes, || {
+                    let written = Written { states: None, last: Some(&mut states), marks: None };
+                    forward(&rum, written, &mut last, None, &Budget::of(THREADS))
+                });
+            }
             let (mut bar, ct) = (ones(2), ones(1));
+            returns("RumGradients::check", &sizes, || {
+                RumGradients { w: Some(&mut bar), ..Default::default() }.check(&rum)
+            });
             let outcome = Outcome {
                 states: (&states).into(),
                 last: &last,

@@ -1,11 +1,11 @@
 //! Activations and recurrences.
 
-use crate::{LENGTHS, SIZES, THREADS, choices, expect, fits, ones, real};
+use crate::{LENGTHS, SIZES, THREADS, choices, expect, fits, ones, real, returns};
 use isometry_core::Budget;
 use isometry_core::activation::{Activation, NAMES, activate, activate_vjp};
 use isometry_core::argument::Bar;
 use isometry_core::operators::{Last, dense::Dense, householder, householder::Householder};
-use isometry_core::recurrence::{self, Gradients, Sequence, Trajectory};
+use isometry_core::recurrence::{self, Checkpoint, Cotangent, Gradients, Sequence, Trajectory, Written};
 use isometry_core::scalar::Scalar;
 
 pub fn activations<T: Scalar>() {
@@ -20,10 +20,10 @@ pub fn activations<T: Scalar>() {
                     let good = activation.check::<T>(n, bias).is_ok();
                     assert!(!good || bias.map_or(own == 0, |bias| own > 0 && own == bias.len()), "{sizes:?}");
                     let good = good && fits(len, &sizes);
-                    expect("activate", &sizes, good, || {
+                    expect("activation::activate", &sizes, good, || {
                         activate(&z, rows, n, activation, bias, &mut out, THREADS)
                     });
-                    expect("activate_vjp", &sizes, good, || {
+                    expect("activation::activate_vjp", &sizes, good, || {
                         let bar = bias.map(|_| &mut bar[..]);
                         activate_vjp(&z, rows, n, activation, bias, &z, &mut out, bar, THREADS)
                     });
@@ -70,11 +70,15 @@ pub fn recurrences<T: Scalar>() {
             let mut out = states.clone();
             let weight = ones::<T>(1);
             let square = fits(1, &[n, n]);
-            expect("forward, dense", &sizes, good && one && square, || {
+            expect("recurrence::forward", &sizes, good && one && square, || {
                 recurrence::forward(&Dense::new(&weight, 1, n, n)?, &given, &mut out, &budget)
             });
+            // inputs of no features bound no number of steps
+            if features > 0 || steps <= FEW {
+                without_states(&given, good && square && fits(1, &[batch, n]), &sizes);
+            }
             let (mut own, mut x_bar, mut v_bar) = (ones::<T>(1), x.clone(), v.clone());
-            expect("backward, dense", &sizes, good && one && square, || {
+            expect("recurrence::backward", &sizes, good && one && square, || {
                 let bars =
                     Gradients { x: Some(&mut x_bar), input_weight: Some(&mut v_bar), ..Default::default() };
                 let (dense, own) = (Dense::new(&weight, 1, n, n)?, &mut [Bar::Own(&mut own)]);
@@ -90,18 +94,69 @@ pub fn recurrences<T: Scalar>() {
                     let vectors = ones::<T>(vectors);
                     let factors = || Householder::new(&vectors, Last::None, 1, n, m);
                     let good = good && one && fits(vectors.len(), &[1, n, m]);
-                    expect("forward, reflections", &sizes, good, || {
+                    expect("recurrence::forward", &sizes, good, || {
                         recurrence::forward(&factors()?, &given, &mut out, &budget)
                     });
                     let mut bar = vectors.clone();
-                    expect("backward, reflections", &sizes, good, || {
+                    expect("recurrence::backward", &sizes, good, || {
                         let (bars, own, states) = (Gradients::default(), &mut [Bar::Own(&mut bar)], &states);
                         recurrence::backward(&factors()?, own, &given, states, states, bars, &budget)
                     });
                 }
             }
         }
-        let route = householder::plan(steps, batch, features, n).name();
-        assert!(["dense", "factored"].contains(&route));
+        returns("householder::plan", &sizes, || Ok(householder::plan(steps, batch, features, n)));
     }
 }
+
+/// The last states alone, and those of a checkpoint.
+fn without_states<T: Scalar>(given: &Sequence<'_, T>, good: bool, sizes: &[usize; 4]) {
+    let (budget, weight, states, mut last) = (Budget::of(THREADS), ones::<T>(1), ones::<T>(1), ones::<T>(1));
+    let dense = || Dense::new(&weight, 1, given.n, given.n);
+    expect("recurrence::forward", sizes, good, || {
+        let written = Written { states: None, last: Some(&mut last), marks: None };
+        recurrence::forward(&dense()?, given, written, &budget)
+    });
+    returns("Sequence::sizes", sizes, || Ok(given.sizes()));
+    for len in LENGTHS {
+        let mut marks = ones::<T>(len);
+        let kept = Some((Checkpoint::Sqrt, &mut marks[..]));
+        let written = Written { states: None, last: Some(&mut last), marks: kept };
+        returns("Written::check", sizes, || written.check(given.sizes(), 0));
+        returns("Written::checkpoint", sizes, || Ok(written.checkpoint()));
+        returns("recurrence::forward", sizes, || recurrence::forward(&dense()?, given, written, &budget));
+        for ct in [Cotangent::States(&marks), Cotangent::Last(&marks)] {
+            returns("Cotangent::check", sizes, || ct.check(given.sizes()));
+            let kept = Trajectory::Marks(Checkpoint::Sqrt, &marks, &states);
+            returns("Trajectory::checkpoint", sizes, || Ok(kept.checkpoint()));
+            returns("recurrence::backward", sizes, || {
+                recurrence::backward(&dense()?, &mut [], given, kept, ct, Gradients::default(), &budget)
+            });
+        }
+    }
+}
+
+/// An ensemble does what its caller does, whatever it is told of the sizes; packing compares both lengths.
+pub fn ensembles<T: Scalar>() {
+    for sizes in choices() {
+        returns("recurrence::ensemble", &sizes, || {
+            recurrence::ensemble::<T, ()>(vec![(); 2], sizes, &Budget::of(THREADS), |(), _| Ok(()))
+        });
+    }
+    for sizes @ [n, k] in choices() {
+        returns("transition::packed", &sizes, || Ok(recurrence::packed::<T>(n, k)));
+        for len in LENGTHS {
+            returns("transition::pack", &sizes, || {
+                recurrence::pack(
+                    &ones::<T>(len),
+                    n,
+                    k,
+                    &mut real::<T>(recurrence::packed::<T>(n, k).min(FEW)),
+                )
+            });
+        }
+    }
+}
+
+/// Steps that a call may take, and more numbers than a packed matrix of two elements has.
+const FEW: usize = 1 << 10;

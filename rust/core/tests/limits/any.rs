@@ -1,0 +1,151 @@
+//! The four calls that every operator has, and operators that need no more.
+
+use crate::{LENGTHS, SIDES, SIZES, THREADS, choices, expect, fits, ones, real, returns};
+use isometry_core::argument::{Array, Bar, Given, Kind};
+use isometry_core::cpu::blocks::Blocks;
+use isometry_core::operators::bounded_svd::BoundedSvd;
+use isometry_core::operators::givens::Givens;
+use isometry_core::operators::hadamard::{self, Hadamard};
+use isometry_core::operators::{OBJECTS, check_values, view};
+use isometry_core::scalar::Scalar;
+use isometry_core::{Budget, Cpu};
+
+/// Arrays of every length, beside rows of every number; `bars` fit.
+pub fn operator<T: Scalar>(op: &dyn Cpu<T>, bars: &mut [Bar<'_, T>], sizes: &[usize]) {
+    let (budget, batch, (p, q)) = (Budget::of(THREADS), op.batch(), op.shape());
+    for len in LENGTHS {
+        let (x, mut out) = (ones::<T>(len), ones::<T>(len));
+        let square = fits(len, &[batch, p, q]);
+        expect("matrix", sizes, square, || op.matrix(&mut out, None, &budget));
+        expect("matrix_vjp", sizes, square, || op.matrix_vjp(None, &x, bars, &budget));
+        for (rows, side) in SIZES.into_iter().flat_map(|rows| SIDES.map(|side| (rows, side))) {
+            let good = fits(len, &[batch, rows, p]) && fits(len, &[batch, rows, q]);
+            expect("apply", sizes, good, || op.apply(&x, rows, side, &mut out, None, &budget));
+            expect("apply_vjp", sizes, good, || {
+                op.apply_vjp(None, &x, &x, rows, side, bars, Some(&mut out), &budget)
+            });
+            returns("apply_vjp", sizes, || op.apply_vjp(Some(&x), &x, &x, rows, side, bars, None, &budget));
+            expect("apply_vjp", sizes, false, || {
+                op.apply_vjp(None, &x, &x, rows, side, bars, Some(&mut ones(len + 1)), &budget)
+            });
+        }
+    }
+}
+
+/// Arguments of every object by name, with shapes and lengths of any size.
+pub fn objects<T: Scalar>() {
+    for sizes in choices::<3>() {
+        for len in LENGTHS {
+            let (own, numbers, integers) = (ones::<T>(len), real::<T>(len), vec![0i64; len]);
+            for (object, arguments) in OBJECTS {
+                let given: Vec<_> = arguments
+                    .iter()
+                    .map(|argument| Given {
+                        shape: &sizes[..(argument.rank() + 1).min(sizes.len())],
+                        array: match argument.kind {
+                            Kind::Integer => Array::Integers(&integers),
+                            kind if kind.real() => Array::Real(&numbers),
+                            _ => Array::Own(&own),
+                        },
+                    })
+                    .collect();
+                returns("operators::view", &sizes, || view(object, &given).map(drop));
+                returns("operators::check_values", &sizes, || check_values(object, &given));
+            }
+        }
+    }
+}
+
+pub fn hadamards<T: Scalar>() {
+    for sizes @ [batch, rounds, n] in choices() {
+        for len in LENGTHS {
+            let (signs, mut bar) = (real::<T>(len), real::<T>(len));
+            let order = hadamard::Order::of(n).is_some();
+            let good = order && fits(len, &sizes) && fits(0, &[0, batch, n, n]);
+            let made = || Hadamard::<T>::new(&signs, (batch, rounds, n));
+            expect("Hadamard::new", &sizes, good, || made().map(drop));
+            if let Ok(op) = made() {
+                operator(&op, &mut [Bar::Real(&mut bar)], &sizes);
+            }
+        }
+    }
+    for sizes @ [n] in choices() {
+        for (len, other, side) in LENGTHS.into_iter().flat_map(|len| {
+            [len, len + 1, 0].into_iter().flat_map(move |other| SIDES.map(|side| (len, other, side)))
+        }) {
+            let (x, mut out) = (ones::<T>(len), ones::<T>(other));
+            let good = hadamard::Order::of(n).is_some() && len == other && fits(len, &[1, len / n.max(1), n]);
+            expect("hadamard::transform", &sizes, good, || {
+                hadamard::transform(&x, n, 2.0, side, &mut out, THREADS)
+            });
+        }
+    }
+}
+
+pub fn givens<T: Scalar>() {
+    for sizes @ [batch, n, m] in choices() {
+        for (given, planes) in LENGTHS.into_iter().flat_map(|a| LENGTHS.map(|b| (a, b))) {
+            let (angles, mut bar) = (real::<T>(given), real::<T>(given));
+            let pairs: Vec<i64> = (0..2 * planes as i64).map(|at| at % 2).collect();
+            let good =
+                fits(given, &[batch, m]) && fits(2 * planes, &[batch, m, 2]) && (planes == 0 || n >= 2);
+            let made = || Givens::<T>::new(&angles, &pairs, batch, n, m);
+            expect("Givens::new", &sizes, good, || made().map(drop));
+            if let Ok(op) = made() {
+                operator(&op, &mut [Bar::None, Bar::Real(&mut bar)], &sizes);
+            }
+        }
+    }
+}
+
+pub fn bounded_svds<T: Scalar>() {
+    for sizes @ [batch, n, k, r] in choices() {
+        for (us, vs) in LENGTHS.into_iter().flat_map(|a| LENGTHS.map(|b| (a, b))) {
+            for (logits, margins) in [(0, 0), (1, 1), (2, 1), (1, 0), (2, 2)] {
+                let (u, v, logits, margin) =
+                    (ones::<T>(us), ones::<T>(vs), real::<T>(logits), real::<T>(margins));
+                let shapes: [&[usize]; 4] = [&[batch, n, r], &[batch, r], &[batch, k, r], &[batch]];
+                let arrays = [Array::Own(&u), Array::Real(&logits), Array::Own(&v), Array::Real(&margin)];
+                let mut at = 0;
+                let given = arrays.map(|array| {
+                    at += 1;
+                    Given { shape: shapes[at - 1], array }
+                });
+                let good = r > 0
+                    && fits(us, shapes[0])
+                    && fits(logits.len(), shapes[1])
+                    && fits(vs, shapes[2])
+                    && fits(margins, shapes[3])
+                    && fits(0, &[0, batch, n, k]);
+                expect("BoundedSvd::of", &sizes, good, || BoundedSvd::of(&given).map(drop));
+                let Ok(op) = BoundedSvd::of(&given) else { continue };
+                let (mut u, mut v, mut sigma) = (u.clone(), v.clone(), logits.clone());
+                let bars = &mut [Bar::Own(&mut u), Bar::Real(&mut sigma), Bar::Own(&mut v)];
+                operator(&op, bars, &sizes);
+            }
+        }
+    }
+}
+
+pub fn blocks<T: Scalar>() {
+    for sizes @ [nb, p, q, rows] in choices() {
+        for (weights, len) in LENGTHS.into_iter().flat_map(|a| LENGTHS.map(|b| (a, b))) {
+            let (weight, x) = (ones::<T>(weights), ones::<T>(len));
+            let blocks = Blocks::new(&weight, (nb, p, q));
+            returns("Blocks::new", &sizes, || Ok(blocks));
+            let good = fits(weights, &[nb, p, q]) && fits(len, &[rows, nb, q]);
+            for other in LENGTHS {
+                let good = good && fits(other, &[rows, nb, p]);
+                let ct = ones::<T>(other);
+                expect("Blocks::apply", &sizes, good, || blocks.apply(&x, rows, &mut ones(other), THREADS));
+                for (own, x_bar) in [(weights, len), (weights + 1, len), (weights, len + 1)] {
+                    let good = good && (own, x_bar) == (weights, len);
+                    let (mut own, mut x_bar) = (ones(own), ones(x_bar));
+                    expect("Blocks::apply_vjp", &sizes, good, || {
+                        blocks.apply_vjp(&x, &ct, rows, Some(&mut own), Some(&mut x_bar), THREADS)
+                    });
+                }
+            }
+        }
+    }
+}
