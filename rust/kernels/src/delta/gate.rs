@@ -175,8 +175,7 @@ impl<R: Real> Kernel<R> for Crossing<R> {
                     S::store_n(to, v, live);
                     sum = S::add(sum, v);
                 }
-                let out = out.add(j + 1);
-                *out = *out + total::<S>(sum);
+                *out.add(j + 1) += total::<S>(sum);
             }
         }
     }
