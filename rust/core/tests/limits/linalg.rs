@@ -2,7 +2,8 @@
 
 use crate::{LENGTHS, SIZES, THREADS, choices, expect, fits, ones};
 use isometry_core::linalg::{
-    Bars, Order, Reflectors, apply, apply_vjp, geqrf, geqrf_vjp, product, product_vjp,
+    Bars, Order, Reflectors, SMALL, apply, apply_vjp, geqrf, geqrf_vjp, procrustes, procrustes_vjp, product,
+    product_vjp,
 };
 use isometry_core::scalar::Scalar;
 
@@ -73,6 +74,25 @@ pub fn factorisations<T: Scalar>() {
                 });
                 expect("linalg::geqrf_vjp", &sizes, good, || {
                     geqrf_vjp((&a, &tau), (&a, &tau), shape, &mut ones(other), THREADS)
+                });
+            }
+        }
+    }
+}
+
+pub fn nearest<T: Scalar>() {
+    for sizes @ [batch, m, n] in choices() {
+        for (len, special) in LENGTHS.into_iter().flat_map(|len| [(len, false), (len, true)]) {
+            let (a, shape) = (ones::<T>(len), (batch, m, n));
+            for other in [len, len + 1, 0] {
+                let small = !special || (T::PARTS == 1 && m == n && n <= SMALL);
+                let good = fits(len, &sizes) && other == len && small;
+                expect("linalg::procrustes", &sizes, good, || {
+                    procrustes(&a, shape, special, &mut ones(other), THREADS)
+                });
+                let good = good && (len == 0 || m.min(n) <= SMALL);
+                expect("linalg::procrustes_vjp", &sizes, good, || {
+                    procrustes_vjp((&a, &a), shape, special, &mut ones(other), THREADS)
                 });
             }
         }

@@ -111,6 +111,7 @@ fn all<T: Scalar>() {
     any::blocks::<T>();
     linalg::reflectors::<T>();
     linalg::factorisations::<T>();
+    linalg::nearest::<T>();
     lengths::wrong_lengths::<T>();
     own::changing::<T>();
     own::transitions::<T>();

@@ -122,7 +122,7 @@ fn without_states<T: Scalar>(given: &Sequence<'_, T>, good: bool, sizes: &[usize
         let mut marks = ones::<T>(len);
         let kept = Some((Checkpoint::Sqrt, &mut marks[..]));
         let written = Written { states: None, last: Some(&mut last), marks: kept };
-        returns("Written::check", sizes, || written.check(given.sizes(), 0));
+        returns("Written::check", sizes, || written.check(given.sizes(), (None, 0)));
         returns("Written::checkpoint", sizes, || Ok(written.checkpoint()));
         returns("recurrence::forward", sizes, || recurrence::forward(&dense()?, given, written, &budget));
         for ct in [Cotangent::States(&marks), Cotangent::Last(&marks)] {
