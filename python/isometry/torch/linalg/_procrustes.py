@@ -84,11 +84,11 @@ class Procrustes(Plan):
 
     def run(self, settings: Any, tensors: Tensors, saving: bool, at: Any) -> tuple[Results, Saved]:
         a = _matrices(tensors[0])
-        return (torch.from_numpy(kernels.nearest(a, *settings, at)).reshape(tensors[0].shape),), ()
+        return (torch.from_numpy(kernels.nearest(a, settings[0], at)).reshape(tensors[0].shape),), ()
 
     def pull(self, settings: Any, tensors: Tensors, out: Out, wanted: Flags, at: Any) -> Tensors:
         (w,), _, (ct,) = out
-        found = kernels.pulled(_matrices(tensors[0]), _matrices(w), _matrices(ct), *settings, at)
+        found = kernels.pulled(_matrices(tensors[0]), _matrices(w), _matrices(ct), settings[0], at)
         return (torch.from_numpy(found).reshape(tensors[0].shape),)
 
     def formula(self, settings: Any, *tensors: Any) -> Results:

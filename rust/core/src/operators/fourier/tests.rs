@@ -16,7 +16,8 @@ fn permutation(random: &mut Random, n: usize) -> Vec<i64> {
 /// W by its factors.
 fn dense(phases: &[f64], vectors: &[f64], permutation: &[i64]) -> Vec<c64> {
     let n = permutation.len();
-    let roots: Vec<_> = (0..n).map(|k| c64::cis(-2.0 * PI * k as f64 / n as f64) / (n as f64).sqrt()).collect();
+    let roots: Vec<_> =
+        (0..n).map(|k| c64::cis(-2.0 * PI * k as f64 / n as f64) / (n as f64).sqrt()).collect();
     let turn = |x: &[c64], q: usize| -> Vec<c64> {
         x.iter().zip(&phases[q * n..]).map(|(x, t)| x * c64::cis(*t)).collect()
     };

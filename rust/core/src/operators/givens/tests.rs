@@ -22,7 +22,8 @@ fn blocks_equal_the_rotations() {
     fn all<T: Scalar>() {
         for (n, m, rows) in [(1, 0, 2), (2, 3, 1), (5, 9, 0), (7, 20, 11), (17, 40, 5)] {
             let angles: Vec<T::Real> = numbers(m, 1);
-            let pairs: Vec<i64> = (0..m).flat_map(|k| [k % n, (k + 1 + k / n % (n - 1)) % n]).map(|i| i as i64).collect();
+            let pairs: Vec<i64> =
+                (0..m).flat_map(|k| [k % n, (k + 1 + k / n % (n - 1)) % n]).map(|i| i as i64).collect();
             let op = Givens::<T>::new(&angles, &pairs, 1, n, m).unwrap();
             rows::check(&op, rows, true, &|given| product::<T::Wide>(n, &given[1], &pairs));
         }

@@ -4,10 +4,10 @@
 //! cpu -> matrix, rows -> few, apply, apply_vjp -> trail -> blocks -> block, last_factor -> hand -> the product
 //! ```
 
+use super::Householder;
 use super::blocks::crowd;
 use super::gradients::Gradients;
 use super::trail::apply_keep_len;
-use super::Householder;
 use crate::argument::Bar;
 use crate::budget::Budget;
 use crate::cpu::Cpu;

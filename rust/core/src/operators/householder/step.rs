@@ -95,7 +95,12 @@ pub struct ReflectionStep<'a, T: Scalar> {
 
 impl<'a, T: Scalar> ReflectionStep<'a, T> {
     /// For a forward pass, or for a backward pass that fills `bars`.
-    pub fn carve(arena: &mut Arena, of: Householder<'a, T>, extent: Extent, bars: Option<StepBars<T>>) -> Self {
+    pub fn carve(
+        arena: &mut Arena,
+        of: Householder<'a, T>,
+        extent: Extent,
+        bars: Option<StepBars<T>>,
+    ) -> Self {
         let (n, m, Extent { batch, chunk }) = (of.n, of.m, extent);
         let last = usize::from(of.has_last());
         let pair = |arena: &mut Arena| [(n, m), (m, n)].map(|(k, n)| Packed::new(arena, k, n, None));

@@ -1,7 +1,7 @@
 //! A product of reflections as W of a recurrence: the step, with vectors scaled to ordinary length.
 
 use super::Householder;
-use super::step::{StepBars, ReflectionStep};
+use super::step::{ReflectionStep, StepBars};
 use crate::argument::Bar;
 use crate::error::Result;
 use crate::kernels::{Balanced, balance};
