@@ -41,6 +41,10 @@ macro_rules! objects {
         /// The cheaper route of the object in a recurrence, from the shapes of its arguments, empty where one is not
         /// given: through its matrix, unless it states another.
         pub fn route(object: &str, shapes: &[&[usize]], run: Run) -> Result<Route> {
+            let arguments = OBJECTS.iter().find(|(name, _)| *name == object).map_or(0, |(_, arguments)| arguments.len());
+            if shapes.len() < arguments {
+                return Err(Error::shape("shapes", format!("those of {arguments} arguments"), shapes.len()));
+            }
             match object {
                 $($(stringify!($module) => Ok($module::$route(shapes, run)),)?)*
                 _ => Ok(Route::Dense),

@@ -6,8 +6,9 @@ use isometry_core::cpu::blocks::Blocks;
 use isometry_core::operators::bounded_svd::BoundedSvd;
 use isometry_core::operators::givens::Givens;
 use isometry_core::operators::hadamard::{self, Hadamard};
-use isometry_core::operators::{OBJECTS, check_values, view};
+use isometry_core::operators::{OBJECTS, check_values, route, view};
 use isometry_core::scalar::Scalar;
+use isometry_core::transition::Run;
 use isometry_core::{Budget, Cpu};
 
 /// Arrays of every length, beside rows of every number; `bars` fit.
@@ -51,6 +52,12 @@ pub fn objects<T: Scalar>() {
                     .collect();
                 returns("operators::view", &sizes, || view(object, &given).map(drop));
                 returns("operators::check_values", &sizes, || check_values(object, &given));
+                let shapes: Vec<_> = given.iter().map(|given| given.shape).collect();
+                for (steps, gated) in [(1, false), (usize::MAX, true)] {
+                    let run = Run { steps, batch: sizes[0], gated };
+                    returns("operators::route", &sizes, || route(object, &shapes, run));
+                    assert!(route(object, &[], run).is_err());
+                }
             }
         }
     }
