@@ -7,6 +7,7 @@ import torch
 import isometry as iso
 import isometry.torch as it
 import reference as ref
+from isometry.torch.formulas import procrustes as formula
 from registry import DTYPES, is_complex
 from tolerance import identical
 
@@ -124,3 +125,21 @@ def test_what_is_refused():
         iso.linalg.procrustes([[np.nan]])
     with pytest.raises(ValueError, match="ct must have shape"):
         iso.linalg.procrustes_vjp(np.eye(3), np.eye(2))
+
+
+def test_every_mode_of_torch(seed):
+    """In a graph, by the formula on another device, with second derivatives and inside torch.func."""
+    a = torch.from_numpy(seed.standard_normal((3, 5, 4))).requires_grad_()
+    call = lambda a: it.linalg.procrustes(a)
+    w = call(a)
+    compiled = torch.compile(call, backend="aot_eager", fullgraph=True)
+    ct = torch.randn_like(w)
+    for other in (compiled, lambda a: formula.nearest(a, False)):
+        found = other(a)
+        assert (found - w).abs().max() < 1e-13
+        grads = [torch.autograd.grad(out, a, ct, retain_graph=True)[0] for out in (found, w)]
+        assert (grads[0] - grads[1]).abs().max() < 1e-12
+    assert call(a.detach().to("meta")).shape == w.shape
+    torch.autograd.gradgradcheck(call, a)
+    alone = torch.func.vmap(torch.func.grad(lambda a: (call(a) ** 3).sum()))(a.detach())
+    assert (alone - torch.autograd.grad((w**3).sum(), a)[0]).abs().max() < 1e-12
