@@ -210,7 +210,7 @@ def test_the_law_of_formulas(at, seed):
 
 
 # module -> the layers whose forward it serves
-LOOKING = {"operators._declared": ["ornn", "unitary-ornn", "scornn"], "_sequence": LAYERS}
+LOOKING = {"operators._declared": ["ornn", "unitary-ornn", "scornn"], "sequences._sequence": LAYERS}
 
 
 @pytest.mark.parametrize("module", LOOKING)
@@ -221,7 +221,7 @@ def test_the_law_of_devices(module, seed, monkeypatch):
         with Elsewhere() as device:
             rejects(unseen_layer, build(name, num_layers=2, bidirectional=True, trainable_h0=True), device)
     for case in (REAL, COMPLEX, Case("cayley", "signs", np.float32)):
-        if module != "_sequence":
+        if module != "sequences._sequence":
             with Elsewhere() as device:
                 rejects(unseen, ElsewhereSubject.draw(case, seed, 5), seed, device)
 

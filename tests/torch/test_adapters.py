@@ -10,7 +10,7 @@ from torch.autograd import gradcheck, gradgradcheck
 
 import isometry.torch as it
 import reference as ref
-from isometry.torch._blocks import blocks
+from isometry.torch.adapters._blocks import blocks
 from tolerance import close, eps, forward, gradient
 
 KINDS = pytest.mark.parametrize("kind", ["OFT", "HRA"])

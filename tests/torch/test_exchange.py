@@ -11,7 +11,7 @@ from torch import Tensor
 
 import isometry.torch as it
 from isometry import _core
-from isometry.torch import _function
+from isometry.torch._dispatch import function
 from subprocesses import script
 
 DTYPES = (torch.float32, torch.float64, torch.complex64, torch.complex128)
@@ -60,8 +60,8 @@ def test_both_routes_give_the_same_bits(
     work: Callable[..., list[Tensor]], dtype: torch.dtype, batch: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = []
-    for direct in {_function._DIRECT, False}:
-        monkeypatch.setattr(_function, "_DIRECT", direct)
+    for direct in {function._DIRECT, False}:
+        monkeypatch.setattr(function, "_DIRECT", direct)
         found.append(work(dtype, batch))
     for first, second in zip(found[0], found[-1], strict=True):
         assert first.shape == second.shape
@@ -94,7 +94,7 @@ class TestSeam:
         ids=["int64", "bfloat16", "strided", "rank 1", "meta"],
     )
     def test_tensors_that_no_kernel_reads(self, vectors: Tensor, error: type, words: str) -> None:
-        if not _function._DIRECT:
+        if not function._DIRECT:
             error, words = TypeError, "NumPy array"
         with pytest.raises(error, match=f"{words}|^vectors: expected a tensor"):
             _core.operator_matrix("householder", (vectors, None, None), torch.empty(3, 3), False, 1)
@@ -111,8 +111,8 @@ class TestSeam:
         ids=["dtype", "shape", "batch", "strided", "list"],
     )
     def test_results_that_do_not_fit(self, out: object, error: type) -> None:
-        vectors = torch.ones(3, 2) if _function._DIRECT else np.ones((1, 3, 2), np.float32)
-        with pytest.raises(error if _function._DIRECT else TypeError, match="out|^vectors: expected a tensor"):
+        vectors = torch.ones(3, 2) if function._DIRECT else np.ones((1, 3, 2), np.float32)
+        with pytest.raises(error if function._DIRECT else TypeError, match="out|^vectors: expected a tensor"):
             _core.operator_matrix("householder", (vectors, None, None), out, False, 1)
 
     @pytest.mark.parametrize("first", [0, 6, 9, 15, 17, 23])
@@ -120,7 +120,7 @@ class TestSeam:
         """Ranges of addresses decide, of tensors and NumPy arrays alike; the next call is not affected."""
         memory, ct = torch.ones(32), torch.ones(2, 4)
         x, x_bar, vectors = memory[:8].view(2, 4), memory[8:16].view(2, 4), memory[16:24].view(4, 2)
-        if not _function._DIRECT:
+        if not function._DIRECT:
             x, x_bar, vectors, ct = (array.numpy() for array in (x, x_bar, vectors, ct))  # type: ignore[assignment]
 
         def call(first: int) -> None:
@@ -134,7 +134,7 @@ class TestSeam:
     def test_arrays_and_tensors_mix(self) -> None:
         out = np.empty((3, 3), np.float32)
         vectors = torch.ones(1, 3, 2)
-        given = (vectors if _function._DIRECT else vectors.numpy(), None, None)
+        given = (vectors if function._DIRECT else vectors.numpy(), None, None)
         _core.operator_matrix("householder", given, out, False, 1)
         np.testing.assert_array_equal(out, it.Householder(torch.ones(3, 2)).matrix().numpy())
 

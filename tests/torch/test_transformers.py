@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 import torch
 
-import isometry.torch._fla_arguments as computing
+import isometry.torch.delta._fla_arguments as computing
 import tolerance as tol
 from derivatives import compiled
 from isometry.integrations import transformers as integration

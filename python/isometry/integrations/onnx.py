@@ -17,13 +17,13 @@ from torch import Tensor, fx, nn
 from torch._higher_order_ops.scan import scan
 
 from isometry.torch import formulas
-from isometry.torch._cells import CELLS, NAMES
-from isometry.torch._sequence_plan import SEQUENCE, decoded
 from isometry.torch.formulas.delta import unit
 from isometry.torch.hadamard import HADAMARD
 from isometry.torch.linalg._plans import LINALG
 from isometry.torch.nn._base import RecurrentLayer
 from isometry.torch.operators._plans import BY_STEM
+from isometry.torch.sequences._cells import CELLS, NAMES
+from isometry.torch.sequences._plan import SEQUENCE, decoded
 
 __all__ = ["export"]
 

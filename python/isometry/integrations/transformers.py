@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from isometry.torch import fla
-from isometry.torch._function import widened
+from isometry.torch._dispatch.function import widened
 
 Function = Callable[..., Any]
 

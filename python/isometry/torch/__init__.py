@@ -12,8 +12,6 @@ from .._threads import set_num_threads
 from . import linalg, optim
 from .activations import activate
 from .delta import delta_rule
-from .goru import goru
-from .gru import gru
 from .hadamard import hadamard_transform
 from .operators import (
     Adjoint,
@@ -33,8 +31,7 @@ from .operators import (
     Rotation,
 )
 from .realform import complex_matrix, complex_state, orthogonality_error, real_input, real_matrix, real_state
-from .recurrence import recurrence
-from .rum import rum
+from .sequences import goru, gru, recurrence, rum
 from .stiefel import cayley_step
 
 from . import adapters, fla, init, nn, parametrizations  # isort: skip  (the layers import the names above)

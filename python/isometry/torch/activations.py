@@ -12,10 +12,10 @@ from torch import Tensor
 from .. import _core
 from .._rules import check_recurrence
 from . import formulas
-from ._dispatch import computed
-from ._function import array, empty, empty_gradients, threads
-from ._mode import FORMULA, mode
-from ._plan import Flags, Out, Plan, Results, Rows, Saved, Tensors
+from ._dispatch.function import array, empty, empty_gradients, threads
+from ._dispatch.mode import FORMULA, mode
+from ._dispatch.plan import Flags, Out, Plan, Results, Rows, Saved, Tensors
+from ._dispatch.results import computed
 from .operators._operator import real_tensor, tensor
 
 

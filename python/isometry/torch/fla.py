@@ -23,8 +23,8 @@ from typing import Any
 from torch import Tensor
 
 from .._rules import check
-from ._fla_arguments import Ends, axes, computed, ends, gates, ones, rates, refused, turned
-from ._function import widened
+from ._dispatch.function import widened
+from .delta._fla_arguments import Ends, axes, computed, ends, gates, ones, rates, refused, turned
 
 
 def chunk_delta_rule(

@@ -14,11 +14,11 @@ from .. import _core
 from .._objects.hadamard import of_rows, written
 from .._objects.hadamard import room as taken
 from .._rules import check
-from ._dispatch import computed
-from ._function import HALF, dtype_name, empty, readable, threads
-from ._graph import custom_operators
-from ._mode import KERNEL, mode
-from ._plan import Flags, Out, Plan, Results, Rows, Saved, Tensors
+from ._dispatch.function import HALF, dtype_name, empty, readable, threads
+from ._dispatch.graph import custom_operators
+from ._dispatch.mode import KERNEL, mode
+from ._dispatch.plan import Flags, Out, Plan, Results, Rows, Saved, Tensors
+from ._dispatch.results import computed
 from .formulas import hadamard as formula
 from .operators._operator import tensor
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from .._rules import check
-from ._function import HALF, dtype_name
+from ._dispatch.function import HALF, dtype_name
 from ._maps import packed, reflected, signs
 
 __all__ = ["orthogonal_"]

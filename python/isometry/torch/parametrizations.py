@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from . import _maps
-from ._function import widened
+from ._dispatch.function import widened
 
 __all__ = ["orthogonal"]
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from .._rules import check
-from ._function import REAL_OF, dtype_name
+from ._dispatch.function import REAL_OF, dtype_name
 from .formulas._precision import doubled
 from .operators._operator import Operator, tensor
 

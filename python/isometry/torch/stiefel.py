@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from .._rules import check, check_stiefel
-from ._function import dtype_name
-from ._mode import visible
+from ._dispatch.function import dtype_name
+from ._dispatch.mode import visible
 from .operators._operator import tensor
 from .operators.cayley import Cayley
 from .operators.dense import Dense

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from torch.nn.parameter import is_lazy
 
 from ..._rules import check
-from .._function import HALF, dtype_name, widened
+from .._dispatch.function import HALF, dtype_name, widened
 
 
 class Adapter(nn.Module):

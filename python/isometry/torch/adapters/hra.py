@@ -11,9 +11,9 @@ from torch.nn import functional
 from torch.nn.modules import module
 
 from ..._rules import check
-from .._function import widened
-from .._mode import symbolic
-from ..delta import real
+from .._dispatch.function import widened
+from .._dispatch.mode import symbolic
+from ..delta.delta_rule import real
 from ..nn._directions import reflecting, scaled
 from ..operators.householder import Householder
 from ._adapter import Adapter, arithmetic, is_product, real_layer, rows

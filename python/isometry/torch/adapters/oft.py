@@ -9,11 +9,11 @@ from torch import Tensor, nn
 
 from ..._objects._declaration import packed_size
 from ..._rules import check
-from .._blocks import blocks
-from .._function import widened
-from ..delta import real
+from .._dispatch.function import widened
+from ..delta.delta_rule import real
 from ..operators.cayley import Cayley
 from ._adapter import Adapter, real_layer, rows
+from ._blocks import blocks
 
 
 class OFT(Adapter):

@@ -9,7 +9,7 @@ from typing import ParamSpec, TypeVar
 import torch
 from torch import Tensor
 
-from .._mode import autocast
+from .._dispatch.mode import autocast
 
 P = ParamSpec("P")
 R = TypeVar("R")

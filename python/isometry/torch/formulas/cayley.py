@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ... import _core
 from ..._objects._declaration import packed_size
-from .._function import empty, readable, threads
+from .._dispatch.function import empty, readable, threads
 from ._precision import full_precision
 from ._skew import skew
 

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from ..._objects._declaration import packed_size
-from .._mode import visible
+from .._dispatch.mode import visible
 from ._precision import full_precision
 from ._skew import skew
 

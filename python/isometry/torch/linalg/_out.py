@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..._rules import check
-from .._function import dtype_name
+from .._dispatch.function import dtype_name
 
 
 def written(out: Sequence[Tensor], found: Sequence[Tensor], given: Sequence[Tensor]) -> tuple[Tensor, ...]:

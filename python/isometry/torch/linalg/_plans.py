@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from ... import _core
-from .._dispatch import computed
-from .._function import arrays, empty, empty_gradients, threads
-from .._graph import custom_operators
-from .._mode import mode
-from .._plan import Flags, Out, Plan, Results, Saved, Tensors
+from .._dispatch.function import arrays, empty, empty_gradients, threads
+from .._dispatch.graph import custom_operators
+from .._dispatch.mode import mode
+from .._dispatch.plan import Flags, Out, Plan, Results, Saved, Tensors
+from .._dispatch.results import computed
 from ..formulas import linalg as formulas
 
 

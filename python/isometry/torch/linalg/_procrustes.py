@@ -13,11 +13,11 @@ from torch import Tensor
 
 from ..._inverse import procrustes as kernels
 from ..._rules import check, check_linalg
-from .._dispatch import computed
-from .._function import dtype_name, threads
-from .._graph import custom_operators
-from .._mode import mode
-from .._plan import Flags, Out, Plan, Results, Saved, Tensors
+from .._dispatch.function import dtype_name, threads
+from .._dispatch.graph import custom_operators
+from .._dispatch.mode import mode
+from .._dispatch.plan import Flags, Out, Plan, Results, Saved, Tensors
+from .._dispatch.results import computed
 from ..formulas import procrustes as formula
 from ..operators._operator import tensor
 from ._reflectors import folded

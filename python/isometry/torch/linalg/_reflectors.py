@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from ..._rules import check, check_linalg
-from .._function import COMPLEX_OF, dtype_name
+from .._dispatch.function import COMPLEX_OF, dtype_name
 from ..operators._operator import stacked, tensor
 from ._out import written
 from ._plans import call

@@ -17,8 +17,8 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import PackedSequence
 
 from ..._rules import check, check_recurrence
-from .._function import HALF, widened
-from .._mode import autocast
+from .._dispatch.function import HALF, widened
+from .._dispatch.mode import autocast
 from ._contract import check_constructor, check_dtype, check_hidden, check_input, check_step
 from ._keywords import Output
 from ._pairs import unpaired

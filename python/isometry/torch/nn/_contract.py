@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 from ..._rules import check
-from .._function import COMPLEX_OF, HALF, REAL_OF, dtype_name
-from .._mode import autocast
+from .._dispatch.function import COMPLEX_OF, HALF, REAL_OF, dtype_name
+from .._dispatch.mode import autocast
 
 
 def check_constructor(

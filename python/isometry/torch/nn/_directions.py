@@ -13,7 +13,7 @@ from typing import TypeVar
 import torch
 from torch import Tensor
 
-from .._mode import visible
+from .._dispatch.mode import visible
 
 Operator = TypeVar("Operator")
 

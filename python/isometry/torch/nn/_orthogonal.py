@@ -8,7 +8,7 @@ from typing import Unpack
 from torch import Tensor, nn
 
 from ..._rules import check_recurrence
-from ..recurrence import recurrence
+from ..sequences.recurrence import recurrence
 from ._keywords import LayerKeywords, Output
 from ._streaming import Kernel
 from ._transition import TransitionLayer

@@ -20,11 +20,11 @@ from torch.compiler import is_compiling
 
 from ... import _core
 from ..._backend import Place
-from .._cells import CELLS, NAMES, Call
-from .._function import HALF, Array, arrays, empty, place, readable
-from .._mode import KERNEL, RECORDED, autocast, mode
-from .._sequence_plan import _joined
+from .._dispatch.function import HALF, Array, arrays, empty, place, readable
+from .._dispatch.mode import KERNEL, RECORDED, autocast, mode
 from ..operators.dense import Dense
+from ..sequences._cells import CELLS, NAMES, Call
+from ..sequences._plan import _joined
 from ._contract import accepted
 
 #: Steps for which the cost of forming W does not count.

@@ -12,8 +12,8 @@ from torch.nn import functional as F
 
 from ..._backend import Place
 from ..._rules import check
-from .._delta_plan import DELTA_RULE, Call
-from ..delta import delta_rule
+from ..delta._plan import DELTA_RULE, Call
+from ..delta.delta_rule import delta_rule
 from ..formulas._precision import full_precision
 from ._base import RecurrentLayer
 from ._contract import check_step

@@ -9,11 +9,11 @@ from torch import Tensor, nn
 
 from ..._objects import mesh
 from ..._rules import check
-from ..goru import goru
 from ..operators.cayley import Cayley
 from ..operators.exponential import Exponential
 from ..operators.householder import Householder
 from ..operators.mesh import Mesh
+from ..sequences.goru import goru
 from ._directions import reflecting, trapezoidal
 from ._gated import GatedLayer
 from ._keywords import LayerKeywords, Output

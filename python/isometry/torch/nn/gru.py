@@ -6,7 +6,7 @@ from typing import Literal, Unpack
 
 from torch import Tensor
 
-from ..gru import gru
+from ..sequences.gru import gru
 from ._gated import GatedLayer
 from ._keywords import LayerKeywords, Output
 from ._streaming import Kernel

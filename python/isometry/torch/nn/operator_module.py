@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from ..._objects._declaration import Argument
 from ..._rules import check
-from .._function import HALF, widened
-from .._mode import autocast
+from .._dispatch.function import HALF, widened
+from .._dispatch.mode import autocast
 from ..operators import Adjoint, Columns, Composition, Operator
 from ..operators._declared import Declared
 from ._directions import reflecting, scaled

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from ..._cells import rum as cell
 from ..._rules import check, check_recurrence
-from ..rum import _packed, rum
+from ..sequences.rum import _packed, rum
 from ._base import RecurrentLayer
 from ._contract import check_step
 from ._keywords import LayerKeywords, Output

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ..._rules import check, check_expression
 from ..._rules.index import Key, picked
-from .._function import COMPLEX_OF, dtype_name
+from .._dispatch.function import COMPLEX_OF, dtype_name
 from ._expressions import kind_of
 from ._operator import Operator
 

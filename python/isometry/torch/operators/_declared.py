@@ -14,9 +14,9 @@ from ..._objects._declaration import Argument, Declaration
 from ..._rules import check, check_expression
 from ..._rules.expression import sizes
 from ..._rules.index import Key, picked
-from .._dispatch import computed
-from .._function import COMPLEX_OF, REAL_OF, array, dtype_name, readable
-from .._mode import FORMULA, GRAPH, KERNEL, RECORDED, Mode, mode, symbolic, visible
+from .._dispatch.function import COMPLEX_OF, REAL_OF, array, dtype_name, readable
+from .._dispatch.mode import FORMULA, GRAPH, KERNEL, RECORDED, Mode, mode, symbolic, visible
+from .._dispatch.results import computed
 from ._expressions import kind_of
 from ._operator import Arguments, Operator, beside, integers, real_tensor, stacked, tensor
 from ._plans import Calls, calls

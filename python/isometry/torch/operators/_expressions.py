@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ..._rules import check, check_expression
 from ..._rules.expression import Expression, converted
-from .._function import dtype_name
+from .._dispatch.function import dtype_name
 
 
 class Expressions(Expression):

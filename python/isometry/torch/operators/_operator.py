@@ -13,9 +13,9 @@ from torch import Tensor
 
 from ..._rules import check, check_expression, stacks
 from ..._rules.expression import Expression
-from .._dispatch import computed
-from .._function import COMPLEX_OF, HALF, REAL_OF, dtype_name
-from .._mode import FORMULA, GRAPH, autocast, mode
+from .._dispatch.function import COMPLEX_OF, HALF, REAL_OF, dtype_name
+from .._dispatch.mode import FORMULA, GRAPH, autocast, mode
+from .._dispatch.results import computed
 from ._expressions import Expressions
 from ._plans import THROUGH_MATRIX
 

@@ -18,9 +18,9 @@ from ..._backend import Place
 from ..._objects._declaration import Declaration
 from ..._objects.dense import DENSE
 from .. import formulas
-from .._function import arrays, empty, empty_gradients, readable, trained_only
-from .._graph import custom_operators
-from .._plan import Flags, Out, Plan, Results, Rows, Saved, Tensors
+from .._dispatch.function import arrays, empty, empty_gradients, readable, trained_only
+from .._dispatch.graph import custom_operators
+from .._dispatch.plan import Flags, Out, Plan, Results, Rows, Saved, Tensors
 from ._types import type_of
 
 # From this many numbers in the first argument on, saving for backward is cheaper than recomputing.

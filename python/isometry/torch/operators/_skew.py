@@ -7,8 +7,8 @@ from torch import Tensor
 
 from ..._objects._skew import not_skew
 from ..._rules import check, tolerance
-from .._function import dtype_name
-from .._mode import visible
+from .._dispatch.function import dtype_name
+from .._dispatch.mode import visible
 from ._operator import tensor
 
 

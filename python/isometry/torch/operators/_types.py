@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..._objects._declaration import Declaration
-from .._function import COMPLEX_OF
+from .._dispatch.function import COMPLEX_OF
 
 
 def type_of(declaration: Declaration, arguments: Sequence[Tensor | None]) -> torch.dtype:

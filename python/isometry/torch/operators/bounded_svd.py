@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ..._objects.bounded_svd import BOUNDED_SVD, margin_of
 from ..._rules import check
-from .._function import REAL_OF
+from .._dispatch.function import REAL_OF
 from ..formulas import bounded_svd as formula
 from ._declared import Declared
 from ._operator import drawn, haar

@@ -14,8 +14,8 @@ from ..._objects._skew import rotvec as check_rotvec
 from ..._objects.cayley import CAYLEY, FROM_MATRIX
 from ..._objects.cayley import negative_ones as split
 from ..._rules import tolerance
-from .._function import COMPLEX_OF, REAL_OF, array, dtype_name, empty
-from .._mode import visible
+from .._dispatch.function import COMPLEX_OF, REAL_OF, array, dtype_name, empty
+from .._dispatch.mode import visible
 from ..formulas import cayley as formula
 from ..formulas import dense
 from ._declared import Declared

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ..._objects.dense import DENSE
 from ..._rules import check
-from .._mode import Mode
+from .._dispatch.mode import Mode
 from ..formulas import dense as formula
 from ._declared import Declared
 from ._operator import Arguments, drawn, haar

@@ -12,7 +12,7 @@ from ..._objects._skew import real_upper
 from ..._objects._skew import rotvec as check_rotvec
 from ..._objects.exponential import EXPONENTIAL
 from ..._rules import check, tolerance
-from .._function import REAL_OF, dtype_name
+from .._dispatch.function import REAL_OF, dtype_name
 from ..formulas import exponential as formula
 from ._declared import Declared
 from ._inverse import stack, unstacked

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..._objects.fourier import FOURIER
 from ..._rules import check
-from .._function import COMPLEX_OF, REAL_OF, dtype_name
+from .._dispatch.function import COMPLEX_OF, REAL_OF, dtype_name
 from ..formulas import fourier as formula
 from ._declared import Declared
 from ._operator import drawn

@@ -10,7 +10,7 @@ from torch import Tensor
 from ..._objects import givens
 from ..._objects.givens import GIVENS, Sized
 from ..._rules import check
-from .._function import dtype_name
+from .._dispatch.function import dtype_name
 from ..formulas import givens as formula
 from ._declared import Declared
 from ._operator import drawn

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ..._objects.hadamard import HADAMARD, ordered
 from ..._rules import check
-from .._function import dtype_name
+from .._dispatch.function import dtype_name
 from ..formulas import hadamard as formula
 from ._declared import Declared
 from ._operator import drawn

@@ -10,7 +10,7 @@ from torch import Tensor
 from ... import _core
 from ..._objects.householder import HOUSEHOLDER, reflections, trapezoid
 from ..._rules import check, tolerance
-from .._function import REAL_OF, array, dtype_name, empty
+from .._dispatch.function import REAL_OF, array, dtype_name, empty
 from ..formulas import householder as formula
 from ._declared import Declared
 from ._operator import drawn, tensor

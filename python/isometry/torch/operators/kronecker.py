@@ -10,7 +10,7 @@ from torch import Tensor
 from ..._inverse import kronecker as inverse
 from ..._objects.kronecker import KRONECKER, listed, shapes, sizes
 from ..._rules import check, tolerance
-from .._function import dtype_name
+from .._dispatch.function import dtype_name
 from ..formulas import kronecker as formula
 from ._declared import Declared
 from ._inverse import stack, unstacked

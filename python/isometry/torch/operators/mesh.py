@@ -12,7 +12,7 @@ from ..._inverse import mesh as inverse
 from ..._objects import mesh
 from ..._objects.mesh import MESH, Sized
 from ..._rules import check, tolerance
-from .._function import REAL_OF, dtype_name
+from .._dispatch.function import REAL_OF, dtype_name
 from ..formulas import mesh as formula
 from ._declared import Declared
 from ._inverse import stack, unstacked

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .. import _core, _threads
-from .._backend import Place, current
+from ... import _core, _threads
+from ..._backend import Place, current
 
 # The array type of the kernels.
 Array: TypeAlias = np.ndarray | Tensor

@@ -8,8 +8,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from .._backend import only_cpu
-from .._cells.rum import setting
+from ..._backend import only_cpu
+from ..._cells.rum import setting
 from ._sequence import Given, run
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ._graph import in_graph
-from ._mode import GRAPH, KERNEL, RECORDED, TRANSFORMED, Mode
-from ._plan import Plan, Results, Settings, Tensors
-from ._transforms import transformed
+from .graph import in_graph
+from .mode import GRAPH, KERNEL, RECORDED, TRANSFORMED, Mode
+from .plan import Plan, Results, Settings, Tensors
+from .transforms import transformed
 
 
 def computed(plan: Plan, how: Mode, backend: str | None, settings: Settings, tensors: Tensors) -> Results:

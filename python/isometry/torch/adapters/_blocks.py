@@ -10,12 +10,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import _core
-from ._dispatch import computed
-from ._function import empty, empty_gradients, readable, threads
-from ._mode import FORMULA, mode
-from ._plan import Flags, Out, Plan, Results, Rows, Saved, Tensors
-from .formulas._precision import full_precision
+from ... import _core
+from .._dispatch.function import empty, empty_gradients, readable, threads
+from .._dispatch.mode import FORMULA, mode
+from .._dispatch.plan import Flags, Out, Plan, Results, Rows, Saved, Tensors
+from .._dispatch.results import computed
+from ..formulas._precision import full_precision
 
 
 def blocks(w: Tensor, x: Tensor) -> Tensor:

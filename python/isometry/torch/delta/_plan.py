@@ -8,12 +8,12 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from .. import _core
-from .._rules import check_delta
-from ._function import arrays, empty, empty_gradients, readable, threads
-from ._graph import custom_operators
-from ._plan import Flags, Out, Plan, Results, Rows, Saved, Tensors
-from .formulas import delta
+from ... import _core
+from ..._rules import check_delta
+from .._dispatch.function import arrays, empty, empty_gradients, readable, threads
+from .._dispatch.graph import custom_operators
+from .._dispatch.plan import Flags, Out, Plan, Results, Rows, Saved, Tensors
+from ..formulas import delta
 
 
 class Call(NamedTuple):

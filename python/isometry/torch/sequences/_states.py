@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import _core
+from ... import _core
+from .._dispatch.function import Array, empty
 from ._cells import CELLS, Call
-from ._function import Array, empty
 
 #: The states as a kernel takes them: all, or (all, last, borders, checkpoint) of which some are None.
 States = Array | tuple[Array | None, Array | None, Array | None, str | None]

@@ -9,9 +9,9 @@ from typing import Any
 from torch import Tensor
 from torch.nn.functional import logsigmoid
 
-from .._rules import check
-from ._function import widened
-from .delta import delta_rule, real
+from ..._rules import check
+from .._dispatch.function import widened
+from .delta_rule import delta_rule, real
 
 Ends = Tensor | Sequence[int]
 _FORMS = {

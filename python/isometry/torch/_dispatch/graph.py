@@ -17,9 +17,9 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from ._function import distinct
-from ._mode import wanted
-from ._plan import Operators, Plan
+from .function import distinct
+from .mode import wanted
+from .plan import Operators, Plan
 
 Tensors = Sequence[Tensor | None]
 

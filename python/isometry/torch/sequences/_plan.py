@@ -16,15 +16,15 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
-from .. import _core
-from .._backend import Place
+from ... import _core
+from ..._backend import Place
+from .._dispatch.function import arrays, empty, empty_gradients, readable, trained_only
+from .._dispatch.graph import custom_operators
+from .._dispatch.plan import Flags, Out, Plan, Results, Rows, Saved, Tensors, full, member
+from ..formulas.sequence import states as by_formula
+from ..operators._plans import BY_STEM
 from . import _states
 from ._cells import CELLS, NAMES, Call, Read
-from ._function import arrays, empty, empty_gradients, readable, trained_only
-from ._graph import custom_operators
-from ._plan import Flags, Out, Plan, Results, Rows, Saved, Tensors, full, member
-from .formulas.sequence import states as by_formula
-from .operators._plans import BY_STEM
 
 #: The tensors of the cell, the arguments of the transition, the lengths.
 Parts: TypeAlias = tuple[Tensors, Tensors, Tensor | None]

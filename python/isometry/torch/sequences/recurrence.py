@@ -7,9 +7,9 @@ from typing import Literal
 
 from torch import Tensor
 
-from .._rules import check
+from ..._rules import check
+from ..operators._operator import Operator
 from ._sequence import run
-from .operators._operator import Operator
 
 
 def recurrence(

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from .. import _core
-from .._backend import Place
-from .._cells._declaration import Cell
-from .._cells.affine import AFFINE
-from .._cells.gru import GORU, GRU
-from .._cells.rum import RUM
-from ._function import Array
-from .formulas import gru, recurrence, rum
-from .formulas.sequence import Formula, Law
+from ... import _core
+from ..._backend import Place
+from ..._cells._declaration import Cell
+from ..._cells.affine import AFFINE
+from ..._cells.gru import GORU, GRU
+from ..._cells.rum import RUM
+from .._dispatch.function import Array
+from ..formulas import gru, recurrence, rum
+from ..formulas.sequence import Formula, Law
 
 Arrays = tuple[Array | None, ...]
 Tensors = Sequence[Any]

@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from ._private import REACHED, SingleLevelFunction, functorch, is_forward_mode_enabled, set_forward_mode_enabled
+from .private import REACHED, SingleLevelFunction, functorch, is_forward_mode_enabled, set_forward_mode_enabled
 
 Tensors = Sequence[Tensor | None]
 

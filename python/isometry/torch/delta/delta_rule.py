@@ -9,14 +9,14 @@ import torch
 from torch import Tensor
 from torch.compiler import is_compiling
 
-from .._backend import only_cpu
-from .._rules import check, check_delta
-from ._delta_plan import DELTA_RULE, Call
-from ._dispatch import computed
-from ._function import HALF, dtype_name
-from ._mode import mode, symbolic
-from ._private import transforms_active
-from .operators._operator import integers
+from ..._backend import only_cpu
+from ..._rules import check, check_delta
+from .._dispatch.function import HALF, dtype_name
+from .._dispatch.mode import mode, symbolic
+from .._dispatch.private import transforms_active
+from .._dispatch.results import computed
+from ..operators._operator import integers
+from ._plan import DELTA_RULE, Call
 
 #: The types that are computed in float32.
 _TAKEN = (torch.float32, torch.float64, *HALF)

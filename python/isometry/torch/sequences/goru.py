@@ -7,9 +7,9 @@ from typing import Literal
 
 from torch import Tensor
 
-from .._rules import check
+from ..._rules import check
+from ..operators._operator import Operator
 from .gru import gated
-from .operators._operator import Operator
 
 
 def goru(

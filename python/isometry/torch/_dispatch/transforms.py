@@ -15,12 +15,12 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.func import vjp, vmap
 
-from .._backend import Place
-from ._function import formula_vjp
-from ._levels import alive, through
-from ._mode import by_kernels
-from ._plan import Plan, Rows
-from ._private import is_batch_of_gradients
+from ..._backend import Place
+from .function import formula_vjp
+from .levels import alive, through
+from .mode import by_kernels
+from .plan import Plan, Rows
+from .private import is_batch_of_gradients
 
 Tensors = Sequence[Tensor | None]
 Dims = Sequence[int | None]

@@ -21,7 +21,7 @@ from torch import Tensor, is_grad_enabled, is_inference_mode_enabled
 from torch.compiler import is_compiling
 from torch.nn import Parameter
 
-from ._private import (
+from .private import (
     PASSED,
     REACHED,
     dispatch_modes,

@@ -9,17 +9,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._cells._declaration import OWN_BIAS
-from .._rules import check, check_recurrence
+from ..._cells._declaration import OWN_BIAS
+from ..._rules import check, check_recurrence
+from .._dispatch.function import COMPLEX_OF, dtype_name
+from .._dispatch.mode import FORMULA, TRANSFORMED, mode, symbolic, visible
+from .._dispatch.plan import Tensors
+from .._dispatch.results import computed
+from ..operators._operator import Operator, integers, real_tensor, tensor
 from ._cells import CELLS, Call
-from ._dispatch import computed
 from ._ensemble import arranged, ensemble, last_of_members
-from ._function import COMPLEX_OF, dtype_name
-from ._mode import FORMULA, TRANSFORMED, mode, symbolic, visible
-from ._plan import Tensors
-from ._sequence_plan import SEQUENCE
+from ._plan import SEQUENCE
 from ._states import last_of
-from .operators._operator import Operator, integers, real_tensor, tensor
 
 Given = dict[str, Tensor | None]
 

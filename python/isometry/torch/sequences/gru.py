@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 from torch import Tensor
 
-from .._backend import only_cpu
-from .._rules import check
+from ..._backend import only_cpu
+from ..._rules import check
+from ..operators._operator import Operator
 from ._sequence import run
-from .operators._operator import Operator
 
 
 def gru(

@@ -1,4 +1,4 @@
-"""The calls of kernels. A `Plan` says what a kind of call computes, for every mode of torch (`_dispatch`).
+"""The calls of kernels. A `Plan` says what a kind of call computes, for every mode of torch (`results`).
 
 A plan is made when the package is imported: shapes, kernels, formula. A call has tensors, None where one is absent, and
 settings, which are no tensors. Kernels save arrays for the backward pass; gradients of gradients follow the formula.
@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from .._backend import Place
-from ._function import formula_vjp, place
-from ._mode import differentiated
+from ..._backend import Place
+from .function import formula_vjp, place
+from .mode import differentiated
 
 Settings: TypeAlias = Any
 #: Tensors, or None.

@@ -5,14 +5,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from .._dispatch.function import place
+from .._dispatch.mode import FORMULA, GRAPH, KERNEL, Mode
+from .._dispatch.plan import Tensors, member
+from .._dispatch.results import computed
+from .._dispatch.transforms import transformed
 from ._cells import Call
-from ._dispatch import computed
-from ._function import place
-from ._mode import FORMULA, GRAPH, KERNEL, Mode
-from ._plan import Tensors, member
-from ._sequence_plan import SEQUENCE
+from ._plan import SEQUENCE
 from ._states import last_of
-from ._transforms import transformed
 
 #: The axes of one member's array.
 _RANKS = {"input_weight": 2, "h0": 2, "bias": 1, "activation_bias": 1}

@@ -1,0 +1,8 @@
+"""The recurrences: their functions, and what these share."""
+
+from .goru import goru
+from .gru import gru
+from .recurrence import recurrence
+from .rum import rum
+
+__all__ = ["goru", "gru", "recurrence", "rum"]
