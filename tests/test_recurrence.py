@@ -294,3 +294,20 @@ X, V = np.ones((5, 3, 2)), np.ones((4, 2))
 def test_refusals_of_the_recurrence(keywords, message):
     with pytest.raises(ValueError, match=message):
         iso.recurrence(iso.Householder(np.ones((4, 1))), X, V, **keywords)
+
+
+@pytest.mark.parametrize("steps", [1, 40])
+def test_a_real_transition_among_complex_arrays(steps):
+    """W is formed or not, by the length; its gradient is real."""
+    torch.manual_seed(0)
+    theta, x = torch.randn(2, 3, dtype=torch.float64), torch.randn(steps, 2, 4, dtype=torch.complex128)
+    signs = torch.randn(2, 4, dtype=torch.float64)
+    for make, own in ((it.Hadamard, signs), (lambda t: it.Mesh(torch.cat((t[0], t[1])), n=4), theta)):
+        own = own.clone().requires_grad_()
+        v = torch.randn(4, 4, dtype=torch.complex128)
+        by_kernel = it.recurrence(make(own), x, v, activation="identity")
+        by_matrix = it.recurrence(it.Dense(make(own).matrix().to(x.dtype)), x, v, activation="identity")
+        assert (by_kernel - by_matrix).abs().max() < 1e-12
+        ct = torch.randn_like(by_kernel)
+        one, other = (torch.autograd.grad(states, own, ct)[0] for states in (by_kernel, by_matrix))
+        assert one.dtype is torch.float64 and (one - other).abs().max() < 1e-10

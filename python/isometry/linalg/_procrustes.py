@@ -54,7 +54,7 @@ def procrustes(a: ArrayLike, *, special: bool = False, check_finite: bool = True
     Examples
     --------
     >>> import isometry as iso
-    >>> iso.linalg.procrustes([[0.0, 2.0], [-3.0, 0.0]])
+    >>> iso.linalg.procrustes([[0.0, 2.0], [-3.0, 0.0]]).round(12) + 0
     array([[ 0.,  1.],
            [-1.,  0.]])
     """

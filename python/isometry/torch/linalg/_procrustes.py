@@ -60,7 +60,7 @@ def procrustes(a: Tensor, *, special: bool = False) -> Tensor:
     Examples
     --------
     >>> import torch, isometry.torch as it
-    >>> it.linalg.procrustes(torch.tensor([[0.0, 2.0], [-3.0, 0.0]]))
+    >>> it.linalg.procrustes(torch.tensor([[0.0, 2.0], [-3.0, 0.0]])).round(decimals=5) + 0
     tensor([[ 0.,  1.],
             [-1.,  0.]])
     """

@@ -162,7 +162,8 @@ def calls(declaration: Declaration, matrix: Callable[..., Tensor], apply: Callab
         return formulas.dense.apply(matrix(*arguments), x, adjoint)
 
     made = Calls(Matrix(declaration, matrix), Apply(declaration, apply or through_matrix))
-    return BY_STEM.setdefault(declaration.stem, made)
+    BY_STEM.setdefault(declaration.stem, made)
+    return made
 
 
 #: The calls that apply any operator through its matrix.

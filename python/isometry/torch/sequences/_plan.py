@@ -89,6 +89,7 @@ class Recurrence(Plan):
         if call.stem and through_matrix(call, of_cell, factors, at):
             n = shapes_of(call, of_cell)[0][2]
             (weight,), of_weight = BY_STEM[call.stem].matrix.run((n, n), factors, saving, at)
+            weight = weight.to(of_cell[0].dtype)  # W may be real among complex arrays
             call, factors = call._replace(stem="dense"), (weight,)
         result, memory, saved, states = _forward(call, (of_cell, factors, lengths), saving, at)
         results = (result,) if memory is None else (result, memory)
@@ -111,12 +112,13 @@ class Recurrence(Plan):
         if w_bar is None:
             return [*grads, *(None,) * len(factors), None]
         matrix = BY_STEM[call.stem].matrix
+        weight, w_bar = _in_its_field(matrix.dtype(factors), weight, w_bar)
         kept = matrix.kept((), (weight,))
         return [*grads, *matrix.pull((), factors, (kept, tuple(of_weight), (w_bar,)), wanted[count:-1], at), None]
 
     def formula(self, settings: Call, *tensors: Tensor | None) -> Results:
         of_cell, factors, lengths = _parts(settings, tensors)
-        weight = BY_STEM[settings.stem].matrix.of_arguments(*factors) if settings.stem else None
+        weight = BY_STEM[settings.stem].matrix.of_arguments(*factors).to(of_cell[0].dtype) if settings.stem else None
         cell = CELLS[settings.cell].formula
         found = by_formula(cell, settings.law, lengths, settings.reverse, weight, *of_cell)
         return found[: self.count(settings)]
@@ -153,7 +155,7 @@ class Recurrence(Plan):
         if through_matrix(call, first, member(factors, 0), at):
             count = max([t.shape[0] for t in factors if t is not None])
             (weight,), _ = BY_STEM[call.stem].matrix.run((shape[2], shape[2]), full(factors, count), False, at)
-            weight = weight.expand(stack, *weight.shape[1:]).contiguous()
+            weight = weight.to(x.dtype).expand(stack, *weight.shape[1:]).contiguous()
             call, factors = call._replace(stem="dense"), (weight,)
         states, h = empty((stack, *shape), x.dtype)
         ensemble.forward(call, stack, _read((of_cell, full(factors, stack), lengths)), h, at)
@@ -177,7 +179,8 @@ class Recurrence(Plan):
         ensemble.backward(call, stack, read, *arrays((out[0][0], out[2][0])), (bars, step_bars), at)
         if w_bar is not None:
             matrix = BY_STEM[settings.stem].matrix
-            more = matrix.pull((), factors, (matrix.kept((), steps), (), (w_bar,)), wanted[count:-1], at)
+            weight, w_bar = _in_its_field(matrix.dtype(factors), weight, w_bar)
+            more = matrix.pull((), factors, (matrix.kept((), (weight,)), (), (w_bar,)), wanted[count:-1], at)
         elif weight is not None:
             more = (None,) * len(factors)
         return [*grads, *more, None]
@@ -192,6 +195,11 @@ def decoded(cell: str, stem: str, activation: str, slope: float, settings: Any, 
 
 
 # ---------------------------------------------------------------- kernels
+
+
+def _in_its_field(dtype: torch.dtype, *matrices: Tensor) -> list[Tensor]:
+    """W and its gradient in the type of W, which may be real among complex arrays."""
+    return [w if w.dtype is dtype else w.real for w in matrices]
 
 
 def _whole(call: Call) -> bool:
