@@ -38,16 +38,16 @@ pub const PARTS: [&str; 30] = [
     "sizes",
 ];
 
-/// `module::function` and `Type::method` of every other public function. The objects' own `of` and `check_values` are called
+/// `module::function` and `Type::method` of every other public function. The objects' own `of`, `check_values` and `route` are called
 /// through [`isometry_core::operators`].
 pub fn functions() -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     module(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs"), "", &mut found);
     found.retain(|name| {
         let (owner, function) = name.split_once("::").unwrap();
-        !PARTS.contains(&owner) && !["of", "check_values"].contains(&function)
+        !PARTS.contains(&owner) && !["of", "check_values", "route"].contains(&function)
     });
-    found.extend(["operators::view", "operators::check_values"].map(str::to_owned));
+    found.extend(["operators::view", "operators::check_values", "operators::route"].map(str::to_owned));
     found
 }
 
