@@ -21,14 +21,23 @@ pub enum Saves {
 /// A batch of linear operators: shape, arguments and checks, which every device needs. A borrowed view, made
 /// and checked per call.
 pub trait Operator<T: Scalar>: Send + Sync {
-    /// Number of matrices.
-    fn batch(&self) -> usize;
-    /// (n_out, n_in)
-    fn shape(&self) -> (usize, usize);
+    /// Number of matrices, n_out, n_in.
+    fn sizes(&self) -> [usize; 3];
     /// The list of arguments of the object.
     fn arguments(&self) -> &'static [Argument];
     /// The array of the i-th argument.
     fn argument(&self, i: usize) -> Array<'_, T>;
+
+    /// Number of matrices.
+    fn batch(&self) -> usize {
+        self.sizes()[0]
+    }
+
+    /// (n_out, n_in)
+    fn shape(&self) -> (usize, usize) {
+        let [_, p, q] = self.sizes();
+        (p, q)
+    }
 
     /// Sizes of a row (n_in, n_out) on one side.
     fn features(&self, side: Side) -> (usize, usize) {
@@ -52,8 +61,7 @@ pub trait Operator<T: Scalar>: Send + Sync {
 
     /// Checks the size of an array of matrices.
     fn check_matrix(&self, argument: &'static str, matrix: &[T]) -> Result<()> {
-        let (p, q) = self.shape();
-        check_len(argument, matrix.len(), &[self.batch(), p, q])
+        check_len(argument, matrix.len(), &self.sizes())
     }
 
     /// Checks an array that holds what a forward call saved.

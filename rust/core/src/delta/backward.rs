@@ -58,6 +58,9 @@ pub fn backward<R: Real>(
         state: Shared(state_bar.as_ptr().cast_mut()),
         saved: Shared(saved.as_ptr().cast_mut()),
     };
+    if state_bar.is_empty() {
+        return Ok(());
+    }
     let threads = worth(most(budget.threads), delta.work().saturating_mul(2));
     let scratch =
         Scratch::new(|arena| arena.frames(threads, |arena| GradientWorkspace::carve(arena, delta)))?;

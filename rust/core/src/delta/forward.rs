@@ -38,6 +38,9 @@ pub fn forward<R: Real>(
     if let Some(saved) = &saved {
         check_len("saved", saved.len(), &delta.saved())?;
     }
+    if state.is_empty() {
+        return Ok(());
+    }
     let threads = worth(most(budget.threads), delta.work());
     let carve = |arena: &mut Arena| {
         let row = arena.take(&[3, key]);

@@ -10,6 +10,17 @@ use crate::operator::Operator;
 use crate::scalar::Scalar;
 use crate::side::Side;
 
+/// Some rows on their way through one matrix.
+#[derive(Clone, Copy)]
+pub struct RowPass {
+    /// The matrix.
+    pub k: usize,
+    /// How many rows.
+    pub rows: usize,
+    /// W or W^H.
+    pub side: Side,
+}
+
 /// A stack of operators that act on rows. From it [`Cpu`](crate::Cpu) derives the matrices, their
 /// application, all gradients and the step of a recurrence: `fn rows(&self) -> Option<&dyn Rows<T>> {
 /// Some(self) }`.
@@ -23,7 +34,7 @@ use crate::side::Side;
 /// same number of elements in every matrix, those of matrix k behind those of matrix k - 1. No check of [`Operator`] is overridden.
 /// Given what the methods demand they access nothing but
 ///
-/// - `rows` rows of x and ct, which are read; `out` and `x_bar`, which are written completely: rows of
+/// - [`RowPass::rows`] rows of x and ct, which are read; `out` and `x_bar`, which are written completely: rows of
 ///   [`Operator::features`] elements;
 /// - [`Rows::sums`] numbers of `sums`, [`Rows::scratch`] of `scratch`, and the gradients in `bars`.
 ///
@@ -35,7 +46,7 @@ use crate::side::Side;
 ///
 /// ```
 /// use isometry_core::argument::{Argument, Array};
-/// use isometry_core::rows::MatrixBars;
+/// use isometry_core::rows::{MatrixBars, RowPass};
 /// use isometry_core::scalar::{Real, Scalar};
 /// use isometry_core::{Budget, Cpu, Operator, Result, Rows, Side, argument};
 ///
@@ -45,8 +56,7 @@ use crate::side::Side;
 /// const ARGUMENTS: &[Argument] = &[argument!("entries", "n")];
 ///
 /// impl<T: Scalar> Operator<T> for Diagonal<'_, T> {
-///     fn batch(&self) -> usize { self.entries.len() / self.n }
-///     fn shape(&self) -> (usize, usize) { (self.n, self.n) }
+///     fn sizes(&self) -> [usize; 3] { [self.entries.len() / self.n, self.n, self.n] }
 ///     fn arguments(&self) -> &'static [Argument] { ARGUMENTS }
 ///     fn argument(&self, _i: usize) -> Array<'_, T> { Array::Own(self.entries) }
 /// }
@@ -61,7 +71,7 @@ use crate::side::Side;
 ///     fn scratch(&self, _rows: usize) -> usize { 0 }
 ///     fn sums(&self) -> usize { self.n * T::PARTS }
 ///
-///     unsafe fn apply_rows(&self, k: usize, x: *const T, rows: usize, side: Side, out: *mut T, _scratch: *mut T::Real) {
+///     unsafe fn apply_rows(&self, RowPass { k, rows, side }: RowPass, x: *const T, out: *mut T, _scratch: *mut T::Real) {
 ///         for at in 0..rows * self.n {
 ///             let entry = self.entries[k * self.n + at % self.n];
 ///             let entry = if side == Side::Forward { entry } else { entry.conj() };
@@ -70,8 +80,8 @@ use crate::side::Side;
 ///     }
 ///
 ///     unsafe fn pull_rows(
-///         &self, k: usize, x: *const T, ct: *const T, rows: usize, side: Side, sums: *mut T::Real,
-///         x_bar: Option<*mut T>, scratch: *mut T::Real,
+///         &self, RowPass { k, rows, side }: RowPass, [x, ct]: [*const T; 2], sums: *mut T::Real, x_bar: Option<*mut T>,
+///         scratch: *mut T::Real,
 ///     ) {
 ///         let sums = sums.cast::<T>();
 ///         for at in 0..rows * self.n {
@@ -81,7 +91,7 @@ use crate::side::Side;
 ///             }
 ///         }
 ///         if let Some(x_bar) = x_bar {
-///             unsafe { self.apply_rows(k, ct, rows, side.other(), x_bar, scratch) };
+///             unsafe { self.apply_rows(RowPass { k, rows, side: side.other() }, ct, x_bar, scratch) };
 ///         }
 ///     }
 ///
@@ -106,11 +116,10 @@ use crate::side::Side;
 /// Implementing the trait is therefore `unsafe`:
 ///
 /// ```compile_fail,E0200
-/// # use isometry_core::{Operator, Rows, argument::{Argument, Array}, rows::MatrixBars, Side};
+/// # use isometry_core::{Operator, Rows, argument::{Argument, Array}, rows::{MatrixBars, RowPass}};
 /// struct Mine;
 /// impl Operator<f32> for Mine {
-///     fn batch(&self) -> usize { 1 }
-///     fn shape(&self) -> (usize, usize) { (1, 1) }
+///     fn sizes(&self) -> [usize; 3] { [1; 3] }
 ///     fn arguments(&self) -> &'static [Argument] { &[] }
 ///     fn argument(&self, _i: usize) -> Array<'_, f32> { Array::None }
 /// }
@@ -118,10 +127,8 @@ use crate::side::Side;
 ///     fn work(&self) -> usize { 1 }
 ///     fn scratch(&self, _rows: usize) -> usize { 0 }
 ///     fn sums(&self) -> usize { 0 }
-///     unsafe fn apply_rows(&self, _: usize, _: *const f32, _: usize, _: Side, _: *mut f32, _: *mut f32) {}
-///     unsafe fn pull_rows(
-///         &self, _: usize, _: *const f32, _: *const f32, _: usize, _: Side, _: *mut f32, _: Option<*mut f32>, _: *mut f32,
-///     ) {}
+///     unsafe fn apply_rows(&self, _: RowPass, _: *const f32, _: *mut f32, _: *mut f32) {}
+///     unsafe fn pull_rows(&self, _: RowPass, _: [*const f32; 2], _: *mut f32, _: Option<*mut f32>, _: *mut f32) {}
 ///     unsafe fn deal(&self, _: usize, _: &mut [f32], _: MatrixBars<'_, f32>, _: *mut f32) {}
 /// }
 /// ```
@@ -137,24 +144,13 @@ pub unsafe trait Rows<T: Scalar>: Operator<T> {
     /// Writes to `scratch` the data of matrix k that the other methods need, apart from their workspace.
     unsafe fn load(&self, _k: usize, _scratch: *mut T::Real) {}
     /// Writes W x or W^H x of `rows` rows to `out`, for the k-th W.
-    unsafe fn apply_rows(
-        &self,
-        k: usize,
-        x: *const T,
-        rows: usize,
-        side: Side,
-        out: *mut T,
-        scratch: *mut T::Real,
-    );
-    /// Adds the gradient of these rows to `sums`, in an order that depends on their number only, and writes x_bar where it is
+    unsafe fn apply_rows(&self, pass: RowPass, x: *const T, out: *mut T, scratch: *mut T::Real);
+    /// Adds the gradient of these rows, x and ct, to `sums`, in an order that depends on their number only, and writes x_bar where it is
     /// wanted; ct are the cotangents of what [`Rows::apply_rows`] writes for x.
     unsafe fn pull_rows(
         &self,
-        k: usize,
-        x: *const T,
-        ct: *const T,
-        rows: usize,
-        side: Side,
+        pass: RowPass,
+        rows: [*const T; 2],
         sums: *mut T::Real,
         x_bar: Option<*mut T>,
         scratch: *mut T::Real,

@@ -3,8 +3,8 @@
 //! A thread has consecutive rows, so that few matrices are shared by two threads. Gradients are summed in
 //! [`Slots`]; if a matrix has a single slot, by the thread that has it.
 
-use super::Rows;
 use super::bars::StackBars;
+use super::{RowPass, Rows};
 use crate::argument::Bar;
 use crate::budget::Budget;
 use crate::error::Result;
@@ -82,7 +82,7 @@ fn applied<T: Scalar>(
             unsafe {
                 operator.load(k, scratch);
                 let out = out.at((k * rows + row) * into);
-                operator.apply_rows(k, x.row(k, row), count, side, out, scratch);
+                operator.apply_rows(RowPass { k, rows: count, side }, x.row(k, row), out, scratch);
             }
             (k, row, left) = (k + 1, 0, left - count);
         }
@@ -142,7 +142,7 @@ fn pulled<T: Scalar>(
         let (mut k, mut slot) = (mine.start / slots.count, mine.start % slots.count);
         for unit in mine {
             let (first, count) = (slots.rows(slot).start, slots.rows(slot).len());
-            let (x, ct) = (x.row(k, first), ct.row(k, first));
+            let (pass, x, ct) = (RowPass { k, rows: count, side }, x.row(k, first), ct.row(k, first));
             let x_bar = x_bar.map(|x_bar| x_bar.at((k * rows + first) * from));
             // SAFETY: the arrays have these rows; the members write different slots, rows and gradients, each with scratch of
             // its own.
@@ -151,10 +151,10 @@ fn pulled<T: Scalar>(
                 if alone {
                     own.ptr().write_bytes(0, each);
                     let sums = std::slice::from_raw_parts_mut(own.ptr(), each);
-                    operator.pull_rows(k, x, ct, count, side, sums.as_mut_ptr(), x_bar, scratch);
+                    operator.pull_rows(pass, [x, ct], sums.as_mut_ptr(), x_bar, scratch);
                     operator.deal(k, sums, bars.of(k), scratch);
                 } else {
-                    operator.pull_rows(k, x, ct, count, side, shared.at(unit * each), x_bar, scratch);
+                    operator.pull_rows(pass, [x, ct], shared.at(unit * each), x_bar, scratch);
                 }
             }
             slot += 1;

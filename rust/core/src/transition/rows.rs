@@ -6,7 +6,7 @@
 use super::{Extent, Gather, Part, Step, Trace};
 use crate::kernels::{Slots, add_slots};
 use crate::parallel::{Member, Shared};
-use crate::rows::Rows;
+use crate::rows::{RowPass, Rows};
 use crate::scalar::Scalar;
 use crate::scratch::{Arena, Region};
 use crate::side::Side;
@@ -95,7 +95,7 @@ impl<'a, T: Scalar> RowsStep<'a, T> {
         unsafe {
             let x = self.together(x, apart, rows.len(), scratch);
             self.of.load(0, scratch);
-            self.of.apply_rows(0, x, rows.len(), side, out.cast(), scratch);
+            self.of.apply_rows(RowPass { k: 0, rows: rows.len(), side }, x, out.cast(), scratch);
             map.run(rows, 0..map.width);
         }
     }
@@ -161,7 +161,7 @@ unsafe impl<T: Scalar> Step<T> for RowsStep<'_, T> {
                 let bar = trace.bar.wrapping_add(first * trace.apart);
                 let ct = self.together(bar, trace.apart, rows, scratch);
                 self.of.load(0, scratch);
-                self.of.pull_rows(0, x, ct, rows, Side::Forward, own, None, scratch);
+                self.of.pull_rows(RowPass { k: 0, rows, side: Side::Forward }, [x, ct], own, None, scratch);
             }
         }
     }

@@ -35,7 +35,13 @@ pub fn operator<T: Scalar>(op: &dyn Cpu<T>, bars: &mut [Bar<'_, T>], sizes: &[us
 
 /// Arguments of every object by name, with shapes and lengths of any size.
 pub fn objects<T: Scalar>() {
-    for sizes in choices::<3>() {
+    for sizes @ [steps, batch, _] in choices::<3>() {
+        let run = Run { steps, batch, gated: false };
+        returns("Run::rows", &sizes, || Ok(run.rows()));
+        for (object, arguments) in OBJECTS {
+            let shapes = vec![&sizes[..]; arguments.len()];
+            returns("operators::route", &sizes, || route(object, &shapes, run));
+        }
         for len in LENGTHS {
             let (own, numbers, integers) = (ones::<T>(len), real::<T>(len), vec![0i64; len]);
             for (object, arguments) in OBJECTS {

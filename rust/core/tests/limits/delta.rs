@@ -1,6 +1,6 @@
 //! The delta rule.
 
-use crate::{LENGTHS, THREADS, choices, ones, returns};
+use crate::{LENGTHS, THREADS, choices, expect, ones, returns};
 use isometry_core::Budget;
 use isometry_core::delta::{Delta, DeltaGradients, Gate, backward, forward};
 use isometry_core::scalar::Real;
@@ -8,10 +8,6 @@ use isometry_core::scalar::Real;
 /// One head of a token each, or other numbers of heads beside one token.
 pub fn deltas<R: Real>() {
     for sizes @ [a, b, c, d] in choices() {
-        // scratch holds states, also those of no sequence: without arrays nothing bounds their sizes
-        if c.saturating_mul(d) > 1 << 16 {
-            continue;
-        }
         for len in LENGTHS {
             let one = [1; 3];
             call::<R>([a, b, c, d], one, len, &sizes);
@@ -67,6 +63,16 @@ fn call<R: Real>(
                     };
                     backward(&delta, &saved, (&o, &state), bars, &budget)
                 });
+                // empty gradients of arguments that are not given
+                for (g, start) in [(matches!(gate, Gate::None), false), (false, initial.is_none())] {
+                    if g || start {
+                        let (g, initial) = (g.then_some(&mut [][..]), start.then_some(&mut [][..]));
+                        let bars = DeltaGradients { q: None, k: None, v: None, beta: None, g, initial };
+                        expect("delta::backward", sizes, false, || {
+                            backward(&delta, &saved, (&o, &state), bars, &budget)
+                        });
+                    }
+                }
             }
         }
     }

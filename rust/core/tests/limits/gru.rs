@@ -42,6 +42,10 @@ pub fn grus<R: Real>() {
             expect("gru::forward", &sizes, good, || {
                 forward(&gru, &mut states, Some(&mut saved), &Budget::of(THREADS))
             });
+            expect("gru::forward", &sizes, false, || {
+                let written = Written { states: None, last: Some(&mut states), marks: None };
+                forward(&gru, written, Some(&mut []), &Budget::of(THREADS))
+            });
             // without states; inputs of no features bound no number of steps
             if features > 0 || steps <= 2 {
                 returns("gru::forward", &sizes, || {
@@ -57,6 +61,17 @@ pub fn grus<R: Real>() {
                 let bars = GruGradients { w: Some(&mut bar), ..Default::default() };
                 backward(&gru, &states, &saved, &ct, bars, &mut [], &Budget::of(THREADS))
             });
+            // empty gradients of arguments that are not given
+            for bars in [
+                GruGradients { b: Some(&mut []), ..Default::default() },
+                GruGradients { h0: Some(&mut []), ..Default::default() },
+                GruGradients { hidden_bias: Some(&mut []), ..Default::default() },
+                GruGradients { activation_bias: Some(&mut []), ..Default::default() },
+            ] {
+                expect("gru::backward", &sizes, false, || {
+                    backward(&gru, &states, &saved, &ct, bars, &mut [], &Budget::of(THREADS))
+                });
+            }
         }
     }
 }

@@ -40,12 +40,8 @@ impl<'a, T: Scalar> Liar<'a, T> {
 }
 
 impl<T: Scalar> Operator<T> for Liar<'_, T> {
-    fn batch(&self) -> usize {
-        self.says()[0]
-    }
-    fn shape(&self) -> (usize, usize) {
-        let [_, p, q] = self.says();
-        (p, q)
+    fn sizes(&self) -> [usize; 3] {
+        self.says()
     }
     fn arguments(&self) -> &'static [Argument] {
         ARGUMENTS

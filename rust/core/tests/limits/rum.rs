@@ -40,6 +40,10 @@ pub fn rums<R: Real>() {
             expect("rum::forward", &sizes, good, || {
                 forward(&rum, &mut states, &mut last, Some(&mut saved), &Budget::of(THREADS))
             });
+            expect("rum::forward", &sizes, false, || {
+                let written = Written { states: None, last: Some(&mut states), marks: None };
+                forward(&rum, written, &mut last, Some(&mut []), &Budget::of(THREADS))
+            });
             // without states; inputs of no features bound no number of steps
             if features > 0 || steps <= 2 {
                 returns("rum::forward", &sizes, || {
@@ -62,6 +66,17 @@ pub fn rums<R: Real>() {
                 let bars = RumGradients { w: Some(&mut bar), ..Default::default() };
                 backward(&rum, &outcome, bars, &Budget::of(THREADS))
             });
+            // empty gradients of arguments that are not given
+            for bars in [
+                RumGradients { b: Some(&mut []), ..Default::default() },
+                RumGradients { h0: Some(&mut []), ..Default::default() },
+                RumGradients { r0: Some(&mut []), ..Default::default() },
+                RumGradients { activation_bias: Some(&mut []), ..Default::default() },
+            ] {
+                expect("rum::backward", &sizes, false, || {
+                    backward(&rum, &outcome, bars, &Budget::of(THREADS))
+                });
+            }
         }
     }
 }

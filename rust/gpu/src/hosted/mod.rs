@@ -174,11 +174,8 @@ fn collect<'a, T: Scalar>(
 }
 
 impl<T: Scalar> Operator<T> for Hosted<'_, T> {
-    fn batch(&self) -> usize {
-        self.operator.batch()
-    }
-    fn shape(&self) -> (usize, usize) {
-        self.operator.shape()
+    fn sizes(&self) -> [usize; 3] {
+        self.operator.sizes()
     }
     fn arguments(&self) -> &'static [Argument] {
         self.operator.arguments()

@@ -204,11 +204,8 @@ fn logits<T: Scalar>(bars: &mut [Bar<'_, T>]) -> Option<Shared<T::Real>> {
 }
 
 impl<T: Scalar> Operator<T> for BoundedSvd<'_, T> {
-    fn batch(&self) -> usize {
-        self.u.batch
-    }
-    fn shape(&self) -> (usize, usize) {
-        (self.u.p, self.v.p)
+    fn sizes(&self) -> [usize; 3] {
+        [self.u.batch, self.u.p, self.v.p]
     }
     fn arguments(&self) -> &'static [Argument] {
         ARGUMENTS

@@ -38,11 +38,8 @@ impl<'a, T: Scalar> Dense<'a, T> {
 }
 
 impl<T: Scalar> Operator<T> for Dense<'_, T> {
-    fn batch(&self) -> usize {
-        self.0.batch
-    }
-    fn shape(&self) -> (usize, usize) {
-        (self.0.p, self.0.q)
+    fn sizes(&self) -> [usize; 3] {
+        [self.0.batch, self.0.p, self.0.q]
     }
     fn arguments(&self) -> &'static [Argument] {
         ARGUMENTS

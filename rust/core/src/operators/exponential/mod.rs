@@ -92,11 +92,8 @@ impl<T: Scalar> Targets<T> {
 }
 
 impl<T: Scalar> Operator<T> for Exponential<'_, T> {
-    fn batch(&self) -> usize {
-        self.batch
-    }
-    fn shape(&self) -> (usize, usize) {
-        (self.n, self.n)
+    fn sizes(&self) -> [usize; 3] {
+        [self.batch, self.n, self.n]
     }
     fn arguments(&self) -> &'static [Argument] {
         ARGUMENTS

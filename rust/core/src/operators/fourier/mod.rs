@@ -180,11 +180,8 @@ pub fn route(shapes: &[&[usize]], run: Run) -> Route {
 }
 
 impl<T: Scalar> Operator<T> for FourierProduct<'_, T> {
-    fn batch(&self) -> usize {
-        self.batch
-    }
-    fn shape(&self) -> (usize, usize) {
-        (self.n, self.n)
+    fn sizes(&self) -> [usize; 3] {
+        [self.batch, self.n, self.n]
     }
     fn arguments(&self) -> &'static [Argument] {
         ARGUMENTS

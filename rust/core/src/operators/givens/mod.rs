@@ -107,11 +107,8 @@ pub fn route(shapes: &[&[usize]], run: Run) -> Route {
 }
 
 impl<T: Scalar> Operator<T> for Givens<'_, T> {
-    fn batch(&self) -> usize {
-        self.batch
-    }
-    fn shape(&self) -> (usize, usize) {
-        (self.n, self.n)
+    fn sizes(&self) -> [usize; 3] {
+        [self.batch, self.n, self.n]
     }
     fn arguments(&self) -> &'static [Argument] {
         ARGUMENTS

@@ -124,11 +124,8 @@ pub fn route(shapes: &[&[usize]], _run: Run) -> Route {
 }
 
 impl<T: Scalar> Operator<T> for Hadamard<'_, T> {
-    fn batch(&self) -> usize {
-        self.batch
-    }
-    fn shape(&self) -> (usize, usize) {
-        (self.order.n, self.order.n)
+    fn sizes(&self) -> [usize; 3] {
+        [self.batch, self.order.n, self.order.n]
     }
     fn arguments(&self) -> &'static [Argument] {
         if self.signs.is_some() { ARGUMENTS } else { &[] }

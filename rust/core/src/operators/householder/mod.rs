@@ -117,11 +117,8 @@ pub fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
 }
 
 impl<T: Scalar> Operator<T> for Householder<'_, T> {
-    fn batch(&self) -> usize {
-        self.batch
-    }
-    fn shape(&self) -> (usize, usize) {
-        (self.n, self.n)
+    fn sizes(&self) -> [usize; 3] {
+        [self.batch, self.n, self.n]
     }
     fn arguments(&self) -> &'static [Argument] {
         ARGUMENTS

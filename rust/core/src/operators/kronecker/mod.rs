@@ -114,11 +114,8 @@ pub fn route(shapes: &[&[usize]], _run: Run) -> Route {
 }
 
 impl<T: Scalar> Operator<T> for Kronecker<'_, T> {
-    fn batch(&self) -> usize {
-        self.batch
-    }
-    fn shape(&self) -> (usize, usize) {
-        (self.p, self.q)
+    fn sizes(&self) -> [usize; 3] {
+        [self.batch, self.p, self.q]
     }
     fn arguments(&self) -> &'static [Argument] {
         ARGUMENTS

@@ -59,11 +59,8 @@ pub fn route(_shapes: &[&[usize]], _run: Run) -> Route {
 }
 
 impl<T: Scalar> Operator<T> for Rotation<'_, T> {
-    fn batch(&self) -> usize {
-        self.batch
-    }
-    fn shape(&self) -> (usize, usize) {
-        (self.n, self.n)
+    fn sizes(&self) -> [usize; 3] {
+        [self.batch, self.n, self.n]
     }
     fn arguments(&self) -> &'static [Argument] {
         ARGUMENTS

@@ -4,7 +4,7 @@ use crate::argument;
 use crate::argument::{Argument, Array};
 use crate::cpu::Cpu;
 use crate::operator::Operator;
-use crate::rows::{MatrixBars, Rows};
+use crate::rows::{MatrixBars, RowPass, Rows};
 use crate::scalar::{Scalar, parts, parts_mut};
 use crate::side::Side;
 
@@ -55,11 +55,8 @@ impl<'a, T: Scalar> Shears<'a, T> {
 const ARGUMENTS: &[Argument] = &[argument!("parameters", "k")];
 
 impl<T: Scalar> Operator<T> for Shears<'_, T> {
-    fn batch(&self) -> usize {
-        1
-    }
-    fn shape(&self) -> (usize, usize) {
-        (self.n, self.n)
+    fn sizes(&self) -> [usize; 3] {
+        [1, self.n, self.n]
     }
     fn arguments(&self) -> &'static [Argument] {
         ARGUMENTS
@@ -101,10 +98,8 @@ unsafe impl<T: Scalar> Rows<T> for Shears<'_, T> {
 
     unsafe fn apply_rows(
         &self,
-        _k: usize,
+        RowPass { rows, side, .. }: RowPass,
         x: *const T,
-        rows: usize,
-        side: Side,
         out: *mut T,
         _scratch: *mut T::Real,
     ) {
@@ -130,11 +125,8 @@ unsafe impl<T: Scalar> Rows<T> for Shears<'_, T> {
 
     unsafe fn pull_rows(
         &self,
-        k: usize,
-        x: *const T,
-        ct: *const T,
-        rows: usize,
-        side: Side,
+        RowPass { k, rows, side }: RowPass,
+        [x, ct]: [*const T; 2],
         sums: *mut T::Real,
         x_bar: Option<*mut T>,
         scratch: *mut T::Real,
@@ -165,7 +157,7 @@ unsafe impl<T: Scalar> Rows<T> for Shears<'_, T> {
                 }
             }
             if let Some(x_bar) = x_bar {
-                self.apply_rows(k, ct, rows, side.other(), x_bar, scratch);
+                self.apply_rows(RowPass { k, rows, side: side.other() }, ct, x_bar, scratch);
             }
         }
     }
