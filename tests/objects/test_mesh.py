@@ -189,10 +189,7 @@ def test_fields_and_conversions(seed):
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        (
-            {"layers": None, "theta": np.zeros(4)},
-            r"^theta must have the pairs of whole layers .* \(2, 3, 5",
-        ),
+        ({"layers": None}, "^layers must be given with layout 'brick'; only 'fft'"),
         ({"layers": 0}, "^layers must be at least 1"),
         ({"n": 0}, "^n must be at least 1"),
         ({"layout": "cube"}, "^layout must be"),
@@ -216,15 +213,6 @@ def test_what_is_refused(package, change, error):
         package.Mesh(**{k: give(a) for k, a in given.items()})
     with pytest.raises(ValueError, match="^layers must be given"):
         package.Mesh.random(4)
-
-
-@pytest.mark.parametrize("n", [1, 2, 3, 8])
-def test_the_layers_of_a_brick_mesh_follow_from_theta(n):
-    for layers in range(1, 8):
-        theta = np.zeros((2, iso.Mesh.random(n, layers=layers).theta.size))
-        for op in (iso.Mesh(theta, n=n), it.Mesh(torch.from_numpy(theta), n=n)):
-            assert op.layers == (layers if n > 2 else 2 * (layers // 2) + 1 if n == 2 and layers % 2 else op.layers)
-            assert op.theta.shape == theta.shape
 
 
 @DTYPE

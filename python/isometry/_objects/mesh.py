@@ -9,7 +9,6 @@ from typing import Any
 
 from isometry._objects._declaration import Declaration
 from isometry._rules import check
-from isometry._rules.check import Shape
 
 #: The layout of each kind, and the side from which its layers are counted; kinds count from 1.
 KINDS = (("brick", "left"), ("brick", "right"), ("fft", "left"))
@@ -33,18 +32,14 @@ MESH = Declaration(
 )
 
 
-def frame(
-    n: object, layers: object, layout: object, first: object, theta: Shape | None = None
-) -> tuple[int, int, int, int]:
-    """The shape of the first argument of a mesh of these sizes, after checking them; layers may follow from theta's."""
+def frame(n: object, layers: object, layout: object, first: object) -> tuple[int, int, int, int]:
+    """The shape of the first argument of a mesh of these sizes, after checking them."""
     size = check.count("n", n, 1)  # type: ignore[arg-type]
     check.choice("layout", layout, "brick", "fft")
     check.choice("first", first, "left", "right")
     if layout == "brick":
-        if layers is None and theta is None:
-            raise ValueError("layers must be given with layout 'brick'")
         if layers is None:
-            layers = _depth(size, theta[-1]) if theta else 1
+            raise ValueError("layers must be given with layout 'brick'; only 'fft' determines them (None)")
         return size, check.count("layers", layers, 1), 1 + KINDS.index(("brick", str(first))), 0  # type: ignore[arg-type]
     if not MESH.exists[str(layout)](size):
         raise ValueError(f"n must be a power of two with layout 'fft', not {size}")
@@ -54,16 +49,6 @@ def frame(
     if layers is not None and check.whole("layers", layers) != depth:
         raise ValueError(f"layers must be None or log2 n = {depth} with layout 'fft', not {layers}")
     return size, depth, len(KINDS), 0
-
-
-def _depth(n: int, pairs: int) -> int:
-    """The least number of layers of a brick mesh that have so many pairs."""
-    near = 2 * (pairs // max(n - 1, 1))
-    for layers in (near - 1, near, near + 1):
-        if layers > 0 and count(n, layers, 1) == pairs:
-            return layers
-    known = ", ".join(str(count(n, layers, 1)) for layers in range(1, 5))
-    raise ValueError(f"theta must have the pairs of whole layers in its last axis ({known}, ...), not {pairs}")
 
 
 def layers(n: int, count: int, kind: int) -> Iterator[tuple[int, int, int]]:

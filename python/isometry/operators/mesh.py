@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from isometry._arrays import FLOAT64, Array, finite, real_type, stacked, taken, taken_real
+from isometry._arrays import FLOAT64, Array, finite, real_type, stacked, taken
 from isometry._inverse import mesh as inverse
 from isometry._objects import mesh
 from isometry._objects.mesh import MESH, Sized
@@ -35,8 +35,8 @@ class Mesh(Sized, Declared, declaration=MESH):
     n
         Size of W.
     layers
-        L >= 1, the capacity of a brick mesh; P = ceil(L/2) floor(n/2) + floor(L/2) floor((n-1)/2). By default the least
-        that has the P of theta.
+        L >= 1, the capacity of a brick mesh; P = ceil(L/2) floor(n/2) + floor(L/2) floor((n-1)/2). Left out
+        with layout "fft".
     layout
         "brick": layers of the pairs (0, 1), (2, 3), ... and of (1, 2), (3, 4), ... in turn. "fft": log2 n layers of n/2
         pairs at the distances n/2, n/4, ..., 1; n is a power of two.
@@ -99,8 +99,7 @@ class Mesh(Sized, Declared, declaration=MESH):
         signs: ArrayLike | None = None,
         first: Literal["left", "right"] = "left",
     ) -> None:
-        known = None if layers is not None else tuple(taken_real("theta", theta).shape)
-        self._hold(mesh.frame(n, layers, layout, first, known), theta, phi, phases, signs)
+        self._hold(mesh.frame(n, layers, layout, first), theta, phi, phases, signs)
 
     @classmethod
     def from_matrix(

@@ -36,8 +36,8 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formu
     n : int
         Size of W.
     layers : int, optional
-        L >= 1, the capacity of a brick mesh; P = ceil(L/2) floor(n/2) + floor(L/2) floor((n-1)/2). By default the least
-        that has the P of theta.
+        L >= 1, the capacity of a brick mesh; P = ceil(L/2) floor(n/2) + floor(L/2) floor((n-1)/2). Left out
+        with layout "fft".
     layout : {"brick", "fft"}
         "brick": layers of the pairs (0, 1), (2, 3), ... and of (1, 2), (3, 4), ... in turn. "fft": log2 n layers of n/2
         pairs at the distances n/2, n/4, ..., 1; n is a power of two.
@@ -97,8 +97,7 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formu
         signs: Tensor | None = None,
         first: Literal["left", "right"] = "left",
     ) -> None:
-        known = None if layers is not None else tuple(tensor("theta", theta).shape)
-        self._hold(mesh.frame(n, layers, layout, first, known), theta, phi, phases, signs)
+        self._hold(mesh.frame(n, layers, layout, first), theta, phi, phases, signs)
 
     @classmethod
     def from_matrix(cls, w: Tensor, *, first: Literal["left", "right"] = "left", tol: float | None = None) -> Mesh:
