@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import Unpack
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..._rules import check_recurrence
 from ..sequences.recurrence import recurrence
@@ -24,8 +23,9 @@ class OrthogonalRNN(TransitionLayer):
         self,
         input_size: int,
         hidden_size: int,
-        num_layers: int,
-        nonlinearity: str,
+        num_layers: int = 1,
+        *,
+        nonlinearity: str = "modrelu",
         **keywords: Unpack[LayerKeywords],
     ) -> None:
         self.nonlinearity = nonlinearity
@@ -50,11 +50,7 @@ class OrthogonalRNN(TransitionLayer):
         return shapes
 
     def _reset(self, suffix: str) -> None:
-        weight = getattr(self, "weight_ih" + suffix)
-        bound = math.sqrt(6 / (weight.size(0) + weight.size(1)))
-        nn.init.uniform_(weight, -bound, bound)
-        if self.bias:
-            nn.init.zeros_(getattr(self, ("activation_bias" if self._biased_units else "bias") + suffix))
+        self._draw_weights(suffix, "weight_ih")
         self._reset_transition(suffix)
 
     def _run(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple, Unpack
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..._objects import mesh
 from ..._rules import check
@@ -130,12 +130,11 @@ class GORU(GatedLayer, TransitionLayer):
         return {"n": n, "m": max(n - 1, 1), "pairs": mesh.count(n, self.capacity or 0, 1)}
 
     def _options(self) -> dict[str, Any]:
-        return {"n": self.hidden_size, "layers": self.capacity} if self.transition == "mesh" else {}
-
-    def _random(self) -> Any:
-        given = {"layers": self.capacity} if self.transition == "mesh" else {}
-        given |= {"m": self._sizes()["m"]} if self.transition == "householder" else {}
-        return self._object.random(self.hidden_size, **given, dtype=torch.float64, device="cpu")
+        own: dict[str, dict[str, Any]] = {
+            "mesh": {"n": self.hidden_size, "layers": self.capacity},
+            "householder": {"m": self._sizes()["m"]},
+        }
+        return own.get(self.transition, {})
 
     def _fixed(self) -> dict[str, Tensor]:
         signs = torch.ones(self.hidden_size, device="cpu")
@@ -154,8 +153,6 @@ class GORU(GatedLayer, TransitionLayer):
     def _reset(self, suffix: str) -> None:
         super()._reset(suffix)
         self._reset_transition(suffix)
-        if self.bias and self._biased_units:
-            nn.init.zeros_(getattr(self, "activation_bias" + suffix))
 
     def _run(
         self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: Output
