@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import Any, Unpack
 
 from torch import Tensor
 
@@ -56,19 +56,9 @@ class OrthogonalRNN(TransitionLayer):
     def _run(
         self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: Output
     ) -> Tensor:
-        states: Tensor = recurrence(
-            self._operator(suffix),
-            x,
-            h0=h0,
-            activation=self.nonlinearity,
-            slope=self.slope,
-            lengths=lengths,
-            reverse=reverse,
-            checkpoint=self.checkpoint,
-            output=output,
-            **self._arrays(suffix),  # type: ignore[arg-type]
-        )
-        return states
+        law: dict[str, Any] = {"activation": self.nonlinearity, "slope": self.slope, "checkpoint": self.checkpoint}
+        law |= {"lengths": lengths, "reverse": reverse, "output": output}
+        return recurrence(self._operator(suffix), x, h0=h0, **law | self._arrays(suffix))
 
     def _arrays(self, suffix: str) -> dict[str, Tensor | None]:
         """The arrays of `recurrence` that are parameters."""

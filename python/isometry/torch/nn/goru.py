@@ -157,18 +157,9 @@ class GORU(GatedLayer, TransitionLayer):
     def _run(
         self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: Output
     ) -> Tensor:
-        return goru(
-            self._operator(suffix),
-            *self._given(suffix, x),
-            h0=h0,
-            reset=self.reset,
-            activation=self.nonlinearity,
-            activation_bias=self._activation_bias(suffix),
-            lengths=lengths,
-            reverse=reverse,
-            checkpoint=self.checkpoint,
-            output=output,
-        )
+        law: dict[str, Any] = {"activation": self.nonlinearity, "activation_bias": self._activation_bias(suffix)}
+        law |= {"reset": self.reset, "checkpoint": self.checkpoint, "output": output}
+        return goru(self._operator(suffix), *self._given(suffix, x), h0=h0, lengths=lengths, reverse=reverse, **law)
 
     def _kernel(self, suffix: str) -> Kernel:
         return self._gates("goru", suffix, self.nonlinearity, self._activation_bias(suffix))
