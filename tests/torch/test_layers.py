@@ -347,3 +347,11 @@ def test_two_processes_train_as_one(tmp_path):
         for key in c:
             assert torch.equal(a[key], b[key]), key
             close(a[key], c[key], key)
+
+
+@pytest.mark.parametrize("name", ["GRU", "RUM", "ScuRNN", "ScoRNN", "DeltaProduct"])
+def test_the_warning_of_the_constructor_names_the_line_that_calls_it(name):
+    """However many constructors of subclasses lie between."""
+    with pytest.warns(UserWarning, match="dropout option") as caught:
+        getattr(it.nn, name)(3, 4, dropout=0.5)
+    assert caught[0].filename == __file__

@@ -12,7 +12,7 @@ from torch import Tensor
 from .. import _core
 from .._rules import check_recurrence
 from . import formulas
-from ._dispatch.function import array, empty, empty_gradients, threads
+from ._dispatch.function import array, empty, empty_gradients
 from ._dispatch.mode import FORMULA, mode
 from ._dispatch.plan import Flags, Out, Plan, Results, Rows, Saved, Tensors
 from ._dispatch.results import computed
@@ -68,8 +68,6 @@ def activate(z: Tensor, name: str, *, bias: Tensor | None = None, slope: float =
 
 class Activation(Plan):
     """phi(z) for z of shape (..., n), from z and the bias; the settings are name and slope."""
-
-    place = staticmethod(threads)
 
     def run(self, settings: Any, tensors: Tensors, saving: bool, at: Any) -> tuple[Results, Saved]:
         (name, slope), (z, bias) = settings, tensors

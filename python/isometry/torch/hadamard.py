@@ -94,7 +94,6 @@ class Hadamard(Plan):
     """The transform, whose gradient is its adjoint's; the settings are the scale and `adjoint`."""
 
     linear = True
-    place = staticmethod(threads)
 
     operators = custom_operators(
         "hadamard_transform", "float scale, bool adjoint", lambda *settings: (HADAMARD, settings)
@@ -117,9 +116,6 @@ class Hadamard(Plan):
     def formula(self, settings: Any, *tensors: Any) -> Results:
         (x,) = tensors
         return (formula.transform(x, *settings),)
-
-    def shapes(self, settings: Any, tensors: Tensors, saving: bool) -> Sequence[Any]:
-        return (self.lead(tensors).shape,)
 
     def rows(self, settings: Any, batched: Sequence[int], tensors: Tensors) -> Rows | None:
         return Rows((0,), (0,), False)

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from ..._backend import Place
-from .function import formula_vjp, place
+from .function import formula_vjp, threads
 from .mode import differentiated
 
 Settings: TypeAlias = Any
@@ -50,12 +50,13 @@ class Plan(ABC):
     """A kind of call."""
 
     operators: Operators | None = None  #: in a graph; without them the formula computes there
-    place: Callable[..., Place] = staticmethod(place)  #: where the kernel runs, from the backend of a call
+    place: Callable[..., Place] = staticmethod(threads)  #: where the kernel runs, from the backend of a call
     #: Whether the gradients do not depend on the tensors, which are then not saved, and have their shapes.
     linear: bool = False
     #: Inside torch.func, whether what is saved may be missing and must fit the rows.
     spare: bool = False
-    stacks: bool = False  #: whether the kernel itself takes a stack of calls
+    #: The axes of the first tensor in one call, if the kernel itself takes a stack of calls.
+    rank: int | None = None
 
     def __init__(self, name: str) -> None:
         self.recorded = _recorded(self, name)
@@ -105,14 +106,15 @@ class Plan(ABC):
 
     def shapes(self, settings: Settings, tensors: Tensors, saving: bool) -> Sequence[Any]:
         """In a graph, the shapes of the results and of what is saved."""
-        raise NotImplementedError
+        del settings, saving
+        return (self.lead(tensors).shape,)
 
     # ---------------------------------------------------------------- batches of torch.func
 
     def stack(self, tensors: Tensors) -> int | None:
         """The size of the first axis if all tensors have one for a stack of calls."""
-        del tensors
-        return None
+        first = self.lead(tensors)
+        return None if self.rank is None or first.dim() == self.rank else first.shape[0]
 
     def rows(self, settings: Settings, batched: Sequence[int], tensors: Tensors) -> Rows | None:
         """Where a batch of some of the tensors is as good as more rows; None where it is not."""
@@ -121,7 +123,7 @@ class Plan(ABC):
 
     def run_stack(self, settings: Settings, stack: int, tensors: Tensors, at: Place) -> tuple[Results, Saved]:
         """`run` for a stack of calls. Every tensor has its members as first axis, or an axis of 1 for all of them."""
-        if self.stacks:
+        if self.rank is not None:
             results, saved = self.run(settings, full(tensors, stack), True, at)
             return results, tuple([torch.as_tensor(t).reshape(stack, -1) for t in saved])
         each = [self.run(settings, member(tensors, i), True, at) for i in range(stack)]
@@ -132,7 +134,7 @@ class Plan(ABC):
         self, settings: Settings, stack: int, tensors: Tensors, out: Out, wanted: Flags, at: Place
     ) -> Tensors:
         """`pull` for a stack of calls: the gradients of every member, also of tensors for all of them."""
-        if self.stacks:
+        if self.rank is not None:
             return self.pull(settings, full(tensors, stack), out, wanted, at)
         of = lambda i: tuple([member(tensors, i) for tensors in out])
         each = [self.pull(settings, member(tensors, i), of(i), wanted, at) for i in range(stack)]  # type: ignore[arg-type]

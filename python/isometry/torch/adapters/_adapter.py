@@ -104,7 +104,7 @@ def is_product(linear: nn.Linear) -> bool:
 
 
 def arithmetic(x: object, parameter: Tensor, features: int) -> torch.dtype:
-    """The precision of the arithmetic, after checking the inputs."""
+    """The precision of the arithmetic, that of the parameter, after checking the inputs."""
     if not isinstance(x, Tensor):
         check.kind("x", "a torch.Tensor", x)
     own = widened(parameter).dtype
@@ -114,9 +114,3 @@ def arithmetic(x: object, parameter: Tensor, features: int) -> torch.dtype:
             check.same_precision("x", dtype_name(x.dtype), "the adapter", dtype_name(own))
     check.last("x", tuple(x.shape), features, "(..., in_features)")
     return own
-
-
-def rows(x: Tensor, parameter: Tensor, features: int) -> Tensor:
-    """The inputs in the precision of the arithmetic; half precision is widened to that of the parameter."""
-    own = arithmetic(x, parameter, features)
-    return x.to(own)

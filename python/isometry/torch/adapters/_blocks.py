@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ... import _core
-from .._dispatch.function import empty, empty_gradients, readable, threads
+from .._dispatch.function import empty, empty_gradients, readable
 from .._dispatch.mode import FORMULA, mode
 from .._dispatch.plan import Flags, Out, Plan, Results, Rows, Saved, Tensors
 from .._dispatch.results import computed
@@ -34,8 +34,6 @@ def _formula(w: Tensor, x: Tensor) -> Tensor:
 
 class Blocks(Plan):
     """The product, from w and rows x (rows, nb, q)."""
-
-    place = staticmethod(threads)
 
     def run(self, settings: Any, tensors: Tensors, saving: bool, at: Any) -> tuple[Results, Saved]:
         w, x = tensors

@@ -16,7 +16,7 @@ from .._dispatch.mode import symbolic
 from ..delta.delta_rule import real
 from ..nn._directions import reflecting, scaled
 from ..operators.householder import Householder
-from ._adapter import Adapter, arithmetic, is_product, real_layer, rows
+from ._adapter import Adapter, arithmetic, is_product, real_layer
 
 
 class HRA(Adapter):
@@ -97,7 +97,8 @@ class HRA(Adapter):
 
     def rotate(self, x: Tensor) -> Tensor:
         """H x for rows x (..., in_features), in the dtype of x."""
-        return reflections(widened(self.vectors)).apply(rows(x, self.vectors, self.in_features)).to(x.dtype)
+        own = arithmetic(x, self.vectors, self.in_features)
+        return reflections(widened(self.vectors)).apply(x.to(own)).to(x.dtype)
 
     def _on_weight(self, x: Tensor) -> bool:
         """Whether to turn the rows of the weight, whose gradient costs a product of the size of the layer's own."""

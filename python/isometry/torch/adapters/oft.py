@@ -12,7 +12,7 @@ from ..._rules import check
 from .._dispatch.function import widened
 from ..delta.delta_rule import real
 from ..operators.cayley import Cayley
-from ._adapter import Adapter, real_layer, rows
+from ._adapter import Adapter, arithmetic, real_layer
 from ._blocks import blocks
 
 
@@ -86,8 +86,8 @@ class OFT(Adapter):
 
     def rotate(self, x: Tensor) -> Tensor:
         """R x for rows x (..., in_features), in the dtype of x."""
-        given = rows(x, self.upper, self.in_features)
-        return turned(rotations(widened(self.upper)), given).to(x.dtype)
+        own = arithmetic(x, self.upper, self.in_features)
+        return turned(rotations(widened(self.upper)), x.to(own)).to(x.dtype)
 
     def _turned_weight(self) -> Tensor:
         return turned(rotations(widened(self.upper)).mT, widened(self.linear.weight))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from ... import _core
 from ..._rules import check_delta
-from .._dispatch.function import arrays, empty, empty_gradients, readable, threads
+from .._dispatch.function import arrays, empty, empty_gradients, readable
 from .._dispatch.graph import custom_operators
 from .._dispatch.plan import Flags, Out, Plan, Results, Rows, Saved, Tensors
 from ..formulas import delta
@@ -28,7 +28,6 @@ class Call(NamedTuple):
 class DeltaRule(Plan):
     """Outputs and states, from six tensors and the ends of the sequences; saved are the states that backward needs."""
 
-    place = staticmethod(threads)
     operators = custom_operators(
         "delta_rule",
         "int householders, float scale, bool normalise",

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from ... import _core
-from .._dispatch.function import arrays, empty, empty_gradients, threads
+from .._dispatch.function import arrays, empty, empty_gradients
 from .._dispatch.graph import custom_operators
 from .._dispatch.mode import mode
 from .._dispatch.plan import Flags, Out, Plan, Results, Saved, Tensors
@@ -40,8 +40,7 @@ FUNCTIONS = {
 class Linalg(Plan):
     """A function of linalg."""
 
-    place = staticmethod(threads)
-    stacks = True
+    rank = 2
 
     operators = custom_operators("linalg", "str name, bool[] flags", lambda *settings: (LINALG, settings))
 
@@ -73,10 +72,6 @@ class Linalg(Plan):
         name, flags = settings
         out = FUNCTIONS[name].formula(*tensors, *flags)
         return out if isinstance(out, tuple) else (out,)
-
-    def stack(self, tensors: Tensors) -> int | None:
-        first = self.lead(tensors)
-        return first.shape[0] if first.dim() > 2 else None
 
 
 LINALG: Plan = Linalg("Linalg")

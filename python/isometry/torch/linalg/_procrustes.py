@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from torch import Tensor
 
 from ..._inverse import procrustes as kernels
 from ..._rules import check, check_linalg
-from .._dispatch.function import dtype_name, threads
+from .._dispatch.function import dtype_name
 from .._dispatch.graph import custom_operators
 from .._dispatch.mode import mode
 from .._dispatch.plan import Flags, Out, Plan, Results, Saved, Tensors
@@ -72,15 +71,11 @@ def procrustes(a: Tensor, *, special: bool = False) -> Tensor:
 class Procrustes(Plan):
     """Nearest matrices; backward starts from them."""
 
-    place = staticmethod(threads)
-    stacks = True
+    rank = 2
     operators = custom_operators("procrustes", "bool special", lambda *settings: (PROCRUSTES, settings))
 
     def kept(self, settings: Any, results: Tensors) -> Tensors:
         return results
-
-    def shapes(self, settings: Any, tensors: Tensors, saving: bool) -> Sequence[Any]:
-        return (tensors[0].shape,)
 
     def run(self, settings: Any, tensors: Tensors, saving: bool, at: Any) -> tuple[Results, Saved]:
         a = _matrices(tensors[0])
@@ -93,9 +88,6 @@ class Procrustes(Plan):
 
     def formula(self, settings: Any, *tensors: Any) -> Results:
         return (formula.nearest(*tensors, *settings),)
-
-    def stack(self, tensors: Tensors) -> int | None:
-        return tensors[0].shape[0] if tensors[0].dim() > 2 else None
 
 
 PROCRUSTES: Plan = Procrustes("Procrustes")

@@ -7,6 +7,7 @@ its parameters have the suffix ``_l{k}`` or ``_l{k}_reverse``, and it reads the 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any, Literal
@@ -59,7 +60,9 @@ class RecurrentLayer(nn.Module):
         super().__init__()
         if output is not None:
             raise TypeError("output is no keyword of a layer: with last_only=True it returns the last states alone")
-        check_constructor(input_size, hidden_size, num_layers, bias, batch_first, dropout)
+        classes = type(self).__mro__
+        own = sum("__init__" in vars(each) for each in classes[: classes.index(RecurrentLayer) + 1])
+        check_constructor(input_size, hidden_size, num_layers, bias, batch_first, dropout, constructors=own)
         bidirectional = check.flag("bidirectional", bidirectional)
         trainable_h0 = check.flag("trainable_h0", trainable_h0)
         last_only = check.flag("last_only", last_only)
@@ -108,8 +111,15 @@ class RecurrentLayer(nn.Module):
         return {}
 
     def _reset(self, suffix: str) -> None:
-        """Draws the initial values of one recurrence; runs under ``no_grad``, with ``h0`` already zero."""
+        """Draws the initial values of one recurrence; runs under ``no_grad``, with ``h0`` and biases already zero."""
         raise NotImplementedError
+
+    def _draw_weights(self, suffix: str, *names: str) -> None:
+        """Draws Glorot's initial values of weights that take the input or the state to n units."""
+        for name in names:
+            weight = getattr(self, name + suffix)
+            bound = math.sqrt(6 / (self.hidden_size + weight.size(-2 if self.is_complex else -1)))
+            nn.init.uniform_(weight, -bound, bound)
 
     def _run(
         self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: Output
@@ -153,8 +163,9 @@ class RecurrentLayer(nn.Module):
             for suffix in self._suffixes:
                 for name, value in self._fixed().items():
                     getattr(self, name + suffix).copy_(value)
-                if self.trainable_h0:
-                    getattr(self, "h0" + suffix).zero_()
+                for name in self._names:
+                    if name == "h0" or name.endswith("bias"):
+                        getattr(self, name + suffix).zero_()
                 self._reset(suffix)
 
     def recurrent_parameters(self) -> Iterator[nn.Parameter]:

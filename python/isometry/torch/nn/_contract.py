@@ -16,9 +16,9 @@ from .._dispatch.mode import autocast
 
 
 def check_constructor(
-    input_size: Any, hidden_size: Any, num_layers: Any, bias: Any, batch_first: Any, dropout: Any
+    input_size: Any, hidden_size: Any, num_layers: Any, bias: Any, batch_first: Any, dropout: Any, *, constructors: int
 ) -> None:
-    """Sizes and shared keywords."""
+    """Sizes and shared keywords; a warning names the line behind this many constructors."""
     try:
         float(dropout)
     except OverflowError:
@@ -33,7 +33,7 @@ def check_constructor(
         warnings.warn(
             "dropout option adds dropout after all but last recurrent layer, so non-zero dropout expects "
             f"num_layers greater than 1, but got dropout={dropout} and num_layers={num_layers}",
-            stacklevel=5,
+            stacklevel=2 + constructors,
         )
     for name, value in (("bias", bias), ("batch_first", batch_first)):
         if not isinstance(value, bool):

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Literal
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..._rules import check, check_recurrence
 from ._base import RecurrentLayer
@@ -32,12 +31,7 @@ class GatedLayer(RecurrentLayer):
         return shapes | {"bias": (3, n)} if self.bias else shapes
 
     def _reset(self, suffix: str) -> None:
-        for name in ("weight_hh", "weight_ih"):
-            weight = getattr(self, name + suffix)
-            bound = math.sqrt(6 / (weight.size(1) + weight.size(2)))
-            nn.init.uniform_(weight, -bound, bound)
-        if self.bias:
-            nn.init.zeros_(getattr(self, "bias" + suffix))
+        self._draw_weights(suffix, "weight_hh", "weight_ih")
 
     def _given(self, suffix: str, x: Tensor) -> tuple[Any, ...]:
         """x, w, u and b of one recurrence."""

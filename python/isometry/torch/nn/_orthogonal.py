@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
-from typing import Unpack
+from typing import Any, Unpack
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..._rules import check_recurrence
 from ..sequences.recurrence import recurrence
@@ -24,8 +23,9 @@ class OrthogonalRNN(TransitionLayer):
         self,
         input_size: int,
         hidden_size: int,
-        num_layers: int,
-        nonlinearity: str,
+        num_layers: int = 1,
+        *,
+        nonlinearity: str = "modrelu",
         **keywords: Unpack[LayerKeywords],
     ) -> None:
         self.nonlinearity = nonlinearity
@@ -50,29 +50,15 @@ class OrthogonalRNN(TransitionLayer):
         return shapes
 
     def _reset(self, suffix: str) -> None:
-        weight = getattr(self, "weight_ih" + suffix)
-        bound = math.sqrt(6 / (weight.size(0) + weight.size(1)))
-        nn.init.uniform_(weight, -bound, bound)
-        if self.bias:
-            nn.init.zeros_(getattr(self, ("activation_bias" if self._biased_units else "bias") + suffix))
+        self._draw_weights(suffix, "weight_ih")
         self._reset_transition(suffix)
 
     def _run(
         self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: Output
     ) -> Tensor:
-        states: Tensor = recurrence(
-            self._operator(suffix),
-            x,
-            h0=h0,
-            activation=self.nonlinearity,
-            slope=self.slope,
-            lengths=lengths,
-            reverse=reverse,
-            checkpoint=self.checkpoint,
-            output=output,
-            **self._arrays(suffix),  # type: ignore[arg-type]
-        )
-        return states
+        law: dict[str, Any] = {"activation": self.nonlinearity, "slope": self.slope, "checkpoint": self.checkpoint}
+        law |= {"lengths": lengths, "reverse": reverse, "output": output}
+        return recurrence(self._operator(suffix), x, h0=h0, **law | self._arrays(suffix))
 
     def _arrays(self, suffix: str) -> dict[str, Tensor | None]:
         """The arrays of `recurrence` that are parameters."""

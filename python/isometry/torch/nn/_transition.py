@@ -56,13 +56,13 @@ class TransitionLayer(RecurrentLayer):
         return {"n": self.hidden_size}
 
     def _options(self) -> dict[str, Any]:
-        """Keywords of the operator besides parameters and buffers."""
+        """Keywords of the operator, and of `random`, besides parameters and buffers."""
         return {}
 
     def _random(self) -> Any:
         """An operator with the initial values, in double precision on the CPU."""
         kind = torch.complex128 if self.is_complex else torch.float64
-        return self._object.random(self.hidden_size, **self._options(), dtype=kind, device="cpu")
+        return self._object.random(**{"n": self.hidden_size, **self._options()}, dtype=kind, device="cpu")
 
     def _transition_shapes(self) -> dict[str, tuple[int, ...]]:
         """Names and stored shapes of the parameters of one W."""

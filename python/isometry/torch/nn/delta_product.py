@@ -152,12 +152,8 @@ class DeltaProduct(RecurrentLayer):
         return shapes | ({"log_decay": (self.heads,)} if self.gate else {})
 
     def _reset(self, suffix: str) -> None:
-        for name in ("weight_ih", "transition_weight"):
-            weight = getattr(self, name + suffix)
-            bound = math.sqrt(6 / (self.hidden_size + weight.size(1)))
-            nn.init.uniform_(weight, -bound, bound)
+        self._draw_weights(suffix, "weight_ih", "transition_weight")
         if self.bias:
-            nn.init.zeros_(getattr(self, "bias" + suffix))
             keys, rates, gates = getattr(self, "transition_bias" + suffix).split(self._parts)
             nn.init.uniform_(keys, -_KEYS, _KEYS)
             nn.init.uniform_(rates, -_RATES, _RATES)

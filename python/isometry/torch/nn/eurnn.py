@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal, Unpack
 
-import torch
-
 from ..._objects import mesh
 from ..._rules import check
 from ..operators.mesh import Mesh
@@ -86,7 +84,7 @@ class EURNN(OrthogonalRNN):
     ) -> None:
         self._capacity_given, self.layout = capacity, layout
         self.complex = check.flag("complex", complex)
-        super().__init__(input_size, hidden_size, num_layers, nonlinearity, **keywords)
+        super().__init__(input_size, hidden_size, num_layers, nonlinearity=nonlinearity, **keywords)
 
     @property
     def is_complex(self) -> bool:
@@ -111,8 +109,3 @@ class EURNN(OrthogonalRNN):
 
     def _options(self) -> dict[str, Any]:
         return {"n": self.hidden_size, "layers": self.capacity, "layout": self.layout}
-
-    def _random(self) -> Mesh:
-        options = self._options()
-        kind = torch.complex128 if self.is_complex else torch.float64
-        return Mesh.random(options.pop("n"), **options, dtype=kind, device="cpu")

@@ -78,7 +78,7 @@ class ExpRNN(OrthogonalRNN):
     ) -> None:
         self.complex = check.flag("complex", complex)
         self._trained = ("upper", "diagonal") if self.complex else ("upper",)
-        super().__init__(input_size, hidden_size, num_layers, nonlinearity, **keywords)
+        super().__init__(input_size, hidden_size, num_layers, nonlinearity=nonlinearity, **keywords)
 
     @property
     def is_complex(self) -> bool:

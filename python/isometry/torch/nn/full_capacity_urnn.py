@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Unpack
-
 from ..operators.dense import Dense
-from ._keywords import LayerKeywords
 from ._orthogonal import OrthogonalRNN
 
 
@@ -63,17 +60,6 @@ class FullCapacityURNN(OrthogonalRNN):
 
     is_complex = True
     _object, _trained = Dense, ("weight",)
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        *,
-        nonlinearity: str = "modrelu",
-        **keywords: Unpack[LayerKeywords],
-    ) -> None:
-        super().__init__(input_size, hidden_size, num_layers, nonlinearity, **keywords)
 
     def _sizes(self) -> dict[str, int]:
         return super()._sizes() | {"p": self.hidden_size, "q": self.hidden_size}

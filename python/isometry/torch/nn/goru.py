@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal, NamedTuple, Unpack
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..._objects import mesh
 from ..._rules import check
@@ -130,12 +130,11 @@ class GORU(GatedLayer, TransitionLayer):
         return {"n": n, "m": max(n - 1, 1), "pairs": mesh.count(n, self.capacity or 0, 1)}
 
     def _options(self) -> dict[str, Any]:
-        return {"n": self.hidden_size, "layers": self.capacity} if self.transition == "mesh" else {}
-
-    def _random(self) -> Any:
-        given = {"layers": self.capacity} if self.transition == "mesh" else {}
-        given |= {"m": self._sizes()["m"]} if self.transition == "householder" else {}
-        return self._object.random(self.hidden_size, **given, dtype=torch.float64, device="cpu")
+        own: dict[str, dict[str, Any]] = {
+            "mesh": {"n": self.hidden_size, "layers": self.capacity},
+            "householder": {"m": self._sizes()["m"]},
+        }
+        return own.get(self.transition, {})
 
     def _fixed(self) -> dict[str, Tensor]:
         signs = torch.ones(self.hidden_size, device="cpu")
@@ -154,24 +153,13 @@ class GORU(GatedLayer, TransitionLayer):
     def _reset(self, suffix: str) -> None:
         super()._reset(suffix)
         self._reset_transition(suffix)
-        if self.bias and self._biased_units:
-            nn.init.zeros_(getattr(self, "activation_bias" + suffix))
 
     def _run(
         self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: Output
     ) -> Tensor:
-        return goru(
-            self._operator(suffix),
-            *self._given(suffix, x),
-            h0=h0,
-            reset=self.reset,
-            activation=self.nonlinearity,
-            activation_bias=self._activation_bias(suffix),
-            lengths=lengths,
-            reverse=reverse,
-            checkpoint=self.checkpoint,
-            output=output,
-        )
+        law: dict[str, Any] = {"activation": self.nonlinearity, "activation_bias": self._activation_bias(suffix)}
+        law |= {"reset": self.reset, "checkpoint": self.checkpoint, "output": output}
+        return goru(self._operator(suffix), *self._given(suffix, x), h0=h0, lengths=lengths, reverse=reverse, **law)
 
     def _kernel(self, suffix: str) -> Kernel:
         return self._gates("goru", suffix, self.nonlinearity, self._activation_bias(suffix))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Unpack
+from typing import Any, Literal, Unpack
 
 from torch import Tensor
 
@@ -74,15 +74,8 @@ class GRU(GatedLayer):
     def _run(
         self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: Output
     ) -> Tensor:
-        return gru(
-            *self._given(suffix, x),
-            h0=h0,
-            reset=self.reset,
-            lengths=lengths,
-            reverse=reverse,
-            checkpoint=self.checkpoint,
-            output=output,
-        )
+        law: dict[str, Any] = {"reset": self.reset, "checkpoint": self.checkpoint, "output": output}
+        return gru(*self._given(suffix, x), h0=h0, lengths=lengths, reverse=reverse, **law)
 
     def _kernel(self, suffix: str) -> Kernel:
         return self._gates("gru", suffix, "tanh", None)

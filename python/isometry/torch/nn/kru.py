@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Unpack
+from typing import Any, Unpack
 
 import torch
 from torch import Tensor
@@ -86,7 +86,7 @@ class KRU(OrthogonalRNN):
     ) -> None:
         self.complex = check.flag("complex", complex)
         self._sizes_given = factor_sizes
-        super().__init__(input_size, hidden_size, num_layers, nonlinearity, **keywords)
+        super().__init__(input_size, hidden_size, num_layers, nonlinearity=nonlinearity, **keywords)
 
     @property
     def is_complex(self) -> bool:
@@ -97,13 +97,14 @@ class KRU(OrthogonalRNN):
         super()._check_keywords()
         self.factor_sizes = tuple(sizes(self.hidden_size, self._sizes_given))
 
+    def _options(self) -> dict[str, Any]:
+        return {"factor_sizes": self.factor_sizes}
+
     def _transition_shapes(self) -> dict[str, tuple[int, ...]]:
         return {f"factors_{f}": self._stored(size, size) for f, size in enumerate(self.factor_sizes)}
 
     def _draw_transition(self) -> dict[str, Tensor]:
-        kind = torch.complex128 if self.is_complex else torch.float64
-        drawn = Kronecker.random(self.hidden_size, factor_sizes=self.factor_sizes, dtype=kind, device="cpu")
-        return {f"factors_{f}": factor for f, factor in enumerate(drawn.factors)}
+        return {f"factors_{f}": factor for f, factor in enumerate(self._random().factors)}
 
     def _transition(self, suffix: str) -> Kronecker:
         return Kronecker(self._factors(suffix))

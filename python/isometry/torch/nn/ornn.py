@@ -91,7 +91,7 @@ class ORNN(OrthogonalRNN):
         self.reflections = hidden_size if reflections is None else reflections
         self.sign = sign
         self.slope = slope
-        super().__init__(input_size, hidden_size, num_layers, nonlinearity, **keywords)
+        super().__init__(input_size, hidden_size, num_layers, nonlinearity=nonlinearity, **keywords)
 
     def _check_keywords(self) -> None:
         super()._check_keywords()

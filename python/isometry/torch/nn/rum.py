@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, Literal, Unpack
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from ..._cells import rum as cell
@@ -108,15 +107,7 @@ class RUM(RecurrentLayer):
         return shapes
 
     def _reset(self, suffix: str) -> None:
-        for name in ("weight_hh", "weight_ih", "embed_weight"):
-            weight = getattr(self, name + suffix)
-            bound = math.sqrt(6 / (self.hidden_size + weight.size(1)))
-            nn.init.uniform_(weight, -bound, bound)
-        if self.bias:
-            nn.init.zeros_(getattr(self, "bias" + suffix))
-            nn.init.zeros_(getattr(self, "embed_bias" + suffix))
-            if self._units:
-                nn.init.zeros_(getattr(self, "activation_bias" + suffix))
+        self._draw_weights(suffix, "weight_hh", "weight_ih", "embed_weight")
 
     def _unbiased(self) -> Tensor | None:
         """The bias of a modReLU in a layer with ``bias=False``."""

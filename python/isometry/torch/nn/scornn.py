@@ -76,7 +76,7 @@ class ScoRNN(OrthogonalRNN):
         **keywords: Unpack[LayerKeywords],
     ) -> None:
         self._negative_ones_given = negative_ones
-        super().__init__(input_size, hidden_size, num_layers, nonlinearity, **keywords)
+        super().__init__(input_size, hidden_size, num_layers, nonlinearity=nonlinearity, **keywords)
 
     def _check_keywords(self) -> None:
         super()._check_keywords()

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Unpack
-
 from ..operators.cayley import Cayley
-from ._keywords import LayerKeywords
 from ._orthogonal import OrthogonalRNN
 
 
@@ -60,14 +57,3 @@ class ScuRNN(OrthogonalRNN):
 
     is_complex = True
     _object, _trained = Cayley, ("upper", "diagonal", "phases")
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        *,
-        nonlinearity: str = "modrelu",
-        **keywords: Unpack[LayerKeywords],
-    ) -> None:
-        super().__init__(input_size, hidden_size, num_layers, nonlinearity, **keywords)

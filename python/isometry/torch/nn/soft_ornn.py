@@ -83,7 +83,7 @@ class SoftORNN(OrthogonalRNN):
         **keywords: Unpack[LayerKeywords],
     ) -> None:
         self.margin = margin
-        super().__init__(input_size, hidden_size, num_layers, nonlinearity, **keywords)
+        super().__init__(input_size, hidden_size, num_layers, nonlinearity=nonlinearity, **keywords)
 
     def _check_keywords(self) -> None:
         super()._check_keywords()

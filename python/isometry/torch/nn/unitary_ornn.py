@@ -80,7 +80,7 @@ class UnitaryORNN(OrthogonalRNN):
         **keywords: Unpack[LayerKeywords],
     ) -> None:
         self._reflections_given = reflections
-        super().__init__(input_size, hidden_size, num_layers, nonlinearity, **keywords)
+        super().__init__(input_size, hidden_size, num_layers, nonlinearity=nonlinearity, **keywords)
 
     def _check_keywords(self) -> None:
         super()._check_keywords()

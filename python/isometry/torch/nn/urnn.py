@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Unpack
 
 import torch
 from torch import Tensor
 
 from ..operators.fourier import FourierProduct
 from ._directions import reflecting, scaled
-from ._keywords import LayerKeywords
 from ._orthogonal import OrthogonalRNN
 
 
@@ -65,17 +63,6 @@ class URNN(OrthogonalRNN):
 
     is_complex = True
     _object, _trained, _untrained = FourierProduct, ("phases", "vectors"), ("permutation",)
-
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        *,
-        nonlinearity: str = "modrelu",
-        **keywords: Unpack[LayerKeywords],
-    ) -> None:
-        super().__init__(input_size, hidden_size, num_layers, nonlinearity, **keywords)
 
     def _fixed(self) -> dict[str, Tensor]:
         return {"permutation": torch.arange(self.hidden_size, device="cpu")}

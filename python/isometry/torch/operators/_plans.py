@@ -18,10 +18,9 @@ from ..._backend import Place
 from ..._objects._declaration import Declaration
 from ..._objects.dense import DENSE
 from .. import formulas
-from .._dispatch.function import arrays, empty, empty_gradients, readable, trained_only
+from .._dispatch.function import COMPLEX_OF, arrays, empty, empty_gradients, place, readable, trained_only
 from .._dispatch.graph import custom_operators
 from .._dispatch.plan import Flags, Out, Plan, Results, Rows, Saved, Tensors
-from ._types import type_of
 
 # From this many numbers in the first argument on, saving for backward is cheaper than recomputing.
 _LARGE = 1024
@@ -32,7 +31,8 @@ Shape = tuple[int, ...]
 
 
 class _Object(Plan):
-    spare = stacks = True
+    place = staticmethod(place)
+    spare = True
 
     def __init__(self, name: str, declaration: Declaration, formula: Callable[..., Tensor]) -> None:
         self.declaration, self.stem, self.of_arguments = declaration, declaration.stem, formula
@@ -60,7 +60,7 @@ class Matrix(_Object):
         batch = first.dim() - self.rank
         shape = (*first.shape[:batch], *settings) if batch else settings
         # the common case, counted in microseconds
-        dtype = type_of(self.declaration, tensors) if self.turns else tensors[self.lead_at].dtype
+        dtype = self.dtype(tensors) if self.turns else tensors[self.lead_at].dtype
         out, w = empty(shape, dtype)
         saving = saving and (self.always or first.numel() >= _LARGE)
         saved = _core.operator_matrix(self.stem, arrays(tensors), w, saving, at)
@@ -84,10 +84,11 @@ class Matrix(_Object):
         return self.stem, settings
 
     def dtype(self, tensors: Tensors) -> torch.dtype:
-        return type_of(self.declaration, tensors)
-
-    def stack(self, tensors: Tensors) -> int | None:
-        return tensors[0].shape[0] if tensors[0].dim() > self.rank else None
+        """The type of W, from arguments that have been converted to it: that of the first array of the matrix's type;
+        where the object has none, that of its first array, complex if angles are given."""
+        own: torch.dtype = tensors[self.lead_at].dtype
+        turned = any([tensors[i] is not None for i in self.turns])  # noqa: C419  torch.compile
+        return COMPLEX_OF[own] if turned else own
 
     def shapes(self, settings: Any, tensors: Tensors, saving: bool) -> tuple[Shape]:
         first = tensors[0]
@@ -134,7 +135,7 @@ class Apply(_Object):
         return self.stem, *settings
 
     def stack(self, tensors: Tensors) -> int | None:
-        return tensors[1].shape[0] if tensors[1].dim() > self.rank else None
+        return super().stack(tensors[1:])
 
     def rows(self, settings: Any, batched: Sequence[int], tensors: Tensors) -> Rows | None:
         return Rows((0, *(None,) * (len(tensors) - 1)), (0, None), False) if list(batched) == [0] else None

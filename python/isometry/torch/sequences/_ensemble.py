@@ -18,12 +18,8 @@ from ._states import last_of
 _RANKS = {"input_weight": 2, "h0": 2, "bias": 1, "activation_bias": 1}
 
 
-def arranged(
-    arrays: dict[str, Tensor | None], batch: int, ends: Tensor | None, sorting: Tensor | None
-) -> tuple[tuple[Tensor | None, ...], Tensor | None, Tensor | None]:
-    """The arrays, whose shapes were checked, with the members as first axis and the longest sequence first; the lengths
-    and the order.
-    """
+def arranged(arrays: dict[str, Tensor | None], batch: int, sorting: Tensor | None) -> tuple[Tensor | None, ...]:
+    """The arrays, whose shapes were checked, with the members as first axis and the sequences in this order."""
     x = arrays["x"]
     assert x is not None
     x = x.movedim(1, 0)
@@ -36,7 +32,7 @@ def arranged(
             t = t.reshape(t.shape[0], -1, t.shape[-1]).expand(-1, batch, -1)
             t = t if sorting is None else t[:, sorting]
         tensors[name] = t
-    return tuple([None if t is None else t.contiguous() for t in tensors.values()]), ends, sorting
+    return tuple([None if t is None else t.contiguous() for t in tensors.values()])
 
 
 def ensemble(

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ... import _core
 from ..._backend import Place
-from .._dispatch.function import arrays, empty, empty_gradients, readable, trained_only
+from .._dispatch.function import arrays, empty, empty_gradients, place, readable, trained_only
 from .._dispatch.graph import custom_operators
 from .._dispatch.plan import Flags, Out, Plan, Results, Rows, Saved, Tensors, full, member
 from ..formulas.sequence import states as by_formula
@@ -64,6 +64,7 @@ def _forms(stem: str) -> bool:
 class Recurrence(Plan):
     """The states of a call, or the last ones, and the memory after them if the cell has one."""
 
+    place = staticmethod(place)
     operators = custom_operators(
         "sequence",
         "str cell, str stem, str activation, float slope, float[] settings, bool reverse, str checkpoint, bool last",

@@ -88,7 +88,8 @@ def run(
         check_recurrence.of_ensemble(checkpoint)
         stem, factors = _factors(transition, dtype, backend)
         call = Call(cell, stem, activation, float(slope), settings, reverse)
-        values, ends, sorting = arranged(tensors, batch, *_order(lengths, steps, batch, x.device))
+        ends, sorting = _order(lengths, steps, batch, x.device)
+        values = arranged(tensors, batch, sorting)
         how = mode(*values, ends, *factors)
         if how is FORMULA and stem != "dense":
             call, factors = call._replace(stem="dense"), _matrix(transition, dtype, backend)

@@ -121,16 +121,5 @@ def recurrence(
     check.choice("activation_on", activation_on, "all", "input")
     given = {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias, "activation_bias": activation_bias}
     own = (activation_on == "input",)
-    return run(
-        "recurrence",
-        transition,
-        given,
-        own,
-        activation,
-        slope,
-        lengths,
-        reverse,
-        backend,
-        checkpoint=checkpoint,
-        output=output,
-    )[0]
+    rest = activation, slope, lengths, reverse, backend
+    return run("recurrence", transition, given, own, *rest, checkpoint=checkpoint, output=output)[0]

@@ -130,20 +130,8 @@ def rum(
         raise ValueError("r0 must not be given with lam 0: only lam 1 has a memory")
     given = {"x": x, "w": w, "u": u, "b": b, "embed_weight": embed_weight, "embed_bias": embed_bias, "h0": h0, "r0": r0}
     given |= {"activation_bias": activation_bias}
-    return run(
-        "rum",
-        None,
-        given,
-        (memory, eta),
-        activation,
-        slope,
-        lengths,
-        reverse,
-        "cpu",
-        _packed,
-        checkpoint=checkpoint,
-        output=output,
-    )
+    rest = activation, slope, lengths, reverse, "cpu", _packed
+    return run("rum", None, given, (memory, eta), *rest, checkpoint=checkpoint, output=output)
 
 
 def _packed(tensors: Given) -> Given:
