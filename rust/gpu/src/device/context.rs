@@ -9,17 +9,24 @@ use std::collections::HashMap;
 use std::mem::{forget, take};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::{Acquire, Release};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 use wgpu::{
     BindGroupLayoutDescriptor, BindGroupLayoutEntry, BindingType, BufferBindingType,
     ComputePipelineDescriptor, Device, DeviceDescriptor, Features, Limits, PipelineCompilationOptions,
-    PipelineLayoutDescriptor, PollError, PollType, Queue, ShaderModuleDescriptor, ShaderRuntimeChecks,
-    ShaderSource, ShaderStages, SubmissionIndex,
+    PipelineLayoutDescriptor, PollType, Queue, ShaderModuleDescriptor, ShaderRuntimeChecks, ShaderSource,
+    ShaderStages,
 };
 
 /// How often a wait asks whether it is cancelled.
 const BETWEEN_QUESTIONS: Duration = Duration::from_millis(50);
+/// Between polls: first little, for short work, then more.
+const SHORTEST_PAUSE: Duration = Duration::from_micros(5);
+/// The longest pause between polls.
+const LONGEST_PAUSE: Duration = Duration::from_micros(500);
 
 /// A shader that is ready to run.
 pub(super) struct Pipeline {
@@ -121,36 +128,47 @@ impl Context {
             self.settled(cancel)?;
             // uploads wait for a submission
             self.queue.submit([]);
-            self.polled(None, cancel)
+            self.polled(cancel)
         })
     }
 
     /// On an adapter that is the CPU a submission waits for those before it, and cannot be cancelled: before one that follows a
     /// long one, waits for that.
     pub(crate) fn settled(&self, cancel: &dyn Fn() -> bool) -> Result<()> {
-        if self.adapter.kind == CPU { self.polled(None, cancel) } else { Ok(()) }
+        if self.adapter.kind == CPU { self.polled(cancel) } else { Ok(()) }
     }
 
-    /// Waits for a submission, or for all; if the call is cancelled meanwhile, the device completes it for nobody.
-    pub(super) fn polled(
-        &self,
-        submission_index: Option<SubmissionIndex>,
-        cancel: &dyn Fn() -> bool,
-    ) -> Result<()> {
-        let wait = PollType::Wait { submission_index, timeout: Some(BETWEEN_QUESTIONS) };
-        let poll = || loop {
-            match self.device.poll(wait.clone()) {
-                Err(PollError::Timeout) if cancel() => return Ok(None),
-                Err(PollError::Timeout) => {}
-                done => return done.map(Some),
+    /// Waits for all that was submitted; if the call is cancelled meanwhile, the device completes it for nobody.
+    ///
+    /// It asks again and again: a wait of wgpu with a timeout panics where another thread's submission completes the queue
+    /// between its timeout and its end.
+    pub(super) fn polled(&self, cancel: &dyn Fn() -> bool) -> Result<()> {
+        let done = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&done);
+        self.queue.on_submitted_work_done(move || seen.store(true, Release));
+        let (mut pause, mut asked) = (Duration::ZERO, Instant::now());
+        loop {
+            self.guarded(PollType::Poll)?;
+            if done.load(Acquire) {
+                return Ok(());
             }
-        };
-        let failed = |why: &str| Error::Device(format!("{} did not answer: {why}", self.adapter.name));
-        // wgpu panics where the device is lost during the wait
-        match catch_unwind(AssertUnwindSafe(poll)) {
-            Ok(Ok(Some(_))) => Ok(()),
-            Ok(Ok(None)) => Err(Error::Interrupted),
-            Ok(Err(e)) => Err(failed(&e.to_string())),
+            self.alive()?;
+            if asked.elapsed() > BETWEEN_QUESTIONS {
+                if cancel() {
+                    return Err(Error::Interrupted);
+                }
+                asked = Instant::now();
+            }
+            sleep(pause);
+            pause = (pause * 2).clamp(SHORTEST_PAUSE, LONGEST_PAUSE);
+        }
+    }
+
+    /// One poll; wgpu panics where the device is lost meanwhile.
+    fn guarded(&self, poll: PollType) -> Result<()> {
+        match catch_unwind(AssertUnwindSafe(|| self.device.poll(poll))) {
+            Ok(Ok(_)) => Ok(()),
+            Ok(Err(e)) => Err(Error::Device(format!("{} did not answer: {e}", self.adapter.name))),
             Err(_) => {
                 self.lose("it did not answer".into());
                 self.alive()
@@ -169,7 +187,7 @@ impl Context {
         self.pool.clear();
         self.device.destroy();
         // memory that was in use is freed by a poll after its use
-        drop(self.polled(None, &|| false));
+        drop(self.guarded(PollType::Wait { submission_index: None, timeout: None }));
     }
 
     /// Whether the device belongs to the parent process, whose threads a forked child does not have.

@@ -175,10 +175,10 @@ impl Context {
                 encoder.copy_buffer_to_buffer(memory.buffer()?, 0, &copy, at, bytes);
                 at += bytes;
             }
-            let submitted = self.queue.submit([encoder.finish()]);
+            self.queue.submit([encoder.finish()]);
             let (send, receive) = mpsc::channel();
             copy.map_async(MapMode::Read, .., move |done| drop(send.send(done)));
-            self.polled(Some(submitted), cancel)?;
+            self.polled(cancel)?;
             let failed =
                 |why: String| Error::Device(format!("{} did not answer: {why}", self.adapter().name));
             let mapped = receive.recv().map_err(|e| failed(e.to_string()))?;
