@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, NamedTuple, Unpack
+from typing import Any, Literal, Unpack
 
 import torch
 from torch import Tensor
@@ -20,21 +20,12 @@ from ._keywords import LayerKeywords, Output
 from ._streaming import Kernel
 from ._transition import TransitionLayer
 
-
-class _Law(NamedTuple):
-    """An operator that serves as W_h: its class, and its arguments that are parameters and buffers."""
-
-    kind: type[Any]
-    trained: tuple[str, ...]
-    untrained: tuple[str, ...] = ()
-
-
-#: By the names of the keyword ``transition``.
-TRANSITIONS = {
-    "mesh": _Law(Mesh, ("theta",)),
-    "householder": _Law(Householder, ("vectors",)),
-    "cayley": _Law(Cayley, ("upper",), ("signs",)),
-    "exponential": _Law(Exponential, ("upper",)),
+#: By the names of the keyword ``transition``: the class of W, its trained arguments, and those that are buffers.
+TRANSITIONS: dict[str, tuple[type[Any], tuple[str, ...], tuple[str, ...]]] = {
+    "mesh": (Mesh, ("theta",), ()),
+    "householder": (Householder, ("vectors",), ()),
+    "cayley": (Cayley, ("upper",), ("signs",)),
+    "exponential": (Exponential, ("upper",), ()),
 }
 
 
