@@ -9,7 +9,7 @@ use isometry_core::argument::Bar;
 use isometry_core::kernels::{Operand, Product, isa};
 use isometry_core::operators::{Last, dense::Dense, householder::Householder};
 use isometry_core::parallel;
-use isometry_core::recurrence::{self, Gradients, Sequence};
+use isometry_core::recurrence::{self, Gradients, Run, Sequence};
 use isometry_core::scratch::Scratch;
 use isometry_core::{Budget, Cpu};
 use std::time::{Duration, Instant};
@@ -82,20 +82,22 @@ impl Work {
         let activation =
             if self.modrelu { Activation::Modrelu } else { Activation::LeakyRelu { slope: 0.1 } };
         Sequence {
-            steps: self.steps,
-            batch: self.batch,
-            features: self.d,
-            n: self.n,
-            x,
+            run: Run {
+                steps: self.steps,
+                batch: self.batch,
+                features: self.d,
+                n: self.n,
+                x,
+                h0: None,
+                activation,
+                activation_bias: self.modrelu.then_some(bias),
+                lengths: None,
+                reverse: false,
+                packs: None,
+            },
             input_weight: v,
-            h0: None,
             bias: (!self.modrelu).then_some(bias),
-            activation,
-            activation_bias: self.modrelu.then_some(bias),
             on_input: false,
-            lengths: None,
-            reverse: false,
-            packs: None,
         }
     }
 

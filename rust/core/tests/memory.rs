@@ -3,7 +3,7 @@
 use isometry_core::argument::{Array, Bar, Given};
 use isometry_core::linalg::{self, Bars as LinalgBars, Order, Reflectors};
 use isometry_core::operators::view;
-use isometry_core::recurrence::{self, Gradients, Sequence};
+use isometry_core::recurrence::{self, Gradients, Run, Sequence};
 use isometry_core::scalar::{Real, Scalar, c64};
 use isometry_core::{Budget, Cpu, Error, Result, Side, activation::Activation};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -124,20 +124,22 @@ fn calls<T: Scalar>(object: &str, given: &[Given<'_, T>]) {
     let (steps, v) = (9, numbers::<T>(p));
     let (x, ct) = (numbers::<T>(steps), numbers::<T>(steps * p));
     let sequence = Sequence {
-        steps,
-        batch: 1,
-        features: 1,
-        n: p,
-        x: &x,
+        run: Run {
+            steps,
+            batch: 1,
+            features: 1,
+            n: p,
+            x: &x,
+            h0: None,
+            activation: Activation::Identity,
+            activation_bias: None,
+            lengths: None,
+            reverse: false,
+            packs: None,
+        },
         input_weight: &v,
-        h0: None,
         bias: None,
-        activation: Activation::Identity,
-        activation_bias: None,
         on_input: false,
-        lengths: None,
-        reverse: false,
-        packs: None,
     };
     let mut states = ct.clone();
     ends_well(object, || recurrence::forward(&*made()?, &sequence, &mut states, &budget));

@@ -1,12 +1,10 @@
 //! `activate*`: nonlinearities on rows.
 
-use crate::arrays::{Input, Output, read, write};
+use crate::arrays::{Any, Input, Optional, Output, read, write};
 use crate::error::exception;
 use crate::{by_dtype, detached};
 use isometry_core::activation::{self, Activation};
 use pyo3::prelude::*;
-
-type Optional<'py> = Option<Bound<'py, PyAny>>;
 
 /// The nonlinearity of this name.
 pub fn parse(name: &str, slope: f64) -> PyResult<Activation> {
@@ -15,16 +13,15 @@ pub fn parse(name: &str, slope: f64) -> PyResult<Activation> {
 
 /// phi(z) of every row.
 #[pyfunction]
-pub fn activate<'py>(
-    py: Python<'py>,
-    z: Bound<'py, PyAny>,
+pub fn activate(
+    z: Any<'_>,
     name: &str,
-    bias: Optional<'py>,
+    bias: Optional<'_>,
     slope: f64,
-    out: Bound<'py, PyAny>,
+    out: Any<'_>,
     threads: usize,
 ) -> PyResult<()> {
-    by_dtype!("z", &z, T => {
+    by_dtype!("z", &z, T, py => {
         let z = Input::<T>::new("z", &z)?;
         let [rows, n] = z.sizes("z")?;
         let activation = parse(name, slope)?;
@@ -37,18 +34,17 @@ pub fn activate<'py>(
 
 /// Gradients of z and of the bias from the cotangent of phi(z).
 #[pyfunction]
-pub fn activate_vjp<'py>(
-    py: Python<'py>,
-    z: Bound<'py, PyAny>,
+pub fn activate_vjp(
+    z: Any<'_>,
     name: &str,
-    bias: Optional<'py>,
+    bias: Optional<'_>,
     slope: f64,
-    ct: Bound<'py, PyAny>,
-    z_bar: Bound<'py, PyAny>,
-    bias_bar: Optional<'py>,
+    ct: Any<'_>,
+    z_bar: Any<'_>,
+    bias_bar: Optional<'_>,
     threads: usize,
 ) -> PyResult<()> {
-    by_dtype!("z", &z, T => {
+    by_dtype!("z", &z, T, py => {
         let z = Input::<T>::new("z", &z)?;
         let [rows, n] = z.sizes("z")?;
         let activation = parse(name, slope)?;

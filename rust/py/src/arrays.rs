@@ -14,6 +14,11 @@ use numpy::{PyArrayDescrMethods, PyArrayDyn, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
+/// An array of the caller.
+pub type Any<'py> = Bound<'py, PyAny>;
+/// An array of the caller, or None.
+pub type Optional<'py> = Option<Any<'py>>;
+
 /// An element type of both NumPy and the core.
 pub trait Number: Scalar<Real: Typed> + Typed {}
 impl<T: Scalar<Real: Typed> + Typed> Number for T {}
@@ -45,9 +50,13 @@ pub fn dtype_of(argument: &str, array: &Bound<'_, PyAny>) -> PyResult<Dtype> {
     }
 }
 
-/// Runs `$body`, in which `$T` is the element type of `$array` (named `$argument`).
+/// Runs `$body`, in which `$T` is the element type of `$array` (named `$argument`), and `$py` if wanted its interpreter.
 #[macro_export]
 macro_rules! by_dtype {
+    ($argument:literal, $array:expr, $T:ident, $py:ident => $body:block) => {{
+        let $py = ($array).py();
+        $crate::by_dtype!($argument, $array, $T => $body)
+    }};
     ($argument:literal, $array:expr, $T:ident => $body:block) => {
         match $crate::arrays::dtype_of($argument, $array)? {
             $crate::dtype::Dtype::F32 => $crate::arrays::with!($T, f32, $body),
@@ -62,6 +71,10 @@ macro_rules! by_dtype {
 /// [`by_dtype`] for calls of real numbers.
 #[macro_export]
 macro_rules! by_real {
+    ($argument:literal, $array:expr, $T:ident, $py:ident => $body:block) => {{
+        let $py = ($array).py();
+        $crate::by_real!($argument, $array, $T => $body)
+    }};
     ($argument:literal, $array:expr, $T:ident => $body:block) => {
         match $crate::arrays::dtype_of($argument, $array)? {
             $crate::dtype::Dtype::F32 => $crate::arrays::with!($T, f32, $body),

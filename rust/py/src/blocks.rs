@@ -1,23 +1,15 @@
 //! `blocks_apply` and its gradient: rows times a block-diagonal matrix.
 
-use crate::arrays::{Input, Output, fits, write};
+use crate::arrays::{Any, Input, Optional, Output, fits, write};
 use crate::error::exception;
 use crate::{by_dtype, detached};
 use isometry_core::cpu::blocks::Blocks;
 use pyo3::prelude::*;
 
-type Optional<'py> = Option<Bound<'py, PyAny>>;
-
 /// x (rows, nb, q) -> out (rows, nb, p) for blocks w (nb, p, q).
 #[pyfunction]
-pub fn blocks_apply<'py>(
-    py: Python<'py>,
-    w: Bound<'py, PyAny>,
-    x: Bound<'py, PyAny>,
-    out: Bound<'py, PyAny>,
-    threads: usize,
-) -> PyResult<()> {
-    by_dtype!("w", &w, T => {
+pub fn blocks_apply(w: Any<'_>, x: Any<'_>, out: Any<'_>, threads: usize) -> PyResult<()> {
+    by_dtype!("w", &w, T, py => {
         let w = Input::<T>::new("w", &w)?;
         let [nb, p, q] = w.sizes("w")?;
         let x = Input::<T>::new("x", &x)?;
@@ -31,16 +23,15 @@ pub fn blocks_apply<'py>(
 
 /// The gradients that are wanted, of w and of x.
 #[pyfunction]
-pub fn blocks_apply_vjp<'py>(
-    py: Python<'py>,
-    w: Bound<'py, PyAny>,
-    x: Bound<'py, PyAny>,
-    ct: Bound<'py, PyAny>,
-    w_bar: Optional<'py>,
-    x_bar: Optional<'py>,
+pub fn blocks_apply_vjp(
+    w: Any<'_>,
+    x: Any<'_>,
+    ct: Any<'_>,
+    w_bar: Optional<'_>,
+    x_bar: Optional<'_>,
     threads: usize,
 ) -> PyResult<()> {
-    by_dtype!("w", &w, T => {
+    by_dtype!("w", &w, T, py => {
         let w = Input::<T>::new("w", &w)?;
         let [nb, p, q] = w.sizes("w")?;
         let x = Input::<T>::new("x", &x)?;

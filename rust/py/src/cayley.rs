@@ -1,26 +1,23 @@
 //! `cayley_from_matrix`; all else is in [`crate::operator`].
 
-use crate::arrays::{Input, Output, write};
+use crate::arrays::{Any, Input, Optional, Output, write};
 use crate::error::exception;
 use crate::{by_dtype, detached};
 use isometry_core::operators::cayley;
 use isometry_core::sizes::{size, triangles};
 use pyo3::prelude::*;
 
-type Optional<'py> = Option<Bound<'py, PyAny>>;
-
 /// The skew matrices of given orthogonal or unitary ones; the last factor is chosen or given.
 #[pyfunction]
-pub fn cayley_from_matrix<'py>(
-    py: Python<'py>,
-    w: Bound<'py, PyAny>,
-    last: Bound<'py, PyAny>,
+pub fn cayley_from_matrix(
+    w: Any<'_>,
+    last: Any<'_>,
     choose: bool,
-    upper: Bound<'py, PyAny>,
-    diagonal: Optional<'py>,
+    upper: Any<'_>,
+    diagonal: Optional<'_>,
     tol: f64,
 ) -> PyResult<()> {
-    by_dtype!("w", &w, T => {
+    by_dtype!("w", &w, T, py => {
         let w = Input::<T>::new("w", &w)?;
         let [batch, n, _] = w.sizes("w")?;
         let packed = size("upper", &triangles(1, n)).map_err(exception)?;

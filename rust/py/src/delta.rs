@@ -1,14 +1,11 @@
 //! `delta_rule*`: products of reflections that depend on the input, real numbers.
 
-use crate::arrays::{Input, Number, Output, read, write};
+use crate::arrays::{Any, Input, Number, Optional, Output, read, write};
 use crate::{by_real, detached};
 use isometry_core::Budget;
 use isometry_core::delta::{Delta, DeltaGradients, Gate, backward, forward};
 use isometry_core::scalar::Real;
 use pyo3::prelude::*;
-
-type Any<'py> = Bound<'py, PyAny>;
-type Optional<'py> = Option<Bound<'py, PyAny>>;
 
 /// q, k, v, beta, g, the initial state; cu_seqlens; householders, scale, normalise.
 pub type Given<'py> =
@@ -82,14 +79,13 @@ impl<'py, R: Number + Real> Arrays<'py, R> {
 
 /// Outputs, the states behind the sequences and, if wanted, the states saved for backward.
 #[pyfunction]
-pub fn delta_rule<'py>(
-    py: Python<'py>,
-    given: Given<'py>,
-    outcome: (Any<'py>, Any<'py>, Optional<'py>),
+pub fn delta_rule(
+    given: Given<'_>,
+    outcome: (Any<'_>, Any<'_>, Optional<'_>),
     threads: usize,
 ) -> PyResult<()> {
     let (o, state, saved) = outcome;
-    by_real!("q", &given.0.0, R => {
+    by_real!("q", &given.0.0, R, py => {
         let arrays = Arrays::<R>::new(&given)?;
         let view = arrays.view()?;
         let (mut o, mut state) = (Output::new("o", &o)?, Output::new("state", &state)?);
@@ -102,14 +98,13 @@ pub fn delta_rule<'py>(
 /// Gradients of everything from what `delta_rule` saved and the cotangents of outputs and states.
 #[pyfunction]
 pub fn delta_rule_vjp<'py>(
-    py: Python<'py>,
     given: Given<'py>,
     saved: Any<'py>,
     cts: (Any<'py>, Any<'py>),
     bars: GivenBars<'py>,
     threads: usize,
 ) -> PyResult<()> {
-    by_real!("q", &given.0.0, R => {
+    by_real!("q", &given.0.0, R, py => {
         let arrays = Arrays::<R>::new(&given)?;
         let view = arrays.view()?;
         let saved = Input::<R>::shaped("saved", &saved, &view.saved())?;

@@ -2,7 +2,7 @@
 //! size 1 where they share one array; the arguments of the operators and all results have one entry per member.
 
 use crate::activation::parse;
-use crate::arrays::{Input, Number, Output, write};
+use crate::arrays::{Any, Input, Number, Optional, Output, write};
 use crate::dtype::Typed;
 use crate::error::exception;
 use crate::operator::{ArgumentBars, Arguments};
@@ -13,20 +13,18 @@ use isometry_core::activation::Activation;
 use isometry_core::argument::{Bar, Given as Argument};
 use isometry_core::operators::view;
 use isometry_core::parallel::{Cut, cut};
-use isometry_core::recurrence::{Gradients, Sequence, ensemble};
+use isometry_core::recurrence::{Gradients, Run, Sequence, ensemble};
 use isometry_core::{Budget, Error};
 use numpy::Element;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-
-type Any<'a, 'py> = &'a Bound<'py, PyAny>;
 
 /// An array of all members, or one for all of them.
 struct Each<'py, T: Element>(Input<'py, T>);
 
 impl<'py, T: Typed> Each<'py, T> {
     /// Borrows it; each member's part has this shape.
-    fn new(argument: &'static str, array: Any<'_, 'py>, members: usize, shape: &[usize]) -> PyResult<Self> {
+    fn new(argument: &'static str, array: &Any<'py>, members: usize, shape: &[usize]) -> PyResult<Self> {
         let input = Input::new(argument, array)?;
         let fits = input
             .shape()
@@ -41,7 +39,7 @@ impl<'py, T: Typed> Each<'py, T> {
 
     fn optional(
         argument: &'static str,
-        array: Option<Any<'_, 'py>>,
+        array: Option<&Any<'py>>,
         members: usize,
         shape: &[usize],
     ) -> PyResult<Option<Self>> {
@@ -62,12 +60,7 @@ struct Room<'py, T: Element>(Option<Output<'py, T>>, usize);
 
 impl<'py, T: Typed> Room<'py, T> {
     /// Borrows it; each member's part has this shape.
-    fn new(
-        argument: &'static str,
-        array: &Option<Bound<'py, PyAny>>,
-        members: usize,
-        shape: &[usize],
-    ) -> PyResult<Self> {
+    fn new(argument: &'static str, array: &Optional<'py>, members: usize, shape: &[usize]) -> PyResult<Self> {
         let shape: Vec<_> = std::iter::once(members).chain(shape.iter().copied()).collect();
         Ok(Room(Output::optional(argument, array.as_ref(), &shape)?, members))
     }
@@ -149,21 +142,23 @@ impl<'py, T: Number> Arrays<'py, T> {
         let [steps, batch, features, n] = self.sizes;
         let lengths = self.lengths.as_deref();
         Sequence {
-            steps,
-            batch,
-            features,
-            n,
-            x: self.x.of(i),
+            run: Run {
+                steps,
+                batch,
+                features,
+                n,
+                x: self.x.of(i),
+                h0: self.h0.as_ref().map(|h0| h0.of(i)),
+                activation: self.activation,
+                activation_bias: self.activation_bias.as_ref().map(|bias| bias.of(i)),
+                lengths: lengths
+                    .map(|all| if all.len() == batch { all } else { &all[i * batch..(i + 1) * batch] }),
+                reverse: self.reverse,
+                packs: None,
+            },
             input_weight: self.input_weight.of(i),
-            h0: self.h0.as_ref().map(|h0| h0.of(i)),
             bias: self.bias.as_ref().map(|bias| bias.of(i)),
-            activation: self.activation,
-            activation_bias: self.activation_bias.as_ref().map(|bias| bias.of(i)),
             on_input: self.on_input,
-            lengths: lengths
-                .map(|all| if all.len() == batch { all } else { &all[i * batch..(i + 1) * batch] }),
-            reverse: self.reverse,
-            packs: None,
         }
     }
 }
@@ -192,16 +187,15 @@ fn budget<'a>(place: Place, cancel: &'a (dyn Fn() -> bool + Sync)) -> Budget<'a>
 
 /// States (members, T, B, n).
 #[pyfunction]
-pub fn recurrence_ensemble<'py>(
-    py: Python<'py>,
+pub fn recurrence_ensemble(
     members: usize,
     object: &str,
-    arguments: Bound<'py, PyTuple>,
-    sequence: Given<'py>,
-    states: Bound<'py, PyAny>,
+    arguments: Bound<'_, PyTuple>,
+    sequence: Given<'_>,
+    states: Any<'_>,
     place: Place,
 ) -> PyResult<()> {
-    by_dtype!("x", &sequence.0, T => {
+    by_dtype!("x", &sequence.0, T, py => {
         let arrays = Arrays::<T>::new(members, &sequence)?;
         let arguments = Arguments::<T>::new(object, &arguments)?;
         let given = arguments.given();
@@ -224,19 +218,18 @@ type Part<'a, T> =
 
 /// Gradients of everything from the states and their cotangents; every gradient has one entry per member.
 #[pyfunction]
-pub fn recurrence_ensemble_vjp<'py>(
-    py: Python<'py>,
+pub fn recurrence_ensemble_vjp(
     members: usize,
     object: &str,
-    arguments: Bound<'py, PyTuple>,
-    sequence: Given<'py>,
-    states: Bound<'py, PyAny>,
-    ct: Bound<'py, PyAny>,
-    bars: Bound<'py, PyTuple>,
-    sequence_bars: GivenBars<'py>,
+    arguments: Bound<'_, PyTuple>,
+    sequence: Given<'_>,
+    states: Any<'_>,
+    ct: Any<'_>,
+    bars: Bound<'_, PyTuple>,
+    sequence_bars: GivenBars<'_>,
     place: Place,
 ) -> PyResult<()> {
-    by_dtype!("x", &sequence.0, T => {
+    by_dtype!("x", &sequence.0, T, py => {
         let arrays = Arrays::<T>::new(members, &sequence)?;
         let arguments = Arguments::<T>::new(object, &arguments)?;
         let given = arguments.given();

@@ -1,7 +1,7 @@
 //! `gpu_*`: the same calls on arrays of the device, by handle. The Python faces upload and download.
 
 use crate::activation::parse;
-use crate::arrays::{Input, Number, Output, dtype_of, empty};
+use crate::arrays::{Any, Input, Number, Output, dtype_of, empty};
 use crate::detached::{run, run_interruptible};
 use crate::dtype::Dtype;
 use crate::error::exception;
@@ -32,7 +32,7 @@ fn uploaded<T: Number + Scalar<Real = f32>>(
 fn downloaded<'py, T: Number + Scalar<Real = f32> + Element>(
     py: Python<'py>,
     array: &Array,
-) -> PyResult<Bound<'py, PyAny>> {
+) -> PyResult<Any<'py>> {
     let out = empty::<T>(py, array.shape())?;
     let mut to = Output::<T>::new("out", &out)?;
     let numbers = parts_mut(to.slice());
@@ -41,9 +41,7 @@ fn downloaded<'py, T: Number + Scalar<Real = f32> + Element>(
 }
 
 /// The items, one by one: extraction of a Vec would trust the length that an object claims and allocate it.
-fn listed<'py, T: for<'a> FromPyObject<'a, 'py, Error = PyErr>>(
-    items: &Bound<'py, PyAny>,
-) -> PyResult<Vec<T>> {
+fn listed<'py, T: for<'a> FromPyObject<'a, 'py, Error = PyErr>>(items: &Any<'py>) -> PyResult<Vec<T>> {
     items.try_iter()?.map(|item| item?.extract()).collect()
 }
 
@@ -60,7 +58,7 @@ impl GpuArray {
     }
 
     /// Waits for what was submitted, and copies to a NumPy array.
-    fn download<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    fn download<'py>(&self, py: Python<'py>) -> PyResult<Any<'py>> {
         match self.0.field() {
             isometry_gpu::Field::Real => downloaded::<f32>(py, &self.0),
             isometry_gpu::Field::Complex => downloaded::<c32>(py, &self.0),

@@ -1,6 +1,6 @@
 //! `gru*`: the gated recurrent unit over a sequence, real numbers; W_h is a matrix or any operator on rows.
 
-use crate::arrays::{Input, Number, Output, read, write};
+use crate::arrays::{Any, Input, Number, Optional, Output, read, write};
 use crate::operator::{ArgumentBars, Arguments};
 use crate::sequence::{Ct, Lengths, Run, States};
 use crate::{by_real, detached};
@@ -11,9 +11,6 @@ use isometry_core::scalar::Real;
 use isometry_core::{Budget, Cpu, Result};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-
-type Any<'py> = Bound<'py, PyAny>;
-type Optional<'py> = Option<Bound<'py, PyAny>>;
 
 /// x, w, u, b, h0, hidden_bias, reset after, activation, activation_bias, slope, lengths, reverse.
 pub type Sequence<'py> = (
@@ -80,35 +77,16 @@ impl<'py, R: Number + Real> Arrays<'py, R> {
         Ok(Arrays { run, weights: [w, u], biases: [b, hidden_bias], reset })
     }
 
-    fn view(&self) -> Gru<'_, R> {
-        let [steps, batch, features, n] = self.run.sizes;
+    fn view<'a>(&'a self, packs: Option<&'a [R]>) -> Gru<'a, R> {
         let [w, u] = self.weights.each_ref().map(Input::slice);
         let [b, hidden_bias] = self.biases.each_ref().map(read);
-        Gru {
-            steps,
-            batch,
-            features,
-            n,
-            x: self.run.x.slice(),
-            w,
-            transition: None,
-            u,
-            b,
-            h0: read(&self.run.h0),
-            reset: self.reset,
-            hidden_bias,
-            activation: self.run.activation,
-            activation_bias: read(&self.run.activation_bias),
-            lengths: self.run.lengths(),
-            reverse: self.run.reverse,
-            packs: None,
-        }
+        Gru { run: self.run.view(packs), w, transition: None, u, b, reset: self.reset, hidden_bias }
     }
 
     /// Shape of the array saved for backward.
     fn saved(&self) -> [usize; 4] {
         let [steps, batch, n] = self.run.states();
-        [self.view().saved(), steps, batch, n]
+        [self.view(None).saved(), steps, batch, n]
     }
 }
 
@@ -116,22 +94,21 @@ impl<'py, R: Number + Real> Arrays<'py, R> {
 /// writes of W_z and W_r, a dense W_h, U_z and U_r, U_h.
 #[pyfunction]
 #[pyo3(signature = (given, transition, states, saved, threads, packs = None))]
-pub fn gru<'py>(
-    py: Python<'py>,
-    given: Sequence<'py>,
-    transition: Transition<'py>,
-    states: States<'py>,
-    saved: Optional<'py>,
+pub fn gru(
+    given: Sequence<'_>,
+    transition: Transition<'_>,
+    states: States<'_>,
+    saved: Optional<'_>,
     threads: usize,
-    packs: Optional<'py>,
+    packs: Optional<'_>,
 ) -> PyResult<()> {
-    by_real!("x", &given.0, R => {
+    by_real!("x", &given.0, R, py => {
         let arrays = Arrays::<R>::new(&given)?;
         let packs = packs.as_ref().map(|packs| Input::new("packs", packs)).transpose()?;
         let mut states = states.outputs(&arrays.run)?;
         let mut saved = Output::optional("saved", saved.as_ref(), &arrays.saved())?;
         let held = borrowed::<R>(&transition)?;
-        let (own, view) = (own(&transition, &held), Gru { packs: read(&packs), ..arrays.view() });
+        let (own, view) = (own(&transition, &held), arrays.view(read(&packs)));
         let (states, saved) = (states.view(), write(&mut saved));
         detached::run_interruptible(py, |cancel| {
             let operator = viewed(&own)?;
@@ -143,18 +120,17 @@ pub fn gru<'py>(
 /// Gradients of everything from the states, what was saved with them, and their cotangents.
 #[allow(clippy::too_many_arguments, reason = "the arrays of one call")]
 #[pyfunction]
-pub fn gru_vjp<'py>(
-    py: Python<'py>,
-    given: Sequence<'py>,
-    transition: Transition<'py>,
-    states: States<'py>,
-    saved: Optional<'py>,
-    ct: Any<'py>,
-    bars: GivenBars<'py>,
-    transition_bars: Bound<'py, PyTuple>,
+pub fn gru_vjp(
+    given: Sequence<'_>,
+    transition: Transition<'_>,
+    states: States<'_>,
+    saved: Optional<'_>,
+    ct: Any<'_>,
+    bars: GivenBars<'_>,
+    transition_bars: Bound<'_, PyTuple>,
     threads: usize,
 ) -> PyResult<()> {
-    by_real!("x", &given.0, R => {
+    by_real!("x", &given.0, R, py => {
         let arrays = Arrays::<R>::new(&given)?;
         let [_, _, features, n] = arrays.run.sizes;
         let (states, ct) = (states.inputs(&arrays.run)?, Ct::new(&ct, &arrays.run)?);
@@ -179,7 +155,7 @@ pub fn gru_vjp<'py>(
         let rooms = rooms.map(|((object, _), held)| ArgumentBars::new(object, held, &transition_bars));
         let mut rooms = rooms.transpose()?;
         let mut own_bars = rooms.as_mut().map_or(vec![], ArgumentBars::view);
-        let (own, view) = (own(&transition, &held), arrays.view());
+        let (own, view) = (own(&transition, &held), arrays.view(None));
         let (states, saved, ct) = (states.view(), read(&saved).unwrap_or(&[]), ct.view());
         detached::run_interruptible(py, |cancel| {
             let operator = viewed(&own)?;

@@ -1,6 +1,6 @@
 //! `householder_from_matrix`; all else is in [`crate::operator`].
 
-use crate::arrays::{Input, Output};
+use crate::arrays::{Any, Input, Output};
 use crate::{by_dtype, detached};
 use isometry_core::operators::householder;
 use isometry_core::scalar::Scalar;
@@ -8,14 +8,8 @@ use pyo3::prelude::*;
 
 /// Reflection vectors and last factor of given orthogonal or unitary matrices.
 #[pyfunction]
-pub fn householder_from_matrix<'py>(
-    py: Python<'py>,
-    w: Bound<'py, PyAny>,
-    vectors: Bound<'py, PyAny>,
-    last: Bound<'py, PyAny>,
-    tol: f64,
-) -> PyResult<()> {
-    by_dtype!("w", &w, T => {
+pub fn householder_from_matrix(w: Any<'_>, vectors: Any<'_>, last: Any<'_>, tol: f64) -> PyResult<()> {
+    by_dtype!("w", &w, T, py => {
         let w = Input::<T>::new("w", &w)?;
         let [batch, n, _] = w.sizes("w")?;
         let mut vectors = Output::<T>::shaped("vectors", &vectors, &[batch, n, n.saturating_sub(1)])?;

@@ -1,12 +1,10 @@
 //! `linalg_*`: products of reflections in LAPACK's storage.
 
-use crate::arrays::{Input, Number, Output, write};
+use crate::arrays::{Any, Input, Number, Output, write};
 use crate::error::exception;
 use crate::{by_dtype, detached};
 use isometry_core::linalg::{self, Bars, Order, Reflectors};
 use pyo3::prelude::*;
-
-type Any<'py> = Bound<'py, PyAny>;
 
 /// a (batch, m, k) with its sizes, and tau (batch, k).
 fn reflectors<'py, T: Number>(
@@ -35,14 +33,8 @@ fn other<'py, T: Number>(
 
 /// The first k columns of the products.
 #[pyfunction]
-pub fn linalg_product<'py>(
-    py: Python<'py>,
-    a: Any<'py>,
-    tau: Any<'py>,
-    out: Any<'py>,
-    threads: usize,
-) -> PyResult<()> {
-    by_dtype!("a", &a, T => {
+pub fn linalg_product(a: Any<'_>, tau: Any<'_>, out: Any<'_>, threads: usize) -> PyResult<()> {
+    by_dtype!("a", &a, T, py => {
         let (a, tau, [batch, m, k]) = reflectors::<T>(&a, &tau)?;
         let mut out = Output::shaped("out", &out, &[batch, m, k])?;
         let (a, tau, out) = (a.slice(), tau.slice(), out.slice());
@@ -52,16 +44,15 @@ pub fn linalg_product<'py>(
 
 /// Their gradients.
 #[pyfunction]
-pub fn linalg_product_vjp<'py>(
-    py: Python<'py>,
-    a: Any<'py>,
-    tau: Any<'py>,
-    ct: Any<'py>,
-    a_bar: Any<'py>,
-    tau_bar: Any<'py>,
+pub fn linalg_product_vjp(
+    a: Any<'_>,
+    tau: Any<'_>,
+    ct: Any<'_>,
+    a_bar: Any<'_>,
+    tau_bar: Any<'_>,
     threads: usize,
 ) -> PyResult<()> {
-    by_dtype!("a", &a, T => {
+    by_dtype!("a", &a, T, py => {
         let (a, tau, [batch, m, k]) = reflectors::<T>(&a, &tau)?;
         let ct = Input::shaped("ct", &ct, &[batch, m, k])?;
         let mut a_bar = Output::shaped("a_bar", &a_bar, &[batch, m, k])?;
@@ -76,17 +67,16 @@ pub fn linalg_product_vjp<'py>(
 
 /// Q X, Q^H X, X Q or X Q^H.
 #[pyfunction]
-pub fn linalg_apply<'py>(
-    py: Python<'py>,
-    a: Any<'py>,
-    tau: Any<'py>,
-    other: Any<'py>,
+pub fn linalg_apply(
+    a: Any<'_>,
+    tau: Any<'_>,
+    other: Any<'_>,
     left: bool,
     adjoint: bool,
-    out: Any<'py>,
+    out: Any<'_>,
     threads: usize,
 ) -> PyResult<()> {
-    by_dtype!("a", &a, T => {
+    by_dtype!("a", &a, T, py => {
         let (a, tau, sizes) = reflectors::<T>(&a, &tau)?;
         let (x, shape, order) = self::other::<T>(&other, sizes, (left, adjoint))?;
         let mut out = Output::shaped("out", &out, &shape)?;
@@ -99,20 +89,19 @@ pub fn linalg_apply<'py>(
 
 /// Their gradients: those of a and tau, of X, or both.
 #[pyfunction]
-pub fn linalg_apply_vjp<'py>(
-    py: Python<'py>,
-    a: Any<'py>,
-    tau: Any<'py>,
-    other: Any<'py>,
-    ct: Any<'py>,
+pub fn linalg_apply_vjp(
+    a: Any<'_>,
+    tau: Any<'_>,
+    other: Any<'_>,
+    ct: Any<'_>,
     left: bool,
     adjoint: bool,
-    a_bar: Option<Any<'py>>,
-    tau_bar: Option<Any<'py>>,
-    other_bar: Option<Any<'py>>,
+    a_bar: Option<Any<'_>>,
+    tau_bar: Option<Any<'_>>,
+    other_bar: Option<Any<'_>>,
     threads: usize,
 ) -> PyResult<()> {
-    by_dtype!("a", &a, T => {
+    by_dtype!("a", &a, T, py => {
         let (a, tau, sizes) = reflectors::<T>(&a, &tau)?;
         let [batch, m, k] = sizes;
         let (x, shape, order) = self::other::<T>(&other, sizes, (left, adjoint))?;
@@ -130,14 +119,8 @@ pub fn linalg_apply_vjp<'py>(
 
 /// The factors of a QR factorisation: reflections and R in `out`, tau.
 #[pyfunction]
-pub fn linalg_geqrf<'py>(
-    py: Python<'py>,
-    a: Any<'py>,
-    out: Any<'py>,
-    tau: Any<'py>,
-    threads: usize,
-) -> PyResult<()> {
-    by_dtype!("a", &a, T => {
+pub fn linalg_geqrf(a: Any<'_>, out: Any<'_>, tau: Any<'_>, threads: usize) -> PyResult<()> {
+    by_dtype!("a", &a, T, py => {
         let a = Input::<T>::new("a", &a)?;
         let sizes @ [batch, m, n] = a.sizes("a")?;
         let mut out = Output::shaped("out", &out, &sizes)?;
@@ -149,16 +132,15 @@ pub fn linalg_geqrf<'py>(
 
 /// The gradient of the matrix, from the factors and their cotangents.
 #[pyfunction]
-pub fn linalg_geqrf_vjp<'py>(
-    py: Python<'py>,
-    a: Any<'py>,
-    tau: Any<'py>,
-    ct: Any<'py>,
-    tau_ct: Any<'py>,
-    out: Any<'py>,
+pub fn linalg_geqrf_vjp(
+    a: Any<'_>,
+    tau: Any<'_>,
+    ct: Any<'_>,
+    tau_ct: Any<'_>,
+    out: Any<'_>,
     threads: usize,
 ) -> PyResult<()> {
-    by_dtype!("a", &a, T => {
+    by_dtype!("a", &a, T, py => {
         let a = Input::<T>::new("a", &a)?;
         let sizes @ [batch, m, n] = a.sizes("a")?;
         let tau = Input::shaped("tau", &tau, &[batch, m.min(n)])?;
@@ -174,14 +156,8 @@ pub fn linalg_geqrf_vjp<'py>(
 
 /// The nearest matrices with orthonormal columns or rows.
 #[pyfunction]
-pub fn linalg_procrustes<'py>(
-    py: Python<'py>,
-    a: Any<'py>,
-    special: bool,
-    out: Any<'py>,
-    threads: usize,
-) -> PyResult<()> {
-    by_dtype!("a", &a, T => {
+pub fn linalg_procrustes(a: Any<'_>, special: bool, out: Any<'_>, threads: usize) -> PyResult<()> {
+    by_dtype!("a", &a, T, py => {
         let a = Input::<T>::new("a", &a)?;
         let sizes = a.sizes("a")?;
         let mut out = Output::shaped("out", &out, &sizes)?;
@@ -192,15 +168,14 @@ pub fn linalg_procrustes<'py>(
 
 /// Their gradients, of matrices with at most `PROCRUSTES_SMALL` rows or columns.
 #[pyfunction]
-pub fn linalg_procrustes_vjp<'py>(
-    py: Python<'py>,
-    a: Any<'py>,
-    ct: Any<'py>,
+pub fn linalg_procrustes_vjp(
+    a: Any<'_>,
+    ct: Any<'_>,
     special: bool,
-    out: Any<'py>,
+    out: Any<'_>,
     threads: usize,
 ) -> PyResult<()> {
-    by_dtype!("a", &a, T => {
+    by_dtype!("a", &a, T, py => {
         let a = Input::<T>::new("a", &a)?;
         let sizes = a.sizes("a")?;
         let ct = Input::shaped("ct", &ct, &sizes)?;

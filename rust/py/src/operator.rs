@@ -1,6 +1,6 @@
 //! `operator_*`: every object of the core, by its name and the list of its arguments.
 
-use crate::arrays::{Input, Number, Output, empty, fits, read, write};
+use crate::arrays::{Any, Input, Number, Optional, Output, empty, fits, read, write};
 use crate::place::Place;
 use crate::{by_dtype, detached};
 use isometry_core::argument::{Argument, Array, Bar, Given, Kind};
@@ -11,9 +11,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{IntoPyDict, PyDict, PyModule, PyTuple};
 
-type Any<'a, 'py> = &'a Bound<'py, PyAny>;
 /// What a forward call saved for backward; None where nothing was.
-type Saved<'py> = Option<Bound<'py, PyAny>>;
+type Saved<'py> = Optional<'py>;
 
 /// The list of arguments of an object.
 fn declared(object: &str) -> PyResult<&'static [Argument]> {
@@ -61,7 +60,7 @@ impl<'py, T: Number> Arguments<'py, T> {
     /// Borrows them.
     pub fn new(object: &str, given: &Bound<'py, PyTuple>) -> PyResult<Self> {
         let arguments = declared(object)?;
-        let borrow = |(i, array): (usize, Bound<'py, PyAny>)| {
+        let borrow = |(i, array): (usize, Any<'py>)| {
             let argument = nth(arguments, i)?;
             Ok(match argument.kind {
                 _ if array.is_none() => Borrowed::None,
@@ -100,7 +99,7 @@ impl<'py, T: Number> ArgumentBars<'py, T> {
     /// Borrows them: the shapes are those of the arguments.
     pub fn new(object: &str, arguments: &Arguments<'py, T>, bars: &Bound<'py, PyTuple>) -> PyResult<Self> {
         let list = declared(object)?;
-        let borrow = |(i, array): (usize, Bound<'py, PyAny>)| {
+        let borrow = |(i, array): (usize, Any<'py>)| {
             let bar = nth(list, i)?.bar;
             Ok(match arguments.0.get(i) {
                 _ if array.is_none() => Room::None,
@@ -131,7 +130,7 @@ enum SavedValues {
 }
 
 impl SavedValues {
-    fn array<'py>(self, result: Any<'_, 'py>) -> Saved<'py> {
+    fn array<'py>(self, result: &Any<'py>) -> Saved<'py> {
         match self {
             SavedValues::Nothing => None,
             SavedValues::Result => Some(result.clone()),
@@ -193,14 +192,13 @@ fn mapped<T: Number>(shape: &[usize], operator: &dyn Cpu<T>, side: Side) -> Vec<
 /// The matrices of a batch of operators, and with `save` what the gradient would otherwise recompute.
 #[pyfunction]
 pub fn operator_matrix<'py>(
-    py: Python<'py>,
     object: &str,
     arguments: Bound<'py, PyTuple>,
-    out: Bound<'py, PyAny>,
+    out: Any<'py>,
     save: bool,
     place: Place,
 ) -> PyResult<Saved<'py>> {
-    by_dtype!("out", &out, T => {
+    by_dtype!("out", &out, T, py => {
         let arguments = Arguments::<T>::new(object, &arguments)?;
         let mut w = Output::new("out", &out)?;
         let (given, (w, shape)) = (arguments.given(), w.parts());
@@ -217,16 +215,15 @@ pub fn operator_matrix<'py>(
 /// Gradients of the arguments from the cotangent of the matrices, and from what the forward call saved, if
 /// anything.
 #[pyfunction]
-pub fn operator_matrix_vjp<'py>(
-    py: Python<'py>,
+pub fn operator_matrix_vjp(
     object: &str,
-    arguments: Bound<'py, PyTuple>,
-    saved: Option<Bound<'py, PyAny>>,
-    ct: Bound<'py, PyAny>,
-    bars: Bound<'py, PyTuple>,
+    arguments: Bound<'_, PyTuple>,
+    saved: Optional<'_>,
+    ct: Any<'_>,
+    bars: Bound<'_, PyTuple>,
     place: Place,
 ) -> PyResult<()> {
-    by_dtype!("ct", &ct, T => {
+    by_dtype!("ct", &ct, T, py => {
         let arguments = Arguments::<T>::new(object, &arguments)?;
         let mut bars = ArgumentBars::new(object, &arguments, &bars)?;
         let saved = saved.map(|saved| Input::new("saved", &saved)).transpose()?;
@@ -245,17 +242,16 @@ pub fn operator_matrix_vjp<'py>(
 /// W x, or W^H x if `adjoint`, for rows x, and with `save` what the gradient would otherwise recompute.
 #[pyfunction]
 pub fn operator_apply<'py>(
-    py: Python<'py>,
     object: &str,
     arguments: Bound<'py, PyTuple>,
-    x: Bound<'py, PyAny>,
-    out: Bound<'py, PyAny>,
+    x: Any<'py>,
+    out: Any<'py>,
     adjoint: bool,
     save: bool,
     place: Place,
 ) -> PyResult<Saved<'py>> {
     let side = side(adjoint);
-    by_dtype!("x", &x, T => {
+    by_dtype!("x", &x, T, py => {
         let arguments = Arguments::<T>::new(object, &arguments)?;
         let (x, mut c) = (Input::new("x", &x)?, Output::new("out", &out)?);
         let (given, (c, found)) = (arguments.given(), c.parts());
@@ -274,20 +270,19 @@ pub fn operator_apply<'py>(
 /// Gradients of the arguments and of x from the cotangent of W x (or W^H x), and from what that call saved,
 /// if anything.
 #[pyfunction]
-pub fn operator_apply_vjp<'py>(
-    py: Python<'py>,
+pub fn operator_apply_vjp(
     object: &str,
-    arguments: Bound<'py, PyTuple>,
-    saved: Option<Bound<'py, PyAny>>,
-    x: Bound<'py, PyAny>,
-    ct: Bound<'py, PyAny>,
-    bars: Bound<'py, PyTuple>,
-    x_bar: Option<Bound<'py, PyAny>>,
+    arguments: Bound<'_, PyTuple>,
+    saved: Optional<'_>,
+    x: Any<'_>,
+    ct: Any<'_>,
+    bars: Bound<'_, PyTuple>,
+    x_bar: Optional<'_>,
     adjoint: bool,
     place: Place,
 ) -> PyResult<()> {
     let side = side(adjoint);
-    by_dtype!("x", &x, T => {
+    by_dtype!("x", &x, T, py => {
         let arguments = Arguments::<T>::new(object, &arguments)?;
         let mut bars = ArgumentBars::new(object, &arguments, &bars)?;
         let saved = saved.map(|saved| Input::new("saved", &saved)).transpose()?;

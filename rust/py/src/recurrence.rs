@@ -1,13 +1,12 @@
 //! `recurrence*`: h <- phi(W h + V x + b) over a sequence, W any operator that is applied step by step.
 
-use crate::arrays::{Input, Output, read};
+use crate::arrays::{Any, Input, Optional, Output, read};
 use crate::error::exception;
 use crate::operator::{ArgumentBars, Arguments, shapes};
 use crate::place::Place;
 use crate::sequence::{Arrays, Ct, Given, GivenBars, GradientArrays, States};
 use crate::{by_dtype, detached};
 use isometry_core::operators::{route, view};
-use isometry_core::recurrence::Sequence;
 use isometry_core::transition::Run;
 use isometry_core::{Budget, recurrence as core};
 use pyo3::prelude::*;
@@ -17,22 +16,21 @@ use pyo3::types::PyTuple;
 /// `packs` is what [`pack`] writes of V, then of a dense W.
 #[pyfunction]
 #[pyo3(signature = (object, arguments, sequence, states, place, packs = None))]
-pub fn recurrence<'py>(
-    py: Python<'py>,
+pub fn recurrence(
     object: &str,
-    arguments: Bound<'py, PyTuple>,
-    sequence: Given<'py>,
-    states: States<'py>,
+    arguments: Bound<'_, PyTuple>,
+    sequence: Given<'_>,
+    states: States<'_>,
     place: Place,
-    packs: Option<Bound<'py, PyAny>>,
+    packs: Optional<'_>,
 ) -> PyResult<()> {
-    by_dtype!("x", &sequence.0, T => {
+    by_dtype!("x", &sequence.0, T, py => {
         let arrays = Arrays::<T>::new(&sequence)?;
         let arguments = Arguments::new(object, &arguments)?;
         let own = arguments.given();
         let packs = packs.as_ref().map(|packs| Input::new("packs", packs)).transpose()?;
         let mut states = states.outputs(&arrays.run)?;
-        let (sequence, states) = (Sequence { packs: read(&packs), ..arrays.view() }, states.view());
+        let (sequence, states) = (arrays.view(read(&packs)), states.view());
         detached::run_interruptible(py, |cancel| {
             let (operator, budget) = (view(object, &own)?, Budget { threads: place.threads(), cancel });
             place.forward(object, operator, &sequence, states, &budget)
@@ -43,13 +41,9 @@ pub fn recurrence<'py>(
 /// Packs matrices (n, k) for W h, one after the other, into `out`; returns how many numbers that takes.
 #[pyfunction]
 #[pyo3(signature = (matrices, out = None))]
-pub fn pack<'py>(
-    py: Python<'py>,
-    matrices: Vec<Bound<'py, PyAny>>,
-    out: Option<Bound<'py, PyAny>>,
-) -> PyResult<usize> {
+pub fn pack<'py>(matrices: Vec<Any<'py>>, out: Optional<'py>) -> PyResult<usize> {
     let Some(one) = matrices.first() else { return Ok(0) };
-    by_dtype!("matrices", one, T => {
+    by_dtype!("matrices", one, T, py => {
         let held: Vec<Input<'py, T>> =
             matrices.iter().map(|matrix| Input::new("matrices", matrix)).collect::<PyResult<_>>()?;
         let sizes: Vec<[usize; 2]> =
@@ -72,18 +66,17 @@ pub fn pack<'py>(
 
 /// Gradients of everything from the states, or what was kept of them, and their cotangents.
 #[pyfunction]
-pub fn recurrence_vjp<'py>(
-    py: Python<'py>,
+pub fn recurrence_vjp(
     object: &str,
-    arguments: Bound<'py, PyTuple>,
-    sequence: Given<'py>,
-    states: States<'py>,
-    ct: Bound<'py, PyAny>,
-    bars: Bound<'py, PyTuple>,
-    sequence_bars: GivenBars<'py>,
+    arguments: Bound<'_, PyTuple>,
+    sequence: Given<'_>,
+    states: States<'_>,
+    ct: Any<'_>,
+    bars: Bound<'_, PyTuple>,
+    sequence_bars: GivenBars<'_>,
     place: Place,
 ) -> PyResult<()> {
-    by_dtype!("x", &sequence.0, T => {
+    by_dtype!("x", &sequence.0, T, py => {
         let arrays = Arrays::<T>::new(&sequence)?;
         let arguments = Arguments::new(object, &arguments)?;
         let mut bars = ArgumentBars::new(object, &arguments, &bars)?;
@@ -91,7 +84,7 @@ pub fn recurrence_vjp<'py>(
         let (states, ct) = (states.inputs(&arrays.run)?, Ct::new(&ct, &arrays.run)?);
         let mut sequence_bars = GradientArrays::new(&sequence_bars, &arrays)?;
         let (sequence, states, ct, gradients) =
-            (arrays.view(), states.view(), ct.view(), sequence_bars.view());
+            (arrays.view(None), states.view(), ct.view(), sequence_bars.view());
         detached::run_interruptible(py, |cancel| {
             let (operator, budget) = (view(object, &own)?, Budget { threads: place.threads(), cancel });
             place.backward(object, operator, &mut bars, &sequence, (states, ct), gradients, &budget)

@@ -1,6 +1,6 @@
 //! `rum*`: the rotational unit of memory over a sequence, real numbers.
 
-use crate::arrays::{Input, Number, Output, fits, read, write};
+use crate::arrays::{Any, Input, Number, Optional, Output, fits, read, write};
 use crate::error::exception;
 use crate::sequence::{Ct, Lengths, Run, States};
 use crate::{by_real, detached};
@@ -8,9 +8,6 @@ use isometry_core::Budget;
 use isometry_core::recurrence::rum::{Outcome, Rum, RumGradients, SAVED, backward, forward};
 use isometry_core::scalar::Real;
 use pyo3::prelude::*;
-
-type Any<'py> = Bound<'py, PyAny>;
-type Optional<'py> = Option<Bound<'py, PyAny>>;
 
 /// x, w, u, b, h0, r0, a memory, eta, activation, activation_bias, slope, lengths, reverse.
 pub type Given<'py> = (
@@ -56,29 +53,10 @@ impl<'py, R: Number + Real> Arrays<'py, R> {
         Ok(Arrays { run, weights: [w, u], optional: [b, r0], memory: *memory, eta: *eta })
     }
 
-    fn view(&self) -> Rum<'_, R> {
-        let [steps, batch, features, n] = self.run.sizes;
+    fn view<'a>(&'a self, packs: Option<&'a [R]>) -> Rum<'a, R> {
         let [w, u] = self.weights.each_ref().map(Input::slice);
         let [b, r0] = self.optional.each_ref().map(read);
-        Rum {
-            steps,
-            batch,
-            features,
-            n,
-            x: self.run.x.slice(),
-            w,
-            u,
-            b,
-            h0: read(&self.run.h0),
-            memory: self.memory,
-            r0,
-            eta: self.eta.map(R::of),
-            activation: self.run.activation,
-            activation_bias: read(&self.run.activation_bias),
-            lengths: self.run.lengths(),
-            reverse: self.run.reverse,
-            packs: None,
-        }
+        Rum { run: self.run.view(packs), w, u, b, memory: self.memory, r0, eta: self.eta.map(R::of) }
     }
 
     /// Shape of the array saved for backward.
@@ -98,21 +76,15 @@ impl<'py, R: Number + Real> Arrays<'py, R> {
 /// what [`pack`](crate::recurrence::pack) writes of W, U_ut, U_e.
 #[pyfunction]
 #[pyo3(signature = (given, outcome, threads, packs = None))]
-pub fn rum<'py>(
-    py: Python<'py>,
-    given: Given<'py>,
-    outcome: GivenOutcome<'py>,
-    threads: usize,
-    packs: Optional<'py>,
-) -> PyResult<()> {
+pub fn rum(given: Given<'_>, outcome: GivenOutcome<'_>, threads: usize, packs: Optional<'_>) -> PyResult<()> {
     let (states, last, saved) = outcome;
-    by_real!("x", &given.0.0, R => {
+    by_real!("x", &given.0.0, R, py => {
         let arrays = Arrays::<R>::new(&given)?;
         let mut states = states.outputs(&arrays.run)?;
         let mut last = Output::optional("last", last.as_ref(), &arrays.memories())?;
         let mut saved = Output::optional("saved", saved.as_ref(), &arrays.saved())?;
         let packs = packs.as_ref().map(|packs| Input::new("packs", packs)).transpose()?;
-        let view = Rum { packs: read(&packs), ..arrays.view() };
+        let view = arrays.view(read(&packs));
         let (states, saved) = (states.view(), write(&mut saved));
         let last = write(&mut last).unwrap_or(&mut []);
         detached::run_interruptible(py, |cancel| {
@@ -123,16 +95,15 @@ pub fn rum<'py>(
 
 /// Gradients of everything from what `rum` wrote and the cotangents of states and memory.
 #[pyfunction]
-pub fn rum_vjp<'py>(
-    py: Python<'py>,
-    given: Given<'py>,
-    outcome: GivenOutcome<'py>,
-    cts: (Any<'py>, Optional<'py>),
-    bars: GivenBars<'py>,
+pub fn rum_vjp(
+    given: Given<'_>,
+    outcome: GivenOutcome<'_>,
+    cts: (Any<'_>, Optional<'_>),
+    bars: GivenBars<'_>,
     threads: usize,
 ) -> PyResult<()> {
     let ((states, last, saved), (ct, last_ct)) = (outcome, cts);
-    by_real!("x", &given.0.0, R => {
+    by_real!("x", &given.0.0, R, py => {
         let arrays = Arrays::<R>::new(&given)?;
         let [_, _, features, n] = arrays.run.sizes;
         let matrices = arrays.memories();
@@ -162,7 +133,7 @@ pub fn rum_vjp<'py>(
             ct: ct.view(),
             last_ct: read(&last_ct),
         };
-        let view = arrays.view();
+        let view = arrays.view(None);
         detached::run_interruptible(py, |cancel| {
             backward(&view, &outcome, gradients, &Budget { threads, cancel })
         })

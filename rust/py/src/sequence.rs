@@ -1,16 +1,16 @@
 //! The arguments of every recurrence besides its transition, and their gradients.
 
 use crate::activation::parse;
-use crate::arrays::{Input, Number, Output, fits, read, write};
+use crate::arrays::{Any, Input, Number, Optional, Output, fits, read, write};
 use crate::error::exception;
 use isometry_core::activation::Activation;
-use isometry_core::recurrence::{Checkpoint, Cotangent, Gradients, Sequence, Trajectory, Written};
+use isometry_core::recurrence::{
+    self as core, Checkpoint, Cotangent, Gradients, Sequence, Trajectory, Written,
+};
 use isometry_core::scalar::Scalar;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-type Any<'py> = Bound<'py, PyAny>;
-type Optional<'py> = Option<Bound<'py, PyAny>>;
 /// Steps of each sequence.
 pub type Lengths<'py> = Optional<'py>;
 
@@ -149,12 +149,12 @@ impl<'py, T: Number> Ct<'py, T> {
 
 /// The arguments of every recurrent cell besides its weights, borrowed and checked.
 pub struct Run<'py, T: Number> {
-    pub x: Input<'py, T>,
-    pub h0: Option<Input<'py, T>>,
-    pub activation: Activation,
-    pub activation_bias: Option<Input<'py, T::Real>>,
+    x: Input<'py, T>,
+    h0: Option<Input<'py, T>>,
+    activation: Activation,
+    activation_bias: Option<Input<'py, T::Real>>,
     lengths: Option<Vec<usize>>,
-    pub reverse: bool,
+    reverse: bool,
     /// steps, batch, features, n
     pub sizes: [usize; 4],
 }
@@ -181,9 +181,22 @@ impl<'py, T: Number> Run<'py, T> {
         })
     }
 
-    /// The lengths of the sequences.
-    pub fn lengths(&self) -> Option<&[usize]> {
-        self.lengths.as_deref()
+    /// As the core takes them.
+    pub fn view<'a>(&'a self, packs: Option<&'a [T::Real]>) -> core::Run<'a, T> {
+        let [steps, batch, features, n] = self.sizes;
+        core::Run {
+            steps,
+            batch,
+            features,
+            n,
+            x: self.x.slice(),
+            h0: read(&self.h0),
+            activation: self.activation,
+            activation_bias: read(&self.activation_bias),
+            lengths: self.lengths.as_deref(),
+            reverse: self.reverse,
+            packs,
+        }
     }
 
     /// Shape of the states.
@@ -228,23 +241,12 @@ impl<'py, T: Number> Arrays<'py, T> {
     }
 
     /// The sequence.
-    pub fn view(&self) -> Sequence<'_, T> {
-        let [steps, batch, features, n] = self.run.sizes;
+    pub fn view<'a>(&'a self, packs: Option<&'a [T::Real]>) -> Sequence<'a, T> {
         Sequence {
-            steps,
-            batch,
-            features,
-            n,
-            x: self.run.x.slice(),
+            run: self.run.view(packs),
             input_weight: self.input_weight.slice(),
-            h0: read(&self.run.h0),
             bias: read(&self.bias),
-            activation: self.run.activation,
-            activation_bias: read(&self.run.activation_bias),
             on_input: self.on_input,
-            lengths: self.run.lengths(),
-            reverse: self.run.reverse,
-            packs: None,
         }
     }
 }

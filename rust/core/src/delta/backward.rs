@@ -80,16 +80,12 @@ pub fn backward<R: Real>(
 }
 
 /// Where the gradient of an argument is written, unless it is not wanted.
-fn wanted<R>(
-    name: &'static str,
-    gradient: Option<&mut [R]>,
-    argument: Option<&[R]>,
-) -> Result<Option<Shared<R>>> {
-    let Some(gradient) = gradient else { return Ok(None) };
-    let argument =
-        argument.ok_or_else(|| Error::value(name, "is the gradient of an argument that is not given"))?;
-    check_len(name, gradient.len(), &[argument.len()])?;
-    Ok(Some(Shared(gradient.as_mut_ptr())))
+fn wanted<R>(name: &'static str, bar: Option<&mut [R]>, given: Option<&[R]>) -> Result<Option<Shared<R>>> {
+    let Some(bar) = bar else { return Ok(None) };
+    let given =
+        given.ok_or_else(|| Error::value(name, "is the gradient of an argument that is not given"))?;
+    check_len(name, bar.len(), &[given.len()])?;
+    Ok(Some(Shared(bar.as_mut_ptr())))
 }
 
 /// The value heads of a key head of a sequence.

@@ -107,13 +107,8 @@ fn operand<R: Real>(x: Matrix<R>) -> Operand<R> {
 }
 
 /// Rows from `first` on of an array (n numbers for each of `heads` heads) that belong to a head.
-pub fn rows_of<R: Real>(
-    array: Shared<R>,
-    first: usize,
-    (heads, head): (usize, usize),
-    n: usize,
-) -> Matrix<R> {
-    Matrix { at: array.at((first * heads + head) * n), pitch: heads * n }
+pub fn rows_of<R: Real>(x: Shared<R>, first: usize, (heads, head): (usize, usize), n: usize) -> Matrix<R> {
+    Matrix { at: x.at((first * heads + head) * n), pitch: heads * n }
 }
 
 /// out = x or out += x

@@ -18,7 +18,7 @@
 //! X Q is (Q^H X^H)^H: the same with X^H and C^H in place of X and C, whose small matrices (k x columns) are stored as their
 //! conjugate transposes, so that all arrays are written row by row.
 
-use super::reflectors::{Factors, Hand, Places, Reflectors};
+use super::reflectors::{BARRIERS, FULL, Factors, Hand, LOWER, Places, Reflectors, UPPER};
 use crate::batch::Batch;
 use crate::error::Result;
 use crate::kernels::{Operand, Product, Triangle};
@@ -27,14 +27,8 @@ use crate::scalar::Scalar;
 use crate::scratch::{Arena, Region};
 use crate::sizes::{check_len, work};
 
-const FULL: Triangle = Triangle::Full;
-const LOWER: Triangle = Triangle::Lower;
-const UPPER: Triangle = Triangle::Upper;
-
 /// Reflections of a panel.
 const PANEL: usize = if cfg!(test) { 8 } else { 32 };
-/// Barriers of a matrix that several members compute.
-const BARRIERS: usize = 8;
 
 /// What is computed: Q X (`left`) or X Q, with Q^H in place of Q if `adjoint`; X is (m, columns), or (columns, m).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,16 +85,10 @@ impl<T: Scalar> Factors<'_, T> {
     }
 
     /// `to` = S h for a triangular k x k matrix S. Ends with a barrier.
-    unsafe fn turn(
-        self,
-        hand: Hand<'_, T>,
-        order: Order,
-        small: (Operand<T>, Triangle),
-        [h, to]: [*mut T; 2],
-    ) {
+    unsafe fn turn(self, hand: Hand<'_, T>, order: Order, s: (Operand<T>, Triangle), [h, to]: [*mut T; 2]) {
         let (k, pitch) = (self.k, order.pitch(self.k));
         // SAFETY: h and `to` are k x columns.
-        unsafe { hand.mul(order.product((k, order.columns, k), small, order.read(h, pitch), (to, pitch))) };
+        unsafe { hand.mul(order.product((k, order.columns, k), s, order.read(h, pitch), (to, pitch))) };
         hand.member.barrier();
     }
 

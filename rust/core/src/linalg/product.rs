@@ -14,22 +14,16 @@
 //! V_bar = V (G + G^H) - Z D^* - [C^H W D; 0],      G = D^* striu(B) D^*.
 //! ```
 
-use super::reflectors::{Hand, Places, Reflectors};
+use super::reflectors::{BARRIERS, FULL, Hand, LOWER, Places, Reflectors, UPPER};
 use crate::batch::Batch;
 use crate::error::Result;
-use crate::kernels::{Operand, Product, Triangle};
+use crate::kernels::{Operand, Product};
 use crate::parallel::Shared;
 use crate::scalar::Scalar;
 use crate::scratch::{Arena, Region};
 use crate::sizes::{check_len, work};
 use isometry_kernels::qr::{Product as Sequential, product_work};
 
-const FULL: Triangle = Triangle::Full;
-const LOWER: Triangle = Triangle::Lower;
-const UPPER: Triangle = Triangle::Upper;
-
-/// Barriers of a matrix that several members compute.
-const BARRIERS: usize = 8;
 /// Bytes of a matrix up to which its reflections are applied one after another, in the cache.
 const CACHED: usize = if cfg!(test) { 1 << 11 } else { 1 << 16 };
 

@@ -7,6 +7,13 @@ use crate::scalar::Scalar;
 use crate::scratch::{Arena, Frame, Region};
 use crate::sizes::{check_len, work};
 
+pub(super) const FULL: Triangle = Triangle::Full;
+pub(super) const LOWER: Triangle = Triangle::Lower;
+pub(super) const UPPER: Triangle = Triangle::Upper;
+
+/// Barriers of a matrix that several members compute.
+pub(super) const BARRIERS: usize = 8;
+
 /// A batch of products: a (batch, m, k), row-major, and tau (batch, k).
 #[derive(Clone, Copy, Debug)]
 pub struct Reflectors<'a, T: Scalar> {

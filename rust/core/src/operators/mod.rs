@@ -11,6 +11,7 @@ pub use last::Last;
 use crate::argument::{Argument, Given};
 use crate::cpu::Cpu;
 use crate::error::{Error, Result};
+use crate::rows::Rows;
 use crate::scalar::Scalar;
 use crate::transition::{Route, Run};
 
@@ -66,6 +67,19 @@ objects! {
     mesh Mesh [check_values] route;
     rotation Rotation route;
 }
+
+/// Objects that are no more than their action on rows.
+macro_rules! by_rows {
+    ($($module:ident $view:ident,)*) => {
+        $(impl<T: Scalar> Cpu<T> for $module::$view<'_, T> {
+            fn rows(&self) -> Option<&dyn Rows<T>> {
+                Some(self)
+            }
+        })*
+    };
+}
+
+by_rows! { fourier FourierProduct, givens Givens, hadamard Hadamard, mesh Mesh, rotation Rotation, }
 
 fn unknown(object: &str) -> Error {
     let known: Vec<_> = OBJECTS.iter().map(|(name, _)| *name).collect();

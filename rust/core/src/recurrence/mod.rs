@@ -25,3 +25,4 @@ pub use affine::{Gradients, Sequence, backward, forward};
 pub use driver::ends::{Cotangent, Trajectory, Written};
 pub use ensemble::ensemble;
 pub use time::checkpoint::Checkpoint;
+pub use time::timeline::Run;

@@ -58,18 +58,12 @@ impl<'a, T: Scalar> RowsStep<'a, T> {
     ///
     /// # Safety
     /// The rows exist; the scratch is this member's.
-    unsafe fn together(
-        &self,
-        x: *const T::Real,
-        apart: usize,
-        rows: usize,
-        scratch: *mut T::Real,
-    ) -> *const T {
+    unsafe fn together(&self, x: *const T::Real, apart: usize, rows: usize, room: *mut T::Real) -> *const T {
         let width = self.width();
         if apart == width {
             return x.cast();
         }
-        let copy = scratch.wrapping_add(self.of.scratch(rows));
+        let copy = room.wrapping_add(self.of.scratch(rows));
         for row in 0..rows {
             // SAFETY: the contract above; the scratch has room for the rows.
             unsafe { copy.add(row * width).copy_from_nonoverlapping(x.add(row * apart), width) }

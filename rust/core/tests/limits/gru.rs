@@ -3,6 +3,7 @@
 use crate::{LENGTHS, THREADS, choices, expect, fits, ones, returns};
 use isometry_core::Budget;
 use isometry_core::activation::Activation;
+use isometry_core::recurrence::Run;
 use isometry_core::recurrence::Written;
 use isometry_core::recurrence::gru::{Gru, GruGradients, Reset, backward, forward};
 use isometry_core::scalar::Real;
@@ -13,23 +14,25 @@ pub fn grus<R: Real>() {
         for (len, reset) in LENGTHS.into_iter().flat_map(|len| [(len, Reset::Before), (len, Reset::After)]) {
             let (x, w, u, mut states) = (ones::<R>(len), ones::<R>(3), ones::<R>(3 * len), ones::<R>(1));
             let gru = Gru {
-                steps,
-                batch,
-                features,
-                n,
-                x: &x,
+                run: Run {
+                    steps,
+                    batch,
+                    features,
+                    n,
+                    x: &x,
+                    h0: None,
+                    activation: Activation::Identity,
+                    activation_bias: None,
+                    lengths: None,
+                    reverse: false,
+                    packs: None,
+                },
                 w: &w,
                 transition: None,
                 u: &u,
                 b: None,
-                h0: None,
                 reset,
                 hidden_bias: None,
-                activation: Activation::Identity,
-                activation_bias: None,
-                lengths: None,
-                reverse: false,
-                packs: None,
             };
             returns("Gru::saved", &sizes, || Ok(gru.saved()));
             returns("Gru::matrices", &sizes, || Ok(gru.matrices()));

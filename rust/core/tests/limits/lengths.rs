@@ -4,6 +4,7 @@ use crate::ones;
 use crate::sequences::sequence;
 use isometry_core::argument::Bar;
 use isometry_core::operators::{Last, cayley::Cayley, dense::Dense, householder::Householder};
+use isometry_core::recurrence::Run;
 use isometry_core::recurrence::{self, Gradients, Sequence};
 use isometry_core::scalar::{Real, Scalar};
 use isometry_core::{Budget, Cpu, Error, Result, Side};
@@ -55,7 +56,11 @@ pub fn wrong_lengths<T: Scalar>() {
         let (x, v, h0, bias) = (ones::<T>(x), ones(v), ones(h0), ones(bias));
         let lengths = vec![steps; lengths];
         let given = sequence([steps, batch, m, n], &x, &v);
-        let given = Sequence { h0: Some(&h0), bias: Some(&bias), lengths: Some(&lengths), ..given };
+        let given = Sequence {
+            run: Run { h0: Some(&h0), lengths: Some(&lengths), ..given.run },
+            bias: Some(&bias),
+            ..given
+        };
         recurrence::forward(&Dense::new(&ones(weight), 1, n, n)?, &given, &mut ones(states), &two)
     });
     let names = ["states", "ct", "weight_bar", "x_bar", "input_weight_bar", "h0_bar", "bias_bar"];
@@ -64,7 +69,7 @@ pub fn wrong_lengths<T: Scalar>() {
         let (inputs, inner) = (ones::<T>(steps * batch * m), ones(n * m));
         let (start, shift) = (ones::<T>(batch * n), ones::<T>(n));
         let given = sequence([steps, batch, m, n], &inputs, &inner);
-        let given = Sequence { h0: Some(&start), bias: Some(&shift), ..given };
+        let given = Sequence { run: Run { h0: Some(&start), ..given.run }, bias: Some(&shift), ..given };
         let (mut own, mut x, mut v) = (ones(own), ones(x), ones(v));
         let (mut h0, mut bias) = (ones(h0), ones(bias));
         let bars = Gradients {

@@ -8,6 +8,7 @@ use isometry_core::argument::{Argument, Array, Bar};
 use isometry_core::operators::Last;
 use isometry_core::operators::householder::Householder;
 use isometry_core::operators::rotation::Rotation;
+use isometry_core::recurrence::Run;
 use isometry_core::recurrence::gru::{self, Gru, GruGradients, Reset};
 use isometry_core::recurrence::{self, Gradients, Transition};
 use isometry_core::scalar::{Real, Scalar};
@@ -180,23 +181,25 @@ pub fn gated<R: Real>() {
         let mut op = Liar::new([1, n, n], 0, &one);
         op.transition = Some(Transition::Rows(&rotation));
         let unit = Gru {
-            steps: 1,
-            batch: 1,
-            features: 1,
-            n,
-            x: &x,
+            run: Run {
+                steps: 1,
+                batch: 1,
+                features: 1,
+                n,
+                x: &x,
+                h0: Some(&real),
+                activation: Activation::Tanh,
+                activation_bias: None,
+                lengths: None,
+                reverse: false,
+                packs: None,
+            },
             w: &w,
             transition: Some(&op),
             u: &u,
             b: None,
-            h0: Some(&real),
             reset: Reset::Before,
             hidden_bias: None,
-            activation: Activation::Tanh,
-            activation_bias: None,
-            lengths: None,
-            reverse: false,
-            packs: None,
         };
         let (mut states, saved, mut bar) = (ones::<R>(n), ones::<R>(3 * n), ones::<R>(1));
         let outcome = gru::forward(&unit, &mut states, None, &Budget::of(THREADS));

@@ -3,6 +3,7 @@
 use crate::{LENGTHS, THREADS, choices, expect, fits, ones, returns};
 use isometry_core::Budget;
 use isometry_core::activation::Activation;
+use isometry_core::recurrence::Run;
 use isometry_core::recurrence::Written;
 use isometry_core::recurrence::rum::{Outcome, Rum, RumGradients, SAVED, backward, forward};
 use isometry_core::scalar::Real;
@@ -13,23 +14,25 @@ pub fn rums<R: Real>() {
         for (len, memory) in LENGTHS.into_iter().flat_map(|len| [(len, false), (len, true)]) {
             let (x, w, u, mut states) = (ones::<R>(len), ones::<R>(2), ones::<R>(3 * len), ones::<R>(1));
             let rum = Rum {
-                steps,
-                batch,
-                features,
-                n,
-                x: &x,
+                run: Run {
+                    steps,
+                    batch,
+                    features,
+                    n,
+                    x: &x,
+                    h0: None,
+                    activation: Activation::Identity,
+                    activation_bias: None,
+                    lengths: None,
+                    reverse: false,
+                    packs: None,
+                },
                 w: &w,
                 u: &u,
                 b: None,
-                h0: None,
                 memory,
                 r0: None,
                 eta: None,
-                activation: Activation::Identity,
-                activation_bias: None,
-                lengths: None,
-                reverse: false,
-                packs: None,
             };
             let whole = steps > 0 && batch > 0 && n > 0;
             let weights = fits(2, &[2, n, n]) && fits(3 * len, &[3, n, features]);

@@ -5,6 +5,7 @@ use isometry_core::Budget;
 use isometry_core::activation::{Activation, NAMES, activate, activate_vjp};
 use isometry_core::argument::Bar;
 use isometry_core::operators::{Last, dense::Dense, householder, householder::Householder};
+use isometry_core::recurrence::Run;
 use isometry_core::recurrence::{self, Checkpoint, Cotangent, Gradients, Sequence, Trajectory, Written};
 use isometry_core::scalar::Scalar;
 
@@ -37,20 +38,22 @@ pub fn activations<T: Scalar>() {
 pub fn sequence<'a, T: Scalar>(sizes: [usize; 4], x: &'a [T], v: &'a [T]) -> Sequence<'a, T> {
     let [steps, batch, features, n] = sizes;
     Sequence {
-        steps,
-        batch,
-        features,
-        n,
-        x,
+        run: Run {
+            steps,
+            batch,
+            features,
+            n,
+            x,
+            h0: None,
+            activation: Activation::Tanh,
+            activation_bias: None,
+            lengths: None,
+            reverse: false,
+            packs: None,
+        },
         input_weight: v,
-        h0: None,
         bias: None,
-        activation: Activation::Tanh,
-        activation_bias: None,
         on_input: false,
-        lengths: None,
-        reverse: false,
-        packs: None,
     }
 }
 
@@ -65,7 +68,7 @@ pub fn recurrences<T: Scalar>() {
             expect("Sequence::check", &sizes, good, || given.check());
             let one = fits(1, &[steps, batch, n]);
             expect("Trajectory::check", &sizes, one, || {
-                Trajectory::from(&states).check(given.sizes(), (0, 0))
+                Trajectory::from(&states).check(given.run.sizes(), (0, 0))
             });
             let mut out = states.clone();
             let weight = ones::<T>(1);
@@ -112,21 +115,21 @@ pub fn recurrences<T: Scalar>() {
 /// The last states alone, and those of a checkpoint.
 fn without_states<T: Scalar>(given: &Sequence<'_, T>, good: bool, sizes: &[usize; 4]) {
     let (budget, weight, states, mut last) = (Budget::of(THREADS), ones::<T>(1), ones::<T>(1), ones::<T>(1));
-    let dense = || Dense::new(&weight, 1, given.n, given.n);
+    let dense = || Dense::new(&weight, 1, given.run.n, given.run.n);
     expect("recurrence::forward", sizes, good, || {
         let written = Written { states: None, last: Some(&mut last), marks: None };
         recurrence::forward(&dense()?, given, written, &budget)
     });
-    returns("Sequence::sizes", sizes, || Ok(given.sizes()));
+    returns("Run::sizes", sizes, || Ok(given.run.sizes()));
     for len in LENGTHS {
         let mut marks = ones::<T>(len);
         let kept = Some((Checkpoint::Sqrt, &mut marks[..]));
         let written = Written { states: None, last: Some(&mut last), marks: kept };
-        returns("Written::check", sizes, || written.check(given.sizes(), (None, 0)));
+        returns("Written::check", sizes, || written.check(given.run.sizes(), (None, 0)));
         returns("Written::checkpoint", sizes, || Ok(written.checkpoint()));
         returns("recurrence::forward", sizes, || recurrence::forward(&dense()?, given, written, &budget));
         for ct in [Cotangent::States(&marks), Cotangent::Last(&marks)] {
-            returns("Cotangent::check", sizes, || ct.check(given.sizes()));
+            returns("Cotangent::check", sizes, || ct.check(given.run.sizes()));
             let kept = Trajectory::Marks(Checkpoint::Sqrt, &marks, &states);
             returns("Trajectory::checkpoint", sizes, || Ok(kept.checkpoint()));
             returns("recurrence::backward", sizes, || {

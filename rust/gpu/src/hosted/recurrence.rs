@@ -6,7 +6,7 @@ use crate::recurrence::{self as device, Wanted};
 use crate::{Array, Field};
 use isometry_core::argument::Bar;
 use isometry_core::error::Result;
-use isometry_core::recurrence::{Gradients, Sequence};
+use isometry_core::recurrence::{Gradients, Run, Sequence};
 use isometry_core::scalar::{Scalar, parts, parts_mut};
 use isometry_core::{Budget, Error};
 use isometry_core::{Operator, Saves};
@@ -24,7 +24,7 @@ struct Sent {
 impl<T: Scalar> Hosted<'_, T> {
     fn sequence(&self, sequence: &Sequence<'_, T>, budget: &Budget<'_>) -> Result<Sent> {
         sequence.check()?;
-        let Sequence { steps, batch, features, n, .. } = *sequence;
+        let Run { steps, batch, features, n, x, h0, activation_bias, .. } = sequence.run;
         let send =
             |x: &[T], shape: &[usize]| Array::upload(self.context()?, self.field, shape, single(parts(x))?);
         let real = |x: &[T::Real]| Array::upload(self.context()?, Field::Real, &[x.len()], single(x)?);
@@ -37,11 +37,11 @@ impl<T: Scalar> Hosted<'_, T> {
         }
         Ok(Sent {
             w: self.device_matrix(budget)?.reshaped(&[n, n])?,
-            x: send(sequence.x, &[steps, batch, features])?,
+            x: send(x, &[steps, batch, features])?,
             input_weight: send(sequence.input_weight, &[n, features])?,
-            h0: sequence.h0.map(|h0| send(h0, &[batch, n])).transpose()?,
+            h0: h0.map(|h0| send(h0, &[batch, n])).transpose()?,
             bias: sequence.bias.map(|bias| send(bias, &[n])).transpose()?,
-            activation_bias: sequence.activation_bias.map(real).transpose()?,
+            activation_bias: activation_bias.map(real).transpose()?,
         })
     }
 
@@ -63,7 +63,7 @@ impl<T: Scalar> Hosted<'_, T> {
     ) -> Result<()> {
         self.check_bars(bars)?;
         let sent = self.sequence(sequence, budget)?;
-        let shape = [sequence.steps, sequence.batch, sequence.n];
+        let shape = sequence.run.sizes();
         let send = |x: &[T]| Array::upload(self.context()?, self.field, &shape, single(parts(x))?);
         let (ct, states) = (send(ct)?, send(states)?);
         let Gradients { x, input_weight, h0, bias, activation_bias } = gradients;
@@ -136,11 +136,11 @@ impl Sent {
             input_weight: &self.input_weight,
             h0: self.h0.as_ref(),
             bias: self.bias.as_ref(),
-            activation: sequence.activation,
+            activation: sequence.run.activation,
             activation_bias: self.activation_bias.as_ref(),
             on_input: sequence.on_input,
-            lengths: sequence.lengths,
-            reverse: sequence.reverse,
+            lengths: sequence.run.lengths,
+            reverse: sequence.run.reverse,
         }
     }
 }

@@ -17,11 +17,9 @@ mod tests;
 use super::plans;
 use crate::argument;
 use crate::argument::{Argument, Array, Given, all, tail};
-use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::kernels::Buffer;
 use crate::operator::Operator;
-use crate::rows::Rows;
 use crate::scalar::{Real, Scalar};
 use crate::sizes::{check_len, size, work};
 use crate::transition::{Route, Run};
@@ -192,11 +190,5 @@ impl<T: Scalar> Operator<T> for FourierProduct<'_, T> {
             1 => Array::Own(self.vectors),
             _ => Array::Integers(self.permutation),
         }
-    }
-}
-
-impl<T: Scalar> Cpu<T> for FourierProduct<'_, T> {
-    fn rows(&self) -> Option<&dyn Rows<T>> {
-        Some(self)
     }
 }

@@ -50,13 +50,7 @@ unsafe impl<T: Scalar> Rows<T> for FourierProduct<'_, T> {
         unsafe { Pull { factors, x: x.cast(), ct: ct.cast(), rows, sums, x_bar, y, scratch }.call() }
     }
 
-    unsafe fn deal(
-        &self,
-        k: usize,
-        sums: &mut [T::Real],
-        mut bars: MatrixBars<'_, T>,
-        _scratch: *mut T::Real,
-    ) {
+    unsafe fn deal(&self, k: usize, sums: &mut [T::Real], mut bars: MatrixBars<'_, T>, _: *mut T::Real) {
         let n = self.n;
         if let Some(phases) = bars.real(0) {
             phases.copy_from_slice(&sums[..3 * n]);

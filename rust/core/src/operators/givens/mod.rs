@@ -17,11 +17,9 @@ mod tests;
 
 use crate::argument;
 use crate::argument::{Argument, Array, Given, all, tail};
-use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::kernels::Buffer;
 use crate::operator::Operator;
-use crate::rows::Rows;
 use crate::scalar::Scalar;
 use crate::sizes::{check_len, size, work};
 use crate::transition::{Route, Run};
@@ -119,11 +117,5 @@ impl<T: Scalar> Operator<T> for Givens<'_, T> {
             1 => Array::Real(self.angles),
             _ => Array::Integers(self.pairs),
         }
-    }
-}
-
-impl<T: Scalar> Cpu<T> for Givens<'_, T> {
-    fn rows(&self) -> Option<&dyn Rows<T>> {
-        Some(self)
     }
 }

@@ -68,13 +68,7 @@ unsafe impl<T: Scalar> Rows<T> for Givens<'_, T> {
         }
     }
 
-    unsafe fn deal(
-        &self,
-        _b: usize,
-        sums: &mut [T::Real],
-        mut bars: MatrixBars<'_, T>,
-        _scratch: *mut T::Real,
-    ) {
+    unsafe fn deal(&self, _: usize, sums: &mut [T::Real], mut bars: MatrixBars<'_, T>, _: *mut T::Real) {
         if let Some(bar) = bars.real(1) {
             bar.copy_from_slice(sums);
         }

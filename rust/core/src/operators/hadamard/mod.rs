@@ -24,11 +24,10 @@ pub use order::Order;
 use crate::argument;
 use crate::argument::{Argument, Array, Given, all, tail};
 use crate::budget::Budget;
-use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::kernels::Buffer;
 use crate::operator::Operator;
-use crate::rows::{self as shared, Rows};
+use crate::rows as shared;
 use crate::scalar::{Real, Scalar};
 use crate::side::Side;
 use crate::sizes::{check_len, size};
@@ -132,11 +131,5 @@ impl<T: Scalar> Operator<T> for Hadamard<'_, T> {
     }
     fn argument(&self, _i: usize) -> Array<'_, T> {
         self.signs.map_or(Array::None, Array::Real)
-    }
-}
-
-impl<T: Scalar> Cpu<T> for Hadamard<'_, T> {
-    fn rows(&self) -> Option<&dyn Rows<T>> {
-        Some(self)
     }
 }

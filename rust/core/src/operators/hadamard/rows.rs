@@ -170,13 +170,7 @@ unsafe impl<T: Scalar> Rows<T> for Hadamard<'_, T> {
         }
     }
 
-    unsafe fn deal(
-        &self,
-        _k: usize,
-        sums: &mut [T::Real],
-        mut bars: MatrixBars<'_, T>,
-        _scratch: *mut T::Real,
-    ) {
+    unsafe fn deal(&self, _: usize, sums: &mut [T::Real], mut bars: MatrixBars<'_, T>, _: *mut T::Real) {
         if let Some(bar) = bars.real(0) {
             for (bar, parts) in bar.iter_mut().zip(sums.chunks_exact(T::PARTS)) {
                 *bar = self.scale * parts.iter().fold(T::Real::zero(), |sum, part| sum + *part);

@@ -1,5 +1,6 @@
 //! Against the definition in double precision: every order, field and side, short and long rows, stacks and threads.
 
+use crate::cpu::Cpu;
 use super::*;
 use crate::argument::Bar;
 use crate::scalar::{c32, c64};

@@ -74,12 +74,12 @@ impl<T: Scalar> Householder<'_, T> {
     pub(super) fn matrix_crowd_vjp(
         &self,
         ct: &[T],
-        gradients: Gradients<'_, T>,
+        bars: Gradients<'_, T>,
         threads: usize,
     ) -> Result<()> {
         let mut rows = Buffer::zeroed(ct.len())?;
         rows.iter_mut().zip(ct).for_each(|(row, ct)| *row = ct.conj());
         let x = identity(self.batch, self.n)?;
-        self.apply_vjp_rows(None, [&x, &rows], self.n, Side::Adjoint, gradients, None, threads)
+        self.apply_vjp_rows(None, [&x, &rows], self.n, Side::Adjoint, bars, None, threads)
     }
 }

@@ -26,11 +26,9 @@ use super::Last;
 use super::last::check_signs;
 use crate::argument;
 use crate::argument::{Argument, Array, Given, all, tail};
-use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::kernels::Buffer;
 use crate::operator::Operator;
-use crate::rows::Rows;
 use crate::scalar::{Real, Scalar};
 use crate::sizes::{check_len, size, work};
 use crate::transition::{Route, Run};
@@ -161,11 +159,5 @@ impl<T: Scalar> Operator<T> for Mesh<'_, T> {
             2 => self.phi.map_or(Array::None, Array::Real),
             _ => self.last.array(i == 3),
         }
-    }
-}
-
-impl<T: Scalar> Cpu<T> for Mesh<'_, T> {
-    fn rows(&self) -> Option<&dyn Rows<T>> {
-        Some(self)
     }
 }

@@ -129,13 +129,7 @@ unsafe impl<T: Scalar> Rows<T> for Mesh<'_, T> {
         }
     }
 
-    unsafe fn deal(
-        &self,
-        _k: usize,
-        sums: &mut [T::Real],
-        mut bars: MatrixBars<'_, T>,
-        _scratch: *mut T::Real,
-    ) {
+    unsafe fn deal(&self, _: usize, sums: &mut [T::Real], mut bars: MatrixBars<'_, T>, _: *mut T::Real) {
         for (i, at, len) in [(1, 0, self.pairs), (2, self.pairs, self.pairs), (3, 2 * self.pairs, self.n)] {
             if let Some(bar) = bars.real(i) {
                 bar.copy_from_slice(&sums[at..at + len]);

@@ -14,10 +14,8 @@ mod tests;
 
 use crate::argument;
 use crate::argument::{Argument, Array, Given, all};
-use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::operator::Operator;
-use crate::rows::Rows;
 use crate::scalar::Scalar;
 use crate::sizes::{check_len, size};
 use crate::transition::{Route, Run};
@@ -67,11 +65,5 @@ impl<T: Scalar> Operator<T> for Rotation<'_, T> {
     }
     fn argument(&self, i: usize) -> Array<'_, T> {
         Array::Real(if i == 0 { self.start } else { self.end })
-    }
-}
-
-impl<T: Scalar> Cpu<T> for Rotation<'_, T> {
-    fn rows(&self) -> Option<&dyn Rows<T>> {
-        Some(self)
     }
 }

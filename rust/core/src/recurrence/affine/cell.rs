@@ -4,9 +4,10 @@ use super::super::driver::cell::Cell;
 use super::super::driver::window::Window;
 use super::super::parts::activation::over;
 use super::super::parts::padded::or_null;
-use super::{Sequence, Setting};
+use super::Setting;
 use crate::activation::Nonlinearity;
 use crate::parallel::Member;
+use crate::recurrence::Run;
 use crate::scalar::Scalar;
 use crate::scratch::Arena;
 use crate::sizes::work;
@@ -40,7 +41,7 @@ impl<'s, T: Scalar> AffineCell<'s, T> {
 
     /// For these uses of W.
     pub fn used(arena: &mut Arena, setting: &'s Setting<'s, T>, uses: Uses<'_, T::Real>) -> Self {
-        let step = setting.w.carve(arena, setting.sequence.n, setting.line.schedule.extent(), uses);
+        let step = setting.w.carve(arena, setting.sequence.run.n, setting.line.schedule.extent(), uses);
         AffineCell { setting, step, input: setting.input(arena) }
     }
 
@@ -123,7 +124,7 @@ impl<'s, T: Scalar> AffineCell<'s, T> {
 // SAFETY: the scratch is that of W; packing needs none.
 unsafe impl<T: Scalar> Cell<T::Real> for AffineCell<'_, T> {
     fn work(&self) -> usize {
-        let Sequence { n, features, .. } = self.setting.sequence;
+        let Run { n, features, .. } = self.setting.sequence.run;
         self.step.work().saturating_add(work(&[n, features, T::PARTS, T::PARTS]))
     }
     fn divisible(&self) -> bool {

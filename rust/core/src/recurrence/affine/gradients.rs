@@ -3,7 +3,7 @@
 use super::super::driver::ends::{Cotangent, CtRows};
 use super::super::parts::gradients::{check, len, shared};
 use super::super::parts::inputs::InputBars;
-use super::super::time::timeline::Timeline;
+use super::super::time::timeline::{Run, Timeline};
 use super::Sequence;
 use crate::error::Result;
 use crate::parallel::Shared;
@@ -35,13 +35,13 @@ pub(super) struct AffineBars<T: Scalar> {
 impl<T: Scalar> Gradients<'_, T> {
     /// Refuses sizes that do not fit, and gradients of arguments that were not given.
     pub fn check(&self, sequence: &Sequence<'_, T>) -> Result<()> {
-        let Sequence { steps, batch, features, n, h0, bias, activation_bias, .. } = *sequence;
-        let units = sequence.activation.bias_units(n);
+        let Run { steps, batch, features, n, h0, activation, activation_bias, .. } = sequence.run;
+        let units = activation.bias_units(n);
         check(&[
             ("x_bar", len(&self.x), true, &[steps, batch, features]),
             ("input_weight_bar", len(&self.input_weight), true, &[n, features]),
             ("h0_bar", len(&self.h0), h0.is_some(), &[batch, n]),
-            ("bias_bar", len(&self.bias), bias.is_some(), &[n]),
+            ("bias_bar", len(&self.bias), sequence.bias.is_some(), &[n]),
             ("activation_bias_bar", len(&self.activation_bias), activation_bias.is_some(), &[units]),
         ])
     }

@@ -15,7 +15,7 @@ use super::parts::padded::padded;
 use super::parts::transition::transition;
 use super::time::checkpoint::Checkpoint;
 use super::time::halves::halves;
-use super::time::timeline::Timeline;
+use super::time::timeline::{Run, Timeline};
 use crate::activation::{Nonlinearity, RowActivation};
 use crate::argument::Bar;
 use crate::budget::Budget;
@@ -43,9 +43,9 @@ struct Setting<'a, T: Scalar> {
 
 impl<'a, T: Scalar> Setting<'a, T> {
     fn new(sequence: &Sequence<'a, T>, w: Prepared<'a, T>, checkpoint: Option<Checkpoint>) -> Result<Self> {
-        let phi = RowActivation::new::<T>(sequence.activation, sequence.n, sequence.activation_bias)?;
+        let phi = sequence.run.phi()?;
         let on_input = sequence.on_input && phi.kind != Nonlinearity::Identity;
-        let (line, bias) = (sequence.run().timeline(checkpoint)?, padded(sequence.bias.map(parts))?);
+        let (line, bias) = (sequence.run.timeline(checkpoint)?, padded(sequence.bias.map(parts))?);
         Ok(Setting { sequence: *sequence, line, w, on_input, phi, bias })
     }
 
@@ -56,13 +56,13 @@ impl<'a, T: Scalar> Setting<'a, T> {
 
     /// V packed, or room for it.
     fn input(&self, arena: &mut Arena) -> Packed<T> {
-        let Sequence { features, n, .. } = self.sequence;
+        let Run { features, n, .. } = self.sequence.run;
         Packed::new(arena, features, n, self.sequence.packed()[0])
     }
 
     /// V
     fn weight(&self) -> Operand<T> {
-        Operand::new(self.sequence.input_weight.as_ptr(), self.sequence.features)
+        Operand::new(self.sequence.input_weight.as_ptr(), self.sequence.run.features)
     }
 }
 
@@ -76,8 +76,8 @@ pub fn forward<'a, T: Scalar>(
 ) -> Result<()> {
     let written: Written<'_, T> = written.into();
     sequence.check()?;
-    let w = transition(operator, sequence.n)?;
-    written.check(sequence.sizes(), (None, 0))?;
+    let w = transition(operator, sequence.run.n)?;
+    written.check(sequence.run.sizes(), (None, 0))?;
     let setting = Setting::new(sequence, Prepared::forward(w)?, written.checkpoint())?;
     let carve = |arena: &mut _| AffineCell::carve(arena, &setting);
     // SAFETY: everything has passed its check.
@@ -98,10 +98,10 @@ pub fn backward<'a, T: Scalar>(
 ) -> Result<()> {
     let (states, ct): (Trajectory<'_, T>, Cotangent<'_, T>) = (states.into(), ct.into());
     sequence.check()?;
-    let w = transition(operator, sequence.n)?;
+    let w = transition(operator, sequence.run.n)?;
     operator.check_bars(bars)?;
-    states.check(sequence.sizes(), (0, 0))?;
-    ct.check(sequence.sizes())?;
+    states.check(sequence.run.sizes(), (0, 0))?;
+    ct.check(sequence.run.sizes())?;
     gradients.check(sequence)?;
     let checkpoint = states.checkpoint();
     if checkpoint == Some(Checkpoint::Reversible) && !undoable(sequence) {

@@ -17,6 +17,7 @@ use super::undo::Undone;
 use super::{Sequence, Setting};
 use crate::activation::{Nonlinearity, Source};
 use crate::parallel::Member;
+use crate::recurrence::Run;
 use crate::scalar::{Real, Scalar};
 use crate::scratch::{Arena, Region};
 use crate::transition::{Gather, Trace, Uses};
@@ -85,7 +86,7 @@ impl<'s, T: Scalar> AffinePull<'s, T> {
         bars: AffineBars<T>,
     ) -> Self {
         let AffineBars { ct, inputs, activation_bias } = bars;
-        let Setting { line, phi, sequence: Sequence { input_weight, n, .. }, .. } = setting;
+        let Setting { line, phi, sequence: Sequence { input_weight, run: Run { n, .. }, .. }, .. } = setting;
         let forward = checkpoint == Some(Checkpoint::Sqrt) || setting.recomputes();
         let cell = AffineCell::used(arena, setting, Uses { forward, given: None, backward: Some(halves) });
         let undone = checkpoint == Some(Checkpoint::Reversible);

@@ -90,7 +90,7 @@ impl<T: Scalar> Undone<T> {
 /// Whether steps of a sequence can be undone with a unitary W.
 pub(super) fn undoable<T: Scalar>(sequence: &Sequence<'_, T>) -> bool {
     let kinds = [Activation::Identity, Activation::Oplu, Activation::OpluHalves];
-    sequence.on_input || kinds.contains(&sequence.activation)
+    sequence.on_input || kinds.contains(&sequence.run.activation)
 }
 
 /// Bytes with a bit for each pair of so many numbers.

@@ -4,7 +4,7 @@ use super::super::driver::ends::Cotangent;
 use super::super::parts::gates::GateBars;
 use super::super::parts::gradients::{check, len, shared};
 use super::super::parts::inputs::InputBars;
-use super::super::time::timeline::Timeline;
+use super::super::time::timeline::{Run, Timeline};
 use super::Gru;
 use crate::error::Result;
 use crate::parallel::Shared;
@@ -32,16 +32,16 @@ pub struct GruGradients<'a, R: Real> {
 impl<'a, R: Real> GruGradients<'a, R> {
     /// Refuses sizes that do not fit, and gradients of arguments that were not given.
     pub fn check(&self, gru: &Gru<'_, R>) -> Result<()> {
-        let Gru { steps, batch, features, n, .. } = *gru;
-        let units = gru.activation.bias_units(n);
+        let Run { steps, batch, features, n, h0, activation, activation_bias, .. } = gru.run;
+        let units = activation.bias_units(n);
         check(&[
             ("x_bar", len(&self.x), true, &[steps, batch, features]),
             ("w_bar", len(&self.w), true, &[gru.matrices(), n, n]),
             ("u_bar", len(&self.u), true, &[3, n, features]),
             ("b_bar", len(&self.b), gru.b.is_some(), &[3, n]),
-            ("h0_bar", len(&self.h0), gru.h0.is_some(), &[batch, n]),
+            ("h0_bar", len(&self.h0), h0.is_some(), &[batch, n]),
             ("hidden_bias_bar", len(&self.hidden_bias), gru.hidden_bias.is_some(), &[n]),
-            ("activation_bias_bar", len(&self.activation_bias), gru.activation_bias.is_some(), &[units]),
+            ("activation_bias_bar", len(&self.activation_bias), activation_bias.is_some(), &[units]),
         ])
     }
 

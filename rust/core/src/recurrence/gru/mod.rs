@@ -35,7 +35,6 @@ use super::parts::padded::padded;
 use super::parts::transition::transition;
 use super::time::checkpoint::{Checkpoint, refuse_undoing};
 use super::time::timeline::Run;
-use crate::activation::Activation;
 use crate::argument::Bar;
 use crate::budget::Budget;
 use crate::cpu::Cpu;
@@ -60,16 +59,8 @@ pub enum Reset {
 /// The arguments of a GRU. The order of the gates in w, u and b is z, r, h.
 #[derive(Clone, Copy)]
 pub struct Gru<'a, R: Real> {
-    /// T
-    pub steps: usize,
-    /// B
-    pub batch: usize,
-    /// d
-    pub features: usize,
-    /// State size.
-    pub n: usize,
-    /// (T, B, d)
-    pub x: &'a [R],
+    /// What every cell has; `packs` are W_z and W_r, W_h if it is part of w, U_z and U_r, U_h.
+    pub run: Run<'a, R>,
     /// W (3, n, n), or beside a transition W_z and W_r (2, n, n)
     pub w: &'a [R],
     /// W_h, an operator on rows
@@ -78,29 +69,17 @@ pub struct Gru<'a, R: Real> {
     pub u: &'a [R],
     /// b (3, n)
     pub b: Option<&'a [R]>,
-    /// (B, n), zeros if absent
-    pub h0: Option<&'a [R]>,
     /// Where r acts.
     pub reset: Reset,
     /// c_h (n), with [`Reset::After`] only
     pub hidden_bias: Option<&'a [R]>,
-    /// phi
-    pub activation: Activation,
-    /// Of the modReLUs, one per feature.
-    pub activation_bias: Option<&'a [R]>,
-    /// Steps of each sequence, not increasing; all T if absent.
-    pub lengths: Option<&'a [usize]>,
-    /// From the end of each sequence to its beginning.
-    pub reverse: bool,
-    /// W_z and W_r, W_h if it is part of w, U_z and U_r, U_h, as [`pack`](super::pack) writes them: they are not packed again.
-    pub packs: Option<&'a [R]>,
 }
 
 impl<'a, R: Real> Gru<'a, R> {
     /// Refuses sizes that do not fit.
     pub fn check(&self) -> Result<()> {
-        let Gru { features, n, .. } = *self;
-        self.run().check()?;
+        let Run { features, n, .. } = self.run;
+        self.run.check()?;
         check_len("w", self.w.len(), &[self.matrices(), n, n])?;
         self.rows()?;
         check_len("u", self.u.len(), &[3, n, features])?;
@@ -109,18 +88,12 @@ impl<'a, R: Real> Gru<'a, R> {
             return Err(Error::value("hidden_bias", "belongs to reset \"after\" only"));
         }
         self.hidden_bias.map_or(Ok(()), |bias| check_len("hidden_bias", bias.len(), &[n]))?;
-        check_packs::<R>(self.packs, &self.packed())?;
-        self.activation.check::<R>(n, self.activation_bias)
-    }
-
-    fn run(&self) -> Run<'a, R> {
-        let Gru { steps, batch, features, n, x, h0, lengths, reverse, .. } = *self;
-        Run { sizes: [steps, batch, features, n], x, h0, lengths, reverse }
+        check_packs::<R>(self.run.packs, &self.packed())
     }
 
     /// Sizes of the operands that the caller may have packed.
     fn packed(&self) -> [[usize; 2]; 4] {
-        let (n, features) = (self.n, self.features);
+        let (n, features) = (self.run.n, self.run.features);
         [[2 * n, n], [if self.transition.is_some() { 0 } else { n }, n], [2 * n, features], [n, features]]
     }
 
@@ -132,7 +105,7 @@ impl<'a, R: Real> Gru<'a, R> {
     /// W_h, where it is no matrix.
     fn rows(&self) -> Result<Option<Transition<'a, R>>> {
         let Some(operator) = self.transition else { return Ok(None) };
-        match transition(operator, self.n)? {
+        match transition(operator, self.run.n)? {
             rows @ Transition::Rows(_) => Ok(Some(rows)),
             _ => Err(Error::Unsupported("this operator serves a gated unit through its matrix only".into())),
         }
@@ -145,12 +118,7 @@ impl<'a, R: Real> Gru<'a, R> {
 
     /// W_h, where it is part of w.
     fn own(&self) -> &'a [R] {
-        &self.w[2 * self.n * self.n..]
-    }
-
-    /// T, B and n.
-    fn sizes(&self) -> [usize; 3] {
-        [self.steps, self.batch, self.n]
+        &self.w[2 * self.run.n * self.run.n..]
     }
 }
 
@@ -168,10 +136,9 @@ struct Setting<'a, R: Real> {
 impl<'a, R: Real> Setting<'a, R> {
     /// From a GRU that has passed its check.
     fn new(gru: &Gru<'a, R>, own: Prepared<'a, R>, checkpoint: Option<Checkpoint>) -> Result<Self> {
-        let [w, given, of_gates, of_c] = each_pack::<R, 4>(gru.packs, gru.packed());
-        let (arrays, activation) = ((gru.w, gru.u, gru.b), (gru.activation, gru.activation_bias));
+        let [w, given, of_gates, of_c] = each_pack::<R, 4>(gru.run.packs, gru.packed());
         let packs = [w, of_gates, of_c];
-        let gates = Gates::new(&gru.run(), arrays, packs, activation, gru.saved(), checkpoint)?;
+        let gates = Gates::new(&gru.run, (gru.w, gru.u, gru.b), packs, gru.saved(), checkpoint)?;
         Ok(Setting { gates, own, given, reset: gru.reset, hidden_bias: padded(gru.hidden_bias)? })
     }
 }
@@ -187,7 +154,7 @@ pub fn forward<'a, R: Real>(
 ) -> Result<()> {
     let (written, each): (Written<'_, R>, _) = (written.into(), gru.saved());
     gru.check()?;
-    written.check(gru.sizes(), (saved.as_ref().map(|saved| saved.len()), each))?;
+    written.check(gru.run.sizes(), (saved.as_ref().map(|saved| saved.len()), each))?;
     let own = gru.rows()?.unwrap_or_else(|| Transition::Dense(gru.own()));
     let setting = Setting::new(gru, Prepared::forward(own)?, written.checkpoint())?;
     let carve = |arena: &mut _| GruCell::carve(arena, &setting);
@@ -209,12 +176,12 @@ pub fn backward<'a, R: Real>(
     let (states, ct): (Trajectory<'_, R>, Cotangent<'_, R>) = (states.into(), ct.into());
     let (checkpoint, each) = (states.checkpoint(), gru.saved());
     gru.check()?;
-    states.check(gru.sizes(), (saved.len(), each))?;
-    ct.check(gru.sizes())?;
+    states.check(gru.run.sizes(), (saved.len(), each))?;
+    ct.check(gru.run.sizes())?;
     gradients.check(gru)?;
     gru.transition.map_or(Ok(()), |transition| transition.check_bars(bars))?;
     refuse_undoing(checkpoint)?;
-    let w = gradients.w.as_deref_mut().map(|bar| bar.split_at_mut(2 * gru.n * gru.n));
+    let w = gradients.w.as_deref_mut().map(|bar| bar.split_at_mut(2 * gru.run.n * gru.run.n));
     let (w, mut of_own) =
         w.map_or((None, Bar::None), |(w, own)| (Some(Shared(w.as_mut_ptr())), Bar::Own(own)));
     let (own, own_wanted) = match gru.rows()? {

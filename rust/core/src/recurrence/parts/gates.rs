@@ -10,7 +10,7 @@ use super::super::time::timeline::{Copies, Run, Timeline, rows_apart};
 use super::activation::{BiasGatherer, Values, source};
 use super::inputs::{InputBars, Inputs};
 use super::padded::{or_null, padded};
-use crate::activation::{Activation, RowActivation};
+use crate::activation::RowActivation;
 use crate::error::Result;
 use crate::kernels::{Buffer, Operand};
 use crate::parallel::{Member, Shared};
@@ -44,14 +44,12 @@ impl<'a, R: Real> Gates<'a, R> {
         run: &Run<'a, R>,
         (w, u, b): (&'a [R], &'a [R], Option<&'a [R]>),
         packs: [Option<&'a [R]>; 3],
-        (activation, bias): (Activation, Option<&'a [R]>),
         saved: usize,
         checkpoint: Option<Checkpoint>,
     ) -> Result<Self> {
-        let n = run.sizes[3];
+        let n = run.n;
         let biases = [padded(b.map(|b| &b[..2 * n]))?, padded(b.map(|b| &b[2 * n..]))?];
-        let phi = RowActivation::new::<R>(activation, n, bias)?;
-        Ok(Gates { line: run.timeline(checkpoint)?, phi, n, w, u, biases, packs, saved })
+        Ok(Gates { line: run.timeline(checkpoint)?, phi: run.phi()?, n, w, u, biases, packs, saved })
     }
 
     /// The gates of step t, rows of 2 n numbers.

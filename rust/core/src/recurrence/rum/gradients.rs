@@ -4,7 +4,7 @@ use super::super::driver::ends::Cotangent;
 use super::super::parts::gates::GateBars;
 use super::super::parts::gradients::{check, len, shared};
 use super::super::parts::inputs::InputBars;
-use super::super::time::timeline::Timeline;
+use super::super::time::timeline::{Run, Timeline};
 use super::Rum;
 use crate::error::Result;
 use crate::parallel::Shared;
@@ -32,16 +32,16 @@ pub struct RumGradients<'a, R: Real> {
 impl<R: Real> RumGradients<'_, R> {
     /// Refuses sizes that do not fit, and gradients of arguments that were not given.
     pub fn check(&self, rum: &Rum<'_, R>) -> Result<()> {
-        let Rum { steps, batch, features, n, .. } = *rum;
-        let units = rum.activation.bias_units(n);
+        let Run { steps, batch, features, n, h0, activation, activation_bias, .. } = rum.run;
+        let units = activation.bias_units(n);
         check(&[
             ("x_bar", len(&self.x), true, &[steps, batch, features]),
             ("w_bar", len(&self.w), true, &[2, n, n]),
             ("u_bar", len(&self.u), true, &[3, n, features]),
             ("b_bar", len(&self.b), rum.b.is_some(), &[3, n]),
-            ("h0_bar", len(&self.h0), rum.h0.is_some(), &[batch, n]),
+            ("h0_bar", len(&self.h0), h0.is_some(), &[batch, n]),
             ("r0_bar", len(&self.r0), rum.r0.is_some(), &[batch, n, n]),
-            ("activation_bias_bar", len(&self.activation_bias), rum.activation_bias.is_some(), &[units]),
+            ("activation_bias_bar", len(&self.activation_bias), activation_bias.is_some(), &[units]),
         ])
     }
 

@@ -39,7 +39,6 @@ use super::driver::{self, want_huge_pages};
 use super::parts::gates::Gates;
 use super::time::checkpoint::{Checkpoint, refuse_undoing};
 use super::time::timeline::Run;
-use crate::activation::Activation;
 use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::parallel::Shared;
@@ -55,47 +54,27 @@ pub const SAVED: usize = 4;
 /// The arguments of a rotational unit.
 #[derive(Clone, Copy)]
 pub struct Rum<'a, R: Real> {
-    /// T
-    pub steps: usize,
-    /// B
-    pub batch: usize,
-    /// d
-    pub features: usize,
-    /// State size.
-    pub n: usize,
-    /// (T, B, d)
-    pub x: &'a [R],
+    /// What every cell has; `packs` are W, U_ut, U_e.
+    pub run: Run<'a, R>,
     /// W (2n, n): rows of u, then of tau
     pub w: &'a [R],
     /// U (3n, d): rows of u, tau, e
     pub u: &'a [R],
     /// b (3n)
     pub b: Option<&'a [R]>,
-    /// (B, n), zeros if absent
-    pub h0: Option<&'a [R]>,
     /// Whether each sequence has a matrix of its own that all its rotations multiply.
     pub memory: bool,
     /// (B, n, n), identities if absent; with a memory only
     pub r0: Option<&'a [R]>,
     /// The length of the states, if they are normalised.
     pub eta: Option<R>,
-    /// phi
-    pub activation: Activation,
-    /// Of the modReLUs, one per feature.
-    pub activation_bias: Option<&'a [R]>,
-    /// Steps of each sequence, not increasing; all T if absent.
-    pub lengths: Option<&'a [usize]>,
-    /// From the end of each sequence to its beginning.
-    pub reverse: bool,
-    /// W, U_ut, U_e, as [`pack`](super::pack) writes them: they are not packed again.
-    pub packs: Option<&'a [R]>,
 }
 
 impl<'a, R: Real> Rum<'a, R> {
     /// Refuses sizes that do not fit.
     pub fn check(&self) -> Result<()> {
-        let Rum { features, n, .. } = *self;
-        self.run().check()?;
+        let Run { features, n, .. } = self.run;
+        self.run.check()?;
         check_len("w", self.w.len(), &[2, n, n])?;
         check_len("u", self.u.len(), &[3, n, features])?;
         self.b.map_or(Ok(()), |b| check_len("b", b.len(), &[3, n]))?;
@@ -106,23 +85,12 @@ impl<'a, R: Real> Rum<'a, R> {
         if self.eta.is_some_and(|eta| eta.is_nan() || eta <= R::zero()) {
             return Err(Error::value("eta", "must be positive"));
         }
-        check_packs::<R>(self.packs, &self.packed())?;
-        self.activation.check::<R>(n, self.activation_bias)
-    }
-
-    fn run(&self) -> Run<'a, R> {
-        let Rum { steps, batch, features, n, x, h0, lengths, reverse, .. } = *self;
-        Run { sizes: [steps, batch, features, n], x, h0, lengths, reverse }
+        check_packs::<R>(self.run.packs, &self.packed())
     }
 
     /// Sizes of the operands that the caller may have packed.
     fn packed(&self) -> [[usize; 2]; 3] {
-        [[2 * self.n, self.n], [2 * self.n, self.features], [self.n, self.features]]
-    }
-
-    /// T, B and n.
-    fn sizes(&self) -> [usize; 3] {
-        [self.steps, self.batch, self.n]
+        [[2 * self.run.n, self.run.n], [2 * self.run.n, self.run.features], [self.run.n, self.run.features]]
     }
 
     /// Refuses a checkpoint that would have to keep memories too, or undo steps.
@@ -135,7 +103,7 @@ impl<'a, R: Real> Rum<'a, R> {
 
     /// Refuses matrices (B, n, n) of another size.
     fn check_memory(&self, argument: &'static str, len: usize) -> Result<()> {
-        check_len(argument, len, &[self.batch, self.n, self.n])
+        check_len(argument, len, &[self.run.batch, self.run.n, self.run.n])
     }
 
     /// Refuses the last memory of another size, or one without a memory.
@@ -154,9 +122,8 @@ struct Setting<'a, R: Real> {
 impl<'a, R: Real> Setting<'a, R> {
     /// From a unit that has passed its check.
     fn new(rum: &Rum<'a, R>, checkpoint: Option<Checkpoint>) -> Result<Self> {
-        let (arrays, activation) = ((rum.w, rum.u, rum.b), (rum.activation, rum.activation_bias));
-        let packs = each_pack::<R, 3>(rum.packs, rum.packed());
-        let gates = Gates::new(&rum.run(), arrays, packs, activation, SAVED, checkpoint)?;
+        let packs = each_pack::<R, 3>(rum.run.packs, rum.packed());
+        let gates = Gates::new(&rum.run, (rum.w, rum.u, rum.b), packs, SAVED, checkpoint)?;
         Ok(Setting { gates, eta: rum.eta, memory: rum.memory })
     }
 
@@ -187,7 +154,7 @@ pub fn forward<'a, R: Real>(
     let written: Written<'_, R> = written.into();
     rum.check()?;
     rum.check_checkpoint(written.checkpoint())?;
-    written.check(rum.sizes(), (saved.as_ref().map(|saved| saved.len()), SAVED))?;
+    written.check(rum.run.sizes(), (saved.as_ref().map(|saved| saved.len()), SAVED))?;
     rum.check_last("last", last.len())?;
     let setting = Setting::new(rum, written.checkpoint())?;
     want_huge_pages(last);
@@ -195,8 +162,8 @@ pub fn forward<'a, R: Real>(
         Some(r0) => last.copy_from_slice(r0),
         None => {
             last.fill(R::zero());
-            last.chunks_mut(rum.n * rum.n)
-                .for_each(|r| r.iter_mut().step_by(rum.n + 1).for_each(|r| *r = R::one()));
+            last.chunks_mut(rum.run.n * rum.run.n)
+                .for_each(|r| r.iter_mut().step_by(rum.run.n + 1).for_each(|r| *r = R::one()));
         }
     }
     let memory = rum.memory.then_some(Shared(last.as_mut_ptr()));
@@ -231,9 +198,9 @@ pub fn backward<R: Real>(
     let Outcome { states, last, saved, ct, last_ct } = *outcome;
     let checkpoint = states.checkpoint();
     rum.check_checkpoint(checkpoint)?;
-    states.check(rum.sizes(), (saved.len(), SAVED))?;
+    states.check(rum.run.sizes(), (saved.len(), SAVED))?;
     rum.check_last("last", last.len())?;
-    ct.check(rum.sizes())?;
+    ct.check(rum.run.sizes())?;
     last_ct.map_or(Ok(()), |ct| rum.check_last("last_ct", ct.len()))?;
     gradients.check(rum)?;
     let setting = Setting::new(rum, checkpoint)?;

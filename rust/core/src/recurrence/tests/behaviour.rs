@@ -7,26 +7,29 @@ use crate::argument::Bar;
 use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::operators::dense::Dense;
+use crate::recurrence::Run;
 use crate::scalar::{Scalar, c32, c64};
 use crate::testing::fill;
 
 /// A small plain sequence for the tests of behaviour.
 fn plain<'a>(x: &'a [f32], v: &'a [f32], n: usize, batch: usize) -> Sequence<'a, f32> {
     Sequence {
-        steps: x.len() / batch,
-        batch,
-        features: 1,
-        n,
-        x,
+        run: Run {
+            steps: x.len() / batch,
+            batch,
+            features: 1,
+            n,
+            x,
+            h0: None,
+            activation: Activation::Tanh,
+            activation_bias: None,
+            lengths: None,
+            reverse: false,
+            packs: None,
+        },
         input_weight: v,
-        h0: None,
         bias: None,
-        activation: Activation::Tanh,
-        activation_bias: None,
         on_input: false,
-        lengths: None,
-        reverse: false,
-        packs: None,
     }
 }
 
@@ -35,7 +38,11 @@ fn any_subset_of_gradients_can_be_had() {
     let (n, batch, steps) = (6, 2, 5);
     let (x, v, w) = (fill::<f32>(steps * batch, 1.0, 1), fill::<f32>(n, 1.0, 2), fill::<f32>(n * n, 0.5, 3));
     let (h0, bias) = (fill::<f32>(batch * n, 1.0, 5), fill::<f32>(n, 1.0, 6));
-    let sequence = Sequence { h0: Some(&h0), bias: Some(&bias), ..plain(&x, &v, n, batch) };
+    let sequence = Sequence {
+        run: Run { h0: Some(&h0), ..plain(&x, &v, n, batch).run },
+        bias: Some(&bias),
+        ..plain(&x, &v, n, batch)
+    };
     let mut states = vec![0.0; steps * batch * n];
     let dense = Dense::new(&w, 1, n, n).unwrap();
     forward(&dense, &sequence, &mut states, &Budget::of(1)).unwrap();
@@ -90,25 +97,33 @@ fn packed_alike<T: Scalar>(n: usize, batch: usize) {
     let (x, v) = (fill::<T>(steps * batch * features, 1.0, 1), fill::<T>(n * features, 1.0, 2));
     let (w, bias) = (fill::<T>(n * n, 0.5, 3), fill::<T::Real>(n, 0.3, 4));
     let sequence = Sequence {
-        steps,
-        batch,
-        features,
-        n,
-        x: &x,
+        run: Run {
+            steps,
+            batch,
+            features,
+            n,
+            x: &x,
+            h0: None,
+            activation: Activation::Modrelu,
+            activation_bias: Some(&bias),
+            lengths: None,
+            reverse: false,
+            packs: None,
+        },
         input_weight: &v,
-        h0: None,
         bias: None,
-        activation: Activation::Modrelu,
-        activation_bias: Some(&bias),
         on_input: false,
-        lengths: None,
-        reverse: false,
-        packs: None,
     };
     let dense = Dense::new(&w, 1, n, n).unwrap();
     let states = |packs: Option<&[T::Real]>| {
         let mut states = vec![T::default(); steps * batch * n];
-        forward(&dense, &Sequence { packs, ..sequence }, &mut states, &Budget::of(2)).map(|()| states)
+        forward(
+            &dense,
+            &Sequence { run: Run { packs, ..sequence.run }, ..sequence },
+            &mut states,
+            &Budget::of(2),
+        )
+        .map(|()| states)
     };
     let expected = states(None).unwrap();
     let of_v = packed::<T>(n, features);
@@ -175,14 +190,20 @@ fn refusals_name_the_argument() {
     let wide = Shears::new(&parameters, n + 1);
     let refusal = forward(&wide, &good, &mut states, &Budget::of(1)).unwrap_err().to_string();
     assert!(refusal.starts_with("transition: expected one operator 4 x 4, got 1 of 5 x 5"), "{refusal}");
-    assert!(message(Sequence { steps: 0, ..good }, &w).starts_with("x"));
-    assert!(message(Sequence { x: &x[1..], ..good }, &w).starts_with("x"));
+    assert!(message(Sequence { run: Run { steps: 0, ..good.run }, ..good }, &w).starts_with("x"));
+    assert!(message(Sequence { run: Run { x: &x[1..], ..good.run }, ..good }, &w).starts_with("x"));
     assert!(message(Sequence { input_weight: &[], ..good }, &w).starts_with("input_weight"));
-    assert!(message(Sequence { h0: Some(&x), ..good }, &w).starts_with("h0"));
+    assert!(message(Sequence { run: Run { h0: Some(&x), ..good.run }, ..good }, &w).starts_with("h0"));
     assert!(message(Sequence { bias: Some(&x), ..good }, &w).starts_with("bias"));
-    assert!(message(Sequence { activation_bias: Some(&x), ..good }, &w).starts_with("activation_bias"));
+    assert!(
+        message(Sequence { run: Run { activation_bias: Some(&x), ..good.run }, ..good }, &w)
+            .starts_with("activation_bias")
+    );
     for lengths in [&[3][..], &[4, 1], &[1, 2]] {
-        assert!(message(Sequence { lengths: Some(lengths), ..good }, &w).starts_with("lengths"));
+        assert!(
+            message(Sequence { run: Run { lengths: Some(lengths), ..good.run }, ..good }, &w)
+                .starts_with("lengths")
+        );
     }
 }
 
@@ -195,8 +216,10 @@ fn the_last_states_alone() {
     let (h0, last_ct) = (fill::<f32>(batch * n, 1.0, 4), fill::<f32>(batch * n, 1.0, 5));
     let dense = Dense::new(&w, 1, n, n).unwrap();
     for (lengths, reverse) in [([40; 5], false), ([40, 17, 16, 3, 0], false), ([40, 17, 16, 3, 0], true)] {
-        let sequence =
-            Sequence { h0: Some(&h0), lengths: Some(&lengths), reverse, ..plain(&x, &v, n, batch) };
+        let sequence = Sequence {
+            run: Run { h0: Some(&h0), lengths: Some(&lengths), reverse, ..plain(&x, &v, n, batch).run },
+            ..plain(&x, &v, n, batch)
+        };
         let mut states = vec![0.0; steps * batch * n];
         forward(&dense, &sequence, &mut states, &Budget::of(1)).unwrap();
         let mut ct = vec![0.0; states.len()];

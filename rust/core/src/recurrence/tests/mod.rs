@@ -12,6 +12,7 @@ use crate::budget::Budget;
 use crate::cpu::Cpu;
 use crate::operators::dense::Dense;
 use crate::operators::{Last, householder::Householder};
+use crate::recurrence::Run;
 use crate::scalar::{Real, Scalar, c32, c64};
 use crate::testing::{Guarded, fill, near, wide};
 use num_traits::{One, Zero};
@@ -142,20 +143,22 @@ fn check<T: Scalar>(case: Case) {
     let some = |x: &'_ [T]| -> Option<Vec<T>> { (!x.is_empty()).then(|| x.to_vec()) };
     let (h0, bias) = (some(&h0), some(&bias));
     let sequence = Sequence {
-        steps,
-        batch,
-        features: d,
-        n,
-        x: &x,
+        run: Run {
+            steps,
+            batch,
+            features: d,
+            n,
+            x: &x,
+            h0: h0.as_deref(),
+            activation,
+            activation_bias: (units > 0).then_some(&own[..]),
+            lengths: case.varied.then_some(&lengths[..]),
+            reverse: case.reverse,
+            packs: None,
+        },
         input_weight: &v,
-        h0: h0.as_deref(),
         bias: bias.as_deref(),
-        activation,
-        activation_bias: (units > 0).then_some(&own[..]),
         on_input: case.on_input,
-        lengths: case.varied.then_some(&lengths[..]),
-        reverse: case.reverse,
-        packs: None,
     };
     let signs = sign.map(|s| [s]);
     let last = match (&signs, angles) {

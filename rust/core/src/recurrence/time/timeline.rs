@@ -4,6 +4,7 @@
 use super::checkpoint::Checkpoint;
 use super::chunk::Chunk;
 use super::schedule::{ROWS, Schedule};
+use crate::activation::{Activation, RowActivation};
 use crate::error::{Error, Result};
 use crate::scalar::{Real, Scalar, parts};
 use crate::scratch::{Arena, Region};
@@ -12,40 +13,61 @@ use std::ops::Range;
 
 /// The arguments that every cell has.
 #[derive(Clone, Copy)]
-pub struct Run<'a, T> {
-    /// T, B, d, n
-    pub sizes: [usize; 4],
+pub struct Run<'a, T: Scalar> {
+    /// T
+    pub steps: usize,
+    /// B
+    pub batch: usize,
+    /// d
+    pub features: usize,
+    /// State size.
+    pub n: usize,
     /// (T, B, d)
     pub x: &'a [T],
-    /// (B, n)
+    /// (B, n), zeros if absent
     pub h0: Option<&'a [T]>,
+    /// phi
+    pub activation: Activation,
+    /// Of the modReLUs, one per feature.
+    pub activation_bias: Option<&'a [T::Real]>,
+    /// Steps of each sequence, not increasing; all T if absent.
     pub lengths: Option<&'a [usize]>,
+    /// From the end of each sequence to its beginning.
     pub reverse: bool,
+    /// The operands of the cell as [`pack`](super::super::pack) writes them: a forward call does not pack them again.
+    pub packs: Option<&'a [T::Real]>,
 }
 
 impl<'a, T: Scalar> Run<'a, T> {
     /// Refuses sizes that do not fit.
-    pub fn check(&self) -> Result<()> {
-        let [steps, batch, features, n] = self.sizes;
+    pub(crate) fn check(&self) -> Result<()> {
+        let Run { steps, batch, features, n, .. } = *self;
         if steps == 0 || batch == 0 || n == 0 {
             let got = format!("{steps} steps of {batch} sequences with {n} states");
             return Err(Error::shape("x", "at least one step, one sequence and one state", got));
         }
         check_len("x", self.x.len(), &[steps, batch, features])?;
         self.h0.map_or(Ok(()), |h0| check_len("h0", h0.len(), &[batch, n]))?;
-        Schedule::check(steps, batch, self.lengths)
+        Schedule::check(steps, batch, self.lengths)?;
+        self.activation.check::<T>(n, self.activation_bias)
+    }
+
+    /// T, B and n.
+    pub fn sizes(&self) -> [usize; 3] {
+        [self.steps, self.batch, self.n]
+    }
+
+    /// phi, prepared.
+    pub(crate) fn phi(&self) -> Result<RowActivation<T::Real>> {
+        RowActivation::new::<T>(self.activation, self.n, self.activation_bias)
     }
 
     /// As the steps read them; they have passed their check.
-    pub fn timeline(&self, checkpoint: Option<Checkpoint>) -> Result<Timeline<'a, T::Real>> {
-        let Run { sizes: [steps, batch, features, n], x, h0, lengths, reverse } = *self;
+    pub(crate) fn timeline(&self, checkpoint: Option<Checkpoint>) -> Result<Timeline<'a, T::Real>> {
+        let Run { steps, batch, features, n, x, h0, lengths, reverse, .. } = *self;
+        let rows = checkpoint.map_or(ROWS, Checkpoint::rows);
         Ok(Timeline {
-            schedule: Schedule::new(
-                [steps, batch],
-                lengths,
-                reverse,
-                checkpoint.map_or(ROWS, Checkpoint::rows),
-            )?,
+            schedule: Schedule::new([steps, batch], lengths, reverse, rows)?,
             x: parts(x),
             features: features * T::PARTS,
             h0: h0.map(parts),

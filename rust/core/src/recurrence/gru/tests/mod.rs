@@ -7,7 +7,9 @@ mod sigma;
 use super::super::tests::packs;
 use super::super::tests::shears::{self, Shears};
 use super::*;
+use crate::activation::Activation;
 use crate::activation::tests::all;
+use crate::recurrence::Run;
 use crate::testing::{Guarded, fill, near};
 use reference::Problem;
 
@@ -82,23 +84,25 @@ fn run<R: Real>(case: &Case, given: &[Vec<R>; 7], ct: &[R], threads: usize) -> V
     let parameters = parameters(case, &given[1]);
     let shears = Shears::new(&parameters, n);
     let gru = Gru {
-        steps,
-        batch,
-        features: d,
-        n,
-        x: x.unwrap_or(&[]),
+        run: Run {
+            steps,
+            batch,
+            features: d,
+            n,
+            x: x.unwrap_or(&[]),
+            h0,
+            activation,
+            activation_bias,
+            lengths: case.varied.then_some(&ends[..]),
+            reverse,
+            packs: None,
+        },
         w: if case.shears { &given[1][..2 * n * n] } else { w.unwrap() },
         transition: case.shears.then_some(&shears),
         u: u.unwrap_or(&[]),
         b,
-        h0,
         reset,
         hidden_bias,
-        activation,
-        activation_bias,
-        lengths: case.varied.then_some(&ends[..]),
-        reverse,
-        packs: None,
     };
     let len = steps * batch * n;
     let mut saved = Guarded::new(gru.saved() * len);
@@ -108,7 +112,13 @@ fn run<R: Real>(case: &Case, given: &[Vec<R>; 7], ct: &[R], threads: usize) -> V
     let mut again = Guarded::new(len);
     let ((gates, own), (of_gates, of_c)) = (gru.w.split_at(2 * n * n), gru.u.split_at(2 * n * d));
     let packs = packs(&[(gates, 2 * n), (own, own.len() / n), (of_gates, 2 * n), (of_c, n)]);
-    forward(&Gru { packs: Some(&packs), ..gru }, again.inner(), None, &Budget::of(threads)).unwrap();
+    forward(
+        &Gru { run: Run { packs: Some(&packs), ..gru.run }, ..gru },
+        again.inner(),
+        None,
+        &Budget::of(threads),
+    )
+    .unwrap();
     assert!(again.take() == states, "states depend on what is saved, or packed before: {case:?}");
     let mut wanted = given.each_ref().map(Vec::len);
     wanted[1] = gru.w.len();

@@ -2,8 +2,10 @@
 
 use super::super::super::tests::shears::Shears;
 use super::super::*;
+use crate::activation::Activation;
 use crate::argument::{Array, Given};
 use crate::operators::dense::Dense;
+use crate::recurrence::Run;
 use crate::testing::fill;
 
 #[test]
@@ -15,23 +17,25 @@ fn a_transition_is_refused_by_name() {
     let dense = Dense::of(&given).unwrap();
     let message = |transition: &dyn Cpu<f64>, w: &[f64]| {
         let gru = Gru {
-            steps: 3,
-            batch: 2,
-            features: 1,
-            n: 4,
-            x: &x,
+            run: Run {
+                steps: 3,
+                batch: 2,
+                features: 1,
+                n: 4,
+                x: &x,
+                h0: None,
+                activation: Activation::Tanh,
+                activation_bias: None,
+                lengths: None,
+                reverse: false,
+                packs: None,
+            },
             w,
             transition: Some(transition),
             u: &states[..12],
             b: None,
-            h0: None,
             reset: Reset::Before,
             hidden_bias: None,
-            activation: Activation::Tanh,
-            activation_bias: None,
-            lengths: None,
-            reverse: false,
-            packs: None,
         };
         let outcome = forward(&gru, &mut states.clone(), None, &Budget::of(1));
         outcome.map_err(|e| e.to_string()).err().unwrap_or_default()
@@ -48,23 +52,25 @@ fn refusals_name_the_argument() {
     let (x, w, u, states) =
         (vec![0.0; 5 * batch * d], vec![0.0; 3 * n * n], vec![0.0; 3 * n * d], vec![0.0; 40]);
     let good = Gru {
-        steps: 5,
-        batch,
-        features: d,
-        n,
-        x: &x,
+        run: Run {
+            steps: 5,
+            batch,
+            features: d,
+            n,
+            x: &x,
+            h0: None,
+            activation: Activation::Tanh,
+            activation_bias: None,
+            lengths: None,
+            reverse: false,
+            packs: None,
+        },
         w: &w,
         transition: None,
         u: &u,
         b: None,
-        h0: None,
         reset: Reset::After,
         hidden_bias: None,
-        activation: Activation::Tanh,
-        activation_bias: None,
-        lengths: None,
-        reverse: false,
-        packs: None,
     };
     let message = |gru: Gru<'_, f32>, saved: usize| {
         let (mut states, mut saved) = (states.clone(), vec![0.0; saved]);
@@ -77,16 +83,16 @@ fn refusals_name_the_argument() {
     assert_eq!(message(before, 120), "");
     assert!(message(Gru { hidden_bias: Some(&x[..n]), ..before }, 120).starts_with("hidden_bias"));
     for (name, gru) in [
-        ("x", Gru { steps: 0, ..good }),
-        ("x", Gru { x: &x[1..], ..good }),
+        ("x", Gru { run: Run { steps: 0, ..good.run }, ..good }),
+        ("x", Gru { run: Run { x: &x[1..], ..good.run }, ..good }),
         ("w", Gru { w: &w[1..], ..good }),
         ("u", Gru { u: &w, ..good }),
         ("b", Gru { b: Some(&x), ..good }),
-        ("h0", Gru { h0: Some(&x), ..good }),
+        ("h0", Gru { run: Run { h0: Some(&x), ..good.run }, ..good }),
         ("hidden_bias", Gru { hidden_bias: Some(&x), ..good }),
-        ("activation_bias", Gru { activation_bias: Some(&x), ..good }),
-        ("packs", Gru { packs: Some(&x), ..good }),
-        ("lengths", Gru { lengths: Some(&[2, 3]), ..good }),
+        ("activation_bias", Gru { run: Run { activation_bias: Some(&x), ..good.run }, ..good }),
+        ("packs", Gru { run: Run { packs: Some(&x), ..good.run }, ..good }),
+        ("lengths", Gru { run: Run { lengths: Some(&[2, 3]), ..good.run }, ..good }),
     ] {
         let message = message(gru, 160);
         assert_eq!(message.split([':', ' ']).next(), Some(name), "{message}");
@@ -134,23 +140,25 @@ fn gradients_of_arguments_that_were_not_given_are_refused() {
 /// Three steps of two sequences with three states.
 fn small<'a>(x: &'a [f32], w: &'a [f32], u: &'a [f32]) -> Gru<'a, f32> {
     Gru {
-        steps: 3,
-        batch: 2,
-        features: 1,
-        n: 3,
-        x,
+        run: Run {
+            steps: 3,
+            batch: 2,
+            features: 1,
+            n: 3,
+            x,
+            h0: None,
+            activation: Activation::Tanh,
+            activation_bias: None,
+            lengths: None,
+            reverse: false,
+            packs: None,
+        },
         w,
         transition: None,
         u,
         b: None,
-        h0: None,
         reset: Reset::After,
         hidden_bias: None,
-        activation: Activation::Tanh,
-        activation_bias: None,
-        lengths: None,
-        reverse: false,
-        packs: None,
     }
 }
 
@@ -159,23 +167,25 @@ fn a_raised_flag_interrupts() {
     let (n, batch, steps) = (64, 2, 20_000);
     let (x, w, u) = (vec![0.0f32; steps * batch], vec![0.0; 3 * n * n], vec![0.0; 3 * n]);
     let gru = Gru {
-        steps,
-        batch,
-        features: 1,
-        n,
-        x: &x,
+        run: Run {
+            steps,
+            batch,
+            features: 1,
+            n,
+            x: &x,
+            h0: None,
+            activation: Activation::Tanh,
+            activation_bias: None,
+            lengths: None,
+            reverse: false,
+            packs: None,
+        },
         w: &w,
         transition: None,
         u: &u,
         b: None,
-        h0: None,
         reset: Reset::Before,
         hidden_bias: None,
-        activation: Activation::Tanh,
-        activation_bias: None,
-        lengths: None,
-        reverse: false,
-        packs: None,
     };
     let mut states = vec![0.0; steps * batch * n];
     let saved = vec![0.5; 3 * states.len()];

@@ -6,7 +6,9 @@ mod refusals;
 
 use super::super::tests::packs;
 use super::*;
+use crate::activation::Activation;
 use crate::activation::tests::all;
+use crate::recurrence::Run;
 use crate::testing::{Guarded, fill, near};
 use reference::Problem;
 
@@ -71,23 +73,25 @@ fn run<R: Real>(case: &Case, given: &[Vec<R>; 7], cts: &[Vec<R>; 2], threads: us
     let ends = lengths(case);
     let Case { n, d, batch, steps, memory, eta, activation, reverse, .. } = *case;
     let rum = Rum {
-        steps,
-        batch,
-        features: d,
-        n,
-        x: x.unwrap_or(&[]),
+        run: Run {
+            steps,
+            batch,
+            features: d,
+            n,
+            x: x.unwrap_or(&[]),
+            h0,
+            activation,
+            activation_bias,
+            lengths: case.varied.then_some(&ends[..]),
+            reverse,
+            packs: None,
+        },
         w: w.unwrap(),
         u: u.unwrap_or(&[]),
         b,
-        h0,
         memory,
         r0,
         eta: eta.map(R::of),
-        activation,
-        activation_bias,
-        lengths: case.varied.then_some(&ends[..]),
-        reverse,
-        packs: None,
     };
     let (len, matrices) = (steps * batch * n, if memory { batch * n * n } else { 0 });
     let (mut saved, mut states, mut last) =
@@ -97,7 +101,7 @@ fn run<R: Real>(case: &Case, given: &[Vec<R>; 7], cts: &[Vec<R>; 2], threads: us
     let (mut again, mut last_again) = (Guarded::new(len), Guarded::new(matrices));
     let (of_gates, of_e) = rum.u.split_at(2 * n * d);
     let packs = packs(&[(rum.w, 2 * n), (of_gates, 2 * n), (of_e, n)]);
-    let packed = Rum { packs: Some(&packs), ..rum };
+    let packed = Rum { run: Run { packs: Some(&packs), ..rum.run }, ..rum };
     forward(&packed, again.inner(), last_again.inner(), None, &Budget::of(threads)).unwrap();
     assert!(again.take() == states, "states depend on what is saved, or packed before: {case:?}");
     let wanted = given.each_ref().map(Vec::len);
@@ -240,23 +244,25 @@ fn drift<R: Real>(n: usize, steps: usize) -> f64 {
     let [x, w, u, b, h0, _, _] = given.each_ref().map(|array| &array[..]);
     let r0: Vec<R> = (0..n * n).map(|at| R::of(f64::from(u8::from(at % (n + 1) == 0)))).collect();
     let rum = Rum {
-        steps,
-        batch: 1,
-        features: 1,
-        n,
-        x,
+        run: Run {
+            steps,
+            batch: 1,
+            features: 1,
+            n,
+            x,
+            h0: Some(h0),
+            activation: Activation::Relu,
+            activation_bias: None,
+            lengths: None,
+            reverse: false,
+            packs: None,
+        },
         w,
         u,
         b: Some(b),
-        h0: Some(h0),
         memory: true,
         r0: Some(&r0),
         eta: Some(R::one()),
-        activation: Activation::Relu,
-        activation_bias: None,
-        lengths: None,
-        reverse: false,
-        packs: None,
     };
     let len = steps * n;
     let (mut states, mut last, mut saved) =

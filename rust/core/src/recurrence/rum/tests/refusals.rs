@@ -1,6 +1,8 @@
 //! Arguments that do not fit, what was not given, and interruption.
 
 use super::super::*;
+use crate::activation::Activation;
+use crate::recurrence::Run;
 use crate::testing::fill;
 
 #[test]
@@ -9,23 +11,25 @@ fn refusals_name_the_argument() {
     let (x, w, u) = (vec![0.0; 5 * batch * d], vec![0.0; 2 * n * n], vec![0.0; 3 * n * d]);
     let r0 = vec![0.0; batch * n * n];
     let good = Rum {
-        steps: 5,
-        batch,
-        features: d,
-        n,
-        x: &x,
+        run: Run {
+            steps: 5,
+            batch,
+            features: d,
+            n,
+            x: &x,
+            h0: None,
+            activation: Activation::Tanh,
+            activation_bias: None,
+            lengths: None,
+            reverse: false,
+            packs: None,
+        },
         w: &w,
         u: &u,
         b: None,
-        h0: None,
         memory: false,
         r0: None,
         eta: None,
-        activation: Activation::Tanh,
-        activation_bias: None,
-        lengths: None,
-        reverse: false,
-        packs: None,
     };
     let message = |rum: Rum<'_, f32>, saved: usize, last: usize| {
         let (mut states, mut saved, mut last) = (vec![0.0; 40], vec![0.0; saved], vec![0.0; last]);
@@ -38,18 +42,18 @@ fn refusals_name_the_argument() {
     assert!(message(good, 160, 32).starts_with("last"));
     assert!(message(Rum { memory: true, ..good }, 160, 0).starts_with("last"));
     for (name, rum) in [
-        ("x", Rum { steps: 0, ..good }),
-        ("x", Rum { x: &x[1..], ..good }),
+        ("x", Rum { run: Run { steps: 0, ..good.run }, ..good }),
+        ("x", Rum { run: Run { x: &x[1..], ..good.run }, ..good }),
         ("w", Rum { w: &w[1..], ..good }),
         ("u", Rum { u: &w, ..good }),
         ("b", Rum { b: Some(&x), ..good }),
-        ("h0", Rum { h0: Some(&x), ..good }),
+        ("h0", Rum { run: Run { h0: Some(&x), ..good.run }, ..good }),
         ("r0", Rum { r0: Some(&r0), ..good }),
         ("r0", Rum { r0: Some(&x), memory: true, ..good }),
         ("eta", Rum { eta: Some(0.0), ..good }),
-        ("activation_bias", Rum { activation_bias: Some(&x), ..good }),
-        ("packs", Rum { packs: Some(&x), ..good }),
-        ("lengths", Rum { lengths: Some(&[2, 3]), ..good }),
+        ("activation_bias", Rum { run: Run { activation_bias: Some(&x), ..good.run }, ..good }),
+        ("packs", Rum { run: Run { packs: Some(&x), ..good.run }, ..good }),
+        ("lengths", Rum { run: Run { lengths: Some(&[2, 3]), ..good.run }, ..good }),
     ] {
         let message = message(rum, 160, 0);
         assert_eq!(message.split([':', ' ']).next(), Some(name), "{message}");
@@ -71,23 +75,25 @@ fn refusals_name_the_argument() {
 fn nothing_is_saved_beside_less_than_all_states_and_what_was_not_given_has_no_gradient() {
     let (x, w, u) = (fill::<f32>(6, 1.0, 1), fill::<f32>(18, 0.5, 2), fill::<f32>(9, 0.5, 3));
     let rum = Rum {
-        steps: 3,
-        batch: 2,
-        features: 1,
-        n: 3,
-        x: &x,
+        run: Run {
+            steps: 3,
+            batch: 2,
+            features: 1,
+            n: 3,
+            x: &x,
+            h0: None,
+            activation: Activation::Tanh,
+            activation_bias: None,
+            lengths: None,
+            reverse: false,
+            packs: None,
+        },
         w: &w,
         u: &u,
         b: None,
-        h0: None,
         memory: true,
         r0: None,
         eta: None,
-        activation: Activation::Tanh,
-        activation_bias: None,
-        lengths: None,
-        reverse: false,
-        packs: None,
     };
     let (mut last, mut memory, mut saved) = ([0.0; 6], [0.0; 18], [0.0; SAVED * 18]);
     for saved in [&mut [][..], &mut saved] {
@@ -122,23 +128,25 @@ fn a_raised_flag_interrupts() {
     let (n, batch, steps) = (64, 2, 20_000);
     let (x, w, u) = (vec![0.0f32; steps * batch], vec![0.0; 2 * n * n], vec![0.0; 3 * n]);
     let rum = Rum {
-        steps,
-        batch,
-        features: 1,
-        n,
-        x: &x,
+        run: Run {
+            steps,
+            batch,
+            features: 1,
+            n,
+            x: &x,
+            h0: None,
+            activation: Activation::Tanh,
+            activation_bias: None,
+            lengths: None,
+            reverse: false,
+            packs: None,
+        },
         w: &w,
         u: &u,
         b: None,
-        h0: None,
         memory: true,
         r0: None,
         eta: None,
-        activation: Activation::Tanh,
-        activation_bias: None,
-        lengths: None,
-        reverse: false,
-        packs: None,
     };
     let (mut states, mut last) = (vec![0.0; steps * batch * n], vec![0.0; batch * n * n]);
     let saved = vec![0.5; SAVED * states.len()];
