@@ -2,7 +2,7 @@
 
 use super::Givens;
 use super::block::{Across, LANES, turn};
-use crate::rows::{MatrixBars, Rows, RowPass};
+use crate::rows::{MatrixBars, RowPass, Rows};
 use crate::scalar::Scalar;
 use crate::side::Side;
 use crate::sizes::work;
@@ -23,7 +23,13 @@ unsafe impl<T: Scalar> Rows<T> for Givens<'_, T> {
         self.m
     }
 
-    unsafe fn apply_rows(&self, RowPass { k: b, rows, side }: RowPass, x: *const T, out: *mut T, scratch: *mut T::Real) {
+    unsafe fn apply_rows(
+        &self,
+        RowPass { k: b, rows, side }: RowPass,
+        x: *const T,
+        out: *mut T,
+        scratch: *mut T::Real,
+    ) {
         let (y, most) = (scratch.cast(), LANES / T::PARTS);
         for first in (0..rows).step_by(most) {
             let count = most.min(rows - first);
@@ -36,7 +42,14 @@ unsafe impl<T: Scalar> Rows<T> for Givens<'_, T> {
         }
     }
 
-    unsafe fn pull_rows(&self, RowPass { k: b, rows, side }: RowPass, [x, ct]: [*const T; 2], sums: *mut T::Real, x_bar: Option<*mut T>, scratch: *mut T::Real) {
+    unsafe fn pull_rows(
+        &self,
+        RowPass { k: b, rows, side }: RowPass,
+        [x, ct]: [*const T; 2],
+        sums: *mut T::Real,
+        x_bar: Option<*mut T>,
+        scratch: *mut T::Real,
+    ) {
         // <ct, W^T x> = <W ct, x>: the gradient of the adjoint side is the forward one of x and ct exchanged, and x_bar is W ct,
         // which is on the way.
         let (x, ct) = if side == Side::Forward { (x, ct) } else { (ct, x) };

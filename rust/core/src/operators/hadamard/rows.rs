@@ -2,7 +2,7 @@
 //! round has a table of its factors, signs times n^{-1/2}.
 
 use super::Hadamard;
-use crate::rows::{MatrixBars, Rows, RowPass};
+use crate::rows::{MatrixBars, RowPass, Rows};
 use crate::scalar::Scalar;
 use crate::side::Side;
 use crate::sizes::work;
@@ -113,7 +113,13 @@ unsafe impl<T: Scalar> Rows<T> for Hadamard<'_, T> {
         }
     }
 
-    unsafe fn apply_rows(&self, RowPass { rows, side, .. }: RowPass, x: *const T, out: *mut T, scratch: *mut T::Real) {
+    unsafe fn apply_rows(
+        &self,
+        RowPass { rows, side, .. }: RowPass,
+        x: *const T,
+        out: *mut T,
+        scratch: *mut T::Real,
+    ) {
         let (len, one) = (self.len(), T::Real::one());
         let most = if self.signs.is_none() { rows } else { (BLOCK / (self.order.n * size_of::<T>())).max(1) };
         for first in (0..rows).step_by(most) {
@@ -142,7 +148,14 @@ unsafe impl<T: Scalar> Rows<T> for Hadamard<'_, T> {
         }
     }
 
-    unsafe fn pull_rows(&self, RowPass { k, rows, side }: RowPass, [x, ct]: [*const T; 2], sums: *mut T::Real, x_bar: Option<*mut T>, scratch: *mut T::Real) {
+    unsafe fn pull_rows(
+        &self,
+        RowPass { k, rows, side }: RowPass,
+        [x, ct]: [*const T; 2],
+        sums: *mut T::Real,
+        x_bar: Option<*mut T>,
+        scratch: *mut T::Real,
+    ) {
         let (n, len, one) = (self.order.n, self.len(), T::Real::one());
         // Re <ct, W^T x> = Re <W ct, x>: the gradient of the adjoint side is the forward one of x and ct exchanged, and x_bar
         // is W ct, the last state.

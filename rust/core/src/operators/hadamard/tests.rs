@@ -1,8 +1,8 @@
 //! Against the definition in double precision: every order, field and side, short and long rows, stacks and threads.
 
-use crate::cpu::Cpu;
 use super::*;
 use crate::argument::Bar;
+use crate::cpu::Cpu;
 use crate::scalar::{c32, c64};
 use crate::testing::{Guarded, near, numbers, wide, within_work};
 

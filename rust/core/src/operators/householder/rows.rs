@@ -71,12 +71,7 @@ impl<T: Scalar> Householder<'_, T> {
         Ok(())
     }
 
-    pub(super) fn matrix_crowd_vjp(
-        &self,
-        ct: &[T],
-        bars: Gradients<'_, T>,
-        threads: usize,
-    ) -> Result<()> {
+    pub(super) fn matrix_crowd_vjp(&self, ct: &[T], bars: Gradients<'_, T>, threads: usize) -> Result<()> {
         let mut rows = Buffer::zeroed(ct.len())?;
         rows.iter_mut().zip(ct).for_each(|(row, ct)| *row = ct.conj());
         let x = identity(self.batch, self.n)?;

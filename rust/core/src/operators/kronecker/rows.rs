@@ -6,7 +6,7 @@
 use super::Kronecker;
 use super::group::{self, Group};
 use crate::kernels::Buffer;
-use crate::rows::{MatrixBars, Rows, RowPass};
+use crate::rows::{MatrixBars, RowPass, Rows};
 use crate::scalar::Scalar;
 use crate::side::Side;
 use crate::sizes::work;
@@ -95,7 +95,13 @@ unsafe impl<T: Scalar> Rows<T> for Kronecker<'_, T> {
         self.groups.iter().map(|group| work(&[group.p, group.q, T::PARTS])).sum()
     }
 
-    unsafe fn apply_rows(&self, RowPass { k, rows, side }: RowPass, x: *const T, out: *mut T, scratch: *mut T::Real) {
+    unsafe fn apply_rows(
+        &self,
+        RowPass { k, rows, side }: RowPass,
+        x: *const T,
+        out: *mut T,
+        scratch: *mut T::Real,
+    ) {
         let (into, from) = if side == Side::Forward { (self.p, self.q) } else { (self.q, self.p) };
         let (room, last) = (scratch.cast::<T>(), self.groups.len() - 1);
         for row in 0..rows {
@@ -112,7 +118,14 @@ unsafe impl<T: Scalar> Rows<T> for Kronecker<'_, T> {
         }
     }
 
-    unsafe fn pull_rows(&self, RowPass { k, rows, side }: RowPass, [x, ct]: [*const T; 2], sums: *mut T::Real, x_bar: Option<*mut T>, scratch: *mut T::Real) {
+    unsafe fn pull_rows(
+        &self,
+        RowPass { k, rows, side }: RowPass,
+        [x, ct]: [*const T; 2],
+        sums: *mut T::Real,
+        x_bar: Option<*mut T>,
+        scratch: *mut T::Real,
+    ) {
         // Re <ct, W^H x> = Re <W ct, x>: the gradient of the adjoint side is the forward one of x and ct exchanged.
         let (x, ct) = if side == Side::Forward { (x, ct) } else { (ct, x) };
         let (p, q, last) = (self.p, self.q, self.groups.len() - 1);

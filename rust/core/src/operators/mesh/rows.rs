@@ -3,7 +3,7 @@
 //! load of the next row.
 
 use super::Mesh;
-use crate::rows::{MatrixBars, Rows, RowPass};
+use crate::rows::{MatrixBars, RowPass, Rows};
 use crate::scalar::Scalar;
 use crate::side::Side;
 use crate::sizes::work;
@@ -82,7 +82,13 @@ unsafe impl<T: Scalar> Rows<T> for Mesh<'_, T> {
         if T::PARTS == 1 { self.pairs } else { 2 * self.pairs + self.n }
     }
 
-    unsafe fn apply_rows(&self, RowPass { k, rows, side }: RowPass, x: *const T, out: *mut T, scratch: *mut T::Real) {
+    unsafe fn apply_rows(
+        &self,
+        RowPass { k, rows, side }: RowPass,
+        x: *const T,
+        out: *mut T,
+        scratch: *mut T::Real,
+    ) {
         let (n, adjoint, most) = (self.n, side == Side::Adjoint, self.block(rows, 1));
         let (none, d) = (std::ptr::null(), self.entries(k));
         for first in (0..rows).step_by(most) {
@@ -96,7 +102,14 @@ unsafe impl<T: Scalar> Rows<T> for Mesh<'_, T> {
         }
     }
 
-    unsafe fn pull_rows(&self, RowPass { k, rows, side }: RowPass, [x, ct]: [*const T; 2], sums: *mut T::Real, x_bar: Option<*mut T>, scratch: *mut T::Real) {
+    unsafe fn pull_rows(
+        &self,
+        RowPass { k, rows, side }: RowPass,
+        [x, ct]: [*const T; 2],
+        sums: *mut T::Real,
+        x_bar: Option<*mut T>,
+        scratch: *mut T::Real,
+    ) {
         // Re <ct, W^H x> = Re <W ct, x>: the gradient of the adjoint side is the forward one of x and ct exchanged, and x_bar
         // is W ct, which is on the way.
         let (x, ct) = if side == Side::Forward { (x, ct) } else { (ct, x) };

@@ -1,7 +1,7 @@
 //! Rows through a rotation: the kernels on real rows, complex rows as two real ones each.
 
 use super::Rotation;
-use crate::rows::{MatrixBars, Rows, RowPass};
+use crate::rows::{MatrixBars, RowPass, Rows};
 use crate::scalar::Scalar;
 use crate::side::Side;
 use crate::sizes::work;
@@ -50,7 +50,13 @@ unsafe impl<T: Scalar> Rows<T> for Rotation<'_, T> {
         unsafe { Frame { n, start, end, frame }.call() };
     }
 
-    unsafe fn apply_rows(&self, RowPass { rows, side, .. }: RowPass, x: *const T, out: *mut T, frame: *mut T::Real) {
+    unsafe fn apply_rows(
+        &self,
+        RowPass { rows, side, .. }: RowPass,
+        x: *const T,
+        out: *mut T,
+        frame: *mut T::Real,
+    ) {
         let (n, forward) = (self.n, side == Side::Forward);
         // SAFETY: the contract of the trait.
         unsafe {
@@ -66,7 +72,14 @@ unsafe impl<T: Scalar> Rows<T> for Rotation<'_, T> {
         }
     }
 
-    unsafe fn pull_rows(&self, RowPass { rows, side, .. }: RowPass, [x, ct]: [*const T; 2], sums: *mut T::Real, x_bar: Option<*mut T>, frame: *mut T::Real) {
+    unsafe fn pull_rows(
+        &self,
+        RowPass { rows, side, .. }: RowPass,
+        [x, ct]: [*const T; 2],
+        sums: *mut T::Real,
+        x_bar: Option<*mut T>,
+        frame: *mut T::Real,
+    ) {
         let (n, forward) = (self.n, side == Side::Forward);
         // SAFETY: the contract of the trait.
         unsafe {
