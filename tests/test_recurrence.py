@@ -302,7 +302,7 @@ def test_a_real_transition_among_complex_arrays(steps):
     torch.manual_seed(0)
     theta, x = torch.randn(2, 3, dtype=torch.float64), torch.randn(steps, 2, 4, dtype=torch.complex128)
     signs = torch.randn(2, 4, dtype=torch.float64)
-    for make, own in ((it.Hadamard, signs), (lambda t: it.Mesh(torch.cat((t[0], t[1])), n=4), theta)):
+    for make, own in ((it.Hadamard, signs), (lambda t: it.Mesh(t.flatten(), n=4, layers=4), theta)):
         own = own.clone().requires_grad_()
         v = torch.randn(4, 4, dtype=torch.complex128)
         by_kernel = it.recurrence(make(own), x, v, activation="identity")
