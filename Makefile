@@ -52,15 +52,18 @@ test-all: lint rust-tests  ## also the slow tests: wheel and sdist, the whole fu
 	$(MAKE) oldest-tests
 	$(MAKE) valgrind
 
-# Tests run the shipped kernels: the same profile, hence the same build.
+# Tests run the shipped kernels: the profile and the features of the extension, hence the same build of all dependencies.
+WITH_GPU := --release --locked -p isometry-gpu -p isometry-py --features isometry-py/gpu
+
 rust-tests: build
-	cargo test --release --locked -p isometry-core -p isometry-gpu --lib --tests --no-run
+	cargo test $(WITH_GPU) -p isometry-core --tests --no-run
 	paths=$$("$(BIN)/python" -c 'import isometry._core as c; print(*c.config()["simd_available"])') && \
 	for path in $$paths; do \
-		echo "ISOMETRY_SIMD=$$path" && ISOMETRY_SIMD=$$path cargo test --release --locked -q -p isometry-core --lib --tests || exit 1; \
+		echo "ISOMETRY_SIMD=$$path" && ISOMETRY_SIMD=$$path cargo test --release --locked -q -p isometry-core --lib || exit 1; \
 	done
+	cargo test --release --locked -q -p isometry-core --test '*'
 	cargo test --release --locked -q -p isometry-core --doc
-	cargo test --release --locked -q -p isometry-gpu --lib -- shader::  # every shader is valid: needs no GPU
+	cargo test $(WITH_GPU) -q --tests -- shader::  # every shader is valid: needs no GPU
 
 python-tests: build
 	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal -m "not alone and not long and not extra"
@@ -76,7 +79,7 @@ test-gpu: gpu-tests gpu-laws  ## the GPU backend, on the adapter that ISOMETRY_G
 gpu-tests gpu-laws: export ISOMETRY_REQUIRE_GPU := 1
 
 gpu-tests: build
-	cargo test --release --locked -q -p isometry-gpu -- --skip shader::  # those are among rust-tests
+	cargo test $(WITH_GPU) -q --tests -- --skip shader::  # those are among rust-tests
 	"$(BIN)/python" -m pytest -q -n 2 --dist worksteal tests/gpu
 
 gpu-laws: build

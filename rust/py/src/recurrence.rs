@@ -7,7 +7,7 @@ use crate::place::Place;
 use crate::sequence::{Arrays, Ct, Given, GivenBars, GradientArrays, States};
 use crate::{by_dtype, detached};
 use isometry_core::operators::{route, view};
-use isometry_core::transition::Run;
+use isometry_core::transition::Workload;
 use isometry_core::{Budget, recurrence as core};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -105,7 +105,7 @@ pub fn recurrence_route(
 ) -> PyResult<&'static str> {
     let shapes = shapes(object, &arguments)?;
     let shapes: Vec<_> = shapes.iter().map(Vec::as_slice).collect();
-    Ok(route(object, &shapes, Run { steps, batch, gated }).map_err(exception)?.name())
+    Ok(route(object, &shapes, Workload { steps, batch, gated }).map_err(exception)?.name())
 }
 
 /// The number of states at the borders of a checkpoint's segments, for a cell that saves so many per step.

@@ -8,11 +8,11 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from torch.nn.modules import module
 
 from ..._rules import check
 from .._dispatch.function import widened
 from .._dispatch.mode import symbolic
+from .._dispatch.private import has_global_hooks
 from ..delta.delta_rule import real
 from ..nn._directions import reflecting, scaled
 from ..operators.householder import Householder
@@ -103,7 +103,7 @@ class HRA(Adapter):
     def _on_weight(self, x: Tensor) -> bool:
         """Whether to turn the rows of the weight, whose gradient costs a product of the size of the layer's own."""
         linear, r = self.linear, self.vectors.shape[1]
-        if symbolic() or not is_product(linear) or module._has_any_global_hook():  # a graph serves any number of inputs
+        if symbolic() or not is_product(linear) or has_global_hooks():  # a graph serves any number of inputs
             return False
         inputs = math.prod(x.shape[:-1])
         trained = torch.is_grad_enabled() and self.vectors.requires_grad

@@ -13,7 +13,7 @@ use crate::cpu::Cpu;
 use crate::error::{Error, Result};
 use crate::rows::Rows;
 use crate::scalar::Scalar;
-use crate::transition::{Route, Run};
+use crate::transition::{Route, Workload};
 
 macro_rules! objects {
     ($($module:ident $view:ident $([$checked:ident])? $($route:ident)?;)*) => {
@@ -41,13 +41,13 @@ macro_rules! objects {
 
         /// The cheaper route of the object in a recurrence, from the shapes of its arguments, empty where one is not
         /// given: through its matrix, unless it states another.
-        pub fn route(object: &str, shapes: &[&[usize]], run: Run) -> Result<Route> {
+        pub fn route(object: &str, shapes: &[&[usize]], workload: Workload) -> Result<Route> {
             let arguments = OBJECTS.iter().find(|(name, _)| *name == object).map_or(0, |(_, arguments)| arguments.len());
             if shapes.len() < arguments {
                 return Err(Error::shape("shapes", format!("those of {arguments} arguments"), shapes.len()));
             }
             match object {
-                $($(stringify!($module) => Ok($module::$route(shapes, run)),)?)*
+                $($(stringify!($module) => Ok($module::$route(shapes, workload)),)?)*
                 _ => Ok(Route::Dense),
             }
         }

@@ -31,7 +31,7 @@ pub enum Route {
 
 /// A recurrence, as far as the choice of its route depends on it.
 #[derive(Clone, Copy, Debug)]
-pub struct Run {
+pub struct Workload {
     /// Time steps.
     pub steps: usize,
     /// Sequences.
@@ -40,7 +40,7 @@ pub struct Run {
     pub gated: bool,
 }
 
-impl Run {
+impl Workload {
     /// Rows that pass through W.
     pub fn rows(&self) -> u128 {
         self.steps as u128 * self.batch as u128
@@ -50,11 +50,11 @@ impl Run {
 impl Route {
     /// By the cost of a row through the factors, in multiply-adds of a product with the n x n matrix. To form W and to
     /// pull its gradient back, n rows go through the factors.
-    pub fn by_cost(cost: usize, n: usize, run: Run) -> Route {
+    pub fn by_cost(cost: usize, n: usize, workload: Workload) -> Route {
         // u128: the first product and n^2 cannot overflow
         let [cost, n] = [cost, n].map(|count| count as u128);
         let factored =
-            cost.saturating_mul(run.rows().saturating_sub(n)) <= (n * n).saturating_mul(run.rows());
+            cost.saturating_mul(workload.rows().saturating_sub(n)) <= (n * n).saturating_mul(workload.rows());
         if factored { Route::Factored } else { Route::Dense }
     }
 

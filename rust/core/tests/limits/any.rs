@@ -8,7 +8,7 @@ use isometry_core::operators::givens::Givens;
 use isometry_core::operators::hadamard::{self, Hadamard};
 use isometry_core::operators::{OBJECTS, check_values, route, view};
 use isometry_core::scalar::Scalar;
-use isometry_core::transition::Run;
+use isometry_core::transition::Workload;
 use isometry_core::{Budget, Cpu};
 
 /// Arrays of every length, beside rows of every number; `bars` fit.
@@ -36,12 +36,12 @@ pub fn operator<T: Scalar>(op: &dyn Cpu<T>, bars: &mut [Bar<'_, T>], sizes: &[us
 /// Arguments of every object by name, with shapes and lengths of any size.
 pub fn objects<T: Scalar>() {
     for sizes @ [steps, batch, _] in choices::<3>() {
-        let run = Run { steps, batch, gated: false };
-        returns("Run::rows", &sizes, || Ok(run.rows()));
+        let workload = Workload { steps, batch, gated: false };
+        returns("Workload::rows", &sizes, || Ok(workload.rows()));
         for (object, arguments) in OBJECTS {
             let shapes = vec![&sizes[..]; arguments.len()];
-            returns("operators::route", &sizes, || route(object, &shapes, run));
-            assert!(route(object, &[], run).is_err());
+            returns("operators::route", &sizes, || route(object, &shapes, workload));
+            assert!(route(object, &[], workload).is_err());
         }
         for len in LENGTHS {
             let (own, numbers, integers) = (ones::<T>(len), real::<T>(len), vec![0i64; len]);

@@ -44,7 +44,7 @@ impl Sizes {
         (self.rows.max(self.columns), self.rows.min(self.columns))
     }
 
-    /// Real numbers of workspace of a kernel, with vectors of this many lanes.
+    /// Size of a kernel's workspace, in real numbers, for vectors of this many lanes.
     pub fn work<T: Scalar>(self, lanes: usize) -> usize {
         let (m, n) = self.tall();
         (3 * m * n + 2 * n * n + 3 * n) * T::PARTS * lanes

@@ -22,7 +22,7 @@ use crate::kernels::Buffer;
 use crate::operator::Operator;
 use crate::scalar::{Real, Scalar};
 use crate::sizes::{check_len, size, work};
-use crate::transition::{Route, Run};
+use crate::transition::{Route, Workload};
 use isometry_kernels::angles::Angles;
 use isometry_kernels::transform::Plan;
 use num_traits::Float;
@@ -171,9 +171,9 @@ pub fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
 
 /// The factors, unless one group of rows is nearly empty and n is small: for n = 64, 128 a row takes 0.07, 0.2 us by the
 /// factors in a full group, and 0.5, 2 us by the matrix, which costs n rows to form (complex64, AVX-512).
-pub fn route(shapes: &[&[usize]], run: Run) -> Route {
+pub fn route(shapes: &[&[usize]], workload: Workload) -> Route {
     let [n] = tail(shapes[2]);
-    let alone = work(&[n, run.batch]) < 128 && run.rows() >= n as u128;
+    let alone = work(&[n, workload.batch]) < 128 && workload.rows() >= n as u128;
     if alone { Route::Dense } else { Route::Factored }
 }
 

@@ -22,7 +22,7 @@ use crate::kernels::Buffer;
 use crate::operator::Operator;
 use crate::scalar::Scalar;
 use crate::sizes::{check_len, size, work};
-use crate::transition::{Route, Run};
+use crate::transition::{Route, Workload};
 use isometry_kernels::angles::Angles;
 
 /// The arguments: the first has no elements.
@@ -99,9 +99,9 @@ pub fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
 
 /// A step through the matrix takes as long as one through n^2 / 32 rotations (measured for n = 64 and 256, few rows and
 /// many, both precisions).
-pub fn route(shapes: &[&[usize]], run: Run) -> Route {
+pub fn route(shapes: &[&[usize]], workload: Workload) -> Route {
     let ([n, _], [m]) = (tail(shapes[0]), tail(shapes[1]));
-    Route::by_cost(work(&[32, m]), n, run)
+    Route::by_cost(work(&[32, m]), n, workload)
 }
 
 impl<T: Scalar> Operator<T> for Givens<'_, T> {

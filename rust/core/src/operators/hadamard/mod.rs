@@ -31,7 +31,7 @@ use crate::rows as shared;
 use crate::scalar::{Real, Scalar};
 use crate::side::Side;
 use crate::sizes::{check_len, size};
-use crate::transition::{Route, Run};
+use crate::transition::{Route, Workload};
 
 /// The arguments.
 pub const ARGUMENTS: &[Argument] = &[argument!("signs", "k n", real)];
@@ -116,7 +116,7 @@ pub fn transform<T: Scalar>(
 }
 
 /// The factors, unless they are as much work as the matrix.
-pub fn route(shapes: &[&[usize]], _run: Run) -> Route {
+pub fn route(shapes: &[&[usize]], _workload: Workload) -> Route {
     let [rounds, n] = tail(shapes[0]);
     let each = Order::of(n).map_or(0, |order| order.levels as usize + order.p);
     if rounds.saturating_mul(each) <= n { Route::Factored } else { Route::Dense }

@@ -5,7 +5,7 @@
 //! moves it to n/2 if T B < 2 n.
 
 use crate::argument::tail;
-use crate::transition::{Route, Run};
+use crate::transition::{Route, Workload};
 
 /// The cheaper route for m reflections in n dimensions over T steps of B sequences.
 pub fn plan(m: usize, n: usize, steps: usize, batch: usize) -> Route {
@@ -17,9 +17,9 @@ pub fn plan(m: usize, n: usize, steps: usize, batch: usize) -> Route {
 }
 
 /// The route in a recurrence; a gated cell does not take the steps of reflections.
-pub fn route(shapes: &[&[usize]], run: Run) -> Route {
+pub fn route(shapes: &[&[usize]], workload: Workload) -> Route {
     let [n, m] = tail(shapes[0]);
-    if run.gated { Route::Dense } else { plan(m, n, run.steps, run.batch) }
+    if workload.gated { Route::Dense } else { plan(m, n, workload.steps, workload.batch) }
 }
 
 #[cfg(test)]

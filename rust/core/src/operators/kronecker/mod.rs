@@ -29,7 +29,7 @@ use crate::operator::Operator;
 use crate::rows::Rows;
 use crate::scalar::Scalar;
 use crate::sizes::{check_len, size};
-use crate::transition::{Route, Run};
+use crate::transition::{Route, Workload};
 use group::Group;
 
 /// The arguments: a list of factors.
@@ -105,7 +105,7 @@ impl<'a, T: Scalar> Kronecker<'a, T> {
 }
 
 /// The axes of the groups, unless they are as much work as the matrix.
-pub fn route(shapes: &[&[usize]], _run: Run) -> Route {
+pub fn route(shapes: &[&[usize]], _workload: Workload) -> Route {
     let (mut groups, mut axes, mut columns) = (0, 0_usize, 1_usize);
     for (_, [p, q]) in group::spans(shapes.len(), |i| tail(shapes[i])) {
         (groups, axes, columns) = (groups + 1, axes.saturating_add(p.max(q)), columns.saturating_mul(q));

@@ -31,7 +31,7 @@ use crate::kernels::Buffer;
 use crate::operator::Operator;
 use crate::scalar::{Real, Scalar};
 use crate::sizes::{check_len, size, work};
-use crate::transition::{Route, Run};
+use crate::transition::{Route, Workload};
 use isometry_kernels::angles::Angles;
 use isometry_kernels::mesh::Layer;
 pub use layers::Layout;
@@ -139,10 +139,10 @@ pub fn check_values<T: Scalar>(given: &[Given<'_, T>]) -> Result<()> {
 
 /// A step through the matrix takes as long as one through n/8 layers (measured for n = 64 to 512, few rows and many, both
 /// fields).
-pub fn route(shapes: &[&[usize]], run: Run) -> Route {
+pub fn route(shapes: &[&[usize]], workload: Workload) -> Route {
     let [n, count, kind, _] = tail(shapes[0]);
     let layers = Layout::of(kind).map_or(0, |layout| layers::count(n, count, layout));
-    Route::by_cost(work(&[8, layers, n]), n, run)
+    Route::by_cost(work(&[8, layers, n]), n, workload)
 }
 
 impl<T: Scalar> Operator<T> for Mesh<'_, T> {

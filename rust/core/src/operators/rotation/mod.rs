@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::operator::Operator;
 use crate::scalar::Scalar;
 use crate::sizes::{check_len, size};
-use crate::transition::{Route, Run};
+use crate::transition::{Route, Workload};
 
 /// The arguments.
 pub const ARGUMENTS: &[Argument] = &[argument!("start", "n", real), argument!("end", "n", real)];
@@ -52,7 +52,7 @@ impl<'a, T: Scalar> Rotation<'a, T> {
 }
 
 /// Two reflections cost less than any product with W.
-pub fn route(_shapes: &[&[usize]], _run: Run) -> Route {
+pub fn route(_shapes: &[&[usize]], _workload: Workload) -> Route {
     Route::Factored
 }
 

@@ -62,7 +62,7 @@ impl<'s, T: Scalar> AffineCell<'s, T> {
         map
     }
 
-    /// One step for this part's rows and columns, to row 0 of the step at `out`.
+    /// Computes this part's rows and columns of one step, whose first row is at `out`.
     ///
     /// # Safety
     /// The states of the previous step are complete for these rows; `out` has B rows, and only this part

@@ -46,7 +46,7 @@ impl<T: Scalar> Gradients<'_, T> {
         ])
     }
 
-    /// As the members of a call share them.
+    /// The arrays that the members of a call write to.
     pub(super) fn shared(self, ct: &Cotangent<'_, T>, line: &Timeline<'_, T::Real>) -> AffineBars<T> {
         let Gradients { x, input_weight, h0, bias, activation_bias } = self;
         AffineBars {

@@ -45,7 +45,7 @@ impl<'a, R: Real> GruGradients<'a, R> {
         ])
     }
 
-    /// As the members of a call share them, with that of W_z and W_r: those of the gates, and of c_h.
+    /// The arrays that the members of a call write to: those of the gates and of c_h, and that of W_z and W_r.
     pub(super) fn shared(
         self,
         w: Option<Shared<R>>,

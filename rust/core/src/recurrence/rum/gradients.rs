@@ -45,7 +45,7 @@ impl<R: Real> RumGradients<'_, R> {
         ])
     }
 
-    /// As the members of a call share them: those of the gates, and of r0.
+    /// The arrays that the members of a call write to: those of the gates, and of r0.
     pub(super) fn shared(
         self,
         ct: &Cotangent<'_, R>,
