@@ -92,12 +92,12 @@ oldest-tests: build  ## the torch tests on the oldest torch and NumPy that are s
 	"$(BIN)/uv" pip install --quiet --python "$(VENV)-oldest/bin/python" torch==2.8.0 "numpy==1.26.*" "scipy<1.16" "matplotlib<3.10" pytest pytest-timeout hypothesis safetensors
 	PYTHONPATH=python "$(VENV)-oldest/bin/python" -m pytest -q -m "not alone and not long and not extra" tests/torch -k "not compiled and not exported_layer_serves and not two_processes"
 
-valgrind:  ## the Rust tests with small sizes under valgrind, portable and AVX2 (it does not support AVX-512); some half an hour; TESTS="NAME ...": some
+valgrind:  ## the Rust tests with small sizes, and those at the limits, under valgrind, portable and AVX2 (it does not support AVX-512); some half an hour; TESTS="NAME ...": some
 	@command -v valgrind > /dev/null || { echo "make valgrind needs valgrind (apt install valgrind)"; exit 1; }
-	test=$$(cargo test --release --locked -p isometry-core --lib --no-run --message-format json | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p') && \
-	for path in scalar avx2; do \
-		ISOMETRY_SIMD=$$path ISOMETRY_TEST_WORK=4000 valgrind -q --error-exitcode=9 "$$test" --test-threads 1 --skip parallel:: --skip openmp:: $(TESTS) || exit 1; \
-	done
+	tests=$$(cargo test --release --locked -p isometry-core --lib --test limits --no-run --message-format json | sed -n 's/.*"executable":"\([^"]*\)".*/\1/p') && \
+	for path in scalar avx2; do for test in $$tests; do \
+		ISOMETRY_SIMD=$$path ISOMETRY_TEST_WORK=4000 valgrind -q --fair-sched=yes --error-exitcode=9 "$$test" --test-threads 1 --skip parallel:: --skip openmp:: $(TESTS) || exit 1; \
+	done; done
 
 test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER := aarch64-linux-gnu-gcc
 test-aarch64: export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER := qemu-aarch64 -L /usr/aarch64-linux-gnu
