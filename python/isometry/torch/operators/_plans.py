@@ -59,9 +59,7 @@ class Matrix(_Object):
         first = tensors[0]
         batch = first.dim() - self.rank
         shape = (*first.shape[:batch], *settings) if batch else settings
-        # the common case, counted in microseconds
-        dtype = self.dtype(tensors) if self.turns else tensors[self.lead_at].dtype
-        out, w = empty(shape, dtype)
+        out, w = empty(shape, self.dtype(tensors))
         saving = saving and (self.always or first.numel() >= _LARGE)
         saved = _core.operator_matrix(self.stem, arrays(tensors), w, saving, at)
         return (out,), () if saved is None or saved is w else (torch.from_numpy(saved),)
@@ -87,6 +85,8 @@ class Matrix(_Object):
         """The type of W, from arguments that have been converted to it: that of the first array of the matrix's type;
         where the object has none, that of its first array, complex if angles are given."""
         own: torch.dtype = tensors[self.lead_at].dtype
+        if not self.turns:
+            return own
         turned = any([tensors[i] is not None for i in self.turns])  # noqa: C419  torch.compile
         return COMPLEX_OF[own] if turned else own
 
