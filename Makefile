@@ -119,6 +119,7 @@ rust-lint: build
 	rustfmt --check rust/core/src/operators/*/*.rs  # modules that a macro declares, which cargo fmt does not see
 	cargo clippy --release --locked --workspace --all-targets --features isometry-py/gpu -- -D warnings
 	cargo clippy --release --locked -p isometry-py -- -D warnings  # the extension without the GPU
+	RUSTDOCFLAGS="-D warnings" cargo doc --release --locked -q -p isometry-core -p isometry-kernels --no-deps
 
 python-lint: build
 	"$(BIN)/ruff" check python tests examples benches docs/conf.py docs/_site .ci

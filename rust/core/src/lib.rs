@@ -6,6 +6,7 @@
 //!
 //! A row is a vector in the last axis; `apply` is c = W x for every row. Gradients: for a real loss L the gradient with
 //! respect to z = x + iy is dL/dx + i dL/dy.
+#![doc = concat!("\n\n", include_str!("../README.md"))]
 
 pub mod activation;
 pub mod argument;

@@ -3,7 +3,7 @@
 //! B is packed panel by panel ([`crate::pack`]), its rows multiplied by the factors, if there are any; A is read in place
 //! with any strides, one number broadcast at a time.
 //! Zeros of triangular operands are skipped by limiting the range of k of each tile (memory must hold these zeros, as a
-//! tile may extend into them). k is cut into blocks of [`KC`], summed one after another. The threads of a call share the
+//! tile may extend into them). k is cut into blocks of `KC`, summed one after another. The threads of a call share the
 //! column panels of C, assigned in snake order so that triangular work is balanced; a C of few columns is shared by rows
 //! instead.
 

@@ -1,5 +1,5 @@
 //! The vector layer: kernels are written once, generic over [`Simd`], as `#[inline(always)]` functions, and are
-//! instantiated inside one `#[target_feature]` function per instruction set ([`crate::dispatch`]).
+//! instantiated inside one `#[target_feature]` function per instruction set (`dispatch`).
 
 use crate::dispatch::Kernel;
 use crate::scalar::Real;

@@ -10,7 +10,7 @@
 //! | oplu | (max, min) of each pair (2i, 2i+1) | at a tie as if already ordered |
 //! | oplu_halves | (max, min) of each pair (i, i + n/2) | the same |
 //! | modrelu | (abs z + b) z / abs z where abs z + b > 0 and z != 0, else 0 | 0 wherever the value is 0 by this rule |
-//! | modrelu_realrep | modrelu of a[:n] + i a[n:] | as modrelu |
+//! | modrelu_realrep | modrelu of `a[:n] + i a[n:]` | as modrelu |
 //!
 //! On complex arrays all except modrelu act on the real and the imaginary part separately. NaN propagates through all.
 

@@ -24,6 +24,21 @@ struct Out<R> {
 }
 
 /// o (B, T, HV, V), the states after the sequences (N, HV, K, V), and `saved` ([`Delta::saved`]) if backward will run.
+///
+/// ```
+/// use isometry_core::{Budget, delta::{self, Delta, Gate}};
+///
+/// // two tokens write the values 3 and 5 under orthogonal keys; the second query reads the first
+/// let delta = Delta {
+///     batch: 1, tokens: 2, householders: 1, heads: 1, value_heads: 1, key: 2, value: 1,
+///     q: &[0.0, 1.0, 1.0, 0.0], k: &[1.0, 0.0, 0.0, 1.0], v: &[3.0, 5.0], beta: &[1.0, 1.0],
+///     gate: Gate::None, initial: None, ends: None, scale: 1.0, normalise: false,
+/// };
+/// let (mut outputs, mut state) = ([0.0f64; 2], [0.0; 2]);
+/// delta::forward(&delta, &mut outputs, &mut state, None, &Budget::of(1))?;
+/// assert_eq!((outputs, state), ([0.0, 3.0], [3.0, 5.0]));
+/// # Ok::<(), isometry_core::Error>(())
+/// ```
 pub fn forward<R: Real>(
     delta: &Delta<'_, R>,
     o: &mut [R],

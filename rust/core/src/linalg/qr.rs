@@ -21,6 +21,18 @@ const PANEL: usize = if cfg!(test) { 8 } else { 32 };
 const WHOLE: usize = if cfg!(test) { 8 } else { 64 };
 
 /// The factors of a (batch, m, n): R on and above the diagonal of `out`, the vectors below; tau (batch, min(m, n)).
+///
+/// ```
+/// use isometry_core::linalg::{Reflectors, geqrf, product};
+///
+/// // (3, 4) = Q R with R = -5 and Q = (-0.6, -0.8)
+/// let (mut factors, mut tau, mut q) = ([0.0f64; 2], [0.0], [0.0; 2]);
+/// geqrf(&[3.0, 4.0], (1, 2, 1), &mut factors, &mut tau, 1)?;
+/// product(&Reflectors::new(&factors, &tau, 1, 2, 1)?, &mut q, 1)?;
+/// assert!((factors[0] + 5.0).abs() < 1e-15);
+/// assert!((q[0] + 0.6).abs() < 1e-15 && (q[1] + 0.8).abs() < 1e-15);
+/// # Ok::<(), isometry_core::Error>(())
+/// ```
 pub fn geqrf<T: Scalar>(
     a: &[T],
     (batch, m, n): (usize, usize, usize),

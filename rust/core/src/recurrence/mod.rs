@@ -1,7 +1,7 @@
 //! Cells over time: h_t from h_{t-1} and x_t, and backward through it.
 //!
 //! One driver (`driver/`) owns time, chunks, threads, lengths, direction and interruption;
-//! a [`Cell`](driver::cell::Cell) owns the arithmetic of one step. The affine cell, h_t = phi(W h_{t-1} + V x_t + b),
+//! a `Cell` (`driver/cell.rs`) owns the arithmetic of one step. The affine cell, h_t = phi(W h_{t-1} + V x_t + b),
 //! has a [`Transition`] W: a matrix, any operator on rows, or an object with a step of its own. The gated
 //! recurrent unit ([`gru`]) and the rotational unit ([`rum`]) are cells of their own. Each state is summed in
 //! an order that depends on the sizes of the problem only, so that results are the same for any number of

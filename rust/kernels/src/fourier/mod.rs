@@ -33,7 +33,7 @@ pub struct FourierFactors<R> {
     pub diagonals: [*const R; 3],
     /// sqrt(2) v / ||v|| of R1 and R2: R = I - w w^H.
     pub reflections: [*const R; 2],
-    /// P: (P x)_i = x[permutation[i]].
+    /// P: `(P x)_i = x[permutation[i]]`.
     pub permutation: *const usize,
 }
 

@@ -10,7 +10,7 @@ use crate::transform::{
 };
 
 /// Adds the gradients of phases and vectors from (x, ct), ct the cotangent of W x, to `sums`, and writes x_bar and W x where
-/// they are not null. Sums are theta1 (n), theta2 permuted (n: index permutation[i] holds that of i), theta3 (n), then
+/// they are not null. Sums are theta1 (n), theta2 permuted (n: index `permutation[i]` holds that of i), theta3 (n), then
 /// (n pairs each) for R1 and R2, with the vectors w of [`FourierFactors`],
 ///
 /// ```text

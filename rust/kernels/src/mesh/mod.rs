@@ -13,8 +13,8 @@
 //! theta_bar = sum over rows of Re(conj(g_i) y_j) - Re(conj(g_j) y_i),      phi_bar = sum of Im(v conj(u)).
 //! ```
 //!
-//! A vector lies along the row. Partners closer than half a vector are in the same register ([`within`]), others in two
-//! vectors side by side ([`across`]): all the blocks of a vector are applied to every row before the next, so that their
+//! A vector lies along the row. Partners closer than half a vector are in the same register (`within`), others in two
+//! vectors side by side (`across`): all the blocks of a vector are applied to every row before the next, so that their
 //! sines and cosines are expanded once.
 
 mod across;

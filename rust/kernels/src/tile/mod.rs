@@ -3,7 +3,7 @@
 //!
 //! Every element of the result is one chain of fused multiply-adds over k, whatever the height of its tile, so results
 //! do not depend on how rows are assigned to tiles or threads. Only if the *whole* problem has few rows, the loop over k
-//! is unrolled with several independent accumulators ([`mac_few`]), to hide the latency of the multiply-add.
+//! is unrolled with several independent accumulators (`mac_few`), to hide the latency of the multiply-add.
 //!
 //! A tile is a separate function per instruction set, real type, height and width; complex products are real ones of
 //! twice the depth whose steps come in pairs.

@@ -22,6 +22,14 @@ use isometry_kernels::procrustes::{Nearest, PullNearest, Sizes};
 pub const SMALL: usize = 8;
 
 /// W of matrices a (batch, m, n). With `special` the nearest rotations: of real square matrices, at most [`SMALL`].
+///
+/// ```
+/// let mut out = [0.0; 4];
+/// isometry_core::linalg::procrustes(&[0.0, -2.0, 3.0, 0.0], (1, 2, 2), false, &mut out, 1)?;
+/// let expected: [f64; 4] = [0.0, -1.0, 1.0, 0.0];
+/// assert!(out.iter().zip(expected).all(|(x, y)| (x - y).abs() < 1e-15));
+/// # Ok::<(), isometry_core::Error>(())
+/// ```
 pub fn procrustes<T: Scalar>(
     a: &[T],
     sizes: (usize, usize, usize),

@@ -4,7 +4,7 @@
 //! W = H_n D_k ... H_n D_1,      D_j = diag(signs_j),
 //! ```
 //!
-//! with H_n orthonormal, H_2n = [[H_n, H_n], [H_n, -H_n]] / sqrt 2, and H_n = H_{2^k} (x) H_p for n = p 2^k ([`order`]). With
+//! with H_n orthonormal, H_2n = [[H_n, H_n], [H_n, -H_n]] / sqrt 2, and H_n = H_{2^k} (x) H_p for n = p 2^k (`order`). With
 //! z_0 = x, z_j = H D_j z_{j-1}, g_k the cotangent of z_k and u_j = H^T g_j,
 //!
 //! ```text
@@ -101,6 +101,15 @@ impl<'a, T: Scalar> Hadamard<'a, T> {
 }
 
 /// out <- scale sqrt(n) H_n x, or H_n^T x, for rows x of n elements.
+///
+/// ```
+/// use isometry_core::{Side, operators::hadamard::transform};
+///
+/// let mut out = [0.0; 4];
+/// transform(&[1.0, 2.0, 3.0, 4.0], 4, 0.5, Side::Forward, &mut out, 1)?;
+/// assert_eq!(out, [5.0, -1.0, -2.0, 0.0]);
+/// # Ok::<(), isometry_core::Error>(())
+/// ```
 pub fn transform<T: Scalar>(
     x: &[T],
     n: usize,

@@ -12,7 +12,7 @@
 //! ```
 //!
 //! Small neighbouring factors are multiplied out into one, so that an axis fills a vector and fewer passes are needed:
-//! see [`group`].
+//! see `group`.
 
 mod group;
 mod rows;
