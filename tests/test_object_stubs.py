@@ -1,6 +1,8 @@
 """`make object NAME=<stem>` writes every new file of an object, well formed, and names the entries to make."""
 
 import ast
+import os
+import shutil
 import subprocess
 
 import pytest
@@ -51,3 +53,18 @@ def test_an_object_that_exists_is_not_overwritten():
         list(write("dense", ROOT))
     assert "dense" in OBJECTS
     assert all(path.read_bytes() == text for path, text in before.items())
+
+
+def test_the_stub_of_the_core_compiles(tmp_path):
+    """With its entry, in a copy of the crates."""
+    for name in ("rust", "benches/rust"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    for name in ("Cargo.toml", "Cargo.lock"):
+        shutil.copy(ROOT / name, tmp_path)
+    list(write("diagonal", tmp_path))
+    objects = tmp_path / "rust/core/src/operators/mod.rs"
+    objects.write_text(objects.read_text().replace("\nobjects! {\n", "\nobjects! {\n    diagonal Diagonal route;\n"))
+    command = ["cargo", "check", "--release", "--locked", "-q", "-p", "isometry-core", "--tests"]
+    target = {"CARGO_TARGET_DIR": str(ROOT / "target/stub")}
+    done = subprocess.run(command, cwd=tmp_path, env=os.environ | target, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
