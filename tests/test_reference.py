@@ -76,6 +76,13 @@ def test_singular_values_by_hand():
     close(ref.bounded_svd([[1j], [0]], [0.0], [[1j], [0], [0]], 0.5), [[1, 0, 0], [0, 0, 0]], TIGHT)
 
 
+def test_a_circulant_matrix_by_hand():
+    """The eigenvalues 1 and i of two frequencies: half their sum on the diagonal, half their difference beside it."""
+    a, b = (1 + 1j) / 2, (1 - 1j) / 2
+    assert np.allclose(ref.circulant([0, np.pi / 2]), [[a, b], [b, a]])
+    assert np.allclose(ref.circulant_vjp([[1j, 0], [0, 1j]], [0, np.pi / 2])["phases"], [1, 0])
+
+
 def test_blocks_of_a_mesh():
     """theta = pi/2 leaves a pair but for the sign of its second, theta = 0 exchanges it; the rightmost acts first."""
     close(ref.mesh([np.pi / 2, 0.0], 3, layers=2), [[1, 0, 0], [0, 0, -1], [0, 1, 0]], TIGHT)

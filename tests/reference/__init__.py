@@ -8,6 +8,7 @@ The gradient of a real loss L in z = x + i y is dL/dx + i dL/dy: Re sum conj(p_b
 from reference.activations import NAMES, activate, activate_vjp, as_complex, as_real, on_parts, pairs
 from reference.bounded_svd import bounded_svd, bounded_svd_vjp
 from reference.cayley import cayley, cayley_vjp, last_factor, size_of_packed, skew
+from reference.circulant import circulant, circulant_vjp
 from reference.dense import dense, dense_vjp
 from reference.exponential import exponential, exponential_vjp
 from reference.fourier import fourier, fourier_vjp

@@ -6,6 +6,7 @@ from isometry.operators._composition import Composition
 from isometry.operators._operator import Operator
 from isometry.operators.bounded_svd import BoundedSvd
 from isometry.operators.cayley import Cayley
+from isometry.operators.circulant import Circulant
 from isometry.operators.dense import Dense
 from isometry.operators.exponential import Exponential
 from isometry.operators.fourier import FourierProduct
@@ -20,6 +21,7 @@ __all__ = [
     "Adjoint",
     "BoundedSvd",
     "Cayley",
+    "Circulant",
     "Columns",
     "Composition",
     "Dense",

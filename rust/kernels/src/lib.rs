@@ -15,6 +15,7 @@ mod avx2;
 mod avx512;
 pub mod bounded_svd;
 pub mod cayley;
+pub mod circulant;
 pub mod delta;
 mod dispatch;
 pub mod eliminate;

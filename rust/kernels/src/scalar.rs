@@ -7,6 +7,7 @@ use crate::activation::ActivationKernels;
 use crate::angles::AngleKernels;
 use crate::bounded_svd::BoundedSvdKernels;
 use crate::cayley::CayleyKernels;
+use crate::circulant::CirculantKernels;
 use crate::delta::DeltaKernels;
 use crate::eliminate::EliminateKernels;
 use crate::exponential::{ExponentialKernels, ExponentialPasses};
@@ -49,6 +50,7 @@ pub trait Real:
     + ExponentialPasses
     + AngleKernels
     + BoundedSvdKernels
+    + CirculantKernels
     + DeltaKernels
     + FourierKernels
     + HadamardKernels

@@ -6,6 +6,7 @@ from ._composition import Composition
 from ._operator import Operator
 from .bounded_svd import BoundedSvd
 from .cayley import Cayley
+from .circulant import Circulant
 from .dense import Dense
 from .exponential import Exponential
 from .fourier import FourierProduct
@@ -20,6 +21,7 @@ __all__ = [
     "Adjoint",
     "BoundedSvd",
     "Cayley",
+    "Circulant",
     "Columns",
     "Composition",
     "Dense",

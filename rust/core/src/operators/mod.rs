@@ -57,6 +57,7 @@ macro_rules! objects {
 objects! {
     bounded_svd BoundedSvd [check_values];
     cayley Cayley [check_values];
+    circulant Circulant route;
     dense Dense;
     exponential Exponential;
     fourier FourierProduct [check_values] route;

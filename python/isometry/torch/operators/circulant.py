@@ -1,0 +1,81 @@
+"""`Circulant` on tensors: constructor, public docstring with an example, `random`, other constructors."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+from ..._objects.circulant import CIRCULANT
+from ..._rules import check
+from .._dispatch.function import COMPLEX_OF, REAL_OF, dtype_name
+from ..formulas import circulant as formula
+from ._declared import Declared
+from ._operator import drawn
+
+
+class Circulant(Declared, declaration=CIRCULANT, matrix=formula.matrix, apply=formula.apply):
+    """The unitary circulant matrix W = F^H diag(e^{i phases}) F, complex; F is the unitary discrete Fourier transform.
+
+    W x is the periodic convolution of x with the first column of W.
+
+    Parameters
+    ----------
+    phases : Tensor, shape (*, n)
+        Angles in radians of the eigenvalues, n >= 1; `*` is an optional batch shape.
+
+    Raises
+    ------
+    ValueError
+        Shapes that do not fit.
+    TypeError
+        Other arguments than a real tensor of a floating dtype.
+
+    Examples
+    --------
+    >>> import torch, isometry.torch as it
+    >>> shift = it.Circulant(-2 * torch.pi * torch.arange(4) / 4)
+    >>> shift.apply(torch.tensor([1.0, 2.0, 3.0, 4.0])).abs().round(decimals=3)
+    tensor([4., 1., 2., 3.])
+    """
+
+    __slots__ = ()
+
+    phases: Tensor
+
+    def __init__(self, phases: Tensor) -> None:
+        self._hold(phases)
+
+    @classmethod
+    def random(
+        cls,
+        n: int,
+        *,
+        generator: torch.Generator | None = None,
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | None = None,
+    ) -> Circulant:
+        """Phases uniform on [-pi, pi).
+
+        Parameters
+        ----------
+        n : int
+            Size.
+        generator : torch.Generator, optional
+            The random generator, by default torch's own.
+        dtype : torch.dtype, optional
+            Complex; by default the complex type of `torch.get_default_dtype()`.
+        device : torch.device, optional
+            The device of the array.
+
+        Examples
+        --------
+        >>> import torch, isometry.torch as it
+        >>> it.Circulant.random(3).shape
+        (3, 3)
+        """
+        given, n = drawn(generator, dtype), check.count("n", n, 1)
+        dtype = COMPLEX_OF[given] if dtype is None else given
+        check.complex_only("dtype", dtype_name(dtype))
+        return cls(math.pi * (2 * torch.rand(n, generator=generator, dtype=REAL_OF[dtype], device=device) - 1))

@@ -1,0 +1,93 @@
+//! The unitary circulant matrix of n elements (complex types only)
+//!
+//! ```text
+//! W = F^H D F,     D = diag(e^{i phases}),     (F x)_k = n^{-1/2} sum_j x_j e^{-2 pi i j k / n}
+//! ```
+//!
+//! With g = F y_bar: phases_bar = sum over rows of Im(g conj(D F x)), x_bar = W^H y_bar. 10 n log2 n + O(n) flops per row.
+
+mod rows;
+#[cfg(test)]
+mod tests;
+
+use super::plans;
+use crate::argument;
+use crate::argument::{Argument, Array, Given, all, tail};
+use crate::cpu::Cpu;
+use crate::error::{Error, Result};
+use crate::kernels::Buffer;
+use crate::operator::Operator;
+use crate::rows::Rows;
+use crate::scalar::{Real, Scalar};
+use crate::sizes::{check_len, size, work};
+use crate::transition::{Route, Workload};
+use isometry_kernels::angles::Angles;
+use isometry_kernels::transform::Plan;
+use std::sync::Arc;
+
+/// The arguments.
+pub const ARGUMENTS: &[Argument] = &[argument!("phases", "n", angles)];
+
+/// A stack of operators.
+pub struct Circulant<'a, T: Scalar> {
+    phases: &'a [T::Real],
+    plan: Arc<Plan<T::Real>>,
+    /// D / n of every operator, as pairs.
+    diagonals: Buffer<T::Real>,
+    batch: usize,
+    n: usize,
+}
+
+impl<'a, T: Scalar> Circulant<'a, T> {
+    /// A view of [`ARGUMENTS`].
+    pub fn of(given: &[Given<'a, T>]) -> Result<Self> {
+        let [phases] = all(given)?;
+        let [batch, n] = phases.sizes("phases")?;
+        let phases = phases.real().ok_or(Error::value("phases", "must be given, real"))?;
+        check_len("phases", phases.len(), &[batch, n])?;
+        if T::PARTS == 1 {
+            return Err(Error::value("phases", "need a complex type, got a real one"));
+        }
+        if n == 0 {
+            return Err(Error::shape("phases", "at least one element", 0));
+        }
+        size("out", &[batch, n, n])?;
+        let mut room = Buffer::zeroed(size("phases", &[2, batch, n])?)?;
+        let (sin, cos) = room.split_at_mut(phases.len());
+        let (x, count) = (phases.as_ptr(), phases.len());
+        // SAFETY: three arrays of as many numbers.
+        unsafe { Angles { x, sin: sin.as_mut_ptr(), cos: cos.as_mut_ptr(), count }.call() };
+        let (mut diagonals, share) = (Buffer::zeroed(work(&[2, count]))?, T::Real::of(1.0 / n as f64));
+        for (pair, (cos, sin)) in diagonals.chunks_exact_mut(2).zip(cos.iter().zip(sin)) {
+            pair.copy_from_slice(&[share * *cos, share * *sin]);
+        }
+        // an empty stack needs no plan
+        let plan = plans::plan(if batch > 0 { n } else { 1 })?;
+        Ok(Circulant { phases, plan, diagonals, batch, n })
+    }
+}
+
+/// The factors, unless one group of rows is nearly empty and n is small, as for `FourierProduct`.
+pub fn route(shapes: &[&[usize]], workload: Workload) -> Route {
+    let [n] = tail(shapes[0]);
+    let alone = work(&[n, workload.batch]) < 128 && workload.rows() >= n as u128;
+    if alone { Route::Dense } else { Route::Factored }
+}
+
+impl<T: Scalar> Operator<T> for Circulant<'_, T> {
+    fn sizes(&self) -> [usize; 3] {
+        [self.batch, self.n, self.n]
+    }
+    fn arguments(&self) -> &'static [Argument] {
+        ARGUMENTS
+    }
+    fn argument(&self, _i: usize) -> Array<'_, T> {
+        Array::Real(self.phases)
+    }
+}
+
+impl<T: Scalar> Cpu<T> for Circulant<'_, T> {
+    fn rows(&self) -> Option<&dyn Rows<T>> {
+        Some(self)
+    }
+}
