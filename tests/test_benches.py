@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 import bench
+import device_calls
+import isometry.torch as it
 import lines
 from harness.row import worst
 from rows import memory, qwen, training
@@ -95,3 +97,10 @@ def test_lines_of_code(tmp_path, capsys):
     lines.main([str(tmp_path)])
     table = {line[:18].strip(): line.split()[-2:] for line in capsys.readouterr().out.splitlines()[1:]}
     assert table["rust/core"] == ["1", "2"] and table["rust tests"] == ["4", "4"] and table["all"] == ["5", "6"]
+
+
+@pytest.mark.parametrize(("layer", "calls"), [("ScoRNN", (6, 2)), ("ORNN", (2, 2)), ("URNN", (6, 4)), ("GRU", (6, 7))])
+def test_calls_of_a_step_on_another_device(layer, calls):
+    """The counts of the README."""
+    forward, backward, kept = device_calls.per_step(getattr(it.nn, layer)(device_calls.INPUTS, device_calls.SIZE))
+    assert (forward, backward) == calls and kept < (4.5 if layer == "GRU" else 1.5)

@@ -6,8 +6,10 @@ RECORDED     The same with gradients to record: the kernel within a `torch.autog
 TRANSFORMED  Such tensors inside `grad`, `vjp` and `vmap` of torch.func: the kernel within a Function that passes
              through their levels.
 GRAPH        A graph of `torch.compile` or `torch.export`: a custom operator around the kernel.
-FORMULA      Whatever else observes or replaces torch's operations (forward mode, tracing, fake tensors, subclasses)
-             and other devices: the formula, to whose operations every mode of torch applies.
+DEVICE       Eager tensors on another device, for which there are no kernels: torch's operations, by the formula or,
+             in a sequence, step by step without a record of every step (`stepwise`).
+FORMULA      Whatever else observes or replaces torch's operations (forward mode, tracing, fake tensors, subclasses):
+             the formula, to whose operations every mode of torch applies.
 ===========  ================================================================================================
 """
 
@@ -41,9 +43,12 @@ class Mode(Enum):
     GRAPH = auto()
     FORMULA = auto()
     TRANSFORMED = auto()
+    DEVICE = auto()
 
 
-KERNEL, RECORDED, GRAPH, FORMULA, TRANSFORMED = Mode
+KERNEL, RECORDED, GRAPH, FORMULA, TRANSFORMED, DEVICE = Mode
+#: The modes that compute in torch's operations.
+WITHOUT_KERNELS = (FORMULA, DEVICE)
 _OBSERVED = (FORMULA, TRANSFORMED)
 
 
@@ -56,14 +61,17 @@ def mode(*tensors: Tensor | None) -> Mode:
         here = all([t is None or t.device.type == "cpu" for t in tensors])  # noqa: C419  torch.compile
         return GRAPH if here and not inside else FORMULA
     if transforms_active() or forward_mode._current_level >= 0 or dispatch_modes() or tracing_state() is not None:
-        return TRANSFORMED if _reached(tensors) else FORMULA
+        if _reached(tensors):
+            return TRANSFORMED
+        replaced = transforms_active() or forward_mode._current_level >= 0 or tracing_state() is not None
+        return FORMULA if replaced else _elsewhere(tensors)
     how = KERNEL
     for t in tensors:
         if t is not None:
             kind = type(t)
             # A subclass (fake, distributed, nested, ...) has no memory that a kernel could read; a Parameter has.
             if not ((kind is Tensor or kind is Parameter) and t.is_cpu):
-                return FORMULA
+                return _elsewhere(tensors)
             if t.requires_grad:
                 how = RECORDED
     # Inside inference_mode, enable_grad records nothing.
@@ -87,6 +95,13 @@ def wanted(tensors: Sequence[Tensor | None]) -> tuple[bool, ...]:
     if not is_grad_enabled():
         return (False,) * len(tensors)
     return tuple([t is not None and t.requires_grad for t in tensors])
+
+
+def _elsewhere(tensors: Sequence[Tensor | None]) -> Mode:
+    """The mode of tensors on another device, or of subclasses, with or without a mode that observes operations."""
+    given = [t for t in tensors if t is not None]
+    plain = all(type(t) is Tensor or type(t) is Parameter for t in given)
+    return DEVICE if plain and not all(t.is_cpu for t in given) else FORMULA
 
 
 def _reached(tensors: Sequence[Tensor | None]) -> bool:

@@ -73,6 +73,10 @@ class Plan(ABC):
     def formula(self, settings: Settings, *tensors: Tensor | None) -> Results:
         """The results in torch operations."""
 
+    def on_device(self, settings: Settings, *tensors: Tensor | None) -> Results:
+        """The results on a device that has no kernels, in torch operations."""
+        return self.formula(settings, *tensors)
+
     def by_formula(self, settings: Settings, tensors: Tensors, wanted: Flags, cts: Tensors) -> Tensors:
         """The wanted gradients in torch operations, as functions of the tensors and the cotangents."""
         return formula_vjp(partial(self.formula, settings), tensors, wanted, cts)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .graph import in_graph
-from .mode import GRAPH, KERNEL, RECORDED, TRANSFORMED, Mode
+from .mode import DEVICE, GRAPH, KERNEL, RECORDED, TRANSFORMED, Mode
 from .plan import Plan, Results, Settings, Tensors
 from .transforms import transformed
 
@@ -18,4 +18,4 @@ def computed(plan: Plan, how: Mode, backend: str | None, settings: Settings, ten
         return transformed(plan, settings, plan.place(backend), tensors)
     if how is GRAPH and plan.operators is not None:
         return in_graph(plan, settings, backend, tensors)
-    return plan.formula(settings, *tensors)
+    return plan.on_device(settings, *tensors) if how is DEVICE else plan.formula(settings, *tensors)

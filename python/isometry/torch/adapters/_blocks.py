@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ... import _core
 from .._dispatch.function import empty, empty_gradients, readable
-from .._dispatch.mode import FORMULA, mode
+from .._dispatch.mode import WITHOUT_KERNELS, mode
 from .._dispatch.plan import Flags, Out, Plan, Results, Rows, Saved, Tensors
 from .._dispatch.results import computed
 from ..formulas._precision import full_precision
@@ -21,7 +21,7 @@ from ..formulas._precision import full_precision
 def blocks(w: Tensor, x: Tensor) -> Tensor:
     """y (..., nb, p) for blocks w (nb, p, q) and rows x (..., nb, q)."""
     how = mode(w, x)
-    if how is FORMULA or not x.numel():
+    if how in WITHOUT_KERNELS or not x.numel():
         return _formula(w, x)
     (y,) = computed(BLOCKS, how, None, (), (w, x.reshape(-1, *x.shape[-2:])))
     return y.reshape(*x.shape[:-1], w.shape[-2])

@@ -15,7 +15,7 @@ from ..._rules import check, check_expression
 from ..._rules.expression import sizes
 from ..._rules.index import Key, picked
 from .._dispatch.function import COMPLEX_OF, REAL_OF, array, dtype_name, readable
-from .._dispatch.mode import FORMULA, GRAPH, KERNEL, RECORDED, Mode, mode, symbolic, visible
+from .._dispatch.mode import GRAPH, KERNEL, RECORDED, WITHOUT_KERNELS, Mode, mode, symbolic, visible
 from .._dispatch.results import computed
 from ._expressions import kind_of
 from ._operator import Arguments, Operator, beside, integers, real_tensor, stacked, tensor
@@ -170,7 +170,7 @@ class Declared(Operator):
     def _matrix(self, arguments: Arguments, backend: str | None) -> Tensor:
         """W, shape (n_out, n_in), or (nb, n_out, n_in) for a stack."""
         how = mode(*arguments)
-        if how is FORMULA or (how is not GRAPH and self._vacant(arguments)):
+        if how in WITHOUT_KERNELS or (how is not GRAPH and self._vacant(arguments)):
             return self._by_formula(arguments)
         return self._formed(how, arguments, backend)
 
@@ -202,7 +202,7 @@ class Declared(Operator):
     def _rows(self, x: Tensor, adjoint: bool, backend: str | None) -> Tensor:
         arguments = self.arguments(self._dtype)
         how = mode(x, *arguments)
-        if how is FORMULA or (how is not GRAPH and (not x.numel() or self._vacant(arguments))):
+        if how in WITHOUT_KERNELS or (how is not GRAPH and (not x.numel() or self._vacant(arguments))):
             return self._rows_by_formula(arguments, x, adjoint)
         return computed(self._calls.apply, how, backend, (adjoint, self._shape[adjoint]), (x, *arguments))[0]
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from .._dispatch.function import place
-from .._dispatch.mode import FORMULA, GRAPH, KERNEL, Mode
+from .._dispatch.mode import GRAPH, KERNEL, WITHOUT_KERNELS, Mode
 from .._dispatch.plan import Tensors, member
 from .._dispatch.results import computed
 from .._dispatch.transforms import transformed
@@ -40,7 +40,7 @@ def ensemble(
 ) -> Tensor:
     """The states (E, T, B, n) of all members; graphs and formulas compute them one by one."""
     every = *tensors, *factors, None if ends is None else ends[None]
-    if how is FORMULA or how is GRAPH:
+    if how in WITHOUT_KERNELS or how is GRAPH:
         each = [computed(SEQUENCE, how, backend, call, member(every, i))[0] for i in range(members)]
         return torch.stack(each)
     if how is KERNEL:

@@ -18,6 +18,7 @@ from torch import Tensor
 
 from ... import _core
 from ..._backend import Place
+from .. import stepwise
 from .._dispatch.function import arrays, empty, empty_gradients, place, readable, trained_only
 from .._dispatch.graph import custom_operators
 from .._dispatch.plan import Flags, Out, Plan, Results, Rows, Saved, Tensors, full, member
@@ -123,6 +124,13 @@ class Recurrence(Plan):
         cell = CELLS[settings.cell].formula
         found = by_formula(cell, settings.law, lengths, settings.reverse, weight, *of_cell)
         return found[: self.count(settings)]
+
+    def on_device(self, settings: Call, *tensors: Tensor | None) -> Results:
+        if not stepwise.serves(settings.cell, settings.law):
+            return self.formula(settings, *tensors)
+        of_cell, factors, lengths = _parts(settings, tensors)
+        weight = factors[0] if factors else None  # W has been formed
+        return stepwise.states(settings.cell, settings.law, lengths, settings.reverse, weight, *of_cell)
 
     def shapes(self, settings: Call, tensors: Tensors, saving: bool) -> Sequence[Any]:
         states, memory, saved = shapes_of(settings, tensors)

@@ -12,7 +12,7 @@ from torch import Tensor
 from ..._cells._declaration import OWN_BIAS
 from ..._rules import check, check_recurrence
 from .._dispatch.function import COMPLEX_OF, dtype_name
-from .._dispatch.mode import FORMULA, TRANSFORMED, mode, symbolic, visible
+from .._dispatch.mode import TRANSFORMED, WITHOUT_KERNELS, mode, symbolic, visible
 from .._dispatch.plan import Tensors
 from .._dispatch.results import computed
 from ..operators._operator import Operator, integers, real_tensor, tensor
@@ -91,7 +91,7 @@ def run(
         ends, sorting = _order(lengths, steps, batch, x.device)
         values = arranged(tensors, batch, sorting)
         how = mode(*values, ends, *factors)
-        if how is FORMULA and stem != "dense":
+        if how in WITHOUT_KERNELS and stem != "dense":
             call, factors = call._replace(stem="dense"), _matrix(transition, dtype, backend)
         states = ensemble(how, backend, call, values, factors, ends, members)
         states = states if sorting is None else states[:, :, sorting.argsort()]
@@ -116,7 +116,7 @@ def run(
     call = Call(cell, stem, activation, float(slope), settings, reverse, checkpoint, last)
     values = tuple(tensors.values())
     how = mode(*values, ends, *factors)
-    if how is FORMULA and stem not in ("", "dense"):
+    if how in WITHOUT_KERNELS and stem not in ("", "dense"):
         call, factors = call._replace(stem="dense"), _matrix(transition, dtype, backend)
     elif how is TRANSFORMED:  # where all states are kept
         call = call._replace(checkpoint="none", last=False)

@@ -1,0 +1,101 @@
+"""Calls of torch per step of a recurrence on a device without kernels, and what is kept: the table of the README.
+
+    python benches/device_calls.py
+
+Counted on the meta device, whose tensors are computed as those of CUDA, MPS and XPU. Views and allocations are left
+out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import isometry.torch as it
+
+SIZE, INPUTS, BATCH = 16, 3, 4
+LAYERS = ("ScoRNN", "ExpRNN", "ORNN", "SoftORNN", "ScuRNN", "URNN", "EURNN", "KRU", "GRU", "GORU", "RUM")
+FREE = (
+    *("view", "reshape", "expand", "slice", "select", "unsqueeze", "squeeze", "transpose", "permute", "detach", "t"),
+    *("alias", "unbind", "split", "split_with_sizes", "as_strided", "_unsafe_view", "diagonal", "_conj", "_neg_view"),
+    *("view_as_real", "view_as_complex", "real", "imag", "unflatten", "flatten"),
+    *("empty", "new_empty", "empty_strided", "empty_like"),
+)
+
+
+class Counter(TorchDispatchMode):
+    """Counts what computes something."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += func.__name__.split(".")[0] not in FREE
+        return func(*args, **(kwargs or {}))
+
+
+class Loop(nn.Module):
+    """What one would write."""
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind, self.cell = kind, nn.GRUCell(INPUTS, SIZE)
+        self.weight, self.bias = nn.Parameter(torch.eye(SIZE)), nn.Parameter(torch.zeros(SIZE))
+        self.embed = nn.Linear(INPUTS, SIZE)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """The states, and the last."""
+        h, states = x.new_zeros(x.shape[1], SIZE), []
+        for row in x if self.kind == "GRUCell" else self.embed(x):
+            if self.kind == "GRUCell":
+                h = self.cell(row, h)
+            else:
+                z = h @ self.weight.T + row
+                h = torch.tanh(z) if self.kind == "tanh" else torch.sign(z) * torch.relu(z.abs() + self.bias)
+            states.append(h)
+        return torch.stack(states), h
+
+
+def counted(run: Callable[[], Any]) -> tuple[int, Any]:
+    """The number of calls, and the result."""
+    with Counter() as counter:
+        result = run()
+    return counter.count, result
+
+
+def per_step(layer: nn.Module) -> tuple[int, int, float]:
+    """Calls forward and backward, and what is kept in arrays (T, B, n) of the type of the states."""
+    layer, counts, steps = layer.to("meta"), [], 64
+    for length in (steps, 2 * steps):
+        x = torch.empty(length, BATCH, INPUTS, device="meta", requires_grad=True)
+        forward, (y, _) = counted(lambda x=x: layer(x))
+        counts.append((forward, counted(lambda y=y: y.backward(torch.empty_like(y)))[0]))
+    kept: dict[int, int] = {}
+
+    def pack(t: Tensor) -> Tensor:
+        storage = t.untyped_storage()
+        kept[storage._cdata] = storage.nbytes()
+        return t
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        y, _ = layer(torch.empty(16 * steps, BATCH, INPUTS, device="meta"))
+    (f0, b0), (f1, b1) = counts
+    return round((f1 - f0) / steps), round((b1 - b0) / steps), sum(kept.values()) / (y.numel() * y.itemsize)
+
+
+def main() -> None:
+    """Prints the table."""
+    print(f"{'':20} forward  backward  kept")
+    layers = {name: getattr(it.nn, name)(INPUTS, SIZE) for name in LAYERS}
+    loops = {f"a loop, {kind}": Loop(kind) for kind in ("tanh", "modReLU", "GRUCell")}
+    for name, layer in (layers | loops).items():
+        print("{:20} {:7} {:9} {:5.1f}".format(name, *per_step(layer)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""Activations in place, and their derivatives from their values, for all steps at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import leaky_relu_
+
+#: Those whose derivative follows from their value.
+READABLE = ("identity", "relu", "leaky_relu", "tanh", "modrelu")
+
+
+def readable(name: str, slope: float) -> bool:
+    """Whether the derivative of this activation follows from its value."""
+    return name in READABLE and (name != "leaky_relu" or slope > 0)
+
+
+def _parts(z: Tensor) -> Tensor:
+    """The real numbers of an array."""
+    return torch.view_as_real(z) if z.is_complex() else z
+
+
+class Phi(NamedTuple):
+    """An activation."""
+
+    name: str
+    slope: float
+    bias: Tensor | None
+
+    def apply_(self, z: Tensor) -> None:
+        """phi(z), written to z."""
+        if self.name == "tanh":
+            _parts(z).tanh_()
+        elif self.name == "relu":
+            _parts(z).relu_()
+        elif self.name == "leaky_relu":
+            leaky_relu_(_parts(z), self.slope)
+        elif self.name == "modrelu":
+            assert self.bias is not None
+            size = z.abs().add_(self.bias).relu_()
+            torch.mul(z.sgn(), size, out=z)  # sgn(0) = 0
+
+    def derivative(self, y: Tensor) -> Callable[[int | slice, Tensor, Tensor], None] | None:
+        """From the values y of all steps: a function of (t, g, out) that writes the cotangents of the arguments of step
+        t for the cotangents g of its values. None where both are the same."""
+        if self.name == "identity":
+            return None
+        if self.name == "modrelu" and y.is_complex():
+            return self._turning(y)
+        v = _parts(y)
+        if self.name == "tanh":
+            factor = 1 - v * v
+        elif self.name == "leaky_relu":
+            factor = torch.where(v > 0, torch.ones_like(v), torch.full_like(v, self.slope))
+        else:
+            factor = (v > 0 if self.name == "relu" else v != 0).to(v.dtype)
+
+        def pull(t: int | slice, g: Tensor, out: Tensor) -> None:
+            torch.mul(_parts(g), factor[t], out=_parts(out))
+
+        return pull
+
+    def _turning(self, y: Tensor) -> Callable[[int | slice, Tensor, Tensor], None]:
+        """Complex modReLU, f = z + b u with u = z / |z|: z_bar = f_bar + b / |z| (f_bar - u Re(conj(u) f_bar)), where f
+        is not 0; |z| = |f| - b."""
+        assert self.bias is not None
+        u, live = y.sgn(), (y != 0).to(y.real.dtype)
+        half = self.bias / (y.abs() - self.bias) / 2
+        own = torch.where(live > 0, 1 + half, 0)
+        other = torch.where(live > 0, -half, 0) * u * u
+
+        def pull(t: int | slice, g: Tensor, out: Tensor) -> None:
+            torch.mul(g, own[t], out=out)
+            out.addcmul_(g.conj(), other[t])
+
+        return pull
+
+    def bias_gradient(self, y: Tensor, bar: Tensor) -> Tensor:
+        """The gradient of modReLU's bias, Re(conj(u) f_bar), from the values and the cotangents of the arguments, whose
+        part along u is the same."""
+        along = y.sgn().conj() * bar if y.is_complex() else y.sgn() * bar
+        return along.real.flatten(0, -2).sum(0) if y.is_complex() else along.flatten(0, -2).sum(0)
+
+
+IDENTITY = Phi("identity", 0.0, None)

@@ -1,0 +1,172 @@
+"""The loop over time, forward and backward, that all cells share.
+
+Past its end a sequence keeps its state: states there are hidden from the result, and no cotangent reaches them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch import Tensor, is_inference_mode_enabled
+from torch.autograd import Function
+
+from .. import formulas
+from .._dispatch.function import formula_vjp
+from .._dispatch.mode import differentiated, wanted
+from ..formulas import sequence
+from ..formulas._precision import full_precision
+from ..formulas.sequence import Law
+from . import affine, gru
+from .activation import Phi, readable
+from .history import History
+
+#: By the name of a cell: `prepared`, what does not depend on the steps, and its `Steps`.
+CELLS: dict[str, ModuleType] = {"recurrence": affine, "gru": gru, "goru": gru}
+#: For gradients of gradients.
+FORMULAS: dict[str, sequence.Formula] = {
+    "recurrence": formulas.recurrence.formula,
+    "gru": formulas.gru.formula,
+    "goru": formulas.gru.formula,
+}
+
+
+def serves(cell: str, law: Law) -> bool:
+    """Whether this cell has steps here, with derivatives that follow from its states."""
+    return cell in CELLS and readable(law.activation, law.slope)
+
+
+@full_precision
+def states(
+    cell: str,
+    law: Law,
+    lengths: Tensor | None,
+    reverse: bool,
+    weight: Tensor | None,
+    x: Tensor,
+    *tensors: Tensor | None,
+) -> tuple[Tensor]:
+    """The states (T, B, n), or the last of each sequence (B, n)."""
+    inside = None
+    if lengths is not None:
+        inside = (torch.arange(x.shape[0], device=x.device)[:, None] < lengths.to(x.device))[..., None]
+        x = torch.where(inside, x, torch.zeros_like(x))
+    call, given = (cell, law, inside, reverse), (weight, x, *tensors)
+    if any(wanted(given)) and not is_inference_mode_enabled():
+        return (_Stepwise.apply(call, *given),)  # type: ignore[no-untyped-call]
+    found, last, _ = _forward(call, _prepared(call, given), False)
+    return (last if law.last else _visible(found, inside),)
+
+
+def _prepared(call: Any, given: Sequence[Any]) -> tuple[Any, ...]:
+    """What does not depend on the steps: the input of all steps, the first state, the activation's bias, matrices."""
+    cell, law, *_ = call
+    drive, h0, own, matrices = CELLS[cell].prepared(law, *given)
+    return drive, sequence.first(h0, drive, matrices[-1].shape[-1]), own, *matrices
+
+
+def _visible(found: Tensor, inside: Tensor | None) -> Tensor:
+    """The array, zero past the end of each sequence."""
+    return found if inside is None else torch.where(inside, found, torch.zeros_like(found))
+
+
+def _steps(call: Any, arrays: Sequence[Any]) -> Any:
+    """The cell's steps."""
+    cell, law, *_ = call
+    drive, _, own, *matrices = arrays
+    return CELLS[cell].Steps(Phi(law.activation, law.slope, own), law.settings, drive, *matrices)
+
+
+def _order(steps: int, reverse: bool) -> range:
+    return range(steps - 1, -1, -1) if reverse else range(steps)
+
+
+def _forward(call: Any, arrays: Sequence[Any], saving: bool) -> tuple[Tensor, Tensor, tuple[Tensor, ...]]:
+    """The states of all steps, unless only the last is wanted; the last; and what backward reads."""
+    (_, law, inside, reverse), (drive, h, *_) = call, arrays
+    steps, cell = drive.shape[0], _steps(call, arrays)
+    saved, whole = cell.saved(steps if saving else 1), saving or not law.last
+    found = h.new_empty(steps if whole else 2, *h.shape)
+    for k, t in enumerate(_order(steps, reverse)):
+        out = found[t if whole else k % 2]
+        cell.step(t, t if saving else 0, h, out)
+        if inside is not None:
+            torch.where(inside[t], out, h, out=out)
+        h = out
+    return found, h, saved
+
+
+class _Stepwise(Function):
+    """States whose gradient is recorded as one operation."""
+
+    @staticmethod
+    def forward(ctx: Any, call: Any, *given: Tensor | None) -> Tensor:
+        """The states, or the last ones."""
+        _, law, inside, _ = call
+        found, last, saved = _forward(call, _prepared(call, given), True)
+        ctx.call, ctx.count = call, len(given)
+        ctx.save_for_backward(*given, *saved, found)
+        return last.clone() if law.last else _visible(found, inside)
+
+    @staticmethod
+    def backward(ctx: Any, ct: Tensor) -> tuple[Tensor | None, ...]:
+        """The gradients of what was given."""
+        call, every, asked = ctx.call, ctx.saved_tensors, ctx.needs_input_grad[1:]
+        given, saved, found = every[: ctx.count], every[ctx.count : -1], every[-1]
+        if differentiated(ct):
+            return (None, *formula_vjp(partial(_formula, call), given, asked, (ct,)))
+        with torch.enable_grad():
+            leaves = [t.detach().requires_grad_() if w else t for t, w in zip(given, asked, strict=True)]
+            arrays = _prepared(call, leaves)
+        bars = _backward(call, arrays, saved, found, ct)
+        ends, ways = zip(*[pair for pair in zip(arrays, bars, strict=True) if pair[1] is not None], strict=True)
+        grads = iter(
+            torch.autograd.grad(ends, [t for t in leaves if t is not None and t.requires_grad], ways, allow_unused=True)
+        )
+        return (None, *[next(grads) if w else None for w in asked])
+
+
+@full_precision
+def _backward_steps(ct: Tensor, call: Any, cell: Any, found: Tensor) -> Tensor:
+    """Walks back over all steps; returns the cotangent of the first state."""
+    _, law, inside, reverse = call
+    order = _order(found.shape[0], reverse)
+    if inside is not None and not law.last:
+        ct = _visible(ct, inside)
+    g, buffers = ct if law.last else ct[order[-1]], (torch.empty_like(found[0]), torch.empty_like(found[0]))
+    for k in range(len(order) - 1, -1, -1):
+        t, into = order[k], None if law.last or k == 0 else ct[order[k - 1]]
+        out = buffers[k % 2]
+        if inside is None:
+            g = cell.adjoint(t, g, into, out)
+        else:
+            zero = torch.zeros_like(g)
+            kept = torch.where(inside[t], zero, g)
+            g = cell.adjoint(t, torch.where(inside[t], g, zero), into, out).add_(kept)
+    return g
+
+
+@torch.no_grad()
+def _backward(
+    call: Any, arrays: Sequence[Any], saved: tuple[Tensor, ...], found: Tensor, ct: Tensor
+) -> list[Tensor | None]:
+    """The gradients of the prepared arrays that have one."""
+    detached = [None if t is None else t.detach() for t in arrays]
+    cell = _steps(call, detached)
+    h0 = detached[1]
+    assert h0 is not None
+    cell.start(History(found, h0, call[3]), saved)
+    first = _backward_steps(ct, call, cell, found)
+    drive, of_h0, *others = [t is not None and t.requires_grad for t in arrays]
+    drive_bar, *bars = cell.gradients((drive, *others))
+    return [drive_bar, first if of_h0 else None, *bars]
+
+
+def _formula(call: Any, *given: Any) -> tuple[Tensor, ...]:
+    """The same in operations that autograd records one by one."""
+    cell, law, inside, reverse = call
+    lengths = None if inside is None else inside.sum(0).squeeze(-1)
+    return sequence.states(FORMULAS[cell], law, lengths, reverse, *given)[:1]

@@ -1,0 +1,136 @@
+"""Sequences on devices without kernels: values and gradients of tensors on the CPU that are sent this way."""
+
+import pytest
+import torch
+
+import isometry.torch as it
+from isometry.torch import stepwise
+from isometry.torch._dispatch.mode import DEVICE, FORMULA, mode
+from isometry.torch.formulas import gru, recurrence
+from isometry.torch.formulas.sequence import Law, states
+
+T, B, D, N = 7, 4, 3, 5
+LENGTHS = torch.tensor([7, 4, 1, 0])
+PHIS = ["identity", "relu", "leaky_relu", "tanh", "modrelu"]
+
+
+def drawn(seed, *shape, dtype=torch.float64):
+    generator = torch.Generator().manual_seed(seed)
+    return (torch.randn(*shape, generator=generator, dtype=dtype) / 2).requires_grad_()
+
+
+def affine(phi, dtype, start=True, on_input=False):
+    """The cell, its law, formula and tensors: W, x, V, h0, b, and modReLU's bias."""
+    own = drawn(6, N) if phi == "modrelu" else None
+    h0 = drawn(4, B, N, dtype=dtype) if start else None
+    tensors = (drawn(1, N, N, dtype=dtype), drawn(2, T, B, D, dtype=dtype), drawn(3, N, D, dtype=dtype))
+    return (
+        "recurrence",
+        (phi, 0.1, (float(on_input),)),
+        recurrence.formula,
+        (*tensors, h0, drawn(5, N, dtype=dtype), own),
+    )
+
+
+def gated(after, phi="tanh", own_weight=False):
+    """W_h or None, x, w, u, b, h0, c_h, and modReLU's bias."""
+    weight, count = (drawn(1, N, N), 2) if own_weight else (None, 3)
+    own = drawn(7, N) if phi == "modrelu" else None
+    tensors = (weight, drawn(2, T, B, D), drawn(3, count, N, N), drawn(4, 3, N, D), drawn(5, 3, N), drawn(6, B, N))
+    cell = "goru" if own_weight else "gru"
+    return cell, (phi, 0.1, (float(after),)), gru.formula, (*tensors, drawn(8, N) if after else None, own)
+
+
+CASES = {
+    **{f"{phi}, {dtype}": (affine, phi, dtype) for phi in PHIS for dtype in (torch.float64, torch.complex128)},
+    "no start": (affine, "tanh", torch.float64, False),
+    "on the input": (affine, "modrelu", torch.float64, True, True),
+    "gru before": (gated, False),
+    "gru after": (gated, True),
+    "goru": (gated, True, "modrelu", True),
+    "goru before": (gated, False, "modrelu", True),
+}
+
+
+def both(kind, lengths, reverse, last):
+    """The states step by step, those of the formula, and the tensors of a case."""
+    make, *options = CASES[kind]
+    cell, law, formula, given = make(*options)
+    law = Law(*law, last)
+    ends = LENGTHS if lengths else None
+    found = stepwise.states(cell, law, ends, reverse, *given)[0]
+    expected = states(formula, law, ends, reverse, *given)[0]
+    return found, expected, [t for t in given if t is not None]
+
+
+@pytest.mark.parametrize("last", [False, True], ids=["states", "last"])
+@pytest.mark.parametrize("reverse", [False, True], ids=["", "reverse"])
+@pytest.mark.parametrize("lengths", [False, True], ids=["", "lengths"])
+@pytest.mark.parametrize("kind", CASES)
+def test_states_and_gradients_are_those_of_the_formula(kind, lengths, reverse, last):
+    found, expected, given = both(kind, lengths, reverse, last)
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-13)
+    ct = drawn(9, *found.shape, dtype=found.dtype).detach()
+    grads, others = (torch.autograd.grad(y, given, ct) for y in (found, expected))
+    for grad, other in zip(grads, others, strict=True):
+        torch.testing.assert_close(grad, other, rtol=1e-11, atol=1e-12)
+    with torch.no_grad():
+        torch.testing.assert_close(both(kind, lengths, reverse, last)[0], expected, rtol=1e-12, atol=1e-13)
+
+
+@pytest.mark.parametrize("kind", ["tanh, torch.complex128", "gru after"])
+def test_second_derivatives(kind):
+    make, *options = CASES[kind]
+    cell, law, _, given = make(*options)
+    tensors = [t for t in given if t is not None]
+
+    def run(*new):
+        new = iter(new)
+        return stepwise.states(cell, Law(*law), LENGTHS, False, *[None if t is None else next(new) for t in given])[0]
+
+    assert torch.autograd.gradgradcheck(run, tensors, fast_mode=True)
+
+
+def test_nothing_past_an_end_is_read():
+    cell, law, _, (w, x, *given) = affine("tanh", torch.float64)
+    outside = torch.arange(T)[:, None] >= LENGTHS
+    bad = torch.where(outside[..., None], torch.nan, x.detach()).requires_grad_()
+    found = stepwise.states(cell, Law(*law), LENGTHS, False, w, bad, *given)[0]
+    (grad,) = torch.autograd.grad(found.sum(), bad)
+    assert found.isfinite().all() and grad.isfinite().all() and not grad[outside].any()
+
+
+def test_some_gradients_alone():
+    cell, law, _, given = gated(False)
+    given = [None if t is None else t.detach().requires_grad_(i == 1) for i, t in enumerate(given)]
+    assert torch.autograd.grad(stepwise.states(cell, Law(*law), None, False, *given)[0].sum(), given[1])[0].any()
+
+
+def test_activations_whose_derivative_needs_more_take_the_formula():
+    assert not any(stepwise.serves("recurrence", Law(phi, 0.1, (0.0,))) for phi in ("oplu", "modrelu_realrep"))
+    assert not stepwise.serves("recurrence", Law("leaky_relu", 0.0, (0.0,)))
+    assert not stepwise.serves("rum", Law("relu", 0.1, (0.0, None)))
+
+
+def test_the_mode_of_a_device():
+    meta, here = torch.empty(2, device="meta"), torch.empty(2)
+    assert mode(meta) is mode(meta, None, torch.nn.Parameter(meta)) is DEVICE
+    assert mode(here, meta) is DEVICE and mode(here) is not DEVICE
+    assert mode(meta, torch.Tensor._make_subclass(type("Own", (torch.Tensor,), {}), here)) is FORMULA
+    with torch.autograd.forward_ad.dual_level():
+        assert mode(meta) is FORMULA
+    assert torch.func.vmap(lambda x: torch.ones(()) * (mode(x) is FORMULA))(meta.new_empty(3)).device.type in (
+        "cpu",
+        "meta",
+    )
+
+
+@pytest.mark.parametrize("layer", ["ScoRNN", "ScuRNN", "GRU", "GORU", "SoftORNN"])
+def test_layers_on_the_meta_device(layer):
+    """Packed and unpacked, in both directions, with gradients."""
+    net = getattr(it.nn, layer)(D, N, num_layers=2, bidirectional=True).to("meta")
+    x = torch.empty(T, B, D, device="meta", requires_grad=True)
+    y, h_n = net(x)
+    assert y.shape == (T, B, 2 * N) and h_n.shape == (4, B, N)
+    y.abs().sum().backward()
+    assert x.grad.shape == x.shape and all(p.grad.shape == p.shape for p in net.parameters())
