@@ -53,8 +53,11 @@ def make_layer(settings: Settings, inputs: int) -> nn.Module:
     return layer
 
 
-def as_batch(drawn: Any) -> tuple[Any, Tensor]:
-    """Inputs (a tensor or a PackedSequence) and targets, from NumPy arrays too; real numbers in single precision."""
+def as_batch(drawn: Any, device: torch.device) -> tuple[Any, Tensor]:
+    """Inputs (a tensor or a PackedSequence) and targets on the device, from NumPy arrays too; real numbers in single
+    precision."""
     x, target = drawn
     x, target = x if isinstance(x, PackedSequence) else torch.as_tensor(x), torch.as_tensor(target)
-    return x.float(), target.float() if target.dtype is torch.float64 else target
+    place: Any = device  # a PackedSequence knows its `to` without types
+    target = target.float() if target.dtype is torch.float64 else target
+    return x.float().to(place), target.to(place)

@@ -68,7 +68,7 @@ def save(path: Path, session: Session) -> None:
         "best": None if best is None else [best.iteration, best.value],
         "last_is_best": session.last_is_best,
     }
-    copies = {name: value.clone(memory_format=torch.contiguous_format) for name, value in tensors.items()}
+    copies = {name: value.cpu().clone(memory_format=torch.contiguous_format) for name, value in tensors.items()}
     with replacing(path) as temporary:
         try:
             save_file(copies, temporary, {KEY: json.dumps(facts)})

@@ -1,4 +1,4 @@
-"""The GPU of --backend gpu, and the parts of a layer that it does not compute."""
+"""The device of --device; the GPU of --backend gpu, and the parts of a layer that it does not compute."""
 
 from __future__ import annotations
 
@@ -10,7 +10,33 @@ from isometry.cli.errors import UsageError
 from isometry.cli.settings import Settings
 
 if TYPE_CHECKING:
+    import torch
     from torch import nn
+
+#: The kinds of devices; torch's own, and no others, whose operations nobody has tried.
+KINDS = ("cpu", "cuda", "mps", "xpu")
+
+
+def chosen(settings: Settings) -> torch.device:
+    """The device of the tensors; a UsageError if torch has none of that name."""
+    import torch
+
+    name, said = settings["device"], settings.option("device")
+    try:
+        device = torch.device(name)
+        if device.type not in KINDS:
+            raise ValueError(name)
+    except (RuntimeError, ValueError) as error:
+        kinds = ", ".join(KINDS)
+        raise UsageError(f"{said} must be one of {kinds}, or one of several, as cuda:1, not {name!r}") from error
+    if device.type != "cpu":
+        if settings["backend"] == "gpu":
+            raise UsageError(f"{said} {name}: --backend gpu takes tensors on the CPU; choose one of the two")
+        try:
+            torch.empty(1, device=device)
+        except (AssertionError, RuntimeError, NotImplementedError) as error:
+            raise UsageError(f"{said} {name}: torch has no such device here") from error
+    return device
 
 
 def opened(settings: Settings) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -42,8 +42,8 @@ class Best:
 class Session:
     """The state of one run; `iteration` counts the updates made."""
 
-    def __init__(self, settings: Settings, group: Group | None = None) -> None:
-        self.settings, self.group = settings, group or Group()
+    def __init__(self, settings: Settings, group: Group | None = None, device: torch.device | str = "cpu") -> None:
+        self.settings, self.group, self.device = settings, group or Group(), torch.device(device)
         torch.manual_seed(settings["seed"])
         self.rng = np.random.default_rng(settings["seed"])
         self.iteration, self.seconds = 0, 0.0
@@ -56,6 +56,7 @@ class Session:
         with blamed(settings, settings.where("model")):
             last_only = getattr(self.task, "last_only", False)
             self.network = Network(layer, self.task.inputs, self.task.outputs, last_only=last_only)
+        self.network.to(self.device)  # drawn on the CPU: the same seed starts from the same numbers everywhere
         with blamed(settings, f"--recurrent-optimizer {settings['recurrent_optimizer']}"):
             self.optimizers = make_optimizers(settings, self.network, layer)
         self.baseline = float(getattr(self.task, "baseline", "nan"))
@@ -68,7 +69,7 @@ class Session:
         """One batch without an update, so that faults of a user's class are reported before anything is written."""
         task, model = self.settings.where("task"), self.settings.where("model")
         with blamed(self.settings, f"{task}: draw"):
-            x, target = as_batch(self.task.draw(np.random.default_rng(self.settings["seed"])))
+            x, target = as_batch(self.task.draw(np.random.default_rng(self.settings["seed"])), self.device)
         rank, axes = (2, "(N") if isinstance(x, PackedSequence) else (3, "(T, B")
         shape = tuple(x.data.shape)
         if len(shape) != rank or shape[-1] != self.task.inputs:
@@ -86,19 +87,19 @@ class Session:
         with blamed(self.settings, f"{task}: score"):
             self.scored = _new(self._scores("score", values.detach(), target), OWN)
         with blamed(self.settings, f"{task}: evaluate"):
-            self.held_out = _new(self._scores("evaluate", self.network), (*OWN, *self.scored))
+            self.held_out = _new(self._scores("evaluate", self._called), (*OWN, *self.scored))
             if hasattr(self.task, "best") and (self.task.best[0] not in self.held_out or len(self.task.best) != 2):
                 raise ValueError(f"best must be a score of evaluate and min or max, not {self.task.best!r}")
         if ":" in self.settings["task"]:  # built-in tasks work, and their test data may be large
             with blamed(self.settings, f"{task}: test"):
-                self._scores("test", self.network)
+                self._scores("test", self._called)
         with blamed(self.settings, f"{model}: recurrent_matrix"):
             self.orthogonality_error()
         self.network.train()
 
     def step(self) -> float:
         """One update on a fresh batch; returns the batch's loss before the update."""
-        x, target = self.group.share(*as_batch(self.task.draw(self.rng)), last_only=self.network.last_only)
+        x, target = self.group.share(*as_batch(self.task.draw(self.rng), self.device), last_only=self.network.last_only)
         for optimizer in self.optimizers:
             optimizer.zero_grad(set_to_none=True)
         values = self.trained(x)
@@ -147,9 +148,16 @@ class Session:
     def scores(self, method: str) -> dict[str, float]:
         """Those of the task's `evaluate` or `test`."""
         self.network.eval()
-        found = self._scores(method, self.network)
+        found = self._scores(method, self._called)
         self.network.train()
         return found
+
+    @property
+    def _called(self) -> Callable[[Any], Tensor]:
+        """The network as tasks call it: on tensors of the CPU."""
+        if self.device.type == "cpu":
+            return self.network
+        return lambda x: self.network(x.to(self.device)).cpu()
 
     def _better(self, row: Mapping[str, float]) -> bool:
         """Whether the task's measure is better in this row than in the best one; NaN is not."""

@@ -95,6 +95,7 @@ SETTINGS = {
         int, "thread budget (default: the cores, or this process's share)", own_threads, least=1, most=MOST
     ),
     "backend": Setting(str, "where the kernels run", "cpu", among=("cpu", "gpu")),
+    "device": Setting(str, "where torch's tensors are: cpu, cuda, mps, xpu, or one of several, as cuda:1", "cpu"),
     "data": Setting(str, "file or folder of a task that reads one"),
 }
 

@@ -4,9 +4,9 @@ Settings not given are the papers' for this task and model; the defaults below h
 The run's folder receives config.toml, metrics.csv, curves.png and checkpoint.safetensors, and at the end scores.toml:
 for a task with validation data the network that did best on them is kept and tested. --resume FOLDER continues from
 there bit for bit, also after ctrl-C (or SIGTERM); a larger --iterations extends a finished run. With another --threads
-torch's own operations may round differently, with another --backend every result. torchrun --nproc-per-node N -m
-isometry train ... trains in N processes that share every batch. e(W) = max|W^H W - I| / (n eps) measures how far W is
-from orthogonal; values below 20 are rounding.
+torch's own operations may round differently, with another --backend or --device every result. torchrun --nproc-per-node
+N -m isometry train ... trains in N processes that share every batch. e(W) = max|W^H W - I| / (n eps) measures how far W
+is from orthogonal; values below 20 are rounding.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from isometry import use_backend
-from isometry.cli.device import left_to_cpu, opened
+from isometry.cli.device import chosen, left_to_cpu, opened
 from isometry.cli.errors import INTERRUPTED, SUCCESS, UsageError
 from isometry.cli.files import write_text
 from isometry.cli.progress import figures
@@ -27,8 +27,8 @@ from isometry.cli.run_folder import RunFolder
 from isometry.cli.settings import Settings, option, stored
 
 # Settings that --resume may change. The package's kernels compute the same with any number of threads, but torch's own
-# operations may round differently; another backend rounds everything differently.
-CHANGEABLE = ("iterations", "threads", "backend")
+# operations may round differently; another backend or device rounds everything differently.
+CHANGEABLE = ("iterations", "threads", "backend", "device")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -64,6 +64,7 @@ def _train(settings: Settings, folder: RunFolder | None, out: str | None) -> int
     from isometry.cli.session import Session, prepared
 
     opened(settings)
+    device = chosen(settings)
     with (
         distributed.joined() as group,
         prepared(settings["threads"]),
@@ -72,7 +73,9 @@ def _train(settings: Settings, folder: RunFolder | None, out: str | None) -> int
     ):
         if folder is not None and group.first:
             held.enter_context(folder.locked())
-        session = Session(settings, group)
+        if group.size > 1 and device.type != "cpu":
+            raise UsageError(f"--device {device}: the processes of torchrun share a batch on the CPU only")
+        session = Session(settings, group, device)
         if folder is not None and folder.begun:
             checkpoint.load(folder.checkpoint, session)
         if not group.first:

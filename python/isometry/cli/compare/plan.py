@@ -38,6 +38,7 @@ class Planned:
                     "gone; move it away, or give another folder with --out"
                 )
             changed = {"iterations": total, "threads": threads, "backend": self.settings["backend"]}
+            changed["device"] = self.settings["device"]
             words = [word for name, value in changed.items() if value for word in (option(name), str(value))]
             return ["train", "--resume", str(self.folder.path), *words]
         words = ["train", self.settings["task"], "--model", self.settings["model"], "--out", str(self.folder.path)]

@@ -17,7 +17,7 @@ from isometry.cli.run_folder import COLUMNS, RunFolder
 from isometry.cli.settings import TABLES, Settings, stored
 
 TAIL = 20  # the figures at the end are means over the rows of the last twentieth of the updates
-EVERY_RUN_ITS_OWN = ("seed", "threads", "backend")
+EVERY_RUN_ITS_OWN = ("seed", "threads", "backend", "device")
 OF_THE_TASK = ("task", "length", "data")
 
 

@@ -82,7 +82,7 @@ class NextFrame:
 
     def loss(self, values: Tensor, target: Tensor) -> Tensor:
         inside = ~target.isnan()
-        return (self.mean + self.deviation * values - target)[inside].square().mean()
+        return (self.mean.to(values.device) + self.deviation * values - target)[inside].square().mean()
 
     def evaluate(self, network: Callable[[Tensor], Tensor]) -> dict[str, float]:
         return {"valid_mse": self._over(self.validation, network)}
