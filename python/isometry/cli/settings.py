@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import tomllib
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +34,7 @@ class Setting:
     least: float = -math.inf
     most: float = math.inf
     among: tuple[str, ...] = ()
+    form: tuple[str, str] | None = None  #: a regular expression, and what it says
 
     @property
     def value(self) -> Any:
@@ -41,6 +43,8 @@ class Setting:
 
     @property
     def expected(self) -> str:
+        if self.form:
+            return self.form[1]
         if self.among:
             return f"one of {', '.join(self.among)}"
         if self.kind is str:
@@ -61,6 +65,7 @@ class Setting:
         if self.kind is float and type(value) is int:
             value = float(value)
         right = type(value) is self.kind and (not self.among or value in self.among) and value != ""
+        right = right and (self.form is None or re.fullmatch(self.form[0], str(value)) is not None)
         if not right or (self.kind is not str and not (math.isfinite(value) and self.least <= value <= self.most)):
             raise UsageError(f"{option} must be {self.expected}, not {value!r}")
         return value
@@ -71,6 +76,9 @@ def own_threads() -> int:
     together = os.environ["LOCAL_WORLD_SIZE"] if "TORCHELASTIC_RUN_ID" in os.environ else 1
     return max(1, get_num_threads() // int(together))
 
+
+#: The devices whose operations of torch are known to do.
+DEVICES = (r"cpu|(cuda|mps|xpu)(:\d+)?", "cpu, cuda, mps or xpu, or one of several, as cuda:1")
 
 SETTINGS = {
     "hidden": Setting(int, "size of the state", 128, least=1),
@@ -95,7 +103,7 @@ SETTINGS = {
         int, "thread budget (default: the cores, or this process's share)", own_threads, least=1, most=MOST
     ),
     "backend": Setting(str, "where the kernels run", "cpu", among=("cpu", "gpu")),
-    "device": Setting(str, "where torch's tensors are: cpu, cuda, mps, xpu, or one of several, as cuda:1", "cpu"),
+    "device": Setting(str, "where torch's tensors are", "cpu", form=DEVICES),
     "data": Setting(str, "file or folder of a task that reads one"),
 }
 
