@@ -26,11 +26,13 @@ LAYERS = {
 SOFT = ("soft-ornn", "kru")
 # W is a parameter, unitary as long as its optimiser trains it
 FREE = {"full-capacity-urnn": it.nn.FullCapacityURNN}
+# W is free, or any operator
+PLAIN = {"rnn": it.nn.RNN, "rnn-transition": functools.partial(it.nn.RNN, transition=it.Cayley.random)}
 # with gates
 GATED = {"gru": it.nn.GRU, "goru": it.nn.GORU, "rum": it.nn.RUM}
 # whose state is no vector
 MATRIX = {"delta-product": functools.partial(it.nn.DeltaProduct, heads=2, householders=2)}
-KINDS = {**LAYERS, **FREE, **GATED, **MATRIX}
+KINDS = {**LAYERS, **FREE, **PLAIN, **GATED, **MATRIX}
 # Forms of the layers with gates: a kind, and its keywords
 FORMS = {
     "gru": ("gru", {}),
@@ -45,8 +47,8 @@ FORMS = {
     "delta-product-no-gate": ("delta-product", {"heads": 3, "householders": 3, "gate": False, "negative": False}),
 }
 COMPLEX = tuple(name for name, layer in KINDS.items() if layer(D, N).is_complex)
-# The names of all layers; the module of an operator is none.
-NAMES = tuple(name for name in it.nn.__all__ if name not in ("OperatorModule", "parameter_groups"))
+# The names of all layers; the module of an operator is none, and functions are none.
+NAMES = tuple(name for name in it.nn.__all__ if name[0].isupper() and name != "OperatorModule")
 each_layer = pytest.mark.parametrize("name", LAYERS)
 each_kind = pytest.mark.parametrize("name", KINDS)
 

@@ -17,11 +17,8 @@ def twin_of(layer, **keywords):
     with torch.no_grad():
         for key, p in twin.named_parameters():
             kind, end = key.split("_l")
-            if kind == "bias_hh":
-                p.zero_()
-            else:
-                own = getattr(layer, {"bias_ih": "bias"}.get(kind, kind) + "_l" + end)
-                p.copy_(own[[1, 0, 2]].flatten(0, 1))
+            own = getattr(layer, {"bias_ih": "bias", "bias_hh": "hidden_bias"}.get(kind, kind) + "_l" + end)
+            p.copy_(own[[1, 0, 2]].flatten(0, 1))
     return twin
 
 

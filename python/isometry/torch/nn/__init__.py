@@ -3,6 +3,7 @@
 from .delta_product import DeltaProduct
 from .eurnn import EURNN
 from .exprnn import ExpRNN
+from .from_torch import from_torch, to_torch
 from .full_capacity_urnn import FullCapacityURNN
 from .goru import GORU
 from .gru import GRU
@@ -10,6 +11,7 @@ from .kru import KRU
 from .operator_module import OperatorModule
 from .ornn import ORNN
 from .parameter_groups import parameter_groups
+from .rnn import RNN
 from .rum import RUM
 from .scornn import ScoRNN
 from .scurnn import ScuRNN
@@ -23,6 +25,7 @@ __all__ = [
     "GRU",
     "KRU",
     "ORNN",
+    "RNN",
     "RUM",
     "URNN",
     "DeltaProduct",
@@ -33,5 +36,7 @@ __all__ = [
     "ScuRNN",
     "SoftORNN",
     "UnitaryORNN",
+    "from_torch",
     "parameter_groups",
+    "to_torch",
 ]

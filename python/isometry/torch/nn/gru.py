@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal, Unpack
 
+import torch
 from torch import Tensor
 
 from ..sequences.gru import gru
 from ._gated import GatedLayer
+from ._gates_of_torch import is_torch, reordered
 from ._keywords import LayerKeywords, Output
 from ._streaming import Kernel
 
@@ -20,8 +22,8 @@ class GRU(GatedLayer):
         z_t = \sigma(W_z h_{t-1} + U_z x_t + b_z), \qquad r_t = \sigma(W_r h_{t-1} + U_r x_t + b_r), \\
         c_t = \tanh(W_h (r_t * h_{t-1}) + U_h x_t + b_h), \qquad h_t = z_t * h_{t-1} + (1 - z_t) * c_t.
 
-    With ``reset="after"`` :math:`c_t = \tanh(r_t * (W_h h_{t-1}) + U_h x_t + b_h)`, which is that of ``torch.nn.GRU``
-    without its second bias.
+    With ``reset="after"`` :math:`c_t = \tanh(r_t * (W_h h_{t-1} + b'_h) + U_h x_t + b_h)`, which is that of
+    ``torch.nn.GRU``: `from_torch` and `to_torch` convert, and torch's state dicts load as they are.
 
     Parameters
     ----------
@@ -41,6 +43,9 @@ class GRU(GatedLayer):
         U_z, U_r and U_h (3, hidden_size, features).
     bias_l{k}[_reverse] : Parameter
         b_z, b_r and b_h (3, hidden_size).
+    hidden_bias_l{k}[_reverse] : Parameter
+        With ``reset="after"``, torch's second bias b' (3, hidden_size); those of z and r add to b. A state dict without
+        it loads as zeros.
 
     References
     ----------
@@ -58,6 +63,7 @@ class GRU(GatedLayer):
     """
 
     _own_keywords = ("reset",)
+    _second: bool  # whether there is a second bias
 
     def __init__(
         self,
@@ -71,11 +77,46 @@ class GRU(GatedLayer):
         self.reset = reset
         super().__init__(input_size, hidden_size, num_layers, **keywords)
 
+    def _shapes(self, features: int) -> dict[str, tuple[int, ...]]:
+        self._second = self.bias and self.reset == "after"
+        shapes = super()._shapes(features)
+        return shapes | {"hidden_bias": (3, self.hidden_size)} if self._second else shapes
+
+    def _given(self, suffix: str, x: Tensor) -> tuple[Any, ...]:
+        """x, w, u and b of one recurrence, to which the second biases of z and r are added."""
+        x, w, u, b = super()._given(suffix, x)
+        if self._second:
+            b = torch.cat((b[:2] + self._read("hidden_bias" + suffix)[:2], b[2:]))
+        return x, w, u, b
+
+    def _hidden_bias(self, suffix: str) -> Tensor | None:
+        """The second bias of the candidate."""
+        return self._read("hidden_bias" + suffix)[2] if self._second else None
+
     def _run(
         self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: Output
     ) -> Tensor:
         law: dict[str, Any] = {"reset": self.reset, "checkpoint": self.checkpoint, "output": output}
-        return gru(*self._given(suffix, x), h0=h0, lengths=lengths, reverse=reverse, **law)
+        law |= {"lengths": lengths, "reverse": reverse, "hidden_bias": self._hidden_bias(suffix)}
+        return gru(*self._given(suffix, x), h0=h0, **law)
 
     def _kernel(self, suffix: str) -> Kernel:
-        return self._gates("gru", suffix, "tanh", None)
+        kernel = self._gates("gru", suffix, "tanh", None)
+        return kernel._replace(arrays=kernel.arrays | {"hidden_bias": self._hidden_bias(suffix)})
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+        """Torch's own names and shapes are recognised; without second biases these are zero."""
+        errors = rest[-1]
+        if is_torch(state_dict, prefix):
+            if self.reset != "after":
+                errors.append(
+                    f"{type(self).__name__}(reset='before') cannot take the weights of torch.nn.GRU, which resets "
+                    "after the product: make the layer with reset='after'"
+                )
+            else:
+                reordered(state_dict, prefix, self._suffixes)
+        elif self._second:
+            for suffix in self._suffixes:
+                own: Tensor = getattr(self, "hidden_bias" + suffix)
+                state_dict.setdefault(f"{prefix}hidden_bias{suffix}", torch.zeros_like(own))
+        super()._load_from_state_dict(state_dict, prefix, *rest)

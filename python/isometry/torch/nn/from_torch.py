@@ -1,0 +1,153 @@
+"""`from_torch` and `to_torch`: torch's recurrent layers on the kernels of this package, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..._rules import check
+from ._base import RecurrentLayer
+from ._gates_of_torch import NAMES, apart, together
+from .gru import GRU
+from .rnn import RNN
+
+_SHARED = ("input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional")
+
+
+def from_torch(module: nn.Module) -> Any:
+    """A layer of this package with the weights of a ``torch.nn.RNN`` or ``torch.nn.GRU``; or a whole model with such
+    layers in it.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        A ``torch.nn.RNN`` or ``torch.nn.GRU``, or a module that contains some. Of these exact types: a subclass is left
+        alone.
+
+    Returns
+    -------
+    RNN or GRU
+        A new layer that computes the same; its parameters are copies, on the same device and of the same dtype, each
+        with its ``requires_grad``, in the same mode of training. A ``GRU`` has ``reset="after"``.
+    torch.nn.Module
+        Any other module: itself, with its layers replaced in place. A layer that appears in several places is one layer
+        in all of them. Make an optimiser afterwards, for the parameters are new ones.
+
+    Raises
+    ------
+    NotImplementedError
+        A layer with ``proj_size``, and a ``torch.nn.LSTM`` that is the module itself: there are no kernels for it.
+    TypeError
+        If module is no module, or a subclass of one of torch's layers.
+
+    Examples
+    --------
+    >>> import torch, isometry.torch as it
+    >>> theirs, x = torch.nn.GRU(3, 8), torch.randn(20, 5, 3)
+    >>> ours = it.nn.from_torch(theirs)
+    >>> torch.allclose(ours(x)[0], theirs(x)[0], atol=1e-6)
+    True
+    """
+    if not isinstance(module, nn.Module):
+        check.kind("module", "a torch.nn.Module", module)
+    if type(module) in (nn.RNN, nn.GRU):
+        return _layer(module)
+    if isinstance(module, nn.RNNBase):
+        if getattr(module, "proj_size", 0):
+            raise NotImplementedError("from_torch has no layers with proj_size")
+        if type(module) is nn.LSTM:
+            raise NotImplementedError("from_torch has no kernels for torch.nn.LSTM")
+        raise TypeError(
+            f"module must be a torch.nn.RNN or torch.nn.GRU itself, not the subclass {type(module).__name__}"
+        )
+    made: dict[Any, nn.Module] = {}
+    for parent in list(module.modules()):
+        for name, child in list(parent._modules.items()):
+            if type(child) in (nn.RNN, nn.GRU):
+                made[child] = made.get(child) or _layer(child)
+                setattr(parent, name, made[child])
+    return module
+
+
+def to_torch(layer: RNN | GRU) -> Any:
+    """The layer of torch with the weights of an `RNN` or `GRU`.
+
+    Parameters
+    ----------
+    layer : RNN or GRU
+        One that torch has: a `GRU` with ``reset="after"``; an `RNN` with tanh or relu and a free W; neither with
+        ``trainable_h0`` nor ``last_only``.
+
+    Returns
+    -------
+    torch.nn.RNN or torch.nn.GRU
+        A new layer that computes the same; its parameters are copies, on the same device and of the same dtype, each
+        with its ``requires_grad``, in the same mode of training.
+
+    Raises
+    ------
+    TypeError
+        If torch has no such layer.
+
+    Examples
+    --------
+    >>> import torch, isometry.torch as it
+    >>> it.nn.to_torch(it.nn.RNN(3, 8))
+    RNN(3, 8)
+    """
+    why = None if type(layer) in (RNN, GRU) else "it is neither an RNN nor a GRU of isometry.torch"
+    if isinstance(layer, RecurrentLayer):
+        for name in ("trainable_h0", "last_only"):
+            why = why or (f"torch has no {name}" if getattr(layer, name) else None)
+    if type(layer) is GRU:
+        why = why or ("torch resets after the product: reset is 'before'" if layer.reset == "before" else None)
+    if type(layer) is RNN:
+        why = why or ("torch has no transition" if layer.transition is not None else None)
+        plain = layer.nonlinearity in ("tanh", "relu")
+        why = why or (None if plain else f"torch has no nonlinearity {layer.nonlinearity!r}")
+    if why is not None:
+        raise TypeError(f"layer {type(layer).__name__} cannot become one of torch: {why}")
+    kind: Any = nn.RNN if type(layer) is RNN else nn.GRU
+    found = _like(layer, kind, {"nonlinearity": layer.nonlinearity} if type(layer) is RNN else {})
+    for suffix in layer._suffixes:
+        for theirs, ours in _names(kind):
+            if hasattr(layer, ours + suffix):
+                arranged = together if kind is nn.GRU else None
+                _copied(getattr(layer, ours + suffix), getattr(found, theirs + suffix), arranged)
+    return found.train(layer.training)
+
+
+def _names(kind: type[nn.Module]) -> list[tuple[str, str]]:
+    """Torch's names and ours for a layer of torch."""
+    return list(NAMES.items()) if kind is nn.GRU else [(name, name) for name in NAMES]
+
+
+def _layer(module: Any) -> RNN | GRU:
+    """The layer of this package for one of torch."""
+    if getattr(module, "proj_size", 0):
+        raise NotImplementedError("from_torch has no layers with proj_size")
+    gated = type(module) is nn.GRU
+    own = {"reset": "after"} if gated else {"nonlinearity": module.nonlinearity}
+    found = _like(module, GRU if gated else RNN, own)
+    for suffix in found._suffixes:
+        for theirs, ours in _names(type(module)):
+            if hasattr(module, theirs + suffix):
+                _copied(getattr(module, theirs + suffix), getattr(found, ours + suffix), apart if gated else None)
+    return found.train(module.training)  # type: ignore[no-any-return]
+
+
+def _like(layer: Any, kind: Any, own: dict[str, Any]) -> Any:
+    """A layer of this kind with the sizes, the device and the dtype of another."""
+    weight = layer.weight_ih_l0
+    given = {name: getattr(layer, name) for name in _SHARED}
+    # no random numbers are drawn on the meta device
+    return kind(**given, **own, device="meta", dtype=weight.dtype).to_empty(device=weight.device)
+
+
+@torch.no_grad()
+def _copied(source: Tensor, target: Tensor, arranged: Any) -> None:
+    """Copies a parameter into another."""
+    target.copy_(source if arranged is None else arranged(source))
+    target.requires_grad_(source.requires_grad)

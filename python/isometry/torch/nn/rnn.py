@@ -1,0 +1,173 @@
+"""RNN: torch's recurrent layer with a free W, or with any operator as W."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import Any, Unpack
+
+from torch import Tensor, nn
+
+from ..._rules import check, check_recurrence
+from ..operators._operator import Operator
+from ..operators.dense import Dense
+from ..sequences.recurrence import recurrence
+from ._keywords import LayerKeywords, Output
+from ._streaming import Kernel
+from ._transition import TransitionLayer
+from .operator_module import OperatorModule
+
+
+class RNN(TransitionLayer):
+    r"""The layer of ``torch.nn.RNN`` on the kernels of this package, with a free W or any operator in its place.
+
+    .. math::
+
+        h_t = \phi(W h_{t-1} + b' + V x_t + b)
+
+    Parameters
+    ----------
+    input_size, hidden_size, num_layers
+        As in ``torch.nn.RNN``.
+    nonlinearity : str
+        phi, one of the names of `activate`.
+    transition : callable, optional
+        Called with n = hidden_size for every layer and direction, in the order of ``h_n``: returns the operator W, of
+        this package or of a class of one's own. Its trained arguments are parameters of the layer, as in
+        `OperatorModule`; an operator of one's own is held as it is. With a complex operator the states are complex.
+    **keywords
+        The keywords of :class:`ORNN` from ``bias`` on, ``checkpoint`` and ``last_only`` among them.
+
+    Attributes
+    ----------
+    weight_ih_l{k}[_reverse] : Parameter
+        V (hidden_size, features).
+    weight_hh_l{k}[_reverse] : Parameter
+        W (hidden_size, hidden_size); absent with a ``transition``.
+    bias_ih_l{k}[_reverse], bias_hh_l{k}[_reverse] : Parameter
+        b and b' (hidden_size); absent for the modReLUs, which have ``activation_bias_l{k}`` alone.
+    transition_l{k}[_reverse] : OperatorModule
+        W, with a ``transition``.
+
+    Notes
+    -----
+    Names, shapes, the state dict and the initial draws are those of ``torch.nn.RNN``; `from_torch` and `to_torch`
+    convert. With a ``transition`` W is formed at every call inside `cached` too.
+
+    Examples
+    --------
+    >>> import torch
+    >>> import isometry.torch as it
+    >>> layer = it.nn.RNN(3, 8)
+    >>> output, h_n = layer(torch.randn(20, 5, 3))
+    >>> output.shape, h_n.shape
+    (torch.Size([20, 5, 8]), torch.Size([1, 5, 8]))
+    >>> layer = it.nn.RNN(3, 8, transition=it.Cayley.random)
+    >>> it.orthogonality_error(layer.recurrent_matrix()) < 20
+    True
+    """
+
+    _own_keywords = ("nonlinearity",)
+    slope = 0.1
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        *,
+        nonlinearity: str = "tanh",
+        transition: Callable[[int], Operator] | None = None,
+        **keywords: Unpack[LayerKeywords],
+    ) -> None:
+        if transition is not None and (isinstance(transition, Operator) or not callable(transition)):
+            check.kind("transition", "a function of n that returns an operator", transition)
+        self.nonlinearity, self.transition = nonlinearity, transition
+        self._drawn: list[OperatorModule] = []
+        self._complex = False
+        super().__init__(input_size, hidden_size, num_layers, **keywords)
+
+    # ------------------------------------------------------------ hooks
+
+    def _check_keywords(self) -> None:
+        self._drawn = self._operators()
+        made = [module.operator() for module in self._drawn]
+        self._complex = any(operator.dtype.is_complex for operator in made)
+        super()._check_keywords()
+        if self.checkpoint == "reversible":
+            unitary = bool(made) and all(operator._is_unitary for operator in made)
+            check_recurrence.reversible(self.nonlinearity, False, unitary, "nonlinearity")
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether the states are complex."""
+        return self._complex
+
+    def _shapes(self, features: int) -> dict[str, tuple[int, ...]]:
+        n = self.hidden_size
+        shapes = {"weight_ih": self._stored(n, features), **self._transition_shapes()}
+        if self.bias and self._biased_units:
+            return shapes | {"activation_bias": (self._biased_units,)}
+        return shapes | {"bias_ih": self._stored(n), "bias_hh": self._stored(n)} if self.bias else shapes
+
+    def _transition_shapes(self) -> dict[str, tuple[int, ...]]:
+        n = self.hidden_size
+        return {} if self.transition is not None else {"weight_hh": (n, n)}
+
+    def _reset(self, suffix: str) -> None:
+        bound = 1 / math.sqrt(self.hidden_size)
+        for name in self._names:
+            if name not in ("h0", "activation_bias"):
+                nn.init.uniform_(getattr(self, name + suffix), -bound, bound)
+
+    def reset_parameters(self) -> None:
+        """Draw all initial values again; ``torch.manual_seed`` makes them reproducible."""
+        weight = self.weight_ih_l0
+        for suffix, drawn in zip(self._suffixes, self._drawn or self._operators(), strict=False):
+            self.add_module("transition" + suffix, drawn.to(device=weight.device, dtype=weight.dtype))
+        self._drawn = []
+        super().reset_parameters()
+
+    def _operators(self) -> list[OperatorModule]:
+        """New operators of all layers and directions; none without a transition."""
+        if self.transition is None:
+            return []
+        made = [self.transition(self.hidden_size) for _ in range(self.num_layers * (1 + self.bidirectional))]
+        for operator in made:
+            if not isinstance(operator, Operator):
+                check.kind("transition(n)", "an operator of isometry.torch", operator)
+            check_recurrence.recurrence_transition(operator.shape, operator.batch_shape)
+            check_recurrence.layer_transition(type(self).__name__, operator.shape, self.hidden_size)
+        return [OperatorModule(operator) for operator in made]
+
+    def _transition(self, suffix: str) -> Any:
+        if self.transition is None:
+            return Dense(self._read("weight_hh" + suffix))
+        return getattr(self, "transition" + suffix).operator()
+
+    def _bias(self, suffix: str) -> Tensor | None:
+        if not self.bias or self._biased_units:
+            return None
+        return self._value("bias_ih" + suffix) + self._value("bias_hh" + suffix)
+
+    def _arrays(self, suffix: str) -> dict[str, Tensor | None]:
+        """The arrays of `recurrence` that are parameters."""
+        weight = self._value("weight_ih" + suffix)
+        return {"input_weight": weight, "bias": self._bias(suffix), "activation_bias": self._activation_bias(suffix)}
+
+    def _run(
+        self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: Output
+    ) -> Tensor:
+        law: dict[str, Any] = {"activation": self.nonlinearity, "slope": self.slope, "checkpoint": self.checkpoint}
+        law |= {"lengths": lengths, "reverse": reverse, "output": output}
+        return recurrence(self._operator(suffix), x, h0=h0, **law | self._arrays(suffix))
+
+    def _kernel(self, suffix: str) -> Kernel:
+        return Kernel("recurrence", (False,), self.nonlinearity, self.slope, self._arrays(suffix))
+
+    def recurrent_parameters(self) -> Iterator[nn.Parameter]:
+        """Yield the parameters of W, of every layer and direction, for a separate learning rate."""
+        if self.transition is None:
+            yield from super().recurrent_parameters()
+        for suffix in self._suffixes if self.transition is not None else ():
+            yield from getattr(self, "transition" + suffix).parameters()

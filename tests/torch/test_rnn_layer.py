@@ -1,0 +1,88 @@
+"""it.nn.RNN: torch's names and draws, every nonlinearity, and any operator as W."""
+
+import pytest
+import torch
+
+import isometry.torch as it
+from layers import B, D, N, T, draw
+
+
+class Shift(it.Operator):
+    """A class of one's own."""
+
+    def __init__(self, size):
+        super().__init__(shape=(N, N), dtype=size.dtype)
+        self.size = size
+
+    def matrix(self, *, backend=None, check_finite=True):  # noqa: ARG002
+        return torch.eye(N, dtype=self.size.dtype).roll(1, 0) * self.size
+
+
+def test_names_shapes_and_draws_are_those_of_torch():
+    for keywords in ({}, {"bias": False}, {"bidirectional": True}):
+        torch.manual_seed(1)
+        theirs = torch.nn.RNN(D, N, 2, **keywords)
+        torch.manual_seed(1)
+        ours = it.nn.RNN(D, N, 2, **keywords)
+        assert list(ours.state_dict()) == list(theirs.state_dict())
+        assert all(torch.equal(p, theirs.state_dict()[key]) for key, p in ours.state_dict().items())
+        assert [len(row) for row in ours.all_weights] == [len(row) for row in theirs.all_weights]
+
+
+def test_modrelu_has_its_own_bias_alone():
+    layer = it.nn.RNN(D, N, nonlinearity="modrelu")
+    assert {"activation_bias_l0", "weight_ih_l0", "weight_hh_l0"} == set(layer.state_dict())
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        it.Cayley.random,
+        lambda n: it.Householder.random(n, 2, dtype=torch.float64),
+        lambda n: it.Cayley.random(n).H,
+        lambda n: it.Circulant.random(n, dtype=torch.complex128),
+    ],
+    ids=["cayley", "householder", "adjoint", "complex"],
+)
+def test_what_the_operator_trains_is_trained(make):
+    """In every layer and direction; W is that of the operator, and the recurrence that of the function."""
+    layer = it.nn.RNN(D, N, 2, bidirectional=True, transition=make, dtype=torch.float64)
+    names = [name for name, _ in layer.named_parameters() if name.startswith("transition")]
+    assert len(names) == len(list(layer.recurrent_parameters())) == 4
+    x = draw(T, B, D)
+    y, _ = layer(x)
+    y.abs().square().sum().backward()
+    assert all(p.grad is not None and p.grad.any() for p in layer.parameters())
+    w = layer.recurrent_matrix(1, reverse=True)
+    assert torch.allclose(w.mH @ w, torch.eye(N, dtype=w.dtype), atol=1e-12)
+    one = it.nn.RNN(D, N, transition=make, dtype=torch.float64)
+    bias = one._bias("_l0")
+    law = {"input_weight": one._value("weight_ih_l0"), "bias": bias, "activation": "tanh"}
+    torch.testing.assert_close(one(x)[0], it.recurrence(it.Dense(one.recurrent_matrix()), x, **law))
+
+
+def test_an_operator_of_ones_own_is_held():
+    layer = it.nn.RNN(D, N, transition=lambda _: Shift(torch.tensor(0.5)))
+    assert not list(layer.recurrent_parameters())
+    assert torch.equal(layer.recurrent_matrix(), torch.eye(N).roll(1, 0) / 2)
+    assert layer(torch.randn(T, B, D))[0].shape == (T, B, N)
+
+
+def test_refusals():
+    with pytest.raises(TypeError, match="transition must be a function"):
+        it.nn.RNN(D, N, transition=it.Cayley.random(N))
+    with pytest.raises(TypeError, match=r"transition\(n\) must be an operator"):
+        it.nn.RNN(D, N, transition=lambda n: torch.eye(n))
+    with pytest.raises(ValueError, match="hidden_size"):
+        it.nn.RNN(D, N, transition=lambda n: it.Cayley.random(n + 1))
+    with pytest.raises(ValueError, match="reversible"):
+        it.nn.RNN(D, N, checkpoint="reversible")
+    with pytest.raises(ValueError, match="nonlinearity"):
+        it.nn.RNN(D, N, nonlinearity="gelu")
+
+
+def test_a_state_dict_of_a_layer_with_a_transition():
+    one, other = (it.nn.RNN(D, N, 2, transition=it.Cayley.random) for _ in range(2))
+    other.load_state_dict(one.state_dict())
+    x = torch.randn(T, B, D)
+    assert torch.equal(one(x)[0], other(x)[0])
