@@ -1,22 +1,16 @@
-"""torch's own LSTM and RNN with the initial values that long sequences need."""
+"""torch's LSTM, and its RNN on these kernels, with the initial values that long sequences need."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
+
+import isometry.torch as it
 
 
-class Baseline(nn.RNNBase):
-    """A layer that names its recurrent parameters."""
-
-    def recurrent_parameters(self) -> Iterator[nn.Parameter]:
-        """The matrices that multiply the state."""
-        return (p for name, p in self.named_parameters() if name.startswith("weight_hh"))
-
-
-class LSTM(Baseline, nn.LSTM):
+class LSTM(nn.LSTM):
     """torch.nn.LSTM whose biases start at zero, except the forget gate's."""
 
     def __init__(self, *sizes: int, forget_bias: float = 1.0, **keywords: Any) -> None:
@@ -28,9 +22,13 @@ class LSTM(Baseline, nn.LSTM):
                 if name.startswith("bias_ih"):
                     nn.init.constant_(parameter[n : 2 * n], forget_bias)
 
+    def recurrent_parameters(self) -> Iterator[nn.Parameter]:
+        """The matrices that multiply the state."""
+        return (p for name, p in self.named_parameters() if name.startswith("weight_hh"))
 
-class RNN(Baseline, nn.RNN):
-    """torch.nn.RNN whose recurrent matrix starts orthogonal but is trained freely; biases start at zero."""
+
+class RNN(it.nn.RNN):
+    """it.nn.RNN whose recurrent matrix starts orthogonal but is trained freely; biases start at zero."""
 
     def __init__(self, *sizes: int, nonlinearity: str = "tanh", **keywords: Any) -> None:
         super().__init__(*sizes, nonlinearity=nonlinearity, **keywords)
@@ -39,8 +37,3 @@ class RNN(Baseline, nn.RNN):
                 nn.init.orthogonal_(parameter)
             elif name.startswith("bias"):
                 nn.init.zeros_(parameter)
-
-    def recurrent_matrix(self, layer: int = 0, reverse: bool = False) -> Tensor:
-        """The free W of one layer and direction."""
-        matrix: Tensor = getattr(self, f"weight_hh_l{layer}{'_reverse' if reverse else ''}")
-        return matrix
