@@ -104,7 +104,10 @@ GROUPS: dict[str, tuple[str, str, dict[str, list[str]]]] = {
                 "GORU",
                 "RUM",
                 "GRU",
+                "RNN",
                 "DeltaProduct",
+                "from_torch",
+                "to_torch",
                 "parameter_groups",
             ]
         },

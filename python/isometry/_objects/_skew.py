@@ -18,6 +18,16 @@ def rotvec(shape: Shape, dtype: str) -> None:
         raise ValueError(f"rotvec must have shape (*, 3), not {shape}")
 
 
+def of_space(shape: Shape, complex_: bool, last: bool) -> None:
+    """A rotation of space, which has a rotation vector."""
+    if complex_:
+        raise TypeError("rotvec needs a real operator, not a complex one")
+    if shape != (3, 3):
+        raise ValueError(f"rotvec needs a rotation of three dimensions, not of {shape[0]}")
+    if last:
+        raise ValueError("rotvec needs a rotation: signs and phases are not part of one")
+
+
 def half_turn() -> NoReturn:
     """A rotation by pi, which has the eigenvalue -1."""
     raise ValueError(

@@ -53,7 +53,7 @@ def make_layer(settings: Settings, inputs: int) -> nn.Module:
     return layer
 
 
-def as_batch(drawn: Any, device: torch.device) -> tuple[Any, Tensor]:
+def as_batch(drawn: Any, device: torch.device | str = "cpu") -> tuple[Any, Tensor]:
     """Inputs (a tensor or a PackedSequence) and targets on the device, from NumPy arrays too; real numbers in single
     precision."""
     x, target = drawn

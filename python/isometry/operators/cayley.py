@@ -9,12 +9,13 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from isometry import _core
 from isometry._arrays import FLOAT64, Array, finite, ready, real_type, stacked, taken, taken_real
-from isometry._objects._skew import half_turn, real_upper
+from isometry._objects._skew import half_turn, of_space, real_upper
 from isometry._objects._skew import rotvec as check_rotvec
 from isometry._objects.cayley import CAYLEY, FROM_MATRIX
 from isometry._objects.cayley import negative_ones as split
 from isometry._rules import check, tolerance
 from isometry.operators._declared import Declared, promoted
+from isometry.operators._nearest import projected
 from isometry.operators._random import Seed, field, generator
 from isometry.operators._skew import packed
 
@@ -152,6 +153,7 @@ class Cayley(Declared, declaration=CAYLEY):
         signs: ArrayLike | None = None,
         phases: ArrayLike | None = None,
         *,
+        nearest: bool = False,
         tol: float | None = None,
         check_finite: bool = True,
     ) -> Cayley:
@@ -167,6 +169,8 @@ class Cayley(Declared, declaration=CAYLEY):
             Shape (*, n, n), orthogonal (real) or unitary (complex).
         signs, phases
             The last factor, shape (*, n), at most one of them; its batch shape broadcasts against that of w.
+        nearest
+            Project w first: `linalg.procrustes`. Then any w will do, and `tol` refuses none.
         tol
             The largest entry of |W^H W - I| that is accepted; default n sqrt(eps).
         check_finite
@@ -202,6 +206,7 @@ class Cayley(Declared, declaration=CAYLEY):
                 finite(name, a)
         if signs is not None:
             _core.operator_check("cayley", (None, None, ready(signs, signs.dtype), None))
+        w = projected(w, nearest)
         dtype = promoted(FROM_MATRIX.arguments, [w, signs, phases])
         complex_, real = dtype.kind == "c", real_type(dtype)
 
@@ -294,3 +299,30 @@ class Cayley(Declared, declaration=CAYLEY):
             half_turn()
         r = r * np.divide(np.tan(half), angle, out=np.full_like(angle, 0.5), where=angle > 0)
         return cls(np.stack((r[..., 2], -r[..., 1], r[..., 0]), -1))
+
+    def rotvec(self) -> Array:
+        """The rotation vector, for n = 3 without signs: the inverse of `from_rotvec`.
+
+        Returns
+        -------
+        ndarray
+            r, shape (*, 3): the axis times the angle |r| < pi, right-handed.
+
+        Raises
+        ------
+        ValueError
+            If n is not 3, or there are signs or phases.
+        TypeError
+            If the operator is complex.
+
+        Examples
+        --------
+        >>> import isometry as iso
+        >>> iso.Cayley.from_rotvec([0.0, 0.5, 0.0]).rotvec().round(12) + 0.0
+        array([0. , 0.5, 0. ])
+        """
+        of_space(self.shape, self.dtype.kind == "c", self.signs is not None or self.phases is not None)
+        u = self.upper
+        g = np.stack((u[..., 2], -u[..., 1], u[..., 0]), -1)  # tan(|r| / 2) / |r| r
+        size = np.hypot(np.hypot(g[..., :1], g[..., 1:2]), g[..., 2:])
+        return g * np.divide(2 * np.arctan(size), size, out=np.full_like(size, 2), where=size > 0)

@@ -7,11 +7,12 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from isometry._arrays import FLOAT64, Array, finite, real_type, stacked, taken
 from isometry._inverse import exponential as inverse
-from isometry._objects._skew import real_upper
+from isometry._objects._skew import of_space, real_upper
 from isometry._objects._skew import rotvec as check_rotvec
 from isometry._objects.exponential import EXPONENTIAL
 from isometry._rules import check, tolerance
 from isometry.operators._declared import Declared
+from isometry.operators._nearest import projected
 from isometry.operators._random import Seed, field, generator
 from isometry.operators._skew import packed
 
@@ -77,7 +78,9 @@ class Exponential(Declared, declaration=EXPONENTIAL):
             real_upper()
 
     @classmethod
-    def from_matrix(cls, w: ArrayLike, *, tol: float | None = None, check_finite: bool = True) -> Exponential:
+    def from_matrix(
+        cls, w: ArrayLike, *, nearest: bool = False, tol: float | None = None, check_finite: bool = True
+    ) -> Exponential:
         """Recover A, the principal logarithm, from an orthogonal or unitary matrix.
 
         Its eigenvalues are i angle with |angle| <= pi. Accurate to rounding for all W: exp(A) is W up to some n eps.
@@ -87,6 +90,9 @@ class Exponential(Declared, declaration=EXPONENTIAL):
         ----------
         w
             Shape (*, n, n), orthogonal with determinant 1 (real) or unitary (complex).
+        nearest
+            Project w first, a real one to the nearest rotation: `linalg.procrustes`. Then any w will do, and `tol`
+            refuses none.
         tol
             The largest entry of |W^H W - I| that is accepted; default n sqrt(eps).
         check_finite
@@ -114,6 +120,7 @@ class Exponential(Declared, declaration=EXPONENTIAL):
         batch, n = check.square("w", w.shape), w.shape[-1]
         if check_finite:
             finite("w", w)
+        w = projected(w, nearest, w.dtype.kind != "c")
         bound = tolerance.unitary(tol, n, w.dtype.name)
         upper, diagonal = inverse.arguments(stacked(w, 2, batch, w.dtype), bound)
         return cls(
@@ -184,6 +191,35 @@ class Exponential(Declared, declaration=EXPONENTIAL):
         if check.flag("check_finite", check_finite):
             finite("rotvec", r)
         return cls(np.stack((-r[..., 2], r[..., 1], -r[..., 0]), -1))
+
+    def rotvec(self) -> Array:
+        """The rotation vector, for n = 3: the inverse of `from_rotvec`.
+
+        Returns
+        -------
+        ndarray
+            r, shape (*, 3): the axis times the angle |r| <= pi, right-handed.
+
+        Raises
+        ------
+        ValueError
+            If n is not 3.
+        TypeError
+            If the operator is complex.
+
+        Examples
+        --------
+        >>> import numpy as np, isometry as iso
+        >>> iso.Exponential.from_rotvec([0, 0, 2 * np.pi + 1]).rotvec().round(12) + 0.0
+        array([0., 0., 1.])
+        """
+        of_space(self.shape, self.dtype.kind == "c", False)
+        u = self.upper
+        r = np.stack((-u[..., 2], u[..., 1], -u[..., 0]), -1)
+        angle = np.hypot(np.hypot(r[..., :1], r[..., 1:2]), r[..., 2:])
+        turns = np.rint(angle / (2 * np.pi))
+        whole = np.multiply(turns, 2 * np.pi, dtype=r.dtype)
+        return r * np.divide(angle - whole, angle, out=np.ones_like(angle), where=turns > 0)
 
     @classmethod
     def random(cls, n: int, *, rng: Seed = None, dtype: DTypeLike = FLOAT64) -> Exponential:

@@ -12,6 +12,7 @@ from isometry._arrays import FLOAT64, Array, common, finite, real_type, stacked,
 from isometry._objects.householder import HOUSEHOLDER, reflections, trapezoid
 from isometry._rules import check, tolerance
 from isometry.operators._declared import Declared
+from isometry.operators._nearest import projected
 from isometry.operators._random import Seed, field, generator
 
 __all__ = ["Householder"]
@@ -122,7 +123,9 @@ class Householder(Declared, declaration=HOUSEHOLDER):
         return cls(vectors, sign=1.0)
 
     @classmethod
-    def from_matrix(cls, w: ArrayLike, *, tol: float | None = None, check_finite: bool = True) -> Householder:
+    def from_matrix(
+        cls, w: ArrayLike, *, nearest: bool = False, tol: float | None = None, check_finite: bool = True
+    ) -> Householder:
         """Factor an orthogonal or unitary matrix into n - 1 reflections and a last factor.
 
         Algorithm 2 of the Householder paper in a form without cancellation; costs (4/3) n^3 operations.
@@ -131,6 +134,8 @@ class Householder(Declared, declaration=HOUSEHOLDER):
         ----------
         w
             Shape (*, n, n), orthogonal (real) or unitary (complex).
+        nearest
+            Project w first: `linalg.procrustes`. Then any w will do, and `tol` refuses none.
         tol
             The largest entry of |W^H W - I| accepted; default n sqrt(eps).
         check_finite
@@ -158,6 +163,7 @@ class Householder(Declared, declaration=HOUSEHOLDER):
         batch = check.square("w", w.shape)
         if check_finite:
             finite("w", w)
+        w = projected(w, nearest)
         dtype = common(w)
         n, real = w.shape[-1], real_type(dtype)
         q = stacked(w, 2, batch, dtype)
@@ -168,6 +174,52 @@ class Householder(Declared, declaration=HOUSEHOLDER):
         if dtype.kind == "c":
             return cls(vectors, phases=last.reshape(*batch, n))
         return cls(vectors, sign=last.reshape(batch))
+
+    @classmethod
+    def haar(cls, n: int, *, rng: Seed = None, dtype: DTypeLike = FLOAT64) -> Householder:
+        """Draw an orthogonal or unitary matrix from the Haar measure: every one is as likely as any other.
+
+        Its distribution does not change under multiplication by an orthogonal (unitary) matrix; the determinant is not
+        fixed. `random` is another distribution. The Q of a Gaussian matrix, with a positive diagonal of R; costs some
+        3 n^3 operations.
+
+        Parameters
+        ----------
+        n
+            Size of the matrix.
+        rng
+            A `numpy.random.Generator`, or a seed.
+        dtype
+            float32, float64, complex64 or complex128; determines the field.
+
+        Returns
+        -------
+        Householder
+            n - 1 reflections, and a sign (real) or phases (complex).
+
+        Raises
+        ------
+        ValueError
+            If n < 1.
+        TypeError
+            If the dtype is not supported.
+
+        References
+        ----------
+        Mezzadri: How to generate random matrices from the classical compact groups, Notices of the AMS 2007.
+
+        Examples
+        --------
+        >>> import isometry as iso
+        >>> iso.Householder.haar(5, rng=0)
+        Householder(n=5, m=4, last='sign', dtype=float64)
+        """
+        dtype, n, draw = field(dtype), check.count("n", n, 1), generator(rng)
+        z = draw.standard_normal((n, n))
+        z = z + 1j * draw.standard_normal((n, n)) if dtype.kind == "c" else z
+        q, r = np.linalg.qr(z)
+        d = np.diagonal(r)
+        return cls.from_matrix((q * (d / np.abs(d))).astype(dtype))
 
     @classmethod
     def from_trapezoid(cls, u: ArrayLike, *, sign: Literal["hard", "soft"] = "hard") -> Householder:

@@ -13,6 +13,7 @@ from isometry._objects import mesh
 from isometry._objects.mesh import MESH, Sized
 from isometry._rules import check, tolerance
 from isometry.operators._declared import Declared
+from isometry.operators._nearest import projected
 from isometry.operators._random import Seed, field, generator
 
 __all__ = ["Mesh"]
@@ -107,6 +108,7 @@ class Mesh(Sized, Declared, declaration=MESH):
         w: ArrayLike,
         *,
         first: Literal["left", "right"] = "left",
+        nearest: bool = False,
         tol: float | None = None,
         check_finite: bool = True,
     ) -> Mesh:
@@ -121,6 +123,8 @@ class Mesh(Sized, Declared, declaration=MESH):
             Shape (*, n, n), orthogonal (real) or unitary (complex).
         first
             Whether F_1 or F_n has the pairs (0, 1), (2, 3), ...
+        nearest
+            Project w first: `linalg.procrustes`. Then any w will do, and `tol` refuses none.
         tol
             The largest entry of |W^H W - I| that is accepted; default n sqrt(eps).
         check_finite
@@ -156,6 +160,7 @@ class Mesh(Sized, Declared, declaration=MESH):
         batch, n = check.square("w", w.shape), w.shape[-1]
         if check_finite:
             finite("w", w)
+        w = projected(w, nearest)
         bound = tolerance.unitary(tol, n, w.dtype.name)
         found = inverse.arguments(stacked(w, 2, batch, w.dtype), first, bound)
         angles: dict[str, Any] = {k: a.reshape(*batch, a.shape[-1]) for k, a in found.items()}

@@ -1,4 +1,5 @@
-"""Products of reflections, forward and backward, and QR factorisations, forward, of batches beside torch.linalg.
+"""Products of reflections and nearest matrices, forward and backward, and QR factorisations, forward, of batches beside
+torch.linalg.
 
 Flops for m x k: T m k^2 + k^3 / 3, the product 2 m k^2, its gradient 5 m k^2; QR 2 k^2 (m - k / 3).
 """
@@ -24,6 +25,26 @@ def rows() -> Iterator[Row]:
         yield product(count, m, k)
     for count, m, k in SIZES:
         yield factorisation(count, m, k)
+    for count, n, bar in ((20_000, 3, 10.0), (1, 512, 3.0)):
+        yield nearest(count, n, bar)
+
+
+def nearest(count: int, n: int, bar: float) -> Row:
+    """Beside U V^H of torch's singular value decomposition, of matrices whose gradient that has too."""
+
+    def by_svd(a: Tensor) -> Tensor:
+        u, _, v = torch.linalg.svd(a)
+        return u @ v
+
+    return row(
+        f"procrustes {count}x{n}x{n}",
+        lambda: {"a": torch.diag_embed(torch.arange(1.0, n + 1).expand(count, n)) + 0.1 * randn(count, n, n)},
+        it.linalg.procrustes,
+        {"torch.linalg.svd": by_svd},
+        [Bar("svd", bar, bar)],
+        0.0,
+        tolerance=(2e-5, 1e-3),
+    )
 
 
 def product(count: int, m: int, k: int) -> Row:

@@ -63,7 +63,7 @@ class RNN(TransitionLayer):
     >>> output.shape, h_n.shape
     (torch.Size([20, 5, 8]), torch.Size([1, 5, 8]))
     >>> layer = it.nn.RNN(3, 8, transition=it.Cayley.random)
-    >>> it.orthogonality_error(layer.recurrent_matrix()) < 20
+    >>> bool(it.orthogonality_error(layer.recurrent_matrix()) < 20)
     True
     """
 

@@ -8,10 +8,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..._inverse import procrustes
+from ..._rules import check
+from .._dispatch.function import threads
+
 
 def stack(w: Tensor) -> np.ndarray:
     """The matrices as an array (nb, p, q)."""
     return w.numpy(force=True).reshape(math.prod(w.shape[:-2]), *w.shape[-2:])
+
+
+def projected(w: Tensor, nearest: bool, special: bool = False) -> Tensor:
+    """The nearest orthogonal or unitary matrices if they are asked for, with `special` rotations; else w itself."""
+    if not check.flag("nearest", nearest):
+        return w
+    return unstacked(procrustes.nearest(np.ascontiguousarray(stack(w)), special, threads()), w, 2)
 
 
 def unstacked(a: np.ndarray, w: Tensor, axes: int = 1) -> Tensor:

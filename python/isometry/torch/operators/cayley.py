@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ... import _core
-from ..._objects._skew import half_turn, real_upper
+from ..._objects._skew import half_turn, of_space, real_upper
 from ..._objects._skew import rotvec as check_rotvec
 from ..._objects.cayley import CAYLEY, FROM_MATRIX
 from ..._objects.cayley import negative_ones as split
@@ -19,6 +19,7 @@ from .._dispatch.mode import visible
 from ..formulas import cayley as formula
 from ..formulas import dense
 from ._declared import Declared
+from ._inverse import projected
 from ._operator import Arguments, drawn, real_tensor, tensor
 from ._skew import packed
 
@@ -147,6 +148,28 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formula.matrix):
         r = r * torch.where(small, 0.5 + square / 24 + square.square() / 240, half.tan() / angle)
         return cls(torch.stack((r[..., 2], -r[..., 1], r[..., 0]), -1))
 
+    def rotvec(self) -> Tensor:
+        """The rotation vector (*, 3), for n = 3: the axis times the angle, below pi; the inverse of `from_rotvec`.
+
+        Differentiable. A ValueError for another n and for signs or phases, a TypeError for a complex operator.
+
+        Examples
+        --------
+        >>> import torch, isometry.torch as it
+        >>> it.Cayley.from_rotvec(torch.tensor([0.0, 0.5, 0.0])).rotvec() + 0.0
+        tensor([0.0000, 0.5000, 0.0000])
+        """
+        of_space(tuple(self.shape), self.dtype.is_complex, self.signs is not None or self.phases is not None)
+        u = self.upper
+        g = torch.stack((u[..., 2], -u[..., 1], u[..., 0]), -1)  # tan(|r| / 2) / |r| r
+        largest = g.detach().abs().amax(-1, keepdim=True).clamp(min=1)
+        square = (g / largest).square().sum(-1, keepdim=True)
+        small = (square < torch.finfo(g.dtype).eps ** 0.5) & (largest == 1)
+        size = torch.where(small, 1, square).sqrt() * largest
+        # 2 atan(s) / s = 2 - 2 s^2 / 3 + 2 s^4 / 5 - ..., smooth at 0
+        series = 2 - square * (2 / 3) + square.square() * (2 / 5)
+        return g * torch.where(small, series, 2 * size.atan() / size)
+
     @classmethod
     def from_matrix(
         cls,
@@ -154,6 +177,7 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formula.matrix):
         signs: Tensor | None = None,
         phases: Tensor | None = None,
         *,
+        nearest: bool = False,
         tol: float | None = None,
     ) -> Cayley:
         """The skew matrix, and the last factor if none is given, of an orthogonal or unitary matrix.
@@ -168,6 +192,8 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formula.matrix):
             The last factor; its batch shape broadcasts against that of w.
         phases : Tensor, shape (*, n), optional
             The same as phases, which make the transform complex; not together with signs.
+        nearest : bool
+            Project w first, by `linalg.procrustes`: any w will do, and `tol` refuses none.
         tol : float, optional
             The largest entry of |W^H W - I| accepted, by default n sqrt(eps).
 
@@ -185,6 +211,7 @@ class Cayley(Declared, declaration=CAYLEY, matrix=formula.matrix):
         _, batch = FROM_MATRIX.check(w.shape, *(None if t is None else t.shape for t in (signs, phases)))
         if signs is not None:
             _core.operator_check("cayley", (None, None, array(signs), None))
+        w = projected(w, nearest)
         n, nb, real = w.shape[-1], math.prod(batch), REAL_OF[w.dtype]
         dtype = w.dtype if phases is None else COMPLEX_OF[w.dtype]
         bound = tolerance.unitary(tol, n, dtype_name(dtype))

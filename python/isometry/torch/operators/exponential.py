@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 
 from ..._inverse import exponential as inverse
-from ..._objects._skew import real_upper
+from ..._objects._skew import of_space, real_upper
 from ..._objects._skew import rotvec as check_rotvec
 from ..._objects.exponential import EXPONENTIAL
 from ..._rules import check, tolerance
 from .._dispatch.function import REAL_OF, dtype_name
 from ..formulas import exponential as formula
 from ._declared import Declared
-from ._inverse import stack, unstacked
+from ._inverse import projected, stack, unstacked
 from ._operator import drawn, tensor
 from ._skew import packed
 
@@ -70,13 +70,16 @@ class Exponential(Declared, declaration=EXPONENTIAL, matrix=formula.matrix):
             real_upper()
 
     @classmethod
-    def from_matrix(cls, w: Tensor, *, tol: float | None = None) -> Exponential:
+    def from_matrix(cls, w: Tensor, *, nearest: bool = False, tol: float | None = None) -> Exponential:
         """The principal logarithm of an orthogonal matrix of determinant 1, or of a unitary one; not differentiable.
 
         Parameters
         ----------
         w : Tensor, shape (*, n, n)
             Orthogonal (real) or unitary (complex). A real matrix of determinant -1 is a ValueError.
+        nearest : bool
+            Project w first, a real one to the nearest rotation, by `linalg.procrustes`: any w will do, and `tol`
+            refuses none.
         tol : float, optional
             The largest entry of |W^H W - I| accepted, by default n sqrt(eps).
 
@@ -88,6 +91,7 @@ class Exponential(Declared, declaration=EXPONENTIAL, matrix=formula.matrix):
         """
         w = tensor("w", w)
         check.square("w", tuple(w.shape))
+        w = projected(w, nearest, not w.is_complex())
         bound = tolerance.unitary(tol, w.shape[-1], dtype_name(w.dtype))
         upper, diagonal = inverse.arguments(stack(w), bound)
         return cls(unstacked(upper, w), diagonal=None if diagonal is None else unstacked(diagonal, w))
@@ -129,6 +133,26 @@ class Exponential(Declared, declaration=EXPONENTIAL, matrix=formula.matrix):
         r = tensor("rotvec", rotvec)
         check_rotvec(tuple(r.shape), dtype_name(r.dtype))
         return cls(torch.stack((-r[..., 2], r[..., 1], -r[..., 0]), -1))
+
+    def rotvec(self) -> Tensor:
+        """The rotation vector (*, 3), for n = 3: the axis times the angle, at most pi; the inverse of `from_rotvec`.
+
+        Differentiable. A ValueError for another n, a TypeError for a complex operator.
+
+        Examples
+        --------
+        >>> import torch, isometry.torch as it
+        >>> it.Exponential.from_rotvec(torch.tensor([0.0, 0.5, 0.0])).rotvec() + 0.0
+        tensor([0.0000, 0.5000, 0.0000])
+        """
+        of_space(tuple(self.shape), self.dtype.is_complex, False)
+        u = self.upper
+        r = torch.stack((-u[..., 2], u[..., 1], -u[..., 0]), -1)
+        square = r.square().sum(-1, keepdim=True)
+        far = square > math.pi**2
+        angle = torch.where(far, square, 1).sqrt()
+        turns = (angle / (2 * math.pi)).detach().round()
+        return r * torch.where(far, (angle - 2 * math.pi * turns) / angle, 1)
 
     @classmethod
     def random(

@@ -13,6 +13,7 @@ from ..._rules import check, tolerance
 from .._dispatch.function import REAL_OF, array, dtype_name, empty
 from ..formulas import householder as formula
 from ._declared import Declared
+from ._inverse import projected
 from ._operator import drawn, tensor
 
 
@@ -98,13 +99,15 @@ class Householder(Declared, declaration=HOUSEHOLDER, matrix=formula.matrix, appl
         return cls(u[..., :-1].tril(), sign=s)  # cut before the copy, so that the copy is the only one
 
     @classmethod
-    def from_matrix(cls, w: Tensor, *, tol: float | None = None) -> Householder:
+    def from_matrix(cls, w: Tensor, *, nearest: bool = False, tol: float | None = None) -> Householder:
         """The n - 1 reflections and the sign, or phases, of an orthogonal or unitary matrix; not differentiable.
 
         Parameters
         ----------
         w : Tensor, shape (*, n, n)
             Orthogonal (real) or unitary (complex).
+        nearest : bool
+            Project w first, by `linalg.procrustes`: any w will do, and `tol` refuses none.
         tol : float, optional
             The largest entry of |W^H W - I| accepted, by default n sqrt(eps).
 
@@ -118,6 +121,7 @@ class Householder(Declared, declaration=HOUSEHOLDER, matrix=formula.matrix, appl
         """
         w = tensor("w", w)
         batch = check.square("w", tuple(w.shape))
+        w = projected(w, nearest)
         n, nb = w.shape[-1], math.prod(batch)
         dtype, real = w.dtype, REAL_OF[w.dtype]
         bound = tolerance.unitary(tol, n, dtype_name(dtype))
@@ -127,6 +131,43 @@ class Householder(Declared, declaration=HOUSEHOLDER, matrix=formula.matrix, appl
             _core.householder_from_matrix(array(w, nb, n, n), u, e, bound)
         vectors, last = vectors.to(w.device), last.to(w.device)
         return cls(vectors, phases=last) if dtype.is_complex else cls(vectors, sign=last)
+
+    @classmethod
+    def haar(
+        cls,
+        n: int,
+        *,
+        generator: torch.Generator | None = None,
+        dtype: torch.dtype | None = None,
+        device: torch.device | str | None = None,
+    ) -> Householder:
+        """A matrix from the Haar measure on the orthogonal or, for a complex dtype, the unitary group.
+
+        Every matrix is as likely as any other; the determinant is not fixed. `random` is another distribution. The Q of
+        a Gaussian matrix, with a positive diagonal of R.
+
+        Parameters
+        ----------
+        n : int
+            Size.
+        generator : torch.Generator, optional
+            The random generator, by default torch's own.
+        dtype : torch.dtype, optional
+            By default `torch.get_default_dtype()`.
+        device : torch.device, optional
+            The device of the arrays.
+
+        Examples
+        --------
+        >>> import torch, isometry.torch as it
+        >>> it.Householder.haar(5)
+        Householder(n=5, m=4, last='sign', dtype=torch.float32)
+        """
+        dtype, n = drawn(generator, dtype), check.count("n", n, 1)
+        wide = torch.complex128 if dtype.is_complex else torch.float64
+        q, r = torch.linalg.qr(torch.randn(n, n, generator=generator, dtype=wide, device=device))
+        d = r.diagonal()
+        return cls.from_matrix((q * (d / d.abs())).to(dtype))
 
     @classmethod
     def random(

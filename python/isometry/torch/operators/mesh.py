@@ -15,7 +15,7 @@ from ..._rules import check, tolerance
 from .._dispatch.function import REAL_OF, dtype_name
 from ..formulas import mesh as formula
 from ._declared import Declared
-from ._inverse import stack, unstacked
+from ._inverse import projected, stack, unstacked
 from ._operator import drawn, tensor
 
 
@@ -100,7 +100,14 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formu
         self._hold(mesh.frame(n, layers, layout, first), theta, phi, phases, signs)
 
     @classmethod
-    def from_matrix(cls, w: Tensor, *, first: Literal["left", "right"] = "left", tol: float | None = None) -> Mesh:
+    def from_matrix(
+        cls,
+        w: Tensor,
+        *,
+        first: Literal["left", "right"] = "left",
+        nearest: bool = False,
+        tol: float | None = None,
+    ) -> Mesh:
         """The brick mesh of n layers that is an orthogonal or unitary matrix; not differentiable.
 
         Parameters
@@ -109,6 +116,8 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formu
             Orthogonal (real: the mesh has signs) or unitary (complex: it has phi and phases).
         first : {"left", "right"}
             Whether F_1 or F_n has the pairs (0, 1), (2, 3), ...
+        nearest : bool
+            Project w first, by `linalg.procrustes`: any w will do, and `tol` refuses none.
         tol : float, optional
             The largest entry of |W^H W - I| accepted, by default n sqrt(eps).
 
@@ -121,6 +130,7 @@ class Mesh(Sized, Declared, declaration=MESH, matrix=formula.matrix, apply=formu
         check.choice("first", first, "left", "right")
         w = tensor("w", w)
         check.square("w", tuple(w.shape))
+        w = projected(w, nearest)
         n = w.shape[-1]
         found = inverse.arguments(stack(w), first, tolerance.unitary(tol, n, dtype_name(w.dtype)))
         angles: dict[str, Any] = {k: unstacked(a, w) for k, a in found.items()}

@@ -1,0 +1,58 @@
+"""from_matrix(nearest=True): a noisy matrix is projected first; Householder.haar."""
+
+import numpy as np
+import pytest
+import torch
+
+import isometry as iso
+import isometry.torch as it
+import reference as ref
+
+NAMES = ["Cayley", "Exponential", "Householder", "Mesh"]
+
+
+@pytest.mark.parametrize("n", [1, 3, 11])
+@pytest.mark.parametrize("complex_", [False, True], ids=["real", "complex"])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_noisy_matrix_is_projected(seed, name, complex_, n):
+    """Onto what linalg.procrustes gives, for both faces; without it a tolerance refuses the noise."""
+    dtype = np.complex128 if complex_ else np.float64
+    w = np.stack([ref.haar(seed, n, dtype) for _ in range(2)])
+    if name == "Exponential" and not complex_:
+        w[..., 0] *= np.linalg.det(w)[:, None]
+    noisy = w + 0.05 * ref.normal(seed, 2, n, n, dtype=dtype)
+    special = name == "Exponential" and not complex_
+    expected = iso.linalg.procrustes(noisy, special=special)
+    found = getattr(iso, name).from_matrix(noisy, nearest=True).matrix()
+    assert np.allclose(found, expected, atol=1e-13)
+    other = getattr(it, name).from_matrix(torch.from_numpy(noisy), nearest=True).matrix()
+    assert np.allclose(other.numpy(), expected, atol=1e-13)
+    for package, given in ((iso, noisy), (it, torch.from_numpy(noisy))):
+        with pytest.raises(ValueError, match="^w "):
+            getattr(package, name).from_matrix(given, tol=1e-6)
+        with pytest.raises(TypeError, match="nearest"):
+            getattr(package, name).from_matrix(given, nearest=1)
+
+
+def test_a_reflection_becomes_the_nearest_rotation():
+    """Exponential reaches rotations alone."""
+    found = iso.Exponential.from_matrix(np.diag([1.0, 2.0, -0.1]), nearest=True).matrix()
+    assert np.allclose(found, np.eye(3), atol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("package", [iso, it], ids=["numpy", "torch"])
+def test_haar(package, dtype):
+    """Both determinants; the mean of |w_ij|^2 is 1 / n and that of |trace|^2 is 1, unlike those of `random`."""
+    make = package.Householder.haar
+    given = {"dtype": dtype if package is iso else getattr(torch, dtype)}
+    source = {"rng": np.random.default_rng(5)} if package is iso else {"generator": torch.Generator().manual_seed(5)}
+    w = np.stack([np.asarray(make(3, **source, **given).matrix()) for _ in range(2000)])
+    assert w.dtype == dtype
+    assert abs((np.abs(w) ** 2).mean(0) * 3 - 1).max() < 0.1
+    assert abs((np.abs(np.trace(w, axis1=1, axis2=2)) ** 2).mean() - 1) < 0.15
+    signs = np.linalg.det(w).real > 0
+    assert 0.4 < signs.mean() < 0.6
+    assert make(1, **given).shape == (1, 1)
+    with pytest.raises(ValueError, match="^n "):
+        make(0)
