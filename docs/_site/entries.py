@@ -119,7 +119,7 @@ GROUPS: dict[str, tuple[str, str, dict[str, list[str]]]] = {
             "isometry.torch.parametrizations": ["orthogonal"],
             "isometry.torch.init": ["orthogonal_"],
             "isometry.torch.nn": ["OperatorModule"],
-            "isometry.torch.adapters": ["OFT", "HRA"],
+            "isometry.torch.adapters": ["OFT", "HRA", "attach", "detach", "merge", "adapter_state_dict"],
             "isometry.torch.optim": ["CayleySGD", "CayleyRMSprop"],
         },
     ),

@@ -1,0 +1,245 @@
+"""Adapters for the layers of a whole model: attach, detach, merge, and what is saved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from difflib import get_close_matches
+from typing import Any, Literal
+
+from torch import Tensor, nn
+
+from ..._rules import check
+from ._adapter import Adapter
+from .hra import HRA
+from .oft import OFT
+
+KINDS: dict[str, type[Any]] = {"OFT": OFT, "HRA": HRA}
+#: The names of the parameters of a model that were trained before its first adapter.
+_TRAINED = "_trained_without_adapters"
+
+
+def attach(
+    model: nn.Module,
+    kind: Literal["OFT", "HRA"],
+    targets: str | Sequence[str] | Callable[[str, nn.Linear], bool],
+    **options: Any,
+) -> nn.Module:
+    """Put an adapter around the named linear layers of a model, and freeze everything else.
+
+    Prints how many layers were adapted, and how many parameters are trained.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Changed in place. Adapters that it has keep training.
+    kind : {"OFT", "HRA"}
+        The class of the adapters.
+    targets : str, sequence of str, or callable
+        Names of layers, whole as in ``named_modules()``, or their last parts: "q_proj" stands for
+        "layers.0.attention.q_proj" and all its like. Or a function of name and layer that chooses.
+    **options
+        Keywords of the class, such as ``block_size`` or ``r``.
+
+    Returns
+    -------
+    torch.nn.Module
+        The model. Make an optimiser of the parameters that require a gradient. A layer in several places gets one
+        adapter in all of them.
+
+    Raises
+    ------
+    ValueError
+        If a name is that of no linear layer (near names are listed), or one of them has an adapter already; and what
+        the class raises. The model is then as before.
+    TypeError
+        If the model itself is a linear layer: ``OFT(layer)`` adapts that.
+
+    Examples
+    --------
+    >>> import torch, isometry.torch as it
+    >>> model = torch.nn.TransformerEncoderLayer(16, 2, 32)
+    >>> model = it.adapters.attach(model, "OFT", ["linear1", "linear2"], block_size=4)
+    attached OFT to 2 layers: 72 of 2,296 parameters are trained
+    >>> sorted(it.adapters.adapter_state_dict(model))
+    ['linear1.upper', 'linear2.upper']
+    """
+    check.choice("kind", kind, *KINDS)
+    if not isinstance(model, nn.Module):
+        check.kind("model", "a torch.nn.Module", model)
+    if isinstance(model, nn.Linear | Adapter):
+        raise TypeError(f"model must contain the layers: {kind}(layer) adapts a single one")
+    made: dict[nn.Module, Adapter] = {}
+    before = {name: p.requires_grad for name, p in model.named_parameters()}
+    try:
+        for _, layer in chosen(model, targets):
+            made[layer] = made.get(layer) or KINDS[kind](layer, **options).train(layer.training)
+    except Exception:  # an adapter has frozen its layer
+        for name, p in model.named_parameters():
+            p.requires_grad_(before[name])
+        raise
+    if not hasattr(model, _TRAINED):
+        setattr(model, _TRAINED, [name for name, trained in before.items() if trained])
+    _replace(model, made)
+    own = {id(p) for _, adapter in adapters(model) for p in adapter.parameters(recurse=False)}
+    counts = [0, 0]
+    for p in model.parameters():
+        p.requires_grad_(id(p) in own)
+        counts[id(p) in own] += p.numel()
+    print(f"attached {kind} to {len(made)} layers: {counts[1]:,} of {sum(counts):,} parameters are trained")
+    return model
+
+
+def detach(model: nn.Module) -> nn.Module:
+    """Take the adapters off a model again: its own layers are back, and trained as before `attach`.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Changed in place; without adapters nothing happens.
+
+    Returns
+    -------
+    torch.nn.Module
+        The model.
+
+    Examples
+    --------
+    >>> import torch, isometry.torch as it
+    >>> model = torch.nn.Sequential(torch.nn.Linear(8, 4))
+    >>> model = it.adapters.detach(it.adapters.attach(model, "HRA", "0", r=2))
+    attached HRA to 1 layers: 16 of 52 parameters are trained
+    >>> model
+    Sequential(
+      (0): Linear(in_features=8, out_features=4, bias=True)
+    )
+    """
+    return _ended(model, {adapter: adapter.linear for _, adapter in adapters(model)})
+
+
+def merge(model: nn.Module) -> nn.Module:
+    """Replace every adapter of a model by a plain linear layer of the same function.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        Changed in place; without adapters nothing happens.
+
+    Returns
+    -------
+    torch.nn.Module
+        The model, trained as before `attach`.
+
+    Raises
+    ------
+    ValueError
+        If a layer has a forward or hooks of its own; the model is then as before.
+
+    Examples
+    --------
+    >>> import torch, isometry.torch as it
+    >>> model, x = torch.nn.Sequential(torch.nn.Linear(8, 4)), torch.randn(3, 8)
+    >>> before = it.adapters.attach(model, "HRA", "0", r=2)(x)
+    attached HRA to 1 layers: 16 of 52 parameters are trained
+    >>> torch.allclose(it.adapters.merge(model)(x), before, atol=1e-6)
+    True
+    """
+    return _ended(model, {adapter: adapter.merge() for _, adapter in adapters(model)})
+
+
+def adapter_state_dict(model: nn.Module) -> dict[str, Tensor]:
+    """What the adapters of a model have learned: the entries of its state dict that are theirs.
+
+    ``load_state_dict(..., strict=False)`` of a model with the same adapters reads them.
+
+    Parameters
+    ----------
+    model : torch.nn.Module
+        A model with adapters.
+
+    Returns
+    -------
+    dict of str to Tensor
+        Under the names of the model's state dict.
+
+    Examples
+    --------
+    >>> import torch, isometry.torch as it
+    >>> model = torch.nn.Sequential(torch.nn.Linear(8, 4))
+    >>> model = it.adapters.attach(model, "HRA", "0", r=2)
+    attached HRA to 1 layers: 16 of 52 parameters are trained
+    >>> model.load_state_dict(it.adapters.adapter_state_dict(model), strict=False).unexpected_keys
+    []
+    """
+    state = model.state_dict()
+    found = {}
+    for name, adapter in adapters(model):
+        for own, _ in adapter.named_parameters(recurse=False):
+            key = f"{name}.{own}" if name else own
+            found[key] = state[key]
+    return found
+
+
+def adapters(model: nn.Module) -> Iterator[tuple[str, Adapter]]:
+    """The adapters of a model, under every name that they have."""
+    for name, module in model.named_modules(remove_duplicate=False):
+        if isinstance(module, Adapter):
+            yield name, module
+
+
+def chosen(
+    model: nn.Module, targets: str | Sequence[str] | Callable[[str, nn.Linear], bool]
+) -> Iterator[tuple[str, nn.Linear]]:
+    """Names and layers, those inside adapters apart; a ValueError if a target has none."""
+    adapted = {adapter.linear: name for name, adapter in adapters(model)}
+    linear = [(name, m) for name, m in model.named_modules(remove_duplicate=False) if isinstance(m, nn.Linear)]
+    free = [(name, layer) for name, layer in linear if layer not in adapted]
+    if callable(targets):
+        found = [(name, layer) for name, layer in free if targets(name, layer)]
+        if not found:
+            raise ValueError(f"targets chose none of the {len(free)} linear layers of the model")
+        yield from found
+        return
+    words = [targets] if isinstance(targets, str) else list(targets)
+    if not words:
+        raise ValueError("targets must name at least one layer")
+    for word in words:
+        check.kind("targets", "names or a function", word) if not isinstance(word, str) else None
+        at = [(name, layer) for name, layer in free if name == word or name.endswith("." + word)]
+        if not at:
+            raise ValueError(_nothing(model, word, [name for name, _ in free], list(adapted.values())))
+        yield from at
+
+
+def _nothing(model: nn.Module, word: str, free: Sequence[str], adapted: Sequence[str]) -> str:
+    """The message for a target that is no free linear layer."""
+    if any(name == word or name.endswith("." + word) for name in adapted):
+        return f"targets: {word!r} has an adapter already"
+    others = {type(m).__name__ for name, m in model.named_modules() if name == word or name.endswith("." + word)}
+    if others:
+        return f"targets: {word!r} is a {' or '.join(sorted(others))}, not a torch.nn.Linear"
+    last = sorted({name.rpartition(".")[2] for name in free})
+    near = get_close_matches(word.rpartition(".")[2], last, 3, 0.4) or last[:5]
+    return f"targets: no linear layer is called {word!r}; there is {', '.join(map(repr, near)) or 'none at all'}"
+
+
+def _replace(model: nn.Module, by: dict[Any, Any]) -> None:
+    """Puts other modules in the places of some."""
+    for parent in list(model.modules()):
+        if parent in by.values():
+            continue
+        for name, child in list(parent._modules.items()):
+            if child in by:
+                setattr(parent, name, by[child])
+
+
+def _ended(model: nn.Module, by: dict[Any, Any]) -> nn.Module:
+    """The model with its adapters replaced, trained as before them."""
+    if isinstance(model, Adapter):
+        raise TypeError("model must contain the adapters: that of a single layer has linear and merge()")
+    _replace(model, by)
+    if hasattr(model, _TRAINED):
+        names = set(getattr(model, _TRAINED))
+        delattr(model, _TRAINED)
+        for name, p in model.named_parameters():
+            p.requires_grad_(name in names)
+    return model
