@@ -6,7 +6,7 @@ import torch
 import isometry.torch as it
 from isometry.torch import stepwise
 from isometry.torch._dispatch.mode import DEVICE, FORMULA, mode
-from isometry.torch.formulas import gru, recurrence
+from isometry.torch.formulas import gru, recurrence, rum
 from isometry.torch.formulas.sequence import Law, states
 
 T, B, D, N = 7, 4, 3, 5
@@ -41,7 +41,17 @@ def gated(after, phi="tanh", own_weight=False):
     return cell, (phi, 0.1, (float(after),)), gru.formula, (*tensors, drawn(8, N) if after else None, own)
 
 
+def rotated(phi="tanh", eta=None):
+    """None, x, w, u, b, h0, r0, and modReLU's bias."""
+    x, u, b, w = drawn(2, T, B, D), drawn(3, 3 * N, D), drawn(4, 3 * N), drawn(5, 2 * N, N)
+    own = drawn(7, N) if phi == "modrelu" else None
+    return "rum", (phi, 0.1, (0.0, eta)), rum.formula, (None, x, w, u, b, drawn(6, B, N), None, own)
+
+
 CASES = {
+    "rum": (rotated,),
+    "rum eta": (rotated, "relu", 1.5),
+    "rum modrelu": (rotated, "modrelu"),
     **{f"{phi}, {dtype}": (affine, phi, dtype) for phi in PHIS for dtype in (torch.float64, torch.complex128)},
     "no start": (affine, "tanh", torch.float64, False),
     "on the input": (affine, "modrelu", torch.float64, True, True),
@@ -107,9 +117,10 @@ def test_some_gradients_alone():
 
 
 def test_activations_whose_derivative_needs_more_take_the_formula():
-    assert not any(stepwise.serves("recurrence", Law(phi, 0.1, (0.0,))) for phi in ("oplu", "modrelu_realrep"))
-    assert not stepwise.serves("recurrence", Law("leaky_relu", 0.0, (0.0,)))
-    assert not stepwise.serves("rum", Law("relu", 0.1, (0.0, None)))
+    assert not any(stepwise.serves("recurrence", Law(phi, 0.1, (0.0,)), N) for phi in ("oplu", "modrelu_realrep"))
+    assert not stepwise.serves("recurrence", Law("leaky_relu", 0.0, (0.0,)), N)
+    assert not stepwise.serves("rum", Law("relu", 0.1, (1.0, None)), N)
+    assert not stepwise.serves("rum", Law("relu", 0.1, (0.0, None)), 2)
 
 
 def test_the_mode_of_a_device():
@@ -125,7 +136,7 @@ def test_the_mode_of_a_device():
     )
 
 
-@pytest.mark.parametrize("layer", ["ScoRNN", "ScuRNN", "GRU", "GORU", "SoftORNN"])
+@pytest.mark.parametrize("layer", ["ScoRNN", "ScuRNN", "GRU", "GORU", "RUM", "SoftORNN"])
 def test_layers_on_the_meta_device(layer):
     """Packed and unpacked, in both directions, with gradients."""
     net = getattr(it.nn, layer)(D, N, num_layers=2, bidirectional=True).to("meta")
@@ -134,3 +145,31 @@ def test_layers_on_the_meta_device(layer):
     assert y.shape == (T, B, 2 * N) and h_n.shape == (4, B, N)
     y.abs().sum().backward()
     assert x.grad.shape == x.shape and all(p.grad.shape == p.shape for p in net.parameters())
+
+
+@pytest.mark.parametrize("eta", [None, 2.0])
+def test_degenerate_rotations(eta):
+    """e zero, tau zero, opposite, of one direction, tiny and huge: the values and gradients of the formula."""
+    x = torch.zeros(7, 1, D, dtype=torch.float64, requires_grad=True)
+    e = torch.zeros(7, N, dtype=torch.float64)
+    tau = torch.zeros(7, N, dtype=torch.float64)
+    e[1, 0] = tau[2, 1] = 1.0
+    e[3], tau[3] = 1.0, -1.0
+    e[4], tau[4] = 1.0, 2.0
+    e[5, 0], tau[5, 1] = 1e-200, 1e-180
+    e[6, 0], tau[6, 1] = 1e200, 1e180
+    grads = []
+    for run in (stepwise.states, lambda _, *rest: states(rum.formula, *rest)):
+        found = []
+        for k in range(7):
+            b = torch.cat((torch.zeros(N, dtype=torch.float64), tau[k], e[k])).requires_grad_()
+            w = torch.zeros(2 * N, N, dtype=torch.float64, requires_grad=True)
+            u = torch.zeros(3 * N, D, dtype=torch.float64)
+            h0 = drawn(3, 1, N)
+            law = Law("tanh", 0.1, (0.0, eta))
+            arguments = (x[k : k + 1], w, u, b, h0, None, None)
+            y = run("rum", law, None, False, None, *arguments)[0]
+            found += [y, *torch.autograd.grad((y * torch.arange(1.0, N + 1)).sum(), (b, w, h0))]
+        grads.append(found)
+    for value, expected in zip(*grads, strict=True):
+        torch.testing.assert_close(value, expected, rtol=1e-11, atol=1e-12)

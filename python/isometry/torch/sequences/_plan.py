@@ -126,9 +126,10 @@ class Recurrence(Plan):
         return found[: self.count(settings)]
 
     def on_device(self, settings: Call, *tensors: Tensor | None) -> Results:
-        if not stepwise.serves(settings.cell, settings.law):
-            return self.formula(settings, *tensors)
         of_cell, factors, lengths = _parts(settings, tensors)
+        size = shapes_of(settings, of_cell)[0][-1] if not factors else factors[0].shape[-1]
+        if not stepwise.serves(settings.cell, settings.law, size):
+            return self.formula(settings, *tensors)
         weight = factors[0] if factors else None  # W has been formed
         return stepwise.states(settings.cell, settings.law, lengths, settings.reverse, weight, *of_cell)
 

@@ -20,22 +20,25 @@ from .._dispatch.mode import differentiated, wanted
 from ..formulas import sequence
 from ..formulas._precision import full_precision
 from ..formulas.sequence import Law
-from . import affine, gru
+from . import affine, gru, rum
 from .activation import Phi, readable
 from .history import History
 
 #: By the name of a cell: `prepared`, what does not depend on the steps, and its `Steps`.
-CELLS: dict[str, ModuleType] = {"recurrence": affine, "gru": gru, "goru": gru}
+CELLS: dict[str, ModuleType] = {"recurrence": affine, "gru": gru, "goru": gru, "rum": rum}
 #: For gradients of gradients.
 FORMULAS: dict[str, sequence.Formula] = {
     "recurrence": formulas.recurrence.formula,
     "gru": formulas.gru.formula,
     "goru": formulas.gru.formula,
+    "rum": formulas.rum.formula,
 }
 
 
-def serves(cell: str, law: Law) -> bool:
-    """Whether this cell has steps here, with derivatives that follow from its states."""
+def serves(cell: str, law: Law, n: int) -> bool:
+    """Whether this cell has steps here for states of n numbers, with derivatives that follow from what is saved."""
+    if cell == "rum" and (law.settings[0] or n < 3):  # a memory of rotations; rotations of a plane
+        return False
     return cell in CELLS and readable(law.activation, law.slope)
 
 
