@@ -40,7 +40,7 @@ class Circulant(Declared, declaration=CIRCULANT):
     Notes
     -----
     `*` is an optional batch shape. `apply` costs 10 n log2 n + O(n) operations per row for lengths n with small
-    factors, some four times as many for others; `apply_vjp` half as many again, twice as many with the gradient of x.
+    factors, some four times as many for others; `apply_vjp` half as many again.
 
     Examples
     --------
