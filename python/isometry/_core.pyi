@@ -182,8 +182,17 @@ def pack(matrices: Sequence[_T], out: _R | None = None) -> int: ...
 _Kept = Any | tuple[Any, Any, Any, str | None]
 
 def recurrence_marks(checkpoint: str, steps: int, batch: int, saved: int) -> int: ...
+# Steps before which the state is another: marks (T, B), int64, and that state (B, n).
+_Starts = tuple[Any, Any | None]
+
 def recurrence(
-    object: str, arguments: _Arguments, sequence: _Sequence, states: _Kept, place: _Place, packs: _R | None = None
+    object: str,
+    arguments: _Arguments,
+    sequence: _Sequence,
+    states: _Kept,
+    place: _Place,
+    packs: _R | None = None,
+    starts: _Starts | None = None,
 ) -> None: ...
 def recurrence_vjp(
     object: str,
@@ -194,6 +203,8 @@ def recurrence_vjp(
     bars: _Arguments,
     sequence_bars: _SequenceBars,
     place: _Place,
+    starts: _Starts | None = None,
+    start_bar: Any | None = None,
 ) -> None: ...
 
 # An ensemble: every array has the members as first axis, of size 1 where one serves all; the arguments of the

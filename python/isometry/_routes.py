@@ -42,6 +42,7 @@ class Call(NamedTuple):
     route: Route
     place: Place
     sequence: tuple[Any, ...]  # the arguments besides the transition, in the order of `_core`
+    starts: tuple[Array, Array | None] | None = None  # marks (T, B), and the state (B, n) before them
 
 
 def route_of(transition: Operator, dtype: DType, steps: int, batch: int, place: Place) -> Route:

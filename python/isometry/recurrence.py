@@ -42,6 +42,8 @@ def recurrence(
     activation_on: Literal["all", "input"] = "all",
     lengths: ArrayLike | None = None,
     reverse: bool = False,
+    starts: ArrayLike | None = None,
+    start_state: ArrayLike | None = None,
     backend: str | None = None,
     check_finite: bool = True,
     output: Literal["states", "last"] = "states",
@@ -76,6 +78,12 @@ def recurrence(
         Integers, shape (B,), in 0..T (GPU: 1..T): the length of each sequence, in any order; states past its end are 0.
     reverse
         Run from the end of each sequence (its own end, with `lengths`) to step 0; h0 enters at the last step.
+    starts
+        Marks, bool, shape (T, B): a sequence begins at step t of column b. The state before such a step is start_state,
+        values and gradients are those of separate calls. With `reverse` each sequence runs from its own end, and that
+        with a column's last step starts from h0. Marks past the end of a sequence count for nothing.
+    start_state
+        The state before a mark, shape (B, n), or (n,) for all sequences; None is zero.
     backend
         "cpu" or "gpu"; None: that of `use_backend`.
     check_finite
@@ -95,7 +103,9 @@ def recurrence(
         If shapes do not fit, T, B or n is 0, a name is unknown, or for NaN or infinity under `check_finite`.
     TypeError
         If transition is not an operator, x or input_weight is None, an array has an unsupported dtype, lengths are
-        not integers, or reverse or check_finite is not a bool.
+        not integers, starts not bool, or reverse or check_finite is not a bool.
+    NotImplementedError
+        Starts on the GPU, or of an ensemble.
 
     Notes
     -----
@@ -117,8 +127,10 @@ def recurrence(
            [ 1.,  0.]])
     """
     check.choice("output", output, *check_recurrence.OUTPUTS)
-    options = Options(activation, slope, activation_on, lengths, reverse, backend, check_finite)
+    options = Options(activation, slope, activation_on, lengths, reverse, backend, check_finite, starts)
+    _served(transition, options, start_state)
     arrays = {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias, "activation_bias": activation_bias}
+    arrays["start_state"] = start_state
     if serve(backend) == "gpu" and _calls.resident(*arrays.values(), *_members(transition)):
         check_recurrence.on_the_device(output)
         given = _given(arrays, partial(_calls.single, check_finite=check.flag("check_finite", check_finite)))
@@ -132,10 +144,12 @@ def recurrence(
     route = call.route
     if last and call.place != "gpu":
         found = np.empty(call.shape[1:], call.dtype)
-        _core.recurrence(route.object, route.arguments, call.sequence, (None, found, None, None), call.place)
+        _core.recurrence(
+            route.object, route.arguments, call.sequence, (None, found, None, None), call.place, None, call.starts
+        )
         return found if call.order is None else found[np.argsort(call.order)]
     states = np.empty(call.shape, call.dtype)
-    _core.recurrence(route.object, route.arguments, call.sequence, states, call.place)
+    _core.recurrence(route.object, route.arguments, call.sequence, states, call.place, None, call.starts)
     states = _unsorted(states, call.order)
     return ends(states, options.lengths, reverse) if last else states
 
@@ -155,6 +169,8 @@ def recurrence_vjp(
     activation_on: Literal["all", "input"] = "all",
     lengths: ArrayLike | None = None,
     reverse: bool = False,
+    starts: ArrayLike | None = None,
+    start_state: ArrayLike | None = None,
     backend: str | None = None,
     check_finite: bool = True,
     check_states: bool = True,
@@ -163,7 +179,8 @@ def recurrence_vjp(
 
     Parameters
     ----------
-    transition, x, input_weight, h0, bias, activation, activation_bias, slope, activation_on, lengths, reverse, backend
+    transition, x, input_weight, h0, bias, activation, activation_bias, slope, activation_on, lengths, reverse, starts,
+    start_state, backend
         As given to `recurrence`.
     states
         The result of `recurrence`.
@@ -180,8 +197,8 @@ def recurrence_vjp(
     Returns
     -------
     dict
-        "transition": a dict like that of `Operator.matrix_vjp`; "x", "input_weight", "h0", "bias", "activation_bias":
-        gradients in the shape and dtype of the argument, None if it was not given.
+        "transition": a dict like that of `Operator.matrix_vjp`; "x", "input_weight", "h0", "bias", "activation_bias",
+        "start_state": gradients in the shape and dtype of the argument, None if it was not given.
 
     Raises
     ------
@@ -200,8 +217,10 @@ def recurrence_vjp(
     (array([[6.],
            [6.]]), None)
     """
-    options = Options(activation, slope, activation_on, lengths, reverse, backend, check_finite)
+    options = Options(activation, slope, activation_on, lengths, reverse, backend, check_finite, starts)
+    _served(transition, options, start_state)
     arrays = {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias, "activation_bias": activation_bias}
+    arrays["start_state"] = start_state
     if serve(backend) == "gpu" and _calls.resident(*arrays.values(), states, ct, *_members(transition)):
         take = partial(_calls.single, check_finite=check.flag("check_finite", check_finite))
         given = _given(arrays, take)
@@ -219,19 +238,24 @@ def recurrence_vjp(
     states, ct = (ready(_sorted(a, order), dtype) for a in (states, ct))
     if check.flag("check_states", check_states):
         remake = partial(_core.recurrence, route.object, route.arguments)
-        checked(states, call.sequence, lambda step, out: remake(step, out, call.place))
-    _core.recurrence_vjp(route.object, route.arguments, call.sequence, states, ct, route.bars, bars, call.place)
+        checked(states, call.sequence, lambda step, out: remake(step, out, call.place), call.starts)
+    own = None if call.starts is None else call.starts[1]
+    start_bar = None if own is None else np.empty_like(own)
+    given_to_core = call.sequence, states, ct, route.bars, bars, call.place, call.starts, start_bar
+    _core.recurrence_vjp(route.object, route.arguments, *given_to_core)
 
     x_bar, weight_bar, h0_bar, bias_bar, activation_bias_bar = bars
     if order is not None:
         back = np.argsort(order)
-        x_bar, h0_bar = (None if a is None else a.take(back, axis) for a, axis in ((x_bar, 1), (h0_bar, 0)))
+        columns = ((x_bar, 1), (h0_bar, 0), (start_bar, 0))
+        x_bar, h0_bar, start_bar = (None if a is None else a.take(back, axis) for a, axis in columns)
     result = {
         "x": x_bar,
         "input_weight": weight_bar,
         "h0": h0_bar,
         "bias": bias_bar,
         "activation_bias": activation_bias_bar,
+        "start_state": start_bar,
     }
     return {"transition": route.pull(), **{name: _own(bar, given[name]) for name, bar in result.items()}}
 
@@ -264,6 +288,7 @@ class Options(NamedTuple):
     reverse: bool
     backend: str | None
     check_finite: bool
+    starts: ArrayLike | None = None
 
 
 class _Checked(NamedTuple):
@@ -276,6 +301,27 @@ class _Checked(NamedTuple):
     check_finite: bool
 
 
+def _served(transition: Operator, options: Options, start_state: ArrayLike | None) -> None:
+    """Refuse marks where there are no kernels for them."""
+    if options.starts is not None or start_state is not None:
+        stack = isinstance(transition, Operator) and bool(transition.batch_shape)
+        check_recurrence.starts_served(gpu=serve(options.backend) == "gpu", ensemble=stack)
+
+
+def _marks(starts: ArrayLike | None, own: Array | None, shape: tuple[int, int, int], order: Array | None) -> Any:
+    """The marks and the state before them as the kernels take them; None without any."""
+    if starts is None and own is None:
+        return None
+    steps, batch, n = shape
+    if own is not None:
+        check_recurrence.start_state_shape(own.shape, batch, n)
+        own = np.broadcast_to(own, (batch, n))
+        own = own if order is None else own[order]
+    marks = np.zeros((steps, batch), bool) if starts is None else np.asarray(starts)
+    check_recurrence.starts(marks.dtype.name, marks.shape, steps, batch)
+    return ready(_sorted(marks.astype(np.int64), order), np.dtype(np.int64)), own
+
+
 def _checked(transition: Operator, given: Given, options: Options, results: dict[str, Array]) -> _Checked:
     """Check all arguments except the values of arrays; `results` are the states and their cotangent."""
     if not isinstance(transition, Operator):
@@ -284,7 +330,7 @@ def _checked(transition: Operator, given: Given, options: Options, results: dict
     check.flag("reverse", options.reverse)
     check_recurrence.activation(activation, "activation")
     check_recurrence.slope(options.slope)
-    shapes = {name: None if a is None else a.shape for name, a in given.items()}
+    shapes = {name: None if a is None else a.shape for name, a in given.items() if name != "start_state"}
     members = None
     if transition.batch_shape:
         members, shapes = check_recurrence.ensemble(transition.batch_shape, shapes)
@@ -334,6 +380,9 @@ def _prepared(transition: Operator, given: Given, options: Options, results: dic
         for name, array in (given | results).items():
             finite(name, array)
     dtype = common(dtype, results.get("ct"))
+    starts = _marks(options.starts, given["start_state"], right.shape, order)
+    if starts is not None and starts[1] is not None:
+        starts = starts[0], ready(starts[1], dtype)
     own_bias = given["activation_bias"]
     own_bias = None if own_bias is None else ready(own_bias, real_type(dtype))
     if right.members is not None and own_bias is not None:
@@ -356,6 +405,7 @@ def _prepared(transition: Operator, given: Given, options: Options, results: dic
             lengths,
             options.reverse,
         ),
+        starts,
     )
 
 

@@ -55,7 +55,7 @@ impl<'a, R: Real> GruGradients<'a, R> {
         let GruGradients { x, w: _, u, b, h0, hidden_bias, activation_bias } = self;
         let inputs = InputBars { x: shared(x), weight: shared(u), bias: shared(b) };
         let activation_bias = activation_bias.map(|bar| (Shared(bar.as_mut_ptr()), bar.len()));
-        let ct = ct.rows(line, shared(h0));
+        let ct = ct.rows(line, shared(h0), None);
         (GateBars { ct, w, inputs, activation_bias }, shared(hidden_bias))
     }
 }

@@ -54,7 +54,7 @@ impl<R: Real> RumGradients<'_, R> {
         let RumGradients { x, w, u, b, h0, r0, activation_bias } = self;
         let inputs = InputBars { x: shared(x), weight: shared(u), bias: shared(b) };
         let activation_bias = activation_bias.map(|bar| (Shared(bar.as_mut_ptr()), bar.len()));
-        let ct = ct.rows(line, shared(h0));
+        let ct = ct.rows(line, shared(h0), None);
         (GateBars { ct, w: shared(w), inputs, activation_bias }, shared(r0))
     }
 }

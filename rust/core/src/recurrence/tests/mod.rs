@@ -155,6 +155,7 @@ fn check<T: Scalar>(case: Case) {
             lengths: case.varied.then_some(&lengths[..]),
             reverse: case.reverse,
             packs: None,
+            starts: None,
         },
         input_weight: &v,
         bias: bias.as_deref(),
