@@ -18,8 +18,9 @@ from isometry import _core, _ensembles
 from isometry._arrays import Array, DType, common, finite, gradient, ready, real_type, taken, taken_integers
 from isometry._backend import serve
 from isometry._cells.affine import AFFINE
-from isometry._routes import Call, by_length, route_of
+from isometry._routes import Call, by_length, in_order, route_of, unsorted
 from isometry._rules import check, check_recurrence
+from isometry._starts import marks, starts_served
 from isometry._states import checked, ends
 from isometry.gpu import _calls, _recurrence
 from isometry.operators._operator import Operator
@@ -128,7 +129,7 @@ def recurrence(
     """
     check.choice("output", output, *check_recurrence.OUTPUTS)
     options = Options(activation, slope, activation_on, lengths, reverse, backend, check_finite, starts)
-    _served(transition, options, start_state)
+    starts_served(transition, starts, start_state, backend)
     arrays = {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias, "activation_bias": activation_bias}
     arrays["start_state"] = start_state
     if serve(backend) == "gpu" and _calls.resident(*arrays.values(), *_members(transition)):
@@ -150,7 +151,7 @@ def recurrence(
         return found if call.order is None else found[np.argsort(call.order)]
     states = np.empty(call.shape, call.dtype)
     _core.recurrence(route.object, route.arguments, call.sequence, states, call.place, None, call.starts)
-    states = _unsorted(states, call.order)
+    states = unsorted(states, call.order)
     return ends(states, options.lengths, reverse) if last else states
 
 
@@ -218,7 +219,7 @@ def recurrence_vjp(
            [6.]]), None)
     """
     options = Options(activation, slope, activation_on, lengths, reverse, backend, check_finite, starts)
-    _served(transition, options, start_state)
+    starts_served(transition, starts, start_state, backend)
     arrays = {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias, "activation_bias": activation_bias}
     arrays["start_state"] = start_state
     if serve(backend) == "gpu" and _calls.resident(*arrays.values(), states, ct, *_members(transition)):
@@ -235,12 +236,11 @@ def recurrence_vjp(
     route, order, dtype = call.route, call.order, call.dtype
     x, weight, h0, bias, _, activation_bias, *_ = call.sequence
     bars = tuple(None if a is None else np.empty_like(a) for a in (x, weight, h0, bias, activation_bias))
-    states, ct = (ready(_sorted(a, order), dtype) for a in (states, ct))
+    states, ct = (ready(in_order(a, order), dtype) for a in (states, ct))
     if check.flag("check_states", check_states):
         remake = partial(_core.recurrence, route.object, route.arguments)
         checked(states, call.sequence, lambda step, out: remake(step, out, call.place), call.starts)
-    own = None if call.starts is None else call.starts[1]
-    start_bar = None if own is None else np.empty_like(own)
+    start_bar = None if call.starts is None or call.starts[1] is None else np.empty_like(call.starts[1])
     given_to_core = call.sequence, states, ct, route.bars, bars, call.place, call.starts, start_bar
     _core.recurrence_vjp(route.object, route.arguments, *given_to_core)
 
@@ -301,27 +301,6 @@ class _Checked(NamedTuple):
     check_finite: bool
 
 
-def _served(transition: Operator, options: Options, start_state: ArrayLike | None) -> None:
-    """Refuse marks where there are no kernels for them."""
-    if options.starts is not None or start_state is not None:
-        stack = isinstance(transition, Operator) and bool(transition.batch_shape)
-        check_recurrence.starts_served(gpu=serve(options.backend) == "gpu", ensemble=stack)
-
-
-def _marks(starts: ArrayLike | None, own: Array | None, shape: tuple[int, int, int], order: Array | None) -> Any:
-    """The marks and the state before them as the kernels take them; None without any."""
-    if starts is None and own is None:
-        return None
-    steps, batch, n = shape
-    if own is not None:
-        check_recurrence.start_state_shape(own.shape, batch, n)
-        own = np.broadcast_to(own, (batch, n))
-        own = own if order is None else own[order]
-    marks = np.zeros((steps, batch), bool) if starts is None else np.asarray(starts)
-    check_recurrence.starts(marks.dtype.name, marks.shape, steps, batch)
-    return ready(_sorted(marks.astype(np.int64), order), np.dtype(np.int64)), own
-
-
 def _checked(transition: Operator, given: Given, options: Options, results: dict[str, Array]) -> _Checked:
     """Check all arguments except the values of arrays; `results` are the states and their cotangent."""
     if not isinstance(transition, Operator):
@@ -380,9 +359,7 @@ def _prepared(transition: Operator, given: Given, options: Options, results: dic
         for name, array in (given | results).items():
             finite(name, array)
     dtype = common(dtype, results.get("ct"))
-    starts = _marks(options.starts, given["start_state"], right.shape, order)
-    if starts is not None and starts[1] is not None:
-        starts = starts[0], ready(starts[1], dtype)
+    starts = marks(options.starts, given["start_state"], right.shape, dtype, order)
     own_bias = given["activation_bias"]
     own_bias = None if own_bias is None else ready(own_bias, real_type(dtype))
     if right.members is not None and own_bias is not None:
@@ -409,14 +386,6 @@ def _prepared(transition: Operator, given: Given, options: Options, results: dic
     )
 
 
-def _sorted(a: Array, order: Array | None) -> Array:
-    return a if order is None else a[:, order]
-
-
-def _unsorted(a: Array, order: Array | None) -> Array:
-    return a if order is None else a.take(np.argsort(order), 1)
-
-
 def _arguments(given: Given, dtype: DType, order: Array | None, batch: int) -> tuple[Any, ...]:
     """x, input_weight, h0 (B, n) and bias in the form `_core` takes."""
     x, weight, h0, bias = given["x"], given["input_weight"], given["h0"], given["bias"]
@@ -424,7 +393,7 @@ def _arguments(given: Given, dtype: DType, order: Array | None, batch: int) -> t
     if h0 is not None:
         h0 = np.broadcast_to(h0, (batch, h0.shape[-1]))
         h0 = ready(h0 if order is None else h0[order], dtype)
-    return ready(_sorted(x, order), dtype), ready(weight, dtype), h0, None if bias is None else ready(bias, dtype)
+    return ready(in_order(x, order), dtype), ready(weight, dtype), h0, None if bias is None else ready(bias, dtype)
 
 
 def _own(bar: Array | None, argument: Array | None) -> Array | None:

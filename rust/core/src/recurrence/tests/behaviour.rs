@@ -56,6 +56,7 @@ fn any_subset_of_gradients_can_be_had() {
             x: wanted(1).then_some(&mut xb[..]),
             input_weight: wanted(2).then_some(&mut vb[..]),
             h0: wanted(3).then_some(&mut hb[..]),
+            start_state: None,
             bias: wanted(4).then_some(&mut bb[..]),
             activation_bias: None,
         };

@@ -196,6 +196,7 @@ fn check<T: Scalar>(case: Case) {
             x: Some(xb.inner()),
             input_weight: Some(vb.inner()),
             h0: case.h0.then_some(hb.inner()),
+            start_state: None,
             bias: case.bias.then_some(bb.inner()),
             activation_bias: (units > 0).then_some(ob.inner()),
         };
