@@ -80,9 +80,6 @@ impl<'a, R: Real> Gru<'a, R> {
     pub fn check(&self) -> Result<()> {
         let Run { features, n, .. } = self.run;
         self.run.check()?;
-        if self.run.starts.is_some() {
-            return Err(Error::Unsupported("starts: a cell with gates has no marks".into()));
-        }
         check_len("w", self.w.len(), &[self.matrices(), n, n])?;
         self.rows()?;
         check_len("u", self.u.len(), &[3, n, features])?;
