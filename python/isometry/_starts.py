@@ -1,5 +1,7 @@
 """Marks within sequences, checked and in the form the kernels take."""
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -10,13 +12,11 @@ from isometry._rules import check_recurrence
 from isometry.operators._operator import Operator
 
 
-def starts_served(
-    transition: Operator, starts: ArrayLike | None, start_state: ArrayLike | None, backend: str | None
-) -> None:
-    """Refuse marks where there are no kernels for them."""
-    if starts is not None or start_state is not None:
-        stack = isinstance(transition, Operator) and bool(transition.batch_shape)
-        check_recurrence.starts_served(gpu=serve(backend) == "gpu", ensemble=stack)
+def starts_served(transition: Operator, start_state: ArrayLike | None, backend: str | None) -> dict[str, Any]:
+    """The further array of a call with marks; refuses them where there are no kernels for them."""
+    stack = isinstance(transition, Operator) and bool(transition.batch_shape)
+    check_recurrence.starts_served(gpu=serve(backend) == "gpu", ensemble=stack)
+    return {"start_state": start_state}
 
 
 def marks(

@@ -79,12 +79,9 @@ def recurrence(
         Integers, shape (B,), in 0..T (GPU: 1..T): the length of each sequence, in any order; states past its end are 0.
     reverse
         Run from the end of each sequence (its own end, with `lengths`) to step 0; h0 enters at the last step.
-    starts
-        Marks, bool, shape (T, B): a sequence begins at step t of column b. The state before such a step is start_state,
-        values and gradients are those of separate calls. With `reverse` each sequence runs from its own end, and that
-        with a column's last step starts from h0. Marks past the end of a sequence count for nothing.
-    start_state
-        The state before a mark, shape (B, n), or (n,) for all sequences; None is zero.
+    starts, start_state
+        Marks, bool (T, B): a sequence begins at step t of column b, from start_state, (B, n) or (n,), zero if None.
+        Results are those of separate calls; with `reverse` the one with a column's last step starts from h0.
     backend
         "cpu" or "gpu"; None: that of `use_backend`.
     check_finite
@@ -129,9 +126,9 @@ def recurrence(
     """
     check.choice("output", output, *check_recurrence.OUTPUTS)
     options = Options(activation, slope, activation_on, lengths, reverse, backend, check_finite, starts)
-    starts_served(transition, starts, start_state, backend)
     arrays = {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias, "activation_bias": activation_bias}
-    arrays["start_state"] = start_state
+    if starts is not None or start_state is not None:
+        arrays |= starts_served(transition, start_state, backend)
     if serve(backend) == "gpu" and _calls.resident(*arrays.values(), *_members(transition)):
         check_recurrence.on_the_device(output)
         given = _given(arrays, partial(_calls.single, check_finite=check.flag("check_finite", check_finite)))
@@ -219,9 +216,9 @@ def recurrence_vjp(
            [6.]]), None)
     """
     options = Options(activation, slope, activation_on, lengths, reverse, backend, check_finite, starts)
-    starts_served(transition, starts, start_state, backend)
     arrays = {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias, "activation_bias": activation_bias}
-    arrays["start_state"] = start_state
+    if starts is not None or start_state is not None:
+        arrays |= starts_served(transition, start_state, backend)
     if serve(backend) == "gpu" and _calls.resident(*arrays.values(), states, ct, *_members(transition)):
         take = partial(_calls.single, check_finite=check.flag("check_finite", check_finite))
         given = _given(arrays, take)
@@ -241,8 +238,8 @@ def recurrence_vjp(
         remake = partial(_core.recurrence, route.object, route.arguments)
         checked(states, call.sequence, lambda step, out: remake(step, out, call.place), call.starts)
     start_bar = None if call.starts is None or call.starts[1] is None else np.empty_like(call.starts[1])
-    given_to_core = call.sequence, states, ct, route.bars, bars, call.place, call.starts, start_bar
-    _core.recurrence_vjp(route.object, route.arguments, *given_to_core)
+    rest = route.bars, bars, call.place, call.starts, start_bar
+    _core.recurrence_vjp(route.object, route.arguments, call.sequence, states, ct, *rest)
 
     x_bar, weight_bar, h0_bar, bias_bar, activation_bias_bar = bars
     if order is not None:
@@ -257,7 +254,7 @@ def recurrence_vjp(
         "activation_bias": activation_bias_bar,
         "start_state": start_bar,
     }
-    return {"transition": route.pull(), **{name: _own(bar, given[name]) for name, bar in result.items()}}
+    return {"transition": route.pull(), **{name: _own(bar, given.get(name)) for name, bar in result.items()}}
 
 
 # ---------------------------------------------------------------- arguments
@@ -309,7 +306,8 @@ def _checked(transition: Operator, given: Given, options: Options, results: dict
     check.flag("reverse", options.reverse)
     check_recurrence.activation(activation, "activation")
     check_recurrence.slope(options.slope)
-    shapes = {name: None if a is None else a.shape for name, a in given.items() if name != "start_state"}
+    shapes = {name: None if a is None else a.shape for name, a in given.items()}
+    shapes.pop("start_state", None)
     members = None
     if transition.batch_shape:
         members, shapes = check_recurrence.ensemble(transition.batch_shape, shapes)
@@ -359,7 +357,9 @@ def _prepared(transition: Operator, given: Given, options: Options, results: dic
         for name, array in (given | results).items():
             finite(name, array)
     dtype = common(dtype, results.get("ct"))
-    starts = marks(options.starts, given["start_state"], right.shape, dtype, order)
+    own, starts = given.get("start_state"), None
+    if options.starts is not None or own is not None:
+        starts = marks(options.starts, own, right.shape, dtype, order)
     own_bias = given["activation_bias"]
     own_bias = None if own_bias is None else ready(own_bias, real_type(dtype))
     if right.members is not None and own_bias is not None:
