@@ -182,8 +182,18 @@ def pack(matrices: Sequence[_T], out: _R | None = None) -> int: ...
 _Kept = Any | tuple[Any, Any, Any, str | None]
 
 def recurrence_marks(checkpoint: str, steps: int, batch: int, saved: int) -> int: ...
+
+# Steps before which the state is another: marks (T, B), int64, and that state (B, n).
+_Starts = tuple[Any, Any | None]
+
 def recurrence(
-    object: str, arguments: _Arguments, sequence: _Sequence, states: _Kept, place: _Place, packs: _R | None = None
+    object: str,
+    arguments: _Arguments,
+    sequence: _Sequence,
+    states: _Kept,
+    place: _Place,
+    packs: _R | None = None,
+    starts: _Starts | None = None,
 ) -> None: ...
 def recurrence_vjp(
     object: str,
@@ -194,6 +204,8 @@ def recurrence_vjp(
     bars: _Arguments,
     sequence_bars: _SequenceBars,
     place: _Place,
+    starts: _Starts | None = None,
+    start_bar: Any | None = None,
 ) -> None: ...
 
 # An ensemble: every array has the members as first axis, of size 1 where one serves all; the arguments of the
@@ -222,7 +234,13 @@ _GruBars = tuple[_R | None, _R | None, _R | None, _R | None, _R | None, _R | Non
 _Transition = tuple[str, _Arguments] | None
 
 def gru(
-    given: _Gru, transition: _Transition, states: _Kept, saved: _R | None, threads: int, packs: _R | None = None
+    given: _Gru,
+    transition: _Transition,
+    states: _Kept,
+    saved: _R | None,
+    threads: int,
+    packs: _R | None = None,
+    starts: _Starts | None = None,
 ) -> None: ...
 def gru_vjp(
     given: _Gru,
@@ -233,6 +251,8 @@ def gru_vjp(
     bars: _GruBars,
     transition_bars: _Arguments,
     threads: int,
+    starts: _Starts | None = None,
+    start_bar: Any | None = None,
 ) -> None: ...
 
 # RUM: (x, w (2n, n), u (3n, d), b (3n,), h0 (B, n), r0 (B, n, n)), a memory, eta, activation, activation_bias, slope,
@@ -249,8 +269,18 @@ _Rum = tuple[
 ]
 _RumOutcome = tuple[_R, _R | None, _R | None]
 
-def rum(given: _Rum, outcome: _RumOutcome, threads: int, packs: _R | None = None) -> None: ...
-def rum_vjp(given: _Rum, outcome: _RumOutcome, cts: tuple[_R, _R | None], bars: _GruBars, threads: int) -> None: ...
+def rum(
+    given: _Rum, outcome: _RumOutcome, threads: int, packs: _R | None = None, starts: _Starts | None = None
+) -> None: ...
+def rum_vjp(
+    given: _Rum,
+    outcome: _RumOutcome,
+    cts: tuple[_R, _R | None],
+    bars: _GruBars,
+    threads: int,
+    starts: _Starts | None = None,
+    start_bar: Any | None = None,
+) -> None: ...
 
 # Delta rule: (q, k, v, beta, g, the initial state), cu_seqlens, householders, scale, normalise; outcome: o, the
 # states, those saved; cts of o and the states.

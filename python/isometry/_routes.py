@@ -42,6 +42,7 @@ class Call(NamedTuple):
     route: Route
     place: Place
     sequence: tuple[Any, ...]  # the arguments besides the transition, in the order of `_core`
+    starts: tuple[Array, Array | None] | None = None  # marks (T, B), and the state (B, n) before them
 
 
 def route_of(transition: Operator, dtype: DType, steps: int, batch: int, place: Place) -> Route:
@@ -54,3 +55,13 @@ def route_of(transition: Operator, dtype: DType, steps: int, batch: int, place: 
     w = transition._matrices(dtype, place)
     w_bar = np.empty_like(w)
     return Route("dense", (w,), (w_bar,), partial(transition._pull_matrices, w, w_bar, place))
+
+
+def in_order(a: Array, order: Array | None) -> Array:
+    """An array (T, B, ...) with its sequences in this order."""
+    return a if order is None else a[:, order]
+
+
+def unsorted(a: Array, order: Array | None) -> Array:
+    """The same in the user's order again."""
+    return a if order is None else a.take(np.argsort(order), 1)

@@ -16,7 +16,12 @@ _ALLOWED = 1e-2
 _ROUNDED = 16.0
 
 
-def checked(states: Array, sequence: tuple[Any, ...], run: Callable[[tuple[Any, ...], Array], None]) -> None:
+def checked(
+    states: Array,
+    sequence: tuple[Any, ...],
+    run: Callable[[tuple[Any, ...], Array], None],
+    starts: tuple[Array, Array | None] | None = None,
+) -> None:
     """Refuse states (T, B, n) that `run` would not compute from the arguments, given in the order of `_core`.
 
     A wrong initial state shows in the first step of each sequence, a wrong transition or wrong lengths in the last.
@@ -33,6 +38,10 @@ def checked(states: Array, sequence: tuple[Any, ...], run: Callable[[tuple[Any, 
         start[1] = states[before]
     elif steps > 1:
         start[1] = np.where((lengths > 1)[:, None], states[before], start[1])
+    if starts is not None:
+        marks, own = starts
+        for at, marked in enumerate(_marked(marks != 0, last, lengths, reverse)):
+            start[at] = np.where(marked[:, None], 0 if own is None else own, start[at])
     inputs, given, made = np.stack((x[first], x[last])), np.stack((states[first], states[last])), np.empty_like(start)
     rest = bias, activation, activation_bias, slope, on_input, None, False
     run(
@@ -66,6 +75,14 @@ def _steps(steps: int, batch: int, lengths: Array | None, reverse: bool) -> tupl
     own = np.arange(batch)
     ends, begins = (lengths - 1, own), (0 * lengths, own)
     return (ends, begins, (begins[0] + (lengths > 1), own)) if reverse else (begins, ends, (lengths - 2, own))
+
+
+def _marked(marks: Array, last: Any, lengths: Array | None, reverse: bool) -> tuple[Array, Array]:
+    """The sequences whose first step, and whose last step, starts anew."""
+    if not reverse:
+        return marks[0], marks[last]
+    after = marks[1] if len(marks) > 1 else np.zeros_like(marks[0])
+    return np.zeros_like(marks[0]), after if lengths is None else after & (lengths > 1)
 
 
 def _wrong(gap: Array, bound: Array) -> Array:

@@ -18,8 +18,9 @@ from isometry import _core, _ensembles
 from isometry._arrays import Array, DType, common, finite, gradient, ready, real_type, taken, taken_integers
 from isometry._backend import serve
 from isometry._cells.affine import AFFINE
-from isometry._routes import Call, by_length, route_of
+from isometry._routes import Call, by_length, in_order, route_of, unsorted
 from isometry._rules import check, check_recurrence
+from isometry._starts import marks, starts_served
 from isometry._states import checked, ends
 from isometry.gpu import _calls, _recurrence
 from isometry.operators._operator import Operator
@@ -42,6 +43,8 @@ def recurrence(
     activation_on: Literal["all", "input"] = "all",
     lengths: ArrayLike | None = None,
     reverse: bool = False,
+    starts: ArrayLike | None = None,
+    start_state: ArrayLike | None = None,
     backend: str | None = None,
     check_finite: bool = True,
     output: Literal["states", "last"] = "states",
@@ -76,6 +79,9 @@ def recurrence(
         Integers, shape (B,), in 0..T (GPU: 1..T): the length of each sequence, in any order; states past its end are 0.
     reverse
         Run from the end of each sequence (its own end, with `lengths`) to step 0; h0 enters at the last step.
+    starts, start_state
+        Marks, bool (T, B): a sequence begins at step t of column b, from start_state, (B, n) or (n,), zero if None.
+        Results are those of separate calls; with `reverse` the one with a column's last step starts from h0.
     backend
         "cpu" or "gpu"; None: that of `use_backend`.
     check_finite
@@ -95,7 +101,9 @@ def recurrence(
         If shapes do not fit, T, B or n is 0, a name is unknown, or for NaN or infinity under `check_finite`.
     TypeError
         If transition is not an operator, x or input_weight is None, an array has an unsupported dtype, lengths are
-        not integers, or reverse or check_finite is not a bool.
+        not integers, starts not bool, or reverse or check_finite is not a bool.
+    NotImplementedError
+        Starts on the GPU, or of an ensemble.
 
     Notes
     -----
@@ -117,8 +125,10 @@ def recurrence(
            [ 1.,  0.]])
     """
     check.choice("output", output, *check_recurrence.OUTPUTS)
-    options = Options(activation, slope, activation_on, lengths, reverse, backend, check_finite)
+    options = Options(activation, slope, activation_on, lengths, reverse, backend, check_finite, starts)
     arrays = {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias, "activation_bias": activation_bias}
+    if starts is not None or start_state is not None:
+        arrays |= starts_served(transition, start_state, backend)
     if serve(backend) == "gpu" and _calls.resident(*arrays.values(), *_members(transition)):
         check_recurrence.on_the_device(output)
         given = _given(arrays, partial(_calls.single, check_finite=check.flag("check_finite", check_finite)))
@@ -132,11 +142,13 @@ def recurrence(
     route = call.route
     if last and call.place != "gpu":
         found = np.empty(call.shape[1:], call.dtype)
-        _core.recurrence(route.object, route.arguments, call.sequence, (None, found, None, None), call.place)
+        _core.recurrence(
+            route.object, route.arguments, call.sequence, (None, found, None, None), call.place, None, call.starts
+        )
         return found if call.order is None else found[np.argsort(call.order)]
     states = np.empty(call.shape, call.dtype)
-    _core.recurrence(route.object, route.arguments, call.sequence, states, call.place)
-    states = _unsorted(states, call.order)
+    _core.recurrence(route.object, route.arguments, call.sequence, states, call.place, None, call.starts)
+    states = unsorted(states, call.order)
     return ends(states, options.lengths, reverse) if last else states
 
 
@@ -155,6 +167,8 @@ def recurrence_vjp(
     activation_on: Literal["all", "input"] = "all",
     lengths: ArrayLike | None = None,
     reverse: bool = False,
+    starts: ArrayLike | None = None,
+    start_state: ArrayLike | None = None,
     backend: str | None = None,
     check_finite: bool = True,
     check_states: bool = True,
@@ -163,7 +177,8 @@ def recurrence_vjp(
 
     Parameters
     ----------
-    transition, x, input_weight, h0, bias, activation, activation_bias, slope, activation_on, lengths, reverse, backend
+    transition, x, input_weight, h0, bias, activation, activation_bias, slope, activation_on, lengths, reverse, starts,
+    start_state, backend
         As given to `recurrence`.
     states
         The result of `recurrence`.
@@ -180,8 +195,8 @@ def recurrence_vjp(
     Returns
     -------
     dict
-        "transition": a dict like that of `Operator.matrix_vjp`; "x", "input_weight", "h0", "bias", "activation_bias":
-        gradients in the shape and dtype of the argument, None if it was not given.
+        "transition": a dict like that of `Operator.matrix_vjp`; "x", "input_weight", "h0", "bias", "activation_bias",
+        "start_state": gradients in the shape and dtype of the argument, None if it was not given.
 
     Raises
     ------
@@ -200,8 +215,10 @@ def recurrence_vjp(
     (array([[6.],
            [6.]]), None)
     """
-    options = Options(activation, slope, activation_on, lengths, reverse, backend, check_finite)
+    options = Options(activation, slope, activation_on, lengths, reverse, backend, check_finite, starts)
     arrays = {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias, "activation_bias": activation_bias}
+    if starts is not None or start_state is not None:
+        arrays |= starts_served(transition, start_state, backend)
     if serve(backend) == "gpu" and _calls.resident(*arrays.values(), states, ct, *_members(transition)):
         take = partial(_calls.single, check_finite=check.flag("check_finite", check_finite))
         given = _given(arrays, take)
@@ -216,24 +233,28 @@ def recurrence_vjp(
     route, order, dtype = call.route, call.order, call.dtype
     x, weight, h0, bias, _, activation_bias, *_ = call.sequence
     bars = tuple(None if a is None else np.empty_like(a) for a in (x, weight, h0, bias, activation_bias))
-    states, ct = (ready(_sorted(a, order), dtype) for a in (states, ct))
+    states, ct = (ready(in_order(a, order), dtype) for a in (states, ct))
     if check.flag("check_states", check_states):
         remake = partial(_core.recurrence, route.object, route.arguments)
-        checked(states, call.sequence, lambda step, out: remake(step, out, call.place))
-    _core.recurrence_vjp(route.object, route.arguments, call.sequence, states, ct, route.bars, bars, call.place)
+        checked(states, call.sequence, lambda step, out: remake(step, out, call.place), call.starts)
+    start_bar = None if call.starts is None or call.starts[1] is None else np.empty_like(call.starts[1])
+    rest = route.bars, bars, call.place, call.starts, start_bar
+    _core.recurrence_vjp(route.object, route.arguments, call.sequence, states, ct, *rest)
 
     x_bar, weight_bar, h0_bar, bias_bar, activation_bias_bar = bars
     if order is not None:
         back = np.argsort(order)
-        x_bar, h0_bar = (None if a is None else a.take(back, axis) for a, axis in ((x_bar, 1), (h0_bar, 0)))
+        columns = ((x_bar, 1), (h0_bar, 0), (start_bar, 0))
+        x_bar, h0_bar, start_bar = (None if a is None else a.take(back, axis) for a, axis in columns)
     result = {
         "x": x_bar,
         "input_weight": weight_bar,
         "h0": h0_bar,
         "bias": bias_bar,
         "activation_bias": activation_bias_bar,
+        "start_state": start_bar,
     }
-    return {"transition": route.pull(), **{name: _own(bar, given[name]) for name, bar in result.items()}}
+    return {"transition": route.pull(), **{name: _own(bar, given.get(name)) for name, bar in result.items()}}
 
 
 # ---------------------------------------------------------------- arguments
@@ -264,6 +285,7 @@ class Options(NamedTuple):
     reverse: bool
     backend: str | None
     check_finite: bool
+    starts: ArrayLike | None = None
 
 
 class _Checked(NamedTuple):
@@ -285,6 +307,7 @@ def _checked(transition: Operator, given: Given, options: Options, results: dict
     check_recurrence.activation(activation, "activation")
     check_recurrence.slope(options.slope)
     shapes = {name: None if a is None else a.shape for name, a in given.items()}
+    shapes.pop("start_state", None)
     members = None
     if transition.batch_shape:
         members, shapes = check_recurrence.ensemble(transition.batch_shape, shapes)
@@ -334,6 +357,9 @@ def _prepared(transition: Operator, given: Given, options: Options, results: dic
         for name, array in (given | results).items():
             finite(name, array)
     dtype = common(dtype, results.get("ct"))
+    own, starts = given.get("start_state"), None
+    if options.starts is not None or own is not None:
+        starts = marks(options.starts, own, right.shape, dtype, order)
     own_bias = given["activation_bias"]
     own_bias = None if own_bias is None else ready(own_bias, real_type(dtype))
     if right.members is not None and own_bias is not None:
@@ -356,15 +382,8 @@ def _prepared(transition: Operator, given: Given, options: Options, results: dic
             lengths,
             options.reverse,
         ),
+        starts,
     )
-
-
-def _sorted(a: Array, order: Array | None) -> Array:
-    return a if order is None else a[:, order]
-
-
-def _unsorted(a: Array, order: Array | None) -> Array:
-    return a if order is None else a.take(np.argsort(order), 1)
 
 
 def _arguments(given: Given, dtype: DType, order: Array | None, batch: int) -> tuple[Any, ...]:
@@ -374,7 +393,7 @@ def _arguments(given: Given, dtype: DType, order: Array | None, batch: int) -> t
     if h0 is not None:
         h0 = np.broadcast_to(h0, (batch, h0.shape[-1]))
         h0 = ready(h0 if order is None else h0[order], dtype)
-    return ready(_sorted(x, order), dtype), ready(weight, dtype), h0, None if bias is None else ready(bias, dtype)
+    return ready(in_order(x, order), dtype), ready(weight, dtype), h0, None if bias is None else ready(bias, dtype)
 
 
 def _own(bar: Array | None, argument: Array | None) -> Array | None:

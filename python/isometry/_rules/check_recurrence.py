@@ -171,6 +171,27 @@ def of_ensemble(kind: str) -> None:
         raise ValueError(f"checkpoint must be 'none' for an ensemble, not {kind!r}; call its members one by one")
 
 
+def starts(dtype: str, shape: Shape, steps: int, batch: int) -> None:
+    """Marks are bools, one for each step and sequence."""
+    if dtype != "bool":
+        raise TypeError(f"starts must be bool, not {dtype}")
+    check.exact("starts", shape, (steps, batch), "(T, B)")
+
+
+def start_state_shape(shape: Shape, batch: int, n: int) -> None:
+    """The state before a mark, of each sequence or for all."""
+    if tuple(shape) not in ((n,), (1, n), (batch, n)):
+        raise ValueError(f"start_state must have shape (B, n) = {(batch, n)} or (n,) = {(n,)}, not {tuple(shape)}")
+
+
+def starts_served(*, gpu: bool, ensemble: bool) -> None:
+    """Marks need the kernels of the CPU, and a single operator."""
+    if gpu:
+        raise NotImplementedError("backend='gpu' cannot serve starts: use backend='cpu'")
+    if ensemble:
+        raise NotImplementedError("starts of an ensemble are not served: call its members one by one")
+
+
 def on_the_device(output: str) -> None:
     """Arrays of the GPU have all states."""
     if output != "states":

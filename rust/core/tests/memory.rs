@@ -136,6 +136,7 @@ fn calls<T: Scalar>(object: &str, given: &[Given<'_, T>]) {
             lengths: None,
             reverse: false,
             packs: None,
+            starts: None,
         },
         input_weight: &v,
         bias: None,

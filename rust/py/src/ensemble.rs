@@ -154,6 +154,7 @@ impl<'py, T: Number> Arrays<'py, T> {
                 lengths: lengths
                     .map(|all| if all.len() == batch { all } else { &all[i * batch..(i + 1) * batch] }),
                 reverse: self.reverse,
+                starts: None,
                 packs: None,
             },
             input_weight: self.input_weight.of(i),
@@ -254,6 +255,7 @@ pub fn recurrence_ensemble_vjp(
                     x: x.next().flatten(),
                     input_weight: input_weight.next().flatten(),
                     h0: h0.next().flatten(),
+                    start_state: None,
                     bias: bias.next().flatten(),
                     activation_bias: activation_bias.next().flatten(),
                 };

@@ -2,7 +2,7 @@
 
 use crate::arrays::{Any, Input, Number, Optional, Output, read, write};
 use crate::operator::{ArgumentBars, Arguments};
-use crate::sequence::{Ct, Lengths, Run, States};
+use crate::sequence::{Ct, Lengths, Run, Starts, States};
 use crate::{by_real, detached};
 use isometry_core::argument::Given;
 use isometry_core::operators::view;
@@ -64,12 +64,13 @@ struct Arrays<'py, R: Number> {
 }
 
 impl<'py, R: Number + Real> Arrays<'py, R> {
-    fn new(given: &Sequence<'py>) -> PyResult<Self> {
+    fn new(given: &Sequence<'py>, starts: &Option<Starts<'py>>) -> PyResult<Self> {
         let (x, w, u, b, h0, hidden_bias, after, activation, activation_bias, slope, lengths, reverse) =
             given;
         let w = Input::<R>::new("w", w)?;
         let [_, n, _] = w.sizes("w")?;
-        let run = Run::new((x, h0, n), (activation, activation_bias, *slope), lengths, *reverse)?;
+        let run =
+            Run::new((x, h0, n), (activation, activation_bias, *slope), lengths, *reverse)?.with(starts)?;
         let u = Input::shaped("u", u, &[3, n, run.sizes[2]])?;
         let b = Input::optional("b", b.as_ref(), &[3, n])?;
         let hidden_bias = Input::optional("hidden_bias", hidden_bias.as_ref(), &[n])?;
@@ -93,7 +94,7 @@ impl<'py, R: Number + Real> Arrays<'py, R> {
 /// States of the sequence and, if wanted, the array saved for backward. `packs` is what [`pack`](crate::recurrence::pack)
 /// writes of W_z and W_r, a dense W_h, U_z and U_r, U_h.
 #[pyfunction]
-#[pyo3(signature = (given, transition, states, saved, threads, packs = None))]
+#[pyo3(signature = (given, transition, states, saved, threads, packs = None, starts = None))]
 pub fn gru(
     given: Sequence<'_>,
     transition: Transition<'_>,
@@ -101,9 +102,10 @@ pub fn gru(
     saved: Optional<'_>,
     threads: usize,
     packs: Optional<'_>,
+    starts: Option<Starts<'_>>,
 ) -> PyResult<()> {
     by_real!("x", &given.0, R, py => {
-        let arrays = Arrays::<R>::new(&given)?;
+        let arrays = Arrays::<R>::new(&given, &starts)?;
         let packs = packs.as_ref().map(|packs| Input::new("packs", packs)).transpose()?;
         let mut states = states.outputs(&arrays.run)?;
         let mut saved = Output::optional("saved", saved.as_ref(), &arrays.saved())?;
@@ -120,6 +122,7 @@ pub fn gru(
 /// Gradients of everything from the states, what was saved with them, and their cotangents.
 #[allow(clippy::too_many_arguments, reason = "the arrays of one call")]
 #[pyfunction]
+#[pyo3(signature = (given, transition, states, saved, ct, bars, transition_bars, threads, starts = None, start_bar = None))]
 pub fn gru_vjp(
     given: Sequence<'_>,
     transition: Transition<'_>,
@@ -129,9 +132,11 @@ pub fn gru_vjp(
     bars: GivenBars<'_>,
     transition_bars: Bound<'_, PyTuple>,
     threads: usize,
+    starts: Option<Starts<'_>>,
+    start_bar: Optional<'_>,
 ) -> PyResult<()> {
     by_real!("x", &given.0, R, py => {
-        let arrays = Arrays::<R>::new(&given)?;
+        let arrays = Arrays::<R>::new(&given, &starts)?;
         let [_, _, features, n] = arrays.run.sizes;
         let (states, ct) = (states.inputs(&arrays.run)?, Ct::new(&ct, &arrays.run)?);
         let saved = Input::optional("saved", saved.as_ref(), &arrays.saved())?;
@@ -141,12 +146,15 @@ pub fn gru_vjp(
         let mut u = Output::optional("u_bar", u.as_ref(), &[3, n, features])?;
         let mut b = Output::optional("b_bar", b.as_ref(), &[3, n])?;
         let mut hidden_bias = Output::optional("hidden_bias_bar", hidden_bias.as_ref(), &[n])?;
+        let shape = arrays.run.states();
+        let mut start_state = Output::optional("start_state_bar", start_bar.as_ref(), &shape[1..])?;
         let gradients = GruGradients {
             x: write(&mut x),
             w: write(&mut w),
             u: write(&mut u),
             b: write(&mut b),
             h0: write(&mut h0),
+            start_state: write(&mut start_state),
             hidden_bias: write(&mut hidden_bias),
             activation_bias: write(&mut activation_bias),
         };

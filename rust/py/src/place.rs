@@ -70,6 +70,16 @@ impl Place {
         }
     }
 
+    /// Refuses marks on the GPU.
+    fn unmarked<T: Scalar>(self, sequence: &Sequence<'_, T>) -> Result<()> {
+        if matches!(self, Place::Gpu) && sequence.run.starts.is_some() {
+            return Err(isometry_core::Error::Unsupported(
+                "backend='gpu' cannot serve starts: use the CPU".into(),
+            ));
+        }
+        Ok(())
+    }
+
     /// The states of a recurrence.
     pub fn forward<T: Scalar>(
         self,
@@ -79,6 +89,7 @@ impl Place {
         written: Written<'_, T>,
         budget: &Budget<'_>,
     ) -> Result<()> {
+        self.unmarked(sequence)?;
         match self {
             Place::Threads(_) => recurrence::forward(&*operator, sequence, written, budget),
             #[cfg(feature = "gpu")]
@@ -104,6 +115,7 @@ impl Place {
         gradients: Gradients<'_, T>,
         budget: &Budget<'_>,
     ) -> Result<()> {
+        self.unmarked(sequence)?;
         match self {
             Place::Threads(_) => {
                 recurrence::backward(&*operator, bars, sequence, states, ct, gradients, budget)

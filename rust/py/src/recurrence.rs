@@ -4,7 +4,7 @@ use crate::arrays::{Any, Input, Optional, Output, read};
 use crate::error::exception;
 use crate::operator::{ArgumentBars, Arguments, shapes};
 use crate::place::Place;
-use crate::sequence::{Arrays, Ct, Given, GivenBars, GradientArrays, States};
+use crate::sequence::{Arrays, Ct, Given, GivenBars, GradientArrays, Starts, States};
 use crate::{by_dtype, detached};
 use isometry_core::operators::{route, view};
 use isometry_core::transition::Workload;
@@ -15,7 +15,7 @@ use pyo3::types::PyTuple;
 /// States of the sequence, or what is returned and kept of them, with the transition applied by the object's own steps;
 /// `packs` is what [`pack`] writes of V, then of a dense W.
 #[pyfunction]
-#[pyo3(signature = (object, arguments, sequence, states, place, packs = None))]
+#[pyo3(signature = (object, arguments, sequence, states, place, packs = None, starts = None))]
 pub fn recurrence(
     object: &str,
     arguments: Bound<'_, PyTuple>,
@@ -23,9 +23,10 @@ pub fn recurrence(
     states: States<'_>,
     place: Place,
     packs: Optional<'_>,
+    starts: Option<Starts<'_>>,
 ) -> PyResult<()> {
     by_dtype!("x", &sequence.0, T, py => {
-        let arrays = Arrays::<T>::new(&sequence)?;
+        let arrays = Arrays::<T>::new(&sequence, &starts)?;
         let arguments = Arguments::new(object, &arguments)?;
         let own = arguments.given();
         let packs = packs.as_ref().map(|packs| Input::new("packs", packs)).transpose()?;
@@ -66,6 +67,7 @@ pub fn pack<'py>(matrices: Vec<Any<'py>>, out: Optional<'py>) -> PyResult<usize>
 
 /// Gradients of everything from the states, or what was kept of them, and their cotangents.
 #[pyfunction]
+#[pyo3(signature = (object, arguments, sequence, states, ct, bars, sequence_bars, place, starts = None, start_bar = None))]
 pub fn recurrence_vjp(
     object: &str,
     arguments: Bound<'_, PyTuple>,
@@ -75,14 +77,16 @@ pub fn recurrence_vjp(
     bars: Bound<'_, PyTuple>,
     sequence_bars: GivenBars<'_>,
     place: Place,
+    starts: Option<Starts<'_>>,
+    start_bar: Optional<'_>,
 ) -> PyResult<()> {
     by_dtype!("x", &sequence.0, T, py => {
-        let arrays = Arrays::<T>::new(&sequence)?;
+        let arrays = Arrays::<T>::new(&sequence, &starts)?;
         let arguments = Arguments::new(object, &arguments)?;
         let mut bars = ArgumentBars::new(object, &arguments, &bars)?;
         let (own, mut bars) = (arguments.given(), bars.view());
         let (states, ct) = (states.inputs(&arrays.run)?, Ct::new(&ct, &arrays.run)?);
-        let mut sequence_bars = GradientArrays::new(&sequence_bars, &arrays)?;
+        let mut sequence_bars = GradientArrays::new(&sequence_bars, &start_bar, &arrays)?;
         let (sequence, states, ct, gradients) =
             (arrays.view(None), states.view(), ct.view(), sequence_bars.view());
         detached::run_interruptible(py, |cancel| {

@@ -2,7 +2,7 @@
 
 use crate::arrays::{Any, Input, Number, Optional, Output, fits, read, write};
 use crate::error::exception;
-use crate::sequence::{Ct, Lengths, Run, States};
+use crate::sequence::{Ct, Lengths, Run, Starts, States};
 use crate::{by_real, detached};
 use isometry_core::Budget;
 use isometry_core::recurrence::rum::{Outcome, Rum, RumGradients, SAVED, backward, forward};
@@ -40,12 +40,13 @@ struct Arrays<'py, R: Number> {
 }
 
 impl<'py, R: Number + Real> Arrays<'py, R> {
-    fn new(given: &Given<'py>) -> PyResult<Self> {
+    fn new(given: &Given<'py>, starts: &Option<Starts<'py>>) -> PyResult<Self> {
         let ((x, w, u, b, h0, r0), memory, eta, activation, activation_bias, slope, lengths, reverse) = given;
         let w = Input::<R>::new("w", w)?;
         let [_, n] = w.sizes("w")?;
         fits("w", w.shape(), &[n.saturating_mul(2), n]).map_err(exception)?;
-        let run = Run::new((x, h0, n), (activation, activation_bias, *slope), lengths, *reverse)?;
+        let run =
+            Run::new((x, h0, n), (activation, activation_bias, *slope), lengths, *reverse)?.with(starts)?;
         let [_, batch, features, _] = run.sizes;
         let u = Input::shaped("u", u, &[3 * n, features])?;
         let b = Input::optional("b", b.as_ref(), &[3 * n])?;
@@ -75,11 +76,17 @@ impl<'py, R: Number + Real> Arrays<'py, R> {
 /// States of the sequence, the memory after it if there is one and, if wanted, the array saved for backward. `packs` is
 /// what [`pack`](crate::recurrence::pack) writes of W, U_ut, U_e.
 #[pyfunction]
-#[pyo3(signature = (given, outcome, threads, packs = None))]
-pub fn rum(given: Given<'_>, outcome: GivenOutcome<'_>, threads: usize, packs: Optional<'_>) -> PyResult<()> {
+#[pyo3(signature = (given, outcome, threads, packs = None, starts = None))]
+pub fn rum(
+    given: Given<'_>,
+    outcome: GivenOutcome<'_>,
+    threads: usize,
+    packs: Optional<'_>,
+    starts: Option<Starts<'_>>,
+) -> PyResult<()> {
     let (states, last, saved) = outcome;
     by_real!("x", &given.0.0, R, py => {
-        let arrays = Arrays::<R>::new(&given)?;
+        let arrays = Arrays::<R>::new(&given, &starts)?;
         let mut states = states.outputs(&arrays.run)?;
         let mut last = Output::optional("last", last.as_ref(), &arrays.memories())?;
         let mut saved = Output::optional("saved", saved.as_ref(), &arrays.saved())?;
@@ -95,16 +102,19 @@ pub fn rum(given: Given<'_>, outcome: GivenOutcome<'_>, threads: usize, packs: O
 
 /// Gradients of everything from what `rum` wrote and the cotangents of states and memory.
 #[pyfunction]
+#[pyo3(signature = (given, outcome, cts, bars, threads, starts = None, start_bar = None))]
 pub fn rum_vjp(
     given: Given<'_>,
     outcome: GivenOutcome<'_>,
     cts: (Any<'_>, Optional<'_>),
     bars: GivenBars<'_>,
     threads: usize,
+    starts: Option<Starts<'_>>,
+    start_bar: Optional<'_>,
 ) -> PyResult<()> {
     let ((states, last, saved), (ct, last_ct)) = (outcome, cts);
     by_real!("x", &given.0.0, R, py => {
-        let arrays = Arrays::<R>::new(&given)?;
+        let arrays = Arrays::<R>::new(&given, &starts)?;
         let [_, _, features, n] = arrays.run.sizes;
         let matrices = arrays.memories();
         let (states, ct) = (states.inputs(&arrays.run)?, Ct::new(&ct, &arrays.run)?);
@@ -117,12 +127,15 @@ pub fn rum_vjp(
         let mut u = Output::optional("u_bar", u.as_ref(), &[3 * n, features])?;
         let mut b = Output::optional("b_bar", b.as_ref(), &[3 * n])?;
         let mut r0 = Output::optional("r0_bar", r0.as_ref(), &matrices)?;
+        let shape = arrays.run.states();
+        let mut start_state = Output::optional("start_state_bar", start_bar.as_ref(), &shape[1..])?;
         let gradients = RumGradients {
             x: write(&mut x),
             w: write(&mut w),
             u: write(&mut u),
             b: write(&mut b),
             h0: write(&mut h0),
+            start_state: write(&mut start_state),
             r0: write(&mut r0),
             activation_bias: write(&mut activation_bias),
         };

@@ -14,6 +14,9 @@ use pyo3::prelude::*;
 /// Steps of each sequence.
 pub type Lengths<'py> = Optional<'py>;
 
+/// Steps (T, B) before which states are reset, numbers other than 0, and the state (B, n) before them.
+pub type Starts<'py> = (Any<'py>, Optional<'py>);
+
 /// The output array for a gradient, if it is wanted.
 type Room<'py, T> = Option<Output<'py, T>>;
 
@@ -155,6 +158,7 @@ pub struct Run<'py, T: Number> {
     activation_bias: Option<Input<'py, T::Real>>,
     lengths: Option<Vec<usize>>,
     reverse: bool,
+    starts: Option<(Vec<bool>, Option<Input<'py, T>>)>,
     /// steps, batch, features, n
     pub sizes: [usize; 4],
 }
@@ -177,6 +181,7 @@ impl<'py, T: Number> Run<'py, T> {
             activation_bias: bias.transpose()?,
             lengths: counts(lengths)?,
             reverse,
+            starts: None,
             sizes: [steps, batch, features, n],
         })
     }
@@ -195,8 +200,18 @@ impl<'py, T: Number> Run<'py, T> {
             activation_bias: read(&self.activation_bias),
             lengths: self.lengths.as_deref(),
             reverse: self.reverse,
+            starts: self.starts.as_ref().map(|(marks, state)| core::Starts { marks, state: read(state) }),
             packs,
         }
+    }
+
+    /// The same with marks.
+    pub fn with(self, starts: &Option<Starts<'py>>) -> PyResult<Self> {
+        let Some((marks, state)) = starts else { return Ok(self) };
+        let [steps, batch, _, n] = self.sizes;
+        let marks = Input::<i64>::shaped("starts", marks, &[steps, batch])?.copied(|mark| Ok(mark != 0))?;
+        let state = Input::optional("start_state", state.as_ref(), &[batch, n])?;
+        Ok(Run { starts: Some((marks, state)), ..self })
     }
 
     /// Shape of the states.
@@ -227,13 +242,14 @@ pub struct Arrays<'py, T: Number> {
 
 impl<'py, T: Number> Arrays<'py, T> {
     /// Borrows them.
-    pub fn new(given: &Given<'py>) -> PyResult<Self> {
+    pub fn new(given: &Given<'py>, starts: &Option<Starts<'py>>) -> PyResult<Self> {
         let (x, input_weight, h0, bias, activation, activation_bias, slope, on_input, lengths, reverse) =
             given;
         let input_weight = Input::<T>::new("input_weight", input_weight)?;
         let [n, _] = input_weight.sizes("input_weight")?;
         Ok(Arrays {
-            run: Run::new((x, h0, n), (activation, activation_bias, *slope), lengths, *reverse)?,
+            run: Run::new((x, h0, n), (activation, activation_bias, *slope), lengths, *reverse)?
+                .with(starts)?,
             input_weight,
             bias: Input::optional("bias", bias.as_ref(), &[n])?,
             on_input: *on_input,
@@ -256,17 +272,23 @@ pub struct GradientArrays<'py, T: Number> {
     x: Option<Output<'py, T>>,
     input_weight: Option<Output<'py, T>>,
     h0: Option<Output<'py, T>>,
+    start_state: Option<Output<'py, T>>,
     bias: Option<Output<'py, T>>,
     activation_bias: Option<Output<'py, T::Real>>,
 }
 
 impl<'py, T: Number> GradientArrays<'py, T> {
     /// Borrows them.
-    pub fn new(given: &GivenBars<'py>, arrays: &Arrays<'py, T>) -> PyResult<Self> {
+    pub fn new(
+        given: &GivenBars<'py>,
+        start_state: &Optional<'py>,
+        arrays: &Arrays<'py, T>,
+    ) -> PyResult<Self> {
         let (x, input_weight, h0, bias, activation_bias) = given;
-        let [_, _, features, n] = arrays.run.sizes;
+        let [_, batch, features, n] = arrays.run.sizes;
         let (x, h0, activation_bias) = arrays.run.bars([x, h0, activation_bias])?;
         Ok(GradientArrays {
+            start_state: Output::optional("start_state_bar", start_state.as_ref(), &[batch, n])?,
             x,
             input_weight: Output::optional("input_weight_bar", input_weight.as_ref(), &[n, features])?,
             h0,
@@ -281,6 +303,7 @@ impl<'py, T: Number> GradientArrays<'py, T> {
             x: write(&mut self.x),
             input_weight: write(&mut self.input_weight),
             h0: write(&mut self.h0),
+            start_state: write(&mut self.start_state),
             bias: write(&mut self.bias),
             activation_bias: write(&mut self.activation_bias),
         }

@@ -25,4 +25,5 @@ pub use affine::{Gradients, Sequence, backward, forward};
 pub use driver::ends::{Cotangent, Trajectory, Written};
 pub use ensemble::ensemble;
 pub use time::checkpoint::Checkpoint;
+pub use time::starts::Starts;
 pub use time::timeline::Run;

@@ -26,6 +26,7 @@ pub fn grus<R: Real>() {
                     lengths: None,
                     reverse: false,
                     packs: None,
+                    starts: None,
                 },
                 w: &w,
                 transition: None,

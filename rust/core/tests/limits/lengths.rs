@@ -76,6 +76,7 @@ pub fn wrong_lengths<T: Scalar>() {
             x: Some(&mut x[..]),
             input_weight: Some(&mut v[..]),
             h0: Some(&mut h0[..]),
+            start_state: None,
             bias: Some(&mut bias[..]),
             activation_bias: None,
         };

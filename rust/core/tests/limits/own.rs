@@ -193,6 +193,7 @@ pub fn gated<R: Real>() {
                 lengths: None,
                 reverse: false,
                 packs: None,
+                starts: None,
             },
             w: &w,
             transition: Some(&op),

@@ -26,6 +26,7 @@ pub fn rums<R: Real>() {
                     lengths: None,
                     reverse: false,
                     packs: None,
+                    starts: None,
                 },
                 w: &w,
                 u: &u,

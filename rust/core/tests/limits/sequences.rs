@@ -50,6 +50,7 @@ pub fn sequence<'a, T: Scalar>(sizes: [usize; 4], x: &'a [T], v: &'a [T]) -> Seq
             lengths: None,
             reverse: false,
             packs: None,
+            starts: None,
         },
         input_weight: v,
         bias: None,

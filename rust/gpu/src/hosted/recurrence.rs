@@ -66,7 +66,7 @@ impl<T: Scalar> Hosted<'_, T> {
         let shape = sequence.run.sizes();
         let send = |x: &[T]| Array::upload(self.context()?, self.field, &shape, single(parts(x))?);
         let (ct, states) = (send(ct)?, send(states)?);
-        let Gradients { x, input_weight, h0, bias, activation_bias } = gradients;
+        let Gradients { x, input_weight, h0, bias, activation_bias, .. } = gradients;
         let wanted = Wanted {
             w: bars.iter().any(|bar| !matches!(bar, Bar::None)),
             x: x.is_some(),

@@ -150,6 +150,9 @@ unsafe impl<T: Scalar> Cell<T::Real> for AffineCell<'_, T> {
     unsafe fn advance(&self, t: usize, window: &Window<T::Real>, part: &Part<'_>, scratch: *mut T::Real) {
         let out = window.states.wrapping_add(t * self.setting.line.stride());
         // SAFETY: the contract of the trait.
-        unsafe { self.write(t, window.states, out, Wanted::State, part, scratch) }
+        unsafe {
+            self.setting.line.renew(t, window.states, part);
+            self.write(t, window.states, out, Wanted::State, part, scratch);
+        }
     }
 }

@@ -18,6 +18,8 @@ pub struct Gradients<'a, T: Scalar> {
     pub input_weight: Option<&'a mut [T]>,
     /// (B, n)
     pub h0: Option<&'a mut [T]>,
+    /// (B, n)
+    pub start_state: Option<&'a mut [T]>,
     /// (n)
     pub bias: Option<&'a mut [T]>,
     /// One per feature of modReLU.
@@ -35,12 +37,14 @@ pub(super) struct AffineBars<T: Scalar> {
 impl<T: Scalar> Gradients<'_, T> {
     /// Refuses sizes that do not fit, and gradients of arguments that were not given.
     pub fn check(&self, sequence: &Sequence<'_, T>) -> Result<()> {
-        let Run { steps, batch, features, n, h0, activation, activation_bias, .. } = sequence.run;
+        let Run { steps, batch, features, n, h0, activation, activation_bias, starts, .. } = sequence.run;
+        let fresh = starts.is_some_and(|starts| starts.state.is_some());
         let units = activation.bias_units(n);
         check(&[
             ("x_bar", len(&self.x), true, &[steps, batch, features]),
             ("input_weight_bar", len(&self.input_weight), true, &[n, features]),
             ("h0_bar", len(&self.h0), h0.is_some(), &[batch, n]),
+            ("start_state_bar", len(&self.start_state), fresh, &[batch, n]),
             ("bias_bar", len(&self.bias), sequence.bias.is_some(), &[n]),
             ("activation_bias_bar", len(&self.activation_bias), activation_bias.is_some(), &[units]),
         ])
@@ -48,9 +52,9 @@ impl<T: Scalar> Gradients<'_, T> {
 
     /// The arrays that the members of a call write to.
     pub(super) fn shared(self, ct: &Cotangent<'_, T>, line: &Timeline<'_, T::Real>) -> AffineBars<T> {
-        let Gradients { x, input_weight, h0, bias, activation_bias } = self;
+        let Gradients { x, input_weight, h0, start_state, bias, activation_bias } = self;
         AffineBars {
-            ct: ct.rows(line, shared(h0.map(parts_mut))),
+            ct: ct.rows(line, shared(h0.map(parts_mut)), shared(start_state.map(parts_mut))),
             inputs: InputBars { x: shared(x), weight: shared(input_weight), bias: shared(bias) },
             activation_bias: activation_bias.map(|bar| (Shared(bar.as_mut_ptr()), bar.len())),
         }

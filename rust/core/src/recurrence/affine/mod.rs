@@ -107,6 +107,12 @@ pub fn backward<'a, T: Scalar>(
     if checkpoint == Some(Checkpoint::Reversible) && !undoable(sequence) {
         return Err(Error::value("activation", "must be the identity or OPLU for steps to be undone"));
     }
+    if checkpoint == Some(Checkpoint::Reversible) && sequence.run.starts.is_some() {
+        return Err(Error::value(
+            "checkpoint",
+            "must not be reversible with starts: the states before a mark are lost",
+        ));
+    }
     let setting = Setting::new(sequence, Prepared::backward(w, bars)?, checkpoint)?;
     let line = &setting.line;
     let wanted = gradients.shared(&ct, line);

@@ -199,6 +199,7 @@ unsafe impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
         }
         // SAFETY: the contract of the trait; the step and what it wants of the steps beside it are complete for these rows.
         unsafe {
+            line.renew(t, states, part);
             match self.undone.as_ref().filter(|undone| undone.recorded()) {
                 Some(undone) => undone.argument(cell.setting, t, None, z, part.rows(0..active), part),
                 None if again => cell.write(t, states, z, Wanted::Argument, part, scratch),
@@ -207,10 +208,14 @@ unsafe impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
             let continued = schedule.continued(t);
             let late = part.rows(0..continued);
             if let Some(above) = above.filter(|_| !late.is_empty()) {
-                step.backward(self.trace(above), map, late, part, scratch);
+                step.backward(self.trace(above), map, late.clone(), part, scratch);
+                // What follows a reset does not depend on this step.
+                for row in schedule.next(t).into_iter().flat_map(|after| line.reset(after, &late)) {
+                    map.run(row..row + 1, columns.clone());
+                }
             }
             map.add = ct.ending(t);
-            map.run(part.rows(continued..active), columns);
+            map.run(part.rows(continued..active), columns.clone());
             if *on_input {
                 let (z, out) = (z.cast_const(), work.input_bar.at(row * width));
                 let pass = |columns| phi.pull(z, Source::Argument, bar, out, rows.clone(), columns);
@@ -224,7 +229,17 @@ unsafe impl<T: Scalar> Pull<T::Real> for AffinePull<'_, T> {
             let starting = part.rows(schedule.continuing(t)..active);
             if let Some(h0_bar) = ct.starting(&starting) {
                 let map = Affine::new(width, schedule.batch, h0_bar);
-                step.backward(trace, map, starting, part, scratch);
+                step.backward(trace, map, starting.clone(), part, scratch);
+                for row in line.reset(t, &starting) {
+                    h0_bar.add(row * width + columns.start).write_bytes(0, columns.len());
+                }
+            }
+            if let Some(fresh) = ct.fresh() {
+                let mut map = Affine::new(width, schedule.batch, fresh);
+                map.add = fresh;
+                for row in line.reset(t, &part.rows(0..active)) {
+                    step.backward(trace, map, row..row + 1, part, scratch);
+                }
             }
             work.copies.put(line, chunk, t, states);
         }

@@ -154,12 +154,17 @@ impl<'a, T> Cotangent<'a, T> {
     }
 
     /// As the steps read them, and where that of h0 goes.
-    pub(crate) fn rows<R: Real>(&self, line: &Timeline<'_, R>, h0: Option<Shared<R>>) -> CtRows<R> {
+    pub(crate) fn rows<R: Real>(
+        &self,
+        line: &Timeline<'_, R>,
+        h0: Option<Shared<R>>,
+        fresh: Option<Shared<R>>,
+    ) -> CtRows<R> {
         let (ct, stride) = match *self {
             Cotangent::States(ct) => (ct, line.stride()),
             Cotangent::Last(ct) => (ct, 0),
         };
-        CtRows { start: Shared(ct.as_ptr().cast::<R>().cast_mut()), stride, h0 }
+        CtRows { start: Shared(ct.as_ptr().cast::<R>().cast_mut()), stride, h0, fresh }
     }
 }
 
@@ -172,6 +177,8 @@ pub(crate) struct CtRows<R> {
     stride: usize,
     /// The cotangent of h0 (B, width), if it is wanted.
     h0: Option<Shared<R>>,
+    /// The cotangent of the state before marked steps (B, width), if it is wanted.
+    fresh: Option<Shared<R>>,
 }
 
 impl<R: Real> CtRows<R> {
@@ -195,11 +202,20 @@ impl<R: Real> CtRows<R> {
         self.h0.filter(|_| !rows.is_empty()).map(|h0| h0.0)
     }
 
-    /// Writes the cotangents of h0 for the sequences without a step, whose last state is h0.
+    /// Where the cotangents of the state before marked steps are summed, if they are wanted.
+    pub fn fresh(&self) -> Option<*mut R> {
+        self.fresh.map(|fresh| fresh.0)
+    }
+
+    /// Writes zeros for the state before marked steps, and the cotangents of h0 for the sequences without a step, whose last state is h0.
     ///
     /// # Safety
     /// The arrays have B rows of `width` numbers, and nobody else uses those of h0.
     pub unsafe fn fill(&self, line: &Timeline<'_, R>) {
+        if let Some(fresh) = self.fresh {
+            // SAFETY: the contract below.
+            unsafe { fresh.0.write_bytes(0, line.stride()) }
+        }
         let Some(h0) = self.h0 else { return };
         let at = line.schedule.active(0) * line.width;
         let count = line.stride() - at;

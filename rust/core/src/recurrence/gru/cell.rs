@@ -107,6 +107,7 @@ unsafe impl<R: Real> Cell<R> for GruCell<'_, R> {
         let area = |rows: &Range<usize>| Area { n, rows: rows.clone(), columns: columns.clone() };
         // SAFETY: the contract of the trait; the packed operands have the rows and columns of their maps.
         unsafe {
+            line.renew(t, states, part);
             for (rows, previous) in &sources {
                 let mut map = operands.of_gates(t, window);
                 map.finish = Finish::Value(sigmoid(2 * n));

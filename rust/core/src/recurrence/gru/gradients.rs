@@ -23,6 +23,8 @@ pub struct GruGradients<'a, R: Real> {
     pub b: Option<&'a mut [R]>,
     /// (B, n)
     pub h0: Option<&'a mut [R]>,
+    /// (B, n)
+    pub start_state: Option<&'a mut [R]>,
     /// (n)
     pub hidden_bias: Option<&'a mut [R]>,
     /// One per feature of modReLU.
@@ -32,7 +34,8 @@ pub struct GruGradients<'a, R: Real> {
 impl<'a, R: Real> GruGradients<'a, R> {
     /// Refuses sizes that do not fit, and gradients of arguments that were not given.
     pub fn check(&self, gru: &Gru<'_, R>) -> Result<()> {
-        let Run { steps, batch, features, n, h0, activation, activation_bias, .. } = gru.run;
+        let Run { steps, batch, features, n, h0, activation, activation_bias, starts, .. } = gru.run;
+        let fresh = starts.is_some_and(|starts| starts.state.is_some());
         let units = activation.bias_units(n);
         check(&[
             ("x_bar", len(&self.x), true, &[steps, batch, features]),
@@ -41,6 +44,7 @@ impl<'a, R: Real> GruGradients<'a, R> {
             ("b_bar", len(&self.b), gru.b.is_some(), &[3, n]),
             ("h0_bar", len(&self.h0), h0.is_some(), &[batch, n]),
             ("hidden_bias_bar", len(&self.hidden_bias), gru.hidden_bias.is_some(), &[n]),
+            ("start_state_bar", len(&self.start_state), fresh, &[batch, n]),
             ("activation_bias_bar", len(&self.activation_bias), activation_bias.is_some(), &[units]),
         ])
     }
@@ -52,10 +56,10 @@ impl<'a, R: Real> GruGradients<'a, R> {
         ct: &Cotangent<'_, R>,
         line: &Timeline<'_, R>,
     ) -> (GateBars<R>, Option<Shared<R>>) {
-        let GruGradients { x, w: _, u, b, h0, hidden_bias, activation_bias } = self;
+        let GruGradients { x, w: _, u, b, h0, hidden_bias, activation_bias, start_state } = self;
         let inputs = InputBars { x: shared(x), weight: shared(u), bias: shared(b) };
         let activation_bias = activation_bias.map(|bar| (Shared(bar.as_mut_ptr()), bar.len()));
-        let ct = ct.rows(line, shared(h0));
+        let ct = ct.rows(line, shared(h0), shared(start_state));
         (GateBars { ct, w, inputs, activation_bias }, shared(hidden_bias))
     }
 }

@@ -146,10 +146,12 @@ unsafe impl<R: Real> Pull<R> for GruPull<'_, R> {
         let [g, carry, c_bar] = [pull.g, pull.carry, pull.c_bar].map(Region::ptr);
         // SAFETY: the contract of the trait; the step and what it wants of the steps beside it are complete for these rows.
         unsafe {
+            line.renew(t, window.states, part);
             let late = part.rows(0..continued);
             if let Some(above) = above.filter(|_| !late.is_empty()) {
                 let map = pull.before(t, window, above, &late);
-                self.previous(pull.bars(above), map, late, part, scratch);
+                self.previous(pull.bars(above), map, late.clone(), part, scratch);
+                pull.cut(t, &late, &columns);
             }
             let mut c = saved;
             if !phi.readable() {
@@ -173,7 +175,7 @@ unsafe impl<R: Real> Pull<R> for GruPull<'_, R> {
                 map.soon = [pull.ct.continued(t), saved].map(soon);
                 let trace = Trace { bar: c_bar, apart: n, kept: std::ptr::null_mut() };
                 if !rows.is_empty() {
-                    self.own.backward(trace, map, rows, part, scratch);
+                    self.own.backward(trace, map, rows.clone(), part, scratch);
                 }
             }
             let kept = self.reset[chunk.turn()];
@@ -192,7 +194,16 @@ unsafe impl<R: Real> Pull<R> for GruPull<'_, R> {
             part.sync();
             let starting = part.rows(schedule.continuing(t)..active);
             if let Some(h0_bar) = pull.ct.starting(&starting) {
-                self.previous(bars, pull.previous(bars, h0_bar), starting, part, scratch);
+                self.previous(bars, pull.previous(bars, h0_bar), starting.clone(), part, scratch);
+                for row in line.reset(t, &starting) {
+                    h0_bar.add(row * n + columns.start).write_bytes(0, columns.len());
+                }
+            }
+            if pull.ct.fresh().is_some() {
+                for row in line.reset(t, &rows) {
+                    self.previous(bars, pull.previous(bars, g), row..row + 1, part, scratch);
+                    pull.refresh(row, &columns);
+                }
             }
             pull.put(t, window, chunk);
         }

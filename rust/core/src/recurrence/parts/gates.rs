@@ -265,6 +265,30 @@ impl<'s, R: Real> GatePull<'s, R> {
         map
     }
 
+    /// Zeros in `g` for the rows that are reset after step t.
+    ///
+    /// # Safety
+    /// The rows of `g` are complete; nobody else uses these columns of them.
+    pub unsafe fn cut(&self, t: usize, rows: &Range<usize>, columns: &Range<usize>) {
+        let Gates { line, n, .. } = self.gates;
+        for row in line.schedule.next(t).into_iter().flat_map(|after| line.reset(after, rows)) {
+            // SAFETY: the contract above.
+            unsafe { self.g.at(row * n + columns.start).write_bytes(0, columns.len()) }
+        }
+    }
+
+    /// Adds a row of `g` to the gradient of the state before marked steps.
+    ///
+    /// # Safety
+    /// As [`GatePull::cut`]; that gradient is wanted.
+    pub unsafe fn refresh(&self, row: usize, columns: &Range<usize>) {
+        let (Some(fresh), n) = (self.ct.fresh(), self.gates.n) else { return };
+        for at in columns.clone().map(|column| row * n + column) {
+            // SAFETY: the contract above.
+            unsafe { *fresh.add(at) = *fresh.add(at) + *self.g.at(at) }
+        }
+    }
+
     /// The i-th array of n numbers beside others in the rows at `bars`.
     pub fn trace(&self, bars: *const R, i: usize) -> Trace<R> {
         let bar = bars.wrapping_add(i * self.gates.n);

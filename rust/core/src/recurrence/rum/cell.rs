@@ -55,6 +55,7 @@ unsafe impl<R: Real> Cell<R> for RumCell<'_, R> {
         let memory = self.memory.map_or(std::ptr::null_mut(), |memory| memory.0);
         // SAFETY: the contract of the trait; the packed operands have the rows and columns of their maps.
         unsafe {
+            line.renew(t, window.states, part);
             for (rows, previous) in line.sources(t, window.states).map(|(rows, h)| (part.rows(rows), h)) {
                 let map = operands.of_gates(t, window);
                 if previous.is_null() {

@@ -23,6 +23,8 @@ pub struct RumGradients<'a, R: Real> {
     pub b: Option<&'a mut [R]>,
     /// (B, n)
     pub h0: Option<&'a mut [R]>,
+    /// (B, n)
+    pub start_state: Option<&'a mut [R]>,
     /// (B, n, n)
     pub r0: Option<&'a mut [R]>,
     /// One per feature of modReLU.
@@ -32,7 +34,8 @@ pub struct RumGradients<'a, R: Real> {
 impl<R: Real> RumGradients<'_, R> {
     /// Refuses sizes that do not fit, and gradients of arguments that were not given.
     pub fn check(&self, rum: &Rum<'_, R>) -> Result<()> {
-        let Run { steps, batch, features, n, h0, activation, activation_bias, .. } = rum.run;
+        let Run { steps, batch, features, n, h0, activation, activation_bias, starts, .. } = rum.run;
+        let fresh = starts.is_some_and(|starts| starts.state.is_some());
         let units = activation.bias_units(n);
         check(&[
             ("x_bar", len(&self.x), true, &[steps, batch, features]),
@@ -41,6 +44,7 @@ impl<R: Real> RumGradients<'_, R> {
             ("b_bar", len(&self.b), rum.b.is_some(), &[3, n]),
             ("h0_bar", len(&self.h0), h0.is_some(), &[batch, n]),
             ("r0_bar", len(&self.r0), rum.r0.is_some(), &[batch, n, n]),
+            ("start_state_bar", len(&self.start_state), fresh, &[batch, n]),
             ("activation_bias_bar", len(&self.activation_bias), activation_bias.is_some(), &[units]),
         ])
     }
@@ -51,10 +55,10 @@ impl<R: Real> RumGradients<'_, R> {
         ct: &Cotangent<'_, R>,
         line: &Timeline<'_, R>,
     ) -> (GateBars<R>, Option<Shared<R>>) {
-        let RumGradients { x, w, u, b, h0, r0, activation_bias } = self;
+        let RumGradients { x, w, u, b, h0, r0, activation_bias, start_state } = self;
         let inputs = InputBars { x: shared(x), weight: shared(u), bias: shared(b) };
         let activation_bias = activation_bias.map(|bar| (Shared(bar.as_mut_ptr()), bar.len()));
-        let ct = ct.rows(line, shared(h0));
+        let ct = ct.rows(line, shared(h0), shared(start_state));
         (GateBars { ct, w: shared(w), inputs, activation_bias }, shared(r0))
     }
 }

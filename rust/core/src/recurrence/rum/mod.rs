@@ -75,6 +75,9 @@ impl<'a, R: Real> Rum<'a, R> {
     pub fn check(&self) -> Result<()> {
         let Run { features, n, .. } = self.run;
         self.run.check()?;
+        if self.run.starts.is_some() && self.memory {
+            return Err(Error::Unsupported("starts: a unit with a memory has no marks".into()));
+        }
         check_len("w", self.w.len(), &[2, n, n])?;
         check_len("u", self.u.len(), &[3, n, features])?;
         self.b.map_or(Ok(()), |b| check_len("b", b.len(), &[3, n]))?;

@@ -113,9 +113,11 @@ unsafe impl<R: Real> Pull<R> for RumPull<'_, R> {
         let [memory, memory_bar] = self.memory.map_or([none; 2], |(_, both)| both.map(|matrices| matrices.0));
         // SAFETY: the contract of the trait; the step and what it wants of the steps beside it are complete for these rows.
         unsafe {
+            line.renew(t, window.states, part);
             let late = part.rows(0..continued);
             if let Some(above) = above.filter(|_| !late.is_empty()) {
-                pull.before(t, window, above, &late).run(late, 0..n);
+                pull.before(t, window, above, &late).run(late.clone(), 0..n);
+                pull.cut(t, &late, &(0..n));
             }
             let k = if phi.readable() { saved } else { pull.c.ptr() };
             for (all, previous) in line.sources(t, window.states).map(|(rows, h)| (part.rows(rows), h)) {
@@ -157,7 +159,16 @@ unsafe impl<R: Real> Pull<R> for RumPull<'_, R> {
             }
             let starting = part.rows(schedule.continuing(t)..active);
             if let Some(h0_bar) = pull.ct.starting(&starting) {
-                pull.previous(bars, h0_bar).run(starting, 0..n);
+                pull.previous(bars, h0_bar).run(starting.clone(), 0..n);
+                for row in line.reset(t, &starting) {
+                    h0_bar.add(row * n).write_bytes(0, n);
+                }
+            }
+            if pull.ct.fresh().is_some() {
+                for row in line.reset(t, &part.rows(0..active)) {
+                    pull.previous(bars, pull.g.ptr()).run(row..row + 1, 0..n);
+                    pull.refresh(row, &(0..n));
+                }
             }
             pull.put(t, window, chunk);
         }

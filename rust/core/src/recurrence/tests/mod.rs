@@ -155,6 +155,7 @@ fn check<T: Scalar>(case: Case) {
             lengths: case.varied.then_some(&lengths[..]),
             reverse: case.reverse,
             packs: None,
+            starts: None,
         },
         input_weight: &v,
         bias: bias.as_deref(),
@@ -195,6 +196,7 @@ fn check<T: Scalar>(case: Case) {
             x: Some(xb.inner()),
             input_weight: Some(vb.inner()),
             h0: case.h0.then_some(hb.inner()),
+            start_state: None,
             bias: case.bias.then_some(bb.inner()),
             activation_bias: (units > 0).then_some(ob.inner()),
         };

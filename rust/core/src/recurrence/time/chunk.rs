@@ -69,10 +69,10 @@ impl<'a> Chunk<'a> {
 }
 
 /// Whether rows of other arrays are copied to be contiguous, as in the buffers of these steps: the rows of a
-/// half, and those of steps within which sequences end or start. (If all have the same length even the first
+/// half, and those of steps within which sequences end, start or are reset. (If all have the same length even the first
 /// step needs no copies: it is gathered apart.)
 pub fn copied(schedule: &Schedule, halves: usize, steps: &Range<usize>) -> bool {
     let together = || schedule.full(&(0..schedule.steps));
     let seamless = || schedule.full(steps) && schedule.seamless(steps);
-    halves > 1 || !(together() || seamless())
+    halves > 1 || schedule.marked(steps) || !(together() || seamless())
 }

@@ -4,4 +4,5 @@ pub mod checkpoint;
 pub mod chunk;
 pub mod halves;
 pub mod schedule;
+pub mod starts;
 pub mod timeline;

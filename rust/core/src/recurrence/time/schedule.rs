@@ -3,6 +3,7 @@
 //! Lengths do not increase, so the rows of step t are the first `active(t)`. Backwards in time each sequence starts at
 //! its own end: a step then has rows that continue, followed by rows that start from h0.
 
+use super::starts::reset_rows;
 use crate::error::{Error, Result};
 use crate::kernels::Buffer;
 use crate::sizes::check_len;
@@ -33,6 +34,8 @@ pub struct Schedule {
     before: Buffer<usize>,
     /// Number of steps of each sequence.
     lengths: Buffer<usize>,
+    /// Whether rows are reset before each step; empty without marks.
+    marked: Buffer<usize>,
 }
 
 impl Schedule {
@@ -67,7 +70,31 @@ impl Schedule {
             active[t] = lengths.partition_point(|&length| length > t);
             before[t + 1] = before[t] + active[t];
         }
-        Ok(Schedule { steps, batch, reverse, span: span(rows, batch), active, before, lengths })
+        Ok(Schedule {
+            steps,
+            batch,
+            reverse,
+            span: span(rows, batch),
+            active,
+            before,
+            lengths,
+            marked: Buffer::zeroed(0)?,
+        })
+    }
+
+    /// The same, for marks (T, B).
+    pub fn mark(mut self, marks: &[bool]) -> Result<Self> {
+        let mut marked = Buffer::zeroed(self.steps)?;
+        for t in 0..self.steps {
+            marked[t] = usize::from(reset_rows(marks, &self, t, 0..self.batch).next().is_some());
+        }
+        self.marked = marked;
+        Ok(self)
+    }
+
+    /// Whether rows are reset before one of these steps.
+    pub fn marked(&self, steps: &Range<usize>) -> bool {
+        !self.marked.is_empty() && self.marked[steps.clone()].contains(&1)
     }
 
     /// The largest number of rows of a chunk.

@@ -4,11 +4,13 @@
 use super::checkpoint::Checkpoint;
 use super::chunk::Chunk;
 use super::schedule::{ROWS, Schedule};
+use super::starts::{Marked, Starts, reset_rows};
 use crate::activation::{Activation, RowActivation};
 use crate::error::{Error, Result};
 use crate::scalar::{Real, Scalar, parts};
 use crate::scratch::{Arena, Region};
 use crate::sizes::check_len;
+use crate::transition::Part;
 use std::ops::Range;
 
 /// The arguments that every cell has.
@@ -34,6 +36,8 @@ pub struct Run<'a, T: Scalar> {
     pub lengths: Option<&'a [usize]>,
     /// From the end of each sequence to its beginning.
     pub reverse: bool,
+    /// Steps before which states are reset.
+    pub starts: Option<Starts<'a, T>>,
     /// The operands of the cell as [`pack`](super::super::pack) writes them: a forward call does not pack them again.
     pub packs: Option<&'a [T::Real]>,
 }
@@ -48,6 +52,7 @@ impl<'a, T: Scalar> Run<'a, T> {
         }
         check_len("x", self.x.len(), &[steps, batch, features])?;
         self.h0.map_or(Ok(()), |h0| check_len("h0", h0.len(), &[batch, n]))?;
+        self.starts.map_or(Ok(()), |starts| starts.check([steps, batch, n]))?;
         Schedule::check(steps, batch, self.lengths)?;
         self.activation.check::<T>(n, self.activation_bias)
     }
@@ -66,18 +71,26 @@ impl<'a, T: Scalar> Run<'a, T> {
     pub(crate) fn timeline(&self, checkpoint: Option<Checkpoint>) -> Result<Timeline<'a, T::Real>> {
         let Run { steps, batch, features, n, x, h0, lengths, reverse, .. } = *self;
         let rows = checkpoint.map_or(ROWS, Checkpoint::rows);
+        let schedule = Schedule::new([steps, batch], lengths, reverse, rows)?;
+        let (width, starts) = (n * T::PARTS, self.starts);
+        let schedule = match starts {
+            Some(starts) => schedule.mark(starts.marks)?,
+            None => schedule,
+        };
+        let own = |starts: Starts<'a, T>| Starts { marks: starts.marks, state: starts.state.map(parts) };
         Ok(Timeline {
-            schedule: Schedule::new([steps, batch], lengths, reverse, rows)?,
+            schedule,
+            marked: starts.map(|starts| Marked::new(own(starts), batch, width)).transpose()?,
             x: parts(x),
             features: features * T::PARTS,
             h0: h0.map(parts),
-            width: n * T::PARTS,
+            width,
         })
     }
 }
 
 /// Inputs and initial states of the sequences of a batch.
-pub struct Timeline<'a, R> {
+pub struct Timeline<'a, R: Real> {
     pub schedule: Schedule,
     /// (T, B, features)
     pub x: &'a [R],
@@ -87,6 +100,8 @@ pub struct Timeline<'a, R> {
     pub h0: Option<&'a [R]>,
     /// Numbers of a state.
     pub width: usize,
+    /// The marks.
+    pub marked: Option<Marked<'a, R>>,
 }
 
 /// The states before the steps of a chunk: those of some steps one after the other, then those of the step at
@@ -113,8 +128,49 @@ impl<R: Real> Timeline<'_, R> {
         if self.schedule.reverse { rows.wrapping_add(stride) } else { rows.wrapping_sub(stride) }
     }
 
-    /// The rows of step t that continue from states and those that start, each with its previous states at row 0; null for zeros.
+    /// The rows of step t by the states that they start from, each with these at row 0; null for zeros. Those of a marked
+    /// step have been renewed.
     pub fn sources(&self, t: usize, states: *const R) -> [(Range<usize>, *const R); 2] {
+        match &self.marked {
+            Some(marked) if self.schedule.marked(&(t..t + 1)) => {
+                let active = self.schedule.active(t);
+                [(0..active, marked.before.0.cast_const()), (active..active, std::ptr::null())]
+            }
+            _ => self.beginnings(t, states),
+        }
+    }
+
+    /// Those of the rows `rows` that are reset before step t.
+    pub fn reset(&self, t: usize, rows: &Range<usize>) -> impl Iterator<Item = usize> + use<'_, R> {
+        let marks = self.marked.as_ref().filter(|_| self.schedule.marked(&(t..t + 1)));
+        let (marks, rows) = marks.map_or((&[][..], 0..0), |marked| (marked.starts.marks, rows.clone()));
+        reset_rows(marks, &self.schedule, t, rows)
+    }
+
+    /// Gathers the states that the rows of a marked step start from; all members of a part that shares columns do.
+    ///
+    /// # Safety
+    /// The states of the step before are complete for these rows, and nobody else uses their memory of a step.
+    pub unsafe fn renew(&self, t: usize, states: *const R, part: &Part<'_>) {
+        let Some(marked) = self.marked.as_ref().filter(|_| self.schedule.marked(&(t..t + 1))) else { return };
+        let (width, before) = (self.width, marked.before.0);
+        if part.leads() {
+            let state = marked.starts.state.map_or(std::ptr::null(), <[R]>::as_ptr);
+            // SAFETY: the contract above; the memory has B rows, as h0 and the state of a mark have.
+            unsafe {
+                for (rows, source) in self.beginnings(t, states) {
+                    put(source, before, width, 0, &part.rows(rows));
+                }
+                for row in self.reset(t, &part.rows(0..self.schedule.active(t))) {
+                    put(state, before, width, 0, &(row..row + 1));
+                }
+            }
+        }
+        part.sync();
+    }
+
+    /// The rows of step t that continue from states and those that start, each with its previous states at row 0; null for zeros.
+    fn beginnings(&self, t: usize, states: *const R) -> [(Range<usize>, *const R); 2] {
         let (continuing, active) = (self.schedule.continuing(t), self.schedule.active(t));
         let previous =
             self.schedule.previous(t).map_or(std::ptr::null(), |s| states.wrapping_add(s * self.stride()));
@@ -166,7 +222,8 @@ impl<R: Real> Copies<R> {
     /// Memory for the copies of a chunk, if it can have any; for states only if they are wanted.
     pub fn carve(arena: &mut Arena, line: &Timeline<'_, R>, halves: usize, states: bool) -> Self {
         let rows = line.schedule.chunk_rows();
-        let varied = halves > 1 || !line.schedule.full(&(0..line.schedule.steps));
+        let all = 0..line.schedule.steps;
+        let varied = halves > 1 || line.schedule.marked(&all) || !line.schedule.full(&all);
         let mut array = |wanted: bool, width: usize| rows_apart(arena, wanted, rows, width);
         Copies {
             previous: array(varied, line.width),

@@ -96,6 +96,7 @@ fn run<R: Real>(case: &Case, given: &[Vec<R>; 7], ct: &[R], threads: usize) -> V
             lengths: case.varied.then_some(&ends[..]),
             reverse,
             packs: None,
+            starts: None,
         },
         w: if case.shears { &given[1][..2 * n * n] } else { w.unwrap() },
         transition: case.shears.then_some(&shears),
