@@ -73,6 +73,7 @@ def test_every_public_name_has_an_example(module):
         ("quantisation", ["--out", "picture.png"], r"   4  \d+\.\d+%  \d+\.\d+%"),
         ("photonic_mesh", QUICK, r"sigma 0.001: M itself 1\.\de-06, from_matrix [45]\.\de-07, trained \d"),
         ("rotation_averaging", QUICK, r"the chordal mean differs from SciPy's by \de-1\d"),
+        ("memory_across_steps", QUICK, r"GORU +mean return of the last ten updates -\d"),
         ("normalising_flow", QUICK, r"trained reflections: \d\.\d+ bits per pixel"),
         ("ensemble", QUICK, r" 2 members: loop \d+\.\d+, vmap \d+\.\d+ ms, scores differ by (0e\+00|\de-0[678])"),
         pytest.param(

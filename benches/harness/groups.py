@@ -24,7 +24,7 @@ SHOWN: dict[str, tuple[str, ...]] = {
     "small": (_OPERATORS + "small",),
     "dropin": tuple(
         f"rows.torch.dropin.{name}:rows"
-        for name in ("parametrizations", "linalg", "adapters", "func", "step", "checkpoint", "from_torch")
+        for name in ("parametrizations", "linalg", "adapters", "func", "step", "checkpoint", "from_torch", "starts")
     ),
 }
 GROUPS = SHOWN | {

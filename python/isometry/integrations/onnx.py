@@ -219,8 +219,10 @@ def _scanned(
     """`isometry::sequence` as a scan of torch."""
     if tensors[-1] is not None:
         raise NotImplementedError("ONNX export needs sequences of one length, without lengths or a PackedSequence")
+    if tensors[-2] is not None:
+        raise NotImplementedError("ONNX export needs sequences without starts")
     assert stem in ("", "dense"), stem
-    call, weight = decoded(cell, stem, activation, slope, settings, reverse), tensors[-2] if stem else None
+    call, weight = decoded(cell, stem, activation, slope, settings, reverse), tensors[-4] if stem else None
     tensors = tensors[: len(NAMES[cell])]
     if cell == "gru":  # a view of the matrices of the gates beside them would be an alias, which scan refuses
         weight = tensors[1][2].clone()  # type: ignore[index]

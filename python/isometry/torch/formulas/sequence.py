@@ -45,8 +45,12 @@ def states(
     weight: Tensor | None,
     x: Tensor,
     *tensors: Tensor | None,
+    marks: tuple[Tensor, Tensor | None] | None = None,
 ) -> tuple[Tensor, ...]:
-    """The states (T, B, n), or the last of each sequence (B, n), and the memory after them if there is one."""
+    """The states (T, B, n), or the last of each sequence (B, n), and the memory after them if there is one.
+
+    `marks` are the steps before which the state is another, and that state.
+    """
     steps = x.shape[0]
     if lengths is not None:
         inside = torch.arange(steps, device=x.device)[:, None] < lengths
@@ -56,6 +60,13 @@ def states(
     drives = drive.unbind(0)
     found: list[Tensor] = []
     for t in reversed(range(steps)) if reverse else range(steps):
+        if marks is not None and not (reverse and t == steps - 1):
+            # backwards in time a piece ends before the step that follows it, if that is a step of the sequence
+            at = t + 1 if reverse else t
+            fresh = marks[0][at].bool() if lengths is None or not reverse else marks[0][at].bool() & inside[at]
+            state = torch.zeros_like(carried[0]) if marks[1] is None else marks[1]
+            memory = [torch.eye(m.shape[-1], dtype=m.dtype, device=m.device).expand(m.shape) for m in carried[1:]]
+            carried = _kept(fresh, (state, *memory), carried)
         new = step(drives[t], carried)
         if lengths is None:
             carried = new

@@ -8,7 +8,7 @@ its parameters have the suffix ``_l{k}`` or ``_l{k}_reverse``, and it reads the 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Literal
 
@@ -18,10 +18,10 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import PackedSequence
 
 from ..._rules import check, check_recurrence
-from .._dispatch.function import HALF, widened
+from .._dispatch.function import HALF, dtype_name, widened
 from .._dispatch.mode import autocast
 from ._contract import check_constructor, check_dtype, check_hidden, check_input, check_step
-from ._keywords import Output
+from ._keywords import Marks, Output
 from ._pairs import unpaired
 from ._sequences import dropped, last_state, packed_rows
 from ._streaming import Cached, Kernel, OneStep, held
@@ -122,18 +122,33 @@ class RecurrentLayer(nn.Module):
             nn.init.uniform_(weight, -bound, bound)
 
     def _run(
-        self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: Output
+        self,
+        suffix: str,
+        x: Tensor,
+        h0: Tensor | None,
+        lengths: Tensor | None,
+        reverse: bool,
+        output: Output,
+        marks: Marks,
     ) -> Tensor:
         """The states (T, B, n) of one recurrence on ``x`` (T, B, features), zero past the end of each sequence; or with
-        ``output`` "last" the last of each (B, n). ``self.checkpoint`` says what is kept of them.
+        ``output`` "last" the last of each (B, n). ``self.checkpoint`` says what is kept of them. ``marks`` are further
+        keywords of the recurrence: ``starts`` (T, B) and ``start_state``, or none.
         """
         raise NotImplementedError
 
     def _outcome(
-        self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: Output
+        self,
+        suffix: str,
+        x: Tensor,
+        h0: Tensor | None,
+        lengths: Tensor | None,
+        reverse: bool,
+        output: Output,
+        marks: Marks,
     ) -> tuple[Tensor, Tensor]:
         """What one recurrence gives: its output, as of ``_run``, and its last states (B, ...)."""
-        states = self._run(suffix, x, h0, lengths, reverse, output)
+        states = self._run(suffix, x, h0, lengths, reverse, output, marks)
         return states, states if output == "last" else last_state(states, lengths, reverse)
 
     def _kernel(self, suffix: str) -> Kernel | OneStep | None:
@@ -205,7 +220,9 @@ class RecurrentLayer(nn.Module):
 
     # ------------------------------------------------------------ forward
 
-    def forward(self, input: Tensor | PackedSequence, hx: Tensor | None = None) -> tuple[Any, Tensor]:
+    def forward(
+        self, input: Tensor | PackedSequence, hx: Tensor | None = None, *, starts: Tensor | None = None
+    ) -> tuple[Any, Tensor]:
         """Run the layer; arguments and results are those of ``torch.nn.RNN``.
 
         Parameters
@@ -215,6 +232,11 @@ class RecurrentLayer(nn.Module):
         hx : Tensor, optional
             Initial states (num_layers * directions, B, hidden_size), without B for unbatched input; by default zero,
             or the trained ones with ``trainable_h0``.
+        starts : Tensor, bool, optional
+            Marks of the steps at which another sequence begins, (T, B), shaped as ``input`` without its features: the
+            state before them is zero, or the trained one with ``trainable_h0``, and no gradient crosses them. ``hx`` is
+            the state before the first step, unless that is marked. In the other direction each piece is read from its
+            own end.
 
         Returns
         -------
@@ -227,6 +249,8 @@ class RecurrentLayer(nn.Module):
         if hx is not None and not isinstance(hx, Tensor):
             check.kind("hx", "a torch.Tensor, the states of all layers and directions stacked", hx)
         if isinstance(input, PackedSequence):
+            if starts is not None:
+                raise ValueError("starts must not be given with a PackedSequence: pack the pieces instead")
             return self._forward_packed(input, hx)
         if not isinstance(input, Tensor):
             check.kind("input", "a torch.Tensor or a PackedSequence", input)
@@ -245,7 +269,9 @@ class RecurrentLayer(nn.Module):
         self._check_forward(x, hx, 3, x.size(batch))
         if x.size(time) == 0:
             raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
-        output, last = self._stack(x.transpose(0, 1) if self.batch_first else x, hx, None)
+        if starts is not None:
+            starts = self._marked(starts, x.shape[:2], batch, batched)
+        output, last = self._stack(x.transpose(0, 1) if self.batch_first else x, hx, None, starts)
         if self.last_only:
             return (output, last) if batched else (output.squeeze(0), last.squeeze(1))
         output = output.transpose(0, 1) if self.batch_first else output
@@ -347,7 +373,19 @@ class RecurrentLayer(nn.Module):
         check_input(type(self).__name__, x, weight, dimensions, self.input_size, self.is_complex)
         check_hidden(x, hx, weight, (len(self._suffixes), batch, *self._state), self.is_complex)
 
-    def _stack(self, x: Tensor, hx: Tensor | None, lengths: Tensor | None) -> tuple[Tensor, Tensor]:
+    def _marked(self, starts: Any, shape: Sequence[int], batch: int, batched: bool) -> Tensor:
+        """The marks (T, B), after checking them."""
+        if not isinstance(starts, Tensor) or starts.dtype is not torch.bool:
+            got = f"a {dtype_name(starts.dtype)} one" if isinstance(starts, Tensor) else starts
+            check.kind("starts", "a torch.Tensor of bools", got)
+        starts = starts if batched or starts.dim() != 1 else starts.unsqueeze(batch)
+        if tuple(starts.shape) != tuple(shape):
+            raise ValueError(f"starts must have the shape of the input without its features, not {tuple(starts.shape)}")
+        return starts.transpose(0, 1) if self.batch_first else starts
+
+    def _stack(
+        self, x: Tensor, hx: Tensor | None, lengths: Tensor | None, starts: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
         """All layers and directions: x (T, B, d) -> (T, B, directions * n) and h_n (layers * directions, B, n).
 
         With ``last_only`` the first is (B, directions * n).
@@ -355,7 +393,8 @@ class RecurrentLayer(nn.Module):
         x, hx = self._widened(x), None if hx is None else self._widened(hx)
         if x.size(1) == 0:  # an empty batch is computed as one sequence of zeros, which gives zero gradients
             more = (*(0, 0) * len(self._state), 0, 1)
-            output, last = self._stack(F.pad(x, (0, 0, 0, 1)), None if hx is None else F.pad(hx, more), None)
+            starts = None if starts is None else F.pad(starts, (0, 1))
+            output, last = self._stack(F.pad(x, (0, 0, 0, 1)), None if hx is None else F.pad(hx, more), None, starts)
             return output[:0] if self.last_only else output[:, :0], last[:, :0]
         lasts: list[Tensor] = []
         for layer in range(self.num_layers):
@@ -363,10 +402,11 @@ class RecurrentLayer(nn.Module):
             for direction in range(self._directions):
                 number = layer * self._directions + direction
                 suffix = self._suffixes[number]
-                h0 = self._value("h0" + suffix) if self.trainable_h0 and hx is None else None
-                h0 = h0 if hx is None else hx[number]
+                own = self._value("h0" + suffix) if self.trainable_h0 and (hx is None or starts is not None) else None
+                h0 = own if hx is None else hx[number]
+                marks = {} if starts is None else {"starts": starts, "start_state": own}
                 alone = self.last_only and layer == self.num_layers - 1
-                found = self._outcome(suffix, x, h0, lengths, bool(direction), "last" if alone else "states")
+                found = self._outcome(suffix, x, h0, lengths, bool(direction), "last" if alone else "states", marks)
                 outputs.append(found[0])
                 lasts.append(found[1])
             x = outputs[0] if self._directions == 1 else torch.cat(outputs, -1)

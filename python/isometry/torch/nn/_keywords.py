@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 import torch
 
 #: What a recurrence gives: all states, or the last of each sequence.
 Output = Literal["states", "last"]
+
+
+#: Keywords of a recurrence in whose sequences others begin: the marks, and the state before them; or none.
+Marks = dict[str, Any]
 
 
 class LayerKeywords(TypedDict, total=False):

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from ..._rules import check_recurrence
 from ..sequences.recurrence import recurrence
-from ._keywords import LayerKeywords, Output
+from ._keywords import LayerKeywords, Marks, Output
 from ._streaming import Kernel
 from ._transition import TransitionLayer
 
@@ -54,11 +54,18 @@ class OrthogonalRNN(TransitionLayer):
         self._reset_transition(suffix)
 
     def _run(
-        self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: Output
+        self,
+        suffix: str,
+        x: Tensor,
+        h0: Tensor | None,
+        lengths: Tensor | None,
+        reverse: bool,
+        output: Output,
+        marks: Marks,
     ) -> Tensor:
         law: dict[str, Any] = {"activation": self.nonlinearity, "slope": self.slope, "checkpoint": self.checkpoint}
         law |= {"lengths": lengths, "reverse": reverse, "output": output}
-        return recurrence(self._operator(suffix), x, h0=h0, **law | self._arrays(suffix))
+        return recurrence(self._operator(suffix), x, h0=h0, **law | self._arrays(suffix), **marks)
 
     def _arrays(self, suffix: str) -> dict[str, Tensor | None]:
         """The arrays of `recurrence` that are parameters."""

@@ -65,7 +65,7 @@ class Step(NamedTuple):
         states, h = empty(shape, x.dtype)
         tensors = list(self.tensors)
         tensors[0], tensors[self.h0_at] = readable(x), None if h0 is None else readable(h0)
-        read = self.own, tuple(tensors), None
+        read = self.own, tuple(tensors), None, None
         CELLS[self.call.cell].forward(self.call, read, (h, None, None), at, self.packs)
         return states, states
 

@@ -17,7 +17,7 @@ from ..delta.delta_rule import delta_rule
 from ..formulas._precision import full_precision
 from ._base import RecurrentLayer
 from ._contract import check_step
-from ._keywords import LayerKeywords, Output
+from ._keywords import LayerKeywords, Marks, Output
 from ._streaming import held
 
 #: The two linear maps, each a weight and its bias, and minus a of the gates.
@@ -201,11 +201,22 @@ class DeltaProduct(RecurrentLayer):
 
     @full_precision
     def _outcome(
-        self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: Output
+        self,
+        suffix: str,
+        x: Tensor,
+        h0: Tensor | None,
+        lengths: Tensor | None,
+        reverse: bool,
+        output: Output,
+        marks: Marks,
     ) -> tuple[Tensor, Tensor]:
         steps, batch = x.shape[:2]
-        x, at, ends = x.transpose(0, 1), None, None
-        if lengths is not None:
+        x, at, ends, pieces = x.transpose(0, 1), None, None, None
+        if marks:
+            pieces = _pieces(marks["starts"], reverse)
+            at, ends = pieces.at.to(x.device), pieces.ends
+            x = x.flatten(0, 1).index_select(0, at).unsqueeze(0)
+        elif lengths is not None:
             at, ends = _in_order(lengths, steps, reverse)
             at = at.to(x.device)
             x = x.flatten(0, 1).index_select(0, at).unsqueeze(0)
@@ -213,9 +224,15 @@ class DeltaProduct(RecurrentLayer):
             x = x.flip(1)
         *drawn, g = self._drawn(self._weights(suffix), x)
         h0 = None if h0 is None else h0.expand(batch, *self._state)
+        if pieces is not None:
+            h0 = pieces.states(h0, marks["start_state"], x.new_zeros(1).expand(batch, *self._state))
         own = {"householders": self.householders, "scale": 1.0, "normalise": True}
         o, last = delta_rule(*drawn, g=g, initial_state=h0, cu_seqlens=ends, **own)  # type: ignore[arg-type]
         o = o.flatten(2)
+        if pieces is not None:
+            last = last.index_select(0, pieces.last.to(x.device))
+            if output == "last":
+                return o[0].index_select(0, (pieces.ends[1:][pieces.last] - 1).to(x.device)), last
         if output == "last":
             return (o[:, -1] if ends is None else o[0, ends[1:].to(o.device) - 1]), last
         if at is not None:
@@ -297,3 +314,40 @@ def _in_order(lengths: Tensor, steps: int, reverse: bool) -> tuple[Tensor, Tenso
     rows = torch.arange(len(lengths), device="cpu").unsqueeze(1)
     places = rows * steps + (length - 1 - t if reverse else t)
     return places[t < length], F.pad(lengths.cumsum(0), (1, 0))
+
+
+class _Pieces(NamedTuple):
+    """The pieces into which marks divide the columns of a batch, one after another."""
+
+    at: Tensor  #: the steps, numbers of rows of (B T)
+    ends: Tensor  #: the first step of each piece, and their number
+    columns: Tensor  #: the column of each piece
+    begins: Tensor  #: whether a piece starts from the given state, not from that of marks
+    last: Tensor  #: of each column, the piece whose last state is that of the column
+
+    def states(self, h0: Tensor | None, start: Tensor | None, zero: Tensor) -> Tensor | None:
+        """The state before every piece."""
+        if h0 is None and start is None:
+            return None
+        columns, begins = self.columns.to(zero.device), self.begins.to(zero.device)
+        given, fresh = zero if h0 is None else h0, zero if start is None else start.expand(zero.shape)
+        where = begins.view(-1, *(1,) * (zero.dim() - 1))
+        return torch.where(where, given.index_select(0, columns), fresh.index_select(0, columns))
+
+
+def _pieces(starts: Tensor, reverse: bool) -> _Pieces:
+    """The pieces of columns with these marks (T, B), whose values are read."""
+    marks = starts.detach().cpu().transpose(0, 1)
+    batch, steps = marks.shape
+    heads = marks.clone()
+    heads[:, 0] = True
+    first = heads.flatten().nonzero().squeeze(1)
+    ends = torch.cat((first, torch.tensor([batch * steps])))
+    columns = first.div(steps, rounding_mode="floor")
+    at, sizes = torch.arange(batch * steps), ends.diff()
+    if reverse:  # every piece from its own end
+        at = (ends[:-1] + ends[1:] - 1).repeat_interleave(sizes) - at
+        ending = ends[1:] % steps == 0
+        return _Pieces(at, ends, columns, ending, (first % steps == 0).nonzero().squeeze(1))
+    begins = (first % steps == 0) & ~marks[columns, 0]
+    return _Pieces(at, ends, columns, begins, (ends[1:] % steps == 0).nonzero().squeeze(1))

@@ -16,7 +16,7 @@ from ..operators.mesh import Mesh
 from ..sequences.goru import goru
 from ._directions import reflecting, trapezoidal
 from ._gated import GatedLayer
-from ._keywords import LayerKeywords, Output
+from ._keywords import LayerKeywords, Marks, Output
 from ._streaming import Kernel
 from ._transition import TransitionLayer
 
@@ -146,11 +146,19 @@ class GORU(GatedLayer, TransitionLayer):
         self._reset_transition(suffix)
 
     def _run(
-        self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: Output
+        self,
+        suffix: str,
+        x: Tensor,
+        h0: Tensor | None,
+        lengths: Tensor | None,
+        reverse: bool,
+        output: Output,
+        marks: Marks,
     ) -> Tensor:
         law: dict[str, Any] = {"activation": self.nonlinearity, "activation_bias": self._activation_bias(suffix)}
         law |= {"reset": self.reset, "checkpoint": self.checkpoint, "output": output}
-        return goru(self._operator(suffix), *self._given(suffix, x), h0=h0, lengths=lengths, reverse=reverse, **law)
+        law |= {"lengths": lengths, "reverse": reverse, **marks}
+        return goru(self._operator(suffix), *self._given(suffix, x), h0=h0, **law)
 
     def _kernel(self, suffix: str) -> Kernel:
         return self._gates("goru", suffix, self.nonlinearity, self._activation_bias(suffix))

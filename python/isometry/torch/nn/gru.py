@@ -10,7 +10,7 @@ from torch import Tensor
 from ..sequences.gru import gru
 from ._gated import GatedLayer
 from ._gates_of_torch import is_torch, reordered
-from ._keywords import LayerKeywords, Output
+from ._keywords import LayerKeywords, Marks, Output
 from ._streaming import Kernel
 
 
@@ -94,11 +94,18 @@ class GRU(GatedLayer):
         return self._read("hidden_bias" + suffix)[2] if self._second else None
 
     def _run(
-        self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: Output
+        self,
+        suffix: str,
+        x: Tensor,
+        h0: Tensor | None,
+        lengths: Tensor | None,
+        reverse: bool,
+        output: Output,
+        marks: Marks,
     ) -> Tensor:
         law: dict[str, Any] = {"reset": self.reset, "checkpoint": self.checkpoint, "output": output}
         law |= {"lengths": lengths, "reverse": reverse, "hidden_bias": self._hidden_bias(suffix)}
-        return gru(*self._given(suffix, x), h0=h0, **law)
+        return gru(*self._given(suffix, x), h0=h0, **law | marks)
 
     def _kernel(self, suffix: str) -> Kernel:
         kernel = self._gates("gru", suffix, "tanh", None)

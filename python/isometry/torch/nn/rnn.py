@@ -12,7 +12,7 @@ from ..._rules import check, check_recurrence
 from ..operators._operator import Operator
 from ..operators.dense import Dense
 from ..sequences.recurrence import recurrence
-from ._keywords import LayerKeywords, Output
+from ._keywords import LayerKeywords, Marks, Output
 from ._streaming import Kernel
 from ._transition import TransitionLayer
 from .operator_module import OperatorModule
@@ -156,11 +156,18 @@ class RNN(TransitionLayer):
         return {"input_weight": weight, "bias": self._bias(suffix), "activation_bias": self._activation_bias(suffix)}
 
     def _run(
-        self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: Output
+        self,
+        suffix: str,
+        x: Tensor,
+        h0: Tensor | None,
+        lengths: Tensor | None,
+        reverse: bool,
+        output: Output,
+        marks: Marks,
     ) -> Tensor:
         law: dict[str, Any] = {"activation": self.nonlinearity, "slope": self.slope, "checkpoint": self.checkpoint}
         law |= {"lengths": lengths, "reverse": reverse, "output": output}
-        return recurrence(self._operator(suffix), x, h0=h0, **law | self._arrays(suffix))
+        return recurrence(self._operator(suffix), x, h0=h0, **law | self._arrays(suffix), **marks)
 
     def _kernel(self, suffix: str) -> Kernel:
         return Kernel("recurrence", (False,), self.nonlinearity, self.slope, self._arrays(suffix))

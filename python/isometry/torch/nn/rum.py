@@ -13,7 +13,7 @@ from ..._rules import check, check_recurrence
 from ..sequences.rum import _packed, rum
 from ._base import RecurrentLayer
 from ._contract import check_step
-from ._keywords import LayerKeywords, Output
+from ._keywords import LayerKeywords, Marks, Output
 from ._streaming import Kernel
 
 
@@ -114,9 +114,16 @@ class RUM(RecurrentLayer):
         return self.weight_ih_l0.new_zeros(self._units, dtype=self._weight_dtype) if self._units else None
 
     def _run(
-        self, suffix: str, x: Tensor, h0: Tensor | None, lengths: Tensor | None, reverse: bool, output: Output
+        self,
+        suffix: str,
+        x: Tensor,
+        h0: Tensor | None,
+        lengths: Tensor | None,
+        reverse: bool,
+        output: Output,
+        marks: Marks,
     ) -> Tensor:
-        return self._remembered(suffix, x, h0, None, lengths, reverse, output)[0]
+        return self._remembered(suffix, x, h0, None, lengths, reverse, output, marks)[0]
 
     def _remembered(
         self,
@@ -127,10 +134,11 @@ class RUM(RecurrentLayer):
         lengths: Tensor | None,
         reverse: bool,
         output: Output = "states",
+        marks: Marks | None = None,
     ) -> tuple[Tensor, Tensor | None]:
         """The states, or the last of each sequence, and the memory after them."""
         law: dict[str, Any] = {"lam": self.lam, "eta": self.eta, "activation": self.nonlinearity}
-        law |= {"checkpoint": self.checkpoint, "output": output}
+        law |= {"checkpoint": self.checkpoint, "output": output, **(marks or {})}
         return rum(x, h0=h0, r0=r0, **law, **self._arrays(suffix), lengths=lengths, reverse=reverse)
 
     def _arrays(self, suffix: str) -> dict[str, Any]:

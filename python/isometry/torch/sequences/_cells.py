@@ -20,10 +20,12 @@ Tensors = Sequence[Any]
 #: The states (`_states.States`), the memory after them and what was saved for backward, or the cotangents of the first
 #: two; None where absent.
 Results = tuple[Any, ...]
-#: What a kernel reads: the arguments of the transition, the arrays of the cell, the lengths.
-Read = tuple[Arrays, Arrays, Any]
-#: The gradients that a kernel fills: of the arrays, of the arguments of the transition.
-Bars = tuple[Arrays, Arrays]
+#: Marks of the steps before which the state is another, and that state.
+Starts = tuple[Array, Array | None]
+#: What a kernel reads: the arguments of the transition, the arrays of the cell, the lengths, the marks.
+Read = tuple[Arrays, Arrays, Any, Starts | None]
+#: The gradients that a kernel fills: of the arrays, of the arguments of the transition, of the state at marks.
+Bars = tuple[Arrays, Arrays, Array | None]
 
 
 class Call(NamedTuple):
@@ -67,14 +69,15 @@ class Kernels(NamedTuple):
 
 
 def _affine(call: Call, read: Read) -> Any:
-    _, (x, input_weight, h0, bias, own_bias), ends = read
+    _, (x, input_weight, h0, bias, own_bias), ends, _ = read
     (on_input,) = call.settings
     law = call.activation, own_bias, call.slope, bool(on_input)
     return (x, input_weight, h0, bias, *law, ends, call.reverse)
 
 
 def _affine_forward(call: Call, read: Read, out: Results, at: Place, packs: Array | None = None) -> None:
-    _core.recurrence(call.stem, read[0], _affine(call, read), out[0], at, packs=packs)  # type: ignore[type-var]
+    given = _affine(call, read)
+    _core.recurrence(call.stem, read[0], given, out[0], at, packs=packs, starts=read[3])  # type: ignore[type-var]
 
 
 def _affine_operands(call: Call, arrays: Tensors, own: Tensors) -> Tensors:
@@ -82,8 +85,9 @@ def _affine_operands(call: Call, arrays: Tensors, own: Tensors) -> Tensors:
 
 
 def _affine_backward(call: Call, read: Read, out: Results, cts: Results, bars: Bars, at: Place) -> None:
-    of_cell, of_factors = bars
-    _core.recurrence_vjp(call.stem, read[0], _affine(call, read), out[0], cts[0], of_factors, of_cell, at)
+    of_cell, of_factors, start_bar = bars
+    given = _affine(call, read)
+    _core.recurrence_vjp(call.stem, read[0], given, out[0], cts[0], of_factors, of_cell, at, read[3], start_bar)
 
 
 def _affine_ensemble(call: Call, members: int, read: Read, h: Any, at: Place) -> None:
@@ -91,12 +95,12 @@ def _affine_ensemble(call: Call, members: int, read: Read, h: Any, at: Place) ->
 
 
 def _affine_ensemble_backward(call: Call, members: int, read: Read, h: Any, ct: Any, bars: Bars, at: Place) -> None:
-    (of_cell, of_factors), given = bars, _affine(call, read)
+    (of_cell, of_factors, _), given = bars, _affine(call, read)
     _core.recurrence_ensemble_vjp(members, call.stem, read[0], given, h, ct, of_factors, of_cell, at)
 
 
 def _gru(call: Call, read: Read) -> Any:
-    factors, (*others, own_bias), ends = read
+    factors, (*others, own_bias), ends, _ = read
     (after,) = call.settings
     given = (*others, bool(after), call.activation, own_bias, call.slope, ends, call.reverse)
     return given, (call.stem, factors) if call.stem else None
@@ -105,7 +109,7 @@ def _gru(call: Call, read: Read) -> Any:
 def _gru_forward(call: Call, read: Read, out: Results, at: Place, packs: Array | None = None) -> None:
     states, _, saved = out
     given, transition = _gru(call, read)
-    _core.gru(given, transition, states, saved, at, packs=packs)  # type: ignore[arg-type]
+    _core.gru(given, transition, states, saved, at, packs=packs, starts=read[3])  # type: ignore[arg-type]
 
 
 def _gru_operands(_call: Call, arrays: Tensors, _own: Tensors) -> Tensors:
@@ -116,17 +120,19 @@ def _gru_operands(_call: Call, arrays: Tensors, _own: Tensors) -> Tensors:
 def _gru_backward(call: Call, read: Read, out: Results, cts: Results, bars: Bars, at: Place) -> None:
     states, _, saved = out
     given, transition = _gru(call, read)
-    _core.gru_vjp(given, transition, states, saved, cts[0], *bars, at)  # type: ignore[arg-type]
+    of_cell, of_factors, start_bar = bars
+    kept = states, saved, cts[0]
+    _core.gru_vjp(given, transition, *kept, of_cell, of_factors, at, read[3], start_bar)  # type: ignore[arg-type]
 
 
 def _rum(call: Call, read: Read) -> Any:
-    _, (*others, own_bias), ends = read
+    _, (*others, own_bias), ends, _ = read
     memory, eta = call.settings
     return (tuple(others), bool(memory), eta, call.activation, own_bias, call.slope, ends, call.reverse)
 
 
 def _rum_forward(call: Call, read: Read, out: Results, at: Place, packs: Array | None = None) -> None:
-    _core.rum(_rum(call, read), out, at, packs=packs)  # type: ignore[arg-type]
+    _core.rum(_rum(call, read), out, at, packs=packs, starts=read[3])  # type: ignore[arg-type]
 
 
 def _rum_operands(_call: Call, arrays: Tensors, _own: Tensors) -> Tensors:
@@ -135,7 +141,8 @@ def _rum_operands(_call: Call, arrays: Tensors, _own: Tensors) -> Tensors:
 
 
 def _rum_backward(call: Call, read: Read, out: Results, cts: Results, bars: Bars, at: Place) -> None:
-    _core.rum_vjp(_rum(call, read), out, (*cts, None)[:2], bars[0], at)  # type: ignore[arg-type]
+    given = _rum(call, read)
+    _core.rum_vjp(given, out, (*cts, None)[:2], bars[0], at, read[3], bars[2])  # type: ignore[arg-type]
 
 
 #: By the name of the cell in a graph.

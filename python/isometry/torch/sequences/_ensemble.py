@@ -39,7 +39,7 @@ def ensemble(
     how: Mode, backend: str | None, call: Call, tensors: Tensors, factors: Tensors, ends: Tensor | None, members: int
 ) -> Tensor:
     """The states (E, T, B, n) of all members; graphs and formulas compute them one by one."""
-    every = *tensors, *factors, None if ends is None else ends[None]
+    every = *tensors, *factors, None, None, None if ends is None else ends[None]
     if how in WITHOUT_KERNELS or how is GRAPH:
         each = [computed(SEQUENCE, how, backend, call, member(every, i))[0] for i in range(members)]
         return torch.stack(each)

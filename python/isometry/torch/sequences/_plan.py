@@ -1,17 +1,17 @@
 """The kernel call of a cell over a sequence, alone and in an ensemble: many in one call.
 
-Tensors are those of the cell in the order of its declaration, the arguments of the transition, and the lengths, which
-do not increase. The choice between W and its factors is made when the kernel runs, so one graph serves any number of
-steps and sequences. Saved for backward are the states, where they are no result, what the cell declares, and W if it
-was formed; or with a checkpoint, some states (`_states`). A compiled graph with a checkpoint saves none: its backward
-computes them first.
+Tensors are those of the cell in the order of its declaration, the arguments of the transition, the state at marks, the
+marks, and the lengths, which do not increase. The choice between W and its factors is made when the kernel runs, so one
+graph serves any number of steps and sequences. Saved for backward are the states, where they are no result, what the
+cell declares, and W if it was formed; or with a checkpoint, some states (`_states`). A compiled graph with a checkpoint
+saves none: its backward computes them first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isnan, nan
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -27,13 +27,23 @@ from ..operators._plans import BY_STEM
 from . import _states
 from ._cells import CELLS, NAMES, Call, Read
 
-#: The tensors of the cell, the arguments of the transition, the lengths.
-Parts: TypeAlias = tuple[Tensors, Tensors, Tensor | None]
+
+class Around(NamedTuple):
+    """What sequences have besides their arrays."""
+
+    start_state: Tensor | None  #: before a marked step
+    starts: Tensor | None  #: marks (T, B), int64
+    lengths: Tensor | None
+
+
+#: The tensors of the cell, the arguments of the transition, and the rest.
+Parts: TypeAlias = tuple[Tensors, Tensors, Around]
+_REST = len(Around._fields)
 
 
 def _parts(call: Call, tensors: Tensors) -> Parts:
     count = len(NAMES[call.cell])
-    return tensors[:count], tensors[count:-1], tensors[-1]
+    return tensors[:count], tensors[count:-_REST], Around(*tensors[-_REST:])
 
 
 def shapes_of(call: Call, tensors: Tensors) -> tuple[Any, Any, Any]:
@@ -45,8 +55,9 @@ def shapes_of(call: Call, tensors: Tensors) -> tuple[Any, Any, Any]:
 
 def _read(parts: Parts) -> Read:
     """What a kernel reads."""
-    tensors, factors, lengths = parts
-    return arrays(factors), arrays(tensors), None if lengths is None else readable(lengths.reshape(-1))
+    tensors, factors, (state, starts, lengths) = parts
+    marks = None if starts is None else (readable(starts), None if state is None else readable(state))
+    return arrays(factors), arrays(tensors), None if lengths is None else readable(lengths.reshape(-1)), marks
 
 
 def through_matrix(call: Call, tensors: Tensors, factors: Tensors, at: Place) -> bool:
@@ -83,22 +94,22 @@ class Recurrence(Plan):
             return recorded
         count = len(NAMES[settings.cell])
         learned = BY_STEM[settings.stem].matrix.learned
-        return (*recorded[:count], *trained_only(recorded[count:-1], learned), False)
+        return (*recorded[:count], *trained_only(recorded[count:-_REST], learned), recorded[-_REST], False, False)
 
     def run(self, settings: Call, tensors: Tensors, saving: bool, at: Place) -> tuple[Results, Saved]:
-        call, (of_cell, factors, lengths) = settings, _parts(settings, tensors)
+        call, (of_cell, factors, around) = settings, _parts(settings, tensors)
         weight, of_weight = None, ()
         if call.stem and through_matrix(call, of_cell, factors, at):
             n = shapes_of(call, of_cell)[0][2]
             (weight,), of_weight = BY_STEM[call.stem].matrix.run((n, n), factors, saving, at)
             weight = weight.to(of_cell[0].dtype)  # W may be real among complex arrays
             call, factors = call._replace(stem="dense"), (weight,)
-        result, memory, saved, states = _forward(call, (of_cell, factors, lengths), saving, at)
+        result, memory, saved, states = _forward(call, (of_cell, factors, around), saving, at)
         results = (result,) if memory is None else (result, memory)
         return results, (None if _whole(call) else states, saved, weight, *of_weight) if saving else ()
 
     def pull(self, settings: Call, tensors: Tensors, out: Out, wanted: Flags, at: Place) -> Tensors:
-        call, (of_cell, factors, lengths) = settings, _parts(settings, tensors)
+        call, (of_cell, factors, around) = settings, _parts(settings, tensors)
         count = len(of_cell)
         results, saved, cts = out
         if not saved:
@@ -107,31 +118,33 @@ class Recurrence(Plan):
         read = results[0] if states is None else states, results[1] if len(results) > 1 else None, of_cell_saved
         # A graph has an array for W, formed or not.
         if weight is None or not through_matrix(call, of_cell, factors, at):
-            return [*_backward(call, (of_cell, factors, lengths), (read, cts), wanted[:-1], at), None]
-        asked = (*wanted[:count], any(wanted[count:]))
+            return [*_backward(call, (of_cell, factors, around), (read, cts), wanted[:-2], at), None, None]
+        asked = (*wanted[:count], any(wanted[count:-_REST]), wanted[-_REST])
         dense = call._replace(stem="dense")
-        *grads, w_bar = _backward(dense, (of_cell, (weight,), lengths), (read, cts), asked, at)
+        *grads, w_bar, start_bar = _backward(dense, (of_cell, (weight,), around), (read, cts), asked, at)
         if w_bar is None:
-            return [*grads, *(None,) * len(factors), None]
+            return [*grads, *(None,) * len(factors), start_bar, None, None]
         matrix = BY_STEM[call.stem].matrix
         weight, w_bar = _in_its_field(matrix.dtype(factors), weight, w_bar)
         kept = matrix.kept((), (weight,))
-        return [*grads, *matrix.pull((), factors, (kept, tuple(of_weight), (w_bar,)), wanted[count:-1], at), None]
+        more = matrix.pull((), factors, (kept, tuple(of_weight), (w_bar,)), wanted[count:-_REST], at)
+        return [*grads, *more, start_bar, None, None]
 
     def formula(self, settings: Call, *tensors: Tensor | None) -> Results:
-        of_cell, factors, lengths = _parts(settings, tensors)
+        of_cell, factors, around = _parts(settings, tensors)
         weight = BY_STEM[settings.stem].matrix.of_arguments(*factors).to(of_cell[0].dtype) if settings.stem else None
         cell = CELLS[settings.cell].formula
-        found = by_formula(cell, settings.law, lengths, settings.reverse, weight, *of_cell)
+        marks = None if around.starts is None else (around.starts, around.start_state)
+        found = by_formula(cell, settings.law, around.lengths, settings.reverse, weight, *of_cell, marks=marks)
         return found[: self.count(settings)]
 
     def on_device(self, settings: Call, *tensors: Tensor | None) -> Results:
-        of_cell, factors, lengths = _parts(settings, tensors)
+        of_cell, factors, around = _parts(settings, tensors)
         size = shapes_of(settings, of_cell)[0][-1] if not factors else factors[0].shape[-1]
-        if not stepwise.serves(settings.cell, settings.law, size):
+        if around.starts is not None or not stepwise.serves(settings.cell, settings.law, size):
             return self.formula(settings, *tensors)
         weight = factors[0] if factors else None  # W has been formed
-        return stepwise.states(settings.cell, settings.law, lengths, settings.reverse, weight, *of_cell)
+        return stepwise.states(settings.cell, settings.law, around.lengths, settings.reverse, weight, *of_cell)
 
     def shapes(self, settings: Call, tensors: Tensors, saving: bool) -> Sequence[Any]:
         states, memory, saved = shapes_of(settings, tensors)
@@ -152,13 +165,14 @@ class Recurrence(Plan):
         axes = [each.get(name) for name in NAMES[settings.cell]]
         axes += [None] * (len(tensors) - len(axes))
         # Lengths must not increase: those of a batch are not in order. What a cell saves has an order of its own.
-        if any(axes[i] is None for i in batched) or declaration.saved(*settings.settings):
+        marked = tensors[-2] is not None
+        if marked or any(axes[i] is None for i in batched) or declaration.saved(*settings.settings):
             return None
         return Rows((*axes[:-1], 0), (*(1, 0)[: self.count(settings)], None, None, None, None), True)
 
     def run_stack(self, settings: Call, stack: int, tensors: Tensors, at: Place) -> tuple[Results, Saved]:
-        ensemble, call, (of_cell, factors, lengths) = CELLS[settings.cell].ensemble, settings, _parts(settings, tensors)
-        if ensemble is None:
+        ensemble, call, (of_cell, factors, around) = CELLS[settings.cell].ensemble, settings, _parts(settings, tensors)
+        if ensemble is None or around.starts is not None:
             return super().run_stack(settings, stack, tensors, at)
         first, weight = member(of_cell, 0), None
         shape, x = shapes_of(call, first)[0], of_cell[0]
@@ -168,32 +182,32 @@ class Recurrence(Plan):
             weight = weight.to(x.dtype).expand(stack, *weight.shape[1:]).contiguous()
             call, factors = call._replace(stem="dense"), (weight,)
         states, h = empty((stack, *shape), x.dtype)
-        ensemble.forward(call, stack, _read((of_cell, full(factors, stack), lengths)), h, at)
+        ensemble.forward(call, stack, _read((of_cell, full(factors, stack), around)), h, at)
         return (states,), (None, None, weight)
 
     def pull_stack(self, settings: Call, stack: int, tensors: Tensors, out: Out, wanted: Flags, at: Place) -> Tensors:
-        ensemble, call, (of_cell, factors, lengths) = CELLS[settings.cell].ensemble, settings, _parts(settings, tensors)
-        if ensemble is None:
+        ensemble, call, (of_cell, factors, around) = CELLS[settings.cell].ensemble, settings, _parts(settings, tensors)
+        if ensemble is None or around.starts is not None:
             return super().pull_stack(settings, stack, tensors, out, wanted, at)
         count, factors, (_, _, weight, *_) = len(of_cell), full(factors, stack), out[1]
         grads, bars = empty_gradients(wanted[:count], full(of_cell, stack))
         more: Tensors
         w_bar = None
         if weight is None:
-            more, step_bars = empty_gradients(wanted[count:-1], factors)
+            more, step_bars = empty_gradients(wanted[count:-_REST], factors)
             steps: Tensors = factors
         else:
             call, steps = call._replace(stem="dense"), (weight,)
             (w_bar,), step_bars = empty_gradients((any(wanted[count:]),), steps)
-        read = _read((of_cell, steps, lengths))
-        ensemble.backward(call, stack, read, *arrays((out[0][0], out[2][0])), (bars, step_bars), at)
+        read = _read((of_cell, steps, around))
+        ensemble.backward(call, stack, read, *arrays((out[0][0], out[2][0])), (bars, step_bars, None), at)
         if w_bar is not None:
             matrix = BY_STEM[settings.stem].matrix
             weight, w_bar = _in_its_field(matrix.dtype(factors), weight, w_bar)
-            more = matrix.pull((), factors, (matrix.kept((), (weight,)), (), (w_bar,)), wanted[count:-1], at)
+            more = matrix.pull((), factors, (matrix.kept((), (weight,)), (), (w_bar,)), wanted[count:-_REST], at)
         elif weight is not None:
             more = (None,) * len(factors)
-        return [*grads, *more, None]
+        return [*grads, *more, None, None, None]
 
 
 SEQUENCE: Plan = Recurrence("Recurrence")
@@ -236,11 +250,11 @@ def _forward(
     """The states or the last of each sequence, the memory after them if there is one, what the cell saves, and the
     states for backward.
     """
-    tensors, factors, lengths = parts
+    tensors, factors, around = parts
     if at == "gpu" and not _whole(call):  # which computes and keeps all states
         whole, *rest = _forward(call._replace(last=False, checkpoint="none"), parts, saving, at)
         h0 = tensors[NAMES[call.cell].index("h0")]
-        return _states.last_of(whole, lengths, call.reverse, h0) if call.last else whole, *rest  # type: ignore[return-value]
+        return _states.last_of(whole, around.lengths, call.reverse, h0) if call.last else whole, *rest  # type: ignore[return-value]
     if call.stem == "dense":
         _, call, tensors, factors = _joined(call, tensors, factors)
     (shape, last, kept), dtype = shapes_of(call, tensors), tensors[0].dtype
@@ -248,18 +262,18 @@ def _forward(
     memory, r = (None, None) if last == (0,) else empty(last, dtype)
     save = saving and kept != (0,) and call.checkpoint == "none"
     saved, s = empty(kept, dtype) if save else (None, None)
-    CELLS[call.cell].forward(call, _read((tensors, factors, lengths)), (h, r, s), at)
+    CELLS[call.cell].forward(call, _read((tensors, factors, around)), (h, r, s), at)
     if states is not None and result._base is states:  # what is saved must not change with the result
         result = result.clone()
     return result, memory, saved, states
 
 
 def _backward(call: Call, parts: Parts, out: tuple[Tensors, Tensors], wanted: Flags, at: Place) -> list[Tensor | None]:
-    """The wanted gradients: of the tensors, then of the transition's arguments.
+    """The wanted gradients: of the tensors, of the transition's arguments, of the state at marks.
 
     `out` are the states for backward, the memory, and what the cell saved; then the cotangents.
     """
-    (tensors, factors, lengths), (read, cts) = parts, out
+    (tensors, factors, around), (read, cts) = parts, out
     if at == "gpu" and not _whole(call):
         return _from_whole(call, parts, out, wanted, at)
     count, (where, call, tensors, factors) = len(tensors), _joined(call, tensors, factors)
@@ -268,21 +282,22 @@ def _backward(call: Call, parts: Parts, out: tuple[Tensors, Tensors], wanted: Fl
         of_cell[where] = of_cell[where] or wanted[count]
     grads, bars = empty_gradients(of_cell, tensors)
     more, more_bars = empty_gradients(wanted[count : count + len(factors)], factors)
+    (start_bar,), (own_bar,) = empty_gradients((wanted[-1] and around.starts is not None,), (around.start_state,))
     states, *rest = arrays(read)
     out = (_states.read(call, states), *rest), arrays(cts)
-    CELLS[call.cell].backward(call, _read((tensors, factors, lengths)), *out, (bars, more_bars), at)
+    CELLS[call.cell].backward(call, _read((tensors, factors, around)), *out, (bars, more_bars, own_bar), at)
     if where < 0:
-        return [*grads, *more]
+        return [*grads, *more, start_bar]
     both = grads[where]
     first, last = (None, None) if both is None else (both[:-1], both[-1].clone())
-    return [*grads[:where], first, *grads[where + 1 :], last]
+    return [*grads[:where], first, *grads[where + 1 :], last, start_bar]
 
 
 def _from_whole(
     call: Call, parts: Parts, out: tuple[Tensors, Tensors], wanted: Flags, at: Place
 ) -> list[Tensor | None]:
     """`_backward` from all states."""
-    (_, _, lengths), (read, (ct, *others)) = parts, out
+    (_, _, (_, _, lengths)), (read, (ct, *others)) = parts, out
     whole = ct if ct is None or not call.last else _states.spread(ct, read[0], lengths, call.reverse)
     plain = call._replace(last=False, checkpoint="none")
     grads = _backward(plain, parts, (read, [whole, *others]), wanted, at)

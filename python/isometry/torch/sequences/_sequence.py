@@ -12,7 +12,7 @@ from torch import Tensor
 from ..._cells._declaration import OWN_BIAS
 from ..._rules import check, check_recurrence
 from .._dispatch.function import COMPLEX_OF, dtype_name
-from .._dispatch.mode import TRANSFORMED, WITHOUT_KERNELS, mode, symbolic, visible
+from .._dispatch.mode import FORMULA, TRANSFORMED, WITHOUT_KERNELS, mode, symbolic, visible
 from .._dispatch.plan import Tensors
 from .._dispatch.results import computed
 from ..operators._operator import Operator, integers, real_tensor, tensor
@@ -38,10 +38,12 @@ def run(
     *,
     checkpoint: str = "none",
     output: str = "states",
+    starts: Any = None,
 ) -> tuple[Tensor, Tensor | None]:
     """The states of a cell, or the last of each sequence, and the memory after them if it has one.
 
-    `given` are the user's arrays by name; `packed` brings them into the order of the kernel.
+    `given` are the user's arrays by name, and "start_state", the state before the steps that `starts` marks; `packed`
+    brings them into the order of the kernel.
     """
     declaration = CELLS[cell].declaration
     reverse = check.flag("reverse", reverse)
@@ -57,7 +59,7 @@ def run(
     else:
         assert transition is not None
         tensors, dtype = _of_one_precision(transition, given)
-    x = tensors["x"]
+    x, state = tensors["x"], tensors.pop("start_state", None)
     assert x is not None
     shapes = tuple([None if t is None else t.shape for t in tensors.values()])
     members = size = None
@@ -83,6 +85,17 @@ def run(
         argument=OWN_BIAS,
         features_of="the state" if declaration.real else "the transition",
     )
+    marks = None
+    if starts is not None:
+        check_recurrence.starts_served(gpu=backend == "gpu", ensemble=members is not None)
+        marks = _marks(starts, steps, batch, x.device)
+        if state is not None:
+            check_recurrence.start_state_shape(tuple(state.shape), batch, n)
+            state = state.expand(batch, n)
+        # the states before a mark cannot be obtained from those after it
+        checkpoint = "sqrt" if checkpoint == "reversible" else checkpoint
+    else:
+        state = None
     if members is not None:
         assert transition is not None
         check_recurrence.of_ensemble(checkpoint)
@@ -109,18 +122,21 @@ def run(
         for name, _ in declaration.each:
             t = tensors[name]
             tensors[name] = None if t is None else t[order]
+        marks, state = None if marks is None else marks[:, order], None if state is None else state[order]
     if packed is not None:
         tensors = packed(tensors)
     stem, factors = _factors(transition, dtype, backend)
     last, h0 = output == "last", tensors["h0"]
     call = Call(cell, stem, activation, float(slope), settings, reverse, checkpoint, last)
     values = tuple(tensors.values())
-    how = mode(*values, ends, *factors)
+    how = mode(*values, ends, *factors, state, marks)
+    if marks is not None and declaration.memory(*settings):
+        how = FORMULA  # the kernels obtain a memory from the one after it, which a mark has made anew
     if how in WITHOUT_KERNELS and stem not in ("", "dense"):
         call, factors = call._replace(stem="dense"), _matrix(transition, dtype, backend)
     elif how is TRANSFORMED:  # where all states are kept
         call = call._replace(checkpoint="none", last=False)
-    results = computed(SEQUENCE, how, backend, call, (*values, *factors, ends))
+    results = computed(SEQUENCE, how, backend, call, (*values, *factors, state, marks, ends))
     states, memory = results if len(results) > 1 else (results[0], None)
     if last and not call.last:
         states = last_of(states, ends, reverse, h0)
@@ -128,6 +144,13 @@ def run(
         return states, memory
     back = order.argsort()  # the user's order of the sequences
     return states[back] if last else states[:, back], None if memory is None else memory[back]
+
+
+def _marks(starts: Any, steps: int, batch: int, device: torch.device) -> Tensor:
+    """The marks as integers, as the kernels take them."""
+    marks = torch.as_tensor(starts, device=device)
+    check_recurrence.starts(dtype_name(marks.dtype), tuple(marks.shape), steps, batch)
+    return marks.long()
 
 
 def _factors(transition: Operator | None, dtype: torch.dtype, backend: str | None) -> tuple[str, Tensors]:

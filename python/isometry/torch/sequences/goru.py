@@ -31,6 +31,8 @@ def goru(
     backend: str | None = None,
     checkpoint: Literal["none", "sqrt", "reversible"] = "none",
     output: Literal["states", "last"] = "states",
+    starts: Tensor | None = None,
+    start_state: Tensor | None = None,
 ) -> Tensor:
     r"""All states of a gated orthogonal recurrent unit (GORU): `gru` with an operator as W_h.
 
@@ -78,6 +80,11 @@ def goru(
         computed again; states and gradients are the same to the last bit.
     output : {"states", "last"}
         "last" returns the last state of each sequence alone, (B, n): h0 for one of length 0.
+    starts : Tensor, shape (T, B), bool, optional
+        Marks: a sequence begins at this step of this column, from start_state. Values and gradients are those of
+        separate calls; with `reverse` the piece with a column's last step starts from h0.
+    start_state : Tensor, shape (B, n) or (n,), optional
+        The state before a marked step, zero if not given.
 
     Returns
     -------
@@ -120,5 +127,8 @@ def goru(
     if not isinstance(transition, Operator):
         check.kind("transition", "an operator of isometry.torch", transition)
     given = {"x": x, "w": w, "u": u, "b": b, "h0": h0, "hidden_bias": None, "activation_bias": activation_bias}
+    given["start_state"] = start_state
     aliases = {"u": ("input_weight", input_weight), "b": ("bias", bias)}
-    return gated(transition, given, aliases, reset, activation, slope, lengths, reverse, backend, checkpoint, output)
+    return gated(
+        transition, given, aliases, reset, activation, slope, lengths, reverse, backend, checkpoint, output, starts
+    )

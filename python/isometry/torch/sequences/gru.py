@@ -32,6 +32,8 @@ def gru(
     backend: str | None = None,
     checkpoint: Literal["none", "sqrt", "reversible"] = "none",
     output: Literal["states", "last"] = "states",
+    starts: Tensor | None = None,
+    start_state: Tensor | None = None,
 ) -> Tensor:
     r"""All states of a gated recurrent unit (GRU).
 
@@ -79,6 +81,11 @@ def gru(
         computed again; states and gradients are the same to the last bit.
     output : {"states", "last"}
         "last" returns the last state of each sequence alone, (B, n): h0 for one of length 0.
+    starts : Tensor, shape (T, B), bool, optional
+        Marks: a sequence begins at this step of this column, from start_state. Values and gradients are those of
+        separate calls; with `reverse` the piece with a column's last step starts from h0.
+    start_state : Tensor, shape (B, n) or (n,), optional
+        The state before a marked step, zero if not given.
 
     Returns
     -------
@@ -115,8 +122,9 @@ def gru(
     if hidden_bias is not None and reset == "before":
         raise ValueError("hidden_bias must not be given with reset 'before': only reset 'after' has one")
     given = {"x": x, "w": w, "u": u, "b": b, "h0": h0, "hidden_bias": hidden_bias, "activation_bias": activation_bias}
+    given["start_state"] = start_state
     aliases = {"u": ("input_weight", input_weight), "b": ("bias", bias)}
-    return gated(None, given, aliases, reset, activation, slope, lengths, reverse, backend, checkpoint, output)
+    return gated(None, given, aliases, reset, activation, slope, lengths, reverse, backend, checkpoint, output, starts)
 
 
 def gated(
@@ -131,6 +139,7 @@ def gated(
     backend: str | None,
     checkpoint: str,
     output: str,
+    starts: Tensor | None,
 ) -> Tensor:
     """The states of `gru`, or of `goru` with a transition as W_h, from arrays that may be given under either name."""
     only_cpu(backend)
@@ -143,4 +152,4 @@ def gated(
     cell = "gru" if transition is None else "goru"
     own = (reset == "after",)
     rest = activation, slope, lengths, reverse, "cpu"
-    return run(cell, transition, given, own, *rest, checkpoint=checkpoint, output=output)[0]
+    return run(cell, transition, given, own, *rest, checkpoint=checkpoint, output=output, starts=starts)[0]

@@ -28,6 +28,8 @@ def recurrence(
     backend: str | None = None,
     checkpoint: Literal["none", "sqrt", "reversible"] = "none",
     output: Literal["states", "last"] = "states",
+    starts: Tensor | None = None,
+    start_state: Tensor | None = None,
 ) -> Tensor:
     """All states of h_t = phi(W h_{t-1} + V x_t + b), t = 0 .. T - 1.
 
@@ -69,6 +71,11 @@ def recurrence(
         rounding. No effect on a GPU.
     output : {"states", "last"}
         "last" returns the last state of each sequence alone, (B, n): h0 for one of length 0.
+    starts : Tensor, shape (T, B), bool, optional
+        Marks: a sequence begins at this step of this column, from start_state. Values and gradients are those of
+        separate calls; with `reverse` the piece with a column's last step starts from h0.
+    start_state : Tensor, shape (B, n) or (n,), optional
+        The state before a marked step, zero if not given.
 
     Returns
     -------
@@ -120,6 +127,7 @@ def recurrence(
         check.kind("transition", "an operator of isometry.torch", transition)
     check.choice("activation_on", activation_on, "all", "input")
     given = {"x": x, "input_weight": input_weight, "h0": h0, "bias": bias, "activation_bias": activation_bias}
+    given["start_state"] = start_state
     own = (activation_on == "input",)
     rest = activation, slope, lengths, reverse, backend
-    return run("recurrence", transition, given, own, *rest, checkpoint=checkpoint, output=output)[0]
+    return run("recurrence", transition, given, own, *rest, checkpoint=checkpoint, output=output, starts=starts)[0]

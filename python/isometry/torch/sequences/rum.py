@@ -33,6 +33,8 @@ def rum(
     backend: str | None = None,
     checkpoint: Literal["none", "sqrt", "reversible"] = "none",
     output: Literal["states", "last"] = "states",
+    starts: Tensor | None = None,
+    start_state: Tensor | None = None,
 ) -> tuple[Tensor, Tensor | None]:
     r"""All states of a rotational unit of memory (RUM), and its associative memory after them.
 
@@ -85,6 +87,11 @@ def rum(
         computed again; states and gradients are the same to the last bit. For lam = 0 only.
     output : {"states", "last"}
         "last" returns the last state of each sequence alone, (B, n): h0 for one of length 0.
+    starts : Tensor, shape (T, B), bool, optional
+        Marks: a sequence begins at this step of this column, from start_state. Values and gradients are those of
+        separate calls; with `reverse` the piece with a column's last step starts from h0.
+    start_state : Tensor, shape (B, n) or (n,), optional
+        The state before a marked step, zero if not given.
 
     Returns
     -------
@@ -129,9 +136,9 @@ def rum(
     if r0 is not None and not memory:
         raise ValueError("r0 must not be given with lam 0: only lam 1 has a memory")
     given = {"x": x, "w": w, "u": u, "b": b, "embed_weight": embed_weight, "embed_bias": embed_bias, "h0": h0, "r0": r0}
-    given |= {"activation_bias": activation_bias}
+    given |= {"activation_bias": activation_bias, "start_state": start_state}
     rest = activation, slope, lengths, reverse, "cpu", _packed
-    return run("rum", None, given, (memory, eta), *rest, checkpoint=checkpoint, output=output)
+    return run("rum", None, given, (memory, eta), *rest, checkpoint=checkpoint, output=output, starts=starts)
 
 
 def _packed(tensors: Given) -> Given:

@@ -1,0 +1,184 @@
+"""Marks within sequences: every layer and function equals separate calls of the pieces, in every mode of torch."""
+
+import itertools
+
+import pytest
+import torch
+from torch.nn.utils.rnn import pack_sequence
+
+import isometry.torch as it
+from layers import KINDS, B, D, N, draw, each_kind
+
+T = 9
+
+
+def marks(seed=0):
+    """Marks of T steps and B columns: none in the first column, one at step 0, one at the last step, several."""
+    found = torch.zeros(T, B, dtype=torch.bool)
+    found[0, 1] = found[T - 1, 2] = True
+    found[[2, 3, 6], 3] = True
+    return found if not seed else found | (torch.rand(T, B, generator=torch.Generator().manual_seed(seed)) < 0.2)
+
+
+def pieces(column):
+    """The steps (first, last) of the pieces of a column of marks."""
+    cuts = [0, *(t for t in range(1, T) if column[t]), T]
+    return list(itertools.pairwise(cuts))
+
+
+def apart(layer, x, hx, starts):
+    """The outputs and last states of the pieces, each in a call of its own; of one layer and direction."""
+    outputs, lasts = [], []
+    for b in range(B):
+        own, last = [], None
+        for first, end in pieces(starts[:, b]):
+            begins = first == 0 and not (starts[0, b])
+            y, last = layer(x[first:end, b : b + 1], hx[:, b : b + 1] if begins and hx is not None else None)
+            own.append(y)
+        outputs.append(torch.cat(own))
+        lasts.append(last)
+    return torch.cat(outputs, 1), torch.cat(lasts, 1)
+
+
+@each_kind
+@pytest.mark.parametrize("trained", [False, True], ids=["zero", "trained h0"])
+def test_pieces_are_separate_calls(name, trained):
+    """Values, last states and gradients, of the state given and of that trained too."""
+    torch.manual_seed(0)
+    layer = KINDS[name](D, N, trainable_h0=trained, dtype=torch.float64)
+    with torch.no_grad():
+        for p in layer.parameters():
+            p.add_(0.1 * torch.randn_like(p))
+    x, starts = draw(T, B, D).requires_grad_(), marks()
+    dtype = torch.complex128 if layer.is_complex else torch.float64
+    hx = draw(1, B, *layer._state, dtype=dtype).requires_grad_()
+    inputs = [x, hx, *layer.parameters()]
+    results = []
+    for y, last in (layer(x, hx, starts=starts), apart(layer, x, hx, starts)):
+        loss = (y * draw(*y.shape, seed=3)).real.sum() + last.abs().square().sum()
+        results.append([y, last, *torch.autograd.grad(loss, inputs, allow_unused=True)])
+    for found, expected in zip(*results, strict=True):
+        if expected is not None:
+            torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-11)
+    none = layer(x, hx, starts=torch.zeros_like(starts))
+    for found, expected in zip(none, layer(x, hx), strict=True):
+        assert torch.equal(found, expected) or name == "delta-product"
+
+
+@each_kind
+def test_the_other_direction_and_several_layers(name):
+    """Each piece is read from its own end; the one with the last step starts from the state given."""
+    layer = KINDS[name](D, N, bidirectional=True, dtype=torch.float64)
+    x, starts = draw(T, B, D), marks(1)
+    dtype = torch.complex128 if layer.is_complex else torch.float64
+    hx = draw(2, B, *layer._state, dtype=dtype)
+    y, last = layer(x, hx, starts=starts)
+    for b in range(B):
+        for first, end in pieces(starts[:, b]):
+            own = torch.zeros_like(hx[:, b : b + 1])
+            if first == 0 and not starts[0, b]:
+                own[0] = hx[0, b]
+            if end == T:
+                own[1] = hx[1, b]
+            part, ends = layer(x[first:end, b : b + 1], own)
+            torch.testing.assert_close(y[first:end, b : b + 1], part, rtol=1e-9, atol=1e-11)
+            if first == 0:
+                torch.testing.assert_close(last[1, b], ends[1, 0], rtol=1e-9, atol=1e-11)
+    deep = KINDS[name](D, N, 2, dtype=torch.float64)
+    y, _ = deep(x, starts=starts)
+    first, end = pieces(starts[:, 3])[1]
+    torch.testing.assert_close(y[first:end, 3:4], deep(x[first:end, 3:4])[0], rtol=1e-9, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", ["scornn", "scurnn", "gru", "goru", "rum", "rnn", "delta-product"])
+def test_shapes_of_input(name):
+    """batch_first, no batch, last_only, a checkpoint, an empty batch."""
+    layer = KINDS[name](D, N, dtype=torch.float64)
+    x, starts = draw(T, B, D), marks()
+    y, last = layer(x, starts=starts)
+    layer.batch_first = True
+    other, end = layer(x.transpose(0, 1), starts=starts.T)
+    assert torch.equal(other.transpose(0, 1), y) and torch.equal(end, last)
+    assert layer(x[:, :0].transpose(0, 1), starts=starts.T[:0])[0].shape[:2] == (0, T)
+    layer.batch_first = False
+    torch.testing.assert_close(layer(x[:, 3], starts=starts[:, 3])[0], y[:, 3])
+    layer.last_only = True
+    torch.testing.assert_close(layer(x, starts=starts)[0], y[-1])
+    layer.last_only = False
+    if name != "delta-product":
+        layer.checkpoint = "sqrt"
+        x = x.requires_grad_()
+        found, _ = layer(x, starts=starts)
+        layer.checkpoint = "none"
+        grads = [torch.autograd.grad(z.abs().square().sum(), x)[0] for z in (found, layer(x, starts=starts)[0])]
+        assert torch.equal(found, y) and torch.equal(*grads)
+
+
+@pytest.mark.parametrize("reverse", [False, True], ids=["", "reverse"])
+@pytest.mark.parametrize("lengths", [None, torch.tensor([4, 9, 0, 7])], ids=["", "lengths"])
+@pytest.mark.parametrize("complex_", [False, True], ids=["real", "complex"])
+def test_kernels_are_the_formula(reverse, lengths, complex_):
+    """Of a recurrence with a state at marks: values and gradients of the kernels, of forward mode and of vmap."""
+    dtype = torch.complex128 if complex_ else torch.float64
+    w, v, x = draw(N, N, dtype=dtype) / 3, draw(N, D, seed=1, dtype=dtype), draw(T, B, D, seed=2, dtype=dtype)
+    h0, state, starts = draw(B, N, seed=3, dtype=dtype), draw(N, seed=4, dtype=dtype), marks(2)
+    more = {"lengths": lengths, "reverse": reverse, "starts": starts}
+    law = lambda w, v, x, h0, state: it.recurrence(it.Dense(w), x, v, h0=h0, start_state=state, **more)
+    inputs = [t.requires_grad_() for t in (w, v, x, h0, state)]
+    y = law(*inputs)
+    ct = draw(*y.shape, seed=5, dtype=dtype)
+    grads = torch.autograd.grad(y, inputs, ct)
+    value, pull = torch.func.vjp(law, *(t.detach() for t in inputs))
+    torch.testing.assert_close(value, y, rtol=1e-11, atol=1e-12)
+    for found, expected in zip(pull(ct), grads, strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-10, atol=1e-12)
+    assert torch.autograd.gradcheck(law, inputs, fast_mode=True)
+    assert torch.autograd.gradgradcheck(law, inputs, fast_mode=True)
+    both = torch.stack([x.detach(), 2 * x.detach()])
+    each = torch.func.vmap(lambda x: law(w, v, x, h0, state))(both)
+    torch.testing.assert_close(each[0], y, rtol=1e-11, atol=1e-12)
+
+
+def test_a_compiled_layer():
+    for name in ("scornn", "gru"):
+        layer = KINDS[name](D, N)
+        x, starts = torch.randn(T, B, D), marks()
+        compiled = torch.compile(layer, fullgraph=True)
+        torch.testing.assert_close(compiled(x, starts=starts)[0], layer(x, starts=starts)[0])
+
+
+def test_half_precision_and_other_devices():
+    layer = it.nn.ScoRNN(D, N).bfloat16()
+    y, _ = layer(torch.randn(T, B, D).bfloat16(), starts=marks())
+    assert y.dtype == torch.bfloat16 and y.isfinite().all()
+    far = it.nn.GRU(D, N).to("meta")
+    assert far(torch.empty(T, B, D, device="meta"), starts=marks().to("meta"))[0].shape == (T, B, N)
+
+
+def test_refusals():
+    layer, x = it.nn.ScoRNN(D, N), torch.randn(T, B, D)
+    for bad in (marks().float(), marks().long(), marks().tolist()):
+        with pytest.raises(TypeError, match="starts must be"):
+            layer(x, starts=bad)
+    for bad in (marks()[1:], marks().T, marks()[:, 0]):
+        with pytest.raises(ValueError, match="starts must have"):
+            layer(x, starts=bad)
+    with pytest.raises(ValueError, match="PackedSequence"):
+        layer(pack_sequence([x[:, 0], x[:3, 1]]), starts=marks())
+    w, v = it.Dense(torch.eye(N)), torch.randn(N, D)
+    with pytest.raises(TypeError, match="starts must be bool"):
+        it.recurrence(w, x, v, starts=marks().long())
+    with pytest.raises(ValueError, match="start_state"):
+        it.recurrence(w, x, v, starts=marks(), start_state=torch.zeros(N + 1))
+    with pytest.raises(NotImplementedError, match="starts"):
+        it.recurrence(it.Dense(torch.eye(N).expand(2, N, N)), x[:, None], v, starts=marks())
+    with pytest.raises(NotImplementedError, match="starts"):
+        it.recurrence(w, x, v, starts=marks(), backend="gpu")
+
+
+def test_onnx_has_no_marks():
+    layer, x = it.nn.ScoRNN(D, N), torch.randn(T, B, D)
+    onnx = pytest.importorskip("isometry.integrations.onnx", reason="needs the package onnx")
+    pytest.importorskip("onnxscript")
+    with pytest.raises(Exception, match="starts"):
+        onnx.export(layer, (x,), kwargs={"starts": marks()})
