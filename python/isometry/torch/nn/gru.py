@@ -84,10 +84,10 @@ class GRU(GatedLayer):
 
     def _given(self, suffix: str, x: Tensor) -> tuple[Any, ...]:
         """x, w, u and b of one recurrence, to which the second biases of z and r are added."""
+        if not self._second:
+            return super()._given(suffix, x)
         x, w, u, b = super()._given(suffix, x)
-        if self._second:
-            b = torch.cat((b[:2] + self._read("hidden_bias" + suffix)[:2], b[2:]))
-        return x, w, u, b
+        return x, w, u, torch.cat((b[:2] + self._read("hidden_bias" + suffix)[:2], b[2:]))
 
     def _hidden_bias(self, suffix: str) -> Tensor | None:
         """The second bias of the candidate."""
@@ -103,9 +103,10 @@ class GRU(GatedLayer):
         output: Output,
         marks: Marks,
     ) -> Tensor:
-        law: dict[str, Any] = {"reset": self.reset, "checkpoint": self.checkpoint, "output": output}
-        law |= {"lengths": lengths, "reverse": reverse, "hidden_bias": self._hidden_bias(suffix)}
-        return gru(*self._given(suffix, x), h0=h0, **law | marks)
+        law: dict[str, Any] = {"reset": self.reset, "checkpoint": self.checkpoint, "output": output, **marks}
+        if self._second:
+            law["hidden_bias"] = self._hidden_bias(suffix)
+        return gru(*self._given(suffix, x), h0=h0, lengths=lengths, reverse=reverse, **law)
 
     def _kernel(self, suffix: str) -> Kernel:
         kernel = self._gates("gru", suffix, "tanh", None)

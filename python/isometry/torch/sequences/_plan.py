@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import isnan, nan
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -27,23 +27,14 @@ from ..operators._plans import BY_STEM
 from . import _states
 from ._cells import CELLS, NAMES, Call, Read
 
-
-class Around(NamedTuple):
-    """What sequences have besides their arrays."""
-
-    start_state: Tensor | None  #: before a marked step
-    starts: Tensor | None  #: marks (T, B), int64
-    lengths: Tensor | None
-
-
-#: The tensors of the cell, the arguments of the transition, and the rest.
-Parts: TypeAlias = tuple[Tensors, Tensors, Around]
-_REST = len(Around._fields)
+#: The tensors of the cell, the arguments of the transition, and the rest: the state at marks, the marks, the lengths.
+Parts: TypeAlias = tuple[Tensors, Tensors, Tensors]
+_REST = 3
 
 
 def _parts(call: Call, tensors: Tensors) -> Parts:
     count = len(NAMES[call.cell])
-    return tensors[:count], tensors[count:-_REST], Around(*tensors[-_REST:])
+    return tensors[:count], tensors[count:-_REST], tensors[-_REST:]
 
 
 def shapes_of(call: Call, tensors: Tensors) -> tuple[Any, Any, Any]:
@@ -134,17 +125,19 @@ class Recurrence(Plan):
         of_cell, factors, around = _parts(settings, tensors)
         weight = BY_STEM[settings.stem].matrix.of_arguments(*factors).to(of_cell[0].dtype) if settings.stem else None
         cell = CELLS[settings.cell].formula
-        marks = None if around.starts is None else (around.starts, around.start_state)
-        found = by_formula(cell, settings.law, around.lengths, settings.reverse, weight, *of_cell, marks=marks)
+        state, starts, lengths = around
+        marks = None if starts is None else (starts, state)
+        found = by_formula(cell, settings.law, lengths, settings.reverse, weight, *of_cell, marks=marks)
         return found[: self.count(settings)]
 
     def on_device(self, settings: Call, *tensors: Tensor | None) -> Results:
         of_cell, factors, around = _parts(settings, tensors)
         size = shapes_of(settings, of_cell)[0][-1] if not factors else factors[0].shape[-1]
-        if around.starts is not None or not stepwise.serves(settings.cell, settings.law, size):
+        _, starts, lengths = around
+        if starts is not None or not stepwise.serves(settings.cell, settings.law, size):
             return self.formula(settings, *tensors)
         weight = factors[0] if factors else None  # W has been formed
-        return stepwise.states(settings.cell, settings.law, around.lengths, settings.reverse, weight, *of_cell)
+        return stepwise.states(settings.cell, settings.law, lengths, settings.reverse, weight, *of_cell)
 
     def shapes(self, settings: Call, tensors: Tensors, saving: bool) -> Sequence[Any]:
         states, memory, saved = shapes_of(settings, tensors)
@@ -172,7 +165,7 @@ class Recurrence(Plan):
 
     def run_stack(self, settings: Call, stack: int, tensors: Tensors, at: Place) -> tuple[Results, Saved]:
         ensemble, call, (of_cell, factors, around) = CELLS[settings.cell].ensemble, settings, _parts(settings, tensors)
-        if ensemble is None or around.starts is not None:
+        if ensemble is None or around[1] is not None:
             return super().run_stack(settings, stack, tensors, at)
         first, weight = member(of_cell, 0), None
         shape, x = shapes_of(call, first)[0], of_cell[0]
@@ -187,7 +180,7 @@ class Recurrence(Plan):
 
     def pull_stack(self, settings: Call, stack: int, tensors: Tensors, out: Out, wanted: Flags, at: Place) -> Tensors:
         ensemble, call, (of_cell, factors, around) = CELLS[settings.cell].ensemble, settings, _parts(settings, tensors)
-        if ensemble is None or around.starts is not None:
+        if ensemble is None or around[1] is not None:
             return super().pull_stack(settings, stack, tensors, out, wanted, at)
         count, factors, (_, _, weight, *_) = len(of_cell), full(factors, stack), out[1]
         grads, bars = empty_gradients(wanted[:count], full(of_cell, stack))
@@ -254,7 +247,7 @@ def _forward(
     if at == "gpu" and not _whole(call):  # which computes and keeps all states
         whole, *rest = _forward(call._replace(last=False, checkpoint="none"), parts, saving, at)
         h0 = tensors[NAMES[call.cell].index("h0")]
-        return _states.last_of(whole, around.lengths, call.reverse, h0) if call.last else whole, *rest  # type: ignore[return-value]
+        return _states.last_of(whole, around[-1], call.reverse, h0) if call.last else whole, *rest  # type: ignore[return-value]
     if call.stem == "dense":
         _, call, tensors, factors = _joined(call, tensors, factors)
     (shape, last, kept), dtype = shapes_of(call, tensors), tensors[0].dtype
@@ -282,7 +275,7 @@ def _backward(call: Call, parts: Parts, out: tuple[Tensors, Tensors], wanted: Fl
         of_cell[where] = of_cell[where] or wanted[count]
     grads, bars = empty_gradients(of_cell, tensors)
     more, more_bars = empty_gradients(wanted[count : count + len(factors)], factors)
-    (start_bar,), (own_bar,) = empty_gradients((wanted[-1] and around.starts is not None,), (around.start_state,))
+    (start_bar,), (own_bar,) = empty_gradients((wanted[-1] and around[1] is not None,), around[:1])
     states, *rest = arrays(read)
     out = (_states.read(call, states), *rest), arrays(cts)
     CELLS[call.cell].backward(call, _read((tensors, factors, around)), *out, (bars, more_bars, own_bar), at)
