@@ -8,8 +8,7 @@ its parameters have the suffix ``_l{k}`` or ``_l{k}_reverse``, and it reads the 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import torch
@@ -18,16 +17,17 @@ from torch.nn import functional as F
 from torch.nn.utils.rnn import PackedSequence
 
 from ..._rules import check, check_recurrence
-from .._dispatch.function import HALF, dtype_name, widened
+from .._dispatch.function import HALF, widened
 from .._dispatch.mode import autocast
-from ._contract import check_constructor, check_dtype, check_hidden, check_input, check_step
+from ._contract import check_constructor, check_dtype, check_hidden, check_input, check_starts, unbatched
 from ._keywords import Marks, Output
 from ._pairs import unpaired
 from ._sequences import dropped, last_state, packed_rows
-from ._streaming import Cached, Kernel, OneStep, held
+from ._stepping import Stepping
+from ._streaming import Kernel, OneStep
 
 
-class RecurrentLayer(nn.Module):
+class RecurrentLayer(Stepping, nn.Module):
     """Shapes, packing, initial states, dropout, stacking, errors and representation of ``torch.nn.RNN``.
 
     A subclass sets its own keywords as attributes, calls this constructor, and defines the hooks ``_shapes``,
@@ -270,82 +270,13 @@ class RecurrentLayer(nn.Module):
         if x.size(time) == 0:
             raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
         if starts is not None:
-            starts = self._marked(starts, x.shape[:2], batch, batched)
+            starts = check_starts(starts if batched else unbatched(starts, batch), x.shape[:2])
+            starts = starts.transpose(0, 1) if self.batch_first else starts
         output, last = self._stack(x.transpose(0, 1) if self.batch_first else x, hx, None, starts)
         if self.last_only:
             return (output, last) if batched else (output.squeeze(0), last.squeeze(1))
         output = output.transpose(0, 1) if self.batch_first else output
         return (output, last) if batched else (output.squeeze(batch), last.squeeze(1))
-
-    def step(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        """The state after one time step, for inputs that arrive one at a time.
-
-        Parameters
-        ----------
-        input : Tensor, shape (B, input_size) or (input_size,)
-            The input of this step.
-        hx : Tensor, shape (num_layers, B, hidden_size), or (num_layers, hidden_size) without a batch, optional
-            The state before it, of all layers; by default as in a call of the layer.
-
-        Returns
-        -------
-        Tensor
-            The state after it, shaped as ``hx``: the ``h_n`` of a call of the layer with a sequence of this one step.
-            Its last row, ``[-1]``, is the output.
-
-        Raises
-        ------
-        ValueError
-            For a layer of two directions, of which one starts at the end of a sequence, and for an input of more
-            dimensions. Other errors are those of a call.
-
-        Notes
-        -----
-        A step forms W. Inside :meth:`cached` it does not, and costs about as much as a step of ``torch.nn.RNN``. In
-        half precision the state is rounded at every step, by a call of the layer only at the end.
-
-        Examples
-        --------
-        >>> import torch, isometry.torch as it
-        >>> layer, x, state = it.nn.ScoRNN(3, 8), torch.randn(20, 5, 3), None
-        >>> with torch.no_grad(), layer.cached():
-        ...     for x_t in x:
-        ...         state = layer.step(x_t, state)
-        >>> torch.allclose(state, layer(x)[1], atol=1e-5)
-        True
-        """
-        own = held(self)
-        if own is not None and (found := own.step(input, hx)) is not None:
-            return found[1]
-        check_step(self, input)
-        last: Tensor = self.forward(input.unsqueeze(int(self.batch_first and input.dim() == 2)), hx)[1]
-        return last
-
-    def cached(self) -> AbstractContextManager[None]:
-        """A context in which W is formed once, for calls of the layer and of :meth:`step`.
-
-        W is formed when it is first needed, and again after a parameter or buffer has changed: by an optimiser,
-        ``load_state_dict``, another device. As in autograd, a change through ``.data`` in place is not seen.
-
-        With gradients, calls share one W and its graph, so one ``backward()`` serves them all. When it has computed
-        the gradient of W, the next call forms W again.
-
-        The context holds for the thread, or the asynchronous task, that entered it, not for threads started inside.
-        Contexts of the same layer can be nested, and share W. `torch.compile`, `torch.func` and forward mode form W as
-        they do outside. `torch.utils.checkpoint` with ``use_reentrant=False`` raises a CheckpointError inside, since
-        the recomputation does not form W again. Do not set attributes of the layer, such as ``nonlinearity``, inside.
-
-        Examples
-        --------
-        >>> import torch, isometry.torch as it
-        >>> layer = it.nn.ORNN(3, 8)
-        >>> with torch.no_grad(), layer.cached():
-        ...     state = layer.step(torch.randn(3))
-        ...     state = layer.step(torch.randn(3), state)
-        >>> state.shape
-        torch.Size([1, 8])
-        """
-        return Cached(self)
 
     def _forward_packed(self, input: PackedSequence, hx: Tensor | None) -> tuple[PackedSequence | Tensor, Tensor]:
         data, sizes, order, inverse = input
@@ -372,16 +303,6 @@ class RecurrentLayer(nn.Module):
         weight: Tensor = self.weight_ih_l0
         check_input(type(self).__name__, x, weight, dimensions, self.input_size, self.is_complex)
         check_hidden(x, hx, weight, (len(self._suffixes), batch, *self._state), self.is_complex)
-
-    def _marked(self, starts: Any, shape: Sequence[int], batch: int, batched: bool) -> Tensor:
-        """The marks (T, B), after checking them."""
-        if not isinstance(starts, Tensor) or starts.dtype is not torch.bool:
-            got = f"a {dtype_name(starts.dtype)} one" if isinstance(starts, Tensor) else starts
-            check.kind("starts", "a torch.Tensor of bools", got)
-        starts = starts if batched or starts.dim() != 1 else starts.unsqueeze(batch)
-        if tuple(starts.shape) != tuple(shape):
-            raise ValueError(f"starts must have the shape of the input without its features, not {tuple(starts.shape)}")
-        return starts.transpose(0, 1) if self.batch_first else starts
 
     def _stack(
         self, x: Tensor, hx: Tensor | None, lengths: Tensor | None, starts: Tensor | None = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
+from collections.abc import Sequence
 from operator import index
 from typing import Any
 
@@ -113,6 +114,22 @@ def check_step(layer: Any, x: Any) -> None:
     if x.dim() not in (1, 2):
         name = type(layer).__name__
         raise ValueError(f"{name}: Expected input of a step to be 1D or 2D, got {x.dim()}D tensor instead")
+
+
+def unbatched(starts: Any, axis: int) -> Any:
+    """Marks (T,) of an input without a batch, with the axis of its batch."""
+    return starts.unsqueeze(axis) if isinstance(starts, Tensor) and starts.dim() == 1 else starts
+
+
+def check_starts(starts: Any, shape: Sequence[int]) -> Tensor:
+    """The marks of an input whose first axes are these."""
+    if not isinstance(starts, Tensor):
+        check.kind("starts", "a torch.Tensor of bools", starts)
+    if starts.dtype is not torch.bool:
+        raise TypeError(f"starts must be bool, not {dtype_name(starts.dtype)}")
+    if tuple(starts.shape) != tuple(shape):
+        raise ValueError(f"starts must have the shape of the input without its features, not {tuple(starts.shape)}")
+    return starts
 
 
 def check_hidden(x: Tensor, hx: Tensor | None, weight: Tensor, expected: tuple[int, ...], is_complex: bool) -> None:

@@ -342,9 +342,9 @@ def _pieces(starts: Tensor, reverse: bool) -> _Pieces:
     heads = marks.clone()
     heads[:, 0] = True
     first = heads.flatten().nonzero().squeeze(1)
-    ends = torch.cat((first, torch.tensor([batch * steps])))
+    ends = torch.cat((first, torch.tensor([batch * steps], device="cpu")))
     columns = first.div(steps, rounding_mode="floor")
-    at, sizes = torch.arange(batch * steps), ends.diff()
+    at, sizes = torch.arange(batch * steps, device="cpu"), ends.diff()
     if reverse:  # every piece from its own end
         at = (ends[:-1] + ends[1:] - 1).repeat_interleave(sizes) - at
         ending = ends[1:] % steps == 0
