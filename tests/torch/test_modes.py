@@ -43,7 +43,7 @@ def cases(rng):
 def test_operators_of_sequences(example, seed):
     """Both are what torch asks of an operator: schema, fake results, no derivative of their own."""
     call, tensors, own = cases(seed)[example]
-    tensors = [*tensors, *own, None]
+    tensors = [*tensors, *own, None, None, None]
     given = (*call, tensors, None, True)
     opcheck(torch.ops.isometry.sequence.default, given)
     out = torch.ops.isometry.sequence(*given)
@@ -57,7 +57,7 @@ def test_operators_of_sequences(example, seed):
 def test_operators_of_the_last_state(example, checkpoint, seed):
     """The same where the last state of each sequence is all that is returned."""
     call, tensors, own = cases(seed)[example]
-    tensors = [*tensors, *own, None]
+    tensors = [*tensors, *own, None, None, None]
     given = (*call[:-2], checkpoint, True, tensors, None, True)
     opcheck(torch.ops.isometry.sequence.default, given)
     last, *saved = torch.ops.isometry.sequence(*given)
@@ -116,7 +116,7 @@ def test_a_graph_computes_the_gradients_that_are_wanted(seed):
     score(fast(v)).backward()
     same(v.grad, torch.autograd.grad(score(it.recurrence(op, x, v)), v)[0])
     (node,) = found
-    assert [bool(w) for w in node.args[-1]] == [False, True, *[False] * 7]
+    assert [bool(w) for w in node.args[-1]] == [False, True, *[False] * 9]
 
 
 def test_inductor(seed):

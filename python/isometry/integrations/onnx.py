@@ -189,7 +189,7 @@ def _with_matrix(cell: str, stem: str, *rest: Any) -> Any:
     count = len(NAMES[cell])
     n = tensors[1].shape[-2]
     w = _matrix(stem, tensors[count:-1], (n, n), backend)
-    return torch.ops.isometry.sequence(cell, "dense", *law, [*tensors[:count], w, tensors[-1]], backend, saving)
+    return torch.ops.isometry.sequence(cell, "dense", *law, [*tensors[:count], w, *tensors[-3:]], backend, saving)
 
 
 def _by_formula(found: Callable[..., tuple[Any, Any]]) -> Callable[..., list[Tensor]]:
