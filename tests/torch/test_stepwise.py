@@ -88,7 +88,7 @@ def test_states_and_gradients_are_those_of_the_formula(kind, lengths, reverse, l
         torch.testing.assert_close(both(kind, lengths, reverse, last)[0], expected, rtol=1e-12, atol=1e-13)
 
 
-@pytest.mark.parametrize("kind", ["tanh, torch.complex128", "gru after"])
+@pytest.mark.parametrize("kind", ["tanh, torch.complex128", "gru after", "rum eta"])
 def test_second_derivatives(kind):
     make, *options = CASES[kind]
     cell, law, _, given = make(*options)
@@ -173,3 +173,32 @@ def test_degenerate_rotations(eta):
         grads.append(found)
     for value, expected in zip(*grads, strict=True):
         torch.testing.assert_close(value, expected, rtol=1e-11, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.complex64, torch.complex128])
+@pytest.mark.parametrize("size", [1e-3, 1e-9, 1e-18])
+def test_a_small_argument_of_complex_modrelu(size, dtype):
+    """With a positive bias |z| is lost in |f| = |z| + b."""
+    x = (size * drawn(1, 1, B, D, dtype=dtype).detach()).requires_grad_()
+    w, v = torch.zeros(N, N, dtype=dtype), drawn(2, N, D, dtype=dtype).detach()
+    own = torch.full((N,), 0.5, dtype=x.real.dtype)
+    arguments = (Law("modrelu", 0.1, (0.0,)), None, False, w, x, v, None, None, own)
+    ct = drawn(3, 1, B, N, dtype=dtype).detach()
+    found, expected = (
+        torch.autograd.grad(run(*arguments)[0], x, ct)[0]
+        for run in (lambda *rest: stepwise.states("recurrence", *rest), lambda *rest: states(recurrence.formula, *rest))
+    )
+    assert (found - expected).abs().max() < 20 * torch.finfo(dtype).eps * expected.abs().max()
+
+
+def test_single_precision():
+    make, *options = CASES["gru after"]
+    cell, law, formula, given = make(*options)
+    given = [None if t is None else t.detach().float().requires_grad_() for t in given]
+    results = [
+        run(*start, Law(*law), LENGTHS, False, *given)[0]
+        for run, start in ((stepwise.states, (cell,)), (states, (formula,)))
+    ]
+    grads = [torch.autograd.grad(y.square().sum(), [t for t in given if t is not None]) for y in results]
+    for found, expected in zip(*grads, strict=True):
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)

@@ -188,7 +188,7 @@ def _with_matrix(cell: str, stem: str, *rest: Any) -> Any:
     *law, tensors, backend, saving = rest
     count = len(NAMES[cell])
     n = tensors[1].shape[-2]
-    w = _matrix(stem, tensors[count:-1], (n, n), backend)
+    w = _matrix(stem, tensors[count:-3], (n, n), backend)
     return torch.ops.isometry.sequence(cell, "dense", *law, [*tensors[:count], w, *tensors[-3:]], backend, saving)
 
 

@@ -30,8 +30,13 @@ class Phi(NamedTuple):
     slope: float
     bias: Tensor | None
 
-    def apply_(self, z: Tensor) -> None:
-        """phi(z), written to z."""
+    @property
+    def sizes(self) -> bool:
+        """Whether the derivative of complex values needs |z| besides: complex modReLU, where |f| - b may cancel."""
+        return self.name == "modrelu"
+
+    def apply_(self, z: Tensor, size: Tensor | None = None) -> None:
+        """phi(z), written to z; |z| to `size` if that is given."""
         if self.name == "tanh":
             _parts(z).tanh_()
         elif self.name == "relu":
@@ -40,16 +45,16 @@ class Phi(NamedTuple):
             leaky_relu_(_parts(z), self.slope)
         elif self.name == "modrelu":
             assert self.bias is not None
-            size = z.abs().add_(self.bias).relu_()
-            torch.mul(z.sgn(), size, out=z)  # sgn(0) = 0
+            length = (torch.abs(z, out=size) + self.bias).relu_()
+            torch.mul(z.sgn(), length, out=z)  # sgn(0) = 0
 
-    def derivative(self, y: Tensor) -> Callable[[int | slice, Tensor, Tensor], None] | None:
-        """From the values y of all steps: a function of (t, g, out) that writes the cotangents of the arguments of step
-        t for the cotangents g of its values. None where both are the same."""
+    def derivative(self, y: Tensor, size: Tensor | None = None) -> Callable[[int | slice, Tensor, Tensor], None] | None:
+        """From the values y of all steps, and |z| where it was saved: a function of (t, g, out) that writes the
+        cotangents of the arguments of step t for the cotangents g of its values. None where both are the same."""
         if self.name == "identity":
             return None
-        if self.name == "modrelu" and y.is_complex():
-            return self._turning(y)
+        if size is not None:
+            return self._turning(y, size)
         v = _parts(y)
         if self.name == "tanh":
             factor = 1 - v * v
@@ -63,12 +68,12 @@ class Phi(NamedTuple):
 
         return pull
 
-    def _turning(self, y: Tensor) -> Callable[[int | slice, Tensor, Tensor], None]:
+    def _turning(self, y: Tensor, size: Tensor) -> Callable[[int | slice, Tensor, Tensor], None]:
         """Complex modReLU, f = z + b u with u = z / |z|: z_bar = f_bar + b / |z| (f_bar - u Re(conj(u) f_bar)), where f
-        is not 0; |z| = |f| - b."""
+        is not 0."""
         assert self.bias is not None
         u, live = y.sgn(), (y != 0).to(y.real.dtype)
-        half = self.bias / (y.abs() - self.bias) / 2
+        half = self.bias / size / 2
         own = torch.where(live > 0, 1 + half, 0)
         other = torch.where(live > 0, -half, 0) * u * u
 

@@ -30,23 +30,24 @@ class Steps:
 
     def __init__(self, phi: Phi, settings: tuple[float | None, ...], drive: Tensor, weight: Tensor) -> None:
         self.phi, self.drive, self.weight = IDENTITY if settings[0] else phi, drive, weight
+        self.size: Tensor | None = None
 
     def step(self, t: int, k: int, h: Tensor, out: Tensor) -> None:
-        """The state after step t, the k-th; nothing else is saved."""
-        del k
+        """The state after step t, the k-th that is saved."""
         torch.addmm(self.drive[t], h, self.weight.mT, out=out)
-        self.phi.apply_(out)
+        self.phi.apply_(out, None if self.size is None else self.size[k])
 
     def saved(self, count: int) -> tuple[Tensor, ...]:
-        """Arrays of as many steps."""
-        del count
-        return ()
+        """|z| of as many steps, where a derivative needs it."""
+        if not (self.drive.is_complex() and self.phi.sizes):
+            return ()
+        self.size = self.drive.real.new_empty(count, *self.drive.shape[1:])
+        return (self.size,)
 
     def start(self, history: History, saved: tuple[Tensor, ...]) -> None:
         """Prepares the way back over the states."""
-        del saved
         self.history, self.bars = history, torch.empty_like(history.states)
-        self.pull = self.phi.derivative(history.states)
+        self.pull = self.phi.derivative(history.states, *saved)
         self.back = self.weight.conj().resolve_conj()
 
     def adjoint(self, t: int, g: Tensor, into: Tensor | None, out: Tensor) -> Tensor:
