@@ -94,6 +94,7 @@ impl Work {
                 lengths: None,
                 reverse: false,
                 packs: None,
+                starts: None,
             },
             input_weight: v,
             bias: (!self.modrelu).then_some(bias),
