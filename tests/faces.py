@@ -198,6 +198,7 @@ class NumpySubject(Subject):
         x, v = self.given(x), self.given(v)
         states = self.face.recurrence(op, x, v, **keywords)
         grads = self.face.recurrence_vjp(op, x, v, states, self.given(ct), **keywords)
+        assert grads.pop("start_state") is None  # which no law gives
         return {**grads, "transition": spread(grads["transition"])}
 
     def activate(self, z, name, bias=None):

@@ -83,6 +83,8 @@ def test_an_operator_that_is_trained_stays_so():
 
 SINGLE = torch.float32  # which every backend serves
 LAYERS = [
+    ("rnn", {"nonlinearity": "relu"}),
+    ("rnn-transition", {}),
     ("ornn", {}),
     ("ornn", {"sign": "soft", "bias": False}),
     ("ornn", {"reflections": 2, "nonlinearity": "modrelu_realrep"}),
